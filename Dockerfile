@@ -1,0 +1,38 @@
+# cured in a container: the daemon and the client, on a bare Debian, as a user of its own. Nothing in it needs to be
+# written to but the socket's folder, so it runs with a read-only root.
+#
+#   CPU only:   docker build -t cured .
+#   with CUDA:  docker build -t cured --build-arg TOOLKIT=nvidia/cuda:12.6.3-devel-ubuntu22.04 .
+#
+# TOOLKIT is any image with a CUDA toolkit in /usr/local/cuda; only that folder is taken from it. BASE is Debian 12 or newer.
+ARG BASE=debian:12-slim
+ARG TOOLKIT=${BASE}
+
+FROM ${TOOLKIT} AS toolkit
+RUN mkdir -p /usr/local/cuda
+
+FROM ${BASE} AS build
+COPY --from=toolkit /usr/local/cuda /usr/local/cuda
+ENV PATH=/usr/local/cuda/bin:${PATH}
+WORKDIR /src
+# First what changes seldom, so that an edit of the source does not install everything again.
+COPY scripts/common.sh scripts/bootstrap scripts/
+RUN scripts/bootstrap
+COPY . .
+RUN scripts/bundle --programs-only /opt/cured
+
+FROM ${BASE}
+COPY --from=build /opt/cured /opt/cured
+# Fixed numbers, so that a volume's owner can be told from outside.
+RUN echo 'cured:x:10001:10001::/nonexistent:/usr/sbin/nologin' >>/etc/passwd \
+    && echo 'cured:x:10001:' >>/etc/group \
+    && mkdir -p /run/cured && chown 10001:10001 /run/cured
+ENV PATH=/opt/cured/bin:/usr/local/bin:/usr/bin:/bin \
+    CURED_LISTEN=unix:/run/cured/cured.sock \
+    CURED_CONNECT=unix:/run/cured/cured.sock \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+USER 10001:10001
+VOLUME /run/cured
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 CMD ["cured-client", "ping"]
+ENTRYPOINT ["cured"]

@@ -1,0 +1,31 @@
+/* bench: what the benchmarks share: clock, medians, pinning, the machine's name, and the table of results.
+ *
+ * Thread: the main thread, but for bench_now and bench_pin. Owner: the caller owns its rows. */
+#ifndef CURED_BENCH_BENCH_H
+#define CURED_BENCH_BENCH_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Subcommands; main.c lists them. */
+int bench_axis(int argc, char **argv);
+int bench_cpu(int argc, char **argv);
+int bench_load(int argc, char **argv);
+int bench_peer(int argc, char **argv);
+
+/* Seconds on a clock that only goes forward. */
+double bench_now(void);
+/* Pins the calling thread to one core; 0 on success. */
+int bench_pin(int core);
+/* Cores this process may run on. */
+int bench_cores(void);
+/* Sorts x; the middle one. */
+double bench_median(double *x, size_t n);
+/* "AMD EPYC …, 2 cores, Linux 6.1": into text. */
+void bench_machine(char *text, size_t cap);
+/* The command line, as it could be typed again. */
+void bench_command(int argc, char **argv, char *text, size_t cap);
+/* A JSON string, quoted and escaped. */
+void bench_json_string(FILE *out, const char *text);
+
+#endif

@@ -1,0 +1,55 @@
+/* cpu_floor: plain loops that read every byte and do as little else as the compiler allows: what a fold is measured
+ * against. The best of them in the same run is the floor.
+ *
+ * Thread: any. Owner: the caller owns the data. */
+#include "bench/cpu.h"
+
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define LOOP(name, isa, vector, load, combine, zero, bytes, unroll, ahead)                            \
+    __attribute__((target(isa))) static uint64_t name(const uint8_t *p, size_t n) {                   \
+        vector acc[unroll];                                                                           \
+        for (int i = 0; i < (unroll); i++) acc[i] = zero();                                           \
+        for (size_t at = 0; at + (size_t)(bytes) * (unroll) <= n; at += (size_t)(bytes) * (unroll)) { \
+            _Pragma("GCC unroll 8") for (int i = 0; i < (unroll); i++) {                              \
+                if ((ahead) && i % (64 / (bytes)) == 0)                                               \
+                    _mm_prefetch((const char *)p + at + i * (bytes) + (ahead), _MM_HINT_T0);          \
+                acc[i] = combine(acc[i], load((const void *)(p + at + i * (bytes))));                 \
+            }                                                                                         \
+        }                                                                                             \
+        for (int i = 1; i < (unroll); i++) acc[0] = combine(acc[0], acc[i]);                          \
+        uint64_t out;                                                                                 \
+        memcpy(&out, &acc[0], sizeof out);                                                            \
+        return out;                                                                                   \
+    }
+LOOP(or_avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_or_si256, _mm256_setzero_si256, 32, 4, 0)
+LOOP(or_avx2_ahead, "avx2", __m256i, _mm256_loadu_si256, _mm256_or_si256, _mm256_setzero_si256, 32, 4, 2048)
+LOOP(add_avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_add_epi64, _mm256_setzero_si256, 32, 8, 0)
+LOOP(or_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_or_si512, _mm512_setzero_si512, 64, 4, 0)
+LOOP(or_avx512_ahead, "avx512f", __m512i, _mm512_loadu_si512, _mm512_or_si512, _mm512_setzero_si512, 64, 4, 2048)
+LOOP(or_avx512_far, "avx512f", __m512i, _mm512_loadu_si512, _mm512_or_si512, _mm512_setzero_si512, 64, 4, 8192)
+#endif
+
+static uint64_t or_words(const uint8_t *p, size_t n) {
+    uint64_t acc[4] = {0};
+    for (size_t at = 0; at + 32 <= n; at += 32) {
+        uint64_t x[4];
+        memcpy(x, p + at, 32);
+        for (int i = 0; i < 4; i++) acc[i] |= x[i];
+    }
+    return acc[0] | acc[1] | acc[2] | acc[3];
+}
+
+static const cpu_floor floors[] = {
+#if defined(__x86_64__)
+    {"or_avx512", "avx512", or_avx512},        {"or_avx512+2K", "avx512", or_avx512_ahead},
+    {"or_avx512+8K", "avx512", or_avx512_far}, {"or_avx2", "avx2", or_avx2},
+    {"or_avx2+2K", "avx2", or_avx2_ahead},     {"add_avx2", "avx2", add_avx2},
+#endif
+    {"or_words", "portable", or_words},        {NULL, NULL, NULL},
+};
+
+const cpu_floor *cpu_floors(void) { return floors; }

@@ -1,0 +1,61 @@
+/* load: what the files of `cured-bench load` share: options, the table, the daemon under test, and floor servers.
+ *
+ * Every row measures the daemon and its floor in turn, round by round, with the same client code.
+ *
+ * Thread: main. Owner: load.c owns options and rows. */
+#ifndef CURED_BENCH_LOAD_H
+#define CURED_BENCH_LOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum { LOAD_ROUNDS_MAX = 64 };
+
+typedef struct load_options {
+    int rounds;
+    double seconds; /* of one side of one round of the small rows */
+    uint64_t stream_bytes, file_bytes;
+    const char *daemon, *client, *dir, *only, *json, *isa;
+    int server_core, client_core;
+    char socket[96]; /* the daemon's; floors use the same name with ".floor" */
+} load_options;
+
+/* One line of the table. */
+typedef struct load_row {
+    const char *name, *unit, *floor_name;
+    bool less_is_better;
+    double target; /* of ours against floor (the other way round where less is better), or, without a floor, a limit */
+    bool has_floor;
+    size_t rounds;
+    double ours[LOAD_ROUNDS_MAX], floor[LOAD_ROUNDS_MAX];
+} load_row;
+
+/* Runs measure once for the floor and once for the daemon per round, the order changing every round. False: a wrong answer
+ * or an error, already reported. */
+typedef double (*load_measure)(void *context, bool floor); /* < 0: failed */
+bool load_rounds(load_row *row, int rounds, load_measure measure, void *context);
+
+/* load_server.c: the daemon, on core (negative: any), with --cpu-workers 1; answers connections when this returns. */
+pid_t load_daemon_start(const load_options *options, int core);
+/* Floors, each a process of its own on core, ready when this returns. */
+pid_t load_echo_start(const load_options *options, int core);
+pid_t load_sink_start(const load_options *options, int core);
+void load_stop(pid_t pid);
+/* A connection to the daemon that has said HELLO and read WELCOME, or to the floor; -1 on failure (reported). */
+int load_connect(const load_options *options, bool floor);
+/* Whole reads and writes on a blocking socket. */
+bool load_write(int fd, const void *bytes, size_t n);
+bool load_read(int fd, void *bytes, size_t n);
+
+/* Rows. Each returns false after a wrong answer or an error, which it has reported. */
+bool load_small_rows(const load_options *options, FILE *json);
+bool load_stream_rows(const load_options *options, FILE *json);
+bool load_file_rows(const load_options *options, FILE *json);
+/* True when the row is asked for (--only). */
+bool load_wanted(const load_options *options, const char *name);
+void load_print(load_row *row, FILE *json);
+
+#endif

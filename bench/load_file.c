@@ -1,0 +1,211 @@
+/* load_file: a page-cached file passed by descriptor, beside a loop that maps it afresh, reads and unmaps it; and the whole
+ * cured-client process on a small file.
+ *
+ * Thread: main. Owner: the row; its files are unlinked when it ends. */
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/cpu.h"
+#include "bench/load.h"
+#include "kernels/cpu/fold.h"
+#include "proto/frame.h"
+#include "proto/wire.h"
+
+extern char **environ;
+
+enum { BLOCK = 1 << 20, SMALL_BYTES = 4 << 20 };
+
+typedef struct file_row {
+    const load_options *options;
+    int file, conn;
+    bool populate; /* the floor maps with MAP_POPULATE */
+    uint32_t stream;
+    uint64_t bytes;
+    double sum;
+    const cpu_floor *reader;
+    char path[160], connect[160], expected[64];
+    volatile uint64_t sink;
+} file_row;
+
+/* A file of f32 whose sum is exact in a double. Synced, so that nothing writes it back while it is measured. */
+static bool make_file(file_row *f, uint64_t bytes, const char *name) {
+    snprintf(f->path, sizeof f->path, "%s/cured-bench-%d-%s", f->options->dir, (int)getpid(), name);
+    f->file = open(f->path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    float *block = malloc(BLOCK);
+    bool good = f->file >= 0 && block;
+    double sum = 0;
+    for (size_t i = 0; good && i < BLOCK / sizeof *block; i++) {
+        block[i] = (float)((i * 2654435761u >> 7) % 4096) / 64 - 32;
+        sum += (double)block[i];
+    }
+    for (f->bytes = 0, f->sum = 0; good && f->bytes < bytes; f->bytes += BLOCK, f->sum += sum)
+        good = load_write(f->file, block, BLOCK);
+    free(block);
+    good = good && fsync(f->file) == 0;
+    if (!good) fprintf(stderr, "cured-bench: cannot write %s\n", f->path);
+    return good;
+}
+
+static double floor_seconds(file_row *f) {
+    double start = bench_now();
+    void *at = mmap(NULL, f->bytes, PROT_READ, MAP_SHARED | (f->populate ? MAP_POPULATE : 0), f->file, 0);
+    if (at == MAP_FAILED) return -1;
+    f->sink = f->reader->run(at, f->bytes);
+    munmap(at, f->bytes);
+    return bench_now() - start;
+}
+
+static bool send_call(file_row *f) {
+    cr_wire_call call = {.kind = CR_CALL_REDUCE};
+    uint8_t bytes[CR_FRAME_HEADER_BYTES + 64];
+    call.reduce.dtype = CR_F32;
+    call.reduce.op_count = 1;
+    call.reduce.ops[0] = CR_OP_SUM;
+    call.reduce.source = CR_SOURCE_DESCRIPTOR;
+    cr_frame frame = {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = ++f->stream};
+    frame.length = (uint32_t)cr_wire_pack_call(&call, bytes + CR_FRAME_HEADER_BYTES, 64);
+    cr_frame_put(bytes, &frame);
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    struct iovec part = {bytes, CR_FRAME_HEADER_BYTES + frame.length};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &f->file, sizeof(int));
+    return sendmsg(f->conn, &message, MSG_NOSIGNAL) == (ssize_t)part.iov_len;
+}
+
+static double daemon_seconds(file_row *f) {
+    uint8_t head[CR_FRAME_HEADER_BYTES], payload[1024];
+    cr_frame frame;
+    cr_error error;
+    cr_wire_result result;
+    bool skip;
+    double start = bench_now(), sum;
+    if (!send_call(f) || !load_read(f->conn, head, sizeof head)) return -1;
+    double took = bench_now() - start;
+    if (cr_frame_get(head, false, &frame, &skip, &error) != CR_OK || frame.length > sizeof payload ||
+        !load_read(f->conn, payload, frame.length))
+        return -1;
+    if (frame.type != CR_FRAME_RESULT || cr_wire_unpack_result(payload, frame.length, &result, &error) != CR_OK)
+        return -1;
+    memcpy(&sum, result.results[0].value, sizeof sum);
+    return result.results[0].status == 0 && sum == f->sum ? took : -1;
+}
+
+/* GB/s. */
+static double measure(void *context, bool floor) {
+    file_row *f = context;
+    double took = floor ? floor_seconds(f) : daemon_seconds(f);
+    if (took > 0) return (double)f->bytes / took / 1e9;
+    fprintf(stderr, "cured-bench: the %s failed or gave a wrong sum\n", floor ? "reading loop" : "daemon");
+    return -1;
+}
+
+/* The loop that reads this mapping fastest. */
+static const cpu_floor *best_reader(file_row *f) {
+    const cpu_floor *best = NULL;
+    double least = 0;
+    for (const cpu_floor *c = cpu_floors(); c->name; c++) {
+        cr_error error;
+        if (cr_cpu_select(c->isa, &error) != CR_OK) continue;
+        for (int i = 0; i < 3; i++) {
+            f->reader = c;
+            double took = floor_seconds(f);
+            if (best && took >= least) continue;
+            best = c;
+            least = took;
+        }
+    }
+    return best;
+}
+
+static bool large_row(file_row *f, FILE *json, const char *name, int core, bool populate, double target) {
+    const load_options *o = f->options;
+    if (!load_wanted(o, name)) return true;
+    pid_t daemon = load_daemon_start(o, core);
+    f->conn = daemon > 0 ? load_connect(o, false) : -1;
+    f->stream = 0;
+    f->populate = populate;
+    bench_pin(o->client_core);
+    f->reader = best_reader(f);
+    char floor[96];
+    snprintf(floor, sizeof floor, "mmap%s, %s, munmap", populate ? " MAP_POPULATE" : "", f->reader->name);
+    load_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};
+    bool good = f->conn >= 0 && load_rounds(&row, o->rounds, measure, f);
+    if (good) load_print(&row, json);
+    if (f->conn >= 0) close(f->conn);
+    load_stop(daemon);
+    return good;
+}
+
+/* Milliseconds from before the client process begins until it is gone. */
+static double whole_process(void *context, bool floor) {
+    (void)floor;
+    file_row *f = context;
+    char *arguments[] = {(char *)(uintptr_t)f->options->client, "sum", f->path, "--connect", f->connect, NULL};
+    char answer[64] = "";
+    int ends[2], status = -1;
+    pid_t pid;
+    posix_spawn_file_actions_t actions;
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    double start = bench_now();
+    int failed = posix_spawn(&pid, f->options->client, &actions, NULL, arguments, environ);
+    close(ends[1]);
+    if (!failed) waitpid(pid, &status, 0);
+    double took = bench_now() - start;
+    ssize_t n = read(ends[0], answer, sizeof answer - 1);
+    close(ends[0]);
+    posix_spawn_file_actions_destroy(&actions);
+    if (!failed && status == 0 && n > 0 && strtod(answer, NULL) == f->sum) return took * 1e3;
+    fprintf(stderr, "cured-bench: %s sum %s: status %d, answer %s, expected %.17g\n", f->options->client, f->path,
+            status, answer, f->sum);
+    return -1;
+}
+
+static bool process_row(file_row *f, FILE *json, const char *name) {
+    const load_options *o = f->options;
+    if (!load_wanted(o, name)) return true;
+    snprintf(f->connect, sizeof f->connect, "unix:%s", o->socket);
+    pid_t daemon = load_daemon_start(o, -1);
+    load_row row = {.name = name, .unit = "ms", .less_is_better = true, .target = 10};
+    bool good = daemon > 0 &&
+                load_rounds(&row, 3 * o->rounds < LOAD_ROUNDS_MAX ? 3 * o->rounds : LOAD_ROUNDS_MAX, whole_process, f);
+    if (good) load_print(&row, json);
+    load_stop(daemon);
+    return good;
+}
+
+bool load_file_rows(const load_options *o, FILE *json) {
+    static const char *const names[] = {"file by descriptor, any core", "file by descriptor, one core",
+                                        "file, floor with MAP_POPULATE", "cured-client sum, 4 MiB file"};
+    file_row f = {.options = o, .file = -1};
+    bool good = true, large = false;
+    for (int i = 0; i < 3; i++) large |= load_wanted(o, names[i]);
+    if (large) {
+        good = make_file(&f, o->file_bytes, "large") && large_row(&f, json, names[0], -1, false, 0.9) &&
+               large_row(&f, json, names[1], o->server_core, false, 0) && large_row(&f, json, names[2], -1, true, 0);
+        if (f.file >= 0) close(f.file);
+        unlink(f.path);
+    }
+    if (good && load_wanted(o, names[3])) {
+        good = make_file(&f, SMALL_BYTES, "small.f32") && process_row(&f, json, names[3]);
+        if (f.file >= 0) close(f.file);
+        unlink(f.path);
+    }
+    return good;
+}

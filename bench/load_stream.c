@@ -1,0 +1,159 @@
+/* load_stream: an upload over a Unix socket beside read() of the same stream into one buffer.
+ *
+ * The client writes frames of FRAME_BYTES from one hot buffer; to the daemon within the credit it has. Thread: main. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/load.h"
+#include "kernels/core/op.h"
+#include "proto/frame.h"
+#include "proto/wire.h"
+
+enum { FRAME_BYTES = 256 * 1024 };
+
+typedef struct upload {
+    const load_options *options;
+    float *data;
+    double sum; /* of one frame */
+    int fd[2];  /* daemon's, floor's */
+    uint32_t stream;
+    uint64_t credit;
+    bool answered;
+    cr_wire_result result;
+    uint8_t in[64 * 1024];
+    size_t held;
+} upload;
+
+/* Reads what the daemon sent: credit, or the answer. wait: until there is something. */
+static bool take_frames(upload *u, bool wait) {
+    ssize_t n = recv(u->fd[0], u->in + u->held, sizeof u->in - u->held, wait ? 0 : MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN) return true;
+    if (n <= 0) return false;
+    u->held += (size_t)n;
+    size_t at = 0;
+    while (u->held - at >= CR_FRAME_HEADER_BYTES) {
+        cr_frame frame;
+        cr_error error;
+        bool skip;
+        const uint8_t *payload = u->in + at + CR_FRAME_HEADER_BYTES;
+        if (cr_frame_get(u->in + at, false, &frame, &skip, &error) != CR_OK) return false;
+        if (u->held - at < CR_FRAME_HEADER_BYTES + frame.length) break;
+        uint64_t bytes = 0;
+        if (frame.type == CR_FRAME_CREDIT) {
+            if (cr_wire_unpack_credit(payload, frame.length, &bytes, &error) != CR_OK) return false;
+            if (frame.stream == u->stream) u->credit += bytes;
+        } else if (frame.type == CR_FRAME_RESULT) {
+            if (cr_wire_unpack_result(payload, frame.length, &u->result, &error) != CR_OK) return false;
+            u->answered = true;
+        } else {
+            fprintf(stderr, "cured-bench: the upload was answered with %s\n", cr_frame_name(frame.type));
+            return false;
+        }
+        at += CR_FRAME_HEADER_BYTES + frame.length;
+    }
+    memmove(u->in, u->in + at, u->held - at);
+    u->held -= at;
+    return true;
+}
+
+static bool send_frame(int fd, const cr_frame *frame, const void *payload) {
+    uint8_t head[CR_FRAME_HEADER_BYTES];
+    cr_frame_put(head, frame);
+    struct iovec parts[2] = {{head, sizeof head}, {(void *)(uintptr_t)payload, frame->length}};
+    ssize_t n = writev(fd, parts, 2);
+    if (n < 0) return false;
+    size_t done = (size_t)n;
+    if (done < sizeof head && !load_write(fd, head + done, sizeof head - done)) return false;
+    done = done < sizeof head ? 0 : done - sizeof head;
+    return load_write(fd, (const char *)payload + done, frame->length - done);
+}
+
+static bool send_call(upload *u, uint64_t bytes) {
+    cr_wire_call call = {.kind = CR_CALL_REDUCE};
+    uint8_t payload[64];
+    call.reduce.dtype = CR_F32;
+    call.reduce.op_count = 1;
+    call.reduce.ops[0] = CR_OP_SUM;
+    call.reduce.source = CR_SOURCE_STREAM;
+    call.reduce.length_known = true;
+    call.reduce.length = bytes;
+    cr_frame frame = {.type = CR_FRAME_CALL, .stream = ++u->stream};
+    frame.length = (uint32_t)cr_wire_pack_call(&call, payload, sizeof payload);
+    u->credit = CR_CREDIT_INITIAL_BYTES;
+    u->answered = false;
+    return send_frame(u->fd[0], &frame, payload);
+}
+
+static bool upload_all(upload *u, bool floor, uint64_t frames) {
+    int fd = u->fd[floor];
+    uint64_t total = frames * (CR_FRAME_HEADER_BYTES + FRAME_BYTES);
+    if (floor ? !load_write(fd, &total, sizeof total) : !send_call(u, frames * FRAME_BYTES)) return false;
+    cr_frame frame = {.type = CR_FRAME_DATA, .stream = u->stream, .length = FRAME_BYTES};
+    for (uint64_t i = 0; i < frames; i++) {
+        while (!floor && u->credit < FRAME_BYTES)
+            if (!take_frames(u, true)) return false;
+        if (i + 1 == frames) frame.flags = CR_FLAG_END;
+        if (!send_frame(fd, &frame, u->data)) return false;
+        u->credit -= FRAME_BYTES;
+    }
+    char done;
+    if (floor) return load_read(fd, &done, 1);
+    while (!u->answered)
+        if (!take_frames(u, true)) return false;
+    double sum;
+    memcpy(&sum, u->result.results[0].value, sizeof sum);
+    if (u->result.results[0].status == 0 && sum == u->sum * (double)frames) return true;
+    fprintf(stderr, "cured-bench: the upload's sum is wrong: %.17g\n", sum);
+    return false;
+}
+
+/* GB/s. */
+static double measure(void *context, bool floor) {
+    upload *u = context;
+    uint64_t frames = u->options->stream_bytes / FRAME_BYTES;
+    double start = bench_now();
+    if (!upload_all(u, floor, frames)) {
+        fprintf(stderr, "cured-bench: the upload to the %s failed\n", floor ? "floor" : "daemon");
+        return -1;
+    }
+    return (double)(frames * FRAME_BYTES) / (bench_now() - start) / 1e9;
+}
+
+static bool one_row(const load_options *o, FILE *json, const char *name, int server_core, double target) {
+    if (!load_wanted(o, name)) return true;
+    pid_t daemon = load_daemon_start(o, server_core), sink = load_sink_start(o, o->server_core);
+    upload *u = calloc(1, sizeof *u);
+    bool good = daemon > 0 && sink > 0 && u && (u->data = malloc(FRAME_BYTES));
+    bench_pin(o->client_core);
+    if (good) {
+        u->options = o;
+        for (size_t i = 0; i < FRAME_BYTES / 4; i++) {
+            u->data[i] = (float)(i % 251) * 0.5f - 40;
+            u->sum += (double)u->data[i];
+        }
+        u->fd[0] = load_connect(o, false);
+        u->fd[1] = load_connect(o, true);
+        good = u->fd[0] >= 0 && u->fd[1] >= 0;
+        load_row row = {
+            .name = name, .unit = "GB/s", .floor_name = "read() of the stream", .has_floor = true, .target = target};
+        good = good && load_rounds(&row, o->rounds, measure, u);
+        if (good) load_print(&row, json);
+        close(u->fd[0]);
+        close(u->fd[1]);
+        free(u->data);
+    }
+    free(u);
+    load_stop(sink);
+    load_stop(daemon);
+    return good;
+}
+
+bool load_stream_rows(const load_options *o, FILE *json) {
+    return one_row(o, json, "upload, daemon on one core", o->server_core, 0.85) &&
+           one_row(o, json, "upload, daemon on any core", -1, 0);
+}

@@ -1,0 +1,145 @@
+/* arrays: the answers of --axis as .npy files, as text, or as JSON.
+ *
+ * Text and JSON go in C order of the indices, whatever the order in memory is; .npy keeps the memory's order.
+ *
+ * Thread: one. Owner: the arrays are the call's. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/npy.h"
+
+typedef unsigned long long ull;
+_Static_assert((int)CLI_MAX_DIMS == (int)NPY_MAX_DIMS, "any .npy array has a layout");
+
+/* The elements of an array in C order of their indices. */
+struct walk {
+    const cli_layout *layout;
+    uint64_t index[CLI_MAX_DIMS], stride[CLI_MAX_DIMS]; /* strides in elements */
+    uint64_t offset;                                    /* of the current element */
+};
+
+static void walk_start(struct walk *w, const cli_layout *layout) {
+    uint64_t stride = 1;
+    memset(w, 0, sizeof *w);
+    w->layout = layout;
+    for (uint32_t i = 0; i < layout->dims; i++) {
+        uint32_t d = layout->fortran ? i : layout->dims - 1 - i;
+        w->stride[d] = stride;
+        stride *= layout->shape[d];
+    }
+}
+
+/* To the next element; true when a row of the last dimension ended with the one before. */
+static bool walk_next(struct walk *w) {
+    for (uint32_t d = w->layout->dims; d-- > 0;) {
+        w->offset += w->stride[d];
+        if (++w->index[d] < w->layout->shape[d]) return d + 1 != w->layout->dims;
+        w->offset -= w->index[d] * w->stride[d];
+        w->index[d] = 0;
+    }
+    return true;
+}
+
+static void print_text(const cli_layout *layout, cured_dtype dtype, const uint8_t *values, uint64_t count) {
+    char text[CURED_TEXT_BYTES];
+    size_t size = cured_dtype_size(dtype);
+    struct walk w;
+    walk_start(&w, layout);
+    for (uint64_t i = 0; i < count && !ferror(stdout); i++) {
+        cured_text(dtype, values + w.offset * size, size, text, sizeof text);
+        fputs(text, stdout);
+        putchar(walk_next(&w) ? '\n' : ' ');
+    }
+}
+
+/* Without cJSON: an array may have millions of elements. */
+static void print_json_array(const cli_layout *layout, cured_dtype dtype, const uint8_t *values, uint64_t count) {
+    char text[CURED_TEXT_BYTES + 2];
+    size_t size = cured_dtype_size(dtype);
+    struct walk w;
+    printf("{\"dtype\":\"%s\",\"shape\":[", cured_dtype_name(dtype));
+    for (uint32_t i = 0; i < layout->dims; i++) printf("%s%llu", i != 0 ? "," : "", (ull)layout->shape[i]);
+    fputs("],\"values\":[", stdout);
+    walk_start(&w, layout);
+    for (uint64_t i = 0; i < count && !ferror(stdout); i++) {
+        cli_json_text(dtype, values + w.offset * size, size, text);
+        if (i != 0) putchar(',');
+        fputs(text, stdout);
+        walk_next(&w);
+    }
+    fputs("]}", stdout);
+}
+
+static int print_json(const cured_call *call, const cured_op *ops, cured_dtype dtype, const cli_layout *layout) {
+    cured_dtype type;
+    uint64_t count;
+    const void *values;
+    printf("{\"dtype\":\"%s\",\"count\":%llu,\"results\":{", cured_dtype_name(dtype), (ull)cured_call_count(call));
+    for (size_t i = 0; (values = cured_call_array(call, i, &type, &count)) != NULL; i++) {
+        printf("%s\"%s\":", i != 0 ? "," : "", cured_op_name(ops[i]));
+        print_json_array(layout, type, values, count);
+    }
+    cured_timing t = cured_call_timing(call);
+    printf("},\"timing\":{\"queue_ns\":%llu,\"run_ns\":%llu,\"total_ns\":%llu,\"elapsed_ns\":%llu}}\n", (ull)t.queue_ns,
+           (ull)t.run_ns, (ull)t.total_ns, (ull)cured_call_elapsed_ns(call));
+    return cli_flush();
+}
+
+/* The path with each {op} replaced; false when it is too long. */
+static bool path_of(const char *pattern, cured_op op, char out[PATH_MAX]) {
+    size_t n = 0;
+    for (const char *p = pattern; *p != '\0';) {
+        bool name = strncmp(p, "{op}", 4) == 0;
+        const char *piece = name ? cured_op_name(op) : p;
+        size_t len = name ? strlen(piece) : 1;
+        if (n + len >= PATH_MAX) return false;
+        memcpy(out + n, piece, len);
+        n += len;
+        p += name ? 4 : 1;
+    }
+    out[n] = '\0';
+    return true;
+}
+
+static int write_npy(const cli_options *o, cured_op op, const cli_layout *layout, cured_dtype dtype, const void *values,
+                     uint64_t count) {
+    char path[PATH_MAX];
+    uint8_t header[NPY_MAX_WRITTEN];
+    size_t n = npy_write(header, dtype, layout->fortran && layout->dims > 1, layout->dims, layout->shape);
+    if (!path_of(o->output, op, path)) return cli_fail(EXIT_USAGE, "--output is too long");
+    const cli_piece pieces[] = {{header, n}, {values, count * cured_dtype_size(dtype)}};
+    return cli_write(path, pieces, 2);
+}
+
+int cli_arrays_check(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count) {
+    if (o->output == NULL) return EXIT_OK;
+    for (size_t i = 0; i < op_count; i++)
+        if (cured_axis_dtype(ops[i], dtype, o->call.result_dtype) == CURED_I128)
+            return cli_fail(EXIT_USAGE, "NumPy has no 128-bit integers: leave out --output, and %s is printed as text",
+                            cured_op_name(ops[i]));
+    return cli_check_binary(o->output);
+}
+
+int cli_arrays_put(const cli_options *o, const cured_call *call, cured_dtype dtype, const cured_op *ops,
+                   const cli_layout *layout, bool named) {
+    cured_dtype type;
+    uint64_t count;
+    const void *values;
+    int code = EXIT_OK;
+    if (o->json) {
+        code = print_json(call, ops, dtype, layout);
+    } else {
+        for (size_t i = 0; code == EXIT_OK && (values = cured_call_array(call, i, &type, &count)) != NULL; i++) {
+            if (o->output != NULL) {
+                code = write_npy(o, ops[i], layout, type, values, count);
+            } else {
+                if (named) printf("# %s\n", cured_op_name(ops[i]));
+                print_text(layout, type, values, count);
+            }
+        }
+    }
+    if (o->timing) cli_print_timing(call);
+    return code == EXIT_OK ? cli_flush() : code;
+}

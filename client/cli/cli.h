@@ -1,0 +1,125 @@
+/* cli: what the files of cured-client share: its options, its exit codes, its way of printing.
+ *
+ * Thread: one. Owner: main owns the options. */
+#ifndef CURED_CLIENT_CLI_CLI_H
+#define CURED_CLIENT_CLI_CLI_H
+
+#include "cured/cured.h"
+
+/* sysexits(3), by hand: musl has no such header. */
+enum {
+    EXIT_OK = 0,
+    EXIT_USAGE = 64,
+    EXIT_DATA = 65,
+    EXIT_NOINPUT = 66,
+    EXIT_CONNECT = 69,
+    EXIT_IO = 74,
+    EXIT_AGAIN = 75,
+    EXIT_PROTOCOL = 76,
+    EXIT_DENIED = 77,
+};
+
+typedef enum cli_via { VIA_AUTO, VIA_DESCRIPTOR, VIA_STREAM } cli_via;
+
+enum { CLI_MAX_DIMS = 64 };
+
+typedef struct cli_options {
+    const char *command, *file; /* file: NULL when none was given */
+    char *const *files;         /* all that were given, the first too */
+    size_t file_count;
+    const char *connect; /* NULL: the default address */
+    cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
+    bool offset_given, count_given, json, timing;
+    uint64_t offset, count;
+    cli_via via;
+    cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */
+    size_t op_count;
+    bool axis_given, keepdims, local;
+    int64_t axis;  /* negative: from the end */
+    uint32_t dims; /* of --shape; 0: not given */
+    uint64_t shape[CLI_MAX_DIMS];
+    const char *output; /* NULL: standard output */
+    cured_options call; /* with partial and first */
+} cli_options;
+
+/* What a reduction along an axis gives: the shape of the answers, in the input's order. */
+typedef struct cli_layout {
+    cured_axis axis;
+    bool fortran; /* the first index is the fastest */
+    uint32_t dims;
+    uint64_t shape[CLI_MAX_DIMS];
+} cli_layout;
+
+/* Values of a call, or of a partial that was finished here. */
+typedef struct cli_answer {
+    const cured_call *call;     /* NULL: values */
+    const cured_values *values; /* NULL: call */
+    cured_dtype dtype;          /* of the input; CURED_DTYPE_DEFAULT: not known */
+    uint64_t count;
+} cli_answer;
+
+/* A subcommand: arguments are checked, the rest is its own; returns the exit code. */
+typedef struct cli_command {
+    const char *name, *arguments, *help;
+    bool wants_file, wants_ops, many_files;
+    int (*run)(const cli_options *o);
+} cli_command;
+
+int cmd_reduce(const cli_options *o);
+int cmd_merge(const cli_options *o);
+int cmd_describe(const cli_options *o);
+int cmd_ping(const cli_options *o);
+int cmd_info(const cli_options *o);
+
+/* options.c: parses argv; EXIT_OK, or an exit code after its sentence. *show_help, *show_version: asked for. */
+int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version);
+void cli_help(void);
+/* main.c: NULL when there is no such command. Every op is one, too. */
+const cli_command *cli_find_command(const char *name);
+const cli_command *cli_command_list(size_t index);
+
+/* report.c */
+/* Prints "cured-client: sentence" on stderr and returns code. */
+int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Connects, or says why not. */
+int cli_connect(const cli_options *o, cured_conn **conn);
+/* The exit code of a call that failed, after its sentence. what: NULL or the file's name. */
+int cli_call_failed(const cured_conn *conn, const cured_error *error, const char *what);
+/* Writes what is on its way to stdout out; EXIT_IO when it cannot. */
+int cli_flush(void);
+
+/* cmd_reduce.c: reduces the file of o and puts the answer where it belongs. named, strict: see cli_print. */
+int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named, bool strict);
+
+/* input.c: starts and finishes a call on the file of o. On EXIT_OK *call is done with CURED_OK, *dtype is the input's, and *layout
+ * is filled if there is an axis. */
+int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
+               cured_dtype *dtype, cli_layout *layout);
+
+/* shape.c: what --axis makes of an array of this shape. */
+int cli_layout_make(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
+                    cli_layout *layout);
+/* The elements of --shape; EXIT_USAGE when they are too many for elements of that size. */
+int cli_shape_count(const cli_options *o, size_t size, uint64_t *count);
+
+/* arrays.c: a call's arrays of answers as .npy files, text or JSON. Whether that can be done is asked before the call. */
+int cli_arrays_check(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count);
+int cli_arrays_put(const cli_options *o, const cured_call *call, cured_dtype dtype, const cured_op *ops,
+                   const cli_layout *layout, bool named);
+
+/* output.c: writes pieces one after the other to a file, or to standard output when path is NULL or "-". */
+typedef struct cli_piece {
+    const void *data;
+    uint64_t bytes;
+} cli_piece;
+int cli_write(const char *path, const cli_piece *pieces, size_t count);
+/* Refuses to send bytes that are not text to a terminal. */
+int cli_check_binary(const char *path);
+
+/* print.c: the answer as lines or JSON. named: names stand before values. strict: an op without a value is EXIT_DATA. */
+int cli_print(const cli_options *o, const cli_answer *answer, bool named, bool strict);
+void cli_print_timing(const cured_call *call);
+/* One element as JSON writes it: a number, or a string where JSON has no number for it (or not exactly). */
+void cli_json_text(cured_dtype dtype, const void *element, size_t bytes, char out[CURED_TEXT_BYTES + 2]);
+
+#endif

@@ -1,0 +1,12 @@
+/* cured-client describe FILE: a fixed set of ops in one pass. One without a value (the minimum of nothing) is shown as "-",
+ * with the reason on standard error; that is an answer too.
+ *
+ * Thread: one. */
+#include "client/cli/cli.h"
+
+static const cured_op ops[] = {
+    CURED_OP_COUNT,  CURED_OP_COUNT_NAN, CURED_OP_MIN,  CURED_OP_MAX, CURED_OP_ARGMIN,
+    CURED_OP_ARGMAX, CURED_OP_SUM,       CURED_OP_MEAN, CURED_OP_STD,
+};
+
+int cmd_describe(const cli_options *o) { return cli_run(o, ops, sizeof ops / sizeof ops[0], true, false); }

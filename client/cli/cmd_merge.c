@@ -1,0 +1,88 @@
+/* cured-client merge FILE... --ops A,B: partials, in any order, to answers or to one partial; by the daemon, or here.
+ *
+ * Thread: one. Owner: the partials live inside cmd_merge. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+
+/* Reads a file that can only be a partial if it is short. */
+static int read_partial(const char *path, cured_bytes *out) {
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    FILE *file = standard ? stdin : fopen(path, "rbe");
+    if (file == NULL)
+        return cli_fail(errno == EACCES || errno == EPERM ? EXIT_DENIED : EXIT_NOINPUT, "cannot open %s: %s", name,
+                        strerror(errno));
+    int code = EXIT_OK;
+    uint8_t *data = malloc(CURED_PARTIAL_BYTES + 1);
+    size_t n = data != NULL ? fread(data, 1, CURED_PARTIAL_BYTES + 1, file) : 0;
+    if (data == NULL)
+        code = cli_fail(EXIT_IO, "out of memory");
+    else if (ferror(file))
+        code = cli_fail(errno == EISDIR ? EXIT_NOINPUT : EXIT_IO, "cannot read %s: %s", name, strerror(errno));
+    else if (n > CURED_PARTIAL_BYTES)
+        code = cli_fail(EXIT_DATA, "%s is not a partial: those have at most %d bytes", name, CURED_PARTIAL_BYTES);
+    if (!standard) fclose(file);
+    uint8_t *exact = code == EXIT_OK ? realloc(data, n + 1) : NULL; /* many files may come */
+    if (code != EXIT_OK) free(data);
+    *out = (cured_bytes){exact != NULL ? exact : code == EXIT_OK ? data : NULL, n};
+    return code;
+}
+
+static int put_partial(const cli_options *o, const void *bytes, size_t n) {
+    const cli_piece piece = {bytes, n};
+    return cli_write(o->output, &piece, 1);
+}
+
+static int merge_here(const cli_options *o, const cured_bytes *partials, size_t count) {
+    cured_error error;
+    cured_values *values = NULL;
+    cli_answer answer = {0};
+    static uint8_t out[CURED_PARTIAL_BYTES];
+    size_t n = sizeof out;
+    if (cured_partial_merge(partials, count, out, &n, &error) != CURED_OK ||
+        cured_partial_check(out, n, &answer.dtype, &answer.count, &error) != CURED_OK ||
+        cured_partial_finish(out, n, o->ops, o->op_count, &o->call, &values, &error) != CURED_OK)
+        return cli_fail(error.code == CURED_RESOURCE_EXHAUSTED ? EXIT_AGAIN : EXIT_DATA, "%s (%s)", error.text,
+                        cured_status_name(error.code));
+    answer.values = values;
+    int code = o->call.partial ? put_partial(o, out, n) : cli_print(o, &answer, true, true);
+    cured_values_free(values);
+    return code;
+}
+
+static int merge_there(const cli_options *o, const cured_bytes *partials, size_t count) {
+    cured_conn *conn;
+    cured_call *call = NULL;
+    cured_error error;
+    int code = cli_connect(o, &conn);
+    if (code != EXIT_OK) return code;
+    if (cured_merge(conn, partials, count, o->ops, o->op_count, &o->call, &call, &error) != CURED_OK ||
+        cured_wait(call, &error) != CURED_OK) {
+        code = cli_call_failed(conn, &error, NULL);
+    } else if (o->call.partial) {
+        size_t n;
+        const void *bytes = cured_call_partial(call, &n);
+        code = put_partial(o, bytes, n);
+    } else {
+        cli_answer answer = {.call = call, .count = cured_call_count(call)};
+        cured_partial_check(partials[0].data, partials[0].bytes, &answer.dtype, NULL, NULL);
+        code = cli_print(o, &answer, true, true);
+    }
+    cured_call_free(call);
+    cured_close(conn);
+    return code;
+}
+
+int cmd_merge(const cli_options *o) {
+    cured_bytes *partials = calloc(o->file_count, sizeof *partials);
+    int code = partials != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
+    for (size_t i = 0; code == EXIT_OK && i < o->file_count; i++) code = read_partial(o->files[i], &partials[i]);
+    if (code == EXIT_OK) code = (o->local ? merge_here : merge_there)(o, partials, o->file_count);
+    for (size_t i = 0; partials != NULL && i < o->file_count; i++) free((void *)(uintptr_t)partials[i].data);
+    free(partials);
+    return code;
+}

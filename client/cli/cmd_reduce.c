@@ -1,0 +1,36 @@
+/* cured-client OP FILE and cured-client reduce FILE --ops A,B,C. Ops are asked for by name: one without a value is an error.
+ *
+ * Thread: one. */
+#include <string.h>
+
+#include "client/cli/cli.h"
+
+int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named, bool strict) {
+    cured_conn *conn;
+    cured_call *call;
+    cured_dtype dtype;
+    cli_layout layout;
+    int code = cli_connect(o, &conn);
+    if (code != EXIT_OK) return code;
+    code = cli_reduce(o, conn, ops, op_count, &call, &dtype, &layout);
+    if (code == EXIT_OK && o->axis_given) {
+        code = cli_arrays_put(o, call, dtype, ops, &layout, named);
+    } else if (code == EXIT_OK && o->call.partial) {
+        cli_piece piece;
+        size_t bytes;
+        piece.data = cured_call_partial(call, &bytes);
+        piece.bytes = bytes;
+        code = cli_write(o->output, &piece, 1);
+        if (o->timing) cli_print_timing(call);
+    } else if (code == EXIT_OK) {
+        const cli_answer answer = {.call = call, .dtype = dtype, .count = cured_call_count(call)};
+        code = cli_print(o, &answer, named, strict);
+    }
+    cured_call_free(call);
+    cured_close(conn);
+    return code;
+}
+
+int cmd_reduce(const cli_options *o) {
+    return cli_run(o, o->ops, o->op_count, strcmp(o->command, "reduce") == 0, true);
+}

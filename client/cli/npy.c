@@ -1,0 +1,262 @@
+/* npy: parses the header of a .npy file: magic, version, length, and a Python dictionary literal of which only what NumPy
+ * writes is understood ('descr', 'fortran_order', 'shape', each once, in any order).
+ *
+ * Thread: any. Owner: the caller owns the bytes; a cursor never leaves them. */
+#include "client/cli/npy.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint8_t magic[NPY_MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
+
+struct cursor {
+    const char *p, *end;
+    cured_error *error;
+};
+
+static cured_status fail(cured_error *error, cured_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static cured_status fail(cured_error *error, cured_status code, const char *format, ...) {
+    if (error != NULL) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(error->text, sizeof error->text, format, args);
+        va_end(args);
+        error->code = code;
+        error->retry_after_ms = 0;
+    }
+    return code;
+}
+
+bool npy_is(const uint8_t *in, size_t len) { return len >= sizeof magic && memcmp(in, magic, sizeof magic) == 0; }
+
+static void skip_space(struct cursor *c) {
+    while (c->p < c->end && (*c->p == ' ' || *c->p == '\n' || *c->p == '\t' || *c->p == '\r')) c->p++;
+}
+
+/* Takes ch, after white space, if it comes next. */
+static bool take(struct cursor *c, char ch) {
+    skip_space(c);
+    if (c->p == c->end || *c->p != ch) return false;
+    c->p++;
+    return true;
+}
+
+static bool take_word(struct cursor *c, const char *word) {
+    size_t len = strlen(word);
+    skip_space(c);
+    if ((size_t)(c->end - c->p) < len || memcmp(c->p, word, len) != 0) return false;
+    c->p += len;
+    return true;
+}
+
+/* A quoted string without escapes, printable ASCII only: it is quoted back in errors. */
+static bool take_string(struct cursor *c, char *out, size_t cap) {
+    skip_space(c);
+    if (c->p == c->end || (*c->p != '\'' && *c->p != '"')) return false;
+    char quote = *c->p++;
+    size_t n = 0;
+    for (; c->p < c->end && *c->p != quote; c->p++) {
+        if (*c->p < 0x20 || *c->p > 0x7e || *c->p == '\\' || n + 1 >= cap) return false;
+        out[n++] = *c->p;
+    }
+    if (c->p == c->end) return false;
+    c->p++;
+    out[n] = '\0';
+    return true;
+}
+
+static cured_status bad(const struct cursor *c, const char *what) {
+    return fail(c->error, CURED_INVALID_ARGUMENT, "the .npy header is malformed: %s", what);
+}
+
+struct known {
+    const char *code;
+    cured_dtype dtype;
+};
+
+static const struct known known[] = {
+    {"b1", CURED_BOOL},          {"u1", CURED_U8},  {"i1", CURED_I8},  {"u2", CURED_U16},
+    {"i2", CURED_I16},           {"u4", CURED_U32}, {"i4", CURED_I32}, {"u8", CURED_U64},
+    {"i8", CURED_I64},           {"f2", CURED_F16}, {"f4", CURED_F32}, {"f8", CURED_F64},
+    {"V2", CURED_DTYPE_DEFAULT},
+};
+
+/* What NumPy can store and cured cannot reduce, by the first letter of its code. */
+static const char *refused(char letter) {
+    switch (letter) {
+        case 'c':
+            return "complex numbers";
+        case 'O':
+            return "Python objects";
+        case 'S':
+        case 'a':
+            return "byte strings";
+        case 'U':
+            return "strings";
+        case 'V':
+            return "structures or raw bytes";
+        case 'M':
+            return "dates";
+        case 'm':
+            return "time differences";
+        case 'f':
+            return "floats of another width";
+        default:
+            return NULL;
+    }
+}
+
+static cured_status parse_descr(struct cursor *c, npy_header *h) {
+    char text[32];
+    skip_space(c);
+    if (c->p < c->end && *c->p == '[')
+        return fail(c->error, CURED_UNIMPLEMENTED,
+                    "the .npy file holds structures (a structured dtype), which cured "
+                    "does not reduce");
+    if (!take_string(c, text, sizeof text)) return bad(c, "'descr' is not a short string");
+    const char *code = text;
+    char order = '=';
+    if (*code == '<' || *code == '>' || *code == '=' || *code == '|') order = *code++;
+    const struct known *k = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(code, known[i].code) == 0) k = &known[i];
+    if (k == NULL) {
+        const char *what = refused(*code);
+        if (what == NULL)
+            return fail(c->error, CURED_INVALID_ARGUMENT, "the .npy file has the unknown dtype '%s'", text);
+        return fail(c->error, CURED_UNIMPLEMENTED, "the .npy file holds %s (dtype '%s'), which cured does not reduce",
+                    what, text);
+    }
+    if (order == '>' && code[1] != '1')
+        return fail(c->error, CURED_UNIMPLEMENTED,
+                    "the .npy file is big-endian (dtype '%s'), which cured does not "
+                    "read: save it as '<%s'",
+                    text, code);
+    h->dtype = k->dtype;
+    return CURED_OK;
+}
+
+/* "(2, 3)", "(2,)", "()"; Python 2 wrote "2L". */
+static cured_status parse_shape(struct cursor *c, npy_header *h) {
+    h->dims = 0;
+    if (!take(c, '(')) return bad(c, "'shape' is not a tuple");
+    while (!take(c, ')')) {
+        if (h->dims > 0 && !take(c, ',')) return bad(c, "'shape' lacks a comma");
+        if (h->dims > 0 && take(c, ')')) break;
+        uint64_t n = 0;
+        bool digits = false;
+        skip_space(c);
+        for (; c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++, digits = true) {
+            unsigned digit = (unsigned)(*c->p - '0');
+            if (n > ((uint64_t)INT64_MAX - digit) / 10) return bad(c, "a dimension of 'shape' is above 2^63 - 1");
+            n = n * 10 + digit;
+        }
+        if (!digits) return bad(c, "a dimension of 'shape' is not a non-negative integer");
+        if (c->p < c->end && *c->p == 'L') c->p++;
+        if (h->dims == NPY_MAX_DIMS) return bad(c, "'shape' has more than 64 dimensions");
+        h->shape[h->dims++] = n;
+    }
+    return CURED_OK;
+}
+
+static cured_status parse_dictionary(struct cursor *c, npy_header *h) {
+    enum { DESCR = 1, ORDER = 2, SHAPE = 4, EVERYTHING = 7 };
+    unsigned seen = 0;
+    char key[32];
+    if (!take(c, '{')) return bad(c, "it is not a dictionary");
+    while (!take(c, '}')) {
+        if (seen != 0 && !take(c, ',')) return bad(c, "a comma is missing");
+        if (seen != 0 && take(c, '}')) break;
+        if (!take_string(c, key, sizeof key) || !take(c, ':')) return bad(c, "a key is missing");
+        cured_status status = CURED_OK;
+        unsigned which = strcmp(key, "descr") == 0           ? DESCR
+                         : strcmp(key, "fortran_order") == 0 ? ORDER
+                         : strcmp(key, "shape") == 0         ? SHAPE
+                                                             : 0;
+        if (which == 0) return bad(c, "it has a key other than descr, fortran_order and shape");
+        if ((seen & which) != 0) return bad(c, "a key comes twice");
+        seen |= which;
+        if (which == DESCR)
+            status = parse_descr(c, h);
+        else if (which == SHAPE)
+            status = parse_shape(c, h);
+        else if (take_word(c, "True"))
+            h->fortran_order = true;
+        else if (!take_word(c, "False"))
+            return bad(c, "'fortran_order' is neither True nor False");
+        if (status != CURED_OK) return status;
+    }
+    if (seen != EVERYTHING) return bad(c, "one of descr, fortran_order and shape is missing");
+    skip_space(c);
+    return c->p == c->end ? CURED_OK : bad(c, "something follows the dictionary");
+}
+
+/* The product of the shape, checked by division before each multiplication. */
+static cured_status multiply(npy_header *h, cured_error *error) {
+    size_t size = h->dtype == CURED_DTYPE_DEFAULT ? 2 : cured_dtype_size(h->dtype);
+    uint64_t limit = ((uint64_t)INT64_MAX - NPY_MAX_HEADER) / size;
+    h->count = 1;
+    for (uint32_t i = 0; i < h->dims; i++)
+        if (h->shape[i] == 0) h->count = 0;
+    for (uint32_t i = 0; i < h->dims && h->count != 0; i++) {
+        if (h->count > limit / h->shape[i])
+            return fail(error, CURED_INVALID_ARGUMENT, "the .npy header's shape has more than %llu elements",
+                        (unsigned long long)limit);
+        h->count *= h->shape[i];
+    }
+    return CURED_OK;
+}
+
+cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error) {
+    *need = sizeof magic + 4;
+    if (len < *need) return CURED_OK;
+    if (!npy_is(in, len)) return fail(error, CURED_INVALID_ARGUMENT, "the file does not begin as a .npy file does");
+    if (in[6] < 1 || in[6] > 3 || in[7] != 0)
+        return fail(error, CURED_UNIMPLEMENTED, "the .npy file has version %u.%u, read are 1.0 to 3.0", in[6], in[7]);
+    size_t prefix = in[6] == 1 ? 10 : 12;
+    *need = prefix;
+    if (len < prefix) return CURED_OK;
+    uint64_t text = (uint64_t)in[8] | (uint64_t)in[9] << 8;
+    if (in[6] != 1) text |= (uint64_t)in[10] << 16 | (uint64_t)in[11] << 24;
+    if (text > NPY_MAX_HEADER - prefix)
+        return fail(error, CURED_INVALID_ARGUMENT, "the .npy header has %llu bytes, limit is %zu",
+                    (unsigned long long)text, NPY_MAX_HEADER - prefix);
+    *need = prefix + (size_t)text;
+    if (len < *need) return CURED_OK;
+    npy_header h;
+    memset(&h, 0, sizeof h);
+    h.data_offset = *need;
+    struct cursor c = {(const char *)in + prefix, (const char *)in + *need, error};
+    cured_status status = parse_dictionary(&c, &h);
+    if (status == CURED_OK) status = multiply(&h, error);
+    if (status == CURED_OK) *out = h;
+    return status;
+}
+
+size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_order, uint32_t dims,
+                 const uint64_t *shape) {
+    enum { PREFIX = 10, ALIGN = 64 };
+    const char *code = dtype == CURED_BF16 ? "V2" : NULL;
+    for (size_t i = 0; code == NULL && i < sizeof known / sizeof known[0]; i++)
+        if (known[i].dtype == dtype && dtype != CURED_DTYPE_DEFAULT) code = known[i].code;
+    if (code == NULL || dims > NPY_MAX_DIMS) return 0;
+    char *text = (char *)out + PREFIX;
+    size_t cap = NPY_MAX_WRITTEN - PREFIX;
+    size_t n = (size_t)snprintf(text, cap, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (",
+                                code[1] == '1' ? '|' : '<', code, fortran_order ? "True" : "False");
+    for (uint32_t i = 0; i < dims; i++)
+        n += (size_t)snprintf(text + n, cap - n, "%s%llu%s", i != 0 ? " " : "", (unsigned long long)shape[i],
+                              i + 1 < dims || dims == 1 ? "," : "");
+    n += (size_t)snprintf(text + n, cap - n, "), }");
+    while ((PREFIX + n + 1) % ALIGN != 0) text[n++] = ' ';
+    text[n++] = '\n';
+    memcpy(out, magic, sizeof magic);
+    out[6] = 1;
+    out[7] = 0;
+    out[8] = (uint8_t)n;
+    out[9] = (uint8_t)(n >> 8);
+    return PREFIX + n;
+}

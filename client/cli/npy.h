@@ -1,0 +1,35 @@
+/* npy: the header of NumPy's .npy files, versions 1 to 3.
+ *
+ * Thread: any; nothing here holds state or does I/O. The bytes are not trusted. */
+#ifndef CURED_CLIENT_CLI_NPY_H
+#define CURED_CLIENT_CLI_NPY_H
+
+#include "cured/cured.h"
+
+enum {
+    NPY_MAGIC_BYTES = 6,
+    NPY_MAX_HEADER = 64 * 1024, /* the whole header; NumPy itself refuses more than 10,000 by default */
+    NPY_MAX_DIMS = 64,
+};
+
+typedef struct npy_header {
+    cured_dtype dtype;    /* CURED_DTYPE_DEFAULT: two-byte void, which is how NumPy writes bfloat16 */
+    uint64_t count;       /* elements: the product of the shape; count times the element's size fits 63 bits */
+    uint64_t data_offset; /* bytes from the start of the file */
+    bool fortran_order;
+    uint32_t dims;
+    uint64_t shape[NPY_MAX_DIMS];
+} npy_header;
+
+/* True when the bytes begin as a .npy file does; len may be shorter than the magic (then false). */
+bool npy_is(const uint8_t *in, size_t len);
+/* Writes the header that NumPy would write (version 1.0, padded to 64 bytes): its length; 0 when dtype has no form in .npy (i128,
+ * int) or dims is too large. */
+enum { NPY_MAX_WRITTEN = 2048 };
+size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_order, uint32_t dims,
+                 const uint64_t *shape);
+/* Parses a header from the file's first len bytes. When more are needed, returns CURED_OK with *need > len (never above
+ * NPY_MAX_HEADER) and *out untouched; otherwise *need is the header's length. */
+cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error);
+
+#endif

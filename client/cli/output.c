@@ -1,0 +1,53 @@
+/* output: bytes to a file or to standard output, complete or with a sentence.
+ *
+ * Thread: one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/cli.h"
+
+static bool is_standard(const char *path) { return path == NULL || strcmp(path, "-") == 0; }
+
+int cli_check_binary(const char *path) {
+    if (!is_standard(path) || !isatty(STDOUT_FILENO)) return EXIT_OK;
+    return cli_fail(EXIT_USAGE,
+                    "this is no text and standard output is a terminal: redirect it, or give --output FILE");
+}
+
+static bool write_all(int fd, const uint8_t *data, uint64_t bytes) {
+    while (bytes > 0) {
+        ssize_t n = write(fd, data, bytes < (1u << 30) ? (size_t)bytes : 1u << 30);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        data += n;
+        bytes -= (uint64_t)n;
+    }
+    return true;
+}
+
+/* A file that is half written is not left behind (a device is). */
+static int write_failed(int fd, const char *path) {
+    int e = errno;
+    struct stat st;
+    if (path != NULL && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) unlink(path);
+    return cli_fail(EXIT_IO, "cannot write to %s: %s", path != NULL ? path : "standard output", strerror(e));
+}
+
+int cli_write(const char *path, const cli_piece *pieces, size_t count) {
+    if (is_standard(path)) path = NULL;
+    if (path == NULL && fflush(stdout) != 0) return cli_flush();
+    int fd = path != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666) : STDOUT_FILENO;
+    if (fd < 0)
+        return cli_fail(errno == EACCES || errno == EPERM ? EXIT_DENIED : EXIT_IO, "cannot create %s: %s", path,
+                        strerror(errno));
+    int code = EXIT_OK;
+    for (size_t i = 0; code == EXIT_OK && i < count; i++)
+        if (!write_all(fd, pieces[i].data, pieces[i].bytes)) code = write_failed(fd, path);
+    if (path != NULL && close(fd) != 0 && code == EXIT_OK)
+        code = cli_fail(EXIT_IO, "cannot write to %s: %s", path, strerror(errno));
+    return code;
+}

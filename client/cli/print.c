@@ -1,0 +1,124 @@
+/* print: answers as lines of text, or as one line of JSON.
+ *
+ * JSON numbers are written by cured_value_text and handed to cJSON as raw text: cJSON's own do not always read back.
+ *
+ * Thread: one. */
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+
+static void warn_no_value(const cured_value *v) {
+    cured_error error;
+    cured_value_status(v, &error);
+    cli_fail(0, "%s: %s", cured_op_name(cured_value_op(v)),
+             error.text[0] != '\0' ? error.text : cured_status_name(error.code));
+}
+
+static void print_text(const cured_value *v, bool named) {
+    char text[CURED_TEXT_BYTES];
+    bool good = cured_value_text(v, text, sizeof text) == CURED_OK;
+    if (named)
+        printf("%s %s\n", cured_op_name(cured_value_op(v)), good ? text : "-");
+    else if (good)
+        puts(text);
+    if (!good) warn_no_value(v);
+}
+
+/* True when a reader that takes numbers for doubles would change this one: integers beyond 2^53. */
+static bool too_big(const char *digits) {
+    char *end;
+    unsigned long long n = strtoull(digits + (*digits == '-'), &end, 10);
+    return strlen(digits) > 17 || n > 1ull << 53;
+}
+
+void cli_json_text(cured_dtype dtype, const void *element, size_t bytes, char out[CURED_TEXT_BYTES + 2]) {
+    char text[CURED_TEXT_BYTES];
+    if (cured_text(dtype, element, bytes, text, sizeof text) != CURED_OK) strcpy(text, "null");
+    bool is_float = dtype >= CURED_F16 && dtype <= CURED_F64;
+    bool quoted = is_float ? strpbrk(text, "in") != NULL /* inf, nan */ : dtype != CURED_BOOL && too_big(text);
+    snprintf(out, CURED_TEXT_BYTES + 2, quoted ? "\"%s\"" : "%s", text);
+}
+
+static cJSON *json_element(cured_dtype dtype, const void *bytes, size_t len) {
+    char text[CURED_TEXT_BYTES + 2];
+    cli_json_text(dtype, bytes, len, text);
+    return cJSON_CreateRaw(text);
+}
+
+static cJSON *json_value(const cured_value *v) {
+    char hex[CURED_TEXT_BYTES];
+    cured_error error;
+    cured_dtype at_dtype;
+    size_t len;
+    cJSON *item = cJSON_CreateObject();
+    if (cured_value_status(v, &error) != CURED_OK) {
+        cJSON_AddStringToObject(item, "error", error.text[0] != '\0' ? error.text : cured_status_name(error.code));
+        cJSON_AddStringToObject(item, "status", cured_status_name(error.code));
+        return item;
+    }
+    const void *bytes = cured_value_bytes(v, &len);
+    cJSON_AddStringToObject(item, "dtype", cured_dtype_name(cured_value_dtype(v)));
+    cJSON_AddItemToObject(item, "value", json_element(cured_value_dtype(v), bytes, len));
+    if (cured_value_hex(v, hex, sizeof hex) == CURED_OK) cJSON_AddStringToObject(item, "bits", hex);
+    const void *at = cured_value_at(v, &at_dtype, &len);
+    if (at != NULL) cJSON_AddItemToObject(item, "at", json_element(at_dtype, at, len));
+    return item;
+}
+
+static void add_number(cJSON *object, const char *name, uint64_t n) {
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    cJSON_AddRawToObject(object, name, text);
+}
+
+static const cured_value *value_at(const cli_answer *a, size_t index) {
+    return a->call != NULL ? cured_call_value(a->call, index) : cured_values_get(a->values, index);
+}
+
+static void add_timing(cJSON *root, const cured_call *call) {
+    cured_timing t = cured_call_timing(call);
+    cJSON *timing = cJSON_AddObjectToObject(root, "timing");
+    add_number(timing, "queue_ns", t.queue_ns);
+    add_number(timing, "run_ns", t.run_ns);
+    add_number(timing, "total_ns", t.total_ns);
+    add_number(timing, "elapsed_ns", cured_call_elapsed_ns(call));
+}
+
+static int print_json(const cli_answer *a) {
+    cJSON *root = cJSON_CreateObject();
+    if (a->dtype != CURED_DTYPE_DEFAULT) cJSON_AddStringToObject(root, "dtype", cured_dtype_name(a->dtype));
+    add_number(root, "count", a->count);
+    cJSON *results = cJSON_AddObjectToObject(root, "results");
+    const cured_value *v;
+    for (size_t i = 0; (v = value_at(a, i)) != NULL; i++)
+        cJSON_AddItemToObject(results, cured_op_name(cured_value_op(v)), json_value(v));
+    if (a->call != NULL) add_timing(root, a->call);
+    char *text = cJSON_PrintUnformatted(root);
+    int code = text != NULL && puts(text) >= 0 ? EXIT_OK : cli_fail(EXIT_IO, "cannot print the answer");
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return code;
+}
+
+void cli_print_timing(const cured_call *call) {
+    cured_timing t = cured_call_timing(call);
+    fflush(stdout);
+    fprintf(stderr, "queue %.3f ms, run %.3f ms, daemon %.3f ms, call %.3f ms\n", (double)t.queue_ns / 1e6,
+            (double)t.run_ns / 1e6, (double)t.total_ns / 1e6, (double)cured_call_elapsed_ns(call) / 1e6);
+}
+
+int cli_print(const cli_options *o, const cli_answer *answer, bool named, bool strict) {
+    const cured_value *v;
+    bool missing = false;
+    int code = o->json ? print_json(answer) : EXIT_OK;
+    for (size_t i = 0; (v = value_at(answer, i)) != NULL; i++) {
+        missing = missing || cured_value_status(v, NULL) != CURED_OK;
+        if (!o->json) print_text(v, named);
+    }
+    if (o->timing && answer->call != NULL) cli_print_timing(answer->call);
+    if (code == EXIT_OK) code = cli_flush();
+    return code == EXIT_OK && missing && strict ? EXIT_DATA : code;
+}

@@ -1,0 +1,408 @@
+/* cured.h: reductions of arrays by the cured daemon, from C. The only header of libcured.
+ *
+ *     cured_conn *conn;
+ *     cured_call *call;
+ *     cured_error error;
+ *     cured_op op = CURED_OP_SUM;
+ *     char text[CURED_TEXT_BYTES];
+ *     if (cured_connect(NULL, NULL, &conn, &error) != CURED_OK) …
+ *     if (cured_reduce_buffer(conn, CURED_F32, &op, 1, array, count, NULL, &call, &error) != CURED_OK) …
+ *     if (cured_wait(call, &error) != CURED_OK) …
+ *     cured_value_text(cured_call_value(call, 0), text, sizeof text);
+ *     cured_call_free(call);
+ *     cured_close(conn);
+ *
+ * The library starts no thread, handles no signal (sends never raise SIGPIPE) and has no global state. A connection and
+ * its calls are used by one thread at a time; different connections are independent.
+ *
+ * Everything is asynchronous underneath: the functions that start a call only queue it. cured_process() sends, receives
+ * and completes whatever can be done without blocking, so an event loop polls cured_fd() for cured_events() for at most
+ * cured_timeout_ms(), and calls cured_process(). cured_wait() does the same for those who would rather block. Many
+ * calls may be in flight on one connection; they complete in any order.
+ *
+ * Functions return CURED_OK or a status, and fill *error, which may be NULL, with the same status and a sentence.
+ * Strings are UTF-8; sizes are bytes, counts are elements, as the names say. */
+#ifndef CURED_CURED_H
+#define CURED_CURED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define CURED_API __attribute__((visibility("default")))
+#else
+#define CURED_API
+#endif
+
+/* gRPC's status codes. */
+typedef enum cured_status {
+    CURED_OK = 0,
+    CURED_CANCELLED = 1,
+    CURED_UNKNOWN = 2,
+    CURED_INVALID_ARGUMENT = 3,
+    CURED_DEADLINE_EXCEEDED = 4,
+    CURED_NOT_FOUND = 5,
+    CURED_ALREADY_EXISTS = 6,
+    CURED_PERMISSION_DENIED = 7,
+    CURED_RESOURCE_EXHAUSTED = 8,
+    CURED_FAILED_PRECONDITION = 9,
+    CURED_ABORTED = 10,
+    CURED_OUT_OF_RANGE = 11,
+    CURED_UNIMPLEMENTED = 12,
+    CURED_INTERNAL = 13,
+    CURED_UNAVAILABLE = 14,
+    CURED_DATA_LOSS = 15,
+    CURED_UNAUTHENTICATED = 16
+} cured_status;
+
+/* Element types. Arrays are packed, little-endian. The last two occur in results only. */
+typedef enum cured_dtype {
+    CURED_DTYPE_DEFAULT = 0, /* as a result type: each op's own default */
+    CURED_BOOL = 1,
+    CURED_U8 = 2,
+    CURED_I8 = 3,
+    CURED_U16 = 4,
+    CURED_I16 = 5,
+    CURED_U32 = 6,
+    CURED_I32 = 7,
+    CURED_U64 = 8,
+    CURED_I64 = 9,
+    CURED_F16 = 10,
+    CURED_BF16 = 11,
+    CURED_F32 = 12,
+    CURED_F64 = 13,
+    CURED_I128 = 14,  /* 16 bytes */
+    CURED_BIGINT = 15 /* 9 to 32 bytes of two's complement */
+} cured_dtype;
+
+typedef enum cured_op {
+    CURED_OP_SUM = 1,
+    CURED_OP_MEAN = 2,
+    CURED_OP_MIN = 3,
+    CURED_OP_MAX = 4,
+    CURED_OP_ARGMIN = 5,
+    CURED_OP_ARGMAX = 6,
+    CURED_OP_COUNT = 7,
+    CURED_OP_COUNT_NONZERO = 8,
+    CURED_OP_COUNT_NAN = 9,
+    CURED_OP_ANY = 10,
+    CURED_OP_ALL = 11,
+    CURED_OP_SUMSQ = 12,
+    CURED_OP_NORM1 = 13,
+    CURED_OP_NORM2 = 14,
+    CURED_OP_NORMINF = 15,
+    CURED_OP_VAR = 16,
+    CURED_OP_STD = 17,
+    CURED_OP_PROD = 18,
+    CURED_OP_BIT_AND = 19,
+    CURED_OP_BIT_OR = 20,
+    CURED_OP_BIT_XOR = 21
+} cured_op;
+
+typedef enum cured_nan { CURED_NAN_PROPAGATE = 0, CURED_NAN_SKIP = 1 } cured_nan;
+typedef enum cured_overflow { CURED_OVERFLOW_ERROR = 0, CURED_OVERFLOW_WRAP = 1 } cured_overflow;
+
+enum {
+    CURED_MAX_OPS = 32,         /* ops in one call */
+    CURED_ERROR_BYTES = 240,    /* of a sentence, with its NUL */
+    CURED_TEXT_BYTES = 96,      /* enough for any value as text, with its NUL */
+    CURED_ADDRESS_BYTES = 512,  /* enough for any address, with its NUL */
+    CURED_PARTIAL_BYTES = 65536 /* enough for any partial */
+};
+
+#define CURED_TO_END UINT64_MAX         /* cured_reduce_fd: as many elements as the file holds */
+#define CURED_UNKNOWN_LENGTH UINT64_MAX /* cured_reduce_stream_begin */
+
+typedef struct cured_error {
+    cured_status code;
+    uint32_t retry_after_ms; /* the daemon's advice with RESOURCE_EXHAUSTED and UNAVAILABLE; 0: none */
+    char text[CURED_ERROR_BYTES];
+} cured_error;
+
+typedef struct cured_conn cured_conn;
+typedef struct cured_call cured_call;
+typedef struct cured_value cured_value;
+
+/* ---- Names. NULL or 0 for what is not in the lists. Any thread. ---- */
+
+/* The library's version, "0.1.0". */
+CURED_API const char *cured_version(void);
+/* "INVALID_ARGUMENT". */
+CURED_API const char *cured_status_name(cured_status status);
+/* "f32", "count_nonzero". */
+CURED_API const char *cured_dtype_name(cured_dtype dtype);
+CURED_API const char *cured_op_name(cured_op op);
+/* Bytes of one element; 0 for CURED_BIGINT and numbers outside the list. */
+CURED_API size_t cured_dtype_size(cured_dtype dtype);
+/* Parse "f32" or NumPy's "float32"; "sum". UNIMPLEMENTED for types that are known and not offered (complex64). */
+CURED_API cured_status cured_dtype_parse(const char *name, cured_dtype *dtype, cured_error *error);
+CURED_API cured_status cured_op_parse(const char *name, cured_op *op, cured_error *error);
+/* The ops in the order of their numbers: 0 … until NULL. */
+CURED_API const char *cured_op_list(size_t index);
+
+/* ---- Connections ---- */
+
+typedef struct cured_connect_options {
+    size_t struct_bytes;         /* sizeof(cured_connect_options): set by the initialiser */
+    const char *client;          /* name for the daemon's log, at most 64 bytes; NULL: "libcured/VERSION" */
+    uint32_t connect_timeout_ms; /* until the daemon has answered HELLO; 0: none */
+    uint32_t spin_us;            /* how long blocking waits look for an answer before they sleep */
+} cured_connect_options;
+
+#define CURED_CONNECT_OPTIONS_INIT \
+    { sizeof(cured_connect_options), NULL, 5000, 0 }
+
+/* Starts a connection to "unix:PATH", a path, or "tcp:HOST:PORT". NULL: cured_default_address(). A Unix socket nobody
+ * listens on fails here, with UNAVAILABLE; TCP connects in the background and its failure ends the calls. A host name
+ * is looked up here and may block; a numeric address is not looked up. options may be NULL. On success *conn belongs to
+ * the caller until cured_close(). */
+CURED_API cured_status cured_connect(const char *address, const cured_connect_options *options, cured_conn **conn,
+                                     cured_error *error);
+/* $CURED_CONNECT if set, else /run/cured/cured.sock as root and $XDG_RUNTIME_DIR/cured.sock otherwise. NOT_FOUND when
+ * none of these is known. */
+CURED_API cured_status cured_default_address(char *address, size_t bytes, cured_error *error);
+/* Blocks until the connection stands (not: until the daemon has said anything) or has failed. */
+CURED_API cured_status cured_connected(cured_conn *conn, cured_error *error);
+/* Ends the connection and frees it; conn may be NULL. Calls in flight are done with CANCELLED, without a callback; they
+ * still want cured_call_free(). Not from inside a callback. */
+CURED_API void cured_close(cured_conn *conn);
+/* True when descriptors can be passed: Unix sockets. */
+CURED_API bool cured_passes_fd(const cured_conn *conn);
+/* CURED_OK, or why the connection ended. One that was lost (UNAVAILABLE, RESOURCE_EXHAUSTED) is made anew by the next
+ * call that is started or tried again; one that broke the protocol is not. */
+CURED_API cured_status cured_conn_status(const cured_conn *conn, cured_error *error);
+/* The daemon's name and version as of WELCOME ("cured/0.1.0"); "" before. Valid until cured_close(). */
+CURED_API const char *cured_server(const cured_conn *conn);
+
+/* For event loops. The descriptor is -1 while there is none to wait for, and changes when a connection is made anew:
+ * ask after each cured_process(). Events are POLLIN and POLLOUT of poll(2); the timeout is as for poll(2), -1: none. */
+CURED_API int cured_fd(const cured_conn *conn);
+CURED_API short cured_events(const cured_conn *conn);
+CURED_API int cured_timeout_ms(const cured_conn *conn);
+/* Does what can be done now, without blocking, and calls the callbacks of what is done. Returns the connection's
+ * status. FAILED_PRECONDITION from inside a callback. */
+CURED_API cured_status cured_process(cured_conn *conn, cured_error *error);
+
+/* ---- Calls ---- */
+
+/* The array is (outer, n, inner) elements in C order and is reduced along the middle: answer o·inner + i is that of the n
+ * elements (o, k, i). For any other shape outer is the product of the dimensions before the axis and inner that of
+ * those behind it; for an array in Fortran order the other way round. */
+typedef struct cured_axis {
+    uint64_t outer, n, inner;
+} cured_axis;
+
+typedef struct cured_options {
+    size_t struct_bytes;     /* sizeof(cured_options): set by the initialiser */
+    uint32_t timeout_ms;     /* the whole call, tries included; 0: none; at most 86,400,000 */
+    uint32_t retries;        /* see below; 0: never */
+    cured_nan nan;           /* what a NaN in the input means */
+    cured_overflow overflow; /* for prod of integers; these three count for the ops that take them, one at least must */
+    cured_dtype result_dtype; /* CURED_DTYPE_DEFAULT: each op's own */
+    uint64_t ddof;            /* for var and std */
+    /* Called by cured_process() and blocking waits, on the thread that runs them; any may be NULL. They may start,
+     * cancel and free calls (this one too), but not process, wait or close. */
+    void (*on_done)(cured_call *call, void *user);
+    void (*on_progress)(cured_call *call, uint64_t bytes_done, uint64_t bytes_total, void *user); /* total 0: unknown */
+    uint32_t progress_ms; /* how often; 0: never */
+    void *user;
+    /* For reductions; see "Arrays of answers" and "Partials" below. */
+    const cured_axis *axis; /* NULL: the whole array is one answer. Copied */
+    void *const
+        *results; /* one array for each op, to be filled; NULL: the library's own. Only the pointers are copied */
+    uint64_t max_result_bytes; /* memory that the library may take for the answers of one call; 0: 1 GiB */
+    void (*on_part)(cured_call *call, size_t index, uint64_t first, const void *values, uint64_t count, void *user);
+    uint64_t first; /* index of the input's first element in a larger array, below 2^63 */
+    bool partial;   /* answer with the partial instead of values */
+} cured_options;
+
+#define CURED_OPTIONS_INIT                                                                                             \
+    {                                                                                                                  \
+        sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
+            NULL, NULL, NULL, 0, NULL, 0, false                                                                        \
+    }
+
+/* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the
+ * time the daemon asks for or 10 ms doubling up to 1 s, up to `retries` times and while the deadline allows. Reductions
+ * change nothing, so that is safe. Streams are never tried again: their bytes are gone.
+ *
+ * Each function below queues a call; what goes wrong with the arguments is told at once (INVALID_ARGUMENT, NULL *call),
+ * everything else when the call is done. ops: 1 to CURED_MAX_OPS, each once, copied. options may be NULL. *call belongs
+ * to the caller until cured_call_free(). */
+
+/* Reduces count elements at data, which must stay valid and unchanged until the call is done. */
+CURED_API cured_status cured_reduce_buffer(cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                           const void *data, uint64_t count, const cured_options *options,
+                                           cured_call **call, cured_error *error);
+/* Reduces count elements (CURED_TO_END: all) from byte `offset` of a regular file or memfd, which the daemon reads
+ * itself. Unix sockets only (FAILED_PRECONDITION otherwise). The library keeps its own duplicate of fd: the caller may
+ * close its own at once. Neither side moves the file position. */
+CURED_API cured_status cured_reduce_fd(cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                       int fd, uint64_t offset, uint64_t count, const cured_options *options,
+                                       cured_call **call, cured_error *error);
+/* Reduces bytes that are handed over piece by piece: exactly `bytes`, or CURED_UNKNOWN_LENGTH. */
+CURED_API cured_status cured_reduce_stream_begin(cured_conn *conn, cured_dtype dtype, const cured_op *ops,
+                                                 size_t op_count, uint64_t bytes, const cured_options *options,
+                                                 cured_call **call, cured_error *error);
+/* Hands over the next bytes; they need not be whole elements. data must stay valid until cured_stream_pending() is 0 or
+ * the call is done. One piece at a time: FAILED_PRECONDITION while the one before is pending. INVALID_ARGUMENT beyond
+ * the declared length. Nothing is copied; the daemon's credit and the socket set the pace. */
+CURED_API cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes, cured_error *error);
+/* Bytes handed over and not sent yet; 0 when the call is done. */
+CURED_API size_t cured_stream_pending(const cured_call *call);
+/* Blocks until nothing is pending or the call is done; returns the call's status in the second case. */
+CURED_API cured_status cured_stream_drain(cured_call *call, cured_error *error);
+/* No more bytes come. INVALID_ARGUMENT, and no effect, when fewer than declared were handed over. */
+CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
+/* ---- Arrays of answers: reductions along an axis ----
+ *
+ * With options.axis a call gives outer·inner answers for each op instead of one: cured_call_array() instead of
+ * cured_call_value(). All answers of an op have one type (cured_call_array says which): integer sums are i64 or u64 (i128 with
+ * result_dtype), min and max the input's type, indices and counts u64, any and all bool, everything else f64 or
+ * result_dtype. One that does not fit fails the call (OUT_OF_RANGE, naming it). The input must have exactly
+ * outer·n·inner elements (INVALID_ARGUMENT, at once where the count is known). first and partial are not for these calls.
+ *
+ * Where the answers go: into options.results, one array of outer·inner elements of the op's type for each op, which must
+ * stay valid until the call is done and hold nothing that is promised unless it ends with CURED_OK; else, without
+ * on_part, into arrays of the library's own, which cured_call_free() frees. What the library has to allocate (those arrays, and
+ * one bit for each answer of each op) is bounded by max_result_bytes: INVALID_ARGUMENT above it, before anything is sent.
+ *
+ * on_part is called with answers first … first + count − 1 of ops[index] as they come, in any order, each once; values are
+ * valid during the callback, which may do what the other callbacks may. They count only if the call ends with
+ * CURED_OK; a call that has handed some over is not tried again. */
+
+/* The type of an op's answers along an axis, 0 where there is none of fixed size; size them with cured_dtype_size(). */
+CURED_API cured_dtype cured_axis_dtype(cured_op op, cured_dtype dtype, cured_dtype result_dtype);
+
+/* ---- Partials: unfinished answers, to be merged (docs/PARTIALS.md) ----
+ *
+ * With options.partial a call answers with the exact state of its reduction: bytes that may be kept and sent anywhere
+ * (cured_call_partial). options.first says where in a larger array the input begins. Partials of disjoint ranges, made for
+ * the same type and the same ops, merge in any order to the bits that the whole array would have given. */
+
+typedef struct cured_bytes {
+    const void *data;
+    size_t bytes;
+} cured_bytes;
+
+/* Answers ops from partials, merged by the daemon: values as of one reduction, or with options.partial the merged partial. The
+ * partials are copied. INVALID_ARGUMENT (when the call is done) when one is not a partial, types or ops differ, or elements are in
+ * two of them; UNIMPLEMENTED for another version of the form. axis and first are not for this call. */
+CURED_API cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t count, const cured_op *ops,
+                                   size_t op_count, const cured_options *options, cured_call **call,
+                                   cured_error *error);
+/* The same here, without a daemon. Merges count partials, at least 1, into out, which has *out_bytes bytes
+ * (CURED_PARTIAL_BYTES is always enough) and may be one of them; *out_bytes becomes the length. Errors as cured_merge(), and
+ * INVALID_ARGUMENT with *out_bytes set to what is needed; out is not touched then. Any thread. */
+CURED_API cured_status cured_partial_merge(const cured_bytes *partials, size_t count, void *out, size_t *out_bytes,
+                                           cured_error *error);
+/* Checks a partial, and says of what type its array is and how many elements it has seen; NULL: not asked. Any thread. */
+CURED_API cured_status cured_partial_check(const void *partial, size_t bytes, cured_dtype *dtype, uint64_t *count,
+                                           cured_error *error);
+
+typedef struct cured_values cured_values;
+
+/* Answers ops from a partial, here: the bits that the daemon would give. Of options (NULL: defaults) nan, overflow, result_dtype
+ * and ddof count. INVALID_ARGUMENT when the partial was not made for one of the ops. *values belongs to the caller until
+ * cured_values_free(). Any thread. */
+CURED_API cured_status cured_partial_finish(const void *partial, size_t bytes, const cured_op *ops, size_t op_count,
+                                            const cured_options *options, cured_values **values, cured_error *error);
+/* The answer to ops[index], valid until cured_values_free(); NULL when there is none. */
+CURED_API const cured_value *cured_values_get(const cured_values *values, size_t index);
+CURED_API void cured_values_free(cured_values *values);
+
+/* Asks the daemon about itself; cured_call_info() has the answer. */
+CURED_API cured_status cured_info(cured_conn *conn, const cured_options *options, cured_call **call,
+                                  cured_error *error);
+/* Asks whether the daemon answers; cured_call_elapsed_ns() tells how fast. */
+CURED_API cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_call **call,
+                                  cured_error *error);
+
+/* Ends a call now, with CANCELLED, without a callback; nothing when it is done. Its buffer is free for other use. */
+CURED_API void cured_cancel(cured_call *call);
+/* Blocks until the call is done and returns its status; callbacks of other calls run meanwhile. */
+CURED_API cured_status cured_wait(cured_call *call, cured_error *error);
+CURED_API bool cured_call_done(const cured_call *call);
+/* The status of a call that is done; FAILED_PRECONDITION before. CURED_OK: the input was good; each op still has a
+ * status of its own. */
+CURED_API cured_status cured_call_status(const cured_call *call, cured_error *error);
+/* Cancels if need be and frees the call and everything that came from it. NULL is fine. Also after cured_close(). */
+CURED_API void cured_call_free(cured_call *call);
+
+/* ---- Answers: of a call that is done with CURED_OK; valid until cured_call_free() ---- */
+
+typedef struct cured_timing { /* measured by the daemon, in nanoseconds */
+    uint64_t queue_ns, run_ns, total_ns;
+} cured_timing;
+
+/* Elements of the input. */
+CURED_API uint64_t cured_call_count(const cured_call *call);
+CURED_API cured_timing cured_call_timing(const cured_call *call);
+/* From the start of the call until its answer was read, measured here. */
+CURED_API uint64_t cured_call_elapsed_ns(const cured_call *call);
+/* How often the call was sent again. */
+CURED_API uint32_t cured_call_retries(const cured_call *call);
+/* The answer to ops[index], and to an op; NULL when there is none, as for calls with an axis or for a partial. */
+CURED_API const cured_value *cured_call_value(const cured_call *call, size_t index);
+CURED_API const cured_value *cured_call_find(const cured_call *call, cured_op op);
+/* A call with an axis: the answers to ops[index], *count = outer·inner elements of type *dtype (each may be NULL), little-endian;
+ * options.results[index] if that was given. NULL, with 0 and CURED_DTYPE_DEFAULT, for other calls and where only on_part had them. */
+CURED_API const void *cured_call_array(const cured_call *call, size_t index, cured_dtype *dtype, uint64_t *count);
+/* A call with options.partial: its bytes; NULL, with 0, for other calls. */
+CURED_API const void *cured_call_partial(const cured_call *call, size_t *bytes);
+
+CURED_API cured_op cured_value_op(const cured_value *value);
+/* CURED_OK: there is a value; otherwise why not, with a sentence. The accessors below return the same status then. */
+CURED_API cured_status cured_value_status(const cured_value *value, cured_error *error);
+CURED_API cured_dtype cured_value_dtype(const cured_value *value);
+/* The value's bytes, little-endian, integers in two's complement; NULL when there is no value. */
+CURED_API const void *cured_value_bytes(const cured_value *value, size_t *bytes);
+/* argmin, argmax: the element at that index, in the input's type; NULL for other ops. */
+CURED_API const void *cured_value_at(const cured_value *value, cured_dtype *dtype, size_t *bytes);
+/* The nearest double; OUT_OF_RANGE (with *out set all the same) when an integer is not exactly that. */
+CURED_API cured_status cured_value_double(const cured_value *value, double *out);
+/* Integers, indices, counts and bool (0, 1). OUT_OF_RANGE when it does not fit, INVALID_ARGUMENT for floats. */
+CURED_API cured_status cured_value_int64(const cured_value *value, int64_t *out);
+CURED_API cured_status cured_value_uint64(const cured_value *value, uint64_t *out);
+/* The exact value as text: decimal integers of any width; for floats the fewest digits that read back to the same value
+ * of the same type, "nan", "inf", "-inf"; "true", "false". Independent of the locale. At most CURED_TEXT_BYTES. */
+CURED_API cured_status cured_value_text(const cured_value *value, char *out, size_t bytes);
+/* The same for one element of any type. INVALID_ARGUMENT when the size does not belong to the type. */
+CURED_API cured_status cured_text(cured_dtype dtype, const void *element, size_t element_bytes, char *out,
+                                  size_t bytes);
+/* A float as a C99 hexadecimal constant, which needs no rounding to read back. INVALID_ARGUMENT for other types. */
+CURED_API cured_status cured_value_hex(const cured_value *value, char *out, size_t bytes);
+
+typedef struct cured_lane {
+    const char *name, *device;
+    uint32_t workers;
+    double bytes_per_second; /* 0: not measured */
+} cured_lane;
+
+typedef struct cured_counter {
+    const char *name;
+    uint64_t value;
+} cured_counter;
+
+typedef struct cured_server_info {
+    const char *version, *backend, *backend_reason;
+    uint64_t uptime_ms;
+    size_t lane_count, counter_count;
+    const cured_lane *lanes;
+    const cured_counter *counters;
+    uint32_t max_ops, max_jobs_per_connection;
+    uint64_t max_input_bytes, credit_bytes;
+} cured_server_info;
+
+/* The answer to cured_info(); NULL for other calls. */
+CURED_API const cured_server_info *cured_call_info(const cured_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,135 @@
+/* address: from "unix:PATH", a path or "tcp:HOST:PORT" to a socket that is connecting.
+ *
+ * Thread: the caller's; getaddrinfo may block for host names. Owner: the socket made here belongs to the caller. */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/lib/internal.h"
+
+/* Nothing but the socket's own calls may fail after this. */
+static int new_socket(int family) { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
+
+static const char *unix_path(const char *address) { return strncmp(address, "unix:", 5) == 0 ? address + 5 : address; }
+
+/* Splits "tcp:HOST:PORT"; an IPv6 host stands in brackets. */
+static cr_status split_tcp(const char *address, char *host, size_t host_cap, const char **port, cr_error *error) {
+    const char *start = address + 4;
+    const char *colon = strrchr(start, ':');
+    if (colon == NULL || colon == start || colon[1] == '\0')
+        return cr_fail(error, CR_INVALID_ARGUMENT, "address '%.200s' must be tcp:HOST:PORT", address);
+    size_t len = (size_t)(colon - start);
+    if (*start == '[') {
+        if (len < 3 || colon[-1] != ']')
+            return cr_fail(error, CR_INVALID_ARGUMENT, "address '%.200s' must be tcp:[IPV6]:PORT", address);
+        start++;
+        len -= 2;
+    }
+    if (len >= host_cap)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "host name in the address has %zu bytes, limit is %zu", len,
+                       host_cap - 1);
+    memcpy(host, start, len);
+    host[len] = '\0';
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(colon + 1, &end, 10);
+    if (errno != 0 || *end != '\0' || colon[1] < '0' || colon[1] > '9' || number < 1 || number > 65535)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "port '%.40s' must be a number from 1 to 65535", colon + 1);
+    *port = colon + 1;
+    return CR_OK;
+}
+
+cr_status cr_cl_address_parse(const char *address, bool *tcp, cr_error *error) {
+    *tcp = strncmp(address, "tcp:", 4) == 0;
+    if (*tcp) {
+        char host[256];
+        const char *port;
+        return split_tcp(address, host, sizeof host, &port, error);
+    }
+    struct sockaddr_un un;
+    size_t len = strlen(unix_path(address));
+    if (len == 0) return cr_fail(error, CR_INVALID_ARGUMENT, "address is empty: give unix:PATH or tcp:HOST:PORT");
+    if (len >= sizeof un.sun_path)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "path of the socket has %zu bytes, limit is %zu", len,
+                       sizeof un.sun_path - 1);
+    return CR_OK;
+}
+
+static cr_status open_unix(const char *address, int *fd, bool *again, cr_error *error) {
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    memcpy(un.sun_path, unix_path(address), strlen(unix_path(address)) + 1);
+    *fd = new_socket(AF_UNIX);
+    if (*fd < 0) return cr_fail(error, CR_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
+    int r;
+    do r = connect(*fd, (struct sockaddr *)&un, sizeof un);
+    while (r != 0 && errno == EINTR);
+    if (r == 0) return CR_OK;
+    int e = errno;
+    close(*fd);
+    *fd = -1;
+    *again = e == EAGAIN; /* the listener's backlog is full */
+    return cr_fail(error, e == EACCES || e == EPERM ? CR_PERMISSION_DENIED : CR_UNAVAILABLE,
+                   "cannot connect to %.150s: %s", address, strerror(e));
+}
+
+static cr_status open_tcp(const char *address, uint32_t *lookup, int *fd, bool *connecting, bool *again,
+                          cr_error *error) {
+    char host[256];
+    const char *port;
+    cr_status status = split_tcp(address, host, sizeof host, &port, error);
+    if (status != CR_OK) return status;
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *list;
+    int r = getaddrinfo(host, port, &hints, &list);
+    if (r != 0) return cr_fail(error, CR_UNAVAILABLE, "cannot look up host '%.150s': %s", host, gai_strerror(r));
+    uint32_t index = 0;
+    struct addrinfo *a = list;
+    for (; a->ai_next != NULL && index < *lookup; index++) a = a->ai_next;
+    *again = a->ai_next != NULL;
+    *lookup = *again ? index + 1 : 0;
+    *fd = new_socket(a->ai_family);
+    r = *fd < 0 ? -1 : connect(*fd, a->ai_addr, a->ai_addrlen);
+    int e = errno;
+    freeaddrinfo(list);
+    if (r == 0 || (*fd >= 0 && (e == EINPROGRESS || e == EINTR))) {
+        int one = 1;
+        setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        *connecting = r != 0;
+        return CR_OK;
+    }
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+    return cr_fail(error, CR_UNAVAILABLE, "cannot connect to %.150s: %s", address, strerror(e));
+}
+
+cr_status cr_cl_address_open(const char *address, uint32_t *lookup, int *fd, bool *connecting, bool *again,
+                             cr_error *error) {
+    *fd = -1;
+    *connecting = *again = false;
+    if (strncmp(address, "tcp:", 4) == 0) return open_tcp(address, lookup, fd, connecting, again, error);
+    return open_unix(address, fd, again, error);
+}
+
+cured_status cured_default_address(char *address, size_t bytes, cured_error *error) {
+    const char *given = getenv("CURED_CONNECT");
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    int n;
+    if (given != NULL && given[0] != '\0')
+        n = snprintf(address, bytes, "%s", given);
+    else if (geteuid() == 0)
+        n = snprintf(address, bytes, "unix:/run/cured/cured.sock");
+    else if (runtime != NULL && runtime[0] != '\0')
+        n = snprintf(address, bytes, "unix:%s/cured.sock", runtime);
+    else
+        return cr_cl_fail(error, CR_NOT_FOUND,
+                          "no address given, and neither CURED_CONNECT nor XDG_RUNTIME_DIR is set");
+    if (n < 0 || (size_t)n >= bytes)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "address has %d bytes, limit is %zu", n, bytes - 1);
+    return cr_cl_fail(error, CR_OK, "%s", "");
+}

@@ -1,0 +1,179 @@
+/* array: the answers of a call with an axis: where they go, and that each comes exactly once. The daemon is not trusted: one
+ * bit for each answer says whether it was there.
+ *
+ * All that the daemon may send is granted at the start: its place is known, and a CREDIT that had to wait behind DATA of the
+ * same connection could be what the daemon needs before it can take more DATA. The socket holds the daemon back.
+ *
+ * Thread: the one that uses the connection. Owner: the call; results that the program gave stay the program's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/internal.h"
+#include "kernels/core/axis.h"
+
+enum { DEFAULT_MAX_BYTES = 1 << 30 };
+
+struct op_answers {
+    uint8_t *values; /* NULL: only on_part has them */
+    uint64_t *seen;  /* a bit an answer */
+    uint64_t covered;
+    cr_dtype dtype;
+    uint8_t size;
+    bool owned;
+};
+
+struct cr_array {
+    uint64_t count;       /* answers of each op */
+    uint64_t total_bytes; /* of all ops; saturated */
+    bool handed_over;
+    void (*on_part)(cured_call *call, size_t index, uint64_t first, const void *values, uint64_t count, void *user);
+    uint32_t op_count;
+    struct op_answers ops[];
+};
+
+cured_dtype cured_axis_dtype(cured_op op, cured_dtype dtype, cured_dtype result_dtype) {
+    cr_error ignored;
+    cr_finish_opts opts = {.result_dtype = (cr_dtype)result_dtype};
+    if (!cr_dtype_is_input((cr_dtype)dtype) || cr_op_supports((cr_op)op, (cr_dtype)dtype, &ignored) != CR_OK)
+        return CURED_DTYPE_DEFAULT;
+    cr_dtype type = cr_axis_dtype((cr_op)op, (cr_dtype)dtype, &opts);
+    return cr_dtype_size(type) != 0 ? (cured_dtype)type : CURED_DTYPE_DEFAULT;
+}
+
+/* sum + a·b, or UINT64_MAX. */
+static uint64_t add_product(uint64_t sum, uint64_t a, uint64_t b) {
+    if (b != 0 && a > (UINT64_MAX - sum) / b) return UINT64_MAX;
+    return sum + a * b;
+}
+
+static uint64_t words_of(uint64_t count) { return count / 64 + (count % 64 != 0); }
+
+static cr_status check(const cr_wire_reduce *r, const cured_options *o, cr_error *error) {
+    cr_shape shape = {r->outer, r->n, r->inner};
+    if (o->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
+    if (o->first != 0) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
+    return cr_shape_check(&shape, (cr_dtype)r->dtype, error);
+}
+
+/* The types and sizes, and whether the memory for them is granted. */
+static cr_status plan(cr_array *array, const cr_wire_reduce *r, const cured_options *o, cr_error *error) {
+    const cr_finish_opts opts = {.result_dtype = (cr_dtype)r->result_dtype};
+    uint64_t most = o->max_result_bytes != 0 ? o->max_result_bytes : DEFAULT_MAX_BYTES, need = 0;
+    for (uint32_t i = 0; i < array->op_count; i++) {
+        struct op_answers *a = &array->ops[i];
+        a->dtype = cr_axis_dtype((cr_op)r->ops[i], (cr_dtype)r->dtype, &opts);
+        a->size = (uint8_t)cr_dtype_size(a->dtype);
+        if (a->size == 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT,
+                           "result_dtype: %s has no fixed size, as answers along an axis need",
+                           cr_dtype_name(a->dtype));
+        if (o->results != NULL && o->results[i] == NULL && array->count != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "results[%u] is NULL", i);
+        a->owned = o->results == NULL && o->on_part == NULL;
+        if (o->results != NULL) a->values = o->results[i];
+        array->total_bytes = add_product(array->total_bytes, array->count, a->size);
+        need = add_product(need, words_of(array->count), sizeof(uint64_t));
+        if (a->owned) need = add_product(need, array->count, a->size);
+    }
+    if (need > most || need > SIZE_MAX / 2)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "the answers take %llu bytes, max_result_bytes is %llu",
+                       (unsigned long long)need, (unsigned long long)most);
+    return CR_OK;
+}
+
+cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    cr_status status = check(r, o, error);
+    if (status != CR_OK) return status;
+    cr_array *array = calloc(1, sizeof *array + r->op_count * sizeof array->ops[0]);
+    if (array == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+    call->array = array; /* freed with the call from here on */
+    array->count = r->outer * r->inner;
+    array->on_part = o->on_part;
+    array->op_count = r->op_count;
+    status = plan(array, r, o, error);
+    for (uint32_t i = 0; status == CR_OK && i < array->op_count; i++) {
+        struct op_answers *a = &array->ops[i];
+        a->seen = calloc((size_t)words_of(array->count) + 1, sizeof a->seen[0]);
+        if (a->owned)
+            a->values = malloc((size_t)array->count * a->size + 1); /* never of 0 bytes: NULL says something */
+        if (a->seen == NULL || (a->owned && a->values == NULL))
+            status =
+                cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu answers", (unsigned long long)array->count);
+    }
+    return status;
+}
+
+void cr_cl_array_free(cr_array *array) {
+    if (array == NULL) return;
+    for (uint32_t i = 0; i < array->op_count; i++) {
+        free(array->ops[i].seen);
+        if (array->ops[i].owned) free(array->ops[i].values);
+    }
+    free(array);
+}
+
+void cr_cl_array_reset(cr_array *array) {
+    for (uint32_t i = 0; i < array->op_count; i++) {
+        if (array->ops[i].covered == 0) continue;
+        memset(array->ops[i].seen, 0, (size_t)words_of(array->count) * sizeof array->ops[i].seen[0]);
+        array->ops[i].covered = 0;
+    }
+}
+
+uint64_t cr_cl_array_credit(const cr_array *array) {
+    return array->total_bytes > CR_CREDIT_INITIAL_BYTES ? array->total_bytes - CR_CREDIT_INITIAL_BYTES : 0;
+}
+
+bool cr_cl_array_handed_over(const cr_array *array) { return array->handed_over; }
+
+/* Sets bits [first, first + count); false when one was set. */
+static bool mark(uint64_t *seen, uint64_t first, uint64_t count) {
+    while (count != 0) {
+        uint64_t bit = first % 64, n = 64 - bit < count ? 64 - bit : count;
+        uint64_t mask = (n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1) << bit;
+        if ((seen[first / 64] & mask) != 0) return false;
+        seen[first / 64] |= mask;
+        first += n;
+        count -= n;
+    }
+    return true;
+}
+
+const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
+    cr_array *array = call->array;
+    if (part->op >= array->op_count) return "it is of an op that was not asked for";
+    struct op_answers *a = &array->ops[part->op];
+    if (part->values_len % a->size != 0) return "its length does not belong to its type";
+    uint64_t count = part->values_len / a->size;
+    if (part->first > array->count || count > array->count - part->first) return "it goes beyond the answers asked for";
+    if (count == 0) return NULL;
+    if (!mark(a->seen, part->first, count)) return "it has an answer that came before";
+    a->covered += count;
+    if (a->values != NULL) memcpy(a->values + part->first * a->size, part->values, part->values_len);
+    if (array->on_part == NULL) return NULL;
+    array->handed_over = true;
+    array->on_part(call, part->op, part->first, part->values, count, call->user);
+    return NULL;
+}
+
+const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result) {
+    const cr_array *array = call->array;
+    if (result->result_count != array->op_count) return "it has another number of answers than ops were asked for";
+    for (uint32_t i = 0; i < array->op_count; i++) {
+        const cr_wire_op_result *r = &result->results[i];
+        if (r->op != call->values[i].op) return "the answer is to another op than asked for";
+        if (r->status != CR_OK || r->dtype != (uint32_t)array->ops[i].dtype || r->value_len != 0)
+            return "an op's type is not that of its answers";
+        if (array->ops[i].covered != array->count) return "answers are missing";
+    }
+    return NULL;
+}
+
+const void *cured_call_array(const cured_call *call, size_t index, cured_dtype *dtype, uint64_t *count) {
+    const cr_array *array = call->state == CALL_DONE && call->error.code == CR_OK ? call->array : NULL;
+    bool has = array != NULL && index < array->op_count && array->ops[index].values != NULL;
+    if (dtype != NULL) *dtype = has ? (cured_dtype)array->ops[index].dtype : CURED_DTYPE_DEFAULT;
+    if (count != NULL) *count = has ? array->count : 0;
+    return has ? array->ops[index].values : NULL;
+}

@@ -1,0 +1,247 @@
+/* call: the life of a call inside the library: queued, sent, answered or given up, tried again, freed.
+ *
+ *   cr_cl_call_submit ─▶ ACTIVE ─▶ DONE        cr_cl_call_finish; cr_cl_call_abandon also sends CANCEL
+ *                    │ ▲
+ *                    ▼ │ cr_cl_call_submit, when the time has come
+ *                   RETRY                cr_cl_call_failed
+ *
+ * Thread: the one that uses the connection. Owner: internal.h. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/lib/internal.h"
+
+enum {
+    SHARED_FRAME_BYTES = 256 * 1024, /* a frame is no longer than this while other calls wait their turn */
+    RETRY_FIRST_MS = 10,
+    RETRY_LAST_MS = 1000,
+    CREDIT_BYTES = 16, /* a packed Credit, at most */
+};
+
+static bool queued(const cured_call *call) { return !list_empty(&call->queue); }
+
+static bool begun(const cured_call *call) { return call->head_pos != 0 || call->body_pos != 0; }
+
+static void hash_insert(cured_call *call) {
+    cured_call **bucket = &call->conn->hash[call->stream % HASH_BUCKETS];
+    call->hash_next = *bucket;
+    *bucket = call;
+    call->hashed = true;
+}
+
+static void hash_remove(cured_call *call) {
+    if (!call->hashed) return;
+    cured_call **p = &call->conn->hash[call->stream % HASH_BUCKETS];
+    while (*p != call) p = &(*p)->hash_next;
+    *p = call->hash_next;
+    call->hashed = false;
+}
+
+cured_call *cr_cl_call_lookup(const cured_conn *conn, uint32_t stream) {
+    cured_call *call = conn->hash[stream % HASH_BUCKETS];
+    while (call != NULL && call->stream != stream) call = call->hash_next;
+    return call;
+}
+
+void cr_cl_call_enqueue(cured_call *call) {
+    if (!queued(call)) list_append(&call->conn->queue, &call->queue);
+}
+
+void cr_cl_call_dequeue(cured_call *call) {
+    list_remove(&call->queue);
+    if (call->freed) cr_cl_call_destroy(call);
+}
+
+void cr_cl_call_destroy(cured_call *call) {
+    if (call->fd >= 0) close(call->fd);
+    for (uint32_t i = 0; i < call->value_count; i++) free(call->values[i].message);
+    free(call->info);
+    cr_cl_array_free(call->array);
+    free(call->partial);
+    free(call->owned);
+    free(call);
+}
+
+static void put_frame(cured_call *call, cr_frame_type type, uint16_t flags, uint32_t length) {
+    cr_frame f = {.type = (uint8_t)type, .flags = flags, .stream = call->stream, .length = length};
+    if (type == CR_FRAME_CALL && call->kind == KIND_FD) f.descriptors = 1;
+    cr_frame_put(call->head + call->head_len, &f);
+    call->head_len += CR_FRAME_HEADER_BYTES;
+}
+
+/* Adds the next DATA to the head, as far as bytes and credit go; false when there is none to send. */
+static bool add_data(cured_call *call) {
+    const cured_conn *conn = call->conn;
+    bool complete = call->end_wanted || call->handed == call->declared;
+    size_t n = call->source_len;
+    bool alone = conn->queue.next == conn->queue.prev;
+    size_t longest = alone || conn->data_bytes < SHARED_FRAME_BYTES ? conn->data_bytes : SHARED_FRAME_BYTES;
+    if (n > longest) n = longest;
+    if (n > call->credit) n = (size_t)call->credit;
+    if (call->end_sent || (n == 0 && (call->source_len != 0 || !complete))) return false;
+    call->end_sent = complete && n == call->source_len;
+    put_frame(call, CR_FRAME_DATA, call->end_sent ? CR_FLAG_END : 0, (uint32_t)n);
+    call->body = call->source;
+    call->body_len = n;
+    if (n != 0) call->source += n;
+    call->source_len -= n;
+    call->framed += n;
+    call->credit -= n;
+    return true;
+}
+
+bool cr_cl_call_next_frame(cured_call *call) {
+    call->head_len = call->head_pos = 0;
+    call->body = NULL;
+    call->body_len = call->body_pos = 0;
+    if (call->cancel_due) {
+        call->cancel_due = false;
+        put_frame(call, CR_FRAME_CANCEL, 0, 0);
+        return true;
+    }
+    if (call->state != CALL_ACTIVE || (call->kind != KIND_BUFFER && call->kind != KIND_STREAM)) return false;
+    return add_data(call);
+}
+
+static void put_call(cured_call *call) {
+    cured_conn *conn = call->conn;
+    call->stream = ++conn->last_stream;
+    hash_insert(call);
+    if (call->deadline_ns != 0) {
+        uint64_t now = cr_cl_now_ns();
+        uint64_t left_ms = call->deadline_ns > now ? (call->deadline_ns - now) / 1000000 : 0;
+        call->request.timeout_ms = left_ms > 0 ? (uint32_t)left_ms : 1;
+    }
+    size_t n = cr_wire_pack_call(&call->request, call->head + CR_FRAME_HEADER_BYTES,
+                                 sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
+    bool no_data = call->kind == KIND_FD || call->kind == KIND_INFO;
+    put_frame(call, CR_FRAME_CALL, no_data ? CR_FLAG_END : 0, (uint32_t)n);
+    call->head_len += (uint32_t)n;
+    call->fd_due = call->kind == KIND_FD;
+    if (call->array != NULL && cr_cl_array_credit(call->array) != 0) {
+        uint8_t credit[CREDIT_BYTES];
+        n = cr_wire_pack_credit(cr_cl_array_credit(call->array), credit, sizeof credit);
+        put_frame(call, CR_FRAME_CREDIT, 0, (uint32_t)n);
+        memcpy(call->head + call->head_len, credit, n);
+        call->head_len += (uint32_t)n;
+    }
+    if (!no_data) add_data(call);
+}
+
+void cr_cl_call_submit(cured_call *call) {
+    cured_conn *conn = call->conn;
+    call->state = CALL_ACTIVE;
+    call->sent = call->end_sent = false;
+    call->head_len = call->head_pos = 0;
+    call->body = NULL;
+    call->body_len = call->body_pos = 0;
+    call->source = call->data;
+    call->source_len = (size_t)call->data_bytes;
+    call->framed = 0;
+    if (call->array != NULL) cr_cl_array_reset(call->array);
+    call->credit = conn->credit;
+    if (call->kind == KIND_PING) {
+        call->ping_id = ++conn->last_ping;
+        put_frame(call, CR_FRAME_PING, 0, sizeof call->ping_id);
+        memcpy(call->head + call->head_len, &call->ping_id, sizeof call->ping_id);
+        call->head_len += sizeof call->ping_id;
+    } else {
+        put_call(call);
+    }
+    cr_cl_call_enqueue(call);
+    cr_cl_conn_want(conn);
+}
+
+void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text) {
+    if (call->state == CALL_DONE) return;
+    cured_conn *conn = call->conn;
+    call->state = CALL_DONE;
+    call->elapsed_ns = cr_cl_now_ns() - call->start_ns;
+    cr_fail(&call->error, code, "%s", text);
+    call->retry_after_ms = retry_after_ms;
+    hash_remove(call);
+    call->source = NULL;
+    call->source_len = 0;
+    call->body = NULL; /* what is left of a begun frame goes out as zeros */
+    if (call->fd >= 0) close(call->fd);
+    call->fd = -1;
+    list_remove(&call->all);
+    if (call->on_done != NULL) list_append(&conn->finished, &call->all);
+    if (queued(call) && !begun(call)) cr_cl_call_dequeue(call);
+}
+
+void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text) {
+    if (call->state == CALL_DONE) return;
+    bool tell = call->state == CALL_ACTIVE && call->sent && call->stream != 0;
+    cr_cl_call_finish(call, code, 0, text);
+    if (!tell) return;
+    call->cancel_due = true;
+    if (!queued(call) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
+}
+
+/* Half to all of the step, so that clients turned away together do not come back together. */
+static uint64_t retry_delay_ns(cured_call *call, uint32_t retry_after_ms) {
+    cured_conn *conn = call->conn;
+    uint64_t ms = (uint64_t)RETRY_FIRST_MS << (call->retries < 10 ? call->retries : 10);
+    if (ms > RETRY_LAST_MS) ms = RETRY_LAST_MS;
+    if (retry_after_ms > ms) ms = retry_after_ms;
+    conn->random ^= conn->random << 13;
+    conn->random ^= conn->random >> 7;
+    conn->random ^= conn->random << 17;
+    uint64_t half = ms * 500000;
+    return (retry_after_ms == ms ? 2 * half : half) + conn->random % (half + 1);
+}
+
+void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text) {
+    bool again = (code == CR_UNAVAILABLE || code == CR_RESOURCE_EXHAUSTED) && call->kind != KIND_STREAM &&
+                 call->retries_left > 0 && call->conn->state != CONN_DEAD &&
+                 !(call->array != NULL && cr_cl_array_handed_over(call->array));
+    uint64_t when = 0;
+    if (again) {
+        when = cr_cl_now_ns() + retry_delay_ns(call, retry_after_ms);
+        again = call->deadline_ns == 0 || when < call->deadline_ns;
+    }
+    if (!again) {
+        cr_cl_call_finish(call, code, retry_after_ms, text);
+        return;
+    }
+    hash_remove(call);
+    call->state = CALL_RETRY;
+    call->retries_left--;
+    call->retries++;
+    call->retry_ns = when;
+    call->source = NULL;
+    call->source_len = 0;
+    if (queued(call) && !begun(call)) cr_cl_call_dequeue(call);
+    cr_cl_process_wake_at(call->conn, when);
+}
+
+void cr_cl_call_run_callbacks(cured_conn *conn) {
+    while (!list_empty(&conn->finished)) {
+        cured_call *call = CONTAINER(conn->finished.next, cured_call, all);
+        list_remove(&call->all);
+        call->on_done(call, call->user); /* may free it */
+    }
+}
+
+void cured_cancel(cured_call *call) {
+    if (call->state == CALL_DONE) return;
+    cr_cl_call_abandon(call, CR_CANCELLED, "the call was cancelled by this program");
+    list_remove(&call->all);
+}
+
+void cured_call_free(cured_call *call) {
+    if (call == NULL) return;
+    cured_cancel(call);
+    list_remove(&call->all);
+    call->freed = true;
+    if (!queued(call)) cr_cl_call_destroy(call);
+}
+
+bool cured_call_done(const cured_call *call) { return call->state == CALL_DONE; }
+
+cured_status cured_call_status(const cured_call *call, cured_error *error) {
+    if (call->state != CALL_DONE) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not done yet");
+    return cr_cl_give(error, &call->error, call->retry_after_ms);
+}

@@ -1,0 +1,200 @@
+/* conn: the life of a connection.
+ *
+ *   cured_connect ─▶ CONNECTING ─▶ OPEN ─▶ (lost) WAITING ─▶ CONNECTING …     when a call wants it
+ *                        └──────────┴────▶ (daemon broke the protocol) DEAD
+ *
+ * HELLO waits in the control buffer from the start, so calls can follow it without waiting for WELCOME.
+ *
+ * Thread: the one that uses the connection. Owner: the program, until cured_close. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/lib/internal.h"
+
+/* Makes the connection as new: nothing known of the daemon, HELLO first in line. */
+static void reset(cured_conn *conn) {
+    if (conn->fd >= 0) close(conn->fd);
+    conn->fd = -1;
+    conn->welcomed = conn->send_failed = false;
+    conn->last_stream = 0;
+    conn->credit = CR_CREDIT_INITIAL_BYTES;
+    conn->data_bytes = CR_DATA_MAX_BYTES;
+    conn->control_len = conn->control_pos = conn->in_len = 0;
+    conn->skip = 0;
+    cr_wire_hello hello;
+    uint8_t payload[2 * CR_NAME_MAX_BYTES];
+    hello.version_min = CR_WIRE_VERSION_MIN;
+    hello.version_max = CR_WIRE_VERSION_MAX;
+    hello.feature_count = 0;
+    memcpy(hello.client, conn->client, sizeof hello.client);
+    size_t len = cr_wire_pack_hello(&hello, payload, sizeof payload);
+    cr_cl_send_control(conn, CR_FRAME_HELLO, payload, (uint32_t)len);
+}
+
+/* Takes every call out of the queue: what was half sent will never be whole. */
+static void clear_queue(cured_conn *conn) {
+    while (!list_empty(&conn->queue)) cr_cl_call_dequeue(CONTAINER(conn->queue.next, cured_call, queue));
+}
+
+void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, const char *text) {
+    conn->state = CONN_WAITING;
+    conn->attempt_ns = conn->attempt_deadline_ns = 0;
+    cr_fail(&conn->error, code, "%s", text);
+    conn->retry_after_ms = retry_after_ms;
+    clear_queue(conn);
+    /* Calls that wait for another try already stay; the others fail, which takes each out of the list or parks it. */
+    cr_link *l = conn->calls.next;
+    while (l != &conn->calls) {
+        cured_call *call = CONTAINER(l, cured_call, all);
+        l = l->next;
+        if (call->state == CALL_ACTIVE) cr_cl_call_failed(call, code, retry_after_ms, conn->error.text);
+    }
+    reset(conn);
+}
+
+void cr_cl_conn_broken(cured_conn *conn, const cr_error *error) {
+    if (error != &conn->error) conn->error = *error;
+    conn->retry_after_ms = 0;
+    conn->state = CONN_DEAD;
+    clear_queue(conn);
+    while (!list_empty(&conn->calls))
+        cr_cl_call_finish(CONTAINER(conn->calls.next, cured_call, all), conn->error.code, 0, conn->error.text);
+    reset(conn);
+    conn->attempt_deadline_ns = conn->wake_ns = 0;
+    conn->control_len = 0;
+}
+
+void cr_cl_conn_want(cured_conn *conn) {
+    if (conn->state == CONN_WAITING && conn->attempt_ns == 0) conn->attempt_ns = 1;
+}
+
+/* One connect() for the host's next address, or more while they fail at once. */
+void cr_cl_conn_attempt(cured_conn *conn, uint64_t now) {
+    bool connecting, again;
+    cr_error error;
+    cr_status status;
+    if (conn->attempt_deadline_ns == 0 && conn->connect_timeout_ms != 0)
+        conn->attempt_deadline_ns = now + conn->connect_timeout_ms * UINT64_C(1000000);
+    conn->attempt_ns = 0;
+    do status = cr_cl_address_open(conn->address, &conn->lookup, &conn->fd, &connecting, &again, &error);
+    while (status != CR_OK && conn->tcp && again);
+    if (status == CR_OK) {
+        conn->more_addresses = again;
+        conn->state = connecting ? CONN_CONNECTING : CONN_OPEN;
+        if (!connecting) conn->error = (cr_error){CR_OK, ""};
+    } else if (again) {
+        uint32_t shift = conn->attempts < 6 ? conn->attempts : 6;
+        conn->attempts++;
+        conn->attempt_ns = now + (UINT64_C(1000000) << shift);
+        conn->state = CONN_WAITING;
+    } else {
+        cr_cl_conn_lost(conn, status, 0, error.text);
+    }
+}
+
+void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
+    int e = 0;
+    socklen_t len = sizeof e;
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &e, &len) != 0) e = errno;
+    if (e == 0) {
+        conn->state = CONN_OPEN;
+        conn->lookup = 0;
+        conn->error = (cr_error){CR_OK, ""};
+        return;
+    }
+    if (conn->more_addresses) {
+        close(conn->fd);
+        conn->fd = -1;
+        cr_cl_conn_attempt(conn, now);
+        return;
+    }
+    char text[CR_ERROR_TEXT];
+    snprintf(text, sizeof text, "cannot connect to %.150s: %s", conn->address, strerror(e));
+    cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
+}
+
+static cr_status prepare(cured_conn *conn, const char *address, const cured_connect_options *o, cr_error *error) {
+    conn->fd = -1;
+    list_init(&conn->calls);
+    list_init(&conn->queue);
+    list_init(&conn->finished);
+    size_t len = strlen(address);
+    if (len >= sizeof conn->address)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "address has %zu bytes, limit is %zu", len,
+                       sizeof conn->address - 1);
+    memcpy(conn->address, address, len + 1);
+    cr_status status = cr_cl_address_parse(address, &conn->tcp, error);
+    if (status != CR_OK) return status;
+    const char *name = o->client != NULL ? o->client : "libcured/" CURED_VERSION;
+    if (strlen(name) > CR_NAME_MAX_BYTES)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "client name has %zu bytes, limit is %d", strlen(name),
+                       CR_NAME_MAX_BYTES);
+    memcpy(conn->client, name, strlen(name) + 1);
+    conn->connect_timeout_ms = o->connect_timeout_ms;
+    conn->spin_us = o->spin_us;
+    return CR_OK;
+}
+
+cured_status cured_connect(const char *address, const cured_connect_options *options, cured_conn **out,
+                           cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    char fallback[CURED_ADDRESS_BYTES];
+    cured_connect_options o = CURED_CONNECT_OPTIONS_INIT;
+    *out = NULL;
+    if (options != NULL) memcpy(&o, options, options->struct_bytes < sizeof o ? options->struct_bytes : sizeof o);
+    if (address == NULL) {
+        cured_status status = cured_default_address(fallback, sizeof fallback, error);
+        if (status != CURED_OK) return status;
+        address = fallback;
+    }
+    cured_conn *conn = malloc(sizeof *conn);
+    if (conn == NULL)
+        return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection (%zu bytes)", sizeof *conn);
+    memset(conn, 0, offsetof(cured_conn, control)); /* the buffers need no zeros */
+    conn->in = conn->small;
+    conn->in_bytes = sizeof conn->small;
+    cr_status status = prepare(conn, address, &o, &e);
+    if (status == CR_OK) {
+        uint64_t now = cr_cl_now_ns();
+        conn->random = now | 1;
+        reset(conn);
+        cr_cl_conn_attempt(conn, now);
+        /* WAITING with an attempt to come is a listener whose backlog is full; without one it is a refusal. */
+        if (conn->state == CONN_WAITING && conn->attempt_ns == 0) {
+            e = conn->error;
+            status = e.code;
+        }
+    }
+    if (status != CR_OK) {
+        free(conn);
+        return cr_cl_give(error, &e, 0);
+    }
+    *out = conn;
+    return cr_cl_give(error, &e, 0);
+}
+
+void cured_close(cured_conn *conn) {
+    if (conn == NULL) return;
+    clear_queue(conn);
+    while (!list_empty(&conn->calls)) {
+        cured_call *call = CONTAINER(conn->calls.next, cured_call, all);
+        cr_cl_call_finish(call, CR_CANCELLED, 0, "the connection was closed by this program");
+        list_remove(&call->all); /* from finished: no callbacks from here */
+    }
+    while (!list_empty(&conn->finished)) list_remove(conn->finished.next);
+    if (conn->fd >= 0) close(conn->fd);
+    if (conn->in != conn->small) free(conn->in);
+    free(conn);
+}
+
+bool cured_passes_fd(const cured_conn *conn) { return !conn->tcp; }
+
+cured_status cured_conn_status(const cured_conn *conn, cured_error *error) {
+    return cr_cl_give(error, &conn->error, conn->retry_after_ms);
+}
+
+const char *cured_server(const cured_conn *conn) { return conn->server; }

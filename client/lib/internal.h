@@ -1,0 +1,216 @@
+/* internal: the two objects of libcured and what its files need of each other. Not installed.
+ *
+ * A connection has one list of calls that are not done and one queue of those with something to send. A call's output is at
+ * most one piece at a time: `head` (its own bytes: frame headers and the CALL) followed by `body` (the caller's bytes, not
+ * copied). The frame at the front of the queue may be partly on the wire; nothing may come between its bytes, so a call
+ * that ends meanwhile stays queued until the frame is whole, with zeros in place of the caller's bytes (the daemon drops
+ * them), and only then is freed.
+ *
+ * Thread: the one that uses the connection. Owner: the connection belongs to the program until cured_close, a call until
+ * cured_call_free; a call that is still queued then belongs to the connection. */
+#ifndef CURED_CLIENT_LIB_INTERNAL_H
+#define CURED_CLIENT_LIB_INTERNAL_H
+
+#include "cured/cured.h"
+#include "proto/frame.h"
+#include "proto/wire.h"
+
+typedef struct cr_link {
+    struct cr_link *prev, *next;
+} cr_link;
+
+static inline void list_init(cr_link *l) { l->prev = l->next = l; }
+
+static inline bool list_empty(const cr_link *l) { return l->next == l; }
+
+static inline void list_append(cr_link *list, cr_link *l) {
+    l->prev = list->prev;
+    l->next = list;
+    list->prev->next = l;
+    list->prev = l;
+}
+
+/* Leaves l a list of its own, so that removing twice does no harm. */
+static inline void list_remove(cr_link *l) {
+    l->prev->next = l->next;
+    l->next->prev = l->prev;
+    list_init(l);
+}
+
+#define CONTAINER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+enum {
+    HASH_BUCKETS = 256,
+    CALL_HEAD_BYTES = 288, /* header, the longest packed CALL of this library, header of the first DATA */
+    IN_BYTES = CR_FRAME_HEADER_BYTES + CR_HEAD_MAX_BYTES + 16 * 1024,
+    LARGE_IN_BYTES = CR_FRAME_HEADER_BYTES + CR_DATA_MAX_BYTES + 16 * 1024, /* once arrays come */
+    CONTROL_BYTES = 8 * 1024,
+};
+
+typedef enum call_kind { KIND_BUFFER, KIND_FD, KIND_STREAM, KIND_INFO, KIND_PING } call_kind;
+/* ACTIVE: under way (queued, sent or waiting for bytes). RETRY: waits for retry_ns, unknown to the daemon. DONE. */
+typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
+
+struct cured_value {
+    uint8_t op, dtype, at_dtype, len, at_len;
+    cr_status status;
+    uint8_t bytes[CR_WIRE_VALUE_BYTES], at[8];
+    char *message; /* NULL: none */
+};
+
+typedef struct cr_array cr_array;
+
+struct cured_call {
+    cured_conn *conn; /* NULL once the connection is closed */
+    cr_link all;      /* in conn->calls, or conn->finished while a callback is due */
+    cr_link queue;    /* in conn->queue */
+    cured_call *hash_next;
+    uint32_t stream; /* PING: 0 */
+    call_kind kind;
+    call_state state;
+    bool hashed; /* the daemon may answer on `stream` */
+    bool sent;   /* a byte of this try's CALL or PING is on the wire */
+    bool freed;  /* by the program; destroyed when it leaves the queue */
+    bool fd_due, cancel_due, end_wanted, end_sent;
+    int fd;
+
+    /* output */
+    uint32_t head_len, head_pos;
+    const uint8_t *body; /* NULL with body_len > 0: zeros */
+    size_t body_len, body_pos;
+    const uint8_t *source; /* the caller's bytes that are in no frame yet */
+    size_t source_len;
+    uint64_t framed, declared, handed; /* bytes put into frames; of the whole input; handed over by the caller */
+    uint64_t credit;
+
+    /* the request, kept for another try; the buffer's bounds for the same reason */
+    cr_wire_call request;
+    const uint8_t *data;
+    uint64_t data_bytes;
+    uint64_t ping_id;
+    void *owned; /* the library's copy of what is sent, where it made one */
+
+    uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
+    uint32_t retries_left, retries;
+    void (*on_done)(cured_call *call, void *user);
+    void (*on_progress)(cured_call *call, uint64_t bytes_done, uint64_t bytes_total, void *user);
+    void *user;
+
+    cr_error error;
+    uint32_t retry_after_ms;
+    uint64_t count;
+    cured_timing timing;
+    cured_server_info *info;
+    cr_array *array; /* with an axis */
+    uint8_t *partial;
+    size_t partial_bytes;
+    uint8_t input_dtype; /* 0: not known (a merge of what is no partial) */
+    uint8_t head[CALL_HEAD_BYTES];
+    uint32_t value_count; /* ops asked for; values are valid when done with CR_OK */
+    struct cured_value values[];
+};
+
+/* WAITING: no socket; the next attempt is due at attempt_ns when calls want it. CONNECTING: connect() is under way. OPEN.
+ * DEAD: the daemon broke the protocol; nothing more happens. */
+typedef enum conn_state { CONN_WAITING, CONN_CONNECTING, CONN_OPEN, CONN_DEAD } conn_state;
+
+struct cured_conn {
+    conn_state state;
+    int fd;
+    bool tcp, busy, welcomed, send_failed, more_addresses;
+    char client[CR_NAME_MAX_BYTES + 1], server[CR_NAME_MAX_BYTES + 1];
+    char address[CURED_ADDRESS_BYTES];
+    uint32_t connect_timeout_ms, spin_us;
+    uint64_t attempt_ns, attempt_deadline_ns; /* 0: none */
+    uint32_t attempts;                        /* in a row that failed */
+    uint32_t lookup;                          /* which of the host's addresses is tried next */
+    uint64_t wake_ns;                         /* no deadline or retry lies before it; 0: none at all */
+    uint64_t random;
+
+    uint32_t last_stream;
+    uint64_t last_ping, credit;
+    uint32_t data_bytes;
+    cr_link calls, queue, finished;
+    cured_call *hash[HASH_BUCKETS];
+    cr_error error;
+    uint32_t retry_after_ms;
+
+    size_t control_len, control_pos, in_len;
+    uint64_t skip; /* bytes left of a frame that is not understood */
+    uint8_t *in;   /* small, or LARGE_IN_BYTES of its own */
+    size_t in_bytes;
+    uint8_t control[CONTROL_BYTES];
+    uint8_t small[IN_BYTES];
+};
+
+/* error.c */
+cured_status cr_cl_give(cured_error *out, const cr_error *error, uint32_t retry_after_ms);
+cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+uint64_t cr_cl_now_ns(void);
+
+/* address.c: makes a non-blocking socket and starts connecting it. *connecting: the result comes with POLLOUT. *again: worth
+ * another try at once (the next of a host's addresses). *lookup counts the addresses tried. */
+cr_status cr_cl_address_parse(const char *address, bool *tcp, cr_error *error);
+cr_status cr_cl_address_open(const char *address, uint32_t *lookup, int *fd, bool *connecting, bool *again,
+                             cr_error *error);
+
+/* conn.c */
+void cr_cl_conn_attempt(cured_conn *conn, uint64_t now);
+/* connect() has an outcome: OPEN, the host's next address, or lost. */
+void cr_cl_conn_connected(cured_conn *conn, uint64_t now);
+/* A call has something to send: makes sure that a connection is coming. */
+void cr_cl_conn_want(cured_conn *conn);
+/* The connection is gone: calls are tried again or end with this; the next attempt may come. */
+void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, const char *text);
+/* The daemon broke the protocol: calls end with this, and so does everything later. */
+void cr_cl_conn_broken(cured_conn *conn, const cr_error *error);
+
+/* call.c */
+void cr_cl_call_submit(cured_call *call);
+void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text);
+/* Ends a call on this side; the daemon is told to stop. */
+void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text);
+/* As cr_cl_call_finish, but tries again when the policy allows. */
+void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text);
+/* Readies the next frame of a call whose last is sent; false: it has none. */
+bool cr_cl_call_next_frame(cured_call *call);
+void cr_cl_call_enqueue(cured_call *call);
+void cr_cl_call_dequeue(cured_call *call);
+void cr_cl_call_destroy(cured_call *call);
+cured_call *cr_cl_call_lookup(const cured_conn *conn, uint32_t stream);
+/* Runs the callbacks of what is done. */
+void cr_cl_call_run_callbacks(cured_conn *conn);
+
+/* array.c: the answers of a call with an axis. Makes call->array from the request and the options. */
+cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error);
+/* Nothing has come yet: for each try. */
+void cr_cl_array_reset(cr_array *array);
+/* Takes a part and hands it to on_part, which may free the call. What is wrong with it, or NULL. */
+const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part);
+/* At the end: what is missing or does not agree, or NULL. */
+const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result);
+/* What the daemon may send beyond the window that every stream starts with. */
+uint64_t cr_cl_array_credit(const cr_array *array);
+/* True when a part went to the program already, so that the call cannot start over. */
+bool cr_cl_array_handed_over(const cr_array *array);
+void cr_cl_array_free(cr_array *array);
+
+/* request.c: options as this library knows them, checked; ops, checked. */
+cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error);
+cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error);
+
+/* send.c: sends until nothing is left or the socket is full. */
+void cr_cl_send_flush(cured_conn *conn);
+/* Queues a small frame of the connection itself; false when there is no room. */
+bool cr_cl_send_control(cured_conn *conn, cr_frame_type type, const void *payload, uint32_t length);
+
+/* receive.c: reads once and handles whole frames; false when there was nothing to read. */
+bool cr_cl_receive_once(cured_conn *conn);
+
+/* process.c */
+void cr_cl_process_wake_at(cured_conn *conn, uint64_t when_ns);
+/* Blocks until done(call) or the call is done. */
+void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *call));
+
+#endif

@@ -1,0 +1,150 @@
+/* partial: partials in this process: merged, checked, and finished by the same code as the daemon's.
+ *
+ * Thread: any; nothing here holds state. Owner: the caller, as cured.h says. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/internal.h"
+#include "kernels/core/serial.h"
+
+_Static_assert((int)CURED_PARTIAL_BYTES == (int)CR_SERIAL_MAX_BYTES, "room for any partial");
+
+struct cured_values {
+    uint32_t count;
+    struct cured_value values[];
+};
+
+struct merging {
+    cr_share sum, next;
+    uint8_t packed[CR_SERIAL_MAX_BYTES];
+};
+
+/* "partials[2]: elements from …": the sentence of one among several. */
+static cured_status fail_at(cured_error *out, const cr_error *error, size_t index) {
+    static const char prefix[] = "partial: ";
+    const char *text = error->text;
+    if (strncmp(text, prefix, sizeof prefix - 1) == 0) text += sizeof prefix - 1;
+    return cr_cl_fail(out, error->code, "partials[%zu]: %.200s", index, text);
+}
+
+cured_status cured_partial_merge(const cured_bytes *partials, size_t count, void *out, size_t *out_bytes,
+                                 cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cured_status status = CURED_OK;
+    if (count == 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is 0, must be at least 1");
+    struct merging *m = malloc(sizeof *m);
+    if (m == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+    for (size_t i = 0; i < count && status == CURED_OK; i++) {
+        cr_share *into = i == 0 ? &m->sum : &m->next;
+        cr_status s = cr_share_unpack(partials[i].data, partials[i].bytes, into, &e);
+        if (s == CR_OK && i != 0) s = cr_share_merge(&m->sum, &m->next, &e);
+        if (s != CR_OK) status = fail_at(error, &e, i);
+    }
+    if (status == CURED_OK) {
+        size_t n = cr_share_pack(&m->sum, m->packed, sizeof m->packed);
+        if (n > *out_bytes)
+            status = cr_cl_fail(error, CR_INVALID_ARGUMENT, "out has %zu bytes, %zu are needed", *out_bytes, n);
+        else
+            memcpy(out, m->packed, n);
+        *out_bytes = n;
+    }
+    free(m);
+    return status == CURED_OK ? cr_cl_give(error, &e, 0) : status;
+}
+
+cured_status cured_partial_check(const void *partial, size_t bytes, cured_dtype *dtype, uint64_t *count,
+                                 cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_share *share = malloc(sizeof *share);
+    if (share == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    if (cr_share_unpack(partial, bytes, share, &e) == CR_OK) {
+        if (dtype != NULL) *dtype = (cured_dtype)share->partial.dtype;
+        if (count != NULL) *count = share->partial.n;
+    }
+    free(share);
+    return cr_cl_give(error, &e, 0);
+}
+
+/* As the daemon does: each op has its share of the options, and no option is for nobody. */
+static cr_status check_ops(const cr_partial *p, const cured_op *ops, size_t op_count, const cr_finish_opts *opts,
+                           cr_error *error) {
+    cr_dtype dtype = (cr_dtype)p->dtype;
+    uint32_t taken = 0;
+    for (size_t i = 0; i < op_count; i++) {
+        uint32_t own;
+        cr_op op = (cr_op)ops[i];
+        cr_status status = cr_op_supports(op, dtype, error);
+        if (status != CR_OK) return status;
+        cr_finish_opts share = cr_finish_share(op, dtype, opts, &own);
+        status = cr_finish_check(op, dtype, &share, error);
+        if (status != CR_OK) return status;
+        if ((cr_op_needs(op, dtype) & ~p->families) != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for %s", cr_op_name(op));
+        taken |= own;
+    }
+    const char *unused = opts->ddof != 0 && !(taken & CR_OPT_DDOF)                               ? "ddof"
+                         : opts->overflow != CR_OVERFLOW_ERROR && !(taken & CR_OPT_OVERFLOW)     ? "overflow"
+                         : opts->result_dtype != CR_DTYPE_NONE && !(taken & CR_OPT_RESULT_DTYPE) ? "result_dtype"
+                                                                                                 : NULL;
+    return unused != NULL ? cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it", unused) : CR_OK;
+}
+
+static void take(struct cured_value *to, const cr_value *v, uint8_t dtype) {
+    to->op = (uint8_t)v->op;
+    to->status = v->error.code;
+    if (v->error.code != CR_OK) {
+        to->message = strdup(v->error.text);
+        return;
+    }
+    to->dtype = (uint8_t)v->dtype;
+    to->len = v->len;
+    memcpy(to->bytes, v->bytes, sizeof to->bytes);
+    to->at_dtype = dtype;
+    to->at_len = v->at_len;
+    memcpy(to->at, v->at, sizeof to->at);
+}
+
+static cr_status finish(const cr_partial *p, const cured_op *ops, size_t op_count, const cured_options *o,
+                        cured_values **values, cr_error *error) {
+    const cr_finish_opts opts = {.nan = (cr_nan_policy)o->nan,
+                                 .overflow = (cr_overflow)o->overflow,
+                                 .result_dtype = (cr_dtype)o->result_dtype,
+                                 .ddof = o->ddof};
+    cr_status status = check_ops(p, ops, op_count, &opts, error);
+    if (status != CR_OK) return status;
+    cured_values *v = calloc(1, sizeof *v + op_count * sizeof v->values[0]);
+    if (v == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
+    v->count = (uint32_t)op_count;
+    for (size_t i = 0; i < op_count; i++) {
+        cr_value value;
+        const cr_finish_opts share = cr_finish_share((cr_op)ops[i], (cr_dtype)p->dtype, &opts, NULL);
+        cr_partial_finish(p, (cr_op)ops[i], &share, &value);
+        take(&v->values[i], &value, p->dtype);
+    }
+    *values = v;
+    return CR_OK;
+}
+
+cured_status cured_partial_finish(const void *partial, size_t bytes, const cured_op *ops, size_t op_count,
+                                  const cured_options *options, cured_values **values, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cured_options o;
+    *values = NULL;
+    if (cr_cl_take_options(options, &o, &e) != CR_OK || cr_cl_check_ops(ops, op_count, &e) != CR_OK)
+        return cr_cl_give(error, &e, 0);
+    cr_share *share = malloc(sizeof *share);
+    if (share == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    if (cr_share_unpack(partial, bytes, share, &e) == CR_OK) finish(&share->partial, ops, op_count, &o, values, &e);
+    free(share);
+    return cr_cl_give(error, &e, 0);
+}
+
+const cured_value *cured_values_get(const cured_values *values, size_t index) {
+    return index < values->count ? &values->values[index] : NULL;
+}
+
+void cured_values_free(cured_values *values) {
+    if (values == NULL) return;
+    for (uint32_t i = 0; i < values->count; i++) free(values->values[i].message);
+    free(values);
+}

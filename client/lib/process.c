@@ -1,0 +1,160 @@
+/* process: one turn of a connection (connect, send, receive, timers, callbacks), and the blocking waits made of turns.
+ *
+ * Thread: the one that uses the connection. Owner: internal.h. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "client/lib/internal.h"
+
+enum { RETRY_BUSY_NS = 1000000 }; /* a frame of the try before is still on its way */
+
+void cr_cl_process_wake_at(cured_conn *conn, uint64_t when_ns) {
+    if (conn->wake_ns == 0 || when_ns < conn->wake_ns) conn->wake_ns = when_ns;
+}
+
+static bool has_output(const cured_conn *conn) {
+    return !conn->send_failed && (conn->control_len != 0 || !list_empty(&conn->queue));
+}
+
+static bool writable(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    return poll(&p, 1, 0) > 0;
+}
+
+static void check_connect_time(cured_conn *conn) {
+    if (conn->attempt_deadline_ns == 0 || cr_cl_now_ns() < conn->attempt_deadline_ns) return;
+    char text[CR_ERROR_TEXT];
+    snprintf(text, sizeof text, "no answer from %.150s within %u ms", conn->address, conn->connect_timeout_ms);
+    cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
+}
+
+/* Looks through all calls, but only when the earliest of their times has come. */
+static void run_timers(cured_conn *conn) {
+    check_connect_time(conn);
+    if (conn->wake_ns == 0) return;
+    uint64_t now = cr_cl_now_ns();
+    if (now < conn->wake_ns) return;
+    conn->wake_ns = 0;
+    cr_link *l = conn->calls.next;
+    while (l != &conn->calls) {
+        cured_call *call = CONTAINER(l, cured_call, all);
+        l = l->next;
+        if (call->deadline_ns != 0 && now >= call->deadline_ns) {
+            cr_cl_call_abandon(call, CR_DEADLINE_EXCEEDED, "the call's timeout_ms ran out");
+            continue;
+        }
+        if (call->deadline_ns != 0) cr_cl_process_wake_at(conn, call->deadline_ns);
+        if (call->state != CALL_RETRY) continue;
+        if (now < call->retry_ns)
+            cr_cl_process_wake_at(conn, call->retry_ns);
+        else if (list_empty(&call->queue))
+            cr_cl_call_submit(call);
+        else
+            cr_cl_process_wake_at(conn, now + RETRY_BUSY_NS);
+    }
+}
+
+static void connect_turn(cured_conn *conn) {
+    if (conn->state == CONN_WAITING && conn->attempt_ns != 0) {
+        uint64_t now = cr_cl_now_ns();
+        if (now >= conn->attempt_ns) cr_cl_conn_attempt(conn, now);
+    } else if (conn->state == CONN_CONNECTING && writable(conn->fd)) {
+        cr_cl_conn_connected(conn, cr_cl_now_ns());
+    }
+}
+
+/* readable: worth a recv. Reading goes on while buffers come back full of answers. */
+static void turn(cured_conn *conn, bool readable) {
+    conn->busy = true;
+    connect_turn(conn);
+    cr_cl_send_flush(conn);
+    if (readable && conn->state == CONN_OPEN) cr_cl_receive_once(conn);
+    run_timers(conn);
+    cr_cl_call_run_callbacks(conn);
+    cr_cl_send_flush(conn);
+    conn->busy = false;
+}
+
+cured_status cured_process(cured_conn *conn, cured_error *error) {
+    if (conn->busy) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_process was called from inside a callback");
+    turn(conn, true);
+    return cured_conn_status(conn, error);
+}
+
+int cured_fd(const cured_conn *conn) { return conn->fd; }
+
+short cured_events(const cured_conn *conn) {
+    if (conn->state == CONN_CONNECTING) return POLLOUT;
+    if (conn->state != CONN_OPEN) return 0;
+    return has_output(conn) ? POLLIN | POLLOUT : POLLIN;
+}
+
+static int64_t wait_ns(const cured_conn *conn) {
+    if (!list_empty(&conn->finished)) return 0;
+    uint64_t at = conn->wake_ns;
+    if (conn->attempt_deadline_ns != 0 && (at == 0 || conn->attempt_deadline_ns < at)) at = conn->attempt_deadline_ns;
+    if (conn->state == CONN_WAITING && conn->attempt_ns != 0 && (at == 0 || conn->attempt_ns < at))
+        at = conn->attempt_ns;
+    if (at == 0) return -1;
+    uint64_t now = cr_cl_now_ns();
+    return at > now ? (int64_t)(at - now) : 0;
+}
+
+int cured_timeout_ms(const cured_conn *conn) {
+    int64_t ns = wait_ns(conn);
+    if (ns < 0) return -1;
+    int64_t ms = (ns + 999999) / 1000000;
+    return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+/* Looks for an answer for a while before sleeping: waking a sleeping process costs more than a small reduction. */
+static bool spin(cured_conn *conn) {
+    if (conn->spin_us == 0 || conn->state != CONN_OPEN || has_output(conn)) return false;
+    uint64_t end = cr_cl_now_ns() + conn->spin_us * UINT64_C(1000);
+    do {
+        conn->busy = true;
+        bool got = cr_cl_receive_once(conn);
+        conn->busy = false;
+        if (got) return true;
+    } while (cr_cl_now_ns() < end);
+    return false;
+}
+
+static void wait_turn(cured_conn *conn) {
+    bool got = spin(conn);
+    if (!got) {
+        struct pollfd p = {.fd = conn->fd, .events = cured_events(conn)};
+        int r = poll(&p, 1, cured_timeout_ms(conn));
+        got = r > 0 && (p.revents & ~POLLOUT) != 0;
+    } else {
+        got = false; /* read already */
+    }
+    turn(conn, got);
+}
+
+void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *call)) {
+    cured_conn *conn = call->conn;
+    if (call->state == CALL_DONE || reached(call)) return;
+    turn(conn, false); /* sends what was queued; what comes back is waited for */
+    while (call->state != CALL_DONE && !reached(call)) wait_turn(conn);
+}
+
+static bool never(const cured_call *call) {
+    (void)call;
+    return false;
+}
+
+cured_status cured_wait(cured_call *call, cured_error *error) {
+    if (call->state != CALL_DONE && call->conn->busy)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_wait was called from inside a callback");
+    cr_cl_process_until(call, never);
+    return cured_call_status(call, error);
+}
+
+cured_status cured_connected(cured_conn *conn, cured_error *error) {
+    if (conn->busy)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_connected was called from inside a callback");
+    while (conn->state == CONN_CONNECTING || (conn->state == CONN_WAITING && conn->attempt_ns != 0)) wait_turn(conn);
+    return cured_conn_status(conn, error);
+}

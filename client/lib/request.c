@@ -1,0 +1,322 @@
+/* request: the functions that start calls: arguments are checked here, once, before anything is queued.
+ *
+ * Thread: the one that uses the connection. Owner: the program owns the call it gets. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/lib/internal.h"
+#include "kernels/core/op.h"
+
+cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error) {
+    *o = (cured_options)CURED_OPTIONS_INIT;
+    if (given != NULL) memcpy(o, given, given->struct_bytes < sizeof *o ? given->struct_bytes : sizeof *o);
+    if (o->timeout_ms > CR_TIMEOUT_MAX_MS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "timeout_ms is %u, limit is %d", o->timeout_ms, CR_TIMEOUT_MAX_MS);
+    if ((unsigned)o->nan > CURED_NAN_SKIP)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "nan policy is %u, must be 0 or 1", (unsigned)o->nan);
+    if ((unsigned)o->overflow > CURED_OVERFLOW_WRAP)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "overflow rule is %u, must be 0 or 1", (unsigned)o->overflow);
+    if ((unsigned)o->result_dtype > CURED_BIGINT)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "result_dtype is %u, limit is %d", (unsigned)o->result_dtype,
+                       CURED_BIGINT);
+    if (o->first > INT64_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "first is %llu, must be below 2^63", (unsigned long long)o->first);
+    return CR_OK;
+}
+
+cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error) {
+    if (op_count < 1 || op_count > CURED_MAX_OPS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "op_count is %zu, must be 1 to %d", op_count, CURED_MAX_OPS);
+    uint32_t seen = 0;
+    _Static_assert(CR_OP_LAST < 32, "ops fit a mask");
+    for (size_t i = 0; i < op_count; i++) {
+        unsigned op = (unsigned)ops[i];
+        if (op < 1 || op > CR_OP_LAST)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "ops[%zu] is %u, must be 1 to %d", i, op, CR_OP_LAST);
+        if ((seen >> op & 1) != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "ops names %s twice, limit is once", cr_op_name((cr_op)op));
+        seen |= UINT32_C(1) << op;
+    }
+    return CR_OK;
+}
+
+static void set_times(cured_conn *conn, cured_call *call, uint32_t timeout_ms) {
+    call->start_ns = cr_cl_now_ns();
+    if (timeout_ms == 0) return;
+    call->deadline_ns = call->start_ns + timeout_ms * UINT64_C(1000000);
+    cr_cl_process_wake_at(conn, call->deadline_ns);
+}
+
+/* Makes a call that is in the connection's list and not queued yet; NULL with *error set. */
+static cured_call *new_call(cured_conn *conn, call_kind kind, size_t op_count, const cured_options *o,
+                            cr_error *error) {
+    if (conn->state == CONN_DEAD) {
+        *error = conn->error;
+        return NULL;
+    }
+    if (conn->last_stream == UINT32_MAX) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "this connection has used all its stream numbers: connect again");
+        return NULL;
+    }
+    cured_call *call = calloc(1, sizeof *call + op_count * sizeof call->values[0]);
+    if (call == NULL) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+        return NULL;
+    }
+    call->conn = conn;
+    call->kind = kind;
+    call->fd = -1;
+    call->declared = UINT64_MAX;
+    call->value_count = (uint32_t)op_count;
+    call->retries_left = o->retries;
+    call->on_done = o->on_done;
+    call->on_progress = o->on_progress;
+    call->user = o->user;
+    call->request.progress_ms = o->on_progress != NULL ? o->progress_ms : 0;
+    call->request.kind = kind == KIND_INFO ? CR_CALL_INFO : CR_CALL_REDUCE;
+    set_times(conn, call, o->timeout_ms);
+    list_init(&call->queue);
+    list_append(&conn->calls, &call->all);
+    return call;
+}
+
+/* A call that asks for ops: what reduce and merge have in common. */
+static cured_call *new_ops_call(cured_conn *conn, call_kind kind, const cured_op *ops, size_t op_count,
+                                const cured_options *o, cr_error *error) {
+    if (cr_cl_check_ops(ops, op_count, error) != CR_OK) return NULL;
+    cured_call *call = new_call(conn, kind, op_count, o, error);
+    if (call == NULL) return NULL;
+    cr_wire_reduce *r = &call->request.reduce;
+    r->nan = (uint32_t)o->nan;
+    r->overflow = (uint32_t)o->overflow;
+    r->result_dtype = (uint32_t)o->result_dtype;
+    r->ddof = o->ddof;
+    r->want_partial = o->partial;
+    r->source = CR_SOURCE_STREAM;
+    r->op_count = (uint32_t)op_count;
+    for (size_t i = 0; i < op_count; i++) {
+        r->ops[i] = (uint32_t)ops[i];
+        call->values[i].op = (uint8_t)ops[i];
+    }
+    return call;
+}
+
+/* elements: how many the input has; UINT64_MAX: not known yet. */
+static cr_status set_place(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
+    cr_wire_reduce *r = &call->request.reduce;
+    r->first = o->first;
+    if (o->axis == NULL) return CR_OK;
+    r->has_axis = true;
+    r->outer = o->axis->outer;
+    r->n = o->axis->n;
+    r->inner = o->axis->inner;
+    cr_status status = cr_cl_array_make(call, o, error);
+    uint64_t wanted = r->outer * r->n * r->inner; /* checked with the shape */
+    if (status == CR_OK && elements != UINT64_MAX && elements != wanted)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
+                       (unsigned long long)wanted, (unsigned long long)elements);
+    return status;
+}
+
+static cured_call *new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                              uint64_t elements, const cured_options *options, cr_error *error) {
+    cured_options o;
+    if (cr_cl_take_options(options, &o, error) != CR_OK) return NULL;
+    if (!cr_dtype_is_input((cr_dtype)dtype)) {
+        cr_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is %d to %d", (unsigned)dtype, CURED_BOOL,
+                CURED_F64);
+        return NULL;
+    }
+    cured_call *call = new_ops_call(conn, kind, ops, op_count, &o, error);
+    if (call == NULL) return NULL;
+    call->request.reduce.dtype = call->input_dtype = (uint8_t)dtype;
+    if (set_place(call, elements, &o, error) == CR_OK) return call;
+    list_remove(&call->all);
+    cr_cl_call_destroy(call);
+    return NULL;
+}
+
+cured_status cured_reduce_buffer(cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                 const void *data, uint64_t count, const cured_options *options, cured_call **out,
+                                 cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    *out = NULL;
+    size_t size = cured_dtype_size(dtype);
+    if (size != 0 && count > SIZE_MAX / size)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s",
+                          (unsigned long long)count, SIZE_MAX / size, cured_dtype_name(dtype));
+    if (data == NULL && count != 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "data is NULL with a count above 0");
+    cured_call *call = new_reduce(conn, KIND_BUFFER, dtype, ops, op_count, count, options, &e);
+    if (call == NULL) return cr_cl_give(error, &e, 0);
+    call->data = data;
+    call->data_bytes = call->declared = call->handed = count * size;
+    call->request.reduce.length_known = true;
+    call->request.reduce.length = call->data_bytes;
+    cr_cl_call_submit(call);
+    *out = call;
+    return cr_cl_give(error, &e, 0);
+}
+
+cured_status cured_reduce_fd(cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count, int fd,
+                             uint64_t offset, uint64_t count, const cured_options *options, cured_call **out,
+                             cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    *out = NULL;
+    if (conn->tcp)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "a descriptor can be passed over a Unix socket only");
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return cr_cl_fail(error, errno == EBADF ? CR_INVALID_ARGUMENT : CR_RESOURCE_EXHAUSTED,
+                          "cannot duplicate descriptor %d: %s", fd, strerror(errno));
+    cured_call *call = new_reduce(conn, KIND_FD, dtype, ops, op_count, count, options, &e);
+    if (call == NULL) {
+        close(copy);
+        return cr_cl_give(error, &e, 0);
+    }
+    call->fd = copy;
+    call->request.reduce.source = CR_SOURCE_DESCRIPTOR;
+    call->request.reduce.offset = offset;
+    call->request.reduce.length_known = count != CURED_TO_END;
+    call->request.reduce.length = count != CURED_TO_END ? count : 0;
+    cr_cl_call_submit(call);
+    *out = call;
+    return cr_cl_give(error, &e, 0);
+}
+
+cured_status cured_reduce_stream_begin(cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                       uint64_t bytes, const cured_options *options, cured_call **out,
+                                       cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    *out = NULL;
+    size_t size = cured_dtype_size(dtype);
+    if (bytes != CURED_UNKNOWN_LENGTH && size > 1 && bytes % size != 0)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%llu bytes are not a multiple of %zu, the size of %s",
+                          (unsigned long long)bytes, size, cured_dtype_name(dtype));
+    uint64_t count = bytes != CURED_UNKNOWN_LENGTH && size != 0 ? bytes / size : UINT64_MAX;
+    cured_call *call = new_reduce(conn, KIND_STREAM, dtype, ops, op_count, count, options, &e);
+    if (call == NULL) return cr_cl_give(error, &e, 0);
+    call->declared = bytes;
+    call->request.reduce.length_known = bytes != CURED_UNKNOWN_LENGTH;
+    call->request.reduce.length = bytes != CURED_UNKNOWN_LENGTH ? bytes : 0;
+    cr_cl_call_submit(call);
+    *out = call;
+    return cr_cl_give(error, &e, 0);
+}
+
+/* The records of a merge: each partial behind its length. NULL: no memory, or more than one CALL can say. */
+static uint8_t *records(const cured_bytes *partials, size_t count, uint64_t *bytes) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (partials[i].bytes > UINT32_MAX) return NULL;
+        total += 4 + partials[i].bytes;
+    }
+    uint8_t *out = malloc((size_t)total + 1), *at = out;
+    for (size_t i = 0; out != NULL && i < count; i++) {
+        for (int shift = 0; shift < 32; shift += 8) *at++ = (uint8_t)(partials[i].bytes >> shift);
+        if (partials[i].bytes != 0) memcpy(at, partials[i].data, partials[i].bytes);
+        at += partials[i].bytes;
+    }
+    *bytes = total;
+    return out;
+}
+
+cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t count, const cured_op *ops,
+                         size_t op_count, const cured_options *options, cured_call **out, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cured_options o;
+    *out = NULL;
+    if (cr_cl_take_options(options, &o, &e) != CR_OK) return cr_cl_give(error, &e, 0);
+    if (o.axis != NULL || o.first != 0)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "axis and first have no meaning when partials are merged");
+    cured_call *call = new_ops_call(conn, KIND_BUFFER, ops, op_count, &o, &e);
+    if (call == NULL) return cr_cl_give(error, &e, 0);
+    call->request.kind = CR_CALL_MERGE;
+    call->owned = records(partials, count, &call->data_bytes);
+    if (call->owned == NULL) {
+        list_remove(&call->all);
+        cr_cl_call_destroy(call);
+        return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu partials", count);
+    }
+    /* Whatever is wrong with them the daemon says; the type is needed to understand its answer. */
+    if (count != 0 && partials[0].bytes > 3) call->input_dtype = ((const uint8_t *)partials[0].data)[3];
+    if (!cr_dtype_is_input((cr_dtype)call->input_dtype)) call->input_dtype = 0;
+    call->data = call->owned;
+    call->declared = call->handed = call->data_bytes;
+    call->request.reduce.length_known = true;
+    call->request.reduce.length = call->data_bytes;
+    cr_cl_call_submit(call);
+    *out = call;
+    return cr_cl_give(error, &e, 0);
+}
+
+static cured_status start_plain(cured_conn *conn, call_kind kind, const cured_options *options, cured_call **out,
+                                cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cured_options o;
+    *out = cr_cl_take_options(options, &o, &e) == CR_OK ? new_call(conn, kind, 0, &o, &e) : NULL;
+    if (*out != NULL) cr_cl_call_submit(*out);
+    return cr_cl_give(error, &e, 0);
+}
+
+cured_status cured_info(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {
+    return start_plain(conn, KIND_INFO, options, call, error);
+}
+
+cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {
+    return start_plain(conn, KIND_PING, options, call, error);
+}
+
+/* Readies a frame for new bytes or the end, if the call has none under way. */
+static void stream_kick(cured_call *call) {
+    if (call->state == CALL_ACTIVE && list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
+}
+
+cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes, cured_error *error) {
+    if (call->kind != KIND_STREAM) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not a stream");
+    if (call->state == CALL_DONE)
+        return call->error.code != CR_OK ? cured_call_status(call, error)
+                                         : cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is done");
+    if (call->end_wanted) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the stream was ended");
+    if (cured_stream_pending(call) != 0)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "%zu bytes of the piece before are pending, limit is 0",
+                          cured_stream_pending(call));
+    if (bytes > call->declared - call->handed)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%zu bytes are more than the %llu left of the %llu declared",
+                          bytes, (unsigned long long)(call->declared - call->handed),
+                          (unsigned long long)call->declared);
+    if (bytes != 0) {
+        call->source = data;
+        call->source_len = bytes;
+        call->handed += bytes;
+        stream_kick(call);
+    }
+    return cr_cl_fail(error, CR_OK, "%s", "");
+}
+
+size_t cured_stream_pending(const cured_call *call) {
+    if (call->state == CALL_DONE) return 0;
+    return call->source_len + (call->body_len - call->body_pos);
+}
+
+cured_status cured_stream_end(cured_call *call, cured_error *error) {
+    if (call->kind != KIND_STREAM) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not a stream");
+    if (call->state == CALL_DONE) return cr_cl_fail(error, CR_OK, "%s", "");
+    if (call->declared != CURED_UNKNOWN_LENGTH && call->handed < call->declared)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%llu bytes were handed over, %llu were declared",
+                          (unsigned long long)call->handed, (unsigned long long)call->declared);
+    call->end_wanted = true;
+    stream_kick(call);
+    return cr_cl_fail(error, CR_OK, "%s", "");
+}
+
+static bool drained(const cured_call *call) { return cured_stream_pending(call) == 0; }
+
+cured_status cured_stream_drain(cured_call *call, cured_error *error) {
+    if (call->state != CALL_DONE && call->conn->busy)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_stream_drain was called from inside a callback");
+    cr_cl_process_until(call, drained);
+    return call->state == CALL_DONE ? cured_call_status(call, error) : cr_cl_fail(error, CR_OK, "%s", "");
+}

@@ -1,0 +1,201 @@
+/* text: values as text that reads back to the same value, whatever the locale.
+ *
+ * Floats: the fewest digits that read back to the same number of the same type. Every narrower float is exactly a double, so
+ * a candidate is read as a double and rounded to the type, and compared.
+ *
+ * Thread: any; nothing here holds state. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/internal.h"
+#include "kernels/core/dtype.h"
+
+enum { LIMBS = CR_WIRE_VALUE_BYTES / 4, BILLION = 1000000000 };
+
+/* What a 16-bit float type looks like. */
+struct format16 {
+    int mantissa_bits, bias, max_exponent;
+};
+static const struct format16 half = {10, 15, 31}, brain = {7, 127, 255};
+
+static double widen16(uint16_t bits, const struct format16 *f) {
+    int exponent = bits >> f->mantissa_bits & f->max_exponent;
+    int mantissa = bits & ((1 << f->mantissa_bits) - 1);
+    double sign = bits >> 15 ? -1.0 : 1.0;
+    if (exponent == f->max_exponent) return mantissa != 0 ? (double)NAN : sign * (double)INFINITY;
+    if (exponent == 0) return sign * ldexp(mantissa, 1 - f->bias - f->mantissa_bits);
+    return sign * ldexp((1 << f->mantissa_bits) + mantissa, exponent - f->bias - f->mantissa_bits);
+}
+
+/* Rounds to the nearest value of the type, ties to even; beyond its largest an infinity. */
+static double round16(double x, const struct format16 *f) {
+    int e;
+    if (x == 0 || !isfinite(x)) return x;
+    frexp(x, &e); /* |x| in [2^(e-1), 2^e) */
+    int lowest = 1 - f->bias - f->mantissa_bits;
+    int grid = e - 1 - f->mantissa_bits;
+    if (grid < lowest) grid = lowest;
+    double r = ldexp(nearbyint(ldexp(x, -grid)), grid);
+    return fabs(r) >= ldexp(1.0, f->max_exponent - f->bias) ? copysign((double)INFINITY, x) : r;
+}
+
+static double load_float(cr_dtype dtype, const uint8_t *bytes) {
+    uint16_t h;
+    float s;
+    double d;
+    switch (dtype) {
+        case CR_F16:
+            memcpy(&h, bytes, sizeof h);
+            return widen16(h, &half);
+        case CR_BF16:
+            memcpy(&h, bytes, sizeof h);
+            return widen16(h, &brain);
+        case CR_F32:
+            memcpy(&s, bytes, sizeof s);
+            return (double)s;
+        default:
+            memcpy(&d, bytes, sizeof d);
+            return d;
+    }
+}
+
+static bool reads_back(const char *text, double value, cr_dtype dtype) {
+    switch (dtype) {
+        case CR_F16:
+            return round16(strtod(text, NULL), &half) == value;
+        case CR_BF16:
+            return round16(strtod(text, NULL), &brain) == value;
+        case CR_F32:
+            return (double)strtof(text, NULL) == value;
+        default:
+            return strtod(text, NULL) == value;
+    }
+}
+
+/* The locale's decimal point, of however many bytes, becomes '.'. */
+static void plain_point(char *text) {
+    char *out = text;
+    bool in_point = false;
+    for (const char *p = text; *p != '\0'; p++) {
+        bool plain = (*p >= '0' && *p <= '9') || strchr("+-eExXpPabcdfABCDF", *p) != NULL;
+        if (plain)
+            *out++ = *p;
+        else if (!in_point)
+            *out++ = '.';
+        in_point = !plain;
+    }
+    *out = '\0';
+}
+
+static void float_text(double value, cr_dtype dtype, char out[CURED_TEXT_BYTES]) {
+    if (isnan(value)) {
+        strcpy(out, "nan");
+        return;
+    }
+    if (isinf(value)) {
+        strcpy(out, value < 0 ? "-inf" : "inf");
+        return;
+    }
+    int digits = 1;
+    for (; digits <= 17; digits++) { /* 17 always read back */
+        snprintf(out, CURED_TEXT_BYTES, "%.*e", digits - 1, value);
+        if (digits == 17 || reads_back(out, value, dtype)) break;
+    }
+    int exponent = atoi(strchr(out, 'e') + 1);
+    /* Without an exponent where that is short: 100, not 1e+02. */
+    if (exponent >= -4 && exponent < 16)
+        snprintf(out, CURED_TEXT_BYTES, "%.*f", exponent < digits ? digits - 1 - exponent : 0, value);
+    plain_point(out);
+}
+
+/* Two's complement of len bytes as decimal digits, by division of 32-bit limbs. */
+static void integer_text(const uint8_t *bytes, size_t len, bool is_signed, char out[CURED_TEXT_BYTES]) {
+    bool negative = is_signed && (bytes[len - 1] & 0x80) != 0;
+    uint8_t wide[CR_WIRE_VALUE_BYTES];
+    uint32_t limbs[LIMBS], parts[10];
+    memset(wide, negative ? 0xff : 0, sizeof wide);
+    memcpy(wide, bytes, len);
+    memcpy(limbs, wide, sizeof limbs);
+    for (int i = 0, carry = 1; negative && i < LIMBS; i++) {
+        limbs[i] = ~limbs[i] + (uint32_t)carry;
+        carry = carry && limbs[i] == 0;
+    }
+    int count = 0;
+    bool zero;
+    do { /* 2^256 has 78 digits: 9 parts of 9 at most */
+        uint64_t rest = 0;
+        zero = true;
+        for (int i = LIMBS - 1; i >= 0; i--) {
+            uint64_t v = rest << 32 | limbs[i];
+            limbs[i] = (uint32_t)(v / BILLION);
+            rest = v % BILLION;
+            zero = zero && limbs[i] == 0;
+        }
+        parts[count++] = (uint32_t)rest;
+    } while (!zero);
+    int n = snprintf(out, CURED_TEXT_BYTES, "%s%u", negative ? "-" : "", parts[count - 1]);
+    for (int i = count - 2; i >= 0; i--) n += snprintf(out + n, CURED_TEXT_BYTES - (size_t)n, "%09u", parts[i]);
+}
+
+cured_status cured_text(cured_dtype dtype, const void *element, size_t element_bytes, char *out, size_t bytes) {
+    char text[CURED_TEXT_BYTES];
+    cr_dtype d = (cr_dtype)dtype;
+    size_t size = cured_dtype_size(dtype);
+    bool fits = d == CR_BIGINT ? element_bytes >= 1 && element_bytes <= CR_WIRE_VALUE_BYTES
+                               : size != 0 && element_bytes == size;
+    if (!fits || element == NULL) return CURED_INVALID_ARGUMENT;
+    const uint8_t *p = element;
+    cr_kind kind = cr_dtype_kind(d);
+    if (kind == CR_KIND_BOOL)
+        strcpy(text, p[0] != 0 ? "true" : "false");
+    else if (kind == CR_KIND_FLOAT)
+        float_text(load_float(d, p), d, text);
+    else
+        integer_text(p, element_bytes, kind != CR_KIND_UINT, text);
+    size_t len = strlen(text);
+    if (len >= bytes) return CURED_INVALID_ARGUMENT;
+    memcpy(out, text, len + 1);
+    return CURED_OK;
+}
+
+cured_status cured_value_text(const cured_value *value, char *out, size_t bytes) {
+    if (value->status != CR_OK) return (cured_status)value->status;
+    return cured_text((cured_dtype)value->dtype, value->bytes, value->len, out, bytes);
+}
+
+cured_status cured_value_hex(const cured_value *value, char *out, size_t bytes) {
+    char text[CURED_TEXT_BYTES];
+    if (value->status != CR_OK) return (cured_status)value->status;
+    if (cr_dtype_kind((cr_dtype)value->dtype) != CR_KIND_FLOAT) return CURED_INVALID_ARGUMENT;
+    double d = load_float((cr_dtype)value->dtype, value->bytes);
+    if (isfinite(d)) {
+        snprintf(text, sizeof text, "%a", d);
+        plain_point(text);
+    } else {
+        float_text(d, CR_F64, text);
+    }
+    size_t len = strlen(text);
+    if (len >= bytes) return CURED_INVALID_ARGUMENT;
+    memcpy(out, text, len + 1);
+    return CURED_OK;
+}
+
+cured_status cured_value_double(const cured_value *value, double *out) {
+    char text[CURED_TEXT_BYTES], back[CURED_TEXT_BYTES];
+    if (value->status != CR_OK) return (cured_status)value->status;
+    cr_dtype dtype = (cr_dtype)value->dtype;
+    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
+        *out = load_float(dtype, value->bytes);
+        return CURED_OK;
+    }
+    if (cr_dtype_kind(dtype) == CR_KIND_BOOL) {
+        *out = value->bytes[0] != 0 ? 1.0 : 0.0;
+        return CURED_OK;
+    }
+    integer_text(value->bytes, value->len, cr_dtype_kind(dtype) != CR_KIND_UINT, text);
+    *out = strtod(text, NULL);
+    snprintf(back, sizeof back, "%.0f", *out);
+    return strcmp(text, back) == 0 ? CURED_OK : CURED_OUT_OF_RANGE;
+}

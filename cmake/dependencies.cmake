@@ -1,0 +1,36 @@
+# The libraries cured stands on, each looked for once (docs/DEPENDENCIES.md says why these). Rooms link the targets
+# PkgConfig::LIBUV, PkgConfig::PROTOBUFC, PkgConfig::CJSON and, in tests, PkgConfig::CHECK.
+#
+# With CURED_STATIC_DEPS the first two stand for the static archives: what scripts/bundle builds. Debian's archives are
+# not PIC, so libcured.so cannot be built that way; Debian has no archive of cJSON, so that one stays shared.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+
+pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET GLOBAL libcjson>=1.7)
+if(CURED_STATIC_DEPS)
+  pkg_check_modules(LIBUV REQUIRED IMPORTED_TARGET GLOBAL libuv-static>=1.44)
+  pkg_check_modules(PROTOBUFC REQUIRED libprotobuf-c>=1.4)
+  find_library(CURED_PROTOBUFC_ARCHIVE NAMES libprotobuf-c.a HINTS ${PROTOBUFC_LIBRARY_DIRS} ${PROTOBUFC_LIBDIR} REQUIRED)
+  add_library(PkgConfig::PROTOBUFC STATIC IMPORTED GLOBAL)
+  set_target_properties(PkgConfig::PROTOBUFC PROPERTIES IMPORTED_LOCATION ${CURED_PROTOBUFC_ARCHIVE}
+                        INTERFACE_INCLUDE_DIRECTORIES "${PROTOBUFC_INCLUDE_DIRS}")
+else()
+  pkg_check_modules(LIBUV REQUIRED IMPORTED_TARGET GLOBAL libuv>=1.44)
+  pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET GLOBAL libprotobuf-c>=1.4)
+endif()
+
+if(CURED_TESTS AND CURED_STATIC_DEPS)
+  pkg_check_modules(CHECK REQUIRED check>=0.15)
+  find_library(CURED_CHECK_ARCHIVE NAMES libcheck_pic.a libcheck.a HINTS ${CHECK_LIBRARY_DIRS} ${CHECK_LIBDIR} REQUIRED)
+  find_library(CURED_SUBUNIT_ARCHIVE NAMES libsubunit.a HINTS ${CHECK_LIBRARY_DIRS} ${CHECK_LIBDIR})
+  add_library(PkgConfig::CHECK STATIC IMPORTED GLOBAL)
+  set_target_properties(PkgConfig::CHECK PROPERTIES IMPORTED_LOCATION ${CURED_CHECK_ARCHIVE}
+                        INTERFACE_INCLUDE_DIRECTORIES "${CHECK_INCLUDE_DIRS}"
+                        INTERFACE_LINK_LIBRARIES "$<$<BOOL:${CURED_SUBUNIT_ARCHIVE}>:${CURED_SUBUNIT_ARCHIVE}>;rt;m")
+elseif(CURED_TESTS)
+  pkg_check_modules(CHECK IMPORTED_TARGET GLOBAL check>=0.15)
+  if(NOT CHECK_FOUND)
+    message(FATAL_ERROR "Check (package check) is missing: install it with scripts/bootstrap --tests, or build without "
+                        "tests: -DCURED_TESTS=OFF")
+  endif()
+endif()

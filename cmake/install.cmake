@@ -1,0 +1,46 @@
+# What `cmake --install` puts where: the daemon, the client, libcured (shared and static, pkg-config and CMake package
+# files), systemd's files and the documents a user needs. Everything is relocatable but the unit, which names the daemon.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS cured cured-client RUNTIME COMPONENT programs)
+install(TARGETS cured_client_static ARCHIVE COMPONENT development)
+if(TARGET cured_client_shared)
+  install(TARGETS cured_client_shared LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+endif()
+install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
+        COMPONENT development)
+
+# The way from the package files' folders back to the prefix, so that a moved tree still works.
+file(RELATIVE_PATH CURED_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/cured.pc.in ${CMAKE_BINARY_DIR}/install/cured.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/install/cured.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT development)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/cured)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/curedConfig.cmake.in
+                              ${CMAKE_BINARY_DIR}/install/curedConfig.cmake INSTALL_DESTINATION ${package}
+                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/install/curedConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/install/curedConfig.cmake ${CMAKE_BINARY_DIR}/install/curedConfigVersion.cmake
+        DESTINATION ${package} COMPONENT development)
+
+# Written when it is installed, because `cmake --install --prefix` may name another place than the configure step did.
+set(unit_code [[
+  set(CURED_BINDIR ${CMAKE_INSTALL_PREFIX}/@CMAKE_INSTALL_BINDIR@)
+  set(CURED_DOCDIR ${CMAKE_INSTALL_PREFIX}/@CMAKE_INSTALL_DOCDIR@)
+  set(unit ${CMAKE_INSTALL_PREFIX}/lib/systemd/system/cured.service)
+  message(STATUS "Installing: $ENV{DESTDIR}${unit}")
+  configure_file(@PROJECT_SOURCE_DIR@/deploy/systemd/cured.service.in $ENV{DESTDIR}${unit} @ONLY)
+]])
+string(CONFIGURE "${unit_code}" unit_code @ONLY)
+install(CODE "${unit_code}" COMPONENT service)
+install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME cured.conf
+        COMPONENT service)
+install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME cured.conf
+        COMPONENT service)
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/README.md
+              ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
+install(FILES ${PROJECT_SOURCE_DIR}/config/cured.json DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT programs)

@@ -1,0 +1,62 @@
+# Options, languages and compiler flags: what holds for every target of the tree.
+set(CURED_CUDA "AUTO" CACHE STRING "Build the CUDA lane: AUTO (when a CUDA compiler is found), ON, OFF")
+set_property(CACHE CURED_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(CURED_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address,undefined or thread")
+option(CURED_WERROR "Treat compiler warnings as errors" OFF)
+option(CURED_TESTS "Build the tests" ON)
+option(CURED_STATIC_DEPS "Link the static archives of dependencies into programs where there is one" OFF)
+
+# The daemon's and the client's --version, HELLO and WELCOME; the number itself stands in project() alone.
+add_compile_definitions(CURED_VERSION="${PROJECT_VERSION}" _GNU_SOURCE)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, RelWithDebInfo or Release" FORCE)
+endif()
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON) # the lower rooms go into libcured.so as well
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g -DNDEBUG")
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+
+# -ffp-contract=off: an answer is the same bits on every instruction set, so no product is fused behind our back.
+add_compile_options(-Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
+                    -ffp-contract=off -fno-math-errno)
+if(CURED_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(CURED_SANITIZE)
+  add_compile_options(-fsanitize=${CURED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${CURED_SANITIZE})
+else()
+  add_compile_options(-fstack-protector-strong)
+  add_compile_options($<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+  add_link_options(-Wl,-z,relro,-z,now)
+endif()
+
+find_program(CURED_CCACHE ccache)
+if(CURED_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${CURED_CCACHE})
+endif()
+
+# CURED_HAVE_CUDA tells the rooms whether a CUDA compiler is to be used.
+set(CURED_HAVE_CUDA OFF)
+if(CURED_CUDA STREQUAL "OFF")
+  message(STATUS "cured: CUDA off, as asked: the CPU lane does all the work")
+else()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CURED_HAVE_CUDA ON)
+    message(STATUS "cured: CUDA compiler ${CMAKE_CUDA_COMPILER} found; "
+                   "this version has no CUDA code yet: the CPU lane does all the work")
+  elseif(CURED_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "CURED_CUDA=ON, but no CUDA compiler was found (put nvcc on PATH or set CUDACXX)")
+  else()
+    message(STATUS "cured: no CUDA compiler found: the CPU lane does all the work")
+  endif()
+endif()

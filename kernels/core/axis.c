@@ -1,0 +1,122 @@
+/* axis: the checks and the last step of reductions along one axis.
+ *
+ * Thread: any; nothing here holds state. */
+#include "kernels/core/axis.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "kernels/core/round.h"
+
+enum { RESULT_BYTES_MOST = 16, BYTES_LOG2 = 62 };
+
+/* a·b ≤ most, without overflow. */
+static bool product_fits(uint64_t a, uint64_t b, uint64_t most, uint64_t *product) {
+    if (b != 0 && a > most / b) return false;
+    *product = a * b;
+    return true;
+}
+
+cr_status cr_shape_check(const cr_shape *shape, cr_dtype dtype, cr_error *error) {
+    const uint64_t most = (uint64_t)1 << BYTES_LOG2;
+    uint64_t size = cr_dtype_size(dtype), outputs, elements;
+    if (!cr_dtype_is_input(dtype)) {
+        return cr_fail(error, CR_INVALID_ARGUMENT, "dtype %s (%d) cannot be an input", cr_dtype_name(dtype),
+                       (int)dtype);
+    }
+    if (!product_fits(shape->outer, shape->inner, most / RESULT_BYTES_MOST, &outputs) ||
+        !product_fits(outputs, shape->n, most / size, &elements)) {
+        return cr_fail(error, CR_INVALID_ARGUMENT, "shape (%" PRIu64 ", %" PRIu64 ", %" PRIu64 ") of %s is too large",
+                       shape->outer, shape->n, shape->inner, cr_dtype_name(dtype));
+    }
+    return CR_OK;
+}
+
+static bool is_extremum(cr_op op) {
+    return op == CR_OP_MIN || op == CR_OP_MAX || op == CR_OP_ARGMIN || op == CR_OP_ARGMAX;
+}
+
+static bool is_arg(cr_op op) { return op == CR_OP_ARGMIN || op == CR_OP_ARGMAX; }
+
+cr_status cr_axis_check(cr_op op, cr_dtype dtype, const cr_shape *shape, const cr_finish_opts *opts, cr_error *error) {
+    cr_status status = cr_finish_check(op, dtype, opts, error);
+    if (status != CR_OK) return status;
+    status = cr_shape_check(shape, dtype, error);
+    if (status != CR_OK) return status;
+    /* Without outputs nothing lacks a value. */
+    if (shape->n == 0 && shape->outer != 0 && shape->inner != 0 && is_extremum(op)) {
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s along an axis of no elements has no value", cr_op_name(op));
+    }
+    return CR_OK;
+}
+
+/* |iN| is a uN. */
+static cr_dtype magnitude_dtype(cr_dtype dtype) {
+    switch (dtype) {
+        case CR_I8:
+            return CR_U8;
+        case CR_I16:
+            return CR_U16;
+        case CR_I32:
+            return CR_U32;
+        case CR_I64:
+            return CR_U64;
+        default:
+            return dtype;
+    }
+}
+
+cr_dtype cr_axis_dtype(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
+    cr_kind kind = cr_dtype_kind(dtype);
+    switch (op) {
+        case CR_OP_MIN:
+        case CR_OP_MAX:
+        case CR_OP_BIT_AND:
+        case CR_OP_BIT_OR:
+        case CR_OP_BIT_XOR:
+            return dtype;
+        case CR_OP_NORMINF:
+            return magnitude_dtype(dtype);
+        case CR_OP_ARGMIN:
+        case CR_OP_ARGMAX:
+        case CR_OP_COUNT:
+        case CR_OP_COUNT_NONZERO:
+        case CR_OP_COUNT_NAN:
+            return CR_U64;
+        case CR_OP_ANY:
+        case CR_OP_ALL:
+            return CR_BOOL;
+        default:
+            break;
+    }
+    if (opts->result_dtype != CR_DTYPE_NONE) return opts->result_dtype;
+    bool sums = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ || op == CR_OP_PROD;
+    if (kind == CR_KIND_FLOAT || !sums) return CR_F64;
+    return kind == CR_KIND_SINT ? CR_I64 : CR_U64;
+}
+
+cr_status cr_axis_store(const cr_partial *p, cr_op op, const cr_finish_opts *opts, uint64_t output, void *out,
+                        cr_error *error) {
+    cr_dtype dtype = (cr_dtype)p->dtype, result = cr_axis_dtype(op, dtype, opts);
+    size_t size = cr_dtype_size(result);
+    if (is_extremum(op) && (p->families & CR_FAM_EXTREMA) && opts->nan == CR_NAN_SKIP && p->n != 0 &&
+        p->min.index == UINT64_MAX) {
+        uint64_t bits = is_arg(op) ? UINT64_MAX : cr_float_nan(dtype);
+        memcpy(out, &bits, size);
+        return CR_OK;
+    }
+    cr_finish_opts exact = *opts;
+    bool integer_sum = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ;
+    if (integer_sum && cr_dtype_kind(dtype) != CR_KIND_FLOAT) exact.result_dtype = result;
+    cr_value value;
+    cr_partial_finish(p, op, &exact, &value);
+    if (value.error.code != CR_OK) {
+        return cr_fail(error, value.error.code, "output %" PRIu64 ": %s", output, value.error.text);
+    }
+    if (value.len != size) {
+        return cr_fail(error, CR_INTERNAL, "output %" PRIu64 ": %s holds %u bytes, not %zu", output, cr_op_name(op),
+                       (unsigned)value.len, size);
+    }
+    memcpy(out, value.bytes, size);
+    return CR_OK;
+}

@@ -1,0 +1,178 @@
+/* big: natural numbers of fixed capacity on the stack.
+ *
+ * Thread: any. Owner: the caller. Nothing allocates. */
+#include "kernels/core/big.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "kernels/core/limbs.h"
+
+static void trim(cr_big *x) {
+    while (x->n > 0 && x->d[x->n - 1] == 0) x->n--;
+}
+
+void cr_big_set(cr_big *x, unsigned __int128 value) {
+    x->n = 0;
+    for (; value != 0; value >>= 32) x->d[x->n++] = (uint32_t)value;
+}
+
+bool cr_big_from_limbs(cr_big *x, const int64_t *limb, unsigned count) {
+    /* One pass with a signed carry gives two's complement digits and a signed rest above them. */
+    assert(count + 2 <= CR_BIG_DIGITS);
+    int64_t carry = 0;
+    for (unsigned i = 0; i < count; i++) {
+        /* A limb may be near ±2^62 and the carry below 2^32, so the sum fits. */
+        int64_t sum = limb[i] + carry;
+        x->d[i] = (uint32_t)sum;
+        carry = sum >> 32;
+    }
+    x->d[count] = (uint32_t)carry;
+    x->d[count + 1] = (uint32_t)(carry >> 32);
+    x->n = count + 2;
+    bool negative = carry < 0;
+    if (negative) {
+        uint64_t one = 1;
+        for (unsigned i = 0; i < x->n; i++) {
+            one += (uint32_t)~x->d[i];
+            x->d[i] = (uint32_t)one;
+            one >>= 32;
+        }
+    }
+    trim(x);
+    return negative;
+}
+
+unsigned cr_big_bits(const cr_big *x) {
+    if (x->n == 0) return 0;
+    return 32 * x->n - (unsigned)__builtin_clz(x->d[x->n - 1]);
+}
+
+int cr_big_compare(const cr_big *a, const cr_big *b) {
+    if (a->n != b->n) return a->n < b->n ? -1 : 1;
+    for (uint32_t i = a->n; i-- > 0;) {
+        if (a->d[i] != b->d[i]) return a->d[i] < b->d[i] ? -1 : 1;
+    }
+    return 0;
+}
+
+void cr_big_shift_left(cr_big *x, unsigned bits) {
+    unsigned digits = bits / 32, shift = bits % 32;
+    if (x->n == 0 || bits == 0) return;
+    assert(x->n + digits + 1 <= CR_BIG_DIGITS);
+    x->d[x->n + digits] = 0;
+    for (uint32_t i = x->n; i-- > 0;) {
+        uint64_t wide = (uint64_t)x->d[i] << shift;
+        x->d[i + digits + 1] |= (uint32_t)(wide >> 32);
+        x->d[i + digits] = (uint32_t)wide;
+    }
+    memset(x->d, 0, digits * sizeof x->d[0]);
+    x->n += digits + 1;
+    trim(x);
+}
+
+bool cr_big_shift_right(cr_big *x, unsigned bits) {
+    unsigned digits = bits / 32, shift = bits % 32;
+    bool lost = false;
+    if (digits >= x->n) {
+        lost = x->n > 0;
+        x->n = 0;
+        return lost;
+    }
+    for (unsigned i = 0; i < digits; i++) lost |= x->d[i] != 0;
+    lost |= (x->d[digits] & (((uint32_t)1 << shift) - 1)) != 0;
+    for (uint32_t i = digits; i < x->n; i++) {
+        uint64_t wide = x->d[i];
+        if (i + 1 < x->n) wide |= (uint64_t)x->d[i + 1] << 32;
+        x->d[i - digits] = (uint32_t)(wide >> shift);
+    }
+    x->n -= digits;
+    trim(x);
+    return lost;
+}
+
+void cr_big_subtract(cr_big *a, const cr_big *b) {
+    assert(cr_big_compare(a, b) >= 0);
+    int64_t borrow = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        int64_t digit = (int64_t)a->d[i] - (i < b->n ? b->d[i] : 0) + borrow;
+        a->d[i] = (uint32_t)digit;
+        borrow = digit >> 32;
+    }
+    trim(a);
+}
+
+void cr_big_multiply(cr_big *out, const cr_big *a, const cr_big *b) {
+    assert(a->n + b->n <= CR_BIG_DIGITS && out != a && out != b);
+    out->n = a->n + b->n;
+    memset(out->d, 0, out->n * sizeof out->d[0]);
+    for (uint32_t i = 0; i < a->n; i++) {
+        uint64_t carry = 0;
+        for (uint32_t j = 0; j < b->n; j++) {
+            carry += (uint64_t)a->d[i] * b->d[j] + out->d[i + j];
+            out->d[i + j] = (uint32_t)carry;
+            carry >>= 32;
+        }
+        out->d[i + b->n] = (uint32_t)carry;
+    }
+    trim(out);
+}
+
+uint64_t cr_big_divide(cr_big *x, uint64_t divisor) {
+    uint64_t rest = 0;
+    if (divisor >> 32 == 0) {
+        for (uint32_t i = x->n; i-- > 0;) {
+            uint64_t wide = rest << 32 | x->d[i];
+            x->d[i] = (uint32_t)(wide / divisor);
+            rest = wide % divisor;
+        }
+    } else {
+        for (uint32_t i = x->n; i-- > 0;) {
+            unsigned __int128 wide = (unsigned __int128)rest << 32 | x->d[i];
+            x->d[i] = (uint32_t)(wide / divisor);
+            rest = (uint64_t)(wide % divisor);
+        }
+    }
+    trim(x);
+    return rest;
+}
+
+bool cr_big_root(cr_big *x) {
+    /* Bit by bit, from the top: root and remainder stay exact. At most 80 rounds of short numbers. */
+    assert(cr_big_bits(x) <= 160);
+    cr_big rest = *x, trial;
+    unsigned __int128 root = 0;
+    for (int bit = (int)(cr_big_bits(x) + 1) / 2; bit >= 0; bit--) {
+        /* (root + 2^bit)^2 − root^2 = 2^bit·(2·root + 2^bit) */
+        cr_big_set(&trial, 2 * root + ((unsigned __int128)1 << bit));
+        cr_big_shift_left(&trial, (unsigned)bit);
+        if (cr_big_compare(&rest, &trial) >= 0) {
+            cr_big_subtract(&rest, &trial);
+            root += (unsigned __int128)1 << bit;
+        }
+    }
+    cr_big_set(x, root);
+    return rest.n != 0;
+}
+
+unsigned __int128 cr_big_low(const cr_big *x) {
+    unsigned __int128 value = 0;
+    for (uint32_t i = x->n < 4 ? x->n : 4; i-- > 0;) value = value << 32 | x->d[i];
+    return value;
+}
+
+void cr_big_decimal(const cr_big *x, bool negative, char *text, size_t cap) {
+    char digits[CR_BIG_DIGITS * 10 + 2];
+    size_t at = sizeof digits;
+    cr_big rest = *x;
+    digits[--at] = '\0';
+    do {
+        digits[--at] = (char)('0' + cr_big_divide(&rest, 10));
+    } while (rest.n != 0);
+    if (negative) digits[--at] = '-';
+    size_t len = sizeof digits - at;
+    if (cap == 0) return;
+    if (len > cap) len = cap;
+    memcpy(text, digits + at, len);
+    text[len - 1] = '\0';
+}

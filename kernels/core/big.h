@@ -1,0 +1,43 @@
+/* big: natural numbers of fixed capacity on the stack, for finishing exact sums.
+ *
+ * Schoolbook arithmetic on 32-bit digits (Knuth, TAOCP 2, 4.3.1). It runs once per answer; the longest operand is the
+ * square of a float64 sum (4,352 bits). Digits above `n` are not initialised; the top digit is never zero.
+ *
+ * Thread: any. Owner: the caller. Nothing allocates. */
+#ifndef CURED_KERNELS_CORE_BIG_H
+#define CURED_KERNELS_CORE_BIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CR_BIG_DIGITS = 160 };
+
+typedef struct cr_big {
+    uint32_t n; /* digits in use; 0 is zero */
+    uint32_t d[CR_BIG_DIGITS];
+} cr_big;
+
+void cr_big_set(cr_big *x, unsigned __int128 value);
+/* |Σ limb[i]·2^(32·i)|; returns whether the number is negative. */
+bool cr_big_from_limbs(cr_big *x, const int64_t *limb, unsigned count);
+/* Bits up to and with the highest one; 0 for zero. */
+unsigned cr_big_bits(const cr_big *x);
+int cr_big_compare(const cr_big *a, const cr_big *b);
+void cr_big_shift_left(cr_big *x, unsigned bits);
+/* Returns whether a one was shifted out. */
+bool cr_big_shift_right(cr_big *x, unsigned bits);
+/* a -= b, for a >= b. */
+void cr_big_subtract(cr_big *a, const cr_big *b);
+/* out = a·b; out is neither a nor b. */
+void cr_big_multiply(cr_big *out, const cr_big *a, const cr_big *b);
+/* x /= divisor (not 0), rounded down; returns the remainder. */
+uint64_t cr_big_divide(cr_big *x, uint64_t divisor);
+/* x = floor(sqrt(x)) for x < 2^160; returns whether there was a remainder. */
+bool cr_big_root(cr_big *x);
+/* The lowest 128 bits. */
+unsigned __int128 cr_big_low(const cr_big *x);
+/* Decimal digits into text (cut to cap, always terminated). */
+void cr_big_decimal(const cr_big *x, bool negative, char *text, size_t cap);
+
+#endif

@@ -1,0 +1,35 @@
+/* dtype: the element types of arrays and results. One list (dtype.def) gives ids, names, sizes and kinds.
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CORE_DTYPE_H
+#define CURED_KERNELS_CORE_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/status.h"
+
+typedef enum cr_dtype {
+    CR_DTYPE_NONE = 0, /* unspecified: "the op's default" as a result type, an error as an input type */
+#define CR_DTYPE(symbol, id, name, size, kind) CR_##symbol = (id),
+#include "kernels/core/dtype.def"
+#undef CR_DTYPE
+    CR_DTYPE_INPUTS = CR_F64, /* the last id that may be an input */
+    CR_I128 = 14,             /* results only: 16 bytes */
+    CR_BIGINT = 15,           /* results only, "int": 9 … 32 bytes of two's complement, as few as hold the value */
+} cr_dtype;
+
+typedef enum cr_kind { CR_KIND_BOOL, CR_KIND_UINT, CR_KIND_SINT, CR_KIND_FLOAT, CR_KIND_NONE } cr_kind;
+
+/* Bytes of one element; 0 for CR_DTYPE_NONE, CR_BIGINT and numbers outside the list. */
+size_t cr_dtype_size(cr_dtype dtype);
+/* "f32"; "i128" and "int" for the result-only types; "none" otherwise. */
+const char *cr_dtype_name(cr_dtype dtype);
+cr_kind cr_dtype_kind(cr_dtype dtype);
+/* True for the types an input array may have. */
+bool cr_dtype_is_input(cr_dtype dtype);
+/* Parses a name: cured's ("f32") or NumPy's ("float32", "bool", "bfloat16", …). Names of types that are known but not
+ * offered (complex64, float8_e4m3, …) fail with UNIMPLEMENTED and their name; anything else with INVALID_ARGUMENT. */
+cr_status cr_dtype_parse(const char *name, cr_dtype *dtype, cr_error *error);
+
+#endif

@@ -1,0 +1,50 @@
+/* finish_extrema: min, max, argmin, argmax.
+ *
+ * Thread: any; nothing here holds state. */
+#include "kernels/core/finish.h"
+#include "kernels/core/key.h"
+#include "kernels/core/round.h"
+
+/* The largest absolute value: of the smallest or of the largest element. */
+static void finish_norminf(const cr_partial *p, bool has_nan, cr_value *v) {
+    cr_dtype dtype = (cr_dtype)p->dtype, result = dtype;
+    uint64_t most = 0, top = (uint64_t)1 << (8 * cr_dtype_size(dtype) - 1);
+    bool empty = p->min.index == UINT64_MAX || p->max.index == UINT64_MAX;
+    uint64_t low = empty ? 0 : cr_bits_of_key(dtype, p->min.key), high = empty ? 0 : cr_bits_of_key(dtype, p->max.key);
+    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
+        low &= top - 1;
+        high &= top - 1;
+    } else if (cr_dtype_kind(dtype) == CR_KIND_SINT) {
+        result = (cr_dtype)(dtype - 1); /* dtype.def lists uN before iN */
+        if (low & top) low = (~low + 1) & (top | (top - 1));
+        if (high & top) high = (~high + 1) & (top | (top - 1));
+    }
+    most = low > high ? low : high;
+    cr_value_bits(v, result, has_nan ? cr_float_nan(dtype) : most);
+}
+
+_Static_assert(CR_U8 + 1 == CR_I8 && CR_U16 + 1 == CR_I16 && CR_U32 + 1 == CR_I32 && CR_U64 + 1 == CR_I64,
+               "norminf of iN is a uN");
+
+void cr_finish_extrema(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
+    cr_dtype dtype = (cr_dtype)p->dtype;
+    const cr_extremum *best = op == CR_OP_MIN || op == CR_OP_ARGMIN ? &p->min : &p->max;
+    bool has_nan = p->first_nan != UINT64_MAX && opts->nan == CR_NAN_PROPAGATE;
+    if (op == CR_OP_NORMINF) {
+        finish_norminf(p, has_nan, v);
+        return;
+    }
+    if (!has_nan && best->index == UINT64_MAX) {
+        cr_fail(&v->error, CR_INVALID_ARGUMENT,
+                p->n == 0 ? "%s of no elements has no value" : "%s of only NaNs has no value", cr_op_name(op));
+        return;
+    }
+    uint64_t bits = has_nan ? cr_float_nan(dtype) : cr_bits_of_key(dtype, best->key);
+    if (op == CR_OP_MIN || op == CR_OP_MAX) {
+        cr_value_bits(v, dtype, bits);
+        return;
+    }
+    cr_value_bits(v, CR_U64, has_nan ? p->first_nan : best->index);
+    v->at_len = (uint8_t)cr_dtype_size(dtype);
+    for (unsigned i = 0; i < v->at_len && i < sizeof v->at; i++) v->at[i] = (uint8_t)(bits >> (8 * i));
+}

@@ -1,0 +1,38 @@
+/* key: order-preserving unsigned keys, so that min and max are integer comparisons and −0 orders below +0.
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CORE_KEY_H
+#define CURED_KERNELS_CORE_KEY_H
+
+#include "kernels/core/dtype.h"
+
+#include <stdint.h>
+
+/* bits: the element, zero-extended; a bool is 0 or 1. */
+static inline uint64_t cr_key_of_bits(cr_dtype dtype, uint64_t bits) {
+    unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
+    uint64_t top = (uint64_t)1 << (width - 1);
+    switch (cr_dtype_kind(dtype)) {
+        case CR_KIND_SINT:
+            return bits ^ top;
+        case CR_KIND_FLOAT:
+            return (bits & top) ? ~bits & (top | (top - 1)) : bits | top;
+        default:
+            return bits;
+    }
+}
+
+static inline uint64_t cr_bits_of_key(cr_dtype dtype, uint64_t key) {
+    unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
+    uint64_t top = (uint64_t)1 << (width - 1);
+    switch (cr_dtype_kind(dtype)) {
+        case CR_KIND_SINT:
+            return key ^ top;
+        case CR_KIND_FLOAT:
+            return (key & top) ? key ^ top : ~key & (top | (top - 1));
+        default:
+            return key;
+    }
+}
+
+#endif

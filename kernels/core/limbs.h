@@ -1,0 +1,56 @@
+/* limbs: the fixed-point superaccumulator under every exact sum.
+ *
+ * A number is Σ limb[i]·2^(32·i) on the grid of its type (2^cr_sum_grid): 32-bit digits in signed 64-bit limbs, so
+ * that carries can wait. (Kulisch and Miranker 1986; Neal 2015, arXiv:1505.05571.) A limb takes 2^31 raw additions of
+ * less than 2^32; `pending` counts them, and a carry pass brings every limb but the top back to [0, 2^32).
+ *
+ * Thread: any; the caller owns the limbs. */
+#ifndef CURED_KERNELS_CORE_LIMBS_H
+#define CURED_KERNELS_CORE_LIMBS_H
+
+#include "kernels/core/partial.h"
+
+enum { CR_PENDING_MAX = 1 << 30 };
+
+/* Limbs in use, and the power of two that limb 0's lowest bit stands for, for Σx and Σ|x|, and for Σx². */
+unsigned cr_sum_limbs(cr_dtype dtype);
+int cr_sum_grid(cr_dtype dtype);
+unsigned cr_sumsq_limbs(cr_dtype dtype);
+int cr_sumsq_grid(cr_dtype dtype);
+
+/* The carry pass. */
+static inline void cr_limbs_carry(int64_t *limb, unsigned count, uint32_t *pending) {
+    for (unsigned i = 0; i + 1 < count; i++) {
+        int64_t carry = limb[i] >> 32; /* arithmetic: rounds down, which leaves a digit in [0, 2^32) */
+        limb[i] = (int64_t)((uint64_t)limb[i] & 0xffffffffu);
+        limb[i + 1] += carry;
+    }
+    *pending = 0;
+}
+
+/* Adds magnitude·2^bit, or takes it away. The caller knows that it ends below the top limb. */
+static inline void cr_limbs_put(int64_t *limb, unsigned count, uint32_t *pending, unsigned __int128 magnitude,
+                                bool negative, unsigned bit) {
+    unsigned at = bit / 32, shift = bit % 32;
+    uint64_t low = (uint64_t)magnitude & 0xffffffffu;
+    unsigned __int128 rest = magnitude >> 32;
+    uint64_t digit = low << shift; /* < 2^63 */
+    while (at < count) {
+        int64_t add = (int64_t)(digit & 0xffffffffu);
+        limb[at++] += negative ? -add : add;
+        uint64_t carry = digit >> 32;
+        if (rest == 0 && carry == 0) break;
+        digit = (((uint64_t)rest & 0xffffffffu) << shift) | carry;
+        rest >>= 32;
+    }
+    if (++*pending >= CR_PENDING_MAX) cr_limbs_carry(limb, count, pending);
+}
+
+static inline void cr_limbs_put_signed(int64_t *limb, unsigned count, uint32_t *pending, __int128 value, unsigned bit) {
+    if (value == 0) return;
+    bool negative = value < 0;
+    unsigned __int128 magnitude = negative ? -(unsigned __int128)value : (unsigned __int128)value;
+    cr_limbs_put(limb, count, pending, magnitude, negative, bit);
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* op: names of the operations and the predicate over (op, dtype), all from op.def.
+ *
+ * Thread: any; nothing here holds state. */
+#include "kernels/core/op.h"
+
+#include <string.h>
+
+const char *cr_op_name(cr_op op) {
+    switch ((int)op) {
+#define CR_OP(symbol, id, name, int_needs, float_needs) \
+    case id:                                            \
+        return name;
+#include "kernels/core/op.def"
+#undef CR_OP
+    }
+    return "none";
+}
+
+cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error) {
+    static const struct {
+        const char *name;
+        cr_op op;
+    } names[] = {
+#define CR_OP(symbol, id, name, int_needs, float_needs) {name, CR_OP_##symbol},
+#include "kernels/core/op.def"
+#undef CR_OP
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name, names[i].name) == 0) {
+            *op = names[i].op;
+            return CR_OK;
+        }
+    }
+    return cr_fail(error, CR_INVALID_ARGUMENT, "unknown op \"%.40s\"", name);
+}
+
+uint32_t cr_op_needs(cr_op op, cr_dtype dtype) {
+    bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    switch ((int)op) {
+#define CR_OP(symbol, id, name, int_needs, float_needs) \
+    case id:                                            \
+        return is_float ? (float_needs) : (int_needs);
+#include "kernels/core/op.def"
+#undef CR_OP
+    }
+    return 0;
+}
+
+cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error) {
+    if ((int)op < 1 || (int)op > CR_OP_LAST) return cr_fail(error, CR_INVALID_ARGUMENT, "unknown op %d", (int)op);
+    if (!cr_dtype_is_input(dtype)) {
+        return cr_fail(error, CR_INVALID_ARGUMENT, "op %s: dtype %s (%d) cannot be an input", cr_op_name(op),
+                       cr_dtype_name(dtype), (int)dtype);
+    }
+    bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    if (is_float && (op == CR_OP_BIT_AND || op == CR_OP_BIT_OR || op == CR_OP_BIT_XOR)) {
+        return cr_fail(error, CR_INVALID_ARGUMENT, "op %s has no meaning for dtype %s", cr_op_name(op),
+                       cr_dtype_name(dtype));
+    }
+    return CR_OK;
+}

@@ -1,0 +1,40 @@
+/* op: the operations, and the one predicate that says what exists for (op, dtype). One list (op.def).
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CORE_OP_H
+#define CURED_KERNELS_CORE_OP_H
+
+#include <stdint.h>
+
+#include "kernels/core/dtype.h"
+
+/* A family is a kind of partial state; the fold knows families, not ops (docs/NUMERICS.md). Bits of a mask. */
+enum {
+    CR_FAM_SUM = 1 << 0,
+    CR_FAM_SUMABS = 1 << 1,
+    CR_FAM_SUMSQ = 1 << 2,
+    CR_FAM_EXTREMA = 1 << 3, /* min, max, their lowest indices, the first NaN */
+    CR_FAM_COUNTS = 1 << 4,  /* NaNs and non-zeros */
+    CR_FAM_BITS = 1 << 5,
+    CR_FAM_PROD = 1 << 6,
+    CR_FAM_ALL = (1 << 7) - 1,
+};
+
+typedef enum cr_op {
+    CR_OP_NONE = 0,
+#define CR_OP(symbol, id, name, int_needs, float_needs) CR_OP_##symbol = (id),
+#include "kernels/core/op.def"
+#undef CR_OP
+    CR_OP_LAST = CR_OP_BIT_XOR,
+} cr_op;
+
+/* "count_nonzero"; "none" for a number outside the list. */
+const char *cr_op_name(cr_op op);
+cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error);
+/* CR_OK when op has a meaning for dtype; INVALID_ARGUMENT when it has none (bit_and of f32, an unknown op or dtype). The
+ * sentence names both. */
+cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error);
+/* The families that op's answer on dtype is finished from; 0 when the element count alone is enough. */
+uint32_t cr_op_needs(cr_op op, cr_dtype dtype);
+
+#endif

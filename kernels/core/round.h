@@ -1,0 +1,20 @@
+/* round: from an exact number to the nearest value of a float type, once.
+ *
+ * Round to nearest, ties to even, on the type's own grid (IEEE 754-2019, 4.3.1): denormals are values like any other,
+ * and what lies half a unit or more beyond the largest becomes an infinity.
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CORE_ROUND_H
+#define CURED_KERNELS_CORE_ROUND_H
+
+#include "kernels/core/big.h"
+#include "kernels/core/dtype.h"
+
+/* The bits, in float type dtype, of ±(magnitude·2^exponent + ε), where 0 < ε < 2^exponent if sticky, and ε = 0
+ * otherwise. With sticky, magnitude must have at least 56 bits. Changes magnitude. An exact zero is +0. */
+uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent, bool sticky);
+/* +∞ or −∞, and the one NaN that answers hold, in float type dtype. */
+uint64_t cr_float_infinity(cr_dtype dtype, bool negative);
+uint64_t cr_float_nan(cr_dtype dtype);
+
+#endif

@@ -1,0 +1,359 @@
+/* serial: the canonical bytes of a partial, and what they must satisfy to be taken back.
+ *
+ * Thread: any. Owner: the caller; nothing here allocates. */
+#include "kernels/core/serial.h"
+
+#include <string.h>
+
+#include "kernels/core/big.h"
+#include "kernels/core/key.h"
+#include "kernels/core/limbs.h"
+
+typedef unsigned long long ull;
+
+enum { HEAD_BYTES = 24 };
+
+/* A cursor over the buffer, for both directions. ok turns false at its end and stays so. */
+typedef struct cursor {
+    uint8_t *out;
+    const uint8_t *in;
+    size_t at, len;
+    bool ok;
+} cursor;
+
+static void put(cursor *c, uint64_t value, unsigned bytes) {
+    if (!c->ok || c->len - c->at < bytes) {
+        c->ok = false;
+        return;
+    }
+    for (unsigned i = 0; i < bytes; i++) c->out[c->at++] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t get(cursor *c, unsigned bytes) {
+    if (!c->ok || c->len - c->at < bytes) {
+        c->ok = false;
+        return 0;
+    }
+    uint64_t value = 0;
+    for (unsigned i = 0; i < bytes; i++) value |= (uint64_t)c->in[c->at++] << (8 * i);
+    return value;
+}
+
+static cr_status refuse(cr_error *error, const char *why) {
+    return cr_fail(error, CR_INVALID_ARGUMENT, "partial: %s", why);
+}
+
+#include "kernels/core/serial_prod.h"
+
+/* The bits that an element has. */
+static uint64_t element_mask(const cr_partial *p) {
+    if (p->dtype == CR_BOOL) return 1;
+    unsigned width = 8 * (unsigned)cr_dtype_size((cr_dtype)p->dtype);
+    return width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
+}
+
+/* The three sums differ in where they are and how long; everything else is the same. */
+typedef struct sum_view {
+    cr_specials *special;
+    int64_t *limbs;
+    uint32_t *pending;
+    unsigned count;
+    bool squares, is_signed;
+} sum_view;
+
+static unsigned sums_of(cr_partial *p, sum_view views[3]) {
+    unsigned n = 0;
+    cr_dtype dtype = (cr_dtype)p->dtype;
+    if (p->families & CR_FAM_SUM)
+        views[n++] = (sum_view){&p->sum_special, p->sum, &p->sum_pending, cr_sum_limbs(dtype), false, true};
+    if (p->families & CR_FAM_SUMABS)
+        views[n++] = (sum_view){&p->sumabs_special, p->sumabs, &p->sumabs_pending, cr_sum_limbs(dtype), false, false};
+    if (p->families & CR_FAM_SUMSQ)
+        views[n++] = (sum_view){&p->sumsq_special, p->sumsq, &p->sumsq_pending, cr_sumsq_limbs(dtype), true, false};
+    return n;
+}
+
+/* Sign, lowest digit, number of digits, digits: the first and the last are not zero, and zero has none. */
+static void put_sum(cursor *c, const sum_view *v, bool floats) {
+    cr_big big;
+    bool negative = cr_big_from_limbs(&big, v->limbs, v->count);
+    uint32_t low = 0;
+    while (low < big.n && big.d[low] == 0) low++;
+    if (floats) {
+        put(c, v->special->nans, 8);
+        put(c, v->special->pinfs, 8);
+        put(c, v->special->ninfs, 8);
+    }
+    put(c, big.n ? negative : 0, 1);
+    put(c, big.n ? low : 0, 1);
+    put(c, big.n - low, 2);
+    for (uint32_t i = low; i < big.n; i++) put(c, big.d[i], 4);
+}
+
+static void put_extremum(cursor *c, const cr_extremum *e) {
+    bool none = e->index == UINT64_MAX;
+    put(c, none ? 0 : e->key, 8);
+    put(c, e->index, 8);
+}
+
+size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap) {
+    cr_partial p = share->partial; /* a copy: views want something to write to */
+    bool floats = cr_dtype_kind((cr_dtype)p.dtype) == CR_KIND_FLOAT;
+    cursor c = {.out = out, .len = cap, .ok = true};
+    put(&c, 'C' | 'P' << 8, 2);
+    put(&c, CR_SERIAL_VERSION, 1);
+    put(&c, p.dtype, 1);
+    put(&c, p.families, 4);
+    put(&c, p.n, 8);
+    put(&c, share->range_count, 4);
+    put(&c, 0, 4);
+    for (uint32_t i = 0; i < share->range_count; i++) {
+        put(&c, share->ranges[i].base, 8);
+        put(&c, share->ranges[i].count, 8);
+    }
+    sum_view views[3];
+    unsigned sums = sums_of(&p, views);
+    for (unsigned i = 0; i < sums; i++) put_sum(&c, &views[i], floats);
+    if (p.families & CR_FAM_EXTREMA) {
+        put_extremum(&c, &p.min);
+        put_extremum(&c, &p.max);
+        put(&c, p.first_nan, 8);
+    }
+    if (p.families & CR_FAM_COUNTS) {
+        put(&c, p.nans, 8);
+        put(&c, p.nonzero, 8);
+    }
+    if (p.families & CR_FAM_BITS) {
+        put(&c, p.bit_and & element_mask(&p), 8);
+        put(&c, p.bit_or, 8);
+        put(&c, p.bit_xor, 8);
+    }
+    if (p.families & CR_FAM_PROD) put_prod(&c, &p);
+    return c.ok ? c.at : 0;
+}
+
+static bool in_ranges(const cr_share *s, uint64_t index) {
+    for (uint32_t i = 0; i < s->range_count; i++)
+        if (index >= s->ranges[i].base && index - s->ranges[i].base < s->ranges[i].count) return true;
+    return false;
+}
+
+static cr_status get_ranges(cursor *c, cr_share *s, cr_error *error) {
+    uint64_t total = 0, free_from = 0;
+    for (uint32_t i = 0; i < s->range_count; i++) {
+        cr_range *r = &s->ranges[i];
+        r->base = get(c, 8);
+        r->count = get(c, 8);
+        if (!c->ok) return refuse(error, "it is cut short");
+        if (r->count == 0 || r->count > INT64_MAX || r->base > INT64_MAX - r->count)
+            return refuse(error, "a range is empty or reaches beyond 2^63 elements");
+        if (i && r->base <= free_from) return refuse(error, "its ranges are not rising and apart");
+        free_from = r->base + r->count;
+        total += r->count;
+    }
+    if (total != s->partial.n) return refuse(error, "its ranges do not add up to its count");
+    return CR_OK;
+}
+
+/* How many bits n values of the type (or their squares) can add up to, on the grid. */
+static unsigned most_bits(const sum_view *v, cr_dtype dtype, uint64_t n) {
+    static const unsigned float_bits[] = {[CR_F16] = 40, [CR_BF16] = 277, [CR_F32] = 277, [CR_F64] = 2098};
+    unsigned bits = cr_dtype_kind(dtype) == CR_KIND_FLOAT ? float_bits[dtype]
+                    : dtype == CR_BOOL                    ? 1
+                                                          : 8 * (unsigned)cr_dtype_size(dtype);
+    unsigned extra = 0;
+    while (extra < 64 && n >> extra) extra++;
+    return (v->squares ? 2 * bits : bits) + extra;
+}
+
+static cr_status get_sum(cursor *c, const sum_view *v, const cr_share *s, cr_error *error) {
+    const cr_partial *p = &s->partial;
+    cr_dtype dtype = (cr_dtype)p->dtype;
+    *v->special = (cr_specials){0};
+    *v->pending = 0;
+    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
+        v->special->nans = get(c, 8);
+        v->special->pinfs = get(c, 8);
+        v->special->ninfs = get(c, 8);
+        const cr_specials *x = v->special;
+        if (x->nans > p->n || x->pinfs > p->n - x->nans || x->ninfs > p->n - x->nans - x->pinfs)
+            return refuse(error, "it counts more NaNs and infinities than elements");
+    }
+    uint64_t negative = get(c, 1), low = get(c, 1), digits = get(c, 2);
+    if (!c->ok) return refuse(error, "it is cut short");
+    if (negative > 1 || low + digits > v->count || (digits == 0 && (negative || low)) || (negative && !v->is_signed))
+        return refuse(error, "a sum is not in its canonical form");
+    memset(v->limbs, 0, v->count * sizeof v->limbs[0]);
+    uint64_t digit = 1, first = 1;
+    for (uint64_t i = 0; i < digits; i++) {
+        digit = get(c, 4);
+        if (i == 0) first = digit;
+        v->limbs[low + i] = negative ? -(int64_t)digit : (int64_t)digit;
+    }
+    if (!c->ok) return refuse(error, "it is cut short");
+    if (digit == 0 || first == 0) return refuse(error, "a sum is not in its canonical form");
+    cr_big big;
+    cr_big_from_limbs(&big, v->limbs, v->count);
+    uint64_t finite = p->n - v->special->nans - v->special->pinfs - v->special->ninfs;
+    if (cr_big_bits(&big) > most_bits(v, dtype, finite) || (finite == 0 && big.n))
+        return refuse(error, "a sum is larger than its elements can give");
+    cr_limbs_carry(v->limbs, v->count, v->pending);
+    return CR_OK;
+}
+
+static bool plausible_key(cr_dtype dtype, uint64_t key) {
+    unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
+    if (width < 64 && key >> width) return false;
+    if (dtype == CR_BOOL) return key <= 1;
+    if (cr_dtype_kind(dtype) != CR_KIND_FLOAT) return true;
+    static const uint64_t infinity[] = {
+        [CR_F16] = 0x7c00, [CR_BF16] = 0x7f80, [CR_F32] = 0x7f800000, [CR_F64] = 0x7ff0000000000000};
+    uint64_t bits = cr_bits_of_key(dtype, key) & ~((uint64_t)1 << (width - 1));
+    return bits <= infinity[dtype]; /* NaNs are never extrema */
+}
+
+static cr_status get_extremum(cursor *c, cr_extremum *e, const cr_share *s, uint64_t empty_key, cr_error *error) {
+    e->key = get(c, 8);
+    e->index = get(c, 8);
+    if (!c->ok) return refuse(error, "it is cut short");
+    if (e->index == UINT64_MAX) {
+        if (e->key) return refuse(error, "an extremum is not in its canonical form");
+        e->key = empty_key;
+        return CR_OK;
+    }
+    if (!in_ranges(s, e->index)) return refuse(error, "an index lies outside its ranges");
+    if (!plausible_key((cr_dtype)s->partial.dtype, e->key))
+        return refuse(error, "an extremum is not a value of its type");
+    return CR_OK;
+}
+
+static cr_status get_extrema(cursor *c, cr_share *s, cr_error *error) {
+    cr_partial *p = &s->partial;
+    cr_status status = get_extremum(c, &p->min, s, UINT64_MAX, error);
+    if (status == CR_OK) status = get_extremum(c, &p->max, s, 0, error);
+    if (status != CR_OK) return status;
+    p->first_nan = get(c, 8);
+    bool floats = cr_dtype_kind((cr_dtype)p->dtype) == CR_KIND_FLOAT;
+    bool no_min = p->min.index == UINT64_MAX, no_max = p->max.index == UINT64_MAX, no_nan = p->first_nan == UINT64_MAX;
+    if (!no_nan && (!floats || !in_ranges(s, p->first_nan)))
+        return refuse(error, "the first NaN lies outside its ranges");
+    if (no_min != no_max || (!no_min && p->min.key > p->max.key) || (p->n && no_min && no_nan))
+        return refuse(error, "its extrema contradict each other");
+    return CR_OK;
+}
+
+static cr_status get_counts(cursor *c, cr_partial *p, cr_error *error) {
+    p->nans = get(c, 8);
+    p->nonzero = get(c, 8);
+    bool floats = cr_dtype_kind((cr_dtype)p->dtype) == CR_KIND_FLOAT;
+    if (p->nonzero > p->n || p->nans > p->nonzero || (p->nans && !floats))
+        return refuse(error, "it counts more NaNs or non-zeros than elements");
+    return CR_OK;
+}
+
+static cr_status get_bits(cursor *c, cr_partial *p, cr_error *error) {
+    p->bit_and = get(c, 8);
+    p->bit_or = get(c, 8);
+    p->bit_xor = get(c, 8);
+    uint64_t mask = element_mask(p);
+    bool wrong = (p->bit_and | p->bit_or | p->bit_xor) & ~mask;
+    if (p->n == 0) wrong |= p->bit_and != mask || p->bit_or || p->bit_xor;
+    if (p->n != 0) wrong |= (p->bit_and & ~p->bit_or) != 0 || (p->bit_xor & ~p->bit_or) != 0;
+    if (wrong) return refuse(error, "its bits contradict each other");
+    p->bit_and |= ~mask; /* the fold's form: ones above the element */
+    return CR_OK;
+}
+
+static cr_status get_head(cursor *c, cr_share *s, cr_error *error) {
+    uint64_t magic = get(c, 2), version = get(c, 1);
+    cr_partial *p = &s->partial;
+    p->dtype = (uint8_t)get(c, 1);
+    p->families = (uint32_t)get(c, 4);
+    p->n = get(c, 8);
+    uint64_t ranges = get(c, 4), zero = get(c, 4);
+    if (!c->ok || magic != ('C' | 'P' << 8)) return refuse(error, "these bytes are not one");
+    if (version != CR_SERIAL_VERSION)
+        return cr_fail(error, CR_UNIMPLEMENTED, "partial: its version is %llu, %d is understood", (ull)version,
+                       CR_SERIAL_VERSION);
+    if (!cr_dtype_is_input((cr_dtype)p->dtype)) return refuse(error, "its dtype is not an input type");
+    if (p->families & ~(uint32_t)CR_FAM_ALL) return refuse(error, "it has families that are not known");
+    if (p->n > INT64_MAX || ranges > CR_SHARE_MAX_RANGES || zero) return refuse(error, "its head is out of bounds");
+    s->range_count = (uint32_t)ranges;
+    return CR_OK;
+}
+
+cr_status cr_share_unpack(const uint8_t *in, size_t len, cr_share *share, cr_error *error) {
+    cursor c = {.in = in, .len = len, .ok = true};
+    cr_partial *p = &share->partial;
+    cr_status status = get_head(&c, share, error);
+    if (status == CR_OK) {
+        uint64_t n = p->n;
+        uint32_t families = p->families;
+        cr_partial_init(p, (cr_dtype)p->dtype, families);
+        p->n = n;
+        status = get_ranges(&c, share, error);
+    }
+    if (status != CR_OK) return status;
+    sum_view views[3];
+    unsigned sums = sums_of(p, views);
+    for (unsigned i = 0; status == CR_OK && i < sums; i++) status = get_sum(&c, &views[i], share, error);
+    if (status == CR_OK && p->families & CR_FAM_EXTREMA) status = get_extrema(&c, share, error);
+    if (status == CR_OK && p->families & CR_FAM_COUNTS) status = get_counts(&c, p, error);
+    if (status == CR_OK && p->families & CR_FAM_BITS) status = get_bits(&c, p, error);
+    if (status == CR_OK && p->families & CR_FAM_PROD) status = get_prod(&c, share, error);
+    if (status != CR_OK) return status;
+    if (!c.ok) return refuse(error, "it is cut short");
+    if (c.at != len) return refuse(error, "bytes follow its end");
+    return CR_OK;
+}
+
+cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t base, cr_error *error) {
+    if (base > INT64_MAX || partial->n > INT64_MAX - base)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu and %llu elements reach beyond 2^63", (ull)base,
+                       (ull)partial->n);
+    share->partial = *partial;
+    share->range_count = partial->n != 0;
+    share->ranges[0] = (cr_range){base, partial->n};
+    return check_nodes(share, error);
+}
+
+/* Both lists are rising; neighbours join. */
+static cr_status merge_ranges(cr_range out[CR_SHARE_MAX_RANGES], uint32_t *count, const cr_share *a, const cr_share *b,
+                              cr_error *error) {
+    uint32_t i = 0, j = 0, n = 0;
+    while (i < a->range_count || j < b->range_count) {
+        bool from_a = j == b->range_count || (i < a->range_count && a->ranges[i].base < b->ranges[j].base);
+        cr_range r = from_a ? a->ranges[i++] : b->ranges[j++];
+        uint64_t end = n ? out[n - 1].base + out[n - 1].count : 0;
+        if (n && r.base < end)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: elements from %llu on are in two of them",
+                           (ull)r.base);
+        if (n && r.base == end) {
+            out[n - 1].count += r.count;
+        } else if (n == CR_SHARE_MAX_RANGES) {
+            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: more than %d gaps; merge neighbours first",
+                           CR_SHARE_MAX_RANGES);
+        } else {
+            out[n++] = r;
+        }
+    }
+    *count = n;
+    return CR_OK;
+}
+
+cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error) {
+    if (into->partial.dtype != from->partial.dtype)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: one is of %s, another of %s",
+                       cr_dtype_name((cr_dtype)into->partial.dtype), cr_dtype_name((cr_dtype)from->partial.dtype));
+    if (into->partial.families != from->partial.families)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: they were made for different ops");
+    cr_range ranges[CR_SHARE_MAX_RANGES];
+    uint32_t count = 0;
+    cr_status status = merge_ranges(ranges, &count, into, from, error);
+    if (status == CR_OK) status = check_cover(into->partial.dtype, into->partial.families, ranges, count, error);
+    if (status != CR_OK) return status;
+    cr_partial_merge(&into->partial, &from->partial);
+    memcpy(into->ranges, ranges, count * sizeof ranges[0]);
+    into->range_count = count;
+    return CR_OK;
+}

@@ -1,0 +1,38 @@
+/* serial: partials as bytes, to be kept, sent and merged anywhere (docs/PARTIALS.md is the format).
+ *
+ * The form is canonical: one state, one byte string. A share is a partial together with the ranges of the array that its
+ * elements came from, so that nothing is counted twice: merging shares whose ranges overlap is refused.
+ *
+ * Thread: any; the caller owns every struct and buffer; nothing here allocates. */
+#ifndef CURED_KERNELS_CORE_SERIAL_H
+#define CURED_KERNELS_CORE_SERIAL_H
+
+#include "kernels/core/partial.h"
+
+enum {
+    CR_SERIAL_VERSION = 1,
+    CR_SHARE_MAX_RANGES = 1024, /* gaps left by merging in any order; neighbours join */
+    CR_SERIAL_MAX_BYTES = 64 * 1024,
+};
+
+typedef struct cr_range {
+    uint64_t base, count; /* elements [base, base + count) */
+} cr_range;
+
+typedef struct cr_share {
+    cr_partial partial;
+    uint32_t range_count;
+    cr_range ranges[CR_SHARE_MAX_RANGES]; /* rising, apart, not empty */
+} cr_share;
+
+/* The share of partial.n elements from base on. INVALID_ARGUMENT when base + n exceeds 2^63. */
+cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t base, cr_error *error);
+/* into becomes the share of both. Refused, with into as it was, when types or families differ, ranges overlap, or more than
+ * CR_SHARE_MAX_RANGES gaps would be left. */
+cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error);
+/* Bytes written to out; 0 when cap is too small (CR_SERIAL_MAX_BYTES is enough). */
+size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap);
+/* Checks everything that can be checked: hostile bytes give a refusal, or a share that some array could have given. */
+cr_status cr_share_unpack(const uint8_t *in, size_t len, cr_share *share, cr_error *error);
+
+#endif

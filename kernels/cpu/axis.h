@@ -1,0 +1,41 @@
+/* axis: the CPU's folds along one axis: whole rows straight to their answers, columns by mergeable states.
+ *
+ * Every output obeys the exact rules of partial.h, whatever the shape of the array, the cut into calls, and the instruction
+ * set: same elements, same bits.
+ *
+ * Thread: any; the caller owns every buffer. Data: read only, any byte alignment, may be changed by another process
+ * meanwhile (then the answer is some answer; no access leaves the given ranges, no index leaves [0, n)). */
+#ifndef CURED_KERNELS_CPU_AXIS_H
+#define CURED_KERNELS_CPU_AXIS_H
+
+#include "kernels/core/axis.h"
+
+enum { CR_AXIS_MAX_OPS = 32 };
+
+/* What is asked of every output. families is the union of the ops' needs. */
+typedef struct cr_axis_spec {
+    cr_dtype dtype;
+    cr_shape shape;
+    uint32_t families, op_count;
+    cr_op ops[CR_AXIS_MAX_OPS];
+    cr_finish_opts finish;
+} cr_axis_spec;
+
+/* blocks whole outer blocks (n·inner elements each) at data, the first of them block number first. Answers go to
+ * out[k][0 … blocks·inner) for ops[k], each in cr_axis_dtype. Fast for inner = 1 (rows) and for inner > 1, short or long.
+ * scratch: cr_axis_scratch(spec) bytes, 64-byte aligned. */
+size_t cr_axis_scratch(const cr_axis_spec *spec);
+cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t first, uint64_t blocks, void *scratch,
+                             void *const out[], cr_error *error);
+
+/* For a block too large for one claim, with inner > 1: a state of inner columns. It is plain bytes (may be moved with memcpy). */
+size_t cr_columns_bytes(const cr_axis_spec *spec);
+void cr_columns_init(const cr_axis_spec *spec, void *state);
+/* Folds count consecutive elements, the first of which is element at of its block (line at / inner, column at % inner). */
+void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count, uint64_t at);
+void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from);
+/* Answers of columns [first, first + count) to out[k][0 … count); block is only for the sentence of an error. */
+cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t block, uint64_t first, uint64_t count,
+                            void *const out[], cr_error *error);
+
+#endif

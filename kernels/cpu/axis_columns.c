@@ -1,0 +1,149 @@
+/* axis_columns: states of columns: strips first, then one partial per column for what strips do not hold.
+ *
+ * A narrow array is seen as a wider one: `width` is a multiple of inner, element e of the block belongs to column e % width
+ * of the strips, and finishing adds those that are one column of the array.
+ * Thread: any; the caller owns every buffer. */
+#include "kernels/cpu/axis_columns.h"
+
+#include <string.h>
+
+/* lines lines of columns [begin, end), from line `line` on, p at their first element. */
+static void fold_lines(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin, uint64_t begin,
+                       uint64_t end, const uint8_t *p, uint64_t line, uint64_t lines) {
+    size_t stride = plan->width * plan->size;
+    for (uint64_t done = 0; done < lines; done += CR_LINES) {
+        unsigned now = lines - done < CR_LINES ? (unsigned)(lines - done) : CR_LINES;
+        for (uint64_t c = begin; c < end;) {
+            uint64_t number = c / CR_STRIP, last = (number + 1) * CR_STRIP < end ? (number + 1) * CR_STRIP : end;
+            isa->lines(plan, cr_strip_at(plan, strips, number - origin / CR_STRIP),
+                       p + done * stride + (c - begin) * plan->size, stride, now, (unsigned)(c % CR_STRIP),
+                       (unsigned)(last - c), line + done);
+            c = last;
+        }
+    }
+}
+
+void cr_columns_fold_range(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, cr_columns_range range,
+                           const uint8_t *data, uint64_t count, uint64_t at) {
+    /* The elements are lines whose first begins at column `head` and whose last ends before column `tail`: at most three
+     * ranges of columns, each with whole lines of its own. */
+    uint64_t width = plan->width, first = at / width, head = at % width;
+    uint64_t last = (at + count) / width, tail = (at + count) % width;
+    uint64_t cut[4] = {0, head < tail ? head : tail, head < tail ? tail : head, width};
+    for (int i = 0; i < 3; i++) {
+        uint64_t begin = cut[i] > range.begin ? cut[i] : range.begin,
+                 end = cut[i + 1] < range.end ? cut[i + 1] : range.end;
+        if (begin >= end) continue;
+        uint64_t from = begin >= head ? first : first + 1, to = begin < tail ? last + 1 : last;
+        if (from >= to) continue;
+        const uint8_t *p = data + (from * width + begin - at) * plan->size;
+        fold_lines(plan, isa, strips, range.begin, begin, end, p, from, to - from);
+    }
+}
+
+/* Array columns [first, first + count), at most CR_STRIP_PAD, gathered from all columns of the strips that are theirs. */
+static cr_status finish_narrow(const cr_axis_plan *plan, const cr_axis_isa *isa, const void *strips, uint64_t first,
+                               unsigned count, uint64_t output, void *const out[], uint64_t to, cr_error *error) {
+    enum { DIGITS_MOST = 43, WORDS = CR_SUMS * (DIGITS_MOST + 3) + 7 };
+    _Alignas(64) uint8_t room[sizeof(cr_strip) + WORDS * CR_STRIP_PAD * sizeof(uint64_t)];
+    cr_strip *strip = (cr_strip *)(void *)room;
+    cr_axis_plan own = *plan;
+    cr_axis_plan_strips(&own, CR_STRIP_PAD);
+    cr_strip_init(&own, strip);
+    uint64_t inner = plan->spec->shape.inner, lines = plan->width / inner;
+    for (uint64_t line = 0; line < lines; line++) {
+        for (unsigned i = 0; i < count; i++) {
+            uint64_t c = line * inner + first + i;
+            const cr_strip *from = cr_strip_at(plan, (void *)(uintptr_t)strips, c / CR_STRIP);
+            cr_strip_add_column(&own, strip, i, plan, from, (unsigned)(c % CR_STRIP), lines, line);
+        }
+    }
+    return cr_strip_finish(&own, isa, strip, 0, count, output, out, to, error);
+}
+
+cr_status cr_columns_finish_range(const cr_axis_plan *plan, const cr_axis_isa *isa, const void *strips,
+                                  cr_columns_range range, uint64_t first, uint64_t count, uint64_t output,
+                                  void *const out[], uint64_t to, cr_error *error) {
+    bool narrow = plan->width != plan->spec->shape.inner;
+    for (uint64_t done = 0; done < count;) {
+        uint64_t c = first + done, most = narrow ? CR_STRIP_PAD : CR_STRIP - c % CR_STRIP;
+        unsigned now = count - done < most ? (unsigned)(count - done) : (unsigned)most;
+        cr_status status;
+        if (narrow) {
+            status = finish_narrow(plan, isa, strips, c, now, output + done, out, to + done, error);
+        } else {
+            const cr_strip *strip = cr_strip_at(plan, (void *)(uintptr_t)strips, (c - range.begin) / CR_STRIP);
+            status =
+                cr_strip_finish(plan, isa, strip, (unsigned)(c % CR_STRIP), now, output + done, out, to + done, error);
+        }
+        if (status != CR_OK) return status;
+        done += now;
+    }
+    return CR_OK;
+}
+
+static bool has_strips(const cr_axis_plan *plan) { return plan->strip_ops != 0; }
+
+/* The partials follow the strips. */
+static cr_partial *partials_of(const cr_axis_plan *plan, const void *state) {
+    size_t strips = has_strips(plan) ? (size_t)plan->strips * plan->strip_bytes : 0;
+    return (cr_partial *)(void *)((uint8_t *)(uintptr_t)state + strips);
+}
+
+size_t cr_columns_bytes(const cr_axis_spec *spec) {
+    cr_axis_plan plan;
+    cr_axis_plan_make(&plan, spec);
+    size_t bytes = has_strips(&plan) ? (size_t)plan.strips * plan.strip_bytes : 0;
+    if (plan.generic_ops != 0) bytes += (size_t)spec->shape.inner * sizeof(cr_partial);
+    return bytes;
+}
+
+void cr_columns_init(const cr_axis_spec *spec, void *state) {
+    cr_axis_plan plan;
+    cr_axis_plan_make(&plan, spec);
+    for (uint64_t i = 0; has_strips(&plan) && i < plan.strips; i++) cr_strip_init(&plan, cr_strip_at(&plan, state, i));
+    cr_partial *p = partials_of(&plan, state);
+    for (uint64_t i = 0; plan.generic_ops != 0 && i < spec->shape.inner; i++) {
+        cr_partial_init(&p[i], plan.dtype, plan.generic);
+    }
+}
+
+void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count, uint64_t at) {
+    cr_axis_plan plan;
+    cr_axis_plan_make(&plan, spec);
+    if (count == 0) return;
+    if (plan.generic_ops != 0) cr_axis_generic_fold(&plan, partials_of(&plan, state), data, count, at);
+    if (!has_strips(&plan)) return;
+    unsigned csr = cr_axis_enter();
+    cr_columns_fold_range(&plan, cr_axis_current(), state, (cr_columns_range){0, plan.width}, data, count, at);
+    cr_axis_leave(csr);
+}
+
+void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from) {
+    cr_axis_plan plan;
+    cr_axis_plan_make(&plan, spec);
+    for (uint64_t i = 0; has_strips(&plan) && i < plan.strips; i++) {
+        cr_strip_merge(&plan, cr_strip_at(&plan, into, i), cr_strip_at(&plan, (void *)(uintptr_t)from, i));
+    }
+    cr_partial *p = partials_of(&plan, into);
+    const cr_partial *q = partials_of(&plan, from);
+    for (uint64_t i = 0; plan.generic_ops != 0 && i < spec->shape.inner; i++) cr_partial_merge(&p[i], &q[i]);
+}
+
+cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t block, uint64_t first, uint64_t count,
+                            void *const out[], cr_error *error) {
+    cr_axis_plan plan;
+    cr_axis_plan_make(&plan, spec);
+    uint64_t output = block * spec->shape.inner + first;
+    const cr_partial *p = partials_of(&plan, state);
+    for (uint64_t i = 0; plan.generic_ops != 0 && i < count; i++) {
+        cr_status status = cr_axis_store_ops(&plan, plan.generic_ops, &p[first + i], output + i, i, out, error);
+        if (status != CR_OK) return status;
+    }
+    if (!has_strips(&plan)) return CR_OK;
+    unsigned csr = cr_axis_enter();
+    cr_status status = cr_columns_finish_range(&plan, cr_axis_current(), state, (cr_columns_range){0, plan.width},
+                                               first, count, output, out, 0, error);
+    cr_axis_leave(csr);
+    return status;
+}

@@ -1,0 +1,57 @@
+/* axis_extrema: minimum, maximum, their lowest lines and the first NaN of each column. Included once per instruction set;
+ * itself includes axis_extrema_lane.h once per lane width. Keys are those of fold_extrema.h.
+ *
+ * Thread: any. Owner: the caller owns strip and data. */
+
+#define LANE 8
+#include "kernels/cpu/axis_extrema_lane.h"
+#undef LANE
+#define LANE 16
+#include "kernels/cpu/axis_extrema_lane.h"
+#undef LANE
+#define LANE 32
+#include "kernels/cpu/axis_extrema_lane.h"
+#undef LANE
+#define LANE 64
+#include "kernels/cpu/axis_extrema_lane.h"
+#undef LANE
+
+#define CASE(dtype, lane, kind, infinity)                                                                \
+    NEVER void extrema_lines_##dtype(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, \
+                                     uint64_t line) {                                                    \
+        if (plan->indices) {                                                                             \
+            extrema_lines_##lane(plan, strip, part, line, kind, infinity, true);                         \
+        } else {                                                                                         \
+            extrema_lines_##lane(plan, strip, part, line, kind, infinity, false);                        \
+        }                                                                                                \
+    }
+EXTREMA_CASES(CASE)
+#undef CASE
+
+static void extrema_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, uint64_t line) {
+    switch ((int)plan->dtype) {
+#define CASE(dtype, lane, kind, infinity)               \
+    case dtype:                                         \
+        extrema_lines_##dtype(plan, strip, part, line); \
+        break;
+        EXTREMA_CASES(CASE)
+#undef CASE
+    }
+}
+
+/* A whole row, by the fold of a whole array. */
+static void extrema_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n) {
+    struct extremum_run run = {.first_nan = UINT64_MAX};
+    extrema_tile(&run, plan->dtype, p, n, 0, row_ahead(p));
+    if (run.first_nan != UINT64_MAX) strip->nans = 1;
+    ((uint64_t *)cr_strip_array(strip, plan->first_nan))[column] = run.first_nan;
+    if (run.min_block == NULL) return;
+    size_t size = plan->size;
+    memcpy((uint8_t *)cr_strip_array(strip, plan->min_key) + column * size, &run.min_key, size);
+    memcpy((uint8_t *)cr_strip_array(strip, plan->max_key) + column * size, &run.max_key, size);
+    if (!plan->indices) return;
+    ((uint64_t *)cr_strip_array(strip, plan->min_index))[column] =
+        run.min_index + extrema_find(plan->dtype, run.min_block, run.min_n, run.min_key);
+    ((uint64_t *)cr_strip_array(strip, plan->max_index))[column] =
+        run.max_index + extrema_find(plan->dtype, run.max_block, run.max_n, run.max_key);
+}

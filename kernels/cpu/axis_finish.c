@@ -1,0 +1,231 @@
+/* axis_finish: answers of strips. What is common is rounded a vector of columns at a time; everything else becomes a
+ * partial, one column after the other, and goes the way of all partials.
+ *
+ * Thread: any. Owner: the caller owns strip and answers. */
+#include <string.h>
+
+#include "kernels/core/key.h"
+#include "kernels/core/limbs.h"
+#include "kernels/core/round.h"
+#include "kernels/cpu/axis_plan.h"
+
+/* Some columns of a strip, and one op's answers. */
+typedef struct finish {
+    const cr_axis_plan *plan;
+    const cr_axis_isa *isa;
+    const cr_strip *strip;
+    unsigned first, count;
+    uint64_t output; /* number of the first answer */
+    cr_op op;
+    cr_dtype result;
+    uint8_t *to;
+} finish;
+
+static const uint64_t *words(const cr_strip *strip, size_t offset) { return cr_strip_array(strip, offset); }
+
+/* The order-preserving unsigned key of a column's extremum. */
+static uint64_t key_of(const cr_axis_plan *plan, const cr_strip *strip, size_t keys, unsigned column) {
+    uint64_t key = 0;
+    memcpy(&key, (const uint8_t *)cr_strip_array(strip, keys) + column * plan->size, plan->size);
+    return key ^ (uint64_t)1 << (8 * plan->size - 1);
+}
+
+/* A key that no element has: that of the largest NaN. */
+static bool is_empty(const cr_axis_plan *plan, const cr_strip *strip, unsigned column) {
+    uint64_t most = UINT64_MAX >> (64 - 8 * plan->size);
+    return cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT && key_of(plan, strip, plan->min_key, column) == most;
+}
+
+static void put_sum(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned column, int64_t *limb,
+                    uint32_t *pending, cr_specials *special) {
+    const cr_strip_sum *sum = &strip->sums[which];
+    for (unsigned d = sum->low; d < sum->high; d++) {
+        int64_t digit = (int64_t)cr_strip_digit(plan, strip, which, d)[column];
+        int bit = (int)(d * CR_DIGIT_BITS) - sum->base;
+        if (bit < 0) { /* digit 0: a multiple of 2^base */
+            digit >>= -bit;
+            bit = 0;
+        }
+        cr_limbs_put_signed(limb, cr_sum_limbs(plan->dtype), pending, digit, (unsigned)bit);
+    }
+    if (!sum->special) return;
+    special->nans = cr_strip_special(plan, strip, which, 0)[column];
+    special->pinfs = cr_strip_special(plan, strip, which, 1)[column];
+    special->ninfs = cr_strip_special(plan, strip, which, 2)[column];
+}
+
+/* A column as a partial. */
+static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned column, uint32_t families,
+                       cr_partial *p) {
+    cr_partial_init(p, plan->dtype, families);
+    p->n = plan->spec->shape.n;
+    if (families & CR_FAM_SUM) put_sum(plan, strip, 0, column, p->sum, &p->sum_pending, &p->sum_special);
+    if (families & CR_FAM_SUMABS) {
+        put_sum(plan, strip, 1, column, p->sumabs, &p->sumabs_pending, &p->sumabs_special);
+    }
+    if (families & CR_FAM_COUNTS) {
+        p->nans = words(strip, plan->nans)[column];
+        p->nonzero = p->n - words(strip, plan->zeros)[column];
+    }
+    if (families & CR_FAM_EXTREMA) {
+        p->first_nan = words(strip, plan->first_nan)[column];
+        if (is_empty(plan, strip, column)) return;
+        p->min.key = key_of(plan, strip, plan->min_key, column);
+        p->max.key = key_of(plan, strip, plan->max_key, column);
+        p->min.index = plan->indices ? words(strip, plan->min_index)[column] : 0;
+        p->max.index = plan->indices ? words(strip, plan->max_index)[column] : 0;
+    }
+}
+
+static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
+    cr_partial p;
+    to_partial(f->plan, f->strip, f->first + i, cr_op_needs(f->op, f->plan->dtype), &p);
+    return cr_axis_store(&p, f->op, &f->plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result), error);
+}
+
+/* Sums and means of at most CR_STRIP_PAD columns. */
+static void store_rounded(const finish *f, int which) {
+    uint64_t bits[CR_STRIP_PAD], divisor = f->op == CR_OP_MEAN ? f->plan->spec->shape.n : 0;
+    uint8_t hard[CR_STRIP_PAD];
+    bool narrow = f->result == CR_F32;
+    size_t size = cr_dtype_size(f->result);
+    if ((narrow && divisor == 0) || f->result == CR_F64) {
+        f->isa->round(f->plan, f->strip, which, f->first, f->count, divisor, narrow, bits, hard);
+    } else {
+        memset(hard, 1, f->count);
+    }
+    if (f->strip->sums[which].special) {
+        for (int kind = 0; kind < 3; kind++) {
+            const uint64_t *special = cr_strip_special(f->plan, f->strip, which, kind) + f->first;
+            for (unsigned i = 0; i < f->count; i++) hard[i] |= special[i] != 0;
+        }
+    }
+    for (unsigned i = 0; i < f->count; i++) {
+        if (hard[i]) bits[i] = cr_strip_number(f->plan, f->strip, which, f->first + i, divisor != 0, f->result);
+        memcpy(f->to + i * size, &bits[i], size);
+    }
+}
+
+/* Integer sums in their usual type. */
+static cr_status store_integers(const finish *f, int which, cr_error *error) {
+    const cr_strip_sum *sum = &f->strip->sums[which];
+    const uint64_t *digit = cr_strip_digit(f->plan, f->strip, which, 0) + f->first;
+    for (unsigned i = 0; i < f->count; i++) {
+        __int128 total = 0;
+        for (unsigned d = sum->high; d-- > 0;) {
+            total = (__int128)((unsigned __int128)total << CR_DIGIT_BITS);
+            total += (int64_t)digit[(size_t)d * f->plan->columns + i];
+        }
+        if (f->result == CR_I64 ? total != (int64_t)total : total != (__int128)(uint64_t)total) {
+            cr_status status = store_slowly(f, i, error); /* says what is wrong */
+            if (status != CR_OK) return status;
+            continue;
+        }
+        uint64_t low = (uint64_t)total;
+        memcpy(f->to + i * sizeof low, &low, sizeof low);
+    }
+    return CR_OK;
+}
+
+static cr_status store_extrema(const finish *f) {
+    const cr_axis_plan *plan = f->plan;
+    bool least = f->op == CR_OP_MIN || f->op == CR_OP_ARGMIN, arg = f->op == CR_OP_ARGMIN || f->op == CR_OP_ARGMAX;
+    bool skip = plan->spec->finish.nan == CR_NAN_SKIP;
+    uint64_t nan_bits = cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT ? cr_float_nan(plan->dtype) : 0;
+    const uint64_t *nans = words(f->strip, plan->first_nan) + f->first;
+    const uint64_t *lines = words(f->strip, least ? plan->min_index : plan->max_index) + f->first;
+    for (unsigned i = 0; i < f->count; i++) {
+        unsigned column = f->first + i;
+        uint64_t bits;
+        bool nan = false;
+        if (f->strip->nans) {
+            bool empty = is_empty(plan, f->strip, column);
+            nan = skip ? empty : nans[i] != UINT64_MAX;
+        }
+        if (arg) {
+            bits = nan ? (skip ? UINT64_MAX : nans[i]) : lines[i];
+        } else {
+            uint64_t key = key_of(plan, f->strip, least ? plan->min_key : plan->max_key, column);
+            bits = nan ? nan_bits : cr_bits_of_key(plan->dtype, key);
+        }
+        memcpy(f->to + i * cr_dtype_size(f->result), &bits, cr_dtype_size(f->result));
+    }
+    return CR_OK;
+}
+
+static cr_status store_counts(const finish *f) {
+    const cr_axis_plan *plan = f->plan;
+    bool counted = (plan->fast & CR_FAM_COUNTS) != 0, skip = plan->spec->finish.nan == CR_NAN_SKIP;
+    const uint64_t *nans = words(f->strip, plan->nans) + f->first, *zeros = words(f->strip, plan->zeros) + f->first;
+    for (unsigned i = 0; i < f->count; i++) {
+        uint64_t nan = counted ? nans[i] : 0, zero = counted ? zeros[i] : 0;
+        uint64_t n = plan->spec->shape.n - (skip ? nan : 0), nonzero = n - zero, value = n;
+        if (f->op == CR_OP_COUNT_NAN) value = nan;
+        if (f->op == CR_OP_COUNT_NONZERO) value = nonzero;
+        if (f->op == CR_OP_ANY) value = nonzero != 0;
+        if (f->op == CR_OP_ALL) value = nonzero == n;
+        if (f->result == CR_BOOL) {
+            f->to[i] = (uint8_t)value;
+        } else {
+            memcpy(f->to + i * sizeof value, &value, sizeof value);
+        }
+    }
+    return CR_OK;
+}
+
+static cr_status store(const finish *f, cr_error *error) {
+    bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
+    int which = f->op == CR_OP_NORM1;
+    switch (f->op) {
+        case CR_OP_SUM:
+        case CR_OP_NORM1:
+            if (!is_float && (f->result == CR_I64 || f->result == CR_U64)) return store_integers(f, which, error);
+            if (cr_dtype_kind(f->result) != CR_KIND_FLOAT) break;
+            store_rounded(f, which);
+            return CR_OK;
+        case CR_OP_MEAN:
+            store_rounded(f, 0);
+            return CR_OK;
+        case CR_OP_MIN:
+        case CR_OP_MAX:
+        case CR_OP_ARGMIN:
+        case CR_OP_ARGMAX:
+            return store_extrema(f);
+        case CR_OP_COUNT:
+        case CR_OP_COUNT_NAN:
+        case CR_OP_COUNT_NONZERO:
+        case CR_OP_ANY:
+        case CR_OP_ALL:
+            return store_counts(f);
+        default:
+            break;
+    }
+    for (unsigned i = 0; i < f->count; i++) {
+        cr_status status = store_slowly(f, i, error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+cr_status cr_strip_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
+                          unsigned count, uint64_t output, void *const out[], uint64_t at, cr_error *error) {
+    const cr_axis_spec *spec = plan->spec;
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        if (plan->generic_ops >> k & 1) continue;
+        cr_dtype result = cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish);
+        for (unsigned done = 0; done < count; done += CR_STRIP_PAD) {
+            finish f = {.plan = plan,
+                        .isa = isa,
+                        .strip = strip,
+                        .first = first + done,
+                        .count = count - done < CR_STRIP_PAD ? count - done : CR_STRIP_PAD,
+                        .output = output + done,
+                        .op = spec->ops[k],
+                        .result = result,
+                        .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result)};
+            cr_status status = store(&f, error);
+            if (status != CR_OK) return status;
+        }
+    }
+    return CR_OK;
+}

@@ -1,0 +1,48 @@
+/* axis_impl: the folds along an axis for one instruction set. axis_portable.c, axis_avx2.c and axis_avx512.c define VB,
+ * the VEC_* switch and AXIS_NAME, and include this once.
+ *
+ * Thread: any. Owner: the caller owns strips and data. */
+#include "kernels/core/key.h"
+#include "kernels/core/limbs.h"
+#include "kernels/cpu/axis_plan.h"
+#include "kernels/cpu/vec.h"
+
+/* Rows long enough to be arrays of their own use the folds of arrays; not all of those are needed here. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include "kernels/cpu/fold_int.h"
+
+#include "kernels/cpu/fold_counts.h"
+#include "kernels/cpu/fold_extrema.h"
+#pragma GCC diagnostic pop
+
+#include "kernels/cpu/axis_gather.h"
+
+#include "kernels/cpu/axis_counts.h"
+#include "kernels/cpu/axis_extrema.h"
+#include "kernels/cpu/axis_int.h"
+#include "kernels/cpu/axis_sum.h"
+
+#include "kernels/cpu/axis_round.h"
+
+static void lines(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, size_t stride, unsigned count,
+                  unsigned first, unsigned columns, uint64_t line) {
+    struct part part = {p, stride, count, first, columns, part_ahead(stride, count)};
+    if (plan->fast & CR_FAM_SUM) sum_lines(plan, strip, &part, 0);
+    if (plan->fast & CR_FAM_SUMABS) sum_lines(plan, strip, &part, 1);
+    if ((plan->fast & (CR_FAM_EXTREMA | CR_FAM_COUNTS)) == 0) return;
+    if (!strip->started) cr_strip_start(plan, strip);
+    if (plan->fast & CR_FAM_EXTREMA) extrema_lines(plan, strip, &part, line);
+    if (plan->fast & CR_FAM_COUNTS) count_lines(plan, strip, &part);
+}
+
+static void row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n) {
+    if (plan->fast & CR_FAM_SUM) sum_row(plan, strip, column, p, n, 0);
+    if (plan->fast & CR_FAM_SUMABS) sum_row(plan, strip, column, p, n, 1);
+    if ((plan->fast & (CR_FAM_EXTREMA | CR_FAM_COUNTS)) == 0) return;
+    if (!strip->started) cr_strip_start(plan, strip);
+    if (plan->fast & CR_FAM_EXTREMA) extrema_row(plan, strip, column, p, n);
+    if (plan->fast & CR_FAM_COUNTS) count_row(plan, strip, column, p, n);
+}
+
+const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, gather};

@@ -1,0 +1,125 @@
+/* axis_plan: which families go by strips, the layout of a strip, the choice of instruction set.
+ *
+ * Thread: any; a plan is a plain value. The tests' switch is one atomic flag. */
+#include "kernels/cpu/axis_plan.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/core/limbs.h"
+#include "kernels/cpu/fold.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+static atomic_bool generic_only;
+
+void cr_axis_force_generic(bool generic) { atomic_store(&generic_only, generic); }
+
+const cr_axis_isa *cr_axis_current(void) {
+#if defined(__x86_64__)
+    const char *name = cr_cpu_isa();
+    if (strcmp(name, cr_axis_avx512.name) == 0) return &cr_axis_avx512;
+    if (strcmp(name, cr_axis_avx2.name) == 0) return &cr_axis_avx2;
+#endif
+    return &cr_axis_portable;
+}
+
+unsigned cr_axis_enter(void) {
+#if defined(__x86_64__)
+    enum { DEFAULT_STATE = 0x1f80, FLAGS = 0x3f };
+    unsigned state = _mm_getcsr();
+    if ((state & ~(unsigned)FLAGS) != DEFAULT_STATE) _mm_setcsr(DEFAULT_STATE);
+    return state;
+#else
+    return 0;
+#endif
+}
+
+void cr_axis_leave(unsigned state) {
+#if defined(__x86_64__)
+    enum { DEFAULT_STATE = 0x1f80, FLAGS = 0x3f };
+    if ((state & ~(unsigned)FLAGS) != DEFAULT_STATE) _mm_setcsr(state);
+#else
+    (void)state;
+#endif
+}
+
+/* Digits of a sum: from up to 51 bits below the grid to beyond 2^62 of the largest values. */
+static unsigned digits_of(cr_dtype dtype) {
+    switch (dtype) {
+        case CR_F64:
+            return 43; /* 51 + 1074 + 1024 + 62 bits */
+        case CR_F32:
+        case CR_BF16:
+            return 8; /* 51 + 149 + 128 + 62 */
+        case CR_F16:
+            return 2; /* 24 + 16 + 62 */
+        default:
+            return 3; /* 64 + 62, and a sign */
+    }
+}
+
+void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {
+    enum { ALIGN = 64 };
+    size_t at = sizeof(cr_strip), words = columns * sizeof(uint64_t);
+    static const uint32_t sums[CR_SUMS] = {CR_FAM_SUM, CR_FAM_SUMABS};
+    plan->columns = columns;
+    for (int which = 0; which < CR_SUMS; which++) {
+        if (!(plan->fast & sums[which])) continue;
+        plan->sum[which] = at;
+        at += plan->digits * words;
+        plan->special[which] = at;
+        at += 3 * words;
+    }
+    if (plan->fast & CR_FAM_EXTREMA) {
+        plan->min_key = at;
+        plan->max_key = at += columns * plan->size;
+        plan->min_index = at += columns * plan->size;
+        plan->max_index = at += words;
+        plan->first_nan = at += words;
+        at += words;
+    }
+    if (plan->fast & CR_FAM_COUNTS) {
+        plan->zeros = at;
+        plan->nans = at += words;
+        at += words;
+    }
+    plan->strip_bytes = (at + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Columns side by side in strips: of a narrow array several lines' worth, so that vectors are full. */
+static uint64_t width_for(uint64_t inner, size_t size) {
+    uint64_t lanes = 64 / size;
+    if (inner > CR_STRIP / 2) return inner;
+    for (uint64_t lines = CR_STRIP / inner; lines * inner >= CR_STRIP / 2; lines--) {
+        if (lines * inner % lanes == 0) return lines * inner;
+    }
+    return CR_STRIP / inner * inner;
+}
+
+void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
+    const uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
+    *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
+    bool fast = spec->shape.n != 0 && !atomic_load(&generic_only);
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        cr_op op = spec->ops[k];
+        uint32_t needs = cr_op_needs(op, spec->dtype);
+        if (fast && (needs & ~in_strips) == 0) {
+            plan->fast |= needs;
+            plan->strip_ops |= (uint32_t)1 << k;
+            if (op == CR_OP_ARGMIN || op == CR_OP_ARGMAX) plan->indices = true;
+        } else {
+            plan->generic |= needs;
+            plan->generic_ops |= (uint32_t)1 << k;
+        }
+    }
+    plan->digits = digits_of(spec->dtype);
+    plan->grid = cr_sum_grid(spec->dtype);
+    uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
+    plan->width = width_for(inner, plan->size);
+    plan->strips = (plan->width + CR_STRIP - 1) / CR_STRIP;
+    uint64_t columns = plan->width < CR_STRIP ? plan->width : CR_STRIP;
+    cr_axis_plan_strips(plan, (uint32_t)((columns + CR_STRIP_PAD - 1) / CR_STRIP_PAD * CR_STRIP_PAD));
+}

@@ -1,0 +1,149 @@
+/* axis_plan: how a reduction along an axis is done: which families go by strips, the fast way, and which by one partial
+ * per output; and how a strip lies in memory. Private to kernels/cpu.
+ *
+ * A strip is the state of up to CR_STRIP columns, one array per thing known about a column, so that a vector of columns
+ * is a vector of memory. Exact sums are signed digits of 52 bits, digit d of a column at [d][column], digit 0's unit
+ * `base` bits below the type's smallest; base is chosen by the first data, so that what follows falls into as few digits
+ * as it can. Digits outside [low, high) are zero and are not even initialised, which keeps wide formats cheap.
+ *
+ * Thread: any; a plan is a constant once made, a strip belongs to one thread at a time. Owner: the caller. */
+#ifndef CURED_KERNELS_CPU_AXIS_PLAN_H
+#define CURED_KERNELS_CPU_AXIS_PLAN_H
+
+#include "kernels/cpu/axis.h"
+
+enum {
+    CR_STRIP = 256,        /* columns of a strip at most */
+    CR_STRIP_PAD = 64,     /* columns come in multiples of this: a whole vector of any type */
+    CR_DIGIT_BITS = 52,    /* of a digit of a sum */
+    CR_DIGIT_UNITS = 4000, /* a digit takes 4,095 additions of 2^51 */
+    CR_LINES = 8,          /* lines that a kernel takes at once: more would share too few ways of the nearest cache */
+    CR_AXIS_TILE = 32768,  /* bytes of a gathered tile */
+    CR_SUMS = 2            /* Σx, Σ|x| */
+};
+
+/* One kind of sum of a strip. */
+typedef struct cr_strip_sum {
+    uint32_t low, high; /* digits in use */
+    uint32_t units;     /* the most that any digit holds, in 2^51 */
+    int32_t slot;       /* the lowest digit that additions are tried at; −1: neither this nor base is chosen */
+    int32_t base;       /* 0 … 51 */
+    uint32_t misses;    /* vectors or stretches that did not fit */
+    uint32_t special;   /* the counts of NaNs and infinities are live */
+} cr_strip_sum;
+
+typedef struct cr_strip {
+    cr_strip_sum sums[CR_SUMS];
+    uint32_t started;   /* extrema and counts are live */
+    uint32_t nans;      /* extrema: some first_nan is set */
+    uint64_t next_line; /* extrema: the line after the last one seen */
+    uint32_t reserved[14];
+} cr_strip;
+
+typedef struct cr_axis_plan {
+    const cr_axis_spec *spec;
+    cr_dtype dtype;
+    size_t size;
+    uint32_t fast, generic; /* families held in strips, and in partials */
+    uint32_t generic_ops;   /* bit k: ops[k] is finished from partials, */
+    uint32_t strip_ops;     /* or from strips */
+    bool indices;           /* argmin or argmax is asked */
+    uint64_t width;         /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
+    uint64_t strips;
+    uint32_t columns; /* of a strip */
+    unsigned digits;  /* of a sum */
+    int grid;         /* power of two of digit 0's unit, where base is 0 */
+    /* Offsets within a strip, and its bytes. */
+    size_t sum[CR_SUMS], special[CR_SUMS], min_key, max_key, min_index, max_index, first_nan, zeros, nans, strip_bytes;
+} cr_axis_plan;
+
+/* What each instruction set offers (axis_impl.h). */
+typedef struct cr_axis_isa {
+    const char *name;
+    /* Folds lines (1 … CR_LINES) × columns at p, stride bytes a line, into columns [first, first + columns) of strip;
+     * line is the number of the first. */
+    void (*lines)(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, size_t stride, unsigned lines,
+                  unsigned first, unsigned columns, uint64_t line);
+    /* Folds a whole row of n elements into one column. */
+    void (*row)(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n);
+    /* Σ (divided by divisor, unless that is 0) of columns [first, first + count), count at most CR_STRIP_PAD, rounded once
+     * to f64, or f32 if narrow; hard[i] says that column i is left to another way. */
+    void (*round)(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
+                  uint64_t divisor, bool narrow, uint64_t *bits, uint8_t *hard);
+    /* to[k][r·chunk …] = from[r][k·chunk …] for rows r, lines k; chunk in elements of size bytes. */
+    void (*gather)(uint8_t *to, size_t to_stride, const uint8_t *from, size_t rows, size_t lines, size_t chunk,
+                   size_t size);
+} cr_axis_isa;
+
+extern const cr_axis_isa cr_axis_portable;
+#if defined(__x86_64__)
+extern const cr_axis_isa cr_axis_avx2, cr_axis_avx512;
+#endif
+
+/* Fills plan for spec (which must live as long), for columns of whole blocks. */
+void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec);
+/* The layout of strips of so many columns. */
+void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns);
+/* The folds of the instruction set in use. */
+const cr_axis_isa *cr_axis_current(void);
+/* Sets the floating-point state that exactness needs (round to nearest, denormals kept); returns what to put back. */
+unsigned cr_axis_enter(void);
+void cr_axis_leave(unsigned state);
+/* Tests only: from now on everything is done by partials. */
+void cr_axis_force_generic(bool generic);
+
+/* Strips (axis_strip.c). */
+void cr_strip_init(const cr_axis_plan *plan, cr_strip *strip);
+void cr_strip_start(const cr_axis_plan *plan, cr_strip *strip);
+/* Makes digits [low, high) of a sum live. */
+void cr_strip_extend(const cr_axis_plan *plan, cr_strip *strip, int which, unsigned low, unsigned high);
+void cr_strip_carry(const cr_axis_plan *plan, cr_strip *strip, int which);
+void cr_strip_carry_column(const cr_axis_plan *plan, cr_strip *strip, int which, unsigned column);
+void cr_strip_merge(const cr_axis_plan *plan, cr_strip *into, const cr_strip *from);
+/* Adds one column of from to one of into; from's lines are numbered anew: line·factor + offset. */
+void cr_strip_add_column(const cr_axis_plan *into_plan, cr_strip *into, unsigned to, const cr_axis_plan *plan,
+                         const cr_strip *from, unsigned column, uint64_t factor, uint64_t offset);
+void cr_strip_add_special(const cr_axis_plan *plan, cr_strip *strip, int which, unsigned column, bool nan,
+                          bool negative);
+
+void cr_strip_count_specials(const cr_axis_plan *plan, cr_strip *strip, int which, unsigned column, uint64_t nans,
+                             uint64_t pinfs, uint64_t ninfs);
+
+/* The bits, in float type result, of a column's sum, or mean, rounded once (axis_number.c). */
+uint64_t cr_strip_number(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned column, bool mean,
+                         cr_dtype result);
+/* Answers of columns [first, first + count) of strip (axis_finish.c), to out[k][at …]; output numbers the first. */
+cr_status cr_strip_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
+                          unsigned count, uint64_t output, void *const out[], uint64_t at, cr_error *error);
+
+/* One partial per output. blocks: as cr_cpu_axis_blocks, for the ops of plan->generic_ops. */
+size_t cr_axis_generic_scratch(const cr_axis_plan *plan);
+cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, uint64_t first, uint64_t blocks,
+                                 void *scratch, void *const out[], cr_error *error);
+/* partials: one per column. */
+void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *data, uint64_t count,
+                          uint64_t at);
+/* Stores the ops of mask from one partial. */
+cr_status cr_axis_store_ops(const cr_axis_plan *plan, uint32_t mask, const cr_partial *p, uint64_t output, uint64_t at,
+                            void *const out[], cr_error *error);
+
+static inline cr_strip *cr_strip_at(const cr_axis_plan *plan, void *state, uint64_t number) {
+    return (cr_strip *)(void *)((uint8_t *)state + number * plan->strip_bytes);
+}
+static inline void *cr_strip_array(const cr_strip *strip, size_t offset) {
+    return (uint8_t *)(uintptr_t)strip + offset;
+}
+static inline uint64_t *cr_strip_digit(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned digit) {
+    return (uint64_t *)cr_strip_array(strip, plan->sum[which]) + (size_t)digit * plan->columns;
+}
+/* kind: 0 NaNs, 1 +inf, 2 −inf. */
+static inline uint64_t *cr_strip_special(const cr_axis_plan *plan, const cr_strip *strip, int which, int kind) {
+    return (uint64_t *)cr_strip_array(strip, plan->special[which]) + (size_t)kind * plan->columns;
+}
+/* x·2^-52, rounded to nearest, for a signed digit. */
+static inline uint64_t cr_digit_carry(uint64_t x) {
+    const uint64_t half = (uint64_t)1 << 51, top = (uint64_t)1 << 63;
+    return ((x + half + top) >> CR_DIGIT_BITS) - (top >> CR_DIGIT_BITS);
+}
+
+#endif

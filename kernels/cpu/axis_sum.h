@@ -1,0 +1,114 @@
+/* axis_sum: exact sums of floats, by column and by row. Included once per instruction set; itself includes axis_sum_type.h
+ * once per element type.
+ *
+ * A sum is digits of 52 bits (axis_plan.h). For digit d with unit u, M_d = 1.5·2^52·u: adding x to M_d
+ * in float64 rounds x to a multiple of the digit's unit, which appears as an integer in the low bits of the sum; what was
+ * rounded off goes to the digit below. (The splitting of Demmel and Nguyen, "Fast Reproducible Floating-Point Summation",
+ * ARITH 2013, and Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31, 2008.) K digits from `slot` up take every x that is a
+ * multiple of the lowest one's unit and below 2^51 of the highest one's; a look at the largest and smallest magnitude
+ * before the additions tells, so nothing is ever taken back. What does not fit goes through all digits (narrow types) or
+ * into its two digits by integer arithmetic (f64). NaNs and infinities are counted.
+ * Thread: any. Owner: the caller owns strip and data. */
+
+/* 2^exponent, for −1074 … 1023. */
+ALWAYS double power_of_two(int exponent) {
+    uint64_t bits = exponent >= -1022 ? (uint64_t)(exponent + 1023) << 52 : (uint64_t)1 << (exponent + 1074);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* M of a digit whose unit is 2^unit; as a number and as its bits. */
+ALWAYS vf64 digit_anchor(int unit) { return ALL(vf64, 1.5 * power_of_two(unit + CR_DIGIT_BITS)); }
+
+/* Magnitudes seen, as bits: the largest, and the smallest after subtracting one (so that zero is the largest). f64: upper
+ * halves, in odd lanes. */
+struct look {
+    vu32 most, least;
+};
+
+/* Adds the lanes x to k accumulators; m[0] and acc[0] are the lowest digit's. */
+ALWAYS void digits_add(vu64 *acc, const vf64 *m, int k, vf64 x) {
+#pragma GCC unroll 8
+    for (int d = k - 1; d >= 0; d--) {
+        vf64 q = x + m[d];
+        acc[d] += (vu64)q;
+        if (d > 0) x -= q - m[d];
+    }
+}
+
+/* Room for more units in one column of a strip. */
+ALWAYS void column_units(const cr_axis_plan *plan, cr_strip *strip, int which, unsigned column, uint32_t *units,
+                         uint32_t more) {
+    if (*units + more > CR_DIGIT_UNITS) {
+        cr_strip_carry_column(plan, strip, which, column);
+        *units = 1;
+    }
+    *units += more;
+}
+
+/* float16 lanes as float32, in order. */
+ALWAYS vf32 load_halves(const uint8_t *p) {
+#if defined(VEC_AVX512)
+    return (vf32)_mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
+#elif defined(VEC_AVX2)
+    return (vf32)_mm256_cvtph_ps(_mm_loadu_si128((const void *)p));
+#else
+    typedef uint16_t halves __attribute__((vector_size(VB / 2)));
+    return half_lanes(__builtin_convertvector(LOAD(halves, p), vu32) << 16);
+#endif
+}
+
+#define SUM_F32 1
+#include "kernels/cpu/axis_sum_type.h"
+#undef SUM_F32
+#define SUM_BF16 1
+#include "kernels/cpu/axis_sum_type.h"
+#undef SUM_BF16
+#define SUM_F16 1
+#include "kernels/cpu/axis_sum_type.h"
+#undef SUM_F16
+#define SUM_F64 1
+#include "kernels/cpu/axis_sum_type.h"
+#undef SUM_F64
+
+static void sum_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
+    switch (plan->dtype) {
+        case CR_F16:
+            sum_lines_f16(plan, strip, part, which);
+            break;
+        case CR_BF16:
+            sum_lines_bf16(plan, strip, part, which);
+            break;
+        case CR_F32:
+            sum_lines_f32(plan, strip, part, which);
+            break;
+        case CR_F64:
+            sum_lines_f64(plan, strip, part, which);
+            break;
+        default:
+            int_lines(plan, strip, part, which);
+            break;
+    }
+}
+
+static void sum_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n,
+                    int which) {
+    switch (plan->dtype) {
+        case CR_F16:
+            sum_row_f16(plan, strip, column, p, n, which);
+            break;
+        case CR_BF16:
+            sum_row_bf16(plan, strip, column, p, n, which);
+            break;
+        case CR_F32:
+            sum_row_f32(plan, strip, column, p, n, which);
+            break;
+        case CR_F64:
+            sum_row_f64(plan, strip, column, p, n, which);
+            break;
+        default:
+            int_row(plan, strip, column, p, n, which);
+            break;
+    }
+}

@@ -1,0 +1,83 @@
+/* fold: the choice of instruction set, and the floating-point state the folds need.
+ *
+ * Thread: cr_cpu_select once before any fold; cr_cpu_fold from any thread. The choice is one atomic pointer. */
+#include "kernels/cpu/fold.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/cpu/fold_table.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+static _Atomic(const cr_fold_isa *) chosen;
+
+static bool have(const cr_fold_isa *isa) {
+#if defined(__x86_64__)
+    if (isa == &cr_fold_avx512) {
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("fma");
+    }
+    if (isa == &cr_fold_avx2) {
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    }
+#endif
+    return isa == &cr_fold_portable;
+}
+
+/* Best first. */
+static const cr_fold_isa *const isas[] = {
+#if defined(__x86_64__)
+    &cr_fold_avx512,
+    &cr_fold_avx2,
+#endif
+    &cr_fold_portable,
+};
+enum { ISAS = sizeof isas / sizeof isas[0] };
+
+cr_status cr_cpu_select(const char *isa, cr_error *error) {
+    bool any = isa == NULL || strcmp(isa, "auto") == 0;
+    for (int i = 0; i < ISAS; i++) {
+        if (!any && strcmp(isa, isas[i]->name) != 0) continue;
+        if (have(isas[i])) {
+            atomic_store(&chosen, isas[i]);
+            return CR_OK;
+        }
+        if (!any) return cr_fail(error, CR_FAILED_PRECONDITION, "this machine has no %s", isa);
+    }
+    if (strcmp(isa, "avx2") == 0 || strcmp(isa, "avx512") == 0) {
+        return cr_fail(error, CR_FAILED_PRECONDITION, "this machine has no %s", isa);
+    }
+    return cr_fail(error, CR_INVALID_ARGUMENT, "unknown instruction set \"%.40s\" (auto, portable, avx2 or avx512)",
+                   isa);
+}
+
+static const cr_fold_isa *current(void) {
+    const cr_fold_isa *isa = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (isa == NULL) {
+        cr_cpu_select(NULL, NULL);
+        isa = atomic_load(&chosen);
+    }
+    return isa;
+}
+
+const char *cr_cpu_isa(void) { return current()->name; }
+
+void cr_cpu_fold(cr_partial *p, const void *data, uint64_t n, uint64_t index) {
+    const cr_fold_isa *isa = current();
+#if defined(__x86_64__)
+    /* Exactness needs round to nearest, and denormals kept; a library built with fast-math may have changed both. */
+    enum { DEFAULT_STATE = 0x1f80, FLAGS = 0x3f };
+    unsigned state = _mm_getcsr();
+    if (__builtin_expect((state & ~(unsigned)FLAGS) != DEFAULT_STATE, 0)) {
+        _mm_setcsr(DEFAULT_STATE);
+        isa->fold(p, data, n, index);
+        _mm_setcsr(state);
+        return;
+    }
+#endif
+    isa->fold(p, data, n, index);
+}

@@ -1,0 +1,399 @@
+/* fold_anchor_type: the blocks of fold_anchor for one element type. Included once each for f32, bf16 and f64.
+ *
+ * Thread: any. Owner: the caller owns state and data. */
+#define GLUE_(a, b) a##b
+#define GLUE(a, b) GLUE_(a, b)
+/* ANCHOR_SQUARE: of the squares. Everything that is said of exponents below is about the elements themselves. */
+#if defined(ANCHOR_SQUARE)
+#define SQUARE 1
+#else
+#define SQUARE 0
+#endif
+#if defined(ANCHOR_F64) && SQUARE
+#define NAMED(name) GLUE(name, _f64_square)
+#define LEVELS_NARROW 3
+#elif defined(ANCHOR_F64)
+#define NAMED(name) GLUE(name, _f64)
+#define LEVELS_NARROW 2
+#elif defined(ANCHOR_F32) && SQUARE
+#define NAMED(name) GLUE(name, _f32_square)
+#define LEVELS_NARROW 2
+#elif defined(ANCHOR_F32)
+#define NAMED(name) GLUE(name, _f32)
+#define LEVELS_NARROW 1
+#elif SQUARE
+#define NAMED(name) GLUE(name, _bf16_square)
+#define LEVELS_NARROW 2
+#else
+#define NAMED(name) GLUE(name, _bf16)
+#define LEVELS_NARROW 1
+#endif
+#define LEVELS_WIDE (LEVELS_NARROW + 1)
+static const int NAMED(levels)[3] = {LEVELS_NARROW, LEVELS_WIDE, 0};
+
+/* FIELD: the exponent field's place in the guard's words. ADDS: additions per lane of an accumulator in one step.
+ * LOWEST: the lowest exponent field that windows take; the product of two float64 is exact as a pair only well inside
+ * their range. A_MOST: float64 anchors stay finite, so 2^1021 and beyond goes to the bins. */
+#if defined(ANCHOR_F64)
+enum { NAMED(BIAS) = 1023, NAMED(MANTISSA) = 52, NAMED(FIELD) = 20, NAMED(SIZE) = 8, NAMED(STEP) = 2 * VB };
+enum { NAMED(ADDS) = 1, NAMED(LOWEST) = SQUARE ? 1023 - 430 : 0 };
+enum { NAMED(A_LEAST) = -1074, NAMED(A_MOST) = SQUARE ? 969 : 970 };
+#else
+#if defined(ANCHOR_BF16)
+enum { NAMED(MANTISSA) = 7, NAMED(FIELD) = 7, NAMED(SIZE) = 2, NAMED(ADDS) = 2 };
+#else
+enum { NAMED(MANTISSA) = 23, NAMED(FIELD) = 23, NAMED(SIZE) = 4, NAMED(ADDS) = 1 };
+#endif
+enum { NAMED(BIAS) = 127, NAMED(STEP) = VB, NAMED(LOWEST) = 0 };
+enum { NAMED(A_LEAST) = SQUARE ? -298 : -149, NAMED(A_MOST) = SQUARE ? 205 : 77 };
+#endif
+enum { NAMED(TOP) = NAMED(BIAS) * 2 + 1 };
+
+/* Adds the float64 lanes x to accumulator `which` of levels from … to − 1. */
+ALWAYS void NAMED(chain)(vu64 acc[][2], const vf64 *m, int from, int to, int which, vf64 x) {
+#pragma GCC unroll 4
+    for (int level = from; level < to; level++) {
+        vf64 q = x + m[level];
+        acc[level][which] += (vu64)q;
+        if (level + 1 < to) x -= q - m[level];
+    }
+}
+
+ALWAYS void NAMED(add)(vu64 acc[][2], const vf64 *m, int k, int which, vf64 x) {
+#if SQUARE && defined(ANCHOR_F64)
+    /* x² = h + l exactly; l starts one level below h and ends one level lower. */
+    vf64 h = x * x;
+    NAMED(chain)(acc, m, 0, k - 1, which, h);
+    NAMED(chain)(acc, m, 1, k, which, square_rest(x, h));
+#elif SQUARE
+    NAMED(chain)(acc, m, 0, k, which, x * x); /* exact: two float32 significands fit a float64 */
+#else
+    NAMED(chain)(acc, m, 0, k, which, x);
+#endif
+}
+
+/* One step: guard, then sums. masked: NaNs and infinities become zeros, and are counted in c. */
+#if defined(ANCHOR_F64)
+ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
+                        struct guard *g, vu64 *nans, vu64 *pinfs, vu64 *ninfs) {
+    const vu64 most = ALL(vu64, INT64_MAX), infinity = ALL(vu64, 0x7ff0000000000000);
+#pragma GCC unroll 2
+    for (int which = 0; which < 2; which++) {
+        vu64 x = LOAD(vu64, p + which * VB);
+        vu64 magnitude = x & most;
+        if (masked) {
+            vu64 special = (vu64)((vs64)magnitude >= (vs64)infinity);
+            *nans -= (vu64)((vs64)magnitude > (vs64)infinity);
+            *pinfs -= (vu64)(x == infinity);
+            *ninfs -= (vu64)(x == (infinity | ~most));
+            x &= ~special;
+            magnitude &= ~special;
+        }
+        g->most = max_vu32(g->most, (vu32)magnitude);
+        g->least = min_vu32(g->least, (vu32)(magnitude - 1));
+        if (k > 0) NAMED(add)(acc, m, k, which, (vf64)(absolute ? magnitude : x));
+    }
+}
+#else
+ALWAYS void NAMED(lanes)(vu32 x, vu64 acc[][2], const vf64 *m, int k) {
+    NAMED(add)(acc, m, k, 0, widen_low((vf32)x));
+    NAMED(add)(acc, m, k, 1, widen_high((vf32)x));
+}
+#if defined(ANCHOR_F32)
+ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
+                        struct guard *g, vu32 *nans, vu32 *pinfs, vu32 *ninfs) {
+    const vu32 most = ALL(vu32, INT32_MAX), infinity = ALL(vu32, 0x7f800000);
+    vu32 x = LOAD(vu32, p);
+    vu32 magnitude = x & most;
+    if (masked) {
+        vu32 special = (vu32)((vs32)magnitude >= (vs32)infinity);
+        *nans -= (vu32)((vs32)magnitude > (vs32)infinity);
+        *pinfs -= (vu32)(x == infinity);
+        *ninfs -= (vu32)(x == (infinity | ~most));
+        x &= ~special;
+        magnitude &= ~special;
+    }
+    g->most = max_vu32(g->most, magnitude);
+    g->least = min_vu32(g->least, magnitude - 1);
+    if (k > 0) NAMED(lanes)(absolute ? magnitude : x, acc, m, k);
+}
+#else
+ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
+                        struct guard *g, vu16 *nans, vu16 *pinfs, vu16 *ninfs) {
+    const vu16 most = ALL(vu16, INT16_MAX), infinity = ALL(vu16, 0x7f80);
+    vu16 x = LOAD(vu16, p);
+    vu16 magnitude = x & most;
+    if (masked) {
+        vu16 special = (vu16)((vs16)magnitude >= (vs16)infinity);
+        *nans -= (vu16)((vs16)magnitude > (vs16)infinity);
+        *pinfs -= (vu16)(x == infinity);
+        *ninfs -= (vu16)(x == (infinity | ~most));
+        x &= ~special;
+        magnitude &= ~special;
+    }
+    g->most = (vu32)max_vu16((vu16)g->most, magnitude);
+    g->least = (vu32)min_vu16((vu16)g->least, magnitude - 1);
+    if (k > 0) {
+        vu32 pairs = (vu32)(absolute ? magnitude : x);
+        NAMED(lanes)(pairs << 16, acc, m, k);
+        NAMED(lanes)(pairs & 0xffff0000u, acc, m, k);
+    }
+}
+#endif
+#endif
+
+#if defined(ANCHOR_F64)
+#define COUNT_LANES vu64
+#elif defined(ANCHOR_F32)
+#define COUNT_LANES vu32
+#else
+#define COUNT_LANES vu16
+#endif
+
+/* Folds one block (at most ANCHOR_BLOCK bytes) on top of the first k levels of run into t; k = 0 only looks. */
+ALWAYS void NAMED(block)(const struct anchor_run *run, struct anchor_try *t, const uint8_t *p, size_t bytes, int k,
+                         bool absolute, bool masked, struct ahead ahead) {
+    enum { STEP = NAMED(STEP) };
+    vu64 acc[ANCHOR_LEVELS][2];
+    vf64 m[ANCHOR_LEVELS];
+    COUNT_LANES nans = {0}, pinfs = {0}, ninfs = {0};
+    struct guard g = {{0}, ~(vu32){0}};
+#pragma GCC unroll 4
+    for (int level = 0; level < k; level++) {
+        acc[level][0] = run->acc[level][0];
+        acc[level][1] = run->acc[level][1];
+        m[level] = ALL(vf64, anchor_of(run->a - 52 * level));
+    }
+    size_t at = 0;
+    for (; at + STEP <= bytes; at += STEP) {
+        fetch(ahead, at, STEP);
+        NAMED(step)(p + at, acc, m, k, absolute, masked, &g, &nans, &pinfs, &ninfs);
+    }
+    if (at < bytes) {
+        uint8_t last[STEP];
+        memset(last, 0, sizeof last);
+        memcpy(last, p + at, bytes - at);
+        NAMED(step)(last, acc, m, k, absolute, masked, &g, &nans, &pinfs, &ninfs);
+    }
+#pragma GCC unroll 4
+    for (int level = 0; level < k; level++) {
+        t->acc[level][0] = acc[level][0];
+        t->acc[level][1] = acc[level][1];
+    }
+    t->guard = g;
+    t->special = (cr_specials){0};
+    if (masked && any_bit((vu64)(nans | pinfs | ninfs))) {
+        for (size_t i = 0; i < sizeof nans / sizeof nans[0]; i++) {
+            t->special.nans += nans[i];
+            t->special.pinfs += pinfs[i];
+            t->special.ninfs += ninfs[i];
+        }
+    }
+}
+#undef COUNT_LANES
+
+#define INSTANCE(name, k, masked)                                                                              \
+    NEVER void NAMED(name)(const struct anchor_run *run, struct anchor_try *t, const uint8_t *p, size_t bytes, \
+                           bool absolute, struct ahead ahead) {                                                \
+        if (absolute) {                                                                                        \
+            NAMED(block)(run, t, p, bytes, k, true, masked, ahead);                                            \
+        } else {                                                                                               \
+            NAMED(block)(run, t, p, bytes, k, false, masked, ahead);                                           \
+        }                                                                                                      \
+    }
+INSTANCE(look, 0, true)
+INSTANCE(narrow, LEVELS_NARROW, false)
+INSTANCE(narrow_masked, LEVELS_NARROW, true)
+INSTANCE(wide, LEVELS_WIDE, false)
+INSTANCE(wide_masked, LEVELS_WIDE, true)
+#undef INSTANCE
+
+static void NAMED(try)(const struct anchor_run *run, struct anchor_try *t, int tier, bool masked, const uint8_t *p,
+                       size_t bytes, bool absolute, struct ahead ahead) {
+    if (tier == TIER_NARROW) {
+        (masked ? NAMED(narrow_masked) : NAMED(narrow))(run, t, p, bytes, absolute, ahead);
+    } else {
+        (masked ? NAMED(wide_masked) : NAMED(wide))(run, t, p, bytes, absolute, ahead);
+    }
+}
+
+static uint32_t NAMED(block_adds)(size_t bytes) {
+    return (uint32_t)((bytes + NAMED(STEP) - 1) / NAMED(STEP)) * NAMED(ADDS);
+}
+
+static bool NAMED(full)(const struct anchor_run *run, size_t bytes) {
+    return run->adds[0] + NAMED(block_adds)(bytes) > (SQUARE ? ANCHOR_SQUARE_ADDS : ANCHOR_ADDS);
+}
+
+static void NAMED(count_specials)(struct anchor_run *run, const struct anchor_try *t) {
+    run->special.nans += t->special.nans;
+    run->special.pinfs += t->special.pinfs;
+    run->special.ninfs += t->special.ninfs;
+    run->masked = (t->special.nans | t->special.pinfs | t->special.ninfs) != 0;
+}
+
+static void NAMED(commit)(struct anchor_run *run, const struct anchor_try *t, int tier, size_t bytes) {
+    for (int level = 0; level < NAMED(levels)[tier]; level++) {
+        run->acc[level][0] = t->acc[level][0];
+        run->acc[level][1] = t->acc[level][1];
+        /* Both parts of a float64's square pass through the levels between the first and the last. */
+        bool twice = SQUARE && NAMED(FIELD) == 20 && level > 0 && level + 1 < NAMED(levels)[tier];
+        run->adds[level] += NAMED(block_adds)(bytes) << twice;
+    }
+    NAMED(count_specials)(run, t);
+}
+
+/* Exponent fields that anchors from a up take exactly: [*least, *most]; *least of 1 or less means any. */
+ALWAYS void NAMED(window)(int a, int tier, int *least, int *most) {
+    int last = a - 52 * (NAMED(levels)[tier] - 1);
+    /* |x| < 2^(a+51), or its square; and x, or its square, a multiple of 2^last. Halves are rounded inwards. */
+    *most = NAMED(BIAS) + (SQUARE ? (a + 49) >> 1 : a + 50);
+    *least = NAMED(BIAS) + NAMED(MANTISSA) + (SQUARE ? (last + 1) >> 1 : last);
+    if (*most >= NAMED(TOP)) *most = NAMED(TOP) - 1;
+    if (*least < NAMED(LOWEST)) *least = NAMED(LOWEST);
+    /* The last anchor itself must be a normal number: an anchor placed for fewer levels may lie too low for more. */
+    if (NAMED(FIELD) == 20 && last < -1074) {
+        *most = 0;
+        *least = NAMED(TOP);
+    }
+}
+
+/* Whether every magnitude that the guard saw lies in the window. */
+static bool NAMED(inside)(const struct anchor_run *run, const struct guard *g, int tier) {
+    int least, most;
+    NAMED(window)(run->a, tier, &least, &most);
+    uint32_t high = ((uint32_t)(most + 1) << NAMED(FIELD)) - 1;
+    /* least is of |bits| − 1. Where only upper halves were kept, a power of two looks smaller than it is. */
+    uint32_t low = least <= 1 ? 0 : ((uint32_t)least << NAMED(FIELD)) - (NAMED(FIELD) == 20 ? 0 : 1);
+#if defined(ANCHOR_F64)
+    vu32 out = (vu32)(g->most > ALL(vu32, high)) | (vu32)(g->least < ALL(vu32, low));
+    return !any_bit((vu64)out & 0xffffffff00000000u);
+#elif defined(ANCHOR_F32)
+    vu32 out = (vu32)(g->most > ALL(vu32, high)) | (vu32)(g->least < ALL(vu32, low));
+    return !any_bit((vu64)out);
+#else
+    vu16 out = (vu16)((vu16)g->most > ALL(vu16, (uint16_t)high)) | (vu16)((vu16)g->least < ALL(vu16, (uint16_t)low));
+    return !any_bit((vu64)out);
+#endif
+}
+
+/* The lowest and highest exponent field that was seen; false when everything was zero. */
+static bool NAMED(span)(const struct anchor_try *t, int *low, int *high) {
+    uint32_t most = 0, least = NAMED(FIELD) == 7 ? UINT16_MAX : UINT32_MAX;
+    const uint32_t none = least;
+#if defined(ANCHOR_BF16)
+    vu16 g_most = (vu16)t->guard.most, g_least = (vu16)t->guard.least;
+    const size_t first = 0, lanes = VB / 2, step = 1;
+#else
+    vu32 g_most = t->guard.most, g_least = t->guard.least;
+    const size_t first = NAMED(FIELD) == 20, lanes = VB / 4, step = 1 + first;
+#endif
+    for (size_t i = first; i < lanes; i += step) {
+        if (g_most[i] > most) most = g_most[i];
+        if (g_least[i] < least) least = g_least[i];
+    }
+    *high = (int)(most >> NAMED(FIELD));
+    *low = (int)((NAMED(FIELD) == 20 ? least : least + 1) >> NAMED(FIELD));
+    return least != none;
+}
+
+/* The cheapest tier that takes exponent fields low … high, and an anchor for it. */
+static int NAMED(choose)(int low, int high, int *a) {
+    int bottom = (low < 1 ? 1 : low) - NAMED(BIAS) - NAMED(MANTISSA), top = (high < 1 ? 1 : high) - NAMED(BIAS);
+    if (low < NAMED(LOWEST)) return TIER_BINS;
+    for (int tier = TIER_NARROW; tier < TIER_BINS; tier++) {
+        int below = 52 * (NAMED(levels)[tier] - 1);
+        int least = SQUARE ? 2 * top - 49 : top - 50, most = (SQUARE ? 2 * bottom : bottom) + below;
+        if (least < NAMED(A_LEAST) + below) least = NAMED(A_LEAST) + below;
+        if (most < NAMED(A_LEAST) + below) most = NAMED(A_LEAST) + below;
+        if (most > NAMED(A_MOST)) most = NAMED(A_MOST);
+        if (least > most) continue;
+        /* Some room above for a larger maximum to come; data runs out downwards more often. */
+        int room = (most - least) / 2;
+        *a = least + (room < 6 ? room : 6);
+        return tier;
+    }
+    return TIER_BINS;
+}
+
+/* Folds a block that no window takes, and tells the tier that would have done. */
+NEVER int NAMED(spill)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
+    struct anchor_try t;
+    int low, high, a;
+    NAMED(look)(run, &t, p, bytes, absolute, ahead);
+    NAMED(bins)(run, p, bytes / NAMED(SIZE), absolute);
+    NAMED(count_specials)(run, &t);
+    return NAMED(span)(&t, &low, &high) ? NAMED(choose)(low, high, &a) : TIER_NARROW;
+}
+
+/* A block whose magnitudes are not known to fit: looks first, then folds it in the cheapest way. */
+NEVER void NAMED(measured)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
+    struct anchor_try t;
+    int low, high, a = run->a, tier = TIER_NARROW; /* choose leaves a alone for the bins */
+    NAMED(look)(run, &t, p, bytes, absolute, ahead);
+    bool special = (t.special.nans | t.special.pinfs | t.special.ninfs) != 0;
+    if (NAMED(span)(&t, &low, &high)) {
+        tier = NAMED(choose)(low, high, &a);
+        int least, most;
+        if (run->placed && tier < TIER_BINS) {
+            /* An outlier must not drag the anchor: keep it where it serves. */
+            NAMED(window)(run->a, tier, &least, &most);
+            if (high <= most && (low >= least || least <= 1)) a = run->a;
+        }
+    } else if (!run->placed) {
+        a = NAMED(A_MOST); /* all zeros: any anchor does */
+    }
+    if (tier == TIER_BINS) {
+        NAMED(bins)(run, p, bytes / NAMED(SIZE), absolute);
+        NAMED(count_specials)(run, &t);
+        anchor_adapt(run, tier);
+        return;
+    }
+    if (!run->placed || a != run->a) {
+        anchor_flush(run);
+        run->a = a;
+        run->placed = true;
+    }
+    if (NAMED(full)(run, bytes)) anchor_flush(run);
+    NAMED(try)(run, &t, tier, special, p, bytes, absolute, ahead);
+    NAMED(commit)(run, &t, tier, bytes);
+    anchor_adapt(run, tier);
+}
+
+static void NAMED(anchor_tile)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute,
+                               struct ahead ahead) {
+    while (bytes > 0) {
+        size_t now = bytes < ANCHOR_BLOCK ? bytes : ANCHOR_BLOCK;
+        int tier = run->tier;
+        bool done = false;
+        if (tier == TIER_BINS) {
+            anchor_adapt(run, NAMED(spill)(run, p, now, absolute, ahead));
+            done = true;
+        } else if (run->placed) {
+            struct anchor_try t;
+            if (NAMED(full)(run, now)) anchor_flush(run);
+            NAMED(try)(run, &t, tier, run->masked, p, now, absolute, ahead);
+            done = NAMED(inside)(run, &t.guard, tier);
+            if (done) {
+                NAMED(commit)(run, &t, tier, now);
+                int low, high, a;
+                if (tier != TIER_NARROW && NAMED(span)(&t, &low, &high)) {
+                    anchor_adapt(run, NAMED(choose)(low, high, &a));
+                } else {
+                    run->calm = run->rough = 0;
+                }
+            }
+        }
+        if (!done) NAMED(measured)(run, p, now, absolute, ahead);
+        p += now;
+        ahead = ahead_by(ahead, now);
+        bytes -= now;
+    }
+}
+
+#undef GLUE_
+#undef GLUE
+#undef NAMED
+#undef LEVELS_NARROW
+#undef LEVELS_WIDE
+#undef SQUARE

@@ -1,0 +1,168 @@
+/* fold_bins: exact sums of floats with any spread, element by element, in a bin per sign and exponent. Included once per
+ * instruction set, by fold_anchor.h.
+ *
+ * f64: a bin sums significands. It takes 2^11 of them before it may wrap, so each addition looks at its carry, and the
+ * rare 2^64 goes to the limbs.
+ * f32, bf16: a bin sums whole bit patterns, each with 2^48 on top, so that the count lies in the upper 16 bits and the
+ * significands follow from it. Four tables in turn keep additions to one bin from waiting for each other. They are
+ * drained before a count can wrap.
+ * (Bins by exponent are Malcolm's, "On accurate floating-point summation", CACM 14, 1971, with integers for floats.)
+ * Thread: any. Owner: the caller owns run and data. */
+
+enum {
+    BINS_QUADS = 65535, /* additions to each of the four tables between drains */
+    BINS_FEW = 256      /* up to so many elements of a block go to the limbs at once */
+};
+
+struct spill {
+    union {
+        uint64_t wide[4096];
+        struct {
+            uint64_t tables[4][512], totals[512]; /* of bit patterns; of significands, drained */
+            uint32_t quads;
+        };
+        unsigned __int128 squares_wide[2048]; /* fold_bins_square.h */
+        struct {
+            uint64_t square_tables[4][256];
+            unsigned __int128 square_totals[256];
+            uint32_t square_quads;
+        };
+    };
+    uint32_t wide_adds;
+};
+
+/* The place of exponent field 0 and 1 above the grid of the sum: bf16 is summed on float32's grid. */
+ALWAYS unsigned bins_bit(unsigned field, unsigned lowest) { return lowest + (field == 0 ? 0 : field - 1); }
+
+/* Elements to the limbs, one by one: for blocks too short to be worth a table. Specials are passed over. */
+ALWAYS void bins_few(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size,
+                     unsigned mantissa, unsigned lowest) {
+    unsigned top = mantissa == 52 ? 2047 : 255;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, p + i * size, size);
+        unsigned field = (unsigned)(bits >> mantissa) & top;
+        if (field == top) continue;
+        uint64_t significand = (bits & (((uint64_t)1 << mantissa) - 1)) | (uint64_t)(field != 0) << mantissa;
+        bool negative = !absolute && (bits >> (8 * size - 1)) != 0;
+        if (significand != 0)
+            cr_limbs_put(run->limb, run->limbs, run->pending, significand, negative, bins_bit(field, lowest));
+    }
+}
+
+NEVER void bins_drain(struct spill *spill, unsigned mantissa) {
+    for (unsigned bin = 0; bin < 512; bin++) {
+        uint64_t sum = 0, count = 0;
+        for (int table = 0; table < 4; table++) {
+            sum += spill->tables[table][bin] & (((uint64_t)1 << 48) - 1);
+            count += spill->tables[table][bin] >> 48;
+        }
+        uint64_t implicit = (bin & 255) != 0;
+        spill->totals[bin] += sum - count * ((uint64_t)bin << mantissa) + count * (implicit << mantissa);
+    }
+    memset(spill->tables, 0, sizeof spill->tables);
+    spill->quads = 0;
+}
+
+/* Adds bit patterns of `size` bytes (4: f32, 2: bf16). */
+ALWAYS void bins_narrow(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size,
+                        unsigned mantissa) {
+    struct spill *spill = run->spill;
+    const uint64_t one = (uint64_t)1 << 48, mask = ((uint64_t)1 << (8 * size - absolute)) - 1;
+    if (!run->spilled) {
+        memset(spill->tables, 0, sizeof spill->tables);
+        memset(spill->totals, 0, sizeof spill->totals);
+        spill->quads = 0;
+        run->spilled = true;
+    }
+    if (spill->quads + n / 4 + 1 > BINS_QUADS) bins_drain(spill, mantissa);
+    spill->quads += (uint32_t)(n / 4) + 1;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+#pragma GCC unroll 4
+        for (size_t lane = 0; lane < 4; lane++) {
+            uint64_t bits = 0;
+            memcpy(&bits, p + (i + lane) * size, size);
+            if (absolute) bits &= mask;
+            spill->tables[lane][bits >> mantissa] += bits + one;
+        }
+    }
+    for (; i < n; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, p + i * size, size);
+        if (absolute) bits &= mask;
+        spill->tables[0][bits >> mantissa] += bits + one;
+    }
+}
+
+NEVER void bins_carry(struct anchor_run *run, unsigned bin) {
+    if ((bin & 2047) == 2047) return;
+    cr_limbs_put(run->limb, run->limbs, run->pending, (unsigned __int128)1 << 64, bin >> 11, bins_bit(bin & 2047, 0));
+}
+
+NEVER void bins_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    if (n <= BINS_FEW) {
+        bins_few(run, p, n, absolute, 8, 52, 0);
+        return;
+    }
+    uint64_t *sum = run->spill->wide;
+    if (!run->spilled) {
+        memset(sum, 0, sizeof run->spill->wide);
+        run->spilled = true;
+    }
+    uint64_t mask = absolute ? INT64_MAX : UINT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, p + i * 8, sizeof bits);
+        bits &= mask;
+        unsigned bin = (unsigned)(bits >> 52);
+        uint64_t implicit = (uint64_t)((bin & 2047) != 0) << 52;
+        uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | implicit;
+        if (__builtin_expect(__builtin_add_overflow(sum[bin], significand, &sum[bin]), 0)) bins_carry(run, bin);
+    }
+}
+
+NEVER void bins_f32(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    if (n <= BINS_FEW) {
+        bins_few(run, p, n, absolute, 4, 23, 0);
+    } else if (absolute) {
+        bins_narrow(run, p, n, true, 4, 23);
+    } else {
+        bins_narrow(run, p, n, false, 4, 23);
+    }
+}
+
+NEVER void bins_bf16(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    if (n <= BINS_FEW) {
+        bins_few(run, p, n, absolute, 2, 7, 16);
+    } else if (absolute) {
+        bins_narrow(run, p, n, true, 2, 7);
+    } else {
+        bins_narrow(run, p, n, false, 2, 7);
+    }
+}
+
+/* Bins of 32 neighbouring exponents meet in one number of at most 64 + 31 + 5 bits before they go to the limbs. */
+static void bins_put(struct anchor_run *run, const uint64_t *bins, unsigned fields, unsigned lowest) {
+    for (unsigned sign = 0; sign < 2; sign++) {
+        for (unsigned from = 0; from < fields; from += 32) {
+            unsigned __int128 sum = 0;
+            unsigned base = bins_bit(from, lowest);
+            for (unsigned field = from; field < from + 32 && field < fields - 1; field++) {
+                sum += (unsigned __int128)bins[sign * fields + field] << (bins_bit(field, lowest) - base);
+            }
+            if (sum != 0) cr_limbs_put(run->limb, run->limbs, run->pending, sum, sign, base);
+        }
+    }
+}
+
+NEVER void bins_flush(struct anchor_run *run, cr_dtype dtype) {
+    if (!run->spilled) return;
+    if (dtype == CR_F64) {
+        bins_put(run, run->spill->wide, 2048, 0);
+    } else {
+        bins_drain(run->spill, dtype == CR_BF16 ? 7 : 23);
+        bins_put(run, run->spill->totals, 256, dtype == CR_BF16 ? 16 : 0);
+    }
+    run->spilled = false;
+}

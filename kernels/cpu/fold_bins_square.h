@@ -1,0 +1,121 @@
+/* fold_bins_square: exact sums of the squares of floats with any spread, in a bin per exponent: integers again. Included
+ * once per instruction set, by fold_anchor.h.
+ *
+ * f32, bf16: squared significands are below 2^48; four tables of 64-bit bins, drained before 2^16 additions. f64: below 2^106;
+ * 128-bit bins, flushed before 2^22 additions.
+ * Thread: any. Owner: the caller owns run and data. */
+
+enum { SQUARE_WIDE_ADDS = 1 << 22 };
+
+/* The significand, and the exponent field in *field. The last field, of NaNs and infinities, is nobody's: its bin is never
+ * read. */
+ALWAYS uint64_t square_significand(const uint8_t *p, unsigned size, unsigned mantissa, unsigned *field) {
+    uint64_t bits = 0;
+    memcpy(&bits, p, size);
+    unsigned top = mantissa == 52 ? 2047 : 255;
+    *field = (unsigned)(bits >> mantissa) & top;
+    uint64_t significand = (bits & (((uint64_t)1 << mantissa) - 1)) | (uint64_t)(*field != 0) << mantissa;
+    return significand;
+}
+
+ALWAYS void square_few(struct anchor_run *run, const uint8_t *p, size_t n, unsigned size, unsigned mantissa,
+                       unsigned lowest) {
+    for (size_t i = 0; i < n; i++) {
+        unsigned field;
+        uint64_t significand = square_significand(p + i * size, size, mantissa, &field);
+        if (significand == 0 || field == (mantissa == 52 ? 2047 : 255)) continue;
+        cr_limbs_put(run->limb, run->limbs, run->pending, (unsigned __int128)significand * significand, false,
+                     2 * bins_bit(field, lowest));
+    }
+}
+
+static void square_drain(struct spill *spill) {
+    for (unsigned bin = 0; bin < 256; bin++) {
+        for (int table = 0; table < 4; table++) spill->square_totals[bin] += spill->square_tables[table][bin];
+    }
+    memset(spill->square_tables, 0, sizeof spill->square_tables);
+    spill->square_quads = 0;
+}
+
+ALWAYS void square_narrow(struct anchor_run *run, const uint8_t *p, size_t n, unsigned size, unsigned mantissa) {
+    struct spill *spill = run->spill;
+    if (!run->spilled) {
+        memset(spill->square_tables, 0, sizeof spill->square_tables);
+        memset(spill->square_totals, 0, sizeof spill->square_totals);
+        spill->square_quads = 0;
+        run->spilled = true;
+    }
+    if (spill->square_quads + n / 4 + 1 > BINS_QUADS) square_drain(spill);
+    spill->square_quads += (uint32_t)(n / 4) + 1;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+#pragma GCC unroll 4
+        for (size_t lane = 0; lane < 4; lane++) {
+            unsigned field;
+            uint64_t significand = square_significand(p + (i + lane) * size, size, mantissa, &field);
+            spill->square_tables[lane][field] += significand * significand;
+        }
+    }
+    for (; i < n; i++) {
+        unsigned field;
+        uint64_t significand = square_significand(p + i * size, size, mantissa, &field);
+        spill->square_tables[0][field] += significand * significand;
+    }
+}
+
+NEVER void bins_f32_square(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    (void)absolute;
+    if (n <= BINS_FEW) {
+        square_few(run, p, n, 4, 23, 0);
+    } else {
+        square_narrow(run, p, n, 4, 23);
+    }
+}
+
+NEVER void bins_bf16_square(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    (void)absolute;
+    if (n <= BINS_FEW) {
+        square_few(run, p, n, 2, 7, 16);
+    } else {
+        square_narrow(run, p, n, 2, 7);
+    }
+}
+
+static void square_put_bins(struct anchor_run *run, const unsigned __int128 *bins, unsigned fields, unsigned lowest) {
+    for (unsigned field = 0; field < fields - 1; field++) {
+        if (bins[field] != 0)
+            cr_limbs_put(run->limb, run->limbs, run->pending, bins[field], false, 2 * bins_bit(field, lowest));
+    }
+}
+
+NEVER void bins_square_flush(struct anchor_run *run, cr_dtype dtype) {
+    if (!run->spilled) return;
+    if (dtype == CR_F64) {
+        square_put_bins(run, run->spill->squares_wide, 2048, 0);
+    } else {
+        square_drain(run->spill);
+        square_put_bins(run, run->spill->square_totals, 256, dtype == CR_BF16 ? 16 : 0);
+    }
+    run->spilled = false;
+}
+
+NEVER void bins_f64_square(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    (void)absolute;
+    struct spill *spill = run->spill;
+    if (n <= BINS_FEW) {
+        square_few(run, p, n, 8, 52, 0);
+        return;
+    }
+    if (run->spilled && spill->wide_adds + n > SQUARE_WIDE_ADDS) bins_square_flush(run, CR_F64);
+    if (!run->spilled) {
+        memset(spill->squares_wide, 0, sizeof spill->squares_wide);
+        spill->wide_adds = 0;
+        run->spilled = true;
+    }
+    spill->wide_adds += (uint32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        unsigned field;
+        uint64_t significand = square_significand(p + i * 8, 8, 52, &field);
+        spill->squares_wide[field] += (unsigned __int128)significand * significand;
+    }
+}

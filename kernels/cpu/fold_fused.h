@@ -1,0 +1,168 @@
+/* fold_fused: Σx, and with it Σx², the extrema and the counts of f32 and f64, in one reading of the data. Included once per
+ * instruction set; itself includes fold_fused_type.h once per element type.
+ *
+ * A block is folded on trial, as in fold_anchor.h. Three extrema of the bit patterns, as integers, say all there is to know
+ * of a block without NaNs: the largest signed one (the maximum, unless every sign bit is set), the largest unsigned one
+ * (the minimum, if any sign bit is set), and the smallest magnitude. They certify the window of the sums as well. A block with
+ * zeros is folded again with the zeros counted, and more such blocks are expected. (Where 64-bit lanes have no maximum, values are
+ * compared instead, and only upper halves of magnitudes.) A block that no window of this
+ * file takes, or that holds NaNs or infinities, is left to the separate folds.
+ *
+ * High parts are split off by anchors that run along: S = 1.5·2^(a+52) grows by the multiples of 2^a nearest to each x, and
+ * what was rounded off is S's change minus x. Sums of a few of those rests are exact, and meet one anchor of the
+ * usual kind. Within one block S stays in its binade: that is part of the window.
+ * Thread: any. Owner: the caller owns run and data. */
+
+enum {
+    FUSED_BLOCK = 16384, /* bytes */
+    FUSED_ADDS = 4095,   /* as ANCHOR_ADDS */
+    FUSED_PATIENCE = 4   /* blocks without zeros before they are no longer expected */
+};
+
+/* What is added up: Σx's high parts (f64 only) and rests; Σx²'s high parts, middle parts (f64 only) and rests. */
+enum { FUSED_HIGH, FUSED_REST, FUSED_SQUARE_HIGH, FUSED_SQUARE_MIDDLE, FUSED_SQUARE_REST, FUSED_SUMS };
+
+struct fused_run {
+    vu64 acc[FUSED_SUMS];
+    uint32_t adds[FUSED_SUMS]; /* per lane, since the last flush */
+    int a[FUSED_SUMS];
+    uint64_t least, most; /* magnitudes that the window takes, as bits */
+    uint32_t families;    /* that this file folds; 0: none */
+    bool placed;
+    bool zeros;                 /* expect zeros */
+    unsigned calm, fails, skip; /* blocks: without zeros; failed in a row; to pass over */
+};
+
+/* What a block has, as bits. */
+struct fused_seen {
+    uint64_t low, high; /* smallest magnitude that is not zero, or less; largest magnitude, or more */
+    uint64_t min, max;
+    uint64_t zeros; /* counted, if they are expected */
+    bool zero;      /* if not, whether there may be any */
+    bool unsure;    /* min or max is a zero, of whatever sign */
+};
+
+/* A block folded but not yet believed. */
+struct fused_try {
+    vu64 acc[FUSED_SUMS];
+    struct fused_seen seen;
+};
+
+/* x² + s, rounded once; x²'s own rounding does not matter where it is exact. */
+ALWAYS vf64 square_add(vf64 x, vf64 s) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmadd_pd((__m512d)x, (__m512d)x, (__m512d)s);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmadd_pd((__m256d)x, (__m256d)x, (__m256d)s);
+#else
+    return x * x + s;
+#endif
+}
+ALWAYS vf64 square_less(vf64 x, vf64 t) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmsub_pd((__m512d)x, (__m512d)x, (__m512d)t);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmsub_pd((__m256d)x, (__m256d)x, (__m256d)t);
+#else
+    return x * x - t;
+#endif
+}
+
+/* a + b and a − b by the multipliers, where there are some: the adders have more to do. */
+ALWAYS vf64 fused_plus(vf64 a, vf64 b) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
+#else
+    return a + b;
+#endif
+}
+ALWAYS vf64 fused_minus(vf64 a, vf64 b) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
+#else
+    return a - b;
+#endif
+}
+
+NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
+    cr_dtype dtype = (cr_dtype)part->dtype;
+    for (int i = 0; i < FUSED_SUMS; i++) {
+        if (run->adds[i] == 0) continue;
+        double m = anchor_of(run->a[i]);
+        uint64_t base, lanes[VB / 8];
+        memcpy(&base, &m, sizeof base);
+        memcpy(lanes, &run->acc[i], VB);
+        __int128 sum = 0;
+        for (unsigned lane = 0; lane < VB / 8; lane++) sum += (int64_t)(lanes[lane] - base * run->adds[i]);
+        bool square = i >= FUSED_SQUARE_HIGH;
+        int a = run->a[i], grid = square ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
+        if (a < grid) { /* multiples of the grid's unit all the same */
+            sum >>= grid - a;
+            a = grid;
+        }
+        if (square) {
+            cr_limbs_put_signed(part->sumsq, cr_sumsq_limbs(dtype), &part->sumsq_pending, sum, (unsigned)(a - grid));
+        } else {
+            cr_limbs_put_signed(part->sum, cr_sum_limbs(dtype), &part->sum_pending, sum, (unsigned)(a - grid));
+        }
+        run->acc[i] = (vu64){0};
+        run->adds[i] = 0;
+    }
+}
+
+/* Whether the next block's additions might be too many. */
+static bool fused_full(const struct fused_run *run) {
+    uint32_t most = 0;
+    for (int i = 0; i < FUSED_SUMS; i++) most = run->adds[i] > most ? run->adds[i] : most;
+    return most + 2 * FUSED_BLOCK / VB > FUSED_ADDS;
+}
+
+static void fused_begin(struct fused_run *run, const cr_partial *part) {
+    const uint32_t others = CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS;
+    run->families = 0;
+    if (part->dtype != CR_F32 && part->dtype != CR_F64) return;
+    if (part->families & CR_FAM_PROD) return; /* its tiles may be larger than a block */
+    if ((part->families & CR_FAM_SUM) == 0 || (part->families & others) == 0) return;
+    *run = (struct fused_run){.families = part->families & (CR_FAM_SUM | others)};
+}
+
+/* The float key of fold_extrema.h. */
+ALWAYS int64_t fused_key(uint64_t bits, unsigned width) {
+    uint64_t top = (uint64_t)1 << (width - 1);
+    return (bits & top) ? -1 - (int64_t)(bits ^ top) : (int64_t)bits;
+}
+
+/* Takes the extrema of a block without NaNs. */
+static void fused_extrema(struct extremum_run *run, const struct fused_seen *seen, const uint8_t *block, size_t n,
+                          uint64_t index, unsigned width) {
+    int64_t min = fused_key(seen->min, width), max = fused_key(seen->max, width);
+    bool first = run->min_block == NULL;
+    if (first || min < run->min_key) {
+        run->min_key = min;
+        run->min_block = block;
+        run->min_index = index;
+        run->min_n = n;
+    }
+    if (first || max > run->max_key) {
+        run->max_key = max;
+        run->max_block = block;
+        run->max_index = index;
+        run->max_n = n;
+    }
+}
+
+#define FUSED_F32 1
+#include "kernels/cpu/fold_fused_type.h"
+#undef FUSED_F32
+#define FUSED_F64 1
+#include "kernels/cpu/fold_fused_type.h"
+#undef FUSED_F64
+
+static bool fused_tile(struct fused_run *run, struct extremum_run *extrema, cr_partial *part, const uint8_t *p,
+                       size_t n, uint64_t index, struct ahead ahead) {
+    return (part->dtype == CR_F32 ? fused_tile_f32 : fused_tile_f64)(run, extrema, part, p, n, index, ahead);
+}

@@ -1,0 +1,213 @@
+/* vec: vectors of VB bytes and the few lane operations the folds are written in. Each instruction set's file defines VB
+ * and the VEC_* switch before including this; without a switch everything is GCC's generic vectors, on any machine.
+ *
+ * Thread: any; pure functions. */
+#ifndef CURED_KERNELS_CPU_VEC_H
+#define CURED_KERNELS_CPU_VEC_H
+
+#ifdef __FAST_MATH__
+#error "exact sums need IEEE arithmetic: compile without -ffast-math"
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(VEC_AVX2) || defined(VEC_AVX512)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+typedef uint8_t vu8 __attribute__((vector_size(VB)));
+typedef int8_t vs8 __attribute__((vector_size(VB)));
+typedef uint16_t vu16 __attribute__((vector_size(VB)));
+typedef int16_t vs16 __attribute__((vector_size(VB)));
+typedef uint32_t vu32 __attribute__((vector_size(VB)));
+typedef int32_t vs32 __attribute__((vector_size(VB)));
+typedef uint64_t vu64 __attribute__((vector_size(VB)));
+typedef int64_t vs64 __attribute__((vector_size(VB)));
+typedef float vf32 __attribute__((vector_size(VB)));
+typedef double vf64 __attribute__((vector_size(VB)));
+
+#define ALWAYS static inline __attribute__((always_inline))
+#define NEVER static __attribute__((noinline))
+/* An unaligned load of one vector. */
+#define LOAD(type, p)                          \
+    ({                                         \
+        type loaded_;                          \
+        memcpy(&loaded_, (p), sizeof loaded_); \
+        loaded_;                               \
+    })
+/* Every lane holds x. */
+#define ALL(type, x) ((type){0} + (x))
+/* mask lanes are all ones or all zeros; all three are integer vectors of one type. */
+#define SELECT(type, mask, a, b) (((type)(mask) & (a)) | (~(type)(mask) & (b)))
+
+/* What to fetch while a pass reads: the byte `at` of the pass asks for base + (at >> shift). The hardware's own
+ * prefetcher stops at page ends and starts anew with each block; a few KiB of head start keep the memory busy. */
+struct ahead {
+    uintptr_t base;
+    unsigned shift;
+};
+
+/* A prefetch never faults, whatever the address. step is a compile-time constant. */
+ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
+#pragma GCC unroll 2
+    for (size_t i = 0; i < step; i += 64) __builtin_prefetch((const void *)(ahead.base + ((at + i) >> ahead.shift)));
+}
+
+ALWAYS struct ahead ahead_by(struct ahead ahead, size_t bytes) {
+    ahead.base += bytes >> ahead.shift;
+    return ahead;
+}
+
+/* Whether any bit of v is set. */
+ALWAYS bool any_bit(vu64 v) {
+#if defined(VEC_AVX512)
+    return _mm512_test_epi64_mask((__m512i)v, (__m512i)v) != 0;
+#elif defined(VEC_AVX2)
+    return !_mm256_testz_si256((__m256i)v, (__m256i)v);
+#else
+    uint64_t bits = 0;
+    for (size_t i = 0; i < VB / 8; i++) bits |= v[i];
+    return bits != 0;
+#endif
+}
+
+#if defined(VEC_AVX512)
+#define MINMAX(type, suffix)                                                                             \
+    ALWAYS type min_##type(type a, type b) { return (type)_mm512_min_##suffix((__m512i)a, (__m512i)b); } \
+    ALWAYS type max_##type(type a, type b) { return (type)_mm512_max_##suffix((__m512i)a, (__m512i)b); }
+MINMAX(vs8, epi8)
+MINMAX(vu8, epu8)
+MINMAX(vs16, epi16)
+MINMAX(vu16, epu16)
+MINMAX(vs32, epi32)
+MINMAX(vu32, epu32)
+MINMAX(vs64, epi64)
+MINMAX(vu64, epu64)
+#undef MINMAX
+#elif defined(VEC_AVX2)
+#define MINMAX(type, suffix)                                                                             \
+    ALWAYS type min_##type(type a, type b) { return (type)_mm256_min_##suffix((__m256i)a, (__m256i)b); } \
+    ALWAYS type max_##type(type a, type b) { return (type)_mm256_max_##suffix((__m256i)a, (__m256i)b); }
+MINMAX(vs8, epi8)
+MINMAX(vu8, epu8)
+MINMAX(vs16, epi16)
+MINMAX(vu16, epu16)
+MINMAX(vs32, epi32)
+MINMAX(vu32, epu32)
+#undef MINMAX
+ALWAYS vs64 min_vs64(vs64 a, vs64 b) {
+    __m256i greater = _mm256_cmpgt_epi64((__m256i)a, (__m256i)b);
+    return (vs64)_mm256_blendv_epi8((__m256i)a, (__m256i)b, greater);
+}
+ALWAYS vs64 max_vs64(vs64 a, vs64 b) {
+    __m256i greater = _mm256_cmpgt_epi64((__m256i)a, (__m256i)b);
+    return (vs64)_mm256_blendv_epi8((__m256i)b, (__m256i)a, greater);
+}
+#else
+#define MINMAX(type)                                                             \
+    ALWAYS type min_##type(type a, type b) { return SELECT(type, a < b, a, b); } \
+    ALWAYS type max_##type(type a, type b) { return SELECT(type, a > b, a, b); }
+MINMAX(vs8)
+MINMAX(vu8)
+MINMAX(vs16)
+MINMAX(vu16)
+MINMAX(vs32)
+MINMAX(vu32)
+MINMAX(vs64)
+#undef MINMAX
+#endif
+
+/* Of lanes without NaNs; either zero where both are zeros. */
+#if defined(VEC_AVX512)
+ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)_mm512_min_pd((__m512d)a, (__m512d)b); }
+ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)_mm512_max_pd((__m512d)a, (__m512d)b); }
+#elif defined(VEC_AVX2)
+ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)_mm256_min_pd((__m256d)a, (__m256d)b); }
+ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)_mm256_max_pd((__m256d)a, (__m256d)b); }
+#elif defined(__SSE2__)
+ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)_mm_min_pd((__m128d)a, (__m128d)b); }
+ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)_mm_max_pd((__m128d)a, (__m128d)b); }
+#else
+ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)SELECT(vu64, a < b, (vu64)a, (vu64)b); }
+ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)SELECT(vu64, a > b, (vu64)a, (vu64)b); }
+#endif
+
+/* The lower and the upper half of a float32 vector, widened. */
+#if defined(VEC_AVX512)
+ALWAYS vf64 widen_low(vf32 x) { return (vf64)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x)); }
+ALWAYS vf64 widen_high(vf32 x) { return (vf64)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1)); }
+#elif defined(VEC_AVX2)
+ALWAYS vf64 widen_low(vf32 x) { return (vf64)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x)); }
+ALWAYS vf64 widen_high(vf32 x) { return (vf64)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1)); }
+#else
+ALWAYS vf64 widen_low(vf32 x) {
+    vf64 wide;
+    for (size_t i = 0; i < VB / 8; i++) wide[i] = (double)x[i];
+    return wide;
+}
+ALWAYS vf64 widen_high(vf32 x) {
+    vf64 wide;
+    for (size_t i = 0; i < VB / 8; i++) wide[i] = (double)x[i + VB / 8];
+    return wide;
+}
+#endif
+
+/* float16 lanes to float32, exactly: the even-numbered half of the lanes and the other (which is which does not matter
+ * to a sum). Infinities and NaNs stay what they are. */
+#if defined(VEC_AVX512)
+ALWAYS vf32 halves_a(vu16 h) { return (vf32)_mm512_cvtph_ps(_mm512_castsi512_si256((__m512i)h)); }
+ALWAYS vf32 halves_b(vu16 h) { return (vf32)_mm512_cvtph_ps(_mm512_extracti64x4_epi64((__m512i)h, 1)); }
+#elif defined(VEC_AVX2)
+ALWAYS vf32 halves_a(vu16 h) { return (vf32)_mm256_cvtph_ps(_mm256_castsi256_si128((__m256i)h)); }
+ALWAYS vf32 halves_b(vu16 h) { return (vf32)_mm256_cvtph_ps(_mm256_extracti128_si256((__m256i)h, 1)); }
+#else
+/* x: float16 bits in the upper half of each 32-bit lane, zeros below. */
+ALWAYS vf32 half_lanes(vu32 x) {
+    vu32 magnitude = (x & 0x7fff0000u) >> 3;
+    vf32 scaled = (vf32)magnitude * 0x1p112f; /* moves the exponent's bias; denormals come out right too */
+    vu32 special = (vu32)(magnitude >= 0x0f800000u) & 0x7f800000u;
+    return (vf32)((vu32)scaled | special | (x & 0x80000000u));
+}
+ALWAYS vf32 halves_a(vu16 h) { return half_lanes((vu32)h << 16); }
+ALWAYS vf32 halves_b(vu16 h) { return half_lanes((vu32)h & 0xffff0000u); }
+#endif
+
+/* The sum of each 8 bytes, in 64-bit lanes. */
+ALWAYS vu64 sum_bytes(vu8 v) {
+#if defined(VEC_AVX512)
+    return (vu64)_mm512_sad_epu8((__m512i)v, _mm512_setzero_si512());
+#elif defined(VEC_AVX2)
+    return (vu64)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256());
+#else
+    vu64 x = (vu64)v;
+    x = (x & 0x00ff00ff00ff00ffu) + ((x >> 8) & 0x00ff00ff00ff00ffu);
+    x = (x & 0x0000ffff0000ffffu) + ((x >> 16) & 0x0000ffff0000ffffu);
+    return (x & 0xffffffffu) + (x >> 32);
+#endif
+}
+
+/* a0·b0 + a1·b1 of each pair of lanes; wraps only for four times −32768, whose bits are 2^31. */
+ALWAYS vu32 sum_pairs(vs16 a, vs16 b) {
+#if defined(VEC_AVX512)
+    return (vu32)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(VEC_AVX2)
+    return (vu32)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#else
+    vs32 a_even = ((vs32)((vu32)a << 16)) >> 16, b_even = ((vs32)((vu32)b << 16)) >> 16;
+    vs32 a_odd = (vs32)a >> 16, b_odd = (vs32)b >> 16;
+    return (vu32)(a_even * b_even) + (vu32)(a_odd * b_odd);
+#endif
+}
+
+ALWAYS uint64_t lanes_u64(vu64 v) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < VB / 8; i++) sum += v[i];
+    return sum;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* limits: every bound of the wire, in one place. What an administrator may change is in server/base/options.def.
+ *
+ * Thread: any; constants only. */
+#ifndef CURED_PROTO_LIMITS_H
+#define CURED_PROTO_LIMITS_H
+
+enum {
+    CR_WIRE_VERSION_MIN = 1,
+    CR_WIRE_VERSION_MAX = 1,
+    CR_FRAME_HEADER_BYTES = 16,
+    CR_HEAD_MAX_BYTES = 64 * 1024,   /* protobuf in one HELLO, WELCOME, CALL, RESULT, STATUS, PROGRESS or CREDIT */
+    CR_DATA_MAX_BYTES = 1024 * 1024, /* array bytes in one DATA (and, in array results, one RESULT) */
+    CR_PING_MAX_BYTES = 64,
+    CR_FRAME_MAX_DESCRIPTORS = 4,
+    CR_CONN_MAX_DESCRIPTORS = 8, /* received and not yet taken by a frame */
+    CR_CALL_MAX_OPS = 32,
+    CR_CREDIT_INITIAL_BYTES = 4 * 1024 * 1024, /* DATA a client may send on a new stream before the first CREDIT */
+    CR_NAME_MAX_BYTES = 64,                    /* client and server names, feature names */
+    CR_TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000,
+};
+
+#endif

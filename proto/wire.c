@@ -1,0 +1,389 @@
+/* wire: messages of the connection and of requests (HELLO, WELCOME, CALL, STATUS, PROGRESS, CREDIT) between protobuf
+ * and plain structs; the replies are in wire_reply.c. Unpacking allocates from a scratch area on the stack only, so the
+ * worst a hostile message can do is not to fit.
+ *
+ * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. */
+#include "proto/wire.h"
+
+#include <string.h>
+
+#include "proto/wire_internal.h"
+
+static void *scratch_alloc(void *data, size_t size) {
+    cr_wire_scratch *s = data;
+    const size_t align = alignof(max_align_t);
+    if (size > sizeof s->bytes) return NULL;
+    size = (size + align - 1) / align * align;
+    if (size > sizeof s->bytes - s->used) return NULL;
+    void *p = s->bytes + s->used;
+    s->used += size;
+    return p;
+}
+
+static void scratch_free(void *data, void *p) {
+    (void)data;
+    (void)p;
+}
+
+void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len,
+                    cr_error *error) {
+    s->allocator = (ProtobufCAllocator){.alloc = scratch_alloc, .free = scratch_free, .allocator_data = s};
+    s->used = 0;
+    if (len > CR_DATA_MAX_BYTES) {
+        cr_fail(error, CR_INVALID_ARGUMENT, "%s has %zu bytes, limit is %d", type->short_name, len, CR_DATA_MAX_BYTES);
+        return NULL;
+    }
+    void *m = protobuf_c_message_unpack(type, &s->allocator, len, in);
+    if (m == NULL)
+        cr_fail(error, CR_INVALID_ARGUMENT, "%s is not a valid protobuf message, or needs more than %d bytes unpacked",
+                type->short_name, CR_WIRE_SCRATCH_BYTES);
+    return m;
+}
+
+size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap) {
+    if (protobuf_c_message_get_packed_size(m) > cap) return 0;
+    return protobuf_c_message_pack(m, out);
+}
+
+void cr_wire_copy_text(char *out, size_t cap, const char *in) {
+    size_t i = 0;
+    for (; in[i] != '\0' && i + 1 < cap; i++) {
+        unsigned char c = (unsigned char)in[i];
+        out[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+    }
+    /* Cut before a UTF-8 character, never inside one. */
+    if (in[i] != '\0')
+        while (i > 0 && ((unsigned char)in[i] & 0xc0) == 0x80) i--;
+    out[i] = '\0';
+}
+
+cr_status cr_wire_copy_name(char out[CR_NAME_MAX_BYTES + 1], const char *in, const char *field, cr_error *error) {
+    size_t len = strlen(in);
+    if (len > CR_NAME_MAX_BYTES)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s has %zu bytes, limit is %d", field, len, CR_NAME_MAX_BYTES);
+    cr_wire_copy_text(out, CR_NAME_MAX_BYTES + 1, in);
+    return CR_OK;
+}
+
+uint32_t cr_wire_copy_features(char out[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1], size_t n, char *const *in) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < n && count < CR_WIRE_MAX_FEATURES; i++)
+        if (strlen(in[i]) <= CR_NAME_MAX_BYTES) cr_wire_copy_text(out[count++], CR_NAME_MAX_BYTES + 1, in[i]);
+    return count;
+}
+
+/* protobuf-c wants char *, and reads only. */
+static size_t feature_pointers(char *out[CR_WIRE_MAX_FEATURES],
+                               const char in[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1], uint32_t count) {
+    size_t n = count < CR_WIRE_MAX_FEATURES ? count : CR_WIRE_MAX_FEATURES;
+    for (size_t i = 0; i < n; i++) out[i] = (char *)(uintptr_t)in[i];
+    return n;
+}
+
+void cr_wire_limits_out(const cr_wire_limits *m, Cured__V1__Limits *p) {
+    cured__v1__limits__init(p);
+    p->head_bytes = m->head_bytes;
+    p->data_bytes = m->data_bytes;
+    p->ops = m->ops;
+    p->credit_bytes = m->credit_bytes;
+    p->jobs_per_connection = m->jobs_per_connection;
+    p->input_bytes = m->input_bytes;
+}
+
+void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m) {
+    memset(m, 0, sizeof *m);
+    if (p == NULL) return;
+    m->head_bytes = p->head_bytes;
+    m->data_bytes = p->data_bytes;
+    m->ops = p->ops;
+    m->credit_bytes = p->credit_bytes;
+    m->jobs_per_connection = p->jobs_per_connection;
+    m->input_bytes = p->input_bytes;
+}
+
+size_t cr_wire_pack_hello(const cr_wire_hello *m, uint8_t *out, size_t cap) {
+    char *features[CR_WIRE_MAX_FEATURES];
+    Cured__V1__Hello p = CURED__V1__HELLO__INIT;
+    p.version_min = m->version_min;
+    p.version_max = m->version_max;
+    p.n_features = feature_pointers(features, m->features, m->feature_count);
+    p.features = features;
+    p.client = (char *)(uintptr_t)m->client;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_hello(const uint8_t *in, size_t len, cr_wire_hello *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Hello *p = cr_wire_parse(&scratch, &cured__v1__hello__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    if (p->version_min == 0 || p->version_min > p->version_max)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "Hello.version_min is %u and version_max %u, must be 1 <= min <= max", p->version_min,
+                       p->version_max);
+    m->version_min = p->version_min;
+    m->version_max = p->version_max;
+    m->feature_count = cr_wire_copy_features(m->features, p->n_features, p->features);
+    return cr_wire_copy_name(m->client, p->client, "Hello.client", error);
+}
+
+size_t cr_wire_pack_welcome(const cr_wire_welcome *m, uint8_t *out, size_t cap) {
+    char *features[CR_WIRE_MAX_FEATURES];
+    Cured__V1__Limits limits;
+    cr_wire_limits_out(&m->limits, &limits);
+    Cured__V1__Welcome p = CURED__V1__WELCOME__INIT;
+    p.version = m->version;
+    p.n_features = feature_pointers(features, m->features, m->feature_count);
+    p.features = features;
+    p.server = (char *)(uintptr_t)m->server;
+    p.limits = &limits;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_welcome(const uint8_t *in, size_t len, cr_wire_welcome *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Welcome *p = cr_wire_parse(&scratch, &cured__v1__welcome__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    m->version = p->version;
+    m->feature_count = cr_wire_copy_features(m->features, p->n_features, p->features);
+    cr_wire_limits_in(p->limits, &m->limits);
+    return cr_wire_copy_name(m->server, p->server, "Welcome.server", error);
+}
+
+static void input_out(const cr_wire_reduce *m, Cured__V1__Input *input, Cured__V1__StreamInput *stream,
+                      Cured__V1__DescriptorInput *descriptor) {
+    if (m->source == CR_SOURCE_STREAM) {
+        input->source_case = CURED__V1__INPUT__SOURCE_STREAM;
+        input->stream = stream;
+        if (m->length_known) {
+            stream->length_case = CURED__V1__STREAM_INPUT__LENGTH_BYTES;
+            stream->bytes = m->length;
+        } else {
+            stream->length_case = CURED__V1__STREAM_INPUT__LENGTH_UNKNOWN;
+            stream->unknown = 1;
+        }
+    } else if (m->source == CR_SOURCE_DESCRIPTOR) {
+        input->source_case = CURED__V1__INPUT__SOURCE_DESCRIPTOR;
+        input->descriptor = descriptor;
+        descriptor->offset = m->offset;
+        if (m->length_known) {
+            descriptor->length_case = CURED__V1__DESCRIPTOR_INPUT__LENGTH_COUNT;
+            descriptor->count = m->length;
+        } else {
+            descriptor->length_case = CURED__V1__DESCRIPTOR_INPUT__LENGTH_TO_END;
+            descriptor->to_end = 1;
+        }
+    }
+}
+
+static size_t ops_out(const cr_wire_reduce *r, Cured__V1__Op ops[CR_CALL_MAX_OPS]) {
+    size_t n = r->op_count < CR_CALL_MAX_OPS ? r->op_count : CR_CALL_MAX_OPS;
+    for (size_t i = 0; i < n; i++) ops[i] = (Cured__V1__Op)r->ops[i];
+    return n;
+}
+
+static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_t *out, size_t cap) {
+    Cured__V1__Op ops[CR_CALL_MAX_OPS];
+    Cured__V1__StreamInput stream = CURED__V1__STREAM_INPUT__INIT;
+    Cured__V1__DescriptorInput descriptor = CURED__V1__DESCRIPTOR_INPUT__INIT;
+    Cured__V1__Input input = CURED__V1__INPUT__INIT;
+    Cured__V1__Axis axis = CURED__V1__AXIS__INIT;
+    Cured__V1__ReduceRequest p = CURED__V1__REDUCE_REQUEST__INIT;
+    p.dtype = (Cured__V1__Dtype)r->dtype;
+    p.n_ops = ops_out(r, ops);
+    p.ops = ops;
+    p.nan = (Cured__V1__NanPolicy)r->nan;
+    p.result_dtype = (Cured__V1__Dtype)r->result_dtype;
+    p.ddof = r->ddof;
+    p.overflow = (Cured__V1__Overflow)r->overflow;
+    p.partial = r->want_partial;
+    p.first = r->first;
+    p.input = &input;
+    input_out(r, &input, &stream, &descriptor);
+    if (r->has_axis) {
+        axis.outer = r->outer;
+        axis.n = r->n;
+        axis.inner = r->inner;
+        p.axis = &axis;
+    }
+    call->request_case = CURED__V1__CALL__REQUEST_REDUCE;
+    call->reduce = &p;
+    return cr_wire_emit(&call->base, out, cap);
+}
+
+static size_t pack_merge(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_t *out, size_t cap) {
+    Cured__V1__Op ops[CR_CALL_MAX_OPS];
+    Cured__V1__StreamInput stream = CURED__V1__STREAM_INPUT__INIT;
+    Cured__V1__Input unused = CURED__V1__INPUT__INIT;
+    Cured__V1__MergeRequest p = CURED__V1__MERGE_REQUEST__INIT;
+    p.n_ops = ops_out(r, ops);
+    p.ops = ops;
+    p.nan = (Cured__V1__NanPolicy)r->nan;
+    p.result_dtype = (Cured__V1__Dtype)r->result_dtype;
+    p.ddof = r->ddof;
+    p.overflow = (Cured__V1__Overflow)r->overflow;
+    p.partial = r->want_partial;
+    input_out(r, &unused, &stream, NULL);
+    p.input = &stream;
+    call->request_case = CURED__V1__CALL__REQUEST_MERGE;
+    call->merge = &p;
+    return cr_wire_emit(&call->base, out, cap);
+}
+
+size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
+    Cured__V1__InfoRequest info = CURED__V1__INFO_REQUEST__INIT;
+    Cured__V1__Call p = CURED__V1__CALL__INIT;
+    p.timeout_ms = m->timeout_ms;
+    p.progress_ms = m->progress_ms;
+    if (m->kind == CR_CALL_REDUCE) return pack_reduce(&m->reduce, &p, out, cap);
+    if (m->kind == CR_CALL_MERGE) return pack_merge(&m->reduce, &p, out, cap);
+    p.request_case = CURED__V1__CALL__REQUEST_INFO;
+    p.info = &info;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+static cr_status stream_in(const Cured__V1__StreamInput *p, cr_wire_reduce *m, cr_error *error) {
+    m->source = CR_SOURCE_STREAM;
+    m->offset = 0;
+    m->length_known = p->length_case == CURED__V1__STREAM_INPUT__LENGTH_BYTES;
+    m->length = m->length_known ? p->bytes : 0;
+    if (!m->length_known && (p->length_case != CURED__V1__STREAM_INPUT__LENGTH_UNKNOWN || !p->unknown))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "StreamInput.length is missing: give bytes, or unknown = true");
+    return CR_OK;
+}
+
+static cr_status descriptor_in(const Cured__V1__DescriptorInput *p, cr_wire_reduce *m, cr_error *error) {
+    m->source = CR_SOURCE_DESCRIPTOR;
+    m->offset = p->offset;
+    m->length_known = p->length_case == CURED__V1__DESCRIPTOR_INPUT__LENGTH_COUNT;
+    m->length = m->length_known ? p->count : 0;
+    if (!m->length_known && (p->length_case != CURED__V1__DESCRIPTOR_INPUT__LENGTH_TO_END || !p->to_end))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "DescriptorInput.length is missing: give count, or to_end = true");
+    return CR_OK;
+}
+
+static cr_status ops_in(const Cured__V1__Op *ops, size_t n, cr_wire_reduce *m, cr_error *error) {
+    if (n < 1 || n > CR_CALL_MAX_OPS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "ops has %zu entries, must have 1 to %d", n, CR_CALL_MAX_OPS);
+    m->op_count = (uint32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        m->ops[i] = (uint32_t)ops[i];
+        for (size_t j = 0; j < i; j++)
+            if (m->ops[j] == m->ops[i])
+                return cr_fail(error, CR_INVALID_ARGUMENT, "ops names op %u twice, limit is once", m->ops[i]);
+    }
+    return CR_OK;
+}
+
+static cr_status reduce_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *m, cr_error *error) {
+    m->dtype = (uint32_t)p->dtype;
+    m->result_dtype = (uint32_t)p->result_dtype;
+    m->nan = (uint32_t)p->nan;
+    m->overflow = (uint32_t)p->overflow;
+    m->ddof = p->ddof;
+    m->want_partial = p->partial;
+    m->first = p->first;
+    m->has_axis = p->axis != NULL;
+    m->outer = p->axis ? p->axis->outer : 0;
+    m->n = p->axis ? p->axis->n : 0;
+    m->inner = p->axis ? p->axis->inner : 0;
+    cr_status status = ops_in(p->ops, p->n_ops, m, error);
+    if (status != CR_OK) return status;
+    const Cured__V1__Input *input = p->input;
+    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_STREAM && input->stream != NULL)
+        return stream_in(input->stream, m, error);
+    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_DESCRIPTOR && input->descriptor != NULL)
+        return descriptor_in(input->descriptor, m, error);
+    return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.input is missing: give stream or descriptor");
+}
+
+static cr_status merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error) {
+    m->dtype = 0;
+    m->result_dtype = (uint32_t)p->result_dtype;
+    m->nan = (uint32_t)p->nan;
+    m->overflow = (uint32_t)p->overflow;
+    m->ddof = p->ddof;
+    m->want_partial = p->partial;
+    m->first = 0;
+    m->has_axis = false;
+    m->outer = m->n = m->inner = 0;
+    cr_status status = ops_in(p->ops, p->n_ops, m, error);
+    if (status != CR_OK) return status;
+    if (p->input == NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "MergeRequest.input is missing");
+    return stream_in(p->input, m, error);
+}
+
+static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Call *p = cr_wire_parse(&scratch, &cured__v1__call__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    if (p->timeout_ms > CR_TIMEOUT_MAX_MS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "Call.timeout_ms is %u, limit is %d", p->timeout_ms,
+                       CR_TIMEOUT_MAX_MS);
+    m->timeout_ms = p->timeout_ms;
+    m->progress_ms = p->progress_ms;
+    if (p->request_case == CURED__V1__CALL__REQUEST_REDUCE && p->reduce != NULL) {
+        m->kind = CR_CALL_REDUCE;
+        return reduce_in(p->reduce, &m->reduce, error);
+    }
+    if (p->request_case == CURED__V1__CALL__REQUEST_MERGE && p->merge != NULL) {
+        m->kind = CR_CALL_MERGE;
+        return merge_in(p->merge, &m->reduce, error);
+    }
+    if (p->request_case == CURED__V1__CALL__REQUEST_INFO && p->info != NULL) {
+        m->kind = CR_CALL_INFO;
+        return CR_OK;
+    }
+    return cr_fail(error, CR_INVALID_ARGUMENT, "Call.request is missing or unknown: give reduce, merge or info");
+}
+
+cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
+    return cr_wire_read_plain_call(in, len, m) ? CR_OK : unpack_any_call(in, len, m, error);
+}
+
+size_t cr_wire_pack_status(const cr_wire_status *m, uint8_t *out, size_t cap) {
+    Cured__V1__Status p = CURED__V1__STATUS__INIT;
+    p.code = (uint32_t)m->code;
+    p.retry_after_ms = m->retry_after_ms;
+    p.message = (char *)(uintptr_t)m->message;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_status(const uint8_t *in, size_t len, cr_wire_status *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Status *p = cr_wire_parse(&scratch, &cured__v1__status__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    m->code = p->code <= CR_STATUS_MAX ? (cr_status)p->code : CR_UNKNOWN;
+    m->retry_after_ms = p->retry_after_ms;
+    cr_wire_copy_text(m->message, sizeof m->message, p->message);
+    return CR_OK;
+}
+
+size_t cr_wire_pack_progress(const cr_wire_progress *m, uint8_t *out, size_t cap) {
+    Cured__V1__Progress p = CURED__V1__PROGRESS__INIT;
+    p.bytes_done = m->bytes_done;
+    p.bytes_total = m->bytes_total;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_progress(const uint8_t *in, size_t len, cr_wire_progress *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Progress *p = cr_wire_parse(&scratch, &cured__v1__progress__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    m->bytes_done = p->bytes_done;
+    m->bytes_total = p->bytes_total;
+    return CR_OK;
+}
+
+size_t cr_wire_pack_credit(uint64_t bytes, uint8_t *out, size_t cap) {
+    Cured__V1__Credit p = CURED__V1__CREDIT__INIT;
+    p.bytes = bytes;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_credit(const uint8_t *in, size_t len, uint64_t *bytes, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Credit *p = cr_wire_parse(&scratch, &cured__v1__credit__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    *bytes = p->bytes;
+    return CR_OK;
+}

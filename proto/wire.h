@@ -1,0 +1,153 @@
+/* wire: the protobuf messages of cured.proto as plain structs of fixed size. No protobuf-c type leaves wire.c, and
+ * nothing a peer sends makes it allocate beyond a bounded scratch area that is free again when the call returns.
+ *
+ * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. Unpacked structs hold no
+ * pointers into the input, but for the two said below (partials and array values). pack functions return the payload's length and write at most cap bytes; 0 means that it does
+ * not fit (no message of this protocol packs to 0 bytes of payload where that matters: callers give cap ≥
+ * CR_HEAD_MAX_BYTES or know the size). unpack functions return CR_OK or INVALID_ARGUMENT with a sentence that names the
+ * message and the field. */
+#ifndef CURED_PROTO_WIRE_H
+#define CURED_PROTO_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/limits.h"
+#include "proto/status.h"
+
+enum {
+    CR_WIRE_VALUE_BYTES = 32,
+    CR_WIRE_MAX_FEATURES = 16,
+    CR_WIRE_MAX_LANES = 16,
+    CR_WIRE_MAX_COUNTERS = 64,
+};
+
+typedef struct cr_wire_limits {
+    uint32_t head_bytes, data_bytes, ops, jobs_per_connection;
+    uint64_t credit_bytes, input_bytes;
+} cr_wire_limits;
+
+typedef struct cr_wire_hello {
+    uint32_t version_min, version_max;
+    char client[CR_NAME_MAX_BYTES + 1];
+    uint32_t feature_count; /* features beyond CR_WIRE_MAX_FEATURES are ignored */
+    char features[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1];
+} cr_wire_hello;
+
+typedef struct cr_wire_welcome {
+    uint32_t version;
+    char server[CR_NAME_MAX_BYTES + 1];
+    uint32_t feature_count;
+    char features[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1];
+    cr_wire_limits limits;
+} cr_wire_welcome;
+
+typedef enum cr_wire_source { CR_SOURCE_STREAM = 1, CR_SOURCE_DESCRIPTOR = 2 } cr_wire_source;
+
+/* ReduceRequest with its Input. Numbers of dtype, op, nan and overflow are passed through unchecked: what they mean is
+ * the next room's business; that ops are 1 … CR_CALL_MAX_OPS is checked here. */
+typedef struct cr_wire_reduce {
+    uint32_t dtype, result_dtype, nan, overflow;
+    uint64_t ddof;
+    uint32_t op_count;
+    uint32_t ops[CR_CALL_MAX_OPS];
+    cr_wire_source source;
+    bool length_known; /* stream: length in bytes; descriptor: length in elements */
+    uint64_t length;   /* valid with length_known */
+    uint64_t offset;   /* descriptor: bytes */
+    bool has_axis;
+    uint64_t outer, n, inner; /* with has_axis */
+    bool want_partial;
+    uint64_t first; /* index of the first element; no axis */
+} cr_wire_reduce;
+
+typedef enum cr_wire_kind { CR_CALL_REDUCE = 1, CR_CALL_INFO = 2, CR_CALL_MERGE = 3 } cr_wire_kind;
+
+typedef struct cr_wire_call {
+    uint32_t timeout_ms, progress_ms;
+    cr_wire_kind kind;
+    cr_wire_reduce reduce; /* with CR_CALL_REDUCE; with CR_CALL_MERGE too (dtype 0, no axis, source stream) */
+} cr_wire_call;
+
+typedef struct cr_wire_op_result {
+    uint32_t op, status, dtype;
+    uint8_t value_len, at_len;
+    uint8_t value[CR_WIRE_VALUE_BYTES], at[8];
+    char message[CR_ERROR_TEXT];
+} cr_wire_op_result;
+
+typedef struct cr_wire_timing {
+    uint64_t queue_ns, run_ns, total_ns;
+} cr_wire_timing;
+
+typedef struct cr_wire_result {
+    uint64_t count;
+    cr_wire_timing timing;
+    uint32_t result_count;
+    /* The partial that was asked for; NULL: none. Packing reads it; unpacking points it into the payload. */
+    const uint8_t *partial;
+    size_t partial_len;
+    cr_wire_op_result results[CR_CALL_MAX_OPS];
+} cr_wire_result;
+
+/* ArrayPart. Its values are array bytes and are not copied: packing leaves them to the caller, unpacking points at them. */
+typedef struct cr_wire_part {
+    uint32_t op; /* position in the request's ops */
+    uint64_t first;
+    const uint8_t *values;
+    size_t values_len;
+} cr_wire_part;
+
+typedef struct cr_wire_lane {
+    char name[CR_NAME_MAX_BYTES + 1], device[CR_NAME_MAX_BYTES + 1];
+    uint32_t workers;
+    double bytes_per_second;
+} cr_wire_lane;
+
+typedef struct cr_wire_counter {
+    char name[CR_NAME_MAX_BYTES + 1];
+    uint64_t value;
+} cr_wire_counter;
+
+typedef struct cr_wire_info {
+    char version[CR_NAME_MAX_BYTES + 1], backend[CR_NAME_MAX_BYTES + 1], backend_reason[CR_ERROR_TEXT];
+    uint64_t uptime_ms;
+    uint32_t lane_count, counter_count;
+    cr_wire_lane lanes[CR_WIRE_MAX_LANES];
+    cr_wire_counter counters[CR_WIRE_MAX_COUNTERS];
+    cr_wire_limits limits;
+} cr_wire_info;
+
+typedef struct cr_wire_status {
+    cr_status code; /* numbers outside gRPC's list unpack as CR_UNKNOWN */
+    uint32_t retry_after_ms;
+    char message[CR_ERROR_TEXT];
+} cr_wire_status;
+
+typedef struct cr_wire_progress {
+    uint64_t bytes_done, bytes_total;
+} cr_wire_progress;
+
+size_t cr_wire_pack_hello(const cr_wire_hello *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_welcome(const cr_wire_welcome *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap);
+/* Packs everything of an ArrayPart but its values, which must follow: m->values is not read. 32 bytes are enough. */
+size_t cr_wire_pack_part_head(const cr_wire_part *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_status(const cr_wire_status *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_progress(const cr_wire_progress *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_credit(uint64_t bytes, uint8_t *out, size_t cap);
+
+cr_status cr_wire_unpack_hello(const uint8_t *in, size_t len, cr_wire_hello *m, cr_error *error);
+cr_status cr_wire_unpack_welcome(const uint8_t *in, size_t len, cr_wire_welcome *m, cr_error *error);
+cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
+cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m, cr_error *error);
+cr_status cr_wire_unpack_part(const uint8_t *in, size_t len, cr_wire_part *m, cr_error *error);
+cr_status cr_wire_unpack_info(const uint8_t *in, size_t len, cr_wire_info *m, cr_error *error);
+cr_status cr_wire_unpack_status(const uint8_t *in, size_t len, cr_wire_status *m, cr_error *error);
+cr_status cr_wire_unpack_progress(const uint8_t *in, size_t len, cr_wire_progress *m, cr_error *error);
+cr_status cr_wire_unpack_credit(const uint8_t *in, size_t len, uint64_t *bytes, cr_error *error);
+
+#endif

@@ -1,0 +1,54 @@
+/* wire_internal: what the wire files share: the scratch area that unpacking allocates from, and the copying of
+ * strings and bytes into fields of fixed size. Included by them only; protobuf-c's types end here.
+ *
+ * Thread: any. Owner: a scratch belongs to the function that declares it; nothing in it outlives that function. */
+#ifndef CURED_PROTO_WIRE_INTERNAL_H
+#define CURED_PROTO_WIRE_INTERNAL_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdalign.h>
+#include <stddef.h>
+
+#include "cured.pb-c.h"
+#include "proto/wire.h"
+
+/* Room for the largest message that keeps its limits (an InfoResponse with 64 counters and 16 lanes takes about 14
+ * KiB), and little enough for a stack: a message that needs more is refused. */
+enum { CR_WIRE_SCRATCH_BYTES = 32 * 1024 };
+
+/* A bump allocator: free() does nothing, everything is gone when the caller returns. */
+typedef struct cr_wire_scratch {
+    ProtobufCAllocator allocator;
+    size_t used;
+    alignas(max_align_t) uint8_t bytes[CR_WIRE_SCRATCH_BYTES];
+} cr_wire_scratch;
+
+/* Unpacks in[0..len) into *s; NULL after filling *error. The message lives as long as *s. */
+void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len,
+                    cr_error *error);
+/* Packs m when it fits into cap bytes; 0 when it does not. */
+size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap);
+/* Copies a peer's string, cut to what fits, with control characters replaced: it will be printed by someone. */
+void cr_wire_copy_text(char *out, size_t cap, const char *in);
+/* The same for a name, which must fit. */
+cr_status cr_wire_copy_name(char out[CR_NAME_MAX_BYTES + 1], const char *in, const char *field, cr_error *error);
+/* Copies the names that fit, at most CR_WIRE_MAX_FEATURES: what is longer or beyond is an extension nobody knows. */
+uint32_t cr_wire_copy_features(char out[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1], size_t n, char *const *in);
+
+/* One field of a message, found without unpacking: for array bytes, which are too many to copy. */
+typedef struct cr_wire_field {
+    uint64_t number, value; /* value: of a varint, or the length of bytes */
+    const uint8_t *bytes;   /* into the payload; NULL: not a length-delimited field */
+} cr_wire_field;
+
+/* The field at *at, which moves behind it. False at the end, and where the payload is not well formed: *at is len only in
+ * the first case. */
+bool cr_wire_next_field(const uint8_t *in, size_t len, size_t *at, cr_wire_field *field);
+
+/* Reads a Call that reduces a stream and has no unusual field; false: ask protobuf-c (*m may have changed). */
+bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m);
+
+void cr_wire_limits_out(const cr_wire_limits *m, Cured__V1__Limits *p);
+void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m);
+
+#endif

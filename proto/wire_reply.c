@@ -1,0 +1,113 @@
+/* wire_reply: the payloads of RESULT (ReduceResponse, InfoResponse) between protobuf and plain structs; packing of
+ * ReduceResponse is in wire_fast.c.
+ *
+ * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. */
+#include <math.h>
+#include <string.h>
+
+#include "proto/wire.h"
+#include "proto/wire_internal.h"
+
+static cr_status op_result_in(const Cured__V1__OpResult *p, cr_wire_op_result *m, cr_error *error) {
+    if (p->value.len > sizeof m->value)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "OpResult.value has %zu bytes, limit is %d", p->value.len,
+                       CR_WIRE_VALUE_BYTES);
+    if (p->at.len > sizeof m->at)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "OpResult.at has %zu bytes, limit is %zu", p->at.len, sizeof m->at);
+    m->op = (uint32_t)p->op;
+    m->status = p->status;
+    m->dtype = (uint32_t)p->dtype;
+    m->value_len = (uint8_t)p->value.len;
+    m->at_len = (uint8_t)p->at.len;
+    /* Zeroes to the end: readers of a value may load a whole word. */
+    memset(m->value, 0, sizeof m->value);
+    memset(m->at, 0, sizeof m->at);
+    if (p->value.len != 0) memcpy(m->value, p->value.data, p->value.len);
+    if (p->at.len != 0) memcpy(m->at, p->at.data, p->at.len);
+    cr_wire_copy_text(m->message, sizeof m->message, p->message);
+    return CR_OK;
+}
+
+cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__ReduceResponse *p =
+        cr_wire_parse(&scratch, &cured__v1__reduce_response__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    if (p->n_results > CR_CALL_MAX_OPS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceResponse.results has %zu entries, limit is %d", p->n_results,
+                       CR_CALL_MAX_OPS);
+    m->count = p->count;
+    m->timing = (cr_wire_timing){0, 0, 0};
+    if (p->timing != NULL) m->timing = (cr_wire_timing){p->timing->queue_ns, p->timing->run_ns, p->timing->total_ns};
+    m->result_count = (uint32_t)p->n_results;
+    m->partial = NULL;
+    m->partial_len = 0;
+    cr_wire_field field;
+    for (size_t at = 0; cr_wire_next_field(in, len, &at, &field);)
+        if (field.number == 4 && field.bytes != NULL) m->partial = field.bytes, m->partial_len = (size_t)field.value;
+    for (size_t i = 0; i < p->n_results; i++) {
+        cr_status status = op_result_in(p->results[i], &m->results[i], error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap) {
+    Cured__V1__LaneInfo lanes[CR_WIRE_MAX_LANES];
+    Cured__V1__LaneInfo *lane_pointers[CR_WIRE_MAX_LANES];
+    Cured__V1__Counter counters[CR_WIRE_MAX_COUNTERS];
+    Cured__V1__Counter *counter_pointers[CR_WIRE_MAX_COUNTERS];
+    Cured__V1__Limits limits;
+    Cured__V1__InfoResponse p = CURED__V1__INFO_RESPONSE__INIT;
+    p.version = (char *)(uintptr_t)m->version;
+    p.backend = (char *)(uintptr_t)m->backend;
+    p.backend_reason = (char *)(uintptr_t)m->backend_reason;
+    p.uptime_ms = m->uptime_ms;
+    p.n_lanes = m->lane_count < CR_WIRE_MAX_LANES ? m->lane_count : CR_WIRE_MAX_LANES;
+    p.lanes = lane_pointers;
+    for (size_t i = 0; i < p.n_lanes; i++) {
+        cured__v1__lane_info__init(&lanes[i]);
+        lanes[i].name = (char *)(uintptr_t)m->lanes[i].name;
+        lanes[i].device = (char *)(uintptr_t)m->lanes[i].device;
+        lanes[i].workers = m->lanes[i].workers;
+        lanes[i].bytes_per_second = m->lanes[i].bytes_per_second;
+        lane_pointers[i] = &lanes[i];
+    }
+    p.n_counters = m->counter_count < CR_WIRE_MAX_COUNTERS ? m->counter_count : CR_WIRE_MAX_COUNTERS;
+    p.counters = counter_pointers;
+    for (size_t i = 0; i < p.n_counters; i++) {
+        cured__v1__counter__init(&counters[i]);
+        counters[i].name = (char *)(uintptr_t)m->counters[i].name;
+        counters[i].value = m->counters[i].value;
+        counter_pointers[i] = &counters[i];
+    }
+    cr_wire_limits_out(&m->limits, &limits);
+    p.limits = &limits;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_info(const uint8_t *in, size_t len, cr_wire_info *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__InfoResponse *p = cr_wire_parse(&scratch, &cured__v1__info_response__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    m->uptime_ms = p->uptime_ms;
+    /* Lists are cut, not refused: a newer server may have more to tell. */
+    m->lane_count = p->n_lanes < CR_WIRE_MAX_LANES ? (uint32_t)p->n_lanes : CR_WIRE_MAX_LANES;
+    for (uint32_t i = 0; i < m->lane_count; i++) {
+        const Cured__V1__LaneInfo *lane = p->lanes[i];
+        cr_wire_copy_text(m->lanes[i].name, sizeof m->lanes[i].name, lane->name);
+        cr_wire_copy_text(m->lanes[i].device, sizeof m->lanes[i].device, lane->device);
+        m->lanes[i].workers = lane->workers;
+        m->lanes[i].bytes_per_second = isfinite(lane->bytes_per_second) ? lane->bytes_per_second : 0;
+    }
+    m->counter_count = p->n_counters < CR_WIRE_MAX_COUNTERS ? (uint32_t)p->n_counters : CR_WIRE_MAX_COUNTERS;
+    for (uint32_t i = 0; i < m->counter_count; i++) {
+        cr_wire_copy_text(m->counters[i].name, sizeof m->counters[i].name, p->counters[i]->name);
+        m->counters[i].value = p->counters[i]->value;
+    }
+    cr_wire_limits_in(p->limits, &m->limits);
+    cr_wire_copy_text(m->version, sizeof m->version, p->version);
+    cr_wire_copy_text(m->backend, sizeof m->backend, p->backend);
+    cr_wire_copy_text(m->backend_reason, sizeof m->backend_reason, p->backend_reason);
+    return CR_OK;
+}

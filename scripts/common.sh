@@ -1,0 +1,28 @@
+# shellcheck shell=bash disable=SC2034
+# common.sh: what the scripts share; sourced, never run. Sets `root` to the top of the source tree.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '\n== %s\n' "$*"; }
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+# How many compilers to run at once: one a core, and no more than memory for them (about 1 GiB each) allows.
+jobs_at_once() {
+    local cores memory
+    cores=$(nproc 2>/dev/null || echo 1)
+    memory=$(awk '/^MemAvailable:/ {print int($2 / 1048576)}' /proc/meminfo 2>/dev/null || echo 1)
+    [ "${memory:-0}" -ge 1 ] || memory=1
+    echo $((cores < memory ? cores : memory))
+}
+# Runs as root: directly, or with sudo.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif have sudo; then
+        sudo "$@"
+    else
+        fail "this needs root, and there is no sudo; run as root: $*"
+    fi
+}

@@ -1,0 +1,57 @@
+/* admission: the counters. Thread: the loop's. Owner: the daemon. */
+#include "server/admit/admission.h"
+
+typedef unsigned long long ull;
+
+cr_status cr_admit_connection(cr_admission *a, cr_error *error) {
+    if (a->connections >= a->max_connections)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "connections: %llu are open, max_connections is %llu",
+                       (ull)a->connections, (ull)a->max_connections);
+    a->connections++;
+    return CR_OK;
+}
+
+void cr_admit_connection_over(cr_admission *a) { a->connections--; }
+
+static cr_status check_bytes(const cr_admission *a, uint64_t held, uint64_t bytes, cr_error *error) {
+    if (bytes > a->max_input_bytes)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed max_input_bytes, %llu", (ull)bytes,
+                       (ull)a->max_input_bytes);
+    uint64_t others = a->bytes - held;
+    if (bytes > a->max_bytes - (others < a->max_bytes ? others : a->max_bytes))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "input: %llu bytes beside %llu in flight exceed max_bytes_in_flight, %llu", (ull)bytes,
+                       (ull)others, (ull)a->max_bytes);
+    return CR_OK;
+}
+
+cr_status cr_admit_call(cr_admission *a, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
+    if (own >= a->max_calls_per_connection)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "calls: %llu are in flight on this connection, max_jobs_per_connection is %llu", (ull)own,
+                       (ull)a->max_calls_per_connection);
+    if (a->calls >= a->max_calls)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "calls: %llu are in flight, max_jobs is %llu", (ull)a->calls,
+                       (ull)a->max_calls);
+    cr_status status = check_bytes(a, 0, bytes, error);
+    if (status != CR_OK) return status;
+    a->calls++;
+    a->bytes += bytes;
+    ticket->bytes = bytes;
+    return CR_OK;
+}
+
+cr_status cr_admit_growth(cr_admission *a, cr_ticket *ticket, uint64_t bytes, cr_error *error) {
+    if (bytes <= ticket->bytes) return CR_OK;
+    cr_status status = check_bytes(a, ticket->bytes, bytes, error);
+    if (status != CR_OK) return status;
+    a->bytes += bytes - ticket->bytes;
+    ticket->bytes = bytes;
+    return CR_OK;
+}
+
+void cr_admit_over(cr_admission *a, cr_ticket *ticket) {
+    a->calls--;
+    a->bytes -= ticket->bytes;
+    ticket->bytes = 0;
+}

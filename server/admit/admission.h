@@ -1,0 +1,34 @@
+/* admission: may this call in? Counters against limits, O(1), no queue.
+ *
+ * Thread: the loop's. Owner: the daemon. */
+#ifndef CURED_SERVER_ADMIT_ADMISSION_H
+#define CURED_SERVER_ADMIT_ADMISSION_H
+
+#include <stdint.h>
+
+#include "proto/status.h"
+
+typedef struct cr_admission {
+    uint64_t max_connections, max_calls, max_calls_per_connection, max_input_bytes, max_bytes;
+    uint64_t connections, calls, bytes;
+} cr_admission;
+
+/* What one call was admitted with; given back whole. */
+typedef struct cr_ticket {
+    uint64_t bytes;
+} cr_ticket;
+
+/* What a refused client is told to wait. */
+enum { CR_RETRY_AFTER_MS = 20 };
+
+cr_status cr_admit_connection(cr_admission *admission, cr_error *error);
+void cr_admit_connection_over(cr_admission *admission);
+
+/* Lets in a call of bytes input (0: not known yet) on a connection with own calls in flight. INVALID_ARGUMENT when it is too
+ * large ever; RESOURCE_EXHAUSTED when it is too much now. */
+cr_status cr_admit_call(cr_admission *admission, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error);
+/* A call whose length was not known has come to bytes in all. */
+cr_status cr_admit_growth(cr_admission *admission, cr_ticket *ticket, uint64_t bytes, cr_error *error);
+void cr_admit_over(cr_admission *admission, cr_ticket *ticket);
+
+#endif

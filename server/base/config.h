@@ -1,0 +1,59 @@
+/* config: the daemon's options, from defaults, file, environment and flags, in rising order of weight.
+ *
+ * Thread: filled once at start by main, read-only afterwards. Owner: main. One list (options.def). */
+#ifndef CURED_SERVER_BASE_CONFIG_H
+#define CURED_SERVER_BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "proto/status.h"
+
+enum { CR_CONFIG_LIST_MAX = 8, CR_CONFIG_TEXT = 512 };
+
+typedef struct cr_config_list {
+    uint32_t count;
+    char items[CR_CONFIG_LIST_MAX][CR_CONFIG_TEXT];
+} cr_config_list;
+
+typedef enum cr_origin { CR_FROM_DEFAULT, CR_FROM_FILE, CR_FROM_ENV, CR_FROM_FLAG } cr_origin;
+
+#define CR_OPTION_LIST(key, max, def, help) cr_config_list key;
+#define CR_OPTION_CHOICE(key, def, words, help) uint32_t key;
+#define CR_OPTION_BOOL(key, def, help) bool key;
+#define CR_OPTION_UINT(key, def, min, max, help) uint64_t key;
+#define CR_OPTION_OCTAL(key, def, min, max, help) uint32_t key;
+typedef struct cr_config {
+#include "server/base/options.def"
+    cr_origin origin[64]; /* by position in options.def */
+} cr_config;
+#undef CR_OPTION_LIST
+#undef CR_OPTION_CHOICE
+#undef CR_OPTION_BOOL
+#undef CR_OPTION_UINT
+#undef CR_OPTION_OCTAL
+
+enum { CR_BACKEND_AUTO = 0, CR_BACKEND_CPU = 1, CR_BACKEND_CUDA = 2 }; /* config.backend */
+
+/* What the command line asks for. */
+typedef enum cr_config_action {
+    CR_CONFIG_RUN,
+    CR_CONFIG_CHECK, /* --check-config */
+    CR_CONFIG_PRINT, /* --print-config */
+    CR_CONFIG_HELP,
+    CR_CONFIG_VERSION,
+} cr_config_action;
+
+/* Fills *config from defaults, --config FILE, the environment and argv. On failure the sentence names the origin (file and
+ * key, variable or flag), the value and the limit. An address is checked for form here, and tcp beyond loopback is
+ * refused without insecure. */
+cr_status cr_config_load(int argc, char **argv, char *const *env, cr_config *config, cr_config_action *action,
+                         cr_error *error);
+/* One line an option: key, value, origin. */
+void cr_config_print(const cr_config *config, FILE *out);
+void cr_config_help(FILE *out);
+/* "auto", "debug", … for a CHOICE member. key is the option's name. */
+const char *cr_config_word(const cr_config *config, const char *key);
+
+#endif

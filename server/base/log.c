@@ -1,0 +1,73 @@
+/* log: one message is one line is one write(2) on standard error.
+ *
+ * Thread: any; the level is the only state. Owner: the process. */
+#include "server/base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 2048 };
+
+static _Atomic int least = CR_LOG_INFO;
+
+void cr_log_set_level(cr_log_level level) { atomic_store_explicit(&least, (int)level, memory_order_relaxed); }
+
+/* "2026-01-31T12:00:00.123Z INFO " into line; returns its length. */
+static size_t put_prefix(char *line, size_t cap, cr_log_level level) {
+    static const char *const names[] = {"DEBUG", "INFO", "WARN", "ERROR"};
+    struct timespec now;
+    struct tm utc;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    size_t used = strftime(line, cap, "%Y-%m-%dT%H:%M:%S", &utc);
+    int more = snprintf(line + used, cap - used, ".%03ldZ %s ", now.tv_nsec / 1000000, names[level]);
+    return used + (size_t)more;
+}
+
+void cr_log_at(cr_log_level level, const char *format, ...) {
+    if ((int)level < atomic_load_explicit(&least, memory_order_relaxed)) return;
+    int saved = errno;
+    char line[LINE_BYTES];
+    size_t start = put_prefix(line, sizeof line, level);
+    size_t room = sizeof line - start - 1; /* the newline takes the place of the NUL */
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(line + start, room + 1, format, arguments);
+    va_end(arguments);
+    size_t length = wanted < 0 ? 0 : (size_t)wanted < room ? (size_t)wanted : room;
+    /* Whatever a caller forgot to quote, a message stays one line. */
+    for (size_t i = start; i < start + length; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
+    line[start + length] = '\n';
+    /* A log that cannot be written must not stop the daemon, nor be retried for ever. */
+    ssize_t written = write(STDERR_FILENO, line, start + length + 1);
+    if (written < 0 && errno == EINTR) written = write(STDERR_FILENO, line, start + length + 1);
+    (void)written;
+    errno = saved;
+}
+
+const char *cr_log_quote(char *out, size_t cap, const char *in) {
+    static const char hex[] = "0123456789abcdef";
+    size_t used = 0;
+    if (cap == 0) return "";
+    for (; *in; in++) {
+        unsigned char c = (unsigned char)*in;
+        size_t need = c >= ' ' && c < 0x7f ? 1 : 4;
+        if (used + need >= cap) break;
+        if (need == 1) {
+            out[used++] = (char)c;
+        } else {
+            out[used++] = '\\';
+            out[used++] = 'x';
+            out[used++] = hex[c >> 4];
+            out[used++] = hex[c & 15];
+        }
+    }
+    out[used] = '\0';
+    return out;
+}

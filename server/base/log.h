@@ -1,0 +1,23 @@
+/* log: one line a message on standard error, "2026-01-31T12:00:00.123Z INFO text key=value …".
+ *
+ * Thread: any; a line is one write(2). Text from clients is passed through cr_log_quote first (control characters and
+ * non-ASCII bytes escaped), so a client cannot forge lines. */
+#ifndef CURED_SERVER_BASE_LOG_H
+#define CURED_SERVER_BASE_LOG_H
+
+#include <stddef.h>
+
+typedef enum cr_log_level { CR_LOG_DEBUG, CR_LOG_INFO, CR_LOG_WARN, CR_LOG_ERROR } cr_log_level;
+
+/* Messages below level are dropped. May be called at any time from any thread. */
+void cr_log_set_level(cr_log_level level);
+void cr_log_at(cr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes in to out[0..cap) with everything but printable ASCII as \xNN, cut to fit; returns out. */
+const char *cr_log_quote(char *out, size_t cap, const char *in);
+
+#define cr_debug(...) cr_log_at(CR_LOG_DEBUG, __VA_ARGS__)
+#define cr_info(...) cr_log_at(CR_LOG_INFO, __VA_ARGS__)
+#define cr_warn(...) cr_log_at(CR_LOG_WARN, __VA_ARGS__)
+#define cr_error_log(...) cr_log_at(CR_LOG_ERROR, __VA_ARGS__)
+
+#endif

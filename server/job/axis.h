@@ -1,0 +1,66 @@
+/* axis: a job whose answers are an array: one for each (outer, inner) of its shape.
+ *
+ * A claim is any range of the input. The blocks (n·inner elements) that lie wholly in it are answered by the worker on the
+ * spot. A block that is cut by the claim's ends gives a state, which the worker carries to its next claim, or hands over
+ * to the job's pieces when it moves on; whoever completes a block answers it. So answers come as they are ready, in any order.
+ *
+ * Thread: spec and sizes are fixed at make time; pieces have a mutex of their own (merging many columns takes too long for
+ * the queue's). Owner: the job. */
+#ifndef CURED_SERVER_JOB_AXIS_H
+#define CURED_SERVER_JOB_AXIS_H
+
+#include <pthread.h>
+
+#include "kernels/cpu/axis.h"
+#include "server/job/queue.h"
+
+enum {
+    CR_AXIS_GRAIN_BYTES = 64 * 1024,         /* blocks up to here are never cut */
+    CR_AXIS_OUTPUT_BYTES = 256 * 1024,       /* answers in one output, about */
+    CR_AXIS_PENDING_BYTES = 4 * 1024 * 1024, /* answers that wait to be sent before the job pauses */
+    CR_AXIS_STATES_BESIDE_WORKERS = 8,       /* incomplete blocks that may exist besides those in workers' hands */
+};
+
+/* Answers [first, first + count), op after op: data holds count values of the first op, then of the second, … */
+typedef struct cr_output {
+    cr_list link;
+    uint64_t first, count, bytes;
+    uint8_t data[];
+} cr_output;
+
+typedef struct cr_axis {
+    cr_axis_spec spec;
+    uint64_t block;                /* elements */
+    size_t width[CR_AXIS_MAX_OPS]; /* bytes of one answer, by op */
+    size_t answer_bytes;           /* their sum */
+    size_t state_bytes, scratch_bytes;
+    uint64_t empty_next; /* n = 0: answers made so far; the loop's */
+    pthread_mutex_t mutex;
+    cr_list pieces; /* incomplete blocks; guarded by mutex */
+} cr_axis;
+
+/* What a worker carries from claim to claim. Zero-initialise. While state is set, it holds job. */
+typedef struct cr_axis_hand {
+    cr_job *job;
+    uint64_t block, have; /* elements of that block in state */
+    void *state;
+    void *scratch;
+    size_t scratch_bytes;
+} cr_axis_hand;
+
+/* Makes job an axis job. INVALID_ARGUMENT or RESOURCE_EXHAUSTED when the states of its blocks, for workers workers, would take more than
+ * max_state_bytes. */
+cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_state_bytes,
+                       cr_error *error);
+/* For cr_job_free. */
+void cr_axis_free(cr_axis *axis);
+
+/* Folds a claim of an axis job, on a lane's thread. */
+void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr_error *error);
+/* The worker moves on: hands over what it carries, and lets its job go. */
+void cr_axis_let_go(cr_queue *queue, cr_axis_hand *hand);
+
+/* n = 0: the next answers (the empty rule's), NULL after the last. For the loop. */
+cr_output *cr_axis_empty_next(cr_axis *axis, cr_error *error);
+
+#endif

@@ -1,0 +1,276 @@
+/* feed: inspection and slots of one descriptor's way to its job. Thread: files threads; the feed's mutex guards its cursor
+ * and its slots' number. Owner: itself. */
+#include "server/job/feed.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/metrics.h"
+#include "server/memory/origin.h"
+#include "server/memory/region.h"
+
+enum {
+    SLOTS = 4,
+    SLOW_SLOTS = 2,
+    WINDOW_BYTES = 64 * 1024 * 1024,
+    SLOW_BYTES = 256 * 1024,
+    FETCH_BYTES = 4 * 1024 * 1024, /* brought into the page cache, then offered, at a time */
+};
+
+typedef struct cr_feed cr_feed;
+
+typedef struct slot {
+    cr_file_task task;
+    cr_slab_waiter waiter;
+    cr_segment segment;
+    cr_feed *feed;
+    bool holding; /* the segment's memory is this slot's to empty */
+    cr_window window;
+    void *slab;
+    void *slow;            /* way SLOW reads into memory of its own: a slab never waits for a client */
+    uint64_t begin, bytes; /* of the range in hand, in bytes after options.offset */
+} slot;
+
+struct cr_feed {
+    cr_file_task inspect;
+    cr_feed_options options;
+    cr_job *job;
+    cr_region region;
+    pthread_mutex_t mutex;
+    uint64_t next, total; /* bytes after options.offset; guarded by mutex */
+    uint32_t alive;       /* slots that have not ended; guarded by mutex */
+    slot slots[SLOTS];
+};
+
+static void slot_run(cr_file_task *task);
+
+/* On a thread where closing may block. The job's hold goes last: only then may the loop forget the job. */
+static void feed_end(cr_feed *feed) {
+    cr_queue *queue = feed->options.queue;
+    cr_job *job = feed->job;
+    cr_region_close(&feed->region);
+    cr_metric_sub(regions, 1);
+    pthread_mutex_destroy(&feed->mutex);
+    free(feed);
+    cr_queue_unhold(queue, job);
+}
+
+static void feed_fail(cr_feed *feed, const cr_error *error) { cr_queue_stop(feed->options.queue, feed->job, error); }
+
+static cr_files_pool pool_of(const cr_feed *feed) {
+    return feed->region.way == CR_REGION_SLOW ? CR_FILES_FOREIGN : CR_FILES_LOCAL;
+}
+
+static uint64_t step_of(const cr_feed *feed) {
+    static const uint64_t steps[] = {
+        [CR_REGION_MAP] = WINDOW_BYTES, [CR_REGION_READ] = CR_SLAB_BYTES, [CR_REGION_SLOW] = SLOW_BYTES};
+    uint64_t unit = cr_job_unit(feed->job);
+    return steps[feed->region.way] / unit * unit;
+}
+
+/* Finds how many bytes of the file the request means. */
+static cr_status measure(cr_feed *feed, cr_error *error) {
+    const cr_feed_options *o = &feed->options;
+    uint64_t size = feed->region.size, element = feed->job->element, bytes;
+    cr_status status = cr_range_check(o->offset, 0, size, error);
+    if (status != CR_OK) return status;
+    if (o->to_end) {
+        bytes = size - o->offset;
+        if (bytes % element)
+            return cr_fail(error, CR_INVALID_ARGUMENT,
+                           "descriptor: %llu bytes after the offset are not a multiple of %llu, the size of %s",
+                           (unsigned long long)bytes, (unsigned long long)element, cr_dtype_name(feed->job->dtype));
+    } else {
+        if (o->count > UINT64_MAX / element)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "count: %llu elements of %llu bytes exceed 2^64 bytes",
+                           (unsigned long long)o->count, (unsigned long long)element);
+        bytes = o->count * element;
+        status = cr_range_check(o->offset, bytes, size, error);
+        if (status != CR_OK) return status;
+    }
+    if (o->expects && bytes / element != o->expected)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
+                       (unsigned long long)o->expected, (unsigned long long)(bytes / element));
+    if (bytes > o->max_bytes)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed max_input_bytes, %llu",
+                       (unsigned long long)bytes, (unsigned long long)o->max_bytes);
+    feed->total = bytes;
+    cr_queue_set_total(o->queue, feed->job, bytes);
+    return CR_OK;
+}
+
+static void inspect_run(cr_file_task *task) {
+    cr_feed *feed = cr_container(task, cr_feed, inspect);
+    const cr_feed_options *o = &feed->options;
+    if (task->pool == CR_FILES_LOCAL && !cr_origin_is_local(o->descriptor)) {
+        cr_files_submit(o->files, task, CR_FILES_FOREIGN);
+        return;
+    }
+    cr_error error;
+    feed->region = (cr_region){.descriptor = o->descriptor};
+    cr_status status = cr_queue_stopped(o->queue, feed->job) ? CR_CANCELLED : CR_OK;
+    if (status == CR_OK && (cr_region_inspect(&feed->region, o->descriptor, &error) != CR_OK || measure(feed, &error)))
+        status = error.code, feed_fail(feed, &error);
+    if (status != CR_OK || feed->total == 0) {
+        feed_end(feed);
+        return;
+    }
+    uint64_t steps = (feed->total - 1) / step_of(feed) + 1;
+    uint32_t most = feed->region.way == CR_REGION_SLOW ? SLOW_SLOTS : SLOTS;
+    if (feed->job->in_order) most = 1; /* a slab with a later range must not keep an earlier one from its slab */
+    uint32_t count = steps < most ? (uint32_t)steps : most;
+    feed->alive = count; /* before the first slot can end */
+    for (uint32_t i = 0; i < count; i++) cr_files_submit(o->files, &feed->slots[i].task, pool_of(feed));
+}
+
+static void slot_resume(cr_slab_waiter *waiter, void *slab) {
+    slot *s = cr_container(waiter, slot, waiter);
+    s->slab = slab;
+    cr_files_submit(s->feed->options.files, &s->task, pool_of(s->feed));
+}
+
+static void slot_release(cr_segment *segment) {
+    slot *s = cr_container(segment, slot, segment);
+    cr_files_submit(s->feed->options.files, &s->task, pool_of(s->feed));
+}
+
+static cr_status slot_still(cr_segment *segment, uint64_t end, cr_error *error) {
+    slot *s = cr_container(segment, slot, segment);
+    return cr_region_still(&s->feed->region, s->feed->options.offset + s->begin + end, error);
+}
+
+/* Takes the next range; false when there is none or nobody wants it any more. */
+static bool take_range(slot *s) {
+    cr_feed *feed = s->feed;
+    if (cr_queue_stopped(feed->options.queue, feed->job)) return false;
+    uint64_t step = step_of(feed);
+    pthread_mutex_lock(&feed->mutex);
+    s->begin = feed->next;
+    s->bytes = feed->total - feed->next < step ? feed->total - feed->next : step;
+    feed->next += s->bytes;
+    pthread_mutex_unlock(&feed->mutex);
+    if (!s->bytes) return false;
+    cr_segment_init(&s->segment, feed->job, NULL, s->begin / feed->job->element);
+    s->segment.aligned = true;
+    s->segment.release = slot_release;
+    return true;
+}
+
+/* Offers a mapped window piece by piece, each brought into the page cache just before. */
+static cr_status fill_window(slot *s, cr_error *error) {
+    cr_feed *feed = s->feed;
+    cr_queue *queue = feed->options.queue;
+    cr_status status =
+        cr_region_map(&feed->region, feed->options.offset + s->begin, (size_t)s->bytes, &s->window, error);
+    if (status != CR_OK) return status;
+    s->segment.data = s->window.data;
+    s->segment.mapped = true;
+    s->segment.still = slot_still;
+    s->holding = true;
+    cr_queue_add(queue, &s->segment);
+    uint64_t bytes = s->bytes; /* after the seal the slot may already be somebody else's */
+    for (uint64_t at = 0; at < bytes;) {
+        uint64_t piece = bytes - at < FETCH_BYTES ? bytes - at : FETCH_BYTES;
+        cr_region_fetch(&feed->region, feed->options.offset + s->begin + at, s->window.data + at, (size_t)piece);
+        at = cr_queue_stopped(queue, feed->job) ? bytes : at + piece;
+        cr_queue_ready(queue, &s->segment, at, at == bytes);
+    }
+    return CR_OK;
+}
+
+/* Has memory to read into: true. False: slot_resume will come with a slab. NULL in *into: there is no memory. */
+static bool take_memory(slot *s, void **into) {
+    if (s->feed->region.way == CR_REGION_SLOW) {
+        if (!s->slow) s->slow = malloc(SLOW_BYTES);
+        *into = s->slow;
+        return true;
+    }
+    *into = s->slab;
+    if (*into) return true;
+    *into = cr_slab_take_or_wait(s->feed->options.slabs, &s->waiter);
+    if (!*into) return false; /* from here on the slot may run elsewhere */
+    s->slab = *into;
+    return true;
+}
+
+static cr_status fill_memory(slot *s, void *into, cr_error *error) {
+    cr_feed *feed = s->feed;
+    cr_queue *queue = feed->options.queue;
+    if (!into) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %d bytes of the file", SLOW_BYTES);
+    cr_status status = cr_region_read(&feed->region, feed->options.offset + s->begin, into, (size_t)s->bytes, error);
+    if (status != CR_OK) return status;
+    s->segment.data = into;
+    s->holding = true;
+    cr_queue_add(queue, &s->segment);
+    cr_queue_ready(queue, &s->segment, s->bytes, true);
+    return CR_OK;
+}
+
+static void slot_end(slot *s) {
+    cr_feed *feed = s->feed;
+    if (s->slab) cr_slab_give(feed->options.slabs, s->slab);
+    s->slab = NULL;
+    free(s->slow);
+    pthread_mutex_lock(&feed->mutex);
+    bool last = --feed->alive == 0;
+    pthread_mutex_unlock(&feed->mutex);
+    if (last) feed_end(feed);
+}
+
+/* A slot keeps its slab from range to range, hot in the cache, but not while others wait for one: it gets in line. */
+static void let_others_in(slot *s) {
+    cr_slabs *slabs = s->feed->options.slabs;
+    if (!s->slab || !cr_slabs_low(slabs)) return;
+    cr_slab_give(slabs, s->slab);
+    s->slab = NULL;
+}
+
+/* One step of a slot: empty what was folded, fill the next range. */
+static void slot_run(cr_file_task *task) {
+    slot *s = cr_container(task, slot, task);
+    cr_feed *feed = s->feed;
+    cr_error error;
+    if (s->holding) {
+        cr_region_unmap(&s->window);
+        s->holding = false;
+        s->bytes = 0;
+        let_others_in(s);
+    }
+    if (!s->bytes && !take_range(s)) {
+        slot_end(s);
+        return;
+    }
+    void *into = NULL;
+    bool map = feed->region.way == CR_REGION_MAP;
+    if (!map && !take_memory(s, &into)) return; /* slot_resume goes on from here */
+    cr_status status = map ? fill_window(s, &error) : fill_memory(s, into, &error);
+    if (status == CR_OK) return; /* the slot may already run elsewhere */
+    feed_fail(feed, &error);
+    slot_end(s);
+}
+
+cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error) {
+    cr_feed *feed = calloc(1, sizeof *feed);
+    if (!feed) {
+        cr_files_close(options->files, options->descriptor);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the descriptor");
+    }
+    feed->inspect.run = inspect_run;
+    cr_list_init(&feed->inspect.link);
+    feed->options = *options;
+    feed->job = job;
+    feed->region.descriptor = -1;
+    pthread_mutex_init(&feed->mutex, NULL);
+    for (int i = 0; i < SLOTS; i++) {
+        slot *s = &feed->slots[i];
+        s->feed = feed;
+        s->task.run = slot_run;
+        s->waiter.granted = slot_resume;
+        cr_list_init(&s->task.link);
+        cr_list_init(&s->waiter.link);
+    }
+    cr_metric_add(regions, 1);
+    cr_files_submit(options->files, &feed->inspect, CR_FILES_LOCAL);
+    return CR_OK;
+}

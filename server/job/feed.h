@@ -1,0 +1,34 @@
+/* feed: brings a passed descriptor's bytes to a job, on files threads, a few windows ahead of the lanes.
+ *
+ *   inspect ──► slot: fill ──► published to the job ──► folded, released ──► slot: empty, fill the next …  ──► close
+ *
+ * Each slot is a mapped window, or a slab that is read into. Slots work independently and take the next range of the file
+ * when they are free; what they publish carries its element index, so the order does not matter. A slot holds its job.
+ *
+ * Thread: cr_feed_start on the loop; everything else on files threads, by tasks. Owner: the feed frees itself when its
+ * last slot ends, closing the descriptor before. */
+#ifndef CURED_SERVER_JOB_FEED_H
+#define CURED_SERVER_JOB_FEED_H
+
+#include "server/job/queue.h"
+#include "server/memory/files.h"
+#include "server/memory/slab.h"
+
+typedef struct cr_feed_options {
+    cr_files *files;
+    cr_slabs *slabs;
+    cr_queue *queue;
+    uint64_t max_bytes; /* of one input */
+    int descriptor;     /* taken over in every case */
+    uint64_t offset;    /* bytes */
+    bool to_end;        /* as many elements as the file holds after offset; otherwise count */
+    uint64_t count;
+    bool expects; /* the request's shape says how many elements there must be */
+    uint64_t expected;
+} cr_feed_options;
+
+/* Takes over the job's one hold. Bad input stops the job with the reason. RESOURCE_EXHAUSTED (descriptor closed, hold still
+ * the caller's) when there is no memory. */
+cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error);
+
+#endif

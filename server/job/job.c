@@ -1,0 +1,65 @@
+/* job: birth, steps and end of a job. Thread: see job.h. Owner: the loop. */
+#include "server/job/job.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "server/base/clock.h"
+#include "server/base/metrics.h"
+#include "server/job/axis.h"
+
+cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
+    cr_job *job = malloc(sizeof *job);
+    if (!job) return NULL;
+    job->owner = NULL;
+    job->admitted_bytes = 0;
+    job->dtype = dtype;
+    job->families = families;
+    job->element = (uint32_t)cr_dtype_size(dtype);
+    job->grain = cr_partial_grain(dtype, families);
+    cr_list_init(&job->ready);
+    cr_list_init(&job->done);
+    cr_list_init(&job->segments);
+    job->state = CR_JOB_OPEN;
+    job->queued = false;
+    job->holds = 1;
+    job->claims = 0;
+    job->claimable = job->total_bytes = job->claimed_bytes = job->folded_bytes = 0;
+    job->in_order = job->grain > 1;
+    job->error.code = CR_OK;
+    job->error.text[0] = 0;
+    cr_partial_init(&job->partial, dtype, families);
+    job->axis = NULL;
+    job->base = 0;
+    cr_list_init(&job->outputs);
+    cr_list_init(&job->news);
+    job->output_bytes = 0;
+    job->opened_ns = cr_now_ns();
+    job->first_claim_ns = job->done_ns = 0;
+    cr_metric_add(jobs, 1);
+    return job;
+}
+
+void cr_job_move(cr_job *job, cr_job_state next) {
+    static const bool legal[CR_JOB_STATES][CR_JOB_STATES] = {
+        [CR_JOB_OPEN] = {[CR_JOB_STOPPING] = true, [CR_JOB_DONE] = true},
+        [CR_JOB_STOPPING] = {[CR_JOB_DONE] = true},
+    };
+    assert(legal[job->state][next]);
+    (void)legal;
+    job->state = next;
+}
+
+void cr_job_free(cr_job *job) {
+    if (!job) return;
+    assert(job->state == CR_JOB_DONE && !job->queued && cr_list_empty(&job->segments) && cr_list_empty(&job->news));
+    for (cr_list *node; (node = cr_list_pop(&job->outputs));) free(cr_container(node, cr_output, link));
+    if (job->axis) cr_axis_free(job->axis);
+    cr_metric_sub(jobs, 1);
+    free(job);
+}
+
+void cr_segment_init(cr_segment *segment, cr_job *job, const void *data, uint64_t index) {
+    *segment = (cr_segment){.job = job, .data = data, .index = index};
+    cr_list_init(&segment->link);
+}

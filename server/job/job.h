@@ -1,0 +1,84 @@
+/* job: an input with a cursor, the partial of what was folded, and what is still out.
+ *
+ *   state        what it waits for                                       leaves by
+ *   OPEN         more input, or lanes                                    the last hold, claim or byte → DONE; stop → STOPPING
+ *   STOPPING     holds and claims still out; offers nothing              the last of them → DONE
+ *   DONE         on the completion list, the loop's again                cr_job_free
+ *
+ * A hold is a producer that may still add input: the loop for a stream, a feed for a descriptor. A claim is a range that
+ * a lane folds right now. So a job is done when nobody holds it, nothing is claimed and nothing is left to claim.
+ *
+ * Thread: members marked Q are guarded by the run queue's mutex; the others are set by the loop before the job is opened.
+ * Owner: the loop makes and frees it; it is freed only in DONE. */
+#ifndef CURED_SERVER_JOB_JOB_H
+#define CURED_SERVER_JOB_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/core/partial.h"
+#include "server/base/list.h"
+
+typedef enum cr_job_state { CR_JOB_OPEN, CR_JOB_STOPPING, CR_JOB_DONE, CR_JOB_STATES } cr_job_state;
+
+typedef struct cr_job {
+    void *owner;             /* the call that waits for it; NULL once answered. The loop's */
+    uint64_t admitted_bytes; /* admitted with a call that was answered before the job was done. The loop's */
+    cr_dtype dtype;
+    uint32_t families;
+    uint32_t element; /* bytes */
+    uint64_t grain;   /* elements; cuts between segments and claims fall on multiples of it */
+    uint64_t base;    /* index of the input's first element, for the fold */
+    bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
+
+    cr_list ready;                               /* Q: in the run queue while something can be claimed */
+    cr_list done;                                /* Q: in the completion list */
+    cr_job_state state;                          /* Q */
+    bool queued;                                 /* Q: ready is linked */
+    uint32_t holds, claims;                      /* Q */
+    cr_list segments;                            /* Q: those with bytes to claim, now or later */
+    uint64_t claimable;                          /* Q: bytes ready and not claimed */
+    uint64_t total_bytes;                        /* Q: of the whole input; 0 while unknown */
+    uint64_t claimed_bytes;                      /* Q */
+    uint64_t folded_bytes;                       /* Q */
+    cr_error error;                              /* Q: why it stopped, when not cancelled from outside */
+    cr_partial partial;                          /* Q until DONE, then the loop's */
+    uint64_t opened_ns, first_claim_ns, done_ns; /* Q */
+
+    struct cr_axis *axis;  /* NULL: the whole array is one answer, in partial */
+    cr_list outputs;       /* Q: answers along the axis that the loop has not taken */
+    cr_list news;          /* Q: in the queue's news while outputs came and the loop was not told */
+    uint64_t output_bytes; /* Q: made and not yet sent; beyond a limit the job offers nothing */
+} cr_job;
+
+/* A piece of input in memory. Made by a producer; offered to lanes; released when its last byte was folded (or its job
+ * stopped) and it is sealed. ready and data move only as whole elements, in multiples of the job's grain until sealed. */
+typedef struct cr_segment {
+    cr_list link; /* Q: in job->segments */
+    cr_job *job;
+    const uint8_t *data;
+    uint64_t index;          /* element index of data[0] */
+    uint64_t ready, claimed; /* Q: bytes from data */
+    bool sealed;             /* Q: ready moves no more */
+    uint32_t claims;         /* Q */
+    bool released;           /* Q */
+    bool aligned; /* cuts fall on multiples of 65,536 elements (addressable input); otherwise on any 64 KiB */
+    bool mapped;  /* a client's mapping: read under the guard, and checked afterwards by still */
+    /* For mapped: CR_OK while the bytes before offset end of data were really the file's. Runs on the lane. */
+    cr_status (*still)(struct cr_segment *segment, uint64_t end, cr_error *error);
+    /* Gives the memory back. Runs on whichever thread let go last, outside every lock; it must not block. */
+    void (*release)(struct cr_segment *segment);
+} cr_segment;
+
+/* Bytes between which input may be cut. */
+static inline uint64_t cr_job_unit(const cr_job *job) { return job->grain * job->element; }
+
+/* A job in state OPEN with one hold. NULL when there is no memory. */
+cr_job *cr_job_new(cr_dtype dtype, uint32_t families);
+/* Moves to next, which must be a legal step; asserted. Q. */
+void cr_job_move(cr_job *job, cr_job_state next);
+void cr_job_free(cr_job *job);
+
+void cr_segment_init(cr_segment *segment, cr_job *job, const void *data, uint64_t index);
+
+#endif

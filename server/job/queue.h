@@ -1,0 +1,72 @@
+/* queue: the run queue. Producers offer input, lanes claim ranges of it, the loop collects what is done; all under one
+ * mutex that is held for a few hundred nanoseconds at a time.
+ *
+ * Jobs with something to claim stand in one line; a claim takes from the first and sends it to the end, so jobs share the
+ * lanes evenly however large they are. Completions are a list drained at one wake: the wake is sent under the lock and
+ * only when the list was empty, so nothing is lost and nothing is sent twice.
+ *
+ * Thread: any, except where said. Owner: the daemon. */
+#ifndef CURED_SERVER_JOB_QUEUE_H
+#define CURED_SERVER_JOB_QUEUE_H
+
+#include "server/job/job.h"
+
+typedef struct cr_queue cr_queue;
+
+/* wake(argument) is called, under the queue's lock, when the completion list becomes non-empty: it must only post. */
+cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **queue, cr_error *error);
+void cr_queue_free(cr_queue *queue);
+/* Lanes see no more claims and return from cr_queue_turn; for the daemon's end. */
+void cr_queue_close(cr_queue *queue);
+
+/* For producers; each needs a hold on the job. */
+void cr_queue_add(cr_queue *queue, cr_segment *segment);
+/* Moves the segment's ready mark to ready bytes; with seal it moves for the last time. */
+void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool seal);
+/* One hold more; false when the job has stopped (then the caller holds nothing). */
+bool cr_queue_hold(cr_queue *queue, cr_job *job);
+/* One hold less. The job may be gone when this returns. */
+void cr_queue_unhold(cr_queue *queue, cr_job *job);
+bool cr_queue_stopped(cr_queue *queue, cr_job *job);
+void cr_queue_set_total(cr_queue *queue, cr_job *job, uint64_t bytes);
+/* The job offers nothing more. error: why, NULL for a cancellation from outside; the first reason stands. Sealed segments
+ * nobody folds are released at once, unsealed ones when their producer seals them. */
+void cr_queue_stop(cr_queue *queue, cr_job *job, const cr_error *error);
+
+/* For lanes on an axis job: one output for the loop to send. Takes it over (and frees it when the job has stopped). */
+struct cr_output;
+void cr_queue_emit(cr_queue *queue, cr_job *job, struct cr_output *output);
+/* For the loop: a job that has new outputs, NULL when there is none left; it stays the loop's until the loop frees it. */
+cr_job *cr_queue_news(cr_queue *queue);
+/* For the loop: the job's next output, NULL when there is none now; the caller frees it and then says it was sent. */
+struct cr_output *cr_queue_output(cr_queue *queue, cr_job *job);
+void cr_queue_sent(cr_queue *queue, cr_job *job, uint64_t bytes);
+
+/* For the loop: takes the completed jobs, all in state DONE, into list (linked by their done node). */
+void cr_queue_completed(cr_queue *queue, cr_list *list);
+typedef struct cr_progress {
+    uint64_t folded_bytes, total_bytes;
+} cr_progress;
+cr_progress cr_queue_progress(cr_queue *queue, cr_job *job);
+
+/* A range of one job's input, in the hands of one lane thread. */
+typedef struct cr_claim {
+    cr_job *job; /* NULL: nothing */
+    cr_segment *segment;
+    const uint8_t *data;
+    uint64_t bytes, index;
+} cr_claim;
+
+/* A lane thread's turn: the claim in hand, how it went, and the partial it grows, which stays with the thread while the
+ * next claim is of the same job. Zero-initialise it once. */
+typedef struct cr_turn {
+    cr_claim claim;
+    cr_error error;     /* set by the lane when the claim's bytes could not be read: the job then fails with it */
+    cr_partial partial; /* of claim.job; the lane folds the claim into it */
+} cr_turn;
+
+/* Returns the claim in hand, if any, and takes the next: of workers lane threads, this one gets a fair share. With wait it
+ * sleeps while there is nothing, after looking for spin_ns. False: nothing, or the queue closed. */
+bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t spin_ns, bool wait);
+
+#endif

@@ -1,0 +1,254 @@
+/* main: the order of start and stop, nothing else.
+ *
+ *   start: options, guard, queue and loop, slabs, files threads, lanes, listeners (last: a socket that accepts can serve)
+ *   stop:  SIGTERM or SIGINT: listeners close, running calls finish (drain_timeout_ms), connections close, lanes end;
+ *          a second signal stops at once
+ *
+ * Thread: main's, which becomes the loop's. Owner: of everything here. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/config.h"
+#include "server/base/log.h"
+#include "server/base/metrics.h"
+#include "server/memory/guard.h"
+#include "server/memory/origin.h"
+#include "server/net/listener.h"
+#include "server/net/server.h"
+
+extern char **environ;
+
+enum { EXIT_USAGE_ = 64, EXIT_START = 69, FILES_STOP_MS = 2000 };
+
+typedef struct daemon_state {
+    uv_loop_t loop;
+    cr_server server;
+    cr_listener *listeners[CR_CONFIG_LIST_MAX];
+    uint32_t listener_count;
+    uv_signal_t term, interrupt, hangup;
+    uv_timer_t drain_limit;
+} daemon_state;
+
+static void stop_now(cr_server *server) {
+    daemon_state *d = server->loop->data;
+    cr_server_close_all(server);
+    uv_stop(&d->loop);
+}
+
+static void on_drain_limit(uv_timer_t *timer) {
+    cr_server *server = timer->data;
+    cr_warn("drain_timeout_ms is over with %llu calls running", (unsigned long long)server->admission.calls);
+    stop_now(server);
+}
+
+static void close_listeners(daemon_state *d) {
+    while (d->listener_count) cr_listener_close(d->listeners[--d->listener_count]);
+}
+
+static void on_stop_signal(uv_signal_t *handle, int number) {
+    daemon_state *d = handle->data;
+    if (d->server.draining) {
+        cr_warn("second %s: stopping now", strsignal(number));
+        stop_now(&d->server);
+        return;
+    }
+    cr_info("%s: draining %llu calls", strsignal(number), (unsigned long long)d->server.admission.calls);
+    close_listeners(d);
+    d->server.drained = stop_now;
+    uv_timer_start(&d->drain_limit, on_drain_limit, d->server.config->drain_timeout_ms, 0);
+    cr_server_drain(&d->server);
+}
+
+static void on_hangup(uv_signal_t *handle, int number) {
+    (void)handle;
+    (void)number;
+    cr_info("SIGHUP: nothing to reload while running; restart to change options");
+}
+
+static void watch_signals(daemon_state *d) {
+    uv_signal_init(&d->loop, &d->term);
+    uv_signal_init(&d->loop, &d->interrupt);
+    uv_signal_init(&d->loop, &d->hangup);
+    uv_timer_init(&d->loop, &d->drain_limit);
+    d->term.data = d->interrupt.data = d->hangup.data = d;
+    d->drain_limit.data = &d->server;
+    uv_signal_start(&d->term, on_stop_signal, SIGTERM);
+    uv_signal_start(&d->interrupt, on_stop_signal, SIGINT);
+    uv_signal_start(&d->hangup, on_hangup, SIGHUP);
+}
+
+static void raise_file_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static cr_status choose_backend(cr_server *server, cr_error *error) {
+    if (server->config->backend == CR_BACKEND_CUDA)
+        return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and this build has no CUDA lane");
+    server->backend = "cpu";
+    server->backend_reason =
+        server->config->backend == CR_BACKEND_CPU ? "backend cpu was asked for" : "this build has no CUDA lane";
+    return CR_OK;
+}
+
+static cr_status start_lanes(cr_server *server, cr_error *error) {
+    cr_status status = choose_backend(server, error);
+    if (status != CR_OK) return status;
+    cr_lane_options options = {.queue = server->queue,
+                               .workers = (uint32_t)server->config->cpu_workers,
+                               .isa = cr_config_word(server->config, "cpu_isa"),
+                               .spin_ns = server->config->spin_us * 1000};
+    status = cr_lane_cpu.open(&options, &server->lanes[0], error);
+    if (status != CR_OK) return status;
+    server->lane_types[0] = &cr_lane_cpu;
+    server->lane_count = 1;
+    server->workers = cr_lane_cpu.info(server->lanes[0]).workers;
+    cr_lane_info info = cr_lane_cpu.info(server->lanes[0]);
+    cr_info("backend %s (%s): %u workers, %s, %.1f GB/s hot f32 sum", server->backend, server->backend_reason,
+            info.workers, info.device, info.bytes_per_second / 1e9);
+    return CR_OK;
+}
+
+/* The default socket, in a directory that may not be there yet. */
+static cr_status default_address(char *text, size_t cap, cr_error *error) {
+    if (geteuid() == 0) {
+        if (mkdir("/run/cured", 0755) != 0 && errno != EEXIST)
+            return cr_fail(error, CR_PERMISSION_DENIED, "listen: cannot make /run/cured: %s", strerror(errno));
+        snprintf(text, cap, "unix:/run/cured/cured.sock");
+        return CR_OK;
+    }
+    const char *dir = getenv("XDG_RUNTIME_DIR");
+    if (!dir || dir[0] != '/')
+        return cr_fail(error, CR_FAILED_PRECONDITION,
+                       "listen: no address is given and XDG_RUNTIME_DIR is not set; use --listen unix:PATH");
+    snprintf(text, cap, "unix:%s/cured.sock", dir);
+    return CR_OK;
+}
+
+static cr_status start_listeners(daemon_state *d, cr_error *error) {
+    cr_config_list list = d->server.config->listen;
+    cr_status status = list.count ? CR_OK : default_address(list.items[0], sizeof list.items[0], error);
+    if (status == CR_OK && !list.count) list.count = 1;
+    for (uint32_t i = 0; status == CR_OK && i < list.count; i++) {
+        status = cr_listener_open(&d->server, list.items[i], &d->listeners[i], error);
+        if (status != CR_OK) break;
+        d->listener_count++;
+        cr_info("listening on %s", cr_listener_name(d->listeners[i]));
+    }
+    return status;
+}
+
+static cr_status start(daemon_state *d, cr_error *error) {
+    cr_server *server = &d->server;
+    const cr_config *config = server->config;
+    cr_origin_open();
+    cr_status status = cr_guard_install(error);
+    if (status == CR_OK) status = cr_server_init(server, &d->loop, config, error);
+    if (status == CR_OK) watch_signals(d);
+    if (status == CR_OK) status = cr_queue_new(cr_server_wake, server, &server->queue, error);
+    if (status == CR_OK) status = cr_slabs_new(config->slabs, &server->slabs, error);
+    if (status == CR_OK)
+        status = cr_files_new(config->files_threads, config->foreign_files_threads, &server->files, error);
+    if (status == CR_OK) status = start_lanes(server, error);
+    if (status == CR_OK) status = start_listeners(d, error);
+    return status;
+}
+
+/* Jobs that were stopped still have claims with the lanes and reads with the files threads, which give slabs and windows
+ * back to each other and to the loop. Nothing of these may end before the last of them is back. */
+static void await_jobs(daemon_state *d) {
+    uint64_t until = cr_now_ms() + FILES_STOP_MS;
+    struct timespec pause = {.tv_nsec = 1000000};
+    while (atomic_load(&cr_metrics[CR_M_jobs]) && cr_now_ms() < until) {
+        uv_run(&d->loop, UV_RUN_NOWAIT);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Reverse order of start. What a hung file still uses is left to the end of the process. */
+static void stop(daemon_state *d) {
+    cr_server *server = &d->server;
+    close_listeners(d);
+    cr_server_close_all(server);
+    uv_timer_stop(&d->drain_limit);
+    await_jobs(d);
+    bool files_gone = cr_files_stop(server->files, FILES_STOP_MS);
+    if (server->queue) cr_queue_close(server->queue);
+    for (uint32_t i = 0; i < server->lane_count; i++) server->lane_types[i]->close(server->lanes[i]);
+    if (!files_gone) {
+        cr_warn("a client's file system does not answer: leaving its threads behind");
+        fflush(NULL);
+        _exit(0);
+    }
+    cr_list done;
+    if (server->queue) {
+        cr_queue_completed(server->queue, &done);
+        for (cr_list *node; (node = cr_list_pop(&done));) cr_job_free(cr_container(node, cr_job, done));
+    }
+    uv_close((uv_handle_t *)&d->term, NULL);
+    uv_close((uv_handle_t *)&d->interrupt, NULL);
+    uv_close((uv_handle_t *)&d->hangup, NULL);
+    uv_close((uv_handle_t *)&d->drain_limit, NULL);
+    cr_server_close_handles(server);
+    uv_run(&d->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&d->loop);
+    cr_slabs_free(server->slabs);
+    cr_queue_free(server->queue);
+    cr_server_free(server);
+}
+
+static int run(const cr_config *config) {
+    static daemon_state d;
+    cr_error error;
+    cr_log_set_level((cr_log_level)config->log_level);
+    raise_file_limit();
+    uv_loop_init(&d.loop);
+    d.loop.data = &d;
+    d.server.config = config;
+    d.server.version = CURED_VERSION;
+    if (start(&d, &error) != CR_OK) {
+        cr_error_log("%s", error.text);
+        if (error.code == CR_INVALID_ARGUMENT) return EXIT_USAGE_;
+        return EXIT_START;
+    }
+    uv_run(&d.loop, UV_RUN_DEFAULT);
+    cr_info("stopping");
+    stop(&d);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    static cr_config config;
+    cr_config_action action;
+    cr_error error;
+    if (cr_config_load(argc, argv, environ, &config, &action, &error) != CR_OK) {
+        fprintf(stderr, "cured: %s\n", error.text);
+        return EXIT_USAGE_;
+    }
+    switch (action) {
+        case CR_CONFIG_HELP:
+            cr_config_help(stdout);
+            return 0;
+        case CR_CONFIG_VERSION:
+            printf("cured %s\n", CURED_VERSION);
+            return 0;
+        case CR_CONFIG_PRINT:
+            cr_config_print(&config, stdout);
+            return 0;
+        case CR_CONFIG_CHECK:
+            printf("the configuration is valid\n");
+            return 0;
+        case CR_CONFIG_RUN:
+            break;
+    }
+    return run(&config);
+}

@@ -1,0 +1,186 @@
+/* files: two queues and their threads. Thread: any; one mutex. Owner: the daemon. */
+#include "server/memory/files.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "server/base/metrics.h"
+#include "server/memory/origin.h"
+
+typedef struct pool {
+    cr_list tasks;
+    pthread_cond_t more;
+    size_t queued, threads, idle, most; /* idle: asleep, or woken for a task that is still queued */
+} pool;
+
+struct cr_files {
+    pthread_mutex_t mutex;
+    pthread_cond_t gone;
+    pool pools[2];
+    bool stopping;
+};
+
+typedef struct thread_start {
+    cr_files *files;
+    pool *pool;
+} thread_start;
+
+static void *thread_main(void *argument) {
+    thread_start start = *(thread_start *)argument;
+    free(argument);
+    cr_files *files = start.files;
+    pool *own = start.pool;
+    pthread_mutex_lock(&files->mutex);
+    for (;;) {
+        cr_list *node = cr_list_pop(&own->tasks);
+        if (!node) {
+            if (files->stopping) break;
+            own->idle++;
+            pthread_cond_wait(&own->more, &files->mutex);
+            own->idle--;
+            continue;
+        }
+        cr_file_task *task = cr_container(node, cr_file_task, link);
+        task->queued = false;
+        own->queued--;
+        pthread_mutex_unlock(&files->mutex);
+        task->run(task);
+        cr_metric_sub(file_tasks, 1);
+        pthread_mutex_lock(&files->mutex);
+    }
+    own->threads--;
+    pthread_cond_broadcast(&files->gone);
+    pthread_mutex_unlock(&files->mutex);
+    return NULL;
+}
+
+/* Called with the mutex held. Threads are detached: one that hangs must not keep the daemon from ending. */
+static bool start_thread(cr_files *files, pool *own) {
+    thread_start *start = malloc(sizeof *start);
+    if (!start) return false;
+    *start = (thread_start){files, own};
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int failed = pthread_create(&thread, &attributes, thread_main, start);
+    pthread_attr_destroy(&attributes);
+    if (failed) {
+        free(start);
+        return false;
+    }
+    own->threads++;
+    return true;
+}
+
+cr_status cr_files_new(size_t local_threads, size_t foreign_threads, cr_files **out, cr_error *error) {
+    cr_files *files = calloc(1, sizeof *files);
+    if (!files) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the files threads");
+    pthread_mutex_init(&files->mutex, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&files->gone, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    for (int i = 0; i < 2; i++) {
+        cr_list_init(&files->pools[i].tasks);
+        pthread_cond_init(&files->pools[i].more, NULL);
+    }
+    files->pools[CR_FILES_LOCAL].most = local_threads;
+    files->pools[CR_FILES_FOREIGN].most = foreign_threads;
+    pthread_mutex_lock(&files->mutex);
+    bool started = true;
+    for (size_t i = 0; i < local_threads && started; i++) started = start_thread(files, &files->pools[CR_FILES_LOCAL]);
+    pthread_mutex_unlock(&files->mutex);
+    if (!started) {
+        cr_files_stop(files, 1000);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot start %zu files threads", local_threads);
+    }
+    *out = files;
+    return CR_OK;
+}
+
+bool cr_files_stop(cr_files *files, unsigned wait_ms) {
+    if (!files) return true;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += wait_ms / 1000;
+    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&files->mutex);
+    files->stopping = true;
+    for (int i = 0; i < 2; i++) pthread_cond_broadcast(&files->pools[i].more);
+    int timed_out = 0;
+    while (!timed_out && files->pools[0].threads + files->pools[1].threads > 0)
+        timed_out = pthread_cond_timedwait(&files->gone, &files->mutex, &until);
+    bool all_gone = files->pools[0].threads + files->pools[1].threads == 0;
+    pthread_mutex_unlock(&files->mutex);
+    if (!all_gone) return false;
+    for (int i = 0; i < 2; i++) pthread_cond_destroy(&files->pools[i].more);
+    pthread_cond_destroy(&files->gone);
+    pthread_mutex_destroy(&files->mutex);
+    free(files);
+    return true;
+}
+
+void cr_files_submit(cr_files *files, cr_file_task *task, cr_files_pool where) {
+    cr_metric_add(file_tasks, 1);
+    pthread_mutex_lock(&files->mutex);
+    pool *own = &files->pools[where];
+    task->pool = where;
+    task->queued = true;
+    cr_list_append(&own->tasks, &task->link);
+    own->queued++;
+    /* Every task its own thread, for the one before may hang. Should none start for lack of memory, those that run take
+     * the task later; LOCAL always has some. */
+    if (own->queued > own->idle && own->threads < own->most) start_thread(files, own);
+    pthread_cond_signal(&own->more);
+    pthread_mutex_unlock(&files->mutex);
+}
+
+bool cr_files_forget(cr_files *files, cr_file_task *task) {
+    pthread_mutex_lock(&files->mutex);
+    bool was_queued = task->queued;
+    if (was_queued) {
+        cr_list_remove(&task->link);
+        task->queued = false;
+        files->pools[task->pool].queued--;
+        cr_metric_sub(file_tasks, 1);
+    }
+    pthread_mutex_unlock(&files->mutex);
+    return was_queued;
+}
+
+typedef struct closing {
+    cr_file_task task;
+    cr_files *files;
+    int descriptor;
+} closing;
+
+static void close_run(cr_file_task *task) {
+    closing *c = cr_container(task, closing, task);
+    if (task->pool == CR_FILES_LOCAL && !cr_origin_is_local(c->descriptor)) {
+        cr_files_submit(c->files, task, CR_FILES_FOREIGN);
+        return;
+    }
+    close(c->descriptor);
+    free(c);
+}
+
+void cr_files_close(cr_files *files, int descriptor) {
+    closing *c = malloc(sizeof *c);
+    if (!c) {
+        close(descriptor); /* rather a wait than a leak */
+        return;
+    }
+    *c = (closing){.task = {.run = close_run}, .files = files, .descriptor = descriptor};
+    cr_list_init(&c->task.link);
+    cr_files_submit(files, &c->task, CR_FILES_LOCAL);
+}

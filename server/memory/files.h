@@ -1,0 +1,40 @@
+/* files: threads that make every call on a client's descriptor or mapping, so that no other thread ever waits on one.
+ *
+ * Two pools. LOCAL runs calls that only wait on this machine's own memory and disks. FOREIGN runs those that a client can
+ * make hang (FUSE, network file systems, anything unknown): its threads may all be stuck and LOCAL goes on. FOREIGN's
+ * threads are started as they are needed.
+ *
+ * Thread: any. Owner: a task belongs to its embedder; it may free it once run was called (and has done its work) or
+ * cr_files_forget returned true. */
+#ifndef CURED_SERVER_MEMORY_FILES_H
+#define CURED_SERVER_MEMORY_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/status.h"
+#include "server/base/list.h"
+
+typedef enum cr_files_pool { CR_FILES_LOCAL, CR_FILES_FOREIGN } cr_files_pool;
+
+typedef struct cr_file_task {
+    cr_list link;
+    void (*run)(struct cr_file_task *task);
+    cr_files_pool pool;
+    bool queued;
+} cr_file_task;
+
+typedef struct cr_files cr_files;
+
+cr_status cr_files_new(size_t local_threads, size_t foreign_threads, cr_files **files, cr_error *error);
+/* Stops the threads after the tasks they have. Threads that do not come back within wait_ms are left behind (they hang in
+ * a client's file system); then this returns false and the process should end without freeing what they may touch. */
+bool cr_files_stop(cr_files *files, unsigned wait_ms);
+/* Queues task for pool. The task's run will be called once, on a thread of that pool. */
+void cr_files_submit(cr_files *files, cr_file_task *task, cr_files_pool pool);
+/* Takes a task that has not begun out of its queue; false when it runs, ran, or was never queued. */
+bool cr_files_forget(cr_files *files, cr_file_task *task);
+/* Closes descriptor on a thread where that may block. */
+void cr_files_close(cr_files *files, int descriptor);
+
+#endif

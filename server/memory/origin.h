@@ -1,0 +1,20 @@
+/* origin: whether calls on a descriptor can be made to hang by somebody else, found out without making such a call.
+ *
+ * fstat and fstatfs on a FUSE file are questions to its server, which need not answer. The kernel tells a descriptor's
+ * mount (/proc/self/fdinfo) and that mount's file system (/proc/self/mountinfo) by itself. A mount that is not in this
+ * process's table (a descriptor from another mount namespace) counts as foreign.
+ *
+ * Thread: any. */
+#ifndef CURED_SERVER_MEMORY_ORIGIN_H
+#define CURED_SERVER_MEMORY_ORIGIN_H
+
+#include <stdbool.h>
+
+/* Opens what the others need, so that the descriptor is there from the start. Without a call, the first query does it. */
+void cr_origin_open(void);
+/* True for memfds and files of the local file systems known to answer. */
+bool cr_origin_is_local(int descriptor);
+/* True when statfs's f_type (from a call that came back) is one of those file systems. */
+bool cr_origin_type_is_local(long type);
+
+#endif

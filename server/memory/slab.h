@@ -1,0 +1,43 @@
+/* slab: the pool of 1 MiB buffers that streamed and unmappable input passes through.
+ *
+ * Made and touched once at start, never freed while the daemon runs: a fresh page costs more to touch than a full one
+ * to fold. Taken last-in-first-out, so the hottest is reused. Whoever finds the pool empty leaves a waiter; slabs that
+ * come back go to waiters first, in their order.
+ *
+ * Thread: any; one mutex. Owner: a slab belongs to whoever took it until given back. */
+#ifndef CURED_SERVER_MEMORY_SLAB_H
+#define CURED_SERVER_MEMORY_SLAB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/status.h"
+#include "server/base/list.h"
+
+enum { CR_SLAB_BYTES = 1024 * 1024 };
+
+typedef struct cr_slabs cr_slabs;
+
+/* Someone who waits for a slab. granted runs on the thread that gave the slab back, outside the pool's lock; it must only
+ * post (to the loop, or to a files thread). The slab is then the waiter's. */
+typedef struct cr_slab_waiter {
+    cr_list link;
+    void (*granted)(struct cr_slab_waiter *waiter, void *slab);
+    bool waiting;
+} cr_slab_waiter;
+
+cr_status cr_slabs_new(size_t count, cr_slabs **slabs, cr_error *error);
+/* All slabs must be back. */
+void cr_slabs_free(cr_slabs *slabs);
+/* A slab, or NULL when none is free or others wait already. */
+void *cr_slab_take(cr_slabs *slabs);
+/* A slab, or NULL after queueing waiter, whose granted will be called. */
+void *cr_slab_take_or_wait(cr_slabs *slabs, cr_slab_waiter *waiter);
+/* Takes waiter out of the queue; false when it is not in it any more (granted was or is being called). */
+bool cr_slab_forget(cr_slabs *slabs, cr_slab_waiter *waiter);
+void cr_slab_give(cr_slabs *slabs, void *slab);
+/* True when a waiter is queued or fewer than an eighth of the slabs are free: time to seal the idle ones. */
+bool cr_slabs_low(cr_slabs *slabs);
+
+#endif

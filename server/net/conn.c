@@ -1,0 +1,275 @@
+/* conn: birth, waiting, and end of a connection, and its replies; frames.c reads it.
+ *
+ * Thread: the loop's. Owner: the server's list. */
+#include "server/net/conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/base/metrics.h"
+#include "server/net/call.h"
+#include "server/net/frames.h"
+#include "server/net/outputs.h"
+#include "server/net/reply.h"
+
+enum { OUT_FIRST = 16 * 1024 };
+
+static void free_if_over(cr_conn *conn) {
+    if (conn->state != CR_CONN_CLOSED || conn->poll.data || conn->waits_for_slab) return;
+    free(conn->stash.at);
+    free(conn->out.at);
+    free(conn);
+}
+
+static void on_handle_closed(uv_handle_t *handle) {
+    cr_conn *conn = handle->data;
+    handle->data = NULL;
+    free_if_over(conn);
+}
+
+/* Runs on whichever thread gave a slab back. */
+static void slab_granted(cr_slab_waiter *waiter, void *slab) {
+    cr_conn *conn = cr_container(waiter, cr_conn, slab_waiter);
+    cr_server *server = conn->server;
+    pthread_mutex_lock(&server->grants_mutex);
+    conn->spare_slab = slab;
+    cr_list_append(&server->grants, &conn->grant);
+    uv_async_send(&server->wake);
+    pthread_mutex_unlock(&server->grants_mutex);
+}
+
+size_t cr_conn_backlog(const cr_conn *conn) { return conn->out.len - conn->out.off; }
+
+static bool out_pending(const cr_conn *conn) { return cr_conn_backlog(conn) > 0; }
+
+static bool reading(const cr_conn *conn) { return !conn->waits_for_slab && cr_conn_backlog(conn) < CR_BACKLOG_BYTES; }
+
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+/* Asks the loop for just what this connection can use now. */
+static void update_events(cr_conn *conn) {
+    if (conn->state == CR_CONN_CLOSED) return;
+    int events = (reading(conn) ? UV_READABLE : UV_DISCONNECT) | (out_pending(conn) ? UV_WRITABLE : 0);
+    if (events == conn->events) return;
+    conn->events = (uint8_t)events;
+    uv_poll_start(&conn->poll, events, on_poll);
+}
+
+/* A frame is unfinished, or replies are unread, by the client's doing. */
+static bool client_owes(const cr_conn *conn) {
+    return out_pending(conn) || (!conn->waits_for_slab && (conn->stash.len || conn->payload_left));
+}
+
+static void watch_stall(cr_conn *conn) {
+    if (conn->timer.slot || conn->state != CR_CONN_OPEN || !client_owes(conn)) return;
+    cr_timer_set(&conn->server->timers, &conn->timer, cr_now_ms() + conn->server->config->stall_timeout_ms);
+}
+
+static void on_timer(cr_timer *timer) {
+    cr_conn *conn = cr_container(timer, cr_conn, timer);
+    cr_error error;
+    uint64_t stall = conn->server->config->stall_timeout_ms, now = cr_now_ms();
+    if (conn->state == CR_CONN_LINGERING) {
+        cr_conn_close(conn);
+    } else if (conn->state == CR_CONN_GREETING) {
+        cr_fail(&error, CR_DEADLINE_EXCEEDED, "HELLO: it did not come within %llu ms",
+                (unsigned long long)conn->server->config->hello_timeout_ms);
+        cr_conn_fail(conn, &error);
+    } else if (client_owes(conn) && now - conn->last_progress_ms >= stall) {
+        cr_fail(&error, CR_DEADLINE_EXCEEDED, "%s for %llu ms",
+                out_pending(conn) ? "replies stayed unread" : "a frame stayed unfinished", (unsigned long long)stall);
+        cr_conn_fail(conn, &error);
+    } else if (client_owes(conn)) {
+        cr_timer_set(&conn->server->timers, timer, conn->last_progress_ms + stall);
+    }
+}
+
+cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_error *error) {
+    cr_conn *conn = calloc(1, sizeof *conn);
+    int failed = conn ? uv_poll_init_socket(server->loop, &conn->poll, fd) : UV_ENOMEM;
+    if (failed) {
+        free(conn);
+        close(fd);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
+    }
+    conn->poll.data = conn;
+    conn->server = server;
+    conn->fd = fd;
+    conn->passes_descriptors = passes_descriptors;
+    conn->timer.fire = on_timer;
+    conn->slab_waiter.granted = slab_granted;
+    cr_list_init(&conn->calls);
+    cr_list_init(&conn->dirty);
+    cr_list_init(&conn->grant);
+    cr_list_init(&conn->slab_waiter.link);
+    cr_list_append(&server->connections, &conn->link);
+    conn->last_progress_ms = cr_now_ms();
+    cr_metric_add(connections, 1);
+    cr_metric_add(connections_total, 1);
+    cr_timer_set(&server->timers, &conn->timer, conn->last_progress_ms + server->config->hello_timeout_ms);
+    cr_error refused;
+    if (cr_admit_connection(&server->admission, &refused) != CR_OK) {
+        server->admission.connections++; /* cr_conn_close takes it off again */
+        cr_metric_add(connections_refused, 1);
+        cr_conn_fail(conn, &refused);
+    }
+    update_events(conn);
+    return CR_OK;
+}
+
+static void drop_calls(cr_conn *conn) {
+    while (!cr_list_empty(&conn->calls)) cr_call_drop(cr_container(conn->calls.next, cr_call, link));
+    while (conn->descriptor_count) cr_files_close(conn->server->files, cr_conn_take_descriptor(conn));
+    conn->payload_call = NULL;
+    if (!conn->waits_for_slab && conn->spare_slab) {
+        cr_slab_give(conn->server->slabs, conn->spare_slab);
+        conn->spare_slab = NULL;
+    }
+    if (conn->waits_for_slab && cr_slab_forget(conn->server->slabs, &conn->slab_waiter)) conn->waits_for_slab = false;
+}
+
+void cr_conn_close(cr_conn *conn) {
+    if (conn->state == CR_CONN_CLOSED) return;
+    conn->state = CR_CONN_CLOSED;
+    drop_calls(conn);
+    cr_timer_stop(&conn->server->timers, &conn->timer);
+    cr_list_remove(&conn->link);
+    cr_list_remove(&conn->dirty);
+    cr_admit_connection_over(&conn->server->admission);
+    cr_metric_sub(connections, 1);
+    uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
+    close(conn->fd); /* last: libuv names it once more, and by then it could be another thread's */
+}
+
+bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
+    if (conn->state >= CR_CONN_LINGERING) return false;
+    char quoted[CR_ERROR_TEXT];
+    cr_debug("connection ended: %s: %s", cr_status_name(error->code), cr_log_quote(quoted, sizeof quoted, error->text));
+    cr_metric_add(connections_ended, 1);
+    conn->state = CR_CONN_LINGERING;
+    conn->payload_left = conn->stash.len = 0;
+    conn->paused = false;
+    drop_calls(conn);
+    cr_reply_status(conn, 0, error);
+    cr_timer_set(&conn->server->timers, &conn->timer, cr_now_ms() + CR_LINGER_MS);
+    return false;
+}
+
+uint8_t *cr_conn_room(cr_conn *conn, size_t bytes) {
+    cr_bytes *out = &conn->out;
+    if (!out->at && conn->server->spare_out && bytes <= OUT_FIRST) {
+        *out = (cr_bytes){.at = conn->server->spare_out, .cap = OUT_FIRST};
+        conn->server->spare_out = NULL;
+    }
+    if (out->cap - out->len < bytes && out->off && out->off >= out->len / 2) {
+        /* A client that reads on, but never all: what it has read makes room. At least as much goes as is moved. */
+        memmove(out->at, out->at + out->off, out->len - out->off);
+        out->len -= out->off;
+        out->off = 0;
+    }
+    if (out->cap - out->len < bytes) {
+        size_t cap = out->cap ? out->cap : OUT_FIRST;
+        while (cap - out->len < bytes) cap *= 2;
+        uint8_t *at = cap <= UINT32_MAX ? realloc(out->at, cap) : NULL;
+        if (!at) {
+            conn->broken = true;
+            cr_list_remove(&conn->dirty);
+            cr_list_append(&conn->server->dirty, &conn->dirty);
+            return NULL;
+        }
+        out->at = at;
+        out->cap = (uint32_t)cap;
+    }
+    return out->at + out->len;
+}
+
+void cr_conn_put(cr_conn *conn, size_t bytes) {
+    conn->out.len += (uint32_t)bytes;
+    if (conn->state == CR_CONN_CLOSED || !cr_list_empty(&conn->dirty)) return;
+    cr_list_append(&conn->server->dirty, &conn->dirty);
+}
+
+/* An idle connection keeps no buffer: the first 16 KiB go round among all of them. */
+static void out_done(cr_conn *conn) {
+    cr_bytes *out = &conn->out;
+    if (out->cap == OUT_FIRST && !conn->server->spare_out)
+        conn->server->spare_out = out->at;
+    else
+        free(out->at);
+    *out = (cr_bytes){0};
+}
+
+void cr_conn_flush(cr_conn *conn) {
+    cr_list_remove(&conn->dirty);
+    if (conn->state == CR_CONN_CLOSED) return;
+    while (out_pending(conn)) {
+        ssize_t n = send(conn->fd, conn->out.at + conn->out.off, conn->out.len - conn->out.off, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+        if (n < 0 || conn->broken) {
+            cr_conn_close(conn);
+            return;
+        }
+        conn->out.off += (uint32_t)n;
+        conn->last_progress_ms = uv_now(conn->server->loop);
+    }
+    if (conn->broken) {
+        cr_conn_close(conn);
+        return;
+    }
+    if (!out_pending(conn) && conn->out.at) out_done(conn);
+    if (!out_pending(conn) && conn->call_count) cr_outputs_resume(conn);
+    if (conn->paused && reading(conn) && !cr_frames_resume(conn) && conn->state == CR_CONN_CLOSED) return;
+    if (!out_pending(conn) && conn->state == CR_CONN_LINGERING) shutdown(conn->fd, SHUT_WR);
+    watch_stall(conn);
+    update_events(conn);
+}
+
+int cr_conn_take_descriptor(cr_conn *conn) {
+    if (!conn->descriptor_count) return -1;
+    int descriptor = conn->descriptors[0];
+    conn->descriptor_count--;
+    memmove(conn->descriptors, conn->descriptors + 1, conn->descriptor_count * sizeof conn->descriptors[0]);
+    return descriptor;
+}
+
+/* After anything that may have changed what the connection waits for. */
+static void settle(cr_conn *conn) {
+    if (conn->state == CR_CONN_CLOSED) return;
+    bool payload_due = conn->payload_left && conn->payload_call;
+    if (!conn->waits_for_slab && conn->spare_slab && !payload_due) {
+        cr_slab_give(conn->server->slabs, conn->spare_slab);
+        conn->spare_slab = NULL;
+    }
+    cr_conn_flush(conn);
+}
+
+void cr_conn_granted(cr_conn *conn) {
+    conn->waits_for_slab = false;
+    if (conn->state >= CR_CONN_LINGERING) {
+        cr_slab_give(conn->server->slabs, conn->spare_slab);
+        conn->spare_slab = NULL;
+        if (conn->state == CR_CONN_CLOSED) free_if_over(conn);
+        return;
+    }
+    conn->last_progress_ms = uv_now(conn->server->loop);
+    if (cr_frames_resume(conn)) settle(conn);
+}
+
+static void on_poll(uv_poll_t *handle, int status, int events) {
+    cr_conn *conn = handle->data;
+    bool gone = status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn));
+    if (gone) {
+        cr_conn_close(conn);
+        return;
+    }
+    if (events & UV_WRITABLE) cr_conn_flush(conn);
+    if (conn->state != CR_CONN_CLOSED && events & UV_READABLE && reading(conn)) cr_frames_read(conn);
+    settle(conn);
+}

@@ -1,0 +1,76 @@
+/* conn: one native connection: reads frames, keeps its calls, writes replies.
+ *
+ * Reading: one recvmsg a turn, into {the rest of the slab or head that is being filled, the loop's buffer}. Frames are
+ * taken from the buffer until it is empty, a frame is incomplete, or the connection must wait (for a slab, or for the
+ * client to read its replies); what is left is stashed. Descriptors queue as they come and frames take them.
+ *
+ *   GREETING ──HELLO──► OPEN ──error──► LINGERING (says why, drops what comes) ──► CLOSED (freed when its handle is closed)
+ *
+ * Thread: the loop's. Owner: the server's list of connections; cr_conn_close ends it from any state. */
+#ifndef CURED_SERVER_NET_CONN_H
+#define CURED_SERVER_NET_CONN_H
+
+#include "proto/frame.h"
+#include "server/net/server.h"
+
+typedef enum cr_conn_state { CR_CONN_GREETING, CR_CONN_OPEN, CR_CONN_LINGERING, CR_CONN_CLOSED } cr_conn_state;
+
+typedef struct cr_bytes {
+    uint8_t *at;
+    uint32_t off, len, cap; /* [off, len) is waiting */
+} cr_bytes;
+
+typedef struct cr_call cr_call;
+
+typedef struct cr_conn {
+    uv_poll_t poll;
+    cr_server *server;
+    cr_list link, dirty;
+    int fd;
+    bool passes_descriptors; /* Unix sockets */
+    uint8_t state;           /* cr_conn_state */
+    uint8_t events;          /* asked of poll */
+    uint8_t descriptor_count;
+    int descriptors[CR_CONN_MAX_DESCRIPTORS]; /* received, not yet taken; oldest first */
+
+    uint32_t highest_stream, call_count;
+    cr_list calls;
+
+    cr_bytes stash;        /* an incomplete frame, or all that came after the connection had to wait */
+    uint32_t payload_left; /* of the DATA (or skipped frame) being read */
+    cr_call *payload_call; /* its call; NULL: drop the bytes */
+    bool payload_end;      /* the DATA has END */
+
+    cr_bytes out;
+    cr_timer timer; /* HELLO, then stalls, then lingering */
+    uint64_t last_progress_ms;
+
+    cr_slab_waiter slab_waiter;
+    cr_list grant;    /* in server->grants */
+    void *spare_slab; /* granted, not yet used; the granting thread's while waits_for_slab */
+    bool waits_for_slab;
+    bool paused; /* stash holds whole frames: taken on before anything else is read */
+    bool broken; /* no memory for a reply: closed at the end of the turn */
+} cr_conn;
+
+/* Takes over fd (non-blocking, close-on-exec). On failure fd is closed. */
+cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_error *error);
+/* Cancels its calls, closes what was passed and the socket. The conn must not be used afterwards. */
+void cr_conn_close(cr_conn *conn);
+/* Sends STATUS on stream 0 and closes after a while. False, for `return cr_conn_fail(…)`. */
+bool cr_conn_fail(cr_conn *conn, const cr_error *error);
+
+/* Reply bytes: room for at least bytes at the end of out. NULL when there is no memory; the connection then ends soon. */
+uint8_t *cr_conn_room(cr_conn *conn, size_t bytes);
+/* bytes of that room were filled: they go out at the end of the turn. */
+void cr_conn_put(cr_conn *conn, size_t bytes);
+/* Reply bytes not written yet. */
+size_t cr_conn_backlog(const cr_conn *conn);
+/* Writes what can be written now. */
+void cr_conn_flush(cr_conn *conn);
+/* For the server: the slab this connection waited for has come. */
+void cr_conn_granted(cr_conn *conn);
+/* Takes the next passed descriptor; -1: none. */
+int cr_conn_take_descriptor(cr_conn *conn);
+
+#endif

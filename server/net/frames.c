@@ -1,0 +1,354 @@
+/* frames: recvmsg, the stash, and what each frame does.
+ *
+ * Array bytes of a frame under way are received straight into their slab; everything else into the loop's one buffer, in
+ * front of which there is room for the beginning of a frame that was stashed, so frames always lie in one piece.
+ * Thread: the loop's. Owner: the connection; the buffer is the server's. */
+#include "server/net/frames.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/net/call.h"
+#include "server/net/outputs.h"
+#include "server/net/reply.h"
+
+enum { BEHIND_PAYLOAD = 4096 }; /* read beyond a payload's end: the next headers, little of the next payload */
+
+static uint8_t *main_buffer(cr_conn *conn) { return conn->server->buffer + CR_FRAME_HEAD_MAX; }
+
+/* Bytes of the frame that begins in the stash; its header was checked when it was complete. */
+static uint32_t stash_need(const cr_conn *conn) {
+    if (conn->stash.len < CR_FRAME_HEADER_BYTES) return CR_FRAME_HEADER_BYTES;
+    uint32_t length;
+    memcpy(&length, conn->stash.at + 12, sizeof length);
+    return CR_FRAME_HEADER_BYTES + le32toh(length);
+}
+
+/* Keeps n bytes, at least cap room; false when there is no memory. */
+static bool stash(cr_conn *conn, const uint8_t *p, size_t n, size_t cap) {
+    cr_bytes *s = &conn->stash;
+    if (cap < n) cap = n;
+    if (s->cap < cap) {
+        uint8_t *at = malloc(cap);
+        if (!at) {
+            cr_error error;
+            cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for a frame's %zu bytes", cap);
+            return cr_conn_fail(conn, &error);
+        }
+        free(s->at);
+        s->at = at;
+        s->cap = (uint32_t)cap;
+    }
+    if (n) memcpy(s->at, p, n);
+    s->len = (uint32_t)n;
+    return true;
+}
+
+static void stash_free(cr_conn *conn) {
+    free(conn->stash.at);
+    conn->stash = (cr_bytes){0};
+}
+
+static bool payload_done(cr_conn *conn) {
+    cr_call *call = conn->payload_call;
+    conn->payload_call = NULL;
+    if (call && conn->payload_end) cr_call_end(call);
+    return conn->state < CR_CONN_LINGERING;
+}
+
+static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
+    cr_error error;
+    cr_wire_hello hello;
+    if (cr_wire_unpack_hello(payload, length, &hello, &error) != CR_OK) return cr_conn_fail(conn, &error);
+    if (hello.version_min > CR_WIRE_VERSION_MAX || hello.version_max < CR_WIRE_VERSION_MIN) {
+        cr_fail(&error, CR_UNIMPLEMENTED, "HELLO: versions %u to %u are asked for, %d to %d are spoken",
+                hello.version_min, hello.version_max, CR_WIRE_VERSION_MIN, CR_WIRE_VERSION_MAX);
+        return cr_conn_fail(conn, &error);
+    }
+    char quoted[4 * CR_NAME_MAX_BYTES];
+    cr_debug("connection from %s", cr_log_quote(quoted, sizeof quoted, hello.client));
+    conn->state = CR_CONN_OPEN;
+    cr_timer_stop(&conn->server->timers, &conn->timer);
+    return cr_reply_welcome(conn);
+}
+
+static bool on_call(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {
+    cr_error error;
+    if (frame->stream <= conn->highest_stream) {
+        cr_fail(&error, CR_INVALID_ARGUMENT, "CALL: stream %u is not above %u, the highest so far", frame->stream,
+                conn->highest_stream);
+        return cr_conn_fail(conn, &error);
+    }
+    if (frame->descriptors > conn->descriptor_count) {
+        cr_fail(&error, CR_INVALID_ARGUMENT, "CALL: its header says %u descriptors, %u came", frame->descriptors,
+                conn->descriptor_count);
+        return cr_conn_fail(conn, &error);
+    }
+    conn->highest_stream = frame->stream;
+    return cr_call_begin(conn, frame, payload);
+}
+
+/* A frame of at most CR_HEAD_MAX_BYTES payload, all of it here. */
+static bool on_frame(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {
+    cr_error error;
+    switch (frame->type) {
+        case CR_FRAME_HELLO:
+            if (conn->state == CR_CONN_GREETING) return on_hello(conn, payload, frame->length);
+            cr_fail(&error, CR_INVALID_ARGUMENT, "HELLO: it came twice");
+            return cr_conn_fail(conn, &error);
+        case CR_FRAME_CALL:
+            return on_call(conn, frame, payload);
+        case CR_FRAME_CANCEL: {
+            cr_call *call = cr_call_find(conn, frame->stream);
+            cr_fail(&error, CR_CANCELLED, "the client cancelled the call");
+            if (call) cr_call_fail(call, &error);
+            return true;
+        }
+        case CR_FRAME_PING:
+            return cr_reply_pong(conn, payload, frame->length);
+        case CR_FRAME_CREDIT: {
+            cr_call *call = cr_call_find(conn, frame->stream);
+            uint64_t bytes;
+            if (cr_wire_unpack_credit(payload, frame->length, &bytes, &error) != CR_OK)
+                return cr_conn_fail(conn, &error);
+            if (call) cr_outputs_credit(call, bytes);
+            return conn->state == CR_CONN_OPEN;
+        }
+        default: /* PONG */
+            return true;
+    }
+}
+
+/* Whether the frame's stream may be named at all: no id above the highest CALL. */
+static bool check_stream(cr_conn *conn, const cr_frame *frame) {
+    cr_error error;
+    if (frame->type == CR_FRAME_CALL || frame->stream <= conn->highest_stream) return true;
+    cr_fail(&error, CR_INVALID_ARGUMENT, "%s: stream %u has had no CALL", cr_frame_name(frame->type), frame->stream);
+    return cr_conn_fail(conn, &error);
+}
+
+/* DATA's header. n bytes follow it here. *used: of those; -1 when the frame must be stashed until it is whole. */
+static bool on_data(cr_conn *conn, const cr_frame *frame, const uint8_t *payload, size_t n, long *used) {
+    cr_call *call = cr_call_find(conn, frame->stream);
+    bool whole = call && cr_call_can_inline(call, frame), take = false;
+    *used = 0;
+    if (whole && n < frame->length) {
+        *used = -1;
+        return true;
+    }
+    if (call && !cr_call_data(call, frame, &take)) return false;
+    if (take && whole) {
+        cr_call_inline(call, payload, frame->length);
+        *used = (long)frame->length;
+        return conn->state == CR_CONN_OPEN;
+    }
+    conn->payload_left = frame->length;
+    conn->payload_call = take ? call : NULL;
+    conn->payload_end = frame->flags & CR_FLAG_END;
+    return frame->length || payload_done(conn);
+}
+
+/* Copies bytes that were received beside others to their place. Bytes used; fewer than n when the connection must wait. */
+static size_t take_payload(cr_conn *conn, const uint8_t *p, size_t n) {
+    size_t used = 0;
+    while (used < n && conn->payload_left && conn->state < CR_CONN_LINGERING) {
+        size_t step = n - used < conn->payload_left ? n - used : conn->payload_left;
+        if (conn->payload_call) {
+            uint8_t *at;
+            size_t room;
+            cr_error error;
+            if (!cr_upload_room(conn->payload_call, &at, &room, &error)) {
+                if (error.code == CR_OK) return used;
+                cr_call_fail(conn->payload_call, &error); /* clears payload_call: the rest is dropped */
+                continue;
+            }
+            if (step > room) step = room;
+            memcpy(at, p + used, step);
+            if (cr_upload_advance(conn->payload_call, step, &error) != CR_OK) cr_call_fail(conn->payload_call, &error);
+        }
+        used += step;
+        conn->payload_left -= (uint32_t)step;
+    }
+    return used;
+}
+
+/* What is left waits until the connection can go on. */
+static bool pause_with(cr_conn *conn, const uint8_t *p, size_t n) {
+    conn->paused = true;
+    return stash(conn, p, n, n);
+}
+
+/* Takes frames from [p, p + n) until none is complete; stashes the rest. A client that does not read its replies is not
+ * answered any further. */
+static bool consume(cr_conn *conn, const uint8_t *p, size_t n) {
+    while (n) {
+        if (cr_conn_backlog(conn) >= CR_BACKLOG_BYTES) return pause_with(conn, p, n);
+        if (conn->payload_left) {
+            size_t used = take_payload(conn, p, n);
+            p += used;
+            n -= used;
+            if (conn->state >= CR_CONN_LINGERING) return false;
+            if (conn->payload_left && n) return pause_with(conn, p, n); /* waits for a slab */
+            if (!conn->payload_left && !payload_done(conn)) return false;
+            continue;
+        }
+        cr_frame frame;
+        cr_error error;
+        bool skip;
+        if (n < CR_FRAME_HEADER_BYTES) return stash(conn, p, n, 64);
+        if (cr_frame_get(p, true, &frame, &skip, &error) != CR_OK) return cr_conn_fail(conn, &error);
+        const uint8_t *payload = p + CR_FRAME_HEADER_BYTES;
+        size_t behind = n - CR_FRAME_HEADER_BYTES;
+        long used = (long)frame.length;
+        if (conn->state == CR_CONN_GREETING && frame.type != CR_FRAME_HELLO) {
+            cr_fail(&error, CR_INVALID_ARGUMENT, "%s, type %u: the first frame must be HELLO",
+                    cr_frame_name(frame.type), frame.type);
+            return cr_conn_fail(conn, &error);
+        } else if (skip) {
+            conn->payload_left = frame.length;
+            conn->payload_call = NULL;
+            used = 0;
+        } else if (!check_stream(conn, &frame)) {
+            return false;
+        } else if (frame.type == CR_FRAME_DATA) {
+            if (!on_data(conn, &frame, payload, behind, &used)) return false;
+            if (used < 0) return stash(conn, p, n, CR_FRAME_HEADER_BYTES + (size_t)frame.length);
+        } else if (behind < frame.length) {
+            return stash(conn, p, n, CR_FRAME_HEADER_BYTES + (size_t)frame.length);
+        } else if (!on_frame(conn, &frame, payload)) {
+            return false;
+        }
+        p = payload + used;
+        n = behind - (size_t)used;
+    }
+    return true;
+}
+
+/* Queues the descriptors of one recvmsg. */
+static bool take_control(cr_conn *conn, struct msghdr *message) {
+    cr_error error = {0};
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int descriptor;
+            memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
+            if (conn->descriptor_count < CR_CONN_MAX_DESCRIPTORS) {
+                conn->descriptors[conn->descriptor_count++] = descriptor;
+                continue;
+            }
+            cr_files_close(conn->server->files, descriptor);
+            cr_fail(&error, CR_RESOURCE_EXHAUSTED, "descriptors: more than %d wait for their frames",
+                    CR_CONN_MAX_DESCRIPTORS);
+        }
+    }
+    if (message->msg_flags & MSG_CTRUNC)
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "descriptors: more came at once than the %d that may wait",
+                CR_CONN_MAX_DESCRIPTORS);
+    return error.code == CR_OK || cr_conn_fail(conn, &error);
+}
+
+/* Where the next bytes belong. first: the slab or stash they continue (0: none). False: the connection must wait. */
+static bool plan_read(cr_conn *conn, struct iovec iov[2], int *parts, size_t *first) {
+    uint8_t *at;
+    size_t room;
+    cr_error error;
+    *first = 0;
+    while (conn->payload_left && conn->payload_call) {
+        if (cr_upload_room(conn->payload_call, &at, &room, &error)) {
+            *first = conn->payload_left < room ? conn->payload_left : room;
+            iov[0] = (struct iovec){at, *first};
+            iov[1] = (struct iovec){main_buffer(conn), BEHIND_PAYLOAD};
+            *parts = conn->payload_left <= room ? 2 : 1;
+            return true;
+        }
+        if (error.code == CR_OK) return false;
+        cr_call_fail(conn->payload_call, &error);
+    }
+    if (conn->stash.len) {
+        *first = stash_need(conn) - conn->stash.len;
+        assert(conn->stash.len + *first <= conn->stash.cap);
+        iov[0] = (struct iovec){conn->stash.at + conn->stash.len, *first};
+    }
+    iov[*first ? 1 : 0] = (struct iovec){main_buffer(conn), CR_TURN_BYTES};
+    *parts = *first ? 2 : 1;
+    return true;
+}
+
+/* n bytes came, the first of them where plan_read said. */
+static bool arrived(cr_conn *conn, size_t n, size_t first) {
+    uint8_t *main = main_buffer(conn);
+    size_t in_place = n < first ? n : first;
+    if (first && conn->payload_left) {
+        conn->payload_left -= (uint32_t)in_place;
+        cr_error error;
+        if (cr_upload_advance(conn->payload_call, in_place, &error) != CR_OK) cr_call_fail(conn->payload_call, &error);
+        if (!conn->payload_left && !payload_done(conn)) return false;
+        return consume(conn, main, n - in_place);
+    }
+    if (first) {
+        conn->stash.len += (uint32_t)in_place;
+        if (in_place < first) return true;
+        uint32_t len = conn->stash.len;
+        assert(len <= CR_FRAME_HEAD_MAX);
+        main -= len;
+        memcpy(main, conn->stash.at, len);
+        stash_free(conn);
+        n = n - in_place + len;
+    }
+    return consume(conn, main, n);
+}
+
+static void look_at_clock(cr_server *server) { server->read_ns = server->last_ns = cr_now_ns(); }
+
+bool cr_frames_read(cr_conn *conn) {
+    struct iovec iov[2];
+    union {
+        char bytes[CMSG_SPACE(CR_CONN_MAX_DESCRIPTORS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    size_t first = 0;
+    int parts = 1;
+    if (conn->paused && (!cr_frames_resume(conn) || conn->paused)) return conn->state < CR_CONN_LINGERING;
+    if (conn->state == CR_CONN_LINGERING)
+        iov[0] = (struct iovec){main_buffer(conn), CR_TURN_BYTES};
+    else if (!plan_read(conn, iov, &parts, &first))
+        return true;
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)parts};
+    if (conn->passes_descriptors) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+    }
+    ssize_t n = recvmsg(conn->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
+    if (n <= 0) {
+        cr_conn_close(conn);
+        return false;
+    }
+    if (message.msg_controllen && !take_control(conn, &message)) return false;
+    if (conn->state == CR_CONN_LINGERING) {
+        while (conn->descriptor_count) cr_files_close(conn->server->files, cr_conn_take_descriptor(conn));
+        return false;
+    }
+    conn->last_progress_ms = uv_now(conn->server->loop);
+    look_at_clock(conn->server);
+    return arrived(conn, (size_t)n, first);
+}
+
+bool cr_frames_resume(cr_conn *conn) {
+    if (conn->waits_for_slab || conn->state >= CR_CONN_LINGERING || !conn->stash.len)
+        return conn->state < CR_CONN_LINGERING;
+    cr_bytes held = conn->stash;
+    conn->stash = (cr_bytes){0};
+    conn->paused = false;
+    look_at_clock(conn->server);
+    bool open = consume(conn, held.at, held.len);
+    free(held.at);
+    return open;
+}

@@ -1,0 +1,186 @@
+/* listener: bind, lock, accept. Thread: the loop's. Owner: main. */
+#include "server/net/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server/base/log.h"
+#include "server/net/conn.h"
+
+enum { ACCEPTS_PER_TURN = 64, BACKLOG = 1024 };
+
+struct cr_listener {
+    uv_poll_t poll;
+    cr_server *server;
+    cr_address address;
+    int fd, lock, spare; /* spare: given up for a moment when the process has no descriptor left */
+    char name[CR_ADDRESS_HOST + 32];
+};
+
+static cr_status fail_errno(cr_error *error, const char *what, const char *where) {
+    int e = errno;
+    cr_status code = e == EACCES || e == EPERM ? CR_PERMISSION_DENIED
+                     : e == EADDRINUSE         ? CR_ALREADY_EXISTS
+                                               : CR_INTERNAL;
+    return cr_fail(error, code, "listen: cannot %s %s: %s", what, where, strerror(e));
+}
+
+/* Holds PATH.lock, so that two daemons starting at once do not take each other's socket. */
+static cr_status take_lock(cr_listener *l, cr_error *error) {
+    char path[CR_ADDRESS_PATH + 8];
+    snprintf(path, sizeof path, "%s.lock", l->address.path);
+    l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (l->lock < 0) return fail_errno(error, "open the lock file", path);
+    if (flock(l->lock, LOCK_EX | LOCK_NB) == 0) return CR_OK;
+    if (errno == EWOULDBLOCK)
+        return cr_fail(error, CR_ALREADY_EXISTS, "listen: another daemon is live on %s", l->address.path);
+    return fail_errno(error, "lock", path);
+}
+
+static void unix_name(const cr_listener *l, struct sockaddr_un *name) {
+    memset(name, 0, sizeof *name);
+    name->sun_family = AF_UNIX;
+    memcpy(name->sun_path, l->address.path, sizeof name->sun_path);
+}
+
+/* With the lock held: a socket file here is stale, unless something that knows no lock file answers on it. */
+static cr_status clear_stale(cr_listener *l, cr_error *error) {
+    struct stat st;
+    const char *path = l->address.path;
+    if (lstat(path, &st) != 0) return errno == ENOENT ? CR_OK : fail_errno(error, "look at", path);
+    if (!S_ISSOCK(st.st_mode)) return cr_fail(error, CR_ALREADY_EXISTS, "listen: %s exists and is not a socket", path);
+    struct sockaddr_un name;
+    unix_name(l, &name);
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (probe < 0) return fail_errno(error, "probe", path);
+    int refused = connect(probe, (struct sockaddr *)&name, sizeof name) != 0 && errno == ECONNREFUSED;
+    close(probe);
+    if (!refused) return cr_fail(error, CR_ALREADY_EXISTS, "listen: something is live on %s", path);
+    cr_info("replacing the stale socket %s", path);
+    return unlink(path) == 0 ? CR_OK : fail_errno(error, "remove the stale socket", path);
+}
+
+static cr_status bind_unix(cr_listener *l, cr_error *error) {
+    cr_status status = take_lock(l, error);
+    if (status == CR_OK) status = clear_stale(l, error);
+    if (status != CR_OK) return status;
+    struct sockaddr_un name;
+    unix_name(l, &name);
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (l->fd < 0) return fail_errno(error, "make a socket for", l->address.path);
+    /* The mode is there from the first moment: no chmod after bind that a client could slip in before. */
+    mode_t before = umask(0777 & ~(mode_t)l->server->config->socket_mode);
+    int failed = bind(l->fd, (struct sockaddr *)&name, sizeof name);
+    umask(before);
+    if (failed) return fail_errno(error, "bind", l->address.path);
+    snprintf(l->name, sizeof l->name, "unix:%s", l->address.path);
+    return CR_OK;
+}
+
+static void name_tcp(cr_listener *l) {
+    struct sockaddr_storage bound;
+    socklen_t length = sizeof bound;
+    unsigned port = l->address.port;
+    if (getsockname(l->fd, (struct sockaddr *)&bound, &length) == 0)
+        port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                 : ((struct sockaddr_in *)&bound)->sin_port);
+    const char *form = strchr(l->address.host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u";
+    snprintf(l->name, sizeof l->name, form, l->address.host, port);
+}
+
+static cr_status bind_tcp(cr_listener *l, cr_error *error) {
+    char port[8];
+    snprintf(port, sizeof port, "%u", l->address.port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV}, *found = NULL;
+    int failed = getaddrinfo(l->address.host, port, &hints, &found);
+    if (failed)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "listen: cannot resolve %s: %s", l->address.host,
+                       gai_strerror(failed));
+    l->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+    if (l->fd >= 0) setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    failed = l->fd < 0 || bind(l->fd, found->ai_addr, found->ai_addrlen) != 0;
+    if (failed) fail_errno(error, "bind", l->address.host);
+    freeaddrinfo(found);
+    if (failed) return error->code;
+    name_tcp(l);
+    return CR_OK;
+}
+
+/* Without a descriptor to accept with, the connection would stay in the backlog and wake the loop for ever. */
+static void refuse_one(cr_listener *l) {
+    if (l->spare >= 0) close(l->spare);
+    int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) close(fd);
+    l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    cr_warn("no descriptor left for a new connection: refused (raise the limit on open files)");
+}
+
+static void on_connection(uv_poll_t *handle, int status, int events) {
+    (void)events;
+    cr_listener *l = handle->data;
+    if (status < 0) return;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) refuse_one(l);
+        if (fd < 0) return;
+        int on = 1;
+        if (l->address.kind == CR_ADDRESS_TCP) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        cr_error error;
+        if (cr_conn_open(l->server, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK) cr_warn("%s", error.text);
+    }
+}
+
+static void on_closed(uv_handle_t *handle) { free(handle->data); }
+
+static void close_fds(cr_listener *l) {
+    if (l->fd >= 0) close(l->fd);
+    if (l->lock >= 0) close(l->lock);
+    if (l->spare >= 0) close(l->spare);
+}
+
+cr_status cr_listener_open(cr_server *server, const char *text, cr_listener **out, cr_error *error) {
+    cr_listener *l = calloc(1, sizeof *l);
+    if (!l) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a listener");
+    l->server = server;
+    l->fd = l->lock = -1;
+    l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    bool is_unix = false;
+    cr_status status = cr_address_parse(text, &l->address, error);
+    if (status == CR_OK) {
+        is_unix = l->address.kind == CR_ADDRESS_UNIX;
+        status = is_unix ? bind_unix(l, error) : bind_tcp(l, error);
+    }
+    if (status == CR_OK && listen(l->fd, BACKLOG) != 0) status = fail_errno(error, "listen on", text);
+    if (status == CR_OK && uv_poll_init_socket(server->loop, &l->poll, l->fd) != 0)
+        status = cr_fail(error, CR_INTERNAL, "listen: cannot watch %s", text);
+    if (status != CR_OK) {
+        close_fds(l);
+        free(l);
+        return status;
+    }
+    l->poll.data = l;
+    uv_poll_start(&l->poll, UV_READABLE, on_connection);
+    *out = l;
+    return CR_OK;
+}
+
+const char *cr_listener_name(const cr_listener *l) { return l->name; }
+
+void cr_listener_close(cr_listener *l) {
+    uv_poll_stop(&l->poll);
+    if (l->address.kind == CR_ADDRESS_UNIX) unlink(l->address.path);
+    uv_close((uv_handle_t *)&l->poll, on_closed);
+    close_fds(l);
+}

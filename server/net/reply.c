@@ -1,0 +1,177 @@
+/* reply: packs frames straight into the reply buffer. Thread: the loop's. Owner: the connection. */
+#include "server/net/reply.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/metrics.h"
+
+enum {
+    SMALL = 64, /* CREDIT, PROGRESS */
+    STATUS_ROOM = CR_ERROR_TEXT + 32,
+    WELCOME_ROOM = 4 * CR_NAME_MAX_BYTES + 128,
+    OP_ROOM = CR_ERROR_TEXT + CR_WIRE_VALUE_BYTES + 48, /* one OpResult at its longest */
+    RESULT_ROOM = 64,
+    INFO_ROOM = CR_HEAD_MAX_BYTES,
+};
+
+/* Room for a payload of up to cap bytes behind a header. */
+static uint8_t *payload_room(cr_conn *conn, size_t cap) {
+    uint8_t *room = cr_conn_room(conn, CR_FRAME_HEADER_BYTES + cap);
+    return room ? room + CR_FRAME_HEADER_BYTES : NULL;
+}
+
+static bool send_frame(cr_conn *conn, uint8_t *payload, uint8_t type, uint16_t flags, uint32_t stream, size_t length) {
+    cr_frame frame = {.type = type, .flags = flags, .stream = stream, .length = (uint32_t)length};
+    cr_frame_put(payload - CR_FRAME_HEADER_BYTES, &frame);
+    cr_conn_put(conn, CR_FRAME_HEADER_BYTES + length);
+    return true;
+}
+
+bool cr_reply_welcome(cr_conn *conn) {
+    cr_wire_welcome m = {.version = CR_WIRE_VERSION_MAX};
+    snprintf(m.server, sizeof m.server, "cured/%s", conn->server->version);
+    cr_server_limits(conn->server, &m.limits);
+    uint8_t *payload = payload_room(conn, WELCOME_ROOM);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_WELCOME, 0, 0, cr_wire_pack_welcome(&m, payload, WELCOME_ROOM));
+}
+
+bool cr_reply_pong(cr_conn *conn, const uint8_t *bytes, uint32_t length) {
+    uint8_t *payload = payload_room(conn, length);
+    if (!payload) return false;
+    memcpy(payload, bytes, length);
+    return send_frame(conn, payload, CR_FRAME_PONG, 0, 0, length);
+}
+
+bool cr_reply_status(cr_conn *conn, uint32_t stream, const cr_error *error) {
+    cr_wire_status m = {.code = error->code};
+    if (error->code == CR_RESOURCE_EXHAUSTED || error->code == CR_UNAVAILABLE) m.retry_after_ms = CR_RETRY_AFTER_MS;
+    snprintf(m.message, sizeof m.message, "%s", error->text);
+    uint8_t *payload = payload_room(conn, STATUS_ROOM);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_STATUS, CR_FLAG_END, stream,
+                      cr_wire_pack_status(&m, payload, STATUS_ROOM));
+}
+
+bool cr_reply_credit(cr_conn *conn, uint32_t stream, uint64_t bytes) {
+    uint8_t *payload = payload_room(conn, SMALL);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_CREDIT, 0, stream, cr_wire_pack_credit(bytes, payload, SMALL));
+}
+
+bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *progress) {
+    uint8_t *payload = payload_room(conn, SMALL);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_PROGRESS, 0, stream, cr_wire_pack_progress(progress, payload, SMALL));
+}
+
+bool cr_reply_info(cr_conn *conn, uint32_t stream) {
+    const cr_server *server = conn->server;
+    static cr_wire_info m; /* 20 KiB; the loop's */
+    memset(&m, 0, sizeof m);
+    snprintf(m.version, sizeof m.version, "%s", server->version);
+    snprintf(m.backend, sizeof m.backend, "%s", server->backend);
+    snprintf(m.backend_reason, sizeof m.backend_reason, "%s", server->backend_reason);
+    m.uptime_ms = cr_now_ms() - server->started_ms;
+    m.lane_count = server->lane_count;
+    for (uint32_t i = 0; i < server->lane_count; i++) {
+        cr_lane_info info = server->lane_types[i]->info(server->lanes[i]);
+        snprintf(m.lanes[i].name, sizeof m.lanes[i].name, "%s", info.name);
+        snprintf(m.lanes[i].device, sizeof m.lanes[i].device, "%s", info.device);
+        m.lanes[i].workers = info.workers;
+        m.lanes[i].bytes_per_second = info.bytes_per_second;
+    }
+    _Static_assert((int)CR_METRIC_COUNT <= (int)CR_WIRE_MAX_COUNTERS, "Info has room for every metric");
+    m.counter_count = CR_METRIC_COUNT;
+    for (uint32_t i = 0; i < CR_METRIC_COUNT; i++) {
+        snprintf(m.counters[i].name, sizeof m.counters[i].name, "%s", cr_metric_name((cr_metric)i));
+        m.counters[i].value = atomic_load_explicit(&cr_metrics[i], memory_order_relaxed);
+    }
+    cr_server_limits(server, &m.limits);
+    uint8_t *payload = payload_room(conn, INFO_ROOM);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_info(&m, payload, INFO_ROOM));
+}
+
+static void fill_result(cr_wire_op_result *to, const cr_value *value) {
+    to->op = (uint32_t)value->op;
+    to->status = (uint32_t)value->error.code;
+    to->dtype = 0;
+    to->value_len = to->at_len = 0;
+    to->message[0] = 0;
+    if (value->error.code != CR_OK) {
+        memcpy(to->message, value->error.text, sizeof to->message);
+        return;
+    }
+    to->dtype = (uint32_t)value->dtype;
+    to->value_len = value->len;
+    memcpy(to->value, value->bytes, sizeof to->value);
+    to->at_len = value->at_len;
+    memcpy(to->at, value->at, sizeof to->at);
+}
+
+bool cr_reply_result(cr_conn *conn, uint32_t stream, const cr_partial *partial, const uint32_t *ops, uint32_t op_count,
+                     const cr_finish_opts *finish, const cr_wire_timing *timing) {
+    cr_wire_result m; /* only the first op_count results are filled, and read */
+    m.count = partial->n;
+    m.timing = *timing;
+    m.result_count = op_count;
+    m.partial = NULL;
+    for (uint32_t i = 0; i < op_count; i++) {
+        cr_value value;
+        cr_partial_finish(partial, (cr_op)ops[i], finish, &value);
+        fill_result(&m.results[i], &value);
+    }
+    size_t cap = RESULT_ROOM + (size_t)op_count * OP_ROOM;
+    uint8_t *payload = payload_room(conn, cap);
+    if (!payload) return false;
+    size_t length = cr_wire_pack_result(&m, payload, cap);
+    assert(length);
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, length);
+}
+
+bool cr_reply_partial(cr_conn *conn, uint32_t stream, const cr_share *share, const cr_wire_timing *timing) {
+    static uint8_t bytes[CR_SERIAL_MAX_BYTES]; /* the loop's */
+    cr_wire_result m;
+    m.count = share->partial.n;
+    m.timing = *timing;
+    m.result_count = 0;
+    m.partial = bytes;
+    m.partial_len = cr_share_pack(share, bytes, sizeof bytes);
+    size_t cap = RESULT_ROOM + m.partial_len;
+    uint8_t *payload = payload_room(conn, cap);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_result(&m, payload, cap));
+}
+
+bool cr_reply_part(cr_conn *conn, uint32_t stream, uint32_t op, uint64_t first, const uint8_t *values,
+                   size_t values_len) {
+    cr_wire_part m = {.op = op, .first = first, .values_len = values_len};
+    uint8_t *payload = payload_room(conn, SMALL + values_len);
+    if (!payload) return false;
+    size_t head = cr_wire_pack_part_head(&m, payload, SMALL);
+    memcpy(payload + head, values, values_len);
+    return send_frame(conn, payload, CR_FRAME_RESULT, 0, stream, head + values_len);
+}
+
+bool cr_reply_array_end(cr_conn *conn, uint32_t stream, const cr_axis_spec *spec, const cr_wire_timing *timing) {
+    cr_wire_result m;
+    m.count = spec->shape.outer * spec->shape.n * spec->shape.inner;
+    m.timing = *timing;
+    m.partial = NULL;
+    m.result_count = spec->op_count;
+    for (uint32_t i = 0; i < spec->op_count; i++) {
+        m.results[i].op = (uint32_t)spec->ops[i];
+        m.results[i].status = CR_OK;
+        m.results[i].dtype = (uint32_t)cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
+        m.results[i].value_len = m.results[i].at_len = 0;
+        m.results[i].message[0] = 0;
+    }
+    size_t cap = RESULT_ROOM + (size_t)spec->op_count * OP_ROOM;
+    uint8_t *payload = payload_room(conn, cap);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_result(&m, payload, cap));
+}

@@ -1,0 +1,95 @@
+/* request: the checks. Thread: the loop's. Owner: the call. */
+#include "server/net/request.h"
+
+typedef unsigned long long ull;
+
+/* Options that are not at their defaults must concern one of the ops at least. */
+static cr_status check_taken(const cr_call *call, uint32_t taken, cr_error *error) {
+    const cr_finish_opts *opts = &call->finish;
+    const char *unused = opts->ddof && !(taken & CR_OPT_DDOF)                                    ? "ddof"
+                         : opts->overflow && !(taken & CR_OPT_OVERFLOW)                          ? "overflow"
+                         : opts->result_dtype != CR_DTYPE_NONE && !(taken & CR_OPT_RESULT_DTYPE) ? "result_dtype"
+                                                                                                 : NULL;
+    return unused ? cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it", unused) : CR_OK;
+}
+
+cr_status cr_request_check_ops(cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    cr_shape shape = {r->outer, r->n, r->inner};
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < r->op_count; i++) {
+        cr_op op = (cr_op)r->ops[i];
+        cr_status status = cr_op_supports(op, call->dtype, error);
+        if (status != CR_OK) return status;
+        uint32_t own;
+        cr_finish_opts share = cr_finish_share(op, call->dtype, &call->finish, &own);
+        status = r->has_axis ? cr_axis_check(op, call->dtype, &shape, &share, error)
+                             : cr_finish_check(op, call->dtype, &share, error);
+        if (status != CR_OK) return status;
+        taken |= own;
+        call->families |= cr_op_needs(op, call->dtype);
+    }
+    return check_taken(call, taken, error);
+}
+
+static cr_status check_length(const cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    size_t size = cr_dtype_size(call->dtype);
+    bool stream = r->source == CR_SOURCE_STREAM;
+    if (stream && r->length_known && r->length % size)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "bytes: %llu is not a multiple of %zu, the size of %s",
+                       (ull)r->length, size, cr_dtype_name(call->dtype));
+    uint64_t expected = r->outer * r->n * r->inner; /* cr_shape_check came before */
+    if (r->has_axis && r->length_known && (stream ? r->length / size : r->length) != expected)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu", (ull)expected,
+                       (ull)(stream ? r->length / size : r->length));
+    return CR_OK;
+}
+
+cr_status cr_request_check_finish(cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    if (r->nan > CR_NAN_SKIP) return cr_fail(error, CR_INVALID_ARGUMENT, "nan: %u is not a policy", r->nan);
+    if (r->overflow > CR_OVERFLOW_WRAP)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "overflow: %u is not a rule", r->overflow);
+    call->finish = (cr_finish_opts){.nan = (cr_nan_policy)r->nan,
+                                    .overflow = (cr_overflow)r->overflow,
+                                    .result_dtype = (cr_dtype)r->result_dtype,
+                                    .ddof = r->ddof};
+    return CR_OK;
+}
+
+/* first and axis, where they are given. */
+static cr_status check_place(const cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    cr_shape shape = {r->outer, r->n, r->inner};
+    uint64_t grain = cr_partial_grain(call->dtype, call->families);
+    if (r->has_axis && r->want_partial)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
+    if (r->has_axis && r->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
+    if (r->first > INT64_MAX) return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is beyond 2^63", (ull)r->first);
+    if (r->first % grain)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is not a multiple of %llu, as prod of floats needs",
+                       (ull)r->first, (ull)grain);
+    return r->has_axis ? cr_shape_check(&shape, call->dtype, error) : CR_OK;
+}
+
+cr_status cr_request_check(cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    call->dtype = (cr_dtype)r->dtype;
+    if (!cr_dtype_is_input(call->dtype))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "dtype: %u is not an input type of this version", r->dtype);
+    cr_status status = cr_request_check_finish(call, error);
+    if (status == CR_OK) status = cr_request_check_ops(call, error);
+    if (status == CR_OK) status = check_place(call, error);
+    return status == CR_OK ? check_length(call, error) : status;
+}
+
+void cr_request_axis(const cr_call *call, cr_axis_spec *spec) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    *spec = (cr_axis_spec){.dtype = call->dtype,
+                           .shape = {r->outer, r->n, r->inner},
+                           .families = call->families,
+                           .op_count = r->op_count,
+                           .finish = call->finish};
+    for (uint32_t i = 0; i < r->op_count; i++) spec->ops[i] = (cr_op)r->ops[i];
+}

@@ -1,0 +1,18 @@
+/* request: what can be said about a reduce request before a byte of its array is read.
+ *
+ * Thread: the loop's. Owner: the call. */
+#ifndef CURED_SERVER_NET_REQUEST_H
+#define CURED_SERVER_NET_REQUEST_H
+
+#include "kernels/cpu/axis.h"
+#include "server/net/call.h"
+
+/* Checks types, ops, options, shape and declared length; fills the call's dtype, finish and families. */
+cr_status cr_request_check(cr_call *call, cr_error *error);
+/* Its parts, for a merge, whose dtype is known only when its first partial is there. */
+cr_status cr_request_check_finish(cr_call *call, cr_error *error);
+cr_status cr_request_check_ops(cr_call *call, cr_error *error);
+/* The axis of a checked request that has one. */
+void cr_request_axis(const cr_call *call, cr_axis_spec *spec);
+
+#endif

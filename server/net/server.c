@@ -1,0 +1,133 @@
+/* server: the loop's turns. Thread: the loop's. Owner: main. */
+#include "server/net/server.h"
+
+#include <stdlib.h>
+
+#include "server/base/clock.h"
+#include "server/net/call.h"
+#include "server/net/frames.h"
+#include "server/net/outputs.h"
+
+static void on_clock(uv_timer_t *timer) {
+    cr_server *server = timer->data;
+    server->clock_set = UINT64_MAX;
+    cr_timers_run(&server->timers, cr_now_ms());
+}
+
+static cr_conn *next_granted(cr_server *server) {
+    pthread_mutex_lock(&server->grants_mutex);
+    cr_list *node = cr_list_pop(&server->grants);
+    pthread_mutex_unlock(&server->grants_mutex);
+    return node ? cr_container(node, cr_conn, grant) : NULL;
+}
+
+static void on_wake(uv_async_t *wake) {
+    cr_server *server = wake->data;
+    cr_list done;
+    for (cr_job *job; (job = cr_queue_news(server->queue));)
+        if (job->owner) cr_outputs_send(job->owner);
+    cr_queue_completed(server->queue, &done);
+    for (cr_list *node; (node = cr_list_pop(&done));) cr_call_job_done(server, cr_container(node, cr_job, done));
+    for (cr_conn *conn; (conn = next_granted(server));) cr_conn_granted(conn);
+}
+
+void cr_server_wake(void *argument) {
+    cr_server *server = argument;
+    uv_async_send(&server->wake);
+}
+
+/* No call runs and every answer is written. */
+static bool quiet(const cr_server *server) {
+    for (cr_list *node = server->connections.next; node != &server->connections; node = node->next) {
+        const cr_conn *conn = cr_container(node, cr_conn, link);
+        if (conn->call_count || cr_conn_backlog(conn)) return false;
+    }
+    return true;
+}
+
+/* Before the loop sleeps: every reply is on its way, and the clock is set to the next timer. */
+static void on_prepare(uv_prepare_t *prepare) {
+    cr_server *server = prepare->data;
+    for (cr_list *node; (node = cr_list_pop(&server->dirty));) cr_conn_flush(cr_container(node, cr_conn, dirty));
+    uint64_t next = cr_timers_next(&server->timers);
+    if (next != server->clock_set) {
+        uint64_t now = cr_now_ms();
+        server->clock_set = next;
+        if (next == UINT64_MAX)
+            uv_timer_stop(&server->clock);
+        else
+            uv_timer_start(&server->clock, on_clock, next > now ? next - now : 0, 0);
+    }
+    if (server->draining && server->drained && quiet(server)) {
+        void (*drained)(cr_server *) = server->drained;
+        server->drained = NULL;
+        drained(server);
+    }
+}
+
+cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *config, cr_error *error) {
+    server->loop = loop;
+    server->config = config;
+    server->started_ms = cr_now_ms();
+    server->clock_set = UINT64_MAX;
+    server->admission = (cr_admission){.max_connections = config->max_connections,
+                                       .max_calls = config->max_jobs,
+                                       .max_calls_per_connection = config->max_jobs_per_connection,
+                                       .max_input_bytes = config->max_input_bytes,
+                                       .max_bytes = config->max_bytes_in_flight};
+    cr_list_init(&server->connections);
+    cr_list_init(&server->dirty);
+    cr_list_init(&server->filling);
+    cr_list_init(&server->grants);
+    cr_timers_init(&server->timers);
+    pthread_mutex_init(&server->grants_mutex, NULL);
+    server->buffer = malloc(CR_FRAME_HEAD_MAX + CR_TURN_BYTES);
+    if (!server->buffer) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the read buffer");
+    int failed = uv_async_init(loop, &server->wake, on_wake);
+    if (failed) return cr_fail(error, CR_INTERNAL, "cannot set up the loop: %s", uv_strerror(failed));
+    uv_timer_init(loop, &server->clock);
+    uv_timer_init(loop, &server->sealing);
+    uv_prepare_init(loop, &server->prepare);
+    server->wake.data = server->clock.data = server->sealing.data = server->prepare.data = server;
+    uv_prepare_start(&server->prepare, on_prepare);
+    return CR_OK;
+}
+
+void cr_server_drain(cr_server *server) {
+    server->draining = true;
+    uv_async_send(&server->wake); /* so that prepare looks at once */
+}
+
+void cr_server_close_all(cr_server *server) {
+    cr_error error;
+    cr_fail(&error, CR_UNAVAILABLE, "the server is shutting down");
+    while (!cr_list_empty(&server->connections)) {
+        cr_conn *conn = cr_container(server->connections.next, cr_conn, link);
+        cr_conn_fail(conn, &error);
+        cr_conn_flush(conn); /* closes it when the peer is gone */
+        cr_conn_close(conn);
+    }
+}
+
+void cr_server_close_handles(cr_server *server) {
+    uv_close((uv_handle_t *)&server->wake, NULL);
+    uv_close((uv_handle_t *)&server->clock, NULL);
+    uv_close((uv_handle_t *)&server->sealing, NULL);
+    uv_close((uv_handle_t *)&server->prepare, NULL);
+}
+
+void cr_server_free(cr_server *server) {
+    cr_timers_free(&server->timers);
+    pthread_mutex_destroy(&server->grants_mutex);
+    free(server->buffer);
+    free(server->spare_out);
+}
+
+void cr_server_limits(const cr_server *server, cr_wire_limits *limits) {
+    *limits = (cr_wire_limits){.head_bytes = CR_HEAD_MAX_BYTES,
+                               .data_bytes = CR_DATA_MAX_BYTES,
+                               .ops = CR_CALL_MAX_OPS,
+                               .jobs_per_connection = (uint32_t)server->config->max_jobs_per_connection,
+                               .credit_bytes = CR_CREDIT_INITIAL_BYTES,
+                               .input_bytes = server->config->max_input_bytes};
+}

@@ -1,0 +1,173 @@
+/* upload: array bytes from a connection into slabs, and slabs to the lanes.
+ *
+ * A slab is offered in steps while it fills, so that its bytes are folded while they are in the cache, and sealed when it
+ * is full, when its client pauses, or when others need slabs: a slab never waits for a client.
+ * Thread: the loop's (release: whoever folded last). Owner: the call, until a segment is offered and sealed. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/net/call.h"
+#include "server/net/merge.h"
+
+enum { OFFER_BYTES = 128 * 1024 };
+
+typedef struct cr_slab_segment {
+    cr_segment segment;
+    cr_slabs *slabs;
+    uint8_t *slab; /* NULL: tail instead */
+    uint8_t *tail;
+    bool added; /* the queue knows it */
+} cr_slab_segment;
+
+static void release(cr_segment *segment) {
+    cr_slab_segment *s = cr_container(segment, cr_slab_segment, segment);
+    if (s->slab) cr_slab_give(s->slabs, s->slab);
+    free(s->tail);
+    free(s);
+}
+
+/* A segment at the upload's place, over a slab or over the tail's buffer. */
+static cr_slab_segment *new_segment(const cr_call *call, uint8_t *slab, uint8_t *tail) {
+    cr_slab_segment *s = malloc(sizeof *s);
+    if (!s) return NULL;
+    cr_segment_init(&s->segment, call->job, slab ? slab : tail, call->upload.handed);
+    s->segment.release = release;
+    s->slabs = call->conn->server->slabs;
+    s->slab = slab;
+    s->tail = tail;
+    s->added = false;
+    return s;
+}
+
+static void on_sealing(uv_timer_t *timer) { cr_upload_seal_idle(timer->data, CR_SLAB_IDLE_MS); }
+
+static void touch(cr_call *call) {
+    cr_server *server = call->conn->server;
+    call->upload.touched_ms = uv_now(server->loop);
+    cr_list_remove(&call->upload.filling);
+    if (cr_list_empty(&server->filling)) uv_timer_start(&server->sealing, on_sealing, CR_SLAB_IDLE_MS, CR_SLAB_IDLE_MS);
+    cr_list_append(&server->filling, &call->upload.filling);
+}
+
+/* A granted slab first, then the pool; or the connection gets in line. */
+static uint8_t *take_slab(cr_conn *conn) {
+    void *slab = conn->spare_slab;
+    conn->spare_slab = NULL;
+    if (slab) return slab;
+    slab = cr_slab_take_or_wait(conn->server->slabs, &conn->slab_waiter);
+    conn->waits_for_slab = slab == NULL;
+    return slab;
+}
+
+bool cr_upload_room(cr_call *call, uint8_t **at, size_t *room, cr_error *error) {
+    cr_upload *up = &call->upload;
+    error->code = CR_OK;
+    if (call->merge) return cr_merge_room(call, at, room), true;
+    if (up->slab && up->filled == CR_SLAB_BYTES) { /* no memory for its tail, when it became full */
+        cr_upload_seal(call);
+        if (up->slab) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload") == CR_OK;
+    }
+    if (!up->slab) {
+        uint8_t *slab = take_slab(call->conn);
+        if (!slab) {
+            cr_upload_seal_idle(call->conn->server, 0);
+            return false;
+        }
+        up->slab = new_segment(call, slab, NULL);
+        if (!up->slab) {
+            cr_slab_give(call->conn->server->slabs, slab);
+            cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload");
+            return false;
+        }
+        if (up->tail_len) memcpy(slab, up->tail, up->tail_len);
+        up->filled = up->tail_len;
+        up->offered = up->tail_len = 0;
+        touch(call);
+    }
+    *at = up->slab->slab + up->filled;
+    *room = CR_SLAB_BYTES - up->filled;
+    return true;
+}
+
+/* Moves the ready mark to bytes; seal: for the last time, after which the slab is the lanes'. */
+static void offer(cr_call *call, uint32_t bytes, bool seal) {
+    cr_upload *up = &call->upload;
+    cr_slab_segment *s = up->slab;
+    cr_queue *queue = call->conn->server->queue;
+    if (seal) {
+        up->slab = NULL;
+        up->handed += bytes / call->job->element;
+        cr_list_remove(&up->filling);
+        if (!bytes && !s->added) {
+            release(&s->segment);
+            return;
+        }
+    }
+    if (!s->added) cr_queue_add(queue, &s->segment);
+    s->added = true;
+    up->offered = bytes;
+    cr_queue_ready(queue, &s->segment, bytes, seal);
+}
+
+cr_status cr_upload_advance(cr_call *call, size_t bytes, cr_error *error) {
+    cr_upload *up = &call->upload;
+    if (call->merge) return cr_merge_advance(call, bytes, error);
+    up->filled += (uint32_t)bytes;
+    assert(up->filled <= CR_SLAB_BYTES);
+    touch(call);
+    if (up->filled == CR_SLAB_BYTES) {
+        cr_upload_seal(call);
+    } else if (up->filled - up->offered >= OFFER_BYTES) {
+        offer(call, up->filled - (uint32_t)(up->filled % cr_job_unit(call->job)), false);
+    }
+    return CR_OK;
+}
+
+void cr_upload_seal(cr_call *call) {
+    cr_upload *up = &call->upload;
+    if (!up->slab) return;
+    uint32_t tail = (uint32_t)(up->filled % cr_job_unit(call->job)), whole = up->filled - tail;
+    if (tail) {
+        if (!up->tail) up->tail = malloc(cr_job_unit(call->job));
+        if (!up->tail) return; /* the slab stays until there is memory */
+        memcpy(up->tail, up->slab->slab + whole, tail);
+    }
+    up->tail_len = tail;
+    offer(call, whole, true);
+}
+
+bool cr_upload_finish(cr_call *call) {
+    cr_upload *up = &call->upload;
+    if (!up->slab && up->tail_len) {
+        /* An incomplete block of prod, left by an earlier seal: its buffer goes to the lanes as it is. */
+        up->slab = new_segment(call, NULL, up->tail);
+        if (!up->slab) return false;
+        up->filled = up->tail_len;
+        up->tail = NULL;
+        up->tail_len = 0;
+    }
+    if (up->slab) offer(call, up->filled, true);
+    return true;
+}
+
+void cr_upload_drop(cr_call *call) {
+    cr_upload *up = &call->upload;
+    if (up->slab) offer(call, up->offered, true);
+    free(up->tail);
+    up->tail = NULL;
+    up->tail_len = 0;
+}
+
+void cr_upload_seal_idle(cr_server *server, uint64_t idle_ms) {
+    uint64_t now = uv_now(server->loop);
+    for (cr_list *node = server->filling.next, *next; node != &server->filling; node = next) {
+        next = node->next;
+        cr_call *call = cr_container(node, cr_call, upload.filling);
+        if (idle_ms && now - call->upload.touched_ms < idle_ms) break;
+        cr_upload_seal(call);
+        if (!idle_ms) break;
+    }
+    if (cr_list_empty(&server->filling)) uv_timer_stop(&server->sealing);
+}

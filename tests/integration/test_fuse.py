@@ -1,0 +1,189 @@
+"""test_fuse: files of a FUSE server that answers, answers wrongly, or stops answering while others must be served."""
+import errno
+import os
+import signal
+import unittest
+
+from cured_daemon import DaemonTest, main, wait_for
+from cured_wire import DATA_LOSS, DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED
+from expected import expect_all, expect_tiled, plain
+from fuse_files import FuseFile, why_not
+
+OPS = ["sum", "max", "argmin", "count"]
+
+
+class Fuse(DaemonTest):
+    OPTIONS = {"foreign_files_threads": 3, "files_threads": 2, "slabs": 4, "max_jobs": 64}
+
+    @classmethod
+    def setUpClass(cls):
+        reason = why_not()
+        if reason:
+            raise unittest.SkipTest(reason)
+        super().setUpClass()
+
+    def fuse(self, data, size=None):
+        try:
+            f = FuseFile(self.folder, data, size)
+        except OSError as e:
+            self.skipTest("cannot mount FUSE here: %s" % e.strerror)
+        self.addCleanup(f.abort)
+        return f
+
+    def opened(self, fuse):
+        fd = fuse.open()
+        self.addCleanup(self.close, fd)
+        return fd
+
+    def close(self, fd):
+        try:
+            os.close(fd)
+        except OSError:
+            pass  # its file server is gone
+
+    def others_are_served(self):
+        """By every way in, while a file server is silent."""
+        tile = plain("f32", 1 << 16)
+        conn = self.connect()
+        self.assertEqual(expect_all(OPS, "f32", tile[:4000]), conn.inline("f32", OPS, tile[:4000]).keys())
+        wanted = [expect_tiled(op, "f32", tile, 20) for op in OPS]
+        self.assertEqual(wanted, conn.stream("f32", OPS, tile * 20).keys())
+        for f in (self.file(tile * 20), self.memfd(tile * 20)):
+            for _ in range(4):
+                self.assertEqual(wanted, conn.descriptor("f32", OPS, f.fileno()).keys())
+
+
+class Answering(Fuse):
+    def test_right_answers(self):
+        data = plain("f64", 200001)
+        fuse = self.fuse(b"12345" + data)
+        fd = self.opened(fuse)
+        conn = self.connect()
+        self.assertEqual(expect_all(OPS, "f64", data), conn.descriptor("f64", OPS, fd, 5).keys())
+        self.assertEqual(expect_all(OPS, "f64", data[8000:16000]), conn.descriptor("f64", OPS, fd, 8005, 1000).keys())
+        self.assertIn("read", fuse.seen)
+
+    def test_reads_that_fail(self):
+        fuse = self.fuse(plain("f32", 300000))
+        fd = self.opened(fuse)
+        conn = self.connect()
+        fuse.read_error = errno.EIO
+        self.assert_sentence(conn.descriptor("f32", OPS, fd).status, DATA_LOSS, "descriptor")
+        fuse.read_error, fuse.short = 0, 700000
+        self.assert_sentence(conn.descriptor("f32", OPS, fd).status, DATA_LOSS, "descriptor", "ended")
+        fuse.short = None
+        self.assertIsNone(conn.descriptor("f32", OPS, fd).status)
+
+    def test_a_size_that_lies(self):
+        """More than 2^60 bytes are announced, few are there."""
+        fuse = self.fuse(bytes(5000), size=1 << 62)
+        fd = self.opened(fuse)
+        conn = self.connect()
+        self.assert_sentence(conn.descriptor("u8", ["sum"], fd).status, INVALID_ARGUMENT, "max_input_bytes")
+        self.assert_sentence(conn.descriptor("u8", ["sum"], fd, 0, 1 << 40).status, DATA_LOSS, "ended")
+
+
+class Silent(Fuse):
+    def hang_calls(self, fuse, what, count, **options):
+        """count calls that hang in a request, over several connections; [(connection, stream)]."""
+        fuse.hang = {what}
+        fd = self.opened(fuse)
+        conns = [self.connect() for _ in range(4)]
+        calls = [(c, c.start_descriptor("u8", OPS, fd, **options)) for c in conns for _ in range(count // 4)]
+        wait_for("requests that hang", lambda: fuse.hangs(what) >= 3)
+        return calls
+
+    def test_others_are_served(self):
+        """More silent files than threads for them, at each point where they may fall silent."""
+        data = plain("u8", 1 << 20)
+        for what in ("getattr", "statfs", "read"):
+            with self.subTest(what):
+                fuse = self.fuse(data)
+                calls = self.hang_calls(fuse, what, 12)
+                self.others_are_served()
+                fuse.let_go()
+                wanted = expect_all(OPS, "u8", data)
+                for conn, stream in calls:
+                    self.assertEqual(wanted, conn.wait(stream).keys())
+
+    def test_deadlines_and_leaving(self):
+        fuse = self.fuse(bytes(1 << 20))
+        calls = self.hang_calls(fuse, "read", 8, timeout_ms=50)
+        for conn, stream in calls:
+            self.assert_sentence(conn.wait(stream).status, DEADLINE_EXCEEDED, "timeout_ms")
+        for conn, _ in calls:
+            conn.close()
+        wait_for("the connections to end", lambda: self.daemon.gauges()["connections"] == 1)
+        self.assertEqual(0, self.daemon.gauges()["calls"])
+        self.others_are_served()
+        fuse.let_go()
+
+    def test_abandoned_calls_still_count(self):
+        """Answered at the deadline, but their descriptors are held: they fill max_jobs like any other, and come back."""
+        fuse = self.fuse(bytes(1 << 20))
+        fuse.hang = {"getattr"}
+        fd = self.opened(fuse)
+        conn = self.connect()
+        codes = []
+        for _ in range(100):
+            stream = conn.start_descriptor("u8", OPS, fd, timeout_ms=1)
+            codes.append(conn.wait(stream).status.code)
+        gauges = self.daemon.gauges()
+        self.assertLessEqual(gauges["jobs"], 64, "jobs beyond max_jobs")
+        self.assertLessEqual(gauges["regions"], 64, "descriptors held beyond max_jobs")
+        self.assertEqual({DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED}, set(codes))
+        fuse.let_go()
+        wait_for("room", lambda: conn.inline("u8", ["sum"], b"1").status is None)
+
+    def test_closing_hangs(self):
+        """A server that answers everything but the close."""
+        for what in ("flush", "release"):
+            data = plain("u8", 300000)
+            fuse = self.fuse(data)
+            fd = self.opened(fuse)
+            conn = self.connect()
+            fuse.hang = {what}
+            if what == "release":
+                stream = conn.start_descriptor("u8", OPS, fd, timeout_ms=20000)
+                self.assertEqual(expect_all(OPS, "u8", data), conn.wait(stream).keys())
+            else:
+                for _ in range(4):
+                    stream = conn.start_descriptor("u8", OPS, fd, timeout_ms=100)
+                    answer = conn.wait(stream)
+                    self.assertTrue(answer.status is None or answer.status.code == DEADLINE_EXCEEDED, answer)
+            self.others_are_served()
+            fuse.let_go()
+
+    def test_refused_ones_are_closed_where_it_may_hang(self):
+        """Descriptors that no call takes hang in close; the loop must not."""
+        fuse = self.fuse(bytes(1000))
+        fuse.hang = {"flush"}
+        fd = self.opened(fuse)
+        from cured_wire import CALL, END, call_message, frame
+        conn = self.connect()
+        for _ in range(4):
+            stream = conn.open_stream()
+            conn.send(frame(CALL, stream, call_message(info=True), END, 2), [fd, fd])
+            self.assertEqual(INVALID_ARGUMENT, conn.wait(stream).status.code)
+        self.others_are_served()
+        fuse.let_go()
+
+
+class Ending(Fuse):
+    def test_ends_with_silent_files(self):
+        """SIGTERM while a file server is silent: calls get their deadline, the daemon says what it leaves, and goes."""
+        fuse = self.fuse(bytes(1 << 20))
+        fuse.hang = {"read"}
+        fd = self.opened(fuse)
+        conn = self.connect()
+        stream = conn.start_descriptor("u8", OPS, fd, timeout_ms=300)
+        wait_for("a read that hangs", lambda: fuse.hangs("read"))
+        self.daemon.process.send_signal(signal.SIGTERM)
+        self.assertEqual(DEADLINE_EXCEEDED, conn.wait(stream).status.code)
+        wait_for("the daemon to say so", lambda: "does not answer" in self.daemon.log())
+        fuse.abort()
+        self.assertEqual(0, self.daemon.wait())
+
+
+if __name__ == "__main__":
+    main()

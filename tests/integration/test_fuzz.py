@@ -1,0 +1,175 @@
+"""test_fuzz: valid conversations, broken at random: the daemon stays alive, answers in whole frames, and gives all back.
+
+CURED_TEST_SEED repeats a run, CURED_TEST_FUZZ_SECONDS makes it longer.
+"""
+import array
+import os
+import random
+import select
+import socket
+import struct
+import time
+
+from cured_daemon import DaemonTest, main
+from cured_wire import (CALL, CANCEL, CREDIT, DATA, END, FIRST_OPS, HELLO, INPUTS, OPS, PING, PONG, call_message,
+                        descriptor_input, frame, hello_message, reduce_message, stream_input, take_frame, uint_field)
+
+SEED = int(os.environ.get("CURED_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
+SECONDS = float(os.environ.get("CURED_TEST_FUZZ_SECONDS", "12"))
+EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 0x7f, 0x80, 0xff, 0xffff, 0x10000, 0x10001, 0x100000, 0x100001, 0x7fffffff, 0xffffffff)
+
+
+def conversation(r):
+    """Frames of a client that does everything right: a list of (bytes, descriptors it needs)."""
+    out = [(frame(HELLO, payload=hello_message(1, r.randint(1, 3), ["x"] * r.randint(0, 2), "f" * r.randint(0, 64))), 0)]
+    stream = 0
+    for _ in range(r.randint(1, 8)):
+        stream += r.choice([1, 1, 2, 1000])
+        dtype = r.choice(INPUTS)
+        ops = r.sample(FIRST_OPS, r.randint(1, 5))
+        times = {"timeout_ms": r.choice([0, 0, 1, 50]), "progress_ms": r.choice([0, 0, 1])}
+        kind = r.choice(["inline", "known", "unknown", "descriptor", "info"])
+        if kind == "info":
+            out.append((frame(CALL, stream, call_message(info=True), r.choice([0, END])), 0))
+        elif kind == "descriptor":
+            source = descriptor_input(r.choice([0, 0, 8, 4096, 1 << 40]), r.choice([None, 0, 1, 100, 1 << 61]))
+            out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source), **times), END, 1), 1))
+        else:
+            size = r.choice([0, 8, 64, 4000, 16384, 16392, 100000])
+            source = stream_input(size if kind != "unknown" else None)
+            out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source, nan=r.randint(0, 1)), **times)), 0))
+            out += [(f, 0) for f in data_frames(r, stream, size, kind == "inline")]
+        if r.random() < 0.3:
+            out.append((r.choice([frame(CANCEL, stream), frame(PING, payload=bytes(r.randint(0, 64))), frame(PONG),
+                                  frame(CREDIT, stream, uint_field(1, 1000)), frame(77, 0, bytes(r.randint(0, 99)), 2)]), 0))
+    return out
+
+
+def data_frames(r, stream, size, whole):
+    cuts = [] if whole else sorted(r.randrange(size + 1) for _ in range(r.randint(0, 4)))
+    edges = [0] + cuts + [size]
+    for a, b in zip(edges, edges[1:]):
+        yield frame(DATA, stream, r.randbytes(b - a), END if b == size and a == edges[-2] else 0)
+
+
+def broken(r, frames):
+    """The same with a few things wrong; sometimes none."""
+    frames = frames[:]
+    for _ in range(r.choice([0, 1, 1, 1, 2, 3, 8])):
+        n = r.randrange(len(frames))
+        data, needs = frames[n]
+        way = r.randrange(10)
+        if way == 0:
+            frames.pop(n)
+            if not frames:
+                return frames
+        elif way == 1:
+            frames.insert(r.randrange(len(frames) + 1), frames[n])
+        elif way == 2:
+            m = r.randrange(len(frames))
+            frames[n], frames[m] = frames[m], frames[n]
+        elif way == 3:  # a header field
+            at, size = r.choice([(0, 1), (2, 1), (3, 1), (4, 2), (6, 1), (7, 1), (8, 4), (12, 4)])
+            value = r.choice(EDGES) & ((1 << 8 * size) - 1)
+            frames[n] = (data[:at] + value.to_bytes(size, "little") + data[at + size:], needs)
+        elif way == 4:  # cut, with or without saying so
+            keep = r.randrange(len(data) + 1)
+            frames[n] = (data[:keep], needs)
+        elif way == 5:  # cut, and the header says so
+            body = data[16:16 + r.randrange(max(1, len(data) - 15))]
+            frames[n] = (data[:12] + struct.pack("<I", len(body)) + body, needs)
+        elif way == 6:
+            frames[n] = (data, r.choice([0, 1, 2, 4, 5, 9, 30]))
+        elif way == 7:  # another op or type, deep in the message
+            frames[n] = (data.replace(bytes([OPS["sum"]]), bytes([r.randrange(40)])), needs)
+        else:  # bytes
+            changed = bytearray(data)
+            for _ in range(r.choice([1, 1, 2, 10])):
+                if changed:
+                    changed[r.randrange(len(changed))] = r.choice([0, 1, 0x7f, 0x80, 0xff, r.randrange(256)])
+            frames[n] = (bytes(changed), needs)
+    return frames
+
+
+class Fuzz(DaemonTest):
+    OPTIONS = {"hello_timeout_ms": 500, "stall_timeout_ms": 500, "slabs": 4, "cpu_workers": 2, "max_jobs_per_connection": 6,
+               "max_input_bytes": 1 << 30}
+
+    def test_broken_conversations(self):
+        print("seed %d: CURED_TEST_SEED=%d repeats it" % (SEED, SEED))
+        holders = [self.file(os.urandom(50000)), self.memfd(os.urandom(50000)), self.file(b"")]
+        self.descriptors = [f.fileno() for f in holders] + [os.open(self.folder, os.O_PATH), os.open("/dev/null", os.O_WRONLY)]
+        for fd in self.descriptors[3:]:
+            self.addCleanup(os.close, fd)
+        limit = time.monotonic() + SECONDS
+        n, replies = 0, 0
+        while time.monotonic() < limit:
+            replies += self.converse(random.Random("%d %d" % (SEED, n)), n)
+            n += 1
+            if n % 100 == 0:
+                self.assertTrue(self.daemon.alive(), "conversation %d of seed %d" % (n, SEED))
+                self.assert_serves()
+        print("%d conversations, %d frames came back" % (n, replies))
+        self.assertGreater(replies, n // 4)
+
+    def converse(self, r, n):
+        """One connection; returns how many whole frames the daemon answered."""
+        frames = broken(r, conversation(r))
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.daemon.address[5:])
+            s.setblocking(False)
+            got = bytearray()
+            out, marks = b"", {}
+            for data, needs in frames:
+                if needs and data:
+                    marks[len(out)] = needs
+                out += data
+            self.send_all(r, s, out, marks, got)
+            patience = r.choice([0, 0, 0.001, 0.002]) if r.random() < 0.97 else r.choice([0.02, 0.02, 0.7])  # until a limit ends it
+            limit = time.monotonic() + patience
+            while patience and time.monotonic() < limit and self.read(s, got, limit - time.monotonic()):
+                pass
+        return self.count_frames(got, n)
+
+    def send_all(self, r, s, out, marks, got):
+        """Sends out in pieces, with descriptors at marks; gives up where the daemon closed or does not read."""
+        at = 0
+        edges = sorted(set(marks) | {r.randrange(len(out) + 1) for _ in range(r.choice([0, 0, 1, 5]))} | {len(out)})
+        for edge in edges:
+            while at < edge:
+                needs = marks.pop(at, 0)
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", r.choices(self.descriptors, k=needs)))]
+                try:
+                    at += s.sendmsg([out[at:edge]], rights if needs else [], socket.MSG_NOSIGNAL)
+                except BlockingIOError:
+                    self.read(s, got, 0.005)
+                    if r.random() < 0.1:
+                        return
+                except OSError:
+                    return
+            if r.random() < 0.2:
+                self.read(s, got, 0)
+
+    def read(self, s, got, timeout):
+        """False at the connection's end."""
+        if not select.select([s], [], [], timeout)[0]:
+            return True
+        try:
+            data = s.recv(1 << 16)
+        except OSError:
+            return False
+        got += data
+        return bool(data)
+
+    def count_frames(self, got, n):
+        count, view = 0, memoryview(bytes(got))
+        while True:
+            taken = take_frame(view)  # raises on anything that a server may not send
+            if not taken:
+                return count
+            count += 1
+            view = view[taken[1]:]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,388 @@
+"""test_lifecycle: start and end of the daemon: sockets, locks, addresses, options, draining, and what a kill leaves behind."""
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import unittest
+
+from connection import HANG_S, Closed, Connection
+from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for
+from cured_wire import CALL, END, RESOURCE_EXHAUSTED, UNAVAILABLE, call_message, frame
+from expected import expect_all, plain
+
+
+class Lifecycle(unittest.TestCase):
+    def setUp(self):
+        need_binary(CURED)
+        self.folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.path = os.path.join(self.folder, "cured.sock")
+
+    def start(self, **options):
+        daemon = Daemon(self.folder, **options)
+        self.addCleanup(daemon.stop, signal.SIGKILL)
+        return daemon
+
+    def run_cured(self, *flags, env=None):
+        """(exit status, stdout, stderr) of a daemon that ends by itself."""
+        done = subprocess.run([CURED, *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_S,
+                              env=environment(**(env or {})), cwd=self.folder)
+        return done.returncode, done.stdout, done.stderr
+
+    def refused(self, *flags, words=(), env=None):
+        status, out, err = self.run_cured(*flags, env=env)
+        self.assertNotIn(status, (0, -signal.SIGABRT, -signal.SIGSEGV), err)
+        for word in words:
+            self.assertIn(word, out + err)
+        self.assertNotIn("Sanitizer", err)
+        return status
+
+    def serves(self, address):
+        with Connection(address) as c:
+            self.assertEqual(expect_all(["sum"], "f32", plain("f32", 10)), c.inline("f32", ["sum"], plain("f32", 10)).keys())
+
+
+class Sockets(Lifecycle):
+    def test_mode(self):
+        for option, wanted in ((None, 0o660), ("0600", 0o600), ("0666", 0o666)):
+            daemon = self.start(**({"socket_mode": option} if option else {}))
+            self.assertEqual(wanted, stat.S_IMODE(os.stat(self.path).st_mode))
+            daemon.check_end(self, daemon.stop())
+            self.assertFalse(os.path.exists(self.path), "the socket's file outlives the daemon")
+
+    def test_second_daemon_is_refused(self):
+        first = self.start()
+        self.refused("--listen", "unix:" + self.path, words=[self.path, "live"])
+        self.serves(first.address)
+        first.check_end(self, first.stop())
+
+    def test_second_daemon_without_the_lock_file_is_refused(self):
+        """Somebody removed the lock file: the socket still answers, so it is not taken."""
+        first = self.start()
+        os.unlink(self.path + ".lock")
+        self.refused("--listen", "unix:" + self.path, words=[self.path])
+        self.serves(first.address)
+        first.check_end(self, first.stop())
+
+    def test_starting_at_once_leaves_one(self):
+        flags = [CURED, "--listen", "unix:" + self.path]
+        all_of_them = [subprocess.Popen(flags, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, env=environment()) for _ in range(5)]
+        lines = []
+        try:
+            lines = [self.first_word(p) for p in all_of_them]
+            self.assertEqual(1, sum("listening" in line for line in lines), lines)
+            self.serves("unix:" + self.path)
+        finally:
+            for process in all_of_them:
+                process.terminate()
+            for process in all_of_them:
+                process.communicate(timeout=HANG_S)
+        self.assertEqual(1, sum(p.returncode == 0 for p in all_of_them))
+
+    def first_word(self, process):
+        """The line by which a daemon says that it listens or why it does not."""
+        for line in process.stderr:
+            if b"listening" in line or b"ERROR" in line:
+                return line.decode()
+        return "nothing"
+
+    def test_stale_socket_is_replaced(self):
+        stale = socket.socket(socket.AF_UNIX)
+        stale.bind(self.path)
+        stale.close()
+        daemon = self.start()
+        self.serves(daemon.address)
+        daemon.check_end(self, daemon.stop())
+
+    def test_other_files_are_left_alone(self):
+        for make in (lambda: open(self.path, "w").close(), lambda: os.mkdir(self.path), lambda: os.mkfifo(self.path),
+                     lambda: os.symlink("/etc/passwd", self.path)):
+            make()
+            before = os.lstat(self.path)
+            self.refused("--listen", "unix:" + self.path, words=[self.path])
+            self.assertEqual(before.st_ino, os.lstat(self.path).st_ino)
+            os.rmdir(self.path) if os.path.isdir(self.path) and not os.path.islink(self.path) else os.unlink(self.path)
+
+    def test_lock_file_may_not_be_a_link(self):
+        target = os.path.join(self.folder, "victim")
+        os.symlink(target, self.path + ".lock")
+        self.refused("--listen", "unix:" + self.path)
+        self.assertFalse(os.path.exists(target))
+
+    def test_folder_missing_and_path_too_long(self):
+        self.refused("--listen", "unix:%s/none/cured.sock" % self.folder, words=["none/cured.sock"])
+        self.refused("--listen", "unix:/tmp/" + "x" * 200, words=["listen"])
+
+    def test_killed_then_started_again(self):
+        daemon = self.start()
+        with daemon.connect() as c:
+            c.start_stream("f32", ["sum"], None)
+            c.ping()
+            daemon.stop(signal.SIGKILL)
+            with self.assertRaises(Closed):
+                c.until(lambda: False)
+        self.assertTrue(os.path.exists(self.path), "a killed daemon leaves its socket")
+        again = self.start()
+        self.serves(again.address)
+        again.check_end(self, again.stop())
+
+    def test_tcp(self):
+        daemon = self.start(listen=["tcp:127.0.0.1:0", "unix:" + self.path])
+        self.assertRegex(daemon.addresses[0], r"^tcp:127\.0\.0\.1:[1-9]\d*$")
+        for address in daemon.addresses:
+            self.serves(address)
+            with Connection(address) as c:
+                data = plain("f64", 200000)
+                self.assertEqual(expect_all(["sum", "max"], "f64", data), c.stream("f64", ["sum", "max"], data).keys())
+        self.refused("--listen", daemon.addresses[0], words=["listen"])
+        daemon.check_end(self, daemon.stop())
+
+    def test_tcp_takes_no_descriptors(self):
+        daemon = self.start(listen=["tcp:127.0.0.1:0"])
+        with daemon.connect() as c:
+            stream = c.open_stream()
+            c.send(c.call_frame(stream, "u8", ["sum"], b"\x12\x02\x18\x01", flags=END, descriptors=1))
+            self.assertIn("descriptor", c.read_rest().message)
+        with daemon.connect() as c:
+            stream = c.open_stream()
+            c.send(c.call_frame(stream, "u8", ["sum"], b"\x12\x02\x18\x01", flags=END))
+            self.assertIn("descriptor", c.wait(stream).status.message)
+        daemon.check_end(self, daemon.stop())
+
+    def test_tcp_beyond_loopback_needs_insecure(self):
+        for address in ("tcp:0.0.0.0:0", "tcp:[::]:0", "tcp:192.0.2.1:7000"):
+            self.refused("--listen", address, words=["--insecure"])
+        daemon = self.start(listen=["tcp:0.0.0.0:0"], insecure=True)
+        self.serves("tcp:127.0.0.1:" + daemon.address.rsplit(":", 1)[1])
+        daemon.check_end(self, daemon.stop())
+
+
+class Options(Lifecycle):
+    def test_help_and_version(self):
+        status, out, _ = self.run_cured("--version")
+        self.assertEqual(0, status)
+        self.assertRegex(out, r"^cured \d+\.\d+\.\d+\n$")
+        status, out, _ = self.run_cured("--help")
+        self.assertEqual(0, status)
+        for word in ("--listen", "--slabs", "--insecure", "--backend"):
+            self.assertIn(word, out)
+
+    def config(self, text):
+        path = os.path.join(self.folder, "cured.json")
+        with open(path, "w") as f:
+            f.write(text if isinstance(text, str) else json.dumps(text))
+        return path
+
+    def test_print_config_names_origins(self):
+        path = self.config({"slabs": 7, "max_jobs": 99})
+        status, out, err = self.run_cured("--config", path, "--print-config", "--max-jobs", "55", "--listen", "unix:/tmp/x",
+                                          env={"CURED_LOG_LEVEL": "warn"})
+        self.assertEqual(0, status, err)
+        lines = {line.split()[0].strip('":='): line for line in out.splitlines() if line.strip()}
+        for key, value, origin in (("slabs", "7", "file"), ("max_jobs", "55", "flag"), ("log_level", "warn", "environment"),
+                                   ("stall_timeout_ms", "30000", "default")):
+            self.assertIn(value, lines[key])
+            self.assertIn(origin, lines[key])
+
+    def test_check_config(self):
+        self.assertEqual(0, self.run_cured("--config", self.config({"slabs": 8}), "--check-config", "--listen", "unix:/x")[0])
+        for bad, words in (({"slobs": 8}, ["slobs", "cured.json"]), ({"slabs": 3}, ["slabs", "4"]),
+                           ({"slabs": "many"}, ["slabs"]), ('{"slabs": 8, "slabs": 9}', ["slabs"]), ("{", ["cured.json"]),
+                           ({"socket_mode": "0999"}, ["socket_mode"]), ({"backend": "tpu"}, ["backend", "tpu"])):
+            self.refused("--config", self.config(bad), "--check-config", "--listen", "unix:/tmp/x", words=words)
+
+    def test_bad_flags(self):
+        for flags, words in ((["--nonsense"], ["nonsense"]), (["--slabs"], ["slabs"]), (["--slabs", "-1"], ["slabs"]),
+                             (["--slabs", "8", "--slabs", "9"], ["slabs"]), (["--listen", "carrier-pigeon"], ["listen"]),
+                             (["loose"], ["loose"]), (["--config", "/nonexistent.json"], ["nonexistent"])):
+            self.assertEqual(64, self.refused(*flags, words=words), flags)
+
+    def test_cuda_asked_for_and_not_there(self):
+        status, _, err = self.run_cured("--backend", "cuda", "--listen", "unix:" + self.path)
+        if status == 0:
+            self.skipTest("this build has CUDA")
+        self.assertIn("cuda", err)
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_environment_configures(self):
+        daemon = self.start(env={"CURED_MAX_JOBS_PER_CONNECTION": "3"})
+        with daemon.connect() as c:
+            self.assertEqual(3, c.greet()["limits"]["jobs_per_connection"])
+        daemon.check_end(self, daemon.stop())
+
+
+class Draining(Lifecycle):
+    def test_running_calls_finish_and_new_ones_do_not_start(self):
+        daemon = self.start()
+        data = plain("f64", 100000)
+        with daemon.connect() as c, daemon.connect() as idle:
+            stream = c.start_stream("f64", ["sum", "max"], len(data))
+            c.send_data(stream, data[:200000])
+            idle.ping()
+            c.ping()
+            daemon.process.send_signal(signal.SIGTERM)
+            wait_for("draining", lambda: any("draining" in line for line in daemon.lines))
+            for conn in (c, idle):
+                refused = conn.inline("u8", ["sum"], b"1")
+                self.assertEqual(UNAVAILABLE, refused.status.code)
+                self.assertGreater(refused.status.retry_after_ms, 0)
+            with self.assertRaises(OSError):
+                daemon.connect(hello=False)
+            self.assertTrue(daemon.alive())
+            c.send_data(stream, data[200000:], end=True)
+            self.assertEqual(expect_all(["sum", "max"], "f64", data), c.wait(stream).keys())
+            daemon.check_end(self, daemon.wait())
+            idle.read_rest()
+
+    def test_idle_daemon_ends_at_once(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            daemon = self.start()
+            with daemon.connect() as c:
+                c.ping()
+                daemon.check_end(self, daemon.stop(number))
+
+    def test_second_signal_ends_it_with_calls_running(self):
+        daemon = self.start()
+        memfd = os.memfd_create("endless")
+        self.addCleanup(os.close, memfd)
+        os.ftruncate(memfd, 1 << 42)
+        path = os.path.join(self.folder, "large")
+        with open(path, "wb") as f:
+            for _ in range(96):
+                f.write(bytes(1 << 20))
+        file = os.open(path, os.O_RDONLY)
+        self.addCleanup(os.close, file)
+        with daemon.connect() as c:
+            c.start_descriptor("f64", ["sum"], memfd)
+            upload = c.start_stream("f64", ["sum"], None)
+            c.send_data(upload, bytes(1 << 20))
+            c.start_descriptor("f16", ["sum", "min"], file)
+            c.ping()
+            daemon.process.send_signal(signal.SIGTERM)
+            wait_for("draining", lambda: any("draining" in line for line in daemon.lines))
+            self.assertTrue(daemon.alive())
+            daemon.check_end(self, daemon.stop())
+
+    def test_drain_timeout(self):
+        daemon = self.start(drain_timeout_ms=50)
+        with daemon.connect() as c:
+            c.start_stream("f64", ["sum"], None)
+            c.ping()
+            daemon.check_end(self, daemon.stop())
+        self.assertIn("drain_timeout_ms", daemon.log())
+
+    def test_sighup_does_not_end_it(self):
+        daemon = self.start()
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for("word of SIGHUP", lambda: "SIGHUP" in daemon.log())
+        self.serves(daemon.address)
+        daemon.check_end(self, daemon.stop())
+
+    def test_ends_while_crowded(self):
+        """A signal in the middle of much traffic: it drains, nobody hangs, nothing leaks."""
+        daemon = self.start(slabs=4)
+        conns = [daemon.connect() for _ in range(8)]
+        self.addCleanup(lambda: [c.close() for c in conns])
+        for n, c in enumerate(conns):
+            stream = c.start_stream("f32", ["sum"], None if n % 2 else 8 << 20, timeout_ms=300)
+            c.send_data(stream, bytes(1 << 20))
+            c.send_data(stream, bytes((1 << 20) - 3))
+        daemon.check_end(self, daemon.stop())
+
+
+class Limits(Lifecycle):
+    def test_connections(self):
+        daemon = self.start(max_connections=3)
+        conns = [daemon.connect() for _ in range(3)]
+        for c in conns:
+            c.ping()
+        with daemon.connect() as c:
+            reason = c.read_rest()
+            self.assertEqual(RESOURCE_EXHAUSTED, reason.code)
+            self.assertIn("max_connections", reason.message)
+            self.assertGreater(reason.retry_after_ms, 0)
+        conns.pop().close()
+        wait_for("room", lambda: self.can_ping(daemon))
+        for c in conns:
+            c.ping()
+            c.close()
+        daemon.check_end(self, daemon.stop())
+
+    def can_ping(self, daemon):
+        with daemon.connect() as c:
+            try:
+                return c.ping() == b"?"
+            except Closed:
+                return False
+
+    def test_no_descriptors_left(self):
+        """The process's own limit: connections beyond it are refused, those there go on, and it recovers."""
+        import resource
+        daemon = self.start(limits=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+        conns = []
+        for _ in range(80):
+            conns.append(Connection(daemon.address))
+        answered = 0
+        for c in conns:
+            try:
+                c.ping()
+                answered += 1
+            except Closed:
+                pass
+        self.assertGreater(answered, 20)
+        self.assertLess(answered, 64)
+        for c in conns:
+            c.close()
+        wait_for("room", lambda: self.can_ping(daemon))
+        daemon.check_end(self, daemon.stop())
+
+    def test_calls(self):
+        daemon = self.start(max_jobs=5, max_jobs_per_connection=3, max_bytes_in_flight=1 << 20, max_input_bytes=1 << 21)
+        with daemon.connect() as a, daemon.connect() as b:
+            held = [a.start_stream("u8", ["sum"], 10) for _ in range(3)]
+            refused = a.inline("u8", ["sum"], b"1").status
+            self.assertEqual((RESOURCE_EXHAUSTED, True), (refused.code, "max_jobs_per_connection" in refused.message), refused)
+            self.assertGreater(refused.retry_after_ms, 0)
+            more = [b.start_stream("u8", ["sum"], 10) for _ in range(2)]
+            refused = b.inline("u8", ["sum"], b"1").status
+            self.assertEqual((RESOURCE_EXHAUSTED, True), (refused.code, "max_jobs" in refused.message), refused)
+            for conn, streams in ((a, held), (b, more)):
+                for stream in streams:
+                    conn.send_data(stream, bytes(10), end=True)
+                    self.assertIsNone(conn.wait(stream).status)
+            self.check_bytes(a)
+            self.check_info_counts(a, b)
+        daemon.check_end(self, daemon.stop())
+
+    def check_bytes(self, conn):
+        held = conn.start_stream("u8", ["sum"], 600000)
+        refused = conn.inline("u8", ["sum"], bytes(500000)).status
+        self.assertEqual((RESOURCE_EXHAUSTED, True), (refused.code, "max_bytes_in_flight" in refused.message), refused)
+        self.assertGreater(refused.retry_after_ms, 0)
+        growing = conn.start_stream("u8", ["sum"], None)
+        conn.send_data(growing, bytes(300000))
+        self.assertFalse(conn.answers[growing].over)
+        conn.send_data(growing, bytes(300000))
+        refused = conn.wait(growing).status
+        self.assertEqual((RESOURCE_EXHAUSTED, True), (refused.code, "max_bytes_in_flight" in refused.message), refused)
+        conn.send_array(held, bytes(600000))
+        self.assertIsNone(conn.wait(held).status)
+        # Too large ever is not a matter of waiting.
+        refused = conn.wait(conn.start_stream("u8", ["sum"], (1 << 21) + 1)).status
+        self.assertEqual((3, True), (refused.code, "max_input_bytes" in refused.message), refused)
+
+    def check_info_counts(self, a, b):
+        """info is a call too, and must stay possible when calls are few."""
+        self.assertEqual(0, a.info()["counters"]["calls"])
+        stream = b.open_stream()
+        b.send(frame(CALL, stream, call_message(info=True), END))
+        b.until(lambda: b.answers[stream].over)
+
+
+if __name__ == "__main__":
+    main()

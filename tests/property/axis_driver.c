@@ -1,0 +1,226 @@
+/* axis_driver: reduces the cases that axis_property.py writes to its standard input along their axis, and prints what came
+ * out.
+ *
+ * Each case goes by whole blocks and, where columns are apart, by states: cut anywhere, folded in any order into a few
+ * states, which are merged; on every instruction set this machine has. The answers of the first way are printed; another's
+ * only where they differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
+ *
+ * Thread: one. Owner: this file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/axis.h"
+#include "kernels/cpu/fold.h"
+
+enum { MAGIC = 0x61786973, MAX_STATES = 4, MAX_PIECES = 9 };
+
+/* As axis_property.py packs it. */
+typedef struct header {
+    uint32_t magic, dtype, ops, nan, result_dtype, misalign;
+    uint64_t outer, n, inner, ddof, order;
+} header;
+
+typedef struct answers {
+    size_t bytes[CR_AXIS_MAX_OPS];
+    uint8_t *out[CR_AXIS_MAX_OPS];
+    cr_error error;
+} answers;
+
+static const char *const isas[] = {"portable", "avx2", "avx512"};
+
+static uint64_t random_state;
+
+/* xorshift64* (Vigna 2016). */
+static uint64_t next_random(uint64_t below) {
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (random_state * 2685821657736338717u >> 11) % below;
+}
+
+static void read_all(void *to, size_t bytes) {
+    if (bytes != 0 && fread(to, 1, bytes, stdin) != bytes) {
+        fprintf(stderr, "axis_driver: a case is cut short\n");
+        exit(2);
+    }
+}
+
+static void *get(size_t bytes) {
+    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    if (memory == NULL) {
+        fprintf(stderr, "axis_driver: out of memory\n");
+        exit(2);
+    }
+    return memory;
+}
+
+static void answers_new(answers *a, const cr_axis_spec *spec) {
+    a->error = (cr_error){CR_OK, ""};
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        size_t size = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
+        a->bytes[k] = (size_t)(spec->shape.outer * spec->shape.inner) * size;
+        a->out[k] = malloc(a->bytes[k] + 1);
+        if (a->out[k] == NULL) exit(2);
+        memset(a->out[k], 0x5a, a->bytes[k]);
+    }
+}
+
+static void answers_free(answers *a, const cr_axis_spec *spec) {
+    for (uint32_t k = 0; k < spec->op_count; k++) free(a->out[k]);
+}
+
+static void answers_at(const answers *a, const cr_axis_spec *spec, uint64_t first, void *out[]) {
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        out[k] = a->out[k] + first * cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
+    }
+}
+
+static void by_blocks(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
+    const cr_shape *s = &spec->shape;
+    void *scratch = get(cr_axis_scratch(spec));
+    for (uint64_t b = 0; b < s->outer && a->error.code == CR_OK;) {
+        uint64_t now = 1 + next_random(s->outer - b);
+        void *out[CR_AXIS_MAX_OPS];
+        answers_at(a, spec, b * s->inner, out);
+        cr_cpu_axis_blocks(spec, data + b * s->n * s->inner * cr_dtype_size(spec->dtype), b, now, scratch, out,
+                           &a->error);
+        b += now;
+    }
+    free(scratch);
+}
+
+/* The pieces of a block in random order into random states, merged in random order. */
+static void fold_block(const cr_axis_spec *spec, const uint8_t *block, void *state[], uint64_t live) {
+    uint64_t elements = spec->shape.n * spec->shape.inner, pieces = 1 + next_random(MAX_PIECES), cut[MAX_PIECES + 1];
+    size_t size = cr_dtype_size(spec->dtype);
+    if (cr_partial_grain(spec->dtype, spec->families) > 1) pieces = 1;
+    cut[0] = 0;
+    for (uint64_t i = 1; i < pieces; i++) {
+        cut[i] = next_random(elements + 1);
+        for (uint64_t j = i; j > 1 && cut[j] < cut[j - 1]; j--) {
+            uint64_t swap = cut[j];
+            cut[j] = cut[j - 1];
+            cut[j - 1] = swap;
+        }
+    }
+    cut[pieces] = elements;
+    uint64_t step = pieces > 1 ? 1 + next_random(pieces - 1) : 1, at = next_random(pieces);
+    while (pieces % step == 0 && step > 1) step--;
+    for (uint64_t a = step, b = pieces; b != 0;) { /* only a step without common factors meets every piece */
+        uint64_t rest = a % b;
+        a = b;
+        b = rest;
+        if (b == 0 && a != 1) step = 1;
+    }
+    for (uint64_t i = 0; i < pieces; i++, at = (at + step) % pieces) {
+        cr_cpu_columns_fold(spec, state[next_random(live)], block + cut[at] * size, cut[at + 1] - cut[at], cut[at]);
+    }
+    while (live > 1) {
+        uint64_t from = next_random(live), into = next_random(live - 1);
+        if (into >= from) into++;
+        cr_columns_merge(spec, state[into], state[from]);
+        void *swap = state[from];
+        state[from] = state[--live];
+        state[live] = swap;
+    }
+}
+
+static void by_columns(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
+    const cr_shape *s = &spec->shape;
+    size_t bytes = cr_columns_bytes(spec);
+    for (uint64_t b = 0; b < s->outer && a->error.code == CR_OK; b++) {
+        void *state[MAX_STATES];
+        uint64_t live = 1 + next_random(MAX_STATES);
+        for (uint64_t i = 0; i < live; i++) {
+            state[i] = get(bytes);
+            cr_columns_init(spec, state[i]);
+        }
+        fold_block(spec, data + b * s->n * s->inner * cr_dtype_size(spec->dtype), state, live);
+        for (uint64_t c = 0; c < s->inner && a->error.code == CR_OK;) {
+            uint64_t now = 1 + next_random(s->inner - c);
+            void *out[CR_AXIS_MAX_OPS];
+            answers_at(a, spec, b * s->inner + c, out);
+            cr_columns_finish(spec, state[0], b, c, now, out, &a->error);
+            c += now;
+        }
+        for (uint64_t i = 0; i < live; i++) free(state[i]);
+    }
+}
+
+static void print(const cr_axis_spec *spec, const answers *a) {
+    printf("%s %s\n", cr_status_name(a->error.code), a->error.text);
+    if (a->error.code != CR_OK) return;
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        for (size_t i = 0; i < a->bytes[k]; i++) printf("%02x", a->out[k][i]);
+        printf("\n");
+    }
+}
+
+static void check(const cr_axis_spec *spec, const answers *first, const answers *other, const char *isa,
+                  const char *way) {
+    bool same = first->error.code == other->error.code;
+    for (uint32_t k = 0; same && first->error.code == CR_OK && k < spec->op_count; k++) {
+        if (memcmp(first->out[k], other->out[k], first->bytes[k]) != 0) same = false;
+    }
+    if (!same) printf("! %s %s: other answers\n", isa, way);
+}
+
+static void run_case(const header *h) {
+    uint32_t ops[CR_AXIS_MAX_OPS];
+    size_t bytes = (size_t)(h->outer * h->n * h->inner) * cr_dtype_size((cr_dtype)h->dtype);
+    uint8_t *block = malloc(h->misalign + bytes + 1), *data = block + h->misalign + 1;
+    if (block == NULL) exit(2);
+    read_all(ops, h->ops * sizeof ops[0]);
+    read_all(data, bytes);
+    cr_axis_spec spec = {
+        .dtype = (cr_dtype)h->dtype,
+        .shape = {h->outer, h->n, h->inner},
+        .op_count = h->ops,
+        .finish = {.nan = (cr_nan_policy)h->nan, .result_dtype = (cr_dtype)h->result_dtype, .ddof = h->ddof}};
+    cr_error error = {CR_OK, ""};
+    for (uint32_t k = 0; k < h->ops && error.code == CR_OK; k++) {
+        spec.ops[k] = (cr_op)ops[k];
+        spec.families |= cr_op_needs(spec.ops[k], spec.dtype);
+        cr_axis_check(spec.ops[k], spec.dtype, &spec.shape, &spec.finish, &error);
+    }
+    if (error.code != CR_OK) {
+        printf("refused %s\n.\n", cr_status_name(error.code));
+        free(block);
+        return;
+    }
+    answers first;
+    bool have = false;
+    random_state = h->order | 1;
+    for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
+        if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
+        for (int way = 0; way < (h->inner > 1 ? 2 : 1); way++) {
+            answers a;
+            answers_new(&a, &spec);
+            (way == 0 ? by_blocks : by_columns)(&spec, data, &a);
+            if (!have) {
+                first = a;
+                have = true;
+                continue;
+            }
+            check(&spec, &first, &a, isas[isa], way == 0 ? "blocks" : "columns");
+            answers_free(&a, &spec);
+        }
+    }
+    print(&spec, &first);
+    printf(".\n");
+    answers_free(&first, &spec);
+    free(block);
+}
+
+int main(void) {
+    header h;
+    while (fread(&h, sizeof h, 1, stdin) == 1) {
+        if (h.magic != MAGIC || h.ops == 0 || h.ops > CR_AXIS_MAX_OPS) {
+            fprintf(stderr, "axis_driver: not a case\n");
+            return 2;
+        }
+        run_case(&h);
+    }
+    return 0;
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Property run of reductions along an axis: random arrays of random shapes, by blocks and by states of columns, on every
+instruction set, checked bit by bit against the oracle, output by output.
+
+    axis_property.py DRIVER                        the run for CI
+    axis_property.py DRIVER --cases 1000000        a longer one; --seed N starts elsewhere, --jobs N processes
+    axis_property.py DRIVER --seed N --replay K    one case again, with what it held
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+import arrays  # noqa: E402
+import oracle  # noqa: E402
+from property import DTYPE_IDS, OP_IDS  # noqa: E402
+
+OPS = [op for op in OP_IDS if op != "prod"]  # float prod has a bound, not a value; integers' is covered by the unit tests
+BATCH = 50
+INT_SUMS = ("sum", "norm1", "sumsq")
+EXTREMA = ("min", "max", "argmin", "argmax")
+
+
+def make_shape(r):
+    """(outer, n, inner), some thousands of elements at most."""
+    n = r.choice([1, 2, 3, 5, 8, 9, 16, 17, 31, 32, 33, 47, 48, 49, 64, 100, 129, 500, 1500, r.randint(1, 300)])
+    inner = r.choice([1, 1, 1, 1, 2, 3, 5, 7, 8, 16, 31, 64, 100, 127, 128, 129, 255, 257, 300, r.randint(1, 600)])
+    outer = r.choice([1, 1, 2, 3, 7, 70, 300])
+    while outer * n * inner > 5000 and outer > 1:
+        outer //= 2
+    while n * inner > 5000:
+        inner = max(1, inner // 2)
+    if r.random() < 0.01:
+        n = 0
+    return outer, n, inner
+
+
+def fill(r, dtype, count):
+    """count elements: pieces of one or a few distributions, so that neighbours differ."""
+    size, raw, names = oracle.SIZES[dtype], b"", []
+    while len(raw) < count * size:
+        name, more = arrays.make(r, dtype)
+        if len(more) == 0:
+            continue
+        names.append(name)
+        if r.random() < 0.6:  # the same distribution everywhere
+            more = (more * (count * size // len(more) + 1))
+        raw += more
+    return "+".join(names[:3]), raw[:count * size]
+
+
+def make_case(seed, number):
+    r = random.Random("axis/%d/%d" % (seed, number))
+    dtype = r.choice(oracle.DTYPES + ["f32", "f64", "f32", "f64"])
+    is_float = dtype in oracle.FLOATS
+    outer, n, inner = make_shape(r)
+    name, raw = fill(r, dtype, outer * n * inner)
+    ops = [op for op in OPS if not (is_float and op.startswith("bit_"))]
+    result = None
+    if r.random() < 0.3:
+        result = r.choice(["f16", "bf16", "f32", "f64"])
+        ops = [op for op in ops if op in INT_SUMS + ("mean", "norm2", "var", "std")]
+        if not is_float and r.random() < 0.5:
+            result = r.choice(["i128", "i64", "u64", "i32"])
+            ops = [op for op in ops if op in INT_SUMS]
+    if n == 0:
+        ops = [op for op in ops if op not in EXTREMA]
+    ddof = 0
+    ops = r.sample(ops, r.randint(1, min(3, len(ops))))
+    if r.random() < 0.5 and result not in ("i128", "i64", "u64", "i32"):
+        ops = [r.choice(["sum", "mean", "norm1"])]
+    if all(op in ("var", "std") for op in ops):
+        ddof = r.choice([0, 1, 2])
+    return {"dtype": dtype, "name": name, "raw": raw, "shape": (outer, n, inner), "ops": ops, "result": result,
+            "nan": r.choice(["propagate", "skip"]), "ddof": ddof, "misalign": r.choice([0, 1, 3, 8, 31]),
+            "order": r.getrandbits(63)}
+
+
+def pack_case(c):
+    return b"".join([
+        struct.pack("<6I5Q", 0x61786973, DTYPE_IDS[c["dtype"]], len(c["ops"]), int(c["nan"] == "skip"),
+                    DTYPE_IDS[c["result"]] if c["result"] else 0, c["misalign"], *c["shape"], c["ddof"], c["order"]),
+        struct.pack("<%dI" % len(c["ops"]), *[OP_IDS[op] for op in c["ops"]]), c["raw"]])
+
+
+def expected(c, op, column):
+    """One output's bytes, or None where the job fails."""
+    dtype, result = c["dtype"], c["result"]
+    if dtype in oracle.INTS and op in INT_SUMS and result is None:
+        result = "i64" if oracle.INTS[dtype][1] else "u64"
+    want = oracle.answer(op, dtype, column, c["nan"], result, c["ddof"])
+    if want[0] == "value":
+        return want[2]
+    if op in EXTREMA and len(column):  # nothing but NaNs, which are skipped
+        if op.startswith("arg"):
+            return b"\xff" * 8
+        return oracle.pack(dtype, oracle.nan_bits(dtype))
+    return None
+
+
+def outputs(c, op):
+    outer, n, inner = c["shape"]
+    size, raw = oracle.SIZES[c["dtype"]], c["raw"]
+    block = n * inner * size
+    for o in range(outer):
+        for i in range(inner):
+            start = o * block + i * size
+            column = b"".join(raw[at:at + size] for at in range(start, (o + 1) * block, inner * size)) if n else b""
+            yield expected(c, op, column)
+
+
+def check(c, lines):
+    wrong = [line for line in lines if line.startswith("!")]
+    lines = [line for line in lines if not line.startswith("!")]
+    if lines and lines[0] == "refused UNIMPLEMENTED":
+        return None
+    wants = [list(outputs(c, op)) for op in c["ops"]]
+    if any(w is None for want in wants for w in want):
+        if not lines or not lines[0].startswith("OUT_OF_RANGE output "):
+            wrong.append("got %s, want OUT_OF_RANGE" % lines[:1])
+        return wrong
+    if not lines or not lines[0].startswith("OK") or len(lines) != 1 + len(c["ops"]):
+        return wrong + ["got %s" % lines[:1]]
+    for op, line, want in zip(c["ops"], lines[1:], wants):
+        got = bytes.fromhex(line)
+        if got != b"".join(want):
+            size = len(want[0])
+            at = next(i for i, w in enumerate(want) if got[i * size:(i + 1) * size] != w)
+            wrong.append("%s: output %d is %s, not %s" % (op, at, got[at * size:(at + 1) * size].hex(), want[at].hex()))
+    return wrong
+
+
+def run_batch(job):
+    driver, seed, first, count = job
+    cases = [make_case(seed, first + i) for i in range(count)]
+    done = subprocess.run([driver], input=b"".join(pack_case(c) for c in cases), stdout=subprocess.PIPE)
+    answers = done.stdout.decode().split(".\n")
+    if done.returncode != 0 or len(answers) != count + 1:
+        return count, 0, [(first + min(len(answers) - 1, count - 1), "the driver ended with %d" % done.returncode)]
+    failures, refused = [], 0
+    for i, c in enumerate(cases):
+        complaints = check(c, answers[i].splitlines())
+        refused += complaints is None
+        for complaint in complaints or []:
+            failures.append((first + i, "%s %s %s ops=%s result=%s nan=%s\n      %s" % (
+                c["dtype"], c["name"], c["shape"], c["ops"], c["result"], c["nan"], complaint)))
+    return count, refused, failures
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("driver")
+    p.add_argument("--cases", type=int, default=4000)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--replay", type=int, metavar="K", help="run case K of this seed alone")
+    args = p.parse_args()
+    if args.replay is not None:
+        c = make_case(args.seed, args.replay)
+        print({k: v for k, v in c.items() if k != "raw"})
+        jobs = [(args.driver, args.seed, args.replay, 1)]
+    else:
+        jobs = [(args.driver, args.seed, at, min(BATCH, args.cases - at)) for at in range(0, args.cases, BATCH)]
+    total, refused, failed = 0, 0, 0
+    with multiprocessing.Pool(min(args.jobs, len(jobs))) as pool:
+        for count, not_here, failures in pool.imap_unordered(run_batch, jobs):
+            total += count
+            refused += not_here
+            for number, text in failures:
+                failed += 1
+                if failed <= 20:
+                    print("FAIL  %s\n      replay: %s %s --seed %d --replay %d" % (
+                        text, sys.argv[0], args.driver, args.seed, number), flush=True)
+    print("axis property: %d cases, %d of them not implemented, %d failures (seed %d)" % (
+        total, refused, failed, args.seed))
+    if total == refused or failed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+/* driver: folds the cases that property.py writes to its standard input, and prints what came out.
+ *
+ * A case is cut into pieces; the pieces are folded in a random order into a few partials, which are merged in a random
+ * order, on every instruction set this machine has. The answers of the first are printed; another's only where they
+ * differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
+ *
+ * Thread: one. Owner: this file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/big.h"
+#include "kernels/core/limbs.h"
+#include "kernels/core/prod.h"
+#include "kernels/cpu/fold.h"
+
+enum { MAGIC = 0x63757265, MAX_OPS = 32, MAX_LINES = MAX_OPS + 4, MAX_PARTIALS = 5, LINE = 2048 };
+
+/* As property.py packs it. */
+typedef struct header {
+    uint32_t magic, dtype, ops, nan, overflow, result_dtype, misalign, pieces;
+    uint64_t n, ddof, order;
+} header;
+
+static const char *const isas[] = {"portable", "avx2", "avx512"};
+
+static uint64_t random_state;
+
+/* xorshift64* (Vigna 2016). */
+static uint64_t next_random(uint64_t below) {
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (random_state * 2685821657736338717u >> 11) % below;
+}
+
+static void read_all(void *to, size_t bytes) {
+    if (bytes != 0 && fread(to, 1, bytes, stdin) != bytes) {
+        fprintf(stderr, "driver: a case is cut short\n");
+        exit(2);
+    }
+}
+
+static void *get(size_t bytes) {
+    void *memory = malloc(bytes ? bytes : 1);
+    if (memory == NULL) {
+        fprintf(stderr, "driver: out of memory\n");
+        exit(2);
+    }
+    return memory;
+}
+
+/* Folds and merges one case in the order that h->order chooses. */
+static void fold_case(const header *h, const uint8_t *data, const uint64_t *ends, uint32_t families, cr_partial *out) {
+    cr_dtype dtype = (cr_dtype)h->dtype;
+    size_t size = cr_dtype_size(dtype);
+    cr_partial partials[MAX_PARTIALS];
+    uint32_t *order = get(h->pieces * sizeof *order);
+    random_state = h->order | 1;
+    uint32_t live = 1 + (uint32_t)next_random(MAX_PARTIALS);
+    for (uint32_t i = 0; i < live; i++) cr_partial_init(&partials[i], dtype, families);
+    for (uint32_t i = 0; i < h->pieces; i++) {
+        uint32_t at = (uint32_t)next_random(i + 1);
+        order[i] = order[at];
+        order[at] = i;
+    }
+    for (uint32_t i = 0; i < h->pieces; i++) {
+        uint64_t begin = order[i] ? ends[order[i] - 1] : 0, end = ends[order[i]];
+        cr_cpu_fold(&partials[next_random(live)], data + begin * size, end - begin, begin);
+    }
+    while (live > 1) {
+        uint32_t from = (uint32_t)next_random(live), into = (uint32_t)next_random(live - 1);
+        if (into >= from) into++;
+        cr_partial_merge(&partials[into], &partials[from]);
+        partials[from] = partials[--live];
+    }
+    *out = partials[0];
+    free(order);
+}
+
+static void print_hex(char **to, const uint8_t *bytes, unsigned len) {
+    if (len == 0) *to += sprintf(*to, "-");
+    for (unsigned i = 0; i < len; i++) *to += sprintf(*to, "%02x", bytes[i]);
+}
+
+static void describe(const cr_value *v, char *line) {
+    line += sprintf(line, "%s %s %s ", cr_op_name(v->op), cr_status_name(v->error.code), cr_dtype_name(v->dtype));
+    print_hex(&line, v->bytes, v->len);
+    *line++ = ' ';
+    print_hex(&line, v->at, v->at_len);
+    sprintf(line, " %s", v->error.text);
+}
+
+/* An exact sum as it stands, "= sum GRID HEX": what rounding would hide shows here. */
+static void describe_sum(const char *name, const int64_t *limb, unsigned count, int grid, char *line) {
+    cr_big big;
+    bool negative = cr_big_from_limbs(&big, limb, count);
+    line += sprintf(line, "= %s %d %s0", name, grid, negative ? "-" : "");
+    for (uint32_t i = big.n; i-- > 0;) line += sprintf(line, "%08x", big.d[i]);
+}
+
+/* The state of a product of floats, "= prod NANS ZEROS INFS SIGN H L EXPONENT" with h and l as bits. */
+static void describe_prod(const cr_float_prod *p, char *line) {
+    cr_prod_node root = cr_float_prod_root(p);
+    uint64_t h, l;
+    memcpy(&h, &root.h, sizeof h);
+    memcpy(&l, &root.l, sizeof l);
+    sprintf(line, "= prod %llu %llu %llu %d %016llx %016llx %lld", (unsigned long long)p->nans,
+            (unsigned long long)p->zeros, (unsigned long long)p->infs, p->negative, (unsigned long long)h,
+            (unsigned long long)l, (long long)root.exponent);
+}
+
+static uint32_t describe_all(const header *h, const uint32_t *ops, const cr_partial *p, char lines[MAX_LINES][LINE]) {
+    cr_finish_opts opts = {.nan = (cr_nan_policy)h->nan,
+                           .overflow = (cr_overflow)h->overflow,
+                           .result_dtype = (cr_dtype)h->result_dtype,
+                           .ddof = h->ddof};
+    cr_dtype dtype = (cr_dtype)h->dtype;
+    uint32_t count = 0;
+    for (; count < h->ops; count++) {
+        cr_value v;
+        cr_partial_finish(p, (cr_op)ops[count], &opts, &v);
+        describe(&v, lines[count]);
+    }
+    if (p->families & CR_FAM_SUM) describe_sum("sum", p->sum, cr_sum_limbs(dtype), cr_sum_grid(dtype), lines[count++]);
+    if (p->families & CR_FAM_SUMABS)
+        describe_sum("norm1", p->sumabs, cr_sum_limbs(dtype), cr_sum_grid(dtype), lines[count++]);
+    if (p->families & CR_FAM_SUMSQ)
+        describe_sum("sumsq", p->sumsq, cr_sumsq_limbs(dtype), cr_sumsq_grid(dtype), lines[count++]);
+    if (p->families & CR_FAM_PROD && cr_dtype_kind(dtype) == CR_KIND_FLOAT)
+        describe_prod(&p->float_prod, lines[count++]);
+    return count;
+}
+
+static void run_case(const header *h) {
+    static char lines[MAX_LINES][LINE], again[MAX_LINES][LINE];
+    uint32_t ops[MAX_OPS], families = 0;
+    size_t bytes = h->n * cr_dtype_size((cr_dtype)h->dtype);
+    uint64_t *ends = get(h->pieces * sizeof *ends);
+    uint8_t *block = get(h->misalign + bytes), *data = block + h->misalign;
+    read_all(ops, h->ops * sizeof ops[0]);
+    read_all(ends, h->pieces * sizeof *ends);
+    read_all(data, bytes);
+    for (uint32_t i = 0; i < h->ops; i++) families |= cr_op_needs((cr_op)ops[i], (cr_dtype)h->dtype);
+    bool first = true;
+    for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
+        if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
+        cr_partial p;
+        fold_case(h, data, ends, families, &p);
+        uint32_t count = describe_all(h, ops, &p, first ? lines : again);
+        for (uint32_t i = 0; i < count; i++) {
+            if (first) {
+                printf("%s\n", lines[i]);
+            } else if (strcmp(lines[i], again[i]) != 0) {
+                printf("! %s %s\n", isas[isa], again[i]);
+            }
+        }
+        first = false;
+    }
+    printf(".\n");
+    free(block);
+    free(ends);
+}
+
+int main(void) {
+    header h;
+    while (fread(&h, sizeof h, 1, stdin) == 1) {
+        if (h.magic != MAGIC || h.ops > MAX_OPS || h.pieces == 0) {
+            fprintf(stderr, "driver: not a case\n");
+            return 2;
+        }
+        run_case(&h);
+    }
+    return 0;
+}

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Property run: random arrays through the product's folds on every instruction set, checked bit by bit against the oracle.
+
+    property.py DRIVER                        the run for CI: 10,000 cases and more
+    property.py DRIVER --cases 1000000        a longer one; --seed N starts elsewhere, --jobs N processes
+    property.py DRIVER --seed N --replay K    one case again, with what it held
+
+A failing case prints the line that replays it.
+"""
+
+import argparse
+import multiprocessing
+import os
+import random
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
+import arrays  # noqa: E402
+import oracle  # noqa: E402
+
+DTYPE_IDS = {"bool": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "u32": 6, "i32": 7, "u64": 8, "i64": 9, "f16": 10,
+             "bf16": 11, "f32": 12, "f64": 13, "i128": 14, "int": 15}
+OP_IDS = {"sum": 1, "mean": 2, "min": 3, "max": 4, "argmin": 5, "argmax": 6, "count": 7, "count_nonzero": 8,
+          "count_nan": 9, "any": 10, "all": 11, "sumsq": 12, "norm1": 13, "norm2": 14, "norminf": 15, "var": 16,
+          "std": 17, "prod": 18, "bit_and": 19, "bit_or": 20, "bit_xor": 21}
+OPS = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "any", "all", "sumsq",
+       "norm1", "norm2", "norminf", "var", "std", "prod"]
+INT_OPS = ["bit_and", "bit_or", "bit_xor"]
+BATCH = 100
+
+
+def ops_of(dtype):
+    return OPS + (INT_OPS if dtype in oracle.INTS else [])
+
+
+def options(r, dtype):
+    """Ops and the options that all of them take."""
+    is_float = dtype in oracle.FLOATS
+    every = ops_of(dtype)
+    o = {"nan": r.choice(["propagate", "propagate", "skip"]), "result": None, "ddof": 0, "overflow": "error"}
+    kind = r.random()
+    if kind < 0.30:  # a result type: for the ops that take one
+        follow = [op for op in every if op in ("sum", "norm1", "sumsq", "prod")]
+        float_only = [op for op in every if op in ("mean", "norm2", "var", "std")]
+        o["result"] = r.choice(["f16", "bf16", "f32", "f64"])
+        ops = follow + float_only
+        if not is_float and r.random() < 0.5:
+            o["result"] = r.choice(["bool", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "i128"])
+            ops = follow
+    elif kind < 0.35:
+        ops = [r.choice(["var", "std"])] if is_float or r.random() < 0.7 else ["prod"]
+        if ops == ["prod"]:
+            o["overflow"] = "wrap"
+            o["result"] = r.choice([None, "i64", "u64"])
+        else:
+            o["ddof"] = r.choice([0, 1, 1, 2, 7, 100000, 2 ** 64 - 1])
+    elif kind < 0.45:  # one op alone: its family runs without tiles
+        ops = [r.choice(every)]
+    else:
+        ops = r.sample(every, r.randint(2, len(every)))
+    return ops, o
+
+
+def make_case(seed, number):
+    r = random.Random("%d/%d" % (seed, number))
+    dtype = r.choice(oracle.DTYPES)
+    name, raw = arrays.make(r, dtype)
+    n = len(raw) // oracle.SIZES[dtype]
+    ops, o = options(r, dtype)
+    if n > 8000:  # the oracle is slow
+        ops = r.sample(ops, min(len(ops), 3))
+        if name == "window":
+            ops = [r.choice(["var", "std"] if o["ddof"] else ["sum", "sum", "sumsq", "sumsq", "norm1", "mean", "var"])]
+            if dtype in ("f32", "f64") and not o["ddof"] and not o["result"] and r.random() < 0.5:  # folded together
+                ops = r.choice([["var"], ["sum", "count_nan"], ["mean", "max"], ["var", "argmin", "count_nonzero"]])
+    pieces = r.choice([1, 1, 2, 3, 5, 9])
+    ends = sorted(r.randint(0, n) for _ in range(pieces - 1)) + [n]
+    if "prod" in ops and dtype in oracle.FLOATS:  # cut between blocks
+        ends = sorted(end // 4096 * 4096 for end in ends[:-1]) + [n]
+    return {"dtype": dtype, "name": name, "raw": raw, "n": n, "ops": ops, "opts": o, "ends": ends,
+            "misalign": r.choice([0, 0, 1, 2, 3, 4, 7, 8, 13, 31, 63]), "order": r.getrandbits(63)}
+
+
+def pack_case(c):
+    o = c["opts"]
+    return b"".join([
+        struct.pack("<8I3Q", 0x63757265, DTYPE_IDS[c["dtype"]], len(c["ops"]), int(o["nan"] == "skip"),
+                    int(o["overflow"] == "wrap"), DTYPE_IDS[o["result"]] if o["result"] else 0, c["misalign"],
+                    len(c["ends"]), c["n"], o["ddof"], c["order"]),
+        struct.pack("<%dI" % len(c["ops"]), *[OP_IDS[op] for op in c["ops"]]),
+        struct.pack("<%dQ" % len(c["ends"]), *c["ends"]), c["raw"]])
+
+
+def hexed(b):
+    return b.hex() or "-"
+
+
+def check(c, lines):
+    """The complaints about one case."""
+    wrong = [line for line in lines if line.startswith("!")]
+    sums = [line for line in lines if line.startswith("=")]
+    lines = [line for line in lines if line[0] not in "!="]
+    for line in sums:
+        if line.startswith("= prod"):
+            if c["n"] <= 2000 or c["order"] % 8 == 0:  # the slow way, one product after the other
+                want = "= prod " + oracle.prod_tree(c["dtype"], c["raw"])
+                if line != want:
+                    wrong.append("state %s\n      want  %s" % (line, want))
+            continue
+        _, name, grid, digits = line.split()
+        want = oracle.exact(name, c["dtype"], c["raw"])
+        if want != int(digits, 16) * oracle.power(int(grid)):
+            wrong.append("state %s\n      want %s" % (line, want))
+    if len(lines) != len(c["ops"]):
+        return wrong + ["%d answers for %d ops" % (len(lines), len(c["ops"]))]
+    o = c["opts"]
+    for op, line in zip(c["ops"], lines):
+        got = line.split(" ", 5)
+        want = oracle.answer(op, c["dtype"], c["raw"], o["nan"], o["result"], o["ddof"], o["overflow"])
+        if want[0] == "value":
+            expected = [op, "OK", want[1], hexed(want[2]), hexed(want[3])]
+            good = got[:5] == expected
+        elif want[0] == "between":
+            expected = [op, "OK", want[1], "from %d to %d" % want[2:]]
+            bits = int.from_bytes(bytes.fromhex(got[3]), "little") if got[3] != "-" else 0
+            good = got[:3] == expected[:3] and got[4] == "-" and want[2] <= oracle.order(want[1], bits) <= want[3]
+        else:
+            expected = [op, want[1], want[2]]
+            good = got[:2] == expected[:2] and want[2] in got[5]
+        if not good:
+            wrong.append("got  %s\n      want %s" % (line, " ".join(expected)))
+    return wrong
+
+
+def run_batch(job):
+    driver, seed, first, count = job
+    cases = [make_case(seed, first + i) for i in range(count)]
+    done = subprocess.run([driver], input=b"".join(pack_case(c) for c in cases), stdout=subprocess.PIPE)
+    answers = done.stdout.decode().split(".\n")
+    failures = []
+    if done.returncode != 0 or len(answers) != count + 1:
+        return count, [(first + min(len(answers) - 1, count - 1), "the driver ended with %d" % done.returncode)]
+    for i, c in enumerate(cases):
+        for complaint in check(c, answers[i].splitlines()):
+            failures.append((first + i, "%s %s n=%d pieces=%d %s\n      %s" % (
+                c["dtype"], c["name"], c["n"], len(c["ends"]), c["opts"], complaint)))
+    return count, failures
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("driver")
+    p.add_argument("--cases", type=int, default=20000)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--replay", type=int, metavar="K", help="run case K of this seed alone")
+    args = p.parse_args()
+    if args.replay is not None:
+        c = make_case(args.seed, args.replay)
+        print({k: v for k, v in c.items() if k != "raw"}, "bytes", c["raw"][:256].hex(), "…" if len(c["raw"]) > 256 else "")
+        jobs = [(args.driver, args.seed, args.replay, 1)]
+    else:
+        jobs = [(args.driver, args.seed, at, min(BATCH, args.cases - at)) for at in range(0, args.cases, BATCH)]
+    total, failed = 0, 0
+    with multiprocessing.Pool(min(args.jobs, len(jobs))) as pool:
+        for count, failures in pool.imap_unordered(run_batch, jobs):
+            total += count
+            for number, text in failures:
+                failed += 1
+                if failed <= 20:
+                    print("FAIL  %s\n      replay: %s %s --seed %d --replay %d" % (
+                        text, sys.argv[0], args.driver, args.seed, number), flush=True)
+    print("property: %d cases, %d failures (seed %d)" % (total, failed, args.seed))
+    if total == 0 or failed:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

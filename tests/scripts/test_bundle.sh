@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# test_bundle: makes the bundle, puts it into a bare root that has none of its libraries, and runs the C tests, the daemon
+# and the client there. Run by .ci/run, not by ctest: it is a build of its own. Exit status 77: skipped, with the reason.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/cured-bundle.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+fail() { echo "test_bundle: $*" >&2 && exit 1; }
+"$root/scripts/in-root" / true 2>/dev/null || { echo "skipped: namespaces may not be made here, or this is not root" && exit 77; }
+
+status=0
+"$root/scripts/bare-root" "$work/root" || status=$?
+[ $status = 0 ] || exit $status
+"$root/scripts/bundle" "$work/bundle"
+if find "$work/root/usr/lib" -name "lib*" | grep -E "libuv|libcjson|libprotobuf-c|libcheck"; then fail "this root is not bare"; fi
+
+# From another folder than the one it was made in, whose name wants quoting.
+place='opt/a bundle'
+mkdir -p "$work/root/opt" && mv "$work/bundle" "$work/root/$place"
+"$root/scripts/in-root" "$work/root" "'/$place/run-tests'"
+"$root/scripts/in-root" "$work/root" "
+    cd /tmp && PATH='/$place/bin':\$PATH && export CURED_CONNECT=unix:/tmp/s
+    cured --listen \$CURED_CONNECT & daemon=\$!
+    for i in \$(seq 100); do cured-client ping >/dev/null 2>&1 && break; sleep 0.1; done
+    printf '\000\000\200\077\000\000\000\100' >two.bin # 1.0, 2.0
+    answer=\$(cured-client sum two.bin) && echo \"sum: \$answer\" && [ \"\$answer\" = 3 ] && kill \$daemon && wait \$daemon" ||
+    fail "the daemon and the client do not work in a bare root"

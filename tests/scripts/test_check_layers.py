@@ -1,0 +1,103 @@
+"""scripts/check-layers finds what it is for: each case plants one fault in a small tree and expects exactly one line."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = os.environ.get("CURED_TEST_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
+CHECK = os.path.join(SOURCE, "scripts", "check-layers")
+
+CLEAN = {
+    "proto/status.h": "/* s */\n",
+    "proto/frame.h": '/* f */\n#include "proto/status.h"\n',
+    "server/base/log.h": '/* l */\n#include "proto/status.h"\n',
+    "kernels/core/op.h": '/* o */\n#include "proto/status.h"\n#include "kernels/core/op.h"\n',
+    "server/memory/slab.c": '/* m */\n#include <uv.h>\n#include "kernels/cpu/fold.h"\n#include "server/base/log.h"\n',
+    "server/net/conn.c": '/* c */\n#include "server/admit/admission.h"\nint f(void) {\n    return 1;\n}\n',
+    "server/main.c": '/* m */\n#include "server/net/listener.h"\n',
+    "client/lib/call.c": '/* c */\n#include "cured/cured.h"\n#include "proto/frame.h"\n#include "kernels/core/op.h"\n',
+    "tests/unit/t.c": '/* t */\n#include "server/net/conn.h"\n#include "client/lib/call.h"\n',
+    "scripts/x": "#!/bin/sh\n# x\n",
+    "README.md": "no comment needed\n",
+}
+
+
+def long_function(lines, name="long"):
+    return f"/* l */\nint {name}(int a,\n    int b) {{\n" + "    ;\n" * (lines - 2) + "}\n"
+
+
+class CheckLayers(unittest.TestCase):
+    def run_on(self, changes):
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in {**CLEAN, **changes}.items():
+                os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                    f.write(text)
+            done = subprocess.run([sys.executable, CHECK, root], capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout.strip().split("\n")
+
+    def expect_one(self, path, text, words):
+        status, lines = self.run_on({path: text})
+        self.assertEqual((status, len(lines)), (1, 1), lines)
+        self.assertTrue(lines[0].startswith(path + ":"), lines)
+        self.assertIn(words, lines[0])
+
+    def test_clean(self):
+        status, lines = self.run_on({})
+        self.assertEqual(status, 0, lines)
+
+    def test_includes_upward(self):
+        for path, target in [
+            ("server/base/a.c", "proto/frame.h"),
+            ("server/base/a.c", "server/memory/slab.h"),
+            ("proto/a.c", "kernels/core/op.h"),
+            ("proto/a.c", "server/base/log.h"),
+            ("kernels/core/a.c", "kernels/cpu/fold.h"),
+            ("kernels/core/a.c", "proto/frame.h"),
+            ("kernels/cpu/a.c", "server/base/log.h"),
+            ("server/memory/a.c", "server/job/job.h"),
+            ("server/job/a.c", "server/lanes/lane.h"),
+            ("server/lanes/a.c", "server/admit/admission.h"),
+            ("server/admit/a.c", "server/net/conn.h"),
+            ("client/cli/a.c", "server/base/log.h"),
+            ("client/cli/a.c", "kernels/cpu/fold.h"),
+            ("proto/status.h", "proto/frame.h"),
+        ]:
+            with self.subTest(path=path, target=target):
+                self.expect_one(path, f'/* a */\n#include "{target}"\n', "may not include " + target)
+
+    def test_libraries(self):
+        for path, header in [("client/a.c", "uv.h"), ("kernels/core/a.c", "uv.h"), ("server/net/a.c", "cjson/cJSON.h"),
+                             ("server/net/a.c", "protobuf-c/protobuf-c.h"), ("proto/frame.c", "cured.pb-c.h"),
+                             ("server/job/a.c", "cuda_runtime.h")]:
+            with self.subTest(path=path, header=header):
+                self.expect_one(path, f"/* a */\n#include <{header}>\n", header + " is not for this room")
+
+    def test_unknown_room(self):
+        self.expect_one("surprise/a.c", "/* a */\n", "outside the rooms")
+
+    def test_opening_comments(self):
+        self.expect_one("proto/a.c", "#include <stdio.h>\n", "does not open with a comment")
+        self.expect_one("scripts/y", "#!/bin/sh\nset -e\n", "does not open with a comment")
+        self.expect_one("proto/CMakeLists.txt", "add_library(x)\n", "does not open with a comment")
+
+    def test_file_length(self):
+        self.assertEqual(self.run_on({"proto/a.c": "/* a */\n" + "\n" * 499})[0], 0)
+        self.expect_one("proto/a.c", "/* a */\n" + "\n" * 500, "501 lines")
+
+    def test_function_length(self):
+        self.assertEqual(self.run_on({"proto/a.c": long_function(70)})[0], 0)
+        self.expect_one("proto/a.c", long_function(71), "long has 71 lines")
+
+    def test_function_length_sees_through_noise(self):
+        noise = '/* a { */\n#define X {\nstatic const char *s = "{ \\" {";\nchar c = \'{\'; // {\nstruct s { int a; };\n'
+        noise += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n#if A\nint f(void) {\n#else\nint f(int a) {\n#endif\n}\n"
+        self.expect_one("proto/a.c", noise + long_function(71).split("\n", 1)[1], "long has 71 lines")
+
+    def test_tables_are_no_functions(self):
+        self.assertEqual(self.run_on({"proto/a.c": "/* a */\nint t[] = {\n" + "1,\n" * 100 + "};\n"})[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,357 @@
+/* Axis: every way through the folds along an axis gives, bit for bit, what one partial per output gives. The reference
+ * copies each output's elements to a contiguous array, folds that, and finishes it; it knows nothing of strips, columns, tiles
+ * or cuts. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/axis.h"
+#include "kernels/cpu/fold.h"
+
+/* Under sanitizers, which make a case many times slower, a case in three: SPARSE, from the build. */
+#ifndef SPARSE
+#define SPARSE 1
+#endif
+enum { OPS_AT_ONCE = 4, GUARD = 64 };
+
+static uint64_t random_state = 1;
+
+/* xorshift64* (Vigna 2016). */
+static uint64_t next_random(void) {
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * 2685821657736338717u;
+}
+static uint64_t below(uint64_t n) { return (next_random() >> 20) % n; }
+
+static int mantissa_of(cr_dtype dtype) {
+    return dtype == CR_F64 ? 52 : dtype == CR_F32 ? 23 : dtype == CR_BF16 ? 7 : 10;
+}
+static int exponent_of(cr_dtype dtype) { return dtype == CR_F64 ? 11 : dtype == CR_F16 ? 5 : 8; }
+
+/* A finite value with an exponent about `spread` binades around one. */
+static uint64_t around(cr_dtype dtype, int spread) {
+    int m = mantissa_of(dtype), bias = (1 << (exponent_of(dtype) - 1)) - 1;
+    int64_t field = bias + (int64_t)below(2 * (uint64_t)spread + 1) - spread;
+    if (field < 0) field = 0;
+    if (field > 2 * bias) field = 2 * bias;
+    uint64_t sign = next_random() >> 63;
+    return sign << (m + exponent_of(dtype)) | (uint64_t)field << m | (next_random() & (((uint64_t)1 << m) - 1));
+}
+
+static uint64_t special(cr_dtype dtype) {
+    int m = mantissa_of(dtype), e = exponent_of(dtype);
+    uint64_t top = (((uint64_t)1 << e) - 1) << m;
+    switch (below(4)) {
+        case 0:
+            return top | 1 | (next_random() & (((uint64_t)1 << m) - 1)) | (next_random() >> 63) << (m + e);
+        case 1:
+            return top | (uint64_t)1 << (m - 1);
+        case 2:
+            return top;
+        default:
+            return top | (uint64_t)1 << (m + e);
+    }
+}
+
+typedef enum distribution {
+    NORMAL,
+    SPREAD10,
+    SPREAD30,
+    WIDE,
+    BITS,
+    DENORMAL,
+    CANCEL,
+    TIES,
+    LARGEST,
+    MIX,
+    ZEROS,
+    ALL_NAN,
+    OUTLIERS,
+    DISTRIBUTIONS
+} distribution;
+
+static uint64_t draw_float(cr_dtype dtype, distribution d, uint64_t i) {
+    static uint64_t last;
+    int m = mantissa_of(dtype), e = exponent_of(dtype);
+    uint64_t sign = (uint64_t)1 << (m + e), low = ((uint64_t)1 << m) - 1;
+    switch (d) {
+        case NORMAL:
+            return around(dtype, (int)below(6));
+        case SPREAD10:
+            return around(dtype, 33);
+        case SPREAD30:
+            return around(dtype, 100);
+        case WIDE:
+            return around(dtype, 600);
+        case DENORMAL:
+            return (next_random() & (low | sign)) | below(3) << m;
+        case CANCEL:
+            if (i % 2 == 0) return last = around(dtype, 60);
+            return last ^ sign;
+        case TIES: { /* one, and halves of the last place of one in some type */
+            static const int steps[] = {0, 0, 53, 24, 11, 8, 60};
+            int step = steps[below(7)], bias = (1 << (e - 1)) - 1;
+            return (step <= bias - 1 ? (uint64_t)(bias - step) << m : 1) | (step ? (next_random() >> 63) * sign : 0);
+        }
+        case LARGEST:
+            return ((((uint64_t)1 << e) - 2 - below(3)) << m | (next_random() & low)) | (below(4) == 0 ? sign : 0);
+        case MIX:
+            return below(40) == 0 ? special(dtype) : around(dtype, 20);
+        case ZEROS:
+            return below(20) == 0 ? around(dtype, 3) : below(2) * sign;
+        case ALL_NAN:
+            return (((uint64_t)1 << e) - 1) << m | 1 | (next_random() & (low | sign));
+        case OUTLIERS:
+            return below(300) == 0 ? around(dtype, 1000) : around(dtype, 3);
+        default:
+            return next_random();
+    }
+}
+
+static uint64_t draw(cr_dtype dtype, distribution d, uint64_t i) {
+    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) return draw_float(dtype, d, i);
+    switch (d % 5) {
+        case 0:
+            return next_random();
+        case 1:
+            return below(3);
+        case 2:
+            return UINT64_MAX >> below(3);
+        case 3:
+            return (uint64_t)1 << (8 * cr_dtype_size(dtype) - 1);
+        default:
+            return 0 - below(7);
+    }
+}
+
+static uint8_t *make(cr_dtype dtype, distribution d, uint64_t n, unsigned misalign, uint8_t **block) {
+    size_t size = cr_dtype_size(dtype);
+    /* The array ends where the allocation ends, for the sanitizers. */
+    *block = malloc(n * size + misalign + 1);
+    uint8_t *data = *block + misalign + 1;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t bits = draw(dtype, d, i);
+        memcpy(data + i * size, &bits, size);
+    }
+    return data;
+}
+
+typedef struct answers {
+    void *out[CR_AXIS_MAX_OPS];
+    size_t size[CR_AXIS_MAX_OPS];
+} answers;
+
+static void answers_new(answers *a, const cr_axis_spec *spec) {
+    uint64_t outputs = spec->shape.outer * spec->shape.inner;
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        a->size[k] = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
+        a->out[k] = malloc(outputs * a->size[k] + GUARD);
+        memset(a->out[k], 0xa5, outputs * a->size[k] + GUARD);
+    }
+}
+
+static void answers_free(answers *a, const cr_axis_spec *spec) {
+    for (uint32_t k = 0; k < spec->op_count; k++) free(a->out[k]);
+}
+
+static void answers_at(const answers *a, const cr_axis_spec *spec, uint64_t first, void *out[]) {
+    for (uint32_t k = 0; k < spec->op_count; k++) out[k] = (uint8_t *)a->out[k] + first * a->size[k];
+}
+
+static cr_status reference(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
+    size_t size = cr_dtype_size(spec->dtype);
+    cr_shape s = spec->shape;
+    uint8_t *column = malloc(s.n * size + 1);
+    cr_status status = CR_OK;
+    for (uint64_t at = 0; at < s.outer * s.inner && status == CR_OK; at++) {
+        uint64_t o = at / s.inner, i = at % s.inner;
+        for (uint64_t k = 0; k < s.n; k++) {
+            memcpy(column + k * size, data + ((o * s.n + k) * s.inner + i) * size, size);
+        }
+        cr_partial p;
+        cr_partial_init(&p, spec->dtype, spec->families);
+        cr_cpu_fold(&p, column, s.n, 0);
+        for (uint32_t k = 0; k < spec->op_count && status == CR_OK; k++) {
+            uint8_t *to = (uint8_t *)a->out[k] + at * a->size[k];
+            status = cr_axis_store(&p, spec->ops[k], &spec->finish, at, to, NULL);
+        }
+    }
+    free(column);
+    return status;
+}
+
+static void compare(const cr_axis_spec *spec, const answers *want, const answers *got, const char *way, int d) {
+    uint64_t outputs = spec->shape.outer * spec->shape.inner;
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        const uint8_t *w = want->out[k], *g = got->out[k];
+        for (uint64_t i = 0; i < outputs; i++) {
+            if (memcmp(w + i * want->size[k], g + i * want->size[k], want->size[k]) == 0) continue;
+            uint64_t a = 0, b = 0;
+            memcpy(&a, w + i * want->size[k], want->size[k] < 8 ? want->size[k] : 8);
+            memcpy(&b, g + i * want->size[k], want->size[k] < 8 ? want->size[k] : 8);
+            ck_abort_msg(
+                "%s: %s of %s, distribution %d, shape (%llu, %llu, %llu), result %s, nan %d, %s: output %llu is "
+                "%016llx, not %016llx",
+                cr_cpu_isa(), cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype), d,
+                (unsigned long long)spec->shape.outer, (unsigned long long)spec->shape.n,
+                (unsigned long long)spec->shape.inner, cr_dtype_name(spec->finish.result_dtype), (int)spec->finish.nan,
+                way, (unsigned long long)i, (unsigned long long)b, (unsigned long long)a);
+        }
+        for (size_t i = 0; i < GUARD; i++) ck_assert_uint_eq(g[outputs * want->size[k] + i], 0xa5);
+    }
+}
+
+/* All blocks, in a few calls. */
+static cr_status by_blocks(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
+    size_t size = cr_dtype_size(spec->dtype);
+    uint8_t *scratch = aligned_alloc(64, (cr_axis_scratch(spec) + 127) / 64 * 64);
+    cr_status status = CR_OK;
+    for (uint64_t b = 0; b < spec->shape.outer && status == CR_OK;) {
+        uint64_t now = below(3) ? spec->shape.outer - b : 1 + below(spec->shape.outer - b);
+        void *out[CR_AXIS_MAX_OPS];
+        answers_at(a, spec, b * spec->shape.inner, out);
+        const uint8_t *p = data + b * spec->shape.n * spec->shape.inner * size;
+        status = cr_cpu_axis_blocks(spec, p, b, now, scratch, out, NULL);
+        b += now;
+    }
+    free(scratch);
+    return status;
+}
+
+/* One block after the other, each cut anywhere into pieces that two states share, merged, moved and finished in parts. */
+static cr_status by_columns(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
+    size_t size = cr_dtype_size(spec->dtype), bytes = cr_columns_bytes(spec);
+    uint64_t block = spec->shape.n * spec->shape.inner, grain = cr_partial_grain(spec->dtype, spec->families);
+    cr_status status = CR_OK;
+    for (uint64_t b = 0; b < spec->shape.outer && status == CR_OK; b++) {
+        void *state[2] = {malloc(bytes), malloc(bytes)}, *moved = malloc(bytes);
+        cr_columns_init(spec, state[0]);
+        cr_columns_init(spec, state[1]);
+        const uint8_t *p = data + b * block * size;
+        /* Sometimes the rest comes first. */
+        uint64_t end, middle = grain == 1 && below(2) ? below(block + 1) : block;
+        if (middle < block) cr_cpu_columns_fold(spec, state[0], p + middle * size, block - middle, middle);
+        end = middle;
+        for (uint64_t at = 0; at < end;) {
+            uint64_t now = 1 + below(below(2) ? end - at : 1 + (end - at) / 4);
+            if (grain > 1) now = end - at;
+            cr_cpu_columns_fold(spec, state[below(2)], p + at * size, now, at);
+            at += now;
+        }
+        cr_columns_merge(spec, state[0], state[1]);
+        memcpy(moved, state[0], bytes);
+        for (uint64_t c = 0; c < spec->shape.inner && status == CR_OK;) {
+            uint64_t now = 1 + below(spec->shape.inner - c);
+            void *out[CR_AXIS_MAX_OPS];
+            answers_at(a, spec, b * spec->shape.inner + c, out);
+            status = cr_columns_finish(spec, moved, b, c, now, out, NULL);
+            c += now;
+        }
+        free(state[0]);
+        free(state[1]);
+        free(moved);
+    }
+    return status;
+}
+
+static void one_case(const cr_axis_spec *spec, distribution d) {
+    uint64_t elements = spec->shape.outer * spec->shape.n * spec->shape.inner;
+    uint8_t *block, *data = make(spec->dtype, d, elements, (unsigned)below(9), &block);
+    answers want, got;
+    answers_new(&want, spec);
+    cr_status status = reference(spec, data, &want);
+    answers_new(&got, spec);
+    ck_assert_int_eq(by_blocks(spec, data, &got), status);
+    if (status == CR_OK) compare(spec, &want, &got, "blocks", (int)d);
+    answers_free(&got, spec);
+    if (spec->shape.inner > 1) {
+        answers_new(&got, spec);
+        ck_assert_int_eq(by_columns(spec, data, &got), status);
+        if (status == CR_OK) compare(spec, &want, &got, "columns", (int)d);
+        answers_free(&got, spec);
+    }
+    answers_free(&want, spec);
+    free(block);
+}
+
+/* Up to OPS_AT_ONCE ops that go together under random options. */
+static void choose_ops(cr_axis_spec *spec) {
+    static const cr_dtype results[] = {0, 0, 0, CR_F16, CR_BF16, CR_F32, CR_F64, CR_I128, CR_I64, CR_U64};
+    do {
+        spec->op_count = 0;
+        spec->families = 0;
+        spec->finish = (cr_finish_opts){.nan = (cr_nan_policy)below(2), .result_dtype = results[below(10)]};
+        uint32_t most = 1 + (uint32_t)below(OPS_AT_ONCE);
+        for (int tries = 0; tries < 40 && spec->op_count < most; tries++) {
+            cr_op op = (cr_op)(1 + below(CR_OP_LAST));
+            if (cr_axis_check(op, spec->dtype, &spec->shape, &spec->finish, NULL) != CR_OK) continue;
+            spec->ops[spec->op_count++] = op;
+            spec->families |= cr_op_needs(op, spec->dtype);
+        }
+    } while (spec->op_count == 0);
+}
+
+static const cr_shape shapes[] = {
+    {1, 1, 1},    {300, 1, 1},  {300, 2, 1},  {515, 3, 1},  {70, 7, 1},   {333, 16, 1},  {100, 32, 1},  {40, 33, 1},
+    {30, 64, 1},  {9, 65, 1},   {7, 100, 1},  {5, 257, 1},  {4, 1024, 1}, {3, 5000, 1},  {2, 20011, 1}, {3, 0, 1},
+    {1, 3, 2},    {1, 500, 2},  {40, 5, 3},   {3, 400, 3},  {2, 100, 7},  {1, 64, 16},   {1, 40, 31},   {2, 33, 64},
+    {1, 30, 65},  {3, 9, 100},  {1, 20, 256}, {1, 9, 257},  {2, 3, 1000}, {1, 17, 1031}, {1, 2, 5000},  {2, 0, 5},
+    {1, 9000, 2}, {1, 5000, 5}, {0, 3, 3},    {1000, 2, 2}, {200, 1, 7},  {2, 1, 300},   {1, 8, 512},   {1, 4, 4100},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static const char *const isas[] = {"portable", "avx2", "avx512"};
+
+START_TEST(every_way_gives_the_same_bits) {
+    if (cr_cpu_select(isas[_i], NULL) != CR_OK) return; /* this machine has none */
+    random_state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
+    for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
+        for (int shape = 0; shape < SHAPES; shape++) {
+            for (int round = 0; round < 3; round += SPARSE) {
+                cr_axis_spec spec = {.dtype = (cr_dtype)dtype, .shape = shapes[shape]};
+                choose_ops(&spec);
+                one_case(&spec, (distribution)below(DISTRIBUTIONS));
+            }
+        }
+    }
+}
+END_TEST
+
+/* Every distribution through sums of every float type: rows and columns, short and long. */
+START_TEST(sums_of_every_distribution) {
+    static const cr_shape few[] = {{64, 4, 1}, {40, 32, 1}, {9, 200, 1},  {3, 4500, 1},
+                                   {1, 40, 3}, {1, 50, 40}, {1, 24, 300}, {1, 4500, 3}};
+    if (cr_cpu_select(isas[_i], NULL) != CR_OK) return;
+    random_state = 77 + (uint64_t)_i;
+    for (int dtype = CR_F16; dtype <= CR_F64; dtype++) {
+        for (int d = 0; d < DISTRIBUTIONS; d++) {
+            for (size_t shape = (size_t)d % SPARSE; shape < sizeof few / sizeof few[0]; shape += SPARSE) {
+                cr_axis_spec spec = {.dtype = (cr_dtype)dtype,
+                                     .shape = few[shape],
+                                     .families = CR_FAM_SUM,
+                                     .op_count = 2,
+                                     .ops = {CR_OP_SUM, CR_OP_MEAN}};
+                one_case(&spec, (distribution)d);
+                spec.finish.result_dtype = (cr_dtype)(CR_F16 + below(4));
+                one_case(&spec, (distribution)d);
+            }
+        }
+    }
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("axis");
+    TCase *tests = tcase_create("folds");
+    suite_add_tcase(suite, tests);
+    tcase_add_loop_test(tests, every_way_gives_the_same_bits, 0, 3);
+    tcase_add_loop_test(tests, sums_of_every_distribution, 0, 3);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

@@ -1,0 +1,109 @@
+/* Log: the form of a line, levels, quoting, and that no text makes two lines of one. */
+#include <check.h>
+#include <errno.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/log.h"
+
+/* Runs print with standard error going to a pipe; out gets what came through. */
+static void capture(void (*print)(void), char *out, size_t cap) {
+    int ends[2], saved = dup(STDERR_FILENO);
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    print();
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[1]);
+    ssize_t got = read(ends[0], out, cap - 1);
+    close(ends[0]);
+    ck_assert_int_ge(got, 0);
+    out[got] = '\0';
+}
+
+static void one_line(void) {
+    errno = EPIPE;
+    cr_info("hello path=%s n=%d", "/x", 7);
+    ck_assert_int_eq(errno, EPIPE);
+}
+
+START_TEST(line_has_time_level_text) {
+    char out[256];
+    regex_t form;
+    capture(one_line, out, sizeof out);
+    ck_assert_int_eq(regcomp(&form,
+                             "^20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\\.[0-9]{3}Z "
+                             "INFO hello path=/x n=7\n$",
+                             REG_EXTENDED | REG_NOSUB),
+                     0);
+    ck_assert_msg(regexec(&form, out, 0, NULL, 0) == 0, "%s", out);
+    regfree(&form);
+}
+END_TEST
+
+static void all_levels(void) {
+    cr_debug("a");
+    cr_info("b");
+    cr_warn("c");
+    cr_error_log("d");
+}
+
+START_TEST(levels_below_the_set_one_are_dropped) {
+    static const char *const texts[] = {"DEBUG a\n", "INFO b\n", "WARN c\n", "ERROR d\n"};
+    for (int least = CR_LOG_DEBUG; least <= CR_LOG_ERROR; least++) {
+        char out[512];
+        cr_log_set_level((cr_log_level)least);
+        capture(all_levels, out, sizeof out);
+        for (int i = 0; i < 4; i++) ck_assert_int_eq(strstr(out, texts[i]) != NULL, i >= least);
+    }
+}
+END_TEST
+
+static void forged(void) { cr_info("name=%s", "x\n2026-01-01T00:00:00.000Z ERROR forged\x1b[31m"); }
+static void endless(void) {
+    char text[5000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    cr_info("%s", text);
+}
+
+START_TEST(a_message_stays_one_line) {
+    char out[8192];
+    capture(forged, out, sizeof out);
+    ck_assert_ptr_eq(strchr(out, '\n'), out + strlen(out) - 1);
+    ck_assert_ptr_null(strchr(out, '\x1b'));
+    capture(endless, out, sizeof out);
+    ck_assert_ptr_eq(strchr(out, '\n'), out + strlen(out) - 1);
+    ck_assert_uint_eq(strlen(out), 2048);
+}
+END_TEST
+
+START_TEST(quoting) {
+    char out[16];
+    ck_assert_str_eq(cr_log_quote(out, sizeof out, "plain ~"), "plain ~");
+    ck_assert_str_eq(cr_log_quote(out, sizeof out, "a\nb\x7f\xc3"), "a\\x0ab\\x7f\\xc3");
+    ck_assert_str_eq(cr_log_quote(out, sizeof out, "0123456789abcdefgh"), "0123456789abcde");
+    /* An escape is written whole or not at all. */
+    ck_assert_str_eq(cr_log_quote(out, sizeof out, "0123456789ab\n"), "0123456789ab");
+    ck_assert_str_eq(cr_log_quote(out, sizeof out, "0123456789a\n"), "0123456789a\\x0a");
+    ck_assert_str_eq(cr_log_quote(out, 1, "x"), "");
+    ck_assert_str_eq(cr_log_quote(out, 0, "x"), "");
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("base/log");
+    TCase *tc = tcase_create("log");
+    tcase_add_test(tc, line_has_time_level_text);
+    tcase_add_test(tc, levels_below_the_set_one_are_dropped);
+    tcase_add_test(tc, a_message_stays_one_line);
+    tcase_add_test(tc, quoting);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""cured-client as a program, with a daemon behind it: answers, ways of input, .npy files, JSON, sentences, exit codes.
+
+Expected values come from Python's integers and fractions. The .npy files are made by hand, so that NumPy is not needed.
+"""
+import fractions
+import json
+import math
+import os
+import socket
+import struct
+import subprocess
+import threading
+
+from cli_daemon import CLIENT, ENVIRONMENT, HANG_S, CliTest, free_port, main, npy
+
+
+class Cli(CliTest):
+    def exact_sum(self, values=None):
+        return float(sum(map(fractions.Fraction, self.values if values is None else values)))
+
+    # ---- answers and ways ----
+
+    def test_every_way_gives_the_same_digits(self):
+        want = repr(self.exact_sum())
+        for arguments in ((), ("--via", "descriptor"), ("--via", "stream")):
+            for path in (self.raw, self.npy):
+                self.assertEqual(self.client("sum", path, *arguments).out.strip(), want)
+        self.assertEqual(self.client("sum", self.raw, tcp=True).out.strip(), want)
+        self.assertEqual(self.client("sum", self.npy, tcp=True).out.strip(), want)
+        for path in (self.raw, self.npy):
+            with open(path, "rb") as f:
+                self.assertEqual(self.client("sum", "-", stdin=f).out.strip(), want)
+            with open(path, "rb") as f:
+                self.assertEqual(self.client("sum", "-", data=f.read()).out.strip(), want)
+
+    def test_fifo(self):
+        path = os.path.join(self.dir, "fifo")
+        os.mkfifo(path)
+        with open(self.raw, "rb") as f:
+            data = f.read()
+
+        def feed():
+            with open(path, "wb") as out:
+                out.write(data)
+        thread = threading.Thread(target=feed)
+        thread.start()
+        self.assertEqual(self.client("max", path).out.strip(), "%.8g" % max(self.values))
+        thread.join()
+
+    def test_offset_and_count(self):
+        want = repr(self.exact_sum(self.values[5:105]))
+        arguments = ("--offset", "20", "--count", "100")
+        for path in (self.raw, self.npy):
+            self.assertEqual(self.client("sum", path, *arguments).out.strip(), want)
+            self.assertEqual(self.client("sum", path, *arguments, "--via", "stream").out.strip(), want)
+            with open(path, "rb") as f:
+                self.assertEqual(self.client("sum", "-", *arguments, data=f.read()).out.strip(), want)
+        odd = self.write("odd.bin", b"x" + struct.pack("<3f", 1, 2, 3) + b"yz")
+        self.assertEqual(self.client("sum", odd, "--offset=1", "--count=3").out, "6\n")
+        self.fails(65, "multiple of 4", "sum", odd)
+        self.fails(65, "multiple of 4", "sum", odd, "--offset", "1")
+        self.fails(65, "multiple of 4", "sum", "-", data=b"12345")
+        self.fails(65, "holds 3 elements", "sum", odd, "--count", "4")
+        self.fails(65, "15 bytes", "sum", odd, "--offset", "16")
+        self.fails(65, "ends after", "sum", "-", "--count", "4", data=b"\0" * 12)
+        self.fails(65, "before the array begins", "sum", "-", "--offset", "13", data=b"\0" * 12)
+        self.fails(65, "--count", "sum", self.npy, "--count", "30001")
+        self.fails(65, "multiple of 4", "sum", self.npy, "--offset", "2")
+        self.fails(64, "limit", "sum", self.raw, "--count", str(2**62))
+        self.assertEqual(self.client("count", odd, "--offset=15").out, "0\n")
+
+    def test_every_input_type(self):
+        cases = {"u8": ("B", "|u1"), "i8": ("b", "|i1"), "u16": ("H", "<u2"), "i16": ("h", "<i2"), "u32": ("I", "<u4"),
+                 "i32": ("i", "<i4"), "u64": ("Q", "<u8"), "i64": ("q", "<i8"), "f16": ("e", "<f2"), "f64": ("d", "<f8")}
+        for name, (code, descr) in cases.items():
+            values = [1, 2, 3, 100] if code in "BHIQ" else [-1, 2, 3, 100]
+            data = struct.pack("<4" + code, *values)
+            raw, file = self.write("t.bin", data), self.write("t.npy", npy(data, descr, (2, 2), True))
+            self.assertEqual(self.client("sum", raw, "--dtype", name).out, "%d\n" % sum(values), name)
+            for version in (1, 2, 3):
+                file = self.write("t.npy", npy(data, descr, (2, 2), version == 2, version))
+                self.assertEqual(self.client("sum", file).out, "%d\n" % sum(values), name)
+        self.assertEqual(self.client("sum", self.write("b.npy", npy(b"\1\0\1", "|b1", (3,)))).out, "2\n")
+        self.assertEqual(self.client("any", self.write("b.npy", npy(b"\1\0\1", "|b1", (3,)))).out, "true\n")
+        half = self.write("bf.npy", npy(struct.pack("<2H", 0x3f80, 0x4000), "<V2", (2,)))
+        self.assertEqual(self.client("sum", half, "--dtype", "bf16").out, "3\n")
+        self.fails(65, "--dtype bf16", "sum", half)
+
+    def test_big_integers_keep_their_digits(self):
+        file = self.write("i.npy", npy(struct.pack("<3q", 2**63 - 1, 2**63 - 1, 5), "<i8", (3,)))
+        self.assertEqual(self.client("sum", file).out, "%d\n" % (2 * (2**63 - 1) + 5))
+        answer = json.loads(self.client("reduce", file, "--ops", "sum,max,min,count", "--json").out)["results"]
+        self.assertEqual(answer["sum"]["value"], str(2 * (2**63 - 1) + 5))
+        self.assertEqual(answer["max"]["value"], str(2**63 - 1))
+        self.assertEqual(answer["min"]["value"], 5)
+        self.assertEqual(answer["count"]["value"], 3)
+
+    def test_reduce_and_describe(self):
+        out = self.client("reduce", self.npy, "--ops", "max,sum,argmin").out.splitlines()
+        self.assertEqual([line.split()[0] for line in out], ["max", "sum", "argmin"])
+        self.assertEqual(out[2], "argmin %d" % self.values.index(min(self.values)))
+        out = dict(line.split() for line in self.client("describe", self.npy).out.splitlines())
+        self.assertEqual(list(out)[:8], "count count_nan min max argmin argmax sum mean".split())
+        self.assertEqual(float(out["mean"]), float(sum(map(fractions.Fraction, self.values)) / len(self.values)))
+
+    def test_empty(self):
+        empty = self.write("e.npy", npy(b"", "<f4", (0, 5)))
+        self.assertEqual(self.client("sum", empty).out, "0\n")
+        self.assertEqual(self.client("mean", empty).out, "nan\n")
+        result = self.fails(65, "min", "min", empty)
+        self.assertEqual(result.out, "")
+        result = self.run_static("describe", empty, "--connect", self.unix)
+        self.assertEqual(result.code, 0)
+        self.assertIn("min -\n", result.out)
+        self.assertIn("cured-client: min: ", result.err)
+        result = self.run_static("reduce", empty, "--ops", "min,sum", "--json", "--connect", self.unix)
+        self.assertEqual(result.code, 65, result)
+        answer = json.loads(result.out)
+        self.assertIn("error", answer["results"]["min"])
+        self.assertNotIn("value", answer["results"]["min"])
+        self.assertEqual(answer["results"]["sum"]["value"], 0)
+
+    def test_json(self):
+        answer = json.loads(self.client("reduce", self.raw, "--ops", "sum,min,argmax,any", "--json").out)
+        self.assertEqual(list(answer), ["dtype", "count", "results", "timing"])
+        self.assertEqual((answer["dtype"], answer["count"]), ("f32", 30000))
+        results = answer["results"]
+        self.assertEqual(results["sum"]["dtype"], "f64")
+        self.assertEqual(results["sum"]["value"], self.exact_sum())
+        self.assertEqual(float.fromhex(results["sum"]["bits"]), self.exact_sum())
+        self.assertEqual(float.fromhex(results["min"]["bits"]), min(self.values))
+        self.assertEqual(results["argmax"]["value"], self.values.index(max(self.values)))
+        self.assertNotIn("bits", results["argmax"])
+        self.assertIs(results["any"]["value"], True)
+        self.assertLessEqual({"queue_ns", "run_ns", "total_ns"}, set(answer["timing"]))
+        special = self.write("s.bin", struct.pack("<2f", math.inf, 1))
+        self.assertEqual(json.loads(self.client("sum", special, "--json").out)["results"]["sum"]["value"], "inf")
+        special = self.write("s.bin", struct.pack("<2f", math.nan, -math.inf))
+        results = json.loads(self.client("reduce", special, "--ops", "sum,min", "--nan", "skip", "--json").out)["results"]
+        self.assertEqual(results["sum"]["value"], "-inf")
+        self.assertEqual(json.loads(self.client("sum", special, "--json").out)["results"]["sum"]["value"], "nan")
+
+    def test_timing_goes_to_stderr(self):
+        result = self.client("sum", self.raw, "--timing")
+        self.assertEqual(result.out.strip(), repr(self.exact_sum()))
+        self.assertIn("ms", result.err)
+
+    def test_ping_info_version_help(self):
+        self.assertIn("answers in", self.client("ping").out)
+        self.assertGreater(json.loads(self.client("ping", "--json").out)["elapsed_ns"], 0)
+        self.assertIn("backend ", self.client("info").out)
+        info = json.loads(self.client("info", "--json", tcp=True).out)
+        self.assertGreaterEqual(len(info["lanes"]), 1)
+        self.assertGreater(info["counters"]["connections_total"], 0)
+        self.assertRegex(self.run_static("--version").out, r"\Acured-client \d+\.\d+\.\d+\n\Z")
+        text = self.run_static("--help").out
+        for word in ("sum", "count_nonzero", "describe", "--via", "--result-dtype", "CURED_CONNECT"):
+            self.assertIn(word, text)
+
+    def test_environment(self):
+        env = dict(ENVIRONMENT, CURED_CONNECT=self.unix)
+        self.assertEqual(self.run_static("ping", env=env).code, 0)
+        env["CURED_CONNECT"] = "unix:" + self.dir + "/none"
+        result = self.run_static("ping", env=env)
+        self.assertEqual(result.code, 69, result)
+
+    # ---- what goes wrong ----
+
+    def test_files(self):
+        self.fails(66, "No such file", "sum", self.dir + "/none")
+        self.fails(66, "directory", "sum", self.dir)
+        if os.geteuid() != 0:
+            os.chmod(self.write("secret", b"\0" * 4), 0)
+            self.fails(77, "ermission", "sum", self.dir + "/secret")
+
+    def test_npy_files(self):
+        four = struct.pack("<4f", 1, 2, 3, 4)
+        self.fails(65, "big-endian", "sum", self.write("w.npy", npy(four, ">f4", (4,))))
+        self.fails(65, "complex", "sum", self.write("w.npy", npy(four, "<c8", (2,))))
+        self.fails(65, "objects", "sum", self.write("w.npy", npy(four, "|O", (2,))))
+        self.fails(65, "structures", "sum", self.write("w.npy", npy(four, "[('a', '<f4')]", (4,))))
+        self.fails(65, "shape want", "sum", self.write("w.npy", npy(four, "<f4", (5,))))
+        self.fails(65, "shape want", "sum", self.write("w.npy", npy(four, "<f4", (3,))))
+        self.fails(65, "elements", "sum", self.write("w.npy", npy(four, "<f8", (2**40, 2**40))))
+        self.fails(65, "does not begin", "sum", self.write("w.npy", four))
+        self.fails(65, "middle of its .npy header", "sum", self.write("w.npy", npy(four, "<f4", (4,))[:50]))
+        self.fails(65, "middle of its .npy header", "sum", self.write("w.npy", b""))
+        self.fails(65, "--dtype says f64", "sum", self.write("w.npy", npy(four, "<f4", (4,))), "--dtype", "f64")
+        self.fails(65, "limit", "sum", self.write("w.npy", b"\x93NUMPY\2\0\xff\xff\xff\xff" + b" " * 70000))
+        whole = npy(four, "<f4", (4,))
+        self.fails(65, "more bytes", "sum", "-", data=whole + b"\0")
+        self.fails(65, "ends after", "sum", "-", data=whole[:-1])
+        # the magic alone decides without a name, unless the bytes are said to be raw
+        self.assertEqual(self.client("sum", self.write("noname", whole)).out, "10\n")
+        self.assertEqual(self.client("count", self.write("noname", whole), "--dtype", "u8").out, "%d\n" % len(whole))
+
+    def test_usage(self):
+        for arguments in ((), ("frobnicate", self.raw), ("sum",), ("sum", self.raw, self.raw), ("ping", "x"),
+                          ("reduce", self.raw), ("reduce", self.raw, "--ops", ""), ("reduce", self.raw, "--ops", "sum,"),
+                          ("reduce", self.raw, "--ops", "sum,sum"), ("reduce", self.raw, "--ops", "sum,nope"),
+                          ("sum", self.raw, "--ops", "sum"), ("sum", self.raw, "--nope"), ("sum", self.raw, "-x"),
+                          ("sum", self.raw, "--dtype", "f31"), ("sum", self.raw, "--dtype", "complex64"),
+                          ("sum", self.raw, "--dtype"), ("sum", self.raw, "--json=1"), ("sum", self.raw, "--count", "-1"),
+                          ("sum", self.raw, "--offset", "1k"), ("sum", self.raw, "--count", "99999999999999999999"),
+                          ("sum", self.raw, "--timeout", "0"), ("sum", self.raw, "--timeout", "soon"),
+                          ("sum", self.raw, "--timeout", "nan"), ("sum", self.raw, "--timeout", "25h"),
+                          ("sum", self.raw, "--via", "magic"), ("sum", self.raw, "--nan", "drop"),
+                          ("sum", self.raw, "--ddof", "-1"), ("sum", "-", "--via", "descriptor")):
+            self.client(*arguments, code=64)
+        self.client("sum", self.raw, "--via", "descriptor", code=64, tcp=True)
+        for address in ("tcp:x", "unix:", "tcp:h:0"):
+            self.assertEqual(self.run_static("ping", "--connect", address).code, 64)
+
+    def test_nobody_there(self):
+        for address in ("unix:" + self.dir + "/none", "tcp:127.0.0.1:%d" % free_port()):
+            result = self.run_static("sum", self.raw, "--connect", address)
+            self.assertEqual(result.code, 69, result)
+            self.assertIn("cannot connect", result.err)
+
+    def test_a_server_that_is_not_cured(self):
+        path = os.path.join(self.dir, "other")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen(1)
+
+            def answer():
+                peer = listener.accept()[0]
+                with peer:
+                    peer.recv(16)
+                    peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    while peer.recv(65536):
+                        pass
+            thread = threading.Thread(target=answer, daemon=True)
+            thread.start()
+            result = self.run_static("ping", "--connect", "unix:" + path)
+            self.assertEqual(result.code, 76, result)
+            thread.join(HANG_S)
+
+    def test_timeout(self):
+        path = os.path.join(self.dir, "silent")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen(1)
+            result = self.run_static("ping", "--connect", "unix:" + path, "--timeout", "20ms")
+        self.assertEqual(result.code, 75, result)
+        self.assertIn("DEADLINE_EXCEEDED", result.err)
+
+    def test_full_output(self):
+        with open("/dev/full", "wb") as full:
+            process = subprocess.run([CLIENT, "sum", self.raw, "--connect", self.unix], stdout=full,
+                                     stderr=subprocess.PIPE, timeout=HANG_S, env=ENVIRONMENT)
+        self.assertEqual(process.returncode, 74)
+
+
+if __name__ == "__main__":
+    main()

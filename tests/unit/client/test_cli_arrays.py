@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""cured-client as a program: arrays of answers (--axis) as text, JSON and .npy, and partials, merged by the daemon and here.
+
+Values are small integers, whose answers need no rounding: what is tested here is where each one lands.
+"""
+import ast
+import itertools
+import json
+import os
+import struct
+
+from cli_daemon import CliTest, main, npy
+
+
+def read_npy(path):
+    """(descr, fortran, shape, bytes) of a version 1.0 file."""
+    with open(path, "rb") as f:
+        data = f.read()
+    assert data[:8] == b"\x93NUMPY\1\0", data[:8]
+    length = struct.unpack_from("<H", data, 8)[0]
+    assert (10 + length) % 64 == 0 and data[9 + length:10 + length] == b"\n"
+    head = ast.literal_eval(data[10:10 + length].decode("ascii"))
+    assert set(head) == {"descr", "fortran_order", "shape"}
+    return head["descr"], head["fortran_order"], head["shape"], data[10 + length:]
+
+
+def indices(shape):
+    return itertools.product(*map(range, shape))
+
+
+def in_order(shape, fortran):
+    """The indices in the order of the memory."""
+    if not fortran:
+        return list(indices(shape))
+    return [tuple(reversed(i)) for i in indices(tuple(reversed(shape)))]
+
+
+def without(index, axis, keep=False):
+    return index[:axis] + ((0,) if keep else ()) + index[axis + 1:]
+
+
+class Arrays(CliTest):
+    def array(self, shape, fortran):
+        """A .npy file of i4 whose element at index i is a function of i; the values by index."""
+        values = {index: (sum((k + 1) * 7 ** d for d, k in enumerate(index)) % 101) - 50 for index in indices(shape)}
+        raw = struct.pack("<%di" % len(values), *[values[i] for i in in_order(shape, fortran)])
+        return self.write("x.npy", npy(raw, "<i4", shape, fortran)), values
+
+    @staticmethod
+    def sums(values, shape, axis, keep=False):
+        out = {i: 0 for i in indices(without(shape, axis)) } if not keep else \
+              {i: 0 for i in indices(shape[:axis] + (1,) + shape[axis + 1:])}
+        for index, value in values.items():
+            out[without(index, axis, keep)] += value
+        return out
+
+    def test_every_axis_and_order(self):
+        for shape in ((5,), (3, 4), (2, 3, 4), (4, 1, 3, 2), (1, 1), (3, 0, 2)):
+            for fortran, axis, keep in itertools.product((False, True), range(len(shape)), (False, True)):
+                path, values = self.array(shape, fortran)
+                want = self.sums(values, shape, axis, keep)
+                result = shape[:axis] + ((1,) if keep else ()) + shape[axis + 1:]
+                options = ["--keepdims"] if keep else []
+                number = str(axis if (axis + len(shape)) % 2 else axis - len(shape))
+                # text: rows of the last dimension, in C order
+                last = result[-1] if result else 1
+                flat = [want[i] for i in indices(result)]
+                lines = [" ".join(map(str, flat[at:at + last])) for at in range(0, len(flat), max(last, 1))]
+                self.assertEqual(self.client("sum", path, "--axis", number, *options).out.splitlines(), lines)
+                answer = json.loads(self.client("sum", path, "--axis=" + number, "--json", *options).out)
+                self.assertEqual(answer["results"]["sum"], {"dtype": "i64", "shape": list(result), "values": flat})
+                self.assertEqual(answer["count"], len(values))
+                # .npy: the input's order in memory
+                out = os.path.join(self.dir, "out.npy")
+                self.assertEqual(self.client("sum", path, "--axis", number, "--output", out, *options).out, "")
+                descr, order, got_shape, raw = read_npy(out)
+                self.assertEqual((descr, got_shape), ("<i8", result))
+                self.assertEqual(order, fortran and len(result) > 1)
+                wanted = [want[i] for i in in_order(result, fortran)]
+                self.assertEqual(list(struct.unpack("<%dq" % len(wanted), raw)), wanted)
+
+    def test_ways_and_several_ops(self):
+        raw = self.write("raw.i4", struct.pack("<24i", *range(24)))
+        arguments = ("--dtype", "i32", "--shape", "2,3,4", "--axis", "1", "--ops", "sum,argmax,mean")
+        want = "# sum\n12 15 18 21\n48 51 54 57\n# argmax\n2 2 2 2\n2 2 2 2\n# mean\n4 5 6 7\n16 17 18 19\n"
+        self.assertEqual(self.client("reduce", raw, *arguments).out, want)
+        self.assertEqual(self.client("reduce", raw, *arguments, "--via", "stream").out, want)
+        self.assertEqual(self.client("reduce", raw, *arguments, tcp=True).out, want)
+        with open(raw, "rb") as f:
+            data = f.read()
+        self.assertEqual(self.client("reduce", "-", *arguments, data=data).out, want)
+        shifted = self.write("shifted.i4", b"abc" + data)
+        self.assertEqual(self.client("reduce", shifted, "--offset", "3", *arguments).out, want)
+        self.client("reduce", raw, *arguments, "--output", os.path.join(self.dir, "r-{op}.npy"))
+        for op, descr in (("sum", "<i8"), ("argmax", "<u8"), ("mean", "<f8")):
+            self.assertEqual(read_npy(os.path.join(self.dir, "r-%s.npy" % op))[:3], (descr, False, (2, 4)))
+        # what was written is read again
+        self.assertEqual(self.client("sum", os.path.join(self.dir, "r-sum.npy")).out, "276\n")
+        self.assertEqual(self.client("max", raw, "--dtype", "i32", "--axis", "0").out, "23\n")
+        self.assertEqual(self.client("count", raw, "--dtype", "i32", "--count", "4", "--axis", "-1").out, "4\n")
+        self.assertEqual(len(self.client("describe", self.npy, "--axis", "0").out.splitlines()), 18)
+
+    def test_result_types(self):
+        def one(descr, raw, *arguments):
+            out = os.path.join(self.dir, "t.npy")
+            self.client(*arguments, self.write("in.npy", npy(raw, descr, (2, 2))), "--axis", "1", "--output", out)
+            return read_npy(out)
+        self.assertEqual(one("|b1", b"\1\0\0\0", "any")[0::3], ("|b1", b"\1\0"))
+        self.assertEqual(one("|u1", b"\1\2\3\4", "max")[0::3], ("|u1", b"\2\4"))
+        self.assertEqual(one("<f2", struct.pack("<4e", 1, 2, 3, 4), "min")[0::3], ("<f2", struct.pack("<2e", 1, 3)))
+        self.assertEqual(one("<f8", struct.pack("<4d", 1, 2, 3, 4), "sum", "--result-dtype", "f32")[0::3],
+                         ("<f4", struct.pack("<2f", 3, 7)))
+        half = struct.pack("<4H", 0x3f80, 0x4000, 0x4040, 0x4080)
+        self.assertEqual(one("<V2", half, "max", "--dtype", "bf16")[0::3], ("<V2", half[2:4] + half[6:8]))
+        file = self.write("i.npy", npy(struct.pack("<4q", 2**63 - 1, 1, -2**63, -1), "<i8", (2, 2)))
+        self.assertEqual(self.client("sum", file, "--axis", "1", "--result-dtype", "i128").out,
+                         "%d %d\n" % (2**63, -2**63 - 1))
+        self.fails(64, "128-bit", "sum", file, "--axis", "1", "--result-dtype", "i128", "--output", self.dir + "/no.npy")
+        result = self.fails(65, "output 0", "sum", file, "--axis", "1")
+        self.assertEqual(result.out, "")
+        values = json.loads(self.client("sum", file, "--axis", "1", "--result-dtype", "i128", "--json").out)
+        self.assertEqual(values["results"]["sum"]["values"], [str(2**63), str(-2**63 - 1)])
+
+    def test_axis_refusals(self):
+        raw = self.write("six.bin", bytes(24))
+        self.fails(65, "2 dimensions", "sum", self.npy, "--axis", "2")
+        self.fails(65, "2 dimensions", "sum", self.npy, "--axis", "-3")
+        scalar = self.write("0.npy", npy(bytes(4), "<f4", ()))
+        self.fails(65, "0 dimensions", "sum", scalar, "--axis", "0")
+        self.fails(65, "no elements", "max", self.write("e.npy", npy(b"", "<f4", (2, 0))), "--axis", "1")
+        self.fails(65, "--shape wants 28", "sum", raw, "--shape", "7", "--axis", "0")
+        self.fails(65, "--shape wants 24 behind --offset", "sum", raw, "--shape", "6", "--offset", "4")
+        self.fails(65, "more bytes", "sum", "-", "--shape", "5", data=bytes(24))
+        self.fails(65, "ends after", "sum", "-", "--shape", "7", data=bytes(24))
+        self.fails(64, "--shape", "sum", "-", "--axis", "0", data=bytes(24))
+        self.fails(64, "raw files", "sum", self.npy, "--shape", "30000")
+        self.fails(64, "--count", "sum", raw, "--shape", "6", "--count", "6")
+        self.fails(64, "whole array", "sum", self.npy, "--axis", "0", "--count", "6")
+        for arguments in (("--axis", "x"), ("--axis", "--1"), ("--shape", "2,,3"), ("--shape", "2,-3"), ("--shape", ""),
+                          ("--shape", "2,"), ("--shape", ",".join(["1"] * 65)), ("--keepdims",), ("--output", "x"),
+                          ("--shape", "%d,%d" % (2**40, 2**40)), ("--axis", "0", "--first", "1"), ("--local",),
+                          ("--axis", "0", "--partial"), ("--partial", "--json"), ("--first", "-1"),
+                          ("--axis", "0", "--json", "--output", "x")):
+            self.client("sum", raw, *arguments, code=64)
+        self.fails(64, "{op}", "reduce", raw, "--ops", "sum,max", "--axis", "0", "--output", "x.npy")
+        self.client("ping", "--axis", "0", code=64)
+        self.fails(74, "cannot", "sum", raw, "--axis", "0", "--output", self.dir + "/none/x.npy")
+        self.fails(74, "No space", "sum", raw, "--axis", "0", "--output", "/dev/full")
+
+    def test_partials(self):
+        values = [((i * 7919) % 1000) / 8 - 40 for i in range(1000)]
+        whole = self.write("whole.bin", struct.pack("<1000d", *values))
+        ops = ("--dtype", "f64", "--ops", "sum,argmin,std,count_nonzero")
+        want = self.client("reduce", whole, *ops).out
+        parts = []
+        for at, size in ((0, 10), (10, 500), (510, 489), (999, 1)):
+            part = self.write("p%d.bin" % at, struct.pack("<%dd" % size, *values[at:at + size]))
+            out = os.path.join(self.dir, "p%d.crp" % at)
+            self.assertEqual(self.client("reduce", part, *ops, "--partial", "--first", str(at), "--output", out).out, "")
+            parts.insert(at % 2, out)
+        for local in ((), ("--local",)):
+            arguments = ("--ops", ops[3], *local)
+            self.assertEqual(self.client("merge", *parts, *arguments).out, want)
+            some, rest = os.path.join(self.dir, "some.crp"), os.path.join(self.dir, "rest.crp")
+            self.client("merge", parts[1], parts[3], *arguments, "--partial", "--output", some)
+            self.client("merge", parts[2], parts[0], *arguments, "--partial", "--output", rest)
+            self.assertEqual(self.client("merge", some, rest, *arguments).out, want)
+            merged = os.path.join(self.dir, "merged.crp")
+            self.client("merge", some, rest, *arguments, "--partial", "--output", merged)
+            self.client("reduce", whole, *ops, "--partial", "--output", some)
+            with open(some, "rb") as a, open(merged, "rb") as b:
+                self.assertEqual(a.read(), b.read())
+            answer = json.loads(self.client("merge", merged, *arguments, "--json").out)
+            self.assertEqual((answer["dtype"], answer["count"]), ("f64", 1000))
+            self.assertEqual(answer["results"]["argmin"]["value"], values.index(min(values)))
+            # what does not fit
+            self.fails(65, "in two of them", "merge", parts[0], parts[0], *arguments)
+            other = os.path.join(self.dir, "other.crp")
+            self.client("reduce", whole, "--dtype", "f32", "--ops", ops[3], "--partial", "--first", "5000", "--output", other)
+            self.fails(65, "f32", "merge", parts[0], other, *arguments)
+            self.client("reduce", whole, "--dtype", "f64", "--ops", "sum", "--partial", "--first", "5000", "--output", other)
+            self.fails(65, "different ops", "merge", parts[0], other, *arguments)
+            self.fails(65, "not made for", "merge", other, "--ops", "max", *local)
+            self.fails(65, "not one", "merge", whole, *arguments)
+            self.fails(65, "not a partial", "merge", self.write("long", bytes(65537)), *arguments)
+            self.fails(65, "", "merge", self.write("empty", b""), *arguments)
+            self.fails(66, "No such file", "merge", self.dir + "/none", *arguments)
+            self.fails(66, "directory", "merge", self.dir, *arguments)
+            with open(merged, "rb") as f:
+                data = f.read()
+            newer = self.write("newer", data[:2] + b"\2" + data[3:])
+            self.fails(65, "version is 2", "merge", newer, *arguments)
+            self.assertEqual(self.client("merge", "-", *arguments, data=data).out, want)
+        # without a daemon
+        result = self.run_static("merge", merged, "--ops", "sum", "--local", "--connect", "unix:" + self.dir + "/none")
+        self.assertEqual(result.code, 0, result)
+        for arguments in (("--dtype", "f32"), ("--axis", "0"), ("--offset", "1"), ("--count", "1"), ("--first", "1")):
+            self.client("merge", merged, "--ops", "sum", *arguments, code=64)
+        self.client("merge", merged, code=64)
+        self.client("merge", "--ops", "sum", code=64)
+
+
+if __name__ == "__main__":
+    main()

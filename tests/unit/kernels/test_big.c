@@ -1,0 +1,109 @@
+/* big: natural numbers, by identities that hold for any. */
+#include <check.h>
+#include <string.h>
+
+#include "kernels/core/big.h"
+
+static uint64_t state = 88172645463325252u;
+static uint64_t next_word(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static void draw(cr_big *x, uint32_t digits) {
+    x->n = 0;
+    for (uint32_t i = 0; i < digits; i++) x->d[x->n++] = (uint32_t)next_word();
+    while (x->n > 0 && x->d[x->n - 1] == 0) x->n--;
+}
+
+START_TEST(division_undoes_multiplication) {
+    for (int i = 0; i < 2000; i++) {
+        cr_big a, b, product;
+        uint64_t divisor = next_word() >> (next_word() % 63) | 1, rest = next_word() % divisor;
+        draw(&a, (uint32_t)(next_word() % 20));
+        cr_big_set(&b, divisor);
+        cr_big_multiply(&product, &a, &b);
+        /* a·divisor + rest, by adding through subtraction: (p + divisor) − (divisor − rest) */
+        cr_big more = product, less;
+        cr_big_set(&less, divisor - rest);
+        cr_big sum = a;
+        uint64_t carry = 1; /* a + 1 */
+        for (uint32_t d = 0; d < sum.n && carry; d++) {
+            carry += sum.d[d];
+            sum.d[d] = (uint32_t)carry;
+            carry >>= 32;
+        }
+        if (carry) sum.d[sum.n++] = 1;
+        cr_big_multiply(&more, &sum, &b);
+        cr_big_subtract(&more, &less);
+        ck_assert_uint_eq(cr_big_divide(&more, divisor), rest);
+        ck_assert_int_eq(cr_big_compare(&more, &a), 0);
+    }
+}
+END_TEST
+
+START_TEST(shifts_undo_each_other) {
+    for (int i = 0; i < 2000; i++) {
+        cr_big a, b;
+        unsigned by = (unsigned)(next_word() % 700);
+        draw(&a, (uint32_t)(next_word() % 20));
+        b = a;
+        cr_big_shift_left(&b, by);
+        ck_assert_uint_eq(cr_big_bits(&b), a.n ? cr_big_bits(&a) + by : 0);
+        ck_assert(!cr_big_shift_right(&b, by));
+        ck_assert_int_eq(cr_big_compare(&a, &b), 0);
+        if (a.n) ck_assert(cr_big_shift_right(&b, cr_big_bits(&a)));
+    }
+}
+END_TEST
+
+START_TEST(root_is_between_squares) {
+    for (int i = 0; i < 2000; i++) {
+        cr_big x, root, square;
+        draw(&x, (uint32_t)(next_word() % 6));
+        root = x;
+        bool rest = cr_big_root(&root);
+        cr_big_multiply(&square, &root, &root);
+        ck_assert_int_eq(cr_big_compare(&square, &x), rest ? -1 : 0);
+        unsigned __int128 next = cr_big_low(&root) + 1;
+        cr_big more, copy;
+        cr_big_set(&more, next);
+        copy = more;
+        cr_big_multiply(&square, &more, &copy);
+        ck_assert_int_eq(cr_big_compare(&square, &x), 1);
+    }
+}
+END_TEST
+
+START_TEST(limbs_of_both_signs) {
+    int64_t limb[3] = {-1, 0, 0};
+    cr_big x;
+    ck_assert(cr_big_from_limbs(&x, limb, 3));
+    ck_assert_uint_eq(x.n, 1);
+    ck_assert_uint_eq(x.d[0], 1);
+    int64_t wide[3] = {((int64_t)1 << 62) + 5, -((int64_t)1 << 62), (int64_t)1 << 40};
+    ck_assert(!cr_big_from_limbs(&x, wide, 3));
+    char text[64];
+    cr_big_decimal(&x, false, text, sizeof text);
+    /* 2^62 + 5 − 2^94 + 2^104 */
+    ck_assert_str_eq(text, "20262602563027716025567292686341");
+}
+END_TEST
+
+START_TEST(decimal_digits) {
+    cr_big x;
+    char text[8];
+    cr_big_set(&x, 0);
+    cr_big_decimal(&x, false, text, sizeof text);
+    ck_assert_str_eq(text, "0");
+    cr_big_set(&x, 1234567);
+    cr_big_decimal(&x, true, text, sizeof text);
+    ck_assert_str_eq(text, "-123456"); /* cut, and ended */
+}
+END_TEST
+
+#define TESTS \
+    division_undoes_multiplication, shifts_undo_each_other, root_is_between_squares, limbs_of_both_signs, decimal_digits
+#include "unit.h"

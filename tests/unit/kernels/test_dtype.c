@@ -1,0 +1,48 @@
+/* dtype: names, sizes, kinds, and what is refused by name. */
+#include <check.h>
+#include <string.h>
+
+#include "kernels/core/dtype.h"
+
+START_TEST(every_name_parses_to_its_type) {
+    static const char *const numpy[] = {"bool",   "uint8", "int8",    "uint16",   "int16",   "uint32", "int32",
+                                        "uint64", "int64", "float16", "bfloat16", "float32", "float64"};
+    for (int i = CR_BOOL; i <= CR_DTYPE_INPUTS; i++) {
+        cr_dtype dtype = CR_DTYPE_NONE;
+        ck_assert_int_eq(cr_dtype_parse(cr_dtype_name((cr_dtype)i), &dtype, NULL), CR_OK);
+        ck_assert_int_eq(dtype, i);
+        ck_assert_int_eq(cr_dtype_parse(numpy[i - 1], &dtype, NULL), CR_OK);
+        ck_assert_int_eq(dtype, i);
+        ck_assert(cr_dtype_is_input(dtype));
+    }
+}
+END_TEST
+
+START_TEST(refusals_name_what_was_asked) {
+    cr_dtype dtype = CR_DTYPE_NONE;
+    cr_error error;
+    ck_assert_int_eq(cr_dtype_parse("complex64", &dtype, &error), CR_UNIMPLEMENTED);
+    ck_assert_ptr_nonnull(strstr(error.text, "complex64"));
+    ck_assert_int_eq(cr_dtype_parse("float8_e4m3fn", &dtype, &error), CR_UNIMPLEMENTED);
+    ck_assert_int_eq(cr_dtype_parse("f33", &dtype, &error), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "f33"));
+    ck_assert_int_eq(cr_dtype_parse("", &dtype, NULL), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(dtype, CR_DTYPE_NONE);
+}
+END_TEST
+
+START_TEST(sizes_and_kinds) {
+    ck_assert_uint_eq(cr_dtype_size(CR_BF16), 2);
+    ck_assert_uint_eq(cr_dtype_size(CR_F64), 8);
+    ck_assert_uint_eq(cr_dtype_size(CR_I128), 16);
+    ck_assert_uint_eq(cr_dtype_size(CR_BIGINT), 0);
+    ck_assert_uint_eq(cr_dtype_size((cr_dtype)99), 0);
+    ck_assert_int_eq(cr_dtype_kind(CR_U16), CR_KIND_UINT);
+    ck_assert_int_eq(cr_dtype_kind(CR_BOOL), CR_KIND_BOOL);
+    ck_assert_int_eq(cr_dtype_kind(CR_DTYPE_NONE), CR_KIND_NONE);
+    ck_assert(!cr_dtype_is_input(CR_I128) && !cr_dtype_is_input(CR_DTYPE_NONE) && !cr_dtype_is_input((cr_dtype)-1));
+}
+END_TEST
+
+#define TESTS every_name_parses_to_its_type, refusals_name_what_was_asked, sizes_and_kinds
+#include "unit.h"

@@ -1,0 +1,114 @@
+/* finish: options, narrowing, and the sentences of what does not fit. */
+#include <check.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu/fold.h"
+
+static cr_value answer(cr_dtype dtype, const void *data, uint64_t n, cr_op op, cr_finish_opts opts) {
+    cr_partial p;
+    cr_value v;
+    cr_partial_init(&p, dtype, cr_op_needs(op, dtype));
+    cr_cpu_fold(&p, data, n, 0);
+    cr_partial_finish(&p, op, &opts, &v);
+    return v;
+}
+
+START_TEST(an_integer_that_does_not_fit_is_told_exactly) {
+    static const uint64_t x[] = {UINT64_MAX, UINT64_MAX, 2};
+    cr_value v = answer(CR_U64, x, 3, CR_OP_SUM, (cr_finish_opts){.result_dtype = CR_U64});
+    ck_assert_int_eq(v.error.code, CR_OUT_OF_RANGE);
+    ck_assert_ptr_nonnull(strstr(v.error.text, "36893488147419103232"));
+    v = answer(CR_U64, x, 3, CR_OP_SUM, (cr_finish_opts){0});
+    ck_assert_int_eq(v.error.code, CR_OK);
+    ck_assert_int_eq(v.dtype, CR_BIGINT);
+    ck_assert_uint_eq(v.len, 9);
+    ck_assert_uint_eq(v.bytes[8], 2);
+    v = answer(CR_U64, x, 3, CR_OP_SUM, (cr_finish_opts){.result_dtype = CR_I128});
+    ck_assert_uint_eq(v.len, 16);
+    v = answer(CR_U64, x, 3, CR_OP_SUM, (cr_finish_opts){.result_dtype = CR_F16});
+    ck_assert_int_eq(v.error.code, CR_OK);
+    ck_assert(v.bytes[0] == 0 && v.bytes[1] == 0x7c);
+}
+END_TEST
+
+START_TEST(the_least_value_of_a_signed_type_fits) {
+    static const int64_t x[] = {INT64_MIN + 1, -1};
+    cr_value v = answer(CR_I64, x, 2, CR_OP_SUM, (cr_finish_opts){0});
+    ck_assert_int_eq(v.dtype, CR_I64);
+    ck_assert_uint_eq(v.bytes[7], 0x80);
+    v = answer(CR_I64, x, 2, CR_OP_NORM1, (cr_finish_opts){0});
+    ck_assert_int_eq(v.dtype, CR_BIGINT);
+    ck_assert_uint_eq(v.len, 9);
+    static const int64_t y[] = {INT64_MIN, -1};
+    v = answer(CR_I64, y, 2, CR_OP_SUM, (cr_finish_opts){0});
+    ck_assert_int_eq(v.dtype, CR_BIGINT);
+    ck_assert_uint_eq(v.bytes[8], 0xff);
+}
+END_TEST
+
+START_TEST(options_belong_to_ops) {
+    static const struct {
+        cr_op op;
+        cr_dtype dtype;
+        cr_finish_opts opts;
+        cr_status status;
+    } cases[] = {
+        {CR_OP_MIN, CR_F32, {.result_dtype = CR_F64}, CR_INVALID_ARGUMENT},
+        {CR_OP_SUM, CR_F32, {.result_dtype = CR_I64}, CR_INVALID_ARGUMENT},
+        {CR_OP_SUM, CR_I32, {.result_dtype = CR_I64}, CR_OK},
+        {CR_OP_SUM, CR_I32, {.result_dtype = CR_BIGINT}, CR_INVALID_ARGUMENT},
+        {CR_OP_SUM, CR_I32, {.result_dtype = (cr_dtype)200}, CR_INVALID_ARGUMENT},
+        {CR_OP_MEAN, CR_I32, {.result_dtype = CR_I64}, CR_INVALID_ARGUMENT},
+        {CR_OP_MEAN, CR_I32, {.result_dtype = CR_BF16}, CR_OK},
+        {CR_OP_MEAN, CR_F32, {.ddof = 1}, CR_INVALID_ARGUMENT},
+        {CR_OP_VAR, CR_F32, {.ddof = 1}, CR_OK},
+        {CR_OP_SUM, CR_I32, {.overflow = CR_OVERFLOW_WRAP}, CR_INVALID_ARGUMENT},
+        {CR_OP_PROD, CR_I32, {.overflow = CR_OVERFLOW_WRAP}, CR_OK},
+        {CR_OP_SUM, CR_F32, {.nan = (cr_nan_policy)9}, CR_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cr_error error = {0};
+        ck_assert_int_eq(cr_finish_check(cases[i].op, cases[i].dtype, &cases[i].opts, &error), cases[i].status);
+        ck_assert((cases[i].status == CR_OK) == (error.text[0] == '\0'));
+    }
+    cr_finish_opts all = {.ddof = 1, .result_dtype = CR_F32, .overflow = CR_OVERFLOW_WRAP};
+    uint32_t taken;
+    cr_finish_opts share = cr_finish_share(CR_OP_STD, CR_I32, &all, &taken);
+    ck_assert_uint_eq(taken, CR_OPT_DDOF | CR_OPT_RESULT_DTYPE);
+    ck_assert(share.ddof == 1 && share.result_dtype == CR_F32 && share.overflow == CR_OVERFLOW_ERROR);
+    cr_finish_share(CR_OP_MAX, CR_I32, &all, &taken);
+    ck_assert_uint_eq(taken, 0);
+}
+END_TEST
+
+START_TEST(a_zero_wins_over_an_overflow) {
+    static const int64_t x[] = {INT64_MAX, INT64_MAX, -3, 0};
+    cr_value v = answer(CR_I64, x, 3, CR_OP_PROD, (cr_finish_opts){0});
+    ck_assert_int_eq(v.error.code, CR_OUT_OF_RANGE);
+    v = answer(CR_I64, x, 4, CR_OP_PROD, (cr_finish_opts){0});
+    ck_assert_int_eq(v.error.code, CR_OK);
+    ck_assert_uint_eq(v.bytes[0], 0);
+    v = answer(CR_I64, x, 3, CR_OP_PROD, (cr_finish_opts){.overflow = CR_OVERFLOW_WRAP});
+    int64_t wrapped;
+    memcpy(&wrapped, v.bytes, 8);
+    ck_assert(wrapped == -3);
+}
+END_TEST
+
+START_TEST(norm2_does_not_overflow_on_the_way) {
+    static const double x[] = {1e200, 1e200};
+    cr_value v = answer(CR_F64, x, 2, CR_OP_NORM2, (cr_finish_opts){0});
+    double got;
+    memcpy(&got, v.bytes, 8);
+    ck_assert(got == 1.414213562373095e200 || got == 1.4142135623730951e200);
+    v = answer(CR_F64, x, 2, CR_OP_SUMSQ, (cr_finish_opts){0});
+    memcpy(&got, v.bytes, 8);
+    ck_assert(isinf(got));
+}
+END_TEST
+
+#define TESTS                                                                                                   \
+    an_integer_that_does_not_fit_is_told_exactly, the_least_value_of_a_signed_type_fits, options_belong_to_ops, \
+        a_zero_wins_over_an_overflow, norm2_does_not_overflow_on_the_way
+#include "unit.h"

@@ -1,0 +1,159 @@
+/* fold: on every instruction set the machine has: bounds, alignment, long runs, the floating-point state. The values
+ * themselves are the property run's business (tests/property). */
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kernels/core/big.h"
+#include "kernels/core/limbs.h"
+#include "kernels/cpu/fold.h"
+
+static const char *const isas[] = {"portable", "avx2", "avx512"};
+enum { ISAS = sizeof isas / sizeof isas[0] };
+#define EACH_ISA(i)                \
+    for (int i = 0; i < ISAS; i++) \
+        if (cr_cpu_select(isas[i], NULL) == CR_OK)
+
+static uint32_t families_of(cr_dtype dtype) {
+    return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? CR_FAM_ALL & ~CR_FAM_PROD : CR_FAM_ALL;
+}
+
+START_TEST(selecting) {
+    cr_error error;
+    ck_assert_int_eq(cr_cpu_select("portable", NULL), CR_OK);
+    ck_assert_str_eq(cr_cpu_isa(), "portable");
+    ck_assert_int_eq(cr_cpu_select("sse9", &error), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "sse9"));
+    ck_assert_str_eq(cr_cpu_isa(), "portable");
+    ck_assert_int_eq(cr_cpu_select(NULL, NULL), CR_OK);
+}
+END_TEST
+
+/* Data that ends where readable memory ends, at every alignment of its start. */
+START_TEST(nothing_outside_is_read) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *map = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(map != MAP_FAILED);
+    ck_assert_int_eq(mprotect(map, page, PROT_NONE), 0);
+    ck_assert_int_eq(mprotect(map + 3 * page, page, PROT_NONE), 0);
+    memset(map + page, 0x3f, 2 * page);
+    EACH_ISA(i) {
+        for (int dtype = CR_BOOL; dtype <= CR_DTYPE_INPUTS; dtype++) {
+            size_t size = cr_dtype_size((cr_dtype)dtype);
+            for (size_t n = 0; n <= 200; n++) {
+                cr_partial p;
+                cr_partial_init(&p, (cr_dtype)dtype, families_of((cr_dtype)dtype));
+                cr_cpu_fold(&p, map + 3 * page - n * size, n, 1000); /* ends at the end */
+                cr_cpu_fold(&p, map + page, n, 0);                   /* begins at the beginning */
+                if (n > 1) cr_cpu_fold(&p, map + 2 * page + n % 64, n - 1, 5000);
+                ck_assert_uint_eq(p.n, n == 0 ? 0 : n == 1 ? 2 : 3 * n - 1);
+                if (n > 0) ck_assert_uint_eq(p.min.index, 0);
+            }
+        }
+    }
+    munmap(map, 4 * page);
+}
+END_TEST
+
+/* Bins take whole counts: more elements of two far exponents than any counter or lane between two flushes. */
+START_TEST(long_runs_in_the_bins_stay_exact) {
+    enum { N = 1 << 21 };
+    float *x = malloc(N * sizeof *x);
+    double *y = malloc(N * sizeof *y);
+    for (size_t i = 0; i < N; i++) {
+        x[i] = i % 2 ? FLT_MAX : 0x1.fffffep-60f;
+        y[i] = i % 2 ? DBL_MAX : 0x1.fffffffffffffp-600;
+    }
+    EACH_ISA(i) {
+        cr_partial p;
+        cr_big sum, half;
+        cr_partial_init(&p, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ);
+        cr_cpu_fold(&p, x, N, 0);
+        ck_assert(!cr_big_from_limbs(&sum, p.sum, cr_sum_limbs(CR_F32)));
+        /* N/2 times (2^24 − 1)·(2^104 + 2^-83), on the grid of 2^-149 */
+        cr_big expected, part;
+        cr_big_set(&expected, ((unsigned __int128)1 << 24) - 1);
+        cr_big_set(&half, N / 2);
+        cr_big_multiply(&part, &expected, &half);
+        cr_big low = part;
+        cr_big_shift_left(&part, 104 + 149);
+        cr_big_shift_left(&low, 149 - 83);
+        cr_big_subtract(&sum, &low);
+        ck_assert_int_eq(cr_big_compare(&sum, &part), 0);
+        ck_assert(!cr_big_from_limbs(&sum, p.sumsq, cr_sumsq_limbs(CR_F32)));
+        cr_big square;
+        cr_big_multiply(&square, &expected, &expected);
+        cr_big_multiply(&part, &square, &half);
+        low = part;
+        cr_big_shift_left(&part, 2 * (104 + 149));
+        cr_big_shift_left(&low, 2 * (149 - 83));
+        cr_big_subtract(&sum, &low);
+        ck_assert_int_eq(cr_big_compare(&sum, &part), 0);
+        cr_partial_init(&p, CR_F64, CR_FAM_SUM);
+        cr_cpu_fold(&p, y, N, 0);
+        cr_big_from_limbs(&sum, p.sum, cr_sum_limbs(CR_F64));
+        cr_big_set(&expected, ((unsigned __int128)1 << 53) - 1);
+        cr_big_multiply(&part, &expected, &half);
+        low = part;
+        cr_big_shift_left(&part, 971 + 1074);
+        cr_big_shift_left(&low, 1074 - 652);
+        cr_big_subtract(&sum, &low);
+        ck_assert_int_eq(cr_big_compare(&sum, &part), 0);
+    }
+    free(x);
+    free(y);
+}
+END_TEST
+
+START_TEST(the_first_nan_and_the_lowest_index) {
+    enum { N = 100000 };
+    float *x = malloc(N * sizeof *x);
+    EACH_ISA(i) {
+        for (size_t k = 0; k < N; k++) x[k] = 1.0f;
+        x[70001] = x[70002] = 9.0f;
+        x[99999] = -NAN;
+        x[50003] = NAN;
+        cr_partial p;
+        cr_partial_init(&p, CR_F32, CR_FAM_EXTREMA);
+        cr_cpu_fold(&p, x + 50000, N - 50000, 50000);
+        cr_cpu_fold(&p, x, 50000, 0);
+        ck_assert_uint_eq(p.first_nan, 50003);
+        ck_assert_uint_eq(p.max.index, 70001);
+        ck_assert_uint_eq(p.min.index, 0);
+    }
+    free(x);
+}
+END_TEST
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+START_TEST(a_strange_floating_point_state_changes_nothing) {
+    static const float x[] = {0x1p-149f, 0x1p-149f, 0x1.000002p0f, 0x1p-30f};
+    EACH_ISA(i) {
+        cr_partial plain, strange;
+        cr_partial_init(&plain, CR_F32, CR_FAM_SUM);
+        strange = plain;
+        cr_cpu_fold(&plain, x, 4, 0);
+        unsigned before = _mm_getcsr(), odd = 0xffc0; /* flush to zero, denormals are zero, toward zero */
+        _mm_setcsr(odd);
+        cr_cpu_fold(&strange, x, 4, 0);
+        unsigned after = _mm_getcsr();
+        _mm_setcsr(before);
+        ck_assert_uint_eq(after, odd);
+        ck_assert_int_eq(memcmp(plain.sum, strange.sum, cr_sum_limbs(CR_F32) * 8), 0);
+    }
+}
+END_TEST
+#else
+START_TEST(a_strange_floating_point_state_changes_nothing) {}
+END_TEST
+#endif
+
+#define TESTS                                                                                                 \
+    selecting, nothing_outside_is_read, long_runs_in_the_bins_stay_exact, the_first_nan_and_the_lowest_index, \
+        a_strange_floating_point_state_changes_nothing
+#include "unit.h"

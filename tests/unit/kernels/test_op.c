@@ -1,0 +1,43 @@
+/* op: names, and what exists for (op, dtype). */
+#include <check.h>
+#include <string.h>
+
+#include "kernels/core/op.h"
+
+START_TEST(names_go_both_ways) {
+    for (int i = 1; i <= CR_OP_LAST; i++) {
+        cr_op op = CR_OP_NONE;
+        ck_assert_int_eq(cr_op_parse(cr_op_name((cr_op)i), &op, NULL), CR_OK);
+        ck_assert_int_eq(op, i);
+    }
+    cr_op op = CR_OP_NONE;
+    ck_assert_int_eq(cr_op_parse("average", &op, NULL), CR_INVALID_ARGUMENT);
+    ck_assert_str_eq(cr_op_name((cr_op)77), "none");
+}
+END_TEST
+
+START_TEST(supports_is_one_predicate) {
+    cr_error error;
+    for (int i = CR_BOOL; i <= CR_DTYPE_INPUTS; i++) {
+        ck_assert_int_eq(cr_op_supports(CR_OP_SUM, (cr_dtype)i, NULL), CR_OK);
+        ck_assert_int_eq(cr_op_supports(CR_OP_STD, (cr_dtype)i, NULL), CR_OK);
+    }
+    ck_assert_int_eq(cr_op_supports(CR_OP_BIT_AND, CR_F32, &error), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "bit_and"));
+    ck_assert_ptr_nonnull(strstr(error.text, "f32"));
+    ck_assert_int_eq(cr_op_supports(CR_OP_BIT_AND, CR_BOOL, NULL), CR_OK);
+    ck_assert_int_eq(cr_op_supports((cr_op)0, CR_F32, NULL), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(cr_op_supports(CR_OP_SUM, CR_I128, NULL), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(cr_op_supports((cr_op)99, CR_F32, NULL), CR_INVALID_ARGUMENT);
+}
+END_TEST
+
+START_TEST(needs_follow_the_kind) {
+    ck_assert_uint_eq(cr_op_needs(CR_OP_COUNT, CR_I32), 0);
+    ck_assert_uint_eq(cr_op_needs(CR_OP_COUNT, CR_F32), CR_FAM_COUNTS);
+    ck_assert_uint_eq(cr_op_needs(CR_OP_VAR, CR_U8), CR_FAM_SUM | CR_FAM_SUMSQ);
+}
+END_TEST
+
+#define TESTS names_go_both_ways, supports_is_one_predicate, needs_follow_the_kind
+#include "unit.h"

@@ -1,0 +1,290 @@
+/* wire: limits, hostile payloads, growth. The exact bytes are the golden files' business. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/partial.h"
+#include "proto/wire.h"
+
+/* The enums of cured.proto, read as they stand there, agree with the lists of kernels/core. */
+#define PROTO_IS(name, number, ours) _Static_assert((int)(ours) == (number), name " is the same on the wire and inside")
+PROTO_IS("NAN_SKIP", 1, CR_NAN_SKIP);
+PROTO_IS("OVERFLOW_WRAP", 1, CR_OVERFLOW_WRAP);
+PROTO_IS("DTYPE_I128", 14, CR_I128);
+PROTO_IS("DTYPE_INT", 15, CR_BIGINT);
+
+static uint8_t buffer[CR_DATA_MAX_BYTES];
+
+/* The number that cured.proto gives to `name`; -1: none. */
+static int proto_number(const char *name) {
+    char line[256], word[64];
+    int number, found = -1;
+    FILE *f = fopen(PROTO_FILE, "r");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        if (sscanf(line, " %63[A-Z0-9_] = %d;", word, &number) == 2 && strcmp(word, name) == 0) found = number;
+    fclose(f);
+    return found;
+}
+
+START_TEST(numbers_agree_with_the_lists) {
+#define CR_DTYPE(symbol, id, name, size, kind) ck_assert_int_eq(proto_number("DTYPE_" #symbol), id);
+#include "kernels/core/dtype.def"
+#undef CR_DTYPE
+#define CR_OP(symbol, id, name, ints, floats) ck_assert_int_eq(proto_number("OP_" #symbol), id);
+#include "kernels/core/op.def"
+#undef CR_OP
+    ck_assert_int_eq(proto_number("OP_NO_SUCH_THING"), -1);
+}
+END_TEST
+
+static cr_wire_call small_call(void) {
+    return (cr_wire_call){
+        .timeout_ms = 5,
+        .kind = CR_CALL_REDUCE,
+        .reduce = {
+            .dtype = 12, .op_count = 1, .ops = {1}, .source = CR_SOURCE_STREAM, .length_known = true, .length = 1024}};
+}
+
+static void refused(const uint8_t *in, size_t len, const char *says) {
+    cr_wire_call m;
+    cr_error e = {CR_OK, ""};
+    ck_assert_int_eq(cr_wire_unpack_call(in, len, &m, &e), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(e.code, CR_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(e.text, says) != NULL, "'%s' does not say '%s'", e.text, says);
+}
+
+START_TEST(cut_anywhere) {
+    cr_wire_call m = small_call(), out;
+    size_t n = cr_wire_pack_call(&m, buffer, sizeof buffer);
+    for (size_t len = 0; len < n; len++) {
+        uint8_t *exact = malloc(len + 1); /* so that a read beyond is seen */
+        memcpy(exact, buffer, len);
+        ck_assert_int_ne(cr_wire_unpack_call(exact, len, &out, NULL), CR_OK);
+        free(exact);
+    }
+    ck_assert_int_eq(cr_wire_unpack_call(buffer, n, &out, NULL), CR_OK);
+}
+END_TEST
+
+START_TEST(every_byte_wrong) {
+    cr_wire_call m = small_call(), out;
+    uint8_t in[64];
+    size_t n = cr_wire_pack_call(&m, in, sizeof in);
+    for (size_t i = 0; i < n; i++)
+        for (unsigned v = 0; v < 256; v++) {
+            uint8_t was = in[i];
+            cr_error e = {CR_OK, ""};
+            in[i] = (uint8_t)v;
+            cr_status s = cr_wire_unpack_call(in, n, &out, &e);
+            ck_assert(s == CR_OK || (s == CR_INVALID_ARGUMENT && e.text[0] != '\0'));
+            if (s == CR_OK && out.kind == CR_CALL_REDUCE) ck_assert_uint_le(out.reduce.op_count, CR_CALL_MAX_OPS);
+            in[i] = was;
+        }
+}
+END_TEST
+
+START_TEST(call_limits) {
+    cr_wire_call m = small_call(), out;
+    m.timeout_ms = CR_TIMEOUT_MAX_MS;
+    size_t n = cr_wire_pack_call(&m, buffer, sizeof buffer);
+    ck_assert_int_eq(cr_wire_unpack_call(buffer, n, &out, NULL), CR_OK);
+    m.timeout_ms++;
+    refused(buffer, cr_wire_pack_call(&m, buffer, sizeof buffer), "timeout_ms");
+    m = small_call();
+    m.reduce.op_count = 0;
+    refused(buffer, cr_wire_pack_call(&m, buffer, sizeof buffer), "ops");
+    m.reduce.op_count = CR_CALL_MAX_OPS;
+    for (uint32_t i = 0; i < CR_CALL_MAX_OPS; i++) m.reduce.ops[i] = i + 1;
+    n = cr_wire_pack_call(&m, buffer, sizeof buffer);
+    ck_assert_int_eq(cr_wire_unpack_call(buffer, n, &out, NULL), CR_OK);
+    ck_assert_uint_eq(out.reduce.op_count, CR_CALL_MAX_OPS);
+    ck_assert_mem_eq(out.reduce.ops, m.reduce.ops, sizeof m.reduce.ops);
+    m.reduce.ops[31] = 7;
+    refused(buffer, cr_wire_pack_call(&m, buffer, sizeof buffer), "twice");
+    m = small_call();
+    m.reduce.source = 0;
+    refused(buffer, cr_wire_pack_call(&m, buffer, sizeof buffer), "input");
+    refused(buffer, 0, "request");
+    /* StreamInput without a length, and one that says unknown = false */
+    refused((const uint8_t *)"\x1a\x09\x08\x0c\x12\x01\x01\x1a\x02\x0a\x00", 11, "length");
+    refused((const uint8_t *)"\x1a\x0b\x08\x0c\x12\x01\x01\x1a\x04\x0a\x02\x10\x00", 13, "length");
+    refused((const uint8_t *)"\x1a\x0b\x08\x0c\x12\x01\x01\x1a\x04\x12\x02\x18\x00", 13, "length");
+}
+END_TEST
+
+/* Thousands of entries where a few are expected: refused, and nothing is allocated for them. */
+START_TEST(many_entries) {
+    size_t n = 0;
+    /* Call.reduce with 60,000 ops, packed */
+    static const uint8_t packed[] = {0x1a, 0xe4, 0xd4, 0x03, 0x12, 0xe0, 0xd4, 0x03};
+    memcpy(buffer, packed, sizeof packed);
+    memset(buffer + sizeof packed, 1, 60000);
+    refused(buffer, sizeof packed + 60000, "");
+    /* the same, one field each */
+    static const uint8_t head[] = {0x1a, 0xc0, 0xb8, 0x02};
+    memcpy(buffer, head, sizeof head);
+    for (n = sizeof head; n < sizeof head + 40000; n += 2) memcpy(buffer + n, "\x10\x01", 2);
+    refused(buffer, n, "");
+    /* 21,845 unknown fields */
+    for (n = 0; n + 3 <= CR_HEAD_MAX_BYTES; n += 3) memcpy(buffer + n, "\xa0\x06\x01", 3);
+    refused(buffer, n, "");
+    /* 32,768 empty results, lanes, features */
+    cr_wire_result *result = malloc(sizeof *result);
+    cr_wire_info *info = malloc(sizeof *info);
+    cr_wire_hello hello;
+    for (n = 0; n + 2 <= CR_HEAD_MAX_BYTES; n += 2) memcpy(buffer + n, "\x0a\x00", 2);
+    ck_assert_int_eq(cr_wire_unpack_result(buffer, n, result, NULL), CR_INVALID_ARGUMENT);
+    for (n = 0; n + 2 <= CR_HEAD_MAX_BYTES; n += 2) memcpy(buffer + n, "\x2a\x00", 2);
+    ck_assert_int_eq(cr_wire_unpack_info(buffer, n, info, NULL), CR_INVALID_ARGUMENT);
+    for (n = 0; n + 2 <= CR_HEAD_MAX_BYTES; n += 2) memcpy(buffer + n, "\x1a\x00", 2);
+    ck_assert_int_eq(cr_wire_unpack_hello(buffer, n, &hello, NULL), CR_INVALID_ARGUMENT);
+    /* the same message, 13,000 times, within itself: merged, never nested deeper than it is */
+    for (n = 0; n + 5 <= CR_HEAD_MAX_BYTES; n += 5) memcpy(buffer + n, "\x1a\x03\x1a\x01\x0a", 5);
+    refused(buffer, n, "");
+    free(result);
+    free(info);
+}
+END_TEST
+
+START_TEST(largest_replies_fit) {
+    cr_wire_result *r = calloc(1, sizeof *r), *back = malloc(sizeof *back);
+    r->count = UINT64_MAX;
+    r->timing = (cr_wire_timing){UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    r->result_count = CR_CALL_MAX_OPS;
+    for (uint32_t i = 0; i < CR_CALL_MAX_OPS; i++) {
+        cr_wire_op_result *o = &r->results[i];
+        *o = (cr_wire_op_result){.op = UINT32_MAX, .status = 11, .dtype = 15, .value_len = 32, .at_len = 8};
+        memset(o->message, 'x', sizeof o->message - 1);
+    }
+    size_t n = cr_wire_pack_result(r, buffer, CR_HEAD_MAX_BYTES);
+    ck_assert_uint_gt(n, 0);
+    ck_assert_int_eq(cr_wire_unpack_result(buffer, n, back, NULL), CR_OK);
+    ck_assert_uint_eq(back->result_count, CR_CALL_MAX_OPS);
+    ck_assert_uint_eq(strlen(back->results[31].message), CR_ERROR_TEXT - 1);
+    ck_assert_uint_eq(cr_wire_pack_result(r, buffer, n), n);
+    ck_assert_uint_eq(cr_wire_pack_result(r, buffer, n - 1), 0);
+    free(r);
+    free(back);
+    cr_wire_info *info = calloc(1, sizeof *info), *info_back = malloc(sizeof *info_back);
+    info->lane_count = CR_WIRE_MAX_LANES;
+    info->counter_count = CR_WIRE_MAX_COUNTERS;
+    for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(info->lanes[i].name, 'n', CR_NAME_MAX_BYTES);
+    for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(info->lanes[i].device, 'd', CR_NAME_MAX_BYTES);
+    for (int i = 0; i < CR_WIRE_MAX_COUNTERS; i++) memset(info->counters[i].name, 'c', CR_NAME_MAX_BYTES);
+    memset(info->backend_reason, 'r', sizeof info->backend_reason - 1);
+    n = cr_wire_pack_info(info, buffer, CR_HEAD_MAX_BYTES);
+    ck_assert_uint_gt(n, 0);
+    ck_assert_int_eq(cr_wire_unpack_info(buffer, n, info_back, NULL), CR_OK);
+    ck_assert_uint_eq(info_back->counter_count, CR_WIRE_MAX_COUNTERS);
+    ck_assert_str_eq(info_back->counters[63].name, info->counters[63].name);
+    free(info);
+    free(info_back);
+}
+END_TEST
+
+START_TEST(result_bounds) {
+    cr_wire_result m;
+    cr_error e;
+    uint8_t in[64] = {0x0a, 35, 0x2a, 33}; /* a value of 33 bytes */
+    ck_assert_int_eq(cr_wire_unpack_result(in, 37, &m, &e), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "value"));
+    uint8_t at[64] = {0x0a, 11, 0x32, 9};
+    ck_assert_int_eq(cr_wire_unpack_result(at, 13, &m, &e), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "at"));
+}
+END_TEST
+
+START_TEST(text_is_cut_and_cleaned) {
+    cr_wire_status m = {.code = CR_INTERNAL}, out;
+    /* 238 bytes, then a character of two bytes that does not fit whole */
+    uint8_t in[512] = {0x08, 13, 0x12, 0x84, 0x02};
+    memset(in + 5, 'a', 260);
+    memcpy(in + 5 + 238, "\xc3\xa9", 2);
+    ck_assert_int_eq(cr_wire_unpack_status(in, 265, &out, NULL), CR_OK);
+    ck_assert_uint_eq(strlen(out.message), 238);
+    strcpy(m.message, "red \033[31m\nline\x7f");
+    size_t n = cr_wire_pack_status(&m, buffer, sizeof buffer);
+    ck_assert_int_eq(cr_wire_unpack_status(buffer, n, &out, NULL), CR_OK);
+    ck_assert_str_eq(out.message, "red ?[31m?line?");
+    m.code = (cr_status)4711;
+    n = cr_wire_pack_status(&m, buffer, sizeof buffer);
+    ck_assert_int_eq(cr_wire_unpack_status(buffer, n, &out, NULL), CR_OK);
+    ck_assert_int_eq(out.code, CR_UNKNOWN);
+}
+END_TEST
+
+START_TEST(hello_bounds) {
+    cr_wire_hello m = {.version_min = 1, .version_max = 1}, out;
+    cr_error e;
+    memset(m.client, 'c', CR_NAME_MAX_BYTES);
+    size_t n = cr_wire_pack_hello(&m, buffer, sizeof buffer);
+    ck_assert_int_eq(cr_wire_unpack_hello(buffer, n, &out, NULL), CR_OK);
+    ck_assert_str_eq(out.client, m.client);
+    /* one byte more */
+    uint8_t in[80] = {0x08, 1, 0x10, 1, 0x22, 65};
+    memset(in + 6, 'c', 65);
+    ck_assert_int_eq(cr_wire_unpack_hello(in, 71, &out, &e), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "limit is 64"));
+    static const uint8_t versions[][2] = {{0, 0}, {0, 1}, {2, 1}};
+    for (size_t i = 0; i < 3; i++) {
+        m = (cr_wire_hello){.version_min = versions[i][0], .version_max = versions[i][1]};
+        n = cr_wire_pack_hello(&m, buffer, sizeof buffer);
+        ck_assert_int_eq(cr_wire_unpack_hello(buffer, n, &out, NULL), CR_INVALID_ARGUMENT);
+    }
+    /* 20 features, one of them too long for any this version knows */
+    n = (size_t)(stpcpy((char *)buffer, "\x08\x01\x10\x01") - (char *)buffer);
+    buffer[n++] = 0x1a;
+    buffer[n++] = 100;
+    memset(buffer + n, 'f', 100);
+    n += 100;
+    for (int i = 0; i < 19; i++) {
+        memcpy(buffer + n, "\x1a\x01x", 3);
+        n += 3;
+    }
+    ck_assert_int_eq(cr_wire_unpack_hello(buffer, n, &out, NULL), CR_OK);
+    ck_assert_uint_eq(out.feature_count, CR_WIRE_MAX_FEATURES);
+    ck_assert_str_eq(out.features[0], "x");
+}
+END_TEST
+
+START_TEST(unknown_fields_are_ignored) {
+    cr_wire_call m = small_call(), out;
+    size_t n = cr_wire_pack_call(&m, buffer, sizeof buffer);
+    memcpy(buffer + n, "\xa2\x06\x03new\xa8\x06\x07", 9); /* fields 100 and 101 */
+    ck_assert_int_eq(cr_wire_unpack_call(buffer, n + 9, &out, NULL), CR_OK);
+    ck_assert_uint_eq(out.reduce.length, 1024);
+}
+END_TEST
+
+START_TEST(too_small_a_buffer) {
+    cr_wire_call m = small_call();
+    size_t n = cr_wire_pack_call(&m, buffer, sizeof buffer);
+    memset(buffer, 0xee, 64);
+    for (size_t cap = 0; cap < n; cap++) ck_assert_uint_eq(cr_wire_pack_call(&m, buffer, cap), 0);
+    ck_assert_uint_eq(buffer[0], 0xee);
+}
+END_TEST
+
+int main(void) {
+    Suite *s = suite_create("wire");
+    TCase *t = tcase_create("wire");
+    tcase_add_test(t, numbers_agree_with_the_lists);
+    tcase_add_test(t, cut_anywhere);
+    tcase_add_test(t, every_byte_wrong);
+    tcase_add_test(t, call_limits);
+    tcase_add_test(t, many_entries);
+    tcase_add_test(t, largest_replies_fit);
+    tcase_add_test(t, result_bounds);
+    tcase_add_test(t, text_is_cut_and_cleaned);
+    tcase_add_test(t, hello_bounds);
+    tcase_add_test(t, unknown_fields_are_ignored);
+    tcase_add_test(t, too_small_a_buffer);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

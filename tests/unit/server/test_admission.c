@@ -1,0 +1,87 @@
+/* Admission: every limit, at it and beyond it, and that what was let in comes off again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/admit/admission.h"
+#include "tests/unit/server/support.h"
+
+static cr_admission a;
+static cr_error error;
+
+static void setup(void) {
+    a = (cr_admission){.max_connections = 2,
+                       .max_calls = 4,
+                       .max_calls_per_connection = 3,
+                       .max_input_bytes = 1000,
+                       .max_bytes = 2500};
+}
+
+START_TEST(connections) {
+    assert_ok(cr_admit_connection(&a, &error), error);
+    assert_ok(cr_admit_connection(&a, &error), error);
+    assert_fails(cr_admit_connection(&a, &error), CR_RESOURCE_EXHAUSTED, error, "max_connections is 2");
+    cr_admit_connection_over(&a);
+    assert_ok(cr_admit_connection(&a, &error), error);
+}
+END_TEST
+
+START_TEST(calls_in_all_and_per_connection) {
+    cr_ticket tickets[5];
+    for (uint64_t i = 0; i < 3; i++) assert_ok(cr_admit_call(&a, i, 0, &tickets[i], &error), error);
+    assert_fails(cr_admit_call(&a, 3, 0, &tickets[3], &error), CR_RESOURCE_EXHAUSTED, error, "per_connection is 3");
+    assert_ok(cr_admit_call(&a, 0, 0, &tickets[3], &error), error);
+    assert_fails(cr_admit_call(&a, 1, 0, &tickets[4], &error), CR_RESOURCE_EXHAUSTED, error, "max_jobs is 4");
+    for (int i = 0; i < 4; i++) cr_admit_over(&a, &tickets[i]);
+    ck_assert_uint_eq(a.calls, 0);
+}
+END_TEST
+
+START_TEST(bytes_of_one_input_and_of_all) {
+    cr_ticket x, y, z;
+    assert_ok(cr_admit_call(&a, 0, 1000, &x, &error), error);
+    assert_fails(cr_admit_call(&a, 0, 1001, &y, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes, 1000");
+    assert_fails(cr_admit_call(&a, 0, UINT64_MAX, &y, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes");
+    assert_ok(cr_admit_call(&a, 0, 1000, &y, &error), error);
+    assert_fails(cr_admit_call(&a, 0, 501, &z, &error), CR_RESOURCE_EXHAUSTED, error, "2500");
+    assert_ok(cr_admit_call(&a, 0, 500, &z, &error), error);
+    ck_assert_uint_eq(a.bytes, 2500);
+    ck_assert_uint_eq(a.calls, 3);
+    cr_admit_over(&a, &x);
+    cr_admit_over(&a, &y);
+    cr_admit_over(&a, &z);
+    ck_assert_uint_eq(a.bytes, 0);
+    ck_assert_uint_eq(a.calls, 0);
+}
+END_TEST
+
+START_TEST(a_growing_input_is_counted_once) {
+    cr_ticket x, y;
+    assert_ok(cr_admit_call(&a, 0, 0, &x, &error), error);
+    assert_ok(cr_admit_growth(&a, &x, 400, &error), error);
+    assert_ok(cr_admit_growth(&a, &x, 400, &error), error);
+    assert_ok(cr_admit_growth(&a, &x, 300, &error), error);
+    ck_assert_uint_eq(a.bytes, 400);
+    assert_fails(cr_admit_growth(&a, &x, 1001, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes");
+    a.max_bytes = 1300;
+    assert_ok(cr_admit_call(&a, 0, 500, &y, &error), error);
+    assert_fails(cr_admit_growth(&a, &x, 801, &error), CR_RESOURCE_EXHAUSTED, error, "beside 500");
+    assert_ok(cr_admit_growth(&a, &x, 800, &error), error);
+    ck_assert_uint_eq(a.bytes, 1300);
+    cr_admit_over(&a, &x);
+    ck_assert_uint_eq(a.bytes, 500);
+    cr_admit_over(&a, &y);
+    ck_assert_uint_eq(a.bytes, 0);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("server/admission");
+    TCase *tc = tcase_create("admission");
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, connections);
+    tcase_add_test(tc, calls_in_all_and_per_connection);
+    tcase_add_test(tc, bytes_of_one_input_and_of_all);
+    tcase_add_test(tc, a_growing_input_is_counted_once);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}

@@ -1,0 +1,191 @@
+/* Files threads: both pools, a hung task beside others, forgetting, closing, and the end. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/memory/files.h"
+#include "tests/unit/server/support.h"
+
+typedef struct work {
+    cr_file_task task;
+    gate *begun, *may_end, *done;
+    pthread_t thread;
+} work;
+
+static cr_files *files;
+static gate begun = GATE_INIT, may_end = GATE_INIT, done = GATE_INIT;
+
+static void setup(void) {
+    cr_error error;
+    assert_ok(cr_files_new(2, 4, &files, &error), error);
+}
+
+static void run(cr_file_task *task) {
+    work *w = cr_container(task, work, task);
+    w->thread = pthread_self();
+    gate_add(w->begun);
+    if (w->may_end) gate_wait(w->may_end, 1);
+    gate_add(w->done);
+}
+
+static work new_work(bool hangs) {
+    work w = {.task = {.run = run}, .begun = &begun, .may_end = hangs ? &may_end : NULL, .done = &done};
+    return w;
+}
+
+static void submit(work *w, cr_files_pool pool) {
+    cr_list_init(&w->task.link);
+    cr_files_submit(files, &w->task, pool);
+}
+
+static void stop(void) {
+    ck_assert(cr_files_stop(files, 60000));
+    ck_assert_uint_eq(metric_now(CR_M_file_tasks), 0);
+}
+
+START_TEST(tasks_run_once_on_another_thread) {
+    work w[20];
+    for (int i = 0; i < 20; i++) {
+        w[i] = new_work(false);
+        submit(&w[i], i % 2 ? CR_FILES_FOREIGN : CR_FILES_LOCAL);
+    }
+    gate_wait(&done, 20);
+    stop();
+    ck_assert_uint_eq(gate_count(&done), 20);
+    for (int i = 0; i < 20; i++) ck_assert(!pthread_equal(w[i].thread, pthread_self()));
+}
+END_TEST
+
+START_TEST(hung_foreign_calls_leave_local_ones_alone) {
+    work hung[6], local[4];
+    for (int i = 0; i < 6; i++) {
+        hung[i] = new_work(true);
+        submit(&hung[i], CR_FILES_FOREIGN);
+    }
+    gate_wait(&begun, 4); /* all of its threads */
+    for (int i = 0; i < 4; i++) {
+        local[i] = new_work(false);
+        submit(&local[i], CR_FILES_LOCAL);
+    }
+    gate_wait(&done, 4);
+    ck_assert_uint_eq(gate_count(&begun), 8);
+    gate_add(&may_end);
+    gate_wait(&done, 10);
+    stop();
+}
+END_TEST
+
+/* One idle thread must not be taken for two: the second task would wait behind the first, which may hang. */
+START_TEST(every_foreign_task_gets_a_thread_while_there_are_more) {
+    work warm = new_work(false), hung[4];
+    submit(&warm, CR_FILES_FOREIGN);
+    gate_wait(&done, 1);
+    usleep(1000); /* most likely idle again; whether it is or not, the test must pass */
+    for (int i = 0; i < 4; i++) {
+        hung[i] = new_work(true);
+        submit(&hung[i], CR_FILES_FOREIGN);
+    }
+    gate_wait(&begun, 5); /* with the bug: for ever */
+    gate_add(&may_end);
+    gate_wait(&done, 5);
+    stop();
+}
+END_TEST
+
+START_TEST(a_task_can_be_forgotten_until_it_begins) {
+    work hung[4], late = new_work(false), never = new_work(false);
+    cr_list_init(&never.task.link);
+    ck_assert(!cr_files_forget(files, &never.task));
+    for (int i = 0; i < 4; i++) {
+        hung[i] = new_work(true);
+        submit(&hung[i], CR_FILES_FOREIGN);
+    }
+    gate_wait(&begun, 4);
+    submit(&late, CR_FILES_FOREIGN);
+    ck_assert(cr_files_forget(files, &late.task));
+    ck_assert(!cr_files_forget(files, &late.task));
+    ck_assert(!cr_files_forget(files, &hung[0].task));
+    gate_add(&may_end);
+    stop();
+    ck_assert_uint_eq(gate_count(&done), 4);
+}
+END_TEST
+
+START_TEST(stop_runs_what_is_queued) {
+    work hung[2], queued[5];
+    for (int i = 0; i < 2; i++) {
+        hung[i] = new_work(true);
+        submit(&hung[i], CR_FILES_LOCAL);
+    }
+    for (int i = 0; i < 5; i++) {
+        queued[i] = new_work(false);
+        submit(&queued[i], CR_FILES_LOCAL);
+    }
+    gate_wait(&begun, 2);
+    ck_assert(!cr_files_stop(files, 1)); /* two threads hang */
+    gate_add(&may_end);
+    stop();
+    ck_assert_uint_eq(gate_count(&done), 7);
+    ck_assert(cr_files_stop(NULL, 0));
+}
+END_TEST
+
+/* Closed for good when the other end of the pipe says so. */
+static void assert_closed(int read_end) {
+    char byte;
+    ck_assert_int_eq(read(read_end, &byte, 1), 0);
+    close(read_end);
+}
+
+START_TEST(close_closes_local_and_foreign_descriptors) {
+    size_t before = open_descriptors();
+    int ends[2], file = disk_file();
+    cr_files_close(files, file);
+    ck_assert_int_eq(pipe(ends), 0); /* a pipe's file system is in no table: foreign */
+    cr_files_close(files, ends[1]);
+    assert_closed(ends[0]);
+    stop();
+    /* The mount table stays open once it was needed. */
+    ck_assert_uint_le(open_descriptors(), before + 1);
+}
+END_TEST
+
+START_TEST(close_works_without_memory) {
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    fail_allocation(1);
+    cr_files_close(files, ends[1]);
+    assert_closed(ends[0]);
+    stop();
+}
+END_TEST
+
+START_TEST(no_memory_at_start_is_said) {
+    for (unsigned nth = 1; nth <= 3; nth++) {
+        cr_files *other = NULL;
+        cr_error error;
+        fail_allocation(nth);
+        cr_status status = cr_files_new(2, 4, &other, &error);
+        fail_allocation(0);
+        ck_assert_int_eq(status, CR_RESOURCE_EXHAUSTED);
+        ck_assert_ptr_null(other);
+    }
+    stop();
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("server/files");
+    TCase *tc = tcase_create("files");
+    tcase_add_checked_fixture(tc, setup, NULL);
+    tcase_add_test(tc, tasks_run_once_on_another_thread);
+    tcase_add_test(tc, hung_foreign_calls_leave_local_ones_alone);
+    tcase_add_loop_test(tc, every_foreign_task_gets_a_thread_while_there_are_more, 0, 10);
+    tcase_add_test(tc, a_task_can_be_forgotten_until_it_begins);
+    tcase_add_test(tc, stop_runs_what_is_queued);
+    tcase_add_test(tc, close_closes_local_and_foreign_descriptors);
+    tcase_add_test(tc, close_works_without_memory);
+    tcase_add_test(tc, no_memory_at_start_is_said);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}

@@ -1,0 +1,95 @@
+/* Origin: which descriptors' calls can be trusted to come back. */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/memory/origin.h"
+#include "tests/unit/server/support.h"
+
+START_TEST(memory_and_disk_files_are_local) {
+    int memory = memory_file(), disk = disk_file(), root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ck_assert(cr_origin_is_local(memory));
+    ck_assert(cr_origin_is_local(disk));
+    ck_assert(cr_origin_is_local(root));
+    close(memory);
+    close(disk);
+    close(root);
+}
+END_TEST
+
+START_TEST(everything_else_is_foreign) {
+    int ends[2], proc = open("/proc/self/status", O_RDONLY | O_CLOEXEC), sock = socket(AF_UNIX, SOCK_STREAM, 0);
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert(!cr_origin_is_local(proc));
+    ck_assert(!cr_origin_is_local(ends[0]));
+    ck_assert(!cr_origin_is_local(sock));
+    close(sock);
+    ck_assert(!cr_origin_is_local(sock)); /* not open */
+    ck_assert(!cr_origin_is_local(-1));
+    close(proc);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+START_TEST(types_as_statfs_names_them) {
+    static const long local[] = {0x01021994, 0xEF53, 0x58465342, 0x9123683E, 0x794c7630, 0x958458f6};
+    static const long foreign[] = {0x65735546 /* fuse */, 0x6969 /* nfs */, 0xFF534D42 /* cifs */, 0x9fa0 /* proc */,
+                                   0};
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++) ck_assert(cr_origin_type_is_local(local[i]));
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) ck_assert(!cr_origin_type_is_local(foreign[i]));
+}
+END_TEST
+
+enum { THREADS = 4 };
+
+static void *ask(void *argument) {
+    for (int i = 0; i < 200; i++) ck_assert(cr_origin_is_local(*(int *)argument));
+    return NULL;
+}
+
+START_TEST(many_threads_may_ask) {
+    int disk = disk_file();
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, ask, &disk);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    close(disk);
+}
+END_TEST
+
+/* Needs the right to mount in a namespace of its own; elsewhere there is nothing to test. */
+START_TEST(a_new_mount_is_seen) {
+    char path[] = "/tmp/unit-mount-XXXXXX", file[64];
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) return;
+    int disk = disk_file();
+    ck_assert(cr_origin_is_local(disk)); /* the table is read */
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    if (mount("unit", path, "ramfs", 0, NULL) == 0) {
+        snprintf(file, sizeof file, "%s/f", path);
+        int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        ck_assert(cr_origin_is_local(fd));
+        close(fd);
+        umount(path);
+    }
+    rmdir(path);
+    close(disk);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("server/origin");
+    TCase *tc = tcase_create("origin");
+    tcase_add_test(tc, memory_and_disk_files_are_local);
+    tcase_add_test(tc, everything_else_is_foreign);
+    tcase_add_test(tc, types_as_statfs_names_them);
+    tcase_add_test(tc, many_threads_may_ask);
+    tcase_add_test(tc, a_new_mount_is_seen);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}

@@ -1,0 +1,159 @@
+/* Slabs: last in first out, waiters in their order, forgetting, and that no slab ever has two holders. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/memory/slab.h"
+#include "tests/unit/server/support.h"
+
+typedef struct wish {
+    cr_slab_waiter waiter;
+    void *got;
+    gate came;
+} wish;
+
+static void granted(cr_slab_waiter *waiter, void *slab) {
+    wish *w = cr_container(waiter, wish, waiter);
+    w->got = slab;
+    gate_add(&w->came);
+}
+
+static wish new_wish(void) { return (wish){.waiter = {.granted = granted}, .came = GATE_INIT}; }
+
+static cr_slabs *new_slabs(size_t count) {
+    cr_slabs *slabs;
+    cr_error error;
+    assert_ok(cr_slabs_new(count, &slabs, &error), error);
+    return slabs;
+}
+
+START_TEST(the_last_one_given_is_the_next_one_taken) {
+    cr_slabs *slabs = new_slabs(3);
+    void *a = cr_slab_take(slabs), *b = cr_slab_take(slabs), *c = cr_slab_take(slabs);
+    ck_assert(a && b && c && a != b && b != c && a != c);
+    ck_assert_ptr_null(cr_slab_take(slabs));
+    ck_assert_uint_eq(metric_now(CR_M_slabs_used), 3);
+    memset(a, 1, CR_SLAB_BYTES);
+    memset(b, 2, CR_SLAB_BYTES);
+    memset(c, 3, CR_SLAB_BYTES);
+    ck_assert_uint_eq(((uint8_t *)a)[CR_SLAB_BYTES - 1], 1);
+    ck_assert_uint_eq(((uint8_t *)b)[0], 2);
+    cr_slab_give(slabs, b);
+    cr_slab_give(slabs, a);
+    ck_assert_ptr_eq(cr_slab_take(slabs), a);
+    ck_assert_ptr_eq(cr_slab_take(slabs), b);
+    cr_slab_give(slabs, a);
+    cr_slab_give(slabs, b);
+    cr_slab_give(slabs, c);
+    ck_assert_uint_eq(metric_now(CR_M_slabs_used), 0);
+    cr_slabs_free(slabs);
+}
+END_TEST
+
+START_TEST(waiters_are_served_in_their_order_and_before_takers) {
+    cr_slabs *slabs = new_slabs(2);
+    wish w[3] = {new_wish(), new_wish(), new_wish()};
+    uint64_t waits = metric_now(CR_M_slab_waits_total);
+    void *a = cr_slab_take(slabs), *b = cr_slab_take_or_wait(slabs, &w[0].waiter);
+    ck_assert(a && b);
+    for (int i = 0; i < 3; i++) ck_assert_ptr_null(cr_slab_take_or_wait(slabs, &w[i].waiter));
+    ck_assert_uint_eq(metric_now(CR_M_slab_waits_total) - waits, 3);
+    ck_assert(cr_slab_forget(slabs, &w[1].waiter));
+    ck_assert(!cr_slab_forget(slabs, &w[1].waiter));
+    cr_slab_give(slabs, b);
+    ck_assert_ptr_eq(w[0].got, b);
+    ck_assert_ptr_null(w[2].got);
+    ck_assert(!cr_slab_forget(slabs, &w[0].waiter));
+    ck_assert_ptr_null(cr_slab_take(slabs));
+    cr_slab_give(slabs, a);
+    ck_assert_ptr_eq(w[2].got, a);
+    ck_assert_ptr_null(w[1].got);
+    ck_assert_uint_eq(metric_now(CR_M_slabs_used), 2);
+    cr_slab_give(slabs, a);
+    cr_slab_give(slabs, b);
+    ck_assert_uint_eq(metric_now(CR_M_slabs_used), 0);
+    /* A waiter may wait again. */
+    void *both[2] = {cr_slab_take(slabs), cr_slab_take(slabs)};
+    ck_assert_ptr_null(cr_slab_take_or_wait(slabs, &w[1].waiter));
+    cr_slab_give(slabs, both[0]);
+    ck_assert_ptr_eq(w[1].got, both[0]);
+    cr_slab_give(slabs, both[0]);
+    cr_slab_give(slabs, both[1]);
+    cr_slabs_free(slabs);
+}
+END_TEST
+
+START_TEST(low_below_an_eighth_or_with_waiters) {
+    cr_slabs *slabs = new_slabs(16);
+    void *taken[16];
+    for (int i = 0; i < 16; i++) {
+        ck_assert_int_eq(cr_slabs_low(slabs), 16 - i < 2);
+        taken[i] = cr_slab_take(slabs);
+    }
+    wish w = new_wish();
+    ck_assert_ptr_null(cr_slab_take_or_wait(slabs, &w.waiter));
+    ck_assert(cr_slabs_low(slabs));
+    for (int i = 0; i < 16; i++) cr_slab_give(slabs, taken[i]);
+    ck_assert_ptr_eq(w.got, taken[0]);
+    ck_assert(!cr_slabs_low(slabs));
+    cr_slab_give(slabs, w.got);
+    cr_slabs_free(slabs);
+}
+END_TEST
+
+START_TEST(too_many_or_no_memory_is_said) {
+    cr_slabs *slabs = NULL;
+    cr_error error;
+    assert_fails(cr_slabs_new(SIZE_MAX / 2, &slabs, &error), CR_INVALID_ARGUMENT, error, "too many");
+    fail_allocation(1);
+    assert_fails(cr_slabs_new(4, &slabs, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
+    ck_assert_ptr_null(slabs);
+    cr_slabs_free(NULL);
+}
+END_TEST
+
+enum { THREADS = 6, ROUNDS = 3000, FEW = 3 };
+static cr_slabs *shared;
+
+/* Writes its number into whatever it holds: another holder would be a data race, and would be seen. */
+static void *holder(void *argument) {
+    uint64_t state = (uintptr_t)argument;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        wish w = new_wish();
+        void *slab = cr_slab_take_or_wait(shared, &w.waiter);
+        if (!slab && random_next(&state) % 4 == 0 && cr_slab_forget(shared, &w.waiter)) continue;
+        if (!slab) {
+            gate_wait(&w.came, 1);
+            slab = w.got;
+        }
+        uint32_t *words = slab, mine = (uint32_t)(uintptr_t)argument;
+        for (int k = 0; k < 64; k++) words[k] = mine;
+        for (int k = 0; k < 64; k++) ck_assert_uint_eq(words[k], mine);
+        cr_slab_give(shared, slab);
+    }
+    return NULL;
+}
+
+START_TEST(many_threads_share_few_slabs) {
+    shared = new_slabs(FEW);
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, holder, (void *)(i + 1));
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(metric_now(CR_M_slabs_used), 0);
+    void *all[FEW];
+    for (int i = 0; i < FEW; i++) ck_assert_ptr_nonnull(all[i] = cr_slab_take(shared));
+    for (int i = 0; i < FEW; i++) cr_slab_give(shared, all[i]);
+    cr_slabs_free(shared);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("server/slab");
+    TCase *tc = tcase_create("slab");
+    tcase_add_test(tc, the_last_one_given_is_the_next_one_taken);
+    tcase_add_test(tc, waiters_are_served_in_their_order_and_before_takers);
+    tcase_add_test(tc, low_below_an_eighth_or_with_waiters);
+    tcase_add_test(tc, too_many_or_no_memory_is_said);
+    tcase_add_test(tc, many_threads_share_few_slabs);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}
