@@ -46,7 +46,10 @@ class Connection:
         self.pongs, self.welcome, self.reason = [], None, None
         self.at_end = False
         if hello:
-            self.send(frame(HELLO, payload=hello_message()))
+            try:
+                self.send(frame(HELLO, payload=hello_message()))
+            except Closed:
+                pass  # refused before HELLO was out: whoever uses the connection is told, with the reason
 
     def close(self):
         self.socket.close()
