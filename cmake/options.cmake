@@ -24,17 +24,22 @@ set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
 # -ffp-contract=off: an answer is the same bits on every instruction set, so no product is fused behind our back.
-add_compile_options(-Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
-                    -ffp-contract=off -fno-math-errno)
+# Only for C: what the CUDA compiler takes stands in cuda.cmake.
+function(cured_c_options)
+  foreach(option ${ARGN})
+    add_compile_options($<$<COMPILE_LANGUAGE:C>:${option}>)
+  endforeach()
+endfunction()
+cured_c_options(-Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
+                -ffp-contract=off -fno-math-errno)
 if(CURED_WERROR)
-  add_compile_options(-Werror)
+  cured_c_options(-Werror)
 endif()
 if(CURED_SANITIZE)
-  add_compile_options(-fsanitize=${CURED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  cured_c_options(-fsanitize=${CURED_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CURED_SANITIZE})
 else()
-  add_compile_options(-fstack-protector-strong)
-  add_compile_options($<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+  cured_c_options(-fstack-protector-strong $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
   add_link_options(-Wl,-z,relro,-z,now)
 endif()
 
@@ -52,8 +57,7 @@ else()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     set(CURED_HAVE_CUDA ON)
-    message(STATUS "cured: CUDA compiler ${CMAKE_CUDA_COMPILER} found; "
-                   "this version has no CUDA code yet: the CPU lane does all the work")
+    message(STATUS "cured: CUDA compiler ${CMAKE_CUDA_COMPILER} found: the GPU lane is built")
   elseif(CURED_CUDA STREQUAL "ON")
     message(FATAL_ERROR "CURED_CUDA=ON, but no CUDA compiler was found (put nvcc on PATH or set CUDACXX)")
   else()

@@ -1,0 +1,80 @@
+/* gpu: what the lane of a GPU asks of its device, as one table of functions. The CUDA kernels fill it (cr_cuda); a build
+ * without CUDA has none; tests fill it with a device made of host memory whose faults they choose. Plain C: no CUDA type
+ * escapes.
+ *
+ * A stream is an ordered line of copies and folds. Everything asked of it is enqueued and returns at once; what a fold
+ * found is a cr_partial in host memory that the device writes, to be read after poll has said that the stream is idle.
+ * The answers are the CPU's bit for bit: a device only ever gives partials, never finished values (but for `kernel`).
+ *
+ * Errors: a status of this call alone, unless `lost` is true afterwards: then the device is gone (a sticky CUDA error), every
+ * stream of it too, and only close may still be called; host memory stays readable.
+ * Thread: one thread at a time for a device and all its streams, except count, and except host memory, which anyone may touch
+ * while no copy of it is enqueued. Owner: whoever opened. */
+#ifndef CURED_KERNELS_CUDA_GPU_H
+#define CURED_KERNELS_CUDA_GPU_H
+
+#include "kernels/core/partial.h"
+
+typedef struct cr_gpu cr_gpu;
+typedef struct cr_gpu_stream cr_gpu_stream;
+
+typedef struct cr_gpu_info {
+    char name[64];
+    char uuid[48]; /* "GPU-" and 32 hexadecimal digits in the driver's grouping */
+    uint32_t ordinal, multiprocessors, major, minor;
+    uint64_t memory_bytes, l2_bytes;
+} cr_gpu_info;
+
+/* One fold: n elements at data, which is a device address or pinned host memory, at any byte alignment. index: the input's
+ * index of data[0]. */
+typedef struct cr_gpu_fold {
+    cr_dtype dtype;
+    uint32_t families;
+    const void *data;
+    uint64_t n, index;
+} cr_gpu_fold;
+
+typedef struct cr_gpu_api {
+    const char *name; /* "cuda" */
+    /* Devices that can be used. 0: why holds the reason (no driver, driver too old, no device). */
+    uint32_t (*count)(cr_error *why);
+    /* Makes the device's context and keeps it. UNAVAILABLE when it cannot be had. */
+    cr_status (*open)(uint32_t ordinal, cr_gpu **gpu, cr_error *error);
+    void (*close)(cr_gpu *gpu);
+    const cr_gpu_info *(*info)(const cr_gpu *gpu);
+    bool (*lost)(const cr_gpu *gpu);
+
+    /* Pinned host memory; RESOURCE_EXHAUSTED when there is none. */
+    cr_status (*host_alloc)(cr_gpu *gpu, size_t bytes, void **memory, cr_error *error);
+    void (*host_free)(cr_gpu *gpu, void *memory);
+    /* Pins memory that exists (whole pages), so that copies from it run at full speed. */
+    cr_status (*pin)(cr_gpu *gpu, void *memory, size_t bytes, bool read_only, cr_error *error);
+    void (*unpin)(cr_gpu *gpu, void *memory);
+    cr_status (*device_alloc)(cr_gpu *gpu, size_t bytes, void **device, cr_error *error);
+    void (*device_free)(cr_gpu *gpu, void *device);
+
+    /* results: how many folds may be enqueued between two idle moments. */
+    cr_status (*stream_open)(cr_gpu *gpu, uint32_t results, cr_gpu_stream **stream, cr_error *error);
+    void (*stream_close)(cr_gpu_stream *stream);
+    cr_status (*copy)(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
+    /* Enqueues count folds, each with a result of its own: result number `first`, first + 1, … Many small ones are one launch. */
+    cr_status (*fold)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, cr_error *error);
+    /* Whether everything enqueued is done. OK with *idle false: still running. */
+    cr_status (*poll)(cr_gpu_stream *stream, bool *idle, cr_error *error);
+    /* Of a fold that is done: the device's partial of just those elements; valid until the next fold of that number. */
+    const cr_partial *(*result)(const cr_gpu_stream *stream, uint32_t number);
+
+    /* The ladder: one kernel by name over the whole of data, in the order and precision it teaches. Waits for its answer. *exact says
+     * whether the value is the true one rounded once. NOT_FOUND for an unknown name, UNIMPLEMENTED for an op or type it lacks. */
+    cr_status (*kernel)(cr_gpu_stream *stream, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value, bool *exact,
+                        cr_error *error);
+
+    /* Device memory of another process: a CUDA IPC handle of 64 bytes, or a descriptor of VMM memory (handle NULL). bytes: what is
+     * claimed to be there; checked against the real allocation. */
+    cr_status (*import)(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device, cr_error *error);
+    void (*release)(cr_gpu *gpu, void *device);
+} cr_gpu_api;
+
+extern const cr_gpu_api cr_cuda;
+
+#endif
