@@ -1,0 +1,232 @@
+/* fold_fused: families folded together leave the same state, to the last bit, as each folded alone; on every instruction
+ * set, over runs of blocks that the windows take, just miss, or leave to the separate folds.
+ *
+ * Thread: main. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/big.h"
+#include "kernels/core/limbs.h"
+#include "kernels/cpu/fold.h"
+
+enum { LONGEST = 40000, ARRAYS = 200 };
+
+static uint64_t state = 88172645463325252u;
+
+/* xorshift64 (Marsaglia, "Xorshift RNGs", J. Stat. Softw. 8, 2003). */
+static uint64_t draw(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+static uint64_t below(uint64_t n) { return (draw() >> 8) % n; }
+
+/* A float type's shape. */
+struct shape {
+    cr_dtype dtype;
+    unsigned mantissa, top; /* bits of the significand; the exponent field of infinities */
+};
+static const struct shape shapes[] = {{CR_F32, 23, 255}, {CR_F64, 52, 2047}};
+
+static uint64_t number(const struct shape *s, uint64_t sign, uint64_t field, uint64_t digits) {
+    uint64_t fraction = ((uint64_t)1 << s->mantissa) - 1;
+    return sign << (8 * cr_dtype_size(s->dtype) - 1) | field << s->mantissa | (digits & fraction);
+}
+
+/* How the elements of a run are drawn: about which exponent, how far below it, with what signs, and what is strewn in. */
+struct manner {
+    uint64_t high, window, digits;
+    unsigned signs; /* 0: none, 1: all, 2: both */
+    unsigned zeros, specials;
+    bool steady; /* as much as the exponent allows, but for a few at the window's other end */
+};
+
+static struct manner draw_manner(const struct shape *s) {
+    static const uint64_t narrow[] = {0, 1, 5, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 60, 2000};
+    static const uint64_t wide[] = {0, 1, 5, 17, 18, 19, 20, 21, 22, 23, 24, 39, 40, 41, 42, 43, 44, 45, 60, 2000};
+    /* In the middle; the lowest; the highest; and for f64 where products stop being exact as pairs. */
+    const uint64_t ends[] = {s->top / 2, s->top / 2 + 20, below(3), s->top - 1 - below(3), s->top / 2 - s->top * 21 / 100,
+                             s->top / 2 + s->top * 21 / 100, s->top / 2 - 430 % s->top, below(s->top)};
+    struct manner m = {.high = ends[below(8)] % s->top,
+                       .window = s->mantissa == 52 ? wide[below(sizeof wide / sizeof wide[0])]
+                                               : narrow[below(sizeof narrow / sizeof narrow[0])],
+                       .digits = below(3) == 0 ? 0 : below(2) ? UINT64_MAX : 1,
+                       .signs = (unsigned)below(3)};
+    m.steady = below(3) == 0;
+    if (m.steady && below(2)) m.digits = UINT64_MAX;
+    if (below(3) == 0) m.zeros = (unsigned)below(4);
+    if (below(6) == 0) m.specials = (unsigned)below(3);
+    return m;
+}
+
+static uint64_t element(const struct shape *s, const struct manner *m) {
+    uint64_t sign = m->signs == 2 ? below(2) : m->signs, r = draw() % 1000;
+    if (m->zeros != 0 && (m->zeros == 3 || r < m->zeros * m->zeros * 100)) return number(s, sign, 0, 0);
+    if (m->specials != 0 && r < m->specials) return number(s, sign, s->top, below(2) ? draw() : 0);
+    uint64_t down = below(4) ? below(3) : m->window, digits = draw() & m->digits;
+    if (m->steady) down = r % 50 ? 0 : m->window;
+    if (m->steady && down == 0) digits = m->digits;
+    return number(s, sign, m->high > down ? m->high - down : 0, digits);
+}
+
+static size_t draw_array(const struct shape *s, uint8_t *to) {
+    size_t size = cr_dtype_size(s->dtype), n = 1 + (size_t)below(LONGEST), run = 0;
+    struct manner m = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (run-- == 0) {
+            struct manner next = draw_manner(s);
+            /* Most often a little above or below what came before: just inside or outside the window that it left. */
+            if (i > 0 && below(3)) next.high = (m.high + below(12) + s->top - 6) % s->top;
+            m = next;
+            run = (size_t)(below(2) ? below(300) : 4096 + below(9000));
+        }
+        uint64_t bits = element(s, &m);
+        memcpy(to + i * size, &bits, size);
+    }
+    return n;
+}
+
+static void check_limbs(const int64_t *a, const int64_t *b, unsigned limbs) {
+    cr_big x, y;
+    bool x_negative = cr_big_from_limbs(&x, a, limbs), y_negative = cr_big_from_limbs(&y, b, limbs);
+    ck_assert_int_eq(x_negative, y_negative);
+    ck_assert_int_eq(cr_big_compare(&x, &y), 0);
+}
+
+static void check_specials(const cr_specials *a, const cr_specials *b) {
+    ck_assert_uint_eq(a->nans, b->nans);
+    ck_assert_uint_eq(a->pinfs, b->pinfs);
+    ck_assert_uint_eq(a->ninfs, b->ninfs);
+}
+
+/* What one family holds in both. */
+static void check_family(const cr_partial *a, const cr_partial *b, uint32_t family, cr_dtype dtype) {
+    ck_assert_uint_eq(a->n, b->n);
+    switch (family) {
+        case CR_FAM_SUM:
+            check_limbs(a->sum, b->sum, cr_sum_limbs(dtype));
+            check_specials(&a->sum_special, &b->sum_special);
+            break;
+        case CR_FAM_SUMABS:
+            check_limbs(a->sumabs, b->sumabs, cr_sum_limbs(dtype));
+            check_specials(&a->sumabs_special, &b->sumabs_special);
+            break;
+        case CR_FAM_SUMSQ:
+            check_limbs(a->sumsq, b->sumsq, cr_sumsq_limbs(dtype));
+            check_specials(&a->sumsq_special, &b->sumsq_special);
+            break;
+        case CR_FAM_EXTREMA:
+            ck_assert_uint_eq(a->first_nan, b->first_nan);
+            ck_assert_uint_eq(a->min.index, b->min.index);
+            ck_assert_uint_eq(a->max.index, b->max.index);
+            if (a->min.index == UINT64_MAX) break;
+            ck_assert_uint_eq(a->min.key, b->min.key);
+            ck_assert_uint_eq(a->max.key, b->max.key);
+            break;
+        default:
+            ck_assert_uint_eq(a->nans, b->nans);
+            ck_assert_uint_eq(a->nonzero, b->nonzero);
+            break;
+    }
+}
+
+/* Folds [0, n) as two pieces, the later first. */
+static void fold_both(cr_partial *p, cr_dtype dtype, uint32_t families, const uint8_t *x, size_t n, size_t cut,
+                      uint64_t base) {
+    cr_partial_init(p, dtype, families);
+    cr_cpu_fold(p, x + cut * cr_dtype_size(dtype), n - cut, base + cut);
+    cr_cpu_fold(p, x, cut, base);
+}
+
+START_TEST(together_as_alone) {
+    static const uint32_t families[] = {CR_FAM_SUM, CR_FAM_SUMABS, CR_FAM_SUMSQ, CR_FAM_EXTREMA, CR_FAM_COUNTS};
+    static const char *const isas[] = {"portable", "avx2", "avx512"};
+    enum { FAMILIES = sizeof families / sizeof families[0] };
+    const struct shape *shape = &shapes[_i];
+    uint8_t *memory = malloc(64 + LONGEST * 8);
+    ck_assert_ptr_nonnull(memory);
+    for (int turn = 0; turn < ARRAYS; turn++) {
+        uint8_t *x = memory + below(64);
+        size_t n = draw_array(shape, x), cut = (size_t)below(n + 1);
+        uint64_t base = below(2) ? 0 : ((uint64_t)1 << 63) - n; /* the last index is 2^63 − 1 */
+        cr_partial alone[FAMILIES], together;
+        cr_cpu_select("portable", NULL);
+        for (int i = 0; i < FAMILIES; i++) fold_both(&alone[i], shape->dtype, families[i], x, n, cut, base);
+        for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
+            if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
+            for (uint32_t others = 1; others < 16; others++) { /* with Σx, every choice of the others */
+                uint32_t mask = CR_FAM_SUM | others << 1;
+                if (turn % 8 != 0 && (mask & CR_FAM_SUMABS)) continue; /* the one that is never fused */
+                fold_both(&together, shape->dtype, mask, x, n, cut, base);
+                for (int i = 0; i < FAMILIES; i++) {
+                    if (mask & families[i]) check_family(&together, &alone[i], families[i], shape->dtype);
+                }
+            }
+        }
+    }
+    cr_cpu_select(NULL, NULL);
+    free(memory);
+}
+END_TEST
+
+/* The sum of n squares or values of m·2^e: exactly m·n·2^e, or m²·n·2^2e, on the grid given. */
+static void check_multiple(const int64_t *limb, unsigned limbs, uint64_t m, int e, uint64_t n, bool square, int grid) {
+    cr_big expected, by, got;
+    cr_big_set(&expected, m);
+    if (square) {
+        cr_big_set(&by, m);
+        cr_big copy = expected;
+        cr_big_multiply(&expected, &copy, &by);
+    }
+    cr_big_set(&by, n);
+    cr_big copy = expected;
+    cr_big_multiply(&expected, &copy, &by);
+    cr_big_shift_left(&expected, (unsigned)((square ? 2 * e : e) - grid));
+    ck_assert(!cr_big_from_limbs(&got, limb, limbs));
+    ck_assert_int_eq(cr_big_compare(&got, &expected), 0);
+}
+
+/* More additions than a lane holds between two flushes, of the largest that the window takes: one block of 1/8, by which
+ * the window is chosen, and then nothing but the largest. */
+START_TEST(long_runs_at_the_top_of_the_window) {
+    enum { N = 1 << 20 };
+    static const char *const isas[] = {"portable", "avx2", "avx512"};
+    double *wide = malloc(N * sizeof *wide);
+    float *narrow = malloc(N * sizeof *narrow);
+    const uint64_t m32 = ((uint64_t)1 << 24) - 1, m64 = ((uint64_t)1 << 53) - 1;
+    for (size_t i = 0; i < N; i++) {
+        narrow[i] = (float)m32 * (i < 4096 ? 1 : 8);
+        wide[i] = (double)m64 * (i < 2048 ? 1 : 8);
+    }
+    for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
+        if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
+        cr_partial p;
+        cr_partial_init(&p, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ);
+        cr_cpu_fold(&p, narrow, N, 0);
+        check_multiple(p.sum, cr_sum_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 8ull, false, cr_sum_grid(CR_F32));
+        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 64ull, true, cr_sumsq_grid(CR_F32));
+        cr_partial_init(&p, CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ);
+        cr_cpu_fold(&p, wide, N, 0);
+        check_multiple(p.sum, cr_sum_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 8ull, false, cr_sum_grid(CR_F64));
+        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 64ull, true, cr_sumsq_grid(CR_F64));
+    }
+    cr_cpu_select(NULL, NULL);
+    free(wide);
+    free(narrow);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("kernels");
+    TCase *tcase = tcase_create("all");
+    tcase_set_timeout(tcase, 60); /* only catches a hang */
+    tcase_add_loop_test(tcase, together_as_alone, 0, sizeof shapes / sizeof shapes[0]);
+    tcase_add_test(tcase, long_runs_at_the_top_of_the_window);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
