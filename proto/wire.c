@@ -197,6 +197,7 @@ static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_
     p.overflow = (Cured__V1__Overflow)r->overflow;
     p.partial = r->want_partial;
     p.first = r->first;
+    p.kernel = (char *)(uintptr_t)r->kernel;
     p.input = &input;
     input_out(r, &input, &stream, &descriptor);
     if (r->has_axis) {
@@ -286,7 +287,8 @@ static cr_status reduce_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *m,
     m->outer = p->axis ? p->axis->outer : 0;
     m->n = p->axis ? p->axis->n : 0;
     m->inner = p->axis ? p->axis->inner : 0;
-    cr_status status = ops_in(p->ops, p->n_ops, m, error);
+    cr_status status = cr_wire_copy_name(m->kernel, p->kernel, "ReduceRequest.kernel", error);
+    if (status == CR_OK) status = ops_in(p->ops, p->n_ops, m, error);
     if (status != CR_OK) return status;
     const Cured__V1__Input *input = p->input;
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_STREAM && input->stream != NULL)
@@ -304,6 +306,7 @@ static cr_status merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, c
     m->ddof = p->ddof;
     m->want_partial = p->partial;
     m->first = 0;
+    m->kernel[0] = '\0';
     m->has_axis = false;
     m->outer = m->n = m->inner = 0;
     cr_status status = ops_in(p->ops, p->n_ops, m, error);

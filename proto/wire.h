@@ -59,7 +59,8 @@ typedef struct cr_wire_reduce {
     bool has_axis;
     uint64_t outer, n, inner; /* with has_axis */
     bool want_partial;
-    uint64_t first; /* index of the first element; no axis */
+    uint64_t first;                     /* index of the first element; no axis */
+    char kernel[CR_NAME_MAX_BYTES + 1]; /* "": none is asked for by name */
 } cr_wire_reduce;
 
 typedef enum cr_wire_kind { CR_CALL_REDUCE = 1, CR_CALL_INFO = 2, CR_CALL_MERGE = 3 } cr_wire_kind;
@@ -73,6 +74,7 @@ typedef struct cr_wire_call {
 typedef struct cr_wire_op_result {
     uint32_t op, status, dtype;
     uint8_t value_len, at_len;
+    bool inexact;
     uint8_t value[CR_WIRE_VALUE_BYTES], at[8];
     char message[CR_ERROR_TEXT];
 } cr_wire_op_result;

@@ -98,6 +98,7 @@ bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m) {
     if (!take_field(&reduce, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(&reduce, 7 << 3, &r->overflow)) return false;
     r->has_axis = r->want_partial = false;
     r->outer = r->n = r->inner = r->first = 0;
+    r->kernel[0] = '\0';
     return reduce.at == reduce.end;
 }
 
@@ -139,7 +140,7 @@ static op_lengths measure_op(const cr_wire_op_result *m) {
                     .value = m->value_len < CR_WIRE_VALUE_BYTES ? m->value_len : CR_WIRE_VALUE_BYTES,
                     .at = m->at_len < sizeof m->at ? m->at_len : sizeof m->at};
     n.all = field_size(enum_bits(m->op)) + field_size(m->status) + bytes_size(n.message) +
-            field_size(enum_bits(m->dtype)) + bytes_size(n.value) + bytes_size(n.at);
+            field_size(enum_bits(m->dtype)) + bytes_size(n.value) + bytes_size(n.at) + field_size(m->inexact);
     return n;
 }
 
@@ -151,7 +152,8 @@ static uint8_t *put_op(uint8_t *out, const cr_wire_op_result *m, const op_length
     out = put_bytes(out, 3 << 3 | 2, m->message, n->message);
     out = put_field(out, 4 << 3, enum_bits(m->dtype));
     out = put_bytes(out, 5 << 3 | 2, m->value, n->value);
-    return put_bytes(out, 6 << 3 | 2, m->at, n->at);
+    out = put_bytes(out, 6 << 3 | 2, m->at, n->at);
+    return put_field(out, 7 << 3, m->inexact);
 }
 
 size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap) {

@@ -19,6 +19,7 @@ static cr_status op_result_in(const Cured__V1__OpResult *p, cr_wire_op_result *m
     m->dtype = (uint32_t)p->dtype;
     m->value_len = (uint8_t)p->value.len;
     m->at_len = (uint8_t)p->at.len;
+    m->inexact = p->inexact;
     /* Zeroes to the end: readers of a value may load a whole word. */
     memset(m->value, 0, sizeof m->value);
     memset(m->at, 0, sizeof m->at);

@@ -178,6 +178,11 @@ static int set_first(cli_options *o, const char *value) {
     return number(value, &o->call.first) ? EXIT_OK : bad("first", value, "an index");
 }
 
+static int set_kernel(cli_options *o, const char *value) {
+    o->call.kernel = value;
+    return *value != '\0' ? EXIT_OK : bad("kernel", value, "the name of a kernel");
+}
+
 static int set_local(cli_options *o, const char *value) {
     (void)value;
     o->local = true;
@@ -215,6 +220,7 @@ static const struct option options[] = {
     {"output", "FILE", "write arrays as .npy ({op} becomes the op's name), or the partial, to FILE", set_output},
     {"partial", NULL, "write the partial, to be merged later, instead of values", set_partial},
     {"first", "N", "the file begins with element N of a larger array", set_first},
+    {"kernel", "NAME", "let one CUDA kernel of the ladder alone do it: v7_shuffle, ... (docs/KERNELS.md)", set_kernel},
     {"local", NULL, "merge here, without a daemon", set_local},
     {"json", NULL, "print one line of JSON", set_json},
     {"timing", NULL, "print what took how long, on standard error", set_timing},
@@ -287,6 +293,8 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
         return cli_fail(EXIT_USAGE,
                         "merge takes partials, not arrays: --dtype, --offset, --count, --shape, --axis, "
                         "--first and --via are not for it");
+    if (o->call.kernel != NULL && (!reduces || merge))
+        return cli_fail(EXIT_USAGE, "--kernel belongs to reductions of one array");
     if (o->local && !merge) return cli_fail(EXIT_USAGE, "--local belongs to merge");
     if (o->keepdims && !o->axis_given) return cli_fail(EXIT_USAGE, "--keepdims belongs to --axis");
     if (o->axis_given && (o->call.partial || o->call.first != 0))

@@ -63,6 +63,7 @@ static cJSON *json_value(const cured_value *v) {
     cJSON_AddStringToObject(item, "dtype", cured_dtype_name(cured_value_dtype(v)));
     cJSON_AddItemToObject(item, "value", json_element(cured_value_dtype(v), bytes, len));
     if (cured_value_hex(v, hex, sizeof hex) == CURED_OK) cJSON_AddStringToObject(item, "bits", hex);
+    if (!cured_value_exact(v)) cJSON_AddFalseToObject(item, "exact");
     const void *at = cured_value_at(v, &at_dtype, &len);
     if (at != NULL) cJSON_AddItemToObject(item, "at", json_element(at_dtype, at, len));
     return item;

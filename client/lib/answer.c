@@ -43,6 +43,8 @@ cured_status cured_value_status(const cured_value *value, cured_error *error) {
 
 cured_dtype cured_value_dtype(const cured_value *value) { return (cured_dtype)value->dtype; }
 
+bool cured_value_exact(const cured_value *value) { return !value->inexact; }
+
 const void *cured_value_bytes(const cured_value *value, size_t *bytes) {
     *bytes = value->len;
     return value->len != 0 ? value->bytes : NULL;

@@ -53,6 +53,7 @@ typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
 
 struct cured_value {
     uint8_t op, dtype, at_dtype, len, at_len;
+    bool inexact;
     cr_status status;
     uint8_t bytes[CR_WIRE_VALUE_BYTES], at[8];
     char *message; /* NULL: none */

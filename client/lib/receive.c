@@ -59,6 +59,7 @@ static const char *take_value(struct cured_value *v, const cr_wire_op_result *r,
     memcpy(v->bytes, r->value, sizeof v->bytes);
     v->at_dtype = input_dtype;
     v->at_len = r->at_len;
+    v->inexact = r->inexact;
     memcpy(v->at, r->at, sizeof v->at);
     return NULL;
 }

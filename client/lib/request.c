@@ -24,6 +24,9 @@ cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_er
                        CURED_BIGINT);
     if (o->first > INT64_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first is %llu, must be below 2^63", (unsigned long long)o->first);
+    if (o->kernel != NULL && strlen(o->kernel) > CR_NAME_MAX_BYTES)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "kernel is a name of %zu bytes, limit is %d", strlen(o->kernel),
+                       CR_NAME_MAX_BYTES);
     return CR_OK;
 }
 
@@ -108,6 +111,7 @@ static cured_call *new_ops_call(cured_conn *conn, call_kind kind, const cured_op
 static cr_status set_place(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
     cr_wire_reduce *r = &call->request.reduce;
     r->first = o->first;
+    if (o->kernel != NULL) strcpy(r->kernel, o->kernel); /* its length was checked with the options */
     if (o->axis == NULL) return CR_OK;
     r->has_axis = true;
     r->outer = o->axis->outer;
@@ -229,8 +233,9 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
     cured_options o;
     *out = NULL;
     if (cr_cl_take_options(options, &o, &e) != CR_OK) return cr_cl_give(error, &e, 0);
-    if (o.axis != NULL || o.first != 0)
-        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "axis and first have no meaning when partials are merged");
+    if (o.axis != NULL || o.first != 0 || o.kernel != NULL)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT,
+                          "axis, first and kernel have no meaning when partials are merged");
     cured_call *call = new_ops_call(conn, KIND_BUFFER, ops, op_count, &o, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->request.kind = CR_CALL_MERGE;

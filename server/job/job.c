@@ -29,6 +29,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->error.code = CR_OK;
     job->error.text[0] = 0;
     cr_partial_init(&job->partial, dtype, families);
+    job->kernel = NULL;
     job->axis = NULL;
     job->base = 0;
     cr_list_init(&job->outputs);
@@ -55,6 +56,7 @@ void cr_job_free(cr_job *job) {
     assert(job->state == CR_JOB_DONE && !job->queued && cr_list_empty(&job->segments) && cr_list_empty(&job->news));
     for (cr_list *node; (node = cr_list_pop(&job->outputs));) free(cr_container(node, cr_output, link));
     if (job->axis) cr_axis_free(job->axis);
+    free(job->kernel);
     cr_metric_sub(jobs, 1);
     free(job);
 }

@@ -45,10 +45,11 @@ typedef struct cr_job {
     cr_partial partial;                          /* Q until DONE, then the loop's */
     uint64_t opened_ns, first_claim_ns, done_ns; /* Q */
 
-    struct cr_axis *axis;  /* NULL: the whole array is one answer, in partial */
-    cr_list outputs;       /* Q: answers along the axis that the loop has not taken */
-    cr_list news;          /* Q: in the queue's news while outputs came and the loop was not told */
-    uint64_t output_bytes; /* Q: made and not yet sent; beyond a limit the job offers nothing */
+    struct cr_kernel_run *kernel; /* NULL: no kernel is asked for by name (server/job/kernel.h) */
+    struct cr_axis *axis;         /* NULL: the whole array is one answer, in partial */
+    cr_list outputs;              /* Q: answers along the axis that the loop has not taken */
+    cr_list news;                 /* Q: in the queue's news while outputs came and the loop was not told */
+    uint64_t output_bytes;        /* Q: made and not yet sent; beyond a limit the job offers nothing */
 } cr_job;
 
 /* A piece of input in memory. Made by a producer; offered to lanes; released when its last byte was folded (or its job

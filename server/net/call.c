@@ -11,6 +11,7 @@
 #include "server/base/metrics.h"
 #include "server/job/axis.h"
 #include "server/job/feed.h"
+#include "server/job/kernel.h"
 #include "server/memory/region.h"
 #include "server/net/merge.h"
 #include "server/net/outputs.h"
@@ -106,6 +107,10 @@ static cr_status make_job(cr_call *call, cr_error *error) {
         cr_request_axis(call, &spec);
         const cr_server *server = call->conn->server;
         cr_status status = cr_axis_make(call->job, &spec, server->workers, server->config->max_state_bytes, error);
+        if (status != CR_OK) return status;
+    }
+    if (r->kernel[0]) {
+        cr_status status = cr_kernel_attach(call->job, r->kernel, r->ops, r->op_count, error);
         if (status != CR_OK) return status;
     }
     if (r->source == CR_SOURCE_STREAM && r->length_known)
@@ -295,7 +300,8 @@ bool cr_call_grant(cr_call *call) {
 
 bool cr_call_can_inline(const cr_call *call, const cr_frame *frame) {
     return !call->job && call->request.kind == CR_CALL_REDUCE && !call->request.reduce.has_axis &&
-           call->received == 0 && frame->flags & CR_FLAG_END && frame->length <= CR_INLINE_BYTES;
+           !call->request.reduce.kernel[0] && call->received == 0 && frame->flags & CR_FLAG_END &&
+           frame->length <= CR_INLINE_BYTES;
 }
 
 /* Answers from a partial that nobody else touches. The call is gone afterwards. */
@@ -359,7 +365,8 @@ void cr_call_end(cr_call *call) {
             return;
         }
     }
-    if (status == CR_OK && !call->job && call->request.reduce.has_axis) status = make_job(call, &error);
+    if (status == CR_OK && !call->job && (call->request.reduce.has_axis || call->request.reduce.kernel[0]))
+        status = make_job(call, &error);
     if (status == CR_OK && !call->job) {
         cr_call_inline(call, NULL, 0);
         return;
@@ -387,6 +394,12 @@ void cr_call_answer_job(cr_call *call) {
     if (call->job->axis) {
         cr_metric_add(calls_ok, 1);
         cr_reply_array_end(call->conn, call->stream, &call->job->axis->spec, &timing);
+        call_free(call);
+    } else if (call->job->kernel) {
+        const cr_kernel_run *run = call->job->kernel;
+        cr_metric_add(calls_ok, 1);
+        cr_reply_values(call->conn, call->stream, call->job->partial.n, run->values, run->exact, run->op_count,
+                        &timing);
         call_free(call);
     } else {
         answer(call, &call->job->partial, &timing);

@@ -101,6 +101,7 @@ static void fill_result(cr_wire_op_result *to, const cr_value *value) {
     to->status = (uint32_t)value->error.code;
     to->dtype = 0;
     to->value_len = to->at_len = 0;
+    to->inexact = false;
     to->message[0] = 0;
     if (value->error.code != CR_OK) {
         memcpy(to->message, value->error.text, sizeof to->message);
@@ -113,24 +114,44 @@ static void fill_result(cr_wire_op_result *to, const cr_value *value) {
     memcpy(to->at, value->at, sizeof to->at);
 }
 
+/* Sends m, whose first op_count results are filled, and read. */
+static bool send_result(cr_conn *conn, uint32_t stream, const cr_wire_result *m) {
+    size_t cap = RESULT_ROOM + (size_t)m->result_count * OP_ROOM;
+    uint8_t *payload = payload_room(conn, cap);
+    if (!payload) return false;
+    size_t length = cr_wire_pack_result(m, payload, cap);
+    assert(length);
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, length);
+}
+
+static void begin_result(cr_wire_result *m, uint64_t count, uint32_t op_count, const cr_wire_timing *timing) {
+    m->count = count;
+    m->timing = *timing;
+    m->result_count = op_count;
+    m->partial = NULL;
+}
+
 bool cr_reply_result(cr_conn *conn, uint32_t stream, const cr_partial *partial, const uint32_t *ops, uint32_t op_count,
                      const cr_finish_opts *finish, const cr_wire_timing *timing) {
-    cr_wire_result m; /* only the first op_count results are filled, and read */
-    m.count = partial->n;
-    m.timing = *timing;
-    m.result_count = op_count;
-    m.partial = NULL;
+    cr_wire_result m;
+    begin_result(&m, partial->n, op_count, timing);
     for (uint32_t i = 0; i < op_count; i++) {
         cr_value value;
         cr_partial_finish(partial, (cr_op)ops[i], finish, &value);
         fill_result(&m.results[i], &value);
     }
-    size_t cap = RESULT_ROOM + (size_t)op_count * OP_ROOM;
-    uint8_t *payload = payload_room(conn, cap);
-    if (!payload) return false;
-    size_t length = cr_wire_pack_result(&m, payload, cap);
-    assert(length);
-    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, length);
+    return send_result(conn, stream, &m);
+}
+
+bool cr_reply_values(cr_conn *conn, uint32_t stream, uint64_t count, const cr_value *values, const bool *exact,
+                     uint32_t op_count, const cr_wire_timing *timing) {
+    cr_wire_result m;
+    begin_result(&m, count, op_count, timing);
+    for (uint32_t i = 0; i < op_count; i++) {
+        fill_result(&m.results[i], &values[i]);
+        m.results[i].inexact = values[i].error.code == CR_OK && !exact[i];
+    }
+    return send_result(conn, stream, &m);
 }
 
 bool cr_reply_partial(cr_conn *conn, uint32_t stream, const cr_share *share, const cr_wire_timing *timing) {
@@ -168,6 +189,7 @@ bool cr_reply_array_end(cr_conn *conn, uint32_t stream, const cr_axis_spec *spec
         m.results[i].status = CR_OK;
         m.results[i].dtype = (uint32_t)cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
         m.results[i].value_len = m.results[i].at_len = 0;
+        m.results[i].inexact = false;
         m.results[i].message[0] = 0;
     }
     size_t cap = RESULT_ROOM + (size_t)spec->op_count * OP_ROOM;

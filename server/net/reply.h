@@ -17,7 +17,9 @@ bool cr_reply_info(cr_conn *conn, uint32_t stream);
 /* RESULT+END: op_count ops finished from partial. */
 bool cr_reply_result(cr_conn *conn, uint32_t stream, const cr_partial *partial, const uint32_t *ops, uint32_t op_count,
                      const cr_finish_opts *finish, const cr_wire_timing *timing);
-
+/* RESULT+END with values that are finished, of an input of count elements. */
+bool cr_reply_values(cr_conn *conn, uint32_t stream, uint64_t count, const cr_value *values, const bool *exact,
+                     uint32_t op_count, const cr_wire_timing *timing);
 /* RESULT+END with the share instead of values. */
 bool cr_reply_partial(cr_conn *conn, uint32_t stream, const cr_share *share, const cr_wire_timing *timing);
 /* RESULT without END: values_len bytes of answers from number first on, of the op at position op. */

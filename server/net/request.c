@@ -1,6 +1,8 @@
 /* request: the checks. Thread: the loop's. Owner: the call. */
 #include "server/net/request.h"
 
+#include "server/net/kernel.h"
+
 typedef unsigned long long ull;
 
 /* Options that are not at their defaults must concern one of the ops at least. */
@@ -81,6 +83,7 @@ cr_status cr_request_check(cr_call *call, cr_error *error) {
     cr_status status = cr_request_check_finish(call, error);
     if (status == CR_OK) status = cr_request_check_ops(call, error);
     if (status == CR_OK) status = check_place(call, error);
+    if (status == CR_OK) status = cr_kernel_check(call, error);
     return status == CR_OK ? check_length(call, error) : status;
 }
 

@@ -30,6 +30,7 @@ typedef struct cr_server {
     uv_loop_t *loop;
     const cr_config *config;
     const char *version, *backend, *backend_reason;
+    bool runs_kernels; /* a lane of a CUDA device is open, and takes calls that name a kernel */
     cr_queue *queue;
     cr_slabs *slabs;
     cr_files *files;

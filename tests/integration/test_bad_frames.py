@@ -4,8 +4,8 @@ import random
 
 from connection import Closed, Connection
 from cured_daemon import DaemonTest, main, wait_for
-from cured_wire import (CALL, CANCEL, CREDIT, DATA, DATA_BYTES, DEADLINE_EXCEEDED, END, HELLO, INVALID_ARGUMENT, PING, PONG,
-                        PROGRESS, RESOURCE_EXHAUSTED, RESULT, STATUS, UNIMPLEMENTED, WELCOME, bytes_field, call_message,
+from cured_wire import (CALL, CANCEL, CREDIT, DATA, DATA_BYTES, DEADLINE_EXCEEDED, END, FAILED_PRECONDITION, HELLO,
+                        INVALID_ARGUMENT, NOT_FOUND, PING, PONG, PROGRESS, RESOURCE_EXHAUSTED, RESULT, STATUS, UNIMPLEMENTED, WELCOME, bytes_field, call_message,
                         descriptor_input, frame, hello_message, reduce_message, stream_input, uint_field, varint)
 
 GREETING = frame(HELLO, payload=hello_message())
@@ -209,6 +209,17 @@ class Requests(Hostile):
         for name in ("nan", "overflow", "result_dtype"):
             self.refused_reduce(INVALID_ARGUMENT, name, **{name: 77})
         self.refused_reduce(INVALID_ARGUMENT, "result_dtype", dtype="f32", result_dtype="i64")
+
+    def test_kernels(self):
+        """What a request that names a kernel may ask; the last word is that there is no device here."""
+        self.refused_reduce(NOT_FOUND, "kernel", "'v9_magic'", kernel="v9_magic")
+        self.refused_reduce(INVALID_ARGUMENT, "kernel", "65", "64", kernel="v" * 65)
+        self.refused_reduce(UNIMPLEMENTED, "kernel", "mean", kernel="v7_shuffle", ops=("sum", "mean"))
+        self.refused_reduce(UNIMPLEMENTED, "kernel", "u8", kernel="v7_shuffle", dtype="u8")
+        for name, value in (("nan", 1), ("result_dtype", "f32"), ("first", 4), ("partial", True), ("axis", (1, 2, 1))):
+            self.refused_reduce(INVALID_ARGUMENT, "kernel", name, kernel="v7_shuffle", **{name: value})
+        for name in ("v0_baseline", "v7_shuffle", "block_host", "streams"):
+            self.refused_reduce(FAILED_PRECONDITION, name, "CUDA device", kernel=name, ops=("sum", "max", "all"))
 
     def test_lengths(self):
         for dtype, size in (("u16", 1), ("f32", 6), ("f64", 2**49 + 4), ("i64", 2**49 - 1)):

@@ -114,6 +114,17 @@ static size_t call_partial(uint8_t *out) {
                                    .first = 4096});
 }
 
+static size_t call_kernel(uint8_t *out) {
+    return reduce(out, 0, 0,
+                  (cr_wire_reduce){.dtype = 12,
+                                   .op_count = 2,
+                                   .ops = {1, 4},
+                                   .source = CR_SOURCE_STREAM,
+                                   .length_known = true,
+                                   .length = 12,
+                                   .kernel = "v7_shuffle"});
+}
+
 static size_t call_merge(uint8_t *out) {
     cr_wire_call m = {.timeout_ms = 100,
                       .kind = CR_CALL_MERGE,
@@ -170,6 +181,15 @@ static size_t result_mixed(uint8_t *out) {
             {.op = 3, .status = 3, .message = "min of no elements has no value"},
             {.op = 1, .dtype = 15, .value_len = 9, .value = {0xfb, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe}},
             {.op = 10, .dtype = 1, .value_len = 1, .value = {1}}}};
+    return cr_wire_pack_result(&m, out, CAP);
+}
+
+static size_t result_kernel(uint8_t *out) {
+    static const cr_wire_result m = {
+        .count = 3,
+        .result_count = 2,
+        .results = {{.op = 1, .dtype = 13, .value_len = 8, .value = {[6] = 0x18, 0x40}, .inexact = true},
+                    {.op = 4, .dtype = 12, .value_len = 4, .value = {[2] = 0x40, 0x40}}}};
     return cr_wire_pack_result(&m, out, CAP);
 }
 
@@ -294,6 +314,7 @@ static const struct golden {
      call_again},
     {"call-axis", CLIENT, {.type = CR_FRAME_CALL, .stream = 11}, call_axis, call_again},
     {"call-partial", CLIENT, {.type = CR_FRAME_CALL, .stream = 12}, call_partial, call_again},
+    {"call-kernel", CLIENT, {.type = CR_FRAME_CALL, .stream = 14}, call_kernel, call_again},
     {"call-merge", CLIENT, {.type = CR_FRAME_CALL, .stream = 13}, call_merge, call_again},
     {"call-info", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 2}, call_info, call_again},
     {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, floats, copy},
@@ -303,6 +324,11 @@ static const struct golden {
     {"progress", SERVER, {.type = CR_FRAME_PROGRESS, .stream = 5}, progress, progress_again},
     {"result", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 1}, result, result_again},
     {"result-mixed", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 9}, result_mixed, result_again},
+    {"result-kernel",
+     SERVER,
+     {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 13},
+     result_kernel,
+     result_again},
     {"result-part", SERVER, {.type = CR_FRAME_RESULT, .stream = 11}, result_part, part_again},
     {"result-partial",
      SERVER,

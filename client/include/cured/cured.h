@@ -219,12 +219,16 @@ typedef struct cured_options {
     void (*on_part)(cured_call *call, size_t index, uint64_t first, const void *values, uint64_t count, void *user);
     uint64_t first; /* index of the input's first element in a larger array, below 2^63 */
     bool partial;   /* answer with the partial instead of values */
+    /* One CUDA kernel of the daemon's ladder, by name (docs/KERNELS.md), which alone folds the whole input; NULL: whatever is best.
+     * Copied. With none of axis, partial, first, nan, overflow, result_dtype, ddof. NOT_FOUND for a name the daemon does not know,
+     * FAILED_PRECONDITION where it has no CUDA device, UNIMPLEMENTED for an op or type that these kernels lack. */
+    const char *kernel;
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false                                                                        \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL                                                                  \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the
@@ -360,6 +364,9 @@ CURED_API cured_op cured_value_op(const cured_value *value);
 /* CURED_OK: there is a value; otherwise why not, with a sentence. The accessors below return the same status then. */
 CURED_API cured_status cured_value_status(const cured_value *value, cured_error *error);
 CURED_API cured_dtype cured_value_dtype(const cured_value *value);
+/* Whether the value is what docs/NUMERICS.md says of its op. Only sums and products of floats by a kernel that was asked for by
+ * name are not: they depend on the order in which it adds. */
+CURED_API bool cured_value_exact(const cured_value *value);
 /* The value's bytes, little-endian, integers in two's complement; NULL when there is no value. */
 CURED_API const void *cured_value_bytes(const cured_value *value, size_t *bytes);
 /* argmin, argmax: the element at that index, in the input's type; NULL for other ops. */

@@ -206,8 +206,10 @@ class Cli(CliTest):
                           ("sum", self.raw, "--timeout", "0"), ("sum", self.raw, "--timeout", "soon"),
                           ("sum", self.raw, "--timeout", "nan"), ("sum", self.raw, "--timeout", "25h"),
                           ("sum", self.raw, "--via", "magic"), ("sum", self.raw, "--nan", "drop"),
-                          ("sum", self.raw, "--ddof", "-1"), ("sum", "-", "--via", "descriptor")):
+                          ("sum", self.raw, "--ddof", "-1"), ("sum", "-", "--via", "descriptor"),
+                          ("sum", self.raw, "--kernel", ""), ("ping", "--kernel", "v7_shuffle")):
             self.client(*arguments, code=64)
+        self.fails(65, "limit is 64", "sum", self.raw, "--kernel", "k" * 65)
         self.client("sum", self.raw, "--via", "descriptor", code=64, tcp=True)
         for address in ("tcp:x", "unix:", "tcp:h:0"):
             self.assertEqual(self.run_static("ping", "--connect", address).code, 64)

@@ -46,6 +46,7 @@ static cr_wire_call random_call(void) {
     if (m.reduce.has_axis) m.reduce.outer = some_number(), m.reduce.n = some_number(), m.reduce.inner = some_number();
     m.reduce.want_partial = random_number() % 8 == 0;
     m.reduce.first = random_number() % 8 ? 0 : some_number();
+    if (random_number() % 8 == 0) memset(m.reduce.kernel, 'k', random_number() % CR_NAME_MAX_BYTES);
     return m;
 }
 
@@ -72,6 +73,7 @@ static void assert_same_call(const cr_wire_call *a, const cr_wire_call *b) {
     ck_assert_uint_eq(x->inner, y->inner);
     ck_assert_int_eq(x->want_partial, y->want_partial);
     ck_assert_uint_eq(x->first, y->first);
+    ck_assert_str_eq(x->kernel, y->kernel);
 }
 
 /* Reads in[0..len) as it is and with a field that nobody knows in front. True when it was accepted, both times alike. */
@@ -143,6 +145,7 @@ static cr_wire_result random_result(void) {
         r->dtype = (uint32_t)some_number() & INT32_MAX;
         r->value_len = (uint8_t)(random_number() % (CR_WIRE_VALUE_BYTES + 1));
         r->at_len = random_number() % 2 ? 8 : 0;
+        r->inexact = random_number() % 4 == 0;
         for (int k = 0; k < CR_WIRE_VALUE_BYTES; k++) r->value[k] = (uint8_t)random_number();
         memset(r->message, 'x', random_number() % 3 ? 0 : random_number() % (CR_ERROR_TEXT - 1));
     }
@@ -176,6 +179,7 @@ START_TEST(results_are_written_alike) {
             ck_assert_uint_eq(back.results[k].value_len, m.results[k].value_len);
             ck_assert(memcmp(back.results[k].value, m.results[k].value, m.results[k].value_len) == 0);
             ck_assert_str_eq(back.results[k].message, m.results[k].message);
+            ck_assert_int_eq(back.results[k].inexact, m.results[k].inexact);
         }
     }
 }
