@@ -7,19 +7,38 @@
 
 #include <string.h>
 
-/* lines lines of columns [begin, end), from line `line` on, p at their first element. */
-static void fold_lines(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin, uint64_t begin,
-                       uint64_t end, const uint8_t *p, uint64_t line, uint64_t lines) {
-    size_t stride = plan->width * plan->size;
-    for (uint64_t done = 0; done < lines; done += CR_LINES) {
-        unsigned now = lines - done < CR_LINES ? (unsigned)(lines - done) : CR_LINES;
-        for (uint64_t c = begin; c < end;) {
-            uint64_t number = c / CR_STRIP, last = (number + 1) * CR_STRIP < end ? (number + 1) * CR_STRIP : end;
+/* Lines [from, to) of a stripe's columns [begin, end), line `from` at p. The hardware sees many short streams and fetches too
+ * late, so each line asks for its columns a group of lines further on; the last group for those of the next stripe. */
+static void fold_stripe(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin,
+                        cr_columns_range columns, const uint8_t *p, uint64_t from, uint64_t to) {
+    size_t stride = plan->width * plan->size, wide = (columns.end - columns.begin) * plan->size;
+    for (uint64_t line = from; line < to; line += CR_LINES, p += CR_LINES * stride) {
+        unsigned now = to - line < CR_LINES ? (unsigned)(to - line) : CR_LINES;
+        size_t ahead = to - line > CR_LINES ? CR_LINES * stride : wide - (line - from) * stride;
+        for (uint64_t c = columns.begin; c < columns.end;) {
+            uint64_t number = c / CR_STRIP, last = (number + 1) * CR_STRIP;
+            if (last > columns.end) last = columns.end;
             isa->lines(plan, cr_strip_at(plan, strips, number - origin / CR_STRIP),
-                       p + done * stride + (c - begin) * plan->size, stride, now, (unsigned)(c % CR_STRIP),
-                       (unsigned)(last - c), line + done);
+                       p + (c - columns.begin) * plan->size, stride, now, (unsigned)(c % CR_STRIP),
+                       (unsigned)(last - c), line, ahead);
             c = last;
         }
+    }
+}
+
+/* Lines [from, to) of columns [begin, end), line `from` at p: in stripes whose state stays in the nearest cache while all
+ * the lines pass. */
+static void fold_lines(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin,
+                       cr_columns_range columns, const uint8_t *p, uint64_t from, uint64_t to) {
+    enum { STRIPE_BYTES = 2048, SHORT_LINE_BYTES = 8192 /* measured: not worth cutting up to here */ };
+    uint64_t stripe = (STRIPE_BYTES / plan->size + CR_STRIP - 1) / CR_STRIP * CR_STRIP;
+    if (plan->width <= SHORT_LINE_BYTES / plan->size) stripe = plan->strips * CR_STRIP;
+    for (uint64_t c = columns.begin; c < columns.end;) {
+        uint64_t last = (c / stripe + 1) * stripe;
+        if (last > columns.end) last = columns.end;
+        fold_stripe(plan, isa, strips, origin, (cr_columns_range){c, last}, p + (c - columns.begin) * plan->size, from,
+                    to);
+        c = last;
     }
 }
 
@@ -37,7 +56,7 @@ void cr_columns_fold_range(const cr_axis_plan *plan, const cr_axis_isa *isa, voi
         uint64_t from = begin >= head ? first : first + 1, to = begin < tail ? last + 1 : last;
         if (from >= to) continue;
         const uint8_t *p = data + (from * width + begin - at) * plan->size;
-        fold_lines(plan, isa, strips, range.begin, begin, end, p, from, to - from);
+        fold_lines(plan, isa, strips, range.begin, (cr_columns_range){begin, end}, p, from, to);
     }
 }
 

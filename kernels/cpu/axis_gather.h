@@ -11,12 +11,6 @@ struct part {
     size_t ahead; /* bytes from an element to what will be wanted soon */
 };
 
-/* Lines apart, the hardware sees many short streams and fetches too late: of long lines the next strips are wanted soon, of
- * short ones the same columns of the next lines. */
-ALWAYS size_t part_ahead(size_t stride, unsigned lines) {
-    enum { LONG_LINE = 32768, AHEAD = 2048 };
-    return stride >= LONG_LINE ? AHEAD : stride * lines;
-}
 ALWAYS void part_fetch(const struct part *part, const uint8_t *p) {
     __builtin_prefetch((const void *)((uintptr_t)p + part->ahead), 0, 2);
 }

@@ -26,8 +26,8 @@
 #include "kernels/cpu/axis_round.h"
 
 static void lines(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, size_t stride, unsigned count,
-                  unsigned first, unsigned columns, uint64_t line) {
-    struct part part = {p, stride, count, first, columns, part_ahead(stride, count)};
+                  unsigned first, unsigned columns, uint64_t line, size_t ahead) {
+    struct part part = {p, stride, count, first, columns, ahead};
     if (plan->fast & CR_FAM_SUM) sum_lines(plan, strip, &part, 0);
     if (plan->fast & CR_FAM_SUMABS) sum_lines(plan, strip, &part, 1);
     if ((plan->fast & (CR_FAM_EXTREMA | CR_FAM_COUNTS)) == 0) return;

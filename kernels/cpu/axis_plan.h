@@ -61,9 +61,9 @@ typedef struct cr_axis_plan {
 typedef struct cr_axis_isa {
     const char *name;
     /* Folds lines (1 … CR_LINES) × columns at p, stride bytes a line, into columns [first, first + columns) of strip;
-     * line is the number of the first. */
+     * line is the number of the first; what lies `ahead` bytes further on is wanted soon. */
     void (*lines)(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, size_t stride, unsigned lines,
-                  unsigned first, unsigned columns, uint64_t line);
+                  unsigned first, unsigned columns, uint64_t line, size_t ahead);
     /* Folds a whole row of n elements into one column. */
     void (*row)(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n);
     /* Σ (divided by divisor, unless that is 0) of columns [first, first + count), count at most CR_STRIP_PAD, rounded once

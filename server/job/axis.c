@@ -42,6 +42,11 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     cr_list_init(&axis->pieces);
     job->axis = axis;
     job->grain = whole && block ? block : 1;
+    if (!whole && spec->shape.inner > 1) {
+        uint64_t line = spec->shape.inner * job->element;
+        job->claim_bytes =
+            line < CR_AXIS_CLAIM_BYTES / CR_AXIS_CLAIM_LINES ? line * CR_AXIS_CLAIM_LINES : CR_AXIS_CLAIM_BYTES;
+    }
     job->in_order = false; /* every block is answered by itself */
     return CR_OK;
 }

@@ -15,7 +15,9 @@
 #include "server/job/queue.h"
 
 enum {
-    CR_AXIS_GRAIN_BYTES = 64 * 1024,         /* blocks up to here are never cut */
+    CR_AXIS_GRAIN_BYTES = 64 * 1024, /* blocks up to here are never cut */
+    CR_AXIS_CLAIM_LINES = 16,        /* of columns: each claim reads and writes the states of all its columns once */
+    CR_AXIS_CLAIM_BYTES = 16 * 1024 * 1024,  /* but no more */
     CR_AXIS_OUTPUT_BYTES = 256 * 1024,       /* answers in one output, about */
     CR_AXIS_PENDING_BYTES = 4 * 1024 * 1024, /* answers that wait to be sent before the job pauses */
     CR_AXIS_STATES_BESIDE_WORKERS = 8,       /* incomplete blocks that may exist besides those in workers' hands */

@@ -31,7 +31,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_partial_init(&job->partial, dtype, families);
     job->kernel = NULL;
     job->axis = NULL;
-    job->base = 0;
+    job->base = job->claim_bytes = 0;
     cr_list_init(&job->outputs);
     cr_list_init(&job->news);
     job->output_bytes = 0;

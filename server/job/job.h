@@ -26,9 +26,10 @@ typedef struct cr_job {
     uint64_t admitted_bytes; /* admitted with a call that was answered before the job was done. The loop's */
     cr_dtype dtype;
     uint32_t families;
-    uint32_t element; /* bytes */
-    uint64_t grain;   /* elements; cuts between segments and claims fall on multiples of it */
-    uint64_t base;    /* index of the input's first element, for the fold */
+    uint32_t element;     /* bytes */
+    uint64_t grain;       /* elements; cuts between segments and claims fall on multiples of it */
+    uint64_t claim_bytes; /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
+    uint64_t base;        /* index of the input's first element, for the fold */
     bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
 
     cr_list ready;                               /* Q: in the run queue while something can be claimed */

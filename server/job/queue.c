@@ -74,6 +74,7 @@ static cr_segment *first_claimable(cr_job *job) {
     for (cr_list *node = job->segments.next; node != &job->segments; node = node->next) {
         cr_segment *segment = cr_container(node, cr_segment, link);
         if (segment->ready <= segment->claimed) continue;
+        if (!segment->sealed && segment->ready - segment->claimed < job->claim_bytes) continue;
         if (!job->in_order || segment->index * job->element + segment->claimed == job->claimed_bytes) return segment;
     }
     return NULL;
@@ -82,7 +83,8 @@ static cr_segment *first_claimable(cr_job *job) {
 /* Q. Whether a lane may take something of it: answers that nobody reads stop their job. */
 static bool claimable(cr_job *job) {
     if (!job->claimable || job->state != CR_JOB_OPEN || job->output_bytes >= CR_AXIS_PENDING_BYTES) return false;
-    return !job->in_order || (!job->claims && first_claimable(job));
+    if (!job->in_order && !job->claim_bytes) return true;
+    return !(job->in_order && job->claims) && first_claimable(job);
 }
 
 /* Q. Puts the job in line when it has something to claim and stands nowhere. */
@@ -250,6 +252,7 @@ static uint64_t claim_size(const cr_segment *segment, uint64_t available, uint32
     uint64_t share = available / (2 * (uint64_t)workers);
     if (share < CLAIM_MIN) share = CLAIM_MIN;
     if (share > CLAIM_MAX) share = CLAIM_MAX;
+    if (share < segment->job->claim_bytes) share = segment->job->claim_bytes;
     uint64_t cut = segment->aligned ? (uint64_t)CUT_ELEMENTS * segment->job->element : CUT_BYTES;
     uint64_t unit = cr_job_unit(segment->job);
     cut = (cut + unit - 1) / unit * unit;

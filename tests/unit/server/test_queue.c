@@ -184,6 +184,25 @@ START_TEST(a_growing_segment_is_claimed_as_it_grows) {
 }
 END_TEST
 
+START_TEST(a_job_that_wants_large_claims_waits_for_them_or_for_the_seal) {
+    cr_job *job = new_job(CR_U8);
+    job->claim_bytes = 8 * MIB;
+    piece *p = offer(job, 10 * MIB, 0, true, false);
+    cr_queue_ready(queue, &p->segment, 10 * MIB, false);
+    ck_assert_uint_eq(claim(4).bytes, 8 * MIB); /* more than a fair share, and than others get */
+    finish_turn();                              /* 2 MiB are left: too few */
+    ck_assert_ptr_null(completed());
+    cr_queue_ready(queue, &p->segment, 10 * MIB, true);
+    ck_assert_uint_eq(claim(4).bytes, 2 * MIB);
+    cr_queue_unhold(queue, job);
+    finish_turn();
+    ck_assert_ptr_eq(completed(), job);
+    assert_sum(job, 10 * MIB);
+    cr_job_free(job);
+    free_piece(p);
+}
+END_TEST
+
 START_TEST(an_empty_job_is_done_when_nobody_holds_it) {
     cr_job *job = new_job(CR_U8);
     piece *p = offer(job, 0, 0, true, true);
@@ -320,6 +339,7 @@ int main(void) {
     tcase_add_loop_test(tc, claims_cover_a_segment_once_and_cut_where_they_may, 0, 8);
     tcase_add_test(tc, jobs_take_turns);
     tcase_add_test(tc, a_growing_segment_is_claimed_as_it_grows);
+    tcase_add_test(tc, a_job_that_wants_large_claims_waits_for_them_or_for_the_seal);
     tcase_add_test(tc, an_empty_job_is_done_when_nobody_holds_it);
     tcase_add_test(tc, stop_releases_what_nobody_folds_and_waits_for_the_rest);
     tcase_add_loop_test(tc, stop_with_a_claim_on_an_open_segment, 0, 2);
