@@ -66,8 +66,8 @@ typedef struct cr_gpu_api {
 
     /* The ladder: one kernel by name over the whole of data, in the order and precision it teaches. Waits for its answer. *exact says
      * whether the value is the true one rounded once. NOT_FOUND for an unknown name, UNIMPLEMENTED for an op or type it lacks. */
-    cr_status (*kernel)(cr_gpu_stream *stream, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value, bool *exact,
-                        cr_error *error);
+    cr_status (*kernel)(cr_gpu_stream *stream, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value,
+                        bool *exact, cr_error *error);
 
     /* Device memory of another process: a CUDA IPC handle of 64 bytes, or a descriptor of VMM memory (handle NULL). bytes: what is
      * claimed to be there; checked against the real allocation. */

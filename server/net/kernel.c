@@ -5,14 +5,14 @@
 
 /* The kernels know one answer a call, over the whole array, by the default rules. */
 static cr_status check_options(const cr_wire_reduce *r, cr_error *error) {
-    const char *other = r->has_axis                         ? "axis"
-                        : r->want_partial                   ? "partial"
-                        : r->first                          ? "first"
-                        : r->nan                            ? "nan"
-                        : r->overflow                       ? "overflow"
-                        : r->ddof                           ? "ddof"
-                        : r->result_dtype != CR_DTYPE_NONE  ? "result_dtype"
-                                                            : NULL;
+    const char *other = r->has_axis                        ? "axis"
+                        : r->want_partial                  ? "partial"
+                        : r->first                         ? "first"
+                        : r->nan                           ? "nan"
+                        : r->overflow                      ? "overflow"
+                        : r->ddof                          ? "ddof"
+                        : r->result_dtype != CR_DTYPE_NONE ? "result_dtype"
+                                                           : NULL;
     return other ? cr_fail(error, CR_INVALID_ARGUMENT, "kernel: %s goes with no %s", r->kernel, other) : CR_OK;
 }
 

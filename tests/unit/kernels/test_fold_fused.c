@@ -46,12 +46,20 @@ static struct manner draw_manner(const struct shape *s) {
     static const uint64_t narrow[] = {0, 1, 5, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 60, 2000};
     static const uint64_t wide[] = {0, 1, 5, 17, 18, 19, 20, 21, 22, 23, 24, 39, 40, 41, 42, 43, 44, 45, 60, 2000};
     /* In the middle; the lowest; the highest; and for f64 where products stop being exact as pairs. */
-    const uint64_t ends[] = {s->top / 2, s->top / 2 + 20, below(3), s->top - 1 - below(3), s->top / 2 - s->top * 21 / 100,
-                             s->top / 2 + s->top * 21 / 100, s->top / 2 - 430 % s->top, below(s->top)};
+    const uint64_t ends[] = {s->top / 2,
+                             s->top / 2 + 20,
+                             below(3),
+                             s->top - 1 - below(3),
+                             s->top / 2 - s->top * 21 / 100,
+                             s->top / 2 + s->top * 21 / 100,
+                             s->top / 2 - 430 % s->top,
+                             below(s->top)};
     struct manner m = {.high = ends[below(8)] % s->top,
                        .window = s->mantissa == 52 ? wide[below(sizeof wide / sizeof wide[0])]
-                                               : narrow[below(sizeof narrow / sizeof narrow[0])],
-                       .digits = below(3) == 0 ? 0 : below(2) ? UINT64_MAX : 1,
+                                                   : narrow[below(sizeof narrow / sizeof narrow[0])],
+                       .digits = below(3) == 0 ? 0
+                                 : below(2)    ? UINT64_MAX
+                                               : 1,
                        .signs = (unsigned)below(3)};
     m.steady = below(3) == 0;
     if (m.steady && below(2)) m.digits = UINT64_MAX;

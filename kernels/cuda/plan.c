@@ -1,0 +1,59 @@
+/* plan: the shape of a fold's launch.
+ *
+ * Thread: any; nothing here holds state. */
+#include "kernels/cuda/plan.h"
+
+static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+/* Head, body and tail. An address that is no multiple of the element's size has no aligned vectors: each is put together
+ * from two aligned loads, of which the first may not begin before the array and the last may not end beyond it. */
+static void lay_out(cr_fold_plan *plan, uintptr_t address, uint64_t n, uint32_t size) {
+    uint32_t lanes = CR_GPU_VECTOR / size, off = (uint32_t)(address % CR_GPU_VECTOR);
+    uint32_t head = off == 0 ? 0 : (CR_GPU_VECTOR - off) / size;
+    uint32_t kept_back = 0; /* elements after the body that its last load may touch */
+    if (off % size != 0) {
+        head++; /* the body's first aligned load begins at most 15 bytes before the body */
+        kept_back = lanes;
+    }
+    if (n < (uint64_t)head + kept_back + lanes) {
+        /* Too short for one vector. */
+        plan->head = (uint32_t)n;
+        return;
+    }
+    plan->head = head;
+    plan->shift = (uint32_t)((address + (uint64_t)head * size) % CR_GPU_VECTOR);
+    plan->vectors = (n - head - kept_back) / lanes;
+    plan->tail = (uint32_t)(n - head - plan->vectors * lanes);
+}
+
+/* Measured on an H200: below some 100 MiB one tile per block is fastest, each block as small as keeps one wave full; above,
+ * one contiguous run per block. */
+static void cut(cr_fold_plan *plan, uint32_t multiprocessors) {
+    uint64_t wave = (uint64_t)multiprocessors * CR_GPU_BLOCKS_PER_SM;
+    uint64_t per = divide_up(plan->vectors, wave);
+    if (per <= CR_GPU_SMALL) {
+        per = CR_GPU_SMALL;
+    } else if (per <= CR_GPU_TILE * 4 && divide_up(plan->vectors, CR_GPU_TILE) <= CR_GPU_MAX_BLOCKS) {
+        per = CR_GPU_TILE;
+    } else {
+        per = divide_up(per, CR_GPU_THREADS) * CR_GPU_THREADS;
+    }
+    plan->per_block = per;
+    plan->blocks = (uint32_t)divide_up(plan->vectors, per);
+}
+
+cr_fold_plan cr_fold_plan_make(uintptr_t address, uint64_t n, uint32_t size, uint32_t multiprocessors) {
+    cr_fold_plan plan = {0};
+    if (n == 0) return plan;
+    lay_out(&plan, address, n, size);
+    if (multiprocessors == 0) multiprocessors = 1;
+    if (multiprocessors > CR_GPU_MAX_BLOCKS / CR_GPU_BLOCKS_PER_SM) {
+        multiprocessors = CR_GPU_MAX_BLOCKS / CR_GPU_BLOCKS_PER_SM;
+    }
+    if (plan.vectors != 0) cut(&plan, multiprocessors);
+    if (plan.blocks == 0) {
+        plan.blocks = 1;
+        plan.per_block = CR_GPU_SMALL;
+    }
+    return plan;
+}

@@ -1,0 +1,32 @@
+/* plan: how a fold is laid over a GPU, as a value. A pure function of the array's place, length and type and of the GPU's
+ * size, so that it is tested without one.
+ *
+ * The array is a head of single elements, a body of 16-byte vectors, and a tail of single elements. Block b takes vectors
+ * [b·per_block, (b + 1)·per_block) of the body, and block 0 the single elements as well.
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CUDA_PLAN_H
+#define CURED_KERNELS_CUDA_PLAN_H
+
+#include <stdint.h>
+
+enum {
+    CR_GPU_THREADS = 256,
+    CR_GPU_VECTOR = 16, /* bytes */
+    CR_GPU_UNROLL = 8,  /* vectors in flight in each thread */
+    CR_GPU_TILE = CR_GPU_THREADS * CR_GPU_UNROLL,
+    CR_GPU_SMALL = CR_GPU_THREADS * 2, /* vectors a block takes without a loop */
+    CR_GPU_BLOCKS_PER_SM = 4,
+    CR_GPU_MAX_BLOCKS = 4096,
+};
+
+typedef struct cr_fold_plan {
+    uint64_t vectors, per_block;
+    uint32_t blocks;     /* 0 for no elements */
+    uint32_t head, tail; /* elements before and after the body; 48 at most together */
+    uint32_t shift;      /* how far, in bytes, the body lies beyond a 16-byte boundary: not 0 only for odd addresses */
+} cr_fold_plan;
+
+/* size: of an element, in bytes: 1, 2, 4 or 8. */
+cr_fold_plan cr_fold_plan_make(uintptr_t address, uint64_t n, uint32_t size, uint32_t multiprocessors);
+
+#endif

@@ -1,0 +1,125 @@
+/* stream: an ordered line of copies and folds on one GPU, and the slots that its folds' partials come back in.
+ *
+ * Thread: one at a time for the device. Owner: whoever opened the stream. */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#include "kernels/cuda/internal.h"
+
+/* What was enqueued for a slot. */
+struct asked {
+    cr_dtype dtype;
+    uint32_t families, blocks;
+    uint64_t n;
+    bool finished; /* its result has been put together */
+};
+
+struct cr_gpu_stream {
+    cr_gpu *gpu;
+    cudaStream_t stream;
+    uint32_t results;
+    cr_gpu_state *state;
+    cr_fold_slot *slots; /* pinned; the device writes them */
+    struct asked *asked;
+};
+
+void cr_cuda_stream_close(cr_gpu_stream *s) {
+    if (s == NULL) return;
+    if (cr_cuda_bind(s->gpu, NULL) == CR_OK) {
+        if (s->stream) cudaStreamSynchronize(s->stream);
+        if (s->stream) cudaStreamDestroy(s->stream);
+        cr_cuda_device_free(s->gpu, s->state);
+    }
+    cr_cuda_host_free(s->gpu, s->slots);
+    free(s->asked);
+    free(s);
+}
+
+cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out, cr_error *error) {
+    cr_status status = cr_cuda_bind(gpu, error);
+    if (status != CR_OK) return status;
+    if (results == 0) results = 1;
+    cr_gpu_stream *s = calloc(1, sizeof *s);
+    struct asked *asked = calloc(results, sizeof *asked);
+    if (s == NULL || asked == NULL || results > SIZE_MAX / sizeof *s->slots) {
+        free(s);
+        free(asked);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "stream: no memory for %u results", results);
+    }
+    s->gpu = gpu;
+    s->results = results;
+    s->asked = asked;
+    void *state = NULL, *slots = NULL;
+    status = cr_cuda_error(gpu, (int)cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "stream", error);
+    if (status == CR_OK) status = cr_cuda_device_alloc(gpu, sizeof *s->state, &state, error);
+    s->state = state;
+    if (status == CR_OK) status = cr_cuda_host_alloc(gpu, results * sizeof *s->slots, &slots, error);
+    s->slots = slots;
+    if (status == CR_OK)
+        status = cr_cuda_error(gpu, (int)cudaMemsetAsync(s->state, 0, sizeof *s->state, s->stream), "stream", error);
+    if (status != CR_OK) {
+        cr_cuda_stream_close(s);
+        return status;
+    }
+    *out = s;
+    return CR_OK;
+}
+
+cr_status cr_cuda_copy(cr_gpu_stream *s, void *device, const void *host, size_t bytes, cr_error *error) {
+    cr_status status = cr_cuda_bind(s->gpu, error);
+    if (status != CR_OK) return status;
+    cudaError_t failure = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, s->stream);
+    return cr_cuda_error(s->gpu, (int)failure, "copy", error);
+}
+
+static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number, cr_error *error) {
+    cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
+    uint32_t count = 0;
+    cr_status status = cr_fold_launchers(fold->dtype, fold->families, launchers, &count, error);
+    if (status != CR_OK) return status;
+    cr_fold_slot *slot = &s->slots[number];
+    struct asked *asked = &s->asked[number];
+    cr_fold_args args;
+    cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, s->gpu->info.multiprocessors, s->state, slot);
+    cr_partial_init(&slot->partial, fold->dtype, fold->families);
+    *asked = (struct asked){fold->dtype, fold->families, args.plan.blocks, fold->n, fold->n == 0};
+    for (uint32_t i = 0; fold->n != 0 && status == CR_OK && i < count; i++) {
+        status = cr_cuda_error(s->gpu, launchers[i](&args, s->stream), "fold", error);
+    }
+    return status;
+}
+
+cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t count, uint32_t first, cr_error *error) {
+    cr_status status = cr_cuda_bind(s->gpu, error);
+    if (status != CR_OK) return status;
+    if (first > s->results || count > s->results - first) {
+        return cr_fail(error, CR_INTERNAL, "fold: results %u … of a stream that has %u", first, s->results);
+    }
+    for (uint32_t i = 0; status == CR_OK && i < count; i++) status = fold_one(s, &folds[i], first + i, error);
+    return status;
+}
+
+cr_status cr_cuda_poll(cr_gpu_stream *s, bool *idle, cr_error *error) {
+    *idle = false;
+    cr_status status = cr_cuda_bind(s->gpu, error);
+    if (status != CR_OK) return status;
+    cudaError_t answer = cudaStreamQuery(s->stream);
+    if (answer == cudaErrorNotReady) return CR_OK;
+    if (answer == cudaSuccess) *idle = true;
+    return cr_cuda_error(s->gpu, (int)answer, "poll", error);
+}
+
+const cr_partial *cr_cuda_result(const cr_gpu_stream *s, uint32_t number) {
+    struct asked *asked = &s->asked[number];
+    if (!asked->finished) {
+        cr_fold_result(&s->slots[number], asked->dtype, asked->families, asked->n, asked->blocks);
+        asked->finished = true;
+    }
+    return &s->slots[number].partial;
+}
+
+cr_status cr_cuda_kernel(cr_gpu_stream *s, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value,
+                         bool *exact, cr_error *error) {
+    (void)s, (void)op, (void)input, (void)value, (void)exact;
+    return cr_fail(error, CR_UNIMPLEMENTED, "kernel \"%.40s\": the ladder is not built in", name);
+}

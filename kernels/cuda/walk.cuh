@@ -1,0 +1,152 @@
+/* walk: how the threads of a fold go over its elements. A fold is walk × accumulator; an accumulator knows a family and a
+ * type, and nothing of memory. One launch: what the blocks found is merged by the last of them to finish.
+ *
+ * An accumulator A is a struct made once per thread:
+ *   A::SIZE, A::BLOCKS             bytes of an element; blocks wanted on a multiprocessor (bounds the registers)
+ *   A::Shared                      what a block shares (may be empty, never larger than 32 KiB)
+ *   A::Sample, sample(args)        loads asked for before the first tile's, so that they travel together; may be empty
+ *   begin(args, shared, sample)    before any element; all threads together, may use barriers
+ *   tile(v, vector, count, shared) U vectors of 16 bytes: v[j] is the body's vector `vector + j·CR_GPU_THREADS`; only the
+ *                                  first `count` are elements, the rest is zeros. The warp is together and whole.
+ *   one(bits, index, shared)       a single element, zero-extended, at the input's index; by any thread alone
+ *   publish(args, shared)          all threads together, at the end: merges the block, leaves at most CR_GPU_SLOT_BYTES in
+ *                                  *cr_block_slot<Found>(args, blockIdx.x)
+ *   collect(args, shared)          all threads of the last block, when all slots are visible: merges them, writes the
+ *                                  family's members of args.slot->partial
+ *   SELF                           true: publish does without the ticket, and collect is never called
+ * An element's index is args.index + plan.head + vector·(16/size) + lane (cr_index_of).
+ * Thread: GPU. Owner: the launcher. */
+#ifndef CURED_KERNELS_CUDA_WALK_CUH
+#define CURED_KERNELS_CUDA_WALK_CUH
+
+#include <cuda_runtime.h>
+
+#include "kernels/cuda/fold.h"
+
+#define CR_DEVICE __device__ __forceinline__
+
+template <class Found> CR_DEVICE Found *cr_block_slot(const cr_fold_args &args, uint32_t block) {
+    static_assert(sizeof(Found) <= CR_GPU_SLOT_BYTES, "a block's slot is too small for this accumulator");
+    return reinterpret_cast<Found *>(&args.state->blocks[block]);
+}
+
+template <int SIZE> CR_DEVICE uint64_t cr_index_of(const cr_fold_args &args, uint64_t vector) {
+    return args.index + args.plan.head + vector * (CR_GPU_VECTOR / SIZE);
+}
+
+/* Bytes [shift, shift + 16) of two neighbouring vectors. */
+CR_DEVICE uint4 cr_join(uint4 a, uint4 b, uint32_t shift) {
+    if (shift & 8) a = make_uint4(a.z, a.w, b.x, b.y), b = make_uint4(b.z, b.w, 0, 0);
+    if (shift & 4) a = make_uint4(a.y, a.z, a.w, b.x), b.x = b.y;
+    uint32_t bits = 8 * (shift & 3);
+    return make_uint4(__funnelshift_r(a.x, a.y, bits), __funnelshift_r(a.y, a.z, bits), __funnelshift_r(a.z, a.w, bits),
+                      __funnelshift_r(a.w, b.x, bits));
+}
+
+/* U vectors from `vector` on, CR_GPU_THREADS apart; those at or beyond `end` are zeros. Gives how many there are. */
+template <int U> CR_DEVICE uint32_t cr_load(uint4 (&v)[U], const uint4 *body, uint32_t shift, uint64_t vector, uint64_t end) {
+    if (shift == 0 && vector + (U - 1) * CR_GPU_THREADS < end) {
+#pragma unroll
+        for (int j = 0; j < U; j++) v[j] = body[vector + j * CR_GPU_THREADS];
+        return U;
+    }
+    uint32_t count = 0;
+#pragma unroll
+    for (int j = 0; j < U; j++) {
+        v[j] = make_uint4(0, 0, 0, 0);
+        uint64_t at = vector + j * CR_GPU_THREADS;
+        if (at < end) {
+            v[j] = body[at];
+            if (shift != 0) v[j] = cr_join(v[j], body[at + 1], shift);
+            count++;
+        }
+    }
+    return count;
+}
+
+CR_DEVICE uint32_t cr_word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+
+/* Element e of a vector, zero-extended; e is known when compiling (an unrolled loop's counter). */
+template <int SIZE> CR_DEVICE uint64_t cr_lane(const uint4 &v, int e) {
+    if constexpr (SIZE == 8) return cr_word(v, 2 * e) | (uint64_t)cr_word(v, 2 * e + 1) << 32;
+    if constexpr (SIZE == 4) return cr_word(v, e);
+    if constexpr (SIZE == 2) return cr_word(v, e / 2) >> (16 * (e % 2)) & 0xffff;
+    if constexpr (SIZE == 1) return cr_word(v, e / 4) >> (8 * (e % 4)) & 0xff;
+}
+
+/* One element at any address, zero-extended. */
+template <int SIZE> CR_DEVICE uint64_t cr_load_one(const uint8_t *p) {
+    uint64_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < SIZE; i++) bits |= (uint64_t)p[i] << (8 * i);
+    return bits;
+}
+
+/* Whether this block is the last to come here; all threads together. What blocks wrote before is then visible to it. */
+CR_DEVICE bool cr_last_block(const cr_fold_args &args) {
+    if (args.plan.blocks == 1) {
+        __syncthreads();
+        return true;
+    }
+    __shared__ uint32_t last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        uint32_t before = atomicAdd(&args.state->ticket, 1);
+        last = before + 1 == args.plan.blocks;
+        if (last) args.state->ticket = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    return last != 0;
+}
+
+/* The head and the tail: block 0's first threads take an element each. */
+template <class A> CR_DEVICE void cr_walk_edges(A &acc, const cr_fold_args &args, typename A::Shared &shared) {
+    const cr_fold_plan &plan = args.plan;
+    if (blockIdx.x != 0 || threadIdx.x >= plan.head + plan.tail) return;
+    uint64_t at = threadIdx.x;
+    if (at >= plan.head) at += plan.vectors * (CR_GPU_VECTOR / A::SIZE);
+    acc.one(cr_load_one<A::SIZE>(args.data + at * A::SIZE), args.index + at, shared);
+}
+
+template <int U, class A>
+CR_DEVICE void cr_walk_run(A &acc, const cr_fold_args &args, typename A::Shared &shared, uint64_t from, uint64_t end) {
+    const uint32_t shift = args.plan.shift;
+    const uint4 *body = reinterpret_cast<const uint4 *>(args.data + (uint64_t)args.plan.head * A::SIZE - shift);
+    typename A::Sample sample = acc.sample(args);
+    uint64_t vector = from + threadIdx.x;
+    uint4 v[U];
+    uint32_t count = cr_load<U>(v, body, shift, vector, end);
+    acc.begin(args, shared, sample);
+    cr_walk_edges(acc, args, shared);
+    __syncwarp();
+    for (;;) {
+        acc.template tile<U>(v, vector, count, shared);
+        from += U * CR_GPU_THREADS;
+        if (from >= end) break;
+        vector += U * CR_GPU_THREADS;
+        count = cr_load<U>(v, body, shift, vector, end);
+    }
+}
+
+template <class A> __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_walk(const __grid_constant__ cr_fold_args args) {
+    __shared__ typename A::Shared shared;
+    A acc;
+    const uint64_t from = blockIdx.x * args.plan.per_block;
+    const uint64_t end = min(from + args.plan.per_block, args.plan.vectors);
+    if (args.plan.per_block <= CR_GPU_SMALL) {
+        cr_walk_run<2>(acc, args, shared, from, end);
+    } else {
+        cr_walk_run<CR_GPU_UNROLL>(acc, args, shared, from, end);
+    }
+    acc.publish(args, shared);
+    if (!A::SELF && cr_last_block(args)) acc.collect(args, shared);
+}
+
+template <class A> int cr_walk_launch(const cr_fold_args *args, void *stream) {
+    cr_walk<A><<<args->plan.blocks, CR_GPU_THREADS, 0, (cudaStream_t)stream>>>(*args);
+    return (int)cudaPeekAtLastError();
+}
+
+#endif

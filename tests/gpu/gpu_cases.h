@@ -1,0 +1,32 @@
+/* gpu_cases: arrays for the GPU's tests, each from a kind, a type and a seed: the same on every machine.
+ *
+ * Thread: one. Owner: the caller owns the memory. */
+#ifndef CURED_TESTS_GPU_CASES_H
+#define CURED_TESTS_GPU_CASES_H
+
+#include "kernels/core/dtype.h"
+
+#include <stdint.h>
+
+enum cr_data_kind {
+    DATA_NORMAL,
+    DATA_DECADES_10, /* 10^±10 */
+    DATA_DECADES_30,
+    DATA_BINADES, /* the whole range of exponents */
+    DATA_BITS,    /* any bit pattern */
+    DATA_DENORMAL,
+    DATA_CANCEL,   /* large pairs that cancel, small change between them */
+    DATA_SPECIALS, /* some NaNs and infinities among normal values */
+    DATA_ZEROS,    /* both zeros */
+    DATA_OUTLIERS, /* normal, but for one in ten thousand */
+    DATA_LARGEST,
+    DATA_SORTED, /* rising over the whole range of exponents */
+    DATA_KINDS
+};
+
+extern const char *const data_names[DATA_KINDS];
+
+uint64_t case_random(uint64_t *state);
+void case_fill(uint8_t *data, uint64_t n, cr_dtype dtype, enum cr_data_kind kind, uint64_t seed);
+
+#endif

@@ -1,0 +1,199 @@
+/* test_gpu_folds: the GPU's partials against the CPU's, bit for bit, over kinds of data, lengths, alignments, types and
+ * families. Every case follows from its number and the seed, so any can be run again alone.
+ *
+ * usage: test_gpu_folds [--seed S] [--lengths few|all] [--dtype NAME] [--families MASK] [--case K]
+ * Exits 77 without a GPU. Thread: one. Owner: this file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/core/limbs.h"
+#include "kernels/core/serial.h"
+#include "kernels/cpu/fold.h"
+#include "kernels/cuda/gpu.h"
+#include "tests/gpu/gpu_cases.h"
+
+enum { MAX_BYTES = 40 << 20, SPARE = 64 };
+
+static struct {
+    uint64_t seed, only;
+    bool few;
+    const char *dtype;
+    uint32_t families;
+} options = {.seed = 1, .only = UINT64_MAX, .families = CR_FAM_ALL};
+
+static struct {
+    cr_gpu *gpu;
+    cr_gpu_stream *stream;
+    uint8_t *host, *device;
+    uint64_t cases, wrong, lacking;
+} run;
+
+static void check(cr_status status, const cr_error *error) {
+    if (status == CR_OK) return;
+    printf("failed: %s\n", error->text);
+    exit(1);
+}
+
+static bool same_sum(const int64_t *a, uint32_t a_pending, const int64_t *b, uint32_t b_pending, unsigned count) {
+    int64_t x[CR_SUMSQ_LIMBS], y[CR_SUMSQ_LIMBS];
+    memcpy(x, a, count * sizeof *x);
+    memcpy(y, b, count * sizeof *y);
+    cr_limbs_carry(x, count, &a_pending);
+    cr_limbs_carry(y, count, &b_pending);
+    return memcmp(x, y, count * sizeof *x) == 0;
+}
+
+static bool same_specials(const cr_specials *a, const cr_specials *b) {
+    return a->nans == b->nans && a->pinfs == b->pinfs && a->ninfs == b->ninfs;
+}
+
+static bool same_extremum(const cr_extremum *a, const cr_extremum *b) {
+    return a->index == b->index && (a->index == UINT64_MAX || a->key == b->key);
+}
+
+static bool same_floats(const cr_float_prod *a, const cr_float_prod *b) {
+    return a->nans == b->nans && a->zeros == b->zeros && a->infs == b->infs && a->negative == b->negative &&
+           a->lost == b->lost && a->count == b->count && memcmp(a->nodes, b->nodes, a->count * sizeof a->nodes[0]) == 0;
+}
+
+static bool same_ints(const cr_int_prod *a, const cr_int_prod *b) {
+    return a->zeros == b->zeros && a->wrap == b->wrap && a->negative == b->negative && a->over == b->over &&
+           a->words == b->words && memcmp(a->magnitude, b->magnitude, a->words * sizeof a->magnitude[0]) == 0;
+}
+
+/* Families that differ. */
+static uint32_t different(const cr_partial *a, const cr_partial *b) {
+    cr_dtype dtype = (cr_dtype)a->dtype;
+    uint32_t f = a->families, wrong = 0;
+    unsigned limbs = cr_sum_limbs(dtype), squares = cr_sumsq_limbs(dtype);
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    if (a->dtype != b->dtype || a->families != b->families || a->n != b->n) return CR_FAM_ALL;
+    if ((f & CR_FAM_COUNTS) && (a->nans != b->nans || a->nonzero != b->nonzero)) wrong |= CR_FAM_COUNTS;
+    if ((f & CR_FAM_EXTREMA) &&
+        !(same_extremum(&a->min, &b->min) && same_extremum(&a->max, &b->max) && a->first_nan == b->first_nan))
+        wrong |= CR_FAM_EXTREMA;
+    if ((f & CR_FAM_BITS) && (a->bit_and != b->bit_and || a->bit_or != b->bit_or || a->bit_xor != b->bit_xor))
+        wrong |= CR_FAM_BITS;
+    if ((f & CR_FAM_SUM) && !(same_sum(a->sum, a->sum_pending, b->sum, b->sum_pending, limbs) &&
+                              same_specials(&a->sum_special, &b->sum_special)))
+        wrong |= CR_FAM_SUM;
+    if ((f & CR_FAM_SUMABS) && !(same_sum(a->sumabs, a->sumabs_pending, b->sumabs, b->sumabs_pending, limbs) &&
+                                 same_specials(&a->sumabs_special, &b->sumabs_special)))
+        wrong |= CR_FAM_SUMABS;
+    if ((f & CR_FAM_SUMSQ) && !(same_sum(a->sumsq, a->sumsq_pending, b->sumsq, b->sumsq_pending, squares) &&
+                                same_specials(&a->sumsq_special, &b->sumsq_special)))
+        wrong |= CR_FAM_SUMSQ;
+    if ((f & CR_FAM_PROD) && !(floats ? same_floats(&a->float_prod, &b->float_prod) : same_ints(&a->prod, &b->prod)))
+        wrong |= CR_FAM_PROD;
+    return wrong;
+}
+
+/* Folds [from, from + n) of the array on both sides; says what differs. */
+static void compare(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offset, enum cr_data_kind kind) {
+    uint64_t index = case_random(&(uint64_t){options.seed + run.cases}) % 1000000;
+    if (families & CR_FAM_PROD) index -= index % cr_partial_grain(dtype, families);
+    cr_gpu_fold fold = {dtype, families, run.device + offset, n, index};
+    cr_error error = {CR_OK, ""};
+    cr_status status = run.stream ? cr_cuda.fold(run.stream, &fold, 1, 0, &error) : CR_OK;
+    if (status == CR_UNIMPLEMENTED) {
+        run.lacking++;
+        return;
+    }
+    check(status, &error);
+    static cr_partial cpu; /* large */
+    cr_partial_init(&cpu, dtype, families);
+    cr_cpu_fold(&cpu, run.host + offset, n, index);
+    bool idle = false;
+    while (!idle) check(cr_cuda.poll(run.stream, &idle, &error), &error);
+    const cr_partial *gpu = cr_cuda.result(run.stream, 0);
+    uint32_t wrong = different(&cpu, gpu);
+    run.cases++;
+    if (wrong == 0) return;
+    if (run.wrong++ < 20) {
+        printf("wrong: families %#x (of %#x) of %s, %s data, n %llu, offset %llu, seed %llu\n", wrong, families,
+               cr_dtype_name(dtype), data_names[kind], (unsigned long long)n, (unsigned long long)offset,
+               (unsigned long long)options.seed);
+    }
+}
+
+static void copy_over(uint64_t bytes) {
+    cr_error error = {CR_OK, ""};
+    check(cr_cuda.copy(run.stream, run.device, run.host, bytes, &error), &error);
+}
+
+/* One array of one kind: each family alone, then sets that are asked for together. */
+static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t offset) {
+    static const uint32_t sets[] = {CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM,
+                                    CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM | CR_FAM_SUMSQ, CR_FAM_SUM | CR_FAM_SUMSQ};
+    case_fill(run.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
+    copy_over(offset + n * cr_dtype_size(dtype));
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
+        if (!(family & options.families)) continue;
+        if (family == CR_FAM_BITS && cr_dtype_kind(dtype) == CR_KIND_FLOAT) continue;
+        compare(dtype, family, n, offset, kind);
+    }
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        if ((sets[i] & options.families) == sets[i]) compare(dtype, sets[i], n, offset, kind);
+}
+
+static void type(cr_dtype dtype) {
+    static const uint64_t few[] = {0, 1, 7, 100, 5000, 70001}, most[] = {0,    1,    2,     3,      15,     31,     64,
+                                                                         255,  1000, 2047,  2048,   4097,   10000,  32768,
+                                                                         70001, 270000, 1048577, 4200000};
+    const uint64_t *lengths = options.few ? few : most;
+    size_t count = options.few ? sizeof few / sizeof few[0] : sizeof most / sizeof most[0];
+    uint64_t size = cr_dtype_size(dtype), number = 0;
+    for (int kind = 0; kind < DATA_KINDS; kind++) {
+        for (size_t i = 0; i < count; i++, number++) {
+            if (options.only != UINT64_MAX && number != options.only) continue;
+            if (lengths[i] * size + SPARE > MAX_BYTES) continue;
+            /* Every alignment of the shortest arrays, one of the others. */
+            uint64_t offsets = options.few || lengths[i] > 100 ? 1 : 16;
+            for (uint64_t o = 0; o < offsets; o++) {
+                uint64_t offset = offsets > 1 ? o : number % 3 == 0 ? 0 : number * 7 % 16;
+                array(dtype, (enum cr_data_kind)kind, lengths[i], offset);
+            }
+        }
+    }
+}
+
+static void parse(int argc, char **argv) {
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--seed") == 0) options.seed = strtoull(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--lengths") == 0) options.few = strcmp(argv[i + 1], "few") == 0;
+        if (strcmp(argv[i], "--dtype") == 0) options.dtype = argv[i + 1];
+        if (strcmp(argv[i], "--families") == 0) options.families = (uint32_t)strtoul(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--case") == 0) options.only = strtoull(argv[i + 1], NULL, 0);
+    }
+}
+
+int main(int argc, char **argv) {
+    cr_error error = {CR_OK, ""};
+    parse(argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (cr_cuda.count(&error) == 0) {
+        printf("skipped: no CUDA device (%s)\n", error.text);
+        return 77;
+    }
+    void *host = NULL, *device = NULL;
+    check(cr_cuda.open(0, &run.gpu, &error), &error);
+    check(cr_cuda.stream_open(run.gpu, 4, &run.stream, &error), &error);
+    check(cr_cuda.host_alloc(run.gpu, MAX_BYTES, &host, &error), &error);
+    check(cr_cuda.device_alloc(run.gpu, MAX_BYTES, &device, &error), &error);
+    run.host = host;
+    run.device = device;
+    for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
+        if (options.dtype && strcmp(options.dtype, cr_dtype_name((cr_dtype)t)) != 0) continue;
+        uint64_t before = run.cases, wrong = run.wrong, lacking = run.lacking;
+        type((cr_dtype)t);
+        printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),
+               (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),
+               (unsigned long long)(run.lacking - lacking));
+    }
+    cr_cuda.stream_close(run.stream);
+    cr_cuda.device_free(run.gpu, device);
+    cr_cuda.host_free(run.gpu, host);
+    cr_cuda.close(run.gpu);
+    return run.wrong != 0;
+}

@@ -1,0 +1,76 @@
+/* test_plan: every element is in the head, the body or the tail, once; loads stay inside the array; the grid fits.
+ *
+ * Thread: one. Owner: this file. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "kernels/cuda/plan.h"
+
+/* What the walk relies on, for one plan. */
+static void check_plan(uintptr_t address, uint64_t n, uint32_t size, uint32_t sms) {
+    cr_fold_plan p = cr_fold_plan_make(address, n, size, sms);
+    uint64_t lanes = CR_GPU_VECTOR / size;
+    ck_assert_uint_eq(p.head + p.vectors * lanes + p.tail, n);
+    if (n == 0) {
+        ck_assert_uint_eq(p.blocks, 0);
+        return;
+    }
+    ck_assert_uint_le(p.head + p.tail, 32);
+    ck_assert_uint_ge(p.blocks, 1);
+    ck_assert_uint_le(p.blocks, CR_GPU_MAX_BLOCKS);
+    /* The blocks' runs cover the body, and the last one is not empty. */
+    ck_assert_uint_ge(p.blocks * p.per_block, p.vectors);
+    if (p.vectors != 0) ck_assert_uint_lt((p.blocks - 1) * p.per_block, p.vectors);
+    if (p.vectors == 0) return;
+    uintptr_t body = address + (uintptr_t)p.head * size;
+    ck_assert_uint_eq(p.shift, body % CR_GPU_VECTOR);
+    if (address % size == 0) ck_assert_uint_eq(p.shift, 0);
+    uintptr_t first = body - p.shift, beyond = body - p.shift + p.vectors * CR_GPU_VECTOR;
+    if (p.shift != 0) beyond += CR_GPU_VECTOR;
+    ck_assert_uint_ge(first, address);
+    ck_assert_uint_le(beyond, address + n * size);
+}
+
+START_TEST(short_arrays) {
+    for (uint32_t size = 1; size <= 8; size *= 2)
+        for (uintptr_t off = 0; off < 32; off++)
+            for (uint64_t n = 0; n < 200; n++) check_plan(4096 + off, n, size, 132);
+}
+END_TEST
+
+START_TEST(long_arrays) {
+    static const uint32_t sms[] = {0, 1, 16, 108, 132, 200, 5000};
+    for (uint32_t size = 1; size <= 8; size *= 2)
+        for (uintptr_t off = 0; off < 16; off += 3)
+            for (unsigned bits = 8; bits < 48; bits++)
+                for (int delta = -2; delta <= 2; delta++)
+                    for (size_t s = 0; s < sizeof sms / sizeof sms[0]; s++)
+                        check_plan(65536 + off, ((uint64_t)1 << bits) + (uint64_t)(int64_t)delta, size, sms[s]);
+}
+END_TEST
+
+/* Blocks that fill the chip once, as soon as there is work for them. */
+START_TEST(grid_follows_the_chip) {
+    cr_fold_plan p = cr_fold_plan_make(0, (uint64_t)1 << 30, 4, 132);
+    ck_assert_uint_ge(p.blocks, 132 * CR_GPU_BLOCKS_PER_SM - 1);
+    ck_assert_uint_le(p.blocks, 132 * CR_GPU_BLOCKS_PER_SM);
+    p = cr_fold_plan_make(0, 1024, 4, 132);
+    ck_assert_uint_eq(p.blocks, 1);
+    p = cr_fold_plan_make(0, (uint64_t)1 << 18, 4, 132); /* 1 MiB */
+    ck_assert_uint_eq(p.blocks, 128);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("plan");
+    TCase *tests = tcase_create("plan");
+    tcase_add_test(tests, short_arrays);
+    tcase_add_test(tests, long_arrays);
+    tcase_add_test(tests, grid_follows_the_chip);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
