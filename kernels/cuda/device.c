@@ -91,7 +91,7 @@ static cr_status describe(cr_gpu *gpu, cr_error *error) {
         cr_cuda_error(gpu, (int)cudaGetDeviceProperties(&found, (int)gpu->info.ordinal), "device", error);
     if (status != CR_OK) return status;
     cr_gpu_info *info = &gpu->info;
-    snprintf(info->name, sizeof info->name, "%s", found.name);
+    snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1, found.name);
     print_uuid(info->uuid, (const unsigned char *)found.uuid.bytes);
     info->multiprocessors = (uint32_t)found.multiProcessorCount;
     info->major = (uint32_t)found.major;

@@ -41,7 +41,7 @@ cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out
     if (results == 0) results = 1;
     cr_gpu_stream *s = calloc(1, sizeof *s);
     struct asked *asked = calloc(results, sizeof *asked);
-    if (s == NULL || asked == NULL || results > SIZE_MAX / sizeof *s->slots) {
+    if (s == NULL || asked == NULL) {
         free(s);
         free(asked);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "stream: no memory for %u results", results);
@@ -53,7 +53,7 @@ cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out
     status = cr_cuda_error(gpu, (int)cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "stream", error);
     if (status == CR_OK) status = cr_cuda_device_alloc(gpu, sizeof *s->state, &state, error);
     s->state = state;
-    if (status == CR_OK) status = cr_cuda_host_alloc(gpu, results * sizeof *s->slots, &slots, error);
+    if (status == CR_OK) status = cr_cuda_host_alloc(gpu, (size_t)results * sizeof *s->slots, &slots, error);
     s->slots = slots;
     if (status == CR_OK)
         status = cr_cuda_error(gpu, (int)cudaMemsetAsync(s->state, 0, sizeof *s->state, s->stream), "stream", error);

@@ -125,7 +125,8 @@ static void copy_over(uint64_t bytes) {
 /* One array of one kind: each family alone, then sets that are asked for together. */
 static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t offset) {
     static const uint32_t sets[] = {CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM,
-                                    CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM | CR_FAM_SUMSQ, CR_FAM_SUM | CR_FAM_SUMSQ};
+                                    CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM | CR_FAM_SUMSQ,
+                                    CR_FAM_SUM | CR_FAM_SUMSQ};
     case_fill(run.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
     copy_over(offset + n * cr_dtype_size(dtype));
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
@@ -138,9 +139,9 @@ static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t o
 }
 
 static void type(cr_dtype dtype) {
-    static const uint64_t few[] = {0, 1, 7, 100, 5000, 70001}, most[] = {0,    1,    2,     3,      15,     31,     64,
-                                                                         255,  1000, 2047,  2048,   4097,   10000,  32768,
-                                                                         70001, 270000, 1048577, 4200000};
+    static const uint64_t few[] = {0, 1, 7, 100, 5000, 70001},
+                          most[] = {0,    1,    2,    3,     15,    31,    64,     255,     1000,
+                                    2047, 2048, 4097, 10000, 32768, 70001, 270000, 1048577, 4200000};
     const uint64_t *lengths = options.few ? few : most;
     size_t count = options.few ? sizeof few / sizeof few[0] : sizeof most / sizeof most[0];
     uint64_t size = cr_dtype_size(dtype), number = 0;
