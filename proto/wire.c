@@ -88,6 +88,8 @@ void cr_wire_limits_out(const cr_wire_limits *m, Cured__V1__Limits *p) {
     p->credit_bytes = m->credit_bytes;
     p->jobs_per_connection = m->jobs_per_connection;
     p->input_bytes = m->input_bytes;
+    p->regions_per_connection = m->regions_per_connection;
+    p->region_bytes = m->region_bytes;
 }
 
 void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m) {
@@ -99,6 +101,8 @@ void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m) {
     m->credit_bytes = p->credit_bytes;
     m->jobs_per_connection = p->jobs_per_connection;
     m->input_bytes = p->input_bytes;
+    m->regions_per_connection = p->regions_per_connection;
+    m->region_bytes = p->region_bytes;
 }
 
 size_t cr_wire_pack_hello(const cr_wire_hello *m, uint8_t *out, size_t cap) {
@@ -150,7 +154,7 @@ cr_status cr_wire_unpack_welcome(const uint8_t *in, size_t len, cr_wire_welcome 
 }
 
 static void input_out(const cr_wire_reduce *m, Cured__V1__Input *input, Cured__V1__StreamInput *stream,
-                      Cured__V1__DescriptorInput *descriptor) {
+                      Cured__V1__DescriptorInput *descriptor, Cured__V1__RegionInput *region) {
     if (m->source == CR_SOURCE_STREAM) {
         input->source_case = CURED__V1__INPUT__SOURCE_STREAM;
         input->stream = stream;
@@ -172,6 +176,18 @@ static void input_out(const cr_wire_reduce *m, Cured__V1__Input *input, Cured__V
             descriptor->length_case = CURED__V1__DESCRIPTOR_INPUT__LENGTH_TO_END;
             descriptor->to_end = 1;
         }
+    } else if (m->source == CR_SOURCE_REGION) {
+        input->source_case = CURED__V1__INPUT__SOURCE_REGION;
+        input->region = region;
+        region->region = m->region;
+        region->offset = m->offset;
+        if (m->length_known) {
+            region->length_case = CURED__V1__REGION_INPUT__LENGTH_COUNT;
+            region->count = m->length;
+        } else {
+            region->length_case = CURED__V1__REGION_INPUT__LENGTH_TO_END;
+            region->to_end = 1;
+        }
     }
 }
 
@@ -185,6 +201,7 @@ static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_
     Cured__V1__Op ops[CR_CALL_MAX_OPS];
     Cured__V1__StreamInput stream = CURED__V1__STREAM_INPUT__INIT;
     Cured__V1__DescriptorInput descriptor = CURED__V1__DESCRIPTOR_INPUT__INIT;
+    Cured__V1__RegionInput region = CURED__V1__REGION_INPUT__INIT;
     Cured__V1__Input input = CURED__V1__INPUT__INIT;
     Cured__V1__Axis axis = CURED__V1__AXIS__INIT;
     Cured__V1__ReduceRequest p = CURED__V1__REDUCE_REQUEST__INIT;
@@ -199,7 +216,7 @@ static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_
     p.first = r->first;
     p.kernel = (char *)(uintptr_t)r->kernel;
     p.input = &input;
-    input_out(r, &input, &stream, &descriptor);
+    input_out(r, &input, &stream, &descriptor, &region);
     if (r->has_axis) {
         axis.outer = r->outer;
         axis.n = r->n;
@@ -223,7 +240,7 @@ static size_t pack_merge(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_t
     p.ddof = r->ddof;
     p.overflow = (Cured__V1__Overflow)r->overflow;
     p.partial = r->want_partial;
-    input_out(r, &unused, &stream, NULL);
+    input_out(r, &unused, &stream, NULL, NULL);
     p.input = &stream;
     call->request_case = CURED__V1__CALL__REQUEST_MERGE;
     call->merge = &p;
@@ -237,6 +254,7 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     p.progress_ms = m->progress_ms;
     if (m->kind == CR_CALL_REDUCE) return pack_reduce(&m->reduce, &p, out, cap);
     if (m->kind == CR_CALL_MERGE) return pack_merge(&m->reduce, &p, out, cap);
+    if (m->kind != CR_CALL_INFO) return cr_wire_emit_region(m, &p, out, cap);
     p.request_case = CURED__V1__CALL__REQUEST_INFO;
     p.info = &info;
     return cr_wire_emit(&p.base, out, cap);
@@ -259,6 +277,17 @@ static cr_status descriptor_in(const Cured__V1__DescriptorInput *p, cr_wire_redu
     m->length = m->length_known ? p->count : 0;
     if (!m->length_known && (p->length_case != CURED__V1__DESCRIPTOR_INPUT__LENGTH_TO_END || !p->to_end))
         return cr_fail(error, CR_INVALID_ARGUMENT, "DescriptorInput.length is missing: give count, or to_end = true");
+    return CR_OK;
+}
+
+static cr_status region_in(const Cured__V1__RegionInput *p, cr_wire_reduce *m, cr_error *error) {
+    m->source = CR_SOURCE_REGION;
+    m->region = p->region;
+    m->offset = p->offset;
+    m->length_known = p->length_case == CURED__V1__REGION_INPUT__LENGTH_COUNT;
+    m->length = m->length_known ? p->count : 0;
+    if (!m->length_known && (p->length_case != CURED__V1__REGION_INPUT__LENGTH_TO_END || !p->to_end))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "RegionInput.length is missing: give count, or to_end = true");
     return CR_OK;
 }
 
@@ -295,7 +324,9 @@ static cr_status reduce_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *m,
         return stream_in(input->stream, m, error);
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_DESCRIPTOR && input->descriptor != NULL)
         return descriptor_in(input->descriptor, m, error);
-    return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.input is missing: give stream or descriptor");
+    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_REGION && input->region != NULL)
+        return region_in(input->region, m, error);
+    return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.input is missing: give stream, descriptor or region");
 }
 
 static cr_status merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error) {
@@ -336,7 +367,17 @@ static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m,
         m->kind = CR_CALL_INFO;
         return CR_OK;
     }
-    return cr_fail(error, CR_INVALID_ARGUMENT, "Call.request is missing or unknown: give reduce, merge or info");
+    if (p->request_case == CURED__V1__CALL__REQUEST_REGISTER_REGION && p->register_region != NULL) {
+        m->kind = CR_CALL_REGISTER;
+        return cr_wire_register_in(p->register_region, &m->region, error);
+    }
+    if (p->request_case == CURED__V1__CALL__REQUEST_UNREGISTER_REGION && p->unregister_region != NULL) {
+        m->kind = CR_CALL_UNREGISTER;
+        return cr_wire_unregister_in(p->unregister_region, &m->region, error);
+    }
+    return cr_fail(
+        error, CR_INVALID_ARGUMENT,
+        "Call.request is missing or unknown: give reduce, merge, info, register_region or unregister_region");
 }
 
 cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {

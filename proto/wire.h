@@ -26,6 +26,8 @@ enum {
 typedef struct cr_wire_limits {
     uint32_t head_bytes, data_bytes, ops, jobs_per_connection;
     uint64_t credit_bytes, input_bytes;
+    uint32_t regions_per_connection;
+    uint64_t region_bytes;
 } cr_wire_limits;
 
 typedef struct cr_wire_hello {
@@ -43,7 +45,7 @@ typedef struct cr_wire_welcome {
     cr_wire_limits limits;
 } cr_wire_welcome;
 
-typedef enum cr_wire_source { CR_SOURCE_STREAM = 1, CR_SOURCE_DESCRIPTOR = 2 } cr_wire_source;
+typedef enum cr_wire_source { CR_SOURCE_STREAM = 1, CR_SOURCE_DESCRIPTOR = 2, CR_SOURCE_REGION = 3 } cr_wire_source;
 
 /* ReduceRequest with its Input. Numbers of dtype, op, nan and overflow are passed through unchecked: what they mean is
  * the next room's business; that ops are 1 … CR_CALL_MAX_OPS is checked here. */
@@ -53,9 +55,10 @@ typedef struct cr_wire_reduce {
     uint32_t op_count;
     uint32_t ops[CR_CALL_MAX_OPS];
     cr_wire_source source;
-    bool length_known; /* stream: length in bytes; descriptor: length in elements */
+    bool length_known; /* stream: length in bytes; descriptor and region: length in elements */
     uint64_t length;   /* valid with length_known */
-    uint64_t offset;   /* descriptor: bytes */
+    uint64_t offset;   /* descriptor and region: bytes */
+    uint64_t region;   /* its number */
     bool has_axis;
     uint64_t outer, n, inner; /* with has_axis */
     bool want_partial;
@@ -63,13 +66,43 @@ typedef struct cr_wire_reduce {
     char kernel[CR_NAME_MAX_BYTES + 1]; /* "": none is asked for by name */
 } cr_wire_reduce;
 
-typedef enum cr_wire_kind { CR_CALL_REDUCE = 1, CR_CALL_INFO = 2, CR_CALL_MERGE = 3 } cr_wire_kind;
+typedef enum cr_wire_region_kind {
+    CR_SHARED_DESCRIPTOR = 1, /* memfd or file: one descriptor comes with the CALL */
+    CR_SHARED_NAME = 2,
+    CR_SHARED_CUDA_IPC = 3,
+    CR_SHARED_CUDA_DESCRIPTOR = 4, /* one descriptor comes with the CALL */
+} cr_wire_region_kind;
+
+/* RegisterRequest; of UnregisterRequest only id. Lengths and the form of the name are checked. */
+typedef struct cr_wire_region {
+    uint64_t id;
+    cr_wire_region_kind kind;
+    char name[CR_SHM_NAME_MAX_BYTES + 1]; /* with its slash; "" for other kinds */
+    /* CUDA kinds: */
+    uint8_t device[CR_DEVICE_UUID_BYTES];
+    bool has_handle, has_event; /* the IPC kind always has a handle; with a descriptor it is the pointer in a pool */
+    uint8_t handle[CR_DEVICE_HANDLE_BYTES], event[CR_DEVICE_HANDLE_BYTES];
+    uint64_t offset, bytes;
+} cr_wire_region;
+
+typedef enum cr_wire_kind {
+    CR_CALL_REDUCE = 1,
+    CR_CALL_INFO = 2,
+    CR_CALL_MERGE = 3,
+    CR_CALL_REGISTER = 4,
+    CR_CALL_UNREGISTER = 5,
+} cr_wire_kind;
 
 typedef struct cr_wire_call {
     uint32_t timeout_ms, progress_ms;
     cr_wire_kind kind;
     cr_wire_reduce reduce; /* with CR_CALL_REDUCE; with CR_CALL_MERGE too (dtype 0, no axis, source stream) */
+    cr_wire_region region; /* with CR_CALL_REGISTER and CR_CALL_UNREGISTER */
 } cr_wire_call;
+
+typedef struct cr_wire_registered {
+    uint64_t bytes;
+} cr_wire_registered;
 
 typedef struct cr_wire_op_result {
     uint32_t op, status, dtype;
@@ -138,6 +171,7 @@ size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap);
 /* Packs everything of an ArrayPart but its values, which must follow: m->values is not read. 32 bytes are enough. */
 size_t cr_wire_pack_part_head(const cr_wire_part *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap);
+size_t cr_wire_pack_registered(const cr_wire_registered *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_status(const cr_wire_status *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_progress(const cr_wire_progress *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_credit(uint64_t bytes, uint8_t *out, size_t cap);
@@ -148,6 +182,7 @@ cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr
 cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m, cr_error *error);
 cr_status cr_wire_unpack_part(const uint8_t *in, size_t len, cr_wire_part *m, cr_error *error);
 cr_status cr_wire_unpack_info(const uint8_t *in, size_t len, cr_wire_info *m, cr_error *error);
+cr_status cr_wire_unpack_registered(const uint8_t *in, size_t len, cr_wire_registered *m, cr_error *error);
 cr_status cr_wire_unpack_status(const uint8_t *in, size_t len, cr_wire_status *m, cr_error *error);
 cr_status cr_wire_unpack_progress(const uint8_t *in, size_t len, cr_wire_progress *m, cr_error *error);
 cr_status cr_wire_unpack_credit(const uint8_t *in, size_t len, uint64_t *bytes, cr_error *error);

@@ -48,6 +48,11 @@ bool cr_wire_next_field(const uint8_t *in, size_t len, size_t *at, cr_wire_field
 /* Reads a Call that reduces a stream and has no unusual field; false: ask protobuf-c (*m may have changed). */
 bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m);
 
+/* RegisterRequest and UnregisterRequest. Packs call with them; checks what they say. */
+size_t cr_wire_emit_region(const cr_wire_call *m, Cured__V1__Call *call, uint8_t *out, size_t cap);
+cr_status cr_wire_register_in(const Cured__V1__RegisterRequest *p, cr_wire_region *m, cr_error *error);
+cr_status cr_wire_unregister_in(const Cured__V1__UnregisterRequest *p, cr_wire_region *m, cr_error *error);
+
 void cr_wire_limits_out(const cr_wire_limits *m, Cured__V1__Limits *p);
 void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m);
 

@@ -168,7 +168,9 @@ static cr_status start(daemon_state *d, cr_error *error) {
 static void await_jobs(daemon_state *d) {
     uint64_t until = cr_now_ms() + FILES_STOP_MS;
     struct timespec pause = {.tv_nsec = 1000000};
-    while (atomic_load(&cr_metrics[CR_M_jobs]) && cr_now_ms() < until) {
+    while ((atomic_load(&cr_metrics[CR_M_jobs]) || atomic_load(&cr_metrics[CR_M_regions]) ||
+            d->server.admission.regions) &&
+           cr_now_ms() < until) {
         uv_run(&d->loop, UV_RUN_NOWAIT);
         nanosleep(&pause, NULL);
     }

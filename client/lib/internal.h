@@ -41,7 +41,7 @@ static inline void list_remove(cr_link *l) {
 
 enum {
     HASH_BUCKETS = 256,
-    CALL_HEAD_BYTES = 288, /* header, the longest packed CALL of this library, header of the first DATA */
+    CALL_HEAD_BYTES = 416, /* header, the longest packed CALL of this library, header of the first DATA */
     IN_BYTES = CR_FRAME_HEADER_BYTES + CR_HEAD_MAX_BYTES + 16 * 1024,
     LARGE_IN_BYTES = CR_FRAME_HEADER_BYTES + CR_DATA_MAX_BYTES + 16 * 1024, /* once arrays come */
     CONTROL_BYTES = 8 * 1024,

@@ -55,3 +55,24 @@ void cr_admit_over(cr_admission *a, cr_ticket *ticket) {
     a->bytes -= ticket->bytes;
     ticket->bytes = 0;
 }
+
+cr_status cr_admit_region(cr_admission *a, uint64_t own, cr_error *error) {
+    if (own >= a->max_regions_per_connection)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "regions: %llu are registered on this connection, max_regions_per_connection is %llu", (ull)own,
+                       (ull)a->max_regions_per_connection);
+    if (a->regions >= a->max_regions)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "regions: %llu are registered, max_regions is %llu",
+                       (ull)a->regions, (ull)a->max_regions);
+    a->regions++;
+    return CR_OK;
+}
+
+cr_status cr_admit_region_bytes(const cr_admission *a, uint64_t own, uint64_t bytes, cr_error *error) {
+    if (bytes <= a->max_region_bytes - (own < a->max_region_bytes ? own : a->max_region_bytes)) return CR_OK;
+    return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                   "region: %llu bytes beside %llu on this connection exceed max_region_bytes, %llu", (ull)bytes,
+                   (ull)own, (ull)a->max_region_bytes);
+}
+
+void cr_admit_region_over(cr_admission *a) { a->regions--; }

@@ -10,7 +10,8 @@
 
 typedef struct cr_admission {
     uint64_t max_connections, max_calls, max_calls_per_connection, max_input_bytes, max_bytes;
-    uint64_t connections, calls, bytes;
+    uint64_t max_regions, max_regions_per_connection, max_region_bytes;
+    uint64_t connections, calls, bytes, regions;
 } cr_admission;
 
 /* What one call was admitted with; given back whole. */
@@ -30,5 +31,11 @@ cr_status cr_admit_call(cr_admission *admission, uint64_t own, uint64_t bytes, c
 /* A call whose length was not known has come to bytes in all. */
 cr_status cr_admit_growth(cr_admission *admission, cr_ticket *ticket, uint64_t bytes, cr_error *error);
 void cr_admit_over(cr_admission *admission, cr_ticket *ticket);
+
+/* One region more on a connection that has own of them; RESOURCE_EXHAUSTED. */
+cr_status cr_admit_region(cr_admission *admission, uint64_t own, cr_error *error);
+/* bytes more of registered memory on a connection that has own. */
+cr_status cr_admit_region_bytes(const cr_admission *admission, uint64_t own, uint64_t bytes, cr_error *error);
+void cr_admit_region_over(cr_admission *admission);
 
 #endif

@@ -1,4 +1,4 @@
-/* feed: inspection and slots of one descriptor's way to its job. Thread: files threads; the feed's mutex guards its cursor
+/* feed: inspection and slots of one descriptor's, or one region's, way to its job. Thread: files threads; the feed's mutex guards its cursor
  * and its slots' number. Owner: itself. */
 #include "server/job/feed.h"
 
@@ -36,7 +36,9 @@ struct cr_feed {
     cr_file_task inspect;
     cr_feed_options options;
     cr_job *job;
-    cr_region region;
+    cr_region own;           /* a passed descriptor */
+    const cr_region *region; /* own, or the registered one */
+    cr_region_way way;       /* of this feed: what is mapped may have got holes since */
     pthread_mutex_t mutex;
     uint64_t next, total; /* bytes after options.offset; guarded by mutex */
     uint32_t alive;       /* slots that have not ended; guarded by mutex */
@@ -49,8 +51,12 @@ static void slot_run(cr_file_task *task);
 static void feed_end(cr_feed *feed) {
     cr_queue *queue = feed->options.queue;
     cr_job *job = feed->job;
-    cr_region_close(&feed->region);
-    cr_metric_sub(regions, 1);
+    if (feed->options.kept) {
+        cr_kept_release(feed->options.kept);
+    } else {
+        cr_region_close(&feed->own);
+        cr_metric_sub(regions, 1);
+    }
     pthread_mutex_destroy(&feed->mutex);
     free(feed);
     cr_queue_unhold(queue, job);
@@ -59,28 +65,28 @@ static void feed_end(cr_feed *feed) {
 static void feed_fail(cr_feed *feed, const cr_error *error) { cr_queue_stop(feed->options.queue, feed->job, error); }
 
 static cr_files_pool pool_of(const cr_feed *feed) {
-    return feed->region.way == CR_REGION_SLOW ? CR_FILES_FOREIGN : CR_FILES_LOCAL;
+    return feed->way == CR_REGION_SLOW ? CR_FILES_FOREIGN : CR_FILES_LOCAL;
 }
 
 static uint64_t step_of(const cr_feed *feed) {
     static const uint64_t steps[] = {
         [CR_REGION_MAP] = WINDOW_BYTES, [CR_REGION_READ] = CR_SLAB_BYTES, [CR_REGION_SLOW] = SLOW_BYTES};
     uint64_t unit = cr_job_unit(feed->job);
-    return steps[feed->region.way] / unit * unit;
+    return steps[feed->way] / unit * unit;
 }
 
-/* Finds how many bytes of the file the request means. */
-static cr_status measure(cr_feed *feed, cr_error *error) {
-    const cr_feed_options *o = &feed->options;
-    uint64_t size = feed->region.size, element = feed->job->element, bytes;
+/* Finds how many bytes of an input of size bytes the request means. */
+static cr_status measure(const cr_feed_options *o, const cr_job *job, uint64_t size, uint64_t *total, cr_error *error) {
+    uint64_t element = job->element, bytes;
     cr_status status = cr_range_check(o->offset, 0, size, error);
     if (status != CR_OK) return status;
     if (o->to_end) {
         bytes = size - o->offset;
         if (bytes % element)
             return cr_fail(error, CR_INVALID_ARGUMENT,
-                           "descriptor: %llu bytes after the offset are not a multiple of %llu, the size of %s",
-                           (unsigned long long)bytes, (unsigned long long)element, cr_dtype_name(feed->job->dtype));
+                           "%s: %llu bytes after the offset are not a multiple of %llu, the size of %s",
+                           o->kept ? "region" : "descriptor", (unsigned long long)bytes, (unsigned long long)element,
+                           cr_dtype_name(job->dtype));
     } else {
         if (o->count > UINT64_MAX / element)
             return cr_fail(error, CR_INVALID_ARGUMENT, "count: %llu elements of %llu bytes exceed 2^64 bytes",
@@ -95,29 +101,40 @@ static cr_status measure(cr_feed *feed, cr_error *error) {
     if (bytes > o->max_bytes)
         return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed max_input_bytes, %llu",
                        (unsigned long long)bytes, (unsigned long long)o->max_bytes);
-    feed->total = bytes;
-    cr_queue_set_total(o->queue, feed->job, bytes);
+    *total = bytes;
     return CR_OK;
+}
+
+/* What the feed will read, and how: on a thread where looking may block. */
+static cr_status inspect(cr_feed *feed, cr_error *error) {
+    const cr_feed_options *o = &feed->options;
+    cr_status status = CR_OK;
+    if (!o->kept) {
+        status = cr_region_inspect(&feed->own, o->descriptor, error);
+        feed->way = feed->own.way;
+    }
+    if (status == CR_OK) status = measure(o, feed->job, feed->region->size, &feed->total, error);
+    if (status == CR_OK && o->kept) status = cr_kept_check(o->kept, o->offset, feed->total, &feed->way, error);
+    if (status == CR_OK) cr_queue_set_total(o->queue, feed->job, feed->total);
+    return status;
 }
 
 static void inspect_run(cr_file_task *task) {
     cr_feed *feed = cr_container(task, cr_feed, inspect);
     const cr_feed_options *o = &feed->options;
-    if (task->pool == CR_FILES_LOCAL && !cr_origin_is_local(o->descriptor)) {
+    if (!o->kept && task->pool == CR_FILES_LOCAL && !cr_origin_is_local(o->descriptor)) {
         cr_files_submit(o->files, task, CR_FILES_FOREIGN);
         return;
     }
     cr_error error;
-    feed->region = (cr_region){.descriptor = o->descriptor};
     cr_status status = cr_queue_stopped(o->queue, feed->job) ? CR_CANCELLED : CR_OK;
-    if (status == CR_OK && (cr_region_inspect(&feed->region, o->descriptor, &error) != CR_OK || measure(feed, &error)))
-        status = error.code, feed_fail(feed, &error);
+    if (status == CR_OK && (status = inspect(feed, &error)) != CR_OK) feed_fail(feed, &error);
     if (status != CR_OK || feed->total == 0) {
         feed_end(feed);
         return;
     }
     uint64_t steps = (feed->total - 1) / step_of(feed) + 1;
-    uint32_t most = feed->region.way == CR_REGION_SLOW ? SLOW_SLOTS : SLOTS;
+    uint32_t most = feed->way == CR_REGION_SLOW ? SLOW_SLOTS : SLOTS;
     if (feed->job->in_order) most = 1; /* a slab with a later range must not keep an earlier one from its slab */
     uint32_t count = steps < most ? (uint32_t)steps : most;
     feed->alive = count; /* before the first slot can end */
@@ -137,7 +154,10 @@ static void slot_release(cr_segment *segment) {
 
 static cr_status slot_still(cr_segment *segment, uint64_t end, cr_error *error) {
     slot *s = cr_container(segment, slot, segment);
-    return cr_region_still(&s->feed->region, s->feed->options.offset + s->begin + end, error);
+    const cr_feed *feed = s->feed;
+    end += feed->options.offset + s->begin;
+    return feed->options.kept ? cr_kept_still(feed->options.kept, end, error)
+                              : cr_region_still(feed->region, end, error);
 }
 
 /* Takes the next range; false when there is none or nobody wants it any more. */
@@ -161,18 +181,23 @@ static bool take_range(slot *s) {
 static cr_status fill_window(slot *s, cr_error *error) {
     cr_feed *feed = s->feed;
     cr_queue *queue = feed->options.queue;
-    cr_status status =
-        cr_region_map(&feed->region, feed->options.offset + s->begin, (size_t)s->bytes, &s->window, error);
-    if (status != CR_OK) return status;
+    cr_kept *kept = feed->options.kept;
+    uint64_t offset = feed->options.offset + s->begin;
+    if (kept)
+        s->window = (cr_window){.data = kept->map.data + offset}; /* nothing to unmap afterwards */
+    else if (cr_region_map(feed->region, offset, (size_t)s->bytes, &s->window, error) != CR_OK)
+        return error->code;
     s->segment.data = s->window.data;
+    s->segment.kept = kept;
     s->segment.mapped = true;
     s->segment.still = slot_still;
     s->holding = true;
     cr_queue_add(queue, &s->segment);
     uint64_t bytes = s->bytes; /* after the seal the slot may already be somebody else's */
+    uint64_t step = feed->region->shared ? bytes : FETCH_BYTES;
     for (uint64_t at = 0; at < bytes;) {
-        uint64_t piece = bytes - at < FETCH_BYTES ? bytes - at : FETCH_BYTES;
-        cr_region_fetch(&feed->region, feed->options.offset + s->begin + at, s->window.data + at, (size_t)piece);
+        uint64_t piece = bytes - at < step ? bytes - at : step;
+        if (!feed->region->shared) cr_region_fetch(feed->region, offset + at, s->window.data + at, (size_t)piece);
         at = cr_queue_stopped(queue, feed->job) ? bytes : at + piece;
         cr_queue_ready(queue, &s->segment, at, at == bytes);
     }
@@ -181,7 +206,7 @@ static cr_status fill_window(slot *s, cr_error *error) {
 
 /* Has memory to read into: true. False: slot_resume will come with a slab. NULL in *into: there is no memory. */
 static bool take_memory(slot *s, void **into) {
-    if (s->feed->region.way == CR_REGION_SLOW) {
+    if (s->feed->way == CR_REGION_SLOW) {
         if (!s->slow) s->slow = malloc(SLOW_BYTES);
         *into = s->slow;
         return true;
@@ -198,7 +223,7 @@ static cr_status fill_memory(slot *s, void *into, cr_error *error) {
     cr_feed *feed = s->feed;
     cr_queue *queue = feed->options.queue;
     if (!into) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %d bytes of the file", SLOW_BYTES);
-    cr_status status = cr_region_read(&feed->region, feed->options.offset + s->begin, into, (size_t)s->bytes, error);
+    cr_status status = cr_region_read(feed->region, feed->options.offset + s->begin, into, (size_t)s->bytes, error);
     if (status != CR_OK) return status;
     s->segment.data = into;
     s->holding = true;
@@ -242,7 +267,7 @@ static void slot_run(cr_file_task *task) {
         return;
     }
     void *into = NULL;
-    bool map = feed->region.way == CR_REGION_MAP;
+    bool map = feed->way == CR_REGION_MAP;
     if (!map && !take_memory(s, &into)) return; /* slot_resume goes on from here */
     cr_status status = map ? fill_window(s, &error) : fill_memory(s, into, &error);
     if (status == CR_OK) return; /* the slot may already run elsewhere */
@@ -250,17 +275,64 @@ static void slot_run(cr_file_task *task) {
     slot_end(s);
 }
 
-cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error) {
-    cr_feed *feed = calloc(1, sizeof *feed);
-    if (!feed) {
+/* A piece of a region that the lanes can read as it is. */
+typedef struct direct {
+    cr_segment segment;
+    cr_kept *kept;
+    uint64_t offset;
+} direct;
+
+static void direct_release(cr_segment *segment) {
+    direct *d = cr_container(segment, direct, segment);
+    cr_kept_release(d->kept);
+    free(d);
+}
+
+static cr_status direct_still(cr_segment *segment, uint64_t end, cr_error *error) {
+    direct *d = cr_container(segment, direct, segment);
+    return cr_kept_still(d->kept, d->offset + end, error);
+}
+
+/* The whole range at once, without a call on the file. */
+static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *error) {
+    uint64_t total;
+    cr_region_way way;
+    cr_status status = measure(o, job, o->kept->region.size, &total, error);
+    if (status == CR_OK) status = cr_kept_check(o->kept, o->offset, total, &way, error);
+    direct *d = status == CR_OK ? malloc(sizeof *d) : NULL;
+    if (!d) return status != CR_OK ? status : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
+    cr_segment_init(&d->segment, job, o->kept->map.data + o->offset, 0);
+    d->kept = d->segment.kept = o->kept;
+    d->offset = o->offset;
+    d->segment.aligned = d->segment.mapped = true;
+    d->segment.still = direct_still;
+    d->segment.release = direct_release;
+    cr_queue_set_total(o->queue, job, total);
+    cr_queue_add(o->queue, &d->segment);
+    cr_queue_ready(o->queue, &d->segment, total, true);
+    cr_queue_unhold(o->queue, job);
+    return CR_OK;
+}
+
+/* The caller's input is given back, and it keeps its hold. */
+static cr_status refuse(const cr_feed_options *options, cr_status status) {
+    if (options->kept)
+        cr_kept_release(options->kept);
+    else
         cr_files_close(options->files, options->descriptor);
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the descriptor");
-    }
+    return status;
+}
+
+static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
+    cr_feed *feed = calloc(1, sizeof *feed);
+    if (!feed) return NULL;
     feed->inspect.run = inspect_run;
     cr_list_init(&feed->inspect.link);
     feed->options = *options;
     feed->job = job;
-    feed->region.descriptor = -1;
+    feed->own.descriptor = options->kept ? -1 : options->descriptor;
+    feed->region = options->kept ? &options->kept->region : &feed->own;
+    feed->way = feed->region->way;
     pthread_mutex_init(&feed->mutex, NULL);
     for (int i = 0; i < SLOTS; i++) {
         slot *s = &feed->slots[i];
@@ -270,7 +342,22 @@ cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *e
         cr_list_init(&s->task.link);
         cr_list_init(&s->waiter.link);
     }
-    cr_metric_add(regions, 1);
-    cr_files_submit(options->files, &feed->inspect, CR_FILES_LOCAL);
+    return feed;
+}
+
+cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error) {
+    cr_kept *kept = options->kept;
+    if (kept && kept->region.way == CR_REGION_DEVICE)
+        return refuse(options,
+                      cr_fail(error, CR_FAILED_PRECONDITION, "region: no lane of this daemon reads device memory"));
+    if (kept && cr_kept_is_steady(kept)) {
+        cr_status status = start_direct(job, options, error);
+        return status == CR_OK ? CR_OK : refuse(options, status);
+    }
+    cr_feed *feed = feed_new(job, options);
+    if (!feed) return refuse(options, cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the input"));
+    if (!kept) cr_metric_add(regions, 1);
+    bool foreign = kept && kept->region.way == CR_REGION_SLOW;
+    cr_files_submit(options->files, &feed->inspect, foreign ? CR_FILES_FOREIGN : CR_FILES_LOCAL);
     return CR_OK;
 }

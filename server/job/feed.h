@@ -1,17 +1,22 @@
-/* feed: brings a passed descriptor's bytes to a job, on files threads, a few windows ahead of the lanes.
+/* feed: brings the bytes of a passed descriptor, or of a registered region, to a job.
+ *
+ * Memory that is mapped already and cannot be cut goes to the lanes at once, as one segment. Everything else comes by files
+ * threads, a few windows ahead of the lanes:
  *
  *   inspect ──► slot: fill ──► published to the job ──► folded, released ──► slot: empty, fill the next …  ──► close
  *
  * Each slot is a mapped window, or a slab that is read into. Slots work independently and take the next range of the file
- * when they are free; what they publish carries its element index, so the order does not matter. A slot holds its job.
+ * when they are free; what they publish carries its element index, so the order does not matter. A slot holds its job. A feed of a region
+ * uses it until its last byte was folded.
  *
  * Thread: cr_feed_start on the loop; everything else on files threads, by tasks. Owner: the feed frees itself when its
- * last slot ends, closing the descriptor before. */
+ * last slot ends, closing the descriptor or letting the region go before. */
 #ifndef CURED_SERVER_JOB_FEED_H
 #define CURED_SERVER_JOB_FEED_H
 
 #include "server/job/queue.h"
 #include "server/memory/files.h"
+#include "server/memory/kept.h"
 #include "server/memory/slab.h"
 
 typedef struct cr_feed_options {
@@ -19,6 +24,7 @@ typedef struct cr_feed_options {
     cr_slabs *slabs;
     cr_queue *queue;
     uint64_t max_bytes; /* of one input */
+    cr_kept *kept;      /* an open region; its use is taken over in every case. NULL: descriptor */
     int descriptor;     /* taken over in every case */
     uint64_t offset;    /* bytes */
     bool to_end;        /* as many elements as the file holds after offset; otherwise count */
@@ -27,8 +33,8 @@ typedef struct cr_feed_options {
     uint64_t expected;
 } cr_feed_options;
 
-/* Takes over the job's one hold. Bad input stops the job with the reason. RESOURCE_EXHAUSTED (descriptor closed, hold still
- * the caller's) when there is no memory. */
+/* Takes over the job's one hold. Bad input stops the job with the reason, or is told at once (descriptor closed, or region
+ * let go, and the hold still the caller's), as is a lack of memory. */
 cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error);
 
 #endif

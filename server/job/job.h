@@ -64,8 +64,9 @@ typedef struct cr_segment {
     bool sealed;             /* Q: ready moves no more */
     uint32_t claims;         /* Q */
     bool released;           /* Q */
-    bool aligned; /* cuts fall on multiples of 65,536 elements (addressable input); otherwise on any 64 KiB */
-    bool mapped;  /* a client's mapping: read under the guard, and checked afterwards by still */
+    bool aligned;         /* cuts fall on multiples of 65,536 elements (addressable input); otherwise on any 64 KiB */
+    bool mapped;          /* a client's mapping: read under the guard, and checked afterwards by still */
+    struct cr_kept *kept; /* the registered region it lies in; NULL: none */
     /* For mapped: CR_OK while the bytes before offset end of data were really the file's. Runs on the lane. */
     cr_status (*still)(struct cr_segment *segment, uint64_t end, cr_error *error);
     /* Gives the memory back. Runs on whichever thread let go last, outside every lock; it must not block. */

@@ -10,6 +10,7 @@
 #include "server/job/axis.h"
 #include "server/lanes/lane.h"
 #include "server/memory/guard.h"
+#include "server/memory/kept.h"
 
 typedef struct worker {
     cr_lane *lane;
@@ -42,7 +43,7 @@ static void fold_claim(worker *own) {
         fold_bytes(own);
         return;
     }
-    cr_guard_enter(claim->data, claim->bytes);
+    cr_guard_enter_shared(claim->data, claim->bytes, segment->kept ? &segment->kept->lost : NULL);
     fold_bytes(own);
     if (cr_guard_leave())
         cr_fail(&turn->error, CR_DATA_LOSS, "descriptor: the file was cut or its storage failed while it was read");

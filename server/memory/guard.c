@@ -14,6 +14,7 @@
 static _Thread_local struct {
     volatile uintptr_t start, end;
     volatile sig_atomic_t faulted;
+    _Atomic bool *volatile lost;
 } view __attribute__((tls_model("initial-exec")));
 
 static uintptr_t page_mask;
@@ -25,6 +26,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context) {
     if (start < end && at >= (start & page_mask) && at < end) {
         uintptr_t from = at & page_mask;
         void *over = (void *)from; /* NOLINT: an address from the kernel */
+        if (view.lost) atomic_store(view.lost, true);
         if (mmap(over, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == over) {
             view.faulted = 1;
             errno = saved;
@@ -45,8 +47,11 @@ cr_status cr_guard_install(cr_error *error) {
     return CR_OK;
 }
 
-void cr_guard_enter(const void *start, size_t bytes) {
+void cr_guard_enter(const void *start, size_t bytes) { cr_guard_enter_shared(start, bytes, NULL); }
+
+void cr_guard_enter_shared(const void *start, size_t bytes, _Atomic bool *lost) {
     view.faulted = 0;
+    view.lost = lost;
     view.end = (uintptr_t)start + bytes;
     view.start = (uintptr_t)start;
 }

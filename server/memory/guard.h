@@ -9,6 +9,7 @@
 #ifndef CURED_SERVER_MEMORY_GUARD_H
 #define CURED_SERVER_MEMORY_GUARD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -17,6 +18,9 @@
 cr_status cr_guard_install(cr_error *error);
 /* Begins reading [start, start + bytes) of a mapping. Views do not nest. */
 void cr_guard_enter(const void *start, size_t bytes);
+/* The same of a mapping that others read too, and later. *lost becomes true before the first zeros are laid, so whoever
+ * read zeros there finds it set afterwards. */
+void cr_guard_enter_shared(const void *start, size_t bytes, _Atomic bool *lost);
 /* Ends it; true when a read in between faulted: what was read there is zeros, not the file. */
 bool cr_guard_leave(void);
 

@@ -58,6 +58,18 @@ cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error) 
     region->descriptor = descriptor;
     region->size = (uint64_t)st.st_size;
     region->way = choose_way(descriptor, &st);
+    int seals = fcntl(descriptor, F_GET_SEALS);
+    region->shared = seals >= 0;
+    region->sealed = seals >= 0 && seals & F_SEAL_SHRINK;
+    return CR_OK;
+}
+
+cr_status cr_region_look(const cr_region *region, uint64_t *size, bool *whole, cr_error *error) {
+    struct stat st;
+    if (fstat(region->descriptor, &st) != 0)
+        return cr_fail(error, CR_DATA_LOSS, "descriptor: cannot inspect the file: %s", strerror(errno));
+    *size = (uint64_t)st.st_size;
+    *whole = (uint64_t)st.st_blocks * 512 >= (uint64_t)st.st_size;
     return CR_OK;
 }
 

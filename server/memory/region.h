@@ -1,4 +1,5 @@
-/* region: bytes that a client holds and the daemon reads: today a passed descriptor (regular file or memfd).
+/* region: bytes that a client holds and the daemon reads by a descriptor (regular file, memfd, shared memory). One that
+ * came with a call is read for that call (job/feed); one that was registered is kept (kept.h). Both are read by what is here.
  *
  * Thread: every function here may block on the client's file system, so each runs on a files thread only
  * (cr_region_new and the F_GETFL check excepted). Owner: whoever made it; cr_region_close ends it. */
@@ -12,15 +13,18 @@
 #include "proto/status.h"
 
 typedef enum cr_region_way {
-    CR_REGION_MAP,  /* regular file without holes on a local file system: windows of it are mapped */
-    CR_REGION_READ, /* memfd, tmpfs, sparse: pread (touching a hole through a map would allocate memory) */
-    CR_REGION_SLOW, /* anything else: pread into a buffer that nobody waits for */
+    CR_REGION_MAP,    /* regular file without holes on a local file system: windows of it are mapped */
+    CR_REGION_READ,   /* memfd, tmpfs, sparse: pread (touching a hole through a map would allocate memory) */
+    CR_REGION_SLOW,   /* anything else: pread into a buffer that nobody waits for */
+    CR_REGION_DEVICE, /* not this machine's memory, but its GPU's */
 } cr_region_way;
 
 typedef struct cr_region {
     int descriptor;
     uint64_t size; /* in bytes, when inspected */
     cr_region_way way;
+    bool shared; /* memory that can be sealed: memfd, tmpfs */
+    bool sealed; /* it cannot be cut (F_SEAL_SHRINK) */
 } cr_region;
 
 /* A mapped range: bytes at data; base and length are what munmap needs. */
@@ -35,6 +39,8 @@ cr_status cr_region_readable(int descriptor, cr_error *error);
 /* Finds type, size and way. INVALID_ARGUMENT names what it is instead of a regular file. */
 cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error);
 void cr_region_close(cr_region *region);
+/* Its size now, and whether all of it has memory or blocks (otherwise it has holes). */
+cr_status cr_region_look(const cr_region *region, uint64_t *size, bool *whole, cr_error *error);
 
 /* The one bounds check: CR_OK when [offset, offset + bytes) lies in [0, size). */
 cr_status cr_range_check(uint64_t offset, uint64_t bytes, uint64_t size, cr_error *error);

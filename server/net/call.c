@@ -15,6 +15,7 @@
 #include "server/memory/region.h"
 #include "server/net/merge.h"
 #include "server/net/outputs.h"
+#include "server/net/regions.h"
 #include "server/net/reply.h"
 #include "server/net/request.h"
 
@@ -39,6 +40,7 @@ static void call_free(cr_call *call) {
     cr_conn *conn = call->conn;
     cr_server *server = conn->server;
     cr_outputs_drop(call);
+    cr_regions_forget(call);
     free(call->merge);
     if (call->job && call->job_done) {
         cr_job_free(call->job);
@@ -118,34 +120,50 @@ static cr_status make_job(cr_call *call, cr_error *error) {
     return CR_OK;
 }
 
-static cr_status start_descriptor(cr_call *call, int descriptor, cr_error *error) {
+/* Of kept, whose use is taken over, or of a descriptor, which is. */
+static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_error *error) {
     cr_server *server = call->conn->server;
     const cr_wire_reduce *r = &call->request.reduce;
-    cr_status status = cr_region_readable(descriptor, error);
-    if (status == CR_OK) status = make_job(call, error);
-    if (status != CR_OK) {
-        cr_files_close(server->files, descriptor);
-        return status;
-    }
     cr_feed_options options = {.files = server->files,
                                .slabs = server->slabs,
                                .queue = server->queue,
                                .max_bytes = server->config->max_input_bytes,
+                               .kept = kept,
                                .descriptor = descriptor,
                                .offset = r->offset,
                                .to_end = !r->length_known,
                                .count = r->length,
                                .expects = r->has_axis,
                                .expected = r->outer * r->n * r->inner};
-    status = cr_feed_start(call->job, &options, error);
+    cr_status status = cr_feed_start(call->job, &options, error);
     if (status == CR_OK) call->held = false;
     return status;
 }
 
+static cr_status start_descriptor(cr_call *call, int descriptor, cr_error *error) {
+    cr_status status = cr_region_readable(descriptor, error);
+    if (status == CR_OK) status = make_job(call, error);
+    if (status == CR_OK) return start_feed(call, NULL, descriptor, error);
+    cr_files_close(call->conn->server->files, descriptor);
+    return status;
+}
+
+cr_status cr_call_start_region(cr_call *call, cr_kept *kept, cr_error *error) {
+    cr_status status = make_job(call, error);
+    if (status != CR_OK) return status;
+    cr_kept_use(kept);
+    return start_feed(call, kept, -1, error);
+}
+
+static uint32_t descriptors_of(const cr_wire_call *request) {
+    if (request->kind == CR_CALL_REDUCE) return request->reduce.source == CR_SOURCE_DESCRIPTOR;
+    if (request->kind != CR_CALL_REGISTER) return 0;
+    return request->region.kind == CR_SHARED_DESCRIPTOR || request->region.kind == CR_SHARED_CUDA_DESCRIPTOR;
+}
+
 /* Descriptors the frame brought beyond what the request uses: closed, and the call fails. */
 static cr_status take_descriptors(cr_call *call, uint32_t count, int *descriptor, cr_error *error) {
-    const cr_wire_reduce *r = &call->request.reduce;
-    uint32_t wanted = call->request.kind == CR_CALL_REDUCE && r->source == CR_SOURCE_DESCRIPTOR ? 1 : 0;
+    uint32_t wanted = descriptors_of(&call->request);
     *descriptor = -1;
     for (uint32_t i = 0; i < count; i++) {
         int taken = cr_conn_take_descriptor(call->conn);
@@ -158,16 +176,22 @@ static cr_status take_descriptors(cr_call *call, uint32_t count, int *descriptor
     return cr_fail(error, CR_INVALID_ARGUMENT, "descriptors: %u came with CALL, this call takes %u", count, wanted);
 }
 
+/* Of the other kinds request.reduce means nothing. */
+static bool takes_array(const cr_call *call) {
+    return call->request.kind == CR_CALL_REDUCE || call->request.kind == CR_CALL_MERGE;
+}
+
 static cr_status admit(cr_call *call, cr_error *error) {
     cr_server *server = call->conn->server;
     const cr_wire_reduce *r = &call->request.reduce;
-    bool known = call->request.kind != CR_CALL_INFO && r->length_known;
+    bool known = takes_array(call) && r->length_known;
     uint64_t bytes = known ? r->length : 0;
-    if (known && r->source == CR_SOURCE_DESCRIPTOR) {
+    if (known && r->source != CR_SOURCE_STREAM) {
         size_t size = cr_dtype_size((cr_dtype)r->dtype);
         bytes = size && bytes <= UINT64_MAX / size ? bytes * size : UINT64_MAX;
     }
-    if (server->draining) return cr_fail(error, CR_UNAVAILABLE, "the server is shutting down");
+    if (server->draining && call->request.kind != CR_CALL_UNREGISTER)
+        return cr_fail(error, CR_UNAVAILABLE, "the server is shutting down");
     if (call->request.kind == CR_CALL_INFO) {
         /* Answered in this turn and then given back; and wanted above all when there is no room. */
         server->admission.calls++;
@@ -198,6 +222,7 @@ static cr_call *call_new(cr_conn *conn, uint32_t stream) {
     call->stream = stream;
     call->credit = call->reply_credit = CR_CREDIT_INITIAL_BYTES;
     cr_list_init(&call->upload.filling);
+    cr_list_init(&call->in_region);
     return call;
 }
 
@@ -207,6 +232,23 @@ static bool answer_info(cr_call *call) {
     cr_metric_add(calls_ok, 1);
     call_free(call);
     return cr_reply_info(conn, stream);
+}
+
+void cr_call_answered(cr_call *call) {
+    cr_metric_add(calls_ok, 1);
+    call_free(call);
+}
+
+/* What the request asks for begins. descriptor is taken over. */
+static cr_status begin(cr_call *call, int descriptor, cr_error *error) {
+    if (call->request.kind == CR_CALL_REGISTER) return cr_regions_register(call, descriptor, error);
+    if (call->request.kind == CR_CALL_UNREGISTER) return cr_regions_unregister(call, error);
+    if (call->request.kind == CR_CALL_MERGE) return cr_request_check_finish(call, error);
+    cr_status status = cr_request_check(call, error);
+    if (status != CR_OK && descriptor >= 0) cr_files_close(call->conn->server->files, descriptor);
+    if (status == CR_OK && descriptor >= 0) return start_descriptor(call, descriptor, error);
+    if (status == CR_OK && call->request.reduce.source == CR_SOURCE_REGION) return cr_regions_reduce(call, error);
+    return status;
 }
 
 bool cr_call_begin(cr_conn *conn, const cr_frame *frame, const uint8_t *head) {
@@ -236,15 +278,13 @@ bool cr_call_begin(cr_conn *conn, const cr_frame *frame, const uint8_t *head) {
     cr_metric_add(calls, 1);
     if (call->request.kind == CR_CALL_INFO) return answer_info(call);
     status = start_timers(call, &error);
-    if (status == CR_OK && call->request.kind == CR_CALL_MERGE)
-        status = cr_request_check_finish(call, &error);
-    else if (status == CR_OK)
-        status = cr_request_check(call, &error);
-    if (status != CR_OK && descriptor >= 0) cr_files_close(conn->server->files, descriptor);
-    if (status == CR_OK && descriptor >= 0) status = start_descriptor(call, descriptor, &error);
+    if (status == CR_OK)
+        status = begin(call, descriptor, &error);
+    else if (descriptor >= 0)
+        cr_files_close(conn->server->files, descriptor);
     if (status != CR_OK)
         cr_call_fail(call, &error);
-    else if (call->request.reduce.source == CR_SOURCE_STREAM && frame->flags & CR_FLAG_END)
+    else if (takes_array(call) && call->request.reduce.source == CR_SOURCE_STREAM && frame->flags & CR_FLAG_END)
         cr_call_end(call);
     return conn->state == CR_CONN_OPEN;
 }
@@ -252,8 +292,8 @@ bool cr_call_begin(cr_conn *conn, const cr_frame *frame, const uint8_t *head) {
 /* Whether bytes more array bytes are what the call declared. */
 static cr_status check_data(cr_call *call, uint32_t bytes, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
-    if (r->source != CR_SOURCE_STREAM)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "DATA: this call's input is a descriptor, it takes no DATA");
+    if (!takes_array(call) || r->source != CR_SOURCE_STREAM)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "DATA: this call takes no DATA, its input is no stream");
     if (call->job && !call->held) return cr_fail(error, CR_INVALID_ARGUMENT, "DATA: it came after END");
     if (r->length_known && bytes > r->length - call->received)
         return cr_fail(error, CR_INVALID_ARGUMENT, "bytes: %llu were declared, more came", (ull)r->length);

@@ -2,7 +2,8 @@
  *
  *   small array in one DATA     folded on the loop, answered in the same turn, no job
  *   larger or streamed array    a job; bytes go into slabs as they come (upload)
- *   descriptor                  a job with a feed
+ *   descriptor, region          a job with a feed
+ *   register, unregister        an entry among the connection's regions (regions.h)
  *
  * A call is answered exactly once (RESULT, or STATUS), and ends with it; a job it leaves behind is freed when the last
  * claim and hold are back. Thread: the loop's. Owner: its connection's list. */
@@ -37,6 +38,8 @@ struct cr_call {
     cr_job *job;              /* NULL until there is something for the lanes */
     bool held;                /* the loop still holds job */
     bool job_done;            /* job came back, and goes with the call */
+    struct cr_entry *region;  /* the call waits for news of it */
+    cr_list in_region;        /* among those that wait until it is open */
     struct cr_merge *merge;   /* of a Merge call, once a partial began to come */
     uint64_t reply_credit;    /* bytes of array answers the client can take */
     struct cr_output *output; /* the one being sent */
@@ -64,6 +67,11 @@ void cr_call_end(cr_call *call);
 void cr_call_fail(cr_call *call, const cr_error *error);
 /* Takes the call away without an answer (its connection is going). */
 void cr_call_drop(cr_call *call);
+/* The call's answer was sent: it is gone. */
+void cr_call_answered(cr_call *call);
+struct cr_kept;
+/* The region that the call reduces is open. */
+cr_status cr_call_start_region(cr_call *call, struct cr_kept *kept, cr_error *error);
 /* A job came back from the lanes: answers its call, if it still has one, and frees it. */
 void cr_call_job_done(cr_server *server, cr_job *job);
 /* Everything a done job's answer needs is there (and sent, for an array): answers. The call is gone afterwards. */

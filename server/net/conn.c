@@ -16,6 +16,7 @@
 #include "server/net/call.h"
 #include "server/net/frames.h"
 #include "server/net/outputs.h"
+#include "server/net/regions.h"
 #include "server/net/reply.h"
 
 enum { OUT_FIRST = 16 * 1024 };
@@ -126,6 +127,7 @@ cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_er
 static void drop_calls(cr_conn *conn) {
     while (!cr_list_empty(&conn->calls)) cr_call_drop(cr_container(conn->calls.next, cr_call, link));
     while (conn->descriptor_count) cr_files_close(conn->server->files, cr_conn_take_descriptor(conn));
+    cr_regions_drop(conn);
     conn->payload_call = NULL;
     if (!conn->waits_for_slab && conn->spare_slab) {
         cr_slab_give(conn->server->slabs, conn->spare_slab);

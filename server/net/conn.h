@@ -35,6 +35,7 @@ typedef struct cr_conn {
 
     uint32_t highest_stream, call_count;
     cr_list calls;
+    struct cr_regions *regions; /* NULL until one is registered */
 
     cr_bytes stash;        /* an incomplete frame, or all that came after the connection had to wait */
     uint32_t payload_left; /* of the DATA (or skipped frame) being read */

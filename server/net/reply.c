@@ -68,6 +68,18 @@ bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *p
     return send_frame(conn, payload, CR_FRAME_PROGRESS, 0, stream, cr_wire_pack_progress(progress, payload, SMALL));
 }
 
+bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes) {
+    cr_wire_registered m = {bytes};
+    uint8_t *payload = payload_room(conn, SMALL);
+    if (!payload) return false;
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_registered(&m, payload, SMALL));
+}
+
+bool cr_reply_unregistered(cr_conn *conn, uint32_t stream) {
+    uint8_t *payload = payload_room(conn, 0);
+    return payload && send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, 0);
+}
+
 bool cr_reply_info(cr_conn *conn, uint32_t stream) {
     const cr_server *server = conn->server;
     static cr_wire_info m; /* 20 KiB; the loop's */

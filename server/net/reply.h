@@ -13,6 +13,9 @@ bool cr_reply_pong(cr_conn *conn, const uint8_t *payload, uint32_t length);
 bool cr_reply_status(cr_conn *conn, uint32_t stream, const cr_error *error);
 bool cr_reply_credit(cr_conn *conn, uint32_t stream, uint64_t bytes);
 bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *progress);
+/* RESULT+END of a Register and of an Unregister call. */
+bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes);
+bool cr_reply_unregistered(cr_conn *conn, uint32_t stream);
 bool cr_reply_info(cr_conn *conn, uint32_t stream);
 /* RESULT+END: op_count ops finished from partial. */
 bool cr_reply_result(cr_conn *conn, uint32_t stream, const cr_partial *partial, const uint32_t *ops, uint32_t op_count,

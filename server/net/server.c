@@ -7,6 +7,7 @@
 #include "server/net/call.h"
 #include "server/net/frames.h"
 #include "server/net/outputs.h"
+#include "server/net/regions.h"
 
 static void on_clock(uv_timer_t *timer) {
     cr_server *server = timer->data;
@@ -29,6 +30,7 @@ static void on_wake(uv_async_t *wake) {
     cr_queue_completed(server->queue, &done);
     for (cr_list *node; (node = cr_list_pop(&done));) cr_call_job_done(server, cr_container(node, cr_job, done));
     for (cr_conn *conn; (conn = next_granted(server));) cr_conn_granted(conn);
+    cr_regions_news(server);
 }
 
 void cr_server_wake(void *argument) {
@@ -74,11 +76,15 @@ cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *co
                                        .max_calls = config->max_jobs,
                                        .max_calls_per_connection = config->max_jobs_per_connection,
                                        .max_input_bytes = config->max_input_bytes,
-                                       .max_bytes = config->max_bytes_in_flight};
+                                       .max_bytes = config->max_bytes_in_flight,
+                                       .max_regions = config->max_regions,
+                                       .max_regions_per_connection = config->max_regions_per_connection,
+                                       .max_region_bytes = config->max_region_bytes};
     cr_list_init(&server->connections);
     cr_list_init(&server->dirty);
     cr_list_init(&server->filling);
     cr_list_init(&server->grants);
+    cr_list_init(&server->region_news);
     cr_timers_init(&server->timers);
     pthread_mutex_init(&server->grants_mutex, NULL);
     server->buffer = malloc(CR_FRAME_HEAD_MAX + CR_TURN_BYTES);
@@ -129,5 +135,7 @@ void cr_server_limits(const cr_server *server, cr_wire_limits *limits) {
                                .ops = CR_CALL_MAX_OPS,
                                .jobs_per_connection = (uint32_t)server->config->max_jobs_per_connection,
                                .credit_bytes = CR_CREDIT_INITIAL_BYTES,
-                               .input_bytes = server->config->max_input_bytes};
+                               .input_bytes = server->config->max_input_bytes,
+                               .regions_per_connection = (uint32_t)server->config->max_regions_per_connection,
+                               .region_bytes = server->config->max_region_bytes};
 }

@@ -14,6 +14,7 @@
 #include "server/base/config.h"
 #include "server/base/timers.h"
 #include "server/lanes/lane.h"
+#include "server/memory/device.h"
 #include "server/memory/files.h"
 #include "server/memory/slab.h"
 
@@ -34,6 +35,7 @@ typedef struct cr_server {
     cr_queue *queue;
     cr_slabs *slabs;
     cr_files *files;
+    const cr_device_hook *device_hook; /* NULL: no GPU opens what clients share */
     const cr_lane_type *lane_types[CR_MAX_LANES];
     cr_lane *lanes[CR_MAX_LANES];
     uint32_t lane_count;
@@ -53,7 +55,8 @@ typedef struct cr_server {
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */
 
     pthread_mutex_t grants_mutex;
-    cr_list grants; /* connections that were given a slab */
+    cr_list grants;      /* connections that were given a slab */
+    cr_list region_news; /* regions that were opened or closed */
 
     uint8_t *buffer;    /* room for a frame's head in front, then CR_TURN_BYTES */
     uint8_t *spare_out; /* one connection's empty reply buffer, for the next */

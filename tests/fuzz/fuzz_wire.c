@@ -33,6 +33,7 @@ TRY(result, cr_wire_result)
 TRY(info, cr_wire_info)
 TRY(status, cr_wire_status)
 TRY(progress, cr_wire_progress)
+TRY(registered, cr_wire_registered)
 
 static void try_credit(const uint8_t *in, size_t len) {
     uint64_t bytes;
@@ -50,8 +51,9 @@ static void try_part(const uint8_t *in, size_t len) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static void (*const tries[])(const uint8_t *, size_t) = {try_hello,  try_welcome,  try_call,   try_result, try_info,
-                                                             try_status, try_progress, try_credit, try_part};
+    static void (*const tries[])(const uint8_t *, size_t) = {try_hello, try_welcome,   try_call,     try_result,
+                                                             try_info,  try_status,    try_progress, try_credit,
+                                                             try_part,  try_registered};
     if (size == 0) return 0;
     tries[data[0] % (sizeof tries / sizeof tries[0])](data + 1, size - 1);
     return 0;

@@ -11,8 +11,9 @@ import time
 
 from cured_wire import *  # noqa: F403 (tests take the protocol's names from here)
 from cured_wire import (CALL, CREDIT, CREDIT_BYTES, DATA, DATA_BYTES, END, HELLO, PONG, PROGRESS, RESULT, STATUS, WELCOME,
-                        Answer, Status, WireError, call_message, credit_message, descriptor_input, first, frame,
-                        hello_message, merge_message, parse, parse_info, parse_limits, reduce_message, stream_input, take_frame, text)
+                        Answer, Status, WireError, call_message, credit_message, descriptor_input, descriptor_region, first, frame,
+                        hello_message, merge_message, parse, parse_info, parse_limits, reduce_message, region_input, register_message,
+                        stream_input, take_frame, text)
 
 HANG_S = 60  # only catches hangs: nothing here waits that long
 
@@ -245,6 +246,24 @@ class Connection:
                   [descriptor])
         return stream
 
+    def start_register(self, region, source, descriptor=None, timeout_ms=0):
+        """source: a message of cured_wire's …_region functions."""
+        stream = self.open_stream()
+        payload = call_message(register=register_message(region, source), timeout_ms=timeout_ms)
+        passed = [] if descriptor is None else [descriptor]
+        self.send(frame(CALL, stream, payload, END, len(passed)), passed)
+        return stream
+
+    def start_unregister(self, region, timeout_ms=0):
+        stream = self.open_stream()
+        self.send(frame(CALL, stream, call_message(unregister=region, timeout_ms=timeout_ms), END))
+        return stream
+
+    def start_region(self, dtype, ops, region, offset=0, count=None, **options):
+        stream = self.open_stream()
+        self.send(self.call_frame(stream, dtype, ops, region_input(region, offset, count), flags=END, **options))
+        return stream
+
     def wait(self, stream, timeout=HANG_S):
         """The call's Answer."""
         answer = self.answers[stream]
@@ -263,6 +282,30 @@ class Connection:
 
     def descriptor(self, dtype, ops, descriptor, offset=0, count=None, **options):
         return self.wait(self.start_descriptor(dtype, ops, descriptor, offset, count, **options))
+
+    def over(self, stream, timeout=HANG_S):
+        """The end of a call that is no reduction: its Status (None: it worked), and the payload of its RESULT."""
+        answer = self.answers[stream]
+        self.until(lambda: answer.over, timeout=timeout)
+        return answer.status, answer.payload
+
+    def register(self, region, descriptor):
+        """Registers a memfd or file: its size in bytes, or the Status that refused it."""
+        return self.registered(self.start_register(region, descriptor_region(), descriptor))
+
+    def registered(self, stream):
+        status, payload = self.over(stream)
+        return status if status else first(parse(payload), 1)
+
+    def unregister(self, region):
+        """None, or the Status that refused it."""
+        status, payload = self.over(self.start_unregister(region))
+        if payload:
+            raise WireError("UnregisterResponse has no fields")
+        return status
+
+    def region(self, dtype, ops, region, offset=0, count=None, **options):
+        return self.wait(self.start_region(dtype, ops, region, offset, count, **options))
 
     def merge(self, ops, records, chunks=(DATA_BYTES,), known=True, **options):
         """records: the partials; each goes behind its length."""

@@ -5,6 +5,7 @@ connections, calls, jobs, slabs, regions, windows, file tasks, descriptors and f
 start, and the daemon must end by itself with status 0 and without a sanitizer's report.
 """
 import ctypes
+import fcntl
 import os
 import re
 import resource
@@ -24,7 +25,8 @@ CURED = os.path.join(BIN, "cured")
 CLIENT = os.path.join(BIN, "cured-client")
 SANITIZE = os.environ.get("CURED_TEST_SANITIZE", "")
 LIBC = ctypes.CDLL(None)
-GAUGES = ("connections", "calls", "jobs", "slabs_used", "regions", "windows", "file_tasks")
+F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
+GAUGES = ("connections", "calls", "jobs", "slabs_used", "regions", "region_bytes", "windows", "file_tasks")
 REPORT = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w*Sanitizer|runtime error:|Assertion .* failed")
 SAFE_ENVIRONMENT = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
@@ -152,6 +154,8 @@ class Daemon:
             c.inline("f32", ["sum"], bytes(64))
             c.stream("f32", ["sum"], bytes(1 << 20))
             c.descriptor("f32", ["sum"], f.fileno())
+            c.register(1, f.fileno())
+            c.region("f32", ["sum"], 1)
         wait_for("an idle daemon", lambda: not any(self.busy_gauges().values()))
         self.start_holds = self.holds()
 
@@ -246,6 +250,16 @@ class DaemonTest(unittest.TestCase):
         view = memoryview(data)
         while view.nbytes:
             view = view[f.write(view):]
+        return f
+
+    def sealed(self, data, seals=F_SEAL_SHRINK):
+        """A memfd that holds data and cannot be cut; as cured_array_alloc() makes them."""
+        f = os.fdopen(os.memfd_create("array", os.MFD_ALLOW_SEALING), "w+b", buffering=0)
+        self.addCleanup(f.close)
+        view = memoryview(data)
+        while view.nbytes:
+            view = view[f.write(view):]
+        fcntl.fcntl(f, F_ADD_SEALS, seals)
         return f
 
     def assert_serves(self):

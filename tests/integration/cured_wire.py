@@ -150,6 +150,35 @@ def descriptor_input(offset=0, count=None):
     return bytes_field(2, uint_field(1, offset) + (uint_field(3, 1) if count is None else uint_field(2, count)))
 
 
+def region_input(region, offset=0, count=None):
+    """An input in a registered region: count elements, or None: to its end."""
+    return bytes_field(3, uint_field(1, region) + uint_field(2, offset) +
+                       (uint_field(4, 1) if count is None else uint_field(3, count)))
+
+
+def register_message(region, source=None):
+    """source: one of the functions below; None leaves it out."""
+    return uint_field(1, region) + (source or b"")
+
+
+def descriptor_region():
+    return bytes_field(2, b"")
+
+
+def shm_region(name):
+    return bytes_field(3, bytes_field(1, name if isinstance(name, bytes) else name.encode()))
+
+
+def cuda_ipc_region(size, device=bytes(16), handle=bytes(64), offset=0, event=b""):
+    return bytes_field(4, bytes_field(1, device) + bytes_field(2, handle) + uint_field(3, offset) + uint_field(4, size) +
+                       bytes_field(5, event))
+
+
+def cuda_descriptor_region(size, device=bytes(16), offset=0, pointer=b"", event=b""):
+    return bytes_field(5, bytes_field(1, device) + uint_field(2, offset) + uint_field(3, size) + bytes_field(4, pointer) +
+                       bytes_field(5, event))
+
+
 def number_of(names, value):
     return names[value] if isinstance(value, str) else value
 
@@ -183,11 +212,13 @@ def credit_message(size):
     return uint_field(1, size)
 
 
-def call_message(reduce=None, info=False, timeout_ms=0, progress_ms=0, merge=None):
+def call_message(reduce=None, info=False, timeout_ms=0, progress_ms=0, merge=None, register=None, unregister=None):
     out = uint_field(1, timeout_ms) if timeout_ms else b""
     out += uint_field(2, progress_ms) if progress_ms else b""
     out += bytes_field(3, reduce) if reduce is not None else b""
     out += bytes_field(5, merge) if merge is not None else b""
+    out += bytes_field(6, register) if register is not None else b""
+    out += bytes_field(7, uint_field(1, unregister)) if unregister is not None else b""
     return out + (bytes_field(4, b"") if info else b"")
 
 
@@ -269,7 +300,8 @@ class Answer:
 
 
 def parse_limits(data):
-    names = ("head_bytes", "data_bytes", "ops", "credit_bytes", "jobs_per_connection", "input_bytes")
+    names = ("head_bytes", "data_bytes", "ops", "credit_bytes", "jobs_per_connection", "input_bytes",
+             "regions_per_connection", "region_bytes")
     f = parse(data)
     return {name: first(f, number) for number, name in enumerate(names, 1)}
 

@@ -218,7 +218,8 @@ class Talk(DaemonTest):
         self.assertGreater(len(info["backend_reason"]), 5)
         self.assertEqual(self.conn.greet()["limits"], info["limits"])
         self.assertEqual({"head_bytes": 65536, "data_bytes": 1 << 20, "ops": 32, "credit_bytes": 4 << 20,
-                          "jobs_per_connection": 256, "input_bytes": 1 << 50}, info["limits"])
+                          "jobs_per_connection": 256, "input_bytes": 1 << 50,
+                          "regions_per_connection": 256, "region_bytes": 1 << 42}, info["limits"])
         self.assertEqual("cured/" + info["version"], self.conn.welcome["server"])
         lane = info["lanes"][0]
         self.assertEqual("cpu", lane["name"])

@@ -8,6 +8,7 @@
 
 #include "proto/frame.h"
 #include "proto/wire.h"
+#include "tests/protocol/golden_regions.h"
 #include "tests/protocol/hex.h"
 
 enum { CAP = 4096 };
@@ -21,7 +22,9 @@ static const cr_wire_limits limits = {.head_bytes = 65536,
                                       .ops = 32,
                                       .jobs_per_connection = 256,
                                       .credit_bytes = 4 << 20,
-                                      .input_bytes = UINT64_C(1) << 50};
+                                      .input_bytes = UINT64_C(1) << 50,
+                                      .regions_per_connection = 256,
+                                      .region_bytes = UINT64_C(1) << 42};
 
 static size_t hello(uint8_t *out) {
     cr_wire_hello m = {.version_min = 1, .version_max = 1, .client = "demo/1"};
@@ -262,6 +265,7 @@ AGAIN(hello, cr_wire_hello)
 AGAIN(welcome, cr_wire_welcome)
 AGAIN(call, cr_wire_call)
 AGAIN(result, cr_wire_result)
+AGAIN(registered, cr_wire_registered)
 AGAIN(info, cr_wire_info)
 AGAIN(status, cr_wire_status)
 AGAIN(progress, cr_wire_progress)
@@ -316,6 +320,46 @@ static const struct golden {
     {"call-partial", CLIENT, {.type = CR_FRAME_CALL, .stream = 12}, call_partial, call_again},
     {"call-kernel", CLIENT, {.type = CR_FRAME_CALL, .stream = 14}, call_kernel, call_again},
     {"call-merge", CLIENT, {.type = CR_FRAME_CALL, .stream = 13}, call_merge, call_again},
+    {"call-region",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 25},
+     golden_call_region,
+     call_again},
+    {"call-region-to-end",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 26},
+     golden_call_region_to_end,
+     call_again},
+    {"call-register",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = 20},
+     golden_call_register,
+     call_again},
+    {"call-register-shm",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 21},
+     golden_call_register_shm,
+     call_again},
+    {"call-register-cuda",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 22},
+     golden_call_register_cuda,
+     call_again},
+    {"call-register-cuda-descriptor",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = 23},
+     golden_call_register_cuda_descriptor,
+     call_again},
+    {"call-register-cuda-pool",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = 24},
+     golden_call_register_cuda_pool,
+     call_again},
+    {"call-unregister",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 27},
+     golden_call_unregister,
+     call_again},
     {"call-info", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 2}, call_info, call_again},
     {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, floats, copy},
     {"data", CLIENT, {.type = CR_FRAME_DATA, .stream = 1}, one_byte, copy},
@@ -336,6 +380,12 @@ static const struct golden {
      result_partial,
      result_again},
     {"result-info", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 2}, result_info, info_again},
+    {"result-registered",
+     SERVER,
+     {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 20},
+     golden_registered,
+     registered_again},
+    {"result-unregistered", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 27}, nothing, copy},
     {"status", SERVER, {.type = CR_FRAME_STATUS, .flags = CR_FLAG_END, .stream = 4}, status, status_again},
     {"status-connection", SERVER, {.type = CR_FRAME_STATUS}, status_connection, status_again},
     {"credit", BOTH, {.type = CR_FRAME_CREDIT, .stream = 3}, credit, credit_again},

@@ -196,6 +196,65 @@ START_TEST(result_bounds) {
 }
 END_TEST
 
+static size_t pack_register(cr_wire_region region) {
+    cr_wire_call m = {.kind = CR_CALL_REGISTER, .region = region};
+    return cr_wire_pack_call(&m, buffer, sizeof buffer);
+}
+
+START_TEST(regions_are_checked) {
+    static const char *const bad_names[] = {"", "/", "name", "/a/b", "//a", "/.", "/.."};
+    refused(buffer, pack_register((cr_wire_region){.kind = CR_SHARED_DESCRIPTOR}), "region is 0");
+    refused(buffer, pack_register((cr_wire_region){.id = 1}), "source");
+    for (size_t i = 0; i < sizeof bad_names / sizeof bad_names[0]; i++) {
+        cr_wire_region named = {.id = 1, .kind = CR_SHARED_NAME};
+        strcpy(named.name, bad_names[i]);
+        refused(buffer, pack_register(named), "ShmRegion.name");
+    }
+    cr_wire_region device = {.id = 1, .kind = CR_SHARED_CUDA_IPC, .has_handle = true, .bytes = 0};
+    refused(buffer, pack_register(device), "bytes");
+    device.bytes = 2;
+    device.offset = UINT64_MAX - 1;
+    refused(buffer, pack_register(device), "offset");
+    device.kind = CR_SHARED_CUDA_DESCRIPTOR;
+    refused(buffer, pack_register(device), "offset");
+    device.offset = UINT64_MAX - 2;
+    cr_wire_call out;
+    ck_assert_int_eq(cr_wire_unpack_call(buffer, pack_register(device), &out, NULL), CR_OK);
+    /* register_region {region = 1, cuda_ipc {…}} with a UUID of 15 bytes, and with a handle of 63 */
+    uint8_t in[128] = "\x32\x15\x08\x01\x22\x11\x0a\x0f";
+    refused(in, 23, "device has 15 bytes, must have 16");
+    uint8_t handle[128] = "\x32\x57\x08\x01\x22\x53\x0a\x10";
+    memcpy(handle + 24, "\x12\x3f", 2);
+    refused(handle, 89, "handle has 63 bytes, must have 64");
+    refused((const uint8_t *)"\x3a\x00", 2, "UnregisterRequest.region is 0");
+    /* reduce {dtype, ops, input {region {region = 1}}}: no length */
+    refused((const uint8_t *)"\x1a\x0b\x08\x0c\x12\x01\x01\x1a\x04\x1a\x02\x08\x01", 13, "RegionInput.length");
+}
+END_TEST
+
+START_TEST(longest_name) {
+    /* register_region {region = 1, shm {name}}: a name of 255 bytes, and of 256 */
+    for (unsigned len = CR_SHM_NAME_MAX_BYTES; len <= CR_SHM_NAME_MAX_BYTES + 1; len++) {
+        uint8_t head[] = {0x32, 0, 0, 0x08, 1, 0x1a, 0, 0, 0x0a, 0, 0, '/'};
+        unsigned inner[] = {len + 8, len + 3, len};
+        for (int i = 0; i < 3; i++) {
+            head[i == 0 ? 1 : i == 1 ? 6 : 9] = (uint8_t)(inner[i] & 0x7f) | 0x80;
+            head[i == 0 ? 2 : i == 1 ? 7 : 10] = (uint8_t)(inner[i] >> 7);
+        }
+        memcpy(buffer, head, sizeof head);
+        memset(buffer + sizeof head, 'n', len - 1);
+        size_t all = sizeof head + len - 1;
+        if (len > CR_SHM_NAME_MAX_BYTES) {
+            refused(buffer, all, "limit is 255");
+            continue;
+        }
+        cr_wire_call out;
+        ck_assert_int_eq(cr_wire_unpack_call(buffer, all, &out, NULL), CR_OK);
+        ck_assert_uint_eq(strlen(out.region.name), len);
+    }
+}
+END_TEST
+
 START_TEST(text_is_cut_and_cleaned) {
     cr_wire_status m = {.code = CR_INTERNAL}, out;
     /* 238 bytes, then a character of two bytes that does not fit whole */
@@ -277,6 +336,8 @@ int main(void) {
     tcase_add_test(t, many_entries);
     tcase_add_test(t, largest_replies_fit);
     tcase_add_test(t, result_bounds);
+    tcase_add_test(t, regions_are_checked);
+    tcase_add_test(t, longest_name);
     tcase_add_test(t, text_is_cut_and_cleaned);
     tcase_add_test(t, hello_bounds);
     tcase_add_test(t, unknown_fields_are_ignored);

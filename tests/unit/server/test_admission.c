@@ -74,6 +74,23 @@ START_TEST(a_growing_input_is_counted_once) {
 }
 END_TEST
 
+START_TEST(regions_and_their_bytes) {
+    a.max_regions = 3;
+    a.max_regions_per_connection = 2;
+    a.max_region_bytes = 1000;
+    assert_ok(cr_admit_region(&a, 0, &error), error);
+    assert_ok(cr_admit_region(&a, 1, &error), error);
+    assert_fails(cr_admit_region(&a, 2, &error), CR_RESOURCE_EXHAUSTED, error, "max_regions_per_connection is 2");
+    assert_ok(cr_admit_region(&a, 0, &error), error);
+    assert_fails(cr_admit_region(&a, 0, &error), CR_RESOURCE_EXHAUSTED, error, "max_regions is 3");
+    cr_admit_region_over(&a);
+    assert_ok(cr_admit_region(&a, 0, &error), error);
+    assert_ok(cr_admit_region_bytes(&a, 400, 600, &error), error);
+    assert_fails(cr_admit_region_bytes(&a, 400, 601, &error), CR_RESOURCE_EXHAUSTED, error, "max_region_bytes, 1000");
+    assert_fails(cr_admit_region_bytes(&a, 400, UINT64_MAX, &error), CR_RESOURCE_EXHAUSTED, error, "beside 400");
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/admission");
     TCase *tc = tcase_create("admission");
@@ -82,6 +99,7 @@ int main(void) {
     tcase_add_test(tc, calls_in_all_and_per_connection);
     tcase_add_test(tc, bytes_of_one_input_and_of_all);
     tcase_add_test(tc, a_growing_input_is_counted_once);
+    tcase_add_test(tc, regions_and_their_bytes);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

@@ -1,0 +1,172 @@
+/* kept: opening, pinning and closing of registered regions. Thread: files threads, but where said. Owner: the net room. */
+#include "server/memory/kept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/base/metrics.h"
+#include "server/memory/origin.h"
+
+enum {
+    PIN_BYTES = 256 * 1024 * 1024, /* at a time: a files thread is not kept from others for long */
+    USER_UNKNOWN = 65534,          /* what every user outside this user namespace looks like */
+};
+
+/* By O_PATH first: opening a FIFO or a device would already do something to it. */
+static cr_status open_name(const cr_kept_source *source, int *descriptor, cr_error *error) {
+    char path[16 + CR_SHM_NAME_MAX_BYTES], self[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/dev/shm%s", source->name);
+    int found = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (found < 0)
+        return cr_fail(error, errno == ENOENT ? CR_NOT_FOUND : CR_PERMISSION_DENIED, "name: cannot open it: %s",
+                       strerror(errno));
+    cr_status status = CR_OK;
+    if (fstat(found, &st) != 0 || !S_ISREG(st.st_mode))
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "name: it is no shared memory object");
+    else if (st.st_uid != source->peer || source->peer == USER_UNKNOWN || !(st.st_mode & S_IRUSR))
+        status = cr_fail(error, CR_PERMISSION_DENIED, "name: the object must belong to the client's user, and be readable");
+    snprintf(self, sizeof self, "/proc/self/fd/%d", found);
+    if (status == CR_OK && (*descriptor = open(self, O_RDONLY | O_CLOEXEC)) < 0)
+        status = cr_fail(error, CR_PERMISSION_DENIED, "name: cannot open it: %s", strerror(errno));
+    close(found);
+    return status;
+}
+
+static cr_status open_device(cr_kept *kept, cr_error *error) {
+    cr_device_memory *memory = &kept->source.memory;
+    if (!kept->hook || !kept->hook->open)
+        return cr_fail(error, CR_FAILED_PRECONDITION, "this daemon has no CUDA device");
+    memory->descriptor = kept->source.descriptor;
+    cr_status status = kept->hook->open(kept->hook->context, memory, &kept->device, error);
+    if (status != CR_OK) return status;
+    kept->on_device = true;
+    kept->region.size = memory->bytes;
+    kept->region.way = CR_REGION_DEVICE;
+    return CR_OK;
+}
+
+/* Maps all of it, where no hole can be touched. Where that fails, pread does. */
+static void map_whole(cr_kept *kept) {
+    cr_region *region = &kept->region;
+    uint64_t size;
+    bool whole;
+    cr_error ignored;
+    if (region->size == 0 || region->size > SIZE_MAX || (region->way == CR_REGION_READ && !region->shared)) return;
+    if (region->way == CR_REGION_SLOW || cr_region_look(region, &size, &whole, &ignored) != CR_OK) return;
+    if (region->shared && (!whole || size < region->size)) return;
+    region->way = cr_region_map(region, 0, (size_t)region->size, &kept->map, &ignored) == CR_OK ? CR_REGION_MAP
+                                                                                               : CR_REGION_READ;
+}
+
+/* False: the task goes on in the other pool. */
+static bool open_here(cr_kept *kept, cr_file_task *task) {
+    cr_kept_source *source = &kept->source;
+    cr_error *error = &kept->error;
+    if (source->kind == CR_KEPT_DEVICE) {
+        open_device(kept, error);
+        return true;
+    }
+    if (source->kind == CR_KEPT_NAME && source->descriptor < 0 &&
+        open_name(source, &source->descriptor, error) != CR_OK)
+        return true;
+    if (task->pool == CR_FILES_LOCAL && !cr_origin_is_local(source->descriptor)) {
+        cr_files_submit(kept->files, task, CR_FILES_FOREIGN);
+        return false;
+    }
+    if (cr_region_inspect(&kept->region, source->descriptor, error) == CR_OK) map_whole(kept);
+    return true;
+}
+
+static void pin_run(cr_file_task *task) {
+    cr_kept *kept = cr_container(task, cr_kept, task);
+    uint64_t done = atomic_load(&kept->pinned), left = kept->region.size - done;
+    size_t step = left < PIN_BYTES ? (size_t)left : PIN_BYTES;
+    cr_error ignored;
+    bool wanted = step && atomic_load(&kept->uses) > 1 && !atomic_load(&kept->lost);
+    if (!wanted || kept->hook->pin(kept->hook->context, kept->map.data + done, step, &ignored) != CR_OK) {
+        cr_kept_release(kept);
+        return;
+    }
+    atomic_store(&kept->pinned, done + step);
+    cr_files_submit(kept->files, task, task->pool); /* others get their turn */
+}
+
+static void open_run(cr_file_task *task) {
+    cr_kept *kept = cr_container(task, cr_kept, task);
+    if (atomic_load(&kept->uses) == 1)
+        cr_fail(&kept->error, CR_CANCELLED, "nobody wants the region any more");
+    else if (!open_here(kept, task))
+        return;
+    bool pins = kept->error.code == CR_OK && kept->map.base && kept->hook && kept->hook->pin;
+    kept->tell(kept, CR_KEPT_OPENED);
+    task->run = pin_run;
+    if (pins)
+        cr_files_submit(kept->files, task, task->pool);
+    else
+        cr_kept_release(kept);
+}
+
+static void close_run(cr_file_task *task) {
+    cr_kept *kept = cr_container(task, cr_kept, task);
+    uint64_t pinned = atomic_load(&kept->pinned);
+    for (uint64_t at = 0; at < pinned; at += PIN_BYTES)
+        kept->hook->unpin(kept->hook->context, kept->map.data + at,
+                          (size_t)(pinned - at < PIN_BYTES ? pinned - at : PIN_BYTES));
+    cr_region_unmap(&kept->map);
+    if (kept->on_device) kept->hook->close(kept->hook->context, &kept->device);
+    if (kept->source.descriptor >= 0) close(kept->source.descriptor);
+    cr_metric_sub(regions, 1);
+    kept->tell(kept, CR_KEPT_CLOSED);
+}
+
+void cr_kept_open(cr_kept *kept) {
+    kept->task.run = open_run;
+    cr_list_init(&kept->task.link);
+    kept->region.descriptor = -1;
+    atomic_store(&kept->uses, 2);
+    cr_metric_add(regions, 1);
+    cr_files_submit(kept->files, &kept->task,
+                    kept->source.kind == CR_KEPT_DEVICE ? CR_FILES_FOREIGN : CR_FILES_LOCAL);
+}
+
+void cr_kept_use(cr_kept *kept) { atomic_fetch_add(&kept->uses, 1); }
+
+void cr_kept_release(cr_kept *kept) {
+    if (atomic_fetch_sub(&kept->uses, 1) > 1) return;
+    kept->task.run = close_run;
+    cr_files_submit(kept->files, &kept->task, kept->task.pool);
+}
+
+bool cr_kept_is_steady(const cr_kept *kept) { return kept->map.base && kept->region.sealed; }
+
+static cr_status check_lost(cr_kept *kept, cr_error *error) {
+    if (!atomic_load(&kept->lost)) return CR_OK;
+    return cr_fail(error, CR_DATA_LOSS,
+                   "region: its file was cut, or its memory failed, while it was read; register it anew");
+}
+
+cr_status cr_kept_check(cr_kept *kept, uint64_t offset, uint64_t bytes, cr_region_way *way, cr_error *error) {
+    uint64_t size;
+    bool whole;
+    *way = kept->region.way;
+    cr_status status = check_lost(kept, error);
+    if (status != CR_OK || *way != CR_REGION_MAP || cr_kept_is_steady(kept)) return status;
+    status = cr_region_look(&kept->region, &size, &whole, error);
+    if (status != CR_OK) return status;
+    if (offset > size || bytes > size - offset)
+        return cr_fail(error, CR_DATA_LOSS, "region: its file had %llu bytes when it was registered, and was cut to %llu",
+                       (unsigned long long)kept->region.size, (unsigned long long)size);
+    if (!whole && kept->region.shared) *way = CR_REGION_READ;
+    return CR_OK;
+}
+
+cr_status cr_kept_still(cr_kept *kept, uint64_t end, cr_error *error) {
+    cr_status status = check_lost(kept, error);
+    return status != CR_OK || kept->region.sealed ? status : cr_region_still(&kept->region, end, error);
+}

@@ -1,0 +1,277 @@
+/* regions: tables, waiting calls and news of registered regions. Thread: the loop's, but for tell. Owner: see regions.h. */
+#include "server/net/regions.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/base/metrics.h"
+#include "server/memory/kept.h"
+#include "server/net/reply.h"
+
+typedef unsigned long long ull;
+
+enum { BUCKETS = 64 };
+
+/* A connection's own. Made at its first Register: an idle connection has none. */
+typedef struct cr_regions {
+    cr_list buckets[BUCKETS]; /* entries that calls can find */
+    cr_list all;              /* those and the ones that are hidden and not closed yet */
+    uint64_t count, bytes;    /* of all */
+} cr_regions;
+
+typedef struct cr_entry {
+    cr_kept kept;
+    cr_list link, all; /* in the connection's bucket, and in its list */
+    cr_list news;      /* in server->region_news; this, opened and closed are guarded by grants_mutex */
+    bool opened, closed;
+    cr_server *server;
+    cr_conn *conn; /* NULL: gone */
+    uint64_t id, bytes;
+    bool open, leaving, hidden;            /* as the loop knows it; leaving: unregistered */
+    cr_call *registering, *unregistering; /* to be answered */
+    cr_list waiting;                       /* reductions, until it is open */
+} cr_entry;
+
+/* Runs on a files thread. */
+static void tell(cr_kept *kept, cr_kept_news news) {
+    cr_entry *entry = cr_container(kept, cr_entry, kept);
+    cr_server *server = entry->server;
+    pthread_mutex_lock(&server->grants_mutex);
+    if (news == CR_KEPT_OPENED) entry->opened = true;
+    if (news == CR_KEPT_CLOSED) entry->closed = true;
+    if (cr_list_empty(&entry->news)) cr_list_append(&server->region_news, &entry->news);
+    uv_async_send(&server->wake);
+    pthread_mutex_unlock(&server->grants_mutex);
+}
+
+static cr_list *bucket(cr_regions *regions, uint64_t id) { return &regions->buckets[id % BUCKETS]; }
+
+static cr_entry *find(const cr_conn *conn, uint64_t id) {
+    if (!conn->regions) return NULL;
+    cr_list *list = bucket(conn->regions, id);
+    for (cr_list *node = list->next; node != list; node = node->next) {
+        cr_entry *entry = cr_container(node, cr_entry, link);
+        if (entry->id == id) return entry;
+    }
+    return NULL;
+}
+
+static cr_status not_found(uint64_t id, cr_error *error) {
+    return cr_fail(error, CR_NOT_FOUND, "region: %llu is not registered on this connection", (ull)id);
+}
+
+static void answered(cr_call **slot) {
+    cr_call *call = *slot;
+    *slot = NULL;
+    call->region = NULL;
+    cr_call_answered(call);
+}
+
+static void fail(cr_call **slot, const cr_error *error) {
+    cr_call *call = *slot;
+    *slot = NULL;
+    call->region = NULL;
+    cr_call_fail(call, error);
+}
+
+/* Calls that came before the region was open: they start, or end with error. */
+static void settle_waiting(cr_entry *entry, const cr_error *error) {
+    for (cr_list *node; (node = cr_list_pop(&entry->waiting));) {
+        cr_call *call = cr_container(node, cr_call, in_region);
+        call->region = NULL;
+        cr_error own;
+        if (error)
+            cr_call_fail(call, error);
+        else if (cr_call_start_region(call, &entry->kept, &own) != CR_OK)
+            cr_call_fail(call, &own);
+    }
+}
+
+/* No call finds it from here on; it is closed when the last job lets go of it. */
+static void hide(cr_entry *entry) {
+    if (entry->hidden) return;
+    entry->hidden = true;
+    cr_list_remove(&entry->link);
+    cr_kept_release(&entry->kept);
+}
+
+static cr_status make_regions(cr_conn *conn, cr_error *error) {
+    if (conn->regions) return CR_OK;
+    cr_regions *regions = calloc(1, sizeof *regions);
+    if (!regions) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the connection's regions");
+    for (int i = 0; i < BUCKETS; i++) cr_list_init(&regions->buckets[i]);
+    cr_list_init(&regions->all);
+    conn->regions = regions;
+    return CR_OK;
+}
+
+static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *source, cr_error *error) {
+    const cr_wire_region *r = &call->request.region;
+    const cr_conn *conn = call->conn;
+    source->descriptor = descriptor;
+    if (!conn->passes_descriptors)
+        return cr_fail(error, CR_PERMISSION_DENIED, "regions: memory is shared over Unix sockets only");
+    if (r->kind == CR_SHARED_DESCRIPTOR) {
+        source->kind = CR_KEPT_FILE;
+        return cr_region_readable(descriptor, error);
+    }
+    if (r->kind == CR_SHARED_NAME) {
+        struct ucred peer;
+        socklen_t length = sizeof peer;
+        if (!conn->server->config->shm_names)
+            return cr_fail(error, CR_PERMISSION_DENIED,
+                           "name: this daemon takes no names of shared memory (shm_names); pass its descriptor");
+        if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+            return cr_fail(error, CR_PERMISSION_DENIED, "name: the client's user is not known");
+        source->kind = CR_KEPT_NAME;
+        source->peer = peer.uid;
+        memcpy(source->name, r->name, sizeof source->name);
+        return CR_OK;
+    }
+    source->kind = CR_KEPT_DEVICE;
+    source->memory.has_handle = r->has_handle;
+    source->memory.has_event = r->has_event;
+    source->memory.offset = r->offset;
+    source->memory.bytes = r->bytes;
+    memcpy(source->memory.device, r->device, sizeof r->device);
+    memcpy(source->memory.handle, r->handle, sizeof r->handle);
+    memcpy(source->memory.event, r->event, sizeof r->event);
+    return CR_OK;
+}
+
+cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error) {
+    cr_conn *conn = call->conn;
+    cr_server *server = conn->server;
+    cr_entry *entry = NULL;
+    uint64_t id = call->request.region.id;
+    cr_status status = make_regions(conn, error);
+    if (status == CR_OK && find(conn, id))
+        status = cr_fail(error, CR_ALREADY_EXISTS, "region: %llu is registered on this connection", (ull)id);
+    if (status == CR_OK) status = cr_admit_region(&server->admission, conn->regions->count, error);
+    if (status == CR_OK && !(entry = calloc(1, sizeof *entry))) {
+        cr_admit_region_over(&server->admission);
+        status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
+    } else if (status == CR_OK) {
+        status = set_source(call, descriptor, &entry->kept.source, error);
+        if (status != CR_OK) cr_admit_region_over(&server->admission);
+    }
+    if (status != CR_OK) {
+        free(entry);
+        if (descriptor >= 0) cr_files_close(server->files, descriptor);
+        return status;
+    }
+    cr_list_init(&entry->news);
+    cr_list_init(&entry->waiting);
+    entry->server = server;
+    entry->conn = conn;
+    entry->id = id;
+    entry->registering = call;
+    call->region = entry;
+    cr_list_append(bucket(conn->regions, id), &entry->link);
+    cr_list_append(&conn->regions->all, &entry->all);
+    conn->regions->count++;
+    entry->kept.files = server->files;
+    entry->kept.hook = server->device_hook;
+    entry->kept.tell = tell;
+    cr_kept_open(&entry->kept);
+    return CR_OK;
+}
+
+cr_status cr_regions_unregister(cr_call *call, cr_error *error) {
+    cr_entry *entry = find(call->conn, call->request.region.id);
+    if (!entry) return not_found(call->request.region.id, error);
+    entry->unregistering = call;
+    call->region = entry;
+    entry->leaving = true;
+    cr_list_remove(&entry->link);
+    if (entry->open) hide(entry); /* otherwise the calls that found it wait for it still */
+    return CR_OK;
+}
+
+cr_status cr_regions_reduce(cr_call *call, cr_error *error) {
+    cr_entry *entry = find(call->conn, call->request.reduce.region);
+    if (!entry) return not_found(call->request.reduce.region, error);
+    if (entry->open) return cr_call_start_region(call, &entry->kept, error);
+    call->region = entry;
+    cr_list_append(&entry->waiting, &call->in_region);
+    return CR_OK;
+}
+
+void cr_regions_forget(cr_call *call) {
+    cr_entry *entry = call->region;
+    if (!entry) return;
+    call->region = NULL;
+    cr_list_remove(&call->in_region);
+    if (entry->unregistering == call) entry->unregistering = NULL;
+    if (entry->registering != call) return;
+    /* Its client has given up on a region that is not open yet, and counts on its not being there. */
+    entry->registering = NULL;
+    cr_error error;
+    cr_fail(&error, CR_CANCELLED, "region: %llu was not registered to the end", (ull)entry->id);
+    hide(entry);
+    settle_waiting(entry, &error);
+}
+
+void cr_regions_drop(cr_conn *conn) {
+    cr_regions *regions = conn->regions;
+    if (!regions) return;
+    for (cr_list *node; (node = cr_list_pop(&regions->all));) {
+        cr_entry *entry = cr_container(node, cr_entry, all);
+        entry->conn = NULL;
+        hide(entry);
+    }
+    free(regions);
+    conn->regions = NULL;
+}
+
+static void on_opened(cr_entry *entry) {
+    cr_error *error = &entry->kept.error;
+    cr_conn *conn = entry->conn;
+    if (entry->hidden) return;
+    uint64_t bytes = entry->kept.region.size;
+    if (error->code == CR_OK) cr_admit_region_bytes(&entry->server->admission, conn->regions->bytes, bytes, error);
+    if (error->code != CR_OK) {
+        hide(entry);
+        fail(&entry->registering, error);
+        settle_waiting(entry, error);
+        return;
+    }
+    entry->open = true;
+    entry->bytes = bytes;
+    conn->regions->bytes += bytes;
+    cr_metric_add(region_bytes, bytes);
+    cr_reply_registered(conn, entry->registering->stream, bytes);
+    answered(&entry->registering);
+    settle_waiting(entry, NULL);
+    if (entry->leaving) hide(entry);
+}
+
+static void on_closed(cr_entry *entry) {
+    cr_admit_region_over(&entry->server->admission);
+    cr_metric_sub(region_bytes, entry->bytes);
+    if (entry->conn) {
+        entry->conn->regions->count--;
+        entry->conn->regions->bytes -= entry->bytes;
+        cr_list_remove(&entry->all);
+    }
+    if (entry->unregistering) {
+        cr_reply_unregistered(entry->unregistering->conn, entry->unregistering->stream);
+        answered(&entry->unregistering);
+    }
+    free(entry);
+}
+
+void cr_regions_news(cr_server *server) {
+    for (;;) {
+        pthread_mutex_lock(&server->grants_mutex);
+        cr_list *node = cr_list_pop(&server->region_news);
+        cr_entry *entry = node ? cr_container(node, cr_entry, news) : NULL;
+        bool opened = entry && entry->opened, closed = entry && entry->closed;
+        if (entry) entry->opened = false;
+        pthread_mutex_unlock(&server->grants_mutex);
+        if (!entry) return;
+        if (opened) on_opened(entry);
+        if (closed) on_closed(entry);
+    }
+}

@@ -1,0 +1,26 @@
+/* regions: the memory that a connection has registered, by the client's numbers, and the calls about it.
+ *
+ *   Register ──► OPENING (on a files thread) ──► open: answered; reductions that came meanwhile start
+ *   Unregister, or the connection's end ──► hidden: no new call finds it ──► the last job gone, closed ──► answered
+ *
+ * Thread: the loop's, but for the news of opened and closed regions, which files threads post. Owner: an entry owns itself
+ * from Register until its region is closed; its connection and its calls may end before. */
+#ifndef CURED_SERVER_NET_REGIONS_H
+#define CURED_SERVER_NET_REGIONS_H
+
+#include "server/net/call.h"
+
+/* A Register call: begins to open the region. descriptor is taken over in every case; -1: none came. */
+cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error);
+/* An Unregister call. */
+cr_status cr_regions_unregister(cr_call *call, cr_error *error);
+/* A Reduce call whose input is a region: starts it, or leaves it waiting until the region is open. */
+cr_status cr_regions_reduce(cr_call *call, cr_error *error);
+/* The call is going away. */
+void cr_regions_forget(cr_call *call);
+/* The connection is going away, its calls are gone. */
+void cr_regions_drop(cr_conn *conn);
+/* For the loop's wake: what files threads have posted. */
+void cr_regions_news(cr_server *server);
+
+#endif
