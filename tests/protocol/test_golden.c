@@ -293,6 +293,13 @@ static size_t copy(const uint8_t *in, size_t len, uint8_t *out) {
 
 enum { CLIENT = 1, SERVER = 2, BOTH = 3, SKIPPED = 4 };
 
+/* A CALL that no DATA follows. */
+#define WHOLE_CALL(title, passed, number, builder)                                                             \
+    {                                                                                                          \
+        title, CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = passed, .stream = number}, \
+            builder, call_again                                                                                \
+    }
+
 static const struct golden {
     const char *name;
     int from;
@@ -320,46 +327,14 @@ static const struct golden {
     {"call-partial", CLIENT, {.type = CR_FRAME_CALL, .stream = 12}, call_partial, call_again},
     {"call-kernel", CLIENT, {.type = CR_FRAME_CALL, .stream = 14}, call_kernel, call_again},
     {"call-merge", CLIENT, {.type = CR_FRAME_CALL, .stream = 13}, call_merge, call_again},
-    {"call-region",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 25},
-     golden_call_region,
-     call_again},
-    {"call-region-to-end",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 26},
-     golden_call_region_to_end,
-     call_again},
-    {"call-register",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = 20},
-     golden_call_register,
-     call_again},
-    {"call-register-shm",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 21},
-     golden_call_register_shm,
-     call_again},
-    {"call-register-cuda",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 22},
-     golden_call_register_cuda,
-     call_again},
-    {"call-register-cuda-descriptor",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = 23},
-     golden_call_register_cuda_descriptor,
-     call_again},
-    {"call-register-cuda-pool",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = 24},
-     golden_call_register_cuda_pool,
-     call_again},
-    {"call-unregister",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 27},
-     golden_call_unregister,
-     call_again},
+    WHOLE_CALL("call-region", 0, 25, golden_call_region),
+    WHOLE_CALL("call-region-to-end", 0, 26, golden_call_region_to_end),
+    WHOLE_CALL("call-register", 1, 20, golden_call_register),
+    WHOLE_CALL("call-register-shm", 0, 21, golden_call_register_shm),
+    WHOLE_CALL("call-register-cuda", 0, 22, golden_call_register_cuda),
+    WHOLE_CALL("call-register-cuda-descriptor", 1, 23, golden_call_register_cuda_descriptor),
+    WHOLE_CALL("call-register-cuda-pool", 1, 24, golden_call_register_cuda_pool),
+    WHOLE_CALL("call-unregister", 0, 27, golden_call_unregister),
     {"call-info", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 2}, call_info, call_again},
     {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, floats, copy},
     {"data", CLIENT, {.type = CR_FRAME_DATA, .stream = 1}, one_byte, copy},
