@@ -11,8 +11,9 @@ typedef struct cr_ladder_total {
     double real;        /* sum or product of floats */
     uint64_t magnitude; /* product of integers; UINT64_MAX: that or more */
     uint64_t negative;  /* 0 or 1 */
-    uint64_t key;       /* extrema: the greatest (min: greatest complement); UINT64_MAX: a NaN, or the top of a 64-bit integer */
-    uint64_t truths;    /* elements that are not zero */
+    uint64_t
+        key; /* extrema: the greatest (min: greatest complement); UINT64_MAX: a NaN, or the top of a 64-bit integer */
+    uint64_t truths; /* elements that are not zero */
 } cr_ladder_total;
 
 #endif

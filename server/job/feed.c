@@ -28,7 +28,7 @@ typedef struct slot {
     bool holding; /* the segment's memory is this slot's to empty */
     cr_window window;
     void *slab;
-    void *slow;            /* way SLOW reads into memory of its own: a slab never waits for a client */
+    void *own;             /* instead of a slab, where the reading or the folding may have to wait for a client */
     uint64_t begin, bytes; /* of the range in hand, in bytes after options.offset */
 } slot;
 
@@ -206,9 +206,9 @@ static cr_status fill_window(slot *s, cr_error *error) {
 
 /* Has memory to read into: true. False: slot_resume will come with a slab. NULL in *into: there is no memory. */
 static bool take_memory(slot *s, void **into) {
-    if (s->feed->way == CR_REGION_SLOW) {
-        if (!s->slow) s->slow = malloc(SLOW_BYTES);
-        *into = s->slow;
+    if (s->feed->way == CR_REGION_SLOW || s->feed->job->axis) {
+        if (!s->own) s->own = malloc(step_of(s->feed));
+        *into = s->own;
         return true;
     }
     *into = s->slab;
@@ -222,7 +222,9 @@ static bool take_memory(slot *s, void **into) {
 static cr_status fill_memory(slot *s, void *into, cr_error *error) {
     cr_feed *feed = s->feed;
     cr_queue *queue = feed->options.queue;
-    if (!into) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %d bytes of the file", SLOW_BYTES);
+    if (!into)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu bytes of the file",
+                       (unsigned long long)s->bytes);
     cr_status status = cr_region_read(feed->region, feed->options.offset + s->begin, into, (size_t)s->bytes, error);
     if (status != CR_OK) return status;
     s->segment.data = into;
@@ -236,7 +238,7 @@ static void slot_end(slot *s) {
     cr_feed *feed = s->feed;
     if (s->slab) cr_slab_give(feed->options.slabs, s->slab);
     s->slab = NULL;
-    free(s->slow);
+    free(s->own);
     pthread_mutex_lock(&feed->mutex);
     bool last = --feed->alive == 0;
     pthread_mutex_unlock(&feed->mutex);

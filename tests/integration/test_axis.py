@@ -330,6 +330,24 @@ class AnswersNobodyTakes(DaemonTest):
         self.assertIsNone(c.wait(stream).status)
         self.assertEqual(bytes(8 * self.COUNT), answer.array(0, 8, self.COUNT))
 
+    def test_stalled_answers_hold_no_slab(self):
+        """A slab never waits for a client: neither files nor uploads in small pieces keep one while answers are not taken."""
+        c = self.connect()
+        for _ in range(2):
+            stream = self.start(c)
+            c.answers[stream].auto_credit = False
+            c.until(lambda: c.answers[stream].window == 0)
+        stream, _ = self.stalled_upload(c)
+        up = c.start_stream("u8", ["sum"], self.COUNT, axis=(self.COUNT, 1, 1))
+        c.answers[up].auto_credit = False
+        for _ in range(24):
+            c.send_data(up, bytes(1 << 17))
+            time.sleep(0.015)  # longer than a slab may idle
+        wait_for("all slabs free", lambda: self.daemon.gauges()["slabs_used"] == 0)
+        self.assert_serves()
+        c.close()
+        self.daemon.check_returned(self)
+
     def test_a_stalled_upload_ends(self):
         for how in ("leave", "cancel"):
             c = self.connect()

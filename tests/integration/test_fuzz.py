@@ -152,7 +152,7 @@ class Fuzz(DaemonTest):
 
     def read(self, s, got, timeout):
         """False at the connection's end."""
-        if not select.select([s], [], [], timeout)[0]:
+        if not select.select([s], [], [], max(0, timeout))[0]:
             return True
         try:
             data = s.recv(1 << 16)
