@@ -39,7 +39,7 @@ function(cured_add_check_test name)
   set(working_directory ${CMAKE_CURRENT_BINARY_DIR})
   if(CURED_STATIC_DEPS)
     # A bundle's tests find their data from where run-tests starts them, wherever the bundle lies.
-    string(REPLACE "${PROJECT_SOURCE_DIR}" "." T_DEFINES "${T_DEFINES}")
+    string(REPLACE "${PROJECT_SOURCE_DIR}/" "./" T_DEFINES "${T_DEFINES}") # with the slash: /cured stands in /cured/proto/cured.proto twice
     set(working_directory ${PROJECT_SOURCE_DIR})
   endif()
   add_executable(${name} ${T_SOURCES})

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -20,8 +21,12 @@ try:
     import jsonschema
     import yaml
 except ImportError as error:
-    if os.path.exists("/usr/bin/python3") and os.path.realpath(sys.executable) != os.path.realpath("/usr/bin/python3"):
-        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # the system's may have them
+    # Another Python of this machine may have them: the one on PATH, then the system's.
+    tried = os.environ.get("CURED_TEST_PYTHONS", sys.executable).split(":")
+    for other in (shutil.which("python3"), "/usr/bin/python3"):
+        if other and other not in tried and os.path.exists(other):
+            os.environ["CURED_TEST_PYTHONS"] = ":".join([*tried, other])
+            os.execv(other, [other, *sys.argv])
     print(f"skipped: {error}")
     sys.exit(77)
 
