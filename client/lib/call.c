@@ -65,7 +65,7 @@ void cr_cl_call_destroy(cured_call *call) {
 
 static void put_frame(cured_call *call, cr_frame_type type, uint16_t flags, uint32_t length) {
     cr_frame f = {.type = (uint8_t)type, .flags = flags, .stream = call->stream, .length = length};
-    if (type == CR_FRAME_CALL && call->kind == KIND_FD) f.descriptors = 1;
+    if (type == CR_FRAME_CALL && call->fd >= 0) f.descriptors = 1;
     cr_frame_put(call->head + call->head_len, &f);
     call->head_len += CR_FRAME_HEADER_BYTES;
 }
@@ -115,10 +115,10 @@ static void put_call(cured_call *call) {
     }
     size_t n = cr_wire_pack_call(&call->request, call->head + CR_FRAME_HEADER_BYTES,
                                  sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
-    bool no_data = call->kind == KIND_FD || call->kind == KIND_INFO;
+    bool no_data = call->kind != KIND_BUFFER && call->kind != KIND_STREAM;
     put_frame(call, CR_FRAME_CALL, no_data ? CR_FLAG_END : 0, (uint32_t)n);
     call->head_len += (uint32_t)n;
-    call->fd_due = call->kind == KIND_FD;
+    call->fd_due = call->fd >= 0;
     if (call->array != NULL && cr_cl_array_credit(call->array) != 0) {
         uint8_t credit[CREDIT_BYTES];
         n = cr_wire_pack_credit(cr_cl_array_credit(call->array), credit, sizeof credit);
@@ -131,6 +131,11 @@ static void put_call(cured_call *call) {
 
 void cr_cl_call_submit(cured_call *call) {
     cured_conn *conn = call->conn;
+    cr_error error;
+    if (call->kind == KIND_REGION && cr_cl_region_ensure(call->region, &error) != CR_OK) {
+        cr_cl_call_finish(call, error.code, 0, error.text);
+        return;
+    }
     call->state = CALL_ACTIVE;
     call->sent = call->end_sent = false;
     call->head_len = call->head_pos = 0;
@@ -168,7 +173,21 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     call->fd = -1;
     list_remove(&call->all);
     if (call->on_done != NULL) list_append(&conn->finished, &call->all);
-    if (queued(call) && !begun(call)) cr_cl_call_dequeue(call);
+    if (call->kind == KIND_REGION) cr_cl_region_release(call->region);
+    call->region = NULL;
+    bool waits = queued(call) && begun(call);
+    if (call->detached) call->freed = true;
+    if (queued(call) && !begun(call))
+        cr_cl_call_dequeue(call);
+    else if (call->detached && !waits)
+        cr_cl_call_destroy(call);
+}
+
+void cr_cl_call_detach(cured_call *call) {
+    if (call->state == CALL_DONE)
+        cured_call_free(call);
+    else
+        call->detached = true;
 }
 
 void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text) {

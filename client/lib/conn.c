@@ -42,6 +42,7 @@ static void clear_queue(cured_conn *conn) {
 
 void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, const char *text) {
     conn->state = CONN_WAITING;
+    conn->epoch++;
     conn->attempt_ns = conn->attempt_deadline_ns = 0;
     cr_fail(&conn->error, code, "%s", text);
     conn->retry_after_ms = retry_after_ms;
@@ -60,6 +61,7 @@ void cr_cl_conn_broken(cured_conn *conn, const cr_error *error) {
     if (error != &conn->error) conn->error = *error;
     conn->retry_after_ms = 0;
     conn->state = CONN_DEAD;
+    conn->epoch++;
     clear_queue(conn);
     while (!list_empty(&conn->calls))
         cr_cl_call_finish(CONTAINER(conn->calls.next, cured_call, all), conn->error.code, 0, conn->error.text);
@@ -122,6 +124,8 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     list_init(&conn->calls);
     list_init(&conn->queue);
     list_init(&conn->finished);
+    list_init(&conn->regions);
+    conn->epoch = 1;
     size_t len = strlen(address);
     if (len >= sizeof conn->address)
         return cr_fail(error, CR_INVALID_ARGUMENT, "address has %zu bytes, limit is %zu", len,
@@ -180,8 +184,14 @@ cured_status cured_connect(const char *address, const cured_connect_options *opt
 void cured_close(cured_conn *conn) {
     if (conn == NULL) return;
     clear_queue(conn);
+    cr_cl_regions_close(conn);
     while (!list_empty(&conn->calls)) {
         cured_call *call = CONTAINER(conn->calls.next, cured_call, all);
+        if (call->detached) {
+            list_remove(&call->all);
+            cr_cl_call_destroy(call);
+            continue;
+        }
         cr_cl_call_finish(call, CR_CANCELLED, 0, "the connection was closed by this program");
         list_remove(&call->all); /* from finished: no callbacks from here */
     }

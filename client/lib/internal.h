@@ -47,7 +47,16 @@ enum {
     CONTROL_BYTES = 8 * 1024,
 };
 
-typedef enum call_kind { KIND_BUFFER, KIND_FD, KIND_STREAM, KIND_INFO, KIND_PING } call_kind;
+typedef enum call_kind {
+    KIND_BUFFER,
+    KIND_FD,
+    KIND_STREAM,
+    KIND_INFO,
+    KIND_PING,
+    KIND_REGION,
+    KIND_REGISTER,
+    KIND_UNREGISTER,
+} call_kind;
 /* ACTIVE: under way (queued, sent or waiting for bytes). RETRY: waits for retry_ns, unknown to the daemon. DONE. */
 typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
 
@@ -69,9 +78,10 @@ struct cured_call {
     uint32_t stream; /* PING: 0 */
     call_kind kind;
     call_state state;
-    bool hashed; /* the daemon may answer on `stream` */
-    bool sent;   /* a byte of this try's CALL or PING is on the wire */
-    bool freed;  /* by the program; destroyed when it leaves the queue */
+    bool hashed;   /* the daemon may answer on `stream` */
+    bool sent;     /* a byte of this try's CALL or PING is on the wire */
+    bool freed;    /* by the program; destroyed when it leaves the queue */
+    bool detached; /* nobody waits for it: destroyed when it is done */
     bool fd_due, cancel_due, end_wanted, end_sent;
     int fd;
 
@@ -89,7 +99,8 @@ struct cured_call {
     const uint8_t *data;
     uint64_t data_bytes;
     uint64_t ping_id;
-    void *owned; /* the library's copy of what is sent, where it made one */
+    void *owned;          /* the library's copy of what is sent, where it made one */
+    cured_region *region; /* KIND_REGION keeps it; KIND_REGISTER is its own */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
     uint32_t retries_left, retries;
@@ -131,7 +142,9 @@ struct cured_conn {
     uint32_t last_stream;
     uint64_t last_ping, credit;
     uint32_t data_bytes;
-    cr_link calls, queue, finished;
+    uint64_t epoch; /* rises with every connection that is made anew; the daemon knows no region of an earlier one */
+    uint64_t last_region;
+    cr_link calls, queue, finished, regions;
     cured_call *hash[HASH_BUCKETS];
     cr_error error;
     uint32_t retry_after_ms;
@@ -176,6 +189,8 @@ void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text);
 void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text);
 /* Readies the next frame of a call whose last is sent; false: it has none. */
 bool cr_cl_call_next_frame(cured_call *call);
+/* Nobody will ask for it: it goes when it is done. */
+void cr_cl_call_detach(cured_call *call);
 void cr_cl_call_enqueue(cured_call *call);
 void cr_cl_call_dequeue(cured_call *call);
 void cr_cl_call_destroy(cured_call *call);
@@ -200,6 +215,19 @@ void cr_cl_array_free(cr_array *array);
 /* request.c: options as this library knows them, checked; ops, checked. */
 cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error);
 cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error);
+/* Calls in the connection's list that are not queued yet; NULL with *error set. elements: UINT64_MAX, not known yet. */
+cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, const cured_options *o, cr_error *error);
+cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                             uint64_t elements, const cured_options *options, cr_error *error);
+
+/* region.c: sees to it that the daemon has been told of the region on this connection. */
+cr_status cr_cl_region_ensure(cured_region *region, cr_error *error);
+/* The Register call was answered. */
+void cr_cl_region_registered(cured_call *call, uint64_t bytes);
+/* Why the region that the call names is not there; NULL: it may be. */
+const cr_error *cr_cl_region_error(const cured_call *call);
+void cr_cl_region_release(cured_region *region);
+void cr_cl_regions_close(cured_conn *conn);
 
 /* send.c: sends until nothing is left or the socket is full. */
 void cr_cl_send_flush(cured_conn *conn);

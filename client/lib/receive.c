@@ -166,6 +166,17 @@ static void on_informed(cured_conn *conn, cured_call *call, const uint8_t *in, u
 }
 _Static_assert(offsetof(struct info_block, info) == 0, "call->info is the block that is freed");
 
+static void on_region(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
+    cr_wire_registered r;
+    cr_error e;
+    if (call->kind == KIND_REGISTER && cr_wire_unpack_registered(in, len, &r, &e) != CR_OK) {
+        broken(conn, "bad RESULT", e.text);
+        return;
+    }
+    if (call->kind == KIND_REGISTER) cr_cl_region_registered(call, r.bytes);
+    cr_cl_call_finish(call, CR_OK, 0, "");
+}
+
 static void on_status(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
     cr_wire_status s;
     cr_error e;
@@ -185,8 +196,11 @@ static void on_status(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
     }
     cured_call *call = cr_cl_call_lookup(conn, f->stream);
     if (call == NULL) return;
+    const cr_error *why = call->kind == KIND_REGION && s.code == CR_NOT_FOUND ? cr_cl_region_error(call) : NULL;
     if (s.code == CR_OK)
         broken(conn, "STATUS OK without a result", "");
+    else if (why != NULL) /* the call crossed with the refusal of its region, which says more */
+        cr_cl_call_failed(call, why->code, 0, why->text);
     else
         cr_cl_call_failed(call, s.code, s.retry_after_ms, s.message);
 }
@@ -250,7 +264,9 @@ static void on_frame(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
                 on_welcome(conn, in, f->length);
             break;
         case CR_FRAME_RESULT:
-            if (call != NULL && call->kind == KIND_INFO)
+            if (call != NULL && (call->kind == KIND_REGISTER || call->kind == KIND_UNREGISTER))
+                on_region(conn, call, in, f->length);
+            else if (call != NULL && call->kind == KIND_INFO)
                 on_informed(conn, call, in, f->length);
             else if (call != NULL && !(f->flags & CR_FLAG_END))
                 on_array_part(conn, call, in, f->length);

@@ -53,9 +53,7 @@ static void set_times(cured_conn *conn, cured_call *call, uint32_t timeout_ms) {
     cr_cl_process_wake_at(conn, call->deadline_ns);
 }
 
-/* Makes a call that is in the connection's list and not queued yet; NULL with *error set. */
-static cured_call *new_call(cured_conn *conn, call_kind kind, size_t op_count, const cured_options *o,
-                            cr_error *error) {
+cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, const cured_options *o, cr_error *error) {
     if (conn->state == CONN_DEAD) {
         *error = conn->error;
         return NULL;
@@ -90,7 +88,7 @@ static cured_call *new_call(cured_conn *conn, call_kind kind, size_t op_count, c
 static cured_call *new_ops_call(cured_conn *conn, call_kind kind, const cured_op *ops, size_t op_count,
                                 const cured_options *o, cr_error *error) {
     if (cr_cl_check_ops(ops, op_count, error) != CR_OK) return NULL;
-    cured_call *call = new_call(conn, kind, op_count, o, error);
+    cured_call *call = cr_cl_new_call(conn, kind, op_count, o, error);
     if (call == NULL) return NULL;
     cr_wire_reduce *r = &call->request.reduce;
     r->nan = (uint32_t)o->nan;
@@ -125,8 +123,8 @@ static cr_status set_place(cured_call *call, uint64_t elements, const cured_opti
     return status;
 }
 
-static cured_call *new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype, const cured_op *ops, size_t op_count,
-                              uint64_t elements, const cured_options *options, cr_error *error) {
+cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                             uint64_t elements, const cured_options *options, cr_error *error) {
     cured_options o;
     if (cr_cl_take_options(options, &o, error) != CR_OK) return NULL;
     if (!cr_dtype_is_input((cr_dtype)dtype)) {
@@ -153,7 +151,7 @@ cured_status cured_reduce_buffer(cured_conn *conn, cured_dtype dtype, const cure
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s",
                           (unsigned long long)count, SIZE_MAX / size, cured_dtype_name(dtype));
     if (data == NULL && count != 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "data is NULL with a count above 0");
-    cured_call *call = new_reduce(conn, KIND_BUFFER, dtype, ops, op_count, count, options, &e);
+    cured_call *call = cr_cl_new_reduce(conn, KIND_BUFFER, dtype, ops, op_count, count, options, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->data = data;
     call->data_bytes = call->declared = call->handed = count * size;
@@ -175,7 +173,7 @@ cured_status cured_reduce_fd(cured_conn *conn, cured_dtype dtype, const cured_op
     if (copy < 0)
         return cr_cl_fail(error, errno == EBADF ? CR_INVALID_ARGUMENT : CR_RESOURCE_EXHAUSTED,
                           "cannot duplicate descriptor %d: %s", fd, strerror(errno));
-    cured_call *call = new_reduce(conn, KIND_FD, dtype, ops, op_count, count, options, &e);
+    cured_call *call = cr_cl_new_reduce(conn, KIND_FD, dtype, ops, op_count, count, options, &e);
     if (call == NULL) {
         close(copy);
         return cr_cl_give(error, &e, 0);
@@ -200,7 +198,7 @@ cured_status cured_reduce_stream_begin(cured_conn *conn, cured_dtype dtype, cons
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%llu bytes are not a multiple of %zu, the size of %s",
                           (unsigned long long)bytes, size, cured_dtype_name(dtype));
     uint64_t count = bytes != CURED_UNKNOWN_LENGTH && size != 0 ? bytes / size : UINT64_MAX;
-    cured_call *call = new_reduce(conn, KIND_STREAM, dtype, ops, op_count, count, options, &e);
+    cured_call *call = cr_cl_new_reduce(conn, KIND_STREAM, dtype, ops, op_count, count, options, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->declared = bytes;
     call->request.reduce.length_known = bytes != CURED_UNKNOWN_LENGTH;
@@ -261,7 +259,7 @@ static cured_status start_plain(cured_conn *conn, call_kind kind, const cured_op
                                 cured_error *error) {
     cr_error e = {CR_OK, ""};
     cured_options o;
-    *out = cr_cl_take_options(options, &o, &e) == CR_OK ? new_call(conn, kind, 0, &o, &e) : NULL;
+    *out = cr_cl_take_options(options, &o, &e) == CR_OK ? cr_cl_new_call(conn, kind, 0, &o, &e) : NULL;
     if (*out != NULL) cr_cl_call_submit(*out);
     return cr_cl_give(error, &e, 0);
 }

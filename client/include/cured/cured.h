@@ -127,6 +127,8 @@ typedef struct cured_error {
 typedef struct cured_conn cured_conn;
 typedef struct cured_call cured_call;
 typedef struct cured_value cured_value;
+typedef struct cured_region cured_region;
+typedef struct cured_array cured_array;
 
 /* ---- Names. NULL or 0 for what is not in the lists. Any thread. ---- */
 
@@ -263,6 +265,58 @@ CURED_API size_t cured_stream_pending(const cured_call *call);
 CURED_API cured_status cured_stream_drain(cured_call *call, cured_error *error);
 /* No more bytes come. INVALID_ARGUMENT, and no effect, when fewer than declared were handed over. */
 CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
+/* ---- Regions: memory that the daemon keeps open and reads in place (Unix sockets only, FAILED_PRECONDITION otherwise) ----
+ *
+ * Register once, reduce any part of it as often as wanted; nothing is copied or sent. The daemon never writes, reads what is there at
+ * the time, and lets go when the region is unregistered, or when this connection ends for whatever reason. The functions that make a
+ * region only queue its registration, and reductions may be queued at once: those of a region that the daemon refuses end with its
+ * reason. On a connection that was made anew the region is registered anew, by itself. *region is the caller's until cured_region_free(),
+ * also after cured_close(). */
+
+/* A memfd or a regular file, open for reading, at its present size; the library keeps its own duplicate of fd. Memory that is sealed
+ * (F_SEAL_SHRINK) and has no holes is read with the least work. One whose file is cut while it is read is lost (DATA_LOSS). */
+CURED_API cured_status cured_region_fd(cured_conn *conn, int fd, cured_region **region, cured_error *error);
+/* POSIX shared memory by the name given to shm_open(), of this program's own user; for daemons with the option shm_names
+ * (PERMISSION_DENIED otherwise). Where the descriptor is at hand, cured_region_fd() needs no option. */
+CURED_API cured_status cured_region_shm(cured_conn *conn, const char *name, cured_region **region, cured_error *error);
+
+typedef struct cured_cuda_memory {
+    unsigned char device[16]; /* the GPU's UUID */
+    const void
+        *handle; /* 64 bytes: cudaIpcMemHandle_t, or cudaMemPoolPtrExportData when fd is a pool's; NULL: fd alone */
+    int fd;      /* of the memory or pool (POSIX descriptor), duplicated; -1: handle alone */
+    uint64_t offset, bytes; /* the region, from the start of the allocation */
+    const void *event;      /* 64 bytes: cudaIpcEventHandle_t that every reduction waits for; NULL: none */
+} cured_cuda_memory;
+
+/* Device memory of this program. FAILED_PRECONDITION where the daemon has no such GPU. */
+CURED_API cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
+                                         cured_error *error);
+/* Blocks until the daemon has opened the region, or says why not. No need to. */
+CURED_API cured_status cured_region_wait(cured_region *region, cured_error *error);
+/* Its size, once it is open; 0 before. */
+CURED_API uint64_t cured_region_bytes(const cured_region *region);
+/* Reduces count elements (CURED_TO_END: all) from byte `offset` of the region. */
+CURED_API cured_status cured_region_reduce(cured_region *region, cured_dtype dtype, const cured_op *ops,
+                                           size_t op_count, uint64_t offset, uint64_t count,
+                                           const cured_options *options, cured_call **call, cured_error *error);
+/* Ends the region: no reduction of it can be started any more. *call is done when those under way are over and the daemon has let go
+ * of the memory. */
+CURED_API cured_status cured_region_unregister(cured_region *region, const cured_options *options, cured_call **call,
+                                               cured_error *error);
+/* Unregisters it if need be, without waiting, and frees it; calls under way go on. NULL is fine. */
+CURED_API void cured_region_free(cured_region *region);
+
+/* An array to write into and reduce with no copy at all: zeroed memory of count elements (at least 1), all of it there
+ * (RESOURCE_EXHAUSTED otherwise) and sealed against being cut: cured_region_fd(conn, cured_array_fd(array), …). Any thread. */
+CURED_API cured_status cured_array_alloc(cured_dtype dtype, uint64_t count, cured_array **array, cured_error *error);
+/* Valid until cured_array_free(). */
+CURED_API void *cured_array_data(const cured_array *array);
+CURED_API size_t cured_array_bytes(const cured_array *array);
+CURED_API int cured_array_fd(const cured_array *array);
+/* Frees it; regions of it stay readable for the daemon until they end. NULL is fine. */
+CURED_API void cured_array_free(cured_array *array);
+
 /* ---- Arrays of answers: reductions along an axis ----
  *
  * With options.axis a call gives outer·inner answers for each op instead of one: cured_call_array() instead of

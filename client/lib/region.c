@@ -1,0 +1,244 @@
+/* region: memory that the daemon keeps open for this connection: registering it, naming it in calls, letting it go.
+ *
+ * A region is registered by a call of its own, which goes out before the first reduction that names it, and again before the
+ * first one on every connection that was made anew; nothing waits for its answer. The library keeps what it needs to do so (a
+ * duplicate of the descriptor).
+ *
+ * Thread: the one that uses the connection. Owner: the program until cured_region_free; calls that name it keep it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/lib/internal.h"
+
+struct cured_region {
+    cured_conn *conn; /* NULL once the connection is closed */
+    cr_link all;      /* in conn->regions */
+    uint32_t uses;    /* the program, and calls that name it and are not done */
+    cr_wire_region source;
+    int fd;              /* -1: none is needed */
+    uint64_t epoch;      /* of the connection it was registered on; 0: none */
+    uint64_t ended;      /* the same for Unregister */
+    cured_call *opening; /* the last Register call; NULL: there was none */
+    uint64_t bytes;
+    bool closed; /* by the program: no more calls */
+};
+
+/* Whether the Register call of this connection failed. */
+static bool failed(const cured_region *region) {
+    const cured_call *call = region->opening;
+    return call == NULL || (call->state == CALL_DONE && call->error.code != CR_OK);
+}
+
+static bool is_registered(const cured_region *region) {
+    return region->conn != NULL && region->epoch == region->conn->epoch && !failed(region);
+}
+
+cr_status cr_cl_region_ensure(cured_region *region, cr_error *error) {
+    cured_conn *conn = region->conn;
+    if (is_registered(region)) return CR_OK;
+    if (conn == NULL) return cr_fail(error, CR_FAILED_PRECONDITION, "the region's connection is closed");
+    int copy = region->fd >= 0 ? fcntl(region->fd, F_DUPFD_CLOEXEC, 3) : -1;
+    if (region->fd >= 0 && copy < 0)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot duplicate the region's descriptor: %s", strerror(errno));
+    cured_options o = CURED_OPTIONS_INIT;
+    o.retries = 0; /* the calls that name it are tried again, and register it anew */
+    cured_call *call = cr_cl_new_call(conn, KIND_REGISTER, 0, &o, error);
+    if (call == NULL) {
+        if (copy >= 0) close(copy);
+        return error->code;
+    }
+    cured_call_free(region->opening);
+    region->opening = call;
+    region->epoch = conn->epoch;
+    call->fd = copy;
+    call->request.kind = CR_CALL_REGISTER;
+    call->request.region = region->source;
+    call->region = region; /* not counted: the region owns this call */
+    cr_cl_call_submit(call);
+    return CR_OK;
+}
+
+void cr_cl_region_registered(cured_call *call, uint64_t bytes) {
+    if (call->region != NULL) call->region->bytes = bytes;
+}
+
+const cr_error *cr_cl_region_error(const cured_call *call) {
+    const cured_region *region = call->region;
+    return region->opening != NULL && failed(region) ? &region->opening->error : NULL;
+}
+
+/* A call that tells the daemon; without a daemon that knows the region it is done at once. */
+static cured_call *start_unregister(cured_region *region, const cured_options *o, cr_error *error) {
+    cured_call *call = cr_cl_new_call(region->conn, KIND_UNREGISTER, 0, o, error);
+    if (call == NULL) return NULL;
+    call->retries_left = 0; /* a connection that is lost takes the region along */
+    call->request.kind = CR_CALL_UNREGISTER;
+    call->request.region.id = region->source.id;
+    if (is_registered(region) && region->ended != region->epoch)
+        cr_cl_call_submit(call);
+    else
+        cr_cl_call_finish(call, CR_OK, 0, "");
+    region->ended = region->epoch;
+    return call;
+}
+
+void cr_cl_region_release(cured_region *region) {
+    if (--region->uses != 0) return;
+    cr_error ignored;
+    cured_options o = CURED_OPTIONS_INIT;
+    if (is_registered(region) && region->ended != region->epoch) {
+        cured_call *call = start_unregister(region, &o, &ignored);
+        if (call != NULL) cr_cl_call_detach(call);
+    }
+    list_remove(&region->all);
+    if (region->opening != NULL) {
+        region->opening->region = NULL;
+        cr_cl_call_detach(region->opening);
+    }
+    if (region->fd >= 0) close(region->fd);
+    free(region);
+}
+
+void cr_cl_regions_close(cured_conn *conn) {
+    while (!list_empty(&conn->regions)) {
+        cured_region *region = CONTAINER(conn->regions.next, cured_region, all);
+        region->conn = NULL;
+        list_remove(&region->all);
+    }
+}
+
+/* fd is taken over. */
+static cured_status new_region(cured_conn *conn, const cr_wire_region *source, int fd, cured_region **out,
+                               cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    *out = NULL;
+    cured_region *region = calloc(1, sizeof *region);
+    if (region == NULL) {
+        if (fd >= 0) close(fd);
+        return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
+    }
+    region->conn = conn;
+    region->uses = 1;
+    region->source = *source;
+    region->source.id = ++conn->last_region;
+    region->fd = fd;
+    list_append(&conn->regions, &region->all);
+    if (cr_cl_region_ensure(region, &e) != CR_OK) {
+        cr_cl_region_release(region);
+        return cr_cl_give(error, &e, 0);
+    }
+    *out = region;
+    return cr_cl_give(error, &e, 0);
+}
+
+static cured_status check_unix(const cured_conn *conn, cured_error *error) {
+    if (!conn->tcp) return CURED_OK;
+    return cr_cl_fail(error, CR_FAILED_PRECONDITION, "memory can be shared over a Unix socket only");
+}
+
+static cured_status with_descriptor(cured_conn *conn, const cr_wire_region *source, int fd, cured_region **region,
+                                    cured_error *error) {
+    *region = NULL;
+    cured_status status = check_unix(conn, error);
+    if (status != CURED_OK) return status;
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return cr_cl_fail(error, errno == EBADF ? CR_INVALID_ARGUMENT : CR_RESOURCE_EXHAUSTED,
+                          "cannot duplicate descriptor %d: %s", fd, strerror(errno));
+    return new_region(conn, source, copy, region, error);
+}
+
+cured_status cured_region_fd(cured_conn *conn, int fd, cured_region **region, cured_error *error) {
+    cr_wire_region source = {.kind = CR_SHARED_DESCRIPTOR};
+    return with_descriptor(conn, &source, fd, region, error);
+}
+
+cured_status cured_region_shm(cured_conn *conn, const char *name, cured_region **region, cured_error *error) {
+    cr_wire_region source = {.kind = CR_SHARED_NAME};
+    *region = NULL;
+    cured_status status = check_unix(conn, error);
+    if (status != CURED_OK) return status;
+    size_t len = strlen(name);
+    if (len < 2 || len > CR_SHM_NAME_MAX_BYTES || name[0] != '/' || strchr(name + 1, '/') != NULL)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "name must be \"/\" and 1 to %d bytes without another \"/\"",
+                          CR_SHM_NAME_MAX_BYTES - 1);
+    memcpy(source.name, name, len + 1);
+    return new_region(conn, &source, -1, region, error);
+}
+
+cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
+                               cured_error *error) {
+    cr_wire_region source = {.offset = memory->offset, .bytes = memory->bytes};
+    *region = NULL;
+    if (memory->handle == NULL && memory->fd < 0)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "memory has neither a handle nor a descriptor");
+    if (memory->bytes == 0 || memory->offset > UINT64_MAX - memory->bytes)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "bytes is %llu from offset %llu, must be 1 to 2^64",
+                          (unsigned long long)memory->bytes, (unsigned long long)memory->offset);
+    cured_status status = check_unix(conn, error);
+    if (status != CURED_OK) return status;
+    source.kind = memory->fd >= 0 ? CR_SHARED_CUDA_DESCRIPTOR : CR_SHARED_CUDA_IPC;
+    memcpy(source.device, memory->device, sizeof source.device);
+    source.has_handle = memory->handle != NULL;
+    source.has_event = memory->event != NULL;
+    if (memory->handle != NULL) memcpy(source.handle, memory->handle, sizeof source.handle);
+    if (memory->event != NULL) memcpy(source.event, memory->event, sizeof source.event);
+    if (memory->fd >= 0) return with_descriptor(conn, &source, memory->fd, region, error);
+    return new_region(conn, &source, -1, region, error);
+}
+
+cured_status cured_region_wait(cured_region *region, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    if (region->conn == NULL || region->closed)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the region, or its connection, is closed");
+    if (region->conn->busy)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_region_wait was called from inside a callback");
+    if (region->epoch != region->conn->epoch && cr_cl_region_ensure(region, &e) != CR_OK)
+        return cr_cl_give(error, &e, 0);
+    return cured_wait(region->opening, error);
+}
+
+uint64_t cured_region_bytes(const cured_region *region) { return region->bytes; }
+
+cured_status cured_region_reduce(cured_region *region, cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                 uint64_t offset, uint64_t count, const cured_options *options, cured_call **out,
+                                 cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    *out = NULL;
+    if (region->conn == NULL || region->closed)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the region, or its connection, is closed");
+    cured_call *call = cr_cl_new_reduce(region->conn, KIND_REGION, dtype, ops, op_count, count, options, &e);
+    if (call == NULL) return cr_cl_give(error, &e, 0);
+    cr_wire_reduce *r = &call->request.reduce;
+    r->source = CR_SOURCE_REGION;
+    r->region = region->source.id;
+    r->offset = offset;
+    r->length_known = count != CURED_TO_END;
+    r->length = count != CURED_TO_END ? count : 0;
+    call->region = region;
+    region->uses++;
+    cr_cl_call_submit(call);
+    *out = call;
+    return cr_cl_give(error, &e, 0);
+}
+
+cured_status cured_region_unregister(cured_region *region, const cured_options *options, cured_call **out,
+                                     cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cured_options o;
+    *out = NULL;
+    if (region->conn == NULL || region->closed)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the region, or its connection, is closed");
+    if (cr_cl_take_options(options, &o, &e) == CR_OK) *out = start_unregister(region, &o, &e);
+    if (*out != NULL) region->closed = true;
+    return cr_cl_give(error, &e, 0);
+}
+
+void cured_region_free(cured_region *region) {
+    if (region == NULL) return;
+    region->closed = true;
+    cr_cl_region_release(region);
+}
