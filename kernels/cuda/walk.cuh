@@ -25,6 +25,12 @@
 
 #define CR_DEVICE __device__ __forceinline__
 
+/* Launches; gives a cudaError_t. Tests on the host have their own (tests/gpu/emulate). */
+#if !defined(CR_LAUNCH)
+#define CR_LAUNCH(kernel, blocks, threads, stream, ...) \
+    (kernel<<<(blocks), (threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__), (int)cudaPeekAtLastError())
+#endif
+
 template <class Found> CR_DEVICE Found *cr_block_slot(const cr_fold_args &args, uint32_t block) {
     static_assert(sizeof(Found) <= CR_GPU_SLOT_BYTES, "a block's slot is too small for this accumulator");
     return reinterpret_cast<Found *>(&args.state->blocks[block]);
@@ -43,7 +49,8 @@ CR_DEVICE uint4 cr_join(uint4 a, uint4 b, uint32_t shift) {
                       __funnelshift_r(a.w, b.x, bits));
 }
 
-/* U vectors from `vector` on, CR_GPU_THREADS apart; those at or beyond `end` are zeros. Gives how many there are. */
+/* U vectors from `vector` on, CR_GPU_THREADS apart; those at or beyond `end` are zeros. Gives how many there are. With a shift
+ * only up to CR_GPU_SHIFTED of them: each takes the registers of two. */
 template <int U> CR_DEVICE uint32_t cr_load(uint4 (&v)[U], const uint4 *body, uint32_t shift, uint64_t vector, uint64_t end) {
     if (shift == 0 && vector + (U - 1) * CR_GPU_THREADS < end) {
 #pragma unroll
@@ -57,7 +64,7 @@ template <int U> CR_DEVICE uint32_t cr_load(uint4 (&v)[U], const uint4 *body, ui
         uint64_t at = vector + j * CR_GPU_THREADS;
         if (at < end) {
             v[j] = body[at];
-            if (shift != 0) v[j] = cr_join(v[j], body[at + 1], shift);
+            if (U <= CR_GPU_SHIFTED && shift != 0) v[j] = cr_join(v[j], body[at + 1], shift);
             count++;
         }
     }
@@ -135,8 +142,8 @@ template <class A> __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) 
     A acc;
     const uint64_t from = blockIdx.x * args.plan.per_block;
     const uint64_t end = min(from + args.plan.per_block, args.plan.vectors);
-    if (args.plan.per_block <= CR_GPU_SMALL) {
-        cr_walk_run<2>(acc, args, shared, from, end);
+    if (args.plan.per_block <= CR_GPU_SMALL || args.plan.shift != 0) {
+        cr_walk_run<CR_GPU_SHIFTED>(acc, args, shared, from, end);
     } else {
         cr_walk_run<CR_GPU_UNROLL>(acc, args, shared, from, end);
     }
@@ -145,8 +152,7 @@ template <class A> __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) 
 }
 
 template <class A> int cr_walk_launch(const cr_fold_args *args, void *stream) {
-    cr_walk<A><<<args->plan.blocks, CR_GPU_THREADS, 0, (cudaStream_t)stream>>>(*args);
-    return (int)cudaPeekAtLastError();
+    return CR_LAUNCH(cr_walk<A>, args->plan.blocks, CR_GPU_THREADS, stream, *args);
 }
 
 #endif

@@ -1,0 +1,207 @@
+/* acc_sums: Σx, Σ|x| and Σx² of integers and bools, exactly.
+ *
+ * Elements of 8 and 16 bits meet in 32-bit registers by dot products (dp4a, dp2a), which a tile cannot fill; 32-bit ones add up in
+ * 64 bits, 64-bit ones carry into a second word. Squares are products of magnitudes, in words enough for 2^40 elements.
+ *
+ * Thread: device code. Owner: the kernel. */
+#ifndef CURED_KERNELS_CUDA_ACC_SUMS_CUH
+#define CURED_KERNELS_CUDA_ACC_SUMS_CUH
+
+#include "kernels/cuda/simt.cuh"
+
+/* |x| of lanes of 32 and 64 bits. */
+template <cr_dtype D>
+CR_DEVICE uint32_t cr_magnitude(uint32_t x) {
+    return cr_is_signed(D) && (int32_t)x < 0 ? 0u - x : x;
+}
+template <cr_dtype D>
+CR_DEVICE uint64_t cr_magnitude(uint64_t x) {
+    return cr_is_signed(D) && (int64_t)x < 0 ? 0u - x : x;
+}
+
+/* Sum of a word's lanes (its magnitudes if ABSOLUTE) plus so_far, for 8 and 16 bits. A bool counts 128. */
+template <cr_dtype D, bool ABSOLUTE>
+CR_DEVICE uint32_t cr_lanes_sum(uint32_t w, uint32_t so_far) {
+    const uint32_t ones = 0x01010101u;
+    if (D == CR_BOOL) return __dp4a(cr_nonzero_bytes(w), ones, so_far);
+    if (D == CR_U8) return __dp4a(w, ones, so_far);
+    if (D == CR_U16) return __dp2a_lo(w, ones, so_far);
+    if (!ABSOLUTE) {
+        return D == CR_I8 ? (uint32_t)__dp4a((int)w, (int)ones, (int)so_far)
+                          : (uint32_t)__dp2a_lo((int)w, (int)ones, (int)so_far);
+    }
+    /* −x is ~x + 1 */
+    if (D == CR_I8) {
+        uint32_t negative = cr_sign_bytes(w);
+        return __dp4a(w ^ negative, ones, __dp4a(negative & ones, ones, so_far));
+    }
+    uint32_t negative = cr_sign_halves(w);
+    return __dp2a_lo(w ^ negative, ones, __dp2a_lo(negative & 0x00010001u, ones, so_far));
+}
+
+/* Digits of 32 bits, the highest with the sign; the limbs above are zero. */
+template <unsigned W>
+CR_DEVICE void cr_put_limbs(const cr_wide<W> &x, int64_t *limb, unsigned limbs) {
+    for (unsigned i = 0; i < limbs; i++) limb[i] = 0;
+#pragma unroll
+    for (unsigned i = 0; i < W; i++) {
+        limb[2 * i] = (int64_t)(x.word[i] & 0xffffffffu);
+        limb[2 * i + 1] = i + 1 == W ? (int64_t)x.word[i] >> 32 : (int64_t)(x.word[i] >> 32);
+    }
+}
+
+enum { CR_INT_LIMBS = 5, CR_INT_SQUARE_LIMBS = 7 };
+
+CR_DEVICE void cr_put_sum(const cr_wide<2> &x, cr_partial *out, bool absolute) {
+    cr_put_limbs(x, absolute ? out->sumabs : out->sum, CR_INT_LIMBS);
+    *(absolute ? &out->sumabs_pending : &out->sum_pending) = 1;
+    cr_specials *special = absolute ? &out->sumabs_special : &out->sum_special;
+    special->nans = special->pinfs = special->ninfs = 0;
+}
+
+template <unsigned W>
+CR_DEVICE void cr_put_sumsq(const cr_wide<W> &x, cr_partial *out) {
+    cr_put_limbs(x, out->sumsq, CR_INT_SQUARE_LIMBS);
+    out->sumsq_pending = 1;
+    out->sumsq_special.nans = out->sumsq_special.pinfs = out->sumsq_special.ninfs = 0;
+}
+
+/* Σx (or Σ|x|). */
+template <cr_dtype D, bool ABSOLUTE>
+struct cr_sum_int {
+    static constexpr unsigned WIDTH = cr_width(D);
+    cr_wide<2> total; /* of finished tiles; beyond 32 bits of everything */
+    uint32_t lanes;   /* 8 and 16 bits */
+    uint64_t words;   /* 32 bits: 2^31 of them and more */
+
+    CR_IN void begin() {
+        total.clear();
+        lanes = 0;
+        words = 0;
+    }
+    CR_IN void vec(const uint4 &v) {
+#pragma unroll
+        for (unsigned i = 0; i < 4; i++) {
+            uint32_t w = cr_word(v, i);
+            if (WIDTH <= 2) lanes = cr_lanes_sum<D, ABSOLUTE>(w, lanes);
+            if (WIDTH == 4) {
+                words += ABSOLUTE ? cr_magnitude<D>(w) : cr_is_signed(D) ? (uint64_t)(int64_t)(int32_t)w : (uint64_t)w;
+            }
+        }
+        if constexpr (WIDTH == 8) {
+#pragma unroll
+            for (unsigned i = 0; i < 2; i++) {
+                uint64_t x = cr_word64(v, i);
+                if (ABSOLUTE || !cr_is_signed(D)) {
+                    total.add_u64(ABSOLUTE ? cr_magnitude<D>(x) : x);
+                } else {
+                    total.add_i64((int64_t)x);
+                }
+            }
+        }
+    }
+    /* Before lanes are full: 256 vectors at most. */
+    CR_IN void flush() {
+        if (WIDTH > 2) return;
+        if (D == CR_BOOL) lanes >>= 7;
+        words += cr_is_signed(D) && !ABSOLUTE ? (uint64_t)(int64_t)(int32_t)lanes : (uint64_t)lanes;
+        lanes = 0;
+    }
+    CR_IN cr_wide<2> sum() {
+        if (WIDTH <= 4) total.add_i64((int64_t)words);
+        return total;
+    }
+    /* Of what has no sign, one is the other: then both are written, whichever was asked for. */
+    static CR_IN void put(const cr_wide<2> &x, cr_partial *out) {
+        if (!ABSOLUTE) cr_put_sum(x, out, false);
+        if (ABSOLUTE || !cr_is_signed(D)) cr_put_sum(x, out, true);
+    }
+};
+
+/* Σx². */
+template <cr_dtype D>
+struct cr_sumsq_int {
+    static constexpr unsigned WIDTH = cr_width(D), WORDS = WIDTH == 8 ? 3 : 2;
+    cr_wide<WORDS> total;
+    uint32_t lanes;
+    uint64_t words;
+
+    CR_IN void begin() {
+        total.clear();
+        lanes = 0;
+        words = 0;
+    }
+    CR_IN void word(uint32_t w) {
+        if (D == CR_BOOL) lanes = cr_lanes_sum<D, false>(w, lanes);
+        if (D == CR_U8) lanes = __dp4a(w, w, lanes);
+        if (D == CR_I8) lanes = (uint32_t)__dp4a((int)w, (int)w, (int)lanes);
+        if (D == CR_U16) {
+            uint32_t a = w & 0xffffu, b = w >> 16;
+            words += (uint64_t)(a * a) + b * b;
+        }
+        if (D == CR_I16) {
+            int32_t a = (int16_t)w, b = (int32_t)w >> 16;
+            words += (uint32_t)(a * a) + (uint32_t)(b * b); /* at most 2^31 */
+        }
+        if (WIDTH == 4) {
+            uint32_t x = cr_magnitude<D>(w);
+            total.add_u64((uint64_t)x * x);
+        }
+    }
+    CR_IN void vec(const uint4 &v) {
+        if constexpr (WIDTH == 8) {
+#pragma unroll
+            for (unsigned i = 0; i < 2; i++) {
+                uint64_t x = cr_magnitude<D>(cr_word64(v, i));
+                cr_wide<WORDS> square;
+                square.clear();
+                square.word[0] = x * x;
+                square.word[1] = __umul64hi(x, x);
+                total.add(square);
+            }
+        } else {
+#pragma unroll
+            for (unsigned i = 0; i < 4; i++) word(cr_word(v, i));
+        }
+    }
+    CR_IN void flush() {
+        if (WIDTH != 1) return;
+        words += D == CR_BOOL ? lanes >> 7 : lanes;
+        lanes = 0;
+    }
+    CR_IN cr_wide<WORDS> sum() {
+        if (WIDTH <= 2) total.add_u64(words);
+        return total;
+    }
+    static CR_IN void put(const cr_wide<WORDS> &x, cr_partial *out) { cr_put_sumsq(x, out); }
+};
+
+/* One sum as totals (see cr_totals). R: cr_sum_int or cr_sumsq_int. */
+template <class R, unsigned W>
+struct cr_fold_sum {
+    static constexpr unsigned WIDTH = R::WIDTH, ROOM = W * CR_WARPS;
+    static constexpr int BLOCKS = 4;
+    struct total {
+        cr_wide<W> sum[1];
+    };
+    R run;
+
+    CR_IN void begin(const cr_fold_args &) { run.begin(); }
+    template <int U>
+    CR_IN void tile(const uint4 (&v)[U], uint64_t, uint32_t) {
+#pragma unroll
+        for (int j = 0; j < U; j++) run.vec(v[j]); /* what is not there is zero */
+        run.flush();
+    }
+    CR_IN void one(uint64_t bits) {
+        run.vec(cr_alone(bits));
+        run.flush();
+    }
+    CR_IN void close(uint64_t *, total &t) { t.sum[0] = run.sum(); }
+    static CR_IN void empty(total &t) { t.sum[0].clear(); }
+    static CR_IN void merge(total &t, const total &other) { t.sum[0].add(other.sum[0]); }
+    static CR_IN void reduce(total &t, uint64_t *room) { cr_block_sum(t.sum, room); }
+    static CR_IN void put(const total &t, const cr_fold_args &args) { R::put(t.sum[0], &args.slot->partial); }
+};
+
+#endif

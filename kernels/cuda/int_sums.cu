@@ -1,0 +1,35 @@
+/* int_sums: the kernels of the sums of integers and bools.
+ *
+ * Thread: GPU; the launcher is called by the stream's thread. */
+#include "kernels/cuda/acc_sums.cuh"
+
+template <cr_dtype D, bool ABSOLUTE>
+static cr_fold_launcher sum_of() {
+    return cr_walk_launch<cr_totals<cr_fold_sum<cr_sum_int<D, ABSOLUTE>, 2>>>;
+}
+template <cr_dtype D>
+static cr_fold_launcher squares_of() {
+    return cr_walk_launch<cr_totals<cr_fold_sum<cr_sumsq_int<D>, cr_sumsq_int<D>::WORDS>>>;
+}
+
+extern "C" cr_fold_launcher cr_launch_int_sum(cr_dtype dtype, uint32_t family) {
+    if (family != CR_FAM_SUM && family != CR_FAM_SUMABS && family != CR_FAM_SUMSQ) return NULL;
+    switch ((int)dtype) {
+#define CASE(d)                                                                            \
+    case d:                                                                                \
+        return family == CR_FAM_SUMSQ                       ? squares_of<d>()              \
+               : family == CR_FAM_SUMABS && cr_is_signed(d) ? sum_of<d, cr_is_signed(d)>() \
+                                                            : sum_of<d, false>();
+        CASE(CR_BOOL)
+        CASE(CR_U8)
+        CASE(CR_I8)
+        CASE(CR_U16)
+        CASE(CR_I16)
+        CASE(CR_U32)
+        CASE(CR_I32)
+        CASE(CR_U64)
+        CASE(CR_I64)
+#undef CASE
+    }
+    return NULL;
+}

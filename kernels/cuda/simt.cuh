@@ -1,0 +1,228 @@
+/* simt: what the accumulators stand on: element types as constants, lanes of a word, wide integers, sums and minima over a
+ * block, and what turns an accumulator of totals into one for the walk.
+ *
+ * Nothing here is specific to a chip above compute capability 8.0. It also compiles for the host, where a test runs blocks as
+ * fibres.
+ * Thread: GPU; a block has CR_GPU_THREADS threads. Owner: the kernel. */
+#ifndef CURED_KERNELS_CUDA_SIMT_CUH
+#define CURED_KERNELS_CUDA_SIMT_CUH
+
+#include "kernels/cuda/walk.cuh"
+
+/* Members of accumulators. */
+#define CR_IN __device__ __forceinline__
+
+enum { CR_WARP = 32, CR_WARPS = CR_GPU_THREADS / CR_WARP };
+#define CR_EVERYONE 0xffffffffu
+
+static constexpr unsigned cr_width(cr_dtype d) { /* bytes */
+    return d <= CR_I8                                   ? 1
+           : d <= CR_I16 || d == CR_F16 || d == CR_BF16 ? 2
+           : d == CR_U64 || d == CR_I64 || d == CR_F64  ? 8
+                                                        : 4;
+}
+static constexpr bool cr_is_float(cr_dtype d) { return d >= CR_F16; }
+static constexpr bool cr_is_signed(cr_dtype d) { return d == CR_I8 || d == CR_I16 || d == CR_I32 || d == CR_I64; }
+/* The bits of +inf. */
+static constexpr uint64_t cr_infinity(cr_dtype d) {
+    return d == CR_F16 ? 0x7c00 : d == CR_BF16 ? 0x7f80 : d == CR_F32 ? 0x7f800000u : 0x7ff0000000000000u;
+}
+
+CR_DEVICE uint64_t cr_pair(uint32_t low, uint32_t high) { return (uint64_t)high << 32 | low; }
+
+/* Words of a vector of 16 bytes: an index known at compile time only. */
+CR_DEVICE uint32_t cr_word(const uint4 &v, unsigned i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+CR_DEVICE uint64_t cr_word64(const uint4 &v, unsigned i) { return i == 0 ? cr_pair(v.x, v.y) : cr_pair(v.z, v.w); }
+
+/* By value: a conditional over array elements would choose an address, and the array would lie in memory. */
+CR_DEVICE uint4 cr_choose(bool first, const uint4 &a, const uint4 &b) {
+    return make_uint4(first ? a.x : b.x, first ? a.y : b.y, first ? a.z : b.z, first ? a.w : b.w);
+}
+
+/* Element e of a vector, zero-extended. */
+template <unsigned WIDTH>
+CR_DEVICE uint64_t cr_element(const uint4 &v, unsigned e) {
+    if (WIDTH == 8) return cr_word64(v, e);
+    if (WIDTH == 4) return cr_word(v, e);
+    if (WIDTH == 2) return cr_word(v, e / 2) >> e % 2 * 16 & 0xffffu;
+    return cr_word(v, e / 4) >> e % 4 * 8 & 0xffu;
+}
+/* A vector of one element, and zeros. */
+CR_DEVICE uint4 cr_alone(uint64_t bits) { return make_uint4((uint32_t)bits, (uint32_t)(bits >> 32), 0, 0); }
+
+/* 0x80 in every byte of w that is not zero, 0x8000 in every half, and nothing else. */
+CR_DEVICE uint32_t cr_nonzero_bytes(uint32_t w) { return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u; }
+CR_DEVICE uint32_t cr_nonzero_halves(uint32_t w) { return (((w & 0x7fff7fffu) + 0x7fff7fffu) | w) & 0x80008000u; }
+/* All ones in the lanes whose top bit is set. */
+CR_DEVICE uint32_t cr_sign_bytes(uint32_t w) { return __byte_perm(w, 0, 0xba98); }
+CR_DEVICE uint32_t cr_sign_halves(uint32_t w) { return __byte_perm(w, 0, 0xbb99); }
+
+/* Where the body's first vector begins, or, shifted, the aligned one that holds its first byte. */
+template <int SIZE>
+CR_DEVICE const uint4 *cr_body(const cr_fold_args &args) {
+    return (const uint4 *)(args.data + (uint64_t)args.plan.head * SIZE - args.plan.shift);
+}
+
+/* An integer of 64·W bits, two's complement. */
+template <unsigned W>
+struct cr_wide {
+    uint64_t word[W];
+
+    CR_IN void clear() {
+#pragma unroll
+        for (unsigned i = 0; i < W; i++) word[i] = 0;
+    }
+    CR_IN void add(const cr_wide &x) {
+        uint64_t carry = 0;
+#pragma unroll
+        for (unsigned i = 0; i < W; i++) {
+            uint64_t half = word[i] + carry;
+            carry = half < carry;
+            word[i] = half + x.word[i];
+            carry += word[i] < half;
+        }
+    }
+    CR_IN void add_shifted(uint32_t piece, unsigned bit) { /* bit: a constant */
+        cr_wide x;
+        x.clear();
+        x.word[bit / 64] = (uint64_t)piece << bit % 64;
+        if (bit % 64 > 32 && bit / 64 + 1 < W) x.word[bit / 64 + 1] = (uint64_t)piece >> (64 - bit % 64);
+        add(x);
+    }
+    /* Adds a magnitude, or a number with a sign. */
+    CR_IN void add_u64(uint64_t x) {
+        word[0] += x;
+        uint64_t carry = word[0] < x;
+#pragma unroll
+        for (unsigned i = 1; i < W; i++) {
+            word[i] += carry;
+            carry = word[i] < carry;
+        }
+    }
+    CR_IN void add_i64(int64_t x) {
+        cr_wide wide;
+        wide.word[0] = (uint64_t)x;
+#pragma unroll
+        for (unsigned i = 1; i < W; i++) wide.word[i] = (uint64_t)(x >> 63);
+        add(wide);
+    }
+    /* Sums over the warp, for every lane. Pieces of 27 bits: 32 of them fit an addition of 32 bits. */
+    CR_IN void warp_sum() {
+        cr_wide sum;
+        sum.clear();
+#pragma unroll
+        for (unsigned bit = 0; bit < 64 * W; bit += 27) {
+            uint64_t piece = word[bit / 64] >> bit % 64;
+            if (bit % 64 > 37 && bit / 64 + 1 < W) piece |= word[bit / 64 + 1] << (64 - bit % 64);
+            sum.add_shifted(__reduce_add_sync(CR_EVERYONE, (uint32_t)piece & 0x7ffffffu), bit);
+        }
+        *this = sum;
+    }
+};
+
+/* Sums of N wide numbers over the block, in every thread. room: N·W·CR_WARPS words. */
+template <unsigned N, unsigned W>
+CR_DEVICE void cr_block_sum(cr_wide<W> (&x)[N], uint64_t *room) {
+    const unsigned warp = threadIdx.x / CR_WARP;
+#pragma unroll
+    for (unsigned k = 0; k < N; k++) {
+        x[k].warp_sum();
+        if (threadIdx.x % CR_WARP == 0) {
+            for (unsigned i = 0; i < W; i++) room[(k * CR_WARPS + warp) * W + i] = x[k].word[i];
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (unsigned k = 0; k < N; k++) {
+        cr_wide<W> part;
+        x[k].clear();
+        for (unsigned other = 0; other < CR_WARPS; other++) {
+            for (unsigned i = 0; i < W; i++) part.word[i] = room[(k * CR_WARPS + other) * W + i];
+            x[k].add(part);
+        }
+    }
+    __syncthreads();
+}
+
+CR_DEVICE uint64_t cr_warp_min(uint64_t x) {
+    uint32_t high = (uint32_t)(x >> 32), least = __reduce_min_sync(CR_EVERYONE, high);
+    uint32_t low = high == least ? (uint32_t)x : UINT32_MAX;
+    return cr_pair(__reduce_min_sync(CR_EVERYONE, low), least);
+}
+
+/* Minima over the block, in every thread. room: N·CR_WARPS words. */
+template <unsigned N>
+CR_DEVICE void cr_block_min(uint64_t (&x)[N], uint64_t *room) {
+#pragma unroll
+    for (unsigned k = 0; k < N; k++) {
+        x[k] = cr_warp_min(x[k]);
+        if (threadIdx.x % CR_WARP == 0) room[k * CR_WARPS + threadIdx.x / CR_WARP] = x[k];
+    }
+    __syncthreads();
+#pragma unroll
+    for (unsigned k = 0; k < N; k++) {
+        for (unsigned other = 0; other < CR_WARPS; other++) {
+            uint64_t there = room[k * CR_WARPS + other];
+            x[k] = there < x[k] ? there : x[k];
+        }
+    }
+    __syncthreads();
+}
+
+/* Makes an accumulator for the walk of an F, which is about totals:
+ *   F::WIDTH, F::BLOCKS, F::total, F::ROOM   of an element, in bytes; as in walk.cuh; what is merged, plain words; words of
+ *                                            shared memory that close and reduce may use, one after the other
+ *   begin(args), tile<U>(v, vector, count)   as in walk.cuh; args may be kept
+ *   one(bits)                                a single element: a thread has at most one
+ *   close(room, t)                           all threads: makes t this thread's share of the block's total
+ *   empty(t), merge(t, other), reduce(t, room)   reduce: all threads; t becomes the block's total in every thread
+ *   put(t, args)                             one thread: writes the families' members of the result */
+template <class F>
+struct cr_totals {
+    static constexpr int SIZE = (int)F::WIDTH, BLOCKS = F::BLOCKS;
+    static constexpr bool SELF = false;
+    typedef typename F::total total;
+    struct Shared {
+        uint64_t room[F::ROOM];
+        total found; /* by the only block */
+    };
+    struct Sample {};
+    F fold;
+
+    CR_IN Sample sample(const cr_fold_args &) { return Sample(); }
+    CR_IN void begin(const cr_fold_args &args, Shared &, Sample) { fold.begin(args); }
+    template <int U>
+    CR_IN void tile(const uint4 (&v)[U], uint64_t vector, uint32_t count, Shared &) {
+        fold.template tile<U>(v, vector, count);
+    }
+    CR_IN void one(uint64_t bits, uint64_t, Shared &) { fold.one(bits); }
+    CR_IN void publish(const cr_fold_args &args, Shared &shared) {
+        total t;
+        fold.close(shared.room, t);
+        F::reduce(t, shared.room);
+        if (threadIdx.x == 0) *(args.plan.blocks == 1 ? &shared.found : cr_block_slot<total>(args, blockIdx.x)) = t;
+    }
+    CR_IN void collect(const cr_fold_args &args, Shared &shared) {
+        if (args.plan.blocks == 1) {
+            if (threadIdx.x == 0) F::put(shared.found, args);
+            return;
+        }
+        total t;
+        F::empty(t);
+        for (uint32_t block = threadIdx.x; block < args.plan.blocks; block += CR_GPU_THREADS) {
+            static_assert(sizeof(total) % 8 == 0, "a total is words of 64 bits");
+            union {
+                total t;
+                unsigned long long word[sizeof(total) / 8];
+            } other;
+            const unsigned long long *from = (const unsigned long long *)cr_block_slot<total>(args, block);
+#pragma unroll
+            for (unsigned i = 0; i < sizeof(total) / 8; i++) other.word[i] = __ldcg(from + i);
+            F::merge(t, other.t);
+        }
+        F::reduce(t, shared.room);
+        if (threadIdx.x == 0) F::put(t, args);
+    }
+};
+
+#endif

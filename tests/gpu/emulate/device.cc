@@ -1,0 +1,121 @@
+/* device (emulated): the table of gpu.h over host memory, so that the GPU's tests run their cases without one. It is a very
+ * small GPU, so that short arrays already take many blocks. Every fold is over when it returns.
+ *
+ * Thread: one. Owner: whoever opened; there is one device. */
+#include <cstdlib>
+#include <cstring>
+
+extern "C" {
+#include "kernels/cuda/fold.h"
+#include "kernels/cuda/gpu.h"
+}
+
+struct cr_gpu {
+    cr_gpu_info info;
+};
+
+struct cr_gpu_stream {
+    cr_gpu_state *state;
+    cr_fold_slot *slots;
+};
+
+static cr_gpu the_gpu;
+
+static uint32_t count(cr_error *) { return 1; }
+static cr_status open(uint32_t, cr_gpu **gpu, cr_error *) {
+    the_gpu.info.multiprocessors = 3;
+    *gpu = &the_gpu;
+    return CR_OK;
+}
+static void close(cr_gpu *) {}
+static const cr_gpu_info *info(const cr_gpu *gpu) { return &gpu->info; }
+static bool lost(const cr_gpu *) { return false; }
+
+static cr_status allocate(cr_gpu *, size_t bytes, void **memory, cr_error *) {
+    *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    return *memory ? CR_OK : CR_RESOURCE_EXHAUSTED;
+}
+static void release(cr_gpu *, void *memory) { free(memory); }
+static cr_status pin(cr_gpu *, void *, size_t, bool, cr_error *) { return CR_OK; }
+static void unpin(cr_gpu *, void *) {}
+
+static cr_status stream_open(cr_gpu *, uint32_t results, cr_gpu_stream **stream, cr_error *) {
+    cr_gpu_stream *s = (cr_gpu_stream *)malloc(sizeof *s);
+    s->state = (cr_gpu_state *)calloc(1, sizeof *s->state);
+    s->slots = (cr_fold_slot *)calloc(results, sizeof *s->slots);
+    *stream = s;
+    return CR_OK;
+}
+static void stream_close(cr_gpu_stream *s) {
+    free(s->state);
+    free(s->slots);
+    free(s);
+}
+
+static cr_status copy(cr_gpu_stream *, void *device, const void *host, size_t bytes, cr_error *) {
+    memcpy(device, host, bytes);
+    return CR_OK;
+}
+
+/* What runs on the host; the float sums do not. */
+static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
+    if (family == CR_FAM_EXTREMA) return cr_launch_extrema(dtype);
+    if (family == CR_FAM_COUNTS) return cr_launch_counts(dtype);
+    if (family == CR_FAM_BITS) return cr_launch_bits(dtype);
+    if (family == CR_FAM_PROD) return nullptr;
+    return cr_launch_int_sum(dtype, family);
+}
+
+static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t number, uint32_t first, cr_error *error) {
+    for (uint32_t i = 0; i < number; i++) {
+        const cr_gpu_fold *f = &folds[i];
+        cr_fold_slot *slot = &s->slots[first + i];
+        cr_partial *partial = &slot->partial;
+        cr_fold_args args = {};
+        args.data = (const uint8_t *)f->data;
+        args.n = f->n;
+        args.index = f->index;
+        args.plan = cr_fold_plan_make((uintptr_t)f->data, f->n, (uint32_t)cr_dtype_size(f->dtype),
+                                      the_gpu.info.multiprocessors);
+        args.state = s->state;
+        args.slot = slot;
+        cr_partial_init(partial, f->dtype, f->families);
+        partial->n = f->n;
+        for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
+            if (!(f->families & family)) continue;
+            cr_fold_launcher launcher = launcher_of(f->dtype, family);
+            if (launcher == nullptr) return cr_fail(error, CR_UNIMPLEMENTED, "not emulated: family %u", family);
+            if (f->n != 0) launcher(&args, nullptr);
+        }
+    }
+    return CR_OK;
+}
+
+static cr_status poll(cr_gpu_stream *, bool *idle, cr_error *) {
+    *idle = true;
+    return CR_OK;
+}
+static const cr_partial *result(const cr_gpu_stream *s, uint32_t number) { return &s->slots[number].partial; }
+
+static cr_gpu_api table() {
+    cr_gpu_api api = {};
+    api.name = "emulated";
+    api.count = count;
+    api.open = open;
+    api.close = close;
+    api.info = info;
+    api.lost = lost;
+    api.host_alloc = api.device_alloc = allocate;
+    api.host_free = api.device_free = release;
+    api.pin = pin;
+    api.unpin = unpin;
+    api.stream_open = stream_open;
+    api.stream_close = stream_close;
+    api.copy = copy;
+    api.fold = fold;
+    api.poll = poll;
+    api.result = result;
+    return api;
+}
+
+extern "C" const cr_gpu_api cr_cuda = table();
