@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/cuda/internal.h"
+#include "kernels/ladder/ladder.h"
 
 /* Errors after which nothing on this device works any more in this process. */
 static bool sticky(cudaError_t failure) {
@@ -105,7 +106,10 @@ static cr_status describe(cr_gpu *gpu, cr_error *error) {
     return CR_OK;
 }
 
-static void gpu_close(cr_gpu *gpu) { free(gpu); }
+static void gpu_close(cr_gpu *gpu) {
+    if (gpu->ladder && cr_cuda_bind(gpu, NULL) == CR_OK) cr_ladder_close(gpu->ladder);
+    free(gpu);
+}
 
 static cr_status gpu_open(uint32_t ordinal, cr_gpu **out, cr_error *error) {
     uint32_t devices = count(error);

@@ -10,6 +10,7 @@
 struct cr_gpu {
     cr_gpu_info info;
     bool lost;
+    struct cr_ladder_space *ladder; /* NULL until a kernel is asked for by name */
 };
 
 /* Makes an error of a cudaError_t; CR_OK for success. A sticky error marks the device as lost. what: "copy", "fold", … */

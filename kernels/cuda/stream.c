@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/internal.h"
+#include "kernels/ladder/ladder.h"
 
 /* What was enqueued for a slot. */
 struct asked {
@@ -120,6 +121,13 @@ const cr_partial *cr_cuda_result(const cr_gpu_stream *s, uint32_t number) {
 
 cr_status cr_cuda_kernel(cr_gpu_stream *s, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value,
                          bool *exact, cr_error *error) {
-    (void)s, (void)op, (void)input, (void)value, (void)exact;
-    return cr_fail(error, CR_UNIMPLEMENTED, "kernel \"%.40s\": the ladder is not built in", name);
+    cr_gpu *gpu = s->gpu;
+    cr_status status = cr_cuda_bind(gpu, error);
+    if (status == CR_OK && gpu->ladder == NULL) status = cr_ladder_open(&gpu->ladder, error);
+    if (status != CR_OK) return status;
+    const cr_ladder_job job = {name, op, input->dtype, input->data, input->n};
+    status = cr_ladder_run(gpu->ladder, &job, s->stream, value, exact, error);
+    /* An error of the device stays: ask again, so that it is known to be lost. */
+    if (status == CR_UNAVAILABLE) cr_cuda_error(gpu, (int)cudaStreamQuery(s->stream), "kernel", NULL);
+    return status;
 }
