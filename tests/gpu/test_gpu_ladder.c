@@ -25,8 +25,8 @@ enum { OPS = sizeof ops / sizeof ops[0], DTYPES = sizeof dtypes / sizeof dtypes[
 
 /* Data beside the kinds of gpu_cases: factors near 1, alone or with a zero, an infinity, a NaN among them. */
 enum { FACTORS = DATA_KINDS, FACTORS_ZERO, FACTORS_INF, FACTORS_BOTH, FACTORS_NAN };
-static const int kinds[] = {DATA_NORMAL,   DATA_BITS, DATA_SPECIALS, DATA_ZEROS,   DATA_LARGEST, DATA_DECADES_10,
-                            FACTORS,       FACTORS_ZERO, FACTORS_INF, FACTORS_BOTH, FACTORS_NAN};
+static const int kinds[] = {DATA_NORMAL, DATA_BITS,    DATA_SPECIALS, DATA_ZEROS,   DATA_LARGEST, DATA_DECADES_10,
+                            FACTORS,     FACTORS_ZERO, FACTORS_INF,   FACTORS_BOTH, FACTORS_NAN};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static struct {
@@ -187,7 +187,7 @@ static void array(cr_dtype dtype, int kind, uint64_t n, uint64_t offset) {
 }
 
 static void type(cr_dtype dtype) {
-    static const uint64_t most[] = {0,   1,   2,    31,   32,   33,   255,  256,   257,
+    static const uint64_t most[] = {0,   1,   2,    31,   32,   33,   255,  256,    257,
                                     511, 513, 1023, 1024, 1025, 4099, 8191, 100003, 1048579};
     static const uint64_t few[] = {0, 1, 33, 1025, 70001};
     bool is_few = strcmp(options.lengths, "few") == 0;
@@ -273,11 +273,16 @@ static void refusals(void) {
 static bool parse(int argc, char **argv) {
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (value && strcmp(argv[i], "--seed") == 0) options.seed = strtoull(value, NULL, 0);
-        else if (value && strcmp(argv[i], "--lengths") == 0) options.lengths = value;
-        else if (value && strcmp(argv[i], "--kernel") == 0) options.kernel = value;
-        else if (value && strcmp(argv[i], "--dtype") == 0) options.dtype = value;
-        else return false;
+        if (value && strcmp(argv[i], "--seed") == 0)
+            options.seed = strtoull(value, NULL, 0);
+        else if (value && strcmp(argv[i], "--lengths") == 0)
+            options.lengths = value;
+        else if (value && strcmp(argv[i], "--kernel") == 0)
+            options.kernel = value;
+        else if (value && strcmp(argv[i], "--dtype") == 0)
+            options.dtype = value;
+        else
+            return false;
     }
     return true;
 }

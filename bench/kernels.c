@@ -1,0 +1,332 @@
+/* cured-bench kernels: everything on a GPU that reduces an array, on the same buffers in one run: the ladder's kernels, the
+ * production folds, CUB and Thrust, and read loops as the floor. Cold: no byte of a buffer is in the L2 when its turn comes
+ * (kernels_run.c). Every answer is judged by the exact one, from cured's own partial on the host.
+ *
+ * In each round all candidates have a turn, one after the other; figures are medians over rounds. "of read" is the share of
+ * the best read loop of this size, "to CUB" the ratio to CUB's own.
+ *
+ * Thread: main. Owner: this file owns the bench. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <cuda_runtime_api.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/kernels.h"
+#include "bench/kernels_peer.h"
+
+const char *const bench_group_names[GROUP_COUNT] = {"read", "fold", "cub", "thrust", "ladder"};
+const char *const bench_answer_names[] = {"", "exact", "within n*u*sum|x|", "WRONG"};
+
+static const bench_ops sets[] = {
+    {"describe", {CR_OP_SUM, CR_OP_MEAN, CR_OP_MIN, CR_OP_MAX, CR_OP_ARGMIN, CR_OP_ARGMAX, CR_OP_COUNT_NAN, CR_OP_STD}},
+    {"mean+var", {CR_OP_MEAN, CR_OP_VAR}},
+};
+enum { SETS = sizeof sets / sizeof sets[0], MAX_DTYPES = 13, MAX_OP_SETS = 24, NAMES = 512 };
+
+typedef struct settings {
+    uint64_t sizes[BENCH_MAX_SIZES];
+    cr_dtype dtypes[MAX_DTYPES];
+    bench_ops ops[MAX_OP_SETS];
+    unsigned size_count, dtype_count, op_count, rounds;
+    bool bits;
+    char kernels[NAMES]; /* "," NAME "," … ","; "" for all */
+    const char *json;
+} settings;
+
+static bench_gpu gpu;
+
+/* ---- Options ---- */
+
+static uint64_t parse_size(const char *text) {
+    char *end;
+    double x = strtod(text, &end);
+    uint64_t unit = *end == 'K' ? 1u << 10 : *end == 'M' ? 1u << 20 : *end == 'G' ? 1u << 30 : 1;
+    if (end == text || !(x > 0) || x * (double)unit > 0x1p40 || (unit > 1 ? end[1] : end[0]) != '\0') return 0;
+    return (uint64_t)(x * (double)unit) / 16 * 16;
+}
+
+static int by_size(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool add_size(settings *s, const char *word) {
+    uint64_t bytes = parse_size(word);
+    if (bytes == 0 || s->size_count == BENCH_MAX_SIZES) return false;
+    s->sizes[s->size_count++] = bytes;
+    return true;
+}
+
+static bool add_dtype(settings *s, const char *word) {
+    cr_dtype dtype;
+    if (strcmp(word, "all") == 0) {
+        for (s->dtype_count = 0; s->dtype_count < MAX_DTYPES; s->dtype_count++)
+            s->dtypes[s->dtype_count] = (cr_dtype)(CR_BOOL + s->dtype_count);
+        return true;
+    }
+    if (s->dtype_count == MAX_DTYPES || cr_dtype_parse(word, &dtype, NULL) != CR_OK || !cr_dtype_is_input(dtype)) return false;
+    s->dtypes[s->dtype_count++] = dtype;
+    return true;
+}
+
+static bool add_op(settings *s, const char *word) {
+    cr_op op;
+    if (s->op_count == MAX_OP_SETS) return false;
+    for (unsigned i = 0; i < SETS; i++) {
+        if (strcmp(word, sets[i].name) == 0) {
+            s->ops[s->op_count++] = sets[i];
+            return true;
+        }
+    }
+    if (cr_op_parse(word, &op, NULL) != CR_OK) return false;
+    s->ops[s->op_count++] = (bench_ops){cr_op_name(op), {op}};
+    return true;
+}
+
+static bool add_kernel(settings *s, const char *word) {
+    bool known = cr_ladder_find(word) < cr_ladder_count();
+    for (int g = 0; g < GROUP_COUNT; g++) known = known || strcmp(word, bench_group_names[g]) == 0;
+    size_t used = strlen(s->kernels);
+    if (!known || used + strlen(word) + 3 > NAMES) return false;
+    snprintf(s->kernels + used, NAMES - used, "%s%s,", used ? "" : ",", word);
+    return true;
+}
+
+static bool each(settings *s, const char *list, bool (*add)(settings *, const char *)) {
+    char word[64];
+    while (true) {
+        size_t len = strcspn(list, ",");
+        if (len == 0 || len >= sizeof word) return false;
+        memcpy(word, list, len);
+        word[len] = '\0';
+        if (!add(s, word)) {
+            fprintf(stderr, "cured-bench: kernels: '%s' is not known here\n", word);
+            return false;
+        }
+        if (list[len] == '\0') return true;
+        list += len + 1;
+    }
+}
+
+static int usage(FILE *out) {
+    fprintf(out,
+            "usage: cured-bench kernels [--sizes 4K,1M,…] [--types f32,…|all] [--ops sum,…] [--kernels NAME,…]\n"
+            "                           [--rounds N] [--data normal|bits] [--json FILE]\n"
+            "  --sizes    bytes of one array; default 4K to 4G by fours\n"
+            "  --types    element types; default f32\n"
+            "  --ops      ops, or describe, mean+var: several by one pass; default sum\n"
+            "  --kernels  groups (read, fold, cub, thrust, ladder) or kernels of the ladder; default all\n"
+            "  --rounds   turns of every candidate, 5 to %d; default 7\n"
+            "  --data     floats: normal (default) or any bit patterns; integers are always any\n"
+            "  --json     writes the figures to FILE\n"
+            "Exit status: 0; 1 a fold of cured or a kernel of the ladder was wrong; 69 no CUDA device.\n",
+            BENCH_MAX_ROUNDS);
+    return out == stdout ? 0 : 64;
+}
+
+/* 0; -1: the usage was printed with status *code. */
+static int parse(int argc, char **argv, settings *s, int *code) {
+    static const struct option options[] = {{"sizes", 1, NULL, 's'},  {"types", 1, NULL, 't'}, {"ops", 1, NULL, 'o'},
+                                            {"kernels", 1, NULL, 'k'}, {"rounds", 1, NULL, 'r'}, {"data", 1, NULL, 'd'},
+                                            {"json", 1, NULL, 'j'},   {"help", 0, NULL, 'h'},  {NULL, 0, NULL, 0}};
+    bool good = true;
+    s->rounds = 7;
+    for (int c; good && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (c == 's') good = each(s, optarg, add_size);
+        else if (c == 't') good = each(s, optarg, add_dtype);
+        else if (c == 'o') good = each(s, optarg, add_op);
+        else if (c == 'k') good = each(s, optarg, add_kernel);
+        else if (c == 'r') good = (s->rounds = (unsigned)atoi(optarg)) >= 5 && s->rounds <= BENCH_MAX_ROUNDS;
+        else if (c == 'd') good = (s->bits = strcmp(optarg, "bits") == 0) || strcmp(optarg, "normal") == 0;
+        else if (c == 'j') s->json = optarg;
+        else {
+            *code = usage(c == 'h' ? stdout : stderr);
+            return -1;
+        }
+    }
+    if (!good || optind != argc) {
+        *code = usage(stderr);
+        return -1;
+    }
+    if (s->size_count == 0) each(s, "4K,16K,64K,256K,1M,4M,16M,64M,256M,1G,4G", add_size);
+    if (s->dtype_count == 0) add_dtype(s, "f32");
+    if (s->op_count == 0) add_op(s, "sum");
+    qsort(s->sizes, s->size_count, sizeof s->sizes[0], by_size);
+    return 0;
+}
+
+/* ---- One array ---- */
+
+static bool chosen(const settings *s, bench_group group, const char *name) {
+    char word[80];
+    if (s->kernels[0] == '\0' || group == GROUP_READ) return true; /* the floor is always there */
+    snprintf(word, sizeof word, ",%s,", bench_group_names[group]);
+    if (strstr(s->kernels, word)) return true;
+    snprintf(word, sizeof word, ",%s,", name);
+    return strstr(s->kernels, word) != NULL;
+}
+
+static unsigned add(const settings *s, bench_candidate *list, unsigned count, bench_group group, const char *name,
+                    unsigned variant) {
+    if (!chosen(s, group, name) || count == BENCH_MAX_CANDIDATES) return count;
+    list[count] = (bench_candidate){.group = group, .name = name, .variant = variant};
+    return count + 1;
+}
+
+static unsigned candidates(const settings *s, bench_candidate *list) {
+    unsigned count = 0;
+    for (unsigned v = 0; v < bench_read_variants(); v++) count = add(s, list, count, GROUP_READ, bench_read_name(v), v);
+    count = add(s, list, count, GROUP_FOLD, "cured", 0);
+    count = add(s, list, count, GROUP_CUB, "cub", 0);
+    count = add(s, list, count, GROUP_THRUST, "thrust", 0);
+    for (uint32_t row = 0; row < cr_ladder_count(); row++)
+        count = add(s, list, count, GROUP_LADDER, cr_ladder_at(row)->name, row);
+    return count;
+}
+
+/* Buffers so that a graph reads tens of MiB, of what there is room for. */
+static uint32_t buffers_for(uint64_t bytes) {
+    uint64_t count = (64u << 20) / bytes;
+    count = count > 128 ? 128 : count < 2 ? 2 : count;
+    if (count * bytes > gpu.arena_bytes) count = gpu.arena_bytes / bytes;
+    return (uint32_t)count;
+}
+
+typedef struct figures {
+    double median, low, high; /* GB/s */
+} figures;
+
+static figures figures_of(const bench_candidate *c, unsigned rounds, uint64_t bytes) {
+    double x[BENCH_MAX_ROUNDS];
+    memcpy(x, c->seconds, rounds * sizeof *x);
+    double middle = bench_median(x, rounds); /* sorts */
+    return (figures){(double)bytes / middle / 1e9, (double)bytes / x[rounds - 1] / 1e9, (double)bytes / x[0] / 1e9};
+}
+
+static void print_row(FILE *json, bool first, const settings *s, const bench_array *array, const bench_candidate *c,
+                      double read, double cub) {
+    figures f = figures_of(c, s->rounds, array->bytes);
+    char error[32] = "null", to_cub[32] = "null", shown[16] = "-";
+    if (cub > 0) snprintf(to_cub, sizeof to_cub, "%.4f", f.median / cub);
+    if (cub > 0) snprintf(shown, sizeof shown, "%.3f", f.median / cub);
+    if (isfinite(c->error)) snprintf(error, sizeof error, "%.3g", c->error);
+    printf("%-7s %-24s %9.1f  %9.1f … %-9.1f  %6.3f  %6s  %s%s\n", bench_group_names[c->group], c->name, f.median, f.low,
+           f.high, f.median / read, shown, bench_answer_names[c->answer], c->by_clock ? " (by the clock)" : "");
+    if (!json) return;
+    fprintf(json,
+            "%s\n  {\"op\": \"%s\", \"dtype\": \"%s\", \"bytes\": %llu, \"group\": \"%s\", \"kernel\": \"%s\", "
+            "\"gb_per_s\": %.2f, \"low\": %.2f, \"high\": %.2f, \"of_read\": %.4f, \"to_cub\": %s, \"timed\": \"%s\", "
+            "\"answer\": \"%s\", \"error\": %s}",
+            first ? "" : ",", array->ops->name, cr_dtype_name(array->dtype), (unsigned long long)array->bytes,
+            bench_group_names[c->group], c->name, f.median, f.low, f.high, f.median / read, to_cub,
+            c->by_clock ? "clock" : "graph", bench_answer_names[c->answer], error);
+}
+
+/* Measures all candidates over one array. Gives the number of wrong answers that are ours; -1 when the device failed. */
+static int measure(const settings *s, const bench_array *array, const cr_partial *exact, FILE *json, bool *first) {
+    static bench_candidate list[BENCH_MAX_CANDIDATES];
+    unsigned all = candidates(s, list), count = 0;
+    int wrong = 0, failed = 0;
+    for (unsigned i = 0; i < all; i++) {
+        if (!bench_exists(array, &list[i])) continue;
+        if (bench_judge(&gpu, array, &list[i], exact)) return -1;
+        wrong += list[i].answer == ANSWER_WRONG && (list[i].group == GROUP_FOLD || list[i].group == GROUP_LADDER);
+        list[count++] = list[i];
+    }
+    for (unsigned i = 0; i < count && !failed; i++) failed = bench_prepare(&gpu, array, &list[i]);
+    for (unsigned round = 0; round <= s->rounds && !failed; round++) {
+        for (unsigned i = 0; i < count && !failed; i++) {
+            double took = bench_time(&gpu, array, &list[i]);
+            if (round > 0) list[i].seconds[round - 1] = took; /* the first turn warms up */
+            failed = took < 0;
+        }
+    }
+    double read = 0, cub = 0;
+    for (unsigned i = 0; i < count && !failed; i++) {
+        double speed = figures_of(&list[i], s->rounds, array->bytes).median;
+        if (list[i].group == GROUP_READ && speed > read) read = speed;
+        if (list[i].group == GROUP_CUB) cub = speed;
+    }
+    if (!failed)
+        printf("\n%s %s, %llu bytes, %u buffers\n%-7s %-24s %9s  %9s   %-9s  %6s  %6s  answer\n", array->ops->name,
+               cr_dtype_name(array->dtype), (unsigned long long)array->bytes, array->buffers, "", "kernel", "GB/s", "low",
+               "high", "of read", "to CUB");
+    for (unsigned i = 0; i < count && !failed; i++, *first = false) print_row(json, *first, s, array, &list[i], read, cub);
+    for (unsigned i = 0; i < count; i++) bench_release(&list[i]);
+    fflush(stdout);
+    return failed ? -1 : wrong;
+}
+
+static int measure_dtype(const settings *s, cr_dtype dtype, FILE *json, bool *first) {
+    int wrong = 0;
+    uint64_t size = cr_dtype_size(dtype), known = 0;
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    uint32_t families = floats ? CR_FAM_SUMABS : 0; /* for the bound */
+    for (unsigned o = 0; o < s->op_count; o++) families |= bench_families(&s->ops[o], dtype);
+    if (bench_gpu_fill(&gpu, dtype, s->bits || !floats)) return -1;
+    static cr_partial exact;
+    cr_partial_init(&exact, dtype, families);
+    for (unsigned i = 0; i < s->size_count; i++) {
+        uint64_t n = s->sizes[i] / size;
+        if (bench_exact(&gpu, dtype, known, n, &exact)) return -1;
+        known = n;
+        for (unsigned o = 0; o < s->op_count; o++) {
+            if (cr_op_supports(s->ops[o].ops[0], dtype, NULL) != CR_OK) continue;
+            const bench_array array = {dtype, &s->ops[o], s->sizes[i], n, buffers_for(s->sizes[i])};
+            int more = measure(s, &array, &exact, json, first);
+            if (more < 0) return -1;
+            wrong += more;
+        }
+    }
+    return wrong;
+}
+
+static void head(const settings *s, FILE *json, int argc, char **argv) {
+    char machine[256], command[1024];
+    bench_machine(machine, sizeof machine);
+    bench_command(argc, argv, command, sizeof command);
+    printf("%s, %u multiprocessors, %.0f MiB of L2; %s\ncured-bench %s\n", gpu.name, gpu.multiprocessors,
+           (double)gpu.l2_bytes / (1 << 20), machine, command);
+    if (!json) return;
+    fprintf(json, "{\"gpu\": ");
+    bench_json_string(json, gpu.name);
+    fprintf(json, ", \"multiprocessors\": %u, \"l2_bytes\": %llu, \"machine\": ", gpu.multiprocessors,
+            (unsigned long long)gpu.l2_bytes);
+    bench_json_string(json, machine);
+    fprintf(json, ", \"command\": ");
+    bench_json_string(json, command);
+    fprintf(json, ", \"cuda\": %d, \"rounds\": %u, \"data\": \"%s\", \"rows\": [", CUDART_VERSION, s->rounds,
+            s->bits ? "bits" : "normal");
+}
+
+int bench_kernels(int argc, char **argv) {
+    static settings s;
+    int code = 0, devices = 0, wrong = 0;
+    if (parse(argc, argv, &s, &code) != 0) return code;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        fprintf(stderr, "cured-bench: kernels: no CUDA device\n");
+        return 69;
+    }
+    FILE *json = s.json ? fopen(s.json, "we") : NULL;
+    if (s.json && !json) {
+        fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
+        return 74;
+    }
+    if (bench_gpu_open(&gpu, s.sizes[s.size_count - 1]) != 0) return 69;
+    head(&s, json, argc, argv);
+    bool first = true;
+    for (unsigned i = 0; i < s.dtype_count && wrong >= 0; i++) {
+        int more = measure_dtype(&s, s.dtypes[i], json, &first);
+        wrong = more < 0 ? -1 : wrong + more;
+    }
+    if (json) fprintf(json, "\n], \"wrong\": %d}\n", wrong);
+    if (json && fclose(json) != 0) fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
+    bench_gpu_close(&gpu);
+    if (wrong > 0) fprintf(stderr, "cured-bench: %d answers of cured are wrong\n", wrong);
+    return wrong != 0;
+}

@@ -1,0 +1,36 @@
+/* kernels_peer: CUB and Thrust behind plain C, for cured-bench kernels. Each returns a cudaError_t as int.
+ *
+ * Thread: main. Owner: the caller owns all memory; stream is a cudaStream_t. */
+#ifndef CURED_BENCH_KERNELS_PEER_H
+#define CURED_BENCH_KERNELS_PEER_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/core/op.h"
+
+bool bench_cub_has(cr_op op, cr_dtype dtype);
+/* temp NULL: only *bytes, of temp, is set. out has 16 bytes: the value in the array's type; for argmax an index (8 bytes) and then
+ * the value. */
+int bench_cub(cr_op op, cr_dtype dtype, void *temp, size_t *bytes, const void *in, void *out, uint64_t n, void *stream);
+
+bool bench_thrust_has(cr_op op, cr_dtype dtype);
+/* out: host memory. Waits. */
+int bench_thrust(cr_op op, cr_dtype dtype, const void *in, void *out, uint64_t n, void *stream);
+
+/* Read loops: what any kernel could reach. Variants 0 … bench_read_variants() - 1. */
+unsigned bench_read_variants(void);
+const char *bench_read_name(unsigned variant);
+int bench_read(unsigned variant, const void *in, uint64_t bytes, void *out, unsigned multiprocessors, void *stream);
+/* Fills n elements from seed: normal floats, integers of any bits. */
+int bench_fill(cr_dtype dtype, void *out, uint64_t n, uint64_t seed, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
