@@ -25,7 +25,7 @@
 
 extern char **environ;
 
-enum { EXIT_USAGE_ = 64, EXIT_START = 69, FILES_STOP_MS = 2000 };
+enum { EXIT_USAGE_ = 64, EXIT_START = 69, EXIT_GPU_FAULT = 70, FILES_STOP_MS = 2000 };
 
 typedef struct daemon_state {
     uv_loop_t loop;
@@ -34,6 +34,7 @@ typedef struct daemon_state {
     uint32_t listener_count;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t drain_limit;
+    int exit_status;
 } daemon_state;
 
 static void stop_now(cr_server *server) {
@@ -91,31 +92,34 @@ static void raise_file_limit(void) {
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static cr_status choose_backend(cr_server *server, cr_error *error) {
-    if (server->config->backend == CR_BACKEND_CUDA)
-        return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and this build has no CUDA lane");
-    server->backend = "cpu";
-    server->backend_reason =
-        server->config->backend == CR_BACKEND_CPU ? "backend cpu was asked for" : "this build has no CUDA lane";
-    return CR_OK;
+/* The GPUs this binary was built for. */
+#ifdef CURED_GPU_API
+extern const cr_gpu_api CURED_GPU_API;
+static const cr_gpu_api *const gpu_api = &CURED_GPU_API;
+#else
+static const cr_gpu_api *const gpu_api;
+#endif
+
+static void on_lane_lost(cr_server *server) {
+    daemon_state *d = server->loop->data;
+    if (server->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT) {
+        cr_error_log("%s; on_gpu_fault is exit: stopping", server->lanes.reason);
+        d->exit_status = EXIT_GPU_FAULT;
+        stop_now(server);
+        return;
+    }
+    cr_warn("%s; on_gpu_fault is cpu: going on without it", server->lanes.reason);
 }
 
 static cr_status start_lanes(cr_server *server, cr_error *error) {
-    cr_status status = choose_backend(server, error);
-    if (status != CR_OK) return status;
-    cr_lane_options options = {.queue = server->queue,
-                               .workers = (uint32_t)server->config->cpu_workers,
-                               .isa = cr_config_word(server->config, "cpu_isa"),
-                               .spin_ns = server->config->spin_us * 1000};
-    status = cr_lane_cpu.open(&options, &server->lanes[0], error);
-    if (status != CR_OK) return status;
-    server->lane_types[0] = &cr_lane_cpu;
-    server->lane_count = 1;
-    server->workers = cr_lane_cpu.info(server->lanes[0]).workers;
-    cr_lane_info info = cr_lane_cpu.info(server->lanes[0]);
-    cr_info("backend %s (%s): %u workers, %s, %.1f GB/s hot f32 sum", server->backend, server->backend_reason,
-            info.workers, info.device, info.bytes_per_second / 1e9);
-    return CR_OK;
+    const cr_lanes_options options = {.config = server->config,
+                                      .queue = server->queue,
+                                      .slabs = server->slabs,
+                                      .gpu = gpu_api,
+                                      .wake = cr_server_wake,
+                                      .wake_argument = server};
+    server->lane_lost = on_lane_lost;
+    return cr_lanes_open(&server->lanes, &options, error);
 }
 
 /* The default socket, in a directory that may not be there yet. */
@@ -185,11 +189,11 @@ static void stop(daemon_state *d) {
     await_jobs(d);
     bool files_gone = cr_files_stop(server->files, FILES_STOP_MS);
     if (server->queue) cr_queue_close(server->queue);
-    for (uint32_t i = 0; i < server->lane_count; i++) server->lane_types[i]->close(server->lanes[i]);
+    cr_lanes_close(&server->lanes, server->slabs);
     if (!files_gone) {
         cr_warn("a client's file system does not answer: leaving its threads behind");
         fflush(NULL);
-        _exit(0);
+        _exit(d->exit_status);
     }
     cr_list done;
     if (server->queue) {
@@ -225,7 +229,7 @@ static int run(const cr_config *config) {
     uv_run(&d.loop, UV_RUN_DEFAULT);
     cr_info("stopping");
     stop(&d);
-    return 0;
+    return d.exit_status;
 }
 
 int main(int argc, char **argv) {

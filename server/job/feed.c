@@ -228,6 +228,7 @@ static cr_status fill_memory(slot *s, void *into, cr_error *error) {
     cr_status status = cr_region_read(feed->region, feed->options.offset + s->begin, into, (size_t)s->bytes, error);
     if (status != CR_OK) return status;
     s->segment.data = into;
+    s->segment.pinned = s->slab && cr_slabs_pinned(feed->options.slabs);
     s->holding = true;
     cr_queue_add(queue, &s->segment);
     cr_queue_ready(queue, &s->segment, s->bytes, true);

@@ -17,11 +17,13 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->families = families;
     job->element = (uint32_t)cr_dtype_size(dtype);
     job->grain = cr_partial_grain(dtype, families);
-    cr_list_init(&job->ready);
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_init(&job->ready[kind]);
+    job->kinds = CR_BY_CPU;
+    job->gpu_from = 0;
     cr_list_init(&job->done);
     cr_list_init(&job->segments);
+    cr_list_init(&job->ranges);
     job->state = CR_JOB_OPEN;
-    job->queued = false;
     job->holds = 1;
     job->claims = 0;
     job->claimable = job->total_bytes = job->claimed_bytes = job->folded_bytes = 0;
@@ -53,7 +55,9 @@ void cr_job_move(cr_job *job, cr_job_state next) {
 
 void cr_job_free(cr_job *job) {
     if (!job) return;
-    assert(job->state == CR_JOB_DONE && !job->queued && cr_list_empty(&job->segments) && cr_list_empty(&job->news));
+    assert(job->state == CR_JOB_DONE && cr_list_empty(&job->segments) && cr_list_empty(&job->ranges));
+    assert(cr_list_empty(&job->news));
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) assert(cr_list_empty(&job->ready[kind]));
     for (cr_list *node; (node = cr_list_pop(&job->outputs));) free(cr_container(node, cr_output, link));
     if (job->axis) cr_axis_free(job->axis);
     free(job->kernel);

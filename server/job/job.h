@@ -19,6 +19,10 @@
 #include "kernels/core/partial.h"
 #include "server/base/list.h"
 
+/* Who may claim: the lines of the run queue, and bits of cr_job.kinds. */
+typedef enum cr_lane_kind { CR_KIND_CPU, CR_KIND_GPU, CR_LANE_KINDS } cr_lane_kind;
+enum { CR_BY_CPU = 1 << CR_KIND_CPU, CR_BY_GPU = 1 << CR_KIND_GPU };
+
 typedef enum cr_job_state { CR_JOB_OPEN, CR_JOB_STOPPING, CR_JOB_DONE, CR_JOB_STATES } cr_job_state;
 
 typedef struct cr_job {
@@ -32,12 +36,15 @@ typedef struct cr_job {
     uint64_t base;        /* index of the input's first element, for the fold */
     bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
 
-    cr_list ready;                               /* Q: in the run queue while something can be claimed */
+    uint64_t gpu_from; /* while fewer bytes can be claimed, no GPU looks at it */
+
+    uint32_t kinds;                              /* Q: CR_BY_*: the lanes that may claim */
+    cr_list ready[CR_LANE_KINDS];                /* Q: in the line of each kind while it can claim something */
     cr_list done;                                /* Q: in the completion list */
     cr_job_state state;                          /* Q */
-    bool queued;                                 /* Q: ready is linked */
     uint32_t holds, claims;                      /* Q */
     cr_list segments;                            /* Q: those with bytes to claim, now or later */
+    cr_list ranges;                              /* Q: claims that came back unfolded, to be claimed again */
     uint64_t claimable;                          /* Q: bytes ready and not claimed */
     uint64_t total_bytes;                        /* Q: of the whole input; 0 while unknown */
     uint64_t claimed_bytes;                      /* Q */
@@ -65,6 +72,7 @@ typedef struct cr_segment {
     uint32_t claims;         /* Q */
     bool released;           /* Q */
     bool aligned;         /* cuts fall on multiples of 65,536 elements (addressable input); otherwise on any 64 KiB */
+    bool pinned;          /* a GPU may copy it from where it is */
     bool mapped;          /* a client's mapping: read under the guard, and checked afterwards by still */
     struct cr_kept *kept; /* the registered region it lies in; NULL: none */
     /* For mapped: CR_OK while the bytes before offset end of data were really the file's. Runs on the lane. */
@@ -72,6 +80,13 @@ typedef struct cr_segment {
     /* Gives the memory back. Runs on whichever thread let go last, outside every lock; it must not block. */
     void (*release)(struct cr_segment *segment);
 } cr_segment;
+
+/* A claim that came back unfolded. While it is there it counts among its segment's claims. */
+typedef struct cr_unfolded {
+    cr_list link; /* Q: in job->ranges */
+    cr_segment *segment;
+    uint64_t offset, bytes; /* from segment->data */
+} cr_unfolded;
 
 /* Bytes between which input may be cut. */
 static inline uint64_t cr_job_unit(const cr_job *job) { return job->grain * job->element; }

@@ -69,4 +69,26 @@ typedef struct cr_turn {
  * sleeps while there is nothing, after looking for spin_ns. False: nothing, or the queue closed. */
 bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t spin_ns, bool wait);
 
+/* For lanes with many claims in flight (a GPU): they take several at once, and give each back when it is folded, or
+ * unfolded when it could not be. They claim from jobs whose kinds have CR_BY_GPU. */
+
+/* How many bytes to take of job now; segment is where the next would come from. 0: none, another job is asked for. Called under
+ * the queue's lock. */
+typedef uint64_t (*cr_want)(void *argument, const cr_job *job, const cr_segment *segment);
+/* Claims of one job, the first in line of which want wants some: at most `most` of them. 0: there is none. */
+uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most);
+/* Claims of one job are folded; what they gave is in partials. error: they could not be read, and the job fails with it. */
+void cr_queue_folded(cr_queue *queue, const cr_claim *claims, uint32_t count, const cr_partial *const *partials,
+                     uint32_t partial_count, const cr_error *error);
+/* Claims of one job that were not folded. kinds: who claims them, and the rest of the job, from now on; 0: as before. */
+void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, uint32_t kinds);
+/* A lane of kind GPU begins, and ends, to claim. When the last is gone its jobs are the CPU's. */
+void cr_queue_gpu_comes(cr_queue *queue);
+void cr_queue_gpu_goes(cr_queue *queue);
+/* Rises with every offer to a GPU and every poke. */
+uint32_t cr_queue_offers(cr_queue *queue);
+/* Sleeps until it is no longer seen; false when the queue is closed. */
+bool cr_queue_sleep(cr_queue *queue, uint32_t seen);
+void cr_queue_poke(cr_queue *queue);
+
 #endif

@@ -1,26 +1,38 @@
-/* lane: something that claims input from the run queue and folds it: CPU workers, and later a GPU's streams.
+/* lane: something that claims input from the run queue and folds it: CPU workers, a GPU's streams.
  *
  * Thread: open and close on main's; run on threads of the lane's own. Owner: main. Every lane gives the same bits for the
  * same elements, so none is ever asked for by a job. */
 #ifndef CURED_SERVER_LANES_LANE_H
 #define CURED_SERVER_LANES_LANE_H
 
+#include "kernels/cuda/gpu.h"
 #include "server/job/queue.h"
 
 typedef struct cr_lane cr_lane;
 
 typedef struct cr_lane_options {
     cr_queue *queue;
-    uint32_t workers; /* 0: the lane decides */
+    uint32_t workers; /* CPU; 0: the lane decides */
     const char *isa;  /* CPU: "auto", "portable", "avx2", "avx512" */
     uint64_t spin_ns;
+    void *scratch; /* CPU: touched memory of nobody's, to measure all workers together; NULL: they are not measured */
+    size_t scratch_bytes;
+
+    const cr_gpu_api *gpu;
+    uint32_t ordinal, streams;
+    uint64_t chunk_bytes, min_bytes, timeout_ms;
+    double cpu_rate;         /* what it competes with; 0: not measured */
+    void (*lost)(void *argument); /* a GPU is gone: on its thread; it must only post */
+    void *lost_argument;
 } cr_lane_options;
 
 typedef struct cr_lane_info {
-    const char *name;   /* "cpu" */
+    const char *name;   /* "cpu", "cuda" */
     const char *device; /* instruction set or GPU name */
-    uint32_t workers;
-    double bytes_per_second; /* folding an f32 sum, measured at open; 0: not measured */
+    uint32_t workers;   /* threads, or streams */
+    double bytes_per_second; /* CPU: folding an f32 sum, one worker, hot; GPU: from pinned host memory. 0: not measured */
+    double all_rate;         /* CPU: all workers together, from memory */
+    const char *lost;        /* why it is of no use any more; NULL: it is */
 } cr_lane_info;
 
 typedef struct cr_lane_type {
@@ -32,6 +44,6 @@ typedef struct cr_lane_type {
     void (*close)(cr_lane *lane);
 } cr_lane_type;
 
-extern const cr_lane_type cr_lane_cpu;
+extern const cr_lane_type cr_lane_cpu, cr_lane_gpu;
 
 #endif

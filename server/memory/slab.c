@@ -16,6 +16,7 @@ struct cr_slabs {
     uint8_t *base;
     size_t count, free_count;
     cr_list waiters;
+    cr_pinner pinner; /* pin is NULL while they are not pinned */
     void *free[];
 };
 
@@ -34,9 +35,28 @@ cr_status cr_slabs_new(size_t count, cr_slabs **out, cr_error *error) {
     pthread_mutex_init(&slabs->mutex, NULL);
     cr_list_init(&slabs->waiters);
     slabs->count = slabs->free_count = count;
+    slabs->pinner = (cr_pinner){0};
     for (size_t i = 0; i < count; i++) slabs->free[i] = slabs->base + (count - 1 - i) * CR_SLAB_BYTES;
     *out = slabs;
     return CR_OK;
+}
+
+cr_status cr_slabs_pin(cr_slabs *slabs, const cr_pinner *pinner, cr_error *error) {
+    cr_status status = pinner->pin(pinner->argument, slabs->base, slabs->count * CR_SLAB_BYTES, false, error);
+    if (status == CR_OK) slabs->pinner = *pinner;
+    return status;
+}
+
+void cr_slabs_unpin(cr_slabs *slabs) {
+    if (slabs->pinner.pin) slabs->pinner.unpin(slabs->pinner.argument, slabs->base);
+    slabs->pinner.pin = NULL;
+}
+
+bool cr_slabs_pinned(const cr_slabs *slabs) { return slabs->pinner.pin != NULL; }
+
+void *cr_slabs_memory(cr_slabs *slabs, size_t *bytes) {
+    *bytes = slabs->count * CR_SLAB_BYTES;
+    return slabs->base;
 }
 
 void cr_slabs_free(cr_slabs *slabs) {

@@ -14,6 +14,7 @@
 
 #include "proto/status.h"
 #include "server/base/list.h"
+#include "server/memory/pin.h"
 
 enum { CR_SLAB_BYTES = 1024 * 1024 };
 
@@ -28,7 +29,13 @@ typedef struct cr_slab_waiter {
 } cr_slab_waiter;
 
 cr_status cr_slabs_new(size_t count, cr_slabs **slabs, cr_error *error);
-/* All slabs must be back. */
+/* Makes GPUs copy from slabs where they are; before the first is taken. cr_slabs_unpin before the pinner goes. */
+cr_status cr_slabs_pin(cr_slabs *slabs, const cr_pinner *pinner, cr_error *error);
+void cr_slabs_unpin(cr_slabs *slabs);
+bool cr_slabs_pinned(const cr_slabs *slabs);
+/* All of them as one piece, while none is taken: room for measurements at start. */
+void *cr_slabs_memory(cr_slabs *slabs, size_t *bytes);
+/* All slabs must be back, and unpinned. */
 void cr_slabs_free(cr_slabs *slabs);
 /* A slab, or NULL when none is free or others wait already. */
 void *cr_slab_take(cr_slabs *slabs);

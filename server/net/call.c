@@ -108,13 +108,14 @@ static cr_status make_job(cr_call *call, cr_error *error) {
         cr_axis_spec spec;
         cr_request_axis(call, &spec);
         const cr_server *server = call->conn->server;
-        cr_status status = cr_axis_make(call->job, &spec, server->workers, server->config->max_state_bytes, error);
+        cr_status status = cr_axis_make(call->job, &spec, server->lanes.workers, server->config->max_state_bytes, error);
         if (status != CR_OK) return status;
     }
     if (r->kernel[0]) {
         cr_status status = cr_kernel_attach(call->job, r->kernel, r->ops, r->op_count, error);
         if (status != CR_OK) return status;
     }
+    cr_lanes_place(&call->conn->server->lanes, call->job);
     if (r->source == CR_SOURCE_STREAM && r->length_known)
         cr_queue_set_total(call->conn->server->queue, call->job, r->length);
     return CR_OK;

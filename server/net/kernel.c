@@ -27,5 +27,5 @@ cr_status cr_kernel_check(const cr_call *call, cr_error *error) {
     cr_status status = check_options(r, error);
     if (status != CR_OK || server->runs_kernels) return status;
     return cr_fail(error, CR_FAILED_PRECONDITION, "kernel: %s runs on a CUDA device, and there is none here: %s",
-                   r->kernel, server->backend_reason);
+                   r->kernel, server->lanes.reason);
 }

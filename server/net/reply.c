@@ -85,14 +85,14 @@ bool cr_reply_info(cr_conn *conn, uint32_t stream) {
     static cr_wire_info m; /* 20 KiB; the loop's */
     memset(&m, 0, sizeof m);
     snprintf(m.version, sizeof m.version, "%s", server->version);
-    snprintf(m.backend, sizeof m.backend, "%s", server->backend);
-    snprintf(m.backend_reason, sizeof m.backend_reason, "%s", server->backend_reason);
+    snprintf(m.backend, sizeof m.backend, "%s", server->lanes.backend);
+    snprintf(m.backend_reason, sizeof m.backend_reason, "%s", server->lanes.reason);
     m.uptime_ms = cr_now_ms() - server->started_ms;
-    m.lane_count = server->lane_count;
-    for (uint32_t i = 0; i < server->lane_count; i++) {
-        cr_lane_info info = server->lane_types[i]->info(server->lanes[i]);
+    m.lane_count = server->lanes.count;
+    for (uint32_t i = 0; i < m.lane_count; i++) {
+        cr_lane_info info = server->lanes.types[i]->info(server->lanes.lanes[i]);
         snprintf(m.lanes[i].name, sizeof m.lanes[i].name, "%s", info.name);
-        snprintf(m.lanes[i].device, sizeof m.lanes[i].device, "%s", info.device);
+        snprintf(m.lanes[i].device, sizeof m.lanes[i].device, "%s%s", info.lost ? "lost: " : "", info.device);
         m.lanes[i].workers = info.workers;
         m.lanes[i].bytes_per_second = info.bytes_per_second;
     }

@@ -31,6 +31,7 @@ static void on_wake(uv_async_t *wake) {
     for (cr_list *node; (node = cr_list_pop(&done));) cr_call_job_done(server, cr_container(node, cr_job, done));
     for (cr_conn *conn; (conn = next_granted(server));) cr_conn_granted(conn);
     cr_regions_news(server);
+    if (cr_lanes_check(&server->lanes) && server->lane_lost) server->lane_lost(server);
 }
 
 void cr_server_wake(void *argument) {

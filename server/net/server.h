@@ -13,7 +13,7 @@
 #include "server/admit/admission.h"
 #include "server/base/config.h"
 #include "server/base/timers.h"
-#include "server/lanes/lane.h"
+#include "server/lanes/lanes.h"
 #include "server/memory/device.h"
 #include "server/memory/files.h"
 #include "server/memory/slab.h"
@@ -24,22 +24,18 @@ enum {
     CR_SLAB_IDLE_MS = 10,           /* an upload that brings nothing for so long hands over its slab */
     CR_BACKLOG_BYTES = 1024 * 1024, /* replies a client may leave unread before it is no longer read from */
     CR_LINGER_MS = 1000,            /* for a client to read why its connection ended */
-    CR_MAX_LANES = CR_WIRE_MAX_LANES,
 };
 
 typedef struct cr_server {
     uv_loop_t *loop;
     const cr_config *config;
-    const char *version, *backend, *backend_reason;
+    const char *version;
     bool runs_kernels; /* a lane of a CUDA device is open, and takes calls that name a kernel */
     cr_queue *queue;
     cr_slabs *slabs;
     cr_files *files;
     const cr_device_hook *device_hook; /* NULL: no GPU opens what clients share */
-    const cr_lane_type *lane_types[CR_MAX_LANES];
-    cr_lane *lanes[CR_MAX_LANES];
-    uint32_t lane_count;
-    uint32_t workers; /* of all lanes: how many may keep state of one job */
+    cr_lanes lanes;
     uint64_t started_ms;
 
     cr_admission admission;
@@ -62,7 +58,10 @@ typedef struct cr_server {
     uint8_t *spare_out; /* one connection's empty reply buffer, for the next */
     bool draining;
     void (*drained)(struct cr_server *server); /* called once when draining and the last call is over */
+    void (*lane_lost)(struct cr_server *server); /* called after a GPU was lost */
 } cr_server;
+
+_Static_assert((int)CR_MAX_LANES <= (int)CR_WIRE_MAX_LANES, "Info has room for every lane");
 
 cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *config, cr_error *error);
 /* For cr_queue_new. */

@@ -37,6 +37,7 @@ static cr_slab_segment *new_segment(const cr_call *call, uint8_t *slab, uint8_t 
     cr_segment_init(&s->segment, call->job, slab ? slab : own, call->upload.handed);
     s->segment.release = release;
     s->slabs = call->conn->server->slabs;
+    s->segment.pinned = slab && cr_slabs_pinned(s->slabs);
     s->slab = slab;
     s->own = own;
     s->added = false;

@@ -40,15 +40,17 @@ static void setup(void) {
     memset(&server, 0, sizeof server);
     server.config = &config;
     server.version = "0";
-    server.workers = 2;
+    server.lanes.workers = 2;
+    server.lanes.backend = "cpu";
+    server.lanes.kinds = CR_BY_CPU;
     assert_ok(cr_server_init(&server, &loop, &config, &error), error);
     assert_ok(cr_queue_new(cr_server_wake, &server, &server.queue, &error), error);
     assert_ok(cr_slabs_new(SLABS, &server.slabs, &error), error);
     assert_ok(cr_files_new(2, 2, &server.files, &error), error);
     cr_lane_options options = {.queue = server.queue, .workers = 2};
-    assert_ok(cr_lane_cpu.open(&options, &server.lanes[0], &error), error);
-    server.lane_types[0] = &cr_lane_cpu;
-    server.lane_count = 1;
+    assert_ok(cr_lane_cpu.open(&options, &server.lanes.lanes[0], &error), error);
+    server.lanes.types[0] = &cr_lane_cpu;
+    server.lanes.count = 1;
 }
 
 static void turn(void) {
@@ -63,7 +65,7 @@ static void teardown(void) {
     while (metric_now(CR_M_jobs)) turn();
     ck_assert(cr_files_stop(server.files, 60000));
     cr_queue_close(server.queue);
-    cr_lane_cpu.close(server.lanes[0]);
+    cr_lane_cpu.close(server.lanes.lanes[0]);
     cr_server_close_handles(&server);
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);

@@ -1,0 +1,294 @@
+/* queue: what lanes do: claim, give back folded or unfolded, sleep.
+ *
+ * Thread: any; the queue's mutex guards every member marked Q in job.h. Owner: the daemon. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "server/base/clock.h"
+#include "server/base/metrics.h"
+#include "server/job/queue_internal.h"
+
+enum {
+    CLAIM_MIN = 256 * 1024,
+    CLAIM_MAX = 4 * 1024 * 1024,
+    CUT_BYTES = 64 * 1024, /* of streamed input; a multiple of every element size and of 4,096 elements' grain */
+    CUT_ELEMENTS = 65536,  /* of addressable input */
+};
+
+/* Where the next claim of a job begins: a range that came back, or else what is left of a segment. */
+typedef struct place {
+    cr_segment *segment;
+    cr_unfolded *range; /* NULL: the segment's own mark moves */
+    uint64_t offset, available;
+} place;
+
+cr_segment *cr_queue_first(const cr_job *job) {
+    for (cr_list *node = job->segments.next; node != &job->segments; node = node->next) {
+        cr_segment *segment = cr_container(node, cr_segment, link);
+        if (segment->ready <= segment->claimed) continue;
+        if (!segment->sealed && segment->ready - segment->claimed < job->claim_bytes) continue;
+        if (!job->in_order || segment->index * job->element + segment->claimed == job->claimed_bytes) return segment;
+    }
+    return NULL;
+}
+
+/* Q. False: nothing may be taken. */
+static bool find_place(const cr_job *job, place *at) {
+    if (!cr_list_empty(&job->ranges)) {
+        at->range = cr_container(job->ranges.next, cr_unfolded, link);
+        at->segment = at->range->segment;
+        at->offset = at->range->offset;
+        at->available = at->range->bytes;
+        return true;
+    }
+    at->range = NULL;
+    at->segment = cr_queue_first(job);
+    if (!at->segment) return false;
+    at->offset = at->segment->claimed;
+    at->available = at->segment->ready - at->segment->claimed;
+    return true;
+}
+
+/* Bytes between which a claim of this segment may be cut. */
+static uint64_t cut_of(const cr_segment *segment) {
+    uint64_t cut = segment->aligned ? (uint64_t)CUT_ELEMENTS * segment->job->element : CUT_BYTES;
+    uint64_t unit = cr_job_unit(segment->job);
+    return (cut + unit - 1) / unit * unit;
+}
+
+/* Bytes to take of available: a share that leaves the other workers something, between the limits, cut where it may be. */
+static uint64_t claim_size(const place *at, uint32_t workers) {
+    uint64_t share = at->available / (2 * (uint64_t)workers);
+    if (share < CLAIM_MIN) share = CLAIM_MIN;
+    if (share > CLAIM_MAX) share = CLAIM_MAX;
+    if (share < at->segment->job->claim_bytes) share = at->segment->job->claim_bytes;
+    uint64_t cut = cut_of(at->segment);
+    share = (share + cut - 1) / cut * cut;
+    return share < at->available ? share : at->available;
+}
+
+/* Q. Bytes of the place, at most what is available there. The job's line is the caller's business. */
+static cr_claim claim_place(cr_job *job, const place *at, uint64_t bytes) {
+    cr_segment *segment = at->segment;
+    cr_claim claim = {.job = job,
+                      .segment = segment,
+                      .data = segment->data + at->offset,
+                      .bytes = bytes,
+                      .index = segment->index + at->offset / job->element};
+    if (!at->range) {
+        segment->claimed += bytes;
+        segment->claims++;
+        if (segment->sealed && segment->claimed == segment->ready) cr_list_remove(&segment->link);
+    } else if (bytes < at->available) {
+        at->range->offset += bytes;
+        at->range->bytes -= bytes;
+        segment->claims++;
+    } else {
+        cr_list_remove(&at->range->link);
+        free(at->range); /* its place among the segment's claims is the claim's now */
+    }
+    job->claims++;
+    job->claimable -= bytes;
+    job->claimed_bytes += bytes;
+    if (!job->first_claim_ns) job->first_claim_ns = cr_now_ns();
+    return claim;
+}
+
+/* Q. Takes the next range of the first job in line; an empty claim when there is none. */
+static cr_claim take_claim(cr_queue *queue, uint32_t workers) {
+    place at;
+    if (cr_list_empty(&queue->line[CR_KIND_CPU])) return (cr_claim){0};
+    cr_job *job = cr_container(queue->line[CR_KIND_CPU].next, cr_job, ready[CR_KIND_CPU]);
+    bool found = find_place(job, &at);
+    assert(found);
+    (void)found;
+    cr_claim claim = claim_place(job, &at, claim_size(&at, workers));
+    cr_queue_line_up(queue, job, CR_KIND_CPU);
+    return claim;
+}
+
+/* Q. The claim is folded. Segments to release after unlocking go to let_go. */
+static void give_back(const cr_claim *claim, cr_list *let_go) {
+    cr_job *job = claim->job;
+    job->folded_bytes += claim->bytes;
+    cr_metric_add(input_bytes_total, claim->bytes);
+    cr_metric_add(claims_total, 1);
+    job->claims--;
+    claim->segment->claims--;
+    if (cr_queue_finished_with(claim->segment)) cr_list_append(let_go, &claim->segment->link);
+}
+
+/* Q. Gives back the turn's claim. stays: the thread's next claim is of the same job, so its partial need not be merged yet. */
+static void end_turn(cr_queue *queue, cr_turn *turn, bool stays, cr_list *let_go) {
+    cr_job *job = turn->claim.job;
+    if (turn->error.code != CR_OK) cr_queue_stop_locked(queue, job, &turn->error, let_go);
+    if (!stays && !job->axis && job->state == CR_JOB_OPEN) cr_partial_merge(&job->partial, &turn->partial);
+    give_back(&turn->claim, let_go);
+    cr_queue_settle(queue, job);
+    cr_queue_offer(queue, job); /* a job in order waited for this claim */
+}
+
+/* Looks for an offer without the lock; worth it only when the next one is a few microseconds away. */
+static void spin(cr_queue *queue, uint64_t spin_ns) {
+    _Atomic uint32_t *offers = &queue->offers[CR_KIND_CPU];
+    uint32_t seen = atomic_load_explicit(offers, memory_order_acquire);
+    uint64_t until = cr_now_ns() + spin_ns;
+    while (atomic_load_explicit(offers, memory_order_acquire) == seen && cr_now_ns() < until) {
+    }
+}
+
+bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t spin_ns, bool wait) {
+    cr_list let_go;
+    cr_list_init(&let_go);
+    bool spun = spin_ns == 0;
+    pthread_mutex_lock(&queue->mutex);
+    for (;;) {
+        if (turn->claim.job && turn->claim.job->in_order) {
+            end_turn(queue, turn, false, &let_go);
+            turn->claim.job = NULL;
+        }
+        cr_claim next = take_claim(queue, workers);
+        bool stays = next.job && next.job == turn->claim.job;
+        if (turn->claim.job) end_turn(queue, turn, stays, &let_go);
+        turn->claim = next;
+        turn->error.code = CR_OK;
+        if (next.job && !stays && !next.job->axis) cr_partial_init(&turn->partial, next.job->dtype, next.job->families);
+        if (next.job || queue->closed || !wait) break;
+        if (!cr_list_empty(&let_go) || !spun) {
+            pthread_mutex_unlock(&queue->mutex);
+            cr_queue_release_all(&let_go);
+            if (!spun) spin(queue, spin_ns);
+            spun = true;
+            pthread_mutex_lock(&queue->mutex);
+            continue;
+        }
+        queue->sleeping[CR_KIND_CPU]++;
+        pthread_cond_wait(&queue->more[CR_KIND_CPU], &queue->mutex);
+        queue->sleeping[CR_KIND_CPU]--;
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    cr_queue_release_all(&let_go);
+    return turn->claim.job != NULL;
+}
+
+/* Q. Claims of one job, want bytes together, or as many as there are. */
+static uint32_t take_claims(cr_job *job, uint64_t want, cr_claim *claims, uint32_t most) {
+    uint32_t count = 0;
+    place at;
+    for (; count < most && want && find_place(job, &at); count++) {
+        uint64_t bytes = at.available, cut = cut_of(at.segment);
+        if (bytes > want) {
+            bytes = want / cut * cut;
+            if (!bytes && count) break;
+            if (!bytes) bytes = cut < at.available ? cut : at.available;
+        }
+        claims[count] = claim_place(job, &at, bytes);
+        want -= bytes < want ? bytes : want;
+    }
+    return count;
+}
+
+uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most) {
+    uint32_t count = 0;
+    pthread_mutex_lock(&queue->mutex);
+    cr_list *line = &queue->line[CR_KIND_GPU];
+    for (cr_list *node = line->next; node != line && !count; node = node->next) {
+        cr_job *job = cr_container(node, cr_job, ready[CR_KIND_GPU]);
+        place at;
+        bool found = find_place(job, &at);
+        uint64_t bytes = found ? want(argument, job, at.segment) : 0;
+        if (!bytes) continue;
+        count = take_claims(job, bytes, claims, most);
+        cr_queue_line_up(queue, job, CR_KIND_GPU);
+        break;
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    return count;
+}
+
+void cr_queue_folded(cr_queue *queue, const cr_claim *claims, uint32_t count, const cr_partial *const *partials,
+                     uint32_t partial_count, const cr_error *error) {
+    cr_list let_go;
+    cr_list_init(&let_go);
+    cr_job *job = claims[0].job;
+    pthread_mutex_lock(&queue->mutex);
+    if (error) cr_queue_stop_locked(queue, job, error, &let_go);
+    for (uint32_t i = 0; i < partial_count && job->state == CR_JOB_OPEN; i++)
+        cr_partial_merge(&job->partial, partials[i]);
+    for (uint32_t i = 0; i < count; i++) give_back(&claims[i], &let_go);
+    cr_queue_settle(queue, job);
+    pthread_mutex_unlock(&queue->mutex);
+    cr_queue_release_all(&let_go);
+}
+
+void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, uint32_t kinds) {
+    cr_list let_go;
+    cr_list_init(&let_go);
+    cr_job *job = claims[0].job;
+    assert(!job->in_order); /* its mark cannot move back */
+    pthread_mutex_lock(&queue->mutex);
+    if (kinds) job->kinds = kinds;
+    for (uint32_t i = 0; i < count; i++) {
+        const cr_claim *claim = &claims[i];
+        cr_unfolded *range = job->state == CR_JOB_OPEN ? malloc(sizeof *range) : NULL;
+        job->claims--;
+        if (range) {
+            *range = (cr_unfolded){
+                .segment = claim->segment, .offset = (uint64_t)(claim->data - claim->segment->data), .bytes = claim->bytes};
+            cr_list_append(&job->ranges, &range->link);
+            job->claimable += claim->bytes;
+            job->claimed_bytes -= claim->bytes;
+            continue;
+        }
+        claim->segment->claims--;
+        if (job->state == CR_JOB_OPEN) {
+            cr_error error;
+            cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory to fold again what a GPU could not");
+            cr_queue_stop_locked(queue, job, &error, &let_go);
+        }
+        if (cr_queue_finished_with(claim->segment)) cr_list_append(&let_go, &claim->segment->link);
+    }
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_remove(&job->ready[kind]); /* kinds may be others now */
+    cr_queue_settle(queue, job);
+    cr_queue_offer(queue, job);
+    pthread_mutex_unlock(&queue->mutex);
+    cr_queue_release_all(&let_go);
+}
+
+void cr_queue_gpu_comes(cr_queue *queue) {
+    pthread_mutex_lock(&queue->mutex);
+    queue->gpus++;
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+void cr_queue_gpu_goes(cr_queue *queue) {
+    pthread_mutex_lock(&queue->mutex);
+    assert(queue->gpus);
+    queue->gpus--;
+    cr_list *line = &queue->line[CR_KIND_GPU], *node;
+    while (!queue->gpus && (node = cr_list_pop(line)))
+        cr_queue_offer(queue, cr_container(node, cr_job, ready[CR_KIND_GPU]));
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+uint32_t cr_queue_offers(cr_queue *queue) {
+    return atomic_load_explicit(&queue->offers[CR_KIND_GPU], memory_order_acquire);
+}
+
+bool cr_queue_sleep(cr_queue *queue, uint32_t seen) {
+    pthread_mutex_lock(&queue->mutex);
+    queue->sleeping[CR_KIND_GPU]++;
+    while (!queue->closed && atomic_load_explicit(&queue->offers[CR_KIND_GPU], memory_order_relaxed) == seen)
+        pthread_cond_wait(&queue->more[CR_KIND_GPU], &queue->mutex);
+    queue->sleeping[CR_KIND_GPU]--;
+    bool open = !queue->closed;
+    pthread_mutex_unlock(&queue->mutex);
+    return open;
+}
+
+void cr_queue_poke(cr_queue *queue) {
+    pthread_mutex_lock(&queue->mutex);
+    atomic_fetch_add_explicit(&queue->offers[CR_KIND_GPU], 1, memory_order_release);
+    pthread_cond_broadcast(&queue->more[CR_KIND_GPU]);
+    pthread_mutex_unlock(&queue->mutex);
+}

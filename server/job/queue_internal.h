@@ -1,0 +1,43 @@
+/* queue_internal: the run queue's members and what its two halves (queue.c: producers and the loop, queue_claims.c: lanes)
+ * need of each other. Every function here wants the mutex held, but for cr_queue_release_all.
+ *
+ * Thread: any. Owner: the queue. */
+#ifndef CURED_SERVER_JOB_QUEUE_INTERNAL_H
+#define CURED_SERVER_JOB_QUEUE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/job/queue.h"
+
+struct cr_queue {
+    pthread_mutex_t mutex;
+    pthread_cond_t more[CR_LANE_KINDS];
+    cr_list line[CR_LANE_KINDS]; /* jobs that a lane of the kind may claim from, the next first */
+    cr_list completed, news;
+    uint32_t sleeping[CR_LANE_KINDS];
+    uint32_t gpus; /* lanes that claim by cr_queue_take */
+    bool closed;
+    _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a spinning lane watches */
+    void (*wake)(void *argument);
+    void *wake_argument;
+};
+
+/* Completes the job when nothing is out and nothing is left. */
+void cr_queue_settle(cr_queue *queue, cr_job *job);
+/* The first segment of job with bytes to claim (the next in the array, for a job in order); NULL: none may be taken. */
+cr_segment *cr_queue_first(const cr_job *job);
+/* Whether a lane may take something of it: answers that nobody reads stop their job. */
+bool cr_queue_claimable(const cr_job *job);
+/* Puts the job into the lines where it has something to claim and does not stand. */
+void cr_queue_offer(cr_queue *queue, cr_job *job);
+/* After a claim by a lane of the kind taker: to the end of that line, and out of those where there is nothing left. */
+void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker);
+/* True when the caller must call segment->release after unlocking. */
+bool cr_queue_finished_with(cr_segment *segment);
+/* Moves what can be released to let_go. Segments still claimed or unsealed are released by whoever holds them. */
+void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, cr_list *let_go);
+/* Outside the mutex. */
+void cr_queue_release_all(cr_list *let_go);
+
+#endif

@@ -1,0 +1,103 @@
+/* gpu_ask: what other threads want of a device, done on its lane's thread: pinning and unpinning.
+ *
+ * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; pin and unpin on any other, which waits. Owner: the lane. */
+#include <stdlib.h>
+
+#include "server/lanes/gpu_internal.h"
+#include "server/lanes/lane_gpu.h"
+
+/* Something pinned, by its first byte. */
+typedef struct cr_pin {
+    cr_list link;
+    void *memory;
+} cr_pin;
+
+typedef struct cr_ask {
+    cr_list link;
+    void *memory;
+    size_t bytes;
+    bool pin, read_only, done;
+    cr_status status;
+    cr_error *error;
+} cr_ask;
+
+static cr_status pin(cr_gpu_lane *lane, const cr_ask *ask) {
+    cr_pin *entry = malloc(sizeof *entry);
+    if (!entry) return cr_fail(ask->error, CR_RESOURCE_EXHAUSTED, "no memory to pin with");
+    cr_status status = lane->api->pin(lane->gpu, ask->memory, ask->bytes, ask->read_only, ask->error);
+    if (status != CR_OK) {
+        free(entry);
+        return status;
+    }
+    entry->memory = ask->memory;
+    cr_list_append(&lane->pins, &entry->link);
+    return CR_OK;
+}
+
+static void drop_pin(cr_gpu_lane *lane, cr_pin *entry) {
+    cr_list_remove(&entry->link);
+    if (!atomic_load(&lane->lost)) lane->api->unpin(lane->gpu, entry->memory);
+    free(entry);
+}
+
+static cr_status unpin(cr_gpu_lane *lane, const cr_ask *ask) {
+    for (cr_list *node = lane->pins.next; node != &lane->pins; node = node->next) {
+        cr_pin *entry = cr_container(node, cr_pin, link);
+        if (entry->memory != ask->memory) continue;
+        drop_pin(lane, entry);
+        break;
+    }
+    return CR_OK;
+}
+
+void cr_gpu_unpin_all(cr_gpu_lane *lane) {
+    while (!cr_list_empty(&lane->pins)) drop_pin(lane, cr_container(lane->pins.next, cr_pin, link));
+}
+
+void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
+    pthread_mutex_lock(&lane->mutex);
+    for (cr_list *node; (node = cr_list_pop(&lane->asked));) {
+        cr_ask *ask = cr_container(node, cr_ask, link);
+        pthread_mutex_unlock(&lane->mutex);
+        if (!ask->pin)
+            ask->status = unpin(lane, ask);
+        else
+            ask->status = refuse ? cr_fail(ask->error, CR_UNAVAILABLE, "the GPU is lost") : pin(lane, ask);
+        pthread_mutex_lock(&lane->mutex);
+        ask->done = true;
+        pthread_cond_broadcast(&lane->changed);
+    }
+    atomic_store(&lane->asking, false);
+    pthread_mutex_unlock(&lane->mutex);
+}
+
+/* Waits for the lane's thread; once that has ended there is nothing left to ask. */
+static cr_status wait_for(cr_gpu_lane *lane, cr_ask *ask) {
+    cr_list_init(&ask->link);
+    pthread_mutex_lock(&lane->mutex);
+    if (!lane->ended) {
+        cr_list_append(&lane->asked, &ask->link);
+        atomic_store(&lane->asking, true);
+        pthread_mutex_unlock(&lane->mutex);
+        cr_queue_poke(lane->options.queue);
+        pthread_mutex_lock(&lane->mutex);
+    } else {
+        ask->done = true;
+        ask->status = ask->pin ? cr_fail(ask->error, CR_UNAVAILABLE, "the GPU's lane has ended") : CR_OK;
+    }
+    while (!ask->done) pthread_cond_wait(&lane->changed, &lane->mutex);
+    pthread_mutex_unlock(&lane->mutex);
+    return ask->status;
+}
+
+static cr_status ask_pin(void *argument, void *memory, size_t bytes, bool read_only, cr_error *error) {
+    cr_ask ask = {.memory = memory, .bytes = bytes, .pin = true, .read_only = read_only, .error = error};
+    return wait_for(argument, &ask);
+}
+
+static void ask_unpin(void *argument, void *memory) {
+    cr_ask ask = {.memory = memory};
+    wait_for(argument, &ask);
+}
+
+cr_pinner cr_lane_gpu_pinner(cr_lane *lane) { return (cr_pinner){lane, ask_pin, ask_unpin}; }

@@ -1,0 +1,177 @@
+/* gpu_batch: one stream's work. Claims of a job are copied into the stream's device buffer one behind the other, folded run
+ * by run (claims that follow each other in the array are one), and given back when their partials lie in host memory.
+ *
+ * What is pinned is copied from where it lies. Anything else goes through the stream's pinned staging buffer, a step at a
+ * time, so that the copy of one step runs while the next is read; a client's mapping is read under the guard. The claims are
+ * held until the end in either case: if the device is lost, others fold them.
+ * Thread: the lane's. Owner: the lane. */
+#include <string.h>
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/base/metrics.h"
+#include "server/lanes/gpu_internal.h"
+#include "server/memory/guard.h"
+#include "server/memory/kept.h"
+
+enum {
+    STEP_BYTES = 2 * 1024 * 1024, /* through the staging buffer at a time */
+    ALIGN = 256,                  /* where a run begins in the device buffer */
+};
+
+cr_status cr_gpu_batch_open(cr_gpu_lane *lane, cr_gpu_batch *batch, cr_error *error) {
+    const cr_gpu_api *api = lane->api;
+    size_t bytes = lane->options.chunk_bytes + CR_BATCH_SLACK;
+    void *device = NULL, *staging = NULL;
+    cr_status status = api->stream_open(lane->gpu, CR_BATCH_CLAIMS, &batch->stream, error);
+    if (status == CR_OK) status = api->device_alloc(lane->gpu, bytes, &device, error);
+    batch->device = device;
+    if (status == CR_OK) status = api->host_alloc(lane->gpu, bytes, &staging, error);
+    batch->staging = staging;
+    return status;
+}
+
+void cr_gpu_batch_close(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    if (batch->stream) lane->api->stream_close(batch->stream);
+    if (batch->device) lane->api->device_free(lane->gpu, batch->device);
+    if (batch->staging) lane->api->host_free(lane->gpu, batch->staging);
+}
+
+static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
+    const cr_gpu_lane *lane = argument;
+    if (!(job->kinds & CR_BY_CPU)) return lane->options.chunk_bytes;
+    uint64_t rest = job->claimable;
+    if (job->total_bytes > job->claimed_bytes && job->total_bytes - job->claimed_bytes > rest)
+        rest = job->total_bytes - job->claimed_bytes;
+    return cr_gpu_share(&lane->rates, rest, lane->queued_bytes, !segment->pinned);
+}
+
+/* Reads a step of a claim into the staging buffer. */
+static cr_status stage(const cr_claim *claim, uint64_t at, void *to, size_t bytes, cr_error *error) {
+    cr_segment *segment = claim->segment;
+    const uint8_t *from = claim->data + at;
+    if (!segment->mapped) {
+        memcpy(to, from, bytes);
+        return CR_OK;
+    }
+    cr_guard_enter_shared(from, bytes, segment->kept ? &segment->kept->lost : NULL);
+    memcpy(to, from, bytes);
+    if (cr_guard_leave())
+        return cr_fail(error, CR_DATA_LOSS, "descriptor: the file was cut or its storage failed while it was read");
+    return segment->still(segment, (uint64_t)(from - segment->data) + bytes, error);
+}
+
+/* Sets a claim's bytes on their way to `at` in the device buffer. */
+static void load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
+    const cr_gpu_api *api = lane->api;
+    bool direct = claim->segment->pinned;
+    for (uint64_t done = 0; done < claim->bytes && batch->fate == CR_BATCH_GOOD;) {
+        uint64_t step = claim->bytes - done;
+        if (!direct && step > STEP_BYTES) step = STEP_BYTES;
+        const void *from = claim->data + done;
+        if (!direct) {
+            from = batch->staging + at + done;
+            if (stage(claim, done, batch->staging + at + done, step, &batch->error) != CR_OK)
+                batch->fate = CR_BATCH_BROKEN;
+        }
+        if (batch->fate == CR_BATCH_GOOD &&
+            api->copy(batch->stream, batch->device + at + done, from, step, &batch->error) != CR_OK)
+            batch->fate = CR_BATCH_UNFIT;
+        done += step;
+    }
+}
+
+bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    batch->claim_count = cr_queue_take(lane->options.queue, want, lane, batch->claims, CR_BATCH_CLAIMS);
+    if (!batch->claim_count) return false;
+    const cr_job *job = batch->claims[0].job;
+    batch->busy = true;
+    batch->fate = CR_BATCH_GOOD;
+    batch->fold_count = 0;
+    batch->bytes = 0;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < batch->claim_count; i++) {
+        const cr_claim *claim = &batch->claims[i];
+        uint64_t n = claim->bytes / job->element, index = job->base + claim->index;
+        cr_gpu_fold *run = batch->fold_count ? &batch->folds[batch->fold_count - 1] : NULL;
+        batch->bytes += claim->bytes;
+        if (batch->fate != CR_BATCH_GOOD) continue; /* only counted */
+        if (run && run->index + run->n == index) {
+            run->n += n;
+        } else {
+            at = (at + ALIGN - 1) / ALIGN * ALIGN;
+            batch->folds[batch->fold_count++] = (cr_gpu_fold){
+                .dtype = job->dtype, .families = job->families, .data = batch->device + at, .n = n, .index = index};
+        }
+        load(lane, batch, claim, at);
+        at += claim->bytes;
+    }
+    lane->queued_bytes += batch->bytes;
+    if (batch->fate == CR_BATCH_GOOD &&
+        lane->api->fold(batch->stream, batch->folds, batch->fold_count, 0, &batch->error) != CR_OK)
+        batch->fate = CR_BATCH_UNFIT;
+    batch->started_ns = cr_now_ns();
+    return true;
+}
+
+/* Whether each fold has given the partial of what it was asked for. */
+static bool collect(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_partial **partials) {
+    for (uint32_t i = 0; i < batch->fold_count; i++) {
+        const cr_gpu_fold *fold = &batch->folds[i];
+        const cr_partial *p = lane->api->result(batch->stream, i);
+        if (!p || p->n != fold->n || p->dtype != (uint8_t)fold->dtype || p->families != fold->families) return false;
+        partials[i] = p;
+    }
+    return true;
+}
+
+static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    cr_queue *queue = lane->options.queue;
+    const cr_partial *partials[CR_BATCH_CLAIMS];
+    if (batch->fate == CR_BATCH_GOOD && !collect(lane, batch, partials)) {
+        batch->fate = CR_BATCH_UNFIT;
+        cr_fail(&batch->error, CR_INTERNAL, "a fold gave the partial of something else");
+    }
+    lane->queued_bytes -= batch->bytes;
+    batch->busy = false;
+    switch (batch->fate) {
+        case CR_BATCH_GOOD:
+            cr_metric_add(gpu_bytes_total, batch->bytes);
+            cr_metric_add(gpu_launches_total, 1);
+            cr_queue_folded(queue, batch->claims, batch->claim_count, partials, batch->fold_count, NULL);
+            break;
+        case CR_BATCH_BROKEN:
+            cr_queue_folded(queue, batch->claims, batch->claim_count, NULL, 0, &batch->error);
+            break;
+        case CR_BATCH_UNFIT:
+            if (batch->error.code != CR_UNIMPLEMENTED)
+                cr_warn("%s %u: %s; the CPU takes over this job", lane->api->name, lane->options.ordinal,
+                        batch->error.text);
+            cr_metric_add(gpu_returned_total, batch->claim_count);
+            cr_queue_unfolded(queue, batch->claims, batch->claim_count, CR_BY_CPU);
+            break;
+    }
+}
+
+bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    bool idle = false;
+    cr_error error;
+    if (lane->api->poll(batch->stream, &idle, &error) != CR_OK) {
+        if (batch->fate == CR_BATCH_GOOD) {
+            batch->fate = CR_BATCH_UNFIT;
+            batch->error = error;
+        }
+        idle = true; /* what failed does not go on running */
+    }
+    if (!idle || lane->api->lost(lane->gpu)) return false;
+    end(lane, batch);
+    return true;
+}
+
+void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    if (!batch->busy) return;
+    batch->busy = false;
+    lane->queued_bytes -= batch->bytes;
+    cr_metric_add(gpu_returned_total, batch->claim_count);
+    cr_queue_unfolded(lane->options.queue, batch->claims, batch->claim_count, 0);
+}

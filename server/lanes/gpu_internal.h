@@ -1,0 +1,86 @@
+/* gpu_internal: the lane of one GPU, as its files see it.
+ *
+ *   lane_gpu.c   its thread: opens the device, keeps its streams busy, loses it, closes it
+ *   gpu_batch.c  one stream's work: claims, their way to the device, their partials' way back
+ *   gpu_ask.c    what other threads want of the device: pinning
+ *
+ * Thread: everything is the lane thread's, but for the members under mutex and those set before it runs. Owner: main. */
+#ifndef CURED_SERVER_LANES_GPU_INTERNAL_H
+#define CURED_SERVER_LANES_GPU_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/lanes/gpu_rates.h"
+#include "server/lanes/lane.h"
+#include "server/memory/pin.h"
+
+enum {
+    CR_BATCH_CLAIMS = 64,
+    CR_BATCH_SLACK = 64 * 1024, /* a device buffer's room for aligning runs of claims */
+};
+
+/* What becomes of a batch's claims. */
+typedef enum cr_batch_fate {
+    CR_BATCH_GOOD,
+    CR_BATCH_UNFIT,  /* this GPU cannot fold this job: the CPU does */
+    CR_BATCH_BROKEN, /* their bytes could not be read: the job fails */
+} cr_batch_fate;
+
+/* Claims of one job on one stream. */
+typedef struct cr_gpu_batch {
+    cr_gpu_stream *stream;
+    uint8_t *device, *staging;
+    bool busy;
+    cr_batch_fate fate;
+    cr_error error; /* unless GOOD */
+    uint32_t claim_count, fold_count;
+    uint64_t bytes, started_ns;
+    cr_claim claims[CR_BATCH_CLAIMS];
+    cr_gpu_fold folds[CR_BATCH_CLAIMS];
+} cr_gpu_batch;
+
+typedef struct cr_gpu_lane {
+    cr_lane_options options;
+    const cr_gpu_api *api;
+    cr_gpu *gpu;
+    cr_gpu_info device;
+    cr_gpu_rates rates;
+    pthread_t thread;
+    uint64_t queued_bytes; /* in batches under way */
+    bool hung;             /* it does not answer: it is not even closed */
+    cr_list pins;          /* of cr_pin: what is pinned */
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool started, ended;    /* mutex */
+    cr_status start_status; /* mutex */
+    cr_error start_error;   /* mutex */
+    cr_list asked;          /* mutex: of cr_ask */
+    _Atomic bool asking;    /* asked is not empty: nothing new is begun until nothing is under way */
+    _Atomic bool lost;
+    cr_error lost_error; /* written before lost is set */
+
+    uint32_t batch_count;
+    cr_gpu_batch batches[];
+} cr_gpu_lane;
+
+/* ---- gpu_batch.c ---- */
+
+/* The batch's stream and buffers. What it has is given back by cr_gpu_batch_close, whatever open returned. */
+cr_status cr_gpu_batch_open(cr_gpu_lane *lane, cr_gpu_batch *batch, cr_error *error);
+void cr_gpu_batch_close(cr_gpu_lane *lane, cr_gpu_batch *batch);
+/* Claims something and sets it under way; false when there is nothing it wants. */
+bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
+/* Ends the batch if it is done: true. */
+bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch);
+/* The device is gone: its claims go back. */
+void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch);
+
+/* ---- gpu_ask.c ---- */
+
+/* Does what was asked for; while nothing is under way. With refuse: says that the device is gone. */
+void cr_gpu_answer(cr_gpu_lane *lane, bool refuse);
+void cr_gpu_unpin_all(cr_gpu_lane *lane);
+
+#endif

@@ -1,0 +1,32 @@
+/* gpu_rates: what was measured of a GPU and of the CPU beside it, and what follows: which jobs a GPU takes, how much of one
+ * at a time, and what it leaves to the CPU because that is done sooner.
+ *
+ * Thread: measuring on the GPU's; the rest are pure functions. Owner: the lane. */
+#ifndef CURED_SERVER_LANES_GPU_RATES_H
+#define CURED_SERVER_LANES_GPU_RATES_H
+
+#include "kernels/cuda/gpu.h"
+#include "server/job/job.h"
+
+typedef struct cr_gpu_rates {
+    double cpu;            /* bytes a second of all CPU workers; 0: not measured, the GPU takes what it can */
+    double pinned, staged; /* bytes a second to the GPU, from pinned memory and through the staging buffers */
+    double launch_s;       /* a small fold, there and back */
+    uint64_t chunk_bytes;  /* most at a time */
+    uint64_t min_bytes;    /* of an option: used instead of what was measured; 0: none */
+} cr_gpu_rates;
+
+/* The jobs that a GPU can fold at all; the CPU takes the others: answers along an axis, and products of floats, which are one
+ * chain in the order of the array. */
+bool cr_gpu_takes(const cr_job *job);
+/* With how many bytes to claim it is worth a look. */
+uint64_t cr_gpu_from(const cr_gpu_rates *rates);
+/* How many of rest bytes to take, with queued bytes on their way to the GPU already, so that it is done no later than the CPU
+ * with all the others; 0: none. */
+uint64_t cr_gpu_share(const cr_gpu_rates *rates, uint64_t rest, uint64_t queued, bool staged);
+
+/* Measures pinned, staged and launch_s, with buffers of bytes each. */
+cr_status cr_gpu_measure(const cr_gpu_api *api, cr_gpu_stream *stream, void *device, void *staging, size_t bytes,
+                         cr_gpu_rates *rates, cr_error *error);
+
+#endif

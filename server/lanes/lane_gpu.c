@@ -1,0 +1,204 @@
+/* lane_gpu: one thread per GPU, which makes all calls of that device. It keeps every stream of it busy with a batch of claims,
+ * polls for completions (looking all the time while something is under way, sleeping when nothing is), and does what others
+ * ask of the device in between.
+ *
+ *   RUNNING ──► a sticky error, or no answer in time ──► LOST: claims back to their jobs, the lane only refuses ──► closed
+ *
+ * Thread: the lane's; open, info and close on main's. Owner: main. */
+#include "server/lanes/lane_gpu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "server/base/clock.h"
+#include "server/base/log.h"
+#include "server/base/metrics.h"
+#include "server/lanes/gpu_internal.h"
+
+enum {
+    LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores too */
+    NAP_NS = 20 * 1000,
+};
+
+static cr_gpu_lane *own(const cr_lane *lane) { return (cr_gpu_lane *)(uintptr_t)lane; }
+
+static uint32_t busy_count(const cr_gpu_lane *lane) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lane->batch_count; i++) count += lane->batches[i].busy;
+    return count;
+}
+
+/* The device is gone. First nobody claims for it any more, then what it had goes back. */
+static void lose(cr_gpu_lane *lane, const char *why) {
+    cr_fail(&lane->lost_error, CR_UNAVAILABLE, "%s %u (%s) is lost: %s", lane->api->name, lane->options.ordinal,
+            lane->device.name, why);
+    atomic_store(&lane->lost, true);
+    cr_error_log("%s; %u batches go back to the queue", lane->lost_error.text, busy_count(lane));
+    cr_metric_sub(gpus, 1);
+    cr_metric_add(gpus_lost_total, 1);
+    cr_queue_gpu_goes(lane->options.queue);
+    for (uint32_t i = 0; i < lane->batch_count; i++) cr_gpu_batch_abandon(lane, &lane->batches[i]);
+    if (lane->options.lost) lane->options.lost(lane->options.lost_argument);
+}
+
+/* Whether the device has gone with its last call, or is too late. */
+static bool check_lost(cr_gpu_lane *lane) {
+    if (lane->api->lost(lane->gpu)) {
+        lose(lane, "its driver says so");
+        return true;
+    }
+    uint64_t now = cr_now_ns(), limit = lane->options.timeout_ms * 1000000;
+    for (uint32_t i = 0; i < lane->batch_count; i++) {
+        const cr_gpu_batch *batch = &lane->batches[i];
+        if (!batch->busy || now < batch->started_ns || now - batch->started_ns <= limit) continue;
+        char why[96];
+        snprintf(why, sizeof why, "no answer within gpu_timeout_ms, %llu ms",
+                 (unsigned long long)lane->options.timeout_ms);
+        lane->hung = true;
+        lose(lane, why);
+        return true;
+    }
+    return false;
+}
+
+/* One look at everything; true when something moved. start: idle streams may begin something. */
+static bool look(cr_gpu_lane *lane, bool offered, bool start) {
+    bool moved = false;
+    for (uint32_t i = 0; i < lane->batch_count; i++) {
+        cr_gpu_batch *batch = &lane->batches[i];
+        if (batch->busy) moved |= cr_gpu_batch_poll(lane, batch);
+    }
+    for (uint32_t i = 0; i < lane->batch_count && start && (offered || moved); i++) {
+        cr_gpu_batch *batch = &lane->batches[i];
+        if (batch->busy) continue;
+        if (!cr_gpu_batch_start(lane, batch)) break;
+        moved = true;
+    }
+    return moved;
+}
+
+static void work(cr_gpu_lane *lane) {
+    cr_queue *queue = lane->options.queue;
+    uint32_t looked = cr_queue_offers(queue) - 1; /* the first look is at everything */
+    uint64_t news_ns = cr_now_ns();
+    for (;;) {
+        uint32_t seen = cr_queue_offers(queue);
+        bool lost = atomic_load(&lane->lost), asked = atomic_load(&lane->asking), moved = false;
+        if (!lost) {
+            moved = look(lane, seen != looked, !asked);
+            lost = check_lost(lane);
+        }
+        if (!asked) looked = seen;
+        if (!busy_count(lane)) {
+            if (asked)
+                cr_gpu_answer(lane, lost);
+            else if (!moved && !cr_queue_sleep(queue, seen))
+                return;
+            news_ns = cr_now_ns();
+        } else if (moved) {
+            news_ns = cr_now_ns();
+        } else if (cr_now_ns() - news_ns > LOOK_NS) {
+            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        }
+    }
+}
+
+static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
+    const cr_lane_options *o = &lane->options;
+    cr_status status = lane->api->open(o->ordinal, &lane->gpu, error);
+    if (status != CR_OK) return status;
+    lane->device = *lane->api->info(lane->gpu);
+    for (uint32_t i = 0; i < lane->batch_count && status == CR_OK; i++)
+        status = cr_gpu_batch_open(lane, &lane->batches[i], error);
+    lane->rates = (cr_gpu_rates){.cpu = o->cpu_rate, .chunk_bytes = o->chunk_bytes, .min_bytes = o->min_bytes};
+    const cr_gpu_batch *first = &lane->batches[0];
+    if (status == CR_OK)
+        status = cr_gpu_measure(lane->api, first->stream, first->device, first->staging, o->chunk_bytes, &lane->rates,
+                                error);
+    return status;
+}
+
+/* A lost device may only be closed; one that does not answer would keep us waiting, and is left to the end of the process. */
+static void close_device(cr_gpu_lane *lane) {
+    bool lost = atomic_load(&lane->lost) || (lane->gpu && lane->api->lost(lane->gpu));
+    for (uint32_t i = 0; i < lane->batch_count && !lost; i++) cr_gpu_batch_close(lane, &lane->batches[i]);
+    cr_gpu_unpin_all(lane);
+    if (lane->gpu && !lane->hung) lane->api->close(lane->gpu);
+}
+
+static void *lane_main(void *argument) {
+    cr_gpu_lane *lane = argument;
+    cr_error error = {CR_OK, ""};
+    cr_status status = open_device(lane, &error);
+    if (status == CR_OK) {
+        cr_metric_add(gpus, 1);
+        cr_queue_gpu_comes(lane->options.queue);
+    }
+    pthread_mutex_lock(&lane->mutex);
+    lane->started = true;
+    lane->start_status = status;
+    lane->start_error = error;
+    pthread_cond_broadcast(&lane->changed);
+    pthread_mutex_unlock(&lane->mutex);
+    if (status == CR_OK) {
+        work(lane);
+        if (!atomic_load(&lane->lost)) {
+            cr_metric_sub(gpus, 1);
+            cr_queue_gpu_goes(lane->options.queue);
+        }
+    }
+    pthread_mutex_lock(&lane->mutex);
+    lane->ended = true;
+    pthread_mutex_unlock(&lane->mutex);
+    cr_gpu_answer(lane, true); /* what was asked just before */
+    close_device(lane);
+    return NULL;
+}
+
+static void gpu_close(cr_lane *opaque) {
+    cr_gpu_lane *lane = own(opaque);
+    pthread_join(lane->thread, NULL);
+    pthread_cond_destroy(&lane->changed);
+    pthread_mutex_destroy(&lane->mutex);
+    free(lane);
+}
+
+static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_error *error) {
+    cr_gpu_lane *lane = calloc(1, sizeof *lane + options->streams * sizeof lane->batches[0]);
+    if (!lane) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the lane of a GPU");
+    lane->options = *options;
+    lane->api = options->gpu;
+    lane->batch_count = options->streams;
+    pthread_mutex_init(&lane->mutex, NULL);
+    pthread_cond_init(&lane->changed, NULL);
+    cr_list_init(&lane->pins);
+    cr_list_init(&lane->asked);
+    if (pthread_create(&lane->thread, NULL, lane_main, lane) != 0) {
+        free(lane);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot start the thread of a GPU");
+    }
+    pthread_mutex_lock(&lane->mutex);
+    while (!lane->started) pthread_cond_wait(&lane->changed, &lane->mutex);
+    cr_status status = lane->start_status;
+    if (status != CR_OK) *error = lane->start_error;
+    pthread_mutex_unlock(&lane->mutex);
+    *out = (cr_lane *)(void *)lane;
+    if (status != CR_OK) gpu_close(*out);
+    return status;
+}
+
+static cr_lane_info gpu_info(const cr_lane *opaque) {
+    cr_gpu_lane *lane = own(opaque);
+    return (cr_lane_info){.name = lane->api->name,
+                          .device = lane->device.name,
+                          .workers = lane->batch_count,
+                          .bytes_per_second = lane->rates.pinned,
+                          .lost = atomic_load(&lane->lost) ? lane->lost_error.text : NULL};
+}
+
+const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane) { return &own(lane)->rates; }
+
+const cr_lane_type cr_lane_gpu = {"gpu", gpu_open, gpu_info, gpu_close};

@@ -1,0 +1,15 @@
+/* lane_gpu: what a GPU's lane offers beside the vtable of lane.h.
+ *
+ * Thread: any but the lane's own. Owner: main. */
+#ifndef CURED_SERVER_LANES_LANE_GPU_H
+#define CURED_SERVER_LANES_LANE_GPU_H
+
+#include "server/lanes/gpu_rates.h"
+#include "server/lanes/lane.h"
+#include "server/memory/pin.h"
+
+/* For lanes that cr_lane_gpu opened. */
+cr_pinner cr_lane_gpu_pinner(cr_lane *lane);
+const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);
+
+#endif

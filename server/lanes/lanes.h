@@ -1,0 +1,49 @@
+/* lanes: which lanes there are, by the option backend and by what the machine has; which of them take a job; and what became
+ * of them.
+ *
+ * Thread: main's, and then the loop's. Owner: the server. */
+#ifndef CURED_SERVER_LANES_LANES_H
+#define CURED_SERVER_LANES_LANES_H
+
+#include "server/base/config.h"
+#include "server/lanes/lane.h"
+#include "server/memory/slab.h"
+
+enum { CR_MAX_LANES = 16 };
+
+typedef struct cr_lanes {
+    const cr_lane_type *types[CR_MAX_LANES];
+    cr_lane *lanes[CR_MAX_LANES];
+    uint32_t count;
+    uint32_t workers; /* of the CPU: how many may keep state of one job along an axis */
+    const char *backend;         /* "cpu", or the GPUs' name, "cuda" */
+    char reason[CR_ERROR_TEXT];  /* why this backend, in a sentence */
+    uint32_t gpus, gpus_lost;
+    uint32_t kinds;    /* CR_BY_* of the jobs that a GPU can fold */
+    uint64_t gpu_from; /* for cr_job.gpu_from */
+    _Atomic bool news; /* a GPU was lost and cr_lanes_check has not seen it */
+    void (*wake)(void *argument);
+    void *wake_argument;
+} cr_lanes;
+
+typedef struct cr_lanes_options {
+    const cr_config *config;
+    cr_queue *queue;
+    cr_slabs *slabs;
+    const cr_gpu_api *gpu; /* NULL: this build has none */
+    /* Called on any thread when cr_lanes_check has something to see; it must only post. */
+    void (*wake)(void *argument);
+    void *wake_argument;
+} cr_lanes_options;
+
+/* Opens the lanes, measures them, and pins the slabs where there is a GPU. FAILED_PRECONDITION when backend asks for what is not
+ * there. What was opened is closed by cr_lanes_close in either case. */
+cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *options, cr_error *error);
+/* After cr_queue_close: waits for their threads. The slabs are plain memory again. */
+void cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
+/* Says who may claim from a job that is not open to lanes yet. */
+void cr_lanes_place(const cr_lanes *lanes, cr_job *job);
+/* For the loop: true once after each loss of a GPU; backend and reason then say what is left. */
+bool cr_lanes_check(cr_lanes *lanes);
+
+#endif

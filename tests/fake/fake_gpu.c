@@ -1,0 +1,399 @@
+/* fake_gpu: see fake_gpu.h. Thread: a device's one; the plan and the counts have a mutex. Owner: the test. */
+#include "tests/fake/fake_gpu.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/fold.h"
+#include "server/base/list.h"
+
+enum { MOST_OPS = 4096 };
+
+typedef enum kind { ALLOCATED, PINNED, ON_DEVICE } kind;
+
+typedef struct area {
+    cr_list link;
+    kind kind;
+    uint8_t *memory;
+    size_t bytes;
+} area;
+
+typedef struct op {
+    cr_gpu_fold fold; /* of a copy: data is its target */
+    const void *from; /* NULL: a fold */
+    size_t bytes;
+    uint32_t number, polls;
+    bool hangs, lies;
+} op;
+
+struct cr_gpu_stream {
+    cr_list link;
+    cr_gpu *gpu;
+    uint32_t results, begin, end;
+    bool failed;
+    cr_partial *partials;
+    op ops[MOST_OPS];
+};
+
+struct cr_gpu {
+    cr_gpu_info info;
+    cr_list link, areas, streams;
+    pthread_t thread;
+    bool lost;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static cr_list devices = {&devices, &devices}; /* so that one that was never closed is not taken for a leak */
+static fake_gpu_faults plan = {.devices = 1};
+static uint32_t copies, folds, polls, calls; /* since the plan */
+static bool armed = true;
+static fake_gpu_counts counts;
+
+static void misused(const char *how) {
+    fprintf(stderr, "Assertion of the GPU's contract failed: %s\n", how);
+    abort();
+}
+
+static void arm_locked(void) {
+    armed = true;
+    copies = folds = polls = calls = 0;
+}
+
+void fake_gpu_plan(const fake_gpu_faults *faults) {
+    pthread_mutex_lock(&mutex);
+    plan = *faults;
+    arm_locked();
+    pthread_mutex_unlock(&mutex);
+}
+
+fake_gpu_counts fake_gpu_seen(void) {
+    pthread_mutex_lock(&mutex);
+    fake_gpu_counts seen = counts;
+    pthread_mutex_unlock(&mutex);
+    return seen;
+}
+
+static fake_gpu_faults planned(void) {
+    pthread_mutex_lock(&mutex);
+    fake_gpu_faults faults = plan;
+    pthread_mutex_unlock(&mutex);
+    return faults;
+}
+
+/* "name=number,…" */
+static void plan_from_environment(void) {
+    static const struct {
+        const char *name;
+        uint32_t *member;
+    } names[] = {{"devices", &plan.devices},     {"fail_open", &plan.fail_open}, {"fail_pin", &plan.fail_pin},
+                 {"fail_copy", &plan.fail_copy}, {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
+                 {"lose_at", &plan.lose_at},     {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
+                 {"lies_at", &plan.lies_at},     {"polls", &plan.polls}};
+    const char *text = getenv("CURED_TEST_GPU");
+    while (text && *text) {
+        size_t i = 0, length = strcspn(text, "=");
+        while (i < sizeof names / sizeof *names &&
+               (strlen(names[i].name) != length || strncmp(names[i].name, text, length) != 0))
+            i++;
+        if (i == sizeof names / sizeof *names || text[length] != '=') misused("CURED_TEST_GPU is not understood");
+        char *end;
+        *names[i].member = (uint32_t)strtoul(text + length + 1, &end, 0);
+        text = *end == ',' ? end + 1 : end;
+        armed = false;
+    }
+}
+
+static uint32_t fake_count(cr_error *why) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, plan_from_environment);
+    uint32_t count = planned().devices;
+    if (!count) cr_fail(why, CR_FAILED_PRECONDITION, "the plan has no GPU");
+    return count;
+}
+
+static void check(const cr_gpu *gpu) {
+    if (!pthread_equal(gpu->thread, pthread_self())) misused("a device is used by two threads");
+    if (gpu->lost) misused("a lost device is used");
+}
+
+static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
+    const uint8_t *at = memory;
+    for (cr_list *node = gpu->areas.next; node != &gpu->areas; node = node->next) {
+        area *a = cr_container(node, area, link);
+        if (a->kind == k && at >= a->memory && bytes <= a->bytes && (size_t)(at - a->memory) <= a->bytes - bytes) return a;
+    }
+    return NULL;
+}
+
+/* Counts a call that may be the device's last. */
+static cr_status count_call(cr_gpu *gpu, cr_error *error) {
+    check(gpu);
+    pthread_mutex_lock(&mutex);
+    if (armed && ++calls == plan.lose_at) gpu->lost = true;
+    pthread_mutex_unlock(&mutex);
+    return gpu->lost ? cr_fail(error, CR_UNAVAILABLE, "the device has fallen off the bus") : CR_OK;
+}
+
+/* True at the nth since the plan. */
+static bool nth(uint32_t *counter, uint32_t wanted) {
+    pthread_mutex_lock(&mutex);
+    bool is = armed && ++*counter == wanted;
+    pthread_mutex_unlock(&mutex);
+    return is;
+}
+
+static cr_status fake_open(uint32_t ordinal, cr_gpu **out, cr_error *error) {
+    if (planned().fail_open) return cr_fail(error, CR_UNAVAILABLE, "the plan says that it does not open");
+    cr_gpu *gpu = calloc(1, sizeof *gpu);
+    if (!gpu) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
+    gpu->info = (cr_gpu_info){.name = "Fake GPU", .ordinal = ordinal, .multiprocessors = 1, .memory_bytes = 1ull << 30};
+    snprintf(gpu->info.uuid, sizeof gpu->info.uuid, "GPU-00000000-0000-0000-0000-%012u", ordinal);
+    gpu->thread = pthread_self();
+    cr_list_init(&gpu->areas);
+    cr_list_init(&gpu->streams);
+    pthread_mutex_lock(&mutex);
+    cr_list_append(&devices, &gpu->link);
+    counts.alive++;
+    pthread_mutex_unlock(&mutex);
+    *out = gpu;
+    return CR_OK;
+}
+
+static void free_area(area *a) {
+    cr_list_remove(&a->link);
+    if (a->kind != PINNED) free(a->memory);
+    free(a);
+}
+
+static void free_stream(cr_gpu_stream *stream) {
+    cr_list_remove(&stream->link);
+    free(stream->partials);
+    free(stream);
+}
+
+static void fake_close(cr_gpu *gpu) {
+    if (!pthread_equal(gpu->thread, pthread_self())) misused("a device is closed by another thread");
+    if (!gpu->lost && (!cr_list_empty(&gpu->areas) || !cr_list_empty(&gpu->streams)))
+        misused("a device is closed with memory, pins or streams left");
+    while (!cr_list_empty(&gpu->areas)) free_area(cr_container(gpu->areas.next, area, link));
+    while (!cr_list_empty(&gpu->streams)) free_stream(cr_container(gpu->streams.next, cr_gpu_stream, link));
+    pthread_mutex_lock(&mutex);
+    cr_list_remove(&gpu->link);
+    counts.alive--;
+    pthread_mutex_unlock(&mutex);
+    free(gpu);
+}
+
+static const cr_gpu_info *fake_info(const cr_gpu *gpu) { return &gpu->info; }
+
+static bool fake_lost(const cr_gpu *gpu) { return gpu->lost; }
+
+static cr_status add_area(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **out, cr_error *error) {
+    check(gpu);
+    area *a = malloc(sizeof *a);
+    if (a && k != PINNED) memory = malloc(bytes);
+    if (!a || !memory) {
+        free(a);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
+    }
+    *a = (area){.kind = k, .memory = memory, .bytes = bytes};
+    cr_list_append(&gpu->areas, &a->link);
+    if (out) *out = memory;
+    return CR_OK;
+}
+
+static void drop_area(cr_gpu *gpu, kind k, void *memory) {
+    check(gpu);
+    area *a = find(gpu, k, memory, 0);
+    if (!a || a->memory != memory) misused("memory is given back that was not taken");
+    free_area(a);
+}
+
+static cr_status fake_host_alloc(cr_gpu *gpu, size_t bytes, void **memory, cr_error *error) {
+    return add_area(gpu, ALLOCATED, NULL, bytes, memory, error);
+}
+
+static void fake_host_free(cr_gpu *gpu, void *memory) { drop_area(gpu, ALLOCATED, memory); }
+
+static cr_status fake_device_alloc(cr_gpu *gpu, size_t bytes, void **device, cr_error *error) {
+    return add_area(gpu, ON_DEVICE, NULL, bytes, device, error);
+}
+
+static void fake_device_free(cr_gpu *gpu, void *device) { drop_area(gpu, ON_DEVICE, device); }
+
+static cr_status fake_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_only, cr_error *error) {
+    (void)read_only;
+    pthread_mutex_lock(&mutex);
+    if (!armed) arm_locked();
+    pthread_mutex_unlock(&mutex);
+    if ((uintptr_t)memory % 4096 || bytes % 4096) misused("what is pinned is not whole pages");
+    if (planned().fail_pin) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that nothing is pinned");
+    return add_area(gpu, PINNED, memory, bytes, NULL, error);
+}
+
+static void fake_unpin(cr_gpu *gpu, void *memory) { drop_area(gpu, PINNED, memory); }
+
+static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out, cr_error *error) {
+    check(gpu);
+    cr_gpu_stream *stream = calloc(1, sizeof *stream);
+    cr_partial *partials = calloc(results, sizeof *partials);
+    if (!stream || !partials) {
+        free(stream);
+        free(partials);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
+    }
+    stream->gpu = gpu;
+    stream->results = results;
+    stream->partials = partials;
+    cr_list_append(&gpu->streams, &stream->link);
+    *out = stream;
+    return CR_OK;
+}
+
+static void fake_stream_close(cr_gpu_stream *stream) {
+    check(stream->gpu);
+    free_stream(stream);
+}
+
+static op *enqueue(cr_gpu_stream *stream) {
+    if (stream->end - stream->begin == MOST_OPS) misused("a stream has more enqueued than it can hold");
+    op *o = &stream->ops[stream->end++ % MOST_OPS];
+    uint32_t looks = planned().polls;
+    *o = (op){.polls = looks ? looks : 1};
+    return o;
+}
+
+static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
+    cr_gpu *gpu = stream->gpu;
+    cr_status status = count_call(gpu, error);
+    if (status != CR_OK) return status;
+    bool pinned = find(gpu, PINNED, host, bytes) != NULL;
+    if (!find(gpu, ON_DEVICE, device, bytes)) misused("a copy goes beyond its device memory");
+    if (!pinned && !find(gpu, ALLOCATED, host, bytes)) misused("a copy comes from memory that is not pinned");
+    if (nth(&copies, planned().fail_copy)) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that this copy fails");
+    pthread_mutex_lock(&mutex);
+    counts.copies++;
+    counts.pinned_copies += pinned;
+    counts.copied_bytes += bytes;
+    pthread_mutex_unlock(&mutex);
+    op *o = enqueue(stream);
+    o->fold.data = device;
+    o->from = host;
+    o->bytes = bytes;
+    return CR_OK;
+}
+
+static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first, cr_error *error) {
+    cr_gpu *gpu = stream->gpu;
+    cr_status status = count_call(gpu, error);
+    if (status != CR_OK) return status;
+    if (first + count > stream->results) misused("there are more folds than results");
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = list[i].n * cr_dtype_size(list[i].dtype);
+        if (!find(gpu, ON_DEVICE, list[i].data, bytes) && !find(gpu, ALLOCATED, list[i].data, bytes) &&
+            !find(gpu, PINNED, list[i].data, bytes))
+            misused("a fold reads what the device cannot reach");
+        if (list[i].families & planned().lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
+    }
+    pthread_mutex_lock(&mutex);
+    bool counted = armed;
+    if (counted) folds++;
+    bool fails = counted && folds == plan.fail_fold, hangs = counted && folds == plan.hang_at;
+    bool lies = counted && folds == plan.lies_at;
+    counts.folds += count;
+    pthread_mutex_unlock(&mutex);
+    if (fails) return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
+    for (uint32_t i = 0; i < count; i++) {
+        op *o = enqueue(stream);
+        o->fold = list[i];
+        o->number = first + i;
+        o->hangs = hangs;
+        o->lies = lies;
+    }
+    return CR_OK;
+}
+
+static void carry_out(cr_gpu_stream *stream, const op *o) {
+    if (o->from) {
+        memcpy((void *)(uintptr_t)o->fold.data, o->from, o->bytes);
+        return;
+    }
+    cr_partial *p = &stream->partials[o->number];
+    cr_partial_init(p, o->fold.dtype, o->fold.families);
+    cr_cpu_fold(p, o->fold.data, o->fold.n - (o->lies && o->fold.n), o->fold.index);
+}
+
+static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
+    cr_status status = count_call(stream->gpu, error);
+    *idle = false;
+    if (status != CR_OK) return status;
+    if (nth(&polls, planned().fail_fault)) {
+        stream->begin = stream->end;
+        return cr_fail(error, CR_INTERNAL, "the plan says that the work of this stream fails");
+    }
+    if (stream->begin != stream->end) {
+        op *o = &stream->ops[stream->begin % MOST_OPS];
+        if (!o->hangs && --o->polls == 0) {
+            carry_out(stream, o);
+            stream->begin++;
+        }
+    }
+    *idle = stream->begin == stream->end;
+    return CR_OK;
+}
+
+static const cr_partial *fake_result(const cr_gpu_stream *stream, uint32_t number) {
+    check(stream->gpu);
+    if (number >= stream->results) misused("there is no result of that number");
+    return &stream->partials[number];
+}
+
+static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op operation, const cr_gpu_fold *input,
+                             cr_value *value, bool *exact, cr_error *error) {
+    cr_status status = count_call(stream->gpu, error);
+    if (status != CR_OK) return status;
+    if (name[0] != 'v') return cr_fail(error, CR_UNIMPLEMENTED, "kernel: %s lacks this op", name);
+    cr_partial p;
+    cr_partial_init(&p, input->dtype, input->families);
+    cr_cpu_fold(&p, input->data, input->n, input->index);
+    cr_partial_finish(&p, operation, &(cr_finish_opts){0}, value);
+    *exact = false;
+    return CR_OK;
+}
+
+static cr_status fake_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device, cr_error *error) {
+    check(gpu);
+    (void)handle;
+    (void)descriptor;
+    (void)bytes;
+    (void)device;
+    return cr_fail(error, CR_UNIMPLEMENTED, "this device takes no memory of others");
+}
+
+static void fake_release(cr_gpu *gpu, void *device) { drop_area(gpu, ON_DEVICE, device); }
+
+const cr_gpu_api cr_fake_gpu = {
+    .name = "fake",
+    .count = fake_count,
+    .open = fake_open,
+    .close = fake_close,
+    .info = fake_info,
+    .lost = fake_lost,
+    .host_alloc = fake_host_alloc,
+    .host_free = fake_host_free,
+    .pin = fake_pin,
+    .unpin = fake_unpin,
+    .device_alloc = fake_device_alloc,
+    .device_free = fake_device_free,
+    .stream_open = fake_stream_open,
+    .stream_close = fake_stream_close,
+    .copy = fake_copy,
+    .fold = fake_fold,
+    .poll = fake_poll,
+    .result = fake_result,
+    .kernel = fake_kernel,
+    .import = fake_import,
+    .release = fake_release,
+};

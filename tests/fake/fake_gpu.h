@@ -1,0 +1,36 @@
+/* fake_gpu: a GPU made of host memory, for kernels/cuda/gpu.h: what is enqueued is done bit by bit, when somebody polls, by the
+ * CPU's folds. Its faults are chosen, and it ends the process when it is used as no GPU may be: from two threads, beyond its
+ * buffers, from memory that is not pinned, after it was lost, or closed with something still open.
+ *
+ * Thread: as gpu.h says; fake_gpu_plan from any. Owner: the test, or the daemon cured-fake-gpu, which reads its plan from the
+ * environment: CURED_TEST_GPU="devices=2,fail_fold=3". */
+#ifndef CURED_TESTS_FAKE_FAKE_GPU_H
+#define CURED_TESTS_FAKE_FAKE_GPU_H
+
+#include "kernels/cuda/gpu.h"
+
+/* Ordinal numbers count from the plan on (in the daemon: from the first pin, which comes after measuring); 0: never. */
+typedef struct fake_gpu_faults {
+    uint32_t devices;                          /* 0: none, with a reason */
+    uint32_t fail_open;                        /* not 0: opening fails */
+    uint32_t fail_pin;                         /* not 0: pinning fails */
+    uint32_t fail_copy, fail_fold, fail_fault; /* this call alone fails; fail_fault: this poll, with the work lost */
+    uint32_t lose_at;                          /* the copy, fold or poll at which the device is lost */
+    uint32_t hang_at;                          /* the fold that never finishes */
+    uint32_t lacks;                            /* families it does not implement */
+    uint32_t lies_at;                          /* the fold whose partial misses an element */
+    uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */
+} fake_gpu_faults;
+
+void fake_gpu_plan(const fake_gpu_faults *faults);
+
+typedef struct fake_gpu_counts {
+    uint32_t copies, folds, pinned_copies; /* pinned_copies: of memory that was pinned, not allocated */
+    uint32_t alive;                        /* devices open */
+    uint64_t copied_bytes;
+} fake_gpu_counts;
+fake_gpu_counts fake_gpu_seen(void);
+
+extern const cr_gpu_api cr_fake_gpu;
+
+#endif
