@@ -233,8 +233,9 @@ void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, 
         cr_unfolded *range = job->state == CR_JOB_OPEN ? malloc(sizeof *range) : NULL;
         job->claims--;
         if (range) {
-            *range = (cr_unfolded){
-                .segment = claim->segment, .offset = (uint64_t)(claim->data - claim->segment->data), .bytes = claim->bytes};
+            *range = (cr_unfolded){.segment = claim->segment,
+                                   .offset = (uint64_t)(claim->data - claim->segment->data),
+                                   .bytes = claim->bytes};
             cr_list_append(&job->ranges, &range->link);
             job->claimable += claim->bytes;
             job->claimed_bytes -= claim->bytes;

@@ -21,7 +21,7 @@ typedef struct cr_lane_options {
     const cr_gpu_api *gpu;
     uint32_t ordinal, streams;
     uint64_t chunk_bytes, min_bytes, timeout_ms;
-    double cpu_rate;         /* what it competes with; 0: not measured */
+    double cpu_rate;              /* what it competes with; 0: not measured */
     void (*lost)(void *argument); /* a GPU is gone: on its thread; it must only post */
     void *lost_argument;
 } cr_lane_options;
@@ -30,9 +30,10 @@ typedef struct cr_lane_info {
     const char *name;   /* "cpu", "cuda" */
     const char *device; /* instruction set or GPU name */
     uint32_t workers;   /* threads, or streams */
-    double bytes_per_second; /* CPU: folding an f32 sum, one worker, hot; GPU: from pinned host memory. 0: not measured */
-    double all_rate;         /* CPU: all workers together, from memory */
-    const char *lost;        /* why it is of no use any more; NULL: it is */
+    double
+        bytes_per_second; /* CPU: folding an f32 sum, one worker, hot; GPU: from pinned host memory. 0: not measured */
+    double all_rate;      /* CPU: all workers together, from memory */
+    const char *lost;     /* why it is of no use any more; NULL: it is */
 } cr_lane_info;
 
 typedef struct cr_lane_type {

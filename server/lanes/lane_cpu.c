@@ -131,8 +131,7 @@ static double measure_all(const cr_lane_options *o) {
     uint32_t n = 0;
     if (!shares) return 0;
     for (; n < o->workers; n++) {
-        shares[n] = (share){
-            .ready = &ready, .go = &go, .data = (uint8_t *)o->scratch + n * bytes, .bytes = bytes};
+        shares[n] = (share){.ready = &ready, .go = &go, .data = (uint8_t *)o->scratch + n * bytes, .bytes = bytes};
         if (pthread_create(&shares[n].thread, NULL, fold_share, &shares[n]) != 0) break;
     }
     while (atomic_load(&ready) < n) sched_yield();

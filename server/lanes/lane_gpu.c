@@ -64,14 +64,16 @@ static bool check_lost(cr_gpu_lane *lane) {
     return false;
 }
 
+static bool gone(const cr_gpu_lane *lane) { return lane->api->lost(lane->gpu); }
+
 /* One look at everything; true when something moved. start: idle streams may begin something. */
 static bool look(cr_gpu_lane *lane, bool offered, bool start) {
     bool moved = false;
-    for (uint32_t i = 0; i < lane->batch_count; i++) {
+    for (uint32_t i = 0; i < lane->batch_count && !gone(lane); i++) {
         cr_gpu_batch *batch = &lane->batches[i];
         if (batch->busy) moved |= cr_gpu_batch_poll(lane, batch);
     }
-    for (uint32_t i = 0; i < lane->batch_count && start && (offered || moved); i++) {
+    for (uint32_t i = 0; i < lane->batch_count && start && (offered || moved) && !gone(lane); i++) {
         cr_gpu_batch *batch = &lane->batches[i];
         if (batch->busy) continue;
         if (!cr_gpu_batch_start(lane, batch)) break;

@@ -71,8 +71,8 @@ static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t o
         cr_metric_add(gpu_staged_bytes_per_second, rates->staged);
         cr_metric_add(gpu_launch_ns, rates->launch_s * 1e9);
     }
-    cr_info("%s %u (%s): %.1f GB/s pinned, %.1f staged, a small fold %.1f us; %u streams of %llu MiB", info.name, ordinal,
-            info.device, rates->pinned / 1e9, rates->staged / 1e9, rates->launch_s * 1e6, info.workers,
+    cr_info("%s %u (%s): %.1f GB/s pinned, %.1f staged, a small fold %.1f us; %u streams of %llu MiB", info.name,
+            ordinal, info.device, rates->pinned / 1e9, rates->staged / 1e9, rates->launch_s * 1e6, info.workers,
             (unsigned long long)(c->gpu_chunk_bytes >> 20));
     lanes->types[lanes->count] = &cr_lane_gpu;
     lanes->lanes[lanes->count++] = lane;
@@ -102,8 +102,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
     *lanes = (cr_lanes){.kinds = CR_BY_CPU, .wake = o->wake, .wake_argument = o->wake_argument};
     uint32_t count = usable_gpus(o, &why);
     bool forced = o->config->backend == CR_BACKEND_CUDA;
-    if (!count && forced)
-        return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and %s", why.text);
+    if (!count && forced) return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and %s", why.text);
     cr_status status = open_cpu(lanes, o, count && !forced, error);
     if (status != CR_OK) return status;
     cr_lane_info cpu = cr_lane_cpu.info(lanes->lanes[0]);

@@ -15,9 +15,9 @@ typedef struct cr_lanes {
     const cr_lane_type *types[CR_MAX_LANES];
     cr_lane *lanes[CR_MAX_LANES];
     uint32_t count;
-    uint32_t workers; /* of the CPU: how many may keep state of one job along an axis */
-    const char *backend;         /* "cpu", or the GPUs' name, "cuda" */
-    char reason[CR_ERROR_TEXT];  /* why this backend, in a sentence */
+    uint32_t workers;           /* of the CPU: how many may keep state of one job along an axis */
+    const char *backend;        /* "cpu", or the GPUs' name, "cuda" */
+    char reason[CR_ERROR_TEXT]; /* why this backend, in a sentence */
     uint32_t gpus, gpus_lost;
     uint32_t kinds;    /* CR_BY_* of the jobs that a GPU can fold */
     uint64_t gpu_from; /* for cr_job.gpu_from */

@@ -30,7 +30,8 @@ static cr_status open_name(const cr_kept_source *source, int *descriptor, cr_err
     if (fstat(found, &st) != 0 || !S_ISREG(st.st_mode))
         status = cr_fail(error, CR_INVALID_ARGUMENT, "name: it is no shared memory object");
     else if (st.st_uid != source->peer || source->peer == USER_UNKNOWN || !(st.st_mode & S_IRUSR))
-        status = cr_fail(error, CR_PERMISSION_DENIED, "name: the object must belong to the client's user, and be readable");
+        status =
+            cr_fail(error, CR_PERMISSION_DENIED, "name: the object must belong to the client's user, and be readable");
     snprintf(self, sizeof self, "/proc/self/fd/%d", found);
     if (status == CR_OK && (*descriptor = open(self, O_RDONLY | O_CLOEXEC)) < 0)
         status = cr_fail(error, CR_PERMISSION_DENIED, "name: cannot open it: %s", strerror(errno));
@@ -60,8 +61,8 @@ static void map_whole(cr_kept *kept) {
     if (region->size == 0 || region->size > SIZE_MAX || (region->way == CR_REGION_READ && !region->shared)) return;
     if (region->way == CR_REGION_SLOW || cr_region_look(region, &size, &whole, &ignored) != CR_OK) return;
     if (region->shared && (!whole || size < region->size)) return;
-    region->way = cr_region_map(region, 0, (size_t)region->size, &kept->map, &ignored) == CR_OK ? CR_REGION_MAP
-                                                                                               : CR_REGION_READ;
+    region->way =
+        cr_region_map(region, 0, (size_t)region->size, &kept->map, &ignored) == CR_OK ? CR_REGION_MAP : CR_REGION_READ;
 }
 
 /* False: the task goes on in the other pool. */
@@ -131,8 +132,7 @@ void cr_kept_open(cr_kept *kept) {
     kept->region.descriptor = -1;
     atomic_store(&kept->uses, 2);
     cr_metric_add(regions, 1);
-    cr_files_submit(kept->files, &kept->task,
-                    kept->source.kind == CR_KEPT_DEVICE ? CR_FILES_FOREIGN : CR_FILES_LOCAL);
+    cr_files_submit(kept->files, &kept->task, kept->source.kind == CR_KEPT_DEVICE ? CR_FILES_FOREIGN : CR_FILES_LOCAL);
 }
 
 void cr_kept_use(cr_kept *kept) { atomic_fetch_add(&kept->uses, 1); }
@@ -160,7 +160,8 @@ cr_status cr_kept_check(cr_kept *kept, uint64_t offset, uint64_t bytes, cr_regio
     status = cr_region_look(&kept->region, &size, &whole, error);
     if (status != CR_OK) return status;
     if (offset > size || bytes > size - offset)
-        return cr_fail(error, CR_DATA_LOSS, "region: its file had %llu bytes when it was registered, and was cut to %llu",
+        return cr_fail(error, CR_DATA_LOSS,
+                       "region: its file had %llu bytes when it was registered, and was cut to %llu",
                        (unsigned long long)kept->region.size, (unsigned long long)size);
     if (!whole && kept->region.shared) *way = CR_REGION_READ;
     return CR_OK;

@@ -108,7 +108,8 @@ static cr_status make_job(cr_call *call, cr_error *error) {
         cr_axis_spec spec;
         cr_request_axis(call, &spec);
         const cr_server *server = call->conn->server;
-        cr_status status = cr_axis_make(call->job, &spec, server->lanes.workers, server->config->max_state_bytes, error);
+        cr_status status =
+            cr_axis_make(call->job, &spec, server->lanes.workers, server->config->max_state_bytes, error);
         if (status != CR_OK) return status;
     }
     if (r->kernel[0]) {

@@ -28,9 +28,9 @@ typedef struct cr_entry {
     cr_server *server;
     cr_conn *conn; /* NULL: gone */
     uint64_t id, bytes;
-    bool open, leaving, hidden;            /* as the loop knows it; leaving: unregistered */
+    bool open, leaving, hidden;           /* as the loop knows it; leaving: unregistered */
     cr_call *registering, *unregistering; /* to be answered */
-    cr_list waiting;                       /* reductions, until it is open */
+    cr_list waiting;                      /* reductions, until it is open */
 } cr_entry;
 
 /* Runs on a files thread. */

@@ -57,7 +57,7 @@ typedef struct cr_server {
     uint8_t *buffer;    /* room for a frame's head in front, then CR_TURN_BYTES */
     uint8_t *spare_out; /* one connection's empty reply buffer, for the next */
     bool draining;
-    void (*drained)(struct cr_server *server); /* called once when draining and the last call is over */
+    void (*drained)(struct cr_server *server);   /* called once when draining and the last call is over */
     void (*lane_lost)(struct cr_server *server); /* called after a GPU was lost */
 } cr_server;
 

@@ -122,7 +122,8 @@ static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
     const uint8_t *at = memory;
     for (cr_list *node = gpu->areas.next; node != &gpu->areas; node = node->next) {
         area *a = cr_container(node, area, link);
-        if (a->kind == k && at >= a->memory && bytes <= a->bytes && (size_t)(at - a->memory) <= a->bytes - bytes) return a;
+        if (a->kind == k && at >= a->memory && bytes <= a->bytes && (size_t)(at - a->memory) <= a->bytes - bytes)
+            return a;
     }
     return NULL;
 }
@@ -272,7 +273,8 @@ static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host
     bool pinned = find(gpu, PINNED, host, bytes) != NULL;
     if (!find(gpu, ON_DEVICE, device, bytes)) misused("a copy goes beyond its device memory");
     if (!pinned && !find(gpu, ALLOCATED, host, bytes)) misused("a copy comes from memory that is not pinned");
-    if (nth(&copies, planned().fail_copy)) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that this copy fails");
+    if (nth(&copies, planned().fail_copy))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that this copy fails");
     pthread_mutex_lock(&mutex);
     counts.copies++;
     counts.pinned_copies += pinned;
@@ -285,17 +287,21 @@ static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host
     return CR_OK;
 }
 
-static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first, cr_error *error) {
+static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first,
+                           cr_error *error) {
     cr_gpu *gpu = stream->gpu;
     cr_status status = count_call(gpu, error);
     if (status != CR_OK) return status;
+    pthread_mutex_lock(&mutex);
+    uint32_t lacks = armed ? plan.lacks : 0;
+    pthread_mutex_unlock(&mutex);
     if (first + count > stream->results) misused("there are more folds than results");
     for (uint32_t i = 0; i < count; i++) {
         size_t bytes = list[i].n * cr_dtype_size(list[i].dtype);
         if (!find(gpu, ON_DEVICE, list[i].data, bytes) && !find(gpu, ALLOCATED, list[i].data, bytes) &&
             !find(gpu, PINNED, list[i].data, bytes))
             misused("a fold reads what the device cannot reach");
-        if (list[i].families & planned().lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
+        if (list[i].families & lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
     }
     pthread_mutex_lock(&mutex);
     bool counted = armed;
@@ -363,7 +369,8 @@ static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op oper
     return CR_OK;
 }
 
-static cr_status fake_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device, cr_error *error) {
+static cr_status fake_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
+                             cr_error *error) {
     check(gpu);
     (void)handle;
     (void)descriptor;

@@ -61,10 +61,10 @@ def wait_for(what, condition, timeout=HANG_S):
 class Daemon:
     """One cured process. options: flags as a dict (slabs=4) beside a list of --listen addresses."""
 
-    def __init__(self, folder, listen=None, limits=None, env=None, **options):
+    def __init__(self, folder, listen=None, limits=None, env=None, program=CURED, **options):
         self.folder = folder
         self.listen = listen or ["unix:" + os.path.join(folder, "cured.sock")]
-        flags = [CURED]
+        flags = [program]
         for address in self.listen:
             flags += ["--listen", address]
         for name, value in options.items():
@@ -202,18 +202,20 @@ class Daemon:
 
 
 class DaemonTest(unittest.TestCase):
-    """A class of tests that share a daemon. OPTIONS: its flags."""
+    """A class of tests that share a daemon. OPTIONS: its flags; ENV: added to its environment."""
 
+    PROGRAM = CURED
     OPTIONS = {}
+    ENV = None
     LIMITS = None
     maxDiff = 2000
 
     @classmethod
     def setUpClass(cls):
-        need_binary(CURED)
+        need_binary(cls.PROGRAM)
         cls.folder = tempfile.mkdtemp(prefix="cured-it-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.daemon = Daemon(cls.folder, limits=cls.LIMITS, **cls.OPTIONS)
+        cls.daemon = Daemon(cls.folder, limits=cls.LIMITS, env=cls.ENV, program=cls.PROGRAM, **cls.OPTIONS)
         cls.addClassCleanup(cls.final_check)
         cls.daemon.warm_up()
 

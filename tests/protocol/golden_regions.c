@@ -9,15 +9,14 @@ static size_t reduce(uint8_t *out, cr_wire_reduce r) {
 }
 
 size_t golden_call_region(uint8_t *out) {
-    return reduce(out,
-                  (cr_wire_reduce){.dtype = 12,
-                                   .op_count = 1,
-                                   .ops = {1},
-                                   .source = CR_SOURCE_REGION,
-                                   .region = 7,
-                                   .offset = 4096,
-                                   .length_known = true,
-                                   .length = 1024});
+    return reduce(out, (cr_wire_reduce){.dtype = 12,
+                                        .op_count = 1,
+                                        .ops = {1},
+                                        .source = CR_SOURCE_REGION,
+                                        .region = 7,
+                                        .offset = 4096,
+                                        .length_known = true,
+                                        .length = 1024});
 }
 
 size_t golden_call_region_to_end(uint8_t *out) {

@@ -278,7 +278,8 @@ START_TEST(mappings_are_pinned_and_let_go) {
         gate_wait(&pinnings, round);
         let_go(); /* waits for the pinning */
         ck_assert_uint_eq(pinned_bytes, 0);
-        ck_assert_uint_eq(unpins, round < 2 ? round : 2); /* the third could not be pinned, and is a region all the same */
+        ck_assert_uint_eq(unpins,
+                          round < 2 ? round : 2); /* the third could not be pinned, and is a region all the same */
     }
     close(fd);
 }

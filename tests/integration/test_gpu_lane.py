@@ -1,0 +1,330 @@
+"""test_gpu_lane: the lane of a GPU in the whole daemon: the same bits as the CPU's, alone and beside it, and nobody's answer or
+memory lost when the GPU is.
+
+It runs cured-fake-gpu, whose GPU is made of host memory and has faults to order (tests/fake), or, with CURED_TEST_REAL_GPU set,
+the daemon itself on the machine's GPU, without the faults.
+"""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from connection import HANG_S
+from cured_daemon import CURED, Daemon, DaemonTest, environment, main, need_binary, wait_for
+from cured_wire import DATA_LOSS, INPUTS, OPS, SIZES
+from expected import array_of, expect, expect_all, expect_tiled, plain
+
+REAL = bool(os.environ.get("CURED_TEST_REAL_GPU"))
+PROGRAM = CURED if REAL else os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
+BACKEND = "cuda" if REAL else "fake"
+FLOATS = ("f16", "bf16", "f32", "f64")
+TILED = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "any", "all"]
+SMALL = {"gpu_chunk_bytes": 1 << 20, "gpu_streams": 3, "slabs": 16}
+
+
+def every_op(dtype):
+    """The ops that have one answer whoever folds, and that the GPU may fold."""
+    floats = dtype in FLOATS
+    return [op for op in OPS if not (op == "prod" and floats) and not (op.startswith("bit_") and floats)]
+
+
+def run_to_its_end(*flags, env=None):
+    done = subprocess.run([PROGRAM, *flags], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG_S,
+                          env=environment(**(env or {})))
+    return done.returncode, done.stderr
+
+
+def setUpModule():
+    need_binary(PROGRAM)
+    if REAL:
+        folder = tempfile.mkdtemp(prefix="cured-it-")
+        try:
+            daemon = Daemon(folder, program=PROGRAM, backend="cuda")
+            daemon.stop()
+        except AssertionError as e:
+            raise unittest.SkipTest("no CUDA device: %s" % str(e).splitlines()[-1]) from None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class Answers:
+    """Every way in, every type, every op, against the oracle."""
+    PROGRAM = PROGRAM
+
+    def setUp(self):
+        self.conn = self.connect()
+
+    def ways(self, dtype, ops, raw, **options):
+        yield "stream", lambda: self.conn.stream(dtype, ops, raw, **options)
+        yield "unknown length", lambda: self.conn.stream(dtype, ops, raw, known=False, chunks=(77777,), **options)
+        for name, make in (("file", self.file), ("memfd", self.memfd)):
+            f = make(b"x" + raw)
+            yield name, lambda d=f.fileno(): self.conn.descriptor(dtype, ops, d, 1, **options)
+            f.close()
+
+    def test_every_op_and_type(self):
+        r = random.Random(11)
+        for dtype in INPUTS:
+            raw = array_of(r, dtype, 20011)
+            ops = every_op(dtype)
+            wanted = expect_all(ops, dtype, raw)
+            for name, call in self.ways(dtype, ops, raw):
+                answer = call()
+                self.assertIsNone(answer.status, (dtype, name))
+                self.assertEqual(wanted, answer.keys(), (dtype, name))
+
+    def test_large(self):
+        for dtype, count, times in (("f32", 50021, 60), ("f64", 30011, 50), ("u8", 65521, 150), ("i64", 7001, 150)):
+            tile = plain(dtype, count)
+            wanted = [expect_tiled(op, dtype, tile, times) for op in TILED]
+            for name, call in self.ways(dtype, TILED, bytes(tile) * times):
+                answer = call()
+                self.assertIsNone(answer.status, (dtype, name))
+                self.assertEqual(wanted, answer.keys(), (dtype, name))
+
+    def test_what_a_gpu_does_not_take(self):
+        """A product of floats goes in order, and answers along an axis are the CPU's; both beside other jobs."""
+        raw = plain("f64", 300000)
+        first = self.conn.start_stream("f64", ["prod", "sum"], len(raw))
+        self.conn.send_array(first, raw)
+        other = self.connect().stream("f64", ["sum"], raw)
+        self.assertEqual([expect("sum", "f64", raw)], other.keys())
+        self.assertEqual(expect("sum", "f64", raw), self.conn.wait(first).keys()[1])
+
+    def test_empty_and_small(self):
+        for dtype in ("f32", "i16"):
+            for count in (0, 1, 5000, 9001):
+                raw = plain(dtype, count) if count else b""
+                for name, call in self.ways(dtype, ["sum", "count"], raw):
+                    self.assertEqual(expect_all(["sum", "count"], dtype, raw), call().keys(), (dtype, count, name))
+
+    def test_calls_that_are_dropped_give_everything_back(self):
+        tile = plain("f32", 1 << 18)
+        f = self.file(bytes(tile) * 16)
+        for n in range(6):
+            conn = self.daemon.connect()
+            conn.start_descriptor("f32", ["sum"], f.fileno())
+            stream = conn.start_stream("f32", ["sum"], None)
+            conn.send_data(stream, tile[:1 << 20])
+            conn.ping()
+            conn.close()
+        wait_for("everything given back", lambda: not any(
+            count for name, count in self.daemon.busy_gauges().items() if name != "connections"))
+
+
+class Both(Answers, DaemonTest):
+    """Both lanes at once."""
+    OPTIONS = dict(SMALL, backend="auto", gpu_min_bytes=1, cpu_workers=2)
+
+    def test_both_take_part(self):
+        tile = plain("i32", 1 << 18)
+        f = self.memfd(bytes(tile) * 24)
+        wanted = [expect_tiled(op, "i32", tile, 24) for op in TILED]
+
+        def shared():
+            before = self.daemon.counters()
+            self.assertEqual(wanted, self.conn.descriptor("i32", TILED, f.fileno()).keys())
+            after = self.daemon.counters()
+            by_gpu = after["gpu_bytes_total"] - before["gpu_bytes_total"]
+            return 0 < by_gpu < after["input_bytes_total"] - before["input_bytes_total"]
+        wait_for("a job that both lanes claimed from", shared)
+
+
+class Alone(Answers, DaemonTest):
+    """backend cuda: the CPU folds only what the GPU cannot."""
+    OPTIONS = dict(SMALL, backend="cuda")
+
+    def test_the_cpu_has_no_part(self):
+        tile = plain("u16", 1 << 18)
+        for make in (self.file, self.memfd):
+            f = make(bytes(tile) * 8)
+            before = self.daemon.counters()
+            answer = self.conn.descriptor("u16", TILED, f.fileno())
+            self.assertEqual([expect_tiled(op, "u16", tile, 8) for op in TILED], answer.keys())
+            after = self.daemon.counters()
+            self.assertEqual(len(tile) * 8, after["gpu_bytes_total"] - before["gpu_bytes_total"])
+        self.assertEqual(0, after["gpu_returned_total"])
+
+    def test_info(self):
+        info = self.conn.info()
+        self.assertEqual(BACKEND, info["backend"])
+        self.assertEqual(["cpu", BACKEND], [lane["name"] for lane in info["lanes"]])
+        self.assertEqual(1 if not REAL else info["counters"]["gpus"], info["counters"]["gpus"])
+        for name in ("gpu_pinned_bytes_per_second", "gpu_staged_bytes_per_second", "gpu_launch_ns"):
+            self.assertGreater(info["counters"][name], 0, name)
+        self.assertEqual(0, info["counters"]["gpus_lost_total"])
+
+
+class Calibrated(Answers, DaemonTest):
+    """Whoever is faster by what was measured at start."""
+    OPTIONS = {"backend": "auto"}
+
+    def test_rates_are_shown(self):
+        self.assertGreater(self.daemon.counters()["cpu_bytes_per_second"], 0)
+
+
+@unittest.skipIf(REAL, "faults are for the stand-in device")
+class Faults(unittest.TestCase):
+    """One daemon a fault."""
+    SIZE = 6 << 20
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.tile = plain("f32", 1 << 16)
+        self.times = self.SIZE // len(self.tile)
+        self.data = bytes(self.tile) * self.times
+        self.wanted = [expect_tiled(op, "f32", self.tile, self.times) for op in TILED]
+
+    def start(self, faults, **options):
+        options = dict(SMALL, backend="cuda", **options)
+        daemon = Daemon(self.folder, program=PROGRAM, env={"CURED_TEST_GPU": faults}, **options)
+        self.addCleanup(daemon.stop, signal.SIGKILL)
+        return daemon
+
+    def file(self, data, disk=True):
+        if disk:
+            f = tempfile.TemporaryFile(dir=self.folder, buffering=0)
+        else:
+            f = os.fdopen(os.memfd_create("array"), "w+b", buffering=0)
+        self.addCleanup(f.close)
+        f.write(data)
+        return f
+
+    def right(self, conn):
+        """One call by each way; all are answered, and rightly."""
+        for disk in (True, False):
+            f = self.file(self.data, disk)
+            answer = conn.descriptor("f32", TILED, f.fileno())
+            self.assertIsNone(answer.status)
+            self.assertEqual(self.wanted, answer.keys(), "a file on disk" if disk else "a memfd")
+            f.close()
+        answer = conn.stream("f32", TILED, self.data)
+        self.assertIsNone(answer.status)
+        self.assertEqual(self.wanted, answer.keys(), "a stream")
+
+    def check_end(self, daemon, status=0):
+        wait_for("everything given back", lambda: not any(daemon.busy_gauges().values()))
+        daemon.check_end(self, daemon.stop(), status)
+
+    def test_one_call_fails(self):
+        """A failed copy, fold or stream is that job's own business: the CPU takes it over, the GPU goes on with others."""
+        for faults in ("fail_copy=2", "fail_fold=2", "fail_fault=3", "lies_at=2", "fail_copy=5,polls=3"):
+            with self.subTest(faults):
+                daemon = self.start(faults)
+                with daemon.connect() as conn:
+                    self.right(conn)
+                    info = conn.info()
+                    self.assertEqual("fake", info["backend"])
+                    self.assertGreater(info["counters"]["gpu_returned_total"], 0)
+                    before = info["counters"]["gpu_bytes_total"]
+                    self.right(conn)
+                    self.assertEqual(3 * len(self.data), conn.info()["counters"]["gpu_bytes_total"] - before)
+                self.check_end(daemon)
+
+    def test_an_op_it_lacks(self):
+        daemon = self.start("lacks=0xffffffff")
+        with daemon.connect() as conn:
+            self.right(conn)
+            self.assertEqual(0, conn.info()["counters"]["gpu_bytes_total"])
+        self.check_end(daemon)
+
+    def test_nothing_can_be_pinned(self):
+        daemon = self.start("fail_pin=1")
+        with daemon.connect() as conn:
+            self.right(conn)
+            self.assertEqual(3 * len(self.data), conn.info()["counters"]["gpu_bytes_total"])
+        self.check_end(daemon)
+
+    def lost(self, faults, **options):
+        daemon = self.start(faults, **options)
+        with daemon.connect() as conn:
+            self.right(conn)
+            info = conn.info()
+            self.assertEqual("cpu", info["backend"])
+            self.assertIn("lost", info["backend_reason"])
+            self.assertIn("lost", info["lanes"][1]["device"])
+            self.assertEqual((0, 1), (info["counters"]["gpus"], info["counters"]["gpus_lost_total"]))
+            self.right(conn)
+        self.check_end(daemon)
+        self.assertIn("lost", daemon.log())
+
+    def test_the_device_is_lost(self):
+        """At any moment: in a copy, in a fold, in a poll."""
+        for at in (1, 2, 3, 5, 8, 13, 21):
+            with self.subTest(at):
+                self.lost("lose_at=%d" % at)
+        self.lost("lose_at=9,polls=2", gpu_streams=1)
+
+    def test_the_device_does_not_answer(self):
+        self.lost("hang_at=1", gpu_timeout_ms=200)
+        self.lost("hang_at=3", gpu_timeout_ms=200)
+
+    def test_one_of_two_devices_is_lost(self):
+        daemon = self.start("devices=2,lose_at=6")
+        with daemon.connect() as conn:
+            self.right(conn)
+            self.right(conn)
+            info = conn.info()
+            self.assertEqual("fake", info["backend"])
+            self.assertEqual((1, 1), (info["counters"]["gpus"], info["counters"]["gpus_lost_total"]))
+        self.check_end(daemon)
+
+    def test_exit_when_lost(self):
+        for faults, options in (("lose_at=4", {}), ("hang_at=1", {"gpu_timeout_ms": 200})):
+            daemon = self.start(faults, on_gpu_fault="exit", **options)
+            conn = daemon.connect()
+            self.addCleanup(conn.close)
+            conn.start_descriptor("f32", TILED, self.file(self.data).fileno())
+            daemon.check_end(self, daemon.wait(), 70)
+            self.assertIn("on_gpu_fault", daemon.log())
+
+    def test_stopping_with_work_under_way(self):
+        """A second signal stops at once, whatever the GPU does."""
+        for faults in ("polls=1000", "hang_at=1"):
+            daemon = self.start(faults, gpu_timeout_ms=500)
+            conn = daemon.connect()
+            self.addCleanup(conn.close)
+            conn.start_descriptor("f32", TILED, self.file(self.data).fileno())
+            conn.ping()
+            daemon.process.send_signal(signal.SIGTERM)
+            daemon.check_end(self, daemon.stop())
+
+    def test_a_file_is_cut_while_it_is_read(self):
+        daemon = self.start("polls=20")
+        with daemon.connect() as conn:
+            lost = 0
+            for left in (0, 1, 4096, self.SIZE // 2, self.SIZE - 1):
+                f = self.file(self.data)
+                stream = conn.start_descriptor("f32", ["sum", "count"], f.fileno(), 0, self.SIZE // 4, progress_ms=10)
+                os.ftruncate(f.fileno(), left)
+                answer = conn.wait(stream)
+                if answer.status:
+                    lost += answer.status.code == DATA_LOSS
+                else:
+                    self.assertEqual(self.SIZE // 4, answer.count)
+                f.close()
+            self.right(conn)
+        self.check_end(daemon)
+
+    def test_backend_without_a_gpu(self):
+        for faults, words in (("devices=0", "the plan has no GPU"), ("fail_open=1", "does not open")):
+            path = "unix:" + os.path.join(self.folder, "none.sock")
+            status, err = run_to_its_end("--backend", "cuda", "--listen", path, env={"CURED_TEST_GPU": faults})
+            self.assertEqual(69, status, err)
+            self.assertIn(words, err)
+            daemon = Daemon(self.folder, program=PROGRAM, env={"CURED_TEST_GPU": faults}, backend="auto")
+            self.addCleanup(daemon.stop, signal.SIGKILL)
+            with daemon.connect() as conn:
+                info = conn.info()
+                self.assertEqual("cpu", info["backend"])
+                self.assertIn(words, info["backend_reason"])
+                self.right(conn)
+            self.check_end(daemon)
+
+
+if __name__ == "__main__":
+    main()
