@@ -118,7 +118,7 @@ static void check(const cr_gpu *gpu) {
     if (gpu->lost) misused("a lost device is used");
 }
 
-static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
+static area *find_locked(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
     const uint8_t *at = memory;
     for (cr_list *node = gpu->areas.next; node != &gpu->areas; node = node->next) {
         area *a = cr_container(node, area, link);
@@ -126,6 +126,16 @@ static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
             return a;
     }
     return NULL;
+}
+
+/* What one device pinned or allocated of host memory serves all. */
+static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
+    pthread_mutex_lock(&mutex);
+    area *found = k == ON_DEVICE ? find_locked(gpu, k, memory, bytes) : NULL;
+    for (cr_list *node = devices.next; k != ON_DEVICE && node != &devices && !found; node = node->next)
+        found = find_locked(cr_container(node, cr_gpu, link), k, memory, bytes);
+    pthread_mutex_unlock(&mutex);
+    return found;
 }
 
 /* Counts a call that may be the device's last. */
@@ -163,7 +173,9 @@ static cr_status fake_open(uint32_t ordinal, cr_gpu **out, cr_error *error) {
 }
 
 static void free_area(area *a) {
+    pthread_mutex_lock(&mutex);
     cr_list_remove(&a->link);
+    pthread_mutex_unlock(&mutex);
     if (a->kind != PINNED) free(a->memory);
     free(a);
 }
@@ -200,7 +212,9 @@ static cr_status add_area(cr_gpu *gpu, kind k, void *memory, size_t bytes, void 
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
     }
     *a = (area){.kind = k, .memory = memory, .bytes = bytes};
+    pthread_mutex_lock(&mutex);
     cr_list_append(&gpu->areas, &a->link);
+    pthread_mutex_unlock(&mutex);
     if (out) *out = memory;
     return CR_OK;
 }
