@@ -1,8 +1,8 @@
-// block_atomic: warp_atomic's idea taken further, to show that it is the wrong direction: one thread walks the elements of its whole
-// block, and there is one atomic a block.
+// block_atomic: warp_atomic's idea taken further: one thread walks the elements of its whole block, and there is one atomic a block.
 //
-// What it improves on: the number of atomics, by eight. What it loses: by then the atomics are not what takes time: one thread in
-// 256 works, and the GPU has eight times fewer loads on their way. Sharing the work inside the block (v0 … v7) is what helps.
+// What it improves on: the number of atomics, by eight; and its walk is one plain loop over neighbours, so that what a load fetches
+// serves the next ones. What it shows: it helps little, for the atomics were not what took the time: one thread in 256 works.
+// (The source document found it slower than warp_atomic, for that reason.) Sharing the work inside the block, as v0 … v7 do, is what helps.
 #include "kernels/ladder/row.cuh"
 
 namespace {

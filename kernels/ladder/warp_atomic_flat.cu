@@ -2,7 +2,8 @@
 // stood in for.
 //
 // What it changes: the order. Neighbouring k are neighbouring elements, so what one load fetches serves the next ones, while
-// warp_atomic comes back to it a whole array later. One counter, one test; the divisions are shifts.
+// warp_atomic comes back to it a whole array later. What it does not change: one load is waited for before the next, and now each also
+// waits for a test of its own; the source document expects a gain that is not there (docs/KERNELS.md).
 //
 // The source document computes (n - idx + step - 1) / step without a sign: for a warp that begins beyond n that is 2^64, and the
 // loop never ends. Here such a warp leaves first.
