@@ -85,11 +85,18 @@ static void watch_signals(daemon_state *d) {
     uv_signal_start(&d->hangup, on_hangup, SIGHUP);
 }
 
-static void raise_file_limit(void) {
+/* Every region holds a descriptor: those who register may have a quarter of them, for others must still be let in. */
+static void raise_file_limit(cr_config *config) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    if (limit.rlim_cur != limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (config->max_regions <= limit.rlim_cur / 4) return;
+    config->max_regions = limit.rlim_cur / 4;
+    cr_warn("max_regions: %llu, for this process may open %llu files only", (unsigned long long)config->max_regions,
+            (unsigned long long)limit.rlim_cur);
 }
 
 /* The GPUs this binary was built for. */
@@ -212,11 +219,11 @@ static void stop(daemon_state *d) {
     cr_server_free(server);
 }
 
-static int run(const cr_config *config) {
+static int run(cr_config *config) {
     static daemon_state d;
     cr_error error;
     cr_log_set_level((cr_log_level)config->log_level);
-    raise_file_limit();
+    raise_file_limit(config);
     uv_loop_init(&d.loop);
     d.loop.data = &d;
     d.server.config = config;
