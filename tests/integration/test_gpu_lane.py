@@ -22,7 +22,7 @@ PROGRAM = CURED if REAL else os.path.join(os.environ.get("CURED_TEST_DIR", ""), 
 BACKEND = "cuda" if REAL else "fake"
 FLOATS = ("f16", "bf16", "f32", "f64")
 TILED = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "any", "all"]
-SMALL = {"gpu_chunk_bytes": 1 << 20, "gpu_streams": 3, "slabs": 16}
+SMALL = {"gpu_chunk_bytes": 1 << 20, "gpu_streams": 3, "slabs": 16, "gpu_timeout_ms": 60000}
 
 
 def every_op(dtype):
@@ -158,9 +158,18 @@ class Alone(Answers, DaemonTest):
         self.assertEqual(0, info["counters"]["gpus_lost_total"])
 
 
-class Calibrated(Answers, DaemonTest):
+class Calibrated(DaemonTest):
     """Whoever is faster by what was measured at start."""
+    PROGRAM = PROGRAM
     OPTIONS = {"backend": "auto"}
+
+    def test_one_of_each(self):
+        tile = plain("bf16", 1 << 16)
+        wanted = [expect_tiled(op, "bf16", tile, 64) for op in TILED]
+        conn = self.connect()
+        self.assertEqual(wanted, conn.stream("bf16", TILED, bytes(tile) * 64).keys())
+        for make in (self.file, self.memfd):
+            self.assertEqual(wanted, conn.descriptor("bf16", TILED, make(bytes(tile) * 64).fileno()).keys())
 
     def test_rates_are_shown(self):
         self.assertGreater(self.daemon.counters()["cpu_bytes_per_second"], 0)
@@ -180,7 +189,7 @@ class Faults(unittest.TestCase):
         self.wanted = [expect_tiled(op, "f32", self.tile, self.times) for op in TILED]
 
     def start(self, faults, **options):
-        options = dict(SMALL, backend="cuda", **options)
+        options = {**SMALL, "backend": "cuda", **options}
         daemon = Daemon(self.folder, program=PROGRAM, env={"CURED_TEST_GPU": faults}, **options)
         self.addCleanup(daemon.stop, signal.SIGKILL)
         return daemon

@@ -111,6 +111,42 @@ START_TEST(too_many_or_no_memory_is_said) {
 }
 END_TEST
 
+static cr_status pin(void *argument, void *memory, size_t bytes, bool read_only, cr_error *error) {
+    (void)read_only;
+    if (bytes != 4 * CR_SLAB_BYTES) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "too much to pin");
+    *(void **)argument = memory;
+    return CR_OK;
+}
+
+static void unpin(void *argument, void *memory) {
+    ck_assert_ptr_eq(*(void **)argument, memory);
+    *(void **)argument = NULL;
+}
+
+START_TEST(all_of_them_are_pinned_and_unpinned) {
+    cr_slabs *slabs = NULL;
+    cr_error error;
+    void *pinned = NULL;
+    cr_pinner pinner = {&pinned, pin, unpin};
+    assert_ok(cr_slabs_new(4, &slabs, &error), error);
+    ck_assert(!cr_slabs_pinned(slabs));
+    cr_slabs_unpin(slabs);
+    assert_ok(cr_slabs_pin(slabs, &pinner, &error), error);
+    ck_assert(cr_slabs_pinned(slabs));
+    size_t bytes;
+    ck_assert_ptr_eq(cr_slabs_memory(slabs, &bytes), pinned);
+    ck_assert_uint_eq(bytes, 4 * CR_SLAB_BYTES);
+    cr_slabs_unpin(slabs);
+    ck_assert(!cr_slabs_pinned(slabs));
+    ck_assert_ptr_null(pinned);
+    cr_slabs_free(slabs);
+    assert_ok(cr_slabs_new(5, &slabs, &error), error);
+    assert_fails(cr_slabs_pin(slabs, &pinner, &error), CR_RESOURCE_EXHAUSTED, error, "too much");
+    ck_assert(!cr_slabs_pinned(slabs));
+    cr_slabs_free(slabs);
+}
+END_TEST
+
 enum { THREADS = 6, ROUNDS = 3000, FEW = 3 };
 static cr_slabs *shared;
 
@@ -153,6 +189,7 @@ int main(void) {
     tcase_add_test(tc, waiters_are_served_in_their_order_and_before_takers);
     tcase_add_test(tc, low_below_an_eighth_or_with_waiters);
     tcase_add_test(tc, too_many_or_no_memory_is_said);
+    tcase_add_test(tc, all_of_them_are_pinned_and_unpinned);
     tcase_add_test(tc, many_threads_share_few_slabs);
     suite_add_tcase(suite, tc);
     return run_suite(suite);

@@ -1,0 +1,190 @@
+/* The lane of a GPU against a stand-in device (tests/fake): right sums, runs of claims, pinned and unpinned memory, faults at
+ * every call, and the pinner. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "server/base/log.h"
+#include "server/lanes/lane_gpu.h"
+#include "tests/fake/fake_gpu.h"
+#include "tests/unit/server/support.h"
+
+enum { MIB = 1024 * 1024, PAGES = 4 * MIB, HANG_MS = 60000 };
+
+typedef struct piece {
+    cr_segment segment;
+    atomic_int released;
+} piece;
+
+static cr_queue *queue;
+static cr_lane *lane, *cpu;
+static gate done = GATE_INIT, lost = GATE_INIT, releases = GATE_INIT;
+static uint8_t *memory;
+static cr_error error;
+
+static void post(void *argument) { gate_add(argument); }
+
+static void release(cr_segment *segment) {
+    atomic_fetch_add(&cr_container(segment, piece, segment)->released, 1);
+    gate_add(&releases);
+}
+
+static void open_lanes(uint32_t streams, bool with_cpu, uint64_t timeout_ms) {
+    cr_log_set_level(CR_LOG_ERROR);
+    done.count = lost.count = 0;
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1});
+    assert_ok(cr_queue_new(post, &done, &queue, &error), error);
+    cr_lane_options options = {.queue = queue,
+                               .gpu = &cr_fake_gpu,
+                               .streams = streams,
+                               .chunk_bytes = MIB,
+                               .min_bytes = 1,
+                               .timeout_ms = timeout_ms,
+                               .lost = post,
+                               .lost_argument = &lost};
+    assert_ok(cr_lane_gpu.open(&options, &lane, &error), error);
+    cpu = NULL;
+    cr_lane_options beside = {.queue = queue, .workers = 2};
+    if (with_cpu) assert_ok(cr_lane_cpu.open(&beside, &cpu, &error), error);
+    memory = mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    for (size_t i = 0; i < PAGES; i++) memory[i] = (uint8_t)(i % 251);
+}
+
+static void close_lanes(void) {
+    cr_queue_close(queue);
+    cr_lane_gpu.close(lane);
+    if (cpu) cr_lane_cpu.close(cpu);
+    cr_queue_free(queue);
+    munmap(memory, PAGES);
+    ck_assert_uint_eq(metric_now(CR_M_jobs), 0);
+    ck_assert_uint_eq(metric_now(CR_M_gpus), 0);
+}
+
+static cr_job *await_job(unsigned count) {
+    gate_wait(&done, count);
+    cr_list list;
+    cr_queue_completed(queue, &list);
+    cr_list *node = cr_list_pop(&list);
+    return node ? cr_container(node, cr_job, done) : NULL;
+}
+
+/* Sums the memory as a job of `pieces` segments, whose partial the lane or the CPU makes. */
+static void sum_right(uint32_t kinds, unsigned pieces, bool pinned) {
+    static piece list[64];
+    cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM | CR_FAM_EXTREMA);
+    unsigned before = gate_count(&done), released = gate_count(&releases);
+    size_t size = PAGES / pieces;
+    uint64_t sum = 0;
+    job->kinds = kinds;
+    for (unsigned i = 0; i < pieces; i++) {
+        unsigned n = i ^ 1; /* not in the array's order */
+        if (pieces == 1) n = 0;
+        cr_segment_init(&list[n].segment, job, memory + n * size, n * size);
+        atomic_store(&list[n].released, 0);
+        list[n].segment.release = release;
+        list[n].segment.pinned = pinned;
+        cr_queue_add(queue, &list[n].segment);
+        cr_queue_ready(queue, &list[n].segment, size, true);
+    }
+    for (size_t i = 0; i < size * pieces; i++) sum += memory[i];
+    cr_queue_unhold(queue, job);
+    ck_assert_ptr_eq(await_job(before + 1), job);
+    ck_assert_int_eq(job->error.code, CR_OK);
+    ck_assert_uint_eq(job->partial.n, size * pieces);
+    ck_assert_uint_eq(job->partial.max.index, 250);
+    cr_value value;
+    uint64_t got = 0;
+    cr_partial_finish(&job->partial, CR_OP_SUM, &(cr_finish_opts){0}, &value);
+    memcpy(&got, value.bytes, sizeof got);
+    ck_assert_uint_eq(got, sum);
+    cr_job_free(job);
+    gate_wait(&releases, released + pieces); /* they may come a moment after the job is done */
+    for (unsigned i = 0; i < pieces; i++) ck_assert_int_eq(atomic_load(&list[i].released), 1);
+}
+
+START_TEST(sums_of_every_kind_of_memory) {
+    open_lanes(3, false, HANG_MS);
+    cr_pinner pinner = cr_lane_gpu_pinner(lane);
+    uint64_t folded = metric_now(CR_M_gpu_bytes_total);
+    sum_right(CR_BY_GPU, 1, false);
+    sum_right(CR_BY_GPU, 64, false);
+    ck_assert_uint_eq(fake_gpu_seen().pinned_copies, 0);
+    assert_ok(pinner.pin(pinner.argument, memory, PAGES, false, &error), error);
+    sum_right(CR_BY_GPU, 1, true);
+    sum_right(CR_BY_GPU, 4, true);
+    sum_right(CR_BY_GPU, 64, true);
+    ck_assert_uint_gt(fake_gpu_seen().pinned_copies, 0);
+    ck_assert_uint_eq(metric_now(CR_M_gpu_bytes_total) - folded, 5 * PAGES);
+    pinner.unpin(pinner.argument, memory);
+    close_lanes();
+    ck_assert_uint_eq(fake_gpu_seen().alive, 0);
+}
+END_TEST
+
+START_TEST(beside_the_cpu) {
+    open_lanes(2, true, HANG_MS);
+    for (int i = 0; i < 8; i++) sum_right(CR_BY_CPU | CR_BY_GPU, i % 2 ? 64 : 1, false);
+    close_lanes();
+}
+END_TEST
+
+/* Whatever fails, and whenever, the sum is right, and each byte is given back once. */
+START_TEST(a_fault_at_any_call) {
+    fake_gpu_faults faults[] = {{.fail_copy = 1 + (uint32_t)_i},  {.fail_fold = 1 + (uint32_t)_i},
+                                {.fail_fault = 1 + (uint32_t)_i}, {.lose_at = 1 + (uint32_t)_i},
+                                {.lies_at = 1 + (uint32_t)_i},    {.hang_at = 1 + (uint32_t)_i}};
+    for (unsigned f = 0; f < sizeof faults / sizeof *faults; f++) {
+        open_lanes(2, true, faults[f].hang_at ? 100 : HANG_MS);
+        faults[f].devices = 1;
+        fake_gpu_plan(&faults[f]);
+        sum_right(CR_BY_GPU, 4, false);
+        sum_right(CR_BY_GPU, 64, false);
+        bool gone = cr_lane_gpu.info(lane).lost != NULL;
+        if (faults[f].lose_at || (faults[f].hang_at && gone)) gate_wait(&lost, 1);
+        ck_assert(!gone || faults[f].lose_at || faults[f].hang_at);
+        cr_pinner pinner = cr_lane_gpu_pinner(lane);
+        if (gone)
+            assert_fails(pinner.pin(pinner.argument, memory, PAGES, false, &error), CR_UNAVAILABLE, error, "lost");
+        close_lanes();
+    }
+}
+END_TEST
+
+START_TEST(pins_are_given_back_at_the_end) {
+    open_lanes(1, false, HANG_MS);
+    cr_pinner pinner = cr_lane_gpu_pinner(lane);
+    assert_ok(pinner.pin(pinner.argument, memory, PAGES / 2, true, &error), error);
+    pinner.unpin(pinner.argument, memory);
+    pinner.unpin(pinner.argument, memory + 1); /* of nobody */
+    assert_ok(pinner.pin(pinner.argument, memory, PAGES, true, &error), error);
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .fail_pin = 1});
+    assert_fails(pinner.pin(pinner.argument, memory, PAGES, false, &error), CR_RESOURCE_EXHAUSTED, error, "pinned");
+    close_lanes(); /* the device says so when something is left */
+}
+END_TEST
+
+START_TEST(what_does_not_open) {
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .fail_open = 1});
+    assert_ok(cr_queue_new(post, &done, &queue, &error), error);
+    cr_lane_options options = {
+        .queue = queue, .gpu = &cr_fake_gpu, .streams = 1, .chunk_bytes = MIB, .timeout_ms = 100};
+    assert_fails(cr_lane_gpu.open(&options, &lane, &error), CR_UNAVAILABLE, error, "open");
+    fail_allocation(1);
+    assert_fails(cr_lane_gpu.open(&options, &lane, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
+    cr_queue_free(queue);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("server/lane_gpu");
+    TCase *tc = tcase_create("lane");
+    tcase_add_test(tc, sums_of_every_kind_of_memory);
+    tcase_add_test(tc, beside_the_cpu);
+    tcase_add_loop_test(tc, a_fault_at_any_call, 0, 8);
+    tcase_add_test(tc, pins_are_given_back_at_the_end);
+    tcase_add_test(tc, what_does_not_open);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}
