@@ -69,7 +69,8 @@ static bool add_dtype(settings *s, const char *word) {
             s->dtypes[s->dtype_count] = (cr_dtype)(CR_BOOL + s->dtype_count);
         return true;
     }
-    if (s->dtype_count == MAX_DTYPES || cr_dtype_parse(word, &dtype, NULL) != CR_OK || !cr_dtype_is_input(dtype)) return false;
+    if (s->dtype_count == MAX_DTYPES || cr_dtype_parse(word, &dtype, NULL) != CR_OK || !cr_dtype_is_input(dtype))
+        return false;
     s->dtypes[s->dtype_count++] = dtype;
     return true;
 }
@@ -131,19 +132,26 @@ static int usage(FILE *out) {
 
 /* 0; -1: the usage was printed with status *code. */
 static int parse(int argc, char **argv, settings *s, int *code) {
-    static const struct option options[] = {{"sizes", 1, NULL, 's'},  {"types", 1, NULL, 't'}, {"ops", 1, NULL, 'o'},
+    static const struct option options[] = {{"sizes", 1, NULL, 's'},   {"types", 1, NULL, 't'},  {"ops", 1, NULL, 'o'},
                                             {"kernels", 1, NULL, 'k'}, {"rounds", 1, NULL, 'r'}, {"data", 1, NULL, 'd'},
-                                            {"json", 1, NULL, 'j'},   {"help", 0, NULL, 'h'},  {NULL, 0, NULL, 0}};
+                                            {"json", 1, NULL, 'j'},    {"help", 0, NULL, 'h'},   {NULL, 0, NULL, 0}};
     bool good = true;
     s->rounds = 7;
     for (int c; good && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 's') good = each(s, optarg, add_size);
-        else if (c == 't') good = each(s, optarg, add_dtype);
-        else if (c == 'o') good = each(s, optarg, add_op);
-        else if (c == 'k') good = each(s, optarg, add_kernel);
-        else if (c == 'r') good = (s->rounds = (unsigned)atoi(optarg)) >= 5 && s->rounds <= BENCH_MAX_ROUNDS;
-        else if (c == 'd') good = (s->bits = strcmp(optarg, "bits") == 0) || strcmp(optarg, "normal") == 0;
-        else if (c == 'j') s->json = optarg;
+        if (c == 's')
+            good = each(s, optarg, add_size);
+        else if (c == 't')
+            good = each(s, optarg, add_dtype);
+        else if (c == 'o')
+            good = each(s, optarg, add_op);
+        else if (c == 'k')
+            good = each(s, optarg, add_kernel);
+        else if (c == 'r')
+            good = (s->rounds = (unsigned)atoi(optarg)) >= 5 && s->rounds <= BENCH_MAX_ROUNDS;
+        else if (c == 'd')
+            good = (s->bits = strcmp(optarg, "bits") == 0) || strcmp(optarg, "normal") == 0;
+        else if (c == 'j')
+            s->json = optarg;
         else {
             *code = usage(c == 'h' ? stdout : stderr);
             return -1;
@@ -215,8 +223,8 @@ static void print_row(FILE *json, bool first, const settings *s, const bench_arr
     if (cub > 0) snprintf(to_cub, sizeof to_cub, "%.4f", f.median / cub);
     if (cub > 0) snprintf(shown, sizeof shown, "%.3f", f.median / cub);
     if (isfinite(c->error)) snprintf(error, sizeof error, "%.3g", c->error);
-    printf("%-7s %-24s %9.1f  %9.1f … %-9.1f  %6.3f  %6s  %s%s\n", bench_group_names[c->group], c->name, f.median, f.low,
-           f.high, f.median / read, shown, bench_answer_names[c->answer], c->by_clock ? " (by the clock)" : "");
+    printf("%-7s %-24s %9.1f  %9.1f … %-9.1f  %6.3f  %6s  %s%s\n", bench_group_names[c->group], c->name, f.median,
+           f.low, f.high, f.median / read, shown, bench_answer_names[c->answer], c->by_clock ? " (by the clock)" : "");
     if (!json) return;
     fprintf(json,
             "%s\n  {\"op\": \"%s\", \"dtype\": \"%s\", \"bytes\": %llu, \"group\": \"%s\", \"kernel\": \"%s\", "
@@ -254,9 +262,10 @@ static int measure(const settings *s, const bench_array *array, const cr_partial
     }
     if (!failed)
         printf("\n%s %s, %llu bytes, %u buffers\n%-7s %-24s %9s  %9s   %-9s  %6s  %6s  answer\n", array->ops->name,
-               cr_dtype_name(array->dtype), (unsigned long long)array->bytes, array->buffers, "", "kernel", "GB/s", "low",
-               "high", "of read", "to CUB");
-    for (unsigned i = 0; i < count && !failed; i++, *first = false) print_row(json, *first, s, array, &list[i], read, cub);
+               cr_dtype_name(array->dtype), (unsigned long long)array->bytes, array->buffers, "", "kernel", "GB/s",
+               "low", "high", "of read", "to CUB");
+    for (unsigned i = 0; i < count && !failed; i++, *first = false)
+        print_row(json, *first, s, array, &list[i], read, cub);
     for (unsigned i = 0; i < count; i++) bench_release(&list[i]);
     fflush(stdout);
     return failed ? -1 : wrong;

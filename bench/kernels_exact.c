@@ -104,7 +104,8 @@ void bench_compare(const cr_partial *exact, cr_op op, const void *bytes, cr_dtyp
     bool same = want.error.code == CR_OK;
     if (op == CR_OP_SUM) {
         bool is_signed = cr_dtype_kind((cr_dtype)exact->dtype) == CR_KIND_SINT;
-        same = same && integer_of(bytes, cr_dtype_size(dtype), is_signed) == integer_of(want.bytes, want.len, is_signed);
+        same =
+            same && integer_of(bytes, cr_dtype_size(dtype), is_signed) == integer_of(want.bytes, want.len, is_signed);
     } else {
         same = same && memcmp(want.bytes, bytes, want.len) == 0;
     }

@@ -54,7 +54,8 @@ int bench_gpu_open(bench_gpu *gpu, uint64_t largest) {
     if (!f) f = told((int)cudaMemset(gpu->state, 0, sizeof *gpu->state), "state");
     if (!f) f = told((int)cudaMallocHost((void **)&gpu->slot, sizeof *gpu->slot), "slot");
     if (!f) f = told((int)cudaMalloc(&gpu->out, 256), "result");
-    for (int i = 0; i < 2 && !f; i++) f = told((int)cudaMallocHost((void **)&gpu->piece[i], EXACT_PIECE), "pinned memory");
+    for (int i = 0; i < 2 && !f; i++)
+        f = told((int)cudaMallocHost((void **)&gpu->piece[i], EXACT_PIECE), "pinned memory");
     cr_error error = {CR_OK, ""};
     if (!f && cr_ladder_open(&gpu->ladder, &error) != CR_OK) {
         fprintf(stderr, "cured-bench: %s\n", error.text);
@@ -105,7 +106,8 @@ static int enqueue(bench_gpu *gpu, const bench_array *array, const bench_candida
         return bench_read(c->variant, data, array->bytes, gpu->out, gpu->multiprocessors, gpu->stream);
     if (c->group == GROUP_FOLD) return enqueue_fold(gpu, array, data);
     if (c->group == GROUP_CUB)
-        return bench_cub(op_of(array), array->dtype, gpu->temp, &gpu->temp_bytes, data, gpu->out, array->n, gpu->stream);
+        return bench_cub(op_of(array), array->dtype, gpu->temp, &gpu->temp_bytes, data, gpu->out, array->n,
+                         gpu->stream);
     const cr_ladder_job job = {c->name, op_of(array), array->dtype, data, array->n};
     return cr_ladder_enqueue(gpu->ladder, &job, gpu->stream, NULL) == CR_OK ? 0 : cudaErrorUnknown;
 }
@@ -178,7 +180,8 @@ static int flush(bench_gpu *gpu) {
     return bench_read(FLUSH_VARIANT, gpu->flush, gpu->flush_bytes, gpu->out, gpu->multiprocessors, gpu->stream);
 }
 
-static int call_once(bench_gpu *gpu, const bench_array *array, const bench_candidate *c, const void *data, void *out16) {
+static int call_once(bench_gpu *gpu, const bench_array *array, const bench_candidate *c, const void *data,
+                     void *out16) {
     if (c->group == GROUP_THRUST) return bench_thrust(op_of(array), array->dtype, data, out16, array->n, gpu->stream);
     const cr_ladder_job job = {c->name, op_of(array), array->dtype, data, array->n};
     cr_value value;

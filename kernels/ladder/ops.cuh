@@ -15,7 +15,9 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+extern "C" {
 #include "kernels/ladder/total.h"
+}
 
 namespace cr_ladder {
 

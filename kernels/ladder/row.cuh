@@ -11,9 +11,6 @@
 
 #include <cuda_runtime.h>
 
-extern "C" {
-#include "kernels/core/op.h"
-}
 #include "kernels/ladder/ops.cuh"
 
 namespace cr_ladder {

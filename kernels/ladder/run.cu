@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern "C" {
-#include "kernels/ladder/ladder.h"
-void cr_ladder_value(const cr_ladder_job *job, const struct cr_ladder_total *total, cr_value *value);
-}
 #include "kernels/ladder/row.cuh"
 
 #define CR_LADDER(name, what) void cr_ladder_row_##name(cr_ladder::Request *request);

@@ -4,7 +4,7 @@
 #ifndef CURED_KERNELS_LADDER_TOTAL_H
 #define CURED_KERNELS_LADDER_TOTAL_H
 
-#include <stdint.h>
+#include "kernels/ladder/ladder.h"
 
 typedef struct cr_ladder_total {
     __int128 sum;       /* of integers */
@@ -15,5 +15,8 @@ typedef struct cr_ladder_total {
         key; /* extrema: the greatest (min: greatest complement); UINT64_MAX: a NaN, or the top of a 64-bit integer */
     uint64_t truths; /* elements that are not zero */
 } cr_ladder_total;
+
+/* The value of job->op, of job->n elements. */
+void cr_ladder_value(const cr_ladder_job *job, const cr_ladder_total *total, cr_value *value);
 
 #endif

@@ -5,10 +5,7 @@
 #include "kernels/core/finish.h"
 #include "kernels/core/key.h"
 #include "kernels/core/round.h"
-#include "kernels/ladder/ladder.h"
 #include "kernels/ladder/total.h"
-
-void cr_ladder_value(const cr_ladder_job *job, const cr_ladder_total *total, cr_value *value);
 
 /* min or max: the key that won is an element's, or says that there was a NaN. */
 static void set_extremum(cr_partial *p, const cr_ladder_job *job, uint64_t key) {
