@@ -32,9 +32,18 @@ typedef struct cr_sum_state {
     unsigned long long limbs[CR_SUMSQ_LIMBS];
 } cr_sum_state;
 
+/* A product, between blocks: factors of integers' magnitudes, or what floats are beside numbers. */
+enum { CR_PROD_FACTORS = 1024 };
+typedef struct cr_prod_state {
+    uint32_t factors, pad; /* listed; CR_PROD_FACTORS and more: too many */
+    unsigned long long list[CR_PROD_FACTORS];
+    unsigned long long special[4]; /* NaNs, zeros, infinities, negative elements but for multiples of two */
+} cr_prod_state;
+
 typedef struct cr_gpu_state {
     uint32_t ticket, pad[3];
     cr_sum_state sums[3];
+    cr_prod_state prod;
     struct {
         uint64_t align;
         uint8_t bytes[CR_GPU_SLOT_BYTES - 8];

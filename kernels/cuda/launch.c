@@ -6,7 +6,6 @@
 #include "kernels/cuda/fold.h"
 
 /* What has no kernel yet. */
-__attribute__((weak)) cr_fold_launcher cr_launch_prod(cr_dtype dtype) { return dtype ? NULL : NULL; }
 __attribute__((weak)) cr_fold_launcher cr_launch_float_sum(cr_dtype dtype, uint32_t family) {
     return dtype && family ? NULL : NULL;
 }

@@ -62,7 +62,7 @@ static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
     if (family == CR_FAM_EXTREMA) return cr_launch_extrema(dtype);
     if (family == CR_FAM_COUNTS) return cr_launch_counts(dtype);
     if (family == CR_FAM_BITS) return cr_launch_bits(dtype);
-    if (family == CR_FAM_PROD) return nullptr;
+    if (family == CR_FAM_PROD) return cr_launch_prod(dtype);
     return cr_launch_int_sum(dtype, family);
 }
 

@@ -5,3 +5,5 @@
 #include "kernels/cuda/counts.cu"
 #include "kernels/cuda/extrema.cu"
 #include "kernels/cuda/int_sums.cu"
+#define CR_PROD_GROUPS 5 /* so that a group has many blocks */
+#include "kernels/cuda/prod.cu"
