@@ -1,26 +1,28 @@
 /* axis: the CPU's folds along one axis: whole blocks to answers. (States of columns: axis_columns.c.)
  *
- * Three ways: short rows and small blocks are gathered, many at a time, so that their outputs lie side by side; longer rows
- * are folded one by one; blocks of many columns are folded line by line, a few strips at a time.
+ * Four ways: rows are taken many at a time, long ones one by one; small blocks are gathered, so that the outputs of many lie
+ * side by side; blocks of many columns are folded line by line, a few strips at a time.
  * Thread: any; the caller owns every buffer. */
 #include "kernels/cpu/axis.h"
 
+#include <string.h>
+
 #include "kernels/cpu/axis_columns.h"
 #include "kernels/cpu/axis_plan.h"
+#include "kernels/cpu/axis_rows.h"
 
 enum {
-    ROW_SHORT = 48,        /* elements of a row that is gathered; longer ones fill vectors themselves */
     BLOCK_SMALL = 16384,   /* bytes of a block that is gathered */
     NARROW = CR_STRIP / 2, /* columns of one, at most */
     ROWS_AT_ONCE = 64,     /* rows that share a strip */
     STRIPS_AT_ONCE = 16    /* of a wide block */
 };
 
-typedef enum way { WAY_GATHER, WAY_ROWS, WAY_COLUMNS } way;
+typedef enum way { WAY_GATHER, WAY_ROWS, WAY_LONG_ROWS, WAY_COLUMNS } way;
 
 static way way_of(const cr_axis_plan *plan) {
     const cr_shape *shape = &plan->spec->shape;
-    if (shape->inner == 1) return shape->n <= ROW_SHORT ? WAY_GATHER : WAY_ROWS;
+    if (shape->inner == 1) return shape->n <= CR_ROW_BYTES / plan->size ? WAY_ROWS : WAY_LONG_ROWS;
     if (shape->inner <= NARROW && shape->n <= BLOCK_SMALL / plan->size / shape->inner) return WAY_GATHER;
     return WAY_COLUMNS;
 }
@@ -49,6 +51,9 @@ static way plan_blocks(cr_axis_plan *plan, const cr_axis_spec *spec, size_t *scr
         cr_axis_plan_strips(plan, columns);
         tile = columns * spec->shape.n * plan->size;
     } else if (w == WAY_ROWS) {
+        cr_axis_plan_strips(plan, CR_ROWS);
+        tile = sizeof(cr_rows);
+    } else if (w == WAY_LONG_ROWS) {
         cr_axis_plan_strips(plan, ROWS_AT_ONCE);
     } else {
         strips = plan->strips < STRIPS_AT_ONCE ? (size_t)plan->strips : STRIPS_AT_ONCE;
@@ -94,6 +99,13 @@ static void hints_take(hints *hint, const cr_strip *strip, uint32_t misses) {
     }
 }
 
+/* Line k of each block to row k of the tile. */
+static void gather(uint8_t *to, size_t stride, const uint8_t *from, uint64_t blocks, uint64_t n, size_t line) {
+    for (uint64_t b = 0; b < blocks; b++) {
+        for (uint64_t k = 0; k < n; k++, from += line) memcpy(to + k * stride + b * line, from, line);
+    }
+}
+
 static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
                           void *scratch, const target *to) {
     const cr_shape *shape = &plan->spec->shape;
@@ -105,8 +117,7 @@ static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, cons
     for (uint64_t b = 0; b < blocks; b += at_once) {
         uint64_t now = blocks - b < at_once ? blocks - b : at_once;
         unsigned columns = (unsigned)(now * shape->inner);
-        isa->gather(tile, stride, data + b * shape->n * shape->inner * plan->size, now, shape->n, shape->inner,
-                    plan->size);
+        gather(tile, stride, data + b * shape->n * shape->inner * plan->size, now, shape->n, shape->inner * plan->size);
         cr_strip_init(plan, strip);
         hints_use(&hint, strip);
         for (uint64_t k = 0; k < shape->n; k += CR_LINES) {
@@ -121,7 +132,7 @@ static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, cons
     return CR_OK;
 }
 
-static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
+static cr_status long_rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
                       void *scratch, const target *to) {
     cr_strip *strip = scratch;
     uint64_t n = plan->spec->shape.n;
@@ -133,6 +144,24 @@ static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const ui
         for (unsigned i = 0; i < now; i++) isa->row(plan, strip, i, data + (b + i) * n * plan->size, n);
         hints_take(&hint, strip, HINT_MISSES);
         cr_status status = cr_strip_finish(plan, isa, strip, 0, now, to->output + b, to->out, b, to->error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
+                      void *scratch, const target *to) {
+    uint64_t n = plan->spec->shape.n;
+    unsigned at_once = cr_rows_at_once(n * plan->size);
+    cr_rows *all = (cr_rows *)(void *)((uint8_t *)scratch + plan->strip_bytes);
+    all->strip = scratch;
+    cr_strip_init(plan, all->strip);
+    for (int which = 0; which < CR_SUMS; which++) all->sums[which].top = all->sums[which].misses = 0;
+    for (uint64_t b = 0; b < blocks; b += at_once) {
+        unsigned now = blocks - b < at_once ? (unsigned)(blocks - b) : at_once;
+        all->data = data + b * n * plan->size;
+        isa->rows(plan, all, all->data, now, n);
+        cr_status status = cr_rows_finish(plan, isa, all, now, to->output + b, to->out, b, to->error);
         if (status != CR_OK) return status;
     }
     return CR_OK;
@@ -173,7 +202,10 @@ cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_
     const cr_axis_isa *isa = cr_axis_current();
     target to = {first * spec->shape.inner, out, error};
     unsigned state = cr_axis_enter();
-    status = (w == WAY_GATHER ? gathered : w == WAY_ROWS ? rows : columns)(&plan, isa, data, blocks, scratch, &to);
+    status = (w == WAY_GATHER      ? gathered
+              : w == WAY_ROWS      ? rows
+              : w == WAY_LONG_ROWS ? long_rows
+                                   : columns)(&plan, isa, data, blocks, scratch, &to);
     cr_axis_leave(state);
     return status;
 }

@@ -207,25 +207,33 @@ static cr_status store(const finish *f, cr_error *error) {
     return CR_OK;
 }
 
+cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
+                             unsigned count, uint64_t output, uint32_t k, void *const out[], uint64_t at,
+                             cr_error *error) {
+    const cr_axis_spec *spec = plan->spec;
+    cr_dtype result = cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish);
+    for (unsigned done = 0; done < count; done += CR_STRIP_PAD) {
+        finish f = {.plan = plan,
+                    .isa = isa,
+                    .strip = strip,
+                    .first = first + done,
+                    .count = count - done < CR_STRIP_PAD ? count - done : CR_STRIP_PAD,
+                    .output = output + done,
+                    .op = spec->ops[k],
+                    .result = result,
+                    .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result)};
+        cr_status status = store(&f, error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
 cr_status cr_strip_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
                           unsigned count, uint64_t output, void *const out[], uint64_t at, cr_error *error) {
-    const cr_axis_spec *spec = plan->spec;
-    for (uint32_t k = 0; k < spec->op_count; k++) {
+    for (uint32_t k = 0; k < plan->spec->op_count; k++) {
         if (plan->generic_ops >> k & 1) continue;
-        cr_dtype result = cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish);
-        for (unsigned done = 0; done < count; done += CR_STRIP_PAD) {
-            finish f = {.plan = plan,
-                        .isa = isa,
-                        .strip = strip,
-                        .first = first + done,
-                        .count = count - done < CR_STRIP_PAD ? count - done : CR_STRIP_PAD,
-                        .output = output + done,
-                        .op = spec->ops[k],
-                        .result = result,
-                        .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result)};
-            cr_status status = store(&f, error);
-            if (status != CR_OK) return status;
-        }
+        cr_status status = cr_strip_finish_op(plan, isa, strip, first, count, output, k, out, at, error);
+        if (status != CR_OK) return status;
     }
     return CR_OK;
 }

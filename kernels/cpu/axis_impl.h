@@ -5,6 +5,7 @@
 #include "kernels/core/key.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/axis_plan.h"
+#include "kernels/cpu/axis_rows.h"
 #include "kernels/cpu/vec.h"
 
 /* Rows long enough to be arrays of their own use the folds of arrays; not all of those are needed here. */
@@ -16,11 +17,14 @@
 #include "kernels/cpu/fold_extrema.h"
 #pragma GCC diagnostic pop
 
-#include "kernels/cpu/axis_gather.h"
+#include "kernels/cpu/axis_part.h"
+#include "kernels/cpu/axis_rows_tree.h"
 
 #include "kernels/cpu/axis_counts.h"
 #include "kernels/cpu/axis_extrema.h"
 #include "kernels/cpu/axis_int.h"
+#include "kernels/cpu/axis_rows_extrema.h"
+#include "kernels/cpu/axis_rows_int.h"
 #include "kernels/cpu/axis_sum.h"
 
 #include "kernels/cpu/axis_round.h"
@@ -45,4 +49,22 @@ static void row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, cons
     if (plan->fast & CR_FAM_COUNTS) count_row(plan, strip, column, p, n);
 }
 
-const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, gather};
+static void rows(const cr_axis_plan *plan, cr_rows *all, const uint8_t *p, unsigned count, uint64_t n) {
+    static const uint32_t families[CR_SUMS] = {CR_FAM_SUM, CR_FAM_SUMABS};
+    for (int which = 0; which < CR_SUMS; which++) {
+        if (plan->fast & families[which]) sum_rows(plan->dtype, &all->sums[which], p, n, count, which);
+    }
+    if ((plan->fast & (CR_FAM_EXTREMA | CR_FAM_COUNTS)) == 0) return;
+    if (n * plan->size > CR_ROW_TREE_BYTES) { /* long enough to be arrays of their own */
+        cr_strip_start(plan, all->strip);
+        for (unsigned i = 0; i < count; i++, p += n * plan->size) {
+            if (plan->fast & CR_FAM_EXTREMA) extrema_row(plan, all->strip, i, p, n);
+            if (plan->fast & CR_FAM_COUNTS) count_row(plan, all->strip, i, p, n);
+        }
+        return;
+    }
+    if (plan->fast & CR_FAM_EXTREMA) extrema_rows(plan, all->strip, p, n, count);
+    if (plan->fast & CR_FAM_COUNTS) count_rows(plan, all->strip, p, n, count);
+}
+
+const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, rows, round_rows};

@@ -21,6 +21,7 @@ enum {
     CR_AXIS_TILE = 32768,  /* bytes of a gathered tile */
     CR_SUMS = 2            /* Σx, Σ|x| */
 };
+enum { CR_WANTS_MIN = 1, CR_WANTS_MAX = 2, CR_WANTS_ARGMIN = 4, CR_WANTS_ARGMAX = 8 };
 
 /* One kind of sum of a strip. */
 typedef struct cr_strip_sum {
@@ -48,6 +49,7 @@ typedef struct cr_axis_plan {
     uint32_t generic_ops;   /* bit k: ops[k] is finished from partials, */
     uint32_t strip_ops;     /* or from strips */
     bool indices;           /* argmin or argmax is asked */
+    uint32_t wants;         /* which extrema: CR_WANTS_… */
     uint64_t width;         /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
     uint64_t strips;
     uint32_t columns; /* of a strip */
@@ -58,6 +60,8 @@ typedef struct cr_axis_plan {
 } cr_axis_plan;
 
 /* What each instruction set offers (axis_impl.h). */
+struct cr_rows;
+struct cr_row_sums;
 typedef struct cr_axis_isa {
     const char *name;
     /* Folds lines (1 … CR_LINES) × columns at p, stride bytes a line, into columns [first, first + columns) of strip;
@@ -70,9 +74,12 @@ typedef struct cr_axis_isa {
      * to f64, or f32 if narrow; hard[i] says that column i is left to another way. */
     void (*round)(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
                   uint64_t divisor, bool narrow, uint64_t *bits, uint8_t *hard);
-    /* to[k][r·chunk …] = from[r][k·chunk …] for rows r, lines k; chunk in elements of size bytes. */
-    void (*gather)(uint8_t *to, size_t to_stride, const uint8_t *from, size_t rows, size_t lines, size_t chunk,
-                   size_t size);
+    /* The families of plan, of count rows of n elements at p: rows of at most CR_ROW_BYTES, count at most CR_ROWS. */
+    void (*rows)(const cr_axis_plan *plan, struct cr_rows *rows, const uint8_t *p, unsigned count, uint64_t n);
+    /* Σ of float rows [0, count), divided by divisor unless that is 0, rounded once to f64, or f32 if narrow, at to. Returns
+     * how many are left to another way: hard[i] says which. */
+    unsigned (*round_rows)(const struct cr_row_sums *sums, unsigned count, uint64_t divisor, bool narrow, uint8_t *to,
+                           uint8_t *hard);
 } cr_axis_isa;
 
 extern const cr_axis_isa cr_axis_portable;
@@ -115,6 +122,11 @@ uint64_t cr_strip_number(const cr_axis_plan *plan, const cr_strip *strip, int wh
 /* Answers of columns [first, first + count) of strip (axis_finish.c), to out[k][at …]; output numbers the first. */
 cr_status cr_strip_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
                           unsigned count, uint64_t output, void *const out[], uint64_t at, cr_error *error);
+
+/* As cr_strip_finish, for one of the ops. */
+cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
+                             unsigned count, uint64_t output, uint32_t k, void *const out[], uint64_t at,
+                             cr_error *error);
 
 /* One partial per output. blocks: as cr_cpu_axis_blocks, for the ops of plan->generic_ops. */
 size_t cr_axis_generic_scratch(const cr_axis_plan *plan);

@@ -10,12 +10,6 @@
 
 enum { ROUND_LANES = VB / 8, ROUND_DIGITS = 48, ROUND_UNIT_MOST = 960, LOWEST_UNIT = -1074 };
 
-ALWAYS vf64 two_sum(vf64 a, vf64 b, vf64 *error) {
-    vf64 s = a + b, bb = s - a;
-    *error = (a - (s - bb)) + (b - bb);
-    return s;
-}
-
 /* s + e, rounded to odd, where s is already their sum rounded to nearest and e what that left. */
 ALWAYS vf64 to_odd(vf64 s, vf64 e) {
     vu64 inexact_even = (vu64)(e != 0) & (vu64)(((vu64)s & 1) == 0);
@@ -58,8 +52,7 @@ ALWAYS int digit_numbers(const cr_axis_plan *plan, const cr_strip *strip, int wh
     return any_bit(carry) ? -1 : count;
 }
 
-ALWAYS vf64 magnitude_of(vf64 x) { return (vf64)((vu64)x & INT64_MAX); }
-
+/* c − a·b, where that is a float64. */
 #if defined(VEC_AVX512)
 ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
     return (vf64)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
@@ -68,26 +61,29 @@ ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
 ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
     return (vf64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
+#else
+/* By Dekker's split (Numer. Math. 18, 1971), for numbers well within the range. */
+ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
+    const double split = 0x1p27 + 1;
+    vf64 p = a * b, ta = a * split, tb = b * split;
+    vf64 a1 = ta - (ta - a), b1 = tb - (tb - b), a2 = a - a1, b2 = b - b1;
+    vf64 e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
+    return (c - p) - e;
+}
 #endif
 
-/* (s + v) / divisor; lanes of *hard are not certain. */
-ALWAYS vf64 quotient(vf64 s, vf64 v, double divisor, vu64 *hard) {
+/* (s + v) / divisor, where v is off by at most d; lanes of *hard are not certain. */
+ALWAYS vf64 quotient(vf64 s, vf64 v, vf64 d, double divisor, vu64 *hard) {
     vf64 q = s / divisor;
-    vu64 inexact = (vu64)(v != 0);
+    vu64 inexact = ~(vu64)(v == 0) | ~(vu64)(d == 0);
     *hard = (vu64){0};
     if (!any_bit(inexact)) return q; /* one division, one rounding */
-    vu64 tiny = (vu64)(magnitude_of(s) < 0x1p-900) | (vu64)(magnitude_of(s) > 0x1p900);
-#if defined(VEC_AVX512) || defined(VEC_AVX2)
+    vu64 usual = (vu64)(magnitude_of(s) > 0x1p-900) & (vu64)(magnitude_of(s) < 0x1p900);
     vf64 r = negative_product(q, ALL(vf64, divisor), s);
-    vf64 c = (r + v) / divisor, doubt = (magnitude_of(r) + magnitude_of(v)) / divisor * 0x1p-50;
+    vf64 c = (r + v) / divisor, doubt = (magnitude_of(r) + magnitude_of(v) + d * 0x1p51) / divisor * 0x1p-50;
     vf64 low = q + (c - doubt), high = q + (c + doubt);
-    *hard = inexact & (tiny | (vu64)(low != high));
+    *hard = inexact & ~(usual & (vu64)(low == high));
     return (vf64)SELECT(vu64, inexact, (vu64)low, (vu64)q);
-#else
-    *hard = inexact;
-    (void)tiny;
-    return q;
-#endif
 }
 
 static void round_sums(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
@@ -108,7 +104,7 @@ static void round_sums(const cr_axis_plan *plan, const cr_strip *strip, int whic
         vf64 exact_s = s;
         s = two_sum(exact_s, v, &e); /* rounded once; e and s together are not the sum, but s is its nearest */
         if (divisor != 0 && !shifts) {
-            s = quotient(exact_s, v, (double)divisor, &doubt);
+            s = quotient(exact_s, v, (vf64){0}, (double)divisor, &doubt);
         } else if (divisor != 0) {
             doubt = (vu64)(magnitude_of(s) < 0x1p-900) & (vu64)(s != 0);
             s *= 1.0 / (double)divisor;
@@ -128,4 +124,95 @@ static void round_sums(const cr_axis_plan *plan, const cr_strip *strip, int whic
             }
         }
     }
+}
+
+/* What float64 numbers round to as float32 when rounded to odd before. */
+ALWAYS void store_floats(uint8_t *to, vf64 s, unsigned count) {
+    float single[ROUND_LANES];
+    for (unsigned i = 0; i < ROUND_LANES; i++) single[i] = (float)s[i];
+    memcpy(to, single, count * sizeof single[0]);
+}
+
+ALWAYS void store_doubles(uint8_t *to, vf64 s, unsigned count) {
+    if (count == ROUND_LANES) {
+        memcpy(to, &s, VB);
+    } else {
+        memcpy(to, &s, count * sizeof(double));
+    }
+}
+
+/* hi + lo, off by at most d, to odd; lanes of *hard are not certain. */
+ALWAYS vf64 row_to_odd(vf64 hi, vf64 lo, vf64 d, vu64 *hard) {
+    vf64 e, low = two_sum(hi, lo - d, &e);
+    low = to_odd(low, e);
+    vf64 high = two_sum(hi, lo + d, &e);
+    high = to_odd(high, e);
+    *hard = ~(vu64)(low == high);
+    return low;
+}
+
+/* hi / divisor, exact before, to odd. */
+ALWAYS vf64 quotient_to_odd(vf64 hi, double divisor, vu64 *hard) {
+    vf64 q = hi / divisor, r = negative_product(q, ALL(vf64, divisor), hi);
+    *hard = ~((vu64)(magnitude_of(hi) > 0x1p-900) & (vu64)(magnitude_of(hi) < 0x1p900)) & ~(vu64)(hi == 0);
+    return to_odd(q, r);
+}
+
+ALWAYS vf64 round_row(const cr_row_sums *sums, unsigned i, bool plain, double divisor, bool narrow, vu64 *hard) {
+    vf64 hi = LOAD(vf64, &sums->hi[i]), lo = {0}, d = {0}, v;
+    *hard = (vu64){0};
+    if (!plain) {
+        lo = LOAD(vf64, &sums->lo[i]);
+        d = LOAD(vf64, &sums->doubt[i]);
+    }
+    if (divisor == 0 && plain) return hi;
+    if (divisor == 0 && narrow) return row_to_odd(hi, lo, d, hard);
+    if (divisor == 0) {
+        vf64 low = hi + (lo - d), high = hi + (lo + d);
+        *hard = ~(vu64)(low == high);
+        return low;
+    }
+    if (narrow) {
+        vf64 s = quotient_to_odd(hi, divisor, hard);
+        *hard |= ~((vu64)(lo == 0) & (vu64)(d == 0));
+        return s;
+    }
+    if (plain) return hi / divisor;
+    vf64 s = two_sum(hi, lo, &v);
+    s = quotient(s, v, d, divisor, hard);
+    *hard |= ~(vu64)(s == s);
+    return s;
+}
+
+ALWAYS unsigned round_all_rows(const cr_row_sums *sums, unsigned count, bool plain, double divisor, bool narrow,
+                               uint8_t *to, uint8_t *hard) {
+    unsigned left = 0;
+    for (unsigned i = 0; i < count; i += ROUND_LANES) {
+        vu64 doubtful;
+        vf64 s = round_row(sums, i, plain, divisor, narrow, &doubtful);
+        unsigned now = count - i < ROUND_LANES ? count - i : ROUND_LANES;
+        if (narrow) {
+            store_floats(to + i * sizeof(float), s, now);
+        } else {
+            store_doubles(to + i * sizeof(double), s, now);
+        }
+        memset(hard + i, 0, now);
+        if (plain && !(narrow && divisor != 0)) continue;
+        if (!any_bit(doubtful)) continue;
+        for (unsigned k = 0; k < now; k++) {
+            if (!doubtful[k]) continue;
+            hard[i + k] = 1;
+            left++;
+        }
+    }
+    return left;
+}
+
+static unsigned round_rows(const cr_row_sums *sums, unsigned count, uint64_t divisor, bool narrow, uint8_t *to,
+                           uint8_t *hard) {
+    double by = (double)divisor;
+    if (narrow) return round_all_rows(sums, count, sums->plain, by, true, to, hard);
+    if (!sums->plain) return round_all_rows(sums, count, false, by, false, to, hard);
+    if (divisor == 0) return round_all_rows(sums, count, true, 0, false, to, hard);
+    return round_all_rows(sums, count, true, by, false, to, hard);
 }

@@ -112,3 +112,25 @@ static void sum_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, 
             break;
     }
 }
+
+static void sum_rows(cr_dtype dtype, cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, int which) {
+    sums->special = false;
+    sums->plain = dtype != CR_F64;
+    switch (dtype) {
+        case CR_F16:
+            sum_rows_f16(sums, p, n, count, which == 1);
+            break;
+        case CR_BF16:
+            sum_rows_bf16(sums, p, n, count, which == 1);
+            break;
+        case CR_F32:
+            sum_rows_f32(sums, p, n, count, which == 1);
+            break;
+        case CR_F64:
+            sum_rows_f64(sums, p, n, count, which == 1);
+            break;
+        default:
+            sum_rows_int(dtype, sums, p, n, count, which);
+            break;
+    }
+}

@@ -4,31 +4,36 @@
  * Thread: any. Owner: the caller owns strip and data. */
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
-/* GRID: of digit 0. TRIED: digits tried first. WIDER: digits tried next (0: none). FULL: digits that take every finite value (0: too many). */
+/* GRID: of digit 0. TRIED: digits tried first. WIDER: digits tried next (0: none). FULL: digits that take every finite value (0: too many).
+ * KEPT: mantissa bits. */
 #if defined(SUM_F32)
 #define NAMED(name) GLUE(name, _f32)
 #define GRID (-149)
 #define TRIED 1
 #define WIDER 3
 #define FULL 7
+#define KEPT 23
 #elif defined(SUM_BF16)
 #define NAMED(name) GLUE(name, _bf16)
 #define GRID (-149)
 #define TRIED 1
 #define WIDER 3
 #define FULL 7
+#define KEPT 7
 #elif defined(SUM_F16)
 #define NAMED(name) GLUE(name, _f16)
 #define GRID (-24)
 #define TRIED 1
 #define WIDER 0
 #define FULL 1
+#define KEPT 10
 #else
 #define NAMED(name) GLUE(name, _f64)
 #define GRID (-1074)
 #define TRIED 2
 #define WIDER 3
 #define FULL 0
+#define KEPT 52
 #endif
 
 #if defined(SUM_F64)
@@ -337,6 +342,7 @@ NEVER void NAMED(sum_lines)(const cr_axis_plan *plan, cr_strip *strip, const str
     }
 }
 
+#include "kernels/cpu/axis_rows_sum.h"
 #include "kernels/cpu/axis_sum_row.h"
 
 #undef GLUE_
@@ -345,6 +351,7 @@ NEVER void NAMED(sum_lines)(const cr_axis_plan *plan, cr_strip *strip, const str
 #undef GRID
 #undef TRIED
 #undef FULL
+#undef KEPT
 #undef WIDER
 #undef BITS
 #undef SBITS

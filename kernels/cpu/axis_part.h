@@ -1,0 +1,25 @@
+/* axis_part: what the kernels of columns share. Included once per instruction set.
+ *
+ * Thread: any. Owner: the caller owns the data. */
+
+/* A rectangle of the array: lines × columns at p, meant for columns [first, …) of a strip. */
+struct part {
+    const uint8_t *p;
+    size_t stride;
+    unsigned lines, first, columns;
+    size_t ahead; /* bytes from an element to what will be wanted soon */
+};
+
+ALWAYS void part_fetch(const struct part *part, const uint8_t *p) {
+    __builtin_prefetch((const void *)((uintptr_t)p + part->ahead), 0, 2);
+}
+
+/* The last columns of a part, fewer than a vector's: copied to pad, where the rest of the vector is `fill`. */
+ALWAYS struct part part_rest(const struct part *part, unsigned from, size_t size, uint8_t *pad, uint8_t fill) {
+    size_t bytes = (part->columns - from) * size;
+    memset(pad, fill, CR_LINES * VB);
+    for (unsigned t = 0; t < part->lines; t++) {
+        memcpy(pad + t * VB, part->p + t * part->stride + from * size, bytes);
+    }
+    return (struct part){pad, VB, part->lines, part->first + from, part->columns - from, 0};
+}
