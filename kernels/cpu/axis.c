@@ -133,7 +133,7 @@ static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, cons
 }
 
 static cr_status long_rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const uint8_t *data, uint64_t blocks,
-                      void *scratch, const target *to) {
+                           void *scratch, const target *to) {
     cr_strip *strip = scratch;
     uint64_t n = plan->spec->shape.n;
     hints hint = {{-1, -1}, {0, 0}};
@@ -156,7 +156,10 @@ static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const ui
     cr_rows *all = (cr_rows *)(void *)((uint8_t *)scratch + plan->strip_bytes);
     all->strip = scratch;
     cr_strip_init(plan, all->strip);
-    for (int which = 0; which < CR_SUMS; which++) all->sums[which].top = all->sums[which].misses = 0;
+    for (int which = 0; which < CR_SUMS; which++) {
+        all->sums[which].top = all->sums[which].misses = 0;
+        all->sums[which].strange = false;
+    }
     for (uint64_t b = 0; b < blocks; b += at_once) {
         unsigned now = blocks - b < at_once ? (unsigned)(blocks - b) : at_once;
         all->data = data + b * n * plan->size;

@@ -127,9 +127,47 @@ static cr_status store_integers(const finish *f, int which, cr_error *error) {
     return CR_OK;
 }
 
+/* Elements from signed keys: float: keys of negative numbers are turned, top: the sign bit of unsigned types. */
+#define ELEMENTS(name, type)                                                                                   \
+    static void name(uint8_t *to, const uint8_t *keys, unsigned count, bool is_float, uint64_t top) {          \
+        const int bits = 8 * (int)sizeof(type);                                                                \
+        for (unsigned i = 0; i < count; i++) {                                                                 \
+            type key, element;                                                                                 \
+            memcpy(&key, keys + i * sizeof key, sizeof key);                                                   \
+            element = (type)(is_float ? key ^ (type)((type)(0 - (key >> (bits - 1))) >> 1) : key ^ (type)top); \
+            memcpy(to + i * sizeof element, &element, sizeof element);                                         \
+        }                                                                                                      \
+    }
+ELEMENTS(elements_8, uint8_t)
+ELEMENTS(elements_16, uint16_t)
+ELEMENTS(elements_32, uint32_t)
+ELEMENTS(elements_64, uint64_t)
+#undef ELEMENTS
+
+/* Extrema of columns without NaNs. */
+static void store_known(const finish *f, bool least, bool arg) {
+    const cr_axis_plan *plan = f->plan;
+    size_t size = plan->size;
+    if (arg) {
+        memcpy(f->to, words(f->strip, least ? plan->min_index : plan->max_index) + f->first, f->count * 8);
+        return;
+    }
+    const uint8_t *keys = (uint8_t *)cr_strip_array(f->strip, least ? plan->min_key : plan->max_key) + f->first * size;
+    cr_kind kind = cr_dtype_kind(plan->dtype);
+    uint64_t top = kind == CR_KIND_FLOAT || kind == CR_KIND_SINT ? 0 : (uint64_t)1 << (8 * size - 1);
+    (size == 1   ? elements_8
+     : size == 2 ? elements_16
+     : size == 4 ? elements_32
+                 : elements_64)(f->to, keys, f->count, kind == CR_KIND_FLOAT, top);
+}
+
 static cr_status store_extrema(const finish *f) {
     const cr_axis_plan *plan = f->plan;
     bool least = f->op == CR_OP_MIN || f->op == CR_OP_ARGMIN, arg = f->op == CR_OP_ARGMIN || f->op == CR_OP_ARGMAX;
+    if (!f->strip->nans) {
+        store_known(f, least, arg);
+        return CR_OK;
+    }
     bool skip = plan->spec->finish.nan == CR_NAN_SKIP;
     uint64_t nan_bits = cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT ? cr_float_nan(plan->dtype) : 0;
     const uint64_t *nans = words(f->strip, plan->first_nan) + f->first;
@@ -137,11 +175,7 @@ static cr_status store_extrema(const finish *f) {
     for (unsigned i = 0; i < f->count; i++) {
         unsigned column = f->first + i;
         uint64_t bits;
-        bool nan = false;
-        if (f->strip->nans) {
-            bool empty = is_empty(plan, f->strip, column);
-            nan = skip ? empty : nans[i] != UINT64_MAX;
-        }
+        bool nan = skip ? is_empty(plan, f->strip, column) : nans[i] != UINT64_MAX;
         if (arg) {
             bits = nan ? (skip ? UINT64_MAX : nans[i]) : lines[i];
         } else {

@@ -121,6 +121,14 @@ static cr_status store_integers(const finish *f, cr_error *error) {
     const cr_row_sums *s = f->sums;
     uint64_t divisor = f->op == CR_OP_MEAN ? f->plan->spec->shape.n : 0;
     bool is_float = cr_dtype_kind(f->result) == CR_KIND_FLOAT;
+    uint64_t odd = 0;
+    for (unsigned i = 0; i < f->count; i++) {
+        odd |= (uint64_t)s->high[i] ^ (f->result == CR_I64 ? 0 - (s->low[i] >> 63) : 0);
+    }
+    if (odd == 0 && (f->result == CR_I64 || f->result == CR_U64)) {
+        memcpy(f->to, s->low, f->count * sizeof s->low[0]);
+        return CR_OK;
+    }
     for (unsigned i = 0; i < f->count; i++) {
         int64_t low = (int64_t)s->low[i], high = s->high[i];
         bool fits = f->result == CR_I64 ? high == low >> 63 : f->result == CR_U64 && high == 0;

@@ -12,9 +12,9 @@
 #include "kernels/cpu/axis_plan.h"
 
 enum {
-    CR_ROWS = 256,         /* rows of a batch at most; a multiple of the lanes of every vector */
-    CR_ROWS_BYTES = 65536, /* of a batch, about: it is read again where the first way does not serve */
-    CR_ROW_BYTES = 16384,  /* of a row at most */
+    CR_ROWS = 256,           /* rows of a batch at most; a multiple of the lanes of every vector */
+    CR_ROWS_BYTES = 65536,   /* of a batch, about: it is read again where the first way does not serve */
+    CR_ROW_BYTES = 16384,    /* of a row at most */
     CR_ROW_TREE_BYTES = 4096 /* up to here extrema and counts of several rows are gathered in one vector */
 };
 
@@ -30,10 +30,11 @@ typedef struct cr_row_sums {
     };
     double doubt[CR_ROWS];
     uint64_t nans[CR_ROWS], pinfs[CR_ROWS], ninfs[CR_ROWS]; /* written if special */
-    bool plain;      /* lo and doubt are all zeros, and were not written */
-    bool special;    /* some row has NaNs or infinities */
-    uint32_t top;    /* floats: the exponent field that the last rows' elements stayed below; kept from batch to batch */
+    bool plain;                                             /* lo and doubt are all zeros, and were not written */
+    bool special;                                           /* some row has NaNs or infinities */
+    uint32_t top; /* floats: the exponent field that the last rows' elements stayed below; kept from batch to batch */
     uint32_t misses; /* groups that the first way did not serve, of late; kept too */
+    bool strange;    /* the last group had NaNs or infinities; kept too */
 } cr_row_sums;
 
 typedef struct cr_rows {

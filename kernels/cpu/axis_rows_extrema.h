@@ -24,10 +24,10 @@ struct row_kind {
 static struct row_kind row_kind_of(cr_dtype dtype) {
     struct row_kind kind = {0, 0, 0, dtype == CR_BOOL ? 1 : 255};
     switch ((int)dtype) {
-#define CASE(type, lane, how, inf)                                                                          \
-    case type:                                                                                              \
-        kind.infinity = inf;                                                                                \
-        if (how == KEY_UNSIGNED || how == KEY_BOOL) kind.top = (int64_t)(UINT64_MAX << (lane - 1));          \
+#define CASE(type, lane, how, inf)                                                                  \
+    case type:                                                                                      \
+        kind.infinity = inf;                                                                        \
+        if (how == KEY_UNSIGNED || how == KEY_BOOL) kind.top = (int64_t)(UINT64_MAX << (lane - 1)); \
         break;
         EXTREMA_CASES(CASE)
 #undef CASE

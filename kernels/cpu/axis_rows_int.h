@@ -52,14 +52,12 @@ ALWAYS void int_rows(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned c
     for (unsigned first = 0; first < count; first += WORDS) {
         vu64 low[WORDS], high[WORDS];
         unsigned now = count - first < WORDS ? count - first : WORDS;
-        memset(low, 0, sizeof low);
-        memset(high, 0, sizeof high);
         for (unsigned i = 0; i < now; i++, p += w.stride) {
             struct int_row r = {{0}, {0}};
-#define ADD(v)                                                                  \
-    (size == 1   ? int_row_add_1(&r, v, is_bool, is_signed, absolute)           \
-     : size == 2 ? int_row_add_2(&r, v, is_bool, is_signed, absolute)           \
-     : size == 4 ? int_row_add_4(&r, v, is_bool, is_signed, absolute)           \
+#define ADD(v)                                                        \
+    (size == 1   ? int_row_add_1(&r, v, is_bool, is_signed, absolute) \
+     : size == 2 ? int_row_add_2(&r, v, is_bool, is_signed, absolute) \
+     : size == 4 ? int_row_add_4(&r, v, is_bool, is_signed, absolute) \
                  : int_row_add_8(&r, v, is_bool, is_signed, absolute))
             for (size_t at = 0; at < w.whole; at += VB) {
                 __builtin_prefetch((const void *)((uintptr_t)p + at + 8192));
@@ -73,6 +71,10 @@ ALWAYS void int_rows(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned c
             int_row_end(&r, size);
             low[i] = r.low;
             high[i] = r.high;
+        }
+        for (unsigned i = now; __builtin_expect(i < WORDS, 0); i++) {
+            low[i] = low[0];
+            high[i] = high[0];
         }
         vu64 lows = tree_words(low), highs = size == 8 ? tree_words(high) : (vu64){0};
         if (size != 8) { /* the sum of a row fits a word: its high word is its sign */
@@ -90,9 +92,9 @@ ALWAYS void int_rows(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned c
     }
 }
 
-#define INT_ROWS(name, size, is_bool, is_signed)                                                                    \
-    NEVER void name(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count) {                              \
-        int_rows(sums, p, n, count, size, is_bool, is_signed, false);                                               \
+#define INT_ROWS(name, size, is_bool, is_signed)                                       \
+    NEVER void name(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count) { \
+        int_rows(sums, p, n, count, size, is_bool, is_signed, false);                  \
     }
 INT_ROWS(int_rows_bool, 1, true, false)
 INT_ROWS(int_rows_u8, 1, false, false)

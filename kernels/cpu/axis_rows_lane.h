@@ -168,8 +168,8 @@ NEVER bool NAMED(rows_extremum)(const uint8_t *p, uint64_t n, unsigned count, co
 }
 
 /* Zeros and NaNs of each row. */
-NEVER void NAMED(rows_counts)(const uint8_t *p, uint64_t n, unsigned count, const struct row_kind *kind, uint64_t *zeros,
-                              uint64_t *nans) {
+NEVER void NAMED(rows_counts)(const uint8_t *p, uint64_t n, unsigned count, const struct row_kind *kind,
+                              uint64_t *zeros, uint64_t *nans) {
     struct walk w = walk_rows(p, n, count, NAMED(BYTES_OF), VB);
     const VS magnitude = kind->infinity ? (VS)ALL(VU, ((uint64_t)1 << (LANE - 1)) - 1) : ~(VS){0};
     vu8 mask = first_bytes(w.tail);

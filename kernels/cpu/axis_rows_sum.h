@@ -7,24 +7,22 @@
 enum { NAMED(READ) = NAMED(LANES) * BYTES }; /* bytes of a vector of lanes */
 
 /* Calls each(x) with every vector of lanes of the row at p; lanes beyond the row are zeros. */
-#define EACH_OF_ROW(w, p, mask, x, ...)                                              \
-    do {                                                                             \
-        for (size_t at_ = 0; at_ < (w)->whole; at_ += NAMED(READ)) {                 \
-            __builtin_prefetch((const void *)((uintptr_t)(p) + at_ + 8192));         \
-            BITS x = NAMED(sum_load)((p) + at_);                                     \
-            __VA_ARGS__                                                              \
-        }                                                                            \
-        if ((w)->tail) {                                                             \
-            uint8_t pad_[VB];                                                        \
+#define EACH_OF_ROW(w, p, mask, x, ...)                                               \
+    do {                                                                              \
+        for (size_t at_ = 0; at_ < (w)->whole; at_ += NAMED(READ)) {                  \
+            __builtin_prefetch((const void *)((uintptr_t)(p) + at_ + 8192));          \
+            BITS x = NAMED(sum_load)((p) + at_);                                      \
+            __VA_ARGS__                                                               \
+        }                                                                             \
+        if ((w)->tail) {                                                              \
+            uint8_t pad_[VB];                                                         \
             const uint8_t *from_ = walk_tail(w, (p) + (w)->whole, NAMED(READ), pad_); \
-            BITS x = NAMED(sum_load)(from_) & (mask);                                \
-            __VA_ARGS__                                                              \
-        }                                                                            \
+            BITS x = NAMED(sum_load)(from_) & (mask);                                 \
+            __VA_ARGS__                                                               \
+        }                                                                             \
     } while (0)
 
-ALWAYS BITS NAMED(tail_mask)(const struct walk *w) {
-    return (BITS)first_bytes(w->tail / BYTES * NAMED(SIZE));
-}
+ALWAYS BITS NAMED(tail_mask)(const struct walk *w) { return (BITS)first_bytes(w->tail / BYTES * NAMED(SIZE)); }
 
 static unsigned NAMED(log2_up)(uint64_t n) { return n < 2 ? 0 : 64 - (unsigned)__builtin_clzll(n - 1); }
 
@@ -61,19 +59,21 @@ ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned 
                                bool is_long, int span, uint32_t *top, struct exact *out) {
     vf64 sums[2][WORDS];
     struct look look = {{0}, ~(vu32){0}};
-    for (unsigned i = 0; i < WORDS; i++, p += w->stride) {
+    for (unsigned i = 0; i < count; i++, p += w->stride) {
         vf64 a = {0}, b = {0};
-        if (i < count) {
-            EACH_OF_ROW(w, p, mask, x, {
-                BITS magnitude = x & SIGN_OUT;
-                NAMED(look_at)(&look, magnitude);
-                if (absolute) x = magnitude;
-                a += widen_low((vf32)x);
-                b += widen_high((vf32)x);
-            });
-        }
+        EACH_OF_ROW(w, p, mask, x, {
+            BITS magnitude = x & SIGN_OUT;
+            NAMED(look_at)(&look, magnitude);
+            if (absolute) x = magnitude;
+            a += widen_low((vf32)x);
+            b += widen_high((vf32)x);
+        });
         sums[0][i] = is_long ? a : a + b;
         sums[1][i] = b;
+    }
+    for (unsigned i = count; __builtin_expect(i < WORDS, 0); i++) {
+        sums[0][i] = sums[0][0];
+        sums[1][i] = sums[1][0];
     }
     if (is_long) {
         struct exact rows[WORDS];
@@ -110,7 +110,7 @@ ALWAYS struct exact NAMED(exact_end)(const struct exact *s) {
 NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask,
                                         bool absolute, struct look *look, cr_row_sums *sums, unsigned first) {
     struct exact rows[WORDS];
-    memset(rows, 0, sizeof rows);
+    uint64_t some = 0;
     for (unsigned i = 0; i < count; i++, p += w->stride) {
         struct exact s[2] = {{{0}, {0}, {0}}, {{0}, {0}, {0}}};
         BITS nans = {0}, pinfs = {0}, ninfs = {0};
@@ -125,23 +125,25 @@ NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, 
             NAMED(look_at)(look, magnitude);
             NAMED(exact_lanes)(s, absolute ? magnitude : x & finite);
         });
-        for (size_t lane = 0; lane < NAMED(LANES); lane++) {
+        for (size_t lane = 0; any_bit((vu64)(nans | pinfs | ninfs)) && lane < NAMED(LANES); lane++) {
             nan += nans[lane];
             pinf += pinfs[lane];
             ninf += ninfs[lane];
         }
+        some |= nan | pinf | ninf;
         sums->nans[first + i] = nan;
         sums->pinfs[first + i] = absolute ? pinf + ninf : pinf;
         sums->ninfs[first + i] = absolute ? 0 : ninf;
         rows[i] = NAMED(exact_end)(s);
     }
+    for (unsigned i = count; __builtin_expect(i < WORDS, 0); i++) rows[i] = rows[0];
+    sums->strange = some != 0;
     return tree_exact(rows);
 }
 
 ALWAYS struct exact NAMED(group_exact)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask, bool absolute,
                                        struct look *look) {
     struct exact rows[WORDS];
-    memset(rows, 0, sizeof rows);
     for (unsigned i = 0; i < count; i++, p += w->stride) {
         struct exact s[2] = {{{0}, {0}, {0}}, {{0}, {0}, {0}}};
         EACH_OF_ROW(w, p, mask, x, {
@@ -151,6 +153,7 @@ ALWAYS struct exact NAMED(group_exact)(const struct walk *w, const uint8_t *p, u
         });
         rows[i] = NAMED(exact_end)(s);
     }
+    for (unsigned i = count; __builtin_expect(i < WORDS, 0); i++) rows[i] = rows[0];
     return tree_exact(rows);
 }
 
@@ -168,12 +171,12 @@ NEVER void NAMED(group_hard)(const struct walk *w, const uint8_t *p, unsigned fi
     struct look look = {{0}, ~(vu32){0}};
     uint32_t top = sums->top;
     struct exact r;
-    if (absolute) {
-        r = NAMED(group_exact)(w, p, count, mask, true, &look);
-    } else {
-        r = NAMED(group_exact)(w, p, count, mask, false, &look);
+    if (!sums->strange) {
+        r = absolute ? NAMED(group_exact)(w, p, count, mask, true, &look)
+                     : NAMED(group_exact)(w, p, count, mask, false, &look);
+        sums->strange = NAMED(any_special)(&look);
     }
-    if (NAMED(any_special)(&look)) {
+    if (sums->strange) {
         if (!sums->special) {
             memset(sums->nans, 0, sizeof sums->nans);
             memset(sums->pinfs, 0, sizeof sums->pinfs);

@@ -10,9 +10,11 @@ ALWAYS void NAMED(stretch)(const uint8_t *p, size_t n, int base, int slot, int k
     vu64 acc[2][8];
     uint64_t steps = (n + LANES - 1) / LANES;
     struct look look = {{0}, ~(vu32){0}};
-    memset(acc, 0, sizeof acc);
 #pragma GCC unroll 8
-    for (int d = 0; d < k; d++) m[d] = digit_anchor(GRID - base + CR_DIGIT_BITS * (slot + d));
+    for (int d = 0; d < k; d++) {
+        m[d] = digit_anchor(GRID - base + CR_DIGIT_BITS * (slot + d));
+        acc[0][d] = acc[1][d] = (vu64){0};
+    }
     for (size_t at = 0; at < n; at += LANES) {
         uint8_t pad[VB];
         const uint8_t *from = p + at * BYTES;
