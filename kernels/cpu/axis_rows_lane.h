@@ -79,13 +79,13 @@ ALWAYS VS NAMED(row_tree)(VS *r) {
         r[i] = VMIN((VS)((a & 0xffffffffu) | b << 32), (VS)(a >> 32 | (b & 0xffffffff00000000u)));
     }
 #endif
-#pragma GCC unroll 3
-    for (int step = 0; WORDS >> step > 1; step++) {
-        for (int i = 0; i < WORDS >> (step + 1); i++) {
-            vu64 a = (vu64)r[2 * i], b = (vu64)r[2 * i + 1];
-            r[i] = VMIN((VS)tree_even(step, a, b), (VS)tree_odd(step, a, b));
-        }
+#define STEP(s)                                                     \
+    for (int i = 0; i < WORDS >> (s + 1); i++) {                    \
+        vu64 a = (vu64)r[2 * i], b = (vu64)r[2 * i + 1];            \
+        r[i] = VMIN((VS)tree_even(s, a, b), (VS)tree_odd(s, a, b)); \
     }
+    TREE(STEP);
+#undef STEP
     (void)rows;
     return r[0];
 }

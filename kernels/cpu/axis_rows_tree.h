@@ -75,27 +75,31 @@ ALWAYS vu64 tree_odd(int step, vu64 a, vu64 b) {
 #endif
 }
 
+/* Calls step(s) for every step of a tree. */
+#define TREE(step)              \
+    do {                        \
+        step(0);                \
+        if (WORDS > 2) step(1); \
+        if (WORDS > 4) step(2); \
+    } while (0)
+
 /* Sums of the words of WORDS vectors, a lane for each. */
 ALWAYS vu64 tree_words(vu64 *r) {
-#pragma GCC unroll 3
-    for (int step = 0; WORDS >> step > 1; step++) {
-#pragma GCC unroll 4
-        for (int i = 0; i < WORDS >> (step + 1); i++) {
-            vu64 a = r[2 * i], b = r[2 * i + 1];
-            r[i] = tree_even(step, a, b) + tree_odd(step, a, b);
-        }
-    }
+#define STEP(s)                                \
+    for (int i = 0; i < WORDS >> (s + 1); i++) \
+    r[i] = tree_even(s, r[2 * i], r[2 * i + 1]) + tree_odd(s, r[2 * i], r[2 * i + 1])
+    TREE(STEP);
+#undef STEP
     return r[0];
 }
 ALWAYS vf64 tree_plain(vf64 *r) {
-#pragma GCC unroll 3
-    for (int step = 0; WORDS >> step > 1; step++) {
-#pragma GCC unroll 4
-        for (int i = 0; i < WORDS >> (step + 1); i++) {
-            vu64 a = (vu64)r[2 * i], b = (vu64)r[2 * i + 1];
-            r[i] = (vf64)tree_even(step, a, b) + (vf64)tree_odd(step, a, b);
-        }
+#define STEP(s)                                                    \
+    for (int i = 0; i < WORDS >> (s + 1); i++) {                   \
+        vu64 a = (vu64)r[2 * i], b = (vu64)r[2 * i + 1];           \
+        r[i] = (vf64)tree_even(s, a, b) + (vf64)tree_odd(s, a, b); \
     }
+    TREE(STEP);
+#undef STEP
     return r[0];
 }
 
@@ -127,15 +131,14 @@ ALWAYS struct exact exact_join(vf64 s, vf64 t, vf64 e, vf64 f, vf64 a, vf64 b) {
 }
 
 ALWAYS struct exact tree_exact(struct exact *r) {
-#pragma GCC unroll 3
-    for (int step = 0; WORDS >> step > 1; step++) {
-#pragma GCC unroll 4
-        for (int i = 0; i < WORDS >> (step + 1); i++) {
-            const struct exact *x = &r[2 * i], *y = x + 1;
-#define PART(part, half) (vf64) tree_##half(step, (vu64)x->part, (vu64)y->part)
-            r[i] = exact_join(PART(s, even), PART(s, odd), PART(e, even), PART(e, odd), PART(a, even), PART(a, odd));
-#undef PART
-        }
+#define PART(s, part, half) (vf64) tree_##half(s, (vu64)r[2 * i].part, (vu64)r[2 * i + 1].part)
+#define STEP(s_)                                                                                                       \
+    for (int i = 0; i < WORDS >> (s_ + 1); i++) {                                                                      \
+        r[i] = exact_join(PART(s_, s, even), PART(s_, s, odd), PART(s_, e, even), PART(s_, e, odd), PART(s_, a, even), \
+                          PART(s_, a, odd));                                                                           \
     }
+    TREE(STEP);
+#undef STEP
+#undef PART
     return r[0];
 }
