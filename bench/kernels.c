@@ -20,7 +20,7 @@
 #include "bench/kernels_peer.h"
 
 const char *const bench_group_names[GROUP_COUNT] = {"read", "fold", "cub", "thrust", "ladder"};
-const char *const bench_answer_names[] = {"", "exact", "within n*u*sum|x|", "WRONG"};
+const char *const bench_answer_names[] = {"", "exact", "within bound", "WRONG"};
 
 static const bench_ops sets[] = {
     {"describe", {CR_OP_SUM, CR_OP_MEAN, CR_OP_MIN, CR_OP_MAX, CR_OP_ARGMIN, CR_OP_ARGMAX, CR_OP_COUNT_NAN, CR_OP_STD}},

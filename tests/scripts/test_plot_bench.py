@@ -78,6 +78,16 @@ class PlotBench(unittest.TestCase):
         for name in os.listdir(self.path("out")):
             self.assertEqual(self.read("out/" + name), self.read("again/" + name))
 
+    def test_tables(self):
+        def lines(*options):
+            done = subprocess.run([sys.executable, PLOT, self.path("in.json"), "--table", "--op", "sum", *options],
+                                  capture_output=True, text=True, check=True)
+            return done.stdout.strip().split("\n")
+        self.plot(SAMPLE)
+        self.assertEqual(["| kernel | 4 KiB | 8 KiB | answer |", "| --- | --- | --- | --- |", "| cub | 100 | 200 | WRONG |",
+                          "| v0_baseline | 50.0 | 100 | exact |", "| best read loop | 400 | 800 |  |"], lines()[2:])
+        self.assertIn("| v0_baseline | 0.50 | 0.50 | exact |", lines("--of-cub"))
+
     def test_choice_of_bytes(self):
         self.assertEqual(0, self.plot(SAMPLE, "--op", "sum", "--bytes", "4096").returncode)
         self.assertIn("sum of f32, 4 KiB", self.read("out/ladder-sum-f32.svg"))
