@@ -43,6 +43,11 @@ else()
   add_link_options(-Wl,-z,relro,-z,now)
 endif()
 
+# The system's libstdc++ wants a newer glibc than a bundle may; what CUDA and C++ programs need of it comes along.
+if(CURED_STATIC_DEPS)
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()
+
 find_program(CURED_CCACHE ccache)
 if(CURED_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CURED_CCACHE})
