@@ -70,6 +70,7 @@ int cmd_merge(const cli_options *o);
 int cmd_describe(const cli_options *o);
 int cmd_ping(const cli_options *o);
 int cmd_info(const cli_options *o);
+int cmd_doctor(const cli_options *o);
 
 /* options.c: parses argv; EXIT_OK, or an exit code after its sentence. *show_help, *show_version: asked for. */
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version);

@@ -13,6 +13,8 @@ static const cli_command commands[] = {
     {"merge", "FILE... --ops OP,OP,...", "the answers of partials that reduce --partial wrote", true, true, true,
      cmd_merge},
     {"ping", "", "ask whether the daemon answers", false, false, false, cmd_ping},
+    {"doctor", "", "check what sharing memory with the daemon needs, and name the fix", false, false, false,
+     cmd_doctor},
     {"info", "", "what the daemon says about itself", false, false, false, cmd_info},
 };
 static const cli_command op_command = {"OP", "FILE|-", "one op", true, false, false, cmd_reduce};
