@@ -126,7 +126,9 @@ static cr_status start_lanes(cr_server *server, cr_error *error) {
                                       .wake = cr_server_wake,
                                       .wake_argument = server};
     server->lane_lost = on_lane_lost;
-    return cr_lanes_open(&server->lanes, &options, error);
+    cr_status status = cr_lanes_open(&server->lanes, &options, error);
+    if (server->lanes.gpus) server->device_hook = &server->lanes.hook;
+    return status;
 }
 
 /* The default socket, in a directory that may not be there yet. */

@@ -317,6 +317,34 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
     return CR_OK;
 }
 
+/* In a GPU's memory: no byte moves, and only that GPU's lane claims. */
+static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error *error) {
+    uint64_t total;
+    uint32_t ordinal = (uint32_t)o->kept->device.device;
+    cr_status status = measure(o, job, o->kept->region.size, &total, error);
+    if (status != CR_OK) return status;
+    if (job->axis) return cr_fail(error, CR_UNIMPLEMENTED, "axis: not along an array in device memory");
+    direct *d = malloc(sizeof *d);
+    if (!d) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
+    cr_segment_init(&d->segment, job, (const uint8_t *)(uintptr_t)o->kept->device.address + o->offset, 0); /* NOLINT */
+    d->kept = d->segment.kept = o->kept;
+    d->segment.aligned = true;
+    d->segment.release = direct_release;
+    job->kinds = CR_BY_GPU;
+    job->gpu_from = 1;
+    job->device = (int32_t)ordinal;
+    cr_queue_set_total(o->queue, job, total);
+    cr_queue_add(o->queue, &d->segment);
+    cr_queue_ready(o->queue, &d->segment, total, true);
+    if (!cr_queue_has_gpu(o->queue, ordinal)) {
+        cr_error gone;
+        cr_fail(&gone, CR_UNAVAILABLE, "region: the GPU whose memory it is has been lost");
+        cr_queue_stop(o->queue, job, &gone);
+    }
+    cr_queue_unhold(o->queue, job);
+    return CR_OK;
+}
+
 /* The caller's input is given back, and it keeps its hold. */
 static cr_status refuse(const cr_feed_options *options, cr_status status) {
     if (options->kept)
@@ -351,8 +379,7 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
 cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error) {
     cr_kept *kept = options->kept;
     if (kept && kept->region.way == CR_REGION_DEVICE)
-        return refuse(options,
-                      cr_fail(error, CR_FAILED_PRECONDITION, "region: no lane of this daemon reads device memory"));
+        return start_on_device(job, options, error) == CR_OK ? CR_OK : refuse(options, error->code);
     if (kept && cr_kept_is_steady(kept)) {
         cr_status status = start_direct(job, options, error);
         return status == CR_OK ? CR_OK : refuse(options, status);

@@ -20,6 +20,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_init(&job->ready[kind]);
     job->kinds = CR_BY_CPU;
     job->gpu_from = 0;
+    job->device = -1;
     cr_list_init(&job->done);
     cr_list_init(&job->segments);
     cr_list_init(&job->ranges);

@@ -36,6 +36,7 @@ typedef struct cr_job {
     uint64_t base;        /* index of the input's first element, for the fold */
     bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
 
+    int32_t device;    /* ordinal of the GPU whose memory the input is; no other lane can read it. -1: host memory */
     uint64_t gpu_from; /* while fewer bytes can be claimed, no GPU looks at it */
 
     uint32_t kinds;                              /* Q: CR_BY_*: the lanes that may claim */

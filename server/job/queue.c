@@ -63,7 +63,7 @@ bool cr_queue_claimable(const cr_job *job) {
 static bool wanted_by(const cr_queue *queue, const cr_job *job, cr_lane_kind kind) {
     if (!cr_queue_claimable(job)) return false;
     if (kind == CR_KIND_GPU) return job->kinds & CR_BY_GPU && queue->gpus && job->claimable >= job->gpu_from;
-    return job->kinds & CR_BY_CPU || !queue->gpus;
+    return job->device < 0 && (job->kinds & CR_BY_CPU || !queue->gpus);
 }
 
 static void wake_lane(cr_queue *queue, cr_lane_kind kind) {

@@ -217,6 +217,7 @@ void cr_queue_folded(cr_queue *queue, const cr_claim *claims, uint32_t count, co
         cr_partial_merge(&job->partial, partials[i]);
     for (uint32_t i = 0; i < count; i++) give_back(&claims[i], &let_go);
     cr_queue_settle(queue, job);
+    cr_queue_offer(queue, job); /* a job in order waited for them */
     pthread_mutex_unlock(&queue->mutex);
     cr_queue_release_all(&let_go);
 }
@@ -256,20 +257,36 @@ void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, 
     cr_queue_release_all(&let_go);
 }
 
-void cr_queue_gpu_comes(cr_queue *queue) {
+void cr_queue_gpu_comes(cr_queue *queue, uint32_t ordinal) {
     pthread_mutex_lock(&queue->mutex);
-    queue->gpus++;
+    queue->gpus |= 1u << ordinal;
     pthread_mutex_unlock(&queue->mutex);
 }
 
-void cr_queue_gpu_goes(cr_queue *queue) {
+void cr_queue_gpu_goes(cr_queue *queue, uint32_t ordinal) {
+    cr_list let_go, *line = &queue->line[CR_KIND_GPU];
+    cr_error error;
+    cr_list_init(&let_go);
+    cr_fail(&error, CR_UNAVAILABLE, "region: the GPU whose memory it is has been lost");
     pthread_mutex_lock(&queue->mutex);
-    assert(queue->gpus);
-    queue->gpus--;
-    cr_list *line = &queue->line[CR_KIND_GPU], *node;
-    while (!queue->gpus && (node = cr_list_pop(line)))
-        cr_queue_offer(queue, cr_container(node, cr_job, ready[CR_KIND_GPU]));
+    queue->gpus &= ~(1u << ordinal);
+    for (cr_list *node = line->next, *next; node != line; node = next) {
+        next = node->next;
+        cr_job *job = cr_container(node, cr_job, ready[CR_KIND_GPU]);
+        if (job->device == (int32_t)ordinal) cr_queue_stop_locked(queue, job, &error, &let_go);
+        if (queue->gpus || job->device >= 0) continue;
+        cr_list_remove(node);
+        cr_queue_offer(queue, job);
+    }
     pthread_mutex_unlock(&queue->mutex);
+    cr_queue_release_all(&let_go);
+}
+
+bool cr_queue_has_gpu(cr_queue *queue, uint32_t ordinal) {
+    pthread_mutex_lock(&queue->mutex);
+    bool has = queue->gpus >> ordinal & 1;
+    pthread_mutex_unlock(&queue->mutex);
+    return has;
 }
 
 uint32_t cr_queue_offers(cr_queue *queue) {

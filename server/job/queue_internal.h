@@ -16,7 +16,7 @@ struct cr_queue {
     cr_list line[CR_LANE_KINDS]; /* jobs that a lane of the kind may claim from, the next first */
     cr_list completed, news;
     uint32_t sleeping[CR_LANE_KINDS];
-    uint32_t gpus; /* lanes that claim by cr_queue_take */
+    uint32_t gpus; /* whose lanes claim by cr_queue_take: a bit each, by ordinal */
     bool closed;
     _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a spinning lane watches */
     void (*wake)(void *argument);

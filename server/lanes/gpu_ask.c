@@ -1,7 +1,8 @@
-/* gpu_ask: what other threads want of a device, done on its lane's thread: pinning and unpinning.
+/* gpu_ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes share.
  *
- * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; pin and unpin on any other, which waits. Owner: the lane. */
+ * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the others on any other thread, which waits. Owner: the lane. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "server/lanes/gpu_internal.h"
 #include "server/lanes/lane_gpu.h"
@@ -12,11 +13,17 @@ typedef struct cr_pin {
     void *memory;
 } cr_pin;
 
+typedef enum ask_kind { ASK_PIN, ASK_UNPIN, ASK_IMPORT, ASK_RELEASE } ask_kind;
+
 typedef struct cr_ask {
     cr_list link;
-    void *memory;
+    ask_kind kind;
+    void *memory; /* IMPORT: where it is, afterwards */
     size_t bytes;
-    bool pin, read_only, done;
+    bool read_only;     /* PIN */
+    const void *handle; /* IMPORT: NULL: descriptor alone */
+    int descriptor;
+    bool done;
     cr_status status;
     cr_error *error;
 } cr_ask;
@@ -34,24 +41,42 @@ static cr_status pin(cr_gpu_lane *lane, const cr_ask *ask) {
     return CR_OK;
 }
 
+static bool is_lost(cr_gpu_lane *lane) { return atomic_load(&lane->lost) || lane->api->lost(lane->gpu); }
+
 static void drop_pin(cr_gpu_lane *lane, cr_pin *entry) {
     cr_list_remove(&entry->link);
-    if (!atomic_load(&lane->lost)) lane->api->unpin(lane->gpu, entry->memory);
+    if (!is_lost(lane)) lane->api->unpin(lane->gpu, entry->memory);
     free(entry);
 }
 
-static cr_status unpin(cr_gpu_lane *lane, const cr_ask *ask) {
+static void unpin(cr_gpu_lane *lane, const cr_ask *ask) {
     for (cr_list *node = lane->pins.next; node != &lane->pins; node = node->next) {
         cr_pin *entry = cr_container(node, cr_pin, link);
         if (entry->memory != ask->memory) continue;
         drop_pin(lane, entry);
         break;
     }
-    return CR_OK;
 }
 
 void cr_gpu_unpin_all(cr_gpu_lane *lane) {
     while (!cr_list_empty(&lane->pins)) drop_pin(lane, cr_container(lane->pins.next, cr_pin, link));
+}
+
+static cr_status carry_out(cr_gpu_lane *lane, cr_ask *ask, bool refuse) {
+    switch (ask->kind) {
+        case ASK_UNPIN:
+            unpin(lane, ask);
+            return CR_OK;
+        case ASK_RELEASE:
+            if (!is_lost(lane)) lane->api->release(lane->gpu, ask->memory);
+            return CR_OK;
+        case ASK_PIN:
+        case ASK_IMPORT:
+            break;
+    }
+    if (refuse || is_lost(lane)) return cr_fail(ask->error, CR_UNAVAILABLE, "the GPU is lost");
+    if (ask->kind == ASK_PIN) return pin(lane, ask);
+    return lane->api->import(lane->gpu, ask->handle, ask->descriptor, ask->bytes, &ask->memory, ask->error);
 }
 
 void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
@@ -59,10 +84,7 @@ void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
     for (cr_list *node; (node = cr_list_pop(&lane->asked));) {
         cr_ask *ask = cr_container(node, cr_ask, link);
         pthread_mutex_unlock(&lane->mutex);
-        if (!ask->pin)
-            ask->status = unpin(lane, ask);
-        else
-            ask->status = refuse ? cr_fail(ask->error, CR_UNAVAILABLE, "the GPU is lost") : pin(lane, ask);
+        ask->status = carry_out(lane, ask, refuse);
         pthread_mutex_lock(&lane->mutex);
         ask->done = true;
         pthread_cond_broadcast(&lane->changed);
@@ -83,7 +105,7 @@ static cr_status wait_for(cr_gpu_lane *lane, cr_ask *ask) {
         pthread_mutex_lock(&lane->mutex);
     } else {
         ask->done = true;
-        ask->status = ask->pin ? cr_fail(ask->error, CR_UNAVAILABLE, "the GPU's lane has ended") : CR_OK;
+        ask->status = ask->error ? cr_fail(ask->error, CR_UNAVAILABLE, "the GPU's lane has ended") : CR_OK;
     }
     while (!ask->done) pthread_cond_wait(&lane->changed, &lane->mutex);
     pthread_mutex_unlock(&lane->mutex);
@@ -91,13 +113,32 @@ static cr_status wait_for(cr_gpu_lane *lane, cr_ask *ask) {
 }
 
 static cr_status ask_pin(void *argument, void *memory, size_t bytes, bool read_only, cr_error *error) {
-    cr_ask ask = {.memory = memory, .bytes = bytes, .pin = true, .read_only = read_only, .error = error};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    bytes = (bytes + page - 1) / page * page;
+    cr_ask ask = {.kind = ASK_PIN, .memory = memory, .bytes = bytes, .read_only = read_only, .error = error};
     return wait_for(argument, &ask);
 }
 
 static void ask_unpin(void *argument, void *memory) {
-    cr_ask ask = {.memory = memory};
+    cr_ask ask = {.kind = ASK_UNPIN, .memory = memory};
     wait_for(argument, &ask);
 }
 
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane) { return (cr_pinner){lane, ask_pin, ask_unpin}; }
+
+cr_status cr_lane_gpu_import(cr_lane *lane, const void *handle, int descriptor, size_t bytes, void **memory,
+                             cr_error *error) {
+    cr_ask ask = {.kind = ASK_IMPORT, .handle = handle, .descriptor = descriptor, .bytes = bytes, .error = error};
+    cr_status status = wait_for((cr_gpu_lane *)(void *)lane, &ask);
+    *memory = ask.memory;
+    return status;
+}
+
+void cr_lane_gpu_release(cr_lane *lane, void *memory) {
+    cr_ask ask = {.kind = ASK_RELEASE, .memory = memory};
+    wait_for((cr_gpu_lane *)(void *)lane, &ask);
+}
+
+const cr_gpu_info *cr_lane_gpu_device(const cr_lane *lane) {
+    return &((const cr_gpu_lane *)(const void *)lane)->device;
+}

@@ -39,11 +39,13 @@ void cr_gpu_batch_close(cr_gpu_lane *lane, cr_gpu_batch *batch) {
 
 static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
     const cr_gpu_lane *lane = argument;
+    if (job->device >= 0) return job->device == (int32_t)lane->options.ordinal ? UINT64_MAX : 0;
     if (!(job->kinds & CR_BY_CPU)) return lane->options.chunk_bytes;
     uint64_t rest = job->claimable;
     if (job->total_bytes > job->claimed_bytes && job->total_bytes - job->claimed_bytes > rest)
         rest = job->total_bytes - job->claimed_bytes;
-    return cr_gpu_share(&lane->rates, rest, lane->queued_bytes, !segment->pinned);
+    bool staged = !segment->pinned && !(segment->kept && atomic_load(&segment->kept->pinned));
+    return cr_gpu_share(&lane->rates, rest, lane->queued_bytes, staged);
 }
 
 /* Reads a step of a claim into the staging buffer. */
@@ -61,13 +63,31 @@ static cr_status stage(const cr_claim *claim, uint64_t at, void *to, size_t byte
     return segment->still(segment, (uint64_t)(from - segment->data) + bytes, error);
 }
 
+/* Whether a GPU may copy the claim from where it is: pinned, and of the file as it was (see checked). */
+static bool is_direct(const cr_claim *claim) {
+    const cr_kept *kept = claim->segment->kept;
+    if (!kept || !claim->segment->mapped) return claim->segment->pinned;
+    return (uint64_t)(claim->data - kept->map.data) + claim->bytes <= atomic_load(&kept->pinned);
+}
+
+/* A copy may not go from one pinned piece of a region into the next. */
+static uint64_t within_piece(const cr_claim *claim, uint64_t done, uint64_t step) {
+    const cr_kept *kept = claim->segment->kept;
+    if (!kept) return step;
+    uint64_t left = CR_KEPT_PIN_BYTES - (uint64_t)(claim->data + done - kept->map.data) % CR_KEPT_PIN_BYTES;
+    return step < left ? step : left;
+}
+
 /* Sets a claim's bytes on their way to `at` in the device buffer. */
 static void load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
     const cr_gpu_api *api = lane->api;
-    bool direct = claim->segment->pinned;
+    bool direct = is_direct(claim);
     for (uint64_t done = 0; done < claim->bytes && batch->fate == CR_BATCH_GOOD;) {
         uint64_t step = claim->bytes - done;
-        if (!direct && step > STEP_BYTES) step = STEP_BYTES;
+        if (direct)
+            step = within_piece(claim, done, step);
+        else if (step > STEP_BYTES)
+            step = STEP_BYTES;
         const void *from = claim->data + done;
         if (!direct) {
             from = batch->staging + at + done;
@@ -100,13 +120,15 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
             run->n += n;
         } else {
             at = (at + ALIGN - 1) / ALIGN * ALIGN;
-            batch->folds[batch->fold_count++] = (cr_gpu_fold){
-                .dtype = job->dtype, .families = job->families, .data = batch->device + at, .n = n, .index = index};
+            const uint8_t *data = job->device < 0 ? batch->device + at : claim->data;
+            batch->folds[batch->fold_count++] =
+                (cr_gpu_fold){.dtype = job->dtype, .families = job->families, .data = data, .n = n, .index = index};
         }
-        load(lane, batch, claim, at);
+        if (job->device < 0) load(lane, batch, claim, at);
         at += claim->bytes;
     }
-    lane->queued_bytes += batch->bytes;
+    batch->queued_bytes = job->device < 0 ? batch->bytes : 0;
+    lane->queued_bytes += batch->queued_bytes;
     if (batch->fate == CR_BATCH_GOOD &&
         lane->api->fold(batch->stream, batch->folds, batch->fold_count, 0, &batch->error) != CR_OK)
         batch->fate = CR_BATCH_UNFIT;
@@ -125,6 +147,18 @@ static bool collect(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_partial **p
     return true;
 }
 
+/* What was copied from a client's mapping without the guard must have been the file's to the end. */
+static bool checked(cr_gpu_batch *batch) {
+    for (uint32_t i = 0; i < batch->claim_count; i++) {
+        const cr_claim *claim = &batch->claims[i];
+        cr_segment *segment = claim->segment;
+        if (!segment->mapped || !segment->kept || batch->claims[i].job->device >= 0) continue;
+        uint64_t until = (uint64_t)(claim->data - segment->data) + claim->bytes;
+        if (segment->still(segment, until, &batch->error) != CR_OK) return false;
+    }
+    return true;
+}
+
 static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     cr_queue *queue = lane->options.queue;
     const cr_partial *partials[CR_BATCH_CLAIMS];
@@ -132,7 +166,9 @@ static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         batch->fate = CR_BATCH_UNFIT;
         cr_fail(&batch->error, CR_INTERNAL, "a fold gave the partial of something else");
     }
-    lane->queued_bytes -= batch->bytes;
+    if (batch->fate == CR_BATCH_GOOD && !checked(batch)) batch->fate = CR_BATCH_BROKEN;
+    if (batch->fate == CR_BATCH_UNFIT && batch->claims[0].job->device >= 0) batch->fate = CR_BATCH_BROKEN;
+    lane->queued_bytes -= batch->queued_bytes;
     batch->busy = false;
     switch (batch->fate) {
         case CR_BATCH_GOOD:
@@ -171,7 +207,10 @@ bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch) {
 void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     if (!batch->busy) return;
     batch->busy = false;
-    lane->queued_bytes -= batch->bytes;
+    lane->queued_bytes -= batch->queued_bytes;
     cr_metric_add(gpu_returned_total, batch->claim_count);
-    cr_queue_unfolded(lane->options.queue, batch->claims, batch->claim_count, 0);
+    if (batch->claims[0].job->device < 0)
+        cr_queue_unfolded(lane->options.queue, batch->claims, batch->claim_count, 0);
+    else
+        cr_queue_folded(lane->options.queue, batch->claims, batch->claim_count, NULL, 0, &lane->lost_error);
 }

@@ -2,7 +2,7 @@
  *
  *   lane_gpu.c   its thread: opens the device, keeps its streams busy, loses it, closes it
  *   gpu_batch.c  one stream's work: claims, their way to the device, their partials' way back
- *   gpu_ask.c    what other threads want of the device: pinning
+ *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
  *
  * Thread: everything is the lane thread's, but for the members under mutex and those set before it runs. Owner: main. */
 #ifndef CURED_SERVER_LANES_GPU_INTERNAL_H
@@ -35,7 +35,7 @@ typedef struct cr_gpu_batch {
     cr_batch_fate fate;
     cr_error error; /* unless GOOD */
     uint32_t claim_count, fold_count;
-    uint64_t bytes, started_ns;
+    uint64_t bytes, queued_bytes, started_ns; /* queued_bytes: those that are copied */
     cr_claim claims[CR_BATCH_CLAIMS];
     cr_gpu_fold folds[CR_BATCH_CLAIMS];
 } cr_gpu_batch;

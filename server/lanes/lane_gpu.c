@@ -39,7 +39,7 @@ static void lose(cr_gpu_lane *lane, const char *why) {
     cr_error_log("%s; %u batches go back to the queue", lane->lost_error.text, busy_count(lane));
     cr_metric_sub(gpus, 1);
     cr_metric_add(gpus_lost_total, 1);
-    cr_queue_gpu_goes(lane->options.queue);
+    cr_queue_gpu_goes(lane->options.queue, lane->options.ordinal);
     for (uint32_t i = 0; i < lane->batch_count; i++) cr_gpu_batch_abandon(lane, &lane->batches[i]);
     if (lane->options.lost) lane->options.lost(lane->options.lost_argument);
 }
@@ -137,7 +137,7 @@ static void *lane_main(void *argument) {
     cr_status status = open_device(lane, &error);
     if (status == CR_OK) {
         cr_metric_add(gpus, 1);
-        cr_queue_gpu_comes(lane->options.queue);
+        cr_queue_gpu_comes(lane->options.queue, lane->options.ordinal);
     }
     pthread_mutex_lock(&lane->mutex);
     lane->started = true;
@@ -149,7 +149,7 @@ static void *lane_main(void *argument) {
         work(lane);
         if (!atomic_load(&lane->lost)) {
             cr_metric_sub(gpus, 1);
-            cr_queue_gpu_goes(lane->options.queue);
+            cr_queue_gpu_goes(lane->options.queue, lane->options.ordinal);
         }
     }
     pthread_mutex_lock(&lane->mutex);

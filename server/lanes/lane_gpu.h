@@ -11,5 +11,10 @@
 /* For lanes that cr_lane_gpu opened. */
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane);
 const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);
+const cr_gpu_info *cr_lane_gpu_device(const cr_lane *lane);
+/* Memory of another process, as cr_gpu_api's import and release. */
+cr_status cr_lane_gpu_import(cr_lane *lane, const void *handle, int descriptor, size_t bytes, void **memory,
+                             cr_error *error);
+void cr_lane_gpu_release(cr_lane *lane, void *memory);
 
 #endif

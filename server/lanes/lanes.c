@@ -118,6 +118,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
         if (forced) lanes->gpu_from = 1;
         cr_metric_add(cpu_bytes_per_second, cpu.all_rate);
         pin_slabs(lanes, o->slabs);
+        lanes->hook = cr_lanes_device_hook(lanes);
     } else {
         set_reason(lanes, "cpu", why.text);
     }

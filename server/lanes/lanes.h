@@ -7,6 +7,7 @@
 
 #include "server/base/config.h"
 #include "server/lanes/lane.h"
+#include "server/memory/device.h"
 #include "server/memory/slab.h"
 
 enum { CR_MAX_LANES = 16 };
@@ -19,9 +20,10 @@ typedef struct cr_lanes {
     const char *backend;        /* "cpu", or the GPUs' name, "cuda" */
     char reason[CR_ERROR_TEXT]; /* why this backend, in a sentence */
     uint32_t gpus, gpus_lost;
-    uint32_t kinds;    /* CR_BY_* of the jobs that a GPU can fold */
-    uint64_t gpu_from; /* for cr_job.gpu_from */
-    _Atomic bool news; /* a GPU was lost and cr_lanes_check has not seen it */
+    uint32_t kinds;      /* CR_BY_* of the jobs that a GPU can fold */
+    uint64_t gpu_from;   /* for cr_job.gpu_from */
+    cr_device_hook hook; /* for regions; of use when there are GPUs */
+    _Atomic bool news;   /* a GPU was lost and cr_lanes_check has not seen it */
     void (*wake)(void *argument);
     void *wake_argument;
 } cr_lanes;
@@ -41,6 +43,8 @@ typedef struct cr_lanes_options {
 cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *options, cr_error *error);
 /* After cr_queue_close: waits for their threads. The slabs are plain memory again. */
 void cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
+/* What regions ask of the GPUs; only where there are some. */
+cr_device_hook cr_lanes_device_hook(cr_lanes *lanes);
 /* Says who may claim from a job that is not open to lanes yet. */
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job);
 /* For the loop: true once after each loss of a GPU; backend and reason then say what is left. */

@@ -13,8 +13,7 @@
 #include "server/memory/origin.h"
 
 enum {
-    PIN_BYTES = 256 * 1024 * 1024, /* at a time: a files thread is not kept from others for long */
-    USER_UNKNOWN = 65534,          /* what every user outside this user namespace looks like */
+    USER_UNKNOWN = 65534, /* what every user outside this user namespace looks like */
 };
 
 /* By O_PATH first: opening a FIFO or a device would already do something to it. */
@@ -87,7 +86,7 @@ static bool open_here(cr_kept *kept, cr_file_task *task) {
 static void pin_run(cr_file_task *task) {
     cr_kept *kept = cr_container(task, cr_kept, task);
     uint64_t done = atomic_load(&kept->pinned), left = kept->region.size - done;
-    size_t step = left < PIN_BYTES ? (size_t)left : PIN_BYTES;
+    size_t step = left < CR_KEPT_PIN_BYTES ? (size_t)left : CR_KEPT_PIN_BYTES;
     cr_error ignored;
     bool wanted = step && atomic_load(&kept->uses) > 1 && !atomic_load(&kept->lost);
     if (!wanted || kept->hook->pin(kept->hook->context, kept->map.data + done, step, &ignored) != CR_OK) {
@@ -116,9 +115,9 @@ static void open_run(cr_file_task *task) {
 static void close_run(cr_file_task *task) {
     cr_kept *kept = cr_container(task, cr_kept, task);
     uint64_t pinned = atomic_load(&kept->pinned);
-    for (uint64_t at = 0; at < pinned; at += PIN_BYTES)
+    for (uint64_t at = 0; at < pinned; at += CR_KEPT_PIN_BYTES)
         kept->hook->unpin(kept->hook->context, kept->map.data + at,
-                          (size_t)(pinned - at < PIN_BYTES ? pinned - at : PIN_BYTES));
+                          (size_t)(pinned - at < CR_KEPT_PIN_BYTES ? pinned - at : CR_KEPT_PIN_BYTES));
     cr_region_unmap(&kept->map);
     if (kept->on_device) kept->hook->close(kept->hook->context, &kept->device);
     if (kept->source.descriptor >= 0) close(kept->source.descriptor);

@@ -22,6 +22,10 @@
 #include "server/memory/files.h"
 #include "server/memory/region.h"
 
+/* Pinned at a time: a files thread is not kept from others for long. A GPU's copy may not go from one such piece of the map
+ * into the next. */
+enum { CR_KEPT_PIN_BYTES = 256 * 1024 * 1024 };
+
 typedef enum cr_kept_news { CR_KEPT_OPENED, CR_KEPT_CLOSED } cr_kept_news;
 
 typedef enum cr_kept_kind { CR_KEPT_FILE, CR_KEPT_NAME, CR_KEPT_DEVICE } cr_kept_kind;

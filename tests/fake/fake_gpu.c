@@ -1,10 +1,13 @@
 /* fake_gpu: see fake_gpu.h. Thread: a device's one; the plan and the counts have a mutex. Owner: the test. */
 #include "tests/fake/fake_gpu.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "kernels/cpu/fold.h"
 #include "server/base/list.h"
@@ -386,11 +389,20 @@ static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op oper
 static cr_status fake_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
                              cr_error *error) {
     check(gpu);
-    (void)handle;
+    char name[65] = "";
     (void)descriptor;
-    (void)bytes;
-    (void)device;
-    return cr_fail(error, CR_UNIMPLEMENTED, "this device takes no memory of others");
+    if (!handle) return cr_fail(error, CR_UNIMPLEMENTED, "device memory: descriptors of it are not taken");
+    memcpy(name, handle, 64);
+    int fd = name[0] == '/' ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    struct stat found;
+    if (fd < 0 || fstat(fd, &found) != 0 || (size_t)found.st_size < bytes) {
+        if (fd >= 0) close(fd);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "device memory: its handle cannot be opened here, or it is shorter");
+    }
+    cr_status status = add_area(gpu, ON_DEVICE, NULL, bytes, device, error);
+    if (status == CR_OK && pread(fd, *device, bytes, 0) != (ssize_t)bytes) misused("a shared file is not read");
+    close(fd);
+    return status;
 }
 
 static void fake_release(cr_gpu *gpu, void *device) { drop_area(gpu, ON_DEVICE, device); }

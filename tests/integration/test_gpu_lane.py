@@ -14,7 +14,7 @@ import unittest
 
 from connection import HANG_S
 from cured_daemon import CURED, Daemon, DaemonTest, environment, main, need_binary, wait_for
-from cured_wire import DATA_LOSS, INPUTS, OPS, SIZES
+from cured_wire import DATA_LOSS, INPUTS, OPS, UNAVAILABLE, cuda_ipc_region
 from expected import array_of, expect, expect_all, expect_tiled, plain
 
 REAL = bool(os.environ.get("CURED_TEST_REAL_GPU"))
@@ -158,6 +158,58 @@ class Alone(Answers, DaemonTest):
         self.assertEqual(0, info["counters"]["gpus_lost_total"])
 
 
+class Regions(DaemonTest):
+    """Registered memory: pinned where it is mapped, so that it is copied from where it lies."""
+    PROGRAM = PROGRAM
+    OPTIONS = dict(SMALL, backend="cuda")
+
+    def test_host_memory(self):
+        tile = plain("f64", 1 << 15)
+        for make in (self.file, self.memfd):
+            with self.daemon.connect() as conn:
+                f = make(bytes(tile) * 20)
+                self.assertIsInstance(conn.register(7, f.fileno()), int)
+                for _ in range(6):  # pinned meanwhile
+                    answer = conn.region("f64", TILED, 7)
+                    self.assertEqual([expect_tiled(op, "f64", tile, 20) for op in TILED], answer.keys())
+                    part = conn.region("f64", ["sum", "argmin"], 7, 8 * 12345, 1 << 15)
+                    self.assertEqual(expect_all(["sum", "argmin"], "f64", (bytes(tile) * 2)[8 * 12345:][:len(tile)]), part.keys())
+                self.assertIsNone(conn.unregister(7))
+                f.close()
+
+    def test_a_pinned_file_that_is_cut_is_lost(self):
+        with self.daemon.connect() as conn:
+            f = self.file(bytes(8 << 20))
+            self.assertIsInstance(conn.register(7, f.fileno()), int)
+            self.assertIsNone(conn.region("u8", ["sum"], 7).status)
+            os.ftruncate(f.fileno(), 1 << 20)
+            self.assert_sentence(conn.region("u8", ["sum"], 7).status, DATA_LOSS, "cut")
+        self.assert_serves()
+
+    @unittest.skipIf(REAL, "the stand-in's handles are paths of files")
+    def test_device_memory(self):
+        """No byte moves; the GPU alone folds, products of floats among the rest."""
+        tile = plain("f32", 1 << 15)
+        path = os.path.join(self.folder, "device")
+        with open(path, "wb") as f:
+            f.write(b"1234" + bytes(tile) * 10)
+        handle = path.encode().ljust(64, b"\0")
+        before = self.daemon.counters()
+        with self.daemon.connect() as conn:
+            for device, size, words in ((b"\1" * 16, 4, "GPU-01010101"), (bytes(16), 1 << 30, "shorter")):
+                stream = conn.start_register(3, cuda_ipc_region(size, device, handle))
+                status = conn.registered(stream)
+                self.assert_sentence(status, status.code, words)
+            self.assertIsInstance(conn.registered(conn.start_register(4, cuda_ipc_region(10 * len(tile), bytes(16), handle, 4))), int)
+            self.assertEqual([expect_tiled(op, "f32", tile, 10) for op in TILED], conn.region("f32", TILED, 4).keys())
+            self.assertEqual([expect("sum", "f32", tile)], conn.region("f32", ["sum"], 4, len(tile), 1 << 15).keys())
+            self.assertIsNone(conn.region("f32", ["prod"], 4).status)
+            self.assertEqual(expect_all(["sum", "count"], "f32", b""), conn.region("f32", ["sum", "count"], 4, 8, 0).keys())
+            self.assertIsNone(conn.unregister(4))
+        after = self.daemon.counters()
+        self.assertEqual(21 * len(tile), after["gpu_bytes_total"] - before["gpu_bytes_total"])
+
+
 class Calibrated(DaemonTest):
     """Whoever is faster by what was measured at start."""
     PROGRAM = PROGRAM
@@ -267,6 +319,25 @@ class Faults(unittest.TestCase):
             with self.subTest(at):
                 self.lost("lose_at=%d" % at)
         self.lost("lose_at=9,polls=2", gpu_streams=1)
+
+    def test_device_memory_goes_with_its_device(self):
+        path = os.path.join(self.folder, "device")
+        with open(path, "wb") as f:
+            f.write(self.data)
+        for faults in ("lose_at=1", "hang_at=1", "fail_fold=1", "fail_fault=1"):
+            daemon = self.start(faults, gpu_timeout_ms=200 if "hang" in faults else 60000)
+            with daemon.connect() as conn:
+                handle = path.encode().ljust(64, b"\0")
+                self.assertIsInstance(conn.registered(conn.start_register(4, cuda_ipc_region(len(self.data), bytes(16), handle))), int)
+                first, again = conn.region("f32", ["sum"], 4).status, conn.region("f32", ["sum"], 4).status
+                self.assertIsNotNone(first, faults)
+                if "fail" in faults:
+                    self.assertIsNone(again, faults)
+                else:
+                    self.assertEqual((UNAVAILABLE, UNAVAILABLE), (first.code, again.code), faults)
+                    self.assertIn("lost", again.message)
+                self.right(conn)
+            self.check_end(daemon)
 
     def test_the_device_does_not_answer(self):
         self.lost("hang_at=1", gpu_timeout_ms=200)

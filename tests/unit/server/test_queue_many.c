@@ -27,7 +27,7 @@ static void setup(void) {
     wakes = 0;
     memset(&turn, 0, sizeof turn);
     assert_ok(cr_queue_new(woken, &wakes, &queue, &error), error);
-    cr_queue_gpu_comes(queue);
+    cr_queue_gpu_comes(queue, 0);
 }
 
 static void teardown(void) { cr_queue_free(queue); }
@@ -242,11 +242,11 @@ START_TEST(when_the_last_gpu_goes_its_jobs_are_the_cpus) {
     cr_job *now = new_job(CR_BY_GPU, 1), *later = new_job(CR_BY_GPU, 1);
     piece *a = offer(now, MIB, 0, true);
     cr_queue_unhold(queue, now);
-    cr_queue_gpu_comes(queue);
-    cr_queue_gpu_goes(queue);
+    cr_queue_gpu_comes(queue, 3);
+    cr_queue_gpu_goes(queue, 3);
     ck_assert_uint_eq(work(1), 0); /* one is left */
     ck_assert_uint_eq(take(256 * KIB), 1);
-    cr_queue_gpu_goes(queue);
+    cr_queue_gpu_goes(queue, 0);
     ck_assert_uint_eq(take(256 * KIB), 0);
     cr_claim lost = claims[0];
     ck_assert_uint_eq(work(1), 768 * KIB);

@@ -1,0 +1,78 @@
+/* gpu_hook: the regions' hook (memory/device.h) filled by the lanes of GPUs: memory that other processes share is opened on
+ * the lane of its GPU, and mapped host memory is pinned by the first, for all.
+ *
+ * Thread: files threads, which wait for the lanes'. Owner: the lanes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/lanes/lane_gpu.h"
+#include "server/lanes/lanes.h"
+
+/* "GPU-" and 32 digits in the driver's grouping. */
+static void print_uuid(char text[48], const uint8_t uuid[CR_DEVICE_UUID_BYTES]) {
+    char *p = text + snprintf(text, 48, "GPU-");
+    for (int i = 0; i < CR_DEVICE_UUID_BYTES; i++) {
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        p += snprintf(p, (size_t)(text + 48 - p), dash ? "-%02x" : "%02x", uuid[i]);
+    }
+}
+
+static cr_lane *find_lane(const cr_lanes *lanes, const cr_device_memory *memory, cr_error *error) {
+    char uuid[48];
+    print_uuid(uuid, memory->device);
+    for (uint32_t i = 1; i < lanes->count; i++) {
+        if (strcmp(cr_lane_gpu_device(lanes->lanes[i])->uuid, uuid) == 0) return lanes->lanes[i];
+    }
+    cr_fail(error, CR_NOT_FOUND, "device: this daemon has no %s", uuid);
+    return NULL;
+}
+
+/* What one region holds of a lane. */
+typedef struct own {
+    cr_lane *lane;
+    void *memory;
+} own;
+
+static cr_status hook_open(void *context, const cr_device_memory *memory, cr_device_region *region, cr_error *error) {
+    if (memory->has_event)
+        return cr_fail(error, CR_UNIMPLEMENTED, "event: events of other processes are not waited for");
+    cr_lane *lane = find_lane(context, memory, error);
+    if (!lane) return CR_NOT_FOUND;
+    own *held = malloc(sizeof *held);
+    if (!held) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the region");
+    uint64_t end = memory->offset + memory->bytes; /* below 2^64 */
+    cr_status status = cr_lane_gpu_import(lane, memory->has_handle ? memory->handle : NULL, memory->descriptor,
+                                          (size_t)end, &held->memory, error);
+    if (status != CR_OK) {
+        free(held);
+        return status;
+    }
+    held->lane = lane;
+    *region = (cr_device_region){.device = (int)cr_lane_gpu_device(lane)->ordinal,
+                                 .address = (uint64_t)(uintptr_t)held->memory + memory->offset,
+                                 .own = held};
+    return CR_OK;
+}
+
+static void hook_close(void *context, cr_device_region *region) {
+    own *held = region->own;
+    (void)context;
+    cr_lane_gpu_release(held->lane, held->memory);
+    free(held);
+}
+
+static cr_status hook_pin(void *context, const void *start, size_t bytes, cr_error *error) {
+    cr_pinner pinner = cr_lane_gpu_pinner(((cr_lanes *)context)->lanes[1]);
+    return pinner.pin(pinner.argument, (void *)(uintptr_t)start, bytes, true, error);
+}
+
+static void hook_unpin(void *context, const void *start, size_t bytes) {
+    cr_pinner pinner = cr_lane_gpu_pinner(((cr_lanes *)context)->lanes[1]);
+    (void)bytes;
+    pinner.unpin(pinner.argument, (void *)(uintptr_t)start);
+}
+
+cr_device_hook cr_lanes_device_hook(cr_lanes *lanes) {
+    return (cr_device_hook){lanes, hook_open, hook_close, hook_pin, hook_unpin};
+}
