@@ -113,8 +113,8 @@ static cr_status passed_in(const Cured__V1__CudaDescriptorRegion *p, cr_wire_reg
     m->bytes = p->bytes;
     cr_status status = take_bytes(&p->device, "CudaDescriptorRegion.device", m->device, sizeof m->device, NULL, error);
     if (status == CR_OK)
-        status = take_bytes(&p->pointer, "CudaDescriptorRegion.pointer", m->handle, sizeof m->handle, &m->has_handle,
-                            error);
+        status =
+            take_bytes(&p->pointer, "CudaDescriptorRegion.pointer", m->handle, sizeof m->handle, &m->has_handle, error);
     if (status == CR_OK)
         status = take_bytes(&p->event, "CudaDescriptorRegion.event", m->event, sizeof m->event, &m->has_event, error);
     return status == CR_OK ? check_bytes(m->offset, m->bytes, error) : status;
