@@ -54,8 +54,22 @@ CR_DEVICE uint4 cr_alone(uint64_t bits) { return make_uint4((uint32_t)bits, (uin
 CR_DEVICE uint32_t cr_nonzero_bytes(uint32_t w) { return (((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u; }
 CR_DEVICE uint32_t cr_nonzero_halves(uint32_t w) { return (((w & 0x7fff7fffu) + 0x7fff7fffu) | w) & 0x80008000u; }
 /* All ones in the lanes whose top bit is set. */
-CR_DEVICE uint32_t cr_sign_bytes(uint32_t w) { return __byte_perm(w, 0, 0xba98); }
-CR_DEVICE uint32_t cr_sign_halves(uint32_t w) { return __byte_perm(w, 0, 0xbb99); }
+#if defined(__CUDA_ARCH__)
+/* Not __byte_perm: it leaves out the bit of a selector that asks for signs. */
+CR_DEVICE uint32_t cr_signs(uint32_t w, uint32_t selector) {
+    uint32_t signs;
+    asm("prmt.b32 %0, %1, 0, %2;" : "=r"(signs) : "r"(w), "r"(selector));
+    return signs;
+}
+#else
+CR_DEVICE uint32_t cr_signs(uint32_t w, uint32_t selector) {
+    uint32_t signs = 0;
+    for (unsigned i = 0; i < 4; i++) signs |= w >> (8 * (selector >> 4 * i & 3) + 7) & 1 ? 0xffu << 8 * i : 0;
+    return signs;
+}
+#endif
+CR_DEVICE uint32_t cr_sign_bytes(uint32_t w) { return cr_signs(w, 0xba98); }
+CR_DEVICE uint32_t cr_sign_halves(uint32_t w) { return cr_signs(w, 0xbb99); }
 
 /* Where the body's first vector begins, or, shifted, the aligned one that holds its first byte. */
 template <int SIZE>

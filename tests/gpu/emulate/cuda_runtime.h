@@ -155,8 +155,7 @@ static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
     uint64_t bytes = (uint64_t)b << 32 | a;
     unsigned result = 0;
     for (int i = 0; i < 4; i++) {
-        unsigned pick = selector >> (4 * i) & 15, byte = (unsigned)(bytes >> (8 * (pick & 7))) & 255;
-        if (pick & 8) byte = byte & 128 ? 255 : 0;
+        unsigned byte = (unsigned)(bytes >> (8 * (selector >> (4 * i) & 7))) & 255;
         result |= byte << (8 * i);
     }
     return result;
