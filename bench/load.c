@@ -86,7 +86,7 @@ static int usage(FILE *out) {
             "[--client-core N] [--json FILE]\n"
             "  --rounds N    rounds of each row, 5 to 64 (7)\n"
             "  --seconds S   length of a round's half in the rows of small requests (0.5)\n"
-            "  --stream, --file  bytes of the upload (2G) and of the large file (1G)\n"
+            "  --stream, --file  bytes of the upload (2G) and of the large file and region (1G)\n"
             "  --only TEXT   rows whose name contains TEXT\n"
             "  --daemon, --client  the programs (cured and cured-client beside this one)\n"
             "  --dir DIR     for the files and sockets; a disk file system for the file rows (TMPDIR, else /var/tmp)\n"
@@ -206,7 +206,8 @@ int bench_load(int argc, char **argv) {
         bench_json_string(json, command);
         fprintf(json, ", \"rounds\": %d, \"rows\": [", o.rounds);
     }
-    bool good = load_small_rows(&o, json) && load_stream_rows(&o, json) && load_file_rows(&o, json);
+    bool good = load_small_rows(&o, json) && load_stream_rows(&o, json) && load_file_rows(&o, json) &&
+                load_region_rows(&o, json);
     if (json) {
         fprintf(json, "\n]}\n");
         if (fclose(json) != 0) good = false;

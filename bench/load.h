@@ -54,6 +54,7 @@ bool load_read(int fd, void *bytes, size_t n);
 bool load_small_rows(const load_options *options, FILE *json);
 bool load_stream_rows(const load_options *options, FILE *json);
 bool load_file_rows(const load_options *options, FILE *json);
+bool load_region_rows(const load_options *options, FILE *json);
 /* True when the row is asked for (--only). */
 bool load_wanted(const load_options *options, const char *name);
 void load_print(load_row *row, FILE *json);

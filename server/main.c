@@ -95,7 +95,7 @@ static void raise_file_limit(cr_config *config) {
     }
     if (config->max_regions <= limit.rlim_cur / 4) return;
     config->max_regions = limit.rlim_cur / 4;
-    cr_warn("max_regions: %llu, for this process may open %llu files only", (unsigned long long)config->max_regions,
+    cr_info("max_regions: %llu, for this process may open %llu files only", (unsigned long long)config->max_regions,
             (unsigned long long)limit.rlim_cur);
 }
 
