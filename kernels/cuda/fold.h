@@ -23,8 +23,8 @@ enum {
     CR_SUM_WORDS = 3 * CR_SUM_LEVELS,
 };
 
-/* One float sum, between blocks: of each anchor's integer three words of 32 bits, the number of blocks that have added to a
- * word in its upper 16 bits; and limbs for what no anchor takes. */
+/* One float sum, between blocks: of each anchor's integer three words, sums of its digits of 22, 21 and 21 bits, the number of
+ * blocks that have added to a word in its upper 16 bits; and limbs for what no anchor takes. */
 typedef struct cr_sum_state {
     unsigned long long words[CR_SUM_WORDS];
     unsigned long long control;    /* blocks << 48 | blocks that have put something into the limbs */
@@ -70,6 +70,7 @@ typedef struct cr_fold_args {
     const uint8_t *data;
     uint64_t n, index; /* index: the input's index of data[0] */
     cr_fold_plan plan;
+    uint64_t bias; /* cr_sum_bias(plan.blocks) */
     cr_gpu_state *state;
     cr_fold_slot *slot;
 } cr_fold_args;
@@ -84,7 +85,10 @@ cr_fold_launcher cr_launch_bits(cr_dtype dtype);
 cr_fold_launcher cr_launch_prod(cr_dtype dtype);
 /* family: CR_FAM_SUM, CR_FAM_SUMABS or CR_FAM_SUMSQ */
 cr_fold_launcher cr_launch_int_sum(cr_dtype dtype, uint32_t family);
-cr_fold_launcher cr_launch_float_sum(cr_dtype dtype, uint32_t family);
+cr_fold_launcher cr_launch_sum_f16(uint32_t family);
+cr_fold_launcher cr_launch_sum_bf16(uint32_t family);
+cr_fold_launcher cr_launch_sum_f32(uint32_t family);
+cr_fold_launcher cr_launch_sum_f64(uint32_t family);
 
 /* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. */
 enum { CR_FOLD_LAUNCHES = 7 };
@@ -95,8 +99,17 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
                      uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot);
 /* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n, uint32_t blocks);
-/* The exponent of the last bit of the first anchor, as the host needs it to read a float sum's words; also how many levels. */
-uint32_t cr_sum_levels(cr_dtype dtype, uint32_t family);
+
+/* What each block adds to the signed digit's word, so that it is never negative, for up to CR_FOLD_MAX elements in all. */
+static inline unsigned long long cr_sum_bias(uint32_t blocks) {
+    unsigned long long bias = 1ull << 47;
+    while (blocks > 1) {
+        bias >>= 1;
+        blocks = (blocks + 1) / 2;
+    }
+    return bias;
+}
+#define CR_FOLD_MAX ((uint64_t)1 << 37)
 
 #ifdef __cplusplus
 }

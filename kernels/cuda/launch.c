@@ -3,11 +3,20 @@
  * Thread: any; nothing here holds state. */
 #include <string.h>
 
+#include "kernels/core/limbs.h"
 #include "kernels/cuda/fold.h"
 
-/* What has no kernel yet. */
-__attribute__((weak)) cr_fold_launcher cr_launch_float_sum(cr_dtype dtype, uint32_t family) {
-    return dtype && family ? NULL : NULL;
+static cr_fold_launcher float_sum(cr_dtype dtype, uint32_t family) {
+    switch ((int)dtype) {
+        case CR_F16:
+            return cr_launch_sum_f16(family);
+        case CR_BF16:
+            return cr_launch_sum_bf16(family);
+        case CR_F32:
+            return cr_launch_sum_f32(family);
+        default:
+            return cr_launch_sum_f64(family);
+    }
 }
 
 static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
@@ -22,7 +31,7 @@ static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
         case CR_FAM_PROD:
             return cr_launch_prod(dtype);
         default:
-            return floats ? cr_launch_float_sum(dtype, family) : cr_launch_int_sum(dtype, family);
+            return floats ? float_sum(dtype, family) : cr_launch_int_sum(dtype, family);
     }
 }
 
@@ -47,13 +56,52 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->n = n;
     args->index = index;
     args->plan = cr_fold_plan_make((uintptr_t)data, n, (uint32_t)cr_dtype_size(dtype), multiprocessors);
+    args->bias = cr_sum_bias(args->plan.blocks);
     args->state = state;
     args->slot = slot;
 }
 
+/* How many anchors a sum has, and how far apart they are: cr_window in kernels/cuda/sum_type.cuh, and the one
+ * below. */
+static int step_of(cr_dtype dtype, bool squares) { return dtype != CR_F64 ? 50 : squares ? 52 : 51; }
+static int levels_of(cr_dtype dtype, bool squares) { return dtype == CR_F64 ? 3 + squares : 2 + squares; }
+
+static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, uint32_t blocks, cr_specials *special,
+                     int64_t *limb, uint32_t *pending) {
+    unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
+    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), step = step_of(dtype, squares);
+    memset(limb, 0, limbs * sizeof *limb);
+    *pending = 0;
+    *special = (cr_specials){0};
+    if (found->control != 0) {
+        for (unsigned i = 0; i < limbs; i++) limb[i] = found->limbs[i];
+        *special = (cr_specials){found->special[0], found->special[1], found->special[2]};
+        cr_limbs_carry(limb, limbs, pending);
+    }
+    for (int level = 0; level < levels_of(dtype, squares); level++) {
+        const uint64_t *word = &found->words[3 * level];
+        __int128 sum = (__int128)(int64_t)(word[2] - blocks * cr_sum_bias(blocks)) * ((__int128)1 << 43);
+        sum += word[0] + ((unsigned __int128)word[1] << 22);
+        int a = (int)found->anchor - step * level;
+        if (a < grid) { /* a multiple of the grid's unit */
+            sum >>= grid - a;
+            a = grid;
+        }
+        cr_limbs_put_signed(limb, limbs, pending, sum, (unsigned)(a - grid));
+    }
+    cr_limbs_carry(limb, limbs, pending);
+}
+
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n, uint32_t blocks) {
-    (void)blocks;
-    slot->partial.dtype = (uint8_t)dtype;
-    slot->partial.families = families;
-    slot->partial.n = n;
+    cr_partial *p = &slot->partial;
+    p->dtype = (uint8_t)dtype;
+    p->families = families;
+    p->n = n;
+    if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || n == 0) return;
+    const cr_sum_found *found = slot->sums;
+    if (families & CR_FAM_SUM) take_sum(&found[0], dtype, false, blocks, &p->sum_special, p->sum, &p->sum_pending);
+    if (families & CR_FAM_SUMABS)
+        take_sum(&found[1], dtype, false, blocks, &p->sumabs_special, p->sumabs, &p->sumabs_pending);
+    if (families & CR_FAM_SUMSQ)
+        take_sum(&found[2], dtype, true, blocks, &p->sumsq_special, p->sumsq, &p->sumsq_pending);
 }

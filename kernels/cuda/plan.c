@@ -31,7 +31,9 @@ static void lay_out(cr_fold_plan *plan, uintptr_t address, uint64_t n, uint32_t 
 static void cut(cr_fold_plan *plan, uint32_t multiprocessors) {
     uint64_t wave = (uint64_t)multiprocessors * CR_GPU_BLOCKS_PER_SM;
     uint64_t per = divide_up(plan->vectors, wave);
-    if (per <= CR_GPU_SMALL) {
+    if (plan->vectors <= CR_GPU_ALONE) {
+        per = plan->vectors;
+    } else if (per <= CR_GPU_SMALL) {
         per = CR_GPU_SMALL;
     } else if (per <= CR_GPU_TILE * 4 && divide_up(plan->vectors, CR_GPU_TILE) <= CR_GPU_MAX_BLOCKS) {
         per = CR_GPU_TILE;

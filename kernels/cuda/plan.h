@@ -15,7 +15,8 @@ enum {
     CR_GPU_UNROLL = 8,  /* vectors in flight in each thread */
     CR_GPU_SHIFTED = 2, /* where each is put together from two, and in short arrays */
     CR_GPU_TILE = CR_GPU_THREADS * CR_GPU_UNROLL,
-    CR_GPU_SMALL = CR_GPU_THREADS * 2, /* vectors a block takes without a loop */
+    CR_GPU_SMALL = CR_GPU_THREADS * 2, /* vectors of the smallest blocks, when there are several */
+    CR_GPU_ALONE = CR_GPU_TILE,        /* vectors that one block takes alone: it needs to tell nobody */
     CR_GPU_BLOCKS_PER_SM = 4,
     CR_GPU_MAX_BLOCKS = 4096,
 };

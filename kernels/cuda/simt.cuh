@@ -71,12 +71,6 @@ CR_DEVICE uint32_t cr_signs(uint32_t w, uint32_t selector) {
 CR_DEVICE uint32_t cr_sign_bytes(uint32_t w) { return cr_signs(w, 0xba98); }
 CR_DEVICE uint32_t cr_sign_halves(uint32_t w) { return cr_signs(w, 0xbb99); }
 
-/* Where the body's first vector begins, or, shifted, the aligned one that holds its first byte. */
-template <int SIZE>
-CR_DEVICE const uint4 *cr_body(const cr_fold_args &args) {
-    return (const uint4 *)(args.data + (uint64_t)args.plan.head * SIZE - args.plan.shift);
-}
-
 /* An integer of 64·W bits, two's complement. */
 template <unsigned W>
 struct cr_wide {
@@ -193,7 +187,7 @@ CR_DEVICE void cr_block_min(uint64_t (&x)[N], uint64_t *room) {
  *   put(t, args)                             one thread: writes the families' members of the result */
 template <class F>
 struct cr_totals {
-    static constexpr int SIZE = (int)F::WIDTH, BLOCKS = F::BLOCKS;
+    static constexpr int SIZE = (int)F::WIDTH, UNROLL = CR_GPU_UNROLL, BLOCKS = F::BLOCKS;
     static constexpr bool SELF = false;
     typedef typename F::total total;
     struct Shared {

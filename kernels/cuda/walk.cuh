@@ -2,7 +2,7 @@
  * type, and nothing of memory. One launch: what the blocks found is merged by the last of them to finish.
  *
  * An accumulator A is a struct made once per thread:
- *   A::SIZE, A::BLOCKS             bytes of an element; blocks wanted on a multiprocessor (bounds the registers)
+ *   A::SIZE, A::UNROLL, A::BLOCKS  bytes of an element; vectors in flight; blocks wanted on a multiprocessor (bounds the registers)
  *   A::Shared                      what a block shares (may be empty, never larger than 32 KiB)
  *   A::Sample, sample(args)        loads asked for before the first tile's, so that they travel together; may be empty
  *   begin(args, shared, sample)    before any element; all threads together, may use barriers
@@ -49,26 +49,41 @@ CR_DEVICE uint4 cr_join(uint4 a, uint4 b, uint32_t shift) {
                       __funnelshift_r(a.w, b.x, bits));
 }
 
-/* U vectors from `vector` on, CR_GPU_THREADS apart; those at or beyond `end` are zeros. Gives how many there are. With a shift
- * only up to CR_GPU_SHIFTED of them: each takes the registers of two. */
-template <int U> CR_DEVICE uint32_t cr_load(uint4 (&v)[U], const uint4 *body, uint32_t shift, uint64_t vector, uint64_t end) {
-    if (shift == 0 && vector + (U - 1) * CR_GPU_THREADS < end) {
+/* Where the body's vectors are read: at a multiple of 16 bytes. */
+template <int SIZE> CR_DEVICE const uint4 *cr_body(const cr_fold_args &args) {
+    return reinterpret_cast<const uint4 *>(args.data + (uint64_t)args.plan.head * SIZE - args.plan.shift);
+}
+
+/* U vectors from `from` on, CR_GPU_THREADS apart; those at or beyond from[left] are zeros. Gives how many there are. SHIFT: the
+ * body may lie at an odd address. */
+template <int U, bool SHIFT>
+CR_DEVICE uint32_t cr_load(uint4 (&v)[U], const uint4 *from, uint32_t shift, int left) {
+    if (!SHIFT && left > (U - 1) * CR_GPU_THREADS) {
 #pragma unroll
-        for (int j = 0; j < U; j++) v[j] = body[vector + j * CR_GPU_THREADS];
+        for (int j = 0; j < U; j++) v[j] = from[j * CR_GPU_THREADS];
         return U;
     }
-    uint32_t count = 0;
+    const int count = left <= 0 ? 0 : min((left + CR_GPU_THREADS - 1) / CR_GPU_THREADS, U);
 #pragma unroll
     for (int j = 0; j < U; j++) {
         v[j] = make_uint4(0, 0, 0, 0);
-        uint64_t at = vector + j * CR_GPU_THREADS;
-        if (at < end) {
-            v[j] = body[at];
-            if (U <= CR_GPU_SHIFTED && shift != 0) v[j] = cr_join(v[j], body[at + 1], shift);
-            count++;
-        }
+        if (j < count) v[j] = from[j * CR_GPU_THREADS];
     }
-    return count;
+    if (SHIFT && shift != 0) { /* after all loads are under way */
+        uint4 next[U];
+#pragma unroll
+        for (int j = 0; j < U; j++) next[j] = j < count ? from[j * CR_GPU_THREADS + 1] : make_uint4(0, 0, 0, 0);
+#pragma unroll
+        for (int j = 0; j < U; j++) v[j] = cr_join(v[j], next[j], shift);
+    }
+    return (uint32_t)count;
+}
+
+/* Likewise, by places in the body. */
+template <int U>
+CR_DEVICE uint32_t cr_load(uint4 (&v)[U], const uint4 *body, uint32_t shift, uint64_t vector, uint64_t end) {
+    const int64_t left = (int64_t)(end - vector);
+    return cr_load<U, true>(v, body + vector, shift, (int)min(left, (int64_t)(U * CR_GPU_THREADS)));
 }
 
 CR_DEVICE uint32_t cr_word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
@@ -117,38 +132,39 @@ template <class A> CR_DEVICE void cr_walk_edges(A &acc, const cr_fold_args &args
     acc.one(cr_load_one<A::SIZE>(args.data + at * A::SIZE), args.index + at, shared);
 }
 
-template <int U, class A>
-CR_DEVICE void cr_walk_run(A &acc, const cr_fold_args &args, typename A::Shared &shared, uint64_t from, uint64_t end) {
-    const uint32_t shift = args.plan.shift;
-    const uint4 *body = reinterpret_cast<const uint4 *>(args.data + (uint64_t)args.plan.head * A::SIZE - shift);
+template <int U, bool SHIFT, class A> CR_DEVICE void cr_walk_run(A &acc, const cr_fold_args &args, typename A::Shared &shared) {
+    const uint4 *body = cr_body<A::SIZE>(args);
     typename A::Sample sample = acc.sample(args);
-    uint64_t vector = from + threadIdx.x;
+    uint64_t vector = blockIdx.x * args.plan.per_block;
+    int left = vector < args.plan.vectors ? (int)min(args.plan.per_block, args.plan.vectors - vector) : 0;
+    vector += threadIdx.x;
+    left -= (int)threadIdx.x; /* of this thread's own */
     uint4 v[U];
-    uint32_t count = cr_load<U>(v, body, shift, vector, end);
+    uint32_t count = cr_load<U, SHIFT>(v, body + vector, args.plan.shift, left);
     acc.begin(args, shared, sample);
     cr_walk_edges(acc, args, shared);
     __syncwarp();
     for (;;) {
         acc.template tile<U>(v, vector, count, shared);
-        from += U * CR_GPU_THREADS;
-        if (from >= end) break;
+        left -= U * CR_GPU_THREADS;
+        if (left + (int)threadIdx.x <= 0) break; /* the same for all */
         vector += U * CR_GPU_THREADS;
-        count = cr_load<U>(v, body, shift, vector, end);
+        count = cr_load<U, SHIFT>(v, body + vector, args.plan.shift, left);
     }
 }
 
 template <class A> __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_walk(const __grid_constant__ cr_fold_args args) {
     __shared__ typename A::Shared shared;
     A acc;
-    const uint64_t from = blockIdx.x * args.plan.per_block;
-    const uint64_t end = min(from + args.plan.per_block, args.plan.vectors);
     if (args.plan.per_block <= CR_GPU_SMALL || args.plan.shift != 0) {
-        cr_walk_run<CR_GPU_SHIFTED>(acc, args, shared, from, end);
+        cr_walk_run<CR_GPU_SHIFTED, true>(acc, args, shared);
     } else {
-        cr_walk_run<CR_GPU_UNROLL>(acc, args, shared, from, end);
+        cr_walk_run<A::UNROLL, false>(acc, args, shared);
     }
     acc.publish(args, shared);
-    if (!A::SELF && cr_last_block(args)) acc.collect(args, shared);
+    if constexpr (!A::SELF) {
+        if (cr_last_block(args)) acc.collect(args, shared);
+    }
 }
 
 template <class A> int cr_walk_launch(const cr_fold_args *args, void *stream) {

@@ -149,6 +149,7 @@ static void type(cr_dtype dtype) {
         for (size_t i = 0; i < count; i++, number++) {
             if (options.only != UINT64_MAX && number != options.only) continue;
             if (lengths[i] * size + SPARE > MAX_BYTES) continue;
+            if (lengths[i] > 2000000 && kind != DATA_NORMAL && kind != DATA_BITS && kind != DATA_SORTED) continue;
             /* Every alignment of the shortest arrays, one of the others. */
             uint64_t offsets = options.few || lengths[i] > 100 ? 1 : 16;
             for (uint64_t o = 0; o < offsets; o++) {

@@ -35,7 +35,7 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 #define __launch_bounds__(...)
 #define __restrict__
 
-#include "cuda_runtime_api.h"
+typedef void *cudaStream_t;
 
 /* Of the fibre that runs. */
 struct cr_emulated_place {
@@ -47,7 +47,6 @@ extern uint3 cr_emulated_grid, cr_emulated_block;
 #define blockIdx (cr_emulated_here->block)
 #define gridDim cr_emulated_grid
 #define blockDim cr_emulated_block
-static constexpr int warpSize = 32;
 
 void cr_emulated_launch(unsigned blocks, unsigned threads, const std::function<void()> &kernel);
 #define CR_LAUNCH(kernel, blocks, threads, stream, ...) \
@@ -135,24 +134,6 @@ static inline T atomicMin(T *p, T x) {
     return old;
 }
 template <class T>
-static inline T atomicMax(T *p, T x) {
-    T old = *p;
-    if (x > old) *p = x;
-    return old;
-}
-template <class T>
-static inline T atomicXor(T *p, T x) {
-    T old = *p;
-    *p ^= x;
-    return old;
-}
-template <class T>
-static inline T atomicCAS(T *p, T expected, T x) {
-    T old = *p;
-    if (old == expected) *p = x;
-    return old;
-}
-template <class T>
 static inline T __ldcg(const T *p) {
     return *p;
 }
@@ -203,6 +184,27 @@ static inline int __clzll(uint64_t x) { return x ? __builtin_clzll(x) : 64; }
 static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
 static inline int __ffsll(uint64_t x) { return __builtin_ffsll((long long)x); }
 
+static inline int __reduce_add_sync(unsigned mask, int x) { return (int)__reduce_add_sync(mask, (unsigned)x); }
+static inline int __syncthreads_or(int x) {
+    static int any;
+    __syncthreads();
+    any = 0;
+    __syncthreads();
+    any |= x != 0;
+    __syncthreads();
+    int result = any;
+    __syncthreads();
+    return result;
+}
+static inline double __hiloint2double(int high, int low) {
+    uint64_t bits = (uint64_t)(unsigned)high << 32 | (unsigned)low;
+    double result;
+    memcpy(&result, &bits, sizeof result);
+    return result;
+}
+static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline double __dsub_rn(double a, double b) { return a - b; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
 static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 static inline double __longlong_as_double(long long x) {
     double result;

@@ -57,36 +57,20 @@ static cr_status copy(cr_gpu_stream *, void *device, const void *host, size_t by
     return CR_OK;
 }
 
-/* What runs on the host; the float sums do not. */
-static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
-    if (family == CR_FAM_EXTREMA) return cr_launch_extrema(dtype);
-    if (family == CR_FAM_COUNTS) return cr_launch_counts(dtype);
-    if (family == CR_FAM_BITS) return cr_launch_bits(dtype);
-    if (family == CR_FAM_PROD) return cr_launch_prod(dtype);
-    return cr_launch_int_sum(dtype, family);
-}
-
 static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t number, uint32_t first, cr_error *error) {
     for (uint32_t i = 0; i < number; i++) {
         const cr_gpu_fold *f = &folds[i];
         cr_fold_slot *slot = &s->slots[first + i];
-        cr_partial *partial = &slot->partial;
         cr_fold_args args = {};
-        args.data = (const uint8_t *)f->data;
-        args.n = f->n;
-        args.index = f->index;
-        args.plan = cr_fold_plan_make((uintptr_t)f->data, f->n, (uint32_t)cr_dtype_size(f->dtype),
-                                      the_gpu.info.multiprocessors);
-        args.state = s->state;
-        args.slot = slot;
-        cr_partial_init(partial, f->dtype, f->families);
-        partial->n = f->n;
-        for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
-            if (!(f->families & family)) continue;
-            cr_fold_launcher launcher = launcher_of(f->dtype, family);
-            if (launcher == nullptr) return cr_fail(error, CR_UNIMPLEMENTED, "not emulated: family %u", family);
-            if (f->n != 0) launcher(&args, nullptr);
-        }
+        cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
+        uint32_t launches = 0;
+        cr_status status = cr_fold_launchers(f->dtype, f->families, launchers, &launches, error);
+        if (status != CR_OK) return status;
+        cr_fold_prepare(&args, f->dtype, f->data, f->n, f->index, the_gpu.info.multiprocessors, s->state, slot);
+        cr_partial_init(&slot->partial, f->dtype, f->families);
+        slot->partial.n = f->n;
+        for (uint32_t j = 0; f->n != 0 && j < launches; j++) launchers[j](&args, nullptr);
+        cr_fold_result(slot, f->dtype, f->families, f->n, args.plan.blocks);
     }
     return CR_OK;
 }

@@ -1,4 +1,4 @@
-/* kernels (emulated): the kernels that run on the host. The float sums are not among them: they count on the device's rounding.
+/* kernels (emulated): the kernels that run on the host.
  *
  * Thread: one. Owner: device.cc. */
 #include "kernels/cuda/bits.cu"
@@ -7,3 +7,7 @@
 #include "kernels/cuda/int_sums.cu"
 #define CR_PROD_GROUPS 5 /* so that a group has many blocks */
 #include "kernels/cuda/prod.cu"
+#include "kernels/cuda/sum_bf16.cu"
+#include "kernels/cuda/sum_f16.cu"
+#include "kernels/cuda/sum_f32.cu"
+#include "kernels/cuda/sum_f64.cu"
