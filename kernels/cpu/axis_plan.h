@@ -82,8 +82,8 @@ typedef struct cr_axis_isa {
     unsigned (*round_rows)(const struct cr_row_sums *sums, unsigned count, uint64_t divisor, bool narrow, uint8_t *to,
                            uint8_t *hard);
     /* The root of Σx² of rows [0, count) (sum: NULL), or their variance over n − ddof, or the root of that, as f64. */
-    unsigned (*round_squares)(const struct cr_row_sums *sum, const struct cr_row_sums *square, unsigned count, uint64_t n,
-                              uint64_t ddof, bool root, uint8_t *to, uint8_t *hard);
+    unsigned (*round_squares)(const struct cr_row_sums *sum, const struct cr_row_sums *square, unsigned count,
+                              uint64_t n, uint64_t ddof, bool root, uint8_t *to, uint8_t *hard);
 } cr_axis_isa;
 
 extern const cr_axis_isa cr_axis_portable;

@@ -249,7 +249,8 @@ ALWAYS vf64 spread(const cr_row_sums *sum, const cr_row_sums *square, unsigned i
     vf64 low = (rest + (pe - te)) + (ql * n - 2 * a * al);
     /* What is rounded or left out is below a few units in 2^-106 of either product. */
     vf64 off = (p + t) * 0x1p-98 + qd * (2 * n) + magnitude_of(a) * ad * 4;
-    vu64 exact = (vu64)(pe == 0) & (vu64)(te == 0) & (vu64)(ql == 0) & (vu64)(al == 0) & (vu64)(qd == 0) & (vu64)(ad == 0);
+    vu64 exact =
+        (vu64)(pe == 0) & (vu64)(te == 0) & (vu64)(ql == 0) & (vu64)(al == 0) & (vu64)(qd == 0) & (vu64)(ad == 0);
     *d = (vf64)((vu64)off & ~exact);
     return two_sum(s, low, v);
 }

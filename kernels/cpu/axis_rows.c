@@ -36,7 +36,8 @@ static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
 static bool special_answer(const finish *f, unsigned i, double *answer) {
     const cr_row_sums *s = f->sums;
     uint64_t nans = s->nans[i], n = f->plan->spec->shape.n - nans;
-    bool skip = f->plan->spec->finish.nan == CR_NAN_SKIP, mean = f->op == CR_OP_MEAN, infinite = s->pinfs[i] || s->ninfs[i];
+    bool skip = f->plan->spec->finish.nan == CR_NAN_SKIP, mean = f->op == CR_OP_MEAN,
+         infinite = s->pinfs[i] || s->ninfs[i];
     bool variance = f->op == CR_OP_VAR || f->op == CR_OP_STD;
     if ((nans && !skip) || (s->pinfs[i] && s->ninfs[i]) || (mean && n == 0) || (variance && infinite)) {
         *answer = __builtin_nan("");
@@ -172,7 +173,9 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
             finish f = {.plan = plan,
                         .isa = isa,
                         .rows = rows,
-                        .sums = &rows->sums[needs & CR_FAM_SUM ? 0 : needs & CR_FAM_SUMABS ? 1 : 2],
+                        .sums = &rows->sums[needs & CR_FAM_SUM      ? 0
+                                            : needs & CR_FAM_SUMABS ? 1
+                                                                    : 2],
                         .count = count,
                         .output = output,
                         .op = op,

@@ -118,11 +118,12 @@ ALWAYS vf64 two_sum(vf64 a, vf64 b, vf64 *error) {
     return s;
 }
 
-ALWAYS void exact_add(struct exact *x, vf64 y) {
+/* bounded: a is wanted. */
+ALWAYS void exact_add(struct exact *x, vf64 y, bool bounded) {
     vf64 e;
     x->s = two_sum(x->s, y, &e);
     x->e += e;
-    x->a += magnitude_of(e);
+    if (bounded) x->a += magnitude_of(e);
 }
 
 /* The error of a·b, whose float64 product is p. */
@@ -140,7 +141,7 @@ ALWAYS vf64 product_error(vf64 a, vf64 b, vf64 p) {
 
 ALWAYS void exact_add_square(struct exact *x, vf64 y) {
     vf64 square = y * y, e = product_error(y, y, square);
-    exact_add(x, square);
+    exact_add(x, square, true);
     x->e += e;
     x->a += magnitude_of(e);
 }
