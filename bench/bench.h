@@ -11,6 +11,7 @@
 int bench_axis(int argc, char **argv);
 int bench_cpu(int argc, char **argv);
 int bench_kernels(int argc, char **argv);
+int bench_lane(int argc, char **argv);
 int bench_load(int argc, char **argv);
 int bench_peer(int argc, char **argv);
 

@@ -1,4 +1,4 @@
-/* cured-bench kernels, in a build without CUDA. Thread: main. */
+/* cured-bench kernels and lane, in a build without CUDA. Thread: main. */
 #include <stdio.h>
 
 #include "bench/bench.h"
@@ -6,5 +6,11 @@
 int bench_kernels(int argc, char **argv) {
     (void)argc, (void)argv;
     fprintf(stderr, "cured-bench: kernels: this build has no CUDA\n");
+    return 69;
+}
+
+int bench_lane(int argc, char **argv) {
+    (void)argc, (void)argv;
+    fprintf(stderr, "cured-bench: lane: this build has no CUDA\n");
     return 69;
 }

@@ -1,16 +1,14 @@
-/* fold_fused: Σx, and with it Σx², the extrema and the counts of f32 and f64, in one reading of the data. Included once per
- * instruction set; itself includes fold_fused_type.h once per element type.
+/* fold_fused: Σx and Σx² of f32 and f64, and with them the extrema and the counts, in one reading of the data. Included
+ * once per instruction set; itself includes fold_fused_type.h once per element type.
  *
- * A block is folded on trial, as in fold_anchor.h. Three extrema of the bit patterns, as integers, say all there is to know
- * of a block without NaNs: the largest signed one (the maximum, unless every sign bit is set), the largest unsigned one
- * (the minimum, if any sign bit is set), and the smallest magnitude. They certify the window of the sums as well. A block with
- * zeros is folded again with the zeros counted, and more such blocks are expected. (Where 64-bit lanes have no maximum, values are
- * compared instead, and only upper halves of magnitudes.) A block that no window of this
- * file takes, or that holds NaNs or infinities, is left to the separate folds.
+ * A block is folded on trial, as in fold_anchor.h, while its smallest and largest magnitudes are taken: they certify the
+ * window of the sums. A block with zeros is folded again with the zeros counted, and more such blocks are expected. A
+ * block that no window of this file takes, or that holds NaNs or infinities, is left to the separate folds.
  *
- * High parts are split off by anchors that run along: S = 1.5·2^(a+52) grows by the multiples of 2^a nearest to each x, and
- * what was rounded off is S's change minus x. Sums of a few of those rests are exact, and meet one anchor of the
- * usual kind. Within one block S stays in its binade: that is part of the window.
+ * The anchors run along: S = 1.5·2^(a+52) grows by the multiple of 2^a nearest to each x, and what was rounded off is x
+ * less S's change; that goes to the next running anchor, the last of which takes all there is. After a few steps, before
+ * any S can leave its binade, their bits are added to integers, and they begin anew. So an element costs one addition for
+ * each sum that takes all of it, and four for one that passes something on. An S in another binade tells of a NaN.
  * Thread: any. Owner: the caller owns run and data. */
 
 enum {
@@ -19,15 +17,19 @@ enum {
     FUSED_PATIENCE = 4   /* blocks without zeros before they are no longer expected */
 };
 
-/* What is added up: Σx's high parts (f64 only) and rests; Σx²'s high parts, middle parts (f64 only) and rests. */
+/* What is added up: Σx's high parts and (f64 only) rests; Σx²'s high parts, middle parts (f64 only) and rests. */
 enum { FUSED_HIGH, FUSED_REST, FUSED_SQUARE_HIGH, FUSED_SQUARE_MIDDLE, FUSED_SQUARE_REST, FUSED_SUMS };
+
+/* What a pass looks for beside the sums' window, there being no zeros: nothing, or extrema; or both and zeros. */
+enum fused_look { FUSED_WINDOW, FUSED_EXTREMA, FUSED_ZEROS };
 
 struct fused_run {
     vu64 acc[FUSED_SUMS];
-    uint32_t adds[FUSED_SUMS]; /* per lane, since the last flush */
+    uint32_t adds; /* per lane of each, since the last flush */
     int a[FUSED_SUMS];
-    uint64_t least, most; /* magnitudes that the window takes, as bits */
-    uint32_t families;    /* that this file folds; 0: none */
+    bool live[FUSED_SUMS]; /* those that are asked for */
+    uint64_t least, most;  /* magnitudes that the window takes, as bits */
+    uint32_t families;     /* that this file folds; 0: none */
     bool placed;
     bool zeros;                 /* expect zeros */
     unsigned calm, fails, skip; /* blocks: without zeros; failed in a row; to pass over */
@@ -36,15 +38,16 @@ struct fused_run {
 /* What a block has, as bits. */
 struct fused_seen {
     uint64_t low, high; /* smallest magnitude that is not zero, or less; largest magnitude, or more */
-    uint64_t min, max;
-    uint64_t zeros; /* counted, if they are expected */
-    bool zero;      /* if not, whether there may be any */
-    bool unsure;    /* min or max is a zero, of whatever sign */
+    uint64_t min, max;  /* if looked for */
+    uint64_t zeros;     /* counted, if they are expected */
+    bool zero;          /* if not, whether there are any */
+    bool unsure;        /* min or max is a zero, of whatever sign */
 };
 
 /* A block folded but not yet believed. */
 struct fused_try {
     vu64 acc[FUSED_SUMS];
+    uint32_t adds; /* per lane of each */
     struct fused_seen seen;
 };
 
@@ -90,14 +93,15 @@ ALWAYS vf64 fused_minus(vf64 a, vf64 b) {
 
 NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
     cr_dtype dtype = (cr_dtype)part->dtype;
+    if (run->adds == 0) return;
     for (int i = 0; i < FUSED_SUMS; i++) {
-        if (run->adds[i] == 0) continue;
+        if (!run->live[i]) continue;
         double m = anchor_of(run->a[i]);
         uint64_t base, lanes[VB / 8];
         memcpy(&base, &m, sizeof base);
         memcpy(lanes, &run->acc[i], VB);
         __int128 sum = 0;
-        for (unsigned lane = 0; lane < VB / 8; lane++) sum += (int64_t)(lanes[lane] - base * run->adds[i]);
+        for (unsigned lane = 0; lane < VB / 8; lane++) sum += (int64_t)(lanes[lane] - base * run->adds);
         bool square = i >= FUSED_SQUARE_HIGH;
         int a = run->a[i], grid = square ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
         if (a < grid) { /* multiples of the grid's unit all the same */
@@ -110,24 +114,23 @@ NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
             cr_limbs_put_signed(part->sum, cr_sum_limbs(dtype), &part->sum_pending, sum, (unsigned)(a - grid));
         }
         run->acc[i] = (vu64){0};
-        run->adds[i] = 0;
     }
-}
-
-/* Whether the next block's additions might be too many. */
-static bool fused_full(const struct fused_run *run) {
-    uint32_t most = 0;
-    for (int i = 0; i < FUSED_SUMS; i++) most = run->adds[i] > most ? run->adds[i] : most;
-    return most + 2 * FUSED_BLOCK / VB > FUSED_ADDS;
+    run->adds = 0;
 }
 
 static void fused_begin(struct fused_run *run, const cr_partial *part) {
-    const uint32_t others = CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS;
     run->families = 0;
     if (part->dtype != CR_F32 && part->dtype != CR_F64) return;
     if (part->families & CR_FAM_PROD) return; /* its tiles may be larger than a block */
-    if ((part->families & CR_FAM_SUM) == 0 || (part->families & others) == 0) return;
-    *run = (struct fused_run){.families = part->families & (CR_FAM_SUM | others)};
+    if ((part->families & (CR_FAM_SUM | CR_FAM_SUMSQ)) == 0) return;
+    *run =
+        (struct fused_run){.families = part->families & (CR_FAM_SUM | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS)};
+    bool sum = (run->families & CR_FAM_SUM) != 0, squares = (run->families & CR_FAM_SUMSQ) != 0;
+    bool wide = part->dtype == CR_F64;
+    run->live[FUSED_HIGH] = sum;
+    run->live[FUSED_REST] = sum && wide;
+    run->live[FUSED_SQUARE_HIGH] = run->live[FUSED_SQUARE_REST] = squares;
+    run->live[FUSED_SQUARE_MIDDLE] = squares && wide;
 }
 
 /* The float key of fold_extrema.h. */

@@ -45,21 +45,31 @@ typedef double vf64 __attribute__((vector_size(VB)));
 /* mask lanes are all ones or all zeros; all three are integer vectors of one type. */
 #define SELECT(type, mask, a, b) (((type)(mask) & (a)) | (~(type)(mask) & (b)))
 
-/* What to fetch while a pass reads: the byte `at` of the pass asks for base + (at >> shift). The hardware's own
- * prefetcher stops at page ends and starts anew with each block; a few KiB of head start keep the memory busy. */
+/* What to fetch while a pass reads: the byte `at` of the pass asks for base + (at >> shift) to come near, and for
+ * soon + (at & every) to come nearest. The hardware's own prefetcher stops at page ends and starts anew with each block;
+ * a few KiB of head start keep the memory busy. */
 struct ahead {
     uintptr_t base;
     unsigned shift;
+    uintptr_t soon, every;
 };
 
 /* A prefetch never faults, whatever the address. step is a compile-time constant. */
-ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
+ALWAYS void fetch_near(struct ahead ahead, size_t at, size_t step) {
 #pragma GCC unroll 2
-    for (size_t i = 0; i < step; i += 64) __builtin_prefetch((const void *)(ahead.base + ((at + i) >> ahead.shift)));
+    for (size_t i = 0; i < step; i += 64)
+        __builtin_prefetch((const void *)(ahead.base + ((at + i) >> ahead.shift)), 0, 2);
+}
+ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
+    fetch_near(ahead, at, step);
+#pragma GCC unroll 2
+    for (size_t i = 0; i < step; i += 64)
+        __builtin_prefetch((const void *)(ahead.soon + ((at + i) & ahead.every)), 0, 3);
 }
 
 ALWAYS struct ahead ahead_by(struct ahead ahead, size_t bytes) {
     ahead.base += bytes >> ahead.shift;
+    ahead.soon += bytes & ahead.every;
     return ahead;
 }
 
@@ -122,20 +132,59 @@ MINMAX(vs64)
 #undef MINMAX
 #endif
 
-/* Of lanes without NaNs; either zero where both are zeros. */
+/* Floating-point lanes: b where a is a NaN; either zero where both are zeros. least and most: of magnitudes, b being one. */
 #if defined(VEC_AVX512)
-ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)_mm512_min_pd((__m512d)a, (__m512d)b); }
-ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)_mm512_max_pd((__m512d)a, (__m512d)b); }
-#elif defined(VEC_AVX2)
-ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)_mm256_min_pd((__m256d)a, (__m256d)b); }
-ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)_mm256_max_pd((__m256d)a, (__m256d)b); }
-#elif defined(__SSE2__)
-ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)_mm_min_pd((__m128d)a, (__m128d)b); }
-ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)_mm_max_pd((__m128d)a, (__m128d)b); }
+#define FLOATS(type, suffix, reg)                                                                     \
+    ALWAYS type min_##type(type a, type b) { return (type)_mm512_min_##suffix((reg)a, (reg)b); }      \
+    ALWAYS type max_##type(type a, type b) { return (type)_mm512_max_##suffix((reg)a, (reg)b); }      \
+    ALWAYS type least_##type(type a, type b) {                                                        \
+        return (type)_mm512_range_##suffix((reg)a, (reg)b, 2 /* of magnitudes */ | 8 /* positive */); \
+    }                                                                                                 \
+    ALWAYS type most_##type(type a, type b) { return (type)_mm512_range_##suffix((reg)a, (reg)b, 3 | 8); }
+FLOATS(vf32, ps, __m512)
+FLOATS(vf64, pd, __m512d)
+#undef FLOATS
 #else
+#if defined(VEC_AVX2)
+#define FLOATS(type, suffix, reg)                                                                \
+    ALWAYS type min_##type(type a, type b) { return (type)_mm256_min_##suffix((reg)a, (reg)b); } \
+    ALWAYS type max_##type(type a, type b) { return (type)_mm256_max_##suffix((reg)a, (reg)b); }
+FLOATS(vf32, ps, __m256)
+FLOATS(vf64, pd, __m256d)
+#undef FLOATS
+#elif defined(__SSE2__)
+#define FLOATS(type, suffix, reg)                                                             \
+    ALWAYS type min_##type(type a, type b) { return (type)_mm_min_##suffix((reg)a, (reg)b); } \
+    ALWAYS type max_##type(type a, type b) { return (type)_mm_max_##suffix((reg)a, (reg)b); }
+FLOATS(vf32, ps, __m128)
+FLOATS(vf64, pd, __m128d)
+#undef FLOATS
+#else
+ALWAYS vf32 min_vf32(vf32 a, vf32 b) { return (vf32)SELECT(vu32, a < b, (vu32)a, (vu32)b); }
+ALWAYS vf32 max_vf32(vf32 a, vf32 b) { return (vf32)SELECT(vu32, a > b, (vu32)a, (vu32)b); }
 ALWAYS vf64 min_vf64(vf64 a, vf64 b) { return (vf64)SELECT(vu64, a < b, (vu64)a, (vu64)b); }
 ALWAYS vf64 max_vf64(vf64 a, vf64 b) { return (vf64)SELECT(vu64, a > b, (vu64)a, (vu64)b); }
 #endif
+ALWAYS vf32 least_vf32(vf32 a, vf32 b) { return min_vf32((vf32)((vu32)a & INT32_MAX), b); }
+ALWAYS vf32 most_vf32(vf32 a, vf32 b) { return max_vf32((vf32)((vu32)a & INT32_MAX), b); }
+ALWAYS vf64 least_vf64(vf64 a, vf64 b) { return min_vf64((vf64)((vu64)a & INT64_MAX), b); }
+ALWAYS vf64 most_vf64(vf64 a, vf64 b) { return max_vf64((vf64)((vu64)a & INT64_MAX), b); }
+#endif
+
+/* VB / 8 float32 at p, widened. */
+ALWAYS vf64 widen_at(const uint8_t *p) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_cvtps_pd(_mm256_loadu_ps((const float *)p));
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_cvtps_pd(_mm_loadu_ps((const float *)p));
+#else
+    float narrow[VB / 8];
+    vf64 wide;
+    memcpy(narrow, p, sizeof narrow);
+    for (size_t i = 0; i < VB / 8; i++) wide[i] = (double)narrow[i];
+    return wide;
+#endif
+}
 
 /* The lower and the upper half of a float32 vector, widened. */
 #if defined(VEC_AVX512)

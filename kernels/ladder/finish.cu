@@ -31,16 +31,16 @@ void fold_partials(typename Op::Acc *partials, uint64_t count, cudaStream_t stre
     typename Op::Acc *from = partials;
     if (count > FEW) {
         from = partials + count;
-        partials_kernel<Op><<<SPARE, BLOCK, 0, stream>>>(partials, count, from);
+        CR_START(partials_kernel<Op>, SPARE, BLOCK, stream, partials, count, from);
         count = SPARE;
     }
     // In place when few: the only block has read everything before it writes.
-    partials_kernel<Op><<<1, BLOCK, 0, stream>>>(from, count, partials);
+    CR_START(partials_kernel<Op>, 1, BLOCK, stream, from, count, partials);
 }
 
 template <class Op>
 void set_identity(typename Op::Acc *at, cudaStream_t stream) {
-    identity_kernel<Op><<<1, 1, 0, stream>>>(at);
+    CR_START(identity_kernel<Op>, 1, 1, stream, at);
 }
 
 #define CR_FINISH(...)                                                                        \

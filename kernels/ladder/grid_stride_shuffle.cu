@@ -14,7 +14,7 @@ struct Row {
     template <class F>
     static void launch(const Run<F> &r) {
         unsigned blocks = blocks_held(r.n, r.processors);
-        grid_stride_kernel<<<blocks, BLOCK, 0, r.stream>>>(r.fold, r.in, r.n, r.scratch);
+        CR_START(grid_stride_kernel, blocks, BLOCK, r.stream, r.fold, r.in, r.n, r.scratch);
         fold_partials<typename F::Op>(r.scratch, blocks, r.stream);
     }
 };

@@ -18,10 +18,10 @@ struct Row {
         cudaEventRecord(r.extras->begin, r.stream);
         unsigned left = blocks_held(r.n, r.processors);
         typename F::Acc *from = r.scratch, *to = r.scratch + left;
-        grid_stride_kernel<<<left, BLOCK, 0, r.stream>>>(r.fold, r.in, r.n, from);
+        CR_START(grid_stride_kernel, left, BLOCK, r.stream, r.fold, r.in, r.n, from);
         while (left > THRESHOLD) {
             unsigned blocks = blocks_held(left, r.processors);
-            grid_stride_kernel<<<blocks, BLOCK, 0, r.stream>>>(Again<Op>{}, from, left, to);
+            CR_START(grid_stride_kernel, blocks, BLOCK, r.stream, Again<Op>{}, from, left, to);
             typename F::Acc *t = from;
             from = to;
             to = t;

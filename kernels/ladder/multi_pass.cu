@@ -29,10 +29,10 @@ struct Row {
         using Op = typename F::Op;
         unsigned left = blocks_for(r.n);
         typename F::Acc *from = r.scratch, *to = r.scratch + left;
-        kernel<<<left, BLOCK, 0, r.stream>>>(r.fold, r.in, r.n, from);
+        CR_START(kernel, left, BLOCK, r.stream, r.fold, r.in, r.n, from);
         while (left > 1) {
             unsigned blocks = blocks_for(left);
-            kernel<<<blocks, BLOCK, 0, r.stream>>>(Again<Op>{}, from, left, to);
+            CR_START(kernel, blocks, BLOCK, r.stream, Again<Op>{}, from, left, to);
             typename F::Acc *t = from;
             from = to;
             to = t;

@@ -13,6 +13,14 @@
 
 #include "kernels/ladder/ops.cuh"
 
+// kernel<<<blocks, threads, 0, stream>>>(arguments); errors are asked for in run.cu. Tests on the host have a launch of their own
+// (tests/gpu/emulate).
+#if defined(CR_LAUNCH)
+#define CR_START(...) static_cast<void>(CR_LAUNCH(__VA_ARGS__))
+#else
+#define CR_START(kernel, blocks, threads, stream, ...) kernel<<<(blocks), (threads), 0, (stream)>>>(__VA_ARGS__)
+#endif
+
 namespace cr_ladder {
 
 constexpr unsigned BLOCK = 256;     // threads of a block, everywhere

@@ -35,7 +35,7 @@ struct Row {
         for (uint64_t k = 0, at = 0; at < r.n; k++, at += length) {
             const uint64_t n = r.n - at < length ? r.n - at : length, slot = at / (2 * BLOCK);
             unsigned blocks = blocks_for(n, 2 * BLOCK);
-            kernel<<<blocks, BLOCK, 0, r.stream>>>(r.fold, r.in + at, n, r.scratch + slot);
+            CR_START(kernel, blocks, BLOCK, r.stream, r.fold, r.in + at, n, r.scratch + slot);
             cudaEventRecord(r.extras->folded[k], r.stream);
             cudaStreamWaitEvent(r.extras->copies, r.extras->folded[k], 0);
             cudaMemcpyAsync(r.host + slot, r.scratch + slot, blocks * sizeof *r.host, cudaMemcpyDeviceToHost, r.extras->copies);

@@ -45,7 +45,7 @@ struct Row {
     template <class F>
     static void launch(const Run<F> &r) {
         unsigned blocks = blocks_for(r.n, 2 * BLOCK);
-        kernel<BLOCK><<<blocks, BLOCK, 0, r.stream>>>(r.fold, r.in, r.n, r.scratch);
+        CR_START(kernel<BLOCK>, blocks, BLOCK, r.stream, r.fold, r.in, r.n, r.scratch);
         fold_partials<typename F::Op>(r.scratch, blocks, r.stream);
     }
 };

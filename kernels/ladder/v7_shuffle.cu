@@ -28,7 +28,7 @@ struct Row {
     static void launch(const Run<F> &r) {
         unsigned blocks = blocks_held(r.n, r.processors);
         uint64_t length = divide_up(divide_up(r.n, blocks), BLOCK) * BLOCK;
-        kernel<<<blocks, BLOCK, 0, r.stream>>>(r.fold, r.in, r.n, length, r.scratch);
+        CR_START(kernel, blocks, BLOCK, r.stream, r.fold, r.in, r.n, length, r.scratch);
         fold_partials<typename F::Op>(r.scratch, blocks, r.stream);
     }
 };

@@ -33,7 +33,7 @@ struct Row {
     template <class F>
     static void launch(const Run<F> &r) {
         set_identity<typename F::Op>(r.scratch, r.stream);
-        kernel<<<blocks_held(r.n, r.processors), BLOCK, 0, r.stream>>>(r.fold, r.in, r.n, r.scratch);
+        CR_START(kernel, blocks_held(r.n, r.processors), BLOCK, r.stream, r.fold, r.in, r.n, r.scratch);
     }
 };
 } // namespace

@@ -16,6 +16,7 @@
 
 enum {
     STEP_BYTES = 2 * 1024 * 1024, /* through the staging buffer at a time */
+    NEAR_BYTES = 128 * 1024,      /* up to here, over the bus by the fold itself */
     ALIGN = 256,                  /* where a run begins in the device buffer */
 };
 
@@ -78,10 +79,12 @@ static uint64_t within_piece(const cr_claim *claim, uint64_t done, uint64_t step
     return step < left ? step : left;
 }
 
-/* Sets a claim's bytes on their way to `at` in the device buffer. */
-static void load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
+/* Brings a claim's bytes to where the device folds them, which is returned: its own memory, at `at` in its buffer, or, for so
+ * few that a copy would take longer than reading them over the bus, pinned memory. */
+static const uint8_t *load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
     const cr_gpu_api *api = lane->api;
-    bool direct = is_direct(claim);
+    bool direct = is_direct(claim), near = batch->bytes <= NEAR_BYTES;
+    if (claim->job->device >= 0 || (direct && near)) return claim->data;
     for (uint64_t done = 0; done < claim->bytes && batch->fate == CR_BATCH_GOOD;) {
         uint64_t step = claim->bytes - done;
         if (direct)
@@ -94,11 +97,25 @@ static void load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, 
             if (stage(claim, done, batch->staging + at + done, step, &batch->error) != CR_OK)
                 batch->fate = CR_BATCH_BROKEN;
         }
-        if (batch->fate == CR_BATCH_GOOD &&
+        if (batch->fate == CR_BATCH_GOOD && !near &&
             api->copy(batch->stream, batch->device + at + done, from, step, &batch->error) != CR_OK)
             batch->fate = CR_BATCH_UNFIT;
         done += step;
     }
+    return (near ? batch->staging : batch->device) + at;
+}
+
+/* Claims that follow each other in the array and in memory are one fold. */
+static void add_fold(cr_gpu_batch *batch, const cr_claim *claim, const uint8_t *data) {
+    const cr_job *job = claim->job;
+    uint64_t n = claim->bytes / job->element, index = job->base + claim->index;
+    cr_gpu_fold *run = batch->fold_count ? &batch->folds[batch->fold_count - 1] : NULL;
+    if (run && run->index + run->n == index && (const uint8_t *)run->data + run->n * job->element == data) {
+        run->n += n;
+        return;
+    }
+    batch->folds[batch->fold_count++] =
+        (cr_gpu_fold){.dtype = job->dtype, .families = job->families, .data = data, .n = n, .index = index};
 }
 
 bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
@@ -109,26 +126,17 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->fate = CR_BATCH_GOOD;
     batch->fold_count = 0;
     batch->bytes = 0;
-    uint64_t at = 0;
-    for (uint32_t i = 0; i < batch->claim_count; i++) {
-        const cr_claim *claim = &batch->claims[i];
-        uint64_t n = claim->bytes / job->element, index = job->base + claim->index;
-        cr_gpu_fold *run = batch->fold_count ? &batch->folds[batch->fold_count - 1] : NULL;
-        batch->bytes += claim->bytes;
-        if (batch->fate != CR_BATCH_GOOD) continue; /* only counted */
-        if (run && run->index + run->n == index) {
-            run->n += n;
-        } else {
-            at = (at + ALIGN - 1) / ALIGN * ALIGN;
-            const uint8_t *data = job->device < 0 ? batch->device + at : claim->data;
-            batch->folds[batch->fold_count++] =
-                (cr_gpu_fold){.dtype = job->dtype, .families = job->families, .data = data, .n = n, .index = index};
-        }
-        if (job->device < 0) load(lane, batch, claim, at);
-        at += claim->bytes;
-    }
+    for (uint32_t i = 0; i < batch->claim_count; i++) batch->bytes += batch->claims[i].bytes;
     batch->queued_bytes = job->device < 0 ? batch->bytes : 0;
     lane->queued_bytes += batch->queued_bytes;
+    uint64_t at = 0, next = 0;
+    for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
+        const cr_claim *claim = &batch->claims[i];
+        if (claim->index != next) at = (at + ALIGN - 1) / ALIGN * ALIGN;
+        next = claim->index + claim->bytes / job->element;
+        add_fold(batch, claim, load(lane, batch, claim, at));
+        at += claim->bytes;
+    }
     if (batch->fate == CR_BATCH_GOOD &&
         lane->api->fold(batch->stream, batch->folds, batch->fold_count, 0, &batch->error) != CR_OK)
         batch->fate = CR_BATCH_UNFIT;

@@ -82,6 +82,14 @@ static bool look(cr_gpu_lane *lane, bool offered, bool start) {
     return moved;
 }
 
+/* Looks for an offer for spin_ns: worth it when the next job is a few microseconds away. */
+static bool offered_soon(cr_gpu_lane *lane, uint32_t seen) {
+    uint64_t until = lane->options.spin_ns ? cr_now_ns() + lane->options.spin_ns : 0;
+    while (until && cr_queue_offers(lane->options.queue) == seen)
+        if (cr_now_ns() >= until) return false;
+    return until != 0;
+}
+
 static void work(cr_gpu_lane *lane) {
     cr_queue *queue = lane->options.queue;
     uint32_t looked = cr_queue_offers(queue) - 1; /* the first look is at everything */
@@ -97,7 +105,7 @@ static void work(cr_gpu_lane *lane) {
         if (!busy_count(lane)) {
             if (asked)
                 cr_gpu_answer(lane, lost);
-            else if (!moved && !cr_queue_sleep(queue, seen))
+            else if (!moved && !offered_soon(lane, seen) && !cr_queue_sleep(queue, seen))
                 return;
             news_ns = cr_now_ns();
         } else if (moved) {

@@ -51,6 +51,7 @@ static cr_status open_cpu(cr_lanes *lanes, const cr_lanes_options *o, bool measu
 static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t ordinal, cr_error *error) {
     const cr_config *c = o->config;
     cr_lane_options options = {.queue = o->queue,
+                               .spin_ns = c->spin_us * 1000,
                                .gpu = o->gpu,
                                .ordinal = ordinal,
                                .streams = (uint32_t)c->gpu_streams,

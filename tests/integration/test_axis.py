@@ -254,7 +254,7 @@ class AnswersNobodyTakes(DaemonTest):
             stream = self.start(c, **({"timeout_ms": 300} if how == "deadline" else {}))
             answer = c.answers[stream]
             answer.auto_credit = False
-            c.until(lambda: answer.window == 0)
+            c.until(lambda: answer.window == 0 or answer.over)  # a slow machine may meet the deadline first
             if how == "leave":
                 c.close()
             else:

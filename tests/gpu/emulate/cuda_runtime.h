@@ -35,7 +35,7 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 #define __launch_bounds__(...)
 #define __restrict__
 
-typedef void *cudaStream_t;
+#include "cuda_runtime_api.h"
 
 /* Of the fibre that runs. */
 struct cr_emulated_place {
@@ -47,6 +47,7 @@ extern uint3 cr_emulated_grid, cr_emulated_block;
 #define blockIdx (cr_emulated_here->block)
 #define gridDim cr_emulated_grid
 #define blockDim cr_emulated_block
+static constexpr int warpSize = 32;
 
 void cr_emulated_launch(unsigned blocks, unsigned threads, const std::function<void()> &kernel);
 #define CR_LAUNCH(kernel, blocks, threads, stream, ...) \
@@ -131,6 +132,24 @@ template <class T>
 static inline T atomicMin(T *p, T x) {
     T old = *p;
     if (x < old) *p = x;
+    return old;
+}
+template <class T>
+static inline T atomicMax(T *p, T x) {
+    T old = *p;
+    if (x > old) *p = x;
+    return old;
+}
+template <class T>
+static inline T atomicXor(T *p, T x) {
+    T old = *p;
+    *p ^= x;
+    return old;
+}
+template <class T>
+static inline T atomicCAS(T *p, T expected, T x) {
+    T old = *p;
+    if (old == expected) *p = x;
     return old;
 }
 template <class T>

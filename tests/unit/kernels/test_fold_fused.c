@@ -195,29 +195,29 @@ static void check_multiple(const int64_t *limb, unsigned limbs, uint64_t m, int 
     ck_assert_int_eq(cr_big_compare(&got, &expected), 0);
 }
 
-/* More additions than a lane holds between two flushes, of the largest that the window takes: one block of 1/8, by which
+/* More additions than a lane holds between two flushes, of the largest that the window takes: one block of 1/4, by which
  * the window is chosen, and then nothing but the largest. */
 START_TEST(long_runs_at_the_top_of_the_window) {
     enum { N = 1 << 20 };
     static const char *const isas[] = {"portable", "avx2", "avx512"};
     double *wide = malloc(N * sizeof *wide);
     float *narrow = malloc(N * sizeof *narrow);
-    const uint64_t m32 = ((uint64_t)1 << 24) - 1, m64 = ((uint64_t)1 << 53) - 1;
+    const uint64_t m32 = ((uint64_t)1 << 24) - 1, m64 = ((uint64_t)1 << 53) - (1 << 20);
     for (size_t i = 0; i < N; i++) {
-        narrow[i] = (float)m32 * (i < 4096 ? 1 : 8);
-        wide[i] = (double)m64 * (i < 2048 ? 1 : 8);
+        narrow[i] = (float)m32 * (i < 4096 ? 1 : 4);
+        wide[i] = (double)m64 * (i < 2048 ? 1 : 4);
     }
     for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
         cr_partial p;
         cr_partial_init(&p, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ);
         cr_cpu_fold(&p, narrow, N, 0);
-        check_multiple(p.sum, cr_sum_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 8ull, false, cr_sum_grid(CR_F32));
-        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 64ull, true, cr_sumsq_grid(CR_F32));
+        check_multiple(p.sum, cr_sum_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 4ull, false, cr_sum_grid(CR_F32));
+        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 16ull, true, cr_sumsq_grid(CR_F32));
         cr_partial_init(&p, CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ);
         cr_cpu_fold(&p, wide, N, 0);
-        check_multiple(p.sum, cr_sum_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 8ull, false, cr_sum_grid(CR_F64));
-        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 64ull, true, cr_sumsq_grid(CR_F64));
+        check_multiple(p.sum, cr_sum_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 4ull, false, cr_sum_grid(CR_F64));
+        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 16ull, true, cr_sumsq_grid(CR_F64));
     }
     cr_cpu_select(NULL, NULL);
     free(wide);

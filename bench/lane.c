@@ -1,0 +1,283 @@
+/* cured-bench lane: the lanes of the daemon on one array in host memory, without the wire: the CPU's workers alone, the GPU's
+ * lane alone, and both, as `auto` places them; input in slabs that are filled again as they come back (by nobody: the time is
+ * the lane's); and one small job after the other. All answers must be the same bits.
+ *
+ * In each round every row has a turn; figures are medians over rounds. The pinned copy rate of the same run is the floor.
+ *
+ * Thread: main; the lanes have their own. Owner: this file owns the bench. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "bench/bench.h"
+#include "server/base/config.h"
+#include "server/base/log.h"
+#include "server/lanes/lane_gpu.h"
+#include "server/lanes/lanes.h"
+
+extern const cr_gpu_api CURED_GPU_API;
+
+enum { ROUNDS_MAX = 99, SLABS = 64, SMALL = 4096, SMALL_JOBS = 2000, PIECE = 64 << 20 };
+
+typedef enum row { PINNED_CPU, PINNED_GPU, PINNED_AUTO, PLAIN_GPU, PLAIN_AUTO, SLABS_GPU, ROWS } row;
+static const char *const row_names[ROWS] = {"pinned, cpu", "pinned, gpu", "pinned, auto",
+                                            "plain, gpu",  "plain, auto", "slabs, gpu"};
+
+static struct bench {
+    cr_queue *queue;
+    cr_slabs *slabs;
+    cr_lanes lanes;
+    cr_config config;
+    uint8_t *data;
+    size_t bytes;
+    unsigned rounds;
+    atomic_uint wakes;
+    cr_value answer; /* of the first run */
+    unsigned wrong;
+    double copy_rate;
+} b;
+
+static void woken(void *argument) { atomic_fetch_add((atomic_uint *)argument, 1); }
+
+static void keep(cr_segment *segment) { (void)segment; }
+
+/* A slab of the bench's own array: when it comes back it is offered again further on, until all is through. */
+typedef struct slab {
+    cr_segment segment;
+    cr_job *job;
+    atomic_bool back;
+} slab;
+
+static void slab_back(cr_segment *segment) { atomic_store(&cr_container(segment, slab, segment)->back, true); }
+
+/* Sleeps between looks, but for small jobs: there are not more cores than workers. */
+static cr_job *await_job(bool spin) {
+    const struct timespec nap = {.tv_nsec = 20000};
+    cr_list list;
+    while (atomic_load(&b.wakes) == 0)
+        if (!spin) nanosleep(&nap, NULL);
+    atomic_store(&b.wakes, 0);
+    cr_queue_completed(b.queue, &list);
+    return cr_container(cr_list_pop(&list), cr_job, done);
+}
+
+static void check(cr_job *job, bool small) {
+    static cr_value small_answer;
+    cr_value value;
+    memset(&value, 0, sizeof value);
+    cr_partial_finish(&job->partial, CR_OP_SUM, &(cr_finish_opts){0}, &value);
+    cr_value *first = small ? &small_answer : &b.answer;
+    if (!first->len) *first = value;
+    if (job->error.code != CR_OK || memcmp(value.bytes, first->bytes, sizeof value.bytes) != 0) b.wrong++;
+}
+
+static cr_job *new_job(uint32_t kinds) {
+    cr_job *job = cr_job_new(CR_F32, CR_FAM_SUM);
+    if (!job) abort();
+    job->kinds = kinds;
+    job->gpu_from = kinds == CR_BY_GPU ? 1 : b.lanes.gpu_from;
+    return job;
+}
+
+/* Seconds for [0, bytes) of the array as one piece. */
+static double run_whole(uint32_t kinds, size_t bytes, bool pinned) {
+    cr_job *job = new_job(kinds);
+    cr_segment segment;
+    cr_segment_init(&segment, job, b.data, 0);
+    segment.aligned = true;
+    segment.pinned = pinned;
+    segment.release = keep;
+    double start = bench_now();
+    cr_queue_set_total(b.queue, job, bytes);
+    cr_queue_add(b.queue, &segment);
+    cr_queue_ready(b.queue, &segment, bytes, true);
+    cr_queue_unhold(b.queue, job);
+    cr_job *done = await_job(bytes == SMALL);
+    double took = bench_now() - start;
+    check(done, bytes == SMALL);
+    cr_job_free(done);
+    return took;
+}
+
+/* Seconds for the same bytes, 1 MiB at a time, at most SLABS of them out. */
+static double run_slabs(void) {
+    static slab slabs[SLABS];
+    cr_job *job = new_job(CR_BY_GPU);
+    double start = bench_now();
+    for (unsigned i = 0; i < SLABS; i++) atomic_store(&slabs[i].back, true);
+    for (size_t at = 0, i = 0; at < b.bytes; i = (i + 1) % SLABS) {
+        slab *s = &slabs[i];
+        if (!atomic_load(&s->back)) continue;
+        size_t step = b.bytes - at < CR_SLAB_BYTES ? b.bytes - at : CR_SLAB_BYTES;
+        atomic_store(&s->back, false);
+        cr_segment_init(&s->segment, job, b.data + at, at / sizeof(float));
+        s->segment.pinned = true;
+        s->segment.release = slab_back;
+        cr_queue_add(b.queue, &s->segment);
+        cr_queue_ready(b.queue, &s->segment, step, true);
+        at += step;
+    }
+    cr_queue_unhold(b.queue, job);
+    cr_job *done = await_job(false);
+    double took = bench_now() - start;
+    for (unsigned i = 0; i < SLABS; i++)
+        while (!atomic_load(&slabs[i].back)) {
+        }
+    check(done, false);
+    cr_job_free(done);
+    return took;
+}
+
+static double run_row(row r) {
+    switch (r) {
+        case PINNED_CPU:
+            return run_whole(CR_BY_CPU, b.bytes, true);
+        case PINNED_GPU:
+            return run_whole(CR_BY_GPU, b.bytes, true);
+        case PINNED_AUTO:
+            return run_whole(CR_BY_CPU | CR_BY_GPU, b.bytes, true);
+        case PLAIN_GPU:
+            return run_whole(CR_BY_GPU, b.bytes, false);
+        case PLAIN_AUTO:
+            return run_whole(CR_BY_CPU | CR_BY_GPU, b.bytes, false);
+        case SLABS_GPU:
+            return run_slabs();
+        case ROWS:
+            break;
+    }
+    return 0;
+}
+
+/* Bytes a second of nothing but copies of pinned memory, in pieces of 64 MiB. */
+static cr_status measure_copies(cr_error *error) {
+    const cr_gpu_api *api = &CURED_GPU_API;
+    cr_gpu *gpu = NULL;
+    cr_gpu_stream *stream = NULL;
+    void *device = NULL, *host = NULL;
+    cr_status status = api->open(0, &gpu, error);
+    if (status == CR_OK) status = api->stream_open(gpu, 1, &stream, error);
+    if (status == CR_OK) status = api->device_alloc(gpu, PIECE, &device, error);
+    if (status == CR_OK) status = api->host_alloc(gpu, PIECE, &host, error);
+    if (status == CR_OK) memset(host, 1, PIECE);
+    for (int round = 0; round < 3 && status == CR_OK; round++) {
+        double start = bench_now();
+        for (int i = 0; i < 16 && status == CR_OK; i++) status = api->copy(stream, device, host, PIECE, error);
+        for (bool idle = false; status == CR_OK && !idle;) status = api->poll(stream, &idle, error);
+        double rate = 16.0 * PIECE / (bench_now() - start);
+        if (rate > b.copy_rate) b.copy_rate = rate;
+    }
+    if (stream) api->stream_close(stream);
+    if (device) api->device_free(gpu, device);
+    if (host) api->host_free(gpu, host);
+    if (gpu) api->close(gpu);
+    return status;
+}
+
+static void *fill(void *argument) {
+    size_t share = (size_t)(uintptr_t)argument, cores = (size_t)bench_cores(), n = b.bytes / sizeof(float);
+    float *data = (float *)(void *)b.data;
+    for (size_t i = n / cores * share; i < (share + 1 == cores ? n : n / cores * (share + 1)); i++)
+        data[i] = (float)((i * 2654435761u) % 2001) - 1000.0f;
+    return NULL;
+}
+
+static void fill_all(void) {
+    pthread_t threads[1024];
+    int cores = bench_cores() < 1024 ? bench_cores() : 1024;
+    for (int i = 0; i < cores; i++) pthread_create(&threads[i], NULL, fill, (void *)(uintptr_t)i); /* NOLINT */
+    for (int i = 0; i < cores; i++) pthread_join(threads[i], NULL);
+}
+
+static cr_status open_all(cr_error *error) {
+    static const char *const argv[] = {"bench"};
+    char *const env[] = {(char[]){"XDG_RUNTIME_DIR=/tmp"}, NULL};
+    cr_config_action action;
+    cr_status status = cr_config_load(1, (char **)(uintptr_t)argv, env, &b.config, &action, error);
+    b.config.spin_us = 1000;
+    if (status == CR_OK) status = measure_copies(error);
+    if (status == CR_OK) status = cr_queue_new(woken, &b.wakes, &b.queue, error);
+    if (status == CR_OK) status = cr_slabs_new(256, &b.slabs, error);
+    cr_lanes_options options = {.config = &b.config,
+                                .queue = b.queue,
+                                .slabs = b.slabs,
+                                .gpu = &CURED_GPU_API,
+                                .wake = woken,
+                                .wake_argument = &b.wakes};
+    if (status == CR_OK) status = cr_lanes_open(&b.lanes, &options, error);
+    if (status == CR_OK && !b.lanes.gpus) status = cr_fail(error, CR_UNAVAILABLE, "%s", b.lanes.reason);
+    return status;
+}
+
+static void report(double seconds[ROWS][ROUNDS_MAX], double *small, const char *path) {
+    double rate[ROWS];
+    FILE *json = path ? fopen(path, "we") : NULL;
+    for (int r = 0; r < ROWS; r++) rate[r] = (double)b.bytes / bench_median(seconds[r], b.rounds);
+    double better = rate[PINNED_CPU] > rate[PINNED_GPU] ? rate[PINNED_CPU] : rate[PINNED_GPU];
+    printf("%-14s %8.1f GB/s\n", "pinned copies", b.copy_rate / 1e9);
+    for (int r = 0; r < ROWS; r++) {
+        printf("%-14s %8.1f GB/s", row_names[r], rate[r] / 1e9);
+        if (r == PINNED_AUTO) printf("   %.2f of the better of cpu and gpu alone", rate[r] / better);
+        if (r == SLABS_GPU || r == PINNED_GPU) printf("   %.3f of pinned copies", rate[r] / b.copy_rate);
+        putchar('\n');
+    }
+    double median = bench_median(small, SMALL_JOBS);
+    printf("%-14s %8.2f us   (lowest %.2f)\n", "4 KiB, gpu", median * 1e6, small[0] * 1e6);
+    printf("%u answers of %u were wrong\n", b.wrong, b.rounds * ROWS + SMALL_JOBS);
+    if (!json) return;
+    char machine[256];
+    bench_machine(machine, sizeof machine);
+    fprintf(json, "{\"machine\": ");
+    bench_json_string(json, machine);
+    fprintf(json, ", \"bytes\": %zu, \"rounds\": %u, \"wrong\": %u, \"pinned_copies\": %.4g, \"small_us\": %.4g",
+            b.bytes, b.rounds, b.wrong, b.copy_rate, median * 1e6);
+    for (int r = 0; r < ROWS; r++) fprintf(json, ", \"%s\": %.4g", row_names[r], rate[r]);
+    fprintf(json, "}\n");
+    fclose(json);
+}
+
+int bench_lane(int argc, char **argv) {
+    static double seconds[ROWS][ROUNDS_MAX], small[SMALL_JOBS];
+    cr_error error;
+    const char *json = NULL;
+    b.bytes = (size_t)4 << 30;
+    b.rounds = 7;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--mib") == 0) b.bytes = (size_t)strtoul(argv[i + 1], NULL, 10) << 20;
+        if (strcmp(argv[i], "--rounds") == 0) b.rounds = (unsigned)strtoul(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--json") == 0) json = argv[i + 1];
+    }
+    if (argc % 2 == 0 || !b.bytes || !b.rounds || b.rounds > ROUNDS_MAX) {
+        fprintf(stderr, "usage: cured-bench lane [--mib N] [--rounds N] [--json FILE]\n");
+        return 64;
+    }
+    if (open_all(&error) != CR_OK) {
+        fprintf(stderr, "cured-bench: lane: %s\n", error.text);
+        return 77;
+    }
+    b.data = mmap(NULL, b.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (b.data == MAP_FAILED) return 71;
+    fill_all();
+    cr_pinner pinner = cr_lane_gpu_pinner(b.lanes.lanes[1]);
+    if (pinner.pin(pinner.argument, b.data, b.bytes, false, &error) != CR_OK) {
+        fprintf(stderr, "cured-bench: lane: %s\n", error.text);
+        return 71;
+    }
+    for (int r = 0; r < ROWS; r++) run_row((row)r);
+    for (unsigned round = 0; round < b.rounds; round++)
+        for (int r = 0; r < ROWS; r++) seconds[r][round] = run_row((row)r);
+    for (int i = 0; i < SMALL_JOBS; i++) small[i] = run_whole(CR_BY_GPU, SMALL, true);
+    pinner.unpin(pinner.argument, b.data);
+    cr_queue_close(b.queue);
+    cr_lanes_close(&b.lanes, b.slabs);
+    cr_slabs_free(b.slabs);
+    cr_queue_free(b.queue);
+    report(seconds, small, json);
+    return b.wrong != 0;
+}

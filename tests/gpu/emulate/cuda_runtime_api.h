@@ -1,0 +1,83 @@
+/* cuda_runtime_api (emulated): as much of CUDA's runtime as the ladder and its test use, over host memory. Everything is over when
+ * the call returns, so streams and events are nothing.
+ *
+ * Thread: one. Owner: as with the real one. */
+#ifndef CURED_TESTS_GPU_EMULATE_CUDA_RUNTIME_API_H
+#define CURED_TESTS_GPU_EMULATE_CUDA_RUNTIME_API_H
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 } cudaError_t;
+typedef void *cudaStream_t;
+typedef void *cudaEvent_t;
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaDevAttrMultiProcessorCount = 16 };
+
+static inline cudaError_t cudaMalloc(void **memory, size_t bytes) {
+    *memory = aligned_alloc(256, (bytes + 255) / 256 * 256);
+    return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+static inline cudaError_t cudaMallocHost(void **memory, size_t bytes) { return cudaMalloc(memory, bytes); }
+static inline cudaError_t cudaFree(void *memory) {
+    free(memory);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaFreeHost(void *memory) { return cudaFree(memory); }
+static inline cudaError_t cudaMemset(void *memory, int byte, size_t bytes) {
+    memset(memory, byte, bytes);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+    (void)kind;
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                                          cudaStream_t stream) {
+    (void)stream;
+    return cudaMemcpy(to, from, bytes, kind);
+}
+static inline cudaError_t cudaGetLastError(void) { return cudaSuccess; }
+static inline cudaError_t cudaPeekAtLastError(void) { return cudaSuccess; }
+static inline const char *cudaGetErrorString(cudaError_t error) { return error ? "no memory" : "no error"; }
+static inline cudaError_t cudaGetDeviceCount(int *count) {
+    *count = 1;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaGetDevice(int *device) {
+    *device = 0;
+    return cudaSuccess;
+}
+/* A very small GPU, so that short arrays already give every block several rounds. */
+static inline cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
+    (void)attribute, (void)device;
+    *value = 1;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    (void)flags;
+    *stream = NULL;
+    return cudaSuccess;
+}
+static inline cudaError_t cudaStreamDestroy(cudaStream_t stream) { return (void)stream, cudaSuccess; }
+static inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return (void)stream, cudaSuccess; }
+static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    return (void)stream, (void)event, (void)flags, cudaSuccess;
+}
+static inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+    return cudaStreamCreateWithFlags(event, flags);
+}
+static inline cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaStreamCreateWithFlags(event, 0); }
+static inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return (void)event, cudaSuccess; }
+static inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    return (void)event, (void)stream, cudaSuccess;
+}
+static inline cudaError_t cudaEventSynchronize(cudaEvent_t event) { return (void)event, cudaSuccess; }
+static inline cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+    (void)begin, (void)end;
+    *milliseconds = 0;
+    return cudaSuccess;
+}
+
+#endif
