@@ -156,7 +156,7 @@ static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const ui
     cr_rows *all = (cr_rows *)(void *)((uint8_t *)scratch + plan->strip_bytes);
     all->strip = scratch;
     cr_strip_init(plan, all->strip);
-    for (int which = 0; which < CR_SUMS; which++) {
+    for (int which = 0; which < CR_ROW_SUMS; which++) {
         all->sums[which].top = all->sums[which].misses = 0;
         all->sums[which].strange = false;
     }

@@ -50,8 +50,8 @@ static void row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, cons
 }
 
 static void rows(const cr_axis_plan *plan, cr_rows *all, const uint8_t *p, unsigned count, uint64_t n) {
-    static const uint32_t families[CR_SUMS] = {CR_FAM_SUM, CR_FAM_SUMABS};
-    for (int which = 0; which < CR_SUMS; which++) {
+    static const uint32_t families[CR_ROW_SUMS] = {CR_FAM_SUM, CR_FAM_SUMABS, CR_FAM_SUMSQ};
+    for (int which = 0; which < CR_ROW_SUMS; which++) {
         if (plan->fast & families[which]) sum_rows(plan->dtype, &all->sums[which], p, n, count, which);
     }
     if ((plan->fast & (CR_FAM_EXTREMA | CR_FAM_COUNTS)) == 0) return;
@@ -67,4 +67,4 @@ static void rows(const cr_axis_plan *plan, cr_rows *all, const uint8_t *p, unsig
     if (plan->fast & CR_FAM_COUNTS) count_rows(plan, all->strip, p, n, count);
 }
 
-const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, rows, round_rows};
+const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, rows, round_rows, round_squares};

@@ -115,8 +115,11 @@ static uint64_t width_for(uint64_t inner, size_t size) {
 }
 
 void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
-    const uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
+    uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
     *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
+    /* Squares are known of short rows only. */
+    bool short_rows = spec->shape.inner == 1 && spec->shape.n <= CR_ROW_BYTES / plan->size;
+    if (short_rows && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
     bool fast = spec->shape.n != 0 && !atomic_load(&generic_only);
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];

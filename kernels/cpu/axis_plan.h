@@ -19,7 +19,8 @@ enum {
     CR_DIGIT_UNITS = 4000, /* a digit takes 4,095 additions of 2^51 */
     CR_LINES = 8,          /* lines that a kernel takes at once: more would share too few ways of the nearest cache */
     CR_AXIS_TILE = 32768,  /* bytes of a gathered tile */
-    CR_SUMS = 2            /* Σx, Σ|x| */
+    CR_SUMS = 2,           /* of strips: Σx, Σ|x| */
+    CR_ROW_BYTES = 16384   /* of a short row at most (axis_rows.h) */
 };
 enum { CR_WANTS_MIN = 1, CR_WANTS_MAX = 2, CR_WANTS_ARGMIN = 4, CR_WANTS_ARGMAX = 8 };
 
@@ -80,6 +81,9 @@ typedef struct cr_axis_isa {
      * how many are left to another way: hard[i] says which. */
     unsigned (*round_rows)(const struct cr_row_sums *sums, unsigned count, uint64_t divisor, bool narrow, uint8_t *to,
                            uint8_t *hard);
+    /* The root of Σx² of rows [0, count) (sum: NULL), or their variance over n − ddof, or the root of that, as f64. */
+    unsigned (*round_squares)(const struct cr_row_sums *sum, const struct cr_row_sums *square, unsigned count,
+                              uint64_t n, uint64_t ddof, bool root, uint8_t *to, uint8_t *hard);
 } cr_axis_isa;
 
 extern const cr_axis_isa cr_axis_portable;

@@ -53,24 +53,27 @@ ALWAYS int digit_numbers(const cr_axis_plan *plan, const cr_strip *strip, int wh
 }
 
 /* c − a·b, where that is a float64. */
+ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
 #if defined(VEC_AVX512)
-ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
     return (vf64)_mm512_fnmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-}
 #elif defined(VEC_AVX2)
-ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
     return (vf64)_mm256_fnmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-}
 #else
-/* By Dekker's split (Numer. Math. 18, 1971), for numbers well within the range. */
-ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
-    const double split = 0x1p27 + 1;
-    vf64 p = a * b, ta = a * split, tb = b * split;
-    vf64 a1 = ta - (ta - a), b1 = tb - (tb - b), a2 = a - a1, b2 = b - b1;
-    vf64 e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
-    return (c - p) - e;
-}
+    vf64 p = a * b;
+    return (c - p) - product_error(a, b, p);
 #endif
+}
+
+ALWAYS vf64 root_of(vf64 x) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_sqrt_pd((__m512d)x);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_sqrt_pd((__m256d)x);
+#else
+    for (size_t i = 0; i < VB / 8; i++) x[i] = __builtin_sqrt(x[i]);
+    return x;
+#endif
+}
 
 /* (s + v) / divisor, where v is off by at most d; lanes of *hard are not certain. */
 ALWAYS vf64 quotient(vf64 s, vf64 v, vf64 d, double divisor, vu64 *hard) {
@@ -215,4 +218,76 @@ static unsigned round_rows(const cr_row_sums *sums, unsigned count, uint64_t div
     if (!sums->plain) return round_all_rows(sums, count, false, by, false, to, hard);
     if (divisor == 0) return round_all_rows(sums, count, true, 0, false, to, hard);
     return round_all_rows(sums, count, true, by, false, to, hard);
+}
+
+/* The root of s + v, where v is off by at most d and far smaller than s. */
+ALWAYS vf64 rounded_root(vf64 s, vf64 v, vf64 d, vu64 *hard) {
+    vf64 r = root_of(s), rest = negative_product(r, r, s) + v, twice = r + r;
+    vu64 usual = (vu64)(s > 0x1p-900) & (vu64)(s < 0x1p900), exact = (vu64)(v == 0) & (vu64)(d == 0);
+    vf64 c = rest / twice, doubt = (magnitude_of(rest) + magnitude_of(v) + d * 0x1p50) / twice * 0x1p-48;
+    vf64 low = r + (c - doubt), high = r + (c + doubt);
+    *hard = ~exact & ~(usual & (vu64)(low == high));
+    return (vf64)SELECT(vu64, exact, (vu64)r, (vu64)low);
+}
+
+/* Σ of one vector of rows as s + v, off by d. */
+ALWAYS void load_row_sum(const cr_row_sums *sums, unsigned i, vf64 *s, vf64 *v, vf64 *d) {
+    *s = LOAD(vf64, &sums->hi[i]);
+    *v = *d = (vf64){0};
+    if (sums->plain) return;
+    *s = two_sum(*s, LOAD(vf64, &sums->lo[i]), v);
+    *d = LOAD(vf64, &sums->doubt[i]);
+}
+
+/* n·Σx² − (Σx)² as s + v, off by at most *d; exact where nothing was rounded. */
+ALWAYS vf64 spread(const cr_row_sums *sum, const cr_row_sums *square, unsigned i, double n, vf64 *v, vf64 *d) {
+    vf64 a, al, ad, q, ql, qd, rest;
+    load_row_sum(sum, i, &a, &al, &ad);
+    load_row_sum(square, i, &q, &ql, &qd);
+    vf64 p = q * n, pe = product_error(q, ALL(vf64, n), p), t = a * a, te = product_error(a, a, t);
+    vf64 s = two_sum(p, -t, &rest);
+    vf64 low = (rest + (pe - te)) + (ql * n - 2 * a * al);
+    /* What is rounded or left out is below a few units in 2^-106 of either product. */
+    vf64 off = (p + t) * 0x1p-98 + qd * (2 * n) + magnitude_of(a) * ad * 4;
+    vu64 exact =
+        (vu64)(pe == 0) & (vu64)(te == 0) & (vu64)(ql == 0) & (vu64)(al == 0) & (vu64)(qd == 0) & (vu64)(ad == 0);
+    *d = (vf64)((vu64)off & ~exact);
+    return two_sum(s, low, v);
+}
+
+static unsigned round_squares(const cr_row_sums *sum, const cr_row_sums *square, unsigned count, uint64_t n,
+                              uint64_t ddof, bool root, uint8_t *to, uint8_t *hard) {
+    unsigned left = 0;
+    for (unsigned i = 0; i < count; i += ROUND_LANES) {
+        vf64 s, v, d;
+        vu64 doubtful;
+        unsigned now = count - i < ROUND_LANES ? count - i : ROUND_LANES;
+        if (sum == NULL) {
+            load_row_sum(square, i, &s, &v, &d);
+            s = rounded_root(s, v, d, &doubtful);
+        } else {
+            double divisor = (double)n * (double)(n - ddof); /* exact: rows are short */
+            s = spread(sum, square, i, (double)n, &v, &d);
+            doubtful = (vu64)(magnitude_of(s) > 0x1p800) | (vu64)(magnitude_of(s) < d * 0x1p20);
+            if (root) {
+                /* The quotient as q + c, then its root. */
+                vf64 q = s / divisor, r = negative_product(q, ALL(vf64, divisor), s) + v, c = r / divisor;
+                vu64 more, exact = (vu64)(r == 0) & (vu64)(v == 0) & (vu64)(d == 0);
+                vf64 off = (magnitude_of(c) + magnitude_of(v) / divisor) * 0x1p-50 + d / divisor * 2;
+                s = rounded_root(q, c, (vf64)((vu64)off & ~exact), &more);
+                doubtful |= more | ((vu64)(q != 0) & ~(vu64)(q > 0x1p-900));
+            } else {
+                vu64 more;
+                s = quotient(s, v, d, divisor, &more);
+                doubtful |= more;
+            }
+        }
+        doubtful |= ~(vu64)(s == s);
+        store_doubles(to + i * sizeof(double), s, now);
+        for (unsigned k = 0; k < now; k++) {
+            hard[i + k] = doubtful[k] != 0;
+            left += doubtful[k] != 0;
+        }
+    }
+    return left;
 }

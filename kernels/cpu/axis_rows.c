@@ -36,10 +36,12 @@ static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
 static bool special_answer(const finish *f, unsigned i, double *answer) {
     const cr_row_sums *s = f->sums;
     uint64_t nans = s->nans[i], n = f->plan->spec->shape.n - nans;
-    bool skip = f->plan->spec->finish.nan == CR_NAN_SKIP, mean = f->op == CR_OP_MEAN;
-    if ((nans && !skip) || (s->pinfs[i] && s->ninfs[i]) || (mean && n == 0)) {
+    bool skip = f->plan->spec->finish.nan == CR_NAN_SKIP, mean = f->op == CR_OP_MEAN,
+         infinite = s->pinfs[i] || s->ninfs[i];
+    bool variance = f->op == CR_OP_VAR || f->op == CR_OP_STD;
+    if ((nans && !skip) || (s->pinfs[i] && s->ninfs[i]) || (mean && n == 0) || (variance && infinite)) {
         *answer = __builtin_nan("");
-    } else if (s->pinfs[i] || s->ninfs[i]) {
+    } else if (infinite) {
         *answer = s->pinfs[i] ? __builtin_inf() : -__builtin_inf();
     } else if (nans && mean && s->lo[i] == 0 && s->doubt[i] == 0) {
         *answer = s->hi[i] / (double)n;
@@ -52,12 +54,13 @@ static bool special_answer(const finish *f, unsigned i, double *answer) {
 /* Rows with NaNs or infinities: decided here, or marked. */
 static void store_specials(const finish *f, uint8_t *hard) {
     const cr_row_sums *s = f->sums;
+    bool divided = f->op == CR_OP_MEAN || f->op == CR_OP_VAR || f->op == CR_OP_STD;
     for (unsigned i = 0; i < f->count; i++) {
         if ((s->nans[i] | s->pinfs[i] | s->ninfs[i]) == 0) continue;
         double answer;
         /* A finite mean in float32 would be rounded twice. */
         bool known = special_answer(f, i, &answer) && (f->result == CR_F64 || answer != answer || answer - answer != 0);
-        hard[i] = f->op == CR_OP_MEAN || hard[i] || known; /* a sum without its NaNs stands */
+        hard[i] = divided || hard[i] || known; /* a sum without its NaNs stands */
         if (!known) continue;
         uint64_t bits = answer != answer ? cr_float_nan(f->result) : cr_float_infinity(f->result, answer < 0);
         if (answer == answer && answer - answer == 0) memcpy(&bits, &answer, sizeof bits);
@@ -80,10 +83,18 @@ static uint64_t narrow_number(double hi, double lo, cr_dtype result) {
 
 static cr_status store_floats(const finish *f, cr_error *error) {
     uint8_t hard[CR_ROWS];
-    uint64_t divisor = f->op == CR_OP_MEAN ? f->plan->spec->shape.n : 0;
+    uint64_t n = f->plan->spec->shape.n, divisor = f->op == CR_OP_MEAN ? n : 0, ddof = f->plan->spec->finish.ddof;
     size_t size = cr_dtype_size(f->result);
+    bool variance = f->op == CR_OP_VAR || f->op == CR_OP_STD;
     unsigned left = f->count;
-    if (f->result == CR_F64 || f->result == CR_F32) {
+    if (variance || f->op == CR_OP_NORM2) {
+        const cr_row_sums *sum = variance ? &f->rows->sums[0] : NULL, *square = &f->rows->sums[2];
+        if (f->result == CR_F64 && (!variance || n > ddof)) {
+            left = f->isa->round_squares(sum, square, f->count, n, ddof, f->op == CR_OP_STD, f->to, hard);
+        } else {
+            memset(hard, 1, f->count);
+        }
+    } else if (f->result == CR_F64 || f->result == CR_F32) {
         left = f->isa->round_rows(f->sums, f->count, divisor, f->result == CR_F32, f->to, hard);
     } else {
         memset(hard, 1, f->count);
@@ -157,11 +168,14 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
         cr_dtype result = cr_axis_dtype(op, spec->dtype, &spec->finish);
         cr_status status;
         if (plan->generic_ops >> k & 1) continue;
-        if (op == CR_OP_SUM || op == CR_OP_MEAN || op == CR_OP_NORM1) {
+        uint32_t needs = cr_op_needs(op, spec->dtype);
+        if (needs & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) {
             finish f = {.plan = plan,
                         .isa = isa,
                         .rows = rows,
-                        .sums = &rows->sums[op == CR_OP_NORM1],
+                        .sums = &rows->sums[needs & CR_FAM_SUM      ? 0
+                                            : needs & CR_FAM_SUMABS ? 1
+                                                                    : 2],
                         .count = count,
                         .output = output,
                         .op = op,

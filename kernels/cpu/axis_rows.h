@@ -14,7 +14,7 @@
 enum {
     CR_ROWS = 256,           /* rows of a batch at most; a multiple of the lanes of every vector */
     CR_ROWS_BYTES = 65536,   /* of a batch, about: it is read again where the first way does not serve */
-    CR_ROW_BYTES = 16384,    /* of a row at most */
+    CR_ROW_SUMS = 3,         /* Σx, Σ|x|, Σx² */
     CR_ROW_TREE_BYTES = 4096 /* up to here extrema and counts of several rows are gathered in one vector */
 };
 
@@ -38,7 +38,7 @@ typedef struct cr_row_sums {
 } cr_row_sums;
 
 typedef struct cr_rows {
-    cr_row_sums sums[CR_SUMS];
+    cr_row_sums sums[CR_ROW_SUMS];
     cr_strip *strip; /* of CR_ROWS columns: extrema and counts of row i in column i */
     const uint8_t *data;
 } cr_rows;

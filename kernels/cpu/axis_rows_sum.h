@@ -84,17 +84,26 @@ ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned 
         out->s = tree_plain(sums[0]);
         out->e = (vf64){0};
     }
-    return NAMED(spans)(&look, span, top) || NAMED(spans_anew)(&look, span, top);
+    if (NAMED(spans)(&look, span, top)) return true;
+    struct look seen = look; /* an address of look would keep it out of registers */
+    return NAMED(spans_anew)(&seen, span, top);
 }
 #endif
 
 /* Adds a vector of lanes to s[0] and s[1]. */
-ALWAYS void NAMED(exact_lanes)(struct exact *s, BITS x) {
+ALWAYS void NAMED(exact_lanes)(struct exact *s, BITS x, enum row_sum kind, bool bounded) {
+    if (kind == ROW_ABSOLUTE) x &= SIGN_OUT;
 #if defined(SUM_F64)
-    exact_add(&s[0], (vf64)x);
+    if (kind == ROW_SQUARE) {
+        exact_add_square(&s[0], (vf64)x);
+    } else {
+        exact_add(&s[0], (vf64)x, bounded);
+    }
 #else
-    exact_add(&s[0], widen_low((vf32)x));
-    exact_add(&s[1], widen_high((vf32)x));
+    vf64 a = widen_low((vf32)x), b = widen_high((vf32)x);
+    bool square = kind == ROW_SQUARE; /* exact: 48 bits */
+    exact_add(&s[0], square ? a * a : a, bounded);
+    exact_add(&s[1], square ? b * b : b, bounded);
 #endif
 }
 
@@ -108,8 +117,9 @@ ALWAYS struct exact NAMED(exact_end)(const struct exact *s) {
 
 /* Rows that may hold NaNs and infinities: those count, and are left out. */
 NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask,
-                                        bool absolute, struct look *look, cr_row_sums *sums, unsigned first) {
+                                        enum row_sum kind, struct look *seen, cr_row_sums *sums, unsigned first) {
     struct exact rows[WORDS];
+    struct look look = {{0}, ~(vu32){0}};
     uint64_t some = 0;
     for (unsigned i = 0; i < count; i++, p += w->stride) {
         struct exact s[2] = {{{0}, {0}, {0}}, {{0}, {0}, {0}}};
@@ -122,8 +132,8 @@ NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, 
             ninfs -= (BITS)(x == (~(BITS){0} ^ SIGN_OUT ^ INFINITE));
             BITS finite = (BITS)((SBITS)magnitude < INFINITE);
             magnitude &= finite;
-            NAMED(look_at)(look, magnitude);
-            NAMED(exact_lanes)(s, absolute ? magnitude : x & finite);
+            NAMED(look_at)(&look, magnitude);
+            NAMED(exact_lanes)(s, x & finite, kind, true);
         });
         for (size_t lane = 0; any_bit((vu64)(nans | pinfs | ninfs)) && lane < NAMED(LANES); lane++) {
             nan += nans[lane];
@@ -132,28 +142,31 @@ NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, 
         }
         some |= nan | pinf | ninf;
         sums->nans[first + i] = nan;
-        sums->pinfs[first + i] = absolute ? pinf + ninf : pinf;
-        sums->ninfs[first + i] = absolute ? 0 : ninf;
+        sums->pinfs[first + i] = kind == ROW_PLAIN ? pinf : pinf + ninf;
+        sums->ninfs[first + i] = kind == ROW_PLAIN ? ninf : 0;
         rows[i] = NAMED(exact_end)(s);
     }
     for (unsigned i = count; __builtin_expect(i < WORDS, 0); i++) rows[i] = rows[0];
     sums->strange = some != 0;
+    *seen = look;
     return tree_exact(rows);
 }
 
-ALWAYS struct exact NAMED(group_exact)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask, bool absolute,
-                                       struct look *look) {
+ALWAYS struct exact NAMED(group_exact)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask,
+                                       enum row_sum kind, bool bounded, struct look *seen) {
     struct exact rows[WORDS];
+    struct look look = {{0}, ~(vu32){0}};
     for (unsigned i = 0; i < count; i++, p += w->stride) {
         struct exact s[2] = {{{0}, {0}, {0}}, {{0}, {0}, {0}}};
         EACH_OF_ROW(w, p, mask, x, {
             BITS magnitude = x & SIGN_OUT;
-            NAMED(look_at)(look, magnitude);
-            NAMED(exact_lanes)(s, absolute ? magnitude : x);
+            NAMED(look_at)(&look, magnitude);
+            NAMED(exact_lanes)(s, x, kind, bounded);
         });
         rows[i] = NAMED(exact_end)(s);
     }
     for (unsigned i = count; __builtin_expect(i < WORDS, 0); i++) rows[i] = rows[0];
+    *seen = look;
     return tree_exact(rows);
 }
 
@@ -162,18 +175,39 @@ ALWAYS bool NAMED(any_special)(const struct look *look) {
     return any_bit(NAMED(FIELD) == 20 ? out & 0xffffffff00000000u : out);
 }
 
+/* Whether squares of f64 and their errors are exact: magnitudes within 2^-484 … 2^511, or zeros. */
+ALWAYS bool NAMED(squares_are_exact)(const struct look *look) {
+    const uint32_t low = (uint32_t)(NAMED(BIAS) - 484) << NAMED(FIELD), high = (uint32_t)(NAMED(BIAS) + 511)
+                                                                               << NAMED(FIELD);
+    if (NAMED(FIELD) != 20) return true;
+    return !any_bit((vu64)((look->most >= high) | (look->least < low)) & 0xffffffff00000000u);
+}
+
+#if defined(SUM_F64)
+/* A group by S + E where E is exact, or false. */
+ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask, bool absolute,
+                               int span, uint32_t *top, struct exact *out) {
+    struct look look;
+    *out = NAMED(group_exact)(w, p, count, mask, absolute ? ROW_ABSOLUTE : ROW_PLAIN, false, &look);
+    return NAMED(spans)(&look, span, top) || NAMED(spans_anew)(&look, span, top);
+}
+#endif
+
 /* A group by S + E, to columns [first, first + WORDS). */
 NEVER void NAMED(group_hard)(const struct walk *w, const uint8_t *p, unsigned first, unsigned count, uint64_t n,
-                             BITS mask, bool absolute, cr_row_sums *sums) {
-    /* Elements are multiples of 2^(lowest field − BIAS − MANTISSA), additions and errors at most N of each: E is exact below
-     * 2^53 of those multiples. */
-    int bits = (int)NAMED(log2_up)(n), span = 53 + 52 - KEPT - 2 * bits;
-    struct look look = {{0}, ~(vu32){0}};
+                             BITS mask, enum row_sum kind, cr_row_sums *sums) {
+    /* Elements are multiples of 2^(lowest field − BIAS − KEPT), additions and errors at most N of each: E is exact below
+     * 2^53 of those multiples. Squares span twice as much; those of f64 have errors of their own, which are not exact. */
+    bool square = kind == ROW_SQUARE;
+    int bits = (int)NAMED(log2_up)(n), span = square ? 52 - KEPT - bits : 53 + 52 - KEPT - 2 * bits;
+    struct look look;
     uint32_t top = sums->top;
     struct exact r;
+    if (NAMED(FIELD) == 20 && square) span = -1;
     if (!sums->strange) {
-        r = absolute ? NAMED(group_exact)(w, p, count, mask, true, &look)
-                     : NAMED(group_exact)(w, p, count, mask, false, &look);
+        r = kind == ROW_PLAIN      ? NAMED(group_exact)(w, p, count, mask, ROW_PLAIN, true, &look)
+            : kind == ROW_ABSOLUTE ? NAMED(group_exact)(w, p, count, mask, ROW_ABSOLUTE, true, &look)
+                                   : NAMED(group_exact)(w, p, count, mask, ROW_SQUARE, true, &look);
         sums->strange = NAMED(any_special)(&look);
     }
     if (sums->strange) {
@@ -183,8 +217,7 @@ NEVER void NAMED(group_hard)(const struct walk *w, const uint8_t *p, unsigned fi
             memset(sums->ninfs, 0, sizeof sums->ninfs);
         }
         sums->special = true;
-        look = (struct look){{0}, ~(vu32){0}};
-        r = NAMED(group_special)(w, p, count, mask, absolute, &look, sums, first);
+        r = NAMED(group_special)(w, p, count, mask, kind, &look, sums, first);
     }
     bool exact = NAMED(spans)(&look, span, &top) || NAMED(spans_anew)(&look, span, &top);
     if (NAMED(FIELD) == 20) {
@@ -195,60 +228,66 @@ NEVER void NAMED(group_hard)(const struct walk *w, const uint8_t *p, unsigned fi
     if (!exact) {
         /* Errors below 2^-900 may make a bound that is no longer a normal number: then nothing is known. */
         vu64 tiny = (vu64)(r.a != 0) & (vu64)(r.a < 0x1p-900);
-        doubt = (vf64)((vu64)(r.a * ((double)(n + 2) * 0x1p-52)) | tiny);
+        doubt = (vf64)((vu64)(r.a * ((double)((square ? 2 * n : n) + 2) * 0x1p-52)) | tiny);
     }
+    if (square && !NAMED(squares_are_exact)(&look)) doubt = ALL(vf64, __builtin_nan(""));
     memcpy(&sums->hi[first], &r.s, VB);
     memcpy(&sums->lo[first], &r.e, VB);
     memcpy(&sums->doubt[first], &doubt, VB);
 }
 
-/* From here on lo and doubt are written. */
-static void NAMED(not_plain)(cr_row_sums *sums) {
+/* From here on lo and doubt are written; those of the first rows are zeros. */
+static void NAMED(not_plain)(cr_row_sums *sums, unsigned rows) {
     if (!sums->plain) return;
     sums->plain = false;
-    memset(sums->lo, 0, sizeof sums->lo);
-    memset(sums->doubt, 0, sizeof sums->doubt);
+    memset(sums->lo, 0, rows * sizeof sums->lo[0]);
+    memset(sums->doubt, 0, rows * sizeof sums->doubt[0]);
 }
 
-ALWAYS void NAMED(rows_in_groups)(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, bool absolute,
+ALWAYS void NAMED(rows_in_groups)(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, enum row_sum kind,
                                   bool is_long) {
     struct walk w = walk_rows(p, n, count, BYTES, NAMED(READ));
     BITS mask = NAMED(tail_mask)(&w);
     (void)is_long;
     for (unsigned first = 0; first < count; first += WORDS, p += WORDS * w.stride) {
         unsigned now = count - first < WORDS ? count - first : WORDS;
-#if !defined(SUM_F64)
         /* Elements are multiples of 2^(lowest field − BIAS − KEPT), sums of N of them at most N·2^(highest field − BIAS + 1).
          * Every float16 is a multiple of 2^-24. */
+        bool tried = kind != ROW_SQUARE && (sums->misses < SURE_MISSES || sums->misses % SURE_MISSES == 0);
+        struct exact out;
+#if defined(SUM_F64)
+        int bits = (int)NAMED(log2_up)(n), span = 53 - 2 * bits;
+        bool served = tried && NAMED(group_plain)(&w, p, now, mask, kind == ROW_ABSOLUTE, span, &sums->top, &out) &&
+                      (int)sums->top + bits < 2 * NAMED(BIAS); /* no sum overflows */
+#else
         int bits = (int)NAMED(log2_up)(is_long ? n / NAMED(LANES) + 1 : n), span = 52 - KEPT - bits;
         if (KEPT == 10 && bits <= 12) span = 2 * NAMED(BIAS);
-        bool tried = sums->misses < SURE_MISSES || sums->misses % SURE_MISSES == 0;
-        struct exact out;
-        if (tried && NAMED(group_plain)(&w, p, now, mask, absolute, is_long, span, &sums->top, &out)) {
-            if (is_long) NAMED(not_plain)(sums);
+        bool served =
+            tried && NAMED(group_plain)(&w, p, now, mask, kind == ROW_ABSOLUTE, is_long, span, &sums->top, &out);
+#endif
+        sums->misses = served ? 0 : sums->misses + 1;
+        if (served && (is_long || NAMED(FIELD) == 20)) NAMED(not_plain)(sums, first);
+        if (served) {
             memcpy(&sums->hi[first], &out.s, VB);
-            sums->misses = 0;
             if (sums->plain) continue;
             const vf64 none = {0};
             memcpy(&sums->lo[first], &out.e, VB);
             memcpy(&sums->doubt[first], &none, VB);
             continue;
         }
-        sums->misses++;
-#endif
-        NAMED(not_plain)(sums);
-        NAMED(group_hard)(&w, p, first, now, n, mask, absolute, sums);
+        NAMED(not_plain)(sums, first);
+        NAMED(group_hard)(&w, p, first, now, n, mask, kind, sums);
     }
 }
 
-NEVER void NAMED(sum_rows)(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, bool absolute) {
+NEVER void NAMED(sum_rows)(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, enum row_sum kind) {
     bool is_long = n >= 8 * NAMED(LANES);
-    if (absolute) {
-        NAMED(rows_in_groups)(sums, p, n, count, true, is_long);
+    if (kind != ROW_PLAIN) {
+        NAMED(rows_in_groups)(sums, p, n, count, kind, is_long);
     } else if (is_long) {
-        NAMED(rows_in_groups)(sums, p, n, count, false, true);
+        NAMED(rows_in_groups)(sums, p, n, count, ROW_PLAIN, true);
     } else {
-        NAMED(rows_in_groups)(sums, p, n, count, false, false);
+        NAMED(rows_in_groups)(sums, p, n, count, ROW_PLAIN, false);
     }
 }
 #undef EACH_OF_ROW

@@ -118,16 +118,16 @@ static void sum_rows(cr_dtype dtype, cr_row_sums *sums, const uint8_t *p, uint64
     sums->plain = dtype != CR_F64;
     switch (dtype) {
         case CR_F16:
-            sum_rows_f16(sums, p, n, count, which == 1);
+            sum_rows_f16(sums, p, n, count, (enum row_sum)which);
             break;
         case CR_BF16:
-            sum_rows_bf16(sums, p, n, count, which == 1);
+            sum_rows_bf16(sums, p, n, count, (enum row_sum)which);
             break;
         case CR_F32:
-            sum_rows_f32(sums, p, n, count, which == 1);
+            sum_rows_f32(sums, p, n, count, (enum row_sum)which);
             break;
         case CR_F64:
-            sum_rows_f64(sums, p, n, count, which == 1);
+            sum_rows_f64(sums, p, n, count, (enum row_sum)which);
             break;
         default:
             sum_rows_int(dtype, sums, p, n, count, which);
