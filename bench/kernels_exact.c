@@ -93,6 +93,13 @@ static void compare_float_sum(const cr_partial *exact, const void *bytes, cr_dty
     c->answer = same ? ANSWER_EXACT : fabs(got - want) <= u * units && isfinite(got) ? ANSWER_BOUND : ANSWER_WRONG;
 }
 
+/* Products of floats in the kernel's own precision: within n·u, or beyond what that precision holds. */
+static void compare_float_prod(const cr_partial *exact, double want, double got, bench_candidate *c) {
+    double u = exact->dtype == CR_F64 ? 0x1p-53 : 0x1p-24;
+    c->error = got == want ? 0 : fabs(got - want) / fabs(want);
+    c->answer = c->error <= 1.1 * u * (double)exact->n ? ANSWER_BOUND : ANSWER_WRONG;
+}
+
 void bench_compare(const cr_partial *exact, cr_op op, const void *bytes, cr_dtype dtype, bench_candidate *c) {
     static const cr_finish_opts defaults;
     if (op == CR_OP_SUM && cr_dtype_kind((cr_dtype)exact->dtype) == CR_KIND_FLOAT) {
@@ -102,6 +109,10 @@ void bench_compare(const cr_partial *exact, cr_op op, const void *bytes, cr_dtyp
     cr_value want;
     cr_partial_finish(exact, op, &defaults, &want);
     bool same = want.error.code == CR_OK;
+    if (op == CR_OP_PROD && cr_dtype_kind((cr_dtype)exact->dtype) == CR_KIND_FLOAT) {
+        compare_float_prod(exact, value_of(want.bytes, CR_F64), value_of(bytes, dtype), c);
+        return;
+    }
     if (op == CR_OP_SUM) {
         bool is_signed = cr_dtype_kind((cr_dtype)exact->dtype) == CR_KIND_SINT;
         same =
