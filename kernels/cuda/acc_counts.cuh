@@ -11,11 +11,7 @@
 template <cr_dtype D>
 struct cr_fold_counts {
     static constexpr unsigned WIDTH = cr_width(D), ROOM = 2 * CR_WARPS;
-    static constexpr int BLOCKS = 4;
     static constexpr bool FLOAT = cr_is_float(D);
-    struct total {
-        cr_wide<1> count[2]; /* non-zero, NaN */
-    };
     uint32_t some_nonzero, some_nans; /* of this tile; 128 each for narrow lanes */
     uint64_t nonzero, nans;
 
@@ -66,19 +62,15 @@ struct cr_fold_counts {
         vec(cr_alone(bits));
         flush();
     }
-    CR_IN void close(uint64_t *, total &t) {
-        t.count[0].word[0] = nonzero;
-        t.count[1].word[0] = nans;
-    }
-    static CR_IN void empty(total &t) { t.count[0].word[0] = t.count[1].word[0] = 0; }
-    static CR_IN void merge(total &t, const total &other) {
-        t.count[0].word[0] += other.count[0].word[0];
-        t.count[1].word[0] += other.count[1].word[0];
-    }
-    static CR_IN void reduce(total &t, uint64_t *room) { cr_block_sum(t.count, room); }
-    static CR_IN void put(const total &t, const cr_fold_args &args) {
-        args.slot->partial.nonzero = t.count[0].word[0];
-        args.slot->partial.nans = t.count[1].word[0];
+    CR_IN void leave(const cr_fold_args &args, uint64_t *room) {
+        cr_wide<1> count[2];
+        count[0].word[0] = nonzero;
+        count[1].word[0] = nans;
+        cr_block_sum(count, room);
+        if (threadIdx.x > 1) return;
+        uint64_t value = threadIdx.x == 0 ? count[0].word[0] : count[1].word[0];
+        if (!cr_leave_word(&args.state->prod.special[threadIdx.x], value, args.plan.blocks)) return;
+        *(threadIdx.x == 0 ? &args.slot->partial.nonzero : &args.slot->partial.nans) = value;
     }
 };
 

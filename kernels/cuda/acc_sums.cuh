@@ -39,33 +39,6 @@ CR_DEVICE uint32_t cr_lanes_sum(uint32_t w, uint32_t so_far) {
     return __dp2a_lo(w ^ negative, ones, __dp2a_lo(negative & 0x00010001u, ones, so_far));
 }
 
-/* Digits of 32 bits, the highest with the sign; the limbs above are zero. */
-template <unsigned W>
-CR_DEVICE void cr_put_limbs(const cr_wide<W> &x, int64_t *limb, unsigned limbs) {
-    for (unsigned i = 0; i < limbs; i++) limb[i] = 0;
-#pragma unroll
-    for (unsigned i = 0; i < W; i++) {
-        limb[2 * i] = (int64_t)(x.word[i] & 0xffffffffu);
-        limb[2 * i + 1] = i + 1 == W ? (int64_t)x.word[i] >> 32 : (int64_t)(x.word[i] >> 32);
-    }
-}
-
-enum { CR_INT_LIMBS = 5, CR_INT_SQUARE_LIMBS = 7 };
-
-CR_DEVICE void cr_put_sum(const cr_wide<2> &x, cr_partial *out, bool absolute) {
-    cr_put_limbs(x, absolute ? out->sumabs : out->sum, CR_INT_LIMBS);
-    *(absolute ? &out->sumabs_pending : &out->sum_pending) = 1;
-    cr_specials *special = absolute ? &out->sumabs_special : &out->sum_special;
-    special->nans = special->pinfs = special->ninfs = 0;
-}
-
-template <unsigned W>
-CR_DEVICE void cr_put_sumsq(const cr_wide<W> &x, cr_partial *out) {
-    cr_put_limbs(x, out->sumsq, CR_INT_SQUARE_LIMBS);
-    out->sumsq_pending = 1;
-    out->sumsq_special.nans = out->sumsq_special.pinfs = out->sumsq_special.ninfs = 0;
-}
-
 /* Σx (or Σ|x|). */
 template <cr_dtype D, bool ABSOLUTE>
 struct cr_sum_int {
@@ -107,21 +80,30 @@ struct cr_sum_int {
         words += cr_is_signed(D) && !ABSOLUTE ? (uint64_t)(int64_t)(int32_t)lanes : (uint64_t)lanes;
         lanes = 0;
     }
-    CR_IN cr_wide<2> sum() {
-        if (WIDTH <= 4) total.add_i64((int64_t)words);
-        return total;
+    /* A block's total in digits of 32 bits; how many hold it, with a sign. */
+    static constexpr unsigned DIGITS = WIDTH == 8 ? 3 : 2;
+    typedef cr_wide<(DIGITS + 1) / 2> sum_type;
+    CR_IN sum_type sum() {
+        sum_type found;
+#pragma unroll
+        for (unsigned i = 0; i < (DIGITS + 1) / 2; i++) found.word[i] = WIDTH <= 4 ? words : total.word[i];
+        return found;
     }
     /* Of what has no sign, one is the other: then both are written, whichever was asked for. */
-    static CR_IN void put(const cr_wide<2> &x, cr_partial *out) {
-        if (!ABSOLUTE) cr_put_sum(x, out, false);
-        if (ABSOLUTE || !cr_is_signed(D)) cr_put_sum(x, out, true);
+    static CR_IN void leave(const sum_type &x, const cr_fold_args &args) {
+        cr_partial *out = &args.slot->partial;
+        cr_leave_digits<DIGITS>(x, args, args.state->sums[ABSOLUTE].words, ABSOLUTE ? nullptr : out->sum,
+                                ABSOLUTE || !cr_is_signed(D) ? out->sumabs : nullptr);
+        if (blockIdx.x != 0 || threadIdx.x != 0) return;
+        if (!ABSOLUTE) out->sum_pending = args.plan.blocks;
+        if (ABSOLUTE || !cr_is_signed(D)) out->sumabs_pending = args.plan.blocks;
     }
 };
 
 /* Σx². */
 template <cr_dtype D>
 struct cr_sumsq_int {
-    static constexpr unsigned WIDTH = cr_width(D), WORDS = WIDTH == 8 ? 3 : 2;
+    static constexpr unsigned WIDTH = cr_width(D), WORDS = WIDTH == 8 ? 3 : WIDTH == 4 ? 2 : 1;
     cr_wide<WORDS> total;
     uint32_t lanes;
     uint64_t words;
@@ -169,21 +151,26 @@ struct cr_sumsq_int {
         words += D == CR_BOOL ? lanes >> 7 : lanes;
         lanes = 0;
     }
-    CR_IN cr_wide<WORDS> sum() {
-        if (WIDTH <= 2) total.add_u64(words);
-        return total;
+    static constexpr unsigned DIGITS = WIDTH == 8 ? 5 : WIDTH == 4 ? 3 : 2;
+    typedef cr_wide<WORDS> sum_type;
+    CR_IN sum_type sum() {
+        if (WIDTH > 2) return total;
+        sum_type found;
+        found.clear();
+        found.word[0] = words;
+        return found;
     }
-    static CR_IN void put(const cr_wide<WORDS> &x, cr_partial *out) { cr_put_sumsq(x, out); }
+    static CR_IN void leave(const sum_type &x, const cr_fold_args &args) {
+        cr_partial *out = &args.slot->partial;
+        cr_leave_digits<DIGITS>(x, args, args.state->sums[2].words, out->sumsq, nullptr);
+        if (blockIdx.x == 0 && threadIdx.x == 0) out->sumsq_pending = args.plan.blocks;
+    }
 };
 
-/* One sum as totals (see cr_totals). R: cr_sum_int or cr_sumsq_int. */
-template <class R, unsigned W>
+/* One sum on the walk (see cr_family). R: cr_sum_int or cr_sumsq_int. */
+template <class R>
 struct cr_fold_sum {
-    static constexpr unsigned WIDTH = R::WIDTH, ROOM = W * CR_WARPS;
-    static constexpr int BLOCKS = 4;
-    struct total {
-        cr_wide<W> sum[1];
-    };
+    static constexpr unsigned WIDTH = R::WIDTH, ROOM = sizeof(typename R::sum_type) / 8 * CR_WARPS;
     R run;
 
     CR_IN void begin(const cr_fold_args &) { run.begin(); }
@@ -197,11 +184,11 @@ struct cr_fold_sum {
         run.vec(cr_alone(bits));
         run.flush();
     }
-    CR_IN void close(uint64_t *, total &t) { t.sum[0] = run.sum(); }
-    static CR_IN void empty(total &t) { t.sum[0].clear(); }
-    static CR_IN void merge(total &t, const total &other) { t.sum[0].add(other.sum[0]); }
-    static CR_IN void reduce(total &t, uint64_t *room) { cr_block_sum(t.sum, room); }
-    static CR_IN void put(const total &t, const cr_fold_args &args) { R::put(t.sum[0], &args.slot->partial); }
+    CR_IN void leave(const cr_fold_args &args, uint64_t *room) {
+        typename R::sum_type sum[1] = {run.sum()};
+        cr_block_sum(sum, room);
+        R::leave(sum[0], args);
+    }
 };
 
 #endif

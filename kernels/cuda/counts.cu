@@ -6,23 +6,23 @@
 extern "C" cr_fold_launcher cr_launch_counts(cr_dtype dtype) {
     switch ((int)dtype) {
         case CR_F16:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_F16>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_F16>>>;
         case CR_BF16:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_BF16>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_BF16>>>;
         case CR_F32:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_F32>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_F32>>>;
         case CR_F64:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_F64>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_F64>>>;
     }
     switch (cr_dtype_size(dtype)) {
         case 1:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_U8>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_U8>>>;
         case 2:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_U16>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_U16>>>;
         case 4:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_U32>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_U32>>>;
         case 8:
-            return cr_walk_launch<cr_totals<cr_fold_counts<CR_U64>>>;
+            return cr_walk_launch<cr_self<cr_fold_counts<CR_U64>>>;
     }
     return NULL;
 }

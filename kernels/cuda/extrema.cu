@@ -7,7 +7,7 @@ extern "C" cr_fold_launcher cr_launch_extrema(cr_dtype dtype) {
     switch ((int)dtype) {
 #define CASE(d) \
     case d:     \
-        return cr_walk_launch<cr_totals<cr_fold_extrema<d>>>;
+        return cr_walk_launch<cr_self<cr_fold_extrema<d>>>;
         CASE(CR_BOOL)
         CASE(CR_U8)
         CASE(CR_I8)

@@ -40,8 +40,15 @@ typedef struct cr_prod_state {
     unsigned long long special[4]; /* NaNs, zeros, infinities, negative elements but for multiples of two */
 } cr_prod_state;
 
+/* What a block tells the last one, in words that say by themselves that they are there (none of them is zero): so no block
+ * waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero behind. */
+typedef struct cr_mail {
+    unsigned long long word[8];
+} cr_mail;
+
 typedef struct cr_gpu_state {
     uint32_t ticket, pad[3];
+    cr_mail mail[CR_GPU_MAX_BLOCKS];
     cr_sum_state sums[3];
     cr_prod_state prod;
     struct {

@@ -5,11 +5,11 @@
 
 template <cr_dtype D, bool ABSOLUTE>
 static cr_fold_launcher sum_of() {
-    return cr_walk_launch<cr_totals<cr_fold_sum<cr_sum_int<D, ABSOLUTE>, 2>>>;
+    return cr_walk_launch<cr_self<cr_fold_sum<cr_sum_int<D, ABSOLUTE>>>>;
 }
 template <cr_dtype D>
 static cr_fold_launcher squares_of() {
-    return cr_walk_launch<cr_totals<cr_fold_sum<cr_sumsq_int<D>, cr_sumsq_int<D>::WORDS>>>;
+    return cr_walk_launch<cr_self<cr_fold_sum<cr_sumsq_int<D>>>>;
 }
 
 extern "C" cr_fold_launcher cr_launch_int_sum(cr_dtype dtype, uint32_t family) {

@@ -71,6 +71,14 @@ CR_DEVICE uint32_t cr_signs(uint32_t w, uint32_t selector) {
 CR_DEVICE uint32_t cr_sign_bytes(uint32_t w) { return cr_signs(w, 0xba98); }
 CR_DEVICE uint32_t cr_sign_halves(uint32_t w) { return cr_signs(w, 0xbb99); }
 
+CR_DEVICE void cr_prefetch(const void *p) {
+#if defined(__CUDA_ARCH__)
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(p));
+#else
+    (void)p;
+#endif
+}
+
 /* An integer of 64·W bits, two's complement. */
 template <unsigned W>
 struct cr_wide {
@@ -128,7 +136,7 @@ struct cr_wide {
     }
 };
 
-/* Sums of N wide numbers over the block, in every thread. room: N·W·CR_WARPS words. */
+/* Sums of N wide numbers over the block, in every thread. room: N·W·CR_WARPS words, not to be written again before a barrier. */
 template <unsigned N, unsigned W>
 CR_DEVICE void cr_block_sum(cr_wide<W> (&x)[N], uint64_t *room) {
     const unsigned warp = threadIdx.x / CR_WARP;
@@ -149,7 +157,6 @@ CR_DEVICE void cr_block_sum(cr_wide<W> (&x)[N], uint64_t *room) {
             x[k].add(part);
         }
     }
-    __syncthreads();
 }
 
 CR_DEVICE uint64_t cr_warp_min(uint64_t x) {
@@ -158,7 +165,7 @@ CR_DEVICE uint64_t cr_warp_min(uint64_t x) {
     return cr_pair(__reduce_min_sync(CR_EVERYONE, low), least);
 }
 
-/* Minima over the block, in every thread. room: N·CR_WARPS words. */
+/* Minima over the block, in every thread. room: N·CR_WARPS words, likewise. */
 template <unsigned N>
 CR_DEVICE void cr_block_min(uint64_t (&x)[N], uint64_t *room) {
 #pragma unroll
@@ -174,8 +181,103 @@ CR_DEVICE void cr_block_min(uint64_t (&x)[N], uint64_t *room) {
             x[k] = there < x[k] ? there : x[k];
         }
     }
-    __syncthreads();
 }
+
+/* A block's number x, digit by digit of 32 bits (the highest with a sign), to words that also count the blocks in their upper
+ * bits: so it is one round trip to the L2 cache, and whoever is the last on a word knows its sum, writes that limb of `to` (and
+ * `also`), and leaves zero behind. x is the same in all threads. */
+enum { CR_WORD_COUNT_AT = 48 };
+CR_DEVICE bool cr_leave_word(unsigned long long *word, uint64_t &value, uint32_t blocks) {
+    if (blocks == 1) return true;
+    const unsigned long long add = value + (1ull << CR_WORD_COUNT_AT), old = atomicAdd(word, add);
+    if ((old >> CR_WORD_COUNT_AT) + 1 != blocks) return false;
+    *word = 0;
+    value = (old + value) & ((1ull << CR_WORD_COUNT_AT) - 1);
+    return true;
+}
+
+template <unsigned DIGITS, unsigned W>
+CR_DEVICE void cr_leave_digits(const cr_wide<W> &x, const cr_fold_args &args, unsigned long long *words, int64_t *to,
+                               int64_t *also) {
+    const uint32_t blocks = args.plan.blocks, digit = threadIdx.x;
+    if (digit >= DIGITS) return;
+    uint32_t bits = 0;
+#pragma unroll
+    for (unsigned i = 0; i < DIGITS; i++) bits = digit == i ? (uint32_t)(x.word[i / 2] >> i % 2 * 32) : bits;
+    /* So that it is never negative. */
+    const uint32_t bias = digit + 1 == DIGITS ? 0x80000000u : 0;
+    uint64_t value = bits ^ bias;
+    if (!cr_leave_word(&words[digit], value, blocks)) return;
+    const int64_t limb = (int64_t)(value - (uint64_t)bias * blocks);
+    if (to) to[digit] = limb;
+    if (also) also[digit] = limb;
+}
+
+/* Makes an accumulator for the walk of families that need no ticket, one after the other on the same elements. An F has
+ *   F::WIDTH, F::ROOM                  of an element, in bytes; words of shared memory that leave may use
+ *   begin(args), tile<U>(v, vector, count), one(bits)   as in walk.cuh; args may be kept
+ *   leave(args, room)                  all threads, at the end: merges the block, and the blocks
+ * What was not written keeps what cr_partial_init made of it. */
+template <class... F>
+struct cr_families;
+
+template <class F>
+struct cr_families<F> {
+    static constexpr unsigned WIDTH = F::WIDTH, ROOM = F::ROOM;
+    F fold;
+    CR_IN void begin(const cr_fold_args &args) { fold.begin(args); }
+    template <int U>
+    CR_IN void tile(const uint4 (&v)[U], uint64_t vector, uint32_t count) {
+        fold.template tile<U>(v, vector, count);
+    }
+    CR_IN void one(uint64_t bits) { fold.one(bits); }
+    CR_IN void leave(const cr_fold_args &args, uint64_t *room) { fold.leave(args, room); }
+};
+
+template <class F, class... Others>
+struct cr_families<F, Others...> {
+    static constexpr unsigned WIDTH = F::WIDTH, ROOM = F::ROOM + cr_families<Others...>::ROOM;
+    F fold;
+    cr_families<Others...> others;
+    CR_IN void begin(const cr_fold_args &args) {
+        fold.begin(args);
+        others.begin(args);
+    }
+    template <int U>
+    CR_IN void tile(const uint4 (&v)[U], uint64_t vector, uint32_t count) {
+        fold.template tile<U>(v, vector, count);
+        others.template tile<U>(v, vector, count);
+    }
+    CR_IN void one(uint64_t bits) {
+        fold.one(bits);
+        others.one(bits);
+    }
+    CR_IN void leave(const cr_fold_args &args, uint64_t *room) {
+        fold.leave(args, room);
+        others.leave(args, room + F::ROOM);
+    }
+};
+
+template <class... F>
+struct cr_self {
+    static constexpr int SIZE = (int)cr_families<F...>::WIDTH, BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_GPU_UNROLL;
+    static constexpr bool SELF = true;
+    struct Shared {
+        uint64_t room[cr_families<F...>::ROOM];
+    };
+    struct Sample {};
+    cr_families<F...> all;
+
+    CR_IN Sample sample(const cr_fold_args &) { return Sample(); }
+    CR_IN void begin(const cr_fold_args &args, Shared &, Sample) { all.begin(args); }
+    template <int U>
+    CR_IN void tile(const uint4 (&v)[U], uint64_t vector, uint32_t count, Shared &) {
+        all.template tile<U>(v, vector, count);
+    }
+    CR_IN void one(uint64_t bits, uint64_t, Shared &) { all.one(bits); }
+    CR_IN void publish(const cr_fold_args &args, Shared &shared) { all.leave(args, shared.room); }
+    CR_IN void collect(const cr_fold_args &, Shared &) {}
+};
 
 /* Makes an accumulator for the walk of an F, which is about totals:
  *   F::WIDTH, F::BLOCKS, F::total, F::ROOM   of an element, in bytes; as in walk.cuh; what is merged, plain words; words of
