@@ -93,7 +93,7 @@ class Lengths(DaemonTest):
 
 
 class Crowded(DaemonTest):
-    OPTIONS = {"slabs": 4, "cpu_workers": 2, "stall_timeout_ms": 20000}
+    OPTIONS = {"slabs": 4, "cpu_workers": 2, "stall_timeout_ms": 600000}
 
     def test_half_finished_uploads_hold_no_slab(self):
         """Thirty times as many unfinished uploads as slabs, in the middle of elements and of frames."""
