@@ -112,6 +112,39 @@ START_TEST(answer) {
 }
 END_TEST
 
+/* A kernel asked for by name goes out with the call, and what it says of its answer comes back. */
+START_TEST(kernel_by_name) {
+    cr_frame h;
+    uint8_t payload[256];
+    char name[CR_NAME_MAX_BYTES + 2];
+    cured_options o = CURED_OPTIONS_INIT;
+    o.kernel = "v7_shuffle";
+    for (int inexact = 0; inexact < 2; inexact++) {
+        cured_call *call = start(three, 3, &o);
+        cr_wire_call m = expect_call(&h);
+        ck_assert_str_eq(m.reduce.kernel, "v7_shuffle");
+        const cr_wire_result r = {
+            .count = 3,
+            .result_count = 1,
+            .results = {{.op = CURED_OP_SUM, .dtype = CURED_F64, .value_len = 8, .inexact = inexact}}};
+        size_t n = cr_wire_pack_result(&r, payload, sizeof payload);
+        fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, h.stream, payload, n);
+        ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
+        ck_assert_int_eq(cured_value_exact(cured_call_value(call, 0)), !inexact);
+        cured_call_free(call);
+        fake_expect(&f, conn, CR_FRAME_DATA, &h, (const uint8_t *[]){NULL});
+    }
+    memset(name, 'k', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    o.kernel = name;
+    cured_call *call;
+    ck_assert_int_eq(cured_reduce_buffer(conn, CURED_F32, &sum, 1, three, 3, &o, &call, &error),
+                     CURED_INVALID_ARGUMENT);
+    ck_assert_ptr_null(call);
+    ck_assert_ptr_nonnull(strstr(error.text, "kernel"));
+}
+END_TEST
+
 START_TEST(many_in_flight_answered_backwards) {
     enum { N = 300 };
     cured_call *calls[N];
@@ -265,6 +298,7 @@ int main(void) {
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, hello_and_call_go_without_waiting);
     tcase_add_test(t, answer);
+    tcase_add_test(t, kernel_by_name);
     tcase_add_test(t, many_in_flight_answered_backwards);
     tcase_add_test(t, credit_is_kept);
     tcase_add_test(t, descriptors_travel_with_their_call);
