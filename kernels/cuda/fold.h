@@ -97,6 +97,15 @@ cr_fold_launcher cr_launch_sum_bf16(uint32_t family);
 cr_fold_launcher cr_launch_sum_f32(uint32_t family);
 cr_fold_launcher cr_launch_sum_f64(uint32_t family);
 
+/* Sets of families that have a kernel of their own. */
+enum {
+    CR_FUSED_SPREAD = CR_FAM_SUM | CR_FAM_SUMSQ,
+    CR_FUSED_SUMMARY = CR_FAM_SUM | CR_FAM_COUNTS | CR_FAM_EXTREMA,
+    CR_FUSED_DESCRIBE = CR_FUSED_SPREAD | CR_FUSED_SUMMARY,
+};
+cr_fold_launcher cr_launch_fused_f32(uint32_t families);
+cr_fold_launcher cr_launch_fused_f64(uint32_t families);
+
 /* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. */
 enum { CR_FOLD_LAUNCHES = 7 };
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES], uint32_t *count,

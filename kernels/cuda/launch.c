@@ -37,7 +37,13 @@ static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
 
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES], uint32_t *count,
                             cr_error *error) {
+    static const uint32_t sets[] = {CR_FUSED_DESCRIBE, CR_FUSED_SUMMARY, CR_FUSED_SPREAD};
     *count = 0;
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        if ((families & sets[i]) != sets[i] || (dtype != CR_F32 && dtype != CR_F64)) continue;
+        out[(*count)++] = dtype == CR_F32 ? cr_launch_fused_f32(sets[i]) : cr_launch_fused_f64(sets[i]);
+        families &= ~sets[i];
+    }
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(families & family)) continue;
         cr_fold_launcher launcher = launcher_of(dtype, family);
