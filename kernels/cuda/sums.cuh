@@ -16,12 +16,9 @@
 
 enum { CR_WORD_COUNT = 48 }; /* where a word counts its blocks */
 
-/* Vectors in flight: as many as registers allow; four blocks of 256 threads have enough of them in flight together. */
-template <class E, int KIND> struct cr_sum_unroll {
-    static constexpr int N = E::SIZE == 2 || KIND == CR_SUM_SQUARE ? 4 : 6;
-};
-
-template <class E, int KIND, int U = cr_sum_unroll<E, KIND>::N, int RESIDENT = CR_GPU_BLOCKS_PER_SM> struct cr_float_sum {
+/* Four vectors in flight in each thread need no register spilled; four blocks of them fill the memory's pipe. */
+template <class E, int KIND, int U = 4, int RESIDENT = CR_GPU_BLOCKS_PER_SM>
+struct cr_float_sum {
     using Window = cr_window<E, KIND>;
     using Bins = cr_bins<E, KIND>;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LEVELS = Window::LEVELS, LANES = CR_GPU_VECTOR / SIZE;

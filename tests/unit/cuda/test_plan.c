@@ -51,13 +51,20 @@ END_TEST
 
 /* Blocks that fill the chip once, as soon as there is work for them. */
 START_TEST(grid_follows_the_chip) {
-    cr_fold_plan p = cr_fold_plan_make(0, (uint64_t)1 << 30, 4, 132);
+    cr_fold_plan p = cr_fold_plan_make(0, (uint64_t)1 << 28, 4, 132); /* 1 GiB: one run for each */
     ck_assert_uint_ge(p.blocks, 132 * CR_GPU_BLOCKS_PER_SM - 1);
     ck_assert_uint_le(p.blocks, 132 * CR_GPU_BLOCKS_PER_SM);
+    p = cr_fold_plan_make(0, (uint64_t)1 << 30, 4, 132); /* 4 GiB: several waves */
+    ck_assert_uint_gt(p.blocks, 132 * CR_GPU_BLOCKS_PER_SM * 3);
+    ck_assert_uint_le(p.per_block, CR_GPU_RUN);
     p = cr_fold_plan_make(0, 1024, 4, 132);
+    ck_assert_uint_eq(p.blocks, 1);
+    p = cr_fold_plan_make(0, 8192, 4, 132); /* 32 KiB: still alone */
     ck_assert_uint_eq(p.blocks, 1);
     p = cr_fold_plan_make(0, (uint64_t)1 << 18, 4, 132); /* 1 MiB */
     ck_assert_uint_eq(p.blocks, 128);
+    p = cr_fold_plan_make(0, (uint64_t)1 << 20, 4, 132); /* 4 MiB */
+    ck_assert_uint_eq(p.blocks, 256);
 }
 END_TEST
 
