@@ -1,5 +1,4 @@
-/* fused: several accumulators in one walk. cr_pair_of joins two of the totals of simt.cuh, cr_with joins accumulators of the walk
- * of which at most one needs the last block (they share the blocks' slots).
+/* fused: two accumulators in one walk, neither of which needs the ticket.
  *
  * Thread: device code. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_FUSED_CUH
@@ -7,59 +6,11 @@
 
 #include "kernels/cuda/simt.cuh"
 
-template <class F, class G>
-struct cr_pair_of {
-    static constexpr unsigned WIDTH = F::WIDTH, ROOM = F::ROOM > G::ROOM ? F::ROOM : G::ROOM;
-    static constexpr int BLOCKS = F::BLOCKS < G::BLOCKS ? F::BLOCKS : G::BLOCKS;
-    struct total {
-        typename F::total f;
-        typename G::total g;
-    };
-    F f;
-    G g;
-
-    CR_IN void begin(const cr_fold_args &args) {
-        f.begin(args);
-        g.begin(args);
-    }
-    template <int U>
-    CR_IN void tile(const uint4 (&v)[U], uint64_t vector, uint32_t count) {
-        f.template tile<U>(v, vector, count);
-        g.template tile<U>(v, vector, count);
-    }
-    CR_IN void one(uint64_t bits) {
-        f.one(bits);
-        g.one(bits);
-    }
-    CR_IN void close(uint64_t *room, total &t) {
-        f.close(room, t.f);
-        __syncthreads();
-        g.close(room, t.g);
-    }
-    static CR_IN void empty(total &t) {
-        F::empty(t.f);
-        G::empty(t.g);
-    }
-    static CR_IN void merge(total &t, const total &other) {
-        F::merge(t.f, other.f);
-        G::merge(t.g, other.g);
-    }
-    static CR_IN void reduce(total &t, uint64_t *room) {
-        F::reduce(t.f, room);
-        __syncthreads();
-        G::reduce(t.g, room);
-    }
-    static CR_IN void put(const total &t, const cr_fold_args &args) {
-        F::put(t.f, args);
-        G::put(t.g, args);
-    }
-};
-
 template <class A, class B, int RESIDENT, int U>
 struct cr_with {
     static constexpr int SIZE = A::SIZE, UNROLL = U, BLOCKS = RESIDENT;
-    static constexpr bool SELF = A::SELF && B::SELF;
-    static_assert(A::SELF || B::SELF, "both want the blocks' slots");
+    static constexpr bool SELF = true;
+    static_assert(A::SELF && B::SELF, "the blocks' slots are for one");
     struct Shared {
         typename A::Shared a;
         typename B::Shared b;
@@ -90,11 +41,8 @@ struct cr_with {
     }
     CR_IN void publish(const cr_fold_args &args, Shared &shared) {
         a.publish(args, shared.a);
+        __syncthreads();
         b.publish(args, shared.b);
-    }
-    CR_IN void collect(const cr_fold_args &args, Shared &shared) {
-        if constexpr (!A::SELF) a.collect(args, shared.a);
-        if constexpr (!B::SELF) b.collect(args, shared.b);
     }
 };
 

@@ -6,7 +6,7 @@
 #include "kernels/cuda/fused.cuh"
 #include "kernels/cuda/sums.cuh"
 
-typedef cr_totals<cr_pair_of<cr_fold_counts<CR_F32>, cr_fold_extrema<CR_F32>>> cr_f32_order;
+typedef cr_self<cr_fold_counts<CR_F32>, cr_fold_extrema<CR_F32>> cr_f32_order;
 typedef cr_float_sum<cr_f32, CR_SUM_PLAIN> cr_f32_sum;
 typedef cr_float_sum<cr_f32, CR_SUM_SQUARE> cr_f32_squares;
 typedef cr_with<cr_f32_sum, cr_f32_squares, 3, 4> cr_f32_spread;

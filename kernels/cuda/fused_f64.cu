@@ -6,7 +6,7 @@
 #include "kernels/cuda/fused.cuh"
 #include "kernels/cuda/sums.cuh"
 
-typedef cr_totals<cr_pair_of<cr_fold_counts<CR_F64>, cr_fold_extrema<CR_F64>>> cr_f64_order;
+typedef cr_self<cr_fold_counts<CR_F64>, cr_fold_extrema<CR_F64>> cr_f64_order;
 typedef cr_float_sum<cr_f64, CR_SUM_PLAIN> cr_f64_sum;
 typedef cr_float_sum<cr_f64, CR_SUM_SQUARE> cr_f64_squares;
 typedef cr_with<cr_f64_sum, cr_f64_squares, 3, 4> cr_f64_spread;

@@ -17,7 +17,7 @@ enum {
     CR_GPU_TILE = CR_GPU_THREADS * CR_GPU_UNROLL,
     CR_GPU_SMALL = CR_GPU_THREADS * 2, /* vectors of the smallest blocks, when there are several */
     CR_GPU_ALONE = CR_GPU_TILE,        /* vectors that one block takes alone: it needs to tell nobody */
-    CR_GPU_RUN = 1 << 17, /* vectors of the longest run, while there may be more blocks: 2 MiB */
+    CR_GPU_RUN = 1 << 17,              /* vectors of the longest run, while there may be more blocks: 2 MiB */
     CR_GPU_BLOCKS_PER_SM = 4,
     CR_GPU_MAX_BLOCKS = 4096,
 };

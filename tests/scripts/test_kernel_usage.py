@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""test_kernel_usage: registers, stack, spills and shared memory of every GPU kernel, as ptxas told when it was built, against
+kernel_usage.txt. A kernel that spills more than its line says, or takes more registers, fails; so does a new one that spills much.
+Needs a build with CUDA by the compiler that the list was made with, but no GPU; skipped (77) otherwise.
+
+usage: test_kernel_usage.py BUILD_DIR NVCC_VERSION [--update]
+"""
+import os
+import re
+import sys
+
+LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_usage.txt")
+UNLISTED = (255, 64, 64, 0)  # a new kernel may spill so much outside its loop; more wants a look and --update
+HEAD = """# What each GPU kernel takes: chip, registers, bytes of stack, of spill stores, of static shared memory, name.
+# Written by tests/scripts/test_kernel_usage.py --update; a kernel that spills more than is listed fails the test.
+"""
+
+
+def parse(text):
+    """{(chip, kernel): (registers, stack, spill, shared)} of one .usage file."""
+    found = {}
+    kernel = stack = spill = None
+    for line in text.split("\n"):
+        match = re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line)
+        if match:
+            # Names of one file only carry a hash of its path.
+            kernel = (match.group(2), re.sub(r"_GLOBAL__N__[0-9a-f]{8}_\d+_(\w+?)_cu_[0-9a-f]{8}(_\d+)?", r"_\1_", match.group(1)))
+        match = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", line)
+        if match:
+            stack, spill = int(match.group(1)), int(match.group(2))
+        match = re.search(r"Used (\d+) registers", line)
+        if match and kernel:
+            shared = re.search(r"(\d+) bytes smem", line)
+            found[kernel] = (int(match.group(1)), stack or 0, spill or 0, int(shared.group(1)) if shared else 0)
+            kernel = stack = spill = None
+    return found
+
+
+def collect(build):
+    found = {}
+    for folder, _, names in os.walk(os.path.join(build, "kernels")):
+        for name in names:
+            if name.endswith(".usage"):
+                with open(os.path.join(folder, name), encoding="utf-8") as f:
+                    found.update(parse(f.read()))
+    return found
+
+
+def listed():
+    """The list's compiler version, and its lines."""
+    version, lines = None, {}
+    with open(LIST, encoding="utf-8") as f:
+        for line in f:
+            words = line.split()
+            if line.startswith("nvcc "):
+                version = words[1]
+            elif words and not line.startswith("#"):
+                lines[(words[0], words[5])] = tuple(int(w) for w in words[1:5])
+    return version, lines
+
+
+def update(found, version):
+    with open(LIST, "w", encoding="utf-8") as f:
+        f.write(HEAD + f"nvcc {version}\n")
+        for (chip, kernel), numbers in sorted(found.items()):
+            f.write(f"{chip} {' '.join(str(n) for n in numbers)} {kernel}\n")
+
+
+def main():
+    if len(sys.argv) < 3:
+        print(__doc__)
+        return 64
+    found, version = collect(sys.argv[1]), sys.argv[2]
+    if not found:
+        print("skipped: this build has no kernels")
+        return 77
+    if "--update" in sys.argv:
+        update(found, version)
+        return 0
+    made_with, lines = listed()
+    if made_with != version:
+        print(f"skipped: the list was made with nvcc {made_with}, this is {version}")
+        return 77
+    wrong = 0
+    for (chip, kernel), (registers, stack, spill, _) in sorted(found.items()):
+        most = lines.get((chip, kernel), UNLISTED)
+        if registers > most[0] or spill > most[2]:
+            wrong += 1
+            print(f"{chip} {kernel}: {registers} registers, {stack} bytes of stack, {spill} spilled; "
+                  f"listed are {most[0]}, {most[1]}, {most[2]}")
+    print(f"{len(found)} kernels, {sum(1 for n in found.values() if n[2])} with spills, {wrong} worse than listed")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
