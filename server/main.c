@@ -109,6 +109,7 @@ static const cr_gpu_api *const gpu_api;
 
 static void on_lane_lost(cr_server *server) {
     daemon_state *d = server->loop->data;
+    server->runs_kernels = server->lanes.gpus > server->lanes.gpus_lost;
     if (server->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT) {
         cr_error_log("%s; on_gpu_fault is exit: stopping", server->lanes.reason);
         d->exit_status = EXIT_GPU_FAULT;
@@ -128,6 +129,7 @@ static cr_status start_lanes(cr_server *server, cr_error *error) {
     server->lane_lost = on_lane_lost;
     cr_status status = cr_lanes_open(&server->lanes, &options, error);
     if (server->lanes.gpus) server->device_hook = &server->lanes.hook;
+    server->runs_kernels = server->lanes.gpus > 0;
     return status;
 }
 

@@ -320,7 +320,6 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
 /* In a GPU's memory: no byte moves, and only that GPU's lane claims. */
 static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error *error) {
     uint64_t total;
-    uint32_t ordinal = (uint32_t)o->kept->device.device;
     cr_status status = measure(o, job, o->kept->region.size, &total, error);
     if (status != CR_OK) return status;
     if (job->axis) return cr_fail(error, CR_UNIMPLEMENTED, "axis: not along an array in device memory");
@@ -332,15 +331,10 @@ static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error
     d->segment.release = direct_release;
     job->kinds = CR_BY_GPU;
     job->gpu_from = 1;
-    job->device = (int32_t)ordinal;
+    job->device = o->kept->device.device;
     cr_queue_set_total(o->queue, job, total);
     cr_queue_add(o->queue, &d->segment);
     cr_queue_ready(o->queue, &d->segment, total, true);
-    if (!cr_queue_has_gpu(o->queue, ordinal)) {
-        cr_error gone;
-        cr_fail(&gone, CR_UNAVAILABLE, "region: the GPU whose memory it is has been lost");
-        cr_queue_stop(o->queue, job, &gone);
-    }
     cr_queue_unhold(o->queue, job);
     return CR_OK;
 }

@@ -17,3 +17,11 @@ cr_status cr_kernel_attach(cr_job *job, const char *name, const uint32_t *ops, u
     job->kernel = run;
     return CR_OK;
 }
+
+void cr_kernel_empty(cr_job *job) {
+    cr_kernel_run *run = job->kernel;
+    for (uint32_t i = 0; i < run->op_count; i++) {
+        cr_partial_finish(&job->partial, run->ops[i], &(cr_finish_opts){0}, &run->values[i]);
+        run->exact[i] = true;
+    }
+}

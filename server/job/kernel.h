@@ -12,12 +12,15 @@
 
 typedef struct cr_kernel_run {
     char name[CR_NAME_MAX_BYTES + 1];
+    uint32_t lane; /* the GPU's ordinal and 1, once one has begun; guarded by the queue's mutex */
     uint32_t op_count;
     cr_op ops[CR_CALL_MAX_OPS];
     cr_value values[CR_CALL_MAX_OPS];
     bool exact[CR_CALL_MAX_OPS];
 } cr_kernel_run;
 
+/* No lane has run it, for there is no element: the values that follow from that. */
+void cr_kernel_empty(cr_job *job);
 /* Gives job a run of the named kernel, whose name and ops were checked; freed with the job. */
 cr_status cr_kernel_attach(cr_job *job, const char *name, const uint32_t *ops, uint32_t op_count, cr_error *error);
 

@@ -63,7 +63,7 @@ bool cr_queue_claimable(const cr_job *job) {
 static bool wanted_by(const cr_queue *queue, const cr_job *job, cr_lane_kind kind) {
     if (!cr_queue_claimable(job)) return false;
     if (kind == CR_KIND_GPU) return job->kinds & CR_BY_GPU && queue->gpus && job->claimable >= job->gpu_from;
-    return job->device < 0 && (job->kinds & CR_BY_CPU || !queue->gpus);
+    return job->device < 0 && !job->kernel && (job->kinds & CR_BY_CPU || !queue->gpus);
 }
 
 static void wake_lane(cr_queue *queue, cr_lane_kind kind) {
@@ -109,6 +109,8 @@ void cr_queue_add(cr_queue *queue, cr_segment *segment) {
 
 void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool seal) {
     cr_job *job = segment->job;
+    cr_list let_go;
+    cr_list_init(&let_go);
     pthread_mutex_lock(&queue->mutex);
     assert(!segment->sealed && ready >= segment->ready && ready % job->element == 0);
     if (job->state == CR_JOB_OPEN) {
@@ -116,10 +118,10 @@ void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool s
         segment->ready = ready;
     }
     segment->sealed = seal;
-    bool release = cr_queue_finished_with(segment);
-    cr_queue_offer(queue, job);
+    if (cr_queue_finished_with(segment)) cr_list_append(&let_go, &segment->link);
+    if ((job->device < 0 && !job->kernel) || !cr_queue_stop_orphan(queue, job, &let_go)) cr_queue_offer(queue, job);
     pthread_mutex_unlock(&queue->mutex);
-    if (release) segment->release(segment);
+    cr_queue_release_all(&let_go);
 }
 
 bool cr_queue_hold(cr_queue *queue, cr_job *job) {
@@ -134,6 +136,7 @@ void cr_queue_unhold(cr_queue *queue, cr_job *job) {
     pthread_mutex_lock(&queue->mutex);
     assert(job->holds);
     job->holds--;
+    if (job->kernel) cr_queue_poke_locked(queue); /* its lane waits for the last producer */
     cr_queue_settle(queue, job);
     pthread_mutex_unlock(&queue->mutex);
 }
@@ -157,6 +160,7 @@ void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, c
     cr_job_move(job, CR_JOB_STOPPING);
     job->claimable = 0;
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_remove(&job->ready[kind]);
+    if (job->kernel) cr_queue_poke_locked(queue);
     for (cr_list *node; (node = cr_list_pop(&job->ranges));) {
         cr_unfolded *range = cr_container(node, cr_unfolded, link);
         range->segment->claims--;
@@ -172,6 +176,21 @@ void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, c
             cr_list_remove(node);
     }
     cr_queue_settle(queue, job);
+}
+
+bool cr_queue_stop_orphan(cr_queue *queue, cr_job *job, cr_list *let_go) {
+    bool home = job->device < 0 || queue->gpus >> job->device & 1;
+    if (job->state != CR_JOB_OPEN || (home && (!job->kernel || queue->gpus))) return false;
+    cr_error error;
+    cr_fail(&error, CR_UNAVAILABLE, "%s has been lost",
+            home ? "kernel: the GPU" : "region: the GPU whose memory it is");
+    cr_queue_stop_locked(queue, job, &error, let_go);
+    return true;
+}
+
+void cr_queue_poke_locked(cr_queue *queue) {
+    atomic_fetch_add_explicit(&queue->offers[CR_KIND_GPU], 1, memory_order_release);
+    pthread_cond_broadcast(&queue->more[CR_KIND_GPU]);
 }
 
 void cr_queue_release_all(cr_list *let_go) {

@@ -82,11 +82,14 @@ void cr_queue_folded(cr_queue *queue, const cr_claim *claims, uint32_t count, co
                      uint32_t partial_count, const cr_error *error);
 /* Claims of one job that were not folded. kinds: who claims them, and the rest of the job, from now on; 0: as before. */
 void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, uint32_t kinds);
+/* For a job that names a kernel, held by its lane: whether all of its input has come and been copied. */
+bool cr_queue_all_taken(cr_queue *queue, cr_job *job);
+/* The kernel has answered, of n elements. */
+void cr_queue_kernel_ran(cr_queue *queue, cr_job *job, uint64_t n);
 /* The lane of a GPU begins, and ends, to claim. When the last is gone its jobs are the CPU's; those whose input is in a GPU's
- * memory end UNAVAILABLE with their GPU. */
+ * memory, or that name a kernel, end UNAVAILABLE. */
 void cr_queue_gpu_comes(cr_queue *queue, uint32_t ordinal);
 void cr_queue_gpu_goes(cr_queue *queue, uint32_t ordinal);
-bool cr_queue_has_gpu(cr_queue *queue, uint32_t ordinal);
 /* Rises with every offer to a GPU and every poke. */
 uint32_t cr_queue_offers(cr_queue *queue);
 /* Sleeps until it is no longer seen; false when the queue is closed. */

@@ -265,16 +265,13 @@ void cr_queue_gpu_comes(cr_queue *queue, uint32_t ordinal) {
 
 void cr_queue_gpu_goes(cr_queue *queue, uint32_t ordinal) {
     cr_list let_go, *line = &queue->line[CR_KIND_GPU];
-    cr_error error;
     cr_list_init(&let_go);
-    cr_fail(&error, CR_UNAVAILABLE, "region: the GPU whose memory it is has been lost");
     pthread_mutex_lock(&queue->mutex);
     queue->gpus &= ~(1u << ordinal);
     for (cr_list *node = line->next, *next; node != line; node = next) {
         next = node->next;
         cr_job *job = cr_container(node, cr_job, ready[CR_KIND_GPU]);
-        if (job->device == (int32_t)ordinal) cr_queue_stop_locked(queue, job, &error, &let_go);
-        if (queue->gpus || job->device >= 0) continue;
+        if (cr_queue_stop_orphan(queue, job, &let_go) || queue->gpus) continue;
         cr_list_remove(node);
         cr_queue_offer(queue, job);
     }
@@ -282,11 +279,17 @@ void cr_queue_gpu_goes(cr_queue *queue, uint32_t ordinal) {
     cr_queue_release_all(&let_go);
 }
 
-bool cr_queue_has_gpu(cr_queue *queue, uint32_t ordinal) {
+bool cr_queue_all_taken(cr_queue *queue, cr_job *job) {
     pthread_mutex_lock(&queue->mutex);
-    bool has = queue->gpus >> ordinal & 1;
+    bool all = job->state == CR_JOB_OPEN && job->holds == 1 && !job->claims && !job->claimable;
     pthread_mutex_unlock(&queue->mutex);
-    return has;
+    return all;
+}
+
+void cr_queue_kernel_ran(cr_queue *queue, cr_job *job, uint64_t n) {
+    pthread_mutex_lock(&queue->mutex);
+    job->partial.n = n;
+    pthread_mutex_unlock(&queue->mutex);
 }
 
 uint32_t cr_queue_offers(cr_queue *queue) {
@@ -306,7 +309,6 @@ bool cr_queue_sleep(cr_queue *queue, uint32_t seen) {
 
 void cr_queue_poke(cr_queue *queue) {
     pthread_mutex_lock(&queue->mutex);
-    atomic_fetch_add_explicit(&queue->offers[CR_KIND_GPU], 1, memory_order_release);
-    pthread_cond_broadcast(&queue->more[CR_KIND_GPU]);
+    cr_queue_poke_locked(queue);
     pthread_mutex_unlock(&queue->mutex);
 }

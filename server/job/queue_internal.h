@@ -37,6 +37,9 @@ void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker);
 bool cr_queue_finished_with(cr_segment *segment);
 /* Moves what can be released to let_go. Segments still claimed or unsealed are released by whoever holds them. */
 void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, cr_list *let_go);
+/* Stops a job that only a GPU can do which is not there (any more): true. */
+bool cr_queue_stop_orphan(cr_queue *queue, cr_job *job, cr_list *let_go);
+void cr_queue_poke_locked(cr_queue *queue);
 /* Outside the mutex. */
 void cr_queue_release_all(cr_list *let_go);
 

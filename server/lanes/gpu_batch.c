@@ -10,6 +10,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
+#include "server/job/kernel.h"
 #include "server/lanes/gpu_internal.h"
 #include "server/memory/guard.h"
 #include "server/memory/kept.h"
@@ -39,8 +40,14 @@ void cr_gpu_batch_close(cr_gpu_lane *lane, cr_gpu_batch *batch) {
 }
 
 static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
-    const cr_gpu_lane *lane = argument;
+    cr_gpu_lane *lane = argument;
+    const uint32_t own = lane->options.ordinal + 1;
     if (job->device >= 0) return job->device == (int32_t)lane->options.ordinal ? UINT64_MAX : 0;
+    if (job->kernel) {
+        if ((job->kernel->lane && job->kernel->lane != own) || !cr_gpu_run_wants(lane, job)) return 0;
+        job->kernel->lane = own;
+        return lane->options.chunk_bytes;
+    }
     if (!(job->kinds & CR_BY_CPU)) return lane->options.chunk_bytes;
     uint64_t rest = job->claimable;
     if (job->total_bytes > job->claimed_bytes && job->total_bytes - job->claimed_bytes > rest)
@@ -83,7 +90,8 @@ static uint64_t within_piece(const cr_claim *claim, uint64_t done, uint64_t step
  * few that a copy would take longer than reading them over the bus, pinned memory. */
 static const uint8_t *load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
     const cr_gpu_api *api = lane->api;
-    bool direct = is_direct(claim), near = batch->bytes <= NEAR_BYTES;
+    bool direct = is_direct(claim), near = batch->bytes <= NEAR_BYTES && !batch->run;
+    uint8_t *to = batch->run ? batch->run->device + claim->index * claim->job->element : batch->device + at;
     if (claim->job->device >= 0 || (direct && near)) return claim->data;
     for (uint64_t done = 0; done < claim->bytes && batch->fate == CR_BATCH_GOOD;) {
         uint64_t step = claim->bytes - done;
@@ -98,11 +106,11 @@ static const uint8_t *load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_clai
                 batch->fate = CR_BATCH_BROKEN;
         }
         if (batch->fate == CR_BATCH_GOOD && !near &&
-            api->copy(batch->stream, batch->device + at + done, from, step, &batch->error) != CR_OK)
+            api->copy(batch->stream, to + done, from, step, &batch->error) != CR_OK)
             batch->fate = CR_BATCH_UNFIT;
         done += step;
     }
-    return (near ? batch->staging : batch->device) + at;
+    return near ? batch->staging + at : to;
 }
 
 /* Claims that follow each other in the array and in memory are one fold. */
@@ -118,6 +126,25 @@ static void add_fold(cr_gpu_batch *batch, const cr_claim *claim, const uint8_t *
         (cr_gpu_fold){.dtype = job->dtype, .families = job->families, .data = data, .n = n, .index = index};
 }
 
+/* The place of a named kernel's input; input on the device needs none, and the kernel has run. */
+static void start_run(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    const cr_claim *claim = &batch->claims[0];
+    cr_job *job = claim->job;
+    if (job->device >= 0) {
+        if (cr_gpu_run_in_place(lane, job, claim->data, claim->bytes, &batch->error) != CR_OK)
+            batch->fate = CR_BATCH_BROKEN;
+        return;
+    }
+    batch->run = cr_gpu_run_begin(lane, job, &batch->error);
+    if (!batch->run) batch->fate = CR_BATCH_BROKEN;
+    for (uint32_t i = 0; i < batch->claim_count && batch->run; i++) {
+        const cr_claim *each = &batch->claims[i];
+        if (each->index * job->element + each->bytes <= batch->run->bytes) continue;
+        cr_fail(&batch->error, CR_INVALID_ARGUMENT, "kernel: the array is longer than was said");
+        batch->fate = CR_BATCH_BROKEN;
+    }
+}
+
 bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->claim_count = cr_queue_take(lane->options.queue, want, lane, batch->claims, CR_BATCH_CLAIMS);
     if (!batch->claim_count) return false;
@@ -126,23 +153,29 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->fate = CR_BATCH_GOOD;
     batch->fold_count = 0;
     batch->bytes = 0;
+    batch->run = NULL;
     for (uint32_t i = 0; i < batch->claim_count; i++) batch->bytes += batch->claims[i].bytes;
     batch->queued_bytes = job->device < 0 ? batch->bytes : 0;
     lane->queued_bytes += batch->queued_bytes;
+    if (job->kernel) start_run(lane, batch);
     uint64_t at = 0, next = 0;
     for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
         const cr_claim *claim = &batch->claims[i];
         if (claim->index != next) at = (at + ALIGN - 1) / ALIGN * ALIGN;
         next = claim->index + claim->bytes / job->element;
-        add_fold(batch, claim, load(lane, batch, claim, at));
+        const uint8_t *data = load(lane, batch, claim, at);
+        if (!job->kernel) add_fold(batch, claim, data);
         at += claim->bytes;
     }
-    if (batch->fate == CR_BATCH_GOOD &&
+    if (batch->fate == CR_BATCH_GOOD && batch->fold_count &&
         lane->api->fold(batch->stream, batch->folds, batch->fold_count, 0, &batch->error) != CR_OK)
         batch->fate = CR_BATCH_UNFIT;
     batch->started_ns = cr_now_ns();
     return true;
 }
+
+/* Whether others can fold what this one could not. */
+static bool other_lanes(const cr_job *job) { return job->device < 0 && !job->kernel; }
 
 /* Whether each fold has given the partial of what it was asked for. */
 static bool collect(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_partial **partials) {
@@ -175,7 +208,7 @@ static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         cr_fail(&batch->error, CR_INTERNAL, "a fold gave the partial of something else");
     }
     if (batch->fate == CR_BATCH_GOOD && !checked(batch)) batch->fate = CR_BATCH_BROKEN;
-    if (batch->fate == CR_BATCH_UNFIT && batch->claims[0].job->device >= 0) batch->fate = CR_BATCH_BROKEN;
+    if (batch->fate == CR_BATCH_UNFIT && !other_lanes(batch->claims[0].job)) batch->fate = CR_BATCH_BROKEN;
     lane->queued_bytes -= batch->queued_bytes;
     batch->busy = false;
     switch (batch->fate) {
@@ -217,7 +250,7 @@ void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->busy = false;
     lane->queued_bytes -= batch->queued_bytes;
     cr_metric_add(gpu_returned_total, batch->claim_count);
-    if (batch->claims[0].job->device < 0)
+    if (other_lanes(batch->claims[0].job))
         cr_queue_unfolded(lane->options.queue, batch->claims, batch->claim_count, 0);
     else
         cr_queue_folded(lane->options.queue, batch->claims, batch->claim_count, NULL, 0, &lane->lost_error);

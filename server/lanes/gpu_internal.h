@@ -2,6 +2,7 @@
  *
  *   lane_gpu.c   its thread: opens the device, keeps its streams busy, loses it, closes it
  *   gpu_batch.c  one stream's work: claims, their way to the device, their partials' way back
+ *   gpu_run.c    jobs that name a kernel: their whole input on the device
  *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
  *
  * Thread: everything is the lane thread's, but for the members under mutex and those set before it runs. Owner: main. */
@@ -17,6 +18,7 @@
 
 enum {
     CR_BATCH_CLAIMS = 64,
+    CR_GPU_RUNS = 4,            /* kernels asked for by name at a time: each has its whole input on the device */
     CR_BATCH_SLACK = 64 * 1024, /* a device buffer's room for aligning runs of claims */
 };
 
@@ -27,13 +29,21 @@ typedef enum cr_batch_fate {
     CR_BATCH_BROKEN, /* their bytes could not be read: the job fails */
 } cr_batch_fate;
 
+/* The input of a job that names a kernel, as far as it is on the device. */
+typedef struct cr_gpu_run {
+    cr_job *job; /* held; NULL: free */
+    uint8_t *device;
+    uint64_t bytes;
+} cr_gpu_run;
+
 /* Claims of one job on one stream. */
 typedef struct cr_gpu_batch {
     cr_gpu_stream *stream;
     uint8_t *device, *staging;
     bool busy;
     cr_batch_fate fate;
-    cr_error error; /* unless GOOD */
+    cr_error error;  /* unless GOOD */
+    cr_gpu_run *run; /* copied there, and not folded; NULL: folded */
     uint32_t claim_count, fold_count;
     uint64_t bytes, queued_bytes, started_ns; /* queued_bytes: those that are copied */
     cr_claim claims[CR_BATCH_CLAIMS];
@@ -47,6 +57,8 @@ typedef struct cr_gpu_lane {
     cr_gpu_info device;
     cr_gpu_rates rates;
     pthread_t thread;
+    cr_gpu_stream *kernel_stream;
+    cr_gpu_run runs[CR_GPU_RUNS];
     uint64_t queued_bytes; /* in batches under way */
     bool hung;             /* it does not answer: it is not even closed */
     cr_list pins;          /* of cr_pin: what is pinned */
@@ -76,6 +88,20 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
 bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch);
 /* The device is gone: its claims go back. */
 void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch);
+
+/* ---- gpu_run.c ---- */
+
+/* The run of job; of NULL: a free one. NULL: there is none. */
+cr_gpu_run *cr_gpu_run_of(cr_gpu_lane *lane, const cr_job *job);
+bool cr_gpu_run_wants(cr_gpu_lane *lane, const cr_job *job);
+/* The run of a job with a claim in hand, begun if need be. NULL: it cannot be. */
+cr_gpu_run *cr_gpu_run_begin(cr_gpu_lane *lane, cr_job *job, cr_error *error);
+/* All of the input is in this device's memory. */
+cr_status cr_gpu_run_in_place(cr_gpu_lane *lane, cr_job *job, const void *data, uint64_t bytes, cr_error *error);
+/* Runs what is complete, and forgets what was stopped. True when there was something. */
+bool cr_gpu_run_look(cr_gpu_lane *lane);
+/* The device is gone. */
+void cr_gpu_run_lose(cr_gpu_lane *lane);
 
 /* ---- gpu_ask.c ---- */
 

@@ -49,8 +49,7 @@ static cr_status await(const cr_gpu_api *api, cr_gpu_stream *stream, cr_error *e
 /* Nanoseconds of the quickest of a few rounds of: through (may be NULL) to staging, staging to device, fold of n bytes. */
 static cr_status time_rounds(const cr_gpu_api *api, cr_gpu_stream *stream, void *device, void *staging,
                              const void *through, size_t bytes, size_t n, double *seconds, cr_error *error) {
-    const cr_gpu_fold fold = {
-        .dtype = CR_F32, .families = CR_FAM_SUM, .data = device, .n = n / sizeof(float), .index = 0};
+    const cr_gpu_fold fold = {.dtype = CR_U8, .families = CR_FAM_COUNTS, .data = device, .n = n, .index = 0};
     uint64_t best = UINT64_MAX;
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t start = cr_now_ns();

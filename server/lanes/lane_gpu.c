@@ -41,6 +41,7 @@ static void lose(cr_gpu_lane *lane, const char *why) {
     cr_metric_add(gpus_lost_total, 1);
     cr_queue_gpu_goes(lane->options.queue, lane->options.ordinal);
     for (uint32_t i = 0; i < lane->batch_count; i++) cr_gpu_batch_abandon(lane, &lane->batches[i]);
+    cr_gpu_run_lose(lane);
     if (lane->options.lost) lane->options.lost(lane->options.lost_argument);
 }
 
@@ -79,6 +80,7 @@ static bool look(cr_gpu_lane *lane, bool offered, bool start) {
         if (!cr_gpu_batch_start(lane, batch)) break;
         moved = true;
     }
+    if (offered || moved) moved |= cr_gpu_run_look(lane);
     return moved;
 }
 
@@ -123,6 +125,7 @@ static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
     lane->device = *lane->api->info(lane->gpu);
     for (uint32_t i = 0; i < lane->batch_count && status == CR_OK; i++)
         status = cr_gpu_batch_open(lane, &lane->batches[i], error);
+    if (status == CR_OK) status = lane->api->stream_open(lane->gpu, 1, &lane->kernel_stream, error);
     lane->rates = (cr_gpu_rates){.cpu = o->cpu_rate, .chunk_bytes = o->chunk_bytes, .min_bytes = o->min_bytes};
     const cr_gpu_batch *first = &lane->batches[0];
     if (status == CR_OK)
@@ -135,6 +138,7 @@ static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
 static void close_device(cr_gpu_lane *lane) {
     bool lost = atomic_load(&lane->lost) || (lane->gpu && lane->api->lost(lane->gpu));
     for (uint32_t i = 0; i < lane->batch_count && !lost; i++) cr_gpu_batch_close(lane, &lane->batches[i]);
+    if (lane->kernel_stream && !lost) lane->api->stream_close(lane->kernel_stream);
     cr_gpu_unpin_all(lane);
     if (lane->gpu && !lane->hung) lane->api->close(lane->gpu);
 }
@@ -158,6 +162,8 @@ static void *lane_main(void *argument) {
         if (!atomic_load(&lane->lost)) {
             cr_metric_sub(gpus, 1);
             cr_queue_gpu_goes(lane->options.queue, lane->options.ordinal);
+            cr_fail(&lane->lost_error, CR_UNAVAILABLE, "the server is shutting down");
+            cr_gpu_run_lose(lane);
         }
     }
     pthread_mutex_lock(&lane->mutex);

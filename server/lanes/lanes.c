@@ -137,6 +137,12 @@ void cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
 }
 
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
+    if (job->kernel) {
+        job->kinds = CR_BY_GPU;
+        job->gpu_from = 1;
+        job->in_order = false; /* it is not folded in pieces */
+        return;
+    }
     if (!cr_gpu_takes(job)) return;
     job->kinds = lanes->kinds;
     job->gpu_from = lanes->gpu_from;

@@ -439,6 +439,7 @@ void cr_call_answer_job(cr_call *call) {
         call_free(call);
     } else if (call->job->kernel) {
         const cr_kernel_run *run = call->job->kernel;
+        if (!call->job->folded_bytes) cr_kernel_empty(call->job);
         cr_metric_add(calls_ok, 1);
         cr_reply_values(call->conn, call->stream, call->job->partial.n, run->values, run->exact, run->op_count,
                         &timing);

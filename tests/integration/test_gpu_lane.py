@@ -14,7 +14,7 @@ import unittest
 
 from connection import HANG_S
 from cured_daemon import CURED, Daemon, DaemonTest, environment, main, need_binary, wait_for
-from cured_wire import DATA_LOSS, INPUTS, OPS, UNAVAILABLE, cuda_ipc_region
+from cured_wire import DATA_LOSS, INPUTS, INVALID_ARGUMENT, OPS, UNAVAILABLE, cuda_ipc_region
 from expected import array_of, expect, expect_all, expect_tiled, plain
 
 REAL = bool(os.environ.get("CURED_TEST_REAL_GPU"))
@@ -210,6 +210,61 @@ class Regions(DaemonTest):
         self.assertEqual(21 * len(tile), after["gpu_bytes_total"] - before["gpu_bytes_total"])
 
 
+class Kernels(DaemonTest):
+    """A kernel asked for by name: alone on the whole array, by every way in."""
+    PROGRAM = PROGRAM
+    OPTIONS = dict(SMALL, backend="auto")
+    OPS = ["sum", "max", "min"]
+
+    def test_every_way_in(self):
+        raw = plain("i32", 1 << 20)
+        wanted = expect_all(self.OPS, "i32", raw)
+        conn = self.connect()
+        self.assertEqual(wanted, conn.stream("i32", self.OPS, raw, kernel="v7_shuffle").keys())
+        for make in (self.file, self.memfd):
+            f = make(b"1234" + raw)
+            answer = conn.descriptor("i32", self.OPS, f.fileno(), 4, kernel="v3_add_during_load")
+            self.assertEqual((wanted, 1 << 20), (answer.keys(), answer.count))
+            self.assertIsInstance(conn.register(1, f.fileno()), int)
+            self.assertEqual(wanted, conn.region("i32", self.OPS, 1, 4, kernel="v0_baseline").keys())
+            conn.unregister(1)
+        for count in (1, 100, 5000):
+            self.assertEqual(expect_all(self.OPS, "i32", raw[:4 * count]),
+                             conn.stream("i32", self.OPS, raw[:4 * count], kernel="v7_shuffle").keys(), count)
+        self.assertEqual(expect_all(self.OPS, "i32", b""), conn.stream("i32", self.OPS, b"", kernel="v7_shuffle").keys())
+        floats = conn.stream("f32", ["prod", "sum"], plain("f32", 10001), kernel="v7_shuffle")
+        self.assertIsNone(floats.status)
+
+    def test_of_unknown_length_it_is_refused(self):
+        conn = self.connect()
+        answer = conn.stream("i32", ["sum"], bytes(3 << 20), known=False, kernel="v7_shuffle")
+        self.assert_sentence(answer.status, INVALID_ARGUMENT, "length")
+
+    def test_many_at_once_and_some_dropped(self):
+        raw = plain("i64", 1 << 17)
+        conn, other = self.connect(), self.daemon.connect()
+        for n in range(3):  # these never end
+            stream = other.start_stream("i64", ["sum"], len(raw), kernel="v7_shuffle")
+            other.send_data(stream, raw[:1 << (17 + n)])
+        streams = [conn.start_stream("i64", ["sum"], len(raw), kernel="v7_shuffle") for _ in range(6)]
+        for stream in streams:
+            conn.send_array(stream, raw)
+        other.close()
+        for stream in streams:
+            self.assertEqual([expect("sum", "i64", raw)], conn.wait(stream).keys())
+
+    @unittest.skipIf(REAL, "the stand-in's handles are paths of files")
+    def test_device_memory(self):
+        raw = plain("i32", 300000)
+        path = os.path.join(self.folder, "device")
+        with open(path, "wb") as f:
+            f.write(raw)
+        conn = self.connect()
+        stream = conn.start_register(4, cuda_ipc_region(len(raw), bytes(16), path.encode().ljust(64, b"\0")))
+        self.assertIsInstance(conn.registered(stream), int)
+        self.assertEqual(expect_all(self.OPS, "i32", raw), conn.region("i32", self.OPS, 4, kernel="v7_shuffle").keys())
+
+
 class Calibrated(DaemonTest):
     """Whoever is faster by what was measured at start."""
     PROGRAM = PROGRAM
@@ -336,6 +391,21 @@ class Faults(unittest.TestCase):
                 else:
                     self.assertEqual((UNAVAILABLE, UNAVAILABLE), (first.code, again.code), faults)
                     self.assertIn("lost", again.message)
+                self.right(conn)
+            self.check_end(daemon)
+
+    def test_kernels_go_with_their_device(self):
+        for faults in ("lose_at=1", "lose_at=4", "lose_at=9,polls=2", "fail_copy=2"):
+            daemon = self.start(faults)
+            with daemon.connect() as conn:
+                status = conn.stream("f32", ["sum"], self.data, kernel="v7_shuffle").status
+                self.assertIsNotNone(status, faults)
+                again = conn.stream("f32", ["sum"], self.data, kernel="v7_shuffle").status
+                if "lose" in faults:
+                    self.assertEqual(UNAVAILABLE, status.code, status.message)
+                    self.assertIsNotNone(again)
+                else:
+                    self.assertIsNone(again)
                 self.right(conn)
             self.check_end(daemon)
 
