@@ -18,6 +18,8 @@ static void print_text(const cured_server_info *info) {
     printf("max_ops %u\nmax_jobs_per_connection %u\nmax_input_bytes %llu\ncredit_bytes %llu\n", info->max_ops,
            info->max_jobs_per_connection, (unsigned long long)info->max_input_bytes,
            (unsigned long long)info->credit_bytes);
+    printf("max_regions_per_connection %u\nmax_region_bytes %llu\n", info->max_regions_per_connection,
+           (unsigned long long)info->max_region_bytes);
     for (size_t i = 0; i < info->counter_count; i++)
         printf("counter %s %llu\n", info->counters[i].name, (unsigned long long)info->counters[i].value);
 }
@@ -50,6 +52,8 @@ static int print_json(const cured_server_info *info) {
     add_number(limits, "jobs_per_connection", info->max_jobs_per_connection);
     add_number(limits, "input_bytes", info->max_input_bytes);
     add_number(limits, "credit_bytes", info->credit_bytes);
+    add_number(limits, "regions_per_connection", info->max_regions_per_connection);
+    add_number(limits, "region_bytes", info->max_region_bytes);
     cJSON *counters = cJSON_AddObjectToObject(root, "counters");
     for (size_t i = 0; i < info->counter_count; i++)
         add_number(counters, info->counters[i].name, info->counters[i].value);

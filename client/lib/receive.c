@@ -160,6 +160,8 @@ static void on_informed(cured_conn *conn, cured_call *call, const uint8_t *in, u
         .max_jobs_per_connection = w->limits.jobs_per_connection,
         .max_input_bytes = w->limits.input_bytes,
         .credit_bytes = w->limits.credit_bytes,
+        .max_regions_per_connection = w->limits.regions_per_connection,
+        .max_region_bytes = w->limits.region_bytes,
     };
     call->info = &b->info; /* first member: freed by this pointer */
     cr_cl_call_finish(call, CR_OK, 0, "");

@@ -7,10 +7,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "server/base/metrics.h"
 #include "server/memory/origin.h"
+
+static const uint32_t HUGETLBFS = 0x958458f6; /* of statfs(2) */
 
 enum {
     USER_UNKNOWN = 65534, /* what every user outside this user namespace looks like */
@@ -51,6 +54,12 @@ static cr_status open_device(cr_kept *kept, cr_error *error) {
     return CR_OK;
 }
 
+/* The guard could not lay zeros over a part of a huge page: the kernel does not split such a mapping. */
+static bool is_of_huge_pages(const cr_region *region) {
+    struct statfs fs;
+    return fstatfs(region->descriptor, &fs) != 0 || (uint32_t)fs.f_type == HUGETLBFS;
+}
+
 /* Maps all of it, where no hole can be touched. Where that fails, pread does. */
 static void map_whole(cr_kept *kept) {
     cr_region *region = &kept->region;
@@ -59,7 +68,7 @@ static void map_whole(cr_kept *kept) {
     cr_error ignored;
     if (region->size == 0 || region->size > SIZE_MAX || (region->way == CR_REGION_READ && !region->shared)) return;
     if (region->way == CR_REGION_SLOW || cr_region_look(region, &size, &whole, &ignored) != CR_OK) return;
-    if (region->shared && (!whole || size < region->size)) return;
+    if (region->shared && (!whole || size < region->size || is_of_huge_pages(region))) return;
     region->way =
         cr_region_map(region, 0, (size_t)region->size, &kept->map, &ignored) == CR_OK ? CR_REGION_MAP : CR_REGION_READ;
 }

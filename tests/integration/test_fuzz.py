@@ -12,7 +12,8 @@ import time
 
 from cured_daemon import DaemonTest, main
 from cured_wire import (CALL, CANCEL, CREDIT, DATA, END, FIRST_OPS, HELLO, INPUTS, OPS, PING, PONG, call_message,
-                        descriptor_input, frame, hello_message, reduce_message, stream_input, take_frame, uint_field)
+                        cuda_descriptor_region, cuda_ipc_region, descriptor_input, descriptor_region, frame, hello_message,
+                        reduce_message, region_input, register_message, shm_region, stream_input, take_frame, uint_field)
 
 SEED = int(os.environ.get("CURED_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 SECONDS = float(os.environ.get("CURED_TEST_FUZZ_SECONDS", "12"))
@@ -28,9 +29,21 @@ def conversation(r):
         dtype = r.choice(INPUTS)
         ops = r.sample(FIRST_OPS, r.randint(1, 5))
         times = {"timeout_ms": r.choice([0, 0, 1, 50]), "progress_ms": r.choice([0, 0, 1])}
-        kind = r.choice(["inline", "known", "unknown", "descriptor", "info"])
+        kind = r.choice(["inline", "known", "unknown", "descriptor", "info", "register", "register", "region", "region",
+                         "unregister"])
         if kind == "info":
             out.append((frame(CALL, stream, call_message(info=True), r.choice([0, END])), 0))
+        elif kind == "register":
+            source, needs = r.choice([(descriptor_region(), 1)] * 6 + [(shm_region("/cured-fuzz"), 0), (cuda_ipc_region(64), 0),
+                                                                       (cuda_descriptor_region(64), 1)])
+            message = call_message(register=register_message(r.choice([1, 2, 3, 65]), source), **times)
+            out.append((frame(CALL, stream, message, END, needs), needs))
+        elif kind == "region":
+            source = region_input(r.choice([1, 2, 3, 65]), r.choice([0, 0, 8, 4096, 1 << 40]), r.choice([None, 0, 1, 100, 1 << 61]))
+            axis = r.choice([None, None, None, (10, 10, 1)])
+            out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source, axis=axis), **times), END), 0))
+        elif kind == "unregister":
+            out.append((frame(CALL, stream, call_message(unregister=r.choice([1, 2, 3, 65])), END), 0))
         elif kind == "descriptor":
             source = descriptor_input(r.choice([0, 0, 8, 4096, 1 << 40]), r.choice([None, 0, 1, 100, 1 << 61]))
             out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source), **times), END, 1), 1))
@@ -93,13 +106,13 @@ def broken(r, frames):
 
 class Fuzz(DaemonTest):
     OPTIONS = {"hello_timeout_ms": 500, "stall_timeout_ms": 500, "slabs": 4, "cpu_workers": 2, "max_jobs_per_connection": 6,
-               "max_input_bytes": 1 << 30}
+               "max_input_bytes": 1 << 30, "max_regions_per_connection": 2, "shm_names": True}
 
     def test_broken_conversations(self):
         print("seed %d: CURED_TEST_SEED=%d repeats it" % (SEED, SEED))
-        holders = [self.file(os.urandom(50000)), self.memfd(os.urandom(50000)), self.file(b"")]
+        holders = [self.file(os.urandom(50000)), self.memfd(os.urandom(50000)), self.file(b""), self.sealed(os.urandom(50000))]
         self.descriptors = [f.fileno() for f in holders] + [os.open(self.folder, os.O_PATH), os.open("/dev/null", os.O_WRONLY)]
-        for fd in self.descriptors[3:]:
+        for fd in self.descriptors[len(holders):]:
             self.addCleanup(os.close, fd)
         limit = time.monotonic() + SECONDS
         n, replies = 0, 0

@@ -1,6 +1,7 @@
 """test_hostile_memory: registered memory that is cut, punched or rewritten while it is read, clients that die with it, and
 memory on a file system that is full. The daemon answers with a status or with a state the bytes had, and goes on."""
 import ctypes
+import mmap
 import os
 import random
 import signal
@@ -189,6 +190,27 @@ class Memory(DaemonTest):
             self.assertEqual([0, 4 << 20], [int.from_bytes(r.value, "little") for r in answer.results])
             for number in (1, 2, 3):
                 self.assertIsNone(self.conn.unregister(number))
+
+    def test_huge_pages(self):
+        """Zeros cannot be laid over a part of one: such memory is not mapped."""
+        with open("/proc/meminfo") as f:
+            info = dict(line.split(":") for line in f)
+        page = 1024 * int(info["Hugepagesize"].split()[0])
+        size = (SIZE + page - 1) // page * page
+        if int(info.get("HugePages_Free", "0")) * page < size:
+            self.skipTest("no huge pages are set aside here")
+        fd = os.memfd_create("huge", os.MFD_HUGETLB | os.MFD_ALLOW_SEALING)
+        self.addCleanup(os.close, fd)
+        os.ftruncate(fd, size)
+        with mmap.mmap(fd, size) as m:
+            m[:] = b"\1" * size
+        self.assertEqual(size, self.conn.register(1, fd))
+        self.assertEqual(size, int.from_bytes(self.conn.region("u8", ["sum"], 1).results[0].value, "little"))
+        job = self.paused(1, size)
+        os.ftruncate(fd, 0)
+        self.assert_sentence(self.resumed(job).status, DATA_LOSS)
+        self.assert_sentence(self.conn.region("u8", ["sum"], 1).status, DATA_LOSS)
+        self.assertIsNone(self.conn.unregister(1))
 
     def test_reads_of_holes_fill_none(self):
         """A sparse memfd of 1 TiB costs the daemon nothing to keep, nor to read a part of."""

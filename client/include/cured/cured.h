@@ -458,6 +458,8 @@ typedef struct cured_server_info {
     const cured_counter *counters;
     uint32_t max_ops, max_jobs_per_connection;
     uint64_t max_input_bytes, credit_bytes;
+    uint32_t max_regions_per_connection;
+    uint64_t max_region_bytes; /* of one connection */
 } cured_server_info;
 
 /* The answer to cured_info(); NULL for other calls. */

@@ -295,6 +295,143 @@ START_TEST(no_memory_closes_the_descriptor) {
 }
 END_TEST
 
+/* ---- regions: opened once, fed to many jobs ---- */
+
+static cr_kept kept;
+static gate kept_opened = GATE_INIT, kept_closed = GATE_INIT;
+
+static void kept_tell(cr_kept *who, cr_kept_news news) {
+    (void)who;
+    gate_add(news == CR_KEPT_OPENED ? &kept_opened : &kept_closed);
+}
+
+static void keep(int fd) {
+    unsigned before = gate_count(&kept_opened);
+    memset(&kept, 0, sizeof kept);
+    kept.files = files;
+    kept.tell = kept_tell;
+    kept.source = (cr_kept_source){.kind = CR_KEPT_FILE, .descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0)};
+    cr_kept_open(&kept);
+    gate_wait(&kept_opened, before + 1);
+    ck_assert_msg(kept.error.code == CR_OK, "%s", kept.error.text);
+}
+
+static void let_go(void) {
+    unsigned before = gate_count(&kept_closed);
+    cr_kept_release(&kept);
+    gate_wait(&kept_closed, before + 1);
+}
+
+static cr_feed_options of_kept(void) {
+    cr_feed_options options = whole(-1);
+    options.kept = &kept;
+    cr_kept_use(&kept);
+    return options;
+}
+
+/* Sealed memory, a memfd, a file, and both kinds with a hole behind: a holder for each way. */
+static int holder(int kind, size_t n, uint64_t *sum) {
+    int fd = kind == 2 || kind == 3 ? disk_file() : memory_file();
+    *sum = write_numbers(fd, 129, n);
+    if (kind >= 3) ck_assert_int_eq(ftruncate(fd, (off_t)(129 + n * 4 + 40 * MIB)), 0);
+    if (kind == 0) ck_assert_int_eq(fcntl(fd, 1033 /* F_ADD_SEALS */, 2 /* F_SEAL_SHRINK */), 0);
+    return fd;
+}
+
+START_TEST(a_region_of_every_way) {
+    enum { JOBS = 5 };
+    uint64_t sum;
+    size_t n = _i % 2 ? 20 * MIB : 1000;
+    int fd = holder(_i / 2, n, &sum);
+    cr_job *jobs[JOBS];
+    keep(fd);
+    ck_assert_int_eq(cr_kept_is_steady(&kept), _i / 2 == 0);
+    for (int i = 0; i < JOBS; i++) {
+        cr_feed_options options = of_kept();
+        options.offset = 129;
+        options.to_end = false;
+        options.count = i ? n : 0;
+        jobs[i] = start(CR_U32, &options);
+    }
+    for (int i = 0; i < JOBS; i++) wait_for_one();
+    for (int i = 0; i < JOBS; i++) {
+        ck_assert_uint_eq(sum_of(jobs[i]), i ? sum : 0);
+        cr_job_free(jobs[i]);
+    }
+    let_go();
+    close(fd);
+}
+END_TEST
+
+START_TEST(a_region_is_let_go_when_its_job_stops) {
+    uint64_t sum;
+    int fd = holder(_i % 3, 20 * MIB, &sum);
+    keep(fd);
+    cr_feed_options options = of_kept();
+    options.offset = 1;
+    options.to_end = false;
+    options.count = 20 * MIB;
+    cr_job *job = start(CR_U32, &options);
+    cr_queue_stop(queue, job, NULL);
+    ck_assert_ptr_eq(wait_for_one(), job);
+    cr_job_free(job);
+    let_go();
+    close(fd);
+}
+END_TEST
+
+START_TEST(wrong_ranges_of_a_region) {
+    uint64_t sum;
+    int fd = holder(_i, 1000, &sum);
+    keep(fd);
+    static const struct {
+        uint64_t offset, count;
+        const char *word;
+    } wrong[] = {{4130, 0, "offset"},
+                 {129, 1001, "count"},
+                 {UINT64_MAX, 1, "offset"},
+                 {1, UINT64_MAX / 4 + 1, "count"},
+                 {1, UINT64_MAX / 4, "count"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        cr_feed_options options = of_kept();
+        options.offset = wrong[i].offset;
+        options.to_end = false;
+        options.count = wrong[i].count;
+        cr_job *job = cr_job_new(CR_U32, CR_FAM_SUM);
+        if (_i == 0) { /* told at once */
+            assert_fails(cr_feed_start(job, &options, &error), CR_INVALID_ARGUMENT, error, wrong[i].word);
+            cr_queue_unhold(queue, job);
+            ck_assert_ptr_eq(wait_for_one(), job);
+        } else {
+            assert_ok(cr_feed_start(job, &options, &error), error);
+            ck_assert_ptr_eq(wait_for_one(), job);
+            ck_assert_int_eq(job->error.code, CR_INVALID_ARGUMENT);
+            ck_assert_ptr_nonnull(strstr(job->error.text, wrong[i].word));
+        }
+        cr_job_free(job);
+    }
+    let_go();
+    close(fd);
+}
+END_TEST
+
+START_TEST(no_memory_lets_the_region_go) {
+    uint64_t sum;
+    int fd = holder(_i, 1000, &sum);
+    keep(fd);
+    cr_feed_options options = of_kept();
+    cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+    fail_allocation(1);
+    assert_fails(cr_feed_start(job, &options, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
+    fail_allocation(0);
+    cr_queue_unhold(queue, job); /* still the caller's */
+    ck_assert_ptr_eq(wait_for_one(), job);
+    cr_job_free(job);
+    let_go();
+    close(fd);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/feed");
     TCase *tc = tcase_create("feed");
@@ -309,6 +446,10 @@ int main(void) {
     tcase_add_loop_test(tc, more_jobs_than_slabs, 0, 5);
     tcase_add_test(tc, a_slab_that_comes_at_once);
     tcase_add_test(tc, no_memory_closes_the_descriptor);
+    tcase_add_loop_test(tc, a_region_of_every_way, 0, 10);
+    tcase_add_loop_test(tc, a_region_is_let_go_when_its_job_stops, 0, 6);
+    tcase_add_loop_test(tc, wrong_ranges_of_a_region, 0, 3);
+    tcase_add_loop_test(tc, no_memory_lets_the_region_go, 0, 2);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
