@@ -88,6 +88,13 @@ class PlotBench(unittest.TestCase):
                           "| v0_baseline | 50.0 | 100 | exact |", "| best read loop | 400 | 800 |  |"], lines()[2:])
         self.assertIn("| v0_baseline | 0.50 | 0.50 | exact |", lines("--of-cub"))
 
+    def test_classes(self):
+        rows = [row("cub", "cub", n, 10.0) for n in (4096, 65536, 1 << 30)]
+        rows += [row("fold", "cured", n, speed) for n, speed in ((4096, 9.0), (65536, 15.0), (1 << 30, 10.0))]
+        self.plot(dict(SAMPLE, rows=rows))
+        done = subprocess.run([sys.executable, PLOT, self.path("in.json"), "--classes"], capture_output=True, text=True, check=True)
+        self.assertEqual("| sum f32 | 0.90 … 1.50 | – | – | 1.00 |", done.stdout.strip().split("\n")[2])
+
     def test_choice_of_bytes(self):
         self.assertEqual(0, self.plot(SAMPLE, "--op", "sum", "--bytes", "4096").returncode)
         self.assertIn("sum of f32, 4 KiB", self.read("out/ladder-sum-f32.svg"))
