@@ -113,7 +113,7 @@ static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, cons
     uint8_t *tile = (uint8_t *)scratch + plan->strip_bytes;
     size_t stride = plan->columns * plan->size;
     uint64_t at_once = gather_columns(plan) / shape->inner;
-    hints hint = {{-1, -1}, {0, 0}};
+    hints hint = {{-1, -1, -1}, {0, 0, 0}};
     for (uint64_t b = 0; b < blocks; b += at_once) {
         uint64_t now = blocks - b < at_once ? blocks - b : at_once;
         unsigned columns = (unsigned)(now * shape->inner);
@@ -136,7 +136,7 @@ static cr_status long_rows(const cr_axis_plan *plan, const cr_axis_isa *isa, con
                            void *scratch, const target *to) {
     cr_strip *strip = scratch;
     uint64_t n = plan->spec->shape.n;
-    hints hint = {{-1, -1}, {0, 0}};
+    hints hint = {{-1, -1, -1}, {0, 0, 0}};
     for (uint64_t b = 0; b < blocks; b += ROWS_AT_ONCE) {
         unsigned now = blocks - b < ROWS_AT_ONCE ? (unsigned)(blocks - b) : ROWS_AT_ONCE;
         cr_strip_init(plan, strip);

@@ -8,6 +8,7 @@
 #include "kernels/core/limbs.h"
 #include "kernels/core/round.h"
 #include "kernels/cpu/axis_plan.h"
+#include "kernels/cpu/axis_rows.h"
 
 /* Some columns of a strip, and one op's answers. */
 typedef struct finish {
@@ -46,7 +47,8 @@ static void put_sum(const cr_axis_plan *plan, const cr_strip *strip, int which, 
             digit >>= -bit;
             bit = 0;
         }
-        cr_limbs_put_signed(limb, cr_sum_limbs(plan->dtype), pending, digit, (unsigned)bit);
+        unsigned limbs = which == 2 ? cr_sumsq_limbs(plan->dtype) : cr_sum_limbs(plan->dtype);
+        cr_limbs_put_signed(limb, limbs, pending, digit, (unsigned)bit);
     }
     if (!sum->special) return;
     special->nans = cr_strip_special(plan, strip, which, 0)[column];
@@ -63,6 +65,9 @@ static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned
     if (families & CR_FAM_SUMABS) {
         put_sum(plan, strip, 1, column, p->sumabs, &p->sumabs_pending, &p->sumabs_special);
     }
+    if (families & CR_FAM_SUMSQ) {
+        put_sum(plan, strip, 2, column, p->sumsq, &p->sumsq_pending, &p->sumsq_special);
+    }
     if (families & CR_FAM_COUNTS) {
         p->nans = words(strip, plan->nans)[column];
         p->nonzero = p->n - words(strip, plan->zeros)[column];
@@ -72,8 +77,7 @@ static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned
         if (is_empty(plan, strip, column)) return;
         p->min.key = key_of(plan, strip, plan->min_key, column);
         p->max.key = key_of(plan, strip, plan->max_key, column);
-        p->min.index = plan->indices ? words(strip, plan->min_index)[column] : 0;
-        p->max.index = plan->indices ? words(strip, plan->max_index)[column] : 0;
+        p->min.index = p->max.index = 0; /* whoever asks for indices goes another way */
     }
 }
 
@@ -207,6 +211,33 @@ static cr_status store_counts(const finish *f) {
     return CR_OK;
 }
 
+/* Sums of squares, their roots, variances; at most CR_STRIP_PAD columns. */
+static cr_status store_squares(const finish *f, cr_error *error) {
+    cr_row_sums sum, square;
+    uint8_t hard[CR_STRIP_PAD];
+    const cr_finish_opts *opts = &f->plan->spec->finish;
+    uint64_t n = f->plan->spec->shape.n, most = (uint64_t)1 << 26; /* n·(n − ddof) is exact in float64 */
+    bool variance = f->op == CR_OP_VAR || f->op == CR_OP_STD, narrow = f->result == CR_F32;
+    memset(hard, 1, sizeof hard);
+    f->isa->column_sums(f->plan, f->strip, 2, f->first, f->count, &square);
+    if (variance) f->isa->column_sums(f->plan, f->strip, 0, f->first, f->count, &sum);
+    if (f->op == CR_OP_SUMSQ && (narrow || f->result == CR_F64)) {
+        f->isa->round_rows(&square, f->count, 0, narrow, f->to, hard);
+    } else if (f->result == CR_F64 && (!variance || (n > opts->ddof && n <= most))) {
+        f->isa->round_squares(variance ? &sum : NULL, &square, f->count, n, opts->ddof, f->op == CR_OP_STD, f->to,
+                              hard);
+    }
+    for (unsigned i = 0; i < f->count; i++) {
+        for (int kind = 0; kind < 3 && f->strip->sums[2].special; kind++) {
+            hard[i] |= cr_strip_special(f->plan, f->strip, 2, kind)[f->first + i] != 0;
+        }
+        if (!hard[i]) continue;
+        cr_status status = store_slowly(f, i, error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
 static cr_status store(const finish *f, cr_error *error) {
     bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
     int which = f->op == CR_OP_NORM1;
@@ -220,6 +251,11 @@ static cr_status store(const finish *f, cr_error *error) {
         case CR_OP_MEAN:
             store_rounded(f, 0);
             return CR_OK;
+        case CR_OP_SUMSQ:
+        case CR_OP_NORM2:
+        case CR_OP_VAR:
+        case CR_OP_STD:
+            return store_squares(f, error);
         case CR_OP_MIN:
         case CR_OP_MAX:
         case CR_OP_ARGMIN:

@@ -27,6 +27,8 @@
 #include "kernels/cpu/axis_rows_int.h"
 #include "kernels/cpu/axis_sum.h"
 
+#include "kernels/cpu/axis_square.h"
+
 #include "kernels/cpu/axis_round.h"
 
 static void lines(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, size_t stride, unsigned count,
@@ -34,6 +36,7 @@ static void lines(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, s
     struct part part = {p, stride, count, first, columns, ahead};
     if (plan->fast & CR_FAM_SUM) sum_lines(plan, strip, &part, 0);
     if (plan->fast & CR_FAM_SUMABS) sum_lines(plan, strip, &part, 1);
+    if (plan->fast & CR_FAM_SUMSQ) square_lines(plan, strip, &part);
     if ((plan->fast & (CR_FAM_EXTREMA | CR_FAM_COUNTS)) == 0) return;
     if (!strip->started) cr_strip_start(plan, strip);
     if (plan->fast & CR_FAM_EXTREMA) extrema_lines(plan, strip, &part, line);
@@ -67,4 +70,4 @@ static void rows(const cr_axis_plan *plan, cr_rows *all, const uint8_t *p, unsig
     if (plan->fast & CR_FAM_COUNTS) count_rows(plan, all->strip, p, n, count);
 }
 
-const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, rows, round_rows, round_squares};
+const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, rows, round_rows, column_sums, round_squares};

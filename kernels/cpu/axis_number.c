@@ -37,7 +37,7 @@ static bool leading_bits(const cr_axis_plan *plan, const cr_strip *strip, int wh
     *sticky = rest != 0 || below >= 0;
     if (rest == 0 && below >= 0 && t[below] < 0) value--;
     *leading = (unsigned __int128)value;
-    *exponent = plan->grid - sum->base + CR_DIGIT_BITS * ((int)sum->low + top - 1) - EXTRA;
+    *exponent = plan->grid[which] - sum->base + CR_DIGIT_BITS * ((int)sum->low + top - 1) - EXTRA;
     return true;
 }
 

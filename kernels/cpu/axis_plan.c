@@ -61,15 +61,28 @@ static unsigned digits_of(cr_dtype dtype) {
     }
 }
 
+/* Of a sum of squares: narrow floats only. */
+static unsigned square_digits_of(cr_dtype dtype) {
+    switch (dtype) {
+        case CR_F32:
+        case CR_BF16:
+            return 13; /* 51 + 298 + 256 + 62 bits */
+        case CR_F16:
+            return 4; /* 51 + 48 + 32 + 62 */
+        default:
+            return 0;
+    }
+}
+
 void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {
     enum { ALIGN = 64 };
     size_t at = sizeof(cr_strip), words = columns * sizeof(uint64_t);
-    static const uint32_t sums[CR_SUMS] = {CR_FAM_SUM, CR_FAM_SUMABS};
+    static const uint32_t sums[CR_SUMS] = {CR_FAM_SUM, CR_FAM_SUMABS, CR_FAM_SUMSQ};
     plan->columns = columns;
     for (int which = 0; which < CR_SUMS; which++) {
         if (!(plan->fast & sums[which])) continue;
         plan->sum[which] = at;
-        at += plan->digits * words;
+        at += plan->digits[which] * words;
         plan->special[which] = at;
         at += 3 * words;
     }
@@ -117,9 +130,10 @@ static uint64_t width_for(uint64_t inner, size_t size) {
 void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
     *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
-    /* Squares are known of short rows only. */
+    /* Squares are known of short rows, and of columns of narrow floats. */
     bool short_rows = spec->shape.inner == 1 && spec->shape.n <= CR_ROW_BYTES / plan->size;
-    if (short_rows && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
+    bool narrow_columns = spec->shape.inner > 1 && spec->dtype != CR_F64;
+    if ((short_rows || narrow_columns) && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
     bool fast = spec->shape.n != 0 && !atomic_load(&generic_only);
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];
@@ -134,8 +148,10 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
         }
     }
     plan->indices = (plan->wants & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) != 0;
-    plan->digits = digits_of(spec->dtype);
-    plan->grid = cr_sum_grid(spec->dtype);
+    plan->digits[0] = plan->digits[1] = digits_of(spec->dtype);
+    plan->grid[0] = plan->grid[1] = cr_sum_grid(spec->dtype);
+    plan->digits[2] = square_digits_of(spec->dtype);
+    plan->grid[2] = cr_sumsq_grid(spec->dtype);
     uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
     plan->width = width_for(inner, plan->size);
     plan->strips = (plan->width + CR_STRIP - 1) / CR_STRIP;

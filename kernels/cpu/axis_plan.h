@@ -19,7 +19,7 @@ enum {
     CR_DIGIT_UNITS = 4000, /* a digit takes 4,095 additions of 2^51 */
     CR_LINES = 8,          /* lines that a kernel takes at once: more would share too few ways of the nearest cache */
     CR_AXIS_TILE = 32768,  /* bytes of a gathered tile */
-    CR_SUMS = 2,           /* of strips: Σx, Σ|x| */
+    CR_SUMS = 3,           /* Σx, Σ|x|, Σx² */
     CR_ROW_BYTES = 16384   /* of a short row at most (axis_rows.h) */
 };
 enum { CR_WANTS_MIN = 1, CR_WANTS_MAX = 2, CR_WANTS_ARGMIN = 4, CR_WANTS_ARGMAX = 8 };
@@ -39,7 +39,7 @@ typedef struct cr_strip {
     uint32_t started;   /* extrema and counts are live */
     uint32_t nans;      /* extrema: some first_nan is set */
     uint64_t next_line; /* extrema: the line after the last one seen */
-    uint32_t reserved[14];
+    uint32_t reserved[6];
 } cr_strip;
 
 typedef struct cr_axis_plan {
@@ -53,9 +53,9 @@ typedef struct cr_axis_plan {
     uint32_t wants;         /* which extrema: CR_WANTS_… */
     uint64_t width;         /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
     uint64_t strips;
-    uint32_t columns; /* of a strip */
-    unsigned digits;  /* of a sum */
-    int grid;         /* power of two of digit 0's unit, where base is 0 */
+    uint32_t columns;         /* of a strip */
+    unsigned digits[CR_SUMS]; /* of a sum */
+    int grid[CR_SUMS];        /* power of two of digit 0's unit, where base is 0 */
     /* Offsets within a strip, and its bytes. */
     size_t sum[CR_SUMS], special[CR_SUMS], min_key, max_key, min_index, max_index, first_nan, zeros, nans, strip_bytes;
 } cr_axis_plan;
@@ -81,6 +81,9 @@ typedef struct cr_axis_isa {
      * how many are left to another way: hard[i] says which. */
     unsigned (*round_rows)(const struct cr_row_sums *sums, unsigned count, uint64_t divisor, bool narrow, uint8_t *to,
                            uint8_t *hard);
+    /* Σ of columns [first, first + count), count at most CR_STRIP_PAD, as of rows. */
+    void (*column_sums)(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
+                        struct cr_row_sums *sums);
     /* The root of Σx² of rows [0, count) (sum: NULL), or their variance over n − ddof, or the root of that, as f64. */
     unsigned (*round_squares)(const struct cr_row_sums *sum, const struct cr_row_sums *square, unsigned count,
                               uint64_t n, uint64_t ddof, bool root, uint8_t *to, uint8_t *hard);

@@ -34,13 +34,13 @@ ALWAYS int digit_numbers(const cr_axis_plan *plan, const cr_strip *strip, int wh
     const cr_strip_sum *sum = &strip->sums[which];
     vu64 carry = {0};
     int count = 0;
-    for (unsigned d = sum->low; d < sum->high || (d < plan->digits && any_bit(carry)); d++) {
+    for (unsigned d = sum->low; d < sum->high || (d < plan->digits[which] && any_bit(carry)); d++) {
         vu64 x = carry;
         if (d < sum->high) x += LOAD(vu64, cr_strip_digit(plan, strip, which, d) + first);
         carry = vector_carry(x);
         x -= carry << CR_DIGIT_BITS;
         if (!any_bit(x)) continue;
-        int unit = plan->grid - sum->base + CR_DIGIT_BITS * (int)d;
+        int unit = plan->grid[which] - sum->base + CR_DIGIT_BITS * (int)d;
         if (unit > ROUND_UNIT_MOST) return -1;
         /* Below the smallest float64 a digit is a multiple of 2^base: two exact products. */
         if (unit < LOWEST_UNIT) {
@@ -290,4 +290,27 @@ static unsigned round_squares(const cr_row_sums *sum, const cr_row_sums *square,
         }
     }
     return left;
+}
+
+static void column_sums(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
+                        cr_row_sums *sums) {
+    sums->plain = false;
+    for (unsigned c = 0; c < count; c += ROUND_LANES) {
+        vf64 t[ROUND_DIGITS], s = {0}, v = {0}, e;
+        vu64 rounded = {0};
+        int numbers = digit_numbers(plan, strip, which, first + c, t);
+        for (int i = 0; i < numbers; i++) {
+            s = two_sum(t[i], s, &e);
+            if (i == 0) continue;
+            vf64 rest;
+            v = two_sum(e, v, &rest);
+            rounded |= (vu64)(rest != 0);
+            v = to_odd(v, rest);
+        }
+        vf64 doubt = (vf64)((vu64)(magnitude_of(v) * 0x1p-50) & rounded);
+        if (numbers < 0) doubt = ALL(vf64, __builtin_nan(""));
+        memcpy(&sums->hi[c], &s, VB);
+        memcpy(&sums->lo[c], &v, VB);
+        memcpy(&sums->doubt[c], &doubt, VB);
+    }
 }

@@ -46,7 +46,7 @@ void cr_strip_extend(const cr_axis_plan *plan, cr_strip *strip, int which, unsig
 
 void cr_strip_carry(const cr_axis_plan *plan, cr_strip *strip, int which) {
     cr_strip_sum *sum = &strip->sums[which];
-    for (unsigned d = sum->low; d < sum->high && d + 1 < plan->digits; d++) {
+    for (unsigned d = sum->low; d < sum->high && d + 1 < plan->digits[which]; d++) {
         uint64_t *digit = cr_strip_digit(plan, strip, which, d), any = 0;
         for (size_t i = 0; i < plan->columns; i++) any |= cr_digit_carry(digit[i]);
         if (any == 0) continue;
@@ -62,7 +62,7 @@ void cr_strip_carry(const cr_axis_plan *plan, cr_strip *strip, int which) {
 
 void cr_strip_carry_column(const cr_axis_plan *plan, cr_strip *strip, int which, unsigned column) {
     cr_strip_sum *sum = &strip->sums[which];
-    for (unsigned d = sum->low; d < sum->high && d + 1 < plan->digits; d++) {
+    for (unsigned d = sum->low; d < sum->high && d + 1 < plan->digits[which]; d++) {
         uint64_t *digit = cr_strip_digit(plan, strip, which, d) + column, carry = cr_digit_carry(*digit);
         if (carry == 0) continue;
         if (d + 1 == sum->high) cr_strip_extend(plan, strip, which, sum->low, d + 2);
@@ -78,7 +78,7 @@ static void add_at(const cr_axis_plan *plan, cr_strip *strip, int which, unsigne
     unsigned d = bit / CR_DIGIT_BITS;
     value = (__int128)((unsigned __int128)value << (bit % CR_DIGIT_BITS));
     while (value != 0) {
-        bool last = d + 1 >= plan->digits || (value < half && value >= -half);
+        bool last = d + 1 >= plan->digits[which] || (value < half && value >= -half);
         cr_strip_extend(plan, strip, which, d, d + 1);
         cr_strip_digit(plan, strip, which, d)[column] +=
             last ? (uint64_t)value : (uint64_t)value & (((uint64_t)1 << CR_DIGIT_BITS) - 1);
@@ -168,6 +168,7 @@ static void merge_keys(const cr_axis_plan *plan, cr_strip *into, const cr_strip 
 void cr_strip_merge(const cr_axis_plan *plan, cr_strip *into, const cr_strip *from) {
     if (plan->fast & CR_FAM_SUM) merge_sum(plan, into, from, 0);
     if (plan->fast & CR_FAM_SUMABS) merge_sum(plan, into, from, 1);
+    if (plan->fast & CR_FAM_SUMSQ) merge_sum(plan, into, from, 2);
     if (!from->started) return;
     if (!into->started) cr_strip_start(plan, into);
     into->nans |= from->nans;
@@ -224,6 +225,7 @@ void cr_strip_add_column(const cr_axis_plan *into_plan, cr_strip *into, unsigned
     size_t size = plan->size;
     if (plan->fast & CR_FAM_SUM) add_sum(into_plan, into, to, plan, from, column, 0);
     if (plan->fast & CR_FAM_SUMABS) add_sum(into_plan, into, to, plan, from, column, 1);
+    if (plan->fast & CR_FAM_SUMSQ) add_sum(into_plan, into, to, plan, from, column, 2);
     if (!from->started) return;
     if (!into->started) cr_strip_start(into_plan, into);
     into->nans |= from->nans;

@@ -208,6 +208,7 @@ static void compare(const cr_axis_spec *spec, const answers *want, const answers
 static cr_status by_blocks(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
     size_t size = cr_dtype_size(spec->dtype);
     uint8_t *scratch = aligned_alloc(64, (cr_axis_scratch(spec) + 127) / 64 * 64);
+    memset(scratch, 0xff, cr_axis_scratch(spec)); /* what is used before it is set shows */
     cr_status status = CR_OK;
     for (uint64_t b = 0; b < spec->shape.outer && status == CR_OK;) {
         uint64_t now = below(3) ? spec->shape.outer - b : 1 + below(spec->shape.outer - b);
@@ -337,7 +338,30 @@ START_TEST(sums_of_every_distribution) {
                 one_case(&spec, (distribution)d);
                 spec.finish.result_dtype = (cr_dtype)(CR_F16 + below(4));
                 one_case(&spec, (distribution)d);
+                spec.finish.result_dtype = CR_DTYPE_NONE;
+                spec.families = CR_FAM_SUM | CR_FAM_SUMSQ;
+                spec.op_count = 3;
+                spec.ops[0] = d % 2 ? CR_OP_SUMSQ : CR_OP_NORM2;
+                spec.ops[1] = CR_OP_VAR;
+                spec.ops[2] = CR_OP_STD;
+                one_case(&spec, (distribution)d);
             }
+        }
+    }
+}
+END_TEST
+
+/* Both extrema are wanted, but only one index: the other must not be looked at. */
+START_TEST(norminf_beside_an_index) {
+    static const cr_op args[] = {CR_OP_ARGMIN, CR_OP_ARGMAX};
+    for (int dtype = CR_BOOL; dtype <= CR_F64; dtype++) {
+        for (int a = 0; a < 2; a++) {
+            cr_axis_spec spec = {.dtype = (cr_dtype)dtype,
+                                 .shape = {70, 3, 1},
+                                 .families = CR_FAM_EXTREMA,
+                                 .op_count = 2,
+                                 .ops = {CR_OP_NORMINF, args[a]}};
+            one_case(&spec, NORMAL);
         }
     }
 }
@@ -349,6 +373,7 @@ int main(void) {
     suite_add_tcase(suite, tests);
     tcase_add_loop_test(tests, every_way_gives_the_same_bits, 0, 3);
     tcase_add_loop_test(tests, sums_of_every_distribution, 0, 3);
+    tcase_add_test(tests, norminf_beside_an_index);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
