@@ -16,9 +16,10 @@
 #include "server/memory/kept.h"
 
 enum {
-    STEP_BYTES = 2 * 1024 * 1024, /* through the staging buffer at a time */
-    NEAR_BYTES = 128 * 1024,      /* up to here, over the bus by the fold itself */
-    ALIGN = 256,                  /* where a run begins in the device buffer */
+    STREAM_BYTES = 8 * 1024 * 1024, /* of slabs at a time: others must be free to be filled meanwhile */
+    STEP_BYTES = 2 * 1024 * 1024,   /* through the staging buffer at a time */
+    NEAR_BYTES = 128 * 1024,        /* up to here, over the bus by the fold itself */
+    ALIGN = 256,                    /* where a run begins in the device buffer */
 };
 
 cr_status cr_gpu_batch_open(cr_gpu_lane *lane, cr_gpu_batch *batch, cr_error *error) {
@@ -48,12 +49,17 @@ static uint64_t want(void *argument, const cr_job *job, const cr_segment *segmen
         job->kernel->lane = own;
         return lane->options.chunk_bytes;
     }
-    if (!(job->kinds & CR_BY_CPU)) return lane->options.chunk_bytes;
+    uint64_t chunk = lane->options.chunk_bytes;
+    if (!segment->aligned && chunk > STREAM_BYTES) chunk = STREAM_BYTES;
+    /* While there is enough under way, a little waits until it is more: the next completion looks again. */
+    if (lane->queued_bytes > chunk && job->claimable < chunk / 2) return 0;
+    if (!(job->kinds & CR_BY_CPU)) return chunk;
     uint64_t rest = job->claimable;
     if (job->total_bytes > job->claimed_bytes && job->total_bytes - job->claimed_bytes > rest)
         rest = job->total_bytes - job->claimed_bytes;
     bool staged = !segment->pinned && !(segment->kept && atomic_load(&segment->kept->pinned));
-    return cr_gpu_share(&lane->rates, rest, lane->queued_bytes, staged);
+    uint64_t share = cr_gpu_share(&lane->rates, rest, lane->queued_bytes, staged);
+    return share < chunk ? share : chunk;
 }
 
 /* Reads a step of a claim into the staging buffer. */

@@ -10,7 +10,9 @@ enum {
     ROUNDS = 5,
     SMALL_BYTES = 4096,
     LEAST_BYTES = 1024 * 1024, /* less is not worth a launch */
-    WAIT_MS = 2000,            /* a device that takes longer for a chunk is of no use */
+    STAGING_COST =
+        2, /* staging moves each byte through memory three times, and CPU workers that fill the bus lose by it */
+    WAIT_MS = 2000, /* a device that takes longer for a chunk is of no use */
 };
 
 bool cr_gpu_takes(const cr_job *job) { return !job->axis && !job->in_order && !job->kernel; }
@@ -25,6 +27,7 @@ uint64_t cr_gpu_share(const cr_gpu_rates *rates, uint64_t rest, uint64_t queued,
     double rate = staged ? rates->staged : rates->pinned;
     if (rates->min_bytes) return rest < rates->min_bytes ? 0 : rest < rates->chunk_bytes ? rest : rates->chunk_bytes;
     if (rates->cpu <= 0 || rate <= 0) return rates->chunk_bytes;
+    if (staged && rates->staged < rates->cpu / STAGING_COST) return 0;
     double until = (double)rest / rates->cpu - rates->launch_s - (double)queued / rate;
     return clamp(until / (1 / rate + 1 / rates->cpu), LEAST_BYTES, rates->chunk_bytes);
 }

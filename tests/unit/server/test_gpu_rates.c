@@ -16,7 +16,10 @@ static double gpu_time(const cr_gpu_rates *r, uint64_t share, uint64_t queued) {
 START_TEST(a_large_job_gives_whole_chunks) {
     ck_assert_uint_eq(cr_gpu_share(&big, 4 * GIB, 0, false), big.chunk_bytes);
     ck_assert_uint_eq(cr_gpu_share(&big, 4 * GIB, 48 * MIB, false), big.chunk_bytes);
-    ck_assert_uint_eq(cr_gpu_share(&big, 4 * GIB, 0, true), big.chunk_bytes);
+    ck_assert_uint_eq(cr_gpu_share(&big, 4 * GIB, 0, true), 0); /* staging would take the bus from 15 workers */
+    cr_gpu_rates few = big;
+    few.cpu = 12e9;
+    ck_assert_uint_eq(cr_gpu_share(&few, 4 * GIB, 0, true), big.chunk_bytes);
 }
 END_TEST
 
