@@ -52,6 +52,7 @@ ALWAYS void int_rows(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned c
     for (unsigned first = 0; first < count; first += WORDS) {
         vu64 low[WORDS], high[WORDS];
         unsigned now = count - first < WORDS ? count - first : WORDS;
+        low[0] = high[0] = (vu64){0}; /* now is 1 or more, which not every compiler sees */
         for (unsigned i = 0; i < now; i++, p += w.stride) {
             struct int_row r = {{0}, {0}};
 #define ADD(v)                                                        \
