@@ -28,8 +28,23 @@ ALWAYS void bits_lanes(cr_partial *part, vu64 all, vu64 any, vu64 odd, unsigned 
 
 ALWAYS void bits_pass(cr_partial *part, const uint8_t *p, size_t bytes, unsigned width, bool booleans,
                       struct ahead ahead) {
-    vu64 all = ~(vu64){0}, any = {0}, odd = {0};
+    enum { STEP = 4 * VB };
+    vu64 all = ~(vu64){0}, any = {0}, odd = {0}, all2 = all, any2 = any, odd2 = odd;
     size_t at = 0;
+    for (; !booleans && at + STEP <= bytes; at += STEP) {
+        vu64 a = LOAD(vu64, p + at), b = LOAD(vu64, p + at + VB);
+        vu64 c = LOAD(vu64, p + at + 2 * VB), d = LOAD(vu64, p + at + 3 * VB);
+        fetch(ahead, at, STEP);
+        all = and_three(all, a, b);
+        any = or_three(any, a, b);
+        odd = xor_three(odd, a, b);
+        all2 = and_three(all2, c, d);
+        any2 = or_three(any2, c, d);
+        odd2 = xor_three(odd2, c, d);
+    }
+    all &= all2;
+    any |= any2;
+    odd ^= odd2;
     for (; at + VB <= bytes; at += VB) {
         vu8 v = LOAD(vu8, p + at);
         fetch(ahead, at, VB);

@@ -6,9 +6,14 @@
  * process has written there meanwhile.
  *
  * A NaN's key lies beyond an infinity's, so a block whose keys stay within the infinities has none, at no extra cost.
+ * float32 and float64 are compared as they are first, which is cheaper but takes −0 for +0; where that could matter, keys
+ * decide.
  * Thread: any. Owner: the caller owns the data. */
 
-enum { EXTREMA_BLOCK = 16384 };
+enum { EXTREMA_BLOCK = 16384, EXTREMA_PATIENCE = 16 };
+
+typedef float float_32;
+typedef double float_64;
 
 struct extremum_run {
     const uint8_t *min_block, *max_block; /* NULL: none yet */
@@ -16,7 +21,8 @@ struct extremum_run {
     size_t min_n, max_n;
     int64_t min_key, max_key; /* signed keys */
     uint64_t first_nan;
-    bool nans; /* the last block had NaNs: expect more */
+    bool nans;      /* the last block had NaNs: expect more */
+    unsigned zeros; /* blocks to compare by keys, because one's minimum or maximum was a zero */
 };
 
 #define LANE 8

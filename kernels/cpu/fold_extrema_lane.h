@@ -70,6 +70,40 @@ ALWAYS void NAMED(plain)(const uint8_t *p, size_t bytes, int kind, struct ahead 
     *out_high = VMAX(high0, high1);
 }
 
+#if LANE >= 32
+#define VF GLUE(vf, LANE)
+/* Keys of floats compared by value: false if there were NaNs. A zero has the key that wins, whichever it was. */
+ALWAYS bool NAMED(extrema_floats)(const uint8_t *p, size_t bytes, struct ahead ahead, VS *out_low, VS *out_high) {
+    enum { STEP = 4 * VB };
+    const VF infinity = (VF){0} + (GLUE(float_, LANE))__builtin_inf();
+    VF low0 = infinity, low1 = infinity, high0 = -infinity, high1 = -infinity;
+    GLUE(nans_vf, LANE) nans = {0};
+    size_t at = 0;
+    for (; at + STEP <= bytes; at += STEP) {
+        VF a = LOAD(VF, p + at), b = LOAD(VF, p + at + VB);
+        VF c = LOAD(VF, p + at + 2 * VB), d = LOAD(VF, p + at + 3 * VB);
+        fetch(ahead, at, STEP);
+        low0 = GLUE(min_vf, LANE)(GLUE(min_vf, LANE)(a, b), low0);
+        high0 = GLUE(max_vf, LANE)(GLUE(max_vf, LANE)(a, b), high0);
+        low1 = GLUE(min_vf, LANE)(GLUE(min_vf, LANE)(c, d), low1);
+        high1 = GLUE(max_vf, LANE)(GLUE(max_vf, LANE)(c, d), high1);
+        nans = GLUE(note_vf, LANE)(GLUE(note_vf, LANE)(nans, a, b), c, d);
+    }
+    for (; at < bytes; at += VB) {
+        VF a = (VF)(at + VB <= bytes ? LOAD(vu8, p + at) : NAMED(last)(p + at, bytes - at));
+        low0 = GLUE(min_vf, LANE)(a, low0);
+        high0 = GLUE(max_vf, LANE)(a, high0);
+        nans = GLUE(note_vf, LANE)(nans, a, a);
+    }
+    VS low = NAMED(keys)((vu8)GLUE(min_vf, LANE)(low0, low1), KEY_FLOAT);
+    VS high = NAMED(keys)((vu8)GLUE(max_vf, LANE)(high0, high1), KEY_FLOAT);
+    *out_low = low | (VS)(low == 0); /* +0's key is 0, −0's −1 */
+    *out_high = high & ~(VS)(high == -1);
+    return !GLUE(noted_vf, LANE)(nans);
+}
+#undef VF
+#endif
+
 /* As plain, but a NaN takes the key that loses. Returns whether there was one. */
 ALWAYS bool NAMED(masked)(const uint8_t *p, size_t bytes, SCALAR infinity, struct ahead ahead, VS *out_low,
                           VS *out_high) {
@@ -118,17 +152,67 @@ NEVER size_t NAMED(extrema_find)(const uint8_t *p, size_t n, int64_t key, int ki
     return 0; /* the memory has changed under us: any element of the block will do */
 }
 
+/* Notes a block whose lanes hold these keys, if it is better than what came before. */
+ALWAYS void NAMED(extrema_note)(struct extremum_run *run, VS low, VS high, const uint8_t *block, size_t n,
+                                uint64_t index) {
+    bool first = run->min_block == NULL;
+    struct NAMED(best) best = NAMED(reduce)(low, high);
+    if (first || best.min < run->min_key) {
+        run->min_key = best.min;
+        run->min_block = block;
+        run->min_index = index;
+        run->min_n = n;
+    }
+    if (first || best.max > run->max_key) {
+        run->max_key = best.max;
+        run->max_block = block;
+        run->max_index = index;
+        run->max_n = n;
+    }
+}
+
+ALWAYS bool NAMED(extrema_better)(const struct extremum_run *run, VS low, VS high) {
+    if (run->min_block == NULL) return true;
+    return any_bit((vu64)((low < ALL(VS, (SCALAR)run->min_key)) | (high > ALL(VS, (SCALAR)run->max_key))));
+}
+
+#if LANE >= 32
+/* One block of floats by value; false if keys have to decide. */
+ALWAYS bool NAMED(extrema_block)(struct extremum_run *run, const uint8_t *block, size_t n, uint64_t index,
+                                 struct ahead ahead) {
+    VS low, high;
+    if (run->nans) return false;
+    if (run->zeros > 0) {
+        run->zeros--;
+        return false;
+    }
+    if (!NAMED(extrema_floats)(block, n * (LANE / 8), ahead, &low, &high)) return false;
+    if (!NAMED(extrema_better)(run, low, high)) return true;
+    struct NAMED(best) best = NAMED(reduce)(low, high);
+    if (best.min == -1 || best.max == 0) { /* a zero, of whichever sign */
+        run->zeros = EXTREMA_PATIENCE;
+        return false;
+    }
+    NAMED(extrema_note)(run, low, high, block, n, index);
+    return true;
+}
+#endif
+
 ALWAYS void NAMED(extrema_tile)(struct extremum_run *run, const uint8_t *p, size_t n, uint64_t index, int kind,
                                 SCALAR infinity, struct ahead ahead) {
     const size_t size = LANE / 8;
-    for (size_t done = 0; done < n;) {
-        size_t now = n - done < EXTREMA_BLOCK / size ? n - done : EXTREMA_BLOCK / size;
+    size_t now;
+    for (size_t done = 0; done < n; done += now, ahead = ahead_by(ahead, now * size)) {
+        now = n - done < EXTREMA_BLOCK / size ? n - done : EXTREMA_BLOCK / size;
         const uint8_t *block = p + done * size;
         VS low, high;
         bool some = true;
         if (kind != KEY_FLOAT) {
             NAMED(plain)(block, now * size, kind, ahead, &low, &high);
         } else {
+#if LANE >= 32
+            if (NAMED(extrema_block)(run, block, now, index + done, ahead)) continue;
+#endif
             bool nans = run->nans;
             if (!nans) {
                 NAMED(plain)(block, now * size, kind, ahead, &low, &high);
@@ -144,26 +228,8 @@ ALWAYS void NAMED(extrema_tile)(struct extremum_run *run, const uint8_t *p, size
                 }
             }
         }
-        bool first = run->min_block == NULL;
-        bool better =
-            first || any_bit((vu64)((low < ALL(VS, (SCALAR)run->min_key)) | (high > ALL(VS, (SCALAR)run->max_key))));
-        if (some && better) {
-            struct NAMED(best) best = NAMED(reduce)(low, high);
-            if (first || best.min < run->min_key) {
-                run->min_key = best.min;
-                run->min_block = block;
-                run->min_index = index + done;
-                run->min_n = now;
-            }
-            if (first || best.max > run->max_key) {
-                run->max_key = best.max;
-                run->max_block = block;
-                run->max_index = index + done;
-                run->max_n = now;
-            }
-        }
-        done += now;
-        ahead = ahead_by(ahead, now * size);
+        if (some && NAMED(extrema_better)(run, low, high))
+            NAMED(extrema_note)(run, low, high, block, now, index + done);
     }
 }
 

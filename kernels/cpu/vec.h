@@ -55,14 +55,11 @@ struct ahead {
 };
 
 /* A prefetch never faults, whatever the address. step is a compile-time constant. */
-ALWAYS void fetch_near(struct ahead ahead, size_t at, size_t step) {
-#pragma GCC unroll 2
+ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
+#pragma GCC unroll 4
     for (size_t i = 0; i < step; i += 64)
         __builtin_prefetch((const void *)(ahead.base + ((at + i) >> ahead.shift)), 0, 2);
-}
-ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
-    fetch_near(ahead, at, step);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (size_t i = 0; i < step; i += 64)
         __builtin_prefetch((const void *)(ahead.soon + ((at + i) & ahead.every)), 0, 3);
 }
@@ -170,6 +167,54 @@ ALWAYS vf32 most_vf32(vf32 a, vf32 b) { return max_vf32((vf32)((vu32)a & INT32_M
 ALWAYS vf64 least_vf64(vf64 a, vf64 b) { return min_vf64((vf64)((vu64)a & INT64_MAX), b); }
 ALWAYS vf64 most_vf64(vf64 a, vf64 b) { return max_vf64((vf64)((vu64)a & INT64_MAX), b); }
 #endif
+
+/* Lanes that are NaNs: noted from two vectors at once. */
+#if defined(VEC_AVX512)
+typedef __mmask16 nans_vf32;
+typedef __mmask8 nans_vf64;
+ALWAYS nans_vf32 note_vf32(nans_vf32 seen, vf32 a, vf32 b) {
+    return _kor_mask16(seen, _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q));
+}
+ALWAYS nans_vf64 note_vf64(nans_vf64 seen, vf64 a, vf64 b) {
+    return _kor_mask8(seen, _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q));
+}
+ALWAYS bool noted_vf32(nans_vf32 seen) { return seen != 0; }
+ALWAYS bool noted_vf64(nans_vf64 seen) { return seen != 0; }
+#else
+typedef vu32 nans_vf32;
+typedef vu64 nans_vf64;
+#if defined(VEC_AVX2)
+ALWAYS vu32 note_vf32(vu32 seen, vf32 a, vf32 b) {
+    return seen | (vu32)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_UNORD_Q);
+}
+ALWAYS vu64 note_vf64(vu64 seen, vf64 a, vf64 b) {
+    return seen | (vu64)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_UNORD_Q);
+}
+#elif defined(__SSE2__)
+ALWAYS vu32 note_vf32(vu32 seen, vf32 a, vf32 b) { return seen | (vu32)_mm_cmpunord_ps((__m128)a, (__m128)b); }
+ALWAYS vu64 note_vf64(vu64 seen, vf64 a, vf64 b) { return seen | (vu64)_mm_cmpunord_pd((__m128d)a, (__m128d)b); }
+#else
+ALWAYS vu32 note_vf32(vu32 seen, vf32 a, vf32 b) { return seen | (vu32)(a != a) | (vu32)(b != b); }
+ALWAYS vu64 note_vf64(vu64 seen, vf64 a, vf64 b) { return seen | (vu64)(a != a) | (vu64)(b != b); }
+#endif
+ALWAYS bool noted_vf32(vu32 seen) { return any_bit((vu64)seen); }
+ALWAYS bool noted_vf64(vu64 seen) { return any_bit(seen); }
+#endif
+
+/* a op b op c of bits: one instruction where there is one. */
+#if defined(VEC_AVX512)
+#define THREE(name, op, table)                                                             \
+    ALWAYS vu64 name(vu64 a, vu64 b, vu64 c) {                                             \
+        return (vu64)_mm512_ternarylogic_epi64((__m512i)a, (__m512i)b, (__m512i)c, table); \
+    }
+#else
+#define THREE(name, op, table) \
+    ALWAYS vu64 name(vu64 a, vu64 b, vu64 c) { return a op b op c; }
+#endif
+THREE(and_three, &, 0x80)
+THREE(or_three, |, 0xfe)
+THREE(xor_three, ^, 0x96)
+#undef THREE
 
 /* VB / 8 float32 at p, widened. */
 ALWAYS vf64 widen_at(const uint8_t *p) {
