@@ -223,6 +223,21 @@ class Changing(DaemonTest):
         self.assertIsNone(answer.status)
         self.assertEqual(wanted[0], answer.keys()[0])
 
+    def test_more_elements_than_31_bits_count(self):
+        """2^31 + 1 elements, nearly all of them holes, which take no memory."""
+        n = (1 << 31) + 1
+        f = self.memfd(b"\1")
+        os.ftruncate(f.fileno(), n)
+        os.pwrite(f.fileno(), b"\xc8\xc9", n - 2)
+        answer = self.conn.descriptor("u8", ["sum", "argmax", "argmin", "count"], f.fileno())
+        self.assertIsNone(answer.status)
+        self.assertEqual(n, answer.count)
+        self.assertEqual([1 + 200 + 201, n - 1, 1, n],
+                         [int.from_bytes(result.value, "little") for result in answer.results])
+        # Beyond 2^31 from the start on: indices count from the range's own beginning.
+        answer = self.conn.descriptor("u8", ["sum", "argmin"], f.fileno(), n - 2, 2)
+        self.assertEqual([401, 0], [int.from_bytes(result.value, "little") for result in answer.results])
+
     def test_mode_of_the_file_does_not_matter(self):
         """The right to read came with the descriptor."""
         f = self.file(b"\7" * 100, name="closed-to-others")

@@ -129,6 +129,74 @@ START_TEST(the_first_nan_and_the_lowest_index) {
 }
 END_TEST
 
+/* More elements in one fold than 31 bits count: one MiB of memory, mapped over and over; the very last element differs. */
+START_TEST(more_elements_than_31_bits_count) {
+    enum { PIECE = 1 << 20, PIECES = 2048 };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), n = (size_t)PIECE * PIECES + 1;
+    char name[] = "/tmp/cured-test-fold-XXXXXX";
+    int fd = mkstemp(name);
+    ck_assert_int_ge(fd, 0);
+    unlink(name);
+    ck_assert_int_eq(ftruncate(fd, (off_t)(PIECE + page)), 0);
+    uint8_t *file = mmap(NULL, PIECE + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert(file != MAP_FAILED);
+    memset(file, 3, PIECE);
+    file[PIECE] = 9;
+    uint8_t *map = mmap(NULL, n - 1 + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert(map != MAP_FAILED);
+    for (size_t i = 0; i < PIECES; i++) {
+        ck_assert(mmap(map + i * PIECE, PIECE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+    }
+    ck_assert(mmap(map + n - 1, page, PROT_READ, MAP_SHARED | MAP_FIXED, fd, PIECE) != MAP_FAILED);
+    const uint64_t base = ((uint64_t)1 << 63) - n; /* so that the last index is the highest that a partial takes */
+    static const uint32_t families[] = {CR_FAM_SUM, CR_FAM_EXTREMA, CR_FAM_COUNTS, CR_FAM_SUM | CR_FAM_EXTREMA};
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        cr_partial p;
+        cr_value v;
+        const cr_finish_opts opts = {0};
+        cr_partial_init(&p, CR_U8, families[i]);
+        cr_cpu_fold(&p, map, n, base);
+        ck_assert_uint_eq(p.n, n);
+        if (families[i] & CR_FAM_EXTREMA) {
+            ck_assert_uint_eq(p.min.index, base);
+            ck_assert_uint_eq(p.max.index, base + n - 1);
+        }
+        if (families[i] & CR_FAM_COUNTS) ck_assert_uint_eq(p.nonzero, n);
+        if ((families[i] & CR_FAM_SUM) == 0) continue;
+        uint64_t sum;
+        cr_partial_finish(&p, CR_OP_SUM, &opts, &v);
+        ck_assert_int_eq(v.error.code, CR_OK);
+        ck_assert_uint_eq(v.len, sizeof sum);
+        memcpy(&sum, v.bytes, sizeof sum);
+        ck_assert_uint_eq(sum, 3 * (uint64_t)(n - 1) + 9);
+    }
+    munmap(map, n - 1 + page);
+    munmap(file, PIECE + page);
+    close(fd);
+}
+END_TEST
+
+/* The highest indices of an array of 2^63 elements, in every type. */
+START_TEST(indices_up_to_the_last) {
+    enum { N = 5000 };
+    uint8_t *x = calloc(N, 8);
+    EACH_ISA(i) {
+        for (int dtype = CR_BOOL; dtype <= CR_DTYPE_INPUTS; dtype++) {
+            const uint64_t base = ((uint64_t)1 << 63) - N;
+            size_t size = cr_dtype_size((cr_dtype)dtype);
+            memset(x, 0, (size_t)N * 8);
+            x[N * size - size] = 1; /* the smallest there is above zero, in little-endian types of either kind */
+            cr_partial p;
+            cr_partial_init(&p, (cr_dtype)dtype, CR_FAM_EXTREMA);
+            cr_cpu_fold(&p, x, N, base);
+            ck_assert_uint_eq(p.max.index, base + N - 1);
+            ck_assert_uint_eq(p.min.index, base);
+        }
+    }
+    free(x);
+}
+END_TEST
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 START_TEST(a_strange_floating_point_state_changes_nothing) {
@@ -155,5 +223,5 @@ END_TEST
 
 #define TESTS                                                                                                 \
     selecting, nothing_outside_is_read, long_runs_in_the_bins_stay_exact, the_first_nan_and_the_lowest_index, \
-        a_strange_floating_point_state_changes_nothing
+        a_strange_floating_point_state_changes_nothing, more_elements_than_31_bits_count, indices_up_to_the_last
 #include "unit.h"
