@@ -331,7 +331,7 @@ static cr_status merge_ranges(cr_range out[CR_SHARE_MAX_RANGES], uint32_t *count
         if (n && r.base == end) {
             out[n - 1].count += r.count;
         } else if (n == CR_SHARE_MAX_RANGES) {
-            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: more than %d gaps; merge neighbours first",
+            return cr_fail(error, CR_RESOURCE_EXHAUSTED, "partial: more than %d gaps; merge neighbours first",
                            CR_SHARE_MAX_RANGES);
         } else {
             out[n++] = r;

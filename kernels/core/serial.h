@@ -28,7 +28,7 @@ typedef struct cr_share {
 /* The share of partial.n elements from base on. INVALID_ARGUMENT when base + n exceeds 2^63. */
 cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t base, cr_error *error);
 /* into becomes the share of both. Refused, with into as it was, when types or families differ, ranges overlap, or more than
- * CR_SHARE_MAX_RANGES gaps would be left. */
+ * CR_SHARE_MAX_RANGES ranges (RESOURCE_EXHAUSTED) would be left. */
 cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error);
 /* Bytes written to out; 0 when cap is too small (CR_SERIAL_MAX_BYTES is enough). */
 size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap);
