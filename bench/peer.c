@@ -22,7 +22,8 @@ typedef struct mapped {
     size_t bytes;
 } mapped;
 
-/* Keeps the last file mapped and touched: the same file is asked about again and again. */
+/* Keeps the last file in memory, which is what NumPy's arrays lie in, with huge pages where the system gives them: the same
+ * file is asked about again and again. */
 static int map_file(mapped *m, const char *name) {
     if (m->data && strcmp(m->name, name) == 0) return 0;
     if (m->data) munmap(m->data, m->bytes);
@@ -30,12 +31,22 @@ static int map_file(mapped *m, const char *name) {
     struct stat st;
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
+    uint8_t *data = MAP_FAILED;
+    size_t got = 0;
     if (fstat(fd, &st) == 0 && st.st_size > 0)
-        m->data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+        data = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data != MAP_FAILED) {
+        m->bytes = (size_t)st.st_size;
+        madvise(data, m->bytes, MADV_HUGEPAGE);
+        for (ssize_t now; got < m->bytes; got += (size_t)now) {
+            now = pread(fd, data + got, m->bytes - got, (off_t)got);
+            if (now <= 0) break;
+        }
+        if (got == m->bytes) m->data = data;
+        if (!m->data) munmap(data, m->bytes);
+    }
     close(fd);
-    if (m->data == MAP_FAILED) m->data = NULL;
     if (!m->data) return -1;
-    m->bytes = (size_t)st.st_size;
     snprintf(m->name, sizeof m->name, "%s", name);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* fold_fused: families folded together leave the same state, to the last bit, as each folded alone; on every instruction
+/* fold_fused: families folded together leave the same state, to the last bit, as each folded alone, on every instruction
  * set, over runs of blocks that the windows take, just miss, or leave to the separate folds.
  *
  * Thread: main. */
@@ -147,6 +147,27 @@ static void fold_both(cr_partial *p, cr_dtype dtype, uint32_t families, const ui
     cr_cpu_fold(p, x, cut, base);
 }
 
+/* The extrema and counts one element after the other, for check_family. */
+static void count_singly(cr_partial *p, const struct shape *s, const uint8_t *x, size_t n, uint64_t base) {
+    const unsigned width = 8 * (unsigned)cr_dtype_size(s->dtype);
+    const uint64_t top = (uint64_t)1 << (width - 1), infinity = number(s, 0, s->top, 0);
+    cr_partial_init(p, s->dtype, CR_FAM_EXTREMA | CR_FAM_COUNTS);
+    p->n = n;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, x + i * (width / 8), width / 8);
+        uint64_t magnitude = bits & (top - 1), key = bits & top ? (top - 1) - magnitude : top | bits;
+        p->nonzero += magnitude != 0;
+        if (magnitude > infinity) {
+            p->nans++;
+            if (p->first_nan == UINT64_MAX) p->first_nan = base + i;
+            continue;
+        }
+        if (p->min.index == UINT64_MAX || key < p->min.key) p->min = (cr_extremum){key, base + i};
+        if (p->max.index == UINT64_MAX || key > p->max.key) p->max = (cr_extremum){key, base + i};
+    }
+}
+
 START_TEST(together_as_alone) {
     static const uint32_t families[] = {CR_FAM_SUM, CR_FAM_SUMABS, CR_FAM_SUMSQ, CR_FAM_EXTREMA, CR_FAM_COUNTS};
     static const char *const isas[] = {"portable", "avx2", "avx512"};
@@ -158,11 +179,18 @@ START_TEST(together_as_alone) {
         uint8_t *x = memory + below(64);
         size_t n = draw_array(shape, x), cut = (size_t)below(n + 1);
         uint64_t base = below(2) ? 0 : ((uint64_t)1 << 63) - n; /* the last index is 2^63 − 1 */
-        cr_partial alone[FAMILIES], together;
+        cr_partial alone[FAMILIES], together, singly;
+        count_singly(&singly, shape, x, n, base);
         cr_cpu_select("portable", NULL);
         for (int i = 0; i < FAMILIES; i++) fold_both(&alone[i], shape->dtype, families[i], x, n, cut, base);
         for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
             if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
+            for (int i = 0; i < FAMILIES; i++) {
+                fold_both(&together, shape->dtype, families[i], x, n, cut, base);
+                check_family(&together, &alone[i], families[i], shape->dtype);
+                if (families[i] & (CR_FAM_EXTREMA | CR_FAM_COUNTS))
+                    check_family(&together, &singly, families[i], shape->dtype);
+            }
             for (uint32_t others = 1; others < 16; others++) { /* with Σx, every choice of the others */
                 uint32_t mask = CR_FAM_SUM | others << 1;
                 if (turn % 8 != 0 && (mask & CR_FAM_SUMABS)) continue; /* the one that is never fused */
