@@ -225,7 +225,7 @@ static int judge_fold(bench_gpu *gpu, const bench_array *array, bench_candidate 
     int f = enqueue_fold(gpu, array, gpu->arena);
     if (f == 0) f = (int)cudaStreamSynchronize(stream_of(gpu));
     if (f) return f;
-    cr_fold_result(gpu->slot, array->dtype, families, array->n, args.plan.blocks);
+    cr_fold_result(gpu->slot, array->dtype, families, array->n);
     for (int i = 0; i < BENCH_MAX_OPS && array->ops->ops[i] != CR_OP_NONE && c->answer != ANSWER_WRONG; i++) {
         cr_value got;
         cr_partial_finish(&gpu->slot->partial, array->ops->ops[i], &defaults, &got);

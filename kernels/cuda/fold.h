@@ -62,6 +62,7 @@ typedef struct cr_sum_found {
     uint64_t words[CR_SUM_WORDS];
     uint64_t control;
     int64_t anchor; /* exponent of the first anchor's unit */
+    uint64_t bias;  /* what all blocks together have added to each signed digit's word */
     uint64_t special[3];
     int64_t limbs[CR_SUMSQ_LIMBS];
 } cr_sum_found;
@@ -114,7 +115,7 @@ cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher 
 void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
                      uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot);
 /* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */
-void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n, uint32_t blocks);
+void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n);
 
 /* What each block adds to the signed digit's word, so that it is never negative, for up to CR_FOLD_MAX elements in all. */
 static inline unsigned long long cr_sum_bias(uint32_t blocks) {

@@ -18,7 +18,7 @@ extern "C" cr_fold_launcher cr_launch_fused_f64(uint32_t families) {
         case CR_FUSED_SUMMARY:
             return cr_walk_launch<cr_with<cr_f64_order, cr_f64_sum, 3, 4>>;
         case CR_FUSED_DESCRIBE:
-            return cr_walk_launch<cr_with<cr_f64_order, cr_f64_spread, 2, 4>>;
+            return cr_walk_launch<cr_with<cr_f64_order, cr_f64_spread, 3, 4>>;
         default:
             return NULL;
     }

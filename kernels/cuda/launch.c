@@ -72,8 +72,8 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
 static int step_of(cr_dtype dtype, bool squares) { return dtype != CR_F64 ? 50 : squares ? 52 : 51; }
 static int levels_of(cr_dtype dtype, bool squares) { return dtype == CR_F64 ? 3 + squares : 2 + squares; }
 
-static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, uint32_t blocks, cr_specials *special,
-                     int64_t *limb, uint32_t *pending) {
+static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr_specials *special, int64_t *limb,
+                     uint32_t *pending) {
     unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
     int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), step = step_of(dtype, squares);
     memset(limb, 0, limbs * sizeof *limb);
@@ -86,7 +86,7 @@ static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, ui
     }
     for (int level = 0; level < levels_of(dtype, squares); level++) {
         const uint64_t *word = &found->words[3 * level];
-        __int128 sum = (__int128)(int64_t)(word[2] - blocks * cr_sum_bias(blocks)) * ((__int128)1 << 43);
+        __int128 sum = (__int128)(int64_t)(word[2] - found->bias) * ((__int128)1 << 43);
         sum += word[0] + ((unsigned __int128)word[1] << 22);
         int a = (int)found->anchor - step * level;
         if (a < grid) { /* a multiple of the grid's unit */
@@ -98,16 +98,14 @@ static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, ui
     cr_limbs_carry(limb, limbs, pending);
 }
 
-void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n, uint32_t blocks) {
+void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n) {
     cr_partial *p = &slot->partial;
     p->dtype = (uint8_t)dtype;
     p->families = families;
     p->n = n;
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || n == 0) return;
     const cr_sum_found *found = slot->sums;
-    if (families & CR_FAM_SUM) take_sum(&found[0], dtype, false, blocks, &p->sum_special, p->sum, &p->sum_pending);
-    if (families & CR_FAM_SUMABS)
-        take_sum(&found[1], dtype, false, blocks, &p->sumabs_special, p->sumabs, &p->sumabs_pending);
-    if (families & CR_FAM_SUMSQ)
-        take_sum(&found[2], dtype, true, blocks, &p->sumsq_special, p->sumsq, &p->sumsq_pending);
+    if (families & CR_FAM_SUM) take_sum(&found[0], dtype, false, &p->sum_special, p->sum, &p->sum_pending);
+    if (families & CR_FAM_SUMABS) take_sum(&found[1], dtype, false, &p->sumabs_special, p->sumabs, &p->sumabs_pending);
+    if (families & CR_FAM_SUMSQ) take_sum(&found[2], dtype, true, &p->sumsq_special, p->sumsq, &p->sumsq_pending);
 }

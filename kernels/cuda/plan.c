@@ -62,3 +62,10 @@ cr_fold_plan cr_fold_plan_make(uintptr_t address, uint64_t n, uint32_t size, uin
     }
     return plan;
 }
+
+void cr_fold_plan_fit(cr_fold_plan *plan, uint32_t resident) {
+    uint64_t fewer = (uint64_t)plan->blocks * resident / CR_GPU_BLOCKS_PER_SM;
+    if (fewer >= plan->blocks || fewer == 0 || plan->per_block <= CR_GPU_SMALL * 2) return;
+    plan->per_block = divide_up(divide_up(plan->vectors, fewer), CR_GPU_THREADS) * CR_GPU_THREADS;
+    plan->blocks = (uint32_t)divide_up(plan->vectors, plan->per_block);
+}

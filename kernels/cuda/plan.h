@@ -32,4 +32,7 @@ typedef struct cr_fold_plan {
 /* size: of an element, in bytes: 1, 2, 4 or 8. */
 cr_fold_plan cr_fold_plan_make(uintptr_t address, uint64_t n, uint32_t size, uint32_t multiprocessors);
 
+/* Longer runs for a kernel of which only `resident` blocks find room on a multiprocessor. */
+void cr_fold_plan_fit(cr_fold_plan *plan, uint32_t resident);
+
 #endif

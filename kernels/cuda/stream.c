@@ -10,7 +10,7 @@
 /* What was enqueued for a slot. */
 struct asked {
     cr_dtype dtype;
-    uint32_t families, blocks;
+    uint32_t families;
     uint64_t n;
     bool finished; /* its result has been put together */
 };
@@ -83,7 +83,7 @@ static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t nu
     cr_fold_args args;
     cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, s->gpu->info.multiprocessors, s->state, slot);
     cr_partial_init(&slot->partial, fold->dtype, fold->families);
-    *asked = (struct asked){fold->dtype, fold->families, args.plan.blocks, fold->n, fold->n == 0};
+    *asked = (struct asked){fold->dtype, fold->families, fold->n, fold->n == 0};
     for (uint32_t i = 0; fold->n != 0 && status == CR_OK && i < count; i++) {
         status = cr_cuda_error(s->gpu, launchers[i](&args, s->stream), "fold", error);
     }
@@ -113,7 +113,7 @@ cr_status cr_cuda_poll(cr_gpu_stream *s, bool *idle, cr_error *error) {
 const cr_partial *cr_cuda_result(const cr_gpu_stream *s, uint32_t number) {
     struct asked *asked = &s->asked[number];
     if (!asked->finished) {
-        cr_fold_result(&s->slots[number], asked->dtype, asked->families, asked->n, asked->blocks);
+        cr_fold_result(&s->slots[number], asked->dtype, asked->families, asked->n);
         asked->finished = true;
     }
     return &s->slots[number].partial;

@@ -74,8 +74,9 @@ template <class E, bool ABSOLUTE> struct cr_columns {
     }
 
     CR_DEVICE static void put(Shared &shared, const cr_parts<E> &p) {
-        long long value = (long long)(p.significand << (p.place & 31));
-        if (!ABSOLUTE && p.negative) value = -value;
+        int significand = (int)p.significand; /* of 24 bits */
+        if (!ABSOLUTE && p.negative) significand = -significand;
+        const long long value = (long long)significand * (1ll << (p.place & 31));
         shared.limb[p.place >> 5][threadIdx.x] += value;
     }
 

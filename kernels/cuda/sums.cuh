@@ -23,6 +23,7 @@ struct cr_float_sum {
     using Bins = cr_bins<E, KIND>;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LEVELS = Window::LEVELS, LANES = CR_GPU_VECTOR / SIZE;
     static constexpr int WARPS = CR_GPU_THREADS / 32;
+    static constexpr uint64_t SHORT = 1 << 21;
     static constexpr bool SELF = true, PAIR = KIND == CR_SUM_SQUARE && SIZE == 8;
     static constexpr int GROUP = Window::GROUP, WORDS = 3 * (LEVELS + 1);
     static constexpr int LIMBS = KIND == CR_SUM_SQUARE ? (SIZE == 8 ? 134 : 20) : SIZE == 8 ? 68 : 11;
@@ -43,7 +44,7 @@ struct cr_float_sum {
     int a;
     cr_span bounds;
     uint32_t adds; /* to each level, since the last drain; those passed twice count twice as many */
-    uint32_t fill;
+    uint32_t fill, streak; /* of the bins; of tiles that took them, see tile */
     bool used, widened, drained; /* this warp's bins, wide levels, totals hold something */
     bool loose;                  /* this thread has put something into the state's limbs */
 
@@ -51,12 +52,14 @@ struct cr_float_sum {
     CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
     CR_DEVICE unsigned long long base(int level) const { return (unsigned long long)__double_as_longlong(anchor(level)); }
 
-    /* Every warp by itself, so that none waits for another: the same eight vectors. */
+    /* Every warp by itself, so that none waits for another: the same eight vectors. They lie together in the middle of a short
+     * array, since one line of memory comes sooner than eight, and all over a long one. */
     CR_DEVICE Sample sample(const cr_fold_args &of) {
         Sample found = {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0)};
         uint64_t vectors = of.plan.vectors;
         if (vectors == 0 || E::TOP == 31) return found;
-        uint64_t at = vectors < 8 ? min((uint64_t)threadIdx.x % 8, vectors - 1) : (vectors >> 3) * (threadIdx.x % 8);
+        const uint64_t k = threadIdx.x % 8;
+        const uint64_t at = vectors < 16 ? min(k, vectors - 1) : vectors < SHORT ? (vectors >> 1) + k : (vectors >> 3) * k;
         const uint4 *body = cr_body<SIZE>(of);
         found.v = body[at];
         if (of.plan.shift != 0) found.next = body[at + 1];
@@ -76,7 +79,7 @@ struct cr_float_sum {
         field = __reduce_max_sync(~0u, field);
         a = Window::place(field != 0 ? (int)field : E::BIAS); /* nothing but zeros: somewhere in the middle */
         bounds = Window::bounds(a, 0);
-        adds = fill = 0;
+        adds = fill = streak = 0;
         used = loose = drained = widened = false;
 #pragma unroll
         for (int level = 0; level < LEVELS; level++) acc[level] = 0;
@@ -212,12 +215,22 @@ struct cr_float_sum {
         return E::TOP != 31 && __all_sync(~0u, Window::inside(seen, Window::bounds(a, 1))) ? 1 : 2;
     }
 
-    template <int N> CR_DEVICE void tile(const uint4 (&v)[N], uint64_t, uint32_t, Shared &shared) {
+    template <int N> CR_DEVICE int classify(const uint4 (&v)[N]) {
         uint32_t worst = 0;
         const uint32_t low = Window::low(bounds);
 #pragma unroll
         for (int j = 0; j < N; j++) E::glance(worst, v[j], low);
-        const int way = __all_sync(~0u, Window::near(worst, bounds)) ? 0 : measure(v);
+        return __all_sync(~0u, Window::near(worst, bounds)) ? 0 : measure(v);
+    }
+
+    template <int N> CR_DEVICE void tile(const uint4 (&v)[N], uint64_t, uint32_t, Shared &shared) {
+        int way = 2;
+        if (streak > 1) { /* two in a row that fit nowhere: eight more are not even looked at */
+            streak--;
+        } else {
+            way = classify(v);
+            streak = way < 2 ? 0 : streak == 0 ? 1 : 9;
+        }
         if (way == 0) {
             fits<0>(v, shared);
         } else if (way == 1) {
@@ -306,6 +319,7 @@ struct cr_float_sum {
         *(control ? &found->control : &found->words[lane]) = word;
         if (!control) return;
         found->anchor = a;
+        found->bias = args->bias * blocks;
         if (word != 0) take_limbs(found);
     }
 

@@ -168,7 +168,10 @@ template <class A> __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) 
 }
 
 template <class A> int cr_walk_launch(const cr_fold_args *args, void *stream) {
-    return CR_LAUNCH(cr_walk<A>, args->plan.blocks, CR_GPU_THREADS, stream, *args);
+    cr_fold_args mine = *args;
+    cr_fold_plan_fit(&mine.plan, A::BLOCKS);
+    mine.bias = cr_sum_bias(mine.plan.blocks);
+    return CR_LAUNCH(cr_walk<A>, mine.plan.blocks, CR_GPU_THREADS, stream, mine);
 }
 
 #endif

@@ -70,7 +70,7 @@ static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t numbe
         cr_partial_init(&slot->partial, f->dtype, f->families);
         slot->partial.n = f->n;
         for (uint32_t j = 0; f->n != 0 && j < launches; j++) launchers[j](&args, nullptr);
-        cr_fold_result(slot, f->dtype, f->families, f->n, args.plan.blocks);
+        cr_fold_result(slot, f->dtype, f->families, f->n);
     }
     return CR_OK;
 }

@@ -49,6 +49,22 @@ START_TEST(long_arrays) {
 }
 END_TEST
 
+/* A kernel with fewer blocks on a multiprocessor gets longer runs that still cover everything, and short arrays as they were. */
+START_TEST(fits_what_is_resident) {
+    for (unsigned bits = 10; bits < 40; bits++) {
+        for (uint32_t resident = 1; resident <= 5; resident++) {
+            cr_fold_plan wide = cr_fold_plan_make(0, (uint64_t)1 << bits, 4, 132), p = wide;
+            cr_fold_plan_fit(&p, resident);
+            ck_assert_uint_ge(p.blocks * p.per_block, p.vectors);
+            ck_assert_uint_lt((p.blocks - 1) * p.per_block, p.vectors);
+            ck_assert_uint_le(p.blocks, wide.blocks);
+            if (resident >= CR_GPU_BLOCKS_PER_SM || bits < 20) ck_assert_uint_eq(p.per_block, wide.per_block);
+            if (bits == 28) ck_assert_uint_le(p.blocks, 132 * resident);
+        }
+    }
+}
+END_TEST
+
 /* Blocks that fill the chip once, as soon as there is work for them. */
 START_TEST(grid_follows_the_chip) {
     cr_fold_plan p = cr_fold_plan_make(0, (uint64_t)1 << 28, 4, 132); /* 1 GiB: one run for each */
@@ -73,6 +89,7 @@ int main(void) {
     TCase *tests = tcase_create("plan");
     tcase_add_test(tests, short_arrays);
     tcase_add_test(tests, long_arrays);
+    tcase_add_test(tests, fits_what_is_resident);
     tcase_add_test(tests, grid_follows_the_chip);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
