@@ -22,7 +22,14 @@
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
 
-enum { BLOCKS_CLAIM = 1 << 20, COLUMNS_CLAIM = 4 << 20, MAX_THREADS = 64, MAX_ROUNDS = 101, MAX_FLOORS = 16 };
+enum {
+    BLOCKS_CLAIM = 1 << 20,
+    COLUMNS_CLAIM = 4 << 20,
+    MOST_CLAIM = 16 << 20,
+    MAX_THREADS = 64,
+    MAX_ROUNDS = 101,
+    MAX_FLOORS = 16
+};
 
 /* inner 0: as many columns as n lines of the array have. */
 typedef struct row {
@@ -78,9 +85,10 @@ static const row rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
 typedef struct settings {
-    size_t bytes, claim;
+    size_t bytes, claim; /* claim 0: as the daemon's, sixteen lines */
     int threads, rounds;
     const char *only, *isa;
+    FILE *json;
 } settings;
 
 /* One timed walk: a read loop (floor set) or a reduction. */
@@ -184,6 +192,8 @@ static void set_up(walk *w, const row *r, size_t bytes, size_t claim) {
     w->columns = block > COLUMNS_CLAIM;
     if (w->columns) w->spec.shape.outer = 1;
     w->bytes = w->spec.shape.outer * block;
+    size_t lines = (size_t)inner * size * 16;
+    if (claim == 0) claim = lines < COLUMNS_CLAIM ? COLUMNS_CLAIM : lines < MOST_CLAIM ? lines : MOST_CLAIM;
     w->claim = w->columns ? claim : BLOCKS_CLAIM / block * block;
     if (w->claim == 0) w->claim = block;
 }
@@ -243,6 +253,15 @@ static bool measure(const row *r, const uint8_t *data, const settings *s, int th
            (double)w.bytes * 1e-9 / time, (double)w.bytes * 1e-9 / medians[best], share, shares[0],
            shares[s->rounds - 1], right ? "ok" : "WRONG");
     fflush(stdout);
+    if (s->json != NULL) {
+        fprintf(
+            s->json,
+            "%s{\"row\": \"%s\", \"data\": \"%s\", \"threads\": %d, \"n\": %llu, \"inner\": %llu, \"gb_per_s\": %.4f, "
+            "\"share\": %.4f, \"share_low\": %.4f, \"share_high\": %.4f, \"floor_gb_per_s\": %.4f, \"right\": %s}",
+            ftell(s->json) < 1 ? "[\n  " : ",\n  ", r->name, cpu_data_name(r->data), threads,
+            (unsigned long long)w.spec.shape.n, (unsigned long long)w.spec.shape.inner, (double)w.bytes * 1e-9 / time,
+            share, shares[0], shares[s->rounds - 1], (double)w.bytes * 1e-9 / medians[best], right ? "true" : "false");
+    }
     free(expected);
     free(out);
     return right;
@@ -251,12 +270,13 @@ static bool measure(const row *r, const uint8_t *data, const settings *s, int th
 static int usage(FILE *out) {
     fprintf(out,
             "usage: cured-bench axis [--size BYTES[K|M|G]] [--threads N] [--rounds N] [--only TEXT] [--isa NAME] "
-            "[--claim MIB]\n"
+            "[--claim MIB] [--json FILE]\n"
             "  --size     bytes of the array (default 1G)\n"
             "  --threads  workers, one a core (default: one, then all)\n"
             "  --rounds   times that everything is measured, 3 … %d (default 7)\n"
             "  --only     rows whose name and data hold TEXT, e.g. \"axis0 sum\"\n"
-            "  --claim    MiB that a worker folds into its columns at once (default 4)\n"
+            "  --claim    MiB that a worker folds into its columns at once (default: sixteen lines, 4 … 16)\n"
+            "  --json     writes the figures to FILE\n"
             "  --isa      auto, portable, avx2 or avx512 (default auto)\n",
             MAX_ROUNDS);
     return out == stdout ? 0 : 64;
@@ -265,8 +285,8 @@ static int usage(FILE *out) {
 static bool parse(int argc, char **argv, settings *s, int *code) {
     static const struct option options[] = {{"size", 1, NULL, 's'}, {"threads", 1, NULL, 't'}, {"rounds", 1, NULL, 'r'},
                                             {"only", 1, NULL, 'o'}, {"isa", 1, NULL, 'i'},     {"claim", 1, NULL, 'c'},
-                                            {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    *s = (settings){.bytes = (size_t)1 << 30, .rounds = 7, .isa = "auto", .claim = COLUMNS_CLAIM};
+                                            {"json", 1, NULL, 'j'}, {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+    *s = (settings){.bytes = (size_t)1 << 30, .rounds = 7, .isa = "auto"};
     optind = 1;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         char *end = NULL;
@@ -284,6 +304,10 @@ static bool parse(int argc, char **argv, settings *s, int *code) {
             s->only = optarg;
         } else if (c == 'i') {
             s->isa = optarg;
+        } else if (c == 'j') {
+            s->json = fopen(optarg, "we");
+            if (s->json == NULL) fprintf(stderr, "cured-bench: cannot write %s\n", optarg);
+            if (s->json == NULL) return *code = 73, false;
         } else {
             *code = usage(c == 'h' ? stdout : stderr);
             return false;
@@ -291,8 +315,8 @@ static bool parse(int argc, char **argv, settings *s, int *code) {
     }
     cr_error error = {0};
     if (cr_cpu_select(s->isa, &error) != CR_OK) fprintf(stderr, "cured-bench: %s\n", error.text);
-    if (error.code != CR_OK || optind != argc || s->bytes < COLUMNS_CLAIM || s->claim == 0 || s->rounds < 3 ||
-        s->rounds > MAX_ROUNDS || s->threads < 0 || s->threads > MAX_THREADS) {
+    if (error.code != CR_OK || optind != argc || s->bytes < COLUMNS_CLAIM || s->rounds < 3 || s->rounds > MAX_ROUNDS ||
+        s->threads < 0 || s->threads > MAX_THREADS) {
         *code = usage(stderr);
         return false;
     }
@@ -327,6 +351,10 @@ int bench_axis(int argc, char **argv) {
         filled = &rows[at];
         wrong += !measure(&rows[at], data, &s, s.threads ? s.threads : 1);
         if (s.threads == 0 && cores > 1) wrong += !measure(&rows[at], data, &s, cores);
+    }
+    if (s.json != NULL) {
+        fprintf(s.json, "%s]\n", ftell(s.json) < 1 ? "[" : "\n");
+        if (fclose(s.json) != 0) wrong++;
     }
     munmap(data, s.bytes);
     if (wrong) fprintf(stderr, "cured-bench: %d rows gave a wrong answer\n", wrong);
