@@ -39,6 +39,8 @@ void cli_json_text(cured_dtype dtype, const void *element, size_t bytes, char ou
     if (cured_text(dtype, element, bytes, text, sizeof text) != CURED_OK) strcpy(text, "null");
     bool is_float = dtype >= CURED_F16 && dtype <= CURED_F64;
     bool quoted = is_float ? strpbrk(text, "in") != NULL /* inf, nan */ : dtype != CURED_BOOL && too_big(text);
+    if (is_float && strcmp(text, "-0") == 0)
+        strcpy(text, "-0.0"); /* -0 is an integer to many readers, and loses its sign */
     snprintf(out, CURED_TEXT_BYTES + 2, quoted ? "\"%s\"" : "%s", text);
 }
 

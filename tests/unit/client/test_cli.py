@@ -140,6 +140,9 @@ class Cli(CliTest):
         results = json.loads(self.client("reduce", special, "--ops", "sum,min", "--nan", "skip", "--json").out)["results"]
         self.assertEqual(results["sum"]["value"], "-inf")
         self.assertEqual(json.loads(self.client("sum", special, "--json").out)["results"]["sum"]["value"], "nan")
+        special = self.write("s.bin", struct.pack("<2f", 0, -0.0))
+        least = json.loads(self.client("min", special, "--json").out)["results"]["min"]["value"]
+        self.assertEqual(-1, math.copysign(1, least))  # Python reads -0 as the integer 0
 
     def test_timing_goes_to_stderr(self):
         result = self.client("sum", self.raw, "--timing")
