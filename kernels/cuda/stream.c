@@ -74,6 +74,10 @@ cr_status cr_cuda_copy(cr_gpu_stream *s, void *device, const void *host, size_t 
 }
 
 static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number, cr_error *error) {
+    if (fold->n > CR_FOLD_MAX) {
+        return cr_fail(error, CR_INVALID_ARGUMENT, "fold: %llu elements at once; the GPU takes %llu",
+                       (unsigned long long)fold->n, (unsigned long long)CR_FOLD_MAX);
+    }
     cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
     uint32_t count = 0;
     cr_status status = cr_fold_launchers(fold->dtype, fold->families, launchers, &count, error);
