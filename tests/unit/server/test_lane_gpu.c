@@ -10,7 +10,7 @@
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
 
-enum { MIB = 1024 * 1024, PAGES = 4 * MIB, HANG_MS = 60000 };
+enum { MIB = 1024 * 1024, PAGES = 2 * MIB, HANG_MS = 60000 };
 
 typedef struct piece {
     cr_segment segment;
@@ -38,7 +38,7 @@ static void open_lanes(uint32_t streams, bool with_cpu, uint64_t timeout_ms) {
     cr_lane_options options = {.queue = queue,
                                .gpu = &cr_fake_gpu,
                                .streams = streams,
-                               .chunk_bytes = MIB,
+                               .chunk_bytes = MIB / 2,
                                .min_bytes = 1,
                                .timeout_ms = timeout_ms,
                                .lost = post,
@@ -169,7 +169,7 @@ START_TEST(what_does_not_open) {
     fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .fail_open = 1});
     assert_ok(cr_queue_new(post, &done, &queue, &error), error);
     cr_lane_options options = {
-        .queue = queue, .gpu = &cr_fake_gpu, .streams = 1, .chunk_bytes = MIB, .timeout_ms = 100};
+        .queue = queue, .gpu = &cr_fake_gpu, .streams = 1, .chunk_bytes = MIB / 2, .timeout_ms = 100};
     assert_fails(cr_lane_gpu.open(&options, &lane, &error), CR_UNAVAILABLE, error, "open");
     fail_allocation(1);
     assert_fails(cr_lane_gpu.open(&options, &lane, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
@@ -182,7 +182,7 @@ int main(void) {
     TCase *tc = tcase_create("lane");
     tcase_add_test(tc, sums_of_every_kind_of_memory);
     tcase_add_test(tc, beside_the_cpu);
-    tcase_add_loop_test(tc, a_fault_at_any_call, 0, 8);
+    tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
     suite_add_tcase(suite, tc);
