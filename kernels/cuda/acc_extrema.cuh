@@ -341,9 +341,16 @@ CR_DEVICE void cr_receive_all(cr_best<key> &best, cr_mail *mail, uint32_t blocks
     }
 }
 
+/* Measured on an H200: with eight vectors in flight and four blocks, registers spill, which shows at every size. */
+#if !defined(CR_EXTREMA_UNROLL)
+#define CR_EXTREMA_UNROLL 4
+#define CR_EXTREMA_BLOCKS 4
+#endif
+
 template <cr_dtype D>
 struct cr_fold_extrema {
     static constexpr unsigned WIDTH = cr_width(D), ROOM = 8 * CR_WARPS;
+    static constexpr int BLOCKS = CR_EXTREMA_BLOCKS, UNROLL = CR_EXTREMA_UNROLL;
     static constexpr bool FLOAT = cr_is_float(D);
     typedef typename cr_key_types<D, cr_width(D) == 8>::keys keys;
     typedef typename cr_key_types<D, cr_width(D) == 8>::key key;
@@ -360,10 +367,29 @@ struct cr_fold_extrema {
         found.least = found.most = ~(key)0;
         found.least_at = found.most_at = found.nan_at = CR_PLACE_NONE;
     }
+    /* In short arrays a place is the element's own number: nothing is left to look for. */
+    CR_IN bool exact() const { return args->plan.blocks == 1 || args->plan.per_block <= 2 * CR_GPU_SMALL; }
+    /* Of the first such element of a tile that has one. */
+    template <int U>
+    CR_IN uint32_t place_of(const uint4 (&v)[U], uint64_t vector, uint32_t count, uint64_t bits, bool nan) const {
+        if (!exact()) return (uint32_t)(vector / CR_GPU_THREADS);
+        constexpr uint32_t LANES = CR_GPU_VECTOR / WIDTH;
+        uint32_t number = 0;
+#pragma unroll
+        for (int j = U - 1; j >= 0; j--) {
+            if (j >= (int)count) continue;
+#pragma unroll
+            for (int e = (int)LANES - 1; e >= 0; e--) {
+                if (cr_wanted<D>(cr_element<WIDTH>(v[j], (unsigned)e), bits, nan)) {
+                    number = (uint32_t)j * CR_GPU_THREADS * LANES + (uint32_t)e;
+                }
+            }
+        }
+        return args->plan.head + (uint32_t)vector * LANES + number;
+    }
     template <int U>
     CR_IN void tile(const uint4 (&v)[U], uint64_t vector, uint32_t count) {
         if (count == 0) return;
-        const uint32_t place = (uint32_t)(vector / CR_GPU_THREADS);
         keys best;
         best.clear();
         if (count == U) {
@@ -388,17 +414,17 @@ struct cr_fold_extrema {
             }
             low = best.best_least();
             high = best.best_most();
-            if (nans && found.nan_at == CR_PLACE_NONE) found.nan_at = place;
+            if (nans && found.nan_at == CR_PLACE_NONE) found.nan_at = place_of<U>(v, vector, count, 0, true);
             if (low > PLUS) return; /* nothing but NaNs */
         }
         /* Places rise: the first one stays. */
         if (low < found.least || found.least_at == CR_PLACE_NONE) {
             found.least = low;
-            found.least_at = place;
+            found.least_at = place_of<U>(v, vector, count, cr_bits_of<D>(low), false);
         }
         if ((key)~high < found.most || found.most_at == CR_PLACE_NONE) {
             found.most = (key)~high;
-            found.most_at = place;
+            found.most_at = place_of<U>(v, vector, count, cr_bits_of<D>(high), false);
         }
     }
     CR_IN void one(uint64_t) {} /* see edge */
@@ -413,7 +439,8 @@ struct cr_fold_extrema {
         index = args->index + at;
         return true;
     }
-    /* Each block mails what it has found to the last one, which takes the single elements too and looks for the indices. */
+    /* Each block mails what it has found to the last one, which takes the single elements too and looks for the indices
+     * where they are not known yet. */
     CR_IN void leave(const cr_fold_args &, uint64_t *room) {
         const uint32_t last = gridDim.x - 1;
         if (blockIdx.x != last) {
@@ -424,12 +451,20 @@ struct cr_fold_extrema {
         uint64_t bits = 0, index = 0;
         const bool has_edge = edge(bits, index), edge_nan = has_edge && cr_is_nan<D>(bits);
         const key edge_key = (key)cr_key_of<D>(bits);
+        const uint32_t edge_at = exact() ? (uint32_t)(index - args->index) : (uint32_t)CR_PLACE_EDGE;
         if (has_edge && !edge_nan) {
-            found.take_least(edge_key, CR_PLACE_EDGE);
-            found.take_most((key)~edge_key, CR_PLACE_EDGE);
+            found.take_least(edge_key, edge_at);
+            found.take_most((key)~edge_key, edge_at);
         }
+        if (edge_nan && exact()) found.nan_at = min(found.nan_at, edge_at);
         cr_receive_all(found, args->state->mail, last);
         found.meet(room);
+        if (exact()) {
+            const uint64_t numbers[3] = {args->index + found.least_at, args->index + found.most_at,
+                                         found.nan_at == CR_PLACE_NONE ? CR_NOWHERE : args->index + found.nan_at};
+            if (threadIdx.x == 0) put(numbers);
+            return;
+        }
         uint64_t at[3] = {CR_NOWHERE, CR_NOWHERE, CR_NOWHERE};
         if (has_edge && !edge_nan && edge_key == found.least) at[0] = index;
         if (has_edge && !edge_nan && (key)~edge_key == found.most) at[1] = index;
@@ -439,7 +474,7 @@ struct cr_fold_extrema {
         if (threadIdx.x == 0) put(at);
     }
     /* The indices among this thread's vectors of the tiles. */
-    CR_IN void look(uint64_t (&at)[3]) {
+    CR_IN void look(uint64_t (&at)[3]) const {
         if (found.most_at != found.least_at &&
             found.most_at < CR_PLACE_EDGE) { /* on its way while the other one is searched */
             const uint4 *body = cr_body<(int)WIDTH>(*args);
@@ -462,7 +497,7 @@ struct cr_fold_extrema {
         }
     }
     /* No element but NaNs: as cr_partial_init left it. An element that is gone when it is looked for: the first index. */
-    CR_IN void put(const uint64_t (&at)[3]) {
+    CR_IN void put(const uint64_t (&at)[3]) const {
         cr_partial *out = &args->slot->partial;
         out->first_nan = at[2];
         if (found.least_at == CR_PLACE_NONE) return;

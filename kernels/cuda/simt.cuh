@@ -215,7 +215,7 @@ CR_DEVICE void cr_leave_digits(const cr_wide<W> &x, const cr_fold_args &args, un
 
 /* Makes an accumulator for the walk of families that need no ticket, one after the other on the same elements. An F has
  *   F::WIDTH, F::ROOM                  of an element, in bytes; words of shared memory that leave may use
- *   begin(args), tile<U>(v, vector, count), one(bits)   as in walk.cuh; args may be kept
+ *   F::BLOCKS, F::UNROLL, begin(args), tile<U>(v, vector, count), one(bits)   as in walk.cuh; args may be kept
  *   leave(args, room)                  all threads, at the end: merges the block, and the blocks
  * What was not written keeps what cr_partial_init made of it. */
 template <class... F>
@@ -224,6 +224,7 @@ struct cr_families;
 template <class F>
 struct cr_families<F> {
     static constexpr unsigned WIDTH = F::WIDTH, ROOM = F::ROOM;
+    static constexpr int BLOCKS = F::BLOCKS, UNROLL = F::UNROLL;
     F fold;
     CR_IN void begin(const cr_fold_args &args) { fold.begin(args); }
     template <int U>
@@ -237,6 +238,8 @@ struct cr_families<F> {
 template <class F, class... Others>
 struct cr_families<F, Others...> {
     static constexpr unsigned WIDTH = F::WIDTH, ROOM = F::ROOM + cr_families<Others...>::ROOM;
+    /* Together they need more registers. */
+    static constexpr int BLOCKS = 3, UNROLL = 4;
     F fold;
     cr_families<Others...> others;
     CR_IN void begin(const cr_fold_args &args) {
@@ -260,7 +263,8 @@ struct cr_families<F, Others...> {
 
 template <class... F>
 struct cr_self {
-    static constexpr int SIZE = (int)cr_families<F...>::WIDTH, BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_GPU_UNROLL;
+    typedef cr_families<F...> families;
+    static constexpr int SIZE = (int)families::WIDTH, BLOCKS = families::BLOCKS, UNROLL = families::UNROLL;
     static constexpr bool SELF = true;
     struct Shared {
         uint64_t room[cr_families<F...>::ROOM];
