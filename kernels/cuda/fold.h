@@ -106,6 +106,8 @@ enum {
 };
 cr_fold_launcher cr_launch_fused_f32(uint32_t families);
 cr_fold_launcher cr_launch_fused_f64(uint32_t families);
+/* CR_FUSED_SPREAD, with CR_FAM_EXTREMA or without */
+cr_fold_launcher cr_launch_fused_int(cr_dtype dtype, uint32_t families);
 
 /* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. */
 enum { CR_FOLD_LAUNCHES = 7 };

@@ -35,15 +35,30 @@ static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
     }
 }
 
+/* Takes from *families those that have kernels together. Of integers, the squares come along for what they cost: little. */
+static uint32_t fused(cr_dtype dtype, uint32_t *families, cr_fold_launcher out[CR_FOLD_LAUNCHES]) {
+    static const uint32_t sets[] = {CR_FUSED_DESCRIBE, CR_FUSED_SUMMARY, CR_FUSED_SPREAD};
+    const uint32_t range = CR_FAM_SUM | CR_FAM_EXTREMA;
+    uint32_t count = 0;
+    if (cr_dtype_kind(dtype) != CR_KIND_FLOAT) {
+        bool extrema = (*families & range) == range;
+        if (!extrema && (*families & CR_FUSED_SPREAD) != CR_FUSED_SPREAD) return 0;
+        const uint32_t set = CR_FUSED_SPREAD | (extrema ? CR_FAM_EXTREMA : 0);
+        out[count++] = cr_launch_fused_int(dtype, set);
+        *families &= ~set;
+        return count;
+    }
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        if ((*families & sets[i]) != sets[i] || (dtype != CR_F32 && dtype != CR_F64)) continue;
+        out[count++] = dtype == CR_F32 ? cr_launch_fused_f32(sets[i]) : cr_launch_fused_f64(sets[i]);
+        *families &= ~sets[i];
+    }
+    return count;
+}
+
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES], uint32_t *count,
                             cr_error *error) {
-    static const uint32_t sets[] = {CR_FUSED_DESCRIBE, CR_FUSED_SUMMARY, CR_FUSED_SPREAD};
-    *count = 0;
-    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        if ((families & sets[i]) != sets[i] || (dtype != CR_F32 && dtype != CR_F64)) continue;
-        out[(*count)++] = dtype == CR_F32 ? cr_launch_fused_f32(sets[i]) : cr_launch_fused_f64(sets[i]);
-        families &= ~sets[i];
-    }
+    *count = fused(dtype, &families, out);
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(families & family)) continue;
         cr_fold_launcher launcher = launcher_of(dtype, family);

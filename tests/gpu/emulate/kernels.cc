@@ -6,6 +6,7 @@
 #include "kernels/cuda/extrema.cu"
 #include "kernels/cuda/fused_f32.cu"
 #include "kernels/cuda/fused_f64.cu"
+#include "kernels/cuda/fused_int.cu"
 #include "kernels/cuda/int_sums.cu"
 #define CR_PROD_GROUPS 5 /* so that a group has many blocks */
 #include "kernels/cuda/prod.cu"
