@@ -164,16 +164,10 @@ CR_DEVICE void cr_receive_all(cr_best<key> &best, cr_mail *mail, uint32_t blocks
     }
 }
 
-/* Measured on an H200: with eight vectors in flight and four blocks, registers spill, which shows at every size. */
-#if !defined(CR_EXTREMA_UNROLL)
-#define CR_EXTREMA_UNROLL 4
-#define CR_EXTREMA_BLOCKS 4
-#endif
-
 template <cr_dtype D>
 struct cr_fold_extrema {
     static constexpr unsigned WIDTH = cr_width(D), ROOM = 8 * CR_WARPS;
-    static constexpr int BLOCKS = CR_EXTREMA_BLOCKS, UNROLL = CR_EXTREMA_UNROLL;
+    static constexpr int BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_GPU_FEWER;
     static constexpr bool FLOAT = cr_is_float(D);
     typedef typename cr_key_types<D, cr_width(D) == 8>::keys keys;
     typedef typename cr_key_types<D, cr_width(D) == 8>::key key;

@@ -13,7 +13,7 @@
 template <cr_dtype D>
 struct cr_acc_int_prod {
     static constexpr unsigned WIDTH = cr_width(D);
-    static constexpr int SIZE = (int)WIDTH, UNROLL = CR_GPU_UNROLL, BLOCKS = 3;
+    static constexpr int SIZE = (int)WIDTH, UNROLL = CR_GPU_FEWER, BLOCKS = 3;
     static constexpr bool SELF = false;
     struct total {
         cr_wide<1> zeros[1];

@@ -9,10 +9,6 @@
 
 #include "kernels/cuda/simt.cuh"
 
-#if !defined(CR_SUMS_UNROLL)
-#define CR_SUMS_UNROLL CR_GPU_UNROLL
-#endif
-
 /* |x| of lanes of 32 and 64 bits. */
 template <cr_dtype D>
 CR_DEVICE uint32_t cr_magnitude(uint32_t x) {
@@ -175,7 +171,7 @@ struct cr_sumsq_int {
 template <class R>
 struct cr_fold_sum {
     static constexpr unsigned WIDTH = R::WIDTH, ROOM = sizeof(typename R::sum_type) / 8 * CR_WARPS;
-    static constexpr int BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_SUMS_UNROLL;
+    static constexpr int BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_GPU_FEWER;
     R run;
 
     CR_IN void begin(const cr_fold_args &) { run.begin(); }
