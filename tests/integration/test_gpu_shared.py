@@ -119,6 +119,7 @@ class Shared(DaemonTest):
 
     def test_clients_that_leave(self):
         """Regions go with their connection, also in the middle of a job."""
+        self.conn.close()
         data = plain("f32", 1 << 22)
         for _ in range(20):
             with self.daemon.connect() as other:
