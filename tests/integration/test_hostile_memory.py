@@ -168,7 +168,8 @@ class Memory(DaemonTest):
             self.skipTest("mounting a tmpfs needs root")
         self.addCleanup(LIBC.umount2, folder.encode(), 2)
         size = 8 << 20
-        with open(os.path.join(folder, "array"), "w+b", buffering=0) as f, open(os.path.join(folder, "rest"), "wb") as rest:
+        with open(os.path.join(folder, "array"), "w+b", buffering=0) as f, \
+                open(os.path.join(folder, "rest"), "wb", buffering=0) as rest:
             f.write(b"\1" * size)
             self.conn.register(1, f.fileno())
             self.conn.register(2, os.open(os.path.join(folder, "array"), os.O_RDONLY))
@@ -177,7 +178,6 @@ class Memory(DaemonTest):
             try:
                 while True:
                     rest.write(bytes(1 << 16))
-                    rest.flush()
             except OSError:
                 pass  # full
             for job in jobs:
