@@ -126,8 +126,7 @@ static void copy_over(uint64_t bytes) {
 static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t offset) {
     static const uint32_t sets[] = {CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM,
                                     CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM | CR_FAM_SUMSQ,
-                                    CR_FAM_SUM | CR_FAM_SUMSQ,
-                                    CR_FAM_EXTREMA | CR_FAM_SUM};
+                                    CR_FAM_SUM | CR_FAM_SUMSQ, CR_FAM_EXTREMA | CR_FAM_SUM};
     case_fill(run.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
     copy_over(offset + n * cr_dtype_size(dtype));
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
