@@ -5,14 +5,11 @@
 
 extern "C" cr_fold_launcher cr_launch_counts(cr_dtype dtype) {
     switch ((int)dtype) {
-        case CR_F16:
-            return cr_walk_launch<cr_self<cr_fold_counts<CR_F16>>>;
-        case CR_BF16:
-            return cr_walk_launch<cr_self<cr_fold_counts<CR_BF16>>>;
-        case CR_F32:
-            return cr_walk_launch<cr_self<cr_fold_counts<CR_F32>>>;
-        case CR_F64:
-            return cr_walk_launch<cr_self<cr_fold_counts<CR_F64>>>;
+#define CASE(d) \
+    case d:     \
+        return cr_walk_launch<cr_self<cr_fold_counts<d>>>;
+        CR_FLOAT_TYPES(CASE)
+#undef CASE
     }
     switch (cr_dtype_size(dtype)) {
         case 1:

@@ -1,25 +1,8 @@
-/* fused_f32: describe (counts, extrema, sum and, for the spread, squares) and mean with variance, each in one pass over f32.
+/* fused_f32: several families of f32 in one pass.
  *
  * Thread: GPU; the launcher is called by the stream's thread. */
-#include "kernels/cuda/acc_counts.cuh"
-#include "kernels/cuda/acc_extrema.cuh"
-#include "kernels/cuda/fused.cuh"
-#include "kernels/cuda/sums.cuh"
-
-typedef cr_self<cr_fold_counts<CR_F32>, cr_fold_extrema<CR_F32>> cr_f32_order;
-typedef cr_float_sum<cr_f32, CR_SUM_PLAIN> cr_f32_sum;
-typedef cr_float_sum<cr_f32, CR_SUM_SQUARE> cr_f32_squares;
-typedef cr_with<cr_f32_sum, cr_f32_squares, 3, 4> cr_f32_spread;
+#include "kernels/cuda/fused_float.cuh"
 
 extern "C" cr_fold_launcher cr_launch_fused_f32(uint32_t families) {
-    switch (families) {
-        case CR_FUSED_SPREAD:
-            return cr_walk_launch<cr_f32_spread>;
-        case CR_FUSED_SUMMARY:
-            return cr_walk_launch<cr_with<cr_f32_order, cr_f32_sum, 3, 4>>;
-        case CR_FUSED_DESCRIBE:
-            return cr_walk_launch<cr_with<cr_f32_order, cr_f32_spread, 3, 4>>;
-        default:
-            return NULL;
-    }
+    return cr_fused_float_launcher<CR_F32, cr_f32>(families);
 }

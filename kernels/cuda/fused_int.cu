@@ -17,15 +17,7 @@ extern "C" cr_fold_launcher cr_launch_fused_int(cr_dtype dtype, uint32_t familie
 #define CASE(d) \
     case d:     \
         return fused_of<d>(families);
-        CASE(CR_BOOL)
-        CASE(CR_U8)
-        CASE(CR_I8)
-        CASE(CR_U16)
-        CASE(CR_I16)
-        CASE(CR_U32)
-        CASE(CR_I32)
-        CASE(CR_U64)
-        CASE(CR_I64)
+        CR_INTEGER_TYPES(CASE)
 #undef CASE
     }
     return NULL;

@@ -20,15 +20,7 @@ extern "C" cr_fold_launcher cr_launch_int_sum(cr_dtype dtype, uint32_t family) {
         return family == CR_FAM_SUMSQ                       ? squares_of<d>()              \
                : family == CR_FAM_SUMABS && cr_is_signed(d) ? sum_of<d, cr_is_signed(d)>() \
                                                             : sum_of<d, false>();
-        CASE(CR_BOOL)
-        CASE(CR_U8)
-        CASE(CR_I8)
-        CASE(CR_U16)
-        CASE(CR_I16)
-        CASE(CR_U32)
-        CASE(CR_I32)
-        CASE(CR_U64)
-        CASE(CR_I64)
+        CR_INTEGER_TYPES(CASE)
 #undef CASE
     }
     return NULL;

@@ -134,24 +134,13 @@ extern "C" cr_fold_launcher cr_launch_prod(cr_dtype dtype) {
 #define CASE(d) \
     case d:     \
         return cr_walk_launch<cr_acc_int_prod<d>>;
-        CASE(CR_BOOL)
-        CASE(CR_U8)
-        CASE(CR_I8)
-        CASE(CR_U16)
-        CASE(CR_I16)
-        CASE(CR_U32)
-        CASE(CR_I32)
-        CASE(CR_U64)
-        CASE(CR_I64)
+        CR_INTEGER_TYPES(CASE)
 #undef CASE
-        case CR_F16:
-            return cr_float_product_launch<CR_F16>;
-        case CR_BF16:
-            return cr_float_product_launch<CR_BF16>;
-        case CR_F32:
-            return cr_float_product_launch<CR_F32>;
-        case CR_F64:
-            return cr_float_product_launch<CR_F64>;
+#define CASE(d) \
+    case d:     \
+        return cr_float_product_launch<d>;
+        CR_FLOAT_TYPES(CASE)
+#undef CASE
     }
     return NULL;
 }

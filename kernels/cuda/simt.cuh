@@ -27,30 +27,20 @@ static constexpr unsigned cr_width(cr_dtype d) { /* bytes */
 }
 static constexpr bool cr_is_float(cr_dtype d) { return d >= CR_F16; }
 static constexpr bool cr_is_signed(cr_dtype d) { return d == CR_I8 || d == CR_I16 || d == CR_I32 || d == CR_I64; }
+/* CASE(type) for each: what a kernel is compiled for. */
+#define CR_INTEGER_TYPES(CASE) \
+    CASE(CR_BOOL) CASE(CR_U8) CASE(CR_I8) CASE(CR_U16) CASE(CR_I16) CASE(CR_U32) CASE(CR_I32) CASE(CR_U64) CASE(CR_I64)
+#define CR_FLOAT_TYPES(CASE) CASE(CR_F16) CASE(CR_BF16) CASE(CR_F32) CASE(CR_F64)
 /* The bits of +inf. */
 static constexpr uint64_t cr_infinity(cr_dtype d) {
     return d == CR_F16 ? 0x7c00 : d == CR_BF16 ? 0x7f80 : d == CR_F32 ? 0x7f800000u : 0x7ff0000000000000u;
 }
-
-CR_DEVICE uint64_t cr_pair(uint32_t low, uint32_t high) { return (uint64_t)high << 32 | low; }
-
-/* Words of a vector of 16 bytes: an index known at compile time only. */
-CR_DEVICE uint32_t cr_word(const uint4 &v, unsigned i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
-CR_DEVICE uint64_t cr_word64(const uint4 &v, unsigned i) { return i == 0 ? cr_pair(v.x, v.y) : cr_pair(v.z, v.w); }
 
 /* By value: a conditional over array elements would choose an address, and the array would lie in memory. */
 CR_DEVICE uint4 cr_choose(bool first, const uint4 &a, const uint4 &b) {
     return make_uint4(first ? a.x : b.x, first ? a.y : b.y, first ? a.z : b.z, first ? a.w : b.w);
 }
 
-/* Element e of a vector, zero-extended. */
-template <unsigned WIDTH>
-CR_DEVICE uint64_t cr_element(const uint4 &v, unsigned e) {
-    if (WIDTH == 8) return cr_word64(v, e);
-    if (WIDTH == 4) return cr_word(v, e);
-    if (WIDTH == 2) return cr_word(v, e / 2) >> e % 2 * 16 & 0xffffu;
-    return cr_word(v, e / 4) >> e % 4 * 8 & 0xffu;
-}
 /* A vector of one element, and zeros. */
 CR_DEVICE uint4 cr_alone(uint64_t bits) { return make_uint4((uint32_t)bits, (uint32_t)(bits >> 32), 0, 0); }
 

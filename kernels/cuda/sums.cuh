@@ -73,7 +73,7 @@ struct cr_float_sum {
         const uint4 v = of.plan.shift == 0 ? sample.v : cr_join(sample.v, sample.next, of.plan.shift);
 #pragma unroll
         for (int e = 0; e < LANES; e++) {
-            uint32_t seen = (uint32_t)(cr_lane<SIZE>(v, e) >> E::MANTISSA) & E::TOP;
+            uint32_t seen = (uint32_t)(cr_element<SIZE>(v, e) >> E::MANTISSA) & E::TOP;
             if (seen != E::TOP) field = max(field, seen);
         }
         field = __reduce_max_sync(~0u, field);
@@ -197,7 +197,7 @@ struct cr_float_sum {
 #pragma unroll
         for (int j = 0; j < N; j++) {
 #pragma unroll
-            for (int e = 0; e < LANES; e++) slow_element(shared, cr_lane<SIZE>(v[j], e));
+            for (int e = 0; e < LANES; e++) slow_element(shared, cr_element<SIZE>(v[j], e));
         }
     }
 
@@ -336,5 +336,19 @@ struct cr_float_sum {
         }
     }
 };
+
+/* The kernel of one family of sums of E. */
+template <class E> cr_fold_launcher cr_float_sum_launcher(uint32_t family) {
+    switch (family) {
+        case CR_FAM_SUM:
+            return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>;
+        case CR_FAM_SUMABS:
+            return cr_walk_launch<cr_float_sum<E, CR_SUM_ABSOLUTE>>;
+        case CR_FAM_SUMSQ:
+            return cr_walk_launch<cr_float_sum<E, CR_SUM_SQUARE>>;
+        default:
+            return NULL;
+    }
+}
 
 #endif

@@ -86,14 +86,19 @@ CR_DEVICE uint32_t cr_load(uint4 (&v)[U], const uint4 *body, uint32_t shift, uin
     return cr_load<U, true>(v, body + vector, shift, (int)min(left, (int64_t)(U * CR_GPU_THREADS)));
 }
 
-CR_DEVICE uint32_t cr_word(const uint4 &v, int i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+CR_DEVICE uint64_t cr_pair(uint32_t low, uint32_t high) { return (uint64_t)high << 32 | low; }
+
+/* Words of a vector of 16 bytes: an index known at compile time only. */
+CR_DEVICE uint32_t cr_word(const uint4 &v, unsigned i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
+CR_DEVICE uint64_t cr_word64(const uint4 &v, unsigned i) { return i == 0 ? cr_pair(v.x, v.y) : cr_pair(v.z, v.w); }
 
 /* Element e of a vector, zero-extended; e is known when compiling (an unrolled loop's counter). */
-template <int SIZE> CR_DEVICE uint64_t cr_lane(const uint4 &v, int e) {
-    if constexpr (SIZE == 8) return cr_word(v, 2 * e) | (uint64_t)cr_word(v, 2 * e + 1) << 32;
-    if constexpr (SIZE == 4) return cr_word(v, e);
-    if constexpr (SIZE == 2) return cr_word(v, e / 2) >> (16 * (e % 2)) & 0xffff;
-    if constexpr (SIZE == 1) return cr_word(v, e / 4) >> (8 * (e % 4)) & 0xff;
+template <unsigned WIDTH>
+CR_DEVICE uint64_t cr_element(const uint4 &v, unsigned e) {
+    if (WIDTH == 8) return cr_word64(v, e);
+    if (WIDTH == 4) return cr_word(v, e);
+    if (WIDTH == 2) return cr_word(v, e / 2) >> e % 2 * 16 & 0xffffu;
+    return cr_word(v, e / 4) >> e % 4 * 8 & 0xffu;
 }
 
 /* One element at any address, zero-extended. */
