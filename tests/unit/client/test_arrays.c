@@ -3,24 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/client/fake.h"
+#include "tests/unit/client/connected.h"
 
-static fake f;
-static cured_conn *conn;
-static cured_error error;
 static const float six[] = {1, 2, 3, 4, 5, 6};
 static const cured_axis rows = {2, 3, 1};
 static const cured_op ops[] = {CURED_OP_SUM, CURED_OP_ARGMAX};
-
-static void setup(void) {
-    fake_start(&f);
-    conn = fake_connect(&f);
-}
-
-static void teardown(void) {
-    cured_close(conn);
-    fake_stop(&f);
-}
 
 static cured_call *start(const cured_options *o) {
     cured_call *call;

@@ -7,43 +7,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit/client/fake.h"
+#include "tests/unit/client/connected.h"
 
-static fake f;
-static cured_conn *conn;
-static cured_error error;
 static const cured_op sum = CURED_OP_SUM;
 static const float three[] = {1, 2, 3};
-
-static void setup(void) {
-    fake_start(&f);
-    conn = fake_connect(&f);
-}
-
-static void teardown(void) {
-    cured_close(conn);
-    fake_stop(&f);
-}
 
 static cured_call *start(const void *data, uint64_t count, const cured_options *o) {
     cured_call *call;
     ck_assert_msg(cured_reduce_buffer(conn, CURED_F32, &sum, 1, data, count, o, &call, &error) == CURED_OK, "%s",
                   error.text);
     return call;
-}
-
-static void turns(cured_call *call) {
-    for (int i = 0; i < 1000 && !cured_call_done(call); i++) cured_process(conn, NULL);
-    ck_assert(cured_call_done(call));
-}
-
-static cr_wire_call expect_call(cr_frame *frame) {
-    const uint8_t *p;
-    cr_wire_call m;
-    cr_error e;
-    fake_expect(&f, conn, CR_FRAME_CALL, frame, &p);
-    ck_assert_msg(cr_wire_unpack_call(p, frame->length, &m, &e) == CR_OK, "%s", e.text);
-    return m;
 }
 
 START_TEST(hello_and_call_go_without_waiting) {

@@ -5,23 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/unit/client/fake.h"
+#include "tests/unit/client/connected.h"
 
-static fake f;
-static cured_conn *conn;
-static cured_error error;
 static const cured_op sum = CURED_OP_SUM;
 static const float three[] = {1, 2, 3};
-
-static void setup(void) {
-    fake_start(&f);
-    conn = fake_connect(&f);
-}
-
-static void teardown(void) {
-    cured_close(conn);
-    fake_stop(&f);
-}
 
 static cured_call *start(const cured_options *o) {
     cured_call *call;

@@ -3,21 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/client/fake.h"
-
-static fake f;
-static cured_conn *conn;
-static cured_error error;
-
-static void setup(void) {
-    fake_start(&f);
-    conn = fake_connect(&f);
-}
-
-static void teardown(void) {
-    cured_close(conn);
-    fake_stop(&f);
-}
+#include "tests/unit/client/connected.h"
 
 /* The partial of the u8 elements a, b at base and base + 1, for max and sum: by hand, from docs/PARTIALS.md. */
 static size_t two(uint8_t *out, uint8_t a, uint8_t b, uint8_t base) {
@@ -132,15 +118,6 @@ START_TEST(nothing_to_finish) {
     cured_values_free(values);
 }
 END_TEST
-
-static cr_wire_call expect_call(cr_frame *h) {
-    const uint8_t *p;
-    cr_wire_call m;
-    cr_error e;
-    fake_expect(&f, conn, CR_FRAME_CALL, h, &p);
-    ck_assert_msg(cr_wire_unpack_call(p, h->length, &m, &e) == CR_OK, "%s", e.text);
-    return m;
-}
 
 static void send_partial(uint32_t stream, const void *partial, size_t bytes) {
     static cr_wire_result r;

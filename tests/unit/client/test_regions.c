@@ -9,22 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/unit/client/fake.h"
+#include "tests/unit/client/connected.h"
 
-static fake f;
-static cured_conn *conn;
-static cured_error error;
 static const cured_op sum = CURED_OP_SUM;
-
-static void setup(void) {
-    fake_start(&f);
-    conn = fake_connect(&f);
-}
-
-static void teardown(void) {
-    cured_close(conn);
-    fake_stop(&f);
-}
 
 static int memory(void) {
     int fd = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -44,22 +31,6 @@ static cured_call *reduce(cured_region *region, const cured_options *o) {
     ck_assert_msg(cured_region_reduce(region, CURED_F32, &sum, 1, 64, 16, o, &call, &error) == CURED_OK, "%s",
                   error.text);
     return call;
-}
-
-static void turns(cured_call *call) {
-    for (int i = 0; i < 1000 && !cured_call_done(call); i++) cured_process(conn, NULL);
-    ck_assert(cured_call_done(call));
-}
-
-static cr_wire_call expect(cr_wire_kind kind, cr_frame *frame) {
-    const uint8_t *p;
-    cr_wire_call m;
-    cr_error e;
-    fake_expect(&f, conn, CR_FRAME_CALL, frame, &p);
-    ck_assert_msg(cr_wire_unpack_call(p, frame->length, &m, &e) == CR_OK, "%s", e.text);
-    ck_assert_int_eq(m.kind, kind);
-    ck_assert(frame->flags & CR_FLAG_END);
-    return m;
 }
 
 static void registered(uint32_t stream, uint64_t bytes) {

@@ -4,15 +4,10 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/job/queue.h"
+#include "tests/unit/server/pieces.h"
 #include "tests/unit/server/support.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024 };
-
-typedef struct piece {
-    cr_segment segment;
-    uint8_t *data;
-    int released;
-} piece;
 
 static cr_queue *queue;
 static cr_turn turn;
@@ -29,31 +24,10 @@ static void setup(void) {
 
 static void teardown(void) { cr_queue_free(queue); }
 
-static void release(cr_segment *segment) { cr_container(segment, piece, segment)->released++; }
-
 static cr_job *new_job(cr_dtype dtype) {
     cr_job *job = cr_job_new(dtype, cr_op_needs(CR_OP_SUM, dtype));
     ck_assert_ptr_nonnull(job);
     return job;
-}
-
-/* bytes of ones, offered as a whole. */
-static piece *offer(cr_job *job, size_t bytes, uint64_t index, bool aligned, bool seal) {
-    piece *p = calloc(1, sizeof *p);
-    p->data = malloc(bytes ? bytes : 1);
-    memset(p->data, 1, bytes);
-    cr_segment_init(&p->segment, job, p->data, index);
-    p->segment.aligned = aligned;
-    p->segment.release = release;
-    cr_queue_add(queue, &p->segment);
-    cr_queue_ready(queue, &p->segment, bytes, seal);
-    return p;
-}
-
-static void free_piece(piece *p) {
-    ck_assert_int_eq(p->released, 1);
-    free(p->data);
-    free(p);
 }
 
 /* Takes and folds one claim; the claim before it goes back. Only while there is something to claim. */
@@ -97,7 +71,7 @@ START_TEST(claims_cover_a_segment_once_and_cut_where_they_may) {
     size_t bytes = cases[_i].bytes, at = 0;
     cr_job *job = new_job(cases[_i].dtype);
     uint64_t index = 5 * 65536;
-    piece *p = offer(job, bytes, index, cases[_i].aligned, true);
+    piece *p = offer(queue, job, bytes, index, cases[_i].aligned, true);
     cr_queue_unhold(queue, job);
     uint64_t cut = cases[_i].aligned ? 65536 : 64 * KIB / job->element;
     while (at < bytes) {
@@ -129,7 +103,7 @@ START_TEST(jobs_take_turns) {
     piece *pieces[3];
     for (int i = 0; i < 3; i++) {
         jobs[i] = new_job(CR_U8);
-        pieces[i] = offer(jobs[i], MIB, 0, false, true);
+        pieces[i] = offer(queue, jobs[i], MIB, 0, false, true);
         cr_queue_unhold(queue, jobs[i]);
     }
     for (int i = 0; i < 12; i++) ck_assert_ptr_eq(claim(4).job, jobs[i % 3]);
@@ -151,14 +125,14 @@ END_TEST
 
 START_TEST(a_growing_segment_is_claimed_as_it_grows) {
     cr_job *job = new_job(CR_U8);
-    piece *p = offer(job, MIB, 0, false, false);
+    piece *p = offer(queue, job, MIB, 0, false, false);
     /* offer() offered all; start over with marks of our own */
     for (uint64_t at = 0; at < MIB;) at += claim(1).bytes;
     piece *q = calloc(1, sizeof *q);
     q->data = calloc(1, MIB);
     memset(q->data, 2, MIB);
     cr_segment_init(&q->segment, job, q->data, MIB);
-    q->segment.release = release;
+    q->segment.release = p->segment.release;
     cr_queue_add(queue, &q->segment);
     cr_queue_ready(queue, &q->segment, 100, false);
     ck_assert_uint_eq(claim(1).bytes, 100);
@@ -187,7 +161,7 @@ END_TEST
 START_TEST(a_job_that_wants_large_claims_waits_for_them_or_for_the_seal) {
     cr_job *job = new_job(CR_U8);
     job->claim_bytes = 8 * MIB;
-    piece *p = offer(job, 10 * MIB, 0, true, false);
+    piece *p = offer(queue, job, 10 * MIB, 0, true, false);
     cr_queue_ready(queue, &p->segment, 10 * MIB, false);
     ck_assert_uint_eq(claim(4).bytes, 8 * MIB); /* more than a fair share, and than others get */
     finish_turn();                              /* 2 MiB are left: too few */
@@ -205,7 +179,7 @@ END_TEST
 
 START_TEST(an_empty_job_is_done_when_nobody_holds_it) {
     cr_job *job = new_job(CR_U8);
-    piece *p = offer(job, 0, 0, true, true);
+    piece *p = offer(queue, job, 0, 0, true, true);
     ck_assert_int_eq(p->released, 1);
     ck_assert(cr_queue_hold(queue, job));
     cr_queue_unhold(queue, job);
@@ -224,8 +198,9 @@ END_TEST
 
 START_TEST(stop_releases_what_nobody_folds_and_waits_for_the_rest) {
     cr_job *job = new_job(CR_U8);
-    piece *claimed = offer(job, 256 * KIB, 0, false, true), *waiting = offer(job, MIB, 256 * KIB, false, true),
-          *open = offer(job, 100, 256 * KIB + MIB, false, false);
+    piece *claimed = offer(queue, job, 256 * KIB, 0, false, true),
+          *waiting = offer(queue, job, MIB, 256 * KIB, false, true),
+          *open = offer(queue, job, 100, 256 * KIB + MIB, false, false);
     ck_assert_uint_eq(claim(1).bytes, 256 * KIB);
     cr_fail(&error, CR_DEADLINE_EXCEEDED, "too late");
     cr_queue_stop(queue, job, &error);
@@ -255,7 +230,7 @@ END_TEST
 
 START_TEST(stop_with_a_claim_on_an_open_segment) {
     cr_job *job = new_job(CR_U8);
-    piece *p = offer(job, 300 * KIB, 0, false, false);
+    piece *p = offer(queue, job, 300 * KIB, 0, false, false);
     claim(1);
     cr_queue_stop(queue, job, NULL);
     /* Sealed first, given back then. */
@@ -277,8 +252,8 @@ END_TEST
 
 START_TEST(a_claim_that_failed_stops_its_job) {
     cr_job *job = new_job(CR_U8), *other = new_job(CR_U8);
-    piece *a = offer(job, 256 * KIB, 0, false, true), *b = offer(job, MIB, 256 * KIB, false, true),
-          *c = offer(other, 1000, 0, false, true);
+    piece *a = offer(queue, job, 256 * KIB, 0, false, true), *b = offer(queue, job, MIB, 256 * KIB, false, true),
+          *c = offer(queue, other, 1000, 0, false, true);
     cr_queue_unhold(queue, job);
     cr_queue_unhold(queue, other);
     ck_assert_ptr_eq(claim(1).segment, &a->segment);
@@ -303,7 +278,7 @@ END_TEST
 
 START_TEST(a_failed_claim_with_the_next_one_of_the_same_job_in_hand) {
     cr_job *job = new_job(CR_U8);
-    piece *p = offer(job, MIB, 0, false, true);
+    piece *p = offer(queue, job, MIB, 0, false, true);
     cr_queue_unhold(queue, job);
     ck_assert_uint_eq(claim(4).bytes, 256 * KIB);
     cr_fail(&turn.error, CR_DATA_LOSS, "cut");

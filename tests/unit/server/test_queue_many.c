@@ -5,15 +5,10 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/job/queue.h"
+#include "tests/unit/server/pieces.h"
 #include "tests/unit/server/support.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024, MOST = 8 };
-
-typedef struct piece {
-    cr_segment segment;
-    uint8_t *data;
-    int released;
-} piece;
 
 static cr_queue *queue;
 static cr_turn turn;
@@ -32,32 +27,12 @@ static void setup(void) {
 
 static void teardown(void) { cr_queue_free(queue); }
 
-static void release(cr_segment *segment) { cr_container(segment, piece, segment)->released++; }
-
 static cr_job *new_job(uint32_t kinds, uint64_t gpu_from) {
     cr_job *job = cr_job_new(CR_U8, cr_op_needs(CR_OP_SUM, CR_U8));
     ck_assert_ptr_nonnull(job);
     job->kinds = kinds;
     job->gpu_from = gpu_from;
     return job;
-}
-
-/* bytes of ones, offered as a whole. */
-static piece *offer(cr_job *job, size_t bytes, uint64_t index, bool seal) {
-    piece *p = calloc(1, sizeof *p);
-    p->data = malloc(bytes);
-    memset(p->data, 1, bytes);
-    cr_segment_init(&p->segment, job, p->data, index);
-    p->segment.release = release;
-    cr_queue_add(queue, &p->segment);
-    cr_queue_ready(queue, &p->segment, bytes, seal);
-    return p;
-}
-
-static void free_piece(piece *p) {
-    ck_assert_int_eq(p->released, 1);
-    free(p->data);
-    free(p);
 }
 
 static uint64_t want_bytes(void *argument, const cr_job *job, const cr_segment *segment) {
@@ -111,7 +86,7 @@ static void finish(cr_job *job, uint64_t sum) {
 
 START_TEST(several_claims_are_in_flight_and_come_back_in_any_order) {
     cr_job *job = new_job(CR_BY_CPU | CR_BY_GPU, 1);
-    piece *a = offer(job, MIB, 0, true), *b = offer(job, MIB + 5, MIB, true);
+    piece *a = offer(queue, job, MIB, 0, false, true), *b = offer(queue, job, MIB + 5, MIB, false, true);
     cr_queue_unhold(queue, job);
     ck_assert_uint_eq(take(MIB + 128 * KIB), 2); /* over the border of the segments */
     ck_assert_uint_eq(claims[0].bytes, MIB);
@@ -141,7 +116,7 @@ END_TEST
 
 START_TEST(what_comes_back_unfolded_is_claimed_again) {
     cr_job *job = new_job(CR_BY_CPU | CR_BY_GPU, 1);
-    piece *p = offer(job, 10 * MIB, 0, true);
+    piece *p = offer(queue, job, 10 * MIB, 0, false, true);
     cr_queue_unhold(queue, job);
     ck_assert_uint_eq(take(6 * MIB), 1);
     ck_assert_uint_eq(work(1), 4 * MIB);
@@ -163,7 +138,7 @@ END_TEST
 
 START_TEST(a_stop_forgets_what_came_back_unfolded) {
     cr_job *job = new_job(CR_BY_CPU | CR_BY_GPU, 1);
-    piece *a = offer(job, MIB, 0, true), *b = offer(job, MIB, MIB, true);
+    piece *a = offer(queue, job, MIB, 0, false, true), *b = offer(queue, job, MIB, MIB, false, true);
     cr_queue_unhold(queue, job);
     ck_assert_uint_eq(take(2 * MIB), 2);
     if (_i == 0) { /* back first, stopped then */
@@ -189,7 +164,7 @@ END_TEST
 
 START_TEST(bytes_that_could_not_be_read_end_the_job) {
     cr_job *job = new_job(CR_BY_GPU, 1);
-    piece *p = offer(job, MIB, 0, true);
+    piece *p = offer(queue, job, MIB, 0, false, true);
     cr_queue_unhold(queue, job);
     ck_assert_uint_eq(take(256 * KIB), 1);
     cr_fail(&error, CR_DATA_LOSS, "cut");
@@ -207,14 +182,14 @@ START_TEST(who_is_offered_what) {
     cr_job *cpu = new_job(CR_BY_CPU, 0), *gpu = new_job(CR_BY_GPU, 0),
            *both = new_job(CR_BY_CPU | CR_BY_GPU, 300 * KIB);
     uint32_t offers = cr_queue_offers(queue);
-    piece *c = offer(cpu, KIB, 0, true);
+    piece *c = offer(queue, cpu, KIB, 0, false, true);
     ck_assert_uint_eq(cr_queue_offers(queue), offers);
     ck_assert_uint_eq(take(MIB), 0);
-    piece *b = offer(both, 256 * KIB, 0, false); /* too little for a GPU */
+    piece *b = offer(queue, both, 256 * KIB, 0, false, false); /* too little for a GPU */
     ck_assert_uint_eq(take(MIB), 0);
-    piece *g = offer(gpu, KIB, 0, true);
+    piece *g = offer(queue, gpu, KIB, 0, false, true);
     ck_assert_uint_ne(cr_queue_offers(queue), offers);
-    piece *more = offer(both, 64 * KIB, 256 * KIB, true);
+    piece *more = offer(queue, both, 64 * KIB, 256 * KIB, false, true);
     ck_assert_uint_eq(take(0), 0); /* not wanted: they stay */
     ck_assert_uint_eq(take(MIB), 1);
     ck_assert_ptr_eq(claims[0].job, gpu);
@@ -240,7 +215,7 @@ END_TEST
 
 START_TEST(when_the_last_gpu_goes_its_jobs_are_the_cpus) {
     cr_job *now = new_job(CR_BY_GPU, 1), *later = new_job(CR_BY_GPU, 1);
-    piece *a = offer(now, MIB, 0, true);
+    piece *a = offer(queue, now, MIB, 0, false, true);
     cr_queue_unhold(queue, now);
     cr_queue_gpu_comes(queue, 3);
     cr_queue_gpu_goes(queue, 3);
@@ -253,7 +228,7 @@ START_TEST(when_the_last_gpu_goes_its_jobs_are_the_cpus) {
     cr_queue_unfolded(queue, &lost, 1, 0);
     ck_assert_uint_eq(work(1), 256 * KIB);
     finish(now, MIB);
-    piece *b = offer(later, MIB, 0, true);
+    piece *b = offer(queue, later, MIB, 0, false, true);
     cr_queue_unhold(queue, later);
     ck_assert_uint_eq(work(1), MIB);
     finish(later, MIB);
