@@ -108,6 +108,7 @@ static cr_status describe(cr_gpu *gpu, cr_error *error) {
 
 static void gpu_close(cr_gpu *gpu) {
     if (gpu->ladder && cr_cuda_bind(gpu, NULL) == CR_OK) cr_ladder_close(gpu->ladder);
+    cr_cuda_release_all(gpu);
     free(gpu);
 }
 
@@ -155,6 +156,10 @@ const cr_gpu_api cr_cuda = {
     .poll = cr_cuda_poll,
     .result = cr_cuda_result,
     .kernel = cr_cuda_kernel,
-    .import = cr_cuda_import,
+    .inspect = cr_cuda_inspect,
+    .import = cr_cuda_import_memory,
     .release = cr_cuda_release,
+    .event_open = cr_cuda_event_open,
+    .event_look = cr_cuda_event_look,
+    .event_close = cr_cuda_event_close,
 };

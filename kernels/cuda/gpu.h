@@ -69,10 +69,19 @@ typedef struct cr_gpu_api {
     cr_status (*kernel)(cr_gpu_stream *stream, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value,
                         bool *exact, cr_error *error);
 
-    /* Device memory of another process: a CUDA IPC handle of 64 bytes, or a descriptor of VMM memory (handle NULL). bytes: what is
-     * claimed to be there; checked against the real allocation. */
+    /* Whether a client's descriptor may be device memory at all: INVALID_ARGUMENT when it is something else. It may wait for the
+     * client's file system, so it is for any thread but the device's, and comes before import. */
+    cr_status (*inspect)(int descriptor, cr_error *error);
+    /* Device memory of another process: a CUDA IPC handle of 64 bytes (descriptor -1), the descriptor of VMM memory (handle NULL), or that
+     * of a memory pool with the 64 bytes that export a pointer in it. bytes: what is claimed to be there; checked against the real
+     * allocation. The descriptor stays the caller's. */
     cr_status (*import)(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device, cr_error *error);
     void (*release)(cr_gpu *gpu, void *device);
+    /* An event of another process, by its IPC handle of 64 bytes. It has fired when what its owner recorded last is done (or nothing
+     * was recorded). It is looked at and never waited for on a stream: its owner might never let it fire. */
+    cr_status (*event_open)(cr_gpu *gpu, const void *handle, void **event, cr_error *error);
+    cr_status (*event_look)(cr_gpu *gpu, void *event, bool *fired, cr_error *error);
+    void (*event_close)(cr_gpu *gpu, void *event);
 } cr_gpu_api;
 
 extern const cr_gpu_api cr_cuda;

@@ -1,4 +1,4 @@
-/* internal: what the files of the CUDA device share: device.c (devices and errors), memory.c, stream.c.
+/* internal: what the files of the CUDA device share: device.c (devices and errors), memory.c, import.c, stream.c.
  *
  * Thread: see gpu.h. Owner: whoever opened. */
 #ifndef CURED_KERNELS_CUDA_INTERNAL_H
@@ -7,10 +7,13 @@
 #include "kernels/cuda/fold.h"
 #include "kernels/cuda/gpu.h"
 
+typedef struct cr_cuda_import cr_cuda_import;
+
 struct cr_gpu {
     cr_gpu_info info;
     bool lost;
     struct cr_ladder_space *ladder; /* NULL until a kernel is asked for by name */
+    cr_cuda_import *imports;        /* memory of other processes that is open */
 };
 
 /* Makes an error of a cudaError_t; CR_OK for success. A sticky error marks the device as lost. what: "copy", "fold", … */
@@ -24,8 +27,14 @@ cr_status cr_cuda_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_only, c
 void cr_cuda_unpin(cr_gpu *gpu, void *memory);
 cr_status cr_cuda_device_alloc(cr_gpu *gpu, size_t bytes, void **device, cr_error *error);
 void cr_cuda_device_free(cr_gpu *gpu, void *device);
-cr_status cr_cuda_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device, cr_error *error);
+cr_status cr_cuda_import_memory(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
+                                cr_error *error);
 void cr_cuda_release(cr_gpu *gpu, void *device);
+void cr_cuda_release_all(cr_gpu *gpu);
+cr_status cr_cuda_inspect(int descriptor, cr_error *error);
+cr_status cr_cuda_event_open(cr_gpu *gpu, const void *handle, void **event, cr_error *error);
+cr_status cr_cuda_event_look(cr_gpu *gpu, void *event, bool *fired, cr_error *error);
+void cr_cuda_event_close(cr_gpu *gpu, void *event);
 
 cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **stream, cr_error *error);
 void cr_cuda_stream_close(cr_gpu_stream *stream);

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "server/base/clock.h"
 #include "server/job/axis.h"
@@ -14,10 +15,14 @@ cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **
     cr_queue *queue = calloc(1, sizeof *queue);
     if (!queue) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the run queue");
     pthread_mutex_init(&queue->mutex, NULL);
+    pthread_condattr_t monotonic; /* for cr_queue_doze */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
-        pthread_cond_init(&queue->more[kind], NULL);
+        pthread_cond_init(&queue->more[kind], &monotonic);
         cr_list_init(&queue->line[kind]);
     }
+    pthread_condattr_destroy(&monotonic);
     cr_list_init(&queue->completed);
     cr_list_init(&queue->news);
     queue->wake = wake;

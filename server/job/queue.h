@@ -94,6 +94,8 @@ void cr_queue_gpu_goes(cr_queue *queue, uint32_t ordinal);
 uint32_t cr_queue_offers(cr_queue *queue);
 /* Sleeps until it is no longer seen; false when the queue is closed. */
 bool cr_queue_sleep(cr_queue *queue, uint32_t seen);
+/* The same, for at most most_ns, under a second. */
+bool cr_queue_doze(cr_queue *queue, uint32_t seen, uint64_t most_ns);
 void cr_queue_poke(cr_queue *queue);
 
 #endif

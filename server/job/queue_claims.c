@@ -3,6 +3,7 @@
  * Thread: any; the queue's mutex guards every member marked Q in job.h. Owner: the daemon. */
 #include <assert.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
@@ -301,6 +302,22 @@ bool cr_queue_sleep(cr_queue *queue, uint32_t seen) {
     queue->sleeping[CR_KIND_GPU]++;
     while (!queue->closed && atomic_load_explicit(&queue->offers[CR_KIND_GPU], memory_order_relaxed) == seen)
         pthread_cond_wait(&queue->more[CR_KIND_GPU], &queue->mutex);
+    queue->sleeping[CR_KIND_GPU]--;
+    bool open = !queue->closed;
+    pthread_mutex_unlock(&queue->mutex);
+    return open;
+}
+
+bool cr_queue_doze(cr_queue *queue, uint32_t seen, uint64_t most_ns) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)most_ns;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    int late = 0;
+    pthread_mutex_lock(&queue->mutex);
+    queue->sleeping[CR_KIND_GPU]++;
+    while (!late && !queue->closed && atomic_load_explicit(&queue->offers[CR_KIND_GPU], memory_order_relaxed) == seen)
+        late = pthread_cond_timedwait(&queue->more[CR_KIND_GPU], &queue->mutex, &until);
     queue->sleeping[CR_KIND_GPU]--;
     bool open = !queue->closed;
     pthread_mutex_unlock(&queue->mutex);

@@ -20,9 +20,9 @@ typedef struct cr_ask {
     ask_kind kind;
     void *memory; /* IMPORT: where it is, afterwards */
     size_t bytes;
-    bool read_only;     /* PIN */
-    const void *handle; /* IMPORT: NULL: descriptor alone */
-    int descriptor;
+    bool read_only;                 /* PIN */
+    const cr_device_memory *source; /* IMPORT */
+    void *event;                    /* IMPORT: afterwards; RELEASE; NULL: none */
     bool done;
     cr_status status;
     cr_error *error;
@@ -62,13 +62,30 @@ void cr_gpu_unpin_all(cr_gpu_lane *lane) {
     while (!cr_list_empty(&lane->pins)) drop_pin(lane, cr_container(lane->pins.next, cr_pin, link));
 }
 
+static void release(cr_gpu_lane *lane, const cr_ask *ask) {
+    if (is_lost(lane)) return;
+    if (ask->event) lane->api->event_close(lane->gpu, ask->event);
+    lane->api->release(lane->gpu, ask->memory);
+}
+
+static cr_status import(cr_gpu_lane *lane, cr_ask *ask) {
+    const cr_device_memory *from = ask->source;
+    const cr_gpu_api *api = lane->api;
+    cr_status status = api->import(lane->gpu, from->has_handle ? from->handle : NULL, from->descriptor,
+                                   (size_t)(from->offset + from->bytes), &ask->memory, ask->error);
+    if (status != CR_OK || !from->has_event) return status;
+    status = api->event_open(lane->gpu, from->event, &ask->event, ask->error);
+    if (status != CR_OK && !is_lost(lane)) api->release(lane->gpu, ask->memory);
+    return status;
+}
+
 static cr_status carry_out(cr_gpu_lane *lane, cr_ask *ask, bool refuse) {
     switch (ask->kind) {
         case ASK_UNPIN:
             unpin(lane, ask);
             return CR_OK;
         case ASK_RELEASE:
-            if (!is_lost(lane)) lane->api->release(lane->gpu, ask->memory);
+            release(lane, ask);
             return CR_OK;
         case ASK_PIN:
         case ASK_IMPORT:
@@ -76,7 +93,7 @@ static cr_status carry_out(cr_gpu_lane *lane, cr_ask *ask, bool refuse) {
     }
     if (refuse || is_lost(lane)) return cr_fail(ask->error, CR_UNAVAILABLE, "the GPU is lost");
     if (ask->kind == ASK_PIN) return pin(lane, ask);
-    return lane->api->import(lane->gpu, ask->handle, ask->descriptor, ask->bytes, &ask->memory, ask->error);
+    return import(lane, ask);
 }
 
 void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
@@ -126,16 +143,22 @@ static void ask_unpin(void *argument, void *memory) {
 
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane) { return (cr_pinner){lane, ask_pin, ask_unpin}; }
 
-cr_status cr_lane_gpu_import(cr_lane *lane, const void *handle, int descriptor, size_t bytes, void **memory,
+cr_status cr_lane_gpu_import(cr_lane *lane, const cr_device_memory *source, void **memory, void **event,
                              cr_error *error) {
-    cr_ask ask = {.kind = ASK_IMPORT, .handle = handle, .descriptor = descriptor, .bytes = bytes, .error = error};
-    cr_status status = wait_for((cr_gpu_lane *)(void *)lane, &ask);
+    cr_ask ask = {.kind = ASK_IMPORT, .source = source, .error = error};
+    cr_gpu_lane *own = (cr_gpu_lane *)(void *)lane;
+    if (source->descriptor >= 0) {
+        cr_status status = own->api->inspect(source->descriptor, error);
+        if (status != CR_OK) return status;
+    }
+    cr_status status = wait_for(own, &ask);
     *memory = ask.memory;
+    *event = ask.event;
     return status;
 }
 
-void cr_lane_gpu_release(cr_lane *lane, void *memory) {
-    cr_ask ask = {.kind = ASK_RELEASE, .memory = memory};
+void cr_lane_gpu_release(cr_lane *lane, void *memory, void *event) {
+    cr_ask ask = {.kind = ASK_RELEASE, .memory = memory, .event = event};
     wait_for((cr_gpu_lane *)(void *)lane, &ask);
 }
 

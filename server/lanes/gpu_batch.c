@@ -40,10 +40,23 @@ void cr_gpu_batch_close(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     if (batch->staging) lane->api->host_free(lane->gpu, batch->staging);
 }
 
+/* Whether a job on this device may be claimed now: whoever owns its memory may have work under way on it, with an event behind. A
+ * stream that waited for the event would be its owner's to stop, so the job waits in line instead. */
+static bool may_begin(cr_gpu_lane *lane, const cr_segment *segment) {
+    bool fired = true;
+    void *event = segment->kept ? segment->kept->device.event : NULL;
+    if (!event) return true;
+    uint32_t place = lane->waiting++;
+    if (place < lane->ask_from || place - lane->ask_from >= CR_EVENTS_ASKED) return false;
+    if (lane->api->event_look(lane->gpu, event, &fired, &lane->event_error) != CR_OK) return true; /* and fails */
+    return fired;
+}
+
 static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
     cr_gpu_lane *lane = argument;
     const uint32_t own = lane->options.ordinal + 1;
-    if (job->device >= 0) return job->device == (int32_t)lane->options.ordinal ? UINT64_MAX : 0;
+    if (job->device >= 0)
+        return job->device == (int32_t)lane->options.ordinal && may_begin(lane, segment) ? UINT64_MAX : 0;
     if (job->kernel) {
         if ((job->kernel->lane && job->kernel->lane != own) || !cr_gpu_run_wants(lane, job)) return 0;
         job->kernel->lane = own;
@@ -152,8 +165,13 @@ static void start_run(cr_gpu_lane *lane, cr_gpu_batch *batch) {
 }
 
 bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    lane->waiting = 0;
+    lane->event_error.code = CR_OK;
     batch->claim_count = cr_queue_take(lane->options.queue, want, lane, batch->claims, CR_BATCH_CLAIMS);
-    if (!batch->claim_count) return false;
+    if (!batch->claim_count) {
+        lane->ask_from = lane->ask_from + CR_EVENTS_ASKED < lane->waiting ? lane->ask_from + CR_EVENTS_ASKED : 0;
+        return false;
+    }
     const cr_job *job = batch->claims[0].job;
     batch->busy = true;
     batch->fate = CR_BATCH_GOOD;
@@ -163,7 +181,12 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     for (uint32_t i = 0; i < batch->claim_count; i++) batch->bytes += batch->claims[i].bytes;
     batch->queued_bytes = job->device < 0 ? batch->bytes : 0;
     lane->queued_bytes += batch->queued_bytes;
-    if (job->kernel) start_run(lane, batch);
+    if (lane->event_error.code != CR_OK) {
+        batch->fate = CR_BATCH_BROKEN;
+        batch->error = lane->event_error;
+    } else if (job->kernel) {
+        start_run(lane, batch);
+    }
     uint64_t at = 0, next = 0;
     for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
         const cr_claim *claim = &batch->claims[i];

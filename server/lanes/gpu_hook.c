@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/base/metrics.h"
 #include "server/lanes/lane_gpu.h"
 #include "server/lanes/lanes.h"
 
@@ -31,19 +32,15 @@ static cr_lane *find_lane(const cr_lanes *lanes, const cr_device_memory *memory,
 /* What one region holds of a lane. */
 typedef struct own {
     cr_lane *lane;
-    void *memory;
+    void *memory, *event;
 } own;
 
 static cr_status hook_open(void *context, const cr_device_memory *memory, cr_device_region *region, cr_error *error) {
-    if (memory->has_event)
-        return cr_fail(error, CR_UNIMPLEMENTED, "event: events of other processes are not waited for");
     cr_lane *lane = find_lane(context, memory, error);
     if (!lane) return CR_NOT_FOUND;
     own *held = malloc(sizeof *held);
     if (!held) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the region");
-    uint64_t end = memory->offset + memory->bytes; /* below 2^64 */
-    cr_status status = cr_lane_gpu_import(lane, memory->has_handle ? memory->handle : NULL, memory->descriptor,
-                                          (size_t)end, &held->memory, error);
+    cr_status status = cr_lane_gpu_import(lane, memory, &held->memory, &held->event, error);
     if (status != CR_OK) {
         free(held);
         return status;
@@ -51,14 +48,17 @@ static cr_status hook_open(void *context, const cr_device_memory *memory, cr_dev
     held->lane = lane;
     *region = (cr_device_region){.device = (int)cr_lane_gpu_device(lane)->ordinal,
                                  .address = (uint64_t)(uintptr_t)held->memory + memory->offset,
+                                 .event = held->event,
                                  .own = held};
+    cr_metric_add(device_regions, 1);
     return CR_OK;
 }
 
 static void hook_close(void *context, cr_device_region *region) {
     own *held = region->own;
     (void)context;
-    cr_lane_gpu_release(held->lane, held->memory);
+    cr_lane_gpu_release(held->lane, held->memory, held->event);
+    cr_metric_sub(device_regions, 1);
     free(held);
 }
 

@@ -20,6 +20,7 @@ enum {
     CR_BATCH_CLAIMS = 64,
     CR_GPU_RUNS = 4,            /* kernels asked for by name at a time: each has its whole input on the device */
     CR_BATCH_SLACK = 64 * 1024, /* a device buffer's room for aligning runs of claims */
+    CR_EVENTS_ASKED = 8,        /* at a look: asking one takes a microsecond, under the queue's lock */
 };
 
 /* What becomes of a batch's claims. */
@@ -60,6 +61,9 @@ typedef struct cr_gpu_lane {
     cr_gpu_stream *kernel_stream;
     cr_gpu_run runs[CR_GPU_RUNS];
     uint64_t queued_bytes; /* in batches under way */
+    uint32_t waiting;      /* jobs in line whose event had not fired at the last look */
+    uint32_t ask_from;     /* the first of them to be asked next time */
+    cr_error event_error;  /* of the job that is claimed next */
     bool hung;             /* it does not answer: it is not even closed */
     cr_list pins;          /* of cr_pin: what is pinned */
 

@@ -21,6 +21,7 @@
 enum {
     LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores too */
     NAP_NS = 20 * 1000,
+    EVENTS_NS = 1000 * 1000,
 };
 
 static cr_gpu_lane *own(const cr_lane *lane) { return (cr_gpu_lane *)(uintptr_t)lane; }
@@ -92,6 +93,17 @@ static bool offered_soon(cr_gpu_lane *lane, uint32_t seen) {
     return until != 0;
 }
 
+/* With nothing under way: sleeps until something is offered, or until events of other processes are to be looked at again: the longer they
+ * let us wait, the longer. False: the end. */
+static bool rest(cr_gpu_lane *lane, uint32_t seen, uint64_t waited_ns) {
+    cr_queue *queue = lane->options.queue;
+    uint64_t nap = waited_ns / 16;
+    if (!lane->waiting || atomic_load(&lane->lost)) return offered_soon(lane, seen) || cr_queue_sleep(queue, seen);
+    if (waited_ns < LOOK_NS) return true;
+    if (nap < NAP_NS) nap = NAP_NS;
+    return cr_queue_doze(queue, seen, nap < EVENTS_NS ? nap : EVENTS_NS);
+}
+
 static void work(cr_gpu_lane *lane) {
     cr_queue *queue = lane->options.queue;
     uint32_t looked = cr_queue_offers(queue) - 1; /* the first look is at everything */
@@ -100,16 +112,16 @@ static void work(cr_gpu_lane *lane) {
         uint32_t seen = cr_queue_offers(queue);
         bool lost = atomic_load(&lane->lost), asked = atomic_load(&lane->asking), moved = false;
         if (!lost) {
-            moved = look(lane, seen != looked, !asked);
+            moved = look(lane, seen != looked || lane->waiting, !asked);
             lost = check_lost(lane);
         }
         if (!asked) looked = seen;
         if (!busy_count(lane)) {
             if (asked)
                 cr_gpu_answer(lane, lost);
-            else if (!moved && !offered_soon(lane, seen) && !cr_queue_sleep(queue, seen))
+            else if (!moved && !rest(lane, seen, cr_now_ns() - news_ns))
                 return;
-            news_ns = cr_now_ns();
+            if (moved || !lane->waiting) news_ns = cr_now_ns();
         } else if (moved) {
             news_ns = cr_now_ns();
         } else if (cr_now_ns() - news_ns > LOOK_NS) {

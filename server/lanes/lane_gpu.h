@@ -6,15 +6,16 @@
 
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
+#include "server/memory/device.h"
 #include "server/memory/pin.h"
 
 /* For lanes that cr_lane_gpu opened. */
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane);
 const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);
 const cr_gpu_info *cr_lane_gpu_device(const cr_lane *lane);
-/* Memory of another process, as cr_gpu_api's import and release. */
-cr_status cr_lane_gpu_import(cr_lane *lane, const void *handle, int descriptor, size_t bytes, void **memory,
+/* Memory of another process, and its event if there is one (NULL otherwise), as cr_gpu_api's import and event_open. */
+cr_status cr_lane_gpu_import(cr_lane *lane, const cr_device_memory *source, void **memory, void **event,
                              cr_error *error);
-void cr_lane_gpu_release(cr_lane *lane, void *memory);
+void cr_lane_gpu_release(cr_lane *lane, void *memory, void *event);
 
 #endif

@@ -1,27 +1,15 @@
 /* fake_gpu: see fake_gpu.h. Thread: a device's one; the plan and the counts have a mutex. Owner: the test. */
 #include "tests/fake/fake_gpu.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "kernels/cpu/fold.h"
-#include "server/base/list.h"
+#include "tests/fake/fake_internal.h"
 
 enum { MOST_OPS = 4096 };
-
-typedef enum kind { ALLOCATED, PINNED, ON_DEVICE } kind;
-
-typedef struct area {
-    cr_list link;
-    kind kind;
-    uint8_t *memory;
-    size_t bytes;
-} area;
 
 typedef struct op {
     cr_gpu_fold fold; /* of a copy: data is its target */
@@ -40,13 +28,6 @@ struct cr_gpu_stream {
     op ops[MOST_OPS];
 };
 
-struct cr_gpu {
-    cr_gpu_info info;
-    cr_list link, areas, streams;
-    pthread_t thread;
-    bool lost;
-};
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static cr_list devices = {&devices, &devices}; /* so that one that was never closed is not taken for a leak */
 static fake_gpu_faults plan = {.devices = 1};
@@ -54,7 +35,7 @@ static uint32_t copies, folds, polls, calls; /* since the plan */
 static bool armed = true;
 static fake_gpu_counts counts;
 
-static void misused(const char *how) {
+void fake_gpu_misused(const char *how) {
     fprintf(stderr, "Assertion of the GPU's contract failed: %s\n", how);
     abort();
 }
@@ -100,7 +81,8 @@ static void plan_from_environment(void) {
         while (i < sizeof names / sizeof *names &&
                (strlen(names[i].name) != length || strncmp(names[i].name, text, length) != 0))
             i++;
-        if (i == sizeof names / sizeof *names || text[length] != '=') misused("CURED_TEST_GPU is not understood");
+        if (i == sizeof names / sizeof *names || text[length] != '=')
+            fake_gpu_misused("CURED_TEST_GPU is not understood");
         char *end;
         *names[i].member = (uint32_t)strtoul(text + length + 1, &end, 0);
         text = *end == ',' ? end + 1 : end;
@@ -116,9 +98,9 @@ static uint32_t fake_count(cr_error *why) {
     return count;
 }
 
-static void check(const cr_gpu *gpu) {
-    if (!pthread_equal(gpu->thread, pthread_self())) misused("a device is used by two threads");
-    if (gpu->lost) misused("a lost device is used");
+void fake_gpu_check(const cr_gpu *gpu) {
+    if (!pthread_equal(gpu->thread, pthread_self())) fake_gpu_misused("a device is used by two threads");
+    if (gpu->lost) fake_gpu_misused("a lost device is used");
 }
 
 static area *find_locked(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
@@ -143,7 +125,7 @@ static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
 
 /* Counts a call that may be the device's last. */
 static cr_status count_call(cr_gpu *gpu, cr_error *error) {
-    check(gpu);
+    fake_gpu_check(gpu);
     pthread_mutex_lock(&mutex);
     if (armed && ++calls == plan.lose_at) gpu->lost = true;
     pthread_mutex_unlock(&mutex);
@@ -190,9 +172,9 @@ static void free_stream(cr_gpu_stream *stream) {
 }
 
 static void fake_close(cr_gpu *gpu) {
-    if (!pthread_equal(gpu->thread, pthread_self())) misused("a device is closed by another thread");
-    if (!gpu->lost && (!cr_list_empty(&gpu->areas) || !cr_list_empty(&gpu->streams)))
-        misused("a device is closed with memory, pins or streams left");
+    if (!pthread_equal(gpu->thread, pthread_self())) fake_gpu_misused("a device is closed by another thread");
+    if (!gpu->lost && (!cr_list_empty(&gpu->areas) || !cr_list_empty(&gpu->streams) || gpu->events))
+        fake_gpu_misused("a device is closed with memory, pins, streams or events left");
     while (!cr_list_empty(&gpu->areas)) free_area(cr_container(gpu->areas.next, area, link));
     while (!cr_list_empty(&gpu->streams)) free_stream(cr_container(gpu->streams.next, cr_gpu_stream, link));
     pthread_mutex_lock(&mutex);
@@ -206,8 +188,8 @@ static const cr_gpu_info *fake_info(const cr_gpu *gpu) { return &gpu->info; }
 
 static bool fake_lost(const cr_gpu *gpu) { return gpu->lost; }
 
-static cr_status add_area(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **out, cr_error *error) {
-    check(gpu);
+cr_status fake_gpu_add(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **out, cr_error *error) {
+    fake_gpu_check(gpu);
     area *a = malloc(sizeof *a);
     if (a && k != PINNED) memory = malloc(bytes);
     if (!a || !memory) {
@@ -222,39 +204,39 @@ static cr_status add_area(cr_gpu *gpu, kind k, void *memory, size_t bytes, void 
     return CR_OK;
 }
 
-static void drop_area(cr_gpu *gpu, kind k, void *memory) {
-    check(gpu);
+void fake_gpu_drop(cr_gpu *gpu, kind k, void *memory) {
+    fake_gpu_check(gpu);
     area *a = find(gpu, k, memory, 0);
-    if (!a || a->memory != memory) misused("memory is given back that was not taken");
+    if (!a || a->memory != memory) fake_gpu_misused("memory is given back that was not taken");
     free_area(a);
 }
 
 static cr_status fake_host_alloc(cr_gpu *gpu, size_t bytes, void **memory, cr_error *error) {
-    return add_area(gpu, ALLOCATED, NULL, bytes, memory, error);
+    return fake_gpu_add(gpu, ALLOCATED, NULL, bytes, memory, error);
 }
 
-static void fake_host_free(cr_gpu *gpu, void *memory) { drop_area(gpu, ALLOCATED, memory); }
+static void fake_host_free(cr_gpu *gpu, void *memory) { fake_gpu_drop(gpu, ALLOCATED, memory); }
 
 static cr_status fake_device_alloc(cr_gpu *gpu, size_t bytes, void **device, cr_error *error) {
-    return add_area(gpu, ON_DEVICE, NULL, bytes, device, error);
+    return fake_gpu_add(gpu, ON_DEVICE, NULL, bytes, device, error);
 }
 
-static void fake_device_free(cr_gpu *gpu, void *device) { drop_area(gpu, ON_DEVICE, device); }
+static void fake_device_free(cr_gpu *gpu, void *device) { fake_gpu_drop(gpu, ON_DEVICE, device); }
 
 static cr_status fake_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_only, cr_error *error) {
     (void)read_only;
     pthread_mutex_lock(&mutex);
     if (!armed) arm_locked();
     pthread_mutex_unlock(&mutex);
-    if ((uintptr_t)memory % 4096 || bytes % 4096) misused("what is pinned is not whole pages");
+    if ((uintptr_t)memory % 4096 || bytes % 4096) fake_gpu_misused("what is pinned is not whole pages");
     if (planned().fail_pin) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that nothing is pinned");
-    return add_area(gpu, PINNED, memory, bytes, NULL, error);
+    return fake_gpu_add(gpu, PINNED, memory, bytes, NULL, error);
 }
 
-static void fake_unpin(cr_gpu *gpu, void *memory) { drop_area(gpu, PINNED, memory); }
+static void fake_unpin(cr_gpu *gpu, void *memory) { fake_gpu_drop(gpu, PINNED, memory); }
 
 static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out, cr_error *error) {
-    check(gpu);
+    fake_gpu_check(gpu);
     cr_gpu_stream *stream = calloc(1, sizeof *stream);
     cr_partial *partials = calloc(results, sizeof *partials);
     if (!stream || !partials) {
@@ -271,12 +253,12 @@ static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream *
 }
 
 static void fake_stream_close(cr_gpu_stream *stream) {
-    check(stream->gpu);
+    fake_gpu_check(stream->gpu);
     free_stream(stream);
 }
 
 static op *enqueue(cr_gpu_stream *stream) {
-    if (stream->end - stream->begin == MOST_OPS) misused("a stream has more enqueued than it can hold");
+    if (stream->end - stream->begin == MOST_OPS) fake_gpu_misused("a stream has more enqueued than it can hold");
     op *o = &stream->ops[stream->end++ % MOST_OPS];
     uint32_t looks = planned().polls;
     *o = (op){.polls = looks ? looks : 1};
@@ -288,8 +270,8 @@ static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host
     cr_status status = count_call(gpu, error);
     if (status != CR_OK) return status;
     bool pinned = find(gpu, PINNED, host, bytes) != NULL;
-    if (!find(gpu, ON_DEVICE, device, bytes)) misused("a copy goes beyond its device memory");
-    if (!pinned && !find(gpu, ALLOCATED, host, bytes)) misused("a copy comes from memory that is not pinned");
+    if (!find(gpu, ON_DEVICE, device, bytes)) fake_gpu_misused("a copy goes beyond its device memory");
+    if (!pinned && !find(gpu, ALLOCATED, host, bytes)) fake_gpu_misused("a copy comes from memory that is not pinned");
     if (nth(&copies, planned().fail_copy))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that this copy fails");
     pthread_mutex_lock(&mutex);
@@ -312,12 +294,12 @@ static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint3
     pthread_mutex_lock(&mutex);
     uint32_t lacks = armed ? plan.lacks : 0;
     pthread_mutex_unlock(&mutex);
-    if (first + count > stream->results) misused("there are more folds than results");
+    if (first + count > stream->results) fake_gpu_misused("there are more folds than results");
     for (uint32_t i = 0; i < count; i++) {
         size_t bytes = list[i].n * cr_dtype_size(list[i].dtype);
         if (!find(gpu, ON_DEVICE, list[i].data, bytes) && !find(gpu, ALLOCATED, list[i].data, bytes) &&
             !find(gpu, PINNED, list[i].data, bytes))
-            misused("a fold reads what the device cannot reach");
+            fake_gpu_misused("a fold reads what the device cannot reach");
         if (list[i].families & lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
     }
     pthread_mutex_lock(&mutex);
@@ -368,8 +350,8 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
 }
 
 static const cr_partial *fake_result(const cr_gpu_stream *stream, uint32_t number) {
-    check(stream->gpu);
-    if (number >= stream->results) misused("there is no result of that number");
+    fake_gpu_check(stream->gpu);
+    if (number >= stream->results) fake_gpu_misused("there is no result of that number");
     return &stream->partials[number];
 }
 
@@ -385,27 +367,6 @@ static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op oper
     *exact = false;
     return CR_OK;
 }
-
-static cr_status fake_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
-                             cr_error *error) {
-    check(gpu);
-    char name[65] = "";
-    (void)descriptor;
-    if (!handle) return cr_fail(error, CR_UNIMPLEMENTED, "device memory: descriptors of it are not taken");
-    memcpy(name, handle, 64);
-    int fd = name[0] == '/' ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-    struct stat found;
-    if (fd < 0 || fstat(fd, &found) != 0 || (size_t)found.st_size < bytes) {
-        if (fd >= 0) close(fd);
-        return cr_fail(error, CR_INVALID_ARGUMENT, "device memory: its handle cannot be opened here, or it is shorter");
-    }
-    cr_status status = add_area(gpu, ON_DEVICE, NULL, bytes, device, error);
-    if (status == CR_OK && pread(fd, *device, bytes, 0) != (ssize_t)bytes) misused("a shared file is not read");
-    close(fd);
-    return status;
-}
-
-static void fake_release(cr_gpu *gpu, void *device) { drop_area(gpu, ON_DEVICE, device); }
 
 const cr_gpu_api cr_fake_gpu = {
     .name = "fake",
@@ -427,6 +388,10 @@ const cr_gpu_api cr_fake_gpu = {
     .poll = fake_poll,
     .result = fake_result,
     .kernel = fake_kernel,
-    .import = fake_import,
-    .release = fake_release,
+    .inspect = fake_gpu_inspect,
+    .import = fake_gpu_import,
+    .release = fake_gpu_release,
+    .event_open = fake_gpu_event_open,
+    .event_look = fake_gpu_event_look,
+    .event_close = fake_gpu_event_close,
 };

@@ -3,8 +3,8 @@
  * buffers, from memory that is not pinned, after it was lost, or closed with something still open.
  *
  * Thread: as gpu.h says; fake_gpu_plan from any. Owner: the test, or the daemon cured-fake-gpu, which reads its plan from the
- * environment: CURED_TEST_GPU="devices=2,fail_fold=3". "Memory of another process" is a file, whose path the handle holds; it is
- * read once, when it is opened. */
+ * environment: CURED_TEST_GPU="devices=2,fail_fold=3". "Memory of another process" is a file, whose path the handle holds, or a descriptor of
+ * one with a head (fake_gpu.c: shared_head); it is read once, when it is opened. An event is a file too: fired when not empty. */
 #ifndef CURED_TESTS_FAKE_FAKE_GPU_H
 #define CURED_TESTS_FAKE_FAKE_GPU_H
 

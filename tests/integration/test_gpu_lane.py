@@ -196,7 +196,7 @@ class Regions(DaemonTest):
         handle = path.encode().ljust(64, b"\0")
         before = self.daemon.counters()
         with self.daemon.connect() as conn:
-            for device, size, words in ((b"\1" * 16, 4, "GPU-01010101"), (bytes(16), 1 << 30, "shorter")):
+            for device, size, words in ((b"\1" * 16, 4, "GPU-01010101"), (bytes(16), 1 << 30, "claimed")):
                 stream = conn.start_register(3, cuda_ipc_region(size, device, handle))
                 status = conn.registered(stream)
                 self.assert_sentence(status, status.code, words)

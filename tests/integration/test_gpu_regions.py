@@ -1,0 +1,232 @@
+"""test_gpu_regions: regions in the memory of a GPU, against the stand-in device (tests/fake): descriptors of memory and of pools,
+events that jobs wait for, who lies about them, and that all is given back. What a real driver says is in test_gpu_shared."""
+import os
+import struct
+
+from cured_daemon import DaemonTest, main, wait_for
+from cured_wire import (CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, cuda_descriptor_region, cuda_ipc_region,
+                        frame)
+from expected import expect_all, plain
+
+PROGRAM = os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
+OPS = ["sum", "min", "argmax"]
+CANCEL = 5
+
+
+def head(magic, size, offset=0, ordinal=0):
+    return magic + struct.pack("<QQQ", ordinal, offset, size) + bytes(32)
+
+
+class GpuRegions(DaemonTest):
+    PROGRAM = PROGRAM
+    OPTIONS = {"backend": "auto", "gpu_chunk_bytes": 1 << 20, "gpu_streams": 2, "slabs": 16, "cpu_workers": 1,
+               "gpu_timeout_ms": 60000}
+
+    def setUp(self):
+        self.conn = self.connect()
+        self.data = bytes(plain("f32", 50000))
+
+    def tearDown(self):
+        self.assertEqual(b"on", self.conn.ping(b"on"))
+        self.assert_serves()
+
+    def memory(self, data=None, ordinal=0, size=None):
+        data = self.data if data is None else data
+        return self.memfd(head(b"fake-vmm", len(data) if size is None else size, ordinal=ordinal) + data)
+
+    def pool(self, data=None):
+        data = self.data if data is None else data
+        return self.memfd(head(b"fake-mem", len(data)) + data)
+
+    def event(self, name, fired=False):
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as f:
+            f.write(b"1" if fired else b"")
+        return path, path.encode().ljust(64, b"\0")
+
+    def fire(self, path):
+        with open(path, "wb") as f:
+            f.write(b"1")
+
+    def register(self, number, source, *descriptors):
+        return self.conn.registered(self.conn.start_register(number, source, *descriptors))
+
+    def held(self):
+        return self.daemon.counters()["device_regions"]
+
+
+class Descriptors(GpuRegions):
+    def test_memory_and_pools(self):
+        """The descriptor may be closed as soon as the region is open, and no byte goes through the host."""
+        before = self.daemon.counters()["gpu_bytes_total"]
+        memory, pool = self.memory(), self.pool(b"some" + self.data)
+        self.assertEqual(len(self.data) - 4, self.register(1, cuda_descriptor_region(len(self.data) - 4, offset=4), memory.fileno()))
+        pointer = head(b"fake-ptr", len(self.data), 4)
+        self.assertEqual(len(self.data), self.register(2, cuda_descriptor_region(len(self.data), pointer=pointer), pool.fileno()))
+        memory.close()
+        pool.close()
+        self.assertEqual(2, self.held())
+        for number, data in ((1, self.data[4:]), (2, self.data)):
+            self.assertEqual(expect_all(OPS, "f32", data), self.conn.region("f32", OPS, number).keys())
+            self.assertEqual(expect_all(OPS, "f32", data[400:800]), self.conn.region("f32", OPS, number, 400, 100).keys())
+            self.assert_sentence(self.conn.region("f32", OPS, number, 0, 50001).status, INVALID_ARGUMENT, "count")
+        self.assertEqual(2 * len(self.data) - 4 + 800, self.daemon.counters()["gpu_bytes_total"] - before)
+        self.assertIsNone(self.conn.unregister(1))
+        self.assertIsNone(self.conn.unregister(2))
+        self.assertEqual(0, self.held())
+
+    def test_what_is_something_else(self):
+        n = len(self.data)
+        point = head(b"fake-ptr", n)
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        self.addCleanup(os.close, writing)
+        cases = [("a memfd", self.memfd(self.data), cuda_descriptor_region(n), ["descriptor"]),
+                 ("an empty memfd", self.memfd(), cuda_descriptor_region(n), ["descriptor"]),
+                 ("a file", self.file(self.data), cuda_descriptor_region(n), ["descriptor"]),
+                 ("a pool without a pointer", self.pool(), cuda_descriptor_region(n), ["descriptor"]),
+                 ("memory with a pointer", self.memory(), cuda_descriptor_region(n, pointer=point), ["descriptor"]),
+                 ("a garbage pointer", self.pool(), cuda_descriptor_region(n, pointer=os.urandom(64)), ["pointer"]),
+                 ("a pointer beyond its pool", self.pool(), cuda_descriptor_region(n, pointer=head(b"fake-ptr", n, 1)), ["pointer"]),
+                 ("more than its pointer has", self.pool(), cuda_descriptor_region(n + 1, pointer=point), ["claimed"]),
+                 ("more than there is", self.memory(), cuda_descriptor_region(n, offset=1), ["claimed", str(n + 1), str(n)]),
+                 ("far more", self.memory(), cuda_descriptor_region(1 << 62), ["claimed"]),
+                 ("almost 2^64", self.memory(), cuda_descriptor_region(1, offset=2**64 - 2), ["claimed"]),
+                 ("another GPU's memory", self.memory(ordinal=1), cuda_descriptor_region(n), ["GPU"]),
+                 ("a directory", os.open(self.folder, os.O_RDONLY), cuda_descriptor_region(n), ["descriptor"]),
+                 ("a pipe", reading, cuda_descriptor_region(n), ["descriptor"]),
+                 ("its own connection", self.conn.socket, cuda_descriptor_region(n), ["descriptor"]),
+                 ("a path only", os.open(self.folder, os.O_PATH), cuda_descriptor_region(n), ["descriptor"])]
+        for what, descriptor, source, words in cases:
+            with self.subTest(what):
+                fd = descriptor if isinstance(descriptor, int) else descriptor.fileno()
+                self.assert_sentence(self.register(9, source, fd), INVALID_ARGUMENT, *words)
+                self.assert_sentence(self.conn.region("u8", ["sum"], 9).status, NOT_FOUND, "region")
+                if isinstance(descriptor, int) and fd not in (reading, writing):
+                    os.close(fd)
+        self.assert_sentence(self.register(9, cuda_descriptor_region(n, device=b"\7" * 16), self.memory().fileno()), NOT_FOUND, "GPU-07070707")
+        self.assertEqual(0, self.held())
+
+    def test_many_of_one_memory(self):
+        memory = self.memory()
+        for number in range(1, 41):
+            self.assertEqual(4000, self.register(number, cuda_descriptor_region(4000, offset=4 * number), memory.fileno()))
+        streams = [(number, self.conn.start_region("f32", OPS, number)) for number in range(1, 41)]
+        for number, stream in streams:
+            self.assertEqual(expect_all(OPS, "f32", self.data[4 * number:][:4000]), self.conn.wait(stream).keys())
+        self.assertEqual(40, self.held())
+
+    def test_clients_that_leave(self):
+        """At once, after registering, in the middle of jobs."""
+        memory = self.memory()
+        for step in range(12):
+            with self.daemon.connect() as other:
+                stream = other.start_register(1, cuda_descriptor_region(len(self.data)), memory.fileno())
+                if step % 3:
+                    other.registered(stream)
+                if step % 3 == 2:
+                    for _ in range(4):
+                        other.start_region("f32", ["sum"], 1)
+        self.conn.close()
+        self.daemon.check_returned(self)
+        wait_for("no device memory held", lambda: self.held() == 0)
+        self.conn = self.connect()
+
+
+class Events(GpuRegions):
+    def test_jobs_wait_for_it(self):
+        path, event = self.event("one")
+        _, done = self.event("two", fired=True)
+        memory = self.memory()
+        for number, source in ((1, cuda_descriptor_region(len(self.data), event=event)),
+                               (2, cuda_descriptor_region(len(self.data), event=done)), (3, cuda_descriptor_region(len(self.data)))):
+            self.assertEqual(len(self.data), self.register(number, source, memory.fileno()))
+        wanted = expect_all(OPS, "f32", self.data)
+        waiting = [self.conn.start_region("f32", OPS, 1) for _ in range(20)]
+        for number in (2, 3, 2):
+            self.assertEqual(wanted, self.conn.region("f32", OPS, number).keys(), "others wait with it")
+        tile = bytes(4 << 20)
+        self.assertIsNone(self.conn.stream("u8", ["sum"], tile).status)
+        self.assertFalse([s for s in waiting if self.conn.answers[s].over], "they did not wait")
+        self.fire(path)
+        for stream in waiting:
+            self.assertEqual(wanted, self.conn.wait(stream).keys())
+        self.assertEqual(wanted, self.conn.region("f32", OPS, 1).keys())
+
+    def test_of_an_ipc_handle(self):
+        path, event = self.event("ipc")
+        name = os.path.join(self.folder, "device")
+        with open(name, "wb") as f:
+            f.write(self.data)
+        source = cuda_ipc_region(len(self.data), bytes(16), name.encode().ljust(64, b"\0"), event=event)
+        self.assertEqual(len(self.data), self.register(1, source))
+        stream = self.conn.start_region("f32", OPS, 1)
+        self.conn.ping()
+        self.assertFalse(self.conn.answers[stream].over)
+        self.fire(path)
+        self.assertEqual(expect_all(OPS, "f32", self.data), self.conn.wait(stream).keys())
+
+    def test_one_that_never_fires(self):
+        """It costs its own jobs their deadline, and nobody anything else: not its region's end, nor the daemon's."""
+        _, event = self.event("never")
+        memory = self.memory()
+        self.register(1, cuda_descriptor_region(len(self.data), event=event), memory.fileno())
+        late = [self.conn.start_region("f32", OPS, 1, timeout_ms=50) for _ in range(30)]
+        for stream in late:
+            self.assert_sentence(self.conn.wait(stream).status, DEADLINE_EXCEEDED, "timeout_ms")
+        stays = self.conn.start_region("f32", OPS, 1)
+        gone = self.conn.start_unregister(1)
+        self.register(2, cuda_descriptor_region(len(self.data)), memory.fileno())  # the lane is asked while a job waits
+        self.assertEqual(expect_all(OPS, "f32", self.data), self.conn.region("f32", OPS, 2).keys())
+        self.assertFalse(self.conn.answers[gone].over)
+        self.conn.send(frame(CANCEL, stays))
+        self.assertEqual(CANCELLED, self.conn.wait(stays).status.code)
+        self.assertEqual((None, b""), self.conn.over(gone))
+        self.assertEqual(1, self.daemon.counters()["gpus"])
+        with self.daemon.connect() as other:  # leaves with jobs that wait
+            other.registered(other.start_register(1, cuda_descriptor_region(len(self.data), event=event), memory.fileno()))
+            for _ in range(10):
+                other.start_region("f32", OPS, 1)
+            other.ping()
+        wait_for("its region to go", lambda: self.held() == 1)
+
+    def test_garbage(self):
+        memory = self.memory()
+        for event in (bytes(64), os.urandom(64), b"\xff" * 64, b"/nowhere".ljust(64, b"\0")):
+            source = cuda_descriptor_region(len(self.data), event=event)
+            self.assert_sentence(self.register(1, source, memory.fileno()), INVALID_ARGUMENT, "event")
+        self.assertEqual(0, self.held())
+
+    def test_one_that_goes_away(self):
+        """The job that finds out fails, alone."""
+        path, event = self.event("gone")
+        memory = self.memory()
+        self.register(1, cuda_descriptor_region(len(self.data), event=event), memory.fileno())
+        self.register(2, cuda_descriptor_region(len(self.data)), memory.fileno())
+        stream = self.conn.start_region("f32", OPS, 1)
+        self.conn.ping()
+        os.unlink(path)
+        self.assert_sentence(self.conn.wait(stream).status, INVALID_ARGUMENT, "event")
+        self.assertEqual(expect_all(OPS, "f32", self.data), self.conn.region("f32", OPS, 2).keys())
+
+    def test_more_than_are_asked_at_once(self):
+        """Many that wait, of which one fires: it gets its turn."""
+        memory = self.memory()
+        paths = []
+        for number in range(1, 31):
+            path, event = self.event("many%d" % number)
+            paths.append(path)
+            self.register(number, cuda_descriptor_region(len(self.data), event=event), memory.fileno())
+        streams = [self.conn.start_region("f32", ["sum"], number) for number in range(1, 31)]
+        for chosen in (29, 3, 17):
+            self.fire(paths[chosen])
+            self.assertIsNone(self.conn.wait(streams[chosen]).status)
+        self.assertEqual(27, sum(not self.conn.answers[s].over for s in streams))
+        for path in paths:
+            self.fire(path)
+        for stream in streams:
+            self.assertIsNone(self.conn.wait(stream).status)
+
+
+if __name__ == "__main__":
+    main()
