@@ -80,13 +80,14 @@ void load_print(load_row *row, FILE *json) {
 
 static int usage(FILE *out) {
     fprintf(out,
-            "usage: cured-bench load [--rounds N] [--seconds S] [--stream BYTES[K|M|G]] [--file BYTES[K|M|G]] [--only "
-            "TEXT]\n"
+            "usage: cured-bench load [--rounds N] [--seconds S] [--stream BYTES[K|M|G]] [--file BYTES[K|M|G]] "
+            "[--device BYTES[K|M|G]] [--only TEXT]\n"
             "                        [--daemon PATH] [--client PATH] [--dir DIR] [--isa NAME] [--server-core N] "
             "[--client-core N] [--json FILE]\n"
             "  --rounds N    rounds of each row, 5 to 64 (7)\n"
             "  --seconds S   length of a round's half in the rows of small requests (0.5)\n"
             "  --stream, --file  bytes of the upload (2G) and of the large file and region (1G)\n"
+            "  --device      bytes of the large region in device memory (4G)\n"
             "  --only TEXT   rows whose name contains TEXT\n"
             "  --daemon, --client  the programs (cured and cured-client beside this one)\n"
             "  --dir DIR     for the files and sockets; a disk file system for the file rows (TMPDIR, else /var/tmp)\n"
@@ -105,13 +106,12 @@ static bool parse_bytes(const char *text, uint64_t *bytes) {
 }
 
 static bool parse(int argc, char **argv, load_options *o, int *code) {
-    static const struct option names[] = {{"rounds", 1, NULL, 'r'},      {"seconds", 1, NULL, 's'},
-                                          {"stream", 1, NULL, 'S'},      {"file", 1, NULL, 'F'},
-                                          {"only", 1, NULL, 'o'},        {"daemon", 1, NULL, 'd'},
-                                          {"client", 1, NULL, 'c'},      {"dir", 1, NULL, 'D'},
-                                          {"json", 1, NULL, 'j'},        {"isa", 1, NULL, 'i'},
-                                          {"server-core", 1, NULL, 'x'}, {"client-core", 1, NULL, 'y'},
-                                          {"help", 0, NULL, 'h'},        {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},     {"stream", 1, NULL, 'S'},
+        {"file", 1, NULL, 'F'},   {"only", 1, NULL, 'o'},        {"daemon", 1, NULL, 'd'},
+        {"client", 1, NULL, 'c'}, {"dir", 1, NULL, 'D'},         {"json", 1, NULL, 'j'},
+        {"isa", 1, NULL, 'i'},    {"server-core", 1, NULL, 'x'}, {"client-core", 1, NULL, 'y'},
+        {"device", 1, NULL, 'g'}, {"help", 0, NULL, 'h'},        {NULL, 0, NULL, 0}};
     bool good = true;
     *code = 64;
     for (int c; good && (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -127,6 +127,9 @@ static bool parse(int argc, char **argv, load_options *o, int *code) {
                 break;
             case 'F':
                 good = parse_bytes(optarg, &o->file_bytes);
+                break;
+            case 'g':
+                good = parse_bytes(optarg, &o->device_bytes);
                 break;
             case 'o':
                 o->only = optarg;
@@ -174,8 +177,12 @@ static const char *beside(const char *name) {
 }
 
 int bench_load(int argc, char **argv) {
-    load_options o = {
-        .rounds = 7, .seconds = 0.5, .stream_bytes = 2ull << 30, .file_bytes = 1ull << 30, .client_core = 1};
+    load_options o = {.rounds = 7,
+                      .seconds = 0.5,
+                      .stream_bytes = 2ull << 30,
+                      .file_bytes = 1ull << 30,
+                      .device_bytes = 4ull << 30,
+                      .client_core = 1};
     const char *temporary = getenv("TMPDIR");
     int code;
     o.dir = temporary && *temporary ? temporary : "/var/tmp";
@@ -207,7 +214,7 @@ int bench_load(int argc, char **argv) {
         fprintf(json, ", \"rounds\": %d, \"rows\": [", o.rounds);
     }
     bool good = load_small_rows(&o, json) && load_stream_rows(&o, json) && load_file_rows(&o, json) &&
-                load_region_rows(&o, json);
+                load_region_rows(&o, json) && load_device_rows(&o, json);
     if (json) {
         fprintf(json, "\n]}\n");
         if (fclose(json) != 0) good = false;

@@ -17,7 +17,7 @@ enum { LOAD_ROUNDS_MAX = 64 };
 typedef struct load_options {
     int rounds;
     double seconds; /* of one side of one round of the small rows */
-    uint64_t stream_bytes, file_bytes;
+    uint64_t stream_bytes, file_bytes, device_bytes;
     const char *daemon, *client, *dir, *only, *json, *isa;
     int server_core, client_core;
     char socket[96]; /* the daemon's; floors use the same name with ".floor" */
@@ -55,6 +55,7 @@ bool load_small_rows(const load_options *options, FILE *json);
 bool load_stream_rows(const load_options *options, FILE *json);
 bool load_file_rows(const load_options *options, FILE *json);
 bool load_region_rows(const load_options *options, FILE *json);
+bool load_device_rows(const load_options *options, FILE *json); /* says so where there is no GPU */
 /* True when the row is asked for (--only). */
 bool load_wanted(const load_options *options, const char *name);
 void load_print(load_row *row, FILE *json);

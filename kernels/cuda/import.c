@@ -154,8 +154,9 @@ static cr_status open_in_pool(cr_gpu *gpu, const driver *d, int descriptor, cons
     struct cudaMemPoolPtrExportData data;
     int ordinal = -1;
     memcpy(&data, pointer, sizeof data);
-    cudaError_t failure = cudaMemPoolImportFromShareableHandle(&import->pool, (void *)(uintptr_t)descriptor, /* NOLINT */
-                                                               cudaMemHandleTypePosixFileDescriptor, 0);
+    cudaError_t failure =
+        cudaMemPoolImportFromShareableHandle(&import->pool, (void *)(uintptr_t)descriptor, /* NOLINT */
+                                             cudaMemHandleTypePosixFileDescriptor, 0);
     if (failure != cudaSuccess)
         return refused(gpu, (int)failure, "descriptor", "it is no memory pool that can be opened here", error);
     failure = cudaMemPoolImportPointer(&import->memory, import->pool, &data);

@@ -46,12 +46,13 @@ static cr_status find_shared(const cr_gpu *gpu, const void *pointer, int fd, off
 
 static cr_status read_shared(cr_gpu *gpu, int fd, off_t at, size_t bytes, void **device, cr_error *error) {
     cr_status status = fake_gpu_add(gpu, ON_DEVICE, NULL, bytes, device, error);
-    if (status == CR_OK && pread(fd, *device, bytes, at) != (ssize_t)bytes) fake_gpu_misused("a shared file is not read");
+    if (status == CR_OK && pread(fd, *device, bytes, at) != (ssize_t)bytes)
+        fake_gpu_misused("a shared file is not read");
     return status;
 }
 
 cr_status fake_gpu_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
-                             cr_error *error) {
+                          cr_error *error) {
     fake_gpu_check(gpu);
     char name[65] = "";
     struct stat found;

@@ -87,6 +87,19 @@ class Examples(unittest.TestCase):
         self.run_program(program, name, "i16", code=1)
         self.run_program(program, code=64)
 
+    def test_cuda_pointer(self):
+        program = os.path.join(BIN, "example_cuda_pointer")
+        if not os.path.exists(program):
+            self.skipTest("built without CUDA")
+        done = subprocess.run([program], capture_output=True, text=True, timeout=HANG_S, env=self.env)
+        if done.returncode == 77:
+            self.skipTest("no CUDA device")
+        self.assertEqual(0, done.returncode, done)
+        whole = sum(range(1024)) * 1024 - 777
+        part = sum(i % 1024 for i in range(12345, 13345))
+        self.assertEqual(["sum %d, largest at 777" % (whole + 5000 * turn) for turn in (1, 2, 3)] +
+                         ["sum %d, largest at %d" % (part, 13311 - 12345)], done.stdout.splitlines())
+
     def test_numpy_memfd(self):
         try:
             import numpy

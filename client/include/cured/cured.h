@@ -292,6 +292,15 @@ typedef struct cured_cuda_memory {
 /* Device memory of this program. FAILED_PRECONDITION where the daemon has no such GPU. */
 CURED_API cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
                                          cured_error *error);
+/* The same from any pointer into device memory: `bytes` from there on. The library finds the GPU, the allocation and how it is shared: CUDA IPC
+ * for cudaMalloc, a descriptor for memory of cuMemCreate and of memory pools that were made to be shared (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR).
+ * It asks the CUDA driver that the program has loaded; libcured itself is not linked with CUDA. event: a cudaEvent_t of cudaEventInterprocess
+ * behind the work that fills the memory: each reduction begins when it has fired; record it before the reduction is asked for. NULL: none.
+ * The memory must stay allocated until the region is unregistered.
+ * FAILED_PRECONDITION, with the reason, where the memory cannot be shared (managed memory, pools and allocations that were not made for it);
+ * INVALID_ARGUMENT for what is no device memory and for more bytes than the allocation has. */
+CURED_API cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
+                                                 cured_region **region, cured_error *error);
 /* Blocks until the daemon has opened the region, or says why not. No need to. */
 CURED_API cured_status cured_region_wait(cured_region *region, cured_error *error);
 /* Its size, once it is open; 0 before. */
