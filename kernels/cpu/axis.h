@@ -28,11 +28,13 @@ size_t cr_axis_scratch(const cr_axis_spec *spec);
 cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t first, uint64_t blocks, void *scratch,
                              void *const out[], cr_error *error);
 
-/* For a block too large for one claim, with inner > 1: a state of inner columns. It is plain bytes (may be moved with memcpy). */
+/* For a block too large for one claim: a state of its inner columns. It is plain bytes (may be moved with memcpy). */
 size_t cr_columns_bytes(const cr_axis_spec *spec);
 void cr_columns_init(const cr_axis_spec *spec, void *state);
 /* Folds count consecutive elements, the first of which is element at of its block (line at / inner, column at % inner). */
 void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count, uint64_t at);
+/* Whether a block goes in order into one state, which is merged with none: products of floats. */
+bool cr_axis_in_order(const cr_axis_spec *spec);
 void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from);
 /* Answers of columns [first, first + count) to out[k][0 … count); block is only for the sentence of an error. */
 cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t block, uint64_t first, uint64_t count,

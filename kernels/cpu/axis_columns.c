@@ -1,4 +1,4 @@
-/* axis_columns: states of columns: strips first, then one partial per column for what strips do not hold.
+/* axis_columns: ranges of columns in strips.
  *
  * A narrow array is seen as a wider one: `width` is a multiple of inner, element e of the block belongs to column e % width
  * of the strips, and finishing adds those that are one column of the array.
@@ -99,70 +99,4 @@ cr_status cr_columns_finish_range(const cr_axis_plan *plan, const cr_axis_isa *i
         done += now;
     }
     return CR_OK;
-}
-
-static bool has_strips(const cr_axis_plan *plan) { return plan->strip_ops != 0; }
-
-/* The partials follow the strips. */
-static cr_partial *partials_of(const cr_axis_plan *plan, const void *state) {
-    size_t strips = has_strips(plan) ? (size_t)plan->strips * plan->strip_bytes : 0;
-    return (cr_partial *)(void *)((uint8_t *)(uintptr_t)state + strips);
-}
-
-size_t cr_columns_bytes(const cr_axis_spec *spec) {
-    cr_axis_plan plan;
-    cr_axis_plan_make(&plan, spec);
-    size_t bytes = has_strips(&plan) ? (size_t)plan.strips * plan.strip_bytes : 0;
-    if (plan.generic_ops != 0) bytes += (size_t)spec->shape.inner * sizeof(cr_partial);
-    return bytes;
-}
-
-void cr_columns_init(const cr_axis_spec *spec, void *state) {
-    cr_axis_plan plan;
-    cr_axis_plan_make(&plan, spec);
-    for (uint64_t i = 0; has_strips(&plan) && i < plan.strips; i++) cr_strip_init(&plan, cr_strip_at(&plan, state, i));
-    cr_partial *p = partials_of(&plan, state);
-    for (uint64_t i = 0; plan.generic_ops != 0 && i < spec->shape.inner; i++) {
-        cr_partial_init(&p[i], plan.dtype, plan.generic);
-    }
-}
-
-void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count, uint64_t at) {
-    cr_axis_plan plan;
-    cr_axis_plan_make(&plan, spec);
-    if (count == 0) return;
-    if (plan.generic_ops != 0) cr_axis_generic_fold(&plan, partials_of(&plan, state), data, count, at);
-    if (!has_strips(&plan)) return;
-    unsigned csr = cr_axis_enter();
-    cr_columns_fold_range(&plan, cr_axis_current(), state, (cr_columns_range){0, plan.width}, data, count, at);
-    cr_axis_leave(csr);
-}
-
-void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from) {
-    cr_axis_plan plan;
-    cr_axis_plan_make(&plan, spec);
-    for (uint64_t i = 0; has_strips(&plan) && i < plan.strips; i++) {
-        cr_strip_merge(&plan, cr_strip_at(&plan, into, i), cr_strip_at(&plan, (void *)(uintptr_t)from, i));
-    }
-    cr_partial *p = partials_of(&plan, into);
-    const cr_partial *q = partials_of(&plan, from);
-    for (uint64_t i = 0; plan.generic_ops != 0 && i < spec->shape.inner; i++) cr_partial_merge(&p[i], &q[i]);
-}
-
-cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t block, uint64_t first, uint64_t count,
-                            void *const out[], cr_error *error) {
-    cr_axis_plan plan;
-    cr_axis_plan_make(&plan, spec);
-    uint64_t output = block * spec->shape.inner + first;
-    const cr_partial *p = partials_of(&plan, state);
-    for (uint64_t i = 0; plan.generic_ops != 0 && i < count; i++) {
-        cr_status status = cr_axis_store_ops(&plan, plan.generic_ops, &p[first + i], output + i, i, out, error);
-        if (status != CR_OK) return status;
-    }
-    if (!has_strips(&plan)) return CR_OK;
-    unsigned csr = cr_axis_enter();
-    cr_status status = cr_columns_finish_range(&plan, cr_axis_current(), state, (cr_columns_range){0, plan.width},
-                                               first, count, output, out, 0, error);
-    cr_axis_leave(csr);
-    return status;
 }

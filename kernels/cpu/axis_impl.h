@@ -4,6 +4,7 @@
  * Thread: any. Owner: the caller owns strips and data. */
 #include "kernels/core/key.h"
 #include "kernels/core/limbs.h"
+#include "kernels/core/prod.h"
 #include "kernels/cpu/axis_plan.h"
 #include "kernels/cpu/axis_rows.h"
 #include "kernels/cpu/vec.h"
@@ -23,6 +24,7 @@
 #include "kernels/cpu/axis_counts.h"
 #include "kernels/cpu/axis_extrema.h"
 #include "kernels/cpu/axis_int.h"
+#include "kernels/cpu/axis_prod_lines.h"
 #include "kernels/cpu/axis_rows_extrema.h"
 #include "kernels/cpu/axis_rows_int.h"
 #include "kernels/cpu/axis_sum.h"
@@ -70,4 +72,5 @@ static void rows(const cr_axis_plan *plan, cr_rows *all, const uint8_t *p, unsig
     if (plan->fast & CR_FAM_COUNTS) count_rows(plan, all->strip, p, n, count);
 }
 
-const cr_axis_isa AXIS_NAME = {AXIS_TEXT, lines, row, round_sums, rows, round_rows, column_sums, round_squares};
+const cr_axis_isa AXIS_NAME = {AXIS_TEXT,  lines,       row,           round_sums, rows,
+                               round_rows, column_sums, round_squares, prod_line,  prod_joins};

@@ -63,6 +63,7 @@ typedef struct cr_axis_plan {
 /* What each instruction set offers (axis_impl.h). */
 struct cr_rows;
 struct cr_row_sums;
+struct cr_prod_line;
 typedef struct cr_axis_isa {
     const char *name;
     /* Folds lines (1 … CR_LINES) × columns at p, stride bytes a line, into columns [first, first + columns) of strip;
@@ -87,6 +88,10 @@ typedef struct cr_axis_isa {
     /* The root of Σx² of rows [0, count) (sum: NULL), or their variance over n − ddof, or the root of that, as f64. */
     unsigned (*round_squares)(const struct cr_row_sums *sum, const struct cr_row_sums *square, unsigned count,
                               uint64_t n, uint64_t ddof, bool root, uint8_t *to, uint8_t *hard);
+    /* Multiplies a line's columns by the elements at p. */
+    void (*prod_line)(const struct cr_prod_line *to, cr_dtype dtype, const uint8_t *p);
+    /* (h, l) times (g, k) in double-double, for each of count. */
+    void (*prod_joins)(double *h, double *l, const double *g, const double *k, size_t count);
 } cr_axis_isa;
 
 extern const cr_axis_isa cr_axis_portable;

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/fold.h"
-
 typedef unsigned long long ull;
 
 typedef struct piece {
@@ -17,17 +15,14 @@ typedef struct piece {
 cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_state_bytes,
                        cr_error *error) {
     uint64_t block = spec->shape.n * spec->shape.inner, unit = block * job->element;
-    size_t state = spec->shape.inner == 1 ? sizeof(cr_partial) : cr_columns_bytes(spec);
+    size_t state = cr_columns_bytes(spec);
+    bool whole = unit <= CR_AXIS_GRAIN_BYTES, in_order = !whole && cr_axis_in_order(spec);
     uint64_t states = (uint64_t)workers + (spec->shape.outer == 1 ? 1 : CR_AXIS_STATES_BESIDE_WORKERS);
-    bool whole = unit <= CR_AXIS_GRAIN_BYTES;
+    if (in_order) states = 1;
     if (!whole && state > max_state_bytes / states)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "axis: %zu bytes of state for each of %llu blocks exceed max_state_bytes, %llu", state,
                        (ull)states, (ull)max_state_bytes);
-    if (job->grain > 1 && !whole)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "axis: prod of floats is offered for n times inner up to %llu elements, not %llu",
-                       (ull)(CR_AXIS_GRAIN_BYTES / job->element), (ull)block);
     cr_axis *axis = calloc(1, sizeof *axis);
     if (!axis) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the axis");
     axis->spec = *spec;
@@ -47,7 +42,7 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
         job->claim_bytes =
             line < CR_AXIS_CLAIM_BYTES / CR_AXIS_CLAIM_LINES ? line * CR_AXIS_CLAIM_LINES : CR_AXIS_CLAIM_BYTES;
     }
-    job->in_order = false; /* every block is answered by itself */
+    job->in_order = in_order; /* whole blocks are answered by themselves */
     return CR_OK;
 }
 
@@ -129,10 +124,7 @@ static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, cons
         uint64_t now = inner - column < step ? inner - column : step;
         cr_output *output = output_new(axis, block * inner + column, now, out, error);
         if (!output) return error->code;
-        cr_status status = CR_OK;
-        if (inner > 1) status = cr_columns_finish(spec, state, block, column, now, out, error);
-        for (uint32_t k = 0; inner == 1 && status == CR_OK && k < spec->op_count; k++)
-            status = cr_axis_store(state, spec->ops[k], &spec->finish, block, out[k], error);
+        cr_status status = cr_columns_finish(spec, state, block, column, now, out, error);
         if (status != CR_OK) {
             free(output);
             return status;
@@ -142,25 +134,36 @@ static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, cons
     return CR_OK;
 }
 
-static void merge_state(const cr_axis *axis, void *into, const void *from) {
-    if (axis->spec.shape.inner == 1)
-        cr_partial_merge(into, from);
-    else
-        cr_columns_merge(&axis->spec, into, from);
+/* Under the mutex. */
+static piece *find_piece(const cr_axis *axis, uint64_t block) {
+    for (cr_list *node = axis->pieces.next; node != &axis->pieces; node = node->next) {
+        piece *p = cr_container(node, piece, link);
+        if (p->block == block) return p;
+    }
+    return NULL;
+}
+
+/* Takes back what is known of a block, to go on with it; NULL: nothing is. */
+static void *take_piece(cr_axis *axis, uint64_t block, uint64_t *have) {
+    pthread_mutex_lock(&axis->mutex);
+    piece *found = find_piece(axis, block);
+    if (found) cr_list_remove(&found->link);
+    pthread_mutex_unlock(&axis->mutex);
+    if (!found) return NULL;
+    void *state = found->state;
+    *have = found->have;
+    free(found);
+    return state;
 }
 
 /* Adds a state to its block's piece; takes over state. *complete: the block's state, when it is whole now. */
 static cr_status add_piece(cr_axis *axis, uint64_t block, uint64_t have, void *state, void **complete,
                            cr_error *error) {
     *complete = NULL;
-    piece *found = NULL;
     pthread_mutex_lock(&axis->mutex);
-    for (cr_list *node = axis->pieces.next; node != &axis->pieces && !found; node = node->next) {
-        piece *p = cr_container(node, piece, link);
-        if (p->block == block) found = p;
-    }
+    piece *found = find_piece(axis, block);
     if (found) {
-        merge_state(axis, found->state, state);
+        cr_columns_merge(&axis->spec, found->state, state);
         found->have += have;
         free(state);
         if (found->have == axis->block) {
@@ -200,21 +203,19 @@ static cr_status take_up(cr_queue *queue, cr_axis_hand *hand, cr_job *job, uint6
     cr_axis *axis = job->axis;
     if (hand->state && hand->job == job && hand->block == block) return CR_OK;
     cr_axis_let_go(queue, hand);
-    hand->state = malloc(axis->state_bytes);
-    if (!hand->state)
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of state", axis->state_bytes);
-    if (!cr_queue_hold(queue, job)) {
-        free(hand->state);
-        hand->state = NULL;
-        return cr_fail(error, CR_CANCELLED, "the call is over");
+    if (!cr_queue_hold(queue, job)) return cr_fail(error, CR_CANCELLED, "the call is over");
+    hand->have = 0;
+    hand->state = take_piece(axis, block, &hand->have);
+    if (!hand->state) {
+        hand->state = malloc(axis->state_bytes);
+        if (hand->state) cr_columns_init(&axis->spec, hand->state);
     }
-    if (axis->spec.shape.inner == 1)
-        cr_partial_init(hand->state, axis->spec.dtype, axis->spec.families);
-    else
-        cr_columns_init(&axis->spec, hand->state);
+    if (!hand->state) {
+        cr_queue_unhold(queue, job);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of state", axis->state_bytes);
+    }
     hand->job = job;
     hand->block = block;
-    hand->have = 0;
     return CR_OK;
 }
 
@@ -233,13 +234,11 @@ void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr
         }
         uint64_t now = axis->block - offset < left ? axis->block - offset : left;
         if (take_up(queue, hand, job, block, error) != CR_OK) return;
-        if (axis->spec.shape.inner == 1)
-            cr_cpu_fold(hand->state, data, now, offset);
-        else
-            cr_cpu_columns_fold(&axis->spec, hand->state, data, now, offset);
+        cr_cpu_columns_fold(&axis->spec, hand->state, data, now, offset);
         hand->have += now;
         at += now;
     }
+    if (job->in_order) cr_axis_let_go(queue, hand); /* the next claim may be another worker's */
 }
 
 cr_output *cr_axis_empty_next(cr_axis *axis, cr_error *error) {

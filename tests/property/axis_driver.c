@@ -1,8 +1,8 @@
 /* axis_driver: reduces the cases that axis_property.py writes to its standard input along their axis, and prints what came
  * out.
  *
- * Each case goes by whole blocks and, where columns are apart, by states: cut anywhere, folded in any order into a few
- * states, which are merged; on every instruction set this machine has. The answers of the first way are printed; another's
+ * Each case goes by whole blocks and by states: cut anywhere, folded in any order into a few
+ * states, which are merged (products of floats: in order into one); on every instruction set this machine has. The answers of the first way are printed; another's
  * only where they differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
  *
  * Thread: one. Owner: this file. */
@@ -90,11 +90,11 @@ static void by_blocks(const cr_axis_spec *spec, const uint8_t *data, answers *a)
     free(scratch);
 }
 
-/* The pieces of a block in random order into random states, merged in random order. */
+/* The pieces of a block in random order into random states, merged in random order; where order is wanted, into one. */
 static void fold_block(const cr_axis_spec *spec, const uint8_t *block, void *state[], uint64_t live) {
     uint64_t elements = spec->shape.n * spec->shape.inner, pieces = 1 + next_random(MAX_PIECES), cut[MAX_PIECES + 1];
     size_t size = cr_dtype_size(spec->dtype);
-    if (cr_partial_grain(spec->dtype, spec->families) > 1) pieces = 1;
+    bool ordered = cr_axis_in_order(spec);
     cut[0] = 0;
     for (uint64_t i = 1; i < pieces; i++) {
         cut[i] = next_random(elements + 1);
@@ -106,6 +106,10 @@ static void fold_block(const cr_axis_spec *spec, const uint8_t *block, void *sta
     }
     cut[pieces] = elements;
     uint64_t step = pieces > 1 ? 1 + next_random(pieces - 1) : 1, at = next_random(pieces);
+    if (ordered) {
+        step = 1;
+        at = 0;
+    }
     while (pieces % step == 0 && step > 1) step--;
     for (uint64_t a = step, b = pieces; b != 0;) { /* only a step without common factors meets every piece */
         uint64_t rest = a % b;
@@ -131,7 +135,7 @@ static void by_columns(const cr_axis_spec *spec, const uint8_t *data, answers *a
     size_t bytes = cr_columns_bytes(spec);
     for (uint64_t b = 0; b < s->outer && a->error.code == CR_OK; b++) {
         void *state[MAX_STATES];
-        uint64_t live = 1 + next_random(MAX_STATES);
+        uint64_t live = cr_axis_in_order(spec) ? 1 : 1 + next_random(MAX_STATES);
         for (uint64_t i = 0; i < live; i++) {
             state[i] = get(bytes);
             cr_columns_init(spec, state[i]);
@@ -194,7 +198,7 @@ static void run_case(const header *h) {
     random_state = h->order | 1;
     for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
-        for (int way = 0; way < (h->inner > 1 ? 2 : 1); way++) {
+        for (int way = 0; way < (h->inner && h->n ? 2 : 1); way++) {
             answers a;
             answers_new(&a, &spec);
             (way == 0 ? by_blocks : by_columns)(&spec, data, &a);
