@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/axis.h"
 #include "kernels/cuda/internal.h"
 #include "kernels/ladder/ladder.h"
 
@@ -153,6 +154,9 @@ const cr_gpu_api cr_cuda = {
     .stream_close = cr_cuda_stream_close,
     .copy = cr_cuda_copy,
     .fold = cr_cuda_fold,
+    .axis_takes = cr_axis_takes,
+    .axis = cr_cuda_axis,
+    .axis_result = cr_cuda_axis_result,
     .poll = cr_cuda_poll,
     .result = cr_cuda_result,
     .kernel = cr_cuda_kernel,

@@ -4,7 +4,8 @@
  *
  * A stream is an ordered line of copies and folds. Everything asked of it is enqueued and returns at once; what a fold
  * found is a cr_partial in host memory that the device writes, to be read after poll has said that the stream is idle.
- * The answers are the CPU's bit for bit: a device only ever gives partials, never finished values (but for `kernel`).
+ * The answers are the CPU's bit for bit: a device gives partials of whole arrays, and finished values along an axis, where a partial
+ * for each would be more than the input.
  *
  * Errors: a status of this call alone, unless `lost` is true afterwards: then the device is gone (a sticky CUDA error), every
  * stream of it too, and only close may still be called; host memory stays readable.
@@ -13,7 +14,7 @@
 #ifndef CURED_KERNELS_CUDA_GPU_H
 #define CURED_KERNELS_CUDA_GPU_H
 
-#include "kernels/core/partial.h"
+#include "kernels/core/axis.h"
 
 typedef struct cr_gpu cr_gpu;
 typedef struct cr_gpu_stream cr_gpu_stream;
@@ -33,6 +34,19 @@ typedef struct cr_gpu_fold {
     const void *data;
     uint64_t n, index;
 } cr_gpu_fold;
+
+/* A reduction along an axis of whole blocks: shape.outer of them at data, where a fold's could be. first: the number of the first
+ * output, for sentences. ops must live until the answers are there. */
+enum { CR_GPU_AXIS_OPS = 32 };
+typedef struct cr_gpu_axis {
+    cr_dtype dtype;
+    cr_shape shape;
+    const void *data;
+    uint64_t first;
+    const cr_op *ops;
+    uint32_t op_count;
+    cr_finish_opts finish;
+} cr_gpu_axis;
 
 typedef struct cr_gpu_api {
     const char *name; /* "cuda" */
@@ -59,6 +73,13 @@ typedef struct cr_gpu_api {
     cr_status (*copy)(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
     /* Enqueues count folds, each with a result of its own: result number `first`, first + 1, … Many small ones are one launch. */
     cr_status (*fold)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, cr_error *error);
+    /* Whether the device answers every op of axis (whose data is not looked at). */
+    bool (*axis_takes)(const cr_gpu_axis *axis);
+    /* Enqueues one reduction along an axis; one at a time between two idle moments. */
+    cr_status (*axis)(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error);
+    /* Of one that is done: out[k]: outer·inner answers of ops[k], each in cr_axis_dtype, valid until the next; or OUT_OF_RANGE as
+     * cr_axis_store says it. */
+    cr_status (*axis_result)(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], cr_error *error);
     /* Whether everything enqueued is done. OK with *idle false: still running. */
     cr_status (*poll)(cr_gpu_stream *stream, bool *idle, cr_error *error);
     /* Of a fold that is done: the device's partial of just those elements; valid until the next fold of that number. */

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "kernels/cuda/axis.h"
 #include "kernels/cuda/internal.h"
 #include "kernels/ladder/ladder.h"
 
@@ -22,6 +23,7 @@ struct cr_gpu_stream {
     cr_gpu_state *state;
     cr_fold_slot *slots; /* pinned; the device writes them */
     struct asked *asked;
+    cr_axis_room axis;
 };
 
 void cr_cuda_stream_close(cr_gpu_stream *s) {
@@ -30,6 +32,7 @@ void cr_cuda_stream_close(cr_gpu_stream *s) {
         if (s->stream) cudaStreamSynchronize(s->stream);
         if (s->stream) cudaStreamDestroy(s->stream);
         cr_cuda_device_free(s->gpu, s->state);
+        cr_axis_room_free(&s->axis);
     }
     cr_cuda_host_free(s->gpu, s->slots);
     free(s->asked);
@@ -102,6 +105,20 @@ cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t coun
     }
     for (uint32_t i = 0; status == CR_OK && i < count; i++) status = fold_one(s, &folds[i], first + i, error);
     return status;
+}
+
+cr_status cr_cuda_axis(cr_gpu_stream *s, const cr_gpu_axis *axis, cr_error *error) {
+    cr_status status = cr_cuda_bind(s->gpu, error);
+    if (status != CR_OK) return status;
+    cr_error asked = {CR_OK, ""};
+    int failure = cr_axis_ask(&s->axis, axis, s->gpu->info.multiprocessors, s->stream, &asked);
+    if (asked.code == CR_OK) return cr_cuda_error(s->gpu, failure, "axis", error);
+    *error = asked;
+    return asked.code;
+}
+
+cr_status cr_cuda_axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS], cr_error *error) {
+    return cr_axis_answers(&s->axis, out, error);
 }
 
 cr_status cr_cuda_poll(cr_gpu_stream *s, bool *idle, cr_error *error) {

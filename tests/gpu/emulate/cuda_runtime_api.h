@@ -28,6 +28,10 @@ static inline cudaError_t cudaMemset(void *memory, int byte, size_t bytes) {
     memset(memory, byte, bytes);
     return cudaSuccess;
 }
+static inline cudaError_t cudaMemsetAsync(void *memory, int byte, size_t bytes, cudaStream_t stream) {
+    (void)stream;
+    return cudaMemset(memory, byte, bytes);
+}
 static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
     (void)kind;
     memcpy(to, from, bytes);

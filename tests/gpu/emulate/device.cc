@@ -6,6 +6,7 @@
 #include <cstring>
 
 extern "C" {
+#include "kernels/cuda/axis.h"
 #include "kernels/cuda/fold.h"
 #include "kernels/cuda/gpu.h"
 }
@@ -17,6 +18,7 @@ struct cr_gpu {
 struct cr_gpu_stream {
     cr_gpu_state *state;
     cr_fold_slot *slots;
+    cr_axis_room axis;
 };
 
 static cr_gpu the_gpu;
@@ -40,7 +42,7 @@ static cr_status pin(cr_gpu *, void *, size_t, bool, cr_error *) { return CR_OK;
 static void unpin(cr_gpu *, void *) {}
 
 static cr_status stream_open(cr_gpu *, uint32_t results, cr_gpu_stream **stream, cr_error *) {
-    cr_gpu_stream *s = (cr_gpu_stream *)malloc(sizeof *s);
+    cr_gpu_stream *s = (cr_gpu_stream *)calloc(1, sizeof *s);
     s->state = (cr_gpu_state *)calloc(1, sizeof *s->state);
     s->slots = (cr_fold_slot *)calloc(results, sizeof *s->slots);
     *stream = s;
@@ -49,6 +51,7 @@ static cr_status stream_open(cr_gpu *, uint32_t results, cr_gpu_stream **stream,
 static void stream_close(cr_gpu_stream *s) {
     free(s->state);
     free(s->slots);
+    cr_axis_room_free(&s->axis);
     free(s);
 }
 
@@ -75,6 +78,16 @@ static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t numbe
     return CR_OK;
 }
 
+static cr_status axis(cr_gpu_stream *s, const cr_gpu_axis *asked, cr_error *error) {
+    cr_error wrong = {};
+    cr_axis_ask(&s->axis, asked, the_gpu.info.multiprocessors, nullptr, &wrong);
+    if (wrong.code != CR_OK) *error = wrong;
+    return wrong.code;
+}
+static cr_status axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS], cr_error *error) {
+    return cr_axis_answers(&s->axis, out, error);
+}
+
 static cr_status poll(cr_gpu_stream *, bool *idle, cr_error *) {
     *idle = true;
     return CR_OK;
@@ -97,6 +110,9 @@ static cr_gpu_api table() {
     api.stream_close = stream_close;
     api.copy = copy;
     api.fold = fold;
+    api.axis_takes = cr_axis_takes;
+    api.axis = axis;
+    api.axis_result = axis_result;
     api.poll = poll;
     api.result = result;
     return api;

@@ -1,6 +1,10 @@
 /* kernels (emulated): the kernels that run on the host.
  *
  * Thread: one. Owner: device.cc. */
+#include "kernels/cuda/axis_count.cu"
+#include "kernels/cuda/axis_extrema.cu"
+#include "kernels/cuda/axis_float.cu"
+#include "kernels/cuda/axis_int.cu"
 #include "kernels/cuda/bits.cu"
 #include "kernels/cuda/counts.cu"
 #include "kernels/cuda/extrema.cu"

@@ -1,0 +1,120 @@
+/* axis: what the host and the kernels of reductions along an axis share, in plain C: the plan of a launch, its arguments, one
+ * launcher per family and type. Unlike a fold of a whole array these give finished answers, since a partial per short row would
+ * take more memory than the row: the one rounding is integer arithmetic, which a GPU does as well.
+ *
+ * The array is (outer, n, inner). An output is one column of one block. A unit is what a thread loads at once: 4 or 8 bytes that
+ * hold one or more elements (mode WIDE), or one element at any address. A team of p_tile·m threads walks p_tile neighbouring
+ * units of a line, m lines at a time; with inner = 1 a row is cut into units, and its lines are those. A tile is what a block
+ * folds at a time: 256/(p_tile·m) teams, each over one of `splits` runs of its lines.
+ *
+ * Float sums: where a thread's window of exponents does not take some element, the output is `hard`: it goes to a list, and a
+ * second launch folds the outputs of the list again by integer bins, in a time that does not depend on the data.
+ * Memory: scratch is device memory that begins with a cr_axis_head.
+ * Thread: one at a time for a scratch. Owner: the caller. */
+#ifndef CURED_KERNELS_CUDA_AXIS_H
+#define CURED_KERNELS_CUDA_AXIS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/cuda/fold.h"
+#include "kernels/cuda/gpu.h"
+
+enum {
+    CR_AXIS_OUTS = 12,          /* answers that one family gives */
+    CR_AXIS_RECORD = 40,        /* bytes that a split leaves of an output */
+    CR_AXIS_LINES = 1 << 20,    /* a thread's at most, so that no accumulator overflows */
+    CR_AXIS_HARD_LINES = 16384, /* of a hard output, one warp's at most, while there are few outputs */
+    CR_AXIS_TILES = 65536,      /* that are split */
+    CR_AXIS_STATES = 4096,
+};
+
+/* What a scratch begins with: zero before its first use, left zero by every launch. After it lie the list of hard outputs'
+ * numbers, and the records. */
+typedef struct cr_axis_head {
+    uint32_t hard, hard_blocks, pad[14]; /* outputs in the list; blocks that are done with it */
+    uint32_t tickets[CR_AXIS_TILES];
+    cr_sum_state states[CR_AXIS_STATES]; /* of warps, or of outputs that several fold */
+} cr_axis_head;
+
+typedef struct cr_axis_out {
+    int32_t op, result; /* cr_op, cr_dtype */
+    void *to;           /* device memory: one value for each output */
+} cr_axis_out;
+
+/* An integer that does not fit its type: the first that was noticed of the lowest output. In device memory, zero before. */
+typedef struct cr_axis_failure {
+    uint32_t lock, failed;
+    uint64_t output, low, high;
+    int32_t op, result;
+} cr_axis_failure;
+
+typedef struct cr_axis_launch {
+    uint64_t outer, n, inner;
+    uint64_t line;      /* bytes from one line to the next: of a unit, for rows */
+    uint64_t units;     /* of a line; 1 for rows */
+    uint64_t tiles;     /* without splits */
+    uint64_t per_split; /* lines */
+    uint32_t unit;      /* bytes */
+    uint32_t wide;      /* a unit holds 4/size elements, of types of 1 and 2 bytes */
+    uint32_t odd;       /* elements lie at any address */
+    uint32_t rows;      /* inner is 1 */
+    uint32_t p_tile, m, splits, blocks;
+    uint32_t hard_splits, hard_blocks;
+    uint64_t hard_lines;
+    uint64_t records, scratch_bytes; /* the records' offset in the scratch; its size */
+} cr_axis_launch;
+
+/* address: of the array, which decides how it may be loaded. */
+void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_shape *shape, cr_dtype dtype,
+                         uint32_t multiprocessors);
+
+typedef struct cr_axis_args {
+    cr_axis_launch at;
+    const uint8_t *data;
+    uint8_t *scratch;
+    cr_axis_failure *failure;
+    uint64_t first; /* number of the first output, for failure */
+    uint32_t family, skip, out_count; /* skip: of NaNs */
+    cr_axis_out out[CR_AXIS_OUTS];
+} cr_axis_args;
+
+/* Enqueues on a cudaStream_t; gives a cudaError_t. */
+typedef int (*cr_axis_launcher)(const cr_axis_args *args, void *stream);
+
+/* One file per family; NULL where there is no kernel. A float sum is two launches: the second folds what is hard. */
+cr_axis_launcher cr_axis_float_sum(cr_dtype dtype, uint32_t family);
+cr_axis_launcher cr_axis_float_hard(cr_dtype dtype, uint32_t family);
+cr_axis_launcher cr_axis_int_sum(cr_dtype dtype, uint32_t family);
+cr_axis_launcher cr_axis_extrema(cr_dtype dtype);
+cr_axis_launcher cr_axis_counts(cr_dtype dtype);
+cr_axis_launcher cr_axis_bits(cr_dtype dtype);
+
+/* Whether op of dtype has kernels, and its result type too. */
+bool cr_axis_has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
+/* The family whose kernels answer op. */
+uint32_t cr_axis_family(cr_op op, cr_dtype dtype);
+
+/* Enqueues all kernels of axis. out[k]: device memory for the answers of ops[k]. Gives a cudaError_t. */
+int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
+                    cr_axis_failure *failure, void *stream);
+
+/* What a stream has for its reductions along an axis: made when the first is asked for, larger when a larger one is. Zero-initialise it. */
+typedef struct cr_axis_room {
+    uint8_t *scratch, *device, *host; /* device: a cr_axis_failure, then the answers; host: pinned, likewise */
+    uint64_t scratch_bytes, bytes;
+    cr_gpu_axis asked;
+    uint64_t at[CR_GPU_AXIS_OPS]; /* where the answers of each op begin */
+} cr_axis_room;
+/* Enqueues axis and the copy of its answers. Gives a cudaError_t; *error says what was asked wrongly, its code CR_OK otherwise. */
+int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiprocessors, void *stream, cr_error *error);
+/* When that is done. */
+cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], cr_error *error);
+void cr_axis_room_free(cr_axis_room *room);
+bool cr_axis_takes(const cr_gpu_axis *axis);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,111 @@
+/* axis_ask: memory for a stream's reductions along an axis, and the way of their answers to the host.
+ *
+ * Thread: one at a time for a room. Owner: whoever has the stream. */
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "kernels/core/limbs.h"
+#include "kernels/cuda/axis.h"
+
+enum { ALIGN = 256, LEAST_BYTES = 1024 * 1024 };
+
+/* Answers' places; gives the bytes of all, with the failure before them. */
+static uint64_t lay_out(cr_axis_room *room, const cr_gpu_axis *axis) {
+    uint64_t count = axis->shape.outer * axis->shape.inner, bytes = ALIGN;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+        room->at[k] = bytes;
+        bytes += count * cr_dtype_size(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
+        bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    return bytes;
+}
+
+static int need_answers(cr_axis_room *room, uint64_t bytes) {
+    if (bytes <= room->bytes) return 0;
+    if (bytes < LEAST_BYTES) bytes = LEAST_BYTES;
+    cudaFree(room->device);
+    cudaFreeHost(room->host);
+    room->device = room->host = NULL;
+    room->bytes = 0;
+    void *device = NULL, *host = NULL;
+    cudaError_t failure = cudaMalloc(&device, bytes);
+    if (failure == cudaSuccess) failure = cudaMallocHost(&host, bytes);
+    if (failure != cudaSuccess) {
+        cudaFree(device);
+        return (int)failure;
+    }
+    room->device = device;
+    room->host = host;
+    room->bytes = bytes;
+    return 0;
+}
+
+/* Its head is zero before its first use, and what folded there last left it so. */
+static int need_scratch(cr_axis_room *room, uint64_t bytes, cudaStream_t stream) {
+    if (bytes <= room->scratch_bytes) return 0;
+    cudaFree(room->scratch);
+    room->scratch = NULL;
+    room->scratch_bytes = 0;
+    void *scratch = NULL;
+    cudaError_t failure = cudaMalloc(&scratch, bytes);
+    if (failure != cudaSuccess) return (int)failure;
+    room->scratch = scratch;
+    room->scratch_bytes = bytes;
+    return (int)cudaMemsetAsync(scratch, 0, sizeof(cr_axis_head), stream);
+}
+
+int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiprocessors, void *stream, cr_error *error) {
+    if (!cr_axis_takes(axis)) {
+        cr_fail(error, CR_UNIMPLEMENTED, "axis: the GPU has no kernel for one of these ops");
+        return 0;
+    }
+    if (axis->shape.outer != 0 && axis->shape.inner > UINT32_MAX / axis->shape.outer) {
+        cr_fail(error, CR_INVALID_ARGUMENT, "axis: more than 2^32 answers at once");
+        return 0;
+    }
+    cr_axis_launch at;
+    cr_axis_launch_make(&at, (uintptr_t)axis->data, &axis->shape, axis->dtype, multiprocessors);
+    uint64_t bytes = lay_out(room, axis);
+    int failure = need_answers(room, bytes);
+    if (failure == 0) failure = need_scratch(room, at.scratch_bytes, (cudaStream_t)stream);
+    if (failure == 0) failure = (int)cudaMemsetAsync(room->device, 0, sizeof(cr_axis_failure), (cudaStream_t)stream);
+    void *out[CR_GPU_AXIS_OPS];
+    for (uint32_t k = 0; k < axis->op_count; k++) out[k] = room->device + room->at[k];
+    room->asked = *axis;
+    if (failure == 0 && axis->shape.outer * axis->shape.inner != 0)
+        failure = cr_axis_enqueue(axis, multiprocessors, out, room->scratch, (cr_axis_failure *)(void *)room->device, stream);
+    if (failure != 0) return failure;
+    return (int)cudaMemcpyAsync(room->host, room->device, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)stream);
+}
+
+/* The sentence of an integer that does not fit, as the CPU's last step says it. */
+static cr_status refuse(const cr_gpu_axis *axis, const cr_axis_failure *failure, cr_error *error) {
+    cr_op op = (cr_op)failure->op;
+    uint32_t family = cr_op_needs(op, axis->dtype), pending = 0;
+    cr_partial p;
+    cr_partial_init(&p, axis->dtype, family);
+    p.n = axis->shape.n;
+    int64_t *limb = family == CR_FAM_SUMSQ ? p.sumsq : family == CR_FAM_SUMABS ? p.sumabs : p.sum;
+    unsigned limbs = family == CR_FAM_SUMSQ ? cr_sumsq_limbs(axis->dtype) : cr_sum_limbs(axis->dtype);
+    __int128 value = (__int128)((unsigned __int128)failure->high << 64 | failure->low);
+    cr_limbs_put_signed(limb, limbs, &pending, value, 0);
+    uint8_t out[16];
+    cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
+    cr_status status = cr_axis_store(&p, op, &own, failure->output, out, error);
+    return status != CR_OK ? status : cr_fail(error, CR_INTERNAL, "axis: a GPU could not store what fits");
+}
+
+cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], cr_error *error) {
+    const cr_axis_failure *failure = (const cr_axis_failure *)(const void *)room->host;
+    if (failure->failed) return refuse(&room->asked, failure, error);
+    for (uint32_t k = 0; k < room->asked.op_count; k++) out[k] = room->host + room->at[k];
+    return CR_OK;
+}
+
+void cr_axis_room_free(cr_axis_room *room) {
+    cudaFree(room->scratch);
+    cudaFree(room->device);
+    cudaFreeHost(room->host);
+    *room = (cr_axis_room){0};
+}

@@ -1,0 +1,181 @@
+/* test_gpu_axis: the GPU's answers along an axis against the CPU's, bit for bit, over kinds of data, shapes, alignments, types, ops
+ * and NaN policies. Every case follows from its number and the seed.
+ *
+ * usage: test_gpu_axis [--seed S] [--lengths few|all] [--dtype NAME] [--case K]
+ * Exits 77 without a GPU. Thread: one. Owner: this file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu/axis.h"
+#include "kernels/cuda/gpu.h"
+#include "tests/gpu/gpu_cases.h"
+
+enum { MAX_BYTES = 40 << 20, SPARE = 64 };
+
+static struct {
+    uint64_t seed, only;
+    bool few;
+    const char *dtype;
+} options = {.seed = 1, .only = UINT64_MAX};
+
+static struct {
+    cr_gpu *gpu;
+    cr_gpu_stream *stream;
+    uint8_t *host, *device;
+    uint64_t cases, wrong, answers, number;
+} run;
+
+static void check(cr_status status, const cr_error *error) {
+    if (status == CR_OK) return;
+    printf("failed: %s\n", error->text);
+    exit(1);
+}
+
+typedef struct shape_case {
+    cr_shape shape;
+    bool few; /* also in the short run */
+} shape_case;
+
+/* Rows shorter and longer than units, teams, blocks; columns narrower and wider than tiles; few long ones, which are split. */
+static const shape_case shapes[] = {
+    {{1, 1, 1}, true},       {{5, 3, 1}, true},       {{300, 7, 1}, true},    {{1000, 1, 1}, false},
+    {{33, 32, 1}, false},    {{40, 100, 1}, true},    {{9, 1000, 1}, false},  {{600, 257, 1}, false},
+    {{3, 5003, 1}, true},    {{1, 70001, 1}, true},   {{1, 16, 3}, true},     {{1, 1, 1000}, false},
+    {{7, 5, 4}, true},       {{50, 9, 6}, false},     {{2, 300, 12}, false},  {{1, 2011, 3}, true},
+    {{1, 900, 37}, true},    {{1, 70, 300}, true},    {{3, 11, 513}, false},  {{1, 1200, 64}, false},
+    {{1, 40000, 8}, false},  {{4, 1000, 100}, false}, {{2, 33, 1024}, false}, {{1, 1000003, 1}, false},
+    {{1, 300001, 5}, false}, {{1, 4097, 260}, false}, {{130, 4000, 1}, false}, {{1, 13, 70000}, false},
+    {{2000, 64, 3}, false},  {{1, 0, 1}, false},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* Every op of dtype that the GPU answers. */
+static void ask_all(cr_axis_spec *spec) {
+    spec->op_count = spec->families = 0;
+    for (int op = 1; op <= CR_OP_LAST; op++) {
+        cr_op one = (cr_op)op;
+        const cr_gpu_axis axis = {
+            .dtype = spec->dtype, .shape = spec->shape, .ops = &one, .op_count = 1, .finish = spec->finish};
+        cr_finish_opts own = cr_finish_share(one, spec->dtype, &spec->finish, NULL);
+        if (cr_axis_check(one, spec->dtype, &spec->shape, &own, NULL) != CR_OK || !cr_cuda.axis_takes(&axis)) continue;
+        spec->ops[spec->op_count++] = one;
+        spec->families |= cr_op_needs(one, spec->dtype);
+    }
+}
+
+static void differ(const cr_axis_spec *spec, uint32_t k, uint64_t output, enum cr_data_kind kind, uint64_t offset) {
+    if (run.wrong++ >= 20) return;
+    printf("wrong: case %llu: %s of %s, %s data, shape (%llu, %llu, %llu), output %llu, offset %llu, nan %d\n",
+           (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype), data_names[kind],
+           (unsigned long long)spec->shape.outer, (unsigned long long)spec->shape.n, (unsigned long long)spec->shape.inner,
+           (unsigned long long)output, (unsigned long long)offset, (int)spec->finish.nan);
+}
+
+static void compare(cr_axis_spec *spec, uint64_t offset, enum cr_data_kind kind) {
+    uint64_t count = spec->shape.outer * spec->shape.inner;
+    void *want[CR_AXIS_MAX_OPS], *scratch = aligned_alloc(64, (cr_axis_scratch(spec) + 64) / 64 * 64);
+    for (uint32_t k = 0; k < spec->op_count; k++) want[k] = malloc(count * 16);
+    cr_error cpu_error = {CR_OK, ""}, error = {CR_OK, ""};
+    cr_status expected = cr_cpu_axis_blocks(spec, run.host + offset, 0, spec->shape.outer, scratch, want, &cpu_error);
+    const cr_gpu_axis axis = {.dtype = spec->dtype, .shape = spec->shape, .data = run.device + offset, .ops = spec->ops,
+                              .op_count = spec->op_count, .finish = spec->finish};
+    check(cr_cuda.axis(run.stream, &axis, &error), &error);
+    for (bool idle = false; !idle;) check(cr_cuda.poll(run.stream, &idle, &error), &error);
+    const void *got[CR_GPU_AXIS_OPS];
+    cr_status status = cr_cuda.axis_result(run.stream, got, &error);
+    run.cases++;
+    if (status != expected) {
+        printf("status %d: %s; the CPU: %d: %s\n", status, error.text, expected, cpu_error.text);
+        differ(spec, 0, 0, kind, offset);
+    }
+    for (uint32_t k = 0; status == CR_OK && expected == CR_OK && k < spec->op_count; k++) {
+        size_t size = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
+        run.answers += count;
+        if (memcmp(want[k], got[k], count * size) == 0) continue;
+        uint64_t at = 0;
+        while (memcmp((uint8_t *)want[k] + at * size, (const uint8_t *)got[k] + at * size, size) == 0) at++;
+        differ(spec, k, at, kind, offset);
+    }
+    for (uint32_t k = 0; k < spec->op_count; k++) free(want[k]);
+    free(scratch);
+}
+
+static void array(cr_dtype dtype, const cr_shape *shape, enum cr_data_kind kind, uint64_t offset) {
+    uint64_t n = shape->outer * shape->n * shape->inner, size = cr_dtype_size(dtype);
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    cr_error error = {CR_OK, ""};
+    case_fill(run.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
+    check(cr_cuda.copy(run.stream, run.device, run.host, offset + n * size, &error), &error);
+    cr_axis_spec spec = {.dtype = dtype, .shape = *shape};
+    /* A narrow result where floats are, so that rounding to each is seen; wide ones for integers, and then the usual ones, where
+     * sums may not fit. */
+    static const cr_dtype narrow[] = {CR_DTYPE_NONE, CR_F32, CR_F16, CR_BF16};
+    spec.finish = (cr_finish_opts){.nan = floats && run.number % 3 == 0 ? CR_NAN_SKIP : CR_NAN_PROPAGATE,
+                                   .result_dtype = floats ? narrow[run.number % 4] : run.number % 2 ? CR_I128 : CR_F64};
+    ask_all(&spec);
+    compare(&spec, offset, kind);
+    if (floats && options.few) return;
+    spec.finish = (cr_finish_opts){.nan = floats && run.number % 3 != 0 ? CR_NAN_SKIP : CR_NAN_PROPAGATE};
+    ask_all(&spec);
+    compare(&spec, offset, kind);
+}
+
+static void type(cr_dtype dtype) {
+    uint64_t size = cr_dtype_size(dtype);
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    for (int kind = 0; kind < DATA_KINDS; kind++) {
+        if (!floats && (kind == DATA_CANCEL || kind == DATA_SPECIALS || kind == DATA_SORTED || kind == DATA_DECADES_30 ||
+                        kind == DATA_BINADES || kind == DATA_DENORMAL))
+            continue;
+        for (int i = 0; i < SHAPES; i++, run.number++) {
+            const cr_shape *shape = &shapes[i].shape;
+            uint64_t elements = shape->outer * shape->n * shape->inner;
+            if (options.only != UINT64_MAX && run.number != options.only) continue;
+            /* The short run sees each kind with some of the shapes. */
+            if (options.few && (!shapes[i].few || (i + kind + (int)dtype) % 4 != 0)) continue;
+            if (shape->n == 0 || elements * size + SPARE > MAX_BYTES) continue;
+            array(dtype, shape, (enum cr_data_kind)kind, run.number % 3 == 0 ? run.number * 7 % 16 : run.number % 3 * 16);
+        }
+    }
+}
+
+static void parse(int argc, char **argv) {
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--seed") == 0) options.seed = strtoull(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--lengths") == 0) options.few = strcmp(argv[i + 1], "few") == 0;
+        if (strcmp(argv[i], "--dtype") == 0) options.dtype = argv[i + 1];
+        if (strcmp(argv[i], "--case") == 0) options.only = strtoull(argv[i + 1], NULL, 0);
+    }
+}
+
+int main(int argc, char **argv) {
+    cr_error error = {CR_OK, ""};
+    parse(argc, argv);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (cr_cuda.count(&error) == 0) {
+        printf("skipped: no CUDA device (%s)\n", error.text);
+        return 77;
+    }
+    void *host = NULL, *device = NULL;
+    check(cr_cuda.open(0, &run.gpu, &error), &error);
+    check(cr_cuda.stream_open(run.gpu, 1, &run.stream, &error), &error);
+    check(cr_cuda.host_alloc(run.gpu, MAX_BYTES, &host, &error), &error);
+    check(cr_cuda.device_alloc(run.gpu, MAX_BYTES, &device, &error), &error);
+    run.host = host;
+    run.device = device;
+    for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
+        uint64_t before = run.cases, wrong = run.wrong, answers = run.answers;
+        run.number = (uint64_t)t * 1000;
+        if (options.dtype && strcmp(options.dtype, cr_dtype_name((cr_dtype)t)) != 0) continue;
+        type((cr_dtype)t);
+        printf("%-5s %6llu cases, %llu answers, %llu wrong\n", cr_dtype_name((cr_dtype)t),
+               (unsigned long long)(run.cases - before), (unsigned long long)(run.answers - answers),
+               (unsigned long long)(run.wrong - wrong));
+    }
+    cr_cuda.stream_close(run.stream);
+    cr_cuda.device_free(run.gpu, device);
+    cr_cuda.host_free(run.gpu, host);
+    cr_cuda.close(run.gpu);
+    return run.wrong != 0;
+}
