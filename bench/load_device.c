@@ -80,8 +80,7 @@ static double daemon_seconds(device_row *r) {
     cured_error error;
     char text[CURED_TEXT_BYTES] = "";
     double start = bench_now();
-    bool good =
-        cured_region_reduce(r->region, CURED_F32, &op, 1, 0, CURED_TO_END, NULL, &call, &error) == CURED_OK;
+    bool good = cured_region_reduce(r->region, CURED_F32, &op, 1, 0, CURED_TO_END, NULL, &call, &error) == CURED_OK;
     while (good && r->looks && !cured_call_done(call)) good = cured_process(r->conn, &error) == CURED_OK;
     good = good && cured_wait(call, &error) == CURED_OK;
     double took = bench_now() - start;

@@ -27,22 +27,22 @@ enum {
 typedef unsigned long long address;
 
 /* Each by its name in the library. */
-#define DRIVER_FUNCTIONS(X)                                                                \
-    X(cuGetErrorString, (int, const char **))                                              \
-    X(cuPointerGetAttribute, (void *, int, address))                                       \
-    X(cuMemGetAddressRange_v2, (address *, size_t *, address))                             \
-    X(cuDeviceGet, (int *, int))                                                           \
-    X(cuDeviceGetUuid_v2, (void *, int))                                                      \
-    X(cuDevicePrimaryCtxRetain, (void **, int))                                            \
-    X(cuDevicePrimaryCtxRelease_v2, (int))                                                 \
-    X(cuCtxPushCurrent_v2, (void *))                                                       \
-    X(cuCtxPopCurrent_v2, (void **))                                                       \
-    X(cuIpcGetMemHandle, (void *, address))                                                \
-    X(cuIpcGetEventHandle, (void *, void *))                                               \
-    X(cuMemRetainAllocationHandle, (address *, void *))                                    \
-    X(cuMemExportToShareableHandle, (void *, address, int, unsigned long long))            \
-    X(cuMemRelease, (address))                                                             \
-    X(cuMemPoolExportToShareableHandle, (void *, void *, int, unsigned long long))         \
+#define DRIVER_FUNCTIONS(X)                                                        \
+    X(cuGetErrorString, (int, const char **))                                      \
+    X(cuPointerGetAttribute, (void *, int, address))                               \
+    X(cuMemGetAddressRange_v2, (address *, size_t *, address))                     \
+    X(cuDeviceGet, (int *, int))                                                   \
+    X(cuDeviceGetUuid_v2, (void *, int))                                           \
+    X(cuDevicePrimaryCtxRetain, (void **, int))                                    \
+    X(cuDevicePrimaryCtxRelease_v2, (int))                                         \
+    X(cuCtxPushCurrent_v2, (void *))                                               \
+    X(cuCtxPopCurrent_v2, (void **))                                               \
+    X(cuIpcGetMemHandle, (void *, address))                                        \
+    X(cuIpcGetEventHandle, (void *, void *))                                       \
+    X(cuMemRetainAllocationHandle, (address *, void *))                            \
+    X(cuMemExportToShareableHandle, (void *, address, int, unsigned long long))    \
+    X(cuMemRelease, (address))                                                     \
+    X(cuMemPoolExportToShareableHandle, (void *, void *, int, unsigned long long)) \
     X(cuMemPoolExportPointer, (void *, address))
 
 #define DRIVER_MEMBER(name, arguments) int(*name) arguments;
@@ -66,11 +66,11 @@ static cured_status find_driver(driver *d, cured_error *error) {
         return cr_cl_fail(error, CR_FAILED_PRECONDITION,
                           "pointer: this program has loaded no CUDA driver, so it has no device memory");
     void *function;
-#define DRIVER_FIND(name, arguments)                                                                                   \
-    if ((function = dlsym(library, #name)) == NULL) {                                                                  \
-        dlclose(library);                                                                                              \
-        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "pointer: the CUDA driver has no %s: it is too old", #name);  \
-    }                                                                                                                  \
+#define DRIVER_FIND(name, arguments)                                                                                  \
+    if ((function = dlsym(library, #name)) == NULL) {                                                                 \
+        dlclose(library);                                                                                             \
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "pointer: the CUDA driver has no %s: it is too old", #name); \
+    }                                                                                                                 \
     memcpy(&d->name, &function, sizeof function);
     DRIVER_FUNCTIONS(DRIVER_FIND)
     dlclose(library); /* the program's own use keeps it */
@@ -190,8 +190,9 @@ static cured_status describe(found *f, uint64_t bytes, void *event, unsigned cha
     if (f->retained) f->d.cuDevicePrimaryCtxRelease_v2(f->device);
     if (status != CURED_OK || result == 0) return status;
     return refused(f, result,
-                   event != NULL ? "its event cannot be shared; that needs cudaEventInterprocess and cudaEventDisableTiming"
-                                 : "its GPU's context cannot be used",
+                   event != NULL
+                       ? "its event cannot be shared; that needs cudaEventInterprocess and cudaEventDisableTiming"
+                       : "its GPU's context cannot be used",
                    error);
 }
 

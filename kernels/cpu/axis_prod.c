@@ -115,7 +115,8 @@ void cr_prods_fold(const cr_prods *p, const cr_axis_isa *isa, void *state, const
             if (a < at) a = at;
             if (b > end) b = end;
             if (a >= b) continue;
-            fold_line(p, isa, panel, line, (size_t)(a - start - from), (size_t)(b - start - from), data + (a - at) * size);
+            fold_line(p, isa, panel, line, (size_t)(a - start - from), (size_t)(b - start - from),
+                      data + (a - at) * size);
         }
     }
 }

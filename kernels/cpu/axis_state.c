@@ -57,8 +57,7 @@ static cr_partial *partials_of(const layout *a, const void *state) {
 static void *prods_of(const layout *a, const void *state) { return (uint8_t *)(uintptr_t)state + a->prods_at; }
 
 size_t cr_columns_bytes(const cr_axis_spec *spec) {
-    if (is_row(spec))
-        return sizeof(row) + (cr_axis_in_order(spec) ? grain_of(spec) * cr_dtype_size(spec->dtype) : 0);
+    if (is_row(spec)) return sizeof(row) + (cr_axis_in_order(spec) ? grain_of(spec) * cr_dtype_size(spec->dtype) : 0);
     return layout_of(spec).bytes;
 }
 

@@ -1,6 +1,8 @@
 /* admission: the counters. Thread: the loop's. Owner: the daemon. */
 #include "server/admit/admission.h"
 
+#include "server/base/metrics.h"
+
 typedef unsigned long long ull;
 
 cr_status cr_admit_connection(cr_admission *a, cr_error *error) {
@@ -37,7 +39,7 @@ cr_status cr_admit_call(cr_admission *a, uint64_t own, uint64_t bytes, cr_ticket
     if (status != CR_OK) return status;
     a->calls++;
     a->bytes += bytes;
-    ticket->bytes = bytes;
+    *ticket = (cr_ticket){.bytes = bytes};
     return CR_OK;
 }
 
@@ -50,10 +52,31 @@ cr_status cr_admit_growth(cr_admission *a, cr_ticket *ticket, uint64_t bytes, cr
     return CR_OK;
 }
 
+/* What is left of most beside used. */
+static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? most - used : 0; }
+
+cr_status cr_admit_state(cr_admission *a, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
+    if (bytes > left_of(a->max_state_bytes_per_connection, own))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "axis: %llu bytes of memory beside %llu of this connection exceed "
+                       "max_state_bytes_per_connection, %llu",
+                       (ull)bytes, (ull)own, (ull)a->max_state_bytes_per_connection);
+    if (bytes > left_of(a->max_state_bytes, a->state_bytes))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "axis: %llu bytes of memory beside %llu in flight exceed max_state_bytes, %llu", (ull)bytes,
+                       (ull)a->state_bytes, (ull)a->max_state_bytes);
+    a->state_bytes += bytes;
+    ticket->state_bytes = bytes;
+    cr_metric_add(state_bytes, bytes);
+    return CR_OK;
+}
+
 void cr_admit_over(cr_admission *a, cr_ticket *ticket) {
     a->calls--;
     a->bytes -= ticket->bytes;
-    ticket->bytes = 0;
+    a->state_bytes -= ticket->state_bytes;
+    cr_metric_sub(state_bytes, ticket->state_bytes);
+    *ticket = (cr_ticket){0};
 }
 
 cr_status cr_admit_region(cr_admission *a, uint64_t own, cr_error *error) {

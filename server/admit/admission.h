@@ -11,12 +11,13 @@
 typedef struct cr_admission {
     uint64_t max_connections, max_calls, max_calls_per_connection, max_input_bytes, max_bytes;
     uint64_t max_regions, max_regions_per_connection, max_region_bytes;
-    uint64_t connections, calls, bytes, regions;
+    uint64_t max_state_bytes, max_state_bytes_per_connection;
+    uint64_t connections, calls, bytes, regions, state_bytes;
 } cr_admission;
 
 /* What one call was admitted with; given back whole. */
 typedef struct cr_ticket {
-    uint64_t bytes;
+    uint64_t bytes, state_bytes;
 } cr_ticket;
 
 /* What a refused client is told to wait. */
@@ -30,6 +31,8 @@ void cr_admit_connection_over(cr_admission *admission);
 cr_status cr_admit_call(cr_admission *admission, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error);
 /* A call whose length was not known has come to bytes in all. */
 cr_status cr_admit_growth(cr_admission *admission, cr_ticket *ticket, uint64_t bytes, cr_error *error);
+/* An admitted call along an axis needs bytes of memory beside own of its connection: RESOURCE_EXHAUSTED when that is too much now. */
+cr_status cr_admit_state(cr_admission *admission, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error);
 void cr_admit_over(cr_admission *admission, cr_ticket *ticket);
 
 /* One region more on a connection that has own of them; RESOURCE_EXHAUSTED. */

@@ -12,22 +12,63 @@ typedef struct piece {
     void *state;
 } piece;
 
-cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_state_bytes,
-                       cr_error *error) {
-    uint64_t block = spec->shape.n * spec->shape.inner, unit = block * job->element;
-    size_t state = cr_columns_bytes(spec);
-    bool whole = unit <= CR_AXIS_GRAIN_BYTES, in_order = !whole && cr_axis_in_order(spec);
-    uint64_t states = (uint64_t)workers + (spec->shape.outer == 1 ? 1 : CR_AXIS_STATES_BESIDE_WORKERS);
-    if (in_order) states = 1;
-    if (!whole && state > max_state_bytes / states)
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+/* a·b, or UINT64_MAX. */
+static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ? UINT64_MAX : a * b; }
+
+static bool is_whole(const cr_axis *axis, const cr_job *job) {
+    return axis->block * job->element <= CR_AXIS_GRAIN_BYTES;
+}
+
+/* How claims are cut, and what their answers may hold; returns that. */
+static uint64_t plan_claims(const cr_axis *axis, cr_job *job) {
+    const cr_shape *shape = &axis->spec.shape;
+    uint64_t slice = shape->n * job->element, all = times(shape->outer * shape->inner, axis->answer_bytes);
+    uint64_t of_block = times(shape->inner, axis->answer_bytes);
+    bool whole = is_whole(axis, job);
+    job->grain = whole ? axis->block : 1;
+    if (!whole && shape->inner > 1)
+        job->claim_bytes = least(times(shape->inner * job->element, CR_AXIS_CLAIM_LINES), CR_AXIS_CLAIM_BYTES);
+    job->may_pause = all > CR_AXIS_PENDING_BYTES;
+    if (!job->may_pause) return all;
+    uint64_t most = times(CR_AXIS_OUTPUT_BYTES / axis->answer_bytes + 1, slice), unit = cr_job_unit(job);
+    if (most < CR_AXIS_CLAIM_BYTES) job->claim_most = most > unit ? most / unit * unit : unit;
+    uint64_t claim = job->claim_most ? job->claim_most : CR_CLAIM_MOST_BYTES;
+    if (shape->outer > 1) job->claim_output = times(claim / slice + 1, axis->answer_bytes);
+    uint64_t more = times(of_block, 2); /* of blocks of which many claims made a part */
+    return least(all, more > UINT64_MAX / 2 ? more : CR_AXIS_PENDING_BYTES + job->claim_output + more);
+}
+
+/* How many states there may be, within max_bytes beside other memory. */
+static cr_status plan_states(cr_axis *axis, cr_job *job, uint32_t workers, uint64_t other, uint64_t max_bytes,
+                             cr_error *error) {
+    uint64_t state = axis->state_bytes, beside = axis->spec.shape.outer == 1 ? 1 : CR_AXIS_STATES_BESIDE_WORKERS;
+    uint64_t claims = axis->block * axis->spec.shape.outer * job->element / CR_CLAIM_LEAST_BYTES + 1;
+    bool in_order = cr_axis_in_order(&axis->spec);
+    uint64_t states = in_order ? 1 : least(workers, claims) + beside;
+    if (is_whole(axis, job)) states = state = 0;
+    uint64_t fit = other > max_bytes ? 0 : state ? (max_bytes - other) / state : 1;
+    if (!fit)
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "axis: %zu bytes of state for each of %llu blocks exceed max_state_bytes, %llu", state,
-                       (ull)states, (ull)max_state_bytes);
+                       "axis: %llu bytes of state and %llu of answers and input exceed max_state_bytes_per_connection "
+                       "or max_state_bytes, %llu",
+                       (ull)state, (ull)other, (ull)max_bytes);
+    if (fit < states) {
+        in_order = fit <= beside;
+        states = in_order ? 1 : fit;
+        job->most_claims = in_order ? 0 : (uint32_t)(fit - beside);
+    }
+    job->in_order = in_order && state; /* whole blocks are answered by themselves */
+    axis->memory = other + states * state;
+    return CR_OK;
+}
+
+cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error) {
     cr_axis *axis = calloc(1, sizeof *axis);
     if (!axis) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the axis");
     axis->spec = *spec;
-    axis->block = block;
-    axis->state_bytes = state;
+    axis->block = spec->shape.n * spec->shape.inner;
+    axis->state_bytes = cr_columns_bytes(spec);
     axis->scratch_bytes = cr_axis_scratch(spec);
     for (uint32_t k = 0; k < spec->op_count; k++) {
         axis->width[k] = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
@@ -36,14 +77,13 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     pthread_mutex_init(&axis->mutex, NULL);
     cr_list_init(&axis->pieces);
     job->axis = axis;
-    job->grain = whole && block ? block : 1;
-    if (!whole && spec->shape.inner > 1) {
-        uint64_t line = spec->shape.inner * job->element;
-        job->claim_bytes =
-            line < CR_AXIS_CLAIM_BYTES / CR_AXIS_CLAIM_LINES ? line * CR_AXIS_CLAIM_LINES : CR_AXIS_CLAIM_BYTES;
-    }
-    job->in_order = in_order; /* whole blocks are answered by themselves */
-    return CR_OK;
+    job->grain = 1;
+    job->in_order = false;
+    axis->memory = CR_AXIS_OUTPUT_BYTES;
+    if (!axis->block || !spec->shape.outer) return CR_OK; /* the loop makes its answers, if there are any */
+    uint64_t other = plan_claims(axis, job);
+    if (job->may_pause) other += CR_AXIS_INPUT_BYTES;
+    return plan_states(axis, job, workers, other, max_bytes, error);
 }
 
 static void piece_free(piece *p) {
@@ -237,8 +277,9 @@ void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr
         cr_cpu_columns_fold(&axis->spec, hand->state, data, now, offset);
         hand->have += now;
         at += now;
+        if (hand->have == axis->block) cr_axis_let_go(queue, hand); /* what it answers counts as this claim's */
     }
-    if (job->in_order) cr_axis_let_go(queue, hand); /* the next claim may be another worker's */
+    if (job->in_order || job->most_claims) cr_axis_let_go(queue, hand); /* the next claim may be another worker's */
 }
 
 cr_output *cr_axis_empty_next(cr_axis *axis, cr_error *error) {

@@ -18,9 +18,11 @@ enum {
     CR_AXIS_GRAIN_BYTES = 64 * 1024, /* blocks up to here are never cut */
     CR_AXIS_CLAIM_LINES = 16,        /* of columns: each claim reads and writes the states of all its columns once */
     CR_AXIS_CLAIM_BYTES = 16 * 1024 * 1024,  /* but no more */
-    CR_AXIS_OUTPUT_BYTES = 256 * 1024,       /* answers in one output, about */
+    CR_AXIS_OUTPUT_BYTES = 256 * 1024,       /* answers in one output, and of one claim, about */
     CR_AXIS_PENDING_BYTES = 4 * 1024 * 1024, /* answers that wait to be sent before the job pauses */
     CR_AXIS_STATES_BESIDE_WORKERS = 8,       /* incomplete blocks that may exist besides those in workers' hands */
+    CR_AXIS_INPUT_BYTES =
+        6 * 1024 * 1024, /* of a paused job, in memory of its own: what a client may send unasked, in segments */
 };
 
 /* Answers [first, first + count), op after op: data holds count values of the first op, then of the second, … */
@@ -36,6 +38,7 @@ typedef struct cr_axis {
     size_t width[CR_AXIS_MAX_OPS]; /* bytes of one answer, by op */
     size_t answer_bytes;           /* their sum */
     size_t state_bytes, scratch_bytes;
+    uint64_t memory;     /* bytes that the job may hold, at most: states, answers, input that waits */
     uint64_t empty_next; /* n = 0: answers made so far; the loop's */
     pthread_mutex_t mutex;
     cr_list pieces; /* incomplete blocks; guarded by mutex */
@@ -50,10 +53,9 @@ typedef struct cr_axis_hand {
     size_t scratch_bytes;
 } cr_axis_hand;
 
-/* Makes job an axis job. INVALID_ARGUMENT or RESOURCE_EXHAUSTED when the states of its blocks, for workers workers, would take more than
- * max_state_bytes. */
-cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_state_bytes,
-                       cr_error *error);
+/* Makes job an axis job, for workers workers, or for as few as have their states within max_bytes. INVALID_ARGUMENT when not even one
+ * has. axis->memory is for admission. */
+cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error);
 /* For cr_job_free. */
 void cr_axis_free(cr_axis *axis);
 

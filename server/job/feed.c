@@ -206,7 +206,7 @@ static cr_status fill_window(slot *s, cr_error *error) {
 
 /* Has memory to read into: true. False: slot_resume will come with a slab. NULL in *into: there is no memory. */
 static bool take_memory(slot *s, void **into) {
-    if (s->feed->way == CR_REGION_SLOW || s->feed->job->axis) {
+    if (s->feed->way == CR_REGION_SLOW || s->feed->job->may_pause) {
         if (!s->own) s->own = malloc(step_of(s->feed));
         *into = s->own;
         return true;

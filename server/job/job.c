@@ -12,7 +12,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_job *job = malloc(sizeof *job);
     if (!job) return NULL;
     job->owner = NULL;
-    job->admitted_bytes = 0;
+    job->admitted_bytes = job->admitted_state = 0;
     job->dtype = dtype;
     job->families = families;
     job->element = (uint32_t)cr_dtype_size(dtype);
@@ -34,7 +34,9 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_partial_init(&job->partial, dtype, families);
     job->kernel = NULL;
     job->axis = NULL;
-    job->base = job->claim_bytes = 0;
+    job->base = job->claim_bytes = job->claim_most = job->claim_output = 0;
+    job->most_claims = 0;
+    job->may_pause = false;
     cr_list_init(&job->outputs);
     cr_list_init(&job->news);
     job->output_bytes = 0;

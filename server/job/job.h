@@ -26,14 +26,18 @@ enum { CR_BY_CPU = 1 << CR_KIND_CPU, CR_BY_GPU = 1 << CR_KIND_GPU };
 typedef enum cr_job_state { CR_JOB_OPEN, CR_JOB_STOPPING, CR_JOB_DONE, CR_JOB_STATES } cr_job_state;
 
 typedef struct cr_job {
-    void *owner;             /* the call that waits for it; NULL once answered. The loop's */
-    uint64_t admitted_bytes; /* admitted with a call that was answered before the job was done. The loop's */
+    void *owner;                             /* the call that waits for it; NULL once answered. The loop's */
+    uint64_t admitted_bytes, admitted_state; /* with a call that was answered before the job was done. The loop's */
     cr_dtype dtype;
     uint32_t families;
-    uint32_t element;     /* bytes */
-    uint64_t grain;       /* elements; cuts between segments and claims fall on multiples of it */
-    uint64_t claim_bytes; /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
-    uint64_t base;        /* index of the input's first element, for the fold */
+    uint32_t element;      /* bytes */
+    uint64_t grain;        /* elements; cuts between segments and claims fall on multiples of it */
+    uint64_t claim_bytes;  /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
+    uint64_t claim_most;   /* axis: and no more than this; 0: no limit of its own */
+    uint64_t claim_output; /* axis: bytes of answers that a claim may bring, about */
+    uint32_t most_claims;  /* axis: at a time; 0: any number */
+    bool may_pause;        /* axis: its answers may wait for the client, and then its input does too */
+    uint64_t base;         /* index of the input's first element, for the fold */
     bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
 
     int32_t device;    /* ordinal of the GPU whose memory the input is; no other lane can read it. -1: host memory */
@@ -58,7 +62,7 @@ typedef struct cr_job {
     struct cr_axis *axis;         /* NULL: the whole array is one answer, in partial */
     cr_list outputs;              /* Q: answers along the axis that the loop has not taken */
     cr_list news;                 /* Q: in the queue's news while outputs came and the loop was not told */
-    uint64_t output_bytes;        /* Q: made and not yet sent; beyond a limit the job offers nothing */
+    uint64_t output_bytes;        /* Q: made and not yet sent; at a limit the job offers nothing */
 } cr_job;
 
 /* A piece of input in memory. Made by a producer; offered to lanes; released when its last byte was folded (or its job

@@ -58,10 +58,17 @@ void cr_queue_settle(cr_queue *queue, cr_job *job) {
     if (was_empty) queue->wake(queue->wake_argument);
 }
 
+/* Q. Whether one claim more may be out: what those that are may answer counts as if it waited already. */
+static bool one_more(const cr_job *job) {
+    if (job->output_bytes >= CR_AXIS_PENDING_BYTES) return false;
+    if (!job->claims) return true;
+    if (job->in_order || (job->most_claims && job->claims >= job->most_claims)) return false;
+    return job->output_bytes + (job->claims + 1) * job->claim_output <= CR_AXIS_PENDING_BYTES;
+}
+
 bool cr_queue_claimable(const cr_job *job) {
-    if (!job->claimable || job->state != CR_JOB_OPEN || job->output_bytes >= CR_AXIS_PENDING_BYTES) return false;
-    if (!job->in_order && !job->claim_bytes) return true;
-    return !(job->in_order && job->claims) && cr_queue_first(job);
+    if (!job->claimable || job->state != CR_JOB_OPEN || !one_more(job)) return false;
+    return (!job->in_order && !job->claim_bytes) || cr_queue_first(job);
 }
 
 /* Q. Whether the job belongs into the line of a kind. What only a GPU was to take is the CPU's when there is none. */

@@ -13,6 +13,9 @@
 
 typedef struct cr_queue cr_queue;
 
+/* Of a claim, where the job says nothing else; and the least that is worth one. */
+enum { CR_CLAIM_MOST_BYTES = 4 * 1024 * 1024, CR_CLAIM_LEAST_BYTES = 256 * 1024 };
+
 /* wake(argument) is called, under the queue's lock, when the completion list becomes non-empty: it must only post. */
 cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **queue, cr_error *error);
 void cr_queue_free(cr_queue *queue);

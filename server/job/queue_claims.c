@@ -10,8 +10,6 @@
 #include "server/job/queue_internal.h"
 
 enum {
-    CLAIM_MIN = 256 * 1024,
-    CLAIM_MAX = 4 * 1024 * 1024,
     CUT_BYTES = 64 * 1024, /* of streamed input; a multiple of every element size and of 4,096 elements' grain */
     CUT_ELEMENTS = 65536,  /* of addressable input */
 };
@@ -60,10 +58,15 @@ static uint64_t cut_of(const cr_segment *segment) {
 /* Bytes to take of available: a share that leaves the other workers something, between the limits, cut where it may be. */
 static uint64_t claim_size(const place *at, uint32_t workers) {
     uint64_t share = at->available / (2 * (uint64_t)workers);
-    if (share < CLAIM_MIN) share = CLAIM_MIN;
-    if (share > CLAIM_MAX) share = CLAIM_MAX;
-    if (share < at->segment->job->claim_bytes) share = at->segment->job->claim_bytes;
+    const cr_job *job = at->segment->job;
+    if (share < CR_CLAIM_LEAST_BYTES) share = CR_CLAIM_LEAST_BYTES;
+    if (share > CR_CLAIM_MOST_BYTES) share = CR_CLAIM_MOST_BYTES;
+    if (share < job->claim_bytes) share = job->claim_bytes;
     uint64_t cut = cut_of(at->segment);
+    if (job->claim_most && share > job->claim_most) {
+        share = job->claim_most;
+        cut = cr_job_unit(job);
+    }
     share = (share + cut - 1) / cut * cut;
     return share < at->available ? share : at->available;
 }
@@ -144,7 +147,8 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t sp
     bool spun = spin_ns == 0;
     pthread_mutex_lock(&queue->mutex);
     for (;;) {
-        if (turn->claim.job && turn->claim.job->in_order) {
+        /* What such a job offers next may depend on this claim. */
+        if (turn->claim.job && (turn->claim.job->in_order || turn->claim.job->axis)) {
             end_turn(queue, turn, false, &let_go);
             turn->claim.job = NULL;
         }

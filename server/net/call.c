@@ -41,6 +41,7 @@ static void call_free(cr_call *call) {
     cr_server *server = conn->server;
     cr_outputs_drop(call);
     cr_regions_forget(call);
+    conn->state_bytes -= call->ticket.state_bytes;
     free(call->merge);
     if (call->job && call->job_done) {
         cr_job_free(call->job);
@@ -48,6 +49,7 @@ static void call_free(cr_call *call) {
     } else if (call->job) {
         call->job->owner = NULL;
         call->job->admitted_bytes = call->ticket.bytes;
+        call->job->admitted_state = call->ticket.state_bytes;
         if (call->held) {
             cr_upload_drop(call);
             cr_queue_unhold(server->queue, call->job);
@@ -96,6 +98,20 @@ static void progress_fired(cr_timer *timer) {
     cr_reply_progress(call->conn, call->stream, &m);
 }
 
+static cr_status make_axis(cr_call *call, cr_error *error) {
+    cr_server *server = call->conn->server;
+    const cr_config *c = server->config;
+    uint64_t most = c->max_state_bytes_per_connection, *own = &call->conn->state_bytes;
+    cr_axis_spec spec;
+    cr_request_axis(call, &spec);
+    if (c->max_state_bytes < most) most = c->max_state_bytes;
+    cr_status status = cr_axis_make(call->job, &spec, server->lanes.workers, most, error);
+    if (status == CR_OK)
+        status = cr_admit_state(&server->admission, *own, call->job->axis->memory, &call->ticket, error);
+    if (status == CR_OK) *own += call->ticket.state_bytes;
+    return status;
+}
+
 /* The job that the lanes work on; the call holds it. */
 static cr_status make_job(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
@@ -105,11 +121,7 @@ static cr_status make_job(cr_call *call, cr_error *error) {
     call->job->base = r->first;
     call->held = true;
     if (r->has_axis) {
-        cr_axis_spec spec;
-        cr_request_axis(call, &spec);
-        const cr_server *server = call->conn->server;
-        cr_status status =
-            cr_axis_make(call->job, &spec, server->lanes.workers, server->config->max_state_bytes, error);
+        cr_status status = make_axis(call, error);
         if (status != CR_OK) return status;
     }
     if (r->kernel[0]) {
@@ -452,7 +464,7 @@ void cr_call_answer_job(cr_call *call) {
 void cr_call_job_done(cr_server *server, cr_job *job) {
     cr_call *call = job->owner;
     if (!call) {
-        cr_ticket ticket = {job->admitted_bytes};
+        cr_ticket ticket = {job->admitted_bytes, job->admitted_state};
         cr_admit_over(&server->admission, &ticket);
         cr_job_free(job);
         return;

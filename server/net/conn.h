@@ -34,6 +34,7 @@ typedef struct cr_conn {
     int descriptors[CR_CONN_MAX_DESCRIPTORS]; /* received, not yet taken; oldest first */
 
     uint32_t highest_stream, call_count;
+    uint64_t state_bytes; /* admitted with its calls along an axis */
     cr_list calls;
     struct cr_regions *regions; /* NULL until one is registered */
 

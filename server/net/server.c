@@ -78,6 +78,8 @@ cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *co
                                        .max_calls_per_connection = config->max_jobs_per_connection,
                                        .max_input_bytes = config->max_input_bytes,
                                        .max_bytes = config->max_bytes_in_flight,
+                                       .max_state_bytes = config->max_state_bytes,
+                                       .max_state_bytes_per_connection = config->max_state_bytes_per_connection,
                                        .max_regions = config->max_regions,
                                        .max_regions_per_connection = config->max_regions_per_connection,
                                        .max_region_bytes = config->max_region_bytes};

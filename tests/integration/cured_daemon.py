@@ -26,7 +26,7 @@ CLIENT = os.path.join(BIN, "cured-client")
 SANITIZE = os.environ.get("CURED_TEST_SANITIZE", "")
 LIBC = ctypes.CDLL(None)
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
-GAUGES = ("connections", "calls", "jobs", "slabs_used", "regions", "region_bytes", "windows", "file_tasks")
+GAUGES = ("connections", "calls", "jobs", "state_bytes", "slabs_used", "regions", "region_bytes", "windows", "file_tasks")
 REPORT = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w*Sanitizer|runtime error:|Assertion .* failed")
 SAFE_ENVIRONMENT = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",

@@ -184,6 +184,16 @@ class AxisTest(DaemonTest):
                 self.assertIsNone(way(result_dtype="i128").status)
         self.assert_serves()
 
+    def test_more_columns_than_any_memory(self):
+        """The state of so many wraps around 2^64 to next to nothing, for strips of 64·k bytes. Its length is not said before."""
+        c = self.connect()
+        for k in range(300, 2500, 1):
+            inner = 256 * ((1 << 64) // (64 * k) + 1)
+            stream = c.start_stream("f64", ["sum"], None, axis=(1, 1, inner))
+            c.send_data(stream, bytes(8))
+            self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "axis", "max_state_bytes")
+        self.assert_serves()
+
     def test_requests_that_make_no_sense(self):
         c = self.connect()
         raw = bytes(24)

@@ -1,8 +1,8 @@
 /* cured_region_cuda_pointer against a stand-in driver and a fake daemon: what is told of each kind of memory, what is refused and why, and that
  * nothing is kept of it. */
 #include <check.h>
-#include <dlfcn.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -74,6 +74,27 @@ START_TEST(a_growing_input_is_counted_once) {
 }
 END_TEST
 
+START_TEST(memory_of_reductions_along_an_axis) {
+    cr_ticket x, y;
+    a.max_state_bytes = 1000;
+    a.max_state_bytes_per_connection = 600;
+    assert_ok(cr_admit_call(&a, 0, 0, &x, &error), error);
+    assert_ok(cr_admit_call(&a, 1, 0, &y, &error), error);
+    assert_fails(cr_admit_state(&a, 0, 601, &x, &error), CR_RESOURCE_EXHAUSTED, error, "_per_connection, 600");
+    assert_ok(cr_admit_state(&a, 0, 500, &x, &error), error);
+    assert_fails(cr_admit_state(&a, 500, 101, &y, &error), CR_RESOURCE_EXHAUSTED, error,
+                 "beside 500 of this connection");
+    assert_fails(cr_admit_state(&a, 601, UINT64_MAX, &y, &error), CR_RESOURCE_EXHAUSTED, error, "_per_connection, 600");
+    assert_fails(cr_admit_state(&a, 0, 501, &y, &error), CR_RESOURCE_EXHAUSTED, error, "max_state_bytes, 1000");
+    assert_ok(cr_admit_state(&a, 0, 500, &y, &error), error);
+    ck_assert_uint_eq(a.state_bytes, 1000);
+    cr_admit_over(&a, &x);
+    ck_assert_uint_eq(a.state_bytes, 500);
+    cr_admit_over(&a, &y);
+    ck_assert_uint_eq(a.state_bytes, 0);
+}
+END_TEST
+
 START_TEST(regions_and_their_bytes) {
     a.max_regions = 3;
     a.max_regions_per_connection = 2;
@@ -99,6 +120,7 @@ int main(void) {
     tcase_add_test(tc, calls_in_all_and_per_connection);
     tcase_add_test(tc, bytes_of_one_input_and_of_all);
     tcase_add_test(tc, a_growing_input_is_counted_once);
+    tcase_add_test(tc, memory_of_reductions_along_an_axis);
     tcase_add_test(tc, regions_and_their_bytes);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
