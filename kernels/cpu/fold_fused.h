@@ -29,6 +29,7 @@ struct fused_run {
     int a[FUSED_SUMS];
     bool live[FUSED_SUMS]; /* those that are asked for */
     uint64_t least, most;  /* magnitudes that the window takes, as bits */
+    uint64_t min, max;     /* the extrema so far, as bits; before the first, +inf and -inf */
     uint32_t families;     /* that this file folds; 0: none */
     bool placed;
     bool zeros;                 /* expect zeros */
@@ -48,6 +49,7 @@ struct fused_seen {
 struct fused_try {
     vu64 acc[FUSED_SUMS];
     uint32_t adds; /* per lane of each */
+    bool quiet;    /* all of it fits, and no extremum is new: then seen is not filled in */
     struct fused_seen seen;
 };
 
@@ -137,6 +139,11 @@ static void fused_begin(struct fused_run *run, const cr_partial *part) {
 ALWAYS int64_t fused_key(uint64_t bits, unsigned width) {
     uint64_t top = (uint64_t)1 << (width - 1);
     return (bits & top) ? -1 - (int64_t)(bits ^ top) : (int64_t)bits;
+}
+
+/* The bits of a key. */
+ALWAYS uint64_t fused_bits(int64_t key, unsigned width) {
+    return key < 0 ? (uint64_t)(-1 - key) | (uint64_t)1 << (width - 1) : (uint64_t)key;
 }
 
 /* Takes the extrema of a block without NaNs. */

@@ -50,152 +50,7 @@ enum {
 _Static_assert(FUSED_BLOCK % NAMED(FUSED_ROUND) == 0, "whole rounds");
 _Static_assert(2 * FUSED_BLOCK / NAMED(FUSED_ROUND) * NAMED(FUSED_HALVES) <= FUSED_ADDS, "blocks between flushes");
 
-/* What a pass holds. */
-struct NAMED(fused_state) {
-    /* By vector of a step. Magnitudes and values; NaNs are passed over: the running anchors show them. */
-    VF least[NAMED(FUSED_VECTORS)], most[NAMED(FUSED_VECTORS)], min[NAMED(FUSED_VECTORS)], max[NAMED(FUSED_VECTORS)];
-    VS positive;     /* where zeros are counted: largest as signed integers, */
-    VU negative;     /* as unsigned integers, */
-    VU less;         /* smallest magnitude less one, which makes a zero the largest, */
-    vs32 upper_less; /* or its upper half, in odd lanes */
-    VU zeros;
-    uint64_t copies;                                           /* of a zero, counted among zeros */
-    vf64 high[NAMED(FUSED_HALVES)], rest[NAMED(FUSED_HALVES)]; /* running anchors, as their names in fold_fused.h */
-    vf64 square_high[NAMED(FUSED_HALVES)], square_middle[NAMED(FUSED_HALVES)], square_rest[NAMED(FUSED_HALVES)];
-    vf64 m[FUSED_SUMS]; /* where they begin */
-    vu64 acc[FUSED_SUMS];
-    vu64 moved; /* bits of a running anchor that were not its first's */
-    uint32_t adds;
-};
-
-ALWAYS void NAMED(fused_look_begin)(struct NAMED(fused_state) * s) {
-    const UNSIGNED infinity = (UNSIGNED)NAMED(FUSED_TOP) << NAMED(FUSED_MANTISSA);
-#pragma GCC unroll 2
-    for (int i = 0; i < NAMED(FUSED_VECTORS); i++) {
-        s->least[i] = s->min[i] = (VF)ALL(VU, infinity);
-        s->most[i] = (VF){0};
-        s->max[i] = -s->min[i];
-    }
-    s->positive = ALL(VS, (SIGNED)((UNSIGNED)1 << (NAMED(FUSED_WIDTH) - 1)));
-    s->negative = s->zeros = (VU){0};
-    s->less = ~(VU){0};
-    s->upper_less = ALL(vs32, INT32_MAX);
-    s->copies = 0;
-}
-
-ALWAYS void NAMED(fused_look)(struct NAMED(fused_state) * s, int i, VU x, enum fused_look look) {
-    const VU most = ALL(VU, (UNSIGNED)-1 >> 1);
-    if (look == FUSED_ZEROS) {
-        VU less = (x & most) - 1;
-        s->zeros += less >> (NAMED(FUSED_WIDTH) - 1);
-#if defined(BY_VALUE)
-        s->upper_less = min_vs32(s->upper_less, (vs32)(less & most));
-#else
-        s->less = GLUE(min_, VU)(s->less, less);
-        s->positive = GLUE(max_, VS)(s->positive, (VS)x);
-        s->negative = GLUE(max_, VU)(s->negative, x);
-        return;
-#endif
-    } else {
-        s->least[i] = LEAST((VF)x, s->least[i]);
-    }
-    if (look == FUSED_WINDOW) {
-        s->most[i] = MOST((VF)x, s->most[i]);
-    } else {
-        s->min[i] = MIN((VF)x, s->min[i]);
-        s->max[i] = MAX((VF)x, s->max[i]);
-    }
-}
-
-/* Of all lanes: by value, and where zeros are counted. */
-ALWAYS void NAMED(fused_values_end)(const struct NAMED(fused_state) * s, struct fused_seen *seen,
-                                    enum fused_look look) {
-    enum { LANES = NAMED(FUSED_LANES) };
-    const UNSIGNED magnitude = (UNSIGNED)-1 >> 1;
-    UNSIGNED leasts[LANES], mosts[LANES], least, most;
-    const int last = NAMED(FUSED_VECTORS) - 1;
-    VF least_lanes = MIN(s->least[0], s->least[last]), most_lanes = MAX(s->most[0], s->most[last]);
-    memcpy(leasts, &least_lanes, VB);
-    memcpy(mosts, &most_lanes, VB);
-    least = leasts[0];
-    most = mosts[0];
-    for (int i = 1; i < LANES; i++) {
-        least = leasts[i] < least ? leasts[i] : least;
-        most = mosts[i] > most ? mosts[i] : most;
-    }
-    if (look != FUSED_WINDOW) {
-        FLOAT mins[LANES], maxs[LANES], min, max;
-        UNSIGNED min_bits, max_bits;
-        VF min_lanes = MIN(s->min[0], s->min[last]), max_lanes = MAX(s->max[0], s->max[last]);
-        memcpy(mins, &min_lanes, VB);
-        memcpy(maxs, &max_lanes, VB);
-        min = mins[0];
-        max = maxs[0];
-        for (int i = 1; i < LANES; i++) {
-            min = mins[i] < min ? mins[i] : min;
-            max = maxs[i] > max ? maxs[i] : max;
-        }
-        memcpy(&min_bits, &min, sizeof min);
-        memcpy(&max_bits, &max, sizeof max);
-        seen->min = min_bits;
-        seen->max = max_bits;
-        most = (min_bits & magnitude) > (max_bits & magnitude) ? min_bits & magnitude : max_bits & magnitude;
-        seen->unsure = min == 0 || max == 0;
-    }
-    seen->low = least;
-    seen->high = most;
-    seen->zero = least == 0;
-}
-
-#if defined(BY_VALUE)
-ALWAYS void NAMED(fused_zeros_end)(const struct NAMED(fused_state) * s, struct fused_seen *seen) {
-    int32_t less = INT32_MAX, lesses[VB / 4];
-    memcpy(lesses, &s->upper_less, VB);
-    for (int i = 1; i < VB / 4; i += 2) less = lesses[i] < less ? lesses[i] : less;
-    NAMED(fused_values_end)(s, seen, FUSED_ZEROS);
-    seen->low = (uint64_t)(uint32_t)less << 32;
-}
-#else
-ALWAYS void NAMED(fused_zeros_end)(const struct NAMED(fused_state) * s, struct fused_seen *seen) {
-    enum { LANES = NAMED(FUSED_LANES) };
-    const UNSIGNED most = (UNSIGNED)-1 >> 1, top = ~most;
-    SIGNED positives[LANES], positive;
-    UNSIGNED negatives[LANES], lesses[LANES], negative, less;
-    memcpy(positives, &s->positive, VB);
-    memcpy(negatives, &s->negative, VB);
-    memcpy(lesses, &s->less, VB);
-    positive = positives[0];
-    negative = negatives[0];
-    less = lesses[0];
-    for (int i = 1; i < LANES; i++) {
-        positive = positives[i] > positive ? positives[i] : positive;
-        negative = negatives[i] > negative ? negatives[i] : negative;
-        less = lesses[i] < less ? lesses[i] : less;
-    }
-    /* All zeros: low is more than any magnitude. */
-    seen->low = less == (UNSIGNED)-1 ? UINT64_MAX : (uint64_t)less + 1;
-    seen->high = negative & most;
-    if (positive > 0 && (UNSIGNED)positive > seen->high) seen->high = (UNSIGNED)positive;
-    /* Where all signs are alike, the value nearest to zero is the other extremum. */
-    UNSIGNED nearest = seen->zeros ? 0 : (UNSIGNED)seen->low;
-    seen->min = (negative & top) ? negative : nearest;
-    seen->max = positive >= 0 ? (UNSIGNED)positive : nearest | top;
-}
-#endif
-
-ALWAYS void NAMED(fused_look_end)(const struct NAMED(fused_state) * s, struct fused_seen *seen, enum fused_look look) {
-    *seen = (struct fused_seen){0};
-    if (look == FUSED_ZEROS) {
-        UNSIGNED counts[NAMED(FUSED_LANES)];
-        memcpy(counts, &s->zeros, VB);
-        for (int i = 0; i < NAMED(FUSED_LANES); i++) seen->zeros += counts[i];
-        seen->zeros -= s->copies;
-        NAMED(fused_zeros_end)(s, seen);
-    } else {
-        NAMED(fused_values_end)(s, seen, look);
-    }
-    if (any_bit(s->moved & ((uint64_t)2047 << 52))) seen->high = UINT64_MAX;
-}
+#include "kernels/cpu/fold_fused_look.h"
 
 /* Adds half a vector to running anchors: x to s, exactly; or the multiple of s's unit nearest to x, and the rest to r. */
 #if defined(FUSED_F64)
@@ -235,6 +90,12 @@ ALWAYS void fused_add_f32(struct fused_state_f32 *s, const uint8_t *p, bool sums
     }
 }
 #endif
+
+/* Whether a pass adds to what stands at i; a constant of each instance. */
+ALWAYS bool NAMED(fused_uses)(int i, bool sums, bool squares) {
+    if ((i == FUSED_REST || i == FUSED_SQUARE_MIDDLE) && NAMED(FUSED_WIDTH) == 32) return false;
+    return i >= FUSED_SQUARE_HIGH ? squares : sums;
+}
 
 /* Begins a round. */
 ALWAYS void NAMED(fused_round)(struct NAMED(fused_state) * s) {
@@ -291,9 +152,11 @@ ALWAYS void NAMED(fused_block)(const struct fused_run *run, struct fused_try *t,
     enum { STEP = NAMED(FUSED_STEP), ROUND = NAMED(FUSED_ROUND) };
     struct NAMED(fused_state) s;
     NAMED(fused_look_begin)(&s);
+#pragma GCC unroll 5
     for (int i = 0; i < FUSED_SUMS; i++) {
-        s.acc[i] = run->acc[i];
-        s.m[i] = ALL(vf64, anchor_of(run->a[i]));
+        const bool used = NAMED(fused_uses)(i, sums, squares);
+        s.acc[i] = used ? run->acc[i] : (vu64){0};
+        s.m[i] = used ? ALL(vf64, anchor_of(run->a[i])) : (vf64){0};
     }
     s.moved = (vu64){0};
     s.adds = 0;
@@ -312,9 +175,13 @@ ALWAYS void NAMED(fused_block)(const struct fused_run *run, struct fused_try *t,
         if (at < bytes) NAMED(fused_last)(&s, p + at, bytes - at, sums, squares, look);
         NAMED(fused_gather)(&s, sums, squares);
     }
-    for (int i = 0; i < FUSED_SUMS; i++) t->acc[i] = s.acc[i];
+#pragma GCC unroll 5
+    for (int i = 0; i < FUSED_SUMS; i++) {
+        if (NAMED(fused_uses)(i, sums, squares)) t->acc[i] = s.acc[i];
+    }
     t->adds = s.adds;
-    NAMED(fused_look_end)(&s, &t->seen, look);
+    t->quiet = NAMED(fused_quiet)(run, &s, look);
+    if (!t->quiet) NAMED(fused_look_end)(&s, &t->seen, look);
 }
 
 #define INSTANCE(name, sums, squares, look)                                                                  \
@@ -412,17 +279,20 @@ static bool NAMED(fused_guess)(struct fused_run *run, const uint8_t *p, size_t n
 static void NAMED(fused_commit)(struct fused_run *run, const struct fused_try *t, struct extremum_run *extrema,
                                 cr_partial *part, const uint8_t *p, size_t n, uint64_t index, struct ahead ahead) {
     const struct fused_seen *seen = &t->seen;
+    const uint64_t zeros = t->quiet ? 0 : seen->zeros;
     for (int i = 0; i < FUSED_SUMS; i++) {
         if (run->live[i]) run->acc[i] = t->acc[i];
     }
     run->adds += t->adds;
-    if ((run->families & CR_FAM_EXTREMA) && seen->unsure) {
+    if (t->quiet) {
+        /* no new extremum */
+    } else if ((run->families & CR_FAM_EXTREMA) && seen->unsure) {
         extrema_tile(extrema, (cr_dtype)part->dtype, p, n, index, ahead);
     } else if (run->families & CR_FAM_EXTREMA) {
         fused_extrema(extrema, seen, p, n, index, NAMED(FUSED_WIDTH));
     }
-    if (run->families & CR_FAM_COUNTS) part->nonzero += n - seen->zeros;
-    run->calm = seen->zeros ? 0 : run->calm + 1;
+    if (run->families & CR_FAM_COUNTS) part->nonzero += n - zeros;
+    run->calm = zeros ? 0 : run->calm + 1;
     if (run->calm >= FUSED_PATIENCE) run->zeros = false;
     run->fails = 0;
 }
@@ -435,18 +305,24 @@ static bool NAMED(fused_tile)(struct fused_run *run, struct extremum_run *extrem
         run->skip--;
         return false;
     }
+    if (run->families & CR_FAM_EXTREMA) {
+        const bool none = extrema->min_block == NULL;
+        const int64_t infinity = (int64_t)NAMED(FUSED_TOP) << NAMED(FUSED_MANTISSA);
+        run->min = fused_bits(none ? infinity : extrema->min_key, NAMED(FUSED_WIDTH));
+        run->max = fused_bits(none ? ~infinity : extrema->max_key, NAMED(FUSED_WIDTH));
+    }
     bool possible = run->placed || NAMED(fused_guess)(run, p, n);
     for (int turn = 0; possible && turn < 3; turn++) {
         struct fused_try t;
         enum fused_look look = run->zeros ? FUSED_ZEROS : run->families & CR_FAM_EXTREMA ? FUSED_EXTREMA : FUSED_WINDOW;
         if (run->adds + MOST_ADDS > FUSED_ADDS) fused_flush(run, part);
         NAMED(fused_try)(run, &t, p, n * sizeof(UNSIGNED), look, ahead);
-        if (t.seen.zero) {
+        if (!t.quiet && t.seen.zero) {
             run->zeros = true;
             run->calm = 0;
             continue;
         }
-        if (t.seen.high <= run->most && t.seen.low >= run->least) {
+        if (t.quiet || (t.seen.high <= run->most && t.seen.low >= run->least)) {
             NAMED(fused_commit)(run, &t, extrema, part, p, n, index, ahead);
             return true;
         }
