@@ -18,6 +18,7 @@
 #include "server/base/config.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
+#include "server/lanes/gpu_probe.h"
 #include "server/memory/guard.h"
 #include "server/memory/origin.h"
 #include "server/net/listener.h"
@@ -124,6 +125,7 @@ static cr_status start_lanes(cr_server *server, cr_error *error) {
                                       .queue = server->queue,
                                       .slabs = server->slabs,
                                       .gpu = gpu_api,
+                                      .probe = "/proc/self/exe",
                                       .wake = cr_server_wake,
                                       .wake_argument = server};
     server->lane_lost = on_lane_lost;
@@ -247,6 +249,7 @@ int main(int argc, char **argv) {
     static cr_config config;
     cr_config_action action;
     cr_error error;
+    if (argc == 3 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api, argv[2]);
     if (cr_config_load(argc, argv, environ, &config, &action, &error) != CR_OK) {
         fprintf(stderr, "cured: %s\n", error.text);
         return EXIT_USAGE_;

@@ -35,6 +35,7 @@ typedef struct cr_config {
 #undef CR_OPTION_OCTAL
 
 enum { CR_BACKEND_AUTO = 0, CR_BACKEND_CPU = 1, CR_BACKEND_CUDA = 2 }; /* config.backend */
+enum { CR_DEVICE_HANDLES_OWN = 0, CR_DEVICE_HANDLES_ANY = 1 };         /* config.device_handles */
 enum { CR_ON_GPU_FAULT_CPU = 0, CR_ON_GPU_FAULT_EXIT = 1 };            /* config.on_gpu_fault */
 
 /* What the command line asks for. */

@@ -151,7 +151,8 @@ cr_status cr_lane_gpu_import(cr_lane *lane, const cr_device_memory *source, void
         cr_status status = own->api->inspect(source->descriptor, error);
         if (status != CR_OK) return status;
     }
-    cr_status status = wait_for(own, &ask);
+    cr_status status = own->probe ? cr_gpu_probe_try(own->probe, source, error) : CR_OK;
+    if (status == CR_OK) status = wait_for(own, &ask);
     *memory = ask.memory;
     *event = ask.event;
     return status;

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "server/lanes/gpu_probe.h"
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
 #include "server/memory/pin.h"
@@ -54,6 +55,7 @@ typedef struct cr_gpu_batch {
 typedef struct cr_gpu_lane {
     cr_lane_options options;
     const cr_gpu_api *api;
+    cr_gpu_probe *probe; /* NULL: none */
     cr_gpu *gpu;
     cr_gpu_info device;
     cr_gpu_rates rates;

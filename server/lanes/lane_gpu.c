@@ -191,6 +191,7 @@ static void gpu_close(cr_lane *opaque) {
     pthread_join(lane->thread, NULL);
     pthread_cond_destroy(&lane->changed);
     pthread_mutex_destroy(&lane->mutex);
+    cr_gpu_probe_free(lane->probe);
     free(lane);
 }
 
@@ -200,11 +201,16 @@ static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
     lane->options = *options;
     lane->api = options->gpu;
     lane->batch_count = options->streams;
+    if (options->probe && !(lane->probe = cr_gpu_probe_new(options->probe, options->ordinal, options->timeout_ms))) {
+        free(lane);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the lane of a GPU");
+    }
     pthread_mutex_init(&lane->mutex, NULL);
     pthread_cond_init(&lane->changed, NULL);
     cr_list_init(&lane->pins);
     cr_list_init(&lane->asked);
     if (pthread_create(&lane->thread, NULL, lane_main, lane) != 0) {
+        cr_gpu_probe_free(lane->probe);
         free(lane);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot start the thread of a GPU");
     }

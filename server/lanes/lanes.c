@@ -58,6 +58,7 @@ static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t o
                                .chunk_bytes = c->gpu_chunk_bytes,
                                .min_bytes = c->gpu_min_bytes,
                                .timeout_ms = c->gpu_timeout_ms,
+                               .probe = o->probe,
                                .cpu_rate = cr_lane_cpu.info(lanes->lanes[0]).all_rate,
                                .lost = on_lost,
                                .lost_argument = lanes};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "server/base/metrics.h"
 #include "server/memory/kept.h"
@@ -106,6 +107,26 @@ static cr_status make_regions(cr_conn *conn, cr_error *error) {
     return CR_OK;
 }
 
+static bool peer_of(const cr_conn *conn, uid_t *uid) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+    *uid = peer.uid;
+    return true;
+}
+
+/* The driver believes the bytes of a handle, and what their owner keeps beside them, so they are no stranger's. A descriptor is the kernel's
+ * word. */
+static cr_status check_handles(const cr_conn *conn, const cr_wire_region *r, cr_error *error) {
+    uid_t uid;
+    if (!(r->has_handle || r->has_event) || conn->server->config->device_handles == CR_DEVICE_HANDLES_ANY) return CR_OK;
+    if (peer_of(conn, &uid) && (uid == 0 || uid == geteuid())) return CR_OK;
+    return cr_fail(error, CR_PERMISSION_DENIED,
+                   "%s: only clients of the daemon's user may share by it (device_handles); a descriptor of "
+                   "cuMemCreate's memory is anybody's",
+                   r->has_handle ? "handle" : "event");
+}
+
 static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *source, cr_error *error) {
     const cr_wire_region *r = &call->request.region;
     const cr_conn *conn = call->conn;
@@ -117,15 +138,12 @@ static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *sourc
         return cr_region_readable(descriptor, error);
     }
     if (r->kind == CR_SHARED_NAME) {
-        struct ucred peer;
-        socklen_t length = sizeof peer;
         if (!conn->server->config->shm_names)
             return cr_fail(error, CR_PERMISSION_DENIED,
                            "name: this daemon takes no names of shared memory (shm_names); pass its descriptor");
-        if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+        if (!peer_of(conn, &source->peer))
             return cr_fail(error, CR_PERMISSION_DENIED, "name: the client's user is not known");
         source->kind = CR_KEPT_NAME;
-        source->peer = peer.uid;
         memcpy(source->name, r->name, sizeof source->name);
         return CR_OK;
     }
@@ -137,7 +155,7 @@ static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *sourc
     memcpy(source->memory.device, r->device, sizeof r->device);
     memcpy(source->memory.handle, r->handle, sizeof r->handle);
     memcpy(source->memory.event, r->event, sizeof r->event);
-    return CR_OK;
+    return check_handles(conn, r, error);
 }
 
 cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error) {

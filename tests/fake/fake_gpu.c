@@ -297,8 +297,10 @@ static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint3
     if (first + count > stream->results) fake_gpu_misused("there are more folds than results");
     for (uint32_t i = 0; i < count; i++) {
         size_t bytes = list[i].n * cr_dtype_size(list[i].dtype);
-        if (!find(gpu, ON_DEVICE, list[i].data, bytes) && !find(gpu, ALLOCATED, list[i].data, bytes) &&
-            !find(gpu, PINNED, list[i].data, bytes))
+        area *device = find(gpu, ON_DEVICE, list[i].data, bytes);
+        if (device && device->bytes >= 8 && memcmp(device->memory, "poisoned", 8) == 0) gpu->lost = true;
+        if (gpu->lost) return cr_fail(error, CR_UNAVAILABLE, "an illegal address");
+        if (!device && !find(gpu, ALLOCATED, list[i].data, bytes) && !find(gpu, PINNED, list[i].data, bytes))
             fake_gpu_misused("a fold reads what the device cannot reach");
         if (list[i].families & lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
     }

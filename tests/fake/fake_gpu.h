@@ -4,7 +4,8 @@
  *
  * Thread: as gpu.h says; fake_gpu_plan from any. Owner: the test, or the daemon cured-fake-gpu, which reads its plan from the
  * environment: CURED_TEST_GPU="devices=2,fail_fold=3". "Memory of another process" is a file, whose path the handle holds, or a descriptor of
- * one with a head (fake_gpu.c: shared_head); it is read once, when it is opened. An event is a file too: fired when not empty. */
+ * one with a head (fake_gpu.c: shared_head); it is read once, when it is opened. An event is a file too: fired when not empty. What begins with
+ * "killing!" or "hanging!" does that to the process that opens it, "poisoned" to the device that folds it. */
 #ifndef CURED_TESTS_FAKE_FAKE_GPU_H
 #define CURED_TESTS_FAKE_FAKE_GPU_H
 

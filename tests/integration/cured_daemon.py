@@ -156,6 +156,10 @@ class Daemon:
             c.descriptor("f32", ["sum"], f.fileno())
             c.register(1, f.fileno())
             c.region("f32", ["sum"], 1)
+        self.hold_from_now()
+
+    def hold_from_now(self):
+        """What it holds now is what it has to come back to."""
         wait_for("an idle daemon", lambda: not any(self.busy_gauges().values()))
         self.start_holds = self.holds()
 

@@ -158,7 +158,21 @@ class Alone(Answers, DaemonTest):
         self.assertEqual(0, info["counters"]["gpus_lost_total"])
 
 
-class Regions(DaemonTest):
+class DeviceTest(DaemonTest):
+    """The first device memory of a client makes what then stays: a process that tries it."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        path = os.path.join(cls.folder, "first")
+        with open(path, "wb") as f:
+            f.write(bytes(8))
+        with cls.daemon.connect() as c:
+            c.registered(c.start_register(1, cuda_ipc_region(8, bytes(16), path.encode().ljust(64, b"\0"))))
+        cls.daemon.hold_from_now()
+
+
+class Regions(DeviceTest):
     """Registered memory: pinned where it is mapped, so that it is copied from where it lies."""
     PROGRAM = PROGRAM
     OPTIONS = dict(SMALL, backend="cuda")
@@ -210,7 +224,7 @@ class Regions(DaemonTest):
         self.assertEqual(21 * len(tile), after["gpu_bytes_total"] - before["gpu_bytes_total"])
 
 
-class Kernels(DaemonTest):
+class Kernels(DeviceTest):
     """A kernel asked for by name: alone on the whole array, by every way in."""
     PROGRAM = PROGRAM
     OPTIONS = dict(SMALL, backend="auto")

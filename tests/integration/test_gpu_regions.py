@@ -1,10 +1,12 @@
 """test_gpu_regions: regions in the memory of a GPU, against the stand-in device (tests/fake): descriptors of memory and of pools,
 events that jobs wait for, who lies about them, and that all is given back. What a real driver says is in test_gpu_shared."""
 import os
+import signal
 import struct
+import tempfile
 
 from cured_daemon import DaemonTest, main, wait_for
-from cured_wire import (CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, cuda_descriptor_region, cuda_ipc_region,
+from cured_wire import (CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, cuda_descriptor_region, cuda_ipc_region,
                         frame)
 from expected import expect_all, plain
 
@@ -21,6 +23,15 @@ class GpuRegions(DaemonTest):
     PROGRAM = PROGRAM
     OPTIONS = {"backend": "auto", "gpu_chunk_bytes": 1 << 20, "gpu_streams": 2, "slabs": 16, "cpu_workers": 1,
                "gpu_timeout_ms": 60000}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with cls.daemon.connect() as c, tempfile.TemporaryFile() as f:  # what is made for the first of its kind, and stays
+            f.write(head(b"fake-vmm", 8) + bytes(8))
+            f.flush()
+            assert c.registered(c.start_register(1, cuda_descriptor_region(8), f.fileno())) == 8, cls.daemon.log()
+        cls.daemon.hold_from_now()
 
     def setUp(self):
         self.conn = self.connect()
@@ -226,6 +237,81 @@ class Events(GpuRegions):
             self.fire(path)
         for stream in streams:
             self.assertIsNone(self.conn.wait(stream).status)
+
+
+class Dangers(GpuRegions):
+    """What makes the driver fail in the process that opens it, or the GPU that reads it: a process beside the daemon tries first."""
+    OPTIONS = dict(GpuRegions.OPTIONS, gpu_timeout_ms=700)
+
+    def probes(self):
+        """Processes that the daemon has started, by their ids."""
+        with open("/proc/%d/task/%d/children" % (self.daemon.pid, self.daemon.pid)) as f:
+            own = f.read().split()
+        found = set(own)
+        for task in os.listdir("/proc/%d/task" % self.daemon.pid):
+            try:
+                with open("/proc/%d/task/%s/children" % (self.daemon.pid, task)) as f:
+                    found.update(f.read().split())
+            except OSError:
+                pass
+        return found
+
+    def test_what_ends_a_process(self):
+        good = self.memory()
+        self.register(1, cuda_descriptor_region(len(self.data)), good.fileno())
+        wanted = expect_all(OPS, "f32", self.data)
+        path, event = self.event("deadly")
+        for what in (b"killing!", b"poisoned", b"hanging!"):
+            with self.subTest(what):
+                source = cuda_descriptor_region(4096)
+                self.assert_sentence(self.register(2, source, self.memory(what + bytes(5000)).fileno()), INVALID_ARGUMENT, "driver")
+                self.assertEqual(wanted, self.conn.region("f32", OPS, 1).keys())
+                with open(path, "wb") as f:
+                    f.write(what)
+                if what == b"poisoned":
+                    continue
+                source = cuda_descriptor_region(len(self.data), event=event)
+                self.assert_sentence(self.register(2, source, good.fileno()), INVALID_ARGUMENT, "driver")
+        self.assertEqual(len(self.data), self.register(3, cuda_descriptor_region(len(self.data)), good.fileno()))
+        self.assertEqual(wanted, self.conn.region("f32", OPS, 3).keys())
+        self.assertEqual(1, self.daemon.counters()["gpus"])
+
+    def test_only_one_and_again_after_its_end(self):
+        good = self.memory()
+        for number in (1, 2, 3):
+            self.register(number, cuda_descriptor_region(64), good.fileno())
+        first = self.probes()
+        self.assertEqual(1, len(first))
+        os.kill(int(*first), signal.SIGKILL)
+        self.assert_sentence(self.register(4, cuda_descriptor_region(64), good.fileno()), INVALID_ARGUMENT, "driver")
+        self.assertEqual(64, self.register(4, cuda_descriptor_region(64), good.fileno()))
+        second = self.probes()
+        self.assertEqual(1, len(second))
+        self.assertNotEqual(first, second)
+
+
+class Strangers(GpuRegions):
+    """Clients of another user: what is only 64 bytes is not opened for them, a descriptor is."""
+    OPTIONS = dict(GpuRegions.OPTIONS, socket_mode="0666")
+
+    def test_handles_of_another_user(self):
+        if os.geteuid() != 0:
+            self.skipTest("being another user needs root")
+        os.chmod(self.folder, 0o755)
+        _, event = self.event("theirs", fired=True)
+        memory, pool = self.memory(), self.pool()
+        n = len(self.data)
+        os.seteuid(12345)
+        try:
+            other = self.connect()
+        finally:
+            os.seteuid(0)
+        for source, descriptor in ((cuda_ipc_region(n), None), (cuda_descriptor_region(n, event=event), memory.fileno()),
+                                   (cuda_descriptor_region(n, pointer=head(b"fake-ptr", n)), pool.fileno())):
+            status = other.registered(other.start_register(1, source, descriptor))
+            self.assert_sentence(status, PERMISSION_DENIED, "device_handles")
+        self.assertEqual(n, other.registered(other.start_register(1, cuda_descriptor_region(n), memory.fileno())))
+        self.assertEqual(expect_all(OPS, "f32", self.data), other.region("f32", OPS, 1).keys())
 
 
 if __name__ == "__main__":
