@@ -54,9 +54,14 @@ cr_status cr_cuda_error(cr_gpu *gpu, int failure, const char *what, cr_error *er
     return cr_fail(error, CR_INTERNAL, "%s: GPU %u: %s", what, gpu->info.ordinal, cudaGetErrorString(code));
 }
 
+/* The runtime is asked once for each change: a thread has mostly one device. */
 cr_status cr_cuda_bind(cr_gpu *gpu, cr_error *error) {
+    static _Thread_local uint32_t bound = UINT32_MAX;
     if (gpu->lost) return cr_fail(error, CR_UNAVAILABLE, "GPU %u is lost", gpu->info.ordinal);
-    return cr_cuda_error(gpu, (int)cudaSetDevice((int)gpu->info.ordinal), "device", error);
+    if (bound == gpu->info.ordinal) return CR_OK;
+    cr_status status = cr_cuda_error(gpu, (int)cudaSetDevice((int)gpu->info.ordinal), "device", error);
+    bound = status == CR_OK ? gpu->info.ordinal : UINT32_MAX;
+    return status;
 }
 
 static uint32_t count(cr_error *why) {
@@ -159,6 +164,8 @@ const cr_gpu_api cr_cuda = {
     .axis_result = cr_cuda_axis_result,
     .poll = cr_cuda_poll,
     .result = cr_cuda_result,
+    .batch = cr_cuda_batch,
+    .batch_result = cr_cuda_batch_result,
     .kernel = cr_cuda_kernel,
     .inspect = cr_cuda_inspect,
     .import = cr_cuda_import_memory,

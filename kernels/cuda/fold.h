@@ -129,6 +129,8 @@ static inline unsigned long long cr_sum_bias(uint32_t blocks) {
     return bias;
 }
 #define CR_FOLD_MAX ((uint64_t)1 << 37)
+/* How far apart a float sum's anchors are: cr_window in kernels/cuda/sum_type.cuh, and the one below. */
+static inline int cr_sum_step(cr_dtype dtype, bool squares) { return dtype != CR_F64 ? 50 : squares ? 52 : 51; }
 
 #ifdef __cplusplus
 }

@@ -47,6 +47,10 @@ typedef struct cr_gpu_axis {
     uint32_t op_count;
     cr_finish_opts finish;
 } cr_gpu_axis;
+enum {
+    CR_GPU_BATCH_BYTES = 128 * 1024, /* of a fold that may be one of a batch */
+    CR_GPU_BATCH_FOLDS = 1024,       /* in a stream's batches at a time */
+};
 
 typedef struct cr_gpu_api {
     const char *name; /* "cuda" */
@@ -71,7 +75,7 @@ typedef struct cr_gpu_api {
     cr_status (*stream_open)(cr_gpu *gpu, uint32_t results, cr_gpu_stream **stream, cr_error *error);
     void (*stream_close)(cr_gpu_stream *stream);
     cr_status (*copy)(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
-    /* Enqueues count folds, each with a result of its own: result number `first`, first + 1, … Many small ones are one launch. */
+    /* Enqueues count folds, each with a result of its own: result number `first`, first + 1, … and a launch or more. */
     cr_status (*fold)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, cr_error *error);
     /* Whether the device answers every op of axis (whose data is not looked at). */
     bool (*axis_takes)(const cr_gpu_axis *axis);
@@ -84,6 +88,14 @@ typedef struct cr_gpu_api {
     cr_status (*poll)(cr_gpu_stream *stream, bool *idle, cr_error *error);
     /* Of a fold that is done: the device's partial of just those elements; valid until the next fold of that number. */
     const cr_partial *(*result)(const cr_gpu_stream *stream, uint32_t number);
+
+    /* Enqueues folds of at most CR_GPU_BATCH_BYTES each as one launch; their results have numbers of their own, `first` being at most
+     * the number of those that are taken since the last idle moment. *taken: how many of count there was room for (0 only when others
+     * are under way); with a status, fold number *taken is refused, and those before it are enqueued. */
+    cr_status (*batch)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, uint32_t *taken,
+                       cr_error *error);
+    /* Of such a fold that is done: makes p its partial. */
+    void (*batch_result)(const cr_gpu_stream *stream, uint32_t number, cr_partial *p);
 
     /* The ladder: one kernel by name over the whole of data, in the order and precision it teaches. Waits for its answer. *exact says
      * whether the value is the true one rounded once. NOT_FOUND for an unknown name, UNIMPLEMENTED for an op or type it lacks. */

@@ -82,15 +82,13 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->slot = slot;
 }
 
-/* How many anchors a sum has, and how far apart they are: cr_window in kernels/cuda/sum_type.cuh, and the one
- * below. */
-static int step_of(cr_dtype dtype, bool squares) { return dtype != CR_F64 ? 50 : squares ? 52 : 51; }
+/* How many anchors a sum has: cr_window in kernels/cuda/sum_type.cuh, and the one below. */
 static int levels_of(cr_dtype dtype, bool squares) { return dtype == CR_F64 ? 3 + squares : 2 + squares; }
 
 static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr_specials *special, int64_t *limb,
                      uint32_t *pending) {
     unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
-    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), step = step_of(dtype, squares);
+    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), step = cr_sum_step(dtype, squares);
     memset(limb, 0, limbs * sizeof *limb);
     *pending = 0;
     *special = (cr_specials){0};

@@ -3,10 +3,24 @@
  * Thread: one at a time for the device. Owner: whoever opened the stream. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda/axis.h"
+#include "kernels/cuda/batch.h"
 #include "kernels/cuda/internal.h"
 #include "kernels/ladder/ladder.h"
+
+enum {
+    BATCH_UNITS = 4096,
+    BATCH_MORE = 1 << 16, /* words */
+    LOOKS = 64,           /* at a batch's words, before the driver is asked whether all is well */
+};
+
+/* One fold of a batch. */
+struct batched {
+    cr_gpu_fold fold;
+    uint32_t unit; /* its first */
+};
 
 /* What was enqueued for a slot. */
 struct asked {
@@ -24,6 +38,12 @@ struct cr_gpu_stream {
     cr_fold_slot *slots; /* pinned; the device writes them */
     struct asked *asked;
     cr_axis_room axis;
+    cr_batch batch;
+    uint64_t *batch_memory; /* pinned */
+    struct batched *batched;
+    uint32_t batched_count, looks;
+    bool batch_last; /* nothing was enqueued after the last batch: when that is there, all is done */
+    bool batch_old;  /* what the batch has may be forgotten */
 };
 
 void cr_cuda_stream_close(cr_gpu_stream *s) {
@@ -35,7 +55,9 @@ void cr_cuda_stream_close(cr_gpu_stream *s) {
         cr_axis_room_free(&s->axis);
     }
     cr_cuda_host_free(s->gpu, s->slots);
+    cr_cuda_host_free(s->gpu, s->batch_memory);
     free(s->asked);
+    free(s->batched);
     free(s);
 }
 
@@ -45,20 +67,28 @@ cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out
     if (results == 0) results = 1;
     cr_gpu_stream *s = calloc(1, sizeof *s);
     struct asked *asked = calloc(results, sizeof *asked);
-    if (s == NULL || asked == NULL) {
+    struct batched *batched = calloc(CR_GPU_BATCH_FOLDS, sizeof *batched);
+    if (s == NULL || asked == NULL || batched == NULL) {
         free(s);
         free(asked);
+        free(batched);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "stream: no memory for %u results", results);
     }
     s->gpu = gpu;
     s->results = results;
     s->asked = asked;
-    void *state = NULL, *slots = NULL;
+    s->batched = batched;
+    void *state = NULL, *slots = NULL, *words = NULL;
+    const size_t word_bytes = cr_batch_words(BATCH_UNITS, BATCH_MORE) * sizeof(uint64_t);
     status = cr_cuda_error(gpu, (int)cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "stream", error);
     if (status == CR_OK) status = cr_cuda_device_alloc(gpu, sizeof *s->state, &state, error);
     s->state = state;
     if (status == CR_OK) status = cr_cuda_host_alloc(gpu, (size_t)results * sizeof *s->slots, &slots, error);
     s->slots = slots;
+    if (status == CR_OK) status = cr_cuda_host_alloc(gpu, word_bytes, &words, error);
+    s->batch_memory = words;
+    if (status == CR_OK) memset(words, 0, word_bytes);
+    if (status == CR_OK) cr_batch_init(&s->batch, words, BATCH_UNITS, BATCH_MORE);
     if (status == CR_OK)
         status = cr_cuda_error(gpu, (int)cudaMemsetAsync(s->state, 0, sizeof *s->state, s->stream), "stream", error);
     if (status != CR_OK) {
@@ -72,6 +102,7 @@ cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out
 cr_status cr_cuda_copy(cr_gpu_stream *s, void *device, const void *host, size_t bytes, cr_error *error) {
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
+    s->batch_last = false;
     cudaError_t failure = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, s->stream);
     return cr_cuda_error(s->gpu, (int)failure, "copy", error);
 }
@@ -103,6 +134,7 @@ cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t coun
     if (first > s->results || count > s->results - first) {
         return cr_fail(error, CR_INTERNAL, "fold: results %u … of a stream that has %u", first, s->results);
     }
+    s->batch_last = false;
     for (uint32_t i = 0; status == CR_OK && i < count; i++) status = fold_one(s, &folds[i], first + i, error);
     return status;
 }
@@ -110,6 +142,7 @@ cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t coun
 cr_status cr_cuda_axis(cr_gpu_stream *s, const cr_gpu_axis *axis, cr_error *error) {
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
+    s->batch_last = false;
     cr_error asked = {CR_OK, ""};
     int failure = cr_axis_ask(&s->axis, axis, s->gpu->info.multiprocessors, s->stream, &asked);
     if (asked.code == CR_OK) return cr_cuda_error(s->gpu, failure, "axis", error);
@@ -121,13 +154,62 @@ cr_status cr_cuda_axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS]
     return cr_axis_answers(&s->axis, out, error);
 }
 
+static cr_status check_batched(const cr_gpu_fold *fold, cr_error *error) {
+    if (fold->families & CR_FAM_BITS && cr_dtype_kind(fold->dtype) == CR_KIND_FLOAT)
+        return cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no bits of dtype %s", cr_dtype_name(fold->dtype));
+    if (fold->n > CR_GPU_BATCH_BYTES / cr_dtype_size(fold->dtype))
+        return cr_fail(error, CR_INTERNAL, "batch: a fold of more than %d bytes", CR_GPU_BATCH_BYTES);
+    return CR_OK;
+}
+
+cr_status cr_cuda_batch(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t count, uint32_t first, uint32_t *taken,
+                        cr_error *error) {
+    *taken = 0;
+    cr_status status = cr_cuda_bind(s->gpu, error);
+    if (status != CR_OK) return status;
+    if (s->batch_old) {
+        cr_batch_clear(&s->batch);
+        s->batched_count = 0;
+        s->batch_old = false;
+    }
+    if (first > s->batched_count) return cr_fail(error, CR_INTERNAL, "batch: results are left out");
+    for (; *taken < count && first < CR_GPU_BATCH_FOLDS; ++*taken, first++) {
+        struct batched *batched = &s->batched[first];
+        batched->fold = folds[*taken];
+        status = check_batched(&batched->fold, error);
+        if (status != CR_OK || !cr_batch_add(&s->batch, &batched->fold, &batched->unit)) break;
+    }
+    cudaError_t failure = (cudaError_t)cr_batch_start(&s->batch, s->stream);
+    if (failure != cudaSuccess) {
+        *taken = 0;
+        return cr_cuda_error(s->gpu, (int)failure, "batch", error);
+    }
+    s->batched_count = first;
+    s->batch_last = true;
+    s->looks = 0;
+    return status;
+}
+
+void cr_cuda_batch_result(const cr_gpu_stream *s, uint32_t number, cr_partial *p) {
+    const struct batched *batched = &s->batched[number];
+    cr_batch_result(&s->batch, &batched->fold, batched->unit, p);
+}
+
 cr_status cr_cuda_poll(cr_gpu_stream *s, bool *idle, cr_error *error) {
     *idle = false;
+    if (s->batch_last && !s->gpu->lost) {
+        *idle = s->batch_old = cr_batch_done(&s->batch);
+        if (*idle || ++s->looks % LOOKS != 0) return CR_OK;
+    }
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
     cudaError_t answer = cudaStreamQuery(s->stream);
     if (answer == cudaErrorNotReady) return CR_OK;
-    if (answer == cudaSuccess) *idle = true;
+    if (answer == cudaSuccess) {
+        s->batch_old = true;
+        if (!cr_batch_done(&s->batch)) return cr_fail(error, CR_INTERNAL, "batch: the GPU has left words out");
+        *idle = true;
+    }
     return cr_cuda_error(s->gpu, (int)answer, "poll", error);
 }
 

@@ -4,7 +4,7 @@
 #ifndef CURED_TESTS_GPU_CASES_H
 #define CURED_TESTS_GPU_CASES_H
 
-#include "kernels/core/dtype.h"
+#include "kernels/core/partial.h"
 
 #include <stdint.h>
 
@@ -28,5 +28,7 @@ extern const char *const data_names[DATA_KINDS];
 
 uint64_t case_random(uint64_t *state);
 void case_fill(uint8_t *data, uint64_t n, cr_dtype dtype, enum cr_data_kind kind, uint64_t seed);
+/* Families of two partials that differ: gpu_compare.c. */
+uint32_t case_different(const cr_partial *a, const cr_partial *b);
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/core/limbs.h"
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/gpu.h"
@@ -35,60 +34,6 @@ static void check(cr_status status, const cr_error *error) {
     exit(1);
 }
 
-static bool same_sum(const int64_t *a, uint32_t a_pending, const int64_t *b, uint32_t b_pending, unsigned count) {
-    int64_t x[CR_SUMSQ_LIMBS], y[CR_SUMSQ_LIMBS];
-    memcpy(x, a, count * sizeof *x);
-    memcpy(y, b, count * sizeof *y);
-    cr_limbs_carry(x, count, &a_pending);
-    cr_limbs_carry(y, count, &b_pending);
-    return memcmp(x, y, count * sizeof *x) == 0;
-}
-
-static bool same_specials(const cr_specials *a, const cr_specials *b) {
-    return a->nans == b->nans && a->pinfs == b->pinfs && a->ninfs == b->ninfs;
-}
-
-static bool same_extremum(const cr_extremum *a, const cr_extremum *b) {
-    return a->index == b->index && (a->index == UINT64_MAX || a->key == b->key);
-}
-
-static bool same_floats(const cr_float_prod *a, const cr_float_prod *b) {
-    return a->nans == b->nans && a->zeros == b->zeros && a->infs == b->infs && a->negative == b->negative &&
-           a->lost == b->lost && a->count == b->count && memcmp(a->nodes, b->nodes, a->count * sizeof a->nodes[0]) == 0;
-}
-
-static bool same_ints(const cr_int_prod *a, const cr_int_prod *b) {
-    return a->zeros == b->zeros && a->wrap == b->wrap && a->negative == b->negative && a->over == b->over &&
-           a->words == b->words && memcmp(a->magnitude, b->magnitude, a->words * sizeof a->magnitude[0]) == 0;
-}
-
-/* Families that differ. */
-static uint32_t different(const cr_partial *a, const cr_partial *b) {
-    cr_dtype dtype = (cr_dtype)a->dtype;
-    uint32_t f = a->families, wrong = 0;
-    unsigned limbs = cr_sum_limbs(dtype), squares = cr_sumsq_limbs(dtype);
-    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    if (a->dtype != b->dtype || a->families != b->families || a->n != b->n) return CR_FAM_ALL;
-    if ((f & CR_FAM_COUNTS) && (a->nans != b->nans || a->nonzero != b->nonzero)) wrong |= CR_FAM_COUNTS;
-    if ((f & CR_FAM_EXTREMA) &&
-        !(same_extremum(&a->min, &b->min) && same_extremum(&a->max, &b->max) && a->first_nan == b->first_nan))
-        wrong |= CR_FAM_EXTREMA;
-    if ((f & CR_FAM_BITS) && (a->bit_and != b->bit_and || a->bit_or != b->bit_or || a->bit_xor != b->bit_xor))
-        wrong |= CR_FAM_BITS;
-    if ((f & CR_FAM_SUM) && !(same_sum(a->sum, a->sum_pending, b->sum, b->sum_pending, limbs) &&
-                              same_specials(&a->sum_special, &b->sum_special)))
-        wrong |= CR_FAM_SUM;
-    if ((f & CR_FAM_SUMABS) && !(same_sum(a->sumabs, a->sumabs_pending, b->sumabs, b->sumabs_pending, limbs) &&
-                                 same_specials(&a->sumabs_special, &b->sumabs_special)))
-        wrong |= CR_FAM_SUMABS;
-    if ((f & CR_FAM_SUMSQ) && !(same_sum(a->sumsq, a->sumsq_pending, b->sumsq, b->sumsq_pending, squares) &&
-                                same_specials(&a->sumsq_special, &b->sumsq_special)))
-        wrong |= CR_FAM_SUMSQ;
-    if ((f & CR_FAM_PROD) && !(floats ? same_floats(&a->float_prod, &b->float_prod) : same_ints(&a->prod, &b->prod)))
-        wrong |= CR_FAM_PROD;
-    return wrong;
-}
-
 /* Folds [from, from + n) of the array on both sides; says what differs. */
 static void compare(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offset, enum cr_data_kind kind) {
     uint64_t index = case_random(&(uint64_t){options.seed + run.cases}) % 1000000;
@@ -107,7 +52,7 @@ static void compare(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offs
     bool idle = false;
     while (!idle) check(cr_cuda.poll(run.stream, &idle, &error), &error);
     const cr_partial *gpu = cr_cuda.result(run.stream, 0);
-    uint32_t wrong = different(&cpu, gpu);
+    uint32_t wrong = case_different(&cpu, gpu);
     run.cases++;
     if (wrong == 0) return;
     if (run.wrong++ < 20) {

@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "kernels/cuda/axis.h"
+#include "kernels/cuda/batch.h"
 #include "kernels/cuda/fold.h"
 #include "kernels/cuda/gpu.h"
 }
@@ -19,7 +20,13 @@ struct cr_gpu_stream {
     cr_gpu_state *state;
     cr_fold_slot *slots;
     cr_axis_room axis;
+    cr_batch batch;
+    uint64_t *words;
+    cr_gpu_fold *folds;
+    uint32_t *units;
 };
+
+enum { BATCH_UNITS = 4096, BATCH_MORE = 1 << 16 };
 
 static cr_gpu the_gpu;
 
@@ -45,10 +52,17 @@ static cr_status stream_open(cr_gpu *, uint32_t results, cr_gpu_stream **stream,
     cr_gpu_stream *s = (cr_gpu_stream *)calloc(1, sizeof *s);
     s->state = (cr_gpu_state *)calloc(1, sizeof *s->state);
     s->slots = (cr_fold_slot *)calloc(results, sizeof *s->slots);
+    s->words = (uint64_t *)calloc(cr_batch_words(BATCH_UNITS, BATCH_MORE), sizeof *s->words);
+    s->folds = (cr_gpu_fold *)calloc(CR_GPU_BATCH_FOLDS, sizeof *s->folds);
+    s->units = (uint32_t *)calloc(CR_GPU_BATCH_FOLDS, sizeof *s->units);
+    cr_batch_init(&s->batch, s->words, BATCH_UNITS, BATCH_MORE);
     *stream = s;
     return CR_OK;
 }
 static void stream_close(cr_gpu_stream *s) {
+    free(s->words);
+    free(s->folds);
+    free(s->units);
     free(s->state);
     free(s->slots);
     cr_axis_room_free(&s->axis);
@@ -88,6 +102,19 @@ static cr_status axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS],
     return cr_axis_answers(&s->axis, out, error);
 }
 
+static cr_status batch(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t number, uint32_t first, uint32_t *taken, cr_error *) {
+    if (first == 0) cr_batch_clear(&s->batch);
+    for (*taken = 0; *taken < number && first < CR_GPU_BATCH_FOLDS; ++*taken, first++) {
+        s->folds[first] = folds[*taken];
+        if (!cr_batch_add(&s->batch, &s->folds[first], &s->units[first])) break;
+    }
+    cr_batch_start(&s->batch, nullptr);
+    return cr_batch_done(&s->batch) ? CR_OK : CR_INTERNAL;
+}
+static void batch_result(const cr_gpu_stream *s, uint32_t number, cr_partial *p) {
+    cr_batch_result(&s->batch, &s->folds[number], s->units[number], p);
+}
+
 static cr_status poll(cr_gpu_stream *, bool *idle, cr_error *) {
     *idle = true;
     return CR_OK;
@@ -115,6 +142,8 @@ static cr_gpu_api table() {
     api.axis_result = axis_result;
     api.poll = poll;
     api.result = result;
+    api.batch = batch;
+    api.batch_result = batch_result;
     return api;
 }
 

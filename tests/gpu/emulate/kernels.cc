@@ -5,6 +5,8 @@
 #include "kernels/cuda/axis_extrema.cu"
 #include "kernels/cuda/axis_float.cu"
 #include "kernels/cuda/axis_int.cu"
+#define CR_PROD_GROUPS 5 /* so that a group has many blocks */
+#include "kernels/cuda/batch.cu"
 #include "kernels/cuda/bits.cu"
 #include "kernels/cuda/counts.cu"
 #include "kernels/cuda/extrema.cu"
@@ -12,7 +14,6 @@
 #include "kernels/cuda/fused_f64.cu"
 #include "kernels/cuda/fused_int.cu"
 #include "kernels/cuda/int_sums.cu"
-#define CR_PROD_GROUPS 5 /* so that a group has many blocks */
 #include "kernels/cuda/prod.cu"
 #include "kernels/cuda/sum_bf16.cu"
 #include "kernels/cuda/sum_f16.cu"

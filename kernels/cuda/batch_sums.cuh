@@ -1,0 +1,190 @@
+/* batch_sums: exact sums of one warp's elements.
+ *
+ * Floats: the warp knows its largest magnitude before it adds anything, so the first anchor lies as low as it may, and one level
+ * (f64, squares: two) takes 24 binades and more below it; one level more takes 50 further. What fits no window, and whatever has
+ * a NaN or an infinity, is added in integers: 16-bit digits in shared memory, no data slower than other data there.
+ * Thread: GPU; the warp is together. Owner: the kernel. */
+#ifndef CURED_KERNELS_CUDA_BATCH_SUMS_CUH
+#define CURED_KERNELS_CUDA_BATCH_SUMS_CUH
+
+#include "kernels/cuda/acc_sums.cuh"
+#include "kernels/cuda/batch.cuh"
+#include "kernels/cuda/sum_type.cuh"
+
+enum {
+    CR_BATCH_WARPS = 4,                  /* of a block */
+    CR_BATCH_DIGITS = 2 * CR_SUMSQ_LIMBS /* of 16 bits: 4,096 of them fit 32 bits with a sign */
+};
+
+/* How a type's bits are read, where there is time to. */
+struct cr_batch_float {
+    uint32_t width, mantissa, top, raise; /* raise: bfloat16 is summed on float32's grid */
+};
+
+CR_DEVICE uint64_t cr_batch_element(const uint8_t *p, uint32_t width) {
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < width; i++) bits |= (uint64_t)p[i] << 8 * i;
+    return bits;
+}
+
+/* Σ by digits, into the words set aside. */
+static __device__ __noinline__ void cr_batch_digits(const cr_batch_job job, const cr_batch_float type, int kind,
+                                                    uint32_t limbs) {
+    __shared__ uint32_t digits[CR_BATCH_WARPS][CR_BATCH_DIGITS];
+    uint32_t *mine = digits[threadIdx.x / CR_WARP], special[3] = {0, 0, 0};
+    for (uint32_t i = cr_lane(); i < CR_BATCH_DIGITS; i += CR_WARP) mine[i] = 0;
+    __syncwarp();
+    for (uint32_t i = cr_lane(); i < job.n; i += CR_WARP) {
+        const uint64_t bits = cr_batch_element(job.data + i * type.width, type.width);
+        const uint64_t fraction = bits & ((1ull << type.mantissa) - 1);
+        const uint32_t field = (uint32_t)(bits >> type.mantissa) & type.top;
+        const bool negative = kind == CR_SUM_PLAIN && bits >> (8 * type.width - 1) & 1;
+        if (field == type.top) {
+            special[0] += fraction != 0;
+            special[1] += fraction == 0 && !(bits >> (8 * type.width - 1) & 1);
+            special[2] += fraction == 0 && bits >> (8 * type.width - 1) & 1;
+            continue;
+        }
+        uint64_t low = (fraction | (uint64_t)(field != 0) << type.mantissa) << type.raise, high = 0;
+        uint32_t place = field == 0 ? 0 : field - 1;
+        if (kind == CR_SUM_SQUARE) {
+            high = __umul64hi(low, low);
+            low *= low;
+            place *= 2;
+        }
+        const uint32_t shift = place % 16;
+        if (shift != 0) {
+            high = high << shift | low >> (64 - shift);
+            low <<= shift;
+        }
+        for (uint32_t *to = mine + place / 16; (low | high) != 0; to++) {
+            const uint32_t part = (uint32_t)low & 0xffffu;
+            if (part != 0) atomicAdd(to, negative ? 0u - part : part);
+            low = low >> 16 | high << 48;
+            high >>= 16;
+        }
+    }
+    __syncwarp();
+    for (uint32_t i = cr_lane(); i < limbs; i += CR_WARP) {
+        const int64_t limb = (int64_t)(int32_t)mine[2 * i] + (int64_t)(int32_t)mine[2 * i + 1] * 65536;
+        job.more[CR_BATCH_SPECIALS + i] = (uint64_t)limb;
+    }
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        const uint32_t count = __reduce_add_sync(CR_EVERYONE, special[i]);
+        if (cr_lane() == 0) job.more[i] = count;
+    }
+    cr_batch_more();
+    cr_batch_leave(job, 0, 0, 0, CR_BATCH_MORE);
+}
+
+template <class E, int KIND>
+struct cr_batch_sum {
+    using Window = cr_window<E, KIND>;
+    static constexpr int LEVELS = Window::LEVELS, GROUP = Window::GROUP, LANES = CR_GPU_VECTOR / E::SIZE;
+    static constexpr bool PAIR = KIND == CR_SUM_SQUARE && E::SIZE == 8;
+    static constexpr uint32_t ADDS = CR_BATCH_VECTORS * LANES / GROUP;
+    static constexpr uint32_t LIMBS = KIND == CR_SUM_SQUARE ? (E::TOP == 31 ? 5 : E::SIZE == 8 ? CR_SUMSQ_LIMBS : 20)
+                                      : E::TOP == 31        ? 4
+                                      : E::SIZE == 8        ? CR_SUM_LIMBS
+                                                            : 11;
+    static_assert(Window::STEP == (E::SIZE != 8 ? 50 : PAIR ? 52 : 51), "the host takes steps of another size");
+
+    CR_DEVICE static double anchor(int a, int level) { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
+    CR_DEVICE static uint64_t bits(double x) { return (uint64_t)__double_as_longlong(x); }
+
+    /* Adds x to the running anchors s of levels FROM … TO - 1; what one rounds off goes to the next. */
+    template <int FROM, int TO, int N> CR_DEVICE static void chain(double (&s)[N], double x) {
+#pragma unroll
+        for (int level = FROM; level < TO; level++) {
+            const double next = __dadd_rn(s[level], x);
+            if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
+            s[level] = next;
+        }
+    }
+    template <int TO> CR_DEVICE static void group(uint64_t (&acc)[TO], const uint4 &v, int e, int a) {
+        double s[TO];
+#pragma unroll
+        for (int level = 0; level < TO; level++) s[level] = anchor(a, level);
+        if constexpr (PAIR) { /* a square is two numbers */
+            const double x = E::lane(v, e), h = __dmul_rn(x, x), l = __fma_rn(x, x, -h);
+            double t[TO];
+#pragma unroll
+            for (int level = 0; level < TO; level++) t[level] = s[level];
+            chain<0, TO - 1>(s, h);
+            chain<1, TO>(t, l);
+#pragma unroll
+            for (int level = 0; level < TO; level++)
+                acc[level] += level == 0 ? bits(s[level]) : bits(t[level]) + (level < TO - 1 ? bits(s[level]) : 0);
+        } else {
+#pragma unroll
+            for (int i = 0; i < GROUP; i++) {
+                const double x = KIND == CR_SUM_SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
+                chain<0, TO>(s, KIND == CR_SUM_SQUARE ? __dmul_rn(x, x) : KIND == CR_SUM_ABSOLUTE ? fabs(x) : x);
+            }
+#pragma unroll
+            for (int level = 0; level < TO; level++) acc[level] += bits(s[level]);
+        }
+    }
+    template <int TO> CR_DEVICE static void fits(uint4 (&v)[CR_BATCH_VECTORS], int a, const cr_batch_job &job) {
+        uint64_t acc[TO], level_sum[3] = {0, 0, 0};
+        cr_batch_forget(v);
+#pragma unroll
+        for (int level = 0; level < TO; level++) acc[level] = 0;
+#pragma unroll
+        for (int j = 0; j < CR_BATCH_VECTORS; j++) {
+#pragma unroll
+            for (int e = 0; e < LANES; e += GROUP) group<TO>(acc, v[j], e, a);
+            if (E::PACKED) __syncwarp(); /* or all vectors' elements are unpacked first, into too many registers */
+        }
+#pragma unroll
+        for (int level = 0; level < TO; level++) {
+            const uint32_t passes = PAIR && level > 0 && level < TO - 1 ? 2 * ADDS : ADDS;
+            cr_wide<1> sum;
+            sum.word[0] = acc[level] - bits(anchor(a, level)) * passes;
+            sum.warp_sum();
+            level_sum[level] = sum.word[0];
+        }
+        cr_batch_leave(job, level_sum[0], level_sum[1], level_sum[2], (uint64_t)(a + CR_BATCH_BIAS));
+    }
+    CR_DEVICE static uint32_t top_of(uint32_t most) { /* the largest exponent field */
+        return (E::PACKED ? max(most >> 16, most & 0xffffu) : most) >> E::FIELD;
+    }
+    CR_DEVICE static void fold(const cr_batch_job &job) {
+        uint4 v[CR_BATCH_VECTORS];
+        cr_batch_load<E::SIZE, false>(v, job, 0);
+        cr_span seen = {0, ~0u};
+#pragma unroll
+        for (int j = 0; j < CR_BATCH_VECTORS; j++) E::look(seen, v[j]);
+        const uint32_t top = __reduce_max_sync(CR_EVERYONE, top_of(seen.most));
+        const int a = Window::place(max((int)top - Window::SLACK, 0)); /* it adds that slack: here the top is known */
+        if (__all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 0)))) {
+            fits<LEVELS>(v, a, job);
+        } else if (LEVELS < 3 && E::TOP != 31 && __all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 1)))) {
+            fits<LEVELS < 3 ? LEVELS + 1 : LEVELS>(v, a, job);
+        } else {
+            const cr_batch_float type = {E::SIZE, E::MANTISSA, E::TOP, E::MANTISSA == 7 ? 16 : 0};
+            cr_batch_digits(job, type, KIND, LIMBS);
+        }
+    }
+};
+
+/* Integers: see acc_sums.cuh. R: cr_sum_int or cr_sumsq_int. */
+template <class R, bool SIGN>
+CR_DEVICE void cr_batch_int_sum(const cr_batch_job &job) {
+    uint4 v[CR_BATCH_VECTORS];
+    cr_batch_load<R::WIDTH, false>(v, job, 0);
+    R run;
+    run.begin();
+#pragma unroll
+    for (int j = 0; j < CR_BATCH_VECTORS; j++) run.vec(v[j]);
+    run.flush();
+    typename R::sum_type sum = run.sum();
+    sum.warp_sum();
+    constexpr unsigned WORDS = sizeof sum / sizeof sum.word[0];
+    const uint64_t beyond = SIGN ? (uint64_t)((int64_t)sum.word[WORDS - 1] >> 63) : 0;
+    cr_batch_leave(job, sum.word[0], WORDS > 1 ? sum.word[WORDS > 1 ? 1 : 0] : beyond,
+                   WORDS > 2 ? sum.word[WORDS > 2 ? 2 : 0] : beyond, 0);
+}
+
+#endif
