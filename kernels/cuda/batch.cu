@@ -10,102 +10,102 @@
 
 #define CR_BATCH_CALLED static __device__ __noinline__ void
 
-template <class E, int KIND> CR_BATCH_CALLED cr_call_float_sum(const cr_batch_job job) { cr_batch_sum<E, KIND>::fold(job); }
-template <cr_dtype D, bool ABSOLUTE> CR_BATCH_CALLED cr_call_int_sum(const cr_batch_job job) {
-    cr_batch_int_sum<cr_sum_int<D, ABSOLUTE>, !ABSOLUTE && cr_is_signed(D)>(job);
+template <class E, int KIND> CR_BATCH_CALLED cr_call_float_sum() { cr_batch_sum<E, KIND>::fold(); }
+template <cr_dtype D, bool ABSOLUTE> CR_BATCH_CALLED cr_call_int_sum() {
+    cr_batch_int_sum<cr_sum_int<D, ABSOLUTE>, !ABSOLUTE && cr_is_signed(D)>();
 }
-template <cr_dtype D> CR_BATCH_CALLED cr_call_int_squares(const cr_batch_job job) {
-    cr_batch_int_sum<cr_sumsq_int<D>, false>(job);
+template <cr_dtype D> CR_BATCH_CALLED cr_call_int_squares() {
+    cr_batch_int_sum<cr_sumsq_int<D>, false>();
 }
-template <cr_dtype D> CR_BATCH_CALLED cr_call_extrema(const cr_batch_job job) {
-    cr_batch_extrema<D == CR_BOOL ? CR_U8 : D, D == CR_BOOL>(job);
+template <cr_dtype D> CR_BATCH_CALLED cr_call_extrema() {
+    cr_batch_extrema<D == CR_BOOL ? CR_U8 : D, D == CR_BOOL>();
 }
-template <cr_dtype D> CR_BATCH_CALLED cr_call_counts(const cr_batch_job job) { cr_batch_counts<D>(job); }
-template <cr_dtype D> CR_BATCH_CALLED cr_call_bits(const cr_batch_job job) { cr_batch_bits<D>(job); }
-template <cr_dtype D> CR_BATCH_CALLED cr_call_int_prod(const cr_batch_job job) { cr_batch_int_prod<D>(job); }
-template <cr_dtype D> CR_BATCH_CALLED cr_call_float_prod(const cr_batch_job job) { cr_batch_float_prod<D>(job); }
+template <cr_dtype D> CR_BATCH_CALLED cr_call_counts() { cr_batch_counts<D>(); }
+template <cr_dtype D> CR_BATCH_CALLED cr_call_bits() { cr_batch_bits<D>(); }
+template <cr_dtype D> CR_BATCH_CALLED cr_call_int_prod() { cr_batch_int_prod<D>(); }
+template <cr_dtype D> CR_BATCH_CALLED cr_call_float_prod() { cr_batch_float_prod<D>(); }
 
-template <int KIND> CR_DEVICE void cr_batch_sum_of(const cr_batch_job &job, uint32_t dtype) {
+template <int KIND> CR_DEVICE void cr_batch_sum_of(uint32_t dtype) {
     switch (dtype) {
         case CR_F16:
-            return cr_call_float_sum<cr_f16, KIND>(job);
+            return cr_call_float_sum<cr_f16, KIND>();
         case CR_BF16:
-            return cr_call_float_sum<cr_bf16, KIND>(job);
+            return cr_call_float_sum<cr_bf16, KIND>();
         case CR_F32:
-            return cr_call_float_sum<cr_f32, KIND>(job);
+            return cr_call_float_sum<cr_f32, KIND>();
         case CR_F64:
-            return cr_call_float_sum<cr_f64, KIND>(job);
+            return cr_call_float_sum<cr_f64, KIND>();
 #define CASE(d) \
     case d:     \
-        return KIND == CR_SUM_SQUARE ? cr_call_int_squares<d>(job) \
-                                     : cr_call_int_sum<d, KIND == CR_SUM_ABSOLUTE && cr_is_signed(d)>(job);
+        return KIND == CR_SUM_SQUARE ? cr_call_int_squares<d>() \
+                                     : cr_call_int_sum<d, KIND == CR_SUM_ABSOLUTE && cr_is_signed(d)>();
             CR_INTEGER_TYPES(CASE)
 #undef CASE
     }
 }
 
-CR_DEVICE void cr_batch_counts_of(const cr_batch_job &job, uint32_t dtype) {
+CR_DEVICE void cr_batch_counts_of(uint32_t dtype) {
     switch (dtype) {
         case CR_BOOL:
         case CR_U8:
         case CR_I8:
-            return cr_call_counts<CR_U8>(job);
+            return cr_call_counts<CR_U8>();
         case CR_U16:
         case CR_I16:
-            return cr_call_counts<CR_U16>(job);
+            return cr_call_counts<CR_U16>();
         case CR_U32:
         case CR_I32:
-            return cr_call_counts<CR_U32>(job);
+            return cr_call_counts<CR_U32>();
         case CR_U64:
         case CR_I64:
-            return cr_call_counts<CR_U64>(job);
+            return cr_call_counts<CR_U64>();
 #define CASE(d) \
     case d:     \
-        return cr_call_counts<d>(job);
+        return cr_call_counts<d>();
             CR_FLOAT_TYPES(CASE)
 #undef CASE
     }
 }
 
-CR_DEVICE void cr_batch_bits_of(const cr_batch_job &job, uint32_t dtype) {
+CR_DEVICE void cr_batch_bits_of(uint32_t dtype) {
     switch (dtype) {
         case CR_BOOL:
-            return cr_call_bits<CR_BOOL>(job);
+            return cr_call_bits<CR_BOOL>();
         case CR_U8:
         case CR_I8:
-            return cr_call_bits<CR_U8>(job);
+            return cr_call_bits<CR_U8>();
         case CR_U16:
         case CR_I16:
-            return cr_call_bits<CR_U16>(job);
+            return cr_call_bits<CR_U16>();
         case CR_U32:
         case CR_I32:
-            return cr_call_bits<CR_U32>(job);
+            return cr_call_bits<CR_U32>();
         default:
-            return cr_call_bits<CR_U64>(job);
+            return cr_call_bits<CR_U64>();
     }
 }
 
-CR_DEVICE void cr_batch_extrema_of(const cr_batch_job &job, uint32_t dtype) {
+CR_DEVICE void cr_batch_extrema_of(uint32_t dtype) {
     switch (dtype) {
 #define CASE(d) \
     case d:     \
-        return cr_call_extrema<d>(job);
+        return cr_call_extrema<d>();
         CR_INTEGER_TYPES(CASE)
         CR_FLOAT_TYPES(CASE)
 #undef CASE
     }
 }
 
-CR_DEVICE void cr_batch_prod_of(const cr_batch_job &job, uint32_t dtype) {
+CR_DEVICE void cr_batch_prod_of(uint32_t dtype) {
     switch (dtype) {
 #define CASE(d) \
     case d:     \
-        return cr_call_int_prod<d>(job);
+        return cr_call_int_prod<d>();
         CR_INTEGER_TYPES(CASE)
 #undef CASE
 #define CASE(d) \
     case d:     \
-        return cr_call_float_prod<d>(job);
+        return cr_call_float_prod<d>();
         CR_FLOAT_TYPES(CASE)
 #undef CASE
     }
@@ -120,24 +120,28 @@ __global__ void __launch_bounds__(CR_BATCH_WARPS *CR_WARP, CR_BATCH_RESIDENT)
     const uint32_t at = blockIdx.x * (blockDim.x / CR_WARP) + threadIdx.x / CR_WARP;
     if (at >= args.count) return;
     const uint4 unit = ((const uint4 *)(args.units ? args.units : args.few))[at]; /* a cr_batch_unit */
-    const cr_batch_job job = {(const uint8_t *)cr_pair(unit.x, unit.y), args.found + (uint64_t)at * CR_BATCH_WORDS,
-                              args.more + unit.w, unit.z & 0xffffu};
+    if (cr_lane() == 0) {
+        cr_batch_jobs[threadIdx.x / CR_WARP] = {(const uint8_t *)cr_pair(unit.x, unit.y),
+                                                args.found + (uint64_t)at * CR_BATCH_WORDS, args.more + unit.w,
+                                                unit.z & 0xffffu};
+    }
+    __syncwarp();
     const uint32_t dtype = unit.z >> 16 & 0xffu, family = unit.z >> 24;
     switch (1u << family) {
         case CR_FAM_SUM:
-            return cr_batch_sum_of<CR_SUM_PLAIN>(job, dtype);
+            return cr_batch_sum_of<CR_SUM_PLAIN>(dtype);
         case CR_FAM_SUMABS:
-            return cr_batch_sum_of<CR_SUM_ABSOLUTE>(job, dtype);
+            return cr_batch_sum_of<CR_SUM_ABSOLUTE>(dtype);
         case CR_FAM_SUMSQ:
-            return cr_batch_sum_of<CR_SUM_SQUARE>(job, dtype);
+            return cr_batch_sum_of<CR_SUM_SQUARE>(dtype);
         case CR_FAM_EXTREMA:
-            return cr_batch_extrema_of(job, dtype);
+            return cr_batch_extrema_of(dtype);
         case CR_FAM_COUNTS:
-            return cr_batch_counts_of(job, dtype);
+            return cr_batch_counts_of(dtype);
         case CR_FAM_BITS:
-            return cr_batch_bits_of(job, dtype);
+            return cr_batch_bits_of(dtype);
         default:
-            return cr_batch_prod_of(job, dtype);
+            return cr_batch_prod_of(dtype);
     }
 }
 

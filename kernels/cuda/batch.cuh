@@ -14,12 +14,17 @@ enum {
     CR_BATCH_STRIDE = CR_GPU_VECTOR * CR_WARP, /* bytes from a lane's vector to its next */
 };
 
-/* A unit, as its warp knows it. */
+enum { CR_BATCH_WARPS = 4 }; /* of a block */
+
+/* A unit, as its warp knows it. It lies in shared memory and is read again when it is wanted again: registers. */
 struct cr_batch_job {
     const uint8_t *data;
     uint64_t *found, *more;
     uint32_t n;
 };
+__shared__ cr_batch_job cr_batch_jobs[CR_BATCH_WARPS];
+
+CR_DEVICE const volatile cr_batch_job &cr_batch_mine() { return cr_batch_jobs[threadIdx.x / CR_WARP]; }
 
 CR_DEVICE uint32_t cr_lane() { return threadIdx.x % CR_WARP; }
 
@@ -73,15 +78,16 @@ CR_DEVICE void cr_batch_load_shifted(uint4 (&v)[CR_BATCH_VECTORS], const uint4 *
 
 /* The unit; elements that it lacks are `fill`, or with FIRST its first one. */
 template <unsigned WIDTH, bool FIRST>
-CR_DEVICE void cr_batch_load(uint4 (&v)[CR_BATCH_VECTORS], const cr_batch_job &job, uint64_t fill) {
-    const uint32_t bytes = job.n * WIDTH, shift = (uint32_t)((uintptr_t)job.data % CR_GPU_VECTOR);
-    const uint4 *from = (const uint4 *)(job.data - shift) + cr_lane();
+CR_DEVICE void cr_batch_load(uint4 (&v)[CR_BATCH_VECTORS], uint64_t fill) {
+    const uint8_t *const data = cr_batch_mine().data;
+    const uint32_t bytes = cr_batch_mine().n * WIDTH, shift = (uint32_t)((uintptr_t)data % CR_GPU_VECTOR);
+    const uint4 *from = (const uint4 *)(data - shift) + cr_lane();
     if (shift == 0 && bytes == CR_BATCH_UNIT_BYTES) {
 #pragma unroll
         for (unsigned j = 0; j < CR_BATCH_VECTORS; j++) v[j] = from[j * CR_WARP];
         return;
     }
-    if (FIRST) fill = cr_batch_one<WIDTH>(job.data, (uintptr_t)job.data % WIDTH == 0);
+    if (FIRST) fill = cr_batch_one<WIDTH>(data, (uintptr_t)data % WIDTH == 0);
     const uint4 nothing = cr_batch_repeat<WIDTH>(fill);
     /* The vectors at the ends: the last, what the one before it would read beyond, and the first. */
     const uint32_t last = (bytes - 1) / CR_GPU_VECTOR, none = UINT32_MAX;
@@ -90,8 +96,8 @@ CR_DEVICE void cr_batch_load(uint4 (&v)[CR_BATCH_VECTORS], const cr_batch_job &j
                                                                                          : none;
     uint4 edge = nothing;
     v[0] = nothing;
-    if (mine != none) edge = cr_batch_edge<WIDTH>(job.data, bytes, mine * CR_GPU_VECTOR, fill);
-    if (shift != 0 && cr_lane() == 0) v[0] = cr_batch_edge<WIDTH>(job.data, bytes, 0, fill);
+    if (mine != none) edge = cr_batch_edge<WIDTH>(data, bytes, mine * CR_GPU_VECTOR, fill);
+    if (shift != 0 && cr_lane() == 0) v[0] = cr_batch_edge<WIDTH>(data, bytes, 0, fill);
     __syncwarp();
 #pragma unroll
     for (unsigned j = 1; j < CR_BATCH_VECTORS; j++) v[j] = nothing;
@@ -113,11 +119,11 @@ CR_DEVICE void cr_batch_forget(uint4 (&v)[CR_BATCH_VECTORS]) {
 }
 
 /* What the unit found, the same in all lanes; d has 60 bits. The words say by themselves that they are there. */
-CR_DEVICE void cr_batch_leave(const cr_batch_job &job, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+CR_DEVICE void cr_batch_leave(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
     const uint32_t lane = cr_lane();
     d |= a >> 63 << 60 | b >> 63 << 61 | c >> 63 << 62;
     const uint64_t word = lane == 0 ? a : lane == 1 ? b : lane == 2 ? c : d;
-    if (lane < CR_BATCH_WORDS) ((volatile uint64_t *)job.found)[lane] = word | CR_BATCH_THERE;
+    if (lane < CR_BATCH_WORDS) ((volatile uint64_t *)cr_batch_mine().found)[lane] = word | CR_BATCH_THERE;
 }
 
 /* Before that, when the words set aside hold something. */

@@ -20,10 +20,10 @@ extern "C" {
 enum {
     CR_BATCH_UNIT_BYTES = 4096,
     CR_BATCH_WORDS = 4,
-    CR_BATCH_FEW = 32,      /* so many units are told with the launch: none is looked for in memory */
-    CR_BATCH_FACTORS = 64,  /* of a product of integers that 1,024 bits may hold: see batch_prod.cuh */
-    CR_BATCH_SPECIALS = 3,  /* NaNs, +inf, -inf: before the limbs of a sum whose magnitudes lie too far apart */
-    CR_BATCH_BIAS = 2048,   /* added to the exponent of a sum's first anchor */
+    CR_BATCH_FEW = 32,         /* so many units are told with the launch: none is looked for in memory */
+    CR_BATCH_FACTORS = 64,     /* of a product of integers that 1,024 bits may hold: see batch_prod.cuh */
+    CR_BATCH_SPECIALS = 3,     /* NaNs, +inf, -inf: before the limbs of a sum whose magnitudes lie too far apart */
+    CR_BATCH_BIAS = 2048,      /* added to the exponent of a sum's first anchor */
     CR_BATCH_NOWHERE = 0x1fff, /* the place of what is not in a unit */
 };
 

@@ -17,7 +17,7 @@
 enum { CR_BATCH_LISTED = 32 };
 
 template <cr_dtype D>
-CR_DEVICE void cr_batch_int_prod(const cr_batch_job &job) {
+CR_DEVICE void cr_batch_int_prod() {
     constexpr unsigned WIDTH = cr_width(D), LANES = CR_GPU_VECTOR / WIDTH;
     typedef cr_acc_int_prod<D> ints;
     __shared__ uint64_t list[CR_BATCH_WARPS][CR_BATCH_LISTED];
@@ -27,7 +27,7 @@ CR_DEVICE void cr_batch_int_prod(const cr_batch_job &job) {
     if (cr_lane() == 0) *listed = 0;
     __syncwarp();
     uint4 v[CR_BATCH_VECTORS];
-    cr_batch_load<WIDTH, false>(v, job, 1);
+    cr_batch_load<WIDTH, false>(v, 1);
     uint64_t wrap = 1, magnitude = 1;
     uint32_t zeros = 0, signs = 0;
 #pragma unroll
@@ -65,27 +65,30 @@ CR_DEVICE void cr_batch_int_prod(const cr_batch_job &job) {
     const bool over = count > CR_BATCH_LISTED;
     const uint32_t factors = over ? 0 : count + (uint32_t)__popc(rest);
     if (factors != 0) {
-        if (cr_lane() < count) job.more[cr_lane()] = mine[cr_lane()];
-        if (magnitude > 1) job.more[count + (uint32_t)__popc(rest & ((1u << cr_lane()) - 1))] = magnitude;
+        uint64_t *const more = cr_batch_mine().more;
+        if (cr_lane() < count) more[cr_lane()] = mine[cr_lane()];
+        if (magnitude > 1) more[count + (uint32_t)__popc(rest & ((1u << cr_lane()) - 1))] = magnitude;
         cr_batch_more();
     }
     const uint64_t said = __reduce_add_sync(CR_EVERYONE, zeros) |
                           (uint64_t)__reduce_xor_sync(CR_EVERYONE, signs) << 13 | (uint64_t)over << 14 |
                           (uint64_t)factors << 15;
-    cr_batch_leave(job, wrap, 0, 0, said | (factors != 0 ? CR_BATCH_MORE : 0));
+    cr_batch_leave(wrap, 0, 0, said | (factors != 0 ? CR_BATCH_MORE : 0));
 }
 
 /* A column of the block: elements 256 apart. */
 template <cr_dtype D>
-CR_DEVICE void cr_batch_column(const cr_batch_job &job, uint32_t column, bool aligned, cr_prod_lane &lane, double &h,
+CR_DEVICE void cr_batch_column(uint32_t column, bool aligned, cr_prod_lane &lane, double &h,
                                double &l) {
+    const uint8_t *const data = cr_batch_mine().data;
+    const uint32_t n = cr_batch_mine().n;
     h = 1;
     l = 0;
 #pragma unroll 4
     for (uint32_t row = 0; row < CR_PROD_ROWS; row++) {
         const uint32_t at = row * CR_PROD_COLUMNS + column;
-        if (at >= job.n) break;
-        const double m = lane.mantissa(cr_prod_bits<D>(cr_prod_load<D>(job.data + at * cr_width(D), aligned)));
+        if (at >= n) break;
+        const double m = lane.mantissa(cr_prod_bits<D>(cr_prod_load<D>(data + at * cr_width(D), aligned)));
         const double p = h * m, e = __fma_rn(h, m, -p), u = e + l * m, s = p + u;
         l = u - (s - p);
         h = s;
@@ -94,15 +97,15 @@ CR_DEVICE void cr_batch_column(const cr_batch_job &job, uint32_t column, bool al
 }
 
 template <cr_dtype D>
-CR_DEVICE void cr_batch_float_prod(const cr_batch_job &job) {
-    const bool aligned = (uintptr_t)job.data % cr_width(D) == 0;
+CR_DEVICE void cr_batch_float_prod() {
+    const bool aligned = (uintptr_t)cr_batch_mine().data % cr_width(D) == 0;
     cr_prod_lane lane = {0, 0, 0, 0, 0};
     double h = 1, l = 0, held_h[3] = {1, 1, 1}, held_l[3] = {0, 0, 0};
     /* Columns 0, 4, 2, 6, 1, 5, 3, 7 of the lane: neighbours join, then pairs, then fours. */
 #pragma unroll 1
     for (uint32_t i = 0; i < CR_PROD_SHARE; i++) {
         const uint32_t k = (i & 1) << 2 | (i & 2) | (i & 4) >> 2;
-        cr_batch_column<D>(job, k * CR_WARP + cr_lane(), aligned, lane, h, l);
+        cr_batch_column<D>(k * CR_WARP + cr_lane(), aligned, lane, h, l);
         bool joined = true;
 #pragma unroll
         for (int level = 0; level < 3; level++) {
@@ -134,7 +137,7 @@ CR_DEVICE void cr_batch_float_prod(const cr_batch_job &job) {
                           (uint64_t)__reduce_add_sync(CR_EVERYONE, lane.zeros) << 13 |
                           (uint64_t)__reduce_add_sync(CR_EVERYONE, lane.infs) << 26 |
                           (uint64_t)__reduce_xor_sync(CR_EVERYONE, lane.signs) << 39;
-    cr_batch_leave(job, cr_double_bits(h), cr_double_bits(l), (uint64_t)exponent, said);
+    cr_batch_leave(cr_double_bits(h), cr_double_bits(l), (uint64_t)exponent, said);
 }
 
 #endif

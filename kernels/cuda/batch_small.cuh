@@ -60,14 +60,14 @@ CR_DEVICE uint64_t cr_batch_least(uint64_t key) { return cr_warp_min(key); }
 
 /* BOOLS: elements are 0 or not, and become 0 or 1. */
 template <cr_dtype D, bool BOOLS>
-CR_DEVICE void cr_batch_extrema(const cr_batch_job &job) {
+CR_DEVICE void cr_batch_extrema() {
     constexpr unsigned WIDTH = cr_width(D);
     constexpr bool FLOAT = cr_is_float(D);
     constexpr uint64_t TOP = 1ull << (8 * WIDTH - 1);
     typedef typename cr_key_types<D, WIDTH == 8>::keys keys;
     typedef typename cr_key_types<D, WIDTH == 8>::key key;
     uint4 v[CR_BATCH_VECTORS];
-    cr_batch_load<WIDTH, true>(v, job, 0); /* the same element twice changes nothing, and the first of them counts */
+    cr_batch_load<WIDTH, true>(v, 0); /* the same element twice changes nothing, and the first of them counts */
     if (BOOLS) {
 #pragma unroll
         for (int j = 0; j < CR_BATCH_VECTORS; j++)
@@ -96,30 +96,30 @@ CR_DEVICE void cr_batch_extrema(const cr_batch_job &job) {
     }
     const uint64_t places = (uint64_t)(least_at & nowhere) | (uint64_t)(most_at & nowhere) << 13 |
                             (uint64_t)(nan_at & nowhere) << 26;
-    cr_batch_leave(job, least, most, 0, places);
+    cr_batch_leave(least, most, 0, places);
 }
 
 /* D stands for all types of its width that count alike. */
 template <cr_dtype D>
-CR_DEVICE void cr_batch_counts(const cr_batch_job &job) {
+CR_DEVICE void cr_batch_counts() {
     uint4 v[CR_BATCH_VECTORS];
-    cr_batch_load<cr_width(D), false>(v, job, 0);
+    cr_batch_load<cr_width(D), false>(v, 0);
     cr_fold_counts<D> counts;
     counts.some_nonzero = counts.some_nans = 0;
     counts.nonzero = counts.nans = 0;
 #pragma unroll
     for (int j = 0; j < CR_BATCH_VECTORS; j++) counts.vec(v[j]);
     counts.flush();
-    cr_batch_leave(job, __reduce_add_sync(CR_EVERYONE, (uint32_t)counts.nonzero),
+    cr_batch_leave(__reduce_add_sync(CR_EVERYONE, (uint32_t)counts.nonzero),
                    __reduce_add_sync(CR_EVERYONE, (uint32_t)counts.nans), 0, 0);
 }
 
 /* Of whole words; the elements within a word meet at the end. D: bool, or u8 … u64 by width. */
 template <cr_dtype D>
-CR_DEVICE void cr_batch_bits(const cr_batch_job &job) {
+CR_DEVICE void cr_batch_bits() {
     constexpr unsigned WIDTH = cr_width(D);
     uint4 v[CR_BATCH_VECTORS];
-    cr_batch_load<WIDTH, true>(v, job, 0); /* the same element again changes nothing but, by an odd number, what is odd */
+    cr_batch_load<WIDTH, true>(v, 0); /* the same element again changes nothing but, by an odd number, what is odd */
     const uint32_t first[2] = {cr_fold_bits<D>::word(v[0], 0), cr_fold_bits<D>::word(v[0], 1)};
     uint32_t all[2] = {UINT32_MAX, UINT32_MAX}, any[2] = {0, 0}, odd[2] = {0, 0};
 #pragma unroll
@@ -141,9 +141,9 @@ CR_DEVICE void cr_batch_bits(const cr_batch_job &job) {
         o |= o >> half;
         x ^= x >> half;
     }
-    if (job.n % 2 != 0)
+    if (cr_batch_mine().n % 2 != 0)
         x ^= cr_pair(__shfl_sync(CR_EVERYONE, first[0], 0), WIDTH == 8 ? __shfl_sync(CR_EVERYONE, first[1], 0) : 0);
-    cr_batch_leave(job, a | ~mask, o & mask, x & mask, 0);
+    cr_batch_leave(a | ~mask, o & mask, x & mask, 0);
 }
 
 #endif

@@ -12,7 +12,6 @@
 #include "kernels/cuda/sum_type.cuh"
 
 enum {
-    CR_BATCH_WARPS = 4,                  /* of a block */
     CR_BATCH_DIGITS = 2 * CR_SUMSQ_LIMBS /* of 16 bits: 4,096 of them fit 32 bits with a sign */
 };
 
@@ -28,14 +27,17 @@ CR_DEVICE uint64_t cr_batch_element(const uint8_t *p, uint32_t width) {
 }
 
 /* Σ by digits, into the words set aside. */
-static __device__ __noinline__ void cr_batch_digits(const cr_batch_job job, const cr_batch_float type, int kind,
+static __device__ __noinline__ void cr_batch_digits(const cr_batch_float type, int kind,
                                                     uint32_t limbs) {
     __shared__ uint32_t digits[CR_BATCH_WARPS][CR_BATCH_DIGITS];
+    const uint8_t *const data = cr_batch_mine().data;
+    const uint32_t n = cr_batch_mine().n;
+    uint64_t *const more = cr_batch_mine().more;
     uint32_t *mine = digits[threadIdx.x / CR_WARP], special[3] = {0, 0, 0};
     for (uint32_t i = cr_lane(); i < CR_BATCH_DIGITS; i += CR_WARP) mine[i] = 0;
     __syncwarp();
-    for (uint32_t i = cr_lane(); i < job.n; i += CR_WARP) {
-        const uint64_t bits = cr_batch_element(job.data + i * type.width, type.width);
+    for (uint32_t i = cr_lane(); i < n; i += CR_WARP) {
+        const uint64_t bits = cr_batch_element(data + i * type.width, type.width);
         const uint64_t fraction = bits & ((1ull << type.mantissa) - 1);
         const uint32_t field = (uint32_t)(bits >> type.mantissa) & type.top;
         const bool negative = kind == CR_SUM_PLAIN && bits >> (8 * type.width - 1) & 1;
@@ -67,15 +69,15 @@ static __device__ __noinline__ void cr_batch_digits(const cr_batch_job job, cons
     __syncwarp();
     for (uint32_t i = cr_lane(); i < limbs; i += CR_WARP) {
         const int64_t limb = (int64_t)(int32_t)mine[2 * i] + (int64_t)(int32_t)mine[2 * i + 1] * 65536;
-        job.more[CR_BATCH_SPECIALS + i] = (uint64_t)limb;
+        more[CR_BATCH_SPECIALS + i] = (uint64_t)limb;
     }
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         const uint32_t count = __reduce_add_sync(CR_EVERYONE, special[i]);
-        if (cr_lane() == 0) job.more[i] = count;
+        if (cr_lane() == 0) more[i] = count;
     }
     cr_batch_more();
-    cr_batch_leave(job, 0, 0, 0, CR_BATCH_MORE);
+    cr_batch_leave(0, 0, 0, CR_BATCH_MORE);
 }
 
 template <class E, int KIND>
@@ -126,7 +128,7 @@ struct cr_batch_sum {
             for (int level = 0; level < TO; level++) acc[level] += bits(s[level]);
         }
     }
-    template <int TO> CR_DEVICE static void fits(uint4 (&v)[CR_BATCH_VECTORS], int a, const cr_batch_job &job) {
+    template <int TO> CR_DEVICE static void fits(uint4 (&v)[CR_BATCH_VECTORS], int a) {
         uint64_t acc[TO], level_sum[3] = {0, 0, 0};
         cr_batch_forget(v);
 #pragma unroll
@@ -145,35 +147,35 @@ struct cr_batch_sum {
             sum.warp_sum();
             level_sum[level] = sum.word[0];
         }
-        cr_batch_leave(job, level_sum[0], level_sum[1], level_sum[2], (uint64_t)(a + CR_BATCH_BIAS));
+        cr_batch_leave(level_sum[0], level_sum[1], level_sum[2], (uint64_t)(a + CR_BATCH_BIAS));
     }
     CR_DEVICE static uint32_t top_of(uint32_t most) { /* the largest exponent field */
         return (E::PACKED ? max(most >> 16, most & 0xffffu) : most) >> E::FIELD;
     }
-    CR_DEVICE static void fold(const cr_batch_job &job) {
+    CR_DEVICE static void fold() {
         uint4 v[CR_BATCH_VECTORS];
-        cr_batch_load<E::SIZE, false>(v, job, 0);
+        cr_batch_load<E::SIZE, false>(v, 0);
         cr_span seen = {0, ~0u};
 #pragma unroll
         for (int j = 0; j < CR_BATCH_VECTORS; j++) E::look(seen, v[j]);
         const uint32_t top = __reduce_max_sync(CR_EVERYONE, top_of(seen.most));
         const int a = Window::place(max((int)top - Window::SLACK, 0)); /* it adds that slack: here the top is known */
         if (__all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 0)))) {
-            fits<LEVELS>(v, a, job);
+            fits<LEVELS>(v, a);
         } else if (LEVELS < 3 && E::TOP != 31 && __all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 1)))) {
-            fits<LEVELS < 3 ? LEVELS + 1 : LEVELS>(v, a, job);
+            fits<LEVELS < 3 ? LEVELS + 1 : LEVELS>(v, a);
         } else {
             const cr_batch_float type = {E::SIZE, E::MANTISSA, E::TOP, E::MANTISSA == 7 ? 16 : 0};
-            cr_batch_digits(job, type, KIND, LIMBS);
+            cr_batch_digits(type, KIND, LIMBS);
         }
     }
 };
 
 /* Integers: see acc_sums.cuh. R: cr_sum_int or cr_sumsq_int. */
 template <class R, bool SIGN>
-CR_DEVICE void cr_batch_int_sum(const cr_batch_job &job) {
+CR_DEVICE void cr_batch_int_sum() {
     uint4 v[CR_BATCH_VECTORS];
-    cr_batch_load<R::WIDTH, false>(v, job, 0);
+    cr_batch_load<R::WIDTH, false>(v, 0);
     R run;
     run.begin();
 #pragma unroll
@@ -183,7 +185,7 @@ CR_DEVICE void cr_batch_int_sum(const cr_batch_job &job) {
     sum.warp_sum();
     constexpr unsigned WORDS = sizeof sum / sizeof sum.word[0];
     const uint64_t beyond = SIGN ? (uint64_t)((int64_t)sum.word[WORDS - 1] >> 63) : 0;
-    cr_batch_leave(job, sum.word[0], WORDS > 1 ? sum.word[WORDS > 1 ? 1 : 0] : beyond,
+    cr_batch_leave(sum.word[0], WORDS > 1 ? sum.word[WORDS > 1 ? 1 : 0] : beyond,
                    WORDS > 2 ? sum.word[WORDS > 2 ? 2 : 0] : beyond, 0);
 }
 

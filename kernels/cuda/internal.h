@@ -45,8 +45,8 @@ cr_status cr_cuda_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error 
 cr_status cr_cuda_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], cr_error *error);
 cr_status cr_cuda_poll(cr_gpu_stream *stream, bool *idle, cr_error *error);
 const cr_partial *cr_cuda_result(const cr_gpu_stream *stream, uint32_t number);
-cr_status cr_cuda_batch(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, uint32_t *taken,
-                        cr_error *error);
+cr_status cr_cuda_batch(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first,
+                        uint32_t *taken, cr_error *error);
 void cr_cuda_batch_result(const cr_gpu_stream *stream, uint32_t number, cr_partial *p);
 cr_status cr_cuda_kernel(cr_gpu_stream *stream, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value,
                          bool *exact, cr_error *error);

@@ -88,8 +88,8 @@ static void compare(uint32_t number, const cr_gpu_fold *fold, const uint8_t *pla
     run.cases++;
     if (wrong == 0) return;
     if (run.wrong++ < 20)
-        printf("wrong: families %#x (of %#x) of %s, %s data, n %llu, address %% 16 %u, seed %llu\n", wrong, fold->families,
-               cr_dtype_name(fold->dtype), data_names[kind], (unsigned long long)fold->n,
+        printf("wrong: families %#x (of %#x) of %s, %s data, n %llu, address %% 16 %u, seed %llu\n", wrong,
+               fold->families, cr_dtype_name(fold->dtype), data_names[kind], (unsigned long long)fold->n,
                (unsigned)((uintptr_t)fold->data % 16), (unsigned long long)options.seed);
 }
 

@@ -19,7 +19,7 @@ HEAD = """# What each GPU kernel takes: chip, registers, bytes of stack, of spil
 def parse(text):
     """{(chip, kernel): (registers, stack, spill, shared)} of one .usage file."""
     found = {}
-    kernel = stack = spill = None
+    kernel = last = stack = spill = None
     for line in text.split("\n"):
         match = re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line)
         if match:
@@ -28,10 +28,14 @@ def parse(text):
         match = re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores", line)
         if match:
             stack, spill = int(match.group(1)), int(match.group(2))
+            if last and not kernel:  # a function that the kernel calls, listed after it
+                registers, most_stack, most_spill, shared = found[last]
+                found[last] = (registers, max(most_stack, stack), max(most_spill, spill), shared)
         match = re.search(r"Used (\d+) registers", line)
         if match and kernel:
             shared = re.search(r"(\d+) bytes smem", line)
             found[kernel] = (int(match.group(1)), stack or 0, spill or 0, int(shared.group(1)) if shared else 0)
+            last = kernel
             kernel = stack = spill = None
     return found
 
