@@ -75,7 +75,7 @@ typedef struct cr_axis_args {
     const uint8_t *data;
     uint8_t *scratch;
     cr_axis_failure *failure;
-    uint64_t first; /* number of the first output, for failure */
+    uint64_t first;                   /* number of the first output, for failure */
     uint32_t family, skip, out_count; /* skip: of NaNs */
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_axis_args;

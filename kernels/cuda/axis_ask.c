@@ -74,7 +74,8 @@ int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiproce
     for (uint32_t k = 0; k < axis->op_count; k++) out[k] = room->device + room->at[k];
     room->asked = *axis;
     if (failure == 0 && axis->shape.outer * axis->shape.inner != 0)
-        failure = cr_axis_enqueue(axis, multiprocessors, out, room->scratch, (cr_axis_failure *)(void *)room->device, stream);
+        failure =
+            cr_axis_enqueue(axis, multiprocessors, out, room->scratch, (cr_axis_failure *)(void *)room->device, stream);
     if (failure != 0) return failure;
     return (int)cudaMemcpyAsync(room->host, room->device, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)stream);
 }

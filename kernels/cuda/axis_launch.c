@@ -42,7 +42,8 @@ static cr_axis_launcher launcher_of(cr_dtype dtype, uint32_t family) {
         case CR_FAM_BITS:
             return cr_axis_bits(dtype);
         default:
-            return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? cr_axis_float_sum(dtype, family) : cr_axis_int_sum(dtype, family);
+            return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? cr_axis_float_sum(dtype, family)
+                                                         : cr_axis_int_sum(dtype, family);
     }
 }
 
@@ -82,9 +83,10 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
             }
             if (ends || cr_axis_family(axis->ops[k], axis->dtype) != args.family) continue;
             cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-            args.out[args.out_count++] = (cr_axis_out){.op = (int32_t)axis->ops[k],
-                                                       .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
-                                                       .to = out[k]};
+            args.out[args.out_count++] =
+                (cr_axis_out){.op = (int32_t)axis->ops[k],
+                              .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
+                              .to = out[k]};
         }
     }
     return failure;

@@ -4,13 +4,13 @@
 #include "kernels/cuda/axis.h"
 
 enum {
-    UNITS_EACH = 32,        /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
-    UNITS_LEAST = 16,       /* of a thread, before lines are cut among more */
-    SEGMENT = 8,            /* neighbours in a line or row, so that whole sectors are read */
-    STRIP = 32,             /* units of a line that a block takes when it takes several lines */
-    RESIDENT = 2048,        /* threads on a multiprocessor */
+    UNITS_EACH = 32,  /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
+    UNITS_LEAST = 16, /* of a thread, before lines are cut among more */
+    SEGMENT = 8,      /* neighbours in a line or row, so that whole sectors are read */
+    STRIP = 32,       /* units of a line that a block takes when it takes several lines */
+    RESIDENT = 2048,  /* threads on a multiprocessor */
     BLOCKS_PER_SM = 8,
-    ROUNDS = 4,             /* tiles of a block, at least, where there are many */
+    ROUNDS = 4, /* tiles of a block, at least, where there are many */
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -37,7 +37,8 @@ static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
     at->m = 1;
     if (all < threads / 2) {
         if (at->p_tile > STRIP) at->p_tile = STRIP;
-        while (at->m * at->p_tile < CR_GPU_THREADS && all < threads / at->m && lines / (2 * at->m) >= UNITS_LEAST) at->m *= 2;
+        while (at->m * at->p_tile < CR_GPU_THREADS && all < threads / at->m && lines / (2 * at->m) >= UNITS_LEAST)
+            at->m *= 2;
     }
     while (at->m * at->p_tile < SEGMENT && lines >= 2 * at->m) at->m *= 2;
     /* Lines of several tiles: a block is one team. */
@@ -51,7 +52,8 @@ static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
 }
 
 static void split(cr_axis_launch *at, uint64_t lines, uint32_t multiprocessors) {
-    uint64_t wanted = (uint64_t)multiprocessors * BLOCKS_PER_SM, most = lines / ((uint64_t)at->m * UNITS_LEAST), splits = 1;
+    uint64_t wanted = (uint64_t)multiprocessors * BLOCKS_PER_SM, most = lines / ((uint64_t)at->m * UNITS_LEAST),
+             splits = 1;
     if (at->tiles < wanted) splits = divide_up(wanted, at->tiles);
     if (splits > most) splits = most;
     uint64_t least = divide_up(lines, (uint64_t)at->m * CR_AXIS_LINES);

@@ -67,7 +67,7 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     cr_axis *axis = calloc(1, sizeof *axis);
     if (!axis) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the axis");
     axis->spec = *spec;
-    axis->block = spec->shape.n * spec->shape.inner;
+    if (spec->shape.outer) axis->block = spec->shape.n * spec->shape.inner;
     axis->state_bytes = cr_columns_bytes(spec);
     axis->scratch_bytes = cr_axis_scratch(spec);
     for (uint32_t k = 0; k < spec->op_count; k++) {
@@ -80,7 +80,7 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     job->grain = 1;
     job->in_order = false;
     axis->memory = CR_AXIS_OUTPUT_BYTES;
-    if (!axis->block || !spec->shape.outer) return CR_OK; /* the loop makes its answers, if there are any */
+    if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
     uint64_t other = plan_claims(axis, job);
     if (job->may_pause) other += CR_AXIS_INPUT_BYTES;
     return plan_states(axis, job, workers, other, max_bytes, error);

@@ -309,6 +309,10 @@ static cr_status check_data(cr_call *call, uint32_t bytes, cr_error *error) {
     if (!takes_array(call) || r->source != CR_SOURCE_STREAM)
         return cr_fail(error, CR_INVALID_ARGUMENT, "DATA: this call takes no DATA, its input is no stream");
     if (call->job && !call->held) return cr_fail(error, CR_INVALID_ARGUMENT, "DATA: it came after END");
+    uint64_t shaped = r->has_axis ? r->outer * r->n * r->inner * cr_dtype_size(call->dtype) : 0;
+    if (r->has_axis && bytes > shaped - call->received)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, more bytes came than those take",
+                       (ull)(r->outer * r->n * r->inner));
     if (r->length_known && bytes > r->length - call->received)
         return cr_fail(error, CR_INVALID_ARGUMENT, "bytes: %llu were declared, more came", (ull)r->length);
     if (r->length_known) return CR_OK;

@@ -39,12 +39,12 @@ typedef struct shape_case {
 
 /* Rows shorter and longer than units, teams, blocks; columns narrower and wider than tiles; few long ones, which are split. */
 static const shape_case shapes[] = {
-    {{1, 1, 1}, true},       {{5, 3, 1}, true},       {{300, 7, 1}, true},    {{1000, 1, 1}, false},
-    {{33, 32, 1}, false},    {{40, 100, 1}, true},    {{9, 1000, 1}, false},  {{600, 257, 1}, false},
-    {{3, 5003, 1}, true},    {{1, 70001, 1}, true},   {{1, 16, 3}, true},     {{1, 1, 1000}, false},
-    {{7, 5, 4}, true},       {{50, 9, 6}, false},     {{2, 300, 12}, false},  {{1, 2011, 3}, true},
-    {{1, 900, 37}, true},    {{1, 70, 300}, true},    {{3, 11, 513}, false},  {{1, 1200, 64}, false},
-    {{1, 40000, 8}, false},  {{4, 1000, 100}, false}, {{2, 33, 1024}, false}, {{1, 1000003, 1}, false},
+    {{1, 1, 1}, true},       {{5, 3, 1}, true},       {{300, 7, 1}, true},     {{1000, 1, 1}, false},
+    {{33, 32, 1}, false},    {{40, 100, 1}, true},    {{9, 1000, 1}, false},   {{600, 257, 1}, false},
+    {{3, 5003, 1}, true},    {{1, 70001, 1}, true},   {{1, 16, 3}, true},      {{1, 1, 1000}, false},
+    {{7, 5, 4}, true},       {{50, 9, 6}, false},     {{2, 300, 12}, false},   {{1, 2011, 3}, true},
+    {{1, 900, 37}, true},    {{1, 70, 300}, true},    {{3, 11, 513}, false},   {{1, 1200, 64}, false},
+    {{1, 40000, 8}, false},  {{4, 1000, 100}, false}, {{2, 33, 1024}, false},  {{1, 1000003, 1}, false},
     {{1, 300001, 5}, false}, {{1, 4097, 260}, false}, {{130, 4000, 1}, false}, {{1, 13, 70000}, false},
     {{2000, 64, 3}, false},  {{1, 0, 1}, false},
 };
@@ -68,8 +68,9 @@ static void differ(const cr_axis_spec *spec, uint32_t k, uint64_t output, enum c
     if (run.wrong++ >= 20) return;
     printf("wrong: case %llu: %s of %s, %s data, shape (%llu, %llu, %llu), output %llu, offset %llu, nan %d\n",
            (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype), data_names[kind],
-           (unsigned long long)spec->shape.outer, (unsigned long long)spec->shape.n, (unsigned long long)spec->shape.inner,
-           (unsigned long long)output, (unsigned long long)offset, (int)spec->finish.nan);
+           (unsigned long long)spec->shape.outer, (unsigned long long)spec->shape.n,
+           (unsigned long long)spec->shape.inner, (unsigned long long)output, (unsigned long long)offset,
+           (int)spec->finish.nan);
 }
 
 static void compare(cr_axis_spec *spec, uint64_t offset, enum cr_data_kind kind) {
@@ -78,8 +79,12 @@ static void compare(cr_axis_spec *spec, uint64_t offset, enum cr_data_kind kind)
     for (uint32_t k = 0; k < spec->op_count; k++) want[k] = malloc(count * 16);
     cr_error cpu_error = {CR_OK, ""}, error = {CR_OK, ""};
     cr_status expected = cr_cpu_axis_blocks(spec, run.host + offset, 0, spec->shape.outer, scratch, want, &cpu_error);
-    const cr_gpu_axis axis = {.dtype = spec->dtype, .shape = spec->shape, .data = run.device + offset, .ops = spec->ops,
-                              .op_count = spec->op_count, .finish = spec->finish};
+    const cr_gpu_axis axis = {.dtype = spec->dtype,
+                              .shape = spec->shape,
+                              .data = run.device + offset,
+                              .ops = spec->ops,
+                              .op_count = spec->op_count,
+                              .finish = spec->finish};
     check(cr_cuda.axis(run.stream, &axis, &error), &error);
     for (bool idle = false; !idle;) check(cr_cuda.poll(run.stream, &idle, &error), &error);
     const void *got[CR_GPU_AXIS_OPS];
@@ -112,7 +117,9 @@ static void array(cr_dtype dtype, const cr_shape *shape, enum cr_data_kind kind,
      * sums may not fit. */
     static const cr_dtype narrow[] = {CR_DTYPE_NONE, CR_F32, CR_F16, CR_BF16};
     spec.finish = (cr_finish_opts){.nan = floats && run.number % 3 == 0 ? CR_NAN_SKIP : CR_NAN_PROPAGATE,
-                                   .result_dtype = floats ? narrow[run.number % 4] : run.number % 2 ? CR_I128 : CR_F64};
+                                   .result_dtype = floats           ? narrow[run.number % 4]
+                                                   : run.number % 2 ? CR_I128
+                                                                    : CR_F64};
     ask_all(&spec);
     compare(&spec, offset, kind);
     if (floats && options.few) return;
@@ -125,8 +132,8 @@ static void type(cr_dtype dtype) {
     uint64_t size = cr_dtype_size(dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     for (int kind = 0; kind < DATA_KINDS; kind++) {
-        if (!floats && (kind == DATA_CANCEL || kind == DATA_SPECIALS || kind == DATA_SORTED || kind == DATA_DECADES_30 ||
-                        kind == DATA_BINADES || kind == DATA_DENORMAL))
+        if (!floats && (kind == DATA_CANCEL || kind == DATA_SPECIALS || kind == DATA_SORTED ||
+                        kind == DATA_DECADES_30 || kind == DATA_BINADES || kind == DATA_DENORMAL))
             continue;
         for (int i = 0; i < SHAPES; i++, run.number++) {
             const cr_shape *shape = &shapes[i].shape;
@@ -135,7 +142,8 @@ static void type(cr_dtype dtype) {
             /* The short run sees each kind with some of the shapes. */
             if (options.few && (!shapes[i].few || (i + kind + (int)dtype) % 4 != 0)) continue;
             if (shape->n == 0 || elements * size + SPARE > MAX_BYTES) continue;
-            array(dtype, shape, (enum cr_data_kind)kind, run.number % 3 == 0 ? run.number * 7 % 16 : run.number % 3 * 16);
+            array(dtype, shape, (enum cr_data_kind)kind,
+                  run.number % 3 == 0 ? run.number * 7 % 16 : run.number % 3 * 16);
         }
     }
 }

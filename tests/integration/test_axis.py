@@ -194,6 +194,24 @@ class AxisTest(DaemonTest):
             self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "axis", "max_state_bytes")
         self.assert_serves()
 
+    def test_more_than_the_shape_has(self):
+        """Told with the first byte too many, whether or not the length was said; also of shapes that have no elements."""
+        c = self.connect()
+        for shape, first in (((1, 4, 1), 16), ((2, 3, 5), 119), ((0, 1, 1), 0), ((1, 0, 1), 0), ((3, 0, 2), 0), ((0, 2**63, 2), 0),
+                             ((0, 2**62, 3), 0), ((1, 0, 2**57), 0), ((0, 0, 0), 0), ((2**63, 2**63, 0), 0), ((0, 1 << 20, 1), 0)):
+            for op in ("sum", "prod"):
+                stream = c.start_stream("f32", [op], None, axis=shape)
+                if first:
+                    c.send_data(stream, bytes(first))
+                for size in (4, 1 << 18):
+                    c.send_data(stream, bytes(size))
+                    if c.answers[stream].over:
+                        break
+                answer = c.wait(stream)
+                self.assert_sentence(answer.status, INVALID_ARGUMENT, "axis", str(shape[0] * shape[1] * shape[2]))
+                self.assertEqual([], answer.parts)
+        self.assert_serves()
+
     def test_requests_that_make_no_sense(self):
         c = self.connect()
         raw = bytes(24)

@@ -11,13 +11,33 @@ import struct
 import time
 
 from cured_daemon import DaemonTest, main
-from cured_wire import (CALL, CANCEL, CREDIT, DATA, END, FIRST_OPS, HELLO, INPUTS, OPS, PING, PONG, call_message,
-                        cuda_descriptor_region, cuda_ipc_region, descriptor_input, descriptor_region, frame, hello_message,
-                        reduce_message, region_input, register_message, shm_region, stream_input, take_frame, uint_field)
+from cured_wire import (CALL, CANCEL, CREDIT, DATA, END, FIRST_OPS, HELLO, INPUTS, OPS, PING, PONG, SIZES, call_message,
+                        credit_message, cuda_descriptor_region, cuda_ipc_region, descriptor_input, descriptor_region, frame,
+                        hello_message, reduce_message, region_input, register_message, shm_region, stream_input, take_frame,
+                        uint_field)
 
 SEED = int(os.environ.get("CURED_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 SECONDS = float(os.environ.get("CURED_TEST_FUZZ_SECONDS", "12"))
+BIG = 3 << 20  # bytes of the largest array that a descriptor brings
 EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 0x7f, 0x80, 0xff, 0xffff, 0x10000, 0x10001, 0x100000, 0x100001, 0x7fffffff, 0xffffffff)
+
+
+def shape(r, count):
+    """(outer, n, inner): mostly of count elements; None: no axis."""
+    if r.random() < 0.4:
+        return None
+    if r.random() < 0.1:
+        return tuple(r.choice([0, 1, 2, 3, 100, 1 << 31, 1 << 40, 1 << 57, 1 << 63, (1 << 64) - 1]) for _ in range(3))
+    inner = r.choice([d for d in (1, 1, 1, 2, 3, 5, 16, 100, 1000, count) if d and count % d == 0])
+    n = r.choice([d for d in (1, 2, 4, 7, 50, 1000, 4096, count // inner) if d and count // inner % d == 0])
+    return count // inner // n if count else 0, n, inner
+
+
+def credits(r, stream):
+    """What a client that takes answers says now and then; sometimes far too much, or nothing at all."""
+    for _ in range(r.choice([0, 0, 1, 1, 2, 5])):
+        size = r.choice([0, 1, 8, 1000, 1 << 16, 1 << 20, 1 << 30, 1 << 63, (1 << 64) - 1])
+        yield frame(CREDIT, stream, credit_message(size)), 0
 
 
 def conversation(r):
@@ -27,7 +47,7 @@ def conversation(r):
     for _ in range(r.randint(1, 8)):
         stream += r.choice([1, 1, 2, 1000])
         dtype = r.choice(INPUTS)
-        ops = r.sample(FIRST_OPS, r.randint(1, 5))
+        ops = r.sample(FIRST_OPS, r.randint(1, 5)) if r.random() < 0.6 else r.sample(sorted(OPS), r.randint(1, 5))
         times = {"timeout_ms": r.choice([0, 0, 1, 50]), "progress_ms": r.choice([0, 0, 1])}
         kind = r.choice(["inline", "known", "unknown", "descriptor", "info", "register", "register", "region", "region",
                          "unregister"])
@@ -40,18 +60,27 @@ def conversation(r):
             out.append((frame(CALL, stream, message, END, needs), needs))
         elif kind == "region":
             source = region_input(r.choice([1, 2, 3, 65]), r.choice([0, 0, 8, 4096, 1 << 40]), r.choice([None, 0, 1, 100, 1 << 61]))
-            axis = r.choice([None, None, None, (10, 10, 1)])
+            axis = r.choice([None, None, (10, 10, 1), (1, 10, 10), (2, 5, 10)])
             out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source, axis=axis), **times), END), 0))
+            out += credits(r, stream)
         elif kind == "unregister":
             out.append((frame(CALL, stream, call_message(unregister=r.choice([1, 2, 3, 65])), END), 0))
         elif kind == "descriptor":
-            source = descriptor_input(r.choice([0, 0, 8, 4096, 1 << 40]), r.choice([None, 0, 1, 100, 1 << 61]))
-            out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source), **times), END, 1), 1))
+            count = r.choice([None, 0, 1, 100, 1 << 61, BIG // SIZES[dtype]])
+            source = descriptor_input(r.choice([0, 0, 8, 4096, 1 << 40]), count)
+            axis = shape(r, count if count is not None else r.choice([50000, BIG]) // SIZES[dtype])
+            out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source, axis=axis), **times), END, 1), 1))
+            out += credits(r, stream)
         else:
             size = r.choice([0, 8, 64, 4000, 16384, 16392, 100000])
             source = stream_input(size if kind != "unknown" else None)
-            out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source, nan=r.randint(0, 1)), **times)), 0))
+            axis = shape(r, size // SIZES[dtype])
+            message = reduce_message(dtype, ops, source, nan=r.randint(0, 1), axis=axis)
+            out.append((frame(CALL, stream, call_message(message, **times)), 0))
+            if r.random() < 0.5:
+                out += credits(r, stream)
             out += [(f, 0) for f in data_frames(r, stream, size, kind == "inline")]
+            out += credits(r, stream)
         if r.random() < 0.3:
             out.append((r.choice([frame(CANCEL, stream), frame(PING, payload=bytes(r.randint(0, 64))), frame(PONG),
                                   frame(CREDIT, stream, uint_field(1, 1000)), frame(77, 0, bytes(r.randint(0, 99)), 2)]), 0))
@@ -110,7 +139,8 @@ class Fuzz(DaemonTest):
 
     def test_broken_conversations(self):
         print("seed %d: CURED_TEST_SEED=%d repeats it" % (SEED, SEED))
-        holders = [self.file(os.urandom(50000)), self.memfd(os.urandom(50000)), self.file(b""), self.sealed(os.urandom(50000))]
+        holders = [self.file(os.urandom(50000)), self.memfd(os.urandom(50000)), self.file(b""), self.sealed(os.urandom(50000)),
+                   self.memfd(bytes(BIG)), self.sealed(os.urandom(BIG))]
         self.descriptors = [f.fileno() for f in holders] + [os.open(self.folder, os.O_PATH), os.open("/dev/null", os.O_WRONLY)]
         for fd in self.descriptors[len(holders):]:
             self.addCleanup(os.close, fd)
