@@ -34,7 +34,7 @@ typedef struct daemon_state {
     cr_listener *listeners[CR_CONFIG_LIST_MAX];
     uint32_t listener_count;
     uv_signal_t term, interrupt, hangup;
-    uv_timer_t drain_limit;
+    uv_timer_t drain_limit, watch;
     int exit_status;
 } daemon_state;
 
@@ -79,8 +79,10 @@ static void watch_signals(daemon_state *d) {
     uv_signal_init(&d->loop, &d->interrupt);
     uv_signal_init(&d->loop, &d->hangup);
     uv_timer_init(&d->loop, &d->drain_limit);
+    uv_timer_init(&d->loop, &d->watch);
+    uv_unref((uv_handle_t *)&d->watch);
     d->term.data = d->interrupt.data = d->hangup.data = d;
-    d->drain_limit.data = &d->server;
+    d->drain_limit.data = d->watch.data = &d->server;
     uv_signal_start(&d->term, on_stop_signal, SIGTERM);
     uv_signal_start(&d->interrupt, on_stop_signal, SIGINT);
     uv_signal_start(&d->hangup, on_hangup, SIGHUP);
@@ -120,6 +122,8 @@ static void on_lane_lost(cr_server *server) {
     cr_warn("%s; on_gpu_fault is cpu: going on without it", server->lanes.reason);
 }
 
+static void on_watch(uv_timer_t *timer) { cr_lanes_watch(&((cr_server *)timer->data)->lanes); }
+
 static cr_status start_lanes(cr_server *server, cr_error *error) {
     const cr_lanes_options options = {.config = server->config,
                                       .queue = server->queue,
@@ -128,10 +132,13 @@ static cr_status start_lanes(cr_server *server, cr_error *error) {
                                       .probe = "/proc/self/exe",
                                       .wake = cr_server_wake,
                                       .wake_argument = server};
+    daemon_state *d = server->loop->data;
     server->lane_lost = on_lane_lost;
     cr_status status = cr_lanes_open(&server->lanes, &options, error);
     if (server->lanes.gpus) server->device_hook = &server->lanes.hook;
     server->runs_kernels = server->lanes.gpus > 0;
+    uint64_t step = server->config->gpu_timeout_ms / 4 + 1;
+    if (server->lanes.gpus) uv_timer_start(&d->watch, on_watch, step, step);
     return status;
 }
 
@@ -199,12 +206,13 @@ static void stop(daemon_state *d) {
     close_listeners(d);
     cr_server_close_all(server);
     uv_timer_stop(&d->drain_limit);
+    uv_timer_stop(&d->watch);
     await_jobs(d);
     bool files_gone = cr_files_stop(server->files, FILES_STOP_MS);
     if (server->queue) cr_queue_close(server->queue);
-    cr_lanes_close(&server->lanes, server->slabs);
-    if (!files_gone) {
-        cr_warn("a client's file system does not answer: leaving its threads behind");
+    bool gpus_gone = cr_lanes_close(&server->lanes, server->slabs);
+    if (!files_gone) cr_warn("a client's file system does not answer: leaving its threads behind");
+    if (!files_gone || !gpus_gone) {
         fflush(NULL);
         _exit(d->exit_status);
     }
@@ -217,6 +225,7 @@ static void stop(daemon_state *d) {
     uv_close((uv_handle_t *)&d->interrupt, NULL);
     uv_close((uv_handle_t *)&d->hangup, NULL);
     uv_close((uv_handle_t *)&d->drain_limit, NULL);
+    uv_close((uv_handle_t *)&d->watch, NULL);
     cr_server_close_handles(server);
     uv_run(&d->loop, UV_RUN_DEFAULT);
     uv_loop_close(&d->loop);

@@ -100,14 +100,30 @@ void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
     pthread_mutex_lock(&lane->mutex);
     for (cr_list *node; (node = cr_list_pop(&lane->asked));) {
         cr_ask *ask = cr_container(node, cr_ask, link);
+        lane->current = ask;
         pthread_mutex_unlock(&lane->mutex);
         ask->status = carry_out(lane, ask, refuse);
         pthread_mutex_lock(&lane->mutex);
+        lane->current = NULL;
         ask->done = true;
         pthread_cond_broadcast(&lane->changed);
     }
     atomic_store(&lane->asking, false);
     pthread_mutex_unlock(&lane->mutex);
+}
+
+void cr_gpu_ask_lose(cr_gpu_lane *lane) {
+    pthread_mutex_lock(&lane->mutex);
+    lane->ended = true;
+    cr_ask *ask = lane->current;
+    lane->current = NULL;
+    if (ask) {
+        ask->done = true;
+        ask->status = ask->error ? cr_fail(ask->error, CR_UNAVAILABLE, "%s", lane->lost_error.text) : CR_OK;
+        pthread_cond_broadcast(&lane->changed);
+    }
+    pthread_mutex_unlock(&lane->mutex);
+    cr_gpu_answer(lane, true);
 }
 
 /* Waits for the lane's thread; once that has ended there is nothing left to ask. */

@@ -40,23 +40,61 @@ void cr_gpu_batch_close(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     if (batch->staging) lane->api->host_free(lane->gpu, batch->staging);
 }
 
-/* Whether a job on this device may be claimed now: whoever owns its memory may have work under way on it, with an event behind. A
- * stream that waited for the event would be its owner's to stop, so the job waits in line instead. */
-static bool may_begin(cr_gpu_lane *lane, const cr_segment *segment) {
-    bool fired = true;
-    void *event = segment->kept ? segment->kept->device.event : NULL;
-    if (!event) return true;
+/* Whoever owns a job's device memory may have work under way on it, with an event behind. A stream that waited for the event would be its
+ * owner's to stop, so the job waits in line, and the event is looked at: outside the queue's lock, for the driver may take its time. */
+static struct cr_kept *awaited(const cr_job *job, const cr_segment *segment) {
+    return job->device >= 0 && segment->kept && segment->kept->device.event ? segment->kept : NULL;
+}
+
+/* Notes whose events to look at; claims nothing. */
+static uint64_t want_to_ask(void *argument, const cr_job *job, const cr_segment *segment) {
+    cr_gpu_lane *lane = argument;
+    cr_kept *kept = awaited(job, segment);
+    if (!kept || job->device != (int32_t)lane->options.ordinal) return 0;
     uint32_t place = lane->waiting++;
-    if (place < lane->ask_from || place - lane->ask_from >= CR_EVENTS_ASKED) return false;
-    if (lane->api->event_look(lane->gpu, event, &fired, &lane->event_error) != CR_OK) return true; /* and fails */
-    return fired;
+    if (place < lane->ask_from || lane->asked_count == CR_EVENTS_ASKED) return 0;
+    cr_kept_use(kept);
+    lane->events[lane->asked_count].fired = false;
+    lane->events[lane->asked_count].error.code = CR_OK;
+    lane->events[lane->asked_count++].kept = kept;
+    return 0;
+}
+
+static void ask_events(cr_gpu_lane *lane, cr_claim *claims) {
+    uint32_t from = lane->ask_from;
+    lane->waiting = 0;
+    cr_queue_take(lane->options.queue, want_to_ask, lane, claims, CR_BATCH_CLAIMS);
+    lane->ask_from = from + CR_EVENTS_ASKED < lane->waiting ? from + CR_EVENTS_ASKED : 0;
+    for (uint32_t i = 0; i < lane->asked_count && !lane->api->lost(lane->gpu); i++) {
+        cr_error *error = &lane->events[i].error;
+        void *event = lane->events[i].kept->device.event;
+        if (lane->api->event_look(lane->gpu, event, &lane->events[i].fired, error) != CR_OK)
+            lane->events[i].fired = true; /* and fails */
+    }
+}
+
+static bool may_begin(cr_gpu_lane *lane, const cr_kept *kept) {
+    for (uint32_t i = 0; i < lane->asked_count; i++) {
+        if (lane->events[i].kept != kept || !lane->events[i].fired) continue;
+        if (lane->events[i].error.code != CR_OK) lane->event_error = &lane->events[i].error;
+        return true;
+    }
+    lane->waiting++;
+    return false;
+}
+
+static void forget_events(cr_gpu_lane *lane) {
+    while (lane->asked_count) cr_kept_release(lane->events[--lane->asked_count].kept);
 }
 
 static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
     cr_gpu_lane *lane = argument;
     const uint32_t own = lane->options.ordinal + 1;
-    if (job->device >= 0)
-        return job->device == (int32_t)lane->options.ordinal && may_begin(lane, segment) ? UINT64_MAX : 0;
+    if (job->device >= 0) {
+        const cr_kept *kept = awaited(job, segment);
+        if (job->device != (int32_t)lane->options.ordinal) return 0;
+        return !kept || may_begin(lane, kept) ? UINT64_MAX : 0;
+    }
     if (job->kernel) {
         if ((job->kernel->lane && job->kernel->lane != own) || !cr_gpu_run_wants(lane, job)) return 0;
         job->kernel->lane = own;
@@ -165,13 +203,13 @@ static void start_run(cr_gpu_lane *lane, cr_gpu_batch *batch) {
 }
 
 bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    lane->event_error = NULL;
+    if (lane->waiting) ask_events(lane, batch->claims);
     lane->waiting = 0;
-    lane->event_error.code = CR_OK;
     batch->claim_count = cr_queue_take(lane->options.queue, want, lane, batch->claims, CR_BATCH_CLAIMS);
-    if (!batch->claim_count) {
-        lane->ask_from = lane->ask_from + CR_EVENTS_ASKED < lane->waiting ? lane->ask_from + CR_EVENTS_ASKED : 0;
-        return false;
-    }
+    if (lane->event_error) batch->error = *lane->event_error;
+    forget_events(lane);
+    if (!batch->claim_count) return false;
     const cr_job *job = batch->claims[0].job;
     batch->busy = true;
     batch->fate = CR_BATCH_GOOD;
@@ -181,9 +219,8 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     for (uint32_t i = 0; i < batch->claim_count; i++) batch->bytes += batch->claims[i].bytes;
     batch->queued_bytes = job->device < 0 ? batch->bytes : 0;
     lane->queued_bytes += batch->queued_bytes;
-    if (lane->event_error.code != CR_OK) {
+    if (lane->event_error) {
         batch->fate = CR_BATCH_BROKEN;
-        batch->error = lane->event_error;
     } else if (job->kernel) {
         start_run(lane, batch);
     }

@@ -3,6 +3,7 @@
  *   lane_gpu.c   its thread: opens the device, keeps its streams busy, loses it, closes it
  *   gpu_batch.c  one stream's work: claims, their way to the device, their partials' way back
  *   gpu_run.c    jobs that name a kernel: their whole input on the device
+ *   gpu_watch.c  a call of the driver that does not return
  *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
  *
  * Thread: everything is the lane thread's, but for the members under mutex and those set before it runs. Owner: main. */
@@ -21,7 +22,7 @@ enum {
     CR_BATCH_CLAIMS = 64,
     CR_GPU_RUNS = 4,            /* kernels asked for by name at a time: each has its whole input on the device */
     CR_BATCH_SLACK = 64 * 1024, /* a device buffer's room for aligning runs of claims */
-    CR_EVENTS_ASKED = 8,        /* at a look: asking one takes a microsecond, under the queue's lock */
+    CR_EVENTS_ASKED = 8,        /* at a turn: asking one takes a microsecond */
 };
 
 /* What becomes of a batch's claims. */
@@ -54,8 +55,10 @@ typedef struct cr_gpu_batch {
 
 typedef struct cr_gpu_lane {
     cr_lane_options options;
-    const cr_gpu_api *api;
-    cr_gpu_probe *probe; /* NULL: none */
+    const cr_gpu_api *api; /* watched */
+    cr_gpu_api watched;
+    _Atomic uint64_t call_ns; /* see gpu_watch.c */
+    cr_gpu_probe *probe;      /* NULL: none */
     cr_gpu *gpu;
     cr_gpu_info device;
     cr_gpu_rates rates;
@@ -63,11 +66,18 @@ typedef struct cr_gpu_lane {
     cr_gpu_stream *kernel_stream;
     cr_gpu_run runs[CR_GPU_RUNS];
     uint64_t queued_bytes; /* in batches under way */
-    uint32_t waiting;      /* jobs in line whose event had not fired at the last look */
+    uint32_t waiting;      /* jobs seen in line that wait for an event */
     uint32_t ask_from;     /* the first of them to be asked next time */
-    cr_error event_error;  /* of the job that is claimed next */
-    bool hung;             /* it does not answer: it is not even closed */
-    cr_list pins;          /* of cr_pin: what is pinned */
+    uint32_t asked_count;
+    struct {
+        struct cr_kept *kept; /* used */
+        cr_error error;       /* NOT OK: it cannot be waited for; the job fails */
+        bool fired;
+    } events[CR_EVENTS_ASKED];   /* looked at for the claims of this turn */
+    const cr_error *event_error; /* of the job that was claimed; NULL: none */
+    _Atomic bool hung;           /* it does not answer: it is not even closed */
+    bool stuck;                  /* its thread is in a call that does not return: the loop's */
+    cr_list pins;                /* of cr_pin: what is pinned */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -75,6 +85,7 @@ typedef struct cr_gpu_lane {
     cr_status start_status; /* mutex */
     cr_error start_error;   /* mutex */
     cr_list asked;          /* mutex: of cr_ask */
+    struct cr_ask *current; /* mutex: the one that is being done */
     _Atomic bool asking;    /* asked is not empty: nothing new is begun until nothing is under way */
     _Atomic bool lost;
     cr_error lost_error; /* written before lost is set */
@@ -95,6 +106,14 @@ bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch);
 /* The device is gone: its claims go back. */
 void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch);
 
+/* ---- gpu_watch.c ---- */
+
+/* A table that makes the same calls, watched, on the thread that has begun for the lane. */
+void cr_gpu_watch_table(const cr_gpu_api *api, cr_gpu_api *watched);
+void cr_gpu_watch_begin(cr_gpu_lane *lane);
+/* For the loop: takes the lane from its thread if that has been in one call for longer than the limit. True: it is the caller's. */
+bool cr_gpu_watch_take(cr_gpu_lane *lane);
+
 /* ---- gpu_run.c ---- */
 
 /* The run of job; of NULL: a free one. NULL: there is none. */
@@ -111,6 +130,8 @@ void cr_gpu_run_lose(cr_gpu_lane *lane);
 
 /* ---- gpu_ask.c ---- */
 
+/* The lane is taken from its thread: who waits for that is let go. */
+void cr_gpu_ask_lose(cr_gpu_lane *lane);
 /* Does what was asked for; while nothing is under way. With refuse: says that the device is gone. */
 void cr_gpu_answer(cr_gpu_lane *lane, bool refuse);
 void cr_gpu_unpin_all(cr_gpu_lane *lane);

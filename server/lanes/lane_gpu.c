@@ -158,6 +158,7 @@ static void close_device(cr_gpu_lane *lane) {
 static void *lane_main(void *argument) {
     cr_gpu_lane *lane = argument;
     cr_error error = {CR_OK, ""};
+    cr_gpu_watch_begin(lane);
     cr_status status = open_device(lane, &error);
     if (status == CR_OK) {
         cr_metric_add(gpus, 1);
@@ -186,8 +187,23 @@ static void *lane_main(void *argument) {
     return NULL;
 }
 
+bool cr_lane_gpu_watch(cr_lane *opaque) {
+    cr_gpu_lane *lane = own(opaque);
+    char why[96];
+    if (!cr_gpu_watch_take(lane)) return false;
+    snprintf(why, sizeof why, "a call of its driver has not returned within gpu_timeout_ms, %llu ms",
+             (unsigned long long)lane->options.timeout_ms);
+    lane->hung = lane->stuck = true;
+    if (!atomic_load(&lane->lost)) lose(lane, why);
+    cr_gpu_ask_lose(lane);
+    return true;
+}
+
+bool cr_lane_gpu_hung(const cr_lane *lane) { return own(lane)->hung; }
+
 static void gpu_close(cr_lane *opaque) {
     cr_gpu_lane *lane = own(opaque);
+    if (lane->stuck) return; /* its thread may still look at it */
     pthread_join(lane->thread, NULL);
     pthread_cond_destroy(&lane->changed);
     pthread_mutex_destroy(&lane->mutex);
@@ -199,7 +215,8 @@ static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
     cr_gpu_lane *lane = calloc(1, sizeof *lane + options->streams * sizeof lane->batches[0]);
     if (!lane) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the lane of a GPU");
     lane->options = *options;
-    lane->api = options->gpu;
+    cr_gpu_watch_table(options->gpu, &lane->watched);
+    lane->api = &lane->watched;
     lane->batch_count = options->streams;
     if (options->probe && !(lane->probe = cr_gpu_probe_new(options->probe, options->ordinal, options->timeout_ms))) {
         free(lane);

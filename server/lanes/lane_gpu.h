@@ -13,6 +13,10 @@
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane);
 const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);
 const cr_gpu_info *cr_lane_gpu_device(const cr_lane *lane);
+/* For the loop, now and then: true when the lane was lost just now, for a call of its driver does not return. */
+bool cr_lane_gpu_watch(cr_lane *lane);
+/* Whether the device does not answer: then the process should end without waiting for its driver. */
+bool cr_lane_gpu_hung(const cr_lane *lane);
 /* Memory of another process, and its event if there is one (NULL otherwise), as cr_gpu_api's import and event_open. */
 cr_status cr_lane_gpu_import(cr_lane *lane, const cr_device_memory *source, void **memory, void **event,
                              cr_error *error);

@@ -129,12 +129,19 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
     return CR_OK;
 }
 
-void cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
+void cr_lanes_watch(cr_lanes *lanes) {
+    for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_watch(lanes->lanes[i]);
+}
+
+bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
+    bool hung = false;
     if (slabs) cr_slabs_unpin(slabs);
     while (lanes->count) {
         lanes->count--;
+        if (lanes->count) hung |= cr_lane_gpu_hung(lanes->lanes[lanes->count]);
         lanes->types[lanes->count]->close(lanes->lanes[lanes->count]);
     }
+    return !hung;
 }
 
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {

@@ -42,8 +42,11 @@ typedef struct cr_lanes_options {
 /* Opens the lanes, measures them, and pins the slabs where there is a GPU. FAILED_PRECONDITION when backend asks for what is not
  * there. What was opened is closed by cr_lanes_close in either case. */
 cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *options, cr_error *error);
-/* After cr_queue_close: waits for their threads. The slabs are plain memory again. */
-void cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
+/* For the loop, a few times in gpu_timeout_ms: loses the GPUs whose driver does not return from a call. */
+void cr_lanes_watch(cr_lanes *lanes);
+/* After cr_queue_close: waits for their threads. The slabs are plain memory again. False: a GPU does not answer, and the process should end
+ * without waiting for its driver. */
+bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
 /* What regions ask of the GPUs; only where there are some. */
 cr_device_hook cr_lanes_device_hook(cr_lanes *lanes);
 /* Says who may claim from a job that is not open to lanes yet. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/cpu/fold.h"
 #include "tests/fake/fake_internal.h"
@@ -31,7 +32,7 @@ struct cr_gpu_stream {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static cr_list devices = {&devices, &devices}; /* so that one that was never closed is not taken for a leak */
 static fake_gpu_faults plan = {.devices = 1};
-static uint32_t copies, folds, polls, calls; /* since the plan */
+static uint32_t copies, folds, polls, calls, pins; /* since the plan */
 static bool armed = true;
 static fake_gpu_counts counts;
 
@@ -42,7 +43,7 @@ void fake_gpu_misused(const char *how) {
 
 static void arm_locked(void) {
     armed = true;
-    copies = folds = polls = calls = 0;
+    copies = folds = polls = calls = pins = 0;
 }
 
 void fake_gpu_plan(const fake_gpu_faults *faults) {
@@ -74,7 +75,8 @@ static void plan_from_environment(void) {
     } names[] = {{"devices", &plan.devices},     {"fail_open", &plan.fail_open}, {"fail_pin", &plan.fail_pin},
                  {"fail_copy", &plan.fail_copy}, {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
                  {"lose_at", &plan.lose_at},     {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
-                 {"lies_at", &plan.lies_at},     {"polls", &plan.polls}};
+                 {"stuck_at", &plan.stuck_at},   {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
+                 {"polls", &plan.polls}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {
         size_t i = 0, length = strcspn(text, "=");
@@ -229,6 +231,8 @@ static cr_status fake_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_onl
     if (!armed) arm_locked();
     pthread_mutex_unlock(&mutex);
     if ((uintptr_t)memory % 4096 || bytes % 4096) fake_gpu_misused("what is pinned is not whole pages");
+    if (nth(&pins, planned().stuck_pin))
+        for (;;) pause();
     if (planned().fail_pin) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that nothing is pinned");
     return fake_gpu_add(gpu, PINNED, memory, bytes, NULL, error);
 }
@@ -308,9 +312,11 @@ static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint3
     bool counted = armed;
     if (counted) folds++;
     bool fails = counted && folds == plan.fail_fold, hangs = counted && folds == plan.hang_at;
+    bool stuck = counted && folds == plan.stuck_at;
     bool lies = counted && folds == plan.lies_at;
     counts.folds += count;
     pthread_mutex_unlock(&mutex);
+    while (stuck) pause();
     if (fails) return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
     for (uint32_t i = 0; i < count; i++) {
         op *o = enqueue(stream);

@@ -19,6 +19,7 @@ typedef struct fake_gpu_faults {
     uint32_t fail_copy, fail_fold, fail_fault; /* this call alone fails; fail_fault: this poll, with the work lost */
     uint32_t lose_at;                          /* the copy, fold or poll at which the device is lost */
     uint32_t hang_at;                          /* the fold that never finishes */
+    uint32_t stuck_at, stuck_pin;              /* the fold that never returns; the pin */
     uint32_t lacks;                            /* families it does not implement */
     uint32_t lies_at;                          /* the fold whose partial misses an element */
     uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */

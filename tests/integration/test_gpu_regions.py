@@ -1,14 +1,16 @@
 """test_gpu_regions: regions in the memory of a GPU, against the stand-in device (tests/fake): descriptors of memory and of pools,
 events that jobs wait for, who lies about them, and that all is given back. What a real driver says is in test_gpu_shared."""
 import os
+import shutil
 import signal
 import struct
 import tempfile
+import unittest
 
-from cured_daemon import DaemonTest, main, wait_for
-from cured_wire import (CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, cuda_descriptor_region, cuda_ipc_region,
+from cured_daemon import Daemon, DaemonTest, main, wait_for
+from cured_wire import (CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, cuda_descriptor_region, cuda_ipc_region,
                         frame)
-from expected import expect_all, plain
+from expected import expect_all, expect_tiled, plain
 
 PROGRAM = os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
 OPS = ["sum", "min", "argmax"]
@@ -241,7 +243,7 @@ class Events(GpuRegions):
 
 class Dangers(GpuRegions):
     """What makes the driver fail in the process that opens it, or the GPU that reads it: a process beside the daemon tries first."""
-    OPTIONS = dict(GpuRegions.OPTIONS, gpu_timeout_ms=700)
+    OPTIONS = dict(GpuRegions.OPTIONS, gpu_timeout_ms=2500)
 
     def probes(self):
         """Processes that the daemon has started, by their ids."""
@@ -312,6 +314,72 @@ class Strangers(GpuRegions):
             self.assert_sentence(status, PERMISSION_DENIED, "device_handles")
         self.assertEqual(n, other.registered(other.start_register(1, cuda_descriptor_region(n), memory.fileno())))
         self.assertEqual(expect_all(OPS, "f32", self.data), other.region("f32", OPS, 1).keys())
+
+
+class Stuck(unittest.TestCase):
+    """A call of the driver that never returns: the loop notices, everybody is answered, and the daemon can end."""
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        tile = bytes(plain("f32", 1 << 14))
+        self.data = tile * 64
+        self.wanted = [expect_tiled(op, "f32", tile, 64) for op in OPS]
+
+    def start(self, faults, **options):
+        daemon = Daemon(self.folder, program=PROGRAM, env={"CURED_TEST_GPU": faults}, **dict(GpuRegions.OPTIONS, gpu_timeout_ms=2000, **options))
+        self.addCleanup(daemon.stop, signal.SIGKILL)
+        return daemon
+
+    def check_lost(self, daemon, conn):
+        for _ in range(2):
+            self.assertEqual(self.wanted, conn.stream("f32", OPS, self.data).keys())
+        info = conn.info()
+        self.assertEqual("cpu", info["backend"])
+        self.assertIn("has not returned", info["backend_reason"])
+        self.assertEqual((0, 1), (info["counters"]["gpus"], info["counters"]["gpus_lost_total"]))
+
+    def test_in_a_fold(self):
+        """Its claims are folded by the CPU; a region in its memory, and a kernel by name, are UNAVAILABLE."""
+        for backend in ("cuda", "auto"):
+            daemon = self.start("stuck_at=2", backend=backend, gpu_min_bytes=1)
+            with daemon.connect() as conn, tempfile.TemporaryFile() as f:
+                f.write(head(b"fake-vmm", 4096) + bytes(4096))
+                f.flush()
+                self.assertEqual(4096, conn.registered(conn.start_register(1, cuda_descriptor_region(4096), f.fileno())))
+                streams = [conn.start_stream("f32", OPS, len(self.data)) for _ in range(4)]
+                for stream in streams:
+                    conn.send_array(stream, self.data)
+                for stream in streams:
+                    self.assertEqual(self.wanted, conn.wait(stream).keys())
+                wait_for("a GPU lost", lambda: conn.info()["counters"]["gpus_lost_total"])
+                self.check_lost(daemon, conn)
+                self.assertEqual(UNAVAILABLE, conn.region("u8", ["sum"], 1).status.code)
+                self.assertEqual(UNAVAILABLE, conn.registered(conn.start_register(2, cuda_descriptor_region(4096), f.fileno())).code)
+                self.assertIsNone(conn.unregister(1))
+            daemon.check_end(self, daemon.stop())
+
+    def test_in_what_others_wait_for(self):
+        """A region that is being pinned: whoever waits is let go."""
+        daemon = self.start("stuck_pin=2")
+        with daemon.connect() as conn, tempfile.TemporaryFile(dir=self.folder) as f:
+            f.write(self.data)
+            f.flush()
+            self.assertEqual(len(self.data), conn.register(1, f.fileno()))
+            self.assertEqual(self.wanted, conn.region("f32", OPS, 1).keys())
+            wait_for("a GPU lost", lambda: conn.info()["counters"]["gpus_lost_total"])
+            self.assertEqual(self.wanted, conn.region("f32", OPS, 1).keys())
+            self.assertIsNone(conn.unregister(1))
+            self.check_lost(daemon, conn)
+        daemon.check_end(self, daemon.stop())
+
+    def test_exit(self):
+        daemon = self.start("stuck_at=1", on_gpu_fault="exit", backend="cuda")
+        conn = daemon.connect()
+        self.addCleanup(conn.close)
+        conn.send_array(conn.start_stream("f32", OPS, len(self.data)), self.data)
+        daemon.check_end(self, daemon.wait(), 70)
+        self.assertIn("has not returned", daemon.log())
 
 
 if __name__ == "__main__":
