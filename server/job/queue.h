@@ -80,6 +80,9 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t sp
 typedef uint64_t (*cr_want)(void *argument, const cr_job *job, const cr_segment *segment);
 /* Claims of one job, the first in line of which want wants some: at most `most` of them. 0: there is none. */
 uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most);
+/* Likewise, and then of all jobs in line of which more wants some: the claims of a job stand together. room: of claims. */
+uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argument, cr_claim *claims, uint32_t most,
+                         uint32_t room);
 /* Claims of one job are folded; what they gave is in partials. error: they could not be read, and the job fails with it. */
 void cr_queue_folded(cr_queue *queue, const cr_claim *claims, uint32_t count, const cr_partial *const *partials,
                      uint32_t partial_count, const cr_error *error);

@@ -193,22 +193,28 @@ static uint32_t take_claims(cr_job *job, uint64_t want, cr_claim *claims, uint32
     return count;
 }
 
-uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most) {
+uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argument, cr_claim *claims, uint32_t most,
+                         uint32_t room) {
     uint32_t count = 0;
     pthread_mutex_lock(&queue->mutex);
-    cr_list *line = &queue->line[CR_KIND_GPU];
-    for (cr_list *node = line->next; node != line && !count; node = node->next) {
+    cr_list *line = &queue->line[CR_KIND_GPU], *last = line->prev;
+    for (cr_list *node = line->next, *next; node != line && count < room; node = next) {
+        next = node == last ? line : node->next; /* those that were taken from go to the end: once each */
         cr_job *job = cr_container(node, cr_job, ready[CR_KIND_GPU]);
         place at;
         bool found = find_place(job, &at);
-        uint64_t bytes = found ? want(argument, job, at.segment) : 0;
+        uint64_t bytes = found ? (count ? more : want)(argument, job, at.segment) : 0;
         if (!bytes) continue;
-        count = take_claims(job, bytes, claims, most);
+        count += take_claims(job, bytes, claims + count, most < room - count ? most : room - count);
         cr_queue_line_up(queue, job, CR_KIND_GPU);
-        break;
+        if (!more) break;
     }
     pthread_mutex_unlock(&queue->mutex);
     return count;
+}
+
+uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most) {
+    return cr_queue_gather(queue, want, NULL, argument, claims, most, most);
 }
 
 void cr_queue_folded(cr_queue *queue, const cr_claim *claims, uint32_t count, const cr_partial *const *partials,

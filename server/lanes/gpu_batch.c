@@ -19,6 +19,7 @@ enum {
     STREAM_BYTES = 8 * 1024 * 1024, /* of slabs at a time: others must be free to be filled meanwhile */
     STEP_BYTES = 2 * 1024 * 1024,   /* through the staging buffer at a time */
     NEAR_BYTES = 128 * 1024,        /* up to here, over the bus by the fold itself */
+    MANY_BYTES = 4 * 1024 * 1024,   /* of small jobs that are gathered, in host memory: they come over the bus */
     ALIGN = 256,                    /* where a run begins in the device buffer */
 };
 
@@ -87,8 +88,7 @@ static void forget_events(cr_gpu_lane *lane) {
     while (lane->asked_count) cr_kept_release(lane->events[--lane->asked_count].kept);
 }
 
-static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
-    cr_gpu_lane *lane = argument;
+static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment) {
     const uint32_t own = lane->options.ordinal + 1;
     if (job->device >= 0) {
         const cr_kept *kept = awaited(job, segment);
@@ -113,8 +113,31 @@ static uint64_t want(void *argument, const cr_job *job, const cr_segment *segmen
     return share < chunk ? share : chunk;
 }
 
-/* Reads a step of a claim into the staging buffer. */
-static cr_status stage(const cr_claim *claim, uint64_t at, void *to, size_t bytes, cr_error *error) {
+/* The first job: when it is small, others may join it. */
+static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
+    cr_gpu_lane *lane = argument;
+    uint64_t bytes = want_of(lane, job, segment);
+    if (!bytes || lane->event_error || !cr_gpu_many_fits(job)) return bytes;
+    const uint64_t chunk = lane->options.chunk_bytes; /* what the staging buffer takes */
+    lane->gather_bytes = (chunk < MANY_BYTES ? chunk : MANY_BYTES) - (job->device < 0 ? job->claimable : 0);
+    return bytes;
+}
+
+/* Another one. What is in the device's memory needs no room. */
+static uint64_t more(void *argument, const cr_job *job, const cr_segment *segment) {
+    cr_gpu_lane *lane = argument;
+    if (!lane->gather_bytes || !cr_gpu_many_fits(job)) return 0;
+    if (job->device < 0 && job->claimable > lane->gather_bytes) return 0;
+    if (want_of(lane, job, segment) < job->claimable) return 0;
+    if (lane->event_error) { /* of a job that is to fail: when it is the first */
+        lane->event_error = NULL;
+        return 0;
+    }
+    if (job->device < 0) lane->gather_bytes -= job->claimable;
+    return job->claimable;
+}
+
+cr_status cr_gpu_batch_stage(const cr_claim *claim, uint64_t at, void *to, size_t bytes, cr_error *error) {
     cr_segment *segment = claim->segment;
     const uint8_t *from = claim->data + at;
     if (!segment->mapped) {
@@ -128,8 +151,8 @@ static cr_status stage(const cr_claim *claim, uint64_t at, void *to, size_t byte
     return segment->still(segment, (uint64_t)(from - segment->data) + bytes, error);
 }
 
-/* Whether a GPU may copy the claim from where it is: pinned, and of the file as it was (see checked). */
-static bool is_direct(const cr_claim *claim) {
+/* Pinned, and of the file as it was (see cr_gpu_batch_checked). */
+bool cr_gpu_batch_direct(const cr_claim *claim) {
     const cr_kept *kept = claim->segment->kept;
     if (!kept || !claim->segment->mapped) return claim->segment->pinned;
     return (uint64_t)(claim->data - kept->map.data) + claim->bytes <= atomic_load(&kept->pinned);
@@ -147,7 +170,7 @@ static uint64_t within_piece(const cr_claim *claim, uint64_t done, uint64_t step
  * few that a copy would take longer than reading them over the bus, pinned memory. */
 static const uint8_t *load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
     const cr_gpu_api *api = lane->api;
-    bool direct = is_direct(claim), near = batch->bytes <= NEAR_BYTES && !batch->run;
+    bool direct = cr_gpu_batch_direct(claim), near = batch->bytes <= NEAR_BYTES && !batch->run;
     uint8_t *to = batch->run ? batch->run->device + claim->index * claim->job->element : batch->device + at;
     if (claim->job->device >= 0 || (direct && near)) return claim->data;
     for (uint64_t done = 0; done < claim->bytes && batch->fate == CR_BATCH_GOOD;) {
@@ -159,7 +182,7 @@ static const uint8_t *load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_clai
         const void *from = claim->data + done;
         if (!direct) {
             from = batch->staging + at + done;
-            if (stage(claim, done, batch->staging + at + done, step, &batch->error) != CR_OK)
+            if (cr_gpu_batch_stage(claim, done, batch->staging + at + done, step, &batch->error) != CR_OK)
                 batch->fate = CR_BATCH_BROKEN;
         }
         if (batch->fate == CR_BATCH_GOOD && !near &&
@@ -202,28 +225,9 @@ static void start_run(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     }
 }
 
-bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
-    lane->event_error = NULL;
-    if (lane->waiting) ask_events(lane, batch->claims);
-    lane->waiting = 0;
-    batch->claim_count = cr_queue_take(lane->options.queue, want, lane, batch->claims, CR_BATCH_CLAIMS);
-    if (lane->event_error) batch->error = *lane->event_error;
-    forget_events(lane);
-    if (!batch->claim_count) return false;
+static void start_one_job(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     const cr_job *job = batch->claims[0].job;
-    batch->busy = true;
-    batch->fate = CR_BATCH_GOOD;
-    batch->fold_count = 0;
-    batch->bytes = 0;
-    batch->run = NULL;
-    for (uint32_t i = 0; i < batch->claim_count; i++) batch->bytes += batch->claims[i].bytes;
-    batch->queued_bytes = job->device < 0 ? batch->bytes : 0;
-    lane->queued_bytes += batch->queued_bytes;
-    if (lane->event_error) {
-        batch->fate = CR_BATCH_BROKEN;
-    } else if (job->kernel) {
-        start_run(lane, batch);
-    }
+    if (job->kernel) start_run(lane, batch);
     uint64_t at = 0, next = 0;
     for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
         const cr_claim *claim = &batch->claims[i];
@@ -236,6 +240,43 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     if (batch->fate == CR_BATCH_GOOD && batch->fold_count &&
         lane->api->fold(batch->stream, batch->folds, batch->fold_count, 0, &batch->error) != CR_OK)
         batch->fate = CR_BATCH_UNFIT;
+}
+
+bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    lane->event_error = NULL;
+    if (lane->waiting) ask_events(lane, batch->claims);
+    lane->waiting = 0;
+    lane->gather_bytes = 0;
+    batch->claim_count =
+        cr_queue_gather(lane->options.queue, want, more, lane, batch->claims, CR_BATCH_CLAIMS, CR_BATCH_MANY);
+    if (lane->event_error) batch->error = *lane->event_error;
+    forget_events(lane);
+    if (!batch->claim_count) return false;
+    batch->claimed_ns = cr_now_ns();
+    batch->busy = true;
+    batch->fate = CR_BATCH_GOOD;
+    batch->fold_count = 0;
+    batch->bytes = batch->queued_bytes = 0;
+    batch->run = NULL;
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < batch->claim_count; i++) {
+        const cr_claim *claim = &batch->claims[i];
+        batch->bytes += claim->bytes;
+        if (claim->job->device < 0) batch->queued_bytes += claim->bytes;
+        if (claim->bytes > longest) longest = claim->bytes;
+    }
+    lane->queued_bytes += batch->queued_bytes;
+    const cr_job *first = batch->claims[0].job;
+    batch->many = !first->kernel && !first->axis && longest <= CR_GPU_BATCH_BYTES &&
+                  (batch->claims[batch->claim_count - 1].job != first || batch->bytes <= CR_GPU_BATCH_BYTES);
+    if (lane->event_error) { /* then it is one job's */
+        batch->many = false;
+        batch->fate = CR_BATCH_BROKEN;
+    } else if (!batch->many) {
+        start_one_job(lane, batch);
+    } else if (!cr_gpu_many_start(lane, batch)) {
+        return true;
+    }
     batch->started_ns = cr_now_ns();
     return true;
 }
@@ -254,16 +295,27 @@ static bool collect(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_partial **p
     return true;
 }
 
-/* What was copied from a client's mapping without the guard must have been the file's to the end. */
+cr_status cr_gpu_batch_checked(const cr_claim *claim, cr_error *error) {
+    cr_segment *segment = claim->segment;
+    if (!segment->mapped || !segment->kept || claim->job->device >= 0) return CR_OK;
+    return segment->still(segment, (uint64_t)(claim->data - segment->data) + claim->bytes, error);
+}
+
 static bool checked(cr_gpu_batch *batch) {
-    for (uint32_t i = 0; i < batch->claim_count; i++) {
-        const cr_claim *claim = &batch->claims[i];
-        cr_segment *segment = claim->segment;
-        if (!segment->mapped || !segment->kept || batch->claims[i].job->device >= 0) continue;
-        uint64_t until = (uint64_t)(claim->data - segment->data) + claim->bytes;
-        if (segment->still(segment, until, &batch->error) != CR_OK) return false;
-    }
+    for (uint32_t i = 0; i < batch->claim_count; i++)
+        if (cr_gpu_batch_checked(&batch->claims[i], &batch->error) != CR_OK) return false;
     return true;
+}
+
+void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error) {
+    if (!other_lanes(claims[0].job)) {
+        cr_queue_folded(lane->options.queue, claims, count, NULL, 0, error);
+        return;
+    }
+    if (error->code != CR_UNIMPLEMENTED)
+        cr_warn("%s %u: %s; the CPU takes over this job", lane->api->name, lane->options.ordinal, error->text);
+    cr_metric_add(gpu_returned_total, count);
+    cr_queue_unfolded(lane->options.queue, claims, count, CR_BY_CPU);
 }
 
 static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
@@ -274,7 +326,6 @@ static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         cr_fail(&batch->error, CR_INTERNAL, "a fold gave the partial of something else");
     }
     if (batch->fate == CR_BATCH_GOOD && !checked(batch)) batch->fate = CR_BATCH_BROKEN;
-    if (batch->fate == CR_BATCH_UNFIT && !other_lanes(batch->claims[0].job)) batch->fate = CR_BATCH_BROKEN;
     lane->queued_bytes -= batch->queued_bytes;
     batch->busy = false;
     switch (batch->fate) {
@@ -287,11 +338,7 @@ static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
             cr_queue_folded(queue, batch->claims, batch->claim_count, NULL, 0, &batch->error);
             break;
         case CR_BATCH_UNFIT:
-            if (batch->error.code != CR_UNIMPLEMENTED)
-                cr_warn("%s %u: %s; the CPU takes over this job", lane->api->name, lane->options.ordinal,
-                        batch->error.text);
-            cr_metric_add(gpu_returned_total, batch->claim_count);
-            cr_queue_unfolded(queue, batch->claims, batch->claim_count, CR_BY_CPU);
+            cr_gpu_batch_unfit(lane, batch->claims, batch->claim_count, &batch->error);
             break;
     }
 }
@@ -307,7 +354,10 @@ bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         idle = true; /* what failed does not go on running */
     }
     if (!idle || lane->api->lost(lane->gpu)) return false;
-    end(lane, batch);
+    if (batch->many)
+        cr_gpu_many_end(lane, batch);
+    else
+        end(lane, batch);
     return true;
 }
 
@@ -316,7 +366,9 @@ void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->busy = false;
     lane->queued_bytes -= batch->queued_bytes;
     cr_metric_add(gpu_returned_total, batch->claim_count);
-    if (other_lanes(batch->claims[0].job))
+    if (batch->many)
+        cr_gpu_many_abandon(lane, batch);
+    else if (other_lanes(batch->claims[0].job))
         cr_queue_unfolded(lane->options.queue, batch->claims, batch->claim_count, 0);
     else
         cr_queue_folded(lane->options.queue, batch->claims, batch->claim_count, NULL, 0, &lane->lost_error);

@@ -2,6 +2,7 @@
  *
  *   lane_gpu.c   its thread: opens the device, keeps its streams busy, loses it, closes it
  *   gpu_batch.c  one stream's work: claims, their way to the device, their partials' way back
+ *   gpu_many.c   a stream's work when the claims are small, of one job or of many
  *   gpu_run.c    jobs that name a kernel: their whole input on the device
  *   gpu_watch.c  a call of the driver that does not return
  *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
@@ -16,10 +17,12 @@
 #include "server/lanes/gpu_probe.h"
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
+#include "server/lanes/lane_gpu.h"
 #include "server/memory/pin.h"
 
 enum {
-    CR_BATCH_CLAIMS = 64,
+    CR_BATCH_CLAIMS = 64,               /* of one job */
+    CR_BATCH_MANY = CR_GPU_BATCH_FOLDS, /* of small jobs */
     CR_GPU_RUNS = 4,            /* kernels asked for by name at a time: each has its whole input on the device */
     CR_BATCH_SLACK = 64 * 1024, /* a device buffer's room for aligning runs of claims */
     CR_EVENTS_ASKED = 8,        /* at a turn: asking one takes a microsecond */
@@ -39,18 +42,20 @@ typedef struct cr_gpu_run {
     uint64_t bytes;
 } cr_gpu_run;
 
-/* Claims of one job on one stream. */
+/* Claims of one job on one stream, or of many small ones. */
 typedef struct cr_gpu_batch {
     cr_gpu_stream *stream;
     uint8_t *device, *staging;
     bool busy;
+    bool many; /* each claim is a fold of the device's batch, and its job's own business: fate is that of all of them */
     cr_batch_fate fate;
     cr_error error;  /* unless GOOD */
     cr_gpu_run *run; /* copied there, and not folded; NULL: folded */
     uint32_t claim_count, fold_count;
-    uint64_t bytes, queued_bytes, started_ns; /* queued_bytes: those that are copied */
-    cr_claim claims[CR_BATCH_CLAIMS];
-    cr_gpu_fold folds[CR_BATCH_CLAIMS];
+    uint64_t bytes, queued_bytes; /* queued_bytes: those that come over the bus */
+    uint64_t claimed_ns, started_ns;
+    cr_claim claims[CR_BATCH_MANY];
+    cr_gpu_fold folds[CR_BATCH_MANY];
 } cr_gpu_batch;
 
 typedef struct cr_gpu_lane {
@@ -75,9 +80,12 @@ typedef struct cr_gpu_lane {
         bool fired;
     } events[CR_EVENTS_ASKED];   /* looked at for the claims of this turn */
     const cr_error *event_error; /* of the job that was claimed; NULL: none */
-    _Atomic bool hung;           /* it does not answer: it is not even closed */
-    bool stuck;                  /* its thread is in a call that does not return: the loop's */
-    cr_list pins;                /* of cr_pin: what is pinned */
+    uint64_t gather_bytes;       /* what may still join the claims that are taken now */
+    cr_gpu_phases phases;
+    cr_partial partial; /* of the claim that ends */
+    _Atomic bool hung;  /* it does not answer: it is not even closed */
+    bool stuck;         /* its thread is in a call that does not return: the loop's */
+    cr_list pins;       /* of cr_pin: what is pinned */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -105,6 +113,24 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
 bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch);
 /* The device is gone: its claims go back. */
 void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch);
+
+/* For gpu_many.c. Whether a GPU may copy the claim from where it is. */
+bool cr_gpu_batch_direct(const cr_claim *claim);
+/* Reads bytes of a claim, from `at` on, into pinned memory. */
+cr_status cr_gpu_batch_stage(const cr_claim *claim, uint64_t at, void *to, size_t bytes, cr_error *error);
+/* Whether what was read from a client's mapping without the guard was the file's to the end. */
+cr_status cr_gpu_batch_checked(const cr_claim *claim, cr_error *error);
+/* What a GPU could not fold: claims of one job go to the CPU, or end it. */
+void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error);
+
+/* ---- gpu_many.c ---- */
+
+/* Whether a job is small: what it has to claim can be one of a batch. Under the queue's lock. */
+bool cr_gpu_many_fits(const cr_job *job);
+/* Sets a batch's claims, all small, under way. Some may be given back meanwhile; false: none is left. */
+bool cr_gpu_many_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
+void cr_gpu_many_end(cr_gpu_lane *lane, cr_gpu_batch *batch);
+void cr_gpu_many_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch);
 
 /* ---- gpu_watch.c ---- */
 

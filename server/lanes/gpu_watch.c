@@ -30,10 +30,10 @@ static void leave(void) {
         for (;;) pause();
 }
 
-#define WATCHED(call)                        \
-    const cr_gpu_api *api = enter(0);        \
-    cr_status status = api->call;            \
-    leave();                                 \
+#define WATCHED(call)                 \
+    const cr_gpu_api *api = enter(0); \
+    cr_status status = api->call;     \
+    leave();                          \
     return status
 
 #define WATCHED_VOID(call)            \
@@ -47,11 +47,17 @@ static cr_status pin(cr_gpu *g, void *m, size_t n, bool read, cr_error *e) { WAT
 static void unpin(cr_gpu *g, void *m) { WATCHED_VOID(unpin(g, m)); }
 static cr_status device_alloc(cr_gpu *g, size_t n, void **d, cr_error *e) { WATCHED(device_alloc(g, n, d, e)); }
 static void device_free(cr_gpu *g, void *d) { WATCHED_VOID(device_free(g, d)); }
-static cr_status stream_open(cr_gpu *g, uint32_t n, cr_gpu_stream **s, cr_error *e) { WATCHED(stream_open(g, n, s, e)); }
+static cr_status stream_open(cr_gpu *g, uint32_t n, cr_gpu_stream **s, cr_error *e) {
+    WATCHED(stream_open(g, n, s, e));
+}
 static void stream_close(cr_gpu_stream *s) { WATCHED_VOID(stream_close(s)); }
 static cr_status copy(cr_gpu_stream *s, void *d, const void *h, size_t n, cr_error *e) { WATCHED(copy(s, d, h, n, e)); }
 static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *f, uint32_t n, uint32_t first, cr_error *e) {
     WATCHED(fold(s, f, n, first, e));
+}
+static cr_status batch(cr_gpu_stream *s, const cr_gpu_fold *f, uint32_t n, uint32_t first, uint32_t *taken,
+                       cr_error *e) {
+    WATCHED(batch(s, f, n, first, taken, e));
 }
 static cr_status poll_stream(cr_gpu_stream *s, bool *idle, cr_error *e) { WATCHED(poll(s, idle, e)); }
 static cr_status import(cr_gpu *g, const void *h, int fd, size_t n, void **d, cr_error *e) {
@@ -84,6 +90,7 @@ void cr_gpu_watch_table(const cr_gpu_api *api, cr_gpu_api *watched) {
     watched->stream_close = stream_close;
     watched->copy = copy;
     watched->fold = fold;
+    watched->batch = batch;
     watched->poll = poll_stream;
     watched->kernel = kernel;
     watched->import = import;

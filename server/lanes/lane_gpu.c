@@ -250,6 +250,8 @@ static cr_lane_info gpu_info(const cr_lane *opaque) {
                           .lost = atomic_load(&lane->lost) ? lane->lost_error.text : NULL};
 }
 
+cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane) { return &own(lane)->phases; }
+
 const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane) { return &own(lane)->rates; }
 
 const cr_lane_type cr_lane_gpu = {"gpu", gpu_open, gpu_info, gpu_close};

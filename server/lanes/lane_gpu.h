@@ -9,6 +9,13 @@
 #include "server/memory/device.h"
 #include "server/memory/pin.h"
 
+/* Where the time of small jobs goes, summed up: from the claim until the launch has returned, from there until the answers
+ * are seen, from there until the jobs are told. */
+typedef struct cr_gpu_phases {
+    _Atomic uint64_t batches, jobs, launch_ns, device_ns, end_ns;
+} cr_gpu_phases;
+cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane);
+
 /* For lanes that cr_lane_gpu opened. */
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane);
 const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);

@@ -17,15 +17,16 @@ typedef struct op {
     const void *from; /* NULL: a fold */
     size_t bytes;
     uint32_t number, polls;
-    bool hangs, lies;
+    bool hangs, lies, batched;
 } op;
 
 struct cr_gpu_stream {
     cr_list link;
     cr_gpu *gpu;
     uint32_t results, begin, end;
+    uint32_t batched; /* results of batches since the last idle moment */
     bool failed;
-    cr_partial *partials;
+    cr_partial *partials, *batch_partials;
     op ops[MOST_OPS];
 };
 
@@ -72,11 +73,13 @@ static void plan_from_environment(void) {
     static const struct {
         const char *name;
         uint32_t *member;
-    } names[] = {{"devices", &plan.devices},     {"fail_open", &plan.fail_open}, {"fail_pin", &plan.fail_pin},
-                 {"fail_copy", &plan.fail_copy}, {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
-                 {"lose_at", &plan.lose_at},     {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
-                 {"stuck_at", &plan.stuck_at},   {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
-                 {"polls", &plan.polls}};
+    } names[] = {{"devices", &plan.devices},     {"fail_open", &plan.fail_open},
+                 {"fail_pin", &plan.fail_pin},   {"fail_copy", &plan.fail_copy},
+                 {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
+                 {"lose_at", &plan.lose_at},     {"hang_at", &plan.hang_at},
+                 {"lacks", &plan.lacks},         {"stuck_at", &plan.stuck_at},
+                 {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
+                 {"polls", &plan.polls},         {"room", &plan.room}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {
         size_t i = 0, length = strcspn(text, "=");
@@ -242,7 +245,7 @@ static void fake_unpin(cr_gpu *gpu, void *memory) { fake_gpu_drop(gpu, PINNED, m
 static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out, cr_error *error) {
     fake_gpu_check(gpu);
     cr_gpu_stream *stream = calloc(1, sizeof *stream);
-    cr_partial *partials = calloc(results, sizeof *partials);
+    cr_partial *partials = calloc(results + CR_GPU_BATCH_FOLDS, sizeof *partials);
     if (!stream || !partials) {
         free(stream);
         free(partials);
@@ -251,6 +254,7 @@ static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream *
     stream->gpu = gpu;
     stream->results = results;
     stream->partials = partials;
+    stream->batch_partials = partials + results;
     cr_list_append(&gpu->streams, &stream->link);
     *out = stream;
     return CR_OK;
@@ -290,42 +294,93 @@ static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host
     return CR_OK;
 }
 
+/* Whether a fold can be enqueued. */
+static cr_status check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *error) {
+    size_t bytes = fold->n * cr_dtype_size(fold->dtype);
+    area *device = find(gpu, ON_DEVICE, fold->data, bytes);
+    pthread_mutex_lock(&mutex);
+    uint32_t lacks = armed ? plan.lacks : 0;
+    pthread_mutex_unlock(&mutex);
+    if (device && device->bytes >= 8 && memcmp(device->memory, "poisoned", 8) == 0) gpu->lost = true;
+    if (gpu->lost) return cr_fail(error, CR_UNAVAILABLE, "an illegal address");
+    if (!device && !find(gpu, ALLOCATED, fold->data, bytes) && !find(gpu, PINNED, fold->data, bytes))
+        fake_gpu_misused("a fold reads what the device cannot reach");
+    if (fold->families & lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
+    return CR_OK;
+}
+
+/* The next call's, or the next fold's of a batch, as planned; false: it fails. o: hangs and lies. */
+static bool plan_fold(uint32_t count, op *o) {
+    pthread_mutex_lock(&mutex);
+    bool counted = armed;
+    if (counted) folds++;
+    bool fails = counted && folds == plan.fail_fold, stuck = counted && folds == plan.stuck_at;
+    o->hangs = counted && folds == plan.hang_at;
+    o->lies = counted && folds == plan.lies_at;
+    counts.folds += count;
+    pthread_mutex_unlock(&mutex);
+    while (stuck) pause();
+    return !fails;
+}
+
 static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first,
                            cr_error *error) {
     cr_gpu *gpu = stream->gpu;
     cr_status status = count_call(gpu, error);
     if (status != CR_OK) return status;
-    pthread_mutex_lock(&mutex);
-    uint32_t lacks = armed ? plan.lacks : 0;
-    pthread_mutex_unlock(&mutex);
     if (first + count > stream->results) fake_gpu_misused("there are more folds than results");
-    for (uint32_t i = 0; i < count; i++) {
-        size_t bytes = list[i].n * cr_dtype_size(list[i].dtype);
-        area *device = find(gpu, ON_DEVICE, list[i].data, bytes);
-        if (device && device->bytes >= 8 && memcmp(device->memory, "poisoned", 8) == 0) gpu->lost = true;
-        if (gpu->lost) return cr_fail(error, CR_UNAVAILABLE, "an illegal address");
-        if (!device && !find(gpu, ALLOCATED, list[i].data, bytes) && !find(gpu, PINNED, list[i].data, bytes))
-            fake_gpu_misused("a fold reads what the device cannot reach");
-        if (list[i].families & lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
-    }
-    pthread_mutex_lock(&mutex);
-    bool counted = armed;
-    if (counted) folds++;
-    bool fails = counted && folds == plan.fail_fold, hangs = counted && folds == plan.hang_at;
-    bool stuck = counted && folds == plan.stuck_at;
-    bool lies = counted && folds == plan.lies_at;
-    counts.folds += count;
-    pthread_mutex_unlock(&mutex);
-    while (stuck) pause();
-    if (fails) return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
+    for (uint32_t i = 0; i < count && status == CR_OK; i++) status = check_fold(gpu, &list[i], error);
+    if (status != CR_OK) return status;
+    op planned_op;
+    if (!plan_fold(count, &planned_op))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
     for (uint32_t i = 0; i < count; i++) {
         op *o = enqueue(stream);
         o->fold = list[i];
         o->number = first + i;
-        o->hangs = hangs;
-        o->lies = lies;
+        o->hangs = planned_op.hangs;
+        o->lies = planned_op.lies;
     }
     return CR_OK;
+}
+
+static cr_status fake_batch(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first,
+                            uint32_t *taken, cr_error *error) {
+    *taken = 0;
+    cr_gpu *gpu = stream->gpu;
+    cr_status status = count_call(gpu, error);
+    if (status != CR_OK) return status;
+    if (stream->begin == stream->end) stream->batched = 0;
+    if (first > stream->batched) fake_gpu_misused("a batch leaves results out");
+    uint32_t room = planned().room ? planned().room : CR_GPU_BATCH_FOLDS;
+    pthread_mutex_lock(&mutex);
+    counts.batches++;
+    if (count > counts.largest_batch) counts.largest_batch = count;
+    pthread_mutex_unlock(&mutex);
+    for (; *taken < count && first < room; ++*taken, first++) {
+        const cr_gpu_fold *fold = &list[*taken];
+        op planned_op;
+        status = check_fold(gpu, fold, error);
+        if (status != CR_OK) return status;
+        if (fold->n * cr_dtype_size(fold->dtype) > CR_GPU_BATCH_BYTES)
+            fake_gpu_misused("a fold of a batch is too long");
+        if (!plan_fold(1, &planned_op))
+            return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
+        op *o = enqueue(stream);
+        o->fold = *fold;
+        o->number = first;
+        o->hangs = planned_op.hangs;
+        o->lies = planned_op.lies;
+        o->batched = true;
+        stream->batched = first + 1;
+    }
+    return CR_OK;
+}
+
+static void fake_batch_result(const cr_gpu_stream *stream, uint32_t number, cr_partial *p) {
+    fake_gpu_check(stream->gpu);
+    if (number >= stream->batched) fake_gpu_misused("there is no result of that number in the batch");
+    *p = stream->batch_partials[number];
 }
 
 static void carry_out(cr_gpu_stream *stream, const op *o) {
@@ -333,7 +388,7 @@ static void carry_out(cr_gpu_stream *stream, const op *o) {
         memcpy((void *)(uintptr_t)o->fold.data, o->from, o->bytes);
         return;
     }
-    cr_partial *p = &stream->partials[o->number];
+    cr_partial *p = o->batched ? &stream->batch_partials[o->number] : &stream->partials[o->number];
     cr_partial_init(p, o->fold.dtype, o->fold.families);
     cr_cpu_fold(p, o->fold.data, o->fold.n - (o->lies && o->fold.n), o->fold.index);
 }
@@ -395,6 +450,8 @@ const cr_gpu_api cr_fake_gpu = {
     .fold = fake_fold,
     .poll = fake_poll,
     .result = fake_result,
+    .batch = fake_batch,
+    .batch_result = fake_batch_result,
     .kernel = fake_kernel,
     .inspect = fake_gpu_inspect,
     .import = fake_gpu_import,

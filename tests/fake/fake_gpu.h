@@ -22,6 +22,7 @@ typedef struct fake_gpu_faults {
     uint32_t stuck_at, stuck_pin;              /* the fold that never returns; the pin */
     uint32_t lacks;                            /* families it does not implement */
     uint32_t lies_at;                          /* the fold whose partial misses an element */
+    uint32_t room;                             /* folds that a stream's batches take; 0: as many as may be */
     uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */
 } fake_gpu_faults;
 
@@ -30,6 +31,7 @@ void fake_gpu_plan(const fake_gpu_faults *faults);
 typedef struct fake_gpu_counts {
     uint32_t copies, folds, pinned_copies; /* pinned_copies: of memory that was pinned, not allocated */
     uint32_t alive;                        /* devices open */
+    uint32_t batches, largest_batch;       /* largest_batch: asked for in one call, since the process began */
     uint64_t copied_bytes;
 } fake_gpu_counts;
 fake_gpu_counts fake_gpu_seen(void);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "kernels/cpu/fold.h"
 #include "server/base/log.h"
 #include "server/lanes/lane_gpu.h"
 #include "tests/fake/fake_gpu.h"
@@ -152,6 +154,98 @@ START_TEST(a_fault_at_any_call) {
 }
 END_TEST
 
+enum { SMALL_JOBS = 300 };
+
+/* Small jobs of several types that are in line before the lane begins to look; every tenth asks for BITS too. */
+static void make_small(cr_job *jobs[SMALL_JOBS], piece list[SMALL_JOBS]) {
+    static const cr_dtype dtypes[] = {CR_U8, CR_I32, CR_F32, CR_I64};
+    for (unsigned i = 0; i < SMALL_JOBS; i++) {
+        cr_dtype dtype = dtypes[i % 4];
+        size_t bytes = (i * 53 + 1) % 900 * 8;
+        jobs[i] = cr_job_new(dtype, CR_FAM_SUM | CR_FAM_EXTREMA | (i % 10 == 1 ? CR_FAM_BITS : 0));
+        jobs[i]->kinds = CR_BY_GPU;
+        jobs[i]->owner = &list[i];
+        cr_segment_init(&list[i].segment, jobs[i], memory + i * 7168, 0);
+        atomic_store(&list[i].released, 0);
+        list[i].segment.release = release;
+        cr_queue_add(queue, &list[i].segment);
+        cr_queue_ready(queue, &list[i].segment, bytes, true);
+        cr_queue_unhold(queue, jobs[i]);
+    }
+}
+
+static void check_small(const cr_job *job) {
+    static cr_partial own;
+    const piece *p = job->owner;
+    cr_value got, wanted;
+    ck_assert_int_eq(job->error.code, CR_OK);
+    cr_partial_init(&own, job->dtype, job->families);
+    cr_cpu_fold(&own, p->segment.data, p->segment.ready / job->element, 0);
+    ck_assert_uint_eq(job->partial.n, own.n);
+    for (cr_op op = CR_OP_SUM; op <= CR_OP_LAST; op++) {
+        if (!cr_op_needs(op, job->dtype) || (cr_op_needs(op, job->dtype) & ~job->families)) continue;
+        cr_partial_finish(&job->partial, op, &(cr_finish_opts){0}, &got);
+        cr_partial_finish(&own, op, &(cr_finish_opts){0}, &wanted);
+        ck_assert_int_eq(got.error.code, wanted.error.code);
+        ck_assert_mem_eq(got.bytes, wanted.bytes, wanted.error.code == CR_OK ? wanted.len : 0);
+    }
+}
+
+/* One launch for all that waits; what goes wrong is one job's own business, which the CPU then folds. */
+START_TEST(small_jobs_are_one_batch) {
+    static cr_job *jobs[SMALL_JOBS];
+    static piece list[SMALL_JOBS];
+    const struct {
+        fake_gpu_faults faults;
+        unsigned batches, returned; /* 0: any number */
+    } plans[] = {{{.devices = 1}, 1, 0},
+                 {{.devices = 1, .room = 7}, SMALL_JOBS / 7 + 1, 0},
+                 {{.devices = 1, .lacks = CR_FAM_BITS}, 0, SMALL_JOBS / 10},
+                 {{.devices = 1, .fail_fold = 100}, 2, 1},
+                 {{.devices = 1, .lies_at = 200}, 1, 1}};
+    cr_log_set_level(CR_LOG_ERROR);
+    unsigned released = gate_count(&releases);
+    fake_gpu_plan(&plans[_i].faults);
+    done.count = lost.count = 0;
+    assert_ok(cr_queue_new(post, &done, &queue, &error), error);
+    memory = mmap(NULL, PAGES + MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t i = 0; i < PAGES + MIB; i++) memory[i] = (uint8_t)(i * 7 % 125);
+    cr_queue_gpu_comes(queue, 0); /* so that they wait for it */
+    make_small(jobs, list);
+    const uint32_t batches = fake_gpu_seen().batches;
+    const uint64_t returned = metric_now(CR_M_gpu_returned_total);
+    cr_lane_options options = {.queue = queue,
+                               .gpu = &cr_fake_gpu,
+                               .streams = 1,
+                               .chunk_bytes = 4 * MIB,
+                               .min_bytes = 1,
+                               .timeout_ms = HANG_MS,
+                               .lost = post,
+                               .lost_argument = &lost};
+    cr_lane_options beside = {.queue = queue, .workers = 1};
+    assert_ok(cr_lane_gpu.open(&options, &lane, &error), error);
+    assert_ok(cr_lane_cpu.open(&beside, &cpu, &error), error);
+    for (unsigned got = 0; got < SMALL_JOBS;) {
+        cr_list finished;
+        cr_queue_completed(queue, &finished);
+        for (cr_list *node; (node = cr_list_pop(&finished)); got++) {
+            cr_job *job = cr_container(node, cr_job, done);
+            check_small(job);
+            cr_job_free(job);
+        }
+        if (got < SMALL_JOBS) usleep(1000);
+    }
+    gate_wait(&releases, released + SMALL_JOBS);
+    if (plans[_i].batches) ck_assert_uint_eq(fake_gpu_seen().batches - batches, plans[_i].batches);
+    ck_assert_uint_eq(metric_now(CR_M_gpu_returned_total) - returned, plans[_i].returned);
+    cr_queue_close(queue);
+    cr_lane_gpu.close(lane);
+    cr_lane_cpu.close(cpu);
+    cr_queue_free(queue);
+    munmap(memory, PAGES + MIB);
+}
+END_TEST
+
 START_TEST(pins_are_given_back_at_the_end) {
     open_lanes(1, false, HANG_MS);
     cr_pinner pinner = cr_lane_gpu_pinner(lane);
@@ -183,6 +277,7 @@ int main(void) {
     tcase_add_test(tc, sums_of_every_kind_of_memory);
     tcase_add_test(tc, beside_the_cpu);
     tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
+    tcase_add_loop_test(tc, small_jobs_are_one_batch, 0, 5);
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
     suite_add_tcase(suite, tc);
