@@ -77,7 +77,7 @@ typedef struct settings {
 typedef struct walk {
     const cpu_floor *floor; /* NULL: fold */
     const row *row;
-    uint32_t families;
+    uint32_t families, wants;
     const uint8_t *data;
     size_t bytes, claim;
     atomic_size_t next;
@@ -97,7 +97,10 @@ static void *work(void *argument) {
     cr_partial *p = &w->partials[me->id];
     size_t size = cr_dtype_size(w->row->dtype);
     bench_pin(me->id);
-    if (w->floor == NULL) cr_partial_init(p, w->row->dtype, w->families);
+    if (w->floor == NULL) {
+        cr_partial_init(p, w->row->dtype, w->families);
+        cr_partial_want(p, w->wants);
+    }
     pthread_barrier_wait(&w->gate);
     for (;;) {
         size_t at = atomic_fetch_add(&w->next, w->claim);
@@ -139,6 +142,12 @@ static double run_walk(walk *w, int threads, cr_partial *out) {
     return seconds;
 }
 
+static uint32_t wants_of(const row *r) {
+    uint32_t wants = 0;
+    for (int i = 0; i < MAX_OPS && r->ops[i]; i++) wants |= cr_op_wants(r->ops[i]);
+    return wants;
+}
+
 static uint32_t families_of(const row *r) {
     uint32_t families = 0;
     for (int i = 0; i < MAX_OPS && r->ops[i]; i++) families |= cr_op_needs(r->ops[i], r->dtype);
@@ -170,6 +179,7 @@ static void expect(walk *w, const row *const *group, int count, int threads, cr_
     for (int i = 0; i < count; i++) {
         w->row = group[i];
         w->families = families_of(group[i]);
+        w->wants = wants_of(group[i]);
         run_walk(w, threads, &expected[i]);
     }
 }
@@ -204,6 +214,7 @@ static int run_group(const row *const *group, int count, const uint8_t *data, co
             cr_partial p;
             w.row = group[i];
             w.families = families_of(group[i]);
+            w.wants = wants_of(group[i]);
             row_figures[i].times[round] = run_walk(&w, threads, &p);
             if (!same_answers(group[i], &p, &expected[i])) right[i] = false;
         }

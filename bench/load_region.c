@@ -40,6 +40,7 @@ static void fill(region_row *r) {
 
 static void fold(region_row *r, cr_partial *partial) {
     cr_partial_init(partial, (cr_dtype)r->dtype, cr_op_needs((cr_op)r->op, (cr_dtype)r->dtype));
+    cr_partial_want(partial, cr_op_wants((cr_op)r->op));
     cr_cpu_fold(partial, cured_array_data(r->array), r->count, 0);
 }
 

@@ -55,6 +55,7 @@ static void reduce(const void *data, size_t bytes, cr_dtype dtype, cr_op op, cr_
     static const cr_finish_opts defaults;
     cr_partial partial;
     cr_partial_init(&partial, dtype, cr_op_needs(op, dtype));
+    cr_partial_want(&partial, cr_op_wants(op));
     cr_cpu_fold(&partial, data, bytes / cr_dtype_size(dtype), 0);
     cr_partial_finish(&partial, op, &defaults, value);
 }

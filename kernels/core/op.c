@@ -46,6 +46,23 @@ uint32_t cr_op_needs(cr_op op, cr_dtype dtype) {
     return 0;
 }
 
+uint32_t cr_op_wants(cr_op op) {
+    switch ((int)op) {
+        case CR_OP_MIN:
+            return CR_WANTS_MIN;
+        case CR_OP_MAX:
+            return CR_WANTS_MAX;
+        case CR_OP_ARGMIN:
+            return CR_WANTS_MIN | CR_WANTS_ARGMIN;
+        case CR_OP_ARGMAX:
+            return CR_WANTS_MAX | CR_WANTS_ARGMAX;
+        case CR_OP_NORMINF:
+            return CR_WANTS_MIN | CR_WANTS_MAX;
+        default:
+            return 0;
+    }
+}
+
 cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error) {
     if ((int)op < 1 || (int)op > CR_OP_LAST) return cr_fail(error, CR_INVALID_ARGUMENT, "unknown op %d", (int)op);
     if (!cr_dtype_is_input(dtype)) {

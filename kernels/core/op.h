@@ -34,6 +34,10 @@ cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error);
 /* CR_OK when op has a meaning for dtype; INVALID_ARGUMENT when it has none (bit_and of f32, an unknown op or dtype). The
  * sentence names both. */
 cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error);
+/* Of CR_FAM_EXTREMA, what an answer is finished from: a mask. */
+enum { CR_WANTS_MIN = 1, CR_WANTS_MAX = 2, CR_WANTS_ARGMIN = 4, CR_WANTS_ARGMAX = 8, CR_WANTS_ALL = 15 };
+/* op's share of it; 0 for the ops that need no extrema. An index is never wanted without its value. */
+uint32_t cr_op_wants(cr_op op);
 /* The families that op's answer on dtype is finished from; 0 when the element count alone is enough. */
 uint32_t cr_op_needs(cr_op op, cr_dtype dtype);
 

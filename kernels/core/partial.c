@@ -55,6 +55,7 @@ int cr_sumsq_grid(cr_dtype dtype) { return 2 * cr_sum_grid(dtype); }
 
 void cr_partial_init(cr_partial *p, cr_dtype dtype, uint32_t families) {
     p->dtype = (uint8_t)dtype;
+    p->wants = CR_WANTS_ALL;
     p->families = families;
     p->n = 0;
     if (families & CR_FAM_COUNTS) p->nans = p->nonzero = 0;
@@ -90,6 +91,8 @@ void cr_partial_init(cr_partial *p, cr_dtype dtype, uint32_t families) {
         memset(p->sumsq, 0, cr_sumsq_limbs(dtype) * sizeof p->sumsq[0]);
     }
 }
+
+void cr_partial_want(cr_partial *p, uint32_t wants) { p->wants = (uint8_t)(wants & CR_WANTS_ALL); }
 
 static void merge_limbs(int64_t *into, uint32_t *into_pending, const int64_t *from, uint32_t from_pending,
                         unsigned count) {

@@ -60,6 +60,7 @@ typedef struct cr_float_prod {
 
 typedef struct cr_partial {
     uint8_t dtype;     /* cr_dtype */
+    uint8_t wants;     /* what folds find of the extrema: CR_WANTS_...; the others stay at what they were */
     uint32_t families; /* which members below are live; the others are not initialised */
     uint64_t n;        /* elements folded */
     /* CR_FAM_COUNTS */
@@ -103,6 +104,9 @@ typedef struct cr_value {
 
 /* Makes p the partial of no elements, for input type dtype and a mask of CR_FAM_*. */
 void cr_partial_init(cr_partial *p, cr_dtype dtype, uint32_t families);
+/* Of the extrema, the folds to come need only find these (a mask of CR_WANTS_...; 0 if no op has a share): no other may be
+ * finished, nor the partial be handed on. cr_partial_init makes it all of them. */
+void cr_partial_want(cr_partial *p, uint32_t wants);
 /* Adds from to into. Both must have the same dtype and families, and have folded disjoint elements. */
 void cr_partial_merge(cr_partial *into, const cr_partial *from);
 /* Whether cr_partial_merge keeps all of both: a product of floats from scattered ranges may have too many nodes

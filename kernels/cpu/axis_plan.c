@@ -102,21 +102,6 @@ void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {
     plan->strip_bytes = (at + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-static uint32_t wants_of(cr_op op) {
-    switch (op) {
-        case CR_OP_MIN:
-            return CR_WANTS_MIN;
-        case CR_OP_MAX:
-            return CR_WANTS_MAX;
-        case CR_OP_ARGMIN:
-            return CR_WANTS_MIN | CR_WANTS_ARGMIN;
-        case CR_OP_ARGMAX:
-            return CR_WANTS_MAX | CR_WANTS_ARGMAX;
-        default:
-            return CR_WANTS_MIN | CR_WANTS_MAX;
-    }
-}
-
 /* Columns side by side in strips: of a narrow array several lines' worth, so that vectors are full. */
 static uint64_t width_for(uint64_t inner, size_t size) {
     uint64_t lanes = 64 / size;
@@ -141,7 +126,7 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
         if (fast && (needs & ~in_strips) == 0) {
             plan->fast |= needs;
             plan->strip_ops |= (uint32_t)1 << k;
-            if (needs & CR_FAM_EXTREMA) plan->wants |= wants_of(op);
+            plan->wants |= cr_op_wants(op);
         } else {
             plan->generic |= needs;
             plan->generic_ops |= (uint32_t)1 << k;

@@ -22,7 +22,6 @@ enum {
     CR_SUMS = 3,           /* Σx, Σ|x|, Σx² */
     CR_ROW_BYTES = 16384   /* of a short row at most (axis_rows.h) */
 };
-enum { CR_WANTS_MIN = 1, CR_WANTS_MAX = 2, CR_WANTS_ARGMIN = 4, CR_WANTS_ARGMAX = 8 };
 
 /* One kind of sum of a strip. */
 typedef struct cr_strip_sum {

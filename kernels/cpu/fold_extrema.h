@@ -15,11 +15,16 @@ enum { EXTREMA_BLOCK = 16384, EXTREMA_PATIENCE = 16 };
 typedef float float_32;
 typedef double float_64;
 
+/* The block that holds the best key so far. */
+struct extremum_block {
+    const uint8_t *block; /* NULL: none yet */
+    uint64_t index;       /* of its first element */
+    size_t n;
+    int64_t key; /* signed */
+};
+
 struct extremum_run {
-    const uint8_t *min_block, *max_block; /* NULL: none yet */
-    uint64_t min_index, max_index;        /* of the first element of the block */
-    size_t min_n, max_n;
-    int64_t min_key, max_key; /* signed keys */
+    struct extremum_block min, max;
     uint64_t first_nan;
     bool nans;      /* the last block had NaNs: expect more */
     unsigned zeros; /* blocks to compare by keys, because one's minimum or maximum was a zero */
@@ -58,20 +63,28 @@ static void extrema_begin(struct extremum_run *run, const cr_partial *part) {
     CASE(CR_F32, 32, KEY_FLOAT, 0x7f800000) \
     CASE(CR_F64, 64, KEY_FLOAT, 0x7ff0000000000000)
 
-#define CASE(dtype, lane, kind, infinity)                                                                 \
-    NEVER void extrema_tile_##dtype(struct extremum_run *run, const uint8_t *p, size_t n, uint64_t index, \
-                                    struct ahead ahead) {                                                 \
-        extrema_tile_##lane(run, p, n, index, kind, infinity, ahead);                                     \
+#define INSTANCE(dtype, lane, kind, infinity, name, wants)                                                    \
+    NEVER void extrema_##name##_##dtype(struct extremum_run *run, const uint8_t *p, size_t n, uint64_t index, \
+                                        struct ahead ahead) {                                                 \
+        extrema_tile_##lane(run, p, n, index, kind, infinity, wants, ahead);                                  \
     }
+#define CASE(dtype, lane, kind, infinity)                    \
+    INSTANCE(dtype, lane, kind, infinity, min, CR_WANTS_MIN) \
+    INSTANCE(dtype, lane, kind, infinity, max, CR_WANTS_MAX) \
+    INSTANCE(dtype, lane, kind, infinity, both, CR_WANTS_MIN | CR_WANTS_MAX)
 EXTREMA_CASES(CASE)
 #undef CASE
+#undef INSTANCE
 
-static void extrema_tile(struct extremum_run *run, cr_dtype dtype, const uint8_t *p, size_t n, uint64_t index,
-                         struct ahead ahead) {
+static void extrema_tile(struct extremum_run *run, cr_dtype dtype, uint32_t wants, const uint8_t *p, size_t n,
+                         uint64_t index, struct ahead ahead) {
+    const bool min = wants & CR_WANTS_MIN, max = wants & CR_WANTS_MAX;
     switch ((int)dtype) {
-#define CASE(dtype, lane, kind, infinity)              \
-    case dtype:                                        \
-        extrema_tile_##dtype(run, p, n, index, ahead); \
+#define CASE(dtype, lane, kind, infinity)                       \
+    case dtype:                                                 \
+        (min && max ? extrema_both_##dtype                      \
+         : min      ? extrema_min_##dtype                       \
+                    : extrema_max_##dtype)(run, p, n, index, ahead); \
         break;
         EXTREMA_CASES(CASE)
 #undef CASE
@@ -89,23 +102,22 @@ static size_t extrema_find(cr_dtype dtype, const uint8_t *p, size_t n, int64_t k
     return 0;
 }
 
-static void extrema_end(struct extremum_run *run, cr_partial *part) {
+/* One side's end: sign says which way better goes. The search is worth its while only where the index is asked for, and this
+ * fold's best is the partial's best too. */
+static void extremum_end(const struct extremum_block *own, cr_extremum *best, cr_dtype dtype, bool greater,
+                         bool place) {
+    uint64_t top = (uint64_t)1 << (8 * (unsigned)cr_dtype_size(dtype) - 1), all = top | (top - 1);
+    uint64_t key = ((uint64_t)own->key & all) ^ top;
+    if (own->block == NULL) return;
+    bool better = best->index == UINT64_MAX || (greater ? key > best->key : key < best->key);
+    if (!better && (key != best->key || own->index >= best->index)) return;
+    uint64_t index = own->index + (place ? extrema_find(dtype, own->block, own->n, own->key) : 0);
+    if (better || index < best->index) *best = (cr_extremum){key, index};
+}
+
+static void extrema_end(const struct extremum_run *run, cr_partial *part) {
     cr_dtype dtype = (cr_dtype)part->dtype;
-    unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
-    uint64_t top = (uint64_t)1 << (width - 1), all = top | (top - 1);
     part->first_nan = run->first_nan;
-    if (run->min_block == NULL) return;
-    /* The search is worth its while only when this fold's best is the partial's best too. */
-    uint64_t key = ((uint64_t)run->min_key & all) ^ top;
-    if (part->min.index == UINT64_MAX || key < part->min.key ||
-        (key == part->min.key && run->min_index < part->min.index)) {
-        uint64_t index = run->min_index + extrema_find(dtype, run->min_block, run->min_n, run->min_key);
-        if (key != part->min.key || index < part->min.index) part->min = (cr_extremum){key, index};
-    }
-    key = ((uint64_t)run->max_key & all) ^ top;
-    if (part->max.index == UINT64_MAX || key > part->max.key ||
-        (key == part->max.key && run->max_index < part->max.index)) {
-        uint64_t index = run->max_index + extrema_find(dtype, run->max_block, run->max_n, run->max_key);
-        if (key != part->max.key || index < part->max.index) part->max = (cr_extremum){key, index};
-    }
+    extremum_end(&run->min, &part->min, dtype, false, part->wants & CR_WANTS_ARGMIN);
+    extremum_end(&run->max, &part->max, dtype, true, part->wants & CR_WANTS_ARGMAX);
 }

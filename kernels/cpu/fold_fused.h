@@ -150,19 +150,8 @@ ALWAYS uint64_t fused_bits(int64_t key, unsigned width) {
 static void fused_extrema(struct extremum_run *run, const struct fused_seen *seen, const uint8_t *block, size_t n,
                           uint64_t index, unsigned width) {
     int64_t min = fused_key(seen->min, width), max = fused_key(seen->max, width);
-    bool first = run->min_block == NULL;
-    if (first || min < run->min_key) {
-        run->min_key = min;
-        run->min_block = block;
-        run->min_index = index;
-        run->min_n = n;
-    }
-    if (first || max > run->max_key) {
-        run->max_key = max;
-        run->max_block = block;
-        run->max_index = index;
-        run->max_n = n;
-    }
+    if (run->min.block == NULL || min < run->min.key) run->min = (struct extremum_block){block, index, n, min};
+    if (run->max.block == NULL || max > run->max.key) run->max = (struct extremum_block){block, index, n, max};
 }
 
 #define FUSED_F32 1

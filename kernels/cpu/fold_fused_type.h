@@ -287,7 +287,7 @@ static void NAMED(fused_commit)(struct fused_run *run, const struct fused_try *t
     if (t->quiet) {
         /* no new extremum */
     } else if ((run->families & CR_FAM_EXTREMA) && seen->unsure) {
-        extrema_tile(extrema, (cr_dtype)part->dtype, p, n, index, ahead);
+        extrema_tile(extrema, (cr_dtype)part->dtype, part->wants, p, n, index, ahead);
     } else if (run->families & CR_FAM_EXTREMA) {
         fused_extrema(extrema, seen, p, n, index, NAMED(FUSED_WIDTH));
     }
@@ -306,10 +306,9 @@ static bool NAMED(fused_tile)(struct fused_run *run, struct extremum_run *extrem
         return false;
     }
     if (run->families & CR_FAM_EXTREMA) {
-        const bool none = extrema->min_block == NULL;
         const int64_t infinity = (int64_t)NAMED(FUSED_TOP) << NAMED(FUSED_MANTISSA);
-        run->min = fused_bits(none ? infinity : extrema->min_key, NAMED(FUSED_WIDTH));
-        run->max = fused_bits(none ? ~infinity : extrema->max_key, NAMED(FUSED_WIDTH));
+        run->min = fused_bits(extrema->min.block ? extrema->min.key : infinity, NAMED(FUSED_WIDTH));
+        run->max = fused_bits(extrema->max.block ? extrema->max.key : ~infinity, NAMED(FUSED_WIDTH));
     }
     bool possible = run->placed || NAMED(fused_guess)(run, p, n);
     for (int turn = 0; possible && turn < 3; turn++) {

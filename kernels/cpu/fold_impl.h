@@ -185,7 +185,7 @@ static void fold_tile(struct fold_run *run, cr_partial *part, const uint8_t *p, 
     if (families & CR_FAM_SUM) sum_tile(&run->sum, dtype, p, n, PASS());
     if (families & CR_FAM_SUMABS) sum_tile(&run->sumabs, dtype, p, n, PASS());
     if (families & CR_FAM_SUMSQ) square_tile(&run->sumsq, part, p, n, PASS());
-    if (families & CR_FAM_EXTREMA) extrema_tile(&run->extrema, dtype, p, n, index, PASS());
+    if (families & CR_FAM_EXTREMA) extrema_tile(&run->extrema, dtype, part->wants, p, n, index, PASS());
     if (families & CR_FAM_COUNTS) fold_counts(part, p, n, PASS());
     if (families & CR_FAM_BITS) bits_tile(part, p, n, PASS());
     if (families & CR_FAM_PROD) prod_tile(part, p, n, index, PASS());

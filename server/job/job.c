@@ -15,6 +15,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->admitted_bytes = job->admitted_state = 0;
     job->dtype = dtype;
     job->families = families;
+    job->wants = CR_WANTS_ALL;
     job->element = (uint32_t)cr_dtype_size(dtype);
     job->grain = cr_partial_grain(dtype, families);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_init(&job->ready[kind]);

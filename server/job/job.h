@@ -30,10 +30,11 @@ typedef struct cr_job {
     uint64_t admitted_bytes, admitted_state; /* with a call that was answered before the job was done. The loop's */
     cr_dtype dtype;
     uint32_t families;
-    uint32_t element;      /* bytes */
-    uint64_t grain;        /* elements; cuts between segments and claims fall on multiples of it */
-    uint64_t claim_bytes;  /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
-    uint64_t claim_most;   /* axis: and no more than this; 0: no limit of its own */
+    uint32_t wants;       /* of the extrema: CR_WANTS_...; all of them unless the call sets it before the first claim */
+    uint32_t element;     /* bytes */
+    uint64_t grain;       /* elements; cuts between segments and claims fall on multiples of it */
+    uint64_t claim_bytes; /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
+    uint64_t claim_most;  /* axis: and no more than this; 0: no limit of its own */
     uint64_t claim_output; /* axis: bytes of answers that a claim may bring, about */
     uint32_t most_claims;  /* axis: at a time; 0: any number */
     bool may_pause;        /* axis: its answers may wait for the client, and then its input does too */

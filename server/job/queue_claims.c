@@ -157,7 +157,10 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t sp
         if (turn->claim.job) end_turn(queue, turn, stays, &let_go);
         turn->claim = next;
         turn->error.code = CR_OK;
-        if (next.job && !stays && !next.job->axis) cr_partial_init(&turn->partial, next.job->dtype, next.job->families);
+        if (next.job && !stays && !next.job->axis) {
+            cr_partial_init(&turn->partial, next.job->dtype, next.job->families);
+            cr_partial_want(&turn->partial, next.job->wants);
+        }
         if (next.job || queue->closed || !wait) break;
         if (!cr_list_empty(&let_go) || !spun) {
             pthread_mutex_unlock(&queue->mutex);

@@ -118,6 +118,7 @@ static cr_status make_job(cr_call *call, cr_error *error) {
     call->job = cr_job_new(call->dtype, call->families);
     if (!call->job) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
     call->job->owner = call;
+    call->job->wants = call->wants;
     call->job->base = r->first;
     call->held = true;
     if (r->has_axis) {
@@ -405,6 +406,7 @@ void cr_call_inline(cr_call *call, const uint8_t *data, uint32_t bytes) {
     cr_partial partial;
     cr_server *server = call->conn->server;
     cr_partial_init(&partial, call->dtype, call->families);
+    cr_partial_want(&partial, call->wants);
     cr_cpu_fold(&partial, data, bytes / cr_dtype_size(call->dtype), call->request.reduce.first);
     uint64_t start = server->last_ns, end = server->last_ns = cr_now_ns();
     cr_wire_timing timing = {start - call->arrived_ns, end - start, end - call->arrived_ns};

@@ -29,7 +29,7 @@ struct cr_call {
     cr_wire_call request;
     cr_dtype dtype;
     cr_finish_opts finish;
-    uint32_t families;
+    uint32_t families, wants; /* of its ops: CR_FAM_..., CR_WANTS_... */
     cr_ticket ticket;
     uint64_t arrived_ns;
     uint64_t received;        /* array bytes */

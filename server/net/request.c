@@ -30,6 +30,7 @@ cr_status cr_request_check_ops(cr_call *call, cr_error *error) {
         if (status != CR_OK) return status;
         taken |= own;
         call->families |= cr_op_needs(op, call->dtype);
+        call->wants |= r->want_partial ? CR_WANTS_ALL : cr_op_wants(op); /* who merges it may finish any of them */
     }
     return check_taken(call, taken, error);
 }

@@ -50,15 +50,19 @@ static void *get(size_t bytes) {
     return memory;
 }
 
-/* Folds and merges one case in the order that h->order chooses. */
-static void fold_case(const header *h, const uint8_t *data, const uint64_t *ends, uint32_t families, cr_partial *out) {
+/* Folds and merges one case in the order that h->order chooses; some partials take only what is wanted of the extrema. */
+static void fold_case(const header *h, const uint8_t *data, const uint64_t *ends, uint32_t families, uint32_t wants,
+                      cr_partial *out) {
     cr_dtype dtype = (cr_dtype)h->dtype;
     size_t size = cr_dtype_size(dtype);
     cr_partial partials[MAX_PARTIALS];
     uint32_t *order = get(h->pieces * sizeof *order);
     random_state = h->order | 1;
     uint32_t live = 1 + (uint32_t)next_random(MAX_PARTIALS);
-    for (uint32_t i = 0; i < live; i++) cr_partial_init(&partials[i], dtype, families);
+    for (uint32_t i = 0; i < live; i++) {
+        cr_partial_init(&partials[i], dtype, families);
+        if (h->order >> (i + 1) & 1) cr_partial_want(&partials[i], wants);
+    }
     for (uint32_t i = 0; i < h->pieces; i++) {
         uint32_t at = (uint32_t)next_random(i + 1);
         order[i] = order[at];
@@ -134,19 +138,22 @@ static uint32_t describe_all(const header *h, const uint32_t *ops, const cr_part
 
 static void run_case(const header *h) {
     static char lines[MAX_LINES][LINE], again[MAX_LINES][LINE];
-    uint32_t ops[MAX_OPS], families = 0;
+    uint32_t ops[MAX_OPS], families = 0, wants = 0;
     size_t bytes = h->n * cr_dtype_size((cr_dtype)h->dtype);
     uint64_t *ends = get(h->pieces * sizeof *ends);
     uint8_t *block = get(h->misalign + bytes), *data = block + h->misalign;
     read_all(ops, h->ops * sizeof ops[0]);
     read_all(ends, h->pieces * sizeof *ends);
     read_all(data, bytes);
-    for (uint32_t i = 0; i < h->ops; i++) families |= cr_op_needs((cr_op)ops[i], (cr_dtype)h->dtype);
+    for (uint32_t i = 0; i < h->ops; i++) {
+        families |= cr_op_needs((cr_op)ops[i], (cr_dtype)h->dtype);
+        wants |= cr_op_wants((cr_op)ops[i]);
+    }
     bool first = true;
     for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
         cr_partial p;
-        fold_case(h, data, ends, families, &p);
+        fold_case(h, data, ends, families, wants, &p);
         uint32_t count = describe_all(h, ops, &p, first ? lines : again);
         for (uint32_t i = 0; i < count; i++) {
             if (first) {

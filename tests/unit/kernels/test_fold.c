@@ -129,6 +129,52 @@ START_TEST(the_first_nan_and_the_lowest_index) {
 }
 END_TEST
 
+/* What a fold finds of the extrema when only some are wanted is what it finds of them all; the rest it leaves alone. */
+START_TEST(what_is_wanted_of_the_extrema) {
+    enum { N = 24000 };
+    static const uint32_t wants[] = {CR_WANTS_MIN, CR_WANTS_MIN | CR_WANTS_ARGMIN, CR_WANTS_MAX,
+                                     CR_WANTS_MAX | CR_WANTS_ARGMAX, CR_WANTS_MIN | CR_WANTS_MAX};
+    /* At random; small numbers, so that many are alike; zeros of both signs; a negative NaN in each long row. */
+    enum { RANDOM, FEW, ZEROS, NANS, KINDS };
+    uint64_t state = 7;
+    uint8_t *x = malloc((size_t)N * 8 + 64);
+    for (int turn = 0; turn < CR_DTYPE_INPUTS * KINDS * 4; turn++) {
+        cr_dtype dtype = (cr_dtype)(1 + turn % CR_DTYPE_INPUTS);
+        const int kind = turn / CR_DTYPE_INPUTS % KINDS;
+        const size_t size = cr_dtype_size(dtype), n = 1 + (size_t)(state >> 33) % N;
+        uint8_t *at = x + (state >> 20) % 64;
+        for (size_t k = 0; k < n; k++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            uint64_t bits = kind == RANDOM || kind == NANS ? state >> (64 - 8 * size)
+                            : kind == FEW                  ? (state >> 60) << (8 * size - 5)
+                                                           : (state >> 63) << (8 * size - 1);
+            if (kind == RANDOM) bits &= ~((uint64_t)1 << (8 * size - 2)); /* not an infinity's exponent, nor a NaN's */
+            if (kind == NANS && k % 5000 != 4000) bits = k % 100;
+            if (kind == NANS && k % 5000 == 4000) bits = UINT64_MAX;
+            memcpy(at + k * size, &bits, size);
+        }
+        EACH_ISA(i) {
+            cr_partial all, some;
+            cr_partial_init(&all, dtype, CR_FAM_EXTREMA);
+            cr_cpu_fold(&all, at, n, 1000);
+            for (size_t w = 0; w < sizeof wants / sizeof wants[0]; w++) {
+                cr_partial_init(&some, dtype, CR_FAM_EXTREMA);
+                cr_partial_want(&some, wants[w]);
+                cr_cpu_fold(&some, at, n, 1000);
+                ck_assert_uint_eq(some.first_nan, all.first_nan);
+                if (!(wants[w] & CR_WANTS_MIN)) ck_assert_uint_eq(some.min.index, UINT64_MAX);
+                if (!(wants[w] & CR_WANTS_MAX)) ck_assert_uint_eq(some.max.index, UINT64_MAX);
+                if (wants[w] & CR_WANTS_MIN) ck_assert_uint_eq(some.min.key, all.min.key);
+                if (wants[w] & CR_WANTS_MAX) ck_assert_uint_eq(some.max.key, all.max.key);
+                if (wants[w] & CR_WANTS_ARGMIN) ck_assert_uint_eq(some.min.index, all.min.index);
+                if (wants[w] & CR_WANTS_ARGMAX) ck_assert_uint_eq(some.max.index, all.max.index);
+            }
+        }
+    }
+    free(x);
+}
+END_TEST
+
 /* More elements in one fold than 31 bits count: one MiB of memory, mapped over and over; the very last element differs. */
 START_TEST(more_elements_than_31_bits_count) {
 #if defined(__SANITIZE_THREAD__)
@@ -230,5 +276,6 @@ END_TEST
 
 #define TESTS                                                                                                 \
     selecting, nothing_outside_is_read, long_runs_in_the_bins_stay_exact, the_first_nan_and_the_lowest_index, \
-        a_strange_floating_point_state_changes_nothing, more_elements_than_31_bits_count, indices_up_to_the_last
+        what_is_wanted_of_the_extrema, a_strange_floating_point_state_changes_nothing,                        \
+        more_elements_than_31_bits_count, indices_up_to_the_last
 #include "unit.h"

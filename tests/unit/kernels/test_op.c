@@ -39,5 +39,18 @@ START_TEST(needs_follow_the_kind) {
 }
 END_TEST
 
-#define TESTS names_go_both_ways, supports_is_one_predicate, needs_follow_the_kind
+/* An op that needs the extrema wants some of them, and an index only with its value. */
+START_TEST(wants_follow_the_needs) {
+    for (int i = 1; i <= CR_OP_LAST; i++) {
+        uint32_t wants = cr_op_wants((cr_op)i);
+        ck_assert_int_eq(wants != 0, cr_op_needs((cr_op)i, CR_F32) == CR_FAM_EXTREMA);
+        if (wants & CR_WANTS_ARGMIN) ck_assert(wants & CR_WANTS_MIN);
+        if (wants & CR_WANTS_ARGMAX) ck_assert(wants & CR_WANTS_MAX);
+    }
+    ck_assert_uint_eq(cr_op_wants(CR_OP_MAX), CR_WANTS_MAX);
+    ck_assert_uint_eq(cr_op_wants(CR_OP_NORMINF), CR_WANTS_MIN | CR_WANTS_MAX);
+}
+END_TEST
+
+#define TESTS names_go_both_ways, supports_is_one_predicate, needs_follow_the_kind, wants_follow_the_needs
 #include "unit.h"
