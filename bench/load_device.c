@@ -14,7 +14,7 @@
 
 extern const cr_gpu_api CURED_GPU_API;
 
-enum { PIECE = 16 << 20, SMALL = 4096, SMALL_CALLS = 2000 };
+enum { PIECE = 16 << 20, SMALL = 4096, SMALL_CALLS = 2000, LARGE_CALLS = 9 };
 
 typedef struct device_row {
     const cr_gpu_api *api;
@@ -90,25 +90,25 @@ static double daemon_seconds(device_row *r) {
     return fail(good ? "a wrong sum" : "the daemon", good ? text : error.text), -1;
 }
 
+/* The median of several in a row, in seconds; -1: one failed. The first brings the GPU from the other process's context to this one's. */
+static double median_seconds(device_row *r, double (*run)(device_row *), int calls) {
+    for (int i = -1; i < calls; i++)
+        if ((r->took[i < 0 ? 0 : i] = run(r)) < 0) return -1;
+    return bench_median(r->took, (size_t)calls);
+}
+
 /* GB/s. */
 static double measure_large(void *context, bool floor) {
     device_row *r = context;
-    double took = floor ? bare_seconds(r) : daemon_seconds(r);
+    double took = median_seconds(r, floor ? bare_seconds : daemon_seconds, LARGE_CALLS);
     return took > 0 ? (double)r->bytes / took / 1e9 : -1;
-}
-
-/* The median of many, in microseconds; -1: one failed. */
-static double median_us(device_row *r, double (*run)(device_row *)) {
-    for (int i = 0; i < SMALL_CALLS; i++)
-        if ((r->took[i] = run(r)) < 0) return -1;
-    return bench_median(r->took, SMALL_CALLS) * 1e6;
 }
 
 static double measure_small(void *context, bool floor) {
     device_row *r = context;
     (void)floor;
-    r->bare_us = median_us(r, bare_seconds);
-    r->ours_us = median_us(r, daemon_seconds);
+    r->bare_us = median_seconds(r, bare_seconds, SMALL_CALLS) * 1e6;
+    r->ours_us = median_seconds(r, daemon_seconds, SMALL_CALLS) * 1e6;
     return r->bare_us < 0 || r->ours_us < 0 ? -1 : r->ours_us - r->bare_us;
 }
 
@@ -150,7 +150,6 @@ static bool run_row(const load_options *o, FILE *json, const char *name, uint64_
         return true;
     }
     pid_t daemon = load_daemon_start(o, -1); /* before this process has a context */
-    if (small) bench_pin(o->client_core);
     bool good = daemon > 0 && open_row(&r, o);
     load_row row = {.name = name,
                     .unit = small ? "us over the bare launch" : "GB/s",

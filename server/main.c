@@ -36,6 +36,9 @@ typedef struct daemon_state {
     uv_signal_t term, interrupt, hangup;
     uv_timer_t drain_limit, watch;
     int exit_status;
+    cr_config *config;
+    int argc;
+    char **argv;
 } daemon_state;
 
 static void stop_now(cr_server *server) {
@@ -68,10 +71,31 @@ static void on_stop_signal(uv_signal_t *handle, int number) {
     cr_server_drain(&d->server);
 }
 
+/* Every region holds a descriptor: those who register may have a quarter of them, for others must still be let in. */
+static void raise_file_limit(cr_config *config) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    if (limit.rlim_cur != limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (config->max_regions <= limit.rlim_cur / 4) return;
+    config->max_regions = limit.rlim_cur / 4;
+    cr_info("max_regions: %llu, for this process may open %llu files only", (unsigned long long)config->max_regions,
+            (unsigned long long)limit.rlim_cur);
+}
+
 static void on_hangup(uv_signal_t *handle, int number) {
-    (void)handle;
-    (void)number;
-    cr_info("SIGHUP: nothing to reload while running; restart to change options");
+    daemon_state *d = handle->data;
+    cr_error error;
+    cr_info("%s: reading the options again", strsignal(number));
+    if (cr_config_reload(d->argc, d->argv, environ, d->config, &error) != CR_OK) {
+        cr_error_log("SIGHUP: %s; everything stays as it was", error.text);
+        return;
+    }
+    cr_log_set_level((cr_log_level)d->config->log_level);
+    raise_file_limit(d->config);
+    cr_server_limit(&d->server);
 }
 
 static void watch_signals(daemon_state *d) {
@@ -86,20 +110,6 @@ static void watch_signals(daemon_state *d) {
     uv_signal_start(&d->term, on_stop_signal, SIGTERM);
     uv_signal_start(&d->interrupt, on_stop_signal, SIGINT);
     uv_signal_start(&d->hangup, on_hangup, SIGHUP);
-}
-
-/* Every region holds a descriptor: those who register may have a quarter of them, for others must still be let in. */
-static void raise_file_limit(cr_config *config) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    if (limit.rlim_cur != limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
-    }
-    if (config->max_regions <= limit.rlim_cur / 4) return;
-    config->max_regions = limit.rlim_cur / 4;
-    cr_info("max_regions: %llu, for this process may open %llu files only", (unsigned long long)config->max_regions,
-            (unsigned long long)limit.rlim_cur);
 }
 
 /* The GPUs this binary was built for. */
@@ -234,14 +244,16 @@ static void stop(daemon_state *d) {
     cr_server_free(server);
 }
 
-static int run(cr_config *config) {
+static int run(cr_config *config, int argc, char **argv) {
     static daemon_state d;
     cr_error error;
     cr_log_set_level((cr_log_level)config->log_level);
     raise_file_limit(config);
     uv_loop_init(&d.loop);
     d.loop.data = &d;
-    d.server.config = config;
+    d.server.config = d.config = config;
+    d.argc = argc;
+    d.argv = argv;
     d.server.version = CURED_VERSION;
     if (start(&d, &error) != CR_OK) {
         cr_error_log("%s", error.text);
@@ -279,5 +291,5 @@ int main(int argc, char **argv) {
         case CR_CONFIG_RUN:
             break;
     }
-    return run(&config);
+    return run(&config, argc, argv);
 }

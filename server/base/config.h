@@ -1,6 +1,6 @@
 /* config: the daemon's options, from defaults, file, environment and flags, in rising order of weight.
  *
- * Thread: filled once at start by main, read-only afterwards. Owner: main. One list (options.def). */
+ * Thread: filled at start by main; afterwards the loop's, which may reload it. Owner: main. One list (options.def). */
 #ifndef CURED_SERVER_BASE_CONFIG_H
 #define CURED_SERVER_BASE_CONFIG_H
 
@@ -52,6 +52,9 @@ typedef enum cr_config_action {
  * refused without insecure. */
 cr_status cr_config_load(int argc, char **argv, char *const *env, cr_config *config, cr_config_action *action,
                          cr_error *error);
+/* The same again while the daemon runs: takes over what changed of the options in reload.def, and logs each; of others it says that they take a
+ * restart. On failure nothing changes. */
+cr_status cr_config_reload(int argc, char **argv, char *const *env, cr_config *config, cr_error *error);
 /* One line an option: key, value, origin. */
 void cr_config_print(const cr_config *config, FILE *out);
 void cr_config_help(FILE *out);

@@ -68,21 +68,28 @@ static void on_prepare(uv_prepare_t *prepare) {
     }
 }
 
+/* Those of the options; what is counted stays. */
+void cr_server_limit(cr_server *server) {
+    const cr_config *config = server->config;
+    cr_admission *a = &server->admission;
+    a->max_connections = config->max_connections;
+    a->max_calls = config->max_jobs;
+    a->max_calls_per_connection = config->max_jobs_per_connection;
+    a->max_input_bytes = config->max_input_bytes;
+    a->max_bytes = config->max_bytes_in_flight;
+    a->max_state_bytes = config->max_state_bytes;
+    a->max_state_bytes_per_connection = config->max_state_bytes_per_connection;
+    a->max_regions = config->max_regions;
+    a->max_regions_per_connection = config->max_regions_per_connection;
+    a->max_region_bytes = config->max_region_bytes;
+}
+
 cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *config, cr_error *error) {
     server->loop = loop;
     server->config = config;
     server->started_ms = cr_now_ms();
     server->clock_set = UINT64_MAX;
-    server->admission = (cr_admission){.max_connections = config->max_connections,
-                                       .max_calls = config->max_jobs,
-                                       .max_calls_per_connection = config->max_jobs_per_connection,
-                                       .max_input_bytes = config->max_input_bytes,
-                                       .max_bytes = config->max_bytes_in_flight,
-                                       .max_state_bytes = config->max_state_bytes,
-                                       .max_state_bytes_per_connection = config->max_state_bytes_per_connection,
-                                       .max_regions = config->max_regions,
-                                       .max_regions_per_connection = config->max_regions_per_connection,
-                                       .max_region_bytes = config->max_region_bytes};
+    cr_server_limit(server);
     cr_list_init(&server->connections);
     cr_list_init(&server->dirty);
     cr_list_init(&server->filling);

@@ -63,6 +63,8 @@ typedef struct cr_server {
 
 _Static_assert((int)CR_MAX_LANES <= (int)CR_WIRE_MAX_LANES, "Info has room for every lane");
 
+/* The limits of the options, at start and when they were reloaded. */
+void cr_server_limit(cr_server *server);
 cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *config, cr_error *error);
 /* For cr_queue_new. */
 void cr_server_wake(void *server);

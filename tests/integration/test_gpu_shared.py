@@ -37,10 +37,28 @@ def setUpModule():
 class SharedTest(DaemonTest):
     OPTIONS = {"backend": "auto"}
 
+    @classmethod
+    def setUpClass(cls):
+        """What the driver makes for the first of each kind, and the process that tries them, stay."""
+        super().setUpClass()
+        event = Event(gpu)
+        with cls.daemon.connect() as c:
+            for number, form in enumerate(FORMS, 1):
+                memory = FORMS[form](gpu, bytes(4096))
+                status = c.registered(c.start_register(number, memory.source(event=event.handle), memory.descriptor))
+                assert status == 4096, (form, status, cls.daemon.log())
+                assert c.region("u8", ["sum"], number).status is None
+                assert c.unregister(number) is None
+                memory.free()
+        event.free()
+        cls.daemon.hold_from_now()
+
     def setUp(self):
         self.conn = self.connect()
 
     def tearDown(self):
+        self.conn.close()
+        self.daemon.check_returned(self)
         self.assertEqual((1, 0), tuple(self.daemon.counters()[name] for name in ("gpus", "gpus_lost_total")), self.daemon.log())
         self.assert_serves()
 
@@ -76,13 +94,13 @@ class Shared(SharedTest):
         self.assertEqual(0, self.held())
 
     def test_ranges_and_starts(self):
-        data = plain("f32", 300000)
+        data = plain("f32", 100000)
         for form in FORMS:
             memory = self.made(form, data)
             self.assertEqual(len(data), self.register(9, memory))
             self.assertEqual(len(data) - 4096, self.register(10, memory, None, 4096))
             self.assertEqual(5, self.register(11, memory, 5, 77))
-            for offset, count in ((0, 1), (4, 299999), (3, 4000), (1021 * 4, 70001), (len(data), 0)):
+            for offset, count in ((0, 1), (4, 99999), (3, 4000), (1021 * 4, 30001), (len(data), 0)):
                 part = bytes(data)[offset:offset + 4 * count]
                 self.assertEqual([expect("sum", "f32", part), expect("count", "f32", part)],
                                  self.conn.region("f32", ["sum", "count"], 9, offset, count).keys(), form)
@@ -92,8 +110,9 @@ class Shared(SharedTest):
                 self.assertIsNone(self.conn.unregister(region))
 
     def test_many_jobs_at_once(self):
-        data = plain("f64", 1 << 20)
-        wanted = [expect("sum", "f64", data), expect("max", "f64", data)]
+        tile = bytes(plain("f64", 1 << 14))
+        data = tile * 64
+        wanted = [expect_tiled(op, "f64", tile, 64) for op in ("sum", "max")]
         for region, form in enumerate(FORMS, 1):
             self.assertEqual(len(data), self.register(region, self.made(form, data)))
         streams = [self.conn.start_region("f64", ["sum", "max"], region) for region in (1, 2, 3) * 16]
@@ -127,7 +146,7 @@ class Shared(SharedTest):
     def test_clients_that_leave(self):
         """Regions go with their connection, also in the middle of a job."""
         self.conn.close()
-        data = plain("f32", 1 << 22)
+        data = bytes(plain("f32", 1 << 14)) * 256
         memories = [self.made(form, data) for form in FORMS]
         for turn in range(21):
             memory = memories[turn % 3]
@@ -140,7 +159,7 @@ class Shared(SharedTest):
 
 class Events(SharedTest):
     def test_jobs_wait_for_it(self):
-        data = plain("f32", 100000)
+        data = plain("f32", 20000)
         wanted = expect_all(OPS, "f32", data)
         for form in FORMS:
             memory, event = self.made(form, bytes(len(data))), Event(gpu)
@@ -177,11 +196,11 @@ class Events(SharedTest):
         memory, event = self.made("handle", bytes(4096)), Event(gpu)
         self.addCleanup(event.free)
         r = random.Random(5)
-        for turn in range(60):
+        for turn in range(16):
             handle = bytearray(event.handle)
             for _ in range(1 + turn % 4):
                 handle[r.randrange(64)] = r.randrange(256)
-            handle = bytes(64) if turn == 0 else os.urandom(64) if turn < 10 else bytes(handle)
+            handle = bytes(64) if turn == 0 else os.urandom(64) if turn < 6 else bytes(handle)
             status = self.register(1, memory, event=handle)
             if status == 4096:
                 self.conn.region("u8", ["sum"], 1, timeout_ms=1000)
@@ -193,7 +212,7 @@ class Events(SharedTest):
 class Liars(SharedTest):
     def test_more_than_there_is(self):
         for form in FORMS:
-            memory = self.made(form, plain("f32", 1 << 20))
+            memory = self.made(form, bytes(4 << 20))
             room = getattr(memory, "room", memory.size)
             for size, offset in ((room + 1, 0), (1 << 40, 0), (1 << 62, 0), (1, room), (room, 1), (1, 2**64 - 2)):
                 self.assert_sentence(self.register(6, memory, size, offset), INVALID_ARGUMENT, "device memory")
@@ -238,7 +257,7 @@ class Liars(SharedTest):
         """What the daemon has open is read to the end: garbage, but nobody else's trouble."""
         for form in FORMS:
             with self.subTest(form):
-                memory = self.made(form, plain("f32", 1 << 22))
+                memory = self.made(form, bytes(plain("f32", 1 << 14)) * 256)
                 self.register(8, memory)
                 streams = [self.conn.start_region("f32", ["sum"], 8) for _ in range(50)]
                 memory.free()
@@ -251,7 +270,7 @@ class Liars(SharedTest):
 class Fuzz(SharedTest):
     """Handles and exports with some bytes changed: refused, or something else of that client's own; the daemon goes on."""
 
-    def fuzz(self, memory, valid, make, turns=150):
+    def fuzz(self, memory, valid, make, turns=40):
         r = random.Random(7)
         taken = 0
         for _ in range(turns):
@@ -277,11 +296,12 @@ class Fuzz(SharedTest):
 
 
 class Deaths(SharedTest):
-    """Clients that are killed with reductions of their memory under way."""
+    """Clients that are killed with reductions of their memory under way. The driver keeps a page of /dev/shm mapped for each process whose
+    event it has opened, until the daemon ends: that is not counted."""
 
     def test_in_the_middle_of_jobs(self):
         program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cuda_memory.py")
-        memory = self.made("handle", plain("f32", 1 << 20))
+        memory = self.made("handle", bytes(plain("f32", 1 << 14)) * 64)
         self.register(1, memory)
         wanted = self.conn.region("f32", OPS, 1).keys()
         for form in FORMS:

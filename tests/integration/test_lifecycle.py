@@ -11,7 +11,7 @@ import unittest
 
 from connection import HANG_S, Closed, Connection
 from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for
-from cured_wire import CALL, END, RESOURCE_EXHAUSTED, UNAVAILABLE, call_message, frame
+from cured_wire import CALL, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, call_message, frame
 from expected import expect_all, plain
 
 
@@ -279,9 +279,43 @@ class Draining(Lifecycle):
     def test_sighup_does_not_end_it(self):
         daemon = self.start()
         daemon.process.send_signal(signal.SIGHUP)
-        wait_for("word of SIGHUP", lambda: "SIGHUP" in daemon.log())
+        wait_for("word of SIGHUP", lambda: "reading the options again" in daemon.log())
         self.serves(daemon.address)
         daemon.check_end(self, daemon.stop())
+
+    def test_sighup_reloads(self):
+        """Limits and the level of the log change at once; what is built in at start, and a broken file, do not."""
+        path = os.path.join(self.folder, "cured.json")
+
+        def write(text):
+            with open(path, "w") as f:
+                f.write(text)
+
+        def hang_up(word):
+            before = len(daemon.lines)
+            daemon.process.send_signal(signal.SIGHUP)
+            wait_for("word of SIGHUP", lambda: any(word in line for line in daemon.lines[before:]))
+
+        write('{"max_input_bytes": 1000, "max_jobs": 4, "log_level": "info", "slabs": 8}')
+        daemon = self.start(config=path, hello_timeout_ms=4000)
+        with daemon.connect() as c:
+            self.assertEqual(INVALID_ARGUMENT, c.inline("u8", ["sum"], bytes(1001)).status.code)
+            write('{"max_input_bytes": 2000, "max_jobs": 4, "hello_timeout_ms": 20, "slabs": 9}')
+            hang_up("max_input_bytes: reloaded")
+            self.assertIsNone(c.inline("u8", ["sum"], bytes(1001)).status)
+            self.assertEqual(INVALID_ARGUMENT, c.inline("u8", ["sum"], bytes(2001)).status.code)
+            wait_for("word of slabs", lambda: "slabs: it was changed" in daemon.log())
+            self.assertNotIn("hello_timeout_ms", daemon.log(), "a flag weighs more than the file")
+            write('{"max_input_bytes": 5000, "nonsense": 1}')
+            hang_up("everything stays as it was")
+            self.assertEqual(INVALID_ARGUMENT, c.inline("u8", ["sum"], bytes(2001)).status.code)
+            write('{"max_input_bytes": 5000, "log_level": "error", "slabs": 8}')
+            hang_up("max_input_bytes: reloaded")
+            wait_for("the last of it", lambda: "max_jobs: reloaded" in daemon.log())
+            self.assertIsNone(c.inline("u8", ["sum"], bytes(5000)).status)
+        lines = len(daemon.lines)
+        daemon.check_end(self, daemon.stop())
+        self.assertEqual(lines, len(daemon.lines), "the log goes on below its level")
 
     def test_ends_while_crowded(self):
         """A signal in the middle of much traffic: it drains, nobody hangs, nothing leaks."""

@@ -173,9 +173,18 @@ class Cli(CliTest):
     def test_files(self):
         self.fails(66, "No such file", "sum", self.dir + "/none")
         self.fails(66, "directory", "sum", self.dir)
-        if os.geteuid() != 0:
-            os.chmod(self.write("secret", b"\0" * 4), 0)
-            self.fails(77, "ermission", "sum", self.dir + "/secret")
+
+    def test_denied(self):
+        """Exit status 77: a file, or the daemon's socket, that this user may not open."""
+        path = self.write("secret", b"\0" * 4)
+        os.chmod(path, 0)
+        os.chmod(self.dir, 0o755)
+        root = os.geteuid() == 0
+        for word, arguments in (("ermission", ["sum", path]), ("ermission", ["sum", path, "--connect", self.tcp])):
+            done = subprocess.run([CLIENT, *arguments, *([] if "--connect" in arguments else ["--connect", self.unix])], env=ENVIRONMENT,
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG_S, **({"user": 12345} if root else {}))
+            self.assertEqual(77, done.returncode, done)
+            self.assertIn(word, done.stderr.decode())
 
     def test_npy_files(self):
         four = struct.pack("<4f", 1, 2, 3, 4)
