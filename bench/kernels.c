@@ -33,7 +33,7 @@ typedef struct settings {
     cr_dtype dtypes[MAX_DTYPES];
     bench_ops ops[MAX_OP_SETS];
     unsigned size_count, dtype_count, op_count, rounds;
-    bool bits;
+    bool bits, follow;
     char kernels[NAMES]; /* "," NAME "," … ","; "" for all */
     const char *json;
 } settings;
@@ -117,13 +117,15 @@ static bool each(settings *s, const char *list, bool (*add)(settings *, const ch
 static int usage(FILE *out) {
     fprintf(out,
             "usage: cured-bench kernels [--sizes 4K,1M,…] [--types f32,…|all] [--ops sum,…] [--kernels NAME,…]\n"
-            "                           [--rounds N] [--data normal|bits] [--json FILE]\n"
+            "                           [--rounds N] [--data normal|bits] [--follow] [--json FILE]\n"
             "  --sizes    bytes of one array; default 4K to 4G by fours\n"
             "  --types    element types; default f32\n"
             "  --ops      ops, or describe, mean+var: several by one pass; default sum\n"
             "  --kernels  groups (read, fold, cub, thrust, ladder) or kernels of the ladder; default all\n"
             "  --rounds   turns of every candidate, 5 to %d; default 7\n"
             "  --data     floats: normal (default) or any bit patterns; integers are always any\n"
+            "  --follow   folds of cured begin while those before them end, as on a stream of the daemon; without it\n"
+            "             every launch waits for the one before it, as CUB's do\n"
             "  --json     writes the figures to FILE\n"
             "Exit status: 0; 1 a fold of cured or a kernel of the ladder was wrong; 69 no CUDA device.\n",
             BENCH_MAX_ROUNDS);
@@ -134,7 +136,8 @@ static int usage(FILE *out) {
 static int parse(int argc, char **argv, settings *s, int *code) {
     static const struct option options[] = {{"sizes", 1, NULL, 's'},   {"types", 1, NULL, 't'},  {"ops", 1, NULL, 'o'},
                                             {"kernels", 1, NULL, 'k'}, {"rounds", 1, NULL, 'r'}, {"data", 1, NULL, 'd'},
-                                            {"json", 1, NULL, 'j'},    {"help", 0, NULL, 'h'},   {NULL, 0, NULL, 0}};
+                                            {"json", 1, NULL, 'j'},    {"follow", 0, NULL, 'f'}, {"help", 0, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     bool good = true;
     s->rounds = 7;
     for (int c; good && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -150,6 +153,8 @@ static int parse(int argc, char **argv, settings *s, int *code) {
             good = (s->rounds = (unsigned)atoi(optarg)) >= 5 && s->rounds <= BENCH_MAX_ROUNDS;
         else if (c == 'd')
             good = (s->bits = strcmp(optarg, "bits") == 0) || strcmp(optarg, "normal") == 0;
+        else if (c == 'f')
+            s->follow = true;
         else if (c == 'j')
             s->json = optarg;
         else {
@@ -327,6 +332,7 @@ int bench_kernels(int argc, char **argv) {
         return 74;
     }
     if (bench_gpu_open(&gpu, s.sizes[s.size_count - 1]) != 0) return 69;
+    gpu.follow = s.follow;
     head(&s, json, argc, argv);
     bool first = true;
     for (unsigned i = 0; i < s.dtype_count && wrong >= 0; i++) {

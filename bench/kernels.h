@@ -19,6 +19,7 @@ typedef struct bench_ops {
 typedef struct bench_gpu {
     char name[256];
     unsigned multiprocessors;
+    bool follow; /* folds may begin while the one before them ends */
     uint64_t l2_bytes;
     void *stream, *begin, *end; /* cudaStream_t, cudaEvent_t */
     uint8_t *arena;             /* rotating buffers: the sizes' arrays lie side by side in it */

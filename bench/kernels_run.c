@@ -97,6 +97,7 @@ static int enqueue_fold(bench_gpu *gpu, const bench_array *array, const void *da
         return cudaErrorNotSupported;
     cr_fold_prepare(&args, array->dtype, data, array->n, 0, gpu->multiprocessors, gpu->state, gpu->slot);
     int f = 0;
+    args.follows = gpu->follow && data != gpu->arena; /* the first one follows what is no fold */
     for (uint32_t i = 0; i < count && f == 0; i++) f = launchers[i](&args, gpu->stream);
     return f;
 }

@@ -13,6 +13,7 @@ struct cr_fold_counts {
     static constexpr unsigned WIDTH = cr_width(D), ROOM = 2 * CR_WARPS;
     static constexpr int BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_GPU_FEWER;
     static constexpr bool FLOAT = cr_is_float(D);
+    static constexpr bool CHUNKED = true;
     uint32_t some_nonzero, some_nans; /* of this tile; 128 each for narrow lanes */
     uint64_t nonzero, nans;
 

@@ -172,6 +172,7 @@ template <class R>
 struct cr_fold_sum {
     static constexpr unsigned WIDTH = R::WIDTH, ROOM = sizeof(typename R::sum_type) / 8 * CR_WARPS;
     static constexpr int BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_GPU_FEWER;
+    static constexpr bool CHUNKED = true;
     R run;
 
     CR_IN void begin(const cr_fold_args &) { run.begin(); }

@@ -15,7 +15,7 @@ template <class E, int KIND> struct cr_axis_hard_sum {
     static constexpr int SIZE = E::SIZE, TOGETHER = 4;
     static constexpr int LIMBS = KIND == CR_SUM_SQUARE ? 20 : SIZE == 8 ? 68 : 11;
     static constexpr int GRID = (SIZE == 8 ? -1074 : -149) * (KIND == CR_SUM_SQUARE ? 2 : 1);
-    static constexpr bool TABLES = SIZE == 8 || KIND == CR_SUM_SQUARE; /* cr_digits rather than cr_columns */
+    static constexpr bool TABLES = SIZE == 8 || KIND == CR_SUM_SQUARE; /* cr_digits rather than cr_rows */
 
     struct Shared {
         typename Bins::Shared bins;
@@ -30,7 +30,7 @@ template <class E, int KIND> struct cr_axis_hard_sum {
     CR_IN void put(uint64_t bits) {
         cr_parts<E> parts;
         if (parts.split(bits)) {
-            Bins::element(shared.bins, parts);
+            Bins::element(shared.bins, bits);
         } else {
             const int which = parts.special();
             special[0] += which == 0;
@@ -72,14 +72,7 @@ template <class E, int KIND> struct cr_axis_hard_sum {
         if constexpr (TABLES) {
             Bins::merge(shared.bins, state, (int)warp, 1, (int)lane, CR_WARP);
         } else {
-            Bins::carry(shared.bins);
-            constexpr int COUNT = (int)(sizeof shared.bins.limb / sizeof shared.bins.limb[0]);
-#pragma unroll 1
-            for (int limb = 0; limb < COUNT; limb++) {
-                long long sum = shared.bins.limb[limb][threadIdx.x];
-                for (uint32_t step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(CR_EVERYONE, sum, step);
-                if (lane == 0) cr_limb_add(state, limb, sum);
-            }
+            Bins::settle(shared.bins, state);
         }
 #pragma unroll
         for (int i = 0; i < 3; i++) {

@@ -19,17 +19,20 @@ extern "C" {
 
 enum {
     CR_GPU_SLOT_BYTES = 128, /* what a block may leave for the last one to merge */
-    CR_SUM_LEVELS = 4,
-    CR_SUM_WORDS = 3 * CR_SUM_LEVELS,
+    CR_SUM_DIGITS = 25,
+    CR_DIGIT_BITS = 24,
 };
 
-/* One float sum, between blocks: of each anchor's integer three words, sums of its digits of 22, 21 and 21 bits, the number of
- * blocks that have added to a word in its upper 16 bits; and limbs for what no anchor takes. */
+/* What each block adds to a word beside its digit, so that none is ever negative. */
+#define CR_DIGIT_BIAS ((uint64_t)1 << 37)
+
+/* One float sum, between blocks: words of 24-bit digits (kernels/cuda/sum_digits.cuh), in their upper bits the number of blocks that
+ * have added to them; and limbs for what found no place there. Lines of the L2 cache of its own. */
 typedef struct cr_sum_state {
-    unsigned long long words[CR_SUM_WORDS];
-    unsigned long long control;    /* blocks << 48 | blocks that have put something into the limbs */
-    unsigned long long special[3]; /* NaNs, +inf, -inf */
-    unsigned long long limbs[CR_SUMSQ_LIMBS];
+    unsigned long long words[CR_SUM_DIGITS];
+    unsigned long long control, pad[6]; /* the number of blocks that have put something into the limbs */
+    unsigned long long special[4];      /* NaNs, +inf, -inf */
+    unsigned long long limbs[CR_SUMSQ_LIMBS], beyond[6];
 } cr_sum_state;
 
 /* A product, between blocks: factors of integers' magnitudes, or what floats are beside numbers. */
@@ -47,7 +50,8 @@ typedef struct cr_mail {
 } cr_mail;
 
 typedef struct cr_gpu_state {
-    uint32_t ticket, pad[3];
+    uint32_t ticket, pad[31];
+    uint32_t next, beside[31]; /* of the chunks that have no block yet; see cr_walk_run */
     cr_mail mail[CR_GPU_MAX_BLOCKS];
     cr_sum_state sums[3];
     cr_prod_state prod;
@@ -59,10 +63,11 @@ typedef struct cr_gpu_state {
 
 /* What a float sum leaves; see cr_fold_result. */
 typedef struct cr_sum_found {
-    uint64_t words[CR_SUM_WORDS];
+    uint64_t words[CR_SUM_DIGITS];
     uint64_t control;
-    int64_t anchor; /* exponent of the first anchor's unit */
-    uint64_t bias;  /* what all blocks together have added to each signed digit's word */
+    int32_t unit;            /* exponent of digit 0's unit */
+    uint32_t digits, blocks; /* words in use; whose biases are in them */
+    uint32_t pad;
     uint64_t special[3];
     int64_t limbs[CR_SUMSQ_LIMBS];
 } cr_sum_found;
@@ -78,7 +83,8 @@ typedef struct cr_fold_args {
     const uint8_t *data;
     uint64_t n, index; /* index: the input's index of data[0] */
     cr_fold_plan plan;
-    uint64_t bias; /* cr_sum_bias(plan.blocks) */
+    uint32_t multiprocessors;
+    bool follows; /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
     cr_gpu_state *state;
     cr_fold_slot *slot;
 } cr_fold_args;
@@ -119,15 +125,7 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
 /* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n);
 
-/* What each block adds to the signed digit's word, so that it is never negative, for up to CR_FOLD_MAX elements in all. */
-static inline unsigned long long cr_sum_bias(uint32_t blocks) {
-    unsigned long long bias = 1ull << 47;
-    while (blocks > 1) {
-        bias >>= 1;
-        blocks = (blocks + 1) / 2;
-    }
-    return bias;
-}
+/* Elements of one fold at most. */
 #define CR_FOLD_MAX ((uint64_t)1 << 37)
 /* How far apart a float sum's anchors are: cr_window in kernels/cuda/sum_type.cuh, and the one below. */
 static inline int cr_sum_step(cr_dtype dtype, bool squares) { return dtype != CR_F64 ? 50 : squares ? 52 : 51; }

@@ -9,7 +9,7 @@
 template <class A, class B, int RESIDENT, int U>
 struct cr_with {
     static constexpr int SIZE = A::SIZE, UNROLL = U, BLOCKS = RESIDENT;
-    static constexpr bool SELF = true;
+    static constexpr bool SELF = true, CHUNKED = cr_chunked<A>::value && cr_chunked<B>::value;
     static_assert(A::SELF && B::SELF, "the blocks' slots are for one");
     struct Shared {
         typename A::Shared a;

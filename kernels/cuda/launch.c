@@ -77,18 +77,16 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->n = n;
     args->index = index;
     args->plan = cr_fold_plan_make((uintptr_t)data, n, (uint32_t)cr_dtype_size(dtype), multiprocessors);
-    args->bias = cr_sum_bias(args->plan.blocks);
+    args->multiprocessors = multiprocessors;
+    args->follows = false;
     args->state = state;
     args->slot = slot;
 }
 
-/* How many anchors a sum has: cr_window in kernels/cuda/sum_type.cuh, and the one below. */
-static int levels_of(cr_dtype dtype, bool squares) { return dtype == CR_F64 ? 3 + squares : 2 + squares; }
-
 static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr_specials *special, int64_t *limb,
                      uint32_t *pending) {
     unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
-    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), step = cr_sum_step(dtype, squares);
+    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
     memset(limb, 0, limbs * sizeof *limb);
     *pending = 0;
     *special = (cr_specials){0};
@@ -97,16 +95,10 @@ static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr
         *special = (cr_specials){found->special[0], found->special[1], found->special[2]};
         cr_limbs_carry(limb, limbs, pending);
     }
-    for (int level = 0; level < levels_of(dtype, squares); level++) {
-        const uint64_t *word = &found->words[3 * level];
-        __int128 sum = (__int128)(int64_t)(word[2] - found->bias) * ((__int128)1 << 43);
-        sum += word[0] + ((unsigned __int128)word[1] << 22);
-        int a = (int)found->anchor - step * level;
-        if (a < grid) { /* a multiple of the grid's unit */
-            sum >>= grid - a;
-            a = grid;
-        }
-        cr_limbs_put_signed(limb, limbs, pending, sum, (unsigned)(a - grid));
+    const uint64_t bias = found->blocks * CR_DIGIT_BIAS;
+    for (unsigned i = 0; i < found->digits && i < CR_SUM_DIGITS; i++) {
+        unsigned bit = (unsigned)(found->unit - grid) + CR_DIGIT_BITS * i;
+        cr_limbs_put_signed(limb, limbs, pending, (int64_t)(found->words[i] - bias), bit);
     }
     cr_limbs_carry(limb, limbs, pending);
 }

@@ -29,7 +29,8 @@ static void lay_out(cr_fold_plan *plan, uintptr_t address, uint64_t n, uint32_t 
 /* Measured on an H200 (tests/gpu/tune_folds.cu). Up to 32 KiB one block alone: others would have to tell it what they found,
  * a round trip to the L2 cache. Then small blocks, two on each multiprocessor, as the tail grows with their number; blocks of
  * twice that size up to one wave; from there on one contiguous run per block, all blocks resident at once. Beyond 1 GiB several
- * waves, so that blocks that finish early are replaced. Interleaved tiles are 5 % slower than runs. */
+ * waves, so that blocks that finish early are replaced. Interleaved tiles are 5 % slower than runs, chunks in the order of who comes
+ * first a little faster: then the whole GPU reads one stretch at a time. */
 static void cut(cr_fold_plan *plan, uint32_t multiprocessors) {
     uint64_t wave = (uint64_t)multiprocessors * CR_GPU_BLOCKS_PER_SM, vectors = plan->vectors, per;
     if (vectors <= CR_GPU_ALONE) {
@@ -68,4 +69,23 @@ void cr_fold_plan_fit(cr_fold_plan *plan, uint32_t resident) {
     if (fewer >= plan->blocks || fewer == 0 || plan->per_block <= CR_GPU_SMALL * 2) return;
     plan->per_block = divide_up(divide_up(plan->vectors, fewer), CR_GPU_THREADS) * CR_GPU_THREADS;
     plan->blocks = (uint32_t)divide_up(plan->vectors, plan->per_block);
+}
+
+void cr_fold_plan_chunks(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t resident) {
+    const uint64_t vectors = plan->vectors, wave = (uint64_t)(multiprocessors ? multiprocessors : 1) * resident;
+    uint64_t per = plan->per_block;
+    if (vectors > CR_GPU_ALONE && vectors <= wave * CR_GPU_CHUNK) {
+        per = CR_GPU_CHUNK;
+    } else if (vectors > wave * CR_GPU_CHUNK * CR_GPU_CHUNKS) {
+        per = divide_up(vectors, wave * CR_GPU_CHUNK * CR_GPU_CHUNKS) * CR_GPU_CHUNK;
+        if (per > CR_GPU_CHUNK_MOST) per = CR_GPU_CHUNK_MOST;
+        if (vectors / per > UINT32_MAX / 2)
+            per = divide_up(vectors, (uint64_t)UINT32_MAX / 2 * CR_GPU_THREADS) * CR_GPU_THREADS;
+    } else if (vectors > CR_GPU_ALONE) {
+        per = divide_up(divide_up(vectors, wave), CR_GPU_THREADS) * CR_GPU_THREADS;
+    }
+    plan->per_block = per;
+    plan->chunks = (uint32_t)divide_up(vectors, per);
+    if (plan->chunks == 0) plan->chunks = 1;
+    plan->blocks = plan->chunks <= wave ? plan->chunks : (uint32_t)wave;
 }

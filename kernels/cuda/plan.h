@@ -2,7 +2,9 @@
  * size, so that it is tested without one.
  *
  * The array is a head of single elements, a body of 16-byte vectors, and a tail of single elements. Block b takes vectors
- * [b·per_block, (b + 1)·per_block) of the body, and block 0 the single elements as well.
+ * [b·per_block, (b + 1)·per_block) of the body, and block 0 the single elements as well. Folds to which it is all the same what a
+ * block takes cut long arrays into chunks of per_block vectors instead: block b takes chunks b and b + blocks, and then the next
+ * that nobody has taken.
  * Thread: any; nothing here holds state. */
 #ifndef CURED_KERNELS_CUDA_PLAN_H
 #define CURED_KERNELS_CUDA_PLAN_H
@@ -15,9 +17,12 @@ enum {
     CR_GPU_UNROLL = 8,  /* vectors in flight in each thread */
     CR_GPU_SHIFTED = 2, /* where each is put together from two, and in short arrays */
     CR_GPU_TILE = CR_GPU_THREADS * CR_GPU_UNROLL,
-    CR_GPU_SMALL = CR_GPU_THREADS * 2, /* vectors of the smallest blocks, when there are several */
-    CR_GPU_ALONE = CR_GPU_TILE,        /* vectors that one block takes alone: it needs to tell nobody */
-    CR_GPU_RUN = 1 << 17,              /* vectors of the longest run, while there may be more blocks: 2 MiB */
+    CR_GPU_SMALL = CR_GPU_THREADS * 2,    /* vectors of the smallest blocks, when there are several */
+    CR_GPU_ALONE = CR_GPU_TILE,           /* vectors that one block takes alone: it needs to tell nobody */
+    CR_GPU_RUN = 1 << 17,                 /* vectors of the longest run, while there may be more blocks: 2 MiB */
+    CR_GPU_CHUNK = CR_GPU_THREADS * 4,    /* vectors of the smallest chunk, */
+    CR_GPU_CHUNK_MOST = CR_GPU_CHUNK * 4, /* and of the largest, if a block then has CR_GPU_CHUNKS of them */
+    CR_GPU_CHUNKS = 4,
     CR_GPU_BLOCKS_PER_SM = 4,
     CR_GPU_MAX_BLOCKS = 4096,
 };
@@ -25,6 +30,7 @@ enum {
 typedef struct cr_fold_plan {
     uint64_t vectors, per_block;
     uint32_t blocks;     /* 0 for no elements */
+    uint32_t chunks;     /* as many as blocks, or at least twice as many */
     uint32_t head, tail; /* elements before and after the body; 48 at most together */
     uint32_t shift;      /* how far, in bytes, the body lies beyond a 16-byte boundary: not 0 only for odd addresses */
 } cr_fold_plan;
@@ -34,5 +40,8 @@ cr_fold_plan cr_fold_plan_make(uintptr_t address, uint64_t n, uint32_t size, uin
 
 /* Longer runs for a kernel of which only `resident` blocks find room on a multiprocessor. */
 void cr_fold_plan_fit(cr_fold_plan *plan, uint32_t resident);
+
+/* Makes a plan of chunks of it, for a kernel of which `resident` blocks find room on each of so many multiprocessors. */
+void cr_fold_plan_chunks(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t resident);
 
 #endif

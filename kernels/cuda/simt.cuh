@@ -219,6 +219,7 @@ template <class F>
 struct cr_families<F> {
     static constexpr unsigned WIDTH = F::WIDTH, ROOM = F::ROOM;
     static constexpr int BLOCKS = F::BLOCKS, UNROLL = F::UNROLL;
+    static constexpr bool CHUNKED = cr_chunked<F>::value;
     F fold;
     CR_IN void begin(const cr_fold_args &args) { fold.begin(args); }
     template <int U>
@@ -234,6 +235,7 @@ struct cr_families<F, Others...> {
     static constexpr unsigned WIDTH = F::WIDTH, ROOM = F::ROOM + cr_families<Others...>::ROOM;
     /* Together they need more registers. */
     static constexpr int BLOCKS = 3, UNROLL = CR_GPU_FEWER;
+    static constexpr bool CHUNKED = cr_chunked<F>::value && cr_families<Others...>::CHUNKED;
     F fold;
     cr_families<Others...> others;
     CR_IN void begin(const cr_fold_args &args) {
@@ -259,7 +261,7 @@ template <class... F>
 struct cr_self {
     typedef cr_families<F...> families;
     static constexpr int SIZE = (int)families::WIDTH, BLOCKS = families::BLOCKS, UNROLL = families::UNROLL;
-    static constexpr bool SELF = true;
+    static constexpr bool SELF = true, CHUNKED = families::CHUNKED;
     struct Shared {
         uint64_t room[cr_families<F...>::ROOM];
     };

@@ -37,6 +37,7 @@ struct cr_gpu_stream {
     cr_gpu_state *state;
     cr_fold_slot *slots; /* pinned; the device writes them */
     struct asked *asked;
+    bool folding; /* what was enqueued last is a fold */
     cr_axis_room axis;
     cr_batch batch;
     uint64_t *batch_memory; /* pinned */
@@ -103,6 +104,7 @@ cr_status cr_cuda_copy(cr_gpu_stream *s, void *device, const void *host, size_t 
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
     s->batch_last = false;
+    s->folding = false;
     cudaError_t failure = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, s->stream);
     return cr_cuda_error(s->gpu, (int)failure, "copy", error);
 }
@@ -123,6 +125,8 @@ static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t nu
     cr_partial_init(&slot->partial, fold->dtype, fold->families);
     *asked = (struct asked){fold->dtype, fold->families, fold->n, fold->n == 0};
     for (uint32_t i = 0; fold->n != 0 && status == CR_OK && i < count; i++) {
+        args.follows = s->folding;
+        s->folding = true;
         status = cr_cuda_error(s->gpu, launchers[i](&args, s->stream), "fold", error);
     }
     return status;
@@ -144,6 +148,7 @@ cr_status cr_cuda_axis(cr_gpu_stream *s, const cr_gpu_axis *axis, cr_error *erro
     if (status != CR_OK) return status;
     s->batch_last = false;
     cr_error asked = {CR_OK, ""};
+    s->folding = false;
     int failure = cr_axis_ask(&s->axis, axis, s->gpu->info.multiprocessors, s->stream, &asked);
     if (asked.code == CR_OK) return cr_cuda_error(s->gpu, failure, "axis", error);
     *error = asked;
@@ -179,6 +184,7 @@ cr_status cr_cuda_batch(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t cou
         status = check_batched(&batched->fold, error);
         if (status != CR_OK || !cr_batch_add(&s->batch, &batched->fold, &batched->unit)) break;
     }
+    s->folding = false;
     cudaError_t failure = (cudaError_t)cr_batch_start(&s->batch, s->stream);
     if (failure != cudaSuccess) {
         *taken = 0;
@@ -229,6 +235,7 @@ cr_status cr_cuda_kernel(cr_gpu_stream *s, const char *name, cr_op op, const cr_
     if (status == CR_OK && gpu->ladder == NULL) status = cr_ladder_open(&gpu->ladder, error);
     if (status != CR_OK) return status;
     const cr_ladder_job job = {name, op, input->dtype, input->data, input->n};
+    s->folding = false;
     status = cr_ladder_run(gpu->ladder, &job, s->stream, value, exact, error);
     /* An error of the device stays: ask again, so that it is known to be lost. */
     if (status == CR_UNAVAILABLE) cr_cuda_error(gpu, (int)cudaStreamQuery(s->stream), "kernel", NULL);

@@ -1,30 +1,26 @@
 /* sum_bins: exact sums of floats with any spread, in integers: where a tile goes whose magnitudes no anchor takes. The time
  * it takes hardly depends on the data.
  *
- * cr_columns, for float32 and bfloat16: each thread has limbs of its own in shared memory, 32 bits apart in 64, so an element
- * is one shift and one addition; 255 additions between carry passes.
+ * cr_rows, for float32 and bfloat16: each thread has sixteen float64 sums of its own in shared memory, one for every sixteen
+ * exponents. What is added to one is a multiple of its unit and below 2^40 of them, so 8,191 additions are exact.
  * cr_digits, for float64 and for squares: each warp has a table of 16-bit digits in 32 bits, COPIES of it side by side so that
  * equal exponents collide less, and adds by shared atomics; flushed before 2^15 additions to a digit.
- * Both end in the state's limbs (64-bit atomics), on the grid of kernels/core/limbs.h. NaNs and infinities are counted.
+ * They end in the warp's digits (sum_digits.cuh) or in the state's limbs (64-bit atomics), on the grid of kernels/core/limbs.h. The
+ * elements are finite.
  * Thread: GPU. Owner: the block. */
 #ifndef CURED_KERNELS_CUDA_SUM_BINS_CUH
 #define CURED_KERNELS_CUDA_SUM_BINS_CUH
 
+#include "kernels/cuda/sum_digits.cuh"
 #include "kernels/cuda/sum_type.cuh"
-
-/* value·2^(32·limb), |value| < 2^63, into the state's limbs in two digits. */
-CR_DEVICE void cr_limb_add(cr_sum_state *state, int limb, long long value) {
-    if (value == 0) return;
-    long long high = value >> 32;
-    atomicAdd(&state->limbs[limb], (unsigned long long)value & 0xffffffffu);
-    if (high != 0) atomicAdd(&state->limbs[limb + 1], (unsigned long long)high);
-}
 
 /* An element as significand·2^place on the grid. False: a NaN or an infinity. */
 template <class E> struct cr_parts {
     uint64_t significand;
     int place;
     bool negative;
+    CR_DEVICE cr_parts() {}
+    CR_DEVICE explicit cr_parts(uint64_t bits) { split(bits); }
     CR_DEVICE bool split(uint64_t bits) {
         int field = (int)(bits >> E::MANTISSA) & E::TOP;
         significand = (bits & ((1ull << E::MANTISSA) - 1)) | (uint64_t)(field != 0) << E::MANTISSA;
@@ -41,65 +37,59 @@ template <class E> CR_DEVICE void cr_widen(cr_parts<E> &p) {
     if (E::MANTISSA == 7) p.significand <<= 16;
 }
 
-template <class E, bool ABSOLUTE> struct cr_columns {
-    /* 254 + 23 bits (float16: 30 + 10), and a limb for carries and the sign. */
-    static constexpr int LIMBS = E::TOP == 31 ? 3 : 9, MOST = 255;
+template <class E, bool ABSOLUTE> struct cr_rows {
+    static constexpr int ROWS = 16;
+    static constexpr bool IN_DIGITS = true; /* what they hold meets in the warp's digits, not in the state's limbs */
     struct Shared {
-        long long limb[LIMBS][CR_GPU_THREADS];
+        double sum[ROWS][CR_GPU_THREADS];
     };
 
     CR_DEVICE static void clear(Shared &shared) {
 #pragma unroll
-        for (int i = 0; i < LIMBS; i++) shared.limb[i][threadIdx.x] = 0;
+        for (int i = 0; i < ROWS; i++) shared.sum[i][threadIdx.x] = 0;
     }
 
-    CR_DEVICE static void carry(Shared &shared) {
-        long long up = 0;
-#pragma unroll
-        for (int i = 0; i < LIMBS - 1; i++) {
-            long long value = shared.limb[i][threadIdx.x] + up;
-            up = value >> 32;
-            shared.limb[i][threadIdx.x] = value & 0xffffffff;
-        }
-        shared.limb[LIMBS - 1][threadIdx.x] += up;
+    /* A row's last bit on the grid: 2^(16·row - 1), row 0's 2^0; and how many of them this thread has there. It is empty then. */
+    CR_DEVICE static int bit_of(int row) { return max(16 * row - 1, 0); }
+    CR_DEVICE static long long take(Shared &shared, int row) {
+        const double sum = shared.sum[row][threadIdx.x];
+        shared.sum[row][threadIdx.x] = 0;
+        return (long long)__dmul_rn(sum, __hiloint2double((1023 + 149 - bit_of(row)) << 20, 0));
     }
 
-    /* Room for `adds` more; fill counts since the last carry pass. */
-    CR_DEVICE static void reserve(Shared &shared, cr_sum_state *, uint32_t &fill, uint32_t adds) {
-        if (fill + adds > MOST) {
-            carry(shared);
-            fill = 1;
+    /* What a warp's rows hold: as its digits, or to a state's limbs. */
+    CR_DEVICE static long long digits(Shared &shared) {
+        long long found = 0;
+#pragma unroll 1
+        for (int row = 0; row < ROWS; row++) found += cr_warp_total(take(shared, row)).share((unsigned)bit_of(row));
+        return found;
+    }
+    CR_DEVICE static void settle(Shared &shared, cr_sum_state *state) {
+#pragma unroll 1
+        for (int row = 0; row < ROWS; row++) cr_warp_total(take(shared, row)).spill(state, bit_of(row));
+    }
+
+    /* Room for `adds` more, for those that settle; fill counts since the rows were empty. */
+    CR_DEVICE static void reserve(Shared &shared, cr_sum_state *state, uint32_t &fill, uint32_t adds) {
+        if (fill + adds > 8191) {
+            settle(shared, state);
+            fill = 0;
         }
         fill += adds;
     }
-
-    CR_DEVICE static void put(Shared &shared, const cr_parts<E> &p) {
-        int significand = (int)p.significand; /* of 24 bits */
-        if (!ABSOLUTE && p.negative) significand = -significand;
-        const long long value = (long long)significand * (1ll << (p.place & 31));
-        shared.limb[p.place >> 5][threadIdx.x] += value;
-    }
-
     static constexpr uint32_t adds(uint32_t elements) { return elements; }
 
-    /* All threads; used: whether this thread's column holds anything. */
-    CR_DEVICE static void flush(Shared &shared, cr_sum_state *state, bool used) {
-        if (used) carry(shared);
-        else clear(shared);
-        __syncthreads();
-        for (int limb = threadIdx.x / 32; limb < LIMBS; limb += CR_GPU_THREADS / 32) {
-            long long sum = 0;
-#pragma unroll
-            for (int i = 0; i < CR_GPU_THREADS / 32; i++) sum += shared.limb[limb][threadIdx.x % 32 + 32 * i];
-            for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-            if (threadIdx.x % 32 == 0) cr_limb_add(state, limb, sum);
-        }
+    CR_DEVICE static void element(Shared &shared, uint64_t bits) {
+        const uint32_t word = E::MANTISSA == 7 ? (uint32_t)bits << 16 : (uint32_t)bits;
+        double *sum = &shared.sum[word >> 27 & (ROWS - 1)][threadIdx.x], x = (double)__uint_as_float(word);
+        *sum = __dadd_rn(*sum, ABSOLUTE ? fabs(x) : x);
     }
 };
 
 /* PARTS digits of 16 bits an element; DIGITS of them in all (even). */
 template <class E, bool ABSOLUTE, int PARTS, int DIGITS, int COPIES> struct cr_digits {
     static constexpr int WARPS = CR_GPU_THREADS / 32, MOST = 32767;
+    static constexpr bool IN_DIGITS = false;
     struct Shared {
         uint32_t digit[WARPS][DIGITS][COPIES];
     };
@@ -110,6 +100,7 @@ template <class E, bool ABSOLUTE, int PARTS, int DIGITS, int COPIES> struct cr_d
         __syncwarp();
     }
 
+    /* Room for `adds` more; fill counts since the table was cleared. */
     CR_DEVICE static void reserve(Shared &shared, cr_sum_state *state, uint32_t &fill, uint32_t adds) {
         if (fill + adds > MOST) {
             __syncwarp();
@@ -171,24 +162,19 @@ template <class E, bool ABSOLUTE, int PARTS, int DIGITS, int COPIES> struct cr_d
 };
 
 /* Which bins a type and a kind take, and how an element goes there. */
-template <class E, int KIND> struct cr_bins : cr_columns<E, KIND == CR_SUM_ABSOLUTE> {
-    using Base = cr_columns<E, KIND == CR_SUM_ABSOLUTE>;
-    CR_DEVICE static void element(typename Base::Shared &shared, cr_parts<E> p) {
-        cr_widen(p);
-        Base::put(shared, p);
-    }
-};
+template <class E, int KIND> struct cr_bins : cr_rows<E, KIND == CR_SUM_ABSOLUTE> {};
 template <int KIND> struct cr_bins<cr_f64, KIND> : cr_digits<cr_f64, KIND == CR_SUM_ABSOLUTE, 5, 132, 4> {
     using Base = cr_digits<cr_f64, KIND == CR_SUM_ABSOLUTE, 5, 132, 4>;
-    CR_DEVICE static void element(typename Base::Shared &shared, const cr_parts<cr_f64> &p) { Base::put(shared, p); }
+    CR_DEVICE static void element(typename Base::Shared &shared, uint64_t bits) { Base::put(shared, cr_parts<cr_f64>(bits)); }
 };
 template <> struct cr_bins<cr_f64, CR_SUM_SQUARE> : cr_digits<cr_f64, true, 8, 264, 2> {
-    CR_DEVICE static void element(Shared &shared, const cr_parts<cr_f64> &p) { put_square(shared, p); }
+    CR_DEVICE static void element(Shared &shared, uint64_t bits) { put_square(shared, cr_parts<cr_f64>(bits)); }
 };
 /* Squares of narrower significands have 48 bits at most: a float64's digits take them. */
-template <class E> struct cr_bins_narrow_square : cr_digits<E, true, 4, 36, 8> {
-    using Base = cr_digits<E, true, 4, 36, 8>;
-    CR_DEVICE static void element(typename Base::Shared &shared, cr_parts<E> p) {
+template <class E> struct cr_bins_narrow_square : cr_digits<E, true, 4, 36, 4> {
+    using Base = cr_digits<E, true, 4, 36, 4>;
+    CR_DEVICE static void element(typename Base::Shared &shared, uint64_t bits) {
+        cr_parts<E> p(bits);
         cr_widen(p);
         p.significand *= p.significand;
         p.place *= 2;
@@ -197,6 +183,11 @@ template <class E> struct cr_bins_narrow_square : cr_digits<E, true, 4, 36, 8> {
 };
 template <> struct cr_bins<cr_f32, CR_SUM_SQUARE> : cr_bins_narrow_square<cr_f32> {};
 template <> struct cr_bins<cr_bf16, CR_SUM_SQUARE> : cr_bins_narrow_square<cr_bf16> {};
-template <> struct cr_bins<cr_f16, CR_SUM_SQUARE> : cr_bins_narrow_square<cr_f16> {};
+/* Float16 needs none: one window takes every number. */
+template <int KIND> struct cr_bins<cr_f16, KIND> {
+    static constexpr bool IN_DIGITS = true;
+    struct Shared {};
+    CR_DEVICE static long long digits(Shared &) { return 0; }
+};
 
 #endif

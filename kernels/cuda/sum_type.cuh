@@ -17,8 +17,33 @@ struct cr_span {
 
 /* What a type offers beside its numbers: glance, a quick look that takes zeros for too small (worst: the largest distance above
  * `low`, in units of half of the field's); look, a careful one; value and lane,
- * elements as float64; scaled, an element times 2^SCALE: of the 16-bit types the same bits further right, denormals and all, where
+ * elements as float64; strip, takes NaNs and infinities out; scaled, an element times 2^SCALE: of the 16-bit types the same bits further right, denormals and all, where
  * a conversion would be the bottleneck. */
+
+/* Counts a NaN, +inf or -inf in `found`, ten bits for each, and makes a zero of it. */
+CR_DEVICE uint32_t cr_count_special(bool nan, bool negative) { return nan ? 1u : negative ? 1u << 20 : 1u << 10; }
+CR_DEVICE void cr_strip_word(uint32_t &found, uint32_t &w) {
+    const uint32_t magnitude = w & 0x7fffffffu;
+    if (magnitude < 0x7f800000u) return;
+    found += cr_count_special(magnitude != 0x7f800000u, w >> 31);
+    w = 0;
+}
+CR_DEVICE void cr_strip_pair(uint32_t &found, uint32_t &low, uint32_t &high) {
+    const uint32_t magnitude = high & 0x7fffffffu;
+    if (magnitude < 0x7ff00000u) return;
+    found += cr_count_special(magnitude != 0x7ff00000u || low != 0, high >> 31);
+    low = high = 0;
+}
+/* Two halves of a type whose infinity is INFINITE. */
+template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uint32_t &w) {
+#pragma unroll
+    for (int shift = 0; shift < 32; shift += 16) {
+        const uint32_t half = w >> shift & 0xffffu, magnitude = half & 0x7fffu;
+        if (magnitude < INFINITE) continue;
+        found += cr_count_special(magnitude != INFINITE, half >> 15);
+        w &= 0xffff0000u >> shift;
+    }
+}
 
 struct cr_f32 {
     static constexpr int SIZE = 4, MANTISSA = 23, BIAS = 127, TOP = 255, FIELD = 23;
@@ -35,6 +60,9 @@ struct cr_f32 {
             span.most = max(span.most, magnitude);
             span.least = min(span.least, magnitude - 1);
         }
+    }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_word(found, v.x), cr_strip_word(found, v.y), cr_strip_word(found, v.z), cr_strip_word(found, v.w);
     }
     static constexpr int SCALE = 0;
     CR_DEVICE static double lane(const uint4 &v, int e) { return value(cr_word(v, e)); }
@@ -57,6 +85,10 @@ struct cr_f64 {
             span.most = max(span.most, magnitude);
             span.least = min(span.least, magnitude - 1);
         }
+    }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_pair(found, v.x, v.y);
+        cr_strip_pair(found, v.z, v.w);
     }
     static constexpr int SCALE = 0;
     CR_DEVICE static double lane(const uint4 &v, int e) {
@@ -90,6 +122,10 @@ struct cr_bf16 {
     CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) { cr_glance_halves(worst, v, low); }
     CR_DEVICE static double value(uint64_t bits) { return (double)__uint_as_float((uint32_t)bits << 16); }
     CR_DEVICE static void look(cr_span &span, const uint4 &v) { cr_look_halves(span, v); }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_halves<0x7f80>(found, v.x), cr_strip_halves<0x7f80>(found, v.y);
+        cr_strip_halves<0x7f80>(found, v.z), cr_strip_halves<0x7f80>(found, v.w);
+    }
     CR_DEVICE static double lane(const uint4 &v, int e) {
         uint32_t word = cr_word(v, e / 2);
         return (double)__uint_as_float(e % 2 ? word & 0xffff0000u : word << 16);
@@ -108,6 +144,10 @@ struct cr_f16 {
         return __dmul_rn(__hiloint2double((int)((uint32_t)bits << 16) >> 6 & (int)0x81fffc00, 0), 0x1p1008);
     }
     CR_DEVICE static void look(cr_span &span, const uint4 &v) { cr_look_halves(span, v); }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_halves<0x7c00>(found, v.x), cr_strip_halves<0x7c00>(found, v.y);
+        cr_strip_halves<0x7c00>(found, v.z), cr_strip_halves<0x7c00>(found, v.w);
+    }
     CR_DEVICE static double lane(const uint4 &v, int e) { return value(cr_word(v, e / 2) >> (16 * (e % 2)) & 0xffff); }
     static constexpr int SCALE = 15 - 1023;
     CR_DEVICE static double scaled(const uint4 &v, int e) {
@@ -127,7 +167,7 @@ template <class E, int KIND> struct cr_window {
     static constexpr int A_MOST = WIDE ? (SQUARE ? 969 : 970) : SQUARE ? 205 : 77;
     static constexpr int LOWEST = WIDE && SQUARE ? 1023 - 430 : 0;
     static constexpr int SCALE = SQUARE ? 0 : E::SCALE;
-    static constexpr int SLACK = 5; /* binades above the largest magnitude of the sample */
+    static constexpr int SLACK = 3; /* binades above the largest magnitude that they are placed by */
     static constexpr int ADDS = WIDE && SQUARE ? 2046 : 4094;
 
     /* The exponent of the first anchor's unit, for a largest exponent field. Float16 has one for all. */
@@ -160,10 +200,15 @@ template <class E, int KIND> struct cr_window {
         return (worst & 0xffff) <= reach && worst >> 16 <= reach;
     }
 
+    /* The most and the least of a lane's halves, and whether what is seen has a NaN or an infinity, or is inside. */
+    CR_DEVICE static uint32_t largest(uint32_t most) { return E::PACKED ? max(most >> 16, most & 0xffff) : most; }
+    CR_DEVICE static uint32_t smallest(uint32_t least) { return E::PACKED ? min(least >> 16, least & 0xffff) : least; }
+    CR_DEVICE static bool special(uint32_t most) { return largest(most) >> E::FIELD >= (uint32_t)E::TOP; }
+    CR_DEVICE static bool within(const cr_span &seen, const cr_span &bounds) {
+        return seen.most <= bounds.most && seen.least >= bounds.least;
+    }
     CR_DEVICE static bool inside(const cr_span &seen, const cr_span &bounds) {
-        if (!E::PACKED) return seen.most <= bounds.most && seen.least >= bounds.least;
-        uint32_t most = max(seen.most >> 16, seen.most & 0xffff), least = min(seen.least >> 16, seen.least & 0xffff);
-        return most <= bounds.most && least >= bounds.least;
+        return largest(seen.most) <= bounds.most && smallest(seen.least) >= bounds.least;
     }
 
     /* Of one element. */

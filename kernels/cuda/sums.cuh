@@ -1,20 +1,16 @@
 /* sums: Σx, Σ|x| and Σx² of floats, exactly, by anchors (kernels/cpu/fold_anchor.h explains them).
  *
- * All blocks place their anchors by the same 32 vectors spread over the array, so that what they find adds up as integers.
- * Each warp looks at its part of a tile before it adds it: inside the window, one to three additions an element; outside, or
- * with a NaN or an infinity in it, the whole part goes to bins (sum_bins.cuh). The anchors never move: an outlier cannot drag
- * them.
+ * Each warp places its anchors by what it has loaded itself: nothing else is read, and no other warp waited for. It looks at its
+ * part of a tile first: inside the window, one to three additions an element; elsewhere the anchors move if the part fits around
+ * its own largest element, or take a level more; what spreads over more goes to bins (sum_bins.cuh). So an outlier moves
+ * them twice. NaNs and infinities are counted and taken out.
  *
- * The tail is one round trip to the L2 cache: a block adds its integer to words that also count the blocks. Whoever finds that
- * it was the last on a word knows the word's final value, writes it to the slot, and leaves zero behind. Only the control word's
- * last one looks at the limbs, and only when some block has used them.
+ * What a warp has found is integers times a unit of its own; sum_digits.cuh says how they meet.
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_SUMS_CUH
 #define CURED_KERNELS_CUDA_SUMS_CUH
 
 #include "kernels/cuda/sum_bins.cuh"
-
-enum { CR_WORD_COUNT = 48 }; /* where a word counts its blocks */
 
 /* Four vectors in flight in each thread need no register spilled; four blocks of them fill the memory's pipe. */
 template <class E, int KIND, int U = 4, int RESIDENT = CR_GPU_BLOCKS_PER_SM>
@@ -23,64 +19,61 @@ struct cr_float_sum {
     using Bins = cr_bins<E, KIND>;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LEVELS = Window::LEVELS, LANES = CR_GPU_VECTOR / SIZE;
     static constexpr int WARPS = CR_GPU_THREADS / 32;
-    static constexpr uint64_t SHORT = 1 << 21;
-    static constexpr bool SELF = true, PAIR = KIND == CR_SUM_SQUARE && SIZE == 8;
-    static constexpr int GROUP = Window::GROUP, WORDS = 3 * (LEVELS + 1);
-    static constexpr int LIMBS = KIND == CR_SUM_SQUARE ? (SIZE == 8 ? 134 : 20) : SIZE == 8 ? 68 : 11;
+    static constexpr bool SELF = true, CHUNKED = true, SQUARE = KIND == CR_SUM_SQUARE, WIDE = SIZE == 8, PAIR = SQUARE && WIDE;
+    static constexpr bool HALF = E::TOP == 31; /* one window takes every number */
+    static constexpr int GROUP = Window::GROUP, MOST = Window::ADDS; /* before a drain; rows take more */
+    static constexpr int LIMBS = SQUARE ? (WIDE ? 134 : 20) : WIDE ? 68 : 11;
+    static constexpr int GRID = (WIDE ? -1074 : HALF ? -24 : -149) * (SQUARE ? 2 : 1);
+    /* All digits that there are, or (float64) those around a sample. */
+    static constexpr int DIGITS = HALF ? 5 : SQUARE ? 25 : WIDE ? 15 : 13, ROOM = cr_digits_room(DIGITS);
+    static_assert(DIGITS <= CR_SUM_DIGITS, "the state has no words for them");
 
     struct Shared {
-        long long total[WARPS][WORDS]; /* digits of 22, 21 and 21 bits, summed */
-        long long wide[CR_GPU_THREADS];  /* each thread's level below the usual ones */
+        long long digit[WARPS][DIGITS];
+        long long wide[HALF ? 1 : CR_GPU_THREADS]; /* each thread's level below the usual ones */
         uint32_t special[WARPS][3];
         typename Bins::Shared bins;
     };
     struct Sample {
-        uint4 v, next;
+        uint64_t element;
     };
 
     const cr_fold_args *args;
     cr_sum_state *to;
     unsigned long long acc[LEVELS];
-    int a;
+    int a, unit; /* the anchors; exponent of digit 0's unit */
     cr_span bounds;
     uint32_t adds; /* to each level, since the last drain; those passed twice count twice as many */
-    uint32_t fill, streak; /* of the bins; of tiles that took them, see tile */
-    bool used, widened, drained; /* this warp's bins, wide levels, totals hold something */
-    bool loose;                  /* this thread has put something into the state's limbs */
+    uint32_t fill, streak; /* additions to the bins since then, or since the bins were cleared; tiles that took them, see tile */
+    bool placed, used, widened, drained; /* this warp's anchors are its own; its bins, wide levels, digits hold something */
+    bool loose;                          /* this thread has put something into the state's limbs or counters */
 
     CR_DEVICE static constexpr uint32_t passes(int level) { return PAIR && level > 0 && level + 1 < LEVELS ? 2 : 1; }
     CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
     CR_DEVICE unsigned long long base(int level) const { return (unsigned long long)__double_as_longlong(anchor(level)); }
 
-    /* Every warp by itself, so that none waits for another: the same eight vectors. They lie together in the middle of a short
-     * array, since one line of memory comes sooner than eight, and all over a long one. */
+    /* Where float64's digits lie: the same element for all blocks. It is not waited for before the block's own. */
     CR_DEVICE Sample sample(const cr_fold_args &of) {
-        Sample found = {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0)};
-        uint64_t vectors = of.plan.vectors;
-        if (vectors == 0 || E::TOP == 31) return found;
-        const uint64_t k = threadIdx.x % 8;
-        const uint64_t at = vectors < 16 ? min(k, vectors - 1) : vectors < SHORT ? (vectors >> 1) + k : (vectors >> 3) * k;
-        const uint4 *body = cr_body<SIZE>(of);
-        found.v = body[at];
-        if (of.plan.shift != 0) found.next = body[at + 1];
+        Sample found = {0};
+        if (WIDE && of.plan.vectors != 0 && of.plan.shift == 0) found.element = *(const uint64_t *)(cr_body<SIZE>(of) + of.plan.vectors / 2);
         return found;
     }
 
-    CR_DEVICE void begin(const cr_fold_args &of, Shared &, const Sample &sample) {
+    CR_DEVICE void begin(const cr_fold_args &of, Shared &shared, const Sample &sample) {
         args = &of;
         to = &of.state->sums[KIND];
-        uint32_t field = 0;
-        const uint4 v = of.plan.shift == 0 ? sample.v : cr_join(sample.v, sample.next, of.plan.shift);
-#pragma unroll
-        for (int e = 0; e < LANES; e++) {
-            uint32_t seen = (uint32_t)(cr_element<SIZE>(v, e) >> E::MANTISSA) & E::TOP;
-            if (seen != E::TOP) field = max(field, seen);
+        unit = GRID;
+        if (WIDE) {
+            const int field = (int)(sample.element >> E::MANTISSA) & E::TOP;
+            const int down = Window::BELOW + Window::STEP, middle = Window::place(field != 0 && field != E::TOP ? field : E::BIAS);
+            unit = max(middle - down - (ROOM - down) / 2, GRID);
         }
-        field = __reduce_max_sync(~0u, field);
-        a = Window::place(field != 0 ? (int)field : E::BIAS); /* nothing but zeros: somewhere in the middle */
+        a = Window::place(E::BIAS); /* somewhere in the middle */
         bounds = Window::bounds(a, 0);
+        placed = HALF;
         adds = fill = streak = 0;
         used = loose = drained = widened = false;
+        if (threadIdx.x % 32 < 3) shared.special[threadIdx.x / 32][threadIdx.x % 32] = 0;
 #pragma unroll
         for (int level = 0; level < LEVELS; level++) acc[level] = 0;
     }
@@ -128,122 +121,177 @@ struct cr_float_sum {
         }
     }
 
-    template <int MORE, int N> CR_DEVICE void fits(const uint4 (&v)[N], Shared &shared) {
-        if (adds + N * LANES / GROUP > Window::ADDS) drain(shared);
-        adds += N * LANES / GROUP;
+    template <int MORE> CR_DEVICE void add_vector(const uint4 &v, long long &low) {
+#pragma unroll
+        for (int e = 0; e < LANES; e += GROUP) {
+            double x[GROUP];
+#pragma unroll
+            for (int i = 0; i < GROUP; i++) x[i] = SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
+            add<MORE>(x, low);
+        }
+    }
+
+    template <int N> CR_DEVICE void fits(const uint4 (&v)[N]) {
+        long long none = 0;
+#pragma unroll
+        for (int j = 0; j < N; j++) add_vector<0>(v[j], none);
+    }
+
+    /* The vectors pass through the first place, so that the code for one is enough. */
+    template <int STEP, int N> CR_DEVICE static void rotate(uint4 (&v)[N]) {
+#pragma unroll
+        for (int j = 0; j + STEP < N; j++) v[j] = v[j + STEP];
+    }
+
+    template <int N> CR_DEVICE void fits_more(uint4 (&v)[N], Shared &shared) {
         long long low = 0;
-#pragma unroll
+#pragma unroll 1
         for (int j = 0; j < N; j++) {
-#pragma unroll
-            for (int e = 0; e < LANES; e += GROUP) {
-                double x[GROUP];
-#pragma unroll
-                for (int i = 0; i < GROUP; i++)
-                    x[i] = KIND == CR_SUM_SQUARE ? E::lane(v[j], e + i) : E::scaled(v[j], e + i);
-                add<MORE>(x, low);
-            }
+            add_vector<1>(v[0], low);
+            rotate<1>(v);
         }
-        if (MORE) {
-            shared.wide[threadIdx.x] = low + (widened ? shared.wide[threadIdx.x] : 0);
-            widened = true;
-        }
+        shared.wide[threadIdx.x] = low + (widened ? shared.wide[threadIdx.x] : 0);
+        widened = true;
     }
 
-    CR_DEVICE static void put_digits(long long *total, long long value, bool more) {
-        const uint32_t lane = threadIdx.x % 32;
-        unsigned low = __reduce_add_sync(~0u, (unsigned)value & 0x3fffff);
-        unsigned middle = __reduce_add_sync(~0u, (unsigned)(value >> 22) & 0x1fffff);
-        int high = __reduce_add_sync(~0u, (int)(value >> 43));
-        if (lane >= 3) return;
-        long long digit = lane == 0 ? (long long)low : lane == 1 ? (long long)middle : (long long)high;
-        total[lane] = digit + (more ? total[lane] : 0);
+    /* Of the lanes' sum of value·2^exponent. */
+    CR_DEVICE long long share(long long value, int exponent) {
+        int bit = exponent - unit;
+        if (!WIDE && bit < 0) { /* a multiple of the unit */
+            value >>= -bit;
+            bit = 0;
+        }
+        const cr_warp_total total(value);
+        if (!WIDE || (unsigned)bit <= (unsigned)ROOM) return total.share((unsigned)bit);
+        total.spill(to, exponent - GRID);
+        loose = true;
+        return 0;
     }
 
-    /* The warp's accumulators into its totals. */
+    /* The warp's accumulators into its digits. */
     CR_DEVICE void drain(Shared &shared) {
-        long long *total = shared.total[threadIdx.x / 32];
+        const uint32_t lane = threadIdx.x % 32;
+        long long *row = shared.digit[threadIdx.x / 32], found = 0;
+        if (drained) found = cr_digits_carried<DIGITS>(lane < DIGITS ? row[lane] : 0);
 #pragma unroll
         for (int level = 0; level < LEVELS; level++) {
-            put_digits(total + 3 * level, (long long)(acc[level] - base(level) * (adds * passes(level))), drained);
+            found += share((long long)(acc[level] - base(level) * (adds * passes(level))), a - Window::STEP * level);
             acc[level] = 0;
         }
-        if (widened) {
-            put_digits(total + 3 * LEVELS, shared.wide[threadIdx.x], drained);
-        } else if (!drained && threadIdx.x % 32 < 3) {
-            total[3 * LEVELS + threadIdx.x % 32] = 0;
+        if (widened) found += share(shared.wide[threadIdx.x], a - Window::STEP * LEVELS);
+        if constexpr (Bins::IN_DIGITS) {
+            if (fill != 0) found += Bins::digits(shared.bins);
+            fill = 0;
         }
+        if (lane < DIGITS) row[lane] = found;
         adds = 0;
         drained = true;
         widened = false;
     }
 
-    CR_DEVICE void slow_element(Shared &shared, uint64_t bits) {
-        cr_parts<E> parts;
-        if (parts.split(bits)) {
-            Bins::element(shared.bins, parts);
-        } else {
-            atomicAdd(&shared.special[threadIdx.x / 32][parts.special()], 1u);
-        }
+    /* Counts NaNs and infinities, and makes zeros of them. The warp together. */
+    template <int N> CR_DEVICE void strip(uint4 (&v)[N], Shared &shared) {
+        uint32_t found = 0; /* NaNs, +inf, -inf: ten bits each */
+#pragma unroll
+        for (int j = 0; j < N; j++) E::strip(found, v[j]);
+        const uint32_t infinite = __reduce_add_sync(~0u, (found >> 10 & 0x3ff) | found >> 20 << 16), lane = threadIdx.x % 32;
+        found = __reduce_add_sync(~0u, found & 0x3ff);
+        if (lane < 3) shared.special[threadIdx.x / 32][lane] += lane == 0 ? found : infinite >> 16 * (lane - 1) & 0xffff;
+        loose = true;
     }
 
-    template <int N> CR_DEVICE void slow(const uint4 (&v)[N], Shared &shared) {
+    template <int N> CR_DEVICE void slow(uint4 (&v)[N], Shared &shared) {
         if (!used) {
             Bins::clear(shared.bins);
-            if (threadIdx.x % 32 < 3) shared.special[threadIdx.x / 32][threadIdx.x % 32] = 0;
             __syncwarp();
         }
         used = true;
-        Bins::reserve(shared.bins, to, fill, Bins::adds(N * LANES));
+        if constexpr (!Bins::IN_DIGITS) Bins::reserve(shared.bins, to, fill, Bins::adds(N * LANES));
+#pragma unroll 1
+        for (int j = 0; j < N; j += 2) {
+            uint4 two[2] = {v[0], v[1]};
+            cr_span seen = {0, ~0u};
+            E::look(seen, two[0]);
+            E::look(seen, two[1]);
+            if (__any_sync(~0u, Window::special(seen.most))) strip(two, shared);
 #pragma unroll
-        for (int j = 0; j < N; j++) {
+            for (int i = 0; i < 2; i++) {
 #pragma unroll
-            for (int e = 0; e < LANES; e++) slow_element(shared, cr_element<SIZE>(v[j], e));
+                for (int e = 0; e < LANES; e++) Bins::element(shared.bins, cr_element<SIZE>(two[i], e));
+            }
+            rotate<2>(v);
         }
     }
 
-    /* What glance could not vouch for: 0: it fits all the same, 1: with a level more, 2: not at all. */
-    template <int N> CR_DEVICE int measure(const uint4 (&v)[N]) {
+    /* How far apart the warp's magnitudes are. */
+    template <int N> CR_DEVICE static cr_span spread(const uint4 (&v)[N]) {
         cr_span seen = {0, ~0u}; /* zeros are welcome */
 #pragma unroll
-        for (int j = 0; j < N; j++) {
-            uint4 w = v[j];
-            /* Nothing computed for glance is to be kept for this: registers. */
-            asm volatile("" : "+r"(w.x), "+r"(w.y), "+r"(w.z), "+r"(w.w));
-            E::look(seen, w);
-        }
-        if (__all_sync(~0u, Window::inside(seen, bounds))) return 0;
-        return E::TOP != 31 && __all_sync(~0u, Window::inside(seen, Window::bounds(a, 1))) ? 1 : 2;
+        for (int j = 0; j < N; j++) E::look(seen, v[j]);
+        seen.most = __reduce_max_sync(~0u, Window::largest(seen.most));
+        seen.least = __reduce_min_sync(~0u, Window::smallest(seen.least));
+        return seen;
     }
 
-    template <int N> CR_DEVICE int classify(const uint4 (&v)[N]) {
+    /* What glance could not vouch for. 0: it fits, 1: with a level more, 2: not at all; with the anchors at `where`. */
+    template <int N> CR_DEVICE int measure(uint4 (&v)[N], int &where, Shared &shared) {
+        cr_span seen = spread(v);
+        while (Window::special(seen.most)) {
+            strip(v, shared);
+            seen = spread(v);
+        }
+        if (HALF || (Window::within(seen, bounds) && (placed || seen.most == 0))) return 0;
+        const int own = Window::place((int)(seen.most >> E::FIELD));
+        if (!Window::within(seen, Window::bounds(own, 0))) {
+            if (Window::within(seen, Window::bounds(a, 1))) return 1;
+            if (!Window::within(seen, Window::bounds(own, 1))) return 2;
+        }
+        where = own;
+        placed = true;
+        return !Window::within(seen, Window::bounds(own, 0));
+    }
+
+    template <int N> CR_DEVICE bool glance(const uint4 (&v)[N]) {
         uint32_t worst = 0;
         const uint32_t low = Window::low(bounds);
 #pragma unroll
         for (int j = 0; j < N; j++) E::glance(worst, v[j], low);
-        return __all_sync(~0u, Window::near(worst, bounds)) ? 0 : measure(v);
+        return __all_sync(~0u, Window::near(worst, bounds));
     }
 
-    template <int N> CR_DEVICE void tile(const uint4 (&v)[N], uint64_t, uint32_t, Shared &shared) {
-        int way = 2;
+    template <int N> CR_DEVICE void tile(const uint4 (&given)[N], uint64_t, uint32_t, Shared &shared) {
+        uint4 v[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = given[j];
+        int way = 2, where = a;
         if (streak > 1) { /* two in a row that fit nowhere: eight more are not even looked at */
             streak--;
-        } else {
-            way = classify(v);
+        } else if (!placed || !glance(v)) {
+            way = measure(v, where, shared);
             streak = way < 2 ? 0 : streak == 0 ? 1 : 9;
-        }
-        if (way == 0) {
-            fits<0>(v, shared);
-        } else if (way == 1) {
-            fits<1>(v, shared);
         } else {
-            slow(v, shared);
+            way = 0;
+            streak = 0;
+        }
+        if (where != a || (Bins::IN_DIGITS ? max(adds + N * LANES / GROUP, fill + N * LANES) : adds + N * LANES / GROUP) > MOST) {
+            if (adds != 0 || (Bins::IN_DIGITS && fill != 0)) drain(shared);
+            a = where;
+            bounds = Window::bounds(a, 0);
+        }
+        if (way < 2) adds += N * LANES / GROUP;
+        else if (Bins::IN_DIGITS) fill += N * LANES;
+        if (way == 0) {
+            fits(v);
+        } else if constexpr (!HALF) {
+            if (way == 1) fits_more(v, shared);
+            else slow(v, shared);
         }
     }
 
-    /* At most one in each thread. What no anchor takes goes to the limbs at once. */
+    /* At most one in each thread, after the tiles. What no anchor takes goes to the limbs at once. */
     CR_DEVICE void one(uint64_t element, uint64_t, Shared &) {
         if (Window::inside_one(element, bounds)) {
-            double x[1] = {KIND == CR_SUM_SQUARE ? E::value(element) : E::scaled(make_uint4((uint32_t)element, (uint32_t)(element >> 32), 0, 0), 0)};
+            double x[1] = {SQUARE ? E::value(element) : E::scaled(make_uint4((uint32_t)element, (uint32_t)(element >> 32), 0, 0), 0)};
             long long none = 0;
             add<0>(x, none);
 #pragma unroll
@@ -284,56 +332,24 @@ struct cr_float_sum {
 
     CR_DEVICE void publish(const cr_fold_args &, Shared &shared) {
         drain(shared);
-        bool dirty = __syncthreads_or(used || loose) != 0;
+        bool dirty = __syncthreads_or((used && !Bins::IN_DIGITS) || loose) != 0;
         if (dirty) {
-            if (__syncthreads_or(used)) Bins::flush(shared.bins, to, used);
             const uint32_t lane = threadIdx.x % 32;
-            if (used && lane < 3 && shared.special[threadIdx.x / 32][lane] != 0)
+            if constexpr (!Bins::IN_DIGITS) {
+                if (__syncthreads_or(used)) Bins::flush(shared.bins, to, used);
+            }
+            if (lane < 3 && shared.special[threadIdx.x / 32][lane] != 0)
                 atomicAdd(&to->special[lane], (unsigned long long)shared.special[threadIdx.x / 32][lane]);
             __threadfence();
             __syncthreads();
         }
-        if (threadIdx.x < 32) tell(shared, dirty);
-    }
-
-    /* The first warp, at the end: a word in each lane. */
-    CR_DEVICE void tell(const Shared &shared, bool dirty) {
-        cr_sum_found *found = &args->slot->sums[KIND];
-        const uint32_t blocks = args->plan.blocks, lane = threadIdx.x;
-        const unsigned long long mask = (1ull << CR_WORD_COUNT) - 1;
-        if (lane > WORDS) return;
-        const bool control = lane == WORDS;
-        unsigned long long word = control ? dirty : lane % 3 == 2 ? args->bias : 0, sum = 0;
-        if (!control) {
+        if (threadIdx.x >= 32) return;
+        long long digit = 0;
+        if (threadIdx.x < DIGITS) {
 #pragma unroll
-            for (int w = 0; w < WARPS; w++) sum += shared.total[w][lane];
+            for (int w = 0; w < WARPS; w++) digit += shared.digit[w][threadIdx.x];
         }
-        word += sum; /* never negative */
-        unsigned long long *mine = control ? &to->control : &to->words[lane], before = 0;
-        if (blocks > 1) {
-            before = atomicAdd(mine, word + (1ull << CR_WORD_COUNT));
-            if (before >> CR_WORD_COUNT != blocks - 1) return;
-            *mine = 0;
-        }
-        word += before & mask;
-        *(control ? &found->control : &found->words[lane]) = word;
-        if (!control) return;
-        found->anchor = a;
-        found->bias = args->bias * blocks;
-        if (word != 0) take_limbs(found);
-    }
-
-    /* One thread: rare. */
-    CR_DEVICE void take_limbs(cr_sum_found *found) {
-        __threadfence();
-        for (int i = 0; i < LIMBS; i++) {
-            found->limbs[i] = (int64_t)__ldcg(&to->limbs[i]);
-            to->limbs[i] = 0;
-        }
-        for (int i = 0; i < 3; i++) {
-            found->special[i] = __ldcg(&to->special[i]);
-            to->special[i] = 0;
-        }
+        cr_digits_tell<DIGITS>(*args, to, &args->slot->sums[KIND], cr_digits_carried<DIGITS>(digit), dirty, unit, LIMBS);
     }
 };
 

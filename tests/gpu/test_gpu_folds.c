@@ -62,6 +62,32 @@ static void compare(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offs
     }
 }
 
+/* Folds that follow each other on the stream, without a pause between them. */
+static void several(cr_dtype dtype, uint32_t family, uint64_t n, uint64_t offset, enum cr_data_kind kind) {
+    enum { FOLDS = 4 };
+    static cr_partial cpu; /* large */
+    const uint64_t size = cr_dtype_size(dtype);
+    const uint64_t from[FOLDS] = {0, n / 2, n / 5, 0}, to[FOLDS] = {n, n, n / 2, n / 3};
+    cr_gpu_fold folds[FOLDS];
+    cr_error error = {CR_OK, ""};
+    for (int i = 0; i < FOLDS; i++) {
+        folds[i] = (cr_gpu_fold){dtype, family, run.device + offset + from[i] * size, to[i] - from[i], from[i]};
+    }
+    check(cr_cuda.fold(run.stream, folds, FOLDS, 0, &error), &error);
+    bool idle = false;
+    while (!idle) check(cr_cuda.poll(run.stream, &idle, &error), &error);
+    for (int i = 0; i < FOLDS; i++) {
+        cr_partial_init(&cpu, dtype, family);
+        cr_cpu_fold(&cpu, run.host + offset + from[i] * size, to[i] - from[i], from[i]);
+        run.cases++;
+        if (case_different(&cpu, cr_cuda.result(run.stream, (uint32_t)i)) == 0) continue;
+        if (run.wrong++ < 20)
+            printf("wrong: fold %d of several, family %#x of %s, %s data, n %llu, offset %llu, seed %llu\n", i, family,
+                   cr_dtype_name(dtype), data_names[kind], (unsigned long long)n, (unsigned long long)offset,
+                   (unsigned long long)options.seed);
+    }
+}
+
 static void copy_over(uint64_t bytes) {
     cr_error error = {CR_OK, ""};
     check(cr_cuda.copy(run.stream, run.device, run.host, bytes, &error), &error);
@@ -79,6 +105,7 @@ static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t o
         if (family == CR_FAM_BITS && cr_dtype_kind(dtype) == CR_KIND_FLOAT) continue;
         compare(dtype, family, n, offset, kind);
     }
+    if (CR_FAM_SUM & options.families) several(dtype, CR_FAM_SUM, n, offset, kind);
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         if ((sets[i] & options.families) == sets[i]) compare(dtype, sets[i], n, offset, kind);
 }

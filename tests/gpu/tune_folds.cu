@@ -87,7 +87,7 @@ static double seconds(const Launch &launch, uint64_t bytes) {
     return times[times.size() / 2];
 }
 
-/* per: vectors of a block; 0: as the plan has it; below 100: so many waves of runs. */
+/* per: vectors of a block; 0: as the plan has it, and chunks are chunks; below 100: so many waves of runs. */
 template <class A> static Launch fold(uint64_t per) {
     return [per](const void *data, uint64_t bytes, cudaStream_t stream) {
         cr_fold_args args;
@@ -99,7 +99,6 @@ template <class A> static Launch fold(uint64_t per) {
             if (per < 100) now = (vectors / (per * sms * A::BLOCKS) + 256) / 256 * 256;
             args.plan.per_block = now;
             args.plan.blocks = (uint32_t)((vectors + now - 1) / now);
-            args.bias = cr_sum_bias(args.plan.blocks);
         }
         if (args.plan.blocks <= CR_GPU_MAX_BLOCKS * 2) CHECK(cr_walk_launch<A>(&args, stream));
     };
@@ -200,18 +199,18 @@ int main(int argc, char **argv) {
     row("nothing", [](const void *data, uint64_t, cudaStream_t stream) { nothing<<<1, 256, 0, stream>>>((const float *)data, (float *)slot); });
     row("cub f32", cub_sum<float>());
     shapes<plain_sum<8, 4>>("plain");
-    shapes<cr_float_sum<cr_f32, CR_SUM_PLAIN, 8, 3>>("f32");
-    shapes<cr_float_sum<cr_f32, CR_SUM_PLAIN, 6, 4>>("f32");
+    row("f32 4x4", fold<cr_float_sum<cr_f32, CR_SUM_PLAIN>>(0));
+    row("f32 8x3", fold<cr_float_sum<cr_f32, CR_SUM_PLAIN, 8, 3>>(0));
     row("f32 sumsq", fold<cr_float_sum<cr_f32, CR_SUM_SQUARE>>(0));
     row("f32 sumsq 8x3", fold<cr_float_sum<cr_f32, CR_SUM_SQUARE, 8, 3>>(0));
     data(3);
-    shapes<cr_float_sum<cr_bf16, CR_SUM_PLAIN>>("bf16");
+    row("bf16", fold<cr_float_sum<cr_bf16, CR_SUM_PLAIN>>(0));
     data(4);
-    shapes<cr_float_sum<cr_f16, CR_SUM_PLAIN>>("f16");
+    row("f16", fold<cr_float_sum<cr_f16, CR_SUM_PLAIN>>(0));
     data(1);
     row("cub f64", cub_sum<double>());
-    shapes<cr_float_sum<cr_f64, CR_SUM_PLAIN, 8, 3>>("f64");
-    shapes<cr_float_sum<cr_f64, CR_SUM_PLAIN, 6, 4>>("f64");
+    row("f64 4x4", fold<cr_float_sum<cr_f64, CR_SUM_PLAIN>>(0));
+    row("f64 8x3", fold<cr_float_sum<cr_f64, CR_SUM_PLAIN, 8, 3>>(0));
     row("f64 sumsq", fold<cr_float_sum<cr_f64, CR_SUM_SQUARE>>(0));
     data(2);
     sizes = {1 << 20, 16 << 20, 256 << 20, 1u << 30};

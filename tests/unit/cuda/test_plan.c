@@ -3,6 +3,7 @@
  * Thread: one. Owner: this file. */
 #include <check.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda/plan.h"
 
@@ -65,6 +66,25 @@ START_TEST(fits_what_is_resident) {
 }
 END_TEST
 
+/* Chunks cover everything, and each block has one, or two of its own. */
+START_TEST(chunks) {
+    for (unsigned bits = 0; bits < 48; bits++) {
+        for (uint32_t resident = 1; resident <= 5; resident++) {
+            for (uint32_t sms = 0; sms <= 132; sms += 12) {
+                cr_fold_plan p = cr_fold_plan_make(0, ((uint64_t)1 << bits) + bits % 7, 4, sms);
+                cr_fold_plan_chunks(&p, sms, resident);
+                ck_assert_uint_ge(p.chunks * p.per_block, p.vectors);
+                if (p.vectors != 0) ck_assert_uint_lt((p.chunks - 1) * p.per_block, p.vectors);
+                ck_assert(p.chunks == p.blocks || (p.chunks / 2 >= p.blocks && p.per_block % CR_GPU_THREADS == 0));
+                ck_assert_uint_ge(p.blocks, 1);
+                ck_assert_uint_le(p.blocks, sms == 0 ? resident : sms * resident);
+                if (bits >= 27 && sms != 0) ck_assert_uint_eq(p.blocks, sms * resident);
+            }
+        }
+    }
+}
+END_TEST
+
 /* Blocks that fill the chip once, as soon as there is work for them. */
 START_TEST(grid_follows_the_chip) {
     cr_fold_plan p = cr_fold_plan_make(0, (uint64_t)1 << 28, 4, 132); /* 1 GiB: one run for each */
@@ -90,6 +110,7 @@ int main(void) {
     tcase_add_test(tests, short_arrays);
     tcase_add_test(tests, long_arrays);
     tcase_add_test(tests, fits_what_is_resident);
+    tcase_add_test(tests, chunks);
     tcase_add_test(tests, grid_follows_the_chip);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
