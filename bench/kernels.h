@@ -79,6 +79,7 @@ double bench_time(bench_gpu *gpu, const bench_array *array, bench_candidate *c);
 /* Adds elements [from, to) of the arena to the partial. 0; otherwise the device failed. */
 int bench_exact(bench_gpu *gpu, cr_dtype dtype, uint64_t from, uint64_t to, cr_partial *exact);
 uint32_t bench_families(const bench_ops *ops, cr_dtype dtype);
+uint32_t bench_wants(const bench_ops *ops);
 /* Judges c by an answer: a finished value, or the bytes of a peer's, of type dtype. */
 void bench_compare_value(const cr_partial *exact, const cr_value *got, bench_candidate *c);
 void bench_compare(const cr_partial *exact, cr_op op, const void *bytes, cr_dtype dtype, bench_candidate *c);

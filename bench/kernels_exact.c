@@ -16,6 +16,12 @@ uint32_t bench_families(const bench_ops *ops, cr_dtype dtype) {
     return families;
 }
 
+uint32_t bench_wants(const bench_ops *ops) {
+    uint32_t wants = 0;
+    for (int i = 0; i < BENCH_MAX_OPS && ops->ops[i] != CR_OP_NONE; i++) wants |= cr_op_wants(ops->ops[i]);
+    return wants;
+}
+
 int bench_exact(bench_gpu *gpu, cr_dtype dtype, uint64_t from, uint64_t to, cr_partial *exact) {
     uint64_t size = cr_dtype_size(dtype), step = PIECE / size;
     int turn = 0;

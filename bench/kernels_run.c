@@ -93,7 +93,8 @@ static int enqueue_fold(bench_gpu *gpu, const bench_array *array, const void *da
     cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
     uint32_t count = 0;
     cr_fold_args args;
-    if (cr_fold_launchers(array->dtype, bench_families(array->ops, array->dtype), launchers, &count, NULL) != CR_OK)
+    if (cr_fold_launchers(array->dtype, bench_families(array->ops, array->dtype), bench_wants(array->ops), launchers,
+                          &count, NULL) != CR_OK)
         return cudaErrorNotSupported;
     cr_fold_prepare(&args, array->dtype, data, array->n, 0, gpu->multiprocessors, gpu->state, gpu->slot);
     int f = 0;
@@ -133,8 +134,8 @@ static bool exists(const bench_array *array, const bench_candidate *c) {
         case GROUP_READ:
             return true;
         case GROUP_FOLD:
-            return cr_fold_launchers(array->dtype, bench_families(array->ops, array->dtype), launchers, &count, NULL) ==
-                   CR_OK;
+            return cr_fold_launchers(array->dtype, bench_families(array->ops, array->dtype), bench_wants(array->ops),
+                                     launchers, &count, NULL) == CR_OK;
         case GROUP_CUB:
             return single(array) && bench_cub_has(op, array->dtype);
         case GROUP_THRUST:

@@ -1,327 +1,303 @@
-/* acc_extrema: minimum, maximum, their lowest indices, and the first NaN.
+/* acc_extrema: minimum, maximum, their lowest indices, and the first NaN; or those of them that are wanted.
  *
- * Elements become keys of their own width, ordered as the values are (−0 below +0), compared lane by lane. A thread only notes
- * in which of its tiles the best key came first; when the array's best is known, the last block looks for the index there.
+ * A thread knows the best element of its tiles, as a rank, and where it came first: only a tile that is better than all before
+ * it is looked through for the place. A NaN shows in a tile's best; a tile that has one is gone over again without it. Memory that
+ * changes meanwhile gives some answer, and an index in the array.
  *
- * A NaN's key lies beyond an infinity's, so a tile whose keys stay within the infinities has none, at no extra cost; one that
- * has is gone over again with the NaNs masked. Memory that changes meanwhile gives some answer, and an index in the array.
+ * Between blocks: one value of 32 bits at most meets the others in a word that also counts the blocks. Anything longer is mailed to the
+ * last block. What happens there is short: whoever comes last waits for each line of code to be fetched (docs/KERNELS.md).
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_ACC_EXTREMA_CUH
 #define CURED_KERNELS_CUDA_ACC_EXTREMA_CUH
 
 #include "kernels/cuda/acc_keys.cuh"
 
-/* Whether any of a vector's elements is. */
-template <cr_dtype D>
-CR_DEVICE bool cr_vector_wanted(const uint4 &v, uint64_t bits, bool nan) {
-    if constexpr (cr_width(D) == 8)
-        return cr_wanted<D>(cr_word64(v, 0), bits, nan) || cr_wanted<D>(cr_word64(v, 1), bits, nan);
-    bool found = false;
-#pragma unroll
-    for (unsigned i = 0; i < 4; i++) {
-        const uint32_t w = cr_word(v, i), low = (uint32_t)bits;
-        if (cr_width(D) == 4) found |= cr_wanted<D>(w, bits, nan);
-        if (cr_width(D) == 2) {
-            found |= cr_is_float(D) && nan ? cr_keys<D>::nan_lanes(w) != 0
-                                           : cr_nonzero_halves(w ^ low * 0x00010001u) != 0x80008000u;
-        }
-        if (D == CR_BOOL) found |= cr_nonzero_bytes(w) != (low ? 0 : 0x80808080u);
-        if (cr_width(D) == 1 && D != CR_BOOL) found |= cr_nonzero_bytes(w ^ low * 0x01010101u) != 0x80808080u;
-    }
-    return found;
-}
-
+/* Places of a thread count from its block's first element: 2^26 at most, by CR_FOLD_MAX and CR_GPU_MAX_BLOCKS. */
+enum { CR_PLACE_NONE = 0x3fffffff };
 #define CR_NOWHERE UINT64_MAX
 
-/* The lowest index among U of this thread's vectors that holds these bits, or a NaN, or CR_NOWHERE. The vectors are loaded
- * together; which of them it is comes first, where in it second. */
-template <cr_dtype D, int U>
-CR_DEVICE uint64_t cr_search(const cr_fold_args &args, uint64_t vector, uint64_t bits, bool nan) {
-    constexpr unsigned WIDTH = cr_width(D), LANES = CR_GPU_VECTOR / WIDTH;
-    const uint64_t end = args.plan.vectors;
-    const uint4 *body = cr_body<(int)WIDTH>(args);
-    uint4 v[U];
-    const int64_t left = min((int64_t)(end - vector), (int64_t)(U * CR_GPU_THREADS));
-    const uint32_t count = cr_load<U, U <= CR_GPU_SHIFTED>(v, body + vector, args.plan.shift, (int)left);
-    uint32_t which = 0;
-#pragma unroll
-    for (int j = 0; j < U; j++) {
-        if (cr_vector_wanted<D>(v[j], bits, nan) && j < (int)count) which |= 1u << j;
-    }
-    if (which == 0) return CR_NOWHERE;
-    vector += (uint64_t)(__ffs((int)which) - 1) * CR_GPU_THREADS;
-    uint4 one[1];
-    cr_load<1>(one, body, args.plan.shift, vector, end);
-    uint64_t lane = CR_NOWHERE; /* it may be gone again */
-#pragma unroll
-    for (int e = LANES - 1; e >= 0; e--) {
-        if (cr_wanted<D>(cr_element<WIDTH>(one[0], (unsigned)e), bits, nan)) lane = (uint64_t)e;
-    }
-    return lane == CR_NOWHERE ? lane : cr_index_of<(int)WIDTH>(args, vector) + lane;
-}
+CR_DEVICE uint32_t cr_warp_rank(uint32_t rank) { return __reduce_min_sync(CR_EVERYONE, rank); }
+CR_DEVICE uint64_t cr_warp_rank(uint64_t rank) { return cr_warp_min(rank); }
 
-/* Where a best key was first seen: a tile, by its first vector, in CR_GPU_THREADS; or only among the single elements. */
-enum { CR_PLACE_EDGE = 0x7ffffffe, CR_PLACE_NONE = 0x7fffffff };
-#define CR_MAILED 0x80000000u
+/* The best of a thread's tiles. */
+template <class rank_type>
+struct cr_best_seen {
+    rank_type rank;
+    uint32_t at;
 
-/* Best keys and their places. most is complemented, so that the least is the best. */
-template <class key>
-struct cr_best {
-    key least, most;
-    uint32_t least_at, most_at, nan_at;
-
-    CR_IN void take_least(key k, uint32_t at) {
-        if (k < least || (k == least && at < least_at)) {
-            least = k;
-            least_at = at;
-        }
-    }
-    CR_IN void take_most(key k, uint32_t at) {
-        if (k < most || (k == most && at < most_at)) {
-            most = k;
-            most_at = at;
-        }
-    }
-    /* The block's best, in every thread. room: 5·CR_WARPS words. */
-    CR_IN void meet(uint64_t *room) {
-        if (sizeof(key) == 4) {
-            uint64_t x[3] = {cr_pair(least_at, (uint32_t)least), cr_pair(most_at, (uint32_t)most), nan_at};
-            cr_block_min(x, room);
-            least = (key)(x[0] >> 32);
-            most = (key)(x[1] >> 32);
-            least_at = (uint32_t)x[0];
-            most_at = (uint32_t)x[1];
-            nan_at = (uint32_t)x[2];
-            return;
-        }
-        uint64_t keys[2] = {least, most};
-        cr_block_min(keys, room);
-        const uint32_t none = CR_PLACE_NONE;
-        uint64_t at[3] = {least == keys[0] ? least_at : none, most == keys[1] ? most_at : none, nan_at};
-        cr_block_min(at, room + 2 * CR_WARPS);
-        least = (key)keys[0];
-        most = (key)keys[1];
-        least_at = (uint32_t)at[0];
-        most_at = (uint32_t)at[1];
-        nan_at = (uint32_t)at[2];
-    }
-    /* Words that say themselves that they are there, so that who reads them needs no fence: see cr_mail. */
-    static constexpr int WORDS = sizeof(key) == 4 ? 3 : 5;
-    CR_IN void send(cr_mail *to) const {
-        volatile unsigned long long *word = to->word;
-        const unsigned high = 8 * sizeof(key) - 32; /* of a key, the upper 32 bits */
-        word[0] = cr_pair(least_at | CR_MAILED, (uint32_t)(least >> high));
-        word[1] = cr_pair(most_at | CR_MAILED, (uint32_t)(most >> high));
-        word[2] = nan_at | CR_MAILED;
-        if (WORDS == 3) return;
-        word[3] = cr_pair(CR_MAILED, (uint32_t)least);
-        word[4] = cr_pair(CR_MAILED, (uint32_t)most);
-    }
-    static CR_IN bool peek(const cr_mail *from, uint64_t (&word)[WORDS]) {
-        uint32_t there = CR_MAILED;
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) word[i] = ((const volatile unsigned long long *)from->word)[i];
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) there &= (uint32_t)word[i];
-        return there != 0;
-    }
-    CR_IN void receive(const uint64_t (&word)[WORDS]) {
-        key a = (key)(word[0] >> 32), b = (key)(word[1] >> 32);
-        if (WORDS != 3) {
-            a = (key)((uint64_t)a << 32 | word[WORDS - 2] >> 32);
-            b = (key)((uint64_t)b << 32 | word[WORDS - 1] >> 32);
-        }
-        take_least(a, (uint32_t)word[0] & CR_PLACE_NONE);
-        take_most(b, (uint32_t)word[1] & CR_PLACE_NONE);
-        nan_at = min(nan_at, (uint32_t)word[2] & CR_PLACE_NONE);
+    template <bool PLACES>
+    CR_IN void take(rank_type other, uint32_t place) { /* places rise: the first one stays */
+        const bool better = other < rank || (PLACES && at == CR_PLACE_NONE);
+        rank = better ? other : rank;
+        if (PLACES) at = better ? place : at;
     }
 };
 
-/* Takes the mail of blocks threadIdx.x, threadIdx.x + CR_GPU_THREADS, … below `blocks`, and leaves zero behind. */
-template <class key>
-CR_DEVICE void cr_receive_all(cr_best<key> &best, cr_mail *mail, uint32_t blocks) {
-    constexpr int WORDS = cr_best<key>::WORDS, TOGETHER = 4;
-    for (uint32_t first = threadIdx.x; first < blocks; first += TOGETHER * CR_GPU_THREADS) {
-        uint64_t word[TOGETHER][WORDS];
-        uint32_t there = 0;
-#pragma unroll
-        for (int i = 0; i < TOGETHER; i++) {
-            const uint32_t block = first + (uint32_t)i * CR_GPU_THREADS;
-            if (block < blocks && cr_best<key>::peek(&mail[block], word[i])) there |= 1u << i;
-        }
-#pragma unroll
-        for (int i = 0; i < TOGETHER; i++) {
-            const uint32_t block = first + (uint32_t)i * CR_GPU_THREADS;
-            if (block >= blocks) continue;
-            if (!(there >> i & 1)) {
-                while (!cr_best<key>::peek(&mail[block], word[i])) {
-                }
-            }
-            best.receive(word[i]);
-#pragma unroll
-            for (int k = 0; k < WORDS; k++) mail[block].word[k] = 0;
-        }
-    }
+/* Words that another block writes or has written, two side by side, of which each may be there alone; and the upper half of a word,
+ * of which the highest value stays. */
+#if defined(__CUDA_ARCH__)
+CR_DEVICE void cr_raise_upper(unsigned long long *word, uint32_t value) {
+    asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"((uint32_t *)word + 1), "r"(value) : "memory");
 }
+CR_DEVICE void cr_mail_read(const unsigned long long *at, uint64_t &first, uint64_t &second) {
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(at) : "memory");
+}
+CR_DEVICE void cr_mail_write(unsigned long long *at, uint64_t first, uint64_t second) {
+    asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(first), "l"(second) : "memory");
+}
+#else
+CR_DEVICE void cr_raise_upper(unsigned long long *word, uint32_t value) {
+    if (*word >> 32 < value) *word = cr_pair((uint32_t)*word, value);
+}
+CR_DEVICE void cr_mail_read(const unsigned long long *at, uint64_t &first, uint64_t &second) {
+    first = at[0];
+    second = at[1];
+}
+CR_DEVICE void cr_mail_write(unsigned long long *at, uint64_t first, uint64_t second) {
+    at[0] = first;
+    at[1] = second;
+}
+#endif
 
-template <cr_dtype D>
+/* A block's best, of one side: a rank, and the input's index. As words with the lowest bit set, so that who reads them knows that
+ * they are there and needs no fence: the rank's upper 32 bits and whether the block has a NaN, its lower 32, the index. */
+template <class rank_type, bool PLACES>
+struct cr_best_found {
+    static constexpr int WORDS = sizeof(rank_type) / 4 + PLACES;
+    rank_type rank;
+    uint64_t index;
+
+    CR_IN void take(const cr_best_found &other) {
+        const bool better = other.rank < rank || (PLACES && other.rank == rank && other.index < index);
+        rank = better ? other.rank : rank;
+        if (PLACES) index = better ? other.index : index;
+    }
+    CR_IN void meet_warp() {
+        const rank_type best = cr_warp_rank(rank);
+        if (PLACES) index = cr_warp_min(best == rank ? index : CR_NOWHERE);
+        rank = best;
+    }
+    CR_IN void write(uint64_t *word, bool nan) const {
+        word[0] = cr_pair(nan ? 3 : 1, (uint32_t)(rank >> (8 * sizeof rank - 32)));
+        if (sizeof rank == 8) word[1] = cr_pair(1, (uint32_t)rank);
+        if (PLACES) word[WORDS - 1] = index << 1 | 1;
+    }
+    CR_IN void read(const uint64_t *word) {
+        rank = (rank_type)(word[0] >> 32);
+        if (sizeof rank == 8) rank = (rank_type)((word[0] >> 32 << 32) | word[1] >> 32);
+        if (PLACES) index = word[WORDS - 1] >> 1;
+    }
+};
+
+/* WANTED: CR_WANTS_... */
+template <cr_dtype D, unsigned WANTED = CR_WANTS_ALL>
 struct cr_fold_extrema {
-    static constexpr unsigned WIDTH = cr_width(D), ROOM = 8 * CR_WARPS;
+    static constexpr unsigned WIDTH = cr_width(D), LANES = CR_GPU_VECTOR / WIDTH;
     static constexpr int BLOCKS = CR_GPU_BLOCKS_PER_SM, UNROLL = CR_GPU_FEWER;
-    static constexpr bool FLOAT = cr_is_float(D);
-    typedef typename cr_key_types<D, cr_width(D) == 8>::keys keys;
-    typedef typename cr_key_types<D, cr_width(D) == 8>::key key;
-    static constexpr uint64_t TOP = 1ull << (8 * cr_width(D) - 1);
-    /* Keys of the infinities: beyond them are only NaNs. */
-    static constexpr key PLUS = FLOAT ? (key)(cr_infinity(D) | TOP) : 0,
-                         MINUS = FLOAT ? (key)(TOP - 1 - cr_infinity(D)) : 0;
+    static constexpr bool FLOAT = cr_is_float(D), WIDE = WIDTH == 8, PLACES = (WANTED & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) != 0;
+    static constexpr bool LEAST = (WANTED & CR_WANTS_MIN) != 0, MOST = (WANTED & CR_WANTS_MAX) != 0;
+    /* extrema wanted, the first of them, the other one if there are two */
+    static constexpr int SIDES = LEAST && MOST ? 2 : 1;
+    static constexpr bool FIRST = !LEAST, SECOND = true;
+    template <bool SIDE, bool NUMBERS>
+    using scanned = typename cr_best_types<D, SIDE, NUMBERS, WIDE>::best;
+    typedef typename cr_best_types<D, false, false, WIDE>::rank rank;
+    typedef cr_best_found<rank, PLACES> winner;
+    /* One value that shares a word with the number of blocks. */
+    static constexpr bool COUNTED = SIDES == 1 && !PLACES && !WIDE;
+    /* Then it is all the same which elements a warp takes: see walk.cuh. */
+    static constexpr bool CHUNKED = !PLACES;
+    static constexpr int WORDS = SIDES * winner::WORDS, NAN_WORD = CR_MAIL_WORDS - 2;
+    static_assert((WORDS + 1) / 2 * 2 <= NAN_WORD, "the mail has a word for each");
+    static constexpr unsigned ROOM = (2 * SIDES + 1) * CR_WARPS;
 
-    cr_best<key> found;
+    cr_best_seen<rank> seen[SIDES];
+    uint32_t nan_at;
     const cr_fold_args *args;
 
     CR_IN void begin(const cr_fold_args &given) {
         args = &given;
-        found.least = found.most = ~(key)0;
-        found.least_at = found.most_at = found.nan_at = CR_PLACE_NONE;
+#pragma unroll
+        for (int k = 0; k < SIDES; k++) seen[k] = {CR_NO_RANK(rank), (uint32_t)CR_PLACE_NONE};
+        nan_at = CR_PLACE_NONE;
+        /* The single elements: the first block has the head, the last one the tail; its loads come back meanwhile. */
+        if (blockIdx.x == 0 && threadIdx.x < args->plan.head) single(threadIdx.x, threadIdx.x);
+        if (last() && threadIdx.x < args->plan.tail) cr_prefetch(args->data + tail() * WIDTH);
     }
-    /* In short arrays a place is the element's own number: nothing is left to look for. */
-    CR_IN bool exact() const { return args->plan.blocks == 1 || args->plan.per_block <= 2 * CR_GPU_SMALL; }
-    /* Of the first such element of a tile that has one. */
-    template <int U>
-    CR_IN uint32_t place_of(const uint4 (&v)[U], uint64_t vector, uint32_t count, uint64_t bits, bool nan) const {
-        if (!exact()) return (uint32_t)(vector / CR_GPU_THREADS);
-        constexpr uint32_t LANES = CR_GPU_VECTOR / WIDTH;
-        uint32_t number = 0;
-#pragma unroll
-        for (int j = U - 1; j >= 0; j--) {
-            if (j >= (int)count) continue;
-#pragma unroll
-            for (int e = (int)LANES - 1; e >= 0; e--) {
-                if (cr_wanted<D>(cr_element<WIDTH>(v[j], (unsigned)e), bits, nan)) {
-                    number = (uint32_t)j * CR_GPU_THREADS * LANES + (uint32_t)e;
-                }
-            }
+    CR_IN bool last() const { return blockIdx.x == args->plan.blocks - 1; }
+    CR_IN uint64_t tail() const { return args->plan.head + args->plan.vectors * LANES + threadIdx.x; }
+
+    CR_IN void single(uint64_t element, uint32_t place) {
+        const uint64_t bits = cr_load_one<WIDTH>(args->data + element * WIDTH);
+        if (cr_is_nan<D>(bits)) {
+            nan_at = min(nan_at, place);
+            return;
         }
-        return args->plan.head + (uint32_t)vector * LANES + number;
+        const rank key = (rank)cr_key_of<D>(bits);
+        if (LEAST) seen[0].template take<PLACES>(key, place);
+        if (MOST) seen[SIDES - 1].template take<PLACES>((rank)~key, place);
+    }
+    /* Of the first such element of a tile that has one: then what lies beyond its vectors is not it. */
+    template <bool NAN_WANTED, int U>
+    CR_IN uint32_t place(const uint4 (&v)[U], uint64_t vector, uint64_t bits) const {
+        uint32_t number;
+        cr_first<D, NAN_WANTED, CR_GPU_THREADS>(v, bits, number);
+        return args->plan.head + (uint32_t)(vector - blockIdx.x * args->plan.per_block) * LANES + number;
+    }
+    template <bool SIDE, bool NUMBERS, int U>
+    static CR_IN scanned<SIDE, NUMBERS> best_among(const uint4 (&v)[U], uint32_t count) {
+        scanned<SIDE, NUMBERS> found(v[0]);
+#pragma unroll
+        for (int j = 1; j < U; j++) {
+            scanned<SIDE, NUMBERS> more = found;
+            more.also(scanned<SIDE, NUMBERS>(v[j]));
+            found.choose(j < (int)count, more);
+        }
+        return found;
+    }
+    template <bool SIDE, int U>
+    CR_IN void take(cr_best_seen<rank> &side, rank found, const uint4 (&v)[U], uint64_t vector) {
+        if (!PLACES) {
+            side.rank = found < side.rank ? found : side.rank;
+        } else if (found < side.rank || side.at == CR_PLACE_NONE) {
+            side.rank = found;
+            const uint64_t bits = cr_bits_of<D>(SIDE ? (rank)~found : found);
+            side.at = place<false>(v, vector, bits);
+        }
+    }
+    /* A tile with a NaN in it. */
+    template <int U>
+    CR_IN void take_numbers(const uint4 (&v)[U], uint64_t vector, uint32_t count) {
+        if (nan_at == CR_PLACE_NONE) nan_at = PLACES ? place<true>(v, vector, 0) : 0;
+        const rank first = best_among<FIRST, true>(v, count).rank();
+        if (first == CR_NO_RANK(rank)) return;
+        take<FIRST>(seen[0], first, v, vector);
+        if (SIDES == 2) take<SECOND>(seen[SIDES - 1], best_among<SECOND, true>(v, count).rank(), v, vector);
     }
     template <int U>
     CR_IN void tile(const uint4 (&v)[U], uint64_t vector, uint32_t count) {
         if (count == 0) return;
-        keys best;
-        best.clear();
-        if (count == U) {
+        const scanned<FIRST, false> first = best_among<FIRST, false>(v, count);
+        if (FLOAT && first.nan()) {
+            take_numbers(v, vector, count);
+            return;
+        }
+        take<FIRST>(seen[0], first.rank(), v, vector);
+        if (SIDES == 2) take<SECOND>(seen[SIDES - 1], best_among<SECOND, false>(v, count).rank(), v, vector);
+    }
+    CR_IN void one(uint64_t) {} /* see begin */
+
+    CR_IN void leave(const cr_fold_args &, uint64_t *room) {
+        if (last() && threadIdx.x < args->plan.tail) {
+            const uint64_t at = tail();
+            single(at, (uint32_t)(at - blockIdx.x * args->plan.per_block * LANES));
+        }
+        const uint64_t first = args->index + blockIdx.x * args->plan.per_block * LANES;
+        uint64_t nan = nan_at == CR_PLACE_NONE ? CR_NOWHERE : PLACES ? first + nan_at : 0;
+        winner best[SIDES];
 #pragma unroll
-            for (int j = 0; j < U; j++) best.vec(v[j]);
-        } else { /* the same element twice changes nothing */
-#pragma unroll
-            for (int j = 0; j < U; j++) best.vec(cr_choose(j < (int)count, v[j], v[0]));
-        }
-        key low = best.best_least(), high = best.best_most();
-        if (FLOAT && (high > PLUS || low < MINUS)) {
-            /* Loaded once more, so that the vectors need not be kept for this. */
-            const uint4 *body = cr_body<(int)WIDTH>(*args);
-            const uint64_t end = vector + (uint64_t)count * CR_GPU_THREADS;
-            uint32_t nans = 0;
-            best.clear();
-#pragma unroll 1
-            for (uint64_t at = vector; at < end; at += CR_GPU_THREADS) {
-                uint4 again[1];
-                cr_load<1>(again, body, args->plan.shift, at, end);
-                best.vec_masked(again[0], nans);
-            }
-            low = best.best_least();
-            high = best.best_most();
-            if (nans && found.nan_at == CR_PLACE_NONE) found.nan_at = place_of<U>(v, vector, count, 0, true);
-            if (low > PLUS) return; /* nothing but NaNs */
-        }
-        /* Places rise: the first one stays. */
-        if (low < found.least || found.least_at == CR_PLACE_NONE) {
-            found.least = low;
-            found.least_at = place_of<U>(v, vector, count, cr_bits_of<D>(low), false);
-        }
-        if ((key)~high < found.most || found.most_at == CR_PLACE_NONE) {
-            found.most = (key)~high;
-            found.most_at = place_of<U>(v, vector, count, cr_bits_of<D>(high), false);
+        for (int k = 0; k < SIDES; k++) best[k] = {seen[k].rank, PLACES ? first + seen[k].at : 0};
+        if (!COUNTED && last()) collect(best, nan);
+        meet(best, nan, room);
+        if (threadIdx.x != 0) return;
+        if (COUNTED) {
+            if (count(best[0].rank, nan)) put(best, nan);
+        } else if (last()) {
+            put(best, nan);
+        } else {
+            send(best, nan);
         }
     }
-    CR_IN void one(uint64_t) {} /* see edge */
-
-    /* A single element, if this thread has one. */
-    CR_IN bool edge(uint64_t &bits, uint64_t &index) {
-        const cr_fold_plan &plan = args->plan;
-        if (threadIdx.x >= plan.head + plan.tail) return false;
-        uint64_t at = threadIdx.x;
-        if (at >= plan.head) at += plan.vectors * (CR_GPU_VECTOR / WIDTH);
-        bits = cr_load_one<WIDTH>(args->data + at * WIDTH);
-        index = args->index + at;
+    /* The block's best, in its first warp. */
+    CR_IN void meet(winner (&best)[SIDES], uint64_t &nan, uint64_t *room) const {
+        const uint32_t warp = threadIdx.x / CR_WARP, lane = threadIdx.x % CR_WARP, other = lane % CR_WARPS;
+#pragma unroll
+        for (int k = 0; k < SIDES; k++) {
+            best[k].meet_warp();
+            if (lane == 0) {
+                room[2 * k * CR_WARPS + warp] = best[k].rank;
+                if (PLACES) room[(2 * k + 1) * CR_WARPS + warp] = best[k].index;
+            }
+        }
+        if (FLOAT && __syncthreads_or(nan != CR_NOWHERE)) {
+            nan = cr_warp_min(nan);
+            if (lane == 0) room[2 * SIDES * CR_WARPS + warp] = nan;
+            __syncthreads();
+            nan = cr_warp_min(room[2 * SIDES * CR_WARPS + other]);
+        }
+        if (!FLOAT) __syncthreads();
+        if (warp != 0) return;
+#pragma unroll
+        for (int k = 0; k < SIDES; k++) {
+            best[k] = {(rank)room[2 * k * CR_WARPS + other], PLACES ? room[(2 * k + 1) * CR_WARPS + other] : 0};
+            best[k].meet_warp();
+        }
+    }
+    /* Adds a block's rank to the word: its complement in the upper half, of which the highest stays; in the lower half the blocks
+     * and, 16 bits up, those with NaNs. A thread's operations on one word stay in order, so the addition that finds all other
+     * blocks counted finds their ranks as well. Whether this is that one: then rank and nan are those of all. */
+    CR_IN bool count(rank &best, uint64_t &nan) const {
+        if (args->plan.blocks == 1) return true;
+        unsigned long long *word = args->state->mail[0];
+        cr_raise_upper(word, ~(uint32_t)best);
+        const uint64_t here = nan == CR_NOWHERE ? 1 : 0x10001, all = atomicAdd(word, (unsigned long long)here) + here;
+        if ((all & 0xffff) != args->plan.blocks) return false;
+        *word = 0;
+        best = (rank)~(uint32_t)(all >> 32);
+        nan = (all & 0xffff0000) != 0 ? 0 : CR_NOWHERE;
         return true;
     }
-    /* Each block mails what it has found to the last one, which takes the single elements too and looks for the indices
-     * where they are not known yet. */
-    CR_IN void leave(const cr_fold_args &, uint64_t *room) {
-        const uint32_t last = gridDim.x - 1;
-        if (blockIdx.x != last) {
-            found.meet(room);
-            if (threadIdx.x == 0) found.send(&args->state->mail[blockIdx.x]);
-            return;
-        }
-        uint64_t bits = 0, index = 0;
-        const bool has_edge = edge(bits, index), edge_nan = has_edge && cr_is_nan<D>(bits);
-        const key edge_key = (key)cr_key_of<D>(bits);
-        const uint32_t edge_at = exact() ? (uint32_t)(index - args->index) : (uint32_t)CR_PLACE_EDGE;
-        if (has_edge && !edge_nan) {
-            found.take_least(edge_key, edge_at);
-            found.take_most((key)~edge_key, edge_at);
-        }
-        if (edge_nan && exact()) found.nan_at = min(found.nan_at, edge_at);
-        cr_receive_all(found, args->state->mail, last);
-        found.meet(room);
-        if (exact()) {
-            const uint64_t numbers[3] = {args->index + found.least_at, args->index + found.most_at,
-                                         found.nan_at == CR_PLACE_NONE ? CR_NOWHERE : args->index + found.nan_at};
-            if (threadIdx.x == 0) put(numbers);
-            return;
-        }
-        uint64_t at[3] = {CR_NOWHERE, CR_NOWHERE, CR_NOWHERE};
-        if (has_edge && !edge_nan && edge_key == found.least) at[0] = index;
-        if (has_edge && !edge_nan && (key)~edge_key == found.most) at[1] = index;
-        if (edge_nan) at[2] = index;
-        look(at);
-        cr_block_min(at, room + 5 * CR_WARPS);
-        if (threadIdx.x == 0) put(at);
+    CR_IN void send(const winner (&best)[SIDES], uint64_t nan) const {
+        unsigned long long *mail = args->state->mail[blockIdx.x];
+        uint64_t word[WORDS + 1] = {};
+#pragma unroll
+        for (int k = 0; k < SIDES; k++) best[k].write(word + k * winner::WORDS, nan != CR_NOWHERE);
+#pragma unroll
+        for (int i = 0; i < WORDS; i += 2) cr_mail_write(mail + i, word[i], word[i + 1]);
+        if (FLOAT && PLACES && nan != CR_NOWHERE) cr_mail_write(mail + NAN_WORD, nan << 1 | 1, 0);
     }
-    /* The indices among this thread's vectors of the tiles. */
-    CR_IN void look(uint64_t (&at)[3]) const {
-        if (found.most_at != found.least_at &&
-            found.most_at < CR_PLACE_EDGE) { /* on its way while the other one is searched */
-            const uint4 *body = cr_body<(int)WIDTH>(*args);
-            for (uint64_t j = 0; j < CR_GPU_UNROLL; j++) {
-                const uint64_t vector = ((uint64_t)found.most_at + j) * CR_GPU_THREADS + threadIdx.x;
-                if (vector < args->plan.vectors) cr_prefetch(body + vector);
-            }
-        }
+    /* The last block: each thread takes the mail of some of the others, and leaves zero behind. */
+    CR_IN void collect(winner (&best)[SIDES], uint64_t &nan) const {
 #pragma unroll 1
-        for (int k = 0; k < (FLOAT ? 3 : 2); k++) {
-            const uint32_t place = k == 0 ? found.least_at : k == 1 ? found.most_at : found.nan_at;
-            if (place >= CR_PLACE_EDGE) continue;
-            const uint64_t vector = (uint64_t)place * CR_GPU_THREADS + threadIdx.x;
-            const uint64_t bits = cr_bits_of<D>(k == 0 ? found.least : (key)~found.most);
-            const uint64_t index = args->plan.shift == 0 ? cr_search<D, CR_GPU_UNROLL>(*args, vector, bits, k == 2)
-                                                         : cr_search<D, CR_GPU_SHIFTED>(*args, vector, bits, k == 2);
-            if (k == 0) at[0] = min(at[0], index);
-            if (k == 1) at[1] = min(at[1], index);
-            if (k == 2) at[2] = min(at[2], index);
+        for (uint32_t block = threadIdx.x; block < blockIdx.x; block += CR_GPU_THREADS) {
+            unsigned long long *mail = args->state->mail[block];
+            uint64_t word[WORDS + 1];
+            bool there;
+            do {
+                there = true;
+#pragma unroll
+                for (int i = 0; i < WORDS; i += 2) cr_mail_read(mail + i, word[i], word[i + 1]);
+#pragma unroll
+                for (int i = 0; i < WORDS; i++) there = there && (word[i] & 1);
+            } while (!there);
+#pragma unroll
+            for (int i = 0; i < WORDS; i += 2) cr_mail_write(mail + i, 0, 0);
+#pragma unroll
+            for (int k = 0; k < SIDES; k++) {
+                winner other = {0, 0};
+                other.read(word + k * winner::WORDS);
+                best[k].take(other);
+            }
+            if (FLOAT && word[0] & 2) nan = min(nan, PLACES ? nan_of(mail + NAN_WORD) : 0);
         }
     }
-    /* No element but NaNs: as cr_partial_init left it. An element that is gone when it is looked for: the first index. */
-    CR_IN void put(const uint64_t (&at)[3]) const {
+    static CR_IN uint64_t nan_of(unsigned long long *mail) {
+        uint64_t word, unused;
+        do {
+            cr_mail_read(mail, word, unused);
+        } while (word == 0);
+        cr_mail_write(mail, 0, 0);
+        return word >> 1;
+    }
+    /* Without places an index only says that there is such an element: 0. No element but NaNs: as cr_partial_init left it. */
+    CR_IN void put(const winner (&best)[SIDES], uint64_t nan) const {
         cr_partial *out = &args->slot->partial;
-        out->first_nan = at[2];
-        if (found.least_at == CR_PLACE_NONE) return;
-        out->min.key = found.least;
-        out->max.key = (key)~found.most;
-        out->min.index = at[0] != CR_NOWHERE ? at[0] : args->index;
-        out->max.index = at[1] != CR_NOWHERE ? at[1] : args->index;
+        out->first_nan = nan;
+        if (FLOAT && best[0].rank == CR_NO_RANK(rank)) return;
+        if (LEAST) out->min.key = best[0].rank;
+        if (LEAST) out->min.index = best[0].index;
+        if (MOST) out->max.key = (rank)~best[SIDES - 1].rank;
+        if (MOST) out->max.index = best[SIDES - 1].index;
     }
 };
 

@@ -1,160 +1,12 @@
-/* acc_keys: order-preserving keys of a vector's elements, compared lane by lane (kernels/core/key.h says which order).
+/* acc_keys: the best element of vectors, lane by lane, in the order of kernels/core/key.h (−0 below +0), and where it is.
  *
+ * Floats of 16 and 32 bits are compared as what they are: the instructions keep that order and give NaN where one is, so a NaN
+ * costs nothing until there is one; then the other kind of instruction, to which a NaN loses, goes over the tile again.
  * Thread: GPU. Owner: the accumulator. */
 #ifndef CURED_KERNELS_CUDA_ACC_KEYS_CUH
 #define CURED_KERNELS_CUDA_ACC_KEYS_CUH
 
 #include "kernels/cuda/simt.cuh"
-
-/* Minima and maxima of lanes of 16 bits: one instruction from compute capability 9.0 on. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-#define CR_HALVES(name, slow, instruction)                          \
-    CR_DEVICE uint32_t name(uint32_t a, uint32_t b) {               \
-        uint32_t c;                                                 \
-        asm(instruction " %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b)); \
-        return c;                                                   \
-    }
-#else
-#define CR_HALVES(name, slow, instruction) \
-    CR_DEVICE uint32_t name(uint32_t a, uint32_t b) { return slow(a, b); }
-#endif
-CR_HALVES(cr_min_s16x2, __vmins2, "min.s16x2")
-CR_HALVES(cr_max_s16x2, __vmaxs2, "max.s16x2")
-CR_HALVES(cr_min_u16x2, __vminu2, "min.u16x2")
-CR_HALVES(cr_max_u16x2, __vmaxu2, "max.u16x2")
-#undef CR_HALVES
-
-/* Keys of a word's lanes. Bytes are compared as the upper halves of lanes of 16 bits. Doubles: see cr_keys_64. */
-template <cr_dtype D>
-struct cr_keys {
-    static constexpr unsigned WIDTH = cr_width(D), LANES = WIDTH == 1 ? 2 : 1; /* of registers */
-    static constexpr bool FLOAT = cr_is_float(D), SIGNED = FLOAT || cr_is_signed(D);
-    static constexpr uint32_t TOP = WIDTH == 4 ? 0x80000000u : 0x80008000u;
-    static constexpr uint32_t INFINITE = FLOAT ? (uint32_t)cr_infinity(D) * (WIDTH == 2 ? 0x00010001u : 1u) : 0;
-
-    uint32_t least[LANES], most[LANES];
-
-    CR_IN void clear() {
-#pragma unroll
-        for (unsigned i = 0; i < LANES; i++) {
-            least[i] = SIGNED ? ~TOP : 0xffffffffu;
-            most[i] = ~least[i];
-        }
-    }
-    static CR_IN uint32_t min_of(uint32_t a, uint32_t b) {
-        if (WIDTH == 4) return SIGNED ? (uint32_t)min((int)a, (int)b) : min(a, b);
-        return SIGNED ? cr_min_s16x2(a, b) : cr_min_u16x2(a, b);
-    }
-    static CR_IN uint32_t max_of(uint32_t a, uint32_t b) {
-        if (WIDTH == 4) return SIGNED ? (uint32_t)max((int)a, (int)b) : max(a, b);
-        return SIGNED ? cr_max_s16x2(a, b) : cr_max_u16x2(a, b);
-    }
-    static CR_IN uint32_t key(uint32_t w) {
-        if (D == CR_BOOL) return cr_nonzero_bytes(w);
-        if (!FLOAT) return w;
-        uint32_t negative = WIDTH == 4 ? (uint32_t)((int32_t)w >> 31) : cr_sign_halves(w);
-        return w ^ (negative & ~TOP);
-    }
-    CR_IN void word(uint32_t w) {
-        uint32_t k = key(w);
-        least[0] = min_of(least[0], k);
-        most[0] = max_of(most[0], k);
-        if (WIDTH != 1) return;
-        least[LANES - 1] = min_of(least[LANES - 1], k << 8);
-        most[LANES - 1] = max_of(most[LANES - 1], k << 8);
-    }
-    /* Lanes that hold a NaN, as ones. */
-    static CR_IN uint32_t nan_lanes(uint32_t w) {
-        uint32_t magnitude = w & ~TOP;
-        if (WIDTH == 4) return magnitude > INFINITE ? 0xffffffffu : 0;
-        return cr_sign_halves(magnitude + (0x7fff7fffu - INFINITE));
-    }
-    /* As word, but a NaN loses. */
-    CR_IN void word_masked(uint32_t w, uint32_t &nans) {
-        uint32_t nan = nan_lanes(w), k = key(w) & ~nan;
-        nans |= nan;
-        least[0] = min_of(least[0], k | (nan & ~TOP));
-        most[0] = max_of(most[0], k | (nan & TOP));
-    }
-    CR_IN void vec(const uint4 &v) {
-#pragma unroll
-        for (unsigned i = 0; i < 4; i++) word(cr_word(v, i));
-    }
-    CR_IN void vec_masked(const uint4 &v, uint32_t &nans) {
-#pragma unroll
-        for (unsigned i = 0; i < 4; i++) word_masked(cr_word(v, i), nans);
-    }
-    /* The best of all lanes, as order-preserving unsigned keys. */
-    static CR_IN uint32_t unsigned_key(uint32_t lane) {
-        if (WIDTH == 4) return SIGNED ? lane ^ TOP : lane;
-        if (WIDTH == 2) return (SIGNED ? lane ^ 0x8000u : lane) & 0xffffu;
-        lane = lane >> 8 & 0xffu;
-        return D == CR_BOOL ? lane >> 7 : SIGNED ? lane ^ 0x80u : lane;
-    }
-    CR_IN uint32_t best_least() const {
-        if (WIDTH == 4) return unsigned_key(least[0]);
-        uint32_t a = min(unsigned_key(least[0]), unsigned_key(least[0] >> 16));
-        uint32_t b = min(unsigned_key(least[LANES - 1]), unsigned_key(least[LANES - 1] >> 16));
-        return min(a, b);
-    }
-    CR_IN uint32_t best_most() const {
-        if (WIDTH == 4) return unsigned_key(most[0]);
-        uint32_t a = max(unsigned_key(most[0]), unsigned_key(most[0] >> 16));
-        uint32_t b = max(unsigned_key(most[LANES - 1]), unsigned_key(most[LANES - 1] >> 16));
-        return max(a, b);
-    }
-};
-
-/* The same for 64 bits. */
-template <cr_dtype D>
-struct cr_keys_64 {
-    static constexpr bool FLOAT = cr_is_float(D), SIGNED = FLOAT || cr_is_signed(D);
-    static constexpr uint64_t TOP = 1ull << 63;
-    int64_t least, most; /* signed keys */
-
-    CR_IN void clear() {
-        least = (int64_t)~TOP;
-        most = (int64_t)TOP;
-    }
-    static CR_IN int64_t key(uint64_t w) {
-        if (FLOAT) return (int64_t)(w ^ ((uint64_t)((int64_t)w >> 63) & ~TOP));
-        return (int64_t)(SIGNED ? w : w ^ TOP);
-    }
-    CR_IN void vec(const uint4 &v) {
-#pragma unroll
-        for (unsigned i = 0; i < 2; i++) {
-            int64_t k = key(cr_word64(v, i));
-            least = k < least ? k : least;
-            most = k > most ? k : most;
-        }
-    }
-    CR_IN void vec_masked(const uint4 &v, uint32_t &nans) {
-#pragma unroll
-        for (unsigned i = 0; i < 2; i++) {
-            uint64_t w = cr_word64(v, i);
-            int64_t k = key(w);
-            if ((w & ~TOP) > cr_infinity(D)) {
-                nans = 1;
-                continue;
-            }
-            least = k < least ? k : least;
-            most = k > most ? k : most;
-        }
-    }
-    CR_IN uint64_t best_least() const { return (uint64_t)least ^ TOP; }
-    CR_IN uint64_t best_most() const { return (uint64_t)most ^ TOP; }
-};
-
-template <cr_dtype D, bool WIDE>
-struct cr_key_types {
-    typedef cr_keys<D> keys;
-    typedef uint32_t key;
-};
-template <cr_dtype D>
-struct cr_key_types<D, true> {
-    typedef cr_keys_64<D> keys;
-    typedef uint64_t key;
-};
 
 /* The bits of an element from its order-preserving key, and back. */
 template <cr_dtype D>
@@ -177,10 +29,216 @@ template <cr_dtype D>
 CR_DEVICE bool cr_is_nan(uint64_t bits) {
     return cr_is_float(D) && (bits & ~(1ull << (8 * cr_width(D) - 1))) > cr_infinity(D);
 }
-template <cr_dtype D>
-CR_DEVICE bool cr_wanted(uint64_t x, uint64_t bits, bool nan) {
-    if (D == CR_BOOL) return (x != 0) == (bits != 0);
-    return cr_is_float(D) && nan ? cr_is_nan<D>(x) : x == bits;
+
+/* What cr_pick does, slowly: for the host, and for lanes of 16 bits before compute capability 9.0. */
+template <cr_dtype D, bool MOST, bool NUMBERS>
+CR_DEVICE uint32_t cr_pick_slowly(uint32_t a, uint32_t b) {
+    const unsigned bits = cr_width(D) == 4 ? 32 : 16;
+    uint32_t found = 0;
+    for (unsigned at = 0; at < 32; at += bits) {
+        const uint32_t x = a >> at & (0xffffffffu >> (32 - bits)), y = b >> at & (0xffffffffu >> (32 - bits));
+        uint32_t best;
+        if (cr_is_nan<D>(x) || cr_is_nan<D>(y)) {
+            best = NUMBERS ? (cr_is_nan<D>(x) ? y : x) : 0xffffffffu >> (33 - bits);
+        } else if (cr_is_float(D)) {
+            best = (cr_key_of<D>(x) < cr_key_of<D>(y)) == MOST ? y : x;
+        } else {
+            const uint32_t sign = cr_is_signed(D) ? 1u << (bits - 1) : 0;
+            best = ((x ^ sign) < (y ^ sign)) == MOST ? y : x;
+        }
+        found |= best << at;
+    }
+    return found;
+}
+
+/* The better of each lane of two words, MOST the larger. Bytes lie in the upper halves of lanes of 16 bits; what is below them
+ * decides nothing. NUMBERS: of floats, a NaN loses; otherwise it wins. */
+#if defined(__CUDA_ARCH__)
+#define CR_PICK(instruction) asm(instruction " %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b))
+#define CR_PICK_FLOAT(type)                                        \
+    do {                                                           \
+        if (MOST && NUMBERS) CR_PICK("max." type);                 \
+        if (MOST && !NUMBERS) CR_PICK("max.NaN." type);            \
+        if (!MOST && NUMBERS) CR_PICK("min." type);                \
+        if (!MOST && !NUMBERS) CR_PICK("min.NaN." type);           \
+    } while (0)
+template <cr_dtype D, bool MOST, bool NUMBERS>
+CR_DEVICE uint32_t cr_pick(uint32_t a, uint32_t b) {
+    uint32_t c = 0;
+    if constexpr (D == CR_F32) {
+        const float x = __uint_as_float(a), y = __uint_as_float(b);
+        float z = 0;
+        if (MOST && NUMBERS) asm("max.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+        if (!MOST && NUMBERS) asm("min.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+        if (MOST && !NUMBERS) asm("max.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+        if (!MOST && !NUMBERS) asm("min.NaN.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y));
+        return __float_as_uint(z);
+    } else if constexpr (D == CR_F16) {
+        CR_PICK_FLOAT("f16x2");
+    } else if constexpr (D == CR_BF16) {
+        CR_PICK_FLOAT("bf16x2");
+    } else if constexpr (cr_width(D) == 4) {
+        if (cr_is_signed(D)) return (uint32_t)(MOST ? max((int)a, (int)b) : min((int)a, (int)b));
+        return MOST ? max(a, b) : min(a, b);
+    } else {
+#if __CUDA_ARCH__ >= 900
+        if (cr_is_signed(D) && MOST) CR_PICK("max.s16x2");
+        if (cr_is_signed(D) && !MOST) CR_PICK("min.s16x2");
+        if (!cr_is_signed(D) && MOST) CR_PICK("max.u16x2");
+        if (!cr_is_signed(D) && !MOST) CR_PICK("min.u16x2");
+#else
+        c = cr_is_signed(D) ? (MOST ? __vmaxs2(a, b) : __vmins2(a, b)) : MOST ? __vmaxu2(a, b) : __vminu2(a, b);
+#endif
+    }
+    return c;
+}
+#undef CR_PICK
+#undef CR_PICK_FLOAT
+#else
+template <cr_dtype D, bool MOST, bool NUMBERS>
+CR_DEVICE uint32_t cr_pick(uint32_t a, uint32_t b) {
+    return cr_pick_slowly<D, MOST, NUMBERS>(a, b);
+}
+#endif
+
+/* The best of vectors, as a rank: the key for the least, its complement for the most, so that the lowest rank is the best.
+ * CR_NO_RANK where there are only NaNs; of floats no number has that rank. */
+#define CR_NO_RANK(rank) ((rank) ~(rank)0)
+
+template <cr_dtype D, bool MOST, bool NUMBERS>
+struct cr_best_of {
+    static constexpr unsigned WIDTH = cr_width(D), LANES = WIDTH == 1 ? 2 : 1; /* of registers */
+    static constexpr uint32_t TOP = WIDTH == 4 ? 0x80000000u : 0x80008000u;
+    static constexpr bool FLOAT = cr_is_float(D);
+    uint32_t best[LANES];
+
+    CR_IN explicit cr_best_of(uint32_t w) {
+        best[0] = D == CR_BOOL ? cr_nonzero_bytes(w) : w;
+        if (WIDTH == 1) best[LANES - 1] = best[0] << 8;
+    }
+    CR_IN explicit cr_best_of(const uint4 &v) : cr_best_of(v.x) {
+        cr_best_of other(v.z);
+        also(cr_best_of(v.y));
+        other.also(cr_best_of(v.w));
+        also(other);
+    }
+    CR_IN void also(const cr_best_of &x) {
+#pragma unroll
+        for (unsigned i = 0; i < LANES; i++) best[i] = cr_pick<D, MOST, NUMBERS>(best[i], x.best[i]);
+    }
+    CR_IN void choose(bool other, const cr_best_of &x) {
+#pragma unroll
+        for (unsigned i = 0; i < LANES; i++) best[i] = other ? x.best[i] : best[i];
+    }
+    /* Whether a NaN has won. */
+    CR_IN bool nan() const {
+        const uint32_t magnitude = best[0] & ~TOP;
+        if (!FLOAT) return false;
+        if (WIDTH == 4) return magnitude > (uint32_t)cr_infinity(D);
+        return ((magnitude + (0x7fffu - (uint32_t)cr_infinity(D)) * 0x00010001u) & TOP) != 0;
+    }
+    static CR_IN uint32_t rank_of(uint32_t lane) {
+        if (WIDTH == 2) lane &= 0xffffu;
+        if (WIDTH == 1) lane = lane >> 8 & 0xffu;
+        if (D == CR_BOOL) lane >>= 7;
+        if (NUMBERS && cr_is_nan<D>(lane)) return CR_NO_RANK(uint32_t);
+        const uint32_t key = (uint32_t)cr_key_of<D>(lane);
+        return MOST ? ~key : key;
+    }
+    CR_IN uint32_t rank() const {
+        uint32_t found = rank_of(best[0]);
+        if (WIDTH <= 2) found = min(found, rank_of(best[0] >> 16));
+        if (WIDTH == 1) found = min(min(found, rank_of(best[LANES - 1])), rank_of(best[LANES - 1] >> 16));
+        return found;
+    }
+};
+
+/* The same for 64 bits: compared as keys. */
+template <cr_dtype D, bool MOST, bool NUMBERS>
+struct cr_best_of_64 {
+    static constexpr bool FLOAT = cr_is_float(D);
+    static constexpr uint64_t TOP = 1ull << 63;
+    int64_t best; /* signed keys */
+    bool met, numbers;
+
+    CR_IN explicit cr_best_of_64(uint64_t w) {
+        best = (int64_t)(FLOAT ? w ^ ((uint64_t)((int64_t)w >> 63) & ~TOP) : cr_is_signed(D) ? w : w ^ TOP);
+        const double x = __longlong_as_double((long long)w);
+        met = FLOAT && x != x;
+        numbers = !met;
+    }
+    CR_IN explicit cr_best_of_64(const uint4 &v) : cr_best_of_64(cr_word64(v, 0)) { also(cr_best_of_64(cr_word64(v, 1))); }
+    CR_IN void also(const cr_best_of_64 &x) {
+        bool better = MOST ? x.best > best : x.best < best;
+        if (NUMBERS) better = (better && x.numbers) || !numbers;
+        best = better ? x.best : best;
+        met = met || x.met;
+        numbers = numbers || x.numbers;
+    }
+    CR_IN void choose(bool other, const cr_best_of_64 &x) {
+        best = other ? x.best : best;
+        met = other ? x.met : met;
+        numbers = other ? x.numbers : numbers;
+    }
+    CR_IN bool nan() const { return met; }
+    CR_IN uint64_t rank() const {
+        if (NUMBERS && !numbers) return CR_NO_RANK(uint64_t);
+        const uint64_t key = (uint64_t)best ^ TOP;
+        return MOST ? ~key : key;
+    }
+};
+
+template <cr_dtype D, bool MOST, bool NUMBERS, bool WIDE>
+struct cr_best_types {
+    typedef cr_best_of<D, MOST, NUMBERS> best;
+    typedef uint32_t rank;
+};
+template <cr_dtype D, bool MOST, bool NUMBERS>
+struct cr_best_types<D, MOST, NUMBERS, true> {
+    typedef cr_best_of_64<D, MOST, NUMBERS> best;
+    typedef uint64_t rank;
+};
+
+/* Lanes of a word that hold these bits (NAN: a NaN): the lowest bit of what is given lies in the first of them; 0: none. */
+template <cr_dtype D, bool NAN_WANTED>
+CR_DEVICE uint32_t cr_hits(uint32_t w, uint32_t bits) {
+    if (cr_width(D) == 4) return NAN_WANTED ? cr_is_nan<D>(w) : w == bits;
+    if (cr_width(D) == 2) {
+        if (!NAN_WANTED) return cr_nonzero_halves(w ^ bits * 0x00010001u) ^ 0x80008000u;
+        return ((w & 0x7fff7fffu) + (0x7fffu - (uint32_t)cr_infinity(D)) * 0x00010001u) & 0x80008000u;
+    }
+    if (D == CR_BOOL) return cr_nonzero_bytes(w) ^ (bits ? 0 : 0x80808080u);
+    return cr_nonzero_bytes(w ^ bits * 0x01010101u) ^ 0x80808080u;
+}
+
+/* Whether one of a thread's vectors, STRIDE apart, holds these bits, or a NaN; then number is that of the first such element,
+ * counted from the first vector. */
+template <cr_dtype D, bool NAN_WANTED, int STRIDE, int U>
+CR_DEVICE bool cr_first(const uint4 (&v)[U], uint64_t bits, uint32_t &number) {
+    constexpr unsigned LANES = CR_GPU_VECTOR / cr_width(D);
+    uint32_t hits = 0;
+    number = 0;
+#pragma unroll
+    for (int j = U - 1; j >= 0; j--) {
+        uint32_t at = 0, there = 0; /* of this vector alone, so that the vectors need not wait for each other */
+        if constexpr (cr_width(D) == 8) {
+            const uint64_t x = cr_word64(v[j], 0), y = cr_word64(v[j], 1);
+            const bool low = NAN_WANTED ? cr_is_nan<D>(x) : x == bits, high = NAN_WANTED ? cr_is_nan<D>(y) : y == bits;
+            at = !low;
+            there = low || high;
+        } else {
+#pragma unroll
+            for (int i = 3; i >= 0; i--) {
+                const uint32_t word = cr_hits<D, NAN_WANTED>(cr_word(v[j], (unsigned)i), (uint32_t)bits);
+                at = word ? (uint32_t)i * (LANES / 4) : at;
+                there = word ? word : there;
+            }
+        }
+        number = there ? (uint32_t)j * STRIDE * LANES + at : number;
+        hits = there ? there : hits;
+    }
+    if (cr_width(D) < 4 && hits != 0) number += (uint32_t)(__ffs((int)hits) - 1) / (8 * cr_width(D));
+    return hits != 0;
 }
 
 #endif

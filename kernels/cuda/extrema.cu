@@ -1,13 +1,29 @@
-/* extrema: the kernels of minimum, maximum and their indices.
+/* extrema: the kernels of minimum, maximum and their indices: of each alone, with its index or without, and of all together.
  *
  * Thread: GPU; the launcher is called by the stream's thread. */
 #include "kernels/cuda/acc_extrema.cuh"
 
-extern "C" cr_fold_launcher cr_launch_extrema(cr_dtype dtype) {
+template <cr_dtype D>
+static cr_fold_launcher extrema_of(uint32_t wants) {
+    switch (wants) {
+        case CR_WANTS_MIN:
+            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MIN>>>;
+        case CR_WANTS_MAX:
+            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MAX>>>;
+        case CR_WANTS_MIN | CR_WANTS_ARGMIN:
+            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MIN | CR_WANTS_ARGMIN>>>;
+        case CR_WANTS_MAX | CR_WANTS_ARGMAX:
+            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MAX | CR_WANTS_ARGMAX>>>;
+        default:
+            return cr_walk_launch<cr_self<cr_fold_extrema<D>>>;
+    }
+}
+
+extern "C" cr_fold_launcher cr_launch_extrema(cr_dtype dtype, uint32_t wants) {
     switch ((int)dtype) {
 #define CASE(d) \
     case d:     \
-        return cr_walk_launch<cr_self<cr_fold_extrema<d>>>;
+        return extrema_of<d>(wants);
         CR_INTEGER_TYPES(CASE)
         CR_FLOAT_TYPES(CASE)
 #undef CASE

@@ -43,16 +43,13 @@ typedef struct cr_prod_state {
     unsigned long long special[4]; /* NaNs, zeros, infinities, negative elements but for multiples of two */
 } cr_prod_state;
 
-/* What a block tells the last one, in words that say by themselves that they are there (none of them is zero): so no block
- * waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero behind. */
-typedef struct cr_mail {
-    unsigned long long word[8];
-} cr_mail;
-
+enum { CR_MAIL_WORDS = 8 };
 typedef struct cr_gpu_state {
     uint32_t ticket, pad[31];
     uint32_t next, beside[31]; /* of the chunks that have no block yet; see cr_walk_run */
-    cr_mail mail[CR_GPU_MAX_BLOCKS];
+    /* What a block tells the last one, in words that say by themselves that they are there (none of them is zero): so no block
+     * waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero behind. */
+    unsigned long long mail[CR_GPU_MAX_BLOCKS][CR_MAIL_WORDS];
     cr_sum_state sums[3];
     cr_prod_state prod;
     struct {
@@ -94,7 +91,8 @@ typedef int (*cr_fold_launcher)(const cr_fold_args *args, void *stream);
 
 /* One file per family; NULL where there is no kernel for the type. */
 cr_fold_launcher cr_launch_counts(cr_dtype dtype);
-cr_fold_launcher cr_launch_extrema(cr_dtype dtype);
+/* wants: CR_WANTS_... */
+cr_fold_launcher cr_launch_extrema(cr_dtype dtype, uint32_t wants);
 cr_fold_launcher cr_launch_bits(cr_dtype dtype);
 cr_fold_launcher cr_launch_prod(cr_dtype dtype);
 /* family: CR_FAM_SUM, CR_FAM_SUMABS or CR_FAM_SUMSQ */
@@ -115,10 +113,11 @@ cr_fold_launcher cr_launch_fused_f64(uint32_t families);
 /* CR_FUSED_SPREAD, with CR_FAM_EXTREMA or without */
 cr_fold_launcher cr_launch_fused_int(cr_dtype dtype, uint32_t families);
 
-/* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. */
+/* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. wants:
+ * as in cr_gpu_fold. */
 enum { CR_FOLD_LAUNCHES = 7 };
-cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES], uint32_t *count,
-                            cr_error *error);
+cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                            uint32_t *count, cr_error *error);
 /* Sets up args for n elements at data (device or mapped host memory). */
 void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
                      uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot);

@@ -27,12 +27,14 @@ typedef struct cr_gpu_info {
 } cr_gpu_info;
 
 /* One fold: n elements at data, which is a device address or pinned host memory, at any byte alignment. index: the input's
- * index of data[0]. */
+ * index of data[0]. wants: of the extrema, those that are asked for (CR_WANTS_...; 0: all); without its index an extremum's index
+ * only says that there is one, likewise the first NaN's. */
 typedef struct cr_gpu_fold {
     cr_dtype dtype;
     uint32_t families;
     const void *data;
     uint64_t n, index;
+    uint32_t wants;
 } cr_gpu_fold;
 
 /* A reduction along an axis of whole blocks: shape.outer of them at data, where a fold's could be. first: the number of the first

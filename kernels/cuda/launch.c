@@ -19,13 +19,13 @@ static cr_fold_launcher float_sum(cr_dtype dtype, uint32_t family) {
     }
 }
 
-static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family) {
+static cr_fold_launcher launcher_of(cr_dtype dtype, uint32_t family, uint32_t wants) {
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     switch (family) {
         case CR_FAM_COUNTS:
             return cr_launch_counts(dtype);
         case CR_FAM_EXTREMA:
-            return cr_launch_extrema(dtype);
+            return cr_launch_extrema(dtype, wants);
         case CR_FAM_BITS:
             return cr_launch_bits(dtype);
         case CR_FAM_PROD:
@@ -56,12 +56,12 @@ static uint32_t fused(cr_dtype dtype, uint32_t *families, cr_fold_launcher out[C
     return count;
 }
 
-cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, cr_fold_launcher out[CR_FOLD_LAUNCHES], uint32_t *count,
-                            cr_error *error) {
+cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                            uint32_t *count, cr_error *error) {
     *count = fused(dtype, &families, out);
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(families & family)) continue;
-        cr_fold_launcher launcher = launcher_of(dtype, family);
+        cr_fold_launcher launcher = launcher_of(dtype, family, wants);
         if (launcher == NULL) {
             return cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernel for family %u of dtype %s", family,
                            cr_dtype_name(dtype));

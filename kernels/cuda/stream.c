@@ -116,13 +116,14 @@ static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t nu
     }
     cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
     uint32_t count = 0;
-    cr_status status = cr_fold_launchers(fold->dtype, fold->families, launchers, &count, error);
+    cr_status status = cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
     if (status != CR_OK) return status;
     cr_fold_slot *slot = &s->slots[number];
     struct asked *asked = &s->asked[number];
     cr_fold_args args;
     cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, s->gpu->info.multiprocessors, s->state, slot);
     cr_partial_init(&slot->partial, fold->dtype, fold->families);
+    if (fold->wants) cr_partial_want(&slot->partial, fold->wants);
     *asked = (struct asked){fold->dtype, fold->families, fold->n, fold->n == 0};
     for (uint32_t i = 0; fold->n != 0 && status == CR_OK && i < count; i++) {
         args.follows = s->folding;

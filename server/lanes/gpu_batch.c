@@ -202,8 +202,8 @@ static void add_fold(cr_gpu_batch *batch, const cr_claim *claim, const uint8_t *
         run->n += n;
         return;
     }
-    batch->folds[batch->fold_count++] =
-        (cr_gpu_fold){.dtype = job->dtype, .families = job->families, .data = data, .n = n, .index = index};
+    batch->folds[batch->fold_count++] = (cr_gpu_fold){
+        .dtype = job->dtype, .families = job->families, .data = data, .n = n, .index = index, .wants = job->wants};
 }
 
 /* The place of a named kernel's input; input on the device needs none, and the kernel has run. */

@@ -19,8 +19,21 @@ static bool same_specials(const cr_specials *a, const cr_specials *b) {
     return a->nans == b->nans && a->pinfs == b->pinfs && a->ninfs == b->ninfs;
 }
 
-static bool same_extremum(const cr_extremum *a, const cr_extremum *b) {
-    return a->index == b->index && (a->index == UINT64_MAX || a->key == b->key);
+/* Without its index only whether there is one. */
+static bool same_index(uint64_t a, uint64_t b, bool wanted) {
+    return wanted ? a == b : (a == UINT64_MAX) == (b == UINT64_MAX);
+}
+
+static bool same_extremum(const cr_extremum *a, const cr_extremum *b, bool index) {
+    return same_index(a->index, b->index, index) && (a->index == UINT64_MAX || a->key == b->key);
+}
+
+/* What a wants of them. */
+static bool same_extrema(const cr_partial *a, const cr_partial *b) {
+    const bool argmin = a->wants & CR_WANTS_ARGMIN, argmax = a->wants & CR_WANTS_ARGMAX;
+    if (a->wants & CR_WANTS_MIN && !same_extremum(&a->min, &b->min, argmin)) return false;
+    if (a->wants & CR_WANTS_MAX && !same_extremum(&a->max, &b->max, argmax)) return false;
+    return same_index(a->first_nan, b->first_nan, argmin || argmax);
 }
 
 static bool same_floats(const cr_float_prod *a, const cr_float_prod *b) {
@@ -40,9 +53,7 @@ uint32_t case_different(const cr_partial *a, const cr_partial *b) {
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     if (a->dtype != b->dtype || a->families != b->families || a->n != b->n) return CR_FAM_ALL;
     if ((f & CR_FAM_COUNTS) && (a->nans != b->nans || a->nonzero != b->nonzero)) wrong |= CR_FAM_COUNTS;
-    if ((f & CR_FAM_EXTREMA) &&
-        !(same_extremum(&a->min, &b->min) && same_extremum(&a->max, &b->max) && a->first_nan == b->first_nan))
-        wrong |= CR_FAM_EXTREMA;
+    if ((f & CR_FAM_EXTREMA) && !same_extrema(a, b)) wrong |= CR_FAM_EXTREMA;
     if ((f & CR_FAM_BITS) && (a->bit_and != b->bit_and || a->bit_or != b->bit_or || a->bit_xor != b->bit_xor))
         wrong |= CR_FAM_BITS;
     if ((f & CR_FAM_SUM) && !(same_sum(a->sum, a->sum_pending, b->sum, b->sum_pending, limbs) &&

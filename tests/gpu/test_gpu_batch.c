@@ -72,7 +72,7 @@ static uint32_t make(uint64_t seed, const uint8_t *place) {
         uint64_t index = below(&state, 1000000);
         index -= index % cr_partial_grain(dtype, families);
         run.kinds[count] = kind;
-        run.folds[count++] = (cr_gpu_fold){dtype, families, place + at, n, index};
+        run.folds[count++] = (cr_gpu_fold){dtype, families, place + at, n, index, 0};
         at += n * size;
     }
     return count;

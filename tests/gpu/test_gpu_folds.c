@@ -35,10 +35,11 @@ static void check(cr_status status, const cr_error *error) {
 }
 
 /* Folds [from, from + n) of the array on both sides; says what differs. */
-static void compare(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offset, enum cr_data_kind kind) {
+static void compare(cr_dtype dtype, uint32_t families, uint32_t wants, uint64_t n, uint64_t offset,
+                    enum cr_data_kind kind) {
     uint64_t index = case_random(&(uint64_t){options.seed + run.cases}) % 1000000;
     if (families & CR_FAM_PROD) index -= index % cr_partial_grain(dtype, families);
-    cr_gpu_fold fold = {dtype, families, run.device + offset, n, index};
+    cr_gpu_fold fold = {dtype, families, run.device + offset, n, index, wants};
     cr_error error = {CR_OK, ""};
     cr_status status = run.stream ? cr_cuda.fold(run.stream, &fold, 1, 0, &error) : CR_OK;
     if (status == CR_UNIMPLEMENTED) {
@@ -48,6 +49,7 @@ static void compare(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offs
     check(status, &error);
     static cr_partial cpu; /* large */
     cr_partial_init(&cpu, dtype, families);
+    if (wants) cr_partial_want(&cpu, wants);
     cr_cpu_fold(&cpu, run.host + offset, n, index);
     bool idle = false;
     while (!idle) check(cr_cuda.poll(run.stream, &idle, &error), &error);
@@ -56,9 +58,9 @@ static void compare(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offs
     run.cases++;
     if (wrong == 0) return;
     if (run.wrong++ < 20) {
-        printf("wrong: families %#x (of %#x) of %s, %s data, n %llu, offset %llu, seed %llu\n", wrong, families,
-               cr_dtype_name(dtype), data_names[kind], (unsigned long long)n, (unsigned long long)offset,
-               (unsigned long long)options.seed);
+        printf("wrong: families %#x (of %#x, wants %#x) of %s, %s data, n %llu, offset %llu, seed %llu\n", wrong,
+               families, wants, cr_dtype_name(dtype), data_names[kind], (unsigned long long)n,
+               (unsigned long long)offset, (unsigned long long)options.seed);
     }
 }
 
@@ -71,7 +73,7 @@ static void several(cr_dtype dtype, uint32_t family, uint64_t n, uint64_t offset
     cr_gpu_fold folds[FOLDS];
     cr_error error = {CR_OK, ""};
     for (int i = 0; i < FOLDS; i++) {
-        folds[i] = (cr_gpu_fold){dtype, family, run.device + offset + from[i] * size, to[i] - from[i], from[i]};
+        folds[i] = (cr_gpu_fold){dtype, family, run.device + offset + from[i] * size, to[i] - from[i], from[i], 0};
     }
     check(cr_cuda.fold(run.stream, folds, FOLDS, 0, &error), &error);
     bool idle = false;
@@ -93,21 +95,25 @@ static void copy_over(uint64_t bytes) {
     check(cr_cuda.copy(run.stream, run.device, run.host, bytes, &error), &error);
 }
 
-/* One array of one kind: each family alone, then sets that are asked for together. */
+/* One array of one kind: each family alone, then sets that are asked for together, and parts of the extrema. */
 static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t offset) {
     static const uint32_t sets[] = {CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM,
                                     CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM | CR_FAM_SUMSQ,
                                     CR_FAM_SUM | CR_FAM_SUMSQ, CR_FAM_EXTREMA | CR_FAM_SUM};
+    static const uint32_t wants[] = {CR_WANTS_MIN, CR_WANTS_MAX, CR_WANTS_MIN | CR_WANTS_ARGMIN,
+                                     CR_WANTS_MAX | CR_WANTS_ARGMAX, CR_WANTS_MIN | CR_WANTS_MAX};
     case_fill(run.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
     copy_over(offset + n * cr_dtype_size(dtype));
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(family & options.families)) continue;
         if (family == CR_FAM_BITS && cr_dtype_kind(dtype) == CR_KIND_FLOAT) continue;
-        compare(dtype, family, n, offset, kind);
+        compare(dtype, family, 0, n, offset, kind);
     }
     if (CR_FAM_SUM & options.families) several(dtype, CR_FAM_SUM, n, offset, kind);
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
-        if ((sets[i] & options.families) == sets[i]) compare(dtype, sets[i], n, offset, kind);
+        if ((sets[i] & options.families) == sets[i]) compare(dtype, sets[i], 0, n, offset, kind);
+    for (size_t i = 0; (options.families & CR_FAM_EXTREMA) && i < sizeof wants / sizeof wants[0]; i++)
+        compare(dtype, CR_FAM_EXTREMA, wants[i], n, offset, kind);
 }
 
 static void type(cr_dtype dtype) {

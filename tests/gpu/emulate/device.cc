@@ -81,10 +81,11 @@ static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t numbe
         cr_fold_args args = {};
         cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
         uint32_t launches = 0;
-        cr_status status = cr_fold_launchers(f->dtype, f->families, launchers, &launches, error);
+        cr_status status = cr_fold_launchers(f->dtype, f->families, f->wants, launchers, &launches, error);
         if (status != CR_OK) return status;
         cr_fold_prepare(&args, f->dtype, f->data, f->n, f->index, the_gpu.info.multiprocessors, s->state, slot);
         cr_partial_init(&slot->partial, f->dtype, f->families);
+        if (f->wants) cr_partial_want(&slot->partial, f->wants);
         slot->partial.n = f->n;
         for (uint32_t j = 0; f->n != 0 && j < launches; j++) launchers[j](&args, nullptr);
         cr_fold_result(slot, f->dtype, f->families, f->n);
