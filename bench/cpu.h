@@ -15,6 +15,8 @@ typedef struct cpu_floor {
     uint64_t (*run)(const uint8_t *p, size_t n);
 } cpu_floor;
 const cpu_floor *cpu_floors(void);
+/* The loop that this machine has and that takes the least time, by three calls of seconds for each. */
+const cpu_floor *cpu_floor_best(double (*seconds)(void *context, const cpu_floor *loop), void *context);
 
 /* Fills data with a distribution: a block of random values, repeated. */
 typedef enum cpu_data { DATA_NORMAL, DATA_ORDERS20, DATA_BITS, DATA_DENORMAL, DATA_NANS, DATA_COUNT } cpu_data;

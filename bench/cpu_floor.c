@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "kernels/cpu/fold.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -53,3 +55,19 @@ static const cpu_floor floors[] = {
 };
 
 const cpu_floor *cpu_floors(void) { return floors; }
+
+const cpu_floor *cpu_floor_best(double (*seconds)(void *context, const cpu_floor *loop), void *context) {
+    const cpu_floor *best = NULL;
+    double least = 0;
+    for (const cpu_floor *c = floors; c->name; c++) {
+        cr_error error;
+        if (cr_cpu_select(c->isa, &error) != CR_OK) continue;
+        for (int i = 0; i < 3; i++) {
+            double took = seconds(context, c);
+            if (best && took >= least) continue;
+            best = c;
+            least = took;
+        }
+    }
+    return best;
+}

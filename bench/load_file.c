@@ -14,7 +14,7 @@
 #include "bench/bench.h"
 #include "bench/cpu.h"
 #include "bench/load.h"
-#include "kernels/cpu/fold.h"
+#include "kernels/core/op.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
 
@@ -114,22 +114,10 @@ static double measure(void *context, bool floor) {
     return -1;
 }
 
-/* The loop that reads this mapping fastest. */
-static const cpu_floor *best_reader(file_row *f) {
-    const cpu_floor *best = NULL;
-    double least = 0;
-    for (const cpu_floor *c = cpu_floors(); c->name; c++) {
-        cr_error error;
-        if (cr_cpu_select(c->isa, &error) != CR_OK) continue;
-        for (int i = 0; i < 3; i++) {
-            f->reader = c;
-            double took = floor_seconds(f);
-            if (best && took >= least) continue;
-            best = c;
-            least = took;
-        }
-    }
-    return best;
+static double reader_seconds(void *context, const cpu_floor *reader) {
+    file_row *f = context;
+    f->reader = reader;
+    return floor_seconds(f);
 }
 
 static bool large_row(file_row *f, FILE *json, const char *name, int core, bool populate, double target) {
@@ -140,7 +128,7 @@ static bool large_row(file_row *f, FILE *json, const char *name, int core, bool 
     f->stream = 0;
     f->populate = populate;
     bench_pin(o->client_core);
-    f->reader = best_reader(f);
+    f->reader = cpu_floor_best(reader_seconds, f);
     char floor[96];
     snprintf(floor, sizeof floor, "mmap%s, %s, munmap", populate ? " MAP_POPULATE" : "", f->reader->name);
     load_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};

@@ -90,21 +90,10 @@ static bool ask_otherwise(region_row *r) {
     return good;
 }
 
-static const cpu_floor *best_reader(region_row *r) {
-    const cpu_floor *best = NULL;
-    double least = 0;
-    for (const cpu_floor *c = cpu_floors(); c->name; c++) {
-        cr_error error;
-        if (cr_cpu_select(c->isa, &error) != CR_OK) continue;
-        for (int i = 0; i < 3; i++) {
-            r->reader = c;
-            double took = floor_seconds(r);
-            if (best && took >= least) continue;
-            best = c;
-            least = took;
-        }
-    }
-    return best;
+static double reader_seconds(void *context, const cpu_floor *reader) {
+    region_row *r = context;
+    r->reader = reader;
+    return floor_seconds(r);
 }
 
 static bool open_row(region_row *r) {
@@ -132,7 +121,7 @@ static bool run_row(const load_options *o, FILE *json, const char *name, cured_d
     bench_pin(o->client_core);
     bool good = daemon > 0 && open_row(&r);
     if (good && !beside_fold) {
-        r.reader = best_reader(&r);
+        r.reader = cpu_floor_best(reader_seconds, &r);
         snprintf(floor, sizeof floor, "%s over the same memory", r.reader->name);
     }
     good = good && cr_cpu_select(o->isa, &error) == CR_OK;
