@@ -15,6 +15,9 @@ typedef struct cpu_floor {
     uint64_t (*run)(const uint8_t *p, size_t n);
 } cpu_floor;
 const cpu_floor *cpu_floors(void);
+/* A read loop that looks up the next pages' translations ahead, as the folds do; not among those above, which are as plain as they
+ * come. NULL where the machine cannot run it. */
+const cpu_floor *cpu_floor_pages(void);
 /* The loop that this machine has and that takes the least time, by three calls of seconds for each. */
 const cpu_floor *cpu_floor_best(double (*seconds)(void *context, const cpu_floor *loop), void *context);
 

@@ -33,6 +33,16 @@ LOOP(add_avx2, "avx2", __m256i, _mm256_loadu_si256, _mm256_add_epi64, _mm256_set
 LOOP(or_avx512, "avx512f", __m512i, _mm512_loadu_si512, _mm512_or_si512, _mm512_setzero_si512, 64, 4, 0)
 LOOP(or_avx512_ahead, "avx512f", __m512i, _mm512_loadu_si512, _mm512_or_si512, _mm512_setzero_si512, 64, 4, 2048)
 LOOP(or_avx512_far, "avx512f", __m512i, _mm512_loadu_si512, _mm512_or_si512, _mm512_setzero_si512, 64, 4, 8192)
+
+static uint64_t or_pages(const uint8_t *p, size_t n) {
+    enum { BLOCK = 16384, PAGE = 4096 };
+    uint64_t out = 0;
+    for (size_t at = 0; at < n; at += BLOCK) {
+        for (size_t k = 0; k < BLOCK; k += PAGE) _mm_prefetch((const char *)p + at + BLOCK + k, _MM_HINT_T1);
+        out |= or_avx512_far(p + at, n - at < BLOCK ? n - at : BLOCK);
+    }
+    return out;
+}
 #endif
 
 static uint64_t or_words(const uint8_t *p, size_t n) {
@@ -55,6 +65,14 @@ static const cpu_floor floors[] = {
 };
 
 const cpu_floor *cpu_floors(void) { return floors; }
+
+const cpu_floor *cpu_floor_pages(void) {
+#if defined(__x86_64__)
+    static const cpu_floor pages = {"or_avx512+8K, pages ahead", "avx512", or_pages};
+    if (cr_cpu_select(pages.isa, NULL) == CR_OK) return &pages;
+#endif
+    return NULL;
+}
 
 const cpu_floor *cpu_floor_best(double (*seconds)(void *context, const cpu_floor *loop), void *context) {
     const cpu_floor *best = NULL;

@@ -366,6 +366,7 @@ static void NAMED(anchor_tile)(struct anchor_run *run, const uint8_t *p, size_t 
         size_t now = bytes < ANCHOR_BLOCK ? bytes : ANCHOR_BLOCK;
         int tier = run->tier;
         bool done = false;
+        fetch_pages(ahead, p, now);
         if (tier == TIER_BINS) {
             anchor_adapt(run, NAMED(spill)(run, p, now, absolute, ahead));
             done = true;

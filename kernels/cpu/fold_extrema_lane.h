@@ -238,6 +238,7 @@ ALWAYS void NAMED(extrema_tile)(struct extremum_run *run, const uint8_t *p, size
     for (size_t done = 0; done < n; done += now, ahead = ahead_by(ahead, now * size)) {
         now = n - done < EXTREMA_BLOCK / size ? n - done : EXTREMA_BLOCK / size;
         const uint8_t *block = p + done * size;
+        fetch_pages(ahead, block, now * size);
         VS low, high;
         bool some = true;
         if (kind != KEY_FLOAT) {

@@ -310,6 +310,7 @@ static bool NAMED(fused_tile)(struct fused_run *run, struct extremum_run *extrem
         run->min = fused_bits(extrema->min.block ? extrema->min.key : infinity, NAMED(FUSED_WIDTH));
         run->max = fused_bits(extrema->max.block ? extrema->max.key : ~infinity, NAMED(FUSED_WIDTH));
     }
+    fetch_pages(ahead, p, n * sizeof(UNSIGNED));
     bool possible = run->placed || NAMED(fused_guess)(run, p, n);
     for (int turn = 0; possible && turn < 3; turn++) {
         struct fused_try t;

@@ -64,6 +64,14 @@ ALWAYS void fetch(struct ahead ahead, size_t at, size_t step) {
         __builtin_prefetch((const void *)(ahead.soon + ((at + i) & ahead.every)), 0, 3);
 }
 
+/* Before a block of bytes at p: has the translations of the pages of the block after it looked up. A prefetch into a page
+ * whose translation is not at hand waits for it, and holds up those behind it: with pages of 4 KiB, 5 to 7 % of a sum. */
+ALWAYS void fetch_pages(struct ahead ahead, const uint8_t *p, size_t bytes) {
+    enum { PAGE = 4096, FAR = 16384 };
+    if (ahead.shift == 63) return; /* nothing is fetched ahead */
+    for (size_t at = 0; at < bytes; at += PAGE) __builtin_prefetch((const void *)((uintptr_t)p + FAR + at), 0, 2);
+}
+
 ALWAYS struct ahead ahead_by(struct ahead ahead, size_t bytes) {
     ahead.base += bytes >> ahead.shift;
     ahead.soon += bytes & ahead.every;
