@@ -12,9 +12,13 @@
 static void fold_stripe(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin,
                         cr_columns_range columns, const uint8_t *p, uint64_t from, uint64_t to) {
     size_t stride = plan->width * plan->size, wide = (columns.end - columns.begin) * plan->size;
-    for (uint64_t line = from; line < to; line += CR_LINES, p += CR_LINES * stride) {
-        unsigned now = to - line < CR_LINES ? (unsigned)(to - line) : CR_LINES;
-        size_t ahead = to - line > CR_LINES ? CR_LINES * stride : wide - (line - from) * stride;
+    const cr_strip *strip = cr_strip_at(plan, strips, (columns.begin - origin) / CR_STRIP);
+    bool sums = (plan->fast & ~(uint32_t)(CR_FAM_SUM | CR_FAM_SUMABS)) == 0;
+    unsigned now;
+    for (uint64_t line = from; line < to; line += now, p += now * stride) {
+        unsigned most = sums && strip->hard ? CR_LINES_HARD : CR_LINES;
+        now = to - line < most ? (unsigned)(to - line) : most;
+        size_t ahead = to - line > now ? now * stride : wide - (line - from) * stride;
         for (uint64_t c = columns.begin; c < columns.end;) {
             uint64_t number = c / CR_STRIP, last = (number + 1) * CR_STRIP;
             if (last > columns.end) last = columns.end;

@@ -141,5 +141,6 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     plan->width = width_for(inner, plan->size);
     plan->strips = (plan->width + CR_STRIP - 1) / CR_STRIP;
     uint64_t columns = plan->width < CR_STRIP ? plan->width : CR_STRIP;
-    cr_axis_plan_strips(plan, (uint32_t)((columns + CR_STRIP_PAD - 1) / CR_STRIP_PAD * CR_STRIP_PAD));
+    /* And some, so that the digits of a column do not share a few places of the nearest cache. */
+    cr_axis_plan_strips(plan, (uint32_t)((columns + CR_STRIP_PAD - 1) / CR_STRIP_PAD * CR_STRIP_PAD + CR_STRIP_APART));
 }

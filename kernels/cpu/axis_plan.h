@@ -15,12 +15,14 @@
 enum {
     CR_STRIP = 256,        /* columns of a strip at most */
     CR_STRIP_PAD = 64,     /* columns come in multiples of this: a whole vector of any type */
+    CR_STRIP_APART = 8,    /* a line of the cache */
     CR_DIGIT_BITS = 52,    /* of a digit of a sum */
     CR_DIGIT_UNITS = 4000, /* a digit takes 4,095 additions of 2^51 */
     CR_LINES = 8,          /* lines that a kernel takes at once: more would share too few ways of the nearest cache */
-    CR_AXIS_TILE = 32768,  /* bytes of a gathered tile */
-    CR_SUMS = 3,           /* Σx, Σ|x|, Σx² */
-    CR_ROW_BYTES = 16384   /* of a short row at most (axis_rows.h) */
+    CR_LINES_HARD = 32, /* of sums whose digits are many: their cost is by the group, and each line is read but once */
+    CR_AXIS_TILE = 32768, /* bytes of a gathered tile */
+    CR_SUMS = 3,          /* Σx, Σ|x|, Σx² */
+    CR_ROW_BYTES = 16384  /* of a short row at most (axis_rows.h) */
 };
 
 /* One kind of sum of a strip. */
@@ -38,7 +40,8 @@ typedef struct cr_strip {
     uint32_t started;   /* extrema and counts are live */
     uint32_t nans;      /* extrema: some first_nan is set */
     uint64_t next_line; /* extrema: the line after the last one seen */
-    uint32_t reserved[6];
+    uint32_t hard;      /* sums of floats: most of the last lines went through all digits */
+    uint32_t reserved[5];
 } cr_strip;
 
 typedef struct cr_axis_plan {
@@ -65,7 +68,7 @@ struct cr_row_sums;
 struct cr_prod_line;
 typedef struct cr_axis_isa {
     const char *name;
-    /* Folds lines (1 … CR_LINES) × columns at p, stride bytes a line, into columns [first, first + columns) of strip;
+    /* Folds lines (1 … CR_LINES, of strips that are hard CR_LINES_HARD) × columns at p, stride bytes a line, into columns [first, first + columns) of strip;
      * line is the number of the first; what lies `ahead` bytes further on is wanted soon. */
     void (*lines)(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, size_t stride, unsigned lines,
                   unsigned first, unsigned columns, uint64_t line, size_t ahead);

@@ -47,6 +47,58 @@ ALWAYS void column_units(const cr_axis_plan *plan, cr_strip *strip, int which, u
     *units += more;
 }
 
+static const uint64_t digit_mask = ((uint64_t)1 << CR_DIGIT_BITS) - 1;
+
+enum { OWN_DIGITS = 96 /* more than any type's */ };
+
+/* Digits of one vector's columns, beside the strip's. */
+struct own_digits {
+    unsigned low, high; /* those that were reached */
+    _Alignas(VB) uint64_t digit[OWN_DIGITS][WORDS];
+};
+
+/* Digits [low, high), which are live in the strip: those will be wanted at the end. */
+ALWAYS void own_begin(struct own_digits *own, const cr_axis_plan *plan, const cr_strip *strip, int which,
+                      unsigned first, unsigned low, unsigned high) {
+    const uint64_t *soon = cr_strip_digit(plan, strip, which, low) + first;
+    own->low = low;
+    own->high = high;
+    for (unsigned d = 0; d < high; d++) memcpy(own->digit[d], &(vu64){0}, VB);
+    for (unsigned d = low; d < high; d++, soon += plan->columns) __builtin_prefetch(soon, 1, 3);
+}
+
+/* Adds the lanes ±mantissa·2^bit: mantissa below 2^53, the sign all ones or all zeros. */
+ALWAYS void own_add(struct own_digits *own, vu64 mantissa, vu64 negative, vu64 bit) {
+    /* By 52, for what is below 2^13. */
+    vu64 digit = (vu64)((vu32)bit * 20165) >> 20, shift = bit - (vu64)((vu32)digit * CR_DIGIT_BITS);
+    vu64 low = ((mantissa << shift) & digit_mask), high = mantissa >> (CR_DIGIT_BITS - shift);
+    _Alignas(VB) uint64_t at[WORDS], to[2][WORDS];
+    low = (low ^ negative) - negative;
+    high = (high ^ negative) - negative;
+    digit *= VB;
+    memcpy(at, &digit, sizeof at);
+    memcpy(to[0], &low, sizeof to[0]);
+    memcpy(to[1], &high, sizeof to[1]);
+    /* By way of memory: taking lanes out of vectors one by one costs more. */
+    __asm__("" : "+m"(at), "+m"(to));
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < WORDS; i++) {
+        uint64_t *word = (uint64_t *)(void *)((uint8_t *)&own->digit[0][i] + at[i]);
+        word[0] += to[0][i];
+        word[WORDS] += to[1][i];
+    }
+}
+
+/* Into columns `first` and on of the strip, where these digits are live. */
+ALWAYS void own_flush(const struct own_digits *own, const cr_axis_plan *plan, const cr_strip *strip, int which,
+                      unsigned first) {
+    uint64_t *to = cr_strip_digit(plan, strip, which, own->low) + first;
+    for (unsigned d = own->low; d < own->high; d++, to += plan->columns) {
+        vu64 sum = LOAD(vu64, to) + LOAD(vu64, own->digit[d]);
+        memcpy(to, &sum, VB);
+    }
+}
+
 /* float16 lanes as float32, in order. */
 ALWAYS vf32 load_halves(const uint8_t *p) {
 #if defined(VEC_AVX512)

@@ -190,8 +190,36 @@ ALWAYS void NAMED(vector)(const cr_axis_plan *plan, uint64_t *digit, const struc
 }
 
 #if FULL > 0
+/* Up to here the top digit but one takes the largest finite value: 2^128 is at most 2^51 of its units. */
+#define FEWER_BASE (GRID + CR_DIGIT_BITS * (FULL - 2) + 51 - (NAMED(BIAS) + 1))
+
+ALWAYS bool NAMED(finite)(const struct look *look) {
+    return !any_bit((vu64)(look->most >= ALL(vu32, (uint32_t)INFINITE)));
+}
+
+static void NAMED(few_specials)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
+    for (unsigned t = 0; t < part->lines; t++) {
+        BITS x = NAMED(sum_load)(part->p + t * part->stride), magnitude = x & SIGN_OUT;
+        if (__builtin_expect(!any_bit((vu64)((SBITS)magnitude >= INFINITE)), 1)) continue;
+        for (unsigned i = 0; i < NAMED(LANES) && i < part->columns; i++) {
+            if (magnitude[i] >= INFINITE)
+                cr_strip_add_special(plan, strip, which, part->first + i, magnitude[i] > INFINITE,
+                                     which == 0 && x[i] >> 31);
+        }
+    }
+}
+
 /* Counts the NaNs and infinities of one vector's columns. */
 NEVER void NAMED(specials)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
+    unsigned lines = 0;
+    for (unsigned t = 0; t < part->lines; t++) {
+        BITS magnitude = NAMED(sum_load)(part->p + t * part->stride) & SIGN_OUT;
+        lines += any_bit((vu64)((SBITS)magnitude >= INFINITE));
+    }
+    if (lines * 4 <= part->lines) { /* few: one by one */
+        NAMED(few_specials)(plan, strip, part, which);
+        return;
+    }
     BITS nans = {0}, pinfs = {0}, ninfs = {0};
     for (unsigned t = 0; t < part->lines; t++) {
         BITS x = NAMED(sum_load)(part->p + t * part->stride), magnitude = x & SIGN_OUT;
@@ -211,15 +239,22 @@ NEVER void NAMED(specials)(const cr_axis_plan *plan, cr_strip *strip, const stru
 /* One vector's columns through all digits. */
 NEVER void NAMED(full)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which,
                        const struct look *look) {
-    (void)look;
+    bool special = !NAMED(finite)(look);
+    int base = strip->sums[which].base;
     cr_strip_extend(plan, strip, which, 0, FULL);
     uint64_t *digit = cr_strip_digit(plan, strip, which, 0) + part->first;
-    NAMED(vector)(plan, digit, part, strip->sums[which].base, 0, FULL, which == 1, true);
-    NAMED(specials)(plan, strip, part, which);
+    if (FULL < 2 || base > FEWER_BASE) {
+        NAMED(vector)(plan, digit, part, base, 0, FULL, which == 1, true);
+    } else if (special) {
+        NAMED(vector)(plan, digit, part, base, 0, FULL - (FULL > 1), which == 1, true);
+    } else {
+        NAMED(vector)(plan, digit, part, base, 0, FULL - (FULL > 1), which == 1, false);
+    }
+    if (special) NAMED(specials)(plan, strip, part, which);
 }
 #else
-/* Makes all digits live that finite values within what was seen reach. */
-static void NAMED(reach)(const cr_axis_plan *plan, cr_strip *strip, int which, const struct look *look) {
+/* The digits that finite values within what was seen reach. */
+static void NAMED(range)(const struct look *look, unsigned base, unsigned *low, unsigned *high) {
     uint32_t most = 0, least = UINT32_MAX;
     for (size_t i = 1; i < VB / 4; i += 2) {
         uint32_t x = look->most[i] >> NAMED(FIELD), y = look->least[i] >> NAMED(FIELD);
@@ -228,9 +263,14 @@ static void NAMED(reach)(const cr_axis_plan *plan, cr_strip *strip, int which, c
     }
     if (most > 0x7fe) most = 0x7fe;
     if (least > most) least = most;
-    unsigned base = (unsigned)strip->sums[which].base;
-    unsigned low = (least == 0 ? base : least - 1 + base) / CR_DIGIT_BITS,
-             high = (most == 0 ? base : most - 1 + base) / CR_DIGIT_BITS + 2;
+    *low = (least == 0 ? base : least - 1 + base) / CR_DIGIT_BITS;
+    *high = (most == 0 ? base : most - 1 + base) / CR_DIGIT_BITS + 2;
+}
+
+/* Makes them live. */
+static void NAMED(reach)(const cr_axis_plan *plan, cr_strip *strip, int which, const struct look *look) {
+    unsigned low, high;
+    NAMED(range)(look, (unsigned)strip->sums[which].base, &low, &high);
     cr_strip_extend(plan, strip, which, low, high);
 }
 
@@ -238,7 +278,7 @@ static void NAMED(reach)(const cr_axis_plan *plan, cr_strip *strip, int which, c
  * it was looked at, they are at least there. */
 ALWAYS void NAMED(put)(const cr_axis_plan *plan, cr_strip *strip, uint64_t *digits, unsigned base, int which,
                        unsigned column, const uint8_t *p) {
-    uint64_t x, digit_mask = ((uint64_t)1 << CR_DIGIT_BITS) - 1;
+    uint64_t x;
     memcpy(&x, p, sizeof x);
     uint64_t negative = which == 0 ? -(x >> 63) : 0;
     unsigned field = (unsigned)(x >> 52) & 0x7ff;
@@ -255,16 +295,29 @@ ALWAYS void NAMED(put)(const cr_axis_plan *plan, cr_strip *strip, uint64_t *digi
     to[plan->columns] += ((uint64_t)(wide >> CR_DIGIT_BITS) ^ negative) - negative;
 }
 
+/* One vector's columns, each element into its two digits (at most four units), by integers: first into digits of the vector's own,
+ * which stay in the nearest cache and do not wait for each other, then those that were reached into the strip's. If the array has
+ * changed since it was looked at, what lies beyond is lost. */
 NEVER void NAMED(full)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which,
                        const struct look *look) {
-    NAMED(reach)(plan, strip, which, look);
-    unsigned base = (unsigned)strip->sums[which].base;
-    for (unsigned i = 0; i < NAMED(LANES) && i < part->columns; i++) {
-        uint64_t *digits = cr_strip_digit(plan, strip, which, 0) + part->first + i;
-        for (unsigned t = 0; t < part->lines; t++) {
-            NAMED(put)(plan, strip, digits, base, which, part->first + i, part->p + t * part->stride + i * BYTES);
+    enum { LANES = NAMED(LANES) };
+    struct own_digits own;
+    unsigned low, high, base = (unsigned)strip->sums[which].base;
+    NAMED(range)(look, base, &low, &high);
+    cr_strip_extend(plan, strip, which, low, high);
+    own_begin(&own, plan, strip, which, part->first, low, high);
+    for (unsigned t = 0; t < part->lines; t++) {
+        vu64 x = LOAD(vu64, part->p + t * part->stride), field = x >> 52 & 0x7ff, normal = (vu64)(field != 0);
+        vu64 special = (vu64)(field == 0x7ff), negative = which == 0 ? (vu64)((vs64)x >> 63) : (vu64){0};
+        vu64 mantissa = ((x & digit_mask) | (normal & (uint64_t)1 << 52)) & ~special;
+        own_add(&own, mantissa, negative, field + normal + base);
+        if (__builtin_expect(!any_bit(special), 1)) continue;
+        for (unsigned i = 0; i < LANES && i < part->columns; i++) {
+            if (special[i])
+                cr_strip_add_special(plan, strip, which, part->first + i, (x[i] & digit_mask) != 0, negative[i] != 0);
         }
     }
+    own_flush(&own, plan, strip, which, part->first);
 }
 #endif
 
@@ -292,9 +345,12 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
     struct look hard = {{0}, {0}};
     unsigned hard_vectors = 0, vectors = 0;
     for (unsigned c = 0; c < part->columns; c += LANES, vectors++) {
-        uint8_t pad[CR_LINES * VB];
+        uint8_t pad[CR_LINES_HARD * VB];
         struct part now = {part->p + c * BYTES, part->stride, part->lines, part->first + c, LANES, part->ahead};
-        if (c + LANES > part->columns) now = part_rest(part, c, BYTES, pad, 0);
+        if (c + LANES > part->columns)
+            now = part_rest(part, c, BYTES, pad, 0);
+        else if (part->lines > CR_LINES)
+            now = part_copy(part, c, LANES, LANES * BYTES, pad);
         struct look look = {{0}, ~(vu32){0}};
         for (unsigned t = 0; t < now.lines; t++) {
             part_fetch(&now, now.p + t * now.stride);
@@ -323,7 +379,8 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
         }
     }
     /* What fits nowhere stays hard; what has moved is followed. */
-    if (hard_vectors * 2 > vectors && FULL != 1) {
+    strip->hard = hard_vectors * 2 > vectors;
+    if (strip->hard && FULL != 1) {
         int slot = NAMED(slot_for)(&hard, sum->base);
         if (slot >= 0) sum->slot = slot;
     }
@@ -351,6 +408,7 @@ NEVER void NAMED(sum_lines)(const cr_axis_plan *plan, cr_strip *strip, const str
 #undef GRID
 #undef TRIED
 #undef FULL
+#undef FEWER_BASE
 #undef KEPT
 #undef WIDER
 #undef BITS
