@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
     {"axis", bench_axis, "reductions along an axis beside the best read loop of the same run"},
     {"cpu", bench_cpu, "the CPU's folds beside the best read loop of the same run"},
+    {"gpu-axis", bench_gpu_axis, "reductions along an axis on a GPU beside the sum of the whole array"},
     {"kernels", bench_kernels, "everything that reduces on a GPU: the ladder, cured's folds, CUB, Thrust"},
     {"lane", bench_lane, "the daemon's lanes on host memory: CPU alone, GPU alone, both"},
     {"load", bench_load, "the daemon under requests, uploads and files, each beside its floor"},

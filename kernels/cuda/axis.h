@@ -5,7 +5,7 @@
  * The array is (outer, n, inner). An output is one column of one block. A unit is what a thread loads at once: 4 or 8 bytes that
  * hold one or more elements (mode WIDE), or one element at any address. A team of p_tile·m threads walks p_tile neighbouring
  * units of a line, m lines at a time; with inner = 1 a row is cut into units, and its lines are those. A tile is what a block
- * folds at a time: 256/(p_tile·m) teams, each over one of `splits` runs of its lines.
+ * folds at a time: 256/(p_tile·m) teams, each over one of `splits` runs of its lines, or over `rounds` rows.
  *
  * Float sums: where a thread's window of exponents does not take some element, the output is `hard`: it goes to a list, and a
  * second launch folds the outputs of the list again by integer bins, in a time that does not depend on the data.
@@ -22,11 +22,11 @@ extern "C" {
 #include "kernels/cuda/gpu.h"
 
 enum {
-    CR_AXIS_OUTS = 12,          /* answers that one family gives */
-    CR_AXIS_RECORD = 40,        /* bytes that a split leaves of an output */
-    CR_AXIS_LINES = 1 << 20,    /* a thread's at most, so that no accumulator overflows */
-    CR_AXIS_HARD_LINES = 16384, /* of a hard output, one warp's at most, while there are few outputs */
-    CR_AXIS_TILES = 65536,      /* that are split */
+    CR_AXIS_OUTS = 12,         /* answers that one family gives */
+    CR_AXIS_RECORD = 40,       /* bytes that a split leaves of an output */
+    CR_AXIS_LINES = 1 << 20,   /* a thread's at most, so that no accumulator overflows */
+    CR_AXIS_HARD_LINES = 1024, /* of a hard output, one warp's at most, while there are few of them */
+    CR_AXIS_TILES = 65536,     /* that are split */
     CR_AXIS_STATES = 4096,
 };
 
@@ -35,7 +35,7 @@ enum {
 typedef struct cr_axis_head {
     uint32_t hard, hard_blocks, pad[14]; /* outputs in the list; blocks that are done with it */
     uint32_t tickets[CR_AXIS_TILES];
-    cr_sum_state states[CR_AXIS_STATES]; /* of warps, or of outputs that several fold */
+    cr_sum_state states[CR_AXIS_STATES]; /* of warps, or of listed outputs that several fold */
 } cr_axis_head;
 
 typedef struct cr_axis_out {
@@ -60,9 +60,12 @@ typedef struct cr_axis_launch {
     uint32_t wide;      /* a unit holds 4/size elements, of types of 1 and 2 bytes */
     uint32_t odd;       /* elements lie at any address */
     uint32_t rows;      /* inner is 1 */
-    uint32_t p_tile, m, splits, blocks;
-    uint32_t hard_splits, hard_blocks;
-    uint64_t hard_lines;
+    uint32_t vector;    /* units that a thread takes side by side, by one load: 1, or rows' 16 bytes */
+    uint32_t
+        rounds; /* rows: that a team takes one after the other, before their answers are made together; a power of two */
+    uint32_t p_tile, m, p_log, m_log; /* powers of two */
+    uint32_t splits, blocks;
+    uint32_t hard_blocks;
     uint64_t records, scratch_bytes; /* the records' offset in the scratch; its size */
 } cr_axis_launch;
 

@@ -29,7 +29,7 @@ template <cr_dtype D> struct cr_axis_count {
         nonzero[e] += cr_is_float(D) ? (bits & (sign - 1)) != 0 : bits != 0;
         if (cr_is_float(D)) nans[e] += (bits & (sign - 1)) > cr_infinity(D);
     }
-    CR_IN void tile(const cr_axis_args &, const unit (&v)[U], uint32_t, int) {
+    CR_IN void tile(const cr_axis_args &, const unit (&v)[U], uint32_t, int, const uint8_t *, uint64_t) {
 #pragma unroll
         for (int i = 0; i < U; i++) {
 #pragma unroll
@@ -42,8 +42,9 @@ template <cr_dtype D> struct cr_axis_count {
             if (k == (int)e) add(bits, k);
         }
     }
-    CR_IN record take(const cr_axis_args &, uint32_t e, uint64_t, uint64_t) const { return {nonzero[e], nans[e]}; }
+    CR_IN record take(const cr_axis_args &, uint32_t e, const cr_axis_spot<SIZE> &) const { return {nonzero[e], nans[e]}; }
     static CR_IN record empty(const cr_axis_args &) { return {0, 0}; }
+    static CR_IN bool quick(record &, uint32_t, uint32_t) { return false; }
     static CR_IN void merge(record &r, const record &other) {
         r.nonzero += other.nonzero;
         r.nans += other.nans;
@@ -79,7 +80,7 @@ template <cr_dtype D> struct cr_axis_bit {
         odd ^= x;
         lacking |= ~x & ~beyond;
     }
-    CR_IN void tile(const cr_axis_args &, const unit (&v)[U], uint32_t, int left) {
+    CR_IN void tile(const cr_axis_args &, const unit (&v)[U], uint32_t, int left, const uint8_t *, uint64_t) {
 #pragma unroll
         for (int i = 0; i < U; i++) add(v[i], i < left ? 0 : ~(unit)0);
     }
@@ -87,11 +88,12 @@ template <cr_dtype D> struct cr_axis_bit {
         const unit mask = (unit)cr_axis_count<D>::element(~(unit)0, 0);
         add((unit)bits << 8 * SIZE * e, ~(mask << 8 * SIZE * e));
     }
-    CR_IN record take(const cr_axis_args &, uint32_t e, uint64_t, uint64_t) const {
+    CR_IN record take(const cr_axis_args &, uint32_t e, const cr_axis_spot<SIZE> &) const {
         typedef cr_axis_count<D> count;
         return {count::element(lacking, (int)e), count::element(any, (int)e), count::element(odd, (int)e)};
     }
     static CR_IN record empty(const cr_axis_args &) { return {0, 0, 0}; }
+    static CR_IN bool quick(record &, uint32_t, uint32_t) { return false; }
     static CR_IN void merge(record &r, const record &other) {
         r.lacking |= other.lacking;
         r.any |= other.any;
@@ -109,7 +111,7 @@ template <cr_dtype D> struct cr_axis_bit {
 
 /* Best keys and where they came first; most as it is. A place is the number of the thread's unit. */
 template <cr_dtype D> struct cr_axis_extreme {
-    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = 4;
+    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = SIZE == 1 ? 3 : 4;
     static constexpr bool FIRST = true, FLOAT = cr_is_float(D);
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef unit key;
@@ -143,11 +145,34 @@ template <cr_dtype D> struct cr_axis_extreme {
             most_at[e] = j;
         }
     }
-    CR_IN void tile(const cr_axis_args &, const unit (&v)[U], uint32_t j, int) {
+    static CR_IN key key_of(unit v, int e) { return (key)cr_key_of<D>(cr_axis_count<D>::element(v, e)); }
+    /* The tile's best first; only one that is better than before is looked for. */
+    CR_IN void tile(const cr_axis_args &, const unit (&v)[U], uint32_t j, int, const uint8_t *, uint64_t) {
+        constexpr uint64_t top = 1ull << (8 * SIZE - 1);
+        constexpr key plus = (key)(cr_infinity(D) | top), minus = (key)(top - 1 - cr_infinity(D));
 #pragma unroll
-        for (int i = 0; i < U; i++) {
+        for (int e = 0; e < C; e++) {
+            key low = key_of(v[0], e), high = low;
 #pragma unroll
-            for (int e = 0; e < C; e++) add(cr_axis_count<D>::element(v[i], e), e, j + (uint32_t)i);
+            for (int i = 1; i < U; i++) {
+                low = min(low, key_of(v[i], e));
+                high = max(high, key_of(v[i], e));
+            }
+            if (FLOAT && (high > plus || low < minus)) { /* beyond the infinities are only NaNs */
+#pragma unroll
+                for (int i = 0; i < U; i++) add(cr_axis_count<D>::element(v[i], e), e, j + (uint32_t)i);
+                continue;
+            }
+            if (low < least[e] || least_at[e] == NONE) {
+                least[e] = low;
+#pragma unroll
+                for (int i = U - 1; i >= 0; i--) least_at[e] = key_of(v[i], e) == low ? j + (uint32_t)i : least_at[e];
+            }
+            if (high > most[e] || most_at[e] == NONE) {
+                most[e] = high;
+#pragma unroll
+                for (int i = U - 1; i >= 0; i--) most_at[e] = key_of(v[i], e) == high ? j + (uint32_t)i : most_at[e];
+            }
         }
     }
     CR_IN void one(const cr_axis_args &, uint32_t e, uint64_t bits, uint32_t j) {
@@ -156,12 +181,27 @@ template <cr_dtype D> struct cr_axis_extreme {
             if (k == (int)e) add(bits, k, j);
         }
     }
-    static CR_IN uint64_t place(uint32_t j, uint64_t index, uint64_t step) {
-        return j == NONE ? UINT64_MAX : index + j * step;
+    CR_IN record take(const cr_axis_args &args, uint32_t e, const cr_axis_spot<SIZE> &spot) const {
+        const uint64_t beside = args.at.rows ? e : 0;
+        const uint32_t at[3] = {least_at[e], most_at[e], nan_at[e]};
+        uint64_t place[3];
+#pragma unroll
+        for (int i = 0; i < 3; i++) place[i] = at[i] == NONE ? UINT64_MAX : spot.place(args.at, at[i]) + beside;
+        return {least[e], place[0], most[e], place[1], place[2]};
     }
-    CR_IN record take(const cr_axis_args &, uint32_t e, uint64_t index, uint64_t step) const {
-        return {least[e], place(least_at[e], index, step), most[e], place(most_at[e], index, step),
-                place(nan_at[e], index, step)};
+    static CR_IN bool is_short(uint64_t place) { return place >> 32 == 0 || place == UINT64_MAX; }
+    /* The lowest place of those lanes that hold the best key. */
+    static CR_IN uint64_t first_of(bool best, uint64_t place) {
+        const uint32_t low = __reduce_min_sync(CR_EVERYONE, best ? (uint32_t)place : NONE);
+        return low == NONE ? UINT64_MAX : low;
+    }
+    static CR_IN bool quick(record &r, uint32_t first, uint32_t step) {
+        if (SIZE == 8 || first != 1 || step != CR_WARP / 2) return false;
+        const bool fits = is_short(r.least_at) && is_short(r.most_at) && is_short(r.nan_at);
+        if (!__all_sync(CR_EVERYONE, fits)) return false;
+        const uint32_t low = __reduce_min_sync(CR_EVERYONE, (uint32_t)r.least), high = __reduce_max_sync(CR_EVERYONE, (uint32_t)r.most);
+        r = {low, first_of(r.least == low, r.least_at), high, first_of(r.most == high, r.most_at), first_of(true, r.nan_at)};
+        return true;
     }
     static CR_IN record empty(const cr_axis_args &) { return {~(key)0, UINT64_MAX, 0, UINT64_MAX, UINT64_MAX}; }
     static CR_IN void merge(record &r, const record &other) {

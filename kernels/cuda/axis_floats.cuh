@@ -73,8 +73,8 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
     typedef cr_axis_floats<D> form;
     typedef typename form::E E;
     using Window = cr_window<E, KIND>;
-    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8;
-    static constexpr int BLOCKS = C == 1 ? 4 : 2; /* two columns take many registers */
+    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : C == 1 ? 16 : 8;
+    static constexpr int BLOCKS = C == 1 ? 3 : 2; /* more bytes in flight are worth more than more threads */
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, LEVELS = Window::LEVELS, GROUP = Window::GROUP;
     static constexpr bool FIRST = false, MORE = LEVELS == 1 && E::TOP != 31;
     static_assert(GROUP == QUAD, "a quad is what an anchor takes before its bits go on");
@@ -95,17 +95,19 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
     static CR_IN double anchor(const column &c, int level) { return cr_anchor(c.a + Window::SCALE - Window::STEP * level); }
     static CR_IN unsigned long long bits(double x) { return (unsigned long long)__double_as_longlong(x); }
 
-    /* Units i·QUAD and on, of element e. */
-    static CR_IN uint4 quad(const cr_axis_args &args, const unit (&v)[U], int i, int e) {
-        const bool absolute = KIND == CR_SUM_PLAIN && args.family == CR_FAM_SUMABS;
+    /* Of a unit: without its signs, where magnitudes are asked for. */
+    static CR_IN unit plain(const cr_axis_args &args, unit v) {
+        constexpr unit mask = SIZE == 8 ? (unit)INT64_MAX : SIZE == 4 ? (unit)INT32_MAX : (unit)0x7fff7fff;
+        return KIND == CR_SUM_PLAIN && args.family == CR_FAM_SUMABS ? v & mask : v;
+    }
+    /* Units first … first + QUAD - 1, of element e. */
+    template <int N> static CR_IN uint4 quad(const unit (&v)[N], int first, int e) {
         if constexpr (SIZE == 8) {
-            const uint32_t mask = absolute ? 0x7fffffffu : ~0u;
-            const uint64_t a = v[QUAD * i], b = v[QUAD * i + 1];
-            return make_uint4((uint32_t)a, (uint32_t)(a >> 32) & mask, (uint32_t)b, (uint32_t)(b >> 32) & mask);
+            const uint64_t a = v[first], b = v[first + 1];
+            return make_uint4((uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32));
         } else {
-            const uint32_t mask = !absolute ? ~0u : D == CR_F16 ? 0x7fffu : 0x7fffffffu;
-            return make_uint4(form::word(v[QUAD * i], e) & mask, form::word(v[QUAD * i + 1], e) & mask,
-                              form::word(v[QUAD * i + 2], e) & mask, form::word(v[QUAD * i + 3], e) & mask);
+            return make_uint4(form::word(v[first], e), form::word(v[first + 1], e), form::word(v[first + 2], e),
+                              form::word(v[first + 3], e));
         }
     }
 
@@ -119,11 +121,11 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
             uint32_t field = 0;
 #pragma unroll
             for (int i = 0; E::TOP != 31 && i < U / QUAD; i++) {
-                const uint4 q = quad(args, v, i, e);
+                const uint4 q = quad(v, i * QUAD, e);
 #pragma unroll
                 for (int k = 0; k < QUAD; k++) {
                     const uint32_t seen = (uint32_t)(cr_element<E::SIZE>(q, k * form::STEP) >> E::MANTISSA) & E::TOP;
-                    if (seen != E::TOP) field = max(field, seen);
+                    field = max(field, seen == E::TOP ? 0 : seen);
                 }
             }
             for (uint32_t step = p_tile; E::TOP != 31 && step < team; step *= 2)
@@ -208,52 +210,100 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
             cr_i128 value = 0;
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) {
-                if (level > 0) value <<= Window::STEP;
+                if (level > 0) value = (cr_i128)((cr_u128)value << Window::STEP);
                 value += (long long)(c.acc[level] - bits(anchor(c, level)) * adds);
                 c.acc[level] = 0;
             }
-            if (MORE) value = (cr_i128)((cr_u128)value << Window::STEP) + c.low;
+            if (MORE && c.low != 0 && (c.marks & CR_MARK_FINE) == 0) {
+                c.marks |= CR_MARK_FINE;
+                c.total = (cr_i128)((cr_u128)c.total << Window::STEP);
+            }
+            if (MORE && (c.marks & CR_MARK_FINE) != 0) value = (cr_i128)((cr_u128)value << Window::STEP) + c.low;
             c.low = 0;
             c.total += value;
         }
         adds = 0;
     }
 
-    CR_IN void tile(const cr_axis_args &args, const unit (&v)[U], uint32_t, int) {
+    /* What a quick look vouches for is added; otherwise the tile is loaded once more, a quad at a time, so that its units need not be
+     * kept for this. */
+    CR_IN void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride) {
         constexpr int QUADS = U / QUAD;
         if (adds + QUADS > (uint32_t)Window::ADDS) drain();
         adds += QUADS;
+        if (KIND == CR_SUM_PLAIN && args.family == CR_FAM_SUMABS) {
+#pragma unroll
+            for (int i = 0; i < U; i++) v[i] = plain(args, v[i]);
+        }
 #pragma unroll
         for (int e = 0; e < C; e++) {
             column &c = col[e];
             const uint32_t low = Window::low(c.bounds);
+            uint32_t worst = 0;
 #pragma unroll
-            for (int i = 0; i < QUADS; i++) {
-                const uint4 q = quad(args, v, i, e);
-                uint32_t worst = 0;
-                E::glance(worst, q, low);
-                if (Window::near(worst, c.bounds)) add<0>(c, q);
-                else careful(c, q);
+            for (int i = 0; i < QUADS; i++) E::glance(worst, quad(v, i * QUAD, e), low);
+            if (Window::near(worst, c.bounds)) {
+#pragma unroll
+                for (int i = 0; i < QUADS; i++) add<0>(c, quad(v, i * QUAD, e));
+            } else {
+                again(c, e, args, left, p, stride);
             }
         }
     }
-    CR_IN void one(const cr_axis_args &args, uint32_t e, uint64_t element, uint32_t) {
-        unit v[U];
+    static CR_IN void again(column &c, int e, const cr_axis_args &args, int left, const uint8_t *p, uint64_t stride) {
+#pragma unroll 1
+        for (int i = 0; i < U; i += QUAD) {
+            unit v[QUAD];
+            if (i < left) {
+                cr_axis_load<cr_axis_float, QUAD>(v, args.at, p, stride, left - i);
 #pragma unroll
-        for (int i = 0; i < U; i++) v[i] = 0;
-        v[0] = (unit)element << (SIZE < 4 ? 8 * SIZE * e : 0);
+                for (int k = 0; k < QUAD; k++) v[k] = plain(args, v[k]);
+                careful(c, quad(v, 0, e));
+            } else {
+#pragma unroll
+                for (int level = 0; level < LEVELS; level++) c.acc[level] += bits(anchor(c, level)); /* nothing added */
+            }
+            p += args.at.vector > 1 ? stride : stride * QUAD;
+        }
+    }
+    CR_IN void one(const cr_axis_args &args, uint32_t e, uint64_t element, uint32_t) {
+        unit v[QUAD];
+#pragma unroll
+        for (int i = 0; i < QUAD; i++) v[i] = 0;
+        v[0] = plain(args, (unit)element << (SIZE < 4 ? 8 * SIZE * e : 0));
         if (adds + 1 > (uint32_t)Window::ADDS) drain();
         adds++;
 #pragma unroll
-        for (int k = 0; k < C; k++) careful(col[k], quad(args, v, 0, k)); /* zeros fit everywhere */
+        for (int k = 0; k < C; k++) careful(col[k], quad(v, 0, k)); /* zeros fit everywhere */
     }
-    CR_IN record take(const cr_axis_args &, uint32_t e, uint64_t, uint64_t) {
+    CR_IN record take(const cr_axis_args &, uint32_t e, const cr_axis_spot<SIZE> &) {
         if (adds != 0) drain();
         record r;
-        r.unit = col[e].a - Window::STEP * (LEVELS - 1 + MORE);
-        r.marks = col[e].marks;
+        r.unit = col[e].a - Window::STEP * (LEVELS - 1 + ((col[e].marks & CR_MARK_FINE) != 0));
+        r.marks = col[e].marks & ~CR_MARK_FINE;
         r.set(col[e].total);
         return r;
+    }
+    /* All in the same units, and nothing special. */
+    static CR_IN bool quick(record &r, uint32_t first, uint32_t step) {
+        const uint32_t lane = threadIdx.x % CR_WARP, leader = lane & ~((2 * step - 1) & ~(first - 1));
+        const int unit = __shfl_sync(CR_EVERYONE, (int)r.unit, leader);
+        if (!__all_sync(CR_EVERYONE, unit == (int)r.unit && r.marks == 0)) return false;
+        if (__all_sync(CR_EVERYONE, cr_axis_is_narrow(r.low, r.high))) {
+            const int64_t sum = cr_axis_lanes_sum((int64_t)r.low, first, step);
+            r.low = (uint64_t)sum;
+            r.high = (uint64_t)(sum >> 63);
+            return true;
+        }
+        const int64_t high = (int64_t)r.high;
+        if (!__all_sync(CR_EVERYONE, high >> 55 == high >> 63)) return false; /* 32 of them have room to spare */
+        for (; step >= first; step /= 2) {
+            const uint64_t low = __shfl_xor_sync(CR_EVERYONE, r.low, step);
+            r.high += __shfl_xor_sync(CR_EVERYONE, r.high, step);
+            r.low += low;
+            r.high += r.low < low;
+        }
+        return true;
     }
     static CR_IN record empty(const cr_axis_args &) { return {0, 0, 0, 0}; }
     static CR_IN void merge(record &r, const record &other) { cr_axis_sum_merge(r, other); }

@@ -24,7 +24,7 @@ template <class E, int KIND> struct cr_axis_hard_sum {
     Shared &shared;
     const cr_axis_args &args;
     cr_sum_state *state;
-    uint32_t fill;
+    uint32_t splits, fill;
     unsigned long long special[3]; /* NaNs, +inf, −inf */
 
     CR_IN void put(uint64_t bits) {
@@ -66,46 +66,84 @@ template <class E, int KIND> struct cr_axis_hard_sum {
         }
         __syncwarp();
     }
-    /* The warp's bins to its state. */
-    CR_IN void flush() {
+    CR_IN void put_limb(int limb, long long value, bool alone) {
+        if (alone) shared.digit[threadIdx.x / CR_WARP][limb] = value;
+        else cr_limb_add(state, limb, value);
+    }
+    /* All lanes' values, at a bit, to the warp's own digits. */
+    CR_IN void put_row(long long value, int bit) {
+        for (uint32_t step = 16; step > 0; step /= 2) value += __shfl_xor_sync(CR_EVERYONE, value, step);
+        if (threadIdx.x % CR_WARP != 0 || value == 0) return;
+        long long *digit = &shared.digit[threadIdx.x / CR_WARP][bit / 32];
+        const uint64_t low = (uint64_t)(uint32_t)value << bit % 32;
+        digit[0] += (long long)(uint32_t)low;
+        digit[1] += (long long)(low >> 32) + (value >> 32) * (1ll << bit % 32);
+    }
+    /* The warp's bins to its state; alone: to its own digits. */
+    CR_IN void flush(bool alone) {
         const uint32_t lane = threadIdx.x % CR_WARP, warp = threadIdx.x / CR_WARP;
+        if (alone) {
+            for (int i = (int)lane; i < LIMBS; i += CR_WARP) shared.digit[warp][i] = 0;
+            __syncwarp();
+        }
         if constexpr (TABLES) {
-            Bins::merge(shared.bins, state, (int)warp, 1, (int)lane, CR_WARP);
+            constexpr int COUNT = (int)(sizeof shared.bins.digit[0] / sizeof shared.bins.digit[0][0]);
+            for (int limb = (int)lane; limb < COUNT / 2; limb += CR_WARP) {
+                long long low = 0, high = 0;
+                for (uint32_t copy = 0; copy < sizeof shared.bins.digit[0][0] / 4; copy++) {
+                    low += (int)shared.bins.digit[warp][2 * limb][copy];
+                    high += (int)shared.bins.digit[warp][2 * limb + 1][copy];
+                }
+                if (limb < LIMBS) put_limb(limb, low + high * 65536, alone);
+            }
+        } else if (alone) {
+#pragma unroll 1
+            for (int row = 0; row < Bins::ROWS; row++) put_row(Bins::take(shared.bins, row), Bins::bit_of(row));
         } else {
             Bins::settle(shared.bins, state);
         }
 #pragma unroll
         for (int i = 0; i < 3; i++) {
-            if (special[i] != 0) atomicAdd(&state->special[i], special[i]);
+            if (alone) {
+                for (uint32_t step = 16; step > 0; step /= 2) special[i] += __shfl_xor_sync(CR_EVERYONE, special[i], step);
+            } else if (special[i] != 0) {
+                atomicAdd(&state->special[i], special[i]);
+            }
         }
-        __threadfence();
+        if (!alone) __threadfence();
         __syncwarp();
     }
     /* Whether this warp is the last of an output's. */
     CR_IN bool last() const {
         uint32_t before = 0;
-        if (args.at.hard_splits > 1 && threadIdx.x % CR_WARP == 0) before = (uint32_t)atomicAdd(&state->control, 1ull);
+        if (splits > 1 && threadIdx.x % CR_WARP == 0) before = (uint32_t)atomicAdd(&state->control, 1ull);
         before = __shfl_sync(CR_EVERYONE, before, 0);
         __threadfence();
-        return before + 1 == args.at.hard_splits;
+        return before + 1 == splits;
     }
-    /* From the state to the answers; leaves the state zero. */
-    CR_IN void finish(uint64_t output) {
+    /* To the answers; from the state, which is left zero, or from the warp's own digits. */
+    CR_IN void finish(uint64_t output, bool alone) {
         const uint32_t lane = threadIdx.x % CR_WARP;
         long long *digit = shared.digit[threadIdx.x / CR_WARP];
-        for (int i = (int)lane; i < LIMBS; i += CR_WARP) {
+        for (int i = (int)lane; !alone && i < LIMBS; i += CR_WARP) {
             digit[i] = (long long)__ldcg(&state->limbs[i]);
             state->limbs[i] = 0;
         }
         __syncwarp();
         if (lane == 0) {
-            uint64_t marks = __ldcg(&state->special[0]) & CR_MARK_NANS;
-            if (__ldcg(&state->special[1]) != 0) marks |= CR_MARK_PLUS;
-            if (__ldcg(&state->special[2]) != 0) marks |= CR_MARK_MINUS;
-            state->special[0] = state->special[1] = state->special[2] = state->control = 0;
+            if (!alone) {
+                for (int i = 0; i < 3; i++) {
+                    special[i] = __ldcg(&state->special[i]);
+                    state->special[i] = 0;
+                }
+                state->control = 0;
+            }
+            uint64_t marks = special[0] & CR_MARK_NANS;
+            if (special[1] != 0) marks |= CR_MARK_PLUS;
+            if (special[2] != 0) marks |= CR_MARK_MINUS;
             answer(digit, marks, output);
         }
-        __threadfence();
+        if (!alone) __threadfence();
         __syncwarp();
     }
     CR_IN void answer(long long *digit, uint64_t marks, uint64_t output) {
@@ -147,22 +185,30 @@ template <class E, int KIND> struct cr_axis_hard_sum {
     }
 };
 
+/* Elements that no table of digits has to be emptied for on the way. */
+enum { CR_HARD_ALONE = 65536 };
+
 template <class E, int KIND>
 __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_constant__ cr_axis_args args) {
     typedef cr_axis_hard_sum<E, KIND> sum;
     __shared__ typename sum::Shared shared;
     cr_axis_head *head = reinterpret_cast<cr_axis_head *>(args.scratch);
     const uint32_t *list = reinterpret_cast<const uint32_t *>(head + 1);
-    const uint64_t items = (uint64_t)__ldcg(&head->hard) * args.at.hard_splits, inner = args.at.inner;
-    const uint32_t warp = blockIdx.x * CR_WARPS + threadIdx.x / CR_WARP;
-    for (uint64_t item = warp; item < items; item += (uint64_t)gridDim.x * CR_WARPS) {
-        const uint64_t position = item / args.at.hard_splits, low = item % args.at.hard_splits * args.at.hard_lines;
+    const uint64_t inner = args.at.inner;
+    const uint32_t warp = blockIdx.x * CR_WARPS + threadIdx.x / CR_WARP, warps = gridDim.x * CR_WARPS, hard = __ldcg(&head->hard);
+    /* Few are cut among more warps. */
+    const uint64_t pieces = (args.at.n + CR_AXIS_HARD_LINES - 1) / CR_AXIS_HARD_LINES;
+    const uint32_t splits = hard == 0 ? 1 : (uint32_t)max((uint64_t)1, min(pieces, (uint64_t)(warps / hard)));
+    const uint64_t lines = (args.at.n + splits - 1) / splits;
+    const bool alone = splits == 1 && args.at.n <= CR_HARD_ALONE;
+    for (uint64_t item = warp; item < (uint64_t)hard * splits; item += warps) {
+        const uint64_t position = item / splits, low = item % splits * lines;
         const uint64_t output = list[position];
-        sum s = {shared, args, &head->states[args.at.hard_splits > 1 ? position : warp], 0, {0, 0, 0}};
+        sum s = {shared, args, &head->states[splits > 1 ? position : warp], splits, 0, {0, 0, 0}};
         const uint8_t *p = args.data + (output / inner * args.at.n * inner + output % inner) * E::SIZE;
-        s.fold(p, inner * E::SIZE, low, min(low + args.at.hard_lines, args.at.n));
-        s.flush();
-        if (s.last()) s.finish(output);
+        s.fold(p, inner * E::SIZE, low, min(low + lines, args.at.n));
+        s.flush(alone);
+        if (s.last()) s.finish(output, alone);
     }
     __syncthreads();
     if (threadIdx.x == 0 && atomicAdd(&head->hard_blocks, 1u) + 1 == gridDim.x) head->hard = head->hard_blocks = 0;

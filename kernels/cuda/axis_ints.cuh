@@ -12,7 +12,7 @@ struct cr_axis_number {
 
 /* Elements of all types but those of 64 bits; these have only Σx and Σ|x|. */
 template <cr_dtype D> struct cr_axis_int {
-    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = SIZE == 1 ? 3 : 4;
+    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = SIZE <= 2 ? 3 : 4;
     static constexpr bool FIRST = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef cr_axis_number record;
@@ -52,7 +52,7 @@ template <cr_dtype D> struct cr_axis_int {
             wide += x;
         }
     }
-    CR_IN void tile(const cr_axis_args &args, const unit (&v)[U], uint32_t, int) {
+    CR_IN void tile(const cr_axis_args &args, const unit (&v)[U], uint32_t, int, const uint8_t *, uint64_t) {
         if constexpr (SIZE <= 2) {
             if (args.family == CR_FAM_SUM) { /* in 32 bits, which eight of them fit */
 #pragma unroll
@@ -86,7 +86,7 @@ template <cr_dtype D> struct cr_axis_int {
             if (k == (int)e) add(args.family, (unit)bits << (SIZE < 4 ? 8 * SIZE * k : 0), k);
         }
     }
-    CR_IN record take(const cr_axis_args &args, uint32_t e, uint64_t, uint64_t) const {
+    CR_IN record take(const cr_axis_args &args, uint32_t e, const cr_axis_spot<SIZE> &) const {
         if (SIZE >= 4) return {(uint64_t)wide, (uint64_t)((cr_u128)wide >> 64)};
         const bool negative = cr_is_signed(D) && args.family == CR_FAM_SUM;
         return {total[e], negative ? (uint64_t)((int64_t)total[e] >> 63) : 0};
@@ -95,6 +95,12 @@ template <cr_dtype D> struct cr_axis_int {
     static CR_IN void merge(record &r, const record &other) {
         r.low += other.low;
         r.high += other.high + (r.low < other.low);
+    }
+    static CR_IN bool quick(record &r, uint32_t first, uint32_t step) {
+        if (!__all_sync(CR_EVERYONE, cr_axis_is_narrow(r.low, r.high))) return false;
+        const int64_t sum = cr_axis_lanes_sum((int64_t)r.low, first, step);
+        r = {(uint64_t)sum, (uint64_t)(sum >> 63)};
+        return true;
     }
     static CR_IN void finish(const cr_axis_args &args, const record &r, uint64_t output) {
         for (uint32_t k = 0; k < args.out_count; k++)

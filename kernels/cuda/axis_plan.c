@@ -4,16 +4,23 @@
 #include "kernels/cuda/axis.h"
 
 enum {
-    UNITS_EACH = 32,  /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
+    UNITS_EACH = 128, /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
     UNITS_LEAST = 16, /* of a thread, before lines are cut among more */
     SEGMENT = 8,      /* neighbours in a line or row, so that whole sectors are read */
     STRIP = 32,       /* units of a line that a block takes when it takes several lines */
     RESIDENT = 2048,  /* threads on a multiprocessor */
-    BLOCKS_PER_SM = 8,
+    BLOCKS_PER_SM = 4,
+    FLOAT_BLOCKS_PER_SM = 3,
     ROUNDS = 4, /* tiles of a block, at least, where there are many */
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+
+static uint32_t log_of(uint32_t power_of_two) {
+    uint32_t log = 0;
+    while (power_of_two >> log > 1) log++;
+    return log;
+}
 
 /* The largest power of two up to x, at least 1. */
 static uint32_t power(uint64_t x, uint32_t most) {
@@ -22,12 +29,17 @@ static uint32_t power(uint64_t x, uint32_t most) {
     return p;
 }
 
-/* Threads of a row: few, but neighbours, for short ones; a warp, and where there are few rows up to a block, for long ones. */
-static uint32_t row_threads(uint64_t outer, uint64_t lines, uint64_t threads) {
-    uint32_t m = power(lines / UNITS_EACH, 32), least = power(lines, SEGMENT);
+/* Threads of a row: few, but neighbours, for short ones; a warp, and where there are few rows up to a block, for long ones. Rows
+ * of a team in turn where there are many: the last step, which is one thread's of each row, is then that of many at once. */
+static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
+    const uint32_t neighbours = SEGMENT / at->vector;
+    uint32_t m = power(lines / UNITS_EACH, 32), least = power(lines / at->vector, neighbours);
     if (m < least) m = least;
-    while (m < CR_GPU_THREADS && outer < threads / m && lines / (2 * m) >= UNITS_LEAST) m *= 2;
-    return m;
+    while (m < CR_GPU_THREADS && at->outer < threads / m && lines / (2 * m) >= UNITS_LEAST) m *= 2;
+    at->p_tile = 1;
+    at->m = m;
+    if (m <= 32 && lines <= CR_AXIS_LINES)
+        at->rounds = power(at->outer / (threads / RESIDENT * 2 * BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
 }
 
 static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
@@ -51,15 +63,15 @@ static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
     if (at->units > at->p_tile && at->p_tile * at->m < CR_GPU_THREADS) at->p_tile = CR_GPU_THREADS / at->m;
 }
 
-static void split(cr_axis_launch *at, uint64_t lines, uint32_t multiprocessors) {
-    uint64_t wanted = (uint64_t)multiprocessors * BLOCKS_PER_SM, most = lines / ((uint64_t)at->m * UNITS_LEAST),
-             splits = 1;
+static void split(cr_axis_launch *at, uint64_t lines, uint64_t wanted) {
+    uint64_t most = lines / ((uint64_t)at->m * UNITS_LEAST), splits = 1;
     if (at->tiles < wanted) splits = divide_up(wanted, at->tiles);
     if (splits > most) splits = most;
     uint64_t least = divide_up(lines, (uint64_t)at->m * CR_AXIS_LINES);
     if (splits < least) splits = least;
     if (splits == 0) splits = 1;
-    at->per_split = divide_up(divide_up(lines, splits), at->m) * at->m;
+    if (at->rounds > 1) splits = 1;
+    at->per_split = divide_up(divide_up(lines, splits), (uint64_t)at->m * at->vector) * at->m * at->vector;
     at->splits = (uint32_t)divide_up(lines, at->per_split);
     uint64_t blocks = at->tiles * at->splits;
     if (at->splits == 1 && blocks > wanted * ROUNDS) blocks = wanted * ROUNDS;
@@ -77,27 +89,32 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     at->unit = at->wide ? 4 : (uint32_t)size;
     at->units = at->wide && !at->rows ? shape->inner * size / 4 : shape->inner;
     at->line = at->wide && at->rows ? 4 : shape->inner * size;
+    at->rounds = at->vector = 1;
+    if (at->rows && !at->odd && address % CR_GPU_VECTOR == 0 && shape->n * size % CR_GPU_VECTOR == 0)
+        at->vector = CR_GPU_VECTOR / at->unit;
     uint64_t threads = (uint64_t)multiprocessors * RESIDENT, lines = shape->n;
     if (at->rows) {
-        if (at->wide) lines = divide_up(shape->n * size, 4) + 1; /* where a row does not begin with a unit */
-        at->p_tile = 1;
-        at->m = row_threads(shape->outer, lines, threads);
+        if (at->wide)
+            lines = divide_up(shape->n * size, 4) + (at->vector == 1); /* where a row does not begin with a unit */
+        rows(at, lines, threads);
     } else {
         columns(at, lines, threads);
     }
     uint32_t teams = CR_GPU_THREADS / (at->p_tile * at->m);
-    at->tiles = at->units > at->p_tile ? at->outer * divide_up(at->units, at->p_tile) : divide_up(at->outer, teams);
-    split(at, lines, multiprocessors);
+    at->tiles = at->units > at->p_tile ? at->outer * divide_up(at->units, at->p_tile)
+                                       : divide_up(at->outer, (uint64_t)teams * at->rounds);
+    at->p_log = log_of(at->p_tile);
+    at->m_log = log_of(at->m);
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    split(at, lines, (uint64_t)multiprocessors * (floats ? FLOAT_BLOCKS_PER_SM : BLOCKS_PER_SM));
 
     uint64_t outputs = shape->outer * shape->inner;
-    at->hard_splits = 1;
-    if (outputs <= CR_AXIS_STATES) at->hard_splits = (uint32_t)divide_up(shape->n, CR_AXIS_HARD_LINES);
-    if (at->hard_splits == 0) at->hard_splits = 1;
-    at->hard_lines = divide_up(shape->n, at->hard_splits);
-    uint64_t warps = outputs * at->hard_splits, most = (uint64_t)multiprocessors * 4;
-    at->hard_blocks = (uint32_t)(divide_up(warps, 8) < most ? divide_up(warps, 8) : most);
+    const uint64_t most = (uint64_t)multiprocessors * 4, pieces = divide_up(shape->n, CR_AXIS_HARD_LINES);
+    at->hard_blocks = (uint32_t)(outputs >= most * 8 || pieces >= most * 8 || outputs * pieces >= most * 8
+                                     ? most
+                                     : divide_up(outputs * pieces, 8));
+    if (at->hard_blocks == 0) at->hard_blocks = 1;
 
-    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     at->records = sizeof(cr_axis_head) + (floats ? (outputs * 4 + 63) / 64 * 64 : 0);
     at->scratch_bytes = at->records;
     if (at->splits > 1) {

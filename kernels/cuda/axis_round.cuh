@@ -120,10 +120,11 @@ CR_DEVICE void cr_put_bits(void *to, uint64_t output, int dtype, uint64_t bits) 
 
 /* What NaNs and infinities were among an output's elements. */
 enum : uint64_t {
+    CR_MARK_FINE = 1ull << 60, /* within a thread: its total counts the level more's units */
     CR_MARK_PLUS = 1ull << 61,
     CR_MARK_MINUS = 1ull << 62,
     CR_MARK_HARD = 1ull << 63,
-    CR_MARK_NANS = (1ull << 61) - 1, /* their number */
+    CR_MARK_NANS = (1ull << 60) - 1, /* their number */
 };
 
 /* An answer of a sum of floats, (negative, magnitude)·2^exponent. */

@@ -7,9 +7,12 @@
  *   A::FIRST                        what is missing of the last units: the first unit again, or else zeros
  *   A::record                       what is known of one output, plain words; at most CR_AXIS_RECORD bytes
  *   begin(args, v)                  before any element, with the first units; the warp is together. A thread may have none (zeros)
- *   tile(args, v, j, left)          U units, the j-th of this thread and on; only the first `left` are elements
+ *   tile(args, v, j, left, p, stride)   U units, the j-th of this thread and on; only the first `left` are elements. They came by
+ *                                   cr_axis_load from p
  *   one(args, e, bits, j)           a single element, which is element e of the j-th unit
- *   take(args, e, index, step)      the record of element e's output; its element of unit j lies at index + j·step along the axis
+ *   take(args, e, spot)             the record of element e's output; unit j begins at spot.place(args.at, j) along the axis
+ *   quick(r, first, step)           merges records of the lanes apart by `first` to `step`, if there is a way that is quicker than the
+ *                                   general one; the warp is together
  *   empty(args), merge(r, other), finish(args, r, output)     of records; finish: one thread, writes the answers
  * Thread: GPU. Owner: the launcher. */
 #ifndef CURED_KERNELS_CUDA_AXIS_WALK_CUH
@@ -35,12 +38,22 @@ template <class R> CR_DEVICE R cr_axis_from_lane(const R &r, uint32_t mask) {
     return x.r;
 }
 
+/* Sums over the lanes apart by `first` to `step`, of all of them alike. */
+CR_DEVICE int64_t cr_axis_lanes_sum(int64_t x, uint32_t first, uint32_t step) {
+    for (; step >= first; step /= 2) x += __shfl_xor_sync(CR_EVERYONE, x, step);
+    return x;
+}
+/* Whether 32 of these make no overflow. */
+CR_DEVICE bool cr_axis_is_narrow(uint64_t low, uint64_t high) {
+    return (uint64_t)((int64_t)low >> 63) == high && (int64_t)low >> 57 == (int64_t)low >> 63;
+}
+
 /* Where a thread is at work. */
 template <int SIZE> struct cr_axis_spot {
     static constexpr uint32_t C = SIZE < 4 ? 4 / SIZE : 1;
-    const uint8_t *from;     /* its first unit */
-    uint64_t index, column;  /* the first element's place along the axis; of element 0 of its units, the output's number */
-    uint64_t stride;         /* bytes to its next unit */
+    const uint8_t *from;    /* its first unit */
+    uint64_t index, column; /* the first element's place along the axis; of element 0 of its units, the output's number */
+    uint64_t stride;        /* bytes to its next unit, or vector */
     uint32_t count, head, tail; /* units; elements that only the first holds after `head`, and the last before `tail` (0: all) */
 
     CR_IN void none() {
@@ -49,11 +62,24 @@ template <int SIZE> struct cr_axis_spot {
         count = head = tail = 0;
     }
 
+    /* s: of the team's m lines; low: the split's first. */
     CR_IN void set(const cr_axis_args &args, uint64_t block, uint64_t unit, uint32_t s, uint64_t low) {
         const cr_axis_launch &at = args.at;
         const uint8_t *begin = args.data + block * at.n * at.inner * SIZE + unit * at.unit;
         uint64_t lines = at.n;
         column = block * at.inner + unit * (at.wide ? C : 1);
+        stride = at.line << at.m_log;
+        if (at.vector > 1) {
+            const uint64_t first = low + s * at.vector;
+            lines = at.n * SIZE / at.unit;
+            index = first * (at.wide ? C : 1);
+            const uint64_t high = min(low + at.per_split, lines);
+            const uint32_t vectors = first < high ? (((uint32_t)(high - low) / at.vector - s - 1) >> at.m_log) + 1 : 0;
+            count = vectors * at.vector;
+            from = begin + first * at.unit;
+            stride = (uint64_t)CR_GPU_VECTOR << at.m_log;
+            return;
+        }
         if (C > 1 && at.rows && at.wide) {
             const uint32_t shift = (uint32_t)(uintptr_t)begin % 4;
             const uint64_t bytes = shift + at.n * SIZE;
@@ -62,33 +88,59 @@ template <int SIZE> struct cr_axis_spot {
             index = (low + s) * C - shift / SIZE;
             cut(lines, low, s, at);
             if (low + s == 0) head = shift / SIZE;
-            if (count != 0 && low + s + (uint64_t)(count - 1) * at.m == lines - 1) tail = (uint32_t)bytes % 4 / SIZE;
+            if (count != 0 && low + s + ((uint64_t)(count - 1) << at.m_log) == lines - 1) tail = (uint32_t)bytes % 4 / SIZE;
         } else {
             index = low + s;
             cut(lines, low, s, at);
         }
         from = begin + (low + s) * at.line;
-        stride = at.line * at.m;
     }
     CR_IN void cut(uint64_t lines, uint64_t low, uint32_t s, const cr_axis_launch &at) {
         const uint64_t high = min(low + at.per_split, lines);
-        count = low + s < high ? (uint32_t)((high - low - s + at.m - 1) / at.m) : 0;
+        count = low + s < high ? (((uint32_t)(high - low) - s - 1) >> at.m_log) + 1 : 0;
+    }
+    /* Element 0 of the thread's unit j lies at place(j) along the axis. */
+    CR_IN uint64_t place(const cr_axis_launch &at, uint32_t j) const {
+        const uint32_t c = at.rows && at.wide ? C : 1;
+        if (at.vector == 1) return index + ((uint64_t)j << at.m_log) * c;
+        return index + (((uint64_t)(j / at.vector) << at.m_log) * at.vector + j % at.vector) * c;
     }
 };
 
+template <class A, int U> CR_DEVICE void cr_axis_vectors(typename cr_axis_unit<A::SIZE>::type (&v)[U], const uint8_t *p, uint64_t stride, int left) {
+    constexpr int V = CR_GPU_VECTOR / (int)sizeof v[0];
+#pragma unroll
+    for (int i = 0; i < U; i += V, p += stride) {
+        uint4 x = make_uint4(0, 0, 0, 0);
+        if (i < left) {
+            x = *reinterpret_cast<const uint4 *>(p);
+        } else if (A::FIRST && i > 0) {
+#pragma unroll
+            for (int k = 0; k < V; k++) v[i + k] = v[0];
+            continue;
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) v[i + k] = sizeof v[0] == 8 ? cr_word64(x, (unsigned)k) : cr_word(x, (unsigned)k);
+    }
+}
+
 /* U units from p on. */
-template <class A>
-CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[A::U], const cr_axis_launch &at, const uint8_t *p,
+template <class A, int U>
+CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const cr_axis_launch &at, const uint8_t *p,
                             uint64_t stride, int left) {
     typedef typename cr_axis_unit<A::SIZE>::type unit;
+    if (at.vector > 1) {
+        cr_axis_vectors<A, U>(v, p, stride, left);
+        return;
+    }
     const bool whole = !at.odd && (A::SIZE >= 4 || at.wide);
-    if (whole && left >= A::U) {
+    if (whole && left >= U) {
 #pragma unroll
-        for (int i = 0; i < A::U; i++, p += stride) v[i] = *reinterpret_cast<const unit *>(p);
+        for (int i = 0; i < U; i++, p += stride) v[i] = *reinterpret_cast<const unit *>(p);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < A::U; i++, p += stride) {
+    for (int i = 0; i < U; i++, p += stride) {
         v[i] = A::FIRST && i > 0 ? v[0] : 0;
         if (i >= left) continue;
         if (whole) {
@@ -112,42 +164,44 @@ CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, 
 
 template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot) {
     typename cr_axis_unit<A::SIZE>::type v[A::U];
-    uint32_t j = 0, end = spot.count;
     const bool edges = A::C > 1 && (spot.head | spot.tail) != 0;
-    if (edges && spot.tail != 0) end--;
-    if (edges && spot.head != 0) j = 1;
+    const int end = (int)spot.count - (edges && spot.tail != 0);
+    int j = edges && spot.head != 0;
     const uint8_t *p = spot.from + j * spot.stride;
-    cr_axis_load<A>(v, args.at, p, spot.stride, (int)end - (int)j);
+    const uint64_t step = spot.stride * (uint32_t)A::U >> (args.at.vector == 1 ? 0 : sizeof v[0] == 8 ? 1 : 2);
+    cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
     acc.begin(args, v);
     if (edges && spot.head != 0)
         cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
-    while ((int)j < (int)end) {
-        acc.tile(args, v, j, (int)end - (int)j);
+    while (j < end) {
+        acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride);
         j += A::U;
-        p += A::U * spot.stride;
-        if ((int)j < (int)end) cr_axis_load<A>(v, args.at, p, spot.stride, (int)end - (int)j);
+        p += step;
+        if (j < end) cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
     }
     if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
-        cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, end);
+        cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);
 }
 
 /* Merges the records of a team's threads, of one unit each; everybody gets what there is. */
 template <class A> CR_DEVICE void cr_axis_meet(const cr_axis_launch &at, typename A::record &r, typename A::record *room) {
-    uint32_t step = at.p_tile * at.m / 2;
+    uint32_t step = 1u << (at.p_log + at.m_log) >> 1;
     for (; step >= at.p_tile && step >= CR_WARP; step /= 2) {
         room[threadIdx.x] = r;
         __syncthreads();
         A::merge(r, room[threadIdx.x ^ step]);
         __syncthreads();
     }
+    if (step >= at.p_tile && step > 0 && A::quick(r, at.p_tile, step)) return;
     for (; step >= at.p_tile && step > 0; step /= 2) A::merge(r, cr_axis_from_lane(r, step));
 }
 
 /* Where the record of element e of this thread's unit lies, of one split. */
 template <class A>
 CR_DEVICE typename A::record *cr_axis_left(const cr_axis_args &args, uint64_t tile, uint32_t split, uint32_t e) {
-    const uint32_t team = args.at.p_tile * args.at.m, place = threadIdx.x / team * args.at.p_tile + threadIdx.x % args.at.p_tile;
-    const uint32_t many = CR_GPU_THREADS / args.at.m; /* units of a tile */
+    const cr_axis_launch &at = args.at;
+    const uint32_t place = (threadIdx.x >> (at.p_log + at.m_log) << at.p_log) + (threadIdx.x & (at.p_tile - 1));
+    const uint32_t many = CR_GPU_THREADS >> at.m_log; /* units of a tile */
     typename A::record *all = reinterpret_cast<typename A::record *>(args.scratch + args.at.records);
     return all + ((tile * args.at.splits + split) * A::C + e) * many + place;
 }
@@ -189,53 +243,81 @@ CR_DEVICE void cr_axis_collect(const cr_axis_args &args, uint64_t tile, uint32_t
     }
 }
 
+/* The records of a thread's outputs, together where its units hold one output only: calls use(which, record). */
+template <class A, class Use>
+CR_DEVICE void cr_axis_records(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, const Use &use) {
+    const bool single = args.at.rows || !args.at.wide;
+    typename A::record together = acc.take(args, 0, spot);
+    if (A::C == 1 || !single) use(0u, together);
+#pragma unroll
+    for (uint32_t e = 1; e < (uint32_t)A::C; e++) {
+        typename A::record r = acc.take(args, e, spot);
+        if (!single) use(e, r);
+        else if (args.at.wide) A::merge(together, r);
+    }
+    if (A::C > 1 && single) use(0u, together);
+}
+
+/* Rows by teams within a warp, several in turn; thread s of a team keeps what the s-th of them gave, and answers it. */
+template <class A>
+CR_DEVICE void cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room) {
+    const cr_axis_launch &at = args.at;
+    const uint32_t s = threadIdx.x & (at.m - 1), team = threadIdx.x >> at.m_log, teams = CR_GPU_THREADS >> at.m_log;
+    const uint64_t first = tile * teams * at.rounds + team;
+    typename A::record kept = A::empty(args);
+    for (uint32_t round = 0; round < at.rounds; round++) {
+        const uint64_t row = first + (uint64_t)round * teams;
+        cr_axis_spot<A::SIZE> spot;
+        spot.none();
+        if (row < at.outer) spot.set(args, row, 0, s, 0);
+        A acc;
+        cr_axis_run(acc, args, spot);
+        cr_axis_records(acc, args, spot, [&](uint32_t, typename A::record &r) {
+            cr_axis_meet<A>(at, r, room);
+            if (s == round) kept = r;
+        });
+    }
+    const uint64_t row = first + (uint64_t)s * teams;
+    if (s < at.rounds && row < at.outer) A::finish(args, kept, row);
+}
+
+template <class A>
+CR_DEVICE void cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t split, typename A::record *room) {
+    const cr_axis_launch &at = args.at;
+    const uint32_t c = threadIdx.x & (at.p_tile - 1), s = threadIdx.x >> at.p_log & (at.m - 1);
+    uint64_t block = (tile * CR_GPU_THREADS + threadIdx.x) >> (at.p_log + at.m_log), unit = c;
+    if (at.units > at.p_tile) {
+        const uint64_t across = (at.units + at.p_tile - 1) >> at.p_log;
+        block = tile / across;
+        unit = (tile % across << at.p_log) + c;
+    }
+    cr_axis_spot<A::SIZE> spot;
+    uint32_t own = 0; /* outputs of this thread's unit */
+    spot.none();
+    if (block < at.outer && unit < at.units) {
+        spot.set(args, block, unit, s, split * at.per_split);
+        own = at.rows || !at.wide ? 1 : A::C;
+    }
+    A acc;
+    cr_axis_run(acc, args, spot);
+    cr_axis_records(acc, args, spot, [&](uint32_t which, typename A::record &r) {
+        cr_axis_meet<A>(at, r, room);
+        if (s != 0) return;
+        if (at.splits > 1) *cr_axis_left<A>(args, tile, split, which) = r;
+        else if (which < own) A::finish(args, r, spot.column + which);
+    });
+    if (at.splits > 1 && cr_axis_last(args, tile)) cr_axis_collect<A>(args, tile, s, spot.column, own, room);
+}
+
 template <class A>
 __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_walk(const __grid_constant__ cr_axis_args args) {
     __shared__ typename A::record room[CR_GPU_THREADS];
     static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
-    const cr_axis_launch &at = args.at;
-    const uint32_t team = at.p_tile * at.m, groups = CR_GPU_THREADS / team;
-    const uint32_t c = threadIdx.x % at.p_tile, s = threadIdx.x % team / at.p_tile;
-    for (uint64_t work = blockIdx.x; work < at.tiles * at.splits; work += gridDim.x) {
-        const uint64_t tile = at.splits == 1 ? work : work / at.splits;
-        const uint32_t split = at.splits == 1 ? 0 : (uint32_t)(work % at.splits);
-        uint64_t block = tile * groups + threadIdx.x / team, unit = c;
-        if (at.units > at.p_tile) {
-            const uint64_t across = (at.units + at.p_tile - 1) / at.p_tile;
-            block = tile / across;
-            unit = tile % across * at.p_tile + c;
-        }
-        cr_axis_spot<A::SIZE> spot;
-        uint32_t own = 0; /* outputs of this thread's unit */
-        spot.none();
-        if (block < at.outer && unit < at.units) {
-            spot.set(args, block, unit, s, split * at.per_split);
-            own = at.rows || !at.wide ? 1 : A::C;
-        }
-        A acc;
-        cr_axis_run(acc, args, spot);
-        const uint64_t step = (uint64_t)at.m * (at.rows && at.wide ? A::C : 1);
-        typename A::record together = acc.take(args, 0, spot.index, step);
-#pragma unroll
-        for (uint32_t e = 0; e < (uint32_t)A::C; e++) {
-            typename A::record r = together;
-            if (e > 0) {
-                r = acc.take(args, e, spot.index + (at.rows ? e : 0), step);
-                if (at.rows || !at.wide) {
-                    if (at.rows && at.wide) A::merge(together, r);
-                    if (e + 1 < (uint32_t)A::C) continue;
-                    r = together;
-                }
-            } else if (A::C > 1 && (at.rows || !at.wide)) {
-                continue;
-            }
-            const uint32_t which = at.rows || !at.wide ? 0 : e;
-            cr_axis_meet<A>(at, r, room);
-            if (s != 0) continue;
-            if (at.splits > 1) *cr_axis_left<A>(args, tile, split, which) = r;
-            else if (which < own) A::finish(args, r, spot.column + which);
-        }
-        if (at.splits > 1 && cr_axis_last(args, tile)) cr_axis_collect<A>(args, tile, s, spot.column, own, room);
+    const uint64_t works = args.at.tiles * args.at.splits;
+    for (uint64_t work = blockIdx.x; work < works; work += gridDim.x) {
+        if (args.at.rounds > 1) cr_axis_rounds<A>(args, work, room);
+        else if (args.at.splits == 1) cr_axis_tile<A>(args, work, 0, room);
+        else cr_axis_tile<A>(args, work / args.at.splits, (uint32_t)(work % args.at.splits), room);
     }
 }
 

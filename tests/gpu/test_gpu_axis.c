@@ -39,14 +39,15 @@ typedef struct shape_case {
 
 /* Rows shorter and longer than units, teams, blocks; columns narrower and wider than tiles; few long ones, which are split. */
 static const shape_case shapes[] = {
-    {{1, 1, 1}, true},       {{5, 3, 1}, true},       {{300, 7, 1}, true},     {{1000, 1, 1}, false},
-    {{33, 32, 1}, false},    {{40, 100, 1}, true},    {{9, 1000, 1}, false},   {{600, 257, 1}, false},
-    {{3, 5003, 1}, true},    {{1, 70001, 1}, true},   {{1, 16, 3}, true},      {{1, 1, 1000}, false},
-    {{7, 5, 4}, true},       {{50, 9, 6}, false},     {{2, 300, 12}, false},   {{1, 2011, 3}, true},
-    {{1, 900, 37}, true},    {{1, 70, 300}, true},    {{3, 11, 513}, false},   {{1, 1200, 64}, false},
-    {{1, 40000, 8}, false},  {{4, 1000, 100}, false}, {{2, 33, 1024}, false},  {{1, 1000003, 1}, false},
-    {{1, 300001, 5}, false}, {{1, 4097, 260}, false}, {{130, 4000, 1}, false}, {{1, 13, 70000}, false},
-    {{2000, 64, 3}, false},  {{1, 0, 1}, false},
+    {{1, 1, 1}, true},        {{5, 3, 1}, true},       {{300, 7, 1}, true},     {{1000, 1, 1}, false},
+    {{33, 32, 1}, false},     {{40, 100, 1}, true},    {{9, 1000, 1}, false},   {{600, 257, 1}, false},
+    {{3, 5003, 1}, true},     {{1, 70001, 1}, true},   {{1, 16, 3}, true},      {{1, 1, 1000}, false},
+    {{7, 5, 4}, true},        {{50, 9, 6}, false},     {{2, 300, 12}, false},   {{1, 2011, 3}, true},
+    {{1, 900, 37}, true},     {{1, 70, 300}, true},    {{3, 11, 513}, false},   {{1, 1200, 64}, false},
+    {{1, 40000, 8}, false},   {{4, 1000, 100}, false}, {{2, 33, 1024}, false},  {{1, 1000003, 1}, false},
+    {{1, 300001, 5}, false},  {{1, 4097, 260}, false}, {{130, 4000, 1}, false}, {{1, 13, 70000}, false},
+    {{2000, 64, 3}, false},   {{6200, 8, 1}, true},    {{6200, 7, 1}, true},    {{3000, 512, 1}, false},
+    {{9000, 1024, 1}, false}, {{1, 0, 1}, false},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 

@@ -1,0 +1,259 @@
+/* cured-bench gpu-axis: reductions along an axis on a GPU, of arrays in its memory, cold, as shares of the sum of the whole array
+ * and of a loop that only reads it, all in turn in the same run. Every answer is compared, bit by bit, with the CPU's.
+ *
+ * Thread: main. Owner: this file owns the bench. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <cuda_runtime_api.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/kernels.h"
+#include "bench/kernels_peer.h"
+#include "kernels/cpu/axis.h"
+#include "kernels/cuda/axis.h"
+
+enum { READ_VARIANT = 2 };
+
+/* n lines of `inner` columns; inner 0: as many columns as n lines of the array have. */
+typedef struct row {
+    const char *name;
+    cr_dtype dtype;
+    bool bits;
+    cr_op op;
+    uint64_t n, inner;
+} row;
+
+static const row rows[] = {
+    {"rows of 1024", CR_F32, false, CR_OP_SUM, 1024, 1},    {"1024 tall", CR_F32, false, CR_OP_SUM, 1024, 0},
+    {"1024 wide, tall", CR_F32, false, CR_OP_SUM, 0, 1024}, {"rows of 64 Ki", CR_F32, false, CR_OP_SUM, 65536, 1},
+    {"rows of 4 Mi", CR_F32, false, CR_OP_SUM, 4 << 20, 1}, {"rows of 256", CR_F32, false, CR_OP_SUM, 256, 1},
+    {"rows of 100", CR_F32, false, CR_OP_SUM, 100, 1},      {"rows of 32", CR_F32, false, CR_OP_SUM, 32, 1},
+    {"rows of 8", CR_F32, false, CR_OP_SUM, 8, 1},          {"inner 3, n 4096", CR_F32, false, CR_OP_SUM, 4096, 3},
+    {"3 wide, tall", CR_F32, false, CR_OP_SUM, 0, 3},       {"inner 37, n 1000", CR_F32, false, CR_OP_SUM, 1000, 37},
+    {"rows of 1024", CR_F32, false, CR_OP_MEAN, 1024, 1},   {"rows of 1024", CR_F32, false, CR_OP_ARGMAX, 1024, 1},
+    {"1024 tall", CR_F32, false, CR_OP_ARGMAX, 1024, 0},    {"1024 wide, tall", CR_F32, false, CR_OP_ARGMAX, 0, 1024},
+    {"rows of 1024", CR_F32, false, CR_OP_SUMSQ, 1024, 1},  {"rows of 1024", CR_F32, true, CR_OP_SUM, 1024, 1},
+    {"1024 tall", CR_F32, true, CR_OP_SUM, 1024, 0},        {"1024 wide, tall", CR_F32, true, CR_OP_SUM, 0, 1024},
+    {"rows of 32", CR_F32, true, CR_OP_SUM, 32, 1},         {"rows of 1024", CR_F64, false, CR_OP_SUM, 1024, 1},
+    {"1024 tall", CR_F64, false, CR_OP_SUM, 1024, 0},       {"1024 wide, tall", CR_F64, false, CR_OP_SUM, 0, 1024},
+    {"rows of 32", CR_F64, false, CR_OP_SUM, 32, 1},        {"rows of 1024", CR_F64, true, CR_OP_SUM, 1024, 1},
+    {"1024 tall", CR_F64, true, CR_OP_SUM, 1024, 0},        {"rows of 1024", CR_F16, false, CR_OP_SUM, 1024, 1},
+    {"1024 tall", CR_F16, false, CR_OP_SUM, 1024, 0},       {"rows of 1024", CR_BF16, false, CR_OP_SUM, 1024, 1},
+    {"1024 tall", CR_BF16, false, CR_OP_SUM, 1024, 0},      {"rows of 1024", CR_I32, true, CR_OP_SUM, 1024, 1},
+    {"1024 tall", CR_I32, true, CR_OP_SUM, 1024, 0},        {"rows of 1024", CR_I64, true, CR_OP_MEAN, 1024, 1},
+    {"1024 tall", CR_I64, true, CR_OP_MEAN, 1024, 0},       {"rows of 1024", CR_U8, true, CR_OP_SUM, 1024, 1},
+    {"1024 tall", CR_U8, true, CR_OP_SUM, 1024, 0},         {"rows of 1024", CR_U8, true, CR_OP_MAX, 1024, 1},
+    {"1024 tall", CR_U8, true, CR_OP_MAX, 1024, 0},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+typedef struct settings {
+    uint64_t bytes;
+    unsigned rounds, first, count;
+    const char *json;
+} settings;
+
+static bench_gpu gpu;
+static struct {
+    uint8_t *scratch, *host, *got, *want, *out; /* out: on the device */
+    uint64_t out_bytes;
+    cr_axis_failure *failure;
+    cr_dtype dtype;
+    bool bits, filled;
+} own;
+
+static int told(int failure, const char *what) {
+    if (failure != 0)
+        fprintf(stderr, "cured-bench: gpu-axis: %s: %s\n", what, cudaGetErrorString((cudaError_t)failure));
+    return failure;
+}
+
+static cr_shape shape_of(const row *r, uint64_t elements) {
+    cr_shape s = {.outer = 1, .n = r->n, .inner = r->inner};
+    if (s.inner == 0) s.inner = elements / s.n;
+    if (s.n == 0) s.n = elements / s.inner;
+    s.outer = elements / (s.n * s.inner);
+    return s;
+}
+
+static int enqueue(const row *r, const cr_shape *shape, const uint8_t *data) {
+    const cr_gpu_axis axis = {.dtype = r->dtype, .shape = *shape, .data = data, .ops = &r->op, .op_count = 1};
+    void *out[1] = {own.out};
+    return cr_axis_enqueue(&axis, gpu.multiprocessors, out, own.scratch, own.failure, gpu.stream);
+}
+
+/* Seconds of one array. */
+static double time_axis(const row *r, const cr_shape *shape, uint64_t bytes) {
+    float milliseconds = 0;
+    uint32_t buffers = (uint32_t)(gpu.arena_bytes / bytes);
+    int f = bench_read(READ_VARIANT, gpu.flush, gpu.flush_bytes, gpu.out, gpu.multiprocessors, gpu.stream);
+    if (f == 0) f = (int)cudaEventRecord((cudaEvent_t)gpu.begin, (cudaStream_t)gpu.stream);
+    for (uint32_t b = 0; b < buffers && f == 0; b++) f = enqueue(r, shape, gpu.arena + b * bytes);
+    if (f == 0) f = (int)cudaEventRecord((cudaEvent_t)gpu.end, (cudaStream_t)gpu.stream);
+    if (f == 0) f = (int)cudaStreamSynchronize((cudaStream_t)gpu.stream);
+    if (f == 0) f = (int)cudaEventElapsedTime(&milliseconds, (cudaEvent_t)gpu.begin, (cudaEvent_t)gpu.end);
+    return told(f, r->name) ? -1 : (double)milliseconds / 1e3 / buffers;
+}
+
+/* The first buffer's answers: 0 right, 1 wrong, -1 the device failed. */
+static int judge(const row *r, const cr_shape *shape) {
+    uint64_t count = shape->outer * shape->inner;
+    cr_axis_spec spec = {.dtype = r->dtype, .shape = *shape, .op_count = 1, .ops = {r->op}};
+    spec.families = cr_op_needs(r->op, r->dtype);
+    size_t bytes = count * cr_dtype_size(cr_axis_dtype(r->op, r->dtype, &spec.finish));
+    int f = (int)cudaMemset(own.failure, 0, sizeof *own.failure);
+    if (f == 0) f = enqueue(r, shape, gpu.arena);
+    if (f == 0) f = (int)cudaStreamSynchronize((cudaStream_t)gpu.stream);
+    if (f == 0) f = (int)cudaMemcpy(own.got, own.out, bytes, cudaMemcpyDeviceToHost);
+    if (told(f, r->name)) return -1;
+    void *scratch = aligned_alloc(64, (cr_axis_scratch(&spec) + 64) / 64 * 64), *want[1] = {own.want};
+    cr_error error = {CR_OK, ""};
+    cr_status status = cr_cpu_axis_blocks(&spec, own.host, 0, shape->outer, scratch, want, &error);
+    free(scratch);
+    if (status != CR_OK) fprintf(stderr, "cured-bench: gpu-axis: %s\n", error.text);
+    return status != CR_OK || memcmp(own.got, own.want, bytes) != 0;
+}
+
+static int fill(const row *r, uint64_t bytes) {
+    if (own.filled && own.dtype == r->dtype && own.bits == r->bits) return 0;
+    if (bench_gpu_fill(&gpu, r->dtype, r->bits)) return -1;
+    own.dtype = r->dtype;
+    own.bits = r->bits;
+    own.filled = true;
+    return told((int)cudaMemcpy(own.host, gpu.arena, bytes, cudaMemcpyDeviceToHost), "copy");
+}
+
+static int measure(const settings *s, const row *r, FILE *json, bool first) {
+    static const bench_ops sum = {"sum", {CR_OP_SUM}};
+    uint64_t size = cr_dtype_size(r->dtype);
+    cr_shape shape = shape_of(r, s->bytes / size);
+    uint64_t bytes = shape.outer * shape.n * shape.inner * size;
+    const bench_array array = {r->dtype, &sum, bytes / 16 * 16, bytes / size, (uint32_t)(gpu.arena_bytes / bytes)};
+    bench_candidate whole = {.group = GROUP_FOLD, .name = "sum"}, read = {.group = GROUP_READ, .variant = READ_VARIANT};
+    double took[3][BENCH_MAX_ROUNDS];
+    if (fill(r, bytes)) return -1;
+    int wrong = judge(r, &shape);
+    if (wrong < 0 || bench_prepare(&gpu, &array, &whole) || bench_prepare(&gpu, &array, &read)) return -1;
+    for (unsigned round = 0; round <= s->rounds; round++) {
+        const double now[3] = {time_axis(r, &shape, bytes), bench_time(&gpu, &array, &whole),
+                               bench_time(&gpu, &array, &read)};
+        for (int k = 0; k < 3; k++) {
+            if (now[k] < 0) return -1;
+            if (round > 0) took[k][round - 1] = now[k]; /* the first turn warms up */
+        }
+    }
+    bench_release(&whole);
+    bench_release(&read);
+    double speed[3];
+    for (int k = 0; k < 3; k++) speed[k] = (double)bytes / bench_median(took[k], s->rounds) / 1e9;
+    printf("%-18s %-5s %-6s %-6s %8.1f GB/s  %6.3f of the whole sum (%.1f)  %6.3f of reading  %s\n", r->name,
+           cr_dtype_name(r->dtype), r->bits ? "bits" : "normal", cr_op_name(r->op), speed[0], speed[0] / speed[1],
+           speed[1], speed[0] / speed[2], wrong ? "WRONG" : "exact");
+    fflush(stdout);
+    if (!json) return wrong;
+    fprintf(
+        json,
+        "%s\n  {\"name\": \"%s\", \"dtype\": \"%s\", \"data\": \"%s\", \"op\": \"%s\", \"outer\": %llu, \"n\": %llu, "
+        "\"inner\": %llu, \"gb_per_s\": %.2f, \"whole_sum_gb_per_s\": %.2f, \"read_gb_per_s\": %.2f, \"right\": %s}",
+        first ? "" : ",", r->name, cr_dtype_name(r->dtype), r->bits ? "bits" : "normal", cr_op_name(r->op),
+        (unsigned long long)shape.outer, (unsigned long long)shape.n, (unsigned long long)shape.inner, speed[0],
+        speed[1], speed[2], wrong ? "false" : "true");
+    return wrong;
+}
+
+/* Room for the largest of all rows. */
+static int reserve(const settings *s) {
+    uint64_t scratch = 0, out = 0;
+    for (int i = 0; i < ROWS; i++) {
+        cr_shape shape = shape_of(&rows[i], s->bytes / cr_dtype_size(rows[i].dtype));
+        cr_axis_launch at;
+        cr_axis_launch_make(&at, 0, &shape, rows[i].dtype, gpu.multiprocessors);
+        if (at.scratch_bytes > scratch) scratch = at.scratch_bytes;
+        if (shape.outer * shape.inner * 8 > out) out = shape.outer * shape.inner * 8;
+    }
+    own.host = malloc(s->bytes);
+    own.got = malloc(out);
+    own.want = malloc(out);
+    if (!own.host || !own.got || !own.want) return told(cudaErrorMemoryAllocation, "memory");
+    int f = (int)cudaMalloc((void **)&own.scratch, scratch);
+    if (f == 0) f = (int)cudaMemset(own.scratch, 0, scratch);
+    if (f == 0) f = (int)cudaMalloc((void **)&own.out, out);
+    if (f == 0) f = (int)cudaMalloc((void **)&own.failure, sizeof *own.failure);
+    return told(f, "memory");
+}
+
+static int usage(FILE *out) {
+    fprintf(out,
+            "usage: cured-bench gpu-axis [--bytes N] [--rounds N] [--first ROW] [--count ROWS] [--json FILE]\n"
+            "  --bytes   of the array; default 1073741824\n"
+            "  --rounds  turns of every candidate, 5 to 51; default 9\n"
+            "  --first, --count   rows of the table to measure; default all\n"
+            "Exit status: 0; 1 an answer was wrong; 69 no CUDA device.\n");
+    return out == stdout ? 0 : 64;
+}
+
+static int parse(int argc, char **argv, settings *s) {
+    static const struct option options[] = {{"bytes", 1, NULL, 'b'}, {"rounds", 1, NULL, 'r'}, {"first", 1, NULL, 'f'},
+                                            {"count", 1, NULL, 'c'}, {"json", 1, NULL, 'j'},   {"help", 0, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    *s = (settings){.bytes = 1u << 30, .rounds = 9, .count = ROWS};
+    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (c == 'h') return usage(stdout);
+        if (c == 'b') s->bytes = strtoull(optarg, NULL, 10) / 4096 * 4096;
+        if (c == 'r') s->rounds = (unsigned)atoi(optarg);
+        if (c == 'f') s->first = (unsigned)atoi(optarg);
+        if (c == 'c') s->count = (unsigned)atoi(optarg);
+        if (c == 'j') s->json = optarg;
+        if (c == '?') return usage(stderr);
+    }
+    bool good = optind == argc && s->rounds >= 5 && s->rounds <= BENCH_MAX_ROUNDS && s->bytes >= 64u << 20;
+    return good ? -1 : usage(stderr);
+}
+
+int bench_gpu_axis(int argc, char **argv) {
+    settings s;
+    int code = parse(argc, argv, &s), devices = 0, wrong = 0;
+    if (code >= 0) return code;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        fprintf(stderr, "cured-bench: gpu-axis: no CUDA device\n");
+        return 69;
+    }
+    FILE *json = s.json ? fopen(s.json, "we") : NULL;
+    if (s.json && !json) {
+        fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
+        return 74;
+    }
+    char machine[256], command[1024];
+    if (bench_gpu_open(&gpu, s.bytes) != 0 || reserve(&s) != 0) return 69;
+    bench_machine(machine, sizeof machine);
+    bench_command(argc, argv, command, sizeof command);
+    printf("%s; %s\ncured-bench %s\n", gpu.name, machine, command);
+    if (json) {
+        fprintf(json, "{\"gpu\": ");
+        bench_json_string(json, gpu.name);
+        fprintf(json, ", \"command\": ");
+        bench_json_string(json, command);
+        fprintf(json, ", \"rounds\": %u, \"rows\": [", s.rounds);
+    }
+    bool first = true;
+    for (unsigned i = s.first; i < ROWS && i - s.first < s.count && wrong >= 0; i++, first = false) {
+        int more = measure(&s, &rows[i], json, first);
+        wrong = more < 0 ? -1 : wrong + more;
+    }
+    if (json) fprintf(json, "\n], \"wrong\": %d}\n", wrong);
+    if (json && fclose(json) != 0) fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
+    cudaFree(own.scratch);
+    cudaFree(own.out);
+    cudaFree(own.failure);
+    free(own.host);
+    free(own.got);
+    free(own.want);
+    bench_gpu_close(&gpu);
+    if (wrong > 0) fprintf(stderr, "cured-bench: %d rows are wrong\n", wrong);
+    return wrong != 0;
+}
