@@ -6,8 +6,8 @@
 
 #include "kernels/cuda/acc_counts.cuh"
 #include "kernels/cuda/acc_extrema.cuh"
+#include "kernels/cuda/acc_spread.cuh"
 #include "kernels/cuda/fused.cuh"
-#include "kernels/cuda/sums.cuh"
 
 /* The kernel of a set of families of floats: of D's counts and extrema, and E's sums. */
 template <cr_dtype D, class E>
@@ -17,7 +17,7 @@ cr_fold_launcher cr_fused_float_launcher(uint32_t families) {
     typedef cr_with<sum, cr_float_sum<E, CR_SUM_SQUARE>, 3, 4> spread;
     switch (families) {
         case CR_FUSED_SPREAD:
-            return cr_walk_launch<spread>;
+            return cr_walk_launch<cr_spread<E>>;
         case CR_FUSED_SUMMARY:
             return cr_walk_launch<cr_with<order, sum, 3, 4>>;
         case CR_FUSED_DESCRIBE:

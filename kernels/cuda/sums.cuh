@@ -111,10 +111,15 @@ struct cr_float_sum {
             if (MORE) low += (long long)(bits(t[LEVELS]) - base(LEVELS));
         } else {
 #pragma unroll
-            for (int i = 0; i < COUNT; i++)
-                chain<0, TO>(s, KIND == CR_SUM_SQUARE     ? __dmul_rn(x[i], x[i])
-                                : KIND == CR_SUM_ABSOLUTE ? fabs(x[i])
-                                                          : x[i]);
+            for (int i = 0; i < COUNT; i++) {
+                if constexpr (SQUARE) { /* the square is exact, and so is what the first level leaves of it */
+                    const double next = __fma_rn(x[i], x[i], s[0]), rest = __fma_rn(x[i], x[i], __dsub_rn(s[0], next));
+                    s[0] = next;
+                    chain<1, TO>(s, rest);
+                } else {
+                    chain<0, TO>(s, KIND == CR_SUM_ABSOLUTE ? fabs(x[i]) : x[i]);
+                }
+            }
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) acc[level] += bits(s[level]);
             if (MORE) low += (long long)(bits(s[LEVELS]) - base(LEVELS));
@@ -129,6 +134,17 @@ struct cr_float_sum {
             for (int i = 0; i < GROUP; i++) x[i] = SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
             add<MORE>(x, low);
         }
+    }
+
+    /* For those who know that what comes lies in the window: room for N vectors, and one of them. */
+    template <int N> CR_DEVICE void reserve(Shared &shared) {
+        if (adds + N * LANES / GROUP > (uint32_t)MOST) drain(shared);
+        adds += N * LANES / GROUP;
+        streak = 0;
+    }
+    CR_DEVICE void add_one(const uint4 &v) {
+        long long none = 0;
+        add_vector<0>(v, none);
     }
 
     template <int N> CR_DEVICE void fits(const uint4 (&v)[N]) {
