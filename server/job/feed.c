@@ -115,7 +115,10 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
     }
     if (status == CR_OK) status = measure(o, feed->job, feed->region->size, &feed->total, error);
     if (status == CR_OK && o->kept) status = cr_kept_check(o->kept, o->offset, feed->total, &feed->way, error);
-    if (status == CR_OK) cr_queue_set_total(o->queue, feed->job, feed->total);
+    if (status == CR_OK && o->to_end)
+        cr_queue_measured(o->queue, feed->job, feed->total);
+    else if (status == CR_OK)
+        cr_queue_set_total(o->queue, feed->job, feed->total);
     return status;
 }
 

@@ -160,9 +160,24 @@ bool cr_queue_stopped(cr_queue *queue, cr_job *job) {
     return stopped;
 }
 
+/* Q. The loop has something to see of the job. */
+static void tell_locked(cr_queue *queue, cr_job *job) {
+    if (!cr_list_empty(&job->news)) return;
+    bool was_empty = cr_list_empty(&queue->news);
+    cr_list_append(&queue->news, &job->news);
+    if (was_empty) queue->wake(queue->wake_argument);
+}
+
 void cr_queue_set_total(cr_queue *queue, cr_job *job, uint64_t bytes) {
     pthread_mutex_lock(&queue->mutex);
     job->total_bytes = bytes;
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+void cr_queue_measured(cr_queue *queue, cr_job *job, uint64_t bytes) {
+    pthread_mutex_lock(&queue->mutex);
+    job->total_bytes = bytes;
+    if (job->state == CR_JOB_OPEN) tell_locked(queue, job);
     pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -227,12 +242,7 @@ void cr_queue_emit(cr_queue *queue, cr_job *job, cr_output *output) {
     if (wanted) {
         job->output_bytes += output->bytes;
         cr_list_append(&job->outputs, &output->link);
-        bool told = !cr_list_empty(&job->news);
-        if (!told) {
-            bool was_empty = cr_list_empty(&queue->news);
-            cr_list_append(&queue->news, &job->news);
-            if (was_empty) queue->wake(queue->wake_argument);
-        }
+        tell_locked(queue, job);
     }
     pthread_mutex_unlock(&queue->mutex);
     if (!wanted) free(output);

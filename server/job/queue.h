@@ -32,6 +32,8 @@ bool cr_queue_hold(cr_queue *queue, cr_job *job);
 void cr_queue_unhold(cr_queue *queue, cr_job *job);
 bool cr_queue_stopped(cr_queue *queue, cr_job *job);
 void cr_queue_set_total(cr_queue *queue, cr_job *job, uint64_t bytes);
+/* The same, where the loop does not know it yet: it is told. */
+void cr_queue_measured(cr_queue *queue, cr_job *job, uint64_t bytes);
 /* The job offers nothing more. error: why, NULL for a cancellation from outside; the first reason stands. Sealed segments
  * nobody folds are released at once, unsealed ones when their producer seals them. */
 void cr_queue_stop(cr_queue *queue, cr_job *job, const cr_error *error);
@@ -39,7 +41,7 @@ void cr_queue_stop(cr_queue *queue, cr_job *job, const cr_error *error);
 /* For lanes on an axis job: one output for the loop to send. Takes it over (and frees it when the job has stopped). */
 struct cr_output;
 void cr_queue_emit(cr_queue *queue, cr_job *job, struct cr_output *output);
-/* For the loop: a job that has new outputs, NULL when there is none left; it stays the loop's until the loop frees it. */
+/* For the loop: a job that has new outputs or was measured, NULL when there is none left; it stays the loop's until the loop frees it. */
 cr_job *cr_queue_news(cr_queue *queue);
 /* For the loop: the job's next output, NULL when there is none now; the caller frees it and then says it was sent. */
 struct cr_output *cr_queue_output(cr_queue *queue, cr_job *job);

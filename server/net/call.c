@@ -135,6 +135,13 @@ static cr_status make_job(cr_call *call, cr_error *error) {
     return CR_OK;
 }
 
+bool cr_call_measured(cr_call *call) {
+    cr_error error;
+    if (cr_request_charge(call, &error) == CR_OK) return true;
+    cr_call_fail(call, &error);
+    return false;
+}
+
 /* Of kept, whose use is taken over, or of a descriptor, which is. */
 static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_error *error) {
     cr_server *server = call->conn->server;
@@ -152,7 +159,7 @@ static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_err
                                .expected = r->outer * r->n * r->inner};
     cr_status status = cr_feed_start(call->job, &options, error);
     if (status == CR_OK) call->held = false;
-    return status;
+    return status == CR_OK && kept ? cr_request_charge(call, error) : status;
 }
 
 static cr_status start_descriptor(cr_call *call, int descriptor, cr_error *error) {
@@ -478,6 +485,8 @@ void cr_call_job_done(cr_server *server, cr_job *job) {
     call->job_done = true;
     if (job->error.code != CR_OK)
         cr_call_fail(call, &job->error);
+    else if (!cr_call_measured(call))
+        return;
     else if (job->axis)
         cr_outputs_send(call); /* answers when the last of them is out */
     else

@@ -72,6 +72,8 @@ void cr_call_answered(cr_call *call);
 struct cr_kept;
 /* The region that the call reduces is open. */
 cr_status cr_call_start_region(cr_call *call, struct cr_kept *kept, cr_error *error);
+/* The length of its input is known by now: it is admitted with it. False: that was too much, and the call has failed and is gone. */
+bool cr_call_measured(cr_call *call);
 /* A job came back from the lanes: answers its call, if it still has one, and frees it. */
 void cr_call_job_done(cr_server *server, cr_job *job);
 /* Everything a done job's answer needs is there (and sent, for an array): answers. The call is gone afterwards. */

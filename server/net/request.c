@@ -97,3 +97,11 @@ void cr_request_axis(const cr_call *call, cr_axis_spec *spec) {
                            .finish = call->finish};
     for (uint32_t i = 0; i < r->op_count; i++) spec->ops[i] = (cr_op)r->ops[i];
 }
+
+cr_status cr_request_charge(cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    cr_server *server = call->conn->server;
+    if (call->request.kind != CR_CALL_REDUCE || r->source == CR_SOURCE_STREAM || r->length_known) return CR_OK;
+    return cr_admit_growth(&server->admission, &call->ticket, cr_queue_progress(server->queue, call->job).total_bytes,
+                           error);
+}

@@ -15,4 +15,7 @@ cr_status cr_request_check_ops(cr_call *call, cr_error *error);
 /* The axis of a checked request that has one. */
 void cr_request_axis(const cr_call *call, cr_axis_spec *spec);
 
+/* Admits the call with the length of its input, where only its file or region said that. RESOURCE_EXHAUSTED. */
+cr_status cr_request_charge(cr_call *call, cr_error *error);
+
 #endif

@@ -26,7 +26,7 @@ static void on_wake(uv_async_t *wake) {
     cr_server *server = wake->data;
     cr_list done;
     for (cr_job *job; (job = cr_queue_news(server->queue));)
-        if (job->owner) cr_outputs_send(job->owner);
+        if (job->owner && cr_call_measured(job->owner) && job->axis) cr_outputs_send(job->owner);
     cr_queue_completed(server->queue, &done);
     for (cr_list *node; (node = cr_list_pop(&done));) cr_call_job_done(server, cr_container(node, cr_job, done));
     for (cr_conn *conn; (conn = next_granted(server));) cr_conn_granted(conn);

@@ -5,7 +5,7 @@ import socket
 import stat
 
 from cured_daemon import DaemonTest, main
-from cured_wire import DATA_LOSS, INVALID_ARGUMENT, PERMISSION_DENIED, SIZES
+from cured_wire import DATA_LOSS, INVALID_ARGUMENT, PERMISSION_DENIED, RESOURCE_EXHAUSTED, SIZES
 from expected import expect, expect_all, plain
 
 
@@ -244,6 +244,36 @@ class Changing(DaemonTest):
         os.chmod(f.name, 0)
         self.assertEqual(0, stat.S_IMODE(os.stat(f.name).st_mode))
         self.assertEqual(700, int.from_bytes(self.conn.descriptor("u8", ["sum"], f.fileno()).results[0].value, "little"))
+
+
+class InFlight(DaemonTest):
+    """What a call takes of the bytes in flight, also when only the file says how much it is."""
+    OPTIONS = {"max_bytes_in_flight": 1 << 20}
+
+    def test_to_end_is_counted(self):
+        conn = self.connect()
+        for make in (self.file, self.memfd, lambda data: self.sealed(data)):
+            large, small = make(bytes((1 << 20) + 1)), make(bytes(1 << 20))
+            for _ in range(3):
+                self.assert_sentence(conn.descriptor("u8", ["sum"], large.fileno()).status, RESOURCE_EXHAUSTED, "max_bytes_in_flight")
+                self.assertEqual(1 << 20, conn.descriptor("u8", ["sum"], large.fileno(), 1).count)
+                self.assertEqual(1 << 20, conn.descriptor("u8", ["sum"], small.fileno()).count)
+            self.assertEqual((1 << 20) + 1, conn.register(1, large.fileno()))
+            self.assert_sentence(conn.region("u8", ["sum"], 1).status, RESOURCE_EXHAUSTED, "max_bytes_in_flight")
+            self.assert_sentence(conn.region("u8", ["max"], 1, axis=(1 << 20 | 1, 1, 1)).status, RESOURCE_EXHAUSTED, "max_bytes_in_flight")
+            self.assertEqual(1 << 20, conn.region("u8", ["sum"], 1, 1).count)
+            self.assertIsNone(conn.unregister(1))
+
+    def test_while_another_is_there(self):
+        """A call that stays has its bytes; it gives them back when it goes."""
+        conn, data = self.connect(), bytes(1 << 19)
+        f, g = self.file(data), self.file(bytes((1 << 19) + 1))
+        stays = conn.start_stream("u8", ["sum"], 1 << 19)
+        self.assertEqual(1 << 19, conn.descriptor("u8", ["sum"], f.fileno()).count)
+        self.assertEqual(RESOURCE_EXHAUSTED, conn.descriptor("u8", ["sum"], g.fileno()).status.code)
+        conn.send_array(stays, data)
+        self.assertIsNone(conn.wait(stays).status)
+        self.assertEqual((1 << 19) + 1, conn.descriptor("u8", ["sum"], g.fileno()).count)
 
 
 if __name__ == "__main__":
