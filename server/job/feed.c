@@ -299,7 +299,7 @@ static cr_status direct_still(cr_segment *segment, uint64_t end, cr_error *error
     return cr_kept_still(d->kept, d->offset + end, error);
 }
 
-/* The whole range at once, without a call on the file. */
+/* The whole range at once, without a files thread. */
 static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *error) {
     uint64_t total;
     cr_region_way way;

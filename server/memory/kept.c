@@ -151,7 +151,13 @@ void cr_kept_release(cr_kept *kept) {
     cr_files_submit(kept->files, &kept->task, kept->task.pool);
 }
 
-bool cr_kept_is_steady(const cr_kept *kept) { return kept->map.base && kept->region.sealed; }
+bool cr_kept_is_steady(const cr_kept *kept) {
+    uint64_t size;
+    bool whole;
+    cr_error ignored;
+    if (!kept->map.base || !kept->region.sealed) return false;
+    return cr_region_look(&kept->region, &size, &whole, &ignored) == CR_OK && whole;
+}
 
 static cr_status check_lost(cr_kept *kept, cr_error *error) {
     if (!atomic_load(&kept->lost)) return CR_OK;
@@ -164,7 +170,7 @@ cr_status cr_kept_check(cr_kept *kept, uint64_t offset, uint64_t bytes, cr_regio
     bool whole;
     *way = kept->region.way;
     cr_status status = check_lost(kept, error);
-    if (status != CR_OK || *way != CR_REGION_MAP || cr_kept_is_steady(kept)) return status;
+    if (status != CR_OK || *way != CR_REGION_MAP) return status;
     status = cr_region_look(&kept->region, &size, &whole, error);
     if (status != CR_OK) return status;
     if (offset > size || bytes > size - offset)

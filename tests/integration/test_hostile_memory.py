@@ -110,6 +110,20 @@ class Memory(DaemonTest):
         answer = self.resumed(job)
         self.assertEqual(b"\1" * SIZE, answer.array(0, 8, SIZE // 8))
 
+    def test_holes_stay_holes(self):
+        """Memory that was whole when it was registered, and is punched afterwards: it is not allocated anew at the daemon's cost."""
+        for make in (self.sealed, self.memfd):
+            f = make(b"\1" * SIZE)
+            self.conn.register(1, f.fileno())
+            self.assertEqual(SIZE, int.from_bytes(self.conn.region("u8", ["sum"], 1).results[0].value, "little"))
+            punch(f, 4096, SIZE - 8192)
+            for _ in range(3):
+                self.assertEqual(8192, int.from_bytes(self.conn.region("u8", ["sum"], 1).results[0].value, "little"))
+            self.assertLessEqual(os.fstat(f.fileno()).st_blocks * 512, SIZE // 4, "the holes were filled")
+            os.pwrite(f.fileno(), b"\2" * SIZE, 0)  # whole again
+            self.assertEqual(2 * SIZE, int.from_bytes(self.conn.region("u8", ["sum"], 1).results[0].value, "little"))
+            self.assertIsNone(self.conn.unregister(1))
+
     def test_holes_are_punched(self):
         for make in (self.sealed, self.disk_file) if SANITIZE else (self.memfd, self.sealed, self.disk_file):
             f = make(b"\1" * SIZE)
