@@ -355,6 +355,7 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
     cr_feed *feed = calloc(1, sizeof *feed);
     if (!feed) return NULL;
     feed->inspect.run = inspect_run;
+    feed->inspect.client = options->client;
     cr_list_init(&feed->inspect.link);
     feed->options = *options;
     feed->job = job;
@@ -366,6 +367,7 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
         slot *s = &feed->slots[i];
         s->feed = feed;
         s->task.run = slot_run;
+        s->task.client = options->client;
         s->waiter.granted = slot_resume;
         cr_list_init(&s->task.link);
         cr_list_init(&s->waiter.link);

@@ -25,6 +25,7 @@ typedef struct cr_feed_options {
     cr_queue *queue;
     uint64_t max_bytes; /* of one input */
     cr_kept *kept;      /* an open region; its use is taken over in every case. NULL: descriptor */
+    uint64_t client;    /* whose file it is, for its tasks */
     int descriptor;     /* taken over in every case */
     uint64_t offset;    /* bytes */
     bool to_end;        /* as many elements as the file holds after offset; otherwise count */

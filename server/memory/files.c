@@ -11,10 +11,19 @@
 #include "server/base/metrics.h"
 #include "server/memory/origin.h"
 
+/* Somebody with tasks in FOREIGN, queued or running. */
+typedef struct client {
+    cr_list link, tasks;
+    uint64_t key;
+    size_t running;
+} client;
+
 typedef struct pool {
-    cr_list tasks;
+    cr_list tasks;   /* LOCAL: all; FOREIGN: those for which there was no memory to know whose they are */
+    cr_list clients; /* FOREIGN: of client, who waited longest first */
     pthread_cond_t more;
     size_t queued, threads, idle, most; /* idle: asleep, or woken for a task that is still queued */
+    size_t running;                     /* of clients */
 } pool;
 
 struct cr_files {
@@ -29,6 +38,48 @@ typedef struct thread_start {
     pool *pool;
 } thread_start;
 
+/* The functions below are called with the mutex held. */
+
+static client *find_client(pool *own, uint64_t key) {
+    for (cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
+        client *c = cr_container(node, client, link);
+        if (c->key == key) return c;
+    }
+    return NULL;
+}
+
+static void drop_client(client *c) {
+    if (!c || c->running || !cr_list_empty(&c->tasks)) return;
+    cr_list_remove(&c->link);
+    free(c);
+}
+
+static void put_task(pool *own, bool fair, cr_file_task *task) {
+    client *c = fair ? find_client(own, task->client) : NULL;
+    if (fair && !c && (c = calloc(1, sizeof *c))) {
+        c->key = task->client;
+        cr_list_init(&c->tasks);
+        cr_list_append(&own->clients, &c->link);
+    }
+    cr_list_append(c ? &c->tasks : &own->tasks, &task->link);
+}
+
+/* The next task that may run now: nobody has more threads than are left to all others together. *whose: whom it is counted for. */
+static cr_list *next_task(pool *own, client **whose) {
+    *whose = NULL;
+    for (cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
+        client *c = cr_container(node, client, link);
+        if (cr_list_empty(&c->tasks) || (c->running && c->running >= own->most - own->running)) continue;
+        cr_list_remove(&c->link);
+        cr_list_append(&own->clients, &c->link);
+        c->running++;
+        own->running++;
+        *whose = c;
+        return cr_list_pop(&c->tasks);
+    }
+    return cr_list_pop(&own->tasks);
+}
+
 static void *thread_main(void *argument) {
     thread_start start = *(thread_start *)argument;
     free(argument);
@@ -36,7 +87,8 @@ static void *thread_main(void *argument) {
     pool *own = start.pool;
     pthread_mutex_lock(&files->mutex);
     for (;;) {
-        cr_list *node = cr_list_pop(&own->tasks);
+        client *whose;
+        cr_list *node = next_task(own, &whose);
         if (!node) {
             if (files->stopping) break;
             own->idle++;
@@ -51,6 +103,10 @@ static void *thread_main(void *argument) {
         task->run(task);
         cr_metric_sub(file_tasks, 1);
         pthread_mutex_lock(&files->mutex);
+        if (!whose) continue;
+        whose->running--;
+        own->running--;
+        drop_client(whose);
     }
     own->threads--;
     pthread_cond_broadcast(&files->gone);
@@ -88,6 +144,7 @@ cr_status cr_files_new(size_t local_threads, size_t foreign_threads, cr_files **
     pthread_condattr_destroy(&monotonic);
     for (int i = 0; i < 2; i++) {
         cr_list_init(&files->pools[i].tasks);
+        cr_list_init(&files->pools[i].clients);
         pthread_cond_init(&files->pools[i].more, NULL);
     }
     files->pools[CR_FILES_LOCAL].most = local_threads;
@@ -136,7 +193,7 @@ void cr_files_submit(cr_files *files, cr_file_task *task, cr_files_pool where) {
     pool *own = &files->pools[where];
     task->pool = where;
     task->queued = true;
-    cr_list_append(&own->tasks, &task->link);
+    put_task(own, where == CR_FILES_FOREIGN, task);
     own->queued++;
     /* Every task its own thread, for the one before may hang. Should none start for lack of memory, those that run take
      * the task later; LOCAL always has some. */
@@ -152,6 +209,7 @@ bool cr_files_forget(cr_files *files, cr_file_task *task) {
         cr_list_remove(&task->link);
         task->queued = false;
         files->pools[task->pool].queued--;
+        drop_client(find_client(&files->pools[task->pool], task->client));
         cr_metric_sub(file_tasks, 1);
     }
     pthread_mutex_unlock(&files->mutex);

@@ -2,7 +2,8 @@
  *
  * Two pools. LOCAL runs calls that only wait on this machine's own memory and disks. FOREIGN runs those that a client can
  * make hang (FUSE, network file systems, anything unknown): its threads may all be stuck and LOCAL goes on. FOREIGN's
- * threads are started as they are needed.
+ * threads are started as they are needed, and no client has more of them than are left to all others together: one with many
+ * files that hang takes half, and others' are still read.
  *
  * Thread: any. Owner: a task belongs to its embedder; it may free it once run was called (and has done its work) or
  * cr_files_forget returned true. */
@@ -11,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "proto/status.h"
 #include "server/base/list.h"
@@ -20,6 +22,7 @@ typedef enum cr_files_pool { CR_FILES_LOCAL, CR_FILES_FOREIGN } cr_files_pool;
 typedef struct cr_file_task {
     cr_list link;
     void (*run)(struct cr_file_task *task);
+    uint64_t client; /* whose it is; set before it is submitted, and the same until it has run */
     cr_files_pool pool;
     bool queued;
 } cr_file_task;

@@ -151,6 +151,7 @@ static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_err
                                .queue = server->queue,
                                .max_bytes = server->config->max_input_bytes,
                                .kept = kept,
+                               .client = call->conn->client,
                                .descriptor = descriptor,
                                .offset = r->offset,
                                .to_end = !r->length_known,

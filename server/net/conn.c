@@ -103,6 +103,10 @@ cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_er
     conn->server = server;
     conn->fd = fd;
     conn->passes_descriptors = passes_descriptors;
+    struct ucred peer = {.pid = 0};
+    socklen_t length = sizeof peer;
+    if (passes_descriptors) getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+    conn->client = peer.pid > 0 ? (uint64_t)peer.pid : (uint64_t)(uintptr_t)conn;
     conn->timer.fire = on_timer;
     conn->slab_waiter.granted = slab_granted;
     cr_list_init(&conn->calls);

@@ -27,6 +27,7 @@ typedef struct cr_conn {
     cr_server *server;
     cr_list link, dirty;
     int fd;
+    uint64_t client; /* the process at the other end, as far as it is known: its connections share what is fair */
     bool passes_descriptors; /* Unix sockets */
     uint8_t state;           /* cr_conn_state */
     uint8_t events;          /* asked of poll */

@@ -190,6 +190,7 @@ cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error) {
     cr_list_append(&conn->regions->all, &entry->all);
     conn->regions->count++;
     entry->kept.files = server->files;
+    entry->kept.task.client = conn->client;
     entry->kept.hook = server->device_hook;
     entry->kept.tell = tell;
     cr_kept_open(&entry->kept);

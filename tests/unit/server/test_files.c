@@ -33,8 +33,11 @@ static work new_work(bool hangs) {
     return w;
 }
 
+/* Each task is another client's, unless it says whose it is. */
 static void submit(work *w, cr_files_pool pool) {
+    static uint64_t others = 1000;
     cr_list_init(&w->task.link);
+    if (!w->task.client) w->task.client = others++;
     cr_files_submit(files, &w->task, pool);
 }
 
@@ -88,6 +91,27 @@ START_TEST(every_foreign_task_gets_a_thread_while_there_are_more) {
     gate_wait(&begun, 5); /* with the bug: for ever */
     gate_add(&may_end);
     gate_wait(&done, 5);
+    stop();
+}
+END_TEST
+
+START_TEST(no_client_takes_all_threads) {
+    work hung[6], other = new_work(false), forgotten = new_work(false);
+    for (int i = 0; i < 6; i++) {
+        hung[i] = new_work(true);
+        hung[i].task.client = 1;
+        submit(&hung[i], CR_FILES_FOREIGN);
+    }
+    gate_wait(&begun, 2);
+    other.task.client = 2;
+    submit(&other, CR_FILES_FOREIGN);
+    gate_wait(&done, 1);
+    ck_assert_uint_eq(gate_count(&begun), 3); /* half of the four threads, and the other's */
+    forgotten.task.client = 1;
+    submit(&forgotten, CR_FILES_FOREIGN);
+    ck_assert(cr_files_forget(files, &forgotten.task));
+    gate_add(&may_end);
+    gate_wait(&done, 7);
     stop();
 }
 END_TEST
@@ -181,6 +205,7 @@ int main(void) {
     tcase_add_test(tc, tasks_run_once_on_another_thread);
     tcase_add_test(tc, hung_foreign_calls_leave_local_ones_alone);
     tcase_add_loop_test(tc, every_foreign_task_gets_a_thread_while_there_are_more, 0, 10);
+    tcase_add_test(tc, no_client_takes_all_threads);
     tcase_add_test(tc, a_task_can_be_forgotten_until_it_begins);
     tcase_add_test(tc, stop_runs_what_is_queued);
     tcase_add_test(tc, close_closes_local_and_foreign_descriptors);
