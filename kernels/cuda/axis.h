@@ -43,11 +43,10 @@ typedef struct cr_axis_out {
     void *to;           /* device memory: one value for each output */
 } cr_axis_out;
 
-/* An integer that does not fit its type: the first that was noticed of the lowest output. In device memory, zero before. */
+/* An integer that does not fit its type. In device memory, zero before; key: 2^32 − 1 less the lowest such output's number, then
+ * the op and the type of its result in a byte each. */
 typedef struct cr_axis_failure {
-    uint32_t lock, failed;
-    uint64_t output, low, high;
-    int32_t op, result;
+    unsigned long long key;
 } cr_axis_failure;
 
 typedef struct cr_axis_launch {
@@ -78,7 +77,6 @@ typedef struct cr_axis_args {
     const uint8_t *data;
     uint8_t *scratch;
     cr_axis_failure *failure;
-    uint64_t first;                   /* number of the first output, for failure */
     uint32_t family, skip, out_count; /* skip: of NaNs */
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_axis_args;

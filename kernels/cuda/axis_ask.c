@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
-#include "kernels/core/limbs.h"
 #include "kernels/cuda/axis.h"
 
 enum { ALIGN = 256, LEAST_BYTES = 1024 * 1024 };
@@ -80,26 +79,12 @@ int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiproce
     return (int)cudaMemcpyAsync(room->host, room->device, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)stream);
 }
 
-/* The sentence of an integer that does not fit, as the CPU's last step says it. */
-static cr_status refuse(const cr_gpu_axis *axis, const cr_axis_failure *failure, cr_error *error) {
-    cr_op op = (cr_op)failure->op;
-    uint32_t family = cr_op_needs(op, axis->dtype), pending = 0;
-    cr_partial p;
-    cr_partial_init(&p, axis->dtype, family);
-    p.n = axis->shape.n;
-    int64_t *limb = family == CR_FAM_SUMSQ ? p.sumsq : family == CR_FAM_SUMABS ? p.sumabs : p.sum;
-    unsigned limbs = family == CR_FAM_SUMSQ ? cr_sumsq_limbs(axis->dtype) : cr_sum_limbs(axis->dtype);
-    __int128 value = (__int128)((unsigned __int128)failure->high << 64 | failure->low);
-    cr_limbs_put_signed(limb, limbs, &pending, value, 0);
-    uint8_t out[16];
-    cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
-    cr_status status = cr_axis_store(&p, op, &own, failure->output, out, error);
-    return status != CR_OK ? status : cr_fail(error, CR_INTERNAL, "axis: a GPU could not store what fits");
-}
-
 cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], cr_error *error) {
-    const cr_axis_failure *failure = (const cr_axis_failure *)(const void *)room->host;
-    if (failure->failed) return refuse(&room->asked, failure, error);
+    const unsigned long long key = ((const cr_axis_failure *)(const void *)room->host)->key;
+    if (key != 0)
+        return cr_fail(error, CR_OUT_OF_RANGE, "output %llu: %s does not fit %s",
+                       (unsigned long long)room->asked.first + (UINT32_MAX - (key >> 32)),
+                       cr_op_name((cr_op)(key >> 8 & 255)), cr_dtype_name((cr_dtype)(key & 255)));
     for (uint32_t k = 0; k < room->asked.op_count; k++) out[k] = room->host + room->at[k];
     return CR_OK;
 }

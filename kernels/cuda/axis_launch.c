@@ -70,7 +70,6 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
     args.data = axis->data;
     args.scratch = scratch;
     args.failure = failed;
-    args.first = axis->first;
     args.skip = axis->finish.nan == CR_NAN_SKIP;
     int failure = 0;
     for (args.family = 1; args.family < CR_FAM_ALL && failure == 0; args.family <<= 1) {

@@ -146,37 +146,20 @@ CR_DEVICE void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out,
     cr_put_bits(out.to, output, out.result, bits);
 }
 
-/* Only outputs that fail come here. */
-CR_DEVICE void cr_axis_fail(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, cr_i128 value) {
-    volatile cr_axis_failure *failure = args.failure;
-    output += args.first;
-    if (failure->failed && failure->output <= output) return;
-    for (bool done = false; !done;) {
-        if (atomicCAS(&args.failure->lock, 0u, 1u) != 0u) continue;
-        __threadfence();
-        if (!failure->failed || output < failure->output) {
-            failure->output = output;
-            failure->low = (uint64_t)value;
-            failure->high = (uint64_t)((cr_u128)value >> 64);
-            failure->op = out.op;
-            failure->result = out.result;
-            __threadfence();
-            failure->failed = 1;
-        }
-        __threadfence();
-        atomicExch(&args.failure->lock, 0u);
-        done = true;
-    }
+/* Only outputs that fail come here. The lowest of them stays; nobody waits for anybody. */
+CR_DEVICE void cr_axis_fail(const cr_axis_args &args, const cr_axis_out &out, uint64_t output) {
+    const unsigned long long key = (unsigned long long)(UINT32_MAX - (uint32_t)output) << 32 | (uint32_t)out.op << 8 | (uint32_t)out.result;
+    atomicMax(&args.failure->key, key);
 }
 
 /* An answer of a sum of integers. */
 CR_DEVICE void cr_int_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, cr_i128 value) {
     const bool negative = value < 0;
     if (out.op != CR_OP_MEAN && out.result == CR_I64) {
-        if (value != (int64_t)value) cr_axis_fail(args, out, output, value);
+        if (value != (int64_t)value) cr_axis_fail(args, out, output);
         ((int64_t *)out.to)[output] = (int64_t)value;
     } else if (out.op != CR_OP_MEAN && out.result == CR_U64) {
-        if (value != (cr_i128)(uint64_t)value) cr_axis_fail(args, out, output, value);
+        if (value != (cr_i128)(uint64_t)value) cr_axis_fail(args, out, output);
         ((uint64_t *)out.to)[output] = (uint64_t)value;
     } else if (out.result == CR_I128) {
         ((uint64_t *)out.to)[2 * output] = (uint64_t)value;

@@ -83,8 +83,8 @@ typedef struct cr_gpu_api {
     bool (*axis_takes)(const cr_gpu_axis *axis);
     /* Enqueues one reduction along an axis; one at a time between two idle moments. */
     cr_status (*axis)(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error);
-    /* Of one that is done: out[k]: outer·inner answers of ops[k], each in cr_axis_dtype, valid until the next; or OUT_OF_RANGE as
-     * cr_axis_store says it. */
+    /* Of one that is done: out[k]: outer·inner answers of ops[k], each in cr_axis_dtype, valid until the next; or OUT_OF_RANGE, which
+     * names the lowest output whose integer does not fit. */
     cr_status (*axis_result)(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], cr_error *error);
     /* Whether everything enqueued is done. OK with *idle false: still running. */
     cr_status (*poll)(cr_gpu_stream *stream, bool *idle, cr_error *error);
