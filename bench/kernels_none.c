@@ -1,8 +1,14 @@
-/* cured-bench gpu-axis, kernels and lane, and the rows of load with a GPU, in a build without CUDA. Thread: main. */
+/* cured-bench batch, gpu-axis, kernels and lane, and the rows of load with a GPU, in a build without CUDA. Thread: main. */
 #include <stdio.h>
 
 #include "bench/bench.h"
 #include "bench/load.h"
+
+int bench_batch(int argc, char **argv) {
+    (void)argc, (void)argv;
+    fprintf(stderr, "cured-bench: batch: this build has no CUDA\n");
+    return 69;
+}
 
 int bench_gpu_axis(int argc, char **argv) {
     (void)argc, (void)argv;

@@ -1,6 +1,7 @@
 /* cured-bench lane: the lanes of the daemon on one array in host memory, without the wire: the CPU's workers alone, the GPU's
- * lane alone, and both, as `auto` places them; input in slabs that are filled again as they come back (by nobody: the time is
- * the lane's); and one small job after the other. All answers must be the same bits.
+ * lane alone, and both, as `auto` places them; input in slabs that are filled again as they come back, in a stack's order as the daemon's
+ * (by nobody: the time is the lane's); one small job after the other, with the lane's share of the time; and many small jobs at once.
+ * All answers must be the right bits.
  *
  * In each round every row has a turn; figures are medians over rounds. The pinned copy rate of the same run is the floor.
  *
@@ -24,7 +25,7 @@
 
 extern const cr_gpu_api CURED_GPU_API;
 
-enum { ROUNDS_MAX = 99, SLABS = 64, SMALL = 4096, SMALL_JOBS = 2000, PIECE = 64 << 20 };
+enum { ROUNDS_MAX = 99, SLABS = 64, SMALL = 4096, SMALL_JOBS = 2000, CROWD = 1024, PIECE = 64 << 20 };
 
 typedef enum row { PINNED_CPU, PINNED_GPU, PINNED_AUTO, PLAIN_GPU, PLAIN_AUTO, SLABS_GPU, ROWS } row;
 static const char *const row_names[ROWS] = {"pinned, cpu", "pinned, gpu", "pinned, auto",
@@ -42,20 +43,34 @@ static struct bench {
     cr_value answer; /* of the first run */
     unsigned wrong;
     double copy_rate;
-} b;
+    double slab_sums[SLABS]; /* of the first pieces of the array, which are what the slabs hold */
+    pthread_mutex_t mutex;
+    unsigned free_slabs[SLABS], free_count; /* mutex */
+} b = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static void woken(void *argument) { atomic_fetch_add((atomic_uint *)argument, 1); }
 
 static void keep(cr_segment *segment) { (void)segment; }
 
-/* A slab of the bench's own array: when it comes back it is offered again further on, until all is through. */
+/* One of the array's first pieces, offered as often as it comes back. */
 typedef struct slab {
     cr_segment segment;
-    cr_job *job;
-    atomic_bool back;
+    unsigned number;
 } slab;
 
-static void slab_back(cr_segment *segment) { atomic_store(&cr_container(segment, slab, segment)->back, true); }
+static void slab_back(cr_segment *segment) {
+    pthread_mutex_lock(&b.mutex);
+    b.free_slabs[b.free_count++] = cr_container(segment, slab, segment)->number;
+    pthread_mutex_unlock(&b.mutex);
+}
+
+/* -1: none is free. */
+static int take_slab(void) {
+    pthread_mutex_lock(&b.mutex);
+    int number = b.free_count ? (int)b.free_slabs[--b.free_count] : -1;
+    pthread_mutex_unlock(&b.mutex);
+    return number;
+}
 
 /* Sleeps between looks, but for small jobs: there are not more cores than workers. */
 static cr_job *await_job(bool spin) {
@@ -106,31 +121,61 @@ static double run_whole(uint32_t kinds, size_t bytes, bool pinned) {
     return took;
 }
 
-/* Seconds for the same bytes, 1 MiB at a time, at most SLABS of them out. */
+/* Microseconds for CROWD small jobs that wait together, each. */
+static double run_crowd(void) {
+    static cr_segment segments[CROWD];
+    double start = bench_now();
+    for (unsigned i = 0; i < CROWD; i++) {
+        cr_job *job = new_job(CR_BY_GPU);
+        cr_segment_init(&segments[i], job, b.data, 0);
+        segments[i].pinned = true;
+        segments[i].release = keep;
+        cr_queue_add(b.queue, &segments[i]);
+        cr_queue_ready(b.queue, &segments[i], SMALL, true);
+        cr_queue_unhold(b.queue, job);
+    }
+    for (unsigned got = 0; got < CROWD;) {
+        cr_list list;
+        cr_queue_completed(b.queue, &list);
+        for (cr_list *node; (node = cr_list_pop(&list)); got++) {
+            cr_job *job = cr_container(node, cr_job, done);
+            check(job, true);
+            cr_job_free(job);
+        }
+    }
+    double took = bench_now() - start;
+    atomic_store(&b.wakes, 0);
+    return took * 1e6 / CROWD;
+}
+
+/* Seconds for as many bytes, 1 MiB at a time, at most SLABS of them out. The values are whole numbers, so that their sum is known. */
 static double run_slabs(void) {
     static slab slabs[SLABS];
     cr_job *job = new_job(CR_BY_GPU);
-    double start = bench_now();
-    for (unsigned i = 0; i < SLABS; i++) atomic_store(&slabs[i].back, true);
-    for (size_t at = 0, i = 0; at < b.bytes; i = (i + 1) % SLABS) {
-        slab *s = &slabs[i];
-        if (!atomic_load(&s->back)) continue;
-        size_t step = b.bytes - at < CR_SLAB_BYTES ? b.bytes - at : CR_SLAB_BYTES;
-        atomic_store(&s->back, false);
-        cr_segment_init(&s->segment, job, b.data + at, at / sizeof(float));
+    double sum = 0, start = bench_now();
+    b.free_count = 0;
+    for (unsigned i = SLABS; i-- > 0;) b.free_slabs[b.free_count++] = i;
+    for (size_t at = 0; at + CR_SLAB_BYTES <= b.bytes;) {
+        int number = take_slab();
+        if (number < 0) continue;
+        slab *s = &slabs[number];
+        cr_segment_init(&s->segment, job, b.data + (size_t)number * CR_SLAB_BYTES, at / sizeof(float));
+        s->number = (unsigned)number;
         s->segment.pinned = true;
         s->segment.release = slab_back;
         cr_queue_add(b.queue, &s->segment);
-        cr_queue_ready(b.queue, &s->segment, step, true);
-        at += step;
+        cr_queue_ready(b.queue, &s->segment, CR_SLAB_BYTES, true);
+        sum += b.slab_sums[number];
+        at += CR_SLAB_BYTES;
     }
     cr_queue_unhold(b.queue, job);
     cr_job *done = await_job(false);
-    double took = bench_now() - start;
-    for (unsigned i = 0; i < SLABS; i++)
-        while (!atomic_load(&slabs[i].back)) {
-        }
-    check(done, false);
+    double took = bench_now() - start, got;
+    cr_value value;
+    for (unsigned back = 0; back < SLABS;) back += take_slab() >= 0; /* some come a moment after the job is done */
+    cr_partial_finish(&done->partial, CR_OP_SUM, &(cr_finish_opts){0}, &value);
+    memcpy(&got, value.bytes, sizeof got);
+    if (done->error.code != CR_OK || got != sum) b.wrong++;
     cr_job_free(done);
     return took;
 }
@@ -215,7 +260,25 @@ static cr_status open_all(cr_error *error) {
     return status;
 }
 
-static void report(double seconds[ROWS][ROUNDS_MAX], double *small, const char *path) {
+static void sum_slabs(void) {
+    for (unsigned i = 0; i < SLABS; i++) {
+        const float *data = (const float *)(const void *)(b.data + (size_t)i * CR_SLAB_BYTES);
+        b.slab_sums[i] = 0;
+        for (size_t k = 0; k < CR_SLAB_BYTES / sizeof *data; k++) b.slab_sums[i] += data[k];
+    }
+}
+
+/* Microseconds of a small job in each phase on the lane, since before. */
+static void phases_of(double us[3], const uint64_t before[4]) {
+    cr_gpu_phases *p = cr_lane_gpu_phases(b.lanes.lanes[1]);
+    double batches = (double)(atomic_load(&p->batches) - before[0]) * 1e3;
+    us[0] = (double)(atomic_load(&p->launch_ns) - before[1]) / batches;
+    us[1] = (double)(atomic_load(&p->device_ns) - before[2]) / batches;
+    us[2] = (double)(atomic_load(&p->end_ns) - before[3]) / batches;
+}
+
+static void report(double seconds[ROWS][ROUNDS_MAX], double *small, const double phases[3], double crowd,
+                   const char *path) {
     double rate[ROWS];
     FILE *json = path ? fopen(path, "we") : NULL;
     for (int r = 0; r < ROWS; r++) rate[r] = (double)b.bytes / bench_median(seconds[r], b.rounds);
@@ -229,21 +292,26 @@ static void report(double seconds[ROWS][ROUNDS_MAX], double *small, const char *
     }
     double median = bench_median(small, SMALL_JOBS);
     printf("%-14s %8.2f us   (lowest %.2f)\n", "4 KiB, gpu", median * 1e6, small[0] * 1e6);
-    printf("%u answers of %u were wrong\n", b.wrong, b.rounds * ROWS + SMALL_JOBS);
+    printf("%-14s %8.2f us until the launch returns, %.2f until its answer is seen, %.2f until the job is told\n",
+           "  on the lane", phases[0], phases[1], phases[2]);
+    printf("%-14s %8.3f us each\n", "1024 at once", crowd);
+    printf("%u answers of %u were wrong\n", b.wrong, b.rounds * (ROWS + CROWD) + SMALL_JOBS);
     if (!json) return;
     char machine[256];
     bench_machine(machine, sizeof machine);
     fprintf(json, "{\"machine\": ");
     bench_json_string(json, machine);
-    fprintf(json, ", \"bytes\": %zu, \"rounds\": %u, \"wrong\": %u, \"pinned_copies\": %.4g, \"small_us\": %.4g",
-            b.bytes, b.rounds, b.wrong, b.copy_rate, median * 1e6);
+    fprintf(json,
+            ", \"bytes\": %zu, \"rounds\": %u, \"wrong\": %u, \"pinned_copies\": %.4g, \"small_us\": %.4g, "
+            "\"small_launch_us\": %.4g, \"small_device_us\": %.4g, \"small_end_us\": %.4g, \"crowd_us\": %.4g",
+            b.bytes, b.rounds, b.wrong, b.copy_rate, median * 1e6, phases[0], phases[1], phases[2], crowd);
     for (int r = 0; r < ROWS; r++) fprintf(json, ", \"%s\": %.4g", row_names[r], rate[r]);
     fprintf(json, "}\n");
     fclose(json);
 }
 
 int bench_lane(int argc, char **argv) {
-    static double seconds[ROWS][ROUNDS_MAX], small[SMALL_JOBS];
+    static double seconds[ROWS][ROUNDS_MAX], small[SMALL_JOBS], crowd[ROUNDS_MAX];
     cr_error error;
     const char *json = NULL;
     b.bytes = (size_t)4 << 30;
@@ -253,7 +321,7 @@ int bench_lane(int argc, char **argv) {
         if (strcmp(argv[i], "--rounds") == 0) b.rounds = (unsigned)strtoul(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--json") == 0) json = argv[i + 1];
     }
-    if (argc % 2 == 0 || !b.bytes || !b.rounds || b.rounds > ROUNDS_MAX) {
+    if (argc % 2 == 0 || b.bytes < (size_t)SLABS * CR_SLAB_BYTES || !b.rounds || b.rounds > ROUNDS_MAX) {
         fprintf(stderr, "usage: cured-bench lane [--mib N] [--rounds N] [--json FILE]\n");
         return 64;
     }
@@ -264,6 +332,7 @@ int bench_lane(int argc, char **argv) {
     b.data = mmap(NULL, b.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b.data == MAP_FAILED) return 71;
     fill_all();
+    sum_slabs();
     cr_pinner pinner = cr_lane_gpu_pinner(b.lanes.lanes[1]);
     if (pinner.pin(pinner.argument, b.data, b.bytes, false, &error) != CR_OK) {
         fprintf(stderr, "cured-bench: lane: %s\n", error.text);
@@ -272,12 +341,19 @@ int bench_lane(int argc, char **argv) {
     for (int r = 0; r < ROWS; r++) run_row((row)r);
     for (unsigned round = 0; round < b.rounds; round++)
         for (int r = 0; r < ROWS; r++) seconds[r][round] = run_row((row)r);
+    for (int i = 0; i < 50; i++) run_whole(CR_BY_GPU, SMALL, true);
+    cr_gpu_phases *p = cr_lane_gpu_phases(b.lanes.lanes[1]);
+    const uint64_t before[4] = {p->batches, p->launch_ns, p->device_ns, p->end_ns};
     for (int i = 0; i < SMALL_JOBS; i++) small[i] = run_whole(CR_BY_GPU, SMALL, true);
+    double phases[3];
+    phases_of(phases, before);
+    run_crowd();
+    for (unsigned round = 0; round < b.rounds; round++) crowd[round] = run_crowd();
     pinner.unpin(pinner.argument, b.data);
     cr_queue_close(b.queue);
     cr_lanes_close(&b.lanes, b.slabs);
     cr_slabs_free(b.slabs);
     cr_queue_free(b.queue);
-    report(seconds, small, json);
+    report(seconds, small, phases, bench_median(crowd, b.rounds), json);
     return b.wrong != 0;
 }

@@ -14,7 +14,9 @@ enum {
     CR_BATCH_STRIDE = CR_GPU_VECTOR * CR_WARP, /* bytes from a lane's vector to its next */
 };
 
-enum { CR_BATCH_WARPS = 4 }; /* of a block */
+#if !defined(CR_BATCH_WARPS)
+#define CR_BATCH_WARPS 4 /* of a block */
+#endif
 
 /* A unit, as its warp knows it. It lies in shared memory and is read again when it is wanted again: registers. */
 struct cr_batch_job {
@@ -23,6 +25,10 @@ struct cr_batch_job {
     uint32_t n;
 };
 __shared__ cr_batch_job cr_batch_jobs[CR_BATCH_WARPS];
+
+/* Room for each warp, in 32-bit words at a multiple of eight bytes: digits of 16 bits, of which 4,096 fit 32 with a sign. */
+enum { CR_BATCH_DIGITS = 2 * CR_SUMSQ_LIMBS };
+__shared__ uint32_t cr_batch_room[CR_BATCH_WARPS][CR_BATCH_DIGITS] __attribute__((aligned(8)));
 
 CR_DEVICE const volatile cr_batch_job &cr_batch_mine() { return cr_batch_jobs[threadIdx.x / CR_WARP]; }
 

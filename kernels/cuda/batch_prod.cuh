@@ -20,10 +20,8 @@ template <cr_dtype D>
 CR_DEVICE void cr_batch_int_prod() {
     constexpr unsigned WIDTH = cr_width(D), LANES = CR_GPU_VECTOR / WIDTH;
     typedef cr_acc_int_prod<D> ints;
-    __shared__ uint64_t list[CR_BATCH_WARPS][CR_BATCH_LISTED];
-    __shared__ uint32_t counts[CR_BATCH_WARPS];
-    uint64_t *mine = list[threadIdx.x / CR_WARP];
-    uint32_t *listed = &counts[threadIdx.x / CR_WARP];
+    uint64_t *mine = (uint64_t *)cr_batch_room[threadIdx.x / CR_WARP];
+    uint32_t *listed = &cr_batch_room[threadIdx.x / CR_WARP][2 * CR_BATCH_LISTED];
     if (cr_lane() == 0) *listed = 0;
     __syncwarp();
     uint4 v[CR_BATCH_VECTORS];

@@ -11,10 +11,6 @@
 #include "kernels/cuda/batch.cuh"
 #include "kernels/cuda/sum_type.cuh"
 
-enum {
-    CR_BATCH_DIGITS = 2 * CR_SUMSQ_LIMBS /* of 16 bits: 4,096 of them fit 32 bits with a sign */
-};
-
 /* How a type's bits are read, where there is time to. */
 struct cr_batch_float {
     uint32_t width, mantissa, top, raise; /* raise: bfloat16 is summed on float32's grid */
@@ -29,11 +25,10 @@ CR_DEVICE uint64_t cr_batch_element(const uint8_t *p, uint32_t width) {
 /* Σ by digits, into the words set aside. */
 static __device__ __noinline__ void cr_batch_digits(const cr_batch_float type, int kind,
                                                     uint32_t limbs) {
-    __shared__ uint32_t digits[CR_BATCH_WARPS][CR_BATCH_DIGITS];
     const uint8_t *const data = cr_batch_mine().data;
     const uint32_t n = cr_batch_mine().n;
     uint64_t *const more = cr_batch_mine().more;
-    uint32_t *mine = digits[threadIdx.x / CR_WARP], special[3] = {0, 0, 0};
+    uint32_t *mine = cr_batch_room[threadIdx.x / CR_WARP], special[3] = {0, 0, 0};
     for (uint32_t i = cr_lane(); i < CR_BATCH_DIGITS; i += CR_WARP) mine[i] = 0;
     __syncwarp();
     for (uint32_t i = cr_lane(); i < n; i += CR_WARP) {

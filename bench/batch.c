@@ -1,0 +1,254 @@
+/* cured-bench batch: many small arrays in device memory folded in one launch, beside CUB's segmented sum of the same segments.
+ *
+ * Each figure is that of a launch inside a graph of many: cold, each on arrays of its own, together several times the L2, after
+ * another region was read; warm, all on the same arrays. The list of units lies in device memory, or in pinned memory as the
+ * daemon has it; what is found goes to pinned memory, or to device memory. Every answer is checked against the CPU's.
+ *
+ * Thread: main. Owner: this file owns the bench. */
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/kernels_peer.h"
+#include "kernels/cpu/fold.h"
+#include "kernels/cuda/batch.h"
+
+enum { ROUNDS_MAX = 99, FLUSH_BYTES = 512 << 20, MORE_WORDS = 1 << 20, KINDS = 5 };
+
+/* Where the kernel finds its list, and leaves what it found. */
+typedef enum place { ON_DEVICE, LIST_PINNED, BOTH_PINNED, PLACES } place;
+static const char *const place_names[PLACES] = {"list and answers on the device", "list in pinned memory",
+                                                "list and answers in pinned memory"};
+
+static struct bench {
+    uint32_t jobs, rounds, sets;
+    uint64_t bytes;
+    uint8_t *arena, *host; /* host: a copy of the first set */
+    uint8_t *flush;
+    cudaStream_t stream;
+    cudaEvent_t begin, end;
+    cr_batch batch; /* of the first set */
+    uint64_t *words;
+    cr_batch_unit *lists; /* device: one for each set */
+    cr_batch_unit *pinned_lists;
+    uint64_t *found, *more; /* device: of the first set, found for each */
+    void *temp, *sums;
+    size_t temp_bytes;
+    int *offsets;
+    unsigned wrong;
+    FILE *json;
+} b;
+
+static void check(int failure, const char *what) {
+    if (failure == cudaSuccess) return;
+    fprintf(stderr, "cured-bench: batch: %s: %s\n", what, cudaGetErrorString((cudaError_t)failure));
+    exit(70);
+}
+
+static uint64_t set_bytes(void) { return b.jobs * b.bytes; }
+
+/* What the kinds ask of job i. */
+static cr_gpu_fold fold_of(int kind, uint32_t i) {
+    cr_gpu_fold fold = {.dtype = CR_F32, .families = CR_FAM_SUM, .data = b.arena + i * b.bytes, .index = 0};
+    uint64_t bytes = b.bytes;
+    if (kind == 1) fold.families = CR_FAM_EXTREMA;
+    if (kind >= 3) { /* all types and families, and lengths */
+        fold.dtype = (cr_dtype)(CR_BOOL + i % 13);
+        fold.families = 1u << i / 13 % 7;
+        if (cr_dtype_kind(fold.dtype) == CR_KIND_FLOAT && fold.families == CR_FAM_BITS) fold.families = CR_FAM_SUM;
+        if (kind == 4) bytes = bytes * (i * 7 % 100 + 1) / 100;
+    }
+    fold.n = bytes / cr_dtype_size(fold.dtype);
+    return fold;
+}
+static const char *const kind_names[KINDS] = {"sum of f32", "extrema of f32", "sum of f32, any bits",
+                                              "all types and families", "the same, of 1 to 100 % of the length"};
+
+static void judge(int kind) {
+    static cr_partial cpu, gpu; /* large */
+    uint32_t unit = 0;
+    check((int)cudaMemcpy(b.host, b.arena, set_bytes(), cudaMemcpyDeviceToHost), "copy");
+    if (!cr_batch_done(&b.batch)) b.wrong++;
+    for (uint32_t i = 0; i < b.jobs; i++) {
+        cr_gpu_fold fold = fold_of(kind, i);
+        cr_batch_result(&b.batch, &fold, unit, &gpu);
+        unit += cr_batch_units(&fold);
+        cr_partial_init(&cpu, fold.dtype, fold.families);
+        cr_cpu_fold(&cpu, b.host + ((const uint8_t *)fold.data - b.arena), fold.n, 0);
+        for (cr_op op = CR_OP_SUM; op <= CR_OP_LAST; op++) {
+            cr_value got, wanted;
+            if (cr_op_supports(op, fold.dtype, NULL) != CR_OK || !cr_op_needs(op, fold.dtype) ||
+                cr_op_needs(op, fold.dtype) & ~fold.families)
+                continue;
+            memset(&got, 0, sizeof got);
+            memset(&wanted, 0, sizeof wanted);
+            cr_partial_finish(&cpu, op, &(cr_finish_opts){0}, &wanted);
+            cr_partial_finish(&gpu, op, &(cr_finish_opts){0}, &got);
+            if (got.error.code != wanted.error.code || memcmp(got.bytes, wanted.bytes, sizeof got.bytes) != 0 ||
+                memcmp(got.at, wanted.at, sizeof got.at) != 0)
+                b.wrong++;
+        }
+    }
+}
+
+/* The units of every set: the first one's, further on. */
+static void make_lists(int kind) {
+    uint32_t first;
+    cr_batch_clear(&b.batch);
+    for (uint32_t i = 0; i < b.jobs; i++) {
+        cr_gpu_fold fold = fold_of(kind, i);
+        if (!cr_batch_add(&b.batch, &fold, &first)) check(cudaErrorMemoryAllocation, "too many units");
+    }
+    for (uint32_t set = 0; set < b.sets; set++) {
+        cr_batch_unit *list = b.pinned_lists + (size_t)set * b.batch.room;
+        memcpy(list, b.batch.units, b.batch.count * sizeof *list);
+        for (uint32_t i = 0; i < b.batch.count; i++) list[i].data += set * set_bytes();
+    }
+    check((int)cudaMemcpy(b.lists, b.pinned_lists, (size_t)b.sets * b.batch.room * sizeof *b.lists,
+                          cudaMemcpyHostToDevice),
+          "copy");
+}
+
+static int enqueue(place where, uint32_t set) {
+    cr_batch_args args = {.units = (where == ON_DEVICE ? b.lists : b.pinned_lists) + (size_t)set * b.batch.room,
+                          .found = where == BOTH_PINNED ? b.batch.found : b.found,
+                          .more = where == BOTH_PINNED ? b.batch.more : b.more,
+                          .count = b.batch.count};
+    return cr_batch_launch(&args, b.stream);
+}
+
+static int enqueue_peer(uint32_t set) {
+    return bench_cub_segments(b.temp, &b.temp_bytes, b.arena + set * set_bytes(), b.sums, b.jobs, b.offsets, b.stream);
+}
+
+/* Microseconds of a launch. where PLACES: the peer. */
+static double measure(place where, bool cold) {
+    static double took[ROUNDS_MAX];
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t made = NULL;
+    check((int)cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal), "graph");
+    for (uint32_t set = 0; set < b.sets; set++)
+        check(where == PLACES ? enqueue_peer(cold ? set : 0) : enqueue(where, cold ? set : 0), "launch");
+    check((int)cudaStreamEndCapture(b.stream, &graph), "graph");
+    check((int)cudaGraphInstantiate(&made, graph, 0), "graph");
+    for (uint32_t round = 0; round < b.rounds + 2; round++) {
+        float milliseconds = 0;
+        if (cold) check((int)cudaMemsetAsync(b.flush, (int)round, FLUSH_BYTES, b.stream), "flush");
+        check((int)cudaEventRecord(b.begin, b.stream), "event");
+        check((int)cudaGraphLaunch(made, b.stream), "launch");
+        check((int)cudaEventRecord(b.end, b.stream), "event");
+        check((int)cudaStreamSynchronize(b.stream), "launch");
+        check((int)cudaEventElapsedTime(&milliseconds, b.begin, b.end), "event");
+        if (round >= 2) took[round - 2] = (double)milliseconds * 1e3 / b.sets;
+    }
+    cudaGraphExecDestroy(made);
+    cudaGraphDestroy(graph);
+    return bench_median(took, b.rounds);
+}
+
+/* One launch on the first set, and its answers in pinned memory, as they were in `where`. */
+static void run_once(int kind, place where) {
+    memset(b.batch.found, 0, (size_t)b.batch.count * CR_BATCH_WORDS * 8);
+    check((int)cudaMemset(b.found, 0, (size_t)b.batch.count * CR_BATCH_WORDS * 8), "clear");
+    check(enqueue(where, 0), "launch");
+    check((int)cudaStreamSynchronize(b.stream), "launch");
+    if (where != BOTH_PINNED) {
+        check(
+            (int)cudaMemcpy(b.batch.found, b.found, (size_t)b.batch.count * CR_BATCH_WORDS * 8, cudaMemcpyDeviceToHost),
+            "copy");
+        check((int)cudaMemcpy(b.batch.more, b.more, (size_t)MORE_WORDS * 8, cudaMemcpyDeviceToHost), "copy");
+    }
+    b.batch.launched = b.batch.count;
+    b.batch.there = 0;
+    judge(kind);
+}
+
+static void row(const char *what, const char *where, double cold, double warm) {
+    double bytes = (double)set_bytes();
+    printf("%-40s %-36s cold %7.2f us  %6.0f GB/s   warm %7.2f us  %6.0f GB/s\n", what, where, cold, bytes / cold / 1e3,
+           warm, bytes / warm / 1e3);
+    if (!b.json) return;
+    fprintf(b.json, ",\n {\"what\": \"%s\", \"where\": \"%s\", \"cold_us\": %.4g, \"warm_us\": %.4g}", what, where,
+            cold, warm);
+}
+
+static void open_all(void) {
+    const uint32_t room = 2 * b.jobs;
+    void *memory = NULL, *lists = NULL;
+    uint64_t n = set_bytes() * b.sets / 4;
+    const size_t list_bytes = (size_t)b.sets * room * sizeof(cr_batch_unit);
+    check((int)cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream");
+    check((int)cudaEventCreate(&b.begin), "event");
+    check((int)cudaEventCreate(&b.end), "event");
+    check((int)cudaMalloc((void **)&b.arena, set_bytes() * b.sets), "memory");
+    check((int)cudaMalloc((void **)&b.flush, FLUSH_BYTES), "memory");
+    check((int)cudaMalloc((void **)&b.lists, list_bytes), "memory");
+    check((int)cudaMalloc((void **)&b.found, (size_t)room * CR_BATCH_WORDS * 8), "memory");
+    check((int)cudaMalloc((void **)&b.more, (size_t)MORE_WORDS * 8), "memory");
+    check((int)cudaMallocHost(&memory, cr_batch_words(room, MORE_WORDS) * 8), "memory");
+    check((int)cudaMallocHost(&lists, list_bytes), "memory");
+    memset(memory, 0, cr_batch_words(room, MORE_WORDS) * 8);
+    b.words = memory;
+    b.pinned_lists = lists;
+    cr_batch_init(&b.batch, b.words, room, MORE_WORDS);
+    b.host = malloc(set_bytes());
+    if (!b.host) check(cudaErrorMemoryAllocation, "memory");
+    check(bench_fill(CR_F32, b.arena, n, 1, b.stream), "fill");
+    /* CUB's segments */
+    int *offsets = malloc((b.jobs + 1) * sizeof *offsets);
+    for (uint32_t i = 0; offsets && i <= b.jobs; i++) offsets[i] = (int)(i * (b.bytes / 4));
+    check((int)cudaMalloc((void **)&b.offsets, (b.jobs + 1) * sizeof *offsets), "memory");
+    check((int)cudaMalloc(&b.sums, b.jobs * 4), "memory");
+    check((int)cudaMemcpy(b.offsets, offsets, (b.jobs + 1) * sizeof *offsets, cudaMemcpyHostToDevice), "copy");
+    free(offsets);
+    check(bench_cub_segments(NULL, &b.temp_bytes, b.arena, b.sums, b.jobs, b.offsets, b.stream), "CUB");
+    check((int)cudaMalloc(&b.temp, b.temp_bytes + 1), "memory");
+    check((int)cudaStreamSynchronize(b.stream), "fill");
+}
+
+static void parse(int argc, char **argv) {
+    b.jobs = 4096, b.bytes = 4096, b.rounds = 21;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--jobs") == 0) b.jobs = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--bytes") == 0) b.bytes = strtoull(argv[i + 1], NULL, 10) / 16 * 16;
+        if (strcmp(argv[i], "--rounds") == 0) b.rounds = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+        if (strcmp(argv[i], "--json") == 0) b.json = fopen(argv[i + 1], "we");
+    }
+}
+
+int bench_batch(int argc, char **argv) {
+    int devices = 0;
+    parse(argc, argv);
+    if (argc % 2 == 0 || !b.jobs || b.jobs > 1 << 16 || b.bytes < 16 || b.bytes > CR_BATCH_UNIT_BYTES || !b.rounds ||
+        b.rounds > ROUNDS_MAX) {
+        fprintf(stderr, "usage: cured-bench batch [--jobs N] [--bytes N] [--rounds N] [--json FILE]\n");
+        return 64;
+    }
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
+        fprintf(stderr, "cured-bench: batch: no CUDA device\n");
+        return 77;
+    }
+    b.sets = (uint32_t)((512u << 20) / set_bytes());
+    if (b.sets < 4) b.sets = 4;
+    if (b.sets > 64) b.sets = 64;
+    open_all();
+    printf("%u arrays of %llu bytes in a launch, %u sets of them\n", b.jobs, (unsigned long long)b.bytes, b.sets);
+    if (b.json) fprintf(b.json, "{\"jobs\": %u, \"bytes\": %llu, \"rows\": [{}", b.jobs, (unsigned long long)b.bytes);
+    row("CUB's segmented sum of f32 (inexact)", "", measure(PLACES, true), measure(PLACES, false));
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind == 2) check(bench_fill(CR_U64, b.arena, set_bytes() * b.sets / 8, 1, b.stream), "fill");
+        make_lists(kind);
+        for (int where = 0; where < PLACES; where++) {
+            run_once(kind, (place)where);
+            row(kind_names[kind], place_names[where], measure((place)where, true), measure((place)where, false));
+        }
+    }
+    printf("%u answers were wrong\n", b.wrong);
+    if (b.json) {
+        fprintf(b.json, "], \"wrong\": %u}\n", b.wrong);
+        fclose(b.json);
+    }
+    return b.wrong != 0;
+}
