@@ -27,7 +27,7 @@ struct cr_batch_job {
 __shared__ cr_batch_job cr_batch_jobs[CR_BATCH_WARPS];
 
 /* Room for each warp, in 32-bit words at a multiple of eight bytes: digits of 16 bits, of which 4,096 fit 32 with a sign. */
-enum { CR_BATCH_DIGITS = 2 * CR_SUMSQ_LIMBS };
+enum { CR_BATCH_DIGITS = 4 * CR_SUM_LIMBS };
 __shared__ uint32_t cr_batch_room[CR_BATCH_WARPS][CR_BATCH_DIGITS] __attribute__((aligned(8)));
 
 CR_DEVICE const volatile cr_batch_job &cr_batch_mine() { return cr_batch_jobs[threadIdx.x / CR_WARP]; }

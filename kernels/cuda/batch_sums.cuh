@@ -11,68 +11,88 @@
 #include "kernels/cuda/batch.cuh"
 #include "kernels/cuda/sum_type.cuh"
 
-/* How a type's bits are read, where there is time to. */
-struct cr_batch_float {
-    uint32_t width, mantissa, top, raise; /* raise: bfloat16 is summed on float32's grid */
-};
+/* Σ by digits. COPIES of each digit lie side by side, as room allows, so that equal exponents collide less. */
+template <class E, int KIND>
+struct cr_batch_digits {
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE;
+    static constexpr uint32_t LIMBS = E::TOP == 31 ? (SQUARE ? 5 : 4) : E::SIZE == 8 ? (SQUARE ? 134 : 68) : SQUARE ? 20 : 11;
+    static constexpr uint32_t DIGITS = 2 * LIMBS, COPIES = DIGITS <= 34 ? 8 : DIGITS <= 68 ? 4 : DIGITS <= 136 ? 2 : 1;
+    static constexpr int PARTS = ((SQUARE ? 2 : 1) * (E::MANTISSA + 1) + 15 + 15) / 16;
+    static constexpr uint32_t RAISE = E::MANTISSA == 7 ? 16 : 0; /* bfloat16 is summed on float32's grid */
+    static_assert(DIGITS * COPIES <= CR_BATCH_DIGITS, "the digits need more room");
 
-CR_DEVICE uint64_t cr_batch_element(const uint8_t *p, uint32_t width) {
-    uint64_t bits = 0;
-    for (uint32_t i = 0; i < width; i++) bits |= (uint64_t)p[i] << 8 * i;
-    return bits;
-}
-
-/* Σ by digits, into the words set aside. */
-static __device__ __noinline__ void cr_batch_digits(const cr_batch_float type, int kind,
-                                                    uint32_t limbs) {
-    const uint8_t *const data = cr_batch_mine().data;
-    const uint32_t n = cr_batch_mine().n;
-    uint64_t *const more = cr_batch_mine().more;
-    uint32_t *mine = cr_batch_room[threadIdx.x / CR_WARP], special[3] = {0, 0, 0};
-    for (uint32_t i = cr_lane(); i < CR_BATCH_DIGITS; i += CR_WARP) mine[i] = 0;
-    __syncwarp();
-    for (uint32_t i = cr_lane(); i < n; i += CR_WARP) {
-        const uint64_t bits = cr_batch_element(data + i * type.width, type.width);
-        const uint64_t fraction = bits & ((1ull << type.mantissa) - 1);
-        const uint32_t field = (uint32_t)(bits >> type.mantissa) & type.top;
-        const bool negative = kind == CR_SUM_PLAIN && bits >> (8 * type.width - 1) & 1;
-        if (field == type.top) {
+    CR_DEVICE static void element(uint32_t *digits, uint64_t bits, uint32_t (&special)[3]) {
+        const uint64_t fraction = bits & ((1ull << E::MANTISSA) - 1);
+        const uint32_t field = (uint32_t)(bits >> E::MANTISSA) & E::TOP;
+        const bool negative = bits >> (8 * E::SIZE - 1) & 1;
+        if (field == E::TOP) {
             special[0] += fraction != 0;
-            special[1] += fraction == 0 && !(bits >> (8 * type.width - 1) & 1);
-            special[2] += fraction == 0 && bits >> (8 * type.width - 1) & 1;
-            continue;
+            special[1] += fraction == 0 && !negative;
+            special[2] += fraction == 0 && negative;
+            return;
         }
-        uint64_t low = (fraction | (uint64_t)(field != 0) << type.mantissa) << type.raise, high = 0;
-        uint32_t place = field == 0 ? 0 : field - 1;
-        if (kind == CR_SUM_SQUARE) {
-            high = __umul64hi(low, low);
+        uint64_t low = fraction | (uint64_t)(field != 0) << E::MANTISSA, high = 0;
+        uint32_t place = (field == 0 ? 0 : field - 1) + RAISE;
+        if (SQUARE) {
+            high = E::SIZE == 8 ? __umul64hi(low, low) : 0;
             low *= low;
             place *= 2;
         }
         const uint32_t shift = place % 16;
-        if (shift != 0) {
-            high = high << shift | low >> (64 - shift);
-            low <<= shift;
-        }
-        for (uint32_t *to = mine + place / 16; (low | high) != 0; to++) {
-            const uint32_t part = (uint32_t)low & 0xffffu;
-            if (part != 0) atomicAdd(to, negative ? 0u - part : part);
-            low = low >> 16 | high << 48;
-            high >>= 16;
-        }
-    }
-    __syncwarp();
-    for (uint32_t i = cr_lane(); i < limbs; i += CR_WARP) {
-        const int64_t limb = (int64_t)(int32_t)mine[2 * i] + (int64_t)(int32_t)mine[2 * i + 1] * 65536;
-        more[CR_BATCH_SPECIALS + i] = (uint64_t)limb;
-    }
+        if (PARTS > 4) high = high << shift | (low >> 1) >> (63 - shift);
+        low <<= shift;
+        uint32_t *to = digits + place / 16 * COPIES + cr_lane() % COPIES;
 #pragma unroll
-    for (int i = 0; i < 3; i++) {
-        const uint32_t count = __reduce_add_sync(CR_EVERYONE, special[i]);
-        if (cr_lane() == 0) more[i] = count;
+        for (int i = 0; i < PARTS; i++) {
+            const uint32_t part = (uint32_t)(i < 4 ? low >> 16 * i : high >> 16 * (i - 4)) & 0xffffu;
+            if (part != 0) atomicAdd(to + i * COPIES, KIND == CR_SUM_PLAIN && negative ? 0u - part : part);
+        }
     }
-    cr_batch_more();
-    cr_batch_leave(0, 0, 0, CR_BATCH_MORE);
+    CR_DEVICE static uint4 vector(const uint8_t *data, uint32_t bytes, uint32_t number) {
+        const uint32_t at = number * CR_GPU_VECTOR;
+        if (at >= bytes) return make_uint4(0, 0, 0, 0);
+        if ((uintptr_t)data % CR_GPU_VECTOR == 0 && at + CR_GPU_VECTOR <= bytes) return *(const uint4 *)(data + at);
+        return cr_batch_edge<E::SIZE>(data, bytes, at, 0);
+    }
+    CR_DEVICE static void fold() {
+        const uint8_t *const data = cr_batch_mine().data;
+        const uint32_t bytes = cr_batch_mine().n * E::SIZE;
+        uint32_t *digits = cr_batch_room[threadIdx.x / CR_WARP], special[3] = {0, 0, 0};
+        for (uint32_t i = cr_lane(); i < DIGITS * COPIES; i += CR_WARP) digits[i] = 0;
+        __syncwarp();
+        uint4 next = make_uint4(0, 0, 0, 0);
+#pragma unroll 1
+        for (uint32_t j = 0; j <= CR_BATCH_VECTORS; j++) { /* one vector is on its way while the one before is added */
+            const uint4 v = next;
+            if (j < CR_BATCH_VECTORS) next = vector(data, bytes, j * CR_WARP + cr_lane());
+            if (j == 0) continue;
+#pragma unroll
+            for (unsigned e = 0; e < CR_GPU_VECTOR / E::SIZE; e++) element(digits, cr_element<E::SIZE>(v, e), special);
+        }
+        __syncwarp();
+        uint64_t *const more = cr_batch_mine().more;
+        for (uint32_t i = cr_lane(); i < LIMBS; i += CR_WARP) {
+            int64_t low = 0, high = 0;
+#pragma unroll
+            for (uint32_t c = 0; c < COPIES; c++) {
+                low += (int32_t)digits[2 * i * COPIES + c];
+                high += (int32_t)digits[(2 * i + 1) * COPIES + c];
+            }
+            more[CR_BATCH_SPECIALS + i] = (uint64_t)(low + high * 65536);
+        }
+#pragma unroll
+        for (int i = 0; i < 3; i++) {
+            const uint32_t count = __reduce_add_sync(CR_EVERYONE, special[i]);
+            if (cr_lane() == 0) more[i] = count;
+        }
+        cr_batch_more();
+        cr_batch_leave(0, 0, 0, CR_BATCH_MORE);
+    }
+};
+
+template <class E, int KIND>
+static __device__ __noinline__ void cr_call_digits() {
+    cr_batch_digits<E, KIND>::fold();
 }
 
 template <class E, int KIND>
@@ -81,10 +101,6 @@ struct cr_batch_sum {
     static constexpr int LEVELS = Window::LEVELS, GROUP = Window::GROUP, LANES = CR_GPU_VECTOR / E::SIZE;
     static constexpr bool PAIR = KIND == CR_SUM_SQUARE && E::SIZE == 8;
     static constexpr uint32_t ADDS = CR_BATCH_VECTORS * LANES / GROUP;
-    static constexpr uint32_t LIMBS = KIND == CR_SUM_SQUARE ? (E::TOP == 31 ? 5 : E::SIZE == 8 ? CR_SUMSQ_LIMBS : 20)
-                                      : E::TOP == 31        ? 4
-                                      : E::SIZE == 8        ? CR_SUM_LIMBS
-                                                            : 11;
     static_assert(Window::STEP == (E::SIZE != 8 ? 50 : PAIR ? 52 : 51), "the host takes steps of another size");
 
     CR_DEVICE static double anchor(int a, int level) { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
@@ -160,8 +176,7 @@ struct cr_batch_sum {
         } else if (LEVELS < 3 && E::TOP != 31 && __all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 1)))) {
             fits<LEVELS < 3 ? LEVELS + 1 : LEVELS>(v, a);
         } else {
-            const cr_batch_float type = {E::SIZE, E::MANTISSA, E::TOP, E::MANTISSA == 7 ? 16 : 0};
-            cr_batch_digits(type, KIND, LIMBS);
+            cr_call_digits<E, KIND>();
         }
     }
 };

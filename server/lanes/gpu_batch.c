@@ -102,8 +102,9 @@ static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *
     }
     uint64_t chunk = lane->options.chunk_bytes;
     if (!segment->aligned && chunk > STREAM_BYTES) chunk = STREAM_BYTES;
-    /* While there is enough under way, a little waits until it is more: the next completion looks again. */
-    if (lane->queued_bytes > chunk && job->claimable < chunk / 2) return 0;
+    /* While there is enough under way, a little waits until it is more: the next completion looks again. Slabs wait until they are
+     * as many as go at a time: each copy leaves the bus idle for some microseconds. */
+    if (lane->queued_bytes > chunk && job->claimable < (segment->aligned ? chunk / 2 : chunk)) return 0;
     if (!(job->kinds & CR_BY_CPU)) return chunk;
     uint64_t rest = job->claimable;
     if (job->total_bytes > job->claimed_bytes && job->total_bytes - job->claimed_bytes > rest)
