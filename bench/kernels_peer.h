@@ -20,7 +20,8 @@ bool bench_cub_has(cr_op op, cr_dtype dtype);
 int bench_cub(cr_op op, cr_dtype dtype, void *temp, size_t *bytes, const void *in, void *out, uint64_t n, void *stream);
 
 /* Sums of f32, segment i from offsets[i] to offsets[i + 1]; all in device memory. */
-int bench_cub_segments(void *temp, size_t *bytes, const void *in, void *out, uint32_t segments, const int *offsets, void *stream);
+int bench_cub_segments(void *temp, size_t *bytes, const void *in, void *out, uint32_t segments, const int *offsets,
+                       void *stream);
 
 bool bench_thrust_has(cr_op op, cr_dtype dtype);
 /* out: host memory. Waits. */
