@@ -20,6 +20,8 @@ struct cr_cuda_import {
     void *memory;
     size_t bytes;       /* MAPPED: of the reservation */
     cudaMemPool_t pool; /* IN_POOL */
+    unsigned
+        opened; /* IN_POOL: how often the pool was opened and is to be closed, by this import and others that are over */
 };
 
 /* The driver's functions that the runtime does not offer. */
@@ -149,11 +151,34 @@ static cr_status map_descriptor(cr_gpu *gpu, const driver *d, int descriptor, si
     return status;
 }
 
+/* The driver knows a pool once, however often it is opened, and a pointer of it likewise. So the last import of a pool closes it, as
+ * often as it was opened: before, the driver refuses to, and would keep a descriptor. */
+static void close_pool(cr_gpu *gpu, const cr_cuda_import *import) {
+    cr_cuda_import *other = gpu->imports;
+    while (other != NULL && (other->kind != IN_POOL || other->pool != import->pool)) other = other->next;
+    if (other != NULL) {
+        other->opened += import->opened;
+        return;
+    }
+    for (unsigned i = 0; i < import->opened; i++)
+        cr_cuda_error(gpu, (int)cudaMemPoolDestroy(import->pool), "memory pool", NULL);
+}
+
+/* import is no longer, or not yet, in the list. */
+static void release_in_pool(cr_gpu *gpu, const cr_cuda_import *import) {
+    bool shared = false;
+    for (const cr_cuda_import *i = gpu->imports; i != NULL; i = i->next)
+        shared |= i->kind == IN_POOL && i->pool == import->pool && i->memory == import->memory;
+    if (!shared) cr_cuda_error(gpu, (int)cudaFree(import->memory), "device memory", NULL);
+    close_pool(gpu, import);
+}
+
 static cr_status open_in_pool(cr_gpu *gpu, const driver *d, int descriptor, const void *pointer, size_t bytes,
                               cr_cuda_import *import, cr_error *error) {
     struct cudaMemPoolPtrExportData data;
     int ordinal = -1;
     memcpy(&data, pointer, sizeof data);
+    import->opened = 1;
     cudaError_t failure =
         cudaMemPoolImportFromShareableHandle(&import->pool, (void *)(uintptr_t)descriptor, /* NOLINT */
                                              cudaMemHandleTypePosixFileDescriptor, 0);
@@ -161,7 +186,7 @@ static cr_status open_in_pool(cr_gpu *gpu, const driver *d, int descriptor, cons
         return refused(gpu, (int)failure, "descriptor", "it is no memory pool that can be opened here", error);
     failure = cudaMemPoolImportPointer(&import->memory, import->pool, &data);
     if (failure != cudaSuccess) {
-        (void)cudaMemPoolDestroy(import->pool);
+        close_pool(gpu, import);
         return refused(gpu, (int)failure, "pointer", "it cannot be opened in this pool", error);
     }
     size_t there = length_of(d, import->memory);
@@ -169,8 +194,7 @@ static cr_status open_in_pool(cr_gpu *gpu, const driver *d, int descriptor, cons
         ordinal != (int)gpu->info.ordinal)
         there = 0; /* of another GPU */
     if (bytes <= there) return CR_OK;
-    (void)cudaFree(import->memory);
-    (void)cudaMemPoolDestroy(import->pool);
+    release_in_pool(gpu, import);
     return too_short(bytes, there, error);
 }
 
@@ -210,8 +234,7 @@ void cr_cuda_release(cr_gpu *gpu, void *device) {
         if (import->kind == OPENED) {
             cr_cuda_error(gpu, (int)cudaIpcCloseMemHandle(device), "device memory", NULL);
         } else if (import->kind == IN_POOL) {
-            cr_cuda_error(gpu, (int)cudaFree(device), "device memory", NULL);
-            cr_cuda_error(gpu, (int)cudaMemPoolDestroy(import->pool), "memory pool", NULL);
+            release_in_pool(gpu, import);
         } else if (find_driver(&d, NULL) == CR_OK) {
             cr_cuda_error(gpu, (int)d.unmap((CUdeviceptr)device, import->bytes), "device memory", NULL);
             cr_cuda_error(gpu, (int)d.unreserve((CUdeviceptr)device, import->bytes), "device memory", NULL);
