@@ -2,6 +2,7 @@
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -112,14 +113,20 @@ class Silent(Fuse):
     def test_other_processes_files_are_read(self):
         """Files of the same kind of file system, of a client that has none that is silent."""
         data = plain("u8", 1 << 20)
-        silent, good = self.fuse(data), self.fuse(data[:5000])
-        calls = self.hang_calls(silent, "read", 40)
-        fd = self.opened(good)
-        program = ("import sys; sys.path.insert(0, sys.argv[1]); from connection import Connection; "
-                   "a = Connection(sys.argv[2]).descriptor('u8', ['sum'], %d); print(int.from_bytes(a.results[0].value, 'little'))" % fd)
-        done = subprocess.run([sys.executable, "-c", program, os.path.dirname(os.path.abspath(__file__)), self.daemon.address],
-                              pass_fds=[fd], capture_output=True, text=True, timeout=HANG_S)
-        self.assertEqual((0, "%d\n" % sum(data[:5000])), (done.returncode, done.stdout), done.stderr)
+        # It starts while nothing of FUSE is open here: a new process closes what it inherits, which would wait for this one, which waits for it.
+        program = ("import socket, sys; sys.path.insert(0, sys.argv[1]); from connection import Connection; "
+                   "fd = socket.recv_fds(socket.socket(fileno=0), 1, 1)[1][0]; "
+                   "a = Connection(sys.argv[2]).descriptor('u8', ['sum'], fd); print(int.from_bytes(a.results[0].value, 'little'))")
+        ours, theirs = socket.socketpair()
+        with ours, theirs, subprocess.Popen(
+                [sys.executable, "-c", program, os.path.dirname(os.path.abspath(__file__)), self.daemon.address],
+                stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
+            self.addCleanup(other.kill)
+            silent, good = self.fuse(data), self.fuse(data[:5000])
+            calls = self.hang_calls(silent, "read", 40)
+            socket.send_fds(ours, [b"!"], [self.opened(good)])
+            out, err = other.communicate(timeout=HANG_S)
+        self.assertEqual((0, "%d\n" % sum(data[:5000])), (other.returncode, out), err)
         self.assertFalse([s for c, s in calls if c.answers[s].over])
         silent.let_go()
         for conn, stream in calls:
