@@ -270,7 +270,7 @@ int main(int argc, char **argv) {
     static cr_config config;
     cr_config_action action;
     cr_error error;
-    if (argc == 3 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api, argv[2]);
+    if (argc == 4 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api, argv[2], argv[3]);
     if (cr_config_load(argc, argv, environ, &config, &action, &error) != CR_OK) {
         fprintf(stderr, "cured: %s\n", error.text);
         return EXIT_USAGE_;

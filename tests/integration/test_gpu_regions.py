@@ -11,6 +11,7 @@ from cured_daemon import Daemon, DaemonTest, main, wait_for
 from cured_wire import (CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, cuda_descriptor_region, cuda_ipc_region,
                         frame)
 from expected import expect_all, expect_tiled, plain
+from fuse_files import FuseFile, why_not
 
 PROGRAM = os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
 OPS = ["sum", "min", "argmax"]
@@ -245,18 +246,17 @@ class Dangers(GpuRegions):
     """What makes the driver fail in the process that opens it, or the GPU that reads it: a process beside the daemon tries first."""
     OPTIONS = dict(GpuRegions.OPTIONS, gpu_timeout_ms=2500)
 
-    def probes(self):
-        """Processes that the daemon has started, by their ids."""
-        with open("/proc/%d/task/%d/children" % (self.daemon.pid, self.daemon.pid)) as f:
-            own = f.read().split()
-        found = set(own)
-        for task in os.listdir("/proc/%d/task" % self.daemon.pid):
-            try:
-                with open("/proc/%d/task/%s/children" % (self.daemon.pid, task)) as f:
-                    found.update(f.read().split())
-            except OSError:
-                pass
+    def children(self, pid):
+        found = set()
+        for task in os.listdir("/proc/%s/task" % pid):
+            with open("/proc/%s/task/%s/children" % (pid, task)) as f:
+                found.update(f.read().split())
         return found
+
+    def probes(self):
+        """Processes that the daemon's keeper has started, by their ids."""
+        keeper, = self.children(self.daemon.pid)
+        return self.children(keeper)
 
     def test_what_ends_a_process(self):
         good = self.memory()
@@ -285,11 +285,37 @@ class Dangers(GpuRegions):
         first = self.probes()
         self.assertEqual(1, len(first))
         os.kill(int(*first), signal.SIGKILL)
-        self.assert_sentence(self.register(4, cuda_descriptor_region(64), good.fileno()), INVALID_ARGUMENT, "driver")
+        wait_for("its end", lambda: not self.probes())
         self.assertEqual(64, self.register(4, cuda_descriptor_region(64), good.fileno()))
         second = self.probes()
         self.assertEqual(1, len(second))
         self.assertNotEqual(first, second)
+
+
+    def test_it_starts_beside_files_that_do_not_answer(self):
+        """A client's file whose server is silent when it is closed, open in the daemon while the probe must be started."""
+        reason = why_not()
+        if reason:
+            self.skipTest(reason)
+        good = self.memory()
+        for probe in self.probes():
+            os.kill(int(probe), signal.SIGKILL)
+        wait_for("its end", lambda: not self.probes())
+        try:
+            silent = FuseFile(self.folder, bytes(1 << 20))
+        except OSError as e:
+            self.skipTest("cannot mount FUSE here: %s" % e.strerror)
+        self.addCleanup(silent.abort)
+        fd = silent.open()
+        silent.hang = {"read", "flush"}
+        stream = self.conn.start_descriptor("u8", ["sum"], fd)
+        wait_for("a read that hangs", lambda: silent.hangs("read"))
+        other = self.connect()
+        self.assertEqual(64, other.registered(other.start_register(1, cuda_descriptor_region(64), good.fileno())))
+        self.assertEqual(0, silent.hangs("flush"))
+        silent.let_go()
+        self.assertIsNone(self.conn.wait(stream).status)
+        os.close(fd)
 
 
 class Strangers(GpuRegions):
