@@ -15,7 +15,7 @@ ALWAYS void prod_step(const cr_prod_line *to, cr_dtype dtype, size_t column, con
     word = (word + exponents + (magnitude >> 52) + CR_PROD_BIAS) ^ (signs & top);
     if (!to->first) {
         vf64 old = LOAD(vf64, to->h + column), rest = LOAD(vf64, to->l + column), product = old * m;
-        vf64 u = prod_error(old, m, product) + rest * m;
+        vf64 u = product_error(old, m, product) + rest * m;
         h = product + u;
         l = u - (h - product);
     }
@@ -64,7 +64,7 @@ static void prod_joins(double *h, double *l, const double *g, const double *k, s
     size_t c = 0;
     for (; c + PROD_LANES <= count; c += PROD_LANES) {
         vf64 a = LOAD(vf64, h + c), b = LOAD(vf64, l + c), x = LOAD(vf64, g + c), y = LOAD(vf64, k + c);
-        vf64 product = a * x, u = prod_error(a, x, product) + (a * y + b * x), sum = product + u;
+        vf64 product = a * x, u = product_error(a, x, product) + (a * y + b * x), sum = product + u;
         b = u - (sum - product);
         memcpy(h + c, &sum, VB);
         memcpy(l + c, &b, VB);

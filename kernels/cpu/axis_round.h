@@ -52,6 +52,21 @@ ALWAYS int digit_numbers(const cr_axis_plan *plan, const cr_strip *strip, int wh
     return any_bit(carry) ? -1 : count;
 }
 
+/* s + v: the numbers added up, v rounded to odd. Returns where v had to be rounded. */
+ALWAYS vu64 add_numbers(const vf64 *t, int numbers, vf64 *s, vf64 *v) {
+    vu64 rounded = {0};
+    *s = *v = (vf64){0};
+    for (int i = 0; i < numbers; i++) {
+        vf64 e, rest;
+        *s = two_sum(t[i], *s, &e);
+        if (i == 0) continue;
+        *v = two_sum(e, *v, &rest);
+        rounded |= (vu64)(rest != 0);
+        *v = to_odd(*v, rest);
+    }
+    return rounded;
+}
+
 /* c − a·b, where that is a float64. */
 ALWAYS vf64 negative_product(vf64 a, vf64 b, vf64 c) {
 #if defined(VEC_AVX512)
@@ -94,16 +109,10 @@ static void round_sums(const cr_axis_plan *plan, const cr_strip *strip, int whic
     /* A power of two divides exactly, away from the ends of the range: then the sum is rounded, not the quotient. */
     bool shifts = (divisor & (divisor - 1)) == 0;
     for (unsigned c = 0; c < count; c += ROUND_LANES) {
-        vf64 t[ROUND_DIGITS], s = {0}, v = {0}, e;
+        vf64 t[ROUND_DIGITS], s, v, e;
         vu64 doubt = {0};
         int numbers = digit_numbers(plan, strip, which, first + c, t);
-        for (int i = 0; i < numbers; i++) {
-            s = two_sum(t[i], s, &e);
-            if (i == 0) continue;
-            vf64 rest;
-            v = two_sum(e, v, &rest);
-            v = to_odd(v, rest);
-        }
+        add_numbers(t, numbers, &s, &v);
         vf64 exact_s = s;
         s = two_sum(exact_s, v, &e); /* rounded once; e and s together are not the sum, but s is its nearest */
         if (divisor != 0 && !shifts) {
@@ -296,17 +305,9 @@ static void column_sums(const cr_axis_plan *plan, const cr_strip *strip, int whi
                         cr_row_sums *sums) {
     sums->plain = false;
     for (unsigned c = 0; c < count; c += ROUND_LANES) {
-        vf64 t[ROUND_DIGITS], s = {0}, v = {0}, e;
-        vu64 rounded = {0};
+        vf64 t[ROUND_DIGITS], s, v;
         int numbers = digit_numbers(plan, strip, which, first + c, t);
-        for (int i = 0; i < numbers; i++) {
-            s = two_sum(t[i], s, &e);
-            if (i == 0) continue;
-            vf64 rest;
-            v = two_sum(e, v, &rest);
-            rounded |= (vu64)(rest != 0);
-            v = to_odd(v, rest);
-        }
+        vu64 rounded = add_numbers(t, numbers, &s, &v);
         vf64 doubt = (vf64)((vu64)(magnitude_of(v) * 0x1p-50) & rounded);
         if (numbers < 0) doubt = ALL(vf64, __builtin_nan(""));
         memcpy(&sums->hi[c], &s, VB);

@@ -126,19 +126,6 @@ ALWAYS void exact_add(struct exact *x, vf64 y, bool bounded) {
     if (bounded) x->a += magnitude_of(e);
 }
 
-/* The error of a·b, whose float64 product is p. */
-ALWAYS vf64 product_error(vf64 a, vf64 b, vf64 p) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)p);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p);
-#else /* by Dekker's split (Numer. Math. 18, 1971), for numbers well within the range */
-    const double split = 0x1p27 + 1;
-    vf64 ta = a * split, tb = b * split, a1 = ta - (ta - a), b1 = tb - (tb - b), a2 = a - a1, b2 = b - b1;
-    return ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
-#endif
-}
-
 ALWAYS void exact_add_square(struct exact *x, vf64 y) {
     vf64 square = y * y, e = product_error(y, y, square);
     exact_add(x, square, true);

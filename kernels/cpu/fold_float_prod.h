@@ -46,7 +46,7 @@ ALWAYS void prod_row(const uint8_t *p, cr_dtype dtype, bool careful, bool first,
             l[i] = (vf64){0};
             continue;
         }
-        vf64 product = h[i] * m, e = prod_error(h[i], m, product), u = e + l[i] * m, sum = product + u;
+        vf64 product = h[i] * m, e = product_error(h[i], m, product), u = e + l[i] * m, sum = product + u;
         l[i] = u - (sum - product);
         h[i] = sum;
     }
@@ -113,7 +113,7 @@ static void prod_columns(struct prod_block *block, size_t width) {
         for (; c + PROD_LANES <= width; c += PROD_LANES) {
             vf64 h = LOAD(vf64, block->h + c), l = LOAD(vf64, block->l + c);
             vf64 g = LOAD(vf64, block->h + width + c), k = LOAD(vf64, block->l + width + c);
-            vf64 product = h * g, u = prod_error(h, g, product) + (h * k + l * g), sum = product + u;
+            vf64 product = h * g, u = product_error(h, g, product) + (h * k + l * g), sum = product + u;
             l = u - (sum - product);
             memcpy(block->h + c, &sum, VB);
             memcpy(block->l + c, &l, VB);

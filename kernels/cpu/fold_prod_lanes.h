@@ -1,25 +1,12 @@
 /* fold_prod_lanes: what products of floats are made of: elements as doubles, their magnitudes and exponents apart, products with
  * their error. Included once per instruction set, by the folds of arrays and by those of columns.
  *
- * A product's error by fused multiply-add or by Dekker's split (1971): the same bits. See kernels/core/prod.h.
+ * A product's error (product_error) is the same bits by fused multiply-add and by Dekker's split: see kernels/core/prod.h.
  * Thread: any; pure functions. */
 #ifndef CURED_KERNELS_CPU_FOLD_PROD_LANES_H
 #define CURED_KERNELS_CPU_FOLD_PROD_LANES_H
 
 enum { PROD_LANES = VB / 8 };
-
-ALWAYS vf64 prod_error(vf64 a, vf64 b, vf64 p) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)p);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p);
-#else
-    vf64 wide_a = a * 0x1.000002p27, wide_b = b * 0x1.000002p27;
-    vf64 high_a = wide_a - (wide_a - a), high_b = wide_b - (wide_b - b);
-    vf64 low_a = a - high_a, low_b = b - high_b;
-    return (((high_a * high_b - p) + low_a * high_b) + high_a * low_b) + low_a * low_b;
-#endif
-}
 
 /* As many elements as a vector has doubles, in order. */
 typedef float prod_f32 __attribute__((vector_size(VB / 2)));

@@ -279,6 +279,19 @@ ALWAYS vf32 halves_a(vu16 h) { return half_lanes((vu32)h << 16); }
 ALWAYS vf32 halves_b(vu16 h) { return half_lanes((vu32)h & 0xffff0000u); }
 #endif
 
+/* The error of a·b, whose float64 product is p. */
+ALWAYS vf64 product_error(vf64 a, vf64 b, vf64 p) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)b, (__m512d)p);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p);
+#else /* by Dekker's split (Numer. Math. 18, 1971), for numbers well within the range */
+    const double split = 0x1p27 + 1;
+    vf64 ta = a * split, tb = b * split, a1 = ta - (ta - a), b1 = tb - (tb - b), a2 = a - a1, b2 = b - b1;
+    return ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
+#endif
+}
+
 /* The sum of each 8 bytes, in 64-bit lanes. */
 ALWAYS vu64 sum_bytes(vu8 v) {
 #if defined(VEC_AVX512)

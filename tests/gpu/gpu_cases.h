@@ -5,6 +5,7 @@
 #define CURED_TESTS_GPU_CASES_H
 
 #include "kernels/core/partial.h"
+#include "kernels/cuda/gpu.h"
 
 #include <stdint.h>
 
@@ -25,6 +26,19 @@ enum cr_data_kind {
 };
 
 extern const char *const data_names[DATA_KINDS];
+
+/* A device with one stream, and as many bytes on both sides: gpu_device.c. */
+typedef struct case_device {
+    cr_gpu *gpu;
+    cr_gpu_stream *stream;
+    uint8_t *host, *device;
+} case_device;
+
+/* Ends the program: with 77 and the reason where there is no device. slots: results the stream holds. */
+case_device case_device_open(uint32_t slots, size_t bytes);
+void case_device_close(const case_device *on);
+/* Ends the program with 1 when status is not OK. */
+void case_check(cr_status status, const cr_error *error);
 
 uint64_t case_random(uint64_t *state);
 void case_fill(uint8_t *data, uint64_t n, cr_dtype dtype, enum cr_data_kind kind, uint64_t seed);

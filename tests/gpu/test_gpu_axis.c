@@ -20,17 +20,9 @@ static struct {
 } options = {.seed = 1, .only = UINT64_MAX};
 
 static struct {
-    cr_gpu *gpu;
-    cr_gpu_stream *stream;
-    uint8_t *host, *device;
+    case_device on;
     uint64_t cases, wrong, answers, number;
 } run;
-
-static void check(cr_status status, const cr_error *error) {
-    if (status == CR_OK) return;
-    printf("failed: %s\n", error->text);
-    exit(1);
-}
 
 typedef struct shape_case {
     cr_shape shape;
@@ -79,17 +71,18 @@ static void compare(cr_axis_spec *spec, uint64_t offset, enum cr_data_kind kind)
     void *want[CR_AXIS_MAX_OPS], *scratch = aligned_alloc(64, (cr_axis_scratch(spec) + 64) / 64 * 64);
     for (uint32_t k = 0; k < spec->op_count; k++) want[k] = malloc(count * 16);
     cr_error cpu_error = {CR_OK, ""}, error = {CR_OK, ""};
-    cr_status expected = cr_cpu_axis_blocks(spec, run.host + offset, 0, spec->shape.outer, scratch, want, &cpu_error);
+    cr_status expected =
+        cr_cpu_axis_blocks(spec, run.on.host + offset, 0, spec->shape.outer, scratch, want, &cpu_error);
     const cr_gpu_axis axis = {.dtype = spec->dtype,
                               .shape = spec->shape,
-                              .data = run.device + offset,
+                              .data = run.on.device + offset,
                               .ops = spec->ops,
                               .op_count = spec->op_count,
                               .finish = spec->finish};
-    check(cr_cuda.axis(run.stream, &axis, &error), &error);
-    for (bool idle = false; !idle;) check(cr_cuda.poll(run.stream, &idle, &error), &error);
+    case_check(cr_cuda.axis(run.on.stream, &axis, &error), &error);
+    for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
     const void *got[CR_GPU_AXIS_OPS];
-    cr_status status = cr_cuda.axis_result(run.stream, got, &error);
+    cr_status status = cr_cuda.axis_result(run.on.stream, got, &error);
     run.cases++;
     if (status != expected) {
         printf("status %d: %s; the CPU: %d: %s\n", status, error.text, expected, cpu_error.text);
@@ -111,8 +104,8 @@ static void array(cr_dtype dtype, const cr_shape *shape, enum cr_data_kind kind,
     uint64_t n = shape->outer * shape->n * shape->inner, size = cr_dtype_size(dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     cr_error error = {CR_OK, ""};
-    case_fill(run.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
-    check(cr_cuda.copy(run.stream, run.device, run.host, offset + n * size, &error), &error);
+    case_fill(run.on.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
+    case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, offset + n * size, &error), &error);
     cr_axis_spec spec = {.dtype = dtype, .shape = *shape};
     /* A narrow result where floats are, so that rounding to each is seen; wide ones for integers, and then the usual ones, where
      * sums may not fit. */
@@ -159,20 +152,8 @@ static void parse(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    cr_error error = {CR_OK, ""};
     parse(argc, argv);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (cr_cuda.count(&error) == 0) {
-        printf("skipped: no CUDA device (%s)\n", error.text);
-        return 77;
-    }
-    void *host = NULL, *device = NULL;
-    check(cr_cuda.open(0, &run.gpu, &error), &error);
-    check(cr_cuda.stream_open(run.gpu, 1, &run.stream, &error), &error);
-    check(cr_cuda.host_alloc(run.gpu, MAX_BYTES, &host, &error), &error);
-    check(cr_cuda.device_alloc(run.gpu, MAX_BYTES, &device, &error), &error);
-    run.host = host;
-    run.device = device;
+    run.on = case_device_open(1, MAX_BYTES);
     for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
         uint64_t before = run.cases, wrong = run.wrong, answers = run.answers;
         run.number = (uint64_t)t * 1000;
@@ -182,9 +163,6 @@ int main(int argc, char **argv) {
                (unsigned long long)(run.cases - before), (unsigned long long)(run.answers - answers),
                (unsigned long long)(run.wrong - wrong));
     }
-    cr_cuda.stream_close(run.stream);
-    cr_cuda.device_free(run.gpu, device);
-    cr_cuda.host_free(run.gpu, host);
-    cr_cuda.close(run.gpu);
+    case_device_close(&run.on);
     return run.wrong != 0;
 }

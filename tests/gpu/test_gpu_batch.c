@@ -21,19 +21,11 @@ static struct {
 } options = {.seed = 1, .families = CR_FAM_ALL};
 
 static struct {
-    cr_gpu *gpu;
-    cr_gpu_stream *stream;
-    uint8_t *host, *device;
+    case_device on;
     cr_gpu_fold folds[MOST];
     enum cr_data_kind kinds[MOST];
     uint64_t cases, wrong, launches;
 } run;
-
-static void check(cr_status status, const cr_error *error) {
-    if (status == CR_OK) return;
-    printf("failed: %s\n", error->text);
-    exit(1);
-}
 
 static uint64_t below(uint64_t *state, uint64_t end) { return case_random(state) % end; }
 
@@ -68,7 +60,7 @@ static uint32_t make(uint64_t seed, const uint8_t *place) {
         at = (at + 15) / 16 * 16 + offset;
         if (at + n * size > ARENA) break;
         enum cr_data_kind kind = (enum cr_data_kind)below(&state, DATA_KINDS);
-        case_fill(run.host + at, n, dtype, kind, case_random(&state));
+        case_fill(run.on.host + at, n, dtype, kind, case_random(&state));
         uint64_t index = below(&state, 1000000);
         index -= index % cr_partial_grain(dtype, families);
         run.kinds[count] = kind;
@@ -82,8 +74,8 @@ static void compare(uint32_t number, const cr_gpu_fold *fold, const uint8_t *pla
     static cr_partial cpu, gpu; /* large */
     const uint8_t *data = (const uint8_t *)fold->data;
     cr_partial_init(&cpu, fold->dtype, fold->families);
-    cr_cpu_fold(&cpu, run.host + (data - place), fold->n, fold->index);
-    cr_cuda.batch_result(run.stream, number, &gpu);
+    cr_cpu_fold(&cpu, run.on.host + (data - place), fold->n, fold->index);
+    cr_cuda.batch_result(run.on.stream, number, &gpu);
     uint32_t wrong = case_different(&cpu, &gpu);
     run.cases++;
     if (wrong == 0) return;
@@ -96,15 +88,15 @@ static void compare(uint32_t number, const cr_gpu_fold *fold, const uint8_t *pla
 /* in_place: read over the bus, from where the host has it. */
 static void round_of(uint64_t number, bool in_place) {
     cr_error error = {CR_OK, ""};
-    const uint8_t *place = in_place ? run.host : run.device;
-    memset(run.host, 0xa5, ARENA);
+    const uint8_t *place = in_place ? run.on.host : run.on.device;
+    memset(run.on.host, 0xa5, ARENA);
     uint32_t count = make(options.seed * 1000 + number, place), taken = 0;
-    if (!in_place) check(cr_cuda.copy(run.stream, run.device, run.host, ARENA, &error), &error);
+    if (!in_place) case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, ARENA, &error), &error);
     for (uint32_t done = 0; done < count; done += taken) {
-        check(cr_cuda.batch(run.stream, run.folds + done, count - done, 0, &taken, &error), &error);
-        if (taken == 0) check(cr_fail(&error, CR_INTERNAL, "no room in an idle stream"), &error);
+        case_check(cr_cuda.batch(run.on.stream, run.folds + done, count - done, 0, &taken, &error), &error);
+        if (taken == 0) case_check(cr_fail(&error, CR_INTERNAL, "no room in an idle stream"), &error);
         run.launches++;
-        for (bool idle = false; !idle;) check(cr_cuda.poll(run.stream, &idle, &error), &error);
+        for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
         for (uint32_t i = 0; i < taken; i++) compare(i, &run.folds[done + i], place, run.kinds[done + i]);
     }
 }
@@ -112,17 +104,17 @@ static void round_of(uint64_t number, bool in_place) {
 /* Several batches one behind the other, told apart by their first number. */
 static void one_behind_the_other(void) {
     cr_error error = {CR_OK, ""};
-    uint32_t count = make(options.seed, run.host), taken = 0, done = 0;
+    uint32_t count = make(options.seed, run.on.host), taken = 0, done = 0;
     if (count > 40) count = 40;
     while (done < count) {
         uint32_t some = count - done < 7 ? count - done : 7;
-        check(cr_cuda.batch(run.stream, run.folds + done, some, done, &taken, &error), &error);
+        case_check(cr_cuda.batch(run.on.stream, run.folds + done, some, done, &taken, &error), &error);
         if (taken == 0) break;
         done += taken;
         run.launches++;
     }
-    for (bool idle = false; !idle;) check(cr_cuda.poll(run.stream, &idle, &error), &error);
-    for (uint32_t i = 0; i < done; i++) compare(i, &run.folds[i], run.host, run.kinds[i]);
+    for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
+    for (uint32_t i = 0; i < done; i++) compare(i, &run.folds[i], run.on.host, run.kinds[i]);
 }
 
 static void parse(int argc, char **argv) {
@@ -135,27 +127,12 @@ static void parse(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    cr_error error = {CR_OK, ""};
     parse(argc, argv);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (cr_cuda.count(&error) == 0) {
-        printf("skipped: no CUDA device (%s)\n", error.text);
-        return 77;
-    }
-    void *host = NULL, *device = NULL;
-    check(cr_cuda.open(0, &run.gpu, &error), &error);
-    check(cr_cuda.stream_open(run.gpu, 1, &run.stream, &error), &error);
-    check(cr_cuda.host_alloc(run.gpu, ARENA, &host, &error), &error);
-    check(cr_cuda.device_alloc(run.gpu, ARENA, &device, &error), &error);
-    run.host = host;
-    run.device = device;
+    run.on = case_device_open(1, ARENA);
     one_behind_the_other();
     for (uint64_t i = 0; i < (options.few ? 6 : 60); i++) round_of(i, i % 2 != 0);
     printf("%llu folds in %llu launches, %llu wrong\n", (unsigned long long)run.cases, (unsigned long long)run.launches,
            (unsigned long long)run.wrong);
-    cr_cuda.stream_close(run.stream);
-    cr_cuda.device_free(run.gpu, device);
-    cr_cuda.host_free(run.gpu, host);
-    cr_cuda.close(run.gpu);
+    case_device_close(&run.on);
     return run.wrong != 0;
 }

@@ -22,38 +22,30 @@ static struct {
 } options = {.seed = 1, .only = UINT64_MAX, .families = CR_FAM_ALL};
 
 static struct {
-    cr_gpu *gpu;
-    cr_gpu_stream *stream;
-    uint8_t *host, *device;
+    case_device on;
     uint64_t cases, wrong, lacking;
 } run;
-
-static void check(cr_status status, const cr_error *error) {
-    if (status == CR_OK) return;
-    printf("failed: %s\n", error->text);
-    exit(1);
-}
 
 /* Folds [from, from + n) of the array on both sides; says what differs. */
 static void compare(cr_dtype dtype, uint32_t families, uint32_t wants, uint64_t n, uint64_t offset,
                     enum cr_data_kind kind) {
     uint64_t index = case_random(&(uint64_t){options.seed + run.cases}) % 1000000;
     if (families & CR_FAM_PROD) index -= index % cr_partial_grain(dtype, families);
-    cr_gpu_fold fold = {dtype, families, run.device + offset, n, index, wants};
+    cr_gpu_fold fold = {dtype, families, run.on.device + offset, n, index, wants};
     cr_error error = {CR_OK, ""};
-    cr_status status = run.stream ? cr_cuda.fold(run.stream, &fold, 1, 0, &error) : CR_OK;
+    cr_status status = run.on.stream ? cr_cuda.fold(run.on.stream, &fold, 1, 0, &error) : CR_OK;
     if (status == CR_UNIMPLEMENTED) {
         run.lacking++;
         return;
     }
-    check(status, &error);
+    case_check(status, &error);
     static cr_partial cpu; /* large */
     cr_partial_init(&cpu, dtype, families);
     if (wants) cr_partial_want(&cpu, wants);
-    cr_cpu_fold(&cpu, run.host + offset, n, index);
+    cr_cpu_fold(&cpu, run.on.host + offset, n, index);
     bool idle = false;
-    while (!idle) check(cr_cuda.poll(run.stream, &idle, &error), &error);
-    const cr_partial *gpu = cr_cuda.result(run.stream, 0);
+    while (!idle) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
+    const cr_partial *gpu = cr_cuda.result(run.on.stream, 0);
     uint32_t wrong = case_different(&cpu, gpu);
     run.cases++;
     if (wrong == 0) return;
@@ -73,16 +65,16 @@ static void several(cr_dtype dtype, uint32_t family, uint64_t n, uint64_t offset
     cr_gpu_fold folds[FOLDS];
     cr_error error = {CR_OK, ""};
     for (int i = 0; i < FOLDS; i++) {
-        folds[i] = (cr_gpu_fold){dtype, family, run.device + offset + from[i] * size, to[i] - from[i], from[i], 0};
+        folds[i] = (cr_gpu_fold){dtype, family, run.on.device + offset + from[i] * size, to[i] - from[i], from[i], 0};
     }
-    check(cr_cuda.fold(run.stream, folds, FOLDS, 0, &error), &error);
+    case_check(cr_cuda.fold(run.on.stream, folds, FOLDS, 0, &error), &error);
     bool idle = false;
-    while (!idle) check(cr_cuda.poll(run.stream, &idle, &error), &error);
+    while (!idle) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
     for (int i = 0; i < FOLDS; i++) {
         cr_partial_init(&cpu, dtype, family);
-        cr_cpu_fold(&cpu, run.host + offset + from[i] * size, to[i] - from[i], from[i]);
+        cr_cpu_fold(&cpu, run.on.host + offset + from[i] * size, to[i] - from[i], from[i]);
         run.cases++;
-        if (case_different(&cpu, cr_cuda.result(run.stream, (uint32_t)i)) == 0) continue;
+        if (case_different(&cpu, cr_cuda.result(run.on.stream, (uint32_t)i)) == 0) continue;
         if (run.wrong++ < 20)
             printf("wrong: fold %d of several, family %#x of %s, %s data, n %llu, offset %llu, seed %llu\n", i, family,
                    cr_dtype_name(dtype), data_names[kind], (unsigned long long)n, (unsigned long long)offset,
@@ -92,7 +84,7 @@ static void several(cr_dtype dtype, uint32_t family, uint64_t n, uint64_t offset
 
 static void copy_over(uint64_t bytes) {
     cr_error error = {CR_OK, ""};
-    check(cr_cuda.copy(run.stream, run.device, run.host, bytes, &error), &error);
+    case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, bytes, &error), &error);
 }
 
 /* One array of one kind: each family alone, then sets that are asked for together, and parts of the extrema. */
@@ -102,7 +94,7 @@ static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t o
                                     CR_FAM_SUM | CR_FAM_SUMSQ, CR_FAM_EXTREMA | CR_FAM_SUM};
     static const uint32_t wants[] = {CR_WANTS_MIN, CR_WANTS_MAX, CR_WANTS_MIN | CR_WANTS_ARGMIN,
                                      CR_WANTS_MAX | CR_WANTS_ARGMAX, CR_WANTS_MIN | CR_WANTS_MAX};
-    case_fill(run.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
+    case_fill(run.on.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
     copy_over(offset + n * cr_dtype_size(dtype));
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(family & options.families)) continue;
@@ -149,20 +141,8 @@ static void parse(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    cr_error error = {CR_OK, ""};
     parse(argc, argv);
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    if (cr_cuda.count(&error) == 0) {
-        printf("skipped: no CUDA device (%s)\n", error.text);
-        return 77;
-    }
-    void *host = NULL, *device = NULL;
-    check(cr_cuda.open(0, &run.gpu, &error), &error);
-    check(cr_cuda.stream_open(run.gpu, 4, &run.stream, &error), &error);
-    check(cr_cuda.host_alloc(run.gpu, MAX_BYTES, &host, &error), &error);
-    check(cr_cuda.device_alloc(run.gpu, MAX_BYTES, &device, &error), &error);
-    run.host = host;
-    run.device = device;
+    run.on = case_device_open(4, MAX_BYTES);
     for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
         if (options.dtype && strcmp(options.dtype, cr_dtype_name((cr_dtype)t)) != 0) continue;
         uint64_t before = run.cases, wrong = run.wrong, lacking = run.lacking;
@@ -171,9 +151,6 @@ int main(int argc, char **argv) {
                (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),
                (unsigned long long)(run.lacking - lacking));
     }
-    cr_cuda.stream_close(run.stream);
-    cr_cuda.device_free(run.gpu, device);
-    cr_cuda.host_free(run.gpu, host);
-    cr_cuda.close(run.gpu);
+    case_device_close(&run.on);
     return run.wrong != 0;
 }
