@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #endif
 #include <getopt.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,14 +21,7 @@
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
 
-enum {
-    BLOCKS_CLAIM = 1 << 20,
-    COLUMNS_CLAIM = 4 << 20,
-    MOST_CLAIM = 16 << 20,
-    MAX_THREADS = 64,
-    MAX_ROUNDS = 101,
-    MAX_FLOORS = 16
-};
+enum { BLOCKS_CLAIM = 1 << 20, COLUMNS_CLAIM = 4 << 20, MOST_CLAIM = 16 << 20, MAX_ROUNDS = 101, MAX_FLOORS = 16 };
 
 /* inner 0: as many columns as n lines of the array have. */
 typedef struct row {
@@ -101,25 +93,16 @@ typedef struct walk {
     size_t bytes, claim;
     atomic_size_t next;
     atomic_int failed;
-    pthread_barrier_t gate;
-    void *states[MAX_THREADS], *scratch[MAX_THREADS];
+    void *states[BENCH_MAX_THREADS], *scratch[BENCH_MAX_THREADS];
     atomic_uint_least64_t sink;
 } walk;
 
-typedef struct worker {
-    walk *walk;
-    int id;
-} worker;
-
-static void *work(void *argument) {
-    const worker *me = argument;
-    walk *w = me->walk;
+static void work(void *argument, int id) {
+    walk *w = argument;
     const cr_shape *shape = &w->spec.shape;
     size_t size = cr_dtype_size(w->spec.dtype), block = (size_t)(shape->n * shape->inner) * size;
     size_t answer = cr_dtype_size(cr_axis_dtype(w->spec.ops[0], w->spec.dtype, &w->spec.finish));
-    bench_pin(me->id);
-    pthread_barrier_wait(&w->gate);
-    if (w->floor == NULL && w->columns) cr_columns_init(&w->spec, w->states[me->id]);
+    if (w->floor == NULL && w->columns) cr_columns_init(&w->spec, w->states[id]);
     for (;;) {
         size_t at = atomic_fetch_add(&w->next, w->claim);
         if (at >= w->bytes) break;
@@ -127,16 +110,14 @@ static void *work(void *argument) {
         if (w->floor != NULL) {
             atomic_fetch_or(&w->sink, w->floor->run(w->data + at, now));
         } else if (w->columns) {
-            cr_cpu_columns_fold(&w->spec, w->states[me->id], w->data + at, now / size, at / size);
+            cr_cpu_columns_fold(&w->spec, w->states[id], w->data + at, now / size, at / size);
         } else {
             uint64_t first = at / block;
             void *out[] = {w->out + first * shape->inner * answer};
-            if (cr_cpu_axis_blocks(&w->spec, w->data + at, first, now / block, w->scratch[me->id], out, NULL) != CR_OK)
+            if (cr_cpu_axis_blocks(&w->spec, w->data + at, first, now / block, w->scratch[id], out, NULL) != CR_OK)
                 atomic_store(&w->failed, 1);
         }
     }
-    pthread_barrier_wait(&w->gate);
-    return NULL;
 }
 
 static void *room(size_t bytes) {
@@ -147,34 +128,23 @@ static void *room(size_t bytes) {
 }
 
 static double run_walk(walk *w, int threads) {
-    pthread_t handles[MAX_THREADS];
-    worker workers[MAX_THREADS];
+    bool folds = w->floor == NULL;
     atomic_store(&w->next, 0);
-    pthread_barrier_init(&w->gate, NULL, (unsigned)threads + 1);
-    for (int i = 0; i < threads; i++) {
-        if (w->floor == NULL) {
-            w->states[i] = w->columns ? room(cr_columns_bytes(&w->spec)) : NULL;
-            w->scratch[i] = w->columns ? NULL : room(cr_axis_scratch(&w->spec));
-        }
-        workers[i] = (worker){w, i};
-        if (pthread_create(&handles[i], NULL, work, &workers[i]) != 0) exit(71);
+    for (int i = 0; folds && i < threads; i++) {
+        w->states[i] = w->columns ? room(cr_columns_bytes(&w->spec)) : NULL;
+        w->scratch[i] = w->columns ? NULL : room(cr_axis_scratch(&w->spec));
     }
-    double start = bench_now();
-    pthread_barrier_wait(&w->gate);
-    pthread_barrier_wait(&w->gate);
-    if (w->floor == NULL && w->columns) {
+    double seconds = bench_together(threads, work, w), merging = bench_now();
+    if (folds && w->columns) {
         void *out[] = {w->out};
         for (int i = 1; i < threads; i++) cr_columns_merge(&w->spec, w->states[0], w->states[i]);
         if (cr_columns_finish(&w->spec, w->states[0], 0, 0, w->spec.shape.inner, out, NULL) != CR_OK) w->failed = 1;
+        seconds += bench_now() - merging;
     }
-    double seconds = bench_now() - start;
-    for (int i = 0; i < threads; i++) {
-        pthread_join(handles[i], NULL);
-        if (w->floor != NULL) continue;
+    for (int i = 0; folds && i < threads; i++) {
         free(w->states[i]);
         free(w->scratch[i]);
     }
-    pthread_barrier_destroy(&w->gate);
     return seconds;
 }
 
@@ -289,13 +259,10 @@ static bool parse(int argc, char **argv, settings *s, int *code) {
     *s = (settings){.bytes = (size_t)1 << 30, .rounds = 7, .isa = "auto"};
     optind = 1;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        char *end = NULL;
         if (c == 's') {
-            s->bytes = strtoull(optarg, &end, 10);
-            s->bytes <<= *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-            s->bytes &= ~(size_t)63;
+            s->bytes = bench_size(optarg) & ~(size_t)63;
         } else if (c == 'c') {
-            s->claim = strtoull(optarg, &end, 10) << 20;
+            s->claim = strtoull(optarg, NULL, 10) << 20;
         } else if (c == 't') {
             s->threads = atoi(optarg);
         } else if (c == 'r') {
@@ -316,7 +283,7 @@ static bool parse(int argc, char **argv, settings *s, int *code) {
     cr_error error = {0};
     if (cr_cpu_select(s->isa, &error) != CR_OK) fprintf(stderr, "cured-bench: %s\n", error.text);
     if (error.code != CR_OK || optind != argc || s->bytes < COLUMNS_CLAIM || s->rounds < 3 || s->rounds > MAX_ROUNDS ||
-        s->threads < 0 || s->threads > MAX_THREADS) {
+        s->threads < 0 || s->threads > BENCH_MAX_THREADS) {
         *code = usage(stderr);
         return false;
     }
@@ -327,7 +294,6 @@ int bench_axis(int argc, char **argv) {
     settings s;
     int code, wrong = 0, cores = bench_cores();
     if (!parse(argc, argv, &s, &code)) return code;
-    if (cores > MAX_THREADS) cores = MAX_THREADS;
     uint8_t *data = mmap(NULL, s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
         fprintf(stderr, "cured-bench: no memory for %zu bytes\n", s.bytes);

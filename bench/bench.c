@@ -6,6 +6,7 @@
 #endif
 #include "bench/bench.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,54 @@ int bench_pin(int core) {
 
 int bench_cores(void) {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count < BENCH_MAX_THREADS ? count : BENCH_MAX_THREADS;
+}
+
+typedef struct together {
+    void (*work)(void *argument, int id);
+    void *argument;
+    pthread_barrier_t gate;
+} together;
+
+typedef struct worker {
+    together *all;
+    int id;
+} worker;
+
+static void *at_once(void *argument) {
+    const worker *me = argument;
+    bench_pin(me->id);
+    pthread_barrier_wait(&me->all->gate);
+    me->all->work(me->all->argument, me->id);
+    pthread_barrier_wait(&me->all->gate);
+    return NULL;
+}
+
+double bench_together(int threads, void (*work)(void *argument, int id), void *argument) {
+    pthread_t handles[BENCH_MAX_THREADS];
+    worker workers[BENCH_MAX_THREADS];
+    together all = {.work = work, .argument = argument};
+    pthread_barrier_init(&all.gate, NULL, (unsigned)threads + 1);
+    for (int i = 0; i < threads; i++) {
+        workers[i] = (worker){&all, i};
+        if (pthread_create(&handles[i], NULL, at_once, &workers[i]) == 0) continue;
+        fprintf(stderr, "cured-bench: cannot start a thread\n");
+        exit(71);
+    }
+    double start = bench_now();
+    pthread_barrier_wait(&all.gate);
+    pthread_barrier_wait(&all.gate);
+    double seconds = bench_now() - start;
+    for (int i = 0; i < threads; i++) pthread_join(handles[i], NULL);
+    pthread_barrier_destroy(&all.gate);
+    return seconds;
+}
+
+size_t bench_size(const char *text) {
+    char *end;
+    size_t number = strtoull(text, &end, 10);
+    return number << (*end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0);
 }
 
 static int by_value(const void *a, const void *b) {

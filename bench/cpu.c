@@ -12,7 +12,6 @@
 #include "bench/cpu.h"
 
 #include <getopt.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +20,7 @@
 #include "bench/bench.h"
 #include "kernels/cpu/fold.h"
 
-enum { CLAIM = 1 << 20, MAX_THREADS = 256, MAX_ROUNDS = 101, MAX_CANDIDATES = 16, MAX_OPS = 12 };
+enum { CLAIM = 1 << 20, MAX_ROUNDS = 101, MAX_CANDIDATES = 16, MAX_OPS = 12 };
 
 /* What is measured: ops of one type on one distribution. Rows of one group share the array and its read loops. */
 typedef struct row {
@@ -81,27 +80,14 @@ typedef struct walk {
     const uint8_t *data;
     size_t bytes, claim;
     atomic_size_t next;
-    pthread_barrier_t gate;
-    cr_partial partials[MAX_THREADS];
+    cr_partial partials[BENCH_MAX_THREADS];
     atomic_uint_least64_t sink;
 } walk;
 
-typedef struct worker {
-    walk *walk;
-    int id;
-} worker;
-
-static void *work(void *argument) {
-    const worker *me = argument;
-    walk *w = me->walk;
-    cr_partial *p = &w->partials[me->id];
+static void work(void *argument, int id) {
+    walk *w = argument;
+    cr_partial *p = &w->partials[id];
     size_t size = cr_dtype_size(w->row->dtype);
-    bench_pin(me->id);
-    if (w->floor == NULL) {
-        cr_partial_init(p, w->row->dtype, w->families);
-        cr_partial_want(p, w->wants);
-    }
-    pthread_barrier_wait(&w->gate);
     for (;;) {
         size_t at = atomic_fetch_add(&w->next, w->claim);
         if (at >= w->bytes) break;
@@ -112,29 +98,16 @@ static void *work(void *argument) {
             cr_cpu_fold(p, w->data + at, now / size, at / size);
         }
     }
-    pthread_barrier_wait(&w->gate);
-    return NULL;
 }
 
 /* Seconds from the start of all workers to the end of the last; for a fold, *out is the merged partial. */
 static double run_walk(walk *w, int threads, cr_partial *out) {
-    pthread_t handles[MAX_THREADS];
-    worker workers[MAX_THREADS];
     atomic_store(&w->next, 0);
-    pthread_barrier_init(&w->gate, NULL, (unsigned)threads + 1);
-    for (int i = 0; i < threads; i++) {
-        workers[i] = (worker){w, i};
-        if (pthread_create(&handles[i], NULL, work, &workers[i]) != 0) {
-            fprintf(stderr, "cured-bench: cannot start a thread\n");
-            exit(71);
-        }
+    for (int i = 0; w->floor == NULL && i < threads; i++) {
+        cr_partial_init(&w->partials[i], w->row->dtype, w->families);
+        cr_partial_want(&w->partials[i], w->wants);
     }
-    double start = bench_now();
-    pthread_barrier_wait(&w->gate);
-    pthread_barrier_wait(&w->gate);
-    double seconds = bench_now() - start;
-    for (int i = 0; i < threads; i++) pthread_join(handles[i], NULL);
-    pthread_barrier_destroy(&w->gate);
+    double seconds = bench_together(threads, work, w);
     if (w->floor == NULL && out != NULL) {
         for (int i = 1; i < threads; i++) cr_partial_merge(&w->partials[0], &w->partials[i]);
         *out = w->partials[0];
@@ -277,12 +250,9 @@ static bool parse(int argc, char **argv, settings *s, int *code) {
     *s = (settings){.bytes = (size_t)1 << 30, .rounds = 7, .isa = "auto"};
     optind = 1;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        char *end = NULL;
         switch (c) {
             case 's':
-                s->bytes = strtoull(optarg, &end, 10);
-                s->bytes <<= *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-                s->bytes &= ~(size_t)63;
+                s->bytes = bench_size(optarg) & ~(size_t)63;
                 break;
             case 't':
                 s->threads = atoi(optarg);
@@ -307,7 +277,7 @@ static bool parse(int argc, char **argv, settings *s, int *code) {
     cr_error error = {0};
     if (cr_cpu_select(s->isa, &error) != CR_OK) fprintf(stderr, "cured-bench: %s\n", error.text);
     if (error.code != CR_OK || optind != argc || s->bytes < CLAIM || s->rounds < 5 || s->rounds > MAX_ROUNDS ||
-        s->threads < 0 || s->threads > MAX_THREADS) {
+        s->threads < 0 || s->threads > BENCH_MAX_THREADS) {
         *code = usage(stderr);
         return false;
     }

@@ -12,6 +12,7 @@
 
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
+#include "tests/property/cases.h"
 
 enum { MAGIC = 0x61786973, MAX_STATES = 4, MAX_PIECES = 9 };
 
@@ -27,41 +28,14 @@ typedef struct answers {
     cr_error error;
 } answers;
 
-static const char *const isas[] = {"portable", "avx2", "avx512"};
-
-static uint64_t random_state;
-
-/* xorshift64* (Vigna 2016). */
-static uint64_t next_random(uint64_t below) {
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (random_state * 2685821657736338717u >> 11) % below;
-}
-
-static void read_all(void *to, size_t bytes) {
-    if (bytes != 0 && fread(to, 1, bytes, stdin) != bytes) {
-        fprintf(stderr, "axis_driver: a case is cut short\n");
-        exit(2);
-    }
-}
-
-static void *get(size_t bytes) {
-    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    if (memory == NULL) {
-        fprintf(stderr, "axis_driver: out of memory\n");
-        exit(2);
-    }
-    return memory;
-}
+static void *get(size_t bytes) { return must(aligned_alloc(64, (bytes + 64) / 64 * 64)); }
 
 static void answers_new(answers *a, const cr_axis_spec *spec) {
     a->error = (cr_error){CR_OK, ""};
     for (uint32_t k = 0; k < spec->op_count; k++) {
         size_t size = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
         a->bytes[k] = (size_t)(spec->shape.outer * spec->shape.inner) * size;
-        a->out[k] = malloc(a->bytes[k] + 1);
-        if (a->out[k] == NULL) exit(2);
+        a->out[k] = must(malloc(a->bytes[k] + 1));
         memset(a->out[k], 0x5a, a->bytes[k]);
     }
 }

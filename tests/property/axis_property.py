@@ -7,16 +7,14 @@ instruction set, checked bit by bit against the oracle, output by output.
     axis_property.py DRIVER --seed N --replay K    one case again, with what it held
 """
 
-import argparse
-import multiprocessing
 import os
 import random
 import struct
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 import arrays  # noqa: E402
+import cases  # noqa: E402
 import oracle  # noqa: E402
 from property import DTYPE_IDS, OP_IDS  # noqa: E402
 
@@ -150,52 +148,9 @@ def check(c, lines):
     return wrong
 
 
-def run_batch(job):
-    driver, seed, first, count = job
-    cases = [make_case(seed, first + i) for i in range(count)]
-    done = subprocess.run([driver], input=b"".join(pack_case(c) for c in cases), stdout=subprocess.PIPE)
-    answers = done.stdout.decode().split(".\n")
-    if done.returncode != 0 or len(answers) != count + 1:
-        return count, 0, [(first + min(len(answers) - 1, count - 1), "the driver ended with %d" % done.returncode)]
-    failures, refused = [], 0
-    for i, c in enumerate(cases):
-        complaints = check(c, answers[i].splitlines())
-        refused += complaints is None
-        for complaint in complaints or []:
-            failures.append((first + i, "%s %s %s ops=%s result=%s nan=%s\n      %s" % (
-                c["dtype"], c["name"], c["shape"], c["ops"], c["result"], c["nan"], complaint)))
-    return count, refused, failures
-
-
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("driver")
-    p.add_argument("--cases", type=int, default=4000)
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--jobs", type=int, default=os.cpu_count())
-    p.add_argument("--replay", type=int, metavar="K", help="run case K of this seed alone")
-    args = p.parse_args()
-    if args.replay is not None:
-        c = make_case(args.seed, args.replay)
-        print({k: v for k, v in c.items() if k != "raw"})
-        jobs = [(args.driver, args.seed, args.replay, 1)]
-    else:
-        jobs = [(args.driver, args.seed, at, min(BATCH, args.cases - at)) for at in range(0, args.cases, BATCH)]
-    total, refused, failed = 0, 0, 0
-    with multiprocessing.Pool(min(args.jobs, len(jobs))) as pool:
-        for count, not_here, failures in pool.imap_unordered(run_batch, jobs):
-            total += count
-            refused += not_here
-            for number, text in failures:
-                failed += 1
-                if failed <= 20:
-                    print("FAIL  %s\n      replay: %s %s --seed %d --replay %d" % (
-                        text, sys.argv[0], args.driver, args.seed, number), flush=True)
-    print("axis property: %d cases, %d of them not implemented, %d failures (seed %d)" % (
-        total, refused, failed, args.seed))
-    if total == refused or failed:
-        sys.exit(1)
+def describe(c):
+    return "%s %s %s ops=%s result=%s nan=%s" % (c["dtype"], c["name"], c["shape"], c["ops"], c["result"], c["nan"])
 
 
 if __name__ == "__main__":
-    main()
+    cases.main("axis property", __name__, 4000)

@@ -13,6 +13,7 @@
 #include "kernels/core/limbs.h"
 #include "kernels/core/prod.h"
 #include "kernels/cpu/fold.h"
+#include "tests/property/cases.h"
 
 enum { MAGIC = 0x63757265, MAX_OPS = 32, MAX_LINES = MAX_OPS + 4, MAX_PARTIALS = 5, LINE = 2048 };
 
@@ -22,33 +23,7 @@ typedef struct header {
     uint64_t n, ddof, order;
 } header;
 
-static const char *const isas[] = {"portable", "avx2", "avx512"};
-
-static uint64_t random_state;
-
-/* xorshift64* (Vigna 2016). */
-static uint64_t next_random(uint64_t below) {
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return (random_state * 2685821657736338717u >> 11) % below;
-}
-
-static void read_all(void *to, size_t bytes) {
-    if (bytes != 0 && fread(to, 1, bytes, stdin) != bytes) {
-        fprintf(stderr, "driver: a case is cut short\n");
-        exit(2);
-    }
-}
-
-static void *get(size_t bytes) {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (memory == NULL) {
-        fprintf(stderr, "driver: out of memory\n");
-        exit(2);
-    }
-    return memory;
-}
+static void *get(size_t bytes) { return must(malloc(bytes ? bytes : 1)); }
 
 /* Folds and merges one case in the order that h->order chooses; some partials take only what is wanted of the extrema. */
 static void fold_case(const header *h, const uint8_t *data, const uint64_t *ends, uint32_t families, uint32_t wants,

@@ -8,16 +8,14 @@
 A failing case prints the line that replays it.
 """
 
-import argparse
-import multiprocessing
 import os
 import random
 import struct
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 import arrays  # noqa: E402
+import cases  # noqa: E402
 import oracle  # noqa: E402
 
 DTYPE_IDS = {"bool": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "u32": 6, "i32": 7, "u64": 8, "i64": 9, "f16": 10,
@@ -134,48 +132,9 @@ def check(c, lines):
     return wrong
 
 
-def run_batch(job):
-    driver, seed, first, count = job
-    cases = [make_case(seed, first + i) for i in range(count)]
-    done = subprocess.run([driver], input=b"".join(pack_case(c) for c in cases), stdout=subprocess.PIPE)
-    answers = done.stdout.decode().split(".\n")
-    failures = []
-    if done.returncode != 0 or len(answers) != count + 1:
-        return count, [(first + min(len(answers) - 1, count - 1), "the driver ended with %d" % done.returncode)]
-    for i, c in enumerate(cases):
-        for complaint in check(c, answers[i].splitlines()):
-            failures.append((first + i, "%s %s n=%d pieces=%d %s\n      %s" % (
-                c["dtype"], c["name"], c["n"], len(c["ends"]), c["opts"], complaint)))
-    return count, failures
-
-
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("driver")
-    p.add_argument("--cases", type=int, default=20000)
-    p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--jobs", type=int, default=os.cpu_count())
-    p.add_argument("--replay", type=int, metavar="K", help="run case K of this seed alone")
-    args = p.parse_args()
-    if args.replay is not None:
-        c = make_case(args.seed, args.replay)
-        print({k: v for k, v in c.items() if k != "raw"}, "bytes", c["raw"][:256].hex(), "…" if len(c["raw"]) > 256 else "")
-        jobs = [(args.driver, args.seed, args.replay, 1)]
-    else:
-        jobs = [(args.driver, args.seed, at, min(BATCH, args.cases - at)) for at in range(0, args.cases, BATCH)]
-    total, failed = 0, 0
-    with multiprocessing.Pool(min(args.jobs, len(jobs))) as pool:
-        for count, failures in pool.imap_unordered(run_batch, jobs):
-            total += count
-            for number, text in failures:
-                failed += 1
-                if failed <= 20:
-                    print("FAIL  %s\n      replay: %s %s --seed %d --replay %d" % (
-                        text, sys.argv[0], args.driver, args.seed, number), flush=True)
-    print("property: %d cases, %d failures (seed %d)" % (total, failed, args.seed))
-    if total == 0 or failed:
-        sys.exit(1)
+def describe(c):
+    return "%s %s n=%d pieces=%d %s" % (c["dtype"], c["name"], c["n"], len(c["ends"]), c["opts"])
 
 
 if __name__ == "__main__":
-    main()
+    cases.main("property", __name__, 20000)
