@@ -111,7 +111,10 @@ typedef struct cr_axis_room {
 /* Enqueues axis and the copy of its answers. Gives a cudaError_t; *error says what was asked wrongly, its code CR_OK otherwise. */
 int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiprocessors, void *stream, cr_error *error);
 /* When that is done. */
-cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], cr_error *error);
+cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
+                          cr_error *error);
+/* While nothing is under way: keeps no more than most bytes for answers, nor of scratch for their sake. */
+void cr_axis_room_trim(cr_axis_room *room, uint64_t most);
 void cr_axis_room_free(cr_axis_room *room);
 bool cr_axis_takes(const cr_gpu_axis *axis);
 

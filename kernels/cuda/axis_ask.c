@@ -6,7 +6,11 @@
 
 #include "kernels/cuda/axis.h"
 
-enum { ALIGN = 256, LEAST_BYTES = 1024 * 1024 };
+enum {
+    ALIGN = 256,
+    LEAST_BYTES = 1024 * 1024,
+    SCRATCH_BYTES = 64 * 1024 * 1024, /* that cutting long rows and columns among all blocks may take */
+};
 
 /* Answers' places; gives the bytes of all, with the failure before them. */
 static uint64_t lay_out(cr_axis_room *room, const cr_gpu_axis *axis) {
@@ -79,14 +83,31 @@ int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiproce
     return (int)cudaMemcpyAsync(room->host, room->device, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)stream);
 }
 
-cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], cr_error *error) {
+cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
+                          cr_error *error) {
     const unsigned long long key = ((const cr_axis_failure *)(const void *)room->host)->key;
-    if (key != 0)
+    if (key != 0) {
+        *failed = UINT32_MAX - (key >> 32);
         return cr_fail(error, CR_OUT_OF_RANGE, "output %llu: %s does not fit %s",
-                       (unsigned long long)room->asked.first + (UINT32_MAX - (key >> 32)),
-                       cr_op_name((cr_op)(key >> 8 & 255)), cr_dtype_name((cr_dtype)(key & 255)));
+                       (unsigned long long)(room->asked.first + *failed), cr_op_name((cr_op)(key >> 8 & 255)),
+                       cr_dtype_name((cr_dtype)(key & 255)));
+    }
     for (uint32_t k = 0; k < room->asked.op_count; k++) out[k] = room->host + room->at[k];
     return CR_OK;
+}
+
+void cr_axis_room_trim(cr_axis_room *room, uint64_t most) {
+    if (room->bytes > most) {
+        cudaFree(room->device);
+        cudaFreeHost(room->host);
+        room->device = room->host = NULL;
+        room->bytes = 0;
+    }
+    if (room->scratch_bytes > SCRATCH_BYTES && room->scratch_bytes > most) {
+        cudaFree(room->scratch);
+        room->scratch = NULL;
+        room->scratch_bytes = 0;
+    }
 }
 
 void cr_axis_room_free(cr_axis_room *room) {

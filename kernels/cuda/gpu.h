@@ -84,8 +84,15 @@ typedef struct cr_gpu_api {
     /* Enqueues one reduction along an axis; one at a time between two idle moments. */
     cr_status (*axis)(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error);
     /* Of one that is done: out[k]: outer·inner answers of ops[k], each in cr_axis_dtype, valid until the next; or OUT_OF_RANGE, which
-     * names the lowest output whose integer does not fit. */
-    cr_status (*axis_result)(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], cr_error *error);
+     * names the lowest output whose integer does not fit; *failed is its number among these. */
+    cr_status (*axis_result)(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
+                             cr_error *error);
+    /* On an idle stream: what it keeps for answers along an axis is given back if it is more than most bytes. */
+    void (*axis_trim)(cr_gpu_stream *stream, size_t most);
+    /* Enqueues a copy of count pieces of width bytes, pitch bytes apart in what the device can read, to pinned host memory, where they
+     * lie side by side. */
+    cr_status (*fetch)(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch, size_t count,
+                       cr_error *error);
     /* Whether everything enqueued is done. OK with *idle false: still running. */
     cr_status (*poll)(cr_gpu_stream *stream, bool *idle, cr_error *error);
     /* Of a fold that is done: the device's partial of just those elements; valid until the next fold of that number. */

@@ -42,7 +42,11 @@ cr_status cr_cuda_copy(cr_gpu_stream *stream, void *device, const void *host, si
 cr_status cr_cuda_fold(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first,
                        cr_error *error);
 cr_status cr_cuda_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error);
-cr_status cr_cuda_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], cr_error *error);
+cr_status cr_cuda_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
+                              cr_error *error);
+void cr_cuda_axis_trim(cr_gpu_stream *stream, size_t most);
+cr_status cr_cuda_fetch(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch, size_t count,
+                        cr_error *error);
 cr_status cr_cuda_poll(cr_gpu_stream *stream, bool *idle, cr_error *error);
 const cr_partial *cr_cuda_result(const cr_gpu_stream *stream, uint32_t number);
 cr_status cr_cuda_batch(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first,

@@ -156,8 +156,29 @@ cr_status cr_cuda_axis(cr_gpu_stream *s, const cr_gpu_axis *axis, cr_error *erro
     return asked.code;
 }
 
-cr_status cr_cuda_axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS], cr_error *error) {
-    return cr_axis_answers(&s->axis, out, error);
+cr_status cr_cuda_axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed, cr_error *error) {
+    return cr_axis_answers(&s->axis, out, failed, error);
+}
+
+void cr_cuda_axis_trim(cr_gpu_stream *s, size_t most) {
+    if (cr_cuda_bind(s->gpu, NULL) == CR_OK) cr_axis_room_trim(&s->axis, most);
+}
+
+cr_status cr_cuda_fetch(cr_gpu_stream *s, void *host, const void *device, size_t width, size_t pitch, size_t count,
+                        cr_error *error) {
+    cr_status status = cr_cuda_bind(s->gpu, error);
+    if (status != CR_OK) return status;
+    s->batch_last = false;
+    s->folding = false;
+    cudaError_t failure = cudaSuccess;
+    if (pitch <= INT32_MAX) { /* as far as the driver goes */
+        failure = cudaMemcpy2DAsync(host, width, device, pitch, width, count, cudaMemcpyDefault, s->stream);
+    } else {
+        for (size_t i = 0; i < count && failure == cudaSuccess; i++)
+            failure = cudaMemcpyAsync((uint8_t *)host + i * width, (const uint8_t *)device + i * pitch, width,
+                                      cudaMemcpyDefault, s->stream);
+    }
+    return cr_cuda_error(s->gpu, (int)failure, "fetch", error);
 }
 
 static cr_status check_batched(const cr_gpu_fold *fold, cr_error *error) {

@@ -6,6 +6,9 @@
 
 typedef unsigned long long ull;
 
+enum { GPU_CLAIM_BLOCKS = 256 };                    /* so that a claim of many begins where vectors may be loaded */
+static const uint64_t GPU_CLAIM_BYTES = 4ull << 30; /* where blocks are no longer */
+
 typedef struct piece {
     cr_list link;
     uint64_t block, have;
@@ -63,9 +66,13 @@ static cr_status plan_states(cr_axis *axis, cr_job *job, uint32_t workers, uint6
     return CR_OK;
 }
 
-cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error) {
+/* What no lane depends on. */
+static cr_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *error) {
     cr_axis *axis = calloc(1, sizeof *axis);
-    if (!axis) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the axis");
+    if (!axis) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the axis");
+        return NULL;
+    }
     axis->spec = *spec;
     if (spec->shape.outer) axis->block = spec->shape.n * spec->shape.inner;
     axis->state_bytes = cr_columns_bytes(spec);
@@ -80,10 +87,38 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     job->grain = 1;
     job->in_order = false;
     axis->memory = CR_AXIS_OUTPUT_BYTES;
+    return axis;
+}
+
+cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error) {
+    cr_axis *axis = axis_new(job, spec, error);
+    if (!axis) return error->code;
     if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
     uint64_t other = plan_claims(axis, job);
     if (job->may_pause) other += CR_AXIS_INPUT_BYTES;
     return plan_states(axis, job, workers, other, max_bytes, error);
+}
+
+cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error) {
+    cr_axis *axis = axis_new(job, spec, error);
+    if (!axis) return error->code;
+    if (!axis->block) return CR_OK;
+    const cr_shape *shape = &spec->shape;
+    uint64_t of_block = times(shape->inner, axis->answer_bytes), all = times(of_block, shape->outer);
+    uint64_t blocks = least(CR_AXIS_GPU_OUTPUT_BYTES / of_block, GPU_CLAIM_BYTES / (axis->block * job->element));
+    if (blocks > GPU_CLAIM_BLOCKS) blocks -= blocks % GPU_CLAIM_BLOCKS;
+    blocks = least(blocks ? blocks : 1, shape->outer);
+    job->grain = axis->block;
+    job->claim_most = blocks * cr_job_unit(job);
+    job->claim_output = times(of_block, blocks);
+    job->may_pause = all > CR_AXIS_PENDING_BYTES;
+    uint64_t waiting = least(all, CR_AXIS_PENDING_BYTES + least(job->claim_output, UINT64_MAX / 4));
+    axis->memory = waiting + least(job->claim_output, UINT64_MAX / 4); /* and in the lane's own memory meanwhile */
+    if (shape->inner <= UINT32_MAX && axis->memory <= max_bytes) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "axis: a GPU answers whole blocks, and %llu bytes of answers exceed max_state_bytes_per_connection "
+                   "or max_state_bytes, %llu",
+                   (ull)axis->memory, (ull)max_bytes);
 }
 
 static void piece_free(piece *p) {
@@ -152,6 +187,22 @@ static cr_status whole_blocks(cr_queue *queue, cr_axis_hand *hand, const cr_clai
             free(output);
     }
     return status;
+}
+
+cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t blocks, const void *const out[],
+                       cr_error *error) {
+    const cr_axis *axis = job->axis;
+    uint64_t inner = axis->spec.shape.inner, count = blocks * inner, step = answers_at_once(axis);
+    for (uint64_t at = 0; at < count; at += step) {
+        void *to[CR_AXIS_MAX_OPS];
+        uint64_t now = least(count - at, step);
+        cr_output *output = output_new(axis, first * inner + at, now, to, error);
+        if (!output) return error->code;
+        for (uint32_t k = 0; k < axis->spec.op_count; k++)
+            memcpy(to[k], (const uint8_t *)out[k] + at * axis->width[k], now * axis->width[k]);
+        cr_queue_emit(queue, job, output);
+    }
+    return CR_OK;
 }
 
 /* Answers a block from its complete state. */

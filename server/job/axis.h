@@ -21,6 +21,8 @@ enum {
     CR_AXIS_OUTPUT_BYTES = 256 * 1024,       /* answers in one output, and of one claim, about */
     CR_AXIS_PENDING_BYTES = 4 * 1024 * 1024, /* answers that wait to be sent before the job pauses */
     CR_AXIS_STATES_BESIDE_WORKERS = 8,       /* incomplete blocks that may exist besides those in workers' hands */
+    CR_AXIS_GPU_OUTPUT_BYTES =
+        1024 * 1024, /* answers of a GPU's claim, where a block has no more: some are under way at a time */
     CR_AXIS_INPUT_BYTES =
         6 * 1024 * 1024, /* of a paused job, in memory of its own: what a client may send unasked, in segments */
 };
@@ -56,11 +58,16 @@ typedef struct cr_axis_hand {
 /* Makes job an axis job, for workers workers, or for as few as have their states within max_bytes. INVALID_ARGUMENT when not even one
  * has. axis->memory is for admission. */
 cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error);
+/* The same for input in a GPU's memory, all of which is there: it is claimed in whole blocks, which need no states. */
+cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error);
 /* For cr_job_free. */
 void cr_axis_free(cr_axis *axis);
 
 /* Folds a claim of an axis job, on a lane's thread. */
 void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr_error *error);
+/* For a lane that has computed the answers of blocks first, first + 1, …: those of op k begin at out[k]. */
+cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t blocks, const void *const out[],
+                       cr_error *error);
 /* The worker moves on: hands over what it carries, and lets its job go. */
 void cr_axis_let_go(cr_queue *queue, cr_axis_hand *hand);
 

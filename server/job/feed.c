@@ -325,7 +325,6 @@ static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error
     uint64_t total;
     cr_status status = measure(o, job, o->kept->region.size, &total, error);
     if (status != CR_OK) return status;
-    if (job->axis) return cr_fail(error, CR_UNIMPLEMENTED, "axis: not along an array in device memory");
     direct *d = malloc(sizeof *d);
     if (!d) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
     cr_segment_init(&d->segment, job, (const uint8_t *)(uintptr_t)o->kept->device.address + o->offset, 0); /* NOLINT */

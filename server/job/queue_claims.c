@@ -183,8 +183,9 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t sp
 static uint32_t take_claims(cr_job *job, uint64_t want, cr_claim *claims, uint32_t most) {
     uint32_t count = 0;
     place at;
+    if (job->claim_most && want > job->claim_most) want = job->claim_most;
     for (; count < most && want && find_place(job, &at); count++) {
-        uint64_t bytes = at.available, cut = cut_of(at.segment);
+        uint64_t bytes = at.available, cut = job->claim_most ? cr_job_unit(job) : cut_of(at.segment);
         if (bytes > want) {
             bytes = want / cut * cut;
             if (!bytes && count) break;

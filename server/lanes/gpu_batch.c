@@ -169,9 +169,10 @@ static uint64_t within_piece(const cr_claim *claim, uint64_t done, uint64_t step
 
 /* Brings a claim's bytes to where the device folds them, which is returned: its own memory, at `at` in its buffer, or, for so
  * few that a copy would take longer than reading them over the bus, pinned memory. */
-static const uint8_t *load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
+const uint8_t *cr_gpu_batch_load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
     const cr_gpu_api *api = lane->api;
     bool direct = cr_gpu_batch_direct(claim), near = batch->bytes <= NEAR_BYTES && !batch->run;
+    if (claim->job->axis && batch->claim_count > 1) near = false; /* side by side they are one reduction */
     uint8_t *to = batch->run ? batch->run->device + claim->index * claim->job->element : batch->device + at;
     if (claim->job->device >= 0 || (direct && near)) return claim->data;
     for (uint64_t done = 0; done < claim->bytes && batch->fate == CR_BATCH_GOOD;) {
@@ -273,7 +274,7 @@ static void start_one_job(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         const cr_claim *claim = &batch->claims[i];
         if (claim->index != next) at = (at + ALIGN - 1) / ALIGN * ALIGN;
         next = claim->index + claim->bytes / job->element;
-        const uint8_t *data = load(lane, batch, claim, at);
+        const uint8_t *data = cr_gpu_batch_load(lane, batch, claim, at);
         if (!job->kernel) add_fold(batch, claim, data);
         at += claim->bytes;
     }
@@ -312,6 +313,8 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     if (lane->event_error) { /* then it is one job's */
         batch->many = false;
         batch->fate = CR_BATCH_BROKEN;
+    } else if (first->axis) {
+        cr_gpu_axis_start(lane, batch);
     } else if (!batch->many) {
         start_one_job(lane, batch);
     } else if (!cr_gpu_many_start(lane, batch)) {
@@ -341,7 +344,7 @@ cr_status cr_gpu_batch_checked(const cr_claim *claim, cr_error *error) {
     return segment->still(segment, (uint64_t)(claim->data - segment->data) + claim->bytes, error);
 }
 
-static bool checked(cr_gpu_batch *batch) {
+bool cr_gpu_batch_all_checked(cr_gpu_batch *batch) {
     for (uint32_t i = 0; i < batch->claim_count; i++)
         if (cr_gpu_batch_checked(&batch->claims[i], &batch->error) != CR_OK) return false;
     return true;
@@ -352,7 +355,7 @@ void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t coun
         cr_queue_folded(lane->options.queue, claims, count, NULL, 0, error);
         return;
     }
-    if (error->code != CR_UNIMPLEMENTED)
+    if (error->code != CR_UNIMPLEMENTED && error->code != CR_OUT_OF_RANGE)
         cr_warn("%s %u: %s; the CPU takes over this job", lane->api->name, lane->options.ordinal, error->text);
     cr_metric_add(gpu_returned_total, count);
     cr_queue_unfolded(lane->options.queue, claims, count, CR_BY_CPU);
@@ -361,11 +364,12 @@ void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t coun
 static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     cr_queue *queue = lane->options.queue;
     const cr_partial *partials[CR_BATCH_CLAIMS];
+    const bool axis = batch->claims[0].job->axis != NULL;
     if (batch->fate == CR_BATCH_GOOD && !collect(lane, batch, partials)) {
         batch->fate = CR_BATCH_UNFIT;
         cr_fail(&batch->error, CR_INTERNAL, "a fold gave the partial of something else");
     }
-    if (batch->fate == CR_BATCH_GOOD && !checked(batch)) batch->fate = CR_BATCH_BROKEN;
+    if (batch->fate == CR_BATCH_GOOD && !axis && !cr_gpu_batch_all_checked(batch)) batch->fate = CR_BATCH_BROKEN;
     lane->queued_bytes -= batch->queued_bytes;
     batch->busy = false;
     switch (batch->fate) {
@@ -392,8 +396,10 @@ bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch) {
             batch->error = error;
         }
         idle = true; /* what failed does not go on running */
+        batch->fetching = false;
     }
     if (!idle || lane->api->lost(lane->gpu)) return false;
+    if (batch->claims[0].job->axis && !cr_gpu_axis_done(lane, batch)) return true;
     if (batch->many)
         cr_gpu_many_end(lane, batch);
     else

@@ -3,6 +3,7 @@
  *   lane_gpu.c   its thread: opens the device, keeps its streams busy, loses it, closes it
  *   gpu_batch.c  one stream's work: claims, their way to the device, their partials' way back
  *   gpu_many.c   a stream's work when the claims are small, of one job or of many
+ *   gpu_axis.c   a stream's work when the answers are an array
  *   gpu_run.c    jobs that name a kernel: their whole input on the device
  *   gpu_watch.c  a call of the driver that does not return
  *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
@@ -56,6 +57,12 @@ typedef struct cr_gpu_batch {
     uint64_t claimed_ns, started_ns;
     cr_claim claims[CR_BATCH_MANY];
     cr_gpu_fold folds[CR_BATCH_MANY];
+    /* Of a job along an axis. */
+    cr_gpu_axis axis;
+    uint64_t failed, fetched,
+        fetch_count; /* the output whose integer does not fit; its elements that were fetched, and are */
+    bool fetching;
+    cr_partial column; /* of those */
 } cr_gpu_batch;
 
 typedef struct cr_gpu_lane {
@@ -122,6 +129,19 @@ cr_status cr_gpu_batch_stage(const cr_claim *claim, uint64_t at, void *to, size_
 cr_status cr_gpu_batch_checked(const cr_claim *claim, cr_error *error);
 /* What a GPU could not fold: claims of one job go to the CPU, or end it. */
 void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error);
+
+/* For gpu_axis.c. Brings a claim's bytes to where the device reads them: `at` in the batch's buffer, or where they are. */
+const uint8_t *cr_gpu_batch_load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at);
+/* cr_gpu_batch_checked of all claims; false: batch->error says why. */
+bool cr_gpu_batch_all_checked(cr_gpu_batch *batch);
+
+/* ---- gpu_axis.c ---- */
+
+/* Sets a batch's claims, whole blocks of one job along an axis, under way. */
+void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
+/* What was under way is done. True: the batch ends, with what its fate says, and the answers of a good one have gone out; false: more is
+ * under way. */
+bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch);
 
 /* ---- gpu_many.c ---- */
 

@@ -4,6 +4,7 @@
 #ifndef CURED_SERVER_LANES_LANE_GPU_H
 #define CURED_SERVER_LANES_LANE_GPU_H
 
+#include "kernels/cpu/axis.h"
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
 #include "server/memory/device.h"
@@ -15,6 +16,9 @@ typedef struct cr_gpu_phases {
     _Atomic uint64_t batches, jobs, launch_ns, device_ns, end_ns;
 } cr_gpu_phases;
 cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane);
+
+/* Whether GPUs answer all ops of spec along its axis; UNIMPLEMENTED names the op that they do not. */
+cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error);
 
 /* For lanes that cr_lane_gpu opened. */
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane);

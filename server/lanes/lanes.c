@@ -101,7 +101,7 @@ static void pin_slabs(cr_lanes *lanes, cr_slabs *slabs) {
 
 cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *error) {
     cr_error why = {CR_OK, ""};
-    *lanes = (cr_lanes){.kinds = CR_BY_CPU, .wake = o->wake, .wake_argument = o->wake_argument};
+    *lanes = (cr_lanes){.gpu = o->gpu, .kinds = CR_BY_CPU, .wake = o->wake, .wake_argument = o->wake_argument};
     uint32_t count = usable_gpus(o, &why);
     bool forced = o->config->backend == CR_BACKEND_CUDA;
     if (!count && forced) return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and %s", why.text);
@@ -142,6 +142,11 @@ bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
         lanes->types[lanes->count]->close(lanes->lanes[lanes->count]);
     }
     return !hung;
+}
+
+cr_status cr_lanes_axis(const cr_lanes *lanes, const cr_axis_spec *spec, cr_error *error) {
+    if (!lanes->gpu) return cr_fail(error, CR_UNAVAILABLE, "this build has no CUDA lane");
+    return cr_gpu_axis_check(lanes->gpu, spec, error);
 }
 
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {

@@ -5,6 +5,7 @@
 #ifndef CURED_SERVER_LANES_LANES_H
 #define CURED_SERVER_LANES_LANES_H
 
+#include "kernels/cpu/axis.h"
 #include "server/base/config.h"
 #include "server/lanes/lane.h"
 #include "server/memory/device.h"
@@ -20,10 +21,11 @@ typedef struct cr_lanes {
     const char *backend;        /* "cpu", or the GPUs' name, "cuda" */
     char reason[CR_ERROR_TEXT]; /* why this backend, in a sentence */
     uint32_t gpus, gpus_lost;
-    uint32_t kinds;      /* CR_BY_* of the jobs that a GPU can fold */
-    uint64_t gpu_from;   /* for cr_job.gpu_from */
-    cr_device_hook hook; /* for regions; of use when there are GPUs */
-    _Atomic bool news;   /* a GPU was lost and cr_lanes_check has not seen it */
+    const cr_gpu_api *gpu; /* NULL: none */
+    uint32_t kinds;        /* CR_BY_* of the jobs that a GPU can fold */
+    uint64_t gpu_from;     /* for cr_job.gpu_from */
+    cr_device_hook hook;   /* for regions; of use when there are GPUs */
+    _Atomic bool news;     /* a GPU was lost and cr_lanes_check has not seen it */
     void (*wake)(void *argument);
     void *wake_argument;
 } cr_lanes;
@@ -49,6 +51,8 @@ void cr_lanes_watch(cr_lanes *lanes);
 bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
 /* What regions ask of the GPUs; only where there are some. */
 cr_device_hook cr_lanes_device_hook(cr_lanes *lanes);
+/* Whether GPUs answer all ops of spec along its axis; UNIMPLEMENTED names the op that they do not. */
+cr_status cr_lanes_axis(const cr_lanes *lanes, const cr_axis_spec *spec, cr_error *error);
 /* Says who may claim from a job that is not open to lanes yet. */
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job);
 /* For the loop: true once after each loss of a GPU; backend and reason then say what is left. */

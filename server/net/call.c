@@ -13,6 +13,7 @@
 #include "server/job/feed.h"
 #include "server/job/kernel.h"
 #include "server/memory/region.h"
+#include "server/net/axis.h"
 #include "server/net/merge.h"
 #include "server/net/outputs.h"
 #include "server/net/regions.h"
@@ -98,22 +99,8 @@ static void progress_fired(cr_timer *timer) {
     cr_reply_progress(call->conn, call->stream, &m);
 }
 
-static cr_status make_axis(cr_call *call, cr_error *error) {
-    cr_server *server = call->conn->server;
-    const cr_config *c = server->config;
-    uint64_t most = c->max_state_bytes_per_connection, *own = &call->conn->state_bytes;
-    cr_axis_spec spec;
-    cr_request_axis(call, &spec);
-    if (c->max_state_bytes < most) most = c->max_state_bytes;
-    cr_status status = cr_axis_make(call->job, &spec, server->lanes.workers, most, error);
-    if (status == CR_OK)
-        status = cr_admit_state(&server->admission, *own, call->job->axis->memory, &call->ticket, error);
-    if (status == CR_OK) *own += call->ticket.state_bytes;
-    return status;
-}
-
-/* The job that the lanes work on; the call holds it. */
-static cr_status make_job(cr_call *call, cr_error *error) {
+/* The job that the lanes work on; the call holds it. kept: the region its input lies in, NULL: none. */
+static cr_status make_job(cr_call *call, const cr_kept *kept, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     call->job = cr_job_new(call->dtype, call->families);
     if (!call->job) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
@@ -122,7 +109,7 @@ static cr_status make_job(cr_call *call, cr_error *error) {
     call->job->base = r->first;
     call->held = true;
     if (r->has_axis) {
-        cr_status status = make_axis(call, error);
+        cr_status status = cr_axis_attach(call, kept && kept->region.way == CR_REGION_DEVICE, error);
         if (status != CR_OK) return status;
     }
     if (r->kernel[0]) {
@@ -165,14 +152,14 @@ static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_err
 
 static cr_status start_descriptor(cr_call *call, int descriptor, cr_error *error) {
     cr_status status = cr_region_readable(descriptor, error);
-    if (status == CR_OK) status = make_job(call, error);
+    if (status == CR_OK) status = make_job(call, NULL, error);
     if (status == CR_OK) return start_feed(call, NULL, descriptor, error);
     cr_files_close(call->conn->server->files, descriptor);
     return status;
 }
 
 cr_status cr_call_start_region(cr_call *call, cr_kept *kept, cr_error *error) {
-    cr_status status = make_job(call, error);
+    cr_status status = make_job(call, kept, error);
     if (status != CR_OK) return status;
     cr_kept_use(kept);
     return start_feed(call, kept, -1, error);
@@ -332,7 +319,7 @@ static cr_status check_data(cr_call *call, uint32_t bytes, cr_error *error) {
 static cr_status make_place(cr_call *call, const cr_frame *frame, cr_error *error) {
     if (call->request.kind == CR_CALL_MERGE) return cr_merge_begin(call, error);
     if (call->job || cr_call_can_inline(call, frame)) return CR_OK;
-    return make_job(call, error);
+    return make_job(call, NULL, error);
 }
 
 bool cr_call_data(cr_call *call, const cr_frame *frame, bool *take) {
@@ -434,7 +421,7 @@ void cr_call_end(cr_call *call) {
         }
     }
     if (status == CR_OK && !call->job && (call->request.reduce.has_axis || call->request.reduce.kernel[0]))
-        status = make_job(call, &error);
+        status = make_job(call, NULL, &error);
     if (status == CR_OK && !call->job) {
         cr_call_inline(call, NULL, 0);
         return;

@@ -88,16 +88,6 @@ cr_status cr_request_check(cr_call *call, cr_error *error) {
     return status == CR_OK ? check_length(call, error) : status;
 }
 
-void cr_request_axis(const cr_call *call, cr_axis_spec *spec) {
-    const cr_wire_reduce *r = &call->request.reduce;
-    *spec = (cr_axis_spec){.dtype = call->dtype,
-                           .shape = {r->outer, r->n, r->inner},
-                           .families = call->families,
-                           .op_count = r->op_count,
-                           .finish = call->finish};
-    for (uint32_t i = 0; i < r->op_count; i++) spec->ops[i] = (cr_op)r->ops[i];
-}
-
 cr_status cr_request_charge(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     cr_server *server = call->conn->server;

@@ -4,7 +4,6 @@
 #ifndef CURED_SERVER_NET_REQUEST_H
 #define CURED_SERVER_NET_REQUEST_H
 
-#include "kernels/cpu/axis.h"
 #include "server/net/call.h"
 
 /* Checks types, ops, options, shape and declared length; fills the call's dtype, finish and families. */
@@ -12,8 +11,6 @@ cr_status cr_request_check(cr_call *call, cr_error *error);
 /* Its parts, for a merge, whose dtype is known only when its first partial is there. */
 cr_status cr_request_check_finish(cr_call *call, cr_error *error);
 cr_status cr_request_check_ops(cr_call *call, cr_error *error);
-/* The axis of a checked request that has one. */
-void cr_request_axis(const cr_call *call, cr_axis_spec *spec);
 
 /* Admits the call with the length of its input, where only its file or region said that. RESOURCE_EXHAUSTED. */
 cr_status cr_request_charge(cr_call *call, cr_error *error);

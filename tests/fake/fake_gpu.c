@@ -10,26 +10,6 @@
 #include "kernels/cpu/fold.h"
 #include "tests/fake/fake_internal.h"
 
-enum { MOST_OPS = 4096 };
-
-typedef struct op {
-    cr_gpu_fold fold; /* of a copy: data is its target */
-    const void *from; /* NULL: a fold */
-    size_t bytes;
-    uint32_t number, polls;
-    bool hangs, lies, batched;
-} op;
-
-struct cr_gpu_stream {
-    cr_list link;
-    cr_gpu *gpu;
-    uint32_t results, begin, end;
-    uint32_t batched; /* results of batches since the last idle moment */
-    bool failed;
-    cr_partial *partials, *batch_partials;
-    op ops[MOST_OPS];
-};
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static cr_list devices = {&devices, &devices}; /* so that one that was never closed is not taken for a leak */
 static fake_gpu_faults plan = {.devices = 1};
@@ -118,8 +98,7 @@ static area *find_locked(const cr_gpu *gpu, kind k, const void *memory, size_t b
     return NULL;
 }
 
-/* What one device pinned or allocated of host memory serves all. */
-static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
+area *fake_gpu_find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
     pthread_mutex_lock(&mutex);
     area *found = k == ON_DEVICE ? find_locked(gpu, k, memory, bytes) : NULL;
     for (cr_list *node = devices.next; k != ON_DEVICE && node != &devices && !found; node = node->next)
@@ -128,8 +107,7 @@ static area *find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
     return found;
 }
 
-/* Counts a call that may be the device's last. */
-static cr_status count_call(cr_gpu *gpu, cr_error *error) {
+cr_status fake_gpu_count_call(cr_gpu *gpu, cr_error *error) {
     fake_gpu_check(gpu);
     pthread_mutex_lock(&mutex);
     if (armed && ++calls == plan.lose_at) gpu->lost = true;
@@ -173,6 +151,7 @@ static void free_area(area *a) {
 static void free_stream(cr_gpu_stream *stream) {
     cr_list_remove(&stream->link);
     free(stream->partials);
+    fake_gpu_axis_free(&stream->axis);
     free(stream);
 }
 
@@ -211,7 +190,7 @@ cr_status fake_gpu_add(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **o
 
 void fake_gpu_drop(cr_gpu *gpu, kind k, void *memory) {
     fake_gpu_check(gpu);
-    area *a = find(gpu, k, memory, 0);
+    area *a = fake_gpu_find(gpu, k, memory, 0);
     if (!a || a->memory != memory) fake_gpu_misused("memory is given back that was not taken");
     free_area(a);
 }
@@ -265,7 +244,7 @@ static void fake_stream_close(cr_gpu_stream *stream) {
     free_stream(stream);
 }
 
-static op *enqueue(cr_gpu_stream *stream) {
+op *fake_gpu_enqueue(cr_gpu_stream *stream) {
     if (stream->end - stream->begin == MOST_OPS) fake_gpu_misused("a stream has more enqueued than it can hold");
     op *o = &stream->ops[stream->end++ % MOST_OPS];
     uint32_t looks = planned().polls;
@@ -275,11 +254,12 @@ static op *enqueue(cr_gpu_stream *stream) {
 
 static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
     cr_gpu *gpu = stream->gpu;
-    cr_status status = count_call(gpu, error);
+    cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
-    bool pinned = find(gpu, PINNED, host, bytes) != NULL;
-    if (!find(gpu, ON_DEVICE, device, bytes)) fake_gpu_misused("a copy goes beyond its device memory");
-    if (!pinned && !find(gpu, ALLOCATED, host, bytes)) fake_gpu_misused("a copy comes from memory that is not pinned");
+    bool pinned = fake_gpu_find(gpu, PINNED, host, bytes) != NULL;
+    if (!fake_gpu_find(gpu, ON_DEVICE, device, bytes)) fake_gpu_misused("a copy goes beyond its device memory");
+    if (!pinned && !fake_gpu_find(gpu, ALLOCATED, host, bytes))
+        fake_gpu_misused("a copy comes from memory that is not pinned");
     if (nth(&copies, planned().fail_copy))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that this copy fails");
     pthread_mutex_lock(&mutex);
@@ -287,30 +267,28 @@ static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host
     counts.pinned_copies += pinned;
     counts.copied_bytes += bytes;
     pthread_mutex_unlock(&mutex);
-    op *o = enqueue(stream);
+    op *o = fake_gpu_enqueue(stream);
     o->fold.data = device;
     o->from = host;
     o->bytes = bytes;
     return CR_OK;
 }
 
-/* Whether a fold can be enqueued. */
-static cr_status check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *error) {
+cr_status fake_gpu_check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *error) {
     size_t bytes = fold->n * cr_dtype_size(fold->dtype);
-    area *device = find(gpu, ON_DEVICE, fold->data, bytes);
+    area *device = fake_gpu_find(gpu, ON_DEVICE, fold->data, bytes);
     pthread_mutex_lock(&mutex);
     uint32_t lacks = armed ? plan.lacks : 0;
     pthread_mutex_unlock(&mutex);
     if (device && device->bytes >= 8 && memcmp(device->memory, "poisoned", 8) == 0) gpu->lost = true;
     if (gpu->lost) return cr_fail(error, CR_UNAVAILABLE, "an illegal address");
-    if (!device && !find(gpu, ALLOCATED, fold->data, bytes) && !find(gpu, PINNED, fold->data, bytes))
+    if (!device && !fake_gpu_find(gpu, ALLOCATED, fold->data, bytes) && !fake_gpu_find(gpu, PINNED, fold->data, bytes))
         fake_gpu_misused("a fold reads what the device cannot reach");
     if (fold->families & lacks) return cr_fail(error, CR_UNIMPLEMENTED, "the plan lacks this family");
     return CR_OK;
 }
 
-/* The next call's, or the next fold's of a batch, as planned; false: it fails. o: hangs and lies. */
-static bool plan_fold(uint32_t count, op *o) {
+bool fake_gpu_plan_fold(uint32_t count, op *o) {
     pthread_mutex_lock(&mutex);
     bool counted = armed;
     if (counted) folds++;
@@ -326,16 +304,16 @@ static bool plan_fold(uint32_t count, op *o) {
 static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first,
                            cr_error *error) {
     cr_gpu *gpu = stream->gpu;
-    cr_status status = count_call(gpu, error);
+    cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
     if (first + count > stream->results) fake_gpu_misused("there are more folds than results");
-    for (uint32_t i = 0; i < count && status == CR_OK; i++) status = check_fold(gpu, &list[i], error);
+    for (uint32_t i = 0; i < count && status == CR_OK; i++) status = fake_gpu_check_fold(gpu, &list[i], error);
     if (status != CR_OK) return status;
     op planned_op;
-    if (!plan_fold(count, &planned_op))
+    if (!fake_gpu_plan_fold(count, &planned_op))
         return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
     for (uint32_t i = 0; i < count; i++) {
-        op *o = enqueue(stream);
+        op *o = fake_gpu_enqueue(stream);
         o->fold = list[i];
         o->number = first + i;
         o->hangs = planned_op.hangs;
@@ -348,7 +326,7 @@ static cr_status fake_batch(cr_gpu_stream *stream, const cr_gpu_fold *list, uint
                             uint32_t *taken, cr_error *error) {
     *taken = 0;
     cr_gpu *gpu = stream->gpu;
-    cr_status status = count_call(gpu, error);
+    cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
     if (stream->begin == stream->end) stream->batched = 0;
     if (first > stream->batched) fake_gpu_misused("a batch leaves results out");
@@ -360,13 +338,13 @@ static cr_status fake_batch(cr_gpu_stream *stream, const cr_gpu_fold *list, uint
     for (; *taken < count && first < room; ++*taken, first++) {
         const cr_gpu_fold *fold = &list[*taken];
         op planned_op;
-        status = check_fold(gpu, fold, error);
+        status = fake_gpu_check_fold(gpu, fold, error);
         if (status != CR_OK) return status;
         if (fold->n * cr_dtype_size(fold->dtype) > CR_GPU_BATCH_BYTES)
             fake_gpu_misused("a fold of a batch is too long");
-        if (!plan_fold(1, &planned_op))
+        if (!fake_gpu_plan_fold(1, &planned_op))
             return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
-        op *o = enqueue(stream);
+        op *o = fake_gpu_enqueue(stream);
         o->fold = *fold;
         o->number = first;
         o->hangs = planned_op.hangs;
@@ -384,6 +362,10 @@ static void fake_batch_result(const cr_gpu_stream *stream, uint32_t number, cr_p
 }
 
 static void carry_out(cr_gpu_stream *stream, const op *o) {
+    if (o->carry_out) {
+        o->carry_out(stream, o);
+        return;
+    }
     if (o->from) {
         memcpy((void *)(uintptr_t)o->fold.data, o->from, o->bytes);
         return;
@@ -394,7 +376,7 @@ static void carry_out(cr_gpu_stream *stream, const op *o) {
 }
 
 static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
-    cr_status status = count_call(stream->gpu, error);
+    cr_status status = fake_gpu_count_call(stream->gpu, error);
     *idle = false;
     if (status != CR_OK) return status;
     if (nth(&polls, planned().fail_fault)) {
@@ -420,7 +402,7 @@ static const cr_partial *fake_result(const cr_gpu_stream *stream, uint32_t numbe
 
 static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op operation, const cr_gpu_fold *input,
                              cr_value *value, bool *exact, cr_error *error) {
-    cr_status status = count_call(stream->gpu, error);
+    cr_status status = fake_gpu_count_call(stream->gpu, error);
     if (status != CR_OK) return status;
     if (name[0] != 'v') return cr_fail(error, CR_UNIMPLEMENTED, "kernel: %s lacks this op", name);
     cr_partial p;
@@ -448,6 +430,11 @@ const cr_gpu_api cr_fake_gpu = {
     .stream_close = fake_stream_close,
     .copy = fake_copy,
     .fold = fake_fold,
+    .axis_takes = fake_gpu_axis_takes,
+    .axis = fake_gpu_axis,
+    .axis_result = fake_gpu_axis_result,
+    .axis_trim = fake_gpu_axis_trim,
+    .fetch = fake_gpu_fetch,
     .poll = fake_poll,
     .result = fake_result,
     .batch = fake_batch,

@@ -16,6 +16,41 @@ typedef struct area {
     size_t bytes;
 } area;
 
+/* What was enqueued and is done when it is polled. */
+typedef struct op {
+    cr_gpu_fold fold; /* of a copy: data is its target */
+    const void *from; /* NULL: a fold */
+    size_t bytes;
+    uint32_t number, polls;
+    bool hangs, lies, batched;
+    void (*carry_out)(cr_gpu_stream *stream, const struct op *o); /* NULL: a copy or a fold */
+    size_t width, pitch, count;                                   /* of a fetch, to fold.data */
+} op;
+
+/* A stream's reduction along an axis, and its answers in one piece of memory. */
+typedef struct fake_axis {
+    cr_gpu_axis asked;
+    bool enqueued; /* since the last idle moment */
+    bool done;
+    uint8_t *answers;
+    size_t bytes, at[CR_GPU_AXIS_OPS];
+    cr_error error; /* OUT_OF_RANGE, of output `failed` */
+    uint64_t failed;
+} fake_axis;
+
+enum { MOST_OPS = 4096 };
+
+struct cr_gpu_stream {
+    cr_list link;
+    cr_gpu *gpu;
+    uint32_t results, begin, end;
+    uint32_t batched; /* results of batches since the last idle moment */
+    bool failed;
+    cr_partial *partials, *batch_partials;
+    fake_axis axis;
+    op ops[MOST_OPS];
+};
+
 struct cr_gpu {
     cr_gpu_info info;
     cr_list link, areas, streams;
@@ -30,6 +65,26 @@ void fake_gpu_check(const cr_gpu *gpu);
 /* Memory of that kind: new, or for PINNED the given. */
 cr_status fake_gpu_add(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **out, cr_error *error);
 void fake_gpu_drop(cr_gpu *gpu, kind k, void *memory);
+
+/* The area of that kind where bytes at memory are, NULL: there is none. What one device pinned or allocated of host memory serves all. */
+area *fake_gpu_find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes);
+/* Counts a call that may be the device's last. */
+cr_status fake_gpu_count_call(cr_gpu *gpu, cr_error *error);
+op *fake_gpu_enqueue(cr_gpu_stream *stream);
+/* Whether a fold can be enqueued. */
+cr_status fake_gpu_check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *error);
+/* The next call's, or the next fold's of a batch, as planned; false: it fails. o: hangs and lies. */
+bool fake_gpu_plan_fold(uint32_t count, op *o);
+
+/* fake_axis.c, as gpu.h has them. */
+bool fake_gpu_axis_takes(const cr_gpu_axis *axis);
+cr_status fake_gpu_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error);
+cr_status fake_gpu_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
+                               cr_error *error);
+void fake_gpu_axis_trim(cr_gpu_stream *stream, size_t most);
+void fake_gpu_axis_free(fake_axis *axis);
+cr_status fake_gpu_fetch(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch,
+                         size_t count, cr_error *error);
 
 /* fake_shared.c, as gpu.h has them. */
 cr_status fake_gpu_inspect(int descriptor, cr_error *error);

@@ -82,7 +82,8 @@ static void compare(cr_axis_spec *spec, uint64_t offset, enum cr_data_kind kind)
     case_check(cr_cuda.axis(run.on.stream, &axis, &error), &error);
     for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
     const void *got[CR_GPU_AXIS_OPS];
-    cr_status status = cr_cuda.axis_result(run.on.stream, got, &error);
+    uint64_t failed = 0;
+    cr_status status = cr_cuda.axis_result(run.on.stream, got, &failed, &error);
     run.cases++;
     if (status != expected) {
         printf("status %d: %s; the CPU: %d: %s\n", status, error.text, expected, cpu_error.text);

@@ -99,8 +99,8 @@ static cr_status axis(cr_gpu_stream *s, const cr_gpu_axis *asked, cr_error *erro
     if (wrong.code != CR_OK) *error = wrong;
     return wrong.code;
 }
-static cr_status axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS], cr_error *error) {
-    return cr_axis_answers(&s->axis, out, error);
+static cr_status axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed, cr_error *error) {
+    return cr_axis_answers(&s->axis, out, failed, error);
 }
 
 static cr_status batch(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t number, uint32_t first, uint32_t *taken, cr_error *) {

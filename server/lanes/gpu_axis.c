@@ -1,0 +1,137 @@
+/* gpu_axis: a stream's work when the job's answers are an array: claims of whole blocks, which the device answers by one launch. The answers
+ * come back in memory of the stream's, and are copied to the job's outputs before its claims are given back: the lane waits for no client,
+ * since a job whose answers nobody takes offers no claims (job/axis.h).
+ *
+ *   copied (host memory) ──► axis ──► answers ──► outputs ──► claims folded
+ *                                └──► an integer that does not fit: its column is fetched, and folded here, for what the CPU would say
+ *
+ * Thread: the lane's; cr_gpu_axis_check any. Owner: the lane. */
+#include <string.h>
+
+#include "kernels/cpu/fold.h"
+#include "server/base/clock.h"
+#include "server/base/metrics.h"
+#include "server/job/axis.h"
+#include "server/lanes/gpu_internal.h"
+
+enum {
+    FETCH_BYTES = 1024 * 1024,        /* of one column at a time */
+    FETCH_PIECES = 32 * 1024,         /* of one that is not contiguous */
+    KEEP_BYTES = 8 * 1024 * 1024,     /* of answers, a stream's */
+};
+
+cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error) {
+    if (!spec->shape.n || !spec->shape.inner) return CR_OK; /* nobody computes anything */
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        const cr_gpu_axis one = {
+            .dtype = spec->dtype, .shape = spec->shape, .ops = &spec->ops[k], .op_count = 1, .finish = spec->finish};
+        if (!api->axis_takes(&one))
+            return cr_fail(error, CR_UNIMPLEMENTED, "axis: the GPU has no kernel for %s of %s along an axis",
+                           cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype));
+    }
+    return CR_OK;
+}
+
+void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    const cr_job *job = batch->claims[0].job;
+    const cr_axis_spec *spec = &job->axis->spec;
+    const uint8_t *data = NULL;
+    uint64_t at = 0;
+    batch->fetching = false;
+    for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
+        const uint8_t *loaded = cr_gpu_batch_load(lane, batch, &batch->claims[i], at);
+        if (i == 0) data = loaded;
+        at += batch->claims[i].bytes;
+    }
+    if (batch->fate != CR_BATCH_GOOD) return;
+    const uint64_t block = job->axis->block;
+    batch->axis = (cr_gpu_axis){.dtype = spec->dtype,
+                                .shape = {at / job->element / block, spec->shape.n, spec->shape.inner},
+                                .data = data,
+                                .first = batch->claims[0].index / block * spec->shape.inner,
+                                .ops = spec->ops,
+                                .op_count = spec->op_count,
+                                .finish = spec->finish};
+    if (lane->api->axis(batch->stream, &batch->axis, &batch->error) != CR_OK) batch->fate = CR_BATCH_UNFIT;
+}
+
+/* The next of the column's elements. False: there are none, or nobody wants them any more. */
+static bool fetch_on(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    const cr_gpu_axis *axis = &batch->axis;
+    const uint64_t element = cr_dtype_size(axis->dtype), n = axis->shape.n, inner = axis->shape.inner;
+    uint64_t count = n - batch->fetched, most = inner == 1 ? FETCH_BYTES / element : FETCH_PIECES;
+    if (count > most) count = most;
+    if (!count || cr_queue_stopped(lane->options.queue, batch->claims[0].job)) return false;
+    uint64_t from = (batch->failed / inner * n + batch->fetched) * inner + batch->failed % inner;
+    const uint8_t *data = (const uint8_t *)axis->data + from * element;
+    bool row = inner == 1;
+    cr_error error;
+    if (lane->api->fetch(batch->stream, batch->staging, data, row ? count * element : element, inner * element,
+                         row ? 1 : count, &error) != CR_OK)
+        return false;
+    batch->fetching = true;
+    batch->fetch_count = count;
+    batch->started_ns = cr_now_ns();
+    return true;
+}
+
+/* An integer does not fit, and the GPU only says which. The CPU can say what it is: in host memory it is given the claims; of the device's
+ * memory the lane folds that column. True: its elements are on their way. */
+static bool begin_fetch(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    const cr_job *job = batch->claims[0].job;
+    if (job->device < 0 || batch->failed >= batch->axis.shape.outer * batch->axis.shape.inner) return false;
+    cr_partial_init(&batch->column, job->dtype, job->families);
+    batch->fetched = 0;
+    return fetch_on(lane, batch);
+}
+
+/* What was fetched is there. True: more is under way. */
+static bool fold_fetched(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    batch->fetching = false;
+    cr_cpu_fold(&batch->column, batch->staging, batch->fetch_count, batch->fetched);
+    batch->fetched += batch->fetch_count;
+    if (fetch_on(lane, batch)) return true;
+    const cr_axis_spec *spec = &batch->claims[0].job->axis->spec;
+    if (batch->fetched < spec->shape.n) return false;
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        uint8_t answer[16];
+        cr_error error;
+        if (cr_axis_store(&batch->column, spec->ops[k], &spec->finish, batch->axis.first + batch->failed, answer,
+                          &error) == CR_OK)
+            continue;
+        batch->error = error;
+        break;
+    }
+    return false;
+}
+
+/* The claims' answers lie side by side. */
+static cr_status emit(cr_gpu_lane *lane, cr_gpu_batch *batch, const void *const answers[], cr_error *error) {
+    cr_job *job = batch->claims[0].job;
+    const cr_axis *axis = job->axis;
+    const uint8_t *out[CR_GPU_AXIS_OPS];
+    for (uint32_t k = 0; k < axis->spec.op_count; k++) out[k] = answers[k];
+    for (uint32_t i = 0; i < batch->claim_count; i++) {
+        const cr_claim *claim = &batch->claims[i];
+        uint64_t blocks = claim->bytes / job->element / axis->block;
+        cr_status status = cr_axis_emit(lane->options.queue, job, claim->index / axis->block, blocks,
+                                        (const void *const *)out, error);
+        if (status != CR_OK) return status;
+        for (uint32_t k = 0; k < axis->spec.op_count; k++) out[k] += blocks * axis->spec.shape.inner * axis->width[k];
+    }
+    return CR_OK;
+}
+
+bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    if (batch->fetching) return !fold_fetched(lane, batch);
+    if (batch->fate != CR_BATCH_GOOD) return true;
+    const void *answers[CR_GPU_AXIS_OPS];
+    cr_status status = lane->api->axis_result(batch->stream, answers, &batch->failed, &batch->error);
+    const bool device = batch->claims[0].job->device >= 0;
+    if (status != CR_OK)
+        batch->fate = status == CR_OUT_OF_RANGE && device ? CR_BATCH_BROKEN : CR_BATCH_UNFIT;
+    else if (!cr_gpu_batch_all_checked(batch) || emit(lane, batch, answers, &batch->error) != CR_OK)
+        batch->fate = CR_BATCH_BROKEN;
+    lane->api->axis_trim(batch->stream, KEEP_BYTES);
+    return status != CR_OUT_OF_RANGE || !begin_fetch(lane, batch);
+}
