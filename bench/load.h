@@ -19,6 +19,7 @@ typedef struct load_options {
     double seconds; /* of one side of one round of the small rows */
     uint64_t stream_bytes, file_bytes, device_bytes;
     const char *daemon, *client, *dir, *only, *json, *isa;
+    const char *spin_us; /* of the daemon; NULL: as it is by default */
     int server_core, client_core;
     char socket[96]; /* the daemon's; floors use the same name with ".floor" */
 } load_options;

@@ -140,7 +140,11 @@ static void close_row(device_row *r) {
     free(r->took);
 }
 
-static bool run_row(const load_options *o, FILE *json, const char *name, uint64_t bytes, bool looks) {
+static bool run_row(const load_options *options, FILE *json, const char *name, uint64_t bytes, bool looks,
+                    const char *spin_us) {
+    load_options with = *options;
+    const load_options *o = &with;
+    with.spin_us = spin_us;
     device_row r = {.api = &CURED_GPU_API, .bytes = bytes, .count = bytes / sizeof(float), .looks = looks};
     cr_error why;
     bool small = bytes == SMALL;
@@ -166,7 +170,11 @@ static bool run_row(const load_options *o, FILE *json, const char *name, uint64_
 }
 
 bool load_device_rows(const load_options *o, FILE *json) {
-    return run_row(o, json, "device region, sum f32, large", o->device_bytes / SMALL * SMALL, true) &&
-           run_row(o, json, "device region, 4 KiB, looking", SMALL, true) &&
-           run_row(o, json, "device region, 4 KiB, asleep", SMALL, false);
+    const uint64_t large = o->device_bytes / SMALL * SMALL;
+    return run_row(o, json, "device region, sum f32, large", large, true, NULL) &&
+           run_row(o, json, "device region, 4 KiB, looking", SMALL, true, NULL) &&
+           run_row(o, json, "device region, 4 KiB, asleep", SMALL, false, NULL) &&
+           run_row(o, json, "device region, large, spin_us 50", large, true, "50") &&
+           run_row(o, json, "device region, 4 KiB, looking, spin_us 50", SMALL, true, "50") &&
+           run_row(o, json, "device region, 4 KiB, asleep, spin_us 50", SMALL, false, "50");
 }

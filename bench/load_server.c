@@ -61,7 +61,7 @@ pid_t load_daemon_start(const load_options *o, int core) {
     if (pid == 0) {
         settle_in(core);
         execl(o->daemon, o->daemon, "--listen", listen, "--cpu-workers", "1", "--log-level", "warn", "--cpu-isa",
-              o->isa, (char *)NULL);
+              o->isa, o->spin_us ? "--spin-us" : (char *)NULL, o->spin_us, (char *)NULL);
         fprintf(stderr, "cured-bench: cannot run %s: %s\n", o->daemon, strerror(errno));
         _exit(127);
     }

@@ -158,6 +158,7 @@ const cr_gpu_api cr_cuda = {
     .stream_open = cr_cuda_stream_open,
     .stream_close = cr_cuda_stream_close,
     .copy = cr_cuda_copy,
+    .copies = cr_cuda_copies,
     .fold = cr_cuda_fold,
     .axis_takes = cr_axis_takes,
     .axis = cr_cuda_axis,

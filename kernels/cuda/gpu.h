@@ -49,6 +49,14 @@ typedef struct cr_gpu_axis {
     uint32_t op_count;
     cr_finish_opts finish;
 } cr_gpu_axis;
+/* Bytes of pinned host memory, and their place in the device's. */
+typedef struct cr_gpu_copy {
+    void *device;
+    const void *host;
+    size_t bytes;
+} cr_gpu_copy;
+enum { CR_GPU_COPIES = 64 }; /* at once */
+
 enum {
     CR_GPU_BATCH_BYTES = 128 * 1024, /* of a fold that may be one of a batch */
     CR_GPU_BATCH_FOLDS = 1024,       /* in a stream's batches at a time */
@@ -77,6 +85,8 @@ typedef struct cr_gpu_api {
     cr_status (*stream_open)(cr_gpu *gpu, uint32_t results, cr_gpu_stream **stream, cr_error *error);
     void (*stream_close)(cr_gpu_stream *stream);
     cr_status (*copy)(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
+    /* Enqueues at most CR_GPU_COPIES of them, in no order among themselves: between two calls of copy the bus is idle for some microseconds. */
+    cr_status (*copies)(cr_gpu_stream *stream, const cr_gpu_copy *copies, uint32_t count, cr_error *error);
     /* Enqueues count folds, each with a result of its own: result number `first`, first + 1, … and a launch or more. */
     cr_status (*fold)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, cr_error *error);
     /* Whether the device answers every op of axis (whose data is not looked at). */

@@ -39,6 +39,7 @@ void cr_cuda_event_close(cr_gpu *gpu, void *event);
 cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **stream, cr_error *error);
 void cr_cuda_stream_close(cr_gpu_stream *stream);
 cr_status cr_cuda_copy(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
+cr_status cr_cuda_copies(cr_gpu_stream *stream, const cr_gpu_copy *copies, uint32_t count, cr_error *error);
 cr_status cr_cuda_fold(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first,
                        cr_error *error);
 cr_status cr_cuda_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error);

@@ -109,6 +109,32 @@ cr_status cr_cuda_copy(cr_gpu_stream *s, void *device, const void *host, size_t 
     return cr_cuda_error(s->gpu, (int)failure, "copy", error);
 }
 
+cr_status cr_cuda_copies(cr_gpu_stream *s, const cr_gpu_copy *copies, uint32_t count, cr_error *error) {
+    cr_status status = cr_cuda_bind(s->gpu, error);
+    if (status != CR_OK || count == 0) return status;
+    if (count > CR_GPU_COPIES) return cr_fail(error, CR_INTERNAL, "copy: %u at once", count);
+    if (count == 1) return cr_cuda_copy(s, copies->device, copies->host, copies->bytes, error);
+    s->batch_last = false;
+    s->folding = false;
+#if CUDART_VERSION >= 13000
+    void *to[CR_GPU_COPIES];
+    const void *from[CR_GPU_COPIES];
+    size_t bytes[CR_GPU_COPIES], first = 0;
+    struct cudaMemcpyAttributes how = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+    for (uint32_t i = 0; i < count; i++) {
+        to[i] = copies[i].device;
+        from[i] = copies[i].host;
+        bytes[i] = copies[i].bytes;
+    }
+    cudaError_t failure = cudaMemcpyBatchAsync(to, from, bytes, count, &how, &first, 1, s->stream);
+    return cr_cuda_error(s->gpu, (int)failure, "copy", error);
+#else
+    for (uint32_t i = 0; i < count && status == CR_OK; i++)
+        status = cr_cuda_copy(s, copies[i].device, copies[i].host, copies[i].bytes, error);
+    return status;
+#endif
+}
+
 static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number, cr_error *error) {
     if (fold->n > CR_FOLD_MAX) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "fold: %llu elements at once; the GPU takes %llu",

@@ -15,9 +15,9 @@
 #include "server/lanes/gpu_internal.h"
 
 enum {
-    FETCH_BYTES = 1024 * 1024,        /* of one column at a time */
-    FETCH_PIECES = 32 * 1024,         /* of one that is not contiguous */
-    KEEP_BYTES = 8 * 1024 * 1024,     /* of answers, a stream's */
+    FETCH_BYTES = 1024 * 1024,    /* of one column at a time */
+    FETCH_PIECES = 32 * 1024,     /* of one that is not contiguous */
+    KEEP_BYTES = 8 * 1024 * 1024, /* of answers, a stream's */
 };
 
 cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error) {
@@ -43,6 +43,7 @@ void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         if (i == 0) data = loaded;
         at += batch->claims[i].bytes;
     }
+    cr_gpu_batch_copy(lane, batch);
     if (batch->fate != CR_BATCH_GOOD) return;
     const uint64_t block = job->axis->block;
     batch->axis = (cr_gpu_axis){.dtype = spec->dtype,
@@ -114,8 +115,8 @@ static cr_status emit(cr_gpu_lane *lane, cr_gpu_batch *batch, const void *const 
     for (uint32_t i = 0; i < batch->claim_count; i++) {
         const cr_claim *claim = &batch->claims[i];
         uint64_t blocks = claim->bytes / job->element / axis->block;
-        cr_status status = cr_axis_emit(lane->options.queue, job, claim->index / axis->block, blocks,
-                                        (const void *const *)out, error);
+        cr_status status =
+            cr_axis_emit(lane->options.queue, job, claim->index / axis->block, blocks, (const void *const *)out, error);
         if (status != CR_OK) return status;
         for (uint32_t k = 0; k < axis->spec.op_count; k++) out[k] += blocks * axis->spec.shape.inner * axis->width[k];
     }

@@ -167,6 +167,25 @@ static uint64_t within_piece(const cr_claim *claim, uint64_t done, uint64_t step
     return step < left ? step : left;
 }
 
+void cr_gpu_batch_copy(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    if (batch->fate == CR_BATCH_GOOD && batch->copy_count &&
+        lane->api->copies(batch->stream, batch->copies, batch->copy_count, &batch->error) != CR_OK)
+        batch->fate = CR_BATCH_UNFIT;
+    batch->copy_count = 0;
+}
+
+/* Copies from pinned memory are made together: each alone would leave the bus idle for a while. Slabs are pinned as one, and what lies
+ * side by side on both sides is one copy. */
+static void note_copy(cr_gpu_lane *lane, cr_gpu_batch *batch, void *to, const void *from, size_t bytes, bool slab) {
+    cr_gpu_copy *last = batch->copy_count ? &batch->copies[batch->copy_count - 1] : NULL;
+    if (slab && last && (const char *)last->host + last->bytes == from && (char *)last->device + last->bytes == to) {
+        last->bytes += bytes;
+        return;
+    }
+    if (batch->copy_count == CR_GPU_COPIES) cr_gpu_batch_copy(lane, batch);
+    batch->copies[batch->copy_count++] = (cr_gpu_copy){to, from, bytes};
+}
+
 /* Brings a claim's bytes to where the device folds them, which is returned: its own memory, at `at` in its buffer, or, for so
  * few that a copy would take longer than reading them over the bus, pinned memory. */
 const uint8_t *cr_gpu_batch_load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at) {
@@ -187,8 +206,10 @@ const uint8_t *cr_gpu_batch_load(cr_gpu_lane *lane, cr_gpu_batch *batch, const c
             if (cr_gpu_batch_stage(claim, done, batch->staging + at + done, step, &batch->error) != CR_OK)
                 batch->fate = CR_BATCH_BROKEN;
         }
-        if (batch->fate == CR_BATCH_GOOD && !near &&
-            api->copy(batch->stream, to + done, from, step, &batch->error) != CR_OK)
+        if (direct)
+            note_copy(lane, batch, to + done, from, step, !claim->segment->kept && !claim->segment->mapped);
+        else if (batch->fate == CR_BATCH_GOOD && !near &&
+                 api->copy(batch->stream, to + done, from, step, &batch->error) != CR_OK)
             batch->fate = CR_BATCH_UNFIT;
         done += step;
     }
@@ -227,50 +248,11 @@ static void start_run(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     }
 }
 
-/* Whether all claims may be copied together with their neighbours in memory: slabs, which are pinned as one. */
-static bool in_slabs(const cr_gpu_batch *batch) {
-    for (uint32_t i = 0; i < batch->claim_count; i++) {
-        const cr_segment *segment = batch->claims[i].segment;
-        if (!segment->pinned || segment->mapped || segment->kept) return false;
-    }
-    return batch->claim_count > 1 && batch->bytes > NEAR_BYTES && batch->claims[0].job->device < 0;
-}
-
-/* Copies of a slab each would leave the bus idle for a twentieth of the time. Slabs come in no order, but mostly together: they are
- * laid on the device as they lie in the host's memory, and neighbours are one copy. Then each claim is folded where it came to be. */
-static void load_slabs(cr_gpu_lane *lane, cr_gpu_batch *batch) {
-    uint32_t order[CR_BATCH_CLAIMS], count = batch->claim_count;
-    const uint8_t *place[CR_BATCH_CLAIMS];
-    for (uint32_t i = 0; i < count; i++) { /* by address */
-        uint32_t to = i;
-        for (; to && batch->claims[order[to - 1]].data > batch->claims[i].data; to--) order[to] = order[to - 1];
-        order[to] = i;
-    }
-    uint64_t at = 0;
-    for (uint32_t first = 0, next; first < count; first = next) {
-        const uint8_t *from = batch->claims[order[first]].data;
-        uint64_t bytes = 0;
-        at = (at + ALIGN - 1) / ALIGN * ALIGN;
-        for (next = first; next < count && batch->claims[order[next]].data == from + bytes; next++) {
-            place[order[next]] = batch->device + at + bytes;
-            bytes += batch->claims[order[next]].bytes;
-        }
-        if (lane->api->copy(batch->stream, batch->device + at, from, bytes, &batch->error) != CR_OK) {
-            batch->fate = CR_BATCH_UNFIT;
-            return;
-        }
-        at += bytes;
-    }
-    for (uint32_t i = 0; i < count; i++) add_fold(batch, &batch->claims[i], place[i]);
-}
-
 static void start_one_job(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     const cr_job *job = batch->claims[0].job;
-    const bool slabs = !job->kernel && in_slabs(batch);
     if (job->kernel) start_run(lane, batch);
-    if (slabs) load_slabs(lane, batch);
     uint64_t at = 0, next = 0;
-    for (uint32_t i = 0; i < batch->claim_count && !slabs && batch->fate == CR_BATCH_GOOD; i++) {
+    for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
         const cr_claim *claim = &batch->claims[i];
         if (claim->index != next) at = (at + ALIGN - 1) / ALIGN * ALIGN;
         next = claim->index + claim->bytes / job->element;
@@ -278,6 +260,7 @@ static void start_one_job(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         if (!job->kernel) add_fold(batch, claim, data);
         at += claim->bytes;
     }
+    cr_gpu_batch_copy(lane, batch);
     if (batch->fate == CR_BATCH_GOOD && batch->fold_count &&
         lane->api->fold(batch->stream, batch->folds, batch->fold_count, 0, &batch->error) != CR_OK)
         batch->fate = CR_BATCH_UNFIT;
@@ -296,7 +279,7 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->claimed_ns = cr_now_ns();
     batch->busy = true;
     batch->fate = CR_BATCH_GOOD;
-    batch->fold_count = 0;
+    batch->fold_count = batch->copy_count = 0;
     batch->bytes = batch->queued_bytes = 0;
     batch->run = NULL;
     uint64_t longest = 0;

@@ -52,11 +52,12 @@ typedef struct cr_gpu_batch {
     cr_batch_fate fate;
     cr_error error;  /* unless GOOD */
     cr_gpu_run *run; /* copied there, and not folded; NULL: folded */
-    uint32_t claim_count, fold_count;
+    uint32_t claim_count, fold_count, copy_count;
     uint64_t bytes, queued_bytes; /* queued_bytes: those that come over the bus */
     uint64_t claimed_ns, started_ns;
     cr_claim claims[CR_BATCH_MANY];
     cr_gpu_fold folds[CR_BATCH_MANY];
+    cr_gpu_copy copies[CR_GPU_COPIES]; /* to be enqueued together */
     /* Of a job along an axis. */
     cr_gpu_axis axis;
     uint64_t failed, fetched,
@@ -130,8 +131,10 @@ cr_status cr_gpu_batch_checked(const cr_claim *claim, cr_error *error);
 /* What a GPU could not fold: claims of one job go to the CPU, or end it. */
 void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error);
 
-/* For gpu_axis.c. Brings a claim's bytes to where the device reads them: `at` in the batch's buffer, or where they are. */
+/* For gpu_axis.c. Brings a claim's bytes to where the device reads them: `at` in the batch's buffer, or where they are. Some may be only
+ * noted until cr_gpu_batch_copy enqueues all that is. */
 const uint8_t *cr_gpu_batch_load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at);
+void cr_gpu_batch_copy(cr_gpu_lane *lane, cr_gpu_batch *batch);
 /* cr_gpu_batch_checked of all claims; false: batch->error says why. */
 bool cr_gpu_batch_all_checked(cr_gpu_batch *batch);
 

@@ -52,6 +52,9 @@ static cr_status stream_open(cr_gpu *g, uint32_t n, cr_gpu_stream **s, cr_error 
 }
 static void stream_close(cr_gpu_stream *s) { WATCHED_VOID(stream_close(s)); }
 static cr_status copy(cr_gpu_stream *s, void *d, const void *h, size_t n, cr_error *e) { WATCHED(copy(s, d, h, n, e)); }
+static cr_status copies(cr_gpu_stream *s, const cr_gpu_copy *c, uint32_t n, cr_error *e) {
+    WATCHED(copies(s, c, n, e));
+}
 static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *f, uint32_t n, uint32_t first, cr_error *e) {
     WATCHED(fold(s, f, n, first, e));
 }
@@ -95,6 +98,7 @@ void cr_gpu_watch_table(const cr_gpu_api *api, cr_gpu_api *watched) {
     watched->stream_open = stream_open;
     watched->stream_close = stream_close;
     watched->copy = copy;
+    watched->copies = copies;
     watched->fold = fold;
     watched->batch = batch;
     watched->axis = axis;

@@ -22,6 +22,8 @@ enum {
     LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores too */
     NAP_NS = 20 * 1000,
     EVENTS_NS = 1000 * 1000,
+    DEVICE_BYTES_A_NS =
+        2000, /* of its own memory a GPU folds so much at least, so that a nap would be long beside what is left */
 };
 
 static cr_gpu_lane *own(const cr_lane *lane) { return (cr_gpu_lane *)(uintptr_t)lane; }
@@ -104,6 +106,17 @@ static bool rest(cr_gpu_lane *lane, uint32_t seen, uint64_t waited_ns) {
     return cr_queue_doze(queue, seen, nap < EVENTS_NS ? nap : EVENTS_NS);
 }
 
+/* How long to look without naps for what is under way. */
+static uint64_t patience(const cr_gpu_lane *lane) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < lane->batch_count; i++) {
+        const cr_gpu_batch *batch = &lane->batches[i];
+        if (batch->busy) bytes += batch->bytes - batch->queued_bytes;
+    }
+    const uint64_t look = lane->options.spin_ns > LOOK_NS ? lane->options.spin_ns : LOOK_NS;
+    return look + bytes / DEVICE_BYTES_A_NS;
+}
+
 static void work(cr_gpu_lane *lane) {
     cr_queue *queue = lane->options.queue;
     uint32_t looked = cr_queue_offers(queue) - 1; /* the first look is at everything */
@@ -124,7 +137,7 @@ static void work(cr_gpu_lane *lane) {
             if (moved || !lane->waiting) news_ns = cr_now_ns();
         } else if (moved) {
             news_ns = cr_now_ns();
-        } else if (cr_now_ns() - news_ns > LOOK_NS) {
+        } else if (cr_now_ns() - news_ns > patience(lane)) {
             nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
         }
     }

@@ -270,6 +270,7 @@ void cr_conn_granted(cr_conn *conn) {
 
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_conn *conn = handle->data;
+    conn->server->came = true;
     bool gone = status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn));
     if (gone) {
         cr_conn_close(conn);

@@ -25,6 +25,7 @@ static cr_conn *next_granted(cr_server *server) {
 static void on_wake(uv_async_t *wake) {
     cr_server *server = wake->data;
     cr_list done;
+    server->came = true;
     for (cr_job *job; (job = cr_queue_news(server->queue));)
         if (job->owner && cr_call_measured(job->owner) && job->axis) cr_outputs_send(job->owner);
     cr_queue_completed(server->queue, &done);
@@ -48,6 +49,22 @@ static bool quiet(const cr_server *server) {
     return true;
 }
 
+static void on_looking(uv_idle_t *looking) { (void)looking; }
+
+/* An idle handle keeps the loop from sleeping: it only looks what there is. */
+static void look_or_sleep(cr_server *server) {
+    const uint64_t spin_ns = server->config->spin_us * 1000;
+    const bool looks = uv_is_active((uv_handle_t *)&server->looking);
+    if (!spin_ns && !looks) return;
+    const uint64_t now = cr_now_ns();
+    if (server->came) server->look_until = now + spin_ns;
+    server->came = false;
+    if (now >= server->look_until)
+        uv_idle_stop(&server->looking);
+    else if (!looks)
+        uv_idle_start(&server->looking, on_looking);
+}
+
 /* Before the loop sleeps: every reply is on its way, and the clock is set to the next timer. */
 static void on_prepare(uv_prepare_t *prepare) {
     cr_server *server = prepare->data;
@@ -61,6 +78,7 @@ static void on_prepare(uv_prepare_t *prepare) {
         else
             uv_timer_start(&server->clock, on_clock, next > now ? next - now : 0, 0);
     }
+    look_or_sleep(server);
     if (server->draining && server->drained && quiet(server)) {
         void (*drained)(cr_server *) = server->drained;
         server->drained = NULL;
@@ -104,6 +122,7 @@ cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *co
     uv_timer_init(loop, &server->clock);
     uv_timer_init(loop, &server->sealing);
     uv_prepare_init(loop, &server->prepare);
+    uv_idle_init(loop, &server->looking);
     server->wake.data = server->clock.data = server->sealing.data = server->prepare.data = server;
     uv_prepare_start(&server->prepare, on_prepare);
     return CR_OK;
@@ -130,6 +149,7 @@ void cr_server_close_handles(cr_server *server) {
     uv_close((uv_handle_t *)&server->clock, NULL);
     uv_close((uv_handle_t *)&server->sealing, NULL);
     uv_close((uv_handle_t *)&server->prepare, NULL);
+    uv_close((uv_handle_t *)&server->looking, NULL);
 }
 
 void cr_server_free(cr_server *server) {

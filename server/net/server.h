@@ -46,6 +46,10 @@ typedef struct cr_server {
     uv_timer_t sealing; /* runs while filling is not empty */
     uv_async_t wake;
     uv_prepare_t prepare; /* before each sleep: write replies, set the clock */
+    uv_idle_t
+        looking; /* with spin_us: runs for so long after the last turn in which something came, and the loop does not sleep */
+    uint64_t look_until;
+    bool came; /* something did in this turn */
     uint64_t clock_set;
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every CALL among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */

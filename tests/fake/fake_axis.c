@@ -16,8 +16,8 @@ bool fake_gpu_axis_takes(const cr_gpu_axis *axis) {
 }
 
 static void spec_of(const cr_gpu_axis *axis, cr_axis_spec *spec) {
-    *spec = (cr_axis_spec){
-        .dtype = axis->dtype, .shape = axis->shape, .op_count = axis->op_count, .finish = axis->finish};
+    *spec =
+        (cr_axis_spec){.dtype = axis->dtype, .shape = axis->shape, .op_count = axis->op_count, .finish = axis->finish};
     for (uint32_t k = 0; k < axis->op_count; k++) {
         spec->ops[k] = axis->ops[k];
         spec->families |= cr_op_needs(axis->ops[k], axis->dtype);
@@ -70,10 +70,12 @@ cr_status fake_gpu_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error
     cr_gpu *gpu = stream->gpu;
     cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
-    if (!fake_gpu_axis_takes(axis)) return cr_fail(error, CR_UNIMPLEMENTED, "axis: the stand-in lacks one of these ops");
+    if (!fake_gpu_axis_takes(axis))
+        return cr_fail(error, CR_UNIMPLEMENTED, "axis: the stand-in lacks one of these ops");
     if (stream->begin == stream->end) stream->axis.enqueued = false;
     if (stream->axis.enqueued) fake_gpu_misused("a stream has two reductions along an axis at a time");
-    if (axis->shape.inner && axis->first % axis->shape.inner) fake_gpu_misused("a reduction does not begin with a block");
+    if (axis->shape.inner && axis->first % axis->shape.inner)
+        fake_gpu_misused("a reduction does not begin with a block");
     cr_axis_spec spec;
     spec_of(axis, &spec);
     cr_gpu_fold all = {.dtype = axis->dtype,
@@ -83,7 +85,8 @@ cr_status fake_gpu_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error
     status = fake_gpu_check_fold(gpu, &all, error);
     op planned;
     if (status != CR_OK) return status;
-    if (!fake_gpu_plan_fold(1, &planned)) return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
+    if (!fake_gpu_plan_fold(1, &planned))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
     op *o = fake_gpu_enqueue(stream);
     o->carry_out = reduce;
     o->hangs = planned.hangs;
@@ -131,7 +134,8 @@ cr_status fake_gpu_fetch(cr_gpu_stream *stream, void *host, const void *device, 
     if (status != CR_OK || !count) return status;
     if (!fake_gpu_find(gpu, ON_DEVICE, device, (count - 1) * pitch + width))
         fake_gpu_misused("what is fetched is not the device's memory");
-    if (!fake_gpu_find(gpu, ALLOCATED, host, count * width)) fake_gpu_misused("what is fetched goes to memory that is not pinned");
+    if (!fake_gpu_find(gpu, ALLOCATED, host, count * width))
+        fake_gpu_misused("what is fetched goes to memory that is not pinned");
     op *o = fake_gpu_enqueue(stream);
     o->carry_out = bring;
     o->fold.data = host;

@@ -252,7 +252,7 @@ op *fake_gpu_enqueue(cr_gpu_stream *stream) {
     return o;
 }
 
-static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
+static cr_status copy_one(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
     cr_gpu *gpu = stream->gpu;
     cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
@@ -272,6 +272,26 @@ static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host
     o->from = host;
     o->bytes = bytes;
     return CR_OK;
+}
+
+static void count_copies(void) {
+    pthread_mutex_lock(&mutex);
+    counts.copy_calls++;
+    pthread_mutex_unlock(&mutex);
+}
+
+static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
+    count_copies();
+    return copy_one(stream, device, host, bytes, error);
+}
+
+static cr_status fake_copies(cr_gpu_stream *stream, const cr_gpu_copy *list, uint32_t count, cr_error *error) {
+    cr_status status = CR_OK;
+    if (!count || count > CR_GPU_COPIES) fake_gpu_misused("none or too many copies at once");
+    count_copies();
+    for (uint32_t i = 0; i < count && status == CR_OK; i++)
+        status = copy_one(stream, list[i].device, list[i].host, list[i].bytes, error);
+    return status;
 }
 
 cr_status fake_gpu_check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *error) {
@@ -429,6 +449,7 @@ const cr_gpu_api cr_fake_gpu = {
     .stream_open = fake_stream_open,
     .stream_close = fake_stream_close,
     .copy = fake_copy,
+    .copies = fake_copies,
     .fold = fake_fold,
     .axis_takes = fake_gpu_axis_takes,
     .axis = fake_gpu_axis,

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from connection import HANG_S
@@ -277,6 +278,27 @@ class Kernels(DeviceTest):
         stream = conn.start_register(4, cuda_ipc_region(len(raw), bytes(16), path.encode().ljust(64, b"\0")))
         self.assertIsInstance(conn.registered(stream), int)
         self.assertEqual(expect_all(self.OPS, "i32", raw), conn.region("i32", self.OPS, 4, kernel="v7_shuffle").keys())
+
+
+class Looking(DaemonTest):
+    """With spin_us, threads look for work for a while before they sleep; then they do sleep."""
+    PROGRAM = PROGRAM
+    OPTIONS = dict(SMALL, backend="cuda", spin_us=1000)
+
+    def cpu_seconds(self):
+        with open("/proc/%d/stat" % self.daemon.process.pid, encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def test_answers_and_then_sleeps(self):
+        conn = self.connect()
+        for count in (1, 5000, 300000) * 5:
+            raw = plain("i32", count)
+            self.assertEqual(expect_all(["sum", "max"], "i32", raw), conn.stream("i32", ["sum", "max"], raw).keys())
+        time.sleep(0.1)
+        before = self.cpu_seconds()
+        time.sleep(1)
+        self.assertLess(self.cpu_seconds() - before, 0.5)
 
 
 class Calibrated(DaemonTest):

@@ -24,6 +24,8 @@ static cr_lane *lane, *cpu;
 static gate done = GATE_INIT, lost = GATE_INIT, releases = GATE_INIT;
 static uint8_t *memory;
 static cr_error error;
+static size_t used = PAGES;   /* of the memory */
+static uint64_t gpu_from = 1; /* of the jobs */
 
 static void post(void *argument) { gate_add(argument); }
 
@@ -77,9 +79,10 @@ static void sum_right(uint32_t kinds, unsigned pieces, bool pinned) {
     static piece list[64];
     cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM | CR_FAM_EXTREMA);
     unsigned before = gate_count(&done), released = gate_count(&releases);
-    size_t size = PAGES / pieces;
+    size_t size = used / pieces;
     uint64_t sum = 0;
     job->kinds = kinds;
+    job->gpu_from = gpu_from;
     for (unsigned i = 0; i < pieces; i++) {
         unsigned n = i ^ 1; /* not in the array's order */
         if (pieces == 1) n = 0;
@@ -122,6 +125,25 @@ START_TEST(sums_of_every_kind_of_memory) {
     pinner.unpin(pinner.argument, memory);
     close_lanes();
     ck_assert_uint_eq(fake_gpu_seen().alive, 0);
+}
+END_TEST
+
+/* Of a batch of 16 segments: those that lie side by side are one copy, and all copies are enqueued together. */
+START_TEST(copies_of_a_batch_go_together) {
+    open_lanes(1, false, HANG_MS);
+    cr_pinner pinner = cr_lane_gpu_pinner(lane);
+    assert_ok(pinner.pin(pinner.argument, memory, PAGES, false, &error), error);
+    used = gpu_from = MIB / 2; /* as much as goes at a time, and nothing before all of it is there */
+    fake_gpu_counts before = fake_gpu_seen();
+    sum_right(CR_BY_GPU, 16, true); /* in the order 1 0 3 2 … */
+    fake_gpu_counts after = fake_gpu_seen();
+    ck_assert_uint_eq(after.copy_calls - before.copy_calls, 1);
+    ck_assert_uint_eq(after.copies - before.copies, 16);
+    ck_assert_uint_eq(after.copied_bytes - before.copied_bytes, used);
+    used = PAGES;
+    gpu_from = 1;
+    pinner.unpin(pinner.argument, memory);
+    close_lanes();
 }
 END_TEST
 
@@ -275,6 +297,7 @@ int main(void) {
     Suite *suite = suite_create("server/lane_gpu");
     TCase *tc = tcase_create("lane");
     tcase_add_test(tc, sums_of_every_kind_of_memory);
+    tcase_add_test(tc, copies_of_a_batch_go_together);
     tcase_add_test(tc, beside_the_cpu);
     tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
     tcase_add_loop_test(tc, small_jobs_are_one_batch, 0, 5);
