@@ -16,6 +16,11 @@ struct cr_gpu {
     cr_cuda_import *imports;        /* memory of other processes that is open */
 };
 
+/* trace.c */
+bool cr_cuda_traced(void);
+uint64_t cr_cuda_range_begin(const char *name);
+void cr_cuda_range_end(uint64_t range);
+
 /* Makes an error of a cudaError_t; CR_OK for success. A sticky error marks the device as lost. what: "copy", "fold", … */
 cr_status cr_cuda_error(cr_gpu *gpu, int failure, const char *what, cr_error *error);
 /* Binds the device to this thread. Refuses when it is lost. */

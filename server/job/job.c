@@ -2,15 +2,21 @@
 #include "server/job/job.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
 #include "server/job/axis.h"
 
+static _Atomic uint64_t numbers;
+
 cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_job *job = malloc(sizeof *job);
     if (!job) return NULL;
+    job->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+    job->ops = 0;
+    job->range = 0;
     job->owner = NULL;
     job->admitted_bytes = job->admitted_state = 0;
     job->dtype = dtype;

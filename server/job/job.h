@@ -28,6 +28,8 @@ typedef enum cr_job_state { CR_JOB_OPEN, CR_JOB_STOPPING, CR_JOB_DONE, CR_JOB_ST
 typedef struct cr_job {
     void *owner;                             /* the call that waits for it; NULL once answered. The loop's */
     uint64_t admitted_bytes, admitted_state; /* with a call that was answered before the job was done. The loop's */
+    uint64_t number;                         /* of all jobs, from 1 on */
+    uint32_t ops;                            /* what is asked for, 1 << op; only for whoever shows it */
     cr_dtype dtype;
     uint32_t families;
     uint32_t wants;       /* of the extrema: CR_WANTS_...; all of them unless the call sets it before the first claim */
@@ -58,6 +60,7 @@ typedef struct cr_job {
     cr_error error;                              /* Q: why it stopped, when not cancelled from outside */
     cr_partial partial;                          /* Q until DONE, then the loop's */
     uint64_t opened_ns, first_claim_ns, done_ns; /* Q */
+    uint64_t range;                              /* Q: that a tool sees while a GPU has it (cr_queue_trace); 0: none */
 
     struct cr_kernel_run *kernel; /* NULL: no kernel is asked for by name (server/job/kernel.h) */
     struct cr_axis *axis;         /* NULL: the whole array is one answer, in partial */

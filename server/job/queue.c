@@ -38,6 +38,12 @@ void cr_queue_free(cr_queue *queue) {
     free(queue);
 }
 
+void cr_queue_trace(cr_queue *queue, const cr_trace *trace) {
+    pthread_mutex_lock(&queue->mutex);
+    queue->trace = *trace;
+    pthread_mutex_unlock(&queue->mutex);
+}
+
 void cr_queue_close(cr_queue *queue) {
     pthread_mutex_lock(&queue->mutex);
     queue->closed = true;
@@ -53,6 +59,7 @@ void cr_queue_settle(cr_queue *queue, cr_job *job) {
     if (job->state == CR_JOB_OPEN && job->claimable) return;
     cr_job_move(job, CR_JOB_DONE);
     job->done_ns = cr_now_ns();
+    if (job->range) queue->trace.end(queue->trace.argument, job->range);
     bool was_empty = cr_list_empty(&queue->completed);
     cr_list_append(&queue->completed, &job->done);
     if (was_empty) queue->wake(queue->wake_argument);

@@ -74,6 +74,15 @@ typedef struct cr_turn {
  * sleeps while there is nothing, after looking for spin_ns. False: nothing, or the queue closed. */
 bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t spin_ns, bool wait);
 
+/* For tools that look on. begin is called at the first claim that a GPU takes of a job, and end, with what it gave unless that is 0, when
+ * the job is done: once each, on any thread, under the queue's lock. Without begin nobody looks, and nothing is paid. */
+typedef struct cr_trace {
+    uint64_t (*begin)(void *argument, const cr_job *job);
+    void (*end)(void *argument, uint64_t range);
+    void *argument;
+} cr_trace;
+void cr_queue_trace(cr_queue *queue, const cr_trace *trace);
+
 /* For lanes with many claims in flight (a GPU): they take several at once, and give each back when it is folded, or
  * unfolded when it could not be. They claim from jobs whose kinds have CR_BY_GPU. */
 

@@ -210,6 +210,7 @@ uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argu
         uint64_t bytes = found ? (count ? more : want)(argument, job, at.segment) : 0;
         if (!bytes) continue;
         count += take_claims(job, bytes, claims + count, most < room - count ? most : room - count);
+        if (queue->trace.begin && !job->range) job->range = queue->trace.begin(queue->trace.argument, job);
         cr_queue_line_up(queue, job, CR_KIND_GPU);
         if (!more) break;
     }

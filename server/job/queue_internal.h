@@ -21,6 +21,7 @@ struct cr_queue {
     _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a spinning lane watches */
     void (*wake)(void *argument);
     void *wake_argument;
+    cr_trace trace; /* begin NULL: none */
 };
 
 /* Completes the job when nothing is out and nothing is left. */

@@ -5,6 +5,7 @@
  *   gpu_many.c   a stream's work when the claims are small, of one job or of many
  *   gpu_axis.c   a stream's work when the answers are an array
  *   gpu_run.c    jobs that name a kernel: their whole input on the device
+ *   gpu_trace.c  how a tool that looks on sees its jobs
  *   gpu_watch.c  a call of the driver that does not return
  *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
  *
@@ -176,6 +177,14 @@ cr_status cr_gpu_run_in_place(cr_gpu_lane *lane, cr_job *job, const void *data, 
 bool cr_gpu_run_look(cr_gpu_lane *lane);
 /* The device is gone. */
 void cr_gpu_run_lose(cr_gpu_lane *lane);
+
+/* ---- gpu_trace.c ---- */
+
+enum { CR_GPU_RANGE_TEXT = 256 };
+/* Under the queue's lock. */
+void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]);
+/* Lets a tool that looks on see the jobs that GPUs take from now on; where none does, nothing is paid. */
+void cr_gpu_trace(cr_queue *queue, const cr_gpu_api *api);
 
 /* ---- gpu_ask.c ---- */
 

@@ -237,6 +237,7 @@ static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
     }
     pthread_mutex_init(&lane->mutex, NULL);
     pthread_cond_init(&lane->changed, NULL);
+    cr_gpu_trace(options->queue, options->gpu);
     cr_list_init(&lane->pins);
     cr_list_init(&lane->asked);
     if (pthread_create(&lane->thread, NULL, lane_main, lane) != 0) {

@@ -53,13 +53,11 @@ static void plan_from_environment(void) {
     static const struct {
         const char *name;
         uint32_t *member;
-    } names[] = {{"devices", &plan.devices},     {"fail_open", &plan.fail_open},
-                 {"fail_pin", &plan.fail_pin},   {"fail_copy", &plan.fail_copy},
-                 {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
-                 {"lose_at", &plan.lose_at},     {"hang_at", &plan.hang_at},
-                 {"lacks", &plan.lacks},         {"stuck_at", &plan.stuck_at},
-                 {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
-                 {"polls", &plan.polls},         {"room", &plan.room}};
+    } names[] = {{"devices", &plan.devices},     {"fail_open", &plan.fail_open}, {"fail_pin", &plan.fail_pin},
+                 {"fail_copy", &plan.fail_copy}, {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
+                 {"lose_at", &plan.lose_at},     {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
+                 {"stuck_at", &plan.stuck_at},   {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
+                 {"polls", &plan.polls},         {"room", &plan.room},           {"untraced", &plan.untraced}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {
         size_t i = 0, length = strcspn(text, "=");
@@ -433,8 +431,18 @@ static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op oper
     return CR_OK;
 }
 
+static bool fake_traced(void) { return !planned().untraced; }
+
+static uint64_t fake_range_begin(const char *name) {
+    if (planned().untraced) fake_gpu_misused("a range begins, and nobody looks on");
+    return fake_gpu_range_begin(name);
+}
+
 const cr_gpu_api cr_fake_gpu = {
     .name = "fake",
+    .traced = fake_traced,
+    .range_begin = fake_range_begin,
+    .range_end = fake_gpu_range_end,
     .count = fake_count,
     .open = fake_open,
     .close = fake_close,

@@ -23,8 +23,15 @@ typedef struct fake_gpu_faults {
     uint32_t lacks;                            /* families it does not implement */
     uint32_t lies_at;                          /* the fold whose partial misses an element */
     uint32_t room;                             /* folds that a stream's batches take; 0: as many as may be */
+    uint32_t untraced;                         /* not 0: no tool looks on, and to begin a range is misuse */
     uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */
 } fake_gpu_faults;
+
+/* Ranges of jobs are recorded, and an end that has no begin is misuse. With CURED_TEST_GPU_RANGES=PATH they are written there, a line
+ * each: "+ 3 NAME", "- 3". */
+uint32_t fake_gpu_ranges(uint32_t *open); /* begun; *open: and not ended */
+const char *fake_gpu_range(
+    uint32_t number); /* the name of the number-th from 1, of the last 1,024; it stays until those are over */
 
 void fake_gpu_plan(const fake_gpu_faults *faults);
 

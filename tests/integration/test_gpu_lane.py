@@ -280,6 +280,56 @@ class Kernels(DeviceTest):
         self.assertEqual(expect_all(self.OPS, "i32", raw), conn.region("i32", self.OPS, 4, kernel="v7_shuffle").keys())
 
 
+@unittest.skipIf(REAL, "the stand-in records ranges")
+class Ranges(DaemonTest):
+    """What a tool such as Nsight Systems sees: a range for each job that a GPU took, by its name, begun once and ended once."""
+    PROGRAM = PROGRAM
+    OPTIONS = dict(SMALL, backend="cuda")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.record = tempfile.NamedTemporaryFile(prefix="cured-ranges-", suffix=".txt")  # pylint: disable=consider-using-with
+        cls.addClassCleanup(cls.record.close)
+        cls.ENV = {"CURED_TEST_GPU_RANGES": cls.record.name}
+        super().setUpClass()
+
+    def ranges(self):
+        """Names by number; those that have ended."""
+        begun, ended = {}, set()
+        with open(self.record.name, encoding="utf-8") as f:
+            for line in f:
+                what, number, *name = line.rstrip("\n").split(" ", 2)
+                if what == "+":
+                    self.assertNotIn(number, begun)
+                    begun[number] = name[0]
+                else:
+                    self.assertIn(number, begun)
+                    self.assertNotIn(number, ended)
+                    ended.add(number)
+        return begun, ended
+
+    def test_every_job_by_name(self):
+        raw = plain("i32", 1 << 18)
+        before = len(self.ranges()[0])
+        conn = self.connect()
+        conn.stream("i32", ["sum", "argmax"], raw)
+        conn.stream("i32", ["sum"], raw, kernel="v7_shuffle")
+        self.assertIsNotNone(conn.stream("i32", ["sum"], raw, kernel="hybrid").status)  # it is not there, and its job fails
+        conn.stream("f64", ["prod"], plain("f64", 100000))  # the CPU's
+        f = self.memfd(raw)
+        conn.descriptor("i32", ["min"], f.fileno())
+        self.assertIsInstance(conn.register(7, f.fileno()), int)
+        small = [conn.start_region("i32", ["mean", "max"], 7, 4 * n, 100 + n) for n in range(40)]
+        for stream in small:
+            self.assertIsNone(conn.wait(stream).status)
+        wanted = ["sum,argmax i32[262144]", "v7_shuffle sum i32[262144]", "hybrid sum i32[262144]", "min i32[262144]"]
+        wanted += ["mean,max i32[%d]" % (100 + n) for n in range(40)]
+        begun, ended = self.ranges()
+        self.assertEqual(set(begun), ended)
+        self.assertEqual(sorted(wanted), sorted(name.split(": ")[1] for name in list(begun.values())[before:]))
+        self.assertEqual(len(begun), len({name.split(":")[0] for name in begun.values()}), "numbers of jobs")
+
+
 class Looking(DaemonTest):
     """With spin_us, threads look for work for a while before they sleep; then they do sleep."""
     PROGRAM = PROGRAM

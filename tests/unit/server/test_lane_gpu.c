@@ -1,6 +1,7 @@
 /* The lane of a GPU against a stand-in device (tests/fake): right sums, runs of claims, pinned and unpinned memory, faults at
  * every call, and the pinner. */
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,7 +9,8 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/base/log.h"
-#include "server/lanes/lane_gpu.h"
+#include "server/job/kernel.h"
+#include "server/lanes/gpu_internal.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
 
@@ -26,6 +28,7 @@ static uint8_t *memory;
 static cr_error error;
 static size_t used = PAGES;   /* of the memory */
 static uint64_t gpu_from = 1; /* of the jobs */
+static bool untraced;         /* no tool looks on */
 
 static void post(void *argument) { gate_add(argument); }
 
@@ -37,7 +40,7 @@ static void release(cr_segment *segment) {
 static void open_lanes(uint32_t streams, bool with_cpu, uint64_t timeout_ms) {
     cr_log_set_level(CR_LOG_ERROR);
     done.count = lost.count = 0;
-    fake_gpu_plan(&(fake_gpu_faults){.devices = 1});
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .untraced = untraced});
     assert_ok(cr_queue_new(post, &done, &queue, &error), error);
     cr_lane_options options = {.queue = queue,
                                .gpu = &cr_fake_gpu,
@@ -56,7 +59,14 @@ static void open_lanes(uint32_t streams, bool with_cpu, uint64_t timeout_ms) {
     for (size_t i = 0; i < PAGES; i++) memory[i] = (uint8_t)(i % 251);
 }
 
+static uint32_t ranges_begun(void) {
+    uint32_t open, begun = fake_gpu_ranges(&open);
+    ck_assert_uint_eq(open, 0);
+    return begun;
+}
+
 static void close_lanes(void) {
+    ranges_begun();
     cr_queue_close(queue);
     cr_lane_gpu.close(lane);
     if (cpu) cr_lane_cpu.close(cpu);
@@ -83,6 +93,7 @@ static void sum_right(uint32_t kinds, unsigned pieces, bool pinned) {
     uint64_t sum = 0;
     job->kinds = kinds;
     job->gpu_from = gpu_from;
+    job->ops = 1 << CR_OP_SUM | 1 << CR_OP_ARGMAX;
     for (unsigned i = 0; i < pieces; i++) {
         unsigned n = i ^ 1; /* not in the array's order */
         if (pieces == 1) n = 0;
@@ -144,6 +155,68 @@ START_TEST(copies_of_a_batch_go_together) {
     gpu_from = 1;
     pinner.unpin(pinner.argument, memory);
     close_lanes();
+}
+END_TEST
+
+/* Whatever becomes of its claims; what the stand-in sees is checked when the lanes close, too. */
+START_TEST(each_job_is_one_range) {
+    const fake_gpu_faults faults[] = {
+        {.devices = 1}, {.fail_fold = 1}, {.fail_fault = 1}, {.lose_at = 1}, {.lose_at = 5}};
+    open_lanes(2, true, HANG_MS);
+    for (int pieces = 1; pieces <= 64; pieces *= 64) {
+        const uint32_t begun = ranges_begun();
+        sum_right(CR_BY_GPU, (unsigned)pieces, false);
+        ck_assert_uint_eq(ranges_begun(), begun + 1);
+        ck_assert_ptr_ne(strstr(fake_gpu_range(begun + 1), ": sum,argmax u8["), NULL);
+    }
+    sum_right(CR_BY_CPU, 4, false);
+    const uint32_t begun = ranges_begun();
+    close_lanes();
+    for (unsigned f = 0; f < sizeof faults / sizeof *faults; f++) {
+        open_lanes(2, true, HANG_MS);
+        fake_gpu_plan(&faults[f]);
+        sum_right(CR_BY_GPU, 4, false);
+        ck_assert_uint_eq(ranges_begun(), begun + f + 1);
+        close_lanes();
+    }
+    untraced = true; /* then the stand-in has no range begun */
+    open_lanes(2, false, HANG_MS);
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .untraced = 1});
+    sum_right(CR_BY_GPU, 4, false);
+    close_lanes();
+    untraced = false;
+}
+END_TEST
+
+static const char *range_name(cr_job *job) {
+    static char name[CR_GPU_RANGE_TEXT];
+    cr_gpu_range_name(job, name);
+    return strchr(name, ':');
+}
+
+START_TEST(names_of_ranges) {
+    cr_error why;
+    cr_job *job = cr_job_new(CR_F32, CR_FAM_SUM);
+    const uint64_t number = job->number;
+    char wanted[64], name[CR_GPU_RANGE_TEXT];
+    ck_assert_str_eq(range_name(job), ":  f32[?]");
+    job->ops = 1 << CR_OP_SUM | 1 << CR_OP_BIT_XOR | 1 << CR_OP_MEAN;
+    job->total_bytes = 4000000;
+    ck_assert_str_eq(range_name(job), ": sum,mean,bit_xor f32[1000000]");
+    snprintf(wanted, sizeof wanted, "job %llu: ", (unsigned long long)number);
+    cr_gpu_range_name(job, name);
+    ck_assert_int_eq(strncmp(name, wanted, strlen(wanted)), 0);
+    job->ops = UINT32_MAX; /* as long as it can be */
+    assert_ok(
+        cr_kernel_attach(job, "a_name_as_long_as_a_name_of_a_kernel_may_ever_be", (uint32_t[]){CR_OP_SUM}, 1, &why),
+        why);
+    ck_assert_ptr_ne(strstr(range_name(job), "a_name_as_long"), NULL);
+    ck_assert_uint_lt(strlen(range_name(job)), CR_GPU_RANGE_TEXT);
+    cr_job *next = cr_job_new(CR_I64, CR_FAM_SUM);
+    ck_assert_uint_eq(next->number, number + 1);
+    job->state = next->state = CR_JOB_DONE;
+    cr_job_free(job);
+    cr_job_free(next);
 }
 END_TEST
 
@@ -235,6 +308,7 @@ START_TEST(small_jobs_are_one_batch) {
     cr_queue_gpu_comes(queue, 0); /* so that they wait for it */
     make_small(jobs, list);
     const uint32_t batches = fake_gpu_seen().batches;
+    const uint32_t ranges = ranges_begun();
     const uint64_t returned = metric_now(CR_M_gpu_returned_total);
     cr_lane_options options = {.queue = queue,
                                .gpu = &cr_fake_gpu,
@@ -258,6 +332,7 @@ START_TEST(small_jobs_are_one_batch) {
         if (got < SMALL_JOBS) usleep(1000);
     }
     gate_wait(&releases, released + SMALL_JOBS);
+    ck_assert_uint_eq(ranges_begun() - ranges, SMALL_JOBS);
     if (plans[_i].batches) ck_assert_uint_eq(fake_gpu_seen().batches - batches, plans[_i].batches);
     ck_assert_uint_eq(metric_now(CR_M_gpu_returned_total) - returned, plans[_i].returned);
     cr_queue_close(queue);
@@ -298,6 +373,8 @@ int main(void) {
     TCase *tc = tcase_create("lane");
     tcase_add_test(tc, sums_of_every_kind_of_memory);
     tcase_add_test(tc, copies_of_a_batch_go_together);
+    tcase_add_test(tc, each_job_is_one_range);
+    tcase_add_test(tc, names_of_ranges);
     tcase_add_test(tc, beside_the_cpu);
     tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
     tcase_add_loop_test(tc, small_jobs_are_one_batch, 0, 5);
