@@ -23,13 +23,13 @@ static bool is_whole(const cr_axis *axis, const cr_job *job) {
     return axis->block * job->element <= CR_AXIS_GRAIN_BYTES;
 }
 
-/* How claims are cut, and what their answers may hold; returns that. */
-static uint64_t plan_claims(const cr_axis *axis, cr_job *job) {
+/* How claims are cut, and what their answers may hold; returns that. whole: blocks are not cut. */
+static uint64_t plan_claims(const cr_axis *axis, cr_job *job, bool whole) {
     const cr_shape *shape = &axis->spec.shape;
     uint64_t slice = shape->n * job->element, all = times(shape->outer * shape->inner, axis->answer_bytes);
     uint64_t of_block = times(shape->inner, axis->answer_bytes);
-    bool whole = is_whole(axis, job);
     job->grain = whole ? axis->block : 1;
+    job->claim_bytes = job->claim_most = 0;
     if (!whole && shape->inner > 1)
         job->claim_bytes = least(times(shape->inner * job->element, CR_AXIS_CLAIM_LINES), CR_AXIS_CLAIM_BYTES);
     job->may_pause = all > CR_AXIS_PENDING_BYTES;
@@ -37,6 +37,7 @@ static uint64_t plan_claims(const cr_axis *axis, cr_job *job) {
     uint64_t most = times(CR_AXIS_OUTPUT_BYTES / axis->answer_bytes + 1, slice), unit = cr_job_unit(job);
     if (most < CR_AXIS_CLAIM_BYTES) job->claim_most = most > unit ? most / unit * unit : unit;
     uint64_t claim = job->claim_most ? job->claim_most : CR_CLAIM_MOST_BYTES;
+    if (claim < unit) claim = unit;
     if (shape->outer > 1) job->claim_output = times(claim / slice + 1, axis->answer_bytes);
     uint64_t more = times(of_block, 2); /* of blocks of which many claims made a part */
     return least(all, more > UINT64_MAX / 2 ? more : CR_AXIS_PENDING_BYTES + job->claim_output + more);
@@ -94,9 +95,18 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     cr_axis *axis = axis_new(job, spec, error);
     if (!axis) return error->code;
     if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
-    uint64_t other = plan_claims(axis, job);
+    uint64_t other = plan_claims(axis, job, is_whole(axis, job));
     if (job->may_pause) other += CR_AXIS_INPUT_BYTES;
     return plan_states(axis, job, workers, other, max_bytes, error);
+}
+
+void cr_axis_claim_whole(cr_job *job) {
+    cr_axis *axis = job->axis;
+    if (!axis || !axis->whole_kinds) return;
+    plan_claims(axis, job, true);
+    job->in_order = false;
+    job->most_claims = 0;
+    job->kinds = axis->whole_kinds;
 }
 
 cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error) {

@@ -115,6 +115,7 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
     }
     if (status == CR_OK) status = measure(o, feed->job, feed->region->size, &feed->total, error);
     if (status == CR_OK && o->kept) status = cr_kept_check(o->kept, o->offset, feed->total, &feed->way, error);
+    if (status == CR_OK && feed->way == CR_REGION_MAP) cr_queue_whole(o->queue, feed->job);
     if (status == CR_OK && o->to_end)
         cr_queue_measured(o->queue, feed->job, feed->total);
     else if (status == CR_OK)
@@ -197,7 +198,8 @@ static cr_status fill_window(slot *s, cr_error *error) {
     s->holding = true;
     cr_queue_add(queue, &s->segment);
     uint64_t bytes = s->bytes; /* after the seal the slot may already be somebody else's */
-    uint64_t step = feed->region->shared ? bytes : FETCH_BYTES;
+    uint64_t unit = cr_job_unit(feed->job),
+             step = feed->region->shared ? bytes : (FETCH_BYTES - 1) / unit * unit + unit;
     for (uint64_t at = 0; at < bytes;) {
         uint64_t piece = bytes - at < step ? bytes - at : step;
         if (!feed->region->shared) cr_region_fetch(feed->region, offset + at, s->window.data + at, (size_t)piece);
@@ -313,6 +315,7 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
     d->segment.aligned = d->segment.mapped = true;
     d->segment.still = direct_still;
     d->segment.release = direct_release;
+    cr_queue_whole(o->queue, job);
     cr_queue_set_total(o->queue, job, total);
     cr_queue_add(o->queue, &d->segment);
     cr_queue_ready(o->queue, &d->segment, total, true);

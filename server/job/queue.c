@@ -188,6 +188,12 @@ void cr_queue_measured(cr_queue *queue, cr_job *job, uint64_t bytes) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
+void cr_queue_whole(cr_queue *queue, cr_job *job) {
+    pthread_mutex_lock(&queue->mutex);
+    cr_axis_claim_whole(job);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
 void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, cr_list *let_go) {
     if (job->state != CR_JOB_OPEN) return;
     if (error) job->error = *error;

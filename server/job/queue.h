@@ -34,6 +34,8 @@ bool cr_queue_stopped(cr_queue *queue, cr_job *job);
 void cr_queue_set_total(cr_queue *queue, cr_job *job, uint64_t bytes);
 /* The same, where the loop does not know it yet: it is told. */
 void cr_queue_measured(cr_queue *queue, cr_job *job, uint64_t bytes);
+/* Before its first segment: all of the job's input will lie in memory in pieces that begin and end with whole blocks of an axis. */
+void cr_queue_whole(cr_queue *queue, cr_job *job);
 /* The job offers nothing more. error: why, NULL for a cancellation from outside; the first reason stands. Sealed segments
  * nobody folds are released at once, unsealed ones when their producer seals them. */
 void cr_queue_stop(cr_queue *queue, cr_job *job, const cr_error *error);

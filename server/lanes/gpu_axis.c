@@ -15,9 +15,12 @@
 #include "server/lanes/gpu_internal.h"
 
 enum {
-    FETCH_BYTES = 1024 * 1024,    /* of one column at a time */
-    FETCH_PIECES = 32 * 1024,     /* of one that is not contiguous */
-    KEEP_BYTES = 8 * 1024 * 1024, /* of answers, a stream's */
+    FETCH_BYTES = 1024 * 1024,      /* of one column at a time */
+    FETCH_PIECES = 32 * 1024,       /* of one that is not contiguous */
+    WHOLE_BYTES = 16 * 1024 * 1024, /* of a block in host memory */
+    ANSWER_COST = 16,               /* of a byte of answers, in bytes of input */
+    CLAIMS_EACH = 4,                /* blocks for each worker, at least, where workers may not cut them */
+    KEEP_BYTES = 8 * 1024 * 1024,   /* of answers, a stream's */
 };
 
 cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error) {
@@ -30,6 +33,33 @@ cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_
                            cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype));
     }
     return CR_OK;
+}
+
+static bool takes_all(const cr_gpu_api *api, const cr_axis_spec *spec) {
+    const cr_gpu_axis all = {.dtype = spec->dtype,
+                             .shape = spec->shape,
+                             .ops = spec->ops,
+                             .op_count = spec->op_count,
+                             .finish = spec->finish};
+    return api->axis_takes(&all);
+}
+
+/* With the CPU beside it the GPU takes what has few answers for its input: they come back over the bus, and are copied by one thread. Blocks
+ * that are cut go into states, which are the CPU's. */
+void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing *placing) {
+    cr_axis *axis = job->axis;
+    const cr_shape *shape = &axis->spec.shape;
+    const bool beside = placing->kinds & CR_BY_CPU;
+    uint64_t bytes = axis->block * job->element,
+             most = placing->chunk_bytes < WHOLE_BYTES ? placing->chunk_bytes : WHOLE_BYTES;
+    if (!axis->block || bytes > most || !(placing->kinds & CR_BY_GPU) || !takes_all(api, &axis->spec)) return;
+    if (shape->inner > CR_AXIS_GPU_OUTPUT_BYTES / axis->answer_bytes) return;
+    if (beside && shape->n * job->element < ANSWER_COST * axis->answer_bytes) return;
+    job->gpu_from = placing->gpu_from;
+    if (job->grain == axis->block)
+        job->kinds = placing->kinds;
+    else if (!beside || shape->outer >= (uint64_t)placing->workers * CLAIMS_EACH)
+        axis->whole_kinds = placing->kinds;
 }
 
 void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {

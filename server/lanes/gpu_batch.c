@@ -102,6 +102,7 @@ static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *
     }
     uint64_t chunk = lane->options.chunk_bytes;
     if (!segment->aligned && chunk > STREAM_BYTES) chunk = STREAM_BYTES;
+    if (job->may_pause && chunk > CR_CLAIM_MOST_BYTES) chunk = CR_CLAIM_MOST_BYTES; /* its answers count as a claim's */
     /* While there is enough under way, a little waits until it is more: the next completion looks again. Slabs wait until they are
      * as many as go at a time: each copy leaves the bus idle for some microseconds. */
     if (lane->queued_bytes > chunk && job->claimable < (segment->aligned ? chunk / 2 : chunk)) return 0;
@@ -111,6 +112,7 @@ static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *
         rest = job->total_bytes - job->claimed_bytes;
     bool staged = !segment->pinned && !(segment->kept && atomic_load(&segment->kept->pinned));
     uint64_t share = cr_gpu_share(&lane->rates, rest, lane->queued_bytes, staged);
+    if (job->axis && share < cr_job_unit(job)) return 0;
     return share < chunk ? share : chunk;
 }
 

@@ -16,8 +16,8 @@ typedef struct cr_gpu_rates {
     uint64_t min_bytes;    /* of an option: used instead of what was measured; 0: none */
 } cr_gpu_rates;
 
-/* The jobs that a GPU can fold at all; the CPU takes the others: answers along an axis, and products of floats, which are one
- * chain in the order of the array. */
+/* The jobs that a GPU can fold at all; the CPU takes the others: products of floats, which are one chain in the order of the array.
+ * Answers along an axis have a rule of their own (cr_gpu_axis_place). */
 bool cr_gpu_takes(const cr_job *job);
 /* With how many bytes to claim it is worth a look. */
 uint64_t cr_gpu_from(const cr_gpu_rates *rates);

@@ -20,6 +20,15 @@ cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane);
 /* Whether GPUs answer all ops of spec along its axis; UNIMPLEMENTED names the op that they do not. */
 cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error);
 
+/* What placing depends on beside the job. */
+typedef struct cr_gpu_placing {
+    uint32_t kinds; /* CR_BY_*: who may claim what a GPU can do */
+    uint32_t workers;
+    uint64_t gpu_from, chunk_bytes;
+} cr_gpu_placing;
+/* Lets GPUs claim from a job along an axis, whose input is in host memory, if they answer it and its blocks can be claimed whole. */
+void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing *placing);
+
 /* For lanes that cr_lane_gpu opened. */
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane);
 const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);

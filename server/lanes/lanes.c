@@ -101,7 +101,11 @@ static void pin_slabs(cr_lanes *lanes, cr_slabs *slabs) {
 
 cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *error) {
     cr_error why = {CR_OK, ""};
-    *lanes = (cr_lanes){.gpu = o->gpu, .kinds = CR_BY_CPU, .wake = o->wake, .wake_argument = o->wake_argument};
+    *lanes = (cr_lanes){.gpu = o->gpu,
+                        .chunk_bytes = o->config->gpu_chunk_bytes,
+                        .kinds = CR_BY_CPU,
+                        .wake = o->wake,
+                        .wake_argument = o->wake_argument};
     uint32_t count = usable_gpus(o, &why);
     bool forced = o->config->backend == CR_BACKEND_CUDA;
     if (!count && forced) return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and %s", why.text);
@@ -155,6 +159,13 @@ void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
         job->gpu_from = 1;
         job->in_order = false; /* it is not folded in pieces */
         return;
+    }
+    if (job->axis && lanes->gpus) {
+        const cr_gpu_placing placing = {.kinds = lanes->kinds,
+                                        .workers = lanes->workers,
+                                        .gpu_from = lanes->gpu_from,
+                                        .chunk_bytes = lanes->chunk_bytes};
+        cr_gpu_axis_place(lanes->gpu, job, &placing);
     }
     if (!cr_gpu_takes(job)) return;
     job->kinds = lanes->kinds;

@@ -399,6 +399,7 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
     if (status != CR_OK) return status;
     if (nth(&polls, planned().fail_fault)) {
         stream->begin = stream->end;
+        stream->axis.enqueued = false;
         return cr_fail(error, CR_INTERNAL, "the plan says that the work of this stream fails");
     }
     if (stream->begin != stream->end) {
@@ -409,6 +410,7 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
         }
     }
     *idle = stream->begin == stream->end;
+    if (*idle) stream->axis.enqueued = false;
     return CR_OK;
 }
 

@@ -87,7 +87,7 @@ class Answers:
                 self.assertEqual(wanted, answer.keys(), (dtype, name))
 
     def test_what_a_gpu_does_not_take(self):
-        """A product of floats goes in order, and answers along an axis are the CPU's; both beside other jobs."""
+        """A product of floats goes in order, beside other jobs."""
         raw = plain("f64", 300000)
         first = self.conn.start_stream("f64", ["prod", "sum"], len(raw))
         self.conn.send_array(first, raw)
