@@ -257,6 +257,10 @@ static int run(cr_config *config, int argc, char **argv) {
     d.server.version = CURED_VERSION;
     if (start(&d, &error) != CR_OK) {
         cr_error_log("%s", error.text);
+        if (d.server.lanes.left_behind) { /* what the driver has for the end of the process may wait for that thread */
+            fflush(NULL);
+            _exit(EXIT_START);
+        }
         if (error.code == CR_INVALID_ARGUMENT) return EXIT_USAGE_;
         return EXIT_START;
     }

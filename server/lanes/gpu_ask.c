@@ -1,6 +1,7 @@
 /* gpu_ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes share.
  *
  * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the others on any other thread, which waits. Owner: the lane. */
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -140,7 +141,14 @@ static cr_status wait_for(cr_gpu_lane *lane, cr_ask *ask) {
         ask->done = true;
         ask->status = ask->error ? cr_fail(ask->error, CR_UNAVAILABLE, "the GPU's lane has ended") : CR_OK;
     }
-    while (!ask->done) pthread_cond_wait(&lane->changed, &lane->mutex);
+    while (!ask->done && atomic_load(&lane->attended)) pthread_cond_wait(&lane->changed, &lane->mutex);
+    while (!ask->done) {
+        const struct timespec until = cr_gpu_until(lane->options.timeout_ms / 4 + 1);
+        int late = pthread_cond_timedwait(&lane->changed, &lane->mutex, &until);
+        pthread_mutex_unlock(&lane->mutex);
+        if (late == ETIMEDOUT) cr_lane_gpu_watch((cr_lane *)(void *)lane);
+        pthread_mutex_lock(&lane->mutex);
+    }
     pthread_mutex_unlock(&lane->mutex);
     return ask->status;
 }

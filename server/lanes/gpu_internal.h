@@ -5,6 +5,7 @@
  *   gpu_many.c   a stream's work when the claims are small, of one job or of many
  *   gpu_axis.c   a stream's work when the answers are an array
  *   gpu_run.c    jobs that name a kernel: their whole input on the device
+ *   gpu_start.c  how many GPUs there are, asked of a driver that may hang
  *   gpu_trace.c  how a tool that looks on sees its jobs
  *   gpu_watch.c  a call of the driver that does not return
  *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
@@ -98,12 +99,14 @@ typedef struct cr_gpu_lane {
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool started, ended;    /* mutex */
-    cr_status start_status; /* mutex */
-    cr_error start_error;   /* mutex */
-    cr_list asked;          /* mutex: of cr_ask */
-    struct cr_ask *current; /* mutex: the one that is being done */
-    _Atomic bool asking;    /* asked is not empty: nothing new is begun until nothing is under way */
+    bool opened, started, ended; /* mutex */
+    bool given_up;               /* mutex: it was not opened in time; its thread stops there, and it is never freed */
+    _Atomic bool attended;       /* the loop runs, and looks whether calls of the driver return */
+    cr_status start_status;      /* mutex */
+    cr_error start_error;        /* mutex */
+    cr_list asked;               /* mutex: of cr_ask */
+    struct cr_ask *current;      /* mutex: the one that is being done */
+    _Atomic bool asking;         /* asked is not empty: nothing new is begun until nothing is under way */
     _Atomic bool lost;
     cr_error lost_error; /* written before lost is set */
 
@@ -177,6 +180,12 @@ cr_status cr_gpu_run_in_place(cr_gpu_lane *lane, cr_job *job, const void *data, 
 bool cr_gpu_run_look(cr_gpu_lane *lane);
 /* The device is gone. */
 void cr_gpu_run_lose(cr_gpu_lane *lane);
+
+/* ---- gpu_start.c ---- */
+
+/* A condition whose timed waits end at times of cr_gpu_until. */
+void cr_gpu_cond_init(pthread_cond_t *changed);
+struct timespec cr_gpu_until(uint64_t ms);
 
 /* ---- gpu_trace.c ---- */
 

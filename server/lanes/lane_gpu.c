@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
@@ -173,6 +174,11 @@ static void *lane_main(void *argument) {
     cr_error error = {CR_OK, ""};
     cr_gpu_watch_begin(lane);
     cr_status status = open_device(lane, &error);
+    pthread_mutex_lock(&lane->mutex);
+    lane->opened = true;
+    const bool given_up = lane->given_up;
+    pthread_mutex_unlock(&lane->mutex);
+    while (given_up) pause();
     if (status == CR_OK) {
         cr_metric_add(gpus, 1);
         cr_queue_gpu_comes(lane->options.queue, lane->options.ordinal);
@@ -212,6 +218,8 @@ bool cr_lane_gpu_watch(cr_lane *opaque) {
     return true;
 }
 
+void cr_lane_gpu_attend(cr_lane *lane) { atomic_store(&own(lane)->attended, true); }
+
 bool cr_lane_gpu_hung(const cr_lane *lane) { return own(lane)->hung; }
 
 static void gpu_close(cr_lane *opaque) {
@@ -222,6 +230,30 @@ static void gpu_close(cr_lane *opaque) {
     pthread_mutex_destroy(&lane->mutex);
     cr_gpu_probe_free(lane->probe);
     free(lane);
+}
+
+/* Waits for the device, but no longer than the limit: then the lane stays behind with its thread. */
+static cr_status await_start(cr_gpu_lane *lane, cr_lane **out, cr_error *error) {
+    const uint64_t limit = lane->options.start_timeout_ms;
+    const struct timespec until = cr_gpu_until(limit);
+    int late = 0;
+    pthread_mutex_lock(&lane->mutex);
+    while (!lane->started && (lane->opened || late != ETIMEDOUT))
+        late = limit && !lane->opened ? pthread_cond_timedwait(&lane->changed, &lane->mutex, &until)
+                                      : pthread_cond_wait(&lane->changed, &lane->mutex);
+    lane->given_up = !lane->started;
+    cr_status status = lane->start_status;
+    if (status != CR_OK) *error = lane->start_error;
+    const bool given_up = lane->given_up;
+    pthread_mutex_unlock(&lane->mutex);
+    if (given_up) {
+        pthread_detach(lane->thread);
+        return cr_fail(error, CR_DEADLINE_EXCEEDED, "it was not ready within gpu_start_timeout_ms, %llu ms",
+                       (unsigned long long)limit);
+    }
+    *out = (cr_lane *)(void *)lane;
+    if (status != CR_OK) gpu_close(*out);
+    return status;
 }
 
 static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_error *error) {
@@ -236,7 +268,7 @@ static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the lane of a GPU");
     }
     pthread_mutex_init(&lane->mutex, NULL);
-    pthread_cond_init(&lane->changed, NULL);
+    cr_gpu_cond_init(&lane->changed);
     cr_gpu_trace(options->queue, options->gpu);
     cr_list_init(&lane->pins);
     cr_list_init(&lane->asked);
@@ -245,14 +277,7 @@ static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
         free(lane);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot start the thread of a GPU");
     }
-    pthread_mutex_lock(&lane->mutex);
-    while (!lane->started) pthread_cond_wait(&lane->changed, &lane->mutex);
-    cr_status status = lane->start_status;
-    if (status != CR_OK) *error = lane->start_error;
-    pthread_mutex_unlock(&lane->mutex);
-    *out = (cr_lane *)(void *)lane;
-    if (status != CR_OK) gpu_close(*out);
-    return status;
+    return await_start(lane, out, error);
 }
 
 static cr_lane_info gpu_info(const cr_lane *opaque) {

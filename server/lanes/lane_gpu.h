@@ -29,12 +29,18 @@ typedef struct cr_gpu_placing {
 /* Lets GPUs claim from a job along an axis, whose input is in host memory, if they answer it and its blocks can be claimed whole. */
 void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing *placing);
 
-/* For lanes that cr_lane_gpu opened. */
+/* The api's count, but no longer than the limit: 0, then, and *hung: a thread is left behind in the driver. */
+uint32_t cr_gpu_count(const cr_gpu_api *api, uint64_t limit_ms, bool *hung, cr_error *why);
+
+/* For lanes that cr_lane_gpu opened. Its open fails with DEADLINE_EXCEEDED, and with nothing else so, when a thread is left behind in the
+ * driver: then the process should end without waiting for that. */
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane);
 const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);
 const cr_gpu_info *cr_lane_gpu_device(const cr_lane *lane);
 /* For the loop, now and then: true when the lane was lost just now, for a call of its driver does not return. */
 bool cr_lane_gpu_watch(cr_lane *lane);
+/* From now on the loop calls that. Before, whoever asks something of the lane does so while it waits. */
+void cr_lane_gpu_attend(cr_lane *lane);
 /* Whether the device does not answer: then the process should end without waiting for its driver. */
 bool cr_lane_gpu_hung(const cr_lane *lane);
 /* Memory of another process, and its event if there is one (NULL otherwise), as cr_gpu_api's import and event_open. */

@@ -15,7 +15,7 @@ static void set_reason(cr_lanes *lanes, const char *backend, const char *reason)
 }
 
 /* How many GPUs to open. 0: why says why none. */
-static uint32_t usable_gpus(const cr_lanes_options *o, cr_error *why) {
+static uint32_t usable_gpus(cr_lanes *lanes, const cr_lanes_options *o, cr_error *why) {
     if (o->config->backend == CR_BACKEND_CPU) {
         cr_fail(why, CR_FAILED_PRECONDITION, "backend cpu was asked for");
         return 0;
@@ -24,7 +24,7 @@ static uint32_t usable_gpus(const cr_lanes_options *o, cr_error *why) {
         cr_fail(why, CR_FAILED_PRECONDITION, "this build has no CUDA lane");
         return 0;
     }
-    uint32_t count = o->gpu->count(why);
+    uint32_t count = cr_gpu_count(o->gpu, o->config->gpu_start_timeout_ms, &lanes->left_behind, why);
     return count < CR_MAX_LANES - 1 ? count : CR_MAX_LANES - 1;
 }
 
@@ -58,12 +58,14 @@ static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t o
                                .chunk_bytes = c->gpu_chunk_bytes,
                                .min_bytes = c->gpu_min_bytes,
                                .timeout_ms = c->gpu_timeout_ms,
+                               .start_timeout_ms = c->gpu_start_timeout_ms,
                                .probe = o->probe,
                                .cpu_rate = cr_lane_cpu.info(lanes->lanes[0]).all_rate,
                                .lost = on_lost,
                                .lost_argument = lanes};
     cr_lane *lane;
     cr_status status = cr_lane_gpu.open(&options, &lane, error);
+    lanes->left_behind |= status == CR_DEADLINE_EXCEEDED;
     if (status != CR_OK) return status;
     const cr_gpu_rates *rates = cr_lane_gpu_rates(lane);
     cr_lane_info info = cr_lane_gpu.info(lane);
@@ -106,7 +108,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
                         .kinds = CR_BY_CPU,
                         .wake = o->wake,
                         .wake_argument = o->wake_argument};
-    uint32_t count = usable_gpus(o, &why);
+    uint32_t count = usable_gpus(lanes, o, &why);
     bool forced = o->config->backend == CR_BACKEND_CUDA;
     if (!count && forced) return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and %s", why.text);
     cr_status status = open_cpu(lanes, o, count && !forced, error);
@@ -124,6 +126,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
         if (forced) lanes->gpu_from = 1;
         cr_metric_add(cpu_bytes_per_second, cpu.all_rate);
         pin_slabs(lanes, o->slabs);
+        for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i]);
         lanes->hook = cr_lanes_device_hook(lanes);
     } else {
         set_reason(lanes, "cpu", why.text);
@@ -138,7 +141,7 @@ void cr_lanes_watch(cr_lanes *lanes) {
 }
 
 bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
-    bool hung = false;
+    bool hung = lanes->left_behind;
     if (slabs) cr_slabs_unpin(slabs);
     while (lanes->count) {
         lanes->count--;

@@ -26,6 +26,7 @@ typedef struct cr_lanes {
     uint64_t gpu_from;     /* for cr_job.gpu_from */
     uint64_t chunk_bytes;  /* that a GPU takes at a time */
     cr_device_hook hook;   /* for regions; of use when there are GPUs */
+    bool left_behind;      /* a thread in a driver that hung at start */
     _Atomic bool news;     /* a GPU was lost and cr_lanes_check has not seen it */
     void (*wake)(void *argument);
     void *wake_argument;

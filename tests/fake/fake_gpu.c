@@ -53,11 +53,12 @@ static void plan_from_environment(void) {
     static const struct {
         const char *name;
         uint32_t *member;
-    } names[] = {{"devices", &plan.devices},     {"fail_open", &plan.fail_open}, {"fail_pin", &plan.fail_pin},
-                 {"fail_copy", &plan.fail_copy}, {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
-                 {"lose_at", &plan.lose_at},     {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
-                 {"stuck_at", &plan.stuck_at},   {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
-                 {"polls", &plan.polls},         {"room", &plan.room},           {"untraced", &plan.untraced}};
+    } names[] = {{"devices", &plan.devices},       {"fail_open", &plan.fail_open}, {"fail_pin", &plan.fail_pin},
+                 {"fail_copy", &plan.fail_copy},   {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
+                 {"lose_at", &plan.lose_at},       {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
+                 {"stuck_at", &plan.stuck_at},     {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
+                 {"polls", &plan.polls},           {"room", &plan.room},           {"untraced", &plan.untraced},
+                 {"hang_count", &plan.hang_count}, {"hang_open", &plan.hang_open}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {
         size_t i = 0, length = strcspn(text, "=");
@@ -76,6 +77,7 @@ static void plan_from_environment(void) {
 static uint32_t fake_count(cr_error *why) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, plan_from_environment);
+    while (planned().hang_count) usleep(1000);
     uint32_t count = planned().devices;
     if (!count) cr_fail(why, CR_FAILED_PRECONDITION, "the plan has no GPU");
     return count;
@@ -122,6 +124,7 @@ static bool nth(uint32_t *counter, uint32_t wanted) {
 }
 
 static cr_status fake_open(uint32_t ordinal, cr_gpu **out, cr_error *error) {
+    while (planned().hang_open) usleep(1000);
     if (planned().fail_open) return cr_fail(error, CR_UNAVAILABLE, "the plan says that it does not open");
     cr_gpu *gpu = calloc(1, sizeof *gpu);
     if (!gpu) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");

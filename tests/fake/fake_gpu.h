@@ -15,6 +15,7 @@
 typedef struct fake_gpu_faults {
     uint32_t devices;                          /* 0: none, with a reason */
     uint32_t fail_open;                        /* not 0: opening fails */
+    uint32_t hang_count, hang_open;            /* not 0: to count or to open does not return while the plan says so */
     uint32_t fail_pin;                         /* not 0: pinning fails */
     uint32_t fail_copy, fail_fold, fail_fault; /* this call alone fails; fail_fault: this poll, with the work lost */
     uint32_t lose_at;                          /* the copy, fold or poll at which the device is lost */

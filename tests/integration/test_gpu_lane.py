@@ -480,6 +480,30 @@ class Faults(unittest.TestCase):
                 self.right(conn)
             self.check_end(daemon)
 
+    def test_a_driver_that_hangs_at_start(self):
+        """The daemon starts without its GPU, and ends although a thread is left in the driver; who needs the GPU is told at once."""
+        for faults, words in (("hang_count=1", "has not said within gpu_start_timeout_ms, 200 ms"),
+                              ("hang_open=1", "gpu_start_timeout_ms, 200 ms")):
+            daemon = self.start(faults, backend="auto", gpu_start_timeout_ms=200)
+            with daemon.connect() as conn:
+                self.right(conn)
+                info = conn.info()
+                self.assertEqual(("cpu", 0), (info["backend"], info["counters"]["gpus"]))
+                self.assertIn(words, info["backend_reason"])
+            self.check_end(daemon)
+            self.assertIn(words, daemon.log())
+            status, log = run_to_its_end("--listen", "unix:%s/none.sock" % self.folder, "--backend", "cuda",
+                                         "--gpu-start-timeout-ms", "200", env={"CURED_TEST_GPU": faults})
+            self.assertEqual(69, status, log)
+            self.assertIn("backend: cuda is asked for, and", log)
+            self.assertIn(words, log)
+        daemon = self.start("stuck_pin=1", backend="auto", gpu_timeout_ms=200)
+        with daemon.connect() as conn:
+            self.right(conn)
+            self.assertEqual("cpu", conn.info()["backend"])
+        self.check_end(daemon)
+        self.assertIn("a call of its driver has not returned", daemon.log())
+
     def test_kernels_go_with_their_device(self):
         for faults in ("lose_at=1", "lose_at=4", "lose_at=9,polls=2", "fail_copy=2"):
             daemon = self.start(faults)

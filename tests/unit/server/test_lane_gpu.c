@@ -368,6 +368,43 @@ START_TEST(what_does_not_open) {
 }
 END_TEST
 
+/* A driver that hangs at start costs the limit, and is left behind; should it return later, nobody is there any more. */
+START_TEST(a_start_that_hangs) {
+    bool hung = false;
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .hang_count = 1});
+    ck_assert_uint_eq(cr_gpu_count(&cr_fake_gpu, 20, &hung, &error), 0);
+    ck_assert(hung);
+    ck_assert_int_eq(error.code, CR_DEADLINE_EXCEEDED);
+    ck_assert_ptr_ne(strstr(error.text, "gpu_start_timeout_ms, 20 ms"), NULL);
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 3});
+    ck_assert_uint_eq(cr_gpu_count(&cr_fake_gpu, HANG_MS, &hung, &error), 3);
+    ck_assert(!hung);
+
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .hang_open = 1});
+    done.count = 0;
+    assert_ok(cr_queue_new(post, &done, &queue, &error), error);
+    cr_lane_options options = {.queue = queue,
+                               .gpu = &cr_fake_gpu,
+                               .streams = 1,
+                               .chunk_bytes = MIB / 2,
+                               .timeout_ms = HANG_MS,
+                               .start_timeout_ms = 20};
+    assert_fails(cr_lane_gpu.open(&options, &lane, &error), CR_DEADLINE_EXCEEDED, error, "gpu_start_timeout_ms, 20 ms");
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1});
+    while (fake_gpu_seen().alive == 0) usleep(1000); /* it has opened after all */
+    usleep(20000);
+    cr_lane_options beside = {.queue = queue, .workers = 1};
+    assert_ok(cr_lane_cpu.open(&beside, &cpu, &error), error);
+    memory = mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (size_t i = 0; i < PAGES; i++) memory[i] = (uint8_t)(i % 251);
+    sum_right(CR_BY_GPU, 4, false); /* by the CPU: the queue knows of no GPU */
+    cr_queue_close(queue);
+    cr_lane_cpu.close(cpu);
+    cr_queue_free(queue);
+    munmap(memory, PAGES);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/lane_gpu");
     TCase *tc = tcase_create("lane");
@@ -380,6 +417,7 @@ int main(void) {
     tcase_add_loop_test(tc, small_jobs_are_one_batch, 0, 5);
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
+    tcase_add_test(tc, a_start_that_hangs);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
