@@ -214,7 +214,7 @@ int bench_load(int argc, char **argv) {
         fprintf(json, ", \"rounds\": %d, \"rows\": [", o.rounds);
     }
     bool good = load_small_rows(&o, json) && load_stream_rows(&o, json) && load_file_rows(&o, json) &&
-                load_region_rows(&o, json) && load_device_rows(&o, json);
+                load_region_rows(&o, json) && load_device_rows(&o, json) && load_axis_rows(&o, json);
     if (json) {
         fprintf(json, "\n]}\n");
         if (fclose(json) != 0) good = false;

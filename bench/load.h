@@ -57,6 +57,7 @@ bool load_stream_rows(const load_options *options, FILE *json);
 bool load_file_rows(const load_options *options, FILE *json);
 bool load_region_rows(const load_options *options, FILE *json);
 bool load_device_rows(const load_options *options, FILE *json); /* says so where there is no GPU */
+bool load_axis_rows(const load_options *options, FILE *json);   /* the same */
 /* True when the row is asked for (--only). */
 bool load_wanted(const load_options *options, const char *name);
 void load_print(load_row *row, FILE *json);
