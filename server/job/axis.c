@@ -199,14 +199,14 @@ static cr_status whole_blocks(cr_queue *queue, cr_axis_hand *hand, const cr_clai
     return status;
 }
 
-cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t blocks, const void *const out[],
+cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t count, const void *const out[],
                        cr_error *error) {
     const cr_axis *axis = job->axis;
-    uint64_t inner = axis->spec.shape.inner, count = blocks * inner, step = answers_at_once(axis);
+    uint64_t step = answers_at_once(axis);
     for (uint64_t at = 0; at < count; at += step) {
         void *to[CR_AXIS_MAX_OPS];
         uint64_t now = least(count - at, step);
-        cr_output *output = output_new(axis, first * inner + at, now, to, error);
+        cr_output *output = output_new(axis, first + at, now, to, error);
         if (!output) return error->code;
         for (uint32_t k = 0; k < axis->spec.op_count; k++)
             memcpy(to[k], (const uint8_t *)out[k] + at * axis->width[k], now * axis->width[k]);

@@ -68,8 +68,8 @@ void cr_axis_free(cr_axis *axis);
 
 /* Folds a claim of an axis job, on a lane's thread. */
 void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr_error *error);
-/* For a lane that has computed the answers of blocks first, first + 1, …: those of op k begin at out[k]. */
-cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t blocks, const void *const out[],
+/* For a lane that has computed answers [first, first + count): those of op k begin at out[k]. */
+cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t count, const void *const out[],
                        cr_error *error);
 /* The worker moves on: hands over what it carries, and lets its job go. */
 void cr_axis_let_go(cr_queue *queue, cr_axis_hand *hand);

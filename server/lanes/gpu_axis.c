@@ -20,7 +20,7 @@ enum {
     WHOLE_BYTES = 16 * 1024 * 1024, /* of a block in host memory */
     ANSWER_COST = 16,               /* of a byte of answers, in bytes of input */
     CLAIMS_EACH = 4,                /* blocks for each worker, at least, where workers may not cut them */
-    KEEP_BYTES = 8 * 1024 * 1024,   /* of answers, a stream's */
+    EMIT_BYTES = 1024 * 1024,       /* of answers that are copied before others have their turn */
 };
 
 cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error) {
@@ -67,7 +67,7 @@ void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     const cr_axis_spec *spec = &job->axis->spec;
     const uint8_t *data = NULL;
     uint64_t at = 0;
-    batch->fetching = false;
+    batch->fetching = batch->emitting = false;
     for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
         const uint8_t *loaded = cr_gpu_batch_load(lane, batch, &batch->claims[i], at);
         if (i == 0) data = loaded;
@@ -136,33 +136,54 @@ static bool fold_fetched(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     return false;
 }
 
-/* The claims' answers lie side by side. */
-static cr_status emit(cr_gpu_lane *lane, cr_gpu_batch *batch, const void *const answers[], cr_error *error) {
+/* Copies some of the answers, which lie side by side, claim by claim: other streams wait meanwhile. True: there are more. */
+static bool emit_on(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     cr_job *job = batch->claims[0].job;
     const cr_axis *axis = job->axis;
-    const uint8_t *out[CR_GPU_AXIS_OPS];
-    for (uint32_t k = 0; k < axis->spec.op_count; k++) out[k] = answers[k];
-    for (uint32_t i = 0; i < batch->claim_count; i++) {
-        const cr_claim *claim = &batch->claims[i];
-        uint64_t blocks = claim->bytes / job->element / axis->block;
-        cr_status status =
-            cr_axis_emit(lane->options.queue, job, claim->index / axis->block, blocks, (const void *const *)out, error);
-        if (status != CR_OK) return status;
-        for (uint32_t k = 0; k < axis->spec.op_count; k++) out[k] += blocks * axis->spec.shape.inner * axis->width[k];
+    const uint64_t inner = axis->spec.shape.inner, element = job->element;
+    /* Of host memory, which others may do when the device is lost, no answer goes out before all do. */
+    uint64_t room = job->device < 0 ? UINT64_MAX : EMIT_BYTES / axis->answer_bytes + 1;
+    for (; room && batch->emit_claim < batch->claim_count; batch->emit_claim++, batch->emitted = 0) {
+        const cr_claim *claim = &batch->claims[batch->emit_claim];
+        const uint64_t count = claim->bytes / element / axis->block * inner - batch->emitted;
+        const uint64_t now = count < room ? count : room;
+        if (cr_axis_emit(lane->options.queue, job, claim->index / axis->block * inner + batch->emitted, now,
+                         batch->answers, &batch->error) != CR_OK) {
+            batch->fate = CR_BATCH_BROKEN;
+            return false;
+        }
+        for (uint32_t k = 0; k < axis->spec.op_count; k++)
+            batch->answers[k] = (const uint8_t *)batch->answers[k] + now * axis->width[k];
+        batch->emitted += now;
+        room -= now;
+        if (now < count) break;
     }
-    return CR_OK;
+    batch->started_ns = cr_now_ns();
+    return batch->emit_claim < batch->claim_count && !cr_queue_stopped(lane->options.queue, job);
+}
+
+/* What the device was asked for is done. True: there is more to do. */
+static bool take_answers(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    cr_status status = lane->api->axis_result(batch->stream, batch->answers, &batch->failed, &batch->error);
+    if (status == CR_OUT_OF_RANGE && batch->claims[0].job->device >= 0) {
+        batch->fate = CR_BATCH_BROKEN;
+        return begin_fetch(lane, batch);
+    }
+    if (status != CR_OK)
+        batch->fate = CR_BATCH_UNFIT;
+    else if (!cr_gpu_batch_all_checked(batch))
+        batch->fate = CR_BATCH_BROKEN;
+    if (batch->fate != CR_BATCH_GOOD) return false;
+    batch->emitting = true;
+    batch->emit_claim = 0;
+    batch->emitted = 0;
+    return emit_on(lane, batch);
 }
 
 bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch) {
-    if (batch->fetching) return !fold_fetched(lane, batch);
-    if (batch->fate != CR_BATCH_GOOD) return true;
-    const void *answers[CR_GPU_AXIS_OPS];
-    cr_status status = lane->api->axis_result(batch->stream, answers, &batch->failed, &batch->error);
-    const bool device = batch->claims[0].job->device >= 0;
-    if (status != CR_OK)
-        batch->fate = status == CR_OUT_OF_RANGE && device ? CR_BATCH_BROKEN : CR_BATCH_UNFIT;
-    else if (!cr_gpu_batch_all_checked(batch) || emit(lane, batch, answers, &batch->error) != CR_OK)
-        batch->fate = CR_BATCH_BROKEN;
-    lane->api->axis_trim(batch->stream, KEEP_BYTES);
-    return status != CR_OUT_OF_RANGE || !begin_fetch(lane, batch);
+    bool more = batch->fetching                ? fold_fetched(lane, batch)
+                : batch->fate != CR_BATCH_GOOD ? false
+                : batch->emitting              ? emit_on(lane, batch)
+                                               : take_answers(lane, batch);
+    return !more;
 }

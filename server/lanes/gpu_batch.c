@@ -384,11 +384,14 @@ bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch) {
         batch->fetching = false;
     }
     if (!idle || lane->api->lost(lane->gpu)) return false;
-    if (batch->claims[0].job->axis && !cr_gpu_axis_done(lane, batch)) return true;
+    const bool axis = batch->claims[0].job->axis != NULL;
+    if (axis && !cr_gpu_axis_done(lane, batch)) return true;
     if (batch->many)
         cr_gpu_many_end(lane, batch);
     else
         end(lane, batch);
+    /* Not before: in a call of the driver the lane may be taken from its thread, and what has been answered must not be claimed again. */
+    if (axis && !lane->api->lost(lane->gpu)) lane->api->axis_trim(batch->stream, CR_AXIS_KEEP_BYTES);
     return true;
 }
 

@@ -28,7 +28,8 @@ enum {
     CR_BATCH_MANY = CR_GPU_BATCH_FOLDS, /* of small jobs */
     CR_GPU_RUNS = 4,            /* kernels asked for by name at a time: each has its whole input on the device */
     CR_BATCH_SLACK = 64 * 1024, /* a device buffer's room for aligning runs of claims */
-    CR_EVENTS_ASKED = 8,        /* at a turn: asking one takes a microsecond */
+    CR_AXIS_KEEP_BYTES = 8 * 1024 * 1024, /* of answers along an axis, a stream's */
+    CR_EVENTS_ASKED = 8,                  /* at a turn: asking one takes a microsecond */
 };
 
 /* What becomes of a batch's claims. */
@@ -64,7 +65,10 @@ typedef struct cr_gpu_batch {
     cr_gpu_axis axis;
     uint64_t failed, fetched,
         fetch_count; /* the output whose integer does not fit; its elements that were fetched, and are */
-    bool fetching;
+    bool fetching, emitting;
+    const void *answers[CR_GPU_AXIS_OPS]; /* that are to be copied to the job's outputs */
+    uint64_t emitted;                     /* of claim number emit_claim */
+    uint32_t emit_claim;
     cr_partial column; /* of those */
 } cr_gpu_batch;
 
