@@ -18,6 +18,8 @@ typedef struct piece {
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 /* a·b, or UINT64_MAX. */
 static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ? UINT64_MAX : a * b; }
+/* a + b, or UINT64_MAX. */
+static uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 static bool is_whole(const cr_axis *axis, const cr_job *job) {
     return axis->block * job->element <= CR_AXIS_GRAIN_BYTES;
@@ -96,7 +98,8 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     if (!axis) return error->code;
     if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
     uint64_t other = plan_claims(axis, job, is_whole(axis, job));
-    if (job->may_pause) other += CR_AXIS_INPUT_BYTES;
+    if (job->may_pause)
+        other = plus(other, CR_AXIS_INPUT_BYTES); /* state_bytes may have wrapped, but not if this fits */
     return plan_states(axis, job, workers, other, max_bytes, error);
 }
 
