@@ -482,6 +482,35 @@ class Faults(unittest.TestCase):
             self.assertIsNone(other)
             daemon.check_end(self, daemon.stop())
 
+    def test_the_device_is_lost_while_the_client_takes_nothing(self):
+        """The job waits for credit and nothing of it is under way: it ends when the client takes answers again."""
+        count = 2 << 20
+        memory = Stand(bytes(count))
+        self.addCleanup(memory.free)
+        daemon = self.start("lose_at=100", backend="cuda")
+        with daemon.connect() as c:
+            self.assertEqual(count, c.registered(c.start_register(1, memory.source(), memory.descriptor)))
+            stream = c.start_region("u8", ["sum"], 1, axis=(count, 1, 1))
+            answer = c.answers[stream]
+            answer.auto_credit = False
+            c.until(lambda: answer.window == 0)
+            # As many as were sent wait: 8 bytes for one.
+            wait_for("a job that pauses", lambda: daemon.counters()["gpu_bytes_total"] == 2 * (4 << 20) // 8)
+            while not daemon.counters()["gpus_lost_total"]:
+                self.assertIsNone(c.stream("i64", ["sum"], bytes(1 << 20)).status)
+            self.assertFalse(answer.over)
+            answer.auto_credit = True
+            c.give_credit()
+            self.assert_lost(c.wait(stream).status)
+            self.assertIsNone(c.unregister(1))
+        wait_for("everything given back", lambda: not any(
+            count for name, count in daemon.busy_gauges().items() if name != "connections"))
+        daemon.check_end(self, daemon.stop())
+
+    def assert_lost(self, status):
+        self.assertEqual(UNAVAILABLE, status.code)
+        self.assertIn("lost", status.message)
+
     def test_host_memory(self):
         """Whatever becomes of the GPU: the CPU goes on, and no answer is sent twice or not at all."""
         r = random.Random(9)
