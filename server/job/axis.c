@@ -127,11 +127,25 @@ cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t
     job->may_pause = all > CR_AXIS_PENDING_BYTES;
     uint64_t waiting = least(all, CR_AXIS_PENDING_BYTES + least(job->claim_output, UINT64_MAX / 4));
     axis->memory = waiting + least(job->claim_output, UINT64_MAX / 4); /* and in the lane's own memory meanwhile */
-    if (shape->inner <= UINT32_MAX && axis->memory <= max_bytes) return CR_OK;
+    if (shape->inner > UINT32_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: a GPU gives at most 2^32 - 1 answers of a block, not %llu",
+                       (ull)shape->inner);
+    if (axis->memory <= max_bytes) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "axis: a GPU answers whole blocks, and %llu bytes of answers exceed max_state_bytes_per_connection "
                    "or max_state_bytes, %llu",
                    (ull)axis->memory, (ull)max_bytes);
+}
+
+cr_status cr_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error) {
+    const cr_axis_spec spec = job->axis->spec;
+    cr_axis_free(job->axis);
+    job->axis = NULL;
+    job->claim_bytes = job->claim_most = job->claim_output = 0;
+    job->may_pause = false;
+    cr_status status = cr_axis_make(job, &spec, 1, max_bytes, error);
+    if (job->axis) job->axis->by_host = true;
+    return status;
 }
 
 static void piece_free(piece *p) {

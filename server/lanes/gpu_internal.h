@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "server/job/axis.h"
 #include "server/lanes/gpu_probe.h"
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
@@ -97,6 +98,7 @@ typedef struct cr_gpu_lane {
     uint64_t gather_bytes;       /* what may still join the claims that are taken now */
     cr_gpu_phases phases;
     cr_partial partial; /* of the claim that ends */
+    cr_axis_hand hand;  /* of what the lane folds itself; empty between claims */
     _Atomic bool hung;  /* it does not answer: it is not even closed */
     bool stuck;         /* its thread is in a call that does not return: the loop's */
     cr_list pins;       /* of cr_pin: what is pinned */
@@ -150,6 +152,8 @@ bool cr_gpu_batch_all_checked(cr_gpu_batch *batch);
 
 /* Sets a batch's claims, whole blocks of one job along an axis, under way. */
 void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
+/* How many bytes to take of a job in this device's memory now. */
+uint64_t cr_gpu_axis_wants(const cr_gpu_lane *lane, const cr_job *job);
 /* What was under way is done. True: the batch ends, with what its fate says, and the answers of a good one have gone out; false: more is
  * under way. */
 bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch);

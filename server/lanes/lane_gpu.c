@@ -166,6 +166,7 @@ static void close_device(cr_gpu_lane *lane) {
     for (uint32_t i = 0; i < lane->batch_count && !lost; i++) cr_gpu_batch_close(lane, &lane->batches[i]);
     if (lane->kernel_stream && !lost) lane->api->stream_close(lane->kernel_stream);
     cr_gpu_unpin_all(lane);
+    free(lane->hand.scratch);
     if (lane->gpu && !lane->hung) lane->api->close(lane->gpu);
 }
 

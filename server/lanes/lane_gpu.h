@@ -4,7 +4,6 @@
 #ifndef CURED_SERVER_LANES_LANE_GPU_H
 #define CURED_SERVER_LANES_LANE_GPU_H
 
-#include "kernels/cpu/axis.h"
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
 #include "server/memory/device.h"
@@ -17,8 +16,8 @@ typedef struct cr_gpu_phases {
 } cr_gpu_phases;
 cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane);
 
-/* Whether GPUs answer all ops of spec along its axis; UNIMPLEMENTED names the op that they do not. */
-cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error);
+/* Whether GPUs answer every claim of a job that was made along an axis of a GPU's memory (cr_axis_make_on_device). */
+bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job);
 
 /* What placing depends on beside the job. */
 typedef struct cr_gpu_placing {

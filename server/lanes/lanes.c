@@ -151,9 +151,8 @@ bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
     return !hung;
 }
 
-cr_status cr_lanes_axis(const cr_lanes *lanes, const cr_axis_spec *spec, cr_error *error) {
-    if (!lanes->gpu) return cr_fail(error, CR_UNAVAILABLE, "this build has no CUDA lane");
-    return cr_gpu_axis_check(lanes->gpu, spec, error);
+bool cr_lanes_axis(const cr_lanes *lanes, const cr_job *job) {
+    return lanes->gpu && cr_gpu_axis_takes_claims(lanes->gpu, job);
 }
 
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
