@@ -105,14 +105,14 @@ typedef struct cr_gpu_lane {
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool opened, started, ended; /* mutex */
-    bool given_up;               /* mutex: it was not opened in time; its thread stops there, and it is never freed */
-    _Atomic bool attended;       /* the loop runs, and looks whether calls of the driver return */
-    cr_status start_status;      /* mutex */
-    cr_error start_error;        /* mutex */
-    cr_list asked;               /* mutex: of cr_ask */
-    struct cr_ask *current;      /* mutex: the one that is being done */
-    _Atomic bool asking;         /* asked is not empty: nothing new is begun until nothing is under way */
+    bool opened, started, ended, over; /* mutex; over: the thread makes no more calls */
+    bool given_up;          /* mutex: it was not opened in time; its thread stops there, and it is never freed */
+    _Atomic bool attended;  /* the loop runs, and looks whether calls of the driver return */
+    cr_status start_status; /* mutex */
+    cr_error start_error;   /* mutex */
+    cr_list asked;          /* mutex: of cr_ask */
+    struct cr_ask *current; /* mutex: the one that is being done */
+    _Atomic bool asking;    /* asked is not empty: nothing new is begun until nothing is under way */
     _Atomic bool lost;
     cr_error lost_error; /* written before lost is set */
 
