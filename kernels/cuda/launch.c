@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/core/limbs.h"
-#include "kernels/cuda/fold.h"
+#include "kernels/cuda/short.h"
 
 static cr_fold_launcher float_sum(cr_dtype dtype, uint32_t family) {
     switch ((int)dtype) {
@@ -83,6 +83,19 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->slot = slot;
 }
 
+/* Whether something of a sum lies in the limbs. */
+static bool in_limbs(const cr_sum_found *found) {
+    if (!(found->digits & CR_SHORT)) return found->control != 0;
+    return (found->words[0] >> CR_SHORT_DIRTY_AT & CR_SHORT_COUNTED) != 0;
+}
+
+static int64_t digit_of(const cr_sum_found *found, unsigned i) {
+    if (!(found->digits & CR_SHORT)) return (int64_t)(found->words[i] - found->blocks * CR_DIGIT_BIAS);
+    const bool last = i + 1 == (found->digits & ~(uint32_t)CR_SHORT);
+    const uint64_t digit = found->words[i] & (((uint64_t)1 << CR_SHORT_DIRTY_AT) - 1);
+    return (int64_t)(digit - (last ? found->blocks * CR_SHORT_BIAS : 0));
+}
+
 static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr_specials *special, int64_t *limb,
                      uint32_t *pending) {
     unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
@@ -90,15 +103,15 @@ static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr
     memset(limb, 0, limbs * sizeof *limb);
     *pending = 0;
     *special = (cr_specials){0};
-    if (found->control != 0) {
+    if (in_limbs(found)) {
         for (unsigned i = 0; i < limbs; i++) limb[i] = found->limbs[i];
         *special = (cr_specials){found->special[0], found->special[1], found->special[2]};
         cr_limbs_carry(limb, limbs, pending);
     }
-    const uint64_t bias = found->blocks * CR_DIGIT_BIAS;
-    for (unsigned i = 0; i < found->digits && i < CR_SUM_DIGITS; i++) {
-        unsigned bit = (unsigned)(found->unit - grid) + CR_DIGIT_BITS * i;
-        cr_limbs_put_signed(limb, limbs, pending, (int64_t)(found->words[i] - bias), bit);
+    const unsigned digits = found->digits & ~(unsigned)CR_SHORT,
+                   bits = found->digits & CR_SHORT ? CR_SHORT_BITS : CR_DIGIT_BITS;
+    for (unsigned i = 0; i < digits && i < CR_SUM_DIGITS; i++) {
+        cr_limbs_put_signed(limb, limbs, pending, digit_of(found, i), (unsigned)(found->unit - grid) + bits * i);
     }
     cr_limbs_carry(limb, limbs, pending);
 }

@@ -221,8 +221,13 @@ static inline double __hiloint2double(int high, int low) {
     memcpy(&result, &bits, sizeof result);
     return result;
 }
+static inline long long __float2ll_rz(float x) { /* saturates */
+    if (x != x) return (long long)(1ull << 63);
+    return x >= 0x1p63f ? INT64_MAX : x < -0x1p63f ? INT64_MIN : (long long)x;
+}
 static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline double __dsub_rn(double a, double b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline double __dmul_rn(double a, double b) { return a * b; }
 static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 static inline double __longlong_as_double(long long x) {

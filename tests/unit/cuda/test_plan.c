@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/plan.h"
+#include "kernels/cuda/short.h"
 
 /* What the walk relies on, for one plan. */
 static void check_plan(uintptr_t address, uint64_t n, uint32_t size, uint32_t sms) {
@@ -85,6 +85,36 @@ START_TEST(chunks) {
 }
 END_TEST
 
+/* Short sums cover everything with blocks that are resident at once, in as few as their counter takes; else the plan stays. */
+START_TEST(short_sums) {
+    static const uint32_t sms[] = {0, 1, 16, 132, 5000};
+    for (size_t s = 0; s < sizeof sms / sizeof sms[0]; s++) {
+        const uint64_t wave = (sms[s] ? sms[s] : 1) * (uint64_t)CR_GPU_BLOCKS_PER_SM;
+        for (uint64_t n = 1; n < (uint64_t)1 << 30; n += n / 3 + 1) {
+            const cr_fold_plan before = cr_fold_plan_make(0, n, 4, sms[s]);
+            cr_fold_plan p = before;
+            const uint32_t each = cr_fold_plan_short(&p, sms[s]);
+            if (each == 0) {
+                ck_assert_mem_eq(&p, &before, sizeof p);
+                ck_assert(p.vectors == 0 ||
+                          p.vectors > (2 * wave < CR_SHORT_BLOCKS ? 2 * wave : CR_SHORT_BLOCKS) * CR_GPU_CHUNK);
+                continue;
+            }
+            ck_assert(each == 1 || each == 4);
+            ck_assert_uint_eq(p.per_block, CR_GPU_THREADS * each);
+            ck_assert_uint_ge(p.blocks * p.per_block, p.vectors);
+            ck_assert_uint_lt((p.blocks - 1) * p.per_block, p.vectors);
+            ck_assert_uint_le(p.blocks, 2 * wave);
+            ck_assert_uint_le(p.blocks, CR_SHORT_BLOCKS);
+            if (p.vectors <= CR_SHORT_ALONE) ck_assert_uint_eq(p.blocks, 1);
+        }
+    }
+    cr_fold_plan odd = cr_fold_plan_make(1, 100000, 4, 132);
+    ck_assert_uint_ne(odd.shift, 0);
+    ck_assert_uint_eq(cr_fold_plan_short(&odd, 132), 0);
+}
+END_TEST
+
 /* Blocks that fill the chip once, as soon as there is work for them. */
 START_TEST(grid_follows_the_chip) {
     cr_fold_plan p = cr_fold_plan_make(0, (uint64_t)1 << 28, 4, 132); /* 1 GiB: one run for each */
@@ -111,6 +141,7 @@ int main(void) {
     tcase_add_test(tests, long_arrays);
     tcase_add_test(tests, fits_what_is_resident);
     tcase_add_test(tests, chunks);
+    tcase_add_test(tests, short_sums);
     tcase_add_test(tests, grid_follows_the_chip);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

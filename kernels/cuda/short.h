@@ -1,0 +1,33 @@
+/* short: what the host and the kernels of short float sums (short_sums.cuh) share: for which arrays they are, and how what they leave
+ * is read. Apart from fold.h, which every kernel sees.
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CUDA_SHORT_H
+#define CURED_KERNELS_CUDA_SHORT_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/cuda/fold.h"
+
+/* A short sum's words, in cr_sum_found: digits of CR_SHORT_BITS bits, of which only the last one has a sign, and a bias for each block. In
+ * a word: the sum of the digits, the blocks that have put something into the limbs (in the first word), and the blocks. CR_SHORT in
+ * `digits` says that the words are such; cr_sum_found's `control` then says nothing. */
+enum { CR_SHORT = 1 << 8, CR_SHORT_BITS = 21, CR_SHORT_DIRTY_AT = 40, CR_SHORT_COUNT_AT = 52, CR_SHORT_COUNTED = 4095 };
+#define CR_SHORT_BIAS ((uint64_t)1 << 29)
+
+enum {
+    CR_SHORT_ALONE = CR_GPU_THREADS * 4, /* vectors that one block takes alone */
+    CR_SHORT_BLOCKS = 1280,              /* so many at most: then a word holds what they add to it */
+};
+
+/* Makes a plan of it for a fold whose threads take so many vectors each, all at once, and gives that number; or 0, and leaves it, where
+ * the array is too long, or its elements lie at odd addresses. */
+uint32_t cr_fold_plan_short(cr_fold_plan *plan, uint32_t multiprocessors);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

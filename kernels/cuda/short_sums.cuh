@@ -1,0 +1,202 @@
+/* short_sums: Σx of float arrays that fill the GPU twice at most: each thread takes V vectors at once, and the program is short, for a
+ * fold of that length is one chain of instructions that nothing hides. What is unusual lies at the end, and loads again what it needs.
+ *
+ * All blocks place their window of exponents by the same sample of the array, so their sums are integers of one unit (short_type.cuh) and
+ * meet in three to five words, which also count the blocks: whoever is the last on a word knows its value. A block with an element
+ * outside the window looks again, letting zeros pass; else it adds by integer bins into the state's limbs and says so in the first word.
+ * Thread: GPU; the launcher is called by the stream's thread. Owner: the kernel. */
+#ifndef CURED_KERNELS_CUDA_SHORT_SUMS_CUH
+#define CURED_KERNELS_CUDA_SHORT_SUMS_CUH
+
+#include "kernels/cuda/short.h"
+#include "kernels/cuda/short_type.cuh"
+#include "kernels/cuda/sums.cuh"
+
+/* Bins of 16 bits for every exponent of a type. */
+template <class E> struct cr_short_bins : cr_digits<E, false, 3, 20, 4> {};
+template <> struct cr_short_bins<cr_f64> : cr_digits<cr_f64, false, 5, 132, 1> {};
+
+/* A whole element; at a multiple of its size. */
+template <class E> CR_DEVICE uint64_t cr_short_load(const uint8_t *from) {
+    if (E::SIZE == 8) return *reinterpret_cast<const uint64_t *>(from);
+    return E::SIZE == 4 ? *reinterpret_cast<const uint32_t *>(from) : *reinterpret_cast<const uint16_t *>(from);
+}
+/* Element i of those before and after the vectors. */
+template <class E> CR_DEVICE uint64_t cr_short_edge(const cr_fold_args &args, uint32_t i) {
+    const uint64_t at = i < args.plan.head ? i : i + args.plan.vectors * (CR_GPU_VECTOR / E::SIZE);
+    return cr_short_load<E>(args.data + at * E::SIZE);
+}
+/* The same element in every place. */
+template <class E> CR_DEVICE uint4 cr_short_copies(uint64_t bits) {
+    uint32_t low = (uint32_t)bits;
+    if (E::SIZE == 2) low *= 0x10001u;
+    const uint32_t high = E::SIZE == 8 ? (uint32_t)(bits >> 32) : low;
+    return make_uint4(low, high, low, high);
+}
+
+/* One element to the bins, or to the state's counters. */
+template <class E> CR_DEVICE void cr_short_hard(typename cr_short_bins<E>::Shared &bins, cr_sum_state *to, uint64_t bits) {
+    cr_parts<E> p;
+    if (!p.split(bits)) {
+        atomicAdd(&to->special[p.special()], 1ull);
+        return;
+    }
+    cr_widen(p);
+    cr_short_bins<E>::put(bins, p);
+}
+
+/* The block's elements once more: with zeros welcome all may fit, and what was added is right. Else they go to the limbs by bins, and
+ * nothing of what was added counts: then it gives true. The block together; `first`: this thread's first vector. */
+template <class E, int V> __device__ __noinline__ bool cr_short_again(const cr_fold_args &args, uint32_t first, uint32_t low) {
+    using Bins = cr_short_bins<E>;
+    constexpr int LANES = CR_GPU_VECTOR / E::SIZE;
+    __shared__ typename Bins::Shared bins;
+    const uint4 *body = cr_body<E::SIZE>(args) + first;
+    const uint32_t vectors = (uint32_t)args.plan.vectors;
+    const uint32_t count = first >= vectors ? 0 : min((vectors - first + CR_GPU_THREADS - 1) / CR_GPU_THREADS, (uint32_t)V);
+    const bool edge = first < args.plan.head + args.plan.tail;
+    bool fits = !edge || cr_short<E>::welcome(cr_short_copies<E>(cr_short_edge<E>(args, first)), low);
+#pragma unroll 1
+    for (uint32_t j = 0; j < count; j++) fits = cr_short<E>::welcome(body[j * CR_GPU_THREADS], low) && fits;
+    if (!__syncthreads_or(!fits)) return false;
+    cr_sum_state *to = &args.state->sums[CR_SUM_PLAIN];
+    cr_after_the_last();
+    Bins::clear(bins);
+    if (edge) cr_short_hard<E>(bins, to, cr_short_edge<E>(args, first));
+#pragma unroll 1
+    for (uint32_t i = 0; i < count * LANES; i++) {
+        const uint4 *from = body + i / LANES * CR_GPU_THREADS;
+        cr_short_hard<E>(bins, to, cr_short_load<E>(reinterpret_cast<const uint8_t *>(from) + i % LANES * E::SIZE));
+    }
+    Bins::flush(bins, to, true);
+    __threadfence();
+    __syncthreads();
+    return true;
+}
+
+/* What blocks have put into the limbs; one thread of the last. */
+static __device__ __noinline__ void cr_short_limbs(cr_sum_state *to, cr_sum_found *found, int limbs) {
+    __threadfence();
+#pragma unroll 1
+    for (int i = 0; i < limbs; i++) {
+        found->limbs[i] = (int64_t)__ldcg(&to->limbs[i]);
+        to->limbs[i] = 0;
+    }
+#pragma unroll 1
+    for (int i = 0; i < 3; i++) {
+        found->special[i] = __ldcg(&to->special[i]);
+        to->special[i] = 0;
+    }
+}
+
+/* By a block's first lanes: what the block has found, and if all have spoken, what they found together. */
+CR_DEVICE void cr_short_tell(const cr_fold_args &args, unsigned long long word, bool dirty, int limbs) {
+    const uint32_t lane = threadIdx.x, blocks = args.plan.blocks;
+    cr_sum_state *to = &args.state->sums[CR_SUM_PLAIN];
+    cr_sum_found *found = &args.slot->sums[CR_SUM_PLAIN];
+    if (lane == 0 && dirty) word += 1ull << CR_SHORT_DIRTY_AT;
+    if (blocks > 1) {
+        const unsigned long long before = atomicAdd(&to->words[lane], word + (1ull << CR_SHORT_COUNT_AT));
+        if (before >> CR_SHORT_COUNT_AT != blocks - 1) return;
+        to->words[lane] = 0;
+        word += before;
+    }
+    found->words[lane] = word;
+    if (lane == 0 && (word >> CR_SHORT_DIRTY_AT & CR_SHORT_COUNTED) != 0) cr_short_limbs(to, found, limbs);
+}
+
+/* By one thread of all: how the words are to be read. */
+CR_DEVICE void cr_short_describe(const cr_fold_args &args, int unit, uint32_t digits) {
+    cr_after_the_last();
+    cr_sum_found *found = &args.slot->sums[CR_SUM_PLAIN];
+    found->unit = unit;
+    found->digits = digits | CR_SHORT;
+    found->blocks = args.plan.blocks;
+}
+
+template <class E, int V>
+__global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_short_sum(const __grid_constant__ cr_fold_args args) {
+    constexpr int DIGITS = 3 + cr_short<E>::WIDE, WARPS = CR_GPU_THREADS / 32, BITS = CR_SHORT_BITS, LIMBS = E::SIZE == 8 ? 68 : 11;
+    __shared__ uint4 part[DIGITS][WARPS / 4]; /* a word for each warp */
+    cr_let_the_next_begin();
+    const uint4 *body = cr_body<E::SIZE>(args);
+    const uint32_t vectors = (uint32_t)args.plan.vectors, start = blockIdx.x * (CR_GPU_THREADS * V), first = start + threadIdx.x;
+    const bool edge = first < args.plan.head + args.plan.tail;
+    const uint4 sample = E::TOP == 31 ? make_uint4(0, 0, 0, 0) : body[vectors / 2];
+    uint4 v[V];
+    if (V > 1 && start + CR_GPU_THREADS * V <= vectors) {
+#pragma unroll
+        for (int j = 0; j < V; j++) v[j] = body[first + j * CR_GPU_THREADS];
+    } else { /* for what is not there, the last one is looked at, and not added */
+#pragma unroll
+        for (int j = 0; j < V; j++) v[j] = body[min(first + j * CR_GPU_THREADS, vectors - 1)];
+    }
+    uint64_t lone = 0;
+    if (edge) lone = cr_short_edge<E>(args, first);
+    cr_short<E> sum;
+    sum.place(sample);
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        sum.look(v[j]);
+        sum.put(v[j], (int)first < (int)vectors - j * CR_GPU_THREADS);
+    }
+    if (__builtin_expect(edge, 0)) {
+        sum.look(cr_short_copies<E>(lone));
+        sum.put(make_uint4((uint32_t)lone, (uint32_t)(lone >> 32), 0, 0), true);
+    }
+    uint32_t digit[DIGITS];
+    sum.template digits<BITS>(digit);
+    digit[DIGITS - 3] = (uint32_t)sum.total & ((1u << BITS) - 1);
+    digit[DIGITS - 2] = (uint32_t)(sum.total >> BITS) & ((1u << BITS) - 1);
+    digit[DIGITS - 1] = (uint32_t)(sum.total >> 2 * BITS);
+#pragma unroll
+    for (int i = 0; i < DIGITS; i++) {
+        digit[i] = __reduce_add_sync(~0u, digit[i]);
+        if (threadIdx.x % 32 == 0) reinterpret_cast<uint32_t *>(part[i])[threadIdx.x / 32] = digit[i];
+    }
+    bool dirty = false;
+    if (__builtin_expect(__syncthreads_or(!sum.fits()), 0)) dirty = cr_short_again<E, V>(args, first, sum.low);
+    if (threadIdx.x >= DIGITS) {
+        if (first == 32) cr_short_describe(args, sum.unit, DIGITS);
+        return;
+    }
+    uint32_t all = 0;
+#pragma unroll
+    for (int i = 0; i < WARPS / 4; i++) {
+        const uint4 row = part[threadIdx.x][i];
+        all += row.x + row.y + row.z + row.w;
+    }
+    if (dirty) all = 0;
+    unsigned long long word = all;
+    if (threadIdx.x == DIGITS - 1) word = (unsigned long long)((long long)(int)all + (long long)CR_SHORT_BIAS);
+    cr_after_the_last();
+    cr_short_tell(args, word, dirty, LIMBS);
+}
+
+template <class E, int V> int cr_short_start(const cr_fold_args &args, void *stream) {
+    auto *kernel = cr_short_sum<E, V>;
+    if (args.follows) {
+        static const bool can = cr_can_launch_early(kernel);
+        if (can) return CR_LAUNCH_EARLY(kernel, args.plan.blocks, CR_GPU_THREADS, stream, args);
+    }
+    return CR_LAUNCH(kernel, args.plan.blocks, CR_GPU_THREADS, stream, args);
+}
+
+/* Σx, by the kernel for the length. */
+template <class E> int cr_any_length_sum(const cr_fold_args *args, void *stream) {
+    cr_fold_args mine = *args;
+    switch (cr_fold_plan_short(&mine.plan, mine.multiprocessors)) {
+        case 1:
+            return cr_short_start<E, 1>(mine, stream);
+        case 4:
+            return cr_short_start<E, 4>(mine, stream);
+        default:
+            return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
+    }
+}
+
+template <class E> cr_fold_launcher cr_sum_launcher(uint32_t family) {
+    return family == CR_FAM_SUM ? cr_any_length_sum<E> : cr_float_sum_launcher<E>(family);
+}
+
+#endif
