@@ -197,7 +197,7 @@ cr_status cr_cuda_fetch(cr_gpu_stream *s, void *host, const void *device, size_t
     s->batch_last = false;
     s->folding = false;
     cudaError_t failure = cudaSuccess;
-    if (pitch <= INT32_MAX) { /* as far as the driver goes */
+    if (count > 1 && pitch <= INT32_MAX) { /* as far as the driver goes */
         failure = cudaMemcpy2DAsync(host, width, device, pitch, width, count, cudaMemcpyDefault, s->stream);
     } else {
         for (size_t i = 0; i < count && failure == cudaSuccess; i++)

@@ -18,6 +18,8 @@ typedef struct piece {
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 /* a·b, or UINT64_MAX. */
 static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ? UINT64_MAX : a * b; }
+/* a + b, or UINT64_MAX. */
+static uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 static bool is_whole(const cr_axis *axis, const cr_job *job) {
     return axis->block * job->element <= CR_AXIS_GRAIN_BYTES;
@@ -96,7 +98,8 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     if (!axis) return error->code;
     if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
     uint64_t other = plan_claims(axis, job, is_whole(axis, job));
-    if (job->may_pause) other += CR_AXIS_INPUT_BYTES;
+    if (job->may_pause)
+        other = plus(other, CR_AXIS_INPUT_BYTES); /* state_bytes may have wrapped, but not if this fits */
     return plan_states(axis, job, workers, other, max_bytes, error);
 }
 
@@ -124,11 +127,25 @@ cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t
     job->may_pause = all > CR_AXIS_PENDING_BYTES;
     uint64_t waiting = least(all, CR_AXIS_PENDING_BYTES + least(job->claim_output, UINT64_MAX / 4));
     axis->memory = waiting + least(job->claim_output, UINT64_MAX / 4); /* and in the lane's own memory meanwhile */
-    if (shape->inner <= UINT32_MAX && axis->memory <= max_bytes) return CR_OK;
+    if (shape->inner > UINT32_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: a GPU gives at most 2^32 - 1 answers of a block, not %llu",
+                       (ull)shape->inner);
+    if (axis->memory <= max_bytes) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "axis: a GPU answers whole blocks, and %llu bytes of answers exceed max_state_bytes_per_connection "
                    "or max_state_bytes, %llu",
                    (ull)axis->memory, (ull)max_bytes);
+}
+
+cr_status cr_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error) {
+    const cr_axis_spec spec = job->axis->spec;
+    cr_axis_free(job->axis);
+    job->axis = NULL;
+    job->claim_bytes = job->claim_most = job->claim_output = 0;
+    job->may_pause = false;
+    cr_status status = cr_axis_make(job, &spec, 1, max_bytes, error);
+    if (job->axis) job->axis->by_host = true;
+    return status;
 }
 
 static void piece_free(piece *p) {

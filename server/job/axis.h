@@ -42,7 +42,9 @@ typedef struct cr_axis {
     size_t state_bytes, scratch_bytes;
     uint64_t memory;      /* bytes that the job may hold, at most: states, answers, input that waits */
     uint32_t whole_kinds; /* not 0: where all of the input can be claimed in whole blocks, it is, by these (CR_BY_*) */
-    uint64_t empty_next;  /* n = 0: answers made so far; the loop's */
+    bool
+        by_host; /* in a GPU's memory, and not the GPU's to answer: its lane brings it to the host, and folds it there */
+    uint64_t empty_next; /* n = 0: answers made so far; the loop's */
     pthread_mutex_t mutex;
     cr_list pieces; /* incomplete blocks; guarded by mutex */
 } cr_axis;
@@ -61,6 +63,8 @@ typedef struct cr_axis_hand {
 cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error);
 /* The same for input in a GPU's memory, all of which is there: it is claimed in whole blocks, which need no states. */
 cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error);
+/* Undoes cr_axis_make_on_device: what the GPU has no kernel for is made anew, for its lane to fold on the host. */
+cr_status cr_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error);
 /* From now on blocks are not cut, as axis->whole_kinds has it; of a job that nothing was offered of yet. Under the queue's lock. */
 void cr_axis_claim_whole(cr_job *job);
 /* For cr_job_free. */

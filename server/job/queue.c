@@ -276,10 +276,14 @@ cr_output *cr_queue_output(cr_queue *queue, cr_job *job) {
 }
 
 void cr_queue_sent(cr_queue *queue, cr_job *job, uint64_t bytes) {
+    cr_list let_go;
+    cr_list_init(&let_go);
     pthread_mutex_lock(&queue->mutex);
     job->output_bytes -= bytes;
-    cr_queue_offer(queue, job);
+    /* While it paused it stood in no line: its GPU may have gone meanwhile. */
+    if (!cr_queue_stop_orphan(queue, job, &let_go)) cr_queue_offer(queue, job);
     pthread_mutex_unlock(&queue->mutex);
+    cr_queue_release_all(&let_go);
 }
 
 void cr_queue_completed(cr_queue *queue, cr_list *list) {

@@ -23,25 +23,21 @@ enum {
     EMIT_BYTES = 1024 * 1024,       /* of answers that are copied before others have their turn */
 };
 
-cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error) {
-    if (!spec->shape.n || !spec->shape.inner) return CR_OK; /* nobody computes anything */
-    for (uint32_t k = 0; k < spec->op_count; k++) {
-        const cr_gpu_axis one = {
-            .dtype = spec->dtype, .shape = spec->shape, .ops = &spec->ops[k], .op_count = 1, .finish = spec->finish};
-        if (!api->axis_takes(&one))
-            return cr_fail(error, CR_UNIMPLEMENTED, "axis: the GPU has no kernel for %s of %s along an axis",
-                           cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype));
-    }
-    return CR_OK;
+/* Blocks of a job's. */
+static bool takes(const cr_gpu_api *api, const cr_axis_spec *spec, uint64_t blocks) {
+    const cr_gpu_axis asked = {.dtype = spec->dtype,
+                               .shape = {blocks, spec->shape.n, spec->shape.inner},
+                               .ops = spec->ops,
+                               .op_count = spec->op_count,
+                               .finish = spec->finish};
+    return api->axis_takes(&asked);
 }
 
-static bool takes_all(const cr_gpu_api *api, const cr_axis_spec *spec) {
-    const cr_gpu_axis all = {.dtype = spec->dtype,
-                             .shape = spec->shape,
-                             .ops = spec->ops,
-                             .op_count = spec->op_count,
-                             .finish = spec->finish};
-    return api->axis_takes(&all);
+bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
+    const cr_axis *axis = job->axis;
+    if (!axis->block) return true; /* nobody computes anything */
+    uint64_t blocks = job->claim_most / cr_job_unit(job), last = axis->spec.shape.outer % blocks;
+    return takes(api, &axis->spec, blocks) && (!last || takes(api, &axis->spec, last));
 }
 
 /* With the CPU beside it the GPU takes what has few answers for its input: they come back over the bus, and are copied by one thread. Blocks
@@ -52,7 +48,7 @@ void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing 
     const bool beside = placing->kinds & CR_BY_CPU;
     uint64_t bytes = axis->block * job->element,
              most = placing->chunk_bytes < WHOLE_BYTES ? placing->chunk_bytes : WHOLE_BYTES;
-    if (!axis->block || bytes > most || !(placing->kinds & CR_BY_GPU) || !takes_all(api, &axis->spec)) return;
+    if (!axis->block || bytes > most || !(placing->kinds & CR_BY_GPU) || !takes(api, &axis->spec, shape->outer)) return;
     if (shape->inner > CR_AXIS_GPU_OUTPUT_BYTES / axis->answer_bytes) return;
     if (beside && shape->n * job->element < ANSWER_COST * axis->answer_bytes) return;
     job->gpu_from = placing->gpu_from;
@@ -62,8 +58,50 @@ void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing 
         axis->whole_kinds = placing->kinds;
 }
 
+/* To the staging buffer. */
+static void start_by_host(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < batch->claim_count && batch->fate == CR_BATCH_GOOD; i++) {
+        const cr_claim *claim = &batch->claims[i];
+        if (lane->api->fetch(batch->stream, batch->staging + at, claim->data, claim->bytes, claim->bytes, 1,
+                             &batch->error) != CR_OK)
+            batch->fate = CR_BATCH_UNFIT;
+        at += claim->bytes;
+    }
+}
+
+static void fold_by_host(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    cr_queue *queue = lane->options.queue;
+    batch->error.code = CR_OK;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < batch->claim_count && batch->error.code == CR_OK; i++) {
+        cr_claim claim = batch->claims[i];
+        claim.data = batch->staging + at;
+        at += claim.bytes;
+        cr_axis_fold(queue, &lane->hand, &claim, &batch->error);
+    }
+    cr_axis_let_go(queue, &lane->hand); /* another stream's claim may be the next */
+    if (batch->error.code != CR_OK) batch->fate = CR_BATCH_BROKEN;
+}
+
+uint64_t cr_gpu_axis_wants(const cr_gpu_lane *lane, const cr_job *job) {
+    if (!job->axis || !job->axis->by_host) return UINT64_MAX;
+    for (uint32_t i = 0; i < lane->batch_count; i++) {
+        const cr_gpu_batch *batch = &lane->batches[i];
+        if (!batch->busy || batch->many) continue;
+        const cr_axis *axis = batch->claims[0].job->axis;
+        if (axis && axis->by_host) return 0; /* one at a time, so that others do not wait for long */
+    }
+    uint64_t bytes = job->claim_bytes > CR_CLAIM_LEAST_BYTES ? job->claim_bytes : CR_CLAIM_LEAST_BYTES;
+    return bytes < lane->options.chunk_bytes ? bytes : lane->options.chunk_bytes;
+}
+
 void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     const cr_job *job = batch->claims[0].job;
+    if (job->axis->by_host) {
+        start_by_host(lane, batch);
+        return;
+    }
     const cr_axis_spec *spec = &job->axis->spec;
     const uint8_t *data = NULL;
     uint64_t at = 0;
@@ -181,6 +219,10 @@ static bool take_answers(cr_gpu_lane *lane, cr_gpu_batch *batch) {
 }
 
 bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    if (batch->claims[0].job->axis->by_host) {
+        if (batch->fate == CR_BATCH_GOOD) fold_by_host(lane, batch);
+        return true;
+    }
     bool more = batch->fetching                ? fold_fetched(lane, batch)
                 : batch->fate != CR_BATCH_GOOD ? false
                 : batch->emitting              ? emit_on(lane, batch)

@@ -93,7 +93,7 @@ static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *
     if (job->device >= 0) {
         const cr_kept *kept = awaited(job, segment);
         if (job->device != (int32_t)lane->options.ordinal) return 0;
-        return !kept || may_begin(lane, kept) ? UINT64_MAX : 0;
+        return !kept || may_begin(lane, kept) ? cr_gpu_axis_wants(lane, job) : 0;
     }
     if (job->kernel) {
         if ((job->kernel->lane && job->kernel->lane != own) || !cr_gpu_run_wants(lane, job)) return 0;
@@ -349,7 +349,8 @@ void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t coun
 static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     cr_queue *queue = lane->options.queue;
     const cr_partial *partials[CR_BATCH_CLAIMS];
-    const bool axis = batch->claims[0].job->axis != NULL;
+    const cr_axis *axis = batch->claims[0].job->axis;
+    const bool by_host = axis && axis->by_host;
     if (batch->fate == CR_BATCH_GOOD && !collect(lane, batch, partials)) {
         batch->fate = CR_BATCH_UNFIT;
         cr_fail(&batch->error, CR_INTERNAL, "a fold gave the partial of something else");
@@ -359,8 +360,8 @@ static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->busy = false;
     switch (batch->fate) {
         case CR_BATCH_GOOD:
-            cr_metric_add(gpu_bytes_total, batch->bytes);
-            cr_metric_add(gpu_launches_total, 1);
+            cr_metric_add(gpu_bytes_total, by_host ? 0 : batch->bytes);
+            cr_metric_add(gpu_launches_total, !by_host);
             cr_queue_folded(queue, batch->claims, batch->claim_count, partials, batch->fold_count, NULL);
             break;
         case CR_BATCH_BROKEN:

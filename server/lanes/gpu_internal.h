@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "server/job/axis.h"
 #include "server/lanes/gpu_probe.h"
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
@@ -97,20 +98,21 @@ typedef struct cr_gpu_lane {
     uint64_t gather_bytes;       /* what may still join the claims that are taken now */
     cr_gpu_phases phases;
     cr_partial partial; /* of the claim that ends */
+    cr_axis_hand hand;  /* of what the lane folds itself; empty between claims */
     _Atomic bool hung;  /* it does not answer: it is not even closed */
     bool stuck;         /* its thread is in a call that does not return: the loop's */
     cr_list pins;       /* of cr_pin: what is pinned */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool opened, started, ended; /* mutex */
-    bool given_up;               /* mutex: it was not opened in time; its thread stops there, and it is never freed */
-    _Atomic bool attended;       /* the loop runs, and looks whether calls of the driver return */
-    cr_status start_status;      /* mutex */
-    cr_error start_error;        /* mutex */
-    cr_list asked;               /* mutex: of cr_ask */
-    struct cr_ask *current;      /* mutex: the one that is being done */
-    _Atomic bool asking;         /* asked is not empty: nothing new is begun until nothing is under way */
+    bool opened, started, ended, over; /* mutex; over: the thread makes no more calls */
+    bool given_up;          /* mutex: it was not opened in time; its thread stops there, and it is never freed */
+    _Atomic bool attended;  /* the loop runs, and looks whether calls of the driver return */
+    cr_status start_status; /* mutex */
+    cr_error start_error;   /* mutex */
+    cr_list asked;          /* mutex: of cr_ask */
+    struct cr_ask *current; /* mutex: the one that is being done */
+    _Atomic bool asking;    /* asked is not empty: nothing new is begun until nothing is under way */
     _Atomic bool lost;
     cr_error lost_error; /* written before lost is set */
 
@@ -150,6 +152,8 @@ bool cr_gpu_batch_all_checked(cr_gpu_batch *batch);
 
 /* Sets a batch's claims, whole blocks of one job along an axis, under way. */
 void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
+/* How many bytes to take of a job in this device's memory now. */
+uint64_t cr_gpu_axis_wants(const cr_gpu_lane *lane, const cr_job *job);
 /* What was under way is done. True: the batch ends, with what its fate says, and the answers of a good one have gone out; false: more is
  * under way. */
 bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch);

@@ -83,6 +83,7 @@ uint32_t cr_gpu_count(const cr_gpu_api *api, uint64_t limit_ms, bool *hung, cr_e
     }
     pthread_detach(thread);
     cr_fail(why, CR_DEADLINE_EXCEEDED,
-            "the driver has not said within gpu_start_timeout_ms, %llu ms, which GPUs there are", (unsigned long long)limit_ms);
+            "the driver has not said within gpu_start_timeout_ms, %llu ms, which GPUs there are",
+            (unsigned long long)limit_ms);
     return 0;
 }

@@ -166,6 +166,7 @@ static void close_device(cr_gpu_lane *lane) {
     for (uint32_t i = 0; i < lane->batch_count && !lost; i++) cr_gpu_batch_close(lane, &lane->batches[i]);
     if (lane->kernel_stream && !lost) lane->api->stream_close(lane->kernel_stream);
     cr_gpu_unpin_all(lane);
+    free(lane->hand.scratch);
     if (lane->gpu && !lane->hung) lane->api->close(lane->gpu);
 }
 
@@ -203,6 +204,10 @@ static void *lane_main(void *argument) {
     pthread_mutex_unlock(&lane->mutex);
     cr_gpu_answer(lane, true); /* what was asked just before */
     close_device(lane);
+    pthread_mutex_lock(&lane->mutex);
+    lane->over = true;
+    pthread_cond_broadcast(&lane->changed);
+    pthread_mutex_unlock(&lane->mutex);
     return NULL;
 }
 
@@ -213,17 +218,30 @@ bool cr_lane_gpu_watch(cr_lane *opaque) {
     snprintf(why, sizeof why, "a call of its driver has not returned within gpu_timeout_ms, %llu ms",
              (unsigned long long)lane->options.timeout_ms);
     lane->hung = lane->stuck = true;
-    if (!atomic_load(&lane->lost)) lose(lane, why);
+    if (lane->start_status == CR_OK && !atomic_load(&lane->lost)) lose(lane, why);
     cr_gpu_ask_lose(lane);
     return true;
 }
 
-void cr_lane_gpu_attend(cr_lane *lane) { atomic_store(&own(lane)->attended, true); }
+void cr_lane_gpu_attend(cr_lane *lane, bool attended) { atomic_store(&own(lane)->attended, attended); }
 
-bool cr_lane_gpu_hung(const cr_lane *lane) { return own(lane)->hung; }
+bool cr_lane_gpu_await_end(cr_lane *opaque) {
+    cr_gpu_lane *lane = own(opaque);
+    for (bool over = false; !over && !lane->stuck;) {
+        const struct timespec until = cr_gpu_until(lane->options.timeout_ms / 4 + 1);
+        int late = 0;
+        pthread_mutex_lock(&lane->mutex);
+        while (!lane->over && late != ETIMEDOUT) late = pthread_cond_timedwait(&lane->changed, &lane->mutex, &until);
+        over = lane->over;
+        pthread_mutex_unlock(&lane->mutex);
+        if (!over) cr_lane_gpu_watch(opaque);
+    }
+    return !lane->hung;
+}
 
 static void gpu_close(cr_lane *opaque) {
     cr_gpu_lane *lane = own(opaque);
+    cr_lane_gpu_await_end(opaque);
     if (lane->stuck) return; /* its thread may still look at it */
     pthread_join(lane->thread, NULL);
     pthread_cond_destroy(&lane->changed);
@@ -252,6 +270,8 @@ static cr_status await_start(cr_gpu_lane *lane, cr_lane **out, cr_error *error) 
                        (unsigned long long)limit);
     }
     *out = (cr_lane *)(void *)lane;
+    if (status != CR_OK && !cr_lane_gpu_await_end(*out))
+        status = cr_fail(error, CR_DEADLINE_EXCEEDED, "it could not be opened, and does not let go of its driver");
     if (status != CR_OK) gpu_close(*out);
     return status;
 }

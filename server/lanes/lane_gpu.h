@@ -4,7 +4,6 @@
 #ifndef CURED_SERVER_LANES_LANE_GPU_H
 #define CURED_SERVER_LANES_LANE_GPU_H
 
-#include "kernels/cpu/axis.h"
 #include "server/lanes/gpu_rates.h"
 #include "server/lanes/lane.h"
 #include "server/memory/device.h"
@@ -17,8 +16,8 @@ typedef struct cr_gpu_phases {
 } cr_gpu_phases;
 cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane);
 
-/* Whether GPUs answer all ops of spec along its axis; UNIMPLEMENTED names the op that they do not. */
-cr_status cr_gpu_axis_check(const cr_gpu_api *api, const cr_axis_spec *spec, cr_error *error);
+/* Whether GPUs answer every claim of a job that was made along an axis of a GPU's memory (cr_axis_make_on_device). */
+bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job);
 
 /* What placing depends on beside the job. */
 typedef struct cr_gpu_placing {
@@ -39,10 +38,11 @@ const cr_gpu_rates *cr_lane_gpu_rates(const cr_lane *lane);
 const cr_gpu_info *cr_lane_gpu_device(const cr_lane *lane);
 /* For the loop, now and then: true when the lane was lost just now, for a call of its driver does not return. */
 bool cr_lane_gpu_watch(cr_lane *lane);
-/* From now on the loop calls that. Before, whoever asks something of the lane does so while it waits. */
-void cr_lane_gpu_attend(cr_lane *lane);
-/* Whether the device does not answer: then the process should end without waiting for its driver. */
-bool cr_lane_gpu_hung(const cr_lane *lane);
+/* Whether the loop calls that from now on. Before and afterwards, whoever waits for the lane's thread does so meanwhile. */
+void cr_lane_gpu_attend(cr_lane *lane, bool attended);
+/* Once the queue is closed: waits until the lane has ended, or a call of its driver does not return. False when its device does not answer:
+ * then the process should end without waiting for the driver. */
+bool cr_lane_gpu_await_end(cr_lane *lane);
 /* Memory of another process, and its event if there is one (NULL otherwise), as cr_gpu_api's import and event_open. */
 cr_status cr_lane_gpu_import(cr_lane *lane, const cr_device_memory *source, void **memory, void **event,
                              cr_error *error);

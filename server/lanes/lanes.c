@@ -126,7 +126,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
         if (forced) lanes->gpu_from = 1;
         cr_metric_add(cpu_bytes_per_second, cpu.all_rate);
         pin_slabs(lanes, o->slabs);
-        for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i]);
+        for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i], true);
         lanes->hook = cr_lanes_device_hook(lanes);
     } else {
         set_reason(lanes, "cpu", why.text);
@@ -142,18 +142,18 @@ void cr_lanes_watch(cr_lanes *lanes) {
 
 bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
     bool hung = lanes->left_behind;
+    for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i], false);
     if (slabs) cr_slabs_unpin(slabs);
     while (lanes->count) {
         lanes->count--;
-        if (lanes->count) hung |= cr_lane_gpu_hung(lanes->lanes[lanes->count]);
+        if (lanes->count) hung |= !cr_lane_gpu_await_end(lanes->lanes[lanes->count]);
         lanes->types[lanes->count]->close(lanes->lanes[lanes->count]);
     }
     return !hung;
 }
 
-cr_status cr_lanes_axis(const cr_lanes *lanes, const cr_axis_spec *spec, cr_error *error) {
-    if (!lanes->gpu) return cr_fail(error, CR_UNAVAILABLE, "this build has no CUDA lane");
-    return cr_gpu_axis_check(lanes->gpu, spec, error);
+bool cr_lanes_axis(const cr_lanes *lanes, const cr_job *job) {
+    return lanes->gpu && cr_gpu_axis_takes_claims(lanes->gpu, job);
 }
 
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {

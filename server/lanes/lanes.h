@@ -5,7 +5,6 @@
 #ifndef CURED_SERVER_LANES_LANES_H
 #define CURED_SERVER_LANES_LANES_H
 
-#include "kernels/cpu/axis.h"
 #include "server/base/config.h"
 #include "server/lanes/lane.h"
 #include "server/memory/device.h"
@@ -53,8 +52,8 @@ void cr_lanes_watch(cr_lanes *lanes);
 bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
 /* What regions ask of the GPUs; only where there are some. */
 cr_device_hook cr_lanes_device_hook(cr_lanes *lanes);
-/* Whether GPUs answer all ops of spec along its axis; UNIMPLEMENTED names the op that they do not. */
-cr_status cr_lanes_axis(const cr_lanes *lanes, const cr_axis_spec *spec, cr_error *error);
+/* Whether GPUs answer a job that was made along an axis of a GPU's memory. */
+bool cr_lanes_axis(const cr_lanes *lanes, const cr_job *job);
 /* Says who may claim from a job that is not open to lanes yet. */
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job);
 /* For the loop: true once after each loss of a GPU; backend and reason then say what is left. */

@@ -21,10 +21,10 @@ cr_status cr_axis_attach(cr_call *call, bool on_device, cr_error *error) {
     cr_axis_spec spec;
     axis_of(call, &spec);
     if (c->max_state_bytes < most) most = c->max_state_bytes;
-    cr_status status = on_device ? cr_lanes_axis(&server->lanes, &spec, error) : CR_OK;
-    if (status == CR_OK)
-        status = on_device ? cr_axis_make_on_device(call->job, &spec, most, error)
-                           : cr_axis_make(call->job, &spec, server->lanes.workers, most, error);
+    cr_status status = on_device ? cr_axis_make_on_device(call->job, &spec, most, error)
+                                 : cr_axis_make(call->job, &spec, server->lanes.workers, most, error);
+    if (status == CR_OK && on_device && !cr_lanes_axis(&server->lanes, call->job))
+        status = cr_axis_make_by_host(call->job, most, error);
     if (status == CR_OK)
         status = cr_admit_state(&server->admission, *own, call->job->axis->memory, &call->ticket, error);
     if (status == CR_OK) *own += call->ticket.state_bytes;

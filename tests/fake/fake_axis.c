@@ -136,6 +136,7 @@ cr_status fake_gpu_fetch(cr_gpu_stream *stream, void *host, const void *device, 
     cr_gpu *gpu = stream->gpu;
     cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK || !count) return status;
+    if (count > 1 && pitch < width) fake_gpu_misused("pieces that are fetched overlap");
     if (!fake_gpu_find(gpu, ON_DEVICE, device, (count - 1) * pitch + width))
         fake_gpu_misused("what is fetched is not the device's memory");
     if (!fake_gpu_find(gpu, ALLOCATED, host, count * width))

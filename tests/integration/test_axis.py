@@ -194,6 +194,23 @@ class AxisTest(DaemonTest):
             self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "axis", "max_state_bytes")
         self.assert_serves()
 
+    def test_more_columns_than_any_memory_and_answers_beyond_2_to_64(self):
+        """Both wrap: the state to next to nothing, and the answers' bytes, with what waits beside them."""
+        c = self.connect()
+        ops = [op for op in ops_of("f32") if op not in ("prod", "bit_and", "bit_or", "bit_xor")]  # 110 bytes of answers a column
+        tried = 0
+        for k in range(1000, 2500):
+            for times in range(1, 64):
+                inner = 256 * ((times << 64) // (64 * k) + 1)
+                if (1 << 64) // 100 < inner <= 1 << 58:
+                    stream = c.start_stream("f32", ops, None, axis=(1, 1, inner))
+                    c.send_data(stream, bytes(8))
+                    self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "axis", "max_state_bytes")
+                    tried += 1
+                    break
+        self.assertGreater(tried, 1000)
+        self.assert_serves()
+
     def test_more_than_the_shape_has(self):
         """Told with the first byte too many, whether or not the length was said; also of shapes that have no elements."""
         c = self.connect()

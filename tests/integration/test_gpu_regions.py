@@ -352,8 +352,8 @@ class Stuck(unittest.TestCase):
         self.data = tile * 64
         self.wanted = [expect_tiled(op, "f32", tile, 64) for op in OPS]
 
-    def start(self, faults, **options):
-        daemon = Daemon(self.folder, program=PROGRAM, env={"CURED_TEST_GPU": faults}, **dict(GpuRegions.OPTIONS, gpu_timeout_ms=2000, **options))
+    def start(self, faults, env=(), **options):
+        daemon = Daemon(self.folder, program=PROGRAM, env=dict(env, CURED_TEST_GPU=faults), **dict(GpuRegions.OPTIONS, gpu_timeout_ms=2000, **options))
         self.addCleanup(daemon.stop, signal.SIGKILL)
         return daemon
 
@@ -398,6 +398,18 @@ class Stuck(unittest.TestCase):
             self.assertIsNone(conn.unregister(1))
             self.check_lost(daemon, conn)
         daemon.check_end(self, daemon.stop())
+
+    def test_stopping(self):
+        """The loop has ended by then and looks no more: whoever waits for the lane does."""
+        ranges = os.path.join(self.folder, "ranges")
+        daemon = self.start("stuck_at=1", {"CURED_TEST_GPU_RANGES": ranges}, backend="cuda", drain_timeout_ms=1)
+        conn = daemon.connect()
+        self.addCleanup(conn.close)
+        conn.send_array(conn.start_stream("f32", OPS, len(self.data)), self.data)
+        wait_for("a claim of the GPU's", lambda: os.path.exists(ranges) and os.path.getsize(ranges))
+        daemon.process.send_signal(signal.SIGTERM)
+        daemon.check_end(self, daemon.wait())
+        self.assertIn("has not returned", daemon.log())
 
     def test_exit(self):
         daemon = self.start("stuck_at=1", on_gpu_fault="exit", backend="cuda")
