@@ -130,7 +130,11 @@ static void close_row(axis_row *r) {
 }
 
 /* n = 0: as many lines as there are bytes. */
-static bool run_row(const load_options *o, FILE *json, const char *name, uint64_t n, uint64_t inner) {
+static bool run_row(const load_options *options, FILE *json, const char *name, uint64_t n, uint64_t inner,
+                    const char *spin_us) {
+    load_options with = *options;
+    const load_options *o = &with;
+    with.spin_us = spin_us;
     const uint64_t lines = o->device_bytes / sizeof(float) / inner;
     cr_shape shape = n ? (cr_shape){lines / n, n, inner} : (cr_shape){1, lines, inner};
     axis_row r = {.api = &CURED_GPU_API, .shape = shape};
@@ -153,8 +157,10 @@ static bool run_row(const load_options *o, FILE *json, const char *name, uint64_
 }
 
 bool load_axis_rows(const load_options *o, FILE *json) {
-    return run_row(o, json, "device axis, rows of 65536", 65536, 1) &&
-           run_row(o, json, "device axis, 65536 columns", 0, 65536) &&
-           run_row(o, json, "device axis, rows of 4096", 4096, 1) &&
-           run_row(o, json, "device axis, rows of 1024", 1024, 1) && run_row(o, json, "device axis, rows of 32", 32, 1);
+    return run_row(o, json, "device axis, rows of 65536", 65536, 1, NULL) &&
+           run_row(o, json, "device axis, 65536 columns", 0, 65536, NULL) &&
+           run_row(o, json, "device axis, rows of 4096", 4096, 1, NULL) &&
+           run_row(o, json, "device axis, rows of 1024", 1024, 1, NULL) &&
+           run_row(o, json, "device axis, rows of 32", 32, 1, NULL) &&
+           run_row(o, json, "device axis, rows of 65536, spin_us 50", 65536, 1, "50");
 }

@@ -3,6 +3,7 @@ the client meanwhile, and in no more memory than was admitted.
 
 It runs cured-fake-gpu (tests/fake), or, with CURED_TEST_REAL_GPU set, the daemon itself on the machine's GPU, without the faults.
 """
+import functools
 import os
 import random
 import shutil
@@ -61,11 +62,18 @@ def device_memory(data, form="descriptor"):
     return cuda_memory.FORMS[form](gpu, data) if REAL else Stand(data)
 
 
+@functools.lru_cache(maxsize=None)
+def large(shape):
+    return test_axis.AxisTest.large(None, shape)
+
+
 class AxisTest(DaemonTest):
     PROGRAM = PROGRAM
     OPTIONS = OPTIONS
     check = test_axis.AxisTest.check
-    large = test_axis.AxisTest.large
+
+    def large(self, shape):
+        return large(shape)
 
     @classmethod
     def setUpClass(cls):
@@ -116,8 +124,8 @@ class Answers(AxisTest):
 
     def test_long_wide_and_many(self):
         ops = ("sum", "max", "argmax")
-        for number, shape in enumerate(((2, 300000, 1), (3, 100001, 3), (1, 5, 70001), (2, 3, 50000), (150000, 3, 1), (60001, 2, 3),
-                                        (300000, 1, 1), (7, 40000, 2))):
+        for number, shape in enumerate(((2, 270000, 1), (3, 50001, 3), (1, 5, 70001), (2, 3, 50000), (150000, 3, 1), (60001, 2, 3),
+                                        (300000, 1, 1))):
             raw, want = self.large(shape)
             region = self.put(raw, form=("handle", "pool", "descriptor")[number % 3])
             before = self.daemon.counters()["gpu_bytes_total"]

@@ -11,11 +11,8 @@ enum { BOTH = CR_BY_CPU | CR_BY_GPU };
 static const uint64_t MIB = 1 << 20, GIB = 1 << 30;
 
 static cr_axis_spec spec_of(cr_dtype dtype, cr_op op, uint64_t outer, uint64_t n, uint64_t inner) {
-    return (cr_axis_spec){.dtype = dtype,
-                          .shape = {outer, n, inner},
-                          .families = cr_op_needs(op, dtype),
-                          .op_count = 1,
-                          .ops = {op}};
+    return (cr_axis_spec){
+        .dtype = dtype, .shape = {outer, n, inner}, .families = cr_op_needs(op, dtype), .op_count = 1, .ops = {op}};
 }
 
 static void forget(cr_job *job) {
@@ -30,16 +27,16 @@ START_TEST(host_memory) {
         uint64_t outer, n, inner;
         uint32_t alone, alone_whole, both, both_whole; /* kinds, and those where blocks may be claimed whole */
     } cases[] = {
-        {CR_F32, CR_OP_SUM, 1000, 1000, 1, CR_BY_GPU, 0, BOTH, 0},               /* short rows */
-        {CR_F32, CR_OP_SUM, 1000, 3, 1, CR_BY_GPU, 0, CR_BY_CPU, 0},             /* as many answers as input */
-        {CR_F32, CR_OP_MAX, 1000, 16, 1, CR_BY_GPU, 0, BOTH, 0},                 /* 16 bytes for a byte */
-        {CR_F32, CR_OP_MAX, 1000, 15, 1, CR_BY_GPU, 0, CR_BY_CPU, 0},            /* and not quite */
+        {CR_F32, CR_OP_SUM, 1000, 1000, 1, CR_BY_GPU, 0, BOTH, 0},                   /* short rows */
+        {CR_F32, CR_OP_SUM, 1000, 3, 1, CR_BY_GPU, 0, CR_BY_CPU, 0},                 /* as many answers as input */
+        {CR_F32, CR_OP_MAX, 1000, 16, 1, CR_BY_GPU, 0, BOTH, 0},                     /* 16 bytes for a byte */
+        {CR_F32, CR_OP_MAX, 1000, 15, 1, CR_BY_GPU, 0, CR_BY_CPU, 0},                /* and not quite */
         {CR_F32, CR_OP_SUM, 1000, 100000, 1, CR_BY_CPU, CR_BY_GPU, CR_BY_CPU, BOTH}, /* long rows */
-        {CR_F32, CR_OP_SUM, 7, 100000, 1, CR_BY_CPU, CR_BY_GPU, CR_BY_CPU, 0},   /* fewer than the workers want */
-        {CR_F32, CR_OP_SUM, 8, 1000, 100, CR_BY_CPU, CR_BY_GPU, CR_BY_CPU, BOTH}, /* blocks of columns */
-        {CR_F32, CR_OP_SUM, 100, (4 << 20) + 1, 1, CR_BY_CPU, 0, CR_BY_CPU, 0},  /* longer than a chunk */
-        {CR_F32, CR_OP_SUM, 100, 8, 131073, CR_BY_CPU, 0, CR_BY_CPU, 0},         /* a block of more answers than a claim has */
-        {CR_F32, CR_OP_PROD, 1000, 1000, 1, CR_BY_CPU, 0, CR_BY_CPU, 0},         /* what the GPU does not do */
+        {CR_F32, CR_OP_SUM, 7, 100000, 1, CR_BY_CPU, CR_BY_GPU, CR_BY_CPU, 0},       /* fewer than the workers want */
+        {CR_F32, CR_OP_SUM, 8, 1000, 100, CR_BY_CPU, CR_BY_GPU, CR_BY_CPU, BOTH},    /* blocks of columns */
+        {CR_F32, CR_OP_SUM, 100, (4 << 20) + 1, 1, CR_BY_CPU, 0, CR_BY_CPU, 0},      /* longer than a chunk */
+        {CR_F32, CR_OP_SUM, 100, 8, 131073, CR_BY_CPU, 0, CR_BY_CPU, 0}, /* a block of more answers than a claim has */
+        {CR_F32, CR_OP_PROD, 1000, 1000, 1, CR_BY_CPU, 0, CR_BY_CPU, 0}, /* what the GPU does not do */
         {CR_F32, CR_OP_SUM, 1000, 0, 1, CR_BY_CPU, 0, CR_BY_CPU, 0},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -81,9 +78,10 @@ END_TEST
 
 /* Claims are whole blocks; what they may answer is what is admitted. */
 START_TEST(device_memory) {
-    static const uint64_t shapes[][3] = {{1, 1, 1},           {5, 7, 3},           {1ull << 30, 1, 1},  {1ull << 20, 1000, 1},
-                                         {100, 1 << 20, 1},   {3, 1ull << 33, 1},  {1, 100, 1 << 20},   {1000, 2, 1 << 16},
-                                         {257, 1, 1000},      {10, 3, 50000000},   {1, 1ull << 40, 17}, {1ull << 40, 3, 2}};
+    static const uint64_t shapes[][3] = {
+        {1, 1, 1},         {5, 7, 3},          {1ull << 30, 1, 1},  {1ull << 20, 1000, 1},
+        {100, 1 << 20, 1}, {3, 1ull << 33, 1}, {1, 100, 1 << 20},   {1000, 2, 1 << 16},
+        {257, 1, 1000},    {10, 3, 50000000},  {1, 1ull << 40, 17}, {1ull << 40, 3, 2}};
     for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const uint64_t outer = shapes[i][0], n = shapes[i][1], inner = shapes[i][2], block = n * inner;
         cr_error error;
