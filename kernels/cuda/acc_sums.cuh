@@ -100,6 +100,32 @@ struct cr_sum_int {
     }
 };
 
+/* Sums of products of 32 bits, 96 bits long. */
+struct cr_products {
+    uint32_t low, middle, high;
+
+    CR_IN void clear() { low = middle = high = 0; }
+    CR_IN void add(uint32_t a, uint32_t b) {
+#if defined(__CUDA_ARCH__)
+        asm("mad.lo.cc.u32 %0, %3, %4, %0;\n\tmadc.hi.cc.u32 %1, %3, %4, %1;\n\taddc.u32 %2, %2, 0;"
+            : "+r"(low), "+r"(middle), "+r"(high)
+            : "r"(a), "r"(b));
+#else
+        const uint64_t before = cr_pair(low, middle), after = before + (uint64_t)a * b;
+        low = (uint32_t)after, middle = (uint32_t)(after >> 32), high += after < before;
+#endif
+    }
+    /* Times 2^bit, bit a constant of at most 64. */
+    CR_IN cr_wide<3> times(unsigned bit) const {
+        cr_wide<3> found;
+        found.clear();
+        found.add_shifted(low, bit);
+        found.add_shifted(middle, bit + 32);
+        found.add_shifted(high, bit + 64);
+        return found;
+    }
+};
+
 /* Σx². */
 template <cr_dtype D>
 struct cr_sumsq_int {
@@ -107,11 +133,14 @@ struct cr_sumsq_int {
     cr_wide<WORDS> total;
     uint32_t lanes;
     uint64_t words;
+    cr_products halves[3]; /* 64 bits: of the lower halves, of lower and upper ones, of the upper ones */
 
     CR_IN void begin() {
         total.clear();
         lanes = 0;
         words = 0;
+#pragma unroll
+        for (int i = 0; i < 3; i++) halves[i].clear();
     }
     CR_IN void word(uint32_t w) {
         if (D == CR_BOOL) lanes = cr_lanes_sum<D, false>(w, lanes);
@@ -134,12 +163,11 @@ struct cr_sumsq_int {
         if constexpr (WIDTH == 8) {
 #pragma unroll
             for (unsigned i = 0; i < 2; i++) {
-                uint64_t x = cr_magnitude<D>(cr_word64(v, i));
-                cr_wide<WORDS> square;
-                square.clear();
-                square.word[0] = x * x;
-                square.word[1] = __umul64hi(x, x);
-                total.add(square);
+                const uint64_t x = cr_magnitude<D>(cr_word64(v, i));
+                const uint32_t low = (uint32_t)x, high = (uint32_t)(x >> 32);
+                halves[0].add(low, low);
+                halves[1].add(low, high);
+                halves[2].add(high, high);
             }
         } else {
 #pragma unroll
@@ -154,7 +182,13 @@ struct cr_sumsq_int {
     static constexpr unsigned DIGITS = WIDTH == 8 ? 5 : WIDTH == 4 ? 3 : 2;
     typedef cr_wide<WORDS> sum_type;
     CR_IN sum_type sum() {
-        if (WIDTH > 2) return total;
+        if constexpr (WIDTH == 8) {
+            sum_type all = halves[0].times(0);
+            all.add(halves[1].times(33));
+            all.add(halves[2].times(64));
+            return all;
+        }
+        if (WIDTH == 4) return total;
         sum_type found;
         found.clear();
         found.word[0] = words;

@@ -110,6 +110,8 @@ enum {
 };
 cr_fold_launcher cr_launch_fused_f32(uint32_t families);
 cr_fold_launcher cr_launch_fused_f64(uint32_t families);
+/* f16, bf16 */
+cr_fold_launcher cr_launch_fused_half(cr_dtype dtype, uint32_t families);
 /* CR_FUSED_SPREAD, with CR_FAM_EXTREMA or without */
 cr_fold_launcher cr_launch_fused_int(cr_dtype dtype, uint32_t families);
 

@@ -4,24 +4,18 @@
 #ifndef CURED_KERNELS_CUDA_FUSED_FLOAT_CUH
 #define CURED_KERNELS_CUDA_FUSED_FLOAT_CUH
 
-#include "kernels/cuda/acc_counts.cuh"
-#include "kernels/cuda/acc_extrema.cuh"
-#include "kernels/cuda/acc_spread.cuh"
-#include "kernels/cuda/fused.cuh"
+#include "kernels/cuda/acc_set.cuh"
 
-/* The kernel of a set of families of floats: of D's counts and extrema, and E's sums. */
+/* The kernel of a set of families of floats. */
 template <cr_dtype D, class E>
 cr_fold_launcher cr_fused_float_launcher(uint32_t families) {
-    typedef cr_self<cr_fold_counts<D>, cr_fold_extrema<D>> order;
-    typedef cr_float_sum<E, CR_SUM_PLAIN> sum;
-    typedef cr_with<sum, cr_float_sum<E, CR_SUM_SQUARE>, 3, 4> spread;
     switch (families) {
         case CR_FUSED_SPREAD:
-            return cr_walk_launch<cr_spread<E>>;
+            return cr_walk_launch<cr_set<E, D, true, false>>;
         case CR_FUSED_SUMMARY:
-            return cr_walk_launch<cr_with<order, sum, 3, 4>>;
+            return cr_walk_launch<cr_set<E, D, false, true>>;
         case CR_FUSED_DESCRIBE:
-            return cr_walk_launch<cr_with<order, spread, 3, 4>>;
+            return cr_walk_launch<cr_set<E, D, true, true>>;
         default:
             return NULL;
     }

@@ -49,8 +49,10 @@ static uint32_t fused(cr_dtype dtype, uint32_t *families, cr_fold_launcher out[C
         return count;
     }
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        if ((*families & sets[i]) != sets[i] || (dtype != CR_F32 && dtype != CR_F64)) continue;
-        out[count++] = dtype == CR_F32 ? cr_launch_fused_f32(sets[i]) : cr_launch_fused_f64(sets[i]);
+        if ((*families & sets[i]) != sets[i]) continue;
+        out[count++] = dtype == CR_F32   ? cr_launch_fused_f32(sets[i])
+                       : dtype == CR_F64 ? cr_launch_fused_f64(sets[i])
+                                         : cr_launch_fused_half(dtype, sets[i]);
         *families &= ~sets[i];
     }
     return count;

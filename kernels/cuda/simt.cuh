@@ -83,6 +83,20 @@ struct cr_wide {
         for (unsigned i = 0; i < W; i++) word[i] = 0;
     }
     CR_IN void add(const cr_wide &x) {
+#if defined(__CUDA_ARCH__) /* the carry stays in its flag */
+        if constexpr (W == 2) {
+            asm("add.cc.u64 %0, %0, %2;\n\taddc.u64 %1, %1, %3;"
+                : "+l"(word[0]), "+l"(word[1])
+                : "l"(x.word[0]), "l"(x.word[1]));
+            return;
+        }
+        if constexpr (W == 3) {
+            asm("add.cc.u64 %0, %0, %3;\n\taddc.cc.u64 %1, %1, %4;\n\taddc.u64 %2, %2, %5;"
+                : "+l"(word[0]), "+l"(word[1]), "+l"(word[2])
+                : "l"(x.word[0]), "l"(x.word[1]), "l"(x.word[2]));
+            return;
+        }
+#endif
         uint64_t carry = 0;
 #pragma unroll
         for (unsigned i = 0; i < W; i++) {
@@ -101,13 +115,10 @@ struct cr_wide {
     }
     /* Adds a magnitude, or a number with a sign. */
     CR_IN void add_u64(uint64_t x) {
-        word[0] += x;
-        uint64_t carry = word[0] < x;
-#pragma unroll
-        for (unsigned i = 1; i < W; i++) {
-            word[i] += carry;
-            carry = word[i] < carry;
-        }
+        cr_wide wide;
+        wide.clear();
+        wide.word[0] = x;
+        add(wide);
     }
     CR_IN void add_i64(int64_t x) {
         cr_wide wide;

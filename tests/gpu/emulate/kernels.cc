@@ -12,6 +12,7 @@
 #include "kernels/cuda/extrema.cu"
 #include "kernels/cuda/fused_f32.cu"
 #include "kernels/cuda/fused_f64.cu"
+#include "kernels/cuda/fused_half.cu"
 #include "kernels/cuda/fused_int.cu"
 #include "kernels/cuda/int_sums.cu"
 #include "kernels/cuda/prod.cu"
