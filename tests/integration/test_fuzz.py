@@ -1,4 +1,5 @@
-"""test_fuzz: valid conversations, broken at random: the daemon stays alive, answers in whole frames, and gives all back.
+"""test_fuzz: valid conversations, broken at random: the daemon stays alive, answers in whole frames, and gives all back. Once without a GPU, once
+with the stand-in (tests/fake) and regions in its memory.
 
 CURED_TEST_SEED repeats a run, CURED_TEST_FUZZ_SECONDS makes it longer.
 """
@@ -8,6 +9,7 @@ import random
 import select
 import socket
 import struct
+import tempfile
 import time
 
 from cured_daemon import DaemonTest, main
@@ -17,8 +19,9 @@ from cured_wire import (CALL, CANCEL, CREDIT, DATA, END, FIRST_OPS, HELLO, INPUT
                         uint_field)
 
 SEED = int(os.environ.get("CURED_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-SECONDS = float(os.environ.get("CURED_TEST_FUZZ_SECONDS", "12"))
+SECONDS = float(os.environ.get("CURED_TEST_FUZZ_SECONDS", "12")) / 2  # for each class
 BIG = 3 << 20  # bytes of the largest array that a descriptor brings
+DEVICE = 400000  # of one in a GPU's memory
 EDGES = (0, 1, 2, 3, 7, 8, 15, 16, 0x7f, 0x80, 0xff, 0xffff, 0x10000, 0x10001, 0x100000, 0x100001, 0x7fffffff, 0xffffffff)
 
 
@@ -40,27 +43,39 @@ def credits(r, stream):
         yield frame(CREDIT, stream, credit_message(size)), 0
 
 
-def conversation(r):
+def shared(r, on_device):
+    """(source of a region, descriptors it needs)"""
+    sources = [(descriptor_region(), 1)] * 6 + [(shm_region("/cured-fuzz"), 0), (cuda_ipc_region(64), 0), (cuda_descriptor_region(64), 1)]
+    if on_device:
+        sources += [(cuda_descriptor_region(r.choice([DEVICE, DEVICE, 50000, 64, 0, DEVICE + 1]), offset=r.choice([0, 0, 0, 1, 8, 1 << 63])), 1)] * 30
+    return r.choice(sources)
+
+
+def conversation(r, on_device=False):
     """Frames of a client that does everything right: a list of (bytes, descriptors it needs)."""
     out = [(frame(HELLO, payload=hello_message(1, r.randint(1, 3), ["x"] * r.randint(0, 2), "f" * r.randint(0, 64))), 0)]
     stream = 0
+    if on_device and r.random() < 0.7:
+        stream += 1
+        out.append((frame(CALL, stream, call_message(register=register_message(1, cuda_descriptor_region(DEVICE))), END, 1), 1))
     for _ in range(r.randint(1, 8)):
         stream += r.choice([1, 1, 2, 1000])
         dtype = r.choice(INPUTS)
         ops = r.sample(FIRST_OPS, r.randint(1, 5)) if r.random() < 0.6 else r.sample(sorted(OPS), r.randint(1, 5))
         times = {"timeout_ms": r.choice([0, 0, 1, 50]), "progress_ms": r.choice([0, 0, 1])}
         kind = r.choice(["inline", "known", "unknown", "descriptor", "info", "register", "register", "region", "region",
-                         "unregister"])
+                         "unregister"] + ["region"] * 6 * on_device)
         if kind == "info":
             out.append((frame(CALL, stream, call_message(info=True), r.choice([0, END])), 0))
         elif kind == "register":
-            source, needs = r.choice([(descriptor_region(), 1)] * 6 + [(shm_region("/cured-fuzz"), 0), (cuda_ipc_region(64), 0),
-                                                                       (cuda_descriptor_region(64), 1)])
+            source, needs = shared(r, on_device)
             message = call_message(register=register_message(r.choice([1, 2, 3, 65]), source), **times)
             out.append((frame(CALL, stream, message, END, needs), needs))
         elif kind == "region":
-            source = region_input(r.choice([1, 2, 3, 65]), r.choice([0, 0, 8, 4096, 1 << 40]), r.choice([None, 0, 1, 100, 1 << 61]))
-            axis = r.choice([None, None, (10, 10, 1), (1, 10, 10), (2, 5, 10)])
+            most = DEVICE if on_device else BIG
+            count = r.choice([None, 0, 1, 100, 1 << 61, 50000 // SIZES[dtype], most // SIZES[dtype]])
+            source = region_input(r.choice([1, 1, 2, 3, 65]), r.choice([0, 0, 0, 0, 8, 4096, 1 << 40]), count)
+            axis = shape(r, count if count is not None else r.choice([50000, most]) // SIZES[dtype])
             out.append((frame(CALL, stream, call_message(reduce_message(dtype, ops, source, axis=axis), **times), END), 0))
             out += credits(r, stream)
         elif kind == "unregister":
@@ -137,10 +152,16 @@ class Fuzz(DaemonTest):
     OPTIONS = {"hello_timeout_ms": 500, "stall_timeout_ms": 500, "slabs": 4, "cpu_workers": 2, "max_jobs_per_connection": 6,
                "max_input_bytes": 1 << 30, "max_regions_per_connection": 2, "shm_names": True}
 
+    ON_DEVICE = False
+    PATIENCE = [0, 0, 0.001, 0.002]
+
+    def holders(self):
+        return [self.file(os.urandom(50000)), self.memfd(os.urandom(50000)), self.file(b""), self.sealed(os.urandom(50000)),
+                self.memfd(bytes(BIG)), self.sealed(os.urandom(BIG))]
+
     def test_broken_conversations(self):
         print("seed %d: CURED_TEST_SEED=%d repeats it" % (SEED, SEED))
-        holders = [self.file(os.urandom(50000)), self.memfd(os.urandom(50000)), self.file(b""), self.sealed(os.urandom(50000)),
-                   self.memfd(bytes(BIG)), self.sealed(os.urandom(BIG))]
+        holders = self.holders()
         self.descriptors = [f.fileno() for f in holders] + [os.open(self.folder, os.O_PATH), os.open("/dev/null", os.O_WRONLY)]
         for fd in self.descriptors[len(holders):]:
             self.addCleanup(os.close, fd)
@@ -154,10 +175,14 @@ class Fuzz(DaemonTest):
                 self.assert_serves()
         print("%d conversations, %d frames came back" % (n, replies))
         self.assertGreater(replies, n // 4)
+        if self.ON_DEVICE:
+            self.assertGreater(self.daemon.counters()["gpu_launches_total"], 0)
 
     def converse(self, r, n):
         """One connection; returns how many whole frames the daemon answered."""
-        frames = broken(r, conversation(r))
+        frames = conversation(r, self.ON_DEVICE)
+        if not self.ON_DEVICE or r.random() < 0.5:
+            frames = broken(r, frames)
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(self.daemon.address[5:])
             s.setblocking(False)
@@ -168,7 +193,7 @@ class Fuzz(DaemonTest):
                     marks[len(out)] = needs
                 out += data
             self.send_all(r, s, out, marks, got)
-            patience = r.choice([0, 0, 0.001, 0.002]) if r.random() < 0.97 else r.choice([0.02, 0.02, 0.7])  # until a limit ends it
+            patience = r.choice(self.PATIENCE) if r.random() < 0.97 else r.choice([0.02, 0.02, 0.7])  # until a limit ends it
             limit = time.monotonic() + patience
             while patience and time.monotonic() < limit and self.read(s, got, limit - time.monotonic()):
                 pass
@@ -212,6 +237,31 @@ class Fuzz(DaemonTest):
                 return count
             count += 1
             view = view[taken[1]:]
+
+
+class GpuFuzz(Fuzz):
+    """Most regions are in the memory of a GPU, which takes its part of the host's as well."""
+    PROGRAM = os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
+    OPTIONS = dict(Fuzz.OPTIONS, gpu_min_bytes=1, gpu_streams=2, gpu_chunk_bytes=1 << 20, gpu_timeout_ms=60000)
+    ENV = {"CURED_TEST_GPU": "polls=2"}
+    ON_DEVICE = True
+    PATIENCE = [0, 0.005, 0.02, 0.05]  # its memory is tried in a process of its own first
+
+    @classmethod
+    def setUpClass(cls):
+        """What is made for the first device memory stays."""
+        super().setUpClass()
+        with cls.daemon.connect() as c, tempfile.TemporaryFile() as f:
+            f.write(b"fake-vmm" + struct.pack("<QQQ", 0, 0, 64) + bytes(32 + 64))
+            f.flush()
+            assert c.registered(c.start_register(1, cuda_descriptor_region(64), f.fileno())) == 64, cls.daemon.log()
+        cls.daemon.hold_from_now()
+
+    def holders(self):
+        """Memory of the stand-in: a file with a head."""
+        memory = [self.memfd(b"fake-vmm" + struct.pack("<QQQ", 0, 0, len(data)) + bytes(32) + data)
+                  for data in (os.urandom(DEVICE), bytes(DEVICE), os.urandom(50000))]
+        return super().holders()[-1:] + memory + memory[:2] * 6
 
 
 if __name__ == "__main__":
