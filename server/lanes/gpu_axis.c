@@ -5,7 +5,9 @@
  *   copied (host memory) ──► axis ──► answers ──► outputs ──► claims folded
  *                                └──► an integer that does not fit: its column is fetched, and folded here, for what the CPU would say
  *
- * Thread: the lane's; cr_gpu_axis_check any. Owner: the lane. */
+ *   device memory, no kernel ──► fetched ──► folded here, like a worker's claim
+ *
+ * Thread: the lane's; cr_gpu_axis_place and cr_gpu_axis_takes_claims any. Owner: the lane. */
 #include <string.h>
 
 #include "kernels/cpu/fold.h"
@@ -40,7 +42,7 @@ bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
     return takes(api, &axis->spec, blocks) && (!last || takes(api, &axis->spec, last));
 }
 
-/* With the CPU beside it the GPU takes what has few answers for its input: they come back over the bus, and are copied by one thread. Blocks
+/* A claim may be of one block. With the CPU beside it the GPU takes what has few answers for its input: they come back over the bus, and are copied by one thread. Blocks
  * that are cut go into states, which are the CPU's. */
 void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing *placing) {
     cr_axis *axis = job->axis;
@@ -48,7 +50,7 @@ void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing 
     const bool beside = placing->kinds & CR_BY_CPU;
     uint64_t bytes = axis->block * job->element,
              most = placing->chunk_bytes < WHOLE_BYTES ? placing->chunk_bytes : WHOLE_BYTES;
-    if (!axis->block || bytes > most || !(placing->kinds & CR_BY_GPU) || !takes(api, &axis->spec, shape->outer)) return;
+    if (!axis->block || bytes > most || !(placing->kinds & CR_BY_GPU) || !takes(api, &axis->spec, 1)) return;
     if (shape->inner > CR_AXIS_GPU_OUTPUT_BYTES / axis->answer_bytes) return;
     if (beside && shape->n * job->element < ANSWER_COST * axis->answer_bytes) return;
     job->gpu_from = placing->gpu_from;
@@ -93,6 +95,7 @@ uint64_t cr_gpu_axis_wants(const cr_gpu_lane *lane, const cr_job *job) {
         if (axis && axis->by_host) return 0; /* one at a time, so that others do not wait for long */
     }
     uint64_t bytes = job->claim_bytes > CR_CLAIM_LEAST_BYTES ? job->claim_bytes : CR_CLAIM_LEAST_BYTES;
+    if (bytes > CR_CLAIM_MOST_BYTES) bytes = CR_CLAIM_MOST_BYTES;
     return bytes < lane->options.chunk_bytes ? bytes : lane->options.chunk_bytes;
 }
 
