@@ -23,6 +23,7 @@ enum {
     LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores too */
     NAP_NS = 20 * 1000,
     EVENTS_NS = 1000 * 1000,
+    END_MS = 1000, /* nobody looks sooner at what its thread does when the lane ends */
     DEVICE_BYTES_A_NS =
         2000, /* of its own memory a GPU folds so much at least, so that a nap would be long beside what is left */
 };
@@ -49,16 +50,19 @@ static void lose(cr_gpu_lane *lane, const char *why) {
     if (lane->options.lost) lane->options.lost(lane->options.lost_argument);
 }
 
-/* Whether the device has gone with its last call, or is too late. */
-static bool check_lost(cr_gpu_lane *lane) {
+/* Whether the device has gone with its last call, or is too late; not when it was this thread that was away: it looks once more. */
+static bool check_lost(cr_gpu_lane *lane, bool *moved) {
     if (lane->api->lost(lane->gpu)) {
         lose(lane, "its driver says so");
         return true;
     }
     uint64_t now = cr_now_ns(), limit = lane->options.timeout_ms * 1000000;
     for (uint32_t i = 0; i < lane->batch_count; i++) {
-        const cr_gpu_batch *batch = &lane->batches[i];
+        cr_gpu_batch *batch = &lane->batches[i];
         if (!batch->busy || now < batch->started_ns || now - batch->started_ns <= limit) continue;
+        const bool done = cr_gpu_batch_poll(lane, batch);
+        *moved |= done;
+        if (done || lane->api->lost(lane->gpu)) continue;
         char why[96];
         snprintf(why, sizeof why, "no answer within gpu_timeout_ms, %llu ms",
                  (unsigned long long)lane->options.timeout_ms);
@@ -127,7 +131,7 @@ static void work(cr_gpu_lane *lane) {
         bool lost = atomic_load(&lane->lost), asked = atomic_load(&lane->asking), moved = false;
         if (!lost) {
             moved = look(lane, seen != looked || lane->waiting, !asked);
-            lost = check_lost(lane);
+            lost = check_lost(lane, &moved);
         }
         if (!asked) looked = seen;
         if (!busy_count(lane)) {
@@ -227,8 +231,9 @@ void cr_lane_gpu_attend(cr_lane *lane, bool attended) { atomic_store(&own(lane)-
 
 bool cr_lane_gpu_await_end(cr_lane *opaque) {
     cr_gpu_lane *lane = own(opaque);
+    const uint64_t step = lane->options.timeout_ms / 4 + 1;
     for (bool over = false; !over && !lane->stuck;) {
-        const struct timespec until = cr_gpu_until(lane->options.timeout_ms / 4 + 1);
+        const struct timespec until = cr_gpu_until(step > END_MS ? step : END_MS);
         int late = 0;
         pthread_mutex_lock(&lane->mutex);
         while (!lane->over && late != ETIMEDOUT) late = pthread_cond_timedwait(&lane->changed, &lane->mutex, &until);

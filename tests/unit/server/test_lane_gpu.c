@@ -249,6 +249,58 @@ START_TEST(a_fault_at_any_call) {
 }
 END_TEST
 
+static cr_status still_after_a_while(cr_segment *segment, uint64_t end, cr_error *why) {
+    (void)segment, (void)end, (void)why;
+    usleep(300 * 1000);
+    return CR_OK;
+}
+
+/* The lane's thread was away for longer than the limit, in a client's memory: what the device did meanwhile is done. */
+START_TEST(a_thread_that_is_late_itself) {
+    static piece list[2];
+    cr_log_set_level(CR_LOG_ERROR);
+    done.count = lost.count = 0;
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1});
+    assert_ok(cr_queue_new(post, &done, &queue, &error), error);
+    memory = mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_queue_gpu_comes(queue, 0); /* so that both wait for it, and it begins one after the other */
+    for (unsigned i = 0; i < 2; i++) {
+        cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+        job->kinds = CR_BY_GPU;
+        job->gpu_from = 1;
+        cr_segment_init(&list[i].segment, job, memory, 0);
+        list[i].segment.release = release;
+        list[i].segment.mapped = i == 1;
+        list[i].segment.still = still_after_a_while;
+        cr_queue_add(queue, &list[i].segment);
+        cr_queue_ready(queue, &list[i].segment, i ? MIB / 4 : 1024, true);
+        cr_queue_unhold(queue, job);
+    }
+    cr_lane_options options = {.queue = queue,
+                               .gpu = &cr_fake_gpu,
+                               .streams = 2,
+                               .chunk_bytes = MIB / 2,
+                               .min_bytes = 1,
+                               .timeout_ms = 100,
+                               .lost = post,
+                               .lost_argument = &lost};
+    assert_ok(cr_lane_gpu.open(&options, &lane, &error), error);
+    cpu = NULL;
+    for (unsigned got = 0; got < 2;) {
+        cr_list finished;
+        cr_queue_completed(queue, &finished);
+        for (cr_list *node; (node = cr_list_pop(&finished)); got++) {
+            cr_job *job = cr_container(node, cr_job, done);
+            ck_assert_int_eq(job->error.code, CR_OK);
+            cr_job_free(job);
+        }
+        if (got < 2) usleep(1000);
+    }
+    ck_assert_ptr_eq((void *)(uintptr_t)cr_lane_gpu.info(lane).lost, NULL);
+    close_lanes();
+}
+END_TEST
+
 enum { SMALL_JOBS = 300 };
 
 /* Small jobs of several types that are in line before the lane begins to look; every tenth asks for BITS too. */
@@ -414,6 +466,7 @@ int main(void) {
     tcase_add_test(tc, names_of_ranges);
     tcase_add_test(tc, beside_the_cpu);
     tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
+    tcase_add_test(tc, a_thread_that_is_late_itself);
     tcase_add_loop_test(tc, small_jobs_are_one_batch, 0, 5);
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
