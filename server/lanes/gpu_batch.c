@@ -93,7 +93,9 @@ static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *
     if (job->device >= 0) {
         const cr_kept *kept = awaited(job, segment);
         if (job->device != (int32_t)lane->options.ordinal) return 0;
-        return !kept || may_begin(lane, kept) ? cr_gpu_axis_wants(lane, job) : 0;
+        const uint64_t bytes = cr_gpu_axis_wants(lane, job);
+        return bytes && (!kept || may_begin(lane, kept)) ? bytes
+                                                         : 0; /* who has begun is claimed: its event may have failed */
     }
     if (job->kernel) {
         if ((job->kernel->lane && job->kernel->lane != own) || !cr_gpu_run_wants(lane, job)) return 0;

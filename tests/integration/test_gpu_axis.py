@@ -16,7 +16,8 @@ import unittest
 import cuda_memory
 import test_axis
 from cured_daemon import CURED, SANITIZE, Daemon, DaemonTest, main, need_binary, wait_for
-from cured_wire import (CANCEL, CANCELLED, DATA_LOSS, DEADLINE_EXCEEDED, INPUTS, INTERNAL, INVALID_ARGUMENT, OUT_OF_RANGE, RESOURCE_EXHAUSTED, UNAVAILABLE, cuda_descriptor_region, frame)
+from cured_wire import (CANCEL, CANCELLED, DATA_LOSS, DEADLINE_EXCEEDED, INPUTS, INTERNAL, INVALID_ARGUMENT, OUT_OF_RANGE, RESOURCE_EXHAUSTED,
+                        UNAVAILABLE, cuda_descriptor_region, frame)
 from expected import array_of, oracle, plain
 
 REAL = bool(os.environ.get("CURED_TEST_REAL_GPU"))
@@ -575,6 +576,39 @@ class Faults(unittest.TestCase):
             wait_for("everything given back", lambda d=daemon: not any(
                 count for name, count in d.busy_gauges().items() if name != "connections"))
             daemon.check_end(self, daemon.stop())
+
+    def test_events(self):
+        """Jobs wait for their region's event, those of the lane's own too; one whose event fails is nobody else's matter."""
+        raw = struct.pack("<d", 1.25) * 200000
+        shape = (2, 100000, 1)
+        daemon = self.start("polls=40")
+        paths = [os.path.join(self.folder, name) for name in ("waits", "fails")]
+        with daemon.connect() as c:
+            memories = [Stand(raw) for _ in range(3)]
+            for number, memory in enumerate(memories):
+                self.addCleanup(memory.free)
+                event = b""
+                if number:
+                    open(paths[number - 1], "wb").close()
+                    event = paths[number - 1].encode().ljust(64, b"\0")
+                source = cuda_descriptor_region(memory.size, event=event)
+                self.assertEqual(len(raw), c.registered(c.start_register(number + 1, source, memory.descriptor)))
+            os.unlink(paths[1])
+            for op in ("prod", "sum"):
+                waits = c.start_region("f64", [op], 2, axis=shape)
+                for turn in range(6):
+                    first = [c.start_region("f64", [op], 1, axis=shape) for _ in range(2)]
+                    fails = c.start_region("f64", [op], 3, axis=shape)
+                    plain_sum = c.start_region("f64", ["sum"], 1)
+                    self.assertEqual(INVALID_ARGUMENT, c.wait(fails).status.code)
+                    for stream in (*first, plain_sum):
+                        self.assertIsNone(c.wait(stream).status)
+                self.assertFalse(c.answers[waits].over)
+                with open(paths[0], "wb") as f:
+                    f.write(b"1")
+                self.assertIsNone(c.wait(waits).status)
+                open(paths[0], "wb").close()
+        daemon.check_end(self, daemon.stop())
 
     def test_cancelled_while_an_integer_is_looked_at(self):
         raw = struct.pack("<q", 2**63 - 1) * 4000000
