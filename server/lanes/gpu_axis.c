@@ -147,6 +147,13 @@ static bool fetch_on(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     return true;
 }
 
+bool cr_gpu_axis_unpark(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    if (atomic_load(&lane->asking)) return false;
+    batch->parked = false;
+    fetch_on(lane, batch); /* if not, it ends as it is */
+    return true;
+}
+
 /* An integer does not fit, and the GPU only says which. The CPU can say what it is: in host memory it is given the claims; of the device's
  * memory the lane folds that column. True: its elements are on their way. */
 static bool begin_fetch(cr_gpu_lane *lane, cr_gpu_batch *batch) {
@@ -162,8 +169,10 @@ static bool fold_fetched(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     batch->fetching = false;
     cr_cpu_fold(&batch->column, batch->staging, batch->fetch_count, batch->fetched);
     batch->fetched += batch->fetch_count;
-    if (fetch_on(lane, batch)) return true;
     const cr_axis_spec *spec = &batch->claims[0].job->axis->spec;
+    batch->parked =
+        atomic_load(&lane->asking) && batch->fetched < spec->shape.n; /* a column may be as long as memory */
+    if (batch->parked || fetch_on(lane, batch)) return true;
     if (batch->fetched < spec->shape.n) return false;
     for (uint32_t k = 0; k < spec->op_count; k++) {
         uint8_t answer[16];

@@ -282,6 +282,7 @@ bool cr_gpu_batch_start(cr_gpu_lane *lane, cr_gpu_batch *batch) {
     if (!batch->claim_count) return false;
     batch->claimed_ns = cr_now_ns();
     batch->busy = true;
+    batch->parked = false;
     batch->fate = CR_BATCH_GOOD;
     batch->fold_count = batch->copy_count = 0;
     batch->bytes = batch->queued_bytes = 0;
@@ -376,6 +377,7 @@ static void end(cr_gpu_lane *lane, cr_gpu_batch *batch) {
 }
 
 bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch) {
+    if (batch->parked && !cr_gpu_axis_unpark(lane, batch)) return false;
     bool idle = false;
     cr_error error;
     if (lane->api->poll(batch->stream, &idle, &error) != CR_OK) {

@@ -67,6 +67,7 @@ typedef struct cr_gpu_batch {
     uint64_t failed, fetched,
         fetch_count; /* the output whose integer does not fit; its elements that were fetched, and are */
     bool fetching, emitting;
+    bool parked; /* its next elements are not fetched before the lane has done what others ask of the device */
     const void *answers[CR_GPU_AXIS_OPS]; /* that are to be copied to the job's outputs */
     uint64_t emitted;                     /* of claim number emit_claim */
     uint32_t emit_claim;
@@ -100,7 +101,7 @@ typedef struct cr_gpu_lane {
     cr_partial partial; /* of the claim that ends */
     cr_axis_hand hand;  /* of what the lane folds itself; empty between claims */
     _Atomic bool hung;  /* it does not answer: it is not even closed */
-    bool stuck;         /* its thread is in a call that does not return: the loop's */
+    _Atomic bool stuck; /* its thread is in a call that does not return */
     cr_list pins;       /* of cr_pin: what is pinned */
 
     pthread_mutex_t mutex;
@@ -157,6 +158,9 @@ uint64_t cr_gpu_axis_wants(const cr_gpu_lane *lane, const cr_job *job);
 /* What was under way is done. True: the batch ends, with what its fate says, and the answers of a good one have gone out; false: more is
  * under way. */
 bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch);
+
+/* Of a parked batch: goes on; false while others still wait. */
+bool cr_gpu_axis_unpark(cr_gpu_lane *lane, cr_gpu_batch *batch);
 
 /* ---- gpu_many.c ---- */
 

@@ -30,9 +30,10 @@ enum {
 
 static cr_gpu_lane *own(const cr_lane *lane) { return (cr_gpu_lane *)(uintptr_t)lane; }
 
+/* Batches with something under way. */
 static uint32_t busy_count(const cr_gpu_lane *lane) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < lane->batch_count; i++) count += lane->batches[i].busy;
+    for (uint32_t i = 0; i < lane->batch_count; i++) count += lane->batches[i].busy && !lane->batches[i].parked;
     return count;
 }
 
@@ -59,7 +60,7 @@ static bool check_lost(cr_gpu_lane *lane, bool *moved) {
     uint64_t now = cr_now_ns(), limit = lane->options.timeout_ms * 1000000;
     for (uint32_t i = 0; i < lane->batch_count; i++) {
         cr_gpu_batch *batch = &lane->batches[i];
-        if (!batch->busy || now < batch->started_ns || now - batch->started_ns <= limit) continue;
+        if (!batch->busy || batch->parked || now < batch->started_ns || now - batch->started_ns <= limit) continue;
         const bool done = cr_gpu_batch_poll(lane, batch);
         *moved |= done;
         if (done || lane->api->lost(lane->gpu)) continue;
@@ -135,7 +136,7 @@ static void work(cr_gpu_lane *lane) {
         }
         if (!asked) looked = seen;
         if (!busy_count(lane)) {
-            if (asked)
+            if (asked || atomic_load(&lane->asking)) /* also since this turn began, for which a batch may be parked */
                 cr_gpu_answer(lane, lost);
             else if (!moved && !rest(lane, seen, cr_now_ns() - news_ns))
                 return;

@@ -105,6 +105,24 @@ class Faults(unittest.TestCase):
                         self.assertEqual(want, answer.array(0, 1, 3000), faults)
             daemon.check_end(self, daemon.stop())
 
+    def test_others_register_while_an_integer_is_looked_at(self):
+        """However long its column is: between two pieces of it the lane does what others wait for."""
+        raw = struct.pack("<q", 2**63 - 1) * 4000000
+        daemon = self.start("polls=5000")
+        memory, small = Stand(raw), Stand(bytes(64))
+        self.addCleanup(memory.free)
+        self.addCleanup(small.free)
+        with daemon.connect() as c:
+            for number, m in ((1, memory), (2, small)):
+                self.assertEqual(m.size, c.registered(c.start_register(number, m.source(), m.descriptor)))
+            stream = c.start_region("i64", ["sum"], 1, axis=(1, 4000000, 1))
+            for number in (3, 4, 5):  # one of them comes while it is looked at
+                self.assertEqual(64, c.registered(c.start_register(number, small.source(), small.descriptor)))
+            self.assertFalse(c.answers[stream].over)
+            c.send(frame(CANCEL, stream))
+            self.assertEqual(CANCELLED, c.wait(stream).status.code)
+        daemon.check_end(self, daemon.stop())
+
     def test_while_an_integer_is_looked_at(self):
         """The sum that does not fit is fetched piece by piece, when the copy fails or the device goes."""
         raw = struct.pack("<q", 2**63 - 1) * 400000
