@@ -60,6 +60,7 @@ bool cr_batch_add(cr_batch *batch, const cr_gpu_fold *fold, uint32_t *first) {
         if (fold->families & family) more += units_of(fold, family) * more_of(fold, family);
     if (units > batch->room - batch->count || more > batch->more_room - batch->more_count) return false;
     *first = batch->count;
+    const uint32_t wants = fold->wants ? fold->wants & CR_WANTS_ALL : CR_WANTS_ALL;
     for (uint32_t number = 0; number < 7; number++) {
         const uint32_t family = 1u << number;
         if (!(fold->families & family)) continue;
@@ -70,7 +71,7 @@ bool cr_batch_add(cr_batch *batch, const cr_gpu_fold *fold, uint32_t *first) {
                 (cr_batch_unit){.data = (uint64_t)(uintptr_t)fold->data + at * cr_dtype_size(fold->dtype),
                                 .n = (uint16_t)n,
                                 .dtype = (uint8_t)fold->dtype,
-                                .family = (uint8_t)number,
+                                .family = (uint8_t)(number | wants << CR_BATCH_WANTS),
                                 .more = batch->more_count};
             batch->more_count += more_of(fold, family);
         }
@@ -78,9 +79,7 @@ bool cr_batch_add(cr_batch *batch, const cr_gpu_fold *fold, uint32_t *first) {
     return true;
 }
 
-int cr_batch_start(cr_batch *batch, void *stream) {
-    const uint32_t from = batch->launched, count = batch->count - from;
-    if (!count) return 0;
+int cr_batch_enqueue(const cr_batch *batch, uint32_t from, uint32_t count, void *stream) {
     cr_batch_args args;
     args.units = batch->units + from;
     args.found = batch->found + (size_t)from * CR_BATCH_WORDS;
@@ -90,7 +89,13 @@ int cr_batch_start(cr_batch *batch, void *stream) {
         args.units = NULL;
         memcpy(args.few, batch->units + from, count * sizeof args.few[0]);
     }
-    int failure = cr_batch_launch(&args, stream);
+    return cr_batch_launch(&args, stream);
+}
+
+int cr_batch_start(cr_batch *batch, void *stream) {
+    const uint32_t from = batch->launched;
+    if (batch->count == from) return 0;
+    const int failure = cr_batch_enqueue(batch, from, batch->count - from, stream);
     if (failure)
         batch->count = from; /* as if they had never been added */
     else
@@ -176,14 +181,16 @@ static void take_sum(const found *f, cr_dtype dtype, uint32_t family, cr_partial
         take_int_sum(f, dtype, squares, limb, pending);
 }
 
-/* Units come by rising index: of equal keys the first one's stays. index: of the unit's first element. */
+/* Units come by rising index: of equal keys the first one's stays. index: of the unit's first element. What is not wanted is
+ * nowhere; without its index it is at 0. */
 static void take_extrema(const found *f, uint64_t index, cr_partial *p) {
     const uint64_t none = CR_BATCH_NOWHERE, least_at = f->word[3] & none, most_at = f->word[3] >> 13 & none,
                    nan_at = f->word[3] >> 26 & none;
     if (nan_at != none && p->first_nan == UINT64_MAX) p->first_nan = index + nan_at;
-    if (least_at == none) return;
-    if (p->min.index == UINT64_MAX || f->word[0] < p->min.key) p->min = (cr_extremum){f->word[0], index + least_at};
-    if (p->max.index == UINT64_MAX || f->word[1] > p->max.key) p->max = (cr_extremum){f->word[1], index + most_at};
+    if (least_at != none && (p->min.index == UINT64_MAX || f->word[0] < p->min.key))
+        p->min = (cr_extremum){f->word[0], index + least_at};
+    if (most_at != none && (p->max.index == UINT64_MAX || f->word[1] > p->max.key))
+        p->max = (cr_extremum){f->word[1], index + most_at};
 }
 
 static void take_int_prod(const found *f, cr_dtype dtype, cr_int_prod *p) {
@@ -240,6 +247,7 @@ static void take_unit(const found *f, const cr_gpu_fold *fold, uint32_t family, 
 
 void cr_batch_result(const cr_batch *batch, const cr_gpu_fold *fold, uint32_t first, cr_partial *p) {
     cr_partial_init(p, fold->dtype, fold->families);
+    if (fold->wants) cr_partial_want(p, fold->wants);
     p->n = fold->n;
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(fold->families & family)) continue;

@@ -7,6 +7,7 @@
 #include "kernels/cuda/batch_prod.cuh"
 #include "kernels/cuda/batch_small.cuh"
 #include "kernels/cuda/batch_sums.cuh"
+#include "kernels/cuda/stay.h"
 
 #define CR_BATCH_CALLED static __device__ __noinline__ void
 
@@ -115,18 +116,34 @@ CR_DEVICE void cr_batch_prod_of(uint32_t dtype) {
 #define CR_BATCH_RESIDENT 8 /* blocks on a multiprocessor */
 #endif
 
-__global__ void __launch_bounds__(CR_BATCH_WARPS *CR_WARP, CR_BATCH_RESIDENT)
-    cr_batch_kernel(const __grid_constant__ cr_batch_args args) {
-    const uint32_t at = blockIdx.x * (blockDim.x / CR_WARP) + threadIdx.x / CR_WARP;
-    if (at >= args.count) return;
-    const uint4 unit = ((const uint4 *)(args.units ? args.units : args.few))[at]; /* a cr_batch_unit */
+static_assert(CR_STAY_UNITS <= CR_BATCH_WARPS && CR_STAY_WORDS == 16, "a post has a warp for each unit, and one line");
+
+/* Nanoseconds, from any beginning. */
+CR_DEVICE uint64_t cr_gpu_ns() {
+#if defined(__CUDA_ARCH__)
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+#else
+    static uint64_t ns; /* on the host: it passes when it is looked at */
+    return ns += 1000;
+#endif
+}
+
+CR_DEVICE void cr_see_the_host() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
+}
+
+/* What a warp does about a unit, which is a cr_batch_unit. */
+CR_DEVICE void cr_batch_fold(const uint4 unit, uint64_t *found, uint64_t *more) {
     if (cr_lane() == 0) {
-        cr_batch_jobs[threadIdx.x / CR_WARP] = {(const uint8_t *)cr_pair(unit.x, unit.y),
-                                                args.found + (uint64_t)at * CR_BATCH_WORDS, args.more + unit.w,
-                                                unit.z & 0xffffu};
+        cr_batch_jobs[threadIdx.x / CR_WARP] = {(const uint8_t *)cr_pair(unit.x, unit.y), found, more + unit.w,
+                                                unit.z & 0xffffu, unit.z >> (24 + CR_BATCH_WANTS)};
     }
     __syncwarp();
-    const uint32_t dtype = unit.z >> 16 & 0xffu, family = unit.z >> 24;
+    const uint32_t dtype = unit.z >> 16 & 0xffu, family = unit.z >> 24 & ((1u << CR_BATCH_WANTS) - 1);
     switch (1u << family) {
         case CR_FAM_SUM:
             return cr_batch_sum_of<CR_SUM_PLAIN>(dtype);
@@ -143,6 +160,63 @@ __global__ void __launch_bounds__(CR_BATCH_WARPS *CR_WARP, CR_BATCH_RESIDENT)
         default:
             return cr_batch_prod_of(dtype);
     }
+}
+
+__global__ void __launch_bounds__(CR_BATCH_WARPS *CR_WARP, CR_BATCH_RESIDENT)
+    cr_batch_kernel(const __grid_constant__ cr_batch_args args) {
+    const uint32_t at = blockIdx.x * (blockDim.x / CR_WARP) + threadIdx.x / CR_WARP;
+    if (at >= args.count) return;
+    cr_batch_fold(((const uint4 *)(args.units ? args.units : args.few))[at],
+                  args.found + (uint64_t)at * CR_BATCH_WORDS, args.more);
+}
+
+/* The first warp: waits for a post, whose words it leaves in shared memory without its number. False: nobody comes. */
+CR_DEVICE bool cr_stay_wait(const cr_stay_args &args, uint64_t (&post)[CR_STAY_WORDS], uint32_t &last, uint64_t begun) {
+    const volatile uint64_t *word = args.box->word;
+    const uint64_t since = cr_gpu_ns();
+    const uint32_t lane = cr_lane();
+    for (;;) {
+        const uint64_t w = lane < CR_STAY_WORDS ? word[lane] : 0;
+        const uint32_t number = (uint32_t)(w >> CR_STAY_SHIFT), now = __shfl_sync(CR_EVERYONE, number, CR_STAY_COUNT);
+        const bool quit = __shfl_sync(CR_EVERYONE, (uint32_t)w, CR_STAY_QUIT) != 0;
+        if (now != last && __all_sync(CR_EVERYONE, lane >= CR_STAY_QUIT || number == now)) {
+            if (lane < CR_STAY_WORDS) post[lane] = w & ((1ull << CR_STAY_SHIFT) - 1);
+            last = now;
+            cr_see_the_host(); /* what is read from here on is as it was when the post was made, or later */
+            return true;
+        }
+        const uint64_t time = cr_gpu_ns();
+        /* The clocks of lanes differ. */
+        if (__any_sync(CR_EVERYONE, quit || time - since > args.linger_ns || time - begun > CR_STAY_LIFE_NS)) return false;
+    }
+}
+
+__global__ void __launch_bounds__(CR_BATCH_WARPS *CR_WARP, 4)
+    cr_stay_kernel(const __grid_constant__ cr_stay_args args) {
+    __shared__ uint64_t post[CR_STAY_WORDS];
+    const uint32_t warp = threadIdx.x / CR_WARP;
+    const uint64_t begun = cr_gpu_ns();
+    uint32_t last = (uint32_t)args.number;
+    for (;;) {
+        if (warp == 0 && !cr_stay_wait(args, post, last, begun) && cr_lane() == 0) post[CR_STAY_COUNT] = 0;
+        __syncthreads();
+        const uint32_t count = (uint32_t)post[CR_STAY_COUNT];
+        if (count == 0) break;
+        if (warp < count) {
+            const uint64_t *unit = &post[warp * CR_STAY_UNIT_WORDS];
+            const uint64_t data = unit[0] | unit[1] >> 32 << CR_STAY_SHIFT;
+            cr_batch_fold(make_uint4((uint32_t)data, (uint32_t)(data >> 32), (uint32_t)unit[1], (uint32_t)unit[2]),
+                          (uint64_t *)post[CR_STAY_FOUND] + warp * CR_BATCH_WORDS, (uint64_t *)post[CR_STAY_MORE]);
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x != 0) return;
+    __threadfence_system(); /* all answers come before this */
+    *(volatile uint64_t *)&args.box->gone = 1;
+}
+
+extern "C" int cr_stay_launch(const cr_stay_args *args, void *stream) {
+    return CR_LAUNCH(cr_stay_kernel, 1, CR_BATCH_WARPS * CR_WARP, stream, *args);
 }
 
 /* A few units have a multiprocessor each. */

@@ -22,7 +22,7 @@ enum {
 struct cr_batch_job {
     const uint8_t *data;
     uint64_t *found, *more;
-    uint32_t n;
+    uint32_t n, wants; /* wants: of the extrema */
 };
 __shared__ cr_batch_job cr_batch_jobs[CR_BATCH_WARPS];
 

@@ -20,10 +20,11 @@ extern "C" {
 enum {
     CR_BATCH_UNIT_BYTES = 4096,
     CR_BATCH_WORDS = 4,
-    CR_BATCH_FEW = 32,         /* so many units are told with the launch: none is looked for in memory */
-    CR_BATCH_FACTORS = 64,     /* of a product of integers that 1,024 bits may hold: see batch_prod.cuh */
-    CR_BATCH_SPECIALS = 3,     /* NaNs, +inf, -inf: before the limbs of a sum whose magnitudes lie too far apart */
-    CR_BATCH_BIAS = 2048,      /* added to the exponent of a sum's first anchor */
+    CR_BATCH_FEW = 32,     /* so many units are told with the launch: none is looked for in memory */
+    CR_BATCH_FACTORS = 64, /* of a product of integers that 1,024 bits may hold: see batch_prod.cuh */
+    CR_BATCH_SPECIALS = 3, /* NaNs, +inf, -inf: before the limbs of a sum whose magnitudes lie too far apart */
+    CR_BATCH_BIAS = 2048,  /* added to the exponent of a sum's first anchor */
+    CR_BATCH_WANTS = 4,
     CR_BATCH_NOWHERE = 0x1fff, /* the place of what is not in a unit */
 };
 
@@ -34,7 +35,7 @@ enum {
 typedef struct cr_batch_unit {
     uint64_t data; /* address */
     uint16_t n;
-    uint8_t dtype, family; /* family: number of its bit */
+    uint8_t dtype, family; /* family: number of its bit; from bit CR_BATCH_WANTS on what is wanted of the extrema */
     uint32_t more;         /* the first word set aside */
 } cr_batch_unit;
 
@@ -71,6 +72,8 @@ uint32_t cr_batch_units(const cr_gpu_fold *fold);
 bool cr_batch_add(cr_batch *batch, const cr_gpu_fold *fold, uint32_t *first);
 /* Launches what was added since the last launch; gives a cudaError_t. */
 int cr_batch_start(cr_batch *batch, void *stream);
+/* The same for count units from `from` on, for whoever keeps the books. */
+int cr_batch_enqueue(const cr_batch *batch, uint32_t from, uint32_t count, void *stream);
 /* Whether all that was launched is there. */
 bool cr_batch_done(cr_batch *batch);
 /* Forgets what it has, all of which must be there. */

@@ -28,6 +28,21 @@ CR_DEVICE typename cr_best_types<D, MOST, NUMBERS, cr_width(D) == 8>::best cr_ba
     return found;
 }
 
+/* The best of one side among the warp's elements, as a rank. */
+template <cr_dtype D, bool MOST, class RANK>
+CR_DEVICE RANK cr_batch_best_rank(const uint4 (&v)[CR_BATCH_VECTORS], bool &nans) {
+    const auto best = cr_batch_best<D, MOST, false>(v);
+    nans = cr_is_float(D) && __any_sync(CR_EVERYONE, best.nan());
+    return cr_batch_least((RANK)(nans ? cr_batch_best<D, MOST, true>(v).rank() : best.rank()));
+}
+
+/* Where the best of one side is: nowhere when all are NaNs, and anywhere when nobody asks. */
+template <cr_dtype D, class RANK>
+CR_DEVICE uint32_t cr_batch_place(const uint4 (&v)[CR_BATCH_VECTORS], RANK best, uint64_t bits, bool wanted) {
+    if (cr_is_float(D) && best == CR_NO_RANK(RANK)) return CR_BATCH_NOWHERE;
+    return wanted ? cr_batch_find<D, false>(v, bits) : 0;
+}
+
 /* BOOLS: elements are 0 or not, and become 0 or 1. */
 template <cr_dtype D, bool BOOLS>
 CR_DEVICE void cr_batch_extrema() {
@@ -42,26 +57,18 @@ CR_DEVICE void cr_batch_extrema() {
             v[j] = make_uint4(cr_nonzero_bytes(v[j].x) >> 7, cr_nonzero_bytes(v[j].y) >> 7, cr_nonzero_bytes(v[j].z) >> 7,
                               cr_nonzero_bytes(v[j].w) >> 7);
     }
-    rank least, most; /* most: the key's complement */
-    const auto lowest = cr_batch_best<D, false, false>(v);
-    const bool nans = FLOAT && __any_sync(CR_EVERYONE, lowest.nan());
-    if (nans) {
-        least = cr_batch_best<D, false, true>(v).rank();
-        most = cr_batch_best<D, true, true>(v).rank();
-    } else {
-        least = lowest.rank();
-        most = cr_batch_best<D, true, false>(v).rank();
-    }
-    least = cr_batch_least(least);
-    most = cr_batch_least(most);
-    cr_batch_forget(v);
-    const uint32_t nowhere = CR_BATCH_NOWHERE;
+    const uint32_t wants = cr_batch_mine().wants, nowhere = CR_BATCH_NOWHERE;
+    rank least = 0, most = 0; /* most: the key's complement */
     uint32_t least_at = nowhere, most_at = nowhere, nan_at = nowhere;
-    if (nans) nan_at = cr_batch_find<D, true>(v, 0);
-    if (!FLOAT || least != CR_NO_RANK(rank)) {
-        least_at = cr_batch_find<D, false>(v, cr_bits_of<D>(least));
-        most_at = cr_batch_find<D, false>(v, cr_bits_of<D>((rank)~most));
-    }
+    bool nans = false;
+    if (wants & (CR_WANTS_MIN | CR_WANTS_ARGMIN)) least = cr_batch_best_rank<D, false, rank>(v, nans);
+    if (wants & (CR_WANTS_MAX | CR_WANTS_ARGMAX)) most = cr_batch_best_rank<D, true, rank>(v, nans);
+    cr_batch_forget(v);
+    if (FLOAT && nans) nan_at = wants & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX) ? cr_batch_find<D, true>(v, 0) : 0;
+    if (wants & (CR_WANTS_MIN | CR_WANTS_ARGMIN))
+        least_at = cr_batch_place<D, rank>(v, least, cr_bits_of<D>(least), wants & CR_WANTS_ARGMIN);
+    if (wants & (CR_WANTS_MAX | CR_WANTS_ARGMAX))
+        most_at = cr_batch_place<D, rank>(v, most, cr_bits_of<D>((rank)~most), wants & CR_WANTS_ARGMAX);
     const uint64_t places = (uint64_t)(least_at & nowhere) | (uint64_t)(most_at & nowhere) << 13 |
                             (uint64_t)(nan_at & nowhere) << 26;
     cr_batch_leave(least, (rank)~most, 0, places);

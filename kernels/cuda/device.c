@@ -113,6 +113,7 @@ static cr_status describe(cr_gpu *gpu, cr_error *error) {
 }
 
 static void gpu_close(cr_gpu *gpu) {
+    cr_cuda_linger_end(gpu);
     if (gpu->ladder && cr_cuda_bind(gpu, NULL) == CR_OK) cr_ladder_close(gpu->ladder);
     cr_cuda_release_all(gpu);
     free(gpu);
@@ -172,6 +173,7 @@ const cr_gpu_api cr_cuda = {
     .result = cr_cuda_result,
     .batch = cr_cuda_batch,
     .batch_result = cr_cuda_batch_result,
+    .linger = cr_cuda_linger,
     .kernel = cr_cuda_kernel,
     .inspect = cr_cuda_inspect,
     .import = cr_cuda_import_memory,

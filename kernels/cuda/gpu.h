@@ -118,6 +118,9 @@ typedef struct cr_gpu_api {
      * are under way); with a status, fold number *taken is refused, and those before it are enqueued. */
     cr_status (*batch)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, uint32_t *taken,
                        cr_error *error);
+    /* Small batches that follow each other within ns may find the device awake, which spares them a launch: for so long after the last of
+     * them, some milliseconds in all, it keeps one of its multiprocessors busy. 0, as it begins: never. Once, before there are batches. */
+    void (*linger)(cr_gpu *gpu, uint64_t ns);
     /* Of such a fold that is done: makes p its partial. */
     void (*batch_result)(const cr_gpu_stream *stream, uint32_t number, cr_partial *p);
 

@@ -204,6 +204,7 @@ cr_status cr_cuda_import_memory(cr_gpu *gpu, const void *handle, int descriptor,
     cr_status status = cr_cuda_bind(gpu, error);
     if (status == CR_OK) status = find_driver(&d, error);
     if (status != CR_OK) return status;
+    cr_stay_quit(&gpu->stay);
     cr_cuda_import *import = calloc(1, sizeof *import);
     if (import == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "device memory: no memory to open it");
     import->kind = descriptor < 0 ? OPENED : handle != NULL ? IN_POOL : MAPPED;
@@ -230,6 +231,7 @@ void cr_cuda_release(cr_gpu *gpu, void *device) {
     cr_cuda_import *import = *at;
     if (import == NULL) return;
     *at = import->next;
+    cr_stay_quit(&gpu->stay);
     if (cr_cuda_bind(gpu, NULL) == CR_OK) {
         if (import->kind == OPENED) {
             cr_cuda_error(gpu, (int)cudaIpcCloseMemHandle(device), "device memory", NULL);

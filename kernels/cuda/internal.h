@@ -6,12 +6,14 @@
 
 #include "kernels/cuda/fold.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/cuda/stay.h"
 
 typedef struct cr_cuda_import cr_cuda_import;
 
 struct cr_gpu {
     cr_gpu_info info;
     bool lost;
+    cr_stay stay;                   /* see linger */
     struct cr_ladder_space *ladder; /* NULL until a kernel is asked for by name */
     cr_cuda_import *imports;        /* memory of other processes that is open */
 };
@@ -57,6 +59,8 @@ cr_status cr_cuda_poll(cr_gpu_stream *stream, bool *idle, cr_error *error);
 const cr_partial *cr_cuda_result(const cr_gpu_stream *stream, uint32_t number);
 cr_status cr_cuda_batch(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first,
                         uint32_t *taken, cr_error *error);
+void cr_cuda_linger(cr_gpu *gpu, uint64_t ns);
+void cr_cuda_linger_end(cr_gpu *gpu);
 void cr_cuda_batch_result(const cr_gpu_stream *stream, uint32_t number, cr_partial *p);
 cr_status cr_cuda_kernel(cr_gpu_stream *stream, const char *name, cr_op op, const cr_gpu_fold *input, cr_value *value,
                          bool *exact, cr_error *error);

@@ -45,11 +45,22 @@ struct cr_gpu_stream {
     uint32_t batched_count, looks;
     bool batch_last; /* nothing was enqueued after the last batch: when that is there, all is done */
     bool batch_old;  /* what the batch has may be forgotten */
+    bool idle;       /* nothing was enqueued since it was seen idle */
 };
+
+/* Something other than a batch. What stays for batches would be in its way. */
+static void enqueues(cr_gpu_stream *s) {
+    s->batch_last = s->idle = false;
+    cr_stay_quit(&s->gpu->stay);
+}
 
 void cr_cuda_stream_close(cr_gpu_stream *s) {
     if (s == NULL) return;
     if (cr_cuda_bind(s->gpu, NULL) == CR_OK) {
+        cr_stay_quit(&s->gpu->stay);
+        if (s->gpu->stay.posted == &s->batch)
+            cudaStreamSynchronize(s->gpu->stay.stream); /* it writes to the batch's memory */
+        cr_stay_forget(&s->gpu->stay, &s->batch);
         if (s->stream) cudaStreamSynchronize(s->stream);
         if (s->stream) cudaStreamDestroy(s->stream);
         cr_cuda_device_free(s->gpu, s->state);
@@ -103,7 +114,7 @@ cr_status cr_cuda_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out
 cr_status cr_cuda_copy(cr_gpu_stream *s, void *device, const void *host, size_t bytes, cr_error *error) {
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
-    s->batch_last = false;
+    enqueues(s);
     s->folding = false;
     cudaError_t failure = cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, s->stream);
     return cr_cuda_error(s->gpu, (int)failure, "copy", error);
@@ -114,7 +125,7 @@ cr_status cr_cuda_copies(cr_gpu_stream *s, const cr_gpu_copy *copies, uint32_t c
     if (status != CR_OK || count == 0) return status;
     if (count > CR_GPU_COPIES) return cr_fail(error, CR_INTERNAL, "copy: %u at once", count);
     if (count == 1) return cr_cuda_copy(s, copies->device, copies->host, copies->bytes, error);
-    s->batch_last = false;
+    enqueues(s);
     s->folding = false;
 #if CUDART_VERSION >= 13000
     void *to[CR_GPU_COPIES];
@@ -165,7 +176,7 @@ cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t coun
     if (first > s->results || count > s->results - first) {
         return cr_fail(error, CR_INTERNAL, "fold: results %u … of a stream that has %u", first, s->results);
     }
-    s->batch_last = false;
+    enqueues(s);
     for (uint32_t i = 0; status == CR_OK && i < count; i++) status = fold_one(s, &folds[i], first + i, error);
     return status;
 }
@@ -173,7 +184,7 @@ cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t coun
 cr_status cr_cuda_axis(cr_gpu_stream *s, const cr_gpu_axis *axis, cr_error *error) {
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
-    s->batch_last = false;
+    enqueues(s);
     cr_error asked = {CR_OK, ""};
     s->folding = false;
     int failure = cr_axis_ask(&s->axis, axis, s->gpu->info.multiprocessors, s->stream, &asked);
@@ -194,7 +205,7 @@ cr_status cr_cuda_fetch(cr_gpu_stream *s, void *host, const void *device, size_t
                         cr_error *error) {
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
-    s->batch_last = false;
+    enqueues(s);
     s->folding = false;
     cudaError_t failure = cudaSuccess;
     if (count > 1 && pitch <= INT32_MAX) { /* as far as the driver goes */
@@ -233,10 +244,14 @@ cr_status cr_cuda_batch(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t cou
         if (status != CR_OK || !cr_batch_add(&s->batch, &batched->fold, &batched->unit)) break;
     }
     s->folding = false;
-    cudaError_t failure = (cudaError_t)cr_batch_start(&s->batch, s->stream);
-    if (failure != cudaSuccess) {
-        *taken = 0;
-        return cr_cuda_error(s->gpu, (int)failure, "batch", error);
+    if (!s->idle || !cr_stay_post(&s->gpu->stay, &s->batch)) {
+        s->idle = false;
+        const int failure = cr_batch_start(&s->batch, s->stream);
+        if (failure != cudaSuccess) {
+            *taken = 0;
+            return cr_cuda_error(s->gpu, failure, "batch", error);
+        }
+        cr_cuda_error(s->gpu, cr_stay_follow(&s->gpu->stay, &s->batch), "batch", NULL); /* it need not stay */
     }
     s->batched_count = first;
     s->batch_last = true;
@@ -249,20 +264,38 @@ void cr_cuda_batch_result(const cr_gpu_stream *s, uint32_t number, cr_partial *p
     cr_batch_result(&s->batch, &batched->fold, batched->unit, p);
 }
 
+/* A batch that was posted is not there. Whoever stayed may have left without having seen it. */
+static cr_status poll_posted(cr_gpu_stream *s, bool *idle, cr_error *error) {
+    cr_stay *stay = &s->gpu->stay;
+    if (cr_stay_gone(stay)) {
+        cr_stay_forget(stay, &s->batch);
+        *idle = s->idle = s->batch_old = cr_batch_done(&s->batch); /* it came in the meantime */
+        if (*idle) return CR_OK;
+        s->idle = false;
+        return cr_cuda_error(s->gpu, cr_batch_enqueue(&s->batch, stay->from, stay->count, s->stream), "batch", error);
+    }
+    if (s->looks % LOOKS != 0) return CR_OK;
+    cudaError_t answer = cudaStreamQuery(stay->stream);
+    return answer == cudaErrorNotReady ? CR_OK : cr_cuda_error(s->gpu, (int)answer, "poll", error);
+}
+
 cr_status cr_cuda_poll(cr_gpu_stream *s, bool *idle, cr_error *error) {
+    const bool posted = s->gpu->stay.posted == &s->batch;
     *idle = false;
     if (s->batch_last && !s->gpu->lost) {
         *idle = s->batch_old = cr_batch_done(&s->batch);
-        if (*idle || ++s->looks % LOOKS != 0) return CR_OK;
+        if (*idle) s->idle = true, cr_stay_forget(&s->gpu->stay, &s->batch);
+        if (*idle || (++s->looks % LOOKS != 0 && !posted)) return CR_OK;
     }
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
+    if (posted) return poll_posted(s, idle, error);
     cudaError_t answer = cudaStreamQuery(s->stream);
     if (answer == cudaErrorNotReady) return CR_OK;
     if (answer == cudaSuccess) {
         s->batch_old = true;
         if (!cr_batch_done(&s->batch)) return cr_fail(error, CR_INTERNAL, "batch: the GPU has left words out");
-        *idle = true;
+        *idle = s->idle = true;
     }
     return cr_cuda_error(s->gpu, (int)answer, "poll", error);
 }
@@ -282,10 +315,34 @@ cr_status cr_cuda_kernel(cr_gpu_stream *s, const char *name, cr_op op, const cr_
     cr_status status = cr_cuda_bind(gpu, error);
     if (status == CR_OK && gpu->ladder == NULL) status = cr_ladder_open(&gpu->ladder, error);
     if (status != CR_OK) return status;
+    cr_stay_quit(&gpu->stay);
     const cr_ladder_job job = {name, op, input->dtype, input->data, input->n};
     s->folding = false;
     status = cr_ladder_run(gpu->ladder, &job, s->stream, value, exact, error);
     /* An error of the device stays: ask again, so that it is known to be lost. */
     if (status == CR_UNAVAILABLE) cr_cuda_error(gpu, (int)cudaStreamQuery(s->stream), "kernel", NULL);
     return status;
+}
+
+void cr_cuda_linger(cr_gpu *gpu, uint64_t ns) {
+    void *box = NULL;
+    cudaStream_t stream = NULL;
+    if (ns == 0 || gpu->stay.box || cr_cuda_host_alloc(gpu, sizeof(cr_stay_box), &box, NULL) != CR_OK) return;
+    memset(box, 0, sizeof(cr_stay_box));
+    if (cr_cuda_error(gpu, (int)cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream", NULL) == CR_OK)
+        cr_stay_init(&gpu->stay, box, stream, ns);
+    else
+        cr_cuda_host_free(gpu, box);
+}
+
+void cr_cuda_linger_end(cr_gpu *gpu) {
+    cr_stay *stay = &gpu->stay;
+    if (!stay->box) return;
+    cr_stay_quit(stay);
+    if (cr_cuda_bind(gpu, NULL) == CR_OK) {
+        cudaStreamSynchronize(stay->stream);
+        cudaStreamDestroy(stay->stream);
+    }
+    cr_cuda_host_free(gpu, stay->box);
+    stay->box = NULL;
 }

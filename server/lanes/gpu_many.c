@@ -39,7 +39,8 @@ static void load_all(cr_gpu_lane *lane, cr_gpu_batch *batch) {
                                              .families = job->families,
                                              .data = data,
                                              .n = claim.bytes / job->element,
-                                             .index = job->base + claim.index};
+                                             .index = job->base + claim.index,
+                                             .wants = job->wants};
     }
     batch->claim_count = kept;
 }

@@ -154,6 +154,7 @@ static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
     cr_status status = lane->api->open(o->ordinal, &lane->gpu, error);
     if (status != CR_OK) return status;
     lane->device = *lane->api->info(lane->gpu);
+    if (o->spin_ns) lane->api->linger(lane->gpu, o->spin_ns);
     for (uint32_t i = 0; i < lane->batch_count && status == CR_OK; i++)
         status = cr_gpu_batch_open(lane, &lane->batches[i], error);
     if (status == CR_OK) status = lane->api->stream_open(lane->gpu, 1, &lane->kernel_stream, error);

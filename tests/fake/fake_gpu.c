@@ -382,6 +382,13 @@ static void fake_batch_result(const cr_gpu_stream *stream, uint32_t number, cr_p
     *p = stream->batch_partials[number];
 }
 
+static void fake_linger(cr_gpu *gpu, uint64_t ns) {
+    fake_gpu_check(gpu);
+    pthread_mutex_lock(&mutex);
+    counts.linger_ns = ns;
+    pthread_mutex_unlock(&mutex);
+}
+
 static void carry_out(cr_gpu_stream *stream, const op *o) {
     if (o->carry_out) {
         o->carry_out(stream, o);
@@ -473,6 +480,7 @@ const cr_gpu_api cr_fake_gpu = {
     .result = fake_result,
     .batch = fake_batch,
     .batch_result = fake_batch_result,
+    .linger = fake_linger,
     .kernel = fake_kernel,
     .inspect = fake_gpu_inspect,
     .import = fake_gpu_import,

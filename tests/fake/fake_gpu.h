@@ -40,6 +40,7 @@ typedef struct fake_gpu_counts {
     uint32_t copies, folds, pinned_copies; /* pinned_copies: of memory that was pinned, not allocated */
     uint32_t alive;                        /* devices open */
     uint32_t batches, largest_batch;       /* largest_batch: asked for in one call, since the process began */
+    uint64_t linger_ns;                    /* of the device that was told last */
     uint32_t copy_calls;                   /* in which the copies were enqueued */
     uint64_t copied_bytes;
 } fake_gpu_counts;

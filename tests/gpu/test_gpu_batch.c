@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/gpu.h"
@@ -64,7 +65,8 @@ static uint32_t make(uint64_t seed, const uint8_t *place) {
         uint64_t index = below(&state, 1000000);
         index -= index % cr_partial_grain(dtype, families);
         run.kinds[count] = kind;
-        run.folds[count++] = (cr_gpu_fold){dtype, families, place + at, n, index, 0};
+        const uint32_t wants = below(&state, 2) ? (uint32_t)below(&state, CR_WANTS_ALL + 1) : 0;
+        run.folds[count++] = (cr_gpu_fold){dtype, families, place + at, n, index, wants | (wants >> 2 & 3)};
         at += n * size;
     }
     return count;
@@ -74,6 +76,7 @@ static void compare(uint32_t number, const cr_gpu_fold *fold, const uint8_t *pla
     static cr_partial cpu, gpu; /* large */
     const uint8_t *data = (const uint8_t *)fold->data;
     cr_partial_init(&cpu, fold->dtype, fold->families);
+    if (fold->wants) cr_partial_want(&cpu, fold->wants);
     cr_cpu_fold(&cpu, run.on.host + (data - place), fold->n, fold->index);
     cr_cuda.batch_result(run.on.stream, number, &gpu);
     uint32_t wrong = case_different(&cpu, &gpu);
@@ -117,6 +120,32 @@ static void one_behind_the_other(void) {
     for (uint32_t i = 0; i < done; i++) compare(i, &run.folds[i], run.on.host, run.kinds[i]);
 }
 
+/* Small batches that follow each other find a block that stays: one fold or a few at a time; now and then it is told to leave, or left
+ * alone until it goes. */
+static void while_one_stays(void) {
+    cr_error error = {CR_OK, ""};
+    const uint8_t *place = run.on.host;
+    uint64_t state = options.seed;
+    memset(run.on.host, 0xa5, ARENA);
+    cr_cuda.linger(run.on.gpu, 1000000);
+    for (uint64_t number = 0; number < (options.few ? 2 : 20); number++) {
+        const uint32_t count = make(options.seed * 1000 + number, place);
+        for (uint32_t done = 0, taken = 0; done < count; done += taken) {
+            const uint32_t some = 1 + (uint32_t)below(&state, 3);
+            if (below(&state, 50) == 0)
+                case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, 4096, &error), &error);
+            if (below(&state, 100) == 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+            case_check(cr_cuda.batch(run.on.stream, run.folds + done, some < count - done ? some : count - done, 0,
+                                     &taken, &error),
+                       &error);
+            if (taken == 0) case_check(cr_fail(&error, CR_INTERNAL, "no room in an idle stream"), &error);
+            run.launches++;
+            for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
+            for (uint32_t i = 0; i < taken; i++) compare(i, &run.folds[done + i], place, run.kinds[done + i]);
+        }
+    }
+}
+
 static void parse(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0) options.seed = strtoull(argv[i + 1], NULL, 0);
@@ -131,6 +160,7 @@ int main(int argc, char **argv) {
     run.on = case_device_open(1, ARENA);
     one_behind_the_other();
     for (uint64_t i = 0; i < (options.few ? 6 : 60); i++) round_of(i, i % 2 != 0);
+    while_one_stays();
     printf("%llu folds in %llu launches, %llu wrong\n", (unsigned long long)run.cases, (unsigned long long)run.launches,
            (unsigned long long)run.wrong);
     case_device_close(&run.on);

@@ -8,6 +8,7 @@
 extern "C" {
 #include "kernels/cuda/axis.h"
 #include "kernels/cuda/batch.h"
+#include "kernels/cuda/stay.h"
 #include "kernels/cuda/fold.h"
 #include "kernels/cuda/gpu.h"
 }
@@ -103,13 +104,33 @@ static cr_status axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS],
     return cr_axis_answers(&s->axis, out, failed, error);
 }
 
+/* A post is there before the block that is to stay begins; nobody comes after it. */
+static cr_stay stay;
+static cr_stay_box box;
+
+static void linger(cr_gpu *, uint64_t ns) { cr_stay_init(&stay, &box, nullptr, ns); }
+
+/* False: there is no room for it in a post. */
+static bool posted(cr_batch *what) {
+    if (stay.box == nullptr) return false;
+    const cr_stay_args args = {&box, stay.linger_ns, stay.number};
+    box.gone = box.word[CR_STAY_QUIT] = 0;
+    stay.running = true;
+    const bool posts = cr_stay_post(&stay, what);
+    if (posts) cr_stay_launch(&args, nullptr);
+    if (posts && !cr_stay_gone(&stay)) std::abort();
+    stay.running = false;
+    cr_stay_forget(&stay, what);
+    return posts;
+}
+
 static cr_status batch(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t number, uint32_t first, uint32_t *taken, cr_error *) {
     if (first == 0) cr_batch_clear(&s->batch);
     for (*taken = 0; *taken < number && first < CR_GPU_BATCH_FOLDS; ++*taken, first++) {
         s->folds[first] = folds[*taken];
         if (!cr_batch_add(&s->batch, &s->folds[first], &s->units[first])) break;
     }
-    cr_batch_start(&s->batch, nullptr);
+    if (!posted(&s->batch)) cr_batch_start(&s->batch, nullptr);
     return cr_batch_done(&s->batch) ? CR_OK : CR_INTERNAL;
 }
 static void batch_result(const cr_gpu_stream *s, uint32_t number, cr_partial *p) {
@@ -145,6 +166,7 @@ static cr_gpu_api table() {
     api.result = result;
     api.batch = batch;
     api.batch_result = batch_result;
+    api.linger = linger;
     return api;
 }
 

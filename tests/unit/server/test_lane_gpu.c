@@ -365,6 +365,7 @@ START_TEST(small_jobs_are_one_batch) {
     cr_lane_options options = {.queue = queue,
                                .gpu = &cr_fake_gpu,
                                .streams = 1,
+                               .spin_ns = 1000 * (unsigned)(_i % 2),
                                .chunk_bytes = 4 * MIB,
                                .min_bytes = 1,
                                .timeout_ms = HANG_MS,
@@ -373,6 +374,7 @@ START_TEST(small_jobs_are_one_batch) {
     cr_lane_options beside = {.queue = queue, .workers = 1};
     assert_ok(cr_lane_gpu.open(&options, &lane, &error), error);
     assert_ok(cr_lane_cpu.open(&beside, &cpu, &error), error);
+    ck_assert_uint_eq(fake_gpu_seen().linger_ns, options.spin_ns);
     for (unsigned got = 0; got < SMALL_JOBS;) {
         cr_list finished;
         cr_queue_completed(queue, &finished);
