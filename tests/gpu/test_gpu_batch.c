@@ -134,7 +134,8 @@ static void while_one_stays(void) {
             const uint32_t some = 1 + (uint32_t)below(&state, 3);
             if (below(&state, 50) == 0)
                 case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, 4096, &error), &error);
-            if (below(&state, 100) == 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+            if (below(&state, 100) == 0) /* so that it is about to leave, or has left */
+                nanosleep(&(struct timespec){.tv_nsec = 800000 + (long)below(&state, 1200000)}, NULL);
             case_check(cr_cuda.batch(run.on.stream, run.folds + done, some < count - done ? some : count - done, 0,
                                      &taken, &error),
                        &error);
