@@ -265,12 +265,11 @@ void cr_cuda_batch_result(const cr_gpu_stream *s, uint32_t number, cr_partial *p
 }
 
 /* A batch that was posted is not there. Whoever stayed may have left without having seen it. */
-static cr_status poll_posted(cr_gpu_stream *s, bool *idle, cr_error *error) {
+static cr_status poll_posted(cr_gpu_stream *s, cr_error *error) {
     cr_stay *stay = &s->gpu->stay;
     if (cr_stay_gone(stay)) {
         cr_stay_forget(stay, &s->batch);
-        *idle = s->idle = s->batch_old = cr_batch_done(&s->batch); /* it came in the meantime */
-        if (*idle) return CR_OK;
+        if (cr_batch_done(&s->batch)) return CR_OK; /* it came in the meantime: the next look sees the rest */
         s->idle = false;
         return cr_cuda_error(s->gpu, cr_batch_enqueue(&s->batch, stay->from, stay->count, s->stream), "batch", error);
     }
@@ -289,7 +288,7 @@ cr_status cr_cuda_poll(cr_gpu_stream *s, bool *idle, cr_error *error) {
     }
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;
-    if (posted) return poll_posted(s, idle, error);
+    if (posted) return poll_posted(s, error);
     cudaError_t answer = cudaStreamQuery(s->stream);
     if (answer == cudaErrorNotReady) return CR_OK;
     if (answer == cudaSuccess) {
