@@ -124,6 +124,8 @@ struct cr_set {
     typedef typename extrema::winner winner;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LANES = CR_GPU_VECTOR / SIZE;
     static constexpr bool SELF = true, CHUNKED = true;
+    /* Squares of 16-bit elements: four that are not far apart are one float64, before they go to an anchor. */
+    static constexpr bool GROUPED = SQUARES && ORDER && SIZE == 2;
     static constexpr uint32_t FRESH = ~0u; /* room before the first tile */
     struct Own { /* a warp's */
         cr_sum_kept sum, squares;
@@ -134,6 +136,7 @@ struct cr_set {
         typename plain_sum::Shared sum;
         typename square_sum::Shared squares;
         Own own[CR_WARPS];
+        uint32_t bar[2]; /* the block's extrema, as far as it knows */
         uint64_t room[ORDER ? extrema::ROOM : 1];
     };
     struct Sample {
@@ -167,6 +170,8 @@ struct cr_set {
         if constexpr (SQUARES) mine.squares.keep(squares);
         room = FRESH;
         limits.nothing();
+        if (ORDER && threadIdx.x < 2) shared.bar[threadIdx.x] = ~0u;
+        if (ORDER) __syncthreads();
 #pragma unroll
         for (int k = 0; k < 2; k++) alone[k] = {CR_NO_RANK(typename extrema::rank), CR_NOWHERE};
         alone_nan = CR_NOWHERE;
@@ -198,20 +203,29 @@ struct cr_set {
         limits.nothing();
         if (placed && both.most > both.least) limits.template window<E>(both);
     }
-    CR_IN void extremes(const Own &mine) {
-        if constexpr (ORDER) limits.template extrema<D>(mine.order.best[0], mine.order.best[1]);
+    /* Not beyond the extrema of the warp, or of the block, which learns of the warp's. */
+    CR_IN void extremes(const Own &mine, Shared &shared) {
+        if constexpr (ORDER) {
+            const uint32_t low = cr_glimpse_limits::bar<D>(false, mine.order.best[0]);
+            const uint32_t high = cr_glimpse_limits::bar<D>(true, mine.order.best[1]), lane = threadIdx.x % CR_WARP;
+            uint32_t others = 0;
+            if (lane < 2) others = atomicMin(&shared.bar[lane], lane == 0 ? low : high);
+            limits.template beyond<D>(low, high, __shfl_sync(CR_EVERYONE, others, 0), __shfl_sync(CR_EVERYONE, others, 1));
+            /* 2·(binades apart + bits of a significand) + 2 ≤ 53 */
+            if constexpr (GROUPED) limits.apart((53 - 2) / 2 - E::MANTISSA - 1);
+        }
     }
     /* What may only be added from here on, and how often. */
-    template <int N> CR_IN void grant(Own &mine) {
+    template <int N> CR_IN void grant(Own &mine, Shared &shared) {
         room = mine.sum.template room<plain_sum>(adds<plain_sum, N>());
         if constexpr (SQUARES) room = min(room, mine.squares.template room<square_sum>(adds<square_sum, N>()));
         windows(mine);
-        extremes(mine);
+        extremes(mine, shared);
         __syncwarp();
         if (threadIdx.x % CR_WARP == 0) mine.granted = room;
     }
     /* The first tile, if it fits around its own largest element: the windows are placed so. */
-    template <int N> CR_IN void place(const cr_glimpse<D, ORDER> &glimpse, Own &mine) {
+    template <int N> CR_IN void place(const cr_glimpse<D, ORDER> &glimpse, Own &mine, Shared &shared) {
         const cr_span seen = glimpse.template meet<E>();
         int at = plain_sum::Window::place((int)(seen.most >> E::FIELD)), squares_at = 0;
         const cr_span bounds = plain_sum::Window::bounds(at, 0);
@@ -233,17 +247,24 @@ struct cr_set {
             mine.squares.placed = true;
         }
         __syncwarp();
-        grant<N>(mine);
+        grant<N>(mine, shared);
     }
     /* Whether a tile that is not within the limits may only be added nevertheless, once its extrema are known. */
     template <int N>
-    CR_IN bool usual(const cr_glimpse<D, ORDER> &glimpse, const uint4 (&v)[N], uint64_t vector, uint32_t count, Own &mine) {
-        if (room == FRESH) place<N>(glimpse, mine);
+    CR_IN bool usual(const cr_glimpse<D, ORDER> &glimpse, const uint4 (&v)[N], uint64_t vector, uint32_t count, Own &mine,
+                     Shared &shared) {
+        if (room == FRESH) place<N>(glimpse, mine, shared);
         if (!ORDER) return __all_sync(CR_EVERYONE, room != 0 && glimpse.within(limits));
         windows(mine);
         if (!__all_sync(CR_EVERYONE, room != 0 && glimpse.within(limits))) return false;
+        const cr_glimpse_limits window = limits;
+        extremes(mine, shared);
+        cr_glimpse_limits known = limits;
+        known.least = window.least;
+        if (__all_sync(CR_EVERYONE, glimpse.within(known))) return true;
         if constexpr (ORDER) mine.order.template sides<N, false>(v, cr_index_of<SIZE>(*sum.args, vector), count);
-        extremes(mine);
+        limits = window;
+        extremes(mine, shared);
         return true;
     }
     template <class S, int N>
@@ -270,19 +291,44 @@ struct cr_set {
             if constexpr (SQUARES) add(squares, mine.squares, two, shared.squares);
             plain_sum::template rotate<2>(rest);
         }
-        grant<N>(mine);
+        grant<N>(mine, shared);
     }
     template <int N> CR_IN void tile(const uint4 (&v)[N], uint64_t vector, uint32_t count, Shared &shared) {
         const cr_glimpse<D, ORDER> seen(v);
-        if (!__all_sync(CR_EVERYONE, room != 0 && seen.within(limits)) && !usual<N>(seen, v, vector, count, own(shared))) {
+        const bool within = __all_sync(CR_EVERYONE, room != 0 && seen.within(limits));
+        if (!within && !usual<N>(seen, v, vector, count, own(shared), shared)) {
             careful<N>(v, vector, count, shared);
             return;
         }
         room--;
+        if constexpr (GROUPED) {
+            if (within) {
+#pragma unroll
+                for (int j = 0; j < N; j++) add_grouped(v[j]);
+                return;
+            }
+        }
 #pragma unroll
         for (int j = 0; j < N; j++) {
             sum.add_one(v[j]);
             if constexpr (SQUARES) squares.add_one(v[j]);
+        }
+    }
+    CR_IN void add_grouped(const uint4 &v) {
+        static_assert(!GROUPED || (plain_sum::GROUP == 4 && square_sum::GROUP == 4 && square_sum::LEVELS == 2), "as it is below");
+#pragma unroll
+        for (int e = 0; e < LANES; e += 4) {
+            double x[4];
+            long long none = 0;
+#pragma unroll
+            for (int i = 0; i < 4; i++) x[i] = E::lane(v, e + i);
+            sum.template add<0>(x, none);
+            double all = __dmul_rn(x[0], x[0]);
+#pragma unroll
+            for (int i = 1; i < 4; i++) all = __fma_rn(x[i], x[i], all);
+            const double first = squares.anchor(0), next = __dadd_rn(first, all);
+            squares.acc[0] += square_sum::bits(next);
+            squares.acc[1] += square_sum::bits(__dadd_rn(squares.anchor(1), __dsub_rn(all, __dsub_rn(next, first))));
         }
     }
     CR_IN void one(uint64_t bits, uint64_t index, Shared &shared) {

@@ -29,15 +29,29 @@ struct cr_glimpse_limits {
         bottom = -top;
         least = __uint_as_float(min(bounds.least << left<E>(), 0x7f7fffffu));
     }
-    /* And not beyond these: of float64 not beside them either, for its lower half is not seen. */
-    template <cr_dtype D, class rank> CR_IN void extrema(rank lowest, rank highest) {
-        if (lowest == CR_NO_RANK(rank)) {
+    /* What the lowest and the highest of a warp are among float32, as keys of which the lower one is the better. */
+    template <cr_dtype D, class rank> CR_IN static uint32_t bar(bool highest, rank of) {
+        if (of == CR_NO_RANK(rank)) return ~0u;
+        return highest ? ~key(pattern<D>((rank)~of)) : key(pattern<D>(of));
+    }
+    /* And not beyond a warp's own extrema (bars as above), of float64 not beside them either, for its lower half is not seen; or
+     * worse than those of others, which may have a place behind. */
+    template <cr_dtype D> CR_IN void beyond(uint32_t low, uint32_t high, uint32_t others_low, uint32_t others_high) {
+        if (low == ~0u) {
             nothing();
             return;
         }
-        const uint32_t low = pattern<D>(lowest), high = pattern<D>((rank)~highest), beside = D == CR_F64;
-        bottom = number(max(key(low) + beside, key(__float_as_uint(bottom))));
-        top = number(min(key(high) - beside, key(__float_as_uint(top))));
+        const uint32_t beside = D == CR_F64;
+        low = others_low < low ? others_low + 1 : low + beside;
+        high = others_high < high ? others_high + 1 : high + beside;
+        bottom = number(max(low, key(__float_as_uint(bottom))));
+        top = number(min(~high, key(__float_as_uint(top))));
+    }
+    /* And no more than so many binades below the largest magnitude. */
+    CR_IN void apart(uint32_t binades) {
+        const uint32_t most = max(__float_as_uint(top) & 0x7fffffffu, __float_as_uint(bottom) & 0x7fffffffu) >> 23;
+        const uint32_t here = most > binades ? ((most - binades) << 23) - 1 : 0;
+        least = __uint_as_float(max(__float_as_uint(least), here));
     }
     /* An element's float32, from its key. */
     template <cr_dtype D, class rank> CR_IN static uint32_t pattern(rank of) {
