@@ -218,11 +218,11 @@ static void stop(daemon_state *d) {
     uv_timer_stop(&d->drain_limit);
     uv_timer_stop(&d->watch);
     await_jobs(d);
-    bool files_gone = cr_files_stop(server->files, FILES_STOP_MS);
-    if (server->queue) cr_queue_close(server->queue);
-    bool gpus_gone = cr_lanes_close(&server->lanes, server->slabs);
-    if (!files_gone) cr_warn("a client's file system does not answer: leaving its threads behind");
-    if (!files_gone || !gpus_gone) {
+    bool gone = cr_files_stop(server->files, FILES_STOP_MS);
+    if (!gone) cr_warn("a client's file system, or a GPU, does not answer: leaving its threads behind");
+    if (gone && server->queue) cr_queue_close(server->queue);
+    if (gone) gone = cr_lanes_close(&server->lanes, server->slabs); /* or regions may still be open on its devices */
+    if (!gone) {
         fflush(NULL);
         _exit(d->exit_status);
     }

@@ -123,6 +123,19 @@ class Faults(unittest.TestCase):
             self.assertEqual(CANCELLED, c.wait(stream).status.code)
         daemon.check_end(self, daemon.stop())
 
+    def test_stopping_while_others_wait_for_the_lane(self):
+        """Something that never ends is under way, and a region is not opened before: the daemon ends without either."""
+        daemon = self.start("hang_at=1", gpu_timeout_ms=3600000, drain_timeout_ms=1)
+        memory = Stand(bytes(8000))
+        self.addCleanup(memory.free)
+        with daemon.connect() as c:
+            self.assertEqual(8000, c.registered(c.start_register(1, memory.source(), memory.descriptor)))
+            c.start_region("i64", ["sum"], 1, axis=(10, 100, 1))
+            c.start_register(2, memory.source(), memory.descriptor)
+            wait_for("two regions", lambda: daemon.counters()["regions"] == 2)
+            daemon.process.send_signal(signal.SIGTERM)
+            daemon.check_end(self, daemon.wait())
+
     def test_while_an_integer_is_looked_at(self):
         """The sum that does not fit is fetched piece by piece, when the copy fails or the device goes."""
         raw = struct.pack("<q", 2**63 - 1) * 400000
