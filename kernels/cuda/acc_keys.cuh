@@ -112,6 +112,7 @@ struct cr_best_of {
     static constexpr bool FLOAT = cr_is_float(D);
     uint32_t best[LANES];
 
+    cr_best_of() = default;
     CR_IN explicit cr_best_of(uint32_t w) {
         best[0] = D == CR_BOOL ? cr_nonzero_bytes(w) : w;
         if (WIDTH == 1) best[LANES - 1] = best[0] << 8;
@@ -137,6 +138,8 @@ struct cr_best_of {
         if (WIDTH == 4) return magnitude > (uint32_t)cr_infinity(D);
         return ((magnitude + (0x7fffu - (uint32_t)cr_infinity(D)) * 0x00010001u) & TOP) != 0;
     }
+    /* Whether the best of all is among these; x: the best of all. */
+    CR_IN bool holds(const cr_best_of &x) const { return WIDTH == 4 ? best[0] == x.best[0] : rank() == x.rank(); }
     static CR_IN uint32_t rank_of(uint32_t lane) {
         if (WIDTH == 2) lane &= 0xffffu;
         if (WIDTH == 1) lane = lane >> 8 & 0xffu;
@@ -161,6 +164,7 @@ struct cr_best_of_64 {
     int64_t best; /* signed keys */
     bool met, numbers;
 
+    cr_best_of_64() = default;
     CR_IN explicit cr_best_of_64(uint64_t w) {
         best = (int64_t)(FLOAT ? w ^ ((uint64_t)((int64_t)w >> 63) & ~TOP) : cr_is_signed(D) ? w : w ^ TOP);
         const double x = __longlong_as_double((long long)w);
@@ -181,6 +185,7 @@ struct cr_best_of_64 {
         numbers = other ? x.numbers : numbers;
     }
     CR_IN bool nan() const { return met; }
+    CR_IN bool holds(const cr_best_of_64 &x) const { return best == x.best; }
     CR_IN uint64_t rank() const {
         if (NUMBERS && !numbers) return CR_NO_RANK(uint64_t);
         const uint64_t key = (uint64_t)best ^ TOP;
@@ -188,14 +193,45 @@ struct cr_best_of_64 {
     }
 };
 
-template <cr_dtype D, bool MOST, bool NUMBERS, bool WIDE>
+/* The same for doubles, compared as doubles: three instructions an element. `nan` also when the best is a zero, of either sign. */
+template <bool MOST>
+struct cr_best_of_doubles {
+    double best;
+    bool met;
+
+    cr_best_of_doubles() = default;
+    static CR_IN double of(uint64_t w) { return __longlong_as_double((long long)w); }
+    CR_IN explicit cr_best_of_doubles(const uint4 &v) {
+        const double x = of(cr_word64(v, 0)), y = of(cr_word64(v, 1));
+        best = better(y, x) ? y : x;
+        met = x != x || y != y;
+    }
+    static CR_IN bool better(double a, double b) { return MOST ? a > b : a < b; }
+    CR_IN void also(const cr_best_of_doubles &x) {
+        best = better(x.best, best) ? x.best : best;
+        met = met || x.met;
+    }
+    CR_IN void choose(bool other, const cr_best_of_doubles &x) {
+        best = other ? x.best : best;
+        met = other ? x.met : met;
+    }
+    CR_IN bool nan() const { return met || best == 0; }
+    CR_IN bool holds(const cr_best_of_doubles &x) const { return best == x.best; }
+    CR_IN uint64_t rank() const {
+        const uint64_t key = cr_key_of<CR_F64>((uint64_t)__double_as_longlong(best));
+        return MOST ? ~key : key;
+    }
+};
+
+/* ALONE: what is sought is either the least or the most, not both. */
+template <cr_dtype D, bool MOST, bool NUMBERS, bool WIDE, bool ALONE = false>
 struct cr_best_types {
     typedef cr_best_of<D, MOST, NUMBERS> best;
     typedef uint32_t rank;
 };
-template <cr_dtype D, bool MOST, bool NUMBERS>
-struct cr_best_types<D, MOST, NUMBERS, true> {
-    typedef cr_best_of_64<D, MOST, NUMBERS> best;
+template <cr_dtype D, bool MOST, bool NUMBERS, bool ALONE>
+struct cr_best_types<D, MOST, NUMBERS, true, ALONE> {
+    typedef std::conditional_t<D == CR_F64 && ALONE && !NUMBERS, cr_best_of_doubles<MOST>, cr_best_of_64<D, MOST, NUMBERS>> best;
     typedef uint64_t rank;
 };
 

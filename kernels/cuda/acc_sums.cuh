@@ -91,10 +91,28 @@ struct cr_sum_int {
     }
     /* Of what has no sign, one is the other: then both are written, whichever was asked for. */
     static CR_IN void leave(const sum_type &x, const cr_fold_args &args) {
+        leave_digits(x, args);
+        announce(args);
+    }
+    static CR_IN int64_t *first(cr_partial *out) { return ABSOLUTE ? nullptr : out->sum; }
+    static CR_IN int64_t *second(cr_partial *out) { return ABSOLUTE || !cr_is_signed(D) ? out->sumabs : nullptr; }
+    static CR_IN void leave_digits(const sum_type &x, const cr_fold_args &args) {
         cr_partial *out = &args.slot->partial;
-        cr_leave_digits<DIGITS>(x, args, args.state->sums[ABSOLUTE].words, ABSOLUTE ? nullptr : out->sum,
-                                ABSOLUTE || !cr_is_signed(D) ? out->sumabs : nullptr);
+        cr_leave_digits<DIGITS>(x, args, args.state->sums[ABSOLUTE].words, first(out), second(out));
+    }
+    /* The same of the only block. */
+    static CR_IN void leave_alone(const sum_type &x, const cr_fold_args &args) {
+        if (threadIdx.x >= DIGITS) return;
+        cr_partial *out = &args.slot->partial;
+        const uint64_t last = x.word[(DIGITS - 1) / 2] >> (DIGITS - 1) % 2 * 32;
+        int64_t limb = (int64_t)(uint32_t)(threadIdx.x == 0 ? x.word[0] : x.word[0] >> 32);
+        if (threadIdx.x == DIGITS - 1) limb = (int32_t)last;
+        if (first(out)) first(out)[threadIdx.x] = limb;
+        if (second(out)) second(out)[threadIdx.x] = limb;
+    }
+    static CR_IN void announce(const cr_fold_args &args) {
         if (blockIdx.x != 0 || threadIdx.x != 0) return;
+        cr_partial *out = &args.slot->partial;
         if (!ABSOLUTE) out->sum_pending = args.plan.blocks;
         if (ABSOLUTE || !cr_is_signed(D)) out->sumabs_pending = args.plan.blocks;
     }

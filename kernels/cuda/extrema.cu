@@ -1,19 +1,23 @@
 /* extrema: the kernels of minimum, maximum and their indices: of each alone, with its index or without, and of all together.
  *
  * Thread: GPU; the launcher is called by the stream's thread. */
-#include "kernels/cuda/acc_extrema.cuh"
+#include "kernels/cuda/burst.cuh"
 
+template <cr_dtype D, unsigned WANTED>
+static cr_fold_launcher one_of() {
+    return cr_burst_launch<cr_burst_extrema<D, WANTED, 256>, cr_burst_extrema<D, WANTED, 1024>>;
+}
 template <cr_dtype D>
 static cr_fold_launcher extrema_of(uint32_t wants) {
     switch (wants) {
         case CR_WANTS_MIN:
-            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MIN>>>;
+            return one_of<D, CR_WANTS_MIN>();
         case CR_WANTS_MAX:
-            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MAX>>>;
+            return one_of<D, CR_WANTS_MAX>();
         case CR_WANTS_MIN | CR_WANTS_ARGMIN:
-            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MIN | CR_WANTS_ARGMIN>>>;
+            return one_of<D, CR_WANTS_MIN | CR_WANTS_ARGMIN>();
         case CR_WANTS_MAX | CR_WANTS_ARGMAX:
-            return cr_walk_launch<cr_self<cr_fold_extrema<D, CR_WANTS_MAX | CR_WANTS_ARGMAX>>>;
+            return one_of<D, CR_WANTS_MAX | CR_WANTS_ARGMAX>();
         default:
             return cr_walk_launch<cr_self<cr_fold_extrema<D>>>;
     }

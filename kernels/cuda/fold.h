@@ -43,13 +43,15 @@ typedef struct cr_prod_state {
     unsigned long long special[4]; /* NaNs, zeros, infinities, negative elements but for multiples of two */
 } cr_prod_state;
 
-enum { CR_MAIL_WORDS = 8 };
+enum { CR_MAIL_LETTERS = 3 };
 typedef struct cr_gpu_state {
     uint32_t ticket, pad[31];
     uint32_t next, beside[31]; /* of the chunks that have no block yet; see cr_walk_run */
-    /* What a block tells the last one, in words that say by themselves that they are there (none of them is zero): so no block
-     * waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero behind. */
-    unsigned long long mail[CR_GPU_MAX_BLOCKS][CR_MAIL_WORDS];
+    unsigned long long counted, around[15]; /* an extremum of at most 32 bits, and the blocks that have told theirs */
+    /* What a block tells the last one, in letters of 16 bytes that are there as a whole or not (the second word of one is not zero):
+     * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero
+     * behind. */
+    unsigned long long mail[CR_MAIL_LETTERS][CR_GPU_MAX_BLOCKS][2];
     cr_sum_state sums[3];
     cr_prod_state prod;
     struct {

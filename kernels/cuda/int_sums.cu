@@ -1,11 +1,12 @@
 /* int_sums: the kernels of the sums of integers and bools.
  *
  * Thread: GPU; the launcher is called by the stream's thread. */
-#include "kernels/cuda/acc_sums.cuh"
+#include "kernels/cuda/burst.cuh"
 
 template <cr_dtype D, bool ABSOLUTE>
 static cr_fold_launcher sum_of() {
-    return cr_walk_launch<cr_self<cr_fold_sum<cr_sum_int<D, ABSOLUTE>>>>;
+    typedef cr_burst_sum<D, ABSOLUTE, 256> burst;
+    return cr_burst_launch<burst, burst>;
 }
 template <cr_dtype D>
 static cr_fold_launcher squares_of() {

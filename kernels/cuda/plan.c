@@ -28,7 +28,7 @@ static void lay_out(cr_fold_plan *plan, uintptr_t address, uint64_t n, uint32_t 
     plan->tail = (uint32_t)(n - head - plan->vectors * lanes);
 }
 
-/* Measured on an H200 (tests/gpu/tune_folds.cu). Up to 32 KiB one block alone: others would have to tell it what they found,
+/* Measured on an H200 (tests/gpu/tune_folds.cu, tune_extrema.cu). Up to 32 KiB one block alone: others would have to tell it what they found,
  * a round trip to the L2 cache. Then small blocks, two on each multiprocessor, as the tail grows with their number; blocks of
  * twice that size up to one wave; from there on one contiguous run per block, all blocks resident at once. Beyond 1 GiB several
  * waves, so that blocks that finish early are replaced. Interleaved tiles are 5 % slower than runs, chunks in the order of who comes
@@ -107,4 +107,28 @@ uint32_t cr_fold_plan_short(cr_fold_plan *plan, uint32_t multiprocessors) {
         return each;
     }
     return 0;
+}
+
+bool cr_fold_plan_burst(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t threads) {
+    const uint64_t vectors = plan->vectors, resident = (uint64_t)(multiprocessors ? multiprocessors : 1) * (1024 / threads);
+    uint64_t loads = 1;
+    if (plan->shift != 0 || vectors == 0) return false;
+    const bool alone = vectors <= CR_GPU_ALONE && vectors <= (uint64_t)threads * CR_GPU_UNROLL;
+    const uint64_t most = alone ? 1 : resident;
+    while (loads <= CR_GPU_UNROLL && vectors > loads * threads * most) loads *= 2;
+    if (loads > CR_GPU_UNROLL) return false;
+    plan->per_block = loads * threads;
+    plan->blocks = (uint32_t)divide_up(vectors, plan->per_block);
+    return true;
+}
+
+void cr_fold_plan_runs(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t resident, uint32_t run) {
+    const uint64_t vectors = plan->vectors, wave = (uint64_t)(multiprocessors ? multiprocessors : 1) * resident;
+    if (vectors <= wave * CR_GPU_CHUNK) return;
+    uint64_t per = divide_up(divide_up(vectors, wave), CR_GPU_CHUNK) * CR_GPU_CHUNK;
+    if (per > run) per = run;
+    if (divide_up(vectors, per) > CR_GPU_MAX_RUNS)
+        per = divide_up(divide_up(vectors, CR_GPU_MAX_RUNS), CR_GPU_CHUNK) * CR_GPU_CHUNK;
+    plan->per_block = per;
+    plan->blocks = (uint32_t)divide_up(vectors, per);
 }

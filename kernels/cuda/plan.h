@@ -9,6 +9,7 @@
 #ifndef CURED_KERNELS_CUDA_PLAN_H
 #define CURED_KERNELS_CUDA_PLAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -25,6 +26,7 @@ enum {
     CR_GPU_CHUNKS = 4,
     CR_GPU_BLOCKS_PER_SM = 4,
     CR_GPU_MAX_BLOCKS = 4096,
+    CR_GPU_MAX_RUNS = 1 << 15, /* blocks of a fold whose blocks share words only */
 };
 
 typedef struct cr_fold_plan {
@@ -43,5 +45,13 @@ void cr_fold_plan_fit(cr_fold_plan *plan, uint32_t resident);
 
 /* Makes a plan of chunks of it, for a kernel of which `resident` blocks find room on each of so many multiprocessors. */
 void cr_fold_plan_chunks(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t resident);
+
+/* Makes a plan of it in which each thread of blocks of so many has its vectors, CR_GPU_UNROLL at most, in flight at once, all blocks
+ * resident: per_block is 1, 2, 4 or 8 times `threads`. false: it is too long or at an odd address, and stays as it was. */
+bool cr_fold_plan_burst(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t threads);
+
+/* Makes a plan of long runs of it, for a kernel of which `resident` blocks find room on a multiprocessor: as many blocks as there is
+ * room for at once, or runs of `run` vectors and as many blocks as that takes. Shorter ones stay as they were. */
+void cr_fold_plan_runs(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t resident, uint32_t run);
 
 #endif

@@ -33,7 +33,7 @@
 #define CR_LAUNCH(kernel, blocks, threads, stream, ...) \
     (kernel<<<(blocks), (threads), 0, (cudaStream_t)(stream)>>>(__VA_ARGS__), (int)cudaPeekAtLastError())
 /* The same for a kernel that may begin while the one before it on the stream ends: see cr_after_the_last. */
-template <class Kernel> int cr_launch_early(Kernel *kernel, uint32_t blocks, uint32_t threads, void *stream, const cr_fold_args &args) {
+template <class Kernel, class Args> int cr_launch_early(Kernel *kernel, uint32_t blocks, uint32_t threads, void *stream, const Args &args) {
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;

@@ -1,7 +1,8 @@
-/* tune_extrema: how fast the kernels of minimum and maximum are, cold, beside CUB's, the sum of integers and read loops: what they
- * were chosen from. Not a test: run by hand. Candidates take turns; figures are medians in microseconds.
+/* tune_extrema: how fast shapes of the kernels of minimum, maximum and integer sums are, cold, beside CUB's and read loops: what they
+ * were chosen from. Not a test: run by hand. Candidates take turns; figures are medians in microseconds. "burst T×L": blocks of T
+ * threads with L loads each, all in flight; "walk B, …": the walk with B blocks on a multiprocessor.
  *
- * usage: tune_extrema [--once]   (once: one launch of each at 1 and 16 MiB, for a profiler)
+ * usage: tune_extrema
  * Thread: one. Owner: this file. */
 #include <algorithm>
 #include <cstdio>
@@ -13,8 +14,7 @@
 
 #include <cub/device/device_reduce.cuh>
 
-#include "kernels/cuda/acc_extrema.cuh"
-#include "kernels/cuda/acc_sums.cuh"
+#include "kernels/cuda/burst.cuh"
 
 #define CHECK(call)                                                                                         \
     do {                                                                                                    \
@@ -34,7 +34,7 @@ struct candidate {
 static uint8_t *memory;
 static void *flush, *scratch;
 static size_t room;
-static cr_gpu_state *state, *other_state;
+static cr_gpu_state *state;
 static cr_fold_slot *slot;
 static uint32_t sms;
 enum { FLUSH = 256 << 20, ROUNDS = 9 };
@@ -79,25 +79,49 @@ static Launch read_loop(bool runs) {
     };
 }
 
-/* Without the merge of the blocks: what it costs. */
-template <cr_dtype D, unsigned WANTED> struct unmerged : cr_fold_extrema<D, WANTED> {
-    CR_IN void leave(const cr_fold_args &args, uint64_t *to) {
-        typename cr_fold_extrema<D, WANTED>::winner best[1] = {{this->seen[0].rank, 0}};
-        uint64_t nan = this->nan_at == CR_PLACE_NONE ? CR_NOWHERE : 0;
-        this->meet(best, nan, to);
-        if (threadIdx.x == 0) this->send(best, nan);
-        if (threadIdx.x == 0 && this->last()) args.slot->partial.max.key = best[0].rank;
-    }
-};
+static cr_fold_slot *slot_here; /* in device memory */
 
-template <class A> static Launch fold(cr_dtype dtype, bool other = false) {
+/* As it is launched. */
+static Launch fold(cr_dtype dtype, cr_fold_launcher launcher, bool here = false) {
     return [=](const void *data, uint64_t bytes, cudaStream_t stream) {
         cr_fold_args args;
-        cr_fold_prepare(&args, dtype, data, bytes / A::SIZE, 0, sms, other ? other_state : state, slot);
-        CHECK(cr_walk_launch<A>(&args, stream));
+        cr_fold_prepare(&args, dtype, data, bytes / cr_dtype_size(dtype), 0, sms, state, here ? slot_here : slot);
+        CHECK(launcher(&args, stream));
     };
 }
 
+template <class A> static Launch burst(cr_dtype dtype, uint32_t loads) {
+    return [=](const void *data, uint64_t bytes, cudaStream_t stream) {
+        cr_burst_args args;
+        cr_fold_prepare(&args.fold, dtype, data, bytes / A::SIZE, 0, sms, state, slot);
+        cr_fold_plan &plan = args.fold.plan;
+        plan.per_block = loads * A::THREADS;
+        plan.blocks = (uint32_t)((plan.vectors + plan.per_block - 1) / plan.per_block);
+        args = {(const uint4 *)data, (uint32_t)plan.vectors, (uint32_t)plan.per_block, 0, args.fold};
+        cr_burst<A, false><<<plan.blocks, A::THREADS, 0, stream>>>(args);
+    };
+}
+
+/* The walk with other numbers of blocks on a multiprocessor; per: vectors of a block, 0: chunks. */
+template <class A, int RESIDENT, bool CHUNKS> struct shaped : A {
+    static constexpr int BLOCKS = RESIDENT;
+    static constexpr bool CHUNKED = CHUNKS;
+};
+template <class A> static Launch walk(cr_dtype dtype, uint64_t per) {
+    return [=](const void *data, uint64_t bytes, cudaStream_t stream) {
+        cr_fold_args args;
+        cr_fold_prepare(&args, dtype, data, bytes / A::SIZE, 0, sms, state, slot);
+        if (per == 0) cr_fold_plan_chunks(&args.plan, sms, A::BLOCKS);
+        else args.plan.per_block = per, args.plan.blocks = (uint32_t)((args.plan.vectors + per - 1) / per);
+        if (args.plan.blocks <= 0xffff) cr_walk<A><<<args.plan.blocks, CR_GPU_THREADS, 0, stream>>>(args);
+    };
+}
+
+template <class T> static Launch cub_sum() {
+    return [](const void *data, uint64_t bytes, cudaStream_t stream) {
+        CHECK(cub::DeviceReduce::Sum(scratch, room, (const T *)data, (T *)((char *)scratch + room), (int64_t)(bytes / sizeof(T)), stream));
+    };
+}
 template <class T> static Launch cub_max() {
     return [](const void *data, uint64_t bytes, cudaStream_t stream) {
         CHECK(cub::DeviceReduce::Max(scratch, room, (const T *)data, (T *)((char *)scratch + room), (int64_t)(bytes / sizeof(T)), stream));
@@ -150,18 +174,11 @@ static void measure(std::vector<candidate> &all, uint64_t bytes, cudaStream_t st
 
 static const uint64_t sizes[] = {4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30};
 
-static void run(const char *what, int kind, std::vector<candidate> all, bool once) {
+static void run(const char *what, int kind, std::vector<candidate> all) {
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
     fill<<<4096, 256, 0, stream>>>((uint64_t *)memory, LARGEST / 8, kind);
     CHECK(cudaStreamSynchronize(stream));
-    if (once) {
-        for (uint64_t bytes : {(uint64_t)1 << 20, (uint64_t)16 << 20})
-            for (candidate &c : all)
-                if (bytes >= c.least && bytes <= c.most) c.launch(memory, bytes, stream);
-        CHECK(cudaStreamSynchronize(stream));
-        return;
-    }
     std::vector<std::vector<double>> table(all.size());
     for (uint64_t bytes : sizes) {
         measure(all, bytes, stream);
@@ -178,19 +195,37 @@ static void run(const char *what, int kind, std::vector<candidate> all, bool onc
     fflush(stdout);
 }
 
-template <cr_dtype D, unsigned W> using kernel = cr_self<cr_fold_extrema<D, W>>;
-enum { MIN = CR_WANTS_MIN, MAX = CR_WANTS_MAX, AT = CR_WANTS_ARGMAX, ALL = CR_WANTS_ALL };
+enum { MAX = CR_WANTS_MAX, AT = CR_WANTS_ARGMAX };
+static const uint64_t ANY = ~0ull;
 
-template <cr_dtype D> static void add(std::vector<candidate> &all) {
-    const uint64_t any = ~0ull;
-    all.push_back({"all", fold<kernel<D, ALL>>(D), 0, any, {}, {}});
-    all.push_back({"max", fold<kernel<D, MAX>>(D), 0, any, {}, {}});
-    all.push_back({"argmax", fold<kernel<D, MAX | AT>>(D), 0, any, {}, {}});
+template <class A> static void add_bursts(std::vector<candidate> &all, cr_dtype dtype) {
+    constexpr int T = A::THREADS;
+    for (uint32_t loads = 1; loads <= 8; loads *= 2) {
+        const uint64_t block = (uint64_t)loads * T * 16, least = loads == 1 ? 0 : block;
+        char text[64];
+        snprintf(text, sizeof text, "burst %dx%u", T, loads);
+        all.push_back({text, burst<A>(dtype, loads), least, std::min<uint64_t>(block * sms * (1024 / T), 17 << 20), {}, {}});
+    }
+}
+template <class A> static void add_walks(std::vector<candidate> &all, cr_dtype dtype) {
+    const uint64_t from = 16 << 20;
+    all.push_back({"walk 4, chunks", walk<shaped<A, 4, true>>(dtype, 0), from, ANY, {}, {}});
+    all.push_back({"walk 4, 2048", walk<shaped<A, 4, false>>(dtype, 2048), from, ANY, {}, {}});
+    all.push_back({"walk 4, 4096", walk<shaped<A, 4, false>>(dtype, 4096), from, ANY, {}, {}});
+    all.push_back({"walk 4, 8192", walk<shaped<A, 4, false>>(dtype, 8192), from, ANY, {}, {}});
+    all.push_back({"walk 5, 4096", walk<shaped<A, 5, false>>(dtype, 4096), from, ANY, {}, {}});
+    all.push_back({"walk 5, 8192", walk<shaped<A, 5, false>>(dtype, 8192), from, ANY, {}, {}});
 }
 
-int main(int argc, char **argv) {
-    const bool once = argc > 1 && strcmp(argv[1], "--once") == 0;
-    const uint64_t any = ~0ull;
+template <cr_dtype D, unsigned WANTED> static void extrema(const char *name, int kind, const Launch &peer) {
+    std::vector<candidate> c = {{"cub", peer, 0, ANY, {}, {}}, {"as it is", fold(D, cr_launch_extrema(D, WANTED)), 0, ANY, {}, {}}};
+    add_bursts<cr_burst_extrema<D, WANTED, 128>>(c, D);
+    add_bursts<cr_burst_extrema<D, WANTED, 256>>(c, D);
+    add_bursts<cr_burst_extrema<D, WANTED, 1024>>(c, D);
+    run(name, kind, c);
+}
+
+int main() {
     int device;
     CHECK(cudaGetDevice(&device));
     cudaDeviceProp found;
@@ -199,40 +234,33 @@ int main(int argc, char **argv) {
     CHECK(cudaMalloc(&memory, LARGEST));
     CHECK(cudaMalloc(&flush, FLUSH));
     CHECK(cudaMalloc(&state, sizeof *state));
-    CHECK(cudaMalloc(&other_state, sizeof *state));
     CHECK(cudaMemset(state, 0, sizeof *state));
-    CHECK(cudaMemset(other_state, 0, sizeof *state));
     CHECK(cudaMallocHost(&slot, sizeof *slot));
+    CHECK(cudaMalloc(&slot_here, sizeof *slot_here));
     size_t need = 0;
     CHECK(cub::DeviceReduce::ArgMax(nullptr, need, (const double *)memory, (double *)nullptr, (int64_t *)nullptr, (int64_t)(LARGEST / 4)));
     room = (need + (1 << 16)) / 256 * 256;
     CHECK(cudaMalloc(&scratch, room + 256));
-    std::vector<candidate> f32 = {{"read, tiles", read_loop(false), 0, any, {}, {}},
-                                  {"read, runs", read_loop(true), 0, any, {}, {}},
-                                  {"cub max", cub_max<float>(), 0, any, {}, {}},
-                                  {"cub argmax", cub_argmax<float>(), 0, any, {}, {}},
-                                  {"i32 sum", fold<cr_self<cr_fold_sum<cr_sum_int<CR_I32, false>>>>(CR_I32), 0, any, {}, {}}};
-    add<CR_F32>(f32);
-    f32.push_back({"max, not merged", fold<cr_self<unmerged<CR_F32, MAX>>>(CR_F32, true), 0, any, {}, {}});
-    run("f32", 0, f32, once);
-    if (once) return 0;
-    std::vector<candidate> f64 = {{"cub max", cub_max<double>(), 0, any, {}, {}}, {"cub argmax", cub_argmax<double>(), 0, any, {}, {}}};
-    add<CR_F64>(f64);
-    run("f64", 1, f64, false);
-    std::vector<candidate> i32 = {{"cub max", cub_max<int>(), 0, any, {}, {}}};
-    add<CR_I32>(i32);
-    run("i32", 2, i32, false);
-    std::vector<candidate> i64 = {{"cub max", cub_max<long long>(), 0, any, {}, {}}};
-    add<CR_I64>(i64);
-    run("i64", 2, i64, false);
-    std::vector<candidate> u8 = {{"cub max", cub_max<uint8_t>(), 0, any, {}, {}}};
-    add<CR_U8>(u8);
-    run("u8", 2, u8, false);
-    std::vector<candidate> f16;
-    add<CR_F16>(f16);
-    run("f16, any bits", 2, f16, false);
-    std::vector<candidate> bits;
-    add<CR_F32>(bits);
-    run("f32, any bits", 2, bits, false);
+    std::vector<candidate> c = {{"read, tiles", read_loop(false), 0, ANY, {}, {}},
+                                {"read, runs", read_loop(true), 0, ANY, {}, {}},
+                                {"cub", cub_sum<int>(), 0, ANY, {}, {}},
+                                {"as it is", fold(CR_I32, cr_launch_int_sum(CR_I32, CR_FAM_SUM)), 0, ANY, {}, {}},
+                                {"to device memory", fold(CR_I32, cr_launch_int_sum(CR_I32, CR_FAM_SUM), true), 0, ANY, {}, {}}};
+    add_bursts<cr_burst_sum<CR_I32, false, 128>>(c, CR_I32);
+    add_bursts<cr_burst_sum<CR_I32, false, 256>>(c, CR_I32);
+    add_walks<cr_self<cr_fold_sum<cr_sum_int<CR_I32, false>>>>(c, CR_I32);
+    run("sum i32", 2, c);
+    c = {{"cub", cub_sum<uint8_t>(), 0, ANY, {}, {}}, {"as it is", fold(CR_U8, cr_launch_int_sum(CR_U8, CR_FAM_SUM)), 0, ANY, {}, {}}};
+    add_bursts<cr_burst_sum<CR_U8, false, 128>>(c, CR_U8);
+    add_bursts<cr_burst_sum<CR_U8, false, 256>>(c, CR_U8);
+    run("sum u8", 2, c);
+    c = {{"cub", cub_sum<long long>(), 0, ANY, {}, {}}, {"as it is", fold(CR_I64, cr_launch_int_sum(CR_I64, CR_FAM_SUM)), 0, ANY, {}, {}}};
+    add_bursts<cr_burst_sum<CR_I64, false, 128>>(c, CR_I64);
+    add_bursts<cr_burst_sum<CR_I64, false, 256>>(c, CR_I64);
+    run("sum i64", 2, c);
+    extrema<CR_F32, MAX>("max f32", 0, cub_max<float>());
+    extrema<CR_F32, MAX | AT>("argmax f32", 0, cub_argmax<float>());
+    extrema<CR_F64, MAX>("max f64", 1, cub_max<double>());
+    extrema<CR_F64, MAX | AT>("argmax f64", 1, cub_argmax<double>());
     return 0;
 }

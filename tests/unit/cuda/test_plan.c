@@ -115,6 +115,48 @@ START_TEST(short_sums) {
 }
 END_TEST
 
+/* Bursts cover everything that they take: all blocks have room at once, no thread more vectors than it can have in flight. */
+START_TEST(bursts) {
+    static const uint32_t threads[] = {128, 256, 1024};
+    for (size_t t = 0; t < 3; t++) {
+        for (uint64_t n = 1; n < (uint64_t)1 << 26; n += n / 3 + 1) {
+            const cr_fold_plan whole = cr_fold_plan_make(4, n, 4, 132), odd = cr_fold_plan_make(3, n, 4, 132);
+            cr_fold_plan p = whole, q = odd;
+            const bool taken = cr_fold_plan_burst(&p, 132, threads[t]);
+            ck_assert(taken == (whole.vectors != 0 && whole.vectors <= 132 * 1024 * CR_GPU_UNROLL));
+            ck_assert(!cr_fold_plan_burst(&q, 132, threads[t]) || odd.shift == 0);
+            if (!taken) {
+                ck_assert(memcmp(&p, &whole, sizeof p) == 0);
+                continue;
+            }
+            const uint64_t loads = p.per_block / threads[t];
+            ck_assert_uint_eq(p.per_block % threads[t], 0);
+            ck_assert(loads == 1 || loads == 2 || loads == 4 || loads == 8);
+            ck_assert_uint_le(p.blocks, 132 * (1024 / threads[t]));
+            ck_assert_uint_ge(p.blocks * p.per_block, p.vectors);
+            ck_assert_uint_lt((p.blocks - 1) * p.per_block, p.vectors);
+        }
+    }
+}
+END_TEST
+
+/* Runs cover everything, and are no more than their words can count. */
+START_TEST(runs) {
+    for (unsigned bits = 0; bits < 48; bits++) {
+        for (uint32_t sms = 0; sms <= 132; sms += 12) {
+            const cr_fold_plan whole = cr_fold_plan_make(0, ((uint64_t)1 << bits) + bits % 7, 4, sms);
+            cr_fold_plan p = whole;
+            cr_fold_plan_runs(&p, sms, 5, 8192);
+            ck_assert_uint_ge(p.blocks * p.per_block, p.vectors);
+            if (p.vectors != 0) ck_assert_uint_lt((p.blocks - 1) * p.per_block, p.vectors);
+            ck_assert_uint_le(p.blocks, CR_GPU_MAX_RUNS);
+            if (bits < 12) ck_assert(memcmp(&p, &whole, sizeof p) == 0);
+            if (bits == 30 && sms != 0) ck_assert_uint_eq(p.per_block, 8192);
+        }
+    }
+}
+END_TEST
+
 /* Blocks that fill the chip once, as soon as there is work for them. */
 START_TEST(grid_follows_the_chip) {
     cr_fold_plan p = cr_fold_plan_make(0, (uint64_t)1 << 28, 4, 132); /* 1 GiB: one run for each */
@@ -142,6 +184,8 @@ int main(void) {
     tcase_add_test(tests, fits_what_is_resident);
     tcase_add_test(tests, chunks);
     tcase_add_test(tests, short_sums);
+    tcase_add_test(tests, bursts);
+    tcase_add_test(tests, runs);
     tcase_add_test(tests, grid_follows_the_chip);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
