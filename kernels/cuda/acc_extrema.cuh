@@ -225,12 +225,14 @@ struct cr_fold_extrema {
     static constexpr bool FLOAT = is::FLOAT, PLACES = is::PLACES, FIRST = is::FIRST, SECOND = is::SECOND;
     /* What a block takes comes in the array's order, so places rise in a thread. Together with others runs were faster. */
     static constexpr bool CHUNKED = SIDES == 1;
-    typedef std::conditional_t<PLACES, uint64_t, uint32_t> place_type;
+    /* Runs are short enough for places that count from the block's first element. */
+    typedef std::conditional_t<PLACES && CHUNKED, uint64_t, uint32_t> place_type;
     typedef cr_extrema_found<D, WANTED, place_type> found_type;
+    typedef cr_extrema_found<D, WANTED, std::conditional_t<PLACES, uint64_t, uint32_t>> wide_type;
     typedef typename is::rank rank;
     template <bool SIDE, bool NUMBERS>
     using scanned = typename cr_best_types<D, SIDE, NUMBERS, is::WIDE, SIDES == 1>::best;
-    static constexpr unsigned ROOM = found_type::room_for(CR_WARPS);
+    static constexpr unsigned ROOM = wide_type::room_for(CR_WARPS);
 
     found_type found;
     const cr_fold_args *args;
@@ -244,12 +246,21 @@ struct cr_fold_extrema {
     }
     CR_IN bool last() const { return blockIdx.x == args->plan.blocks - 1; }
     CR_IN uint64_t tail() const { return args->plan.head + args->plan.vectors * LANES + threadIdx.x; }
+    /* The number of the element where this block's places begin. */
+    CR_IN uint64_t first() const { return CHUNKED ? 0 : blockIdx.x * args->plan.per_block * LANES; }
+    typedef decltype(wide_type::nan) wide_place;
+    CR_IN wide_place widened(place_type at) const {
+        if (at == found_type::NONE) return wide_type::NONE;
+        return PLACES ? (wide_place)(first() + at) : 0;
+    }
     CR_IN void single(uint64_t element) {
-        found.single(cr_load_one<WIDTH>(args->data + element * WIDTH), PLACES ? (place_type)element : 0);
+        found.single(cr_load_one<WIDTH>(args->data + element * WIDTH), PLACES ? (place_type)(element - first()) : 0);
     }
     /* Of the first such element of a tile that has one: then what lies beyond its vectors is not it. */
     CR_IN place_type place(uint64_t vector, uint32_t number) const {
-        return PLACES ? (place_type)(args->plan.head + vector * LANES + number) : 0;
+        if (!PLACES) return 0;
+        if (CHUNKED) return (place_type)(args->plan.head + vector * LANES + number);
+        return args->plan.head + (uint32_t)(vector - blockIdx.x * args->plan.per_block) * LANES + number;
     }
     template <bool SIDE, bool NUMBERS, int U>
     static CR_IN scanned<SIDE, NUMBERS> best_among(const uint4 (&v)[U], uint32_t count) {
@@ -297,7 +308,11 @@ struct cr_fold_extrema {
 
     CR_IN void leave(const cr_fold_args &, uint64_t *room) {
         if (last() && threadIdx.x < args->plan.tail) single(tail());
-        found.template leave<CR_WARPS>(*args, room);
+        wide_type wide;
+        wide.nan = widened(found.nan);
+#pragma unroll
+        for (int k = 0; k < SIDES; k++) wide.best[k] = {found.best[k].rank, widened(found.best[k].at)};
+        wide.template leave<CR_WARPS>(*args, room);
     }
 };
 

@@ -46,7 +46,7 @@ typedef struct cr_prod_state {
 enum { CR_MAIL_LETTERS = 3 };
 typedef struct cr_gpu_state {
     uint32_t ticket, pad[31];
-    uint32_t next, beside[31]; /* of the chunks that have no block yet; see cr_walk_run */
+    uint32_t next, beside[31];              /* of the chunks that have no block yet; see cr_walk_run */
     unsigned long long counted, around[15]; /* an extremum of at most 32 bits, and the blocks that have told theirs */
     /* What a block tells the last one, in letters of 16 bytes that are there as a whole or not (the second word of one is not zero):
      * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero

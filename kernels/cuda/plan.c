@@ -110,7 +110,8 @@ uint32_t cr_fold_plan_short(cr_fold_plan *plan, uint32_t multiprocessors) {
 }
 
 bool cr_fold_plan_burst(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t threads) {
-    const uint64_t vectors = plan->vectors, resident = (uint64_t)(multiprocessors ? multiprocessors : 1) * (1024 / threads);
+    const uint64_t vectors = plan->vectors,
+                   resident = (uint64_t)(multiprocessors ? multiprocessors : 1) * (1024 / threads);
     uint64_t loads = 1;
     if (plan->shift != 0 || vectors == 0) return false;
     const bool alone = vectors <= CR_GPU_ALONE && vectors <= (uint64_t)threads * CR_GPU_UNROLL;
