@@ -12,8 +12,11 @@
 
 #include "kernels/cuda/acc_keys.cuh"
 
-CR_DEVICE uint32_t cr_warp_least(uint32_t x) { return __reduce_min_sync(CR_EVERYONE, x); }
-CR_DEVICE uint64_t cr_warp_least(uint64_t x) { return cr_warp_min(x); }
+/* No element. */
+#define CR_NOWHERE UINT64_MAX
+
+CR_DEVICE uint32_t cr_warp_rank(uint32_t x) { return __reduce_min_sync(CR_EVERYONE, x); }
+CR_DEVICE uint64_t cr_warp_rank(uint64_t x) { return cr_warp_min(x); }
 
 /* A letter between blocks, there as a whole or not at all; and the upper half of a word, of which the highest value stays. */
 #if defined(__CUDA_ARCH__)
@@ -70,8 +73,8 @@ struct cr_best_found {
         if (PLACES) at = better ? other.at : at;
     }
     CR_IN void meet_warp() {
-        const rank_type best = cr_warp_least(rank);
-        if (PLACES) at = cr_warp_least(best == rank ? at : (place_type)~(place_type)0);
+        const rank_type best = cr_warp_rank(rank);
+        if (PLACES) at = cr_warp_rank(best == rank ? at : (place_type)~(place_type)0);
         rank = best;
     }
 };
@@ -129,7 +132,7 @@ struct cr_extrema_found : cr_extrema_wanted<D, WANTED> {
     static CR_IN bool is_last(const cr_fold_args &args) { return blockIdx.x == args.plan.blocks - 1; }
     static CR_IN place_type least_nan(place_type x) {
         if (!__any_sync(CR_EVERYONE, x != NONE)) return NONE;
-        return is::PLACES ? cr_warp_least(x) : 0;
+        return is::PLACES ? cr_warp_rank(x) : 0;
     }
     /* From the warps' best to the block's, in its first warp. */
     template <int WARPS>

@@ -121,7 +121,8 @@ struct cr_set {
     typedef std::conditional_t<SQUARES, cr_float_sum<E, CR_SUM_SQUARE>, cr_no_sum> square_sum;
     typedef cr_order_kept<D> order_kept;
     typedef typename order_kept::extrema extrema;
-    typedef typename extrema::winner winner;
+    typedef typename extrema::wide_type wide_type;
+    typedef typename wide_type::winner winner;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LANES = CR_GPU_VECTOR / SIZE;
     static constexpr bool SELF = true, CHUNKED = true;
     /* Squares of 16-bit elements: four that are not far apart are one float64, before they go to an anchor. */
@@ -373,14 +374,11 @@ struct cr_set {
             for (int k = 0; k < 2; k++) alone[k].take({mine.best[k], mine.index[k]});
             alone_nan = min(alone_nan, mine.nan);
         }
-        extrema all;
-        all.args = &args;
-        if (all.last()) all.collect(alone, alone_nan);
-        all.meet(alone, alone_nan, shared.room); /* with a barrier */
-        if (threadIdx.x == 0) {
-            if (all.last()) all.put(alone, alone_nan);
-            else all.send(alone, alone_nan);
-        }
+        wide_type all; /* places count from the array's first element */
+#pragma unroll
+        for (int k = 0; k < 2; k++) all.best[k] = {alone[k].rank, alone[k].at == CR_NOWHERE ? CR_NOWHERE : alone[k].at - args.index};
+        all.nan = alone_nan == CR_NOWHERE ? CR_NOWHERE : alone_nan - args.index;
+        all.template leave<CR_WARPS>(args, shared.room); /* with a barrier */
         if (threadIdx.x < CR_GPU_THREADS - 2) return;
         const bool nans = threadIdx.x == CR_GPU_THREADS - 1;
         uint64_t value = 0;

@@ -5,6 +5,7 @@
  * An accumulator A:
  *   A::SIZE, A::THREADS, A::Shared   bytes of an element; threads of a block, and what they share
  *   before(args)                  what needs no element
+ *   A::FEW                        true: one block on a multiprocessor, as long as that is enough: then fewer have to meet
  *   A::REPEAT                     true: what is not there is the last vector once more; false: zeros
  *   A::Walk, A::RUN               the accumulator for the walk, see cr_burst_walk
  *   vector<J>(v)                  a thread's vector J
@@ -100,7 +101,7 @@ struct cr_burst_extrema {
     using scanned = typename cr_best_types<D, is::FIRST, NUMBERS, is::WIDE, true>::best;
     typedef cr_self<cr_fold_extrema<D, WANTED>> Walk;
     static constexpr int SIZE = (int)is::WIDTH, THREADS = T, WARPS = T / CR_WARP;
-    static constexpr bool REPEAT = true;
+    static constexpr bool REPEAT = true, FEW = true;
     static constexpr uint32_t RUN = 0;
     static_assert(is::SIDES == 1, "the walk has the others");
     struct Shared {
@@ -134,21 +135,22 @@ struct cr_burst_extrema {
         return least;
     }
     CR_IN void finish(const cr_fold_args &args, const cr_burst_tile &tile, Shared &shared) const {
-        found_type found, others; /* this thread's vectors; its single element, and other blocks */
+        found_type found;
         uint32_t which = 0;
         found.clear();
-        others.clear();
         rank mine = best.rank();
         const bool closely = is::FLOAT && best.nan();
         if (closely) mine = look_closely(args, tile, which, found.nan);
-        if (tile.single) others.single(tile.bits, is::PLACES ? tile.at : 0);
-        others.template collect<WARPS>(args);
-        found.nan = min(found.nan, others.nan);
-        found.best[0].rank = cr_warp_least(min(mine, others.best[0].rank));
-        if (is::PLACES) {
-            uint32_t at = others.best[0].rank == found.best[0].rank ? others.best[0].at : found_type::NONE;
-            if (mine == found.best[0].rank) at = min(at, where(args, tile, closely, which, mine));
-            found.best[0].at = cr_warp_least(at);
+        found.best[0].rank = is::PLACES ? cr_warp_rank(mine) : mine;
+        if (is::PLACES && mine == found.best[0].rank) found.best[0].at = where(args, tile, closely, which, mine);
+        /* What comes from elsewhere: single elements, and the mail of other blocks, which has had time to arrive. */
+        const bool more = blockIdx.x == 0 ? args.plan.head + args.plan.tail != 0 : found_type::is_last(args);
+        if (is::PLACES && !more) {
+            found.best[0].at = cr_warp_rank(found.best[0].at);
+        } else {
+            if (tile.single) found.single(tile.bits, is::PLACES ? tile.at : 0);
+            found.template collect<WARPS>(args);
+            found.best[0].meet_warp();
         }
         found.template leave_warps<WARPS>(args, shared.room);
     }
@@ -178,7 +180,7 @@ struct cr_burst_sum {
     typedef cr_self<cr_lone_sum<run_type>> Walk;
     static constexpr uint32_t RUN = 8192;
     static constexpr int SIZE = (int)cr_width(D), THREADS = T, WARPS = T / CR_WARP;
-    static constexpr bool REPEAT = false, SIGNED = cr_is_signed(D) && !ABSOLUTE;
+    static constexpr bool REPEAT = false, FEW = false, SIGNED = cr_is_signed(D) && !ABSOLUTE;
     static constexpr unsigned PIECES = SIZE <= 2 ? 1 : SIZE == 4 ? 2 : 3, BITS = 24;
     static_assert(T <= 256, "or the pieces are others");
     struct Shared {
@@ -255,7 +257,9 @@ template <class A> int cr_burst_start(const cr_fold_args *args, void *stream) {
     cr_burst_args mine;
     mine.fold = *args;
     cr_fold_plan &plan = mine.fold.plan;
-    if (!cr_fold_plan_burst(&plan, args->multiprocessors, A::THREADS)) return cr_burst_walk<typename A::Walk, A::RUN>(args, stream);
+    const uint32_t few = A::FEW ? args->multiprocessors * A::THREADS / 1024 : 0;
+    if ((few == 0 || !cr_fold_plan_burst(&plan, few, A::THREADS)) && !cr_fold_plan_burst(&plan, args->multiprocessors, A::THREADS))
+        return cr_burst_walk<typename A::Walk, A::RUN>(args, stream);
     mine.body = reinterpret_cast<const uint4 *>(args->data + (uint64_t)plan.head * A::SIZE);
     mine.vectors = (uint32_t)plan.vectors;
     mine.per = (uint32_t)plan.per_block;

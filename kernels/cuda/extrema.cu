@@ -5,7 +5,7 @@
 
 template <cr_dtype D, unsigned WANTED>
 static cr_fold_launcher one_of() {
-    return cr_burst_launch<cr_burst_extrema<D, WANTED, 256>, cr_burst_extrema<D, WANTED, 1024>>;
+    return cr_burst_launch<cr_burst_extrema<D, WANTED, 256>, cr_burst_extrema<D, WANTED, 512>>;
 }
 template <cr_dtype D>
 static cr_fold_launcher extrema_of(uint32_t wants) {
