@@ -197,28 +197,31 @@ static cr_status start(daemon_state *d, cr_error *error) {
     return status;
 }
 
+static bool jobs_out(const daemon_state *d) {
+    return atomic_load(&cr_metrics[CR_M_jobs]) || atomic_load(&cr_metrics[CR_M_regions]) || d->server.admission.regions;
+}
+
 /* Jobs that were stopped still have claims with the lanes and reads with the files threads, which give slabs and windows
- * back to each other and to the loop. Nothing of these may end before the last of them is back. */
-static void await_jobs(daemon_state *d) {
+ * back to each other and to the loop. Nothing of these may end before the last of them is back. False: it is not, for a file or a GPU that
+ * does not answer. */
+static bool await_jobs(daemon_state *d) {
     uint64_t until = cr_now_ms() + FILES_STOP_MS;
     struct timespec pause = {.tv_nsec = 1000000};
-    while ((atomic_load(&cr_metrics[CR_M_jobs]) || atomic_load(&cr_metrics[CR_M_regions]) ||
-            d->server.admission.regions) &&
-           cr_now_ms() < until) {
+    while (jobs_out(d) && cr_now_ms() < until) {
         uv_run(&d->loop, UV_RUN_NOWAIT);
         nanosleep(&pause, NULL);
     }
+    return !jobs_out(d);
 }
 
-/* Reverse order of start. What a hung file still uses is left to the end of the process. */
+/* Reverse order of start. What a hung file or GPU still uses is left to the end of the process. */
 static void stop(daemon_state *d) {
     cr_server *server = &d->server;
     close_listeners(d);
     cr_server_close_all(server);
     uv_timer_stop(&d->drain_limit);
     uv_timer_stop(&d->watch);
-    await_jobs(d);
-    bool gone = cr_files_stop(server->files, FILES_STOP_MS);
+    bool gone = await_jobs(d) && cr_files_stop(server->files, FILES_STOP_MS);
     if (!gone) cr_warn("a client's file system, or a GPU, does not answer: leaving its threads behind");
     if (gone && server->queue) cr_queue_close(server->queue);
     if (gone) gone = cr_lanes_close(&server->lanes, server->slabs); /* or regions may still be open on its devices */

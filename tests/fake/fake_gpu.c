@@ -58,7 +58,7 @@ static void plan_from_environment(void) {
                  {"lose_at", &plan.lose_at},       {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
                  {"stuck_at", &plan.stuck_at},     {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
                  {"polls", &plan.polls},           {"room", &plan.room},           {"untraced", &plan.untraced},
-                 {"hang_count", &plan.hang_count}, {"hang_open", &plan.hang_open}};
+                 {"hang_count", &plan.hang_count}, {"hang_open", &plan.hang_open}, {"stuck_unpin", &plan.stuck_unpin}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {
         size_t i = 0, length = strcspn(text, "=");
@@ -220,7 +220,10 @@ static cr_status fake_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_onl
     return fake_gpu_add(gpu, PINNED, memory, bytes, NULL, error);
 }
 
-static void fake_unpin(cr_gpu *gpu, void *memory) { fake_gpu_drop(gpu, PINNED, memory); }
+static void fake_unpin(cr_gpu *gpu, void *memory) {
+    while (planned().stuck_unpin) pause();
+    fake_gpu_drop(gpu, PINNED, memory);
+}
 
 static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out, cr_error *error) {
     fake_gpu_check(gpu);

@@ -21,6 +21,7 @@ typedef struct fake_gpu_faults {
     uint32_t lose_at;                          /* the copy, fold or poll at which the device is lost */
     uint32_t hang_at;                          /* the fold that never finishes */
     uint32_t stuck_at, stuck_pin;              /* the fold that never returns; the pin */
+    uint32_t stuck_unpin;                      /* not 0: nor does any unpin */
     uint32_t lacks;                            /* families it does not implement */
     uint32_t lies_at;                          /* the fold whose partial misses an element */
     uint32_t room;                             /* folds that a stream's batches take; 0: as many as may be */

@@ -136,6 +136,18 @@ class Faults(unittest.TestCase):
             daemon.process.send_signal(signal.SIGTERM)
             daemon.check_end(self, daemon.wait())
 
+    def test_stopping_before_the_device_is_lost(self):
+        """What is under way comes back when everything it would be given to has ended."""
+        daemon = self.start("hang_at=1", gpu_timeout_ms=4000, drain_timeout_ms=1)
+        memory = Stand(bytes(8000))
+        self.addCleanup(memory.free)
+        with daemon.connect() as c:
+            self.assertEqual(8000, c.registered(c.start_register(1, memory.source(), memory.descriptor)))
+            c.start_region("i64", ["sum"], 1, axis=(10, 100, 1))
+            c.ping()
+            daemon.process.send_signal(signal.SIGTERM)
+            daemon.check_end(self, daemon.wait())
+
     def test_while_an_integer_is_looked_at(self):
         """The sum that does not fit is fetched piece by piece, when the copy fails or the device goes."""
         raw = struct.pack("<q", 2**63 - 1) * 400000

@@ -400,7 +400,7 @@ class Stuck(unittest.TestCase):
         daemon.check_end(self, daemon.stop())
 
     def test_stopping(self):
-        """The loop has ended by then and looks no more: whoever waits for the lane does."""
+        """In a fold, and in the unpinning that is a part of it: the loop has ended by then and looks no more, so whoever waits for the lane does."""
         ranges = os.path.join(self.folder, "ranges")
         daemon = self.start("stuck_at=1", {"CURED_TEST_GPU_RANGES": ranges}, backend="cuda", drain_timeout_ms=1)
         conn = daemon.connect()
@@ -409,6 +409,8 @@ class Stuck(unittest.TestCase):
         wait_for("a claim of the GPU's", lambda: os.path.exists(ranges) and os.path.getsize(ranges))
         daemon.process.send_signal(signal.SIGTERM)
         daemon.check_end(self, daemon.wait())
+        daemon = self.start("stuck_unpin=1")
+        daemon.check_end(self, daemon.stop())
         self.assertIn("has not returned", daemon.log())
 
     def test_exit(self):
