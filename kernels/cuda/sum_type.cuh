@@ -155,6 +155,11 @@ struct cr_f16 {
     }
 };
 
+/* Additions to an anchor before it is drained: 4,094 at most, and half as many of a float64's squares. Tests have fewer. */
+#if !defined(CR_SUM_ADDS)
+#define CR_SUM_ADDS 4094
+#endif
+
 /* Anchors of type E for sums, or for squares. GROUP elements are added to an anchor before its bits go to the accumulator: that
  * takes log2(GROUP) binades from the window's top and from the step between anchors, and most of the instructions. */
 template <class E, int KIND> struct cr_window {
@@ -168,7 +173,7 @@ template <class E, int KIND> struct cr_window {
     static constexpr int LOWEST = WIDE && SQUARE ? 1023 - 430 : 0;
     static constexpr int SCALE = SQUARE ? 0 : E::SCALE;
     static constexpr int SLACK = 3; /* binades above the largest magnitude that they are placed by */
-    static constexpr int ADDS = WIDE && SQUARE ? 2046 : 4094;
+    static constexpr int ADDS = WIDE && SQUARE ? CR_SUM_ADDS / 2 - 1 : CR_SUM_ADDS;
 
     /* The exponent of the first anchor's unit, for a largest exponent field. Float16 has one for all. */
     CR_DEVICE static int place(int top_field) {
