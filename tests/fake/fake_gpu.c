@@ -191,9 +191,15 @@ cr_status fake_gpu_add(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **o
 
 void fake_gpu_drop(cr_gpu *gpu, kind k, void *memory) {
     fake_gpu_check(gpu);
-    area *a = fake_gpu_find(gpu, k, memory, 0);
-    if (!a || a->memory != memory) fake_gpu_misused("memory is given back that was not taken");
-    free_area(a);
+    area *found = NULL; /* the one that begins there: another may end there */
+    pthread_mutex_lock(&mutex);
+    for (cr_list *node = gpu->areas.next; node != &gpu->areas && !found; node = node->next) {
+        area *a = cr_container(node, area, link);
+        if (a->kind == k && a->memory == memory) found = a;
+    }
+    pthread_mutex_unlock(&mutex);
+    if (!found) fake_gpu_misused("memory is given back that was not taken");
+    free_area(found);
 }
 
 static cr_status fake_host_alloc(cr_gpu *gpu, size_t bytes, void **memory, cr_error *error) {

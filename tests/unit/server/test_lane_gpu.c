@@ -403,6 +403,9 @@ START_TEST(pins_are_given_back_at_the_end) {
     assert_ok(pinner.pin(pinner.argument, memory, PAGES / 2, true, &error), error);
     pinner.unpin(pinner.argument, memory);
     pinner.unpin(pinner.argument, memory + 1); /* of nobody */
+    for (int i = 0; i < 2; i++)
+        assert_ok(pinner.pin(pinner.argument, memory + i * PAGES / 2, PAGES / 2, true, &error), error);
+    for (int i = 1; i >= 0; i--) pinner.unpin(pinner.argument, memory + i * PAGES / 2); /* side by side */
     assert_ok(pinner.pin(pinner.argument, memory, PAGES, true, &error), error);
     fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .fail_pin = 1});
     assert_fails(pinner.pin(pinner.argument, memory, PAGES, false, &error), CR_RESOURCE_EXHAUSTED, error, "pinned");
