@@ -92,21 +92,20 @@ void cr_fold_plan_chunks(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t 
     plan->blocks = plan->chunks <= wave ? plan->chunks : (uint32_t)wave;
 }
 
-/* One block up to 16 KiB: it need tell nobody. Then a vector a thread, for the chain of instructions is what takes the time, and four
- * where that would be more blocks than find room. Two and eight were never better by more than 2 %. */
+/* One block up to 16 KiB: it need tell nobody. Then a vector a thread, for the chain of instructions is what takes the time; four where
+ * that would be more blocks than are resident at once; then as many as it takes for these to be enough. Two and eight at once were
+ * never better than one and four by more than 2 %. */
 uint32_t cr_fold_plan_short(cr_fold_plan *plan, uint32_t multiprocessors) {
-    const uint64_t vectors = plan->vectors,
-                   wave = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_GPU_BLOCKS_PER_SM;
-    if (vectors == 0 || plan->shift != 0) return 0;
-    for (uint32_t each = 1; each <= 4; each *= 4) {
-        const uint64_t blocks = divide_up(vectors, (uint64_t)CR_GPU_THREADS * each);
-        const uint64_t most = vectors <= CR_SHORT_ALONE ? 1 : each == 1 ? wave : 2 * wave;
-        if (blocks > most || blocks > CR_SHORT_BLOCKS) continue;
-        plan->per_block = (uint64_t)CR_GPU_THREADS * each;
-        plan->blocks = plan->chunks = (uint32_t)blocks;
-        return each;
-    }
-    return 0;
+    const uint64_t vectors = plan->vectors;
+    uint64_t most = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_GPU_BLOCKS_PER_SM;
+    if (most > CR_SHORT_BLOCKS) most = CR_SHORT_BLOCKS;
+    if (vectors <= CR_SHORT_ALONE) most = 1;
+    uint64_t each = divide_up(vectors, most * CR_GPU_THREADS);
+    if (each == 0 || each > CR_SHORT_MOST || plan->shift != 0) return 0;
+    if (each > 1 && each < 4) each = 4;
+    plan->per_block = CR_GPU_THREADS * each;
+    plan->blocks = plan->chunks = (uint32_t)divide_up(vectors, plan->per_block);
+    return (uint32_t)each;
 }
 
 bool cr_fold_plan_burst(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t threads) {

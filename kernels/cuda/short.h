@@ -19,10 +19,11 @@ enum { CR_SHORT = 1 << 8, CR_SHORT_BITS = 21, CR_SHORT_DIRTY_AT = 40, CR_SHORT_C
 
 enum {
     CR_SHORT_ALONE = CR_GPU_THREADS * 4, /* vectors that one block takes alone */
+    CR_SHORT_MOST = 16,                  /* vectors of one thread: then its sum fits 64 bits */
     CR_SHORT_BLOCKS = 1280,              /* so many at most: then a word holds what they add to it */
 };
 
-/* Makes a plan of it for a fold whose threads take so many vectors each, all at once, and gives that number; or 0, and leaves it, where
+/* Makes a plan of it for a fold whose threads take so many vectors each, and gives that number: 1, or 4 and more; or 0, and leaves it, where
  * the array is too long, or its elements lie at odd addresses. */
 uint32_t cr_fold_plan_short(cr_fold_plan *plan, uint32_t multiprocessors);
 

@@ -1,9 +1,10 @@
-/* short_sums: Σx of float arrays that fill the GPU twice at most: each thread takes V vectors at once, and the program is short, for a
+/* short_sums: Σx of float arrays of up to 32 vectors for each resident thread, V at once, by a program that is short; for a
  * fold of that length is one chain of instructions that nothing hides. What is unusual lies at the end, and loads again what it needs.
  *
  * All blocks place their window of exponents by the same sample of the array, so their sums are integers of one unit (short_type.cuh) and
  * meet in three to five words, which also count the blocks: whoever is the last on a word knows its value. A block with an element
- * outside the window looks again, letting zeros pass; else it adds by integer bins into the state's limbs and says so in the first word.
+ * outside the window goes over all again: zeros are welcome then, and other vectors outside are added by integer bins into the state's
+ * limbs, which the first word tells.
  * Thread: GPU; the launcher is called by the stream's thread. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_SHORT_SUMS_CUH
 #define CURED_KERNELS_CUDA_SHORT_SUMS_CUH
@@ -13,8 +14,8 @@
 #include "kernels/cuda/sums.cuh"
 
 /* Bins of 16 bits for every exponent of a type. */
-template <class E> struct cr_short_bins : cr_digits<E, false, 3, 20, 4> {};
-template <> struct cr_short_bins<cr_f64> : cr_digits<cr_f64, false, 5, 132, 1> {};
+template <class E> struct cr_short_bins : cr_digits<E, false, 3, 20, 8> {};
+template <> struct cr_short_bins<cr_f64> : cr_digits<cr_f64, false, 5, 132, 4> {};
 
 /* A whole element; at a multiple of its size. */
 template <class E> CR_DEVICE uint64_t cr_short_load(const uint8_t *from) {
@@ -34,39 +35,73 @@ template <class E> CR_DEVICE uint4 cr_short_copies(uint64_t bits) {
     return make_uint4(low, high, low, high);
 }
 
-/* One element to the bins, or to the state's counters. */
-template <class E> CR_DEVICE void cr_short_hard(typename cr_short_bins<E>::Shared &bins, cr_sum_state *to, uint64_t bits) {
+/* A word for each warp, of each digit. */
+template <class E> using cr_short_part = uint4[3 + cr_short<E>::WIDE][CR_GPU_THREADS / 128];
+
+/* The warp's sum, to its place in `part`. */
+template <class E> CR_DEVICE void cr_short_reduce(cr_short<E> &sum, cr_short_part<E> &part) {
+    constexpr int DIGITS = 3 + cr_short<E>::WIDE, BITS = CR_SHORT_BITS;
+    uint32_t digit[DIGITS];
+    sum.template digits<BITS>(digit);
+    digit[DIGITS - 3] = (uint32_t)sum.total & ((1u << BITS) - 1);
+    digit[DIGITS - 2] = (uint32_t)(sum.total >> BITS) & ((1u << BITS) - 1);
+    digit[DIGITS - 1] = (uint32_t)(sum.total >> 2 * BITS);
+#pragma unroll
+    for (int i = 0; i < DIGITS; i++) {
+        digit[i] = __reduce_add_sync(~0u, digit[i]);
+        if (threadIdx.x % 32 == 0) reinterpret_cast<uint32_t *>(part[i])[threadIdx.x / 32] = digit[i];
+    }
+}
+
+/* One element to the bins; or it is counted in `special`, ten bits for each kind. */
+template <class E> CR_DEVICE void cr_short_hard(typename cr_short_bins<E>::Shared &bins, uint32_t &special, uint64_t bits) {
     cr_parts<E> p;
     if (!p.split(bits)) {
-        atomicAdd(&to->special[p.special()], 1ull);
+        special += 1u << 10 * p.special();
         return;
     }
     cr_widen(p);
     cr_short_bins<E>::put(bins, p);
 }
 
-/* The block's elements once more: with zeros welcome all may fit, and what was added is right. Else they go to the limbs by bins, and
- * nothing of what was added counts: then it gives true. The block together; `first`: this thread's first vector. */
-template <class E, int V> __device__ __noinline__ bool cr_short_again(const cr_fold_args &args, uint32_t first, uint32_t low) {
+/* The block's elements once more, by vectors that lie in the window, zeros welcome, and others, which go to the state's limbs by bins.
+ * Gives whether there are others. The block together; `first`: this thread's first vector, of `each` at most. */
+template <class E>
+__device__ __noinline__ bool cr_short_again(const cr_fold_args &args, uint32_t first, uint32_t each, cr_short_part<E> &part) {
     using Bins = cr_short_bins<E>;
     constexpr int LANES = CR_GPU_VECTOR / E::SIZE;
     __shared__ typename Bins::Shared bins;
-    const uint4 *body = cr_body<E::SIZE>(args) + first;
+    const uint4 *body = cr_body<E::SIZE>(args);
     const uint32_t vectors = (uint32_t)args.plan.vectors;
-    const uint32_t count = first >= vectors ? 0 : min((vectors - first + CR_GPU_THREADS - 1) / CR_GPU_THREADS, (uint32_t)V);
-    const bool edge = first < args.plan.head + args.plan.tail;
-    bool fits = !edge || cr_short<E>::welcome(cr_short_copies<E>(cr_short_edge<E>(args, first)), low);
+    uint32_t special = 0;
+    bool hard = false;
+    cr_short<E> sum;
+    sum.place(E::TOP == 31 ? make_uint4(0, 0, 0, 0) : body[vectors / 2]);
+    Bins::clear(bins);
+    if (first < args.plan.head + args.plan.tail) {
+        hard = true;
+        cr_short_hard<E>(bins, special, cr_short_edge<E>(args, first));
+    }
 #pragma unroll 1
-    for (uint32_t j = 0; j < count; j++) fits = cr_short<E>::welcome(body[j * CR_GPU_THREADS], low) && fits;
-    if (!__syncthreads_or(!fits)) return false;
+    for (uint32_t j = 0, at = first; j < each && at < vectors; j++, at += CR_GPU_THREADS) {
+        const uint4 v = body[at];
+        const bool fits = cr_short<E>::welcome(v, sum.low);
+        sum.put(v, fits);
+        if (fits) continue;
+        hard = true;
+#pragma unroll 1
+        for (int i = 0; i < LANES; i++)
+            cr_short_hard<E>(bins, special, cr_short_load<E>(reinterpret_cast<const uint8_t *>(body + at) + i * E::SIZE));
+    }
+    __syncwarp();
+    cr_short_reduce(sum, part);
+    if (!__syncthreads_or(hard)) return false;
     cr_sum_state *to = &args.state->sums[CR_SUM_PLAIN];
     cr_after_the_last();
-    Bins::clear(bins);
-    if (edge) cr_short_hard<E>(bins, to, cr_short_edge<E>(args, first));
 #pragma unroll 1
-    for (uint32_t i = 0; i < count * LANES; i++) {
-        const uint4 *from = body + i / LANES * CR_GPU_THREADS;
-        cr_short_hard<E>(bins, to, cr_short_load<E>(reinterpret_cast<const uint8_t *>(from) + i % LANES * E::SIZE));
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        const uint32_t found = __reduce_add_sync(~0u, special >> 10 * kind & 1023);
+        if (found != 0 && threadIdx.x % 32 == 0) atomicAdd(&to->special[kind], (unsigned long long)found);
     }
     Bins::flush(bins, to, true);
     __threadfence();
@@ -114,67 +149,70 @@ CR_DEVICE void cr_short_describe(const cr_fold_args &args, int unit, uint32_t di
     found->blocks = args.plan.blocks;
 }
 
-template <class E, int V>
+/* V vectors from `at` on. For those at or beyond `end` the last one before it is looked at, and not added. */
+template <int V> CR_DEVICE void cr_short_fetch(uint4 (&v)[V], const uint4 *body, uint32_t at, uint32_t end) {
+    if (V > 1 && at - threadIdx.x + CR_GPU_THREADS * V <= end) {
+#pragma unroll
+        for (int j = 0; j < V; j++) v[j] = body[at + j * CR_GPU_THREADS];
+    } else {
+#pragma unroll
+        for (int j = 0; j < V; j++) v[j] = body[min(at + j * CR_GPU_THREADS, end - 1)];
+    }
+}
+
+/* LONG: a block's run is longer than V vectors a thread. */
+template <class E, int V, bool LONG>
 __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_short_sum(const __grid_constant__ cr_fold_args args) {
-    constexpr int DIGITS = 3 + cr_short<E>::WIDE, WARPS = CR_GPU_THREADS / 32, BITS = CR_SHORT_BITS, LIMBS = E::SIZE == 8 ? 68 : 11;
-    __shared__ uint4 part[DIGITS][WARPS / 4]; /* a word for each warp */
+    constexpr int DIGITS = 3 + cr_short<E>::WIDE, LIMBS = E::SIZE == 8 ? 68 : 11;
+    __shared__ cr_short_part<E> part;
     cr_let_the_next_begin();
     const uint4 *body = cr_body<E::SIZE>(args);
-    const uint32_t vectors = (uint32_t)args.plan.vectors, start = blockIdx.x * (CR_GPU_THREADS * V), first = start + threadIdx.x;
+    const uint32_t per = LONG ? (uint32_t)args.plan.per_block : CR_GPU_THREADS * V, first = blockIdx.x * per + threadIdx.x;
+    const uint32_t vectors = (uint32_t)args.plan.vectors, end = LONG ? min(first - threadIdx.x + per, vectors) : vectors;
     const bool edge = first < args.plan.head + args.plan.tail;
     const uint4 sample = E::TOP == 31 ? make_uint4(0, 0, 0, 0) : body[vectors / 2];
     uint4 v[V];
-    if (V > 1 && start + CR_GPU_THREADS * V <= vectors) {
-#pragma unroll
-        for (int j = 0; j < V; j++) v[j] = body[first + j * CR_GPU_THREADS];
-    } else { /* for what is not there, the last one is looked at, and not added */
-#pragma unroll
-        for (int j = 0; j < V; j++) v[j] = body[min(first + j * CR_GPU_THREADS, vectors - 1)];
-    }
+    cr_short_fetch(v, body, first, end);
     uint64_t lone = 0;
     if (edge) lone = cr_short_edge<E>(args, first);
     cr_short<E> sum;
     sum.place(sample);
+    uint32_t at = first;
+    for (;;) {
 #pragma unroll
-    for (int j = 0; j < V; j++) {
-        sum.look(v[j]);
-        sum.put(v[j], (int)first < (int)vectors - j * CR_GPU_THREADS);
+        for (int j = 0; j < V; j++) {
+            sum.look(v[j]);
+            sum.put(v[j], (int)at < (int)end - j * CR_GPU_THREADS);
+        }
+        at += CR_GPU_THREADS * V;
+        if (!LONG || at - threadIdx.x >= end) break;
+        cr_short_fetch(v, body, at, end);
     }
     if (__builtin_expect(edge, 0)) {
         sum.look(cr_short_copies<E>(lone));
         sum.put(make_uint4((uint32_t)lone, (uint32_t)(lone >> 32), 0, 0), true);
     }
-    uint32_t digit[DIGITS];
-    sum.template digits<BITS>(digit);
-    digit[DIGITS - 3] = (uint32_t)sum.total & ((1u << BITS) - 1);
-    digit[DIGITS - 2] = (uint32_t)(sum.total >> BITS) & ((1u << BITS) - 1);
-    digit[DIGITS - 1] = (uint32_t)(sum.total >> 2 * BITS);
-#pragma unroll
-    for (int i = 0; i < DIGITS; i++) {
-        digit[i] = __reduce_add_sync(~0u, digit[i]);
-        if (threadIdx.x % 32 == 0) reinterpret_cast<uint32_t *>(part[i])[threadIdx.x / 32] = digit[i];
-    }
+    cr_short_reduce(sum, part);
     bool dirty = false;
-    if (__builtin_expect(__syncthreads_or(!sum.fits()), 0)) dirty = cr_short_again<E, V>(args, first, sum.low);
+    if (__builtin_expect(__syncthreads_or(!sum.fits()), 0)) dirty = cr_short_again<E>(args, first, per / CR_GPU_THREADS, part);
     if (threadIdx.x >= DIGITS) {
         if (first == 32) cr_short_describe(args, sum.unit, DIGITS);
         return;
     }
     uint32_t all = 0;
 #pragma unroll
-    for (int i = 0; i < WARPS / 4; i++) {
+    for (int i = 0; i < CR_GPU_THREADS / 128; i++) {
         const uint4 row = part[threadIdx.x][i];
         all += row.x + row.y + row.z + row.w;
     }
-    if (dirty) all = 0;
     unsigned long long word = all;
     if (threadIdx.x == DIGITS - 1) word = (unsigned long long)((long long)(int)all + (long long)CR_SHORT_BIAS);
     cr_after_the_last();
     cr_short_tell(args, word, dirty, LIMBS);
 }
 
-template <class E, int V> int cr_short_start(const cr_fold_args &args, void *stream) {
-    auto *kernel = cr_short_sum<E, V>;
+template <class E, int V, bool LONG> int cr_short_start(const cr_fold_args &args, void *stream) {
+    auto *kernel = cr_short_sum<E, V, LONG>;
     if (args.follows) {
         static const bool can = cr_can_launch_early(kernel);
         if (can) return CR_LAUNCH_EARLY(kernel, args.plan.blocks, CR_GPU_THREADS, stream, args);
@@ -185,14 +223,10 @@ template <class E, int V> int cr_short_start(const cr_fold_args &args, void *str
 /* Σx, by the kernel for the length. */
 template <class E> int cr_any_length_sum(const cr_fold_args *args, void *stream) {
     cr_fold_args mine = *args;
-    switch (cr_fold_plan_short(&mine.plan, mine.multiprocessors)) {
-        case 1:
-            return cr_short_start<E, 1>(mine, stream);
-        case 4:
-            return cr_short_start<E, 4>(mine, stream);
-        default:
-            return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
-    }
+    const uint32_t each = cr_fold_plan_short(&mine.plan, mine.multiprocessors);
+    if (each == 0) return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
+    if (each == 1) return cr_short_start<E, 1, false>(mine, stream);
+    return each == 4 ? cr_short_start<E, 4, false>(mine, stream) : cr_short_start<E, 4, true>(mine, stream);
 }
 
 template <class E> cr_fold_launcher cr_sum_launcher(uint32_t family) {

@@ -18,9 +18,9 @@ template <int FIELD> CR_DEVICE uint32_t cr_short_field(uint32_t most, int least,
 
 template <class E> struct cr_short;
 
-/* y = x·2^-a is an integer below 2^57. */
+/* y = x·2^-a is an integer below 2^55; 128 of them are below 2^62. */
 template <> struct cr_short<cr_f32> {
-    static constexpr int ABOVE = 7, SPAN = 34, WIDE = 0;
+    static constexpr int ABOVE = 5, SPAN = 32, WIDE = 0;
     static constexpr uint32_t REACH = ((uint32_t)SPAN << 24) - 1;
     uint32_t low, worst;
     float scale;
@@ -31,10 +31,10 @@ template <> struct cr_short<cr_f32> {
         uint32_t most = 0;
 #pragma unroll
         for (int i = 0; i < 4; i++) most = max(most, cr_word(sample, i) & 0x7fffffffu);
-        const uint32_t field = cr_short_field<23>(most, 56 - ABOVE, 254 - ABOVE);
-        scale = __uint_as_float(((310u - ABOVE) << 23) - field);
+        const uint32_t field = cr_short_field<23>(most, 54 - ABOVE, 254 - ABOVE);
+        scale = __uint_as_float(((308u - ABOVE) << 23) - field);
         low = 2 * field - ((uint32_t)(SPAN - 1 - ABOVE) << 24);
-        unit = (int)(field >> 23) + ABOVE - 183;
+        unit = (int)(field >> 23) + ABOVE - 181;
         worst = 0;
         total = 0;
     }
@@ -61,18 +61,18 @@ template <> struct cr_short<cr_f32> {
     template <int BITS> CR_DEVICE void digits(uint32_t *) {}
 };
 
-/* Two anchors 51 binades apart, two elements at a time. */
+/* Two anchors 51 binades apart, two elements at a time: what the first takes of one is below 2^47 of its units, of 64 below 2^53. */
 template <> struct cr_short<cr_f64> {
-    static constexpr int ABOVE = 14, SPAN = 49, WIDE = 2;
+    static constexpr int ABOVE = 14, SPAN = 46, WIDE = 2;
     static constexpr uint32_t REACH = ((uint32_t)SPAN << 21) - 1;
     uint32_t low, worst, field;
     int unit;
     long long total, rest;
 
     CR_DEVICE void place(const uint4 &sample) {
-        field = cr_short_field<20>(max(sample.y & 0x7fffffffu, sample.w & 0x7fffffffu), 49 - ABOVE, 2043 - ABOVE);
+        field = cr_short_field<20>(max(sample.y & 0x7fffffffu, sample.w & 0x7fffffffu), SPAN - ABOVE, 2040 - ABOVE);
         low = 2 * field - ((uint32_t)(SPAN - 1 - ABOVE) << 21);
-        unit = (int)(field >> 20) + ABOVE - 1123;
+        unit = (int)(field >> 20) + ABOVE - 1120;
         worst = 0;
         total = rest = 0;
     }
@@ -87,7 +87,7 @@ template <> struct cr_short<cr_f64> {
                ((v.z | (v.w & 0x7fffffffu)) == 0 || v.w + v.w - low <= REACH);
     }
     CR_DEVICE void put(const uint4 &v, bool valid) {
-        const double first = __hiloint2double(upper(3), 0), second = __hiloint2double(upper(-48), 0);
+        const double first = __hiloint2double(upper(6), 0), second = __hiloint2double(upper(1 - SPAN), 0);
         const double x = cr_f64::lane(v, 0), y = cr_f64::lane(v, 1);
         const double one = __dadd_rn(first, x), two = __dadd_rn(one, y);
         const double end = __dadd_rn(__dadd_rn(second, __dsub_rn(x, __dsub_rn(one, first))), __dsub_rn(y, __dsub_rn(two, one)));

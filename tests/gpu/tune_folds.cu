@@ -13,7 +13,7 @@
 
 #include <cub/device/device_reduce.cuh>
 
-#include "kernels/cuda/sums.cuh"
+#include "kernels/cuda/short_sums.cuh"
 
 #define CHECK(call)                                                                                       \
     do {                                                                                                  \
@@ -160,6 +160,21 @@ static void row(const char *name, const Launch &launch) {
     fflush(stdout);
 }
 
+/* A short sum with V vectors a thread at once; LONG: twice as many, in turn. Sizes whose blocks its words do not count are left out. */
+template <class E, int V, bool LONG = false> static void brief(const char *name) {
+    const uint64_t per = CR_GPU_THREADS * V * (LONG ? 2 : 1);
+    std::vector<uint64_t> all = sizes;
+    while (!sizes.empty() && sizes.back() > per * CR_GPU_VECTOR * CR_SHORT_BLOCKS) sizes.pop_back();
+    row(name, [per](const void *data, uint64_t bytes, cudaStream_t stream) {
+        cr_fold_args args;
+        cr_fold_prepare(&args, E::SIZE == 8 ? CR_F64 : E::SIZE == 4 ? CR_F32 : CR_BF16, data, bytes / E::SIZE, 0, sms, state, slot);
+        args.plan.per_block = per;
+        args.plan.blocks = (uint32_t)((args.plan.vectors + per - 1) / per);
+        CHECK((cr_short_start<E, V, LONG>(args, stream)));
+    });
+    sizes = all;
+}
+
 static void head(const char *what) {
     printf("\n%-28s", what);
     for (uint64_t bytes : sizes) printf(bytes < 1 << 20 ? " %6lluK" : " %6lluM", bytes < 1 << 20 ? (unsigned long long)bytes >> 10 : (unsigned long long)bytes >> 20);
@@ -199,6 +214,10 @@ int main(int argc, char **argv) {
     row("nothing", [](const void *data, uint64_t, cudaStream_t stream) { nothing<<<1, 256, 0, stream>>>((const float *)data, (float *)slot); });
     row("cub f32", cub_sum<float>());
     shapes<plain_sum<8, 4>>("plain");
+    brief<cr_f32, 1>("f32 short, 1");
+    brief<cr_f32, 2>("f32 short, 2");
+    brief<cr_f32, 4>("f32 short, 4");
+    brief<cr_f32, 4, true>("f32 short, 4 twice");
     row("f32 4x4", fold<cr_float_sum<cr_f32, CR_SUM_PLAIN>>(0));
     row("f32 8x3", fold<cr_float_sum<cr_f32, CR_SUM_PLAIN, 8, 3>>(0));
     row("f32 sumsq", fold<cr_float_sum<cr_f32, CR_SUM_SQUARE>>(0));
@@ -209,6 +228,10 @@ int main(int argc, char **argv) {
     row("f16", fold<cr_float_sum<cr_f16, CR_SUM_PLAIN>>(0));
     data(1);
     row("cub f64", cub_sum<double>());
+    brief<cr_f64, 1>("f64 short, 1");
+    brief<cr_f64, 2>("f64 short, 2");
+    brief<cr_f64, 4>("f64 short, 4");
+    brief<cr_f64, 4, true>("f64 short, 4 twice");
     row("f64 4x4", fold<cr_float_sum<cr_f64, CR_SUM_PLAIN>>(0));
     row("f64 8x3", fold<cr_float_sum<cr_f64, CR_SUM_PLAIN, 8, 3>>(0));
     row("f64 sumsq", fold<cr_float_sum<cr_f64, CR_SUM_SQUARE>>(0));

@@ -85,27 +85,26 @@ START_TEST(chunks) {
 }
 END_TEST
 
-/* Short sums cover everything with blocks that are resident at once, in as few as their counter takes; else the plan stays. */
+/* Short sums cover everything with blocks that are resident at once, as few as their words count; else the plan stays. */
 START_TEST(short_sums) {
     static const uint32_t sms[] = {0, 1, 16, 132, 5000};
     for (size_t s = 0; s < sizeof sms / sizeof sms[0]; s++) {
-        const uint64_t wave = (sms[s] ? sms[s] : 1) * (uint64_t)CR_GPU_BLOCKS_PER_SM;
+        uint64_t most = (sms[s] ? sms[s] : 1) * (uint64_t)CR_GPU_BLOCKS_PER_SM;
+        if (most > CR_SHORT_BLOCKS) most = CR_SHORT_BLOCKS;
         for (uint64_t n = 1; n < (uint64_t)1 << 30; n += n / 3 + 1) {
             const cr_fold_plan before = cr_fold_plan_make(0, n, 4, sms[s]);
             cr_fold_plan p = before;
             const uint32_t each = cr_fold_plan_short(&p, sms[s]);
             if (each == 0) {
                 ck_assert_mem_eq(&p, &before, sizeof p);
-                ck_assert(p.vectors == 0 ||
-                          p.vectors > (2 * wave < CR_SHORT_BLOCKS ? 2 * wave : CR_SHORT_BLOCKS) * CR_GPU_CHUNK);
+                ck_assert(p.vectors == 0 || p.vectors > most * CR_SHORT_MOST * CR_GPU_THREADS);
                 continue;
             }
-            ck_assert(each == 1 || each == 4);
+            ck_assert(each == 1 || (each >= 4 && each <= CR_SHORT_MOST));
             ck_assert_uint_eq(p.per_block, CR_GPU_THREADS * each);
             ck_assert_uint_ge(p.blocks * p.per_block, p.vectors);
             ck_assert_uint_lt((p.blocks - 1) * p.per_block, p.vectors);
-            ck_assert_uint_le(p.blocks, 2 * wave);
-            ck_assert_uint_le(p.blocks, CR_SHORT_BLOCKS);
+            ck_assert_uint_le(p.blocks, most);
             if (p.vectors <= CR_SHORT_ALONE) ck_assert_uint_eq(p.blocks, 1);
         }
     }
