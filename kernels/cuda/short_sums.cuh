@@ -1,4 +1,4 @@
-/* short_sums: Σx of float arrays of up to 32 vectors for each resident thread, V at once, by a program that is short; for a
+/* short_sums: Σx of float arrays of up to 16 vectors for each resident thread, V at once, by a program that is short; for a
  * fold of that length is one chain of instructions that nothing hides. What is unusual lies at the end, and loads again what it needs.
  *
  * All blocks place their window of exponents by the same sample of the array, so their sums are integers of one unit (short_type.cuh) and
