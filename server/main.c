@@ -35,6 +35,7 @@ typedef struct daemon_state {
     uint32_t listener_count;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t drain_limit, watch;
+    bool over; /* signals mean nothing any more */
     int exit_status;
     cr_config *config;
     int argc;
@@ -59,6 +60,7 @@ static void close_listeners(daemon_state *d) {
 
 static void on_stop_signal(uv_signal_t *handle, int number) {
     daemon_state *d = handle->data;
+    if (d->over) return;
     if (d->server.draining) {
         cr_warn("second %s: stopping now", strsignal(number));
         stop_now(&d->server);
@@ -88,6 +90,7 @@ static void raise_file_limit(cr_config *config) {
 static void on_hangup(uv_signal_t *handle, int number) {
     daemon_state *d = handle->data;
     cr_error error;
+    if (d->over) return;
     cr_info("%s: reading the options again", strsignal(number));
     if (cr_config_reload(d->argc, d->argv, environ, d->config, &error) != CR_OK) {
         cr_error_log("SIGHUP: %s; everything stays as it was", error.text);
@@ -234,14 +237,15 @@ static void stop(daemon_state *d) {
         cr_queue_completed(server->queue, &done);
         for (cr_list *node; (node = cr_list_pop(&done));) cr_job_free(cr_container(node, cr_job, done));
     }
-    uv_close((uv_handle_t *)&d->term, NULL);
-    uv_close((uv_handle_t *)&d->interrupt, NULL);
-    uv_close((uv_handle_t *)&d->hangup, NULL);
+    /* Those of signals stay, and the loop's memory with them: without, one that comes now would end the process, and not as it was to end. */
+    d->over = true;
+    uv_unref((uv_handle_t *)&d->term);
+    uv_unref((uv_handle_t *)&d->interrupt);
+    uv_unref((uv_handle_t *)&d->hangup);
     uv_close((uv_handle_t *)&d->drain_limit, NULL);
     uv_close((uv_handle_t *)&d->watch, NULL);
     cr_server_close_handles(server);
     uv_run(&d->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&d->loop);
     cr_slabs_free(server->slabs);
     cr_queue_free(server->queue);
     cr_server_free(server);

@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import tempfile
+import time
 import unittest
 
 from connection import HANG_S, Closed, Connection
@@ -267,6 +268,16 @@ class Draining(Lifecycle):
             wait_for("draining", lambda: any("draining" in line for line in daemon.lines))
             self.assertTrue(daemon.alive())
             daemon.check_end(self, daemon.stop())
+
+    def test_signals_to_the_very_end(self):
+        """However many more come, and however late: it ends as it was going to."""
+        for _ in range(5):
+            daemon = self.start()
+            while daemon.alive():
+                daemon.process.send_signal(signal.SIGTERM)
+                daemon.process.send_signal(signal.SIGHUP)
+                time.sleep(0.0005)
+            daemon.check_end(self, daemon.wait())
 
     def test_drain_timeout(self):
         daemon = self.start(drain_timeout_ms=50)
