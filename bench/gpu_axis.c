@@ -48,7 +48,11 @@ static const row rows[] = {
     {"1024 tall", CR_I32, true, CR_OP_SUM, 1024, 0},        {"rows of 1024", CR_I64, true, CR_OP_MEAN, 1024, 1},
     {"1024 tall", CR_I64, true, CR_OP_MEAN, 1024, 0},       {"rows of 1024", CR_U8, true, CR_OP_SUM, 1024, 1},
     {"1024 tall", CR_U8, true, CR_OP_SUM, 1024, 0},         {"rows of 1024", CR_U8, true, CR_OP_MAX, 1024, 1},
-    {"1024 tall", CR_U8, true, CR_OP_MAX, 1024, 0},
+    {"1024 tall", CR_U8, true, CR_OP_MAX, 1024, 0},         {"rows of 1024", CR_F32, false, CR_OP_VAR, 1024, 1},
+    {"1024 tall", CR_F32, false, CR_OP_VAR, 1024, 0},       {"rows of 1024", CR_F32, true, CR_OP_VAR, 1024, 1},
+    {"rows of 1024", CR_F32, false, CR_OP_NORM2, 1024, 1},  {"rows of 1024", CR_F64, false, CR_OP_VAR, 1024, 1},
+    {"rows of 1024", CR_F16, false, CR_OP_VAR, 1024, 1},    {"rows of 1024", CR_I32, true, CR_OP_VAR, 1024, 1},
+    {"rows of 1024", CR_BF16, true, CR_OP_SUM, 1024, 1},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -172,7 +176,8 @@ static int reserve(const settings *s) {
     for (int i = 0; i < ROWS; i++) {
         cr_shape shape = shape_of(&rows[i], s->bytes / cr_dtype_size(rows[i].dtype));
         cr_axis_launch at;
-        cr_axis_launch_make(&at, 0, &shape, rows[i].dtype, gpu.multiprocessors);
+        cr_axis_launch_make(&at, 0, &shape, rows[i].dtype, rows[i].op == CR_OP_VAR,
+                            gpu.multiprocessors);
         if (at.scratch_bytes > scratch) scratch = at.scratch_bytes;
         if (shape.outer * shape.inner * 8 > out) out = shape.outer * shape.inner * 8;
     }

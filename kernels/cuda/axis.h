@@ -23,7 +23,9 @@ extern "C" {
 
 enum {
     CR_AXIS_OUTS = 12,         /* answers that one family gives */
-    CR_AXIS_RECORD = 40,       /* bytes that a split leaves of an output */
+    CR_AXIS_RECORD = 96,       /* bytes that a split leaves of an output, at most */
+    CR_AXIS_SLOT = 64,         /* of an output's sum, for its variance */
+    CR_AXIS_SLOTS = 1 << 24,   /* outputs whose variance may be asked for */
     CR_AXIS_LINES = 1 << 20,   /* a thread's at most, so that no accumulator overflows */
     CR_AXIS_HARD_LINES = 1024, /* of a hard output, one warp's at most, while there are few of them */
     CR_AXIS_TILES = 65536,     /* that are split */
@@ -33,9 +35,10 @@ enum {
 /* What a scratch begins with: zero before its first use, left zero by every launch. After it lie the list of hard outputs'
  * numbers, and the records. */
 typedef struct cr_axis_head {
-    uint32_t hard, hard_blocks, pad[14]; /* outputs in the list; blocks that are done with it */
+    uint32_t hard, hard_blocks, pad[14]; /* tiles or outputs in the list; blocks that are done with it */
     uint32_t tickets[CR_AXIS_TILES];
-    cr_sum_state states[CR_AXIS_STATES]; /* of warps, or of listed outputs that several fold */
+    /* Of warps, or of listed outputs that several fold; then of warps' second sums. */
+    cr_sum_state states[2 * CR_AXIS_STATES];
 } cr_axis_head;
 
 typedef struct cr_axis_out {
@@ -65,11 +68,11 @@ typedef struct cr_axis_launch {
     uint32_t p_tile, m, p_log, m_log; /* powers of two */
     uint32_t splits, blocks;
     uint32_t hard_blocks;
-    uint64_t records, scratch_bytes; /* the records' offset in the scratch; its size */
+    uint64_t records, slots, scratch_bytes; /* the records' and slots' offsets in the scratch; its size */
 } cr_axis_launch;
 
-/* address: of the array, which decides how it may be loaded. */
-void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_shape *shape, cr_dtype dtype,
+/* address: of the array, which decides how it may be loaded; slots: whether a variance is asked for. */
+void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
                          uint32_t multiprocessors);
 
 typedef struct cr_axis_args {
@@ -78,6 +81,8 @@ typedef struct cr_axis_args {
     uint8_t *scratch;
     cr_axis_failure *failure;
     uint32_t family, skip, out_count; /* skip: of NaNs */
+    uint32_t wrap;                    /* products modulo 2^64 */
+    uint64_t ddof;
     cr_axis_out out[CR_AXIS_OUTS];
 } cr_axis_args;
 
@@ -87,15 +92,15 @@ typedef int (*cr_axis_launcher)(const cr_axis_args *args, void *stream);
 /* One file per family; NULL where there is no kernel. A float sum is two launches: the second folds what is hard. */
 cr_axis_launcher cr_axis_float_sum(cr_dtype dtype, uint32_t family);
 cr_axis_launcher cr_axis_float_hard(cr_dtype dtype, uint32_t family);
-cr_axis_launcher cr_axis_int_sum(cr_dtype dtype, uint32_t family);
+cr_axis_launcher cr_axis_int_sum(cr_dtype dtype);
 cr_axis_launcher cr_axis_extrema(cr_dtype dtype);
 cr_axis_launcher cr_axis_counts(cr_dtype dtype);
 cr_axis_launcher cr_axis_bits(cr_dtype dtype);
 
 /* Whether op of dtype has kernels, and its result type too. */
 bool cr_axis_has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
-/* The family whose kernels answer op. */
-uint32_t cr_axis_family(cr_op op, cr_dtype dtype);
+/* The families whose kernels answer op, the lowest first. */
+uint32_t cr_axis_families(cr_op op, cr_dtype dtype);
 
 /* Enqueues all kernels of axis. out[k]: device memory for the answers of ops[k]. Gives a cudaError_t. */
 int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
@@ -117,6 +122,8 @@ cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_
 void cr_axis_room_trim(cr_axis_room *room, uint64_t most);
 void cr_axis_room_free(cr_axis_room *room);
 bool cr_axis_takes(const cr_gpu_axis *axis);
+/* Whether an op of axis is a variance, or its root. */
+bool cr_axis_is_variance(const cr_gpu_axis *axis);
 
 #ifdef __cplusplus
 }

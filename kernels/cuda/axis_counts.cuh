@@ -10,7 +10,7 @@
 /* D stands for all types of its width that count alike: u8, u16, u32, u64, and each float. */
 template <cr_dtype D> struct cr_axis_count {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = 4;
-    static constexpr bool FIRST = false;
+    static constexpr bool FIRST = false, REDO = false, TOGETHER = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
     struct record {
         uint64_t nonzero, nans;
@@ -49,7 +49,7 @@ template <cr_dtype D> struct cr_axis_count {
         r.nonzero += other.nonzero;
         r.nans += other.nans;
     }
-    static CR_IN void finish(const cr_axis_args &args, const record &r, uint64_t output) {
+    static CR_IN bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
         const uint64_t left_out = args.skip ? r.nans : 0, n = args.at.n - left_out, nonzero = r.nonzero - left_out;
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
@@ -60,13 +60,14 @@ template <cr_dtype D> struct cr_axis_count {
                                                                     : nonzero == n;
             cr_put_bits(out.to, output, out.result, answer);
         }
+        return true;
     }
 };
 
 /* D: bool, u8, u16, u32 or u64. */
 template <cr_dtype D> struct cr_axis_bit {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = 4;
-    static constexpr bool FIRST = false;
+    static constexpr bool FIRST = false, REDO = false, TOGETHER = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
     struct record {
         uint64_t lacking, any, odd; /* bits that some element lacks, has, an odd number of them has */
@@ -99,20 +100,21 @@ template <cr_dtype D> struct cr_axis_bit {
         r.any |= other.any;
         r.odd ^= other.odd;
     }
-    static CR_IN void finish(const cr_axis_args &args, const record &r, uint64_t output) {
+    static CR_IN bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
             const uint64_t all = D == CR_BOOL ? ~r.lacking & 1 : ~r.lacking;
             cr_put_bits(out.to, output, (int)out.result,
                         out.op == CR_OP_BIT_AND ? all : out.op == CR_OP_BIT_OR ? r.any : r.odd);
         }
+        return true;
     }
 };
 
 /* Best keys and where they came first; most as it is. A place is the number of the thread's unit. */
 template <cr_dtype D> struct cr_axis_extreme {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = SIZE == 1 ? 3 : 4;
-    static constexpr bool FIRST = true, FLOAT = cr_is_float(D);
+    static constexpr bool FIRST = true, REDO = false, TOGETHER = false, FLOAT = cr_is_float(D);
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef unit key;
     static constexpr uint32_t NONE = UINT32_MAX;
@@ -229,7 +231,7 @@ template <cr_dtype D> struct cr_axis_extreme {
         }
         return max(low, high);
     }
-    static CR_IN void finish(const cr_axis_args &args, const record &r, uint64_t output) {
+    static CR_IN bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
         const bool nan = r.nan_at != UINT64_MAX && !args.skip, none = r.least_at == UINT64_MAX;
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
@@ -243,6 +245,7 @@ template <cr_dtype D> struct cr_axis_extreme {
             }
             cr_put_bits(out.to, output, out.result, answer);
         }
+        return true;
     }
 };
 

@@ -1,27 +1,26 @@
-/* axis_hard: along an axis, the float sums whose elements no window takes: each listed output again, a warp for up to so many of
- * its lines, by the bins of sum_bins.cuh, whose time hardly depends on the data.
+/* axis_hard: along an axis, the sums of float64 whose elements no window takes: each listed output again, a warp for up to so many of
+ * its lines, by the bins of sum_bins.cuh, whose time hardly depends on the data. For a variance, which needs both sums, the warp
+ * that finishes the squares folds the elements once more.
  *
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_AXIS_HARD_CUH
 #define CURED_KERNELS_CUDA_AXIS_HARD_CUH
 
 #include "kernels/cuda/axis_round.cuh"
-#include "kernels/cuda/simt.cuh"
+#include "kernels/cuda/axis_walk.cuh"
 #include "kernels/cuda/sum_bins.cuh"
 
-/* E: the element's own type; f16 has no hard sums. */
-template <class E, int KIND> struct cr_axis_hard_sum {
+template <int KIND> struct cr_axis_hard_sum {
+    typedef cr_f64 E;
     using Bins = cr_bins<E, KIND>;
     static constexpr int SIZE = E::SIZE, TOGETHER = 4;
-    static constexpr int LIMBS = KIND == CR_SUM_SQUARE ? 20 : SIZE == 8 ? 68 : 11;
-    static constexpr int GRID = (SIZE == 8 ? -1074 : -149) * (KIND == CR_SUM_SQUARE ? 2 : 1);
-    static constexpr bool TABLES = SIZE == 8 || KIND == CR_SUM_SQUARE; /* cr_digits rather than cr_rows */
+    static constexpr int LIMBS = KIND == CR_SUM_SQUARE ? 134 : 68, GRID = KIND == CR_SUM_SQUARE ? -2148 : -1074;
 
     struct Shared {
-        typename Bins::Shared bins;
-        long long digit[CR_WARPS][LIMBS];
+        typename Bins::Shared &bins;
+        long long (*digit)[LIMBS]; /* of each warp */
     };
-    Shared &shared;
+    Shared shared;
     const cr_axis_args &args;
     cr_sum_state *state;
     uint32_t splits, fill;
@@ -41,9 +40,7 @@ template <class E, int KIND> struct cr_axis_hard_sum {
     CR_IN uint64_t element(const uint8_t *p) const {
         uint64_t bits;
         if (args.at.odd) bits = cr_load_one<SIZE>(p);
-        else if (SIZE == 8) bits = *reinterpret_cast<const uint64_t *>(p);
-        else if (SIZE == 4) bits = *reinterpret_cast<const uint32_t *>(p);
-        else bits = *reinterpret_cast<const uint16_t *>(p);
+        else bits = *reinterpret_cast<const uint64_t *>(p);
         return args.family == CR_FAM_SUMABS ? bits & (~0ull >> (65 - 8 * SIZE)) : bits;
     }
     /* Lines [low, high) of an output whose line 0 is at p. */
@@ -70,15 +67,6 @@ template <class E, int KIND> struct cr_axis_hard_sum {
         if (alone) shared.digit[threadIdx.x / CR_WARP][limb] = value;
         else cr_limb_add(state, limb, value);
     }
-    /* All lanes' values, at a bit, to the warp's own digits. */
-    CR_IN void put_row(long long value, int bit) {
-        for (uint32_t step = 16; step > 0; step /= 2) value += __shfl_xor_sync(CR_EVERYONE, value, step);
-        if (threadIdx.x % CR_WARP != 0 || value == 0) return;
-        long long *digit = &shared.digit[threadIdx.x / CR_WARP][bit / 32];
-        const uint64_t low = (uint64_t)(uint32_t)value << bit % 32;
-        digit[0] += (long long)(uint32_t)low;
-        digit[1] += (long long)(low >> 32) + (value >> 32) * (1ll << bit % 32);
-    }
     /* The warp's bins to its state; alone: to its own digits. */
     CR_IN void flush(bool alone) {
         const uint32_t lane = threadIdx.x % CR_WARP, warp = threadIdx.x / CR_WARP;
@@ -86,21 +74,14 @@ template <class E, int KIND> struct cr_axis_hard_sum {
             for (int i = (int)lane; i < LIMBS; i += CR_WARP) shared.digit[warp][i] = 0;
             __syncwarp();
         }
-        if constexpr (TABLES) {
-            constexpr int COUNT = (int)(sizeof shared.bins.digit[0] / sizeof shared.bins.digit[0][0]);
-            for (int limb = (int)lane; limb < COUNT / 2; limb += CR_WARP) {
-                long long low = 0, high = 0;
-                for (uint32_t copy = 0; copy < sizeof shared.bins.digit[0][0] / 4; copy++) {
-                    low += (int)shared.bins.digit[warp][2 * limb][copy];
-                    high += (int)shared.bins.digit[warp][2 * limb + 1][copy];
-                }
-                if (limb < LIMBS) put_limb(limb, low + high * 65536, alone);
+        constexpr int COUNT = (int)(sizeof shared.bins.digit[0] / sizeof shared.bins.digit[0][0]);
+        for (int limb = (int)lane; limb < COUNT / 2; limb += CR_WARP) {
+            long long low = 0, high = 0;
+            for (uint32_t copy = 0; copy < sizeof shared.bins.digit[0][0] / 4; copy++) {
+                low += (int)shared.bins.digit[warp][2 * limb][copy];
+                high += (int)shared.bins.digit[warp][2 * limb + 1][copy];
             }
-        } else if (alone) {
-#pragma unroll 1
-            for (int row = 0; row < Bins::ROWS; row++) put_row(Bins::take(shared.bins, row), Bins::bit_of(row));
-        } else {
-            Bins::settle(shared.bins, state);
+            if (limb < LIMBS) put_limb(limb, low + high * 65536, alone);
         }
 #pragma unroll
         for (int i = 0; i < 3; i++) {
@@ -121,10 +102,12 @@ template <class E, int KIND> struct cr_axis_hard_sum {
         __threadfence();
         return before + 1 == splits;
     }
-    /* To the answers; from the state, which is left zero, or from the warp's own digits. */
-    CR_IN void finish(uint64_t output, bool alone) {
+    /* From the state, which is left zero, or from the warp's own digits: digits of 32 bits and what else there was; whether the sum was
+     * negative. Of use to lane 0. */
+    CR_IN bool settle(bool alone, uint64_t &marks) {
         const uint32_t lane = threadIdx.x % CR_WARP;
         long long *digit = shared.digit[threadIdx.x / CR_WARP];
+        bool negative = false;
         for (int i = (int)lane; !alone && i < LIMBS; i += CR_WARP) {
             digit[i] = (long long)__ldcg(&state->limbs[i]);
             state->limbs[i] = 0;
@@ -138,15 +121,16 @@ template <class E, int KIND> struct cr_axis_hard_sum {
                 }
                 state->control = 0;
             }
-            uint64_t marks = special[0] & CR_MARK_NANS;
+            marks = special[0] & CR_MARK_NANS;
             if (special[1] != 0) marks |= CR_MARK_PLUS;
             if (special[2] != 0) marks |= CR_MARK_MINUS;
-            answer(digit, marks, output);
+            negative = carry(digit);
         }
         if (!alone) __threadfence();
         __syncwarp();
+        return negative;
     }
-    CR_IN void answer(long long *digit, uint64_t marks, uint64_t output) {
+    static CR_IN bool carry(long long *digit) {
         long long carry = 0;
 #pragma unroll 1
         for (int i = 0; i < LIMBS; i++) {
@@ -155,45 +139,84 @@ template <class E, int KIND> struct cr_axis_hard_sum {
             carry >>= 32;
         }
         const bool negative = carry < 0;
-        int top = -1;
         bool ones = false; /* below the lowest digit that is not zero nothing changes */
 #pragma unroll 1
-        for (int i = 0; i < LIMBS; i++) {
-            if (negative && digit[i] != 0) {
-                digit[i] = (ones ? 0xffffffff : 0x100000000) - digit[i];
-                ones = true;
-            } else if (negative && ones) {
-                digit[i] = 0xffffffff;
-            }
-            if (digit[i] != 0) top = i;
+        for (int i = 0; negative && i < LIMBS; i++) {
+            if (ones) digit[i] = 0xffffffff - digit[i];
+            else if (digit[i] != 0) digit[i] = 0x100000000 - digit[i];
+            ones |= digit[i] != 0;
         }
-        /* The highest 128 bits, the first of them a one. */
-        cr_u128 magnitude = 0;
+        return negative;
+    }
+    CR_IN void words(cr_words<LIMBS / 2> &to) const {
+        const long long *digit = shared.digit[threadIdx.x / CR_WARP];
+#pragma unroll 1
+        for (int i = 0; i < LIMBS / 2; i++) to.word[i] = (uint64_t)digit[2 * i] | (uint64_t)digit[2 * i + 1] << 32;
+    }
+    /* All but variances; one lane. */
+    CR_IN void answer(bool negative, uint64_t marks, uint64_t output) const {
+        cr_words<LIMBS / 2> value;
+        words(value);
+        int exponent = GRID;
         bool sticky = false;
-        int exponent = 0;
-        if (top >= 0) {
-            for (int i = top; i > top - 4; i--) magnitude = magnitude << 32 | (uint32_t)(i >= 0 ? digit[i] : 0);
-            const int room = 128 - cr_bits_in(magnitude);
-            const uint32_t next = top >= 4 ? (uint32_t)digit[top - 4] : 0;
-            magnitude = magnitude << room | (room != 0 ? next >> (32 - room) : 0);
-            sticky = room != 0 ? next << room != 0 : next != 0;
-            exponent = GRID + 32 * (top - 3) - room;
-            for (int i = 0; i < top - 4; i++) sticky |= digit[i] != 0;
+        const cr_u128 magnitude = cr_leading(value, exponent, sticky);
+        for (uint32_t k = 0; k < args.out_count; k++) {
+            if (!cr_is_variance(args.out[k]))
+                cr_float_answer(args, args.out[k], output, negative, magnitude, exponent, sticky, marks);
         }
-        for (uint32_t k = 0; k < args.out_count; k++)
-            cr_float_answer(args, args.out[k], output, negative, magnitude, exponent, sticky, marks);
     }
 };
 
 /* Elements that no table of digits has to be emptied for on the way. */
 enum { CR_HARD_ALONE = 65536 };
 
-template <class E, int KIND>
+
+/* Answers that need Σx too: `squares` is settled in its digits. All lanes of a warp; state: nobody else's. */
+CR_DEVICE void cr_axis_hard_variance(const cr_axis_hard_sum<CR_SUM_SQUARE> &squares, cr_axis_hard_sum<CR_SUM_PLAIN> &sum, const uint8_t *p,
+                                     uint64_t marks, uint64_t output) {
+    const cr_axis_args &args = squares.args;
+    uint64_t none = 0;
+    bool asked = false;
+    for (uint32_t k = 0; k < args.out_count; k++) asked |= cr_is_variance(args.out[k]);
+    if (!asked) return;
+    const bool alone = args.at.n <= CR_HARD_ALONE;
+    sum.fold(p, args.at.inner * 8, 0, args.at.n);
+    sum.flush(alone);
+    sum.settle(alone, none);
+    if (threadIdx.x % CR_WARP != 0) return;
+    cr_words<34> total;
+    cr_words<67> of_squares;
+    sum.words(total);
+    squares.words(of_squares);
+    const uint64_t nans = marks & CR_MARK_NANS, n = args.at.n - (args.skip ? nans : 0);
+    const bool nan = (marks & ~CR_MARK_NANS) != 0 || (nans != 0 && !args.skip) || n <= args.ddof;
+    for (uint32_t k = 0; k < args.out_count; k++) {
+        const cr_axis_out &out = args.out[k];
+        if (!cr_is_variance(out)) continue;
+        cr_u128 magnitude = 0;
+        int exponent = 0;
+        bool sticky = false;
+        if (!nan) cr_variance<72>(total, -1074, of_squares, -2148, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky);
+        cr_put_bits(out.to, output, out.result,
+                    nan ? cr_nan_bits(out.result) : cr_rounded(out.result, false, magnitude, exponent, sticky));
+    }
+}
+
+/* A warp's part of both tables is equally large, and squares' is no longer needed when sums' comes. */
+static_assert(sizeof(cr_bins<cr_f64, CR_SUM_SQUARE>::Shared) == sizeof(cr_bins<cr_f64, CR_SUM_PLAIN>::Shared), "tables differ");
+template <int KIND> union cr_axis_hard_bins {
+    typename cr_bins<cr_f64, KIND>::Shared own;
+    cr_bins<cr_f64, CR_SUM_PLAIN>::Shared plain;
+};
+
+template <int KIND>
 __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_constant__ cr_axis_args args) {
-    typedef cr_axis_hard_sum<E, KIND> sum;
-    __shared__ typename sum::Shared shared;
-    cr_axis_head *head = reinterpret_cast<cr_axis_head *>(args.scratch);
-    const uint32_t *list = reinterpret_cast<const uint32_t *>(head + 1);
+    typedef cr_axis_hard_sum<KIND> sum;
+    __shared__ cr_axis_hard_bins<KIND> bins;
+    __shared__ long long digits[CR_WARPS][sum::LIMBS], others[KIND == CR_SUM_SQUARE ? CR_WARPS : 1][68];
+    cr_after_the_last();
+    cr_axis_head *head = cr_axis_head_of(args);
+    const uint32_t *list = cr_axis_list(args);
     const uint64_t inner = args.at.inner;
     const uint32_t warp = blockIdx.x * CR_WARPS + threadIdx.x / CR_WARP, warps = gridDim.x * CR_WARPS, hard = __ldcg(&head->hard);
     /* Few are cut among more warps. */
@@ -204,18 +227,28 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_c
     for (uint64_t item = warp; item < (uint64_t)hard * splits; item += warps) {
         const uint64_t position = item / splits, low = item % splits * lines;
         const uint64_t output = list[position];
-        sum s = {shared, args, &head->states[splits > 1 ? position : warp], splits, 0, {0, 0, 0}};
-        const uint8_t *p = args.data + (output / inner * args.at.n * inner + output % inner) * E::SIZE;
-        s.fold(p, inner * E::SIZE, low, min(low + lines, args.at.n));
+        sum s = {{bins.own, digits}, args, &head->states[splits > 1 ? position : warp], splits, 0, {0, 0, 0}};
+        const uint8_t *p = args.data + (output / inner * args.at.n * inner + output % inner) * 8;
+        s.fold(p, inner * 8, low, min(low + lines, args.at.n));
         s.flush(alone);
-        if (s.last()) s.finish(output, alone);
+        if (!s.last()) continue;
+        uint64_t marks = 0;
+        const bool negative = s.settle(alone, marks);
+        if (threadIdx.x % CR_WARP == 0) s.answer(negative, marks, output);
+        if constexpr (KIND == CR_SUM_SQUARE) {
+            cr_axis_hard_sum<CR_SUM_PLAIN> plain = {
+                {bins.plain, others},
+                args, &head->states[CR_AXIS_STATES + warp], 1, 0, {0, 0, 0}};
+            cr_axis_hard_variance(s, plain, p, marks, output);
+        }
+        __syncwarp();
     }
     __syncthreads();
     if (threadIdx.x == 0 && atomicAdd(&head->hard_blocks, 1u) + 1 == gridDim.x) head->hard = head->hard_blocks = 0;
 }
 
-template <class E, int KIND> int cr_axis_launch_hard(const cr_axis_args *args, void *stream) {
-    return CR_LAUNCH((cr_axis_hard<E, KIND>), args->at.hard_blocks, CR_GPU_THREADS, stream, *args);
+template <int KIND> int cr_axis_launch_hard(const cr_axis_args *args, void *stream) {
+    return cr_axis_follow(cr_axis_hard<KIND>, args, stream);
 }
 
 #endif

@@ -3,8 +3,7 @@
  * Thread: GPU; the launchers are called by the stream's thread. */
 #include "kernels/cuda/axis_ints.cuh"
 
-extern "C" cr_axis_launcher cr_axis_int_sum(cr_dtype dtype, uint32_t family) {
-    if (family == CR_FAM_SUMSQ && (dtype == CR_I64 || dtype == CR_U64)) return NULL;
+extern "C" cr_axis_launcher cr_axis_int_sum(cr_dtype dtype) {
     switch ((int)dtype) {
 #define CASE(d) \
     case d:     \

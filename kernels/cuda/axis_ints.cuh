@@ -6,22 +6,20 @@
 
 #include "kernels/cuda/axis_walk.cuh"
 
-struct cr_axis_number {
-    uint64_t low, high; /* of 128 bits, two's complement */
-};
-
-/* Elements of all types but those of 64 bits; these have only Σx and Σ|x|. */
+/* Elements of all types. */
 template <cr_dtype D> struct cr_axis_int {
-    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = SIZE <= 2 ? 3 : 4;
-    static constexpr bool FIRST = false;
+    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : 16, BLOCKS = 3;
+    static constexpr bool FIRST = false, REDO = false, TOGETHER = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
-    typedef cr_axis_number record;
+    typedef cr_words<SIZE == 8 ? 3 : 2> record;
 
-    cr_i128 wide;        /* 32 and 64 bits */
+    cr_i128 wide;      /* 32 and 64 bits */
+    uint64_t third;    /* its third word, of squares of 64 bits */
     uint64_t total[C]; /* narrower ones */
 
     CR_IN void begin(const cr_axis_args &, const unit (&)[U]) {
         wide = 0;
+        third = 0;
 #pragma unroll
         for (int e = 0; e < C; e++) total[e] = 0;
     }
@@ -43,25 +41,65 @@ template <cr_dtype D> struct cr_axis_int {
         const int64_t x = value(v, e);
         if (SIZE <= 2) {
             total[e] += family == CR_FAM_SUMSQ ? (uint64_t)(x * x) : family == CR_FAM_SUMABS ? magnitude(x) : (uint64_t)x;
-        } else if (SIZE == 4 && family == CR_FAM_SUMSQ) {
+        } else if (family == CR_FAM_SUMSQ) {
             const uint64_t m = magnitude(x);
-            wide += (cr_i128)(m * m);
+            const cr_u128 square = SIZE == 4 ? (cr_u128)(m * m) : (cr_u128)m * m;
+            wide = (cr_i128)((cr_u128)wide + square);
+            if (SIZE == 8) third += (cr_u128)wide < square;
         } else if (family == CR_FAM_SUMABS || !cr_is_signed(D)) {
             wide += (cr_i128)magnitude(x);
         } else {
             wide += x;
         }
     }
+    /* The elements of units, to one output, by dot products. */
+    CR_IN void add_rows(const unit (&v)[U]) {
+        if constexpr (cr_is_signed(D)) {
+            int32_t part = 0;
+#pragma unroll
+            for (int i = 0; i < U; i++)
+                part = SIZE == 1 ? __dp4a((int)v[i], 0x01010101, part) : __dp2a_lo((int)v[i], 0x0101, part);
+            total[0] += (uint64_t)(int64_t)part;
+        } else {
+            uint32_t part = 0;
+#pragma unroll
+            for (int i = 0; i < U; i++) {
+                const uint32_t w = D == CR_BOOL ? cr_nonzero_bytes((uint32_t)v[i]) >> 7 : (uint32_t)v[i];
+                part = SIZE == 1 ? __dp4a(w, 0x01010101u, part) : __dp2a_lo(w, 0x0101u, part);
+            }
+            total[0] += part;
+        }
+    }
+    /* Each to its own; bytes two at a time, in halves that take U of them. */
+    CR_IN void add_columns(const unit (&v)[U]) {
+        if constexpr (SIZE == 1) {
+            constexpr uint32_t turn = D == CR_I8 ? 0x80808080u : 0; /* to numbers without a sign */
+            uint32_t even = 0, odd = 0;
+#pragma unroll
+            for (int i = 0; i < U; i++) {
+                const uint32_t w = D == CR_BOOL ? cr_nonzero_bytes((uint32_t)v[i]) >> 7 : (uint32_t)v[i] ^ turn;
+                even += w & 0x00ff00ffu;
+                odd += w >> 8 & 0x00ff00ffu;
+            }
+            constexpr uint64_t beyond = D == CR_I8 ? 128 * U : 0;
+            const uint32_t sums[4] = {even & 0xffff, odd & 0xffff, even >> 16, odd >> 16};
+#pragma unroll
+            for (int e = 0; e < C; e++) total[e] += sums[e % 4] - beyond;
+        } else {
+#pragma unroll
+            for (int e = 0; e < C; e++) {
+                int32_t part = 0;
+#pragma unroll
+                for (int i = 0; i < U; i++) part += (int32_t)value(v[i], e);
+                total[e] += (uint64_t)(int64_t)part;
+            }
+        }
+    }
     CR_IN void tile(const cr_axis_args &args, const unit (&v)[U], uint32_t, int, const uint8_t *, uint64_t) {
         if constexpr (SIZE <= 2) {
-            if (args.family == CR_FAM_SUM) { /* in 32 bits, which eight of them fit */
-#pragma unroll
-                for (int e = 0; e < C; e++) {
-                    int32_t part = 0;
-#pragma unroll
-                    for (int i = 0; i < U; i++) part += (int32_t)value(v[i], e);
-                    total[e] += (uint64_t)(int64_t)part;
-                }
+            if (args.family == CR_FAM_SUM) {
+                if (args.at.rows && args.at.wide) add_rows(v);
+                else add_columns(v);
                 return;
             }
         }
@@ -87,24 +125,30 @@ template <cr_dtype D> struct cr_axis_int {
         }
     }
     CR_IN record take(const cr_axis_args &args, uint32_t e, const cr_axis_spot<SIZE> &) const {
-        if (SIZE >= 4) return {(uint64_t)wide, (uint64_t)((cr_u128)wide >> 64)};
-        const bool negative = cr_is_signed(D) && args.family == CR_FAM_SUM;
-        return {total[e], negative ? (uint64_t)((int64_t)total[e] >> 63) : 0};
+        record r;
+        if (SIZE >= 4) {
+            r.set(wide);
+            if (SIZE == 8 && args.family == CR_FAM_SUMSQ) r.word[SIZE == 8 ? 2 : 1] = third;
+        } else {
+            r.word[0] = total[e];
+            r.word[1] = cr_is_signed(D) && args.family == CR_FAM_SUM ? (uint64_t)((int64_t)total[e] >> 63) : 0;
+        }
+        return r;
     }
-    static CR_IN record empty(const cr_axis_args &) { return {0, 0}; }
-    static CR_IN void merge(record &r, const record &other) {
-        r.low += other.low;
-        r.high += other.high + (r.low < other.low);
+    static CR_IN record empty(const cr_axis_args &) {
+        record r;
+        r.clear();
+        return r;
     }
-    static CR_IN bool quick(record &r, uint32_t first, uint32_t step) {
-        if (!__all_sync(CR_EVERYONE, cr_axis_is_narrow(r.low, r.high))) return false;
-        const int64_t sum = cr_axis_lanes_sum((int64_t)r.low, first, step);
-        r = {(uint64_t)sum, (uint64_t)(sum >> 63)};
+    static CR_IN void merge(record &r, const record &other) { r.add(other); }
+    static CR_IN bool quick(record &r, uint32_t first, uint32_t step) { return cr_words_quick(r, first, step); }
+    static CR_IN bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
+        for (uint32_t k = 0; k < args.out_count; k++) {
+            if (!cr_is_variance(args.out[k])) cr_int_answer(args, args.out[k], output, r);
+            else if (args.family == CR_FAM_SUM) *cr_axis_slot_of(args, output) = cr_axis_slot{r.word[0], r.word[1], 0, 0, {0, 0, 0, 0}};
+            else cr_variance_answer<6, 2>(args, args.out[k], output, args.at.n, r, 0);
+        }
         return true;
-    }
-    static CR_IN void finish(const cr_axis_args &args, const record &r, uint64_t output) {
-        for (uint32_t k = 0; k < args.out_count; k++)
-            cr_int_answer(args, args.out[k], output, (cr_i128)((cr_u128)r.high << 64 | r.low));
     }
 };
 

@@ -5,27 +5,22 @@
 
 #include "kernels/cuda/axis.h"
 
-uint32_t cr_axis_family(cr_op op, cr_dtype dtype) {
+uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
     uint32_t family = cr_op_needs(op, dtype);
     return family == 0 ? CR_FAM_COUNTS : family; /* count, of integers */
 }
 
 bool cr_axis_has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
     cr_finish_opts own = cr_finish_share(op, dtype, opts, NULL);
-    uint32_t family = cr_axis_family(op, dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     cr_dtype result = cr_axis_dtype(op, dtype, &own);
     switch (op) {
-        case CR_OP_NORM2:
-        case CR_OP_VAR:
-        case CR_OP_STD:
         case CR_OP_PROD:
             return false;
         case CR_OP_SUM:
         case CR_OP_MEAN:
         case CR_OP_NORM1:
         case CR_OP_SUMSQ:
-            if (family == CR_FAM_SUMSQ && cr_dtype_size(dtype) == 8) return false; /* more than 128 bits */
             if (cr_dtype_kind(result) == CR_KIND_FLOAT) return true;
             return !floats && (result == CR_I64 || result == CR_U64 || result == CR_I128);
         default:
@@ -43,12 +38,20 @@ static cr_axis_launcher launcher_of(cr_dtype dtype, uint32_t family) {
             return cr_axis_bits(dtype);
         default:
             return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? cr_axis_float_sum(dtype, family)
-                                                         : cr_axis_int_sum(dtype, family);
+                                                         : cr_axis_int_sum(dtype);
     }
+}
+
+bool cr_axis_is_variance(const cr_gpu_axis *axis) {
+    bool any = false;
+    for (uint32_t k = 0; k < axis->op_count; k++) any |= axis->ops[k] == CR_OP_VAR || axis->ops[k] == CR_OP_STD;
+    return any;
 }
 
 bool cr_axis_takes(const cr_gpu_axis *axis) {
     bool all = axis->op_count <= CR_GPU_AXIS_OPS && axis->shape.n != 0;
+    if (cr_axis_is_variance(axis) && axis->shape.outer != 0 && axis->shape.inner > CR_AXIS_SLOTS / axis->shape.outer)
+        return false;
     for (uint32_t k = 0; all && k < axis->op_count; k++) all = cr_axis_has(axis->ops[k], axis->dtype, &axis->finish);
     return all;
 }
@@ -66,11 +69,14 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
                     cr_axis_failure *failed, void *stream) {
     cr_axis_args args;
     memset(&args, 0, sizeof args);
-    cr_axis_launch_make(&args.at, (uintptr_t)axis->data, &axis->shape, axis->dtype, multiprocessors);
+    cr_axis_launch_make(&args.at, (uintptr_t)axis->data, &axis->shape, axis->dtype,
+                        cr_axis_is_variance(axis), multiprocessors);
     args.data = axis->data;
     args.scratch = scratch;
     args.failure = failed;
     args.skip = axis->finish.nan == CR_NAN_SKIP;
+    args.wrap = axis->finish.overflow == CR_OVERFLOW_WRAP;
+    args.ddof = axis->finish.ddof;
     int failure = 0;
     for (args.family = 1; args.family < CR_FAM_ALL && failure == 0; args.family <<= 1) {
         args.out_count = 0;
@@ -80,7 +86,7 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
                 failure = enqueue_family(&args, axis->dtype, stream);
                 args.out_count = 0;
             }
-            if (ends || cr_axis_family(axis->ops[k], axis->dtype) != args.family) continue;
+            if (ends || (cr_axis_families(axis->ops[k], axis->dtype) & args.family) == 0) continue;
             cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
             args.out[args.out_count++] =
                 (cr_axis_out){.op = (int32_t)axis->ops[k],

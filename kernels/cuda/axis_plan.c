@@ -11,7 +11,9 @@ enum {
     RESIDENT = 2048,  /* threads on a multiprocessor */
     BLOCKS_PER_SM = 4,
     FLOAT_BLOCKS_PER_SM = 3,
-    ROUNDS = 4, /* tiles of a block, at least, where there are many */
+    WAVES = 6,             /* of blocks, where there is so much: what the last leaves idle is then little */
+    PIECE = 256,           /* bytes of a line, at least, that a block reads of many columns */
+    BLOCK_BYTES = 1 << 17, /* that a block takes, at least */
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -39,7 +41,7 @@ static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
     at->p_tile = 1;
     at->m = m;
     if (m <= 32 && lines <= CR_AXIS_LINES)
-        at->rounds = power(at->outer / (threads / RESIDENT * 2 * BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
+        at->rounds = power(at->outer / (threads / RESIDENT * WAVES * FLOAT_BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
 }
 
 static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
@@ -61,9 +63,15 @@ static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
         if (at->units > STRIP) break;
     }
     if (at->units > at->p_tile && at->p_tile * at->m < CR_GPU_THREADS) at->p_tile = CR_GPU_THREADS / at->m;
+    /* Narrower tiles rather than few of them. */
+    while (at->units > at->p_tile && at->p_tile * at->unit > PIECE && lines / (2 * at->m) >= 4 * UNITS_LEAST &&
+           all / at->p_tile < threads / RESIDENT * FLOAT_BLOCKS_PER_SM * WAVES) {
+        at->p_tile /= 2;
+        at->m *= 2;
+    }
 }
 
-static void split(cr_axis_launch *at, uint64_t lines, uint64_t wanted) {
+static void split(cr_axis_launch *at, uint64_t lines, uint64_t size, uint64_t wanted) {
     uint64_t most = lines / ((uint64_t)at->m * UNITS_LEAST), splits = 1;
     if (at->tiles < wanted) splits = divide_up(wanted, at->tiles);
     if (splits > most) splits = most;
@@ -73,12 +81,13 @@ static void split(cr_axis_launch *at, uint64_t lines, uint64_t wanted) {
     if (at->rounds > 1) splits = 1;
     at->per_split = divide_up(divide_up(lines, splits), (uint64_t)at->m * at->vector) * at->m * at->vector;
     at->splits = (uint32_t)divide_up(lines, at->per_split);
-    uint64_t blocks = at->tiles * at->splits;
-    if (at->splits == 1 && blocks > wanted * ROUNDS) blocks = wanted * ROUNDS;
+    uint64_t blocks = at->tiles * at->splits, enough = at->outer * at->n * at->inner / BLOCK_BYTES * size;
+    if (enough < wanted * WAVES) enough = wanted * WAVES;
+    if (at->splits == 1 && blocks > enough) blocks = enough;
     at->blocks = blocks > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)blocks;
 }
 
-void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype,
+void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
                          uint32_t multiprocessors) {
     const uint64_t size = cr_dtype_size(dtype);
     if (multiprocessors == 0) multiprocessors = 1;
@@ -106,7 +115,7 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     at->p_log = log_of(at->p_tile);
     at->m_log = log_of(at->m);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    split(at, lines, (uint64_t)multiprocessors * (floats ? FLOAT_BLOCKS_PER_SM : BLOCKS_PER_SM));
+    split(at, lines, size, (uint64_t)multiprocessors * (floats ? FLOAT_BLOCKS_PER_SM : BLOCKS_PER_SM));
 
     uint64_t outputs = shape->outer * shape->inner;
     const uint64_t most = (uint64_t)multiprocessors * 4, pieces = divide_up(shape->n, CR_AXIS_HARD_LINES);
@@ -121,4 +130,6 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
         uint64_t each = (uint64_t)CR_GPU_THREADS / at->m * (size < 4 ? 4 / size : 1) * CR_AXIS_RECORD;
         at->scratch_bytes += at->tiles * at->splits * each;
     }
+    at->slots = (at->scratch_bytes + 63) / 64 * 64;
+    if (slots) at->scratch_bytes = at->slots + outputs * CR_AXIS_SLOT;
 }

@@ -6,10 +6,7 @@
 #define CURED_KERNELS_CUDA_AXIS_ROUND_CUH
 
 #include "kernels/cuda/axis.h"
-#include "kernels/cuda/walk.cuh"
-
-typedef unsigned __int128 cr_u128;
-typedef __int128 cr_i128;
+#include "kernels/cuda/axis_words.cuh"
 
 CR_DEVICE int cr_bits_in(cr_u128 x) { /* up to the highest one */
     const uint64_t high = (uint64_t)(x >> 64);
@@ -120,7 +117,6 @@ CR_DEVICE void cr_put_bits(void *to, uint64_t output, int dtype, uint64_t bits) 
 
 /* What NaNs and infinities were among an output's elements. */
 enum : uint64_t {
-    CR_MARK_FINE = 1ull << 60, /* within a thread: its total counts the level more's units */
     CR_MARK_PLUS = 1ull << 61,
     CR_MARK_MINUS = 1ull << 62,
     CR_MARK_HARD = 1ull << 63,
@@ -128,7 +124,7 @@ enum : uint64_t {
 };
 
 /* An answer of a sum of floats, (negative, magnitude)·2^exponent. */
-CR_DEVICE void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, bool negative,
+CR_APART void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, bool negative,
                                cr_u128 magnitude, int exponent, bool sticky, uint64_t marks) {
     const uint64_t nans = marks & CR_MARK_NANS;
     const bool plus = (marks & CR_MARK_PLUS) != 0, minus = (marks & CR_MARK_MINUS) != 0;
@@ -141,6 +137,7 @@ CR_DEVICE void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out,
         bits = cr_nan_bits(out.result);
     } else {
         if (out.op == CR_OP_MEAN) cr_divide(magnitude, exponent, sticky, n);
+        if (out.op == CR_OP_NORM2) cr_root(magnitude, exponent, sticky);
         bits = cr_rounded(out.result, negative, magnitude, exponent, sticky);
     }
     cr_put_bits(out.to, output, out.result, bits);
@@ -153,24 +150,82 @@ CR_DEVICE void cr_axis_fail(const cr_axis_args &args, const cr_axis_out &out, ui
 }
 
 /* An answer of a sum of integers. */
-CR_DEVICE void cr_int_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, cr_i128 value) {
-    const bool negative = value < 0;
-    if (out.op != CR_OP_MEAN && out.result == CR_I64) {
-        if (value != (int64_t)value) cr_axis_fail(args, out, output);
-        ((int64_t *)out.to)[output] = (int64_t)value;
-    } else if (out.op != CR_OP_MEAN && out.result == CR_U64) {
-        if (value != (cr_i128)(uint64_t)value) cr_axis_fail(args, out, output);
-        ((uint64_t *)out.to)[output] = (uint64_t)value;
-    } else if (out.result == CR_I128) {
-        ((uint64_t *)out.to)[2 * output] = (uint64_t)value;
-        ((uint64_t *)out.to)[2 * output + 1] = (uint64_t)((cr_u128)value >> 64);
+template <int W> CR_APART void cr_int_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, cr_words<W> value) {
+    const bool negative = value.negative();
+    const uint64_t low = value.word[0], sign = 0 - (uint64_t)negative;
+    const bool whole = out.op != CR_OP_MEAN && out.op != CR_OP_NORM2;
+    uint64_t above = 0, far = 0; /* what of the words above the first, the second, is not their sign */
+#pragma unroll
+    for (int i = 1; i < W; i++) above |= value.word[i] ^ sign;
+#pragma unroll
+    for (int i = 2; i < W; i++) far |= value.word[i] ^ sign;
+    if (whole && (out.result == CR_I64 || out.result == CR_U64)) {
+        if (above != 0 || (out.result == CR_I64 ? low >> 63 != (uint64_t)negative : negative)) cr_axis_fail(args, out, output);
+        ((uint64_t *)out.to)[output] = low;
+    } else if (whole && out.result == CR_I128) {
+        if (far != 0 || value.word[1] >> 63 != (uint64_t)negative) cr_axis_fail(args, out, output);
+        ((uint64_t *)out.to)[2 * output] = low;
+        ((uint64_t *)out.to)[2 * output + 1] = value.word[1];
     } else {
-        cr_u128 magnitude = negative ? -(cr_u128)value : (cr_u128)value;
+        cr_words<W> positive = value;
+        positive.strip_sign();
         int exponent = 0;
         bool sticky = false;
+        cr_u128 magnitude = cr_leading(positive, exponent, sticky);
         if (out.op == CR_OP_MEAN) cr_divide(magnitude, exponent, sticky, args.at.n);
+        if (out.op == CR_OP_NORM2) cr_root(magnitude, exponent, sticky);
         cr_put_bits(out.to, output, out.result, cr_rounded(out.result, negative, magnitude, exponent, sticky));
     }
 }
+
+enum { CR_SLOT_WIDE = 1, CR_SLOT_HARD = 2 };
+
+/* The sum of an output's elements, from the launch that sums to the one that squares. */
+struct cr_axis_slot {
+    uint64_t low, high; /* times 2^unit, two's complement; or the first two of six words */
+    int64_t unit;
+    uint64_t wide; /* CR_SLOT_HARD: not known */
+    uint64_t more[4];
+
+    CR_IN void read(cr_words<2> &to) const {
+        to.word[0] = low;
+        to.word[1] = high;
+    }
+    CR_IN void read(cr_words<6> &to) const {
+        cr_words<2> own;
+        read(own);
+        to.widen(own);
+        for (int i = 0; wide && i < 4; i++) to.word[2 + i] = more[i];
+    }
+};
+static_assert(sizeof(cr_axis_slot) == CR_AXIS_SLOT, "a slot is larger than its place");
+
+CR_DEVICE cr_axis_slot *cr_axis_slot_of(const cr_axis_args &args, uint64_t output) {
+    return reinterpret_cast<cr_axis_slot *>(args.scratch + args.at.slots) + output;
+}
+
+/* The variance of n elements, or its root, from the slot (as A words) and their squares' sum. False: N words are too few. */
+template <int N, int A, int B>
+CR_APART bool cr_variance_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, uint64_t n, cr_words<B> squares,
+                                 int unit) {
+    const cr_axis_slot *slot = cr_axis_slot_of(args, output);
+    uint64_t bits = cr_nan_bits(out.result);
+    if (n > args.ddof) {
+        cr_words<A> sum;
+        if (A == 2 && slot->wide) return false;
+        slot->read(sum);
+        sum.strip_sign();
+        cr_u128 magnitude;
+        int exponent;
+        bool sticky = false;
+        if (!cr_variance<N>(sum, (int)slot->unit, squares, unit, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky))
+            return false;
+        bits = cr_rounded(out.result, false, magnitude, exponent, sticky);
+    }
+    cr_put_bits(out.to, output, out.result, bits);
+    return true;
+}
+
+CR_DEVICE bool cr_is_variance(const cr_axis_out &out) { return out.op == CR_OP_VAR || out.op == CR_OP_STD; }
 
 #endif

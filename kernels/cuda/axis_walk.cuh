@@ -10,10 +10,13 @@
  *   tile(args, v, j, left, p, stride)   U units, the j-th of this thread and on; only the first `left` are elements. They came by
  *                                   cr_axis_load from p
  *   one(args, e, bits, j)           a single element, which is element e of the j-th unit
+ *   A::TOGETHER                     of a row's, element 0's record is that of all
  *   take(args, e, spot)             the record of element e's output; unit j begins at spot.place(args.at, j) along the axis
  *   quick(r, first, step)           merges records of the lanes apart by `first` to `step`, if there is a way that is quicker than the
  *                                   general one; the warp is together
- *   empty(args), merge(r, other), finish(args, r, output)     of records; finish: one thread, writes the answers
+ *   empty(args), merge(r, other), finish(args, r, output)     of records; finish: one thread, writes the answers; false where it could
+ *                                   not, and then the tile goes to the list of those that a second launch folds
+ *   stop(), is_hard(r)              (A::REDO) whether that is certain already, of a thread's output and of a record's
  * Thread: GPU. Owner: the launcher. */
 #ifndef CURED_KERNELS_CUDA_AXIS_WALK_CUH
 #define CURED_KERNELS_CUDA_AXIS_WALK_CUH
@@ -43,9 +46,19 @@ CR_DEVICE int64_t cr_axis_lanes_sum(int64_t x, uint32_t first, uint32_t step) {
     for (; step >= first; step /= 2) x += __shfl_xor_sync(CR_EVERYONE, x, step);
     return x;
 }
-/* Whether 32 of these make no overflow. */
-CR_DEVICE bool cr_axis_is_narrow(uint64_t low, uint64_t high) {
-    return (uint64_t)((int64_t)low >> 63) == high && (int64_t)low >> 57 == (int64_t)low >> 63;
+/* The same of numbers of several words. False: some have too many bits for it. */
+template <int W> CR_DEVICE bool cr_words_quick(cr_words<W> &r, uint32_t first, uint32_t step) {
+    const int64_t low = (int64_t)r.word[0], top = (int64_t)r.word[W - 1];
+    uint64_t beyond = (uint64_t)(low >> 57 ^ low >> 63);
+#pragma unroll
+    for (int i = 1; i < W; i++) beyond |= r.word[i] ^ (uint64_t)(low >> 63);
+    if (__all_sync(CR_EVERYONE, beyond == 0)) {
+        r.set(cr_axis_lanes_sum(low, first, step));
+        return true;
+    }
+    if (!__all_sync(CR_EVERYONE, top >> 55 == top >> 63)) return false; /* 32 of them have room to spare */
+    for (; step >= first; step /= 2) r.add(cr_axis_from_lane(r, step));
+    return true;
 }
 
 /* Where a thread is at work. */
@@ -174,6 +187,9 @@ template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, 
     if (edges && spot.head != 0)
         cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
     while (j < end) {
+        if constexpr (A::REDO) {
+            if (acc.stop()) break;
+        }
         acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride);
         j += A::U;
         p += step;
@@ -232,15 +248,17 @@ template <class A> CR_DEVICE typename A::record cr_axis_fetch(const typename A::
 
 /* The last block of a tile merges what all splits left. */
 template <class A>
-CR_DEVICE void cr_axis_collect(const cr_axis_args &args, uint64_t tile, uint32_t s, uint64_t column, uint32_t own,
+CR_DEVICE bool cr_axis_collect(const cr_axis_args &args, uint64_t tile, uint32_t s, uint64_t column, uint32_t own,
                                typename A::record *room) {
+    bool done = true;
     for (uint32_t e = 0; e < A::C; e++) {
         typename A::record r = A::empty(args);
         for (uint32_t split = s; split < args.at.splits; split += args.at.m)
             A::merge(r, cr_axis_fetch<A>(cr_axis_left<A>(args, tile, split, e)));
         cr_axis_meet<A>(args.at, r, room);
-        if (s == 0 && e < own) A::finish(args, r, column + e);
+        if (s == 0 && e < own) done &= A::finish(args, r, column + e);
     }
+    return done;
 }
 
 /* The records of a thread's outputs, together where its units hold one output only: calls use(which, record). */
@@ -248,7 +266,8 @@ template <class A, class Use>
 CR_DEVICE void cr_axis_records(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, const Use &use) {
     const bool single = args.at.rows || !args.at.wide;
     typename A::record together = acc.take(args, 0, spot);
-    if (A::C == 1 || !single) use(0u, together);
+    if (A::C == 1 || !single || A::TOGETHER) use(0u, together);
+    if (A::TOGETHER && single) return;
 #pragma unroll
     for (uint32_t e = 1; e < (uint32_t)A::C; e++) {
         typename A::record r = acc.take(args, e, spot);
@@ -260,11 +279,12 @@ CR_DEVICE void cr_axis_records(A &acc, const cr_axis_args &args, const cr_axis_s
 
 /* Rows by teams within a warp, several in turn; thread s of a team keeps what the s-th of them gave, and answers it. */
 template <class A>
-CR_DEVICE void cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room) {
+CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room) {
     const cr_axis_launch &at = args.at;
     const uint32_t s = threadIdx.x & (at.m - 1), team = threadIdx.x >> at.m_log, teams = CR_GPU_THREADS >> at.m_log;
     const uint64_t first = tile * teams * at.rounds + team;
     typename A::record kept = A::empty(args);
+    bool hard = false;
     for (uint32_t round = 0; round < at.rounds; round++) {
         const uint64_t row = first + (uint64_t)round * teams;
         cr_axis_spot<A::SIZE> spot;
@@ -275,14 +295,16 @@ CR_DEVICE void cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename 
         cr_axis_records(acc, args, spot, [&](uint32_t, typename A::record &r) {
             cr_axis_meet<A>(at, r, room);
             if (s == round) kept = r;
+            if constexpr (A::REDO) hard = __any_sync(CR_EVERYONE, A::is_hard(r));
         });
+        if (hard) return false;
     }
     const uint64_t row = first + (uint64_t)s * teams;
-    if (s < at.rounds && row < at.outer) A::finish(args, kept, row);
+    return s >= at.rounds || row >= at.outer || A::finish(args, kept, row);
 }
 
 template <class A>
-CR_DEVICE void cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t split, typename A::record *room) {
+CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t split, typename A::record *room) {
     const cr_axis_launch &at = args.at;
     const uint32_t c = threadIdx.x & (at.p_tile - 1), s = threadIdx.x >> at.p_log & (at.m - 1);
     uint64_t block = (tile * CR_GPU_THREADS + threadIdx.x) >> (at.p_log + at.m_log), unit = c;
@@ -300,29 +322,81 @@ CR_DEVICE void cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t sp
     }
     A acc;
     cr_axis_run(acc, args, spot);
+    bool done = true;
     cr_axis_records(acc, args, spot, [&](uint32_t which, typename A::record &r) {
         cr_axis_meet<A>(at, r, room);
         if (s != 0) return;
         if (at.splits > 1) *cr_axis_left<A>(args, tile, split, which) = r;
-        else if (which < own) A::finish(args, r, spot.column + which);
+        else if (which < own) done &= A::finish(args, r, spot.column + which);
     });
-    if (at.splits > 1 && cr_axis_last(args, tile)) cr_axis_collect<A>(args, tile, s, spot.column, own, room);
+    if (at.splits > 1 && cr_axis_last(args, tile)) done = cr_axis_collect<A>(args, tile, s, spot.column, own, room);
+    return done;
 }
+
+template <class A> CR_DEVICE bool cr_axis_work(const cr_axis_args &args, uint64_t work, typename A::record *room) {
+    if (args.at.rounds > 1) return cr_axis_rounds<A>(args, work, room);
+    if (args.at.splits == 1) return cr_axis_tile<A>(args, work, 0, room);
+    return cr_axis_tile<A>(args, work / args.at.splits, (uint32_t)(work % args.at.splits), room);
+}
+CR_DEVICE cr_axis_head *cr_axis_head_of(const cr_axis_args &args) { return reinterpret_cast<cr_axis_head *>(args.scratch); }
+CR_DEVICE uint32_t *cr_axis_list(const cr_axis_args &args) { return reinterpret_cast<uint32_t *>(cr_axis_head_of(args) + 1); }
 
 template <class A>
 __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_walk(const __grid_constant__ cr_axis_args args) {
     __shared__ typename A::record room[CR_GPU_THREADS];
     static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
+    cr_let_the_next_begin();
     const uint64_t works = args.at.tiles * args.at.splits;
     for (uint64_t work = blockIdx.x; work < works; work += gridDim.x) {
-        if (args.at.rounds > 1) cr_axis_rounds<A>(args, work, room);
-        else if (args.at.splits == 1) cr_axis_tile<A>(args, work, 0, room);
-        else cr_axis_tile<A>(args, work / args.at.splits, (uint32_t)(work % args.at.splits), room);
+        const bool done = cr_axis_work<A>(args, work, room);
+        if constexpr (A::REDO) {
+            if (__syncthreads_or(!done) && threadIdx.x == 0)
+                cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)(work / args.at.splits);
+        }
     }
+}
+
+/* The tiles of the list, by an accumulator that takes everything; the last block leaves the list empty. */
+template <class A>
+__global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_again(const __grid_constant__ cr_axis_args args) {
+    __shared__ typename A::record room[CR_GPU_THREADS];
+    static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
+    cr_after_the_last();
+    cr_axis_head *head = cr_axis_head_of(args);
+    const uint64_t works = (uint64_t)__ldcg(&head->hard) * args.at.splits;
+    for (uint64_t work = blockIdx.x; work < works; work += gridDim.x) {
+        const uint64_t tile = cr_axis_list(args)[work / args.at.splits];
+        cr_axis_work<A>(args, tile * args.at.splits + work % args.at.splits, room);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(&head->hard_blocks, 1u) + 1 == gridDim.x) head->hard = head->hard_blocks = 0;
 }
 
 template <class A> int cr_axis_launch_walk(const cr_axis_args *args, void *stream) {
     return CR_LAUNCH(cr_axis_walk<A>, args->at.blocks, CR_GPU_THREADS, stream, *args);
+}
+/* The kernel after a walk, whose blocks come as the walk's leave. */
+template <class Kernel> int cr_axis_follow(Kernel *kernel, const cr_axis_args *args, void *stream) {
+    static const bool can = cr_can_launch_early(kernel);
+#if defined(__CUDACC__)
+    if (can) {
+        cudaLaunchAttribute attribute = {};
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+        cudaLaunchConfig_t config = {};
+        config.gridDim = args->at.hard_blocks;
+        config.blockDim = CR_GPU_THREADS;
+        config.stream = (cudaStream_t)stream;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        return (int)cudaLaunchKernelEx(&config, kernel, *args);
+    }
+#endif
+    (void)can;
+    return CR_LAUNCH(kernel, args->at.hard_blocks, CR_GPU_THREADS, stream, *args);
+}
+template <class A> int cr_axis_launch_again(const cr_axis_args *args, void *stream) {
+    return cr_axis_follow(cr_axis_again<A>, args, stream);
 }
 
 #endif

@@ -2,10 +2,6 @@
  *
  * Thread: one. Owner: device.cc. */
 #define CR_SUM_ADDS 62 /* so that anchors are drained often */
-#include "kernels/cuda/axis_count.cu"
-#include "kernels/cuda/axis_extrema.cu"
-#include "kernels/cuda/axis_float.cu"
-#include "kernels/cuda/axis_int.cu"
 #define CR_PROD_GROUPS 5 /* so that a group has many blocks */
 #include "kernels/cuda/batch.cu"
 #include "kernels/cuda/bits.cu"
