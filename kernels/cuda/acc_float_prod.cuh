@@ -113,9 +113,9 @@ CR_DEVICE uint64_t cr_prod_load(const uint8_t *p, bool aligned) {
     return *(const uint16_t *)p;
 }
 
-/* The block at data, of which n elements are there: its node (but for the place) in lane 0. All lanes together. */
+/* The block at data, of which n elements are there, `stride` bytes apart: its node (but for the place) in lane 0. All lanes together. */
 template <cr_dtype D>
-CR_DEVICE cr_prod_node cr_prod_block(const uint8_t *data, uint32_t n, cr_prod_lane &lane) {
+CR_DEVICE cr_prod_node cr_prod_block(const uint8_t *data, uint32_t n, cr_prod_lane &lane, uint64_t stride = cr_width(D)) {
     constexpr unsigned WIDTH = cr_width(D);
     const bool aligned = (uintptr_t)data % WIDTH == 0;
     double h[CR_PROD_SHARE], l[CR_PROD_SHARE];
@@ -127,11 +127,12 @@ CR_DEVICE cr_prod_node cr_prod_block(const uint8_t *data, uint32_t n, cr_prod_la
     const uint32_t first = threadIdx.x % CR_WARP;
 #pragma unroll 2
     for (uint32_t row = 0; row < CR_PROD_ROWS; row++) {
+        if (row * CR_PROD_COLUMNS >= n) break;
         uint64_t bits[CR_PROD_SHARE];
 #pragma unroll
         for (uint32_t k = 0; k < CR_PROD_SHARE; k++) {
             const uint32_t at = row * CR_PROD_COLUMNS + k * CR_WARP + first;
-            bits[k] = at < n ? cr_prod_load<D>(data + at * WIDTH, aligned) : 0;
+            bits[k] = at < n ? cr_prod_load<D>(data + at * stride, aligned) : 0;
         }
 #pragma unroll
         for (uint32_t k = 0; k < CR_PROD_SHARE; k++) {

@@ -26,6 +26,8 @@ enum {
     CR_AXIS_RECORD = 96,       /* bytes that a split leaves of an output, at most */
     CR_AXIS_SLOT = 64,         /* of an output's sum, for its variance */
     CR_AXIS_SLOTS = 1 << 24,   /* outputs whose variance may be asked for */
+    CR_AXIS_PRODS = 1024,      /* outputs, at least, of products of floats with more lines than: */
+    CR_AXIS_PROD_LINES = 1 << 16,
     CR_AXIS_LINES = 1 << 20,   /* a thread's at most, so that no accumulator overflows */
     CR_AXIS_HARD_LINES = 1024, /* of a hard output, one warp's at most, while there are few of them */
     CR_AXIS_TILES = 65536,     /* that are split */
@@ -96,9 +98,8 @@ cr_axis_launcher cr_axis_int_sum(cr_dtype dtype);
 cr_axis_launcher cr_axis_extrema(cr_dtype dtype);
 cr_axis_launcher cr_axis_counts(cr_dtype dtype);
 cr_axis_launcher cr_axis_bits(cr_dtype dtype);
+cr_axis_launcher cr_axis_prod(cr_dtype dtype);
 
-/* Whether op of dtype has kernels, and its result type too. */
-bool cr_axis_has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
 /* The families whose kernels answer op, the lowest first. */
 uint32_t cr_axis_families(cr_op op, cr_dtype dtype);
 

@@ -55,7 +55,7 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
     typedef typename cr_axis_floats<D>::E E;
     using Window = cr_window<E, KIND>;
     static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : 16;
-    static constexpr int BLOCKS = 3; /* more bytes in flight are worth more than more threads */
+    static constexpr int BLOCKS = SIZE == 8 && KIND == CR_SUM_SQUARE ? 2 : 3; /* more bytes in flight are worth more than more threads */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
      * anchor before its bits go on. */

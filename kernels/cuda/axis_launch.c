@@ -10,13 +10,14 @@ uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
     return family == 0 ? CR_FAM_COUNTS : family; /* count, of integers */
 }
 
-bool cr_axis_has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
+/* Whether op of dtype has kernels, and its result type too. */
+static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
     cr_finish_opts own = cr_finish_share(op, dtype, opts, NULL);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     cr_dtype result = cr_axis_dtype(op, dtype, &own);
     switch (op) {
         case CR_OP_PROD:
-            return false;
+            return floats || result == CR_I64 || result == CR_U64;
         case CR_OP_SUM:
         case CR_OP_MEAN:
         case CR_OP_NORM1:
@@ -36,6 +37,8 @@ static cr_axis_launcher launcher_of(cr_dtype dtype, uint32_t family) {
             return cr_axis_extrema(dtype);
         case CR_FAM_BITS:
             return cr_axis_bits(dtype);
+        case CR_FAM_PROD:
+            return cr_axis_prod(dtype);
         default:
             return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? cr_axis_float_sum(dtype, family)
                                                          : cr_axis_int_sum(dtype);
@@ -48,11 +51,18 @@ bool cr_axis_is_variance(const cr_gpu_axis *axis) {
     return any;
 }
 
+/* The tree of a product of floats is a warp's, block after block: a few long ones are better left to others. */
+static bool has_product(const cr_gpu_axis *axis) {
+    return cr_dtype_kind(axis->dtype) != CR_KIND_FLOAT || axis->shape.n <= CR_AXIS_PROD_LINES ||
+           axis->shape.outer * axis->shape.inner >= CR_AXIS_PRODS;
+}
+
 bool cr_axis_takes(const cr_gpu_axis *axis) {
     bool all = axis->op_count <= CR_GPU_AXIS_OPS && axis->shape.n != 0;
     if (cr_axis_is_variance(axis) && axis->shape.outer != 0 && axis->shape.inner > CR_AXIS_SLOTS / axis->shape.outer)
         return false;
-    for (uint32_t k = 0; all && k < axis->op_count; k++) all = cr_axis_has(axis->ops[k], axis->dtype, &axis->finish);
+    for (uint32_t k = 0; all && k < axis->op_count; k++)
+        all = has(axis->ops[k], axis->dtype, &axis->finish) && (axis->ops[k] != CR_OP_PROD || has_product(axis));
     return all;
 }
 

@@ -5,3 +5,4 @@
 #include "kernels/cuda/axis_extrema.cu"
 #include "kernels/cuda/axis_float.cu"
 #include "kernels/cuda/axis_int.cu"
+#include "kernels/cuda/axis_prod.cu"
