@@ -31,7 +31,7 @@ enum {
     CR_AXIS_LINES = 1 << 20,   /* a thread's at most, so that no accumulator overflows */
     CR_AXIS_HARD_LINES = 1024, /* of a hard output, one warp's at most, while there are few of them */
     CR_AXIS_TILES = 65536,     /* that are split */
-    CR_AXIS_STATES = 4096,
+    CR_AXIS_STATES = 192 * 32, /* for as many multiprocessors */
 };
 
 /* What a scratch begins with: zero before its first use, left zero by every launch. After it lie the list of hard outputs'

@@ -55,13 +55,15 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
     typedef typename cr_axis_floats<D>::E E;
     using Window = cr_window<E, KIND>;
     static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : 16;
-    static constexpr int BLOCKS = SIZE == 8 && KIND == CR_SUM_SQUARE ? 2 : 3; /* more bytes in flight are worth more than more threads */
+    static constexpr int BLOCKS = (KIND == CR_SUM_SQUARE && SIZE != 4) || D == CR_BF16 ? 2 : 3; /* more bytes in flight are worth more than more threads */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
      * anchor before its bits go on. */
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
-    static constexpr bool FIRST = false, TOGETHER = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = LEVELS == 1 && !HALF;
-    static constexpr int W = PAIR ? 3 : 2;
+    static constexpr bool FIRST = false, TOGETHER = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
+    static constexpr int W = SQUARE && !HALF ? 3 : 2;
+    /* Binades more above the largest of the first elements, where the window has plenty below. */
+    static constexpr int SLACK = SQUARE ? 0 : SIZE == 8 ? 16 : D == CR_BF16 ? 8 : 1;
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef cr_axis_sum_record<W> record;
 
@@ -115,7 +117,7 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
             }
             for (uint32_t step = p_tile; step < team; step *= 2) field = max(field, __shfl_xor_sync(CR_EVERYONE, field, step));
         }
-        a = Window::place(field != 0 ? (int)field : E::BIAS);
+        a = Window::place((field != 0 ? (int)field : E::BIAS) + SLACK);
         bounds = Window::bounds(a, 0);
 #pragma unroll
         for (int e = 0; e < C; e++) {

@@ -123,7 +123,7 @@ template <int KIND> struct cr_axis_hard_sum {
             }
             marks = special[0] & CR_MARK_NANS;
             if (special[1] != 0) marks |= CR_MARK_PLUS;
-            if (special[2] != 0) marks |= CR_MARK_MINUS;
+            if (special[2] != 0) marks |= KIND == CR_SUM_SQUARE ? CR_MARK_PLUS : CR_MARK_MINUS;
             negative = carry(digit);
         }
         if (!alone) __threadfence();
@@ -155,11 +155,23 @@ template <int KIND> struct cr_axis_hard_sum {
     }
     /* All but variances; one lane. */
     CR_IN void answer(bool negative, uint64_t marks, uint64_t output) const {
-        cr_words<LIMBS / 2> value;
-        words(value);
-        int exponent = GRID;
+        const long long *digit = shared.digit[threadIdx.x / CR_WARP];
+        int top = LIMBS - 1, exponent = 0;
+#pragma unroll 1
+        while (top >= 0 && digit[top] == 0) top--;
+        /* The highest 128 bits, the first of them a one. */
+        cr_u128 magnitude = 0;
         bool sticky = false;
-        const cr_u128 magnitude = cr_leading(value, exponent, sticky);
+        if (top >= 0) {
+            for (int i = top; i > top - 4; i--) magnitude = magnitude << 32 | (uint32_t)(i >= 0 ? digit[i] : 0);
+            const int room = 128 - cr_bits_in(magnitude);
+            const uint32_t next = top >= 4 ? (uint32_t)digit[top - 4] : 0;
+            magnitude = magnitude << room | (room != 0 ? next >> (32 - room) : 0);
+            sticky = room != 0 ? next << room != 0 : next != 0;
+            exponent = GRID + 32 * (top - 3) - room;
+#pragma unroll 1
+            for (int i = 0; i < top - 4; i++) sticky |= digit[i] != 0;
+        }
         for (uint32_t k = 0; k < args.out_count; k++) {
             if (!cr_is_variance(args.out[k]))
                 cr_float_answer(args, args.out[k], output, negative, magnitude, exponent, sticky, marks);

@@ -16,7 +16,7 @@
  *                                   general one; the warp is together
  *   empty(args), merge(r, other), finish(args, r, output)     of records; finish: one thread, writes the answers; false where it could
  *                                   not, and then the tile goes to the list of those that a second launch folds
- *   stop(), is_hard(r)              (A::REDO) whether that is certain already, of a thread's output and of a record's
+ *   stop(), is_hard(r)              whether that is certain already: of a thread's output (A::STOPS), of a record (A::REDO)
  * Thread: GPU. Owner: the launcher. */
 #ifndef CURED_KERNELS_CUDA_AXIS_WALK_CUH
 #define CURED_KERNELS_CUDA_AXIS_WALK_CUH
@@ -187,7 +187,7 @@ template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, 
     if (edges && spot.head != 0)
         cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
     while (j < end) {
-        if constexpr (A::REDO) {
+        if constexpr (A::STOPS) {
             if (acc.stop()) break;
         }
         acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride);
