@@ -176,8 +176,7 @@ static int reserve(const settings *s) {
     for (int i = 0; i < ROWS; i++) {
         cr_shape shape = shape_of(&rows[i], s->bytes / cr_dtype_size(rows[i].dtype));
         cr_axis_launch at;
-        cr_axis_launch_make(&at, 0, &shape, rows[i].dtype, rows[i].op == CR_OP_VAR,
-                            gpu.multiprocessors);
+        cr_axis_launch_make(&at, 0, &shape, rows[i].dtype, rows[i].op == CR_OP_VAR, gpu.multiprocessors);
         if (at.scratch_bytes > scratch) scratch = at.scratch_bytes;
         if (shape.outer * shape.inner * 8 > out) out = shape.outer * shape.inner * 8;
     }

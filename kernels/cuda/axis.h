@@ -22,11 +22,11 @@ extern "C" {
 #include "kernels/cuda/gpu.h"
 
 enum {
-    CR_AXIS_OUTS = 12,         /* answers that one family gives */
-    CR_AXIS_RECORD = 96,       /* bytes that a split leaves of an output, at most */
-    CR_AXIS_SLOT = 64,         /* of an output's sum, for its variance */
-    CR_AXIS_SLOTS = 1 << 24,   /* outputs whose variance may be asked for */
-    CR_AXIS_PRODS = 1024,      /* outputs, at least, of products of floats with more lines than: */
+    CR_AXIS_OUTS = 12,       /* answers that one family gives */
+    CR_AXIS_RECORD = 96,     /* bytes that a split leaves of an output, at most */
+    CR_AXIS_SLOT = 64,       /* of an output's sum, for its variance */
+    CR_AXIS_SLOTS = 1 << 24, /* outputs whose variance may be asked for */
+    CR_AXIS_PRODS = 1024,    /* outputs, at least, of products of floats with more lines than: */
     CR_AXIS_PROD_LINES = 1 << 16,
     CR_AXIS_LINES = 1 << 20,   /* a thread's at most, so that no accumulator overflows */
     CR_AXIS_HARD_LINES = 1024, /* of a hard output, one warp's at most, while there are few of them */

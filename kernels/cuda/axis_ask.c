@@ -68,8 +68,8 @@ int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiproce
         return 0;
     }
     cr_axis_launch at;
-    cr_axis_launch_make(&at, (uintptr_t)axis->data, &axis->shape, axis->dtype,
-                        cr_axis_is_variance(axis), multiprocessors);
+    cr_axis_launch_make(&at, (uintptr_t)axis->data, &axis->shape, axis->dtype, cr_axis_is_variance(axis),
+                        multiprocessors);
     uint64_t bytes = lay_out(room, axis);
     int failure = need_answers(room, bytes);
     if (failure == 0) failure = need_scratch(room, at.scratch_bytes, (cudaStream_t)stream);

@@ -54,7 +54,7 @@ template <> struct cr_axis_floats<CR_F64> { typedef cr_f64 E; };
 template <cr_dtype D, int KIND> struct cr_axis_float {
     typedef typename cr_axis_floats<D>::E E;
     using Window = cr_window<E, KIND>;
-    static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : 16;
+    static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16;
     static constexpr int BLOCKS = (KIND == CR_SUM_SQUARE && SIZE != 4) || D == CR_BF16 ? 2 : 3; /* more bytes in flight are worth more than more threads */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an

@@ -40,8 +40,7 @@ static cr_axis_launcher launcher_of(cr_dtype dtype, uint32_t family) {
         case CR_FAM_PROD:
             return cr_axis_prod(dtype);
         default:
-            return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? cr_axis_float_sum(dtype, family)
-                                                         : cr_axis_int_sum(dtype);
+            return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? cr_axis_float_sum(dtype, family) : cr_axis_int_sum(dtype);
     }
 }
 
@@ -79,8 +78,8 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
                     cr_axis_failure *failed, void *stream) {
     cr_axis_args args;
     memset(&args, 0, sizeof args);
-    cr_axis_launch_make(&args.at, (uintptr_t)axis->data, &axis->shape, axis->dtype,
-                        cr_axis_is_variance(axis), multiprocessors);
+    cr_axis_launch_make(&args.at, (uintptr_t)axis->data, &axis->shape, axis->dtype, cr_axis_is_variance(axis),
+                        multiprocessors);
     args.data = axis->data;
     args.scratch = scratch;
     args.failure = failed;

@@ -4,13 +4,13 @@
 #include "kernels/cuda/axis.h"
 
 enum {
-    UNITS_EACH = 128, /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
-    UNITS_ALONE = 32, /* of a row that a thread takes alone */
+    UNITS_EACH = 128,  /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
+    UNITS_ALONE = 32,  /* of a row that a thread takes alone */
     UNITS_MANY = 1024, /* of a row: of shorter ones half as many a thread */
-    UNITS_LEAST = 16, /* of a thread, before lines are cut among more */
-    SEGMENT = 8,      /* neighbours in a line or row, so that whole sectors are read */
-    STRIP = 32,       /* units of a line that a block takes when it takes several lines */
-    RESIDENT = 2048,  /* threads on a multiprocessor */
+    UNITS_LEAST = 16,  /* of a thread, before lines are cut among more */
+    SEGMENT = 8,       /* neighbours in a line or row, so that whole sectors are read */
+    STRIP = 32,        /* units of a line that a block takes when it takes several lines */
+    RESIDENT = 2048,   /* threads on a multiprocessor */
     BLOCKS_PER_SM = 4,
     FLOAT_BLOCKS_PER_SM = 3,
     FEW_SPLITS = 4,        /* that leave too many idle, were they rounded down */
@@ -37,7 +37,8 @@ static uint32_t power(uint64_t x, uint32_t most) {
  * of a team in turn where there are many: the last step, which is one thread's of each row, is then that of many at once. */
 static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
     const uint32_t neighbours = SEGMENT / at->vector;
-    uint32_t m = power(lines / UNITS_EACH, 32), least = lines <= UNITS_ALONE ? 1 : power(lines / at->vector, neighbours);
+    uint32_t m = power(lines / UNITS_EACH, 32),
+             least = lines <= UNITS_ALONE ? 1 : power(lines / at->vector, neighbours);
     if (lines <= UNITS_MANY && m < SEGMENT) m = power(2 * lines / UNITS_EACH, SEGMENT);
     if (m < least) m = least;
     while (m < CR_GPU_THREADS && at->outer < threads / m && lines / (2 * m) >= UNITS_LEAST) m *= 2;
@@ -71,7 +72,8 @@ static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
 static void split(cr_axis_launch *at, uint64_t lines, uint64_t size, uint64_t wanted) {
     uint64_t most = lines / ((uint64_t)at->m * UNITS_LEAST), splits = 1;
     /* All that are resident at once, or some waves of them. */
-    if (at->tiles < wanted) splits = at->tiles * FEW_SPLITS <= wanted ? wanted / at->tiles : divide_up(wanted, at->tiles);
+    if (at->tiles < wanted)
+        splits = at->tiles * FEW_SPLITS <= wanted ? wanted / at->tiles : divide_up(wanted, at->tiles);
     if (splits > most) splits = most;
     uint64_t least = divide_up(lines, (uint64_t)at->m * CR_AXIS_LINES);
     if (splits < least) splits = least;

@@ -251,7 +251,8 @@ template <class A>
 CR_DEVICE bool cr_axis_collect(const cr_axis_args &args, uint64_t tile, uint32_t s, uint64_t column, uint32_t own,
                                typename A::record *room) {
     bool done = true;
-    for (uint32_t e = 0; e < A::C; e++) {
+    const uint32_t outputs = args.at.rows || !args.at.wide ? 1 : A::C; /* of a unit; nothing else was left */
+    for (uint32_t e = 0; e < outputs; e++) {
         typename A::record r = A::empty(args);
         for (uint32_t split = s; split < args.at.splits; split += args.at.m)
             A::merge(r, cr_axis_fetch<A>(cr_axis_left<A>(args, tile, split, e)));
