@@ -45,6 +45,7 @@ struct cr_call {
     struct cr_output *output; /* the one being sent */
     uint64_t output_sent;     /* answers of it that went out: all of op 0's, then op 1's, … */
     uint64_t answers_sent;    /* bytes of array answers that went out */
+    uint64_t answers_done;    /* of those, in outputs that went out as a whole: what the queue knows of */
     cr_upload upload;
     cr_timer deadline, progress;
 };

@@ -38,11 +38,26 @@ static bool send_part(cr_call *call) {
     return true;
 }
 
+/* Bytes of answers to the whole blocks that came, and *more: whether a part of a block came too. */
+static uint64_t answers_due(const cr_call *call, bool *more) {
+    const cr_axis *axis = call->job->axis;
+    uint64_t block = axis->block * call->job->element;
+    *more = call->received % block != 0;
+    return call->received / block * axis->spec.shape.inner * axis->answer_bytes;
+}
+
 bool cr_outputs_room(const cr_call *call) {
-    const cr_axis *axis = call->job ? call->job->axis : NULL;
-    if (!axis || !axis->block) return true;
-    uint64_t blocks = call->received / (axis->block * call->job->element);
-    return blocks * axis->spec.shape.inner * axis->answer_bytes <= call->answers_sent + CR_AXIS_PENDING_BYTES;
+    bool more;
+    if (!call->job || !call->job->axis || !call->job->axis->block) return true;
+    return answers_due(call, &more) <= call->answers_sent + CR_AXIS_PENDING_BYTES;
+}
+
+bool cr_outputs_flow(const cr_call *call) {
+    bool more;
+    if (!call->job || !call->job->axis || !call->job->axis->block) return true;
+    uint64_t due = answers_due(call, &more), most = call->answers_done + CR_AXIS_PENDING_BYTES;
+    /* The job pauses once so much waits, in whole outputs, as the queue counts; something is left to claim then, or all is answered. */
+    return more ? due < most : due <= most;
 }
 
 /* Everything that could be sent was. */
@@ -61,6 +76,7 @@ void cr_outputs_send(cr_call *call) {
         cr_output *output = call->output;
         if (call->output_sent < output->count * call->job->axis->spec.op_count) continue;
         call->output = NULL;
+        call->answers_done += output->bytes;
         if (!call->job_done) cr_queue_sent(queue, call->job, output->bytes);
         free(output);
     }

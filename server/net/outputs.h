@@ -12,6 +12,8 @@ void cr_outputs_send(cr_call *call);
 /* Whether more of the array may come. Not while the answers to what came wait for the client: its job pauses, its bytes
  * keep their slabs, and the CREDIT that would let it go on could lie behind DATA that finds no slab. */
 bool cr_outputs_room(const cr_call *call);
+/* Whether the lanes will claim all that came, even if the client takes no answer any more: only then may it lie in slabs. */
+bool cr_outputs_flow(const cr_call *call);
 /* The client can take bytes more. */
 void cr_outputs_credit(cr_call *call, uint64_t bytes);
 /* For every call of conn that has something to send, when its reply buffer has room again. */

@@ -89,7 +89,7 @@ static bool open_segment(cr_call *call, bool waits, cr_error *error) {
 
 bool cr_upload_room(cr_call *call, uint8_t **at, size_t *room, cr_error *error) {
     cr_upload *up = &call->upload;
-    bool waits = !cr_outputs_room(call);
+    bool waits = !cr_outputs_flow(call);
     error->code = CR_OK;
     if (call->merge) return cr_merge_room(call, at, room), true;
     if (up->slab && up->filled == CR_SLAB_BYTES) { /* no memory for its tail, when it became full */

@@ -393,6 +393,23 @@ class AnswersNobodyTakes(DaemonTest):
         c.close()
         self.daemon.check_returned(self)
 
+    def test_an_answer_taken_in_part_holds_no_slab(self):
+        """What was sent of an output does not count before all of it is: what comes then waits outside of slabs."""
+        c = self.connect()
+        stream = c.start_stream("u8", ["sum"], self.COUNT, axis=(self.COUNT, 1, 1))
+        answer = c.answers[stream]
+        answer.auto_credit = False
+        c.grant(stream, 200000)  # the window ends within an output
+        window, sent = answer.window, 0
+        while sent < (window + (4 << 20)) // 8:  # 4 MiB of answers may wait
+            now = min((window + (4 << 20)) // 8 - sent, 1 << 15)
+            c.send_data(stream, bytes(now))
+            sent += now
+            c.until(lambda: answer.window == max(0, window - 8 * sent))
+        wait_for("all slabs free", lambda: self.daemon.gauges()["slabs_used"] == 0)
+        c.close()
+        self.daemon.check_returned(self)
+
     def test_a_stalled_upload_ends(self):
         for how in ("leave", "cancel"):
             c = self.connect()
