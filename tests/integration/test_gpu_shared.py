@@ -59,7 +59,9 @@ class SharedTest(DaemonTest):
     def tearDown(self):
         self.conn.close()
         self.daemon.check_returned(self)
-        self.assertEqual((1, 0), tuple(self.daemon.counters()[name] for name in ("gpus", "gpus_lost_total")), self.daemon.log())
+        counters = self.daemon.counters()
+        self.assertGreaterEqual(counters["gpus"], 1, self.daemon.log())  # all that there are
+        self.assertEqual(0, counters["gpus_lost_total"], self.daemon.log())
         self.assert_serves()
 
     def made(self, form, data):
