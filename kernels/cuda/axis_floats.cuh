@@ -129,14 +129,6 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
         }
     }
 
-    template <int FROM, int TO, int N> static CR_IN void chain(double (&s)[N], double x) {
-#pragma unroll
-        for (int level = FROM; level < TO; level++) {
-            const double next = __dadd_rn(s[level], x);
-            if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
-            s[level] = next;
-        }
-    }
     /* Of a quad, column e's elements to the running anchors of LEVELS + EXTRA levels. */
     template <int EXTRA> CR_IN void add(int e, const uint4 &q) {
         constexpr int TO = LEVELS + EXTRA;
@@ -151,8 +143,8 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
                 const double x = E::lane(q, i), h = __dmul_rn(x, x), l = __fma_rn(x, x, -h);
 #pragma unroll
                 for (int level = 0; level < TO; level++) t[level] = u[level] = s[level];
-                chain<0, TO - 1>(t, h);
-                chain<1, TO>(u, l);
+                cr_chain<0, TO - 1>(t, h);
+                cr_chain<1, TO>(u, l);
 #pragma unroll
                 for (int level = 0; level < TO; level++) {
                     if (level < TO - 1) c.acc[level] += bits(t[level]);
@@ -164,7 +156,7 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
             for (int i = 0; i < QUAD; i++) {
                 double x = SQUARE ? E::lane(q, i * C + e) : E::scaled(q, i * C + e);
                 if (SQUARE) x = __dmul_rn(x, x);
-                chain<0, TO>(s, x);
+                cr_chain<0, TO>(s, x);
             }
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) c.acc[level] += bits(s[level]);

@@ -106,15 +106,6 @@ struct cr_batch_sum {
     CR_DEVICE static double anchor(int a, int level) { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
     CR_DEVICE static uint64_t bits(double x) { return (uint64_t)__double_as_longlong(x); }
 
-    /* Adds x to the running anchors s of levels FROM … TO - 1; what one rounds off goes to the next. */
-    template <int FROM, int TO, int N> CR_DEVICE static void chain(double (&s)[N], double x) {
-#pragma unroll
-        for (int level = FROM; level < TO; level++) {
-            const double next = __dadd_rn(s[level], x);
-            if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
-            s[level] = next;
-        }
-    }
     template <int TO> CR_DEVICE static void group(uint64_t (&acc)[TO], const uint4 &v, int e, int a) {
         double s[TO];
 #pragma unroll
@@ -124,8 +115,8 @@ struct cr_batch_sum {
             double t[TO];
 #pragma unroll
             for (int level = 0; level < TO; level++) t[level] = s[level];
-            chain<0, TO - 1>(s, h);
-            chain<1, TO>(t, l);
+            cr_chain<0, TO - 1>(s, h);
+            cr_chain<1, TO>(t, l);
 #pragma unroll
             for (int level = 0; level < TO; level++)
                 acc[level] += level == 0 ? bits(s[level]) : bits(t[level]) + (level < TO - 1 ? bits(s[level]) : 0);
@@ -133,7 +124,7 @@ struct cr_batch_sum {
 #pragma unroll
             for (int i = 0; i < GROUP; i++) {
                 const double x = KIND == CR_SUM_SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
-                chain<0, TO>(s, KIND == CR_SUM_SQUARE ? __dmul_rn(x, x) : KIND == CR_SUM_ABSOLUTE ? fabs(x) : x);
+                cr_chain<0, TO>(s, KIND == CR_SUM_SQUARE ? __dmul_rn(x, x) : KIND == CR_SUM_ABSOLUTE ? fabs(x) : x);
             }
 #pragma unroll
             for (int level = 0; level < TO; level++) acc[level] += bits(s[level]);

@@ -228,4 +228,14 @@ template <class E, int KIND> struct cr_window {
 /* 1.5·2^(a + 52), whose last bit is 2^a. */
 CR_DEVICE double cr_anchor(int a) { return __hiloint2double((a + 52 + 1023) << 20 | 1 << 19, 0); }
 
+/* Adds x to the running anchors s of levels FROM … TO - 1; what one rounds off goes to the next. */
+template <int FROM, int TO, int N> CR_DEVICE void cr_chain(double (&s)[N], double x) {
+#pragma unroll
+    for (int level = FROM; level < TO; level++) {
+        const double next = __dadd_rn(s[level], x);
+        if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
+        s[level] = next;
+    }
+}
+
 #endif

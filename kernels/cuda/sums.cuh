@@ -78,16 +78,6 @@ struct cr_float_sum {
         for (int level = 0; level < LEVELS; level++) acc[level] = 0;
     }
 
-    /* Adds x to the running anchors s of levels FROM … TO - 1; what one rounds off goes to the next. */
-    template <int FROM, int TO> CR_DEVICE static void chain(double (&s)[LEVELS + 1], double x) {
-#pragma unroll
-        for (int level = FROM; level < TO; level++) {
-            double next = __dadd_rn(s[level], x);
-            if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
-            s[level] = next;
-        }
-    }
-
     CR_DEVICE static unsigned long long bits(double x) { return (unsigned long long)__double_as_longlong(x); }
 
     /* GROUP elements or fewer. MORE: 1 for a level below the usual ones, which goes to `low`. */
@@ -100,8 +90,8 @@ struct cr_float_sum {
             double h = __dmul_rn(x[0], x[0]), l = __fma_rn(x[0], x[0], -h), t[LEVELS + 1];
 #pragma unroll
             for (int level = 0; level < TO; level++) t[level] = s[level];
-            chain<0, TO - 1>(s, h);
-            chain<1, TO>(t, l);
+            cr_chain<0, TO - 1>(s, h);
+            cr_chain<1, TO>(t, l);
             if (MORE) acc[LEVELS - 1] -= base(LEVELS - 1); /* passed twice, but counted once */
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) {
@@ -115,9 +105,9 @@ struct cr_float_sum {
                 if constexpr (SQUARE) { /* the square is exact, and so is what the first level leaves of it */
                     const double next = __fma_rn(x[i], x[i], s[0]), rest = __fma_rn(x[i], x[i], __dsub_rn(s[0], next));
                     s[0] = next;
-                    chain<1, TO>(s, rest);
+                    cr_chain<1, TO>(s, rest);
                 } else {
-                    chain<0, TO>(s, KIND == CR_SUM_ABSOLUTE ? fabs(x[i]) : x[i]);
+                    cr_chain<0, TO>(s, KIND == CR_SUM_ABSOLUTE ? fabs(x[i]) : x[i]);
                 }
             }
 #pragma unroll
