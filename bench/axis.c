@@ -8,7 +8,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <getopt.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 
 #include "bench/bench.h"
 #include "bench/cpu.h"
+#include "bench/options.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
 
@@ -80,6 +80,7 @@ typedef struct settings {
     size_t bytes, claim; /* claim 0: as the daemon's, sixteen lines */
     int threads, rounds;
     const char *only, *isa;
+    const char *path; /* of the figures; NULL: none */
     FILE *json;
 } settings;
 
@@ -237,63 +238,39 @@ static bool measure(const row *r, const uint8_t *data, const settings *s, int th
     return right;
 }
 
-static int usage(FILE *out) {
-    fprintf(out,
-            "usage: cured-bench axis [--size BYTES[K|M|G]] [--threads N] [--rounds N] [--only TEXT] [--isa NAME] "
-            "[--claim MIB] [--json FILE]\n"
-            "  --size     bytes of the array (default 1G)\n"
-            "  --threads  workers, one a core (default: one, then all)\n"
-            "  --rounds   times that everything is measured, 3 … %d (default 7)\n"
-            "  --only     rows whose name and data hold TEXT, e.g. \"axis0 sum\"\n"
-            "  --claim    MiB that a worker folds into its columns at once (default: sixteen lines, 4 … 16)\n"
-            "  --json     writes the figures to FILE\n"
-            "  --isa      auto, portable, avx2 or avx512 (default auto)\n",
-            MAX_ROUNDS);
-    return out == stdout ? 0 : 64;
-}
-
-static bool parse(int argc, char **argv, settings *s, int *code) {
-    static const struct option options[] = {{"size", 1, NULL, 's'}, {"threads", 1, NULL, 't'}, {"rounds", 1, NULL, 'r'},
-                                            {"only", 1, NULL, 'o'}, {"isa", 1, NULL, 'i'},     {"claim", 1, NULL, 'c'},
-                                            {"json", 1, NULL, 'j'}, {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+/* -1: the caller goes on; otherwise the status to end with. */
+static int parse(int argc, char **argv, settings *s) {
     *s = (settings){.bytes = (size_t)1 << 30, .rounds = 7, .isa = "auto"};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 's') {
-            s->bytes = bench_size(optarg) & ~(size_t)63;
-        } else if (c == 'c') {
-            s->claim = strtoull(optarg, NULL, 10) << 20;
-        } else if (c == 't') {
-            s->threads = atoi(optarg);
-        } else if (c == 'r') {
-            s->rounds = atoi(optarg);
-        } else if (c == 'o') {
-            s->only = optarg;
-        } else if (c == 'i') {
-            s->isa = optarg;
-        } else if (c == 'j') {
-            s->json = fopen(optarg, "we");
-            if (s->json == NULL) fprintf(stderr, "cured-bench: cannot write %s\n", optarg);
-            if (s->json == NULL) return *code = 73, false;
-        } else {
-            *code = usage(c == 'h' ? stdout : stderr);
-            return false;
-        }
+    const bench_option options[] = {
+        {"size", BENCH_BYTES, &s->bytes, "BYTES", .what = "of the array (1G)", .least = COLUMNS_CLAIM, .most = 0x1p40,
+         .step = 64},
+        {"threads", BENCH_NUMBER, &s->threads, "N", .what = "workers, one a core (one, then all)", .least = 1,
+         .most = BENCH_MAX_THREADS},
+        {"rounds", BENCH_NUMBER, &s->rounds, "N", .what = "times that everything is measured (7)", .least = 3,
+         .most = MAX_ROUNDS},
+        {"only", BENCH_TEXT, &s->only, "TEXT", .what = "rows whose name and data hold TEXT, e.g. \"axis0 sum\""},
+        {"claim", BENCH_BYTES, &s->claim, "BYTES",
+         .what = "what a worker folds into its columns at once (sixteen lines, 4M … 16M)"},
+        {"isa", BENCH_TEXT, &s->isa, "NAME", .what = "auto, portable, avx2 or avx512 (auto)"},
+        {"json", BENCH_TEXT, &s->path, "FILE", .what = "writes the figures to FILE"},
+    };
+    int status = bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);
+    cr_error error;
+    if (status < 0 && cr_cpu_select(s->isa, &error) != CR_OK) {
+        fprintf(stderr, "cured-bench: %s\n", error.text);
+        status = 64;
     }
-    cr_error error = {0};
-    if (cr_cpu_select(s->isa, &error) != CR_OK) fprintf(stderr, "cured-bench: %s\n", error.text);
-    if (error.code != CR_OK || optind != argc || s->bytes < COLUMNS_CLAIM || s->rounds < 3 || s->rounds > MAX_ROUNDS ||
-        s->threads < 0 || s->threads > BENCH_MAX_THREADS) {
-        *code = usage(stderr);
-        return false;
+    if (status < 0 && s->path && !(s->json = fopen(s->path, "we"))) {
+        fprintf(stderr, "cured-bench: cannot write %s\n", s->path);
+        status = 73;
     }
-    return true;
+    return status;
 }
 
 int bench_axis(int argc, char **argv) {
     settings s;
-    int code, wrong = 0, cores = bench_cores();
-    if (!parse(argc, argv, &s, &code)) return code;
+    int wrong = 0, cores = bench_cores(), code = parse(argc, argv, &s);
+    if (code >= 0) return code;
     uint8_t *data = mmap(NULL, s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
         fprintf(stderr, "cured-bench: no memory for %zu bytes\n", s.bytes);

@@ -12,6 +12,7 @@
 
 #include "bench/bench.h"
 #include "bench/kernels_peer.h"
+#include "bench/options.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/batch.h"
 
@@ -208,24 +209,29 @@ static void open_all(void) {
     check((int)cudaStreamSynchronize(b.stream), "fill");
 }
 
-static void parse(int argc, char **argv) {
+/* -1: the caller goes on; otherwise the status to end with. */
+static int parse(int argc, char **argv) {
+    const char *path = NULL;
     b.jobs = 4096, b.bytes = 4096, b.rounds = 21;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--jobs") == 0) b.jobs = (uint32_t)strtoul(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--bytes") == 0) b.bytes = strtoull(argv[i + 1], NULL, 10) / 16 * 16;
-        if (strcmp(argv[i], "--rounds") == 0) b.rounds = (uint32_t)strtoul(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--json") == 0) b.json = fopen(argv[i + 1], "we");
+    const bench_option options[] = {
+        {"jobs", BENCH_NUMBER, &b.jobs, "N", .what = "arrays in one launch (4096)", .least = 1, .most = 1 << 16},
+        {"bytes", BENCH_BYTES, &b.bytes, "BYTES", .what = "of one array (4K)", .least = 16, .most = CR_BATCH_UNIT_BYTES,
+         .step = 16},
+        {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "launches of each kind (21)", .least = 1, .most = ROUNDS_MAX},
+        {"json", BENCH_TEXT, &path, "FILE", .what = "writes the figures to FILE"},
+    };
+    int status = bench_options(options, sizeof options / sizeof options[0],
+                               "Exit status: 0; 1 an answer was wrong; 77 no CUDA device.", argc, argv);
+    if (status < 0 && path && !(b.json = fopen(path, "we"))) {
+        fprintf(stderr, "cured-bench: cannot write %s\n", path);
+        status = 73;
     }
+    return status;
 }
 
 int bench_batch(int argc, char **argv) {
-    int devices = 0;
-    parse(argc, argv);
-    if (argc % 2 == 0 || !b.jobs || b.jobs > 1 << 16 || b.bytes < 16 || b.bytes > CR_BATCH_UNIT_BYTES || !b.rounds ||
-        b.rounds > ROUNDS_MAX) {
-        fprintf(stderr, "usage: cured-bench batch [--jobs N] [--bytes N] [--rounds N] [--json FILE]\n");
-        return 64;
-    }
+    int devices = 0, status = parse(argc, argv);
+    if (status >= 0) return status;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
         fprintf(stderr, "cured-bench: batch: no CUDA device\n");
         return 77;

@@ -72,12 +72,6 @@ double bench_together(int threads, void (*work)(void *argument, int id), void *a
     return seconds;
 }
 
-size_t bench_size(const char *text) {
-    char *end;
-    size_t number = strtoull(text, &end, 10);
-    return number << (*end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0);
-}
-
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);

@@ -28,8 +28,6 @@ int bench_cores(void);
 /* Runs work(argument, 0 … threads - 1) at once, each on a core of its own; the seconds from the start of all to the end of the last.
  * Ends the process where a thread cannot be started. At most BENCH_MAX_THREADS. */
 double bench_together(int threads, void (*work)(void *argument, int id), void *argument);
-/* "64", "4K", "16M", "1G" as bytes. */
-size_t bench_size(const char *text);
 /* Sorts x; the middle one. */
 double bench_median(double *x, size_t n);
 /* "AMD EPYC …, 2 cores, Linux 6.1": into text. */

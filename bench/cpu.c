@@ -11,13 +11,13 @@
 #endif
 #include "bench/cpu.h"
 
-#include <getopt.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "kernels/cpu/fold.h"
 
 enum { CLAIM = 1 << 20, MAX_ROUNDS = 101, MAX_CANDIDATES = 16, MAX_OPS = 12 };
@@ -229,59 +229,27 @@ static int run_group(const row *const *group, int count, const uint8_t *data, co
     return wrong;
 }
 
-static int usage(FILE *out) {
-    fprintf(out,
-            "usage: cured-bench cpu [--size BYTES[K|M|G]] [--threads N] [--rounds N] [--only TEXT] [--isa NAME] "
-            "[--json FILE]\n"
-            "  --size     bytes of the array (default 1G)\n"
-            "  --threads  workers, one a core (default: one, then all)\n"
-            "  --rounds   times that everything is measured, 5 … %d (default 7)\n"
-            "  --only     rows whose name and data hold TEXT, e.g. \"sum f32 normal\"\n"
-            "  --isa      auto, portable, avx2 or avx512 (default auto)\n"
-            "  --json     writes the figures to FILE\n",
-            MAX_ROUNDS);
-    return out == stdout ? 0 : 64;
-}
-
-static bool parse(int argc, char **argv, settings *s, int *code) {
-    static const struct option options[] = {{"size", 1, NULL, 's'}, {"threads", 1, NULL, 't'}, {"rounds", 1, NULL, 'r'},
-                                            {"only", 1, NULL, 'o'}, {"isa", 1, NULL, 'i'},     {"json", 1, NULL, 'j'},
-                                            {"help", 0, NULL, 'h'}, {NULL, 0, NULL, 0}};
+/* -1: the caller goes on; otherwise the status to end with. */
+static int parse(int argc, char **argv, settings *s) {
     *s = (settings){.bytes = (size_t)1 << 30, .rounds = 7, .isa = "auto"};
-    optind = 1;
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        switch (c) {
-            case 's':
-                s->bytes = bench_size(optarg) & ~(size_t)63;
-                break;
-            case 't':
-                s->threads = atoi(optarg);
-                break;
-            case 'r':
-                s->rounds = atoi(optarg);
-                break;
-            case 'o':
-                s->only = optarg;
-                break;
-            case 'i':
-                s->isa = optarg;
-                break;
-            case 'j':
-                s->json = optarg;
-                break;
-            default:
-                *code = usage(c == 'h' ? stdout : stderr);
-                return false;
-        }
+    const bench_option options[] = {
+        {"size", BENCH_BYTES, &s->bytes, "BYTES", .what = "of the array (1G)", .least = CLAIM, .most = 0x1p40,
+         .step = 64},
+        {"threads", BENCH_NUMBER, &s->threads, "N", .what = "workers, one a core (one, then all)", .least = 1,
+         .most = BENCH_MAX_THREADS},
+        {"rounds", BENCH_NUMBER, &s->rounds, "N", .what = "times that everything is measured (7)", .least = 5,
+         .most = MAX_ROUNDS},
+        {"only", BENCH_TEXT, &s->only, "TEXT", .what = "rows whose name and data hold TEXT, e.g. \"sum f32 normal\""},
+        {"isa", BENCH_TEXT, &s->isa, "NAME", .what = "auto, portable, avx2 or avx512 (auto)"},
+        {"json", BENCH_TEXT, &s->json, "FILE", .what = "writes the figures to FILE"},
+    };
+    int status = bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);
+    cr_error error;
+    if (status < 0 && cr_cpu_select(s->isa, &error) != CR_OK) {
+        fprintf(stderr, "cured-bench: %s\n", error.text);
+        status = 64;
     }
-    cr_error error = {0};
-    if (cr_cpu_select(s->isa, &error) != CR_OK) fprintf(stderr, "cured-bench: %s\n", error.text);
-    if (error.code != CR_OK || optind != argc || s->bytes < CLAIM || s->rounds < 5 || s->rounds > MAX_ROUNDS ||
-        s->threads < 0 || s->threads > BENCH_MAX_THREADS) {
-        *code = usage(stderr);
-        return false;
-    }
-    return true;
+    return status;
 }
 
 static bool wanted(const row *r, const char *only) {
@@ -292,8 +260,8 @@ static bool wanted(const row *r, const char *only) {
 
 int bench_cpu(int argc, char **argv) {
     settings s;
-    int code, wrong = 0;
-    if (!parse(argc, argv, &s, &code)) return code;
+    int wrong = 0, code = parse(argc, argv, &s);
+    if (code >= 0) return code;
     uint8_t *data = mmap(NULL, s.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) {
         fprintf(stderr, "cured-bench: no memory for %zu bytes\n", s.bytes);

@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #endif
 #include <cuda_runtime_api.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "bench/bench.h"
 #include "bench/kernels.h"
 #include "bench/kernels_peer.h"
+#include "bench/options.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cuda/axis.h"
 
@@ -191,32 +191,21 @@ static int reserve(const settings *s) {
     return told(f, "memory");
 }
 
-static int usage(FILE *out) {
-    fprintf(out,
-            "usage: cured-bench gpu-axis [--bytes N] [--rounds N] [--first ROW] [--count ROWS] [--json FILE]\n"
-            "  --bytes   of the array; default 1073741824\n"
-            "  --rounds  turns of every candidate, 5 to 51; default 9\n"
-            "  --first, --count   rows of the table to measure; default all\n"
-            "Exit status: 0; 1 an answer was wrong; 69 no CUDA device.\n");
-    return out == stdout ? 0 : 64;
-}
-
+/* -1: the caller goes on; otherwise the status to end with. */
 static int parse(int argc, char **argv, settings *s) {
-    static const struct option options[] = {{"bytes", 1, NULL, 'b'}, {"rounds", 1, NULL, 'r'}, {"first", 1, NULL, 'f'},
-                                            {"count", 1, NULL, 'c'}, {"json", 1, NULL, 'j'},   {"help", 0, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
     *s = (settings){.bytes = 1u << 30, .rounds = 9, .count = ROWS};
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 'h') return usage(stdout);
-        if (c == 'b') s->bytes = strtoull(optarg, NULL, 10) / 4096 * 4096;
-        if (c == 'r') s->rounds = (unsigned)atoi(optarg);
-        if (c == 'f') s->first = (unsigned)atoi(optarg);
-        if (c == 'c') s->count = (unsigned)atoi(optarg);
-        if (c == 'j') s->json = optarg;
-        if (c == '?') return usage(stderr);
-    }
-    bool good = optind == argc && s->rounds >= 5 && s->rounds <= BENCH_MAX_ROUNDS && s->bytes >= 64u << 20;
-    return good ? -1 : usage(stderr);
+    const bench_option options[] = {
+        {"bytes", BENCH_BYTES, &s->bytes, "BYTES", .what = "of the array (1G)", .least = 64u << 20, .most = 0x1p40,
+         .step = 4096},
+        {"rounds", BENCH_NUMBER, &s->rounds, "N", .what = "turns of every candidate (9)", .least = 5,
+         .most = BENCH_MAX_ROUNDS},
+        {"first", BENCH_NUMBER, &s->first, "ROW", .what = "the first row of the table to measure (0)", .least = 0,
+         .most = ROWS - 1},
+        {"count", BENCH_NUMBER, &s->count, "N", .what = "how many rows of the table (all)", .least = 1, .most = ROWS},
+        {"json", BENCH_TEXT, &s->json, "FILE", .what = "writes the figures to FILE"},
+    };
+    return bench_options(options, sizeof options / sizeof options[0],
+                         "Exit status: 0; 1 an answer was wrong; 69 no CUDA device.", argc, argv);
 }
 
 int bench_gpu_axis(int argc, char **argv) {

@@ -10,7 +10,6 @@
 #define _GNU_SOURCE
 #endif
 #include <cuda_runtime_api.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "bench/bench.h"
 #include "bench/kernels.h"
 #include "bench/kernels_peer.h"
+#include "bench/options.h"
 
 const char *const bench_group_names[GROUP_COUNT] = {"read", "fold", "cub", "thrust", "ladder"};
 const char *const bench_answer_names[] = {"", "exact", "within bound", "WRONG"};
@@ -42,27 +42,21 @@ static bench_gpu gpu;
 
 /* ---- Options ---- */
 
-static uint64_t parse_size(const char *text) {
-    char *end;
-    double x = strtod(text, &end);
-    uint64_t unit = *end == 'K' ? 1u << 10 : *end == 'M' ? 1u << 20 : *end == 'G' ? 1u << 30 : 1;
-    if (end == text || !(x > 0) || x * (double)unit > 0x1p40 || (unit > 1 ? end[1] : end[0]) != '\0') return 0;
-    return (uint64_t)(x * (double)unit) / 16 * 16;
-}
-
 static int by_size(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
 }
 
-static bool add_size(settings *s, const char *word) {
-    uint64_t bytes = parse_size(word);
+static bool add_size(void *to, const char *word) {
+    settings *s = to;
+    const uint64_t bytes = bench_bytes(word) / 16 * 16;
     if (bytes == 0 || s->size_count == BENCH_MAX_SIZES) return false;
     s->sizes[s->size_count++] = bytes;
     return true;
 }
 
-static bool add_dtype(settings *s, const char *word) {
+static bool add_dtype(void *to, const char *word) {
+    settings *s = to;
     cr_dtype dtype;
     if (strcmp(word, "all") == 0) {
         for (s->dtype_count = 0; s->dtype_count < MAX_DTYPES; s->dtype_count++)
@@ -75,7 +69,8 @@ static bool add_dtype(settings *s, const char *word) {
     return true;
 }
 
-static bool add_op(settings *s, const char *word) {
+static bool add_op(void *to, const char *word) {
+    settings *s = to;
     cr_op op;
     if (s->op_count == MAX_OP_SETS) return false;
     for (unsigned i = 0; i < SETS; i++) {
@@ -89,7 +84,8 @@ static bool add_op(settings *s, const char *word) {
     return true;
 }
 
-static bool add_kernel(settings *s, const char *word) {
+static bool add_kernel(void *to, const char *word) {
+    settings *s = to;
     bool known = cr_ladder_find(word) < cr_ladder_count();
     for (int g = 0; g < GROUP_COUNT; g++) known = known || strcmp(word, bench_group_names[g]) == 0;
     size_t used = strlen(s->kernels);
@@ -98,79 +94,41 @@ static bool add_kernel(settings *s, const char *word) {
     return true;
 }
 
-static bool each(settings *s, const char *list, bool (*add)(settings *, const char *)) {
-    char word[64];
-    while (true) {
-        size_t len = strcspn(list, ",");
-        if (len == 0 || len >= sizeof word) return false;
-        memcpy(word, list, len);
-        word[len] = '\0';
-        if (!add(s, word)) {
-            fprintf(stderr, "cured-bench: kernels: '%s' is not known here\n", word);
-            return false;
-        }
-        if (list[len] == '\0') return true;
-        list += len + 1;
-    }
+static bool set_data(void *to, const char *word) {
+    settings *s = to;
+    s->bits = strcmp(word, "bits") == 0;
+    return s->bits || strcmp(word, "normal") == 0;
 }
 
-static int usage(FILE *out) {
-    fprintf(out,
-            "usage: cured-bench kernels [--sizes 4K,1M,…] [--types f32,…|all] [--ops sum,…] [--kernels NAME,…]\n"
-            "                           [--rounds N] [--data normal|bits] [--follow] [--json FILE]\n"
-            "  --sizes    bytes of one array; default 4K to 4G by fours\n"
-            "  --types    element types; default f32\n"
-            "  --ops      ops, or describe, mean+var: several by one pass; default sum\n"
-            "  --kernels  groups (read, fold, cub, thrust, ladder) or kernels of the ladder; default all\n"
-            "  --rounds   turns of every candidate, 5 to %d; default 7\n"
-            "  --data     floats: normal (default) or any bit patterns; integers are always any\n"
-            "  --follow   folds of cured begin while those before them end, as on a stream of the daemon; without it\n"
-            "             every launch waits for the one before it, as CUB's do\n"
-            "  --json     writes the figures to FILE\n"
-            "Exit status: 0; 1 a fold of cured or a kernel of the ladder was wrong; 69 no CUDA device.\n",
-            BENCH_MAX_ROUNDS);
-    return out == stdout ? 0 : 64;
-}
-
-/* 0; -1: the usage was printed with status *code. */
-static int parse(int argc, char **argv, settings *s, int *code) {
-    static const struct option options[] = {{"sizes", 1, NULL, 's'},   {"types", 1, NULL, 't'},  {"ops", 1, NULL, 'o'},
-                                            {"kernels", 1, NULL, 'k'}, {"rounds", 1, NULL, 'r'}, {"data", 1, NULL, 'd'},
-                                            {"json", 1, NULL, 'j'},    {"follow", 0, NULL, 'f'}, {"help", 0, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    bool good = true;
+/* -1: the caller goes on; otherwise the status to end with. */
+static int parse(int argc, char **argv, settings *s) {
     s->rounds = 7;
-    for (int c; good && (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (c == 's')
-            good = each(s, optarg, add_size);
-        else if (c == 't')
-            good = each(s, optarg, add_dtype);
-        else if (c == 'o')
-            good = each(s, optarg, add_op);
-        else if (c == 'k')
-            good = each(s, optarg, add_kernel);
-        else if (c == 'r')
-            good = (s->rounds = (unsigned)atoi(optarg)) >= 5 && s->rounds <= BENCH_MAX_ROUNDS;
-        else if (c == 'd')
-            good = (s->bits = strcmp(optarg, "bits") == 0) || strcmp(optarg, "normal") == 0;
-        else if (c == 'f')
-            s->follow = true;
-        else if (c == 'j')
-            s->json = optarg;
-        else {
-            *code = usage(c == 'h' ? stdout : stderr);
-            return -1;
-        }
-    }
-    if (!good || optind != argc) {
-        *code = usage(stderr);
-        return -1;
-    }
-    if (s->size_count == 0) each(s, "4K,16K,64K,256K,1M,4M,16M,64M,256M,1G,4G", add_size);
+    const bench_option options[] = {
+        {"sizes", BENCH_WORDS, s, "4K,1M,…", .what = "bytes of one array (4K to 4G by fours)", .each = add_size},
+        {"types", BENCH_WORDS, s, "f32,…|all", .what = "element types (f32)", .each = add_dtype},
+        {"ops", BENCH_WORDS, s, "sum,…", .what = "ops, or describe, mean+var: several by one pass (sum)",
+         .each = add_op},
+        {"kernels", BENCH_WORDS, s, "NAME,…", .what = "read, fold, cub, thrust, ladder, or kernels of the ladder (all)",
+         .each = add_kernel},
+        {"rounds", BENCH_NUMBER, &s->rounds, "N", .what = "turns of every candidate (7)", .least = 5,
+         .most = BENCH_MAX_ROUNDS},
+        {"data", BENCH_WORDS, s, "normal|bits", .what = "floats: normal, or any bit patterns (normal)",
+         .each = set_data},
+        {"follow", BENCH_SWITCH, &s->follow, NULL, .what = "folds begin while those before them end, as in the daemon"},
+        {"json", BENCH_TEXT, &s->json, "FILE", .what = "writes the figures to FILE"},
+    };
+    const int status =
+        bench_options(options, sizeof options / sizeof options[0],
+                      "Exit status: 0; 1 a fold of cured or a kernel of the ladder was wrong; 69 no CUDA "
+                      "device, or it failed.",
+                      argc, argv);
+    if (status >= 0) return status;
+    if (s->size_count == 0)
+        for (uint64_t bytes = 4 << 10; bytes <= 4ull << 30; bytes *= 4) s->sizes[s->size_count++] = bytes;
     if (s->dtype_count == 0) add_dtype(s, "f32");
     if (s->op_count == 0) add_op(s, "sum");
     qsort(s->sizes, s->size_count, sizeof s->sizes[0], by_size);
-    return 0;
+    return -1;
 }
 
 /* ---- One array ---- */
@@ -320,8 +278,9 @@ static void head(const settings *s, FILE *json, int argc, char **argv) {
 
 int bench_kernels(int argc, char **argv) {
     static settings s;
-    int code = 0, devices = 0, wrong = 0;
-    if (parse(argc, argv, &s, &code) != 0) return code;
+    int devices = 0, wrong = 0;
+    const int code = parse(argc, argv, &s);
+    if (code >= 0) return code;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         fprintf(stderr, "cured-bench: kernels: no CUDA device\n");
         return 69;

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "server/base/config.h"
 #include "server/base/log.h"
 #include "server/lanes/lane_gpu.h"
@@ -328,15 +329,14 @@ int bench_lane(int argc, char **argv) {
     const char *json = NULL;
     b.bytes = (size_t)4 << 30;
     b.rounds = 7;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--mib") == 0) b.bytes = (size_t)strtoul(argv[i + 1], NULL, 10) << 20;
-        if (strcmp(argv[i], "--rounds") == 0) b.rounds = (unsigned)strtoul(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--json") == 0) json = argv[i + 1];
-    }
-    if (argc % 2 == 0 || b.bytes < (size_t)SLABS * CR_SLAB_BYTES || !b.rounds || b.rounds > ROUNDS_MAX) {
-        fprintf(stderr, "usage: cured-bench lane [--mib N] [--rounds N] [--json FILE]\n");
-        return 64;
-    }
+    const bench_option options[] = {
+        {"bytes", BENCH_BYTES, &b.bytes, "BYTES", .what = "of the array (4G)", .least = (double)SLABS * CR_SLAB_BYTES,
+         .most = 0x1p40},
+        {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "turns of every row (7)", .least = 1, .most = ROUNDS_MAX},
+        {"json", BENCH_TEXT, &json, "FILE", .what = "writes the figures to FILE"},
+    };
+    int status = bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);
+    if (status >= 0) return status;
     if (open_all(&error) != CR_OK) {
         fprintf(stderr, "cured-bench: lane: %s\n", error.text);
         return 77;

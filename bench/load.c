@@ -3,14 +3,13 @@
  * Thread: main. Owner: everything here. */
 #include "bench/load.h"
 
-#include <getopt.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 
 static bool json_more;
 
@@ -78,91 +77,32 @@ void load_print(load_row *row, FILE *json) {
     fprintf(json, "}");
 }
 
-static int usage(FILE *out) {
-    fprintf(out,
-            "usage: cured-bench load [--rounds N] [--seconds S] [--stream BYTES[K|M|G]] [--file BYTES[K|M|G]] "
-            "[--device BYTES[K|M|G]] [--only TEXT]\n"
-            "                        [--daemon PATH] [--client PATH] [--dir DIR] [--isa NAME] [--server-core N] "
-            "[--client-core N] [--json FILE]\n"
-            "  --rounds N    rounds of each row, 5 to 64 (7)\n"
-            "  --seconds S   length of a round's half in the rows of small requests (0.5)\n"
-            "  --stream, --file  bytes of the upload (2G) and of the large file and region (1G)\n"
-            "  --device      bytes of the large region in device memory (4G)\n"
-            "  --only TEXT   rows whose name contains TEXT\n"
-            "  --daemon, --client  the programs (cured and cured-client beside this one)\n"
-            "  --dir DIR     for the files and sockets; a disk file system for the file rows (TMPDIR, else /var/tmp)\n"
-            "  --server-core, --client-core  where each side runs (0 and 1)\n"
-            "The daemon runs with --cpu-workers 1. Ends with 0 when every answer was right, whatever the speed.\n");
-    return out == stdout ? 0 : 64;
-}
-
-static bool parse_bytes(const char *text, uint64_t *bytes) {
-    char *end;
-    double n = strtod(text, &end);
-    const char *units = "KMG", *unit = *end ? strchr(units, *end) : NULL;
-    if (end == text || !(n > 0) || (*end && (!unit || end[1]))) return false;
-    *bytes = (uint64_t)(n * (unit ? pow(1024, (double)(unit - units + 1)) : 1));
-    return true;
-}
-
-static bool parse(int argc, char **argv, load_options *o, int *code) {
-    static const struct option names[] = {
-        {"rounds", 1, NULL, 'r'}, {"seconds", 1, NULL, 's'},     {"stream", 1, NULL, 'S'},
-        {"file", 1, NULL, 'F'},   {"only", 1, NULL, 'o'},        {"daemon", 1, NULL, 'd'},
-        {"client", 1, NULL, 'c'}, {"dir", 1, NULL, 'D'},         {"json", 1, NULL, 'j'},
-        {"isa", 1, NULL, 'i'},    {"server-core", 1, NULL, 'x'}, {"client-core", 1, NULL, 'y'},
-        {"device", 1, NULL, 'g'}, {"help", 0, NULL, 'h'},        {NULL, 0, NULL, 0}};
-    bool good = true;
-    *code = 64;
-    for (int c; good && (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-        switch (c) {
-            case 'r':
-                o->rounds = atoi(optarg);
-                break;
-            case 's':
-                o->seconds = atof(optarg);
-                break;
-            case 'S':
-                good = parse_bytes(optarg, &o->stream_bytes);
-                break;
-            case 'F':
-                good = parse_bytes(optarg, &o->file_bytes);
-                break;
-            case 'g':
-                good = parse_bytes(optarg, &o->device_bytes);
-                break;
-            case 'o':
-                o->only = optarg;
-                break;
-            case 'd':
-                o->daemon = optarg;
-                break;
-            case 'c':
-                o->client = optarg;
-                break;
-            case 'D':
-                o->dir = optarg;
-                break;
-            case 'j':
-                o->json = optarg;
-                break;
-            case 'i':
-                o->isa = optarg;
-                break;
-            case 'x':
-                o->server_core = atoi(optarg);
-                break;
-            case 'y':
-                o->client_core = atoi(optarg);
-                break;
-            default:
-                *code = usage(c == 'h' ? stdout : stderr);
-                return false;
-        }
-    }
-    if (good && optind == argc && o->rounds >= 5 && o->rounds <= LOAD_ROUNDS_MAX && o->seconds > 0) return true;
-    usage(stderr);
-    return false;
+static int parse(int argc, char **argv, load_options *o) {
+    const bench_option options[] = {
+        {"rounds", BENCH_NUMBER, &o->rounds, "N", .what = "rounds of each row (7)", .least = 5,
+         .most = LOAD_ROUNDS_MAX},
+        {"seconds", BENCH_REAL, &o->seconds, "S", .what = "half a round of the rows of small requests (0.5)",
+         .least = 0.001, .most = 3600},
+        {"stream", BENCH_BYTES, &o->stream_bytes, "BYTES", .what = "of the upload (2G)", .least = 1, .most = 0x1p40},
+        {"file", BENCH_BYTES, &o->file_bytes, "BYTES", .what = "of the large file and of the region (1G)", .least = 1,
+         .most = 0x1p40},
+        {"device", BENCH_BYTES, &o->device_bytes, "BYTES", .what = "of the region in device memory (4G)", .least = 1,
+         .most = 0x1p40},
+        {"only", BENCH_TEXT, &o->only, "TEXT", .what = "rows whose name contains TEXT"},
+        {"daemon", BENCH_TEXT, &o->daemon, "PATH", .what = "the daemon (cured beside this program)"},
+        {"client", BENCH_TEXT, &o->client, "PATH", .what = "the client (cured-client beside this program)"},
+        {"dir", BENCH_TEXT, &o->dir, "DIR", .what = "for files and sockets; on a disk (TMPDIR, else /var/tmp)"},
+        {"isa", BENCH_TEXT, &o->isa, "NAME", .what = "of the daemon: auto, portable, avx2 or avx512 (auto)"},
+        {"server-core", BENCH_NUMBER, &o->server_core, "N", .what = "where the daemon runs (0)", .least = 0,
+         .most = 1 << 20},
+        {"client-core", BENCH_NUMBER, &o->client_core, "N", .what = "where the client runs (1)", .least = 0,
+         .most = 1 << 20},
+        {"json", BENCH_TEXT, &o->json, "FILE", .what = "writes the figures to FILE"},
+    };
+    return bench_options(options, sizeof options / sizeof options[0],
+                         "The daemon runs with --cpu-workers 1. Exit status: 0 when every answer was right, whatever "
+                         "the speed.",
+                         argc, argv);
 }
 
 /* The programs are built beside this one. */
@@ -184,12 +124,12 @@ int bench_load(int argc, char **argv) {
                       .device_bytes = 4ull << 30,
                       .client_core = 1};
     const char *temporary = getenv("TMPDIR");
-    int code;
     o.dir = temporary && *temporary ? temporary : "/var/tmp";
     o.isa = "auto";
     o.daemon = beside("cured");
     o.client = beside("cured-client");
-    if (!parse(argc, argv, &o, &code)) return code;
+    const int code = parse(argc, argv, &o);
+    if (code >= 0) return code;
     signal(SIGPIPE, SIG_IGN);
     snprintf(o.socket, sizeof o.socket, "%.60s/cured-bench-%d.sock", o.dir, (int)getpid());
     char machine[256], command[512];
