@@ -37,7 +37,7 @@ void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, 
     if (m == NULL)
         cr_fail(error, CR_INVALID_ARGUMENT, "%s is not a valid protobuf message, or needs more than %d bytes unpacked",
                 type->short_name, CR_WIRE_SCRATCH_BYTES);
-    return m;
+    return m != NULL && cr_wire_check(type, in, len, error) == CR_OK ? m : NULL;
 }
 
 size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap) {
@@ -45,16 +45,34 @@ size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap) {
     return protobuf_c_message_pack(m, out);
 }
 
-void cr_wire_copy_text(char *out, size_t cap, const char *in) {
-    size_t i = 0;
-    for (; in[i] != '\0' && i + 1 < cap; i++) {
-        unsigned char c = (unsigned char)in[i];
-        out[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+/* The bytes of the UTF-8 character at `in`, which ends with a NUL; 0: there is none that may be printed. */
+static size_t printable(const unsigned char *in) {
+    if (in[0] < 0x80) return in[0] >= 0x20 && in[0] != 0x7f;
+    size_t n = in[0] >= 0xf0 ? 4 : in[0] >= 0xe0 ? 3 : 2;
+    uint32_t c = in[0] & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        if ((in[i] & 0xc0) != 0x80) return 0;
+        c = c << 6 | (in[i] & 0x3fu);
     }
-    /* Cut before a UTF-8 character, never inside one. */
-    if (in[i] != '\0')
-        while (i > 0 && ((unsigned char)in[i] & 0xc0) == 0x80) i--;
-    out[i] = '\0';
+    const uint32_t least = n == 2 ? 0xa0 : n == 3 ? 0x800 : 0x10000; /* below 0xa0: the control characters of Latin 1 */
+    bool surrogate = c >= 0xd800 && c <= 0xdfff;
+    return in[0] >= 0xc2 && in[0] <= 0xf4 && c >= least && c <= 0x10ffff && !surrogate ? n : 0;
+}
+
+void cr_wire_copy_text(char *out, size_t cap, const char *in) {
+    size_t at = 0;
+    while (*in != '\0') {
+        size_t n = printable((const unsigned char *)in);
+        size_t len = n != 0 ? n : 1;
+        if (at + len + 1 > cap) break; /* cut before a character, never inside one */
+        if (n != 0)
+            memcpy(out + at, in, n);
+        else
+            out[at] = '?';
+        at += len;
+        in += len;
+    }
+    out[at] = '\0';
 }
 
 cr_status cr_wire_copy_name(char out[CR_NAME_MAX_BYTES + 1], const char *in, const char *field, cr_error *error) {

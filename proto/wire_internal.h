@@ -35,6 +35,13 @@ cr_status cr_wire_copy_name(char out[CR_NAME_MAX_BYTES + 1], const char *in, con
 /* Copies the names that fit, at most CR_WIRE_MAX_FEATURES: what is longer or beyond is an extension nobody knows. */
 uint32_t cr_wire_copy_features(char out[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1], size_t n, char *const *in);
 
+/* Refuses what protobuf-c would change in silence: a NUL in a string, a number of more bits than its field has. in[0..len)
+ * is a message that protobuf-c has taken. */
+cr_status cr_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error);
+
+/* The varint at *at, which moves behind it; false when it is cut short or has more than 64 bits. */
+bool cr_wire_get_varint(const uint8_t *in, size_t len, size_t *at, uint64_t *value);
+
 /* One field of a message, found without unpacking: for array bytes, which are too many to copy. */
 typedef struct cr_wire_field {
     uint64_t number, value; /* value: of a varint, or the length of bytes */

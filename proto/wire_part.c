@@ -8,10 +8,11 @@
 
 enum { PART_HEAD_BYTES = 32, VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
-static bool get_varint(const uint8_t *in, size_t len, size_t *at, uint64_t *value) {
+bool cr_wire_get_varint(const uint8_t *in, size_t len, size_t *at, uint64_t *value) {
     *value = 0;
     for (unsigned shift = 0; shift < 64 && *at < len; shift += 7) {
         uint8_t byte = in[(*at)++];
+        if (shift == 63 && byte > 1) return false;
         *value |= (uint64_t)(byte & 0x7f) << shift;
         if (!(byte & 0x80)) return true;
     }
@@ -23,12 +24,12 @@ bool cr_wire_next_field(const uint8_t *in, size_t len, size_t *position, cr_wire
     size_t at = *position;
     field->bytes = NULL;
     field->value = 0;
-    if (!get_varint(in, len, &at, &tag) || tag >> 3 == 0) return false;
+    if (!cr_wire_get_varint(in, len, &at, &tag) || tag >> 3 == 0) return false;
     field->number = tag >> 3;
     unsigned type = tag & 7;
     size_t skip = type == FIXED64 ? 8 : type == FIXED32 ? 4 : 0;
     if (type == VARINT || type == BYTES) {
-        if (!get_varint(in, len, &at, &field->value)) return false;
+        if (!cr_wire_get_varint(in, len, &at, &field->value)) return false;
         if (type == BYTES) {
             field->bytes = in + at;
             if (field->value > len - at) return false;

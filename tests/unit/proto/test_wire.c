@@ -317,6 +317,97 @@ START_TEST(unknown_fields_are_ignored) {
 }
 END_TEST
 
+/* Strings end where their length says: a NUL within would cut them in silence. */
+START_TEST(strings_have_no_nul) {
+    /* reduce {dtype, ops, input {stream {bytes = 12}}, kernel = "v7\0x"} */
+    refused((const uint8_t *)"\x1a\x11\x08\x0c\x12\x01\x01\x1a\x04\x0a\x02\x08\x0c\x5a\x04v7\0x", 19,
+            "ReduceRequest.kernel has a NUL");
+    refused((const uint8_t *)"\x32\x0a\x08\x01\x1a\x06\x0a\x04/a\0b", 12, "ShmRegion.name has a NUL");
+    cr_error e;
+    cr_wire_hello hello;
+    ck_assert_int_eq(cr_wire_unpack_hello((const uint8_t *)"\x08\x01\x10\x01\x22\x03x\0y", 9, &hello, &e),
+                     CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "Hello.client has a NUL"));
+    ck_assert_int_eq(cr_wire_unpack_hello((const uint8_t *)"\x08\x01\x10\x01\x1a\x03x\0y", 9, &hello, &e),
+                     CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "Hello.features has a NUL"));
+    cr_wire_status status;
+    ck_assert_int_eq(cr_wire_unpack_status((const uint8_t *)"\x08\x03\x12\x03n\0o", 7, &status, &e),
+                     CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "Status.message has a NUL"));
+}
+END_TEST
+
+/* reduce {dtype, ops, input {stream {bytes = 12}}} with one varint in place of the dtype or the op. */
+static size_t call_with(uint8_t *out, uint64_t dtype, uint64_t op, bool packed) {
+    uint8_t *start = out, number[10];
+    size_t n = 0;
+    *out++ = 0x1a;
+    uint8_t *length = out++;
+    *out++ = 0x08;
+    for (; dtype >= 0x80; dtype >>= 7) *out++ = (uint8_t)(dtype | 0x80);
+    *out++ = (uint8_t)dtype;
+    for (; op >= 0x80; op >>= 7) number[n++] = (uint8_t)(op | 0x80);
+    number[n++] = (uint8_t)op;
+    *out++ = packed ? 0x12 : 0x10;
+    if (packed) *out++ = (uint8_t)n;
+    memcpy(out, number, n);
+    out = (uint8_t *)memcpy(out + n, "\x1a\x04\x0a\x02\x08\x0c", 6) + 6;
+    *length = (uint8_t)(out - length - 1);
+    return (size_t)(out - start);
+}
+
+/* A number that a field has no bits for is another number, and never taken for what is left of it. */
+START_TEST(numbers_are_not_cut) {
+    static const uint64_t wrong[] = {UINT64_C(1) << 31,        UINT32_MAX,        (UINT64_C(1) << 32) + 1,
+                                     (UINT64_C(1) << 35) + 12, UINT64_C(1) << 63, UINT64_MAX - INT32_MAX - 1};
+    uint8_t in[64];
+    cr_wire_call out;
+    cr_error e;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        refused(in, call_with(in, wrong[i], 1, true), "ReduceRequest.dtype");
+        refused(in, call_with(in, 12, wrong[i], true), "ReduceRequest.ops");
+        refused(in, call_with(in, 12, wrong[i], false), "ReduceRequest.ops");
+    }
+    /* negative numbers are whole: the next room says that it knows none of them */
+    ck_assert_int_eq(cr_wire_unpack_call(in, call_with(in, UINT64_MAX, 1, true), &out, &e), CR_OK);
+    ck_assert_uint_eq(out.reduce.dtype, UINT32_MAX);
+    /* timeout_ms and progress_ms have 32 bits too */
+    refused((const uint8_t *)"\x08\x85\x80\x80\x80\x10\x22\x00", 8, "Call.timeout_ms is 4294967301");
+    refused((const uint8_t *)"\x10\x85\x80\x80\x80\x10\x22\x00", 8, "Call.progress_ms is 4294967301");
+    /* dtype = 12 and a bit beyond the 64 of a varint */
+    refused((const uint8_t *)"\x1a\x14\x08\x8c\x80\x80\x80\x80\x80\x80\x80\x80\x02\x12\x01\x01\x1a\x04\x0a\x02\x08\x0c",
+            22, "ReduceRequest is not a valid");
+}
+END_TEST
+
+/* What a terminal could take for a command, and what is no UTF-8, is replaced byte by byte. */
+START_TEST(text_is_printable) {
+    static const struct {
+        const char *in, *out;
+    } texts[] = {
+        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x9a\x80", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x9a\x80"},
+        {"\xc2\x9b"
+         "31m",
+         "??31m"}, /* CSI as one character */
+        {"\x9b"
+         "31m",
+         "?31m"},                          /* and as one byte */
+        {"\xc0\x9b\xe0\x82\x9b", "?????"}, /* and longer than it need be */
+        {"\xed\xa0\x80", "???"},           /* half of a pair of UTF-16 */
+        {"\xf4\x90\x80\x80\xff", "?????"}, /* beyond the last character */
+        {"cut \xe2\x82", "cut ??"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        cr_wire_status m = {.code = CR_INTERNAL}, out;
+        strcpy(m.message, texts[i].in);
+        size_t n = cr_wire_pack_status(&m, buffer, sizeof buffer);
+        ck_assert_int_eq(cr_wire_unpack_status(buffer, n, &out, NULL), CR_OK);
+        ck_assert_str_eq(out.message, texts[i].out);
+    }
+}
+END_TEST
+
 START_TEST(too_small_a_buffer) {
     cr_wire_call m = small_call();
     size_t n = cr_wire_pack_call(&m, buffer, sizeof buffer);
@@ -341,6 +432,9 @@ int main(void) {
     tcase_add_test(t, text_is_cut_and_cleaned);
     tcase_add_test(t, hello_bounds);
     tcase_add_test(t, unknown_fields_are_ignored);
+    tcase_add_test(t, strings_have_no_nul);
+    tcase_add_test(t, numbers_are_not_cut);
+    tcase_add_test(t, text_is_printable);
     tcase_add_test(t, too_small_a_buffer);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);

@@ -1,0 +1,60 @@
+/* wire_check: what protobuf-c takes in silence and this protocol refuses. protobuf-c ends a string at its first NUL and
+ * cuts a number to the 32 bits of its field: both would make something else of what the peer said.
+ *
+ * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. */
+#include <string.h>
+
+#include "proto/wire_internal.h"
+
+typedef unsigned long long ull;
+
+static cr_status check_number(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
+                              uint64_t value, cr_error *error) {
+    bool fits = true;
+    if (field->type == PROTOBUF_C_TYPE_UINT32) fits = value <= UINT32_MAX;
+    /* Enums are signed, and negative ones have 64 bits on the wire. */
+    if (field->type == PROTOBUF_C_TYPE_ENUM) fits = value <= INT32_MAX || value >= UINT64_MAX - INT32_MAX;
+    if (fits) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "%s.%s is %llu, which is no number of 32 bits", type->short_name,
+                   field->name, (ull)value);
+}
+
+static cr_status check_packed(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
+                              const uint8_t *in, size_t len, cr_error *error) {
+    uint64_t value;
+    cr_status status = CR_OK;
+    for (size_t at = 0; status == CR_OK && at < len;) {
+        if (!cr_wire_get_varint(in, len, &at, &value))
+            return cr_fail(error, CR_INVALID_ARGUMENT, "%s.%s has a number of more than 64 bits", type->short_name,
+                           field->name);
+        status = check_number(type, field, value, error);
+    }
+    return status;
+}
+
+static cr_status check_field(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
+                             const cr_wire_field *found, cr_error *error) {
+    size_t len = (size_t)found->value;
+    if (found->bytes == NULL) return check_number(type, field, found->value, error);
+    if (field->type == PROTOBUF_C_TYPE_MESSAGE) return cr_wire_check(field->descriptor, found->bytes, len, error);
+    if (field->type == PROTOBUF_C_TYPE_ENUM) return check_packed(type, field, found->bytes, len, error);
+    if (field->type == PROTOBUF_C_TYPE_STRING && memchr(found->bytes, '\0', len) != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s.%s has a NUL byte, strings have none", type->short_name,
+                       field->name);
+    return CR_OK;
+}
+
+cr_status cr_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error) {
+    size_t at = 0;
+    cr_wire_field found;
+    cr_status status = CR_OK;
+    while (status == CR_OK && cr_wire_next_field(in, len, &at, &found)) {
+        const ProtobufCFieldDescriptor *field = NULL;
+        if (found.number <= UINT32_MAX)
+            field = protobuf_c_message_descriptor_get_field(type, (unsigned)found.number);
+        if (field != NULL) status = check_field(type, field, &found, error);
+    }
+    if (status == CR_OK && at != len)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s is not a valid protobuf message", type->short_name);
+    return status;
+}
