@@ -21,8 +21,8 @@ typedef struct bench_option {
     const char *name;
     bench_kind kind;
     void *to;
-    const char *value; /* what --help calls the value */
-    const char *what;  /* one line of --help */
+    const char *value;  /* what --help calls the value */
+    const char *what;   /* one line of --help */
     double least, most; /* of BYTES, NUMBER and REAL; both 0: no bounds */
     size_t step;
     bool (*each)(void *to, const char *word);

@@ -50,8 +50,7 @@ cr_status cr_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *i
     cr_status status = CR_OK;
     while (status == CR_OK && cr_wire_next_field(in, len, &at, &found)) {
         const ProtobufCFieldDescriptor *field = NULL;
-        if (found.number <= UINT32_MAX)
-            field = protobuf_c_message_descriptor_get_field(type, (unsigned)found.number);
+        if (found.number <= UINT32_MAX) field = protobuf_c_message_descriptor_get_field(type, (unsigned)found.number);
         if (field != NULL) status = check_field(type, field, &found, error);
     }
     if (status == CR_OK && at != len)

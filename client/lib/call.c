@@ -199,9 +199,11 @@ void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text) {
     if (!queued(call) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
 }
 
-/* Half to all of the step, so that clients turned away together do not come back together. */
+/* Half to all of the library's own step, or the daemon's advice and up to half of it: clients turned away together do not
+ * come back together. */
 static uint64_t retry_delay_ns(cured_call *call, uint32_t retry_after_ms) {
     cured_conn *conn = call->conn;
+    if (retry_after_ms > call->max_wait_ms) retry_after_ms = call->max_wait_ms;
     uint64_t ms = (uint64_t)RETRY_FIRST_MS << (call->retries < 10 ? call->retries : 10);
     if (ms > RETRY_LAST_MS) ms = RETRY_LAST_MS;
     if (retry_after_ms > ms) ms = retry_after_ms;
@@ -216,10 +218,11 @@ void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms
     bool again = (code == CR_UNAVAILABLE || code == CR_RESOURCE_EXHAUSTED) && call->kind != KIND_STREAM &&
                  call->retries_left > 0 && call->conn->state != CONN_DEAD &&
                  !(call->array != NULL && cr_cl_array_handed_over(call->array));
-    uint64_t when = 0;
+    uint64_t when = 0, now = cr_cl_now_ns();
     if (again) {
-        when = cr_cl_now_ns() + retry_delay_ns(call, retry_after_ms);
-        again = call->deadline_ns == 0 || when < call->deadline_ns;
+        when = now + retry_delay_ns(call, retry_after_ms);
+        uint64_t advised = now + retry_after_ms * UINT64_C(1000000); /* no try is worth it before the deadline */
+        again = call->deadline_ns == 0 || (when < call->deadline_ns && advised < call->deadline_ns);
     }
     if (!again) {
         cr_cl_call_finish(call, code, retry_after_ms, text);

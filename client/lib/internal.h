@@ -103,7 +103,7 @@ struct cured_call {
     cured_region *region; /* KIND_REGION keeps it; KIND_REGISTER is its own */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
-    uint32_t retries_left, retries;
+    uint32_t retries_left, retries, max_wait_ms;
     void (*on_done)(cured_call *call, void *user);
     void (*on_progress)(cured_call *call, uint64_t bytes_done, uint64_t bytes_total, void *user);
     void *user;

@@ -10,6 +10,8 @@
 #include "client/lib/internal.h"
 #include "kernels/core/op.h"
 
+enum { DEFAULT_RETRY_WAIT_MS = 10000 };
+
 cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error) {
     *o = (cured_options)CURED_OPTIONS_INIT;
     if (given != NULL) memcpy(o, given, given->struct_bytes < sizeof *o ? given->struct_bytes : sizeof *o);
@@ -73,6 +75,7 @@ cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, co
     call->declared = UINT64_MAX;
     call->value_count = (uint32_t)op_count;
     call->retries_left = o->retries;
+    call->max_wait_ms = o->max_retry_wait_ms != 0 ? o->max_retry_wait_ms : DEFAULT_RETRY_WAIT_MS;
     call->on_done = o->on_done;
     call->on_progress = o->on_progress;
     call->user = o->user;

@@ -225,17 +225,19 @@ typedef struct cured_options {
      * Copied. With none of axis, partial, first, nan, overflow, result_dtype, ddof. NOT_FOUND for a name the daemon does not know,
      * FAILED_PRECONDITION where it has no CUDA device, UNIMPLEMENTED for an op or type that these kernels lack. */
     const char *kernel;
+    uint32_t max_retry_wait_ms; /* a daemon that asks for a longer wait is taken to ask for this; 0: 10 s */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false, NULL                                                                  \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0                                                               \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the
- * time the daemon asks for or 10 ms doubling up to 1 s, up to `retries` times and while the deadline allows. Reductions
- * change nothing, so that is safe. Streams are never tried again: their bytes are gone.
+ * time the daemon asks for (max_retry_wait_ms at most) or 10 ms doubling up to 1 s, up to `retries` times and while the
+ * deadline allows. Up to half of the wait is added at random, so that clients turned away together do not come back
+ * together. Reductions change nothing, so that is safe. Streams are never tried again: their bytes are gone.
  *
  * Each function below queues a call; what goes wrong with the arguments is told at once (INVALID_ARGUMENT, NULL *call),
  * everything else when the call is done. ops: 1 to CURED_MAX_OPS, each once, copied. options may be NULL. *call belongs

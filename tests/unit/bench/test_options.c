@@ -32,12 +32,13 @@ static int read_options(int argc, char **argv) {
     return bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);
 }
 
-#define READ(...) read_options((int)(sizeof((char *[]){"row", __VA_ARGS__}) / sizeof(char *)), (char *[]){"row", __VA_ARGS__})
+#define READ(...) \
+    read_options((int)(sizeof((char *[]){"row", __VA_ARGS__}) / sizeof(char *)), (char *[]){"row", __VA_ARGS__})
 
 START_TEST(values) {
-    ck_assert_int_eq(READ("--bytes", "1.5K", "--rounds=7", "--seconds", "0.25", "--only", "sum f32", "--words", "a,b",
-                          "--follow"),
-                     -1);
+    ck_assert_int_eq(
+        READ("--bytes", "1.5K", "--rounds=7", "--seconds", "0.25", "--only", "sum f32", "--words", "a,b", "--follow"),
+        -1);
     ck_assert_uint_eq(got.bytes, 1536);
     ck_assert_int_eq(got.rounds, 7);
     ck_assert_double_eq(got.seconds, 0.25);

@@ -1,4 +1,4 @@
-/* libcured when things go wrong: retries, lost connections, a daemon that breaks the protocol. */
+/* libcured when things go wrong: lost connections, a daemon that breaks the protocol. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,91 +16,6 @@ static cured_call *start(const cured_options *o) {
                   error.text);
     return call;
 }
-
-/* Turns with sleeps, for what takes its time (retries come after 5 ms and more). */
-static void turn_until_sent(void) {
-    for (int i = 0; i < 5000; i++) {
-        cured_process(conn, NULL);
-        if (f.peer < 0) return;
-        fake_read(&f);
-        if (f.len > f.at) return;
-        usleep(1000);
-    }
-    ck_abort_msg("nothing was sent");
-}
-
-START_TEST(retried_when_told_to) {
-    cr_frame h;
-    const uint8_t *p;
-    cured_call *call = start(NULL);
-    for (uint32_t i = 1; i <= 3; i++) {
-        turn_until_sent();
-        fake_expect(&f, conn, CR_FRAME_CALL, &h, &p);
-        ck_assert_uint_eq(h.stream, i);
-        fake_expect(&f, conn, CR_FRAME_DATA, &h, &p);
-        ck_assert_uint_eq(h.stream, i);
-        ck_assert_mem_eq(p, three, sizeof three);
-        if (i < 3) fake_status(&f, i, i == 1 ? CR_RESOURCE_EXHAUSTED : CR_UNAVAILABLE, 2, "come back later");
-    }
-    fake_sum(&f, 3, 6);
-    ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
-    ck_assert_uint_eq(cured_call_retries(call), 2);
-    cured_call_free(call);
-}
-END_TEST
-
-START_TEST(not_retried) {
-    static const cr_status codes[] = {CR_INVALID_ARGUMENT, CR_DEADLINE_EXCEEDED, CR_INTERNAL, CR_DATA_LOSS};
-    cured_options o = CURED_OPTIONS_INIT;
-    uint32_t stream = 0;
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        cured_call *call = start(NULL);
-        fake_settle(&f, conn);
-        fake_status(&f, ++stream, codes[i], 0, "no");
-        ck_assert_int_eq(cured_wait(call, &error), (cured_status)codes[i]);
-        ck_assert_uint_eq(cured_call_retries(call), 0);
-        cured_call_free(call);
-    }
-    o.retries = 0;
-    cured_call *call = start(&o);
-    fake_settle(&f, conn);
-    fake_status(&f, ++stream, CR_RESOURCE_EXHAUSTED, 77, "full");
-    ck_assert_int_eq(cured_wait(call, &error), CURED_RESOURCE_EXHAUSTED);
-    ck_assert_uint_eq(error.retry_after_ms, 77);
-    cured_call_free(call);
-    /* no time left for what the daemon asks */
-    o.retries = 8;
-    o.timeout_ms = 60000;
-    call = start(&o);
-    fake_settle(&f, conn);
-    fake_status(&f, ++stream, CR_RESOURCE_EXHAUSTED, 3600000, "full for an hour");
-    ck_assert_int_eq(cured_wait(call, &error), CURED_RESOURCE_EXHAUSTED);
-    cured_call_free(call);
-    /* streams cannot be sent again */
-    ck_assert_int_eq(cured_reduce_stream_begin(conn, CURED_F32, &sum, 1, 12, NULL, &call, &error), CURED_OK);
-    fake_settle(&f, conn);
-    fake_status(&f, ++stream, CR_RESOURCE_EXHAUSTED, 0, "full");
-    ck_assert_int_eq(cured_wait(call, &error), CURED_RESOURCE_EXHAUSTED);
-    cured_call_free(call);
-}
-END_TEST
-
-/* A cancelled call that waits for its next try is gone: nothing is sent for it. */
-START_TEST(cancelled_while_waiting_to_retry) {
-    cr_frame h;
-    const uint8_t *p;
-    cured_call *call = start(NULL);
-    fake_settle(&f, conn);
-    fake_status(&f, 1, CR_RESOURCE_EXHAUSTED, 1000000, "full");
-    cured_process(conn, NULL);
-    ck_assert(!cured_call_done(call));
-    ck_assert_int_gt(cured_timeout_ms(conn), 500000);
-    cured_call_free(call);
-    while (fake_take(&f, &h, &p)) continue;
-    fake_settle(&f, conn);
-    ck_assert(!fake_take(&f, &h, &p));
-}
-END_TEST
 
 START_TEST(connection_lost_and_made_anew) {
     cured_call *stream, *call;
@@ -442,9 +357,6 @@ int main(void) {
     Suite *s = suite_create("failures");
     TCase *t = tcase_create("failures");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, retried_when_told_to);
-    tcase_add_test(t, not_retried);
-    tcase_add_test(t, cancelled_while_waiting_to_retry);
     tcase_add_test(t, connection_lost_and_made_anew);
     tcase_add_test(t, lost_in_the_middle_of_a_frame);
     tcase_add_test(t, nobody_there_any_more);
