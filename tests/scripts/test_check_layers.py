@@ -98,6 +98,13 @@ class CheckLayers(unittest.TestCase):
     def test_tables_are_no_functions(self):
         self.assertEqual(self.run_on({"proto/a.c": "/* a */\nint t[] = {\n" + "1,\n" * 100 + "};\n"})[0], 0)
 
+    def test_columns_of_documents(self):
+        words, row = "word " * 20, "| " + "cell " * 30 + "|\n"
+        fine = [words[:100], row, f"```\n{row}```", f"<!-- {words} {words} -->", "https://" + "a" * 100]
+        self.assertEqual(self.run_on({"docs/a.md": "\n\n".join(fine) + "\n"})[0], 0)
+        self.expect_one("docs/a.md", f"# A\n\n{words}ab\n", "102 columns, the limit is 100")
+        self.expect_one("docs/a.md", f"```\n{row}```\n{words}a\n", "101 columns")
+
 
 if __name__ == "__main__":
     unittest.main()
