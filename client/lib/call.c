@@ -244,6 +244,7 @@ void cr_cl_call_run_callbacks(cured_conn *conn) {
         cured_call *call = CONTAINER(conn->finished.next, cured_call, all);
         list_remove(&call->all);
         call->on_done(call, call->user); /* may free it */
+        cr_cl_fork_check(conn);          /* and may have forked */
     }
 }
 

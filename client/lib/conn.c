@@ -3,6 +3,8 @@
  *   cured_connect ─▶ CONNECTING ─▶ OPEN ─▶ (lost) WAITING ─▶ CONNECTING …     when a call wants it
  *                        └──────────┴────▶ (daemon broke the protocol) DEAD
  *
+ * A child process goes to WAITING, with a connection of its own to come (fork.c).
+ *
  * HELLO waits in the control buffer from the start, so calls can follow it without waiting for WELCOME.
  *
  * Thread: the one that uses the connection. Owner: the program, until cured_close. */
@@ -68,6 +70,35 @@ void cr_cl_conn_broken(cured_conn *conn, const cr_error *error) {
     reset(conn);
     conn->attempt_deadline_ns = conn->wake_ns = 0;
     conn->control_len = 0;
+}
+
+/* Ends all calls without a callback. */
+static void cancel_calls(cured_conn *conn, const char *text) {
+    while (!list_empty(&conn->calls)) {
+        cured_call *call = CONTAINER(conn->calls.next, cured_call, all);
+        if (call->detached) {
+            list_remove(&call->all);
+            cr_cl_call_destroy(call);
+            continue;
+        }
+        cr_cl_call_finish(call, CR_CANCELLED, 0, text);
+        list_remove(&call->all); /* from finished: no callbacks from here */
+    }
+    while (!list_empty(&conn->finished)) list_remove(conn->finished.next);
+}
+
+void cr_cl_conn_inherited(cured_conn *conn) {
+    if (conn->state != CONN_DEAD) {
+        conn->state = CONN_WAITING;
+        cr_fail(&conn->error, CR_UNAVAILABLE,
+                "the connection is the parent process's: this one connects with its next call");
+    }
+    conn->epoch++; /* before the calls end: the daemon knows no region of this process */
+    conn->attempt_ns = conn->attempt_deadline_ns = conn->wake_ns = 0;
+    conn->random ^= cr_cl_now_ns() | 1; /* or parent and child would come back together */
+    clear_queue(conn);
+    cancel_calls(conn, "the call belongs to the process that this one was forked from");
+    reset(conn);
 }
 
 void cr_cl_conn_want(cured_conn *conn) {
@@ -177,6 +208,7 @@ cured_status cured_connect(const char *address, const cured_connect_options *opt
         free(conn);
         return cr_cl_give(error, &e, 0);
     }
+    cr_cl_fork_mark(conn);
     *out = conn;
     return cr_cl_give(error, &e, 0);
 }
@@ -185,17 +217,8 @@ void cured_close(cured_conn *conn) {
     if (conn == NULL) return;
     clear_queue(conn);
     cr_cl_regions_close(conn);
-    while (!list_empty(&conn->calls)) {
-        cured_call *call = CONTAINER(conn->calls.next, cured_call, all);
-        if (call->detached) {
-            list_remove(&call->all);
-            cr_cl_call_destroy(call);
-            continue;
-        }
-        cr_cl_call_finish(call, CR_CANCELLED, 0, "the connection was closed by this program");
-        list_remove(&call->all); /* from finished: no callbacks from here */
-    }
-    while (!list_empty(&conn->finished)) list_remove(conn->finished.next);
+    cancel_calls(conn, "the connection was closed by this program");
+    cr_cl_fork_unmark(conn);
     if (conn->fd >= 0) close(conn->fd);
     if (conn->in != conn->small) free(conn->in);
     free(conn);

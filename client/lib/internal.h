@@ -11,6 +11,8 @@
 #ifndef CURED_CLIENT_LIB_INTERNAL_H
 #define CURED_CLIENT_LIB_INTERNAL_H
 
+#include <sys/types.h>
+
 #include "cured/cured.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
@@ -136,6 +138,8 @@ struct cured_conn {
     uint64_t attempt_ns, attempt_deadline_ns; /* 0: none */
     uint32_t attempts;                        /* in a row that failed */
     uint32_t lookup;                          /* which of the host's addresses is tried next */
+    pid_t process;                            /* whose connection it is; see fork.c */
+    const volatile uint32_t *mark;            /* NULL: the kernel has none */
     uint64_t wake_ns;                         /* no deadline or retry lies before it; 0: none at all */
     uint64_t random;
 
@@ -179,6 +183,14 @@ void cr_cl_conn_want(cured_conn *conn);
 void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, const char *text);
 /* The daemon broke the protocol: calls end with this, and so does everything later. */
 void cr_cl_conn_broken(cured_conn *conn, const cr_error *error);
+
+/* This process is a child of the one that made the connection: ends the calls, and connects anew when a call wants it. */
+void cr_cl_conn_inherited(cured_conn *conn);
+
+/* fork.c: a connection belongs to the process that made it. Looks whether this is that process, before the socket is used. */
+void cr_cl_fork_mark(cured_conn *conn);
+void cr_cl_fork_unmark(cured_conn *conn);
+void cr_cl_fork_check(cured_conn *conn);
 
 /* call.c */
 void cr_cl_call_submit(cured_call *call);

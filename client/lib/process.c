@@ -66,6 +66,7 @@ static void connect_turn(cured_conn *conn) {
 
 /* readable: worth a recv. Reading goes on while buffers come back full of answers. */
 static void turn(cured_conn *conn, bool readable) {
+    cr_cl_fork_check(conn);
     conn->busy = true;
     connect_turn(conn);
     cr_cl_send_flush(conn);

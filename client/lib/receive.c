@@ -349,6 +349,7 @@ static void cut_frames(cured_conn *conn) {
         }
         if (left - CR_FRAME_HEADER_BYTES < f.length) break;
         on_frame(conn, &f, conn->in + pos + CR_FRAME_HEADER_BYTES);
+        cr_cl_fork_check(conn); /* a callback may have forked */
         pos += CR_FRAME_HEADER_BYTES + f.length;
     }
     if (conn->state != CONN_OPEN) return; /* the buffer was emptied */

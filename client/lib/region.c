@@ -196,6 +196,7 @@ cured_status cured_region_wait(cured_region *region, cured_error *error) {
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the region, or its connection, is closed");
     if (region->conn->busy)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_region_wait was called from inside a callback");
+    cr_cl_fork_check(region->conn);
     if (region->epoch != region->conn->epoch && cr_cl_region_ensure(region, &e) != CR_OK)
         return cr_cl_give(error, &e, 0);
     return cured_wait(region->opening, error);

@@ -56,6 +56,7 @@ static void set_times(cured_conn *conn, cured_call *call, uint32_t timeout_ms) {
 }
 
 cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, const cured_options *o, cr_error *error) {
+    cr_cl_fork_check(conn);
     if (conn->state == CONN_DEAD) {
         *error = conn->error;
         return NULL;

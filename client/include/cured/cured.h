@@ -20,6 +20,12 @@
  * cured_timeout_ms(), and calls cured_process(). cured_wait() does the same for those who would rather block. Many
  * calls may be in flight on one connection; they complete in any order.
  *
+ * After fork() both processes may go on with the same objects. The parent notices nothing. The child's first call on a
+ * connection is sent over a connection of its own, and regions are registered anew there. Calls that the parent had in
+ * flight are the parent's: in the child each ends with CANCELLED, without a callback; calls that were done keep their
+ * answers. An event loop of the child asks cured_fd() after its first cured_process(). The child must not use a connection
+ * that another thread was using when the process forked.
+ *
  * Functions return CURED_OK or a status, and fill *error, which may be NULL, with the same status and a sentence.
  * Strings are UTF-8; sizes are bytes, counts are elements, as the names say. */
 #ifndef CURED_CURED_H
