@@ -1,7 +1,9 @@
 /* gpu_hook: the regions' hook (memory/device.h) filled by the lanes of GPUs: memory that other processes share is opened on
- * the lane of its GPU, and mapped host memory is pinned by the first, for all.
+ * the lane of its GPU, and mapped host memory is pinned for all GPUs by the first that is not lost.
  *
- * Thread: files threads, which wait for the lanes'. Owner: the lanes. */
+ * What a GPU has pinned it alone gives back. A lost one gives nothing back: its driver keeps the pages pinned until the process ends, so
+ * the other GPUs go on reading the region where it is.
+ * Thread: files threads, which wait for the lanes'; the pins have a mutex. Owner: the lanes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,17 +64,56 @@ static void hook_close(void *context, cr_device_region *region) {
     free(held);
 }
 
+/* What is pinned, and by whom; in cr_lanes.pins. */
+typedef struct pinned {
+    cr_list link;
+    const void *start;
+    cr_lane *lane;
+} pinned;
+
 static cr_status hook_pin(void *context, const void *start, size_t bytes, cr_error *error) {
-    cr_pinner pinner = cr_lane_gpu_pinner(((cr_lanes *)context)->lanes[1]);
-    return pinner.pin(pinner.argument, (void *)(uintptr_t)start, bytes, true, error);
+    cr_lanes *lanes = context;
+    pinned *entry = malloc(sizeof *entry);
+    if (!entry) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to pin with");
+    cr_status status = CR_UNAVAILABLE;
+    for (uint32_t i = 1; i < lanes->count && status == CR_UNAVAILABLE; i++) { /* it says so when it is lost */
+        const cr_pinner pinner = cr_lane_gpu_pinner(lanes->lanes[i]);
+        *entry = (pinned){.start = start, .lane = lanes->lanes[i]};
+        status = pinner.pin(pinner.argument, (void *)(uintptr_t)start, bytes, true, error);
+    }
+    if (status != CR_OK) {
+        free(entry);
+        return status;
+    }
+    pthread_mutex_lock(&lanes->pins_mutex);
+    cr_list_append(&lanes->pins, &entry->link);
+    pthread_mutex_unlock(&lanes->pins_mutex);
+    return CR_OK;
+}
+
+static pinned *take_pinned(cr_lanes *lanes, const void *start) {
+    pinned *found = NULL;
+    pthread_mutex_lock(&lanes->pins_mutex);
+    for (cr_list *node = lanes->pins.next; node != &lanes->pins && !found; node = node->next) {
+        pinned *entry = cr_container(node, pinned, link);
+        if (entry->start == start) found = entry;
+    }
+    if (found) cr_list_remove(&found->link);
+    pthread_mutex_unlock(&lanes->pins_mutex);
+    return found;
 }
 
 static void hook_unpin(void *context, const void *start, size_t bytes) {
-    cr_pinner pinner = cr_lane_gpu_pinner(((cr_lanes *)context)->lanes[1]);
+    pinned *entry = take_pinned(context, start);
     (void)bytes;
+    if (!entry) return;
+    const cr_pinner pinner = cr_lane_gpu_pinner(entry->lane);
     pinner.unpin(pinner.argument, (void *)(uintptr_t)start);
+    free(entry);
 }
 
 cr_device_hook cr_lanes_device_hook(cr_lanes *lanes) {
+    pthread_mutex_init(&lanes->pins_mutex, NULL);
+    cr_list_init(&lanes->pins);
     return (cr_device_hook){lanes, hook_open, hook_close, hook_pin, hook_unpin};
 }

@@ -144,6 +144,7 @@ bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
     bool hung = lanes->left_behind;
     for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i], false);
     if (slabs) cr_slabs_unpin(slabs);
+    if (lanes->hook.context) pthread_mutex_destroy(&lanes->pins_mutex);
     while (lanes->count) {
         lanes->count--;
         if (lanes->count) hung |= !cr_lane_gpu_await_end(lanes->lanes[lanes->count]);

@@ -5,6 +5,8 @@
 #ifndef CURED_SERVER_LANES_LANES_H
 #define CURED_SERVER_LANES_LANES_H
 
+#include <pthread.h>
+
 #include "server/base/config.h"
 #include "server/lanes/lane.h"
 #include "server/memory/device.h"
@@ -25,8 +27,10 @@ typedef struct cr_lanes {
     uint64_t gpu_from;     /* for cr_job.gpu_from */
     uint64_t chunk_bytes;  /* that a GPU takes at a time */
     cr_device_hook hook;   /* for regions; of use when there are GPUs */
-    bool left_behind;      /* a thread in a driver that hung at start */
-    _Atomic bool news;     /* a GPU was lost and cr_lanes_check has not seen it */
+    pthread_mutex_t pins_mutex;
+    cr_list pins;      /* pins_mutex: the hook's */
+    bool left_behind;  /* a thread in a driver that hung at start */
+    _Atomic bool news; /* a GPU was lost and cr_lanes_check has not seen it */
     void (*wake)(void *argument);
     void *wake_argument;
 } cr_lanes;
@@ -50,7 +54,7 @@ void cr_lanes_watch(cr_lanes *lanes);
 /* After cr_queue_close: waits for their threads. The slabs are plain memory again. False: a GPU does not answer, and the process should end
  * without waiting for its driver. */
 bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
-/* What regions ask of the GPUs; only where there are some. */
+/* What regions ask of the GPUs; once, and only where there are some. */
 cr_device_hook cr_lanes_device_hook(cr_lanes *lanes);
 /* Whether GPUs answer a job that was made along an axis of a GPU's memory. */
 bool cr_lanes_axis(const cr_lanes *lanes, const cr_job *job);

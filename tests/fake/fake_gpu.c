@@ -10,75 +10,13 @@
 #include "kernels/cpu/fold.h"
 #include "tests/fake/fake_internal.h"
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static cr_list devices = {&devices, &devices}; /* so that one that was never closed is not taken for a leak */
-static fake_gpu_faults plan = {.devices = 1};
-static uint32_t copies, folds, polls, calls, pins; /* since the plan */
-static bool armed = true;
-static fake_gpu_counts counts;
-
-void fake_gpu_misused(const char *how) {
-    fprintf(stderr, "Assertion of the GPU's contract failed: %s\n", how);
-    abort();
-}
-
-static void arm_locked(void) {
-    armed = true;
-    copies = folds = polls = calls = pins = 0;
-}
-
-void fake_gpu_plan(const fake_gpu_faults *faults) {
-    pthread_mutex_lock(&mutex);
-    plan = *faults;
-    arm_locked();
-    pthread_mutex_unlock(&mutex);
-}
-
-fake_gpu_counts fake_gpu_seen(void) {
-    pthread_mutex_lock(&mutex);
-    fake_gpu_counts seen = counts;
-    pthread_mutex_unlock(&mutex);
-    return seen;
-}
-
-static fake_gpu_faults planned(void) {
-    pthread_mutex_lock(&mutex);
-    fake_gpu_faults faults = plan;
-    pthread_mutex_unlock(&mutex);
-    return faults;
-}
-
-/* "name=number,…" */
-static void plan_from_environment(void) {
-    static const struct {
-        const char *name;
-        uint32_t *member;
-    } names[] = {{"devices", &plan.devices},       {"fail_open", &plan.fail_open}, {"fail_pin", &plan.fail_pin},
-                 {"fail_copy", &plan.fail_copy},   {"fail_fold", &plan.fail_fold}, {"fail_fault", &plan.fail_fault},
-                 {"lose_at", &plan.lose_at},       {"hang_at", &plan.hang_at},     {"lacks", &plan.lacks},
-                 {"stuck_at", &plan.stuck_at},     {"stuck_pin", &plan.stuck_pin}, {"lies_at", &plan.lies_at},
-                 {"polls", &plan.polls},           {"room", &plan.room},           {"untraced", &plan.untraced},
-                 {"hang_count", &plan.hang_count}, {"hang_open", &plan.hang_open}, {"stuck_unpin", &plan.stuck_unpin}};
-    const char *text = getenv("CURED_TEST_GPU");
-    while (text && *text) {
-        size_t i = 0, length = strcspn(text, "=");
-        while (i < sizeof names / sizeof *names &&
-               (strlen(names[i].name) != length || strncmp(names[i].name, text, length) != 0))
-            i++;
-        if (i == sizeof names / sizeof *names || text[length] != '=')
-            fake_gpu_misused("CURED_TEST_GPU is not understood");
-        char *end;
-        *names[i].member = (uint32_t)strtoul(text + length + 1, &end, 0);
-        text = *end == ',' ? end + 1 : end;
-        armed = false;
-    }
-}
 
 static uint32_t fake_count(cr_error *why) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, plan_from_environment);
-    while (planned().hang_count) usleep(1000);
-    uint32_t count = planned().devices;
+    pthread_once(&once, fake_gpu_plan_from_environment);
+    while (fake_gpu_planned().hang_count) usleep(1000);
+    uint32_t count = fake_gpu_planned().devices;
     if (!count) cr_fail(why, CR_FAILED_PRECONDITION, "the plan has no GPU");
     return count;
 }
@@ -99,33 +37,25 @@ static area *find_locked(const cr_gpu *gpu, kind k, const void *memory, size_t b
 }
 
 area *fake_gpu_find(const cr_gpu *gpu, kind k, const void *memory, size_t bytes) {
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
     area *found = k == ON_DEVICE ? find_locked(gpu, k, memory, bytes) : NULL;
     for (cr_list *node = devices.next; k != ON_DEVICE && node != &devices && !found; node = node->next)
         found = find_locked(cr_container(node, cr_gpu, link), k, memory, bytes);
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&fake_gpu_mutex);
     return found;
 }
 
 cr_status fake_gpu_count_call(cr_gpu *gpu, cr_error *error) {
     fake_gpu_check(gpu);
-    pthread_mutex_lock(&mutex);
-    if (armed && ++calls == plan.lose_at) gpu->lost = true;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
+    if (fake_gpu_now.armed && ++fake_gpu_now.calls == fake_gpu_now.plan.lose_at) gpu->lost = true;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     return gpu->lost ? cr_fail(error, CR_UNAVAILABLE, "the device has fallen off the bus") : CR_OK;
 }
 
-/* True at the nth since the plan. */
-static bool nth(uint32_t *counter, uint32_t wanted) {
-    pthread_mutex_lock(&mutex);
-    bool is = armed && ++*counter == wanted;
-    pthread_mutex_unlock(&mutex);
-    return is;
-}
-
 static cr_status fake_open(uint32_t ordinal, cr_gpu **out, cr_error *error) {
-    while (planned().hang_open) usleep(1000);
-    if (planned().fail_open) return cr_fail(error, CR_UNAVAILABLE, "the plan says that it does not open");
+    while (fake_gpu_planned().hang_open) usleep(1000);
+    if (fake_gpu_planned().fail_open) return cr_fail(error, CR_UNAVAILABLE, "the plan says that it does not open");
     cr_gpu *gpu = calloc(1, sizeof *gpu);
     if (!gpu) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
     gpu->info = (cr_gpu_info){.name = "Fake GPU", .ordinal = ordinal, .multiprocessors = 1, .memory_bytes = 1ull << 30};
@@ -133,18 +63,19 @@ static cr_status fake_open(uint32_t ordinal, cr_gpu **out, cr_error *error) {
     gpu->thread = pthread_self();
     cr_list_init(&gpu->areas);
     cr_list_init(&gpu->streams);
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
     cr_list_append(&devices, &gpu->link);
-    counts.alive++;
-    pthread_mutex_unlock(&mutex);
+    fake_gpu_now.counts.alive++;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     *out = gpu;
     return CR_OK;
 }
 
 static void free_area(area *a) {
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
     cr_list_remove(&a->link);
-    pthread_mutex_unlock(&mutex);
+    fake_gpu_now.counts.pinned -= a->kind == PINNED;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     if (a->kind != PINNED) free(a->memory);
     free(a);
 }
@@ -162,10 +93,10 @@ static void fake_close(cr_gpu *gpu) {
         fake_gpu_misused("a device is closed with memory, pins, streams or events left");
     while (!cr_list_empty(&gpu->areas)) free_area(cr_container(gpu->areas.next, area, link));
     while (!cr_list_empty(&gpu->streams)) free_stream(cr_container(gpu->streams.next, cr_gpu_stream, link));
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
     cr_list_remove(&gpu->link);
-    counts.alive--;
-    pthread_mutex_unlock(&mutex);
+    fake_gpu_now.counts.alive--;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     free(gpu);
 }
 
@@ -182,9 +113,10 @@ cr_status fake_gpu_add(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **o
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
     }
     *a = (area){.kind = k, .memory = memory, .bytes = bytes};
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
     cr_list_append(&gpu->areas, &a->link);
-    pthread_mutex_unlock(&mutex);
+    fake_gpu_now.counts.pinned += k == PINNED;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     if (out) *out = memory;
     return CR_OK;
 }
@@ -192,12 +124,12 @@ cr_status fake_gpu_add(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **o
 void fake_gpu_drop(cr_gpu *gpu, kind k, void *memory) {
     fake_gpu_check(gpu);
     area *found = NULL; /* the one that begins there: another may end there */
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
     for (cr_list *node = gpu->areas.next; node != &gpu->areas && !found; node = node->next) {
         area *a = cr_container(node, area, link);
         if (a->kind == k && a->memory == memory) found = a;
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&fake_gpu_mutex);
     if (!found) fake_gpu_misused("memory is given back that was not taken");
     free_area(found);
 }
@@ -216,18 +148,19 @@ static void fake_device_free(cr_gpu *gpu, void *device) { fake_gpu_drop(gpu, ON_
 
 static cr_status fake_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_only, cr_error *error) {
     (void)read_only;
-    pthread_mutex_lock(&mutex);
-    if (!armed) arm_locked();
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
+    if (!fake_gpu_now.armed) fake_gpu_arm();
+    pthread_mutex_unlock(&fake_gpu_mutex);
     if ((uintptr_t)memory % 4096 || bytes % 4096) fake_gpu_misused("what is pinned is not whole pages");
-    if (nth(&pins, planned().stuck_pin))
+    if (fake_gpu_nth(&fake_gpu_now.pins, fake_gpu_planned().stuck_pin))
         for (;;) pause();
-    if (planned().fail_pin) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that nothing is pinned");
+    if (fake_gpu_planned().fail_pin)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that nothing is pinned");
     return fake_gpu_add(gpu, PINNED, memory, bytes, NULL, error);
 }
 
 static void fake_unpin(cr_gpu *gpu, void *memory) {
-    while (planned().stuck_unpin) pause();
+    while (fake_gpu_planned().stuck_unpin) pause();
     fake_gpu_drop(gpu, PINNED, memory);
 }
 
@@ -257,7 +190,7 @@ static void fake_stream_close(cr_gpu_stream *stream) {
 op *fake_gpu_enqueue(cr_gpu_stream *stream) {
     if (stream->end - stream->begin == MOST_OPS) fake_gpu_misused("a stream has more enqueued than it can hold");
     op *o = &stream->ops[stream->end++ % MOST_OPS];
-    uint32_t looks = planned().polls;
+    uint32_t looks = fake_gpu_planned().polls;
     *o = (op){.polls = looks ? looks : 1};
     return o;
 }
@@ -270,13 +203,13 @@ static cr_status copy_one(cr_gpu_stream *stream, void *device, const void *host,
     if (!fake_gpu_find(gpu, ON_DEVICE, device, bytes)) fake_gpu_misused("a copy goes beyond its device memory");
     if (!pinned && !fake_gpu_find(gpu, ALLOCATED, host, bytes))
         fake_gpu_misused("a copy comes from memory that is not pinned");
-    if (nth(&copies, planned().fail_copy))
+    if (fake_gpu_nth(&fake_gpu_now.copies, fake_gpu_planned().fail_copy))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "the plan says that this copy fails");
-    pthread_mutex_lock(&mutex);
-    counts.copies++;
-    counts.pinned_copies += pinned;
-    counts.copied_bytes += bytes;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
+    fake_gpu_now.counts.copies++;
+    fake_gpu_now.counts.pinned_copies += pinned;
+    fake_gpu_now.counts.copied_bytes += bytes;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     op *o = fake_gpu_enqueue(stream);
     o->fold.data = device;
     o->from = host;
@@ -285,9 +218,9 @@ static cr_status copy_one(cr_gpu_stream *stream, void *device, const void *host,
 }
 
 static void count_copies(void) {
-    pthread_mutex_lock(&mutex);
-    counts.copy_calls++;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
+    fake_gpu_now.counts.copy_calls++;
+    pthread_mutex_unlock(&fake_gpu_mutex);
 }
 
 static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
@@ -307,9 +240,9 @@ static cr_status fake_copies(cr_gpu_stream *stream, const cr_gpu_copy *list, uin
 cr_status fake_gpu_check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *error) {
     size_t bytes = fold->n * cr_dtype_size(fold->dtype);
     area *device = fake_gpu_find(gpu, ON_DEVICE, fold->data, bytes);
-    pthread_mutex_lock(&mutex);
-    uint32_t lacks = armed ? plan.lacks : 0;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
+    uint32_t lacks = fake_gpu_now.armed ? fake_gpu_now.plan.lacks : 0;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     if (device && device->bytes >= 8 && memcmp(device->memory, "poisoned", 8) == 0) gpu->lost = true;
     if (gpu->lost) return cr_fail(error, CR_UNAVAILABLE, "an illegal address");
     if (!device && !fake_gpu_find(gpu, ALLOCATED, fold->data, bytes) && !fake_gpu_find(gpu, PINNED, fold->data, bytes))
@@ -319,14 +252,15 @@ cr_status fake_gpu_check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *er
 }
 
 bool fake_gpu_plan_fold(uint32_t count, op *o) {
-    pthread_mutex_lock(&mutex);
-    bool counted = armed;
-    if (counted) folds++;
-    bool fails = counted && folds == plan.fail_fold, stuck = counted && folds == plan.stuck_at;
-    o->hangs = counted && folds == plan.hang_at;
-    o->lies = counted && folds == plan.lies_at;
-    counts.folds += count;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
+    fake_gpu_state *now = &fake_gpu_now;
+    bool counted = now->armed;
+    if (counted) now->folds++;
+    bool fails = counted && now->folds == now->plan.fail_fold, stuck = counted && now->folds == now->plan.stuck_at;
+    o->hangs = counted && now->folds == now->plan.hang_at;
+    o->lies = counted && now->folds == now->plan.lies_at;
+    fake_gpu_now.counts.folds += count;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     while (stuck) pause();
     return !fails;
 }
@@ -360,11 +294,11 @@ static cr_status fake_batch(cr_gpu_stream *stream, const cr_gpu_fold *list, uint
     if (status != CR_OK) return status;
     if (stream->begin == stream->end) stream->batched = 0;
     if (first > stream->batched) fake_gpu_misused("a batch leaves results out");
-    uint32_t room = planned().room ? planned().room : CR_GPU_BATCH_FOLDS;
-    pthread_mutex_lock(&mutex);
-    counts.batches++;
-    if (count > counts.largest_batch) counts.largest_batch = count;
-    pthread_mutex_unlock(&mutex);
+    uint32_t room = fake_gpu_planned().room ? fake_gpu_planned().room : CR_GPU_BATCH_FOLDS;
+    pthread_mutex_lock(&fake_gpu_mutex);
+    fake_gpu_now.counts.batches++;
+    if (count > fake_gpu_now.counts.largest_batch) fake_gpu_now.counts.largest_batch = count;
+    pthread_mutex_unlock(&fake_gpu_mutex);
     for (; *taken < count && first < room; ++*taken, first++) {
         const cr_gpu_fold *fold = &list[*taken];
         op planned_op;
@@ -393,9 +327,9 @@ static void fake_batch_result(const cr_gpu_stream *stream, uint32_t number, cr_p
 
 static void fake_linger(cr_gpu *gpu, uint64_t ns) {
     fake_gpu_check(gpu);
-    pthread_mutex_lock(&mutex);
-    counts.linger_ns = ns;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&fake_gpu_mutex);
+    fake_gpu_now.counts.linger_ns = ns;
+    pthread_mutex_unlock(&fake_gpu_mutex);
 }
 
 static void carry_out(cr_gpu_stream *stream, const op *o) {
@@ -416,7 +350,7 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
     cr_status status = fake_gpu_count_call(stream->gpu, error);
     *idle = false;
     if (status != CR_OK) return status;
-    if (nth(&polls, planned().fail_fault)) {
+    if (fake_gpu_nth(&fake_gpu_now.polls, fake_gpu_planned().fail_fault)) {
         stream->begin = stream->end;
         stream->axis.enqueued = false;
         return cr_fail(error, CR_INTERNAL, "the plan says that the work of this stream fails");
@@ -452,10 +386,10 @@ static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op oper
     return CR_OK;
 }
 
-static bool fake_traced(void) { return !planned().untraced; }
+static bool fake_traced(void) { return !fake_gpu_planned().untraced; }
 
 static uint64_t fake_range_begin(const char *name) {
-    if (planned().untraced) fake_gpu_misused("a range begins, and nobody looks on");
+    if (fake_gpu_planned().untraced) fake_gpu_misused("a range begins, and nobody looks on");
     return fake_gpu_range_begin(name);
 }
 

@@ -40,6 +40,7 @@ void fake_gpu_plan(const fake_gpu_faults *faults);
 typedef struct fake_gpu_counts {
     uint32_t copies, folds, pinned_copies; /* pinned_copies: of memory that was pinned, not allocated */
     uint32_t alive;                        /* devices open */
+    uint32_t pinned;                       /* pieces of memory that some device has pinned now */
     uint32_t batches, largest_batch;       /* largest_batch: asked for in one call, since the process began */
     uint64_t linger_ns;                    /* of the device that was told last */
     uint32_t copy_calls;                   /* in which the copies were enqueued */

@@ -59,6 +59,22 @@ struct cr_gpu {
     bool lost;
 };
 
+/* fake_plan.c: what is planned and what was seen, of all devices; under fake_gpu_mutex. */
+typedef struct fake_gpu_state {
+    fake_gpu_faults plan;
+    bool armed;
+    uint32_t copies, folds, polls, calls, pins; /* since the plan */
+    fake_gpu_counts counts;
+} fake_gpu_state;
+extern pthread_mutex_t fake_gpu_mutex;
+extern fake_gpu_state fake_gpu_now;
+/* From now on calls are counted for the plan. Under the mutex. */
+void fake_gpu_arm(void);
+fake_gpu_faults fake_gpu_planned(void);
+/* Counts one call: true at the wanted-th since the plan. */
+bool fake_gpu_nth(uint32_t *counter, uint32_t wanted);
+void fake_gpu_plan_from_environment(void);
+
 /* Ends the process: the contract of gpu.h is broken. */
 void fake_gpu_misused(const char *how);
 void fake_gpu_check(const cr_gpu *gpu);
