@@ -198,15 +198,16 @@ static void print_row(FILE *json, bool first, const settings *s, const bench_arr
             c->by_clock ? "clock" : "graph", bench_answer_names[c->answer], error);
 }
 
-/* Measures all candidates over one array. Gives the number of wrong answers that are ours; -1 when the device failed. */
-static int measure(const settings *s, const bench_array *array, const cr_partial *exact, FILE *json, bool *first) {
+/* Measures all candidates over one array, and adds the wrong answers that are ours to *wrong. Not 0: the device failed. */
+static int measure(const settings *s, const bench_array *array, const cr_partial *exact, FILE *json, bool *first,
+                   int *wrong) {
     static bench_candidate list[BENCH_MAX_CANDIDATES];
     unsigned all = candidates(s, list), count = 0;
-    int wrong = 0, failed = 0;
+    int failed = 0;
     for (unsigned i = 0; i < all; i++) {
         if (!bench_exists(array, &list[i])) continue;
         if (bench_judge(&gpu, array, &list[i], exact)) return -1;
-        wrong += list[i].answer == ANSWER_WRONG && (list[i].group == GROUP_FOLD || list[i].group == GROUP_LADDER);
+        *wrong += list[i].answer == ANSWER_WRONG && (list[i].group == GROUP_FOLD || list[i].group == GROUP_LADDER);
         list[count++] = list[i];
     }
     for (unsigned i = 0; i < count && !failed; i++) failed = bench_prepare(&gpu, array, &list[i]);
@@ -231,11 +232,10 @@ static int measure(const settings *s, const bench_array *array, const cr_partial
         print_row(json, *first, s, array, &list[i], read, cub);
     for (unsigned i = 0; i < count; i++) bench_release(&list[i]);
     fflush(stdout);
-    return failed ? -1 : wrong;
+    return failed ? -1 : 0;
 }
 
-static int measure_dtype(const settings *s, cr_dtype dtype, FILE *json, bool *first) {
-    int wrong = 0;
+static int measure_dtype(const settings *s, cr_dtype dtype, FILE *json, bool *first, int *wrong) {
     uint64_t size = cr_dtype_size(dtype), known = 0;
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     uint32_t families = floats ? CR_FAM_SUMABS : 0; /* for the bound */
@@ -250,12 +250,10 @@ static int measure_dtype(const settings *s, cr_dtype dtype, FILE *json, bool *fi
         for (unsigned o = 0; o < s->op_count; o++) {
             if (cr_op_supports(s->ops[o].ops[0], dtype, NULL) != CR_OK) continue;
             const bench_array array = {dtype, &s->ops[o], s->sizes[i], n, buffers_for(s->sizes[i])};
-            int more = measure(s, &array, &exact, json, first);
-            if (more < 0) return -1;
-            wrong += more;
+            if (measure(s, &array, &exact, json, first, wrong)) return -1;
         }
     }
-    return wrong;
+    return 0;
 }
 
 static void head(const settings *s, FILE *json, int argc, char **argv) {
@@ -278,7 +276,7 @@ static void head(const settings *s, FILE *json, int argc, char **argv) {
 
 int bench_kernels(int argc, char **argv) {
     static settings s;
-    int devices = 0, wrong = 0;
+    int devices = 0, wrong = 0, failed = 0;
     const int code = parse(argc, argv, &s);
     if (code >= 0) return code;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
@@ -294,13 +292,12 @@ int bench_kernels(int argc, char **argv) {
     gpu.follow = s.follow;
     head(&s, json, argc, argv);
     bool first = true;
-    for (unsigned i = 0; i < s.dtype_count && wrong >= 0; i++) {
-        int more = measure_dtype(&s, s.dtypes[i], json, &first);
-        wrong = more < 0 ? -1 : wrong + more;
-    }
-    if (json) fprintf(json, "\n], \"wrong\": %d}\n", wrong);
+    for (unsigned i = 0; i < s.dtype_count && !failed; i++)
+        failed = measure_dtype(&s, s.dtypes[i], json, &first, &wrong);
+    if (json) fprintf(json, "\n], \"wrong\": %d, \"failed\": %s}\n", wrong, failed ? "true" : "false");
     if (json && fclose(json) != 0) fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
     bench_gpu_close(&gpu);
     if (wrong > 0) fprintf(stderr, "cured-bench: %d answers of cured are wrong\n", wrong);
-    return wrong != 0;
+    if (failed) fprintf(stderr, "cured-bench: kernels: the device failed: what follows was not measured\n");
+    return wrong != 0 ? 1 : failed ? 69 : 0;
 }

@@ -260,7 +260,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_c
 }
 
 template <int KIND> int cr_axis_launch_hard(const cr_axis_args *args, void *stream) {
-    return cr_axis_follow(cr_axis_hard<KIND>, args, stream);
+    return cr_launch(cr_axis_hard<KIND>, args->at.hard_blocks, CR_GPU_THREADS, stream, true, *args);
 }
 
 #endif

@@ -377,27 +377,8 @@ template <class A> int cr_axis_launch_walk(const cr_axis_args *args, void *strea
     return CR_LAUNCH(cr_axis_walk<A>, args->at.blocks, CR_GPU_THREADS, stream, *args);
 }
 /* The kernel after a walk, whose blocks come as the walk's leave. */
-template <class Kernel> int cr_axis_follow(Kernel *kernel, const cr_axis_args *args, void *stream) {
-    static const bool can = cr_can_launch_early(kernel);
-#if defined(__CUDACC__)
-    if (can) {
-        cudaLaunchAttribute attribute = {};
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
-        cudaLaunchConfig_t config = {};
-        config.gridDim = args->at.hard_blocks;
-        config.blockDim = CR_GPU_THREADS;
-        config.stream = (cudaStream_t)stream;
-        config.attrs = &attribute;
-        config.numAttrs = 1;
-        return (int)cudaLaunchKernelEx(&config, kernel, *args);
-    }
-#endif
-    (void)can;
-    return CR_LAUNCH(kernel, args->at.hard_blocks, CR_GPU_THREADS, stream, *args);
-}
 template <class A> int cr_axis_launch_again(const cr_axis_args *args, void *stream) {
-    return cr_axis_follow(cr_axis_again<A>, args, stream);
+    return cr_launch(cr_axis_again<A>, args->at.hard_blocks, CR_GPU_THREADS, stream, true, *args);
 }
 
 #endif

@@ -96,10 +96,12 @@ int cr_batch_start(cr_batch *batch, void *stream) {
     const uint32_t from = batch->launched;
     if (batch->count == from) return 0;
     const int failure = cr_batch_enqueue(batch, from, batch->count - from, stream);
-    if (failure)
-        batch->count = from; /* as if they had never been added */
-    else
+    if (failure) { /* as if they had never been added */
+        batch->count = from;
+        batch->more_count = batch->units[from].more;
+    } else {
         batch->launched = batch->count;
+    }
     return failure;
 }
 

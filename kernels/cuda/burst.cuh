@@ -246,11 +246,7 @@ template <class Walk, uint32_t RUN> int cr_burst_walk(const cr_fold_args *args, 
     cr_fold_args mine = *args;
     if (RUN == 0) return cr_walk_launch<Walk>(args, stream);
     cr_fold_plan_runs(&mine.plan, mine.multiprocessors, Walk::BLOCKS, RUN);
-    if (mine.follows) {
-        static const bool can = cr_can_launch_early(cr_walk<Walk>);
-        if (can) return CR_LAUNCH_EARLY(cr_walk<Walk>, mine.plan.blocks, CR_GPU_THREADS, stream, mine);
-    }
-    return CR_LAUNCH(cr_walk<Walk>, mine.plan.blocks, CR_GPU_THREADS, stream, mine);
+    return cr_launch(cr_walk<Walk>, mine.plan.blocks, CR_GPU_THREADS, stream, mine.follows, mine);
 }
 
 template <class A> int cr_burst_start(const cr_fold_args *args, void *stream) {
@@ -264,10 +260,8 @@ template <class A> int cr_burst_start(const cr_fold_args *args, void *stream) {
     mine.vectors = (uint32_t)plan.vectors;
     mine.per = (uint32_t)plan.per_block;
     mine.singles = plan.head + plan.tail;
-    if (args->follows) {
-        static const bool can = cr_can_launch_early(cr_burst<A, true>);
-        if (can) return CR_LAUNCH_EARLY((cr_burst<A, true>), plan.blocks, A::THREADS, stream, mine);
-    }
+    if (args->follows && cr_can_launch_early((const void *)cr_burst<A, true>))
+        return CR_LAUNCH_EARLY((cr_burst<A, true>), plan.blocks, A::THREADS, stream, mine);
     return CR_LAUNCH((cr_burst<A, false>), plan.blocks, A::THREADS, stream, mine);
 }
 

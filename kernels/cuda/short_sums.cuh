@@ -212,12 +212,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_short
 }
 
 template <class E, int V, bool LONG> int cr_short_start(const cr_fold_args &args, void *stream) {
-    auto *kernel = cr_short_sum<E, V, LONG>;
-    if (args.follows) {
-        static const bool can = cr_can_launch_early(kernel);
-        if (can) return CR_LAUNCH_EARLY(kernel, args.plan.blocks, CR_GPU_THREADS, stream, args);
-    }
-    return CR_LAUNCH(kernel, args.plan.blocks, CR_GPU_THREADS, stream, args);
+    return cr_launch(cr_short_sum<E, V, LONG>, args.plan.blocks, CR_GPU_THREADS, stream, args.follows, args);
 }
 
 /* Σx, by the kernel for the length. */

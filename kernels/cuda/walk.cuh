@@ -24,6 +24,7 @@
 
 #include <type_traits>
 
+#include "kernels/cuda/early.h"
 #include "kernels/cuda/fold.h"
 
 #define CR_DEVICE __device__ __forceinline__
@@ -45,16 +46,16 @@ template <class Kernel, class Args> int cr_launch_early(Kernel *kernel, uint32_t
     config.numAttrs = 1;
     return (int)cudaLaunchKernelEx(&config, kernel, args);
 }
-/* Whether this kernel's code for this device knows how to wait. */
-template <class Kernel> bool cr_can_launch_early(Kernel *kernel) {
-    cudaFuncAttributes found;
-    return cudaFuncGetAttributes(&found, kernel) == cudaSuccess && found.binaryVersion >= 90;
-}
 #define CR_LAUNCH_EARLY(kernel, blocks, threads, stream, args) cr_launch_early(kernel, blocks, threads, stream, args)
 #else
-template <class Kernel> bool cr_can_launch_early(Kernel *) { return false; }
 #define CR_LAUNCH_EARLY CR_LAUNCH
 #endif
+/* follows: as in cr_fold_args. */
+template <class Kernel, class Args>
+int cr_launch(Kernel *kernel, uint32_t blocks, uint32_t threads, void *stream, bool follows, const Args &args) {
+    if (follows && cr_can_launch_early((const void *)kernel)) return CR_LAUNCH_EARLY(kernel, blocks, threads, stream, args);
+    return CR_LAUNCH(kernel, blocks, threads, stream, args);
+}
 
 /* From compute capability 9.0 on, a fold that follows a fold begins early: its blocks come as the other's leave, and ask for
  * their data, which no fold writes. All that folds write (state, slots) is touched after this. */
@@ -276,11 +277,7 @@ template <class A> int cr_walk_launch(const cr_fold_args *args, void *stream) {
     cr_fold_args mine = *args;
     cr_fold_plan_fit(&mine.plan, A::BLOCKS);
     if (cr_chunked<A>::value) cr_fold_plan_chunks(&mine.plan, mine.multiprocessors, A::BLOCKS);
-    if (mine.follows) {
-        static const bool can = cr_can_launch_early(cr_walk<A>);
-        if (can) return CR_LAUNCH_EARLY(cr_walk<A>, mine.plan.blocks, CR_GPU_THREADS, stream, mine);
-    }
-    return CR_LAUNCH(cr_walk<A>, mine.plan.blocks, CR_GPU_THREADS, stream, mine);
+    return cr_launch(cr_walk<A>, mine.plan.blocks, CR_GPU_THREADS, stream, mine.follows, mine);
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { CUDART_VERSION = 0 };
 typedef enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 } cudaError_t;
 typedef void *cudaStream_t;
 typedef void *cudaEvent_t;
@@ -49,9 +50,25 @@ static inline cudaError_t cudaGetDeviceCount(int *count) {
     *count = 1;
     return cudaSuccess;
 }
+/* The current device, and what a kernel's code for it is. */
+struct cudaFuncAttributes {
+    int binaryVersion, ptxVersion;
+};
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern int cr_emulated_device;
+cudaError_t cr_emulated_code(struct cudaFuncAttributes *found);
+#ifdef __cplusplus
+}
+#endif
 static inline cudaError_t cudaGetDevice(int *device) {
-    *device = 0;
+    *device = cr_emulated_device;
     return cudaSuccess;
+}
+static inline cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *found, const void *kernel) {
+    (void)kernel;
+    return cr_emulated_code(found);
 }
 /* A very small GPU, so that short arrays already give every block several rounds. */
 static inline cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int device) {
