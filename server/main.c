@@ -155,28 +155,21 @@ static cr_status start_lanes(cr_server *server, cr_error *error) {
     return status;
 }
 
-/* The default socket, in a directory that may not be there yet. */
-static cr_status default_address(char *text, size_t cap, cr_error *error) {
-    if (geteuid() == 0) {
-        if (mkdir("/run/cured", 0755) != 0 && errno != EEXIST)
-            return cr_fail(error, CR_PERMISSION_DENIED, "listen: cannot make /run/cured: %s", strerror(errno));
-        snprintf(text, cap, "unix:/run/cured/cured.sock");
-        return CR_OK;
-    }
-    const char *dir = getenv("XDG_RUNTIME_DIR");
-    if (!dir || dir[0] != '/')
-        return cr_fail(error, CR_FAILED_PRECONDITION,
-                       "listen: no address is given and XDG_RUNTIME_DIR is not set; use --listen unix:PATH");
-    snprintf(text, cap, "unix:%s/cured.sock", dir);
-    return CR_OK;
+/* Root's default socket lies in a folder that only systemd and packages make. */
+static cr_status make_default_folder(const char *address, cr_error *error) {
+    if (geteuid() != 0 || strcmp(address, "unix:/run/cured/cured.sock") != 0) return CR_OK;
+    bool made = mkdir("/run/cured", 0700) == 0;
+    if (made ? chmod("/run/cured", 0755) == 0 : errno == EEXIST) return CR_OK; /* 0755 whatever the umask is */
+    return cr_fail(error, CR_PERMISSION_DENIED,
+                   "listen: cannot make /run/cured (%s): make it, or give --listen unix:PATH", strerror(errno));
 }
 
 static cr_status start_listeners(daemon_state *d, cr_error *error) {
-    cr_config_list list = d->server.config->listen;
-    cr_status status = list.count ? CR_OK : default_address(list.items[0], sizeof list.items[0], error);
-    if (status == CR_OK && !list.count) list.count = 1;
-    for (uint32_t i = 0; status == CR_OK && i < list.count; i++) {
-        status = cr_listener_open(&d->server, list.items[i], &d->listeners[i], error);
+    const cr_config_list *list = &d->server.config->listen;
+    cr_status status = CR_OK;
+    for (uint32_t i = 0; status == CR_OK && i < list->count; i++) {
+        status = make_default_folder(list->items[i], error);
+        if (status == CR_OK) status = cr_listener_open(&d->server, list->items[i], &d->listeners[i], error);
         if (status != CR_OK) break;
         d->listener_count++;
         cr_info("listening on %s", cr_listener_name(d->listeners[i]));

@@ -40,16 +40,18 @@ static void explain_socket(doctor_report *r, const char *path, const char *why) 
         doctor_add(r, "socket", DOCTOR_FAIL, "%.150s: %s", path, strerror(errno));
         doctor_fix(r, "%s",
                    denied ? "chmod o+x the folders above it, or run this as the daemon's user"
-                          : "start cured, or say where it listens: --connect, CURED_CONNECT");
+                          : "start cured (cured &), or say where it listens: --connect, CURED_CONNECT");
     } else if (!S_ISSOCK(st.st_mode)) {
         doctor_add(r, "socket", DOCTOR_FAIL, "%.150s is no socket", path);
         doctor_fix(r, "say where cured listens: --connect, CURED_CONNECT");
     } else if (access(path, W_OK) != 0) {
         doctor_add(r, "socket", DOCTOR_FAIL, "%.150s (mode %04o): this user may not connect", path,
                    (unsigned)st.st_mode & 07777);
-        doctor_fix(
-            r, "join its group (getent group %u names it: usermod -aG), or let everyone in: cured --socket-mode 0666",
-            (unsigned)st.st_gid);
+        doctor_fix(r,
+                   "join its group (getent group %u names it; usermod -aG cured USER), or let everyone in: cured "
+                   "--socket-mode "
+                   "0666",
+                   (unsigned)st.st_gid);
     } else {
         doctor_add(r, "socket", DOCTOR_FAIL, "%.150s: %.90s", path, why);
         doctor_fix(r, "start cured: nobody listens there, or it does not answer");

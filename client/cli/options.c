@@ -202,7 +202,7 @@ static int set_timing(cli_options *o, const char *value) {
 }
 
 static const struct option options[] = {
-    {"connect", "ADDRESS", "unix:PATH or tcp:HOST:PORT; else CURED_CONNECT, else the daemon's default socket",
+    {"connect", "ADDRESS", "unix:PATH or tcp:HOST:PORT; else CURED_CONNECT, else the default sockets (below)",
      set_connect},
     {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64; raw files are f32 unless given", set_dtype},
     {"ops", "OP,OP,...", "the ops of reduce and merge", set_ops},
@@ -261,6 +261,7 @@ void cli_help(void) {
         "--axis\n"
         "a row of the last dimension per line. Arrays in Fortran order stay so. bf16 is written as NumPy writes\n"
         "ml_dtypes.bfloat16 ('<V2'); i128 has no .npy form and is text only.\n"
+        "Default sockets: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; for root the other way round.\n"
         "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect;\n"
         "74 input or output failed; 75 try again later; 76 protocol; 77 denied.");
 }

@@ -24,14 +24,21 @@ int cli_flush(void) {
     return cli_fail(EXIT_IO, "cannot write to standard output");
 }
 
-static int connect_failed(const cured_error *error) {
+/* What is wrong and what to do about it, on one line. */
+static int connect_failed(const cli_options *o, const cured_error *error) {
+    const char *where = o->connect != NULL ? o->connect : getenv("CURED_CONNECT");
+    bool given = where != NULL && *where != '\0';
     switch (error->code) {
         case CURED_INVALID_ARGUMENT:
             return cli_fail(EXIT_USAGE, "%s", error->text);
         case CURED_PERMISSION_DENIED:
-            return cli_fail(EXIT_DENIED, "%s", error->text);
+            return cli_fail(EXIT_DENIED,
+                            "%s (its owner and its group may connect: for an installed daemon usermod -aG cured "
+                            "USER and a new login; cured-client doctor says more)",
+                            error->text);
         default:
-            return cli_fail(EXIT_CONNECT, "%s", error->text);
+            return cli_fail(EXIT_CONNECT, "%s (start a daemon: cured%s%s &; cured-client doctor says more)",
+                            error->text, given ? " --listen " : "", given ? where : "");
     }
 }
 
@@ -39,9 +46,9 @@ int cli_connect(const cli_options *o, cured_conn **conn) {
     cured_error error;
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
     options.client = "cured-client/" CURED_VERSION;
-    if (cured_connect(o->connect, &options, conn, &error) != CURED_OK) return connect_failed(&error);
+    if (cured_connect(o->connect, &options, conn, &error) != CURED_OK) return connect_failed(o, &error);
     if (cured_connected(*conn, &error) == CURED_OK) return EXIT_OK;
-    int code = connect_failed(&error);
+    int code = connect_failed(o, &error);
     cured_close(*conn);
     *conn = NULL;
     return code;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -116,20 +117,47 @@ cr_status cr_cl_address_open(const char *address, uint32_t *lookup, int *fd, boo
     return open_unix(address, fd, again, error);
 }
 
-cured_status cured_default_address(char *address, size_t bytes, cured_error *error) {
+/* $XDG_RUNTIME_DIR/cured.sock; false: the variable names no folder of this user's or of root's (sudo may keep another
+ * user's, whose daemon must not get root's files). */
+static bool own_socket(char out[CURED_ADDRESS_BYTES]) {
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+    struct stat st;
+    if (folder == NULL || folder[0] != '/' || stat(folder, &st) != 0) return false;
+    if (st.st_uid != geteuid() && st.st_uid != 0) return false;
+    return snprintf(out, CURED_ADDRESS_BYTES, "unix:%s/cured.sock", folder) < CURED_ADDRESS_BYTES;
+}
+
+size_t cr_cl_address_defaults(char out[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES]) {
+    static const char system_socket[] = "unix:/run/cured/cured.sock";
     const char *given = getenv("CURED_CONNECT");
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    int n;
-    if (given != NULL && given[0] != '\0')
-        n = snprintf(address, bytes, "%s", given);
-    else if (geteuid() == 0)
-        n = snprintf(address, bytes, "unix:/run/cured/cured.sock");
-    else if (runtime != NULL && runtime[0] != '\0')
-        n = snprintf(address, bytes, "unix:%s/cured.sock", runtime);
-    else
-        return cr_cl_fail(error, CR_NOT_FOUND,
-                          "no address given, and neither CURED_CONNECT nor XDG_RUNTIME_DIR is set");
-    if (n < 0 || (size_t)n >= bytes)
-        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "address has %d bytes, limit is %zu", n, bytes - 1);
+    if (given != NULL && given[0] != '\0') {
+        /* cut where it is longer than any address: refused all the same */
+        snprintf(out[0], CURED_ADDRESS_BYTES, "%s", given);
+        return 1;
+    }
+    bool root = geteuid() == 0;
+    bool own = own_socket(out[root ? 1 : 0]);
+    strcpy(out[root || !own ? 0 : 1], system_socket);
+    return own ? 2 : 1;
+}
+
+cured_status cured_default_address(char *address, size_t bytes, cured_error *error) {
+    char all[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES];
+    size_t count = cr_cl_address_defaults(all), best = 0;
+    bool denied = false;
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        uint32_t lookup = 0;
+        int fd;
+        bool connecting, again;
+        cr_status status = cr_cl_address_open(all[i], &lookup, &fd, &connecting, &again, NULL);
+        if (fd >= 0) close(fd);
+        if (status == CR_OK || again || (status == CR_PERMISSION_DENIED && !denied)) best = i;
+        if (status == CR_OK || again) break;
+        denied = denied || status == CR_PERMISSION_DENIED;
+    }
+    size_t len = strlen(all[best]);
+    if (len >= bytes)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "address has %zu bytes, limit is %zu", len, bytes - 1);
+    memcpy(address, all[best], len + 1);
     return cr_cl_fail(error, CR_OK, "%s", "");
 }

@@ -174,25 +174,17 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     return CR_OK;
 }
 
-cured_status cured_connect(const char *address, const cured_connect_options *options, cured_conn **out,
-                           cured_error *error) {
-    cr_error e = {CR_OK, ""};
-    char fallback[CURED_ADDRESS_BYTES];
-    cured_connect_options o = CURED_CONNECT_OPTIONS_INIT;
-    *out = NULL;
-    if (options != NULL) memcpy(&o, options, options->struct_bytes < sizeof o ? options->struct_bytes : sizeof o);
-    if (address == NULL) {
-        cured_status status = cured_default_address(fallback, sizeof fallback, error);
-        if (status != CURED_OK) return status;
-        address = fallback;
-    }
+/* A connection to one address; NULL with *error set. */
+static cured_conn *connect_to(const char *address, const cured_connect_options *o, cr_error *error) {
     cured_conn *conn = malloc(sizeof *conn);
-    if (conn == NULL)
-        return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection (%zu bytes)", sizeof *conn);
+    if (conn == NULL) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection (%zu bytes)", sizeof *conn);
+        return NULL;
+    }
     memset(conn, 0, offsetof(cured_conn, control)); /* the buffers need no zeros */
     conn->in = conn->small;
     conn->in_bytes = sizeof conn->small;
-    cr_status status = prepare(conn, address, &o, &e);
+    cr_status status = prepare(conn, address, o, error);
     if (status == CR_OK) {
         uint64_t now = cr_cl_now_ns();
         conn->random = now | 1;
@@ -200,16 +192,42 @@ cured_status cured_connect(const char *address, const cured_connect_options *opt
         cr_cl_conn_attempt(conn, now);
         /* WAITING with an attempt to come is a listener whose backlog is full; without one it is a refusal. */
         if (conn->state == CONN_WAITING && conn->attempt_ns == 0) {
-            e = conn->error;
-            status = e.code;
+            *error = conn->error;
+            status = error->code;
         }
     }
-    if (status != CR_OK) {
-        free(conn);
-        return cr_cl_give(error, &e, 0);
+    if (status == CR_OK) {
+        cr_cl_fork_mark(conn);
+        return conn;
     }
-    cr_cl_fork_mark(conn);
-    *out = conn;
+    free(conn);
+    return NULL;
+}
+
+/* The first of the default addresses that can be connected to. */
+static cured_conn *connect_to_default(const cured_connect_options *o, cr_error *error) {
+    char all[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES];
+    size_t count = cr_cl_address_defaults(all);
+    cured_conn *conn = NULL;
+    for (size_t i = 0; conn == NULL && i < count; i++) {
+        cr_error before = *error;
+        conn = connect_to(all[i], o, error);
+        if (conn != NULL || i == 0) continue;
+        bool denied = before.code == CR_PERMISSION_DENIED || error->code == CR_PERMISSION_DENIED;
+        char second[CR_ERROR_TEXT];
+        memcpy(second, error->text, sizeof second);
+        cr_fail(error, denied ? CR_PERMISSION_DENIED : error->code, "%s; %s", before.text, second);
+    }
+    return conn;
+}
+
+cured_status cured_connect(const char *address, const cured_connect_options *options, cured_conn **out,
+                           cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cured_connect_options o = CURED_CONNECT_OPTIONS_INIT;
+    if (options != NULL) memcpy(&o, options, options->struct_bytes < sizeof o ? options->struct_bytes : sizeof o);
+    *out = address != NULL ? connect_to(address, &o, &e) : connect_to_default(&o, &e);
+    if (*out != NULL) e = (cr_error){CR_OK, ""};
     return cr_cl_give(error, &e, 0);
 }
 

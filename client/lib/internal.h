@@ -173,6 +173,10 @@ cr_status cr_cl_address_parse(const char *address, bool *tcp, cr_error *error);
 cr_status cr_cl_address_open(const char *address, uint32_t *lookup, int *fd, bool *connecting, bool *again,
                              cr_error *error);
 
+/* Where a daemon is looked for when the program names no address, in this order; how many. */
+enum { CR_CL_ADDRESSES = 2 };
+size_t cr_cl_address_defaults(char out[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES]);
+
 /* conn.c */
 void cr_cl_conn_attempt(cured_conn *conn, uint64_t now);
 /* connect() has an outcome: OPEN, the host's next address, or lost. */

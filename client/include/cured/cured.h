@@ -165,14 +165,16 @@ typedef struct cured_connect_options {
 #define CURED_CONNECT_OPTIONS_INIT \
     { sizeof(cured_connect_options), NULL, 5000, 0 }
 
-/* Starts a connection to "unix:PATH", a path, or "tcp:HOST:PORT". NULL: cured_default_address(). A Unix socket nobody
- * listens on fails here, with UNAVAILABLE; TCP connects in the background and its failure ends the calls. A host name
- * is looked up here and may block; a numeric address is not looked up. options may be NULL. On success *conn belongs to
- * the caller until cured_close(). */
+/* Starts a connection to "unix:PATH", a path, or "tcp:HOST:PORT". NULL: $CURED_CONNECT if set, else the first of the two
+ * default sockets that somebody listens on: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the
+ * other way round. XDG_RUNTIME_DIR counts when it names a folder of this user's or of root's.
+ * A Unix socket nobody listens on fails here, with UNAVAILABLE, and one that this user may not use with PERMISSION_DENIED;
+ * TCP connects in the background and its failure ends the calls. A host name is looked up here and may block; a numeric
+ * address is not looked up. options may be NULL. On success *conn belongs to the caller until cured_close(). */
 CURED_API cured_status cured_connect(const char *address, const cured_connect_options *options, cured_conn **conn,
                                      cured_error *error);
-/* $CURED_CONNECT if set, else /run/cured/cured.sock as root and $XDG_RUNTIME_DIR/cured.sock otherwise. NOT_FOUND when
- * none of these is known. */
+/* The address that cured_connect(NULL, …) takes now: it tries to connect where there are two. Where nobody listens: one
+ * that this user may not use, or the first. */
 CURED_API cured_status cured_default_address(char *address, size_t bytes, cured_error *error);
 /* Blocks until the connection stands (not: until the daemon has said anything) or has failed. */
 CURED_API cured_status cured_connected(cured_conn *conn, cured_error *error);

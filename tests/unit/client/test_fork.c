@@ -132,7 +132,7 @@ START_TEST(child_has_a_connection_of_its_own) {
     fake_expect(&f, conn, CR_FRAME_CALL, &h, &p);
     fake_sum(&f, h.stream, 6);
     ck_assert(sum_is(b.done, 6));
-    b.sent = start(three, 3);                                                  /* 2 */
+    b.sent = start(three, 3);                                                     /* 2 */
     ck_assert_int_eq(cured_region_fd(conn, memory, &b.region, &error), CURED_OK); /* 3 */
     ck_assert_int_eq(cured_region_reduce(b.region, CURED_F32, &sum, 1, 0, 3, NULL, &b.shared, &error), CURED_OK);
     b.big = start(data, BIG / 4); /* 5: more than its window, so a frame or its rest is always to come */
@@ -143,7 +143,7 @@ START_TEST(child_has_a_connection_of_its_own) {
     if (child == 0) _exit(run_child(&b));
     serve_child();
     expect_exit(child);
-    ck_assert(fake_read(&f)); /* nobody has closed the parent's connection, */
+    ck_assert(fake_read(&f));                /* nobody has closed the parent's connection, */
     ck_assert_uint_eq(f.received, received); /* or written to it */
     answer_registered(&f, 3);
     fake_sum(&f, 4, 4);
