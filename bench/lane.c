@@ -21,7 +21,7 @@
 #include "bench/options.h"
 #include "server/base/config.h"
 #include "server/base/log.h"
-#include "server/lanes/lane_gpu.h"
+#include "server/lanes/gpu/lane.h"
 #include "server/lanes/lanes.h"
 
 extern const cr_gpu_api CURED_GPU_API;

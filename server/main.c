@@ -18,7 +18,7 @@
 #include "server/base/config.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
-#include "server/lanes/gpu_probe.h"
+#include "server/lanes/gpu/probe.h"
 #include "server/memory/guard.h"
 #include "server/memory/origin.h"
 #include "server/net/listener.h"

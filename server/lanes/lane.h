@@ -23,7 +23,7 @@ typedef struct cr_lane_options {
     uint64_t chunk_bytes, min_bytes, timeout_ms;
     uint64_t start_timeout_ms;    /* 0: none */
     double cpu_rate;              /* what it competes with; 0: not measured */
-    const char *probe;            /* this program (gpu_probe.h); NULL: what clients share is opened untried */
+    const char *probe;            /* this program (gpu/probe.h); NULL: what clients share is opened untried */
     void (*lost)(void *argument); /* a GPU is gone: on its thread; it must only post */
     void *lost_argument;
 } cr_lane_options;

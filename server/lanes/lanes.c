@@ -7,7 +7,7 @@
 
 #include "server/base/log.h"
 #include "server/base/metrics.h"
-#include "server/lanes/lane_gpu.h"
+#include "server/lanes/gpu/lane.h"
 
 static void set_reason(cr_lanes *lanes, const char *backend, const char *reason) {
     lanes->backend = backend;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "server/job/axis.h"
-#include "server/lanes/lane_gpu.h"
+#include "server/lanes/gpu/lane.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
 

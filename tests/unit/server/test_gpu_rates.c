@@ -1,5 +1,5 @@
 /* What a GPU takes of a job, from what was measured: pure functions. */
-#include "server/lanes/gpu_rates.h"
+#include "server/lanes/gpu/rates.h"
 #include "tests/unit/server/support.h"
 
 static const uint64_t MIB = 1 << 20, GIB = 1 << 30;

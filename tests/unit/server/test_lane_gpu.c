@@ -10,7 +10,7 @@
 #include "kernels/cpu/fold.h"
 #include "server/base/log.h"
 #include "server/job/kernel.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
 

@@ -1,5 +1,5 @@
-/* gpu_start: asks how many GPUs there are, and does not wait for ever: the first call of a driver is where it hangs when a GPU is not
- * well. What opening one takes is limited by its lane (lane_gpu.c).
+/* start: asks how many GPUs there are, and does not wait for ever: the first call of a driver is where it hangs when a GPU is not
+ * well. What opening one takes is limited by its lane (lane.c).
  *
  *   asked ──► answered: both let go, the last one frees
  *        └──► too late: left behind
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 
 typedef struct question {
     pthread_mutex_t mutex;

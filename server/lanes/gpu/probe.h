@@ -1,4 +1,4 @@
-/* gpu_probe: what clients share of a GPU is opened and read in a process of its own first. The CUDA driver takes the 64 bytes of a handle, of a
+/* probe: what clients share of a GPU is opened and read in a process of its own first. The CUDA driver takes the 64 bytes of a handle, of a
  * pointer's export or of an event for true: wrong ones have ended the process that opened them, or its GPU context at the first
  * read. Here they end the probe, which is started anew for the next.
  *

@@ -1,11 +1,11 @@
-/* gpu_trace: the name under which a tool that looks on (Nsight Systems) sees a job while a GPU has it.
+/* trace: the name under which a tool that looks on (Nsight Systems) sees a job while a GPU has it.
  *
  * Thread: any, under the queue's lock. Owner: nobody; nothing here holds state. */
 #include <stdio.h>
 
 #include "server/job/axis.h"
 #include "server/job/kernel.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 
 /* What did not fit is left out. */
 static void add(char text[CR_GPU_RANGE_TEXT], size_t *length, const char *format, const char *word, uint64_t number) {

@@ -1,4 +1,4 @@
-/* gpu_rates: what was measured of a GPU and of the CPU beside it, and what follows: which jobs a GPU takes, how much of one
+/* rates: what was measured of a GPU and of the CPU beside it, and what follows: which jobs a GPU takes, how much of one
  * at a time, and what it leaves to the CPU because that is done sooner.
  *
  * Thread: measuring on the GPU's; the rest are pure functions. Owner: the lane. */

@@ -1,4 +1,4 @@
-/* gpu_watch: notices a call of the driver that does not return. The lane's thread makes its calls through a table that says when each began; the
+/* watch: notices a call of the driver that does not return. The lane's thread makes its calls through a table that says when each began; the
  * loop looks at that, and takes the lane from a thread that has been in one call for too long. Should that call return after all, the
  * thread finds the lane taken and stops there for good: nothing of the lane's is touched again.
  *
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 
 #define TAKEN UINT64_MAX
 

@@ -1,5 +1,5 @@
-/* gpu_rates: measuring at start, and the rule that follows from it. Thread: see gpu_rates.h. Owner: the lane. */
-#include "server/lanes/gpu_rates.h"
+/* rates: measuring at start, and the rule that follows from it. Thread: see rates.h. Owner: the lane. */
+#include "server/lanes/gpu/rates.h"
 
 #include <stdlib.h>
 #include <string.h>

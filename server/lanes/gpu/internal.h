@@ -1,14 +1,14 @@
-/* gpu_internal: the lane of one GPU, as its files see it.
+/* internal: the lane of one GPU, as its files see it.
  *
- *   lane_gpu.c   its thread: opens the device, keeps its streams busy, loses it, closes it
- *   gpu_batch.c  one stream's work: claims, their way to the device, their partials' way back
- *   gpu_many.c   a stream's work when the claims are small, of one job or of many
- *   gpu_axis.c   a stream's work when the answers are an array
- *   gpu_run.c    jobs that name a kernel: their whole input on the device
- *   gpu_start.c  how many GPUs there are, asked of a driver that may hang
- *   gpu_trace.c  how a tool that looks on sees its jobs
- *   gpu_watch.c  a call of the driver that does not return
- *   gpu_ask.c    what other threads want of the device: pinning, memory of other processes
+ *   lane.c   its thread: opens the device, keeps its streams busy, loses it, closes it
+ *   batch.c  one stream's work: claims, their way to the device, their partials' way back
+ *   pack.c   a stream's work when the claims are small, of one job or of many
+ *   axis.c   a stream's work when the answers are an array
+ *   named.c  jobs that name a kernel: their whole input on the device
+ *   start.c  how many GPUs there are, asked of a driver that may hang
+ *   trace.c  how a tool that looks on sees its jobs
+ *   watch.c  a call of the driver that does not return
+ *   ask.c    what other threads want of the device: pinning, memory of other processes
  *
  * Thread: everything is the lane thread's, but for the members under mutex and those set before it runs. Owner: main. */
 #ifndef CURED_SERVER_LANES_GPU_INTERNAL_H
@@ -18,10 +18,10 @@
 #include <stdatomic.h>
 
 #include "server/job/axis.h"
-#include "server/lanes/gpu_probe.h"
-#include "server/lanes/gpu_rates.h"
+#include "server/lanes/gpu/lane.h"
+#include "server/lanes/gpu/probe.h"
+#include "server/lanes/gpu/rates.h"
 #include "server/lanes/lane.h"
-#include "server/lanes/lane_gpu.h"
 #include "server/memory/pin.h"
 
 enum {
@@ -78,7 +78,7 @@ typedef struct cr_gpu_lane {
     cr_lane_options options;
     const cr_gpu_api *api; /* watched */
     cr_gpu_api watched;
-    _Atomic uint64_t call_ns; /* see gpu_watch.c */
+    _Atomic uint64_t call_ns; /* see watch.c */
     cr_gpu_probe *probe;      /* NULL: none */
     cr_gpu *gpu;
     cr_gpu_info device;
@@ -121,7 +121,7 @@ typedef struct cr_gpu_lane {
     cr_gpu_batch batches[];
 } cr_gpu_lane;
 
-/* ---- gpu_batch.c ---- */
+/* ---- batch.c ---- */
 
 /* The batch's stream and buffers. What it has is given back by cr_gpu_batch_close, whatever open returned. */
 cr_status cr_gpu_batch_open(cr_gpu_lane *lane, cr_gpu_batch *batch, cr_error *error);
@@ -133,7 +133,7 @@ bool cr_gpu_batch_poll(cr_gpu_lane *lane, cr_gpu_batch *batch);
 /* The device is gone: its claims go back. */
 void cr_gpu_batch_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch);
 
-/* For gpu_many.c. Whether a GPU may copy the claim from where it is. */
+/* For pack.c. Whether a GPU may copy the claim from where it is. */
 bool cr_gpu_batch_direct(const cr_claim *claim);
 /* Reads bytes of a claim, from `at` on, into pinned memory. */
 cr_status cr_gpu_batch_stage(const cr_claim *claim, uint64_t at, void *to, size_t bytes, cr_error *error);
@@ -142,14 +142,14 @@ cr_status cr_gpu_batch_checked(const cr_claim *claim, cr_error *error);
 /* What a GPU could not fold: claims of one job go to the CPU, or end it. */
 void cr_gpu_batch_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error);
 
-/* For gpu_axis.c. Brings a claim's bytes to where the device reads them: `at` in the batch's buffer, or where they are. Some may be only
+/* For axis.c. Brings a claim's bytes to where the device reads them: `at` in the batch's buffer, or where they are. Some may be only
  * noted until cr_gpu_batch_copy enqueues all that is. */
 const uint8_t *cr_gpu_batch_load(cr_gpu_lane *lane, cr_gpu_batch *batch, const cr_claim *claim, uint64_t at);
 void cr_gpu_batch_copy(cr_gpu_lane *lane, cr_gpu_batch *batch);
 /* cr_gpu_batch_checked of all claims; false: batch->error says why. */
 bool cr_gpu_batch_all_checked(cr_gpu_batch *batch);
 
-/* ---- gpu_axis.c ---- */
+/* ---- axis.c ---- */
 
 /* Sets a batch's claims, whole blocks of one job along an axis, under way. */
 void cr_gpu_axis_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
@@ -162,7 +162,7 @@ bool cr_gpu_axis_done(cr_gpu_lane *lane, cr_gpu_batch *batch);
 /* Of a parked batch: goes on; false while others still wait. */
 bool cr_gpu_axis_unpark(cr_gpu_lane *lane, cr_gpu_batch *batch);
 
-/* ---- gpu_many.c ---- */
+/* ---- pack.c ---- */
 
 /* Whether a job is small: what it has to claim can be one of a batch. Under the queue's lock. */
 bool cr_gpu_many_fits(const cr_job *job);
@@ -171,7 +171,7 @@ bool cr_gpu_many_start(cr_gpu_lane *lane, cr_gpu_batch *batch);
 void cr_gpu_many_end(cr_gpu_lane *lane, cr_gpu_batch *batch);
 void cr_gpu_many_abandon(cr_gpu_lane *lane, cr_gpu_batch *batch);
 
-/* ---- gpu_watch.c ---- */
+/* ---- watch.c ---- */
 
 /* A table that makes the same calls, watched, on the thread that has begun for the lane. */
 void cr_gpu_watch_table(const cr_gpu_api *api, cr_gpu_api *watched);
@@ -179,7 +179,7 @@ void cr_gpu_watch_begin(cr_gpu_lane *lane);
 /* For the loop: takes the lane from its thread if that has been in one call for longer than the limit. True: it is the caller's. */
 bool cr_gpu_watch_take(cr_gpu_lane *lane);
 
-/* ---- gpu_run.c ---- */
+/* ---- named.c ---- */
 
 /* The run of job; of NULL: a free one. NULL: there is none. */
 cr_gpu_run *cr_gpu_run_of(cr_gpu_lane *lane, const cr_job *job);
@@ -193,13 +193,13 @@ bool cr_gpu_run_look(cr_gpu_lane *lane);
 /* The device is gone. */
 void cr_gpu_run_lose(cr_gpu_lane *lane);
 
-/* ---- gpu_start.c ---- */
+/* ---- start.c ---- */
 
 /* A condition whose timed waits end at times of cr_gpu_until. */
 void cr_gpu_cond_init(pthread_cond_t *changed);
 struct timespec cr_gpu_until(uint64_t ms);
 
-/* ---- gpu_trace.c ---- */
+/* ---- trace.c ---- */
 
 enum { CR_GPU_RANGE_TEXT = 256 };
 /* Under the queue's lock. */
@@ -207,7 +207,7 @@ void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]);
 /* Lets a tool that looks on see the jobs that GPUs take from now on; where none does, nothing is paid. */
 void cr_gpu_trace(cr_queue *queue, const cr_gpu_api *api);
 
-/* ---- gpu_ask.c ---- */
+/* ---- ask.c ---- */
 
 /* The lane is taken from its thread: who waits for that is let go. */
 void cr_gpu_ask_lose(cr_gpu_lane *lane);

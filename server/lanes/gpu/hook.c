@@ -1,4 +1,4 @@
-/* gpu_hook: the regions' hook (memory/device.h) filled by the lanes of GPUs: memory that other processes share is opened on
+/* hook: the regions' hook (memory/device.h) filled by the lanes of GPUs: memory that other processes share is opened on
  * the lane of its GPU, and mapped host memory is pinned for all GPUs by the first that is not lost.
  *
  * What a GPU has pinned it alone gives back. A lost one gives nothing back: its driver keeps the pages pinned until the process ends, so
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "server/base/metrics.h"
-#include "server/lanes/lane_gpu.h"
+#include "server/lanes/gpu/lane.h"
 #include "server/lanes/lanes.h"
 
 /* "GPU-" and 32 digits in the driver's grouping. */

@@ -1,12 +1,12 @@
-/* gpu_ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes share.
+/* ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes share.
  *
  * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the others on any other thread, which waits. Owner: the lane. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "server/lanes/gpu_internal.h"
-#include "server/lanes/lane_gpu.h"
+#include "server/lanes/gpu/internal.h"
+#include "server/lanes/gpu/lane.h"
 
 /* Something pinned, by its first byte. */
 typedef struct cr_pin {

@@ -1,11 +1,11 @@
-/* lane_gpu: one thread per GPU, which makes all calls of that device. It keeps every stream of it busy with a batch of claims,
+/* lane: one thread per GPU, which makes all calls of that device. It keeps every stream of it busy with a batch of claims,
  * polls for completions (looking all the time while something is under way, sleeping when nothing is), and does what others
  * ask of the device in between.
  *
  *   RUNNING ──► a sticky error, or no answer in time ──► LOST: claims back to their jobs, the lane only refuses ──► closed
  *
  * Thread: the lane's; open, info and close on main's. Owner: main. */
-#include "server/lanes/lane_gpu.h"
+#include "server/lanes/gpu/lane.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 
 enum {
     LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores too */

@@ -1,4 +1,4 @@
-/* gpu_axis: a stream's work when the job's answers are an array: claims of whole blocks, which the device answers by one launch. The answers
+/* axis: a stream's work when the job's answers are an array: claims of whole blocks, which the device answers by one launch. The answers
  * come back in memory of the stream's, and are copied to the job's outputs before its claims are given back: the lane waits for no client,
  * since a job whose answers nobody takes offers no claims (job/axis.h).
  *
@@ -14,7 +14,7 @@
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
 #include "server/job/axis.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 
 enum {
     FETCH_BYTES = 1024 * 1024,      /* of one column at a time */

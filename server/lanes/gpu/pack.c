@@ -1,4 +1,4 @@
-/* gpu_many: a stream's work when all of its claims are small: whatever waits in line, of whatever jobs, types and ops, is one
+/* pack: a stream's work when all of its claims are small: whatever waits in line, of whatever jobs, types and ops, is one
  * batch of the device. Nothing is copied: the device reads pinned memory over the bus; what is not pinned is put into the
  * staging buffer, side by side.
  *
@@ -8,7 +8,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 
 enum { ALIGN = 16 };
 

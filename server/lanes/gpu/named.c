@@ -1,4 +1,4 @@
-/* gpu_run: jobs that name a kernel of the ladder. The whole input is brought to device memory of its own, claim by claim, by the
+/* named: jobs that name a kernel of the ladder. The whole input is brought to device memory of its own, claim by claim, by the
  * lane's ordinary batches; when all is there the kernel runs alone on it, once for each op, and the lane waits for it.
  *
  *   free ──► the first claim: a hold on the job, device memory ──► all input there ──► kernel ──► values; hold given up ──► free
@@ -7,7 +7,7 @@
  * it is, at once.
  * Thread: the lane's. Owner: the lane. */
 #include "server/job/kernel.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 
 cr_gpu_run *cr_gpu_run_of(cr_gpu_lane *lane, const cr_job *job) {
     for (uint32_t i = 0; i < CR_GPU_RUNS; i++)

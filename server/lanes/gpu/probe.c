@@ -1,6 +1,6 @@
-/* gpu_probe: both sides of the line to the probe: one message asks, with the descriptor if there is one, one answers. Thread, owner: see
- * gpu_probe.h. */
-#include "server/lanes/gpu_probe.h"
+/* probe: both sides of the line to the probe: one message asks, with the descriptor if there is one, one answers. Thread, owner: see
+ * probe.h. */
+#include "server/lanes/gpu/probe.h"
 
 #include <errno.h>
 #include <poll.h>

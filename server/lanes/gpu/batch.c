@@ -1,4 +1,4 @@
-/* gpu_batch: one stream's work. Claims of a job are copied into the stream's device buffer one behind the other, folded run
+/* batch: one stream's work. Claims of a job are copied into the stream's device buffer one behind the other, folded run
  * by run (claims that follow each other in the array are one), and given back when their partials lie in host memory.
  *
  * What is pinned is copied from where it lies. Anything else goes through the stream's pinned staging buffer, a step at a
@@ -11,7 +11,7 @@
 #include "server/base/log.h"
 #include "server/base/metrics.h"
 #include "server/job/kernel.h"
-#include "server/lanes/gpu_internal.h"
+#include "server/lanes/gpu/internal.h"
 #include "server/memory/guard.h"
 #include "server/memory/kept.h"
 
