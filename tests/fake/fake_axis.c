@@ -72,6 +72,7 @@ static void reduce(cr_gpu_stream *stream, const op *o) {
 }
 
 cr_status fake_gpu_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error) {
+    fake_gpu_count(&fake_gpu_now.counts.axes);
     cr_gpu *gpu = stream->gpu;
     cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
@@ -112,6 +113,7 @@ cr_status fake_gpu_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXI
 }
 
 void fake_gpu_axis_trim(cr_gpu_stream *stream, size_t most) {
+    fake_gpu_count(&fake_gpu_now.counts.trims);
     fake_gpu_check(stream->gpu);
     if (stream->begin != stream->end) fake_gpu_misused("answers are given back while something is under way");
     if (stream->axis.bytes > most) fake_gpu_axis_free(&stream->axis);
@@ -133,6 +135,7 @@ static void bring(cr_gpu_stream *stream, const op *o) {
 
 cr_status fake_gpu_fetch(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch,
                          size_t count, cr_error *error) {
+    fake_gpu_count(&fake_gpu_now.counts.fetches);
     cr_gpu *gpu = stream->gpu;
     cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK || !count) return status;

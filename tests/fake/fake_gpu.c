@@ -141,10 +141,14 @@ static cr_status fake_host_alloc(cr_gpu *gpu, size_t bytes, void **memory, cr_er
 static void fake_host_free(cr_gpu *gpu, void *memory) { fake_gpu_drop(gpu, ALLOCATED, memory); }
 
 static cr_status fake_device_alloc(cr_gpu *gpu, size_t bytes, void **device, cr_error *error) {
+    fake_gpu_count(&fake_gpu_now.counts.allocations);
     return fake_gpu_add(gpu, ON_DEVICE, NULL, bytes, device, error);
 }
 
-static void fake_device_free(cr_gpu *gpu, void *device) { fake_gpu_drop(gpu, ON_DEVICE, device); }
+static void fake_device_free(cr_gpu *gpu, void *device) {
+    fake_gpu_count(&fake_gpu_now.counts.frees);
+    fake_gpu_drop(gpu, ON_DEVICE, device);
+}
 
 static cr_status fake_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_only, cr_error *error) {
     (void)read_only;
@@ -217,21 +221,15 @@ static cr_status copy_one(cr_gpu_stream *stream, void *device, const void *host,
     return CR_OK;
 }
 
-static void count_copies(void) {
-    pthread_mutex_lock(&fake_gpu_mutex);
-    fake_gpu_now.counts.copy_calls++;
-    pthread_mutex_unlock(&fake_gpu_mutex);
-}
-
 static cr_status fake_copy(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
-    count_copies();
+    fake_gpu_count(&fake_gpu_now.counts.copy_calls);
     return copy_one(stream, device, host, bytes, error);
 }
 
 static cr_status fake_copies(cr_gpu_stream *stream, const cr_gpu_copy *list, uint32_t count, cr_error *error) {
     cr_status status = CR_OK;
     if (!count || count > CR_GPU_COPIES) fake_gpu_misused("none or too many copies at once");
-    count_copies();
+    fake_gpu_count(&fake_gpu_now.counts.copy_calls);
     for (uint32_t i = 0; i < count && status == CR_OK; i++)
         status = copy_one(stream, list[i].device, list[i].host, list[i].bytes, error);
     return status;
@@ -267,6 +265,7 @@ bool fake_gpu_plan_fold(uint32_t count, op *o) {
 
 static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first,
                            cr_error *error) {
+    fake_gpu_count(&fake_gpu_now.counts.fold_calls);
     cr_gpu *gpu = stream->gpu;
     cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
@@ -347,6 +346,7 @@ static void carry_out(cr_gpu_stream *stream, const op *o) {
 }
 
 static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
+    fake_gpu_count(&fake_gpu_now.counts.polls);
     cr_status status = fake_gpu_count_call(stream->gpu, error);
     *idle = false;
     if (status != CR_OK) return status;
@@ -375,6 +375,7 @@ static const cr_partial *fake_result(const cr_gpu_stream *stream, uint32_t numbe
 
 static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op operation, const cr_gpu_fold *input,
                              cr_value *value, bool *exact, cr_error *error) {
+    fake_gpu_count(&fake_gpu_now.counts.kernels);
     cr_status status = fake_gpu_count_call(stream->gpu, error);
     if (status != CR_OK) return status;
     if (name[0] != 'v') return cr_fail(error, CR_UNIMPLEMENTED, "kernel: %s lacks this op", name);

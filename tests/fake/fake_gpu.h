@@ -45,6 +45,7 @@ typedef struct fake_gpu_counts {
     uint64_t linger_ns;                    /* of the device that was told last */
     uint32_t copy_calls;                   /* in which the copies were enqueued */
     uint64_t copied_bytes;
+    uint32_t fold_calls, axes, fetches, kernels, polls, trims, allocations, frees; /* calls of these */
 } fake_gpu_counts;
 fake_gpu_counts fake_gpu_seen(void);
 

@@ -71,6 +71,8 @@ extern fake_gpu_state fake_gpu_now;
 /* From now on calls are counted for the plan. Under the mutex. */
 void fake_gpu_arm(void);
 fake_gpu_faults fake_gpu_planned(void);
+/* One of fake_gpu_now.counts. */
+void fake_gpu_count(uint32_t *counter);
 /* Counts one call: true at the wanted-th since the plan. */
 bool fake_gpu_nth(uint32_t *counter, uint32_t wanted);
 void fake_gpu_plan_from_environment(void);

@@ -41,6 +41,12 @@ fake_gpu_faults fake_gpu_planned(void) {
     return faults;
 }
 
+void fake_gpu_count(uint32_t *counter) {
+    pthread_mutex_lock(&fake_gpu_mutex);
+    ++*counter;
+    pthread_mutex_unlock(&fake_gpu_mutex);
+}
+
 bool fake_gpu_nth(uint32_t *counter, uint32_t wanted) {
     pthread_mutex_lock(&fake_gpu_mutex);
     bool is = fake_gpu_now.armed && ++*counter == wanted;
