@@ -29,7 +29,7 @@ typedef struct cli_options {
     size_t file_count;
     const char *connect; /* NULL: the default address */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
-    bool offset_given, count_given, json, timing;
+    bool offset_given, count_given, raw, json, timing;
     uint64_t offset, count;
     cli_via via;
     cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */

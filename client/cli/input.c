@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
+#include "client/cli/format.h"
 #include "client/cli/npy.h"
 
 enum { CHUNK_BYTES = 256 * 1024 }; /* read and sent at a time: stays in the cache between the two */
@@ -74,6 +75,7 @@ static int read_npy(const cli_options *o, struct input *in, npy_header *h, bool 
     bool promised = ends_with(o->file, ".npy");
     size_t need = NPY_MAGIC_BYTES;
     *found = false;
+    if (o->raw) return EXIT_OK;
     if (!promised && o->dtype != CURED_DTYPE_DEFAULT) return EXIT_OK;
     do {
         int code = fill(in, need, 0);
@@ -125,6 +127,18 @@ static int take_npy(const cli_options *o, struct input *in, const npy_header *h)
         return cli_fail(EXIT_USAGE, "--axis takes the whole array of %s: leave out --offset and --count", in->name);
     if (o->dims != 0) return cli_fail(EXIT_USAGE, "--shape is for raw files, %s has a shape of its own", in->name);
     return EXIT_OK;
+}
+
+/* Refuses what is no array. Whoever gives --offset knows where the elements lie, and --dtype says that they are some unless
+ * the name says otherwise. */
+static int check_format(const cli_options *o, struct input *in) {
+    if (o->raw || o->offset_given) return EXIT_OK;
+    int code = fill(in, FORMAT_BYTES, 0);
+    const char *name = o->file == in->name ? o->file : NULL; /* standard input has none */
+    const format *found = format_find(in->buffer, in->have, name, o->dtype != CURED_DTYPE_DEFAULT);
+    if (code != EXIT_OK || found == NULL) return code;
+    return cli_fail(EXIT_DATA, "%s is %s, not raw elements: %s (--raw takes its bytes for elements)", in->name,
+                    found->what, found->advice);
 }
 
 /* --shape says how many elements a raw file has, exactly. */
@@ -277,6 +291,7 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
     int code = open_input(o, &in);
     if (code == EXIT_OK && (in.buffer = malloc(CHUNK_BYTES)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
     if (code == EXIT_OK) code = read_npy(o, &in, &h, &npy);
+    if (code == EXIT_OK && !npy) code = check_format(o, &in);
     if (code == EXIT_OK) code = npy ? take_npy(o, &in, &h) : take_raw(o, &in);
     if (code == EXIT_OK) code = settle_axis(o, &in, ops, op_count, layout);
     options.axis = o->axis_given ? &layout->axis : NULL;

@@ -189,6 +189,12 @@ static int set_local(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+static int set_raw(cli_options *o, const char *value) {
+    (void)value;
+    o->raw = true;
+    return EXIT_OK;
+}
+
 static int set_json(cli_options *o, const char *value) {
     (void)value;
     o->json = true;
@@ -208,6 +214,7 @@ static const struct option options[] = {
     {"ops", "OP,OP,...", "the ops of reduce and merge", set_ops},
     {"offset", "BYTES", "start so many bytes into the file (.npy: into its array)", set_offset},
     {"count", "ELEMENTS", "take so many elements instead of all", set_count},
+    {"raw", NULL, "take every byte of the file for elements, whatever it looks like", set_raw},
     {"via", "WAY", "auto, descriptor (the daemon reads the file) or stream (its bytes are sent)", set_via},
     {"timeout", "TIME", "give up after so long: 5, 0.5s, 500ms, 2m", set_timeout},
     {"nan", "POLICY", "propagate (default) or skip", set_nan},
@@ -257,10 +264,12 @@ void cli_help(void) {
     }
     printf("  %-32s %s\n  %-32s %s\n", "--help", "this text", "--version", "the version");
     puts(
-        "\nFiles are raw little-endian elements, or NumPy's .npy. The answer alone goes to standard output; with "
-        "--axis\n"
-        "a row of the last dimension per line. Arrays in Fortran order stay so. bf16 is written as NumPy writes\n"
-        "ml_dtypes.bfloat16 ('<V2'); i128 has no .npy form and is text only.\n"
+        "\nFiles are raw little-endian elements, or NumPy's .npy. Archives, Parquet, HDF5, text and others are "
+        "refused\n"
+        "by their first bytes; with --dtype only if the name says so too, with --offset or --raw never. The answer\n"
+        "alone goes to standard output; with --axis a row of the last dimension per line.\n"
+        "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
+        ".npy form and is text only.\n"
         "Default sockets: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; for root the other way round.\n"
         "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect;\n"
         "74 input or output failed; 75 try again later; 76 protocol; 77 denied.");
@@ -290,9 +299,9 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
     if ((o->axis_given || o->dims != 0 || o->call.partial || o->call.first != 0 || o->output != NULL) && !reduces)
         return cli_fail(EXIT_USAGE, "%s takes none of --axis, --shape, --partial, --first, --output", o->command);
     if (merge && (o->axis_given || o->dims != 0 || o->call.first != 0 || o->offset_given || o->count_given ||
-                  o->dtype != CURED_DTYPE_DEFAULT || o->via != VIA_AUTO))
+                  o->dtype != CURED_DTYPE_DEFAULT || o->raw || o->via != VIA_AUTO))
         return cli_fail(EXIT_USAGE,
-                        "merge takes partials, not arrays: --dtype, --offset, --count, --shape, --axis, "
+                        "merge takes partials, not arrays: --dtype, --raw, --offset, --count, --shape, --axis, "
                         "--first and --via are not for it");
     if (o->call.kernel != NULL && (!reduces || merge))
         return cli_fail(EXIT_USAGE, "--kernel belongs to reductions of one array");

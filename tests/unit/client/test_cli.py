@@ -207,6 +207,31 @@ class Cli(CliTest):
         self.assertEqual(self.client("sum", self.write("noname", whole)).out, "10\n")
         self.assertEqual(self.client("count", self.write("noname", whole), "--dtype", "u8").out, "%d\n" % len(whole))
 
+    def test_what_is_no_array(self):
+        """Refused by the first bytes, from a file and from standard input; --raw, --offset and --dtype are believed."""
+        gz = b"\x1f\x8b\x08\0" + bytes(36)
+        zipped = self.write("a.npz", b"PK\3\4" + bytes(36))
+        plain = self.write("a.bin", gz)
+        numbers = self.write("numbers", b"1\n2\n3\n4\n")
+        for command in ("sum", "describe"):
+            self.fails(65, "a ZIP archive", command, zipped)
+            self.fails(65, "unpack it first", command, plain)
+            self.fails(65, "--raw", command, "-", data=gz)
+            self.fails(65, "text", command, numbers)
+        self.fails(65, "gzip", "sum", plain, tcp=True)
+        self.fails(65, "gzip", "sum", plain, "--shape", "5,2", "--axis", "0")
+        self.assertEqual(self.client("count", plain, "--raw").out, "10\n")
+        self.assertEqual(self.client("count", "-", "--raw", data=gz).out, "10\n")
+        self.assertEqual(self.client("count", plain, "--offset", "0").out, "10\n")
+        self.assertEqual(self.client("count", plain, "--dtype", "f64").out, "5\n")
+        self.assertEqual(self.client("count", "-", "--dtype", "u8", data=gz).out, "40\n")
+        self.fails(65, "a ZIP archive", "sum", zipped, "--dtype", "f64")
+        self.assertEqual(self.client("count", zipped, "--dtype", "f64", "--raw").out, "5\n")
+        # a .npy file too is bytes with --raw, and streams longer than what is looked at lose nothing
+        self.assertEqual(self.client("count", self.npy, "--raw").out, "%d\n" % (os.path.getsize(self.npy) // 4))
+        data = struct.pack("<30000f", *self.values)
+        self.assertEqual(self.client("sum", "-", data=data).out.strip(), repr(self.exact_sum()))
+
     def test_usage(self):
         for arguments in ((), ("frobnicate", self.raw), ("sum",), ("sum", self.raw, self.raw), ("ping", "x"),
                           ("reduce", self.raw), ("reduce", self.raw, "--ops", ""), ("reduce", self.raw, "--ops", "sum,"),

@@ -1,0 +1,24 @@
+/* format: tells files that are no arrays by their first bytes. Their bytes summed as floats would be a number that means
+ * nothing.
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_CLIENT_CLI_FORMAT_H
+#define CURED_CLIENT_CLI_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FORMAT_BYTES = 512 }; /* as many of the first bytes are looked at, if there are so many */
+
+typedef struct format {
+    const char *what;    /* "a ZIP archive" */
+    const char *endings; /* of names that promise it: ".zip.npz." */
+    const char *advice;  /* what to do instead */
+} format;
+
+/* What in[0 … len) is the beginning of; NULL: elements, as far as anybody can tell. by_name: someone says that they are
+ * elements, so only a name that promises the format makes it one. name: NULL for none. */
+const format *format_find(const uint8_t *in, size_t len, const char *name, bool by_name);
+
+#endif
