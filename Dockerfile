@@ -2,7 +2,7 @@
 # written to but the socket's folder, so it runs with a read-only root.
 #
 #   CPU only:   docker build -t cured .
-#   with CUDA:  docker build -t cured --build-arg TOOLKIT=nvidia/cuda:12.6.3-devel-ubuntu22.04 .
+#   with CUDA:  docker build -t cured --build-arg TOOLKIT=nvidia/cuda:13.0.0-devel-ubuntu22.04 .
 #
 # TOOLKIT is any image with a CUDA toolkit in /usr/local/cuda; only that folder is taken from it. BASE is Debian 12 or newer.
 ARG BASE=debian:12-slim
