@@ -1,6 +1,6 @@
 /* log: one message is one line is one write(2) on standard error.
  *
- * Thread: any; the level is the only state. Owner: the process. */
+ * Thread: any; the level, and what a caller's cr_log_limit counts, is the only state. Owner: the process. */
 #include "server/base/log.h"
 
 #include <errno.h>
@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "server/base/clock.h"
 
 enum { LINE_BYTES = 2048 };
 
@@ -49,6 +51,30 @@ void cr_log_at(cr_log_level level, const char *format, ...) {
     if (written < 0 && errno == EINTR) written = write(STDERR_FILENO, line, start + length + 1);
     (void)written;
     errno = saved;
+}
+
+bool cr_log_due(cr_log_limit *limit, uint64_t now_ms, uint64_t *left_out) {
+    uint64_t next = atomic_load(&limit->next_ms);
+    if (now_ms < next || !atomic_compare_exchange_strong(&limit->next_ms, &next, now_ms + CR_LOG_SELDOM_MS)) {
+        atomic_fetch_add(&limit->left_out, 1);
+        return false;
+    }
+    *left_out = atomic_exchange(&limit->left_out, 0);
+    return true;
+}
+
+void cr_warn_seldom(cr_log_limit *limit, const char *format, ...) {
+    char text[LINE_BYTES];
+    uint64_t left_out;
+    if (!cr_log_due(limit, cr_now_ms(), &left_out)) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (left_out)
+        cr_warn("%s (and %llu times before)", text, (unsigned long long)left_out);
+    else
+        cr_warn("%s", text);
 }
 
 const char *cr_log_quote(char *out, size_t cap, const char *in) {

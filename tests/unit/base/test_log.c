@@ -93,6 +93,35 @@ START_TEST(quoting) {
 }
 END_TEST
 
+START_TEST(a_repeated_message_is_written_once_a_second) {
+    cr_log_limit limit = {0};
+    uint64_t left_out = 7, written = 0;
+    ck_assert(cr_log_due(&limit, 5000, &left_out));
+    ck_assert_uint_eq(left_out, 0);
+    for (uint64_t now = 5000; now < 15000; now++)
+        if (cr_log_due(&limit, now, &left_out)) {
+            written++;
+            ck_assert_uint_eq(left_out, 1000 - (written > 1));
+        }
+    ck_assert_uint_eq(written, 9);
+}
+END_TEST
+
+static void many(void) {
+    static cr_log_limit limit;
+    for (int i = 0; i < 10000; i++) cr_warn_seldom(&limit, "again %d", i);
+}
+
+START_TEST(a_repeated_message_does_not_fill_the_log) {
+    char out[4096];
+    size_t lines = 0;
+    capture(many, out, sizeof out);
+    for (const char *at = out; (at = strstr(at, "WARN again ")); at++) lines++;
+    ck_assert_uint_ge(lines, 1);
+    ck_assert_uint_le(lines, 10); /* a second each, should this take so long */
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("base/log");
     TCase *tc = tcase_create("log");
@@ -100,6 +129,8 @@ int main(void) {
     tcase_add_test(tc, levels_below_the_set_one_are_dropped);
     tcase_add_test(tc, a_message_stays_one_line);
     tcase_add_test(tc, quoting);
+    tcase_add_test(tc, a_repeated_message_is_written_once_a_second);
+    tcase_add_test(tc, a_repeated_message_does_not_fill_the_log);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
