@@ -5,13 +5,33 @@
 
 typedef unsigned long long ull;
 
-cr_status cr_admit_connection(cr_admission *a, cr_error *error) {
+enum { MOST_REFUSED = 1024 };
+
+void cr_admit_limit_descriptors(cr_admission *a, uint64_t most) {
+    a->max_files = most;
+    a->max_refused = most / 64 < 1 ? 1 : most / 64 < MOST_REFUSED ? most / 64 : MOST_REFUSED;
+}
+
+cr_status cr_admit_connection(cr_admission *a, int descriptor, cr_error *error) {
     if (a->connections >= a->max_connections)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "connections: %llu are open, max_connections is %llu",
                        (ull)a->connections, (ull)a->max_connections);
+    /* The kernel gives the lowest free number, so all below this one are open. */
+    if ((uint64_t)descriptor >= a->max_files - a->max_files / 4)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "connections: three quarters of the %llu files that the daemon may open are open",
+                       (ull)a->max_files);
     a->connections++;
     return CR_OK;
 }
+
+bool cr_admit_refused(cr_admission *a) {
+    if (a->refused >= a->max_refused) return false;
+    a->refused++;
+    return true;
+}
+
+void cr_admit_refused_over(cr_admission *a) { a->refused--; }
 
 void cr_admit_connection_over(cr_admission *a) { a->connections--; }
 

@@ -4,6 +4,7 @@
 #ifndef CURED_SERVER_ADMIT_ADMISSION_H
 #define CURED_SERVER_ADMIT_ADMISSION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/status.h"
@@ -12,7 +13,8 @@ typedef struct cr_admission {
     uint64_t max_connections, max_calls, max_calls_per_connection, max_input_bytes, max_bytes;
     uint64_t max_regions, max_regions_per_connection, max_region_bytes;
     uint64_t max_state_bytes, max_state_bytes_per_connection;
-    uint64_t connections, calls, bytes, regions, state_bytes;
+    uint64_t max_files, max_refused; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
+    uint64_t connections, refused, calls, bytes, regions, state_bytes;
 } cr_admission;
 
 /* What one call was admitted with; given back whole. */
@@ -23,8 +25,16 @@ typedef struct cr_ticket {
 /* What a refused client is told to wait. */
 enum { CR_RETRY_AFTER_MS = 20 };
 
-cr_status cr_admit_connection(cr_admission *admission, cr_error *error);
+/* Shares out the descriptors of a process that may open most files: connections may take three quarters of them, and leave
+ * the rest to what clients pass. A refused connection stays open for a moment, to be told why: a 64th of most may do so, and
+ * 1,024 at most. */
+void cr_admit_limit_descriptors(cr_admission *admission, uint64_t most);
+/* Lets in a connection whose socket is descriptor. RESOURCE_EXHAUSTED. */
+cr_status cr_admit_connection(cr_admission *admission, int descriptor, cr_error *error);
 void cr_admit_connection_over(cr_admission *admission);
+/* Whether a refused connection may stay open until its client has read why. */
+bool cr_admit_refused(cr_admission *admission);
+void cr_admit_refused_over(cr_admission *admission);
 
 /* Lets in a call of bytes input (0: not known yet) on a connection with own calls in flight. INVALID_ARGUMENT when it is too
  * large ever; RESOURCE_EXHAUSTED when it is too much now. */

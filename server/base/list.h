@@ -27,6 +27,11 @@ static inline void cr_list_remove(cr_list *node) {
     node->next->prev = node->prev;
     cr_list_init(node);
 }
+/* Moves all nodes of from to the empty list to. */
+static inline void cr_list_move(cr_list *to, cr_list *from) {
+    cr_list_append(from, to); /* stands where from's head does in the ring */
+    cr_list_remove(from);
+}
 /* The first node, taken out; NULL when the list is empty. */
 static inline cr_list *cr_list_pop(cr_list *l) {
     cr_list *node = l->next;

@@ -27,13 +27,7 @@ enum {
     PROGRESS_MIN_MS = 10,
 };
 
-cr_call *cr_call_find(cr_conn *conn, uint32_t stream) {
-    for (cr_list *node = conn->calls.prev; node != &conn->calls; node = node->prev) {
-        cr_call *call = cr_container(node, cr_call, link);
-        if (call->stream == stream) return call;
-    }
-    return NULL;
-}
+cr_call *cr_call_find(cr_conn *conn, uint32_t stream) { return cr_streams_find(&conn->streams, stream); }
 
 /* The call is over: it leaves its connection and lets its job go. A job that is not done yet (a lane or a file still holds
  * it) stays admitted: what it holds is not free for others before it is. */
@@ -61,6 +55,7 @@ static void call_free(cr_call *call) {
     cr_timer_stop(&server->timers, &call->deadline);
     cr_timer_stop(&server->timers, &call->progress);
     cr_list_remove(&call->link);
+    cr_streams_remove(&conn->streams, call->stream);
     conn->call_count--;
     if (conn->payload_call == call) conn->payload_call = NULL;
     cr_metric_sub(calls, 1);
@@ -266,7 +261,8 @@ bool cr_call_begin(cr_conn *conn, const cr_frame *frame, const uint8_t *head) {
     cr_error error;
     int descriptor = -1;
     cr_call *call = call_new(conn, frame->stream);
-    if (!call) {
+    if (!call || !cr_streams_add(&conn->streams, frame->stream, call)) {
+        free(call);
         cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
         return cr_conn_fail(conn, &error);
     }
@@ -280,6 +276,7 @@ bool cr_call_begin(cr_conn *conn, const cr_frame *frame, const uint8_t *head) {
     if (status != CR_OK) {
         if (descriptor >= 0) cr_files_close(conn->server->files, descriptor);
         cr_metric_add(calls_failed, 1);
+        cr_streams_remove(&conn->streams, frame->stream);
         free(call);
         return cr_reply_status(conn, frame->stream, &error);
     }

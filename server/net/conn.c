@@ -25,6 +25,7 @@ static void free_if_over(cr_conn *conn) {
     if (conn->state != CR_CONN_CLOSED || conn->poll.data || conn->waits_for_slab) return;
     free(conn->stash.at);
     free(conn->out.at);
+    cr_streams_free(&conn->streams);
     free(conn);
 }
 
@@ -91,6 +92,19 @@ static void on_timer(cr_timer *timer) {
     }
 }
 
+/* The client is told why, as long as not too many are. */
+static void refuse(cr_conn *conn, const cr_error *reason) {
+    static cr_log_limit seldom;
+    cr_warn_seldom(&seldom, "connection refused: %s", reason->text);
+    cr_metric_add(connections_refused, 1);
+    conn->refused = true;
+    cr_conn_fail(conn, reason);
+    if (cr_admit_refused(&conn->server->admission)) return;
+    conn->server->admission.refused++; /* cr_conn_close takes it off again */
+    cr_conn_flush(conn);
+    cr_conn_close(conn);
+}
+
 cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_error *error) {
     cr_conn *conn = calloc(1, sizeof *conn);
     int failed = conn ? uv_poll_init_socket(server->loop, &conn->poll, fd) : UV_ENOMEM;
@@ -119,11 +133,7 @@ cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_er
     cr_metric_add(connections_total, 1);
     cr_timer_set(&server->timers, &conn->timer, conn->last_progress_ms + server->config->hello_timeout_ms);
     cr_error refused;
-    if (cr_admit_connection(&server->admission, &refused) != CR_OK) {
-        server->admission.connections++; /* cr_conn_close takes it off again */
-        cr_metric_add(connections_refused, 1);
-        cr_conn_fail(conn, &refused);
-    }
+    if (cr_admit_connection(&server->admission, fd, &refused) != CR_OK) refuse(conn, &refused);
     update_events(conn);
     return CR_OK;
 }
@@ -147,7 +157,10 @@ void cr_conn_close(cr_conn *conn) {
     cr_timer_stop(&conn->server->timers, &conn->timer);
     cr_list_remove(&conn->link);
     cr_list_remove(&conn->dirty);
-    cr_admit_connection_over(&conn->server->admission);
+    if (conn->refused)
+        cr_admit_refused_over(&conn->server->admission);
+    else
+        cr_admit_connection_over(&conn->server->admission);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
     close(conn->fd); /* last: libuv names it once more, and by then it could be another thread's */

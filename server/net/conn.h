@@ -12,6 +12,7 @@
 
 #include "proto/frame.h"
 #include "server/net/server.h"
+#include "server/net/streams.h"
 
 typedef enum cr_conn_state { CR_CONN_GREETING, CR_CONN_OPEN, CR_CONN_LINGERING, CR_CONN_CLOSED } cr_conn_state;
 
@@ -37,6 +38,7 @@ typedef struct cr_conn {
     uint32_t highest_stream, call_count;
     uint64_t state_bytes; /* admitted with its calls along an axis */
     cr_list calls;
+    cr_streams streams;         /* the same by number */
     struct cr_regions *regions; /* NULL until one is registered */
 
     cr_bytes stash;        /* an incomplete frame, or all that came after the connection had to wait */
@@ -52,8 +54,9 @@ typedef struct cr_conn {
     cr_list grant;    /* in server->grants */
     void *spare_slab; /* granted, not yet used; the granting thread's while waits_for_slab */
     bool waits_for_slab;
-    bool paused; /* stash holds whole frames: taken on before anything else is read */
-    bool broken; /* no memory for a reply: closed at the end of the turn */
+    bool paused;  /* stash holds whole frames: taken on before anything else is read */
+    bool refused; /* not admitted: it only says why */
+    bool broken;  /* no memory for a reply: closed at the end of the turn */
 } cr_conn;
 
 /* Takes over fd (non-blocking, close-on-exec). On failure fd is closed. */

@@ -249,7 +249,9 @@ static bool take_control(cr_conn *conn, struct msghdr *message) {
         }
     }
     if (message->msg_flags & MSG_CTRUNC)
-        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "descriptors: more came at once than the %d that may wait",
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED,
+                "descriptors: some were lost, because more came at once than the %d that may wait, or than the daemon "
+                "may open",
                 CR_CONN_MAX_DESCRIPTORS);
     return error.code == CR_OK || cr_conn_fail(conn, &error);
 }
@@ -331,7 +333,8 @@ bool cr_frames_read(cr_conn *conn) {
         cr_conn_close(conn);
         return false;
     }
-    if (message.msg_controllen && !take_control(conn, &message)) return false;
+    /* With the daemon's table of descriptors full the mark comes without control data. */
+    if ((message.msg_controllen || message.msg_flags & MSG_CTRUNC) && !take_control(conn, &message)) return false;
     if (conn->state == CR_CONN_LINGERING) {
         while (conn->descriptor_count) cr_files_close(conn->server->files, cr_conn_take_descriptor(conn));
         return false;

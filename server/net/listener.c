@@ -15,16 +15,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/net/conn.h"
 
-enum { ACCEPTS_PER_TURN = 64, BACKLOG = 1024 };
+enum { ACCEPTS_PER_TURN = 64, BACKLOG = 1024, REST_MS = 100 };
 
 struct cr_listener {
     uv_poll_t poll;
     cr_server *server;
     cr_address address;
     int fd, lock, spare; /* spare: given up for a moment when the process has no descriptor left */
+    dev_t device;        /* of the socket's file, and its inode: a file that is not ours is not removed */
+    ino_t inode;
+    cr_timer rest; /* until connections are accepted again, after one could not even be refused */
     char name[CR_ADDRESS_HOST + 32];
 };
 
@@ -84,6 +88,10 @@ static cr_status bind_unix(cr_listener *l, cr_error *error) {
     int failed = bind(l->fd, (struct sockaddr *)&name, sizeof name);
     umask(before);
     if (failed) return fail_errno(error, "bind", l->address.path);
+    struct stat st;
+    if (lstat(l->address.path, &st) != 0) return fail_errno(error, "look at", l->address.path);
+    l->device = st.st_dev;
+    l->inode = st.st_ino;
     snprintf(l->name, sizeof l->name, "unix:%s", l->address.path);
     return CR_OK;
 }
@@ -118,16 +126,28 @@ static cr_status bind_tcp(cr_listener *l, cr_error *error) {
     return CR_OK;
 }
 
-/* Without a descriptor to accept with, the connection would stay in the backlog and wake the loop for ever. */
+static void on_connection(uv_poll_t *handle, int status, int events);
+
+static void on_rested(cr_timer *timer) {
+    cr_listener *l = cr_container(timer, cr_listener, rest);
+    uv_poll_start(&l->poll, UV_READABLE, on_connection);
+}
+
+/* Without a descriptor to accept with, the connection stays in the backlog and would wake the loop for ever: it is accepted
+ * with the spare one and closed. Where even that fails, the listener rests. */
 static void refuse_one(cr_listener *l) {
+    static cr_log_limit seldom;
     if (l->spare >= 0) close(l->spare);
     int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
+    bool refused = fd >= 0 || errno == EAGAIN || errno == EWOULDBLOCK;
     if (fd >= 0) close(fd);
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    cr_warn("no descriptor left for a new connection: refused (raise the limit on open files)");
+    if (!refused && cr_timer_set(&l->server->timers, &l->rest, cr_now_ms() + REST_MS)) uv_poll_stop(&l->poll);
+    cr_warn_seldom(&seldom, "no descriptor left for a new connection: refused (raise the limit on open files)");
 }
 
 static void on_connection(uv_poll_t *handle, int status, int events) {
+    static cr_log_limit seldom;
     (void)events;
     cr_listener *l = handle->data;
     if (status < 0) return;
@@ -138,7 +158,8 @@ static void on_connection(uv_poll_t *handle, int status, int events) {
         int on = 1;
         if (l->address.kind == CR_ADDRESS_TCP) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         cr_error error;
-        if (cr_conn_open(l->server, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK) cr_warn("%s", error.text);
+        if (cr_conn_open(l->server, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK)
+            cr_warn_seldom(&seldom, "%s", error.text);
     }
 }
 
@@ -155,6 +176,7 @@ cr_status cr_listener_open(cr_server *server, const char *text, cr_listener **ou
     if (!l) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a listener");
     l->server = server;
     l->fd = l->lock = -1;
+    l->rest.fire = on_rested;
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     bool is_unix = false;
     cr_status status = cr_address_parse(text, &l->address, error);
@@ -178,9 +200,20 @@ cr_status cr_listener_open(cr_server *server, const char *text, cr_listener **ou
 
 const char *cr_listener_name(const cr_listener *l) { return l->name; }
 
+static void remove_socket(const cr_listener *l) {
+    struct stat st;
+    const char *path = l->address.path;
+    if (lstat(path, &st) != 0) return;
+    if (st.st_dev == l->device && st.st_ino == l->inode)
+        unlink(path);
+    else
+        cr_warn("%s is another's by now: it stays", path);
+}
+
 void cr_listener_close(cr_listener *l) {
+    cr_timer_stop(&l->server->timers, &l->rest);
     uv_poll_stop(&l->poll);
-    if (l->address.kind == CR_ADDRESS_UNIX) unlink(l->address.path);
+    if (l->address.kind == CR_ADDRESS_UNIX) remove_socket(l);
     uv_close((uv_handle_t *)&l->poll, on_closed);
     close_fds(l);
 }

@@ -61,6 +61,18 @@ cr_status cr_request_check_finish(cr_call *call, cr_error *error) {
     return CR_OK;
 }
 
+/* Along an axis without elements few bytes, or none, can ask for any number of answers. */
+static cr_status check_answers(const cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    uint64_t most = call->conn->server->config->max_answer_bytes, answers = r->outer * r->inner, width = 0;
+    for (uint32_t i = 0; i < r->op_count; i++)
+        width += cr_dtype_size(cr_axis_dtype((cr_op)r->ops[i], call->dtype, &call->finish));
+    if (!width || answers <= most / width) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "axis: its shape asks for %llu answers of %llu bytes, which exceed max_answer_bytes, %llu",
+                   (ull)answers, (ull)width, (ull)most);
+}
+
 /* first and axis, where they are given. */
 static cr_status check_place(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
@@ -73,7 +85,9 @@ static cr_status check_place(const cr_call *call, cr_error *error) {
     if (r->first % grain)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is not a multiple of %llu, as prod of floats needs",
                        (ull)r->first, (ull)grain);
-    return r->has_axis ? cr_shape_check(&shape, call->dtype, error) : CR_OK;
+    if (!r->has_axis) return CR_OK;
+    cr_status status = cr_shape_check(&shape, call->dtype, error);
+    return status == CR_OK ? check_answers(call, error) : status;
 }
 
 cr_status cr_request_check(cr_call *call, cr_error *error) {

@@ -2,6 +2,7 @@
 #include "server/net/server.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "server/base/clock.h"
 #include "server/net/call.h"
@@ -65,10 +66,20 @@ static void look_or_sleep(cr_server *server) {
         uv_idle_start(&server->looking, on_looking);
 }
 
+/* Writes the replies of this turn. A client that reads them at once makes its connection dirty again: that is for the next
+ * turn, because others come first. */
+static void flush_dirty(cr_server *server) {
+    cr_list now;
+    cr_list_init(&now);
+    cr_list_move(&now, &server->dirty);
+    for (cr_list *node; (node = cr_list_pop(&now));) cr_conn_flush(cr_container(node, cr_conn, dirty));
+    if (!cr_list_empty(&server->dirty)) uv_async_send(&server->wake);
+}
+
 /* Before the loop sleeps: every reply is on its way, and the clock is set to the next timer. */
 static void on_prepare(uv_prepare_t *prepare) {
     cr_server *server = prepare->data;
-    for (cr_list *node; (node = cr_list_pop(&server->dirty));) cr_conn_flush(cr_container(node, cr_conn, dirty));
+    flush_dirty(server);
     uint64_t next = cr_timers_next(&server->timers);
     if (next != server->clock_set) {
         uint64_t now = cr_now_ms();
@@ -100,6 +111,9 @@ void cr_server_limit(cr_server *server) {
     a->max_regions = config->max_regions;
     a->max_regions_per_connection = config->max_regions_per_connection;
     a->max_region_bytes = config->max_region_bytes;
+    struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+    getrlimit(RLIMIT_NOFILE, &files);
+    cr_admit_limit_descriptors(a, files.rlim_cur);
 }
 
 cr_status cr_server_init(cr_server *server, uv_loop_t *loop, const cr_config *config, cr_error *error) {

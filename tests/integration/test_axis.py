@@ -54,7 +54,7 @@ def want_array(op, dtype, raw, shape, **options):
 
 
 class AxisTest(DaemonTest):
-    OPTIONS = {"cpu_workers": 2, "slabs": 8}
+    OPTIONS = {"cpu_workers": 2, "slabs": 8, "max_answer_bytes": 1 << 62}
 
     def check(self, answer, dtype, ops, raw, shape, **options):
         self.assertIsNone(answer.status, (dtype, ops, shape, options))
@@ -205,7 +205,7 @@ class AxisTest(DaemonTest):
                 if (1 << 64) // 100 < inner <= 1 << 58:
                     stream = c.start_stream("f32", ops, None, axis=(1, 1, inner))
                     c.send_data(stream, bytes(8))
-                    self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "axis", "max_state_bytes")
+                    self.assert_sentence(c.wait(stream).status, INVALID_ARGUMENT, "axis", "max_answer_bytes")
                     tried += 1
                     break
         self.assertGreater(tried, 1000)

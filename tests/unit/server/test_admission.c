@@ -10,6 +10,7 @@ static cr_error error;
 
 static void setup(void) {
     a = (cr_admission){.max_connections = 2,
+                       .max_files = 100,
                        .max_calls = 4,
                        .max_calls_per_connection = 3,
                        .max_input_bytes = 1000,
@@ -17,11 +18,27 @@ static void setup(void) {
 }
 
 START_TEST(connections) {
-    assert_ok(cr_admit_connection(&a, &error), error);
-    assert_ok(cr_admit_connection(&a, &error), error);
-    assert_fails(cr_admit_connection(&a, &error), CR_RESOURCE_EXHAUSTED, error, "max_connections is 2");
+    assert_ok(cr_admit_connection(&a, 9, &error), error);
+    assert_ok(cr_admit_connection(&a, 9, &error), error);
+    assert_fails(cr_admit_connection(&a, 9, &error), CR_RESOURCE_EXHAUSTED, error, "max_connections is 2");
     cr_admit_connection_over(&a);
-    assert_ok(cr_admit_connection(&a, &error), error);
+    assert_ok(cr_admit_connection(&a, 9, &error), error);
+}
+END_TEST
+
+START_TEST(descriptors_are_shared_out) {
+    for (uint64_t most = 1; most <= 1u << 20; most *= 32) {
+        cr_admit_limit_descriptors(&a, most);
+        a.connections = 0;
+        int last = (int)(most - most / 4) - 1;
+        assert_ok(cr_admit_connection(&a, last, &error), error);
+        assert_fails(cr_admit_connection(&a, last + 1, &error), CR_RESOURCE_EXHAUSTED, error, "three quarters");
+        ck_assert_uint_eq(a.connections, 1);
+        uint64_t refused = 0;
+        while (cr_admit_refused(&a)) refused++;
+        ck_assert_uint_eq(refused, most < 64 ? 1 : most < 65536 ? most / 64 : 1024);
+        for (; refused; refused--) cr_admit_refused_over(&a);
+    }
 }
 END_TEST
 
@@ -117,6 +134,7 @@ int main(void) {
     TCase *tc = tcase_create("admission");
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, connections);
+    tcase_add_test(tc, descriptors_are_shared_out);
     tcase_add_test(tc, calls_in_all_and_per_connection);
     tcase_add_test(tc, bytes_of_one_input_and_of_all);
     tcase_add_test(tc, a_growing_input_is_counted_once);

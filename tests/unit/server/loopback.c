@@ -1,0 +1,218 @@
+/* loopback: see loopback.h. Thread: the test's. Owner: the test. */
+#include "tests/unit/server/loopback.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+uv_loop_t loop;
+cr_server server;
+cr_config config;
+cr_error error;
+
+void setup(void) {
+    char name[] = "test", *arguments[] = {name, NULL}, *environment[] = {NULL};
+    cr_config_action action;
+    assert_ok(cr_config_load(1, arguments, environment, &config, &action, &error), error);
+    uv_loop_init(&loop);
+    memset(&server, 0, sizeof server);
+    server.config = &config;
+    server.version = "0";
+    server.lanes.workers = 2;
+    server.lanes.backend = "cpu";
+    server.lanes.kinds = CR_BY_CPU;
+    assert_ok(cr_server_init(&server, &loop, &config, &error), error);
+    assert_ok(cr_queue_new(cr_server_wake, &server, &server.queue, &error), error);
+    assert_ok(cr_slabs_new(SLABS, &server.slabs, &error), error);
+    assert_ok(cr_files_new(2, 2, &server.files, &error), error);
+    cr_lane_options options = {.queue = server.queue, .workers = 2};
+    assert_ok(cr_lane_cpu.open(&options, &server.lanes.lanes[0], &error), error);
+    server.lanes.types[0] = &cr_lane_cpu;
+    server.lanes.count = 1;
+}
+
+void turn(void) {
+    hold_failures(false);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    hold_failures(true);
+    sched_yield();
+}
+
+void teardown(void) {
+    cr_server_close_all(&server);
+    while (metric_now(CR_M_jobs)) turn();
+    ck_assert(cr_files_stop(server.files, 60000));
+    cr_queue_close(server.queue);
+    cr_lane_cpu.close(server.lanes.lanes[0]);
+    cr_server_close_handles(&server);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    ck_assert_uint_eq(metric_now(CR_M_slabs_used), 0);
+    ck_assert_uint_eq(metric_now(CR_M_calls), 0);
+    ck_assert_uint_eq(metric_now(CR_M_connections), 0);
+    ck_assert_uint_eq(server.admission.calls, 0);
+    ck_assert_uint_eq(server.admission.bytes, 0);
+    cr_slabs_free(server.slabs);
+    cr_queue_free(server.queue);
+    cr_server_free(&server);
+}
+
+void queue_bytes(client *c, const void *bytes, size_t n) {
+    if (c->out_cap - c->out_len < n) {
+        c->out_cap = c->out_len + n + c->out_cap;
+        c->out = realloc(c->out, c->out_cap);
+    }
+    memcpy(c->out + c->out_len, bytes, n);
+    c->out_len += n;
+}
+
+void queue_frame(client *c, uint8_t type, uint16_t flags, uint32_t stream, const void *payload, size_t n) {
+    uint8_t head[CR_FRAME_HEADER_BYTES];
+    cr_frame frame = {.type = type, .flags = flags, .stream = stream, .length = (uint32_t)n};
+    cr_frame_put(head, &frame);
+    queue_bytes(c, head, sizeof head);
+    if (n) queue_bytes(c, payload, n);
+}
+
+void queue_call(client *c, uint32_t stream, uint64_t bytes) {
+    uint8_t payload[128];
+    cr_wire_call call = {.kind = CR_CALL_REDUCE};
+    call.reduce.dtype = CR_U32;
+    call.reduce.op_count = 1;
+    call.reduce.ops[0] = CR_OP_SUM;
+    call.reduce.source = CR_SOURCE_STREAM;
+    call.reduce.length_known = bytes != UINT64_MAX;
+    call.reduce.length = call.reduce.length_known ? bytes : 0;
+    queue_frame(c, CR_FRAME_CALL, 0, stream, payload, cr_wire_pack_call(&call, payload, sizeof payload));
+    c->credit[stream] = CR_CREDIT_INITIAL_BYTES;
+}
+
+client *new_client(void) {
+    client *c = calloc(1, sizeof *c);
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    c->fd = ends[0];
+    c->served = ends[1];
+    assert_ok(cr_conn_open(&server, ends[1], true, &error), error);
+    uint8_t payload[256];
+    cr_wire_hello hello = {.version_min = 1, .version_max = 1, .client = "unit"};
+    queue_frame(c, CR_FRAME_HELLO, 0, 0, payload, cr_wire_pack_hello(&hello, payload, sizeof payload));
+    return c;
+}
+
+void free_client(client *c) {
+    close(c->fd);
+    free(c->out);
+    free(c);
+}
+
+static void take_frame(client *c, const cr_frame *frame, const uint8_t *payload) {
+    cr_wire_result result;
+    cr_wire_status status;
+    uint64_t bytes;
+    switch (frame->type) {
+        case CR_FRAME_RESULT:
+            if (!(frame->flags & CR_FLAG_END)) break; /* answers along an axis are not looked at */
+            assert_ok(cr_wire_unpack_result(payload, frame->length, &result, &error), error);
+            ck_assert_uint_eq(result.results[0].status, 0);
+            memcpy(&c->sum[frame->stream], result.results[0].value, 8);
+            c->answers++;
+            break;
+        case CR_FRAME_STATUS:
+            assert_ok(cr_wire_unpack_status(payload, frame->length, &status, &error), error);
+            c->status[frame->stream] = status.code;
+            memcpy(c->message, status.message, sizeof c->message);
+            c->failures++;
+            break;
+        case CR_FRAME_CREDIT:
+            assert_ok(cr_wire_unpack_credit(payload, frame->length, &bytes, &error), error);
+            c->credit[frame->stream] += bytes;
+            break;
+        default:
+            c->welcomes += frame->type == CR_FRAME_WELCOME;
+            c->pongs += frame->type == CR_FRAME_PONG;
+    }
+}
+
+void step(client *c, size_t most_out, size_t most_in) {
+    size_t left = c->out_len - c->out_off, room = sizeof c->in - c->held, at = 0;
+    if (left && most_out) {
+        ssize_t n = send(c->fd, c->out + c->out_off, left < most_out ? left : most_out, MSG_NOSIGNAL);
+        if (n > 0) c->out_off += (size_t)n;
+        if (c->out_off == c->out_len) c->out_off = c->out_len = 0;
+    }
+    turn();
+    ssize_t n = most_in ? recv(c->fd, c->in + c->held, room < most_in ? room : most_in, 0) : -1;
+    if (n == 0 || (most_in && n < 0 && errno != EAGAIN)) c->gone = true;
+    if (n > 0) c->held += (size_t)n;
+    cr_frame frame;
+    bool skip;
+    while (c->held - at >= CR_FRAME_HEADER_BYTES) {
+        assert_ok(cr_frame_get(c->in + at, false, &frame, &skip, &error), error);
+        if (c->held - at < CR_FRAME_HEADER_BYTES + frame.length) break;
+        take_frame(c, &frame, c->in + at + CR_FRAME_HEADER_BYTES);
+        at += CR_FRAME_HEADER_BYTES + frame.length;
+    }
+    memmove(c->in, c->in + at, c->held - at);
+    c->held -= at;
+}
+
+void finish(client *c, unsigned answers) {
+    while (c->answers + c->failures < answers && !c->gone) step(c, SIZE_MAX, SIZE_MAX);
+}
+
+uint32_t *numbers(size_t n, uint64_t *sum) {
+    uint32_t *p = malloc(n * sizeof *p);
+    *sum = 0;
+    for (size_t i = 0; i < n; i++) *sum += p[i] = (uint32_t)(i * 2654435761u);
+    return p;
+}
+
+/* The linker puts this in front of send. */
+static int swallowing = -1;
+static size_t swallowed, swallow_most;
+
+void swallow(const client *c, size_t most) {
+    swallowing = c ? c->served : -1;
+    swallowed = 0;
+    swallow_most = most;
+}
+
+size_t swallowed_bytes(void) { return swallowed; }
+
+ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags) {
+    if (fd != swallowing) return __real_send(fd, bytes, n, flags);
+    if (swallowed >= swallow_most) {
+        errno = EAGAIN;
+        return -1;
+    }
+    swallowed += n;
+    return (ssize_t)n;
+}
+
+int __real_accept4(int fd, struct sockaddr *name, socklen_t *length, int flags);
+int __wrap_accept4(int fd, struct sockaddr *name, socklen_t *length, int flags);
+
+static unsigned accepts;
+
+unsigned accept_calls(void) { return accepts; }
+
+int __wrap_accept4(int fd, struct sockaddr *name, socklen_t *length, int flags) {
+    accepts++;
+    return __real_accept4(fd, name, length, flags);
+}
+
+rlim_t limit_descriptors(rlim_t most) {
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = most;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
