@@ -76,7 +76,7 @@ static bool add_data(cured_call *call) {
     bool complete = call->end_wanted || call->handed == call->declared;
     size_t n = call->source_len;
     bool alone = conn->queue.next == conn->queue.prev;
-    size_t longest = alone || conn->data_bytes < SHARED_FRAME_BYTES ? conn->data_bytes : SHARED_FRAME_BYTES;
+    size_t longest = alone ? CR_DATA_MAX_BYTES : SHARED_FRAME_BYTES;
     if (n > longest) n = longest;
     if (n > call->credit) n = (size_t)call->credit;
     if (call->end_sent || (n == 0 && (call->source_len != 0 || !complete))) return false;

@@ -24,7 +24,6 @@ static void reset(cured_conn *conn) {
     conn->welcomed = conn->send_failed = false;
     conn->last_stream = 0;
     conn->credit = CR_CREDIT_INITIAL_BYTES;
-    conn->data_bytes = CR_DATA_MAX_BYTES;
     conn->control_len = conn->control_pos = conn->in_len = 0;
     conn->skip = 0;
     cr_wire_hello hello;

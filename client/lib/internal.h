@@ -145,7 +145,6 @@ struct cured_conn {
 
     uint32_t last_stream;
     uint64_t last_ping, credit;
-    uint32_t data_bytes;
     uint64_t epoch; /* rises with every connection that is made anew; the daemon knows no region of an earlier one */
     uint64_t last_region;
     cr_link calls, queue, finished, regions;

@@ -10,6 +10,7 @@
 
 #include "client/lib/internal.h"
 #include "kernels/core/dtype.h"
+#include "kernels/core/op.h"
 
 static void broken(cured_conn *conn, const char *what, const char *detail) {
     cr_error e;
@@ -30,12 +31,17 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
         cr_cl_conn_broken(conn, &e);
         return;
     }
+    const cr_wire_limits *limits = &w.limits; /* 0: not told */
+    if ((limits->credit_bytes != 0 && limits->credit_bytes < CR_CREDIT_INITIAL_BYTES) ||
+        (limits->data_bytes != 0 && limits->data_bytes < CR_DATA_MAX_BYTES)) {
+        broken(conn, "bad WELCOME", "credit_bytes or data_bytes is less than version 1 promises");
+        return;
+    }
     conn->welcomed = true;
     conn->attempt_deadline_ns = 0;
     conn->attempts = 0;
     memcpy(conn->server, w.server, sizeof conn->server);
-    if (w.limits.credit_bytes != 0) conn->credit = w.limits.credit_bytes;
-    if (w.limits.data_bytes != 0 && w.limits.data_bytes < CR_DATA_MAX_BYTES) conn->data_bytes = w.limits.data_bytes;
+    if (limits->credit_bytes != 0) conn->credit = limits->credit_bytes;
 }
 
 static bool value_fits(uint32_t dtype, uint32_t len) {
@@ -52,7 +58,9 @@ static const char *take_value(struct cured_value *v, const cr_wire_op_result *r,
         return NULL;
     }
     if (!value_fits(r->dtype, r->value_len)) return "the length of a value does not belong to its type";
-    if (r->at_len != 0 && r->at_len != cr_dtype_size((cr_dtype)input_dtype))
+    if (r->dtype == CR_BOOL && r->value[0] > 1) return "a bool is neither 0 nor 1";
+    bool indexes = v->op == CR_OP_ARGMIN || v->op == CR_OP_ARGMAX;
+    if (r->at_len != 0 && (!indexes || r->at_len != cr_dtype_size((cr_dtype)input_dtype)))
         return "the length of an element does not belong to its type";
     v->dtype = (uint8_t)r->dtype;
     v->len = r->value_len;
@@ -234,6 +242,7 @@ static void on_pong(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
     uint64_t id;
     if (f->length != sizeof id) return;
     memcpy(&id, in, sizeof id);
+    if (id == 0 || id > conn->last_ping) return; /* no PING of ours: not worth a walk through all calls */
     for (cr_link *l = conn->calls.next; l != &conn->calls; l = l->next) {
         cured_call *call = CONTAINER(l, cured_call, all);
         if (call->kind != KIND_PING || call->state != CALL_ACTIVE || call->ping_id != id) continue;

@@ -152,6 +152,14 @@ static const struct wrong {
     {"CREDIT that is no protobuf", false, 17, "CR\1\11\0\0\0\0\1\0\0\0\1\0\0\0\xff"},
     {"RESULT before WELCOME", true, 16, "CR\1\7\1\0\0\0\1\0\0\0\0\0\0\0"},
     {"version 2 in WELCOME", true, 18, "CR\1\2\0\0\0\0\0\0\0\0\2\0\0\0\10\2"},
+    {"an at of a sum", false, 40,
+     "CR\1\7\1\0\0\0\1\0\0\0\30\0\0\0\12\24\10\1\40\15*\10\0\0\0\0\0\0\0\0\62\4\0\0\0\0\20\3"},
+    {"a bool of 2", false, 27, "CR\1\7\1\0\0\0\1\0\0\0\13\0\0\0\12\7\10\1\40\1*\1\2\20\3"},
+    {"credit_bytes of 1", true, 22, "CR\1\2\0\0\0\0\0\0\0\0\6\0\0\0\10\1\42\2\40\1"},
+    {"data_bytes of 1", true, 22, "CR\1\2\0\0\0\0\0\0\0\0\6\0\0\0\10\1\42\2\20\1"},
+    {"a NUL in STATUS", false, 23, "CR\1\10\1\0\0\0\1\0\0\0\7\0\0\0\10\3\22\3n\0o"},
+    {"an op of 33 bits", false, 38,
+     "CR\1\7\1\0\0\0\1\0\0\0\26\0\0\0\12\22\10\201\200\200\200\20\40\15*\10\0\0\0\0\0\0\0\0\20\3"},
     {"WELCOME that is no protobuf", true, 17, "CR\1\2\0\0\0\0\0\0\0\0\1\0\0\0\xff"},
 };
 enum { WRONGS = sizeof wrongs / sizeof wrongs[0] };
@@ -210,6 +218,29 @@ START_TEST(pings_without_end) {
     ck_assert_int_eq(cured_call_status(call, NULL), CURED_INTERNAL);
     cured_call_free(call);
     free(data);
+}
+END_TEST
+
+/* A daemon that never stops to talk keeps no call from its deadline. */
+START_TEST(talk_without_end) {
+    static const struct {
+        cr_frame_type type;
+        uint32_t stream;
+        size_t len;
+    } talk[] = {{CR_FRAME_CREDIT, 1, 0}, {CR_FRAME_PROGRESS, 1, 0}, {CR_FRAME_PONG, 0, 8}, {CR_FRAME_CREDIT, 1, 2}};
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_call *call;
+    o.timeout_ms = 20;
+    o.progress_ms = 1;
+    ck_assert_int_eq(cured_reduce_stream_begin(conn, CURED_F32, &sum, 1, 12, &o, &call, &error), CURED_OK);
+    fake_settle(&f, conn);
+    for (int i = 0; i < 10000000 && !cured_call_done(call); i++) {
+        size_t k = (size_t)i % 4;
+        fake_send(&f, talk[k].type, 0, talk[k].stream, "\10\1\0\0\0\0\0", talk[k].len);
+        ck_assert_int_eq(cured_process(conn, NULL), CURED_OK);
+    }
+    ck_assert_int_eq(cured_call_status(call, &error), CURED_DEADLINE_EXCEEDED);
+    cured_call_free(call);
 }
 END_TEST
 
@@ -365,6 +396,7 @@ int main(void) {
     tcase_add_loop_test(t, daemon_breaks_the_protocol, 0, WRONGS);
     tcase_add_test(t, pings_are_answered);
     tcase_add_test(t, pings_without_end);
+    tcase_add_test(t, talk_without_end);
     tcase_add_test(t, ping_and_info);
     tcase_add_test(t, a_byte_at_a_time);
     tcase_add_test(t, addresses);
