@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/base/config_layer.h"
@@ -16,14 +17,25 @@
 
 enum { FILE_MAX_BYTES = 64 * 1024, WHERE_BYTES = 192 };
 
+/* Opens a regular file. A FIFO would keep the opener waiting, on SIGHUP the loop: so O_NONBLOCK, then a look. */
+static cr_status open_file(const char *path, const char *shown, int *descriptor, cr_error *error) {
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return cr_fail(error, errno == ENOENT ? CR_NOT_FOUND : CR_INVALID_ARGUMENT, "%s: %s", shown, strerror(errno));
+    *descriptor = fd;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) return CR_OK;
+    close(fd);
+    return cr_fail(error, CR_INVALID_ARGUMENT, "%s: it must be a regular file, not a directory, pipe or device", shown);
+}
+
 /* At most FILE_MAX_BYTES and a NUL into *text, which the caller frees. */
 static cr_status read_text(const char *path, const char *shown, char **text, size_t *length, cr_error *error) {
     char *buffer = NULL;
     size_t used = 0;
-    cr_status status = CR_OK;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return cr_fail(error, errno == ENOENT ? CR_NOT_FOUND : CR_INVALID_ARGUMENT, "%s: %s", shown, strerror(errno));
+    int fd;
+    cr_status status = open_file(path, shown, &fd, error);
+    if (status) return status;
     buffer = malloc(FILE_MAX_BYTES + 2);
     if (!buffer) {
         status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: no memory to read it", shown);
@@ -96,6 +108,13 @@ static cr_status set_from_item(cr_layer *layer, size_t index, const cJSON *item,
     return cr_fail(error, CR_INVALID_ARGUMENT, "%s: must be %s", where, wanted[kind]);
 }
 
+/* True where text holds the escape of a NUL, which would end a string early. Valid JSON has backslashes in strings only. */
+static bool escapes_nul(const char *text) {
+    for (const char *p = strchr(text, '\\'); p && p[1]; p = strchr(p + 2, '\\'))
+        if (strncmp(p + 1, "u0000", 5) == 0) return true;
+    return false;
+}
+
 /* cJSON says where it stopped; people count lines. */
 static cr_status fail_syntax(const char *shown, const char *text, const char *stop, cr_error *error) {
     size_t line = 1, column = 1;
@@ -132,7 +151,12 @@ cr_status cr_layer_read_file(cr_layer *layer, const char *path, cr_error *error)
     cr_status status = read_text(path, shown, &text, &length, error);
     if (status) return status;
     cJSON *root = cJSON_ParseWithOpts(text, &stop, true);
-    status = root ? apply_object(layer, root, shown, error) : fail_syntax(shown, text, stop, error);
+    if (!root)
+        status = fail_syntax(shown, text, stop, error);
+    else if (escapes_nul(text))
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: a string holds \\u0000, which no option can", shown);
+    else
+        status = apply_object(layer, root, shown, error);
     cJSON_Delete(root);
     free(text);
     return status;

@@ -294,6 +294,20 @@ class Draining(Lifecycle):
         self.serves(daemon.address)
         daemon.check_end(self, daemon.stop())
 
+    def test_sighup_with_a_fifo(self):
+        """Nobody writes to it: a loop that waits for a writer serves nobody."""
+        path = os.path.join(self.folder, "cured.json")
+        with open(path, "w") as f:
+            f.write("{}")
+        daemon = self.start(config=path)
+        os.remove(path)
+        os.mkfifo(path)
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for("the refusal", lambda: "everything stays as it was" in daemon.log())
+        self.assertIn("it must be a regular file", daemon.log())
+        self.serves(daemon.address)
+        daemon.check_end(self, daemon.stop())
+
     def test_sighup_reloads(self):
         """Limits and the level of the log change at once; what is built in at start, and a broken file, do not."""
         path = os.path.join(self.folder, "cured.json")

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/base/config.h"
@@ -279,6 +280,9 @@ static const struct {
     {"{\"socket_mode\": 660}", "key \"socket_mode\": permissions are given as a string"},
     {"{\"listen\": \"unix:/a\"}", "key \"listen\": must be a list of strings"},
     {"{\"listen\": [5]}", "key \"listen\": every entry of the list must be a string"},
+    {"{\"listen\": [\"unix:/a\\u0000b\"]}", "a string holds \\u0000"},
+    {"{\"backend\": \"\\\\\\u0000\"}", "a string holds \\u0000"},
+    {"{\"slabs\\u0000\": 5}", "a string holds \\u0000"},
     {"{\"listen\": []}", "key \"listen\": the list is empty"},
     {"{\"listen\": [\"unix:/a\", \"unix:/a\"]}", "\"unix:/a\" is given twice"},
     {"{\"listen\": [\"tcp:1.2.3.4:5\"]}", "may be reached from other machines"},
@@ -304,7 +308,10 @@ START_TEST(files_that_are_no_files) {
     char arguments[100];
     snprintf(arguments, sizeof arguments, "--config %s", folder);
     ck_assert_int_eq(load(arguments, no_env, &c, &action, &e), CR_INVALID_ARGUMENT);
-    ck_assert_ptr_nonnull(strstr(e.text, "Is a directory"));
+    ck_assert_ptr_nonnull(strstr(e.text, "regular file"));
+    snprintf(arguments, sizeof arguments, "--config /dev/null");
+    ck_assert_int_eq(load(arguments, no_env, &c, &action, &e), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "/dev/null: it must be a regular file"));
 
     FILE *f = fopen(file_path, "we");
     ck_assert_ptr_nonnull(f);
@@ -320,6 +327,33 @@ START_TEST(files_that_are_no_files) {
     fclose(f);
     ck_assert_int_eq(load("", no_env, &c, &action, &e), CR_INVALID_ARGUMENT);
     ck_assert_ptr_nonnull(strstr(e.text, "larger than 65536 bytes"));
+}
+END_TEST
+
+/* Nobody writes to it, so whoever opened it as usual would wait, and this test would hang. */
+START_TEST(a_fifo_is_refused_at_once) {
+    cr_config c;
+    cr_config_action action;
+    cr_error e;
+    ck_assert_int_eq(mkfifo(file_path, 0600), 0);
+    ck_assert_int_eq(load("", no_env, &c, &action, &e), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(e.text, "it must be a regular file"));
+    cr_config before;
+    memcpy(&before, &c, sizeof c);
+    char name[] = "cured", *argv[] = {name};
+    ck_assert_int_eq(cr_config_reload(1, argv, no_env, &c, &e), CR_INVALID_ARGUMENT);
+    ck_assert(memcmp(&before, &c, sizeof c) == 0);
+}
+END_TEST
+
+/* Two backslashes are one that is meant; what follows is text. */
+START_TEST(an_escaped_backslash_is_no_nul) {
+    cr_config c;
+    cr_config_action action;
+    cr_error e;
+    write_file(file_path, "{\"listen\": [\"unix:/a\\\\u0000\"]}");
+    ck_assert_msg(load("", no_env, &c, &action, &e) == CR_OK, "%s", e.text);
+    ck_assert_str_eq(c.listen.items[0], "unix:/a\\u0000");
 }
 END_TEST
 
@@ -405,6 +439,8 @@ int main(void) {
     tcase_add_loop_test(tc, flags_that_are_refused, 0, sizeof bad_flags / sizeof *bad_flags);
     tcase_add_loop_test(tc, files_that_are_refused, 0, sizeof bad_files / sizeof *bad_files);
     tcase_add_test(tc, files_that_are_no_files);
+    tcase_add_test(tc, a_fifo_is_refused_at_once);
+    tcase_add_test(tc, an_escaped_backslash_is_no_nul);
     tcase_add_loop_test(tc, variables_that_are_refused, 0, sizeof bad_env / sizeof *bad_env);
     tcase_add_test(tc, printed_with_origins);
     tcase_add_test(tc, help_names_every_option);
