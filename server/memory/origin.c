@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 /* Name in mountinfo and magic of statfs(2), together: file systems whose calls end without anybody else's help. */
@@ -33,9 +34,11 @@ static const struct {
 enum { LOCAL_TYPES = sizeof local_types / sizeof local_types[0] };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static const char *table_path = "/proc/self/mountinfo", *root_path = "/";
 static int mountinfo = -1;
 static int *local_mounts;
 static size_t local_count;
+static int local_root = -1; /* mount of this process's root, where that is local */
 
 bool cr_origin_type_is_local(long type) {
     for (size_t i = 0; i < LOCAL_TYPES; i++)
@@ -62,9 +65,13 @@ static void read_line(char *line) {
 }
 
 static void read_table(void) {
-    FILE *table = fopen("/proc/self/mountinfo", "re");
-    if (!table) return;
-    local_count = 0;
+    FILE *table = fopen(table_path, "re");
+    local_count = 0; /* an id of before may be another mount's by now */
+    if (!table) {
+        if (mountinfo >= 0) close(mountinfo); /* so that the next query tries again */
+        mountinfo = -1;
+        return;
+    }
     char *line = NULL;
     size_t room = 0;
     while (getline(&line, &room, table) > 0) read_line(line);
@@ -75,17 +82,11 @@ static void read_table(void) {
 /* The kernel reports POLLPRI on an open mountinfo after a mount or unmount. */
 static bool table_changed(void) {
     if (mountinfo < 0) {
-        mountinfo = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+        mountinfo = open(table_path, O_RDONLY | O_CLOEXEC);
         return true;
     }
     struct pollfd p = {.fd = mountinfo, .events = POLLPRI};
     return poll(&p, 1, 0) > 0;
-}
-
-void cr_origin_open(void) {
-    pthread_mutex_lock(&mutex);
-    if (table_changed()) read_table();
-    pthread_mutex_unlock(&mutex);
 }
 
 static int mount_id(int descriptor) {
@@ -101,13 +102,46 @@ static int mount_id(int descriptor) {
     return line ? (int)strtol(line + 7, NULL, 10) : -1;
 }
 
+/* A plain chroot's root is a folder of some mount, and such a mount is in no table that is seen from inside. No client
+ * can make the daemon's own root hang, so that one is asked. It stays mounted for as long as this process lives, so its
+ * id becomes nobody else's. */
+static void look_at_root(void) {
+    struct statfs fs;
+    int root = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) return;
+    if (fstatfs(root, &fs) == 0 && cr_origin_type_is_local((long)fs.f_type)) local_root = mount_id(root);
+    close(root);
+}
+
+/* With the mutex held. */
+static void update(void) {
+    if (mountinfo < 0) look_at_root();
+    if (table_changed()) read_table();
+}
+
+void cr_origin_open(void) {
+    pthread_mutex_lock(&mutex);
+    update();
+    pthread_mutex_unlock(&mutex);
+}
+
+void cr_origin_open_at(const char *table, const char *root) {
+    pthread_mutex_lock(&mutex);
+    table_path = table;
+    root_path = root;
+    if (mountinfo >= 0) close(mountinfo);
+    mountinfo = local_root = -1;
+    update();
+    pthread_mutex_unlock(&mutex);
+}
+
 bool cr_origin_is_local(int descriptor) {
     if (fcntl(descriptor, F_GET_SEALS) >= 0) return true; /* shared memory of this kernel */
     int id = mount_id(descriptor);
     if (id < 0) return false;
-    bool local = false;
     pthread_mutex_lock(&mutex);
-    if (table_changed()) read_table();
+    update();
+    bool local = id == local_root;
     for (size_t i = 0; i < local_count && !local; i++) local = local_mounts[i] == id;
     pthread_mutex_unlock(&mutex);
     return local;

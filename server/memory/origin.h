@@ -2,7 +2,8 @@
  *
  * fstat and fstatfs on a FUSE file are questions to its server, which need not answer. The kernel tells a descriptor's
  * mount (/proc/self/fdinfo) and that mount's file system (/proc/self/mountinfo) by itself. A mount that is not in this
- * process's table (a descriptor from another mount namespace) counts as foreign.
+ * process's table (a descriptor from another mount namespace) counts as foreign, but for the mount of the process's own
+ * root: in a plain chroot no table has it, so its file system is asked once.
  *
  * Thread: any. */
 #ifndef CURED_SERVER_MEMORY_ORIGIN_H
@@ -12,6 +13,8 @@
 
 /* Opens what the others need, so that the descriptor is there from the start. Without a call, the first query does it. */
 void cr_origin_open(void);
+/* The same for a table and a root of the caller's, whose names must last; for tests. */
+void cr_origin_open_at(const char *table, const char *root);
 /* True for memfds and files of the local file systems known to answer. */
 bool cr_origin_is_local(int descriptor);
 /* True when statfs's f_type (from a call that came back) is one of those file systems. */

@@ -63,6 +63,67 @@ START_TEST(many_threads_may_ask) {
 }
 END_TEST
 
+static char table_name[] = "/tmp/unit-mountinfo-XXXXXX";
+
+static void write_table(const char *text) {
+    int fd = mkostemp(table_name, O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    fill_file(fd, text, strlen(text));
+    close(fd);
+}
+
+/* As it is seen in a plain chroot: the table lacks the mount that the root is a folder of. */
+START_TEST(the_mount_of_the_root_is_known) {
+    static const char *const tables[] = {"2147483646 1 0:5 / /proc rw - proc proc rw\n", "", "no table\n"};
+    const char *folder = getenv("CURED_TEST_DIR");
+    int disk = disk_file(), proc = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    write_table(tables[_i]);
+    cr_origin_open_at(table_name, folder && *folder ? folder : "/var/tmp"); /* where disk_file() makes them */
+    ck_assert(cr_origin_is_local(disk));
+    ck_assert(!cr_origin_is_local(proc));
+    cr_origin_open_at(table_name, "/proc"); /* a root that may hang */
+    ck_assert(!cr_origin_is_local(disk));
+    ck_assert(!cr_origin_is_local(proc));
+    cr_origin_open_at(table_name, "/nonexistent");
+    ck_assert(!cr_origin_is_local(disk));
+    ck_assert(cr_origin_is_local(memory_file()));
+    unlink(table_name);
+    close(proc);
+    close(disk);
+}
+END_TEST
+
+/* A folder as the root, with nothing mounted there but /proc. Needs root; elsewhere there is nothing to test. */
+START_TEST(a_plain_chroot) {
+    const char *folder = getenv("CURED_TEST_DIR");
+    char root[4096], inside[4200];
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        puts("skipped in part: no right to mount here");
+        return;
+    }
+    int disk = disk_file();
+    snprintf(root, sizeof root, "%s/root-XXXXXX", folder && *folder ? folder : "/var/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    snprintf(inside, sizeof inside, "%s/proc", root);
+    ck_assert_int_eq(mkdir(inside, 0755), 0);
+    if (mount("proc", inside, "proc", 0, NULL) == 0) {
+        ck_assert_int_eq(chroot(root), 0);
+        ck_assert_int_eq(chdir("/"), 0);
+        int file = open("/file", O_RDWR | O_CREAT | O_CLOEXEC, 0600), proc = open("/proc/uptime", O_RDONLY | O_CLOEXEC);
+        cr_origin_open();
+        ck_assert(cr_origin_is_local(file));
+        ck_assert(cr_origin_is_local(disk)); /* of the same mount, though outside */
+        ck_assert(!cr_origin_is_local(proc));
+        unlink("/file");
+        close(file);
+        close(proc);
+        umount("/proc");
+        rmdir("/proc");
+    }
+    close(disk);
+}
+END_TEST
+
 /* Needs the right to mount in a namespace of its own; elsewhere there is nothing to test. */
 START_TEST(a_new_mount_is_seen) {
     char path[] = "/tmp/unit-mount-XXXXXX", file[64];
@@ -89,6 +150,8 @@ int main(void) {
     tcase_add_test(tc, everything_else_is_foreign);
     tcase_add_test(tc, types_as_statfs_names_them);
     tcase_add_test(tc, many_threads_may_ask);
+    tcase_add_loop_test(tc, the_mount_of_the_root_is_known, 0, 3);
+    tcase_add_test(tc, a_plain_chroot);
     tcase_add_test(tc, a_new_mount_is_seen);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
