@@ -1,21 +1,27 @@
 """fuse_files: a file system of one file whose server can stop answering, straight on /dev/fuse (root only, no library).
 
-FuseFile(folder, data) mounts it and answers from a thread. hang names the requests it leaves unanswered ("getattr",
-"read", "flush", "release", "statfs"); let_go() answers what waits and all that follows; abort() ends the connection, after
-which every request fails.
+FuseFile(folder, data) mounts it. A process of its own answers, so that none that uses the file can keep its server from ending: however
+a test ends, the server goes with it, and then every request on the file fails instead of hanging. set(hang={…}) names the requests that
+stay unanswered ("getattr", "read", "flush", "release", "statfs"); let_go() answers what waits and all that follows; abort() ends it.
 """
 import ctypes
 import errno
 import os
 import select
+import signal
 import struct
-import threading
+import subprocess
+import sys
 import time
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, INTERRUPT, BATCH_FORGET = (1, 2, 3, 14, 15, 17, 18, 25, 26,
                                                                                             36, 42)
 NAMES = {GETATTR: "getattr", READ: "read", FLUSH: "flush", RELEASE: "release", STATFS: "statfs"}
-DIRECT_IO = 1
+DIRECT_IO, NONSEEKABLE = 1, 4
+PR_SET_PDEATHSIG = 1
+HANG_S = 60
 
 
 def libc():
@@ -34,26 +40,78 @@ def why_not():
 
 
 class FuseFile:
+    """The side of the test."""
     def __init__(self, folder, data, size=None):
-        self.data, self.size = data, len(data) if size is None else size
-        self.hang, self.waiting, self.seen = set(), [], []
-        self.read_error, self.short = 0, None
-        self.lock = threading.Lock()
         self.mountpoint = os.path.join(folder, "fuse-%x" % id(self))
+        self.opened = []
         os.mkdir(self.mountpoint)
-        self.device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-        options = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % self.device
+        device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        options = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % device
         if libc().mount(b"cured-test", self.mountpoint.encode(), b"fuse", 0, options.encode()) != 0:
             e = ctypes.get_errno()
-            os.close(self.device)
+            os.close(device)
             os.rmdir(self.mountpoint)
             raise OSError(e, os.strerror(e))
-        self.stop, self.wake = os.pipe()
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
+        self.control, far = Pipe()
+        self.server = subprocess.Popen([sys.executable, __file__, str(os.getpid()), str(device), str(far.fileno())],
+                                       pass_fds=(device, far.fileno()))
+        os.close(device)
+        far.close()
+        self.set(data=data, size=len(data) if size is None else size)
 
     def open(self):
-        return os.open(os.path.join(self.mountpoint, "array"), os.O_RDONLY)
+        """A descriptor that abort() closes: closing it earlier may wait for the server."""
+        self.opened.append(os.open(os.path.join(self.mountpoint, "array"), os.O_RDONLY))
+        return self.opened[-1]
+
+    def ask(self, what, argument=None):
+        self.control.send((what, argument))
+        if not self.control.poll(HANG_S):
+            raise AssertionError("the FUSE server does not answer")
+        return self.control.recv()
+
+    def set(self, **settings):
+        self.ask("set", settings)
+
+    def let_go(self):
+        self.ask("let_go")
+
+    def hangs(self, what=None):
+        """How many requests (of a kind) wait for an answer."""
+        return self.ask("hangs", what)
+
+    def seen(self):
+        """The kinds of request that came."""
+        return self.ask("seen")
+
+    def abort(self):
+        """Every request, waiting or to come, fails; the descriptors and the mount go."""
+        if self.server.returncode is not None:
+            return
+        self.server.kill()
+        self.server.wait(HANG_S)
+        self.control.close()
+        for fd in self.opened:
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # its server is gone
+        libc().umount2(self.mountpoint.encode(), 2)  # MNT_DETACH
+        for _ in range(100):
+            try:
+                os.rmdir(self.mountpoint)
+                return
+            except OSError:
+                time.sleep(0.01)
+
+
+class Server:
+    """The side that answers, in its own process."""
+    def __init__(self, device, control):
+        self.device, self.control = device, control
+        self.data, self.size = b"", 0
+        self.hang, self.waiting, self.kinds = set(), [], []
+        self.read_error, self.short, self.open_flags = 0, None, DIRECT_IO
 
     def attributes(self, node):
         mode, size = (0o40755, 0) if node == 1 else (0o100644, self.size)
@@ -63,25 +121,43 @@ class FuseFile:
         try:
             os.write(self.device, struct.pack("<IiQ", 16 + len(payload), -error, unique) + payload)
         except OSError:
-            pass  # interrupted or aborted meanwhile
+            pass  # interrupted meanwhile
 
     def serve(self):
         while True:
-            ready = select.select([self.device, self.stop], [], [])[0]
-            if self.stop in ready:
+            ready = select.select([self.device, self.control], [], [])[0]
+            if self.control in ready:
+                self.command(*self.control.recv())
+            if self.device in ready:
+                self.request()
+
+    def command(self, what, argument):
+        answer = None
+        if what == "set":
+            vars(self).update(argument)
+        elif what == "let_go":
+            self.hang = set()
+            waiting, self.waiting = self.waiting, []
+            for request in waiting:
+                self.answer(*request)
+        elif what == "hangs":
+            answer = sum(1 for opcode, *_ in self.waiting if argument in (None, NAMES[opcode]))
+        elif what == "seen":
+            answer = self.kinds
+        self.control.send(answer)
+
+    def request(self):
+        try:
+            request = os.read(self.device, 1 << 17)
+        except OSError as e:
+            if e.errno in (errno.EINTR, errno.EAGAIN, errno.ENOENT):
                 return
-            try:
-                request = os.read(self.device, 1 << 17)
-            except OSError as e:
-                if e.errno in (errno.EINTR, errno.EAGAIN, errno.ENOENT):
-                    continue
-                return
-            _, opcode, unique, node = struct.unpack_from("<IIQQ", request)
-            with self.lock:
-                self.seen.append(NAMES.get(opcode, opcode))
-                if NAMES.get(opcode) in self.hang and node != 1:
-                    self.waiting.append((opcode, unique, node, request[40:]))
-                    continue
+            raise
+        _, opcode, unique, node = struct.unpack_from("<IIQQ", request)
+        self.kinds.append(NAMES.get(opcode, opcode))
+        if NAMES.get(opcode) in self.hang and node != 1:
+            self.waiting.append((opcode, unique, node, request[40:]))
+        else:
             self.answer(opcode, unique, node, request[40:])
 
     def answer(self, opcode, unique, node, body):
@@ -92,7 +168,7 @@ class FuseFile:
         elif opcode == GETATTR:
             self.reply(unique, struct.pack("<QII", 0, 0, 0) + self.attributes(node))
         elif opcode == OPEN:
-            self.reply(unique, struct.pack("<QII", 1, DIRECT_IO, 0))
+            self.reply(unique, struct.pack("<QII", 1, self.open_flags, 0))
         elif opcode == READ:
             _, offset, size = struct.unpack_from("<QQI", body)
             if self.short is not None:
@@ -105,33 +181,17 @@ class FuseFile:
         elif opcode not in (FORGET, BATCH_FORGET, INTERRUPT):
             self.reply(unique, error=errno.ENOSYS)
 
-    def hangs(self, what):
-        """How many requests of a kind wait for an answer."""
-        code = {name: number for number, name in NAMES.items()}[what]
-        with self.lock:
-            return sum(1 for opcode, *_ in self.waiting if opcode == code)
 
-    def let_go(self):
-        with self.lock:
-            self.hang = set()
-            waiting, self.waiting = self.waiting, []
-        for request in waiting:
-            self.answer(*request)
+def main(parent, device, control):
+    # Dead with the thread that started it: that one's exit may itself wait for an answer from here.
+    libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    try:
+        Server(device, Connection(control)).serve()
+    except EOFError:
+        pass
 
-    def abort(self):
-        """Every request, waiting or to come, fails; the mount goes."""
-        if self.device is None:
-            return
-        os.write(self.wake, b"!")
-        self.thread.join(10)
-        os.close(self.device)
-        self.device = None
-        libc().umount2(self.mountpoint.encode(), 2)  # MNT_DETACH
-        for fd in (self.stop, self.wake):
-            os.close(fd)
-        for _ in range(100):
-            try:
-                os.rmdir(self.mountpoint)
-                return
-            except OSError:
-                time.sleep(0.01)
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

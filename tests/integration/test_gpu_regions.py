@@ -307,7 +307,7 @@ class Dangers(GpuRegions):
             self.skipTest("cannot mount FUSE here: %s" % e.strerror)
         self.addCleanup(silent.abort)
         fd = silent.open()
-        silent.hang = {"read", "flush"}
+        silent.set(hang={"read", "flush"})
         stream = self.conn.start_descriptor("u8", ["sum"], fd)
         wait_for("a read that hangs", lambda: silent.hangs("read"))
         other = self.connect()
@@ -315,7 +315,6 @@ class Dangers(GpuRegions):
         self.assertEqual(0, silent.hangs("flush"))
         silent.let_go()
         self.assertIsNone(self.conn.wait(stream).status)
-        os.close(fd)
 
 
 class Strangers(GpuRegions):
