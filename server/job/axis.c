@@ -277,6 +277,7 @@ static void *take_piece(cr_axis *axis, uint64_t block, uint64_t *have) {
 /* Adds a state to its block's piece; takes over state. *complete: the block's state, when it is whole now. */
 static cr_status add_piece(cr_axis *axis, uint64_t block, uint64_t have, void *state, void **complete,
                            cr_error *error) {
+    cr_status status = CR_OK;
     *complete = NULL;
     pthread_mutex_lock(&axis->mutex);
     piece *found = find_piece(axis, block);
@@ -294,10 +295,10 @@ static cr_status add_piece(cr_axis *axis, uint64_t block, uint64_t have, void *s
         cr_list_append(&axis->pieces, &found->link);
     } else {
         free(state);
-        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a piece of the axis");
+        status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a piece of the axis");
     }
     pthread_mutex_unlock(&axis->mutex);
-    return found ? CR_OK : CR_RESOURCE_EXHAUSTED;
+    return status;
 }
 
 void cr_axis_let_go(cr_queue *queue, cr_axis_hand *hand) {
