@@ -43,7 +43,8 @@ static int open_input(const cli_options *o, struct input *in) {
     struct stat st;
     if (fstat(in->fd, &st) != 0) return cli_fail(EXIT_IO, "cannot examine %s: %s", in->name, strerror(errno));
     if (S_ISDIR(st.st_mode)) return cli_fail(EXIT_NOINPUT, "%s is a directory, not a file", in->name);
-    in->regular = S_ISREG(st.st_mode) && !standard;
+    /* A size of 0 may be untrue (/proc, some FUSE): such a file is read until it ends, as a stream. */
+    in->regular = S_ISREG(st.st_mode) && !standard && (st.st_size > 0 || o->via == VIA_DESCRIPTOR);
     in->size = in->regular ? (uint64_t)st.st_size : 0;
     if (o->via == VIA_DESCRIPTOR && !in->regular)
         return cli_fail(EXIT_USAGE, "--via descriptor wants a regular file, which %s is not", in->name);

@@ -23,9 +23,9 @@ cr_status cr_region_readable(int descriptor, cr_error *error) {
     int flags = fcntl(descriptor, F_GETFL);
     if (flags < 0) return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: it is not open");
     if (flags & O_PATH)
-        return cr_fail(error, CR_PERMISSION_DENIED, "descriptor: opened with O_PATH, which gives no right to read");
+        return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: opened with O_PATH, which gives no right to read");
     if ((flags & O_ACCMODE) == O_WRONLY)
-        return cr_fail(error, CR_PERMISSION_DENIED, "descriptor: opened write-only; open it for reading");
+        return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: opened write-only; open it for reading");
     return CR_OK;
 }
 
@@ -38,7 +38,7 @@ static const char *kind_of(mode_t mode) {
     return "not a file";
 }
 
-/* Shared memory may not support F_SETFL-free reads in any other way, and a map of it would fill its holes. */
+/* Shared memory is read, because a map of it would fill its holes. */
 static cr_region_way choose_way(int descriptor, const struct stat *st) {
     struct statfs fs;
     if (fcntl(descriptor, F_GET_SEALS) >= 0) return CR_REGION_READ;
@@ -46,6 +46,22 @@ static cr_region_way choose_way(int descriptor, const struct stat *st) {
     if ((uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size && !(fcntl(descriptor, F_GETFL) & O_DIRECT))
         return CR_REGION_READ;
     return CR_REGION_MAP;
+}
+
+/* Whether the file system, which is not one of those that are known, lets the file be read, and by its size. The answer to
+ * what a file without a size holds may depend on who asks (procfs), so the daemon does not read it for others. */
+static cr_status check_foreign(int descriptor, uint64_t size, cr_error *error) {
+    _Alignas(4096) char page[4096]; /* as O_DIRECT may want it */
+    struct stat st;
+    ssize_t got = pread(descriptor, page, size ? 0 : sizeof page, 0);
+    if (got < 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "descriptor: reading at an offset fails (%s), as of secret memory (memfd_secret); copy it to a "
+                       "memfd, or stream it",
+                       strerror(errno));
+    if (got == 0 || fstat(descriptor, &st) != 0 || st.st_size != 0) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "descriptor: the file has bytes, but a size of 0 (as in /proc), so its end is unknown; stream it");
 }
 
 cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error) {
@@ -61,7 +77,7 @@ cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error) 
     int seals = fcntl(descriptor, F_GET_SEALS);
     region->shared = seals >= 0;
     region->sealed = seals >= 0 && seals & F_SEAL_SHRINK;
-    return CR_OK;
+    return region->way == CR_REGION_SLOW ? check_foreign(descriptor, region->size, error) : CR_OK;
 }
 
 cr_status cr_region_look(const cr_region *region, uint64_t *size, bool *whole, cr_error *error) {

@@ -2,7 +2,7 @@
  * came with a call is read for that call (job/feed); one that was registered is kept (kept.h). Both are read by what is here.
  *
  * Thread: every function here may block on the client's file system, so each runs on a files thread only
- * (cr_region_new and the F_GETFL check excepted). Owner: whoever made it; cr_region_close ends it. */
+ * (cr_region_readable excepted). Owner: whoever made it; cr_region_close ends it. */
 #ifndef CURED_SERVER_MEMORY_REGION_H
 #define CURED_SERVER_MEMORY_REGION_H
 
@@ -36,7 +36,8 @@ typedef struct cr_window {
 
 /* Checks what can be checked without blocking: a descriptor open for reading and not O_PATH. */
 cr_status cr_region_readable(int descriptor, cr_error *error);
-/* Finds type, size and way. INVALID_ARGUMENT names what it is instead of a regular file. */
+/* Finds type, size and way. INVALID_ARGUMENT names what it is instead of a regular file, or why its bytes cannot be had: no
+ * reads (memfd_secret), no size (/proc, some FUSE). */
 cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error);
 void cr_region_close(cr_region *region);
 /* Its size now, and whether all of it has memory or blocks (otherwise it has holes). */

@@ -11,7 +11,7 @@ from connection import HANG_S
 from cured_daemon import DaemonTest, main, wait_for
 from cured_wire import DATA_LOSS, DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED
 from expected import expect_all, expect_tiled, plain
-from fuse_files import FuseFile, why_not
+from fuse_files import DIRECT_IO, NONSEEKABLE, FuseFile, why_not
 
 OPS = ["sum", "max", "argmin", "count"]
 
@@ -34,17 +34,6 @@ class Fuse(DaemonTest):
         self.addCleanup(f.abort)
         return f
 
-    def opened(self, fuse):
-        fd = fuse.open()
-        self.addCleanup(self.close, fd)
-        return fd
-
-    def close(self, fd):
-        try:
-            os.close(fd)
-        except OSError:
-            pass  # its file server is gone
-
     def others_are_served(self):
         """By every way in, while a file server is silent."""
         tile = plain("f32", 1 << 16)
@@ -61,37 +50,55 @@ class Answering(Fuse):
     def test_right_answers(self):
         data = plain("f64", 200001)
         fuse = self.fuse(b"12345" + data)
-        fd = self.opened(fuse)
+        fd = fuse.open()
         conn = self.connect()
         self.assertEqual(expect_all(OPS, "f64", data), conn.descriptor("f64", OPS, fd, 5).keys())
         self.assertEqual(expect_all(OPS, "f64", data[8000:16000]), conn.descriptor("f64", OPS, fd, 8005, 1000).keys())
-        self.assertIn("read", fuse.seen)
+        self.assertIn("read", fuse.seen())
 
     def test_reads_that_fail(self):
         fuse = self.fuse(plain("f32", 300000))
-        fd = self.opened(fuse)
+        fd = fuse.open()
         conn = self.connect()
-        fuse.read_error = errno.EIO
+        fuse.set(read_error=errno.EIO)
         self.assert_sentence(conn.descriptor("f32", OPS, fd).status, DATA_LOSS, "descriptor")
-        fuse.read_error, fuse.short = 0, 700000
+        fuse.set(read_error=0, short=700000)
         self.assert_sentence(conn.descriptor("f32", OPS, fd).status, DATA_LOSS, "descriptor", "ended")
-        fuse.short = None
+        fuse.set(short=None)
         self.assertIsNone(conn.descriptor("f32", OPS, fd).status)
 
     def test_a_size_that_lies(self):
         """More than 2^60 bytes are announced, few are there."""
         fuse = self.fuse(bytes(5000), size=1 << 62)
-        fd = self.opened(fuse)
+        fd = fuse.open()
         conn = self.connect()
         self.assert_sentence(conn.descriptor("u8", ["sum"], fd).status, INVALID_ARGUMENT, "max_input_bytes")
         self.assert_sentence(conn.descriptor("u8", ["sum"], fd, 0, 1 << 40).status, DATA_LOSS, "ended")
 
 
+    def test_a_size_of_0(self):
+        """It may have bytes all the same; a file that has none is an array of no elements."""
+        conn = self.connect()
+        unknown, empty = self.fuse(bytes(5000), size=0).open(), self.fuse(b"").open()
+        for options in ({}, {"count": 100}, {"count": 0}):
+            self.assert_sentence(conn.descriptor("u8", ["sum"], unknown, **options).status, INVALID_ARGUMENT, "size of 0")
+        self.assert_sentence(conn.register(1, unknown), INVALID_ARGUMENT, "size of 0")
+        self.assertEqual(0, conn.descriptor("u8", ["sum"], empty).count)
+        self.assertEqual(0, conn.register(1, empty))
+
+    def test_a_file_without_positions(self):
+        fuse = self.fuse(bytes(5000))
+        fuse.set(open_flags=DIRECT_IO | NONSEEKABLE)
+        conn, fd = self.connect(), fuse.open()
+        self.assert_sentence(conn.descriptor("u8", ["sum"], fd).status, INVALID_ARGUMENT, "offset", "stream it")
+        self.assert_sentence(conn.register(1, fd), INVALID_ARGUMENT, "offset", "stream it")
+
+
 class Silent(Fuse):
     def hang_calls(self, fuse, what, count, **options):
         """count calls that hang in a request, over several connections; [(connection, stream)]."""
-        fuse.hang = {what}
-        fd = self.opened(fuse)
+        fuse.set(hang={what})
+        fd = fuse.open()
         conns = [self.connect() for _ in range(4)]
         calls = [(c, c.start_descriptor("u8", OPS, fd, **options)) for c in conns for _ in range(count // 4)]
         wait_for("requests that hang", lambda: fuse.hangs(what) >= 2)  # of three threads: one process may not have all
@@ -121,11 +128,13 @@ class Silent(Fuse):
         with ours, theirs, subprocess.Popen(
                 [sys.executable, "-c", program, os.path.dirname(os.path.abspath(__file__)), self.daemon.address],
                 stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
-            self.addCleanup(other.kill)
-            silent, good = self.fuse(data), self.fuse(data[:5000])
-            calls = self.hang_calls(silent, "read", 40)
-            socket.send_fds(ours, [b"!"], [self.opened(good)])
-            out, err = other.communicate(timeout=HANG_S)
+            try:
+                silent, good = self.fuse(data), self.fuse(data[:5000])
+                calls = self.hang_calls(silent, "read", 40)
+                socket.send_fds(ours, [b"!"], [good.open()])
+                out, err = other.communicate(timeout=HANG_S)
+            finally:
+                other.kill()  # leaving the block waits for it
         self.assertEqual((0, "%d\n" % sum(data[:5000])), (other.returncode, out), err)
         self.assertFalse([s for c, s in calls if c.answers[s].over])
         silent.let_go()
@@ -147,8 +156,8 @@ class Silent(Fuse):
     def test_abandoned_calls_still_count(self):
         """Answered at the deadline, but their descriptors are held: they fill max_jobs like any other, and come back."""
         fuse = self.fuse(bytes(1 << 20))
-        fuse.hang = {"getattr"}
-        fd = self.opened(fuse)
+        fuse.set(hang={"getattr"})
+        fd = fuse.open()
         conn = self.connect()
         codes = []
         for _ in range(100):
@@ -166,9 +175,9 @@ class Silent(Fuse):
         for what in ("flush", "release"):
             data = plain("u8", 300000)
             fuse = self.fuse(data)
-            fd = self.opened(fuse)
+            fd = fuse.open()
             conn = self.connect()
-            fuse.hang = {what}
+            fuse.set(hang={what})
             if what == "release":
                 stream = conn.start_descriptor("u8", OPS, fd, timeout_ms=20000)
                 self.assertEqual(expect_all(OPS, "u8", data), conn.wait(stream).keys())
@@ -183,8 +192,8 @@ class Silent(Fuse):
     def test_refused_ones_are_closed_where_it_may_hang(self):
         """Descriptors that no call takes hang in close; the loop must not."""
         fuse = self.fuse(bytes(1000))
-        fuse.hang = {"flush"}
-        fd = self.opened(fuse)
+        fuse.set(hang={"flush"})
+        fd = fuse.open()
         from cured_wire import CALL, END, call_message, frame
         conn = self.connect()
         for _ in range(4):
@@ -196,11 +205,24 @@ class Silent(Fuse):
 
 
 class Ending(Fuse):
+    def test_abort_while_all_is_silent(self):
+        """What ends every test here, whatever it has left hanging: it waits for nobody, and leaves nothing open."""
+        fuse = self.fuse(bytes(1 << 20))
+        fd = fuse.open()
+        fuse.set(hang={"getattr", "statfs", "read", "flush", "release"})
+        conn = self.connect()
+        stream = conn.start_descriptor("u8", OPS, fd)
+        wait_for("a request that hangs", fuse.hangs)
+        fuse.abort()
+        self.assertIn(conn.wait(stream).status.code, (DATA_LOSS, INVALID_ARGUMENT))
+        self.assertRaises(OSError, os.fstat, fd)
+        self.assertFalse(os.path.exists(fuse.mountpoint))
+
     def test_ends_with_silent_files(self):
         """SIGTERM while a file server is silent: calls get their deadline, the daemon says what it leaves, and goes."""
         fuse = self.fuse(bytes(1 << 20))
-        fuse.hang = {"read"}
-        fd = self.opened(fuse)
+        fuse.set(hang={"read"})
+        fd = fuse.open()
         conn = self.connect()
         stream = conn.start_descriptor("u8", OPS, fd, timeout_ms=300)
         wait_for("a read that hangs", lambda: fuse.hangs("read"))

@@ -48,6 +48,16 @@ class Cli(CliTest):
         self.assertEqual(self.client("max", path).out.strip(), "%.8g" % max(self.values))
         thread.join()
 
+    def test_a_file_without_a_size(self):
+        """/proc says 0 and has bytes: they are streamed, and the daemon, who might read others, refuses the descriptor."""
+        path = "/proc/version"
+        with open(path, "rb") as f:
+            data = f.read()
+        self.assertEqual(self.client("sum", path, "--dtype", "u8").out, "%d\n" % sum(data))
+        self.assertEqual(self.client("sum", path, "--dtype=u8", "--offset=3", "--count=5").out, "%d\n" % sum(data[3:8]))
+        self.fails(65, "size of 0", "sum", path, "--dtype", "u8", "--via", "descriptor")
+        self.assertEqual(self.client("count", self.write("empty.bin", b"")).out, "0\n")
+
     def test_offset_and_count(self):
         want = repr(self.exact_sum(self.values[5:105]))
         arguments = ("--offset", "20", "--count", "100")

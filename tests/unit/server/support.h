@@ -19,6 +19,10 @@ int run_suite(Suite *suite);
 /* An unlinked file on a disk file system (where there is one), open for reading and writing, and a memfd. */
 int disk_file(void);
 int memory_file(void);
+/* One with a true size, of a file system that is not known as local; -1, after saying so, where there is none. */
+int foreign_file(void);
+/* One whose size is 0 though it has bytes. */
+int sizeless_file(void);
 /* Writes bytes at the end of fd. */
 void fill_file(int fd, const void *bytes, size_t n);
 /* Open descriptors of this process. */

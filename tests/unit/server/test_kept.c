@@ -77,7 +77,7 @@ static cr_region_way way_of(uint64_t offset, uint64_t bytes) {
 START_TEST(the_way_follows_the_file) {
     size_t before = open_descriptors();
     int steady = filled(memory_file()), plain = filled(memory_file()), holes = filled(memory_file());
-    int disk = filled(disk_file()), sparse = filled(disk_file()), proc = open("/proc/self/status", O_RDONLY);
+    int disk = filled(disk_file()), sparse = filled(disk_file()), foreign = foreign_file();
     ck_assert_int_eq(fcntl(steady, F_ADD_SEALS, F_SEAL_SHRINK), 0);
     ck_assert_int_eq(ftruncate(holes, 10 << 20), 0);
     ck_assert_int_eq(ftruncate(sparse, 10 << 20), 0);
@@ -86,8 +86,9 @@ START_TEST(the_way_follows_the_file) {
         cr_region_way way;
         bool steady;
     } cases[] = {{steady, CR_REGION_MAP, true}, {plain, CR_REGION_MAP, false},   {holes, CR_REGION_READ, false},
-                 {disk, CR_REGION_MAP, false},  {sparse, CR_REGION_READ, false}, {proc, CR_REGION_SLOW, false}};
+                 {disk, CR_REGION_MAP, false},  {sparse, CR_REGION_READ, false}, {foreign, CR_REGION_SLOW, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (cases[i].fd < 0) continue;
         open_file(cases[i].fd, NULL);
         ck_assert_int_eq(kept.error.code, CR_OK);
         ck_assert_int_eq(kept.region.way, cases[i].way);
@@ -139,12 +140,14 @@ START_TEST(a_fault_loses_the_region) {
 }
 END_TEST
 
-START_TEST(what_is_no_file_is_refused) {
-    int fd = open("/tmp", O_RDONLY | O_DIRECTORY);
-    open_file(fd, NULL);
-    ck_assert_int_eq(kept.error.code, CR_INVALID_ARGUMENT);
-    let_go();
-    close(fd);
+START_TEST(what_cannot_be_kept_is_refused) {
+    int fds[] = {open("/tmp", O_RDONLY | O_DIRECTORY), sizeless_file()};
+    for (int i = 0; i < 2; i++) {
+        open_file(fds[i], NULL);
+        ck_assert_int_eq(kept.error.code, CR_INVALID_ARGUMENT);
+        let_go();
+        close(fds[i]);
+    }
 }
 END_TEST
 
@@ -307,7 +310,7 @@ int main(void) {
     tcase_add_test(tc, the_way_follows_the_file);
     tcase_add_test(tc, holes_and_cuts_after_registering);
     tcase_add_test(tc, a_fault_loses_the_region);
-    tcase_add_test(tc, what_is_no_file_is_refused);
+    tcase_add_test(tc, what_cannot_be_kept_is_refused);
     tcase_add_test(tc, names_belong_to_their_user);
     tcase_add_test(tc, device_memory_goes_by_the_hook);
     tcase_add_test(tc, mappings_are_pinned_and_let_go);
