@@ -19,10 +19,10 @@
 #include "server/base/log.h"
 #include "server/base/metrics.h"
 #include "server/lanes/gpu/probe.h"
+#include "server/loop/loop.h"
 #include "server/memory/guard.h"
 #include "server/memory/origin.h"
-#include "server/net/listener.h"
-#include "server/net/server.h"
+#include "server/transport/listener.h"
 
 extern char **environ;
 

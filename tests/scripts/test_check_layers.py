@@ -14,10 +14,10 @@ CLEAN = {
     "server/base/log.h": '/* l */\n#include "proto/status.h"\n',
     "kernels/core/op.h": '/* o */\n#include "proto/status.h"\n#include "kernels/core/op.h"\n',
     "server/memory/slab.c": '/* m */\n#include <uv.h>\n#include "kernels/cpu/fold.h"\n#include "server/base/log.h"\n',
-    "server/net/conn.c": '/* c */\n#include "server/admit/admission.h"\nint f(void) {\n    return 1;\n}\n',
-    "server/main.c": '/* m */\n#include "server/net/listener.h"\n',
+    "server/native/conn.c": '/* c */\n#include "server/admit/admission.h"\nint f(void) {\n    return 1;\n}\n',
+    "server/main.c": '/* m */\n#include "server/transport/listener.h"\n',
     "client/lib/call.c": '/* c */\n#include "cured/cured.h"\n#include "proto/frame.h"\n#include "kernels/core/op.h"\n',
-    "tests/unit/t.c": '/* t */\n#include "server/net/conn.h"\n#include "client/lib/call.h"\n',
+    "tests/unit/t.c": '/* t */\n#include "server/native/conn.h"\n#include "client/lib/call.h"\n',
     "scripts/x": "#!/bin/sh\n# x\n",
     "README.md": "no comment needed\n",
 }
@@ -58,8 +58,8 @@ class CheckLayers(unittest.TestCase):
             ("kernels/cpu/a.c", "server/base/log.h"),
             ("server/memory/a.c", "server/job/job.h"),
             ("server/job/a.c", "server/lanes/lane.h"),
-            ("server/lanes/a.c", "server/admit/admission.h"),
-            ("server/admit/a.c", "server/net/conn.h"),
+            ("server/lanes/a.c", "server/call/call.h"),
+            ("server/admit/a.c", "server/native/conn.h"),
             ("client/cli/a.c", "server/base/log.h"),
             ("client/cli/a.c", "kernels/cpu/fold.h"),
             ("proto/status.h", "proto/frame.h"),
@@ -68,8 +68,8 @@ class CheckLayers(unittest.TestCase):
                 self.expect_one(path, f'/* a */\n#include "{target}"\n', "may not include " + target)
 
     def test_libraries(self):
-        for path, header in [("client/a.c", "uv.h"), ("kernels/core/a.c", "uv.h"), ("server/net/a.c", "cjson/cJSON.h"),
-                             ("server/net/a.c", "protobuf-c/protobuf-c.h"), ("proto/frame.c", "cured.pb-c.h"),
+        for path, header in [("client/a.c", "uv.h"), ("kernels/core/a.c", "uv.h"), ("server/native/a.c", "cjson/cJSON.h"),
+                             ("server/native/a.c", "protobuf-c/protobuf-c.h"), ("proto/frame.c", "cured.pb-c.h"),
                              ("server/job/a.c", "cuda_runtime.h")]:
             with self.subTest(path=path, header=header):
                 self.expect_one(path, f"/* a */\n#include <{header}>\n", header + " is not for this room")

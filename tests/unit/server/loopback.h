@@ -6,8 +6,8 @@
 
 #include <sys/resource.h>
 
-#include "server/net/conn.h"
-#include "server/net/server.h"
+#include "server/loop/loop.h"
+#include "server/native/conn.h"
 #include "tests/unit/server/support.h"
 
 enum { SLABS = 4, MIB = 1024 * 1024 };

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "server/net/listener.h"
+#include "server/transport/listener.h"
 #include "tests/unit/server/loopback.h"
 
 enum { CLIENTS = 200 };

@@ -1,5 +1,5 @@
 /* Streams: as many calls as one connection may have, found by number; gaps take no room for long. */
-#include "server/net/streams.h"
+#include "server/native/streams.h"
 #include "tests/unit/server/support.h"
 
 enum { MOST = 65536 };

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "server/base/clock.h"
-#include "server/net/call.h"
-#include "server/net/merge.h"
-#include "server/net/outputs.h"
+#include "server/call/call.h"
+#include "server/call/merge.h"
+#include "server/call/outputs.h"
 
 enum { OFFER_BYTES = 128 * 1024 };
 

@@ -1,10 +1,10 @@
-/* request: what can be said about a reduce request before a byte of its array is read.
+/* check: what can be said about a reduce request before a byte of its array is read.
  *
  * Thread: the loop's. Owner: the call. */
-#ifndef CURED_SERVER_NET_REQUEST_H
-#define CURED_SERVER_NET_REQUEST_H
+#ifndef CURED_SERVER_CALL_CHECK_H
+#define CURED_SERVER_CALL_CHECK_H
 
-#include "server/net/call.h"
+#include "server/call/call.h"
 
 /* Checks types, ops, options, shape and declared length; fills the call's dtype, finish and families. */
 cr_status cr_request_check(cr_call *call, cr_error *error);

@@ -1,10 +1,10 @@
 /* frames: reads a connection, cuts the bytes into frames and hands them on.
  *
  * Thread: the loop's. Both return false when the connection is closed or lingering afterwards. */
-#ifndef CURED_SERVER_NET_FRAMES_H
-#define CURED_SERVER_NET_FRAMES_H
+#ifndef CURED_SERVER_NATIVE_FRAMES_H
+#define CURED_SERVER_NATIVE_FRAMES_H
 
-#include "server/net/conn.h"
+#include "server/native/conn.h"
 
 enum { CR_FRAME_HEAD_MAX = CR_FRAME_HEADER_BYTES + CR_HEAD_MAX_BYTES };
 

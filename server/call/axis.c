@@ -1,5 +1,5 @@
 /* axis: see axis.h. Thread: the loop's. Owner: the call. */
-#include "server/net/axis.h"
+#include "server/call/axis.h"
 
 #include "server/job/axis.h"
 

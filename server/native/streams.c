@@ -1,5 +1,5 @@
 /* streams: see streams.h. Thread: the loop's. Owner: the connection. */
-#include "server/net/streams.h"
+#include "server/native/streams.h"
 
 #include <assert.h>
 #include <stdlib.h>

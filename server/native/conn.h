@@ -7,12 +7,12 @@
  *   GREETING ──HELLO──► OPEN ──error──► LINGERING (says why, drops what comes) ──► CLOSED (freed when its handle is closed)
  *
  * Thread: the loop's. Owner: the server's list of connections; cr_conn_close ends it from any state. */
-#ifndef CURED_SERVER_NET_CONN_H
-#define CURED_SERVER_NET_CONN_H
+#ifndef CURED_SERVER_NATIVE_CONN_H
+#define CURED_SERVER_NATIVE_CONN_H
 
 #include "proto/frame.h"
-#include "server/net/server.h"
-#include "server/net/streams.h"
+#include "server/loop/loop.h"
+#include "server/native/streams.h"
 
 typedef enum cr_conn_state { CR_CONN_GREETING, CR_CONN_OPEN, CR_CONN_LINGERING, CR_CONN_CLOSED } cr_conn_state;
 

@@ -1,5 +1,5 @@
 /* regions: tables, waiting calls and news of registered regions. Thread: the loop's, but for tell. Owner: see regions.h. */
-#include "server/net/regions.h"
+#include "server/native/regions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "server/base/metrics.h"
 #include "server/memory/kept.h"
-#include "server/net/reply.h"
+#include "server/native/reply.h"
 
 typedef unsigned long long ull;
 

@@ -1,14 +1,14 @@
-/* server: the loop's turns. Thread: the loop's. Owner: main. */
-#include "server/net/server.h"
+/* loop: its turns. Thread: the loop's. Owner: main. */
+#include "server/loop/loop.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
 
 #include "server/base/clock.h"
-#include "server/net/call.h"
-#include "server/net/frames.h"
-#include "server/net/outputs.h"
-#include "server/net/regions.h"
+#include "server/call/call.h"
+#include "server/call/outputs.h"
+#include "server/native/frames.h"
+#include "server/native/regions.h"
 
 static void on_clock(uv_timer_t *timer) {
     cr_server *server = timer->data;

@@ -2,10 +2,10 @@
  *
  * They wait for two things: credit (the client's promise to read) and room in the connection's reply buffer. While they
  * wait, the job pauses (cr_queue_sent lets it go on). Thread: the loop's. Owner: the call. */
-#ifndef CURED_SERVER_NET_OUTPUTS_H
-#define CURED_SERVER_NET_OUTPUTS_H
+#ifndef CURED_SERVER_CALL_OUTPUTS_H
+#define CURED_SERVER_CALL_OUTPUTS_H
 
-#include "server/net/call.h"
+#include "server/call/call.h"
 
 /* Sends what can be sent now; after the last answer of a done job, answers the call (which is then gone). */
 void cr_outputs_send(cr_call *call);

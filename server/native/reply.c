@@ -1,5 +1,5 @@
 /* reply: packs frames straight into the reply buffer. Thread: the loop's. Owner: the connection. */
-#include "server/net/reply.h"
+#include "server/native/reply.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Array bytes of a frame under way are received straight into their slab; everything else into the loop's one buffer, in
  * front of which there is room for the beginning of a frame that was stashed, so frames always lie in one piece.
  * Thread: the loop's. Owner: the connection; the buffer is the server's. */
-#include "server/net/frames.h"
+#include "server/native/frames.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -14,9 +14,9 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/net/call.h"
-#include "server/net/outputs.h"
-#include "server/net/reply.h"
+#include "server/call/call.h"
+#include "server/call/outputs.h"
+#include "server/native/reply.h"
 
 enum { BEHIND_PAYLOAD = 4096 }; /* read beyond a payload's end: the next headers, little of the next payload */
 

@@ -1,9 +1,9 @@
-/* server: what the connections of one loop share, and the loop's own turns: timers, wakes, draining.
+/* loop: what the connections of one loop share, and the loop's own turns: timers, wakes, draining.
  *
  * Thread: everything here is the loop's, but for cr_server_wake (any thread) and the grants list (its own mutex).
  * Owner: main makes it, starts it and frees it. No globals: several loops, each with its server, stay possible. */
-#ifndef CURED_SERVER_NET_SERVER_H
-#define CURED_SERVER_NET_SERVER_H
+#ifndef CURED_SERVER_LOOP_LOOP_H
+#define CURED_SERVER_LOOP_LOOP_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
  * Numbers only rise, so the table is an array in their order: a call is added at its end and found by halving, however a
  * client chooses its numbers. A call that is over leaves a gap; gaps go when the array is full, or with its end.
  * Thread: the loop's. Owner: the connection; the calls are not the table's. */
-#ifndef CURED_SERVER_NET_STREAMS_H
-#define CURED_SERVER_NET_STREAMS_H
+#ifndef CURED_SERVER_NATIVE_STREAMS_H
+#define CURED_SERVER_NATIVE_STREAMS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* request: the checks. Thread: the loop's. Owner: the call. */
-#include "server/net/request.h"
+/* check: the checks. Thread: the loop's. Owner: the call. */
+#include "server/call/check.h"
 
-#include "server/net/kernel.h"
+#include "server/call/kernel.h"
 
 typedef unsigned long long ull;
 

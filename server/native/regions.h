@@ -5,10 +5,10 @@
  *
  * Thread: the loop's, but for the news of opened and closed regions, which files threads post. Owner: an entry owns itself
  * from Register until its region is closed; its connection and its calls may end before. */
-#ifndef CURED_SERVER_NET_REGIONS_H
-#define CURED_SERVER_NET_REGIONS_H
+#ifndef CURED_SERVER_NATIVE_REGIONS_H
+#define CURED_SERVER_NATIVE_REGIONS_H
 
-#include "server/net/call.h"
+#include "server/call/call.h"
 
 /* A Register call: begins to open the region. descriptor is taken over in every case; -1: none came. */
 cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error);

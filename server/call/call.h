@@ -7,10 +7,10 @@
  *
  * A call is answered exactly once (RESULT, or STATUS), and ends with it; a job it leaves behind is freed when the last
  * claim and hold are back. Thread: the loop's. Owner: its connection's list. */
-#ifndef CURED_SERVER_NET_CALL_H
-#define CURED_SERVER_NET_CALL_H
+#ifndef CURED_SERVER_CALL_CALL_H
+#define CURED_SERVER_CALL_CALL_H
 
-#include "server/net/conn.h"
+#include "server/native/conn.h"
 
 typedef struct cr_upload {
     cr_list filling;              /* in server->filling while slab is open */

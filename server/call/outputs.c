@@ -1,10 +1,10 @@
 /* outputs: from the job's list to RESULT frames. Thread: the loop's. Owner: the call. */
-#include "server/net/outputs.h"
+#include "server/call/outputs.h"
 
 #include <stdlib.h>
 
 #include "server/job/axis.h"
-#include "server/net/reply.h"
+#include "server/native/reply.h"
 
 enum { PART_BYTES = 64 * 1024 };
 

@@ -1,11 +1,11 @@
 /* listener: where clients connect. Unix sockets under a lock file, TCP on loopback (or beyond, with insecure).
  *
  * Thread: main's at open, the loop's afterwards. Owner: main. */
-#ifndef CURED_SERVER_NET_LISTENER_H
-#define CURED_SERVER_NET_LISTENER_H
+#ifndef CURED_SERVER_TRANSPORT_LISTENER_H
+#define CURED_SERVER_TRANSPORT_LISTENER_H
 
 #include "server/base/address.h"
-#include "server/net/server.h"
+#include "server/loop/loop.h"
 
 typedef struct cr_listener cr_listener;
 

@@ -1,5 +1,5 @@
 /* merge: records of a length and a partial, cut out of the stream. Thread: the loop's. Owner: the call. */
-#include "server/net/merge.h"
+#include "server/call/merge.h"
 
 #include <endian.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "kernels/core/serial.h"
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
-#include "server/net/reply.h"
-#include "server/net/request.h"
+#include "server/call/check.h"
+#include "server/native/reply.h"
 
 enum { LENGTH_BYTES = 4 };
 

@@ -1,5 +1,5 @@
 /* kernel: the checks of a request that names a kernel. Thread: the loop's. Owner: the call. */
-#include "server/net/kernel.h"
+#include "server/call/kernel.h"
 
 #include "kernels/ladder/ladder.h"
 

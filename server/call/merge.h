@@ -1,10 +1,10 @@
 /* merge: the partials of a Merge call, taken from DATA one after the other and added up as they come.
  *
  * Thread: the loop's (a partial takes it a few microseconds). Owner: the call, which frees call->merge. */
-#ifndef CURED_SERVER_NET_MERGE_H
-#define CURED_SERVER_NET_MERGE_H
+#ifndef CURED_SERVER_CALL_MERGE_H
+#define CURED_SERVER_CALL_MERGE_H
 
-#include "server/net/call.h"
+#include "server/call/call.h"
 
 /* Before the first byte. */
 cr_status cr_merge_begin(cr_call *call, cr_error *error);

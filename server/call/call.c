@@ -1,7 +1,7 @@
 /* call: checks a request, brings its input to the lanes or folds it here, and answers once.
  *
  * Thread: the loop's. Owner: its connection. */
-#include "server/net/call.h"
+#include "server/call/call.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,16 +9,16 @@
 #include "kernels/cpu/fold.h"
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
+#include "server/call/axis.h"
+#include "server/call/check.h"
+#include "server/call/merge.h"
+#include "server/call/outputs.h"
 #include "server/job/axis.h"
 #include "server/job/feed.h"
 #include "server/job/kernel.h"
 #include "server/memory/region.h"
-#include "server/net/axis.h"
-#include "server/net/merge.h"
-#include "server/net/outputs.h"
-#include "server/net/regions.h"
-#include "server/net/reply.h"
-#include "server/net/request.h"
+#include "server/native/regions.h"
+#include "server/native/reply.h"
 
 typedef unsigned long long ull;
 

@@ -1,12 +1,12 @@
 /* reply: the frames a server sends, packed into a connection's reply buffer.
  *
  * Thread: the loop's. Each returns false when the connection had to be closed for lack of memory. */
-#ifndef CURED_SERVER_NET_REPLY_H
-#define CURED_SERVER_NET_REPLY_H
+#ifndef CURED_SERVER_NATIVE_REPLY_H
+#define CURED_SERVER_NATIVE_REPLY_H
 
 #include "kernels/core/serial.h"
 #include "kernels/cpu/axis.h"
-#include "server/net/conn.h"
+#include "server/native/conn.h"
 
 bool cr_reply_welcome(cr_conn *conn);
 bool cr_reply_pong(cr_conn *conn, const uint8_t *payload, uint32_t length);

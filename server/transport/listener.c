@@ -1,5 +1,5 @@
 /* listener: bind, lock, accept. Thread: the loop's. Owner: main. */
-#include "server/net/listener.h"
+#include "server/transport/listener.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/net/conn.h"
+#include "server/native/conn.h"
 
 enum { ACCEPTS_PER_TURN = 64, BACKLOG = 1024, REST_MS = 100 };
 

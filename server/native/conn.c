@@ -1,7 +1,7 @@
 /* conn: birth, waiting, and end of a connection, and its replies; frames.c reads it.
  *
  * Thread: the loop's. Owner: the server's list. */
-#include "server/net/conn.h"
+#include "server/native/conn.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
-#include "server/net/call.h"
-#include "server/net/frames.h"
-#include "server/net/outputs.h"
-#include "server/net/regions.h"
-#include "server/net/reply.h"
+#include "server/call/call.h"
+#include "server/call/outputs.h"
+#include "server/native/frames.h"
+#include "server/native/regions.h"
+#include "server/native/reply.h"
 
 enum { OUT_FIRST = 16 * 1024 };
 
