@@ -284,10 +284,10 @@ static void sum_slabs(void) {
 /* Microseconds of a small job in each phase on the lane, since before. */
 static void phases_of(double us[3], const uint64_t before[4]) {
     cr_gpu_phases *p = cr_lane_gpu_phases(b.lanes.lanes[1]);
-    double batches = (double)(atomic_load(&p->batches) - before[0]) * 1e3;
-    us[0] = (double)(atomic_load(&p->launch_ns) - before[1]) / batches;
-    us[1] = (double)(atomic_load(&p->device_ns) - before[2]) / batches;
-    us[2] = (double)(atomic_load(&p->end_ns) - before[3]) / batches;
+    double packs = (double)(atomic_load(&p->packs) - before[0]) * 1e3;
+    us[0] = (double)(atomic_load(&p->launch_ns) - before[1]) / packs;
+    us[1] = (double)(atomic_load(&p->device_ns) - before[2]) / packs;
+    us[2] = (double)(atomic_load(&p->end_ns) - before[3]) / packs;
 }
 
 static void report(double seconds[ROWS][ROUNDS_MAX], double *small, const double phases[3], double crowd,
@@ -355,7 +355,7 @@ int bench_lane(int argc, char **argv) {
         for (int r = 0; r < ROWS; r++) seconds[r][round] = run_row((row)r);
     for (int i = 0; i < 50; i++) run_whole(CR_BY_GPU, SMALL, true);
     cr_gpu_phases *p = cr_lane_gpu_phases(b.lanes.lanes[1]);
-    const uint64_t before[4] = {p->batches, p->launch_ns, p->device_ns, p->end_ns};
+    const uint64_t before[4] = {p->packs, p->launch_ns, p->device_ns, p->end_ns};
     for (int i = 0; i < SMALL_JOBS; i++) small[i] = run_whole(CR_BY_GPU, SMALL, true);
     double phases[3];
     phases_of(phases, before);

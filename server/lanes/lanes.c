@@ -69,8 +69,9 @@ static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t o
     if (status != CR_OK) return status;
     const cr_gpu_rates *rates = cr_lane_gpu_rates(lane);
     cr_lane_info info = cr_lane_gpu.info(lane);
+    const uint64_t from = cr_gpu_from(rates);
+    if (!lanes->gpus || from < lanes->gpu_from) lanes->gpu_from = from; /* each lane then looks at its own rates */
     if (!lanes->gpus) {
-        lanes->gpu_from = cr_gpu_from(rates);
         cr_metric_add(gpu_pinned_bytes_per_second, rates->pinned);
         cr_metric_add(gpu_staged_bytes_per_second, rates->staged);
         cr_metric_add(gpu_launch_ns, rates->launch_s * 1e9);

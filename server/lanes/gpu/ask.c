@@ -1,6 +1,7 @@
 /* ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes share.
  *
  * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the others on any other thread, which waits. Owner: the lane. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -98,6 +99,7 @@ static cr_status carry_out(cr_gpu_lane *lane, cr_ask *ask, bool refuse) {
 }
 
 void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
+    assert(cr_gpu_running(lane) == 0);
     pthread_mutex_lock(&lane->mutex);
     for (cr_list *node; (node = cr_list_pop(&lane->asked));) {
         cr_ask *ask = cr_container(node, cr_ask, link);

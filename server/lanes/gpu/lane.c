@@ -1,4 +1,4 @@
-/* lane: one thread per GPU, which makes all calls of that device. It keeps every stream of it busy with a batch of claims,
+/* lane: one thread per GPU, which makes all calls of that device. It keeps every stream of it busy with a work (work.h),
  * polls for completions (looking all the time while something is under way, sleeping when nothing is), and does what others
  * ask of the device in between.
  *
@@ -30,10 +30,9 @@ enum {
 
 static cr_gpu_lane *own(const cr_lane *lane) { return (cr_gpu_lane *)(uintptr_t)lane; }
 
-/* Batches with something under way. */
-static uint32_t busy_count(const cr_gpu_lane *lane) {
+uint32_t cr_gpu_running(const cr_gpu_lane *lane) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < lane->batch_count; i++) count += lane->batches[i].busy && !lane->batches[i].parked;
+    for (uint32_t i = 0; i < lane->work_count; i++) count += lane->works[i].state == CR_WORK_RUNNING;
     return count;
 }
 
@@ -42,13 +41,18 @@ static void lose(cr_gpu_lane *lane, const char *why) {
     cr_fail(&lane->lost_error, CR_UNAVAILABLE, "%s %u (%s) is lost: %s", lane->api->name, lane->options.ordinal,
             lane->device.name, why);
     atomic_store(&lane->lost, true);
-    cr_error_log("%s; %u batches go back to the queue", lane->lost_error.text, busy_count(lane));
+    cr_error_log("%s; %u works go back to the queue", lane->lost_error.text, cr_gpu_running(lane));
     cr_metric_sub(gpus, 1);
     cr_metric_add(gpus_lost_total, 1);
     cr_queue_gpu_goes(lane->options.queue, lane->options.ordinal);
-    for (uint32_t i = 0; i < lane->batch_count; i++) cr_gpu_batch_abandon(lane, &lane->batches[i]);
-    cr_gpu_run_lose(lane);
+    for (uint32_t i = 0; i < lane->work_count; i++) cr_gpu_work_abandon(lane, &lane->works[i]);
+    cr_gpu_inputs_lose(lane);
     if (lane->options.lost) lane->options.lost(lane->options.lost_argument);
+}
+
+static bool overdue(const cr_gpu_lane *lane, const cr_gpu_work *work, uint64_t now) {
+    return work->state == CR_WORK_RUNNING && now > work->started_ns &&
+           now - work->started_ns > lane->options.timeout_ms * 1000000;
 }
 
 /* Whether the device has gone with its last call, or is too late; not when it was this thread that was away: it looks once more. */
@@ -57,11 +61,10 @@ static bool check_lost(cr_gpu_lane *lane, bool *moved) {
         lose(lane, "its driver says so");
         return true;
     }
-    uint64_t now = cr_now_ns(), limit = lane->options.timeout_ms * 1000000;
-    for (uint32_t i = 0; i < lane->batch_count; i++) {
-        cr_gpu_batch *batch = &lane->batches[i];
-        if (!batch->busy || batch->parked || now < batch->started_ns || now - batch->started_ns <= limit) continue;
-        const bool done = cr_gpu_batch_poll(lane, batch);
+    const uint64_t now = cr_now_ns();
+    for (uint32_t i = 0; i < lane->work_count; i++) {
+        if (!overdue(lane, &lane->works[i], now)) continue;
+        const bool done = cr_gpu_work_advance(lane, &lane->works[i]);
         *moved |= done;
         if (done || lane->api->lost(lane->gpu)) continue;
         char why[96];
@@ -79,17 +82,14 @@ static bool gone(const cr_gpu_lane *lane) { return lane->api->lost(lane->gpu); }
 /* One look at everything; true when something moved. start: idle streams may begin something. */
 static bool look(cr_gpu_lane *lane, bool offered, bool start) {
     bool moved = false;
-    for (uint32_t i = 0; i < lane->batch_count && !gone(lane); i++) {
-        cr_gpu_batch *batch = &lane->batches[i];
-        if (batch->busy) moved |= cr_gpu_batch_poll(lane, batch);
-    }
-    for (uint32_t i = 0; i < lane->batch_count && start && (offered || moved) && !gone(lane); i++) {
-        cr_gpu_batch *batch = &lane->batches[i];
-        if (batch->busy) continue;
-        if (!cr_gpu_batch_start(lane, batch)) break;
+    for (uint32_t i = 0; i < lane->work_count && !gone(lane); i++)
+        if (lane->works[i].state != CR_WORK_IDLE) moved |= cr_gpu_work_advance(lane, &lane->works[i]);
+    for (uint32_t i = 0; i < lane->work_count && start && (offered || moved) && !gone(lane); i++) {
+        if (lane->works[i].state != CR_WORK_IDLE) continue;
+        if (!cr_gpu_work_begin(lane, &lane->works[i])) break;
         moved = true;
     }
-    if (offered || moved) moved |= cr_gpu_run_look(lane);
+    if (offered || moved) moved |= cr_gpu_inputs_look(lane);
     return moved;
 }
 
@@ -115,15 +115,15 @@ static bool rest(cr_gpu_lane *lane, uint32_t seen, uint64_t waited_ns) {
 /* How long to look without naps for what is under way. */
 static uint64_t patience(const cr_gpu_lane *lane) {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < lane->batch_count; i++) {
-        const cr_gpu_batch *batch = &lane->batches[i];
-        if (batch->busy) bytes += batch->bytes - batch->queued_bytes;
+    for (uint32_t i = 0; i < lane->work_count; i++) {
+        const cr_gpu_work *work = &lane->works[i];
+        if (work->state != CR_WORK_IDLE) bytes += work->bytes - work->queued_bytes;
     }
     const uint64_t look = lane->options.spin_ns > LOOK_NS ? lane->options.spin_ns : LOOK_NS;
     return look + bytes / DEVICE_BYTES_A_NS;
 }
 
-static void work(cr_gpu_lane *lane) {
+static void serve(cr_gpu_lane *lane) {
     cr_queue *queue = lane->options.queue;
     uint32_t looked = cr_queue_offers(queue) - 1; /* the first look is at everything */
     uint64_t news_ns = cr_now_ns();
@@ -135,8 +135,8 @@ static void work(cr_gpu_lane *lane) {
             lost = check_lost(lane, &moved);
         }
         if (!asked) looked = seen;
-        if (!busy_count(lane)) {
-            if (asked || atomic_load(&lane->asking)) /* also since this turn began, for which a batch may be parked */
+        if (!cr_gpu_running(lane)) {
+            if (asked || atomic_load(&lane->asking)) /* also since this turn began, for which a work may be parked */
                 cr_gpu_answer(lane, lost);
             else if (!moved && !rest(lane, seen, cr_now_ns() - news_ns))
                 return;
@@ -155,11 +155,11 @@ static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
     if (status != CR_OK) return status;
     lane->device = *lane->api->info(lane->gpu);
     if (o->spin_ns) lane->api->linger(lane->gpu, o->spin_ns);
-    for (uint32_t i = 0; i < lane->batch_count && status == CR_OK; i++)
-        status = cr_gpu_batch_open(lane, &lane->batches[i], error);
+    for (uint32_t i = 0; i < lane->work_count && status == CR_OK; i++)
+        status = cr_gpu_work_open(lane, &lane->works[i], error);
     if (status == CR_OK) status = lane->api->stream_open(lane->gpu, 1, &lane->kernel_stream, error);
     lane->rates = (cr_gpu_rates){.cpu = o->cpu_rate, .chunk_bytes = o->chunk_bytes, .min_bytes = o->min_bytes};
-    const cr_gpu_batch *first = &lane->batches[0];
+    const cr_gpu_work *first = &lane->works[0];
     if (status == CR_OK)
         status = cr_gpu_measure(lane->api, first->stream, first->device, first->staging, o->chunk_bytes, &lane->rates,
                                 error);
@@ -169,7 +169,7 @@ static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
 /* A lost device may only be closed; one that does not answer would keep us waiting, and is left to the end of the process. */
 static void close_device(cr_gpu_lane *lane) {
     bool lost = atomic_load(&lane->lost) || (lane->gpu && lane->api->lost(lane->gpu));
-    for (uint32_t i = 0; i < lane->batch_count && !lost; i++) cr_gpu_batch_close(lane, &lane->batches[i]);
+    for (uint32_t i = 0; i < lane->work_count && !lost; i++) cr_gpu_work_close(lane, &lane->works[i]);
     if (lane->kernel_stream && !lost) lane->api->stream_close(lane->kernel_stream);
     cr_gpu_unpin_all(lane);
     free(lane->hand.scratch);
@@ -197,12 +197,12 @@ static void *lane_main(void *argument) {
     pthread_cond_broadcast(&lane->changed);
     pthread_mutex_unlock(&lane->mutex);
     if (status == CR_OK) {
-        work(lane);
+        serve(lane);
         if (!atomic_load(&lane->lost)) {
             cr_metric_sub(gpus, 1);
             cr_queue_gpu_goes(lane->options.queue, lane->options.ordinal);
             cr_fail(&lane->lost_error, CR_UNAVAILABLE, "the server is shutting down");
-            cr_gpu_run_lose(lane);
+            cr_gpu_inputs_lose(lane);
         }
     }
     pthread_mutex_lock(&lane->mutex);
@@ -284,12 +284,12 @@ static cr_status await_start(cr_gpu_lane *lane, cr_lane **out, cr_error *error) 
 }
 
 static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_error *error) {
-    cr_gpu_lane *lane = calloc(1, sizeof *lane + options->streams * sizeof lane->batches[0]);
+    cr_gpu_lane *lane = calloc(1, sizeof *lane + options->streams * sizeof lane->works[0]);
     if (!lane) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the lane of a GPU");
     lane->options = *options;
     cr_gpu_watch_table(options->gpu, &lane->watched);
     lane->api = &lane->watched;
-    lane->batch_count = options->streams;
+    lane->work_count = options->streams;
     if (options->probe && !(lane->probe = cr_gpu_probe_new(options->probe, options->ordinal, options->timeout_ms))) {
         free(lane);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the lane of a GPU");
@@ -311,7 +311,7 @@ static cr_lane_info gpu_info(const cr_lane *opaque) {
     cr_gpu_lane *lane = own(opaque);
     return (cr_lane_info){.name = lane->api->name,
                           .device = lane->device.name,
-                          .workers = lane->batch_count,
+                          .workers = lane->work_count,
                           .bytes_per_second = lane->rates.pinned,
                           .lost = atomic_load(&lane->lost) ? lane->lost_error.text : NULL};
 }

@@ -12,7 +12,7 @@
 /* Where the time of small jobs goes, summed up: from the claim until the launch has returned, from there until the answers
  * are seen, from there until the jobs are told. */
 typedef struct cr_gpu_phases {
-    _Atomic uint64_t batches, jobs, launch_ns, device_ns, end_ns;
+    _Atomic uint64_t packs, jobs, launch_ns, device_ns, end_ns;
 } cr_gpu_phases;
 cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane);
 

@@ -1,22 +1,32 @@
-/* named: jobs that name a kernel of the ladder. The whole input is brought to device memory of its own, claim by claim, by the
- * lane's ordinary batches; when all is there the kernel runs alone on it, once for each op, and the lane waits for it.
+/* named: jobs that name a kernel of the ladder. The whole input is brought to device memory of the job's own, claim by claim, each a work of
+ * its own. When all is there the kernel runs alone on it, once for each op, and the lane waits for it.
  *
  *   free ──► the first claim: a hold on the job, device memory ──► all input there ──► kernel ──► values; hold given up ──► free
  *
  * What goes wrong is the job's own failure: no CPU can answer for a kernel. Input in the memory of this device is folded where
  * it is, at once.
- * Thread: the lane's. Owner: the lane. */
+ * Thread: the lane's; cr_gpu_inputs_lose any. Owner: the lane. */
 #include "server/job/kernel.h"
+
 #include "server/lanes/gpu/internal.h"
 
-cr_gpu_run *cr_gpu_run_of(cr_gpu_lane *lane, const cr_job *job) {
-    for (uint32_t i = 0; i < CR_GPU_RUNS; i++)
-        if (lane->runs[i].job == job) return &lane->runs[i];
+/* The input of a job; of NULL: a free place. NULL: there is none. */
+static cr_gpu_input *input_of(cr_gpu_lane *lane, const cr_job *job) {
+    for (uint32_t i = 0; i < CR_GPU_INPUTS; i++)
+        if (lane->inputs[i].job == job) return &lane->inputs[i];
     return NULL;
 }
 
-bool cr_gpu_run_wants(cr_gpu_lane *lane, const cr_job *job) {
-    return cr_gpu_run_of(lane, job) || cr_gpu_run_of(lane, NULL);
+static bool takes(const cr_job *job) { return job->kernel != NULL; }
+
+static uint64_t want(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment) {
+    const uint32_t own = lane->options.ordinal + 1;
+    (void)segment;
+    if (job->device >= 0) return UINT64_MAX;
+    if (job->kernel->lane && job->kernel->lane != own) return 0;
+    if (!input_of(lane, job) && !input_of(lane, NULL)) return 0;
+    job->kernel->lane = own;
+    return lane->options.chunk_bytes;
 }
 
 static cr_status run_kernel(cr_gpu_lane *lane, cr_job *job, const void *data, uint64_t bytes, cr_error *error) {
@@ -28,13 +38,15 @@ static cr_status run_kernel(cr_gpu_lane *lane, cr_job *job, const void *data, ui
                                              &run->exact[i], error);
         if (status != CR_OK) return status;
     }
+    cr_queue_kernel_ran(lane->options.queue, job, input.n);
     return CR_OK;
 }
 
-cr_gpu_run *cr_gpu_run_begin(cr_gpu_lane *lane, cr_job *job, cr_error *error) {
-    cr_gpu_run *run = cr_gpu_run_of(lane, job);
-    if (run) return run;
-    run = cr_gpu_run_of(lane, NULL);
+/* The place of a job with a claim in hand, begun if need be. NULL: it cannot be. */
+static cr_gpu_input *begin(cr_gpu_lane *lane, cr_job *job, cr_error *error) {
+    cr_gpu_input *input = input_of(lane, job);
+    if (input) return input;
+    input = input_of(lane, NULL);
     uint64_t bytes = job->total_bytes;
     void *device = NULL;
     if (!bytes) {
@@ -47,50 +59,75 @@ cr_gpu_run *cr_gpu_run_begin(cr_gpu_lane *lane, cr_job *job, cr_error *error) {
         cr_fail(error, CR_CANCELLED, "kernel: cancelled");
         return NULL;
     }
-    *run = (cr_gpu_run){.job = job, .device = device, .bytes = bytes};
-    return run;
+    *input = (cr_gpu_input){.job = job, .device = device, .bytes = bytes};
+    return input;
 }
 
-cr_status cr_gpu_run_in_place(cr_gpu_lane *lane, cr_job *job, const void *data, uint64_t bytes, cr_error *error) {
-    cr_status status = run_kernel(lane, job, data, bytes, error);
-    if (status == CR_OK) cr_queue_kernel_ran(lane->options.queue, job, bytes / job->element);
-    return status;
+static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
+    const cr_claim *claim = &work->claims[0];
+    cr_job *job = claim->job;
+    uint64_t at = 0;
+    if (job->device >= 0) {
+        if (run_kernel(lane, job, claim->data, claim->bytes, &work->error) != CR_OK) work->fate = CR_FATE_BROKEN;
+        return;
+    }
+    const cr_gpu_input *input = begin(lane, job, &work->error);
+    if (!input) work->fate = CR_FATE_BROKEN;
+    for (uint32_t i = 0; i < work->claim_count && input; i++) {
+        const cr_claim *each = &work->claims[i];
+        if (each->index * job->element + each->bytes <= input->bytes) continue;
+        cr_fail(&work->error, CR_INVALID_ARGUMENT, "kernel: the array is longer than was said");
+        work->fate = CR_FATE_BROKEN;
+    }
+    for (uint32_t i = 0; i < work->claim_count && work->fate == CR_FATE_GOOD; i++) {
+        const cr_claim *each = &work->claims[i];
+        cr_gpu_load(lane, work, each, input->device + each->index * job->element, at, false);
+        at += each->bytes;
+    }
+    cr_gpu_copy_noted(lane, work);
 }
+
+static void finish(cr_gpu_lane *lane, cr_gpu_work *work) {
+    cr_gpu_check_all(work);
+    if (work->fate == CR_FATE_GOOD) cr_gpu_work_count(work);
+    cr_gpu_work_settle(lane, work, NULL, 0);
+}
+
+const cr_gpu_kind cr_gpu_kind_named = {
+    .takes = takes, .want = want, .start = start, .finish = finish, .abandon = cr_gpu_work_give_back};
 
 /* The job may be gone when this returns. */
-static void end(cr_gpu_lane *lane, cr_gpu_run *run, const cr_error *error) {
-    cr_job *job = run->job;
-    if (run->device && !atomic_load(&lane->lost) && !lane->api->lost(lane->gpu))
-        lane->api->device_free(lane->gpu, run->device);
-    run->job = NULL;
+static void end(cr_gpu_lane *lane, cr_gpu_input *input, const cr_error *error) {
+    cr_job *job = input->job;
+    if (input->device && !atomic_load(&lane->lost) && !lane->api->lost(lane->gpu))
+        lane->api->device_free(lane->gpu, input->device);
+    input->job = NULL;
     if (error) cr_queue_stop(lane->options.queue, job, error);
     cr_queue_unhold(lane->options.queue, job);
 }
 
 static bool under_way(const cr_gpu_lane *lane, const cr_job *job) {
-    for (uint32_t i = 0; i < lane->batch_count; i++)
-        if (lane->batches[i].busy && lane->batches[i].claims[0].job == job) return true;
+    for (uint32_t i = 0; i < lane->work_count; i++)
+        if (lane->works[i].state != CR_WORK_IDLE && lane->works[i].claims[0].job == job) return true;
     return false;
 }
 
-bool cr_gpu_run_look(cr_gpu_lane *lane) {
+bool cr_gpu_inputs_look(cr_gpu_lane *lane) {
     bool moved = false;
-    for (uint32_t i = 0; i < CR_GPU_RUNS && !lane->api->lost(lane->gpu); i++) {
-        cr_gpu_run *run = &lane->runs[i];
-        if (!run->job || under_way(lane, run->job)) continue;
-        bool stopped = cr_queue_stopped(lane->options.queue, run->job);
-        if (!stopped && !cr_queue_all_taken(lane->options.queue, run->job)) continue;
+    for (uint32_t i = 0; i < CR_GPU_INPUTS && !lane->api->lost(lane->gpu); i++) {
+        cr_gpu_input *input = &lane->inputs[i];
+        if (!input->job || under_way(lane, input->job)) continue;
+        bool stopped = cr_queue_stopped(lane->options.queue, input->job);
+        if (!stopped && !cr_queue_all_taken(lane->options.queue, input->job)) continue;
         cr_error error;
-        cr_status status = stopped ? CR_OK : run_kernel(lane, run->job, run->device, run->bytes, &error);
-        if (!stopped && status == CR_OK)
-            cr_queue_kernel_ran(lane->options.queue, run->job, run->bytes / run->job->element);
-        end(lane, run, status == CR_OK ? NULL : &error);
+        cr_status status = stopped ? CR_OK : run_kernel(lane, input->job, input->device, input->bytes, &error);
+        end(lane, input, status == CR_OK ? NULL : &error);
         moved = true;
     }
     return moved;
 }
 
-void cr_gpu_run_lose(cr_gpu_lane *lane) {
-    for (uint32_t i = 0; i < CR_GPU_RUNS; i++)
-        if (lane->runs[i].job) end(lane, &lane->runs[i], &lane->lost_error);
+void cr_gpu_inputs_lose(cr_gpu_lane *lane) {
+    for (uint32_t i = 0; i < CR_GPU_INPUTS; i++)
+        if (lane->inputs[i].job) end(lane, &lane->inputs[i], &lane->lost_error);
 }

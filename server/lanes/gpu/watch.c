@@ -5,7 +5,8 @@
  *   0: between calls ──► when the call began ──► 0
  *                                             └► TAKEN, by the loop
  *
- * Thread: the wrappers on the lane's; cr_gpu_watch_taken on the loop's. Owner: the lane, which is never freed once it is taken. */
+ * Thread: the wrappers on the lane's; cr_gpu_watch_take on the loop's. Owner: the lane, which is never freed once it is taken. */
+#include <assert.h>
 #include <unistd.h>
 
 #include "server/base/clock.h"
@@ -19,6 +20,7 @@ static _Thread_local cr_gpu_lane *here;
 
 static const cr_gpu_api *enter(uint64_t more_ns) {
     uint64_t between = 0;
+    assert(here && !here->silent);
     if (!atomic_compare_exchange_strong(&here->call_ns, &between, cr_now_ns() + more_ns))
         for (;;) pause();
     return here->options.gpu;
@@ -83,6 +85,11 @@ static cr_status kernel(cr_gpu_stream *s, const char *name, cr_op op, const cr_g
     cr_status status = api->kernel(s, name, op, in, value, exact, e);
     leave();
     return status;
+}
+
+bool cr_gpu_between_calls(const cr_gpu_lane *lane) {
+    const uint64_t began = atomic_load(&lane->call_ns);
+    return began == 0 || began == TAKEN;
 }
 
 void cr_gpu_watch_begin(cr_gpu_lane *lane) { here = lane; }

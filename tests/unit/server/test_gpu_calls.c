@@ -1,4 +1,6 @@
-/* How often the lane of a GPU calls its device (tests/fake) for each kind of work: as often as is written here, and no more. */
+/* How often the lane of a GPU calls its device (tests/fake) for each kind of work: as often as is written here, and no more. And which
+ * moves of a work are refused. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include "server/job/axis.h"
 #include "server/job/kernel.h"
 #include "server/lanes/gpu/lane.h"
+#include "server/lanes/gpu/work.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
 
@@ -179,7 +182,7 @@ START_TEST(calls_of_each_kind_of_work) {
          false,
          CR_OUT_OF_RANGE,
          {.axes = 1, .fetches = 2, .trims = 1, .polls = 3}},
-        {"fetched", fetched, false, CR_OK, {.fetches = 16, .trims = 16, .polls = 16}},
+        {"fetched", fetched, false, CR_OK, {.fetches = 16, .polls = 16}},
         {"a named kernel",
          host_named,
          false,
@@ -206,10 +209,35 @@ START_TEST(calls_of_each_kind_of_work) {
 }
 END_TEST
 
+#ifndef NDEBUG
+/* Every move of a work that its drawing (work.h) does not have. */
+START_TEST(moves_that_are_not_drawn) {
+    static const cr_gpu_work_state moves[][2] = {{CR_WORK_IDLE, CR_WORK_IDLE},
+                                                 {CR_WORK_IDLE, CR_WORK_PARKED},
+                                                 {CR_WORK_RUNNING, CR_WORK_RUNNING},
+                                                 {CR_WORK_PARKED, CR_WORK_PARKED}};
+    static cr_gpu_work work;
+    work.state = moves[_i][0];
+    work.claim_count = 1;
+    cr_gpu_work_move(&work, moves[_i][1]);
+}
+END_TEST
+
+START_TEST(a_work_without_claims) {
+    static cr_gpu_work work;
+    cr_gpu_work_move(&work, CR_WORK_RUNNING);
+}
+END_TEST
+#endif
+
 int main(void) {
     Suite *suite = suite_create("server/gpu_calls");
     TCase *tc = tcase_create("calls");
     tcase_add_test(tc, calls_of_each_kind_of_work);
+#ifndef NDEBUG
+    tcase_add_loop_test_raise_signal(tc, moves_that_are_not_drawn, SIGABRT, 0, 4);
+    tcase_add_test_raise_signal(tc, a_work_without_claims, SIGABRT);
+#endif
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

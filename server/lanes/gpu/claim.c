@@ -1,0 +1,118 @@
+/* claim: which claims a stream takes next, and of what kind of work they are. The first job in line that the device wants decides the kind;
+ * into a pack other small jobs may follow it.
+ *
+ * A job in device memory may have an event, behind which its owner has work under way on that memory. A stream that waited for the event
+ * would be its owner's to stop. So the job waits in line and the event is looked at, outside the queue's lock, for the driver may take
+ * its time.
+ * Thread: the lane's; the wants run under the queue's lock. Owner: the lane. */
+#include <assert.h>
+
+#include "server/lanes/gpu/internal.h"
+#include "server/memory/kept.h"
+
+enum { PACK_BYTES = 4 * 1024 * 1024 }; /* of a pack, in host memory: they come over the bus */
+
+/* The first that takes a job does it. */
+static const cr_gpu_kind *const kinds[] = {&cr_gpu_kind_named, &cr_gpu_kind_fetched, &cr_gpu_kind_axis,
+                                           &cr_gpu_kind_pack, &cr_gpu_kind_chunks};
+
+static const cr_gpu_kind *kind_of(const cr_job *job) {
+    uint32_t i = 0;
+    while (!kinds[i]->takes(job)) i++;
+    assert(i < sizeof kinds / sizeof *kinds);
+    return kinds[i];
+}
+
+static struct cr_kept *awaited(const cr_job *job, const cr_segment *segment) {
+    return job->device >= 0 && segment->kept && segment->kept->device.event ? segment->kept : NULL;
+}
+
+/* Notes whose events to look at; claims nothing. */
+static uint64_t want_to_ask(void *argument, const cr_job *job, const cr_segment *segment) {
+    cr_gpu_lane *lane = argument;
+    cr_kept *kept = awaited(job, segment);
+    if (!kept || job->device != (int32_t)lane->options.ordinal) return 0;
+    uint32_t place = lane->waiting++;
+    if (place < lane->ask_from || lane->asked_count == CR_EVENTS_ASKED) return 0;
+    cr_kept_use(kept);
+    lane->events[lane->asked_count].fired = false;
+    lane->events[lane->asked_count].error.code = CR_OK;
+    lane->events[lane->asked_count++].kept = kept;
+    return 0;
+}
+
+static void ask_events(cr_gpu_lane *lane, cr_claim *claims) {
+    uint32_t from = lane->ask_from;
+    lane->waiting = 0;
+    cr_queue_take(lane->options.queue, want_to_ask, lane, claims, CR_CHUNK_CLAIMS);
+    lane->ask_from = from + CR_EVENTS_ASKED < lane->waiting ? from + CR_EVENTS_ASKED : 0;
+    for (uint32_t i = 0; i < lane->asked_count && !lane->api->lost(lane->gpu); i++) {
+        cr_error *error = &lane->events[i].error;
+        void *event = lane->events[i].kept->device.event;
+        if (lane->api->event_look(lane->gpu, event, &lane->events[i].fired, error) != CR_OK)
+            lane->events[i].fired = true; /* and fails */
+    }
+}
+
+static bool may_begin(cr_gpu_lane *lane, const cr_kept *kept) {
+    for (uint32_t i = 0; i < lane->asked_count; i++) {
+        if (lane->events[i].kept != kept || !lane->events[i].fired) continue;
+        if (lane->events[i].error.code != CR_OK) lane->event_error = &lane->events[i].error;
+        return true;
+    }
+    lane->waiting++;
+    return false;
+}
+
+static void forget_events(cr_gpu_lane *lane) {
+    while (lane->asked_count) cr_kept_release(lane->events[--lane->asked_count].kept);
+}
+
+/* The event comes last: a job that may begin is claimed, because its event may have failed. */
+static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment) {
+    const cr_kept *kept = awaited(job, segment);
+    if (job->device >= 0 && job->device != (int32_t)lane->options.ordinal) return 0;
+    const cr_gpu_kind *kind = kind_of(job);
+    const uint64_t bytes = kind->want(lane, job, segment);
+    return bytes && (!kept || may_begin(lane, kept)) ? bytes : 0;
+}
+
+/* Of the first job: when it is small, others may join it. */
+static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
+    cr_gpu_lane *lane = argument;
+    const uint64_t bytes = want_of(lane, job, segment);
+    if (!bytes) return 0;
+    lane->claimed_kind = kind_of(job);
+    if (lane->event_error || !cr_gpu_pack_joins(job)) return bytes;
+    const uint64_t chunk = lane->options.chunk_bytes; /* what the staging buffer takes */
+    lane->gather_bytes = (chunk < PACK_BYTES ? chunk : PACK_BYTES) - (job->device < 0 ? job->claimable : 0);
+    return bytes;
+}
+
+/* Of another job. What is in the device's memory needs no room. */
+static uint64_t more(void *argument, const cr_job *job, const cr_segment *segment) {
+    cr_gpu_lane *lane = argument;
+    if (!lane->gather_bytes || !cr_gpu_pack_joins(job)) return 0;
+    if (job->device < 0 && job->claimable > lane->gather_bytes) return 0;
+    if (want_of(lane, job, segment) < job->claimable) return 0;
+    if (lane->event_error) { /* of a job that is to fail: when it is the first */
+        lane->event_error = NULL;
+        return 0;
+    }
+    if (job->device < 0) lane->gather_bytes -= job->claimable;
+    return job->claimable;
+}
+
+bool cr_gpu_claim(cr_gpu_lane *lane, cr_gpu_work *work) {
+    lane->event_error = NULL;
+    if (lane->waiting) ask_events(lane, work->claims);
+    lane->waiting = 0;
+    lane->gather_bytes = 0;
+    work->claim_count =
+        cr_queue_gather(lane->options.queue, want, more, lane, work->claims, CR_CHUNK_CLAIMS, CR_PACK_CLAIMS);
+    work->kind = lane->claimed_kind;
+    work->fate = lane->event_error ? CR_FATE_BROKEN : CR_FATE_GOOD;
+    if (lane->event_error) work->error = *lane->event_error;
+    forget_events(lane);
+    return work->claim_count != 0;
+}

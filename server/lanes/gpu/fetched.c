@@ -1,0 +1,49 @@
+/* fetched: blocks along an axis in the GPU's memory that no kernel answers. They are fetched to the staging buffer and folded on the lane's
+ * thread, as a worker folds its claims. There is one such work at a time, and of few bytes, so that others do not wait for long.
+ *
+ * Thread: the lane's. Owner: the lane. */
+#include "server/job/axis.h"
+#include "server/lanes/gpu/internal.h"
+
+static bool takes(const cr_job *job) { return job->axis && job->axis->by_host; }
+
+static uint64_t want(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment) {
+    (void)segment;
+    for (uint32_t i = 0; i < lane->work_count; i++)
+        if (lane->works[i].state != CR_WORK_IDLE && lane->works[i].kind == &cr_gpu_kind_fetched) return 0;
+    uint64_t bytes = job->claim_bytes > CR_CLAIM_LEAST_BYTES ? job->claim_bytes : CR_CLAIM_LEAST_BYTES;
+    if (bytes > CR_CLAIM_MOST_BYTES) bytes = CR_CLAIM_MOST_BYTES;
+    return bytes < lane->options.chunk_bytes ? bytes : lane->options.chunk_bytes;
+}
+
+static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < work->claim_count && work->fate == CR_FATE_GOOD; i++) {
+        const cr_claim *claim = &work->claims[i];
+        if (lane->api->fetch(work->stream, work->staging + at, claim->data, claim->bytes, claim->bytes, 1,
+                             &work->error) != CR_OK)
+            work->fate = CR_FATE_UNFIT;
+        at += claim->bytes;
+    }
+}
+
+static bool step(cr_gpu_lane *lane, cr_gpu_work *work) {
+    cr_queue *queue = lane->options.queue;
+    uint64_t at = 0;
+    if (work->fate != CR_FATE_GOOD) return false;
+    work->error.code = CR_OK;
+    for (uint32_t i = 0; i < work->claim_count && work->error.code == CR_OK; i++) {
+        cr_claim claim = work->claims[i];
+        claim.data = work->staging + at;
+        at += claim.bytes;
+        cr_axis_fold(queue, &lane->hand, &claim, &work->error);
+    }
+    cr_axis_let_go(queue, &lane->hand); /* another stream's claim may be the next */
+    if (work->error.code != CR_OK) work->fate = CR_FATE_BROKEN;
+    return false;
+}
+
+static void finish(cr_gpu_lane *lane, cr_gpu_work *work) { cr_gpu_work_settle(lane, work, NULL, 0); }
+
+const cr_gpu_kind cr_gpu_kind_fetched = {
+    .takes = takes, .want = want, .start = start, .step = step, .finish = finish, .abandon = cr_gpu_work_give_back};
