@@ -25,19 +25,21 @@ static void scratch_free(void *data, void *p) {
     (void)p;
 }
 
-void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len,
+/* What cr_wire_check has taken, into *s. */
+static void *unpack(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len,
                     cr_error *error) {
     s->allocator = (ProtobufCAllocator){.alloc = scratch_alloc, .free = scratch_free, .allocator_data = s};
     s->used = 0;
-    if (len > CR_DATA_MAX_BYTES) {
-        cr_fail(error, CR_INVALID_ARGUMENT, "%s has %zu bytes, limit is %d", type->short_name, len, CR_DATA_MAX_BYTES);
-        return NULL;
-    }
     void *m = protobuf_c_message_unpack(type, &s->allocator, len, in);
     if (m == NULL)
         cr_fail(error, CR_INVALID_ARGUMENT, "%s is not a valid protobuf message, or needs more than %d bytes unpacked",
                 type->short_name, CR_WIRE_SCRATCH_BYTES);
-    return m != NULL && cr_wire_check(type, in, len, error) == CR_OK ? m : NULL;
+    return m;
+}
+
+void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len,
+                    cr_error *error) {
+    return cr_wire_check(type, in, len, error) == CR_OK ? unpack(s, type, in, len, error) : NULL;
 }
 
 size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap) {
@@ -365,8 +367,12 @@ static cr_status merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, c
 }
 
 static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
+    const ProtobufCMessageDescriptor *type = &cured__v1__call__descriptor;
     cr_wire_scratch scratch;
-    const Cured__V1__Call *p = cr_wire_parse(&scratch, &cured__v1__call__descriptor, in, len, error);
+    cr_status status = cr_wire_check(type, in, len, error);
+    if (status == CR_OK) status = cr_wire_check_known(type, in, len, error);
+    if (status != CR_OK) return status;
+    const Cured__V1__Call *p = unpack(&scratch, type, in, len, error);
     if (p == NULL) return CR_INVALID_ARGUMENT;
     if (p->timeout_ms > CR_TIMEOUT_MAX_MS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "Call.timeout_ms is %u, limit is %d", p->timeout_ms,

@@ -1,5 +1,6 @@
 /* wire_check: what protobuf-c takes in silence and this protocol refuses. protobuf-c ends a string at its first NUL and
- * cuts a number to the 32 bits of its field: both would make something else of what the peer said.
+ * cuts a number to the 32 bits of its field: both would make something else of what the peer said. It also passes over
+ * fields that it does not know, which in a request could change the answer.
  *
  * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. */
 #include <string.h>
@@ -44,16 +45,59 @@ static cr_status check_field(const ProtobufCMessageDescriptor *type, const Proto
     return CR_OK;
 }
 
+static const ProtobufCFieldDescriptor *known_field(const ProtobufCMessageDescriptor *type, uint64_t number) {
+    return number <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(type, (unsigned)number) : NULL;
+}
+
 cr_status cr_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error) {
     size_t at = 0;
     cr_wire_field found;
     cr_status status = CR_OK;
+    if (len > CR_DATA_MAX_BYTES)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s has %zu bytes, limit is %d", type->short_name, len,
+                       CR_DATA_MAX_BYTES);
     while (status == CR_OK && cr_wire_next_field(in, len, &at, &found)) {
-        const ProtobufCFieldDescriptor *field = NULL;
-        if (found.number <= UINT32_MAX) field = protobuf_c_message_descriptor_get_field(type, (unsigned)found.number);
+        const ProtobufCFieldDescriptor *field = known_field(type, found.number);
         if (field != NULL) status = check_field(type, field, &found, error);
     }
     if (status == CR_OK && at != len)
         return cr_fail(error, CR_INVALID_ARGUMENT, "%s is not a valid protobuf message", type->short_name);
+    return status;
+}
+
+enum { FIRST_HINT = 64, LAST_HINT = 99 }; /* numbers of fields of requests that may be ignored */
+
+static const struct reserved {
+    const ProtobufCMessageDescriptor *type;
+    uint32_t number;
+    const char *name;
+} reserved[] = {
+#define CR_RESERVED(message, number, name) {&cured__v1__##message##__descriptor, number, name},
+#include "proto/reserved.def"
+#undef CR_RESERVED
+};
+
+/* Refuses a field of a request that this program does not know, unless it is a hint. */
+static cr_status check_unknown(const ProtobufCMessageDescriptor *type, uint64_t number, cr_error *error) {
+    if (number >= FIRST_HINT && number <= LAST_HINT) return CR_OK;
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+        if (reserved[i].type == type && reserved[i].number == number)
+            return cr_fail(error, CR_UNIMPLEMENTED, "%s.%s (field %llu) is not in this server", type->short_name,
+                           reserved[i].name, (ull)number);
+    return cr_fail(error, CR_UNIMPLEMENTED, "%s has field %llu, which this server does not know", type->short_name,
+                   (ull)number);
+}
+
+cr_status cr_wire_check_known(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error) {
+    size_t at = 0;
+    cr_wire_field found;
+    cr_status status = CR_OK;
+    while (status == CR_OK && cr_wire_next_field(in, len, &at, &found)) {
+        const ProtobufCFieldDescriptor *field = known_field(type, found.number);
+        if (field == NULL)
+            status = check_unknown(type, found.number, error);
+        else if (field->type == PROTOBUF_C_TYPE_MESSAGE && found.bytes != NULL)
+            status = cr_wire_check_known(field->descriptor, found.bytes, (size_t)found.value, error);
+    }
     return status;
 }

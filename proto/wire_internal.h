@@ -23,7 +23,7 @@ typedef struct cr_wire_scratch {
     alignas(max_align_t) uint8_t bytes[CR_WIRE_SCRATCH_BYTES];
 } cr_wire_scratch;
 
-/* Unpacks in[0..len) into *s; NULL after filling *error. The message lives as long as *s. */
+/* Unpacks in[0..len) into *s after cr_wire_check; NULL after filling *error. The message lives as long as *s. */
 void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len,
                     cr_error *error);
 /* Packs m when it fits into cap bytes; 0 when it does not. */
@@ -35,9 +35,11 @@ cr_status cr_wire_copy_name(char out[CR_NAME_MAX_BYTES + 1], const char *in, con
 /* Copies the names that fit, at most CR_WIRE_MAX_FEATURES: what is longer or beyond is an extension nobody knows. */
 uint32_t cr_wire_copy_features(char out[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1], size_t n, char *const *in);
 
-/* Refuses what protobuf-c would change in silence: a NUL in a string, a number of more bits than its field has. in[0..len)
- * is a message that protobuf-c has taken. */
+/* Refuses bytes that are no message of this type, and what protobuf-c would change in silence: a NUL in a string, a number
+ * of more bits than its field has. */
 cr_status cr_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error);
+/* For requests: UNIMPLEMENTED where a field is not known, and no hint. cr_wire_check has taken the bytes. */
+cr_status cr_wire_check_known(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error);
 
 /* The varint at *at, which moves behind it; false when it is cut short or has more than 64 bits. */
 bool cr_wire_get_varint(const uint8_t *in, size_t len, size_t *at, uint64_t *value);

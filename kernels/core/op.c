@@ -64,7 +64,8 @@ uint32_t cr_op_wants(cr_op op) {
 }
 
 cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error) {
-    if ((int)op < 1 || (int)op > CR_OP_LAST) return cr_fail(error, CR_INVALID_ARGUMENT, "unknown op %d", (int)op);
+    if ((int)op < 1) return cr_fail(error, CR_INVALID_ARGUMENT, "ops: %d is no op", (int)op);
+    if ((int)op > CR_OP_LAST) return cr_fail(error, CR_UNIMPLEMENTED, "ops: op %d is not in this version", (int)op);
     if (!cr_dtype_is_input(dtype)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s: dtype %s (%d) cannot be an input", cr_op_name(op),
                        cr_dtype_name(dtype), (int)dtype);

@@ -94,7 +94,8 @@ cr_status cr_request_check(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     call->dtype = (cr_dtype)r->dtype;
     if (!cr_dtype_is_input(call->dtype))
-        return cr_fail(error, CR_INVALID_ARGUMENT, "dtype: %u is not an input type of this version", r->dtype);
+        return cr_fail(error, r->dtype > CR_BIGINT && r->dtype <= INT32_MAX ? CR_UNIMPLEMENTED : CR_INVALID_ARGUMENT,
+                       "dtype: %u is not an input type of this version", r->dtype);
     cr_status status = cr_request_check_finish(call, error);
     if (status == CR_OK) status = cr_request_check_ops(call, error);
     if (status == CR_OK) status = check_place(call, error);

@@ -10,21 +10,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { CAP = 64 * 1024 };
 static uint8_t first[CAP], second[CAP];
 
-#define TRY(name, type)                                                      \
-    static void try_##name(const uint8_t *in, size_t len) {                  \
-        static type m, n;                                                    \
-        cr_error e = {CR_OK, ""};                                            \
-        memset(&m, 0xa5, sizeof m);                                          \
-        memset(&n, 0x5a, sizeof n);                                          \
-        if (cr_wire_unpack_##name(in, len, &m, &e) != CR_OK) {               \
-            if (e.code != CR_INVALID_ARGUMENT || e.text[0] == '\0') abort(); \
-            return;                                                          \
-        }                                                                    \
-        size_t a = cr_wire_pack_##name(&m, first, CAP);                      \
-        if (a == 0) return; /* an empty message */                           \
-        if (cr_wire_unpack_##name(first, a, &n, &e) != CR_OK) abort();       \
-        size_t b = cr_wire_pack_##name(&n, second, CAP);                     \
-        if (a != b || memcmp(first, second, a) != 0) abort();                \
+#define TRY(name, type)                                                                                      \
+    static void try_##name(const uint8_t *in, size_t len) {                                                  \
+        static type m, n;                                                                                    \
+        cr_error e = {CR_OK, ""};                                                                            \
+        memset(&m, 0xa5, sizeof m);                                                                          \
+        memset(&n, 0x5a, sizeof n);                                                                          \
+        if (cr_wire_unpack_##name(in, len, &m, &e) != CR_OK) {                                               \
+            if ((e.code != CR_INVALID_ARGUMENT && e.code != CR_UNIMPLEMENTED) || e.text[0] == '\0') abort(); \
+            return;                                                                                          \
+        }                                                                                                    \
+        size_t a = cr_wire_pack_##name(&m, first, CAP);                                                      \
+        if (a == 0) return; /* an empty message */                                                           \
+        if (cr_wire_unpack_##name(first, a, &n, &e) != CR_OK) abort();                                       \
+        size_t b = cr_wire_pack_##name(&n, second, CAP);                                                     \
+        if (a != b || memcmp(first, second, a) != 0) abort();                                                \
     }
 TRY(hello, cr_wire_hello)
 TRY(welcome, cr_wire_welcome)
@@ -41,7 +41,7 @@ static void try_credit(const uint8_t *in, size_t len) {
     if (cr_wire_unpack_credit(in, len, &bytes, &e) != CR_OK && e.text[0] == '\0') abort();
 }
 
-/* A Call is read by hand where it is plain, and by protobuf-c behind a field that nobody knows: both say the same. */
+/* A Call is read by hand where it is plain, and by protobuf-c behind a hint that nobody knows: both say the same. */
 static void try_both_readers(const uint8_t *in, size_t len) {
     static uint8_t longer[CAP];
     static cr_wire_call m, n;
@@ -49,7 +49,7 @@ static void try_both_readers(const uint8_t *in, size_t len) {
     if (len > CAP / 8) return; /* near the limit of what unpacking may take the field itself counts */
     memset(&m, 0, sizeof m);
     memset(&n, 0, sizeof n);
-    memcpy(longer, "\xc0\x3e\x01", 3);
+    memcpy(longer, "\x98\x06\x01", 3);
     if (len != 0) memcpy(longer + 3, in, len);
     cr_status a = cr_wire_unpack_call(in, len, &m, &plain), b = cr_wire_unpack_call(longer, len + 3, &n, &general);
     if (a != b || strcmp(plain.text, general.text) != 0) abort();

@@ -78,7 +78,7 @@ START_TEST(every_byte_wrong) {
             cr_error e = {CR_OK, ""};
             in[i] = (uint8_t)v;
             cr_status s = cr_wire_unpack_call(in, n, &out, &e);
-            ck_assert(s == CR_OK || (s == CR_INVALID_ARGUMENT && e.text[0] != '\0'));
+            ck_assert(s == CR_OK || ((s == CR_INVALID_ARGUMENT || s == CR_UNIMPLEMENTED) && e.text[0] != '\0'));
             if (s == CR_OK && out.kind == CR_CALL_REDUCE) ck_assert_uint_le(out.reduce.op_count, CR_CALL_MAX_OPS);
             in[i] = was;
         }
@@ -127,8 +127,8 @@ START_TEST(many_entries) {
     memcpy(buffer, head, sizeof head);
     for (n = sizeof head; n < sizeof head + 40000; n += 2) memcpy(buffer + n, "\x10\x01", 2);
     refused(buffer, n, "");
-    /* 21,845 unknown fields */
-    for (n = 0; n + 3 <= CR_HEAD_MAX_BYTES; n += 3) memcpy(buffer + n, "\xa0\x06\x01", 3);
+    /* 21,845 fields that nobody knows, hints all of them */
+    for (n = 0; n + 3 <= CR_HEAD_MAX_BYTES; n += 3) memcpy(buffer + n, "\x98\x06\x01", 3);
     refused(buffer, n, "");
     /* 32,768 empty results, lanes, features */
     cr_wire_result *result = malloc(sizeof *result);
@@ -308,15 +308,6 @@ START_TEST(hello_bounds) {
 }
 END_TEST
 
-START_TEST(unknown_fields_are_ignored) {
-    cr_wire_call m = small_call(), out;
-    size_t n = cr_wire_pack_call(&m, buffer, sizeof buffer);
-    memcpy(buffer + n, "\xa2\x06\x03new\xa8\x06\x07", 9); /* fields 100 and 101 */
-    ck_assert_int_eq(cr_wire_unpack_call(buffer, n + 9, &out, NULL), CR_OK);
-    ck_assert_uint_eq(out.reduce.length, 1024);
-}
-END_TEST
-
 /* Strings end where their length says: a NUL within would cut them in silence. */
 START_TEST(strings_have_no_nul) {
     /* reduce {dtype, ops, input {stream {bytes = 12}}, kernel = "v7\0x"} */
@@ -431,7 +422,6 @@ int main(void) {
     tcase_add_test(t, longest_name);
     tcase_add_test(t, text_is_cut_and_cleaned);
     tcase_add_test(t, hello_bounds);
-    tcase_add_test(t, unknown_fields_are_ignored);
     tcase_add_test(t, strings_have_no_nul);
     tcase_add_test(t, numbers_are_not_cut);
     tcase_add_test(t, text_is_printable);
