@@ -96,7 +96,7 @@ static void open_gpus(cr_lanes *lanes, const cr_lanes_options *o, uint32_t count
 }
 
 static void pin_slabs(cr_lanes *lanes, cr_slabs *slabs) {
-    cr_pinner pinner = cr_lane_gpu_pinner(lanes->lanes[1]);
+    cr_pinner pinner = cr_lanes_pinner(lanes);
     cr_error error;
     if (cr_slabs_pin(slabs, &pinner, &error) != CR_OK)
         cr_warn("the slabs are not pinned, and reach the GPU more slowly: %s", error.text);
@@ -109,6 +109,8 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
                         .kinds = CR_BY_CPU,
                         .wake = o->wake,
                         .wake_argument = o->wake_argument};
+    pthread_mutex_init(&lanes->pins_mutex, NULL);
+    cr_list_init(&lanes->pins);
     uint32_t count = usable_gpus(lanes, o, &why);
     bool forced = o->config->backend == CR_BACKEND_CUDA;
     if (!count && forced) return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and %s", why.text);
@@ -145,12 +147,12 @@ bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
     bool hung = lanes->left_behind;
     for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i], false);
     if (slabs) cr_slabs_unpin(slabs);
-    if (lanes->hook.context) pthread_mutex_destroy(&lanes->pins_mutex);
     while (lanes->count) {
         lanes->count--;
         if (lanes->count) hung |= !cr_lane_gpu_await_end(lanes->lanes[lanes->count]);
         lanes->types[lanes->count]->close(lanes->lanes[lanes->count]);
     }
+    pthread_mutex_destroy(&lanes->pins_mutex);
     return !hung;
 }
 

@@ -28,7 +28,7 @@ typedef struct cr_lanes {
     uint64_t chunk_bytes;  /* that a GPU takes at a time */
     cr_device_hook hook;   /* for regions; of use when there are GPUs */
     pthread_mutex_t pins_mutex;
-    cr_list pins;      /* pins_mutex: the hook's */
+    cr_list pins;      /* pins_mutex: hook.c's */
     bool left_behind;  /* a thread in a driver that hung at start */
     _Atomic bool news; /* a GPU was lost and cr_lanes_check has not seen it */
     void (*wake)(void *argument);
@@ -54,7 +54,9 @@ void cr_lanes_watch(cr_lanes *lanes);
 /* After cr_queue_close: waits for their threads. The slabs are plain memory again. False: a GPU does not answer, and the process should end
  * without waiting for its driver. */
 bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs);
-/* What regions ask of the GPUs; once, and only where there are some. */
+/* Pins for all GPUs; only where there are some. */
+cr_pinner cr_lanes_pinner(cr_lanes *lanes);
+/* What regions ask of the GPUs; only where there are some. */
 cr_device_hook cr_lanes_device_hook(cr_lanes *lanes);
 /* Whether GPUs answer a job that was made along an axis of a GPU's memory. */
 bool cr_lanes_axis(const cr_lanes *lanes, const cr_job *job);

@@ -508,6 +508,17 @@ class Faults(unittest.TestCase):
         self.check_end(daemon)
         self.assertIn("a call of its driver has not returned", daemon.log())
 
+    def test_the_first_of_two_hangs_at_start(self):
+        """The other one pins the slabs."""
+        daemon = self.start("devices=2,stuck_pin=1", gpu_timeout_ms=200)
+        with daemon.connect() as conn:
+            self.right(conn)
+            info = conn.info()
+            self.assertEqual(("fake", 1), (info["backend"], info["counters"]["gpus"]))
+        self.check_end(daemon)
+        self.assertIn("a call of its driver has not returned", daemon.log())
+        self.assertNotIn("the slabs are not pinned", daemon.log())
+
     def test_kernels_go_with_their_device(self):
         for faults in ("lose_at=1", "lose_at=4", "lose_at=9,polls=2", "fail_copy=2"):
             daemon = self.start(faults)

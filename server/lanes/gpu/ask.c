@@ -1,6 +1,8 @@
-/* ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes share.
+/* ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes
+ * share.
  *
- * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the others on any other thread, which waits. Owner: the lane. */
+ * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the rest on any other thread, which waits. Owner: the
+ * lane. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

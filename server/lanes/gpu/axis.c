@@ -1,13 +1,13 @@
-/* axis: whole blocks of a job along an axis, which the device answers by one launch. The answers come back in memory of the stream's. They
- * are copied to the job's outputs before the claims are given back. The lane waits for no client, since a job whose answers nobody takes
- * offers no claims (job/axis.h).
+/* axis: whole blocks of a job along an axis, which the device answers by one launch. The answers come back in memory
+ * of the stream's. They are copied to the job's outputs before the claims are given back. The lane waits for no
+ * client, since a job whose answers nobody takes offers no claims (job/axis.h).
  *
  *   host memory: copied ──► ANSWERS ──► EMIT, all at once ──► finish
  *   device memory: ──► ANSWERS ──► EMIT, piece by piece ──► finish
  *                         └──► an integer does not fit: COLUMN, piece by piece ──► finish
  *
- * In the COLUMN the integer's elements are fetched and folded here, because the GPU only says which integer does not fit, and the error
- * says its value as the CPU does. Of host memory the CPU is given the claims instead.
+ * In the COLUMN the integer's elements are fetched and folded here, because the GPU only says which integer does not
+ * fit, and the error says its value as the CPU does. Of host memory the CPU is given the claims instead.
  * Thread: the lane's. Owner: the lane. */
 #include <assert.h>
 

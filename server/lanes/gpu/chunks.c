@@ -1,5 +1,6 @@
-/* chunks: claims of one job of one answer. They are copied into the stream's device buffer one behind the other, folded run by run (claims
- * that follow each other in the array and in memory are one), and given back when their partials lie in host memory.
+/* chunks: claims of one job of one answer. They are copied into the stream's device buffer one behind the other,
+ * folded run by run (claims that follow each other in the array and in memory are one), and given back when their
+ * partials lie in host memory.
  *
  * Thread: the lane's. Owner: the lane. */
 #include <assert.h>
@@ -22,8 +23,8 @@ uint64_t cr_gpu_chunk_wants(cr_gpu_lane *lane, const cr_job *job, const cr_segme
     uint64_t chunk = lane->options.chunk_bytes;
     if (!segment->aligned && chunk > STREAM_BYTES) chunk = STREAM_BYTES;
     if (job->may_pause && chunk > CR_CLAIM_MOST_BYTES) chunk = CR_CLAIM_MOST_BYTES; /* its answers count as a claim's */
-    /* While there is enough under way, a little waits until it is more: the next completion looks again. Slabs wait until they are
-     * as many as go at a time: each copy leaves the bus idle for some microseconds. */
+    /* While there is enough under way, a little waits until it is more: the next completion looks again. Slabs wait
+     * until they are as many as go at a time: each copy leaves the bus idle for some microseconds. */
     if (lane->queued_bytes > chunk && job->claimable < (segment->aligned ? chunk / 2 : chunk)) return 0;
     if (!(job->kinds & CR_BY_CPU)) return chunk;
     uint64_t rest = job->claimable;

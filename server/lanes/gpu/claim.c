@@ -1,25 +1,22 @@
-/* claim: which claims a stream takes next, and of what kind of work they are. The first job in line that the device wants decides the kind;
- * into a pack other small jobs may follow it.
+/* claim: which claims a stream takes next, and of what kind of work they are. The first job in line that the device
+ * wants decides the kind. Into a pack other small jobs may follow it.
  *
- * A job in device memory may have an event, behind which its owner has work under way on that memory. A stream that waited for the event
- * would be its owner's to stop. So the job waits in line and the event is looked at, outside the queue's lock, for the driver may take
- * its time.
+ * A job in device memory may have an event, behind which its owner has work under way on that memory. A stream that
+ * waited for the event would be its owner's to stop. So the job waits in line and the event is looked at, outside the
+ * queue's lock, for the driver may take its time.
  * Thread: the lane's; the wants run under the queue's lock. Owner: the lane. */
-#include <assert.h>
-
 #include "server/lanes/gpu/internal.h"
 #include "server/memory/kept.h"
 
 enum { PACK_BYTES = 4 * 1024 * 1024 }; /* of a pack, in host memory: they come over the bus */
 
-/* The first that takes a job does it. */
+/* The first that takes a job does it; the last takes any. */
 static const cr_gpu_kind *const kinds[] = {&cr_gpu_kind_named, &cr_gpu_kind_fetched, &cr_gpu_kind_axis,
                                            &cr_gpu_kind_pack, &cr_gpu_kind_chunks};
 
 static const cr_gpu_kind *kind_of(const cr_job *job) {
     uint32_t i = 0;
     while (!kinds[i]->takes(job)) i++;
-    assert(i < sizeof kinds / sizeof *kinds);
     return kinds[i];
 }
 
@@ -69,10 +66,9 @@ static void forget_events(cr_gpu_lane *lane) {
 }
 
 /* The event comes last: a job that may begin is claimed, because its event may have failed. */
-static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment) {
+static uint64_t want_of(cr_gpu_lane *lane, const cr_gpu_kind *kind, const cr_job *job, const cr_segment *segment) {
     const cr_kept *kept = awaited(job, segment);
     if (job->device >= 0 && job->device != (int32_t)lane->options.ordinal) return 0;
-    const cr_gpu_kind *kind = kind_of(job);
     const uint64_t bytes = kind->want(lane, job, segment);
     return bytes && (!kept || may_begin(lane, kept)) ? bytes : 0;
 }
@@ -80,9 +76,10 @@ static uint64_t want_of(cr_gpu_lane *lane, const cr_job *job, const cr_segment *
 /* Of the first job: when it is small, others may join it. */
 static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
     cr_gpu_lane *lane = argument;
-    const uint64_t bytes = want_of(lane, job, segment);
+    const cr_gpu_kind *kind = kind_of(job);
+    const uint64_t bytes = want_of(lane, kind, job, segment);
     if (!bytes) return 0;
-    lane->claimed_kind = kind_of(job);
+    lane->claimed_kind = kind;
     if (lane->event_error || !cr_gpu_pack_joins(job)) return bytes;
     const uint64_t chunk = lane->options.chunk_bytes; /* what the staging buffer takes */
     lane->gather_bytes = (chunk < PACK_BYTES ? chunk : PACK_BYTES) - (job->device < 0 ? job->claimable : 0);
@@ -94,7 +91,7 @@ static uint64_t more(void *argument, const cr_job *job, const cr_segment *segmen
     cr_gpu_lane *lane = argument;
     if (!lane->gather_bytes || !cr_gpu_pack_joins(job)) return 0;
     if (job->device < 0 && job->claimable > lane->gather_bytes) return 0;
-    if (want_of(lane, job, segment) < job->claimable) return 0;
+    if (want_of(lane, &cr_gpu_kind_pack, job, segment) < job->claimable) return 0;
     if (lane->event_error) { /* of a job that is to fail: when it is the first */
         lane->event_error = NULL;
         return 0;

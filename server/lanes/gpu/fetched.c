@@ -1,5 +1,6 @@
-/* fetched: blocks along an axis in the GPU's memory that no kernel answers. They are fetched to the staging buffer and folded on the lane's
- * thread, as a worker folds its claims. There is one such work at a time, and of few bytes, so that others do not wait for long.
+/* fetched: blocks along an axis in the GPU's memory that no kernel answers. They are fetched to the staging buffer and
+ * folded on the lane's thread, as a worker folds its claims. There is one such work at a time, and of few bytes, so
+ * that others do not wait for long.
  *
  * Thread: the lane's. Owner: the lane. */
 #include "server/job/axis.h"

@@ -1,9 +1,9 @@
-/* hook: the regions' hook (memory/device.h) filled by the lanes of GPUs: memory that other processes share is opened on
- * the lane of its GPU, and mapped host memory is pinned for all GPUs by the first that is not lost.
+/* hook: what regions and slabs ask of the GPUs. Memory that other processes share is opened on the lane of its GPU.
+ * Host memory is pinned for all GPUs, by the first that is not lost.
  *
- * What a GPU has pinned it alone gives back. A lost one gives nothing back: its driver keeps the pages pinned until the process ends, so
- * the other GPUs go on reading the region where it is.
- * Thread: files threads, which wait for the lanes'; the pins have a mutex. Owner: the lanes. */
+ * What a GPU has pinned it alone gives back. A lost one gives nothing back: its driver keeps the pages pinned until
+ * the process ends, so the other GPUs go on reading the memory where it is.
+ * Thread: files threads, and main's at start; they wait for the lanes'. The pins have a mutex. Owner: the lanes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,15 +71,15 @@ typedef struct pinned {
     cr_lane *lane;
 } pinned;
 
-static cr_status hook_pin(void *context, const void *start, size_t bytes, cr_error *error) {
-    cr_lanes *lanes = context;
+static cr_status pin(void *argument, void *memory, size_t bytes, bool read_only, cr_error *error) {
+    cr_lanes *lanes = argument;
     pinned *entry = malloc(sizeof *entry);
     if (!entry) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to pin with");
     cr_status status = CR_UNAVAILABLE;
     for (uint32_t i = 1; i < lanes->count && status == CR_UNAVAILABLE; i++) { /* it says so when it is lost */
         const cr_pinner pinner = cr_lane_gpu_pinner(lanes->lanes[i]);
-        *entry = (pinned){.start = start, .lane = lanes->lanes[i]};
-        status = pinner.pin(pinner.argument, (void *)(uintptr_t)start, bytes, true, error);
+        *entry = (pinned){.start = memory, .lane = lanes->lanes[i]};
+        status = pinner.pin(pinner.argument, memory, bytes, read_only, error);
     }
     if (status != CR_OK) {
         free(entry);
@@ -103,17 +103,25 @@ static pinned *take_pinned(cr_lanes *lanes, const void *start) {
     return found;
 }
 
-static void hook_unpin(void *context, const void *start, size_t bytes) {
-    pinned *entry = take_pinned(context, start);
-    (void)bytes;
+static void unpin(void *argument, void *memory) {
+    pinned *entry = take_pinned(argument, memory);
     if (!entry) return;
     const cr_pinner pinner = cr_lane_gpu_pinner(entry->lane);
-    pinner.unpin(pinner.argument, (void *)(uintptr_t)start);
+    pinner.unpin(pinner.argument, memory);
     free(entry);
 }
 
+cr_pinner cr_lanes_pinner(cr_lanes *lanes) { return (cr_pinner){lanes, pin, unpin}; }
+
+static cr_status hook_pin(void *context, const void *start, size_t bytes, cr_error *error) {
+    return pin(context, (void *)(uintptr_t)start, bytes, true, error);
+}
+
+static void hook_unpin(void *context, const void *start, size_t bytes) {
+    (void)bytes;
+    unpin(context, (void *)(uintptr_t)start);
+}
+
 cr_device_hook cr_lanes_device_hook(cr_lanes *lanes) {
-    pthread_mutex_init(&lanes->pins_mutex, NULL);
-    cr_list_init(&lanes->pins);
     return (cr_device_hook){lanes, hook_open, hook_close, hook_pin, hook_unpin};
 }

@@ -1,17 +1,18 @@
 /* internal: the lane of one GPU, as its files see it.
  *
  *   lane.c    its thread: opens the device, keeps its streams busy, loses it, closes it
- *   work.h    what a stream does at a time, and the five kinds of that: work.c claim.c load.c; chunks.c pack.c axis.c fetched.c named.c
+ *   work.h    what a stream does at a time (work.c, claim.c, load.c), and the five kinds of that (chunks.c, pack.c,
+ *             axis.c, fetched.c, named.c)
  *   place.c   which jobs along an axis GPUs may claim from
  *   rates.h   what was measured at start, and how much of a job the GPU takes
  *   ask.c     what other threads want of the device: pinning, memory of other processes
- *   hook.c    the same for regions, on whichever GPU
+ *   hook.c    what regions and slabs ask of all GPUs together
  *   probe.h   the process that opens memory of other processes first
  *   watch.c   a call of the driver that does not return
  *   start.c   how many GPUs there are, asked of a driver that may hang
  *   trace.c   how a tool that looks on sees its jobs
  *
- * Thread: everything is the lane thread's, but for the members under mutex and those set before it runs. Owner: main. */
+ * Thread: the lane's, but for the members under mutex and those that are set before it runs. Owner: main. */
 #ifndef CURED_SERVER_LANES_GPU_INTERNAL_H
 #define CURED_SERVER_LANES_GPU_INTERNAL_H
 
@@ -79,7 +80,7 @@ struct cr_gpu_lane {
     cr_error start_error;   /* mutex */
     cr_list asked;          /* mutex: of cr_ask */
     struct cr_ask *current; /* mutex: the one that is being done */
-    _Atomic bool asking;    /* asked is not empty: nothing new is begun until nothing is under way */
+    _Atomic bool asking;    /* asked is not empty: no work starts until none is RUNNING */
     _Atomic bool lost;
     cr_error lost_error; /* written before lost is set */
 
@@ -99,7 +100,8 @@ void cr_gpu_watch_table(const cr_gpu_api *api, cr_gpu_api *watched);
 void cr_gpu_watch_begin(cr_gpu_lane *lane);
 /* Whether the lane's thread is in no call of the device, or the lane was taken from it. */
 bool cr_gpu_between_calls(const cr_gpu_lane *lane);
-/* For the loop: takes the lane from its thread if that has been in one call for longer than the limit. True: it is the caller's. */
+/* For the loop: takes the lane from its thread if that has been in one call for longer than the limit. True: the lane
+ * is the caller's. */
 bool cr_gpu_watch_take(cr_gpu_lane *lane);
 
 /* ---- named.c ---- */
@@ -125,9 +127,9 @@ void cr_gpu_trace(cr_queue *queue, const cr_gpu_api *api);
 
 /* ---- ask.c ---- */
 
-/* The lane is taken from its thread: who waits for that is let go. */
+/* The lane was taken from its thread: whoever waits for the thread is let go. */
 void cr_gpu_ask_lose(cr_gpu_lane *lane);
-/* Does what was asked for; while nothing is under way. With refuse: says that the device is gone. */
+/* Does what was asked for, while no work is RUNNING. With refuse it says that the device is lost. */
 void cr_gpu_answer(cr_gpu_lane *lane, bool refuse);
 void cr_gpu_unpin_all(cr_gpu_lane *lane);
 

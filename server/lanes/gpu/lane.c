@@ -1,8 +1,8 @@
-/* lane: one thread per GPU, which makes all calls of that device. It keeps every stream of it busy with a work (work.h),
- * polls for completions (looking all the time while something is under way, sleeping when nothing is), and does what others
- * ask of the device in between.
+/* lane: one thread per GPU, which makes all calls of that device. It keeps every stream busy with a work (work.h). It
+ * looks at the works all the time while one is under way, and sleeps when none is. In between it does what other
+ * threads ask of the device (ask.c).
  *
- *   RUNNING ──► a sticky error, or no answer in time ──► LOST: claims back to their jobs, the lane only refuses ──► closed
+ *   in use ── a sticky error, or no answer in time ──► lost: all claims go back, and the lane only refuses ──► closed
  *
  * Thread: the lane's; open, info and close on main's. Owner: main. */
 #include "server/lanes/gpu/lane.h"
@@ -20,12 +20,11 @@
 #include "server/lanes/gpu/internal.h"
 
 enum {
-    LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores too */
+    LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores */
     NAP_NS = 20 * 1000,
-    EVENTS_NS = 1000 * 1000,
-    END_MS = 1000, /* nobody looks sooner at what its thread does when the lane ends */
-    DEVICE_BYTES_A_NS =
-        2000, /* of its own memory a GPU folds so much at least, so that a nap would be long beside what is left */
+    EVENTS_NS = 1000 * 1000,  /* events are looked at at least so often */
+    END_MS = 1000,            /* at the lane's end nobody looks sooner whether its thread is in a call */
+    DEVICE_BYTES_A_NS = 2000, /* a GPU folds at least so much of its own memory; then a nap would be long */
 };
 
 static cr_gpu_lane *own(const cr_lane *lane) { return (cr_gpu_lane *)(uintptr_t)lane; }
@@ -36,7 +35,7 @@ uint32_t cr_gpu_running(const cr_gpu_lane *lane) {
     return count;
 }
 
-/* The device is gone. First nobody claims for it any more, then what it had goes back. */
+/* The device is lost. First nobody claims for it any more, then its claims go back. */
 static void lose(cr_gpu_lane *lane, const char *why) {
     cr_fail(&lane->lost_error, CR_UNAVAILABLE, "%s %u (%s) is lost: %s", lane->api->name, lane->options.ordinal,
             lane->device.name, why);
@@ -55,7 +54,8 @@ static bool overdue(const cr_gpu_lane *lane, const cr_gpu_work *work, uint64_t n
            now - work->started_ns > lane->options.timeout_ms * 1000000;
 }
 
-/* Whether the device has gone with its last call, or is too late; not when it was this thread that was away: it looks once more. */
+/* Whether the device was lost in its last call, or is too late with an answer. Before it is called late the thread
+ * looks once more, because the thread itself may have been away. */
 static bool check_lost(cr_gpu_lane *lane, bool *moved) {
     if (lane->api->lost(lane->gpu)) {
         lose(lane, "its driver says so");
@@ -101,8 +101,8 @@ static bool offered_soon(cr_gpu_lane *lane, uint32_t seen) {
     return until != 0;
 }
 
-/* With nothing under way: sleeps until something is offered, or until events of other processes are to be looked at again: the longer they
- * let us wait, the longer. False: the end. */
+/* With nothing under way: sleeps until something is offered, or until the events of other processes are to be looked
+ * at again. The longer these have kept their jobs waiting, the longer it sleeps. False: the queue is closed. */
 static bool rest(cr_gpu_lane *lane, uint32_t seen, uint64_t waited_ns) {
     cr_queue *queue = lane->options.queue;
     uint64_t nap = waited_ns / 16;
@@ -166,7 +166,8 @@ static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
     return status;
 }
 
-/* A lost device may only be closed; one that does not answer would keep us waiting, and is left to the end of the process. */
+/* A lost device may only be closed; one that does not answer would keep us waiting, and is left to the end of the
+ * process. */
 static void close_device(cr_gpu_lane *lane) {
     bool lost = atomic_load(&lane->lost) || (lane->gpu && lane->api->lost(lane->gpu));
     for (uint32_t i = 0; i < lane->work_count && !lost; i++) cr_gpu_work_close(lane, &lane->works[i]);

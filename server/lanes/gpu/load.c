@@ -1,6 +1,7 @@
-/* load: how the bytes of claims reach the device. What is pinned is copied from where it lies, or read over the bus. Anything else goes
- * through the stream's pinned staging buffer, a step at a time, so that the copy of one step runs while the next is read. A client's
- * mapping is read under the guard. The claims are held until the work ends: if the device is lost, others fold them.
+/* load: how the bytes of claims reach the device. What is pinned is copied from where it lies, or read over the bus.
+ * Anything else goes through the stream's pinned staging buffer, a step at a time, so that the copy of one step runs
+ * while the next is read. A client's mapping is read under the guard. The claims are held until the work ends: if the
+ * device is lost, others fold them.
  *
  * Thread: the lane's. Owner: the lane. */
 #include <assert.h>
@@ -53,8 +54,8 @@ void cr_gpu_copy_noted(cr_gpu_lane *lane, cr_gpu_work *work) {
     work->copy_count = 0;
 }
 
-/* Copies from pinned memory are made together: each alone would leave the bus idle for a while. Slabs are pinned as one, and what lies
- * side by side on both sides is one copy. */
+/* Copies from pinned memory are made together: each alone would leave the bus idle for a while. Slabs are pinned as
+ * one, and what lies side by side on both sides is one copy. */
 static void note_copy(cr_gpu_lane *lane, cr_gpu_work *work, void *to, const void *from, size_t bytes, bool slab) {
     cr_gpu_copy *last = work->copy_count ? &work->copies[work->copy_count - 1] : NULL;
     if (slab && last && (const char *)last->host + last->bytes == from && (char *)last->device + last->bytes == to) {

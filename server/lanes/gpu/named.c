@@ -1,10 +1,12 @@
-/* named: jobs that name a kernel of the ladder. The whole input is brought to device memory of the job's own, claim by claim, each a work of
- * its own. When all is there the kernel runs alone on it, once for each op, and the lane waits for it.
+/* named: jobs that name a kernel of the ladder. The whole input is brought to device memory of the job's own, claim by
+ * claim, each a work of its own. When all is there the kernel runs alone on it, once for each op, and the lane waits
+ * for it.
  *
- *   free ──► the first claim: a hold on the job, device memory ──► all input there ──► kernel ──► values; hold given up ──► free
+ *   free ──► the first claim: a hold on the job, device memory
+ *        ──► all input there: the kernel runs ──► values, the hold is given up ──► free
  *
- * What goes wrong is the job's own failure: no CPU can answer for a kernel. Input in the memory of this device is folded where
- * it is, at once.
+ * What goes wrong is the job's own failure: no CPU can answer for a kernel. Input in the memory of this device is
+ * folded where it is, at once.
  * Thread: the lane's; cr_gpu_inputs_lose any. Owner: the lane. */
 #include "server/job/kernel.h"
 

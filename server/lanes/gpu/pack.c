@@ -1,8 +1,8 @@
-/* pack: small jobs. Whatever waits in line, of whatever jobs, types and ops, is one launch. Nothing is copied: the device reads pinned
- * memory over the bus, and what is not pinned is put into the staging buffer, side by side.
+/* pack: small jobs. Whatever waits in line, of whatever jobs, types and ops, is one launch. Nothing is copied: the
+ * device reads pinned memory over the bus, and what is not pinned is put into the staging buffer, side by side.
  *
- * Every claim's fate is its own: one whose bytes cannot be read, that the device refuses, or whose answer is wrong goes back alone. The
- * work's fate is that of all claims together.
+ * Every claim's fate is its own: one whose bytes cannot be read, that the device refuses, or whose answer is wrong
+ * goes back alone. The work's fate is that of all claims together.
  * Thread: the lane's. Owner: the lane. */
 #include <assert.h>
 #include <string.h>

@@ -10,7 +10,7 @@ enum {
     CLAIMS_EACH = 4,                /* blocks for each worker, at least, where workers may not cut them */
 };
 
-/* Blocks of a job's. */
+/* Whether the device answers so many blocks at once. */
 static bool takes(const cr_gpu_api *api, const cr_axis_spec *spec, uint64_t blocks) {
     const cr_gpu_axis asked = {.dtype = spec->dtype,
                                .shape = {blocks, spec->shape.n, spec->shape.inner},
@@ -27,8 +27,9 @@ bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
     return takes(api, &axis->spec, blocks) && (!last || takes(api, &axis->spec, last));
 }
 
-/* A claim may be of one block. With the CPU beside it the GPU takes what has few answers for its input: they come back over the bus, and are copied by one thread. Blocks
- * that are cut go into states, which are the CPU's. */
+/* A claim may be of one block. With the CPU beside it the GPU takes what has few answers for its input, because the
+ * answers come back over the bus and are copied by one thread. Blocks that are cut go into states, which are the
+ * CPU's. */
 void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing *placing) {
     cr_axis *axis = job->axis;
     const cr_shape *shape = &axis->spec.shape;

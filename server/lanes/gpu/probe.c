@@ -1,5 +1,5 @@
-/* probe: both sides of the line to the probe: one message asks, with the descriptor if there is one, one answers. Thread, owner: see
- * probe.h. */
+/* probe: both sides of the line to the probe. One message asks, with the descriptor if there is one; one answers.
+ * Thread, owner: see probe.h. */
 #include "server/lanes/gpu/probe.h"
 
 #include <errno.h>
@@ -224,7 +224,8 @@ static cr_status try_here(const cr_gpu_api *api, cr_gpu *gpu, cr_gpu_stream *str
 
 static unsigned seconds_of(uint64_t ms) { return (unsigned)((ms + 999) / 1000); }
 
-/* Answers until the daemon is gone (0) or it must end. under_way: the question that it is at. A silent driver ends it by SIGALRM. */
+/* Answers until the daemon is gone (0) or it must end. under_way: the question that it is at. A silent driver ends it
+ * by SIGALRM. */
 static int serve(const cr_gpu_api *api, uint32_t ordinal, uint64_t limit_ms, _Atomic uint64_t *under_way) {
     cr_gpu *gpu = NULL;
     cr_gpu_stream *stream = NULL;
@@ -253,7 +254,8 @@ static int serve(const cr_gpu_api *api, uint32_t ordinal, uint64_t limit_ms, _At
     return 0;
 }
 
-/* The keeper: it has nothing of a client's open and asks nothing of the driver, so nothing of theirs stops it from starting a probe. */
+/* The keeper: it has nothing of a client's open and asks nothing of the driver, so nothing of theirs stops it from
+ * starting a probe. */
 int cr_gpu_probe_main(const cr_gpu_api *api, const char *ordinal, const char *limit_ms) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     _Atomic uint64_t *under_way =

@@ -49,7 +49,8 @@ static cr_status await(const cr_gpu_api *api, cr_gpu_stream *stream, cr_error *e
     return CR_OK;
 }
 
-/* Nanoseconds of the quickest of a few rounds of: through (may be NULL) to staging, staging to device, fold of n bytes. */
+/* Nanoseconds of the quickest of a few rounds of: through (may be NULL) to staging, staging to device, fold of n
+ * bytes. */
 static cr_status time_rounds(const cr_gpu_api *api, cr_gpu_stream *stream, void *device, void *staging,
                              const void *through, size_t bytes, size_t n, double *seconds, cr_error *error) {
     const cr_gpu_fold fold = {.dtype = CR_U8, .families = CR_FAM_COUNTS, .data = device, .n = n, .index = 0};

@@ -1,5 +1,5 @@
-/* rates: what was measured of a GPU and of the CPU beside it, and what follows: which jobs a GPU takes, how much of one
- * at a time, and what it leaves to the CPU because that is done sooner.
+/* rates: what was measured of a GPU and of the CPU beside it, and what follows: which jobs a GPU takes, how much of
+ * one at a time, and what it leaves to the CPU because that is done sooner.
  *
  * Thread: measuring on the GPU's; the rest are pure functions. Owner: the lane. */
 #ifndef CURED_SERVER_LANES_GPU_RATES_H
@@ -16,13 +16,13 @@ typedef struct cr_gpu_rates {
     uint64_t min_bytes;    /* of an option: used instead of what was measured; 0: none */
 } cr_gpu_rates;
 
-/* The jobs that a GPU can fold at all; the CPU takes the others: products of floats, which are one chain in the order of the array.
- * Answers along an axis have a rule of their own (cr_gpu_axis_place). */
+/* The jobs that a GPU can fold at all; the CPU takes the others: products of floats, which are one chain in the order
+ * of the array. Answers along an axis have a rule of their own (cr_gpu_axis_place). */
 bool cr_gpu_takes(const cr_job *job);
 /* With how many bytes to claim it is worth a look. */
 uint64_t cr_gpu_from(const cr_gpu_rates *rates);
-/* How many of rest bytes to take, with queued bytes on their way to the GPU already, so that it is done no later than the CPU
- * with all the others; 0: none. */
+/* How many of rest bytes to take, with queued bytes on their way to the GPU already, so that it is done no later than
+ * the CPU with all the others; 0: none. */
 uint64_t cr_gpu_share(const cr_gpu_rates *rates, uint64_t rest, uint64_t queued, bool staged);
 
 /* Measures pinned, staged and launch_s, with buffers of bytes each. */

@@ -1,5 +1,5 @@
-/* start: asks how many GPUs there are, and does not wait for ever: the first call of a driver is where it hangs when a GPU is not
- * well. What opening one takes is limited by its lane (lane.c).
+/* start: asks how many GPUs there are, for a limited time, because a driver whose GPU is not well hangs in its first
+ * call. The lane limits what opening a GPU takes (lane.c).
  *
  *   asked ──► answered: both let go, the last one frees
  *        └──► too late: left behind

@@ -15,7 +15,8 @@ static void add(char text[CR_GPU_RANGE_TEXT], size_t *length, const char *format
     if (wrote > 0) *length += (size_t)wrote < room ? (size_t)wrote : room - 1;
 }
 
-/* "job 17: sum,mean f32[1048576]", "job 18: v7_shuffle sum i32[1000]", "job 19: max f64[3,1000,7]"; "[?]" while nobody knows. */
+/* "job 17: sum,mean f32[1048576]", "job 18: v7_shuffle sum i32[1000]", "job 19: max f64[3,1000,7]"; "[?]" while nobody
+ * knows. */
 void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]) {
     size_t length = 0;
     uint64_t bytes = job->total_bytes;

@@ -1,11 +1,13 @@
-/* watch: notices a call of the driver that does not return. The lane's thread makes its calls through a table that says when each began; the
- * loop looks at that, and takes the lane from a thread that has been in one call for too long. Should that call return after all, the
- * thread finds the lane taken and stops there for good: nothing of the lane's is touched again.
+/* watch: notices a call of the driver that does not return. The lane's thread makes its calls through a table that
+ * notes when each began. The loop looks at the note, and takes the lane from a thread that has been in one call for
+ * too long. Should that call return after all, the thread finds the lane taken and stops there for good. It touches
+ * nothing of the lane again.
  *
  *   0: between calls ──► when the call began ──► 0
  *                                             └► TAKEN, by the loop
  *
- * Thread: the wrappers on the lane's; cr_gpu_watch_take on the loop's. Owner: the lane, which is never freed once it is taken. */
+ * Thread: the wrappers on the lane's; cr_gpu_watch_take on the loop's. Owner: the lane, which is never freed once it
+ * is taken. */
 #include <assert.h>
 #include <unistd.h>
 

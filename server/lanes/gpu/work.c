@@ -1,5 +1,5 @@
-/* work: the life of a work, whatever its kind. Thread: the lane's, but for cr_gpu_work_abandon, which may run on the loop's. Owner: the
- * lane. */
+/* work: the life of a work, whatever its kind. Thread: the lane's, but for cr_gpu_work_abandon, which may run on the
+ * loop's. Owner: the lane. */
 #include "server/lanes/gpu/work.h"
 
 #include <assert.h>
@@ -110,7 +110,8 @@ bool cr_gpu_work_advance(cr_gpu_lane *lane, cr_gpu_work *work) {
     if (kind->step && !failed && !cr_queue_stopped(lane->options.queue, work->claims[0].job) && kind->step(lane, work))
         return true;
     empty(lane, work, kind->finish);
-    /* Not before: in a call of the device the lane may be taken from its thread, and what was answered must not be claimed again. */
+    /* Not before: in a call of the device the lane may be taken from its thread, and what was answered must not be
+     * claimed again. */
     if (kind->trims && !lane->api->lost(lane->gpu)) lane->api->axis_trim(work->stream, KEEP_BYTES);
     return true;
 }

@@ -1,4 +1,4 @@
-/* work: what one stream of a GPU does at a time. Every work is of one of five kinds, and a kind is a table of functions.
+/* work: what one stream of a GPU does at a time. Every work is of one of five kinds. A kind is a table of functions.
  *
  *   chunks   claims of one job, copied one behind the other and folded                       chunks.c
  *   pack     small jobs that wait in line, folded by one launch                              pack.c
@@ -17,10 +17,10 @@
  *
  *      RUNNING or PARKED ── the device is lost: abandon ──► IDLE
  *
- * What holds for all kinds, and is asserted:
+ * What holds for all kinds, and is asserted where the code does not show it:
  *
- *   1. The claims are listed and the work is RUNNING before the first call of the device, because the loop may take the lane from its
- *      thread in any call. Claims leave the list only between two calls.
+ *   1. The claims are listed and the work is RUNNING before the first call of the device, because the loop may take the
+ *      lane from its thread in any call. Claims leave the list only between two calls.
  *   2. abandon calls no device and may run on any thread. It gives back each claim that is left, once.
  *   3. finish calls no device.
  *   4. The answers along an axis of host memory leave together, because after a loss others answer those claims anew.
@@ -56,11 +56,13 @@ typedef enum cr_gpu_fate {
 } cr_gpu_fate;
 
 typedef struct cr_gpu_kind {
-    /* Whether a job's claims are of this kind; of several kinds that say so, the first of the list has it. Under the queue's lock. */
+    /* Whether a job's claims are of this kind; of several kinds that say so, the first of the list has it. Under the
+     * queue's lock. */
     bool (*takes)(const cr_job *job);
     /* How many bytes to claim of such a job now. Under the queue's lock. */
     uint64_t (*want)(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment);
-    /* Enqueues what the device is to do, and sets the fate where that fails. Claims may be given back; without one left the work is over. */
+    /* Enqueues what the device is to do, and sets the fate where that fails. Claims may be given back; without one
+     * left the work is over. */
     void (*start)(cr_gpu_lane *lane, cr_gpu_work *work);
     /* What was enqueued is done. True: there is more to do, or the work is parked. NULL: nothing is left but finish. */
     bool (*step)(cr_gpu_lane *lane, cr_gpu_work *work);
@@ -144,7 +146,8 @@ void cr_gpu_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, con
 
 /* ---- claim.c ---- */
 
-/* Lists claims, and the kind that they are of; false: there is none. With the fate BROKEN the event of their job failed. */
+/* Lists claims, and the kind that they are of; false: there is none. With the fate BROKEN the event of their job
+ * failed. */
 bool cr_gpu_claim(cr_gpu_lane *lane, cr_gpu_work *work);
 
 /* ---- chunks.c ---- */
@@ -163,8 +166,9 @@ bool cr_gpu_pack_joins(const cr_job *job);
 bool cr_gpu_direct(const cr_claim *claim);
 /* Reads bytes of a claim, from `at` on, into pinned memory. */
 cr_status cr_gpu_stage(const cr_claim *claim, uint64_t at, void *to, size_t bytes, cr_error *error);
-/* Brings a claim's bytes to where the device reads them, which is returned: `to` in its memory, through `at` in the staging buffer where
- * need be, or, with over_bus, pinned memory. Copies may be only noted until cr_gpu_copy_noted enqueues them. */
+/* Brings a claim's bytes to where the device reads them, which is returned: `to` in its memory, through `at` in the
+ * staging buffer where need be, or, with over_bus, pinned memory. Copies may be only noted until cr_gpu_copy_noted
+ * enqueues them. */
 const uint8_t *cr_gpu_load(cr_gpu_lane *lane, cr_gpu_work *work, const cr_claim *claim, uint8_t *to, uint64_t at,
                            bool over_bus);
 void cr_gpu_copy_noted(cr_gpu_lane *lane, cr_gpu_work *work);

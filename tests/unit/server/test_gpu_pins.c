@@ -41,6 +41,8 @@ static void open_two(uint64_t timeout_ms) {
                                          .lost_argument = &lost};
         assert_ok(cr_lane_gpu.open(&options, &lanes.lanes[lanes.count], &error), error);
     }
+    pthread_mutex_init(&lanes.pins_mutex, NULL);
+    cr_list_init(&lanes.pins);
     hook = cr_lanes_device_hook(&lanes);
     memory = mmap(NULL, PIECES * PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(memory, MAP_FAILED);
