@@ -53,8 +53,12 @@ if(CURED_STATIC_DEPS)
 endif()
 
 find_program(CURED_CCACHE ccache)
-if(CURED_CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${CURED_CCACHE})
+if(CURED_CCACHE)
+  foreach(language C CXX)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${CURED_CCACHE})
+    endif()
+  endforeach()
 endif()
 
 # CURED_HAVE_CUDA tells the rooms whether a CUDA compiler is to be used.

@@ -1,5 +1,18 @@
 # How a test joins the build: cured_add_check_test for a C program on Check, cured_add_script_test for anything else.
 
+set(CURED_TESTS_WITHOUT "" CACHE STRING "Labels (a regular expression) of tests that are neither built nor run")
+
+# Whether a test of these labels is wanted.
+function(cured_test_wanted result)
+  set(wanted ON)
+  foreach(label ${ARGN})
+    if(CURED_TESTS_WITHOUT AND label MATCHES "^(${CURED_TESTS_WITHOUT})$")
+      set(wanted OFF)
+    endif()
+  endforeach()
+  set(${result} ${wanted} PARENT_SCOPE)
+endfunction()
+
 # Set in every test; the daemon ignores CURED_TEST_*. A sanitizer's finding ends the program with a failure, and leaks count.
 set(CURED_TEST_ENVIRONMENT
     "ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
@@ -36,6 +49,10 @@ function(cured_add_check_test name)
   if(T_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "cured_add_check_test(${name}): unknown arguments ${T_UNPARSED_ARGUMENTS}")
   endif()
+  cured_test_wanted(wanted ${T_LABELS})
+  if(NOT wanted)
+    return()
+  endif()
   set(working_directory ${CMAKE_CURRENT_BINARY_DIR})
   if(CURED_STATIC_DEPS)
     # A bundle's tests find their data from where run-tests starts them, wherever the bundle lies.
@@ -63,6 +80,10 @@ function(cured_add_script_test name)
   cmake_parse_arguments(T "" "TIMEOUT" "COMMAND;ENVIRONMENT;LABELS" ${ARGN})
   if(T_UNPARSED_ARGUMENTS OR NOT T_COMMAND)
     message(FATAL_ERROR "cured_add_script_test(${name}): COMMAND is missing or arguments are unknown")
+  endif()
+  cured_test_wanted(wanted ${T_LABELS})
+  if(NOT wanted)
+    return()
   endif()
   list(GET T_COMMAND 0 program)
   if(program MATCHES "(\\.py|/check-layers)$")

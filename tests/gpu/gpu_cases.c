@@ -4,10 +4,25 @@
 #include "tests/gpu/gpu_cases.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const data_names[DATA_KINDS] = {"normal", "10^±10",   "10^±30", "binades",  "bits",    "denormal",
                                             "cancel", "specials", "zeros",  "outliers", "largest", "sorted"};
+
+uint64_t case_seed(void) {
+    const char *text = getenv("CURED_TEST_SEED");
+    return text && text[0] ? strtoull(text, NULL, 0) : 1;
+}
+
+bool case_sampled(uint64_t number, uint64_t seed, uint64_t sample) { return (number + seed) % sample == 0; }
+
+void case_say_sample(uint64_t seed, uint64_t sample) {
+    if (sample != 1)
+        printf("one case in %llu of seed %llu; CURED_TEST_SEED=%llu repeats it\n", (unsigned long long)sample,
+               (unsigned long long)seed, (unsigned long long)seed);
+}
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */
 uint64_t case_random(uint64_t *state) {

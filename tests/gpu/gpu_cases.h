@@ -40,6 +40,13 @@ void case_device_close(const case_device *on);
 /* Ends the program with 1 when status is not OK. */
 void case_check(cr_status status, const cr_error *error);
 
+/* What the environment's CURED_TEST_SEED says, or 1. */
+uint64_t case_seed(void);
+/* Whether a run that takes one case in `sample` takes this one. Seeds that follow each other take all cases in turn. */
+bool case_sampled(uint64_t number, uint64_t seed, uint64_t sample);
+/* Says which sample it is, and how to repeat the run. */
+void case_say_sample(uint64_t seed, uint64_t sample);
+
 uint64_t case_random(uint64_t *state);
 void case_fill(uint8_t *data, uint64_t n, cr_dtype dtype, enum cr_data_kind kind, uint64_t seed);
 /* Families of two partials that differ: gpu_compare.c. */

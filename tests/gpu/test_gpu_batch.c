@@ -2,6 +2,7 @@
  * nothing to the longest, every alignment, in device memory and in pinned host memory. All follows from the seed.
  *
  * usage: test_gpu_batch [--seed S] [--lengths few|all] [--dtype NAME] [--families MASK]
+ * The seed is CURED_TEST_SEED's, or 1.
  * Exits 77 without a GPU. Thread: one. Owner: this file. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static struct {
     bool few;
     cr_dtype dtype; /* CR_DTYPE_NONE: all */
     uint32_t families;
-} options = {.seed = 1, .families = CR_FAM_ALL};
+} options = {.families = CR_FAM_ALL};
 
 static struct {
     case_device on;
@@ -148,6 +149,7 @@ static void while_one_stays(void) {
 }
 
 static void parse(int argc, char **argv) {
+    options.seed = case_seed();
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0) options.seed = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--lengths") == 0) options.few = strcmp(argv[i + 1], "few") == 0;

@@ -1,7 +1,8 @@
 /* test_gpu_folds: the GPU's partials against the CPU's, bit for bit, over kinds of data, lengths, alignments, types and
  * families. Every case follows from its number and the seed, so any can be run again alone.
  *
- * usage: test_gpu_folds [--seed S] [--lengths few|all] [--dtype NAME] [--families MASK] [--case K]
+ * usage: test_gpu_folds [--seed S] [--lengths few|all] [--dtype NAME] [--families MASK] [--case K] [--sample N]
+ * The seed is CURED_TEST_SEED's, or 1. --sample N takes one array in N.
  * Exits 77 without a GPU. Thread: one. Owner: this file. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,11 @@
 enum { MAX_BYTES = 40 << 20, SPARE = 64 };
 
 static struct {
-    uint64_t seed, only;
+    uint64_t seed, only, sample;
     bool few;
     const char *dtype;
     uint32_t families;
-} options = {.seed = 1, .only = UINT64_MAX, .families = CR_FAM_ALL};
+} options = {.only = UINT64_MAX, .sample = 1, .families = CR_FAM_ALL};
 
 static struct {
     case_device on;
@@ -118,6 +119,7 @@ static void type(cr_dtype dtype) {
     for (int kind = 0; kind < DATA_KINDS; kind++) {
         for (size_t i = 0; i < count; i++, number++) {
             if (options.only != UINT64_MAX && number != options.only) continue;
+            if (!case_sampled(number + (uint64_t)dtype, options.seed, options.sample)) continue;
             if (lengths[i] * size + SPARE > MAX_BYTES) continue;
             if (lengths[i] > 2000000 && kind != DATA_NORMAL && kind != DATA_BITS && kind != DATA_SORTED) continue;
             /* Every alignment of the shortest arrays, one of the others. */
@@ -131,18 +133,21 @@ static void type(cr_dtype dtype) {
 }
 
 static void parse(int argc, char **argv) {
+    options.seed = case_seed();
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0) options.seed = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--lengths") == 0) options.few = strcmp(argv[i + 1], "few") == 0;
         if (strcmp(argv[i], "--dtype") == 0) options.dtype = argv[i + 1];
         if (strcmp(argv[i], "--families") == 0) options.families = (uint32_t)strtoul(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--case") == 0) options.only = strtoull(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--sample") == 0) options.sample = strtoull(argv[i + 1], NULL, 0);
     }
 }
 
 int main(int argc, char **argv) {
     parse(argc, argv);
     run.on = case_device_open(4, MAX_BYTES);
+    case_say_sample(options.seed, options.sample);
     for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
         if (options.dtype && strcmp(options.dtype, cr_dtype_name((cr_dtype)t)) != 0) continue;
         uint64_t before = run.cases, wrong = run.wrong, lacking = run.lacking;

@@ -32,7 +32,7 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static struct {
     uint64_t seed;
     const char *lengths, *kernel, *dtype;
-} options = {.seed = 1, .lengths = "all"};
+} options = {.lengths = "all"};
 
 static struct {
     cr_ladder_space *space;
@@ -273,6 +273,7 @@ static void refusals(void) {
 }
 
 static bool parse(int argc, char **argv) {
+    options.seed = case_seed();
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (value && strcmp(argv[i], "--seed") == 0)
