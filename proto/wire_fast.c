@@ -72,18 +72,32 @@ static bool take_ops(cursor *c, cr_wire_reduce *m) {
     return m->op_count > 0;
 }
 
-static bool take_stream(cursor *c, cr_wire_reduce *m) {
-    cursor input, stream;
-    uint64_t unknown = 0;
-    if (!take_inner(c, 3 << 3 | 2, &input) || !take_inner(&input, 1 << 3 | 2, &stream)) return false;
-    if (input.at != input.end || stream.at == stream.end) return false;
-    m->source = CR_SOURCE_STREAM;
-    m->offset = m->length = 0;
-    m->length_known = *stream.at == 1 << 3;
-    if (m->length_known ? !take_field(&stream, 1 << 3, UINT64_MAX, &m->length)
-                        : !take_field(&stream, 2 << 3, 1, &unknown) || !unknown)
-        return false;
-    return stream.at == stream.end;
+/* A length known (in a field that is there even when it is 0), or the flag that says it is not, and no more. */
+static bool take_length(cursor *c, uint8_t known, uint8_t unknown, cr_wire_reduce *m) {
+    uint64_t flag = 0;
+    m->length = 0;
+    m->length_known = c->at < c->end && *c->at == known;
+    bool good =
+        m->length_known ? take_field(c, known, UINT64_MAX, &m->length) : take_field(c, unknown, 1, &flag) && flag != 0;
+    return good && c->at == c->end;
+}
+
+static bool take_input(cursor *c, cr_wire_reduce *m) {
+    cursor input, source;
+    if (!take_inner(c, 3 << 3 | 2, &input) || input.at == input.end) return false;
+    m->source = (cr_wire_source)(*input.at >> 3); /* the fields of Input have the numbers of the list */
+    if (!take_inner(&input, (uint8_t)(m->source << 3 | 2), &source) || input.at != input.end) return false;
+    m->offset = 0;
+    switch (m->source) {
+        case CR_SOURCE_STREAM:
+            return take_length(&source, 1 << 3, 2 << 3, m);
+        case CR_SOURCE_DESCRIPTOR:
+            return take_field(&source, 1 << 3, UINT64_MAX, &m->offset) && take_length(&source, 2 << 3, 3 << 3, m);
+        case CR_SOURCE_REGION:
+            return take_field(&source, 1 << 3, UINT64_MAX, &m->region) &&
+                   take_field(&source, 2 << 3, UINT64_MAX, &m->offset) && take_length(&source, 3 << 3, 4 << 3, m);
+    }
+    return false;
 }
 
 bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m) {
@@ -93,7 +107,7 @@ bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m) {
     if (m->timeout_ms > CR_TIMEOUT_MAX_MS || !take_inner(&call, 3 << 3 | 2, &reduce) || call.at != call.end)
         return false;
     m->kind = CR_CALL_REDUCE;
-    if (!take_enum(&reduce, 1 << 3, &r->dtype) || !take_ops(&reduce, r) || !take_stream(&reduce, r)) return false;
+    if (!take_enum(&reduce, 1 << 3, &r->dtype) || !take_ops(&reduce, r) || !take_input(&reduce, r)) return false;
     if (!take_enum(&reduce, 4 << 3, &r->nan) || !take_enum(&reduce, 5 << 3, &r->result_dtype)) return false;
     if (!take_field(&reduce, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(&reduce, 7 << 3, &r->overflow)) return false;
     r->has_axis = r->want_partial = false;

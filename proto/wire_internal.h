@@ -54,7 +54,7 @@ typedef struct cr_wire_field {
  * the first case. */
 bool cr_wire_next_field(const uint8_t *in, size_t len, size_t *at, cr_wire_field *field);
 
-/* Reads a Call that reduces a stream and has no unusual field; false: ask protobuf-c (*m may have changed). */
+/* Reads a Call that reduces an array and has no unusual field; false: ask protobuf-c (*m may have changed). */
 bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m);
 
 /* RegisterRequest and UnregisterRequest. Packs call with them; checks what they say. */

@@ -38,10 +38,11 @@ static cr_wire_call random_call(void) {
     m.reduce.op_count = 1 + (uint32_t)(random_number() % CR_CALL_MAX_OPS);
     uint32_t first = (uint32_t)(random_number() % 40);
     for (uint32_t i = 0; i < m.reduce.op_count; i++) m.reduce.ops[i] = first + i;
-    m.reduce.source = random_number() % 8 ? CR_SOURCE_STREAM : CR_SOURCE_DESCRIPTOR;
+    m.reduce.source = (cr_wire_source)(random_number() % 3 + CR_SOURCE_STREAM);
     m.reduce.length_known = random_number() % 2;
     m.reduce.length = m.reduce.length_known ? some_number() : 0;
-    m.reduce.offset = m.reduce.source == CR_SOURCE_DESCRIPTOR ? some_number() : 0;
+    m.reduce.offset = m.reduce.source != CR_SOURCE_STREAM ? some_number() : 0;
+    m.reduce.region = m.reduce.source == CR_SOURCE_REGION ? some_number() : 0;
     m.reduce.has_axis = random_number() % 8 == 0;
     if (m.reduce.has_axis) m.reduce.outer = some_number(), m.reduce.n = some_number(), m.reduce.inner = some_number();
     m.reduce.want_partial = random_number() % 8 == 0;
@@ -67,6 +68,7 @@ static void assert_same_call(const cr_wire_call *a, const cr_wire_call *b) {
     ck_assert_int_eq(x->length_known, y->length_known);
     ck_assert_uint_eq(x->length, y->length);
     ck_assert_uint_eq(x->offset, y->offset);
+    if (x->source == CR_SOURCE_REGION) ck_assert_uint_eq(x->region, y->region);
     ck_assert_int_eq(x->has_axis, y->has_axis);
     ck_assert_uint_eq(x->outer, y->outer);
     ck_assert_uint_eq(x->n, y->n);
