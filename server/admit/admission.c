@@ -1,6 +1,8 @@
 /* admission: the counters. Thread: the loop's. Owner: the daemon. */
 #include "server/admit/admission.h"
 
+#include <stddef.h>
+
 #include "server/base/metrics.h"
 
 typedef unsigned long long ull;
@@ -47,20 +49,26 @@ static cr_status check_bytes(const cr_admission *a, uint64_t held, uint64_t byte
     return CR_OK;
 }
 
-cr_status cr_admit_call(cr_admission *a, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
-    if (own >= a->max_calls_per_connection)
+cr_status cr_admit_call(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
+    if (peer->calls >= a->max_calls_per_connection)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "calls: %llu are in flight on this connection, max_jobs_per_connection is %llu", (ull)own,
-                       (ull)a->max_calls_per_connection);
+                       "calls: %llu are in flight on this connection, max_jobs_per_connection is %llu",
+                       (ull)peer->calls, (ull)a->max_calls_per_connection);
     if (a->calls >= a->max_calls)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "calls: %llu are in flight, max_jobs is %llu", (ull)a->calls,
                        (ull)a->max_calls);
     cr_status status = check_bytes(a, 0, bytes, error);
     if (status != CR_OK) return status;
-    a->calls++;
+    cr_admit_always(a, peer, ticket);
     a->bytes += bytes;
-    *ticket = (cr_ticket){.bytes = bytes};
+    ticket->bytes = bytes;
     return CR_OK;
+}
+
+void cr_admit_always(cr_admission *a, cr_peer *peer, cr_ticket *ticket) {
+    a->calls++;
+    peer->calls++;
+    *ticket = (cr_ticket){.peer = peer};
 }
 
 cr_status cr_admit_growth(cr_admission *a, cr_ticket *ticket, uint64_t bytes, cr_error *error) {
@@ -75,7 +83,8 @@ cr_status cr_admit_growth(cr_admission *a, cr_ticket *ticket, uint64_t bytes, cr
 /* What is left of most beside used. */
 static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? most - used : 0; }
 
-cr_status cr_admit_state(cr_admission *a, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
+cr_status cr_admit_state(cr_admission *a, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
+    uint64_t own = ticket->peer->state_bytes;
     if (bytes > left_of(a->max_state_bytes_per_connection, own))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "axis: %llu bytes of memory beside %llu of this connection exceed "
@@ -86,12 +95,21 @@ cr_status cr_admit_state(cr_admission *a, uint64_t own, uint64_t bytes, cr_ticke
                        "axis: %llu bytes of memory beside %llu in flight exceed max_state_bytes, %llu", (ull)bytes,
                        (ull)a->state_bytes, (ull)a->max_state_bytes);
     a->state_bytes += bytes;
+    ticket->peer->state_bytes += bytes;
     ticket->state_bytes = bytes;
     cr_metric_add(state_bytes, bytes);
     return CR_OK;
 }
 
+void cr_admit_answered(cr_ticket *ticket) {
+    if (!ticket->peer) return;
+    ticket->peer->calls--;
+    ticket->peer->state_bytes -= ticket->state_bytes;
+    ticket->peer = NULL;
+}
+
 void cr_admit_over(cr_admission *a, cr_ticket *ticket) {
+    cr_admit_answered(ticket);
     a->calls--;
     a->bytes -= ticket->bytes;
     a->state_bytes -= ticket->state_bytes;
@@ -99,23 +117,31 @@ void cr_admit_over(cr_admission *a, cr_ticket *ticket) {
     *ticket = (cr_ticket){0};
 }
 
-cr_status cr_admit_region(cr_admission *a, uint64_t own, cr_error *error) {
-    if (own >= a->max_regions_per_connection)
+cr_status cr_admit_region(cr_admission *a, cr_peer *peer, cr_error *error) {
+    if (peer->regions >= a->max_regions_per_connection)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "regions: %llu are registered on this connection, max_regions_per_connection is %llu", (ull)own,
-                       (ull)a->max_regions_per_connection);
+                       "regions: %llu are registered on this connection, max_regions_per_connection is %llu",
+                       (ull)peer->regions, (ull)a->max_regions_per_connection);
     if (a->regions >= a->max_regions)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "regions: %llu are registered, max_regions is %llu",
                        (ull)a->regions, (ull)a->max_regions);
     a->regions++;
+    peer->regions++;
     return CR_OK;
 }
 
-cr_status cr_admit_region_bytes(const cr_admission *a, uint64_t own, uint64_t bytes, cr_error *error) {
-    if (bytes <= a->max_region_bytes - (own < a->max_region_bytes ? own : a->max_region_bytes)) return CR_OK;
-    return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                   "region: %llu bytes beside %llu on this connection exceed max_region_bytes, %llu", (ull)bytes,
-                   (ull)own, (ull)a->max_region_bytes);
+cr_status cr_admit_region_bytes(const cr_admission *a, cr_peer *peer, uint64_t bytes, cr_error *error) {
+    if (bytes > left_of(a->max_region_bytes, peer->region_bytes))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "region: %llu bytes beside %llu on this connection exceed max_region_bytes, %llu", (ull)bytes,
+                       (ull)peer->region_bytes, (ull)a->max_region_bytes);
+    peer->region_bytes += bytes;
+    return CR_OK;
 }
 
-void cr_admit_region_over(cr_admission *a) { a->regions--; }
+void cr_admit_region_over(cr_admission *a, cr_peer *peer, uint64_t bytes) {
+    a->regions--;
+    if (!peer) return;
+    peer->regions--;
+    peer->region_bytes -= bytes;
+}

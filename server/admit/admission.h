@@ -17,8 +17,17 @@ typedef struct cr_admission {
     uint64_t connections, refused, calls, bytes, regions, state_bytes;
 } cr_admission;
 
-/* What one call was admitted with; given back whole. */
+/* Who asks: one connection of a client. The limits of one connection count here. */
+typedef struct cr_peer {
+    uint64_t process; /* work is shared out among these; a number of its own where the process is not known */
+    bool has_user;    /* the kernel says whose process it is */
+    uint32_t user;
+    uint64_t calls, state_bytes, regions, region_bytes; /* in use */
+} cr_peer;
+
+/* What one call was admitted with. Its peer's share goes back when the call is over, the rest when its job is, too. */
 typedef struct cr_ticket {
+    cr_peer *peer; /* NULL: its share is back */
     uint64_t bytes, state_bytes;
 } cr_ticket;
 
@@ -36,19 +45,25 @@ void cr_admit_connection_over(cr_admission *admission);
 bool cr_admit_refused(cr_admission *admission);
 void cr_admit_refused_over(cr_admission *admission);
 
-/* Lets in a call of bytes input (0: not known yet) on a connection with own calls in flight. INVALID_ARGUMENT when it is too
- * large ever; RESOURCE_EXHAUSTED when it is too much now. */
-cr_status cr_admit_call(cr_admission *admission, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error);
+/* Lets in a call of bytes input (0: not known yet). INVALID_ARGUMENT when it is too large ever; RESOURCE_EXHAUSTED when it is
+ * too much now. */
+cr_status cr_admit_call(cr_admission *admission, cr_peer *peer, uint64_t bytes, cr_ticket *ticket, cr_error *error);
+/* A call that takes nothing and is wanted above all when there is no room. */
+void cr_admit_always(cr_admission *admission, cr_peer *peer, cr_ticket *ticket);
 /* A call whose length was not known has come to bytes in all. */
 cr_status cr_admit_growth(cr_admission *admission, cr_ticket *ticket, uint64_t bytes, cr_error *error);
-/* An admitted call along an axis needs bytes of memory beside own of its connection: RESOURCE_EXHAUSTED when that is too much now. */
-cr_status cr_admit_state(cr_admission *admission, uint64_t own, uint64_t bytes, cr_ticket *ticket, cr_error *error);
+/* An admitted call along an axis needs bytes of memory: RESOURCE_EXHAUSTED when that is too much now. */
+cr_status cr_admit_state(cr_admission *admission, uint64_t bytes, cr_ticket *ticket, cr_error *error);
+/* The call is over; its job may still hold what it was admitted with. */
+void cr_admit_answered(cr_ticket *ticket);
+/* Call and job are over. */
 void cr_admit_over(cr_admission *admission, cr_ticket *ticket);
 
-/* One region more on a connection that has own of them; RESOURCE_EXHAUSTED. */
-cr_status cr_admit_region(cr_admission *admission, uint64_t own, cr_error *error);
-/* bytes more of registered memory on a connection that has own. */
-cr_status cr_admit_region_bytes(const cr_admission *admission, uint64_t own, uint64_t bytes, cr_error *error);
-void cr_admit_region_over(cr_admission *admission);
+/* One region more of peer; RESOURCE_EXHAUSTED. */
+cr_status cr_admit_region(cr_admission *admission, cr_peer *peer, cr_error *error);
+/* The region has bytes. */
+cr_status cr_admit_region_bytes(const cr_admission *admission, cr_peer *peer, uint64_t bytes, cr_error *error);
+/* peer: NULL when it is gone. bytes: those that were admitted. */
+void cr_admit_region_over(cr_admission *admission, cr_peer *peer, uint64_t bytes);
 
 #endif

@@ -17,7 +17,7 @@ static void axis_of(const cr_call *call, cr_axis_spec *spec) {
 cr_status cr_axis_attach(cr_call *call, bool on_device, cr_error *error) {
     cr_server *server = call->conn->server;
     const cr_config *c = server->config;
-    uint64_t most = c->max_state_bytes_per_connection, *own = &call->conn->state_bytes;
+    uint64_t most = c->max_state_bytes_per_connection;
     cr_axis_spec spec;
     axis_of(call, &spec);
     if (c->max_state_bytes < most) most = c->max_state_bytes;
@@ -25,8 +25,6 @@ cr_status cr_axis_attach(cr_call *call, bool on_device, cr_error *error) {
                                  : cr_axis_make(call->job, &spec, server->lanes.workers, most, error);
     if (status == CR_OK && on_device && !cr_lanes_axis(&server->lanes, call->job))
         status = cr_axis_make_by_host(call->job, most, error);
-    if (status == CR_OK)
-        status = cr_admit_state(&server->admission, *own, call->job->axis->memory, &call->ticket, error);
-    if (status == CR_OK) *own += call->ticket.state_bytes;
-    return status;
+    if (status != CR_OK) return status;
+    return cr_admit_state(&server->admission, call->job->axis->memory, &call->ticket, error);
 }

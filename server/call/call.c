@@ -36,7 +36,7 @@ static void call_free(cr_call *call) {
     cr_server *server = conn->server;
     cr_outputs_drop(call);
     cr_regions_forget(call);
-    conn->state_bytes -= call->ticket.state_bytes;
+    cr_admit_answered(&call->ticket);
     free(call->merge);
     if (call->job && call->job_done) {
         cr_job_free(call->job);
@@ -56,7 +56,6 @@ static void call_free(cr_call *call) {
     cr_timer_stop(&server->timers, &call->progress);
     cr_list_remove(&call->link);
     cr_streams_remove(&conn->streams, call->stream);
-    conn->call_count--;
     if (conn->payload_call == call) conn->payload_call = NULL;
     cr_metric_sub(calls, 1);
     free(call);
@@ -134,7 +133,7 @@ static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_err
                                .queue = server->queue,
                                .max_bytes = server->config->max_input_bytes,
                                .kept = kept,
-                               .client = call->conn->client,
+                               .client = call->conn->peer.process,
                                .descriptor = descriptor,
                                .offset = r->offset,
                                .to_end = !r->length_known,
@@ -199,11 +198,10 @@ static cr_status admit(cr_call *call, cr_error *error) {
     if (server->draining && call->request.kind != CR_CALL_UNREGISTER)
         return cr_fail(error, CR_UNAVAILABLE, "the server is shutting down");
     if (call->request.kind == CR_CALL_INFO) {
-        /* Answered in this turn and then given back; and wanted above all when there is no room. */
-        server->admission.calls++;
+        cr_admit_always(&server->admission, &call->conn->peer, &call->ticket);
         return CR_OK;
     }
-    return cr_admit_call(&server->admission, call->conn->call_count, bytes, &call->ticket, error);
+    return cr_admit_call(&server->admission, &call->conn->peer, bytes, &call->ticket, error);
 }
 
 static cr_status start_timers(cr_call *call, cr_error *error) {
@@ -282,7 +280,6 @@ bool cr_call_begin(cr_conn *conn, const cr_frame *frame, const uint8_t *head) {
     }
     /* From here on the call is counted, and ends by call_free. */
     cr_list_append(&conn->calls, &call->link);
-    conn->call_count++;
     cr_metric_add(calls, 1);
     if (call->request.kind == CR_CALL_INFO) return answer_info(call);
     status = start_timers(call, &error);
@@ -463,7 +460,7 @@ void cr_call_answer_job(cr_call *call) {
 void cr_call_job_done(cr_server *server, cr_job *job) {
     cr_call *call = job->owner;
     if (!call) {
-        cr_ticket ticket = {job->admitted_bytes, job->admitted_state};
+        cr_ticket ticket = {NULL, job->admitted_bytes, job->admitted_state};
         cr_admit_over(&server->admission, &ticket);
         cr_job_free(job);
         return;

@@ -45,7 +45,7 @@ void cr_server_wake(void *argument) {
 static bool quiet(const cr_server *server) {
     for (cr_list *node = server->connections.next; node != &server->connections; node = node->next) {
         const cr_conn *conn = cr_container(node, cr_conn, link);
-        if (conn->call_count || cr_conn_backlog(conn)) return false;
+        if (conn->streams.open || cr_conn_backlog(conn)) return false;
     }
     return true;
 }

@@ -92,6 +92,16 @@ static void on_timer(cr_timer *timer) {
     }
 }
 
+/* Only over a Unix socket the kernel says who is at the other end. */
+static void see_peer(cr_conn *conn) {
+    struct ucred seen = {.pid = 0};
+    socklen_t length = sizeof seen;
+    conn->peer.has_user =
+        conn->passes_descriptors && getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &seen, &length) == 0;
+    conn->peer.user = seen.uid;
+    conn->peer.process = seen.pid > 0 ? (uint64_t)seen.pid : (uint64_t)(uintptr_t)conn;
+}
+
 /* The client is told why, as long as not too many are. */
 static void refuse(cr_conn *conn, const cr_error *reason) {
     static cr_log_limit seldom;
@@ -117,10 +127,7 @@ cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_er
     conn->server = server;
     conn->fd = fd;
     conn->passes_descriptors = passes_descriptors;
-    struct ucred peer = {.pid = 0};
-    socklen_t length = sizeof peer;
-    if (passes_descriptors) getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
-    conn->client = peer.pid > 0 ? (uint64_t)peer.pid : (uint64_t)(uintptr_t)conn;
+    see_peer(conn);
     conn->timer.fire = on_timer;
     conn->slab_waiter.granted = slab_granted;
     cr_list_init(&conn->calls);
@@ -243,7 +250,7 @@ void cr_conn_flush(cr_conn *conn) {
         return;
     }
     if (!out_pending(conn) && conn->out.at) out_done(conn);
-    if (!out_pending(conn) && conn->call_count) cr_outputs_resume(conn);
+    if (!out_pending(conn) && conn->streams.open) cr_outputs_resume(conn);
     if (conn->paused && reading(conn) && !cr_frames_resume(conn) && conn->state == CR_CONN_CLOSED) return;
     if (!out_pending(conn) && conn->state == CR_CONN_LINGERING) shutdown(conn->fd, SHUT_WR);
     watch_stall(conn);

@@ -28,15 +28,14 @@ typedef struct cr_conn {
     cr_server *server;
     cr_list link, dirty;
     int fd;
-    uint64_t client; /* the process at the other end, as far as it is known: its connections share what is fair */
+    cr_peer peer;
     bool passes_descriptors; /* Unix sockets */
     uint8_t state;           /* cr_conn_state */
     uint8_t events;          /* asked of poll */
     uint8_t descriptor_count;
     int descriptors[CR_CONN_MAX_DESCRIPTORS]; /* received, not yet taken; oldest first */
 
-    uint32_t highest_stream, call_count;
-    uint64_t state_bytes; /* admitted with its calls along an axis */
+    uint32_t highest_stream;
     cr_list calls;
     cr_streams streams;         /* the same by number */
     struct cr_regions *regions; /* NULL until one is registered */

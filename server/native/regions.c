@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "server/base/metrics.h"
@@ -18,7 +17,6 @@ enum { BUCKETS = 64 };
 typedef struct cr_regions {
     cr_list buckets[BUCKETS]; /* entries that calls can find */
     cr_list all;              /* those and the ones that are hidden and not closed yet */
-    uint64_t count, bytes;    /* of all */
 } cr_regions;
 
 typedef struct cr_entry {
@@ -107,20 +105,12 @@ static cr_status make_regions(cr_conn *conn, cr_error *error) {
     return CR_OK;
 }
 
-static bool peer_of(const cr_conn *conn, uid_t *uid) {
-    struct ucred peer;
-    socklen_t length = sizeof peer;
-    if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
-    *uid = peer.uid;
-    return true;
-}
-
 /* The driver believes the bytes of a handle, and what their owner keeps beside them, so they are no stranger's. A descriptor is the kernel's
  * word. */
 static cr_status check_handles(const cr_conn *conn, const cr_wire_region *r, cr_error *error) {
-    uid_t uid;
+    const cr_peer *peer = &conn->peer;
     if (!(r->has_handle || r->has_event) || conn->server->config->device_handles == CR_DEVICE_HANDLES_ANY) return CR_OK;
-    if (peer_of(conn, &uid) && (uid == 0 || uid == geteuid())) return CR_OK;
+    if (peer->has_user && (peer->user == 0 || peer->user == geteuid())) return CR_OK;
     return cr_fail(error, CR_PERMISSION_DENIED,
                    "%s: only clients of the daemon's user may share by it (device_handles); a descriptor of "
                    "cuMemCreate's memory is anybody's",
@@ -141,9 +131,9 @@ static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *sourc
         if (!conn->server->config->shm_names)
             return cr_fail(error, CR_PERMISSION_DENIED,
                            "name: this daemon takes no names of shared memory (shm_names); pass its descriptor");
-        if (!peer_of(conn, &source->peer))
-            return cr_fail(error, CR_PERMISSION_DENIED, "name: the client's user is not known");
+        if (!conn->peer.has_user) return cr_fail(error, CR_PERMISSION_DENIED, "name: the client's user is not known");
         source->kind = CR_KEPT_NAME;
+        source->peer = conn->peer.user;
         memcpy(source->name, r->name, sizeof source->name);
         return CR_OK;
     }
@@ -166,13 +156,13 @@ cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error) {
     cr_status status = make_regions(conn, error);
     if (status == CR_OK && find(conn, id))
         status = cr_fail(error, CR_ALREADY_EXISTS, "region: %llu is registered on this connection", (ull)id);
-    if (status == CR_OK) status = cr_admit_region(&server->admission, conn->regions->count, error);
+    if (status == CR_OK) status = cr_admit_region(&server->admission, &conn->peer, error);
     if (status == CR_OK && !(entry = calloc(1, sizeof *entry))) {
-        cr_admit_region_over(&server->admission);
+        cr_admit_region_over(&server->admission, &conn->peer, 0);
         status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
     } else if (status == CR_OK) {
         status = set_source(call, descriptor, &entry->kept.source, error);
-        if (status != CR_OK) cr_admit_region_over(&server->admission);
+        if (status != CR_OK) cr_admit_region_over(&server->admission, &conn->peer, 0);
     }
     if (status != CR_OK) {
         free(entry);
@@ -188,9 +178,8 @@ cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error) {
     call->region = entry;
     cr_list_append(bucket(conn->regions, id), &entry->link);
     cr_list_append(&conn->regions->all, &entry->all);
-    conn->regions->count++;
     entry->kept.files = server->files;
-    entry->kept.task.client = conn->client;
+    entry->kept.task.client = conn->peer.process;
     entry->kept.hook = server->device_hook;
     entry->kept.tell = tell;
     cr_kept_open(&entry->kept);
@@ -249,7 +238,7 @@ static void on_opened(cr_entry *entry) {
     cr_conn *conn = entry->conn;
     if (entry->hidden) return;
     uint64_t bytes = entry->kept.region.size;
-    if (error->code == CR_OK) cr_admit_region_bytes(&entry->server->admission, conn->regions->bytes, bytes, error);
+    if (error->code == CR_OK) cr_admit_region_bytes(&entry->server->admission, &conn->peer, bytes, error);
     if (error->code != CR_OK) {
         hide(entry);
         fail(&entry->registering, error);
@@ -258,7 +247,6 @@ static void on_opened(cr_entry *entry) {
     }
     entry->open = true;
     entry->bytes = bytes;
-    conn->regions->bytes += bytes;
     cr_metric_add(region_bytes, bytes);
     cr_reply_registered(conn, entry->registering->stream, bytes);
     answered(&entry->registering);
@@ -267,13 +255,9 @@ static void on_opened(cr_entry *entry) {
 }
 
 static void on_closed(cr_entry *entry) {
-    cr_admit_region_over(&entry->server->admission);
+    cr_admit_region_over(&entry->server->admission, entry->conn ? &entry->conn->peer : NULL, entry->bytes);
     cr_metric_sub(region_bytes, entry->bytes);
-    if (entry->conn) {
-        entry->conn->regions->count--;
-        entry->conn->regions->bytes -= entry->bytes;
-        cr_list_remove(&entry->all);
-    }
+    if (entry->conn) cr_list_remove(&entry->all);
     if (entry->unregistering) {
         cr_reply_unregistered(entry->unregistering->conn, entry->unregistering->stream);
         answered(&entry->unregistering);

@@ -6,9 +6,11 @@
 #include "tests/unit/server/support.h"
 
 static cr_admission a;
+static cr_peer one, other;
 static cr_error error;
 
 static void setup(void) {
+    one = other = (cr_peer){0};
     a = (cr_admission){.max_connections = 2,
                        .max_files = 100,
                        .max_calls = 4,
@@ -44,23 +46,29 @@ END_TEST
 
 START_TEST(calls_in_all_and_per_connection) {
     cr_ticket tickets[5];
-    for (uint64_t i = 0; i < 3; i++) assert_ok(cr_admit_call(&a, i, 0, &tickets[i], &error), error);
-    assert_fails(cr_admit_call(&a, 3, 0, &tickets[3], &error), CR_RESOURCE_EXHAUSTED, error, "per_connection is 3");
-    assert_ok(cr_admit_call(&a, 0, 0, &tickets[3], &error), error);
-    assert_fails(cr_admit_call(&a, 1, 0, &tickets[4], &error), CR_RESOURCE_EXHAUSTED, error, "max_jobs is 4");
-    for (int i = 0; i < 4; i++) cr_admit_over(&a, &tickets[i]);
-    ck_assert_uint_eq(a.calls, 0);
+    for (uint64_t i = 0; i < 3; i++) assert_ok(cr_admit_call(&a, &one, 0, &tickets[i], &error), error);
+    assert_fails(cr_admit_call(&a, &one, 0, &tickets[3], &error), CR_RESOURCE_EXHAUSTED, error, "per_connection is 3");
+    assert_ok(cr_admit_call(&a, &other, 0, &tickets[3], &error), error);
+    assert_fails(cr_admit_call(&a, &other, 0, &tickets[4], &error), CR_RESOURCE_EXHAUSTED, error, "max_jobs is 4");
+    cr_admit_always(&a, &other, &tickets[4]);
+    ck_assert_uint_eq(a.calls, 5);
+    ck_assert_uint_eq(other.calls, 2);
+    cr_admit_answered(&tickets[0]); /* its job goes on: the peer may ask again, the daemon is as full as before */
+    ck_assert_uint_eq(one.calls, 2);
+    ck_assert_uint_eq(a.calls, 5);
+    for (int i = 0; i < 5; i++) cr_admit_over(&a, &tickets[i]);
+    ck_assert_uint_eq(a.calls + one.calls + other.calls, 0);
 }
 END_TEST
 
 START_TEST(bytes_of_one_input_and_of_all) {
     cr_ticket x, y, z;
-    assert_ok(cr_admit_call(&a, 0, 1000, &x, &error), error);
-    assert_fails(cr_admit_call(&a, 0, 1001, &y, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes, 1000");
-    assert_fails(cr_admit_call(&a, 0, UINT64_MAX, &y, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes");
-    assert_ok(cr_admit_call(&a, 0, 1000, &y, &error), error);
-    assert_fails(cr_admit_call(&a, 0, 501, &z, &error), CR_RESOURCE_EXHAUSTED, error, "2500");
-    assert_ok(cr_admit_call(&a, 0, 500, &z, &error), error);
+    assert_ok(cr_admit_call(&a, &one, 1000, &x, &error), error);
+    assert_fails(cr_admit_call(&a, &one, 1001, &y, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes, 1000");
+    assert_fails(cr_admit_call(&a, &one, UINT64_MAX, &y, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes");
+    assert_ok(cr_admit_call(&a, &one, 1000, &y, &error), error);
+    assert_fails(cr_admit_call(&a, &one, 501, &z, &error), CR_RESOURCE_EXHAUSTED, error, "2500");
+    assert_ok(cr_admit_call(&a, &one, 500, &z, &error), error);
     ck_assert_uint_eq(a.bytes, 2500);
     ck_assert_uint_eq(a.calls, 3);
     cr_admit_over(&a, &x);
@@ -73,14 +81,14 @@ END_TEST
 
 START_TEST(a_growing_input_is_counted_once) {
     cr_ticket x, y;
-    assert_ok(cr_admit_call(&a, 0, 0, &x, &error), error);
+    assert_ok(cr_admit_call(&a, &one, 0, &x, &error), error);
     assert_ok(cr_admit_growth(&a, &x, 400, &error), error);
     assert_ok(cr_admit_growth(&a, &x, 400, &error), error);
     assert_ok(cr_admit_growth(&a, &x, 300, &error), error);
     ck_assert_uint_eq(a.bytes, 400);
     assert_fails(cr_admit_growth(&a, &x, 1001, &error), CR_INVALID_ARGUMENT, error, "max_input_bytes");
     a.max_bytes = 1300;
-    assert_ok(cr_admit_call(&a, 0, 500, &y, &error), error);
+    assert_ok(cr_admit_call(&a, &one, 500, &y, &error), error);
     assert_fails(cr_admit_growth(&a, &x, 801, &error), CR_RESOURCE_EXHAUSTED, error, "beside 500");
     assert_ok(cr_admit_growth(&a, &x, 800, &error), error);
     ck_assert_uint_eq(a.bytes, 1300);
@@ -95,19 +103,23 @@ START_TEST(memory_of_reductions_along_an_axis) {
     cr_ticket x, y;
     a.max_state_bytes = 1000;
     a.max_state_bytes_per_connection = 600;
-    assert_ok(cr_admit_call(&a, 0, 0, &x, &error), error);
-    assert_ok(cr_admit_call(&a, 1, 0, &y, &error), error);
-    assert_fails(cr_admit_state(&a, 0, 601, &x, &error), CR_RESOURCE_EXHAUSTED, error, "_per_connection, 600");
-    assert_ok(cr_admit_state(&a, 0, 500, &x, &error), error);
-    assert_fails(cr_admit_state(&a, 500, 101, &y, &error), CR_RESOURCE_EXHAUSTED, error,
-                 "beside 500 of this connection");
-    assert_fails(cr_admit_state(&a, 601, UINT64_MAX, &y, &error), CR_RESOURCE_EXHAUSTED, error, "_per_connection, 600");
-    assert_fails(cr_admit_state(&a, 0, 501, &y, &error), CR_RESOURCE_EXHAUSTED, error, "max_state_bytes, 1000");
-    assert_ok(cr_admit_state(&a, 0, 500, &y, &error), error);
+    cr_ticket z;
+    assert_ok(cr_admit_call(&a, &one, 0, &x, &error), error);
+    assert_ok(cr_admit_call(&a, &one, 0, &y, &error), error);
+    assert_ok(cr_admit_call(&a, &other, 0, &z, &error), error);
+    assert_fails(cr_admit_state(&a, 601, &x, &error), CR_RESOURCE_EXHAUSTED, error, "_per_connection, 600");
+    assert_ok(cr_admit_state(&a, 500, &x, &error), error);
+    assert_fails(cr_admit_state(&a, 101, &y, &error), CR_RESOURCE_EXHAUSTED, error, "beside 500 of this connection");
+    assert_fails(cr_admit_state(&a, UINT64_MAX, &y, &error), CR_RESOURCE_EXHAUSTED, error, "_per_connection, 600");
+    assert_fails(cr_admit_state(&a, 501, &z, &error), CR_RESOURCE_EXHAUSTED, error, "max_state_bytes, 1000");
+    assert_ok(cr_admit_state(&a, 500, &z, &error), error);
+    ck_assert_uint_eq(one.state_bytes, 500);
     ck_assert_uint_eq(a.state_bytes, 1000);
     cr_admit_over(&a, &x);
     ck_assert_uint_eq(a.state_bytes, 500);
+    ck_assert_uint_eq(one.state_bytes, 0);
     cr_admit_over(&a, &y);
+    cr_admit_over(&a, &z);
     ck_assert_uint_eq(a.state_bytes, 0);
 }
 END_TEST
@@ -116,16 +128,20 @@ START_TEST(regions_and_their_bytes) {
     a.max_regions = 3;
     a.max_regions_per_connection = 2;
     a.max_region_bytes = 1000;
-    assert_ok(cr_admit_region(&a, 0, &error), error);
-    assert_ok(cr_admit_region(&a, 1, &error), error);
-    assert_fails(cr_admit_region(&a, 2, &error), CR_RESOURCE_EXHAUSTED, error, "max_regions_per_connection is 2");
-    assert_ok(cr_admit_region(&a, 0, &error), error);
-    assert_fails(cr_admit_region(&a, 0, &error), CR_RESOURCE_EXHAUSTED, error, "max_regions is 3");
-    cr_admit_region_over(&a);
-    assert_ok(cr_admit_region(&a, 0, &error), error);
-    assert_ok(cr_admit_region_bytes(&a, 400, 600, &error), error);
-    assert_fails(cr_admit_region_bytes(&a, 400, 601, &error), CR_RESOURCE_EXHAUSTED, error, "max_region_bytes, 1000");
-    assert_fails(cr_admit_region_bytes(&a, 400, UINT64_MAX, &error), CR_RESOURCE_EXHAUSTED, error, "beside 400");
+    assert_ok(cr_admit_region(&a, &one, &error), error);
+    assert_ok(cr_admit_region(&a, &one, &error), error);
+    assert_fails(cr_admit_region(&a, &one, &error), CR_RESOURCE_EXHAUSTED, error, "max_regions_per_connection is 2");
+    assert_ok(cr_admit_region(&a, &other, &error), error);
+    assert_fails(cr_admit_region(&a, &other, &error), CR_RESOURCE_EXHAUSTED, error, "max_regions is 3");
+    cr_admit_region_over(&a, NULL, 0); /* its connection is gone */
+    assert_ok(cr_admit_region(&a, &other, &error), error);
+    assert_ok(cr_admit_region_bytes(&a, &one, 400, &error), error);
+    assert_fails(cr_admit_region_bytes(&a, &one, 601, &error), CR_RESOURCE_EXHAUSTED, error, "max_region_bytes, 1000");
+    assert_fails(cr_admit_region_bytes(&a, &one, UINT64_MAX, &error), CR_RESOURCE_EXHAUSTED, error, "beside 400");
+    assert_ok(cr_admit_region_bytes(&a, &one, 600, &error), error);
+    cr_admit_region_over(&a, &one, 600);
+    ck_assert_uint_eq(one.region_bytes, 400);
+    ck_assert_uint_eq(one.regions, 1);
 }
 END_TEST
 
