@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS cured cured-client RUNTIME COMPONENT programs)
+install(TARGETS cured cured-client cured-bench RUNTIME COMPONENT programs)
 install(TARGETS cured_client_static ARCHIVE COMPONENT development)
 if(TARGET cured_client_shared)
   install(TARGETS cured_client_shared LIBRARY COMPONENT library NAMELINK_COMPONENT development)
@@ -40,7 +40,12 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/sysusers.conf DESTINATION lib
 install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME cured.conf
         COMPONENT service)
 
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/README.md
-              ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
-install(FILES ${PROJECT_SOURCE_DIR}/config/cured.json DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT programs)
+# The pages lie as in the source, so that their links lead somewhere.
+set(pages LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json client/include/cured/cured.h
+          deploy/compose.yml proto/PROTOCOL.md proto/cured.proto proto/limits.h proto/status.def)
+file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/bench/* examples/*.md
+     examples/*.c examples/*.py kernels/ladder/*.cu)
+foreach(page ${pages} ${more})
+  get_filename_component(folder ${page} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT programs)
+endforeach()

@@ -41,7 +41,7 @@ def main(name, module, default_cases):
     p = argparse.ArgumentParser(description=run.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("driver")
     p.add_argument("--cases", type=int, default=default_cases)
-    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--seed", type=int, default=int(os.environ.get("CURED_TEST_SEED") or 1))
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--replay", type=int, metavar="K", help="run case K of this seed alone")
     args = p.parse_args()

@@ -4,6 +4,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/cured-bundle.XXXXXX")
+exec </dev/null
 trap 'rm -rf --one-file-system "$work"' EXIT
 fail() { echo "test_bundle: $*" >&2 && exit 1; }
 "$root/scripts/in-root" / true 2>/dev/null || { echo "skipped: namespaces may not be made here, or this is not root" && exit 77; }
@@ -14,10 +15,12 @@ status=0
 "$root/scripts/bundle" "$work/bundle"
 if find "$work/root/usr/lib" -name "lib*" | grep -E "libuv|libcjson|libprotobuf-c|libcheck"; then fail "this root is not bare"; fi
 
+# As docs/INSTALL.md shows it after scripts/bundle /tmp/cured.
+mv "$work/bundle" "$work/root/tmp/cured"
+"$root/scripts/in-root" "$work/root" /tmp/cured/run-tests
 # From another folder than the one it was made in, whose name wants quoting.
 place='opt/a bundle'
-mkdir -p "$work/root/opt" && mv "$work/bundle" "$work/root/$place"
-"$root/scripts/in-root" "$work/root" "'/$place/run-tests'"
+mkdir -p "$work/root/opt" && mv "$work/root/tmp/cured" "$work/root/$place"
 "$root/scripts/in-root" "$work/root" "
     cd /tmp && PATH='/$place/bin':\$PATH && export CURED_CONNECT=unix:/tmp/s
     cured --listen \$CURED_CONNECT & daemon=\$!

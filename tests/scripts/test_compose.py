@@ -1,5 +1,6 @@
 """deploy/compose.yml against the published Compose schema (an npm package, checked by its digest), and against what it
-promises: GPUs reserved, memory lockable, the socket shared, time to drain. Exit status 77: skipped, with the reason."""
+promises: GPUs reserved, memory lockable, the socket shared under one name, namespaces to join, limits, logs that end, the image's
+health check, time to drain, and clients that find all this. Exit status 77: skipped, with the reason."""
 import base64
 import glob
 import hashlib
@@ -60,9 +61,47 @@ def seconds(duration):
     return int(re.fullmatch(r"(\d+)s", duration).group(1))
 
 
-def drain_timeout():
+def options():
     with open(os.path.join(ROOT, "config", "cured.json"), encoding="utf-8") as f:
-        return json.load(f)["drain_timeout_ms"] / 1000
+        return json.load(f)
+
+
+def drain_timeout():
+    return options()["drain_timeout_ms"] / 1000
+
+
+def health_check():
+    """The Dockerfile's, as Compose writes it."""
+    with open(os.path.join(ROOT, "Dockerfile"), encoding="utf-8") as f:
+        words = re.search(r"^HEALTHCHECK (.*)$", f.read(), flags=re.M).group(1).split(" CMD ")
+    options = dict(option[2:].replace("-", "_").split("=") for option in words[0].split())
+    return {"test": ["CMD", *json.loads(words[1])], **options, "retries": int(options["retries"])}
+
+
+def check_daemon(name, service):
+    assert service["read_only"] and service["user"] == "10001:10001" and service["cap_drop"] == ["ALL"], name
+    assert service["ulimits"]["memlock"] == -1, name
+    assert "cured-socket:/run/cured" in service["volumes"], name
+    assert seconds(service["stop_grace_period"]) > drain_timeout(), name
+    assert service["network_mode"] == "none" and "ports" not in service, f"{name}: no port without a network"
+    assert service["ipc"] == "shareable" and service["shm_size"], name
+    assert service["healthcheck"] == health_check(), (name, health_check())
+    assert service["mem_limit"] and service["pids_limit"], name
+    assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
+    for variable in service["environment"]:
+        assert variable.removeprefix("CURED_").lower() in options(), f"{variable} is no option of the daemon"
+
+
+def check_clients(services, volume):
+    clients = {name: s for name, s in services.items() if s["profiles"] == ["examples"]}
+    assert set(clients) == {"sum-file", "share-region"}, clients
+    for name, service in clients.items():
+        assert f"{volume}:/run/cured:ro" in service["volumes"], name
+        assert service["user"].endswith(":10001") and not service["user"].startswith("10001"), name
+    daemon = services["cured-gpu"]["container_name"]
+    assert clients["share-region"]["ipc"] == clients["share-region"]["pid"] == f"container:{daemon}"
+    with open(os.path.join(ROOT, "Dockerfile"), encoding="utf-8") as f:
+        assert f" AS {clients['share-region']['build']['target']}\n" in f.read()
 
 
 def main():
@@ -76,12 +115,13 @@ def main():
     assert list(validator.iter_errors(broken)), "the schema lets a misspelt key pass"
 
     services = compose["services"]
-    assert {s["profiles"][0]: name for name, s in services.items()} == {"cpu": "cured-cpu", "gpu": "cured-gpu"}
-    for name, service in services.items():
-        assert service["read_only"] and service["user"] == "10001:10001" and service["cap_drop"] == ["ALL"], name
-        assert service["ulimits"]["memlock"] == -1, name
-        assert "cured-socket:/run/cured" in service["volumes"] and "cured-socket" in compose["volumes"], name
-        assert seconds(service["stop_grace_period"]) > drain_timeout(), name
+    daemons = {s["profiles"][0]: name for name, s in services.items() if s["profiles"] != ["examples"]}
+    assert daemons == {"cpu": "cured-cpu", "gpu": "cured-gpu"}
+    for name in daemons.values():
+        check_daemon(name, services[name])
+    # Without a name of its own a volume is called after the project, and clients of other projects mount an empty one.
+    assert compose["volumes"]["cured-socket"] == {"name": "cured-socket"}
+    check_clients(services, "cured-socket")
     (device,) = services["cured-gpu"]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert "deploy" not in services["cured-cpu"]

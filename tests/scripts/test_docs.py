@@ -1,29 +1,37 @@
 """Runs what the documents show. Every fenced block of shell commands in a tracked .md file has a marker before it:
 
-  <!-- doctest: run -->           run in this document's session (one bash in an empty folder, a daemon at $CURED_CONNECT, the
-                                  built programs on PATH, libcured installed where pkg-config finds it)
-  <!-- doctest: file NAME -->     (any language) written to NAME in that folder
+  <!-- doctest: run -->           run in this document's session: one bash, which begins in the folder of the source
+  <!-- doctest: run start -->     the same; in README.md: other documents go on in the shell that ran this
+  <!-- doctest: file NAME -->     (any language) written to NAME in the folder where that bash is
   <!-- doctest: by FILE -->       every line is run by FILE (a script or another test), where it must be found word for word
-  <!-- doctest: setup ... -->     run in the session, not shown to the reader
-  <!-- doctest: fresh-root -->    run by scripts/fresh-root, which takes it from this document
+  <!-- doctest: fresh-root -->    run by scripts/fresh-root alone: it installs packages or takes minutes
   <!-- doctest: not run, WHY -->  said so in this test's output
 
-In a `console` block, lines that begin with "$ " are commands and the others their output; "..." stands for any text.
-Elsewhere every line is a command and only the exit status counts. Links to files of the tree must lead somewhere.
+Nothing is run that the reader does not see: there is no marker for a hidden set-up. In a `console` block, lines that begin
+with "$ " are commands, those with "> " go on with one, and the others are their output; "..." stands for any text. Elsewhere
+every line is a command and only the exit status counts. Links to files of the tree must lead somewhere.
 
-usage: test_docs.py [DOCUMENT]...   (all tracked ones when none is named); CURED_TEST_BUILD: the build to install from
+usage: test_docs.py [DOCUMENT]...               each document by itself (all tracked ones when none is named)
+       test_docs.py --in-root DIR DOCUMENT...   one after the other in one shell, in /cured of the root folder DIR, with nothing
+                                                prepared: what scripts/fresh-root does
+
+Without --in-root a session has a folder in place of the source, with the examples and with the build under test as
+build/quickstart, and libcured installed where compilers look.
 """
 import os
 import re
+import signal
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = os.path.abspath(os.environ.get("CURED_TEST_SOURCE", os.path.join(os.path.dirname(__file__), "..", "..")))
 BIN = os.environ.get("CURED_TEST_BIN", "")
 SHELL_LANGUAGES = {"sh", "bash", "shell", "console"}
 END = "--doctest-end--"
+START = "README.md#start-make-a-sample-ask"
 
 
 class Failure(Exception):
@@ -43,16 +51,13 @@ def documents():
 
 
 def parts(text):
-    """(line, marker or None, language or None, body) of every fenced block and every setup comment, in order."""
+    """(line, marker or None, language or None, body) of every fenced block, in order."""
     marker, lines, i = None, text.split("\n"), 0
     while i < len(lines):
         line = lines[i]
-        if line.startswith("<!-- doctest: setup"):
-            start = i
-            while not lines[i].endswith("-->"):
-                i += 1
-            yield start + 1, "setup", "sh", "\n".join(lines[start + 1:i])
-        elif line.startswith("<!-- doctest:"):
+        if line.startswith("<!-- doctest:"):
+            if not line.endswith("-->"):
+                raise Failure(f"line {i + 1}: a marker is one line: commands that the reader does not see are not run")
             marker = line[len("<!-- doctest:"):].replace("-->", "").strip()
         elif line.startswith("```"):
             start, language = i, line[3:].strip()
@@ -73,9 +78,11 @@ def commands(language, body):
     found = []
     for line in body.split("\n"):
         if line.startswith("$ "):
-            found.append((line[2:], []))
+            found.append([line[2:], []])
         elif not found:
             raise Failure("a console block begins with \"$ \"")
+        elif line.startswith("> ") and not found[-1][1]:
+            found[-1][0] += "\n" + line[2:]
         else:
             found[-1][1].append(line)
     return [(command, "\n".join(output)) for command, output in found]
@@ -86,30 +93,56 @@ def matches(expected, actual):
     return re.fullmatch(pattern, actual, flags=re.S) is not None
 
 
-class Session:
-    """One bash, a daemon and a folder, for one document."""
+def start_block():
+    """What README.md shows for starting a daemon."""
+    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
+        found = [body for _, marker, _, body in parts(f.read()) if marker == "run start"]
+    if len(found) != 1:
+        raise Failure("README.md has no one block that starts a daemon")
+    return found[0]
 
-    def __init__(self, prefix):
-        self.folder = tempfile.mkdtemp(prefix="cured-docs-")
-        address = f"unix:{self.folder}/.cured.sock"
-        environment = dict(os.environ, CURED_CONNECT=address, PATH=BIN + os.pathsep + os.environ["PATH"],
-                           PKG_CONFIG_PATH=os.path.join(prefix, "lib", "pkgconfig"), CMAKE_PREFIX_PATH=prefix,
-                           LD_LIBRARY_PATH=os.path.join(prefix, "lib"), HOME=self.folder, CURED_TEST_PREFIX=prefix)
-        if os.environ.get("CURED_TEST_SANITIZE"):
-            # The documents show plain commands; a library built with sanitizers needs them at its user's link, too.
-            wrapper = os.path.join(self.folder, ".bin")
-            os.mkdir(wrapper)
-            with open(os.path.join(wrapper, "cc"), "w", encoding="utf-8") as f:
-                f.write(f"#!/bin/sh\nexec {shutil.which('cc')} -fsanitize={os.environ['CURED_TEST_SANITIZE']} \"$@\"\n")
-            os.chmod(os.path.join(wrapper, "cc"), 0o755)
-            environment["PATH"] = wrapper + os.pathsep + environment["PATH"]
-        self.log = open(os.path.join(self.folder, ".log"), "w+", encoding="utf-8")
-        self.daemon = subprocess.Popen([os.path.join(BIN, "cured"), "--listen", address], stderr=self.log,
-                                       env=environment)
-        self.bash = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                     text=True, cwd=self.folder, env=environment)
-        self.run("set -o pipefail; for i in $(seq 100); do cured-client ping >/dev/null 2>&1 && break; sleep 0.1; done; "
-                 "cured-client ping >/dev/null")
+
+class Session:
+    """One bash. Without in_root: for one document, with a folder and an installed libcured."""
+
+    def __init__(self, prefix=None, in_root=None):
+        self.folder = None
+        command, environment, folder = ["bash"], dict(os.environ), None
+        if in_root:
+            command = [os.path.join(ROOT, "scripts", "in-root"), in_root, "cd /cured && exec bash"]
+            folder = os.path.join(in_root, "cured")
+        else:
+            self.folder = folder = tempfile.mkdtemp(prefix="cured-docs-")
+            os.makedirs(os.path.join(folder, "build"))
+            shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
+            os.symlink(os.path.dirname(BIN), os.path.join(folder, "build", "quickstart"))
+            environment.update(PKG_CONFIG_PATH=os.path.join(prefix, "lib", "pkgconfig"), CMAKE_PREFIX_PATH=prefix,
+                               PATH=os.path.join(prefix, "bin") + os.pathsep + os.environ["PATH"],
+                               LD_LIBRARY_PATH=os.path.join(prefix, "lib"), HOME=folder)
+            if os.environ.get("CURED_TEST_SANITIZE"):
+                self.sanitize(environment)
+        self.top = "/cured" if in_root else folder
+        self.place = folder
+        self.bash = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     text=True, cwd=folder, env=environment, start_new_session=True)
+
+    def sanitize(self, environment):
+        """The documents show plain commands; a library built with sanitizers needs them at its user's link, too."""
+        wrapper = os.path.join(self.folder, ".bin")
+        os.mkdir(wrapper)
+        flag = f"-fsanitize={os.environ['CURED_TEST_SANITIZE']}"
+        with open(os.path.join(wrapper, "cc"), "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\nexec {shutil.which('cc')} {flag} \"$@\"\n")
+        os.chmod(os.path.join(wrapper, "cc"), 0o755)
+        environment["PATH"] = wrapper + os.pathsep + environment["PATH"]
+        environment["CFLAGS"] = flag
+
+    def write(self, name, text):
+        """The file that a document shows, where the shell is."""
+        here = self.run("pwd")
+        inside = os.path.join(self.place, os.path.relpath(here, self.top))
+        with open(os.path.join(inside, name), "w", encoding="utf-8") as f:
+            f.write(text)
 
     def run(self, command):
         """Runs command in the session's bash; its output (standard error too), or Failure."""
@@ -126,14 +159,21 @@ class Session:
         raise Failure(f"`{command}` ended the shell:\n{''.join(output)}")
 
     def close(self):
-        self.bash.stdin.close()
-        self.bash.wait(30)
-        self.daemon.terminate()
-        status = self.daemon.wait(60)
-        self.log.close()
-        shutil.rmtree(self.folder)
-        if status != 0:
-            raise Failure(f"the daemon ended with status {status}")
+        """Ends the shell, and the daemon that its user would leave running; says when that one ended badly."""
+        try:
+            left = self.run('for job in $(jobs -p); do kill $job; wait $job || echo "a daemon ended with status $?"; done')
+            self.bash.stdin.close()
+            self.bash.wait(60)
+        finally:
+            try:
+                os.killpg(self.bash.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.bash.wait()
+            if self.folder:
+                shutil.rmtree(self.folder)
+        if "ended with status" in left:
+            raise Failure(left)
 
 
 def check_by(body, file):
@@ -157,50 +197,91 @@ def check_links(path, text):
             raise Failure(f"the link to {target} leads nowhere")
 
 
-def check_document(path, prefix):
-    """Runs one document; how many blocks were run here."""
+def run_block(session, marker, language, body):
+    """One block of a marker that runs something here; whether it did."""
+    word, _, rest = marker.partition(" ")
+    if word == "file":
+        session.write(rest, body + "\n")
+        return False
+    for command, expected in commands(language, body):
+        begun = time.monotonic()
+        actual = session.run(command)
+        if expected is not None and not matches(expected, actual):
+            raise Failure(f"`{command}`: expected\n{expected}\nbut it printed\n{actual}")
+        if marker == "fresh-root":
+            print(f"{body}\n({time.monotonic() - begun:.0f} s)", flush=True)
+    return True
+
+
+def check_document(path, session_of, whole):
+    """Runs one document in the session that session_of() gives; how many blocks were run here. whole: fresh-root's, too."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as f:
         text = f.read()
     check_links(path, text)
-    session, ran = None, 0
-    try:
-        for line, marker, language, body in parts(text):
-            try:
-                if marker is None:
-                    if language in SHELL_LANGUAGES:
-                        raise Failure("shell commands without a doctest marker")
-                    continue
-                word, _, rest = marker.partition(" ")
-                if word == "by":
-                    check_by(body, rest)
-                    continue
-                if word == "fresh-root":
-                    check_by(path, "scripts/fresh-root")
-                    continue
-                if marker.startswith("not run, "):
-                    print(f"{path}:{line}: {marker}")
-                    continue
-                session = session or Session(prefix)
-                if word == "file":
-                    with open(os.path.join(session.folder, rest), "w", encoding="utf-8") as f:
-                        f.write(body + "\n")
-                elif word in ("run", "setup"):
-                    for command, expected in commands(language, body):
-                        actual = session.run(command)
-                        if expected is not None and not matches(expected, actual):
-                            raise Failure(f"`{command}`: expected\n{expected}\nbut it printed\n{actual}")
-                    ran += 1
-                else:
-                    raise Failure(f"unknown marker \"{marker}\"")
-            except Failure as failure:
-                raise Failure(f"line {line}: {failure}") from None
-    finally:
-        if session:
-            session.close()
+    ran = 0
+    for line, marker, language, body in parts(text):
+        try:
+            if marker is None:
+                if language in SHELL_LANGUAGES:
+                    raise Failure("shell commands without a doctest marker")
+                continue
+            word, _, rest = marker.partition(" ")
+            if word == "by":
+                check_by(body, rest)
+            elif marker.startswith("not run, "):
+                print(f"{path}:{line}: {marker}")
+            elif marker == "fresh-root" and not whole:
+                check_by(path, "scripts/fresh-root")
+            elif word == "file" or marker in ("run", "run start", "fresh-root"):
+                if path != "README.md" and START not in text:
+                    raise Failure(f"a document with commands says where they begin: a link to {START}")
+                ran += run_block(session_of(), marker, language, body)
+            else:
+                raise Failure(f"unknown marker \"{marker}\"")
+        except Failure as failure:
+            raise Failure(f"line {line}: {failure}") from None
     return ran
 
 
+def check_alone(path, prefix):
+    """One document in a session of its own, which begins as README.md's does."""
+    session = None
+
+    def begun():
+        nonlocal session
+        if session is None:
+            session = Session(prefix)
+            if path != "README.md":
+                session.run(start_block())
+        return session
+
+    try:
+        return check_document(path, begun, False)
+    finally:
+        if session:
+            session.close()
+
+
+def check_in_root(folder, names):
+    """The documents one after the other in one shell; each begins in the folder of the source."""
+    signal.alarm(3600)  # a daemon that does not start is waited for no longer
+    session = Session(in_root=os.path.abspath(folder))
+    try:
+        for name in names:
+            session.run("cd /cured")
+            print(f"{name}: {check_document(name, lambda: session, True)} blocks run", flush=True)
+    finally:
+        session.close()
+
+
 def main():
+    if sys.argv[1:2] == ["--in-root"]:
+        try:
+            check_in_root(sys.argv[2], sys.argv[3:])
+        except Failure as failure:
+            print(f"in {sys.argv[2]}: {failure}", file=sys.stderr)
+            return 1
+        return 0
     names = [os.path.relpath(os.path.abspath(n), ROOT) for n in sys.argv[1:]] or documents()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="cured-prefix-") as prefix:
@@ -208,7 +289,7 @@ def main():
                        stdout=subprocess.DEVNULL)
         for name in names:
             try:
-                print(f"{name}: {check_document(name, prefix)} blocks run")
+                print(f"{name}: {check_alone(name, prefix)} blocks run")
             except Failure as failure:
                 failed += 1
                 print(f"{name}: {failure}", file=sys.stderr)

@@ -14,10 +14,17 @@ trap clean_up EXIT
 fail() { echo "test_install: $*" >&2 && exit 1; }
 
 cmake --install "$build" --prefix "$work/first" >"$work/log"
-for file in bin/cured bin/cured-client include/cured/cured.h lib/libcured.a lib/libcured.so lib/systemd/system/cured.service \
-    lib/sysusers.d/cured.conf lib/tmpfiles.d/cured.conf share/doc/cured/NOTICE share/doc/cured/LICENSE; do
+for file in bin/cured bin/cured-client bin/cured-bench include/cured/cured.h lib/libcured.a lib/libcured.so lib/systemd/system/cured.service \
+    lib/sysusers.d/cured.conf lib/tmpfiles.d/cured.conf share/doc/cured/NOTICE share/doc/cured/LICENSE share/doc/cured/proto/PROTOCOL.md \
+    share/doc/cured/proto/cured.proto share/doc/cured/config/cured.json; do
     [ -s "$work/first/$file" ] || fail "$file is not installed"
 done
+# Links of the installed pages lead somewhere.
+while IFS= read -r page; do
+    while IFS= read -r target; do
+        [ -e "$(dirname "$page")/$target" ] || fail "${page#"$work"/first/} links to $target, which is not installed"
+    done < <(sed '/^ *```/,/^ *```/d' "$page" | grep -o '](\([^)#]*\)' | cut -c 3- | grep -v '^[a-z]*:' | grep . || true)
+done < <(find "$work/first/share/doc/cured" -name '*.md')
 # Nothing of the tree that built it may be in what a user's build reads.
 if grep -rl "$build" "$work"/first/lib/pkgconfig "$work"/first/lib/cmake "$work"/first/lib/systemd; then
     fail "the files above name the build folder"
