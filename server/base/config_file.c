@@ -33,7 +33,7 @@ static cr_status open_file(const char *path, const char *shown, int *descriptor,
 static cr_status read_text(const char *path, const char *shown, char **text, size_t *length, cr_error *error) {
     char *buffer = NULL;
     size_t used = 0;
-    int fd;
+    int fd = -1;
     cr_status status = open_file(path, shown, &fd, error);
     if (status) return status;
     buffer = malloc(FILE_MAX_BYTES + 2);
