@@ -9,6 +9,7 @@ import errno
 import os
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -21,6 +22,7 @@ LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, INTERRUPT, BA
 NAMES = {GETATTR: "getattr", READ: "read", FLUSH: "flush", RELEASE: "release", STATFS: "statfs"}
 DIRECT_IO, NONSEEKABLE = 1, 4
 PR_SET_PDEATHSIG = 1
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 16384, 1 << 18
 HANG_S = 60
 
 
@@ -37,6 +39,18 @@ def why_not():
     except OSError as e:
         return "no /dev/fuse: %s" % e.strerror
     return None
+
+
+def send_from_overlay(channel, lower):
+    """Of a child: mounts in a namespace of its own, as any user may in a user namespace, and sends the open file."""
+    c = libc()
+    if c.unshare(CLONE_NEWNS) or c.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None):
+        return
+    c.mount(b"none", b"/mnt", b"tmpfs", 0, None)
+    os.mkdir("/mnt/empty")
+    os.mkdir("/mnt/both")
+    if c.mount(b"overlay", b"/mnt/both", b"overlay", 0, b"lowerdir=/mnt/empty:" + lower.encode()) == 0:
+        socket.send_fds(channel, [b"!"], [os.open("/mnt/both/array", os.O_RDONLY)])
 
 
 class FuseFile:
@@ -63,6 +77,22 @@ class FuseFile:
         """A descriptor that abort() closes: closing it earlier may wait for the server."""
         self.opened.append(os.open(os.path.join(self.mountpoint, "array"), os.O_RDONLY))
         return self.opened[-1]
+
+    def open_under_overlay(self):
+        """A descriptor of the file in an overlay above it, mounted where nobody else sees it; None: no overlay here."""
+        ours, theirs = socket.socketpair()
+        child = os.fork()
+        if child == 0:
+            try:
+                send_from_overlay(theirs, self.mountpoint)
+            finally:
+                os._exit(0)
+        theirs.close()
+        with ours:
+            descriptors = socket.recv_fds(ours, 1, 1)[1]
+        os.waitpid(child, 0)
+        self.opened += descriptors
+        return descriptors[0] if descriptors else None
 
     def ask(self, what, argument=None):
         self.control.send((what, argument))
