@@ -35,7 +35,8 @@ static cr_status open_name(const cr_kept_source *source, int *descriptor, cr_err
         status =
             cr_fail(error, CR_PERMISSION_DENIED, "name: the object must belong to the client's user, and be readable");
     snprintf(self, sizeof self, "/proc/self/fd/%d", found);
-    if (status == CR_OK && (*descriptor = open(self, O_RDONLY | O_CLOEXEC)) < 0)
+    /* Without O_NONBLOCK a lease of the client's (F_SETLEASE) would keep the opener waiting for most of a minute. */
+    if (status == CR_OK && (*descriptor = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
         status = cr_fail(error, CR_PERMISSION_DENIED, "name: cannot open it: %s", strerror(errno));
     close(found);
     return status;

@@ -1,7 +1,9 @@
 """test_hostile_regions: what is no memory to share, ranges that do not fit, too many, other people's, and frames that carry
 what they must not. Every one gets its status; nothing is left in the daemon."""
 import ctypes
+import fcntl
 import os
+import signal
 import socket
 import unittest
 
@@ -301,6 +303,16 @@ class Names(DaemonTest):
         os.mkdir(self.path)
         self.assert_sentence(self.register(), INVALID_ARGUMENT, "shared memory")
         os.rmdir(self.path)
+
+    def test_a_lease_keeps_nobody_waiting(self):
+        """To open what its owner holds a lease of takes until the owner gives it up, or 45 s."""
+        with open(self.path, "wb") as f:
+            f.write(bytes(4096))
+        self.addCleanup(signal.signal, signal.SIGIO, signal.signal(signal.SIGIO, signal.SIG_IGN))
+        with open(self.path, "r+b") as f:
+            fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            self.assert_sentence(self.register(), PERMISSION_DENIED, "name", "unavailable")
+        self.assertEqual(4096, self.register())
 
     def test_other_peoples_memory(self):
         if os.geteuid() != 0:
