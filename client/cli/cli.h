@@ -28,8 +28,9 @@ typedef struct cli_options {
     char *const *files;         /* all that were given, the first too */
     size_t file_count;
     const char *connect; /* NULL: the default address */
+    const char *timeout; /* as it was given; NULL: none */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
-    bool offset_given, count_given, raw, json, timing;
+    bool offset_given, count_given, raw, json, timing, quiet;
     uint64_t offset, count;
     cli_via via;
     cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */
@@ -79,18 +80,27 @@ void cli_help(void);
 const cli_command *cli_find_command(const char *name);
 const cli_command *cli_command_list(size_t index);
 
+/* nearest.c: the name that is most like word; NULL when none is. */
+const char *cli_nearest(const char *word, const char *(*name)(size_t index));
+/* Refuses a word that is no op, or no command, with those that there are. */
+int cli_unknown(const char *what, const char *word, bool command);
+
 /* report.c */
-/* Prints "cured-client: sentence" on stderr and returns code. */
+/* Prints "cured-client: sentence" on stderr, with --json also as a line of JSON on stdout, and returns code. */
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same sentence where nothing failed; not with --quiet. */
+void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* How cli_fail and cli_warn report. */
+void cli_report_as(bool json, bool only_errors);
 /* Connects, or says why not. */
 int cli_connect(const cli_options *o, cured_conn **conn);
 /* The exit code of a call that failed, after its sentence. what: NULL or the file's name. */
-int cli_call_failed(const cured_conn *conn, const cured_error *error, const char *what);
+int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_error *error, const char *what);
 /* Writes what is on its way to stdout out; EXIT_IO when it cannot. */
 int cli_flush(void);
 
-/* cmd_reduce.c: reduces the file of o and puts the answer where it belongs. named, strict: see cli_print. */
-int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named, bool strict);
+/* cmd_reduce.c: reduces the file of o and puts the answer where it belongs. named: see cli_print. */
+int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named);
 
 /* input.c: starts and finishes a call on the file of o. On EXIT_OK *call is done with CURED_OK, *dtype is the input's, and *layout
  * is filled if there is an axis. */
@@ -117,8 +127,8 @@ int cli_write(const char *path, const cli_piece *pieces, size_t count);
 /* Refuses to send bytes that are not text to a terminal. */
 int cli_check_binary(const char *path);
 
-/* print.c: the answer as lines or JSON. named: names stand before values. strict: an op without a value is EXIT_DATA. */
-int cli_print(const cli_options *o, const cli_answer *answer, bool named, bool strict);
+/* print.c: the answer as lines or JSON. named: names stand before values. EXIT_DATA when an op has no value. */
+int cli_print(const cli_options *o, const cli_answer *answer, bool named);
 void cli_print_timing(const cured_call *call);
 /* One element as JSON writes it: a number, or a string where JSON has no number for it (or not exactly). */
 void cli_json_text(cured_dtype dtype, const void *element, size_t bytes, char out[CURED_TEXT_BYTES + 2]);

@@ -1,5 +1,5 @@
 /* cured-client describe FILE: a fixed set of ops in one pass. One without a value (the minimum of nothing) is shown as "-",
- * with the reason on standard error; that is an answer too.
+ * with the reason on standard error, and exit status 65 as for every other command.
  *
  * Thread: one. */
 #include "client/cli/cli.h"
@@ -9,4 +9,4 @@ static const cured_op ops[] = {
     CURED_OP_ARGMAX, CURED_OP_SUM,       CURED_OP_MEAN, CURED_OP_STD,
 };
 
-int cmd_describe(const cli_options *o) { return cli_run(o, ops, sizeof ops / sizeof ops[0], true, false); }
+int cmd_describe(const cli_options *o) { return cli_run(o, ops, sizeof ops / sizeof ops[0], true); }

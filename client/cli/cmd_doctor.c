@@ -194,5 +194,6 @@ int cmd_doctor(const cli_options *o) {
     size_t failed = 0;
     for (size_t i = 0; i < r.count; i++) failed += r.findings[i].level == DOCTOR_FAIL;
     if (code != EXIT_OK || failed == 0) return code;
-    return cli_fail(conn == NULL ? EXIT_CONNECT : EXIT_PROTOCOL, "%zu of %zu checks failed", failed, r.count);
+    cli_warn("%zu of %zu checks failed", failed, r.count);
+    return conn == NULL ? EXIT_CONNECT : EXIT_PROTOCOL;
 }

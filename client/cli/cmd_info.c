@@ -72,7 +72,7 @@ int cmd_info(const cli_options *o) {
     int code = cli_connect(o, &conn);
     if (code != EXIT_OK) return code;
     if (cured_info(conn, &o->call, &call, &error) != CURED_OK || cured_wait(call, &error) != CURED_OK) {
-        code = cli_call_failed(conn, &error, NULL);
+        code = cli_call_failed(o, conn, &error, NULL);
     } else {
         const cured_server_info *info = cured_call_info(call);
         if (o->json)

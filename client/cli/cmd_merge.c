@@ -49,7 +49,7 @@ static int merge_here(const cli_options *o, const cured_bytes *partials, size_t 
         return cli_fail(error.code == CURED_RESOURCE_EXHAUSTED ? EXIT_AGAIN : EXIT_DATA, "%s (%s)", error.text,
                         cured_status_name(error.code));
     answer.values = values;
-    int code = o->call.partial ? put_partial(o, out, n) : cli_print(o, &answer, true, true);
+    int code = o->call.partial ? put_partial(o, out, n) : cli_print(o, &answer, true);
     cured_values_free(values);
     return code;
 }
@@ -62,7 +62,7 @@ static int merge_there(const cli_options *o, const cured_bytes *partials, size_t
     if (code != EXIT_OK) return code;
     if (cured_merge(conn, partials, count, o->ops, o->op_count, &o->call, &call, &error) != CURED_OK ||
         cured_wait(call, &error) != CURED_OK) {
-        code = cli_call_failed(conn, &error, NULL);
+        code = cli_call_failed(o, conn, &error, NULL);
     } else if (o->call.partial) {
         size_t n;
         const void *bytes = cured_call_partial(call, &n);
@@ -70,7 +70,7 @@ static int merge_there(const cli_options *o, const cured_bytes *partials, size_t
     } else {
         cli_answer answer = {.call = call, .count = cured_call_count(call)};
         cured_partial_check(partials[0].data, partials[0].bytes, &answer.dtype, NULL, NULL);
-        code = cli_print(o, &answer, true, true);
+        code = cli_print(o, &answer, true);
     }
     cured_call_free(call);
     cured_close(conn);

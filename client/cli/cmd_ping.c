@@ -32,7 +32,7 @@ int cmd_ping(const cli_options *o) {
     /* The first one sets the connection up; the second is the one to time. */
     for (int i = 0; i < 2 && code == EXIT_OK; i++) {
         if (cured_ping(conn, &o->call, &call, &error) != CURED_OK || cured_wait(call, &error) != CURED_OK)
-            code = cli_call_failed(conn, &error, NULL);
+            code = cli_call_failed(o, conn, &error, NULL);
         else if (i == 1)
             code = print(o, conn, call);
         cured_call_free(call);

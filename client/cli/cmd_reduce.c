@@ -5,7 +5,7 @@
 
 #include "client/cli/cli.h"
 
-int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named, bool strict) {
+int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named) {
     cured_conn *conn;
     cured_call *call;
     cured_dtype dtype;
@@ -24,13 +24,11 @@ int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool nam
         if (o->timing) cli_print_timing(call);
     } else if (code == EXIT_OK) {
         const cli_answer answer = {.call = call, .dtype = dtype, .count = cured_call_count(call)};
-        code = cli_print(o, &answer, named, strict);
+        code = cli_print(o, &answer, named);
     }
     cured_call_free(call);
     cured_close(conn);
     return code;
 }
 
-int cmd_reduce(const cli_options *o) {
-    return cli_run(o, o->ops, o->op_count, strcmp(o->command, "reduce") == 0, true);
-}
+int cmd_reduce(const cli_options *o) { return cli_run(o, o->ops, o->op_count, strcmp(o->command, "reduce") == 0); }

@@ -251,22 +251,23 @@ static int pump(struct input *in, cured_call *call, uint64_t bytes) {
     return code;
 }
 
-static int run_stream(const cured_options *o, struct input *in, cured_conn *conn, const cured_op *ops, size_t op_count,
-                      cured_call **call) {
+static int run_stream(const cli_options *o, const cured_options *options, struct input *in, cured_conn *conn,
+                      const cured_op *ops, size_t op_count, cured_call **call) {
     cured_error error;
     int code = skip_to_start(in);
     if (code != EXIT_OK) return code;
     uint64_t bytes = in->count != CURED_TO_END ? in->count * cured_dtype_size(in->dtype) : CURED_UNKNOWN_LENGTH;
-    if (cured_reduce_stream_begin(conn, in->dtype, ops, op_count, bytes, o, call, &error) != CURED_OK)
-        return cli_call_failed(conn, &error, in->name);
+    if (cured_reduce_stream_begin(conn, in->dtype, ops, op_count, bytes, options, call, &error) != CURED_OK)
+        return cli_call_failed(o, conn, &error, in->name);
     return pump(in, *call, bytes);
 }
 
-static int run_descriptor(const cured_options *o, struct input *in, cured_conn *conn, const cured_op *ops,
-                          size_t op_count, cured_call **call) {
+static int run_descriptor(const cli_options *o, const cured_options *options, struct input *in, cured_conn *conn,
+                          const cured_op *ops, size_t op_count, cured_call **call) {
     cured_error error;
-    if (cured_reduce_fd(conn, in->dtype, ops, op_count, in->fd, in->offset, in->count, o, call, &error) != CURED_OK)
-        return cli_call_failed(conn, &error, in->name);
+    if (cured_reduce_fd(conn, in->dtype, ops, op_count, in->fd, in->offset, in->count, options, call, &error) !=
+        CURED_OK)
+        return cli_call_failed(o, conn, &error, in->name);
     return EXIT_OK;
 }
 
@@ -301,9 +302,9 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
         code = cli_fail(EXIT_USAGE, "--via descriptor wants a Unix socket");
     if (code == EXIT_OK) {
         bool descriptor = in.regular && o->via != VIA_STREAM && cured_passes_fd(conn);
-        code = (descriptor ? run_descriptor : run_stream)(&options, &in, conn, ops, op_count, call);
+        code = (descriptor ? run_descriptor : run_stream)(o, &options, &in, conn, ops, op_count, call);
     }
-    if (code == EXIT_OK && cured_wait(*call, &error) != CURED_OK) code = cli_call_failed(conn, &error, in.name);
+    if (code == EXIT_OK && cured_wait(*call, &error) != CURED_OK) code = cli_call_failed(o, conn, &error, in.name);
     if (code != EXIT_OK) {
         cured_call_free(*call);
         *call = NULL;

@@ -43,19 +43,21 @@ static int set_ops(cli_options *o, const char *value) {
     o->op_count = 0;
     while (true) {
         char name[32];
-        cured_error error;
-        size_t len = strcspn(value, ",");
-        if (len == 0 || len >= sizeof name) return bad("ops", value, "names of ops with commas between them");
+        value += strspn(value, " ");
+        size_t len = strcspn(value, ", ");
+        size_t end = len + strspn(value + len, " ");
+        if (len == 0 || len >= sizeof name || (value[end] != ',' && value[end] != '\0'))
+            return bad("ops", value, "names of ops with commas between them");
         memcpy(name, value, len);
         name[len] = '\0';
         if (o->op_count == CURED_MAX_OPS) return cli_fail(EXIT_USAGE, "--ops names more than %d ops", CURED_MAX_OPS);
         cured_op *op = &o->ops[o->op_count];
-        if (cured_op_parse(name, op, &error) != CURED_OK) return cli_fail(EXIT_USAGE, "--ops: %s", error.text);
+        if (cured_op_parse(name, op, NULL) != CURED_OK) return cli_unknown("--ops: unknown op", name, false);
         for (size_t i = 0; i < o->op_count; i++)
             if (o->ops[i] == *op) return cli_fail(EXIT_USAGE, "--ops names %s twice", name);
         o->op_count++;
-        if (value[len] == '\0') return EXIT_OK;
-        value += len + 1;
+        if (value[end] == '\0') return EXIT_OK;
+        value += end + 1;
     }
 }
 
@@ -83,6 +85,7 @@ static int set_timeout(cli_options *o, const char *value) {
     else if (*end != '\0' && strcmp(end, "s") != 0)
         return bad("timeout", value, must);
     if (!(t >= 0.001 && t <= 86400)) return bad("timeout", value, must);
+    o->timeout = value;
     o->call.timeout_ms = (uint32_t)(t * 1000);
     return EXIT_OK;
 }
@@ -146,13 +149,16 @@ static int set_shape(cli_options *o, const char *value) {
     static const char must[] = "the lengths of up to 64 dimensions, with commas between them";
     for (o->dims = 0; o->dims < CLI_MAX_DIMS; value++) {
         char digits[24];
-        size_t len = strcspn(value, ",");
+        value += strspn(value, " ");
+        size_t len = strcspn(value, ", ");
         if (len == 0 || len >= sizeof digits) return bad("shape", value, must);
         memcpy(digits, value, len);
         digits[len] = '\0';
         if (!number(digits, &o->shape[o->dims++])) return bad("shape", digits, must);
         value += len;
+        value += strspn(value, " ");
         if (*value == '\0') return EXIT_OK;
+        if (*value != ',') break;
     }
     return bad("shape", value, must);
 }
@@ -201,6 +207,12 @@ static int set_json(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+static int set_quiet(cli_options *o, const char *value) {
+    (void)value;
+    o->quiet = true;
+    return EXIT_OK;
+}
+
 static int set_timing(cli_options *o, const char *value) {
     (void)value;
     o->timing = true;
@@ -210,7 +222,8 @@ static int set_timing(cli_options *o, const char *value) {
 static const struct option options[] = {
     {"connect", "ADDRESS", "unix:PATH or tcp:HOST:PORT; else CURED_CONNECT, else the default sockets (below)",
      set_connect},
-    {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64; raw files are f32 unless given", set_dtype},
+    {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 (default) f64; or NumPy's float32, '<f4'",
+     set_dtype},
     {"ops", "OP,OP,...", "the ops of reduce and merge", set_ops},
     {"offset", "BYTES", "start so many bytes into the file (.npy: into its array)", set_offset},
     {"count", "ELEMENTS", "take so many elements instead of all", set_count},
@@ -229,7 +242,8 @@ static const struct option options[] = {
     {"first", "N", "the file begins with element N of a larger array", set_first},
     {"kernel", "NAME", "let one CUDA kernel of the ladder alone do it: v7_shuffle, ... (docs/KERNELS.md)", set_kernel},
     {"local", NULL, "merge here, without a daemon", set_local},
-    {"json", NULL, "print one line of JSON", set_json},
+    {"json", NULL, "print one line of JSON, also of an error: {\"error\", \"status\", \"exit\"}", set_json},
+    {"quiet", NULL, "no notes on standard error, only errors", set_quiet},
     {"timing", NULL, "print what took how long, on standard error", set_timing},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
@@ -271,9 +285,11 @@ void cli_help(void) {
         "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
         ".npy form and is text only.\n"
         "Default sockets: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; for root the other way round.\n"
-        "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect;\n"
-        "74 input or output failed; 75 try again later; 76 protocol; 77 denied.");
+        "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, or no GPU\n"
+        "for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.");
 }
+
+static const char *option_name(size_t index) { return index < OPTIONS ? options[index].name : NULL; }
 
 /* Handles argv[*i], an option; takes its value from "=VALUE" or the next word. */
 static int parse_option(int argc, char **argv, int *i, cli_options *o) {
@@ -291,7 +307,11 @@ static int parse_option(int argc, char **argv, int *i, cli_options *o) {
         }
         return option->set(o, value);
     }
-    return cli_fail(EXIT_USAGE, "unknown option '--%.*s'; see cured-client --help", (int)len, word);
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)len, word);
+    const char *meant = cli_nearest(name, option_name);
+    return cli_fail(EXIT_USAGE, "unknown option '--%.*s'%s%s%s; see cured-client --help", (int)len, word,
+                    meant != NULL ? " (did you mean --" : "", meant != NULL ? meant : "", meant != NULL ? "?)" : "");
 }
 
 /* Options that do not go together. */
@@ -321,7 +341,7 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
 static int check(cli_options *o) {
     const cli_command *command = o->command != NULL ? cli_find_command(o->command) : NULL;
     if (o->command == NULL) return cli_fail(EXIT_USAGE, "no command given; see cured-client --help");
-    if (command == NULL) return cli_fail(EXIT_USAGE, "unknown command '%s'; see cured-client --help", o->command);
+    if (command == NULL) return cli_unknown("unknown command", o->command, true);
     if (o->file_count > 1 && !command->many_files)
         return cli_fail(EXIT_USAGE, "one file at a time: '%s' and '%s'", o->file, o->files[1]);
     if (command->wants_file && o->file == NULL)
@@ -341,6 +361,8 @@ int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show
     memset(o, 0, sizeof *o);
     o->call = (cured_options)CURED_OPTIONS_INIT;
     *show_help = *show_version = false;
+    for (int i = 1; i < argc; i++) /* a mistake before --json is to be in JSON too */
+        if (strcmp(argv[i], "--json") == 0) cli_report_as(true, false);
     o->files = argv + 1; /* gathered at argv's front, whose words are behind us */
     bool only_arguments = false;
     for (int i = 1; i < argc; i++) {
@@ -355,7 +377,8 @@ int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show
                 *show_version = true;
                 return EXIT_OK;
             } else if (word[1] != '-') {
-                return cli_fail(EXIT_USAGE, "unknown option '%s'; see cured-client --help", word);
+                return cli_fail(EXIT_USAGE, "unknown option '%s'; see cured-client --help (a file of that name: ./%s)",
+                                word, word);
             } else {
                 int code = parse_option(argc, argv, &i, o);
                 if (code != EXIT_OK) return code;
@@ -367,5 +390,6 @@ int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show
         }
     }
     if (o->file_count != 0) o->file = o->files[0];
+    cli_report_as(o->json, o->quiet);
     return check(o);
 }

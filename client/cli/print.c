@@ -13,7 +13,7 @@
 static void warn_no_value(const cured_value *v) {
     cured_error error;
     cured_value_status(v, &error);
-    cli_fail(0, "%s: %s", cured_op_name(cured_value_op(v)),
+    cli_warn("%s: %s", cured_op_name(cured_value_op(v)),
              error.text[0] != '\0' ? error.text : cured_status_name(error.code));
 }
 
@@ -113,15 +113,24 @@ void cli_print_timing(const cured_call *call) {
             (double)t.run_ns / 1e6, (double)t.total_ns / 1e6, (double)cured_call_elapsed_ns(call) / 1e6);
 }
 
-int cli_print(const cli_options *o, const cli_answer *answer, bool named, bool strict) {
+/* NaN is the right answer then, and no help. */
+static void warn_ddof(const cli_options *o, const cli_answer *answer, const cured_value *v) {
+    cured_op op = cured_value_op(v);
+    if ((op == CURED_OP_VAR || op == CURED_OP_STD) && o->call.ddof != 0 && o->call.ddof >= answer->count)
+        cli_warn("%s: --ddof %llu is not below the %llu elements, so there is no such number", cured_op_name(op),
+                 (unsigned long long)o->call.ddof, (unsigned long long)answer->count);
+}
+
+int cli_print(const cli_options *o, const cli_answer *answer, bool named) {
     const cured_value *v;
     bool missing = false;
     int code = o->json ? print_json(answer) : EXIT_OK;
     for (size_t i = 0; (v = value_at(answer, i)) != NULL; i++) {
         missing = missing || cured_value_status(v, NULL) != CURED_OK;
         if (!o->json) print_text(v, named);
+        warn_ddof(o, answer, v);
     }
     if (o->timing && answer->call != NULL) cli_print_timing(answer->call);
     if (code == EXIT_OK) code = cli_flush();
-    return code == EXIT_OK && missing && strict ? EXIT_DATA : code;
+    return code == EXIT_OK && missing ? EXIT_DATA : code;
 }

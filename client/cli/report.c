@@ -1,6 +1,7 @@
 /* report: sentences on stderr and what they mean as exit codes.
  *
  * Thread: one. */
+#include <cjson/cJSON.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,15 +9,50 @@
 
 #include "client/cli/cli.h"
 
+static bool in_json, quiet;
+
+void cli_report_as(bool json, bool only_errors) {
+    in_json = json;
+    quiet = only_errors;
+}
+
+/* One sentence, on standard error; with --json also as a line on standard output. status: NULL for errors found here. */
+static int report(int code, const char *status, const char *text) {
+    fflush(stdout);
+    fprintf(stderr, "cured-client: %s", text);
+    if (status != NULL) fprintf(stderr, " (%s)", status);
+    fputc('\n', stderr);
+    if (!in_json) return code;
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "error", text);
+    if (status != NULL) cJSON_AddStringToObject(root, "status", status);
+    cJSON_AddNumberToObject(root, "exit", code);
+    char *line = cJSON_PrintUnformatted(root);
+    if (line != NULL) puts(line);
+    cJSON_free(line);
+    cJSON_Delete(root);
+    fflush(stdout);
+    return code;
+}
+
 int cli_fail(int code, const char *format, ...) {
+    char text[1024];
     va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return report(code, NULL, text);
+}
+
+void cli_warn(const char *format, ...) {
+    va_list args;
+    if (quiet) return;
     fflush(stdout);
     fputs("cured-client: ", stderr);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
-    return code;
 }
 
 int cli_flush(void) {
@@ -54,38 +90,43 @@ int cli_connect(const cli_options *o, cured_conn **conn) {
     return code;
 }
 
-int cli_call_failed(const cured_conn *conn, const cured_error *error, const char *what) {
-    int code;
-    switch (error->code) {
+static int exit_code(cured_status status) {
+    switch (status) {
         case CURED_INVALID_ARGUMENT:
         case CURED_OUT_OF_RANGE:
         case CURED_UNIMPLEMENTED:
-            code = EXIT_DATA;
-            break;
+            return EXIT_DATA;
         case CURED_NOT_FOUND:
-            code = EXIT_NOINPUT;
-            break;
+            return EXIT_NOINPUT;
         case CURED_DATA_LOSS:
-            code = EXIT_IO;
-            break;
+            return EXIT_IO;
         case CURED_PERMISSION_DENIED:
         case CURED_UNAUTHENTICATED:
-            code = EXIT_DENIED;
-            break;
+            return EXIT_DENIED;
+        case CURED_FAILED_PRECONDITION: /* there is no GPU for a kernel asked for by name */
+            return EXIT_CONNECT;
         case CURED_UNAVAILABLE:
         case CURED_RESOURCE_EXHAUSTED:
         case CURED_DEADLINE_EXCEEDED:
         case CURED_ABORTED:
         case CURED_CANCELLED:
-            code = EXIT_AGAIN;
-            break;
+            return EXIT_AGAIN;
         default:
-            code = EXIT_PROTOCOL;
-            break;
+            return EXIT_PROTOCOL;
     }
+}
+
+int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_error *error, const char *what) {
+    char text[1024];
+    const char *why = error->text[0] != '\0' ? error->text : "the call failed";
+    int code = exit_code(error->code);
     /* The connection itself ended, and not for want of a daemon: the two do not understand each other. */
     cured_status ended = cured_conn_status(conn, NULL);
     if (ended == error->code && (ended == CURED_INVALID_ARGUMENT || ended == CURED_UNIMPLEMENTED)) code = EXIT_PROTOCOL;
-    return cli_fail(code, "%s%s%s (%s)", what != NULL ? what : "", what != NULL ? ": " : "",
-                    error->text[0] != '\0' ? error->text : "the call failed", cured_status_name(error->code));
+    if (error->code == CURED_DEADLINE_EXCEEDED && o->timeout != NULL)
+        snprintf(text, sizeof text, "%s%sno answer within --timeout %s", what != NULL ? what : "",
+                 what != NULL ? ": " : "", o->timeout);
+    else
+        snprintf(text, sizeof text, "%s%s%s", what != NULL ? what : "", what != NULL ? ": " : "", why);
+    return report(code, cured_status_name(error->code), text);
 }

@@ -121,7 +121,7 @@ class Cli(CliTest):
         result = self.fails(65, "min", "min", empty)
         self.assertEqual(result.out, "")
         result = self.run_static("describe", empty, "--connect", self.unix)
-        self.assertEqual(result.code, 0)
+        self.assertEqual(result.code, 65)
         self.assertIn("min -\n", result.out)
         self.assertIn("cured-client: min: ", result.err)
         result = self.run_static("reduce", empty, "--ops", "min,sum", "--json", "--connect", self.unix)

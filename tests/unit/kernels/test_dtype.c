@@ -18,6 +18,31 @@ START_TEST(every_name_parses_to_its_type) {
 }
 END_TEST
 
+/* NumPy's codes and C's names. i8 and u8 are ours unless a byte order says that they are NumPy's. */
+START_TEST(other_names) {
+    static const struct {
+        const char *name;
+        cr_dtype dtype;
+    } names[] = {{"f4", CR_F32},   {"<f4", CR_F32}, {"=f8", CR_F64}, {"double", CR_F64}, {"single", CR_F32},
+                 {"half", CR_F16}, {"<i8", CR_I64}, {"i8", CR_I8},   {"<u8", CR_U64},    {"u8", CR_U8},
+                 {"|b1", CR_BOOL}, {">u1", CR_U8},  {"i4", CR_I32},  {"<u2", CR_U16}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        cr_dtype dtype = CR_DTYPE_NONE;
+        ck_assert_int_eq(cr_dtype_parse(names[i].name, &dtype, NULL), CR_OK);
+        ck_assert_int_eq(dtype, names[i].dtype);
+    }
+    cr_dtype dtype = CR_DTYPE_NONE;
+    cr_error error;
+    ck_assert_int_eq(cr_dtype_parse(">f4", &dtype, &error), CR_UNIMPLEMENTED);
+    ck_assert_ptr_nonnull(strstr(error.text, "big-endian"));
+    ck_assert_int_eq(cr_dtype_parse("float", &dtype, &error), CR_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "f32 or f64"));
+    ck_assert_int_eq(cr_dtype_parse("<", &dtype, &error), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(cr_dtype_parse("<<f4", &dtype, &error), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(dtype, CR_DTYPE_NONE);
+}
+END_TEST
+
 START_TEST(refusals_name_what_was_asked) {
     cr_dtype dtype = CR_DTYPE_NONE;
     cr_error error;
@@ -44,5 +69,5 @@ START_TEST(sizes_and_kinds) {
 }
 END_TEST
 
-#define TESTS every_name_parses_to_its_type, refusals_name_what_was_asked, sizes_and_kinds
+#define TESTS every_name_parses_to_its_type, other_names, refusals_name_what_was_asked, sizes_and_kinds
 #include "unit.h"

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""cured-client's words: other spellings of types and lists, mistakes that name what was meant, errors as JSON, notes and what
+silences them, exit codes that are not those of success."""
+import json
+import os
+import socket
+import struct
+import subprocess
+
+from cli_daemon import CLIENT, ENVIRONMENT, HANG_S, CliTest, main, npy
+
+
+class Words(CliTest):
+    def test_types_have_many_names(self):
+        four = self.write("four.bin", struct.pack("<4d", 1, 2, 3, 4))
+        for name in ("f64", "float64", "double", "f8", "<f8", "=f8"):
+            self.assertEqual("10\n", self.client("sum", four, "--dtype", name).out, name)
+        whole = self.write("whole.bin", struct.pack("<4q", 1, 2, 3, 2**40))
+        for name in ("i64", "int64", "<i8"):
+            self.assertEqual("%d\n" % (6 + 2**40), self.client("sum", whole, "--dtype", name).out, name)
+        for name, count in (("i8", 32), ("u8", 32), ("|u1", 32), (">i1", 32), ("<u8", 4), ("half", 16), ("single", 8), ("f4", 8)):
+            self.assertEqual("%d\n" % count, self.client("count", whole, "--dtype", name).out, name)
+        self.fails(64, "big-endian", "sum", four, "--dtype", ">f8")
+        self.fails(64, "f32 or f64", "sum", four, "--dtype", "float")
+
+    def test_lists_may_have_spaces(self):
+        lines = self.client("reduce", self.raw, "--ops", " sum, max ,min ").out.splitlines()
+        self.assertEqual(["sum", "max", "min"], [line.split()[0] for line in lines])
+        self.assertEqual(100, len(self.client("max", self.raw, "--shape", "100, 300", "--axis", "1").out.split()))
+        for ops in ("sum max", "sum,, max", "sum, ", ","):
+            self.fails(64, "--ops", "reduce", self.raw, "--ops", ops)
+        for shape in ("100 300", "100,,300", "100, ", " "):
+            self.fails(64, "--shape", "max", self.raw, "--axis", "0", "--shape", shape)
+
+    def test_what_was_meant(self):
+        for word, meant in (("smu", "sum"), ("averge", "mean"), ("average", "mean"), ("stddev", "std"), ("argmx", "argmax"),
+                            ("reduec", "reduce"), ("doctr", "doctor"), ("xyzzy", None)):
+            result = self.fails(64, "unknown command '%s'" % word, word, self.raw)
+            self.assertEqual(meant is not None, "did you mean" in result.err, result.err)
+            self.assertIn("did you mean %s?" % meant if meant else "count_nonzero", result.err)
+        self.fails(64, "did you mean mean?", "reduce", self.raw, "--ops", "sum,maen")
+        self.fails(64, "bit_xor", "reduce", self.raw, "--ops", "frobnicate")
+        self.fails(64, "did you mean --dtype?", "sum", self.raw, "--dtyp", "f32")
+        self.assertNotIn("did you mean", self.fails(64, "unknown option", "sum", self.raw, "--zzz").err)
+
+    def test_a_file_that_looks_like_an_option(self):
+        self.write("-x.bin", struct.pack("<2f", 1, 2))
+        self.fails(64, "./-x.bin", "sum", "-x.bin")
+        for name in ("./-x.bin", "--"):
+            arguments = ("sum", name) if name != "--" else ("sum", "--connect", self.unix, "--", "-x.bin")
+            run = subprocess.run([os.path.abspath(CLIENT), *arguments, *(("--connect", self.unix) if name != "--" else ())],
+                                 cwd=self.dir, env=ENVIRONMENT, capture_output=True, timeout=HANG_S)
+            self.assertEqual(b"3\n", run.stdout, run)
+
+    def test_timeout_in_its_own_words(self):
+        path = os.path.join(self.dir, "silent")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen(1)
+            result = self.run_static("sum", self.raw, "--connect", "unix:" + path, "--timeout", "20ms")
+        self.assertEqual(75, result.code, result)
+        self.assertIn("raw.bin: no answer within --timeout 20ms (DEADLINE_EXCEEDED)", result.err)
+
+    def test_errors_as_json(self):
+        def error(code, *arguments, **more):
+            result = self.run_static(*arguments, **more)
+            self.assertEqual(code, result.code, result)
+            self.assertEqual(1, result.out.count("\n"), result)
+            answer = json.loads(result.out)
+            self.assertEqual(code, answer["exit"])
+            self.assertIn(answer["error"], result.err)
+            return answer
+        there = ("--connect", self.unix)
+        self.assertIn("No such file", error(66, "sum", self.dir + "/none", "--json", *there)["error"])
+        self.assertNotIn("status", error(64, "--json", "smu", self.raw))
+        error(64, "sum", self.raw, "--nope", "--json")
+        error(69, "ping", "--json", "--connect", "unix:/nowhere/s")
+        refused = error(65, "bit_and", self.raw, "--json", *there)
+        self.assertEqual("INVALID_ARGUMENT", refused["status"])
+        self.assertNotIn("(INVALID_ARGUMENT)", refused["error"])
+        # answers stay what they are, and so does what doctor finds
+        self.assertIn("results", json.loads(self.run_static("sum", self.raw, "--json", *there).out))
+        self.assertIsInstance(json.loads(self.run_static("doctor", "--json", "--connect", "unix:/nowhere/s").out), list)
+
+    def test_nothing_has_one_exit_status(self):
+        empty = self.write("empty.npy", npy(b"", "<f4", (0,)))
+        described = self.run_static("describe", empty, "--connect", self.unix)
+        reduced = self.run_static("reduce", empty, "--ops", "count,min", "--connect", self.unix)
+        self.assertEqual((65, 65), (described.code, reduced.code))
+        self.assertIn("count 0\n", described.out)
+        self.assertIn("min -\n", described.out)
+
+    def test_notes(self):
+        three = self.write("three.bin", struct.pack("<3f", 1, 2, 3))
+        result = self.client("var", three, "--ddof", "3")
+        self.assertEqual("nan\n", result.out)
+        self.assertIn("--ddof 3 is not below the 3 elements", result.err)
+        self.assertEqual("", self.client("var", three, "--ddof", "3", "--quiet").err)
+        self.assertEqual("", self.client("var", three, "--ddof", "2").err)
+        self.fails(66, "No such file", "sum", self.dir + "/none", "--quiet")
+
+    def test_a_kernel_without_a_gpu(self):
+        if "backend cuda" in self.client("info").out:
+            self.skipTest("this daemon has a GPU")
+        self.fails(69, "CUDA device", "sum", self.raw, "--kernel", "v7_shuffle")
+
+
+if __name__ == "__main__":
+    main()
