@@ -1,7 +1,7 @@
 /* axis: see axis.h. Thread: the loop's. Owner: the call. */
 #include "server/call/axis.h"
 
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 
 /* Of a checked request. */
 static void axis_of(const cr_call *call, cr_axis_spec *spec) {

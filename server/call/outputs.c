@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 #include "server/native/reply.h"
 
 enum { PART_BYTES = 64 * 1024 };

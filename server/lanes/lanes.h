@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "server/base/config.h"
-#include "server/lanes/lane.h"
+#include "server/engine/lane.h"
 #include "server/memory/device.h"
 #include "server/memory/slab.h"
 

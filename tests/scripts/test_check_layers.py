@@ -13,7 +13,7 @@ CLEAN = {
     "proto/frame.h": '/* f */\n#include "proto/status.h"\n',
     "server/base/log.h": '/* l */\n#include "proto/status.h"\n',
     "kernels/core/op.h": '/* o */\n#include "proto/status.h"\n#include "kernels/core/op.h"\n',
-    "server/memory/slab.c": '/* m */\n#include <uv.h>\n#include "kernels/cpu/fold.h"\n#include "server/base/log.h"\n',
+    "server/memory/slab.c": '/* m */\n#include "kernels/cpu/fold.h"\n#include "server/base/log.h"\n',
     "server/native/conn.c": '/* c */\n#include "server/admit/admission.h"\nint f(void) {\n    return 1;\n}\n',
     "server/main.c": '/* m */\n#include "server/transport/listener.h"\n',
     "client/lib/call.c": '/* c */\n#include "cured/cured.h"\n#include "proto/frame.h"\n#include "kernels/core/op.h"\n',
@@ -56,8 +56,8 @@ class CheckLayers(unittest.TestCase):
             ("kernels/core/a.c", "kernels/cpu/fold.h"),
             ("kernels/core/a.c", "proto/frame.h"),
             ("kernels/cpu/a.c", "server/base/log.h"),
-            ("server/memory/a.c", "server/job/job.h"),
-            ("server/job/a.c", "server/lanes/lane.h"),
+            ("server/memory/a.c", "server/engine/job.h"),
+            ("server/engine/a.c", "server/lanes/lanes.h"),
             ("server/lanes/a.c", "server/call/call.h"),
             ("server/admit/a.c", "server/native/conn.h"),
             ("client/cli/a.c", "server/base/log.h"),
@@ -70,7 +70,8 @@ class CheckLayers(unittest.TestCase):
     def test_libraries(self):
         for path, header in [("client/a.c", "uv.h"), ("kernels/core/a.c", "uv.h"), ("server/native/a.c", "cjson/cJSON.h"),
                              ("server/native/a.c", "protobuf-c/protobuf-c.h"), ("proto/frame.c", "cured.pb-c.h"),
-                             ("server/job/a.c", "cuda_runtime.h")]:
+                             ("server/engine/a.c", "cuda_runtime.h"), ("server/engine/a.c", "uv.h"),
+                             ("server/memory/a.h", "uv.h"), ("server/lanes/gpu/a.c", "uv/unix.h")]:
             with self.subTest(path=path, header=header):
                 self.expect_one(path, f"/* a */\n#include <{header}>\n", header + " is not for this room")
 

@@ -12,7 +12,7 @@
 #include <assert.h>
 
 #include "kernels/cpu/fold.h"
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 #include "server/lanes/gpu/internal.h"
 
 enum {

@@ -3,7 +3,7 @@
  * that others do not wait for long.
  *
  * Thread: the lane's. Owner: the lane. */
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 #include "server/lanes/gpu/internal.h"
 
 static bool takes(const cr_job *job) { return job->axis && job->axis->by_host; }

@@ -19,12 +19,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
+#include "server/engine/lane.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/gpu/probe.h"
 #include "server/lanes/gpu/rates.h"
 #include "server/lanes/gpu/work.h"
-#include "server/lanes/lane.h"
 #include "server/memory/pin.h"
 
 enum {

@@ -1,11 +1,11 @@
-/* lane: what a GPU's lane offers beside the vtable of server/lanes/lane.h.
+/* lane: what a GPU's lane offers beside the vtable of server/engine/lane.h.
  *
  * Thread: any but the lane's own. Owner: main. */
 #ifndef CURED_SERVER_LANES_GPU_LANE_H
 #define CURED_SERVER_LANES_GPU_LANE_H
 
+#include "server/engine/lane.h"
 #include "server/lanes/gpu/rates.h"
-#include "server/lanes/lane.h"
 #include "server/memory/device.h"
 #include "server/memory/pin.h"
 

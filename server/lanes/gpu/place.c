@@ -1,7 +1,7 @@
 /* place: which jobs along an axis GPUs may claim from.
  *
  * Thread: any. Owner: nobody; nothing here holds state. */
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 #include "server/lanes/gpu/lane.h"
 
 enum {

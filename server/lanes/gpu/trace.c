@@ -3,8 +3,8 @@
  * Thread: any, under the queue's lock. Owner: nobody; nothing here holds state. */
 #include <stdio.h>
 
-#include "server/job/axis.h"
-#include "server/job/kernel.h"
+#include "server/engine/axis.h"
+#include "server/engine/kernel.h"
 #include "server/lanes/gpu/internal.h"
 
 /* What did not fit is left out. */

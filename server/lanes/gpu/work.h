@@ -35,7 +35,7 @@
 #define CURED_SERVER_LANES_GPU_WORK_H
 
 #include "kernels/cuda/gpu.h"
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 
 enum {
     CR_CHUNK_CLAIMS = 64,                /* of one job */

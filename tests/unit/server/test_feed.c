@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/job/feed.h"
-#include "server/lanes/lane.h"
+#include "server/engine/feed.h"
+#include "server/engine/lane.h"
 #include "server/memory/guard.h"
 #include "tests/unit/server/support.h"
 

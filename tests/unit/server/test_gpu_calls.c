@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "server/base/log.h"
-#include "server/job/axis.h"
-#include "server/job/kernel.h"
+#include "server/engine/axis.h"
+#include "server/engine/kernel.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/gpu/work.h"
 #include "tests/fake/fake_gpu.h"

@@ -2,7 +2,7 @@
  * memory are cut to. Pure functions. */
 #include <string.h>
 
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 #include "server/lanes/gpu/lane.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"

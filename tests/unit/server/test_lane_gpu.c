@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/base/log.h"
-#include "server/job/kernel.h"
+#include "server/engine/kernel.h"
 #include "server/lanes/gpu/internal.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/cpu/fold.h"
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 #include "tests/unit/server/pieces.h"
 #include "tests/unit/server/support.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/cpu/fold.h"
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 #include "tests/unit/server/support.h"
 
 enum { PRODUCERS = 3, LANES = 3, JOBS_EACH = 40, SEGMENTS_MAX = 4, SEGMENT_MAX = 700 * 1024 };

@@ -10,8 +10,8 @@
  *
  * Thread: members marked Q are guarded by the run queue's mutex; the others are set by the loop before the job is opened.
  * Owner: the loop makes and frees it; it is freed only in DONE. */
-#ifndef CURED_SERVER_JOB_JOB_H
-#define CURED_SERVER_JOB_JOB_H
+#ifndef CURED_SERVER_ENGINE_JOB_H
+#define CURED_SERVER_ENGINE_JOB_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,7 +62,7 @@ typedef struct cr_job {
     uint64_t opened_ns, first_claim_ns, done_ns; /* Q */
     uint64_t range;                              /* Q: that a tool sees while a GPU has it (cr_queue_trace); 0: none */
 
-    struct cr_kernel_run *kernel; /* NULL: no kernel is asked for by name (server/job/kernel.h) */
+    struct cr_kernel_run *kernel; /* NULL: no kernel is asked for by name (server/engine/kernel.h) */
     struct cr_axis *axis;         /* NULL: the whole array is one answer, in partial */
     cr_list outputs;              /* Q: answers along the axis that the loop has not taken */
     cr_list news;                 /* Q: in the queue's news while outputs came and the loop was not told */

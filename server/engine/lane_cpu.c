@@ -9,8 +9,8 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/base/clock.h"
-#include "server/job/axis.h"
-#include "server/lanes/lane.h"
+#include "server/engine/axis.h"
+#include "server/engine/lane.h"
 #include "server/memory/guard.h"
 #include "server/memory/kept.h"
 

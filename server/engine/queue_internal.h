@@ -2,13 +2,13 @@
  * need of each other. Every function here wants the mutex held, but for cr_queue_release_all.
  *
  * Thread: any. Owner: the queue. */
-#ifndef CURED_SERVER_JOB_QUEUE_INTERNAL_H
-#define CURED_SERVER_JOB_QUEUE_INTERNAL_H
+#ifndef CURED_SERVER_ENGINE_QUEUE_INTERNAL_H
+#define CURED_SERVER_ENGINE_QUEUE_INTERNAL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 
 struct cr_queue {
     pthread_mutex_t mutex;

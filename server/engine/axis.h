@@ -6,13 +6,13 @@
  *
  * Thread: spec and sizes are fixed at make time; pieces have a mutex of their own (merging many columns takes too long for
  * the queue's). Owner: the job. */
-#ifndef CURED_SERVER_JOB_AXIS_H
-#define CURED_SERVER_JOB_AXIS_H
+#ifndef CURED_SERVER_ENGINE_AXIS_H
+#define CURED_SERVER_ENGINE_AXIS_H
 
 #include <pthread.h>
 
 #include "kernels/cpu/axis.h"
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 
 enum {
     CR_AXIS_GRAIN_BYTES = 64 * 1024, /* blocks up to here are never cut */

@@ -1,5 +1,5 @@
 /* job: birth, steps and end of a job. Thread: see job.h. Owner: the loop. */
-#include "server/job/job.h"
+#include "server/engine/job.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 
 static _Atomic uint64_t numbers;
 

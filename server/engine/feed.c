@@ -1,6 +1,6 @@
 /* feed: inspection and slots of one descriptor's, or one region's, way to its job. Thread: files threads; the feed's mutex guards its cursor
  * and its slots' number. Owner: itself. */
-#include "server/job/feed.h"
+#include "server/engine/feed.h"
 
 #include <pthread.h>
 #include <stdlib.h>

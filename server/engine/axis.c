@@ -1,5 +1,5 @@
 /* axis: whole blocks, carried states, pieces. Thread: workers; see axis.h. Owner: the job. */
-#include "server/job/axis.h"
+#include "server/engine/axis.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
  * sets the job's partial.n to the number of elements, and only then lets the job be done. No other lane may claim of it.
  *
  * Thread: the loop's until the job is opened and after it is done; the lane's in between. Owner: the job. */
-#ifndef CURED_SERVER_JOB_KERNEL_H
-#define CURED_SERVER_JOB_KERNEL_H
+#ifndef CURED_SERVER_ENGINE_KERNEL_H
+#define CURED_SERVER_ENGINE_KERNEL_H
 
 #include "proto/limits.h"
-#include "server/job/job.h"
+#include "server/engine/job.h"
 
 typedef struct cr_kernel_run {
     char name[CR_NAME_MAX_BYTES + 1];

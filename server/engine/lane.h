@@ -2,11 +2,11 @@
  *
  * Thread: open and close on main's; run on threads of the lane's own. Owner: main. Every lane gives the same bits for the
  * same elements, so none is ever asked for by a job. */
-#ifndef CURED_SERVER_LANES_LANE_H
-#define CURED_SERVER_LANES_LANE_H
+#ifndef CURED_SERVER_ENGINE_LANE_H
+#define CURED_SERVER_ENGINE_LANE_H
 
 #include "kernels/cuda/gpu.h"
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 
 typedef struct cr_lane cr_lane;
 

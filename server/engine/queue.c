@@ -1,15 +1,15 @@
 /* queue: what producers and the loop do: offer, hold, stop, collect. What lanes do is in queue_claims.c.
  *
  * Thread: any; the queue's mutex guards every member marked Q in job.h. Owner: the daemon. */
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "server/base/clock.h"
-#include "server/job/axis.h"
-#include "server/job/queue_internal.h"
+#include "server/engine/axis.h"
+#include "server/engine/queue_internal.h"
 
 cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **out, cr_error *error) {
     cr_queue *queue = calloc(1, sizeof *queue);

@@ -7,7 +7,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
-#include "server/job/queue_internal.h"
+#include "server/engine/queue_internal.h"
 
 enum {
     CUT_BYTES = 64 * 1024, /* of streamed input; a multiple of every element size and of 4,096 elements' grain */

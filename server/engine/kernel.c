@@ -1,5 +1,5 @@
 /* kernel: making of a kernel's run. Thread: the loop's. Owner: the job. */
-#include "server/job/kernel.h"
+#include "server/engine/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

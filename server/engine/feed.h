@@ -11,10 +11,10 @@
  *
  * Thread: cr_feed_start on the loop; everything else on files threads, by tasks. Owner: the feed frees itself when its
  * last slot ends, closing the descriptor or letting the region go before. */
-#ifndef CURED_SERVER_JOB_FEED_H
-#define CURED_SERVER_JOB_FEED_H
+#ifndef CURED_SERVER_ENGINE_FEED_H
+#define CURED_SERVER_ENGINE_FEED_H
 
-#include "server/job/queue.h"
+#include "server/engine/queue.h"
 #include "server/memory/files.h"
 #include "server/memory/kept.h"
 #include "server/memory/slab.h"

@@ -6,10 +6,10 @@
  * only when the list was empty, so nothing is lost and nothing is sent twice.
  *
  * Thread: any, except where said. Owner: the daemon. */
-#ifndef CURED_SERVER_JOB_QUEUE_H
-#define CURED_SERVER_JOB_QUEUE_H
+#ifndef CURED_SERVER_ENGINE_QUEUE_H
+#define CURED_SERVER_ENGINE_QUEUE_H
 
-#include "server/job/job.h"
+#include "server/engine/job.h"
 
 typedef struct cr_queue cr_queue;
 
