@@ -5,51 +5,30 @@
 
 #include <string.h>
 
+#include "kernels/core/float.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/prod.h"
 
-/* Limbs hold, from the grid up, 2^63 of the type's largest values (squares: of their squares). */
-unsigned cr_sum_limbs(cr_dtype dtype) {
-    switch (dtype) {
-        case CR_F64:
-            return 68; /* 1074 + 1024 + 63 bits */
-        case CR_F32:
-        case CR_BF16:
-            return 11; /* 149 + 128 + 63 */
-        case CR_F16:
-            return 4; /* 24 + 16 + 63 */
-        default:
-            return 5; /* 64 + 63, and a sign */
-    }
-}
+/* Integers: 64 bits, squares 128, of up to 2^63 elements, and a sign. */
+enum { INTEGER_LIMBS = 5, INTEGER_SQUARE_LIMBS = 7 };
 
-int cr_sum_grid(cr_dtype dtype) {
-    switch (dtype) {
-        case CR_F64:
-            return -1074;
-        case CR_F32:
-        case CR_BF16: /* folded as f32 */
-            return -149;
-        case CR_F16:
-            return -24;
-        default:
-            return 0;
-    }
-}
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED) \
+    [CR_##SYMBOL] = {CR_##SYMBOL##_GRID, CR_##SYMBOL##_LIMBS, CR_##SYMBOL##_SQUARE_LIMBS},
+static const struct {
+    int16_t grid;
+    uint8_t limbs, square_limbs;
+} floats[] = {
+#include "kernels/core/float.def"
+};
+#undef CR_FLOAT
 
-unsigned cr_sumsq_limbs(cr_dtype dtype) {
-    switch (dtype) {
-        case CR_F64:
-            return 134; /* 2148 + 2048 + 63 */
-        case CR_F32:
-        case CR_BF16:
-            return 20; /* 298 + 256 + 63 */
-        case CR_F16:
-            return 5; /* 48 + 32 + 63 */
-        default:
-            return 7; /* 128 + 63, and a sign */
-    }
-}
+static bool is_float(cr_dtype dtype) { return dtype < sizeof floats / sizeof floats[0] && floats[dtype].limbs; }
+
+unsigned cr_sum_limbs(cr_dtype dtype) { return is_float(dtype) ? floats[dtype].limbs : INTEGER_LIMBS; }
+
+int cr_sum_grid(cr_dtype dtype) { return is_float(dtype) ? floats[dtype].grid : 0; }
+
+unsigned cr_sumsq_limbs(cr_dtype dtype) { return is_float(dtype) ? floats[dtype].square_limbs : INTEGER_SQUARE_LIMBS; }
 
 int cr_sumsq_grid(cr_dtype dtype) { return 2 * cr_sum_grid(dtype); }
 

@@ -11,13 +11,14 @@
 
 #include <stdint.h>
 
+#include "kernels/core/float.h"
 #include "kernels/core/op.h"
 
 enum {
     /* 32-bit digits in signed 64-bit limbs (so that carries can wait), from the lowest bit of the type's grid to beyond
      * the sum of 2^63 of its largest values. Sized for f64; narrower types use a prefix on their own grid. */
-    CR_SUM_LIMBS = 68,
-    CR_SUMSQ_LIMBS = 134,
+    CR_SUM_LIMBS = CR_F64_LIMBS,
+    CR_SUMSQ_LIMBS = CR_F64_SQUARE_LIMBS,
 };
 
 /* Fixed-point superaccumulator (Kulisch and Miranker 1986; Neal 2015, arXiv:1505.05571). Integers use the same limbs.

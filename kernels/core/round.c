@@ -3,28 +3,26 @@
  * Thread: any; nothing here holds state. */
 #include "kernels/core/round.h"
 
+#include "kernels/core/float.h"
+
 typedef struct format {
-    int mantissa; /* explicit bits */
-    int bias;     /* of the exponent field */
-    int top;      /* exponent field of infinities */
+    int mantissa, exponent; /* bits of the fields */
+    int bias;               /* of the exponent field */
+    int top;                /* exponent field of infinities */
 } format;
 
 static format format_of(cr_dtype dtype) {
-    switch (dtype) {
-        case CR_F16:
-            return (format){10, 15, 31};
-        case CR_BF16:
-            return (format){7, 127, 255};
-        case CR_F32:
-            return (format){23, 127, 255};
-        default:
-            return (format){52, 1023, 2047};
-    }
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED) \
+    [CR_##SYMBOL] = {mantissa, exponent, CR_##SYMBOL##_BIAS, CR_##SYMBOL##_TOP},
+    static const format formats[] = {
+#include "kernels/core/float.def"
+    };
+#undef CR_FLOAT
+    return formats[dtype];
 }
 
 static uint64_t signed_bits(format f, bool negative, uint64_t bits) {
-    int exponent_bits = f.top == 31 ? 5 : f.top == 255 ? 8 : 11;
-    return bits | (uint64_t)negative << (f.mantissa + exponent_bits);
+    return bits | (uint64_t)negative << (f.mantissa + f.exponent);
 }
 
 uint64_t cr_float_infinity(cr_dtype dtype, bool negative) {

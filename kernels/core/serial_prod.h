@@ -99,9 +99,14 @@ static cr_status cover(const cr_range *ranges, uint32_t range_count, uint64_t pl
 
 /* A node of normal form whose exponent its elements can give. */
 static bool plausible_node(const cr_prod_node *node, cr_dtype dtype, bool ones) {
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED) \
+    [CR_##SYMBOL] = {CR_##SYMBOL##_LEAST, CR_##SYMBOL##_BIAS + 1},
     static const struct {
         int16_t least, most;
-    } exponents[] = {[CR_F16] = {-24, 16}, [CR_BF16] = {-133, 128}, [CR_F32] = {-149, 128}, [CR_F64] = {-1074, 1024}};
+    } exponents[] = {
+#include "kernels/core/float.def"
+    };
+#undef CR_FLOAT
     __int128 elements = (__int128)CR_PROD_BLOCK * (__int128)(node->place & -node->place);
     if (ones && (node->h != 1 || node->l != 0 || node->exponent)) return false;
     if (!(node->h >= 1 && node->h < 2) || !(node->l >= -0x1p-53 && node->l <= 0x1p-53)) return false;

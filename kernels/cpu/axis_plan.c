@@ -48,14 +48,15 @@ void cr_axis_leave(unsigned state) {
 
 /* Digits of a sum: from up to 51 bits below the grid to beyond 2^62 of the largest values. */
 static unsigned digits_of(cr_dtype dtype) {
+    enum { BELOW = 51, ABOVE = 62 };
     switch (dtype) {
         case CR_F64:
-            return 43; /* 51 + 1074 + 1024 + 62 bits */
+            return (BELOW + CR_F64_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
         case CR_F32:
         case CR_BF16:
-            return 8; /* 51 + 149 + 128 + 62 */
-        case CR_F16:
-            return 2; /* 24 + 16 + 62 */
+            return (BELOW + CR_F32_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
+        case CR_F16: /* digit 0 begins at the grid */
+            return (CR_F16_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
         default:
             return 3; /* 64 + 62, and a sign */
     }

@@ -15,7 +15,7 @@
 enum { CR_PROD_PANEL = 64, CR_PROD_ACCUMULATORS = 256 };
 
 /* What a word of an open block holds of a column: the sum of (exponent field + CR_PROD_BIAS), and in the top bit the sign. */
-enum { CR_PROD_BIAS = 1074 };
+enum { CR_PROD_BIAS = -CR_F64_LEAST };
 
 /* One line's part in a panel: columns [begin, end), and the arrays of all of the panel's. */
 typedef struct cr_prod_line {

@@ -8,7 +8,7 @@
  * that it might be rounds alike (Ziv, ACM Trans. Math. Softw. 17, 1991).
  * Thread: any. Owner: the caller owns strip and results. */
 
-enum { ROUND_LANES = VB / 8, ROUND_DIGITS = 48, ROUND_UNIT_MOST = 960, LOWEST_UNIT = -1074 };
+enum { ROUND_LANES = VB / 8, ROUND_DIGITS = 48, ROUND_UNIT_MOST = 960, LOWEST_UNIT = CR_F64_GRID };
 
 /* s + e, rounded to odd, where s is already their sum rounded to nearest and e what that left. */
 ALWAYS vf64 to_odd(vf64 s, vf64 e) {

@@ -4,7 +4,7 @@
  * A square of a float32 is exact in float64. What is looked at is the magnitude of x: x² < 2^t where x < 2^⌊t/2⌋.
  * Thread: any. Owner: the caller owns strip and data. */
 
-enum { SQUARE_DIGITS = 2, SQUARE_WIDER = 3, SQUARE_BIAS = 127 };
+enum { SQUARE_DIGITS = 2, SQUARE_WIDER = 3, SQUARE_BIAS = CR_F32_BIAS };
 
 ALWAYS vu32 square_load(const uint8_t *p, cr_dtype dtype) {
     return dtype == CR_F32 ? sum_load_f32(p) : dtype == CR_BF16 ? sum_load_bf16(p) : sum_load_f16(p);

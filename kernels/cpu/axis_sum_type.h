@@ -8,32 +8,32 @@
  * KEPT: mantissa bits. */
 #if defined(SUM_F32)
 #define NAMED(name) GLUE(name, _f32)
-#define GRID (-149)
+#define GRID CR_F32_GRID
 #define TRIED 1
 #define WIDER 3
 #define FULL 7
-#define KEPT 23
+#define KEPT CR_F32_MANTISSA
 #elif defined(SUM_BF16)
 #define NAMED(name) GLUE(name, _bf16)
-#define GRID (-149)
+#define GRID CR_BF16_GRID
 #define TRIED 1
 #define WIDER 3
 #define FULL 7
-#define KEPT 7
+#define KEPT CR_BF16_MANTISSA
 #elif defined(SUM_F16)
 #define NAMED(name) GLUE(name, _f16)
-#define GRID (-24)
+#define GRID CR_F16_GRID
 #define TRIED 1
 #define WIDER 0
 #define FULL 1
-#define KEPT 10
+#define KEPT CR_F16_MANTISSA
 #else
 #define NAMED(name) GLUE(name, _f64)
-#define GRID (-1074)
+#define GRID CR_F64_GRID
 #define TRIED 2
 #define WIDER 3
 #define FULL 0
-#define KEPT 52
+#define KEPT CR_F64_MANTISSA
 #endif
 
 #if defined(SUM_F64)
@@ -41,14 +41,26 @@
 #define SBITS vs64
 #define SIGN_OUT INT64_MAX
 #define INFINITE 0x7ff0000000000000
-enum { NAMED(LANES) = VB / 8, NAMED(SIZE) = 8, NAMED(BIAS) = 1023, NAMED(MANTISSA) = 52, NAMED(FIELD) = 20 };
+enum {
+    NAMED(LANES) = VB / 8,
+    NAMED(SIZE) = 8,
+    NAMED(BIAS) = CR_F64_BIAS,
+    NAMED(MANTISSA) = CR_F64_MANTISSA,
+    NAMED(FIELD) = 20
+};
 enum { NAMED(TOP_SLOT) = 39 - (TRIED - 1) }; /* the highest anchor stays finite */
 #else
 #define BITS vu32
 #define SBITS vs32
 #define SIGN_OUT INT32_MAX
 #define INFINITE 0x7f800000
-enum { NAMED(LANES) = VB / 4, NAMED(SIZE) = sizeof(float), NAMED(BIAS) = 127, NAMED(MANTISSA) = 23, NAMED(FIELD) = 23 };
+enum {
+    NAMED(LANES) = VB / 4,
+    NAMED(SIZE) = sizeof(float),
+    NAMED(BIAS) = CR_F32_BIAS,
+    NAMED(MANTISSA) = CR_F32_MANTISSA,
+    NAMED(FIELD) = 23
+};
 enum { NAMED(TOP_SLOT) = FULL - TRIED };
 #endif
 #if defined(SUM_BF16) || defined(SUM_F16)
@@ -97,7 +109,8 @@ ALWAYS bool NAMED(fits)(const struct look *look, const cr_strip_sum *sum) {
 #if WIDER
 /* WIDER digits: TRIED and those below, as far as there are; at the bottom, those above. */
 ALWAYS int NAMED(wider_slot)(const cr_strip_sum *sum) {
-    int lowest = GRID == -1074 && sum->base != 0, slot = sum->slot - (WIDER == 3 && TRIED == 1 ? 1 : WIDER - TRIED);
+    int lowest = GRID == CR_F64_GRID && sum->base != 0,
+        slot = sum->slot - (WIDER == 3 && TRIED == 1 ? 1 : WIDER - TRIED);
     return slot < lowest ? lowest : slot;
 }
 ALWAYS bool NAMED(fits_wider)(const struct look *look, const cr_strip_sum *sum) {
@@ -121,7 +134,7 @@ static bool NAMED(top_unit)(const struct look *look, int *unit) {
 
 /* The slot for what was seen, base being given; −1: nothing but zeros. */
 static int NAMED(slot_for)(const struct look *look, int base) {
-    int unit, lowest = GRID == -1074 && base != 0; /* a unit below 2^-1074 has no anchor */
+    int unit, lowest = GRID == CR_F64_GRID && base != 0; /* a unit below 2^-1074 has no anchor */
     if (!NAMED(top_unit)(look, &unit)) return -1;
     int above = unit - GRID + base;
     int slot = (above <= 0 ? 0 : (above + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS) - (TRIED - 1);

@@ -35,17 +35,23 @@ static const int NAMED(levels)[3] = {LEVELS_NARROW, LEVELS_WIDE, 0};
  * LOWEST: the lowest exponent field that windows take; the product of two float64 is exact as a pair only well inside
  * their range. A_MOST: float64 anchors stay finite, so 2^1021 and beyond goes to the bins. */
 #if defined(ANCHOR_F64)
-enum { NAMED(BIAS) = 1023, NAMED(MANTISSA) = 52, NAMED(FIELD) = 20, NAMED(SIZE) = 8, NAMED(STEP) = 2 * VB };
-enum { NAMED(ADDS) = 1, NAMED(LOWEST) = SQUARE ? 1023 - 430 : 0 };
-enum { NAMED(A_LEAST) = -1074, NAMED(A_MOST) = SQUARE ? 969 : 970 };
+enum {
+    NAMED(BIAS) = CR_F64_BIAS,
+    NAMED(MANTISSA) = CR_F64_MANTISSA,
+    NAMED(FIELD) = 20,
+    NAMED(SIZE) = 8,
+    NAMED(STEP) = 2 * VB
+};
+enum { NAMED(ADDS) = 1, NAMED(LOWEST) = SQUARE ? CR_F64_BIAS - 430 : 0 };
+enum { NAMED(A_LEAST) = CR_F64_GRID, NAMED(A_MOST) = SQUARE ? 969 : 970 };
 #else
 #if defined(ANCHOR_BF16)
-enum { NAMED(MANTISSA) = 7, NAMED(FIELD) = 7, NAMED(SIZE) = 2, NAMED(ADDS) = 2 };
+enum { NAMED(MANTISSA) = CR_BF16_MANTISSA, NAMED(FIELD) = 7, NAMED(SIZE) = 2, NAMED(ADDS) = 2 };
 #else
-enum { NAMED(MANTISSA) = 23, NAMED(FIELD) = 23, NAMED(SIZE) = 4, NAMED(ADDS) = 1 };
+enum { NAMED(MANTISSA) = CR_F32_MANTISSA, NAMED(FIELD) = 23, NAMED(SIZE) = 4, NAMED(ADDS) = 1 };
 #endif
-enum { NAMED(BIAS) = 127, NAMED(STEP) = VB, NAMED(LOWEST) = 0 };
-enum { NAMED(A_LEAST) = SQUARE ? -298 : -149, NAMED(A_MOST) = SQUARE ? 205 : 77 };
+enum { NAMED(BIAS) = CR_F32_BIAS, NAMED(STEP) = VB, NAMED(LOWEST) = 0 };
+enum { NAMED(A_LEAST) = SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID, NAMED(A_MOST) = SQUARE ? 205 : 77 };
 #endif
 enum { NAMED(TOP) = NAMED(BIAS) * 2 + 1 };
 
@@ -252,7 +258,7 @@ ALWAYS void NAMED(window)(int a, int tier, int *least, int *most) {
     if (*most >= NAMED(TOP)) *most = NAMED(TOP) - 1;
     if (*least < NAMED(LOWEST)) *least = NAMED(LOWEST);
     /* The last anchor itself must be a normal number: an anchor placed for fewer levels may lie too low for more. */
-    if (NAMED(FIELD) == 20 && last < -1074) {
+    if (NAMED(FIELD) == 20 && last < CR_F64_GRID) {
         *most = 0;
         *least = NAMED(TOP);
     }

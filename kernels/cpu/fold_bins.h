@@ -37,7 +37,7 @@ ALWAYS unsigned bins_bit(unsigned field, unsigned lowest) { return lowest + (fie
 /* Elements to the limbs, one by one: for blocks too short to be worth a table. Specials are passed over. */
 ALWAYS void bins_few(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size,
                      unsigned mantissa, unsigned lowest) {
-    unsigned top = mantissa == 52 ? 2047 : 255;
+    unsigned top = mantissa == CR_F64_MANTISSA ? CR_F64_TOP : CR_F32_TOP;
     for (size_t i = 0; i < n; i++) {
         uint64_t bits = 0;
         memcpy(&bits, p + i * size, size);

@@ -12,7 +12,7 @@ enum { SQUARE_WIDE_ADDS = 1 << 22 };
 ALWAYS uint64_t square_significand(const uint8_t *p, unsigned size, unsigned mantissa, unsigned *field) {
     uint64_t bits = 0;
     memcpy(&bits, p, size);
-    unsigned top = mantissa == 52 ? 2047 : 255;
+    unsigned top = mantissa == CR_F64_MANTISSA ? CR_F64_TOP : CR_F32_TOP;
     *field = (unsigned)(bits >> mantissa) & top;
     uint64_t significand = (bits & (((uint64_t)1 << mantissa) - 1)) | (uint64_t)(*field != 0) << mantissa;
     return significand;
@@ -23,7 +23,7 @@ ALWAYS void square_few(struct anchor_run *run, const uint8_t *p, size_t n, unsig
     for (size_t i = 0; i < n; i++) {
         unsigned field;
         uint64_t significand = square_significand(p + i * size, size, mantissa, &field);
-        if (significand == 0 || field == (mantissa == 52 ? 2047 : 255)) continue;
+        if (significand == 0 || field == (mantissa == CR_F64_MANTISSA ? CR_F64_TOP : CR_F32_TOP)) continue;
         cr_limbs_put(run->limb, run->limbs, run->pending, (unsigned __int128)significand * significand, false,
                      2 * bins_bit(field, lowest));
     }

@@ -1,0 +1,30 @@
+/* float: what follows from a float type's format (float.def), once for the CPU and the GPU. For a type T:
+ *
+ *   CR_T_BYTES, CR_T_MANTISSA, CR_T_EXPONENT   of float.def
+ *   CR_T_TOP      the exponent field of infinities and NaNs
+ *   CR_T_BIAS     of the exponent field
+ *   CR_T_LEAST    log2 of the least value above 0
+ *   CR_T_GRID     log2 of the unit of exact sums; CR_T_SPAN: bits from there to beyond the largest value
+ *   CR_T_LIMBS    32-bit digits that hold the sum of 2^63 of the largest values
+ *   CR_T_SQUARE_GRID, CR_T_SQUARE_LIMBS   the same for squares, which span twice as many bits
+ *
+ * Thread: any; constants only. Owner: nothing. */
+#ifndef CURED_KERNELS_CORE_FLOAT_H
+#define CURED_KERNELS_CORE_FLOAT_H
+
+enum {
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                                            \
+    CR_##SYMBOL##_BYTES = bytes, CR_##SYMBOL##_MANTISSA = mantissa, CR_##SYMBOL##_EXPONENT = exponent,                 \
+    CR_##SYMBOL##_TOP = (1 << exponent) - 1, CR_##SYMBOL##_BIAS = (1 << (exponent - 1)) - 1,                           \
+    CR_##SYMBOL##_LEAST = 2 - (1 << (exponent - 1)) - mantissa,
+#include "kernels/core/float.def"
+#undef CR_FLOAT
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                                            \
+    CR_##SYMBOL##_GRID = CR_##SUMMED##_LEAST, CR_##SYMBOL##_SPAN = CR_##SYMBOL##_BIAS + 1 - CR_##SUMMED##_LEAST,       \
+    CR_##SYMBOL##_LIMBS = (CR_##SYMBOL##_SPAN + 63 + 31) / 32, CR_##SYMBOL##_SQUARE_GRID = 2 * CR_##SUMMED##_LEAST,    \
+    CR_##SYMBOL##_SQUARE_LIMBS = (2 * CR_##SYMBOL##_SPAN + 63 + 31) / 32,
+#include "kernels/core/float.def"
+#undef CR_FLOAT
+};
+
+#endif
