@@ -98,10 +98,20 @@ function(cured_add_script_test name)
   cured_test_properties(${name} "${CURED_TEST_ENVIRONMENT};${T_ENVIRONMENT}" "${T_LABELS}" "${T_TIMEOUT}")
 endfunction()
 
+# Tests that take long, the longest first: ctest starts them first, so that none of them runs alone at the end.
+set(CURED_LONG_TESTS property axis_property test_axis docs integration_fuzz emulated_axis integration_uploads cuda_axis_plan
+    test_server_conn test_server_feed integration_answers integration_axis integration_crowd integration_lifecycle
+    integration_regions emulated_folds emulated_ladder test_client_text integration_hostile_memory integration_axis_products)
+
 function(cured_test_properties name environment labels timeout)
   if(NOT timeout)
     set(timeout 300)
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${labels}" TIMEOUT ${timeout}
                        SKIP_RETURN_CODE 77)
+  list(FIND CURED_LONG_TESTS ${name} place)
+  if(NOT place EQUAL -1)
+    math(EXPR cost "1000 - ${place}")
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+  endif()
 endfunction()
