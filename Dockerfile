@@ -21,11 +21,17 @@ RUN scripts/bootstrap
 COPY . .
 RUN scripts/bundle --programs-only /opt/cured
 
-# A client that shares its memory (deploy/compose.yml).
+# A client that shares its memory with the daemon (deploy/compose.yml): --target example.
 FROM build AS build-example
 RUN cc -O2 examples/shared_array.c -Iclient/include -Lbuild/bundle/lib -l:libcured.a -l:libprotobuf-c.a -lm -ldl -o /opt/shared_array
 
-FROM ${BASE} AS daemon
+FROM ${BASE} AS example
+COPY --from=build-example /opt/shared_array /usr/local/bin/shared_array
+ENV CURED_CONNECT=unix:/run/cured/cured.sock
+ENTRYPOINT ["shared_array"]
+
+# The image that is made when no target is named.
+FROM ${BASE}
 COPY --from=build /opt/cured /opt/cured
 # Fixed numbers, so that a volume's owner can be told from outside.
 RUN echo 'cured:x:10001:10001::/nonexistent:/usr/sbin/nologin' >>/etc/passwd \
@@ -41,10 +47,3 @@ STOPSIGNAL SIGTERM
 # As in deploy/compose.yml.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 CMD ["cured-client", "ping"]
 ENTRYPOINT ["cured"]
-
-FROM daemon AS example
-COPY --from=build-example /opt/shared_array /opt/cured/bin/shared_array
-ENTRYPOINT ["shared_array"]
-
-# The image that is made when no target is named.
-FROM daemon
