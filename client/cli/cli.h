@@ -30,7 +30,7 @@ typedef struct cli_options {
     const char *connect; /* NULL: the default address */
     const char *timeout; /* as it was given; NULL: none */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
-    bool offset_given, count_given, raw, json, timing, quiet;
+    bool offset_given, count_given, raw, json, timing, quiet, total;
     uint64_t offset, count;
     cli_via via;
     cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */
@@ -57,6 +57,7 @@ typedef struct cli_answer {
     const cured_values *values; /* NULL: call */
     cured_dtype dtype;          /* of the input; CURED_DTYPE_DEFAULT: not known */
     uint64_t count;
+    const char *file; /* one of several: its answer is one line; NULL: see cli_print */
 } cli_answer;
 
 /* A subcommand: arguments are checked, the rest is its own; returns the exit code. */
@@ -102,6 +103,9 @@ int cli_flush(void);
 /* cmd_reduce.c: reduces the file of o and puts the answer where it belongs. named: see cli_print. */
 int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named);
 
+/* many.c: the same for several files, and for --total. named: the names of the ops stand above the answers. */
+int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, bool named);
+
 /* input.c: starts and finishes a call on the file of o. On EXIT_OK *call is done with CURED_OK, *dtype is the input's, and *layout
  * is filled if there is an axis. */
 int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
@@ -127,7 +131,9 @@ int cli_write(const char *path, const cli_piece *pieces, size_t count);
 /* Refuses to send bytes that are not text to a terminal. */
 int cli_check_binary(const char *path);
 
-/* print.c: the answer as lines or JSON. named: names stand before values. EXIT_DATA when an op has no value. */
+/* print.c: the answer as lines or JSON; with several files or --total one line, which ends with the file's name or "total".
+ * named: names stand before values. EXIT_DATA when an op has no value. */
+void cli_print_names(const cured_op *ops, size_t op_count);
 int cli_print(const cli_options *o, const cli_answer *answer, bool named);
 void cli_print_timing(const cured_call *call);
 /* One element as JSON writes it: a number, or a string where JSON has no number for it (or not exactly). */

@@ -1,4 +1,4 @@
-/* cured-client OP FILE and cured-client reduce FILE --ops A,B,C. Ops are asked for by name: one without a value is an error.
+/* cured-client OP FILE... and cured-client reduce FILE... --ops A,B,C. Ops are asked for by name: one without a value is an error.
  *
  * Thread: one. */
 #include <string.h>
@@ -10,6 +10,7 @@ int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool nam
     cured_call *call;
     cured_dtype dtype;
     cli_layout layout;
+    if (o->file_count > 1 || o->total) return cli_run_many(o, ops, op_count, named);
     int code = cli_connect(o, &conn);
     if (code != EXIT_OK) return code;
     code = cli_reduce(o, conn, ops, op_count, &call, &dtype, &layout);

@@ -7,8 +7,8 @@
 #include "client/cli/cli.h"
 
 static const cli_command commands[] = {
-    {"reduce", "FILE|- --ops OP,OP,...", "several ops in one pass over the file", true, true, false, cmd_reduce},
-    {"describe", "FILE|-", "count, count_nan, min, max, argmin, argmax, sum, mean, std", true, false, false,
+    {"reduce", "FILE... --ops OP,OP,...", "several ops in one pass over each file", true, true, true, cmd_reduce},
+    {"describe", "FILE...", "count, count_nan, min, max, argmin, argmax, sum, mean, std", true, false, true,
      cmd_describe},
     {"merge", "FILE... --ops OP,OP,...", "the answers of partials that reduce --partial wrote", true, true, true,
      cmd_merge},
@@ -17,7 +17,7 @@ static const cli_command commands[] = {
      cmd_doctor},
     {"info", "", "what the daemon says about itself", false, false, false, cmd_info},
 };
-static const cli_command op_command = {"OP", "FILE|-", "one op", true, false, false, cmd_reduce};
+static const cli_command op_command = {"OP", "FILE...", "one op", true, false, true, cmd_reduce};
 
 const cli_command *cli_command_list(size_t index) {
     return index < sizeof commands / sizeof commands[0] ? &commands[index] : NULL;

@@ -207,6 +207,12 @@ static int set_json(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+static int set_total(cli_options *o, const char *value) {
+    (void)value;
+    o->total = true;
+    return EXIT_OK;
+}
+
 static int set_quiet(cli_options *o, const char *value) {
     (void)value;
     o->quiet = true;
@@ -228,6 +234,7 @@ static const struct option options[] = {
     {"offset", "BYTES", "start so many bytes into the file (.npy: into its array)", set_offset},
     {"count", "ELEMENTS", "take so many elements instead of all", set_count},
     {"raw", NULL, "take every byte of the file for elements, whatever it looks like", set_raw},
+    {"total", NULL, "a last line for all files as one array, in their order; indices count through it", set_total},
     {"via", "WAY", "auto, descriptor (the daemon reads the file) or stream (its bytes are sent)", set_via},
     {"timeout", "TIME", "give up after so long: 5, 0.5s, 500ms, 2m", set_timeout},
     {"nan", "POLICY", "propagate (default) or skip", set_nan},
@@ -250,7 +257,7 @@ enum { OPTIONS = sizeof options / sizeof options[0] };
 
 void cli_help(void) {
     puts("Usage: cured-client COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:");
-    printf("  %-32s %s\n", "OP FILE|-", "one op over a file, or over standard input:");
+    printf("  %-32s %s\n", "OP FILE...", "one op over a file (- is standard input), or a line for each of several:");
     printf("  %-32s", "");
     size_t column = 35;
     for (size_t i = 0; cured_op_list(i) != NULL; i++) {
@@ -325,6 +332,11 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
                         "--first and --via are not for it");
     if (o->call.kernel != NULL && (!reduces || merge))
         return cli_fail(EXIT_USAGE, "--kernel belongs to reductions of one array");
+    if (o->total && (!reduces || merge || o->call.kernel != NULL || o->axis_given || o->call.partial))
+        return cli_fail(EXIT_USAGE, "--total is for OP, reduce and describe, without --axis, --partial and --kernel");
+    if (reduces && !merge && o->file_count > 1 && (o->axis_given || o->call.partial))
+        return cli_fail(EXIT_USAGE, "--axis and --partial take one file at a time: '%s' and '%s'", o->file,
+                        o->files[1]);
     if (o->local && !merge) return cli_fail(EXIT_USAGE, "--local belongs to merge");
     if (o->keepdims && !o->axis_given) return cli_fail(EXIT_USAGE, "--keepdims belongs to --axis");
     if (o->axis_given && (o->call.partial || o->call.first != 0))
@@ -354,7 +366,7 @@ static int check(cli_options *o) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;
     }
-    return check_together(o, command->wants_file, command->many_files);
+    return check_together(o, command->wants_file, command->run == cmd_merge);
 }
 
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version) {

@@ -10,21 +10,27 @@
 
 #include "client/cli/cli.h"
 
-static void warn_no_value(const cured_value *v) {
+static void warn_no_value(const cli_answer *a, const cured_value *v) {
     cured_error error;
     cured_value_status(v, &error);
-    cli_warn("%s: %s", cured_op_name(cured_value_op(v)),
-             error.text[0] != '\0' ? error.text : cured_status_name(error.code));
+    cli_warn("%s%s%s: %s", a->file != NULL ? a->file : "", a->file != NULL ? ": " : "",
+             cured_op_name(cured_value_op(v)), error.text[0] != '\0' ? error.text : cured_status_name(error.code));
 }
 
-static void print_text(const cured_value *v, bool named) {
+static void print_text(const cli_answer *a, const cured_value *v, bool named) {
     char text[CURED_TEXT_BYTES];
     bool good = cured_value_text(v, text, sizeof text) == CURED_OK;
     if (named)
         printf("%s %s\n", cured_op_name(cured_value_op(v)), good ? text : "-");
     else if (good)
         puts(text);
-    if (!good) warn_no_value(v);
+    if (!good) warn_no_value(a, v);
+}
+
+void cli_print_names(const cured_op *ops, size_t op_count) {
+    putchar('#');
+    for (size_t i = 0; i < op_count; i++) printf(" %s", cured_op_name(ops[i]));
+    putchar('\n');
 }
 
 /* True when a reader that takes numbers for doubles would change this one: integers beyond 2^53. */
@@ -81,6 +87,18 @@ static const cured_value *value_at(const cli_answer *a, size_t index) {
     return a->call != NULL ? cured_call_value(a->call, index) : cured_values_get(a->values, index);
 }
 
+/* The values in the order of their ops, and whose they are. */
+static void print_row(const cli_answer *a) {
+    char text[CURED_TEXT_BYTES];
+    const cured_value *v;
+    for (size_t i = 0; (v = value_at(a, i)) != NULL; i++) {
+        bool good = cured_value_text(v, text, sizeof text) == CURED_OK;
+        printf("%s ", good ? text : "-");
+        if (!good) warn_no_value(a, v);
+    }
+    puts(a->file != NULL ? a->file : "total");
+}
+
 static void add_timing(cJSON *root, const cured_call *call) {
     cured_timing t = cured_call_timing(call);
     cJSON *timing = cJSON_AddObjectToObject(root, "timing");
@@ -90,8 +108,12 @@ static void add_timing(cJSON *root, const cured_call *call) {
     add_number(timing, "elapsed_ns", cured_call_elapsed_ns(call));
 }
 
-static int print_json(const cli_answer *a) {
+static int print_json(const cli_options *o, const cli_answer *a) {
     cJSON *root = cJSON_CreateObject();
+    if (a->file != NULL)
+        cJSON_AddStringToObject(root, "file", a->file);
+    else if (o->total)
+        add_number(root, "files", o->file_count);
     if (a->dtype != CURED_DTYPE_DEFAULT) cJSON_AddStringToObject(root, "dtype", cured_dtype_name(a->dtype));
     add_number(root, "count", a->count);
     cJSON *results = cJSON_AddObjectToObject(root, "results");
@@ -124,10 +146,12 @@ static void warn_ddof(const cli_options *o, const cli_answer *answer, const cure
 int cli_print(const cli_options *o, const cli_answer *answer, bool named) {
     const cured_value *v;
     bool missing = false;
-    int code = o->json ? print_json(answer) : EXIT_OK;
+    bool row = answer->file != NULL || o->total;
+    int code = o->json ? print_json(o, answer) : EXIT_OK;
+    if (row && !o->json) print_row(answer);
     for (size_t i = 0; (v = value_at(answer, i)) != NULL; i++) {
         missing = missing || cured_value_status(v, NULL) != CURED_OK;
-        if (!o->json) print_text(v, named);
+        if (!o->json && !row) print_text(answer, v, named);
         warn_ddof(o, answer, v);
     }
     if (o->timing && answer->call != NULL) cli_print_timing(answer->call);

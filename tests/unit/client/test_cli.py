@@ -243,7 +243,8 @@ class Cli(CliTest):
         self.assertEqual(self.client("sum", "-", data=data).out.strip(), repr(self.exact_sum()))
 
     def test_usage(self):
-        for arguments in ((), ("frobnicate", self.raw), ("sum",), ("sum", self.raw, self.raw), ("ping", "x"),
+        for arguments in ((), ("frobnicate", self.raw), ("sum",), ("sum", self.raw, self.raw, "--axis", "0"), ("ping", "x"), ("ping", "--total"),
+                          ("merge", self.raw, "--ops", "sum", "--total"), ("sum", self.raw, "--total", "--partial"),
                           ("reduce", self.raw), ("reduce", self.raw, "--ops", ""), ("reduce", self.raw, "--ops", "sum,"),
                           ("reduce", self.raw, "--ops", "sum,sum"), ("reduce", self.raw, "--ops", "sum,nope"),
                           ("sum", self.raw, "--ops", "sum"), ("sum", self.raw, "--nope"), ("sum", self.raw, "-x"),

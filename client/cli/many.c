@@ -1,0 +1,100 @@
+/* many: several files, a line for each, and with --total one for the array that they are when put one behind the other.
+ *
+ * The total costs no second look at the files: each is reduced to a partial, which is finished here for its own line and
+ * merged for the total. So indices count through all files then.
+ *
+ * Thread: one. Owner: the connection and the total live inside cli_run_many. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/cli/cli.h"
+
+struct total {
+    uint8_t bytes[CURED_PARTIAL_BYTES];
+    size_t len, files; /* files in it; 0: none yet */
+    uint64_t first;    /* of the next file */
+};
+
+static int merge_failed(const char *name, const cured_error *error) {
+    return cli_fail(error->code == CURED_RESOURCE_EXHAUSTED ? EXIT_AGAIN : EXIT_DATA, "%s: %s (%s)", name, error->text,
+                    cured_status_name(error->code));
+}
+
+/* Prints what a partial comes to. */
+static int print_partial(const cli_options *o, const cured_op *ops, size_t op_count, const void *partial, size_t bytes,
+                         const char *name, uint64_t *count) {
+    cured_error error;
+    cured_values *values;
+    cli_answer answer = {.file = name};
+    if (cured_partial_check(partial, bytes, &answer.dtype, &answer.count, &error) != CURED_OK ||
+        cured_partial_finish(partial, bytes, ops, op_count, &o->call, &values, &error) != CURED_OK)
+        return merge_failed(name != NULL ? name : "total", &error);
+    answer.values = values;
+    *count = answer.count;
+    int code = cli_print(o, &answer, true);
+    cured_values_free(values);
+    return code;
+}
+
+/* The line of one file whose partial has come, and its share of the total. */
+static int add_partial(const cli_options *o, const cured_op *ops, size_t op_count, const cured_call *call,
+                       struct total *total) {
+    cured_error error;
+    size_t bytes;
+    uint64_t count = 0;
+    const void *partial = cured_call_partial(call, &bytes);
+    cured_bytes both[] = {{partial, bytes}, {total->bytes, total->len}};
+    int code = print_partial(o, ops, op_count, partial, bytes, o->file, &count);
+    size_t len = sizeof total->bytes;
+    if (cured_partial_merge(both, total->files != 0 ? 2 : 1, total->bytes, &len, &error) != CURED_OK)
+        return merge_failed(o->file, &error);
+    total->len = len;
+    total->files++;
+    total->first += count;
+    return code;
+}
+
+static int run_one(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, struct total *total) {
+    cured_call *call;
+    cured_dtype dtype;
+    cli_layout layout;
+    int code = cli_reduce(o, conn, ops, op_count, &call, &dtype, &layout);
+    if (code != EXIT_OK) return code;
+    if (total != NULL) {
+        code = add_partial(o, ops, op_count, call, total);
+        if (o->timing) cli_print_timing(call);
+    } else {
+        const cli_answer answer = {.call = call, .dtype = dtype, .count = cured_call_count(call), .file = o->file};
+        code = cli_print(o, &answer, true);
+    }
+    cured_call_free(call);
+    return code;
+}
+
+int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, bool named) {
+    cured_conn *conn;
+    int code = cli_connect(o, &conn);
+    if (code != EXIT_OK) return code;
+    struct total *total = o->total ? calloc(1, sizeof *total) : NULL;
+    if (o->total && total == NULL) code = cli_fail(EXIT_IO, "out of memory");
+    if (total != NULL) total->first = o->call.first;
+    if (named && !o->json) cli_print_names(ops, op_count);
+    for (size_t i = 0; i < o->file_count && (total != NULL || !o->total); i++) {
+        cli_options one = *o;
+        one.file = o->files[i];
+        one.call.partial = total != NULL;
+        if (total != NULL) one.call.first = total->first;
+        int result = run_one(&one, conn, ops, op_count, total);
+        if (code == EXIT_OK) code = result; /* the first that failed says how all ends */
+        if (result == EXIT_CONNECT || result == EXIT_PROTOCOL) break;
+    }
+    if (total != NULL && total->files == o->file_count) {
+        int result = print_partial(o, ops, op_count, total->bytes, total->len, NULL, &total->first);
+        if (code == EXIT_OK) code = result;
+    } else if (total != NULL) {
+        cli_warn("no total: %zu of %zu files are missing in it", o->file_count - total->files, o->file_count);
+    }
+    free(total);
+    cured_close(conn);
+    return code;
+}

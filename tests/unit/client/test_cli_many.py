@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""cured-client with several files: a line for each, and --total for the array that they are together. The total has the bits of
+the whole, whatever lies in which file."""
+import fractions
+import json
+import os
+import struct
+
+from cli_daemon import CliTest, main, npy
+
+
+class Many(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        v = cls.values
+        cls.parts = [v[:7], v[7:20000], [], v[20000:]]
+        cls.names = [cls.write("part %d.bin" % i, struct.pack("<%df" % len(p), *p)) for i, p in enumerate(cls.parts)]
+        cls.names[1] = cls.write("b.npy", npy(struct.pack("<%df" % len(cls.parts[1]), *cls.parts[1]), "<f4", (len(cls.parts[1]),)))
+
+    def exact(self, values):
+        return float(sum(map(fractions.Fraction, values)))
+
+    def test_a_line_for_each(self):
+        lines = self.client("sum", *self.names).out.splitlines()
+        self.assertEqual(["%s %s" % (("%r" % self.exact(p)) if p else "0", n) for p, n in zip(self.parts, self.names)], lines)
+        out = self.client("reduce", self.names[0], self.names[3], "--ops", "count,max").out.splitlines()
+        self.assertEqual(["# count max", "7 %.8g %s" % (max(self.parts[0]), self.names[0])], out[:2])
+        out = self.client("describe", *self.names[:2]).out.splitlines()
+        self.assertEqual(3, len(out))
+        self.assertEqual("# count count_nan min max argmin argmax sum mean std", out[0])
+        self.assertEqual(self.client("sum", *self.names).out, self.client("sum", *self.names, tcp=True).out)
+
+    def test_the_total_is_that_of_the_whole(self):
+        for ops in ("sum", "mean,std,min,max", "argmin,argmax,count_nonzero,norm2,any"):
+            whole = self.client("reduce", self.raw, "--ops", ops).out.split()[1::2]
+            full = [self.names[i] for i in (0, 1, 3)]
+            for tcp in (False, True):
+                lines = self.client("reduce", *full, "--ops", ops, "--total", tcp=tcp).out.splitlines()
+                self.assertEqual(["#", *ops.split(",")], lines[0].split())
+                self.assertEqual([*whole, "total"], lines[-1].split())
+                self.assertEqual(5, len(lines))
+        one = self.client("sum", self.raw, "--total").out.splitlines()
+        self.assertEqual(["%r %s" % (self.exact(self.values), self.raw), "%r total" % self.exact(self.values)], one)
+        # indices count through all files, with --total for each of them too
+        lines = self.client("argmax", self.names[0], self.names[3], "--total").out.splitlines()
+        last = self.parts[3].index(max(self.parts[3])) + 7
+        self.assertEqual("%d %s" % (last, self.names[3]), lines[1])
+        # options of the answer count for the total too
+        lines = self.client("reduce", *self.names, "--ops", "var", "--ddof", "1", "--result-dtype", "f32", "--total").out.splitlines()
+        self.assertEqual(self.client("var", self.raw, "--ddof", "1", "--result-dtype", "f32").out.strip(), lines[-1].split()[0])
+
+    def test_json(self):
+        lines = [json.loads(x) for x in self.client("sum", *self.names, "--total", "--json").out.splitlines()]
+        self.assertEqual(self.names, [x["file"] for x in lines[:-1]])
+        self.assertEqual((4, 30000, "f32"), (lines[-1]["files"], lines[-1]["count"], lines[-1]["dtype"]))
+        self.assertEqual(self.exact(self.values), lines[-1]["results"]["sum"]["value"])
+
+    def test_what_goes_wrong_leaves_the_others(self):
+        missing = os.path.join(self.dir, "none")
+        for more in ((), ("--total",)):
+            result = self.run_static("sum", self.names[0], missing, self.names[3], *more, "--connect", self.unix)
+            self.assertEqual(66, result.code, result)
+            self.assertEqual([self.names[0], self.names[3]], [x.split(" ", 1)[1] for x in result.out.splitlines()])
+            self.assertIn("none: No such file", result.err)
+            self.assertEqual(bool(more), "no total: 1 of 3" in result.err)
+        # no minimum of nothing: that line says so, and the total has one all the same
+        result = self.run_static("min", *self.names, "--total", "--connect", self.unix)
+        self.assertEqual(65, result.code, result)
+        lines = result.out.splitlines()
+        self.assertEqual("- " + self.names[2], lines[2])
+        self.assertEqual("%.6g total" % min(self.values), "%.6g total" % float(lines[4].split()[0]))
+        self.assertIn(self.names[2] + ": min: ", result.err)
+        whole = self.write("whole.npy", npy(struct.pack("<2i", 1, 2), "<i4", (2,)))
+        result = self.run_static("sum", self.names[0], whole, "--total", "--connect", self.unix)
+        self.assertEqual(65, result.code, result)
+        self.assertIn("whole.npy", result.err)
+        self.assertNotIn("total\n", result.out)
+
+    def test_nobody_there(self):
+        result = self.run_static("sum", *self.names, "--connect", "unix:/nowhere/s")
+        self.assertEqual(69, result.code)
+        self.assertEqual(1, result.err.count("\n"), result)
+
+
+if __name__ == "__main__":
+    main()
