@@ -1,11 +1,13 @@
-/* fake_gpu: a GPU made of host memory, for kernels/cuda/gpu.h: what is enqueued is done bit by bit, when somebody polls, by the
- * CPU's folds. Its faults are chosen, and it ends the process when it is used as no GPU may be: from two threads, beyond its
+/* fake_gpu: a GPU made of host memory, for kernels/cuda/gpu.h. Each poll does one piece of what is enqueued, by the CPU's
+ * folds. Its faults are chosen. It ends the process when it is used as no GPU may be: from two threads, beyond its
  * buffers, from memory that is not pinned, after it was lost, or closed with something still open.
  *
- * Thread: as gpu.h says; fake_gpu_plan from any. Owner: the test, or the daemon cured-fake-gpu, which reads its plan from the
- * environment: CURED_TEST_GPU="devices=2,fail_fold=3". "Memory of another process" is a file, whose path the handle holds, or a descriptor of
- * one with a head (fake_gpu.c: shared_head); it is read once, when it is opened. An event is a file too: fired when not empty. What begins with
- * "killing!" or "hanging!" does that to the process that opens it, "poisoned" to the device that folds it. */
+ * "Memory of another process" is a file, whose path the handle holds, or a descriptor of a file with a head
+ * (fake_shared.c: shared_head). It is read once, when it is opened. An event is a file too, and has fired when the file
+ * is not empty. What begins with "killing!" or "hanging!" does that to the process that opens it, "poisoned" to the device
+ * that folds it.
+ * Thread: as gpu.h says; fake_gpu_plan from any. Owner: the test, or the daemon cured-fake-gpu, which reads its plan from
+ * the environment: CURED_TEST_GPU="devices=2,fail_fold=3". */
 #ifndef CURED_TESTS_FAKE_FAKE_GPU_H
 #define CURED_TESTS_FAKE_FAKE_GPU_H
 

@@ -1,5 +1,5 @@
-/* fake_plan: the faults that are planned for the stand-in GPUs, and the counts of what was asked of them. Thread: any; both have one
- * mutex. Owner: the test. */
+/* fake_plan: the faults that are planned for the stand-in GPUs, and the counts of what was asked of them.
+ * Thread: any; both have one mutex. Owner: the test. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -58,6 +58,7 @@ class CheckLayers(unittest.TestCase):
             ("kernels/cpu/a.c", "server/base/log.h"),
             ("server/memory/a.c", "server/engine/job.h"),
             ("server/engine/a.c", "server/lanes/lanes.h"),
+            ("server/lanes/gpu/a.c", "server/lanes/lanes.h"),
             ("server/lanes/a.c", "server/call/call.h"),
             ("server/admit/a.c", "server/native/conn.h"),
             ("client/cli/a.c", "server/base/log.h"),

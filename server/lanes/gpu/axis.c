@@ -1,6 +1,6 @@
 /* axis: whole blocks of a job along an axis, which the device answers by one launch. The answers come back in memory
  * of the stream's. They are copied to the job's outputs before the claims are given back. The lane waits for no
- * client, since a job whose answers nobody takes offers no claims (job/axis.h).
+ * client, since a job whose answers nobody takes offers no claims (engine/axis.h).
  *
  *   host memory: copied ──► ANSWERS ──► EMIT, all at once ──► finish
  *   device memory: ──► ANSWERS ──► EMIT, piece by piece ──► finish

@@ -6,7 +6,6 @@
  *   place.c   which jobs along an axis GPUs may claim from
  *   rates.h   what was measured at start, and how much of a job the GPU takes
  *   ask.c     what other threads want of the device: pinning, memory of other processes
- *   hook.c    what regions and slabs ask of all GPUs together
  *   probe.h   the process that opens memory of other processes first
  *   watch.c   a call of the driver that does not return
  *   start.c   how many GPUs there are, asked of a driver that may hang
