@@ -30,7 +30,7 @@ typedef struct cli_options {
     const char *connect; /* NULL: the default address */
     const char *timeout; /* as it was given; NULL: none */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
-    bool offset_given, count_given, raw, json, timing, quiet, total;
+    bool offset_given, count_given, raw, json, timing, quiet, no_progress, total;
     uint64_t offset, count;
     cli_via via;
     cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */
@@ -80,6 +80,13 @@ void cli_help(void);
 /* main.c: NULL when there is no such command. Every op is one, too. */
 const cli_command *cli_find_command(const char *name);
 const cli_command *cli_command_list(size_t index);
+
+/* progress.c: asks for the progress of a call that is about to be made, if somebody looks on. The line goes before anything
+ * else is printed. */
+void cli_progress_begin(const cli_options *o, const char *name, cured_options *call);
+void cli_progress_clear(void);
+/* What the line says; total 0: not known. */
+void cli_progress_text(const char *name, uint64_t done, uint64_t total, double seconds, char *out, size_t bytes);
 
 /* nearest.c: the name that is most like word; NULL when none is. */
 const char *cli_nearest(const char *word, const char *(*name)(size_t index));

@@ -300,11 +300,13 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
     options.max_result_bytes = UINT64_MAX; /* asked for by name: what memory there is decides */
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && !cured_passes_fd(conn))
         code = cli_fail(EXIT_USAGE, "--via descriptor wants a Unix socket");
+    if (code == EXIT_OK) cli_progress_begin(o, in.name, &options);
     if (code == EXIT_OK) {
         bool descriptor = in.regular && o->via != VIA_STREAM && cured_passes_fd(conn);
         code = (descriptor ? run_descriptor : run_stream)(o, &options, &in, conn, ops, op_count, call);
     }
     if (code == EXIT_OK && cured_wait(*call, &error) != CURED_OK) code = cli_call_failed(o, conn, &error, in.name);
+    cli_progress_clear();
     if (code != EXIT_OK) {
         cured_call_free(*call);
         *call = NULL;

@@ -213,6 +213,12 @@ static int set_total(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+static int set_no_progress(cli_options *o, const char *value) {
+    (void)value;
+    o->no_progress = true;
+    return EXIT_OK;
+}
+
 static int set_quiet(cli_options *o, const char *value) {
     (void)value;
     o->quiet = true;
@@ -250,7 +256,8 @@ static const struct option options[] = {
     {"kernel", "NAME", "let one CUDA kernel of the ladder alone do it: v7_shuffle, ... (docs/KERNELS.md)", set_kernel},
     {"local", NULL, "merge here, without a daemon", set_local},
     {"json", NULL, "print one line of JSON, also of an error: {\"error\", \"status\", \"exit\"}", set_json},
-    {"quiet", NULL, "no notes on standard error, only errors", set_quiet},
+    {"no-progress", NULL, "no bar on a terminal for calls that take longer than half a second", set_no_progress},
+    {"quiet", NULL, "nothing on standard error but errors", set_quiet},
     {"timing", NULL, "print what took how long, on standard error", set_timing},
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };

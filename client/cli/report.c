@@ -18,6 +18,7 @@ void cli_report_as(bool json, bool only_errors) {
 
 /* One sentence, on standard error; with --json also as a line on standard output. status: NULL for errors found here. */
 static int report(int code, const char *status, const char *text) {
+    cli_progress_clear();
     fflush(stdout);
     fprintf(stderr, "cured-client: %s", text);
     if (status != NULL) fprintf(stderr, " (%s)", status);
@@ -47,6 +48,7 @@ int cli_fail(int code, const char *format, ...) {
 void cli_warn(const char *format, ...) {
     va_list args;
     if (quiet) return;
+    cli_progress_clear();
     fflush(stdout);
     fputs("cured-client: ", stderr);
     va_start(args, format);
