@@ -13,15 +13,15 @@
 #define CURED_KERNELS_CORE_FLOAT_H
 
 enum {
-#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                                            \
-    CR_##SYMBOL##_BYTES = bytes, CR_##SYMBOL##_MANTISSA = mantissa, CR_##SYMBOL##_EXPONENT = exponent,                 \
-    CR_##SYMBOL##_TOP = (1 << exponent) - 1, CR_##SYMBOL##_BIAS = (1 << (exponent - 1)) - 1,                           \
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                            \
+    CR_##SYMBOL##_BYTES = bytes, CR_##SYMBOL##_MANTISSA = mantissa, CR_##SYMBOL##_EXPONENT = exponent, \
+    CR_##SYMBOL##_TOP = (1 << exponent) - 1, CR_##SYMBOL##_BIAS = (1 << (exponent - 1)) - 1,           \
     CR_##SYMBOL##_LEAST = 2 - (1 << (exponent - 1)) - mantissa,
 #include "kernels/core/float.def"
 #undef CR_FLOAT
-#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                                            \
-    CR_##SYMBOL##_GRID = CR_##SUMMED##_LEAST, CR_##SYMBOL##_SPAN = CR_##SYMBOL##_BIAS + 1 - CR_##SUMMED##_LEAST,       \
-    CR_##SYMBOL##_LIMBS = (CR_##SYMBOL##_SPAN + 63 + 31) / 32, CR_##SYMBOL##_SQUARE_GRID = 2 * CR_##SUMMED##_LEAST,    \
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                                         \
+    CR_##SYMBOL##_GRID = CR_##SUMMED##_LEAST, CR_##SYMBOL##_SPAN = CR_##SYMBOL##_BIAS + 1 - CR_##SUMMED##_LEAST,    \
+    CR_##SYMBOL##_LIMBS = (CR_##SYMBOL##_SPAN + 63 + 31) / 32, CR_##SYMBOL##_SQUARE_GRID = 2 * CR_##SUMMED##_LEAST, \
     CR_##SYMBOL##_SQUARE_LIMBS = (2 * CR_##SYMBOL##_SPAN + 63 + 31) / 32,
 #include "kernels/core/float.def"
 #undef CR_FLOAT

@@ -63,9 +63,11 @@ static void update_events(cr_conn *conn) {
     uv_poll_start(&conn->poll, events, on_poll);
 }
 
-/* A frame is unfinished, or replies are unread, by the client's doing. */
+/* A frame is unfinished, descriptors wait for theirs, or replies are unread, by the client's doing. A client that passed its
+ * own end of the socket is never seen to leave: only the descriptors that it owes a frame for tell. */
 static bool client_owes(const cr_conn *conn) {
-    return out_pending(conn) || (!conn->waits_for_slab && (conn->stash.len || conn->payload_left));
+    return out_pending(conn) ||
+           (!conn->waits_for_slab && (conn->stash.len || conn->payload_left || conn->descriptor_count));
 }
 
 static void watch_stall(cr_conn *conn) {
@@ -84,8 +86,10 @@ static void on_timer(cr_timer *timer) {
                 (unsigned long long)conn->server->config->hello_timeout_ms);
         cr_conn_fail(conn, &error);
     } else if (client_owes(conn) && now - conn->last_progress_ms >= stall) {
-        cr_fail(&error, CR_DEADLINE_EXCEEDED, "%s for %llu ms",
-                out_pending(conn) ? "replies stayed unread" : "a frame stayed unfinished", (unsigned long long)stall);
+        cr_fail(
+            &error, CR_DEADLINE_EXCEEDED, "%s for %llu ms",
+            out_pending(conn) ? "replies stayed unread" : "a frame stayed unfinished, or descriptors without a frame",
+            (unsigned long long)stall);
         cr_conn_fail(conn, &error);
     } else if (client_owes(conn)) {
         cr_timer_set(&conn->server->timers, timer, conn->last_progress_ms + stall);

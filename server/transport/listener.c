@@ -146,6 +146,16 @@ static void refuse_one(cr_listener *l) {
     cr_warn_seldom(&seldom, "no descriptor left for a new connection: refused (raise the limit on open files)");
 }
 
+/* Answers go at once. The kernel asks a quiet peer whether it lives: one whose host lost its power never says goodbye. */
+static void prepare_tcp(int fd) {
+    const int on = 1, idle_s = 60, between_s = 10, asked = 6;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between_s, sizeof between_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &asked, sizeof asked);
+}
+
 static void on_connection(uv_poll_t *handle, int status, int events) {
     static cr_log_limit seldom;
     (void)events;
@@ -155,8 +165,7 @@ static void on_connection(uv_poll_t *handle, int status, int events) {
         int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE)) refuse_one(l);
         if (fd < 0) return;
-        int on = 1;
-        if (l->address.kind == CR_ADDRESS_TCP) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        if (l->address.kind == CR_ADDRESS_TCP) prepare_tcp(fd);
         cr_error error;
         if (cr_conn_open(l->server, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK)
             cr_warn_seldom(&seldom, "%s", error.text);

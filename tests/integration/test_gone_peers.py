@@ -1,0 +1,65 @@
+"""test_gone_peers: clients that are gone without the end of their stream being seen. Their connections end all the same."""
+import array
+import socket
+import struct
+import unittest
+
+from cured_daemon import Daemon, DaemonTest, main, wait_for
+from cured_wire import HELLO, PING, frame, hello_message
+
+
+class OwnEnd(DaemonTest):
+    OPTIONS = {"stall_timeout_ms": 300}
+
+    def test_a_client_that_passes_its_own_socket(self):
+        """The daemon holds the client's end open itself, so the end of the stream never comes."""
+        held = self.daemon.descriptors()
+        for passed in (1, 3):
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(self.daemon.address.split(":", 1)[1])
+            client.sendall(frame(HELLO, payload=hello_message()))
+            own = array.array("i", [client.fileno()] * passed)
+            client.sendmsg([frame(PING, payload=b"x")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, own)])
+            client.close()
+        wait_for("the connections to end", lambda: self.daemon.gauges()["connections"] == 1)
+        wait_for("the descriptors to be closed", lambda: self.daemon.descriptors() == held)
+        self.assert_serves()
+
+    def test_descriptors_that_are_taken_are_not_owed(self):
+        """A connection that waits between frames stays, when its descriptors went with their call."""
+        with self.connect() as good, self.daemon.connect(hello=False) as owing:
+            file = self.memfd(b"\1" * 8)
+            stream = good.start_descriptor("u8", ["sum"], file.fileno())
+            self.assertEqual(8, int.from_bytes(good.wait(stream).results[0].value, "little"))
+            owing.send(frame(HELLO, payload=hello_message()) + frame(PING, payload=b"x")[:5])
+            owing.read_rest()  # one limit later
+            self.assertEqual(b"on", good.ping(b"on"))
+
+
+class Keepalive(unittest.TestCase):
+    def test_the_kernel_asks_whether_a_quiet_tcp_peer_lives(self):
+        """/proc/net/tcp: timer 02 is the keepalive's. Without it a host without power would keep its connection for ever."""
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            daemon = Daemon(folder, listen=["tcp:127.0.0.1:0"])
+            try:
+                with daemon.connect() as client:
+                    self.assertEqual(b"on", client.ping(b"on"))
+                    host, port = client.socket.getpeername()
+                    local = "%08X:%04X" % (struct.unpack("=I", socket.inet_aton(host))[0], port)
+                    remote = "%08X:%04X" % (struct.unpack("=I", socket.inet_aton(host))[0], client.socket.getsockname()[1])
+
+                    def timer():
+                        with open("/proc/net/tcp") as table:
+                            for line in table:
+                                words = line.split()
+                                if words[1:3] == [local, remote]:
+                                    return words[5].split(":")[0]
+                        return None
+                    wait_for("the keepalive timer", lambda: timer() == "02")
+            finally:
+                daemon.stop()
+
+
+if __name__ == "__main__":
+    main()
