@@ -35,15 +35,14 @@ cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_er
 cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error) {
     if (op_count < 1 || op_count > CURED_MAX_OPS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "op_count is %zu, must be 1 to %d", op_count, CURED_MAX_OPS);
-    uint64_t seen = 0;
-    _Static_assert(CR_OP_LAST < 64, "ops fit a mask");
+    cr_ops seen = 0;
     for (size_t i = 0; i < op_count; i++) {
         unsigned op = (unsigned)ops[i];
         if (op < 1 || op > CR_OP_LAST)
             return cr_fail(error, CR_INVALID_ARGUMENT, "ops[%zu] is %u, must be 1 to %d", i, op, CR_OP_LAST);
-        if ((seen >> op & 1) != 0)
+        if (cr_ops_has(seen, op))
             return cr_fail(error, CR_INVALID_ARGUMENT, "ops names %s twice, limit is once", cr_op_name((cr_op)op));
-        seen |= UINT64_C(1) << op;
+        seen |= cr_ops_of(op);
     }
     return CR_OK;
 }

@@ -301,7 +301,7 @@ cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, c
 cr_status cr_strip_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
                           unsigned count, uint64_t output, void *const out[], uint64_t at, cr_error *error) {
     for (uint32_t k = 0; k < plan->spec->op_count; k++) {
-        if (!(plan->strip_ops >> k & 1)) continue;
+        if (!cr_ops_has(plan->strip_ops, plan->spec->ops[k])) continue;
         cr_status status = cr_strip_finish_op(plan, isa, strip, first, count, output, k, out, at, error);
         if (status != CR_OK) return status;
     }

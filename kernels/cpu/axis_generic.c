@@ -66,11 +66,11 @@ size_t cr_axis_generic_scratch(const cr_axis_plan *plan) {
     return plan->generic_ops == 0 ? 0 : (inner < GATHER_COLUMNS ? (size_t)inner : GATHER_COLUMNS) * sizeof(cr_partial);
 }
 
-cr_status cr_axis_store_ops(const cr_axis_plan *plan, uint32_t mask, const cr_partial *p, uint64_t output, uint64_t at,
+cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_partial *p, uint64_t output, uint64_t at,
                             void *const out[], cr_error *error) {
     const cr_axis_spec *spec = plan->spec;
     for (uint32_t k = 0; k < spec->op_count; k++) {
-        if (!(mask >> k & 1)) continue;
+        if (!cr_ops_has(ops, spec->ops[k])) continue;
         size_t size = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
         cr_status status = cr_axis_store(p, spec->ops[k], &spec->finish, output, (uint8_t *)out[k] + at * size, error);
         if (status != CR_OK) return status;

@@ -126,11 +126,11 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
         uint32_t needs = cr_op_needs(op, spec->dtype);
         if (fast && (needs & ~in_strips) == 0) {
             plan->fast |= needs;
-            plan->strip_ops |= (uint32_t)1 << k;
+            plan->strip_ops |= cr_ops_of(op);
             plan->wants |= cr_op_wants(op);
         } else {
             plan->generic |= needs;
-            plan->generic_ops |= (uint32_t)1 << k;
+            plan->generic_ops |= cr_ops_of(op);
         }
     }
     plan->indices = (plan->wants & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) != 0;

@@ -49,8 +49,8 @@ typedef struct cr_axis_plan {
     cr_dtype dtype;
     size_t size;
     uint32_t fast, generic; /* families held in strips, and in partials */
-    uint32_t generic_ops;   /* bit k: ops[k] is finished from partials, */
-    uint32_t strip_ops;     /* or from strips */
+    cr_ops generic_ops;     /* those that are finished from partials, */
+    cr_ops strip_ops;       /* and those from strips */
     bool indices;           /* argmin or argmax is asked */
     uint32_t wants;         /* which extrema: CR_WANTS_… */
     uint64_t width;         /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
@@ -149,8 +149,8 @@ cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, 
 /* partials: one per column. */
 void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *data, uint64_t count,
                           uint64_t at);
-/* Stores the ops of mask from one partial. */
-cr_status cr_axis_store_ops(const cr_axis_plan *plan, uint32_t mask, const cr_partial *p, uint64_t output, uint64_t at,
+/* Stores those of the spec's ops that are in ops from one partial. */
+cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_partial *p, uint64_t output, uint64_t at,
                             void *const out[], cr_error *error);
 
 static inline cr_strip *cr_strip_at(const cr_axis_plan *plan, void *state, uint64_t number) {

@@ -167,7 +167,7 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
         cr_op op = spec->ops[k];
         cr_dtype result = cr_axis_dtype(op, spec->dtype, &spec->finish);
         cr_status status;
-        if (!(plan->strip_ops >> k & 1)) continue;
+        if (!cr_ops_has(plan->strip_ops, op)) continue;
         uint32_t needs = cr_op_needs(op, spec->dtype);
         if (needs & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) {
             finish f = {.plan = plan,

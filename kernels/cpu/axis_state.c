@@ -11,7 +11,7 @@
 /* What a state consists of, and where it begins. */
 typedef struct layout {
     cr_axis_plan plan;
-    uint32_t prod_ops; /* those of ops that are products of floats, of columns */
+    cr_ops prod_ops; /* those that are products of floats, of columns */
     cr_prods prods;
     size_t partials_at, prods_at, bytes;
 } layout;
@@ -35,10 +35,10 @@ static layout layout_of(const cr_axis_spec *spec) {
     if (cr_axis_in_order(spec)) {
         plan->generic = 0;
         for (uint32_t k = 0; k < spec->op_count; k++) {
-            if (!(plan->generic_ops >> k & 1)) continue;
+            if (!cr_ops_has(plan->generic_ops, spec->ops[k])) continue;
             uint32_t needs = cr_op_needs(spec->ops[k], spec->dtype);
             if (needs & CR_FAM_PROD)
-                a.prod_ops |= (uint32_t)1 << k;
+                a.prod_ops |= cr_ops_of(spec->ops[k]);
             else
                 plan->generic |= needs;
         }

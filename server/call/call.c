@@ -100,7 +100,7 @@ static cr_status make_job(cr_call *call, const cr_kept *kept, cr_error *error) {
     if (!call->job) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
     call->job->owner = call;
     call->job->wants = call->wants;
-    for (uint32_t i = 0; i < r->op_count; i++) call->job->ops |= 1u << r->ops[i];
+    for (uint32_t i = 0; i < r->op_count; i++) call->job->ops |= cr_ops_of(r->ops[i]);
     call->job->base = r->first;
     call->held = true;
     if (r->has_axis) {

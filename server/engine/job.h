@@ -29,7 +29,7 @@ typedef struct cr_job {
     void *owner;                             /* the call that waits for it; NULL once answered. The loop's */
     uint64_t admitted_bytes, admitted_state; /* with a call that was answered before the job was done. The loop's */
     uint64_t number;                         /* of all jobs, from 1 on */
-    uint32_t ops;                            /* what is asked for, 1 << op; only for whoever shows it */
+    cr_ops ops;                              /* what is asked for; only for whoever shows it */
     cr_dtype dtype;
     uint32_t families;
     uint32_t wants;       /* of the extrema: CR_WANTS_...; all of them unless the call sets it before the first claim */

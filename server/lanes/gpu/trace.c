@@ -26,7 +26,7 @@ void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]) {
     add(text, &length, "job %llu: ", NULL, job->number);
     if (job->kernel) add(text, &length, "%s ", job->kernel->name, 0);
     for (unsigned op = CR_OP_NONE + 1; op <= CR_OP_LAST; op++) {
-        if (!(job->ops >> op & 1)) continue;
+        if (!cr_ops_has(job->ops, op)) continue;
         add(text, &length, "%s", comma, 0);
         add(text, &length, "%s", cr_op_name((cr_op)op), 0);
         comma = ",";

@@ -52,5 +52,22 @@ START_TEST(wants_follow_the_needs) {
 }
 END_TEST
 
-#define TESTS names_go_both_ways, supports_is_one_predicate, needs_follow_the_kind, wants_follow_the_needs
+START_TEST(sets_hold_ids_up_to_63) {
+    cr_ops all = 0;
+    for (uint32_t op = 1; op < 64; op++) {
+        ck_assert(!cr_ops_has(all, op));
+        all |= cr_ops_of(op);
+        ck_assert(cr_ops_has(all, op));
+        for (uint32_t other = 1; other < 64; other++) ck_assert_int_eq(cr_ops_has(cr_ops_of(op), other), op == other);
+    }
+    static const uint32_t no_ids[] = {0, 64, 65, 96, 128, UINT32_MAX};
+    for (size_t i = 0; i < sizeof no_ids / sizeof *no_ids; i++) {
+        ck_assert_uint_eq(cr_ops_of(no_ids[i]), 0);
+        ck_assert(!cr_ops_has(all, no_ids[i]));
+    }
+}
+END_TEST
+
+#define TESTS \
+    names_go_both_ways, supports_is_one_predicate, needs_follow_the_kind, wants_follow_the_needs, sets_hold_ids_up_to_63
 #include "unit.h"
