@@ -180,7 +180,7 @@ static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream *
     stream->gpu = gpu;
     stream->results = results;
     stream->partials = partials;
-    stream->batch_partials = partials + results;
+    stream->pack_partials = partials + results;
     cr_list_append(&gpu->streams, &stream->link);
     *out = stream;
     return CR_OK;
@@ -285,26 +285,25 @@ static cr_status fake_fold(cr_gpu_stream *stream, const cr_gpu_fold *list, uint3
     return CR_OK;
 }
 
-static cr_status fake_batch(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first,
-                            uint32_t *taken, cr_error *error) {
+static cr_status fake_pack(cr_gpu_stream *stream, const cr_gpu_fold *list, uint32_t count, uint32_t first,
+                           uint32_t *taken, cr_error *error) {
     *taken = 0;
     cr_gpu *gpu = stream->gpu;
     cr_status status = fake_gpu_count_call(gpu, error);
     if (status != CR_OK) return status;
-    if (stream->begin == stream->end) stream->batched = 0;
-    if (first > stream->batched) fake_gpu_misused("a batch leaves results out");
+    if (stream->begin == stream->end) stream->packed = 0;
+    if (first > stream->packed) fake_gpu_misused("a pack leaves results out");
     uint32_t room = fake_gpu_planned().room ? fake_gpu_planned().room : CR_GPU_BATCH_FOLDS;
     pthread_mutex_lock(&fake_gpu_mutex);
-    fake_gpu_now.counts.batches++;
-    if (count > fake_gpu_now.counts.largest_batch) fake_gpu_now.counts.largest_batch = count;
+    fake_gpu_now.counts.packs++;
+    if (count > fake_gpu_now.counts.largest_pack) fake_gpu_now.counts.largest_pack = count;
     pthread_mutex_unlock(&fake_gpu_mutex);
     for (; *taken < count && first < room; ++*taken, first++) {
         const cr_gpu_fold *fold = &list[*taken];
         op planned_op;
         status = fake_gpu_check_fold(gpu, fold, error);
         if (status != CR_OK) return status;
-        if (fold->n * cr_dtype_size(fold->dtype) > CR_GPU_BATCH_BYTES)
-            fake_gpu_misused("a fold of a batch is too long");
+        if (fold->n * cr_dtype_size(fold->dtype) > CR_GPU_BATCH_BYTES) fake_gpu_misused("a fold of a pack is too long");
         if (!fake_gpu_plan_fold(1, &planned_op))
             return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
         op *o = fake_gpu_enqueue(stream);
@@ -312,16 +311,16 @@ static cr_status fake_batch(cr_gpu_stream *stream, const cr_gpu_fold *list, uint
         o->number = first;
         o->hangs = planned_op.hangs;
         o->lies = planned_op.lies;
-        o->batched = true;
-        stream->batched = first + 1;
+        o->packed = true;
+        stream->packed = first + 1;
     }
     return CR_OK;
 }
 
-static void fake_batch_result(const cr_gpu_stream *stream, uint32_t number, cr_partial *p) {
+static void fake_pack_result(const cr_gpu_stream *stream, uint32_t number, cr_partial *p) {
     fake_gpu_check(stream->gpu);
-    if (number >= stream->batched) fake_gpu_misused("there is no result of that number in the batch");
-    *p = stream->batch_partials[number];
+    if (number >= stream->packed) fake_gpu_misused("there is no result of that number in the pack");
+    *p = stream->pack_partials[number];
 }
 
 static void fake_linger(cr_gpu *gpu, uint64_t ns) {
@@ -340,7 +339,7 @@ static void carry_out(cr_gpu_stream *stream, const op *o) {
         memcpy((void *)(uintptr_t)o->fold.data, o->from, o->bytes);
         return;
     }
-    cr_partial *p = o->batched ? &stream->batch_partials[o->number] : &stream->partials[o->number];
+    cr_partial *p = o->packed ? &stream->pack_partials[o->number] : &stream->partials[o->number];
     cr_partial_init(p, o->fold.dtype, o->fold.families);
     cr_cpu_fold(p, o->fold.data, o->fold.n - (o->lies && o->fold.n), o->fold.index);
 }
@@ -422,8 +421,8 @@ const cr_gpu_api cr_fake_gpu = {
     .fetch = fake_gpu_fetch,
     .poll = fake_poll,
     .result = fake_result,
-    .batch = fake_batch,
-    .batch_result = fake_batch_result,
+    .batch = fake_pack,
+    .batch_result = fake_pack_result,
     .linger = fake_linger,
     .kernel = fake_kernel,
     .inspect = fake_gpu_inspect,

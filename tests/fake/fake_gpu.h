@@ -26,7 +26,7 @@ typedef struct fake_gpu_faults {
     uint32_t stuck_unpin;                      /* not 0: nor does any unpin */
     uint32_t lacks;                            /* families it does not implement */
     uint32_t lies_at;                          /* the fold whose partial misses an element */
-    uint32_t room;                             /* folds that a stream's batches take; 0: as many as may be */
+    uint32_t room;                             /* folds that a stream's packs take; 0: as many as may be */
     uint32_t untraced;                         /* not 0: no tool looks on, and to begin a range is misuse */
     uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */
 } fake_gpu_faults;
@@ -43,7 +43,7 @@ typedef struct fake_gpu_counts {
     uint32_t copies, folds, pinned_copies; /* pinned_copies: of memory that was pinned, not allocated */
     uint32_t alive;                        /* devices open */
     uint32_t pinned;                       /* pieces of memory that some device has pinned now */
-    uint32_t batches, largest_batch;       /* largest_batch: asked for in one call, since the process began */
+    uint32_t packs, largest_pack;          /* largest_pack: asked for in one call, since the process began */
     uint64_t linger_ns;                    /* of the device that was told last */
     uint32_t copy_calls;                   /* in which the copies were enqueued */
     uint64_t copied_bytes;

@@ -22,7 +22,7 @@ typedef struct op {
     const void *from; /* NULL: a fold */
     size_t bytes;
     uint32_t number, polls;
-    bool hangs, lies, batched;
+    bool hangs, lies, packed;
     void (*carry_out)(cr_gpu_stream *stream, const struct op *o); /* NULL: a copy or a fold */
     size_t width, pitch, count;                                   /* of a fetch, to fold.data */
 } op;
@@ -44,9 +44,9 @@ struct cr_gpu_stream {
     cr_list link;
     cr_gpu *gpu;
     uint32_t results, begin, end;
-    uint32_t batched; /* results of batches since the last idle moment */
+    uint32_t packed; /* results of packs since the last idle moment */
     bool failed;
-    cr_partial *partials, *batch_partials;
+    cr_partial *partials, *pack_partials;
     fake_axis axis;
     op ops[MOST_OPS];
 };
@@ -91,7 +91,7 @@ cr_status fake_gpu_count_call(cr_gpu *gpu, cr_error *error);
 op *fake_gpu_enqueue(cr_gpu_stream *stream);
 /* Whether a fold can be enqueued. */
 cr_status fake_gpu_check_fold(cr_gpu *gpu, const cr_gpu_fold *fold, cr_error *error);
-/* The next call's, or the next fold's of a batch, as planned; false: it fails. o: hangs and lies. */
+/* The next call's, or the next fold's of a pack, as planned; false: it fails. o: hangs and lies. */
 bool fake_gpu_plan_fold(uint32_t count, op *o);
 
 /* fake_axis.c, as gpu.h has them. */

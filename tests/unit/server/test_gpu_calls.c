@@ -134,8 +134,8 @@ typedef struct calls {
 
 static calls made(void) {
     const fake_gpu_counts c = fake_gpu_seen();
-    return (calls){c.copy_calls, c.fold_calls,  c.batches, c.axes,  c.fetches,
-                   c.kernels,    c.allocations, c.frees,   c.trims, c.polls};
+    return (calls){c.copy_calls, c.fold_calls,  c.packs, c.axes,  c.fetches,
+                   c.kernels,    c.allocations, c.frees, c.trims, c.polls};
 }
 
 /* The calls of a lane from its opening to its end. early: the jobs are in line before it opens. */

@@ -139,8 +139,8 @@ START_TEST(sums_of_every_kind_of_memory) {
 }
 END_TEST
 
-/* Of a batch of 16 segments: those that lie side by side are one copy, and all copies are enqueued together. */
-START_TEST(copies_of_a_batch_go_together) {
+/* Of a work of 16 segments: those that lie side by side are one copy, and all copies are enqueued together. */
+START_TEST(copies_of_a_work_go_together) {
     open_lanes(1, false, HANG_MS);
     cr_pinner pinner = cr_lane_gpu_pinner(lane);
     assert_ok(pinner.pin(pinner.argument, memory, PAGES, false, &error), error);
@@ -341,12 +341,12 @@ static void check_small(const cr_job *job) {
 }
 
 /* One launch for all that waits; what goes wrong is one job's own business, which the CPU then folds. */
-START_TEST(small_jobs_are_one_batch) {
+START_TEST(small_jobs_are_one_pack) {
     static cr_job *jobs[SMALL_JOBS];
     static piece list[SMALL_JOBS];
     const struct {
         fake_gpu_faults faults;
-        unsigned batches, returned; /* 0: any number */
+        unsigned packs, returned; /* 0: any number */
     } plans[] = {{{.devices = 1}, 1, 0},
                  {{.devices = 1, .room = 7}, SMALL_JOBS / 7 + 1, 0},
                  {{.devices = 1, .lacks = CR_FAM_BITS}, 0, SMALL_JOBS / 10},
@@ -361,7 +361,7 @@ START_TEST(small_jobs_are_one_batch) {
     for (size_t i = 0; i < PAGES + MIB; i++) memory[i] = (uint8_t)(i * 7 % 125);
     cr_queue_gpu_comes(queue, 0); /* so that they wait for it */
     make_small(jobs, list);
-    const uint32_t batches = fake_gpu_seen().batches;
+    const uint32_t packs = fake_gpu_seen().packs;
     const uint32_t ranges = ranges_begun();
     const uint64_t returned = metric_now(CR_M_gpu_returned_total);
     cr_lane_options options = {.queue = queue,
@@ -389,7 +389,7 @@ START_TEST(small_jobs_are_one_batch) {
     }
     gate_wait(&releases, released + SMALL_JOBS);
     ck_assert_uint_eq(ranges_begun() - ranges, SMALL_JOBS);
-    if (plans[_i].batches) ck_assert_uint_eq(fake_gpu_seen().batches - batches, plans[_i].batches);
+    if (plans[_i].packs) ck_assert_uint_eq(fake_gpu_seen().packs - packs, plans[_i].packs);
     ck_assert_uint_eq(metric_now(CR_M_gpu_returned_total) - returned, plans[_i].returned);
     cr_queue_close(queue);
     cr_lane_gpu.close(lane);
@@ -468,13 +468,13 @@ int main(void) {
     Suite *suite = suite_create("server/lane_gpu");
     TCase *tc = tcase_create("lane");
     tcase_add_test(tc, sums_of_every_kind_of_memory);
-    tcase_add_test(tc, copies_of_a_batch_go_together);
+    tcase_add_test(tc, copies_of_a_work_go_together);
     tcase_add_test(tc, each_job_is_one_range);
     tcase_add_test(tc, names_of_ranges);
     tcase_add_test(tc, beside_the_cpu);
     tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
     tcase_add_test(tc, a_thread_that_is_late_itself);
-    tcase_add_loop_test(tc, small_jobs_are_one_batch, 0, 5);
+    tcase_add_loop_test(tc, small_jobs_are_one_pack, 0, 5);
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
     tcase_add_test(tc, a_start_that_hangs);
