@@ -26,8 +26,10 @@ cr_status cr_region_readable(int descriptor, cr_error *error) {
     if (flags < 0) return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: it is not open");
     if (flags & O_PATH)
         return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: opened with O_PATH, which gives no right to read");
-    if ((flags & O_ACCMODE) == O_WRONLY)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: opened write-only; open it for reading");
+    /* The fourth mode, 3, gives a right to neither: such a file is open for ioctl alone. */
+    if ((flags & O_ACCMODE) != O_RDONLY && (flags & O_ACCMODE) != O_RDWR)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "descriptor: opened write-only, or for nothing; open it for reading");
     return CR_OK;
 }
 
@@ -113,10 +115,12 @@ cr_status cr_region_map(const cr_region *region, uint64_t offset, size_t bytes, 
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), lead = offset % page;
     window->length = (size_t)(bytes + lead);
     window->base = mmap(NULL, window->length, PROT_READ, MAP_SHARED, region->descriptor, (off_t)(offset - lead));
-    if (window->base == MAP_FAILED)
+    if (window->base == MAP_FAILED) {
+        *window = (cr_window){0};
         return cr_fail(error, errno == ENOMEM ? CR_RESOURCE_EXHAUSTED : CR_DATA_LOSS,
                        "descriptor: cannot map %zu bytes at %llu: %s", bytes, (unsigned long long)offset,
                        strerror(errno));
+    }
     window->data = (const uint8_t *)window->base + lead;
     cr_metric_add(windows, 1);
     return CR_OK;

@@ -55,9 +55,12 @@ class Hostile(DaemonTest):
             self.refused(fd, code, "descriptor")
         self.refused(self.opened("/proc/self/status", os.O_RDONLY), code, "size of 0")
         f = self.file(b"1234", name="rights")
-        for flags, word in ((os.O_PATH, "O_PATH"), (os.O_WRONLY, "write-only"), (os.O_WRONLY | os.O_APPEND, "write-only")):
+        for flags, word in ((os.O_PATH, "O_PATH"), (os.O_WRONLY, "write-only"), (os.O_WRONLY | os.O_APPEND, "write-only"),
+                            (os.O_ACCMODE, "write-only")):
             self.refused(self.opened(f.name, flags), code, word)
         self.refused(self.opened(self.folder, os.O_PATH), code, "O_PATH")
+        steady = self.sealed(bytes(1 << 16))
+        self.refused(self.opened("/proc/self/fd/%d" % steady.fileno(), os.O_ACCMODE), code, "write-only")
 
     def test_ranges(self):
         for number, f in enumerate((self.file(bytes(1000)), self.memfd(bytes(1000)), self.sealed(bytes(1000))), 1):

@@ -35,11 +35,14 @@ static cr_region region_of(int fd) {
 
 START_TEST(rights_are_checked) {
     char path[] = "/tmp/unit-region-XXXXXX";
-    int fd = mkstemp(path), named = open(path, O_PATH), writer = open(path, O_WRONLY), reader = open(path, O_RDONLY);
+    int fd = mkstemp(path), named = open(path, O_PATH), writer = open(path, O_WRONLY), reader = open(path, O_RDONLY),
+        neither = open(path, O_ACCMODE);
     assert_ok(cr_region_readable(fd, &error), error);
     assert_ok(cr_region_readable(reader, &error), error);
     assert_fails(cr_region_readable(named, &error), CR_INVALID_ARGUMENT, error, "O_PATH");
     assert_fails(cr_region_readable(writer, &error), CR_INVALID_ARGUMENT, error, "write-only");
+    assert_fails(cr_region_readable(neither, &error), CR_INVALID_ARGUMENT, error, "for nothing");
+    close(neither);
     close(reader);
     assert_fails(cr_region_readable(reader, &error), CR_INVALID_ARGUMENT, error, "not open");
     close(fd);
@@ -185,6 +188,8 @@ START_TEST(a_descriptor_that_cannot_be_mapped_is_said) {
     cr_window window;
     ck_assert_int_ne(cr_region_map(&region, 0, 4096, &window, &error), CR_OK);
     ck_assert(strstr(error.text, "map") != NULL);
+    ck_assert_ptr_null(window.base); /* by this a region is read in memory, or not */
+    ck_assert_ptr_null(window.data);
     cr_region_close(&region);
 }
 END_TEST
