@@ -147,7 +147,8 @@ CURED_API const char *cured_dtype_name(cured_dtype dtype);
 CURED_API const char *cured_op_name(cured_op op);
 /* Bytes of one element; 0 for CURED_BIGINT and numbers outside the list. */
 CURED_API size_t cured_dtype_size(cured_dtype dtype);
-/* Parse "f32" or NumPy's "float32"; "sum". UNIMPLEMENTED for types that are known and not offered (complex64). */
+/* Parse "f32", NumPy's "float32" and "<f4", C's "double"; "sum". "i8" has 8 bits, as everywhere here; NumPy's is "<i8". UNIMPLEMENTED
+ * for types that are known and not offered (complex64, big-endian ">f4"). */
 CURED_API cured_status cured_dtype_parse(const char *name, cured_dtype *dtype, cured_error *error);
 CURED_API cured_status cured_op_parse(const char *name, cured_op *op, cured_error *error);
 /* The ops in the order of their numbers: 0 … until NULL. */
