@@ -3,18 +3,16 @@
  *
  * Thread: any. Owner: the caller owns strip and data. */
 
+#define TEMPLATE "kernels/cpu/axis_extrema_lane.h"
 #define LANE 8
-#include "kernels/cpu/axis_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 16
-#include "kernels/cpu/axis_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 32
-#include "kernels/cpu/axis_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 64
-#include "kernels/cpu/axis_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
+#undef TEMPLATE
 
 #define CASE(dtype, lane, kind, infinity)                                                                \
     NEVER void extrema_lines_##dtype(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, \

@@ -1,17 +1,9 @@
-/* axis_extrema_lane: the columns of axis_extrema for lanes of LANE bits. Included once per lane width.
+/* axis_extrema_lane: the columns of axis_extrema for lanes of LANE bits. A template (instance.h).
  *
  * A vector of columns takes the extrema of a few lines at once. Where they beat what the strip holds (a column of random
  * values improves about ln n times), the line is looked up lane by lane. NaNs beyond the infinities send the vector the
  * slow way.
  * Thread: any. Owner: the caller owns strip and data. */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-#define NAMED(name) GLUE(name##_, LANE)
-#define VS GLUE(vs, LANE)
-#define VU GLUE(vu, LANE)
-#define VMIN GLUE(min_vs, LANE)
-#define VMAX GLUE(max_vs, LANE)
-#define SCALAR GLUE(GLUE(int, LANE), _t)
 
 /* What the columns of one vector hold. */
 struct NAMED(column) {
@@ -134,12 +126,3 @@ ALWAYS void NAMED(extrema_lines)(const cr_axis_plan *plan, cr_strip *strip, cons
     }
     if (strip->next_line < line + part->lines) strip->next_line = line + part->lines;
 }
-
-#undef GLUE_
-#undef GLUE
-#undef NAMED
-#undef VS
-#undef VU
-#undef VMIN
-#undef VMAX
-#undef SCALAR

@@ -8,18 +8,16 @@ struct row_kind {
     uint8_t limit;               /* of bytes: 1 for bool */
 };
 
+#define TEMPLATE "kernels/cpu/axis_rows_lane.h"
 #define LANE 8
-#include "kernels/cpu/axis_rows_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 16
-#include "kernels/cpu/axis_rows_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 32
-#include "kernels/cpu/axis_rows_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 64
-#include "kernels/cpu/axis_rows_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
+#undef TEMPLATE
 
 static struct row_kind row_kind_of(cr_dtype dtype) {
     struct row_kind kind = {0, 0, 0, dtype == CR_BOOL ? 1 : 255};

@@ -1,16 +1,8 @@
-/* axis_rows_lane: extrema of short rows whose elements have LANE bits (axis_rows.h). Included once per lane width.
+/* axis_rows_lane: extrema of short rows whose elements have LANE bits (axis_rows.h). A template (instance.h).
  *
  * Least keys only: the largest are the least of their complements. Keys are those of fold_extrema.h. A tree turns the rows'
  * vectors into one with a lane for each row; where indices are asked, each row is searched for what was found.
  * Thread: any. Owner: the caller owns strip and data. */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-#define NAMED(name) GLUE(name##_, LANE)
-#define VS GLUE(vs, LANE)
-#define VU GLUE(vu, LANE)
-#define VMIN GLUE(min_vs, LANE)
-#define VMAX GLUE(max_vs, LANE)
-#define SCALAR GLUE(GLUE(int, LANE), _t)
 
 enum { NAMED(ROWS) = VB * 8 / LANE, NAMED(BYTES_OF) = LANE / 8 };
 
@@ -189,12 +181,3 @@ NEVER void NAMED(rows_counts)(const uint8_t *p, uint64_t n, unsigned count, cons
         nans[i] = nan / NAMED(BYTES_OF);
     }
 }
-
-#undef GLUE_
-#undef GLUE
-#undef NAMED
-#undef VS
-#undef VU
-#undef VMIN
-#undef VMAX
-#undef SCALAR

@@ -11,18 +11,18 @@ enum { NAMED(READ) = NAMED(LANES) * BYTES }; /* bytes of a vector of lanes */
     do {                                                                              \
         for (size_t at_ = 0; at_ < (w)->whole; at_ += NAMED(READ)) {                  \
             __builtin_prefetch((const void *)((uintptr_t)(p) + at_ + 8192));          \
-            BITS x = NAMED(sum_load)((p) + at_);                                      \
+            VU x = NAMED(sum_load)((p) + at_);                                        \
             __VA_ARGS__                                                               \
         }                                                                             \
         if ((w)->tail) {                                                              \
             uint8_t pad_[VB];                                                         \
             const uint8_t *from_ = walk_tail(w, (p) + (w)->whole, NAMED(READ), pad_); \
-            BITS x = NAMED(sum_load)(from_) & (mask);                                 \
+            VU x = NAMED(sum_load)(from_) & (mask);                                   \
             __VA_ARGS__                                                               \
         }                                                                             \
     } while (0)
 
-ALWAYS BITS NAMED(tail_mask)(const struct walk *w) { return (BITS)first_bytes(w->tail / BYTES * NAMED(SIZE)); }
+ALWAYS VU NAMED(tail_mask)(const struct walk *w) { return (VU)first_bytes(w->tail / BYTES * NAMED(SIZE)); }
 
 static unsigned NAMED(log2_up)(uint64_t n) { return n < 2 ? 0 : 64 - (unsigned)__builtin_clzll(n - 1); }
 
@@ -53,16 +53,16 @@ NEVER bool NAMED(spans_anew)(const struct look *look, int span, uint32_t *top) {
     return true;
 }
 
-#if !defined(SUM_F64)
+#if !defined(FOR_F64)
 /* A group in plain float64; long rows only along the lanes, which are then joined by S + E. False: not exact. */
-ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask, bool absolute,
+ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned count, VU mask, bool absolute,
                                bool is_long, int span, uint32_t *top, struct exact *out) {
     vf64 sums[2][WORDS];
     struct look look = {{0}, ~(vu32){0}};
     for (unsigned i = 0; i < count; i++, p += w->stride) {
         vf64 a = {0}, b = {0};
         EACH_OF_ROW(w, p, mask, x, {
-            BITS magnitude = x & SIGN_OUT;
+            VU magnitude = x & SIGN_OUT;
             NAMED(look_at)(&look, magnitude);
             if (absolute) x = magnitude;
             a += widen_low((vf32)x);
@@ -91,9 +91,9 @@ ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned 
 #endif
 
 /* Adds a vector of lanes to s[0] and s[1]. */
-ALWAYS void NAMED(exact_lanes)(struct exact *s, BITS x, enum row_sum kind, bool bounded) {
+ALWAYS void NAMED(exact_lanes)(struct exact *s, VU x, enum row_sum kind, bool bounded) {
     if (kind == ROW_ABSOLUTE) x &= SIGN_OUT;
-#if defined(SUM_F64)
+#if defined(FOR_F64)
     if (kind == ROW_SQUARE) {
         exact_add_square(&s[0], (vf64)x);
     } else {
@@ -108,7 +108,7 @@ ALWAYS void NAMED(exact_lanes)(struct exact *s, BITS x, enum row_sum kind, bool 
 }
 
 ALWAYS struct exact NAMED(exact_end)(const struct exact *s) {
-#if defined(SUM_F64)
+#if defined(FOR_F64)
     return s[0];
 #else
     return exact_join(s[0].s, s[1].s, s[0].e, s[1].e, s[0].a, s[1].a);
@@ -116,21 +116,21 @@ ALWAYS struct exact NAMED(exact_end)(const struct exact *s) {
 }
 
 /* Rows that may hold NaNs and infinities: those count, and are left out. */
-NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask,
+NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, unsigned count, VU mask,
                                         enum row_sum kind, struct look *seen, cr_row_sums *sums, unsigned first) {
     struct exact rows[WORDS];
     struct look look = {{0}, ~(vu32){0}};
     uint64_t some = 0;
     for (unsigned i = 0; i < count; i++, p += w->stride) {
         struct exact s[2] = {{{0}, {0}, {0}}, {{0}, {0}, {0}}};
-        BITS nans = {0}, pinfs = {0}, ninfs = {0};
+        VU nans = {0}, pinfs = {0}, ninfs = {0};
         uint64_t nan = 0, pinf = 0, ninf = 0;
         EACH_OF_ROW(w, p, mask, x, {
-            BITS magnitude = x & SIGN_OUT;
-            nans -= (BITS)((SBITS)magnitude > INFINITE);
-            pinfs -= (BITS)(x == INFINITE);
-            ninfs -= (BITS)(x == (~(BITS){0} ^ SIGN_OUT ^ INFINITE));
-            BITS finite = (BITS)((SBITS)magnitude < INFINITE);
+            VU magnitude = x & SIGN_OUT;
+            nans -= (VU)((VS)magnitude > INFINITE);
+            pinfs -= (VU)(x == INFINITE);
+            ninfs -= (VU)(x == (~(VU){0} ^ SIGN_OUT ^ INFINITE));
+            VU finite = (VU)((VS)magnitude < INFINITE);
             magnitude &= finite;
             NAMED(look_at)(&look, magnitude);
             NAMED(exact_lanes)(s, x & finite, kind, true);
@@ -152,14 +152,14 @@ NEVER struct exact NAMED(group_special)(const struct walk *w, const uint8_t *p, 
     return tree_exact(rows);
 }
 
-ALWAYS struct exact NAMED(group_exact)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask,
+ALWAYS struct exact NAMED(group_exact)(const struct walk *w, const uint8_t *p, unsigned count, VU mask,
                                        enum row_sum kind, bool bounded, struct look *seen) {
     struct exact rows[WORDS];
     struct look look = {{0}, ~(vu32){0}};
     for (unsigned i = 0; i < count; i++, p += w->stride) {
         struct exact s[2] = {{{0}, {0}, {0}}, {{0}, {0}, {0}}};
         EACH_OF_ROW(w, p, mask, x, {
-            BITS magnitude = x & SIGN_OUT;
+            VU magnitude = x & SIGN_OUT;
             NAMED(look_at)(&look, magnitude);
             NAMED(exact_lanes)(s, x, kind, bounded);
         });
@@ -183,10 +183,10 @@ ALWAYS bool NAMED(squares_are_exact)(const struct look *look) {
     return !any_bit((vu64)((look->most >= high) | (look->least < low)) & 0xffffffff00000000u);
 }
 
-#if defined(SUM_F64)
+#if defined(FOR_F64)
 /* A group by S + E where E is exact, or false. */
-ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned count, BITS mask, bool absolute,
-                               int span, uint32_t *top, struct exact *out) {
+ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned count, VU mask, bool absolute, int span,
+                               uint32_t *top, struct exact *out) {
     struct look look;
     *out = NAMED(group_exact)(w, p, count, mask, absolute ? ROW_ABSOLUTE : ROW_PLAIN, false, &look);
     return NAMED(spans)(&look, span, top) || NAMED(spans_anew)(&look, span, top);
@@ -195,7 +195,7 @@ ALWAYS bool NAMED(group_plain)(const struct walk *w, const uint8_t *p, unsigned 
 
 /* A group by S + E, to columns [first, first + WORDS). */
 NEVER void NAMED(group_hard)(const struct walk *w, const uint8_t *p, unsigned first, unsigned count, uint64_t n,
-                             BITS mask, enum row_sum kind, cr_row_sums *sums) {
+                             VU mask, enum row_sum kind, cr_row_sums *sums) {
     /* Elements are multiples of 2^(lowest field − BIAS − KEPT), additions and errors at most N of each: E is exact below
      * 2^53 of those multiples. Squares span twice as much; those of f64 have errors of their own, which are not exact. */
     bool square = kind == ROW_SQUARE;
@@ -247,7 +247,7 @@ static void NAMED(not_plain)(cr_row_sums *sums, unsigned rows) {
 ALWAYS void NAMED(rows_in_groups)(cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, enum row_sum kind,
                                   bool is_long) {
     struct walk w = walk_rows(p, n, count, BYTES, NAMED(READ));
-    BITS mask = NAMED(tail_mask)(&w);
+    VU mask = NAMED(tail_mask)(&w);
     (void)is_long;
     for (unsigned first = 0; first < count; first += WORDS, p += WORDS * w.stride) {
         unsigned now = count - first < WORDS ? count - first : WORDS;
@@ -255,7 +255,7 @@ ALWAYS void NAMED(rows_in_groups)(cr_row_sums *sums, const uint8_t *p, uint64_t 
          * Every float16 is a multiple of 2^-24. */
         bool tried = kind != ROW_SQUARE && (sums->misses < SURE_MISSES || sums->misses % SURE_MISSES == 0);
         struct exact out;
-#if defined(SUM_F64)
+#if defined(FOR_F64)
         int bits = (int)NAMED(log2_up)(n), span = 53 - 2 * bits;
         bool served = tried && NAMED(group_plain)(&w, p, now, mask, kind == ROW_ABSOLUTE, span, &sums->top, &out) &&
                       (int)sums->top + bits < 2 * NAMED(BIAS); /* no sum overflows */

@@ -111,18 +111,16 @@ ALWAYS vf32 load_halves(const uint8_t *p) {
 #endif
 }
 
-#define SUM_F32 1
-#include "kernels/cpu/axis_sum_type.h"
-#undef SUM_F32
-#define SUM_BF16 1
-#include "kernels/cpu/axis_sum_type.h"
-#undef SUM_BF16
-#define SUM_F16 1
-#include "kernels/cpu/axis_sum_type.h"
-#undef SUM_F16
-#define SUM_F64 1
-#include "kernels/cpu/axis_sum_type.h"
-#undef SUM_F64
+#define TEMPLATE "kernels/cpu/axis_sum_type.h"
+#define FOR_F32 1
+#include "kernels/cpu/instance.h"
+#define FOR_BF16 1
+#include "kernels/cpu/instance.h"
+#define FOR_F16 1
+#include "kernels/cpu/instance.h"
+#define FOR_F64 1
+#include "kernels/cpu/instance.h"
+#undef TEMPLATE
 
 static void sum_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
     switch (plan->dtype) {

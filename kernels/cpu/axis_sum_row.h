@@ -24,10 +24,10 @@ ALWAYS void NAMED(stretch)(const uint8_t *p, size_t n, int base, int slot, int k
             from = pad;
         }
         __builtin_prefetch((const void *)((uintptr_t)from + 8192));
-        BITS x = NAMED(sum_load)(from), magnitude = x & SIGN_OUT;
+        VU x = NAMED(sum_load)(from), magnitude = x & SIGN_OUT;
         NAMED(look_at)(&look, magnitude);
         if (absolute) x = magnitude;
-        if (masked) x &= (BITS)((SBITS)magnitude < INFINITE);
+        if (masked) x &= (VU)((VS)magnitude < INFINITE);
         NAMED(add)(acc, m, k, x);
     }
     *out = look;
@@ -75,16 +75,16 @@ static void NAMED(put_totals)(const cr_axis_plan *plan, cr_strip *strip, int whi
 #if FULL > 0
 NEVER void NAMED(row_specials)(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, size_t n,
                                int which) {
-    BITS nans = {0}, pinfs = {0}, ninfs = {0};
+    VU nans = {0}, pinfs = {0}, ninfs = {0};
     uint64_t nan = 0, pinf = 0, ninf = 0;
     for (size_t at = 0; at < n; at += NAMED(LANES)) {
         uint8_t pad[VB] = {0};
         const uint8_t *from = p + at * BYTES;
         if (n - at < NAMED(LANES)) from = memcpy(pad, from, (n - at) * BYTES);
-        BITS x = NAMED(sum_load)(from), magnitude = x & SIGN_OUT;
-        nans -= (BITS)((SBITS)magnitude > INFINITE);
-        pinfs -= (BITS)(x == INFINITE);
-        ninfs -= (BITS)(x == (INFINITE | ~(uint32_t)SIGN_OUT));
+        VU x = NAMED(sum_load)(from), magnitude = x & SIGN_OUT;
+        nans -= (VU)((VS)magnitude > INFINITE);
+        pinfs -= (VU)(x == INFINITE);
+        ninfs -= (VU)(x == (INFINITE | ~(uint32_t)SIGN_OUT));
     }
     for (size_t i = 0; i < NAMED(LANES); i++) {
         nan += nans[i];

@@ -1,34 +1,28 @@
-/* axis_sum_type: the sums of axis_sum for one element type. Included once each for f32, bf16, f16 and f64.
+/* axis_sum_type: the sums of axis_sum for one element type. A template (instance.h).
  *
  * Narrow types are looked at, and taken apart, as float32 lanes.
  * Thread: any. Owner: the caller owns strip and data. */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
 /* GRID: of digit 0. TRIED: digits tried first. WIDER: digits tried next (0: none). FULL: digits that take every finite value (0: too many).
  * KEPT: mantissa bits. */
-#if defined(SUM_F32)
-#define NAMED(name) GLUE(name, _f32)
+#if defined(FOR_F32)
 #define GRID CR_F32_GRID
 #define TRIED 1
 #define WIDER 3
 #define FULL 7
 #define KEPT CR_F32_MANTISSA
-#elif defined(SUM_BF16)
-#define NAMED(name) GLUE(name, _bf16)
+#elif defined(FOR_BF16)
 #define GRID CR_BF16_GRID
 #define TRIED 1
 #define WIDER 3
 #define FULL 7
 #define KEPT CR_BF16_MANTISSA
-#elif defined(SUM_F16)
-#define NAMED(name) GLUE(name, _f16)
+#elif defined(FOR_F16)
 #define GRID CR_F16_GRID
 #define TRIED 1
 #define WIDER 0
 #define FULL 1
 #define KEPT CR_F16_MANTISSA
 #else
-#define NAMED(name) GLUE(name, _f64)
 #define GRID CR_F64_GRID
 #define TRIED 2
 #define WIDER 3
@@ -36,9 +30,7 @@
 #define KEPT CR_F64_MANTISSA
 #endif
 
-#if defined(SUM_F64)
-#define BITS vu64
-#define SBITS vs64
+#if defined(FOR_F64)
 #define SIGN_OUT INT64_MAX
 #define INFINITE 0x7ff0000000000000
 enum {
@@ -50,8 +42,6 @@ enum {
 };
 enum { NAMED(TOP_SLOT) = 39 - (TRIED - 1) }; /* the highest anchor stays finite */
 #else
-#define BITS vu32
-#define SBITS vs32
 #define SIGN_OUT INT32_MAX
 #define INFINITE 0x7f800000
 enum {
@@ -63,25 +53,25 @@ enum {
 };
 enum { NAMED(TOP_SLOT) = FULL - TRIED };
 #endif
-#if defined(SUM_BF16) || defined(SUM_F16)
+#if defined(FOR_BF16) || defined(FOR_F16)
 #define BYTES 2
 #else
 #define BYTES NAMED(SIZE)
 #endif
 
 /* One vector of lanes from LANES elements. */
-ALWAYS BITS NAMED(sum_load)(const uint8_t *p) {
-#if defined(SUM_BF16)
+ALWAYS VU NAMED(sum_load)(const uint8_t *p) {
+#if defined(FOR_BF16)
     typedef uint16_t halves __attribute__((vector_size(VB / 2)));
     return __builtin_convertvector(LOAD(halves, p), vu32) << 16;
-#elif defined(SUM_F16)
+#elif defined(FOR_F16)
     return (vu32)load_halves(p);
 #else
-    return LOAD(BITS, p);
+    return LOAD(VU, p);
 #endif
 }
 
-ALWAYS void NAMED(look_at)(struct look *look, BITS magnitude) {
+ALWAYS void NAMED(look_at)(struct look *look, VU magnitude) {
     look->most = max_vu32(look->most, (vu32)magnitude);
     look->least = min_vu32(look->least, (vu32)(magnitude - 1));
 }
@@ -158,14 +148,14 @@ static void NAMED(settle)(const struct look *look, cr_strip_sum *sum) {
 }
 
 /* k digits' accumulators of one vector of lanes: for the lanes' lower and upper half (f64: one). */
-#if defined(SUM_F64)
+#if defined(FOR_F64)
 enum { NAMED(HALVES) = 1 };
 #else
 enum { NAMED(HALVES) = 2 };
 #endif
 
-ALWAYS void NAMED(add)(vu64 acc[][8], const vf64 *m, int k, BITS x) {
-#if defined(SUM_F64)
+ALWAYS void NAMED(add)(vu64 acc[][8], const vf64 *m, int k, VU x) {
+#if defined(FOR_F64)
     digits_add(acc[0], m, k, (vf64)x);
 #else
     digits_add(acc[0], m, k, widen_low((vf32)x));
@@ -188,9 +178,9 @@ ALWAYS void NAMED(vector)(const cr_axis_plan *plan, uint64_t *digit, const struc
         }
     }
     for (unsigned t = 0; t < part->lines; t++) {
-        BITS x = NAMED(sum_load)(part->p + t * part->stride);
+        VU x = NAMED(sum_load)(part->p + t * part->stride);
         if (absolute) x &= SIGN_OUT;
-        if (masked) x &= (BITS)((SBITS)(x & SIGN_OUT) < INFINITE);
+        if (masked) x &= (VU)((VS)(x & SIGN_OUT) < INFINITE);
         NAMED(add)(acc, m, k, x);
     }
 #pragma GCC unroll 8
@@ -212,8 +202,8 @@ ALWAYS bool NAMED(finite)(const struct look *look) {
 
 static void NAMED(few_specials)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
     for (unsigned t = 0; t < part->lines; t++) {
-        BITS x = NAMED(sum_load)(part->p + t * part->stride), magnitude = x & SIGN_OUT;
-        if (__builtin_expect(!any_bit((vu64)((SBITS)magnitude >= INFINITE)), 1)) continue;
+        VU x = NAMED(sum_load)(part->p + t * part->stride), magnitude = x & SIGN_OUT;
+        if (__builtin_expect(!any_bit((vu64)((VS)magnitude >= INFINITE)), 1)) continue;
         for (unsigned i = 0; i < NAMED(LANES) && i < part->columns; i++) {
             if (magnitude[i] >= INFINITE)
                 cr_strip_add_special(plan, strip, which, part->first + i, magnitude[i] > INFINITE,
@@ -226,21 +216,21 @@ static void NAMED(few_specials)(const cr_axis_plan *plan, cr_strip *strip, const
 NEVER void NAMED(specials)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
     unsigned lines = 0;
     for (unsigned t = 0; t < part->lines; t++) {
-        BITS magnitude = NAMED(sum_load)(part->p + t * part->stride) & SIGN_OUT;
-        lines += any_bit((vu64)((SBITS)magnitude >= INFINITE));
+        VU magnitude = NAMED(sum_load)(part->p + t * part->stride) & SIGN_OUT;
+        lines += any_bit((vu64)((VS)magnitude >= INFINITE));
     }
     if (lines * 4 <= part->lines) { /* few: one by one */
         NAMED(few_specials)(plan, strip, part, which);
         return;
     }
-    BITS nans = {0}, pinfs = {0}, ninfs = {0};
+    VU nans = {0}, pinfs = {0}, ninfs = {0};
     for (unsigned t = 0; t < part->lines; t++) {
-        BITS x = NAMED(sum_load)(part->p + t * part->stride), magnitude = x & SIGN_OUT;
-        nans -= (BITS)((SBITS)magnitude > INFINITE);
-        pinfs -= (BITS)(x == INFINITE);
-        ninfs -= (BITS)(x == (INFINITE | ~(uint32_t)SIGN_OUT));
+        VU x = NAMED(sum_load)(part->p + t * part->stride), magnitude = x & SIGN_OUT;
+        nans -= (VU)((VS)magnitude > INFINITE);
+        pinfs -= (VU)(x == INFINITE);
+        ninfs -= (VU)(x == (INFINITE | ~(uint32_t)SIGN_OUT));
     }
-    BITS any = nans | pinfs | ninfs;
+    VU any = nans | pinfs | ninfs;
     if (!any_bit((vu64)any)) return;
     for (unsigned i = 0; i < NAMED(LANES) && i < part->columns; i++) {
         if (!any[i]) continue;
@@ -415,17 +405,12 @@ NEVER void NAMED(sum_lines)(const cr_axis_plan *plan, cr_strip *strip, const str
 #include "kernels/cpu/axis_rows_sum.h"
 #include "kernels/cpu/axis_sum_row.h"
 
-#undef GLUE_
-#undef GLUE
-#undef NAMED
 #undef GRID
 #undef TRIED
 #undef FULL
 #undef FEWER_BASE
 #undef KEPT
 #undef WIDER
-#undef BITS
-#undef SBITS
 #undef SIGN_OUT
 #undef INFINITE
 #undef BYTES

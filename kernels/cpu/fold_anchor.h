@@ -136,24 +136,19 @@ ALWAYS vf64 square_rest(vf64 x, vf64 h) {
 #endif
 }
 
-#define ANCHOR_F32 1
-#include "kernels/cpu/fold_anchor_type.h"
-#undef ANCHOR_F32
-#define ANCHOR_BF16 1
-#include "kernels/cpu/fold_anchor_type.h"
-#undef ANCHOR_BF16
-#define ANCHOR_F64 1
-#include "kernels/cpu/fold_anchor_type.h"
-#undef ANCHOR_F64
-
-#define ANCHOR_SQUARE 1
-#define ANCHOR_F32 1
-#include "kernels/cpu/fold_anchor_type.h"
-#undef ANCHOR_F32
-#define ANCHOR_BF16 1
-#include "kernels/cpu/fold_anchor_type.h"
-#undef ANCHOR_BF16
-#define ANCHOR_F64 1
-#include "kernels/cpu/fold_anchor_type.h"
-#undef ANCHOR_F64
-#undef ANCHOR_SQUARE
+#define TEMPLATE "kernels/cpu/fold_anchor_type.h"
+#define FOR_F32 1
+#include "kernels/cpu/instance.h"
+#define FOR_BF16 1
+#include "kernels/cpu/instance.h"
+#define FOR_F64 1
+#include "kernels/cpu/instance.h"
+#define FOR_SQUARE 1
+#define FOR_F32 1
+#include "kernels/cpu/instance.h"
+#define FOR_BF16 1
+#include "kernels/cpu/instance.h"
+#define FOR_F64 1
+#include "kernels/cpu/instance.h"
+#undef FOR_SQUARE
+#undef TEMPLATE

@@ -1,31 +1,12 @@
-/* fold_anchor_type: the blocks of fold_anchor for one element type. Included once each for f32, bf16 and f64.
+/* fold_anchor_type: the blocks of fold_anchor for one element type. A template (instance.h).
  *
  * Thread: any. Owner: the caller owns state and data. */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-/* ANCHOR_SQUARE: of the squares. Everything that is said of exponents below is about the elements themselves. */
-#if defined(ANCHOR_SQUARE)
-#define SQUARE 1
-#else
-#define SQUARE 0
-#endif
-#if defined(ANCHOR_F64) && SQUARE
-#define NAMED(name) GLUE(name, _f64_square)
+/* Of the squares too: what is said of exponents below is about the elements themselves even then. */
+#if defined(FOR_F64) && SQUARE
 #define LEVELS_NARROW 3
-#elif defined(ANCHOR_F64)
-#define NAMED(name) GLUE(name, _f64)
-#define LEVELS_NARROW 2
-#elif defined(ANCHOR_F32) && SQUARE
-#define NAMED(name) GLUE(name, _f32_square)
-#define LEVELS_NARROW 2
-#elif defined(ANCHOR_F32)
-#define NAMED(name) GLUE(name, _f32)
-#define LEVELS_NARROW 1
-#elif SQUARE
-#define NAMED(name) GLUE(name, _bf16_square)
+#elif defined(FOR_F64) || SQUARE
 #define LEVELS_NARROW 2
 #else
-#define NAMED(name) GLUE(name, _bf16)
 #define LEVELS_NARROW 1
 #endif
 #define LEVELS_WIDE (LEVELS_NARROW + 1)
@@ -34,7 +15,7 @@ static const int NAMED(levels)[3] = {LEVELS_NARROW, LEVELS_WIDE, 0};
 /* FIELD: the exponent field's place in the guard's words. ADDS: additions per lane of an accumulator in one step.
  * LOWEST: the lowest exponent field that windows take; the product of two float64 is exact as a pair only well inside
  * their range. A_MOST: float64 anchors stay finite, so 2^1021 and beyond goes to the bins. */
-#if defined(ANCHOR_F64)
+#if defined(FOR_F64)
 enum {
     NAMED(BIAS) = CR_F64_BIAS,
     NAMED(MANTISSA) = CR_F64_MANTISSA,
@@ -45,7 +26,7 @@ enum {
 enum { NAMED(ADDS) = 1, NAMED(LOWEST) = SQUARE ? CR_F64_BIAS - 430 : 0 };
 enum { NAMED(A_LEAST) = CR_F64_GRID, NAMED(A_MOST) = SQUARE ? 969 : 970 };
 #else
-#if defined(ANCHOR_BF16)
+#if defined(FOR_BF16)
 enum { NAMED(MANTISSA) = CR_BF16_MANTISSA, NAMED(FIELD) = 7, NAMED(SIZE) = 2, NAMED(ADDS) = 2 };
 #else
 enum { NAMED(MANTISSA) = CR_F32_MANTISSA, NAMED(FIELD) = 23, NAMED(SIZE) = 4, NAMED(ADDS) = 1 };
@@ -66,7 +47,7 @@ ALWAYS void NAMED(chain)(vu64 acc[][2], const vf64 *m, int from, int to, int whi
 }
 
 ALWAYS void NAMED(add)(vu64 acc[][2], const vf64 *m, int k, int which, vf64 x) {
-#if SQUARE && defined(ANCHOR_F64)
+#if SQUARE && defined(FOR_F64)
     /* x² = h + l exactly; l starts one level below h and ends one level lower. */
     vf64 h = x * x;
     NAMED(chain)(acc, m, 0, k - 1, which, h);
@@ -79,7 +60,7 @@ ALWAYS void NAMED(add)(vu64 acc[][2], const vf64 *m, int k, int which, vf64 x) {
 }
 
 /* One step: guard, then sums. masked: NaNs and infinities become zeros, and are counted in c. */
-#if defined(ANCHOR_F64)
+#if defined(FOR_F64)
 ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
                         struct guard *g, vu64 *nans, vu64 *pinfs, vu64 *ninfs) {
     const vu64 most = ALL(vu64, INT64_MAX), infinity = ALL(vu64, 0x7ff0000000000000);
@@ -105,7 +86,7 @@ ALWAYS void NAMED(lanes)(vu32 x, vu64 acc[][2], const vf64 *m, int k) {
     NAMED(add)(acc, m, k, 0, widen_low((vf32)x));
     NAMED(add)(acc, m, k, 1, widen_high((vf32)x));
 }
-#if defined(ANCHOR_F32)
+#if defined(FOR_F32)
 ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
                         struct guard *g, vu32 *nans, vu32 *pinfs, vu32 *ninfs) {
     const vu32 most = ALL(vu32, INT32_MAX), infinity = ALL(vu32, 0x7f800000);
@@ -148,9 +129,9 @@ ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, b
 #endif
 #endif
 
-#if defined(ANCHOR_F64)
+#if defined(FOR_F64)
 #define COUNT_LANES vu64
-#elif defined(ANCHOR_F32)
+#elif defined(FOR_F32)
 #define COUNT_LANES vu32
 #else
 #define COUNT_LANES vu16
@@ -271,10 +252,10 @@ static bool NAMED(inside)(const struct anchor_run *run, const struct guard *g, i
     uint32_t high = ((uint32_t)(most + 1) << NAMED(FIELD)) - 1;
     /* least is of |bits| − 1. Where only upper halves were kept, a power of two looks smaller than it is. */
     uint32_t low = least <= 1 ? 0 : ((uint32_t)least << NAMED(FIELD)) - (NAMED(FIELD) == 20 ? 0 : 1);
-#if defined(ANCHOR_F64)
+#if defined(FOR_F64)
     vu32 out = (vu32)(g->most > ALL(vu32, high)) | (vu32)(g->least < ALL(vu32, low));
     return !any_bit((vu64)out & 0xffffffff00000000u);
-#elif defined(ANCHOR_F32)
+#elif defined(FOR_F32)
     vu32 out = (vu32)(g->most > ALL(vu32, high)) | (vu32)(g->least < ALL(vu32, low));
     return !any_bit((vu64)out);
 #else
@@ -287,7 +268,7 @@ static bool NAMED(inside)(const struct anchor_run *run, const struct guard *g, i
 static bool NAMED(span)(const struct anchor_try *t, int *low, int *high) {
     uint32_t most = 0, least = NAMED(FIELD) == 7 ? UINT16_MAX : UINT32_MAX;
     const uint32_t none = least;
-#if defined(ANCHOR_BF16)
+#if defined(FOR_BF16)
     vu16 g_most = (vu16)t->guard.most, g_least = (vu16)t->guard.least;
     const size_t first = 0, lanes = VB / 2, step = 1;
 #else
@@ -398,9 +379,5 @@ static void NAMED(anchor_tile)(struct anchor_run *run, const uint8_t *p, size_t 
     }
 }
 
-#undef GLUE_
-#undef GLUE
-#undef NAMED
 #undef LEVELS_NARROW
 #undef LEVELS_WIDE
-#undef SQUARE

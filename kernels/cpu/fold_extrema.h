@@ -30,18 +30,18 @@ struct extremum_run {
     unsigned zeros; /* blocks to compare by keys, because one's minimum or maximum was a zero */
 };
 
+enum { KEY_SIGNED, KEY_UNSIGNED, KEY_BOOL, KEY_FLOAT };
+
+#define TEMPLATE "kernels/cpu/fold_extrema_lane.h"
 #define LANE 8
-#include "kernels/cpu/fold_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 16
-#include "kernels/cpu/fold_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 32
-#include "kernels/cpu/fold_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
 #define LANE 64
-#include "kernels/cpu/fold_extrema_lane.h"
-#undef LANE
+#include "kernels/cpu/instance.h"
+#undef TEMPLATE
 
 static void extrema_begin(struct extremum_run *run, const cr_partial *part) {
     *run = (struct extremum_run){.first_nan = part->first_nan};

@@ -1,19 +1,6 @@
-/* fold_extrema_lane: the blocks of fold_extrema for lanes of LANE bits. Included once per lane width.
+/* fold_extrema_lane: the blocks of fold_extrema for lanes of LANE bits. A template (instance.h).
  *
  * Thread: any. Owner: the caller owns the data. */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-#define NAMED(name) GLUE(name##_, LANE)
-#define VS GLUE(vs, LANE)
-#define VU GLUE(vu, LANE)
-#define VMIN GLUE(min_vs, LANE)
-#define VMAX GLUE(max_vs, LANE)
-#define SCALAR GLUE(GLUE(int, LANE), _t)
-
-#ifndef CURED_KEY_KINDS
-#define CURED_KEY_KINDS
-enum { KEY_SIGNED, KEY_UNSIGNED, KEY_BOOL, KEY_FLOAT };
-#endif
 
 ALWAYS VS NAMED(keys)(vu8 bytes, int kind) {
     VS x = (VS)bytes;
@@ -80,7 +67,6 @@ ALWAYS void NAMED(plain)(const uint8_t *p, size_t bytes, int kind, uint32_t want
 }
 
 #if LANE >= 32
-#define VF GLUE(vf, LANE)
 /* Keys of floats compared by value: false if there were NaNs. A zero has the key that wins, whichever it was. */
 ALWAYS bool NAMED(extrema_floats)(const uint8_t *p, size_t bytes, uint32_t wants, struct ahead ahead, VS *out_low,
                                   VS *out_high) {
@@ -116,7 +102,6 @@ ALWAYS bool NAMED(extrema_floats)(const uint8_t *p, size_t bytes, uint32_t wants
     *out_high = high & ~(VS)(high == -1);
     return !GLUE(noted_vf, LANE)(nans);
 }
-#undef VF
 #endif
 
 /* As plain, but a NaN takes the key that loses. Returns whether there was one. */
@@ -267,12 +252,3 @@ ALWAYS void NAMED(extrema_tile)(struct extremum_run *run, const uint8_t *p, size
             NAMED(extrema_note)(run, wants, low, high, block, now, index + done);
     }
 }
-
-#undef GLUE_
-#undef GLUE
-#undef NAMED
-#undef VS
-#undef VU
-#undef VMIN
-#undef VMAX
-#undef SCALAR

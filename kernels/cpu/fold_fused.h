@@ -154,12 +154,12 @@ static void fused_extrema(struct extremum_run *run, const struct fused_seen *see
     if (run->max.block == NULL || max > run->max.key) run->max = (struct extremum_block){block, index, n, max};
 }
 
-#define FUSED_F32 1
-#include "kernels/cpu/fold_fused_type.h"
-#undef FUSED_F32
-#define FUSED_F64 1
-#include "kernels/cpu/fold_fused_type.h"
-#undef FUSED_F64
+#define TEMPLATE "kernels/cpu/fold_fused_type.h"
+#define FOR_F32 1
+#include "kernels/cpu/instance.h"
+#define FOR_F64 1
+#include "kernels/cpu/instance.h"
+#undef TEMPLATE
 
 static bool fused_tile(struct fused_run *run, struct extremum_run *extrema, cr_partial *part, const uint8_t *p,
                        size_t n, uint64_t index, struct ahead ahead) {

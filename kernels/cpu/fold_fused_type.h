@@ -1,20 +1,7 @@
-/* fold_fused_type: the blocks of fold_fused for one element type. Included once each for f32 and f64.
+/* fold_fused_type: the blocks of fold_fused for one element type. A template (instance.h).
  *
  * Thread: any. Owner: the caller owns run and data. */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-#if defined(FUSED_F64)
-#define NAMED(name) GLUE(name, _f64)
-#define VU vu64
-#define VS vs64
-#define VF vf64
-#define LEAST least_vf64
-#define MOST most_vf64
-#define MIN min_vf64
-#define MAX max_vf64
-#define UNSIGNED uint64_t
-#define SIGNED int64_t
-#define FLOAT double
+#if defined(FOR_F64)
 enum {
     NAMED(FUSED_BIAS) = CR_F64_BIAS,
     NAMED(FUSED_MANTISSA) = CR_F64_MANTISSA,
@@ -28,17 +15,6 @@ enum { NAMED(FUSED_VECTORS) = VB > 16 ? 2 : 1, NAMED(FUSED_HALVES) = NAMED(FUSED
 #define BY_VALUE 1
 #endif
 #else
-#define NAMED(name) GLUE(name, _f32)
-#define VU vu32
-#define VS vs32
-#define VF vf32
-#define LEAST least_vf32
-#define MOST most_vf32
-#define MIN min_vf32
-#define MAX max_vf32
-#define UNSIGNED uint32_t
-#define SIGNED int32_t
-#define FLOAT float
 enum {
     NAMED(FUSED_BIAS) = CR_F32_BIAS,
     NAMED(FUSED_MANTISSA) = CR_F32_MANTISSA,
@@ -63,7 +39,7 @@ _Static_assert(2 * FUSED_BLOCK / NAMED(FUSED_ROUND) * NAMED(FUSED_HALVES) <= FUS
 #include "kernels/cpu/fold_fused_look.h"
 
 /* Adds half a vector to running anchors: x to s, exactly; or the multiple of s's unit nearest to x, and the rest to r. */
-#if defined(FUSED_F64)
+#if defined(FOR_F64)
 ALWAYS void fused_square_f64(struct fused_state_f64 *s, int i, vf64 x) {
     vf64 h = x * x, l = square_rest(x, h); /* x² = h + l exactly */
     vf64 q = square_add(x, s->square_high[i]);
@@ -347,17 +323,4 @@ static bool NAMED(fused_tile)(struct fused_run *run, struct extremum_run *extrem
     return false;
 }
 
-#undef GLUE_
-#undef GLUE
-#undef NAMED
-#undef VU
-#undef VS
-#undef VF
-#undef LEAST
-#undef MOST
-#undef MIN
-#undef MAX
 #undef BY_VALUE
-#undef UNSIGNED
-#undef SIGNED
-#undef FLOAT
