@@ -13,9 +13,9 @@
 #include "server/call/check.h"
 #include "server/call/merge.h"
 #include "server/call/outputs.h"
-#include "server/engine/axis.h"
 #include "server/engine/feed.h"
-#include "server/engine/kernel.h"
+#include "server/engine/job_axis.h"
+#include "server/engine/named.h"
 #include "server/memory/region.h"
 #include "server/native/regions.h"
 #include "server/native/reply.h"
@@ -108,7 +108,7 @@ static cr_status make_job(cr_call *call, const cr_kept *kept, cr_error *error) {
         if (status != CR_OK) return status;
     }
     if (r->kernel[0]) {
-        cr_status status = cr_kernel_attach(call->job, r->kernel, r->ops, r->op_count, error);
+        cr_status status = cr_named_attach(call->job, r->kernel, r->ops, r->op_count, error);
         if (status != CR_OK) return status;
     }
     cr_lanes_place(&call->conn->server->lanes, call->job);
@@ -445,9 +445,9 @@ void cr_call_answer_job(cr_call *call) {
         cr_metric_add(calls_ok, 1);
         cr_reply_array_end(call->conn, call->stream, &call->job->axis->spec, &timing);
         call_free(call);
-    } else if (call->job->kernel) {
-        const cr_kernel_run *run = call->job->kernel;
-        if (!call->job->folded_bytes) cr_kernel_empty(call->job);
+    } else if (call->job->named) {
+        const cr_named *run = call->job->named;
+        if (!call->job->folded_bytes) cr_named_empty(call->job);
         cr_metric_add(calls_ok, 1);
         cr_reply_values(call->conn, call->stream, call->job->partial.n, run->values, run->exact, run->op_count,
                         &timing);

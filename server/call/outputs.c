@@ -3,25 +3,25 @@
 
 #include <stdlib.h>
 
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/native/reply.h"
 
 enum { PART_BYTES = 64 * 1024 };
 
 /* The next answers to send: what is under way, what lanes made, or (n = 0) what nobody needs to compute. */
 static bool next_output(cr_call *call, cr_error *error) {
-    cr_axis *axis = call->job->axis;
+    cr_job_axis *axis = call->job->axis;
     error->code = CR_OK;
     if (call->output) return true;
     call->output_sent = 0;
     call->output = cr_queue_output(call->conn->server->queue, call->job);
-    if (!call->output && call->job_done && axis->spec.shape.n == 0) call->output = cr_axis_empty_next(axis, error);
+    if (!call->output && call->job_done && axis->spec.shape.n == 0) call->output = cr_job_axis_empty_next(axis, error);
     return call->output != NULL;
 }
 
 /* One frame: as many answers of one op as fit a part and the credit. False: not even one does. */
 static bool send_part(cr_call *call) {
-    const cr_axis *axis = call->job->axis;
+    const cr_job_axis *axis = call->job->axis;
     cr_output *output = call->output;
     uint32_t op = (uint32_t)(call->output_sent / output->count);
     uint64_t at = call->output_sent % output->count, width = axis->width[op];
@@ -40,7 +40,7 @@ static bool send_part(cr_call *call) {
 
 /* Bytes of answers to the whole blocks that came, and *more: whether a part of a block came too. */
 static uint64_t answers_due(const cr_call *call, bool *more) {
-    const cr_axis *axis = call->job->axis;
+    const cr_job_axis *axis = call->job->axis;
     uint64_t block = axis->block * call->job->element;
     *more = call->received % block != 0;
     return call->received / block * axis->spec.shape.inner * axis->answer_bytes;

@@ -7,7 +7,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 
 static _Atomic uint64_t numbers;
 
@@ -16,7 +16,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     if (!job) return NULL;
     job->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
     job->ops = 0;
-    job->range = 0;
+    job->trace_id = 0;
     job->owner = NULL;
     job->admitted_bytes = job->admitted_state = 0;
     job->dtype = dtype;
@@ -30,7 +30,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->device = -1;
     cr_list_init(&job->done);
     cr_list_init(&job->segments);
-    cr_list_init(&job->ranges);
+    cr_list_init(&job->unfolded);
     job->state = CR_JOB_OPEN;
     job->holds = 1;
     job->claims = 0;
@@ -39,7 +39,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->error.code = CR_OK;
     job->error.text[0] = 0;
     cr_partial_init(&job->partial, dtype, families);
-    job->kernel = NULL;
+    job->named = NULL;
     job->axis = NULL;
     job->base = job->claim_bytes = job->claim_most = job->claim_output = 0;
     job->most_claims = 0;
@@ -65,12 +65,12 @@ void cr_job_move(cr_job *job, cr_job_state next) {
 
 void cr_job_free(cr_job *job) {
     if (!job) return;
-    assert(job->state == CR_JOB_DONE && cr_list_empty(&job->segments) && cr_list_empty(&job->ranges));
+    assert(job->state == CR_JOB_DONE && cr_list_empty(&job->segments) && cr_list_empty(&job->unfolded));
     assert(cr_list_empty(&job->news));
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) assert(cr_list_empty(&job->ready[kind]));
     for (cr_list *node; (node = cr_list_pop(&job->outputs));) free(cr_container(node, cr_output, link));
-    if (job->axis) cr_axis_free(job->axis);
-    free(job->kernel);
+    if (job->axis) cr_job_axis_free(job->axis);
+    free(job->named);
     cr_metric_sub(jobs, 1);
     free(job);
 }

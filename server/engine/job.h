@@ -52,7 +52,7 @@ typedef struct cr_job {
     cr_job_state state;                          /* Q */
     uint32_t holds, claims;                      /* Q */
     cr_list segments;                            /* Q: those with bytes to claim, now or later */
-    cr_list ranges;                              /* Q: claims that came back unfolded, to be claimed again */
+    cr_list unfolded;                            /* Q: claims that came back unfolded, to be claimed again */
     uint64_t claimable;                          /* Q: bytes ready and not claimed */
     uint64_t total_bytes;                        /* Q: of the whole input; 0 while unknown */
     uint64_t claimed_bytes;                      /* Q */
@@ -60,13 +60,13 @@ typedef struct cr_job {
     cr_error error;                              /* Q: why it stopped, when not cancelled from outside */
     cr_partial partial;                          /* Q until DONE, then the loop's */
     uint64_t opened_ns, first_claim_ns, done_ns; /* Q */
-    uint64_t range;                              /* Q: that a tool sees while a GPU has it (cr_queue_trace); 0: none */
+    uint64_t trace_id;                           /* Q: that a tool sees while a GPU has it (cr_queue_trace); 0: none */
 
-    struct cr_kernel_run *kernel; /* NULL: no kernel is asked for by name (server/engine/kernel.h) */
-    struct cr_axis *axis;         /* NULL: the whole array is one answer, in partial */
-    cr_list outputs;              /* Q: answers along the axis that the loop has not taken */
-    cr_list news;                 /* Q: in the queue's news while outputs came and the loop was not told */
-    uint64_t output_bytes;        /* Q: made and not yet sent; at a limit the job offers nothing */
+    struct cr_named *named;   /* NULL: no kernel is asked for by name (server/engine/named.h) */
+    struct cr_job_axis *axis; /* NULL: the whole array is one answer, in partial */
+    cr_list outputs;          /* Q: answers along the axis that the loop has not taken */
+    cr_list news;             /* Q: in the queue's news while outputs came and the loop was not told */
+    uint64_t output_bytes;    /* Q: made and not yet sent; at a limit the job offers nothing */
 } cr_job;
 
 /* A piece of input in memory. Made by a producer; offered to lanes; released when its last byte was folded (or its job
@@ -92,7 +92,7 @@ typedef struct cr_segment {
 
 /* A claim that came back unfolded. While it is there it counts among its segment's claims. */
 typedef struct cr_unfolded {
-    cr_list link; /* Q: in job->ranges */
+    cr_list link; /* Q: in job->unfolded */
     cr_segment *segment;
     uint64_t offset, bytes; /* from segment->data */
 } cr_unfolded;

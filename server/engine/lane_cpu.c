@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/base/clock.h"
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/engine/lane.h"
 #include "server/memory/guard.h"
 #include "server/memory/kept.h"
@@ -18,7 +18,7 @@ typedef struct worker {
     cr_lane *lane;
     pthread_t thread;
     cr_turn turn;
-    cr_axis_hand hand; /* of an axis job whose block goes on in the next claim */
+    cr_job_axis_hand hand; /* of an axis job whose block goes on in the next claim */
 } worker;
 
 struct cr_lane {
@@ -32,7 +32,7 @@ static void fold_bytes(worker *own) {
     cr_turn *turn = &own->turn;
     const cr_claim *claim = &turn->claim;
     if (claim->job->axis)
-        cr_axis_fold(own->lane->options.queue, &own->hand, claim, &turn->error);
+        cr_job_axis_fold(own->lane->options.queue, &own->hand, claim, &turn->error);
     else
         cr_cpu_fold(&turn->partial, claim->data, claim->bytes / claim->job->element, claim->job->base + claim->index);
 }
@@ -60,7 +60,7 @@ static void *worker_main(void *argument) {
         /* A worker does not sleep on a state that its job waits for. */
         bool carries = own->hand.state != NULL;
         bool got = cr_queue_turn(o->queue, &own->turn, o->workers, o->spin_ns, !carries);
-        if (carries && (!got || own->turn.claim.job != own->hand.job)) cr_axis_let_go(o->queue, &own->hand);
+        if (carries && (!got || own->turn.claim.job != own->hand.job)) cr_job_axis_let_go(o->queue, &own->hand);
         if (got)
             fold_claim(own);
         else if (!carries)

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "server/base/clock.h"
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/engine/queue_internal.h"
 
 cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **out, cr_error *error) {
@@ -59,7 +59,7 @@ void cr_queue_settle(cr_queue *queue, cr_job *job) {
     if (job->state == CR_JOB_OPEN && job->claimable) return;
     cr_job_move(job, CR_JOB_DONE);
     job->done_ns = cr_now_ns();
-    if (job->range) queue->trace.end(queue->trace.argument, job->range);
+    if (job->trace_id) queue->trace.end(queue->trace.argument, job->trace_id);
     bool was_empty = cr_list_empty(&queue->completed);
     cr_list_append(&queue->completed, &job->done);
     if (was_empty) queue->wake(queue->wake_argument);
@@ -82,7 +82,7 @@ bool cr_queue_claimable(const cr_job *job) {
 static bool wanted_by(const cr_queue *queue, const cr_job *job, cr_lane_kind kind) {
     if (!cr_queue_claimable(job)) return false;
     if (kind == CR_KIND_GPU) return job->kinds & CR_BY_GPU && queue->gpus && job->claimable >= job->gpu_from;
-    return job->device < 0 && !job->kernel && (job->kinds & CR_BY_CPU || !queue->gpus);
+    return job->device < 0 && !job->named && (job->kinds & CR_BY_CPU || !queue->gpus);
 }
 
 static void wake_lane(cr_queue *queue, cr_lane_kind kind) {
@@ -138,7 +138,7 @@ void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool s
     }
     segment->sealed = seal;
     if (cr_queue_finished_with(segment)) cr_list_append(&let_go, &segment->link);
-    if ((job->device < 0 && !job->kernel) || !cr_queue_stop_orphan(queue, job, &let_go)) cr_queue_offer(queue, job);
+    if ((job->device < 0 && !job->named) || !cr_queue_stop_orphan(queue, job, &let_go)) cr_queue_offer(queue, job);
     pthread_mutex_unlock(&queue->mutex);
     cr_queue_release_all(&let_go);
 }
@@ -155,7 +155,7 @@ void cr_queue_unhold(cr_queue *queue, cr_job *job) {
     pthread_mutex_lock(&queue->mutex);
     assert(job->holds);
     job->holds--;
-    if (job->kernel) cr_queue_poke_locked(queue); /* its lane waits for the last producer */
+    if (job->named) cr_queue_poke_locked(queue); /* its lane waits for the last producer */
     cr_queue_settle(queue, job);
     pthread_mutex_unlock(&queue->mutex);
 }
@@ -190,7 +190,7 @@ void cr_queue_measured(cr_queue *queue, cr_job *job, uint64_t bytes) {
 
 void cr_queue_whole(cr_queue *queue, cr_job *job) {
     pthread_mutex_lock(&queue->mutex);
-    cr_axis_claim_whole(job);
+    cr_job_axis_claim_whole(job);
     pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -200,8 +200,8 @@ void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, c
     cr_job_move(job, CR_JOB_STOPPING);
     job->claimable = 0;
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_remove(&job->ready[kind]);
-    if (job->kernel) cr_queue_poke_locked(queue);
-    for (cr_list *node; (node = cr_list_pop(&job->ranges));) {
+    if (job->named) cr_queue_poke_locked(queue);
+    for (cr_list *node; (node = cr_list_pop(&job->unfolded));) {
         cr_unfolded *range = cr_container(node, cr_unfolded, link);
         range->segment->claims--;
         if (cr_queue_finished_with(range->segment)) cr_list_append(let_go, &range->segment->link);
@@ -220,7 +220,7 @@ void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, c
 
 bool cr_queue_stop_orphan(cr_queue *queue, cr_job *job, cr_list *let_go) {
     bool home = job->device < 0 || queue->gpus >> job->device & 1;
-    if (job->state != CR_JOB_OPEN || (home && (!job->kernel || queue->gpus))) return false;
+    if (job->state != CR_JOB_OPEN || (home && (!job->named || queue->gpus))) return false;
     cr_error error;
     cr_fail(&error, CR_UNAVAILABLE, "%s has been lost",
             home ? "kernel: the GPU" : "region: the GPU whose memory it is");

@@ -104,7 +104,7 @@ void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, 
 /* For a job that names a kernel, held by its lane: whether all of its input has come and been copied. */
 bool cr_queue_all_taken(cr_queue *queue, cr_job *job);
 /* The kernel has answered, of n elements. */
-void cr_queue_kernel_ran(cr_queue *queue, cr_job *job, uint64_t n);
+void cr_queue_named_ran(cr_queue *queue, cr_job *job, uint64_t n);
 /* The lane of a GPU begins, and ends, to claim. When the last is gone its jobs are the CPU's; those whose input is in a GPU's
  * memory, or that name a kernel, end UNAVAILABLE. */
 void cr_queue_gpu_comes(cr_queue *queue, uint32_t ordinal);

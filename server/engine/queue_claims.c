@@ -17,7 +17,7 @@ enum {
 /* Where the next claim of a job begins: a range that came back, or else what is left of a segment. */
 typedef struct place {
     cr_segment *segment;
-    cr_unfolded *range; /* NULL: the segment's own mark moves */
+    cr_unfolded *unfolded; /* NULL: the segment's own mark moves */
     uint64_t offset, available;
 } place;
 
@@ -33,14 +33,14 @@ cr_segment *cr_queue_first(const cr_job *job) {
 
 /* Q. False: nothing may be taken. */
 static bool find_place(const cr_job *job, place *at) {
-    if (!cr_list_empty(&job->ranges)) {
-        at->range = cr_container(job->ranges.next, cr_unfolded, link);
-        at->segment = at->range->segment;
-        at->offset = at->range->offset;
-        at->available = at->range->bytes;
+    if (!cr_list_empty(&job->unfolded)) {
+        at->unfolded = cr_container(job->unfolded.next, cr_unfolded, link);
+        at->segment = at->unfolded->segment;
+        at->offset = at->unfolded->offset;
+        at->available = at->unfolded->bytes;
         return true;
     }
-    at->range = NULL;
+    at->unfolded = NULL;
     at->segment = cr_queue_first(job);
     if (!at->segment) return false;
     at->offset = at->segment->claimed;
@@ -79,17 +79,17 @@ static cr_claim claim_place(cr_job *job, const place *at, uint64_t bytes) {
                       .data = segment->data + at->offset,
                       .bytes = bytes,
                       .index = segment->index + at->offset / job->element};
-    if (!at->range) {
+    if (!at->unfolded) {
         segment->claimed += bytes;
         segment->claims++;
         if (segment->sealed && segment->claimed == segment->ready) cr_list_remove(&segment->link);
     } else if (bytes < at->available) {
-        at->range->offset += bytes;
-        at->range->bytes -= bytes;
+        at->unfolded->offset += bytes;
+        at->unfolded->bytes -= bytes;
         segment->claims++;
     } else {
-        cr_list_remove(&at->range->link);
-        free(at->range); /* its place among the segment's claims is the claim's now */
+        cr_list_remove(&at->unfolded->link);
+        free(at->unfolded); /* its place among the segment's claims is the claim's now */
     }
     job->claims++;
     job->claimable -= bytes;
@@ -210,7 +210,7 @@ uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argu
         uint64_t bytes = found ? (count ? more : want)(argument, job, at.segment) : 0;
         if (!bytes) continue;
         count += take_claims(job, bytes, claims + count, most < room - count ? most : room - count);
-        if (queue->trace.begin && !job->range) job->range = queue->trace.begin(queue->trace.argument, job);
+        if (queue->trace.begin && !job->trace_id) job->trace_id = queue->trace.begin(queue->trace.argument, job);
         cr_queue_line_up(queue, job, CR_KIND_GPU);
         if (!more) break;
     }
@@ -253,7 +253,7 @@ void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, 
             *range = (cr_unfolded){.segment = claim->segment,
                                    .offset = (uint64_t)(claim->data - claim->segment->data),
                                    .bytes = claim->bytes};
-            cr_list_append(&job->ranges, &range->link);
+            cr_list_append(&job->unfolded, &range->link);
             job->claimable += claim->bytes;
             job->claimed_bytes -= claim->bytes;
             continue;
@@ -302,7 +302,7 @@ bool cr_queue_all_taken(cr_queue *queue, cr_job *job) {
     return all;
 }
 
-void cr_queue_kernel_ran(cr_queue *queue, cr_job *job, uint64_t n) {
+void cr_queue_named_ran(cr_queue *queue, cr_job *job, uint64_t n) {
     pthread_mutex_lock(&queue->mutex);
     job->partial.n = n;
     pthread_mutex_unlock(&queue->mutex);

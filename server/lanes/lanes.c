@@ -161,7 +161,7 @@ bool cr_lanes_axis(const cr_lanes *lanes, const cr_job *job) {
 }
 
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
-    if (job->kernel) {
+    if (job->named) {
         job->kinds = CR_BY_GPU;
         job->gpu_from = 1;
         job->in_order = false; /* it is not folded in pieces */

@@ -1,4 +1,4 @@
-/* kept: opening, pinning and closing of registered regions. Thread: files threads, but where said. Owner: the net room. */
+/* kept: opening, pinning and closing of registered regions. Thread: files threads, but where said. Owner: native/regions.c. */
 #include "server/memory/kept.h"
 
 #include <errno.h>

@@ -10,8 +10,8 @@
  * A fault in the mapping (the file was cut, its storage failed) leaves zeros there that a later job would take for the
  * file's, so the region is lost with the first: every job that read it since, and every later one, ends DATA_LOSS.
  *
- * Thread: cr_kept_open and the first use on the loop; use and release anywhere, they never block. Owner: the net room's
- * entry, which embeds it and frees it after CLOSED. */
+ * Thread: cr_kept_open and the first use on the loop; use and release anywhere, they never block. Owner: the entry of
+ * native/regions.c that embeds it, which frees it after CLOSED. */
 #ifndef CURED_SERVER_MEMORY_KEPT_H
 #define CURED_SERVER_MEMORY_KEPT_H
 

@@ -1,5 +1,5 @@
 /* region: bytes that a client holds and the daemon reads by a descriptor (regular file, memfd, shared memory). One that
- * came with a call is read for that call (job/feed); one that was registered is kept (kept.h). Both are read by what is here.
+ * came with a call is read for that call (engine/feed); one that was registered is kept (kept.h). Both are read by what is here.
  *
  * Thread: every function here may block on the client's file system, so each runs on a files thread only
  * (cr_region_readable excepted). Owner: whoever made it; cr_region_close ends it. */

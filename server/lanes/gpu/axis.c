@@ -1,6 +1,6 @@
 /* axis: whole blocks of a job along an axis, which the device answers by one launch. The answers come back in memory
  * of the stream's. They are copied to the job's outputs before the claims are given back. The lane waits for no
- * client, since a job whose answers nobody takes offers no claims (engine/axis.h).
+ * client, since a job whose answers nobody takes offers no claims (engine/job_axis.h).
  *
  *   host memory: copied ──► ANSWERS ──► EMIT, all at once ──► finish
  *   device memory: ──► ANSWERS ──► EMIT, piece by piece ──► finish
@@ -12,7 +12,7 @@
 #include <assert.h>
 
 #include "kernels/cpu/fold.h"
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/lanes/gpu/internal.h"
 
 enum {
@@ -111,15 +111,15 @@ static bool begin_column(cr_gpu_lane *lane, cr_gpu_work *work) {
 static bool emit_on(cr_gpu_lane *lane, cr_gpu_work *work) {
     cr_gpu_axis_work *own = &work->as.axis;
     cr_job *job = work->claims[0].job;
-    const cr_axis *axis = job->axis;
+    const cr_job_axis *axis = job->axis;
     const uint64_t inner = axis->spec.shape.inner, element = job->element;
     uint64_t room = job->device < 0 ? UINT64_MAX : EMIT_BYTES / axis->answer_bytes + 1;
     for (; room && own->emit_claim < work->claim_count; own->emit_claim++, own->emitted = 0) {
         const cr_claim *claim = &work->claims[own->emit_claim];
         const uint64_t count = claim->bytes / element / axis->block * inner - own->emitted;
         const uint64_t now = count < room ? count : room;
-        if (cr_axis_emit(lane->options.queue, job, claim->index / axis->block * inner + own->emitted, now, own->answers,
-                         &work->error) != CR_OK) {
+        if (cr_job_axis_emit(lane->options.queue, job, claim->index / axis->block * inner + own->emitted, now,
+                             own->answers, &work->error) != CR_OK) {
             work->fate = CR_FATE_BROKEN;
             return false;
         }

@@ -3,7 +3,7 @@
  * that others do not wait for long.
  *
  * Thread: the lane's. Owner: the lane. */
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/lanes/gpu/internal.h"
 
 static bool takes(const cr_job *job) { return job->axis && job->axis->by_host; }
@@ -37,9 +37,9 @@ static bool step(cr_gpu_lane *lane, cr_gpu_work *work) {
         cr_claim claim = work->claims[i];
         claim.data = work->staging + at;
         at += claim.bytes;
-        cr_axis_fold(queue, &lane->hand, &claim, &work->error);
+        cr_job_axis_fold(queue, &lane->hand, &claim, &work->error);
     }
-    cr_axis_let_go(queue, &lane->hand); /* another stream's claim may be the next */
+    cr_job_axis_let_go(queue, &lane->hand); /* another stream's claim may be the next */
     if (work->error.code != CR_OK) work->fate = CR_FATE_BROKEN;
     return false;
 }

@@ -18,7 +18,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/engine/lane.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/gpu/probe.h"
@@ -64,11 +64,11 @@ struct cr_gpu_lane {
     const cr_gpu_kind *claimed_kind; /* of that job */
     uint64_t gather_bytes;           /* what may still join the claims that are taken now */
     cr_gpu_phases phases;
-    cr_partial partial; /* of the claim that ends */
-    cr_axis_hand hand;  /* of what the lane folds itself; empty between claims */
-    _Atomic bool hung;  /* it does not answer: it is not even closed */
-    _Atomic bool stuck; /* its thread is in a call that does not return */
-    cr_list pins;       /* of cr_pin: what is pinned */
+    cr_partial partial;    /* of the claim that ends */
+    cr_job_axis_hand hand; /* of what the lane folds itself; empty between claims */
+    _Atomic bool hung;     /* it does not answer: it is not even closed */
+    _Atomic bool stuck;    /* its thread is in a call that does not return */
+    cr_list pins;          /* of cr_pin: what is pinned */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;

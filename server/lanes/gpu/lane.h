@@ -16,7 +16,7 @@ typedef struct cr_gpu_phases {
 } cr_gpu_phases;
 cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane);
 
-/* Whether GPUs answer every claim of a job that was made along an axis of a GPU's memory (cr_axis_make_on_device). */
+/* Whether GPUs answer every claim of a job that was made along an axis of a GPU's memory (cr_job_axis_make_on_device). */
 bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job);
 
 /* What placing depends on beside the job. */

@@ -8,7 +8,7 @@
  * What goes wrong is the job's own failure: no CPU can answer for a kernel. Input in the memory of this device is
  * folded where it is, at once.
  * Thread: the lane's; cr_gpu_inputs_lose any. Owner: the lane. */
-#include "server/engine/kernel.h"
+#include "server/engine/named.h"
 
 #include "server/lanes/gpu/internal.h"
 
@@ -19,20 +19,20 @@ static cr_gpu_input *input_of(cr_gpu_lane *lane, const cr_job *job) {
     return NULL;
 }
 
-static bool takes(const cr_job *job) { return job->kernel != NULL; }
+static bool takes(const cr_job *job) { return job->named != NULL; }
 
 static uint64_t want(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment) {
     const uint32_t own = lane->options.ordinal + 1;
     (void)segment;
     if (job->device >= 0) return UINT64_MAX;
-    if (job->kernel->lane && job->kernel->lane != own) return 0;
+    if (job->named->lane && job->named->lane != own) return 0;
     if (!input_of(lane, job) && !input_of(lane, NULL)) return 0;
-    job->kernel->lane = own;
+    job->named->lane = own;
     return lane->options.chunk_bytes;
 }
 
 static cr_status run_kernel(cr_gpu_lane *lane, cr_job *job, const void *data, uint64_t bytes, cr_error *error) {
-    cr_kernel_run *run = job->kernel;
+    cr_named *run = job->named;
     cr_gpu_fold input = {
         .dtype = job->dtype, .families = job->families, .data = data, .n = bytes / job->element, .index = job->base};
     for (uint32_t i = 0; i < run->op_count; i++) {
@@ -40,7 +40,7 @@ static cr_status run_kernel(cr_gpu_lane *lane, cr_job *job, const void *data, ui
                                              &run->exact[i], error);
         if (status != CR_OK) return status;
     }
-    cr_queue_kernel_ran(lane->options.queue, job, input.n);
+    cr_queue_named_ran(lane->options.queue, job, input.n);
     return CR_OK;
 }
 

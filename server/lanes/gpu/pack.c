@@ -13,7 +13,7 @@
 
 enum { ALIGN = 16 };
 
-static bool takes(const cr_job *job) { return !job->kernel && !job->axis && job->claimable <= CR_GPU_BATCH_BYTES; }
+static bool takes(const cr_job *job) { return !job->named && !job->axis && job->claimable <= CR_GPU_BATCH_BYTES; }
 
 bool cr_gpu_pack_joins(const cr_job *job) { return takes(job) && !job->in_order; }
 

@@ -1,7 +1,7 @@
 /* place: which jobs along an axis GPUs may claim from.
  *
  * Thread: any. Owner: nobody; nothing here holds state. */
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/lanes/gpu/lane.h"
 
 enum {
@@ -21,7 +21,7 @@ static bool takes(const cr_gpu_api *api, const cr_axis_spec *spec, uint64_t bloc
 }
 
 bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
-    const cr_axis *axis = job->axis;
+    const cr_job_axis *axis = job->axis;
     if (!axis->block) return true; /* nobody computes anything */
     uint64_t blocks = job->claim_most / cr_job_unit(job), last = axis->spec.shape.outer % blocks;
     return takes(api, &axis->spec, blocks) && (!last || takes(api, &axis->spec, last));
@@ -31,7 +31,7 @@ bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
  * answers come back over the bus and are copied by one thread. Blocks that are cut go into states, which are the
  * CPU's. */
 void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing *placing) {
-    cr_axis *axis = job->axis;
+    cr_job_axis *axis = job->axis;
     const cr_shape *shape = &axis->spec.shape;
     const bool beside = placing->kinds & CR_BY_CPU;
     uint64_t bytes = axis->block * job->element,

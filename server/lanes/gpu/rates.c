@@ -15,7 +15,7 @@ enum {
     WAIT_MS = 2000, /* a device that takes longer for a chunk is of no use */
 };
 
-bool cr_gpu_takes(const cr_job *job) { return !job->axis && !job->in_order && !job->kernel; }
+bool cr_gpu_takes(const cr_job *job) { return !job->axis && !job->in_order && !job->named; }
 
 static uint64_t clamp(double bytes, uint64_t least, uint64_t most) {
     if (bytes < (double)least) return 0;

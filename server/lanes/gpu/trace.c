@@ -3,8 +3,8 @@
  * Thread: any, under the queue's lock. Owner: nobody; nothing here holds state. */
 #include <stdio.h>
 
-#include "server/engine/axis.h"
-#include "server/engine/kernel.h"
+#include "server/engine/job_axis.h"
+#include "server/engine/named.h"
 #include "server/lanes/gpu/internal.h"
 
 /* What did not fit is left out. */
@@ -24,7 +24,7 @@ void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]) {
     text[0] = 0;
     if (!bytes && !job->holds) bytes = job->claimed_bytes + job->claimable;
     add(text, &length, "job %llu: ", NULL, job->number);
-    if (job->kernel) add(text, &length, "%s ", job->kernel->name, 0);
+    if (job->named) add(text, &length, "%s ", job->named->name, 0);
     for (unsigned op = CR_OP_NONE + 1; op <= CR_OP_LAST; op++) {
         if (!cr_ops_has(job->ops, op)) continue;
         add(text, &length, "%s", comma, 0);

@@ -123,7 +123,7 @@ void cr_gpu_work_abandon(cr_gpu_lane *lane, cr_gpu_work *work) {
 }
 
 /* Whether others can fold what this GPU could not. */
-static bool other_lanes(const cr_job *job) { return job->device < 0 && !job->kernel; }
+static bool other_lanes(const cr_job *job) { return job->device < 0 && !job->named; }
 
 void cr_gpu_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error) {
     assert(cr_gpu_between_calls(lane));

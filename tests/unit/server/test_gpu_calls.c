@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "server/base/log.h"
-#include "server/engine/axis.h"
-#include "server/engine/kernel.h"
+#include "server/engine/job_axis.h"
+#include "server/engine/named.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/gpu/work.h"
 #include "tests/fake/fake_gpu.h"
@@ -82,16 +82,16 @@ static void along_axis(cr_dtype dtype, cr_op op, cr_shape shape, const uint8_t *
     const cr_axis_spec spec = {
         .dtype = dtype, .shape = shape, .families = cr_op_needs(op, dtype), .op_count = 1, .ops = {op}};
     cr_job *job = cr_job_new(dtype, spec.families);
-    cr_status status =
-        data == memory ? cr_axis_make(job, &spec, 1, BYTES, &error) : cr_axis_make_on_device(job, &spec, BYTES, &error);
-    if (by_host) status = cr_axis_make_by_host(job, BYTES, &error);
+    cr_status status = data == memory ? cr_job_axis_make(job, &spec, 1, BYTES, &error)
+                                      : cr_job_axis_make_on_device(job, &spec, BYTES, &error);
+    if (by_host) status = cr_job_axis_make_by_host(job, BYTES, &error);
     assert_ok(status, error);
     offer(job, data, shape.outer * shape.n * shape.inner * job->element);
 }
 
 static void named(const uint8_t *data, uint64_t bytes) {
     cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
-    assert_ok(cr_kernel_attach(job, "v7_shuffle", (uint32_t[]){CR_OP_SUM, CR_OP_MEAN}, 2, &error), error);
+    assert_ok(cr_named_attach(job, "v7_shuffle", (uint32_t[]){CR_OP_SUM, CR_OP_MEAN}, 2, &error), error);
     offer(job, data, bytes);
 }
 

@@ -2,7 +2,7 @@
  * memory are cut to. Pure functions. */
 #include <string.h>
 
-#include "server/engine/axis.h"
+#include "server/engine/job_axis.h"
 #include "server/lanes/gpu/lane.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
@@ -44,7 +44,7 @@ START_TEST(host_memory) {
             cr_error error;
             cr_axis_spec spec = spec_of(cases[i].dtype, cases[i].op, cases[i].outer, cases[i].n, cases[i].inner);
             cr_job *job = cr_job_new(spec.dtype, spec.families);
-            ck_assert_int_eq(cr_axis_make(job, &spec, 2, GIB, &error), CR_OK);
+            ck_assert_int_eq(cr_job_axis_make(job, &spec, 2, GIB, &error), CR_OK);
             const cr_gpu_placing placing = {
                 .kinds = both ? BOTH : CR_BY_GPU, .workers = 2, .gpu_from = 5, .chunk_bytes = 16 * MIB};
             cr_gpu_axis_place(&cr_fake_gpu, job, &placing);
@@ -52,7 +52,7 @@ START_TEST(host_memory) {
             uint32_t whole = both ? cases[i].both_whole : cases[i].alone_whole;
             ck_assert_msg(job->kinds == kinds, "case %u, %d: kinds %u", i, both, job->kinds);
             ck_assert_msg(job->axis->whole_kinds == whole, "case %u, %d: whole %u", i, both, job->axis->whole_kinds);
-            cr_axis_claim_whole(job);
+            cr_job_axis_claim_whole(job);
             if (whole) {
                 ck_assert_uint_eq(job->grain, job->axis->block);
                 ck_assert_uint_eq(job->kinds, whole);
@@ -68,7 +68,7 @@ START_TEST(without_a_gpu) {
     cr_error error;
     cr_axis_spec spec = spec_of(CR_F32, CR_OP_SUM, 1000, 1000, 1);
     cr_job *job = cr_job_new(spec.dtype, spec.families);
-    ck_assert_int_eq(cr_axis_make(job, &spec, 2, GIB, &error), CR_OK);
+    ck_assert_int_eq(cr_job_axis_make(job, &spec, 2, GIB, &error), CR_OK);
     cr_gpu_axis_place(&cr_fake_gpu, job, &(cr_gpu_placing){.kinds = CR_BY_CPU, .workers = 2, .chunk_bytes = MIB});
     ck_assert_uint_eq(job->kinds, CR_BY_CPU);
     ck_assert_uint_eq(job->gpu_from, 0);
@@ -87,7 +87,7 @@ START_TEST(device_memory) {
         cr_error error;
         cr_axis_spec spec = spec_of(CR_F32, CR_OP_SUM, outer, n, inner);
         cr_job *job = cr_job_new(spec.dtype, spec.families);
-        ck_assert_int_eq(cr_axis_make_on_device(job, &spec, 64 * GIB, &error), CR_OK);
+        ck_assert_int_eq(cr_job_axis_make_on_device(job, &spec, 64 * GIB, &error), CR_OK);
         const uint64_t claim = job->claim_most / (block * 4), answers = claim * inner * 8;
         ck_assert_uint_eq(job->grain, block);
         ck_assert_uint_eq(job->claim_most % (block * 4), 0);
@@ -113,7 +113,7 @@ START_TEST(device_memory_that_is_too_much) {
         cr_axis_spec spec = spec_of(CR_U8, CR_OP_SUM, shapes[i][0], shapes[i][1], shapes[i][2]);
         cr_job *job = cr_job_new(spec.dtype, spec.families);
         uint64_t most = i == 1 ? 16 * MIB - 1 : i == 0 ? 1ull << 40 : UINT64_MAX;
-        ck_assert_int_eq(cr_axis_make_on_device(job, &spec, most, &error), CR_INVALID_ARGUMENT);
+        ck_assert_int_eq(cr_job_axis_make_on_device(job, &spec, most, &error), CR_INVALID_ARGUMENT);
         ck_assert_ptr_ne(strstr(error.text, i != 1 ? "2^32" : "max_state_bytes"), NULL);
         forget(job);
     }

@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/base/log.h"
-#include "server/engine/kernel.h"
+#include "server/engine/named.h"
 #include "server/lanes/gpu/internal.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
@@ -210,7 +210,7 @@ START_TEST(names_of_ranges) {
     ck_assert_int_eq(strncmp(name, wanted, strlen(wanted)), 0);
     job->ops = UINT64_MAX; /* as long as it can be */
     assert_ok(
-        cr_kernel_attach(job, "a_name_as_long_as_a_name_of_a_kernel_may_ever_be", (uint32_t[]){CR_OP_SUM}, 1, &why),
+        cr_named_attach(job, "a_name_as_long_as_a_name_of_a_kernel_may_ever_be", (uint32_t[]){CR_OP_SUM}, 1, &why),
         why);
     ck_assert_ptr_ne(strstr(range_name(job), "a_name_as_long"), NULL);
     ck_assert_uint_lt(strlen(range_name(job)), CR_GPU_RANGE_TEXT);

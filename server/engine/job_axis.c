@@ -1,5 +1,5 @@
-/* axis: whole blocks, carried states, pieces. Thread: workers; see axis.h. Owner: the job. */
-#include "server/engine/axis.h"
+/* job_axis: whole blocks, carried states, pieces. Thread: workers; see job_axis.h. Owner: the job. */
+#include "server/engine/job_axis.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,12 @@ static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ?
 /* a + b, or UINT64_MAX. */
 static uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
-static bool is_whole(const cr_axis *axis, const cr_job *job) {
+static bool is_whole(const cr_job_axis *axis, const cr_job *job) {
     return axis->block * job->element <= CR_AXIS_GRAIN_BYTES;
 }
 
 /* How claims are cut, and what their answers may hold; returns that. whole: blocks are not cut. */
-static uint64_t plan_claims(const cr_axis *axis, cr_job *job, bool whole) {
+static uint64_t plan_claims(const cr_job_axis *axis, cr_job *job, bool whole) {
     const cr_shape *shape = &axis->spec.shape;
     uint64_t slice = shape->n * job->element, all = times(shape->outer * shape->inner, axis->answer_bytes);
     uint64_t of_block = times(shape->inner, axis->answer_bytes);
@@ -46,7 +46,7 @@ static uint64_t plan_claims(const cr_axis *axis, cr_job *job, bool whole) {
 }
 
 /* How many states there may be, within max_bytes beside other memory. */
-static cr_status plan_states(cr_axis *axis, cr_job *job, uint32_t workers, uint64_t other, uint64_t max_bytes,
+static cr_status plan_states(cr_job_axis *axis, cr_job *job, uint32_t workers, uint64_t other, uint64_t max_bytes,
                              cr_error *error) {
     uint64_t state = axis->state_bytes, beside = axis->spec.shape.outer == 1 ? 1 : CR_AXIS_STATES_BESIDE_WORKERS;
     uint64_t claims = axis->block * axis->spec.shape.outer * job->element / CR_CLAIM_LEAST_BYTES + 1;
@@ -70,8 +70,8 @@ static cr_status plan_states(cr_axis *axis, cr_job *job, uint32_t workers, uint6
 }
 
 /* What no lane depends on. */
-static cr_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *error) {
-    cr_axis *axis = calloc(1, sizeof *axis);
+static cr_job_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *error) {
+    cr_job_axis *axis = calloc(1, sizeof *axis);
     if (!axis) {
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the axis");
         return NULL;
@@ -93,8 +93,9 @@ static cr_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *error)
     return axis;
 }
 
-cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error) {
-    cr_axis *axis = axis_new(job, spec, error);
+cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes,
+                           cr_error *error) {
+    cr_job_axis *axis = axis_new(job, spec, error);
     if (!axis) return error->code;
     if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
     uint64_t other = plan_claims(axis, job, is_whole(axis, job));
@@ -103,8 +104,8 @@ cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, 
     return plan_states(axis, job, workers, other, max_bytes, error);
 }
 
-void cr_axis_claim_whole(cr_job *job) {
-    cr_axis *axis = job->axis;
+void cr_job_axis_claim_whole(cr_job *job) {
+    cr_job_axis *axis = job->axis;
     if (!axis || !axis->whole_kinds) return;
     plan_claims(axis, job, true);
     job->in_order = false;
@@ -112,8 +113,8 @@ void cr_axis_claim_whole(cr_job *job) {
     job->kinds = axis->whole_kinds;
 }
 
-cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error) {
-    cr_axis *axis = axis_new(job, spec, error);
+cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error) {
+    cr_job_axis *axis = axis_new(job, spec, error);
     if (!axis) return error->code;
     if (!axis->block) return CR_OK;
     const cr_shape *shape = &spec->shape;
@@ -137,13 +138,13 @@ cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t
                    (ull)axis->memory, (ull)max_bytes);
 }
 
-cr_status cr_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error) {
+cr_status cr_job_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error) {
     const cr_axis_spec spec = job->axis->spec;
-    cr_axis_free(job->axis);
+    cr_job_axis_free(job->axis);
     job->axis = NULL;
     job->claim_bytes = job->claim_most = job->claim_output = 0;
     job->may_pause = false;
-    cr_status status = cr_axis_make(job, &spec, 1, max_bytes, error);
+    cr_status status = cr_job_axis_make(job, &spec, 1, max_bytes, error);
     if (job->axis) job->axis->by_host = true;
     return status;
 }
@@ -153,14 +154,14 @@ static void piece_free(piece *p) {
     free(p);
 }
 
-void cr_axis_free(cr_axis *axis) {
+void cr_job_axis_free(cr_job_axis *axis) {
     for (cr_list *node; (node = cr_list_pop(&axis->pieces));) piece_free(cr_container(node, piece, link));
     pthread_mutex_destroy(&axis->mutex);
     free(axis);
 }
 
 /* Room for count answers of every op; out[k] is where op k's begin. */
-static cr_output *output_new(const cr_axis *axis, uint64_t first, uint64_t count, void *out[], cr_error *error) {
+static cr_output *output_new(const cr_job_axis *axis, uint64_t first, uint64_t count, void *out[], cr_error *error) {
     uint64_t bytes = count * axis->answer_bytes;
     cr_output *output = malloc(sizeof *output + bytes);
     if (!output) {
@@ -179,13 +180,13 @@ static cr_output *output_new(const cr_axis *axis, uint64_t first, uint64_t count
     return output;
 }
 
-static uint64_t answers_at_once(const cr_axis *axis) {
+static uint64_t answers_at_once(const cr_job_axis *axis) {
     uint64_t n = CR_AXIS_OUTPUT_BYTES / axis->answer_bytes;
     return n ? n : 1;
 }
 
 /* Scratch for whole blocks, kept while it is large enough. */
-static cr_status need_scratch(cr_axis_hand *hand, size_t bytes, cr_error *error) {
+static cr_status need_scratch(cr_job_axis_hand *hand, size_t bytes, cr_error *error) {
     if (hand->scratch_bytes >= bytes) return CR_OK;
     free(hand->scratch);
     hand->scratch_bytes = (bytes + 63) / 64 * 64;
@@ -195,9 +196,9 @@ static cr_status need_scratch(cr_axis_hand *hand, size_t bytes, cr_error *error)
     return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of scratch", bytes);
 }
 
-static cr_status whole_blocks(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, const uint8_t *data,
+static cr_status whole_blocks(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *claim, const uint8_t *data,
                               uint64_t first, uint64_t blocks, cr_error *error) {
-    const cr_axis *axis = claim->job->axis;
+    const cr_job_axis *axis = claim->job->axis;
     uint64_t inner = axis->spec.shape.inner, step = answers_at_once(axis) / inner;
     cr_status status = need_scratch(hand, axis->scratch_bytes, error);
     if (!step) step = 1;
@@ -216,9 +217,9 @@ static cr_status whole_blocks(cr_queue *queue, cr_axis_hand *hand, const cr_clai
     return status;
 }
 
-cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t count, const void *const out[],
-                       cr_error *error) {
-    const cr_axis *axis = job->axis;
+cr_status cr_job_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t count, const void *const out[],
+                           cr_error *error) {
+    const cr_job_axis *axis = job->axis;
     uint64_t step = answers_at_once(axis);
     for (uint64_t at = 0; at < count; at += step) {
         void *to[CR_AXIS_MAX_OPS];
@@ -234,7 +235,7 @@ cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t co
 
 /* Answers a block from its complete state. */
 static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, const void *state, cr_error *error) {
-    const cr_axis *axis = job->axis;
+    const cr_job_axis *axis = job->axis;
     const cr_axis_spec *spec = &axis->spec;
     uint64_t inner = spec->shape.inner, step = answers_at_once(axis);
     for (uint64_t column = 0; column < inner; column += step) {
@@ -253,7 +254,7 @@ static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, cons
 }
 
 /* Under the mutex. */
-static piece *find_piece(const cr_axis *axis, uint64_t block) {
+static piece *find_piece(const cr_job_axis *axis, uint64_t block) {
     for (cr_list *node = axis->pieces.next; node != &axis->pieces; node = node->next) {
         piece *p = cr_container(node, piece, link);
         if (p->block == block) return p;
@@ -262,7 +263,7 @@ static piece *find_piece(const cr_axis *axis, uint64_t block) {
 }
 
 /* Takes back what is known of a block, to go on with it; NULL: nothing is. */
-static void *take_piece(cr_axis *axis, uint64_t block, uint64_t *have) {
+static void *take_piece(cr_job_axis *axis, uint64_t block, uint64_t *have) {
     pthread_mutex_lock(&axis->mutex);
     piece *found = find_piece(axis, block);
     if (found) cr_list_remove(&found->link);
@@ -275,7 +276,7 @@ static void *take_piece(cr_axis *axis, uint64_t block, uint64_t *have) {
 }
 
 /* Adds a state to its block's piece; takes over state. *complete: the block's state, when it is whole now. */
-static cr_status add_piece(cr_axis *axis, uint64_t block, uint64_t have, void *state, void **complete,
+static cr_status add_piece(cr_job_axis *axis, uint64_t block, uint64_t have, void *state, void **complete,
                            cr_error *error) {
     cr_status status = CR_OK;
     *complete = NULL;
@@ -301,7 +302,7 @@ static cr_status add_piece(cr_axis *axis, uint64_t block, uint64_t have, void *s
     return status;
 }
 
-void cr_axis_let_go(cr_queue *queue, cr_axis_hand *hand) {
+void cr_job_axis_let_go(cr_queue *queue, cr_job_axis_hand *hand) {
     if (!hand->state) return;
     cr_job *job = hand->job;
     cr_error error;
@@ -318,10 +319,10 @@ void cr_axis_let_go(cr_queue *queue, cr_axis_hand *hand) {
     cr_queue_unhold(queue, job);
 }
 
-static cr_status take_up(cr_queue *queue, cr_axis_hand *hand, cr_job *job, uint64_t block, cr_error *error) {
-    cr_axis *axis = job->axis;
+static cr_status take_up(cr_queue *queue, cr_job_axis_hand *hand, cr_job *job, uint64_t block, cr_error *error) {
+    cr_job_axis *axis = job->axis;
     if (hand->state && hand->job == job && hand->block == block) return CR_OK;
-    cr_axis_let_go(queue, hand);
+    cr_job_axis_let_go(queue, hand);
     if (!cr_queue_hold(queue, job)) return cr_fail(error, CR_CANCELLED, "the call is over");
     hand->have = 0;
     hand->state = take_piece(axis, block, &hand->have);
@@ -338,9 +339,9 @@ static cr_status take_up(cr_queue *queue, cr_axis_hand *hand, cr_job *job, uint6
     return CR_OK;
 }
 
-void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr_error *error) {
+void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *claim, cr_error *error) {
     cr_job *job = claim->job;
-    const cr_axis *axis = job->axis;
+    const cr_job_axis *axis = job->axis;
     uint64_t at = claim->index, end = at + claim->bytes / job->element;
     while (at < end) {
         const uint8_t *data = claim->data + (at - claim->index) * job->element;
@@ -356,12 +357,12 @@ void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr
         cr_cpu_columns_fold(&axis->spec, hand->state, data, now, offset);
         hand->have += now;
         at += now;
-        if (hand->have == axis->block) cr_axis_let_go(queue, hand); /* what it answers counts as this claim's */
+        if (hand->have == axis->block) cr_job_axis_let_go(queue, hand); /* what it answers counts as this claim's */
     }
-    if (job->in_order || job->most_claims) cr_axis_let_go(queue, hand); /* the next claim may be another worker's */
+    if (job->in_order || job->most_claims) cr_job_axis_let_go(queue, hand); /* the next claim may be another worker's */
 }
 
-cr_output *cr_axis_empty_next(cr_axis *axis, cr_error *error) {
+cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error) {
     const cr_axis_spec *spec = &axis->spec;
     uint64_t all = spec->shape.outer * spec->shape.inner, count = answers_at_once(axis);
     if (all - axis->empty_next < count) count = all - axis->empty_next;

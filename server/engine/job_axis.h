@@ -1,4 +1,4 @@
-/* axis: a job whose answers are an array: one for each (outer, inner) of its shape.
+/* job_axis: a job whose answers are an array: one for each (outer, inner) of its shape.
  *
  * A claim is any range of the input. The blocks (n·inner elements) that lie wholly in it are answered by the worker on the
  * spot. A block that is cut by the claim's ends gives a state, which the worker carries to its next claim, or hands over
@@ -6,8 +6,8 @@
  *
  * Thread: spec and sizes are fixed at make time; pieces have a mutex of their own (merging many columns takes too long for
  * the queue's). Owner: the job. */
-#ifndef CURED_SERVER_ENGINE_AXIS_H
-#define CURED_SERVER_ENGINE_AXIS_H
+#ifndef CURED_SERVER_ENGINE_JOB_AXIS_H
+#define CURED_SERVER_ENGINE_JOB_AXIS_H
 
 #include <pthread.h>
 
@@ -34,7 +34,7 @@ typedef struct cr_output {
     uint8_t data[];
 } cr_output;
 
-typedef struct cr_axis {
+typedef struct cr_job_axis {
     cr_axis_spec spec;
     uint64_t block;                /* elements */
     size_t width[CR_AXIS_MAX_OPS]; /* bytes of one answer, by op */
@@ -47,38 +47,39 @@ typedef struct cr_axis {
     uint64_t empty_next; /* n = 0: answers made so far; the loop's */
     pthread_mutex_t mutex;
     cr_list pieces; /* incomplete blocks; guarded by mutex */
-} cr_axis;
+} cr_job_axis;
 
 /* What a worker carries from claim to claim. Zero-initialise. While state is set, it holds job. */
-typedef struct cr_axis_hand {
+typedef struct cr_job_axis_hand {
     cr_job *job;
     uint64_t block, have; /* elements of that block in state */
     void *state;
     void *scratch;
     size_t scratch_bytes;
-} cr_axis_hand;
+} cr_job_axis_hand;
 
 /* Makes job an axis job, for workers workers, or for as few as have their states within max_bytes. INVALID_ARGUMENT when not even one
  * has. axis->memory is for admission. */
-cr_status cr_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes, cr_error *error);
+cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, uint64_t max_bytes,
+                           cr_error *error);
 /* The same for input in a GPU's memory, all of which is there: it is claimed in whole blocks, which need no states. */
-cr_status cr_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error);
-/* Undoes cr_axis_make_on_device: what the GPU has no kernel for is made anew, for its lane to fold on the host. */
-cr_status cr_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error);
+cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error);
+/* Undoes cr_job_axis_make_on_device: what the GPU has no kernel for is made anew, for its lane to fold on the host. */
+cr_status cr_job_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *error);
 /* From now on blocks are not cut, as axis->whole_kinds has it; of a job that nothing was offered of yet. Under the queue's lock. */
-void cr_axis_claim_whole(cr_job *job);
+void cr_job_axis_claim_whole(cr_job *job);
 /* For cr_job_free. */
-void cr_axis_free(cr_axis *axis);
+void cr_job_axis_free(cr_job_axis *axis);
 
 /* Folds a claim of an axis job, on a lane's thread. */
-void cr_axis_fold(cr_queue *queue, cr_axis_hand *hand, const cr_claim *claim, cr_error *error);
+void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *claim, cr_error *error);
 /* For a lane that has computed answers [first, first + count): those of op k begin at out[k]. */
-cr_status cr_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t count, const void *const out[],
-                       cr_error *error);
+cr_status cr_job_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t count, const void *const out[],
+                           cr_error *error);
 /* The worker moves on: hands over what it carries, and lets its job go. */
-void cr_axis_let_go(cr_queue *queue, cr_axis_hand *hand);
+void cr_job_axis_let_go(cr_queue *queue, cr_job_axis_hand *hand);
 
 /* n = 0: the next answers (the empty rule's), NULL after the last. For the loop. */
-cr_output *cr_axis_empty_next(cr_axis *axis, cr_error *error);
+cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error);
 
 #endif
