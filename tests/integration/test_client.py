@@ -190,9 +190,9 @@ class Answers(ClientTest):
         lines = self.answer("describe", self.path(raw))
         for op in ops:
             self.assertRegex(lines, r"(?m)^\s*%s\b" % op)
-        # Of nothing: what has no value is said, the others stand, and nobody asked for min by its name.
+        # Of nothing: what has no value is said, and the others stand.
         status, out, _ = self.run_client("describe", self.path(b""), "--json")
-        self.assertEqual(0, status)
+        self.assertEqual(65, status)
         self.assertIn("error", json.loads(out)["results"]["min"])
 
     def test_large_file(self):
@@ -287,7 +287,7 @@ class ExitCodes(ClientTest):
 
     def test_usage(self):
         path = self.path(bytes(8))
-        for arguments in ((), ("frobnicate", path), ("sum",), ("sum", path, "--nonsense"), ("reduce", path), ("sum", path, "more"),
+        for arguments in ((), ("frobnicate", path), ("sum",), ("sum", path, "--nonsense"), ("reduce", path), ("sum", path, path, "--axis", "0"),
                           ("reduce", path, "--ops", "sum,nothing"), ("sum", path, "--dtype", "f128"), ("sum", path, "--count", "-1"),
                           ("sum", path, "--via", "pigeon"), ("sum", path, "--timeout", "soon")):
             self.fails(64, *arguments)
