@@ -1,7 +1,7 @@
 /* format: the first bytes of files that are no arrays.
  *
- * Raw floats may begin with any bytes. A mark of four bytes takes one in 2^32 random elements for something else, the three
- * of gzip one in 2^24. Text is told by what more than a few raw floats hardly are: printable to the last byte.
+ * Raw floats may begin with any bytes. A mark of four bytes is met by one random element in 2^32, the three bytes of gzip by
+ * one in 2^24. Text is printable to the last byte, which more than a few raw floats hardly ever are.
  *
  * Thread: any; nothing here holds state. */
 #include "client/cli/format.h"

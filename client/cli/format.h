@@ -17,8 +17,8 @@ typedef struct format {
     const char *advice;  /* what to do instead */
 } format;
 
-/* What in[0 … len) is the beginning of; NULL: elements, as far as anybody can tell. by_name: someone says that they are
- * elements, so only a name that promises the format makes it one. name: NULL for none. */
+/* The format that in[0 … len) begins; NULL: the bytes can be elements. by_name: the user says that they are elements, so a
+ * format counts only if the file's name promises it too. name: NULL for none. */
 const format *format_find(const uint8_t *in, size_t len, const char *name, bool by_name);
 
 #endif

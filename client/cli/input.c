@@ -130,8 +130,8 @@ static int take_npy(const cli_options *o, struct input *in, const npy_header *h)
     return EXIT_OK;
 }
 
-/* Refuses what is no array. Whoever gives --offset knows where the elements lie, and --dtype says that they are some unless
- * the name says otherwise. */
+/* Refuses files that are no arrays. A user who gives --offset knows where the elements lie. One who gives --dtype says that
+ * there are elements, and only the file's name can speak against it. */
 static int check_format(const cli_options *o, struct input *in) {
     if (o->raw || o->offset_given) return EXIT_OK;
     int code = fill(in, FORMAT_BYTES, 0);

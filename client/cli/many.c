@@ -1,4 +1,4 @@
-/* many: several files, a line for each, and with --total one for the array that they are when put one behind the other.
+/* many: reduces several files and prints a line for each; --total prints one more, for all files as one array.
  *
  * The total costs no second look at the files: each is reduced to a partial, which is finished here for its own line and
  * merged for the total. So indices count through all files then.

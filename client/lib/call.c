@@ -199,8 +199,8 @@ void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text) {
     if (!queued(call) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
 }
 
-/* Half to all of the library's own step, or the daemon's advice and up to half of it: clients turned away together do not
- * come back together. */
+/* Half to all of the library's own step, or the daemon's advice and up to half of it more. The random part keeps clients that
+ * were turned away together from coming back together. */
 static uint64_t retry_delay_ns(cured_call *call, uint32_t retry_after_ms) {
     cured_conn *conn = call->conn;
     if (retry_after_ms > call->max_wait_ms) retry_after_ms = call->max_wait_ms;
@@ -221,7 +221,7 @@ void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms
     uint64_t when = 0, now = cr_cl_now_ns();
     if (again) {
         when = now + retry_delay_ns(call, retry_after_ms);
-        uint64_t advised = now + retry_after_ms * UINT64_C(1000000); /* no try is worth it before the deadline */
+        uint64_t advised = now + retry_after_ms * UINT64_C(1000000); /* an earlier try would be in vain */
         again = call->deadline_ns == 0 || (when < call->deadline_ns && advised < call->deadline_ns);
     }
     if (!again) {
