@@ -29,18 +29,19 @@ typedef struct slot {
     cr_window window;
     void *slab;
     void *own;             /* instead of a slab, where the reading or the folding may have to wait for a client */
-    uint64_t begin, bytes; /* of the range in hand, in bytes after options.offset */
+    uint64_t begin, bytes; /* of the range in hand, in bytes after the source's offset */
 } slot;
 
 struct cr_feed {
     cr_file_task inspect;
     cr_feed_options options;
+    const cr_source *source; /* of options */
     cr_job *job;
     cr_region own;           /* a passed descriptor */
     const cr_region *region; /* own, or the registered one */
     cr_region_way way;       /* of this feed: what is mapped may have got holes since */
     pthread_mutex_t mutex;
-    uint64_t next, total; /* bytes after options.offset; guarded by mutex */
+    uint64_t next, total; /* bytes after the source's offset; guarded by mutex */
     uint32_t alive;       /* slots that have not ended; guarded by mutex */
     slot slots[SLOTS];
 };
@@ -51,8 +52,8 @@ static void slot_run(cr_file_task *task);
 static void feed_end(cr_feed *feed) {
     cr_queue *queue = feed->options.queue;
     cr_job *job = feed->job;
-    if (feed->options.kept) {
-        cr_kept_release(feed->options.kept);
+    if (feed->source->kept) {
+        cr_kept_release(feed->source->kept);
     } else {
         cr_region_close(&feed->own);
         cr_metric_sub(regions, 1);
@@ -77,22 +78,23 @@ static uint64_t step_of(const cr_feed *feed) {
 
 /* Finds how many bytes of an input of size bytes the request means. */
 static cr_status measure(const cr_feed_options *o, const cr_job *job, uint64_t size, uint64_t *total, cr_error *error) {
+    const cr_source *source = &o->input.sources[0];
     uint64_t element = job->element, bytes;
-    cr_status status = cr_range_check(o->offset, 0, size, error);
+    cr_status status = cr_range_check(source->offset, 0, size, error);
     if (status != CR_OK) return status;
     if (o->to_end) {
-        bytes = size - o->offset;
+        bytes = size - source->offset;
         if (bytes % element)
             return cr_fail(error, CR_INVALID_ARGUMENT,
                            "%s: %llu bytes after the offset are not a multiple of %llu, the size of %s",
-                           o->kept ? "region" : "descriptor", (unsigned long long)bytes, (unsigned long long)element,
-                           cr_dtype_name(job->dtype));
+                           source->kept ? "region" : "descriptor", (unsigned long long)bytes,
+                           (unsigned long long)element, cr_dtype_name(job->dtype));
     } else {
         if (o->count > UINT64_MAX / element)
             return cr_fail(error, CR_INVALID_ARGUMENT, "count: %llu elements of %llu bytes exceed 2^64 bytes",
                            (unsigned long long)o->count, (unsigned long long)element);
         bytes = o->count * element;
-        status = cr_range_check(o->offset, bytes, size, error);
+        status = cr_range_check(source->offset, bytes, size, error);
         if (status != CR_OK) return status;
     }
     if (o->expects && bytes / element != o->expected)
@@ -108,13 +110,15 @@ static cr_status measure(const cr_feed_options *o, const cr_job *job, uint64_t s
 /* What the feed will read, and how: on a thread where looking may block. */
 static cr_status inspect(cr_feed *feed, cr_error *error) {
     const cr_feed_options *o = &feed->options;
+    const cr_source *source = feed->source;
     cr_status status = CR_OK;
-    if (!o->kept) {
-        status = cr_region_inspect(&feed->own, o->descriptor, error);
+    if (!source->kept) {
+        status = cr_region_inspect(&feed->own, source->descriptor, error);
         feed->way = feed->own.way;
     }
     if (status == CR_OK) status = measure(o, feed->job, feed->region->size, &feed->total, error);
-    if (status == CR_OK && o->kept) status = cr_kept_check(o->kept, o->offset, feed->total, &feed->way, error);
+    if (status == CR_OK && source->kept)
+        status = cr_kept_check(source->kept, source->offset, feed->total, &feed->way, error);
     if (status == CR_OK && feed->way == CR_REGION_MAP) cr_queue_whole(o->queue, feed->job);
     if (status == CR_OK && o->to_end)
         cr_queue_measured(o->queue, feed->job, feed->total);
@@ -126,7 +130,8 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
 static void inspect_run(cr_file_task *task) {
     cr_feed *feed = cr_container(task, cr_feed, inspect);
     const cr_feed_options *o = &feed->options;
-    if (!o->kept && task->pool == CR_FILES_LOCAL && !cr_origin_is_local(o->descriptor)) {
+    const cr_source *source = feed->source;
+    if (!source->kept && task->pool == CR_FILES_LOCAL && !cr_origin_is_local(source->descriptor)) {
         cr_files_submit(o->files, task, CR_FILES_FOREIGN);
         return;
     }
@@ -159,8 +164,8 @@ static void slot_release(cr_segment *segment) {
 static cr_status slot_still(cr_segment *segment, uint64_t end, cr_error *error) {
     slot *s = cr_container(segment, slot, segment);
     const cr_feed *feed = s->feed;
-    end += feed->options.offset + s->begin;
-    return feed->options.kept ? cr_kept_still(feed->options.kept, end, error)
+    end += feed->source->offset + s->begin;
+    return feed->source->kept ? cr_kept_still(feed->source->kept, end, error)
                               : cr_region_still(feed->region, end, error);
 }
 
@@ -185,8 +190,8 @@ static bool take_range(slot *s) {
 static cr_status fill_window(slot *s, cr_error *error) {
     cr_feed *feed = s->feed;
     cr_queue *queue = feed->options.queue;
-    cr_kept *kept = feed->options.kept;
-    uint64_t offset = feed->options.offset + s->begin;
+    cr_kept *kept = feed->source->kept;
+    uint64_t offset = feed->source->offset + s->begin;
     if (kept)
         s->window = (cr_window){.data = kept->map.data + offset}; /* nothing to unmap afterwards */
     else if (cr_region_map(feed->region, offset, (size_t)s->bytes, &s->window, error) != CR_OK)
@@ -230,7 +235,7 @@ static cr_status fill_memory(slot *s, void *into, cr_error *error) {
     if (!into)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu bytes of the file",
                        (unsigned long long)s->bytes);
-    cr_status status = cr_region_read(feed->region, feed->options.offset + s->begin, into, (size_t)s->bytes, error);
+    cr_status status = cr_region_read(feed->region, feed->source->offset + s->begin, into, (size_t)s->bytes, error);
     if (status != CR_OK) return status;
     s->segment.data = into;
     s->segment.pinned = s->slab && cr_slabs_pinned(feed->options.slabs);
@@ -303,15 +308,16 @@ static cr_status direct_still(cr_segment *segment, uint64_t end, cr_error *error
 
 /* The whole range at once, without a files thread. */
 static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *error) {
+    const cr_source *source = &o->input.sources[0];
     uint64_t total;
     cr_region_way way;
-    cr_status status = measure(o, job, o->kept->region.size, &total, error);
-    if (status == CR_OK) status = cr_kept_check(o->kept, o->offset, total, &way, error);
+    cr_status status = measure(o, job, source->kept->region.size, &total, error);
+    if (status == CR_OK) status = cr_kept_check(source->kept, source->offset, total, &way, error);
     direct *d = status == CR_OK ? malloc(sizeof *d) : NULL;
     if (!d) return status != CR_OK ? status : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
-    cr_segment_init(&d->segment, job, o->kept->map.data + o->offset, 0);
-    d->kept = d->segment.kept = o->kept;
-    d->offset = o->offset;
+    cr_segment_init(&d->segment, job, source->kept->map.data + source->offset, 0);
+    d->kept = d->segment.kept = source->kept;
+    d->offset = source->offset;
     d->segment.aligned = d->segment.mapped = true;
     d->segment.still = direct_still;
     d->segment.release = direct_release;
@@ -325,18 +331,20 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
 
 /* In a GPU's memory: no byte moves, and only that GPU's lane claims. */
 static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error *error) {
+    const cr_source *source = &o->input.sources[0];
     uint64_t total;
-    cr_status status = measure(o, job, o->kept->region.size, &total, error);
+    cr_status status = measure(o, job, source->kept->region.size, &total, error);
     if (status != CR_OK) return status;
     direct *d = malloc(sizeof *d);
     if (!d) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
-    cr_segment_init(&d->segment, job, (const uint8_t *)(uintptr_t)o->kept->device.address + o->offset, 0); /* NOLINT */
-    d->kept = d->segment.kept = o->kept;
+    cr_segment_init(&d->segment, job, (const uint8_t *)(uintptr_t)source->kept->device.address + source->offset,
+                    0); /* NOLINT */
+    d->kept = d->segment.kept = source->kept;
     d->segment.aligned = true;
     d->segment.release = direct_release;
     job->kinds = CR_BY_GPU;
     job->gpu_from = 1;
-    job->device = o->kept->device.device;
+    job->device = source->kept->device.device;
     cr_queue_set_total(o->queue, job, total);
     cr_queue_add(o->queue, &d->segment);
     cr_queue_ready(o->queue, &d->segment, total, true);
@@ -346,10 +354,13 @@ static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error
 
 /* The caller's input is given back, and it keeps its hold. */
 static cr_status refuse(const cr_feed_options *options, cr_status status) {
-    if (options->kept)
-        cr_kept_release(options->kept);
-    else
-        cr_files_close(options->files, options->descriptor);
+    const cr_input *input = &options->input;
+    for (const cr_source *source = input->sources; source < input->sources + input->count; source++) {
+        if (source->kept)
+            cr_kept_release(source->kept);
+        else
+            cr_files_close(options->files, source->descriptor);
+    }
     return status;
 }
 
@@ -361,8 +372,9 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
     cr_list_init(&feed->inspect.link);
     feed->options = *options;
     feed->job = job;
-    feed->own.descriptor = options->kept ? -1 : options->descriptor;
-    feed->region = options->kept ? &options->kept->region : &feed->own;
+    feed->source = &feed->options.input.sources[0];
+    feed->own.descriptor = feed->source->kept ? -1 : feed->source->descriptor;
+    feed->region = feed->source->kept ? &feed->source->kept->region : &feed->own;
     feed->way = feed->region->way;
     pthread_mutex_init(&feed->mutex, NULL);
     for (int i = 0; i < SLOTS; i++) {
@@ -378,7 +390,10 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
 }
 
 cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error) {
-    cr_kept *kept = options->kept;
+    cr_kept *kept = options->input.sources[0].kept;
+    if (options->input.count != 1)
+        return refuse(options, cr_fail(error, CR_UNIMPLEMENTED,
+                                       "input: %u arrays, and no op of this version takes them", options->input.count));
     if (kept && kept->region.way == CR_REGION_DEVICE)
         return start_on_device(job, options, error) == CR_OK ? CR_OK : refuse(options, error->code);
     if (kept && cr_kept_is_steady(kept)) {

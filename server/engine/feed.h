@@ -19,16 +19,28 @@
 #include "server/memory/kept.h"
 #include "server/memory/slab.h"
 
+/* One array of an input. Its region's use, or its descriptor, is taken over in every case. */
+typedef struct cr_source {
+    cr_kept *kept; /* an open region; NULL: descriptor */
+    int descriptor;
+    uint64_t offset; /* bytes */
+} cr_source;
+
+/* What an op reduces: so far every op takes one array, and more are refused. */
+enum { CR_INPUT_SOURCES = 2 };
+typedef struct cr_input {
+    uint32_t count;
+    cr_source sources[CR_INPUT_SOURCES];
+} cr_input;
+
 typedef struct cr_feed_options {
     cr_files *files;
     cr_slabs *slabs;
     cr_queue *queue;
     uint64_t max_bytes; /* of one input */
-    cr_kept *kept;      /* an open region; its use is taken over in every case. NULL: descriptor */
-    uint64_t client;    /* whose file it is, for its tasks */
-    int descriptor;     /* taken over in every case */
-    uint64_t offset;    /* bytes */
-    bool to_end;        /* as many elements as the file holds after offset; otherwise count */
+    cr_input input;
+    uint64_t client; /* whose file it is, for its tasks */
+    bool to_end;     /* as many elements as the file holds after offset; otherwise count */
     uint64_t count;
     bool expects; /* the request's shape says how many elements there must be */
     uint64_t expected;

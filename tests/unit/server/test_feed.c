@@ -47,7 +47,7 @@ static cr_feed_options whole(int fd) {
                              .slabs = slabs,
                              .queue = queue,
                              .max_bytes = 1ull << 40,
-                             .descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0),
+                             .input = {1, {{.descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0)}}},
                              .to_end = true};
 }
 
@@ -94,6 +94,26 @@ static uint64_t write_numbers(int fd, size_t lead, size_t n) {
     return sum;
 }
 
+/* Ops of several arrays may come; what was passed for them is let go, whatever the count. */
+START_TEST(one_array_for_now) {
+    size_t before = open_descriptors();
+    int fd = disk_file();
+    for (uint32_t count = 0; count <= CR_INPUT_SOURCES; count++) {
+        if (count == 1) continue;
+        cr_feed_options options = {.files = files, .slabs = slabs, .queue = queue, .input.count = count};
+        for (uint32_t i = 0; i < count; i++) options.input.sources[i].descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+        assert_fails(cr_feed_start(job, &options, &error), CR_UNIMPLEMENTED, error, "arrays");
+        cr_queue_unhold(queue, job);
+        cr_job_free(wait_for_one());
+    }
+    close(fd);
+    ck_assert(cr_files_stop(files, 60000));
+    ck_assert_uint_le(open_descriptors(), before + 1); /* the mount table */
+    assert_ok(cr_files_new(2, 2, &files, &error), error);
+}
+END_TEST
+
 static const size_t sizes[] = {0, 1, 1000, MIB / 4, MIB / 4 + 1, 9 * MIB / 4 - 3, 20 * MIB};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
@@ -102,7 +122,7 @@ START_TEST(files_and_memfds_of_every_size) {
     int fd = _i % 2 ? memory_file() : disk_file();
     uint64_t sum = write_numbers(fd, lead, n);
     cr_feed_options options = whole(fd);
-    options.offset = lead;
+    options.input.sources[0].offset = lead;
     cr_job *job = start(CR_U32, &options), *done = wait_for_one();
     ck_assert_ptr_eq(done, job);
     ck_assert_uint_eq(sum_of(job), sum);
@@ -119,7 +139,7 @@ START_TEST(a_range_of_a_file) {
     write_numbers(fd, 0, 1000);
     cr_feed_options options = whole(fd);
     options.to_end = false;
-    options.offset = 7 * 4;
+    options.input.sources[0].offset = 7 * 4;
     options.count = 3;
     uint64_t sum = 0;
     for (uint32_t i = 7; i < 10; i++) sum += (uint32_t)(i * 2654435761u);
@@ -180,11 +200,11 @@ START_TEST(wrong_requests_are_refused) {
     cr_feed_options options = whole(fd);
     assert_stopped(&options, CR_U32, CR_INVALID_ARGUMENT, "not a multiple of 4");
     options = whole(fd);
-    options.offset = 44;
+    options.input.sources[0].offset = 44;
     assert_stopped(&options, CR_U32, CR_INVALID_ARGUMENT, "offset: 44");
     options = whole(fd);
     options.to_end = false;
-    options.offset = 3;
+    options.input.sources[0].offset = 3;
     options.count = 11;
     assert_stopped(&options, CR_U32, CR_INVALID_ARGUMENT, "count");
     options = whole(fd);
@@ -333,7 +353,7 @@ static void let_go(void) {
 
 static cr_feed_options of_kept(void) {
     cr_feed_options options = whole(-1);
-    options.kept = &kept;
+    options.input.sources[0].kept = &kept;
     cr_kept_use(&kept);
     return options;
 }
@@ -357,7 +377,7 @@ START_TEST(a_region_of_every_way) {
     ck_assert_int_eq(cr_kept_is_steady(&kept), _i / 2 == 0);
     for (int i = 0; i < JOBS; i++) {
         cr_feed_options options = of_kept();
-        options.offset = 129;
+        options.input.sources[0].offset = 129;
         options.to_end = false;
         options.count = i ? n : 0;
         jobs[i] = start(CR_U32, &options);
@@ -377,7 +397,7 @@ START_TEST(a_region_is_let_go_when_its_job_stops) {
     int fd = holder(_i % 3, 20 * MIB, &sum);
     keep(fd);
     cr_feed_options options = of_kept();
-    options.offset = 1;
+    options.input.sources[0].offset = 1;
     options.to_end = false;
     options.count = 20 * MIB;
     cr_job *job = start(CR_U32, &options);
@@ -403,7 +423,7 @@ START_TEST(wrong_ranges_of_a_region) {
                  {1, UINT64_MAX / 4, "count"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         cr_feed_options options = of_kept();
-        options.offset = wrong[i].offset;
+        options.input.sources[0].offset = wrong[i].offset;
         options.to_end = false;
         options.count = wrong[i].count;
         cr_job *job = cr_job_new(CR_U32, CR_FAM_SUM);
@@ -445,6 +465,7 @@ int main(void) {
     Suite *suite = suite_create("server/feed");
     TCase *tc = tcase_create("feed");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, one_array_for_now);
     tcase_add_loop_test(tc, files_and_memfds_of_every_size, 0, 4 * SIZES);
     tcase_add_loop_test(tc, a_range_of_a_file, 0, 2);
     tcase_add_loop_test(tc, holes_stay_holes, 0, 2);
