@@ -6,6 +6,7 @@
  *
  * Thread: main's, which becomes the loop's. Owner: of everything here. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +249,7 @@ static int run(cr_config *config, int argc, char **argv) {
     static daemon_state d;
     cr_error error;
     cr_log_set_level((cr_log_level)config->log_level);
+    signal(SIGPIPE, SIG_IGN); /* whoever read the log may be gone */
     raise_file_limit(config);
     uv_loop_init(&d.loop);
     d.loop.data = &d;

@@ -1,9 +1,11 @@
 /* log: one message is one line is one write(2) on standard error.
  *
- * Thread: any; the level, and what a caller's cr_log_limit counts, is the only state. Owner: the process. */
+ * Thread: any; the level, what a caller's cr_log_limit counts, and a mutex are the only state. Owner: the process. */
 #include "server/base/log.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,6 +33,19 @@ static size_t put_prefix(char *line, size_t cap, cr_log_level level) {
     return used + (size_t)more;
 }
 
+/* A log that cannot be written must not stop the daemon, nor be retried for ever: a line for which there is no room is lost.
+ * The lock is for the room that was seen: POLLOUT promises a pipe's 4 KiB, and a line has no more. */
+static void write_line(const char *line, size_t length) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    pthread_mutex_lock(&mutex);
+    ssize_t written = 0;
+    if (poll(&room, 1, 0) == 1 && room.revents & POLLOUT) written = write(STDERR_FILENO, line, length);
+    if (written < 0 && errno == EINTR) written = write(STDERR_FILENO, line, length);
+    (void)written;
+    pthread_mutex_unlock(&mutex);
+}
+
 void cr_log_at(cr_log_level level, const char *format, ...) {
     if ((int)level < atomic_load_explicit(&least, memory_order_relaxed)) return;
     int saved = errno;
@@ -46,10 +61,7 @@ void cr_log_at(cr_log_level level, const char *format, ...) {
     for (size_t i = start; i < start + length; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
     line[start + length] = '\n';
-    /* A log that cannot be written must not stop the daemon, nor be retried for ever. */
-    ssize_t written = write(STDERR_FILENO, line, start + length + 1);
-    if (written < 0 && errno == EINTR) written = write(STDERR_FILENO, line, start + length + 1);
-    (void)written;
+    write_line(line, start + length + 1);
     errno = saved;
 }
 

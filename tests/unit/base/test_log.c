@@ -1,6 +1,7 @@
 /* Log: the form of a line, levels, quoting, and that no text makes two lines of one. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,40 @@ START_TEST(a_repeated_message_is_written_once_a_second) {
 }
 END_TEST
 
+/* Writes without waiting until nothing fits; standard error then waits as it did. Bytes that went in. */
+static size_t fill(int fd) {
+    char bytes[4096] = {0};
+    size_t filled = 0;
+    int flags = fcntl(fd, F_GETFL);
+    fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    for (size_t step = sizeof bytes; step; step /= 2)
+        for (ssize_t n; (n = write(fd, bytes, step)) > 0;) filled += (size_t)n;
+    fcntl(fd, F_SETFL, flags);
+    return filled;
+}
+
+START_TEST(a_log_that_nobody_reads_is_not_waited_for) {
+    int ends[2], saved = dup(STDERR_FILENO);
+    char out[256];
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    size_t filled = fill(STDERR_FILENO);
+    cr_warn("lost");
+    for (ssize_t n; filled && (n = read(ends[0], out, filled < sizeof out ? filled : sizeof out)) > 0;)
+        filled -= (size_t)n;
+    cr_warn("read again");
+    ssize_t got = read(ends[0], out, sizeof out - 1);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[0]);
+    close(ends[1]);
+    ck_assert_int_gt(got, 0);
+    out[got] = '\0';
+    ck_assert_ptr_null(strstr(out, "lost"));
+    ck_assert_ptr_nonnull(strstr(out, "WARN read again\n"));
+}
+END_TEST
+
 static void many(void) {
     static cr_log_limit limit;
     for (int i = 0; i < 10000; i++) cr_warn_seldom(&limit, "again %d", i);
@@ -131,6 +166,7 @@ int main(void) {
     tcase_add_test(tc, quoting);
     tcase_add_test(tc, a_repeated_message_is_written_once_a_second);
     tcase_add_test(tc, a_repeated_message_does_not_fill_the_log);
+    tcase_add_test(tc, a_log_that_nobody_reads_is_not_waited_for);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
