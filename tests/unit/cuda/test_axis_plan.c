@@ -6,27 +6,33 @@
 
 #include "kernels/cuda/axis.h"
 
+/* Check notes every assertion in a file, and here are millions: it hears of those that fail. */
+#define holds(what)                             \
+    do {                                        \
+        if (!(what)) ck_abort_msg("%s", #what); \
+    } while (0)
+
 static bool is_power(uint32_t x) { return x != 0 && (x & (x - 1)) == 0; }
 
 /* Bytes of a unit, and what lines and units of a line are then. */
 static void check_units(const cr_axis_launch *at, uintptr_t address, const cr_shape *s, uint64_t size) {
-    ck_assert_uint_eq(at->odd, address % size != 0);
-    ck_assert_uint_eq(at->rows, s->inner == 1);
-    ck_assert_uint_eq(at->unit, at->wide ? 4 : size);
-    if (at->wide) ck_assert(size < 4 && !at->odd);
+    holds(at->odd == (address % size != 0));
+    holds(at->rows == (s->inner == 1));
+    holds(at->unit == (at->wide ? 4 : size));
+    if (at->wide) holds(size < 4 && !at->odd);
     if (at->rows) {
-        ck_assert_uint_eq(at->units, 1);
-        ck_assert_uint_eq(at->line, at->unit);
+        holds(at->units == 1);
+        holds(at->line == at->unit);
     } else {
-        ck_assert_uint_eq(at->units * at->unit, s->inner * size);
-        ck_assert_uint_eq(at->line, s->inner * size);
-        if (at->wide) ck_assert(address % 4 == 0 && at->line % 4 == 0);
+        holds(at->units * at->unit == s->inner * size);
+        holds(at->line == s->inner * size);
+        if (at->wide) holds(address % 4 == 0 && at->line % 4 == 0);
     }
     if (at->vector > 1) { /* every row begins with a vector, and ends with one */
-        ck_assert(at->rows);
-        ck_assert_uint_eq(at->vector * at->unit, CR_GPU_VECTOR);
-        ck_assert_uint_eq(address % CR_GPU_VECTOR, 0);
-        ck_assert_uint_eq(s->n * size % CR_GPU_VECTOR, 0);
+        holds(at->rows);
+        holds(at->vector * at->unit == CR_GPU_VECTOR);
+        holds(address % CR_GPU_VECTOR == 0);
+        holds(s->n * size % CR_GPU_VECTOR == 0);
     }
 }
 
@@ -38,46 +44,46 @@ static uint64_t lines_of(const cr_axis_launch *at, uintptr_t address, const cr_s
 
 static void check_work(const cr_axis_launch *at, uint64_t lines) {
     const uint32_t team = at->p_tile * at->m, teams = CR_GPU_THREADS / team;
-    ck_assert(is_power(at->p_tile) && is_power(at->m) && is_power(at->rounds));
-    ck_assert_uint_eq(1u << at->p_log, at->p_tile);
-    ck_assert_uint_eq(1u << at->m_log, at->m);
-    ck_assert_uint_le(team, CR_GPU_THREADS);
+    holds(is_power(at->p_tile) && is_power(at->m) && is_power(at->rounds));
+    holds(1u << at->p_log == at->p_tile);
+    holds(1u << at->m_log == at->m);
+    holds(team <= CR_GPU_THREADS);
     if (at->units > at->p_tile) { /* a block is one team */
-        ck_assert_uint_eq(team, CR_GPU_THREADS);
-        ck_assert_uint_eq(at->tiles, at->outer * ((at->units + at->p_tile - 1) / at->p_tile));
+        holds(team == CR_GPU_THREADS);
+        holds(at->tiles == at->outer * ((at->units + at->p_tile - 1) / at->p_tile));
     } else {
-        ck_assert_uint_ge(at->tiles * teams * at->rounds, at->outer);
-        ck_assert_uint_lt((at->tiles - 1) * teams * at->rounds, at->outer);
+        holds(at->tiles * teams * at->rounds >= at->outer);
+        holds((at->tiles - 1) * teams * at->rounds < at->outer);
     }
     if (at->rounds > 1) { /* a warp has whole teams, and a thread of each for each round */
-        ck_assert(at->rows && at->splits == 1);
-        ck_assert_uint_le(at->rounds, at->m);
-        ck_assert_uint_le(at->m, 32);
+        holds(at->rows && at->splits == 1);
+        holds(at->rounds <= at->m);
+        holds(at->m <= 32);
     }
-    ck_assert_uint_ge(at->splits, 1);
-    ck_assert(at->splits * at->per_split >= lines && (at->splits - 1) * at->per_split < lines);
-    ck_assert_uint_eq(at->per_split % ((uint64_t)at->m * at->vector), 0);
-    ck_assert_uint_le(at->per_split / at->m, CR_AXIS_LINES);
-    if (at->splits > 1) ck_assert_uint_le(at->tiles, CR_AXIS_TILES);
-    ck_assert_uint_ge(at->blocks, 1);
-    ck_assert_uint_le(at->blocks, at->tiles * at->splits);
+    holds(at->splits >= 1);
+    holds(at->splits * at->per_split >= lines && (at->splits - 1) * at->per_split < lines);
+    holds(at->per_split % ((uint64_t)at->m * at->vector) == 0);
+    holds(at->per_split / at->m <= CR_AXIS_LINES);
+    if (at->splits > 1) holds(at->tiles <= CR_AXIS_TILES);
+    holds(at->blocks >= 1);
+    holds(at->blocks <= at->tiles * at->splits);
 }
 
 static void check_scratch(const cr_axis_launch *at, const cr_shape *s, cr_dtype dtype, bool slots) {
     const uint64_t outputs = s->outer * s->inner, size = cr_dtype_size(dtype), c = size < 4 ? 4 / size : 1;
     const uint64_t list = cr_dtype_kind(dtype) == CR_KIND_FLOAT ? outputs * 4 : 0;
-    ck_assert_uint_ge(at->records, sizeof(cr_axis_head) + list);
+    holds(at->records >= sizeof(cr_axis_head) + list);
     uint64_t ends = at->records;
     if (at->splits > 1) ends += at->tiles * at->splits * (CR_GPU_THREADS / at->m) * c * CR_AXIS_RECORD;
-    ck_assert_uint_ge(at->scratch_bytes, ends);
-    ck_assert_uint_eq(at->records % 8, 0);
+    holds(at->scratch_bytes >= ends);
+    holds(at->records % 8 == 0);
     if (slots) {
-        ck_assert_uint_ge(at->slots, ends);
-        ck_assert_uint_eq(at->slots % 16, 0);
-        ck_assert_uint_ge(at->scratch_bytes, at->slots + outputs * CR_AXIS_SLOT);
+        holds(at->slots >= ends);
+        holds(at->slots % 16 == 0);
+        holds(at->scratch_bytes >= at->slots + outputs * CR_AXIS_SLOT);
     }
-    ck_assert_uint_ge(at->hard_blocks, 1);
-    ck_assert_uint_le(at->hard_blocks * (CR_GPU_THREADS / 32), CR_AXIS_STATES);
+    holds(at->hard_blocks >= 1);
+    holds(at->hard_blocks * (CR_GPU_THREADS / 32) <= CR_AXIS_STATES);
 }
 
 static void check(uintptr_t address, cr_shape s, cr_dtype dtype, uint32_t sms) {
@@ -85,11 +91,11 @@ static void check(uintptr_t address, cr_shape s, cr_dtype dtype, uint32_t sms) {
         cr_axis_launch at;
         cr_axis_launch_make(&at, address, &s, dtype, slots != 0, sms);
         uint64_t size = cr_dtype_size(dtype);
-        ck_assert(at.outer == s.outer && at.n == s.n && at.inner == s.inner);
+        holds(at.outer == s.outer && at.n == s.n && at.inner == s.inner);
         check_units(&at, address, &s, size);
         /* A wide row that is not aligned may need a unit more; never fewer. */
         uint64_t lines = lines_of(&at, address, &s, size);
-        ck_assert_uint_ge(at.splits * at.per_split, lines);
+        holds(at.splits * at.per_split >= lines);
         check_work(&at, at.rows && at.wide && at.vector == 1 ? (s.n * size + 3) / 4 + 1 : lines);
         check_scratch(&at, &s, dtype, slots != 0);
     }
@@ -127,15 +133,15 @@ START_TEST(usual_shapes) {
     cr_axis_launch at;
     const cr_shape rows = {1 << 18, 1024, 1}, tall = {1, 1024, 1 << 18}, few = {1, 1 << 18, 1024};
     cr_axis_launch_make(&at, 0, &rows, CR_F32, false, 132);
-    ck_assert_uint_eq(at.vector, 4);
-    ck_assert_uint_eq(at.splits, 1);
-    ck_assert_uint_ge(at.tiles, 132 * 8);
+    holds(at.vector == 4);
+    holds(at.splits == 1);
+    holds(at.tiles >= 132 * 8);
     cr_axis_launch_make(&at, 0, &tall, CR_F32, false, 132);
-    ck_assert_uint_eq(at.splits, 1);
-    ck_assert_uint_ge(at.p_tile * at.unit, 128); /* whole lines of the cache */
-    ck_assert_uint_ge(at.tiles, 132 * 3);
+    holds(at.splits == 1);
+    holds(at.p_tile * at.unit >= 128); /* whole lines of the cache */
+    holds(at.tiles >= 132 * 3);
     cr_axis_launch_make(&at, 0, &few, CR_F32, false, 132);
-    ck_assert_uint_ge(at.tiles * at.splits, 132 * 2);
+    holds(at.tiles * at.splits >= 132 * 2);
 }
 END_TEST
 
