@@ -20,9 +20,9 @@
 #include "server/base/log.h"
 #include "server/base/metrics.h"
 #include "server/lanes/gpu/probe.h"
-#include "server/loop/loop.h"
 #include "server/memory/guard.h"
 #include "server/memory/origin.h"
+#include "server/native/native.h"
 #include "server/transport/listener.h"
 
 extern char **environ;
@@ -30,8 +30,10 @@ extern char **environ;
 enum { EXIT_USAGE_ = 64, EXIT_START = 69, EXIT_GPU_FAULT = 70, FILES_STOP_MS = 2000 };
 
 typedef struct daemon_state {
-    uv_loop_t loop;
-    cr_server server;
+    uv_loop_t uv;
+    cr_calls calls;
+    cr_loop loop;
+    cr_native native;
     cr_listener *listeners[CR_CONFIG_LIST_MAX];
     uint32_t listener_count;
     uv_signal_t term, interrupt, hangup;
@@ -43,16 +45,15 @@ typedef struct daemon_state {
     char **argv;
 } daemon_state;
 
-static void stop_now(cr_server *server) {
-    daemon_state *d = server->loop->data;
-    cr_server_close_all(server);
-    uv_stop(&d->loop);
+static void stop_now(cr_loop *loop) {
+    cr_loop_close_doors(loop);
+    uv_stop(loop->uv);
 }
 
 static void on_drain_limit(uv_timer_t *timer) {
-    cr_server *server = timer->data;
-    cr_warn("drain_timeout_ms is over with %llu calls running", (unsigned long long)server->admission.calls);
-    stop_now(server);
+    cr_loop *loop = timer->data;
+    cr_warn("drain_timeout_ms is over with %llu calls running", (unsigned long long)loop->calls->admission.calls);
+    stop_now(loop);
 }
 
 static void close_listeners(daemon_state *d) {
@@ -62,16 +63,15 @@ static void close_listeners(daemon_state *d) {
 static void on_stop_signal(uv_signal_t *handle, int number) {
     daemon_state *d = handle->data;
     if (d->over) return;
-    if (d->server.draining) {
+    if (d->calls.draining) {
         cr_warn("second %s: stopping now", strsignal(number));
-        stop_now(&d->server);
+        stop_now(&d->loop);
         return;
     }
-    cr_info("%s: draining %llu calls", strsignal(number), (unsigned long long)d->server.admission.calls);
+    cr_info("%s: draining %llu calls", strsignal(number), (unsigned long long)d->calls.admission.calls);
     close_listeners(d);
-    d->server.drained = stop_now;
-    uv_timer_start(&d->drain_limit, on_drain_limit, d->server.config->drain_timeout_ms, 0);
-    cr_server_drain(&d->server);
+    uv_timer_start(&d->drain_limit, on_drain_limit, d->config->drain_timeout_ms, 0);
+    cr_loop_drain(&d->loop, stop_now);
 }
 
 /* Every region holds a descriptor: those who register may have a quarter of them, for others must still be let in. */
@@ -99,18 +99,18 @@ static void on_hangup(uv_signal_t *handle, int number) {
     }
     cr_log_set_level((cr_log_level)d->config->log_level);
     raise_file_limit(d->config);
-    cr_server_limit(&d->server);
+    cr_calls_limit(&d->calls);
 }
 
 static void watch_signals(daemon_state *d) {
-    uv_signal_init(&d->loop, &d->term);
-    uv_signal_init(&d->loop, &d->interrupt);
-    uv_signal_init(&d->loop, &d->hangup);
-    uv_timer_init(&d->loop, &d->drain_limit);
-    uv_timer_init(&d->loop, &d->watch);
+    uv_signal_init(&d->uv, &d->term);
+    uv_signal_init(&d->uv, &d->interrupt);
+    uv_signal_init(&d->uv, &d->hangup);
+    uv_timer_init(&d->uv, &d->drain_limit);
+    uv_timer_init(&d->uv, &d->watch);
     uv_unref((uv_handle_t *)&d->watch);
     d->term.data = d->interrupt.data = d->hangup.data = d;
-    d->drain_limit.data = d->watch.data = &d->server;
+    d->drain_limit.data = d->watch.data = &d->loop;
     uv_signal_start(&d->term, on_stop_signal, SIGTERM);
     uv_signal_start(&d->interrupt, on_stop_signal, SIGINT);
     uv_signal_start(&d->hangup, on_hangup, SIGHUP);
@@ -124,35 +124,36 @@ static const cr_gpu_api *const gpu_api = &CURED_GPU_API;
 static const cr_gpu_api *const gpu_api;
 #endif
 
-static void on_lane_lost(cr_server *server) {
-    daemon_state *d = server->loop->data;
-    server->runs_kernels = server->lanes.gpus > server->lanes.gpus_lost;
-    if (server->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT) {
-        cr_error_log("%s; on_gpu_fault is exit: stopping", server->lanes.reason);
+static void on_lane_lost(cr_loop *loop) {
+    daemon_state *d = loop->uv->data;
+    cr_calls *calls = loop->calls;
+    calls->runs_kernels = calls->lanes.gpus > calls->lanes.gpus_lost;
+    if (calls->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT) {
+        cr_error_log("%s; on_gpu_fault is exit: stopping", calls->lanes.reason);
         d->exit_status = EXIT_GPU_FAULT;
-        stop_now(server);
+        stop_now(loop);
         return;
     }
-    cr_warn("%s; on_gpu_fault is cpu: going on without it", server->lanes.reason);
+    cr_warn("%s; on_gpu_fault is cpu: going on without it", calls->lanes.reason);
 }
 
-static void on_watch(uv_timer_t *timer) { cr_lanes_watch(&((cr_server *)timer->data)->lanes); }
+static void on_watch(uv_timer_t *timer) { cr_lanes_watch(&((cr_loop *)timer->data)->calls->lanes); }
 
-static cr_status start_lanes(cr_server *server, cr_error *error) {
-    const cr_lanes_options options = {.config = server->config,
-                                      .queue = server->queue,
-                                      .slabs = server->slabs,
+static cr_status start_lanes(daemon_state *d, cr_error *error) {
+    cr_calls *calls = &d->calls;
+    const cr_lanes_options options = {.config = calls->config,
+                                      .queue = calls->queue,
+                                      .slabs = calls->slabs,
                                       .gpu = gpu_api,
                                       .probe = "/proc/self/exe",
-                                      .wake = cr_server_wake,
-                                      .wake_argument = server};
-    daemon_state *d = server->loop->data;
-    server->lane_lost = on_lane_lost;
-    cr_status status = cr_lanes_open(&server->lanes, &options, error);
-    if (server->lanes.gpus) server->device_hook = &server->lanes.hook;
-    server->runs_kernels = server->lanes.gpus > 0;
-    uint64_t step = server->config->gpu_timeout_ms / 4 + 1;
-    if (server->lanes.gpus) uv_timer_start(&d->watch, on_watch, step, step);
+                                      .wake = cr_loop_wake,
+                                      .wake_argument = &d->loop};
+    d->loop.lane_lost = on_lane_lost;
+    cr_status status = cr_lanes_open(&calls->lanes, &options, error);
+    if (calls->lanes.gpus) d->native.device_hook = &calls->lanes.hook;
+    calls->runs_kernels = calls->lanes.gpus > 0;
+    uint64_t step = calls->config->gpu_timeout_ms / 4 + 1;
+    if (calls->lanes.gpus) uv_timer_start(&d->watch, on_watch, step, step);
     return status;
 }
 
@@ -166,11 +167,12 @@ static cr_status make_default_folder(const char *address, cr_error *error) {
 }
 
 static cr_status start_listeners(daemon_state *d, cr_error *error) {
-    const cr_config_list *list = &d->server.config->listen;
+    const cr_config_list *list = &d->config->listen;
     cr_status status = CR_OK;
     for (uint32_t i = 0; status == CR_OK && i < list->count; i++) {
         status = make_default_folder(list->items[i], error);
-        if (status == CR_OK) status = cr_listener_open(&d->server, list->items[i], &d->listeners[i], error);
+        if (status == CR_OK)
+            status = cr_listener_open(&d->loop, &d->native.door, list->items[i], &d->listeners[i], error);
         if (status != CR_OK) break;
         d->listener_count++;
         cr_info("listening on %s", cr_listener_name(d->listeners[i]));
@@ -179,23 +181,25 @@ static cr_status start_listeners(daemon_state *d, cr_error *error) {
 }
 
 static cr_status start(daemon_state *d, cr_error *error) {
-    cr_server *server = &d->server;
-    const cr_config *config = server->config;
+    cr_calls *calls = &d->calls;
+    const cr_config *config = d->config;
     cr_origin_open();
+    cr_calls_init(calls, cr_loop_wake, &d->loop);
     cr_status status = cr_guard_install(error);
-    if (status == CR_OK) status = cr_server_init(server, &d->loop, config, error);
+    if (status == CR_OK) status = cr_loop_init(&d->loop, &d->uv, calls, error);
+    if (status == CR_OK) status = cr_native_init(&d->native, &d->loop, CURED_VERSION, error);
     if (status == CR_OK) watch_signals(d);
-    if (status == CR_OK) status = cr_queue_new(cr_server_wake, server, &server->queue, error);
-    if (status == CR_OK) status = cr_slabs_new(config->slabs, &server->slabs, error);
+    if (status == CR_OK) status = cr_queue_new(cr_loop_wake, &d->loop, &calls->queue, error);
+    if (status == CR_OK) status = cr_slabs_new(config->slabs, &calls->slabs, error);
     if (status == CR_OK)
-        status = cr_files_new(config->files_threads, config->foreign_files_threads, &server->files, error);
-    if (status == CR_OK) status = start_lanes(server, error);
+        status = cr_files_new(config->files_threads, config->foreign_files_threads, &calls->files, error);
+    if (status == CR_OK) status = start_lanes(d, error);
     if (status == CR_OK) status = start_listeners(d, error);
     return status;
 }
 
 static bool jobs_out(const daemon_state *d) {
-    return atomic_load(&cr_metrics[CR_M_jobs]) || atomic_load(&cr_metrics[CR_M_regions]) || d->server.admission.regions;
+    return atomic_load(&cr_metrics[CR_M_jobs]) || atomic_load(&cr_metrics[CR_M_regions]) || d->calls.admission.regions;
 }
 
 /* Jobs that were stopped still have claims with the lanes and reads with the files threads, which give slabs and windows
@@ -205,7 +209,7 @@ static bool await_jobs(daemon_state *d) {
     uint64_t until = cr_now_ms() + FILES_STOP_MS;
     struct timespec pause = {.tv_nsec = 1000000};
     while (jobs_out(d) && cr_now_ms() < until) {
-        uv_run(&d->loop, UV_RUN_NOWAIT);
+        uv_run(&d->uv, UV_RUN_NOWAIT);
         nanosleep(&pause, NULL);
     }
     return !jobs_out(d);
@@ -213,22 +217,22 @@ static bool await_jobs(daemon_state *d) {
 
 /* Reverse order of start. What a hung file or GPU still uses is left to the end of the process. */
 static void stop(daemon_state *d) {
-    cr_server *server = &d->server;
+    cr_calls *calls = &d->calls;
     close_listeners(d);
-    cr_server_close_all(server);
+    cr_loop_close_doors(&d->loop);
     uv_timer_stop(&d->drain_limit);
     uv_timer_stop(&d->watch);
-    bool gone = await_jobs(d) && cr_files_stop(server->files, FILES_STOP_MS);
+    bool gone = await_jobs(d) && cr_files_stop(calls->files, FILES_STOP_MS);
     if (!gone) cr_warn("a client's file system, or a GPU, does not answer: leaving its threads behind");
-    if (gone && server->queue) cr_queue_close(server->queue);
-    if (gone) gone = cr_lanes_close(&server->lanes, server->slabs); /* or regions may still be open on its devices */
+    if (gone && calls->queue) cr_queue_close(calls->queue);
+    if (gone) gone = cr_lanes_close(&calls->lanes, calls->slabs); /* or regions may still be open on its devices */
     if (!gone) {
         fflush(NULL);
         _exit(d->exit_status);
     }
     cr_list done;
-    if (server->queue) {
-        cr_queue_completed(server->queue, &done);
+    if (calls->queue) {
+        cr_queue_completed(calls->queue, &done);
         for (cr_list *node; (node = cr_list_pop(&done));) cr_job_free(cr_container(node, cr_job, done));
     }
     /* Those of signals stay, and the loop's memory with them: without, one that comes now would end the process, and not as it was to end. */
@@ -238,11 +242,12 @@ static void stop(daemon_state *d) {
     uv_unref((uv_handle_t *)&d->hangup);
     uv_close((uv_handle_t *)&d->drain_limit, NULL);
     uv_close((uv_handle_t *)&d->watch, NULL);
-    cr_server_close_handles(server);
-    uv_run(&d->loop, UV_RUN_DEFAULT);
-    cr_slabs_free(server->slabs);
-    cr_queue_free(server->queue);
-    cr_server_free(server);
+    cr_loop_close_handles(&d->loop);
+    uv_run(&d->uv, UV_RUN_DEFAULT);
+    cr_native_free(&d->native);
+    cr_calls_free(calls);
+    cr_slabs_free(calls->slabs);
+    cr_queue_free(calls->queue);
 }
 
 static int run(cr_config *config, int argc, char **argv) {
@@ -251,22 +256,21 @@ static int run(cr_config *config, int argc, char **argv) {
     cr_log_set_level((cr_log_level)config->log_level);
     signal(SIGPIPE, SIG_IGN); /* whoever read the log may be gone */
     raise_file_limit(config);
-    uv_loop_init(&d.loop);
-    d.loop.data = &d;
-    d.server.config = d.config = config;
+    uv_loop_init(&d.uv);
+    d.uv.data = &d;
+    d.calls.config = d.config = config;
     d.argc = argc;
     d.argv = argv;
-    d.server.version = CURED_VERSION;
     if (start(&d, &error) != CR_OK) {
         cr_error_log("%s", error.text);
-        if (d.server.lanes.left_behind) { /* what the driver has for the end of the process may wait for that thread */
+        if (d.calls.lanes.left_behind) { /* what the driver has for the end of the process may wait for that thread */
             fflush(NULL);
             _exit(EXIT_START);
         }
         if (error.code == CR_INVALID_ARGUMENT) return EXIT_USAGE_;
         return EXIT_START;
     }
-    uv_run(&d.loop, UV_RUN_DEFAULT);
+    uv_run(&d.uv, UV_RUN_DEFAULT);
     cr_info("stopping");
     stop(&d);
     return d.exit_status;

@@ -1,7 +1,7 @@
 /* check: the checks. Thread: the loop's. Owner: the call. */
 #include "server/call/check.h"
 
-#include "server/call/kernel.h"
+#include "kernels/ladder/ladder.h"
 
 typedef unsigned long long ull;
 
@@ -15,7 +15,7 @@ static cr_status check_taken(const cr_call *call, uint32_t taken, cr_error *erro
     return unused ? cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it", unused) : CR_OK;
 }
 
-cr_status cr_request_check_ops(cr_call *call, cr_error *error) {
+cr_status cr_check_ops(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     cr_shape shape = {r->outer, r->n, r->inner};
     uint32_t taken = 0;
@@ -49,7 +49,7 @@ static cr_status check_length(const cr_call *call, cr_error *error) {
     return CR_OK;
 }
 
-cr_status cr_request_check_finish(cr_call *call, cr_error *error) {
+cr_status cr_check_finish(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     if (r->nan > CR_NAN_SKIP) return cr_fail(error, CR_INVALID_ARGUMENT, "nan: %u is not a policy", r->nan);
     if (r->overflow > CR_OVERFLOW_WRAP)
@@ -64,7 +64,7 @@ cr_status cr_request_check_finish(cr_call *call, cr_error *error) {
 /* Along an axis without elements few bytes, or none, can ask for any number of answers. */
 static cr_status check_answers(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
-    uint64_t most = call->conn->server->config->max_answer_bytes, answers = r->outer * r->inner, width = 0;
+    uint64_t most = call->calls->config->max_answer_bytes, answers = r->outer * r->inner, width = 0;
     for (uint32_t i = 0; i < r->op_count; i++)
         width += cr_dtype_size(cr_axis_dtype((cr_op)r->ops[i], call->dtype, &call->finish));
     if (!width || answers <= most / width) return CR_OK;
@@ -90,23 +90,45 @@ static cr_status check_place(const cr_call *call, cr_error *error) {
     return status == CR_OK ? check_answers(call, error) : status;
 }
 
-cr_status cr_request_check(cr_call *call, cr_error *error) {
+/* The kernels know one answer a call, over the whole array, by the default rules. */
+static cr_status check_options(const cr_wire_reduce *r, cr_error *error) {
+    const char *other = r->has_axis                        ? "axis"
+                        : r->want_partial                  ? "partial"
+                        : r->first                         ? "first"
+                        : r->nan                           ? "nan"
+                        : r->overflow                      ? "overflow"
+                        : r->ddof                          ? "ddof"
+                        : r->result_dtype != CR_DTYPE_NONE ? "result_dtype"
+                                                           : NULL;
+    return other ? cr_fail(error, CR_INVALID_ARGUMENT, "kernel: %s goes with no %s", r->kernel, other) : CR_OK;
+}
+
+/* A request that names a kernel is no reduction of the ordinary kind: its whole input goes to device memory, one kernel alone
+ * folds it for each op, and the values come back finished, some of them inexact. In this order: the name (NOT_FOUND), ops and
+ * type (UNIMPLEMENTED), options (INVALID_ARGUMENT), and whether there is a CUDA device (FAILED_PRECONDITION). */
+static cr_status check_kernel(const cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    const cr_calls *calls = call->calls;
+    if (!r->kernel[0]) return CR_OK;
+    for (uint32_t i = 0; i < r->op_count; i++) {
+        cr_status status = cr_ladder_check(r->kernel, (cr_op)r->ops[i], call->dtype, error);
+        if (status != CR_OK) return status;
+    }
+    cr_status status = check_options(r, error);
+    if (status != CR_OK || calls->runs_kernels) return status;
+    return cr_fail(error, CR_FAILED_PRECONDITION, "kernel: %s runs on a CUDA device, and there is none here: %s",
+                   r->kernel, calls->lanes.reason);
+}
+
+cr_status cr_check_reduce(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     call->dtype = (cr_dtype)r->dtype;
     if (!cr_dtype_is_input(call->dtype))
         return cr_fail(error, r->dtype > CR_BIGINT && r->dtype <= INT32_MAX ? CR_UNIMPLEMENTED : CR_INVALID_ARGUMENT,
                        "dtype: %u is not an input type of this version", r->dtype);
-    cr_status status = cr_request_check_finish(call, error);
-    if (status == CR_OK) status = cr_request_check_ops(call, error);
+    cr_status status = cr_check_finish(call, error);
+    if (status == CR_OK) status = cr_check_ops(call, error);
     if (status == CR_OK) status = check_place(call, error);
-    if (status == CR_OK) status = cr_kernel_check(call, error);
+    if (status == CR_OK) status = check_kernel(call, error);
     return status == CR_OK ? check_length(call, error) : status;
-}
-
-cr_status cr_request_charge(cr_call *call, cr_error *error) {
-    const cr_wire_reduce *r = &call->request.reduce;
-    cr_server *server = call->conn->server;
-    if (call->request.kind != CR_CALL_REDUCE || r->source == CR_SOURCE_STREAM || r->length_known) return CR_OK;
-    return cr_admit_growth(&server->admission, &call->ticket, cr_queue_progress(server->queue, call->job).total_bytes,
-                           error);
 }

@@ -1,19 +1,16 @@
-/* upload: array bytes from a connection into slabs, and slabs to the lanes.
- *
- * A slab is offered in steps while it fills, so that its bytes are folded while they are in the cache, and sealed when it
- * is full, when its client pauses, or when others need slabs: a slab never waits for a client. So what may have to wait until
- * a client takes answers (of an axis) goes into memory of its own instead.
- * Thread: the loop's (release: whoever folded last). Owner: the call, until a segment is offered and sealed. */
+/* upload: see upload.h. Thread: the loop's (release, on_granted: any). Owner: the call. */
+#include "server/call/upload.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/base/clock.h"
-#include "server/call/call.h"
-#include "server/call/merge.h"
-#include "server/call/outputs.h"
 
-enum { OFFER_BYTES = 128 * 1024 };
+enum {
+    OFFER_BYTES = 128 * 1024,
+    IDLE_MS = 10, /* an upload that brings nothing for so long hands over its slab */
+};
 
 typedef struct cr_slab_segment {
     cr_segment segment;
@@ -23,6 +20,19 @@ typedef struct cr_slab_segment {
     bool added;    /* the queue knows it */
 } cr_slab_segment;
 
+typedef struct cr_slab_wait {
+    cr_slab_waiter waiter;
+    cr_list link; /* in calls->granted; guarded by calls->mutex, as slab is */
+    cr_calls *calls;
+    cr_upload *upload; /* NULL: it went away while the slab was on its way. The loop's */
+    void *slab;
+} cr_slab_wait;
+
+void cr_upload_init(cr_upload *up, cr_calls *calls) {
+    up->calls = calls;
+    cr_list_init(&up->filling);
+}
+
 static void release(cr_segment *segment) {
     cr_slab_segment *s = cr_container(segment, cr_slab_segment, segment);
     if (s->slab) cr_slab_give(s->slabs, s->slab);
@@ -31,12 +41,12 @@ static void release(cr_segment *segment) {
 }
 
 /* A segment at the upload's place, over a slab or over memory of its own. */
-static cr_slab_segment *new_segment(const cr_call *call, uint8_t *slab, uint8_t *own) {
+static cr_slab_segment *new_segment(const cr_upload *up, uint8_t *slab, uint8_t *own) {
     cr_slab_segment *s = malloc(sizeof *s);
     if (!s) return NULL;
-    cr_segment_init(&s->segment, call->job, slab ? slab : own, call->upload.handed);
+    cr_segment_init(&s->segment, up->job, slab ? slab : own, up->handed);
     s->segment.release = release;
-    s->slabs = call->conn->server->slabs;
+    s->slabs = up->calls->slabs;
     s->segment.pinned = slab && cr_slabs_pinned(s->slabs);
     s->slab = slab;
     s->own = own;
@@ -44,73 +54,21 @@ static cr_slab_segment *new_segment(const cr_call *call, uint8_t *slab, uint8_t 
     return s;
 }
 
-static void on_sealing(uv_timer_t *timer) { cr_upload_seal_idle(timer->data, CR_SLAB_IDLE_MS); }
-
-static void touch(cr_call *call) {
-    cr_server *server = call->conn->server;
-    call->upload.touched_ms = uv_now(server->loop);
-    cr_list_remove(&call->upload.filling);
-    if (cr_list_empty(&server->filling)) uv_timer_start(&server->sealing, on_sealing, CR_SLAB_IDLE_MS, CR_SLAB_IDLE_MS);
-    cr_list_append(&server->filling, &call->upload.filling);
-}
-
-/* A granted slab first, then the pool; or the connection gets in line. */
-static uint8_t *take_slab(cr_conn *conn) {
-    void *slab = conn->spare_slab;
-    conn->spare_slab = NULL;
-    if (slab) return slab;
-    slab = cr_slab_take_or_wait(conn->server->slabs, &conn->slab_waiter);
-    conn->waits_for_slab = slab == NULL;
-    return slab;
-}
-
-/* Begins the next segment, with what the last could not hand over. False as cr_upload_room. */
-static bool open_segment(cr_call *call, bool waits, cr_error *error) {
-    cr_upload *up = &call->upload;
-    uint8_t *slab = waits ? NULL : take_slab(call->conn), *own = waits ? malloc(CR_SLAB_BYTES) : NULL;
-    if (!slab && !waits) {
-        cr_upload_seal_idle(call->conn->server, 0);
-        return false;
-    }
-    if (waits && call->conn->spare_slab) cr_slab_give(call->conn->server->slabs, take_slab(call->conn));
-    if (slab || own) up->slab = new_segment(call, slab, own);
-    if (!up->slab) {
-        if (slab) cr_slab_give(call->conn->server->slabs, slab);
-        free(own);
-        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload");
-        return false;
-    }
-    if (up->tail_len) memcpy(slab ? slab : own, up->tail, up->tail_len);
-    up->filled = up->tail_len;
-    up->offered = up->tail_len = 0;
-    touch(call);
-    return true;
-}
-
-bool cr_upload_room(cr_call *call, uint8_t **at, size_t *room, cr_error *error) {
-    cr_upload *up = &call->upload;
-    bool waits = !cr_outputs_flow(call);
-    error->code = CR_OK;
-    if (call->merge) return cr_merge_room(call, at, room), true;
-    if (up->slab && up->filled == CR_SLAB_BYTES) { /* no memory for its tail, when it became full */
-        cr_upload_seal(call);
-        if (up->slab) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload") == CR_OK;
-    }
-    if (waits && up->slab && up->slab->slab) cr_upload_seal(call);
-    if (!up->slab && !open_segment(call, waits, error)) return false;
-    *at = up->slab->slab ? up->slab->slab + up->filled : up->slab->own + up->filled;
-    *room = CR_SLAB_BYTES - up->filled;
-    return true;
+static void touch(cr_upload *up) {
+    cr_calls *calls = up->calls;
+    up->touched_ms = calls->read_ns / 1000000;
+    cr_list_remove(&up->filling);
+    cr_list_append(&calls->filling, &up->filling);
+    if (!calls->sealing.slot) cr_timer_set(&calls->timers, &calls->sealing, cr_now_ms() + IDLE_MS);
 }
 
 /* Moves the ready mark to bytes; seal: for the last time, after which the slab is the lanes'. */
-static void offer(cr_call *call, uint32_t bytes, bool seal) {
-    cr_upload *up = &call->upload;
+static void offer(cr_upload *up, uint32_t bytes, bool seal) {
     cr_slab_segment *s = up->slab;
-    cr_queue *queue = call->conn->server->queue;
+    cr_queue *queue = up->calls->queue;
     if (seal) {
         up->slab = NULL;
-        up->handed += bytes / call->job->element;
+        up->handed += bytes / up->job->element;
         cr_list_remove(&up->filling);
         if (!bytes && !s->added) {
             release(&s->segment);
@@ -123,68 +81,177 @@ static void offer(cr_call *call, uint32_t bytes, bool seal) {
     cr_queue_ready(queue, &s->segment, bytes, seal);
 }
 
-cr_status cr_upload_advance(cr_call *call, size_t bytes, cr_error *error) {
-    cr_upload *up = &call->upload;
-    if (call->merge) return cr_merge_advance(call, bytes, error);
-    up->filled += (uint32_t)bytes;
-    assert(up->filled <= CR_SLAB_BYTES);
-    touch(call);
-    if (up->filled == CR_SLAB_BYTES) {
-        cr_upload_seal(call);
-    } else if (up->filled - up->offered >= OFFER_BYTES) {
-        offer(call, up->filled - (uint32_t)(up->filled % cr_job_unit(call->job)), false);
-    }
-    return CR_OK;
-}
+static uint32_t whole_bytes(const cr_upload *up) { return up->filled - (uint32_t)(up->filled % cr_job_unit(up->job)); }
 
-void cr_upload_seal(cr_call *call) {
-    cr_upload *up = &call->upload;
-    if (!up->slab) return;
-    uint32_t tail = (uint32_t)(up->filled % cr_job_unit(call->job)), whole = up->filled - tail;
+/* Hands over what can be handed over, and lets the slab go. */
+static void seal(cr_upload *up) {
+    uint32_t whole = whole_bytes(up), tail = up->filled - whole;
     if (tail) {
-        if (!up->tail) up->tail = malloc(cr_job_unit(call->job));
+        if (!up->tail) up->tail = malloc(cr_job_unit(up->job));
         if (!up->tail) return; /* the slab stays until there is memory */
         memcpy(up->tail, up->slab->segment.data + whole, tail);
     }
     up->tail_len = tail;
-    offer(call, whole, true);
+    offer(up, whole, true);
 }
 
-bool cr_upload_finish(cr_call *call) {
-    cr_upload *up = &call->upload;
+/* The upload that is idle longest gives its slab back. */
+static void seal_one(cr_calls *calls) {
+    for (cr_list *node = calls->filling.next; node != &calls->filling; node = node->next) {
+        cr_upload *up = cr_container(node, cr_upload, filling);
+        if (!up->slab->slab) continue;
+        seal(up);
+        return;
+    }
+}
+
+/* Begins the next segment, with what the last could not hand over. It takes over slab, or own. */
+static bool open_segment(cr_upload *up, uint8_t *slab, uint8_t *own) {
+    up->slab = slab || own ? new_segment(up, slab, own) : NULL;
+    if (!up->slab) {
+        if (slab) cr_slab_give(up->calls->slabs, slab);
+        free(own);
+        return false;
+    }
+    if (up->tail_len) memcpy(slab ? slab : own, up->tail, up->tail_len);
+    up->filled = up->tail_len;
+    up->offered = up->tail_len = 0;
+    touch(up);
+    return true;
+}
+
+/* Runs on whichever thread gave a slab back. */
+static void on_granted(cr_slab_waiter *waiter, void *slab) {
+    cr_slab_wait *wait = cr_container(waiter, cr_slab_wait, waiter);
+    cr_calls *calls = wait->calls;
+    pthread_mutex_lock(&calls->mutex);
+    wait->slab = slab;
+    cr_list_append(&calls->granted, &wait->link);
+    calls->wake(calls->wake_argument);
+    pthread_mutex_unlock(&calls->mutex);
+}
+
+/* A slab, or a place in line. */
+static cr_status take_or_wait(cr_upload *up, uint8_t **slab, cr_error *error) {
+    cr_slabs *slabs = up->calls->slabs;
+    *slab = up->spare ? up->spare : cr_slab_take(slabs);
+    up->spare = NULL;
+    if (*slab) return CR_OK;
+    cr_slab_wait *wait = calloc(1, sizeof *wait);
+    if (!wait) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload");
+    cr_list_init(&wait->link);
+    cr_list_init(&wait->waiter.link);
+    wait->waiter.granted = on_granted;
+    wait->calls = up->calls;
+    wait->upload = up;
+    *slab = cr_slab_take_or_wait(slabs, &wait->waiter);
+    if (*slab)
+        free(wait);
+    else
+        up->wait = wait;
+    return CR_OK;
+}
+
+/* The upload no longer needs the slab that it waits for, or that has come. */
+static void forget(cr_upload *up) {
+    cr_slab_wait *wait = up->wait;
+    if (up->spare) cr_slab_give(up->calls->slabs, up->spare);
+    up->spare = NULL;
+    if (!wait) return;
+    up->wait = NULL;
+    wait->upload = NULL;
+    if (cr_slab_forget(up->calls->slabs, &wait->waiter)) free(wait); /* or it is on its way, and the loop frees it */
+}
+
+cr_upload *cr_upload_granted(cr_calls *calls) {
+    for (;;) {
+        pthread_mutex_lock(&calls->mutex);
+        cr_list *node = cr_list_pop(&calls->granted);
+        pthread_mutex_unlock(&calls->mutex);
+        if (!node) return NULL;
+        cr_slab_wait *wait = cr_container(node, cr_slab_wait, link);
+        cr_upload *up = wait->upload;
+        void *slab = wait->slab;
+        free(wait);
+        if (!up) {
+            cr_slab_give(calls->slabs, slab);
+            continue;
+        }
+        up->wait = NULL;
+        up->spare = slab; /* not open yet: it may not be sealed as idle before the bytes that wait are in it */
+        return up;
+    }
+}
+
+bool cr_upload_room(cr_upload *up, bool own, uint8_t **at, size_t *room, cr_error *error) {
+    error->code = CR_OK;
+    if (up->slab && up->filled == CR_SLAB_BYTES) { /* no memory for its tail, when it became full */
+        seal(up);
+        if (up->slab) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload") == CR_OK;
+    }
+    if (own && up->slab && up->slab->slab) seal(up);
+    if (own) forget(up);
+    if (!up->slab && up->wait) return false;
+    if (!up->slab) {
+        uint8_t *slab = NULL;
+        if (!own && take_or_wait(up, &slab, error) != CR_OK) return false;
+        if (!own && !slab) {
+            seal_one(up->calls);
+            return false;
+        }
+        if (!open_segment(up, slab, own ? malloc(CR_SLAB_BYTES) : NULL))
+            return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload") == CR_OK;
+    }
+    *at = (up->slab->slab ? up->slab->slab : up->slab->own) + up->filled;
+    *room = CR_SLAB_BYTES - up->filled;
+    return true;
+}
+
+void cr_upload_filled(cr_upload *up, size_t bytes) {
+    up->filled += (uint32_t)bytes;
+    assert(up->filled <= CR_SLAB_BYTES);
+    touch(up);
+    if (up->filled == CR_SLAB_BYTES)
+        seal(up);
+    else if (up->filled - up->offered >= OFFER_BYTES)
+        offer(up, whole_bytes(up), false);
+}
+
+bool cr_upload_finish(cr_upload *up) {
+    forget(up);
     if (!up->slab && up->tail_len) {
         /* An incomplete block of prod, left by an earlier seal: its buffer goes to the lanes as it is. */
-        up->slab = new_segment(call, NULL, up->tail);
+        up->slab = new_segment(up, NULL, up->tail);
         if (!up->slab) return false;
         up->filled = up->tail_len;
         up->tail = NULL;
         up->tail_len = 0;
     }
-    if (up->slab) offer(call, up->filled, true);
+    if (up->slab) offer(up, up->filled, true);
     return true;
 }
 
-void cr_upload_drop(cr_call *call) {
-    cr_upload *up = &call->upload;
-    if (up->slab) offer(call, up->offered, true);
+void cr_upload_drop(cr_upload *up) {
+    forget(up);
+    if (up->slab) offer(up, up->offered, true);
     free(up->tail);
     up->tail = NULL;
     up->tail_len = 0;
 }
 
-void cr_upload_seal_idle(cr_server *server, uint64_t idle_ms) {
-    uint64_t now = uv_now(server->loop);
-    for (cr_list *node = server->filling.next, *next; node != &server->filling; node = next) {
+void cr_upload_seal_idle(cr_timer *sealing) {
+    cr_calls *calls = cr_container(sealing, cr_calls, sealing);
+    uint64_t now = cr_now_ms();
+    for (cr_list *node = calls->filling.next, *next; node != &calls->filling; node = next) {
         next = node->next;
-        cr_call *call = cr_container(node, cr_call, upload.filling);
-        if (idle_ms && now - call->upload.touched_ms < idle_ms) break;
-        if (call->upload.slab->slab) {
-            cr_upload_seal(call);
-            if (!idle_ms) break;
-        } else if (idle_ms) { /* no slab: it may wait for more, but what is whole may be folded */
-            offer(call, call->upload.filled - (uint32_t)(call->upload.filled % cr_job_unit(call->job)), false);
+        cr_upload *up = cr_container(node, cr_upload, filling);
+        if (now - up->touched_ms < IDLE_MS) break;
+        if (up->slab->slab) {
+            seal(up);
+        } else { /* no slab: it may wait for more, but what is whole may be folded */
+            offer(up, whole_bytes(up), false);
             cr_list_remove(node);
         }
     }
-    if (cr_list_empty(&server->filling)) uv_timer_stop(&server->sealing);
+    if (!cr_list_empty(&calls->filling)) cr_timer_set(&calls->timers, sealing, now + IDLE_MS);
 }

@@ -13,16 +13,15 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
-#include "server/call/call.h"
-#include "server/call/outputs.h"
 #include "server/native/frames.h"
+#include "server/native/front.h"
 #include "server/native/regions.h"
 #include "server/native/reply.h"
 
 enum { OUT_FIRST = 16 * 1024 };
 
 static void free_if_over(cr_conn *conn) {
-    if (conn->state != CR_CONN_CLOSED || conn->poll.data || conn->waits_for_slab) return;
+    if (conn->state != CR_CONN_CLOSED || conn->poll.data) return;
     free(conn->stash.at);
     free(conn->out.at);
     cr_streams_free(&conn->streams);
@@ -35,22 +34,11 @@ static void on_handle_closed(uv_handle_t *handle) {
     free_if_over(conn);
 }
 
-/* Runs on whichever thread gave a slab back. */
-static void slab_granted(cr_slab_waiter *waiter, void *slab) {
-    cr_conn *conn = cr_container(waiter, cr_conn, slab_waiter);
-    cr_server *server = conn->server;
-    pthread_mutex_lock(&server->grants_mutex);
-    conn->spare_slab = slab;
-    cr_list_append(&server->grants, &conn->grant);
-    uv_async_send(&server->wake);
-    pthread_mutex_unlock(&server->grants_mutex);
-}
-
 size_t cr_conn_backlog(const cr_conn *conn) { return conn->out.len - conn->out.off; }
 
 static bool out_pending(const cr_conn *conn) { return cr_conn_backlog(conn) > 0; }
 
-static bool reading(const cr_conn *conn) { return !conn->waits_for_slab && cr_conn_backlog(conn) < CR_BACKLOG_BYTES; }
+static bool reading(const cr_conn *conn) { return !conn->waits_for_room && cr_conn_backlog(conn) < CR_BACKLOG_BYTES; }
 
 static void on_poll(uv_poll_t *handle, int status, int events);
 
@@ -67,23 +55,24 @@ static void update_events(cr_conn *conn) {
  * own end of the socket is never seen to leave: only the descriptors that it owes a frame for tell. */
 static bool client_owes(const cr_conn *conn) {
     return out_pending(conn) ||
-           (!conn->waits_for_slab && (conn->stash.len || conn->payload_left || conn->descriptor_count));
+           (!conn->waits_for_room && (conn->stash.len || conn->payload_left || conn->descriptor_count));
 }
 
 static void watch_stall(cr_conn *conn) {
     if (conn->timer.slot || conn->state != CR_CONN_OPEN || !client_owes(conn)) return;
-    cr_timer_set(&conn->server->timers, &conn->timer, cr_now_ms() + conn->server->config->stall_timeout_ms);
+    cr_timer_set(&conn->native->calls->timers, &conn->timer,
+                 cr_now_ms() + conn->native->calls->config->stall_timeout_ms);
 }
 
 static void on_timer(cr_timer *timer) {
     cr_conn *conn = cr_container(timer, cr_conn, timer);
     cr_error error;
-    uint64_t stall = conn->server->config->stall_timeout_ms, now = cr_now_ms();
+    uint64_t stall = conn->native->calls->config->stall_timeout_ms, now = cr_now_ms();
     if (conn->state == CR_CONN_LINGERING) {
         cr_conn_close(conn);
     } else if (conn->state == CR_CONN_GREETING) {
         cr_fail(&error, CR_DEADLINE_EXCEEDED, "HELLO: it did not come within %llu ms",
-                (unsigned long long)conn->server->config->hello_timeout_ms);
+                (unsigned long long)conn->native->calls->config->hello_timeout_ms);
         cr_conn_fail(conn, &error);
     } else if (client_owes(conn) && now - conn->last_progress_ms >= stall) {
         cr_fail(
@@ -92,7 +81,7 @@ static void on_timer(cr_timer *timer) {
             (unsigned long long)stall);
         cr_conn_fail(conn, &error);
     } else if (client_owes(conn)) {
-        cr_timer_set(&conn->server->timers, timer, conn->last_progress_ms + stall);
+        cr_timer_set(&conn->native->calls->timers, timer, conn->last_progress_ms + stall);
     }
 }
 
@@ -113,65 +102,58 @@ static void refuse(cr_conn *conn, const cr_error *reason) {
     cr_metric_add(connections_refused, 1);
     conn->refused = true;
     cr_conn_fail(conn, reason);
-    if (cr_admit_refused(&conn->server->admission)) return;
-    conn->server->admission.refused++; /* cr_conn_close takes it off again */
+    if (cr_admit_refused(&conn->native->calls->admission)) return;
+    conn->native->calls->admission.refused++; /* cr_conn_close takes it off again */
     cr_conn_flush(conn);
     cr_conn_close(conn);
 }
 
-cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_error *error) {
+cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_error *error) {
+    cr_calls *calls = native->calls;
     cr_conn *conn = calloc(1, sizeof *conn);
-    int failed = conn ? uv_poll_init_socket(server->loop, &conn->poll, fd) : UV_ENOMEM;
+    int failed = conn ? uv_poll_init_socket(native->loop->uv, &conn->poll, fd) : UV_ENOMEM;
     if (failed) {
         free(conn);
         close(fd);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
     }
     conn->poll.data = conn;
-    conn->server = server;
+    conn->native = native;
     conn->fd = fd;
     conn->passes_descriptors = passes_descriptors;
     see_peer(conn);
     conn->timer.fire = on_timer;
-    conn->slab_waiter.granted = slab_granted;
-    cr_list_init(&conn->calls);
+    cr_list_init(&conn->open);
+    cr_list_init(&conn->stalled);
     cr_list_init(&conn->dirty);
-    cr_list_init(&conn->grant);
-    cr_list_init(&conn->slab_waiter.link);
-    cr_list_append(&server->connections, &conn->link);
+    cr_list_append(&native->connections, &conn->link);
     conn->last_progress_ms = cr_now_ms();
     cr_metric_add(connections, 1);
     cr_metric_add(connections_total, 1);
-    cr_timer_set(&server->timers, &conn->timer, conn->last_progress_ms + server->config->hello_timeout_ms);
+    cr_timer_set(&calls->timers, &conn->timer, conn->last_progress_ms + calls->config->hello_timeout_ms);
     cr_error refused;
-    if (cr_admit_connection(&server->admission, fd, &refused) != CR_OK) refuse(conn, &refused);
+    if (cr_admit_connection(&calls->admission, fd, &refused) != CR_OK) refuse(conn, &refused);
     update_events(conn);
     return CR_OK;
 }
 
 static void drop_calls(cr_conn *conn) {
-    while (!cr_list_empty(&conn->calls)) cr_call_drop(cr_container(conn->calls.next, cr_call, link));
-    while (conn->descriptor_count) cr_files_close(conn->server->files, cr_conn_take_descriptor(conn));
+    while (!cr_list_empty(&conn->open)) cr_stream_drop(cr_container(conn->open.next, cr_stream, link));
+    while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
     cr_regions_drop(conn);
-    conn->payload_call = NULL;
-    if (!conn->waits_for_slab && conn->spare_slab) {
-        cr_slab_give(conn->server->slabs, conn->spare_slab);
-        conn->spare_slab = NULL;
-    }
-    if (conn->waits_for_slab && cr_slab_forget(conn->server->slabs, &conn->slab_waiter)) conn->waits_for_slab = false;
 }
 
 void cr_conn_close(cr_conn *conn) {
     if (conn->state == CR_CONN_CLOSED) return;
     conn->state = CR_CONN_CLOSED;
     drop_calls(conn);
-    cr_timer_stop(&conn->server->timers, &conn->timer);
+    cr_timer_stop(&conn->native->calls->timers, &conn->timer);
     cr_list_remove(&conn->link);
     cr_list_remove(&conn->dirty);
     if (conn->refused)
-        cr_admit_refused_over(&conn->server->admission);
+        cr_admit_refused_over(&conn->native->calls->admission);
     else
-        cr_admit_connection_over(&conn->server->admission);
+        cr_admit_connection_over(&conn->native->calls->admission);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
     close(conn->fd); /* last: libuv names it once more, and by then it could be another thread's */
@@ -187,15 +169,15 @@ bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
     conn->paused = false;
     drop_calls(conn);
     cr_reply_status(conn, 0, error);
-    cr_timer_set(&conn->server->timers, &conn->timer, cr_now_ms() + CR_LINGER_MS);
+    cr_timer_set(&conn->native->calls->timers, &conn->timer, cr_now_ms() + CR_LINGER_MS);
     return false;
 }
 
 uint8_t *cr_conn_room(cr_conn *conn, size_t bytes) {
     cr_bytes *out = &conn->out;
-    if (!out->at && conn->server->spare_out && bytes <= OUT_FIRST) {
-        *out = (cr_bytes){.at = conn->server->spare_out, .cap = OUT_FIRST};
-        conn->server->spare_out = NULL;
+    if (!out->at && conn->native->spare_out && bytes <= OUT_FIRST) {
+        *out = (cr_bytes){.at = conn->native->spare_out, .cap = OUT_FIRST};
+        conn->native->spare_out = NULL;
     }
     if (out->cap - out->len < bytes && out->off && out->off >= out->len / 2) {
         /* A client that reads on, but never all: what it has read makes room. At least as much goes as is moved. */
@@ -210,7 +192,7 @@ uint8_t *cr_conn_room(cr_conn *conn, size_t bytes) {
         if (!at) {
             conn->broken = true;
             cr_list_remove(&conn->dirty);
-            cr_list_append(&conn->server->dirty, &conn->dirty);
+            cr_list_append(&conn->native->dirty, &conn->dirty);
             return NULL;
         }
         out->at = at;
@@ -222,14 +204,14 @@ uint8_t *cr_conn_room(cr_conn *conn, size_t bytes) {
 void cr_conn_put(cr_conn *conn, size_t bytes) {
     conn->out.len += (uint32_t)bytes;
     if (conn->state == CR_CONN_CLOSED || !cr_list_empty(&conn->dirty)) return;
-    cr_list_append(&conn->server->dirty, &conn->dirty);
+    cr_list_append(&conn->native->dirty, &conn->dirty);
 }
 
 /* An idle connection keeps no buffer: the first 16 KiB go round among all of them. */
 static void out_done(cr_conn *conn) {
     cr_bytes *out = &conn->out;
-    if (out->cap == OUT_FIRST && !conn->server->spare_out)
-        conn->server->spare_out = out->at;
+    if (out->cap == OUT_FIRST && !conn->native->spare_out)
+        conn->native->spare_out = out->at;
     else
         free(out->at);
     *out = (cr_bytes){0};
@@ -247,14 +229,14 @@ void cr_conn_flush(cr_conn *conn) {
             return;
         }
         conn->out.off += (uint32_t)n;
-        conn->last_progress_ms = uv_now(conn->server->loop);
+        conn->last_progress_ms = uv_now(conn->native->loop->uv);
     }
     if (conn->broken) {
         cr_conn_close(conn);
         return;
     }
     if (!out_pending(conn) && conn->out.at) out_done(conn);
-    if (!out_pending(conn) && conn->streams.open) cr_outputs_resume(conn);
+    if (!out_pending(conn) && !cr_list_empty(&conn->stalled)) cr_streams_resume(conn);
     if (conn->paused && reading(conn) && !cr_frames_resume(conn) && conn->state == CR_CONN_CLOSED) return;
     if (!out_pending(conn) && conn->state == CR_CONN_LINGERING) shutdown(conn->fd, SHUT_WR);
     watch_stall(conn);
@@ -269,32 +251,15 @@ int cr_conn_take_descriptor(cr_conn *conn) {
     return descriptor;
 }
 
-/* After anything that may have changed what the connection waits for. */
-static void settle(cr_conn *conn) {
-    if (conn->state == CR_CONN_CLOSED) return;
-    bool payload_due = conn->payload_left && conn->payload_call;
-    if (!conn->waits_for_slab && conn->spare_slab && !payload_due) {
-        cr_slab_give(conn->server->slabs, conn->spare_slab);
-        conn->spare_slab = NULL;
-    }
-    cr_conn_flush(conn);
-}
-
-void cr_conn_granted(cr_conn *conn) {
-    conn->waits_for_slab = false;
-    if (conn->state >= CR_CONN_LINGERING) {
-        cr_slab_give(conn->server->slabs, conn->spare_slab);
-        conn->spare_slab = NULL;
-        if (conn->state == CR_CONN_CLOSED) free_if_over(conn);
-        return;
-    }
-    conn->last_progress_ms = uv_now(conn->server->loop);
-    if (cr_frames_resume(conn)) settle(conn);
+void cr_conn_has_room(cr_conn *conn) {
+    conn->waits_for_room = false;
+    conn->last_progress_ms = uv_now(conn->native->loop->uv);
+    if (cr_frames_resume(conn)) cr_conn_flush(conn);
 }
 
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_conn *conn = handle->data;
-    conn->server->came = true;
+    conn->native->loop->came = true;
     bool gone = status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn));
     if (gone) {
         cr_conn_close(conn);
@@ -302,5 +267,5 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
     }
     if (events & UV_WRITABLE) cr_conn_flush(conn);
     if (conn->state != CR_CONN_CLOSED && events & UV_READABLE && reading(conn)) cr_frames_read(conn);
-    settle(conn);
+    cr_conn_flush(conn);
 }

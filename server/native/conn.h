@@ -1,17 +1,17 @@
 /* conn: one native connection: reads frames, keeps its calls, writes replies.
  *
  * Reading: one recvmsg a turn, into {the rest of the slab or head that is being filled, the loop's buffer}. Frames are
- * taken from the buffer until it is empty, a frame is incomplete, or the connection must wait (for a slab, or for the
+ * taken from the buffer until it is empty, a frame is incomplete, or the connection must wait (for room, or for the
  * client to read its replies); what is left is stashed. Descriptors queue as they come and frames take them.
  *
  *   GREETING ──HELLO──► OPEN ──error──► LINGERING (says why, drops what comes) ──► CLOSED (freed when its handle is closed)
  *
- * Thread: the loop's. Owner: the server's list of connections; cr_conn_close ends it from any state. */
+ * Thread: the loop's. Owner: the native door's list of connections; cr_conn_close ends it from any state. */
 #ifndef CURED_SERVER_NATIVE_CONN_H
 #define CURED_SERVER_NATIVE_CONN_H
 
 #include "proto/frame.h"
-#include "server/loop/loop.h"
+#include "server/native/native.h"
 #include "server/native/streams.h"
 
 typedef enum cr_conn_state { CR_CONN_GREETING, CR_CONN_OPEN, CR_CONN_LINGERING, CR_CONN_CLOSED } cr_conn_state;
@@ -21,11 +21,11 @@ typedef struct cr_bytes {
     uint32_t off, len, cap; /* [off, len) is waiting */
 } cr_bytes;
 
-typedef struct cr_call cr_call;
+struct cr_stream;
 
 typedef struct cr_conn {
     uv_poll_t poll;
-    cr_server *server;
+    cr_native *native;
     cr_list link, dirty;
     int fd;
     cr_peer peer;
@@ -36,30 +36,28 @@ typedef struct cr_conn {
     int descriptors[CR_CONN_MAX_DESCRIPTORS]; /* received, not yet taken; oldest first */
 
     uint32_t highest_stream;
-    cr_list calls;
+    cr_list open;               /* streams whose calls are not over */
     cr_streams streams;         /* the same by number */
+    cr_list stalled;            /* of them, those whose answers wait for room in out */
     struct cr_regions *regions; /* NULL until one is registered */
 
-    cr_bytes stash;        /* an incomplete frame, or all that came after the connection had to wait */
-    uint32_t payload_left; /* of the DATA (or skipped frame) being read */
-    cr_call *payload_call; /* its call; NULL: drop the bytes */
-    bool payload_end;      /* the DATA has END */
+    cr_bytes stash;                   /* an incomplete frame, or all that came after the connection had to wait */
+    uint32_t payload_left;            /* of the DATA (or skipped frame) being read */
+    struct cr_stream *payload_stream; /* whose bytes they are; NULL: drop them */
+    bool payload_end;                 /* the DATA has END */
 
     cr_bytes out;
     cr_timer timer; /* HELLO, then stalls, then lingering */
     uint64_t last_progress_ms;
 
-    cr_slab_waiter slab_waiter;
-    cr_list grant;    /* in server->grants */
-    void *spare_slab; /* granted, not yet used; the granting thread's while waits_for_slab */
-    bool waits_for_slab;
-    bool paused;  /* stash holds whole frames: taken on before anything else is read */
-    bool refused; /* not admitted: it only says why */
-    bool broken;  /* no memory for a reply: closed at the end of the turn */
+    bool waits_for_room; /* for the bytes of payload_stream */
+    bool paused;         /* stash holds whole frames: taken on before anything else is read */
+    bool refused;        /* not admitted: it only says why */
+    bool broken;         /* no memory for a reply: closed at the end of the turn */
 } cr_conn;
 
 /* Takes over fd (non-blocking, close-on-exec). On failure fd is closed. */
-cr_status cr_conn_open(cr_server *server, int fd, bool passes_descriptors, cr_error *error);
+cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_error *error);
 /* Cancels its calls, closes what was passed and the socket. The conn must not be used afterwards. */
 void cr_conn_close(cr_conn *conn);
 /* Sends STATUS on stream 0 and closes after a while. False, for `return cr_conn_fail(…)`. */
@@ -73,8 +71,8 @@ void cr_conn_put(cr_conn *conn, size_t bytes);
 size_t cr_conn_backlog(const cr_conn *conn);
 /* Writes what can be written now. */
 void cr_conn_flush(cr_conn *conn);
-/* For the server: the slab this connection waited for has come. */
-void cr_conn_granted(cr_conn *conn);
+/* The bytes that this connection waits with can be taken. */
+void cr_conn_has_room(cr_conn *conn);
 /* Takes the next passed descriptor; -1: none. */
 int cr_conn_take_descriptor(cr_conn *conn);
 

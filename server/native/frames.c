@@ -2,7 +2,7 @@
  *
  * Array bytes of a frame under way are received straight into their slab; everything else into the loop's one buffer, in
  * front of which there is room for the beginning of a frame that was stashed, so frames always lie in one piece.
- * Thread: the loop's. Owner: the connection; the buffer is the server's. */
+ * Thread: the loop's. Owner: the connection; the buffer is the door's. */
 #include "server/native/frames.h"
 
 #include <assert.h>
@@ -12,15 +12,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/call/call.h"
-#include "server/call/outputs.h"
+#include "server/native/front.h"
 #include "server/native/reply.h"
 
 enum { BEHIND_PAYLOAD = 4096 }; /* read beyond a payload's end: the next headers, little of the next payload */
 
-static uint8_t *main_buffer(cr_conn *conn) { return conn->server->buffer + CR_FRAME_HEAD_MAX; }
+static uint8_t *main_buffer(cr_conn *conn) { return conn->native->buffer + CR_FRAME_HEAD_MAX; }
 
 /* Bytes of the frame that begins in the stash; its header was checked when it was complete. */
 static uint32_t stash_need(const cr_conn *conn) {
@@ -56,9 +54,9 @@ static void stash_free(cr_conn *conn) {
 }
 
 static bool payload_done(cr_conn *conn) {
-    cr_call *call = conn->payload_call;
-    conn->payload_call = NULL;
-    if (call && conn->payload_end) cr_call_end(call);
+    cr_stream *stream = conn->payload_stream;
+    conn->payload_stream = NULL;
+    if (stream && conn->payload_end) cr_call_end(stream->call);
     return conn->state < CR_CONN_LINGERING;
 }
 
@@ -74,7 +72,7 @@ static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
     char quoted[4 * CR_NAME_MAX_BYTES];
     cr_debug("connection from %s", cr_log_quote(quoted, sizeof quoted, hello.client));
     conn->state = CR_CONN_OPEN;
-    cr_timer_stop(&conn->server->timers, &conn->timer);
+    cr_timer_stop(&conn->native->calls->timers, &conn->timer);
     return cr_reply_welcome(conn);
 }
 
@@ -91,7 +89,7 @@ static bool on_call(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
         return cr_conn_fail(conn, &error);
     }
     conn->highest_stream = frame->stream;
-    return cr_call_begin(conn, frame, payload);
+    return cr_stream_open(conn, frame, payload);
 }
 
 /* A frame of at most CR_HEAD_MAX_BYTES payload, all of it here. */
@@ -105,19 +103,18 @@ static bool on_frame(cr_conn *conn, const cr_frame *frame, const uint8_t *payloa
         case CR_FRAME_CALL:
             return on_call(conn, frame, payload);
         case CR_FRAME_CANCEL: {
-            cr_call *call = cr_call_find(conn, frame->stream);
-            cr_fail(&error, CR_CANCELLED, "the client cancelled the call");
-            if (call) cr_call_fail(call, &error);
+            cr_stream *stream = cr_stream_find(conn, frame->stream);
+            if (stream) cr_stream_cancel(stream);
             return true;
         }
         case CR_FRAME_PING:
             return cr_reply_pong(conn, payload, frame->length);
         case CR_FRAME_CREDIT: {
-            cr_call *call = cr_call_find(conn, frame->stream);
+            cr_stream *stream = cr_stream_find(conn, frame->stream);
             uint64_t bytes;
             if (cr_wire_unpack_credit(payload, frame->length, &bytes, &error) != CR_OK)
                 return cr_conn_fail(conn, &error);
-            if (call) cr_outputs_credit(call, bytes);
+            if (stream) cr_stream_credit(stream, bytes);
             return conn->state == CR_CONN_OPEN;
         }
         default: /* PONG */
@@ -135,23 +132,30 @@ static bool check_stream(cr_conn *conn, const cr_frame *frame) {
 
 /* DATA's header. n bytes follow it here. *used: of those; -1 when the frame must be stashed until it is whole. */
 static bool on_data(cr_conn *conn, const cr_frame *frame, const uint8_t *payload, size_t n, long *used) {
-    cr_call *call = cr_call_find(conn, frame->stream);
-    bool whole = call && cr_call_can_inline(call, frame), take = false;
+    cr_stream *stream = cr_stream_find(conn, frame->stream);
+    bool whole = stream && cr_stream_takes_whole(stream, frame), take = false;
     *used = 0;
     if (whole && n < frame->length) {
         *used = -1;
         return true;
     }
-    if (call && !cr_call_data(call, frame, &take)) return false;
+    if (stream && !cr_stream_data(stream, frame, &take)) return false;
     if (take && whole) {
-        cr_call_inline(call, payload, frame->length);
+        cr_call_whole(stream->call, payload, frame->length);
         *used = (long)frame->length;
         return conn->state == CR_CONN_OPEN;
     }
     conn->payload_left = frame->length;
-    conn->payload_call = take ? call : NULL;
+    conn->payload_stream = take ? stream : NULL;
     conn->payload_end = frame->flags & CR_FLAG_END;
     return frame->length || payload_done(conn);
+}
+
+/* Where the next bytes of the payload go. A call that has no room and no hope of it fails, and leaves payload_stream NULL. */
+static cr_room payload_room(cr_conn *conn, uint8_t **at, size_t *room) {
+    cr_room answer = cr_call_room(conn->payload_stream->call, at, room);
+    if (answer == CR_WAIT) conn->waits_for_room = true;
+    return answer;
 }
 
 /* Copies bytes that were received beside others to their place. Bytes used; fewer than n when the connection must wait. */
@@ -159,18 +163,15 @@ static size_t take_payload(cr_conn *conn, const uint8_t *p, size_t n) {
     size_t used = 0;
     while (used < n && conn->payload_left && conn->state < CR_CONN_LINGERING) {
         size_t step = n - used < conn->payload_left ? n - used : conn->payload_left;
-        if (conn->payload_call) {
+        if (conn->payload_stream) {
             uint8_t *at;
             size_t room;
-            cr_error error;
-            if (!cr_upload_room(conn->payload_call, &at, &room, &error)) {
-                if (error.code == CR_OK) return used;
-                cr_call_fail(conn->payload_call, &error); /* clears payload_call: the rest is dropped */
-                continue;
-            }
+            cr_room answer = payload_room(conn, &at, &room);
+            if (answer == CR_WAIT) return used;
+            if (answer == CR_GONE) continue;
             if (step > room) step = room;
             memcpy(at, p + used, step);
-            if (cr_upload_advance(conn->payload_call, step, &error) != CR_OK) cr_call_fail(conn->payload_call, &error);
+            cr_call_filled(conn->payload_stream->call, step);
         }
         used += step;
         conn->payload_left -= (uint32_t)step;
@@ -194,7 +195,7 @@ static bool consume(cr_conn *conn, const uint8_t *p, size_t n) {
             p += used;
             n -= used;
             if (conn->state >= CR_CONN_LINGERING) return false;
-            if (conn->payload_left && n) return pause_with(conn, p, n); /* waits for a slab */
+            if (conn->payload_left && n) return pause_with(conn, p, n); /* waits for room */
             if (!conn->payload_left && !payload_done(conn)) return false;
             continue;
         }
@@ -212,7 +213,7 @@ static bool consume(cr_conn *conn, const uint8_t *p, size_t n) {
             return cr_conn_fail(conn, &error);
         } else if (skip) {
             conn->payload_left = frame.length;
-            conn->payload_call = NULL;
+            conn->payload_stream = NULL;
             used = 0;
         } else if (!check_stream(conn, &frame)) {
             return false;
@@ -243,7 +244,7 @@ static bool take_control(cr_conn *conn, struct msghdr *message) {
                 conn->descriptors[conn->descriptor_count++] = descriptor;
                 continue;
             }
-            cr_files_close(conn->server->files, descriptor);
+            cr_files_close(conn->native->calls->files, descriptor);
             cr_fail(&error, CR_RESOURCE_EXHAUSTED, "descriptors: more than %d wait for their frames",
                     CR_CONN_MAX_DESCRIPTORS);
         }
@@ -260,18 +261,17 @@ static bool take_control(cr_conn *conn, struct msghdr *message) {
 static bool plan_read(cr_conn *conn, struct iovec iov[2], int *parts, size_t *first) {
     uint8_t *at;
     size_t room;
-    cr_error error;
     *first = 0;
-    while (conn->payload_left && conn->payload_call) {
-        if (cr_upload_room(conn->payload_call, &at, &room, &error)) {
+    while (conn->payload_left && conn->payload_stream) {
+        cr_room answer = payload_room(conn, &at, &room);
+        if (answer == CR_WAIT) return false;
+        if (answer == CR_ROOM) {
             *first = conn->payload_left < room ? conn->payload_left : room;
             iov[0] = (struct iovec){at, *first};
             iov[1] = (struct iovec){main_buffer(conn), BEHIND_PAYLOAD};
             *parts = conn->payload_left <= room ? 2 : 1;
             return true;
         }
-        if (error.code == CR_OK) return false;
-        cr_call_fail(conn->payload_call, &error);
     }
     if (conn->stash.len) {
         *first = stash_need(conn) - conn->stash.len;
@@ -289,8 +289,7 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
     size_t in_place = n < first ? n : first;
     if (first && conn->payload_left) {
         conn->payload_left -= (uint32_t)in_place;
-        cr_error error;
-        if (cr_upload_advance(conn->payload_call, in_place, &error) != CR_OK) cr_call_fail(conn->payload_call, &error);
+        cr_call_filled(conn->payload_stream->call, in_place);
         if (!conn->payload_left && !payload_done(conn)) return false;
         return consume(conn, main, n - in_place);
     }
@@ -306,8 +305,6 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
     }
     return consume(conn, main, n);
 }
-
-static void look_at_clock(cr_server *server) { server->read_ns = server->last_ns = cr_now_ns(); }
 
 bool cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
@@ -336,21 +333,21 @@ bool cr_frames_read(cr_conn *conn) {
     /* With the daemon's table of descriptors full the mark comes without control data. */
     if ((message.msg_controllen || message.msg_flags & MSG_CTRUNC) && !take_control(conn, &message)) return false;
     if (conn->state == CR_CONN_LINGERING) {
-        while (conn->descriptor_count) cr_files_close(conn->server->files, cr_conn_take_descriptor(conn));
+        while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
         return false;
     }
-    conn->last_progress_ms = uv_now(conn->server->loop);
-    look_at_clock(conn->server);
+    conn->last_progress_ms = uv_now(conn->native->loop->uv);
+    cr_calls_look(conn->native->calls);
     return arrived(conn, (size_t)n, first);
 }
 
 bool cr_frames_resume(cr_conn *conn) {
-    if (conn->waits_for_slab || conn->state >= CR_CONN_LINGERING || !conn->stash.len)
+    if (conn->waits_for_room || conn->state >= CR_CONN_LINGERING || !conn->stash.len)
         return conn->state < CR_CONN_LINGERING;
     cr_bytes held = conn->stash;
     conn->stash = (cr_bytes){0};
     conn->paused = false;
-    look_at_clock(conn->server);
+    cr_calls_look(conn->native->calls);
     bool open = consume(conn, held.at, held.len);
     free(held.at);
     return open;

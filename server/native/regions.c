@@ -22,26 +22,26 @@ typedef struct cr_regions {
 typedef struct cr_entry {
     cr_kept kept;
     cr_list link, all; /* in the connection's bucket, and in its list */
-    cr_list news;      /* in server->region_news; this, opened and closed are guarded by grants_mutex */
+    cr_list news;      /* in native->region_news; this, opened and closed are guarded by native->mutex */
     bool opened, closed;
-    cr_server *server;
+    cr_native *native;
     cr_conn *conn; /* NULL: gone */
     uint64_t id, bytes;
-    bool open, leaving, hidden;           /* as the loop knows it; leaving: unregistered */
-    cr_call *registering, *unregistering; /* to be answered */
-    cr_list waiting;                      /* reductions, until it is open */
+    bool open, leaving, hidden;             /* as the loop knows it; leaving: unregistered */
+    cr_stream *registering, *unregistering; /* to be answered */
+    cr_list waiting;                        /* reductions, until it is open */
 } cr_entry;
 
 /* Runs on a files thread. */
 static void tell(cr_kept *kept, cr_kept_news news) {
     cr_entry *entry = cr_container(kept, cr_entry, kept);
-    cr_server *server = entry->server;
-    pthread_mutex_lock(&server->grants_mutex);
+    cr_native *native = entry->native;
+    pthread_mutex_lock(&native->mutex);
     if (news == CR_KEPT_OPENED) entry->opened = true;
     if (news == CR_KEPT_CLOSED) entry->closed = true;
-    if (cr_list_empty(&entry->news)) cr_list_append(&server->region_news, &entry->news);
-    uv_async_send(&server->wake);
-    pthread_mutex_unlock(&server->grants_mutex);
+    if (cr_list_empty(&entry->news)) cr_list_append(&native->region_news, &entry->news);
+    cr_loop_wake(native->loop);
+    pthread_mutex_unlock(&native->mutex);
 }
 
 static cr_list *bucket(cr_regions *regions, uint64_t id) { return &regions->buckets[id % BUCKETS]; }
@@ -56,34 +56,36 @@ static cr_entry *find(const cr_conn *conn, uint64_t id) {
     return NULL;
 }
 
-static cr_status not_found(uint64_t id, cr_error *error) {
-    return cr_fail(error, CR_NOT_FOUND, "region: %llu is not registered on this connection", (ull)id);
+static void not_found(cr_stream *stream, uint64_t id) {
+    cr_error error;
+    cr_fail(&error, CR_NOT_FOUND, "region: %llu is not registered on this connection", (ull)id);
+    cr_call_cancel(stream->call, &error);
 }
 
-static void answered(cr_call **slot) {
-    cr_call *call = *slot;
+/* Ends the call in slot; error NULL: it was answered. */
+static void end(cr_stream **slot, const cr_error *error) {
+    cr_stream *stream = *slot;
     *slot = NULL;
-    call->region = NULL;
-    cr_call_answered(call);
+    stream->region = NULL;
+    if (error)
+        cr_call_cancel(stream->call, error);
+    else
+        cr_call_done(stream->call);
 }
 
-static void fail(cr_call **slot, const cr_error *error) {
-    cr_call *call = *slot;
-    *slot = NULL;
-    call->region = NULL;
-    cr_call_fail(call, error);
+static void reduce(cr_stream *stream, cr_entry *entry) {
+    cr_call_input(stream->call, &(cr_array){.kind = CR_KEPT, .kept = &entry->kept});
 }
 
 /* Calls that came before the region was open: they start, or end with error. */
 static void settle_waiting(cr_entry *entry, const cr_error *error) {
     for (cr_list *node; (node = cr_list_pop(&entry->waiting));) {
-        cr_call *call = cr_container(node, cr_call, in_region);
-        call->region = NULL;
-        cr_error own;
+        cr_stream *stream = cr_container(node, cr_stream, in_region);
+        stream->region = NULL;
         if (error)
-            cr_call_fail(call, error);
-        else if (cr_call_start_region(call, &entry->kept, &own) != CR_OK)
-            cr_call_fail(call, &own);
+            cr_call_cancel(stream->call, error);
+        else
+            reduce(stream, entry);
     }
 }
 
@@ -109,7 +111,8 @@ static cr_status make_regions(cr_conn *conn, cr_error *error) {
  * word. */
 static cr_status check_handles(const cr_conn *conn, const cr_wire_region *r, cr_error *error) {
     const cr_peer *peer = &conn->peer;
-    if (!(r->has_handle || r->has_event) || conn->server->config->device_handles == CR_DEVICE_HANDLES_ANY) return CR_OK;
+    if (!(r->has_handle || r->has_event) || conn->native->calls->config->device_handles == CR_DEVICE_HANDLES_ANY)
+        return CR_OK;
     if (peer->has_user && (peer->user == 0 || peer->user == geteuid())) return CR_OK;
     return cr_fail(error, CR_PERMISSION_DENIED,
                    "%s: only clients of the daemon's user may share by it (device_handles); a descriptor of "
@@ -117,9 +120,9 @@ static cr_status check_handles(const cr_conn *conn, const cr_wire_region *r, cr_
                    r->has_handle ? "handle" : "event");
 }
 
-static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *source, cr_error *error) {
-    const cr_wire_region *r = &call->request.region;
-    const cr_conn *conn = call->conn;
+static cr_status set_source(const cr_stream *stream, int descriptor, cr_kept_source *source, cr_error *error) {
+    const cr_wire_region *r = &cr_call_asked(stream->call)->region;
+    const cr_conn *conn = stream->conn;
     source->descriptor = descriptor;
     if (!conn->passes_descriptors)
         return cr_fail(error, CR_PERMISSION_DENIED, "regions: memory is shared over Unix sockets only");
@@ -128,7 +131,7 @@ static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *sourc
         return cr_region_readable(descriptor, error);
     }
     if (r->kind == CR_SHARED_NAME) {
-        if (!conn->server->config->shm_names)
+        if (!conn->native->calls->config->shm_names)
             return cr_fail(error, CR_PERMISSION_DENIED,
                            "name: this daemon takes no names of shared memory (shm_names); pass its descriptor");
         if (!conn->peer.has_user) return cr_fail(error, CR_PERMISSION_DENIED, "name: the client's user is not known");
@@ -148,72 +151,86 @@ static cr_status set_source(cr_call *call, int descriptor, cr_kept_source *sourc
     return check_handles(conn, r, error);
 }
 
-cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error) {
-    cr_conn *conn = call->conn;
-    cr_server *server = conn->server;
-    cr_entry *entry = NULL;
-    uint64_t id = call->request.region.id;
-    cr_status status = make_regions(conn, error);
-    if (status == CR_OK && find(conn, id))
-        status = cr_fail(error, CR_ALREADY_EXISTS, "region: %llu is registered on this connection", (ull)id);
-    if (status == CR_OK) status = cr_admit_region(&server->admission, &conn->peer, error);
-    if (status == CR_OK && !(entry = calloc(1, sizeof *entry))) {
-        cr_admit_region_over(&server->admission, &conn->peer, 0);
-        status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
-    } else if (status == CR_OK) {
-        status = set_source(call, descriptor, &entry->kept.source, error);
-        if (status != CR_OK) cr_admit_region_over(&server->admission, &conn->peer, 0);
+/* A new entry for the region that the stream asks for; NULL: error says why. descriptor is the entry's. */
+static cr_entry *entry_new(cr_stream *stream, uint64_t id, int descriptor, cr_error *error) {
+    cr_conn *conn = stream->conn;
+    cr_admission *admission = &conn->native->calls->admission;
+    if (make_regions(conn, error) != CR_OK) return NULL;
+    if (find(conn, id)) {
+        cr_fail(error, CR_ALREADY_EXISTS, "region: %llu is registered on this connection", (ull)id);
+        return NULL;
     }
-    if (status != CR_OK) {
-        free(entry);
-        if (descriptor >= 0) cr_files_close(server->files, descriptor);
-        return status;
+    if (cr_admit_region(admission, &conn->peer, error) != CR_OK) return NULL;
+    cr_entry *entry = calloc(1, sizeof *entry);
+    if (!entry) cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
+    if (entry && set_source(stream, descriptor, &entry->kept.source, error) == CR_OK) return entry;
+    cr_admit_region_over(admission, &conn->peer, 0);
+    free(entry);
+    return NULL;
+}
+
+void cr_regions_register(cr_stream *stream, int descriptor) {
+    cr_error error;
+    cr_conn *conn = stream->conn;
+    cr_native *native = conn->native;
+    uint64_t id = cr_call_asked(stream->call)->region.id;
+    cr_entry *entry = entry_new(stream, id, descriptor, &error);
+    if (!entry) {
+        if (descriptor >= 0) cr_files_close(native->calls->files, descriptor);
+        cr_call_cancel(stream->call, &error);
+        return;
     }
     cr_list_init(&entry->news);
     cr_list_init(&entry->waiting);
-    entry->server = server;
+    entry->native = native;
     entry->conn = conn;
     entry->id = id;
-    entry->registering = call;
-    call->region = entry;
+    entry->registering = stream;
+    stream->region = entry;
     cr_list_append(bucket(conn->regions, id), &entry->link);
     cr_list_append(&conn->regions->all, &entry->all);
-    entry->kept.files = server->files;
+    entry->kept.files = native->calls->files;
     entry->kept.task.client = conn->peer.process;
-    entry->kept.hook = server->device_hook;
+    entry->kept.hook = native->device_hook;
     entry->kept.tell = tell;
     cr_kept_open(&entry->kept);
-    return CR_OK;
 }
 
-cr_status cr_regions_unregister(cr_call *call, cr_error *error) {
-    cr_entry *entry = find(call->conn, call->request.region.id);
-    if (!entry) return not_found(call->request.region.id, error);
-    entry->unregistering = call;
-    call->region = entry;
+void cr_regions_unregister(cr_stream *stream) {
+    uint64_t id = cr_call_asked(stream->call)->region.id;
+    cr_entry *entry = find(stream->conn, id);
+    if (!entry) {
+        not_found(stream, id);
+        return;
+    }
+    entry->unregistering = stream;
+    stream->region = entry;
     entry->leaving = true;
     cr_list_remove(&entry->link);
     if (entry->open) hide(entry); /* otherwise the calls that found it wait for it still */
-    return CR_OK;
 }
 
-cr_status cr_regions_reduce(cr_call *call, cr_error *error) {
-    cr_entry *entry = find(call->conn, call->request.reduce.region);
-    if (!entry) return not_found(call->request.reduce.region, error);
-    if (entry->open) return cr_call_start_region(call, &entry->kept, error);
-    call->region = entry;
-    cr_list_append(&entry->waiting, &call->in_region);
-    return CR_OK;
+void cr_regions_reduce(cr_stream *stream) {
+    uint64_t id = cr_call_asked(stream->call)->reduce.region;
+    cr_entry *entry = find(stream->conn, id);
+    if (!entry) {
+        not_found(stream, id);
+    } else if (entry->open) {
+        reduce(stream, entry);
+    } else {
+        stream->region = entry;
+        cr_list_append(&entry->waiting, &stream->in_region);
+    }
 }
 
-void cr_regions_forget(cr_call *call) {
-    cr_entry *entry = call->region;
+void cr_regions_forget(cr_stream *stream) {
+    cr_entry *entry = stream->region;
     if (!entry) return;
-    call->region = NULL;
-    cr_list_remove(&call->in_region);
-    if (entry->unregistering == call) entry->unregistering = NULL;
-    if (entry->registering != call) return;
-    /* Its client has given up on a region that is not open yet, and counts on its not being there. */
+    stream->region = NULL;
+    cr_list_remove(&stream->in_region);
+    if (entry->unregistering == stream) entry->unregistering = NULL;
+    if (entry->registering != stream) return;
+    /* Register was cancelled: the region must never appear. */
     entry->registering = NULL;
     cr_error error;
     cr_fail(&error, CR_CANCELLED, "region: %llu was not registered to the end", (ull)entry->id);
@@ -238,41 +255,41 @@ static void on_opened(cr_entry *entry) {
     cr_conn *conn = entry->conn;
     if (entry->hidden) return;
     uint64_t bytes = entry->kept.region.size;
-    if (error->code == CR_OK) cr_admit_region_bytes(&entry->server->admission, &conn->peer, bytes, error);
+    if (error->code == CR_OK) cr_admit_region_bytes(&entry->native->calls->admission, &conn->peer, bytes, error);
     if (error->code != CR_OK) {
         hide(entry);
-        fail(&entry->registering, error);
+        end(&entry->registering, error);
         settle_waiting(entry, error);
         return;
     }
     entry->open = true;
     entry->bytes = bytes;
     cr_metric_add(region_bytes, bytes);
-    cr_reply_registered(conn, entry->registering->stream, bytes);
-    answered(&entry->registering);
+    cr_reply_registered(conn, entry->registering->id, bytes);
+    end(&entry->registering, NULL);
     settle_waiting(entry, NULL);
     if (entry->leaving) hide(entry);
 }
 
 static void on_closed(cr_entry *entry) {
-    cr_admit_region_over(&entry->server->admission, entry->conn ? &entry->conn->peer : NULL, entry->bytes);
+    cr_admit_region_over(&entry->native->calls->admission, entry->conn ? &entry->conn->peer : NULL, entry->bytes);
     cr_metric_sub(region_bytes, entry->bytes);
     if (entry->conn) cr_list_remove(&entry->all);
     if (entry->unregistering) {
-        cr_reply_unregistered(entry->unregistering->conn, entry->unregistering->stream);
-        answered(&entry->unregistering);
+        cr_reply_unregistered(entry->unregistering->conn, entry->unregistering->id);
+        end(&entry->unregistering, NULL);
     }
     free(entry);
 }
 
-void cr_regions_news(cr_server *server) {
+void cr_regions_news(cr_native *native) {
     for (;;) {
-        pthread_mutex_lock(&server->grants_mutex);
-        cr_list *node = cr_list_pop(&server->region_news);
+        pthread_mutex_lock(&native->mutex);
+        cr_list *node = cr_list_pop(&native->region_news);
         cr_entry *entry = node ? cr_container(node, cr_entry, news) : NULL;
         bool opened = entry && entry->opened, closed = entry && entry->closed;
         if (entry) entry->opened = false;
-        pthread_mutex_unlock(&server->grants_mutex);
+        pthread_mutex_unlock(&native->mutex);
         if (!entry) return;
         if (opened) on_opened(entry);
         if (closed) on_closed(entry);

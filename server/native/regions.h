@@ -8,19 +8,19 @@
 #ifndef CURED_SERVER_NATIVE_REGIONS_H
 #define CURED_SERVER_NATIVE_REGIONS_H
 
-#include "server/call/call.h"
+#include "server/native/front.h"
 
 /* A Register call: begins to open the region. descriptor is taken over in every case; -1: none came. */
-cr_status cr_regions_register(cr_call *call, int descriptor, cr_error *error);
+void cr_regions_register(cr_stream *stream, int descriptor);
 /* An Unregister call. */
-cr_status cr_regions_unregister(cr_call *call, cr_error *error);
+void cr_regions_unregister(cr_stream *stream);
 /* A Reduce call whose input is a region: starts it, or leaves it waiting until the region is open. */
-cr_status cr_regions_reduce(cr_call *call, cr_error *error);
+void cr_regions_reduce(cr_stream *stream);
 /* The call is going away. */
-void cr_regions_forget(cr_call *call);
+void cr_regions_forget(cr_stream *stream);
 /* The connection is going away, its calls are gone. */
 void cr_regions_drop(cr_conn *conn);
 /* For the loop's wake: what files threads have posted. */
-void cr_regions_news(cr_server *server);
+void cr_regions_news(cr_native *native);
 
 #endif

@@ -32,8 +32,8 @@ static bool send_frame(cr_conn *conn, uint8_t *payload, uint8_t type, uint16_t f
 
 bool cr_reply_welcome(cr_conn *conn) {
     cr_wire_welcome m = {.version = CR_WIRE_VERSION_MAX};
-    snprintf(m.server, sizeof m.server, "cured/%s", conn->server->version);
-    cr_server_limits(conn->server, &m.limits);
+    snprintf(m.server, sizeof m.server, "cured/%s", conn->native->version);
+    cr_native_limits(conn->native, &m.limits);
     uint8_t *payload = payload_room(conn, WELCOME_ROOM);
     if (!payload) return false;
     return send_frame(conn, payload, CR_FRAME_WELCOME, 0, 0, cr_wire_pack_welcome(&m, payload, WELCOME_ROOM));
@@ -81,16 +81,17 @@ bool cr_reply_unregistered(cr_conn *conn, uint32_t stream) {
 }
 
 bool cr_reply_info(cr_conn *conn, uint32_t stream) {
-    const cr_server *server = conn->server;
+    const cr_native *native = conn->native;
+    const cr_lanes *lanes = &native->calls->lanes;
     static cr_wire_info m; /* 20 KiB; the loop's */
     memset(&m, 0, sizeof m);
-    snprintf(m.version, sizeof m.version, "%s", server->version);
-    snprintf(m.backend, sizeof m.backend, "%s", server->lanes.backend);
-    snprintf(m.backend_reason, sizeof m.backend_reason, "%s", server->lanes.reason);
-    m.uptime_ms = cr_now_ms() - server->started_ms;
-    m.lane_count = server->lanes.count;
+    snprintf(m.version, sizeof m.version, "%s", native->version);
+    snprintf(m.backend, sizeof m.backend, "%s", lanes->backend);
+    snprintf(m.backend_reason, sizeof m.backend_reason, "%s", lanes->reason);
+    m.uptime_ms = cr_now_ms() - native->started_ms;
+    m.lane_count = lanes->count;
     for (uint32_t i = 0; i < m.lane_count; i++) {
-        cr_lane_info info = server->lanes.types[i]->info(server->lanes.lanes[i]);
+        cr_lane_info info = lanes->types[i]->info(lanes->lanes[i]);
         snprintf(m.lanes[i].name, sizeof m.lanes[i].name, "%s", info.name);
         snprintf(m.lanes[i].device, sizeof m.lanes[i].device, "%s%s", info.lost ? "lost: " : "", info.device);
         m.lanes[i].workers = info.workers;
@@ -102,7 +103,7 @@ bool cr_reply_info(cr_conn *conn, uint32_t stream) {
         snprintf(m.counters[i].name, sizeof m.counters[i].name, "%s", cr_metric_name((cr_metric)i));
         m.counters[i].value = atomic_load_explicit(&cr_metrics[i], memory_order_relaxed);
     }
-    cr_server_limits(server, &m.limits);
+    cr_native_limits(native, &m.limits);
     uint8_t *payload = payload_room(conn, INFO_ROOM);
     if (!payload) return false;
     return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_info(&m, payload, INFO_ROOM));
@@ -180,14 +181,13 @@ bool cr_reply_partial(cr_conn *conn, uint32_t stream, const cr_share *share, con
     return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_result(&m, payload, cap));
 }
 
-bool cr_reply_part(cr_conn *conn, uint32_t stream, uint32_t op, uint64_t first, const uint8_t *values,
-                   size_t values_len) {
-    cr_wire_part m = {.op = op, .first = first, .values_len = values_len};
-    uint8_t *payload = payload_room(conn, SMALL + values_len);
+bool cr_reply_part(cr_conn *conn, uint32_t stream, const cr_part *part) {
+    cr_wire_part m = {.op = part->op, .first = part->first, .values_len = part->bytes};
+    uint8_t *payload = payload_room(conn, SMALL + part->bytes);
     if (!payload) return false;
     size_t head = cr_wire_pack_part_head(&m, payload, SMALL);
-    memcpy(payload + head, values, values_len);
-    return send_frame(conn, payload, CR_FRAME_RESULT, 0, stream, head + values_len);
+    memcpy(payload + head, part->values, part->bytes);
+    return send_frame(conn, payload, CR_FRAME_RESULT, 0, stream, head + part->bytes);
 }
 
 bool cr_reply_array_end(cr_conn *conn, uint32_t stream, const cr_axis_spec *spec, const cr_wire_timing *timing) {

@@ -25,9 +25,8 @@ bool cr_reply_values(cr_conn *conn, uint32_t stream, uint64_t count, const cr_va
                      uint32_t op_count, const cr_wire_timing *timing);
 /* RESULT+END with the share instead of values. */
 bool cr_reply_partial(cr_conn *conn, uint32_t stream, const cr_share *share, const cr_wire_timing *timing);
-/* RESULT without END: values_len bytes of answers from number first on, of the op at position op. */
-bool cr_reply_part(cr_conn *conn, uint32_t stream, uint32_t op, uint64_t first, const uint8_t *values,
-                   size_t values_len);
+/* RESULT without END. */
+bool cr_reply_part(cr_conn *conn, uint32_t stream, const cr_part *part);
 /* RESULT+END after the last of them. */
 bool cr_reply_array_end(cr_conn *conn, uint32_t stream, const cr_axis_spec *spec, const cr_wire_timing *timing);
 

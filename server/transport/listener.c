@@ -17,13 +17,13 @@
 
 #include "server/base/clock.h"
 #include "server/base/log.h"
-#include "server/native/conn.h"
 
 enum { ACCEPTS_PER_TURN = 64, BACKLOG = 1024, REST_MS = 100 };
 
 struct cr_listener {
     uv_poll_t poll;
-    cr_server *server;
+    cr_loop *loop;
+    cr_door *door;
     cr_address address;
     int fd, lock, spare; /* spare: given up for a moment when the process has no descriptor left */
     dev_t device;        /* of the socket's file, and its inode: a file that is not ours is not removed */
@@ -84,7 +84,7 @@ static cr_status bind_unix(cr_listener *l, cr_error *error) {
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0) return fail_errno(error, "make a socket for", l->address.path);
     /* The mode is there from the first moment: no chmod after bind that a client could slip in before. */
-    mode_t before = umask(0777 & ~(mode_t)l->server->config->socket_mode);
+    mode_t before = umask(0777 & ~(mode_t)l->loop->calls->config->socket_mode);
     int failed = bind(l->fd, (struct sockaddr *)&name, sizeof name);
     umask(before);
     if (failed) return fail_errno(error, "bind", l->address.path);
@@ -142,7 +142,7 @@ static void refuse_one(cr_listener *l) {
     bool refused = fd >= 0 || errno == EAGAIN || errno == EWOULDBLOCK;
     if (fd >= 0) close(fd);
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (!refused && cr_timer_set(&l->server->timers, &l->rest, cr_now_ms() + REST_MS)) uv_poll_stop(&l->poll);
+    if (!refused && cr_timer_set(&l->loop->calls->timers, &l->rest, cr_now_ms() + REST_MS)) uv_poll_stop(&l->poll);
     cr_warn_seldom(&seldom, "no descriptor left for a new connection: refused (raise the limit on open files)");
 }
 
@@ -167,7 +167,7 @@ static void on_connection(uv_poll_t *handle, int status, int events) {
         if (fd < 0) return;
         if (l->address.kind == CR_ADDRESS_TCP) prepare_tcp(fd);
         cr_error error;
-        if (cr_conn_open(l->server, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK)
+        if (l->door->open(l->door, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK)
             cr_warn_seldom(&seldom, "%s", error.text);
     }
 }
@@ -180,10 +180,11 @@ static void close_fds(cr_listener *l) {
     if (l->spare >= 0) close(l->spare);
 }
 
-cr_status cr_listener_open(cr_server *server, const char *text, cr_listener **out, cr_error *error) {
+cr_status cr_listener_open(cr_loop *loop, cr_door *door, const char *text, cr_listener **out, cr_error *error) {
     cr_listener *l = calloc(1, sizeof *l);
     if (!l) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a listener");
-    l->server = server;
+    l->loop = loop;
+    l->door = door;
     l->fd = l->lock = -1;
     l->rest.fire = on_rested;
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -194,7 +195,7 @@ cr_status cr_listener_open(cr_server *server, const char *text, cr_listener **ou
         status = is_unix ? bind_unix(l, error) : bind_tcp(l, error);
     }
     if (status == CR_OK && listen(l->fd, BACKLOG) != 0) status = fail_errno(error, "listen on", text);
-    if (status == CR_OK && uv_poll_init_socket(server->loop, &l->poll, l->fd) != 0)
+    if (status == CR_OK && uv_poll_init_socket(loop->uv, &l->poll, l->fd) != 0)
         status = cr_fail(error, CR_INTERNAL, "listen: cannot watch %s", text);
     if (status != CR_OK) {
         close_fds(l);
@@ -220,7 +221,7 @@ static void remove_socket(const cr_listener *l) {
 }
 
 void cr_listener_close(cr_listener *l) {
-    cr_timer_stop(&l->server->timers, &l->rest);
+    cr_timer_stop(&l->loop->calls->timers, &l->rest);
     uv_poll_stop(&l->poll);
     if (l->address.kind == CR_ADDRESS_UNIX) remove_socket(l);
     uv_close((uv_handle_t *)&l->poll, on_closed);

@@ -259,7 +259,8 @@ class SessionTest(DaemonTest):
             steps = [json.loads(line) for line in f]
         self.assertGreater(len(steps), 100)
         for step, came in run_all(self.daemon.address, steps):
-            self.assertEqual(step["receive"], came, step["step"])
+            with self.subTest(step=step["step"]):
+                self.assertEqual(step["receive"], came)
 
     def test_every_kind_of_frame_is_in_it(self):
         sent, received = set(), set()

@@ -8,56 +8,63 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-uv_loop_t loop;
-cr_server server;
+uv_loop_t uv;
+cr_calls calls;
+cr_loop loop;
+cr_native native;
 cr_config config;
 cr_error error;
+size_t slab_count = SLABS;
 
 void setup(void) {
     char name[] = "test", *arguments[] = {name, NULL}, *environment[] = {NULL};
     cr_config_action action;
     assert_ok(cr_config_load(1, arguments, environment, &config, &action, &error), error);
-    uv_loop_init(&loop);
-    memset(&server, 0, sizeof server);
-    server.config = &config;
-    server.version = "0";
-    server.lanes.workers = 2;
-    server.lanes.backend = "cpu";
-    server.lanes.kinds = CR_BY_CPU;
-    assert_ok(cr_server_init(&server, &loop, &config, &error), error);
-    assert_ok(cr_queue_new(cr_server_wake, &server, &server.queue, &error), error);
-    assert_ok(cr_slabs_new(SLABS, &server.slabs, &error), error);
-    assert_ok(cr_files_new(2, 2, &server.files, &error), error);
-    cr_lane_options options = {.queue = server.queue, .workers = 2};
-    assert_ok(cr_lane_cpu.open(&options, &server.lanes.lanes[0], &error), error);
-    server.lanes.types[0] = &cr_lane_cpu;
-    server.lanes.count = 1;
+    uv_loop_init(&uv);
+    memset(&calls, 0, sizeof calls);
+    memset(&loop, 0, sizeof loop);
+    memset(&native, 0, sizeof native);
+    calls.config = &config;
+    calls.lanes.workers = 2;
+    calls.lanes.backend = "cpu";
+    calls.lanes.kinds = CR_BY_CPU;
+    cr_calls_init(&calls, cr_loop_wake, &loop);
+    assert_ok(cr_loop_init(&loop, &uv, &calls, &error), error);
+    assert_ok(cr_native_init(&native, &loop, "0", &error), error);
+    assert_ok(cr_queue_new(cr_loop_wake, &loop, &calls.queue, &error), error);
+    assert_ok(cr_slabs_new(slab_count, &calls.slabs, &error), error);
+    assert_ok(cr_files_new(2, 2, &calls.files, &error), error);
+    cr_lane_options options = {.queue = calls.queue, .workers = 2};
+    assert_ok(cr_lane_cpu.open(&options, &calls.lanes.lanes[0], &error), error);
+    calls.lanes.types[0] = &cr_lane_cpu;
+    calls.lanes.count = 1;
 }
 
 void turn(void) {
     hold_failures(false);
-    uv_run(&loop, UV_RUN_NOWAIT);
+    uv_run(&uv, UV_RUN_NOWAIT);
     hold_failures(true);
     sched_yield();
 }
 
 void teardown(void) {
-    cr_server_close_all(&server);
+    cr_loop_close_doors(&loop);
     while (metric_now(CR_M_jobs)) turn();
-    ck_assert(cr_files_stop(server.files, 60000));
-    cr_queue_close(server.queue);
-    cr_lane_cpu.close(server.lanes.lanes[0]);
-    cr_server_close_handles(&server);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    ck_assert(cr_files_stop(calls.files, 60000));
+    cr_queue_close(calls.queue);
+    cr_lane_cpu.close(calls.lanes.lanes[0]);
+    cr_loop_close_handles(&loop);
+    uv_run(&uv, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&uv), 0);
     ck_assert_uint_eq(metric_now(CR_M_slabs_used), 0);
     ck_assert_uint_eq(metric_now(CR_M_calls), 0);
     ck_assert_uint_eq(metric_now(CR_M_connections), 0);
-    ck_assert_uint_eq(server.admission.calls, 0);
-    ck_assert_uint_eq(server.admission.bytes, 0);
-    cr_slabs_free(server.slabs);
-    cr_queue_free(server.queue);
-    cr_server_free(&server);
+    ck_assert_uint_eq(calls.admission.calls, 0);
+    ck_assert_uint_eq(calls.admission.bytes, 0);
+    cr_native_free(&native);
+    cr_calls_free(&calls);
+    cr_slabs_free(calls.slabs);
+    cr_queue_free(calls.queue);
 }
 
 void queue_bytes(client *c, const void *bytes, size_t n) {
@@ -96,7 +103,7 @@ client *new_client(void) {
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     c->fd = ends[0];
     c->served = ends[1];
-    assert_ok(cr_conn_open(&server, ends[1], true, &error), error);
+    assert_ok(cr_conn_open(&native, ends[1], true, &error), error);
     uint8_t payload[256];
     cr_wire_hello hello = {.version_min = 1, .version_max = 1, .client = "unit"};
     queue_frame(c, CR_FRAME_HELLO, 0, 0, payload, cr_wire_pack_hello(&hello, payload, sizeof payload));

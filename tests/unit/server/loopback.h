@@ -12,10 +12,13 @@
 
 enum { SLABS = 4, MIB = 1024 * 1024 };
 
-extern uv_loop_t loop;
-extern cr_server server;
+extern uv_loop_t uv;
+extern cr_calls calls;
+extern cr_loop loop;
+extern cr_native native;
 extern cr_config config;
 extern cr_error error;
+extern size_t slab_count; /* of the next setup */
 
 /* The client's side of one connection. */
 typedef struct client {

@@ -95,7 +95,7 @@ START_TEST(leaving_in_the_middle) {
 }
 END_TEST
 
-static cr_conn *only_conn(void) { return cr_container(server.connections.next, cr_conn, link); }
+static cr_conn *only_conn(void) { return cr_container(native.connections.next, cr_conn, link); }
 
 /* Somebody who reads, but is never done: what was sent must leave the reply buffer. */
 START_TEST(a_slow_reader_does_not_grow_the_reply_buffer) {

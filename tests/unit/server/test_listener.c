@@ -21,7 +21,7 @@ static void open_listener(void) {
     name.sun_family = AF_UNIX;
     snprintf(name.sun_path, sizeof name.sun_path, "/tmp/cured-unit-%d.sock", (int)getpid());
     snprintf(text, sizeof text, "unix:%s", name.sun_path);
-    assert_ok(cr_listener_open(&server, text, &listener, &error), error);
+    assert_ok(cr_listener_open(&loop, &native.door, text, &listener, &error), error);
 }
 
 static void remove_lock(void) {
@@ -74,8 +74,8 @@ END_TEST
 /* Refused connections are told why, but those that stay for it are few. */
 START_TEST(few_refused_connections_linger) {
     int fds[CLIENTS];
-    server.admission.max_connections = 1;
-    cr_admit_limit_descriptors(&server.admission, 4 * CLIENTS);
+    calls.admission.max_connections = 1;
+    cr_admit_limit_descriptors(&calls.admission, 4 * CLIENTS);
     open_listener();
     for (int i = 0; i < CLIENTS; i++) {
         fds[i] = try_connect();
@@ -83,15 +83,15 @@ START_TEST(few_refused_connections_linger) {
         turn();
     }
     ck_assert_uint_eq(metric_now(CR_M_connections_refused), CLIENTS - 1);
-    ck_assert_uint_le(metric_now(CR_M_connections), 1 + server.admission.max_refused);
-    ck_assert_uint_lt(server.admission.max_refused, CLIENTS / 2);
+    ck_assert_uint_le(metric_now(CR_M_connections), 1 + calls.admission.max_refused);
+    ck_assert_uint_lt(calls.admission.max_refused, CLIENTS / 2);
     for (int i = 1; i < CLIENTS; i++) {
         char byte;
         ck_assert_int_eq(recv(fds[i], &byte, 1, 0), 1); /* the beginning of a STATUS */
     }
     for (int i = 0; i < CLIENTS; i++) close(fds[i]);
     while (metric_now(CR_M_connections)) turn();
-    ck_assert_uint_eq(server.admission.refused, 0);
+    ck_assert_uint_eq(calls.admission.refused, 0);
     cr_listener_close(listener);
     remove_lock();
 }
@@ -103,12 +103,12 @@ START_TEST(connections_leave_descriptors_for_calls) {
     int fds[MOST], count = 0;
     open_listener();
     rlim_t before = limit_descriptors(MOST);
-    cr_server_limit(&server);
+    cr_calls_limit(&calls);
     while (count < MOST && (fds[count] = try_connect()) >= 0) {
         count++;
         turn();
     }
-    for (cr_list *node = server.connections.next; node != &server.connections; node = node->next) {
+    for (cr_list *node = native.connections.next; node != &native.connections; node = node->next) {
         const cr_conn *conn = cr_container(node, cr_conn, link);
         ck_assert(conn->refused || conn->fd < MOST * 3 / 4);
     }

@@ -1,0 +1,51 @@
+/* calls: what the calls of one loop share, whoever brings them: queue, slabs, files, lanes, limits, timers.
+ *
+ * Thread: the loop's, but for the slabs that other threads grant, which have a mutex of their own. Owner: main. */
+#ifndef CURED_SERVER_CALL_CALLS_H
+#define CURED_SERVER_CALL_CALLS_H
+
+#include <pthread.h>
+
+#include "server/admit/admission.h"
+#include "server/base/config.h"
+#include "server/base/timers.h"
+#include "server/call/front.h"
+#include "server/lanes/lanes.h"
+#include "server/memory/files.h"
+#include "server/memory/slab.h"
+
+struct cr_calls {
+    const cr_config *config;
+    cr_queue *queue;
+    cr_slabs *slabs;
+    cr_files *files;
+    cr_lanes lanes;
+    bool runs_kernels; /* a lane of a CUDA device is open, and takes calls that name a kernel */
+    bool draining;     /* no call comes in any more */
+
+    cr_admission admission;
+    cr_timers timers;
+    uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
+    uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */
+
+    cr_list filling;  /* uploads with an open slab, the longest idle first */
+    cr_timer sealing; /* set while filling is not empty */
+
+    void (*wake)(void *argument); /* from any thread: cr_calls_turn is due */
+    void *wake_argument;
+    pthread_mutex_t mutex;
+    cr_list granted; /* guarded by mutex: slabs that came for uploads which waited */
+};
+
+/* config is set. */
+void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument);
+/* All calls are over and no slab is out. */
+void cr_calls_free(cr_calls *calls);
+/* The limits of the options, at start and when they were reloaded. What is counted stays. */
+void cr_calls_limit(cr_calls *calls);
+/* After a wake: takes on answers, jobs that are done, and slabs that came. */
+void cr_calls_turn(cr_calls *calls);
+/* The time of what is read next. */
+void cr_calls_look(cr_calls *calls);
+
+#endif

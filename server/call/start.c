@@ -1,0 +1,103 @@
+/* start: the job of a call, and where its input comes from. Thread: the loop's. Owner: the call. */
+#include <unistd.h>
+
+#include "server/call/call.h"
+#include "server/engine/feed.h"
+#include "server/engine/job_axis.h"
+#include "server/engine/named.h"
+#include "server/memory/kept.h"
+#include "server/memory/region.h"
+
+/* Of a checked request. */
+static void axis_of(const cr_call *call, cr_axis_spec *spec) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    *spec = (cr_axis_spec){.dtype = call->dtype,
+                           .shape = {r->outer, r->n, r->inner},
+                           .families = call->families,
+                           .op_count = r->op_count,
+                           .finish = call->finish};
+    for (uint32_t i = 0; i < r->op_count; i++) spec->ops[i] = (cr_op)r->ops[i];
+}
+
+/* Makes the job one along the axis of the request, and admits the memory that it may hold. */
+static cr_status attach_axis(cr_call *call, bool on_device, cr_error *error) {
+    cr_calls *calls = call->calls;
+    const cr_config *c = calls->config;
+    uint64_t most = c->max_state_bytes_per_connection;
+    cr_axis_spec spec;
+    axis_of(call, &spec);
+    if (c->max_state_bytes < most) most = c->max_state_bytes;
+    cr_status status = on_device ? cr_job_axis_make_on_device(call->job, &spec, most, error)
+                                 : cr_job_axis_make(call->job, &spec, calls->lanes.workers, most, error);
+    if (status == CR_OK && on_device && !cr_lanes_axis(&calls->lanes, call->job))
+        status = cr_job_axis_make_by_host(call->job, most, error);
+    if (status != CR_OK) return status;
+    return cr_admit_state(&calls->admission, call->job->axis->memory, &call->ticket, error);
+}
+
+cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) {
+    cr_calls *calls = call->calls;
+    const cr_wire_reduce *r = &call->request.reduce;
+    cr_job *job = call->job = call->upload.job = cr_job_new(call->dtype, call->families);
+    if (!job) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
+    job->owner = call;
+    job->wants = call->wants;
+    for (uint32_t i = 0; i < r->op_count; i++) job->ops |= cr_ops_of(r->ops[i]);
+    job->base = r->first;
+    if (r->has_axis) {
+        cr_status status = attach_axis(call, kept && kept->region.way == CR_REGION_DEVICE, error);
+        if (status != CR_OK) return status;
+    }
+    if (r->kernel[0]) {
+        cr_status status = cr_named_attach(job, r->kernel, r->ops, r->op_count, error);
+        if (status != CR_OK) return status;
+    }
+    cr_lanes_place(&calls->lanes, job);
+    if (r->source == CR_SOURCE_STREAM && r->length_known) cr_queue_set_total(calls->queue, job, r->length);
+    return CR_OK;
+}
+
+/* Starts the feed. It takes over one use of kept, or the descriptor. */
+static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_error *error) {
+    cr_calls *calls = call->calls;
+    const cr_wire_reduce *r = &call->request.reduce;
+    cr_feed_options options = {.files = calls->files,
+                               .slabs = calls->slabs,
+                               .queue = calls->queue,
+                               .max_bytes = calls->config->max_input_bytes,
+                               .input = {1, {{.kept = kept, .descriptor = descriptor, .offset = r->offset}}},
+                               .client = call->peer->process,
+                               .to_end = !r->length_known,
+                               .count = r->length,
+                               .expects = r->has_axis,
+                               .expected = r->outer * r->n * r->inner};
+    cr_status status = cr_feed_start(call->job, &options, error);
+    if (status == CR_OK) cr_call_move(call, CR_CLOSED, call->output);
+    return status == CR_OK && kept ? cr_call_charge(call, error) : status;
+}
+
+static cr_status start_descriptor(cr_call *call, int descriptor, cr_error *error) {
+    cr_status status = cr_region_readable(descriptor, error);
+    if (status == CR_OK) status = cr_call_make_job(call, NULL, error);
+    if (status == CR_OK) return start_feed(call, NULL, descriptor, error);
+    cr_files_close(call->calls->files, descriptor);
+    return status;
+}
+
+static cr_status start_kept(cr_call *call, cr_kept *kept, cr_error *error) {
+    cr_status status = cr_call_make_job(call, kept, error);
+    if (status != CR_OK) return status;
+    cr_kept_use(kept);
+    return start_feed(call, kept, -1, error);
+}
+
+bool cr_call_input(cr_call *call, const cr_array *input) {
+    cr_error error;
+    cr_status status = CR_OK;
+    if (input->kind == CR_STREAM) cr_call_move(call, CR_RECEIVING, call->output);
+    if (input->kind == CR_DESCRIPTOR) status = start_descriptor(call, input->descriptor, &error);
+    if (input->kind == CR_KEPT) status = start_kept(call, input->kept, &error);
+    if (status == CR_OK) return true;
+    cr_call_fail(call, &error);
+    return false;
+}

@@ -1,0 +1,66 @@
+/* turn: what the calls of a loop share, and what a wake brings them. Thread: the loop's. Owner: main. */
+#include <sys/resource.h>
+
+#include "server/base/clock.h"
+#include "server/call/call.h"
+
+void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument) {
+    calls->wake = wake;
+    calls->wake_argument = wake_argument;
+    calls->sealing.fire = cr_upload_seal_idle;
+    cr_list_init(&calls->filling);
+    cr_list_init(&calls->granted);
+    cr_timers_init(&calls->timers);
+    pthread_mutex_init(&calls->mutex, NULL);
+    cr_calls_limit(calls);
+}
+
+void cr_calls_free(cr_calls *calls) {
+    cr_upload_granted(calls); /* slabs for uploads that are gone */
+    cr_timers_free(&calls->timers);
+    pthread_mutex_destroy(&calls->mutex);
+}
+
+void cr_calls_limit(cr_calls *calls) {
+    const cr_config *config = calls->config;
+    cr_admission *a = &calls->admission;
+    a->max_connections = config->max_connections;
+    a->max_calls = config->max_jobs;
+    a->max_calls_per_connection = config->max_jobs_per_connection;
+    a->max_input_bytes = config->max_input_bytes;
+    a->max_bytes = config->max_bytes_in_flight;
+    a->max_state_bytes = config->max_state_bytes;
+    a->max_state_bytes_per_connection = config->max_state_bytes_per_connection;
+    a->max_regions = config->max_regions;
+    a->max_regions_per_connection = config->max_regions_per_connection;
+    a->max_region_bytes = config->max_region_bytes;
+    struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+    getrlimit(RLIMIT_NOFILE, &files);
+    cr_admit_limit_descriptors(a, files.rlim_cur);
+}
+
+void cr_calls_look(cr_calls *calls) { calls->read_ns = calls->last_ns = cr_now_ns(); }
+
+/* A job came back from the lanes. Its call may be over. */
+static void job_done(cr_calls *calls, cr_job *job) {
+    if (job->owner) {
+        cr_call_folded(job->owner);
+        return;
+    }
+    cr_ticket ticket = {NULL, job->admitted_bytes, job->admitted_state};
+    cr_admit_over(&calls->admission, &ticket);
+    cr_job_free(job);
+}
+
+void cr_calls_turn(cr_calls *calls) {
+    cr_list done;
+    for (cr_job *job; (job = cr_queue_news(calls->queue));)
+        if (job->owner) cr_call_has_parts(job->owner);
+    cr_queue_completed(calls->queue, &done);
+    for (cr_list *node; (node = cr_list_pop(&done));) job_done(calls, cr_container(node, cr_job, done));
+    for (cr_upload *up; (up = cr_upload_granted(calls));) {
+        cr_call *call = cr_container(up, cr_call, upload);
+        cr_calls_look(calls);
+        call->front->room(call);
+    }
+}

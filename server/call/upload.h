@@ -1,0 +1,50 @@
+/* upload: array bytes of a stream into slabs, and slabs to the lanes.
+ *
+ * A slab is offered in steps while it fills, so that its bytes are folded while they are in the cache, and sealed when it
+ * is full, when its client pauses, or when others need slabs: a slab never waits for a client. So what may have to wait until
+ * a client takes answers (of an axis) goes into memory of its own instead.
+ *
+ * Who finds no slab waits in the pool's line. The waiter is an allocation of its own, for another thread may be granting it
+ * while its upload goes away:
+ *
+ *   cr_slab_take_or_wait ──► in line ──granted, on any thread──► in calls->granted ──the loop's turn──► the upload's spare
+ *                               └──the upload goes, cr_slab_forget──► freed        └──the upload is gone──► given back, freed
+ *
+ * Thread: the loop's (release, granted: any). Owner: the call, until a segment is offered and sealed; a waiter is the calls'
+ * until it was granted and taken, or forgotten. */
+#ifndef CURED_SERVER_CALL_UPLOAD_H
+#define CURED_SERVER_CALL_UPLOAD_H
+
+#include "server/call/calls.h"
+
+typedef struct cr_upload {
+    cr_calls *calls;
+    cr_job *job;
+    cr_list filling;              /* in calls->filling while slab is open */
+    struct cr_slab_segment *slab; /* being filled; NULL: none */
+    struct cr_slab_wait *wait;    /* for the next; NULL: not waiting */
+    void *spare;                  /* it has come: the bytes that waited are about to go there */
+    uint32_t filled, offered;     /* bytes in slab; of those, given to the lanes */
+    uint64_t handed;              /* elements in sealed slabs */
+    uint8_t *tail;                /* what a sealed slab could not hand over: less than the job's grain */
+    uint32_t tail_len;
+    uint64_t touched_ms;
+} cr_upload;
+
+/* Of zeroed memory. */
+void cr_upload_init(cr_upload *upload, cr_calls *calls);
+/* Where the next array bytes go; job is set. own: they may have to wait, so not into a slab. False: there is none now, and
+ * cr_upload_granted will say when (or there is no memory, and then *error is set and the call must fail). */
+bool cr_upload_room(cr_upload *upload, bool own, uint8_t **at, size_t *room, cr_error *error);
+/* bytes of that room were filled. */
+void cr_upload_filled(cr_upload *upload, size_t bytes);
+/* The last byte is in: hands over everything and lets the slab go. False: no memory. */
+bool cr_upload_finish(cr_upload *upload);
+/* The call is going away: lets everything go. */
+void cr_upload_drop(cr_upload *upload);
+/* For the loop's turn: the next upload whose slab came; NULL: none. */
+cr_upload *cr_upload_granted(cr_calls *calls);
+/* calls->sealing has fired: hands over what was idle for a while. */
+void cr_upload_seal_idle(cr_timer *sealing);
+
+#endif

@@ -1,0 +1,265 @@
+/* front: see front.h. Thread: the loop's. Owner: the call. */
+#include "server/native/front.h"
+
+#include "server/base/clock.h"
+#include "server/native/frames.h"
+#include "server/native/regions.h"
+#include "server/native/reply.h"
+
+typedef unsigned long long ull;
+
+enum {
+    GRANT_BYTES = 1024 * 1024, /* CREDIT goes out in steps of this */
+    PART_BYTES = 64 * 1024,    /* answers in one frame */
+};
+
+static cr_stream *stream_of(cr_call *call) { return cr_call_front(call); }
+
+cr_stream *cr_stream_find(cr_conn *conn, uint32_t id) { return cr_streams_find(&conn->streams, id); }
+
+/* The call is over: nothing of the connection leads to it any more. */
+static void leave(cr_stream *stream) {
+    cr_conn *conn = stream->conn;
+    cr_regions_forget(stream);
+    cr_list_remove(&stream->link);
+    cr_list_remove(&stream->stalled);
+    cr_streams_remove(&conn->streams, stream->id);
+    if (conn->payload_stream != stream) return;
+    conn->payload_stream = NULL; /* the rest of its payload is dropped, and needs no room */
+    conn->waits_for_room = false;
+}
+
+/* CREDIT for what was consumed, when it is worth a frame. */
+static bool grant(cr_stream *stream) {
+    if (stream->to_grant < GRANT_BYTES || !cr_call_flows(stream->call)) return true;
+    uint64_t bytes = stream->to_grant;
+    stream->to_grant = 0;
+    stream->credit += bytes;
+    return cr_reply_credit(stream->conn, stream->id, bytes);
+}
+
+/* Sends the answers that the client can take and the reply buffer has room for. The call may be gone. */
+static void send_parts(cr_stream *stream) {
+    cr_conn *conn = stream->conn;
+    for (;;) {
+        cr_part part;
+        bool room = cr_conn_backlog(conn) < CR_BACKLOG_BYTES;
+        uint64_t most = !room ? 0 : stream->reply_credit < PART_BYTES ? stream->reply_credit : PART_BYTES;
+        cr_pull pulled = cr_call_part(stream->call, most, &part);
+        if (pulled == CR_PULLED) return;
+        cr_list_remove(&stream->stalled);
+        if (pulled == CR_LATER && !room) cr_list_append(&conn->stalled, &stream->stalled);
+        if (pulled == CR_LATER || !cr_reply_part(conn, stream->id, &part)) break;
+        stream->reply_credit -= part.bytes;
+        cr_call_sent(stream->call);
+    }
+    if (cr_call_receives(stream->call)) grant(stream);
+}
+
+/* ---- what the call tells ---- */
+
+static void on_room(cr_call *call) { cr_conn_has_room(stream_of(call)->conn); }
+
+static void on_parts(cr_call *call) { send_parts(stream_of(call)); }
+
+static void on_progress(cr_call *call, const cr_wire_progress *so_far) {
+    cr_stream *stream = stream_of(call);
+    if (cr_conn_backlog(stream->conn) >= CR_BACKLOG_BYTES) return; /* nobody reads: not one more */
+    cr_reply_progress(stream->conn, stream->id, so_far);
+}
+
+static void on_answer(cr_call *call, const cr_answer *answer) {
+    cr_stream *stream = stream_of(call);
+    cr_conn *conn = stream->conn;
+    const cr_wire_reduce *r = &cr_call_asked(call)->reduce;
+    switch (answer->kind) {
+        case CR_ANSWER_FAILED:
+            cr_reply_status(conn, stream->id, answer->error);
+            break;
+        case CR_ANSWER_VALUES:
+            cr_reply_result(conn, stream->id, answer->partial, r->ops, r->op_count, answer->finish, answer->timing);
+            break;
+        case CR_ANSWER_FINISHED:
+            cr_reply_values(conn, stream->id, answer->count, answer->values, answer->exact, r->op_count,
+                            answer->timing);
+            break;
+        case CR_ANSWER_PARTIAL:
+            cr_reply_partial(conn, stream->id, answer->share, answer->timing);
+            break;
+        case CR_ANSWER_ARRAY:
+            cr_reply_array_end(conn, stream->id, answer->spec, answer->timing);
+            break;
+        case CR_ANSWER_DONE: /* whoever did it has said so */
+            break;
+    }
+    leave(stream);
+}
+
+static const cr_front native_front = {
+    .bytes = sizeof(cr_stream), .room = on_room, .parts = on_parts, .progress = on_progress, .answer = on_answer};
+
+/* ---- CALL ---- */
+
+static uint32_t descriptors_of(const cr_wire_call *asked) {
+    if (asked->kind == CR_CALL_REDUCE) return asked->reduce.source == CR_SOURCE_DESCRIPTOR;
+    if (asked->kind != CR_CALL_REGISTER) return 0;
+    return asked->region.kind == CR_SHARED_DESCRIPTOR || asked->region.kind == CR_SHARED_CUDA_DESCRIPTOR;
+}
+
+/* Descriptors the frame brought beyond what the request uses: closed, and the call fails. */
+static cr_status take_descriptors(cr_conn *conn, const cr_wire_call *asked, uint32_t count, int *descriptor,
+                                  cr_error *error) {
+    uint32_t wanted = descriptors_of(asked);
+    *descriptor = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        int taken = cr_conn_take_descriptor(conn);
+        if (count == wanted)
+            *descriptor = taken;
+        else
+            cr_files_close(conn->native->calls->files, taken);
+    }
+    if (count == wanted) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "descriptors: %u came with CALL, this call takes %u", count, wanted);
+}
+
+static void answer_info(cr_stream *stream) {
+    cr_conn *conn = stream->conn;
+    uint32_t id = stream->id;
+    cr_call_done(stream->call); /* first: info does not count itself */
+    cr_reply_info(conn, id);
+}
+
+static void begin_reduce(cr_stream *stream, int descriptor) {
+    cr_call *call = stream->call;
+    cr_calls *calls = stream->conn->native->calls;
+    cr_array input = {.kind = descriptor >= 0 ? CR_DESCRIPTOR : CR_STREAM, .descriptor = descriptor};
+    bool region = cr_call_asked(call)->reduce.source == CR_SOURCE_REGION;
+    if (!cr_call_begin(call)) {
+        if (descriptor >= 0) cr_files_close(calls->files, descriptor);
+    } else if (region) {
+        cr_regions_reduce(stream);
+    } else {
+        cr_call_input(call, &input);
+    }
+}
+
+/* What the request asks for begins. descriptor is taken over. */
+static void begin(cr_stream *stream, int descriptor, bool end) {
+    cr_conn *conn = stream->conn;
+    uint32_t id = stream->id;
+    const cr_wire_call *asked = cr_call_asked(stream->call);
+    bool streams =
+        (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) && asked->reduce.source == CR_SOURCE_STREAM;
+    switch (asked->kind) {
+        case CR_CALL_INFO:
+            answer_info(stream);
+            return;
+        case CR_CALL_REGISTER:
+            cr_regions_register(stream, descriptor);
+            return;
+        case CR_CALL_UNREGISTER:
+            cr_regions_unregister(stream);
+            return;
+        default:
+            begin_reduce(stream, descriptor);
+    }
+    if (end && streams && (stream = cr_stream_find(conn, id))) cr_call_end(stream->call);
+}
+
+bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {
+    cr_error error, more;
+    int descriptor;
+    cr_calls *calls = conn->native->calls;
+    cr_call *call = cr_call_new(calls, &native_front, &conn->peer);
+    if (!call || !cr_streams_add(&conn->streams, frame->stream, stream_of(call))) {
+        if (call) cr_call_refuse(call);
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+        return cr_conn_fail(conn, &error);
+    }
+    cr_wire_call *asked = cr_call_asked(call);
+    cr_status status = cr_wire_unpack_call(payload, frame->length, asked, &error);
+    if (status != CR_OK) asked->kind = 0;
+    if (take_descriptors(conn, asked, frame->descriptors, &descriptor, &more) != CR_OK && status == CR_OK)
+        error = more, status = more.code;
+    if (status == CR_OK) status = cr_call_admit(call, &error);
+    if (status != CR_OK) {
+        if (descriptor >= 0) cr_files_close(calls->files, descriptor);
+        cr_streams_remove(&conn->streams, frame->stream);
+        cr_call_refuse(call);
+        return cr_reply_status(conn, frame->stream, &error);
+    }
+    cr_stream *stream = stream_of(call);
+    stream->call = call;
+    stream->conn = conn;
+    stream->id = frame->stream;
+    stream->credit = stream->reply_credit = CR_CREDIT_INITIAL_BYTES;
+    cr_list_init(&stream->stalled);
+    cr_list_init(&stream->in_region);
+    cr_list_append(&conn->open, &stream->link);
+    begin(stream, descriptor, frame->flags & CR_FLAG_END);
+    return conn->state == CR_CONN_OPEN;
+}
+
+/* ---- DATA, CREDIT, CANCEL ---- */
+
+bool cr_stream_takes_whole(const cr_stream *stream, const cr_frame *frame) {
+    return frame->flags & CR_FLAG_END && cr_call_takes_whole(stream->call, frame->length);
+}
+
+/* Why the call takes no DATA. */
+static void refuse_data(cr_stream *stream) {
+    const cr_wire_call *asked = cr_call_asked(stream->call);
+    bool streams =
+        (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) && asked->reduce.source == CR_SOURCE_STREAM;
+    cr_error error;
+    cr_fail(&error, CR_INVALID_ARGUMENT,
+            streams ? "DATA: it came after END" : "DATA: this call takes no DATA, its input is no stream");
+    cr_call_cancel(stream->call, &error);
+}
+
+bool cr_stream_data(cr_stream *stream, const cr_frame *frame, bool *take) {
+    cr_conn *conn = stream->conn;
+    *take = false;
+    if (frame->length > stream->credit) {
+        cr_error error;
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "DATA: %u bytes on stream %u exceed its credit of %llu", frame->length,
+                frame->stream, (ull)stream->credit);
+        return cr_conn_fail(conn, &error);
+    }
+    bool whole = cr_stream_takes_whole(stream, frame);
+    if (!cr_call_receives(stream->call)) {
+        refuse_data(stream);
+        return conn->state == CR_CONN_OPEN;
+    }
+    if (!whole && !cr_call_coming(stream->call, frame->length)) return conn->state == CR_CONN_OPEN;
+    stream->credit -= frame->length;
+    stream->to_grant += frame->length;
+    *take = true;
+    return frame->flags & CR_FLAG_END || grant(stream);
+}
+
+void cr_stream_credit(cr_stream *stream, uint64_t bytes) {
+    const cr_wire_call *asked = cr_call_asked(stream->call);
+    if (asked->kind != CR_CALL_REDUCE || !asked->reduce.has_axis) return;
+    stream->reply_credit = bytes > UINT64_MAX - stream->reply_credit ? UINT64_MAX : stream->reply_credit + bytes;
+    send_parts(stream);
+}
+
+void cr_stream_cancel(cr_stream *stream) {
+    cr_error error;
+    cr_fail(&error, CR_CANCELLED, "the client cancelled the call");
+    cr_call_cancel(stream->call, &error);
+}
+
+void cr_streams_resume(cr_conn *conn) {
+    while (cr_conn_backlog(conn) < CR_BACKLOG_BYTES) {
+        cr_list *node = cr_list_pop(&conn->stalled);
+        if (!node) return;
+        send_parts(cr_container(node, cr_stream, stalled));
+    }
+}
+
+void cr_stream_drop(cr_stream *stream) {
+    leave(stream);
+    cr_call_cancel(stream->call, NULL);
+}

@@ -1,0 +1,81 @@
+/* native: the door. Thread: the loop's. Owner: main. */
+#include "server/native/native.h"
+
+#include <stdlib.h>
+
+#include "server/base/clock.h"
+#include "server/native/conn.h"
+#include "server/native/frames.h"
+#include "server/native/regions.h"
+
+static cr_native *of(const cr_door *door) { return cr_container(door, cr_native, door); }
+
+static cr_status open_connection(cr_door *door, int fd, bool is_unix, cr_error *error) {
+    return cr_conn_open(of(door), fd, is_unix, error);
+}
+
+static void woken(cr_door *door) { cr_regions_news(of(door)); }
+
+static bool flush(cr_door *door) {
+    cr_native *native = of(door);
+    cr_list now;
+    cr_list_init(&now);
+    cr_list_move(&now, &native->dirty);
+    for (cr_list *node; (node = cr_list_pop(&now));) cr_conn_flush(cr_container(node, cr_conn, dirty));
+    return !cr_list_empty(&native->dirty);
+}
+
+static bool quiet(const cr_door *door) {
+    const cr_native *native = of(door);
+    for (cr_list *node = native->connections.next; node != &native->connections; node = node->next) {
+        const cr_conn *conn = cr_container(node, cr_conn, link);
+        if (conn->streams.open || cr_conn_backlog(conn)) return false;
+    }
+    return true;
+}
+
+static void close_all(cr_door *door) {
+    cr_native *native = of(door);
+    cr_error error;
+    cr_fail(&error, CR_UNAVAILABLE, "the server is shutting down");
+    while (!cr_list_empty(&native->connections)) {
+        cr_conn *conn = cr_container(native->connections.next, cr_conn, link);
+        cr_conn_fail(conn, &error);
+        cr_conn_flush(conn); /* closes it when the peer is gone */
+        cr_conn_close(conn);
+    }
+}
+
+cr_status cr_native_init(cr_native *native, cr_loop *loop, const char *version, cr_error *error) {
+    native->door = (cr_door){open_connection, woken, flush, quiet, close_all};
+    native->loop = loop;
+    native->calls = loop->calls;
+    native->version = version;
+    native->started_ms = cr_now_ms();
+    cr_list_init(&native->connections);
+    cr_list_init(&native->dirty);
+    cr_list_init(&native->region_news);
+    pthread_mutex_init(&native->mutex, NULL);
+    native->buffer = malloc(CR_FRAME_HEAD_MAX + CR_TURN_BYTES);
+    if (!native->buffer) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the read buffer");
+    cr_loop_add(loop, &native->door);
+    return CR_OK;
+}
+
+void cr_native_free(cr_native *native) {
+    pthread_mutex_destroy(&native->mutex);
+    free(native->buffer);
+    free(native->spare_out);
+}
+
+void cr_native_limits(const cr_native *native, cr_wire_limits *limits) {
+    const cr_config *config = native->calls->config;
+    *limits = (cr_wire_limits){.head_bytes = CR_HEAD_MAX_BYTES,
+                               .data_bytes = CR_DATA_MAX_BYTES,
+                               .ops = CR_CALL_MAX_OPS,
+                               .jobs_per_connection = (uint32_t)config->max_jobs_per_connection,
+                               .credit_bytes = CR_CREDIT_INITIAL_BYTES,
+                               .input_bytes = config->max_input_bytes,
+                               .regions_per_connection = (uint32_t)config->max_regions_per_connection,
+                               .region_bytes = config->max_region_bytes};
+}

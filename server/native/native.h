@@ -1,0 +1,38 @@
+/* native: the door of the native protocol (proto/PROTOCOL.md): what its connections share.
+ *
+ * Thread: the loop's, but for the news of regions, which files threads post. Owner: main. */
+#ifndef CURED_SERVER_NATIVE_NATIVE_H
+#define CURED_SERVER_NATIVE_NATIVE_H
+
+#include "server/loop/loop.h"
+#include "server/memory/device.h"
+
+enum {
+    CR_TURN_BYTES = 256 * 1024,     /* read from one connection in one turn */
+    CR_BACKLOG_BYTES = 1024 * 1024, /* replies a client may leave unread before it is no longer read from */
+    CR_LINGER_MS = 1000,            /* for a client to read why its connection ended */
+};
+
+typedef struct cr_native {
+    cr_door door;
+    cr_loop *loop;
+    cr_calls *calls;
+    const char *version;
+    const cr_device_hook *device_hook; /* NULL: no GPU opens what clients share */
+    uint64_t started_ms;
+    cr_list connections, dirty; /* all; those with replies to write at the end of the turn */
+    uint8_t *buffer;            /* room for a frame's head in front, then CR_TURN_BYTES */
+    uint8_t *spare_out;         /* one connection's empty reply buffer, for the next */
+    pthread_mutex_t mutex;
+    cr_list region_news; /* guarded by mutex: regions that were opened or closed */
+} cr_native;
+
+_Static_assert((int)CR_MAX_LANES <= (int)CR_WIRE_MAX_LANES, "Info has room for every lane");
+
+/* Becomes a door of loop. */
+cr_status cr_native_init(cr_native *native, cr_loop *loop, const char *version, cr_error *error);
+/* Its connections are gone. */
+void cr_native_free(cr_native *native);
+void cr_native_limits(const cr_native *native, cr_wire_limits *limits);
+
+#endif
