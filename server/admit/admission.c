@@ -7,11 +7,22 @@
 
 typedef unsigned long long ull;
 
-enum { MOST_REFUSED = 1024 };
+enum { MOST_REFUSED = 1024, LEAST_PARKED = 8 };
 
 void cr_admit_limit_descriptors(cr_admission *a, uint64_t most) {
     a->max_files = most;
     a->max_refused = most / 64 < 1 ? 1 : most / 64 < MOST_REFUSED ? most / 64 : MOST_REFUSED;
+    a->max_parked = most / 16 < LEAST_PARKED ? LEAST_PARKED : most / 16;
+}
+
+void cr_admit_parked(cr_admission *a, int count) { a->parked += (uint64_t)(int64_t)count; }
+
+cr_status cr_admit_check_parked(const cr_admission *a, cr_error *error) {
+    if (a->parked <= a->max_parked) return CR_OK;
+    return cr_fail(
+        error, CR_RESOURCE_EXHAUSTED,
+        "descriptors: %llu of all clients wait for their frames, the limit is %llu: send them with their frame",
+        (ull)a->parked, (ull)a->max_parked);
 }
 
 cr_status cr_admit_connection(cr_admission *a, int descriptor, cr_error *error) {

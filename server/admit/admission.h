@@ -13,8 +13,8 @@ typedef struct cr_admission {
     uint64_t max_connections, max_calls, max_calls_per_connection, max_input_bytes, max_bytes;
     uint64_t max_regions, max_regions_per_connection, max_region_bytes;
     uint64_t max_state_bytes, max_state_bytes_per_connection;
-    uint64_t max_files, max_refused; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
-    uint64_t connections, refused, calls, bytes, regions, state_bytes;
+    uint64_t max_files, max_refused, max_parked; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
+    uint64_t connections, refused, parked, calls, bytes, regions, state_bytes;
 } cr_admission;
 
 /* Who asks: one connection of a client. The limits of one connection count here. */
@@ -41,6 +41,11 @@ void cr_admit_limit_descriptors(cr_admission *admission, uint64_t most);
 /* Lets in a connection whose socket is descriptor. RESOURCE_EXHAUSTED. */
 cr_status cr_admit_connection(cr_admission *admission, int descriptor, cr_error *error);
 void cr_admit_connection_over(cr_admission *admission);
+/* Descriptors that clients passed wait for the frames that take them: count more, or count fewer where it is negative. A 16th
+ * of the table may wait so, of all connections together, or one client could leave no descriptor to the others. */
+void cr_admit_parked(cr_admission *admission, int count);
+/* RESOURCE_EXHAUSTED: too many wait. The connection that has some of them, and was the last to pass one, must end. */
+cr_status cr_admit_check_parked(const cr_admission *admission, cr_error *error);
 /* Whether a refused connection may stay open until its client has read why. */
 bool cr_admit_refused(cr_admission *admission);
 void cr_admit_refused_over(cr_admission *admission);

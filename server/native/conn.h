@@ -73,6 +73,8 @@ size_t cr_conn_backlog(const cr_conn *conn);
 void cr_conn_flush(cr_conn *conn);
 /* The bytes that this connection waits with can be taken. */
 void cr_conn_has_room(cr_conn *conn);
+/* Keeps a passed descriptor until its frame takes it: at most CR_CONN_MAX_DESCRIPTORS. */
+void cr_conn_park_descriptor(cr_conn *conn, int descriptor);
 /* Takes the next passed descriptor; -1: none. */
 int cr_conn_take_descriptor(cr_conn *conn);
 

@@ -241,7 +241,7 @@ static bool take_control(cr_conn *conn, struct msghdr *message) {
             int descriptor;
             memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
             if (conn->descriptor_count < CR_CONN_MAX_DESCRIPTORS) {
-                conn->descriptors[conn->descriptor_count++] = descriptor;
+                cr_conn_park_descriptor(conn, descriptor);
                 continue;
             }
             cr_files_close(conn->native->calls->files, descriptor);
@@ -338,7 +338,10 @@ bool cr_frames_read(cr_conn *conn) {
     }
     conn->last_progress_ms = uv_now(conn->native->loop->uv);
     cr_calls_look(conn->native->calls);
-    return arrived(conn, (size_t)n, first);
+    if (!arrived(conn, (size_t)n, first)) return false;
+    cr_error error;
+    const bool few = !conn->descriptor_count || cr_admit_check_parked(&conn->native->calls->admission, &error) == CR_OK;
+    return few || cr_conn_fail(conn, &error);
 }
 
 bool cr_frames_resume(cr_conn *conn) {

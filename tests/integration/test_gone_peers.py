@@ -1,11 +1,13 @@
 """test_gone_peers: clients that are gone without the end of their stream being seen. Their connections end all the same."""
 import array
+import resource
 import socket
 import struct
 import unittest
 
+from connection import Closed
 from cured_daemon import Daemon, DaemonTest, main, wait_for
-from cured_wire import HELLO, PING, frame, hello_message
+from cured_wire import HELLO, PING, RESOURCE_EXHAUSTED, frame, hello_message
 
 
 class OwnEnd(DaemonTest):
@@ -34,6 +36,34 @@ class OwnEnd(DaemonTest):
             owing.send(frame(HELLO, payload=hello_message()) + frame(PING, payload=b"x")[:5])
             owing.read_rest()  # one limit later
             self.assertEqual(b"on", good.ping(b"on"))
+
+
+class Parked(DaemonTest):
+    """Descriptors that no frame takes are few in all, or one client could fill the daemon's table and others would lose theirs."""
+    LIMITS = staticmethod(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
+    OPTIONS = {"stall_timeout_ms": 3600000}
+
+    def test_no_client_fills_the_table(self):
+        victim = self.connect()
+        held, parked, ended = self.daemon.descriptors(), [], 0
+        with open("/dev/null", "rb") as null:
+            for _ in range(40):
+                client = self.connect()
+                passed = array.array("i", [null.fileno()] * 7)
+                client.socket.sendmsg([frame(PING, payload=b"x")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
+                try:
+                    client.until(lambda: client.pongs and client.pongs[0] == b"x" and client.ping(b"y"))
+                    parked.append(client)
+                except Closed:
+                    self.assert_sentence(client.reason, RESOURCE_EXHAUSTED, "descriptors", "16")
+                    ended += 1
+                    client.close()
+        self.assertEqual((2, 38), (len(parked), ended))
+        wait_for("the others' descriptors to be closed", lambda: self.daemon.descriptors() == held + 2 + 14)
+        stream = victim.start_descriptor("u8", ["sum"], self.memfd(b"\1" * 8).fileno())
+        self.assertEqual(8, int.from_bytes(victim.wait(stream).results[0].value, "little"))
+        for client in parked:
+            client.close()
 
 
 class Keepalive(unittest.TestCase):
