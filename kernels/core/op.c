@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+_Static_assert(CR_OP_LAST < 64, "every op has a bit in a set of ops");
+
 const char *cr_op_name(cr_op op) {
     switch ((int)op) {
 #define CR_OP(symbol, id, name, int_needs, float_needs) \

@@ -31,7 +31,6 @@ typedef enum cr_op {
 
 /* A set of ops, by their ids, which stay below 64. */
 typedef uint64_t cr_ops;
-_Static_assert(CR_OP_LAST < 64, "every op has a bit in a set of ops");
 /* The set of this op alone; the empty set for a number that is no id. */
 static inline cr_ops cr_ops_of(uint32_t op) { return op > CR_OP_NONE && op < 64 ? (cr_ops)1 << op : 0; }
 static inline bool cr_ops_has(cr_ops ops, uint32_t op) { return (ops & cr_ops_of(op)) != 0; }
