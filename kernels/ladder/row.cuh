@@ -169,7 +169,7 @@ void choose(Request *r) {
 }
 
 #define CR_LADDER_ROW(name, Row) \
-    void cr_ladder_row_##name(cr_ladder::Request *request) { cr_ladder::choose<Row>(request); }
+    extern "C" void cr_ladder_row_##name(cr_ladder::Request *request) { cr_ladder::choose<Row>(request); }
 
 } // namespace cr_ladder
 

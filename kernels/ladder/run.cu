@@ -10,7 +10,7 @@
 
 #include "kernels/ladder/row.cuh"
 
-#define CR_LADDER(name, what) void cr_ladder_row_##name(cr_ladder::Request *request);
+#define CR_LADDER(name, what) extern "C" void cr_ladder_row_##name(cr_ladder::Request *request);
 #include "kernels/ladder/ladder.def"
 #undef CR_LADDER
 
