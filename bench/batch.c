@@ -14,7 +14,7 @@
 #include "bench/kernels_peer.h"
 #include "bench/options.h"
 #include "kernels/cpu/fold.h"
-#include "kernels/cuda/batch.h"
+#include "kernels/cuda/pack/pack.h"
 
 enum { ROUNDS_MAX = 99, FLUSH_BYTES = 512 << 20, MORE_WORDS = 1 << 20, KINDS = 5 };
 
@@ -30,10 +30,10 @@ static struct bench {
     uint8_t *flush;
     cudaStream_t stream;
     cudaEvent_t begin, end;
-    cr_batch batch; /* of the first set */
+    cr_pack pack; /* of the first set */
     uint64_t *words;
-    cr_batch_unit *lists; /* device: one for each set */
-    cr_batch_unit *pinned_lists;
+    cr_pack_unit *lists; /* device: one for each set */
+    cr_pack_unit *pinned_lists;
     uint64_t *found, *more; /* device: of the first set, found for each */
     void *temp, *sums;
     size_t temp_bytes;
@@ -71,11 +71,11 @@ static void judge(int kind) {
     static cr_partial cpu, gpu; /* large */
     uint32_t unit = 0;
     check((int)cudaMemcpy(b.host, b.arena, set_bytes(), cudaMemcpyDeviceToHost), "copy");
-    if (!cr_batch_done(&b.batch)) b.wrong++;
+    if (!cr_pack_done(&b.pack)) b.wrong++;
     for (uint32_t i = 0; i < b.jobs; i++) {
         cr_gpu_fold fold = fold_of(kind, i);
-        cr_batch_result(&b.batch, &fold, unit, &gpu);
-        unit += cr_batch_units(&fold);
+        cr_pack_result(&b.pack, &fold, unit, &gpu);
+        unit += cr_pack_units(&fold);
         cr_partial_init(&cpu, fold.dtype, fold.families);
         cr_cpu_fold(&cpu, b.host + ((const uint8_t *)fold.data - b.arena), fold.n, 0);
         for (cr_op op = CR_OP_SUM; op <= CR_OP_LAST; op++) {
@@ -97,27 +97,27 @@ static void judge(int kind) {
 /* The units of every set: the first one's, further on. */
 static void make_lists(int kind) {
     uint32_t first;
-    cr_batch_clear(&b.batch);
+    cr_pack_clear(&b.pack);
     for (uint32_t i = 0; i < b.jobs; i++) {
         cr_gpu_fold fold = fold_of(kind, i);
-        if (!cr_batch_add(&b.batch, &fold, &first)) check(cudaErrorMemoryAllocation, "too many units");
+        if (!cr_pack_add(&b.pack, &fold, &first)) check(cudaErrorMemoryAllocation, "too many units");
     }
     for (uint32_t set = 0; set < b.sets; set++) {
-        cr_batch_unit *list = b.pinned_lists + (size_t)set * b.batch.room;
-        memcpy(list, b.batch.units, b.batch.count * sizeof *list);
-        for (uint32_t i = 0; i < b.batch.count; i++) list[i].data += set * set_bytes();
+        cr_pack_unit *list = b.pinned_lists + (size_t)set * b.pack.room;
+        memcpy(list, b.pack.units, b.pack.count * sizeof *list);
+        for (uint32_t i = 0; i < b.pack.count; i++) list[i].data += set * set_bytes();
     }
-    check((int)cudaMemcpy(b.lists, b.pinned_lists, (size_t)b.sets * b.batch.room * sizeof *b.lists,
+    check((int)cudaMemcpy(b.lists, b.pinned_lists, (size_t)b.sets * b.pack.room * sizeof *b.lists,
                           cudaMemcpyHostToDevice),
           "copy");
 }
 
 static int enqueue(place where, uint32_t set) {
-    cr_batch_args args = {.units = (where == ON_DEVICE ? b.lists : b.pinned_lists) + (size_t)set * b.batch.room,
-                          .found = where == BOTH_PINNED ? b.batch.found : b.found,
-                          .more = where == BOTH_PINNED ? b.batch.more : b.more,
-                          .count = b.batch.count};
-    return cr_batch_launch(&args, b.stream);
+    cr_pack_args args = {.units = (where == ON_DEVICE ? b.lists : b.pinned_lists) + (size_t)set * b.pack.room,
+                         .found = where == BOTH_PINNED ? b.pack.found : b.found,
+                         .more = where == BOTH_PINNED ? b.pack.more : b.more,
+                         .count = b.pack.count};
+    return cr_pack_launch(&args, b.stream);
 }
 
 static int enqueue_peer(uint32_t set) {
@@ -151,18 +151,17 @@ static double measure(place where, bool cold) {
 
 /* One launch on the first set, and its answers in pinned memory, as they were in `where`. */
 static void run_once(int kind, place where) {
-    memset(b.batch.found, 0, (size_t)b.batch.count * CR_BATCH_WORDS * 8);
-    check((int)cudaMemset(b.found, 0, (size_t)b.batch.count * CR_BATCH_WORDS * 8), "clear");
+    memset(b.pack.found, 0, (size_t)b.pack.count * CR_PACK_WORDS * 8);
+    check((int)cudaMemset(b.found, 0, (size_t)b.pack.count * CR_PACK_WORDS * 8), "clear");
     check(enqueue(where, 0), "launch");
     check((int)cudaStreamSynchronize(b.stream), "launch");
     if (where != BOTH_PINNED) {
-        check(
-            (int)cudaMemcpy(b.batch.found, b.found, (size_t)b.batch.count * CR_BATCH_WORDS * 8, cudaMemcpyDeviceToHost),
-            "copy");
-        check((int)cudaMemcpy(b.batch.more, b.more, (size_t)MORE_WORDS * 8, cudaMemcpyDeviceToHost), "copy");
+        check((int)cudaMemcpy(b.pack.found, b.found, (size_t)b.pack.count * CR_PACK_WORDS * 8, cudaMemcpyDeviceToHost),
+              "copy");
+        check((int)cudaMemcpy(b.pack.more, b.more, (size_t)MORE_WORDS * 8, cudaMemcpyDeviceToHost), "copy");
     }
-    b.batch.launched = b.batch.count;
-    b.batch.there = 0;
+    b.pack.launched = b.pack.count;
+    b.pack.there = 0;
     judge(kind);
 }
 
@@ -179,21 +178,21 @@ static void open_all(void) {
     const uint32_t room = 2 * b.jobs;
     void *memory = NULL, *lists = NULL;
     uint64_t n = set_bytes() * b.sets / 4;
-    const size_t list_bytes = (size_t)b.sets * room * sizeof(cr_batch_unit);
+    const size_t list_bytes = (size_t)b.sets * room * sizeof(cr_pack_unit);
     check((int)cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "stream");
     check((int)cudaEventCreate(&b.begin), "event");
     check((int)cudaEventCreate(&b.end), "event");
     check((int)cudaMalloc((void **)&b.arena, set_bytes() * b.sets), "memory");
     check((int)cudaMalloc((void **)&b.flush, FLUSH_BYTES), "memory");
     check((int)cudaMalloc((void **)&b.lists, list_bytes), "memory");
-    check((int)cudaMalloc((void **)&b.found, (size_t)room * CR_BATCH_WORDS * 8), "memory");
+    check((int)cudaMalloc((void **)&b.found, (size_t)room * CR_PACK_WORDS * 8), "memory");
     check((int)cudaMalloc((void **)&b.more, (size_t)MORE_WORDS * 8), "memory");
-    check((int)cudaMallocHost(&memory, cr_batch_words(room, MORE_WORDS) * 8), "memory");
+    check((int)cudaMallocHost(&memory, cr_pack_words(room, MORE_WORDS) * 8), "memory");
     check((int)cudaMallocHost(&lists, list_bytes), "memory");
-    memset(memory, 0, cr_batch_words(room, MORE_WORDS) * 8);
+    memset(memory, 0, cr_pack_words(room, MORE_WORDS) * 8);
     b.words = memory;
     b.pinned_lists = lists;
-    cr_batch_init(&b.batch, b.words, room, MORE_WORDS);
+    cr_pack_init(&b.pack, b.words, room, MORE_WORDS);
     b.host = malloc(set_bytes());
     if (!b.host) check(cudaErrorMemoryAllocation, "memory");
     check(bench_fill(CR_F32, b.arena, n, 1, b.stream), "fill");
@@ -215,7 +214,7 @@ static int parse(int argc, char **argv) {
     b.jobs = 4096, b.bytes = 4096, b.rounds = 21;
     const bench_option options[] = {
         {"jobs", BENCH_NUMBER, &b.jobs, "N", .what = "arrays in one launch (4096)", .least = 1, .most = 1 << 16},
-        {"bytes", BENCH_BYTES, &b.bytes, "BYTES", .what = "of one array (4K)", .least = 16, .most = CR_BATCH_UNIT_BYTES,
+        {"bytes", BENCH_BYTES, &b.bytes, "BYTES", .what = "of one array (4K)", .least = 16, .most = CR_PACK_UNIT_BYTES,
          .step = 16},
         {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "launches of each kind (21)", .least = 1, .most = ROUNDS_MAX},
         {"json", BENCH_TEXT, &path, "FILE", .what = "writes the figures to FILE"},

@@ -15,7 +15,7 @@
 #include "bench/kernels_peer.h"
 #include "bench/options.h"
 #include "kernels/cpu/axis.h"
-#include "kernels/cuda/axis.h"
+#include "kernels/cuda/axis/axis.h"
 
 enum { READ_VARIANT = 2 };
 

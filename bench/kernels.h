@@ -5,7 +5,7 @@
 #define CURED_BENCH_KERNELS_H
 
 #include "kernels/core/partial.h"
-#include "kernels/cuda/fold.h"
+#include "kernels/cuda/plan/fold.h"
 #include "kernels/ladder/ladder.h"
 
 enum { BENCH_MAX_ROUNDS = 51, BENCH_MAX_SIZES = 24, BENCH_MAX_OPS = 8, BENCH_MAX_CANDIDATES = 48 };

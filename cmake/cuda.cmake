@@ -84,6 +84,7 @@ macro(cured_enable_cuda)
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
+  set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O1 -DNDEBUG") # of the host's half, which only launches; kernels are always optimised
   set(CMAKE_CUDA_STANDARD 17)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)

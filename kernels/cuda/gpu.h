@@ -58,8 +58,8 @@ typedef struct cr_gpu_copy {
 enum { CR_GPU_COPIES = 64 }; /* at once */
 
 enum {
-    CR_GPU_BATCH_BYTES = 128 * 1024, /* of a fold that may be one of a batch */
-    CR_GPU_BATCH_FOLDS = 1024,       /* in a stream's batches at a time */
+    CR_GPU_PACK_BYTES = 128 * 1024, /* of a fold that may be one of a pack */
+    CR_GPU_PACK_FOLDS = 1024,       /* in a stream's packs at a time */
 };
 
 typedef struct cr_gpu_api {
@@ -113,16 +113,16 @@ typedef struct cr_gpu_api {
     /* Of a fold that is done: the device's partial of just those elements; valid until the next fold of that number. */
     const cr_partial *(*result)(const cr_gpu_stream *stream, uint32_t number);
 
-    /* Enqueues folds of at most CR_GPU_BATCH_BYTES each as one launch; their results have numbers of their own, `first` being at most
+    /* Enqueues folds of at most CR_GPU_PACK_BYTES each as one launch; their results have numbers of their own, `first` being at most
      * the number of those that are taken since the last idle moment. *taken: how many of count there was room for (0 only when others
      * are under way); with a status, fold number *taken is refused, and those before it are enqueued. */
-    cr_status (*batch)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, uint32_t *taken,
-                       cr_error *error);
-    /* Small batches that follow each other within ns may find the device awake, which spares them a launch: for so long after the last of
-     * them, some milliseconds in all, it keeps one of its multiprocessors busy. 0, as it begins: never. Once, before there are batches. */
+    cr_status (*pack)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, uint32_t *taken,
+                      cr_error *error);
+    /* Small packs that follow each other within ns may find the device awake, which spares them a launch: for so long after the last of
+     * them, some milliseconds in all, it keeps one of its multiprocessors busy. 0, as it begins: never. Once, before there are packs. */
     void (*linger)(cr_gpu *gpu, uint64_t ns);
     /* Of such a fold that is done: makes p its partial. */
-    void (*batch_result)(const cr_gpu_stream *stream, uint32_t number, cr_partial *p);
+    void (*pack_result)(const cr_gpu_stream *stream, uint32_t number, cr_partial *p);
 
     /* The ladder: one kernel by name over the whole of data, in the order and precision it teaches. Waits for its answer. *exact says
      * whether the value is the true one rounded once. NOT_FOUND for an unknown name, UNIMPLEMENTED for an op or type it lacks. */

@@ -171,7 +171,7 @@ static void fake_unpin(cr_gpu *gpu, void *memory) {
 static cr_status fake_stream_open(cr_gpu *gpu, uint32_t results, cr_gpu_stream **out, cr_error *error) {
     fake_gpu_check(gpu);
     cr_gpu_stream *stream = calloc(1, sizeof *stream);
-    cr_partial *partials = calloc(results + CR_GPU_BATCH_FOLDS, sizeof *partials);
+    cr_partial *partials = calloc(results + CR_GPU_PACK_FOLDS, sizeof *partials);
     if (!stream || !partials) {
         free(stream);
         free(partials);
@@ -293,7 +293,7 @@ static cr_status fake_pack(cr_gpu_stream *stream, const cr_gpu_fold *list, uint3
     if (status != CR_OK) return status;
     if (stream->begin == stream->end) stream->packed = 0;
     if (first > stream->packed) fake_gpu_misused("a pack leaves results out");
-    uint32_t room = fake_gpu_planned().room ? fake_gpu_planned().room : CR_GPU_BATCH_FOLDS;
+    uint32_t room = fake_gpu_planned().room ? fake_gpu_planned().room : CR_GPU_PACK_FOLDS;
     pthread_mutex_lock(&fake_gpu_mutex);
     fake_gpu_now.counts.packs++;
     if (count > fake_gpu_now.counts.largest_pack) fake_gpu_now.counts.largest_pack = count;
@@ -303,7 +303,7 @@ static cr_status fake_pack(cr_gpu_stream *stream, const cr_gpu_fold *list, uint3
         op planned_op;
         status = fake_gpu_check_fold(gpu, fold, error);
         if (status != CR_OK) return status;
-        if (fold->n * cr_dtype_size(fold->dtype) > CR_GPU_BATCH_BYTES) fake_gpu_misused("a fold of a pack is too long");
+        if (fold->n * cr_dtype_size(fold->dtype) > CR_GPU_PACK_BYTES) fake_gpu_misused("a fold of a pack is too long");
         if (!fake_gpu_plan_fold(1, &planned_op))
             return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
         op *o = fake_gpu_enqueue(stream);
@@ -421,8 +421,8 @@ const cr_gpu_api cr_fake_gpu = {
     .fetch = fake_gpu_fetch,
     .poll = fake_poll,
     .result = fake_result,
-    .batch = fake_pack,
-    .batch_result = fake_pack_result,
+    .pack = fake_pack,
+    .pack_result = fake_pack_result,
     .linger = fake_linger,
     .kernel = fake_kernel,
     .inspect = fake_gpu_inspect,

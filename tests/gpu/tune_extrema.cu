@@ -14,7 +14,7 @@
 
 #include <cub/device/device_reduce.cuh>
 
-#include "kernels/cuda/burst.cuh"
+#include "kernels/cuda/walk/burst.cuh"
 
 #define CHECK(call)                                                                                         \
     do {                                                                                                    \
@@ -90,6 +90,14 @@ static Launch fold(cr_dtype dtype, cr_fold_launcher launcher, bool here = false)
     };
 }
 
+/* What the daemon takes. */
+static cr_fold_launcher as_it_is(cr_dtype dtype, uint32_t family, uint32_t wants) {
+    cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
+    uint32_t count = 0;
+    if (cr_fold_launchers(dtype, family, wants, launchers, &count, nullptr) != CR_OK) exit(1);
+    return launchers[0];
+}
+
 template <class A> static Launch burst(cr_dtype dtype, uint32_t loads) {
     return [=](const void *data, uint64_t bytes, cudaStream_t stream) {
         cr_burst_args args;
@@ -98,7 +106,7 @@ template <class A> static Launch burst(cr_dtype dtype, uint32_t loads) {
         plan.per_block = loads * A::THREADS;
         plan.blocks = (uint32_t)((plan.vectors + plan.per_block - 1) / plan.per_block);
         args = {(const uint4 *)data, (uint32_t)plan.vectors, (uint32_t)plan.per_block, 0, args.fold};
-        cr_burst<A, false><<<plan.blocks, A::THREADS, 0, stream>>>(args);
+        cr_burst<A><<<plan.blocks, A::THREADS, 0, stream>>>(args);
     };
 }
 
@@ -218,7 +226,7 @@ template <class A> static void add_walks(std::vector<candidate> &all, cr_dtype d
 }
 
 template <cr_dtype D, unsigned WANTED> static void extrema(const char *name, int kind, const Launch &peer) {
-    std::vector<candidate> c = {{"cub", peer, 0, ANY, {}, {}}, {"as it is", fold(D, cr_launch_extrema(D, WANTED)), 0, ANY, {}, {}}};
+    std::vector<candidate> c = {{"cub", peer, 0, ANY, {}, {}}, {"as it is", fold(D, as_it_is(D, CR_FAM_EXTREMA, WANTED)), 0, ANY, {}, {}}};
     add_bursts<cr_burst_extrema<D, WANTED, 128>>(c, D);
     add_bursts<cr_burst_extrema<D, WANTED, 256>>(c, D);
     add_bursts<cr_burst_extrema<D, WANTED, 1024>>(c, D);
@@ -244,19 +252,19 @@ int main() {
     std::vector<candidate> c = {{"read, tiles", read_loop(false), 0, ANY, {}, {}},
                                 {"read, runs", read_loop(true), 0, ANY, {}, {}},
                                 {"cub", cub_sum<int>(), 0, ANY, {}, {}},
-                                {"as it is", fold(CR_I32, cr_launch_int_sum(CR_I32, CR_FAM_SUM)), 0, ANY, {}, {}},
-                                {"to device memory", fold(CR_I32, cr_launch_int_sum(CR_I32, CR_FAM_SUM), true), 0, ANY, {}, {}}};
-    add_bursts<cr_burst_sum<CR_I32, false, 128>>(c, CR_I32);
-    add_bursts<cr_burst_sum<CR_I32, false, 256>>(c, CR_I32);
+                                {"as it is", fold(CR_I32, as_it_is(CR_I32, CR_FAM_SUM, 0)), 0, ANY, {}, {}},
+                                {"to device memory", fold(CR_I32, as_it_is(CR_I32, CR_FAM_SUM, 0), true), 0, ANY, {}, {}}};
+    add_bursts<cr_burst_sum<CR_I32, 128>>(c, CR_I32);
+    add_bursts<cr_burst_sum<CR_I32, 256>>(c, CR_I32);
     add_walks<cr_self<cr_fold_sum<cr_sum_int<CR_I32, false>>>>(c, CR_I32);
     run("sum i32", 2, c);
-    c = {{"cub", cub_sum<uint8_t>(), 0, ANY, {}, {}}, {"as it is", fold(CR_U8, cr_launch_int_sum(CR_U8, CR_FAM_SUM)), 0, ANY, {}, {}}};
-    add_bursts<cr_burst_sum<CR_U8, false, 128>>(c, CR_U8);
-    add_bursts<cr_burst_sum<CR_U8, false, 256>>(c, CR_U8);
+    c = {{"cub", cub_sum<uint8_t>(), 0, ANY, {}, {}}, {"as it is", fold(CR_U8, as_it_is(CR_U8, CR_FAM_SUM, 0)), 0, ANY, {}, {}}};
+    add_bursts<cr_burst_sum<CR_U8, 128>>(c, CR_U8);
+    add_bursts<cr_burst_sum<CR_U8, 256>>(c, CR_U8);
     run("sum u8", 2, c);
-    c = {{"cub", cub_sum<long long>(), 0, ANY, {}, {}}, {"as it is", fold(CR_I64, cr_launch_int_sum(CR_I64, CR_FAM_SUM)), 0, ANY, {}, {}}};
-    add_bursts<cr_burst_sum<CR_I64, false, 128>>(c, CR_I64);
-    add_bursts<cr_burst_sum<CR_I64, false, 256>>(c, CR_I64);
+    c = {{"cub", cub_sum<long long>(), 0, ANY, {}, {}}, {"as it is", fold(CR_I64, as_it_is(CR_I64, CR_FAM_SUM, 0)), 0, ANY, {}, {}}};
+    add_bursts<cr_burst_sum<CR_I64, 128>>(c, CR_I64);
+    add_bursts<cr_burst_sum<CR_I64, 256>>(c, CR_I64);
     run("sum i64", 2, c);
     extrema<CR_F32, MAX>("max f32", 0, cub_max<float>());
     extrema<CR_F32, MAX | AT>("argmax f32", 0, cub_argmax<float>());

@@ -13,7 +13,7 @@
 
 #include <cub/device/device_reduce.cuh>
 
-#include "kernels/cuda/short_sums.cuh"
+#include "kernels/cuda/walk/burst_float.cuh"
 
 #define CHECK(call)                                                                                       \
     do {                                                                                                  \
@@ -164,13 +164,13 @@ static void row(const char *name, const Launch &launch) {
 template <class E, int V, bool LONG = false> static void brief(const char *name) {
     const uint64_t per = CR_GPU_THREADS * V * (LONG ? 2 : 1);
     std::vector<uint64_t> all = sizes;
-    while (!sizes.empty() && sizes.back() > per * CR_GPU_VECTOR * CR_SHORT_BLOCKS) sizes.pop_back();
+    while (!sizes.empty() && sizes.back() > per * CR_GPU_VECTOR * CR_BURST_FLOAT_BLOCKS) sizes.pop_back();
     row(name, [per](const void *data, uint64_t bytes, cudaStream_t stream) {
         cr_fold_args args;
         cr_fold_prepare(&args, E::SIZE == 8 ? CR_F64 : E::SIZE == 4 ? CR_F32 : CR_BF16, data, bytes / E::SIZE, 0, sms, state, slot);
         args.plan.per_block = per;
         args.plan.blocks = (uint32_t)((args.plan.vectors + per - 1) / per);
-        CHECK((cr_short_start<E, V, LONG>(args, stream)));
+        CHECK((cr_burst_float_start<E, V, LONG>(args, stream)));
     });
     sizes = all;
 }

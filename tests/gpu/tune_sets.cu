@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "kernels/cuda/fold.h"
+#include "kernels/cuda/plan/fold.h"
 
 enum { ROUNDS = 7 };
 static const uint64_t BYTES = 1ull << 30;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """test_kernel_usage: registers, stack, spills and shared memory of every GPU kernel, as ptxas told when it was built, against
-kernel_usage.txt. A kernel that spills more than its line says, or takes more registers, fails; so does a new one that spills much.
+kernel_usage.txt. A kernel that spills more than its line says, or takes more registers, fails; so does a new one that spills much,
+and a build that has not the kernels of the rows in kernels/cuda/instance/*.def, or more than MOST.
 Needs a build with CUDA by the compiler that the list was made with, but no GPU; skipped (77) otherwise.
 
 usage: test_kernel_usage.py BUILD_DIR [NVCC_VERSION] [--update]
@@ -9,7 +10,11 @@ import os
 import re
 import sys
 
-LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernel_usage.txt")
+HERE = os.path.dirname(os.path.abspath(__file__))
+LIST = os.path.join(HERE, "kernel_usage.txt")
+ROWS = os.path.join(HERE, "..", "..", "kernels", "cuda", "instance")
+MOST = 300  # kernels for one chip; who adds more says why
+PACK = 2  # kernels/cuda/pack/pack.cu has no rows
 UNLISTED = (255, 64, 64, 0)  # a new kernel may spill so much outside its loop; more wants a look and --update
 HEAD = """# What each GPU kernel takes: chip, registers, bytes of stack, of spill stores, of static shared memory, name.
 # Written by tests/scripts/test_kernel_usage.py --update; a kernel that spills more than is listed fails the test.
@@ -38,6 +43,14 @@ def parse(text):
             last = kernel
             kernel = stack = spill = None
     return found
+
+
+def kernels_of_rows():
+    count = PACK
+    for name in ("fold.def", "axis.def"):
+        with open(os.path.join(ROWS, name), encoding="utf-8") as f:
+            count += sum(int(n) for n in re.findall(r"^CR_(?:FOLD|AXIS)\(\w+, \w+, \w+, (\d+), ", f.read(), re.M))
+    return count
 
 
 def collect(build):
@@ -92,6 +105,12 @@ def main():
             wrong += 1
             print(f"{chip} {kernel}: {registers} registers, {stack} bytes of stack, {spill} spilled; "
                   f"listed are {most[0]}, {most[1]}, {most[2]}")
+    rows = kernels_of_rows()
+    for chip in sorted({chip for chip, _ in found}):
+        kernels = sum(1 for key in found if key[0] == chip)
+        if kernels != rows or kernels > MOST:
+            wrong += 1
+            print(f"{chip}: {kernels} kernels were built; the rows say {rows}, and {MOST} are the most")
     print(f"{len(found)} kernels, {sum(1 for n in found.values() if n[2])} with spills, {wrong} worse than listed")
     return 1 if wrong else 0
 

@@ -13,7 +13,7 @@
 
 enum { ALIGN = 16 };
 
-static bool takes(const cr_job *job) { return !job->named && !job->axis && job->claimable <= CR_GPU_BATCH_BYTES; }
+static bool takes(const cr_job *job) { return !job->named && !job->axis && job->claimable <= CR_GPU_PACK_BYTES; }
 
 bool cr_gpu_pack_joins(const cr_job *job) { return takes(job) && !job->in_order; }
 
@@ -59,7 +59,7 @@ static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
         uint32_t taken = 0;
         cr_error error;
         cr_status status =
-            api->batch(work->stream, work->as.pack.folds + done, work->claim_count - done, done, &taken, &error);
+            api->pack(work->stream, work->as.pack.folds + done, work->claim_count - done, done, &taken, &error);
         done += taken;
         if (api->lost(lane->gpu)) break; /* all claims go back together */
         if (status != CR_OK) {
@@ -79,7 +79,7 @@ static void end_claim(cr_gpu_lane *lane, cr_gpu_work *work, uint32_t number) {
     const cr_gpu_fold *fold = &work->as.pack.folds[number];
     cr_partial *p = &lane->partial;
     cr_error error;
-    lane->api->batch_result(work->stream, number, p);
+    lane->api->pack_result(work->stream, number, p);
     if (p->n != fold->n || p->dtype != (uint8_t)fold->dtype || p->families != fold->families) {
         cr_fail(&error, CR_INTERNAL, "a fold gave the partial of something else");
         cr_gpu_unfit(lane, claim, 1, &error);

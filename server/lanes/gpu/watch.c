@@ -62,9 +62,9 @@ static cr_status copies(cr_gpu_stream *s, const cr_gpu_copy *c, uint32_t n, cr_e
 static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *f, uint32_t n, uint32_t first, cr_error *e) {
     WATCHED(fold(s, f, n, first, e));
 }
-static cr_status batch(cr_gpu_stream *s, const cr_gpu_fold *f, uint32_t n, uint32_t first, uint32_t *taken,
-                       cr_error *e) {
-    WATCHED(batch(s, f, n, first, taken, e));
+static cr_status pack(cr_gpu_stream *s, const cr_gpu_fold *f, uint32_t n, uint32_t first, uint32_t *taken,
+                      cr_error *e) {
+    WATCHED(pack(s, f, n, first, taken, e));
 }
 static cr_status poll_stream(cr_gpu_stream *s, bool *idle, cr_error *e) { WATCHED(poll(s, idle, e)); }
 static cr_status import(cr_gpu *g, const void *h, int fd, size_t n, void **d, cr_error *e) {
@@ -109,7 +109,7 @@ void cr_gpu_watch_table(const cr_gpu_api *api, cr_gpu_api *watched) {
     watched->copy = copy;
     watched->copies = copies;
     watched->fold = fold;
-    watched->batch = batch;
+    watched->pack = pack;
     watched->axis = axis;
     watched->axis_trim = axis_trim;
     watched->fetch = fetch;

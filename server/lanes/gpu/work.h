@@ -38,8 +38,8 @@
 #include "server/engine/queue.h"
 
 enum {
-    CR_CHUNK_CLAIMS = 64,                /* of one job */
-    CR_PACK_CLAIMS = CR_GPU_BATCH_FOLDS, /* of small jobs */
+    CR_CHUNK_CLAIMS = 64,               /* of one job */
+    CR_PACK_CLAIMS = CR_GPU_PACK_FOLDS, /* of small jobs */
 };
 
 typedef struct cr_gpu_lane cr_gpu_lane;

@@ -6,10 +6,10 @@
 #include <cstring>
 
 extern "C" {
-#include "kernels/cuda/axis.h"
-#include "kernels/cuda/batch.h"
-#include "kernels/cuda/stay.h"
-#include "kernels/cuda/fold.h"
+#include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/pack/pack.h"
+#include "kernels/cuda/pack/linger.h"
+#include "kernels/cuda/plan/fold.h"
 #include "kernels/cuda/gpu.h"
 }
 
@@ -21,13 +21,13 @@ struct cr_gpu_stream {
     cr_gpu_state *state;
     cr_fold_slot *slots;
     cr_axis_room axis;
-    cr_batch batch;
+    cr_pack pack;
     uint64_t *words;
     cr_gpu_fold *folds;
     uint32_t *units;
 };
 
-enum { BATCH_UNITS = 4096, BATCH_MORE = 1 << 16 };
+enum { PACK_UNITS = 4096, PACK_MORE = 1 << 16 };
 
 static cr_gpu the_gpu;
 
@@ -53,10 +53,10 @@ static cr_status stream_open(cr_gpu *, uint32_t results, cr_gpu_stream **stream,
     cr_gpu_stream *s = (cr_gpu_stream *)calloc(1, sizeof *s);
     s->state = (cr_gpu_state *)calloc(1, sizeof *s->state);
     s->slots = (cr_fold_slot *)calloc(results, sizeof *s->slots);
-    s->words = (uint64_t *)calloc(cr_batch_words(BATCH_UNITS, BATCH_MORE), sizeof *s->words);
-    s->folds = (cr_gpu_fold *)calloc(CR_GPU_BATCH_FOLDS, sizeof *s->folds);
-    s->units = (uint32_t *)calloc(CR_GPU_BATCH_FOLDS, sizeof *s->units);
-    cr_batch_init(&s->batch, s->words, BATCH_UNITS, BATCH_MORE);
+    s->words = (uint64_t *)calloc(cr_pack_words(PACK_UNITS, PACK_MORE), sizeof *s->words);
+    s->folds = (cr_gpu_fold *)calloc(CR_GPU_PACK_FOLDS, sizeof *s->folds);
+    s->units = (uint32_t *)calloc(CR_GPU_PACK_FOLDS, sizeof *s->units);
+    cr_pack_init(&s->pack, s->words, PACK_UNITS, PACK_MORE);
     *stream = s;
     return CR_OK;
 }
@@ -105,36 +105,36 @@ static cr_status axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS],
 }
 
 /* A post is there before the block that is to stay begins; nobody comes after it. */
-static cr_stay stay;
-static cr_stay_box box;
+static cr_linger host;
+static cr_linger_box box;
 
-static void linger(cr_gpu *, uint64_t ns) { cr_stay_init(&stay, &box, nullptr, ns); }
+static void linger(cr_gpu *, uint64_t ns) { cr_linger_init(&host, &box, nullptr, ns); }
 
 /* False: there is no room for it in a post. */
-static bool posted(cr_batch *what) {
-    if (stay.box == nullptr) return false;
-    const cr_stay_args args = {&box, stay.linger_ns, stay.number};
-    box.gone = box.word[CR_STAY_QUIT] = 0;
-    stay.running = true;
-    const bool posts = cr_stay_post(&stay, what);
-    if (posts) cr_stay_launch(&args, nullptr);
-    if (posts && !cr_stay_gone(&stay)) std::abort();
-    stay.running = false;
-    cr_stay_forget(&stay, what);
+static bool posted(cr_pack *what) {
+    if (host.box == nullptr) return false;
+    const cr_linger_args args = {&box, host.linger_ns, host.number};
+    box.gone = box.word[CR_LINGER_QUIT] = 0;
+    host.running = true;
+    const bool posts = cr_linger_post(&host, what);
+    if (posts) cr_linger_launch(&args, nullptr);
+    if (posts && !cr_linger_gone(&host)) std::abort();
+    host.running = false;
+    cr_linger_forget(&host, what);
     return posts;
 }
 
-static cr_status batch(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t number, uint32_t first, uint32_t *taken, cr_error *) {
-    if (first == 0) cr_batch_clear(&s->batch);
-    for (*taken = 0; *taken < number && first < CR_GPU_BATCH_FOLDS; ++*taken, first++) {
+static cr_status pack(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t number, uint32_t first, uint32_t *taken, cr_error *) {
+    if (first == 0) cr_pack_clear(&s->pack);
+    for (*taken = 0; *taken < number && first < CR_GPU_PACK_FOLDS; ++*taken, first++) {
         s->folds[first] = folds[*taken];
-        if (!cr_batch_add(&s->batch, &s->folds[first], &s->units[first])) break;
+        if (!cr_pack_add(&s->pack, &s->folds[first], &s->units[first])) break;
     }
-    if (!posted(&s->batch)) cr_batch_start(&s->batch, nullptr);
-    return cr_batch_done(&s->batch) ? CR_OK : CR_INTERNAL;
+    if (!posted(&s->pack)) cr_pack_start(&s->pack, nullptr);
+    return cr_pack_done(&s->pack) ? CR_OK : CR_INTERNAL;
 }
-static void batch_result(const cr_gpu_stream *s, uint32_t number, cr_partial *p) {
-    cr_batch_result(&s->batch, &s->folds[number], s->units[number], p);
+static void pack_result(const cr_gpu_stream *s, uint32_t number, cr_partial *p) {
+    cr_pack_result(&s->pack, &s->folds[number], s->units[number], p);
 }
 
 static cr_status poll(cr_gpu_stream *, bool *idle, cr_error *) {
@@ -164,8 +164,8 @@ static cr_gpu_api table() {
     api.axis_result = axis_result;
     api.poll = poll;
     api.result = result;
-    api.batch = batch;
-    api.batch_result = batch_result;
+    api.pack = pack;
+    api.pack_result = pack_result;
     api.linger = linger;
     return api;
 }

@@ -1,11 +1,11 @@
-/* Which devices may begin a kernel early (kernels/cuda/early.c), on a host that has devices of several kinds.
+/* Which devices may begin a kernel early (kernels/cuda/plan/early.c), on a host that has devices of several kinds.
  *
  * Thread: one. Owner: this file. */
 #include <check.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/early.h"
+#include "kernels/cuda/plan/early.h"
 
 enum { AMPERE, HOPPER, NEWER_BY_OLD_PTX, BLACKWELL, BROKEN, KINDS };
 static const struct cudaFuncAttributes code[KINDS] = {{80, 80}, {90, 90}, {120, 80}, {120, 120}, {90, 90}};

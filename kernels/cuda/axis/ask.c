@@ -1,0 +1,119 @@
+/* ask: memory for a stream's reductions along an axis, and the way of their answers to the host.
+ *
+ * Thread: one at a time for a room. Owner: whoever has the stream. */
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "kernels/cuda/axis/axis.h"
+
+enum {
+    ALIGN = 256,
+    LEAST_BYTES = 1024 * 1024,
+    SCRATCH_BYTES = 64 * 1024 * 1024, /* that cutting long rows and columns among all blocks may take */
+};
+
+/* Answers' places; gives the bytes of all, with the failure before them. */
+static uint64_t lay_out(cr_axis_room *room, const cr_gpu_axis *axis) {
+    uint64_t count = axis->shape.outer * axis->shape.inner, bytes = ALIGN;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+        room->at[k] = bytes;
+        bytes += count * cr_dtype_size(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
+        bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    return bytes;
+}
+
+static int need_answers(cr_axis_room *room, uint64_t bytes) {
+    if (bytes <= room->bytes) return 0;
+    if (bytes < LEAST_BYTES) bytes = LEAST_BYTES;
+    cudaFree(room->device);
+    cudaFreeHost(room->host);
+    room->device = room->host = NULL;
+    room->bytes = 0;
+    void *device = NULL, *host = NULL;
+    cudaError_t failure = cudaMalloc(&device, bytes);
+    if (failure == cudaSuccess) failure = cudaMallocHost(&host, bytes);
+    if (failure != cudaSuccess) {
+        cudaFree(device);
+        return (int)failure;
+    }
+    room->device = device;
+    room->host = host;
+    room->bytes = bytes;
+    return 0;
+}
+
+/* Its head is zero before its first use, and what folded there last left it so. */
+static int need_scratch(cr_axis_room *room, uint64_t bytes, cudaStream_t stream) {
+    if (bytes <= room->scratch_bytes) return 0;
+    cudaFree(room->scratch);
+    room->scratch = NULL;
+    room->scratch_bytes = 0;
+    void *scratch = NULL;
+    cudaError_t failure = cudaMalloc(&scratch, bytes);
+    if (failure != cudaSuccess) return (int)failure;
+    room->scratch = scratch;
+    room->scratch_bytes = bytes;
+    return (int)cudaMemsetAsync(scratch, 0, sizeof(cr_axis_head), stream);
+}
+
+int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiprocessors, void *stream, cr_error *error) {
+    if (!cr_axis_takes(axis)) {
+        cr_fail(error, CR_UNIMPLEMENTED, "axis: the GPU has no kernel for one of these ops");
+        return 0;
+    }
+    if (axis->shape.outer != 0 && axis->shape.inner > UINT32_MAX / axis->shape.outer) {
+        cr_fail(error, CR_INVALID_ARGUMENT, "axis: more than 2^32 answers at once");
+        return 0;
+    }
+    cr_axis_launch at;
+    cr_axis_launch_make(&at, (uintptr_t)axis->data, &axis->shape, axis->dtype, cr_axis_is_variance(axis),
+                        multiprocessors);
+    uint64_t bytes = lay_out(room, axis);
+    int failure = need_answers(room, bytes);
+    if (failure == 0) failure = need_scratch(room, at.scratch_bytes, (cudaStream_t)stream);
+    if (failure == 0) failure = (int)cudaMemsetAsync(room->device, 0, sizeof(cr_axis_failure), (cudaStream_t)stream);
+    void *out[CR_GPU_AXIS_OPS];
+    for (uint32_t k = 0; k < axis->op_count; k++) out[k] = room->device + room->at[k];
+    room->asked = *axis;
+    if (failure == 0 && axis->shape.outer * axis->shape.inner != 0)
+        failure =
+            cr_axis_enqueue(axis, multiprocessors, out, room->scratch, (cr_axis_failure *)(void *)room->device, stream);
+    if (failure != 0) return failure;
+    return (int)cudaMemcpyAsync(room->host, room->device, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)stream);
+}
+
+cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
+                          cr_error *error) {
+    const unsigned long long key = ((const cr_axis_failure *)(const void *)room->host)->key;
+    if (key != 0) {
+        *failed = UINT32_MAX - (key >> 32);
+        return cr_fail(error, CR_OUT_OF_RANGE, "output %llu: %s does not fit %s",
+                       (unsigned long long)(room->asked.first + *failed), cr_op_name((cr_op)(key >> 8 & 255)),
+                       cr_dtype_name((cr_dtype)(key & 255)));
+    }
+    for (uint32_t k = 0; k < room->asked.op_count; k++) out[k] = room->host + room->at[k];
+    return CR_OK;
+}
+
+void cr_axis_room_trim(cr_axis_room *room, uint64_t most) {
+    if (room->bytes > most) {
+        cudaFree(room->device);
+        cudaFreeHost(room->host);
+        room->device = room->host = NULL;
+        room->bytes = 0;
+    }
+    if (room->scratch_bytes > SCRATCH_BYTES && room->scratch_bytes > most) {
+        cudaFree(room->scratch);
+        room->scratch = NULL;
+        room->scratch_bytes = 0;
+    }
+}
+
+void cr_axis_room_free(cr_axis_room *room) {
+    cudaFree(room->scratch);
+    cudaFree(room->device);
+    cudaFreeHost(room->host);
+    *room = (cr_axis_room){0};
+}

@@ -1,0 +1,123 @@
+/* axis: what the host and the kernels of reductions along an axis share, in plain C: the plan of a launch, its arguments, one
+ * launcher per family and type. Unlike a fold of a whole array these give finished answers, since a partial per short row would
+ * take more memory than the row: the one rounding is integer arithmetic, which a GPU does as well.
+ *
+ * The array is (outer, n, inner). An output is one column of one block. A unit is what a thread loads at once: 4 or 8 bytes that
+ * hold one or more elements (mode WIDE), or one element at any address. A team of p_tile·m threads walks p_tile neighbouring
+ * units of a line, m lines at a time; with inner = 1 a row is cut into units, and its lines are those. A tile is what a block
+ * folds at a time: 256/(p_tile·m) teams, each over one of `splits` runs of its lines, or over `rounds` rows.
+ *
+ * Float sums: where a thread's window of exponents does not take some element, the output is `hard`: it goes to a list, and a
+ * second launch folds the outputs of the list again by integer bins, in a time that does not depend on the data.
+ * Memory: scratch is device memory that begins with a cr_axis_head.
+ * Thread: one at a time for a scratch. Owner: the caller. */
+#ifndef CURED_KERNELS_CUDA_AXIS_AXIS_H
+#define CURED_KERNELS_CUDA_AXIS_AXIS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/cuda/gpu.h"
+#include "kernels/cuda/plan/fold.h"
+
+enum {
+    CR_AXIS_OUTS = 12,       /* answers that one family gives */
+    CR_AXIS_RECORD = 96,     /* bytes that a split leaves of an output, at most */
+    CR_AXIS_SLOT = 64,       /* of an output's sum, for its variance */
+    CR_AXIS_SLOTS = 1 << 24, /* outputs whose variance may be asked for */
+    CR_AXIS_PRODS = 1024,    /* outputs, at least, of products of floats with more lines than: */
+    CR_AXIS_PROD_LINES = 1 << 16,
+    CR_AXIS_LINES = 1 << 20,   /* a thread's at most, so that no accumulator overflows */
+    CR_AXIS_HARD_LINES = 1024, /* of a hard output, one warp's at most, while there are few of them */
+    CR_AXIS_TILES = 65536,     /* that are split */
+    CR_AXIS_STATES = 192 * 32, /* for as many multiprocessors */
+};
+
+/* What a scratch begins with: zero before its first use, left zero by every launch. After it lie the list of hard outputs'
+ * numbers, and the records. */
+typedef struct cr_axis_head {
+    uint32_t hard, hard_blocks, pad[14]; /* tiles or outputs in the list; blocks that are done with it */
+    uint32_t tickets[CR_AXIS_TILES];
+    /* Of warps, or of listed outputs that several fold; then of warps' second sums. */
+    cr_sum_state states[2 * CR_AXIS_STATES];
+} cr_axis_head;
+
+typedef struct cr_axis_out {
+    int32_t op, result; /* cr_op, cr_dtype */
+    void *to;           /* device memory: one value for each output */
+} cr_axis_out;
+
+/* An integer that does not fit its type. In device memory, zero before; key: 2^32 − 1 less the lowest such output's number, then
+ * the op and the type of its result in a byte each. */
+typedef struct cr_axis_failure {
+    unsigned long long key;
+} cr_axis_failure;
+
+typedef struct cr_axis_launch {
+    uint64_t outer, n, inner;
+    uint64_t line;      /* bytes from one line to the next: of a unit, for rows */
+    uint64_t units;     /* of a line; 1 for rows */
+    uint64_t tiles;     /* without splits */
+    uint64_t per_split; /* lines */
+    uint32_t unit;      /* bytes */
+    uint32_t wide;      /* a unit holds 4/size elements, of types of 1 and 2 bytes */
+    uint32_t odd;       /* elements lie at any address */
+    uint32_t rows;      /* inner is 1 */
+    uint32_t vector;    /* units that a thread takes side by side, by one load: 1, or rows' 16 bytes */
+    uint32_t
+        rounds; /* rows: that a team takes one after the other, before their answers are made together; a power of two */
+    uint32_t p_tile, m, p_log, m_log; /* powers of two */
+    uint32_t splits, blocks;
+    uint32_t hard_blocks;
+    uint64_t records, slots, scratch_bytes; /* the records' and slots' offsets in the scratch; its size */
+} cr_axis_launch;
+
+/* address: of the array, which decides how it may be loaded; slots: whether a variance is asked for. */
+void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
+                         uint32_t multiprocessors);
+
+typedef struct cr_axis_args {
+    cr_axis_launch at;
+    const uint8_t *data;
+    uint8_t *scratch;
+    cr_axis_failure *failure;
+    uint32_t family, skip, out_count; /* skip: of NaNs */
+    uint32_t wrap;                    /* products modulo 2^64 */
+    uint64_t ddof;
+    cr_axis_out out[CR_AXIS_OUTS];
+} cr_axis_args;
+
+/* Enqueues on a cudaStream_t; gives a cudaError_t. */
+typedef int (*cr_axis_launcher)(const cr_axis_args *args, void *stream);
+
+/* The families whose kernels answer op, the lowest first. */
+uint32_t cr_axis_families(cr_op op, cr_dtype dtype);
+
+/* Enqueues all kernels of axis. out[k]: device memory for the answers of ops[k]. Gives a cudaError_t. */
+int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
+                    cr_axis_failure *failure, void *stream);
+
+/* What a stream has for its reductions along an axis: made when the first is asked for, larger when a larger one is. Zero-initialise it. */
+typedef struct cr_axis_room {
+    uint8_t *scratch, *device, *host; /* device: a cr_axis_failure, then the answers; host: pinned, likewise */
+    uint64_t scratch_bytes, bytes;
+    cr_gpu_axis asked;
+    uint64_t at[CR_GPU_AXIS_OPS]; /* where the answers of each op begin */
+} cr_axis_room;
+/* Enqueues axis and the copy of its answers. Gives a cudaError_t; *error says what was asked wrongly, its code CR_OK otherwise. */
+int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiprocessors, void *stream, cr_error *error);
+/* When that is done. */
+cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
+                          cr_error *error);
+/* While nothing is under way: keeps no more than most bytes for answers, nor of scratch for their sake. */
+void cr_axis_room_trim(cr_axis_room *room, uint64_t most);
+void cr_axis_room_free(cr_axis_room *room);
+bool cr_axis_takes(const cr_gpu_axis *axis);
+/* Whether an op of axis is a variance, or its root. */
+bool cr_axis_is_variance(const cr_gpu_axis *axis);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,365 @@
+/* floats: along an axis, of floats: Σx, Σ|x| and Σx², exactly, by anchors as in float_sums.cuh (kernels/cpu/fold_anchor.h explains
+ * them). Each column, or row, has a window of its own, placed by its first units, and a float32 a level of anchors more
+ * where that does not do. NaNs and infinities are counted. What no level takes makes the output hard: levels.cuh folds its tile
+ * again, or hard.cuh the output, where elements have 64 bits.
+ *
+ * What a thread knows is a number of 128 bits (squares of 64-bit elements: 192) in units of its last anchor's; records with other
+ * units are shifted to meet. Two 16-bit elements lie in a unit, share a window, and are summed apart.
+ * Thread: GPU. Owner: the kernel. */
+#ifndef CURED_KERNELS_CUDA_AXIS_FLOATS_CUH
+#define CURED_KERNELS_CUDA_AXIS_FLOATS_CUH
+
+#include "kernels/cuda/axis/walk.cuh"
+#include "kernels/cuda/thread/float.cuh"
+
+/* What is known of an output. */
+template <int W> struct cr_axis_sum_record {
+    cr_words<W> value;
+    uint64_t marks; /* CR_MARK_… */
+    int64_t unit;   /* the exponent of value's last bit */
+};
+
+template <int W> CR_DEVICE void cr_axis_sum_merge(cr_axis_sum_record<W> &r, const cr_axis_sum_record<W> &other) {
+    cr_words<W> b = other.value;
+    r.marks = (((r.marks & CR_MARK_NANS) + (other.marks & CR_MARK_NANS)) | ((r.marks | other.marks) & ~CR_MARK_NANS));
+    if (r.unit != other.unit) {
+        int64_t down = other.unit - r.unit;
+        if (r.value.zero()) {
+            r.unit = other.unit;
+        } else if (!b.zero()) {
+            if (down < 0) { /* b is to be the coarser one */
+                const cr_words<W> fine = b;
+                b = r.value;
+                r.value = fine;
+                r.unit = other.unit;
+                down = -down;
+            }
+            cr_words<W> magnitude = b;
+            magnitude.strip_sign();
+            if (magnitude.bits() + down > 64 * W - 3) r.marks |= CR_MARK_HARD;
+            else b.up((unsigned)down);
+        }
+    }
+    r.value.add(b);
+    const int64_t top = (int64_t)r.value.word[W - 1] >> 61; /* so that the next sum has room */
+    if (top != 0 && top != -1) r.marks |= CR_MARK_HARD;
+}
+
+template <cr_dtype D> struct cr_axis_floats;
+template <> struct cr_axis_floats<CR_F16> { typedef cr_f16 E; };
+template <> struct cr_axis_floats<CR_BF16> { typedef cr_bf16 E; };
+template <> struct cr_axis_floats<CR_F32> { typedef cr_f32 E; };
+template <> struct cr_axis_floats<CR_F64> { typedef cr_f64 E; };
+
+template <cr_dtype D, int KIND> struct cr_axis_float {
+    typedef typename cr_axis_floats<D>::E E;
+    using Window = cr_window<E, KIND>;
+    static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16;
+    static constexpr int BLOCKS = (KIND == CR_SUM_SQUARE && SIZE != 4) || D == CR_BF16 ? 2 : 3; /* more bytes in flight are worth more than more threads */
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
+    /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
+     * anchor before its bits go on. */
+    static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
+    static constexpr bool FIRST = false, TOGETHER = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
+    static constexpr int W = SQUARE && !HALF ? 3 : 2;
+    /* Binades more above the largest of the first elements, where the window has plenty below. */
+    static constexpr int SLACK = SQUARE ? 0 : SIZE == 8 ? 16 : D == CR_BF16 ? 8 : 1;
+    typedef typename cr_axis_unit<SIZE>::type unit;
+    typedef cr_axis_sum_record<W> record;
+
+    struct column {
+        unsigned long long acc[LEVELS];
+        long long low; /* of the level more */
+        cr_words<W> total;
+        uint64_t marks;
+    };
+    column col[C];
+    cr_span bounds;
+    int a;
+    uint32_t adds;
+    bool fine, hard; /* totals count the level more's units; some element fits no window */
+
+    static CR_DEVICE constexpr unsigned passes(int level) { return PAIR && level > 0 && level + 1 < LEVELS ? 2 : 1; }
+    CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
+    static CR_DEVICE unsigned long long bits(double x) { return (unsigned long long)__double_as_longlong(x); }
+
+    /* Of a unit: without its signs, where magnitudes are asked for. */
+    static CR_DEVICE unit plain(const cr_axis_args &args, unit v) {
+        constexpr unit mask = SIZE == 8 ? (unit)INT64_MAX : SIZE == 4 ? (unit)INT32_MAX : (unit)0x7fff7fff;
+        return !SQUARE && args.family == CR_FAM_SUMABS ? v & mask : v;
+    }
+    /* Units first … first + QUAD - 1. */
+    template <int N> static CR_DEVICE uint4 quad(const unit (&v)[N], int first) {
+        if constexpr (SIZE == 8) {
+            const uint64_t x = v[first], y = v[first + 1];
+            return make_uint4((uint32_t)x, (uint32_t)(x >> 32), (uint32_t)y, (uint32_t)(y >> 32));
+        } else {
+            return make_uint4(v[first], v[first + 1], v[first + 2], v[first + 3]);
+        }
+    }
+
+    /* The window is the team's, as far as it lies in this warp: so its records meet without shifts. */
+    CR_DEVICE void begin(const cr_axis_args &args, const unit (&v)[U]) {
+        const uint32_t p_tile = args.at.p_tile, team = min(p_tile * args.at.m, (uint32_t)CR_WARP);
+        adds = 0;
+        fine = hard = false;
+        uint32_t field = 0;
+        if (!HALF) {
+            const int look = p_tile * 4 <= team ? 1 : QUADS; /* with many others one quad is enough */
+#pragma unroll
+            for (int i = 0; i < QUADS; i++) {
+                if (i >= look) break;
+#pragma unroll
+                for (int k = 0; k < QUAD * C; k++) {
+                    const uint32_t seen = (uint32_t)(cr_element<SIZE>(quad(v, i * QUAD), k) >> E::MANTISSA) & E::TOP;
+                    field = max(field, seen == E::TOP ? 0 : seen);
+                }
+            }
+            for (uint32_t step = p_tile; step < team; step *= 2) field = max(field, __shfl_xor_sync(CR_EVERYONE, field, step));
+        }
+        a = Window::place((field != 0 ? (int)field : E::BIAS) + SLACK);
+        bounds = Window::bounds(a, 0);
+#pragma unroll
+        for (int e = 0; e < C; e++) {
+#pragma unroll
+            for (int level = 0; level < LEVELS; level++) col[e].acc[level] = 0;
+            col[e].low = 0;
+            col[e].total.clear();
+            col[e].marks = 0;
+        }
+    }
+
+    /* Of a quad, column e's elements to the running anchors of LEVELS + EXTRA levels. */
+    template <int EXTRA> CR_DEVICE void add(int e, const uint4 &q) {
+        constexpr int TO = LEVELS + EXTRA;
+        column &c = col[e];
+        double s[TO];
+#pragma unroll
+        for (int level = 0; level < TO; level++) s[level] = anchor(level);
+        if constexpr (PAIR) { /* a square is two numbers */
+#pragma unroll
+            for (int i = 0; i < QUAD; i++) {
+                double t[TO], u[TO];
+                const double x = E::lane(q, i), h = __dmul_rn(x, x), l = __fma_rn(x, x, -h);
+#pragma unroll
+                for (int level = 0; level < TO; level++) t[level] = u[level] = s[level];
+                cr_chain<0, TO - 1>(t, h);
+                cr_chain<1, TO>(u, l);
+#pragma unroll
+                for (int level = 0; level < TO; level++) {
+                    if (level < TO - 1) c.acc[level] += bits(t[level]);
+                    if (level > 0) c.acc[level] += bits(u[level]);
+                }
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < QUAD; i++) {
+                double x = SQUARE ? E::lane(q, i * C + e) : E::scaled(q, i * C + e);
+                if (SQUARE) x = __dmul_rn(x, x);
+                cr_chain<0, TO>(s, x);
+            }
+#pragma unroll
+            for (int level = 0; level < LEVELS; level++) c.acc[level] += bits(s[level]);
+            if (EXTRA) c.low += (long long)(bits(s[TO - 1]) - bits(anchor(LEVELS)));
+        }
+    }
+    template <int EXTRA> CR_DEVICE void add_quad(const uint4 &q) {
+#pragma unroll
+        for (int e = 0; e < C; e++) add<EXTRA>(e, q);
+    }
+    CR_DEVICE void add_nothing() {
+#pragma unroll
+        for (int e = 0; e < C; e++) {
+#pragma unroll
+            for (int level = 0; level < LEVELS; level++) col[e].acc[level] += bits(anchor(level)) * (passes(level) * GROUPS);
+        }
+    }
+
+    /* Of a quad, element k without its exponent's highest value. */
+    static CR_DEVICE void zero_element(uint4 &q, int k) { /* k: known when compiling */
+        const int word = SIZE == 8 ? 2 * k : k / C;
+        const uint32_t keep = SIZE == 2 ? 0xffff0000u >> 16 * (k % 2) : 0;
+        if (word == 0) q.x &= keep;
+        if (word == 1) q.y &= keep;
+        if (word == 2) q.z &= keep;
+        if (word == 3) q.w &= keep;
+        if (SIZE == 8 && k == 0) q.y = 0;
+        if (SIZE == 8 && k == 1) q.w = 0;
+    }
+    /* A quad that a quick look could not vouch for. */
+    CR_DEVICE void careful(uint4 q) {
+        constexpr uint64_t infinite = (uint64_t)E::TOP << E::MANTISSA, sign = 1ull << (8 * SIZE - 1);
+#pragma unroll
+        for (int k = 0; k < QUAD * C; k++) {
+            const uint64_t element = cr_element<SIZE>(q, k), magnitude = element & (sign - 1);
+            if (magnitude < infinite) continue;
+            uint64_t &marks = col[k % C].marks;
+            if (magnitude > infinite) marks++;
+            else marks |= !SQUARE && (element & sign) ? CR_MARK_MINUS : CR_MARK_PLUS;
+            zero_element(q, k);
+        }
+        cr_span seen = {0, ~0u};
+        E::look(seen, q);
+        if (HALF || Window::inside(seen, bounds)) {
+            add_quad<0>(q);
+        } else {
+            bool fits = false;
+            if constexpr (MORE) {
+                fits = Window::inside(seen, Window::bounds(a, 1));
+                if (fits) add_quad<1>(q);
+            }
+            if (!fits) {
+                hard = true;
+                add_nothing();
+            }
+        }
+    }
+
+    CR_DEVICE void drain() {
+        bool more = fine;
+#pragma unroll
+        for (int e = 0; MORE && e < C; e++) more |= col[e].low != 0;
+        const bool turn = more && !fine;
+        fine = more;
+#pragma unroll
+        for (int e = 0; e < C; e++) {
+            column &c = col[e];
+            cr_words<W> value;
+#pragma unroll
+            for (int level = 0; level < LEVELS; level++) {
+                const long long part = (long long)(c.acc[level] - bits(anchor(level)) * (adds * passes(level)));
+                c.acc[level] = 0;
+                if (level == 0) {
+                    value.set(part);
+                    continue;
+                }
+                cr_words<W> next;
+                next.set(part);
+                value.up(Window::STEP);
+                value.add(next);
+            }
+            if (MORE && turn) c.total.up(Window::STEP);
+            if (MORE && fine) {
+                cr_words<W> next;
+                next.set(c.low);
+                value.up(Window::STEP);
+                value.add(next);
+            }
+            c.low = 0;
+            c.total.add(value);
+        }
+        adds = 0;
+    }
+
+    /* What a quick look vouches for is added; otherwise the tile is loaded once more, a quad at a time, so that its units need not be
+     * kept for this. */
+    CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride) {
+        if (adds + QUADS * GROUPS > (uint32_t)Window::ADDS) drain();
+        adds += QUADS * GROUPS;
+        if (!SQUARE && args.family == CR_FAM_SUMABS) {
+#pragma unroll
+            for (int i = 0; i < U; i++) v[i] = plain(args, v[i]);
+        }
+        const uint32_t low = Window::low(bounds);
+        uint32_t worst = 0;
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) E::glance(worst, quad(v, i * QUAD), low);
+        if (Window::near(worst, bounds)) {
+#pragma unroll
+            for (int i = 0; i < QUADS; i++) add_quad<0>(quad(v, i * QUAD));
+        } else {
+            again(args, left, p, stride);
+        }
+    }
+    CR_DEVICE void again(const cr_axis_args &args, int left, const uint8_t *p, uint64_t stride) {
+#pragma unroll 1
+        for (int i = 0; i < U; i += QUAD) {
+            unit v[QUAD];
+            if (i < left) {
+                cr_axis_load<cr_axis_float, QUAD>(v, args.at, p, stride, left - i);
+#pragma unroll
+                for (int k = 0; k < QUAD; k++) v[k] = plain(args, v[k]);
+                careful(quad(v, 0));
+            } else {
+                add_nothing();
+            }
+            p += args.at.vector > 1 ? stride : stride * QUAD;
+        }
+    }
+    CR_DEVICE void one(const cr_axis_args &args, uint32_t e, uint64_t element, uint32_t) {
+        unit v[QUAD];
+#pragma unroll
+        for (int i = 0; i < QUAD; i++) v[i] = 0;
+        v[0] = plain(args, (unit)element << (SIZE < 4 ? 8 * SIZE * e : 0));
+        if (adds + GROUPS > (uint32_t)Window::ADDS) drain();
+        adds += GROUPS;
+        careful(quad(v, 0)); /* zeros fit everywhere */
+    }
+    CR_DEVICE bool stop() const { return hard; }
+    CR_DEVICE record take(const cr_axis_args &args, uint32_t e, const cr_axis_spot<SIZE> &) {
+        if (adds != 0) drain();
+        record r;
+        r.unit = a - Window::STEP * (LEVELS - 1 + fine);
+        r.marks = col[e].marks | (hard ? (uint64_t)CR_MARK_HARD : 0);
+        r.value = col[e].total;
+        if (C > 1 && args.at.rows) { /* both are of one output */
+            r.value.add(col[C - 1].total);
+            r.marks += col[C - 1].marks & CR_MARK_NANS;
+            r.marks |= col[C - 1].marks & ~CR_MARK_NANS;
+        }
+        return r;
+    }
+    static CR_DEVICE bool is_hard(const record &r) { return (r.marks & CR_MARK_HARD) != 0; }
+    /* All in the same units, and nothing special. */
+    static CR_DEVICE bool quick(record &r, uint32_t first, uint32_t step) {
+        const uint32_t lane = threadIdx.x % CR_WARP, leader = lane & ~((2 * step - 1) & ~(first - 1));
+        const int unit = __shfl_sync(CR_EVERYONE, (int)r.unit, leader);
+        if (!__all_sync(CR_EVERYONE, unit == (int)r.unit && r.marks == 0)) return false;
+        return cr_words_quick(r.value, first, step);
+    }
+    static CR_DEVICE record empty(const cr_axis_args &) {
+        record r;
+        r.value.clear();
+        r.marks = 0;
+        r.unit = 0;
+        return r;
+    }
+    static CR_DEVICE void merge(record &r, const record &other) { cr_axis_sum_merge(r, other); }
+    /* To the list of a second launch: the output, or by the walk its tile. */
+    static CR_DEVICE bool later(const cr_axis_args &args, uint64_t output) {
+        if constexpr (REDO) return false;
+        uint32_t others = 0;
+        for (uint32_t k = 0; k < args.out_count; k++) {
+            if (SQUARE || !cr_is_variance(args.out[k])) others++;
+            else cr_axis_slot_of(args, output)->wide = CR_SLOT_HARD;
+        }
+        if (others != 0) cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)output;
+        return true;
+    }
+    static CR_DEVICE bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
+        const uint64_t nans = r.marks & CR_MARK_NANS;
+        const bool nan = nans != 0 && !args.skip, infinite = (r.marks & (CR_MARK_PLUS | CR_MARK_MINUS)) != 0;
+        if (is_hard(r) && !nan) return later(args, output);
+        cr_words<W> positive = r.value;
+        const bool negative = positive.strip_sign();
+        int exponent = (int)r.unit;
+        bool sticky = false;
+        const cr_u128 magnitude = cr_leading(positive, exponent, sticky);
+        for (uint32_t k = 0; k < args.out_count; k++) {
+            const cr_axis_out &out = args.out[k];
+            if (!cr_is_variance(out)) {
+                cr_float_answer(args, out, output, negative, magnitude, exponent, sticky, r.marks);
+            } else if (!SQUARE) {
+                *cr_axis_slot_of(args, output) = cr_axis_slot{r.value.word[0], r.value.word[1], r.unit, 0, {0, 0, 0, 0}};
+            } else if (nan || infinite) {
+                cr_put_bits(out.to, output, out.result, cr_nan_bits(out.result));
+            } else if (cr_axis_slot_of(args, output)->wide == CR_SLOT_HARD ||
+                       !cr_variance_answer<6, 2>(args, out, output, args.at.n - nans, positive, (int)r.unit)) {
+                return later(args, output);
+            }
+        }
+        return true;
+    }
+};
+
+#endif

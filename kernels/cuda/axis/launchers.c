@@ -1,0 +1,131 @@
+/* launchers: which kernels the ops of a reduction along an axis take.
+ *
+ * Thread: any; nothing here holds state. */
+#include <string.h>
+
+#include "kernels/cuda/axis/axis.h"
+
+uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
+    uint32_t family = cr_op_needs(op, dtype);
+    return family == 0 ? CR_FAM_COUNTS : family; /* count, of integers */
+}
+
+/* Whether op of dtype has kernels, and its result type too. */
+static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
+    cr_finish_opts own = cr_finish_share(op, dtype, opts, NULL);
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    cr_dtype result = cr_axis_dtype(op, dtype, &own);
+    switch (op) {
+        case CR_OP_PROD:
+            return floats || result == CR_I64 || result == CR_U64;
+        case CR_OP_SUM:
+        case CR_OP_MEAN:
+        case CR_OP_NORM1:
+        case CR_OP_SUMSQ:
+            if (cr_dtype_kind(result) == CR_KIND_FLOAT) return true;
+            return !floats && (result == CR_I64 || result == CR_U64 || result == CR_I128);
+        default:
+            return true;
+    }
+}
+
+/* What rows of axis.def are named for. */
+enum kind { counts, extrema, bits, prod, sum, sumsq, sum_again, sumsq_again, KINDS };
+
+#define CR_UNIT(unit, headers)
+#define CR_AXIS(unit, kind, dtype, ...) int cr_launch_axis_##kind##_##dtype(const cr_axis_args *args, void *stream);
+#define CR_AXIS_SAME(kind, dtype, other)
+#define CR_AXIS_AS(kind, dtype, other)
+#include "kernels/cuda/instance/axis.def"
+#undef CR_AXIS
+#undef CR_AXIS_SAME
+#undef CR_AXIS_AS
+
+static const cr_axis_launcher kernels[KINDS][CR_F64 + 1] = {
+#define CR_AXIS(unit, kind, dtype, ...) [kind][dtype] = cr_launch_axis_##kind##_##dtype,
+#define CR_AXIS_SAME(kind, dtype, other) [kind][dtype] = cr_launch_axis_##kind##_##other,
+#define CR_AXIS_AS(kind, dtype, other) [kind][dtype] = cr_launch_axis_##other##_##dtype,
+#include "kernels/cuda/instance/axis.def"
+};
+
+/* Magnitudes and what they stand for are summed by one kernel. */
+static enum kind kind_of(uint32_t family) {
+    switch (family) {
+        case CR_FAM_COUNTS:
+            return counts;
+        case CR_FAM_EXTREMA:
+            return extrema;
+        case CR_FAM_BITS:
+            return bits;
+        case CR_FAM_PROD:
+            return prod;
+        case CR_FAM_SUMSQ:
+            return sumsq;
+        default:
+            return sum;
+    }
+}
+
+bool cr_axis_is_variance(const cr_gpu_axis *axis) {
+    bool any = false;
+    for (uint32_t k = 0; k < axis->op_count; k++) any |= axis->ops[k] == CR_OP_VAR || axis->ops[k] == CR_OP_STD;
+    return any;
+}
+
+/* The tree of a product of floats is a warp's, block after block: a few long ones are better left to others. */
+static bool has_product(const cr_gpu_axis *axis) {
+    return cr_dtype_kind(axis->dtype) != CR_KIND_FLOAT || axis->shape.n <= CR_AXIS_PROD_LINES ||
+           axis->shape.outer * axis->shape.inner >= CR_AXIS_PRODS;
+}
+
+bool cr_axis_takes(const cr_gpu_axis *axis) {
+    bool all = axis->op_count <= CR_GPU_AXIS_OPS && axis->shape.n != 0;
+    if (cr_axis_is_variance(axis) && axis->shape.outer != 0 && axis->shape.inner > CR_AXIS_SLOTS / axis->shape.outer)
+        return false;
+    for (uint32_t k = 0; all && k < axis->op_count; k++)
+        all = has(axis->ops[k], axis->dtype, &axis->finish) && (axis->ops[k] != CR_OP_PROD || has_product(axis));
+    return all;
+}
+
+static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, void *stream) {
+    const enum kind kind = kind_of(args->family);
+    const cr_axis_launcher walk = kernels[kind][dtype];
+    const cr_axis_launcher again = kind == sum     ? kernels[sum_again][dtype]
+                                   : kind == sumsq ? kernels[sumsq_again][dtype]
+                                                   : NULL;
+    int failure = walk(args, stream);
+    if (failure == 0 && again != NULL) failure = again(args, stream);
+    return failure;
+}
+
+int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
+                    cr_axis_failure *failed, void *stream) {
+    cr_axis_args args;
+    memset(&args, 0, sizeof args);
+    cr_axis_launch_make(&args.at, (uintptr_t)axis->data, &axis->shape, axis->dtype, cr_axis_is_variance(axis),
+                        multiprocessors);
+    args.data = axis->data;
+    args.scratch = scratch;
+    args.failure = failed;
+    args.skip = axis->finish.nan == CR_NAN_SKIP;
+    args.wrap = axis->finish.overflow == CR_OVERFLOW_WRAP;
+    args.ddof = axis->finish.ddof;
+    int failure = 0;
+    for (args.family = 1; args.family < CR_FAM_ALL && failure == 0; args.family <<= 1) {
+        args.out_count = 0;
+        for (uint32_t k = 0; k <= axis->op_count && failure == 0; k++) {
+            bool ends = k == axis->op_count;
+            if (args.out_count == CR_AXIS_OUTS || (ends && args.out_count != 0)) {
+                failure = enqueue_family(&args, axis->dtype, stream);
+                args.out_count = 0;
+            }
+            if (ends || (cr_axis_families(axis->ops[k], axis->dtype) & args.family) == 0) continue;
+            cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+            args.out[args.out_count++] =
+                (cr_axis_out){.op = (int32_t)axis->ops[k],
+                              .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
+                              .to = out[k]};
+        }
+    }
+    return failure;
+}

@@ -1,0 +1,394 @@
+/* walk: how threads go over the elements of reductions along an axis (axis.h says how work is cut). One kernel for rows and
+ * columns: a row is a line of one unit, and its team's threads take neighbouring units.
+ *
+ * An accumulator A is a struct made once per thread and tile:
+ *   A::SIZE, A::C, A::U, A::BLOCKS  bytes of an element; elements of a wide unit, each of which it keeps apart; units in flight;
+ *                                   blocks wanted on a multiprocessor
+ *   A::FIRST                        what is missing of the last units: the first unit again, or else zeros
+ *   A::record                       what is known of one output, plain words; at most CR_AXIS_RECORD bytes
+ *   begin(args, v)                  before any element, with the first units; the warp is together. A thread may have none (zeros)
+ *   tile(args, v, j, left, p, stride)   U units, the j-th of this thread and on; only the first `left` are elements. They came by
+ *                                   cr_axis_load from p
+ *   one(args, e, bits, j)           a single element, which is element e of the j-th unit
+ *   A::TOGETHER                     of a row's, element 0's record is that of all
+ *   take(args, e, spot)             the record of element e's output; unit j begins at spot.place(args.at, j) along the axis
+ *   quick(r, first, step)           merges records of the lanes apart by `first` to `step`, if there is a way that is quicker than the
+ *                                   general one; the warp is together
+ *   empty(args), merge(r, other), finish(args, r, output)     of records; finish: one thread, writes the answers; false where it could
+ *                                   not, and then the tile goes to the list of those that a second launch folds
+ *   stop(), is_hard(r)              whether that is certain already: of a thread's output (A::STOPS), of a record (A::REDO)
+ * Thread: GPU. Owner: the launcher. */
+#ifndef CURED_KERNELS_CUDA_AXIS_WALK_CUH
+#define CURED_KERNELS_CUDA_AXIS_WALK_CUH
+
+#include "kernels/cuda/axis/round.cuh"
+#include "kernels/cuda/thread/simt.cuh"
+
+template <int SIZE> struct cr_axis_unit {
+    typedef uint32_t type;
+};
+template <> struct cr_axis_unit<8> {
+    typedef uint64_t type;
+};
+
+template <class R> CR_DEVICE R cr_axis_from_lane(const R &r, uint32_t mask) {
+    union {
+        R r;
+        uint32_t word[sizeof(R) / 4];
+    } x = {r};
+#pragma unroll
+    for (unsigned i = 0; i < sizeof(R) / 4; i++) x.word[i] = __shfl_xor_sync(CR_EVERYONE, x.word[i], mask);
+    return x.r;
+}
+
+/* Sums over the lanes apart by `first` to `step`, of all of them alike. */
+CR_DEVICE int64_t cr_axis_lanes_sum(int64_t x, uint32_t first, uint32_t step) {
+    for (; step >= first; step /= 2) x += __shfl_xor_sync(CR_EVERYONE, x, step);
+    return x;
+}
+/* The same of numbers of several words. False: some have too many bits for it. */
+template <int W> CR_DEVICE bool cr_words_quick(cr_words<W> &r, uint32_t first, uint32_t step) {
+    const int64_t low = (int64_t)r.word[0], top = (int64_t)r.word[W - 1];
+    uint64_t beyond = (uint64_t)(low >> 57 ^ low >> 63);
+#pragma unroll
+    for (int i = 1; i < W; i++) beyond |= r.word[i] ^ (uint64_t)(low >> 63);
+    if (__all_sync(CR_EVERYONE, beyond == 0)) {
+        r.set(cr_axis_lanes_sum(low, first, step));
+        return true;
+    }
+    if (!__all_sync(CR_EVERYONE, top >> 55 == top >> 63)) return false; /* 32 of them have room to spare */
+    for (; step >= first; step /= 2) r.add(cr_axis_from_lane(r, step));
+    return true;
+}
+
+/* Where a thread is at work. */
+template <int SIZE> struct cr_axis_spot {
+    static constexpr uint32_t C = SIZE < 4 ? 4 / SIZE : 1;
+    const uint8_t *from;    /* its first unit */
+    uint64_t index, column; /* the first element's place along the axis; of element 0 of its units, the output's number */
+    uint64_t stride;        /* bytes to its next unit, or vector */
+    uint32_t count, head, tail; /* units; elements that only the first holds after `head`, and the last before `tail` (0: all) */
+
+    CR_DEVICE void none() {
+        from = nullptr;
+        index = column = stride = 0;
+        count = head = tail = 0;
+    }
+
+    /* s: of the team's m lines; low: the split's first. */
+    CR_DEVICE void set(const cr_axis_args &args, uint64_t block, uint64_t unit, uint32_t s, uint64_t low) {
+        const cr_axis_launch &at = args.at;
+        const uint8_t *begin = args.data + block * at.n * at.inner * SIZE + unit * at.unit;
+        uint64_t lines = at.n;
+        column = block * at.inner + unit * (at.wide ? C : 1);
+        stride = at.line << at.m_log;
+        if (at.vector > 1) {
+            const uint64_t first = low + s * at.vector;
+            lines = at.n * SIZE / at.unit;
+            index = first * (at.wide ? C : 1);
+            const uint64_t high = min(low + at.per_split, lines);
+            const uint32_t vectors = first < high ? (((uint32_t)(high - low) / at.vector - s - 1) >> at.m_log) + 1 : 0;
+            count = vectors * at.vector;
+            from = begin + first * at.unit;
+            stride = (uint64_t)CR_GPU_VECTOR << at.m_log;
+            return;
+        }
+        if (C > 1 && at.rows && at.wide) {
+            const uint32_t shift = (uint32_t)(uintptr_t)begin % 4;
+            const uint64_t bytes = shift + at.n * SIZE;
+            begin -= shift;
+            lines = (bytes + 3) / 4;
+            index = (low + s) * C - shift / SIZE;
+            cut(lines, low, s, at);
+            if (low + s == 0) head = shift / SIZE;
+            if (count != 0 && low + s + ((uint64_t)(count - 1) << at.m_log) == lines - 1) tail = (uint32_t)bytes % 4 / SIZE;
+        } else {
+            index = low + s;
+            cut(lines, low, s, at);
+        }
+        from = begin + (low + s) * at.line;
+    }
+    CR_DEVICE void cut(uint64_t lines, uint64_t low, uint32_t s, const cr_axis_launch &at) {
+        const uint64_t high = min(low + at.per_split, lines);
+        count = low + s < high ? (((uint32_t)(high - low) - s - 1) >> at.m_log) + 1 : 0;
+    }
+    /* Element 0 of the thread's unit j lies at place(j) along the axis. */
+    CR_DEVICE uint64_t place(const cr_axis_launch &at, uint32_t j) const {
+        const uint32_t c = at.rows && at.wide ? C : 1;
+        if (at.vector == 1) return index + ((uint64_t)j << at.m_log) * c;
+        return index + (((uint64_t)(j / at.vector) << at.m_log) * at.vector + j % at.vector) * c;
+    }
+};
+
+template <class A, int U> CR_DEVICE void cr_axis_vectors(typename cr_axis_unit<A::SIZE>::type (&v)[U], const uint8_t *p, uint64_t stride, int left) {
+    constexpr int V = CR_GPU_VECTOR / (int)sizeof v[0];
+#pragma unroll
+    for (int i = 0; i < U; i += V, p += stride) {
+        uint4 x = make_uint4(0, 0, 0, 0);
+        if (i < left) {
+            x = *reinterpret_cast<const uint4 *>(p);
+        } else if (A::FIRST && i > 0) {
+#pragma unroll
+            for (int k = 0; k < V; k++) v[i + k] = v[0];
+            continue;
+        }
+#pragma unroll
+        for (int k = 0; k < V; k++) v[i + k] = sizeof v[0] == 8 ? cr_word64(x, (unsigned)k) : cr_word(x, (unsigned)k);
+    }
+}
+
+/* U units from p on. */
+template <class A, int U>
+CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const cr_axis_launch &at, const uint8_t *p,
+                            uint64_t stride, int left) {
+    typedef typename cr_axis_unit<A::SIZE>::type unit;
+    if (at.vector > 1) {
+        cr_axis_vectors<A, U>(v, p, stride, left);
+        return;
+    }
+    const bool whole = !at.odd && (A::SIZE >= 4 || at.wide);
+    if (whole && left >= U) {
+#pragma unroll
+        for (int i = 0; i < U; i++, p += stride) v[i] = *reinterpret_cast<const unit *>(p);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < U; i++, p += stride) {
+        v[i] = A::FIRST && i > 0 ? v[0] : 0;
+        if (i >= left) continue;
+        if (whole) {
+            v[i] = *reinterpret_cast<const unit *>(p);
+        } else if (A::SIZE == 2 && !at.odd) {
+            v[i] = *reinterpret_cast<const uint16_t *>(p);
+        } else {
+            v[i] = (unit)cr_load_one<A::SIZE>(p);
+        }
+    }
+}
+
+/* Single elements [from, to) of a unit at p, the thread's j-th. */
+template <class A>
+CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, uint32_t from, uint32_t to, uint32_t j) {
+#pragma unroll
+    for (uint32_t e = 0; e < (uint32_t)A::C; e++) {
+        if (e >= from && e < to) acc.one(args, e, cr_load_one<A::SIZE>(p + e * A::SIZE), j);
+    }
+}
+
+template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot) {
+    typename cr_axis_unit<A::SIZE>::type v[A::U];
+    const bool edges = A::C > 1 && (spot.head | spot.tail) != 0;
+    const int end = (int)spot.count - (edges && spot.tail != 0);
+    int j = edges && spot.head != 0;
+    const uint8_t *p = spot.from + j * spot.stride;
+    const uint64_t step = spot.stride * (uint32_t)A::U >> (args.at.vector == 1 ? 0 : sizeof v[0] == 8 ? 1 : 2);
+    cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+    acc.begin(args, v);
+    if (edges && spot.head != 0)
+        cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
+    while (j < end) {
+        if constexpr (A::STOPS) {
+            if (acc.stop()) break;
+        }
+        acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride);
+        j += A::U;
+        p += step;
+        if (j < end) cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+    }
+    if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
+        cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);
+}
+
+/* Merges the records of a team's threads, of one unit each; everybody gets what there is. */
+template <class A> CR_DEVICE void cr_axis_meet(const cr_axis_launch &at, typename A::record &r, typename A::record *room) {
+    uint32_t step = 1u << (at.p_log + at.m_log) >> 1;
+    for (; step >= at.p_tile && step >= CR_WARP; step /= 2) {
+        room[threadIdx.x] = r;
+        __syncthreads();
+        A::merge(r, room[threadIdx.x ^ step]);
+        __syncthreads();
+    }
+    if (step >= at.p_tile && step > 0 && A::quick(r, at.p_tile, step)) return;
+    for (; step >= at.p_tile && step > 0; step /= 2) A::merge(r, cr_axis_from_lane(r, step));
+}
+
+/* Where the record of element e of this thread's unit lies, of one split. */
+template <class A>
+CR_DEVICE typename A::record *cr_axis_left(const cr_axis_args &args, uint64_t tile, uint32_t split, uint32_t e) {
+    const cr_axis_launch &at = args.at;
+    const uint32_t place = (threadIdx.x >> (at.p_log + at.m_log) << at.p_log) + (threadIdx.x & (at.p_tile - 1));
+    const uint32_t many = CR_GPU_THREADS >> at.m_log; /* units of a tile */
+    typename A::record *all = reinterpret_cast<typename A::record *>(args.scratch + args.at.records);
+    return all + ((tile * args.at.splits + split) * A::C + e) * many + place;
+}
+
+CR_DEVICE bool cr_axis_last(const cr_axis_args &args, uint64_t tile) {
+    __shared__ uint32_t last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        uint32_t *ticket = &reinterpret_cast<cr_axis_head *>(args.scratch)->tickets[tile];
+        __threadfence();
+        last = atomicAdd(ticket, 1u) + 1 == args.at.splits;
+        if (last) *ticket = 0;
+        __threadfence();
+    }
+    __syncthreads();
+    return last != 0;
+}
+
+template <class A> CR_DEVICE typename A::record cr_axis_fetch(const typename A::record *from) {
+    union {
+        typename A::record r;
+        unsigned long long word[sizeof(typename A::record) / 8];
+    } x;
+#pragma unroll
+    for (unsigned i = 0; i < sizeof(x) / 8; i++) x.word[i] = __ldcg(reinterpret_cast<const unsigned long long *>(from) + i);
+    return x.r;
+}
+
+/* The last block of a tile merges what all splits left. */
+template <class A>
+CR_DEVICE bool cr_axis_collect(const cr_axis_args &args, uint64_t tile, uint32_t s, uint64_t column, uint32_t own,
+                               typename A::record *room) {
+    bool done = true;
+    const uint32_t outputs = args.at.rows || !args.at.wide ? 1 : A::C; /* of a unit; nothing else was left */
+    for (uint32_t e = 0; e < outputs; e++) {
+        typename A::record r = A::empty(args);
+        for (uint32_t split = s; split < args.at.splits; split += args.at.m)
+            A::merge(r, cr_axis_fetch<A>(cr_axis_left<A>(args, tile, split, e)));
+        cr_axis_meet<A>(args.at, r, room);
+        if (s == 0 && e < own) done &= A::finish(args, r, column + e);
+    }
+    return done;
+}
+
+/* The records of a thread's outputs, together where its units hold one output only: calls use(which, record), from one place, since
+ * what is done with a record is much code. */
+template <class A, class Use>
+CR_DEVICE void cr_axis_records(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, const Use &use) {
+    constexpr uint32_t C = (uint32_t)A::C;
+    const bool single = args.at.rows || !args.at.wide;
+    typename A::record r[C];
+    r[0] = acc.take(args, 0, spot);
+    if (!A::TOGETHER || !single) {
+#pragma unroll
+        for (uint32_t e = 1; e < C; e++) {
+            r[e] = acc.take(args, e, spot);
+            if (single && args.at.wide) A::merge(r[0], r[e]);
+        }
+    }
+    const uint32_t outputs = single ? 1 : C;
+#pragma unroll 1
+    for (uint32_t which = 0; which < outputs; which++) {
+        use(which, r[0]);
+#pragma unroll
+        for (uint32_t e = 1; e < C; e++) r[e - 1] = r[e];
+    }
+}
+
+/* Rows by teams within a warp, several in turn; thread s of a team keeps what the s-th of them gave, and answers it. */
+template <class A>
+CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room) {
+    const cr_axis_launch &at = args.at;
+    const uint32_t s = threadIdx.x & (at.m - 1), team = threadIdx.x >> at.m_log, teams = CR_GPU_THREADS >> at.m_log;
+    const uint64_t first = tile * teams * at.rounds + team;
+    typename A::record kept = A::empty(args);
+    bool hard = false;
+    for (uint32_t round = 0; round < at.rounds; round++) {
+        const uint64_t row = first + (uint64_t)round * teams;
+        cr_axis_spot<A::SIZE> spot;
+        spot.none();
+        if (row < at.outer) spot.set(args, row, 0, s, 0);
+        A acc;
+        cr_axis_run(acc, args, spot);
+        cr_axis_records(acc, args, spot, [&](uint32_t, typename A::record &r) {
+            cr_axis_meet<A>(at, r, room);
+            if (s == round) kept = r;
+            if constexpr (A::REDO) hard = __any_sync(CR_EVERYONE, A::is_hard(r));
+        });
+        if (hard) return false;
+    }
+    const uint64_t row = first + (uint64_t)s * teams;
+    return s >= at.rounds || row >= at.outer || A::finish(args, kept, row);
+}
+
+template <class A>
+CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t split, typename A::record *room) {
+    const cr_axis_launch &at = args.at;
+    const uint32_t c = threadIdx.x & (at.p_tile - 1), s = threadIdx.x >> at.p_log & (at.m - 1);
+    uint64_t block = (tile * CR_GPU_THREADS + threadIdx.x) >> (at.p_log + at.m_log), unit = c;
+    if (at.units > at.p_tile) {
+        const uint64_t across = (at.units + at.p_tile - 1) >> at.p_log;
+        block = tile / across;
+        unit = (tile % across << at.p_log) + c;
+    }
+    cr_axis_spot<A::SIZE> spot;
+    uint32_t own = 0; /* outputs of this thread's unit */
+    spot.none();
+    if (block < at.outer && unit < at.units) {
+        spot.set(args, block, unit, s, split * at.per_split);
+        own = at.rows || !at.wide ? 1 : A::C;
+    }
+    A acc;
+    cr_axis_run(acc, args, spot);
+    bool done = true;
+    cr_axis_records(acc, args, spot, [&](uint32_t which, typename A::record &r) {
+        cr_axis_meet<A>(at, r, room);
+        if (s != 0) return;
+        if (at.splits > 1) *cr_axis_left<A>(args, tile, split, which) = r;
+        else if (which < own) done &= A::finish(args, r, spot.column + which);
+    });
+    if (at.splits > 1 && cr_axis_last(args, tile)) done = cr_axis_collect<A>(args, tile, s, spot.column, own, room);
+    return done;
+}
+
+template <class A> CR_DEVICE bool cr_axis_work(const cr_axis_args &args, uint64_t work, typename A::record *room) {
+    if (args.at.rounds > 1) return cr_axis_rounds<A>(args, work, room);
+    uint64_t tile = work;
+    uint32_t split = 0;
+    if (args.at.splits != 1) tile = work / args.at.splits, split = (uint32_t)(work % args.at.splits);
+    return cr_axis_tile<A>(args, tile, split, room);
+}
+CR_DEVICE cr_axis_head *cr_axis_head_of(const cr_axis_args &args) { return reinterpret_cast<cr_axis_head *>(args.scratch); }
+CR_DEVICE uint32_t *cr_axis_list(const cr_axis_args &args) { return reinterpret_cast<uint32_t *>(cr_axis_head_of(args) + 1); }
+
+template <class A>
+__global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_walk(const __grid_constant__ cr_axis_args args) {
+    __shared__ typename A::record room[CR_GPU_THREADS];
+    static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
+    cr_let_the_next_begin();
+    const uint64_t works = args.at.tiles * args.at.splits;
+    for (uint64_t work = blockIdx.x; work < works; work += gridDim.x) {
+        const bool done = cr_axis_work<A>(args, work, room);
+        if constexpr (A::REDO) {
+            if (__syncthreads_or(!done) && threadIdx.x == 0)
+                cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)(work / args.at.splits);
+        }
+    }
+}
+
+/* The tiles of the list, by an accumulator that takes everything; the last block leaves the list empty. */
+template <class A>
+__global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_again(const __grid_constant__ cr_axis_args args) {
+    __shared__ typename A::record room[CR_GPU_THREADS];
+    static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
+    cr_after_the_last();
+    cr_axis_head *head = cr_axis_head_of(args);
+    const uint64_t works = (uint64_t)__ldcg(&head->hard) * args.at.splits;
+    for (uint64_t work = blockIdx.x; work < works; work += gridDim.x) {
+        const uint64_t tile = cr_axis_list(args)[work / args.at.splits];
+        cr_axis_work<A>(args, tile * args.at.splits + work % args.at.splits, room);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && atomicAdd(&head->hard_blocks, 1u) + 1 == gridDim.x) head->hard = head->hard_blocks = 0;
+}
+
+template <class A> int cr_axis_launch_walk(const cr_axis_args *args, void *stream) {
+    return CR_LAUNCH(cr_axis_walk<A>, args->at.blocks, CR_GPU_THREADS, stream, *args);
+}
+/* The kernel after a walk, whose blocks come as the walk's leave. */
+template <class A> int cr_axis_launch_again(const cr_axis_args *args, void *stream) {
+    return cr_launch(cr_axis_again<A>, args->at.hard_blocks, CR_GPU_THREADS, stream, true, *args);
+}
+
+#endif

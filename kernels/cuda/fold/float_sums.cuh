@@ -1,0 +1,362 @@
+/* float_sums: Σx, Σ|x| and Σx² of floats, exactly, by anchors (kernels/cpu/fold_anchor.h explains them).
+ *
+ * Each warp places its anchors by what it has loaded itself: nothing else is read, and no other warp waited for. It looks at its
+ * part of a tile first: inside the window, one to three additions an element; elsewhere the anchors move if the part fits around
+ * its own largest element, or take a level more; what spreads over more goes to bins (bins.cuh). So an outlier moves
+ * them twice. NaNs and infinities are counted and taken out.
+ *
+ * What a warp has found is integers times a unit of its own; fold/digits.cuh says how they meet.
+ * Thread: GPU. Owner: the kernel. */
+#ifndef CURED_KERNELS_CUDA_FOLD_FLOAT_SUMS_CUH
+#define CURED_KERNELS_CUDA_FOLD_FLOAT_SUMS_CUH
+
+#include "kernels/cuda/fold/bins.cuh"
+
+/* Four vectors in flight in each thread need no register spilled; four blocks of them fill the memory's pipe. */
+template <class E, int KIND, int U = 4, int RESIDENT = CR_GPU_BLOCKS_PER_SM>
+struct cr_float_sum {
+    using Window = cr_window<E, KIND>;
+    using Bins = cr_bins<E, KIND>;
+    static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LEVELS = Window::LEVELS, LANES = CR_GPU_VECTOR / SIZE;
+    static constexpr int WARPS = CR_GPU_THREADS / 32;
+    static constexpr bool SELF = true, CHUNKED = true, SQUARE = KIND == CR_SUM_SQUARE, WIDE = SIZE == 8, PAIR = SQUARE && WIDE;
+    static constexpr bool HALF = E::TOP == 31; /* one window takes every number */
+    static constexpr int GROUP = Window::GROUP, MOST = Window::ADDS; /* before a drain; rows take more */
+    static constexpr int LIMBS = SQUARE ? (WIDE ? 134 : 20) : WIDE ? 68 : 11;
+    static constexpr int GRID = (WIDE ? -1074 : HALF ? -24 : -149) * (SQUARE ? 2 : 1);
+    /* All digits that there are, or (float64) those around a sample. */
+    static constexpr int DIGITS = HALF ? 5 : SQUARE ? 25 : WIDE ? 15 : 13, ROOM = cr_digits_room(DIGITS);
+    static_assert(DIGITS <= CR_SUM_DIGITS, "the state has no words for them");
+
+    struct Shared {
+        long long digit[WARPS][DIGITS];
+        long long wide[HALF ? 1 : CR_GPU_THREADS]; /* each thread's level below the usual ones */
+        uint32_t special[WARPS][3];
+        typename Bins::Shared bins;
+    };
+    struct Sample {
+        uint64_t element;
+    };
+
+    const cr_fold_args *args;
+    cr_sum_state *to;
+    unsigned long long acc[LEVELS];
+    int a, unit; /* the anchors; exponent of digit 0's unit */
+    cr_span bounds;
+    uint32_t adds; /* to each level, since the last drain; those passed twice count twice as many */
+    uint32_t fill, streak; /* additions to the bins since then, or since the bins were cleared; tiles that took them, see tile */
+    bool placed, used, widened, drained; /* this warp's anchors are its own; its bins, wide levels, digits hold something */
+    bool loose;                          /* this thread has put something into the state's limbs or counters */
+
+    CR_DEVICE static constexpr uint32_t passes(int level) { return PAIR && level > 0 && level + 1 < LEVELS ? 2 : 1; }
+    CR_DEVICE double anchor(int level) const { return cr_anchor(a + Window::SCALE - Window::STEP * level); }
+    CR_DEVICE unsigned long long base(int level) const { return (unsigned long long)__double_as_longlong(anchor(level)); }
+
+    /* Where float64's digits lie: the same element for all blocks. It is not waited for before the block's own. */
+    CR_DEVICE Sample sample(const cr_fold_args &of) {
+        Sample found = {0};
+        if (WIDE && of.plan.vectors != 0 && of.plan.shift == 0) found.element = *(const uint64_t *)(cr_body<SIZE>(of) + of.plan.vectors / 2);
+        return found;
+    }
+
+    CR_DEVICE void begin(const cr_fold_args &of, Shared &shared, const Sample &sample) {
+        args = &of;
+        to = &of.state->sums[KIND];
+        unit = GRID;
+        if (WIDE) {
+            const int field = (int)(sample.element >> E::MANTISSA) & E::TOP;
+            const int down = Window::BELOW + Window::STEP, middle = Window::place(field != 0 && field != E::TOP ? field : E::BIAS);
+            unit = max(middle - down - (ROOM - down) / 2, GRID);
+        }
+        a = Window::place(E::BIAS); /* somewhere in the middle */
+        bounds = Window::bounds(a, 0);
+        placed = HALF;
+        adds = fill = streak = 0;
+        used = loose = drained = widened = false;
+        if (threadIdx.x % 32 < 3) shared.special[threadIdx.x / 32][threadIdx.x % 32] = 0;
+#pragma unroll
+        for (int level = 0; level < LEVELS; level++) acc[level] = 0;
+    }
+
+    CR_DEVICE static unsigned long long bits(double x) { return (unsigned long long)__double_as_longlong(x); }
+
+    /* GROUP elements or fewer. MORE: 1 for a level below the usual ones, which goes to `low`. */
+    template <int MORE, int COUNT> CR_DEVICE void add(const double (&x)[COUNT], long long &low) {
+        constexpr int TO = LEVELS + MORE;
+        double s[LEVELS + 1];
+#pragma unroll
+        for (int level = 0; level < TO; level++) s[level] = anchor(level);
+        if constexpr (PAIR) {
+            double h = __dmul_rn(x[0], x[0]), l = __fma_rn(x[0], x[0], -h), t[LEVELS + 1];
+#pragma unroll
+            for (int level = 0; level < TO; level++) t[level] = s[level];
+            cr_chain<0, TO - 1>(s, h);
+            cr_chain<1, TO>(t, l);
+            if (MORE) acc[LEVELS - 1] -= base(LEVELS - 1); /* passed twice, but counted once */
+#pragma unroll
+            for (int level = 0; level < LEVELS; level++) {
+                if (level < TO - 1) acc[level] += bits(s[level]);
+                if (level > 0) acc[level] += bits(t[level]);
+            }
+            if (MORE) low += (long long)(bits(t[LEVELS]) - base(LEVELS));
+        } else {
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                if constexpr (SQUARE) { /* the square is exact, and so is what the first level leaves of it */
+                    const double next = __fma_rn(x[i], x[i], s[0]), rest = __fma_rn(x[i], x[i], __dsub_rn(s[0], next));
+                    s[0] = next;
+                    cr_chain<1, TO>(s, rest);
+                } else {
+                    cr_chain<0, TO>(s, KIND == CR_SUM_ABSOLUTE ? fabs(x[i]) : x[i]);
+                }
+            }
+#pragma unroll
+            for (int level = 0; level < LEVELS; level++) acc[level] += bits(s[level]);
+            if (MORE) low += (long long)(bits(s[LEVELS]) - base(LEVELS));
+        }
+    }
+
+    template <int MORE> CR_DEVICE void add_vector(const uint4 &v, long long &low) {
+#pragma unroll
+        for (int e = 0; e < LANES; e += GROUP) {
+            double x[GROUP];
+#pragma unroll
+            for (int i = 0; i < GROUP; i++) x[i] = SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
+            add<MORE>(x, low);
+        }
+    }
+
+    /* For those who know that what comes lies in the window: room for N vectors, and one of them. */
+    template <int N> CR_DEVICE void reserve(Shared &shared) {
+        if (adds + N * LANES / GROUP > (uint32_t)MOST) drain(shared);
+        adds += N * LANES / GROUP;
+        streak = 0;
+    }
+    CR_DEVICE void add_one(const uint4 &v) {
+        long long none = 0;
+        add_vector<0>(v, none);
+    }
+
+    template <int N> CR_DEVICE void fits(const uint4 (&v)[N]) {
+        long long none = 0;
+#pragma unroll
+        for (int j = 0; j < N; j++) add_vector<0>(v[j], none);
+    }
+
+    /* The vectors pass through the first place, so that the code for one is enough. */
+    template <int STEP, int N> CR_DEVICE static void rotate(uint4 (&v)[N]) {
+#pragma unroll
+        for (int j = 0; j + STEP < N; j++) v[j] = v[j + STEP];
+    }
+
+    template <int N> CR_DEVICE void fits_more(uint4 (&v)[N], Shared &shared) {
+        long long low = 0;
+#pragma unroll 1
+        for (int j = 0; j < N; j++) {
+            add_vector<1>(v[0], low);
+            rotate<1>(v);
+        }
+        shared.wide[threadIdx.x] = low + (widened ? shared.wide[threadIdx.x] : 0);
+        widened = true;
+    }
+
+    /* Of the lanes' sum of value·2^exponent. */
+    CR_DEVICE long long share(long long value, int exponent) {
+        int bit = exponent - unit;
+        if (!WIDE && bit < 0) { /* a multiple of the unit */
+            value >>= -bit;
+            bit = 0;
+        }
+        const cr_warp_total total(value);
+        if (!WIDE || (unsigned)bit <= (unsigned)ROOM) return total.share((unsigned)bit);
+        total.spill(to, exponent - GRID);
+        loose = true;
+        return 0;
+    }
+
+    /* The warp's accumulators into its digits. */
+    CR_DEVICE void drain(Shared &shared) {
+        const uint32_t lane = threadIdx.x % 32;
+        long long *row = shared.digit[threadIdx.x / 32], found = 0;
+        if (drained) found = cr_digits_carried<DIGITS>(lane < DIGITS ? row[lane] : 0);
+#pragma unroll
+        for (int level = 0; level < LEVELS; level++) {
+            found += share((long long)(acc[level] - base(level) * (adds * passes(level))), a - Window::STEP * level);
+            acc[level] = 0;
+        }
+        if (widened) found += share(shared.wide[threadIdx.x], a - Window::STEP * LEVELS);
+        if constexpr (Bins::IN_DIGITS) {
+            if (fill != 0) found += Bins::digits(shared.bins);
+            fill = 0;
+        }
+        if (lane < DIGITS) row[lane] = found;
+        adds = 0;
+        drained = true;
+        widened = false;
+    }
+
+    /* Counts NaNs and infinities, and makes zeros of them. The warp together. */
+    template <int N> CR_DEVICE void strip(uint4 (&v)[N], Shared &shared) {
+        uint32_t found = 0; /* NaNs, +inf, -inf: ten bits each */
+#pragma unroll
+        for (int j = 0; j < N; j++) E::strip(found, v[j]);
+        const uint32_t infinite = __reduce_add_sync(~0u, (found >> 10 & 0x3ff) | found >> 20 << 16), lane = threadIdx.x % 32;
+        found = __reduce_add_sync(~0u, found & 0x3ff);
+        if (lane < 3) shared.special[threadIdx.x / 32][lane] += lane == 0 ? found : infinite >> 16 * (lane - 1) & 0xffff;
+        loose = true;
+    }
+
+    template <int N> CR_DEVICE void slow(uint4 (&v)[N], Shared &shared) {
+        if (!used) {
+            Bins::clear(shared.bins);
+            __syncwarp();
+        }
+        used = true;
+        if constexpr (!Bins::IN_DIGITS) Bins::reserve(shared.bins, to, fill, Bins::adds(N * LANES));
+#pragma unroll 1
+        for (int j = 0; j < N; j += 2) {
+            uint4 two[2] = {v[0], v[1]};
+            cr_span seen = {0, ~0u};
+            E::look(seen, two[0]);
+            E::look(seen, two[1]);
+            if (__any_sync(~0u, Window::special(seen.most))) strip(two, shared);
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+#pragma unroll
+                for (int e = 0; e < LANES; e++) Bins::element(shared.bins, cr_element<SIZE>(two[i], e));
+            }
+            rotate<2>(v);
+        }
+    }
+
+    /* How far apart the warp's magnitudes are. */
+    template <int N> CR_DEVICE static cr_span spread(const uint4 (&v)[N]) {
+        cr_span seen = {0, ~0u}; /* zeros are welcome */
+#pragma unroll
+        for (int j = 0; j < N; j++) E::look(seen, v[j]);
+        seen.most = __reduce_max_sync(~0u, Window::largest(seen.most));
+        seen.least = __reduce_min_sync(~0u, Window::smallest(seen.least));
+        return seen;
+    }
+
+    /* What glance could not vouch for. 0: it fits, 1: with a level more, 2: not at all; with the anchors at `where`. */
+    template <int N> CR_DEVICE int measure(uint4 (&v)[N], int &where, Shared &shared) {
+        cr_span seen = spread(v);
+        while (Window::special(seen.most)) {
+            strip(v, shared);
+            seen = spread(v);
+        }
+        if (HALF || (Window::within(seen, bounds) && (placed || seen.most == 0))) return 0;
+        const int own = Window::place((int)(seen.most >> E::FIELD));
+        if (!Window::within(seen, Window::bounds(own, 0))) {
+            if (Window::within(seen, Window::bounds(a, 1))) return 1;
+            if (!Window::within(seen, Window::bounds(own, 1))) return 2;
+        }
+        where = own;
+        placed = true;
+        return !Window::within(seen, Window::bounds(own, 0));
+    }
+
+    template <int N> CR_DEVICE bool glance(const uint4 (&v)[N]) {
+        uint32_t worst = 0;
+        const uint32_t low = Window::low(bounds);
+#pragma unroll
+        for (int j = 0; j < N; j++) E::glance(worst, v[j], low);
+        return __all_sync(~0u, Window::near(worst, bounds));
+    }
+
+    template <int N> CR_DEVICE void tile(const uint4 (&given)[N], uint64_t, uint32_t, Shared &shared) {
+        uint4 v[N];
+#pragma unroll
+        for (int j = 0; j < N; j++) v[j] = given[j];
+        int way = 2, where = a;
+        if (streak > 1) { /* two in a row that fit nowhere: eight more are not even looked at */
+            streak--;
+        } else if (!placed || !glance(v)) {
+            way = measure(v, where, shared);
+            streak = way < 2 ? 0 : streak == 0 ? 1 : 9;
+        } else {
+            way = 0;
+            streak = 0;
+        }
+        if (where != a || (Bins::IN_DIGITS ? max(adds + N * LANES / GROUP, fill + N * LANES) : adds + N * LANES / GROUP) > MOST) {
+            if (adds != 0 || (Bins::IN_DIGITS && fill != 0)) drain(shared);
+            a = where;
+            bounds = Window::bounds(a, 0);
+        }
+        if (way < 2) adds += N * LANES / GROUP;
+        else if (Bins::IN_DIGITS) fill += N * LANES;
+        if (way == 0) {
+            fits(v);
+        } else if constexpr (!HALF) {
+            if (way == 1) fits_more(v, shared);
+            else slow(v, shared);
+        }
+    }
+
+    /* At most one in each thread, after the tiles. What no anchor takes goes to the limbs at once. */
+    CR_DEVICE void one(uint64_t element, uint64_t, Shared &) {
+        if (Window::inside_one(element, bounds)) {
+            double x[1] = {SQUARE ? E::value(element) : E::scaled(make_uint4((uint32_t)element, (uint32_t)(element >> 32), 0, 0), 0)};
+            long long none = 0;
+            add<0>(x, none);
+#pragma unroll
+            for (int level = 0; level < LEVELS; level++) acc[level] -= base(level) * passes(level);
+            return;
+        }
+        cr_parts<E> p;
+        loose = true;
+        if (!p.split(element)) {
+            atomicAdd(&to->special[p.special()], 1ull);
+        } else {
+            loose_limbs(p);
+        }
+    }
+
+    CR_DEVICE void loose_limbs(cr_parts<E> p) {
+        cr_widen(p);
+        unsigned __int128 value = p.significand;
+        int place = p.place;
+        if (KIND == CR_SUM_SQUARE) {
+            value *= p.significand;
+            place *= 2;
+        }
+        bool negative = KIND == CR_SUM_PLAIN && p.negative;
+        int limb = place / 32;
+        /* 106 + 31 bits at most do not fit 128: the lowest digit first. */
+        unsigned long long digit = ((unsigned long long)value & 0xffffffffu) << (place % 32);
+        value >>= 32;
+        for (;;) {
+            long long part = (long long)(digit & 0xffffffffu);
+            if (part != 0) atomicAdd(&to->limbs[limb], (unsigned long long)(negative ? -part : part));
+            limb++;
+            digit = (digit >> 32) + (((unsigned long long)value & 0xffffffffu) << (place % 32));
+            value >>= 32;
+            if (digit == 0 && value == 0) break;
+        }
+    }
+
+    CR_DEVICE void publish(const cr_fold_args &, Shared &shared) {
+        drain(shared);
+        bool dirty = __syncthreads_or((used && !Bins::IN_DIGITS) || loose) != 0;
+        if (dirty) {
+            const uint32_t lane = threadIdx.x % 32;
+            if constexpr (!Bins::IN_DIGITS) {
+                if (__syncthreads_or(used)) Bins::flush(shared.bins, to, used);
+            }
+            if (lane < 3 && shared.special[threadIdx.x / 32][lane] != 0)
+                atomicAdd(&to->special[lane], (unsigned long long)shared.special[threadIdx.x / 32][lane]);
+            __threadfence();
+            __syncthreads();
+        }
+        if (threadIdx.x >= 32) return;
+        long long digit = 0;
+        if (threadIdx.x < DIGITS) {
+#pragma unroll
+            for (int w = 0; w < WARPS; w++) digit += shared.digit[w][threadIdx.x];
+        }
+        cr_digits_tell<DIGITS>(*args, to, &args->slot->sums[KIND], cr_digits_carried<DIGITS>(digit), dirty, unit, LIMBS);
+    }
+};
+
+#endif

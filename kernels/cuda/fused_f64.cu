@@ -1,8 +1,0 @@
-/* fused_f64: several families of f64 in one pass.
- *
- * Thread: GPU; the launcher is called by the stream's thread. */
-#include "kernels/cuda/fused_float.cuh"
-
-extern "C" cr_fold_launcher cr_launch_fused_f64(uint32_t families) {
-    return cr_fused_float_launcher<CR_F64, cr_f64>(families);
-}

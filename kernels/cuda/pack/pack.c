@@ -1,0 +1,262 @@
+/* pack: the host's half: cuts folds into units, waits for their words, merges what they say.
+ *
+ * Thread: one at a time for a pack. Owner: the caller. */
+#include "kernels/cuda/pack/pack.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/core/key.h"
+#include "kernels/core/limbs.h"
+#include "kernels/core/prod.h"
+#include "kernels/cuda/plan/fold.h"
+
+static bool is_float(const cr_gpu_fold *fold) { return cr_dtype_kind(fold->dtype) == CR_KIND_FLOAT; }
+
+/* Elements of a unit. */
+static uint64_t unit_elements(const cr_gpu_fold *fold, uint32_t family) {
+    if (family == CR_FAM_PROD && is_float(fold)) return CR_PROD_BLOCK;
+    return CR_PACK_UNIT_BYTES / cr_dtype_size(fold->dtype);
+}
+
+static uint32_t units_of(const cr_gpu_fold *fold, uint32_t family) {
+    uint64_t step = unit_elements(fold, family);
+    return (uint32_t)((fold->n + step - 1) / step);
+}
+
+/* Words set aside for a unit. */
+static uint32_t more_of(const cr_gpu_fold *fold, uint32_t family) {
+    switch (family) {
+        case CR_FAM_SUM:
+        case CR_FAM_SUMABS:
+            return is_float(fold) ? CR_PACK_SPECIALS + cr_sum_limbs(fold->dtype) : 0;
+        case CR_FAM_SUMSQ:
+            return is_float(fold) ? CR_PACK_SPECIALS + cr_sumsq_limbs(fold->dtype) : 0;
+        case CR_FAM_PROD:
+            return is_float(fold) ? 0 : CR_PACK_FACTORS;
+        default:
+            return 0;
+    }
+}
+
+void cr_pack_init(cr_pack *pack, uint64_t *memory, uint32_t room, uint32_t more_room) {
+    *pack = (cr_pack){.room = room, .more_room = more_room, .found = memory};
+    memory += (size_t)room * CR_PACK_WORDS;
+    pack->units = (cr_pack_unit *)(void *)memory;
+    pack->more = memory + (size_t)room * sizeof(cr_pack_unit) / 8;
+}
+
+uint32_t cr_pack_units(const cr_gpu_fold *fold) {
+    uint32_t units = 0;
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
+        if (fold->families & family) units += units_of(fold, family);
+    return units;
+}
+
+bool cr_pack_add(cr_pack *pack, const cr_gpu_fold *fold, uint32_t *first) {
+    uint32_t units = cr_pack_units(fold), more = 0;
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
+        if (fold->families & family) more += units_of(fold, family) * more_of(fold, family);
+    if (units > pack->room - pack->count || more > pack->more_room - pack->more_count) return false;
+    *first = pack->count;
+    const uint32_t wants = fold->wants ? fold->wants & CR_WANTS_ALL : CR_WANTS_ALL;
+    for (uint32_t number = 0; number < 7; number++) {
+        const uint32_t family = 1u << number;
+        if (!(fold->families & family)) continue;
+        const uint64_t step = unit_elements(fold, family);
+        for (uint64_t at = 0; at < fold->n; at += step) {
+            uint64_t n = fold->n - at < step ? fold->n - at : step;
+            pack->units[pack->count++] =
+                (cr_pack_unit){.data = (uint64_t)(uintptr_t)fold->data + at * cr_dtype_size(fold->dtype),
+                               .n = (uint16_t)n,
+                               .dtype = (uint8_t)fold->dtype,
+                               .family = (uint8_t)(number | wants << CR_PACK_WANTS),
+                               .more = pack->more_count};
+            pack->more_count += more_of(fold, family);
+        }
+    }
+    return true;
+}
+
+int cr_pack_enqueue(const cr_pack *pack, uint32_t from, uint32_t count, void *stream) {
+    cr_pack_args args;
+    args.units = pack->units + from;
+    args.found = pack->found + (size_t)from * CR_PACK_WORDS;
+    args.more = pack->more;
+    args.count = count;
+    if (count <= CR_PACK_FEW) {
+        args.units = NULL;
+        memcpy(args.few, pack->units + from, count * sizeof args.few[0]);
+    }
+    return cr_pack_launch(&args, stream);
+}
+
+int cr_pack_start(cr_pack *pack, void *stream) {
+    const uint32_t from = pack->launched;
+    if (pack->count == from) return 0;
+    const int failure = cr_pack_enqueue(pack, from, pack->count - from, stream);
+    if (failure) { /* as if they had never been added */
+        pack->count = from;
+        pack->more_count = pack->units[from].more;
+    } else {
+        pack->launched = pack->count;
+    }
+    return failure;
+}
+
+static uint64_t look(const uint64_t *word) {
+    return atomic_load_explicit((const _Atomic uint64_t *)word, memory_order_acquire);
+}
+
+bool cr_pack_done(cr_pack *pack) {
+    for (; pack->there < pack->launched; pack->there++) {
+        const uint64_t *word = pack->found + (size_t)pack->there * CR_PACK_WORDS;
+        for (int i = 0; i < CR_PACK_WORDS; i++)
+            if (!(look(&word[i]) & CR_PACK_THERE)) return false;
+    }
+    return true;
+}
+
+void cr_pack_clear(cr_pack *pack) {
+    memset(pack->found, 0, (size_t)pack->launched * CR_PACK_WORDS * sizeof *pack->found);
+    pack->count = pack->more_count = pack->launched = pack->there = 0;
+}
+
+/* ---- what the words say ---- */
+
+typedef struct found {
+    uint64_t word[CR_PACK_WORDS]; /* the last one: 59 bits */
+    const uint64_t *more;         /* NULL: nothing there */
+} found;
+
+/* The upper bits of three words stand in the fourth. */
+static found read_unit(const cr_pack *pack, uint32_t unit) {
+    found f;
+    const uint64_t *word = pack->found + (size_t)unit * CR_PACK_WORDS;
+    for (int i = 0; i < CR_PACK_WORDS; i++) f.word[i] = look(&word[i]);
+    for (int i = 0; i < 3; i++) f.word[i] = (f.word[i] & ~CR_PACK_THERE) | (f.word[3] >> (60 + i) & 1) << 63;
+    f.more = f.word[3] & CR_PACK_MORE ? pack->more + pack->units[unit].more : NULL;
+    f.word[3] &= CR_PACK_MORE - 1;
+    return f;
+}
+
+static void take_float_sum(const found *f, cr_dtype dtype, bool squares, int64_t *limb, uint32_t *pending,
+                           cr_specials *special) {
+    unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
+    if (f->more) {
+        *special = (cr_specials){special->nans + f->more[0], special->pinfs + f->more[1], special->ninfs + f->more[2]};
+        for (unsigned i = 0; i < limbs; i++) limb[i] += (int64_t)f->more[CR_PACK_SPECIALS + i];
+        cr_limbs_carry(limb, limbs, pending);
+        return;
+    }
+    int a = (int)f->word[3] - CR_PACK_BIAS, grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
+    for (int level = 0; level < 3; level++, a -= cr_sum_step(dtype, squares)) {
+        __int128 sum = (int64_t)f->word[level];
+        if (sum == 0) continue;
+        if (a < grid)
+            cr_limbs_put_signed(limb, limbs, pending, sum >> (grid - a), 0); /* a multiple of the grid's unit */
+        else
+            cr_limbs_put_signed(limb, limbs, pending, sum, (unsigned)(a - grid));
+    }
+}
+
+static void take_int_sum(const found *f, cr_dtype dtype, bool squares, int64_t *limb, uint32_t *pending) {
+    unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
+    if (squares) { /* 192 bits, no sign */
+        unsigned __int128 low = (unsigned __int128)f->word[1] << 64 | f->word[0];
+        if (low) cr_limbs_put(limb, limbs, pending, low, false, 0);
+        if (f->word[2]) cr_limbs_put(limb, limbs, pending, f->word[2], false, 128);
+    } else {
+        cr_limbs_put_signed(limb, limbs, pending, (__int128)((unsigned __int128)f->word[1] << 64 | f->word[0]), 0);
+    }
+}
+
+static void take_sum(const found *f, cr_dtype dtype, uint32_t family, cr_partial *p) {
+    bool squares = family == CR_FAM_SUMSQ;
+    int64_t *limb = squares ? p->sumsq : family == CR_FAM_SUM ? p->sum : p->sumabs;
+    uint32_t *pending = squares ? &p->sumsq_pending : family == CR_FAM_SUM ? &p->sum_pending : &p->sumabs_pending;
+    cr_specials *special = squares ? &p->sumsq_special : family == CR_FAM_SUM ? &p->sum_special : &p->sumabs_special;
+    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT)
+        take_float_sum(f, dtype, squares, limb, pending, special);
+    else
+        take_int_sum(f, dtype, squares, limb, pending);
+}
+
+/* Units come by rising index: of equal keys the first one's stays. index: of the unit's first element. What is not wanted is
+ * nowhere; without its index it is at 0. */
+static void take_extrema(const found *f, uint64_t index, cr_partial *p) {
+    const uint64_t none = CR_PACK_NOWHERE, least_at = f->word[3] & none, most_at = f->word[3] >> 13 & none,
+                   nan_at = f->word[3] >> 26 & none;
+    if (nan_at != none && p->first_nan == UINT64_MAX) p->first_nan = index + nan_at;
+    if (least_at != none && (p->min.index == UINT64_MAX || f->word[0] < p->min.key))
+        p->min = (cr_extremum){f->word[0], index + least_at};
+    if (most_at != none && (p->max.index == UINT64_MAX || f->word[1] > p->max.key))
+        p->max = (cr_extremum){f->word[1], index + most_at};
+}
+
+static void take_int_prod(const found *f, cr_dtype dtype, cr_int_prod *p) {
+    cr_int_prod unit;
+    cr_int_prod_init(&unit);
+    unit.zeros = f->word[3] & 0x1fff;
+    unit.wrap = dtype == CR_BOOL ? unit.zeros == 0 : f->word[0];
+    unit.negative = f->word[3] >> 13 & 1;
+    if (f->word[3] >> 14 & 1) {
+        unit.over = true;
+        unit.words = 0;
+    }
+    const uint32_t factors = f->more ? (uint32_t)(f->word[3] >> 15 & 0x7f) : 0;
+    for (uint32_t i = 0; i < factors && i < CR_PACK_FACTORS; i++) cr_int_prod_times(&unit, f->more[i]);
+    cr_int_prod_merge(p, &unit);
+}
+
+static void take_float_prod(const found *f, uint64_t block, cr_float_prod *p) {
+    double h, l;
+    memcpy(&h, &f->word[0], sizeof h);
+    memcpy(&l, &f->word[1], sizeof l);
+    cr_float_prod_add(p, block, h, l, (int64_t)f->word[2]);
+    p->nans += f->word[3] & 0x1fff;
+    p->zeros += f->word[3] >> 13 & 0x1fff;
+    p->infs += f->word[3] >> 26 & 0x1fff;
+    p->negative ^= f->word[3] >> 39 & 1;
+}
+
+static void take_unit(const found *f, const cr_gpu_fold *fold, uint32_t family, uint64_t at, cr_partial *p) {
+    switch (family) {
+        case CR_FAM_COUNTS:
+            p->nonzero += f->word[0];
+            p->nans += f->word[1];
+            break;
+        case CR_FAM_EXTREMA:
+            take_extrema(f, fold->index + at, p);
+            break;
+        case CR_FAM_BITS:
+            p->bit_and &= f->word[0];
+            p->bit_or |= f->word[1];
+            p->bit_xor ^= f->word[2];
+            break;
+        case CR_FAM_PROD:
+            if (is_float(fold))
+                take_float_prod(f, (fold->index + at) / CR_PROD_BLOCK, &p->float_prod);
+            else
+                take_int_prod(f, fold->dtype, &p->prod);
+            break;
+        default:
+            take_sum(f, fold->dtype, family, p);
+            break;
+    }
+}
+
+void cr_pack_result(const cr_pack *pack, const cr_gpu_fold *fold, uint32_t first, cr_partial *p) {
+    cr_partial_init(p, fold->dtype, fold->families);
+    if (fold->wants) cr_partial_want(p, fold->wants);
+    p->n = fold->n;
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
+        if (!(fold->families & family)) continue;
+        const uint64_t step = unit_elements(fold, family);
+        for (uint64_t at = 0; at < fold->n; at += step) {
+            found f = read_unit(pack, first++);
+            take_unit(&f, fold, family, at, p);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+/* pack: the kernel that folds many small arrays in one launch: a warp each.
+ *
+ * Every type and family has a function of its own, which is called and not inlined: the kernel stays small, and no function
+ * pays for the registers of another. 64 registers let all warps of 4,096 units be on the GPU at once, each with all of its
+ * loads under way.
+ * Thread: GPU; the launcher is called by the stream's thread. */
+#include "kernels/cuda/pack/prods.cuh"
+#include "kernels/cuda/pack/counts.cuh"
+#include "kernels/cuda/pack/sums.cuh"
+#include "kernels/cuda/pack/linger.h"
+
+template <class E, int KIND> CR_CALLED void cr_call_float_sum() { cr_pack_sum<E, KIND>::fold(); }
+template <cr_dtype D, bool ABSOLUTE> CR_CALLED void cr_call_int_sum() {
+    cr_pack_int_sum<cr_sum_int<D, ABSOLUTE>, !ABSOLUTE && cr_is_signed(D)>();
+}
+template <cr_dtype D> CR_CALLED void cr_call_int_squares() {
+    cr_pack_int_sum<cr_sumsq_int<D>, false>();
+}
+template <cr_dtype D> CR_CALLED void cr_call_extrema() {
+    cr_pack_extrema<D == CR_BOOL ? CR_U8 : D, D == CR_BOOL>();
+}
+template <cr_dtype D> CR_CALLED void cr_call_counts() { cr_pack_counts<D>(); }
+template <cr_dtype D> CR_CALLED void cr_call_bits() { cr_pack_bits<D>(); }
+template <cr_dtype D> CR_CALLED void cr_call_int_prod() { cr_pack_int_prod<D>(); }
+template <cr_dtype D> CR_CALLED void cr_call_float_prod() { cr_pack_float_prod<D>(); }
+
+template <int KIND> CR_DEVICE void cr_pack_sum_of(uint32_t dtype) {
+    switch (dtype) {
+        case CR_F16:
+            return cr_call_float_sum<cr_f16, KIND>();
+        case CR_BF16:
+            return cr_call_float_sum<cr_bf16, KIND>();
+        case CR_F32:
+            return cr_call_float_sum<cr_f32, KIND>();
+        case CR_F64:
+            return cr_call_float_sum<cr_f64, KIND>();
+#define CASE(d) \
+    case d:     \
+        return KIND == CR_SUM_SQUARE ? cr_call_int_squares<d>() \
+                                     : cr_call_int_sum<d, KIND == CR_SUM_ABSOLUTE && cr_is_signed(d)>();
+            CR_INTEGER_TYPES(CASE)
+#undef CASE
+    }
+}
+
+CR_DEVICE void cr_pack_counts_of(uint32_t dtype) {
+    switch (dtype) {
+        case CR_BOOL:
+        case CR_U8:
+        case CR_I8:
+            return cr_call_counts<CR_U8>();
+        case CR_U16:
+        case CR_I16:
+            return cr_call_counts<CR_U16>();
+        case CR_U32:
+        case CR_I32:
+            return cr_call_counts<CR_U32>();
+        case CR_U64:
+        case CR_I64:
+            return cr_call_counts<CR_U64>();
+#define CASE(d) \
+    case d:     \
+        return cr_call_counts<d>();
+            CR_FLOAT_TYPES(CASE)
+#undef CASE
+    }
+}
+
+CR_DEVICE void cr_pack_bits_of(uint32_t dtype) {
+    switch (dtype) {
+        case CR_BOOL:
+            return cr_call_bits<CR_BOOL>();
+        case CR_U8:
+        case CR_I8:
+            return cr_call_bits<CR_U8>();
+        case CR_U16:
+        case CR_I16:
+            return cr_call_bits<CR_U16>();
+        case CR_U32:
+        case CR_I32:
+            return cr_call_bits<CR_U32>();
+        default:
+            return cr_call_bits<CR_U64>();
+    }
+}
+
+CR_DEVICE void cr_pack_extrema_of(uint32_t dtype) {
+    switch (dtype) {
+#define CASE(d) \
+    case d:     \
+        return cr_call_extrema<d>();
+        CR_INTEGER_TYPES(CASE)
+        CR_FLOAT_TYPES(CASE)
+#undef CASE
+    }
+}
+
+CR_DEVICE void cr_pack_prod_of(uint32_t dtype) {
+    switch (dtype) {
+#define CASE(d) \
+    case d:     \
+        return cr_call_int_prod<d>();
+        CR_INTEGER_TYPES(CASE)
+#undef CASE
+#define CASE(d) \
+    case d:     \
+        return cr_call_float_prod<d>();
+        CR_FLOAT_TYPES(CASE)
+#undef CASE
+    }
+}
+
+#if !defined(CR_PACK_RESIDENT)
+#define CR_PACK_RESIDENT 8 /* blocks on a multiprocessor */
+#endif
+
+static_assert(CR_LINGER_UNITS <= CR_PACK_WARPS && CR_LINGER_WORDS == 16, "a post has a warp for each unit, and one line");
+
+/* Nanoseconds, from any beginning. */
+CR_DEVICE uint64_t cr_gpu_ns() {
+#if defined(__CUDA_ARCH__)
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+#else
+    static uint64_t ns; /* on the host: it passes when it is looked at */
+    return ns += 1000;
+#endif
+}
+
+CR_DEVICE void cr_see_the_host() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
+}
+
+/* What a warp does about a unit, which is a cr_pack_unit. */
+CR_DEVICE void cr_pack_fold(const uint4 unit, uint64_t *found, uint64_t *more) {
+    if (cr_lane() == 0) {
+        cr_pack_jobs[threadIdx.x / CR_WARP] = {(const uint8_t *)cr_pair(unit.x, unit.y), found, more + unit.w,
+                                                unit.z & 0xffffu, unit.z >> (24 + CR_PACK_WANTS)};
+    }
+    __syncwarp();
+    const uint32_t dtype = unit.z >> 16 & 0xffu, family = unit.z >> 24 & ((1u << CR_PACK_WANTS) - 1);
+    switch (1u << family) {
+        case CR_FAM_SUM:
+            return cr_pack_sum_of<CR_SUM_PLAIN>(dtype);
+        case CR_FAM_SUMABS:
+            return cr_pack_sum_of<CR_SUM_ABSOLUTE>(dtype);
+        case CR_FAM_SUMSQ:
+            return cr_pack_sum_of<CR_SUM_SQUARE>(dtype);
+        case CR_FAM_EXTREMA:
+            return cr_pack_extrema_of(dtype);
+        case CR_FAM_COUNTS:
+            return cr_pack_counts_of(dtype);
+        case CR_FAM_BITS:
+            return cr_pack_bits_of(dtype);
+        default:
+            return cr_pack_prod_of(dtype);
+    }
+}
+
+__global__ void __launch_bounds__(CR_PACK_WARPS *CR_WARP, CR_PACK_RESIDENT)
+    cr_pack_kernel(const __grid_constant__ cr_pack_args args) {
+    const uint32_t at = blockIdx.x * (blockDim.x / CR_WARP) + threadIdx.x / CR_WARP;
+    if (at >= args.count) return;
+    cr_pack_fold(((const uint4 *)(args.units ? args.units : args.few))[at],
+                  args.found + (uint64_t)at * CR_PACK_WORDS, args.more);
+}
+
+/* The first warp: waits for a post, whose words it leaves in shared memory without its number. False: nobody comes. */
+CR_DEVICE bool cr_linger_wait(const cr_linger_args &args, uint64_t (&post)[CR_LINGER_WORDS], uint32_t &last, uint64_t begun) {
+    const volatile uint64_t *word = args.box->word;
+    const uint64_t since = cr_gpu_ns();
+    const uint32_t lane = cr_lane();
+    for (;;) {
+        const uint64_t w = lane < CR_LINGER_WORDS ? word[lane] : 0;
+        const uint32_t number = (uint32_t)(w >> CR_LINGER_SHIFT), now = __shfl_sync(CR_EVERYONE, number, CR_LINGER_COUNT);
+        const bool quit = __shfl_sync(CR_EVERYONE, (uint32_t)w, CR_LINGER_QUIT) != 0;
+        if (now != last && __all_sync(CR_EVERYONE, lane >= CR_LINGER_QUIT || number == now)) {
+            if (lane < CR_LINGER_WORDS) post[lane] = w & ((1ull << CR_LINGER_SHIFT) - 1);
+            last = now;
+            cr_see_the_host(); /* what is read from here on is as it was when the post was made, or later */
+            return true;
+        }
+        const uint64_t time = cr_gpu_ns();
+        /* The clocks of lanes differ. */
+        if (__any_sync(CR_EVERYONE, quit || time - since > args.linger_ns || time - begun > CR_LINGER_LIFE_NS)) return false;
+    }
+}
+
+__global__ void __launch_bounds__(CR_PACK_WARPS *CR_WARP, 4)
+    cr_linger_kernel(const __grid_constant__ cr_linger_args args) {
+    __shared__ uint64_t post[CR_LINGER_WORDS];
+    const uint32_t warp = threadIdx.x / CR_WARP;
+    const uint64_t begun = cr_gpu_ns();
+    uint32_t last = (uint32_t)args.number;
+    for (;;) {
+        if (warp == 0 && !cr_linger_wait(args, post, last, begun) && cr_lane() == 0) post[CR_LINGER_COUNT] = 0;
+        __syncthreads();
+        const uint32_t count = (uint32_t)post[CR_LINGER_COUNT];
+        if (count == 0) break;
+        if (warp < count) {
+            const uint64_t *unit = &post[warp * CR_LINGER_UNIT_WORDS];
+            const uint64_t data = unit[0] | unit[1] >> 32 << CR_LINGER_SHIFT;
+            cr_pack_fold(make_uint4((uint32_t)data, (uint32_t)(data >> 32), (uint32_t)unit[1], (uint32_t)unit[2]),
+                          (uint64_t *)post[CR_LINGER_FOUND] + warp * CR_PACK_WORDS, (uint64_t *)post[CR_LINGER_MORE]);
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x != 0) return;
+    __threadfence_system(); /* all answers come before this */
+    *(volatile uint64_t *)&args.box->gone = 1;
+}
+
+extern "C" int cr_linger_launch(const cr_linger_args *args, void *stream) {
+    return CR_LAUNCH(cr_linger_kernel, 1, CR_PACK_WARPS * CR_WARP, stream, *args);
+}
+
+/* A few units have a multiprocessor each. */
+extern "C" int cr_pack_launch(const cr_pack_args *args, void *stream) {
+    const uint32_t warps = args->count <= CR_PACK_FEW ? 1 : CR_PACK_WARPS;
+    return CR_LAUNCH(cr_pack_kernel, (args->count + warps - 1) / warps, warps * CR_WARP, stream, *args);
+}

@@ -1,0 +1,40 @@
+/* burst_float: what the host and the kernels of short float sums (walk/burst_float.cuh) share: for which arrays they are, and how what they leave
+ * is read. Apart from fold.h, which every kernel sees.
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CUDA_PLAN_BURST_FLOAT_H
+#define CURED_KERNELS_CUDA_PLAN_BURST_FLOAT_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/cuda/plan/fold.h"
+
+/* A short sum's words, in cr_sum_found: digits of CR_BURST_FLOAT_BITS bits, of which only the last one has a sign, and a bias for each block. In
+ * a word: the sum of the digits, the blocks that have put something into the limbs (in the first word), and the blocks. CR_BURST_FLOAT in
+ * `digits` says that the words are such; cr_sum_found's `control` then says nothing. */
+enum {
+    CR_BURST_FLOAT = 1 << 8,
+    CR_BURST_FLOAT_BITS = 21,
+    CR_BURST_FLOAT_DIRTY_AT = 40,
+    CR_BURST_FLOAT_COUNT_AT = 52,
+    CR_BURST_FLOAT_COUNTED = 4095
+};
+#define CR_BURST_FLOAT_BIAS ((uint64_t)1 << 29)
+
+enum {
+    CR_BURST_FLOAT_ALONE = CR_GPU_THREADS * 4, /* vectors that one block takes alone */
+    CR_BURST_FLOAT_MOST = 16,                  /* vectors of one thread: then its sum fits 64 bits */
+    CR_BURST_FLOAT_BLOCKS = 1280,              /* so many at most: then a word holds what they add to it */
+};
+
+/* Makes a plan of it for a fold whose threads take so many vectors each, and gives that number: 1, or 4 and more; or 0, and leaves it, where
+ * the array is too long, or its elements lie at odd addresses. */
+uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

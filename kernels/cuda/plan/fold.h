@@ -1,0 +1,113 @@
+/* fold: what the host and the kernels of a fold share, in plain C: arguments, the state between blocks, the result, and and
+ * the launchers. gpu.h's streams and the benchmark both launch through here, also into a graph.
+ *
+ * A fold of several families is one launch per family, or one for a set of them that has a kernel (instance/fold.def). Each launch leaves its
+ * families' members in the slot's partial; the float sums leave words, which cr_fold_result puts into the limbs.
+ *
+ * Memory: a state is device memory, zero before its first use and left zero by every launch; launches that share one run
+ * one after the other. A slot is written by the device: device memory or mapped pinned host memory.
+ * Thread: one at a time for a state and its slots. Owner: the caller. */
+#ifndef CURED_KERNELS_CUDA_PLAN_FOLD_H
+#define CURED_KERNELS_CUDA_PLAN_FOLD_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#include "kernels/core/partial.h"
+#include "kernels/cuda/plan/shapes.h"
+
+enum {
+    CR_GPU_SLOT_BYTES = 128, /* what a block may leave for the last one to merge */
+    CR_SUM_DIGITS = 25,
+    CR_DIGIT_BITS = 24,
+};
+
+/* What each block adds to a word beside its digit, so that none is ever negative. */
+#define CR_DIGIT_BIAS ((uint64_t)1 << 37)
+
+/* One float sum, between blocks: words of 24-bit digits (kernels/cuda/fold/digits.cuh), in their upper bits the number of blocks that
+ * have added to them; and limbs for what found no place there. Lines of the L2 cache of its own. */
+typedef struct cr_sum_state {
+    unsigned long long words[CR_SUM_DIGITS];
+    unsigned long long control, pad[6]; /* the number of blocks that have put something into the limbs */
+    unsigned long long special[4];      /* NaNs, +inf, -inf */
+    unsigned long long limbs[CR_SUMSQ_LIMBS], beyond[6];
+} cr_sum_state;
+
+/* A product, between blocks: factors of integers' magnitudes, or what floats are beside numbers. */
+enum { CR_PROD_FACTORS = 1024 };
+typedef struct cr_prod_state {
+    uint32_t factors, pad; /* listed; CR_PROD_FACTORS and more: too many */
+    unsigned long long list[CR_PROD_FACTORS];
+    unsigned long long special[4]; /* NaNs, zeros, infinities, negative elements but for multiples of two */
+} cr_prod_state;
+
+enum { CR_MAIL_LETTERS = 3 };
+typedef struct cr_gpu_state {
+    uint32_t ticket, pad[31];
+    uint32_t next, beside[31];              /* of the chunks that have no block yet; see cr_walk_run */
+    unsigned long long counted, around[15]; /* an extremum of at most 32 bits, and the blocks that have told theirs */
+    /* What a block tells the last one, in letters of 16 bytes that are there as a whole or not (the second word of one is not zero):
+     * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero
+     * behind. */
+    unsigned long long mail[CR_MAIL_LETTERS][CR_GPU_MAX_BLOCKS][2];
+    cr_sum_state sums[3];
+    cr_prod_state prod;
+    struct {
+        uint64_t align;
+        uint8_t bytes[CR_GPU_SLOT_BYTES - 8];
+    } blocks[CR_GPU_MAX_BLOCKS];
+} cr_gpu_state;
+
+/* What a float sum leaves; see cr_fold_result. */
+typedef struct cr_sum_found {
+    uint64_t words[CR_SUM_DIGITS];
+    uint64_t control;
+    int32_t unit;            /* exponent of digit 0's unit */
+    uint32_t digits, blocks; /* words in use; whose biases are in them */
+    uint32_t pad;
+    uint64_t special[3];
+    int64_t limbs[CR_SUMSQ_LIMBS];
+} cr_sum_found;
+
+typedef struct cr_fold_slot {
+    cr_partial partial;
+    cr_sum_found sums[3]; /* Σx, Σ|x|, Σx² */
+    uint32_t blocks;
+} cr_fold_slot;
+
+/* A kernel's argument, passed by value. */
+typedef struct cr_fold_args {
+    const uint8_t *data;
+    uint64_t n, index; /* index: the input's index of data[0] */
+    cr_fold_plan plan;
+    uint32_t multiprocessors;
+    bool follows; /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
+    cr_gpu_state *state;
+    cr_fold_slot *slot;
+} cr_fold_args;
+
+/* Enqueues on a cudaStream_t; gives a cudaError_t. */
+typedef int (*cr_fold_launcher)(const cr_fold_args *args, void *stream);
+
+/* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. wants:
+ * as in cr_gpu_fold. */
+enum { CR_FOLD_LAUNCHES = 7 };
+cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                            uint32_t *count, cr_error *error);
+/* Sets up args for n elements at data (device or mapped host memory). */
+void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
+                     uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot);
+/* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */
+void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n);
+
+/* Elements of one fold at most. */
+#define CR_FOLD_MAX ((uint64_t)1 << 37)
+/* How far apart a float sum's anchors are: cr_window in kernels/cuda/thread/float.cuh, and the one below. */
+static inline int cr_sum_step(cr_dtype dtype, bool squares) { return dtype != CR_F64 ? 50 : squares ? 52 : 51; }
+
+#ifdef __cplusplus
+}
+#endif
+#endif

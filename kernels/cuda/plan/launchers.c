@@ -1,0 +1,170 @@
+/* launchers: which kernels a fold takes, and what becomes of what they leave.
+ *
+ * Thread: any; nothing here holds state. */
+#include <string.h>
+
+#include "kernels/core/limbs.h"
+#include "kernels/cuda/plan/burst_float.h"
+
+/* What rows of fold.def are named for. */
+enum kind {
+    counts,
+    min,
+    max,
+    argmin,
+    argmax,
+    extrema,
+    bits,
+    prod,
+    sum,
+    sumabs,
+    sumsq,
+    spread,   /* Σx and Σx² */
+    summary,  /* Σx, extrema, counts */
+    describe, /* all of both; of integers, which have no NaNs, without the counts */
+    KINDS
+};
+
+#define CR_UNIT(unit, headers)
+#define CR_FOLD(unit, kind, dtype, ...) int cr_launch_##kind##_##dtype(const cr_fold_args *args, void *stream);
+#define CR_FOLD_SAME(kind, dtype, other)
+#define CR_FOLD_AS(kind, dtype, other)
+#include "kernels/cuda/instance/fold.def"
+#undef CR_FOLD
+#undef CR_FOLD_SAME
+#undef CR_FOLD_AS
+
+static const cr_fold_launcher kernels[KINDS][CR_F64 + 1] = {
+#define CR_FOLD(unit, kind, dtype, ...) [kind][dtype] = cr_launch_##kind##_##dtype,
+#define CR_FOLD_SAME(kind, dtype, other) [kind][dtype] = cr_launch_##kind##_##other,
+#define CR_FOLD_AS(kind, dtype, other) [kind][dtype] = cr_launch_##other##_##dtype,
+#include "kernels/cuda/instance/fold.def"
+};
+
+/* One minimum or maximum has a kernel of its own. */
+static enum kind extrema_kind(uint32_t wants) {
+    switch (wants) {
+        case CR_WANTS_MIN:
+            return min;
+        case CR_WANTS_MAX:
+            return max;
+        case CR_WANTS_MIN | CR_WANTS_ARGMIN:
+            return argmin;
+        case CR_WANTS_MAX | CR_WANTS_ARGMAX:
+            return argmax;
+        default:
+            return extrema;
+    }
+}
+
+static enum kind kind_of(uint32_t family, uint32_t wants) {
+    switch (family) {
+        case CR_FAM_COUNTS:
+            return counts;
+        case CR_FAM_EXTREMA:
+            return extrema_kind(wants);
+        case CR_FAM_BITS:
+            return bits;
+        case CR_FAM_PROD:
+            return prod;
+        case CR_FAM_SUM:
+            return sum;
+        case CR_FAM_SUMABS:
+            return sumabs;
+        default:
+            return sumsq;
+    }
+}
+
+/* Takes from *families those that have a kernel together. Of integers, the squares come along for what they cost: little. */
+static uint32_t together(cr_dtype dtype, uint32_t *families, cr_fold_launcher out[CR_FOLD_LAUNCHES]) {
+    const uint32_t both = CR_FAM_SUM | CR_FAM_SUMSQ, range = CR_FAM_SUM | CR_FAM_EXTREMA;
+    const struct {
+        uint32_t all, least; /* what the kernel folds; what is asked for at least */
+        enum kind kind;
+    } floats[] = {{both | range | CR_FAM_COUNTS, both | range | CR_FAM_COUNTS, describe},
+                  {range | CR_FAM_COUNTS, range | CR_FAM_COUNTS, summary},
+                  {both, both, spread}},
+      others[] = {{both | range, range, describe}, {both, both, spread}},
+      *sets = cr_dtype_kind(dtype) == CR_KIND_FLOAT ? floats : others;
+    const size_t count = sets == floats ? sizeof floats / sizeof floats[0] : sizeof others / sizeof others[0];
+    for (size_t i = 0; i < count; i++) {
+        if ((*families & sets[i].least) != sets[i].least) continue;
+        out[0] = kernels[sets[i].kind][dtype];
+        *families &= ~sets[i].all;
+        return 1;
+    }
+    return 0;
+}
+
+cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
+                            uint32_t *count, cr_error *error) {
+    *count = together(dtype, &families, out);
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
+        if (!(families & family)) continue;
+        cr_fold_launcher launcher = kernels[kind_of(family, wants)][dtype];
+        if (launcher == NULL) {
+            return cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernel for family %u of dtype %s", family,
+                           cr_dtype_name(dtype));
+        }
+        out[(*count)++] = launcher;
+    }
+    return CR_OK;
+}
+
+void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint64_t n, uint64_t index,
+                     uint32_t multiprocessors, cr_gpu_state *state, cr_fold_slot *slot) {
+    args->data = data;
+    args->n = n;
+    args->index = index;
+    args->plan = cr_fold_plan_make((uintptr_t)data, n, (uint32_t)cr_dtype_size(dtype), multiprocessors);
+    args->multiprocessors = multiprocessors;
+    args->follows = false;
+    args->state = state;
+    args->slot = slot;
+}
+
+/* Whether something of a sum lies in the limbs. */
+static bool in_limbs(const cr_sum_found *found) {
+    if (!(found->digits & CR_BURST_FLOAT)) return found->control != 0;
+    return (found->words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0;
+}
+
+static int64_t digit_of(const cr_sum_found *found, unsigned i) {
+    if (!(found->digits & CR_BURST_FLOAT)) return (int64_t)(found->words[i] - found->blocks * CR_DIGIT_BIAS);
+    const bool last = i + 1 == (found->digits & ~(uint32_t)CR_BURST_FLOAT);
+    const uint64_t digit = found->words[i] & (((uint64_t)1 << CR_BURST_FLOAT_DIRTY_AT) - 1);
+    return (int64_t)(digit - (last ? found->blocks * CR_BURST_FLOAT_BIAS : 0));
+}
+
+static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr_specials *special, int64_t *limb,
+                     uint32_t *pending) {
+    unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
+    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
+    memset(limb, 0, limbs * sizeof *limb);
+    *pending = 0;
+    *special = (cr_specials){0};
+    if (in_limbs(found)) {
+        for (unsigned i = 0; i < limbs; i++) limb[i] = found->limbs[i];
+        *special = (cr_specials){found->special[0], found->special[1], found->special[2]};
+        cr_limbs_carry(limb, limbs, pending);
+    }
+    const unsigned digits = found->digits & ~(unsigned)CR_BURST_FLOAT,
+                   width = found->digits & CR_BURST_FLOAT ? CR_BURST_FLOAT_BITS : CR_DIGIT_BITS;
+    for (unsigned i = 0; i < digits && i < CR_SUM_DIGITS; i++) {
+        cr_limbs_put_signed(limb, limbs, pending, digit_of(found, i), (unsigned)(found->unit - grid) + width * i);
+    }
+    cr_limbs_carry(limb, limbs, pending);
+}
+
+void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n) {
+    cr_partial *p = &slot->partial;
+    p->dtype = (uint8_t)dtype;
+    p->families = families;
+    p->n = n;
+    if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || n == 0) return;
+    const cr_sum_found *found = slot->sums;
+    if (families & CR_FAM_SUM) take_sum(&found[0], dtype, false, &p->sum_special, p->sum, &p->sum_pending);
+    if (families & CR_FAM_SUMABS) take_sum(&found[1], dtype, false, &p->sumabs_special, p->sumabs, &p->sumabs_pending);
+    if (families & CR_FAM_SUMSQ) take_sum(&found[2], dtype, true, &p->sumsq_special, p->sumsq, &p->sumsq_pending);
+}

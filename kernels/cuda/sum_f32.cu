@@ -1,6 +1,0 @@
-/* sum_f32: the exact sums of f32.
- *
- * Thread: GPU; the launcher is called by the stream's thread. */
-#include "kernels/cuda/short_sums.cuh"
-
-extern "C" cr_fold_launcher cr_launch_sum_f32(uint32_t family) { return cr_sum_launcher<cr_f32>(family); }

@@ -1,0 +1,241 @@
+/* float: the float types as the exact sums see them: how an element becomes a float64, how its magnitude is compared, and
+ * which window of exponents the anchors take. The arithmetic of the windows is that of kernels/cpu/fold_anchor_type.h.
+ *
+ * Thread: GPU. Owner: none; constants and pure functions. */
+#ifndef CURED_KERNELS_CUDA_THREAD_FLOAT_CUH
+#define CURED_KERNELS_CUDA_THREAD_FLOAT_CUH
+
+#include "kernels/cuda/thread/array.cuh"
+
+enum { CR_SUM_PLAIN, CR_SUM_ABSOLUTE, CR_SUM_SQUARE };
+
+/* How far the magnitudes of what has been seen are apart. `most` is of |bits|; `least` of |bits| - 1, so that zero is the
+ * largest: as 32-bit patterns (f64: the upper halves), or two 16-bit ones side by side. */
+struct cr_span {
+    uint32_t most, least;
+};
+
+/* What a type offers beside its numbers: glance, a quick look that takes zeros for too small (worst: the largest distance above
+ * `low`, in units of half of the field's); look, a careful one; value and lane,
+ * elements as float64; strip, takes NaNs and infinities out; scaled, an element times 2^SCALE: of the 16-bit types the same bits further right, denormals and all, where
+ * a conversion would be the bottleneck. */
+
+/* Counts a NaN, +inf or -inf in `found`, ten bits for each, and makes a zero of it. */
+CR_DEVICE uint32_t cr_count_special(bool nan, bool negative) { return nan ? 1u : negative ? 1u << 20 : 1u << 10; }
+CR_DEVICE void cr_strip_word(uint32_t &found, uint32_t &w) {
+    const uint32_t magnitude = w & 0x7fffffffu;
+    if (magnitude < 0x7f800000u) return;
+    found += cr_count_special(magnitude != 0x7f800000u, w >> 31);
+    w = 0;
+}
+CR_DEVICE void cr_strip_pair(uint32_t &found, uint32_t &low, uint32_t &high) {
+    const uint32_t magnitude = high & 0x7fffffffu;
+    if (magnitude < 0x7ff00000u) return;
+    found += cr_count_special(magnitude != 0x7ff00000u || low != 0, high >> 31);
+    low = high = 0;
+}
+/* Two halves of a type whose infinity is INFINITE. */
+template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uint32_t &w) {
+#pragma unroll
+    for (int shift = 0; shift < 32; shift += 16) {
+        const uint32_t half = w >> shift & 0xffffu, magnitude = half & 0x7fffu;
+        if (magnitude < INFINITE) continue;
+        found += cr_count_special(magnitude != INFINITE, half >> 15);
+        w &= 0xffff0000u >> shift;
+    }
+}
+
+struct cr_f32 {
+    static constexpr int SIZE = 4, MANTISSA = 23, BIAS = 127, TOP = 255, FIELD = 23;
+    static constexpr bool PACKED = false;
+    CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) worst = max(worst, cr_word(v, i) + cr_word(v, i) - low);
+    }
+    CR_DEVICE static double value(uint64_t bits) { return (double)__uint_as_float((uint32_t)bits); }
+    CR_DEVICE static void look(cr_span &span, const uint4 &v) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            uint32_t magnitude = cr_word(v, i) & 0x7fffffffu;
+            span.most = max(span.most, magnitude);
+            span.least = min(span.least, magnitude - 1);
+        }
+    }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_word(found, v.x), cr_strip_word(found, v.y), cr_strip_word(found, v.z), cr_strip_word(found, v.w);
+    }
+    static constexpr int SCALE = 0;
+    CR_DEVICE static double lane(const uint4 &v, int e) { return value(cr_word(v, e)); }
+    CR_DEVICE static double scaled(const uint4 &v, int e) { return lane(v, e); }
+};
+
+struct cr_f64 {
+    static constexpr int SIZE = 8, MANTISSA = 52, BIAS = 1023, TOP = 2047, FIELD = 20;
+    static constexpr bool PACKED = false;
+    CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) {
+#pragma unroll
+        for (int i = 1; i < 4; i += 2) worst = max(worst, cr_word(v, i) + cr_word(v, i) - low);
+    }
+    CR_DEVICE static double value(uint64_t bits) { return __longlong_as_double((long long)bits); }
+    /* The lower half only tells zero from the smallest. */
+    CR_DEVICE static void look(cr_span &span, const uint4 &v) {
+#pragma unroll
+        for (int i = 0; i < 4; i += 2) {
+            uint32_t magnitude = (cr_word(v, i + 1) & 0x7fffffffu) | min(cr_word(v, i), 1u);
+            span.most = max(span.most, magnitude);
+            span.least = min(span.least, magnitude - 1);
+        }
+    }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_pair(found, v.x, v.y);
+        cr_strip_pair(found, v.z, v.w);
+    }
+    static constexpr int SCALE = 0;
+    CR_DEVICE static double lane(const uint4 &v, int e) {
+        return __hiloint2double((int)cr_word(v, 2 * e + 1), (int)cr_word(v, 2 * e));
+    }
+    CR_DEVICE static double scaled(const uint4 &v, int e) { return lane(v, e); }
+};
+
+/* Two 16-bit elements at once. |x| + 0x7fff with its top bit flipped is |x| - 1, modulo 2^16, without a borrow. */
+CR_DEVICE void cr_look_halves(cr_span &span, const uint4 &v) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        uint32_t magnitude = cr_word(v, i) & 0x7fff7fffu;
+        span.most = __vmaxu2(span.most, magnitude);
+        span.least = __vminu2(span.least, (magnitude + 0x7fff7fffu) ^ 0x80008000u);
+    }
+}
+
+/* Half e of a word, at its upper end. */
+CR_DEVICE int cr_upper(uint32_t word, int e) { return (int)(e % 2 ? word : word << 16); }
+
+/* A borrow from the lower half comes only with a lower half that is out of bounds itself. */
+CR_DEVICE void cr_glance_halves(uint32_t &worst, const uint4 &v, uint32_t low) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) worst = __vmaxu2(worst, (cr_word(v, i) & 0x7fff7fffu) - low);
+}
+
+struct cr_bf16 {
+    static constexpr int SIZE = 2, MANTISSA = 7, BIAS = 127, TOP = 255, FIELD = 7;
+    static constexpr bool PACKED = true;
+    CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) { cr_glance_halves(worst, v, low); }
+    CR_DEVICE static double value(uint64_t bits) { return (double)__uint_as_float((uint32_t)bits << 16); }
+    CR_DEVICE static void look(cr_span &span, const uint4 &v) { cr_look_halves(span, v); }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_halves<0x7f80>(found, v.x), cr_strip_halves<0x7f80>(found, v.y);
+        cr_strip_halves<0x7f80>(found, v.z), cr_strip_halves<0x7f80>(found, v.w);
+    }
+    CR_DEVICE static double lane(const uint4 &v, int e) {
+        uint32_t word = cr_word(v, e / 2);
+        return (double)__uint_as_float(e % 2 ? word & 0xffff0000u : word << 16);
+    }
+    static constexpr int SCALE = 127 - 1023;
+    CR_DEVICE static double scaled(const uint4 &v, int e) {
+        return __hiloint2double((int)(cr_upper(cr_word(v, e / 2), e) >> 3 & 0x8fffe000), 0);
+    }
+};
+
+struct cr_f16 {
+    static constexpr int SIZE = 2, MANTISSA = 10, BIAS = 15, TOP = 31, FIELD = 10;
+    static constexpr bool PACKED = true;
+    CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) { cr_glance_halves(worst, v, low); }
+    CR_DEVICE static double value(uint64_t bits) { /* scaled, and scaled back */
+        return __dmul_rn(__hiloint2double((int)((uint32_t)bits << 16) >> 6 & (int)0x81fffc00, 0), 0x1p1008);
+    }
+    CR_DEVICE static void look(cr_span &span, const uint4 &v) { cr_look_halves(span, v); }
+    CR_DEVICE static void strip(uint32_t &found, uint4 &v) {
+        cr_strip_halves<0x7c00>(found, v.x), cr_strip_halves<0x7c00>(found, v.y);
+        cr_strip_halves<0x7c00>(found, v.z), cr_strip_halves<0x7c00>(found, v.w);
+    }
+    CR_DEVICE static double lane(const uint4 &v, int e) { return value(cr_word(v, e / 2) >> (16 * (e % 2)) & 0xffff); }
+    static constexpr int SCALE = 15 - 1023;
+    CR_DEVICE static double scaled(const uint4 &v, int e) {
+        return __hiloint2double((int)(cr_upper(cr_word(v, e / 2), e) >> 6 & 0x81fffc00), 0);
+    }
+};
+
+/* Additions to an anchor before it is drained: 4,094 at most, and half as many of a float64's squares. Tests have fewer. */
+#if !defined(CR_SUM_ADDS)
+#define CR_SUM_ADDS 4094
+#endif
+
+/* Anchors of type E for sums, or for squares. GROUP elements are added to an anchor before its bits go to the accumulator: that
+ * takes log2(GROUP) binades from the window's top and from the step between anchors, and most of the instructions. */
+template <class E, int KIND> struct cr_window {
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, WIDE = E::SIZE == 8, HALF = E::TOP == 31;
+    /* A float64's square is two numbers: it starts at two levels, ends at two, and passes twice through those between. */
+    static constexpr int LEVELS = WIDE ? (SQUARE ? 3 : 2) : SQUARE ? 2 : 1;
+    static constexpr int GROUP = WIDE ? (SQUARE ? 1 : 2) : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
+    static constexpr int STEP = 52 - BITS, BELOW = STEP * (LEVELS - 1);
+    static constexpr int A_LEAST = WIDE ? (SQUARE ? -860 : -1074 + BELOW) : (SQUARE ? -298 : -149) + BELOW;
+    static constexpr int A_MOST = WIDE ? (SQUARE ? 969 : 970) : SQUARE ? 205 : 77;
+    static constexpr int LOWEST = WIDE && SQUARE ? 1023 - 430 : 0;
+    static constexpr int SCALE = SQUARE ? 0 : E::SCALE;
+    static constexpr int SLACK = 3; /* binades above the largest magnitude that they are placed by */
+    static constexpr int ADDS = WIDE && SQUARE ? CR_SUM_ADDS / 2 - 1 : CR_SUM_ADDS;
+
+    /* The exponent of the first anchor's unit, for a largest exponent field. Float16 has one for all. */
+    CR_DEVICE static int place(int top_field) {
+        if (HALF) return SQUARE ? -48 + BELOW : -24;
+        int top = max(top_field, 1) - E::BIAS + SLACK;
+        return min(max(SQUARE ? 2 * top - 49 + BITS : top - 50 + BITS, A_LEAST), A_MOST);
+    }
+
+    /* The bounds of cr_span that these anchors take, with `more` levels. */
+    CR_DEVICE static cr_span bounds(int a, int more) {
+        int last = a - BELOW - STEP * more;
+        int most = min(E::BIAS + (SQUARE ? (a + 49 - BITS) >> 1 : a + 50 - BITS), E::TOP - 1);
+        int least = max(E::BIAS + E::MANTISSA + (SQUARE ? (last + 1) >> 1 : last), LOWEST);
+        cr_span found;
+        found.most = ((uint32_t)(most + 1) << E::FIELD) - 1;
+        found.least = HALF || least <= 1 ? 0 : ((uint32_t)least << E::FIELD) - 1;
+        if (more && last + SCALE < -1074) found.most = 0, found.least = ~0u; /* that anchor would be denormal */
+        return found;
+    }
+
+    /* What glance wants, and the largest `worst` that it may find. */
+    CR_DEVICE static uint32_t low(const cr_span &bounds) {
+        uint32_t least = bounds.least == 0 ? 0 : bounds.least + 1;
+        return E::PACKED ? least * 0x10001u : 2 * least;
+    }
+    CR_DEVICE static bool near(uint32_t worst, const cr_span &bounds) {
+        if (!E::PACKED) return worst <= 2 * bounds.most + 1 - low(bounds);
+        uint32_t reach = bounds.most - (low(bounds) & 0xffff);
+        return (worst & 0xffff) <= reach && worst >> 16 <= reach;
+    }
+
+    /* The most and the least of a lane's halves, and whether what is seen has a NaN or an infinity, or is inside. */
+    CR_DEVICE static uint32_t largest(uint32_t most) { return E::PACKED ? max(most >> 16, most & 0xffff) : most; }
+    CR_DEVICE static uint32_t smallest(uint32_t least) { return E::PACKED ? min(least >> 16, least & 0xffff) : least; }
+    CR_DEVICE static bool special(uint32_t most) { return largest(most) >> E::FIELD >= (uint32_t)E::TOP; }
+    CR_DEVICE static bool within(const cr_span &seen, const cr_span &bounds) {
+        return seen.most <= bounds.most && seen.least >= bounds.least;
+    }
+    CR_DEVICE static bool inside(const cr_span &seen, const cr_span &bounds) {
+        return largest(seen.most) <= bounds.most && smallest(seen.least) >= bounds.least;
+    }
+
+    /* Of one element. */
+    CR_DEVICE static bool inside_one(uint64_t bits, const cr_span &bounds) {
+        uint64_t magnitude = bits & (~0ull >> (65 - 8 * E::SIZE));
+        uint32_t upper = WIDE ? (uint32_t)(magnitude >> 32) | ((uint32_t)magnitude != 0) : (uint32_t)magnitude;
+        uint32_t less = E::PACKED ? (upper - 1) & 0xffff : upper - 1;
+        return upper <= bounds.most && less >= bounds.least;
+    }
+};
+
+/* 1.5·2^(a + 52), whose last bit is 2^a. */
+CR_DEVICE double cr_anchor(int a) { return __hiloint2double((a + 52 + 1023) << 20 | 1 << 19, 0); }
+
+/* Adds x to the running anchors s of levels FROM … TO - 1; what one rounds off goes to the next. */
+template <int FROM, int TO, int N> CR_DEVICE void cr_chain(double (&s)[N], double x) {
+#pragma unroll
+    for (int level = FROM; level < TO; level++) {
+        const double next = __dadd_rn(s[level], x);
+        if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
+        s[level] = next;
+    }
+}
+
+#endif
