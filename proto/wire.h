@@ -96,8 +96,10 @@ typedef enum cr_wire_kind {
 typedef struct cr_wire_call {
     uint32_t timeout_ms, progress_ms;
     cr_wire_kind kind;
-    cr_wire_reduce reduce; /* with CR_CALL_REDUCE; with CR_CALL_MERGE too (dtype 0, no axis, source stream) */
-    cr_wire_region region; /* with CR_CALL_REGISTER and CR_CALL_UNREGISTER */
+    union {                    /* shared: a call then fits what malloc keeps at hand (1,032 bytes) */
+        cr_wire_reduce reduce; /* with CR_CALL_REDUCE; with CR_CALL_MERGE too (dtype 0, no axis, source stream) */
+        cr_wire_region region; /* with CR_CALL_REGISTER and CR_CALL_UNREGISTER */
+    };
 } cr_wire_call;
 
 typedef struct cr_wire_registered {
