@@ -34,6 +34,7 @@ typedef struct cr_job {
     uint32_t families;
     uint32_t wants;       /* of the extrema: CR_WANTS_...; all of them unless the call sets it before the first claim */
     uint32_t element;     /* bytes */
+    uint32_t second;      /* bytes of an element of the second array; 0: the op takes one */
     uint64_t grain;       /* elements; cuts between segments and claims fall on multiples of it */
     uint64_t claim_bytes; /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
     uint64_t claim_most;  /* axis: and no more than this; 0: no limit of its own */
@@ -75,6 +76,7 @@ typedef struct cr_segment {
     cr_list link; /* Q: in job->segments */
     cr_job *job;
     const uint8_t *data;
+    const uint8_t *second;   /* the second array's elements that belong to data's; NULL: the op takes one */
     uint64_t index;          /* element index of data[0] */
     uint64_t ready, claimed; /* Q: bytes from data */
     bool sealed;             /* Q: ready moves no more */

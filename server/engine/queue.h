@@ -64,6 +64,13 @@ typedef struct cr_claim {
     uint64_t bytes, index;
 } cr_claim;
 
+/* The second array's elements that belong to the claim's; NULL: the op takes one array. */
+static inline const uint8_t *cr_claim_second(const cr_claim *claim) {
+    const cr_segment *segment = claim->segment;
+    const uint64_t elements = (uint64_t)(claim->data - segment->data) / claim->job->element;
+    return segment->second ? segment->second + elements * claim->job->second : NULL;
+}
+
 /* A lane thread's turn: the claim in hand, how it went, and the partial it grows, which stays with the thread while the
  * next claim is of the same job. Zero-initialise it once. */
 typedef struct cr_turn {

@@ -136,6 +136,34 @@ START_TEST(what_comes_back_unfolded_is_claimed_again) {
 }
 END_TEST
 
+/* However the arrays are cut, and whatever came back unfolded: a claim has those elements of both that belong together. */
+START_TEST(two_arrays_are_cut_alike) {
+    static uint32_t second[2 * MIB]; /* beside one byte each */
+    for (uint32_t i = 0; i < 2 * MIB; i++) second[i] = i;
+    cr_job *job = new_job(CR_BY_GPU, 1);
+    job->second = sizeof second[0];
+    piece *p = offer(queue, job, 2 * MIB, 0, false, true);
+    cr_queue_unhold(queue, job);
+    ck_assert_uint_eq(take(MIB), 1);
+    ck_assert_ptr_null(cr_claim_second(&claims[0])); /* the op takes one array */
+    cr_queue_unfolded(queue, claims, 1, 0);
+    p->segment.second = (const uint8_t *)second;
+    uint64_t bytes = 0;
+    for (uint32_t count; (count = take(192 * KIB));) {
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t first;
+            memcpy(&first, cr_claim_second(&claims[i]), sizeof first);
+            ck_assert_uint_eq(first, (uint64_t)(claims[i].data - p->data));
+            bytes += claims[i].bytes;
+        }
+        give_folded(claims, count);
+    }
+    ck_assert_uint_eq(bytes, 2 * MIB);
+    finish(job, 2 * MIB);
+    free_piece(p);
+}
+END_TEST
+
 START_TEST(a_stop_forgets_what_came_back_unfolded) {
     cr_job *job = new_job(CR_BY_CPU | CR_BY_GPU, 1);
     piece *a = offer(queue, job, MIB, 0, false, true), *b = offer(queue, job, MIB, MIB, false, true);
@@ -252,6 +280,7 @@ int main(void) {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, several_claims_are_in_flight_and_come_back_in_any_order);
     tcase_add_loop_test(tc, what_comes_back_unfolded_is_claimed_again, 0, 2);
+    tcase_add_test(tc, two_arrays_are_cut_alike);
     tcase_add_loop_test(tc, a_stop_forgets_what_came_back_unfolded, 0, 3);
     tcase_add_test(tc, bytes_that_could_not_be_read_end_the_job);
     tcase_add_test(tc, who_is_offered_what);
