@@ -14,7 +14,8 @@ template <int KIND> struct cr_axis_hard_sum {
     typedef cr_f64 E;
     using Bins = cr_bins<E, KIND>;
     static constexpr int SIZE = E::SIZE, TOGETHER = 4;
-    static constexpr int LIMBS = KIND == CR_SUM_SQUARE ? 134 : 68, GRID = KIND == CR_SUM_SQUARE ? -2148 : -1074;
+    static constexpr int LIMBS = KIND == CR_SUM_SQUARE ? E::SQUARE_LIMBS : E::SUM_LIMBS,
+                         GRID = KIND == CR_SUM_SQUARE ? E::SQUARE_GRID : E::GRID;
 
     struct Shared {
         typename Bins::Shared &bins;
@@ -208,7 +209,7 @@ CR_DEVICE void cr_axis_hard_variance(const cr_axis_hard_sum<CR_SUM_SQUARE> &squa
         cr_u128 magnitude = 0;
         int exponent = 0;
         bool sticky = false;
-        if (!nan) cr_variance<72>(total, -1074, of_squares, -2148, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky);
+        if (!nan) cr_variance<72>(total, CR_F64_GRID, of_squares, CR_F64_SQUARE_GRID, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky);
         cr_put_bits(out.to, output, out.result,
                     nan ? cr_nan_bits(out.result) : cr_rounded(out.result, false, magnitude, exponent, sticky));
     }
@@ -225,7 +226,7 @@ template <int KIND>
 __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_constant__ cr_axis_args args) {
     typedef cr_axis_hard_sum<KIND> sum;
     __shared__ cr_axis_hard_bins<KIND> bins;
-    __shared__ long long digits[CR_WARPS][sum::LIMBS], others[KIND == CR_SUM_SQUARE ? CR_WARPS : 1][68];
+    __shared__ long long digits[CR_WARPS][sum::LIMBS], others[KIND == CR_SUM_SQUARE ? CR_WARPS : 1][CR_F64_LIMBS];
     cr_after_the_last();
     cr_axis_head *head = cr_axis_head_of(args);
     const uint32_t *list = cr_axis_list(args);

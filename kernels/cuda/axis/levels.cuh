@@ -14,7 +14,7 @@ template <cr_dtype D, int KIND> struct cr_axis_level {
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, FIRST = false, REDO = false, STOPS = false, TOGETHER = true;
     static constexpr int LEVELS = SQUARE ? 12 : 6, TOP = SQUARE ? 207 : 79, LOWEST = TOP - STEP * (LEVELS - 1), W = SQUARE ? 11 : 6;
     static constexpr uint32_t ADDS = 4094;
-    static_assert(LOWEST <= (SQUARE ? -298 : -149), "the lowest anchor takes everything");
+    static_assert(LOWEST <= (SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID), "the lowest anchor takes everything");
     typedef typename cr_axis_unit<SIZE>::type unit;
     struct record {
         cr_words<W> value; /* times 2^LOWEST */

@@ -22,8 +22,9 @@ struct cr_float_sum {
     static constexpr bool SELF = true, CHUNKED = true, SQUARE = KIND == CR_SUM_SQUARE, WIDE = SIZE == 8, PAIR = SQUARE && WIDE;
     static constexpr bool HALF = E::TOP == 31; /* one window takes every number */
     static constexpr int GROUP = Window::GROUP, MOST = Window::ADDS; /* before a drain; rows take more */
-    static constexpr int LIMBS = SQUARE ? (WIDE ? 134 : 20) : WIDE ? 68 : 11;
-    static constexpr int GRID = (WIDE ? -1074 : HALF ? -24 : -149) * (SQUARE ? 2 : 1);
+    /* Of the state: narrower types have as many as float32. */
+    static constexpr int LIMBS = SQUARE ? (WIDE ? CR_F64_SQUARE_LIMBS : CR_F32_SQUARE_LIMBS) : WIDE ? CR_F64_LIMBS : CR_F32_LIMBS;
+    static constexpr int GRID = SQUARE ? E::SQUARE_GRID : E::GRID;
     /* All digits that there are, or (float64) those around a sample. */
     static constexpr int DIGITS = HALF ? 5 : SQUARE ? 25 : WIDE ? 15 : 13, ROOM = cr_digits_room(DIGITS);
     static_assert(DIGITS <= CR_SUM_DIGITS, "the state has no words for them");

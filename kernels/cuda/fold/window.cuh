@@ -118,7 +118,7 @@ template <class E> struct cr_burst_float {
         total = 0;
         if constexpr (HALF) {
             low = 0;
-            unit = -24;
+            unit = E::GRID;
             anchor = cr_anchor(unit + E::SCALE);
         } else {
             uint32_t most = 0;

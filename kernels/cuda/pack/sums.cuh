@@ -15,7 +15,7 @@
 template <class E, int KIND>
 struct cr_pack_digits {
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE;
-    static constexpr uint32_t LIMBS = E::TOP == 31 ? (SQUARE ? 5 : 4) : E::SIZE == 8 ? (SQUARE ? 134 : 68) : SQUARE ? 20 : 11;
+    static constexpr uint32_t LIMBS = SQUARE ? E::SQUARE_LIMBS : E::SUM_LIMBS;
     static constexpr uint32_t DIGITS = 2 * LIMBS, COPIES = DIGITS <= 34 ? 8 : DIGITS <= 68 ? 4 : DIGITS <= 136 ? 2 : 1;
     static constexpr int PARTS = ((SQUARE ? 2 : 1) * (E::MANTISSA + 1) + 15 + 15) / 16;
     static constexpr uint32_t RAISE = E::MANTISSA == 7 ? 16 : 0; /* bfloat16 is summed on float32's grid */

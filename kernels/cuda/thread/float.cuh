@@ -5,6 +5,7 @@
 #ifndef CURED_KERNELS_CUDA_THREAD_FLOAT_CUH
 #define CURED_KERNELS_CUDA_THREAD_FLOAT_CUH
 
+#include "kernels/core/float.h"
 #include "kernels/cuda/thread/array.cuh"
 
 enum { CR_SUM_PLAIN, CR_SUM_ABSOLUTE, CR_SUM_SQUARE };
@@ -45,8 +46,15 @@ template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uin
     }
 }
 
+/* What follows from a type's format, see kernels/core/float.h. */
+#define CR_FORMAT(SYMBOL)                                                                                                    \
+    static constexpr int SIZE = CR_##SYMBOL##_BYTES, MANTISSA = CR_##SYMBOL##_MANTISSA, BIAS = CR_##SYMBOL##_BIAS,           \
+                         TOP = CR_##SYMBOL##_TOP, GRID = CR_##SYMBOL##_GRID, SQUARE_GRID = CR_##SYMBOL##_SQUARE_GRID,        \
+                         SUM_LIMBS = CR_##SYMBOL##_LIMBS, SQUARE_LIMBS = CR_##SYMBOL##_SQUARE_LIMBS
+
 struct cr_f32 {
-    static constexpr int SIZE = 4, MANTISSA = 23, BIAS = 127, TOP = 255, FIELD = 23;
+    CR_FORMAT(F32);
+    static constexpr int FIELD = MANTISSA; /* where the exponent begins in what is looked at */
     static constexpr bool PACKED = false;
     CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) {
 #pragma unroll
@@ -70,7 +78,8 @@ struct cr_f32 {
 };
 
 struct cr_f64 {
-    static constexpr int SIZE = 8, MANTISSA = 52, BIAS = 1023, TOP = 2047, FIELD = 20;
+    CR_FORMAT(F64);
+    static constexpr int FIELD = MANTISSA - 32; /* of the upper half */
     static constexpr bool PACKED = false;
     CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) {
 #pragma unroll
@@ -117,7 +126,8 @@ CR_DEVICE void cr_glance_halves(uint32_t &worst, const uint4 &v, uint32_t low) {
 }
 
 struct cr_bf16 {
-    static constexpr int SIZE = 2, MANTISSA = 7, BIAS = 127, TOP = 255, FIELD = 7;
+    CR_FORMAT(BF16);
+    static constexpr int FIELD = MANTISSA;
     static constexpr bool PACKED = true;
     CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) { cr_glance_halves(worst, v, low); }
     CR_DEVICE static double value(uint64_t bits) { return (double)__uint_as_float((uint32_t)bits << 16); }
@@ -137,7 +147,8 @@ struct cr_bf16 {
 };
 
 struct cr_f16 {
-    static constexpr int SIZE = 2, MANTISSA = 10, BIAS = 15, TOP = 31, FIELD = 10;
+    CR_FORMAT(F16);
+    static constexpr int FIELD = MANTISSA;
     static constexpr bool PACKED = true;
     CR_DEVICE static void glance(uint32_t &worst, const uint4 &v, uint32_t low) { cr_glance_halves(worst, v, low); }
     CR_DEVICE static double value(uint64_t bits) { /* scaled, and scaled back */
@@ -168,7 +179,7 @@ template <class E, int KIND> struct cr_window {
     static constexpr int LEVELS = WIDE ? (SQUARE ? 3 : 2) : SQUARE ? 2 : 1;
     static constexpr int GROUP = WIDE ? (SQUARE ? 1 : 2) : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
     static constexpr int STEP = 52 - BITS, BELOW = STEP * (LEVELS - 1);
-    static constexpr int A_LEAST = WIDE ? (SQUARE ? -860 : -1074 + BELOW) : (SQUARE ? -298 : -149) + BELOW;
+    static constexpr int A_LEAST = WIDE ? (SQUARE ? -860 : CR_F64_GRID + BELOW) : (SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID) + BELOW;
     static constexpr int A_MOST = WIDE ? (SQUARE ? 969 : 970) : SQUARE ? 205 : 77;
     static constexpr int LOWEST = WIDE && SQUARE ? 1023 - 430 : 0;
     static constexpr int SCALE = SQUARE ? 0 : E::SCALE;
@@ -177,7 +188,7 @@ template <class E, int KIND> struct cr_window {
 
     /* The exponent of the first anchor's unit, for a largest exponent field. Float16 has one for all. */
     CR_DEVICE static int place(int top_field) {
-        if (HALF) return SQUARE ? -48 + BELOW : -24;
+        if (HALF) return SQUARE ? E::SQUARE_GRID + BELOW : E::GRID;
         int top = max(top_field, 1) - E::BIAS + SLACK;
         return min(max(SQUARE ? 2 * top - 49 + BITS : top - 50 + BITS, A_LEAST), A_MOST);
     }
@@ -190,7 +201,7 @@ template <class E, int KIND> struct cr_window {
         cr_span found;
         found.most = ((uint32_t)(most + 1) << E::FIELD) - 1;
         found.least = HALF || least <= 1 ? 0 : ((uint32_t)least << E::FIELD) - 1;
-        if (more && last + SCALE < -1074) found.most = 0, found.least = ~0u; /* that anchor would be denormal */
+        if (more && last + SCALE < CR_F64_LEAST) found.most = 0, found.least = ~0u; /* that anchor would be denormal */
         return found;
     }
 

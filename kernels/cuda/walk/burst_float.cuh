@@ -164,7 +164,7 @@ template <int V> CR_DEVICE void cr_burst_float_fetch(uint4 (&v)[V], const uint4 
 /* LONG: a block's run is longer than V vectors a thread. */
 template <class E, int V, bool LONG>
 __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst_float_sum(const __grid_constant__ cr_fold_args args) {
-    constexpr int DIGITS = 3 + cr_burst_float<E>::WIDE, LIMBS = E::SIZE == 8 ? 68 : 11;
+    constexpr int DIGITS = 3 + cr_burst_float<E>::WIDE, LIMBS = E::SIZE == 8 ? CR_F64_LIMBS : CR_F32_LIMBS;
     __shared__ cr_burst_float_part<E> part;
     cr_let_the_next_begin();
     const uint4 *body = cr_body<E::SIZE>(args);
