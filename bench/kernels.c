@@ -245,6 +245,10 @@ static int measure_dtype(const settings *s, cr_dtype dtype, FILE *json, bool *fi
     cr_partial_init(&exact, dtype, families);
     for (unsigned i = 0; i < s->size_count; i++) {
         uint64_t n = s->sizes[i] / size;
+        if (known % cr_partial_grain(dtype, families) != 0) { /* a part that is added begins at a multiple */
+            cr_partial_init(&exact, dtype, families);
+            known = 0;
+        }
         if (bench_exact(&gpu, dtype, known, n, &exact)) return -1;
         known = n;
         for (unsigned o = 0; o < s->op_count; o++) {

@@ -14,6 +14,8 @@
 
 static enum { NOTHING, JUDGE, PREPARE, TIME, FILL, EXACT } fails;
 static bool answers_wrong;
+static uint32_t families = CR_FAM_SUM;
+static unsigned exact_parts;
 
 int cr_emulated_device;
 cudaError_t cr_emulated_code(struct cudaFuncAttributes *found) {
@@ -48,9 +50,13 @@ double bench_time(bench_gpu *gpu, const bench_array *array, bench_candidate *c) 
     return (void)gpu, (void)array, (void)c, fails == TIME ? -1 : 1e-6;
 }
 int bench_exact(bench_gpu *gpu, cr_dtype dtype, uint64_t from, uint64_t to, cr_partial *exact) {
-    return (void)gpu, (void)dtype, (void)from, (void)to, (void)exact, fails == EXACT;
+    (void)gpu, (void)exact;
+    ck_assert_uint_lt(from, to);
+    ck_assert_uint_eq(from % cr_partial_grain(dtype, families), 0);
+    exact_parts += from != 0;
+    return fails == EXACT;
 }
-uint32_t bench_families(const bench_ops *ops, cr_dtype dtype) { return (void)ops, (void)dtype, CR_FAM_SUM; }
+uint32_t bench_families(const bench_ops *ops, cr_dtype dtype) { return (void)ops, (void)dtype, families; }
 uint32_t bench_wants(const bench_ops *ops) { return (void)ops, 0; }
 
 /* Runs it, and looks for `expected` in what it wrote. */
@@ -60,7 +66,7 @@ static int ends(const char *expected) {
     ck_assert_int_ge(file, 0);
     char *arguments[] = {(char *)(uintptr_t) "kernels",
                          (char *)(uintptr_t) "--sizes",
-                         (char *)(uintptr_t) "4K",
+                         (char *)(uintptr_t) "4K,16K,20K",
                          (char *)(uintptr_t) "--json",
                          path,
                          NULL};
@@ -77,9 +83,24 @@ static int ends(const char *expected) {
 START_TEST(all_is_well) { ck_assert_int_eq(ends("\"wrong\": 0, \"failed\": false"), 0); }
 END_TEST
 
+/* The exact answer of a longer array goes on from a shorter one's, */
+START_TEST(exact_answers_go_on) {
+    ck_assert_int_eq(ends("\"wrong\": 0, \"failed\": false"), 0);
+    ck_assert_uint_eq(exact_parts, 2);
+}
+END_TEST
+
+/* of products where a block of 4,096 elements begins there: from 16 KiB, not from 4. */
+START_TEST(exact_products_go_on_from_blocks) {
+    families = CR_FAM_PROD;
+    ck_assert_int_eq(ends("\"wrong\": 0, \"failed\": false"), 0);
+    ck_assert_uint_eq(exact_parts, 1);
+}
+END_TEST
+
 START_TEST(a_wrong_answer) {
     answers_wrong = true;
-    ck_assert_int_eq(ends("\"wrong\": 1, \"failed\": false"), 1);
+    ck_assert_int_eq(ends("\"wrong\": 3, \"failed\": false"), 1);
 }
 END_TEST
 
@@ -101,6 +122,8 @@ int main(void) {
     Suite *suite = suite_create("bench/kernels");
     TCase *tc = tcase_create("exit");
     tcase_add_test(tc, all_is_well);
+    tcase_add_test(tc, exact_answers_go_on);
+    tcase_add_test(tc, exact_products_go_on_from_blocks);
     tcase_add_test(tc, a_wrong_answer);
     tcase_add_loop_test(tc, a_device_that_fails, 0, 5);
     tcase_add_test(tc, a_wrong_answer_before_the_device_fails);
