@@ -140,6 +140,18 @@ static bool mark(uint64_t *seen, uint64_t first, uint64_t count) {
     return true;
 }
 
+/* Whether the program finds all those elements along its axis; without a value there is no index (nan: skip). */
+static bool indices_fit(const cured_call *call, const cr_wire_part *part, uint64_t count) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    if (r->ops[part->op] != CR_OP_ARGMIN && r->ops[part->op] != CR_OP_ARGMAX) return true;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t index;
+        memcpy(&index, part->values + i * sizeof index, sizeof index);
+        if (index >= r->n && (index != UINT64_MAX || r->nan != CR_NAN_SKIP)) return false;
+    }
+    return true;
+}
+
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
     cr_array *array = call->array;
     if (part->op >= array->op_count) return "it is of an op that was not asked for";
@@ -149,6 +161,7 @@ const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
     if (part->first > array->count || count > array->count - part->first) return "it goes beyond the answers asked for";
     if (count == 0) return NULL;
     if (!mark(a->seen, part->first, count)) return "it has an answer that came before";
+    if (!indices_fit(call, part, count)) return "an index is of no element along the axis";
     a->covered += count;
     if (a->values != NULL) memcpy(a->values + part->first * a->size, part->values, part->values_len);
     if (array->on_part == NULL) return NULL;

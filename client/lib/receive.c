@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 
 #include "client/lib/internal.h"
-#include "kernels/core/dtype.h"
-#include "kernels/core/op.h"
+#include "kernels/core/axis.h"
 
 static void broken(cured_conn *conn, const char *what, const char *detail) {
     cr_error e;
@@ -49,14 +48,25 @@ static bool value_fits(uint32_t dtype, uint32_t len) {
     return dtype >= CR_BOOL && dtype <= CR_I128 && len == cr_dtype_size((cr_dtype)dtype);
 }
 
+/* Whether an answer is of the type that was asked for. An exact sum of integers that no 64 bits hold is a wider one. */
+static bool type_fits(const cured_call *call, cr_op op, uint32_t dtype) {
+    const cr_finish_opts opts = {.result_dtype = (cr_dtype)call->request.reduce.result_dtype};
+    cr_dtype asked = cr_axis_dtype(op, (cr_dtype)call->input_dtype, &opts);
+    bool grows = (op == CR_OP_SUM || op == CR_OP_SUMSQ || op == CR_OP_NORM1) && opts.result_dtype == CR_DTYPE_NONE &&
+                 cr_dtype_kind(asked) != CR_KIND_FLOAT;
+    return call->input_dtype == 0 || dtype == (uint32_t)asked || (grows && dtype == CR_BIGINT);
+}
+
 /* Copies one op's answer; a sentence when it is none. */
-static const char *take_value(struct cured_value *v, const cr_wire_op_result *r, uint8_t input_dtype) {
+static const char *take_value(const cured_call *call, struct cured_value *v, const cr_wire_op_result *r) {
+    uint8_t input_dtype = call->input_dtype;
     if (r->op != v->op) return "the answer is to another op than asked for";
     v->status = r->status <= CR_STATUS_MAX ? (cr_status)r->status : CR_UNKNOWN;
     if (r->status != 0) {
         v->message = r->message[0] != '\0' ? strdup(r->message) : NULL;
         return NULL;
     }
+    if (!type_fits(call, (cr_op)v->op, r->dtype)) return "a value is not of the type asked for";
     if (!value_fits(r->dtype, r->value_len)) return "the length of a value does not belong to its type";
     if (r->dtype == CR_BOOL && r->value[0] > 1) return "a bool is neither 0 nor 1";
     bool indexes = v->op == CR_OP_ARGMIN || v->op == CR_OP_ARGMAX;
@@ -72,14 +82,34 @@ static const char *take_value(struct cured_value *v, const cr_wire_op_result *r,
     return NULL;
 }
 
+/* Whether a program finds the element in its array. Partials may be of any place in a whole. */
+static bool index_fits(const cured_call *call, const struct cured_value *v, uint64_t count) {
+    uint64_t index;
+    if (v->status != CR_OK || call->request.kind == CR_CALL_MERGE) return true;
+    if (v->op != CR_OP_ARGMIN && v->op != CR_OP_ARGMAX) return true;
+    memcpy(&index, v->bytes, sizeof index);
+    return index - call->request.reduce.first < count;
+}
+
 /* One value for each op, or a sentence. */
 static const char *take_values(cured_call *call, const cr_wire_result *r) {
     if (r->result_count != call->value_count) return "it has another number of answers than ops were asked for";
     for (uint32_t i = 0; i < r->result_count; i++) {
-        const char *wrong = take_value(&call->values[i], &r->results[i], call->input_dtype);
+        const char *wrong = take_value(call, &call->values[i], &r->results[i]);
         if (wrong != NULL) return wrong;
+        if (!index_fits(call, &call->values[i], r->count)) return "an index is of no element of the input";
     }
     return NULL;
+}
+
+/* What is wrong with an answer to so many elements, or NULL. Those of partials and to the end of a file only the daemon counts. */
+static const char *check_count(const cured_call *call, uint64_t count) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    bool streams = call->kind == KIND_BUFFER || call->kind == KIND_STREAM;
+    if (streams && !call->end_sent) return "it came before the end of the input";
+    if (call->request.kind == CR_CALL_MERGE || (!streams && !r->length_known)) return NULL;
+    uint64_t asked = streams ? call->handed / cr_dtype_size((cr_dtype)r->dtype) : r->length;
+    return count == asked ? NULL : "it is of another number of elements than asked for";
 }
 
 /* False: no memory, and the call is done. */
@@ -101,18 +131,19 @@ static void on_reduced(cured_conn *conn, cured_call *call, const uint8_t *in, ui
         broken(conn, "bad RESULT", e.text);
         return;
     }
-    const char *wrong = NULL;
-    if (call->array != NULL)
+    const char *wrong = check_count(call, r.count);
+    bool good = wrong == NULL, partial = call->request.reduce.want_partial;
+    if (good && call->array != NULL)
         wrong = cr_cl_array_check_end(call, &r);
-    else if (!call->request.reduce.want_partial)
+    else if (good && !partial)
         wrong = take_values(call, &r);
-    else if (r.partial == NULL || r.partial_len == 0 || r.partial_len > CURED_PARTIAL_BYTES)
+    else if (good && (r.partial == NULL || r.partial_len == 0 || r.partial_len > CURED_PARTIAL_BYTES))
         wrong = "the partial is missing, or longer than its limit";
     if (wrong != NULL) {
         broken(conn, "bad RESULT", wrong);
         return;
     }
-    if (call->request.reduce.want_partial && !take_partial(call, &r)) return;
+    if (partial && !take_partial(call, &r)) return;
     call->count = r.count;
     call->timing = (cured_timing){r.timing.queue_ns, r.timing.run_ns, r.timing.total_ns};
     cr_cl_call_finish(call, CR_OK, 0, "");

@@ -151,10 +151,10 @@ void fake_credit(fake *f, uint32_t stream, uint64_t bytes) {
     fake_send(f, CR_FRAME_CREDIT, 0, stream, p, cr_wire_pack_credit(bytes, p, sizeof p));
 }
 
-void fake_sum(fake *f, uint32_t stream, double value) {
+void fake_sum_of(fake *f, uint32_t stream, double value, uint64_t count) {
     uint8_t p[256];
     cr_wire_result *r = calloc(1, sizeof *r);
-    r->count = 3;
+    r->count = count;
     r->timing = (cr_wire_timing){1, 2, 3};
     r->result_count = 1;
     r->results[0].op = CURED_OP_SUM;
@@ -164,6 +164,8 @@ void fake_sum(fake *f, uint32_t stream, double value) {
     fake_send(f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_result(r, p, sizeof p));
     free(r);
 }
+
+void fake_sum(fake *f, uint32_t stream, double value) { fake_sum_of(f, stream, value, 3); }
 
 cured_conn *fake_connect(fake *f) {
     cured_conn *conn;

@@ -161,7 +161,7 @@ START_TEST(callbacks_may_end_the_call) {
 }
 END_TEST
 
-enum { HOSTILE = 10 };
+enum { HOSTILE = 12 };
 
 /* Each ends the connection with a sentence, and nothing is written where it does not belong. */
 static void be_hostile(int kind, uint32_t stream) {
@@ -189,6 +189,10 @@ static void be_hostile(int kind, uint32_t stream) {
             return end(stream, CURED_I64); /* another type */
         case 8:
             return fake_send(&f, CR_FRAME_RESULT, 0, stream, "\xff\xff", 2);
+        case 9:
+            return part(stream, 1, 0, (const uint64_t[]){2, 3}, 16); /* an index beyond the axis */
+        case 10:
+            return part(stream, 1, 1, (const uint64_t[]){UINT64_MAX}, 8); /* none, though NaNs are not skipped */
         default:
             return part(stream, 31, 0, sums, 8);
     }
@@ -201,6 +205,22 @@ START_TEST(hostile_daemons) {
     ck_assert_int_eq(cured_wait(call, &error), CURED_INTERNAL);
     ck_assert_msg(strstr(error.text, "broke the protocol") != NULL, "%s", error.text);
     ck_assert_ptr_null(cured_call_array(call, 0, NULL, NULL));
+    cured_call_free(call);
+}
+END_TEST
+
+/* Of nothing but NaNs there is no index. */
+START_TEST(no_index_of_skipped_nans) {
+    const uint64_t none[] = {UINT64_MAX, 2};
+    cured_options o = with_axis();
+    o.nan = CURED_NAN_SKIP;
+    cured_call *call = start(&o);
+    uint32_t stream = taken_call();
+    part(stream, 0, 0, sums, 16);
+    part(stream, 1, 0, none, 16);
+    end(stream, CURED_F64);
+    ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
+    ck_assert_mem_eq(cured_call_array(call, 1, NULL, NULL), none, sizeof none);
     cured_call_free(call);
 }
 END_TEST
@@ -249,8 +269,10 @@ START_TEST(large_parts_and_credit) {
         }
         i += n;
     }
+    fake_settle(&f, conn); /* takes the rest of the input */
     uint8_t small[64];
     cr_wire_result *r = calloc(1, sizeof *r);
+    r->count = N;
     r->result_count = 1;
     r->results[0].op = CURED_OP_SUM;
     r->results[0].dtype = CURED_F64;
@@ -342,6 +364,7 @@ int main(void) {
     tcase_add_test(t, own_memory_and_callback);
     tcase_add_test(t, callbacks_may_end_the_call);
     tcase_add_loop_test(t, hostile_daemons, 0, HOSTILE);
+    tcase_add_test(t, no_index_of_skipped_nans);
     tcase_add_test(t, no_parts_for_others);
     tcase_add_test(t, large_parts_and_credit);
     tcase_add_test(t, tried_again_from_the_start);

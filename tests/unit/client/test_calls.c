@@ -175,7 +175,7 @@ START_TEST(credit_is_kept) {
         ck_assert_uint_eq(h.flags, n == BYTES ? CR_FLAG_END : 0);
     }
     ck_assert_mem_eq(got, data, BYTES);
-    fake_sum(&f, 1, 1);
+    fake_sum_of(&f, 1, 1, BYTES / 4);
     turns(call);
     cured_call_free(call);
     free(data);
@@ -219,8 +219,9 @@ START_TEST(descriptors_travel_with_their_call) {
         base += CR_FRAME_HEADER_BYTES + h.length;
     }
     for (int i = 0; i < N; i++) {
-        fake_sum(&f, (uint32_t)(i + 2), i);
+        fake_sum_of(&f, (uint32_t)(i + 2), i, 7);
         turns(calls[i]);
+        ck_assert_int_eq(cured_call_status(calls[i], &error), CURED_OK);
         cured_call_free(calls[i]);
     }
     cured_call_free(first);

@@ -68,7 +68,7 @@ START_TEST(lost_in_the_middle_of_a_frame) {
     for (; n < BYTES; n += h.length) fake_expect(&f, conn, CR_FRAME_DATA, &h, &p);
     ck_assert_uint_eq(n, BYTES);
     fake_welcome(&f);
-    fake_sum(&f, 1, 0);
+    fake_sum_of(&f, 1, 0, BYTES / 4);
     ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
     cured_call_free(call);
     free(data);
@@ -160,6 +160,14 @@ static const struct wrong {
     {"a NUL in STATUS", false, 23, "CR\1\10\1\0\0\0\1\0\0\0\7\0\0\0\10\3\22\3n\0o"},
     {"an op of 33 bits", false, 38,
      "CR\1\7\1\0\0\0\1\0\0\0\26\0\0\0\12\22\10\201\200\200\200\20\40\15*\10\0\0\0\0\0\0\0\0\20\3"},
+    {"i128 for a sum of f32", false, 42,
+     "CR\1\7\1\0\0\0\1\0\0\0\32\0\0\0\12\26\10\1\40\16*\20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\20\3"},
+    {"an integer of 9 bytes for a sum of f32", false, 35,
+     "CR\1\7\1\0\0\0\1\0\0\0\23\0\0\0\12\17\10\1\40\17*\11\0\0\0\0\0\0\0\0\0\20\3"},
+    {"a sum of f32 in f32", false, 30, "CR\1\7\1\0\0\0\1\0\0\0\16\0\0\0\12\12\10\1\40\14*\4\0\0\0\0\20\3"},
+    {"a count of 4 for 3 elements", false, 34,
+     "CR\1\7\1\0\0\0\1\0\0\0\22\0\0\0\12\16\10\1\40\15*\10\0\0\0\0\0\0\0\0\20\4"},
+    {"no count", false, 32, "CR\1\7\1\0\0\0\1\0\0\0\20\0\0\0\12\16\10\1\40\15*\10\0\0\0\0\0\0\0\0"},
     {"WELCOME that is no protobuf", true, 17, "CR\1\2\0\0\0\0\0\0\0\0\1\0\0\0\xff"},
 };
 enum { WRONGS = sizeof wrongs / sizeof wrongs[0] };
@@ -184,6 +192,83 @@ START_TEST(daemon_breaks_the_protocol) {
     ck_assert_int_eq(cured_reduce_buffer(c, CURED_F32, &sum, 1, three, 3, NULL, &call, &error), s);
     cured_close(c);
     fake_stop(&g);
+}
+END_TEST
+
+/* A stream of any length: no answer comes before its end, and the count is what was sent. */
+START_TEST(answer_to_another_stream) {
+    static const struct {
+        bool ended;
+        uint64_t count;
+        cured_status status;
+    } cases[] = {{false, 3, CURED_INTERNAL}, {true, 2, CURED_INTERNAL}, {true, 3, CURED_OK}};
+    cured_call *call;
+    ck_assert_int_eq(cured_reduce_stream_begin(conn, CURED_F32, &sum, 1, CURED_UNKNOWN_LENGTH, NULL, &call, &error),
+                     CURED_OK);
+    ck_assert_int_eq(cured_stream_write(call, three, sizeof three, &error), CURED_OK);
+    if (cases[_i].ended) ck_assert_int_eq(cured_stream_end(call, &error), CURED_OK);
+    fake_settle(&f, conn);
+    fake_sum_of(&f, 1, 6, cases[_i].count);
+    ck_assert_int_eq(cured_wait(call, &error), cases[_i].status);
+    cured_call_free(call);
+}
+END_TEST
+
+/* A sum of integers is of their 64 bits or wider, unless another type was asked for. */
+START_TEST(type_of_another_sum) {
+    static const struct {
+        cured_dtype asked, told;
+        uint8_t bytes;
+        cured_status status;
+    } cases[] = {
+        {CURED_DTYPE_DEFAULT, CURED_I64, 8, CURED_OK},
+        {CURED_DTYPE_DEFAULT, CURED_BIGINT, 9, CURED_OK},
+        {CURED_DTYPE_DEFAULT, CURED_U64, 8, CURED_INTERNAL},
+        {CURED_DTYPE_DEFAULT, CURED_I128, 16, CURED_INTERNAL},
+        {CURED_I128, CURED_I128, 16, CURED_OK},
+        {CURED_I128, CURED_BIGINT, 9, CURED_INTERNAL},
+        {CURED_F32, CURED_F32, 4, CURED_OK},
+        {CURED_F32, CURED_F64, 8, CURED_INTERNAL},
+    };
+    static const int32_t data[] = {1, 2, 3};
+    uint8_t payload[256];
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_call *call;
+    o.result_dtype = cases[_i].asked;
+    ck_assert_int_eq(cured_reduce_buffer(conn, CURED_I32, &sum, 1, data, 3, &o, &call, &error), CURED_OK);
+    fake_settle(&f, conn);
+    static cr_wire_result r;
+    r = (cr_wire_result){.count = 3, .result_count = 1};
+    r.results[0].op = CURED_OP_SUM;
+    r.results[0].dtype = cases[_i].told;
+    r.results[0].value_len = cases[_i].bytes;
+    fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, 1, payload, cr_wire_pack_result(&r, payload, sizeof payload));
+    ck_assert_int_eq(cured_wait(call, &error), cases[_i].status);
+    cured_call_free(call);
+}
+END_TEST
+
+/* An index is one of the elements, which begin with `first`: a program may look there. */
+START_TEST(index_of_no_element) {
+    static const struct {
+        uint64_t first, index;
+        cured_status status;
+    } cases[] = {{0, 2, CURED_OK},     {0, 3, CURED_INTERNAL},    {0, UINT64_MAX, CURED_INTERNAL},
+                 {100, 102, CURED_OK}, {100, 99, CURED_INTERNAL}, {100, 103, CURED_INTERNAL}};
+    static const cured_op argmax = CURED_OP_ARGMAX;
+    uint8_t payload[256];
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_call *call;
+    o.first = cases[_i].first;
+    ck_assert_int_eq(cured_reduce_buffer(conn, CURED_F32, &argmax, 1, three, 3, &o, &call, &error), CURED_OK);
+    fake_settle(&f, conn);
+    static cr_wire_result r;
+    r = (cr_wire_result){.count = 3, .result_count = 1};
+    r.results[0] = (cr_wire_op_result){.op = CURED_OP_ARGMAX, .dtype = CURED_U64, .value_len = 8, .at_len = 4};
+    memcpy(r.results[0].value, &cases[_i].index, sizeof cases[_i].index);
+    fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, 1, payload, cr_wire_pack_result(&r, payload, sizeof payload));
+    ck_assert_int_eq(cured_wait(call, &error), cases[_i].status);
+    cured_call_free(call);
 }
 END_TEST
 
@@ -295,7 +380,7 @@ START_TEST(a_byte_at_a_time) {
     cr_frame_put(all, &skip);
     memset(all + 16, 0xee, 40);
     size_t n = 56;
-    static cr_wire_result r = {.result_count = 1, .results = {{.op = 1, .dtype = 13, .value_len = 8}}};
+    static cr_wire_result r = {.count = 3, .result_count = 1, .results = {{.op = 1, .dtype = 13, .value_len = 8}}};
     size_t len = cr_wire_pack_result(&r, all + n + 16, 256);
     cr_frame h = {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 1, .length = (uint32_t)len};
     cr_frame_put(all + n, &h);
@@ -394,6 +479,9 @@ int main(void) {
     tcase_add_test(t, daemon_says_goodbye);
     tcase_add_test(t, reason_is_read_before_the_socket_error);
     tcase_add_loop_test(t, daemon_breaks_the_protocol, 0, WRONGS);
+    tcase_add_loop_test(t, answer_to_another_stream, 0, 3);
+    tcase_add_loop_test(t, type_of_another_sum, 0, 8);
+    tcase_add_loop_test(t, index_of_no_element, 0, 6);
     tcase_add_test(t, pings_are_answered);
     tcase_add_test(t, pings_without_end);
     tcase_add_test(t, talk_without_end);

@@ -173,6 +173,7 @@ START_TEST(merged_by_the_daemon) {
     const uint8_t *p;
     cured_options o = CURED_OPTIONS_INIT;
     o.nan = CURED_NAN_SKIP;
+    o.result_dtype = CURED_F64;
     ck_assert_int_eq(cured_merge(conn, parts, 2, &sum, 1, &o, &call, &error), CURED_OK);
     memset(a, 0, sizeof a);
     memset(b, 0, sizeof b);

@@ -67,13 +67,13 @@ START_TEST(registered_once_reduced_often) {
     ck_assert_uint_eq(m.reduce.offset, 64);
     ck_assert(m.reduce.length_known && m.reduce.length == 16);
     registered(h.stream, 4096);
-    fake_sum(&f, g.stream, 1);
+    fake_sum_of(&f, g.stream, 1, 16);
     turns(first);
     ck_assert_int_eq(cured_call_status(first, &error), CURED_OK);
     ck_assert_uint_eq(cured_region_bytes(region), 4096);
     ck_assert_int_eq(cured_region_wait(region, &error), CURED_OK);
     expect(CR_CALL_REDUCE, &g);
-    fake_sum(&f, g.stream, 2);
+    fake_sum_of(&f, g.stream, 2, 16);
     ck_assert_int_eq(cured_wait(second, &error), CURED_OK);
     cured_call *third;
     ck_assert_int_eq(cured_region_reduce(region, CURED_F32, &sum, 1, 0, CURED_TO_END, NULL, &third, &error), CURED_OK);
@@ -144,7 +144,7 @@ START_TEST(a_connection_made_anew_is_told_again) {
     ck_assert_uint_eq(m.reduce.region, id);
     ck_assert_uint_gt(g.stream, h.stream);
     registered(h.stream, 4096);
-    fake_sum(&f, g.stream, 5);
+    fake_sum_of(&f, g.stream, 5, 16);
     ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
     ck_assert_uint_eq(cured_call_retries(call), 1);
     cured_call_free(call);
@@ -193,7 +193,7 @@ START_TEST(no_room_now_is_tried_again) {
         fake_status(&f, g.stream, CR_RESOURCE_EXHAUSTED, 1, "regions: 1 is registered");
     }
     registered(h.stream, 4096);
-    fake_sum(&f, g.stream, 5);
+    fake_sum_of(&f, g.stream, 5, 16);
     ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
     ck_assert_uint_eq(cured_call_retries(call), 2);
     cured_call_free(call);
