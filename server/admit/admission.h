@@ -44,7 +44,7 @@ void cr_admit_connection_over(cr_admission *admission);
 /* Descriptors that clients passed wait for the frames that take them: count more, or count fewer where it is negative. A 16th
  * of the table may wait so, of all connections together, or one client could leave no descriptor to the others. */
 void cr_admit_parked(cr_admission *admission, int count);
-/* RESOURCE_EXHAUSTED: too many wait. The connection that has some of them, and was the last to pass one, must end. */
+/* RESOURCE_EXHAUSTED: too many wait. A connection that has some of them must end. */
 cr_status cr_admit_check_parked(const cr_admission *admission, cr_error *error);
 /* Whether a refused connection may stay open until its client has read why. */
 bool cr_admit_refused(cr_admission *admission);

@@ -51,10 +51,6 @@ static void update_events(cr_conn *conn) {
     uv_poll_start(&conn->poll, events, on_poll);
 }
 
-static void drop_descriptors(cr_conn *conn) {
-    while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
-}
-
 /* A frame is unfinished, descriptors wait for theirs, or replies are unread, by the client's doing. A client that passed its
  * own end of the socket is never seen to leave: only the descriptors that it owes a frame for tell. */
 static bool client_owes(const cr_conn *conn) {
@@ -143,7 +139,7 @@ cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_er
 
 static void drop_calls(cr_conn *conn) {
     while (!cr_list_empty(&conn->open)) cr_stream_drop(cr_container(conn->open.next, cr_stream, link));
-    drop_descriptors(conn);
+    while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
     cr_regions_drop(conn);
 }
 
@@ -172,7 +168,6 @@ bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
     conn->payload_left = conn->stash.len = 0;
     conn->paused = false;
     drop_calls(conn);
-    drop_descriptors(conn);
     cr_reply_status(conn, 0, error);
     cr_timer_set(&conn->native->calls->timers, &conn->timer, cr_now_ms() + CR_LINGER_MS);
     return false;
@@ -249,6 +244,7 @@ void cr_conn_flush(cr_conn *conn) {
 }
 
 void cr_conn_park_descriptor(cr_conn *conn, int descriptor) {
+    if (!conn->descriptor_count) conn->parked_ms = uv_now(conn->native->loop->uv);
     conn->descriptors[conn->descriptor_count++] = descriptor;
     cr_admit_parked(&conn->native->calls->admission, 1);
 }
@@ -260,6 +256,17 @@ int cr_conn_take_descriptor(cr_conn *conn) {
     cr_admit_parked(&conn->native->calls->admission, -1);
     memmove(conn->descriptors, conn->descriptors + 1, conn->descriptor_count * sizeof conn->descriptors[0]);
     return descriptor;
+}
+
+cr_conn *cr_conn_most_parked(const cr_native *native) {
+    cr_conn *most = NULL;
+    for (cr_list *node = native->connections.next; node != &native->connections; node = node->next) {
+        cr_conn *conn = cr_container(node, cr_conn, link);
+        bool more = !most || conn->descriptor_count > most->descriptor_count;
+        bool longer = most && conn->descriptor_count == most->descriptor_count && conn->parked_ms < most->parked_ms;
+        if (conn->descriptor_count && (more || longer)) most = conn;
+    }
+    return most;
 }
 
 void cr_conn_has_room(cr_conn *conn) {

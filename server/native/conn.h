@@ -49,6 +49,7 @@ typedef struct cr_conn {
     cr_bytes out;
     cr_timer timer; /* HELLO, then stalls, then lingering */
     uint64_t last_progress_ms;
+    uint64_t parked_ms; /* since when descriptors wait for their frames, where some do */
 
     bool waits_for_room; /* for the bytes of payload_stream */
     bool paused;         /* stash holds whole frames: taken on before anything else is read */
@@ -75,6 +76,9 @@ void cr_conn_flush(cr_conn *conn);
 void cr_conn_has_room(cr_conn *conn);
 /* Keeps a passed descriptor until its frame takes it: at most CR_CONN_MAX_DESCRIPTORS. */
 void cr_conn_park_descriptor(cr_conn *conn, int descriptor);
+/* Of all connections the one with most descriptors that wait so; of several, the one that has had some for longest. NULL: none
+ * has any. */
+cr_conn *cr_conn_most_parked(const cr_native *native);
 /* Takes the next passed descriptor; -1: none. */
 int cr_conn_take_descriptor(cr_conn *conn);
 

@@ -306,6 +306,15 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
     return consume(conn, main, n);
 }
 
+/* While too many descriptors wait for their frames, the connection that leaves most of them ends. Not just the last to pass one:
+ * its frame may be on its way. False: conn ended. */
+static bool keep_few_parked(cr_conn *conn) {
+    cr_error error;
+    while (cr_admit_check_parked(&conn->native->calls->admission, &error) != CR_OK)
+        cr_conn_fail(cr_conn_most_parked(conn->native), &error);
+    return conn->state < CR_CONN_LINGERING;
+}
+
 bool cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
     union {
@@ -338,10 +347,7 @@ bool cr_frames_read(cr_conn *conn) {
     }
     conn->last_progress_ms = uv_now(conn->native->loop->uv);
     cr_calls_look(conn->native->calls);
-    if (!arrived(conn, (size_t)n, first)) return false;
-    cr_error error;
-    const bool few = !conn->descriptor_count || cr_admit_check_parked(&conn->native->calls->admission, &error) == CR_OK;
-    return few || cr_conn_fail(conn, &error);
+    return arrived(conn, (size_t)n, first) && keep_few_parked(conn);
 }
 
 bool cr_frames_resume(cr_conn *conn) {

@@ -7,7 +7,7 @@ import unittest
 
 from connection import Closed
 from cured_daemon import Daemon, DaemonTest, main, wait_for
-from cured_wire import HELLO, PING, RESOURCE_EXHAUSTED, frame, hello_message
+from cured_wire import END, HELLO, PING, RESOURCE_EXHAUSTED, descriptor_input, frame, hello_message
 
 
 class OwnEnd(DaemonTest):
@@ -43,27 +43,54 @@ class Parked(DaemonTest):
     LIMITS = staticmethod(lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256)))
     OPTIONS = {"stall_timeout_ms": 3600000}
 
+    def park(self, count):
+        """A connection with so many descriptors that no frame takes."""
+        client = self.connect()
+        with open("/dev/null", "rb") as null:
+            passed = array.array("i", [null.fileno()] * count)
+            client.socket.sendmsg([frame(PING, payload=b"x")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
+        client.until(lambda: client.pongs == [b"x"])
+        return client
+
+    def is_open(self, client):
+        try:
+            return client.ping(b"y") == b"y"
+        except Closed:
+            self.assert_sentence(client.reason, RESOURCE_EXHAUSTED, "descriptors", "16")
+            client.close()
+            return False
+
     def test_no_client_fills_the_table(self):
         victim = self.connect()
-        held, parked, ended = self.daemon.descriptors(), [], 0
-        with open("/dev/null", "rb") as null:
-            for _ in range(40):
-                client = self.connect()
-                passed = array.array("i", [null.fileno()] * 7)
-                client.socket.sendmsg([frame(PING, payload=b"x")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
-                try:
-                    client.until(lambda: client.pongs and client.pongs[0] == b"x" and client.ping(b"y"))
-                    parked.append(client)
-                except Closed:
-                    self.assert_sentence(client.reason, RESOURCE_EXHAUSTED, "descriptors", "16")
-                    ended += 1
-                    client.close()
-        self.assertEqual((2, 38), (len(parked), ended))
+        victim.greet()
+        held = self.daemon.descriptors()
+        parked = [client for client in [self.park(7) for _ in range(40)] if self.is_open(client)]
+        self.assertEqual(2, len(parked))
         wait_for("the others' descriptors to be closed", lambda: self.daemon.descriptors() == held + 2 + 14)
         stream = victim.start_descriptor("u8", ["sum"], self.memfd(b"\1" * 8).fileno())
         self.assertEqual(8, int.from_bytes(victim.wait(stream).results[0].value, "little"))
         for client in parked:
             client.close()
+
+    def test_the_one_that_leaves_most_ends(self):
+        """A frame may come in pieces. Whoever sends one while others have left all that may wait is not the one to end."""
+        for left in (8, 8), (1,) * 16:
+            ended = self.daemon.counters()["connections_ended"]
+            victim = self.connect()
+            victim.greet()
+            parked = [self.park(count) for count in left]
+            stream, file = victim.open_stream(), self.memfd(b"\1" * 8)
+            call = victim.call_frame(stream, "u8", ["sum"], descriptor_input(0, None), flags=END, descriptors=1)
+            passed = array.array("i", [file.fileno()])
+            victim.socket.sendmsg([call[:20]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
+            wait_for("a connection to end", lambda: self.daemon.counters()["connections_ended"] == ended + 1)
+            victim.send(call[20:])
+            self.assertEqual(8, int.from_bytes(victim.wait(stream).results[0].value, "little"))
+            self.assertEqual([False] + [True] * (len(left) - 1), [self.is_open(client) for client in parked])
+            for client in parked:
+                client.close()
+            wait_for("the rest to be gone", lambda: self.daemon.gauges()["connections"] == 2)
+            victim.close()
 
 
 class Keepalive(unittest.TestCase):
