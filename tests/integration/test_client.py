@@ -41,9 +41,11 @@ def number(dtype, value):
 
 def packed(dtype, value):
     """A printed float back in its type's bytes: what "digits that read back to the same value" means."""
+    if dtype == "bf16" and value:
+        unit = math.ldexp(1, max(math.frexp(value)[1] - 8, -133))  # 8 bits, and none below the least value above 0
+        value = round(value / unit) * unit
     if dtype == "bf16":
-        whole = struct.pack("<f", value)
-        return whole[2:] if whole[:2] == b"\0\0" else b"inexact"
+        return struct.pack("<f", value)[2:]
     return struct.pack(FORMATS[dtype], value)
 
 

@@ -136,7 +136,9 @@ class Doctor(CliTest):
         found = self.doctor(prefix=["unshare", "-i"])
         self.finding(found, "ipc_namespace", "warn", "another", "--ipc=host")
         self.finding(found, "pid_namespace", "ok", "this one")
-        found = self.doctor(prefix=["unshare", "-p", "-f", "--mount-proc"])
+        # --mount-proc would change the propagation of /, which is no mount point in a plain chroot.
+        proc = 'mount --make-private /proc && mount -t proc proc /proc && exec "$@"'
+        found = self.doctor(prefix=["unshare", "-m", "-p", "-f", "--propagation", "unchanged", "sh", "-c", proc, "sh"])
         self.finding(found, "pid_namespace", "warn", "another", "--pid=host")
 
     def test_shared_memory(self):
