@@ -403,7 +403,8 @@ CURED_API cured_status cured_ping(cured_conn *conn, const cured_options *options
 
 /* Ends a call now, with CANCELLED, without a callback; nothing when it is done. Its buffer is free for other use. */
 CURED_API void cured_cancel(cured_call *call);
-/* Blocks until the call is done and returns its status; callbacks of other calls run meanwhile. */
+/* Blocks until the call is done and returns its status; callbacks of other calls run meanwhile. None of them may free the
+ * call that is waited for. */
 CURED_API cured_status cured_wait(cured_call *call, cured_error *error);
 CURED_API bool cured_call_done(const cured_call *call);
 /* The status of a call that is done; FAILED_PRECONDITION before. CURED_OK: the input was good; each op still has a
