@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "proto/status.h"
+#include "server/admit/peer.h"
 
 typedef struct cr_admission {
     uint64_t max_connections, max_calls, max_calls_per_connection, max_input_bytes, max_bytes;
@@ -16,14 +17,6 @@ typedef struct cr_admission {
     uint64_t max_files, max_refused, max_parked; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
     uint64_t connections, refused, parked, calls, bytes, regions, state_bytes;
 } cr_admission;
-
-/* Who asks: one connection of a client. The limits of one connection count here. */
-typedef struct cr_peer {
-    uint64_t process; /* work is shared out among these; a number of its own where the process is not known */
-    bool has_user;    /* the kernel says whose process it is */
-    uint32_t user;
-    uint64_t calls, state_bytes, regions, region_bytes; /* in use */
-} cr_peer;
 
 /* What one call was admitted with. Its peer's share goes back when the call is over, the rest when its job is, too. */
 typedef struct cr_ticket {

@@ -66,7 +66,7 @@ static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_err
                                .queue = calls->queue,
                                .max_bytes = calls->config->max_input_bytes,
                                .input = {1, {{.kept = kept, .descriptor = descriptor, .offset = r->offset}}},
-                               .client = call->peer->process,
+                               .client = call->peer->client,
                                .to_end = !r->length_known,
                                .count = r->length,
                                .expects = r->has_axis,

@@ -85,16 +85,6 @@ static void on_timer(cr_timer *timer) {
     }
 }
 
-/* Only over a Unix socket the kernel says who is at the other end. */
-static void see_peer(cr_conn *conn) {
-    struct ucred seen = {.pid = 0};
-    socklen_t length = sizeof seen;
-    conn->peer.has_user =
-        conn->passes_descriptors && getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &seen, &length) == 0;
-    conn->peer.user = seen.uid;
-    conn->peer.process = seen.pid > 0 ? (uint64_t)seen.pid : (uint64_t)(uintptr_t)conn;
-}
-
 /* The client is told why, as long as not too many are. */
 static void refuse(cr_conn *conn, const cr_error *reason) {
     static cr_log_limit seldom;
@@ -121,7 +111,7 @@ cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_er
     conn->native = native;
     conn->fd = fd;
     conn->passes_descriptors = passes_descriptors;
-    see_peer(conn);
+    cr_peer_see(&conn->peer, fd);
     conn->timer.fire = on_timer;
     cr_list_init(&conn->open);
     cr_list_init(&conn->stalled);

@@ -190,7 +190,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     cr_list_append(bucket(conn->regions, id), &entry->link);
     cr_list_append(&conn->regions->all, &entry->all);
     entry->kept.files = native->calls->files;
-    entry->kept.task.client = conn->peer.process;
+    entry->kept.task.client = conn->peer.client;
     entry->kept.hook = native->device_hook;
     entry->kept.tell = tell;
     cr_kept_open(&entry->kept);

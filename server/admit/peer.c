@@ -1,0 +1,52 @@
+/* peer: keys of clients and of their owners. Thread: the loop's. Owner: the connection. */
+#include "server/admit/peer.h"
+
+#include <endian.h>
+#include <netinet/in.h>
+#include <string.h>
+
+/* The top bits say what the others are, so that a process, a user and an address are never the same key. */
+#define KEY_OF_USER (1ull << 60)
+#define KEY_OF_IPV4 (2ull << 60)
+#define KEY_OF_IPV6 (8ull << 60) /* bit 63: the bits below hold an address */
+
+void cr_peer_of_process(cr_peer *peer, const struct ucred *seen) {
+    peer->has_user = true;
+    peer->user = seen->uid;
+    peer->owner = KEY_OF_USER | seen->uid;
+    peer->client = seen->pid > 0 ? (uint64_t)seen->pid : peer->owner;
+}
+
+/* All hosts of a link share fe80::/64, and all of this one ::/64: there the last 64 bits tell. */
+static uint64_t ipv6_key(const uint8_t address[16]) {
+    uint64_t words[2];
+    memcpy(words, address, sizeof words);
+    const bool own_link = address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
+    const uint64_t tells = be64toh(words[own_link || !words[0]]);
+    return KEY_OF_IPV6 | (own_link ? ~tells : tells);
+}
+
+void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen) {
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)seen;
+    uint32_t four = 0;
+    if (seen->ss_family == AF_INET)
+        four = ((const struct sockaddr_in *)seen)->sin_addr.s_addr;
+    else if (seen->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+        memcpy(&four, six->sin6_addr.s6_addr + 12, sizeof four);
+    const bool is_six = seen->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
+    peer->has_user = false;
+    peer->user = 0;
+    peer->client = peer->owner = is_six ? ipv6_key(six->sin6_addr.s6_addr) : KEY_OF_IPV4 | be32toh(four);
+}
+
+void cr_peer_see(cr_peer *peer, int socket) {
+    struct ucred process;
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof address;
+    if (getpeername(socket, (struct sockaddr *)&address, &length) != 0) address.ss_family = AF_UNSPEC;
+    length = sizeof process;
+    if (address.ss_family == AF_UNIX && getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &process, &length) == 0)
+        cr_peer_of_process(peer, &process);
+    else
+        cr_peer_of_address(peer, &address);
+}

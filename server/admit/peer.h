@@ -1,0 +1,28 @@
+/* peer: who is at the other end of a connection, as the kernel says.
+ *
+ * Thread: the loop's. Owner: the connection. */
+#ifndef CURED_SERVER_ADMIT_PEER_H
+#define CURED_SERVER_ADMIT_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/* Who asks: one connection of a client. The limits of one connection count here. */
+typedef struct cr_peer {
+    uint64_t client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
+    uint64_t owner;  /* limits go by it: a user; of TCP the address */
+    bool has_user;   /* the kernel says whose process it is */
+    uint32_t user;
+    uint64_t calls, state_bytes, regions, region_bytes; /* in use */
+} cr_peer;
+
+/* Asks the kernel who is at the other end of the connected socket. What is in use stays. */
+void cr_peer_see(cr_peer *peer, int socket);
+/* The same, once it has said so. A process of another namespace has pid 0: then the turns go by its user. */
+void cr_peer_of_process(cr_peer *peer, const struct ucred *seen);
+/* An address of a family without addresses, or of an unknown one, is one client like any other. IPv6 counts by its first 64 bits,
+ * because a host picks the others as it likes. */
+void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen);
+
+#endif
