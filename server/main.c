@@ -187,6 +187,8 @@ static cr_status start(daemon_state *d, cr_error *error) {
     cr_calls_init(calls, cr_loop_wake, &d->loop);
     cr_status status = cr_guard_install(error);
     if (status == CR_OK) status = cr_loop_init(&d->loop, &d->uv, calls, error);
+    /* As many again as connections: for what clients pass, and for the daemon's own. */
+    if (status == CR_OK) cr_loop_reserve(&d->loop, 2 * config->max_connections);
     if (status == CR_OK) status = cr_native_init(&d->native, &d->loop, CURED_VERSION, error);
     if (status == CR_OK) watch_signals(d);
     if (status == CR_OK) status = cr_queue_new(cr_loop_wake, &d->loop, &calls->queue, error);

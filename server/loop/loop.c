@@ -2,6 +2,10 @@
 #include "server/loop/loop.h"
 
 #include <assert.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "server/base/clock.h"
 
@@ -72,6 +76,12 @@ static void on_prepare(uv_prepare_t *prepare) {
     }
 }
 
+static void on_reserve(uv_poll_t *reserve, int status, int events) {
+    (void)reserve;
+    (void)status;
+    (void)events;
+}
+
 cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *error) {
     loop->uv = uv;
     loop->calls = calls;
@@ -84,6 +94,20 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
     loop->wake.data = loop->clock.data = loop->prepare.data = loop;
     uv_prepare_start(&loop->prepare, on_prepare);
     return CR_OK;
+}
+
+void cr_loop_reserve(cr_loop *loop, uint64_t descriptors) {
+    enum { LIBUV_OWN = 2 }; /* entries behind the descriptors' */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < descriptors) descriptors = limit.rlim_cur;
+    int low = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int high = low >= 0 && descriptors > LIBUV_OWN ? fcntl(low, F_DUPFD_CLOEXEC, (int)descriptors - LIBUV_OWN - 1) : -1;
+    if (high >= 0 && uv_poll_init(loop->uv, &loop->reserve, high) == 0) {
+        uv_poll_start(&loop->reserve, UV_READABLE, on_reserve);
+        uv_close((uv_handle_t *)&loop->reserve, NULL);
+    }
+    if (high >= 0) close(high);
+    if (low >= 0) close(low);
 }
 
 void cr_loop_add(cr_loop *loop, cr_door *door) {

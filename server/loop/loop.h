@@ -26,12 +26,16 @@ typedef struct cr_loop {
         looking; /* with spin_us: runs for so long after the last turn in which something came, and nobody sleeps */
     uint64_t look_until;
     bool came; /* something did in this turn */
+    uv_poll_t reserve;
 
     void (*drained)(struct cr_loop *loop);   /* called once, when draining and the last call is over */
     void (*lane_lost)(struct cr_loop *loop); /* called after a GPU was lost */
 } cr_loop;
 
 cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *error);
+/* Makes libuv's table large enough for so many descriptors, once: libuv ends the process when the table cannot grow later.
+ * Fewer are reserved where this process may not open so many. */
+void cr_loop_reserve(cr_loop *loop, uint64_t descriptors);
 void cr_loop_add(cr_loop *loop, cr_door *door);
 /* The next turn comes at once. For cr_queue_new, too. */
 void cr_loop_wake(void *loop);

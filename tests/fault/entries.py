@@ -1,0 +1,181 @@
+"""entries: every way to ask the daemon for something, each as a function of a test and a connection. What comes back is what an
+answer must be the same in, bit for bit.
+"""
+import os
+import struct
+
+from connection import Closed
+from cured_wire import CANCEL, Status, frame
+
+BYTES = bytes(range(256)) * 12  # 3,072 bytes
+MIB = 1 << 20
+LONG = bytes(range(251)) * (3 * MIB // 251)  # more than two slabs, and a bit
+FLOATS = struct.pack("<1000f", *[(-1) ** i * 1.5 ** (i % 60) for i in range(1000)])
+
+
+class Refused(Exception):
+    """A status instead of an answer."""
+
+    def __init__(self, status):
+        super().__init__(repr(status))
+        self.status = status
+
+
+def good(answer):
+    if answer.status is not None:
+        raise Refused(answer.status)
+    return answer.keys(), answer.count, answer.partial
+
+
+def good_array(answer, width, count):
+    if answer.status is not None:
+        raise Refused(answer.status)
+    return answer.array(0, width, count)
+
+
+def value(registered):
+    if isinstance(registered, Status):
+        raise Refused(registered)
+    return registered
+
+
+def connect(test, c):
+    return c.greet()["server"], c.ping(b"here")
+
+
+def inline(test, c):
+    return good(c.inline("u8", ["sum", "argmax", "var"], BYTES))
+
+
+def inline_axis(test, c):
+    return good_array(c.inline("u8", ["sum"], BYTES, axis=(12, 256, 1)), 8, 12)
+
+
+def stream(test, c):
+    return good(c.stream("u8", ["sum", "max"], LONG))
+
+
+def stream_in_crumbs(test, c):
+    """Of unknown length, in pieces that cut elements."""
+    return good(c.stream("f32", ["sum", "count"], FLOATS * 20, known=False, chunks=(1, 30001, 4094)))
+
+
+def stream_columns(test, c):
+    """Columns keep states."""
+    return good_array(c.stream("u8", ["sum"], LONG[:2 * MIB], axis=(1, 2048, 1024)), 8, 1024)
+
+
+def stream_rows(test, c):
+    """More answers than bytes of input."""
+    return good_array(c.stream("u8", ["max"], LONG[:MIB], axis=(MIB // 2, 2, 1)), 1, MIB // 2)
+
+
+def stream_products(test, c):
+    return good(c.stream("f32", ["prod"], FLOATS * 100))
+
+
+def partial(test, c):
+    return good(c.inline("f32", ["sum", "min"], FLOATS, partial=True))
+
+
+def merge(test, c):
+    part = good(c.inline("f32", ["sum"], FLOATS, partial=True, first=0))[2]
+    other = good(c.inline("f32", ["sum"], FLOATS, partial=True, first=1000))[2]
+    return good(c.merge(["sum"], [part, other]))
+
+
+def of_file(test, c):
+    return good(c.descriptor("u8", ["sum"], test.disk.fileno()))
+
+
+def of_memory(test, c):
+    return good(c.descriptor("u8", ["sum"], test.memory.fileno(), 5, 70000))
+
+
+def of_sparse(test, c):
+    return good(c.descriptor("u8", ["sum", "count"], test.sparse.fileno()))
+
+
+def of_foreign(test, c):
+    """A file of a file system that is not known as local: read into memory of the feed's own."""
+    return good(c.descriptor("u8", ["count"], test.foreign.fileno()))
+
+
+def file_columns(test, c):
+    return good_array(c.descriptor("u8", ["sum"], test.disk.fileno(), 0, 2 * MIB, axis=(1, 2048, 1024)), 8, 1024)
+
+
+def region(test, c):
+    bytes_ = value(c.register(7, test.memory.fileno()))
+    answers = good(c.region("u8", ["sum"], 7)), good(c.region("u8", ["max"], 7, 9, 100))
+    gone = c.unregister(7)
+    if gone is not None:
+        raise Refused(gone)
+    return bytes_, answers
+
+
+def sealed_region(test, c):
+    bytes_ = value(c.register(1, test.sealed_memory.fileno()))
+    return bytes_, good(c.region("u8", ["sum"], 1)), good_array(c.region("u8", ["sum"], 1, 0, 1 << 20, axis=(1024, 1024, 1)), 8, 1024)
+
+
+def file_region(test, c):
+    return value(c.register(2, test.sparse.fileno())), good(c.region("u8", ["sum"], 2))
+
+
+def info(test, c):
+    return c.info()["version"]
+
+
+def many(test, c):
+    """Pipelined, so that the tables of a connection grow."""
+    streams = [c.start_stream("u8", ["sum"], 40000) for _ in range(20)]
+    for s in streams:
+        c.send_array(s, LONG[:40000])
+    return [good(c.wait(s)) for s in streams]
+
+
+def cancelled(test, c):
+    """Calls that end before they are done; the connection goes on."""
+    s = c.start_stream("u8", ["sum"], 10 * MIB)
+    c.send_data(s, LONG[:MIB])
+    c.send(frame(CANCEL, s))
+    try:
+        c.until(lambda: c.answers[s].over)
+    except Closed as e:
+        raise Refused(e.status) from None
+    return inline(test, c)
+
+
+def left(test, c):
+    """A client that goes in the middle of a call."""
+    s = c.start_stream("u8", ["sum"], 10 * MIB)
+    c.send_data(s, LONG[:MIB])
+    c.close()
+
+
+ENTRIES = (connect, inline, inline_axis, stream, stream_in_crumbs, stream_columns, stream_rows, stream_products, partial, merge,
+           of_file, of_memory, of_sparse, of_foreign, file_columns, region, sealed_region, file_region, info, many, cancelled, left)
+
+
+def prepare(test):
+    """The files that the entries read."""
+    disk = test.file(LONG, "long")
+    sparse = test.file(b"", "sparse")
+    os.ftruncate(sparse.fileno(), 2 * MIB)
+    os.pwrite(sparse.fileno(), b"\7" * 5000, MIB)
+    test.disk, test.sparse = disk, sparse
+    test.memory, test.sealed_memory = test.memfd(LONG), test.sealed(LONG)
+    test.foreign = open("/sys/kernel/notes", "rb") if os.path.exists("/sys/kernel/notes") else disk
+    test.addCleanup(test.foreign.close)
+
+
+def outcome(test, entry):
+    """("right", what came) or ("refused", status or None) of an entry on a connection of its own."""
+    try:
+        with test.daemon.connect() as c:
+            return "right", entry(test, c)
+    except Refused as e:
+        return "refused", e.status
+    except Closed as e:
+        return "refused", e.status
