@@ -10,9 +10,10 @@
 
 /* Who asks: one connection of a client. The limits of one connection count here. */
 typedef struct cr_peer {
-    uint64_t client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
-    uint64_t owner;  /* limits go by it: a user; of TCP the address */
-    bool has_user;   /* the kernel says whose process it is */
+    uint64_t
+        client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
+    uint64_t owner; /* limits go by it: a user; of TCP the address */
+    bool has_user;  /* the kernel says whose process it is */
     uint32_t user;
     uint64_t calls, state_bytes, regions, region_bytes; /* in use */
 } cr_peer;

@@ -65,8 +65,8 @@ void cr_timer_stop(cr_timers *timers, cr_timer *timer) {
     sift_down(timers, last->slot - 1);
 }
 
-void cr_timers_run(cr_timers *timers, uint64_t now_ms) {
-    while (timers->count && timers->heap[0]->when_ms <= now_ms) {
+void cr_timers_run(cr_timers *timers, uint64_t now_ms, size_t most) {
+    while (most-- && timers->count && timers->heap[0]->when_ms <= now_ms) {
         cr_timer *timer = timers->heap[0];
         cr_timer_stop(timers, timer);
         timer->fire(timer);

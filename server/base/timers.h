@@ -27,7 +27,7 @@ bool cr_timer_set(cr_timers *timers, cr_timer *timer, uint64_t when_ms);
 /* Does nothing when the timer is not set. */
 void cr_timer_stop(cr_timers *timers, cr_timer *timer);
 /* Fires what is due at now_ms, each after taking it out of the heap (so fire may set it again). */
-void cr_timers_run(cr_timers *timers, uint64_t now_ms);
+void cr_timers_run(cr_timers *timers, uint64_t now_ms, size_t most);
 /* When the next one is due; UINT64_MAX: none is set. */
 uint64_t cr_timers_next(const cr_timers *timers);
 

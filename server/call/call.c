@@ -275,6 +275,7 @@ static cr_status merge_filled(cr_call *call, size_t bytes, cr_error *error) {
     cr_merge_filled(m, bytes);
     for (bool added = true; status == CR_OK && added;) {
         status = cr_merge_step(m, &added, error);
+        call->calls->merged += added;
         if (status != CR_OK || !added || m->merged > 1) continue;
         call->dtype = (cr_dtype)m->sum.partial.dtype;
         status = cr_check_ops(call, error);
@@ -295,6 +296,8 @@ bool cr_call_filled(cr_call *call, size_t bytes) {
     cr_call_fail(call, &error);
     return false;
 }
+
+bool cr_call_in_place(const cr_call *call) { return !call->merge; }
 
 bool cr_call_flows(const cr_call *call) { return cr_outputs_room(&call->outputs, call->job, call->received); }
 

@@ -28,6 +28,9 @@ struct cr_calls {
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */
 
+    uint64_t merged; /* partials added up on the loop, of all calls so far */
+    cr_list done;    /* jobs that came back, and have not been answered yet */
+
     cr_list filling;  /* uploads with an open slab, the longest idle first */
     cr_timer sealing; /* set while filling is not empty */
 
@@ -43,8 +46,9 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
 void cr_calls_free(cr_calls *calls);
 /* The limits of the options, at start and when they were reloaded. What is counted stays. */
 void cr_calls_limit(cr_calls *calls);
-/* After a wake: takes on answers, jobs that are done, and slabs that came. */
-void cr_calls_turn(cr_calls *calls);
+/* After a wake: takes on answers, jobs that are done, and slabs that came, for not much longer than most_ns. True: more are left,
+ * and another wake is due. */
+bool cr_calls_turn(cr_calls *calls, uint64_t most_ns);
 /* The time of what is read next. */
 void cr_calls_look(cr_calls *calls);
 

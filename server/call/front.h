@@ -104,6 +104,8 @@ bool cr_call_coming(cr_call *call, uint64_t bytes);
 cr_room cr_call_room(cr_call *call, uint8_t **at, size_t *room);
 /* bytes of that room were filled. False: the call has failed and is gone. */
 bool cr_call_filled(cr_call *call, size_t bytes);
+/* Whether bytes are worth being received where they go; those of a merge are copied there, a few partials at a time. */
+bool cr_call_in_place(const cr_call *call);
 /* No more bytes come. The call may be gone. */
 void cr_call_end(cr_call *call);
 /* Whether the sender may be told to go on: not while the answers to what came wait for it. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { STEP_BYTES = 2048 }; /* between two looks at the time: some 37 of the smallest partials */
+
 cr_merge *cr_merge_new(void) {
     cr_merge *m = malloc(sizeof *m);
     if (m) m->merged = m->used = m->taken = 0;
@@ -13,7 +15,7 @@ cr_merge *cr_merge_new(void) {
 
 void cr_merge_room(cr_merge *m, uint8_t **at, size_t *room) {
     *at = m->record + m->used;
-    *room = sizeof m->record - m->used;
+    *room = sizeof m->record - m->used < STEP_BYTES ? sizeof m->record - m->used : STEP_BYTES;
 }
 
 void cr_merge_filled(cr_merge *m, size_t bytes) { m->used += (uint32_t)bytes; }

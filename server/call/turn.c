@@ -8,6 +8,7 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     calls->wake = wake;
     calls->wake_argument = wake_argument;
     calls->sealing.fire = cr_upload_seal_idle;
+    cr_list_init(&calls->done);
     cr_list_init(&calls->filling);
     cr_list_init(&calls->granted);
     cr_timers_init(&calls->timers);
@@ -52,15 +53,22 @@ static void job_done(cr_calls *calls, cr_job *job) {
     cr_job_free(job);
 }
 
-void cr_calls_turn(cr_calls *calls) {
+bool cr_calls_turn(cr_calls *calls, uint64_t most_ns) {
+    const uint64_t now = cr_now_ns();
+    bool in_time = true;
     cr_list done;
-    for (cr_job *job; (job = cr_queue_news(calls->queue));)
-        if (job->owner) cr_call_has_parts(job->owner);
-    cr_queue_completed(calls->queue, &done);
-    for (cr_list *node; (node = cr_list_pop(&done));) job_done(calls, cr_container(node, cr_job, done));
+    /* First, because until then a slab is nobody's; its bytes wait for their connection's turn. */
     for (cr_upload *up; (up = cr_upload_granted(calls));) {
         cr_call *call = cr_container(up, cr_call, upload);
-        cr_calls_look(calls);
         call->front->room(call);
     }
+    for (cr_job *job; in_time && (job = cr_queue_news(calls->queue)); in_time = cr_now_ns() < now + most_ns / 2)
+        if (job->owner) cr_call_has_parts(job->owner);
+    cr_queue_completed(calls->queue, &done);
+    for (cr_list *node; (node = cr_list_pop(&done));) cr_list_append(&calls->done, node);
+    while (!cr_list_empty(&calls->done)) {
+        job_done(calls, cr_container(cr_list_pop(&calls->done), cr_job, done));
+        if (cr_now_ns() >= now + most_ns) return true;
+    }
+    return !in_time;
 }

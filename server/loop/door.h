@@ -15,6 +15,8 @@ struct cr_door {
     cr_status (*open)(cr_door *door, int fd, bool is_unix, cr_error *error);
     /* After a wake: other threads may have left news. */
     void (*woken)(cr_door *door);
+    /* After the loop has looked at the sockets: connections have their turns. True: somebody still waits for one. */
+    bool (*serve)(cr_door *door);
     /* Before the loop sleeps: writes what is due, once. True: something is left for the next turn. */
     bool (*flush)(cr_door *door);
     /* No call is open and every answer is written. */

@@ -8,17 +8,20 @@
 #include <unistd.h>
 
 #include "server/base/clock.h"
+#include "server/loop/rounds.h"
+
+enum { TIMERS_A_TURN = 128 };
 
 static void on_clock(uv_timer_t *timer) {
     cr_loop *loop = timer->data;
     loop->clock_set = UINT64_MAX;
-    cr_timers_run(&loop->calls->timers, cr_now_ms());
+    cr_timers_run(&loop->calls->timers, cr_now_ms(), TIMERS_A_TURN);
 }
 
 static void on_wake(uv_async_t *wake) {
     cr_loop *loop = wake->data;
     loop->came = true;
-    cr_calls_turn(loop->calls);
+    if (cr_calls_turn(loop->calls, CR_TURN_NS)) cr_loop_wake(loop);
     for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->woken(loop->doors[i]);
     if (cr_lanes_check(&loop->calls->lanes) && loop->lane_lost) loop->lane_lost(loop);
 }
@@ -40,14 +43,20 @@ static void on_looking(uv_idle_t *looking) { (void)looking; }
 static void look_or_sleep(cr_loop *loop) {
     const uint64_t spin_ns = loop->calls->config->spin_us * 1000;
     const bool looks = uv_is_active((uv_handle_t *)&loop->looking);
-    if (!spin_ns && !looks) return;
-    const uint64_t now = cr_now_ns();
+    if (!spin_ns && !looks && !loop->left) return;
+    const uint64_t now = spin_ns ? cr_now_ns() : 0;
     if (loop->came) loop->look_until = now + spin_ns;
     loop->came = false;
-    if (now >= loop->look_until)
+    if (now >= loop->look_until && !loop->left)
         uv_idle_stop(&loop->looking);
     else if (!looks)
         uv_idle_start(&loop->looking, on_looking);
+}
+
+static void on_check(uv_check_t *check) {
+    cr_loop *loop = check->data;
+    loop->left = false;
+    for (uint32_t i = 0; i < loop->door_count; i++) loop->left |= loop->doors[i]->serve(loop->doors[i]);
 }
 
 static void set_clock(cr_loop *loop) {
@@ -65,8 +74,7 @@ static void set_clock(cr_loop *loop) {
  * first. */
 static void on_prepare(uv_prepare_t *prepare) {
     cr_loop *loop = prepare->data;
-    for (uint32_t i = 0; i < loop->door_count; i++)
-        if (loop->doors[i]->flush(loop->doors[i])) cr_loop_wake(loop);
+    for (uint32_t i = 0; i < loop->door_count; i++) loop->left |= loop->doors[i]->flush(loop->doors[i]);
     set_clock(loop);
     look_or_sleep(loop);
     if (loop->calls->draining && loop->drained && quiet(loop)) {
@@ -90,9 +98,11 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
     if (failed) return cr_fail(error, CR_INTERNAL, "cannot set up the loop: %s", uv_strerror(failed));
     uv_timer_init(uv, &loop->clock);
     uv_prepare_init(uv, &loop->prepare);
+    uv_check_init(uv, &loop->check);
     uv_idle_init(uv, &loop->looking);
-    loop->wake.data = loop->clock.data = loop->prepare.data = loop;
+    loop->wake.data = loop->clock.data = loop->prepare.data = loop->check.data = loop;
     uv_prepare_start(&loop->prepare, on_prepare);
+    uv_check_start(&loop->check, on_check);
     return CR_OK;
 }
 
@@ -129,5 +139,6 @@ void cr_loop_close_handles(cr_loop *loop) {
     uv_close((uv_handle_t *)&loop->wake, NULL);
     uv_close((uv_handle_t *)&loop->clock, NULL);
     uv_close((uv_handle_t *)&loop->prepare, NULL);
+    uv_close((uv_handle_t *)&loop->check, NULL);
     uv_close((uv_handle_t *)&loop->looking, NULL);
 }

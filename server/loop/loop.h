@@ -22,10 +22,11 @@ typedef struct cr_loop {
     uint64_t clock_set;
     uv_async_t wake;
     uv_prepare_t prepare; /* before each sleep: doors write, the clock is set */
-    uv_idle_t
-        looking; /* with spin_us: runs for so long after the last turn in which something came, and nobody sleeps */
+    uv_check_t check;     /* after each: connections have their turns */
+    uv_idle_t looking; /* runs while nobody sleeps: something is left, or, with spin_us, something came a moment ago */
     uint64_t look_until;
     bool came; /* something did in this turn */
+    bool left; /* somebody waits for the next turn */
     uv_poll_t reserve;
 
     void (*drained)(struct cr_loop *loop);   /* called once, when draining and the last call is over */

@@ -40,6 +40,23 @@ static bool out_pending(const cr_conn *conn) { return cr_conn_backlog(conn) > 0;
 
 static bool reading(const cr_conn *conn) { return !conn->waits_for_room && cr_conn_backlog(conn) < CR_BACKLOG_BYTES; }
 
+bool cr_conn_full(const cr_conn *conn) {
+    return cr_conn_backlog(conn) >= CR_BACKLOG_BYTES || conn->answered >= CR_PART_ANSWERS;
+}
+
+bool cr_conn_had_part(const cr_conn *conn) {
+    const cr_native *native = conn->native;
+    return conn->frames >= CR_PART_FRAMES || conn->answered >= CR_PART_ANSWERS ||
+           native->calls->last_ns >= native->until_ns;
+}
+
+/* Whether there is something to go on with before anything else is read. */
+static bool has_more(const cr_conn *conn) {
+    return (conn->paused && reading(conn)) || (!cr_list_empty(&conn->stalled) && !out_pending(conn));
+}
+
+static void wait_for_turn(cr_conn *conn) { cr_rounds_wait(&conn->native->rounds, &conn->seat); }
+
 static void on_poll(uv_poll_t *handle, int status, int events);
 
 /* Asks the loop for just what this connection can use now. */
@@ -54,8 +71,8 @@ static void update_events(cr_conn *conn) {
 /* A frame is unfinished, descriptors wait for theirs, or replies are unread, by the client's doing. A client that passed its
  * own end of the socket is never seen to leave: only the descriptors that it owes a frame for tell. */
 static bool client_owes(const cr_conn *conn) {
-    return out_pending(conn) ||
-           (!conn->waits_for_room && (conn->stash.len || conn->payload_left || conn->descriptor_count));
+    return out_pending(conn) || (!conn->waits_for_room && !conn->paused &&
+                                 (conn->stash.len || conn->payload_left || conn->descriptor_count));
 }
 
 static void watch_stall(cr_conn *conn) {
@@ -101,8 +118,12 @@ static void refuse(cr_conn *conn, const cr_error *reason) {
 cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_error *error) {
     cr_calls *calls = native->calls;
     cr_conn *conn = calloc(1, sizeof *conn);
-    int failed = conn ? uv_poll_init_socket(native->loop->uv, &conn->poll, fd) : UV_ENOMEM;
+    if (conn) cr_peer_see(&conn->peer, fd);
+    int failed = UV_ENOMEM;
+    if (conn && cr_rounds_join(&native->rounds, &conn->seat, conn->peer.client))
+        failed = uv_poll_init_socket(native->loop->uv, &conn->poll, fd);
     if (failed) {
+        if (conn) cr_rounds_leave(&native->rounds, &conn->seat);
         free(conn);
         close(fd);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
@@ -111,7 +132,6 @@ cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_er
     conn->native = native;
     conn->fd = fd;
     conn->passes_descriptors = passes_descriptors;
-    cr_peer_see(&conn->peer, fd);
     conn->timer.fire = on_timer;
     cr_list_init(&conn->open);
     cr_list_init(&conn->stalled);
@@ -140,6 +160,7 @@ void cr_conn_close(cr_conn *conn) {
     cr_timer_stop(&conn->native->calls->timers, &conn->timer);
     cr_list_remove(&conn->link);
     cr_list_remove(&conn->dirty);
+    cr_rounds_leave(&conn->native->rounds, &conn->seat);
     if (conn->refused)
         cr_admit_refused_over(&conn->native->calls->admission);
     else
@@ -155,7 +176,7 @@ bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
     cr_debug("connection ended: %s: %s", cr_status_name(error->code), cr_log_quote(quoted, sizeof quoted, error->text));
     cr_metric_add(connections_ended, 1);
     conn->state = CR_CONN_LINGERING;
-    conn->payload_left = conn->stash.len = 0;
+    conn->payload_left = conn->stash.len = conn->stash.off = 0;
     conn->paused = false;
     drop_calls(conn);
     cr_reply_status(conn, 0, error);
@@ -193,6 +214,7 @@ uint8_t *cr_conn_room(cr_conn *conn, size_t bytes) {
 
 void cr_conn_put(cr_conn *conn, size_t bytes) {
     conn->out.len += (uint32_t)bytes;
+    conn->answered += (uint32_t)bytes;
     if (conn->state == CR_CONN_CLOSED || !cr_list_empty(&conn->dirty)) return;
     cr_list_append(&conn->native->dirty, &conn->dirty);
 }
@@ -226,8 +248,7 @@ void cr_conn_flush(cr_conn *conn) {
         return;
     }
     if (!out_pending(conn) && conn->out.at) out_done(conn);
-    if (!out_pending(conn) && !cr_list_empty(&conn->stalled)) cr_streams_resume(conn);
-    if (conn->paused && reading(conn) && !cr_frames_resume(conn) && conn->state == CR_CONN_CLOSED) return;
+    if (has_more(conn)) wait_for_turn(conn);
     if (!out_pending(conn) && conn->state == CR_CONN_LINGERING) shutdown(conn->fd, SHUT_WR);
     watch_stall(conn);
     update_events(conn);
@@ -262,18 +283,44 @@ cr_conn *cr_conn_most_parked(const cr_native *native) {
 void cr_conn_has_room(cr_conn *conn) {
     conn->waits_for_room = false;
     conn->last_progress_ms = uv_now(conn->native->loop->uv);
-    if (cr_frames_resume(conn)) cr_conn_flush(conn);
+    wait_for_turn(conn);
 }
 
+bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
+    cr_conn *conn = cr_container(seat, cr_conn, seat);
+    conn->frames = 0;
+    conn->native->until_ns = until_ns;
+    if (conn->gone) {
+        cr_conn_close(conn);
+        return false;
+    }
+    if (out_pending(conn)) cr_conn_flush(conn);
+    if (conn->state == CR_CONN_CLOSED) return false;
+    if (has_more(conn)) cr_calls_look(conn->native->calls);
+    if (!out_pending(conn)) cr_streams_resume(conn);
+    bool open = conn->state < CR_CONN_LINGERING && reading(conn) ? cr_frames_resume(conn) : true, much = false;
+    if (conn->state != CR_CONN_CLOSED && open && conn->readable && reading(conn) && !conn->paused) {
+        conn->readable = false;
+        much = cr_frames_read(conn) >= CR_PART_READ;
+    }
+    const cr_calls *calls = conn->native->calls;
+    const bool whole = much || conn->frames >= CR_PART_FRAMES || conn->answered >= CR_PART_ANSWERS ||
+                       calls->last_ns - calls->read_ns >= CR_PART_NS;
+    conn->answered = 0;
+    cr_conn_flush(conn);
+    return whole;
+}
+
+/* Where as many are ready as libuv asks for at once, it asks again, many times. */
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_conn *conn = handle->data;
-    conn->native->loop->came = true;
-    bool gone = status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn));
-    if (gone) {
-        cr_conn_close(conn);
-        return;
+    cr_native *native = conn->native;
+    native->loop->came = true;
+    if (status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn))) conn->gone = true;
+    if (events & UV_READABLE) conn->readable = true;
+    if (conn->seat.waits && native->rounds.waiting > CR_ARMED_MOST) {
+        uv_poll_stop(handle);
+        conn->events = 0;
     }
-    if (events & UV_WRITABLE) cr_conn_flush(conn);
-    if (conn->state != CR_CONN_CLOSED && events & UV_READABLE && reading(conn)) cr_frames_read(conn);
-    cr_conn_flush(conn);
+    wait_for_turn(conn);
 }

@@ -1,8 +1,10 @@
 /* conn: one native connection: reads frames, keeps its calls, writes replies.
  *
- * Reading: one recvmsg a turn, into {the rest of the slab or head that is being filled, the loop's buffer}. Frames are
- * taken from the buffer until it is empty, a frame is incomplete, or the connection must wait (for room, or for the
- * client to read its replies); what is left is stashed. Descriptors queue as they come and frames take them.
+ * A socket that poll reports has its connection wait for its turn (loop/rounds.h), in which cr_conn_go writes, goes on with what
+ * had to wait, and reads. Reading: one recvmsg a turn, into {the rest of the slab or head that is being filled, the loop's
+ * buffer}. Frames are taken from the buffer until it is empty, a frame is incomplete, or the connection must wait (for room, for
+ * the client to read its replies, or for its next turn, because it had its part of this one); what is left is stashed.
+ * Descriptors queue as they come and frames take them.
  *
  *   GREETING ──HELLO──► OPEN ──error──► LINGERING (says why, drops what comes) ──► CLOSED (freed when its handle is closed)
  *
@@ -27,6 +29,7 @@ typedef struct cr_conn {
     uv_poll_t poll;
     cr_native *native;
     cr_list link, dirty;
+    cr_seat seat;
     int fd;
     cr_peer peer;
     bool passes_descriptors; /* Unix sockets */
@@ -41,6 +44,7 @@ typedef struct cr_conn {
     cr_list stalled;            /* of them, those whose answers wait for room in out */
     struct cr_regions *regions; /* NULL until one is registered */
 
+    uint32_t frames, answered;        /* of its part of the turn: frames, and bytes of replies since it last went */
     cr_bytes stash;                   /* an incomplete frame, or all that came after the connection had to wait */
     uint32_t payload_left;            /* of the DATA (or skipped frame) being read */
     struct cr_stream *payload_stream; /* whose bytes they are; NULL: drop them */
@@ -51,6 +55,7 @@ typedef struct cr_conn {
     uint64_t last_progress_ms;
     uint64_t parked_ms; /* since when descriptors wait for their frames, where some do */
 
+    bool readable, gone; /* as poll said last */
     bool waits_for_room; /* for the bytes of payload_stream */
     bool paused;         /* stash holds whole frames: taken on before anything else is read */
     bool refused;        /* not admitted: it only says why */
@@ -70,6 +75,12 @@ uint8_t *cr_conn_room(cr_conn *conn, size_t bytes);
 void cr_conn_put(cr_conn *conn, size_t bytes);
 /* Reply bytes not written yet. */
 size_t cr_conn_backlog(const cr_conn *conn);
+/* Whether answers that can wait have to: the client does not read them, or has had its part of the turn. */
+bool cr_conn_full(const cr_conn *conn);
+/* Whether the connection has had its part of the turn. */
+bool cr_conn_had_part(const cr_conn *conn);
+/* The connection's turn: true when it had its whole part. */
+bool cr_conn_go(cr_seat *seat, uint64_t until_ns);
 /* Writes what can be written now. */
 void cr_conn_flush(cr_conn *conn);
 /* The bytes that this connection waits with can be taken. */

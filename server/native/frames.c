@@ -12,11 +12,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/native/front.h"
 #include "server/native/reply.h"
 
-enum { BEHIND_PAYLOAD = 4096 }; /* read beyond a payload's end: the next headers, little of the next payload */
+enum {
+    BEHIND_PAYLOAD = 4096, /* read beyond a payload's end: the next headers, little of the next payload */
+    LOOK_FRAMES = 8,       /* between two looks at the clock */
+};
 
 static uint8_t *main_buffer(cr_conn *conn) { return conn->native->buffer + CR_FRAME_HEAD_MAX; }
 
@@ -158,6 +162,17 @@ static cr_room payload_room(cr_conn *conn, uint8_t **at, size_t *room) {
     return answer;
 }
 
+/* step bytes more of the payload are where they belong. True: merging them took the rest of the connection's part. */
+static bool filled(cr_conn *conn, size_t step) {
+    cr_calls *calls = conn->native->calls;
+    uint64_t merged = calls->merged;
+    cr_call_filled(conn->payload_stream->call, step);
+    if (calls->merged == merged) return false;
+    conn->frames += (uint32_t)(calls->merged - merged);
+    calls->last_ns = cr_now_ns();
+    return cr_conn_had_part(conn);
+}
+
 /* Copies bytes that were received beside others to their place. Bytes used; fewer than n when the connection must wait. */
 static size_t take_payload(cr_conn *conn, const uint8_t *p, size_t n) {
     size_t used = 0;
@@ -171,7 +186,10 @@ static size_t take_payload(cr_conn *conn, const uint8_t *p, size_t n) {
             if (answer == CR_GONE) continue;
             if (step > room) step = room;
             memcpy(at, p + used, step);
-            cr_call_filled(conn->payload_stream->call, step);
+            used += step;
+            conn->payload_left -= (uint32_t)step;
+            if (filled(conn, step)) break;
+            continue;
         }
         used += step;
         conn->payload_left -= (uint32_t)step;
@@ -179,23 +197,34 @@ static size_t take_payload(cr_conn *conn, const uint8_t *p, size_t n) {
     return used;
 }
 
-/* What is left waits until the connection can go on. */
-static bool pause_with(cr_conn *conn, const uint8_t *p, size_t n) {
+/* What is left waits until the connection can go on: where it is, if held is what was stashed before, or in a new stash. */
+static bool pause_with(cr_conn *conn, cr_bytes *held, const uint8_t *p, size_t n) {
     conn->paused = true;
-    return stash(conn, p, n, n);
+    if (!held) return stash(conn, p, n, n);
+    free(conn->stash.at);
+    conn->stash = *held;
+    conn->stash.off = (uint32_t)(p - held->at);
+    *held = (cr_bytes){0};
+    return true;
 }
 
-/* Takes frames from [p, p + n) until none is complete; stashes the rest. A client that does not read its replies is not
- * answered any further. */
-static bool consume(cr_conn *conn, const uint8_t *p, size_t n) {
+/* Whether a frame more may be taken. The clock is asked now and then: a call that folds has asked it anyway. */
+static bool may_go_on(cr_conn *conn) {
+    if (++conn->frames % LOOK_FRAMES == 0) conn->native->calls->last_ns = cr_now_ns();
+    return conn->frames == 1 || !cr_conn_had_part(conn);
+}
+
+/* Takes frames from [p, p + n) until none is complete, or the connection has had its part; stashes the rest. A client that does not
+ * read its replies is not answered any further. held: what was stashed, if p lies there. */
+static bool consume(cr_conn *conn, cr_bytes *held, const uint8_t *p, size_t n) {
     while (n) {
-        if (cr_conn_backlog(conn) >= CR_BACKLOG_BYTES) return pause_with(conn, p, n);
+        if (cr_conn_backlog(conn) >= CR_BACKLOG_BYTES) return pause_with(conn, held, p, n);
         if (conn->payload_left) {
             size_t used = take_payload(conn, p, n);
             p += used;
             n -= used;
             if (conn->state >= CR_CONN_LINGERING) return false;
-            if (conn->payload_left && n) return pause_with(conn, p, n); /* waits for room */
+            if (conn->payload_left && n) return pause_with(conn, held, p, n); /* waits for room, or its turn */
             if (!conn->payload_left && !payload_done(conn)) return false;
             continue;
         }
@@ -203,6 +232,7 @@ static bool consume(cr_conn *conn, const uint8_t *p, size_t n) {
         cr_error error;
         bool skip;
         if (n < CR_FRAME_HEADER_BYTES) return stash(conn, p, n, 64);
+        if (!may_go_on(conn)) return pause_with(conn, held, p, n);
         if (cr_frame_get(p, true, &frame, &skip, &error) != CR_OK) return cr_conn_fail(conn, &error);
         const uint8_t *payload = p + CR_FRAME_HEADER_BYTES;
         size_t behind = n - CR_FRAME_HEADER_BYTES;
@@ -262,7 +292,7 @@ static bool plan_read(cr_conn *conn, struct iovec iov[2], int *parts, size_t *fi
     uint8_t *at;
     size_t room;
     *first = 0;
-    while (conn->payload_left && conn->payload_stream) {
+    while (conn->payload_left && conn->payload_stream && cr_call_in_place(conn->payload_stream->call)) {
         cr_room answer = payload_room(conn, &at, &room);
         if (answer == CR_WAIT) return false;
         if (answer == CR_ROOM) {
@@ -291,7 +321,7 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
         conn->payload_left -= (uint32_t)in_place;
         cr_call_filled(conn->payload_stream->call, in_place);
         if (!conn->payload_left && !payload_done(conn)) return false;
-        return consume(conn, main, n - in_place);
+        return consume(conn, NULL, main, n - in_place);
     }
     if (first) {
         conn->stash.len += (uint32_t)in_place;
@@ -303,19 +333,18 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
         stash_free(conn);
         n = n - in_place + len;
     }
-    return consume(conn, main, n);
+    return consume(conn, NULL, main, n);
 }
 
 /* While too many descriptors wait for their frames, the connection that leaves most of them ends. Not just the last to pass one:
- * its frame may be on its way. False: conn ended. */
-static bool keep_few_parked(cr_conn *conn) {
+ * its frame may be on its way. */
+static void keep_few_parked(const cr_conn *conn) {
     cr_error error;
     while (cr_admit_check_parked(&conn->native->calls->admission, &error) != CR_OK)
         cr_conn_fail(cr_conn_most_parked(conn->native), &error);
-    return conn->state < CR_CONN_LINGERING;
 }
 
-bool cr_frames_read(cr_conn *conn) {
+size_t cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
     union {
         char bytes[CMSG_SPACE(CR_CONN_MAX_DESCRIPTORS * sizeof(int))];
@@ -323,41 +352,40 @@ bool cr_frames_read(cr_conn *conn) {
     } control;
     size_t first = 0;
     int parts = 1;
-    if (conn->paused && (!cr_frames_resume(conn) || conn->paused)) return conn->state < CR_CONN_LINGERING;
     if (conn->state == CR_CONN_LINGERING)
         iov[0] = (struct iovec){main_buffer(conn), CR_TURN_BYTES};
     else if (!plan_read(conn, iov, &parts, &first))
-        return true;
+        return 0;
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)parts};
     if (conn->passes_descriptors) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
     }
     ssize_t n = recvmsg(conn->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
     if (n <= 0) {
         cr_conn_close(conn);
-        return false;
+        return 0;
     }
     /* With the daemon's table of descriptors full the mark comes without control data. */
-    if ((message.msg_controllen || message.msg_flags & MSG_CTRUNC) && !take_control(conn, &message)) return false;
+    if ((message.msg_controllen || message.msg_flags & MSG_CTRUNC) && !take_control(conn, &message)) return 0;
     if (conn->state == CR_CONN_LINGERING) {
         while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
-        return false;
+        return 0;
     }
     conn->last_progress_ms = uv_now(conn->native->loop->uv);
     cr_calls_look(conn->native->calls);
-    return arrived(conn, (size_t)n, first) && keep_few_parked(conn);
+    if (arrived(conn, (size_t)n, first)) keep_few_parked(conn);
+    return (size_t)n;
 }
 
 bool cr_frames_resume(cr_conn *conn) {
-    if (conn->waits_for_room || conn->state >= CR_CONN_LINGERING || !conn->stash.len)
+    if (!conn->paused || conn->waits_for_room || conn->state >= CR_CONN_LINGERING)
         return conn->state < CR_CONN_LINGERING;
     cr_bytes held = conn->stash;
     conn->stash = (cr_bytes){0};
     conn->paused = false;
-    cr_calls_look(conn->native->calls);
-    bool open = consume(conn, held.at, held.len);
+    bool open = consume(conn, &held, held.at + held.off, held.len - held.off);
     free(held.at);
     return open;
 }

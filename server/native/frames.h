@@ -1,6 +1,6 @@
 /* frames: reads a connection, cuts the bytes into frames and hands them on.
  *
- * Thread: the loop's. Both return false when the connection is closed or lingering afterwards. */
+ * Thread: the loop's. The connection may be closed or lingering afterwards. */
 #ifndef CURED_SERVER_NATIVE_FRAMES_H
 #define CURED_SERVER_NATIVE_FRAMES_H
 
@@ -8,9 +8,9 @@
 
 enum { CR_FRAME_HEAD_MAX = CR_FRAME_HEADER_BYTES + CR_HEAD_MAX_BYTES };
 
-/* One turn: at most one recvmsg of CR_TURN_BYTES, and every frame in it. */
-bool cr_frames_read(cr_conn *conn);
-/* Goes on with what was stashed when the connection had to wait. */
+/* At most one recvmsg of CR_TURN_BYTES, and every frame in it, until the connection had its part of the turn. Bytes that came. */
+size_t cr_frames_read(cr_conn *conn);
+/* Goes on with what was stashed when the connection had to wait. False: it is closed or lingering. */
 bool cr_frames_resume(cr_conn *conn);
 
 #endif

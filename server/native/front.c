@@ -43,7 +43,7 @@ static void send_parts(cr_stream *stream) {
     cr_conn *conn = stream->conn;
     for (;;) {
         cr_part part;
-        bool room = cr_conn_backlog(conn) < CR_BACKLOG_BYTES;
+        bool room = !cr_conn_full(conn);
         uint64_t most = !room ? 0 : stream->reply_credit < PART_BYTES ? stream->reply_credit : PART_BYTES;
         cr_pull pulled = cr_call_part(stream->call, most, &part);
         if (pulled == CR_PULLED) return;
@@ -252,7 +252,7 @@ void cr_stream_cancel(cr_stream *stream) {
 }
 
 void cr_streams_resume(cr_conn *conn) {
-    while (cr_conn_backlog(conn) < CR_BACKLOG_BYTES) {
+    while (!cr_conn_full(conn)) {
         cr_list *node = cr_list_pop(&conn->stalled);
         if (!node) return;
         send_parts(cr_container(node, cr_stream, stalled));

@@ -14,15 +14,20 @@ static cr_status open_connection(cr_door *door, int fd, bool is_unix, cr_error *
     return cr_conn_open(of(door), fd, is_unix, error);
 }
 
-static void woken(cr_door *door) { cr_regions_news(of(door)); }
+static void woken(cr_door *door) {
+    if (cr_regions_news(of(door), CR_TURN_NS)) cr_loop_wake(of(door)->loop);
+}
+
+static bool serve(cr_door *door) { return cr_rounds_turn(&of(door)->rounds, cr_conn_go); }
 
 static bool flush(cr_door *door) {
     cr_native *native = of(door);
-    cr_list now;
-    cr_list_init(&now);
-    cr_list_move(&now, &native->dirty);
-    for (cr_list *node; (node = cr_list_pop(&now));) cr_conn_flush(cr_container(node, cr_conn, dirty));
-    return !cr_list_empty(&native->dirty);
+    const uint64_t until = cr_list_empty(&native->dirty) ? 0 : cr_now_ns() + CR_TURN_NS;
+    while (!cr_list_empty(&native->dirty)) {
+        cr_conn_flush(cr_container(cr_list_pop(&native->dirty), cr_conn, dirty));
+        if (cr_now_ns() >= until) break;
+    }
+    return native->rounds.waiting > 0 || !cr_list_empty(&native->dirty);
 }
 
 static bool quiet(const cr_door *door) {
@@ -47,7 +52,7 @@ static void close_all(cr_door *door) {
 }
 
 cr_status cr_native_init(cr_native *native, cr_loop *loop, const char *version, cr_error *error) {
-    native->door = (cr_door){open_connection, woken, flush, quiet, close_all};
+    native->door = (cr_door){open_connection, woken, serve, flush, quiet, close_all};
     native->loop = loop;
     native->calls = loop->calls;
     native->version = version;
@@ -55,6 +60,7 @@ cr_status cr_native_init(cr_native *native, cr_loop *loop, const char *version, 
     cr_list_init(&native->connections);
     cr_list_init(&native->dirty);
     cr_list_init(&native->region_news);
+    cr_rounds_init(&native->rounds);
     pthread_mutex_init(&native->mutex, NULL);
     native->buffer = malloc(CR_FRAME_HEAD_MAX + CR_TURN_BYTES);
     if (!native->buffer) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the read buffer");
@@ -66,6 +72,7 @@ void cr_native_free(cr_native *native) {
     pthread_mutex_destroy(&native->mutex);
     free(native->buffer);
     free(native->spare_out);
+    cr_rounds_free(&native->rounds);
 }
 
 void cr_native_limits(const cr_native *native, cr_wire_limits *limits) {

@@ -5,10 +5,12 @@
 #define CURED_SERVER_NATIVE_NATIVE_H
 
 #include "server/loop/loop.h"
+#include "server/loop/rounds.h"
 #include "server/memory/device.h"
 
 enum {
     CR_TURN_BYTES = 256 * 1024,     /* read from one connection in one turn */
+    CR_ARMED_MOST = 768,            /* connections that wait for their turn, and of which the kernel tells in each */
     CR_BACKLOG_BYTES = 1024 * 1024, /* replies a client may leave unread before it is no longer read from */
     CR_LINGER_MS = 1000,            /* for a client to read why its connection ended */
 };
@@ -21,6 +23,8 @@ typedef struct cr_native {
     const cr_device_hook *device_hook; /* NULL: no GPU opens what clients share */
     uint64_t started_ms;
     cr_list connections, dirty; /* all; those with replies to write at the end of the turn */
+    cr_rounds rounds;           /* whose turn it is to be read */
+    uint64_t until_ns;          /* the end of the turn */
     uint8_t *buffer;            /* room for a frame's head in front, then CR_TURN_BYTES */
     uint8_t *spare_out;         /* one connection's empty reply buffer, for the next */
     pthread_mutex_t mutex;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/base/clock.h"
 #include "server/base/metrics.h"
 #include "server/memory/kept.h"
 #include "server/native/reply.h"
@@ -282,16 +283,17 @@ static void on_closed(cr_entry *entry) {
     free(entry);
 }
 
-void cr_regions_news(cr_native *native) {
-    for (;;) {
+bool cr_regions_news(cr_native *native, uint64_t most_ns) {
+    for (const uint64_t until = cr_now_ns() + most_ns; cr_now_ns() < until;) {
         pthread_mutex_lock(&native->mutex);
         cr_list *node = cr_list_pop(&native->region_news);
         cr_entry *entry = node ? cr_container(node, cr_entry, news) : NULL;
         bool opened = entry && entry->opened, closed = entry && entry->closed;
         if (entry) entry->opened = false;
         pthread_mutex_unlock(&native->mutex);
-        if (!entry) return;
+        if (!entry) return false;
         if (opened) on_opened(entry);
         if (closed) on_closed(entry);
     }
+    return true;
 }

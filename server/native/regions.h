@@ -20,7 +20,7 @@ void cr_regions_reduce(cr_stream *stream);
 void cr_regions_forget(cr_stream *stream);
 /* The connection is going away, its calls are gone. */
 void cr_regions_drop(cr_conn *conn);
-/* For the loop's wake: what files threads have posted. */
-void cr_regions_news(cr_native *native);
+/* For the loop's wake: what files threads have posted, for not much longer than most_ns. True: more is left. */
+bool cr_regions_news(cr_native *native, uint64_t most_ns);
 
 #endif

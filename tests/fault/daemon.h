@@ -13,9 +13,9 @@ typedef struct daemon_process {
 
 /* Prints the reason and ends the program with 1. */
 void fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-#define NEED(what)                                                          \
-    do {                                                                    \
-        if (!(what)) fail("%s:%d: not so: %s", __FILE__, __LINE__, #what);  \
+#define NEED(what)                                                         \
+    do {                                                                   \
+        if (!(what)) fail("%s:%d: not so: %s", __FILE__, __LINE__, #what); \
     } while (0)
 
 /* Starts CURED_TEST_BIN/cured on a Unix socket of its own and waits until it listens. */

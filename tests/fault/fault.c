@@ -30,7 +30,10 @@ void *ALLOCATOR(calloc)(size_t count, size_t bytes);
 void *ALLOCATOR(realloc)(void *at, size_t bytes);
 void *ALLOCATOR(memalign)(size_t alignment, size_t bytes);
 
-enum { PAGE_BYTES = 4096, STRUCTURES = 512 }; /* reads of up to so many bytes are of a kernel's structures, which come whole */
+enum {
+    PAGE_BYTES = 4096,
+    STRUCTURES = 512
+}; /* reads of up to so many bytes are of a kernel's structures, which come whole */
 
 static fault_page own;
 static fault_page *page = &own;
@@ -87,9 +90,7 @@ void *calloc(size_t count, size_t bytes) {
     return fails(FAULT_ALLOCATION) ? no_memory() : ALLOCATOR(calloc)(count, bytes);
 }
 
-void *realloc(void *at, size_t bytes) {
-    return fails(FAULT_ALLOCATION) ? no_memory() : ALLOCATOR(realloc)(at, bytes);
-}
+void *realloc(void *at, size_t bytes) { return fails(FAULT_ALLOCATION) ? no_memory() : ALLOCATOR(realloc)(at, bytes); }
 
 void *aligned_alloc(size_t alignment, size_t bytes) {
     return fails(FAULT_ALLOCATION) ? no_memory() : ALLOCATOR(memalign)(alignment, bytes);

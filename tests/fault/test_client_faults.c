@@ -73,8 +73,7 @@ static cured_status without_value(cured_conn *conn) {
     cured_error error;
     cured_status status = cured_reduce_buffer(conn, CURED_I64, &product, 1, two, 2, &once, &call, NULL);
     if (status == CURED_OK) status = cured_wait(call, NULL);
-    if (status == CURED_OK)
-        NEED(cured_value_status(cured_call_value(call, 0), &error) == CURED_OUT_OF_RANGE);
+    if (status == CURED_OK) NEED(cured_value_status(cured_call_value(call, 0), &error) == CURED_OUT_OF_RANGE);
     cured_call_free(call);
     return status;
 }
@@ -83,8 +82,7 @@ static cured_status stream(cured_conn *conn) {
     const uint8_t *bytes = (const uint8_t *)numbers;
     const size_t all = COUNT * sizeof *numbers, step = all / 7;
     cured_call *call;
-    cured_status status =
-        cured_reduce_stream_begin(conn, CURED_U32, &sum, 1, CURED_UNKNOWN_LENGTH, &once, &call, NULL);
+    cured_status status = cured_reduce_stream_begin(conn, CURED_U32, &sum, 1, CURED_UNKNOWN_LENGTH, &once, &call, NULL);
     if (status != CURED_OK) return status;
     for (size_t at = 0; status == CURED_OK && at < all; at += step) {
         status = cured_stream_write(call, bytes + at, all - at < step ? all - at : step, NULL);
@@ -98,8 +96,7 @@ static cured_status stream(cured_conn *conn) {
 
 static cured_status descriptor(cured_conn *conn) {
     cured_call *call;
-    cured_status status =
-        cured_reduce_fd(conn, CURED_U32, &sum, 1, memory, 400, CURED_TO_END, &once, &call, NULL);
+    cured_status status = cured_reduce_fd(conn, CURED_U32, &sum, 1, memory, 400, CURED_TO_END, &once, &call, NULL);
     return status == CURED_OK ? finish(call, sum_of(100, COUNT - 100)) : status;
 }
 
@@ -215,10 +212,18 @@ static cured_status finish_here(cured_conn *conn) {
 static const struct use {
     const char *name;
     cured_status (*run)(cured_conn *conn);
-} uses[] = {{"ping", ping},         {"info", info},         {"small", small},
-            {"large", large},       {"stream", stream},     {"without a value", without_value},
-            {"region", region},     {"array", array},       {"descriptor", descriptor},
-            {"rows", rows},         {"elements", elements}, {"partials", partials},
+} uses[] = {{"ping", ping},
+            {"info", info},
+            {"small", small},
+            {"large", large},
+            {"stream", stream},
+            {"without a value", without_value},
+            {"region", region},
+            {"array", array},
+            {"descriptor", descriptor},
+            {"rows", rows},
+            {"elements", elements},
+            {"partials", partials},
             {"finish here", finish_here}};
 enum { USES = sizeof uses / sizeof uses[0] };
 
@@ -266,13 +271,15 @@ static void storms(void) {
         page->eagain_every = storms[i][1];
         page->most_bytes = storms[i][2];
         for (size_t use = 0; use < USES; use++) {
-            if (storms[i][2] == 7 && use != 0 && use != 2 && use != 5) continue; /* a byte at a time: of what is small */
+            if (storms[i][2] == 7 && use != 0 && use != 2 && use != 5)
+                continue; /* a byte at a time: of what is small */
             if (use_once(&uses[use]) != CURED_OK) fail("%s in storm %zu", uses[use].name, i);
         }
     }
     page->eintr_every = page->eagain_every = page->most_bytes = 0;
-    printf("%llu calls: %llu ended with EINTR, %llu with EAGAIN, %llu were cut short\n", (unsigned long long)page->calls,
-           (unsigned long long)page->eintrs, (unsigned long long)page->eagains, (unsigned long long)page->shorts);
+    printf("%llu calls: %llu ended with EINTR, %llu with EAGAIN, %llu were cut short\n",
+           (unsigned long long)page->calls, (unsigned long long)page->eintrs, (unsigned long long)page->eagains,
+           (unsigned long long)page->shorts);
     NEED(page->eintrs > 100 && page->eagains > 100 && page->shorts > 100);
 }
 

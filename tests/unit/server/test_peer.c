@@ -75,7 +75,8 @@ START_TEST(the_kernel_says_who) {
     close(ends[1]);
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof name;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+        near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(listener, (struct sockaddr *)&name, sizeof name), 0);
     ck_assert_int_eq(listen(listener, 1), 0);
     ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&name, &length), 0);

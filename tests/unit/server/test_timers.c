@@ -32,15 +32,15 @@ START_TEST(fire_in_order_when_due) {
     ck_assert_uint_eq(cr_timers_next(&timers), UINT64_MAX);
     for (int i = 0; i < 6; i++) ck_assert(cr_timer_set(&timers, &nodes[i].timer, when[i]));
     ck_assert_uint_eq(cr_timers_next(&timers), 10);
-    cr_timers_run(&timers, 9);
+    cr_timers_run(&timers, 9, SIZE_MAX);
     ck_assert_int_eq(fired_count, 0);
-    cr_timers_run(&timers, 30);
+    cr_timers_run(&timers, 30, SIZE_MAX);
     ck_assert_int_eq(fired_count, 4);
     ck_assert_int_eq(fired[0] + fired[1], 1 + 3);
     ck_assert_int_eq(fired[2], 5);
     ck_assert_int_eq(fired[3], 4);
     ck_assert_uint_eq(cr_timers_next(&timers), 40);
-    cr_timers_run(&timers, UINT64_MAX - 1);
+    cr_timers_run(&timers, UINT64_MAX - 1, SIZE_MAX);
     ck_assert_int_eq(fired[4], 2);
     ck_assert_int_eq(fired[5], 0);
     ck_assert_uint_eq(cr_timers_next(&timers), UINT64_MAX);
@@ -56,7 +56,7 @@ START_TEST(a_timer_can_be_moved_and_stopped) {
     cr_timer_stop(&timers, &nodes[1].timer);
     cr_timer_stop(&timers, &nodes[1].timer);
     cr_timer_stop(&timers, &nodes[2].timer);
-    cr_timers_run(&timers, 100);
+    cr_timers_run(&timers, 100, SIZE_MAX);
     ck_assert_int_eq(fired_count, 1);
     ck_assert_int_eq(fired[0], 0);
     cr_timer_stop(&timers, &nodes[0].timer);
@@ -76,10 +76,10 @@ START_TEST(a_firing_timer_may_set_itself_and_stop_others) {
     cr_timer_set(&timers, &nodes[1].timer, 10);
     cr_timer_stop(&timers, &nodes[1].timer);
     cr_timer_set(&timers, &nodes[1].timer, 11);
-    cr_timers_run(&timers, 20);
+    cr_timers_run(&timers, 20, SIZE_MAX);
     ck_assert_int_eq(fired_count, 2);
     ck_assert_int_eq(fired[0] + fired[1], 0);
-    cr_timers_run(&timers, 30);
+    cr_timers_run(&timers, 30, SIZE_MAX);
     ck_assert_int_eq(fired_count, 3);
     ck_assert_uint_eq(timers.count, 0);
 }
@@ -100,7 +100,7 @@ START_TEST(random_operations_agree_with_a_model) {
         } else {
             now += (r >> 50) % 8;
             fired_count = 0;
-            cr_timers_run(&timers, now);
+            cr_timers_run(&timers, now, SIZE_MAX);
             uint64_t last = 0;
             for (int f = 0; f < fired_count; f++) {
                 ck_assert_uint_le(model[fired[f]], now);
@@ -124,7 +124,7 @@ START_TEST(without_memory_the_timer_is_not_set_and_the_others_stand) {
     ck_assert_uint_eq(nodes[set].timer.slot, 0);
     ck_assert_uint_eq(cr_timers_next(&timers), 5);
     ck_assert(cr_timer_set(&timers, &nodes[set].timer, 1));
-    cr_timers_run(&timers, 1000);
+    cr_timers_run(&timers, 1000, SIZE_MAX);
     ck_assert_int_eq(fired_count, set + 1);
     ck_assert_int_eq(fired[0], set);
 }

@@ -1,10 +1,26 @@
 /* What one turn of the loop does, and what a connection does when descriptors were lost. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit/server/loopback.h"
+
+/* Made in one turn for one connection: its part, and the last answer of it. */
+enum { MOST_ANSWERS = CR_PART_ANSWERS + 64 * 1024 + 64 };
+
+/* The client is another process from now on. */
+static void become_another(const client *c, uint64_t process) {
+    for (cr_list *node = native.connections.next; node != &native.connections; node = node->next) {
+        cr_conn *conn = cr_container(node, cr_conn, link);
+        if (conn->fd != c->served) continue;
+        bool waits = conn->seat.waits;
+        cr_rounds_leave(&native.rounds, &conn->seat);
+        ck_assert(cr_rounds_join(&native.rounds, &conn->seat, process));
+        if (waits) cr_rounds_wait(&native.rounds, &conn->seat);
+    }
+}
 
 /* any of u8 along an axis of no elements: outer answers for nothing. */
 static void queue_empty_axis(client *c, uint32_t stream, uint64_t outer) {
@@ -29,10 +45,10 @@ START_TEST(a_turn_ends_however_fast_a_client_reads) {
     queue_empty_axis(c, 1, 1u << 30);
     swallow(c, 256 * MIB);
     step(c, SIZE_MAX, 0);
-    ck_assert_uint_le(swallowed_bytes(), 4 * MIB);
+    ck_assert_uint_le(swallowed_bytes(), MOST_ANSWERS);
     for (size_t before = swallowed_bytes(), turns = 0; turns < 20; before = swallowed_bytes()) {
         turn();
-        ck_assert_uint_le(swallowed_bytes() - before, 4 * MIB);
+        ck_assert_uint_le(swallowed_bytes() - before, MOST_ANSWERS);
         turns += before > 0; /* the first answers may take a few */
         if (before) ck_assert_uint_gt(swallowed_bytes(), before);
     }
@@ -43,6 +59,81 @@ START_TEST(a_turn_ends_however_fast_a_client_reads) {
     swallow(NULL, 0);
     free_client(c);
     free_client(other);
+}
+END_TEST
+
+/* However many frames lie there, a connection has its part of them in a turn, and the others come meanwhile. */
+START_TEST(a_flood_of_frames_is_shared_out) {
+    client *flood = new_client(), *other = new_client();
+    become_another(flood, 1);
+    become_another(other, 2);
+    while (!flood->welcomes || !other->welcomes) step(flood, SIZE_MAX, SIZE_MAX), step(other, SIZE_MAX, SIZE_MAX);
+    enum { PINGS = 5000 };
+    for (int i = 0; i < PINGS; i++) queue_frame(flood, CR_FRAME_PING, 0, 0, "flood", 5);
+    for (unsigned turns = 0; flood->pongs < PINGS;) {
+        step(flood, SIZE_MAX, SIZE_MAX);
+        ck_assert_uint_le(flood->pongs, ++turns * CR_PART_FRAMES);
+        ck_assert_uint_lt(turns, 200 * PINGS / CR_PART_FRAMES);
+        if (turns % 4) continue;
+        unsigned pongs = other->pongs;
+        queue_frame(other, CR_FRAME_PING, 0, 0, "other", 5);
+        for (int i = 0; i < 3 && other->pongs == pongs; i++, turns++) step(other, SIZE_MAX, SIZE_MAX);
+        ck_assert_uint_eq(other->pongs, pongs + 1);
+    }
+    free_client(flood);
+    free_client(other);
+}
+END_TEST
+
+START_TEST(answers_of_info_are_shared_out) {
+    client *c = new_client();
+    while (!c->welcomes) step(c, SIZE_MAX, SIZE_MAX);
+    uint8_t payload[64];
+    const cr_wire_call info = {.kind = CR_CALL_INFO};
+    size_t n = cr_wire_pack_call(&info, payload, sizeof payload), before = 0;
+    enum { CALLS = 3000 };
+    for (uint32_t stream = 1; stream <= CALLS; stream++) queue_frame(c, CR_FRAME_CALL, CR_FLAG_END, stream, payload, n);
+    swallow(c, SIZE_MAX);
+    step(c, SIZE_MAX, 0);
+    for (unsigned turns = 0; metric_now(CR_M_calls_ok) < CALLS; turns++, before = swallowed_bytes()) {
+        step(c, SIZE_MAX, 0);
+        ck_assert_uint_le(swallowed_bytes() - before, 2 * MOST_ANSWERS); /* of the two turns of the first step */
+        ck_assert_uint_lt(turns, 20 * CALLS);
+    }
+    swallow(NULL, 0);
+    free_client(c);
+}
+END_TEST
+
+/* Partials of nothing are the cheapest to send: a DATA holds thousands, and each is a merge. */
+START_TEST(merges_are_shared_out) {
+    enum { PARTIALS = 5000, MOST_MERGED = CR_PART_FRAMES + 64 };
+    client *c = new_client();
+    uint8_t payload[128], record[256];
+    cr_partial partial;
+    static cr_share share;
+    cr_wire_call call = {.kind = CR_CALL_MERGE};
+    call.reduce.op_count = 1;
+    call.reduce.ops[0] = CR_OP_COUNT;
+    call.reduce.source = CR_SOURCE_STREAM;
+    queue_frame(c, CR_FRAME_CALL, 0, 1, payload, cr_wire_pack_call(&call, payload, sizeof payload));
+    cr_partial_init(&partial, CR_U8, cr_op_needs(CR_OP_COUNT, CR_U8));
+    assert_ok(cr_share_make(&share, &partial, 0, &error), error);
+    uint32_t length = (uint32_t)cr_share_pack(&share, record + 4, sizeof record - 4);
+    memcpy(record, &length, sizeof length);
+    uint8_t *data = malloc((length + 4) * PARTIALS);
+    for (int i = 0; i < PARTIALS; i++) memcpy(data + i * (length + 4), record, length + 4);
+    queue_frame(c, CR_FRAME_DATA, CR_FLAG_END, 1, data, (length + 4) * PARTIALS);
+    uint64_t before = calls.merged = 0;
+    for (unsigned turns = 0; !c->answers; turns++, before = calls.merged) {
+        step(c, SIZE_MAX, SIZE_MAX);
+        ck_assert_uint_eq(c->failures, 0);
+        ck_assert_uint_le(calls.merged - before, MOST_MERGED);
+        ck_assert_uint_lt(turns, 20 * PARTIALS);
+    }
+    ck_assert_uint_eq(calls.merged, PARTIALS);
+    free(data);
+    free_client(c);
 }
 END_TEST
 
@@ -110,6 +201,9 @@ int main(void) {
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_turn_ends_however_fast_a_client_reads);
+    tcase_add_test(tc, a_flood_of_frames_is_shared_out);
+    tcase_add_test(tc, answers_of_info_are_shared_out);
+    tcase_add_test(tc, merges_are_shared_out);
     tcase_add_test(tc, answers_beyond_the_limit_are_refused);
     tcase_add_test(tc, a_lost_descriptor_ends_the_connection);
     suite_add_tcase(suite, tc);
