@@ -38,5 +38,6 @@ base_dir = $2
 hash_dir = false
 compiler_check = content
 ignore_options = -Werror
+sloppiness = locale
 CONF
 }
