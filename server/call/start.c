@@ -41,6 +41,7 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     cr_job *job = call->job = call->upload.job = cr_job_new(call->dtype, call->families);
     if (!job) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
     job->owner = call;
+    job->client = call->peer->process;
     job->wants = call->wants;
     for (uint32_t i = 0; i < r->op_count; i++) job->ops |= cr_ops_of(r->ops[i]);
     job->base = r->first;

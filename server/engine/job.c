@@ -15,6 +15,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_job *job = malloc(sizeof *job);
     if (!job) return NULL;
     job->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+    job->client = 0;
     job->ops = 0;
     job->trace_id = 0;
     job->owner = NULL;
@@ -24,7 +25,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->wants = CR_WANTS_ALL;
     job->element = (uint32_t)cr_dtype_size(dtype);
     job->grain = cr_partial_grain(dtype, families);
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_init(&job->ready[kind]);
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_waiting_init(&job->ready[kind]);
     job->kinds = CR_BY_CPU;
     job->gpu_from = 0;
     job->device = -1;
@@ -67,7 +68,7 @@ void cr_job_free(cr_job *job) {
     if (!job) return;
     assert(job->state == CR_JOB_DONE && cr_list_empty(&job->segments) && cr_list_empty(&job->unfolded));
     assert(cr_list_empty(&job->news));
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) assert(cr_list_empty(&job->ready[kind]));
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) assert(!cr_waiting_in_line(&job->ready[kind]));
     for (cr_list *node; (node = cr_list_pop(&job->outputs));) free(cr_container(node, cr_output, link));
     if (job->axis) cr_job_axis_free(job->axis);
     free(job->named);

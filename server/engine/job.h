@@ -18,6 +18,7 @@
 
 #include "kernels/core/partial.h"
 #include "server/base/list.h"
+#include "server/base/turns.h"
 
 /* Who may claim: the lines of the run queue, and bits of cr_job.kinds. */
 typedef enum cr_lane_kind { CR_KIND_CPU, CR_KIND_GPU, CR_LANE_KINDS } cr_lane_kind;
@@ -29,6 +30,7 @@ typedef struct cr_job {
     void *owner;                             /* the call that waits for it; NULL once answered. The loop's */
     uint64_t admitted_bytes, admitted_state; /* with a call that was answered before the job was done. The loop's */
     uint64_t number;                         /* of all jobs, from 1 on */
+    uint64_t client;                         /* whose turns it takes; 0 unless the loop sets it */
     cr_ops ops;                              /* what is asked for; only for whoever shows it */
     cr_dtype dtype;
     uint32_t families;
@@ -48,7 +50,7 @@ typedef struct cr_job {
     uint64_t gpu_from; /* while fewer bytes can be claimed, no GPU looks at it */
 
     uint32_t kinds;                              /* Q: CR_BY_*: the lanes that may claim */
-    cr_list ready[CR_LANE_KINDS];                /* Q: in the line of each kind while it can claim something */
+    cr_waiting ready[CR_LANE_KINDS];             /* Q: in the line of each kind while it can claim something */
     cr_list done;                                /* Q: in the completion list */
     cr_job_state state;                          /* Q */
     uint32_t holds, claims;                      /* Q */

@@ -20,20 +20,28 @@ cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         pthread_cond_init(&queue->more[kind], &monotonic);
-        cr_list_init(&queue->line[kind]);
+        queue->line[kind] = cr_turns_new();
     }
     pthread_condattr_destroy(&monotonic);
     cr_list_init(&queue->completed);
     cr_list_init(&queue->news);
     queue->wake = wake;
     queue->wake_argument = argument;
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
+        if (queue->line[kind]) continue;
+        cr_queue_free(queue);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the run queue");
+    }
     *out = queue;
     return CR_OK;
 }
 
 void cr_queue_free(cr_queue *queue) {
     if (!queue) return;
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) pthread_cond_destroy(&queue->more[kind]);
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
+        pthread_cond_destroy(&queue->more[kind]);
+        cr_turns_free(queue->line[kind]);
+    }
     pthread_mutex_destroy(&queue->mutex);
     free(queue);
 }
@@ -93,23 +101,31 @@ static void wake_lane(cr_queue *queue, cr_lane_kind kind) {
         pthread_cond_broadcast(&queue->more[kind]); /* not every GPU takes every job */
 }
 
+/* Of an input whose length is not known yet: what of it has come. */
+static bool is_large(const cr_job *job) {
+    return (job->total_bytes ? job->total_bytes : job->claimed_bytes + job->claimable) > CR_TURN_LARGE_BYTES;
+}
+
 void cr_queue_offer(cr_queue *queue, cr_job *job) {
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
-        if (!cr_list_empty(&job->ready[kind]) || !wanted_by(queue, job, kind)) continue;
-        cr_list_append(&queue->line[kind], &job->ready[kind]);
+        if (cr_waiting_in_line(&job->ready[kind]) || !wanted_by(queue, job, kind)) continue;
+        cr_turns_put(queue->line[kind], job->client, &job->ready[kind], is_large(job));
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
         wake_lane(queue, kind);
     }
 }
 
-void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker) {
+void cr_queue_leave(cr_job *job) {
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_waiting_leave(&job->ready[kind]);
+}
+
+void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker, uint64_t bytes) {
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         bool wanted = wanted_by(queue, job, kind);
-        if (!wanted || kind == (int)taker) cr_list_remove(&job->ready[kind]);
-        if (!wanted || kind != (int)taker) continue;
-        cr_list_append(&queue->line[kind], &job->ready[kind]);
-        wake_lane(queue, kind);
+        if (!wanted) cr_waiting_leave(&job->ready[kind]);
+        if (wanted && kind == (int)taker) wake_lane(queue, kind);
     }
+    cr_turns_charge(queue->line[taker], &job->ready[taker], bytes);
 }
 
 bool cr_queue_finished_with(cr_segment *segment) {
@@ -199,7 +215,7 @@ void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, c
     if (error) job->error = *error;
     cr_job_move(job, CR_JOB_STOPPING);
     job->claimable = 0;
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_remove(&job->ready[kind]);
+    cr_queue_leave(job);
     if (job->named) cr_queue_poke_locked(queue);
     for (cr_list *node; (node = cr_list_pop(&job->unfolded));) {
         cr_unfolded *range = cr_container(node, cr_unfolded, link);

@@ -1,9 +1,9 @@
 /* queue: the run queue. Producers offer input, lanes claim ranges of it, the loop collects what is done; all under one
  * mutex that is held for a few hundred nanoseconds at a time.
  *
- * Jobs with something to claim stand in one line; a claim takes from the first and sends it to the end, so jobs share the
- * lanes evenly however large they are. Completions are a list drained at one wake: the wake is sent under the lock and
- * only when the list was empty, so nothing is lost and nothing is sent twice.
+ * Jobs with something to claim stand in line, one line for each kind of lane. Their clients take turns (server/base/turns.h),
+ * and a claim sends its job behind the others of its client. Completions are a list drained at one wake: the wake is sent
+ * under the lock and only when the list was empty, so nothing is lost and nothing is sent twice.
  *
  * Thread: any, except where said. Owner: the daemon. */
 #ifndef CURED_SERVER_ENGINE_QUEUE_H
@@ -15,6 +15,9 @@ typedef struct cr_queue cr_queue;
 
 /* Of a claim, where the job says nothing else; and the least that is worth one. */
 enum { CR_CLAIM_MOST_BYTES = 4 * 1024 * 1024, CR_CLAIM_LEAST_BYTES = 256 * 1024 };
+/* What a GPU takes at once of a client's host memory, or of its own memory, while other clients are there: the bus and
+ * the GPU are busy with either for about a tenth of a millisecond. */
+enum { CR_SHARED_HOST_BYTES = 4 * 1024 * 1024, CR_SHARED_DEVICE_BYTES = 256 * 1024 * 1024 };
 
 /* wake(argument) is called, under the queue's lock, when the completion list becomes non-empty: it must only post. */
 cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **queue, cr_error *error);
@@ -98,7 +101,8 @@ void cr_queue_trace(cr_queue *queue, const cr_trace *trace);
 /* How many bytes to take of job now; segment is where the next would come from. 0: none, another job is asked for. Called under
  * the queue's lock. */
 typedef uint64_t (*cr_want)(void *argument, const cr_job *job, const cr_segment *segment);
-/* Claims of one job, the first in line of which want wants some: at most `most` of them. 0: there is none. */
+/* Claims of one job, the one of which want wants some whose turn it is: at most `most` of them. 0: there is none. While
+ * other clients are in line, or were lately, a claim is of no more than CR_SHARED_HOST_BYTES or CR_SHARED_DEVICE_BYTES. */
 uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most);
 /* Likewise, and then of all jobs in line of which more wants some: the claims of a job stand together. room: of claims. */
 uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argument, cr_claim *claims, uint32_t most,

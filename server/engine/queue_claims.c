@@ -98,16 +98,17 @@ static cr_claim claim_place(cr_job *job, const place *at, uint64_t bytes) {
     return claim;
 }
 
-/* Q. Takes the next range of the first job in line; an empty claim when there is none. */
+/* Q. Takes the next range of the job whose turn it is; an empty claim when there is none. */
 static cr_claim take_claim(cr_queue *queue, uint32_t workers) {
     place at;
-    if (cr_list_empty(&queue->line[CR_KIND_CPU])) return (cr_claim){0};
-    cr_job *job = cr_container(queue->line[CR_KIND_CPU].next, cr_job, ready[CR_KIND_CPU]);
+    cr_waiting *first = cr_turns_next(queue->line[CR_KIND_CPU]);
+    if (!first) return (cr_claim){0};
+    cr_job *job = cr_container(first, cr_job, ready[CR_KIND_CPU]);
     bool found = find_place(job, &at);
     assert(found);
     (void)found;
     cr_claim claim = claim_place(job, &at, claim_size(&at, workers));
-    cr_queue_line_up(queue, job, CR_KIND_CPU);
+    cr_queue_line_up(queue, job, CR_KIND_CPU, claim.bytes);
     return claim;
 }
 
@@ -197,25 +198,60 @@ static uint32_t take_claims(cr_job *job, uint64_t want, cr_claim *claims, uint32
     return count;
 }
 
+/* What cr_queue_gather is about, for the line that it goes through. */
+typedef struct gathering {
+    cr_queue *queue;
+    cr_want want;
+    void *argument;
+    uint64_t bytes; /* wanted of the job that was asked for last */
+    cr_claim *claims;
+    uint32_t count, most, room;
+} gathering;
+
+/* Q. */
+static cr_choice ask_lane(void *argument, cr_waiting *waiting) {
+    gathering *g = argument;
+    place at;
+    const cr_job *job = cr_container(waiting, cr_job, ready[CR_KIND_GPU]);
+    g->bytes = find_place(job, &at) ? g->want(g->argument, job, at.segment) : 0;
+    return g->bytes ? CR_CHOICE_TAKE : CR_CHOICE_PASS;
+}
+
+/* Q. Claims the wanted bytes of the job, or fewer where other clients want the device too. A kernel that is asked for by
+ * name folds device memory as a whole. */
+static void gather_from(gathering *g, cr_waiting *waiting) {
+    cr_queue *queue = g->queue;
+    cr_job *job = cr_container(waiting, cr_job, ready[CR_KIND_GPU]);
+    const uint64_t shared = job->device < 0 ? CR_SHARED_HOST_BYTES : CR_SHARED_DEVICE_BYTES;
+    const uint32_t room = g->room - g->count;
+    cr_claim *claims = g->claims + g->count;
+    uint64_t bytes = 0;
+    if (g->bytes > shared && !(job->named && job->device >= 0) && !cr_turns_alone(queue->line[CR_KIND_GPU], waiting))
+        g->bytes = shared;
+    const uint32_t count = take_claims(job, g->bytes, claims, g->most < room ? g->most : room);
+    for (uint32_t i = 0; i < count; i++) bytes += claims[i].bytes;
+    g->count += count;
+    if (queue->trace.begin && !job->trace_id) job->trace_id = queue->trace.begin(queue->trace.argument, job);
+    cr_queue_line_up(queue, job, CR_KIND_GPU, bytes);
+}
+
+/* Q. */
+static bool gather_more(void *argument, cr_waiting *waiting) {
+    gathering *g = argument;
+    if (ask_lane(g, waiting) == CR_CHOICE_TAKE) gather_from(g, waiting);
+    return g->count < g->room;
+}
+
 uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argument, cr_claim *claims, uint32_t most,
                          uint32_t room) {
-    uint32_t count = 0;
+    gathering g = {.queue = queue, .want = want, .argument = argument, .claims = claims, .most = most, .room = room};
     pthread_mutex_lock(&queue->mutex);
-    cr_list *line = &queue->line[CR_KIND_GPU], *last = line->prev;
-    for (cr_list *node = line->next, *next; node != line && count < room; node = next) {
-        next = node == last ? line : node->next; /* those that were taken from go to the end: once each */
-        cr_job *job = cr_container(node, cr_job, ready[CR_KIND_GPU]);
-        place at;
-        bool found = find_place(job, &at);
-        uint64_t bytes = found ? (count ? more : want)(argument, job, at.segment) : 0;
-        if (!bytes) continue;
-        count += take_claims(job, bytes, claims + count, most < room - count ? most : room - count);
-        if (queue->trace.begin && !job->trace_id) job->trace_id = queue->trace.begin(queue->trace.argument, job);
-        cr_queue_line_up(queue, job, CR_KIND_GPU);
-        if (!more) break;
-    }
+    cr_waiting *first = cr_turns_pick(queue->line[CR_KIND_GPU], ask_lane, &g);
+    if (first) gather_from(&g, first);
+    g.want = more;
+    if (first && more && g.count < room) cr_turns_follow(queue->line[CR_KIND_GPU], gather_more, &g);
     pthread_mutex_unlock(&queue->mutex);
-    return count;
+    return g.count;
 }
 
 uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most) {
@@ -266,7 +302,7 @@ void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, 
         }
         if (cr_queue_finished_with(claim->segment)) cr_list_append(&let_go, &claim->segment->link);
     }
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_list_remove(&job->ready[kind]); /* kinds may be others now */
+    cr_queue_leave(job); /* kinds may be others now */
     cr_queue_settle(queue, job);
     cr_queue_offer(queue, job);
     pthread_mutex_unlock(&queue->mutex);
@@ -279,20 +315,30 @@ void cr_queue_gpu_comes(cr_queue *queue, uint32_t ordinal) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
+/* A GPU that goes. */
+typedef struct going {
+    cr_queue *queue;
+    cr_list let_go;
+} going;
+
+/* Q. What only that GPU could do is stopped; without any GPU the rest is the CPU's. */
+static bool leave_gpu(void *argument, cr_waiting *waiting) {
+    going *g = argument;
+    cr_job *job = cr_container(waiting, cr_job, ready[CR_KIND_GPU]);
+    if (cr_queue_stop_orphan(g->queue, job, &g->let_go) || g->queue->gpus) return true;
+    cr_waiting_leave(waiting);
+    cr_queue_offer(g->queue, job);
+    return true;
+}
+
 void cr_queue_gpu_goes(cr_queue *queue, uint32_t ordinal) {
-    cr_list let_go, *line = &queue->line[CR_KIND_GPU];
-    cr_list_init(&let_go);
+    going g = {.queue = queue};
+    cr_list_init(&g.let_go);
     pthread_mutex_lock(&queue->mutex);
     queue->gpus &= ~(1u << ordinal);
-    for (cr_list *node = line->next, *next; node != line; node = next) {
-        next = node->next;
-        cr_job *job = cr_container(node, cr_job, ready[CR_KIND_GPU]);
-        if (cr_queue_stop_orphan(queue, job, &let_go) || queue->gpus) continue;
-        cr_list_remove(node);
-        cr_queue_offer(queue, job);
-    }
+    cr_turns_follow(queue->line[CR_KIND_GPU], leave_gpu, &g);
     pthread_mutex_unlock(&queue->mutex);
-    cr_queue_release_all(&let_go);
+    cr_queue_release_all(&g.let_go);
 }
 
 bool cr_queue_all_taken(cr_queue *queue, cr_job *job) {

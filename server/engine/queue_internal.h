@@ -13,7 +13,7 @@
 struct cr_queue {
     pthread_mutex_t mutex;
     pthread_cond_t more[CR_LANE_KINDS];
-    cr_list line[CR_LANE_KINDS]; /* jobs that a lane of the kind may claim from, the next first */
+    cr_turns *line[CR_LANE_KINDS]; /* of jobs that a lane of the kind may claim from */
     cr_list completed, news;
     uint32_t sleeping[CR_LANE_KINDS];
     uint32_t gpus; /* whose lanes claim by cr_queue_take: a bit each, by ordinal */
@@ -32,8 +32,11 @@ cr_segment *cr_queue_first(const cr_job *job);
 bool cr_queue_claimable(const cr_job *job);
 /* Puts the job into the lines where it has something to claim and does not stand. */
 void cr_queue_offer(cr_queue *queue, cr_job *job);
-/* After a claim by a lane of the kind taker: to the end of that line, and out of those where there is nothing left. */
-void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker);
+/* A lane of the kind taker has claimed bytes: the job's client is charged, and the job leaves the lines where it has
+ * nothing left. */
+void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker, uint64_t bytes);
+/* Out of all lines. */
+void cr_queue_leave(cr_job *job);
 /* True when the caller must call segment->release after unlocking. */
 bool cr_queue_finished_with(cr_segment *segment);
 /* Moves what can be released to let_go. Segments still claimed or unsealed are released by whoever holds them. */

@@ -1,5 +1,5 @@
-/* claim: which claims a stream takes next, and of what kind of work they are. The first job in line that the device
- * wants decides the kind. Into a pack other small jobs may follow it.
+/* claim: which claims a stream takes next, and of what kind of work they are. The job whose turn it is among those that
+ * the device wants decides the kind. Into a pack other small jobs may follow it.
  *
  * A job in device memory may have an event, behind which its owner has work under way on that memory. A stream that
  * waited for the event would be its owner's to stop. So the job waits in line and the event is looked at, outside the
@@ -73,10 +73,13 @@ static uint64_t want_of(cr_gpu_lane *lane, const cr_gpu_kind *kind, const cr_job
     return bytes && (!kept || may_begin(lane, kept)) ? bytes : 0;
 }
 
-/* Of the first job: when it is small, others may join it. */
+/* Of the first job: when it is small, others may join it. Several jobs may be asked about; the last of them that is
+ * wanted is the first job. */
 static uint64_t want(void *argument, const cr_job *job, const cr_segment *segment) {
     cr_gpu_lane *lane = argument;
     const cr_gpu_kind *kind = kind_of(job);
+    lane->event_error = NULL;
+    lane->gather_bytes = 0;
     const uint64_t bytes = want_of(lane, kind, job, segment);
     if (!bytes) return 0;
     lane->claimed_kind = kind;
@@ -101,10 +104,9 @@ static uint64_t more(void *argument, const cr_job *job, const cr_segment *segmen
 }
 
 bool cr_gpu_claim(cr_gpu_lane *lane, cr_gpu_work *work) {
-    lane->event_error = NULL;
     if (lane->waiting) ask_events(lane, work->claims);
+    lane->event_error = NULL;
     lane->waiting = 0;
-    lane->gather_bytes = 0;
     work->claim_count =
         cr_queue_gather(lane->options.queue, want, more, lane, work->claims, CR_CHUNK_CLAIMS, CR_PACK_CLAIMS);
     work->kind = lane->claimed_kind;

@@ -123,6 +123,81 @@ START_TEST(jobs_take_turns) {
 }
 END_TEST
 
+/* A job of client, whose one piece is freed with it. */
+static cr_job *client_job(uint64_t client, size_t bytes) {
+    cr_job *job = new_job(CR_U8);
+    job->client = client;
+    job->owner = offer(queue, job, bytes, 0, false, true);
+    cr_queue_unhold(queue, job);
+    return job;
+}
+
+static unsigned free_completed(void) {
+    cr_list list;
+    unsigned n = 0;
+    cr_queue_completed(queue, &list);
+    for (cr_list *node; (node = cr_list_pop(&list)); n++) {
+        cr_job *job = cr_container(node, cr_job, done);
+        free_piece(job->owner);
+        cr_job_free(job);
+    }
+    return n;
+}
+
+START_TEST(one_job_behind_thousands_of_another_client_is_the_next_claim) {
+    enum { MANY = 3840 };
+    for (int i = 0; i < MANY; i++) client_job(1, 4 * KIB);
+    for (int i = 0; i < 500; i++) ck_assert_uint_eq(claim(1).job->client, 1);
+    cr_job *other = client_job(2, 64 * KIB);
+    ck_assert_ptr_eq(claim(1).job, other);
+    for (int i = 500; i < MANY; i++) ck_assert_uint_eq(claim(1).job->client, 1);
+    finish_turn();
+    ck_assert_uint_eq(free_completed(), MANY + 1);
+}
+END_TEST
+
+/* The client comes back after each of its claims: it goes first for one turn, sixteen claims of 64 KiB, then shares evenly. */
+START_TEST(a_client_that_keeps_coming_back_has_its_place) {
+    unsigned first = 0, mine = 0, others = 0, jobs = 300;
+    for (unsigned i = 0; i < jobs; i++) client_job(1, 64 * KIB);
+    for (int i = 0; i < 16; i++) ck_assert_uint_eq(claim(1).job->client, 1); /* its own first turn */
+    for (;; first++, jobs++) {
+        client_job(2, 64 * KIB);
+        if (claim(1).job->client != 2) break;
+    }
+    jobs++;
+    ck_assert_uint_eq(first, 16);
+    for (int i = 0; i < 200; i++) {
+        if (claim(1).job->client == 1) {
+            others++;
+            continue;
+        }
+        mine++;
+        jobs++;
+        client_job(2, 64 * KIB);
+    }
+    ck_assert_uint_ge(mine, 84);
+    ck_assert_uint_ge(others, 84);
+    while (cr_queue_turn(queue, &turn, 1, 0, false)) {
+    }
+    ck_assert_uint_eq(free_completed(), jobs);
+}
+END_TEST
+
+START_TEST(short_jobs_go_before_a_client_s_large_one) {
+    cr_job *large = client_job(1, 20 * MIB), *last = NULL;
+    for (int i = 0; i < 12; i++) last = client_job(1, 64 * KIB);
+    for (int i = 0; i < 8; i++) ck_assert_ptr_ne(claim(1).job, large);
+    ck_assert_ptr_eq(claim(1).job, large);
+    for (int i = 0; i < 4; i++) ck_assert_ptr_ne(claim(1).job, large);
+    ck_assert_ptr_eq(turn.claim.job, last);
+    ck_assert_ptr_eq(claim(1).job, large);
+    while (cr_queue_turn(queue, &turn, 1, 0, false)) {
+    }
+    ck_assert_uint_eq(free_completed(), 13);
+}
+END_TEST
+
 START_TEST(a_growing_segment_is_claimed_as_it_grows) {
     cr_job *job = new_job(CR_U8);
     piece *p = offer(queue, job, MIB, 0, false, false);
@@ -300,8 +375,10 @@ START_TEST(no_memory_is_said) {
     ck_assert_ptr_null(cr_job_new(CR_F32, CR_FAM_SUM));
     ck_assert_uint_eq(metric_now(CR_M_jobs), jobs);
     cr_queue *other;
-    fail_allocation(1);
-    assert_fails(cr_queue_new(woken, &wakes, &other, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
+    for (unsigned nth = 1; nth <= 1 + CR_LANE_KINDS; nth++) {
+        fail_allocation(nth);
+        assert_fails(cr_queue_new(woken, &wakes, &other, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
+    }
     cr_queue_free(NULL);
     cr_job_free(NULL);
 }
@@ -313,6 +390,9 @@ int main(void) {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, claims_cover_a_segment_once_and_cut_where_they_may, 0, 8);
     tcase_add_test(tc, jobs_take_turns);
+    tcase_add_test(tc, one_job_behind_thousands_of_another_client_is_the_next_claim);
+    tcase_add_test(tc, a_client_that_keeps_coming_back_has_its_place);
+    tcase_add_test(tc, short_jobs_go_before_a_client_s_large_one);
     tcase_add_test(tc, a_growing_segment_is_claimed_as_it_grows);
     tcase_add_test(tc, a_job_that_wants_large_claims_waits_for_them_or_for_the_seal);
     tcase_add_test(tc, an_empty_job_is_done_when_nobody_holds_it);

@@ -69,6 +69,8 @@ static uint64_t work(uint32_t workers) {
     return bytes;
 }
 
+static void release(cr_segment *segment) { cr_container(segment, piece, segment)->released++; }
+
 static void finish(cr_job *job, uint64_t sum) {
     cr_list list;
     cr_queue_completed(queue, &list);
@@ -161,6 +163,88 @@ START_TEST(two_arrays_are_cut_alike) {
     ck_assert_uint_eq(bytes, 2 * MIB);
     finish(job, 2 * MIB);
     free_piece(p);
+}
+END_TEST
+
+/* A piece in the memory of GPU 0, which is never read here. */
+static piece *device_piece(cr_job *job, uint64_t bytes) {
+    piece *p = calloc(1, sizeof *p);
+    cr_segment_init(&p->segment, job, (void *)(uintptr_t)(1ull << 40), 0);
+    p->segment.release = release;
+    cr_queue_add(queue, &p->segment);
+    cr_queue_ready(queue, &p->segment, bytes, true);
+    return p;
+}
+
+static uint64_t taken_bytes(uint32_t count) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) bytes += claims[i].bytes;
+    return bytes;
+}
+
+/* Alone a client's claims are as large as its lane wants. While another is there they are bounded, and both get the same bytes. */
+START_TEST(clients_share_a_gpu) {
+    const bool on_device = _i == 1;
+    const uint64_t large = on_device ? 1ull << 35 : 60 * MIB,
+                   shared = on_device ? CR_SHARED_DEVICE_BYTES : CR_SHARED_HOST_BYTES;
+    cr_job *jobs[2];
+    piece *pieces[2];
+    uint64_t got[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        jobs[i] = new_job(CR_BY_GPU, 1);
+        jobs[i]->client = (uint64_t)i + 1;
+        if (on_device) jobs[i]->device = 0;
+    }
+    pieces[0] = on_device ? device_piece(jobs[0], large) : offer(queue, jobs[0], large, 0, true, true);
+    ck_assert_uint_eq(taken_bytes(take(shared * 4)), shared * 4);
+    cr_queue_unfolded(queue, claims, 1, 0);
+    pieces[1] = on_device ? device_piece(jobs[1], large) : offer(queue, jobs[1], large, 0, true, true);
+    for (int i = 0; i < 10; i++) {
+        uint32_t count = take(shared * 4);
+        ck_assert_uint_gt(count, 0);
+        got[claims[0].job->client - 1] += taken_bytes(count);
+        ck_assert_uint_eq(taken_bytes(count), shared);
+        if (i == 0) ck_assert_ptr_eq(claims[0].job, jobs[1]);
+        cr_queue_unfolded(queue, claims, count, 0);
+    }
+    ck_assert_uint_eq(got[0], got[1]);
+    for (int i = 0; i < 2; i++) {
+        cr_queue_stop(queue, jobs[i], NULL);
+        cr_queue_unhold(queue, jobs[i]);
+        if (on_device) pieces[i]->data = NULL;
+        free_piece(pieces[i]);
+    }
+    cr_list list;
+    cr_queue_completed(queue, &list);
+    for (int i = 0; i < 2; i++) cr_job_free(cr_container(cr_list_pop(&list), cr_job, done));
+}
+END_TEST
+
+/* Into a pack every client brings its turn, before one brings more. */
+START_TEST(clients_share_a_pack) {
+    enum { JOBS = 200, PACK = 128 };
+    static cr_job *jobs[2 * JOBS];
+    static piece *pieces[2 * JOBS];
+    static cr_claim pack[PACK];
+    uint64_t bytes = 64 * KIB;
+    unsigned got[3] = {0};
+    for (int i = 0; i < 2 * JOBS; i++) {
+        jobs[i] = new_job(CR_BY_GPU, 1);
+        jobs[i]->client = i < JOBS + 190 ? 1 : 2;
+        pieces[i] = offer(queue, jobs[i], bytes, 0, false, true);
+        cr_queue_unhold(queue, jobs[i]);
+    }
+    ck_assert_uint_eq(cr_queue_gather(queue, want_bytes, want_bytes, &bytes, pack, MOST, PACK), PACK);
+    for (int i = 0; i < PACK; i++) got[pack[i].job->client]++;
+    ck_assert_uint_eq(got[2], 10);
+    for (int i = 0; i < PACK; i++) cr_queue_unfolded(queue, &pack[i], 1, 0);
+    ck_assert_uint_eq(work(1), 0);
+    cr_queue_gpu_goes(queue, 0);
+    ck_assert_uint_eq(work(1), 2 * JOBS * bytes);
+    cr_list list;
+    cr_queue_completed(queue, &list);
+    for (cr_list *node; (node = cr_list_pop(&list));) cr_job_free(cr_container(node, cr_job, done));
+    for (int i = 0; i < 2 * JOBS; i++) free_piece(pieces[i]);
 }
 END_TEST
 
@@ -281,6 +365,8 @@ int main(void) {
     tcase_add_test(tc, several_claims_are_in_flight_and_come_back_in_any_order);
     tcase_add_loop_test(tc, what_comes_back_unfolded_is_claimed_again, 0, 2);
     tcase_add_test(tc, two_arrays_are_cut_alike);
+    tcase_add_loop_test(tc, clients_share_a_gpu, 0, 2);
+    tcase_add_test(tc, clients_share_a_pack);
     tcase_add_loop_test(tc, a_stop_forgets_what_came_back_unfolded, 0, 3);
     tcase_add_test(tc, bytes_that_could_not_be_read_end_the_job);
     tcase_add_test(tc, who_is_offered_what);
