@@ -26,7 +26,8 @@ struct cr_turns_client {
 struct cr_turns {
     cr_list fresh, ring;
     uint64_t seed, placed; /* placed: clients */
-    uint64_t last, run;    /* the client that was served last; how often in a row */
+    bool served;
+    uint64_t last, run; /* the client that was served last; how often in a row */
     cr_turns_client table[SETS][WAYS];
 };
 
@@ -123,15 +124,13 @@ void cr_turns_charge(cr_turns *turns, cr_waiting *w, uint64_t bytes) {
         cr_list_remove(&w->link);
         cr_list_append(&c->waiting[w->large], &w->link);
     }
-    if (turns->last == c->key)
-        turns->run++;
-    else
-        turns->run = turns->last ? 0 : A_WHILE;
+    turns->run = turns->served && turns->last != c->key ? 0 : turns->run + 1;
+    turns->served = true;
     turns->last = c->key;
 }
 
 bool cr_turns_alone(const cr_turns *turns, const cr_waiting *w) {
-    return turns->placed == 1 && turns->run >= A_WHILE && (!turns->last || turns->last == w->client->key);
+    return turns->placed == 1 && turns->run >= A_WHILE && (!turns->served || turns->last == w->client->key);
 }
 
 /* Fresh clients whose turn is over go into the ring; those in the ring with nothing in line lose their place. */

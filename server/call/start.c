@@ -41,7 +41,9 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     cr_job *job = call->job = call->upload.job = cr_job_new(call->dtype, call->families);
     if (!job) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
     job->owner = call;
-    job->client = call->peer->process;
+    call->upload.asker =
+        (cr_slab_asker){call->peer->client, call->peer->owner, !r->length_known || r->length > CR_TURN_LARGE_BYTES};
+    job->client = call->peer->client;
     job->wants = call->wants;
     for (uint32_t i = 0; i < r->op_count; i++) job->ops |= cr_ops_of(r->ops[i]);
     job->base = r->first;
@@ -68,6 +70,7 @@ static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_err
                                .max_bytes = calls->config->max_input_bytes,
                                .input = {1, {{.kept = kept, .descriptor = descriptor, .offset = r->offset}}},
                                .client = call->peer->client,
+                               .owner = call->peer->owner,
                                .to_end = !r->length_known,
                                .count = r->length,
                                .expects = r->has_axis,

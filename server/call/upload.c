@@ -134,13 +134,14 @@ static void on_granted(cr_slab_waiter *waiter, void *slab) {
 /* A slab, or a place in line. */
 static cr_status take_or_wait(cr_upload *up, uint8_t **slab, cr_error *error) {
     cr_slabs *slabs = up->calls->slabs;
-    *slab = up->spare ? up->spare : cr_slab_take(slabs);
+    *slab = up->spare ? up->spare : cr_slab_take(slabs, &up->asker);
     up->spare = NULL;
     if (*slab) return CR_OK;
     cr_slab_wait *wait = calloc(1, sizeof *wait);
     if (!wait) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload");
     cr_list_init(&wait->link);
-    cr_list_init(&wait->waiter.link);
+    cr_waiting_init(&wait->waiter.waiting);
+    wait->waiter.asker = up->asker;
     wait->waiter.granted = on_granted;
     wait->calls = up->calls;
     wait->upload = up;

@@ -20,6 +20,7 @@
 typedef struct cr_upload {
     cr_calls *calls;
     cr_job *job;
+    cr_slab_asker asker;          /* set with the job */
     cr_list filling;              /* in calls->filling while slab is open */
     struct cr_slab_segment *slab; /* being filled; NULL: none */
     struct cr_slab_wait *wait;    /* for the next; NULL: not waiting */

@@ -30,6 +30,7 @@ typedef struct slot {
     void *slab;
     void *own;             /* instead of a slab, where the reading or the folding may have to wait for a client */
     uint64_t begin, bytes; /* of the range in hand, in bytes after the source's offset */
+    uint64_t fetched;      /* of it, while a window is offered piece by piece */
 } slot;
 
 struct cr_feed {
@@ -127,6 +128,16 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
     return status;
 }
 
+/* What the task will read: without a slab it most likely only gets in line for one. */
+static void slot_submit(slot *s) {
+    const cr_feed *feed = s->feed;
+    const uint64_t step = feed->way == CR_REGION_MAP                ? FETCH_BYTES
+                          : feed->way == CR_REGION_READ && !s->slab ? 0
+                                                                    : step_of(feed);
+    s->task.bytes = step < feed->total ? step : feed->total;
+    cr_files_submit(feed->options.files, &s->task, pool_of(feed));
+}
+
 static void inspect_run(cr_file_task *task) {
     cr_feed *feed = cr_container(task, cr_feed, inspect);
     const cr_feed_options *o = &feed->options;
@@ -147,18 +158,29 @@ static void inspect_run(cr_file_task *task) {
     if (feed->job->in_order) most = 1; /* a slab with a later range must not keep an earlier one from its slab */
     uint32_t count = steps < most ? (uint32_t)steps : most;
     feed->alive = count; /* before the first slot can end */
-    for (uint32_t i = 0; i < count; i++) cr_files_submit(o->files, &feed->slots[i].task, pool_of(feed));
+    for (uint32_t i = 0; i < count; i++) {
+        slot *s = &feed->slots[i];
+        s->task.large = s->waiter.asker.large = feed->total > CR_TURN_LARGE_BYTES;
+        slot_submit(s);
+    }
 }
 
 static void slot_resume(cr_slab_waiter *waiter, void *slab) {
     slot *s = cr_container(waiter, slot, waiter);
     s->slab = slab;
-    cr_files_submit(s->feed->options.files, &s->task, pool_of(s->feed));
+    slot_submit(s);
 }
 
+/* A slot keeps its slab from range to range, hot in the cache, but not while others wait for one: it gets in line. It does so
+ * here, because its task may wait in line for long. */
 static void slot_release(cr_segment *segment) {
     slot *s = cr_container(segment, slot, segment);
-    cr_files_submit(s->feed->options.files, &s->task, pool_of(s->feed));
+    cr_slabs *slabs = s->feed->options.slabs;
+    if (s->slab && cr_slabs_low(slabs)) {
+        cr_slab_give(slabs, s->slab);
+        s->slab = NULL;
+    }
+    slot_submit(s);
 }
 
 static cr_status slot_still(cr_segment *segment, uint64_t end, cr_error *error) {
@@ -186,10 +208,29 @@ static bool take_range(slot *s) {
     return true;
 }
 
-/* Offers a mapped window piece by piece, each brought into the page cache just before. */
-static cr_status fill_window(slot *s, cr_error *error) {
+/* Offers a mapped window piece by piece, each brought into the page cache just before. Others get their turn between two. */
+static void fill_on(slot *s) {
     cr_feed *feed = s->feed;
     cr_queue *queue = feed->options.queue;
+    const bool fetches = !feed->region->shared;
+    const uint64_t bytes = s->bytes, unit = cr_job_unit(feed->job),
+                   step = fetches ? (FETCH_BYTES - 1) / unit * unit + unit : bytes;
+    for (bool sealed = false; !sealed;) {
+        const uint64_t at = s->fetched, piece = bytes - at < step ? bytes - at : step;
+        if (fetches)
+            cr_region_fetch(feed->region, feed->source->offset + s->begin + at, s->window.data + at, (size_t)piece);
+        s->fetched = cr_queue_stopped(queue, feed->job) ? bytes : at + piece;
+        sealed = s->fetched == bytes;
+        s->holding = sealed;
+        cr_queue_ready(queue, &s->segment, s->fetched, sealed); /* sealed, the slot may already be somebody else's */
+        if (sealed || !cr_files_waited_for(feed->options.files, pool_of(feed))) continue;
+        slot_submit(s);
+        return;
+    }
+}
+
+static cr_status fill_window(slot *s, cr_error *error) {
+    cr_feed *feed = s->feed;
     cr_kept *kept = feed->source->kept;
     uint64_t offset = feed->source->offset + s->begin;
     if (kept)
@@ -200,17 +241,9 @@ static cr_status fill_window(slot *s, cr_error *error) {
     s->segment.kept = kept;
     s->segment.mapped = true;
     s->segment.still = slot_still;
-    s->holding = true;
-    cr_queue_add(queue, &s->segment);
-    uint64_t bytes = s->bytes; /* after the seal the slot may already be somebody else's */
-    uint64_t unit = cr_job_unit(feed->job),
-             step = feed->region->shared ? bytes : (FETCH_BYTES - 1) / unit * unit + unit;
-    for (uint64_t at = 0; at < bytes;) {
-        uint64_t piece = bytes - at < step ? bytes - at : step;
-        if (!feed->region->shared) cr_region_fetch(feed->region, offset + at, s->window.data + at, (size_t)piece);
-        at = cr_queue_stopped(queue, feed->job) ? bytes : at + piece;
-        cr_queue_ready(queue, &s->segment, at, at == bytes);
-    }
+    cr_queue_add(feed->options.queue, &s->segment);
+    s->fetched = 0;
+    fill_on(s);
     return CR_OK;
 }
 
@@ -256,14 +289,6 @@ static void slot_end(slot *s) {
     if (last) feed_end(feed);
 }
 
-/* A slot keeps its slab from range to range, hot in the cache, but not while others wait for one: it gets in line. */
-static void let_others_in(slot *s) {
-    cr_slabs *slabs = s->feed->options.slabs;
-    if (!s->slab || !cr_slabs_low(slabs)) return;
-    cr_slab_give(slabs, s->slab);
-    s->slab = NULL;
-}
-
 /* One step of a slot: empty what was folded, fill the next range. */
 static void slot_run(cr_file_task *task) {
     slot *s = cr_container(task, slot, task);
@@ -271,9 +296,13 @@ static void slot_run(cr_file_task *task) {
     cr_error error;
     if (s->holding) {
         cr_region_unmap(&s->window);
+        s->window.data = NULL;
         s->holding = false;
         s->bytes = 0;
-        let_others_in(s);
+    }
+    if (s->window.data && s->bytes) {
+        fill_on(s);
+        return;
     }
     if (!s->bytes && !take_range(s)) {
         slot_end(s);
@@ -369,7 +398,7 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
     if (!feed) return NULL;
     feed->inspect.run = inspect_run;
     feed->inspect.client = options->client;
-    cr_list_init(&feed->inspect.link);
+    cr_waiting_init(&feed->inspect.waiting);
     feed->options = *options;
     feed->job = job;
     feed->source = &feed->options.input.sources[0];
@@ -381,10 +410,11 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
         slot *s = &feed->slots[i];
         s->feed = feed;
         s->task.run = slot_run;
-        s->task.client = options->client;
+        s->task.client = s->waiter.asker.client = options->client;
+        s->waiter.asker.owner = options->owner;
         s->waiter.granted = slot_resume;
-        cr_list_init(&s->task.link);
-        cr_list_init(&s->waiter.link);
+        cr_waiting_init(&s->task.waiting);
+        cr_waiting_init(&s->waiter.waiting);
     }
     return feed;
 }

@@ -39,8 +39,8 @@ typedef struct cr_feed_options {
     cr_queue *queue;
     uint64_t max_bytes; /* of one input */
     cr_input input;
-    uint64_t client; /* whose file it is, for its tasks */
-    bool to_end;     /* as many elements as the file holds after offset; otherwise count */
+    uint64_t client, owner; /* whose file it is: for its tasks, and for its slabs */
+    bool to_end;            /* as many elements as the file holds after offset; otherwise count */
     uint64_t count;
     bool expects; /* the request's shape says how many elements there must be */
     uint64_t expected;

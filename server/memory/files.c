@@ -19,7 +19,8 @@ typedef struct client {
 } client;
 
 typedef struct pool {
-    cr_list tasks;   /* LOCAL: all; FOREIGN: those for which there was no memory to know whose they are */
+    cr_turns *turns; /* LOCAL */
+    cr_list tasks;   /* FOREIGN: those for which there was no memory to know whose they are */
     cr_list clients; /* FOREIGN: of client, who waited longest first */
     pthread_cond_t more;
     size_t queued, threads, idle, most; /* idle: asleep, or woken for a task that is still queued */
@@ -54,19 +55,34 @@ static void drop_client(client *c) {
     free(c);
 }
 
-static void put_task(pool *own, bool fair, cr_file_task *task) {
-    client *c = fair ? find_client(own, task->client) : NULL;
-    if (fair && !c && (c = calloc(1, sizeof *c))) {
+static void put_task(pool *own, cr_file_task *task) {
+    if (own->turns) {
+        cr_turns_put(own->turns, task->client, &task->waiting, task->large);
+        return;
+    }
+    client *c = find_client(own, task->client);
+    if (!c && (c = calloc(1, sizeof *c))) {
         c->key = task->client;
         cr_list_init(&c->tasks);
         cr_list_append(&own->clients, &c->link);
     }
-    cr_list_append(c ? &c->tasks : &own->tasks, &task->link);
+    cr_list_append(c ? &c->tasks : &own->tasks, &task->waiting.link);
 }
 
-/* The next task that may run now: nobody has more threads than are left to all others together. *whose: whom it is counted for. */
+/* LOCAL: the task whose client's turn it is. */
+static cr_list *next_in_turn(pool *own) {
+    cr_waiting *first = cr_turns_next(own->turns);
+    if (!first) return NULL;
+    cr_waiting_leave(first);
+    cr_turns_charge(own->turns, first, cr_container(first, cr_file_task, waiting)->bytes);
+    return &first->link;
+}
+
+/* The next task that may run now. FOREIGN: nobody has more threads than are left to all others together. *whose: whom it is
+ * counted for. */
 static cr_list *next_task(pool *own, client **whose) {
     *whose = NULL;
+    if (own->turns) return next_in_turn(own);
     for (cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
         client *c = cr_container(node, client, link);
         if (cr_list_empty(&c->tasks) || (c->running && c->running >= own->most - own->running)) continue;
@@ -96,7 +112,7 @@ static void *thread_main(void *argument) {
             own->idle--;
             continue;
         }
-        cr_file_task *task = cr_container(node, cr_file_task, link);
+        cr_file_task *task = cr_container(node, cr_file_task, waiting.link);
         task->queued = false;
         own->queued--;
         pthread_mutex_unlock(&files->mutex);
@@ -149,8 +165,9 @@ cr_status cr_files_new(size_t local_threads, size_t foreign_threads, cr_files **
     }
     files->pools[CR_FILES_LOCAL].most = local_threads;
     files->pools[CR_FILES_FOREIGN].most = foreign_threads;
+    files->pools[CR_FILES_LOCAL].turns = cr_turns_new();
     pthread_mutex_lock(&files->mutex);
-    bool started = true;
+    bool started = files->pools[CR_FILES_LOCAL].turns != NULL;
     for (size_t i = 0; i < local_threads && started; i++) started = start_thread(files, &files->pools[CR_FILES_LOCAL]);
     pthread_mutex_unlock(&files->mutex);
     if (!started) {
@@ -181,6 +198,7 @@ bool cr_files_stop(cr_files *files, unsigned wait_ms) {
     pthread_mutex_unlock(&files->mutex);
     if (!all_gone) return false;
     for (int i = 0; i < 2; i++) pthread_cond_destroy(&files->pools[i].more);
+    cr_turns_free(files->pools[CR_FILES_LOCAL].turns);
     pthread_cond_destroy(&files->gone);
     pthread_mutex_destroy(&files->mutex);
     free(files);
@@ -193,7 +211,7 @@ void cr_files_submit(cr_files *files, cr_file_task *task, cr_files_pool where) {
     pool *own = &files->pools[where];
     task->pool = where;
     task->queued = true;
-    put_task(own, where == CR_FILES_FOREIGN, task);
+    put_task(own, task);
     own->queued++;
     /* Every task its own thread, for the one before may hang. Should none start for lack of memory, those that run take
      * the task later; LOCAL always has some. */
@@ -202,11 +220,18 @@ void cr_files_submit(cr_files *files, cr_file_task *task, cr_files_pool where) {
     pthread_mutex_unlock(&files->mutex);
 }
 
+bool cr_files_waited_for(cr_files *files, cr_files_pool where) {
+    pthread_mutex_lock(&files->mutex);
+    bool waited_for = files->pools[where].queued > 0;
+    pthread_mutex_unlock(&files->mutex);
+    return waited_for;
+}
+
 bool cr_files_forget(cr_files *files, cr_file_task *task) {
     pthread_mutex_lock(&files->mutex);
     bool was_queued = task->queued;
     if (was_queued) {
-        cr_list_remove(&task->link);
+        cr_waiting_leave(&task->waiting);
         task->queued = false;
         files->pools[task->pool].queued--;
         drop_client(find_client(&files->pools[task->pool], task->client));
@@ -239,6 +264,6 @@ void cr_files_close(cr_files *files, int descriptor) {
         return;
     }
     *c = (closing){.task = {.run = close_run}, .files = files, .descriptor = descriptor};
-    cr_list_init(&c->task.link);
+    cr_waiting_init(&c->task.waiting);
     cr_files_submit(files, &c->task, CR_FILES_LOCAL);
 }

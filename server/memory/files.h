@@ -1,6 +1,7 @@
 /* files: threads that make every call on a client's descriptor or mapping, so that no other thread ever waits on one.
  *
- * Two pools. LOCAL runs calls that only wait on this machine's own memory and disks. FOREIGN runs those that a client can
+ * Two pools. LOCAL runs calls that only wait on this machine's own memory and disks; clients take turns there
+ * (server/base/turns.h), so a task should be over after some 4 MiB of work. FOREIGN runs those that a client can
  * make hang (FUSE, network file systems, anything unknown): its threads may all be stuck and LOCAL goes on. FOREIGN's
  * threads are started as they are needed, and no client has more of them than are left to all others together: one with many
  * files that hang takes half, and others' are still read.
@@ -15,14 +16,16 @@
 #include <stdint.h>
 
 #include "proto/status.h"
-#include "server/base/list.h"
+#include "server/base/turns.h"
 
 typedef enum cr_files_pool { CR_FILES_LOCAL, CR_FILES_FOREIGN } cr_files_pool;
 
 typedef struct cr_file_task {
-    cr_list link;
+    cr_waiting waiting;
     void (*run)(struct cr_file_task *task);
     uint64_t client; /* whose it is; set before it is submitted, and the same until it has run */
+    uint64_t bytes;  /* that it will read; likewise */
+    bool large;      /* of a job that goes behind its client's short ones; likewise */
     cr_files_pool pool;
     bool queued;
 } cr_file_task;
@@ -35,6 +38,8 @@ cr_status cr_files_new(size_t local_threads, size_t foreign_threads, cr_files **
 bool cr_files_stop(cr_files *files, unsigned wait_ms);
 /* Queues task for pool. The task's run will be called once, on a thread of that pool. */
 void cr_files_submit(cr_files *files, cr_file_task *task, cr_files_pool pool);
+/* Whether tasks of the pool wait for a thread: a long one should let them in. */
+bool cr_files_waited_for(cr_files *files, cr_files_pool pool);
 /* Takes a task that has not begun out of its queue; false when it runs, ran, or was never queued. */
 bool cr_files_forget(cr_files *files, cr_file_task *task);
 /* Closes descriptor on a thread where that may block. */

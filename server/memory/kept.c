@@ -137,7 +137,7 @@ static void close_run(cr_file_task *task) {
 
 void cr_kept_open(cr_kept *kept) {
     kept->task.run = open_run;
-    cr_list_init(&kept->task.link);
+    cr_waiting_init(&kept->task.waiting);
     kept->region.descriptor = -1;
     atomic_store(&kept->uses, 2);
     cr_metric_add(regions, 1);

@@ -18,6 +18,7 @@ static cr_files *files;
 static cr_lane *lane;
 static gate woken = GATE_INIT;
 static cr_error error;
+static const cr_slab_asker somebody = {.client = 99};
 
 static void wake(void *argument) { gate_add(argument); }
 
@@ -290,7 +291,7 @@ START_TEST(a_slab_that_comes_at_once) {
     int fd = memory_file();
     uint64_t sum = write_numbers(fd, 0, 1000);
     void *taken[SLABS];
-    for (int i = 0; i < SLABS; i++) taken[i] = cr_slab_take(slabs);
+    for (int i = 0; i < SLABS; i++) taken[i] = cr_slab_take(slabs, &somebody);
     for (int round = 0; round < 300; round++) {
         uint64_t waits = metric_now(CR_M_slab_waits_total);
         cr_feed_options options = whole(fd);
@@ -301,7 +302,7 @@ START_TEST(a_slab_that_comes_at_once) {
         cr_job *job = wait_for_one();
         ck_assert_uint_eq(sum_of(job), sum);
         cr_job_free(job);
-        while (!(taken[0] = cr_slab_take(slabs))) {
+        while (!(taken[0] = cr_slab_take(slabs, &somebody))) {
         }
     }
     for (int i = 0; i < SLABS; i++) cr_slab_give(slabs, taken[i]);

@@ -6,6 +6,8 @@
 #include "server/memory/files.h"
 #include "tests/unit/server/support.h"
 
+enum { MIB = 1024 * 1024 };
+
 typedef struct work {
     cr_file_task task;
     gate *begun, *may_end, *done;
@@ -36,7 +38,7 @@ static work new_work(bool hangs) {
 /* Each task is another client's, unless it says whose it is. */
 static void submit(work *w, cr_files_pool pool) {
     static uint64_t others = 1000;
-    cr_list_init(&w->task.link);
+    cr_waiting_init(&w->task.waiting);
     if (!w->task.client) w->task.client = others++;
     cr_files_submit(files, &w->task, pool);
 }
@@ -116,9 +118,50 @@ START_TEST(no_client_takes_all_threads) {
 }
 END_TEST
 
+static uint64_t order[128];
+static unsigned ran;
+
+/* One thread runs these, one after the other. */
+static void note(cr_file_task *task) {
+    order[ran++] = task->client;
+    gate_add(&done);
+}
+
+/* While the only thread is held up a client puts a hundred tasks in line, and then another one: that one runs next. The
+ * first client's others go on, a turn's worth at a time. */
+START_TEST(clients_take_turns_in_local) {
+    stop();
+    done.count = 0;
+    cr_error error;
+    assert_ok(cr_files_new(1, 1, &files, &error), error);
+    work held = new_work(true);
+    static cr_file_task many[100], others[4];
+    held.task.client = 1;
+    submit(&held, CR_FILES_LOCAL);
+    gate_wait(&begun, 1);
+    ck_assert(!cr_files_waited_for(files, CR_FILES_LOCAL));
+    for (int i = 0; i < 100; i++) {
+        many[i] = (cr_file_task){.run = note, .client = 1, .bytes = MIB};
+        cr_waiting_init(&many[i].waiting);
+        cr_files_submit(files, &many[i], CR_FILES_LOCAL);
+    }
+    for (int i = 0; i < 4; i++) {
+        others[i] = (cr_file_task){.run = note, .client = 2, .bytes = i < 2 ? MIB / 2 : MIB};
+        cr_waiting_init(&others[i].waiting);
+        cr_files_submit(files, &others[i], CR_FILES_LOCAL);
+    }
+    ck_assert(cr_files_waited_for(files, CR_FILES_LOCAL));
+    gate_add(&may_end);
+    gate_wait(&done, 105);
+    stop();
+    static const uint64_t expected[] = {1, 2, 2, 1, 2, 1, 2, 1, 1};
+    for (int i = 0; i < 9; i++) ck_assert_uint_eq(order[i], expected[i]);
+}
+END_TEST
+
 START_TEST(a_task_can_be_forgotten_until_it_begins) {
     work hung[4], late = new_work(false), never = new_work(false);
-    cr_list_init(&never.task.link);
+    cr_waiting_init(&never.task.waiting);
     ck_assert(!cr_files_forget(files, &never.task));
     for (int i = 0; i < 4; i++) {
         hung[i] = new_work(true);
@@ -185,7 +228,7 @@ START_TEST(close_works_without_memory) {
 END_TEST
 
 START_TEST(no_memory_at_start_is_said) {
-    for (unsigned nth = 1; nth <= 3; nth++) {
+    for (unsigned nth = 1; nth <= 4; nth++) {
         cr_files *other = NULL;
         cr_error error;
         fail_allocation(nth);
@@ -206,6 +249,7 @@ int main(void) {
     tcase_add_test(tc, hung_foreign_calls_leave_local_ones_alone);
     tcase_add_loop_test(tc, every_foreign_task_gets_a_thread_while_there_are_more, 0, 10);
     tcase_add_test(tc, no_client_takes_all_threads);
+    tcase_add_test(tc, clients_take_turns_in_local);
     tcase_add_test(tc, a_task_can_be_forgotten_until_it_begins);
     tcase_add_test(tc, stop_runs_what_is_queued);
     tcase_add_test(tc, close_closes_local_and_foreign_descriptors);

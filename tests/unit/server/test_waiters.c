@@ -77,7 +77,7 @@ START_TEST(a_slab_for_an_upload_that_is_gone_goes_on) {
     client *first = new_client(), *gone = new_client(), *last = new_client();
     uint64_t sum;
     uint32_t *data = numbers(NUMBERS, &sum);
-    void *slab = cr_slab_take(calls.slabs);
+    void *slab = cr_slab_take(calls.slabs, &(cr_slab_asker){.client = 99});
     client *all[] = {first, gone, last};
     for (int i = 0; i < 3; i++) {
         start_upload(all[i], 1, data);
