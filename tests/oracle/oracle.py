@@ -7,6 +7,7 @@ the sentence must hold) or, for products of floats, ("between", dtype name, lowe
 those of docs/NUMERICS.md; each is written here from the document, by the slowest method that is plainly right.
 """
 
+import functools
 import math
 import struct
 from fractions import Fraction
@@ -54,6 +55,12 @@ class Floats:
             v = m if e == 0 else (m | (1 << mantissa)) << (e - 1)
             self.kind.append("num")
             self.unit.append(-v if b & sign_bit else v)
+
+
+@functools.lru_cache(maxsize=1)
+def floats(dtype, raw):
+    """Many questions are asked of one array."""
+    return Floats(dtype, raw)
 
 
 def pack(dtype, bits):
@@ -109,6 +116,8 @@ def rounded(dtype, x):
     if x == 0:
         return 0
     size = abs(x)
+    if size.denominator == 1 and size.numerator.bit_length() > 1024:  # beyond every type; long numbers divide slowly
+        return inf_bits(dtype, x < 0)
     unit = units_of(dtype, floor_log2(size))
     scaled = size / power(unit)
     q = scaled.numerator // scaled.denominator
@@ -210,11 +219,7 @@ def answer_int(op, dtype, raw, result, ddof, overflow):
             return float_result(result, nan_bits(result))
         return float_result(result, rounded(result, v) if op == "var" else rounded_root(result, v))
     if op == "prod":
-        value = 1
-        for v in x:
-            value *= v
-            if value == 0:
-                break
+        value = 0 if 0 in x else product(x)
         if overflow == "wrap":
             low = value % (1 << 64)
             kind = result or ("i64" if INTS[dtype][1] else "u64")
@@ -286,7 +291,8 @@ def prod_float(f, keep, result):
     if zero:
         return float_result(result, 0)
     # The value is size·2^scale; its leading 400 bits are enough to tell which side of a bound it lies on.
-    size, scale = product([abs(f.unit[i]) for i in keep]), f.grid * len(keep)
+    twos = [(f.unit[i] & -f.unit[i]).bit_length() - 1 for i in keep]
+    size, scale = product([abs(f.unit[i]) >> two for i, two in zip(keep, twos)]), f.grid * len(keep) + sum(twos)
     cut = max(size.bit_length() - 400, 0)
     size, scale = (size >> cut) | (1 if size & ((1 << cut) - 1) else 0), scale + cut
     scale = min(max(scale, -3000), 3000)  # far beyond every type, on either side
@@ -315,7 +321,7 @@ def prod_join(x, y):
 
 def prod_tree(dtype, raw):
     """The state of a product of floats as docs/NUMERICS.md builds it: NaNs, zeros, infinities, sign, h, l, exponent."""
-    f = Floats(dtype, raw)
+    f = floats(dtype, raw)
     counts, negative, leaves = {"nan": 0, "zero": 0, "inf": 0}, 0, []
     for i, kind in enumerate(f.kind):
         kind = kind.lstrip("+-") if kind != "num" else "num" if f.unit[i] else "zero"
@@ -346,7 +352,7 @@ def prod_tree(dtype, raw):
 
 
 def answer_float(op, dtype, raw, nan, result, ddof):
-    f = Floats(dtype, raw)
+    f = floats(dtype, raw)
     n = len(f.bits)
     keep = [i for i in range(n) if f.kind[i] != "nan"]
     count_nan = n - len(keep)
@@ -408,7 +414,7 @@ def exact(op, dtype, raw):
     if dtype in INTS:
         x, unit = integers(dtype, raw), Fraction(1)
     else:
-        f = Floats(dtype, raw)
+        f = floats(dtype, raw)
         x, unit = f.unit, power(f.grid)
     if op == "sumsq":
         return sum(v * v for v in x) * unit * unit
