@@ -48,32 +48,39 @@ ALWAYS uint64_t byte_bits(vu8 mask) {
 #endif
 }
 
+/* The words of these numbers: a's from 0, b's behind them. */
+#ifdef __clang__
+#define WORDS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define WORDS(a, b, ...) __builtin_shuffle(a, b, (vu64){__VA_ARGS__})
+#endif
+
 /* Of vectors a and b, each holding rows × parts of words: the words of the even parts, those of a's rows before b's; and
  * those of the odd parts. Step 0: one row in each vector. */
 ALWAYS vu64 tree_even(int step, vu64 a, vu64 b) {
 #if VB == 64
-    if (step == 0) return __builtin_shuffle(a, b, (vu64){0, 8, 2, 10, 4, 12, 6, 14});
-    if (step == 1) return __builtin_shuffle(a, b, (vu64){0, 1, 8, 9, 4, 5, 12, 13});
-    return __builtin_shuffle(a, b, (vu64){0, 1, 2, 3, 8, 9, 10, 11});
+    if (step == 0) return WORDS(a, b, 0, 8, 2, 10, 4, 12, 6, 14);
+    if (step == 1) return WORDS(a, b, 0, 1, 8, 9, 4, 5, 12, 13);
+    return WORDS(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
 #elif VB == 32
-    if (step == 0) return __builtin_shuffle(a, b, (vu64){0, 4, 2, 6});
-    return __builtin_shuffle(a, b, (vu64){0, 1, 4, 5});
+    if (step == 0) return WORDS(a, b, 0, 4, 2, 6);
+    return WORDS(a, b, 0, 1, 4, 5);
 #else
     (void)step;
-    return __builtin_shuffle(a, b, (vu64){0, 2});
+    return WORDS(a, b, 0, 2);
 #endif
 }
 ALWAYS vu64 tree_odd(int step, vu64 a, vu64 b) {
 #if VB == 64
-    if (step == 0) return __builtin_shuffle(a, b, (vu64){1, 9, 3, 11, 5, 13, 7, 15});
-    if (step == 1) return __builtin_shuffle(a, b, (vu64){2, 3, 10, 11, 6, 7, 14, 15});
-    return __builtin_shuffle(a, b, (vu64){4, 5, 6, 7, 12, 13, 14, 15});
+    if (step == 0) return WORDS(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+    if (step == 1) return WORDS(a, b, 2, 3, 10, 11, 6, 7, 14, 15);
+    return WORDS(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
 #elif VB == 32
-    if (step == 0) return __builtin_shuffle(a, b, (vu64){1, 5, 3, 7});
-    return __builtin_shuffle(a, b, (vu64){2, 3, 6, 7});
+    if (step == 0) return WORDS(a, b, 1, 5, 3, 7);
+    return WORDS(a, b, 2, 3, 6, 7);
 #else
     (void)step;
-    return __builtin_shuffle(a, b, (vu64){1, 3});
+    return WORDS(a, b, 1, 3);
 #endif
 }
 

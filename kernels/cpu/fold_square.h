@@ -87,8 +87,7 @@ NEVER void square_64(cr_partial *part, const uint8_t *p, size_t bytes, struct ah
         if (negatives) x = MAGNITUDE(vu64, vs64, x);
         vu64 h = x >> 32;
         vu64 products[3] = {multiply_low(x, x), multiply_low(x, h), multiply_low(h, h)};
-#pragma GCC unroll 3
-        for (int i = 0; i < 3; i++) {
+        _Pragma("GCC unroll 3") for (int i = 0; i < 3; i++) {
             sums[i][0] += products[i] & 0xffffffffu;
             sums[i][1] += products[i] >> 32;
         }
