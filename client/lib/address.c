@@ -80,6 +80,19 @@ static cr_status open_unix(const char *address, int *fd, bool *again, cr_error *
                    "cannot connect to %.150s: %s", address, strerror(e));
 }
 
+/* A host that is gone without a word is noticed by the kernel, too: by probes of a quiet connection, and when bytes are not
+ * acknowledged. */
+static void set_tcp(int fd) {
+    enum { QUIET_S = 30, PROBE_S = 10, PROBES = 3, UNACKNOWLEDGED_MS = 60000 };
+    static const struct {
+        int level, name, value;
+    } all[] = {{IPPROTO_TCP, TCP_NODELAY, 1},        {SOL_SOCKET, SO_KEEPALIVE, 1},
+               {IPPROTO_TCP, TCP_KEEPIDLE, QUIET_S}, {IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S},
+               {IPPROTO_TCP, TCP_KEEPCNT, PROBES},   {IPPROTO_TCP, TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        setsockopt(fd, all[i].level, all[i].name, &all[i].value, sizeof all[i].value);
+}
+
 static cr_status open_tcp(const char *address, uint32_t *lookup, int *fd, bool *connecting, bool *again,
                           cr_error *error) {
     char host[256];
@@ -99,8 +112,7 @@ static cr_status open_tcp(const char *address, uint32_t *lookup, int *fd, bool *
     int e = errno;
     freeaddrinfo(list);
     if (r == 0 || (*fd >= 0 && (e == EINPROGRESS || e == EINTR))) {
-        int one = 1;
-        setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        set_tcp(*fd);
         *connecting = r != 0;
         return CR_OK;
     }

@@ -131,7 +131,15 @@ static void put_call(cured_call *call) {
 
 void cr_cl_call_submit(cured_call *call) {
     cured_conn *conn = call->conn;
+    uint32_t away_ms = call->retries == 0 ? cr_cl_conn_circuit_ms(conn) : 0;
     cr_error error;
+    if (away_ms != 0) {
+        cr_fail(&error, CR_UNAVAILABLE, "no daemon at the last %u attempts: %.150s", conn->failures, conn->error.text);
+        cr_cl_call_finish(call, error.code, away_ms, error.text);
+        return;
+    }
+    if (conn->calls.next == conn->calls.prev)
+        cr_cl_conn_watch(conn, call->retries == 0 ? call->start_ns : cr_cl_now_ns());
     if (call->kind == KIND_REGION && cr_cl_region_ensure(call->region, &error) != CR_OK) {
         cr_cl_call_finish(call, error.code, 0, error.text);
         return;
@@ -202,16 +210,12 @@ void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text) {
 /* Half to all of the library's own step, or the daemon's advice and up to half of it more. The random part keeps clients that
  * were turned away together from coming back together. */
 static uint64_t retry_delay_ns(cured_call *call, uint32_t retry_after_ms) {
-    cured_conn *conn = call->conn;
     if (retry_after_ms > call->max_wait_ms) retry_after_ms = call->max_wait_ms;
     uint64_t ms = (uint64_t)RETRY_FIRST_MS << (call->retries < 10 ? call->retries : 10);
     if (ms > RETRY_LAST_MS) ms = RETRY_LAST_MS;
     if (retry_after_ms > ms) ms = retry_after_ms;
-    conn->random ^= conn->random << 13;
-    conn->random ^= conn->random >> 7;
-    conn->random ^= conn->random << 17;
     uint64_t half = ms * 500000;
-    return (retry_after_ms == ms ? 2 * half : half) + conn->random % (half + 1);
+    return (retry_after_ms == ms ? 2 * half : half) + cr_cl_conn_random(call->conn) % (half + 1);
 }
 
 void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text) {

@@ -5,6 +5,9 @@
  *
  * A child process goes to WAITING, with a connection of its own to come (fork.c).
  *
+ * An attempt that brings no WELCOME is a failure. After circuit_failures of them in a row WAITING lasts, whoever wants a
+ * connection.
+ *
  * HELLO waits in the control buffer from the start, so calls can follow it without waiting for WELCOME.
  *
  * Thread: the one that uses the connection. Owner: the program, until cured_close. */
@@ -17,6 +20,10 @@
 
 #include "client/lib/internal.h"
 
+#define NS_PER_MS UINT64_C(1000000)
+
+enum { CIRCUIT_FIRST_MS = 100, CIRCUIT_SHIFTS = 20 };
+
 /* Makes the connection as new: nothing known of the daemon, HELLO first in line. */
 static void reset(cured_conn *conn) {
     if (conn->fd >= 0) close(conn->fd);
@@ -26,6 +33,7 @@ static void reset(cured_conn *conn) {
     conn->credit = CR_CREDIT_INITIAL_BYTES;
     conn->control_len = conn->control_pos = conn->in_len = 0;
     conn->skip = 0;
+    conn->full = false;
     cr_wire_hello hello;
     uint8_t payload[2 * CR_NAME_MAX_BYTES];
     hello.version_min = CR_WIRE_VERSION_MIN;
@@ -41,7 +49,63 @@ static void clear_queue(cured_conn *conn) {
     while (!list_empty(&conn->queue)) cr_cl_call_dequeue(CONTAINER(conn->queue.next, cured_call, queue));
 }
 
+uint64_t cr_cl_conn_random(cured_conn *conn) {
+    conn->random ^= conn->random << 13;
+    conn->random ^= conn->random >> 7;
+    conn->random ^= conn->random << 17;
+    return conn->random;
+}
+
+uint32_t cr_cl_conn_circuit_ms(const cured_conn *conn) {
+    if (conn->circuit_ns == 0 || conn->state != CONN_WAITING) return 0;
+    uint64_t now = cr_cl_now_ns();
+    return now < conn->circuit_ns ? (uint32_t)((conn->circuit_ns - now) / NS_PER_MS) + 1 : 0;
+}
+
+/* Another attempt brought no WELCOME: after some, the next one waits. */
+static void count_failure(cured_conn *conn) {
+    if (conn->circuit_failures == 0) return;
+    if (conn->failures < UINT32_MAX) conn->failures++;
+    if (conn->failures < conn->circuit_failures) return;
+    uint32_t shift = conn->failures - conn->circuit_failures;
+    uint64_t ms = (uint64_t)CIRCUIT_FIRST_MS << (shift < CIRCUIT_SHIFTS ? shift : CIRCUIT_SHIFTS);
+    if (ms > conn->circuit_max_ms) ms = conn->circuit_max_ms;
+    uint64_t half = ms * NS_PER_MS / 2;
+    conn->circuit_ns = cr_cl_now_ns() + half + cr_cl_conn_random(conn) % (half + 1);
+}
+
+void cr_cl_conn_watch(cured_conn *conn, uint64_t now) {
+    conn->moved = conn->asked = false;
+    conn->keepalive_ns = conn->keepalive_ms != 0 ? now + conn->keepalive_ms * NS_PER_MS : 0;
+}
+
+bool cr_cl_conn_waits(const cured_conn *conn) {
+    if (conn->state != CONN_OPEN || !conn->welcomed) return false;
+    for (const cr_link *l = conn->calls.next; l != &conn->calls; l = l->next)
+        if (CONTAINER(l, const cured_call, all)->state == CALL_ACTIVE) return true;
+    return false;
+}
+
+void cr_cl_conn_keep(cured_conn *conn) {
+    if (conn->keepalive_ns == 0 || !cr_cl_conn_waits(conn)) return;
+    uint64_t now = cr_cl_now_ns();
+    if (now < conn->keepalive_ns) return;
+    bool moved = conn->moved;
+    if (!moved && conn->asked) {
+        char text[CR_ERROR_TEXT];
+        snprintf(text, sizeof text, "the daemon did not answer a PING within %u ms", conn->keepalive_ms);
+        cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
+        return;
+    }
+    uint64_t id = conn->last_ping + 1;
+    conn->asked = !moved && cr_cl_send_control(conn, CR_FRAME_PING, &id, sizeof id);
+    if (conn->asked) conn->last_ping = id;
+    conn->moved = false;
+    conn->keepalive_ns = now + conn->keepalive_ms * NS_PER_MS;
+}
+
 void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, const char *text) {
+    if (!conn->welcomed) count_failure(conn);
     conn->state = CONN_WAITING;
     conn->epoch++;
     conn->attempt_ns = conn->attempt_deadline_ns = 0;
@@ -94,6 +158,8 @@ void cr_cl_conn_inherited(cured_conn *conn) {
     }
     conn->epoch++; /* before the calls end: the daemon knows no region of this process */
     conn->attempt_ns = conn->attempt_deadline_ns = conn->wake_ns = 0;
+    conn->failures = 0;
+    conn->circuit_ns = 0;
     conn->random ^= cr_cl_now_ns() | 1; /* or parent and child would come back together */
     clear_queue(conn);
     cancel_calls(conn, "the call belongs to the process that this one was forked from");
@@ -101,7 +167,7 @@ void cr_cl_conn_inherited(cured_conn *conn) {
 }
 
 void cr_cl_conn_want(cured_conn *conn) {
-    if (conn->state == CONN_WAITING && conn->attempt_ns == 0) conn->attempt_ns = 1;
+    if (conn->state == CONN_WAITING && conn->attempt_ns == 0) conn->attempt_ns = conn->circuit_ns + 1;
 }
 
 /* One connect() for the host's next address, or more while they fail at once. */
@@ -110,7 +176,7 @@ void cr_cl_conn_attempt(cured_conn *conn, uint64_t now) {
     cr_error error;
     cr_status status;
     if (conn->attempt_deadline_ns == 0 && conn->connect_timeout_ms != 0)
-        conn->attempt_deadline_ns = now + conn->connect_timeout_ms * UINT64_C(1000000);
+        conn->attempt_deadline_ns = now + conn->connect_timeout_ms * NS_PER_MS;
     conn->attempt_ns = 0;
     do status = cr_cl_address_open(conn->address, &conn->lookup, &conn->fd, &connecting, &again, &error);
     while (status != CR_OK && conn->tcp && again);
@@ -170,6 +236,9 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     memcpy(conn->client, name, strlen(name) + 1);
     conn->connect_timeout_ms = o->connect_timeout_ms;
     conn->spin_us = o->spin_us;
+    conn->keepalive_ms = o->keepalive_ms;
+    conn->circuit_failures = o->circuit_failures;
+    conn->circuit_max_ms = o->circuit_max_ms;
     return CR_OK;
 }
 

@@ -136,11 +136,18 @@ struct cured_conn {
     char address[CURED_ADDRESS_BYTES];
     uint32_t connect_timeout_ms, spin_us;
     uint64_t attempt_ns, attempt_deadline_ns; /* 0: none */
-    uint32_t attempts;                        /* in a row that failed */
-    uint32_t lookup;                          /* which of the host's addresses is tried next */
-    pid_t process;                            /* whose connection it is; see fork.c */
-    const volatile uint32_t *mark;            /* NULL: the kernel has none */
-    uint64_t wake_ns;                         /* no deadline or retry lies before it; 0: none at all */
+    uint32_t attempts;                        /* in a row that found the listener's backlog full */
+    uint32_t circuit_failures, circuit_max_ms;
+    uint32_t failures;     /* attempts in a row that brought no WELCOME */
+    uint64_t circuit_ns;   /* nothing is attempted before */
+    uint32_t keepalive_ms; /* 0: none */
+    bool full;             /* the socket was, when bytes were last sent */
+    bool moved, asked;     /* since keepalive_ns was set: the daemon was seen to live; a PING asks whether it does */
+    uint64_t keepalive_ns; /* when to look at these next; counts only while there are calls */
+    uint32_t lookup;       /* which of the host's addresses is tried next */
+    pid_t process;         /* whose connection it is; see fork.c */
+    const volatile uint32_t *mark; /* NULL: the kernel has none */
+    uint64_t wake_ns;              /* no deadline or retry lies before it; 0: none at all */
     uint64_t random;
 
     uint32_t last_stream;
@@ -184,6 +191,16 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now);
 void cr_cl_conn_want(cured_conn *conn);
 /* The connection is gone: calls are tried again or end with this; the next attempt may come. */
 void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, const char *text);
+/* How long calls that are started fail for, because the daemon was away too often; 0: not now. */
+uint32_t cr_cl_conn_circuit_ms(const cured_conn *conn);
+/* A call waits from now on: what moves counts. */
+void cr_cl_conn_watch(cured_conn *conn, uint64_t now);
+/* Some call is under way, and not only to be tried again. */
+bool cr_cl_conn_waits(const cured_conn *conn);
+/* Asks a daemon from which nothing comes whether it lives; loses the connection when it did not answer. */
+void cr_cl_conn_keep(cured_conn *conn);
+/* xorshift: of 64 bits. */
+uint64_t cr_cl_conn_random(cured_conn *conn);
 /* The daemon broke the protocol: calls end with this, and so does everything later. */
 void cr_cl_conn_broken(cured_conn *conn, const cr_error *error);
 

@@ -70,7 +70,7 @@ static void turn(cured_conn *conn, bool readable) {
     conn->busy = true;
     connect_turn(conn);
     cr_cl_send_flush(conn);
-    if (readable && conn->state == CONN_OPEN) cr_cl_receive_once(conn);
+    if (readable && conn->state == CONN_OPEN && !cr_cl_receive_once(conn)) cr_cl_conn_keep(conn);
     run_timers(conn);
     cr_cl_call_run_callbacks(conn);
     cr_cl_send_flush(conn);
@@ -94,6 +94,8 @@ short cured_events(const cured_conn *conn) {
 static int64_t wait_ns(const cured_conn *conn) {
     if (!list_empty(&conn->finished)) return 0;
     uint64_t at = conn->wake_ns;
+    if (conn->keepalive_ns != 0 && (at == 0 || conn->keepalive_ns < at) && cr_cl_conn_waits(conn))
+        at = conn->keepalive_ns;
     if (conn->attempt_deadline_ns != 0 && (at == 0 || conn->attempt_deadline_ns < at)) at = conn->attempt_deadline_ns;
     if (conn->state == CONN_WAITING && conn->attempt_ns != 0 && (at == 0 || conn->attempt_ns < at))
         at = conn->attempt_ns;
@@ -128,6 +130,7 @@ static void wait_turn(cured_conn *conn) {
         struct pollfd p = {.fd = conn->fd, .events = cured_events(conn)};
         int r = poll(&p, 1, cured_timeout_ms(conn));
         got = r > 0 && (p.revents & ~POLLOUT) != 0;
+        if (r == 0) cr_cl_conn_keep(conn);
     } else {
         got = false; /* read already */
     }

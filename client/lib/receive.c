@@ -38,7 +38,9 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
     }
     conn->welcomed = true;
     conn->attempt_deadline_ns = 0;
-    conn->attempts = 0;
+    conn->attempts = conn->failures = 0;
+    conn->circuit_ns = 0;
+    cr_cl_conn_watch(conn, cr_cl_now_ns());
     memcpy(conn->server, w.server, sizeof conn->server);
     if (limits->credit_bytes != 0) conn->credit = limits->credit_bytes;
 }
@@ -402,6 +404,7 @@ bool cr_cl_receive_once(cured_conn *conn) {
     do n = recv(conn->fd, conn->in + conn->in_len, conn->in_bytes - conn->in_len, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n > 0) {
+        conn->moved = true;
         conn->in_len += (size_t)n;
         cut_frames(conn);
         return true;

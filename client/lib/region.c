@@ -13,6 +13,8 @@
 
 #include "client/lib/internal.h"
 
+enum { REGISTER_MS = 60000 }; /* for the daemon to open the memory: its file system may hang */
+
 struct cured_region {
     cured_conn *conn; /* NULL once the connection is closed */
     cr_link all;      /* in conn->regions */
@@ -45,6 +47,7 @@ cr_status cr_cl_region_ensure(cured_region *region, cr_error *error) {
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot duplicate the region's descriptor: %s", strerror(errno));
     cured_options o = CURED_OPTIONS_INIT;
     o.retries = 0; /* the calls that name it are tried again, and register it anew */
+    o.timeout_ms = REGISTER_MS;
     cured_call *call = cr_cl_new_call(conn, KIND_REGISTER, 0, &o, error);
     if (call == NULL) {
         if (copy >= 0) close(copy);

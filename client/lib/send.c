@@ -135,9 +135,12 @@ void cr_cl_send_flush(cured_conn *conn) {
         if (b.pieces == 0) return;
         ssize_t n = send_batch(conn, &b);
         if (n >= 0) {
+            if (conn->full) conn->moved = true; /* the daemon has read something */
+            conn->full = (size_t)n < b.bytes;
             sent(conn, (size_t)n);
-            if ((size_t)n < b.bytes) return; /* full: POLLOUT will tell */
+            if (conn->full) return; /* POLLOUT will tell */
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            conn->full = true;
             return;
         } else if (b.fd_call != NULL && (errno == ETOOMANYREFS || errno == EBADF)) {
             cr_cl_call_finish(b.fd_call, CR_RESOURCE_EXHAUSTED, 0,

@@ -161,10 +161,17 @@ typedef struct cured_connect_options {
     const char *client;          /* name for the daemon's log, at most 64 bytes; NULL: "libcured/VERSION" */
     uint32_t connect_timeout_ms; /* until the daemon has answered HELLO; 0: none */
     uint32_t spin_us;            /* how long blocking waits look for an answer before they sleep */
+    /* While a call waits and nothing moves for keepalive_ms, the library asks by PING. When nothing came for as long again, the
+     * connection is lost. 0: never. */
+    uint32_t keepalive_ms;
+    /* After so many attempts to connect that failed in a row, calls that are started end at once with UNAVAILABLE, and nothing is
+     * attempted, for 100 ms, then twice as long with each further failure, up to circuit_max_ms. Half of each time is random.
+     * Calls that wait for another try go on waiting. circuit_failures 0: never. */
+    uint32_t circuit_failures, circuit_max_ms;
 } cured_connect_options;
 
 #define CURED_CONNECT_OPTIONS_INIT \
-    { sizeof(cured_connect_options), NULL, 5000, 0 }
+    { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000 }
 
 /* Starts a connection to "unix:PATH", a path, or "tcp:HOST:PORT". NULL: $CURED_CONNECT if set, else the first of the two
  * default sockets that somebody listens on: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the
@@ -312,7 +319,7 @@ CURED_API cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memo
  * INVALID_ARGUMENT for what is no device memory and for more bytes than the allocation has. */
 CURED_API cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
                                                  cured_region **region, cured_error *error);
-/* Blocks until the daemon has opened the region, or says why not. No need to. */
+/* Blocks until the daemon has opened the region, or says why not: DEADLINE_EXCEEDED after 60 s. No need to. */
 CURED_API cured_status cured_region_wait(cured_region *region, cured_error *error);
 /* Its size, once it is open; 0 before. */
 CURED_API uint64_t cured_region_bytes(const cured_region *region);
