@@ -131,7 +131,9 @@ static void put_call(cured_call *call) {
 
 void cr_cl_call_submit(cured_call *call) {
     cured_conn *conn = call->conn;
-    uint32_t away_ms = call->retries == 0 ? cr_cl_conn_circuit_ms(conn) : 0;
+    /* A call that waits for another try has its region registered, and waits with it. */
+    bool waits = call->retries != 0 || call->kind == KIND_REGISTER;
+    uint32_t away_ms = waits ? 0 : cr_cl_conn_circuit_ms(conn);
     cr_error error;
     if (away_ms != 0) {
         cr_fail(&error, CR_UNAVAILABLE, "no daemon at the last %u attempts: %.150s", conn->failures, conn->error.text);

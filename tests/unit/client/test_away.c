@@ -134,6 +134,14 @@ static void come_back(void) {
     ck_assert_int_eq(listen(f.listener, 8), 0);
 }
 
+static void wait_for_client(void) {
+    for (int i = 0; i < 200 && f.peer < 0; i++) {
+        moved_ms += 50;
+        cured_process(conn, NULL);
+        f.peer = accept4(f.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    }
+}
+
 /* The advice that comes with a call which ends without an attempt; 0: it was attempted. */
 static uint32_t refused(void) {
     cured_call *call = start_with(0, 0);
@@ -204,11 +212,7 @@ START_TEST(calls_that_wait_outlast_the_circuit) {
     ck_assert(ended == CURED_UNAVAILABLE || ended == CURED_DEADLINE_EXCEEDED);
     ck_assert(!cured_call_done(patient));
     come_back();
-    for (int i = 0; i < 200 && f.peer < 0; i++) {
-        moved_ms += 50;
-        cured_process(conn, NULL);
-        f.peer = accept4(f.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    }
+    wait_for_client();
     fake_expect(&f, conn, CR_FRAME_HELLO, &h, &p);
     fake_welcome(&f);
     fake_settle(&f, conn);
@@ -217,6 +221,30 @@ START_TEST(calls_that_wait_outlast_the_circuit) {
     ck_assert_int_eq(cured_call_status(patient, &error), CURED_OK);
     cured_call_free(patient);
     cured_call_free(hasty);
+}
+END_TEST
+
+/* A call that waits registers its region again, also while the circuit is open. */
+START_TEST(regions_outlast_the_circuit) {
+    cr_frame h;
+    const uint8_t *p;
+    cured_region *region;
+    cured_call *call;
+    cured_options o = CURED_OPTIONS_INIT;
+    int memory = memfd_create("region", MFD_CLOEXEC);
+    o.retries = 100;
+    ck_assert_int_eq(cured_region_fd(conn, memory, &region, &error), CURED_OK);
+    ck_assert_int_eq(cured_region_reduce(region, CURED_F32, &sum, 1, 0, 3, &o, &call, &error), CURED_OK);
+    go_away();
+    for (int i = 0; i < 100; i++) pass(50);
+    come_back();
+    wait_for_client();
+    fake_expect(&f, conn, CR_FRAME_HELLO, &h, &p);
+    ck_assert_uint_ne(expect(CR_CALL_REGISTER, &h).region.id, 0);
+    expect(CR_CALL_REDUCE, &h);
+    cured_call_free(call);
+    cured_region_free(region);
+    close(memory);
 }
 END_TEST
 
@@ -292,6 +320,7 @@ int main(void) {
     tcase_add_test(t, the_circuit);
     tcase_add_test(t, the_circuit_opens_for_longer_each_time);
     tcase_add_test(t, calls_that_wait_outlast_the_circuit);
+    tcase_add_test(t, regions_outlast_the_circuit);
     tcase_add_test(t, both_can_be_switched_off);
     tcase_add_test(t, a_region_is_not_waited_for_without_end);
     tcase_add_test(t, the_kernel_asks_too);
