@@ -115,7 +115,13 @@ static cr_status check_kernel(const cr_call *call, cr_error *error) {
         if (status != CR_OK) return status;
     }
     cr_status status = check_options(r, error);
-    if (status != CR_OK || calls->runs_kernels) return status;
+    if (status != CR_OK) return status;
+    if (r->source == CR_SOURCE_STREAM && r->length_known && r->length > calls->config->max_kernel_bytes)
+        return cr_fail(
+            error, CR_INVALID_ARGUMENT,
+            "kernel: %llu bytes exceed max_kernel_bytes, %llu; without a kernel's name there is no such limit",
+            (ull)r->length, (ull)calls->config->max_kernel_bytes);
+    if (calls->runs_kernels) return CR_OK;
     return cr_fail(error, CR_FAILED_PRECONDITION, "kernel: %s runs on a CUDA device, and there is none here: %s",
                    r->kernel, calls->lanes.reason);
 }

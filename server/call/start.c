@@ -64,10 +64,13 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
 static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_error *error) {
     cr_calls *calls = call->calls;
     const cr_wire_reduce *r = &call->request.reduce;
+    const cr_config *c = calls->config;
+    const bool kernel_limit = r->kernel[0] && c->max_kernel_bytes < c->max_input_bytes;
     cr_feed_options options = {.files = calls->files,
                                .slabs = calls->slabs,
                                .queue = calls->queue,
-                               .max_bytes = calls->config->max_input_bytes,
+                               .max_bytes = kernel_limit ? c->max_kernel_bytes : c->max_input_bytes,
+                               .max_option = kernel_limit ? "max_kernel_bytes" : "max_input_bytes",
                                .input = {1, {{.kept = kept, .descriptor = descriptor, .offset = r->offset}}},
                                .client = call->peer->client,
                                .owner = call->peer->owner,

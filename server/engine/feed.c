@@ -102,8 +102,8 @@ static cr_status measure(const cr_feed_options *o, const cr_job *job, uint64_t s
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
                        (unsigned long long)o->expected, (unsigned long long)(bytes / element));
     if (bytes > o->max_bytes)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed max_input_bytes, %llu",
-                       (unsigned long long)bytes, (unsigned long long)o->max_bytes);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed %s, %llu", (unsigned long long)bytes,
+                       o->max_option, (unsigned long long)o->max_bytes);
     *total = bytes;
     return CR_OK;
 }

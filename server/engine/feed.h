@@ -37,7 +37,8 @@ typedef struct cr_feed_options {
     cr_files *files;
     cr_slabs *slabs;
     cr_queue *queue;
-    uint64_t max_bytes; /* of one input */
+    uint64_t max_bytes;     /* of one input */
+    const char *max_option; /* that says so */
     cr_input input;
     uint64_t client, owner; /* whose file it is: for its tasks, and for its slabs */
     bool to_end;            /* as many elements as the file holds after offset; otherwise count */

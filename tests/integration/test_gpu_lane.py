@@ -232,7 +232,7 @@ class Regions(DeviceTest):
 class Kernels(DeviceTest):
     """A kernel asked for by name: alone on the whole array, by every way in."""
     PROGRAM = PROGRAM
-    OPTIONS = dict(SMALL, backend="auto")
+    OPTIONS = dict(SMALL, backend="auto", max_kernel_bytes=6 << 20)
     OPS = ["sum", "max", "min"]
 
     def test_every_way_in(self):
@@ -258,6 +258,17 @@ class Kernels(DeviceTest):
         conn = self.connect()
         answer = conn.stream("i32", ["sum"], bytes(3 << 20), known=False, kernel="v7_shuffle")
         self.assert_sentence(answer.status, INVALID_ARGUMENT, "length")
+
+    def test_above_a_size_it_is_refused(self):
+        conn, raw = self.connect(), bytes((6 << 20) + 4)
+        f = self.file(raw)
+        self.assertIsInstance(conn.register(1, f.fileno()), int)
+        for answer in (conn.stream("i32", ["sum"], raw, kernel="v7_shuffle"),
+                       conn.descriptor("i32", ["sum"], f.fileno(), kernel="v7_shuffle"),
+                       conn.region("i32", ["sum"], 1, kernel="v7_shuffle")):
+            self.assert_sentence(answer.status, INVALID_ARGUMENT, "max_kernel_bytes", str(6 << 20))
+        self.assertIsNone(conn.region("i32", ["sum"], 1, 4, kernel="v7_shuffle").status)
+        self.assertIsNone(conn.stream("i32", ["sum"], raw).status)
 
     def test_many_at_once_and_some_dropped(self):
         raw = plain("i64", 1 << 17)

@@ -36,6 +36,7 @@ struct cr_gpu_input {
     cr_job *job; /* held; NULL: free */
     uint8_t *device;
     uint64_t bytes;
+    uint32_t ran; /* of the job's ops */
 };
 
 struct cr_gpu_lane {
@@ -50,6 +51,7 @@ struct cr_gpu_lane {
     pthread_t thread;
     cr_gpu_stream *kernel_stream;
     cr_gpu_input inputs[CR_GPU_INPUTS];
+    bool ops_left; /* a kernel of theirs has answered some of its job's ops */
     uint64_t queued_bytes; /* of all works: those that come over the bus */
     bool silent;           /* no call of the device may be made now */
     uint32_t waiting;      /* jobs seen in line that wait for an event */

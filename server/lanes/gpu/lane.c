@@ -89,7 +89,7 @@ static bool look(cr_gpu_lane *lane, bool offered, bool start) {
         if (!cr_gpu_work_begin(lane, &lane->works[i])) break;
         moved = true;
     }
-    if (offered || moved) moved |= cr_gpu_inputs_look(lane);
+    if (offered || moved || lane->ops_left) moved |= cr_gpu_inputs_look(lane);
     return moved;
 }
 

@@ -1,6 +1,6 @@
 /* named: jobs that name a kernel of the ladder. The whole input is brought to device memory of the job's own, claim by
  * claim, each a work of its own. When all is there the kernel runs alone on it, once for each op, and the lane waits
- * for it.
+ * for it. Other works get their turn between two ops. How long one op takes is bounded by max_kernel_bytes.
  *
  *   free ──► the first claim: a hold on the job, device memory
  *        ──► all input there: the kernel runs ──► values, the hold is given up ──► free
@@ -31,17 +31,32 @@ static uint64_t want(cr_gpu_lane *lane, const cr_job *job, const cr_segment *seg
     return lane->options.chunk_bytes;
 }
 
-static cr_status run_kernel(cr_gpu_lane *lane, cr_job *job, const void *data, uint64_t bytes, cr_error *error) {
+/* For the next op; *ran counts them. */
+static cr_status run_kernel(cr_gpu_lane *lane, cr_job *job, const void *data, uint64_t bytes, uint32_t *ran,
+                            cr_error *error) {
     cr_named *run = job->named;
+    const uint32_t i = *ran;
     cr_gpu_fold input = {
         .dtype = job->dtype, .families = job->families, .data = data, .n = bytes / job->element, .index = job->base};
-    for (uint32_t i = 0; i < run->op_count; i++) {
-        cr_status status = lane->api->kernel(lane->kernel_stream, run->name, run->ops[i], &input, &run->values[i],
-                                             &run->exact[i], error);
-        if (status != CR_OK) return status;
-    }
-    cr_queue_named_ran(lane->options.queue, job, input.n);
-    return CR_OK;
+    cr_status status =
+        lane->api->kernel(lane->kernel_stream, run->name, run->ops[i], &input, &run->values[i], &run->exact[i], error);
+    if (status == CR_OK && ++*ran == run->op_count) cr_queue_named_ran(lane->options.queue, job, input.n);
+    return status;
+}
+
+/* On device memory. */
+static void run_next(cr_gpu_lane *lane, cr_gpu_work *work) {
+    const cr_claim *claim = &work->claims[0];
+    if (run_kernel(lane, claim->job, claim->data, claim->bytes, &work->as.named.ran, &work->error) != CR_OK)
+        work->fate = CR_FATE_BROKEN;
+}
+
+static bool step(cr_gpu_lane *lane, cr_gpu_work *work) {
+    const cr_job *job = work->claims[0].job;
+    if (job->device < 0 || work->fate != CR_FATE_GOOD || work->as.named.ran == job->named->op_count) return false;
+    run_next(lane, work);
+    cr_gpu_work_progress(work);
+    return true;
 }
 
 /* The place of a job with a claim in hand, begun if need be. NULL: it cannot be. */
@@ -70,7 +85,8 @@ static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
     cr_job *job = claim->job;
     uint64_t at = 0;
     if (job->device >= 0) {
-        if (run_kernel(lane, job, claim->data, claim->bytes, &work->error) != CR_OK) work->fate = CR_FATE_BROKEN;
+        work->as.named.ran = 0;
+        run_next(lane, work);
         return;
     }
     const cr_gpu_input *input = begin(lane, job, &work->error);
@@ -96,7 +112,7 @@ static void finish(cr_gpu_lane *lane, cr_gpu_work *work) {
 }
 
 const cr_gpu_kind cr_gpu_kind_named = {
-    .takes = takes, .want = want, .start = start, .finish = finish, .abandon = cr_gpu_work_give_back};
+    .takes = takes, .want = want, .start = start, .step = step, .finish = finish, .abandon = cr_gpu_work_give_back};
 
 /* The job may be gone when this returns. */
 static void end(cr_gpu_lane *lane, cr_gpu_input *input, const cr_error *error) {
@@ -116,15 +132,20 @@ static bool under_way(const cr_gpu_lane *lane, const cr_job *job) {
 
 bool cr_gpu_inputs_look(cr_gpu_lane *lane) {
     bool moved = false;
+    lane->ops_left = false;
     for (uint32_t i = 0; i < CR_GPU_INPUTS && !lane->api->lost(lane->gpu); i++) {
         cr_gpu_input *input = &lane->inputs[i];
         if (!input->job || under_way(lane, input->job)) continue;
         bool stopped = cr_queue_stopped(lane->options.queue, input->job);
         if (!stopped && !cr_queue_all_taken(lane->options.queue, input->job)) continue;
         cr_error error;
-        cr_status status = stopped ? CR_OK : run_kernel(lane, input->job, input->device, input->bytes, &error);
-        end(lane, input, status == CR_OK ? NULL : &error);
+        cr_status status =
+            stopped ? CR_OK : run_kernel(lane, input->job, input->device, input->bytes, &input->ran, &error);
         moved = true;
+        if (stopped || status != CR_OK || input->ran == input->job->named->op_count)
+            end(lane, input, status == CR_OK ? NULL : &error);
+        else
+            lane->ops_left = true;
     }
     return moved;
 }

@@ -115,7 +115,7 @@ struct cr_gpu_work {
         } pack;
         cr_gpu_axis_work axis;
         struct {
-            cr_gpu_input *input;
+            uint32_t ran; /* of the ops, on device memory */
         } named;
     } as;
 };

@@ -48,6 +48,7 @@ static cr_feed_options whole(int fd) {
                              .slabs = slabs,
                              .queue = queue,
                              .max_bytes = 1ull << 40,
+                             .max_option = "max_input_bytes",
                              .input = {1, {{.descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0)}}},
                              .to_end = true};
 }

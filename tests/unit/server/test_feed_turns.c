@@ -40,6 +40,7 @@ static cr_job *start(int fd, uint64_t bytes) {
                                .slabs = slabs,
                                .queue = queue,
                                .max_bytes = 1ull << 40,
+                               .max_option = "max_input_bytes",
                                .input = {1, {{.descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0)}}},
                                .client = 1,
                                .owner = 1,

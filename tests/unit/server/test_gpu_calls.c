@@ -188,7 +188,7 @@ START_TEST(calls_of_each_kind_of_work) {
          false,
          CR_OK,
          {.copies = 4, .kernels = 2, .allocations = 1, .frees = 1, .polls = 4}},
-        {"a named kernel on device memory", device_named, false, CR_OK, {.kernels = 2, .polls = 1}},
+        {"a named kernel on device memory", device_named, false, CR_OK, {.kernels = 2, .polls = 2}},
     };
     cr_log_set_level(CR_LOG_ERROR);
     fake_gpu_plan(&(fake_gpu_faults){.devices = 1});
