@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 double bench_now(void) {
     struct timespec now;
@@ -120,4 +121,14 @@ void bench_json_string(FILE *out, const char *text) {
         }
     }
     fputc('"', out);
+}
+
+const char *bench_beside(const char *name) {
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n <= 0) return name;
+    path[n] = 0;
+    char *slash = strrchr(path, '/');
+    snprintf(slash + 1, sizeof path - (size_t)(slash + 1 - path), "%s", name);
+    return strdup(path);
 }

@@ -15,6 +15,7 @@ int bench_gpu_axis(int argc, char **argv);
 int bench_kernels(int argc, char **argv);
 int bench_lane(int argc, char **argv);
 int bench_load(int argc, char **argv);
+int bench_neighbours(int argc, char **argv);
 int bench_peer(int argc, char **argv);
 
 enum { BENCH_MAX_THREADS = 256 };
@@ -32,6 +33,8 @@ double bench_together(int threads, void (*work)(void *argument, int id), void *a
 double bench_median(double *x, size_t n);
 /* "AMD EPYC …, 2 cores, Linux 6.1": into text. */
 void bench_machine(char *text, size_t cap);
+/* Where the program of that name lies that was built beside this one; for the program's life. */
+const char *bench_beside(const char *name);
 /* The command line, as it could be typed again. */
 void bench_command(int argc, char **argv, char *text, size_t cap);
 /* A JSON string, quoted and escaped. */

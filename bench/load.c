@@ -105,17 +105,6 @@ static int parse(int argc, char **argv, load_options *o) {
                          argc, argv);
 }
 
-/* The programs are built beside this one. */
-static const char *beside(const char *name) {
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n <= 0) return name;
-    path[n] = 0;
-    char *slash = strrchr(path, '/');
-    snprintf(slash + 1, sizeof path - (size_t)(slash + 1 - path), "%s", name);
-    return strdup(path); /* for the program's life */
-}
-
 int bench_load(int argc, char **argv) {
     load_options o = {.rounds = 7,
                       .seconds = 0.5,
@@ -126,8 +115,8 @@ int bench_load(int argc, char **argv) {
     const char *temporary = getenv("TMPDIR");
     o.dir = temporary && *temporary ? temporary : "/var/tmp";
     o.isa = "auto";
-    o.daemon = beside("cured");
-    o.client = beside("cured-client");
+    o.daemon = bench_beside("cured");
+    o.client = bench_beside("cured-client");
     const int code = parse(argc, argv, &o);
     if (code >= 0) return code;
     signal(SIGPIPE, SIG_IGN);

@@ -19,6 +19,7 @@ static const struct {
     {"kernels", bench_kernels, "everything that reduces on a GPU: the ladder, cured's folds, CUB, Thrust"},
     {"lane", bench_lane, "the daemon's lanes on host memory: CPU alone, GPU alone, both"},
     {"load", bench_load, "the daemon under requests, uploads and files, each beside its floor"},
+    {"neighbours", bench_neighbours, "small jobs of one client beside another that asks for as much as it can"},
     {"peer", bench_peer, "folds on demand, for scripts/bench-numpy"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -31,6 +32,6 @@ int main(int argc, char **argv) {
     }
     FILE *out = argc >= 2 && strcmp(argv[1], "--help") == 0 ? stdout : stderr;
     fprintf(out, "usage: cured-bench COMMAND [OPTION]…   (COMMAND --help lists the options)\n");
-    for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].what);
+    for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
     return out == stdout ? 0 : 64;
 }
