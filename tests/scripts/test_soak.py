@@ -1,5 +1,5 @@
-"""scripts/soak in short: a few seconds of clients that register, reduce and die at random leave nothing behind; and a daemon that
-dies, or answers wrongly, would be noticed."""
+"""scripts/soak in short: a few seconds of clients that register, reduce and die at random, and of daemons that are killed and
+reloaded, leave nothing behind; and a daemon that dies by itself, or answers wrongly, would be noticed."""
 import os
 import subprocess
 import sys
@@ -12,10 +12,11 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "integration"))
 
 class Soak(unittest.TestCase):
     def test_a_few_seconds(self):
-        done = subprocess.run([sys.executable, SOAK, "--seconds", "5", "--clients", "8", "--seed", "4", "--option", "slabs=8"],
+        done = subprocess.run([sys.executable, SOAK, "--seconds", "5", "--clients", "8", "--seed", "4", "--kill-every", "2", "--reload-every", "1",
+                               "--option", "slabs=8"],
                               capture_output=True, text=True, timeout=240)
         self.assertEqual(0, done.returncode, done.stdout[-4000:] + done.stderr[-4000:])
-        self.assertRegex(done.stdout, r"soak: [1-9]\d* calls answered, .*everything was given back")
+        self.assertRegex(done.stdout, r"soak: [1-9]\d* calls answered, .* [1-9]\d* daemons killed, [1-9]\d* reloads, .*everything was given back")
 
     def test_a_wrong_answer_is_noticed(self):
         """The client's own check, on answers as a broken daemon would give them."""
