@@ -1,0 +1,98 @@
+"""test_turns: one process has hundreds of large jobs in flight; another's small ones are answered while most of those wait.
+
+What is counted is the daemon's own count of bytes folded before and after a small job. Of several tries the best counts,
+because a machine may give the test no time for a while.
+"""
+import os
+import unittest
+
+from connection import Connection
+from cured_daemon import DaemonTest, main, wait_for
+from expected import expect, expect_tiled, plain
+
+JOB_BYTES, CONNECTIONS, JOBS = 4 << 20, 6, 60
+BACKLOG = CONNECTIONS * JOBS * JOB_BYTES
+TRIES = 6
+
+
+class Turns(DaemonTest):
+    """Without turns a small job waits until the whole backlog is folded."""
+    OPTIONS = {"slabs": 16, "cpu_workers": 1}
+
+    def greedy(self, start):
+        """A process with a backlog of jobs, which start makes on each of its connections. It ends when all are answered: with 0
+        when all are right."""
+        ready, said = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                conns = [Connection(self.daemon.address) for _ in range(CONNECTIONS)]
+                jobs = [(conn, start(conn)) for conn in conns]
+                os.write(said, b".")
+                right = all(conn.wait(stream).keys() == self.wanted for conn, streams in jobs for stream in streams)
+                status = 0 if right else 2
+            finally:
+                os._exit(status)
+        os.close(said)
+        with os.fdopen(ready, "rb") as f:
+            self.assertEqual(b".", f.read(1))
+        return pid
+
+    def folded(self):
+        return self.daemon.counters()["input_bytes_total"]
+
+    def least_folded_meanwhile(self, start, probe):
+        """Bytes that the daemon folds while probe() waits, at best."""
+        begin, least, tries = self.folded(), BACKLOG, 0
+        pid = self.greedy(start)
+        wait_for("the first of the backlog", lambda: self.folded() > begin)
+        while tries < TRIES:
+            before = self.folded()
+            if before - begin > BACKLOG // 4:
+                break
+            probe()
+            least, tries = min(least, self.folded() - before), tries + 1
+        self.assertEqual(0, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        if not tries:
+            self.skipTest("a quarter of the backlog was folded before the first try")
+        return least
+
+    def beside(self, start):
+        raw = plain("f32", 1024)
+        stream = plain("f32", 1 << 14)
+        small, conn = self.memfd(raw), self.connect()
+        wanted = [expect("sum", "f32", raw)]
+        self.assertEqual(len(raw), conn.register(1, small.fileno()))
+        probes = {
+            "inline": lambda: self.assertEqual(wanted, conn.inline("f32", ["sum"], raw).keys()),
+            "descriptor": lambda: self.assertEqual(wanted, conn.descriptor("f32", ["sum"], small.fileno()).keys()),
+            "region": lambda: self.assertEqual(wanted, conn.region("f32", ["sum"], 1).keys()),
+            "stream": lambda: self.assertEqual([expect("sum", "f32", stream)], conn.stream("f32", ["sum"], stream).keys()),
+        }
+        for name, probe in probes.items():
+            least = self.least_folded_meanwhile(start, probe)
+            print("%s: %d KiB folded meanwhile, of a backlog of %d" % (name, least >> 10, BACKLOG >> 10))
+            self.assertLess(least, BACKLOG // 2, name)
+
+    def prepare(self, make):
+        tile = plain("f32", 1 << 16)
+        self.wanted = [expect_tiled("sum", "f32", tile, JOB_BYTES // len(tile))]
+        return make(tile * (JOB_BYTES // len(tile)))
+
+    def test_beside_descriptors(self):
+        for make in (self.memfd, self.file):
+            f = self.prepare(make)
+            self.beside(lambda conn: [conn.start_descriptor("f32", ["sum"], f.fileno()) for _ in range(JOBS)])
+
+    def test_beside_a_region(self):
+        f = self.prepare(self.memfd)
+
+        def start(conn):
+            conn.register(7, f.fileno())
+            return [conn.start_region("f32", ["sum"], 7) for _ in range(JOBS)]
+        self.beside(start)
+
+
+if __name__ == "__main__":
+    main()
