@@ -52,7 +52,8 @@ static void stop_now(cr_loop *loop) {
 
 static void on_drain_limit(uv_timer_t *timer) {
     cr_loop *loop = timer->data;
-    cr_warn("drain_timeout_ms is over with %llu calls running", (unsigned long long)loop->calls->admission.calls);
+    cr_warn("drain_timeout_ms is over with %llu calls running",
+            (unsigned long long)loop->calls->admission.used[CR_USE_calls]);
     stop_now(loop);
 }
 
@@ -68,7 +69,7 @@ static void on_stop_signal(uv_signal_t *handle, int number) {
         stop_now(&d->loop);
         return;
     }
-    cr_info("%s: draining %llu calls", strsignal(number), (unsigned long long)d->calls.admission.calls);
+    cr_info("%s: draining %llu calls", strsignal(number), (unsigned long long)d->calls.admission.used[CR_USE_calls]);
     close_listeners(d);
     uv_timer_start(&d->drain_limit, on_drain_limit, d->config->drain_timeout_ms, 0);
     cr_loop_drain(&d->loop, stop_now);
@@ -201,7 +202,8 @@ static cr_status start(daemon_state *d, cr_error *error) {
 }
 
 static bool jobs_out(const daemon_state *d) {
-    return atomic_load(&cr_metrics[CR_M_jobs]) || atomic_load(&cr_metrics[CR_M_regions]) || d->calls.admission.regions;
+    return atomic_load(&cr_metrics[CR_M_jobs]) || atomic_load(&cr_metrics[CR_M_regions]) ||
+           d->calls.admission.used[CR_USE_regions];
 }
 
 /* Jobs that were stopped still have claims with the lanes and reads with the files threads, which give slabs and windows

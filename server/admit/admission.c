@@ -1,7 +1,8 @@
 /* admission: the counters. Thread: the loop's. Owner: the daemon. */
 #include "server/admit/admission.h"
 
-#include <stddef.h>
+#include <assert.h>
+#include <stdlib.h>
 
 #include "server/base/metrics.h"
 
@@ -9,33 +10,153 @@ typedef unsigned long long ull;
 
 enum { MOST_REFUSED = 1024, LEAST_PARKED = 8 };
 
+/* How a refusal names each use, its limits, and what can be done. */
+static const struct {
+    const char *what, *option, *per_user, *advice;
+} texts[CR_USES] = {
+    [CR_USE_connections] = {"connections", "max_connections", "max_connections_per_user", "close some"},
+    [CR_USE_calls] = {"calls", "max_jobs", "max_jobs_per_user", "wait for answers"},
+    [CR_USE_bytes] = {"input: bytes", "max_bytes_in_flight", "max_bytes_in_flight_per_user", "wait for answers"},
+    [CR_USE_state_bytes] = {"axis: bytes of memory", "max_state_bytes", "max_state_bytes_per_user", "wait for answers"},
+    [CR_USE_regions] = {"regions", "max_regions", "max_regions_per_user", "unregister some"},
+    [CR_USE_region_bytes] = {"region: bytes", "max_total_region_bytes", "max_region_bytes_per_user", "unregister some"},
+};
+
+/* What is left of most beside used. */
+static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? most - used : 0; }
+
+/* ---- users ---- */
+
+void cr_admit_init(cr_admission *a) { cr_list_init(&a->by_age); }
+
+void cr_admit_free(cr_admission *a) { cr_table_free(&a->users); }
+
+static void let_go(cr_admission *a, cr_user *user) {
+    if (--user->holders) return;
+    for (int i = 0; i < CR_USES; i++) assert(!user->used[i]);
+    cr_list_remove(&user->link);
+    cr_table_remove(&a->users, &user->node);
+    free(user);
+}
+
+cr_status cr_admit_join(cr_admission *a, cr_peer *peer, cr_error *error) {
+    cr_node *node = cr_table_find(&a->users, peer->owner);
+    cr_user *user = node ? cr_container(node, cr_user, node) : calloc(1, sizeof *user);
+    if (user && !node) {
+        user->node.key = peer->owner;
+        if (cr_table_add(&a->users, &user->node)) {
+            cr_list_append(&a->by_age, &user->link);
+        } else {
+            free(user);
+            user = NULL;
+        }
+    }
+    peer->user = user;
+    if (!user) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
+    user->holders++;
+    return CR_OK;
+}
+
+void cr_admit_leave(cr_admission *a, cr_peer *peer) {
+    if (peer->user) let_go(a, peer->user);
+    peer->user = NULL;
+}
+
+/* ---- the one rule ---- */
+
+static uint64_t cap_of(const cr_admission *a, cr_use use) {
+    uint64_t cap = a->most_per_user[use];
+    return cap ? cap : UINT64_MAX;
+}
+
+static cr_status check(const cr_admission *a, const cr_user *user, cr_use use, uint64_t n, cr_error *error) {
+    uint64_t free_now = left_of(a->most[use], a->used[use]), own = user->used[use];
+    if (n > left_of(cap_of(a, use), own))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: %llu more beside %llu of this user exceed %s, %llu; %s",
+                       texts[use].what, (ull)n, (ull)own, texts[use].per_user, (ull)cap_of(a, use), texts[use].advice);
+    if (n > free_now)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: %llu more beside %llu of all users exceed %s, %llu; %s",
+                       texts[use].what, (ull)n, (ull)a->used[use], texts[use].option, (ull)a->most[use],
+                       texts[use].advice);
+    if (a->users.count > 1 && own > free_now - n)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "%s: %llu more beside %llu of this user are more than the %llu that are free of %s, %llu, for "
+                       "all users; %s",
+                       texts[use].what, (ull)n, (ull)own, (ull)free_now, texts[use].option, (ull)a->most[use],
+                       texts[use].advice);
+    return CR_OK;
+}
+
+static void add(cr_admission *a, cr_user *user, cr_use use, uint64_t n) {
+    a->used[use] += n;
+    user->used[use] += n;
+}
+
+static void give(cr_admission *a, cr_user *user, cr_use use, uint64_t n) {
+    assert(n <= a->used[use] && n <= user->used[use]);
+    a->used[use] -= n;
+    user->used[use] -= n;
+}
+
+static cr_status take(cr_admission *a, cr_user *user, cr_use use, uint64_t n, cr_error *error) {
+    cr_status status = check(a, user, use, n, error);
+    if (status == CR_OK) add(a, user, use, n);
+    return status;
+}
+
+uint64_t cr_admit_share(const cr_admission *a, const cr_user *user, cr_use use) {
+    uint64_t others = a->used[use] - user->used[use], most = left_of(a->most[use], others);
+    if (a->users.count > 1) most -= most / 2;
+    return most < cap_of(a, use) ? most : cap_of(a, use);
+}
+
+/* ---- connections and descriptors ---- */
+
 void cr_admit_limit_descriptors(cr_admission *a, uint64_t most) {
     a->max_files = most;
     a->max_refused = most / 64 < 1 ? 1 : most / 64 < MOST_REFUSED ? most / 64 : MOST_REFUSED;
-    a->max_parked = most / 16 < LEAST_PARKED ? LEAST_PARKED : most / 16;
+    a->most[CR_USE_descriptors] = most / 16 < LEAST_PARKED ? LEAST_PARKED : most / 16;
 }
 
-void cr_admit_parked(cr_admission *a, int count) { a->parked += (uint64_t)(int64_t)count; }
-
-cr_status cr_admit_check_parked(const cr_admission *a, cr_error *error) {
-    if (a->parked <= a->max_parked) return CR_OK;
-    return cr_fail(
-        error, CR_RESOURCE_EXHAUSTED,
-        "descriptors: %llu of all clients wait for their frames, the limit is %llu: send them with their frame",
-        (ull)a->parked, (ull)a->max_parked);
+void cr_admit_parked(cr_admission *a, cr_peer *peer, int count) {
+    uint64_t n = (uint64_t)(count < 0 ? -(int64_t)count : count);
+    if (!peer->user) return;
+    if (count < 0)
+        give(a, peer->user, CR_USE_descriptors, n);
+    else
+        add(a, peer->user, CR_USE_descriptors, n);
 }
 
-cr_status cr_admit_connection(cr_admission *a, int descriptor, cr_error *error) {
-    if (a->connections >= a->max_connections)
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "connections: %llu are open, max_connections is %llu",
-                       (ull)a->connections, (ull)a->max_connections);
+cr_status cr_admit_check_parked(const cr_admission *a, const cr_peer *peer, const cr_user **user, cr_error *error) {
+    const uint64_t used = a->used[CR_USE_descriptors], most = a->most[CR_USE_descriptors];
+    *user = NULL;
+    if (used > most)
+        return cr_fail(
+            error, CR_RESOURCE_EXHAUSTED,
+            "descriptors: %llu of all clients wait for their frames, the limit is %llu: send them with their frame",
+            (ull)used, (ull)most);
+    const uint64_t cap = cap_of(a, CR_USE_descriptors), own = peer->user ? peer->user->used[CR_USE_descriptors] : 0;
+    *user = peer->user;
+    if (own > cap)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "descriptors: %llu of this user wait for their frames, max_waiting_descriptors_per_user is "
+                       "%llu: send them with their frame",
+                       (ull)own, (ull)cap);
+    if (a->users.count > 1 && own > most - used)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "descriptors: %llu of this user wait for their frames, and no more than %llu may beside other "
+                       "users: send them with their frame",
+                       (ull)own, (ull)(most - used));
+    return CR_OK;
+}
+
+cr_status cr_admit_connection(cr_admission *a, cr_peer *peer, int descriptor, cr_error *error) {
     /* The kernel gives the lowest free number, so all below this one are open. */
     if ((uint64_t)descriptor >= a->max_files - a->max_files / 4)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "connections: three quarters of the %llu files that the daemon may open are open",
                        (ull)a->max_files);
-    a->connections++;
-    return CR_OK;
+    return take(a, peer->user, CR_USE_connections, 1, error);
 }
 
 bool cr_admit_refused(cr_admission *a) {
@@ -46,18 +167,16 @@ bool cr_admit_refused(cr_admission *a) {
 
 void cr_admit_refused_over(cr_admission *a) { a->refused--; }
 
-void cr_admit_connection_over(cr_admission *a) { a->connections--; }
+void cr_admit_connection_over(cr_admission *a, cr_peer *peer) { give(a, peer->user, CR_USE_connections, 1); }
 
-static cr_status check_bytes(const cr_admission *a, uint64_t held, uint64_t bytes, cr_error *error) {
-    if (bytes > a->max_input_bytes)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed max_input_bytes, %llu", (ull)bytes,
+/* ---- calls ---- */
+
+/* From before bytes of one input to after. */
+static cr_status take_bytes(cr_admission *a, cr_user *user, uint64_t before, uint64_t after, cr_error *error) {
+    if (after > a->max_input_bytes)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed max_input_bytes, %llu", (ull)after,
                        (ull)a->max_input_bytes);
-    uint64_t others = a->bytes - held;
-    if (bytes > a->max_bytes - (others < a->max_bytes ? others : a->max_bytes))
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "input: %llu bytes beside %llu in flight exceed max_bytes_in_flight, %llu", (ull)bytes,
-                       (ull)others, (ull)a->max_bytes);
-    return CR_OK;
+    return after > before ? take(a, user, CR_USE_bytes, after - before, error) : CR_OK;
 }
 
 cr_status cr_admit_call(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
@@ -65,34 +184,32 @@ cr_status cr_admit_call(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_ticke
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "calls: %llu are in flight on this connection, max_jobs_per_connection is %llu",
                        (ull)peer->calls, (ull)a->max_calls_per_connection);
-    if (a->calls >= a->max_calls)
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "calls: %llu are in flight, max_jobs is %llu", (ull)a->calls,
-                       (ull)a->max_calls);
-    cr_status status = check_bytes(a, 0, bytes, error);
+    cr_status status = check(a, peer->user, CR_USE_calls, 1, error);
+    if (status == CR_OK) status = take_bytes(a, peer->user, 0, bytes, error);
     if (status != CR_OK) return status;
     cr_admit_always(a, peer, ticket);
-    a->bytes += bytes;
     ticket->bytes = bytes;
     return CR_OK;
 }
 
+bool cr_admit_lacks_calls(const cr_admission *a, const cr_peer *peer) {
+    cr_error error;
+    return peer->calls < a->max_calls_per_connection && check(a, peer->user, CR_USE_calls, 1, &error) != CR_OK;
+}
+
 void cr_admit_always(cr_admission *a, cr_peer *peer, cr_ticket *ticket) {
-    a->calls++;
+    add(a, peer->user, CR_USE_calls, 1);
+    peer->user->holders++;
     peer->calls++;
-    *ticket = (cr_ticket){.peer = peer};
+    *ticket = (cr_ticket){.peer = peer, .user = peer->user};
 }
 
 cr_status cr_admit_growth(cr_admission *a, cr_ticket *ticket, uint64_t bytes, cr_error *error) {
     if (bytes <= ticket->bytes) return CR_OK;
-    cr_status status = check_bytes(a, ticket->bytes, bytes, error);
-    if (status != CR_OK) return status;
-    a->bytes += bytes - ticket->bytes;
-    ticket->bytes = bytes;
-    return CR_OK;
+    cr_status status = take_bytes(a, ticket->user, ticket->bytes, bytes, error);
+    if (status == CR_OK) ticket->bytes = bytes;
+    return status;
 }
-
-/* What is left of most beside used. */
-static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? most - used : 0; }
 
 cr_status cr_admit_state(cr_admission *a, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
     uint64_t own = ticket->peer->state_bytes;
@@ -101,11 +218,8 @@ cr_status cr_admit_state(cr_admission *a, uint64_t bytes, cr_ticket *ticket, cr_
                        "axis: %llu bytes of memory beside %llu of this connection exceed "
                        "max_state_bytes_per_connection, %llu",
                        (ull)bytes, (ull)own, (ull)a->max_state_bytes_per_connection);
-    if (bytes > left_of(a->max_state_bytes, a->state_bytes))
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "axis: %llu bytes of memory beside %llu in flight exceed max_state_bytes, %llu", (ull)bytes,
-                       (ull)a->state_bytes, (ull)a->max_state_bytes);
-    a->state_bytes += bytes;
+    cr_status status = take(a, ticket->user, CR_USE_state_bytes, bytes, error);
+    if (status != CR_OK) return status;
     ticket->peer->state_bytes += bytes;
     ticket->state_bytes = bytes;
     cr_metric_add(state_bytes, bytes);
@@ -121,37 +235,42 @@ void cr_admit_answered(cr_ticket *ticket) {
 
 void cr_admit_over(cr_admission *a, cr_ticket *ticket) {
     cr_admit_answered(ticket);
-    a->calls--;
-    a->bytes -= ticket->bytes;
-    a->state_bytes -= ticket->state_bytes;
+    give(a, ticket->user, CR_USE_calls, 1);
+    give(a, ticket->user, CR_USE_bytes, ticket->bytes);
+    give(a, ticket->user, CR_USE_state_bytes, ticket->state_bytes);
     cr_metric_sub(state_bytes, ticket->state_bytes);
+    let_go(a, ticket->user);
     *ticket = (cr_ticket){0};
 }
+
+/* ---- regions ---- */
 
 cr_status cr_admit_region(cr_admission *a, cr_peer *peer, cr_error *error) {
     if (peer->regions >= a->max_regions_per_connection)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "regions: %llu are registered on this connection, max_regions_per_connection is %llu",
                        (ull)peer->regions, (ull)a->max_regions_per_connection);
-    if (a->regions >= a->max_regions)
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "regions: %llu are registered, max_regions is %llu",
-                       (ull)a->regions, (ull)a->max_regions);
-    a->regions++;
+    cr_status status = take(a, peer->user, CR_USE_regions, 1, error);
+    if (status != CR_OK) return status;
+    peer->user->holders++;
     peer->regions++;
     return CR_OK;
 }
 
-cr_status cr_admit_region_bytes(const cr_admission *a, cr_peer *peer, uint64_t bytes, cr_error *error) {
+cr_status cr_admit_region_bytes(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_error *error) {
     if (bytes > left_of(a->max_region_bytes, peer->region_bytes))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "region: %llu bytes beside %llu on this connection exceed max_region_bytes, %llu", (ull)bytes,
                        (ull)peer->region_bytes, (ull)a->max_region_bytes);
-    peer->region_bytes += bytes;
-    return CR_OK;
+    cr_status status = take(a, peer->user, CR_USE_region_bytes, bytes, error);
+    if (status == CR_OK) peer->region_bytes += bytes;
+    return status;
 }
 
-void cr_admit_region_over(cr_admission *a, cr_peer *peer, uint64_t bytes) {
-    a->regions--;
+void cr_admit_region_over(cr_admission *a, cr_user *user, cr_peer *peer, uint64_t bytes) {
+    give(a, user, CR_USE_regions, 1);
+    give(a, user, CR_USE_region_bytes, bytes);
+    let_go(a, user);
     if (!peer) return;
     peer->regions--;
     peer->region_bytes -= bytes;

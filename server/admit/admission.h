@@ -1,44 +1,74 @@
-/* admission: may this call in? Counters against limits, O(1), no queue.
+/* admission: may this come in? Counters against limits, O(1), no queue.
+ *
+ * What clients hold (proto/use.def) is counted by user: of a Unix peer the user of its process, over TCP the address. One rule for
+ * all of it: beside other users nobody holds more than is still free. A user who is alone may hold all. When another comes,
+ * nothing new is given to the first before the rule holds. An option caps each besides.
  *
  * Thread: the loop's. Owner: the daemon. */
 #ifndef CURED_SERVER_ADMIT_ADMISSION_H
 #define CURED_SERVER_ADMIT_ADMISSION_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "proto/status.h"
 #include "server/admit/peer.h"
+#include "server/base/list.h"
+#include "server/base/table.h"
 
+typedef enum cr_use {
+#define CR_USE(name) CR_USE_##name,
+#include "proto/use.def"
+#undef CR_USE
+    CR_USES,
+} cr_use;
+
+/* Somebody who holds something. */
+typedef struct cr_user {
+    cr_node node; /* by cr_peer's owner */
+    cr_list link; /* in the admission's list, the newest last */
+    uint64_t holders;
+    uint64_t used[CR_USES];
+} cr_user;
+
+/* All zero: cr_admit_init. */
 typedef struct cr_admission {
-    uint64_t max_connections, max_calls, max_calls_per_connection, max_input_bytes, max_bytes;
-    uint64_t max_regions, max_regions_per_connection, max_region_bytes;
-    uint64_t max_state_bytes, max_state_bytes_per_connection;
-    uint64_t max_files, max_refused, max_parked; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
-    uint64_t connections, refused, parked, calls, bytes, regions, state_bytes;
+    uint64_t most[CR_USES], most_per_user[CR_USES]; /* of all users together; of one, 0: no less than all */
+    uint64_t max_calls_per_connection, max_input_bytes;
+    uint64_t max_regions_per_connection, max_region_bytes;
+    uint64_t max_state_bytes_per_connection;
+    uint64_t max_files, max_refused; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
+    uint64_t used[CR_USES], refused;
+    cr_table users;
+    cr_list by_age; /* users */
 } cr_admission;
 
 /* What one call was admitted with. Its peer's share goes back when the call is over, the rest when its job is, too. */
 typedef struct cr_ticket {
     cr_peer *peer; /* NULL: its share is back */
+    cr_user *user;
     uint64_t bytes, state_bytes;
 } cr_ticket;
 
 /* What a refused client is told to wait. */
 enum { CR_RETRY_AFTER_MS = 20 };
 
+void cr_admit_init(cr_admission *admission);
+/* Nobody holds anything any more. */
+void cr_admit_free(cr_admission *admission);
+
 /* Shares out the descriptors of a process that may open most files: connections may take three quarters of them, and leave
- * the rest to what clients pass. A refused connection stays open for a moment, to be told why: a 64th of most may do so, and
- * 1,024 at most. */
+ * the rest to what clients pass; a 16th may wait for the frames that take them. A refused connection stays open for a moment, to
+ * be told why: a 64th of most may do so, and 1,024 at most. */
 void cr_admit_limit_descriptors(cr_admission *admission, uint64_t most);
+/* peer, which cr_peer_see has seen, becomes one of its user's. Until cr_admit_leave. RESOURCE_EXHAUSTED: no memory. */
+cr_status cr_admit_join(cr_admission *admission, cr_peer *peer, cr_error *error);
+void cr_admit_leave(cr_admission *admission, cr_peer *peer);
 /* Lets in a connection whose socket is descriptor. RESOURCE_EXHAUSTED. */
-cr_status cr_admit_connection(cr_admission *admission, int descriptor, cr_error *error);
-void cr_admit_connection_over(cr_admission *admission);
-/* Descriptors that clients passed wait for the frames that take them: count more, or count fewer where it is negative. A 16th
- * of the table may wait so, of all connections together, or one client could leave no descriptor to the others. */
-void cr_admit_parked(cr_admission *admission, int count);
-/* RESOURCE_EXHAUSTED: too many wait. A connection that has some of them must end. */
-cr_status cr_admit_check_parked(const cr_admission *admission, cr_error *error);
+cr_status cr_admit_connection(cr_admission *admission, cr_peer *peer, int descriptor, cr_error *error);
+void cr_admit_connection_over(cr_admission *admission, cr_peer *peer);
+/* Descriptors that clients passed wait for the frames that take them: count more, or count fewer where it is negative. */
+void cr_admit_parked(cr_admission *admission, cr_peer *peer, int count);
+/* RESOURCE_EXHAUSTED: too many wait. A connection that has some of them must end: of *user, NULL: of anybody. */
+cr_status cr_admit_check_parked(const cr_admission *admission, const cr_peer *peer, const cr_user **user,
+                                cr_error *error);
 /* Whether a refused connection may stay open until its client has read why. */
 bool cr_admit_refused(cr_admission *admission);
 void cr_admit_refused_over(cr_admission *admission);
@@ -46,6 +76,8 @@ void cr_admit_refused_over(cr_admission *admission);
 /* Lets in a call of bytes input (0: not known yet). INVALID_ARGUMENT when it is too large ever; RESOURCE_EXHAUSTED when it is
  * too much now. */
 cr_status cr_admit_call(cr_admission *admission, cr_peer *peer, uint64_t bytes, cr_ticket *ticket, cr_error *error);
+/* Whether a call of the peer would be refused because of how many there are, and not on its connection alone. */
+bool cr_admit_lacks_calls(const cr_admission *admission, const cr_peer *peer);
 /* A call that takes nothing and is wanted above all when there is no room. */
 void cr_admit_always(cr_admission *admission, cr_peer *peer, cr_ticket *ticket);
 /* A call whose length was not known has come to bytes in all. */
@@ -57,11 +89,14 @@ void cr_admit_answered(cr_ticket *ticket);
 /* Call and job are over. */
 void cr_admit_over(cr_admission *admission, cr_ticket *ticket);
 
-/* One region more of peer; RESOURCE_EXHAUSTED. */
+/* One region more of peer; RESOURCE_EXHAUSTED. Its user is held until the region is over. */
 cr_status cr_admit_region(cr_admission *admission, cr_peer *peer, cr_error *error);
 /* The region has bytes. */
-cr_status cr_admit_region_bytes(const cr_admission *admission, cr_peer *peer, uint64_t bytes, cr_error *error);
+cr_status cr_admit_region_bytes(cr_admission *admission, cr_peer *peer, uint64_t bytes, cr_error *error);
 /* peer: NULL when it is gone. bytes: those that were admitted. */
-void cr_admit_region_over(cr_admission *admission, cr_peer *peer, uint64_t bytes);
+void cr_admit_region_over(cr_admission *admission, cr_user *user, cr_peer *peer, uint64_t bytes);
+
+/* How much of it the user may hold now, besides what others hold. */
+uint64_t cr_admit_share(const cr_admission *admission, const cr_user *user, cr_use use);
 
 #endif

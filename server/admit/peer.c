@@ -1,8 +1,9 @@
 /* peer: keys of clients and of their owners. Thread: the loop's. Owner: the connection. */
 #include "server/admit/peer.h"
 
+#include <arpa/inet.h>
 #include <endian.h>
-#include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The top bits say what the others are, so that a process, a user and an address are never the same key. */
@@ -11,8 +12,8 @@
 #define KEY_OF_IPV6 (8ull << 60) /* bit 63: the bits below hold an address */
 
 void cr_peer_of_process(cr_peer *peer, const struct ucred *seen) {
-    peer->has_user = true;
-    peer->user = seen->uid;
+    peer->has_uid = true;
+    peer->uid = seen->uid;
     peer->owner = KEY_OF_USER | seen->uid;
     peer->client = seen->pid > 0 ? (uint64_t)seen->pid : peer->owner;
 }
@@ -34,8 +35,8 @@ void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen) {
     else if (seen->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
         memcpy(&four, six->sin6_addr.s6_addr + 12, sizeof four);
     const bool is_six = seen->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
-    peer->has_user = false;
-    peer->user = 0;
+    peer->has_uid = false;
+    peer->uid = 0;
     peer->client = peer->owner = is_six ? ipv6_key(six->sin6_addr.s6_addr) : KEY_OF_IPV4 | be32toh(four);
 }
 
@@ -49,4 +50,15 @@ void cr_peer_see(cr_peer *peer, int socket) {
         cr_peer_of_process(peer, &process);
     else
         cr_peer_of_address(peer, &address);
+}
+
+void cr_peer_name(uint64_t owner, char *name, size_t room) {
+    char text[INET_ADDRSTRLEN] = "?";
+    const uint32_t four = htobe32((uint32_t)owner);
+    if (owner & KEY_OF_IPV6)
+        snprintf(name, room, "tcp6 %016llx", (unsigned long long)(owner & ~KEY_OF_IPV6));
+    else if (owner & KEY_OF_IPV4)
+        snprintf(name, room, "tcp %s", inet_ntop(AF_INET, &four, text, sizeof text));
+    else
+        snprintf(name, room, "uid %u", (unsigned)owner);
 }

@@ -5,6 +5,7 @@
 #define CURED_SERVER_ADMIT_PEER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 
@@ -13,8 +14,9 @@ typedef struct cr_peer {
     uint64_t
         client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
     uint64_t owner; /* limits go by it: a user; of TCP the address */
-    bool has_user;  /* the kernel says whose process it is */
-    uint32_t user;
+    bool has_uid;   /* the kernel says whose process it is */
+    uint32_t uid;
+    struct cr_user *user; /* of that owner, see admission.h; NULL: there was no memory for it */
     uint64_t calls, state_bytes, regions, region_bytes; /* in use */
 } cr_peer;
 
@@ -22,6 +24,8 @@ typedef struct cr_peer {
 void cr_peer_see(cr_peer *peer, int socket);
 /* The same, once it has said so. A process of another namespace has pid 0: then the turns go by its user. */
 void cr_peer_of_process(cr_peer *peer, const struct ucred *seen);
+/* "uid 1000", or the address. */
+void cr_peer_name(uint64_t owner, char *name, size_t room);
 /* An address of a family without addresses, or of an unknown one, is one client like any other. IPv6 counts by its first 64 bits,
  * because a host picks the others as it likes. */
 void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen);

@@ -40,8 +40,27 @@ bool cr_call_may_move(const cr_call *call, cr_input_state input, cr_output_state
            outputs_with[input] & 1 << output && (input != CR_FOLDED || call->job);
 }
 
+/* From now on the client keeps its slot as long as it brings more than others, or there are plenty. */
+static void wait_for_bytes(cr_call *call) {
+    cr_calls *calls = call->calls;
+    cr_patience_begin(&calls->patience, &call->wait);
+    if (!calls->window.slot)
+        cr_timer_set(&calls->timers, &calls->window, cr_now_ms() + calls->config->stall_timeout_ms);
+}
+
+void cr_call_window_over(cr_timer *window) {
+    cr_calls *calls = cr_container(window, cr_calls, window);
+    cr_patience_turn(&calls->patience);
+    if (atomic_load_explicit(&cr_metrics[CR_M_calls], memory_order_relaxed))
+        cr_timer_set(&calls->timers, window, cr_now_ms() + calls->config->stall_timeout_ms);
+}
+
 void cr_call_move(cr_call *call, cr_input_state input, cr_output_state output) {
     assert(cr_call_may_move(call, input, output));
+    if (input != CR_RECEIVING || output == CR_OVER)
+        cr_patience_end(&call->wait);
+    else if (call->input != CR_RECEIVING)
+        wait_for_bytes(call);
     call->input = input;
     call->output = output;
 }
@@ -52,9 +71,8 @@ static bool holds_job(const cr_call *call) { return call->job && call->input < C
 static void leave_job(cr_call *call) {
     cr_job *job = call->job;
     job->owner = NULL;
-    job->admitted_bytes = call->ticket.bytes;
-    job->admitted_state = call->ticket.state_bytes;
     cr_admit_answered(&call->ticket);
+    job->ticket = call->ticket;
     cr_upload_drop(&call->upload);
     if (holds_job(call)) cr_queue_unhold(call->calls->queue, job);
 }
@@ -111,6 +129,7 @@ cr_call *cr_call_new(cr_calls *calls, const cr_front *front, cr_peer *peer) {
     call->arrived_ns = calls->read_ns;
     call->request.kind = 0;
     cr_upload_init(&call->upload, calls);
+    cr_list_init(&call->wait.link);
     return call;
 }
 
@@ -161,6 +180,24 @@ static cr_status start_timers(cr_call *call, cr_error *error) {
     return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call's timers");
 }
 
+/* No call more of peer comes in. One that waits for bytes ends for it, which brought least: a call of the same user, or of one who
+ * has more of them. False: there is none, or its job still holds its place. */
+static bool make_room(cr_calls *calls, const cr_peer *peer) {
+    cr_wait *wait = cr_patience_least(&calls->patience);
+    cr_error error;
+    if (!wait) return false;
+    cr_call *least = cr_container(wait, cr_call, wait);
+    const cr_user *user = least->ticket.user;
+    if (user != peer->user && user->used[CR_USE_calls] <= peer->user->used[CR_USE_calls]) return false;
+    cr_fail(&error, CR_RESOURCE_EXHAUSTED,
+            "calls: there are too many (max_jobs), and this one's client brought less than others for %llu ms "
+            "(stall_timeout_ms); begin a call when its bytes are there",
+            (ull)calls->config->stall_timeout_ms);
+    cr_metric_add(calls_impatient_total, 1);
+    cr_call_fail(least, &error);
+    return true;
+}
+
 cr_status cr_call_admit(cr_call *call, cr_error *error) {
     cr_calls *calls = call->calls;
     const cr_wire_reduce *r = &call->request.reduce;
@@ -176,6 +213,8 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
         cr_admit_always(&calls->admission, call->peer, &call->ticket);
     } else {
         cr_status status = cr_admit_call(&calls->admission, call->peer, bytes, &call->ticket, error);
+        if (status != CR_OK && cr_admit_lacks_calls(&calls->admission, call->peer) && make_room(calls, call->peer))
+            status = cr_admit_call(&calls->admission, call->peer, bytes, &call->ticket, error);
         if (status != CR_OK) return status;
     }
     if (start_timers(call, error) != CR_OK) {
@@ -263,7 +302,10 @@ cr_room cr_call_room(cr_call *call, uint8_t **at, size_t *room) {
     }
     bool waits = !cr_outputs_flow(&call->outputs, call->job, call->received);
     if (cr_upload_room(&call->upload, waits, at, room, &error)) return CR_ROOM;
-    if (error.code == CR_OK) return CR_WAIT;
+    if (error.code == CR_OK) {
+        cr_patience_end(&call->wait); /* for the daemon, until the bytes that came have room */
+        return CR_WAIT;
+    }
     cr_call_fail(call, &error);
     return CR_GONE;
 }
@@ -288,6 +330,7 @@ static cr_status merge_filled(cr_call *call, size_t bytes, cr_error *error) {
 
 bool cr_call_filled(cr_call *call, size_t bytes) {
     cr_error error;
+    cr_patience_brought(&call->calls->patience, &call->wait, bytes);
     if (!call->merge) {
         cr_upload_filled(&call->upload, bytes);
         return true;

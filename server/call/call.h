@@ -39,6 +39,7 @@ struct cr_call {
     uint32_t families, wants; /* of its ops: CR_FAM_..., CR_WANTS_... */
     cr_peer *peer;
     cr_ticket ticket;
+    cr_wait wait; /* while RECEIVING */
     uint64_t arrived_ns;
     uint64_t received;      /* array bytes */
     cr_job *job;            /* NULL until there is something for the lanes */
@@ -54,6 +55,8 @@ struct cr_call {
 bool cr_call_may_move(const cr_call *call, cr_input_state input, cr_output_state output);
 /* Asserts that. */
 void cr_call_move(cr_call *call, cr_input_state input, cr_output_state output);
+/* calls->window has fired. */
+void cr_call_window_over(cr_timer *window);
 /* Fails and ends the call, with error as its answer. */
 void cr_call_fail(cr_call *call, const cr_error *error);
 /* The job is back: answers, or says that there are parts. The call may be gone. */

@@ -10,6 +10,7 @@
 #include "server/base/config.h"
 #include "server/base/timers.h"
 #include "server/call/front.h"
+#include "server/call/patience.h"
 #include "server/lanes/lanes.h"
 #include "server/memory/files.h"
 #include "server/memory/slab.h"
@@ -30,6 +31,9 @@ struct cr_calls {
 
     uint64_t merged; /* partials added up on the loop, of all calls so far */
     cr_list done;    /* jobs that came back, and have not been answered yet */
+
+    cr_patience patience; /* the calls that wait for their clients' bytes */
+    cr_timer window;      /* of patience; set while a call waits */
 
     cr_list filling;  /* uploads with an open slab, the longest idle first */
     cr_timer sealing; /* set while filling is not empty */

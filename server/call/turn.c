@@ -8,10 +8,13 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     calls->wake = wake;
     calls->wake_argument = wake_argument;
     calls->sealing.fire = cr_upload_seal_idle;
+    calls->window.fire = cr_call_window_over;
+    cr_patience_init(&calls->patience);
     cr_list_init(&calls->done);
     cr_list_init(&calls->filling);
     cr_list_init(&calls->granted);
     cr_timers_init(&calls->timers);
+    cr_admit_init(&calls->admission);
     pthread_mutex_init(&calls->mutex, NULL);
     cr_calls_limit(calls);
 }
@@ -19,20 +22,32 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
 void cr_calls_free(cr_calls *calls) {
     cr_upload_granted(calls); /* slabs for uploads that are gone */
     cr_timers_free(&calls->timers);
+    cr_admit_free(&calls->admission);
     pthread_mutex_destroy(&calls->mutex);
 }
 
 void cr_calls_limit(cr_calls *calls) {
     const cr_config *config = calls->config;
     cr_admission *a = &calls->admission;
-    a->max_connections = config->max_connections;
-    a->max_calls = config->max_jobs;
+    const struct {
+        cr_use use;
+        uint64_t most, per_user;
+    } limits[] = {
+        {CR_USE_connections, config->max_connections, config->max_connections_per_user},
+        {CR_USE_calls, config->max_jobs, config->max_jobs_per_user},
+        {CR_USE_bytes, config->max_bytes_in_flight, config->max_bytes_in_flight_per_user},
+        {CR_USE_state_bytes, config->max_state_bytes, config->max_state_bytes_per_user},
+        {CR_USE_regions, config->max_regions, config->max_regions_per_user},
+        {CR_USE_region_bytes, config->max_total_region_bytes, config->max_region_bytes_per_user},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        a->most[limits[i].use] = limits[i].most;
+        a->most_per_user[limits[i].use] = limits[i].per_user;
+    }
+    a->most_per_user[CR_USE_descriptors] = config->max_waiting_descriptors_per_user;
     a->max_calls_per_connection = config->max_jobs_per_connection;
     a->max_input_bytes = config->max_input_bytes;
-    a->max_bytes = config->max_bytes_in_flight;
-    a->max_state_bytes = config->max_state_bytes;
     a->max_state_bytes_per_connection = config->max_state_bytes_per_connection;
-    a->max_regions = config->max_regions;
     a->max_regions_per_connection = config->max_regions_per_connection;
     a->max_region_bytes = config->max_region_bytes;
     struct rlimit files = {.rlim_cur = RLIM_INFINITY};
@@ -48,8 +63,7 @@ static void job_done(cr_calls *calls, cr_job *job) {
         cr_call_folded(job->owner);
         return;
     }
-    cr_ticket ticket = {NULL, job->admitted_bytes, job->admitted_state};
-    cr_admit_over(&calls->admission, &ticket);
+    cr_admit_over(&calls->admission, &job->ticket);
     cr_job_free(job);
 }
 

@@ -19,7 +19,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->ops = 0;
     job->trace_id = 0;
     job->owner = NULL;
-    job->admitted_bytes = job->admitted_state = 0;
+    job->ticket = (cr_ticket){0};
     job->dtype = dtype;
     job->families = families;
     job->wants = CR_WANTS_ALL;

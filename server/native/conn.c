@@ -118,12 +118,14 @@ static void refuse(cr_conn *conn, const cr_error *reason) {
 cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_error *error) {
     cr_calls *calls = native->calls;
     cr_conn *conn = calloc(1, sizeof *conn);
-    if (conn) cr_peer_see(&conn->peer, fd);
     int failed = UV_ENOMEM;
-    if (conn && cr_rounds_join(&native->rounds, &conn->seat, conn->peer.client))
+    if (conn) cr_peer_see(&conn->peer, fd);
+    if (conn && cr_admit_join(&calls->admission, &conn->peer, error) == CR_OK &&
+        cr_rounds_join(&native->rounds, &conn->seat, conn->peer.client))
         failed = uv_poll_init_socket(native->loop->uv, &conn->poll, fd);
     if (failed) {
         if (conn) cr_rounds_leave(&native->rounds, &conn->seat);
+        if (conn) cr_admit_leave(&calls->admission, &conn->peer);
         free(conn);
         close(fd);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
@@ -142,7 +144,7 @@ cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_er
     cr_metric_add(connections_total, 1);
     cr_timer_set(&calls->timers, &conn->timer, conn->last_progress_ms + calls->config->hello_timeout_ms);
     cr_error refused;
-    if (cr_admit_connection(&calls->admission, fd, &refused) != CR_OK) refuse(conn, &refused);
+    if (cr_admit_connection(&calls->admission, &conn->peer, fd, &refused) != CR_OK) refuse(conn, &refused);
     update_events(conn);
     return CR_OK;
 }
@@ -164,7 +166,8 @@ void cr_conn_close(cr_conn *conn) {
     if (conn->refused)
         cr_admit_refused_over(&conn->native->calls->admission);
     else
-        cr_admit_connection_over(&conn->native->calls->admission);
+        cr_admit_connection_over(&conn->native->calls->admission, &conn->peer);
+    cr_admit_leave(&conn->native->calls->admission, &conn->peer);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
     close(conn->fd); /* last: libuv names it once more, and by then it could be another thread's */
@@ -257,24 +260,25 @@ void cr_conn_flush(cr_conn *conn) {
 void cr_conn_park_descriptor(cr_conn *conn, int descriptor) {
     if (!conn->descriptor_count) conn->parked_ms = uv_now(conn->native->loop->uv);
     conn->descriptors[conn->descriptor_count++] = descriptor;
-    cr_admit_parked(&conn->native->calls->admission, 1);
+    cr_admit_parked(&conn->native->calls->admission, &conn->peer, 1);
 }
 
 int cr_conn_take_descriptor(cr_conn *conn) {
     if (!conn->descriptor_count) return -1;
     int descriptor = conn->descriptors[0];
     conn->descriptor_count--;
-    cr_admit_parked(&conn->native->calls->admission, -1);
+    cr_admit_parked(&conn->native->calls->admission, &conn->peer, -1);
     memmove(conn->descriptors, conn->descriptors + 1, conn->descriptor_count * sizeof conn->descriptors[0]);
     return descriptor;
 }
 
-cr_conn *cr_conn_most_parked(const cr_native *native) {
+cr_conn *cr_conn_most_parked(const cr_native *native, const cr_user *user) {
     cr_conn *most = NULL;
     for (cr_list *node = native->connections.next; node != &native->connections; node = node->next) {
         cr_conn *conn = cr_container(node, cr_conn, link);
         bool more = !most || conn->descriptor_count > most->descriptor_count;
         bool longer = most && conn->descriptor_count == most->descriptor_count && conn->parked_ms < most->parked_ms;
+        if (user && conn->peer.user != user) continue;
         if (conn->descriptor_count && (more || longer)) most = conn;
     }
     return most;

@@ -87,9 +87,9 @@ void cr_conn_flush(cr_conn *conn);
 void cr_conn_has_room(cr_conn *conn);
 /* Keeps a passed descriptor until its frame takes it: at most CR_CONN_MAX_DESCRIPTORS. */
 void cr_conn_park_descriptor(cr_conn *conn, int descriptor);
-/* Of all connections the one with most descriptors that wait so; of several, the one that has had some for longest. NULL: none
+/* Of all connections (user: of that user's, NULL: all) the one with most descriptors that wait so; of several, the one that has had some for longest. NULL: none
  * has any. */
-cr_conn *cr_conn_most_parked(const cr_native *native);
+cr_conn *cr_conn_most_parked(const cr_native *native, const cr_user *user);
 /* Takes the next passed descriptor; -1: none. */
 int cr_conn_take_descriptor(cr_conn *conn);
 

@@ -340,8 +340,9 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
  * its frame may be on its way. */
 static void keep_few_parked(const cr_conn *conn) {
     cr_error error;
-    while (cr_admit_check_parked(&conn->native->calls->admission, &error) != CR_OK)
-        cr_conn_fail(cr_conn_most_parked(conn->native), &error);
+    const cr_user *user;
+    while (cr_admit_check_parked(&conn->native->calls->admission, &conn->peer, &user, &error) != CR_OK)
+        cr_conn_fail(cr_conn_most_parked(conn->native, user), &error);
 }
 
 size_t cr_frames_read(cr_conn *conn) {

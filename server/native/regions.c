@@ -27,6 +27,7 @@ typedef struct cr_entry {
     bool opened, closed;
     cr_native *native;
     cr_conn *conn; /* NULL: gone */
+    cr_user *user; /* of that connection; held until the region is over */
     uint64_t id, bytes;
     bool open, leaving, hidden;             /* as the loop knows it; leaving: unregistered */
     cr_stream *registering, *unregistering; /* to be answered */
@@ -114,7 +115,7 @@ static cr_status check_handles(const cr_conn *conn, const cr_wire_region *r, cr_
     const cr_peer *peer = &conn->peer;
     if (!(r->has_handle || r->has_event) || conn->native->calls->config->device_handles == CR_DEVICE_HANDLES_ANY)
         return CR_OK;
-    if (peer->has_user && (peer->user == 0 || peer->user == geteuid())) return CR_OK;
+    if (peer->has_uid && (peer->uid == 0 || peer->uid == geteuid())) return CR_OK;
     return cr_fail(error, CR_PERMISSION_DENIED,
                    "%s: only clients of the daemon's user may share by it (device_handles); a descriptor of "
                    "cuMemCreate's memory is anybody's",
@@ -135,9 +136,9 @@ static cr_status set_source(const cr_stream *stream, int descriptor, cr_kept_sou
         if (!conn->native->calls->config->shm_names)
             return cr_fail(error, CR_PERMISSION_DENIED,
                            "name: this daemon takes no names of shared memory (shm_names); pass its descriptor");
-        if (!conn->peer.has_user) return cr_fail(error, CR_PERMISSION_DENIED, "name: the client's user is not known");
+        if (!conn->peer.has_uid) return cr_fail(error, CR_PERMISSION_DENIED, "name: the client's user is not known");
         source->kind = CR_KEPT_NAME;
-        source->peer = conn->peer.user;
+        source->peer = conn->peer.uid;
         memcpy(source->name, r->name, sizeof source->name);
         return CR_OK;
     }
@@ -165,7 +166,7 @@ static cr_entry *entry_new(cr_stream *stream, uint64_t id, int descriptor, cr_er
     cr_entry *entry = calloc(1, sizeof *entry);
     if (!entry) cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
     if (entry && set_source(stream, descriptor, &entry->kept.source, error) == CR_OK) return entry;
-    cr_admit_region_over(admission, &conn->peer, 0);
+    cr_admit_region_over(admission, conn->peer.user, &conn->peer, 0);
     free(entry);
     return NULL;
 }
@@ -185,6 +186,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     cr_list_init(&entry->waiting);
     entry->native = native;
     entry->conn = conn;
+    entry->user = conn->peer.user;
     entry->id = id;
     entry->registering = stream;
     stream->region = entry;
@@ -273,7 +275,8 @@ static void on_opened(cr_entry *entry) {
 }
 
 static void on_closed(cr_entry *entry) {
-    cr_admit_region_over(&entry->native->calls->admission, entry->conn ? &entry->conn->peer : NULL, entry->bytes);
+    cr_admit_region_over(&entry->native->calls->admission, entry->user, entry->conn ? &entry->conn->peer : NULL,
+                         entry->bytes);
     cr_metric_sub(region_bytes, entry->bytes);
     if (entry->conn) cr_list_remove(&entry->all);
     if (entry->unregistering) {

@@ -59,8 +59,8 @@ void teardown(void) {
     ck_assert_uint_eq(metric_now(CR_M_slabs_used), 0);
     ck_assert_uint_eq(metric_now(CR_M_calls), 0);
     ck_assert_uint_eq(metric_now(CR_M_connections), 0);
-    ck_assert_uint_eq(calls.admission.calls, 0);
-    ck_assert_uint_eq(calls.admission.bytes, 0);
+    ck_assert_uint_eq(calls.admission.used[CR_USE_calls], 0);
+    ck_assert_uint_eq(calls.admission.used[CR_USE_bytes], 0);
     cr_native_free(&native);
     cr_calls_free(&calls);
     cr_slabs_free(calls.slabs);

@@ -74,7 +74,7 @@ END_TEST
 /* Refused connections are told why, but those that stay for it are few. */
 START_TEST(few_refused_connections_linger) {
     int fds[CLIENTS];
-    calls.admission.max_connections = 1;
+    calls.admission.most[CR_USE_connections] = 1;
     cr_admit_limit_descriptors(&calls.admission, 4 * CLIENTS);
     open_listener();
     for (int i = 0; i < CLIENTS; i++) {

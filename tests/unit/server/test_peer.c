@@ -15,7 +15,7 @@ static cr_peer of_process(pid_t pid, uid_t uid) {
 }
 
 static cr_peer of_address(const char *text, uint16_t port) {
-    cr_peer peer = {.has_user = true, .user = 7};
+    cr_peer peer = {.has_uid = true, .uid = 7};
     struct sockaddr_storage name = {0};
     if (strchr(text, ':')) {
         struct sockaddr_in6 *six = (struct sockaddr_in6 *)&name;
@@ -29,7 +29,7 @@ static cr_peer of_address(const char *text, uint16_t port) {
         ck_assert_int_eq(inet_pton(AF_INET, text, &four->sin_addr), 1);
     }
     cr_peer_of_address(&peer, &name);
-    ck_assert(!peer.has_user);
+    ck_assert(!peer.has_uid);
     return peer;
 }
 
@@ -38,7 +38,7 @@ START_TEST(turns_by_process_and_limits_by_user) {
     ck_assert_uint_ne(one.client, other.client);
     ck_assert_uint_eq(one.owner, other.owner);
     ck_assert_uint_ne(one.owner, stranger.owner);
-    ck_assert(one.has_user && one.user == 1000);
+    ck_assert(one.has_uid && one.uid == 1000);
     /* Of another namespace: its user has one turn, whatever the number of a process is. */
     cr_peer unseen = of_process(0, 5), again = of_process(0, 5);
     ck_assert_uint_eq(unseen.client, again.client);
@@ -70,7 +70,7 @@ START_TEST(the_kernel_says_who) {
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     cr_peer_see(&peer, ends[0]);
     ck_assert_uint_eq(peer.client, (uint64_t)getpid());
-    ck_assert(peer.has_user && peer.user == getuid() && peer.calls == 3);
+    ck_assert(peer.has_uid && peer.uid == getuid() && peer.calls == 3);
     close(ends[0]);
     close(ends[1]);
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -82,7 +82,7 @@ START_TEST(the_kernel_says_who) {
     ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&name, &length), 0);
     ck_assert_int_eq(connect(near, (struct sockaddr *)&name, sizeof name), 0);
     cr_peer_see(&peer, near);
-    ck_assert(!peer.has_user);
+    ck_assert(!peer.has_uid);
     ck_assert_uint_eq(peer.client, of_address("127.0.0.1", 9).client);
     close(near);
     close(listener);

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/call/call.h"
 #include "tests/unit/server/loopback.h"
 
 /* Made in one turn for one connection: its part, and the last answer of it. */
@@ -137,6 +138,43 @@ START_TEST(merges_are_shared_out) {
 }
 END_TEST
 
+/* A window of stall_timeout_ms is over, by no clock. */
+static void window_over(void) {
+    cr_timer_stop(&calls.timers, &calls.window);
+    cr_call_window_over(&calls.window);
+}
+
+/* When no call more comes in, one that waits for bytes and brings least ends; a slow pipe goes on. */
+START_TEST(hoarders_end_when_calls_are_short) {
+    enum { MOST = 8, PIPE = 5 };
+    client *c = new_client(), *other = new_client();
+    const uint32_t number = 42;
+    calls.admission.most[CR_USE_calls] = MOST;
+    for (uint32_t stream = 1; stream <= MOST; stream++) queue_call(c, stream, MIB);
+    for (int window = 0; window < 4; window++) {
+        queue_frame(c, CR_FRAME_DATA, 0, PIPE, &number, sizeof number);
+        for (int i = 0; i < 3; i++) step(c, SIZE_MAX, SIZE_MAX);
+        if (window == 1) { /* nobody has had a whole window */
+            queue_call(other, 1, 4);
+            for (int i = 0; i < 3; i++) step(other, SIZE_MAX, SIZE_MAX);
+            ck_assert_uint_eq(other->status[1], CR_RESOURCE_EXHAUSTED);
+        }
+        window_over();
+    }
+    for (uint32_t stream = 2; stream < 2 + MOST; stream++) {
+        queue_call(other, stream, MIB);
+        for (int i = 0; i < 8; i++) step(other, SIZE_MAX, SIZE_MAX), step(c, 0, SIZE_MAX);
+        bool room = stream < 2 + MOST - 1;
+        ck_assert_uint_eq(other->status[stream], room ? 0 : CR_RESOURCE_EXHAUSTED);
+        ck_assert_uint_eq(c->failures, room ? stream - 1 : MOST);
+        ck_assert_uint_eq(c->status[PIPE], room ? 0 : CR_RESOURCE_EXHAUSTED); /* the last to end */
+    }
+    ck_assert_ptr_nonnull(strstr(c->message, "stall_timeout_ms"));
+    free_client(c);
+    free_client(other);
+}
+END_TEST
+
 /* The answers of one call are bounded, however little it sends. */
 START_TEST(answers_beyond_the_limit_are_refused) {
     client *c = new_client();
@@ -204,6 +242,7 @@ int main(void) {
     tcase_add_test(tc, a_flood_of_frames_is_shared_out);
     tcase_add_test(tc, answers_of_info_are_shared_out);
     tcase_add_test(tc, merges_are_shared_out);
+    tcase_add_test(tc, hoarders_end_when_calls_are_short);
     tcase_add_test(tc, answers_beyond_the_limit_are_refused);
     tcase_add_test(tc, a_lost_descriptor_ends_the_connection);
     suite_add_tcase(suite, tc);

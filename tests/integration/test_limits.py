@@ -1,0 +1,165 @@
+"""test_limits: limits by user: what one user may hold beside another, who ends when calls are short, and who sees whose use."""
+import os
+import tempfile
+import time
+import traceback
+import unittest
+
+from connection import HANG_S
+from cured_daemon import DaemonTest, LIBC, main, wait_for
+from cured_wire import RESOURCE_EXHAUSTED
+
+STRANGER = 12345  # a user id that is nobody's
+
+
+def can_be_another():
+    """Whether this process may become another user."""
+    return os.geteuid() == 0
+
+
+class Limits(DaemonTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.chmod(cls.folder, 0o755)
+
+    def as_stranger(self, work):
+        """What work(connection) returns, a text, run by a process of another user."""
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.close(read)
+                LIBC.prctl(1, 9)
+                os.setgroups([])
+                os.setresgid(STRANGER, STRANGER, STRANGER)
+                os.setresuid(STRANGER, STRANGER, STRANGER)
+                with self.daemon.connect() as c:
+                    os.write(write, work(c).encode())
+                status = 0
+            except BaseException:  # noqa: B902 (shown by the parent)
+                os.write(write, traceback.format_exc().encode())
+            finally:
+                os._exit(status)
+        os.close(write)
+        with os.fdopen(read) as f:
+            text = f.read()
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(0, status, text)
+        return text
+
+    def setUp(self):
+        if not can_be_another():
+            self.skipTest("only root can become another user")
+
+
+def until_admitted(c, data=b"123"):
+    """Asks until the call is answered. Refusals before that."""
+    refused, limit = 0, time.monotonic() + HANG_S
+    while True:
+        answer = c.inline("u8", ["sum"], data)
+        if answer.status is None:
+            return refused
+        if answer.status.code != RESOURCE_EXHAUSTED or time.monotonic() > limit:
+            raise AssertionError(answer.status)
+        refused += 1
+        time.sleep(answer.status.retry_after_ms / 1000)
+
+
+class Calls(Limits):
+    OPTIONS = {"stall_timeout_ms": 400, "socket_mode": "0666"}
+    CONNECTIONS, EACH = 16, 256
+
+    def test_hoarders_do_not_keep_another_out(self):
+        """Sixteen connections that send nothing hold all calls. Another user gets one all the same, and a slow pipe lives."""
+        pipe_stream, pipe, conns = None, None, []
+        for _ in range(self.CONNECTIONS):
+            conns.append(self.connect())
+        for c in conns:
+            streams = [c.start_stream("f32", ["sum"], None) for _ in range(self.EACH)]
+            if pipe is None:
+                pipe, pipe_stream = c, streams[7]
+            c.ping()
+        self.assertEqual(self.CONNECTIONS * self.EACH, self.daemon.counters()["calls"])
+        sent = [0]
+
+        def trickle():
+            pipe.send_data(pipe_stream, bytes(4000))
+            sent[0] += 4000
+            time.sleep(0.02)
+
+        alone = conns[1].inline("u8", ["sum"], b"1")  # there is a limit on the connection, too
+        self.assert_sentence(alone.status, RESOURCE_EXHAUSTED, "max_jobs_per_connection")
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.as_stranger(lambda c: str(until_admitted(c)))
+                os._exit(0)
+            except BaseException:  # noqa: B902
+                traceback.print_exc()
+                os._exit(1)
+        limit = time.monotonic() + HANG_S
+        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+            self.assertLess(time.monotonic(), limit, "the other user was never let in")
+            trickle()
+        self.assertGreater(self.daemon.counters()["calls_impatient_total"], 0)
+        pipe.send_data(pipe_stream, b"", end=True)
+        answer = pipe.wait(pipe_stream)
+        self.assertIsNone(answer.status)
+        self.assertEqual(sent[0] // 4, answer.count)
+
+    def test_nothing_new_before_the_rule_holds(self):
+        """Beside another user nobody begins more calls than are free."""
+        hoards = [self.connect() for _ in range(12)]
+        for c in hoards:
+            for _ in range(self.EACH):
+                c.start_stream("f32", ["sum"], None)
+            c.ping()
+
+        def ask(c):
+            for _ in range(200):  # 12 * 256 of 4,096 are held by the first: 1,024 are free
+                c.start_stream("u8", ["sum"], None)
+            return "%d" % until_admitted(c)
+
+        self.assertEqual("0", self.as_stranger(ask))
+        # This process is the only user again once the stranger is gone: then it may have all.
+        late = self.connect()
+        wait_for("room for one who is alone", lambda: late.inline("u8", ["sum"], b"1").status is None)
+
+
+class Regions(Limits):
+    OPTIONS = {"max_regions": 8, "max_regions_per_user": 6, "socket_mode": "0666", "max_waiting_descriptors_per_user": 4}
+
+    def test_regions_go_by_user(self):
+        mine = self.connect()
+        f = self.memfd(bytes(4096))
+        for region in range(1, 7):
+            self.assertEqual(4096, mine.register(region, f.fileno()))
+        self.assert_sentence(mine.register(7, f.fileno()), RESOURCE_EXHAUSTED, "max_regions_per_user, 6", "unregister some")
+
+        def theirs(c):
+            with tempfile.TemporaryFile(dir="/tmp") as own:
+                own.write(bytes(100))
+                own.flush()
+                first, second = c.register(1, own.fileno()), c.register(2, own.fileno())
+            return "%s; %s" % (first, second.message)
+
+        first, second = self.as_stranger(theirs).split("; ", 1)
+        self.assertEqual("100", first)
+        self.assertIn("free of max_regions, 8", second)
+        for region in range(1, 7):
+            mine.unregister(region)
+
+    def test_descriptors_that_wait_go_by_user(self):
+        """Beyond the option the connection that leaves most of them ends."""
+        f = self.memfd(bytes(8))
+        c = self.connect()
+        c.send(b"C", [f.fileno()] * 5)
+        status = c.read_rest()
+        self.assert_sentence(status, RESOURCE_EXHAUSTED, "max_waiting_descriptors_per_user is 4")
+        self.assert_serves()
+
+
+if __name__ == "__main__":
+    main()
