@@ -94,6 +94,7 @@ cr_status fake_gpu_axis(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error
         return cr_fail(error, CR_INVALID_ARGUMENT, "the plan says that this fold fails");
     op *o = fake_gpu_enqueue(stream);
     o->carry_out = reduce;
+    o->fold = all;
     o->hangs = planned.hangs;
     stream->axis.asked = *axis;
     stream->axis.enqueued = true;

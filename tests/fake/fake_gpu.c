@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu/fold.h"
+#include "server/memory/guard.h"
 #include "tests/fake/fake_internal.h"
 
 static cr_list devices = {&devices, &devices}; /* so that one that was never closed is not taken for a leak */
@@ -344,6 +345,14 @@ static void carry_out(cr_gpu_stream *stream, const op *o) {
     cr_cpu_fold(p, o->fold.data, o->fold.n - (o->lies && o->fold.n), o->fold.index);
 }
 
+/* A GPU has pinned the pages, and reads them also when their file was cut meanwhile; the stand-in reads by the mapping. */
+static void read_pinned(cr_gpu_stream *stream, const op *o) {
+    const void *from = o->from ? o->from : o->fold.data;
+    cr_guard_enter(from, o->from ? o->bytes : o->fold.n * cr_dtype_size(o->fold.dtype));
+    carry_out(stream, o);
+    cr_guard_leave();
+}
+
 static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
     fake_gpu_count(&fake_gpu_now.counts.polls);
     cr_status status = fake_gpu_count_call(stream->gpu, error);
@@ -357,7 +366,7 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
     if (stream->begin != stream->end) {
         op *o = &stream->ops[stream->begin % MOST_OPS];
         if (!o->hangs && --o->polls == 0) {
-            carry_out(stream, o);
+            read_pinned(stream, o);
             stream->begin++;
         }
     }
