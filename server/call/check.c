@@ -1,38 +1,32 @@
 /* check: the checks. Thread: the loop's. Owner: the call. */
 #include "server/call/check.h"
 
+#include "kernels/core/ask.h"
 #include "kernels/ladder/ladder.h"
 
 typedef unsigned long long ull;
 
-/* Options that are not at their defaults must concern one of the ops at least. */
-static cr_status check_taken(const cr_call *call, uint32_t taken, cr_error *error) {
-    const cr_finish_opts *opts = &call->finish;
-    const char *unused = opts->ddof && !(taken & CR_OPT_DDOF)                                    ? "ddof"
-                         : opts->overflow && !(taken & CR_OPT_OVERFLOW)                          ? "overflow"
-                         : opts->result_dtype != CR_DTYPE_NONE && !(taken & CR_OPT_RESULT_DTYPE) ? "result_dtype"
-                                                                                                 : NULL;
-    return unused ? cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it", unused) : CR_OK;
+/* What is asked, as kernels/core sees it; shape is the caller's to keep. */
+static cr_ask ask_of(const cr_call *call, cr_shape *shape) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    *shape = (cr_shape){r->outer, r->n, r->inner};
+    return (cr_ask){.dtype = call->dtype,
+                    .ops = r->ops,
+                    .op_count = r->op_count,
+                    .shape = r->has_axis ? shape : NULL,
+                    .partial = r->want_partial,
+                    .first = r->first,
+                    .finish = call->finish};
 }
 
 cr_status cr_check_ops(cr_call *call, cr_error *error) {
-    const cr_wire_reduce *r = &call->request.reduce;
-    cr_shape shape = {r->outer, r->n, r->inner};
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < r->op_count; i++) {
-        cr_op op = (cr_op)r->ops[i];
-        cr_status status = cr_op_supports(op, call->dtype, error);
-        if (status != CR_OK) return status;
-        uint32_t own;
-        cr_finish_opts share = cr_finish_share(op, call->dtype, &call->finish, &own);
-        status = r->has_axis ? cr_axis_check(op, call->dtype, &shape, &share, error)
-                             : cr_finish_check(op, call->dtype, &share, error);
-        if (status != CR_OK) return status;
-        taken |= own;
-        call->families |= cr_op_needs(op, call->dtype);
-        call->wants |= r->want_partial ? CR_WANTS_ALL : cr_op_wants(op); /* who merges it may finish any of them */
-    }
-    return check_taken(call, taken, error);
+    cr_shape shape;
+    cr_needs needs;
+    cr_ask ask = ask_of(call, &shape);
+    cr_status status = cr_ask_ops(&ask, &needs, error);
+    call->families = needs.families;
+    call->wants = needs.wants;
+    return status;
 }
 
 static cr_status check_length(const cr_call *call, cr_error *error) {
@@ -75,18 +69,11 @@ static cr_status check_answers(const cr_call *call, cr_error *error) {
 
 /* first and axis, where they are given. */
 static cr_status check_place(const cr_call *call, cr_error *error) {
-    const cr_wire_reduce *r = &call->request.reduce;
-    cr_shape shape = {r->outer, r->n, r->inner};
-    uint64_t grain = cr_partial_grain(call->dtype, call->families);
-    if (r->has_axis && r->want_partial)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
-    if (r->has_axis && r->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
-    if (r->first > INT64_MAX) return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is beyond 2^63", (ull)r->first);
-    if (r->first % grain)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is not a multiple of %llu, as prod of floats needs",
-                       (ull)r->first, (ull)grain);
-    if (!r->has_axis) return CR_OK;
-    cr_status status = cr_shape_check(&shape, call->dtype, error);
+    cr_shape shape;
+    cr_ask ask = ask_of(call, &shape);
+    cr_status status = cr_ask_place(&ask, &(cr_needs){call->families, call->wants}, error);
+    if (status != CR_OK || !ask.shape) return status;
+    status = cr_shape_check(&shape, call->dtype, error);
     return status == CR_OK ? check_answers(call, error) : status;
 }
 

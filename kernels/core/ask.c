@@ -1,0 +1,47 @@
+/* ask: the checks of a request's ops, options and place. Thread: any; nothing here holds state. */
+#include "kernels/core/ask.h"
+
+#include <stdint.h>
+
+/* Options that are not at their defaults must concern one of the ops at least. */
+static cr_status check_taken(const cr_finish_opts *opts, uint32_t taken, cr_error *error) {
+    const char *unused = opts->ddof && !(taken & CR_OPT_DDOF)                                    ? "ddof"
+                         : opts->overflow && !(taken & CR_OPT_OVERFLOW)                          ? "overflow"
+                         : opts->result_dtype != CR_DTYPE_NONE && !(taken & CR_OPT_RESULT_DTYPE) ? "result_dtype"
+                                                                                                 : NULL;
+    return unused ? cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it", unused) : CR_OK;
+}
+
+cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error) {
+    uint32_t taken = 0;
+    *needs = (cr_needs){0, 0};
+    for (uint32_t i = 0; i < ask->op_count; i++) {
+        cr_op op = (cr_op)ask->ops[i];
+        cr_status status = cr_op_supports(op, ask->dtype, error);
+        if (status != CR_OK) return status;
+        uint32_t own;
+        cr_finish_opts share = cr_finish_share(op, ask->dtype, &ask->finish, &own);
+        status = ask->shape ? cr_axis_check(op, ask->dtype, ask->shape, &share, error)
+                            : cr_finish_check(op, ask->dtype, &share, error);
+        if (status != CR_OK) return status;
+        taken |= own;
+        needs->families |= cr_op_needs(op, ask->dtype);
+        needs->wants |= ask->partial ? CR_WANTS_ALL : cr_op_wants(op); /* who merges it may finish any of them */
+    }
+    return check_taken(&ask->finish, taken, error);
+}
+
+cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error) {
+    typedef unsigned long long ull;
+    uint64_t grain = cr_partial_grain(ask->dtype, needs->families);
+    if (ask->shape && ask->partial)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
+    if (ask->shape && ask->first)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
+    if (ask->first > INT64_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is beyond 2^63", (ull)ask->first);
+    if (ask->first % grain)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is not a multiple of %llu, as prod of floats needs",
+                       (ull)ask->first, (ull)grain);
+    return CR_OK;
+}

@@ -1,0 +1,29 @@
+/* ask: whether a request for ops makes sense, and what has to be folded for it. One rule for everybody who answers requests.
+ *
+ * Thread: any; nothing here holds state. */
+#ifndef CURED_KERNELS_CORE_ASK_H
+#define CURED_KERNELS_CORE_ASK_H
+
+#include "kernels/core/axis.h"
+
+typedef struct cr_ask {
+    cr_dtype dtype;
+    const uint32_t *ops; /* numbers of cr_op, each once */
+    uint32_t op_count;
+    const cr_shape *shape; /* checked by cr_shape_check; NULL: the whole array is one answer */
+    bool partial;          /* the answer is the partial */
+    uint64_t first;        /* index of the input's first element */
+    cr_finish_opts finish;
+} cr_ask;
+
+/* What folds must find: CR_FAM_... and CR_WANTS_.... */
+typedef struct cr_needs {
+    uint32_t families, wants;
+} cr_needs;
+
+/* Each op fits the type and takes its share of the options, and each option is for one op at least. Fills *needs. */
+cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error);
+/* first, partial and shape go together, and first falls on the grain of the families. */
+cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error);
+
+#endif
