@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "server/base/metrics.h"
+#include "server/base/range.h"
 #include "server/memory/origin.h"
 #include "server/memory/region.h"
 
@@ -80,27 +81,17 @@ static uint64_t step_of(const cr_feed *feed) {
 /* Finds how many bytes of an input of size bytes the request means. */
 static cr_status measure(const cr_feed_options *o, const cr_job *job, uint64_t size, uint64_t *total, cr_error *error) {
     const cr_source *source = &o->input.sources[0];
-    uint64_t element = job->element, bytes;
-    cr_status status = cr_range_check(source->offset, 0, size, error);
+    const cr_range_asked asked = {.of = source->kept ? "region" : "descriptor",
+                                  .dtype = cr_dtype_name(job->dtype),
+                                  .element = job->element,
+                                  .offset = source->offset,
+                                  .to_end = o->to_end,
+                                  .count = o->count,
+                                  .expects = o->expects,
+                                  .expected = o->expected};
+    uint64_t bytes;
+    cr_status status = cr_range_measure(&asked, size, &bytes, error);
     if (status != CR_OK) return status;
-    if (o->to_end) {
-        bytes = size - source->offset;
-        if (bytes % element)
-            return cr_fail(error, CR_INVALID_ARGUMENT,
-                           "%s: %llu bytes after the offset are not a multiple of %llu, the size of %s",
-                           source->kept ? "region" : "descriptor", (unsigned long long)bytes,
-                           (unsigned long long)element, cr_dtype_name(job->dtype));
-    } else {
-        if (o->count > UINT64_MAX / element)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "count: %llu elements of %llu bytes exceed 2^64 bytes",
-                           (unsigned long long)o->count, (unsigned long long)element);
-        bytes = o->count * element;
-        status = cr_range_check(source->offset, bytes, size, error);
-        if (status != CR_OK) return status;
-    }
-    if (o->expects && bytes / element != o->expected)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
-                       (unsigned long long)o->expected, (unsigned long long)(bytes / element));
     if (bytes > o->max_bytes)
         return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed %s, %llu", (unsigned long long)bytes,
                        o->max_option, (unsigned long long)o->max_bytes);

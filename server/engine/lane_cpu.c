@@ -9,16 +9,15 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/base/clock.h"
-#include "server/engine/job_axis.h"
 #include "server/engine/lane.h"
+#include "server/engine/worker.h"
 #include "server/memory/guard.h"
 #include "server/memory/kept.h"
 
 typedef struct worker {
     cr_lane *lane;
     pthread_t thread;
-    cr_turn turn;
-    cr_job_axis_hand hand; /* of an axis job whose block goes on in the next claim */
+    cr_worker own;
 } worker;
 
 struct cr_lane {
@@ -28,25 +27,16 @@ struct cr_lane {
     worker workers[];
 };
 
-static void fold_bytes(worker *own) {
-    cr_turn *turn = &own->turn;
-    const cr_claim *claim = &turn->claim;
-    if (claim->job->axis)
-        cr_job_axis_fold(own->lane->options.queue, &own->hand, claim, &turn->error);
-    else
-        cr_cpu_fold(&turn->partial, claim->data, claim->bytes / claim->job->element, claim->job->base + claim->index);
-}
-
-static void fold_claim(worker *own) {
+static void fold_claim(cr_worker *own, cr_queue *queue) {
     cr_turn *turn = &own->turn;
     const cr_claim *claim = &turn->claim;
     cr_segment *segment = claim->segment;
     if (!segment->mapped) {
-        fold_bytes(own);
+        cr_worker_fold(own, queue);
         return;
     }
     cr_guard_enter_shared(claim->data, claim->bytes, segment->kept ? &segment->kept->lost : NULL);
-    fold_bytes(own);
+    cr_worker_fold(own, queue);
     if (cr_guard_leave())
         cr_fail(&turn->error, CR_DATA_LOSS, "descriptor: the file was cut or its storage failed while it was read");
     else if (turn->error.code == CR_OK)
@@ -54,19 +44,10 @@ static void fold_claim(worker *own) {
 }
 
 static void *worker_main(void *argument) {
-    worker *own = argument;
-    const cr_lane_options *o = &own->lane->options;
-    for (;;) {
-        /* A worker does not sleep on a state that its job waits for. */
-        bool carries = own->hand.state != NULL;
-        bool got = cr_queue_turn(o->queue, &own->turn, o->workers, o->spin_ns, !carries);
-        if (carries && (!got || own->turn.claim.job != own->hand.job)) cr_job_axis_let_go(o->queue, &own->hand);
-        if (got)
-            fold_claim(own);
-        else if (!carries)
-            break;
-    }
-    free(own->hand.scratch);
+    worker *w = argument;
+    const cr_lane_options *o = &w->lane->options;
+    while (cr_worker_next(&w->own, o->queue, o->workers, o->spin_ns, true)) fold_claim(&w->own, o->queue);
+    cr_worker_end(&w->own, o->queue);
     return NULL;
 }
 

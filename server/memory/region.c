@@ -100,17 +100,6 @@ void cr_region_close(cr_region *region) {
     region->descriptor = -1;
 }
 
-cr_status cr_range_check(uint64_t offset, uint64_t bytes, uint64_t size, cr_error *error) {
-    if (offset > size)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "offset: %llu is beyond the end of the input at %llu",
-                       (unsigned long long)offset, (unsigned long long)size);
-    if (bytes > size - offset)
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "count: %llu bytes from offset %llu end beyond the input's %llu bytes",
-                       (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)size);
-    return CR_OK;
-}
-
 cr_status cr_region_map(const cr_region *region, uint64_t offset, size_t bytes, cr_window *window, cr_error *error) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), lead = offset % page;
     window->length = (size_t)(bytes + lead);

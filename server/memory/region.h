@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "proto/status.h"
+#include "server/base/range.h"
 
 typedef enum cr_region_way {
     CR_REGION_MAP,    /* regular file without holes on a local file system: windows of it are mapped */
@@ -42,9 +43,6 @@ cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error);
 void cr_region_close(cr_region *region);
 /* Its size now, and whether all of it has memory or blocks (otherwise it has holes). */
 cr_status cr_region_look(const cr_region *region, uint64_t *size, bool *whole, cr_error *error);
-
-/* The one bounds check: CR_OK when [offset, offset + bytes) lies in [0, size). */
-cr_status cr_range_check(uint64_t offset, uint64_t bytes, uint64_t size, cr_error *error);
 
 cr_status cr_region_map(const cr_region *region, uint64_t offset, size_t bytes, cr_window *window, cr_error *error);
 void cr_region_unmap(cr_window *window);

@@ -1,0 +1,37 @@
+/* range: the checks. Thread: any; nothing here holds state. */
+#include "server/base/range.h"
+
+cr_status cr_range_check(uint64_t offset, uint64_t bytes, uint64_t size, cr_error *error) {
+    if (offset > size)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "offset: %llu is beyond the end of the input at %llu",
+                       (unsigned long long)offset, (unsigned long long)size);
+    if (bytes > size - offset)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "count: %llu bytes from offset %llu end beyond the input's %llu bytes",
+                       (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)size);
+    return CR_OK;
+}
+
+cr_status cr_range_measure(const cr_range_asked *asked, uint64_t size, uint64_t *bytes, cr_error *error) {
+    typedef unsigned long long ull;
+    uint64_t element = asked->element;
+    cr_status status = cr_range_check(asked->offset, 0, size, error);
+    if (status != CR_OK) return status;
+    if (asked->to_end) {
+        *bytes = size - asked->offset;
+        if (*bytes % element)
+            return cr_fail(error, CR_INVALID_ARGUMENT,
+                           "%s: %llu bytes after the offset are not a multiple of %llu, the size of %s", asked->of,
+                           (ull)*bytes, (ull)element, asked->dtype);
+    } else {
+        if (asked->count > UINT64_MAX / element)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "count: %llu elements of %llu bytes exceed 2^64 bytes",
+                           (ull)asked->count, (ull)element);
+        *bytes = asked->count * element;
+        status = cr_range_check(asked->offset, *bytes, size, error);
+        if (status != CR_OK) return status;
+    }
+    if (!asked->expects || *bytes / element == asked->expected) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
+                   (ull)asked->expected, (ull)(*bytes / element));
+}
