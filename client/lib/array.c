@@ -121,6 +121,14 @@ void cr_cl_array_reset(cr_array *array) {
     }
 }
 
+bool cr_cl_array_places(cr_array *array, void *out[]) {
+    for (uint32_t i = 0; i < array->op_count; i++) {
+        if (array->ops[i].values == NULL || array->on_part != NULL) return false;
+        out[i] = array->ops[i].values;
+    }
+    return true;
+}
+
 uint64_t cr_cl_array_credit(const cr_array *array) {
     return array->total_bytes > CR_CREDIT_INITIAL_BYTES ? array->total_bytes - CR_CREDIT_INITIAL_BYTES : 0;
 }

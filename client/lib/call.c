@@ -155,6 +155,11 @@ void cr_cl_call_submit(cured_call *call) {
     call->source_len = (size_t)call->data_bytes;
     call->framed = 0;
     if (call->array != NULL) cr_cl_array_reset(call->array);
+    call->conn->way->begin(call);
+}
+
+void cr_cl_call_send(cured_call *call) {
+    cured_conn *conn = call->conn;
     call->credit = conn->credit;
     if (call->kind == KIND_PING) {
         call->ping_id = ++conn->last_ping;
@@ -173,7 +178,8 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     cured_conn *conn = call->conn;
     call->state = CALL_DONE;
     call->elapsed_ns = cr_cl_now_ns() - call->start_ns;
-    cr_fail(&call->error, code, "%s", text);
+    if (code != CR_OK) cr_fail(&call->error, code, "%s", text); /* which is CR_OK from the start */
+    if (conn->way->over != NULL) conn->way->over(call);         /* text may go with it */
     call->retry_after_ms = retry_after_ms;
     hash_remove(call);
     call->source = NULL;

@@ -135,8 +135,7 @@ void cr_cl_conn_broken(cured_conn *conn, const cr_error *error) {
     conn->control_len = 0;
 }
 
-/* Ends all calls without a callback. */
-static void cancel_calls(cured_conn *conn, const char *text) {
+void cr_cl_conn_cancel_calls(cured_conn *conn, const char *text) {
     while (!list_empty(&conn->calls)) {
         cured_call *call = CONTAINER(conn->calls.next, cured_call, all);
         if (call->detached) {
@@ -151,7 +150,8 @@ static void cancel_calls(cured_conn *conn, const char *text) {
 }
 
 void cr_cl_conn_inherited(cured_conn *conn) {
-    if (conn->state != CONN_DEAD) {
+    if (conn->way->inherited != NULL) conn->way->inherited(conn);
+    if (conn->way == &cr_cl_socket && conn->state != CONN_DEAD) {
         conn->state = CONN_WAITING;
         cr_fail(&conn->error, CR_UNAVAILABLE,
                 "the connection is the parent process's: this one connects with its next call");
@@ -162,8 +162,8 @@ void cr_cl_conn_inherited(cured_conn *conn) {
     conn->circuit_ns = 0;
     conn->random ^= cr_cl_now_ns() | 1; /* or parent and child would come back together */
     clear_queue(conn);
-    cancel_calls(conn, "the call belongs to the process that this one was forked from");
-    reset(conn);
+    cr_cl_conn_cancel_calls(conn, "the call belongs to the process that this one was forked from");
+    if (conn->way == &cr_cl_socket) reset(conn);
 }
 
 void cr_cl_conn_want(cured_conn *conn) {
@@ -227,7 +227,8 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
         return cr_fail(error, CR_INVALID_ARGUMENT, "address has %zu bytes, limit is %zu", len,
                        sizeof conn->address - 1);
     memcpy(conn->address, address, len + 1);
-    cr_status status = cr_cl_address_parse(address, &conn->tcp, error);
+    bool embedded = strcmp(address, CR_CL_EMBEDDED) == 0;
+    cr_status status = embedded ? CR_OK : cr_cl_address_parse(address, &conn->tcp, error);
     if (status != CR_OK) return status;
     const char *name = o->client != NULL ? o->client : "libcured/" CURED_VERSION;
     if (strlen(name) > CR_NAME_MAX_BYTES)
@@ -239,7 +240,20 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     conn->keepalive_ms = o->keepalive_ms;
     conn->circuit_failures = o->circuit_failures;
     conn->circuit_max_ms = o->circuit_max_ms;
+    conn->random = cr_cl_now_ns() | 1;
+    if (embedded) return cr_cl_embedded_open(conn, o->threads, error);
+    conn->way = &cr_cl_socket;
     return CR_OK;
+}
+
+/* The first attempt, which says at once that nobody listens on a Unix socket. */
+static cr_status start_socket(cured_conn *conn, cr_error *error) {
+    reset(conn);
+    cr_cl_conn_attempt(conn, cr_cl_now_ns());
+    /* WAITING with an attempt to come is a listener whose backlog is full; without one it is a refusal. */
+    if (conn->state != CONN_WAITING || conn->attempt_ns != 0) return CR_OK;
+    *error = conn->error;
+    return error->code;
 }
 
 /* A connection to one address; NULL with *error set. */
@@ -253,17 +267,7 @@ static cured_conn *connect_to(const char *address, const cured_connect_options *
     conn->in = conn->small;
     conn->in_bytes = sizeof conn->small;
     cr_status status = prepare(conn, address, o, error);
-    if (status == CR_OK) {
-        uint64_t now = cr_cl_now_ns();
-        conn->random = now | 1;
-        reset(conn);
-        cr_cl_conn_attempt(conn, now);
-        /* WAITING with an attempt to come is a listener whose backlog is full; without one it is a refusal. */
-        if (conn->state == CONN_WAITING && conn->attempt_ns == 0) {
-            *error = conn->error;
-            status = error->code;
-        }
-    }
+    if (status == CR_OK && conn->local == NULL) status = start_socket(conn, error);
     if (status == CR_OK) {
         cr_cl_fork_mark(conn);
         return conn;
@@ -303,8 +307,9 @@ void cured_close(cured_conn *conn) {
     if (conn == NULL) return;
     clear_queue(conn);
     cr_cl_regions_close(conn);
-    cancel_calls(conn, "the connection was closed by this program");
+    cr_cl_conn_cancel_calls(conn, "the connection was closed by this program");
     cr_cl_fork_unmark(conn);
+    if (conn->way->close != NULL) conn->way->close(conn);
     if (conn->fd >= 0) close(conn->fd);
     if (conn->in != conn->small) free(conn->in);
     free(conn);

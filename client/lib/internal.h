@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "cured/cured.h"
+#include "kernels/core/ask.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
 
@@ -72,6 +73,22 @@ struct cured_value {
 
 typedef struct cr_array cr_array;
 
+/* How the calls of a connection are answered: by a daemon at the other end of a socket (send.c, receive.c), or in this process
+ * (embedded/). No function is called for a connection that is DEAD. */
+typedef struct cr_way {
+    void (*begin)(cured_call *call);               /* begins a try of the call, which may be done when this returns */
+    void (*over)(cured_call *call);                /* the call is done: lets go of all that is the program's */
+    void (*more)(cured_call *call);                /* a stream has new bytes, or its end */
+    void (*turn)(cured_conn *conn, bool readable); /* what can be done without blocking; readable: worth a recv */
+    void (*flush)(cured_conn *conn);               /* after callbacks, which may have begun calls */
+    bool (*pressing)(const cured_conn *conn);      /* there is work that waits for nothing */
+    bool (*look)(cured_conn *conn);                /* looks for an answer, with spin_us; true: there was one */
+    void (*inherited)(cured_conn *conn);           /* this process is a child: nothing of the parent's is touched */
+    void (*close)(cured_conn *conn);               /* all calls are done */
+} cr_way;
+
+extern const cr_way cr_cl_socket;
+
 struct cured_call {
     cured_conn *conn; /* NULL once the connection is closed */
     cr_link all;      /* in conn->calls, or conn->finished while a callback is due */
@@ -103,6 +120,8 @@ struct cured_call {
     uint64_t ping_id;
     void *owned;          /* the library's copy of what is sent, where it made one */
     cured_region *region; /* KIND_REGION keeps it; KIND_REGISTER is its own */
+    cr_needs needs;       /* what is folded in this process */
+    struct cr_work *work; /* its job in this process; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
     uint32_t retries_left, retries, max_wait_ms;
@@ -129,6 +148,8 @@ struct cured_call {
 typedef enum conn_state { CONN_WAITING, CONN_CONNECTING, CONN_OPEN, CONN_DEAD } conn_state;
 
 struct cured_conn {
+    const cr_way *way;
+    struct cr_local *local; /* in this process; NULL: a socket */
     conn_state state;
     int fd;
     bool tcp, busy, welcomed, send_failed, more_addresses;
@@ -212,6 +233,14 @@ void cr_cl_fork_mark(cured_conn *conn);
 void cr_cl_fork_unmark(cured_conn *conn);
 void cr_cl_fork_check(cured_conn *conn);
 
+/* Ends the calls of a connection, or of a child's copy, without callbacks. */
+void cr_cl_conn_cancel_calls(cured_conn *conn, const char *text);
+
+/* embedded/: calls of this connection are answered in this process, by so many threads. UNIMPLEMENTED: the library was built
+ * without kernels. */
+#define CR_CL_EMBEDDED "embedded:"
+cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *error);
+
 /* call.c */
 void cr_cl_call_submit(cured_call *call);
 void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text);
@@ -219,6 +248,8 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
 void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text);
 /* As cr_cl_call_finish, but tries again when the policy allows. */
 void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text);
+/* Queues the frames of a call's try for the daemon. */
+void cr_cl_call_send(cured_call *call);
 /* Readies the next frame of a call whose last is sent; false: it has none. */
 bool cr_cl_call_next_frame(cured_call *call);
 /* Nobody will ask for it: it goes when it is done. */
@@ -230,12 +261,20 @@ cured_call *cr_cl_call_lookup(const cured_conn *conn, uint32_t stream);
 /* Runs the callbacks of what is done. */
 void cr_cl_call_run_callbacks(cured_conn *conn);
 
+/* receive.c: the answer to KIND_INFO, copied. False: no memory, and the call is done. */
+bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info);
+
+/* partial.c: one op's answer, for an input of type dtype. */
+void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype);
+
 /* array.c: the answers of a call with an axis. Makes call->array from the request and the options. */
 cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error);
 /* Nothing has come yet: for each try. */
 void cr_cl_array_reset(cr_array *array);
 /* Takes a part and hands it to on_part, which may free the call. What is wrong with it, or NULL. */
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part);
+/* Where all answers of each op go, to be filled at once; false: they do not all lie in memory, or on_part is to see them. */
+bool cr_cl_array_places(cr_array *array, void *out[]);
 /* At the end: what is missing or does not agree, or NULL. */
 const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result);
 /* What the daemon may send beyond the window that every stream starts with. */
@@ -256,6 +295,10 @@ cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype
 cr_status cr_cl_region_ensure(cured_region *region, cr_error *error);
 /* The Register call was answered. */
 void cr_cl_region_registered(cured_call *call, uint64_t bytes);
+/* The same in this process: fd (taken over), and the memory of a sealed one, mapped; NULL: it is read. */
+void cr_cl_region_opened(cured_call *call, int fd, void *memory, uint64_t bytes);
+/* What a call of KIND_REGION reads: *memory NULL: the descriptor. */
+int cr_cl_region_view(const cured_call *call, const uint8_t **memory, uint64_t *bytes);
 /* Why the region that the call names is not there; NULL: it may be. */
 const cr_error *cr_cl_region_error(const cured_call *call);
 void cr_cl_region_release(cured_region *region);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/lib/internal.h"
+#include "kernels/core/ask.h"
 #include "kernels/core/serial.h"
 
 _Static_assert((int)CURED_PARTIAL_BYTES == (int)CR_SERIAL_MAX_BYTES, "room for any partial");
@@ -65,31 +66,22 @@ cured_status cured_partial_check(const void *partial, size_t bytes, cured_dtype 
     return cr_cl_give(error, &e, 0);
 }
 
-/* As the daemon does: each op has its share of the options, and no option is for nobody. */
+/* As the daemon does. */
 static cr_status check_ops(const cr_partial *p, const cured_op *ops, size_t op_count, const cr_finish_opts *opts,
                            cr_error *error) {
-    cr_dtype dtype = (cr_dtype)p->dtype;
-    uint32_t taken = 0;
-    for (size_t i = 0; i < op_count; i++) {
-        uint32_t own;
-        cr_op op = (cr_op)ops[i];
-        cr_status status = cr_op_supports(op, dtype, error);
-        if (status != CR_OK) return status;
-        cr_finish_opts share = cr_finish_share(op, dtype, opts, &own);
-        status = cr_finish_check(op, dtype, &share, error);
-        if (status != CR_OK) return status;
-        if ((cr_op_needs(op, dtype) & ~p->families) != 0)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for %s", cr_op_name(op));
-        taken |= own;
-    }
-    const char *unused = opts->ddof != 0 && !(taken & CR_OPT_DDOF)                               ? "ddof"
-                         : opts->overflow != CR_OVERFLOW_ERROR && !(taken & CR_OPT_OVERFLOW)     ? "overflow"
-                         : opts->result_dtype != CR_DTYPE_NONE && !(taken & CR_OPT_RESULT_DTYPE) ? "result_dtype"
-                                                                                                 : NULL;
-    return unused != NULL ? cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it", unused) : CR_OK;
+    uint32_t numbers[CURED_MAX_OPS];
+    cr_needs needs;
+    const cr_ask ask = {
+        .dtype = (cr_dtype)p->dtype, .ops = numbers, .op_count = (uint32_t)op_count, .partial = true, .finish = *opts};
+    for (size_t i = 0; i < op_count; i++) numbers[i] = (uint32_t)ops[i];
+    cr_status status = cr_ask_ops(&ask, &needs, error);
+    for (size_t i = 0; status == CR_OK && i < op_count; i++)
+        if ((cr_op_needs((cr_op)ops[i], ask.dtype) & ~p->families) != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for %s", cr_op_name((cr_op)ops[i]));
+    return status;
 }
 
-static void take(struct cured_value *to, const cr_value *v, uint8_t dtype) {
+void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
     to->op = (uint8_t)v->op;
     to->status = v->error.code;
     if (v->error.code != CR_OK) {
@@ -119,7 +111,7 @@ static cr_status finish(const cr_partial *p, const cured_op *ops, size_t op_coun
         cr_value value;
         const cr_finish_opts share = cr_finish_share((cr_op)ops[i], (cr_dtype)p->dtype, &opts, NULL);
         cr_partial_finish(p, (cr_op)ops[i], &share, &value);
-        take(&v->values[i], &value, p->dtype);
+        cr_cl_value_set(&v->values[i], &value, p->dtype);
     }
     *values = v;
     return CR_OK;

@@ -64,17 +64,52 @@ static void connect_turn(cured_conn *conn) {
     }
 }
 
+static void socket_turn(cured_conn *conn, bool readable) {
+    connect_turn(conn);
+    cr_cl_send_flush(conn);
+    if (readable && conn->state == CONN_OPEN && !cr_cl_receive_once(conn)) cr_cl_conn_keep(conn);
+}
+
+/* Readies a frame for new bytes or the end, if the call has none under way. */
+static void socket_more(cured_call *call) {
+    if (list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
+}
+
+/* Looks for an answer for a while before sleeping: waking a sleeping process costs more than a small reduction. */
+static bool socket_look(cured_conn *conn) {
+    if (conn->spin_us == 0 || conn->state != CONN_OPEN || has_output(conn)) return false;
+    uint64_t end = cr_cl_now_ns() + conn->spin_us * UINT64_C(1000);
+    do {
+        conn->busy = true;
+        bool got = cr_cl_receive_once(conn);
+        conn->busy = false;
+        if (got) return true;
+    } while (cr_cl_now_ns() < end);
+    return false;
+}
+
+const cr_way cr_cl_socket = {
+    .begin = cr_cl_call_send,
+    .more = socket_more,
+    .turn = socket_turn,
+    .flush = cr_cl_send_flush,
+    .look = socket_look,
+};
+
 /* readable: worth a recv. Reading goes on while buffers come back full of answers. */
 static void turn(cured_conn *conn, bool readable) {
     cr_cl_fork_check(conn);
     conn->busy = true;
-    connect_turn(conn);
-    cr_cl_send_flush(conn);
-    if (readable && conn->state == CONN_OPEN && !cr_cl_receive_once(conn)) cr_cl_conn_keep(conn);
+    conn->way->turn(conn, readable);
     run_timers(conn);
     cr_cl_call_run_callbacks(conn);
-    cr_cl_send_flush(conn);
+    if (conn->way->flush != NULL) conn->way->flush(conn);
     conn->busy = false;
+}
+
+/* Whether the next turn has work, whatever comes. */
+static bool pressing(const cured_conn *conn) {
+    return !list_empty(&conn->finished) || (conn->way->pressing != NULL && conn->way->pressing(conn));
 }
 
 cured_status cured_process(cured_conn *conn, cured_error *error) {
@@ -92,7 +127,7 @@ short cured_events(const cured_conn *conn) {
 }
 
 static int64_t wait_ns(const cured_conn *conn) {
-    if (!list_empty(&conn->finished)) return 0;
+    if (pressing(conn)) return 0;
     uint64_t at = conn->wake_ns;
     if (conn->keepalive_ns != 0 && (at == 0 || conn->keepalive_ns < at) && cr_cl_conn_waits(conn))
         at = conn->keepalive_ns;
@@ -111,21 +146,8 @@ int cured_timeout_ms(const cured_conn *conn) {
     return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-/* Looks for an answer for a while before sleeping: waking a sleeping process costs more than a small reduction. */
-static bool spin(cured_conn *conn) {
-    if (conn->spin_us == 0 || conn->state != CONN_OPEN || has_output(conn)) return false;
-    uint64_t end = cr_cl_now_ns() + conn->spin_us * UINT64_C(1000);
-    do {
-        conn->busy = true;
-        bool got = cr_cl_receive_once(conn);
-        conn->busy = false;
-        if (got) return true;
-    } while (cr_cl_now_ns() < end);
-    return false;
-}
-
 static void wait_turn(cured_conn *conn) {
-    bool got = spin(conn);
+    bool got = conn->way->look != NULL ? conn->way->look(conn) : pressing(conn);
     if (!got) {
         struct pollfd p = {.fd = conn->fd, .events = cured_events(conn)};
         int r = poll(&p, 1, cured_timeout_ms(conn));

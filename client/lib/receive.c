@@ -170,18 +170,13 @@ struct info_block {
     cr_wire_info wire;
 };
 
-static void on_informed(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
-    cr_error e;
+bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info) {
     struct info_block *b = malloc(sizeof *b);
     if (b == NULL) {
-        cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for the daemon's answer");
-        return;
+        cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for the answer");
+        return false;
     }
-    if (cr_wire_unpack_info(in, len, &b->wire, &e) != CR_OK) {
-        free(b);
-        broken(conn, "bad RESULT", e.text);
-        return;
-    }
+    b->wire = *info;
     const cr_wire_info *w = &b->wire;
     for (uint32_t i = 0; i < w->lane_count; i++)
         b->lanes[i] =
@@ -205,9 +200,18 @@ static void on_informed(cured_conn *conn, cured_call *call, const uint8_t *in, u
         .max_region_bytes = w->limits.region_bytes,
     };
     call->info = &b->info; /* first member: freed by this pointer */
-    cr_cl_call_finish(call, CR_OK, 0, "");
+    return true;
 }
 _Static_assert(offsetof(struct info_block, info) == 0, "call->info is the block that is freed");
+
+static void on_informed(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
+    cr_error e;
+    cr_wire_info info;
+    if (cr_wire_unpack_info(in, len, &info, &e) != CR_OK)
+        broken(conn, "bad RESULT", e.text);
+    else if (cr_cl_call_inform(call, &info))
+        cr_cl_call_finish(call, CR_OK, 0, "");
+}
 
 static void on_region(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
     cr_wire_registered r;

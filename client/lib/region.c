@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/lib/internal.h"
@@ -25,7 +26,8 @@ struct cured_region {
     uint64_t ended;      /* the same for Unregister */
     cured_call *opening; /* the last Register call; NULL: there was none */
     uint64_t bytes;
-    bool closed; /* by the program: no more calls */
+    void *memory; /* in this process: the mapping of one that nobody can cut; NULL: none */
+    bool closed;  /* by the program: no more calls */
 };
 
 /* Whether the Register call of this connection failed. */
@@ -68,6 +70,22 @@ void cr_cl_region_registered(cured_call *call, uint64_t bytes) {
     if (call->region != NULL) call->region->bytes = bytes;
 }
 
+void cr_cl_region_opened(cured_call *call, int fd, void *memory, uint64_t bytes) {
+    cured_region *region = call->region;
+    if (region->fd >= 0 && region->fd != fd) close(region->fd);
+    if (region->memory != NULL) munmap(region->memory, (size_t)region->bytes);
+    region->fd = fd;
+    region->memory = memory;
+    region->bytes = bytes;
+}
+
+int cr_cl_region_view(const cured_call *call, const uint8_t **memory, uint64_t *bytes) {
+    const cured_region *region = call->region;
+    *memory = region->memory;
+    *bytes = region->bytes;
+    return region->fd;
+}
+
 const cr_error *cr_cl_region_error(const cured_call *call) {
     const cured_region *region = call->region;
     return region->opening != NULL && failed(region) ? &region->opening->error : NULL;
@@ -101,6 +119,7 @@ void cr_cl_region_release(cured_region *region) {
         region->opening->region = NULL;
         cr_cl_call_detach(region->opening);
     }
+    if (region->memory != NULL) munmap(region->memory, (size_t)region->bytes);
     if (region->fd >= 0) close(region->fd);
     free(region);
 }

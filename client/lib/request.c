@@ -275,11 +275,6 @@ cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_ca
     return start_plain(conn, KIND_PING, options, call, error);
 }
 
-/* Readies a frame for new bytes or the end, if the call has none under way. */
-static void stream_kick(cured_call *call) {
-    if (call->state == CALL_ACTIVE && list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
-}
-
 cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes, cured_error *error) {
     if (call->kind != KIND_STREAM) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call is not a stream");
     if (call->state == CALL_DONE)
@@ -297,7 +292,7 @@ cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes
         call->source = data;
         call->source_len = bytes;
         call->handed += bytes;
-        stream_kick(call);
+        if (call->state == CALL_ACTIVE) call->conn->way->more(call);
     }
     return cr_cl_fail(error, CR_OK, "%s", "");
 }
@@ -314,7 +309,7 @@ cured_status cured_stream_end(cured_call *call, cured_error *error) {
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%llu bytes were handed over, %llu were declared",
                           (unsigned long long)call->handed, (unsigned long long)call->declared);
     call->end_wanted = true;
-    stream_kick(call);
+    if (call->state == CALL_ACTIVE) call->conn->way->more(call);
     return cr_cl_fail(error, CR_OK, "%s", "");
 }
 

@@ -34,10 +34,8 @@ cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error) {
 cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error) {
     typedef unsigned long long ull;
     uint64_t grain = cr_partial_grain(ask->dtype, needs->families);
-    if (ask->shape && ask->partial)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
-    if (ask->shape && ask->first)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
+    if (ask->shape && ask->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
+    if (ask->shape && ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
     if (ask->first > INT64_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is beyond 2^63", (ull)ask->first);
     if (ask->first % grain)

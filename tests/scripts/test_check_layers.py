@@ -16,6 +16,7 @@ CLEAN = {
     "server/memory/slab.c": '/* m */\n#include "kernels/cpu/fold.h"\n#include "server/base/log.h"\n',
     "server/native/conn.c": '/* c */\n#include "server/admit/admission.h"\nint f(void) {\n    return 1;\n}\n',
     "server/main.c": '/* m */\n#include "server/transport/listener.h"\n',
+    "client/lib/embedded/work.c": '/* w */\n#include "client/lib/internal.h"\n#include "server/engine/queue.h"\n',
     "client/lib/call.c": '/* c */\n#include "cured/cured.h"\n#include "proto/frame.h"\n#include "kernels/core/op.h"\n',
     "tests/unit/t.c": '/* t */\n#include "server/native/conn.h"\n#include "client/lib/call.h"\n',
     "scripts/x": "#!/bin/sh\n# x\n",
@@ -67,6 +68,10 @@ class CheckLayers(unittest.TestCase):
             ("server/transport/a.c", "server/native/conn.h"),
             ("server/native/a.c", "server/transport/listener.h"),
             ("client/cli/a.c", "server/base/log.h"),
+            ("client/lib/a.c", "server/engine/queue.h"),
+            ("client/cli/a.c", "client/lib/embedded/embedded.h"),
+            ("client/lib/embedded/a.c", "server/memory/region.h"),
+            ("client/lib/embedded/a.c", "server/call/call.h"),
             ("client/cli/a.c", "kernels/cpu/fold.h"),
             ("proto/status.h", "proto/frame.h"),
         ]:

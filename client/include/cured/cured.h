@@ -12,19 +12,28 @@
  *     cured_call_free(call);
  *     cured_close(conn);
  *
- * The library starts no thread, handles no signal (sends never raise SIGPIPE) and has no global state. A connection and
- * its calls are used by one thread at a time; different connections are independent.
+ * A connection leads to a daemon, or stays in this process ("embedded:"): the same functions, the same bits. Memory of
+ * this program is folded fastest where it lies; a daemon earns its place for regions, CUDA memory and one budget of
+ * cores for all.
+ *
+ * The library starts no thread unless it is asked to (cured_connect_options.threads), handles no signal (sends never
+ * raise SIGPIPE) and has no global state but the instruction set that folds in this process. A connection and its calls
+ * are used by one thread at a time; different connections are independent.
  *
  * Everything is asynchronous underneath: the functions that start a call only queue it. cured_process() sends, receives
  * and completes whatever can be done without blocking, so an event loop polls cured_fd() for cured_events() for at most
  * cured_timeout_ms(), and calls cured_process(). cured_wait() does the same for those who would rather block. Many
  * calls may be in flight on one connection; they complete in any order.
  *
+ * In this process cured_process(), and each round of a wait, does one bounded piece of work: it reads at most 1 MiB and
+ * folds one claim (4 MiB, along an axis 16 MiB). Deadlines, cancelling and progress come through in between. While there
+ * is work cured_timeout_ms() is 0.
+ *
  * After fork() both processes may go on with the same objects. The parent notices nothing. The child's first call on a
  * connection is sent over a connection of its own, and regions are registered anew there. Calls that the parent had in
  * flight are the parent's: in the child each ends with CANCELLED, without a callback; calls that were done keep their
  * answers. An event loop of the child asks cured_fd() after its first cured_process(). The child must not use a connection
- * that another thread was using when the process forked.
+ * that another thread was using when the process forked. Where threads fold the child starts its own.
  *
  * Functions return CURED_OK or a status, and fill *error, which may be NULL, with the same status and a sentence.
  * Strings are UTF-8; sizes are bytes, counts are elements, as the names say. */
@@ -168,17 +177,26 @@ typedef struct cured_connect_options {
      * attempted, for 100 ms, then twice as long with each further failure, up to circuit_max_ms. Half of each time is random.
      * Calls that wait for another try go on waiting. circuit_failures 0: never. */
     uint32_t circuit_failures, circuit_max_ms;
+    /* "embedded:": how many threads fold, 1,024 at most. 1: the caller's own alone; 0: one for each core it may use. */
+    uint32_t threads;
 } cured_connect_options;
 
 #define CURED_CONNECT_OPTIONS_INIT \
-    { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000 }
+    { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1 }
 
-/* Starts a connection to "unix:PATH", a path, or "tcp:HOST:PORT". NULL: $CURED_CONNECT if set, else the first of the two
+/* Starts a connection to "unix:PATH", a path, or "tcp:HOST:PORT", or one within this process: "embedded:". NULL: $CURED_CONNECT if set, else the first of the two
  * default sockets that somebody listens on: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the
  * other way round. XDG_RUNTIME_DIR counts when it names a folder of this user's or of root's.
  * A Unix socket nobody listens on fails here, with UNAVAILABLE, and one that this user may not use with PERMISSION_DENIED;
  * TCP connects in the background and its failure ends the calls. A host name is looked up here and may block; a numeric
- * address is not looked up. options may be NULL. On success *conn belongs to the caller until cured_close(). */
+ * address is not looked up. options may be NULL. On success *conn belongs to the caller until cured_close().
+ *
+ * "embedded:" asks nobody and needs no daemon. The thread that waits or processes folds. With options.threads above 1 it is
+ * helped, in calls of more than 8 MiB, by threads that the first such call starts; they block all signals and are kept until
+ * cured_close(). That thread reads the files too, so a file system that hangs holds it. A daemon's limits do not apply. CUDA
+ * memory (UNIMPLEMENTED) and kernels by name (FAILED_PRECONDITION) need a daemon. $CURED_CPU_ISA chooses the instruction set of
+ * all such connections of the process: "auto", "portable", "avx2" or "avx512" (FAILED_PRECONDITION where the machine lacks it);
+ * the bits are the same. UNIMPLEMENTED where the library was built without it (CURED_EMBEDDED=OFF). */
 CURED_API cured_status cured_connect(const char *address, const cured_connect_options *options, cured_conn **conn,
                                      cured_error *error);
 /* The address that cured_connect(NULL, …) takes now: it tries to connect where there are two. Where nobody listens: one
@@ -189,16 +207,17 @@ CURED_API cured_status cured_connected(cured_conn *conn, cured_error *error);
 /* Ends the connection and frees it; conn may be NULL. Calls in flight are done with CANCELLED, without a callback; they
  * still want cured_call_free(). Not from inside a callback. */
 CURED_API void cured_close(cured_conn *conn);
-/* True when descriptors can be passed: Unix sockets. */
+/* True when descriptors can be passed: Unix sockets, and in this process. */
 CURED_API bool cured_passes_fd(const cured_conn *conn);
 /* CURED_OK, or why the connection ended. One that was lost (UNAVAILABLE, RESOURCE_EXHAUSTED) is made anew by the next
  * call that is started or tried again; one that broke the protocol is not. */
 CURED_API cured_status cured_conn_status(const cured_conn *conn, cured_error *error);
-/* The daemon's name and version as of WELCOME ("cured/0.1.0"); "" before. Valid until cured_close(). */
+/* Who answers: the daemon's name and version as of WELCOME ("cured/0.1.0"), "" before; "embedded/0.1.0" in this process. Valid
+ * until cured_close(). */
 CURED_API const char *cured_server(const cured_conn *conn);
 
-/* For event loops. The descriptor is -1 while there is none to wait for, and changes when a connection is made anew:
- * ask after each cured_process(). Events are POLLIN and POLLOUT of poll(2); the timeout is as for poll(2), -1: none. */
+/* For event loops. The descriptor is -1 while there is none to wait for, and changes when a connection is made anew, or threads
+ * are started: ask after each cured_process(). Events are POLLIN and POLLOUT of poll(2); the timeout is as for poll(2), -1: none. */
 CURED_API int cured_fd(const cured_conn *conn);
 CURED_API short cured_events(const cured_conn *conn);
 CURED_API int cured_timeout_ms(const cured_conn *conn);
@@ -264,7 +283,7 @@ CURED_API cured_status cured_reduce_buffer(cured_conn *conn, cured_dtype dtype, 
                                            const void *data, uint64_t count, const cured_options *options,
                                            cured_call **call, cured_error *error);
 /* Reduces count elements (CURED_TO_END: all) from byte `offset` of a regular file or memfd, which the daemon reads
- * itself. Unix sockets only (FAILED_PRECONDITION otherwise). The library keeps its own duplicate of fd: the caller may
+ * itself; not over TCP (FAILED_PRECONDITION). The library keeps its own duplicate of fd: the caller may
  * close its own at once. Neither side moves the file position. */
 CURED_API cured_status cured_reduce_fd(cured_conn *conn, cured_dtype dtype, const cured_op *ops, size_t op_count,
                                        int fd, uint64_t offset, uint64_t count, const cured_options *options,
@@ -283,13 +302,14 @@ CURED_API size_t cured_stream_pending(const cured_call *call);
 CURED_API cured_status cured_stream_drain(cured_call *call, cured_error *error);
 /* No more bytes come. INVALID_ARGUMENT, and no effect, when fewer than declared were handed over. */
 CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
-/* ---- Regions: memory that the daemon keeps open and reads in place (Unix sockets only, FAILED_PRECONDITION otherwise) ----
+/* ---- Regions: memory that the daemon keeps open and reads in place (FAILED_PRECONDITION over TCP) ----
  *
  * Register once, reduce any part of it as often as wanted; nothing is copied or sent. The daemon never writes, reads what is there at
  * the time, and lets go when the region is unregistered, or when this connection ends for whatever reason. The functions that make a
  * region only queue its registration, and reductions may be queued at once: those of a region that the daemon refuses end with its
  * reason. On a connection that was made anew the region is registered anew, by itself. *region is the caller's until cured_region_free(),
- * also after cured_close(). */
+ * also after cured_close(). In this process a memfd that is sealed (F_SEAL_SHRINK) and has no holes is mapped and read where it is;
+ * everything else is read by pread. */
 
 /* A memfd or a regular file, open for reading, at its present size; the library keeps its own duplicate of fd. Memory that is sealed
  * (F_SEAL_SHRINK) and has no holes is read with the least work. One whose file is cut while it is read is lost (DATA_LOSS). */
@@ -307,7 +327,7 @@ typedef struct cured_cuda_memory {
     const void *event;      /* 64 bytes: cudaIpcEventHandle_t that every reduction waits for; NULL: none */
 } cured_cuda_memory;
 
-/* Device memory of this program. FAILED_PRECONDITION where the daemon has no such GPU. */
+/* Device memory of this program. FAILED_PRECONDITION where the daemon has no such GPU, UNIMPLEMENTED in this process. */
 CURED_API cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
                                          cured_error *error);
 /* The same from any pointer into device memory: `bytes` from there on. The library finds the GPU, the allocation and how it is shared: CUDA IPC

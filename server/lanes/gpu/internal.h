@@ -51,7 +51,7 @@ struct cr_gpu_lane {
     pthread_t thread;
     cr_gpu_stream *kernel_stream;
     cr_gpu_input inputs[CR_GPU_INPUTS];
-    bool ops_left; /* a kernel of theirs has answered some of its job's ops */
+    bool ops_left;         /* a kernel of theirs has answered some of its job's ops */
     uint64_t queued_bytes; /* of all works: those that come over the bus */
     bool silent;           /* no call of the device may be made now */
     uint32_t waiting;      /* jobs seen in line that wait for an event */

@@ -1,0 +1,237 @@
+/* embedded: the table of a connection whose calls are answered in this process.
+ *
+ * Thread: the one that uses the connection. Owner: embedded.h. */
+#include "client/lib/embedded/embedded.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/cpu/fold.h"
+
+void cr_local_wake(cr_local *local) {
+    const uint64_t one = 1;
+    if (atomic_exchange(&local->woken, true) || local->event < 0) return;
+    if (write(local->event, &one, sizeof one) < 0) return; /* full: it is readable, which is all that counts */
+}
+
+cr_ask cr_local_ask(const cured_call *call, cr_shape *shape) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    *shape = (cr_shape){r->outer, r->n, r->inner};
+    return (cr_ask){.dtype = (cr_dtype)r->dtype,
+                    .ops = r->ops,
+                    .op_count = r->op_count,
+                    .shape = r->has_axis ? shape : NULL,
+                    .partial = r->want_partial,
+                    .first = r->first,
+                    .finish = {.nan = (cr_nan_policy)r->nan,
+                               .overflow = (cr_overflow)r->overflow,
+                               .result_dtype = (cr_dtype)r->result_dtype,
+                               .ddof = r->ddof}};
+}
+
+static cr_status check(cured_call *call, cr_error *error) {
+    cr_shape shape;
+    const cr_ask ask = cr_local_ask(call, &shape);
+    cr_status status = cr_ask_ops(&ask, &call->needs, error);
+    if (status == CR_OK) status = cr_ask_place(&ask, &call->needs, error);
+    if (status != CR_OK || call->request.reduce.kernel[0] == '\0') return status;
+    return cr_fail(
+        error, CR_FAILED_PRECONDITION,
+        "kernel: %s runs on a CUDA device, which calls in this process (embedded:) do not use; start a daemon",
+        call->request.reduce.kernel);
+}
+
+static void begin_reduce(cured_call *call) {
+    cr_error error;
+    cr_local_input input;
+    cr_status status = check(call, &error);
+    if (status == CR_OK) status = cr_local_input_of(call, &input, &error);
+    if (status != CR_OK) {
+        cr_cl_call_finish(call, status, 0, error.text);
+    } else if (cr_small_takes(call, &input)) {
+        call->data = input.memory; /* of a region too */
+        call->data_bytes = input.bytes;
+        cr_cl_call_enqueue(call);
+    } else {
+        cr_work_begin(call, &input);
+    }
+}
+
+static void begin_info(cured_call *call) {
+    const cr_local *local = call->conn->local;
+    cr_wire_info info = {.version = CURED_VERSION,
+                         .backend = "cpu",
+                         .backend_reason = "this process answers by itself (embedded:), and asks no daemon",
+                         .uptime_ms = (cr_cl_now_ns() - local->opened_ns) / 1000000,
+                         .lane_count = 1,
+                         .limits = {.ops = CR_CALL_MAX_OPS,
+                                    .jobs_per_connection = UINT32_MAX,
+                                    .credit_bytes = UINT64_MAX,
+                                    .input_bytes = UINT64_MAX,
+                                    .regions_per_connection = UINT32_MAX,
+                                    .region_bytes = UINT64_MAX}};
+    info.lanes[0] = (cr_wire_lane){.name = "cpu", .workers = local->threads};
+    snprintf(info.lanes[0].device, sizeof info.lanes[0].device, "%s", cr_cpu_isa());
+    if (cr_cl_call_inform(call, &info)) cr_cl_call_finish(call, CR_OK, 0, "");
+}
+
+/* Whether a call reads the region of this number. */
+static bool region_is_read(const cured_conn *conn, uint64_t id) {
+    for (const cr_link *l = conn->calls.next; l != &conn->calls; l = l->next) {
+        const cured_call *call = CONTAINER(l, cured_call, all);
+        if (call->kind == KIND_REGION && call->state != CALL_DONE && call->request.reduce.region == id) return true;
+    }
+    return false;
+}
+
+/* At once, or when the calls that read the region are over. */
+static void end_unregister(cured_call *call) {
+    if (region_is_read(call->conn, call->request.region.id))
+        call->conn->local->leaving = true;
+    else
+        cr_cl_call_finish(call, CR_OK, 0, "");
+}
+
+static void begin(cured_call *call) {
+    cr_error error = {CR_OK, ""};
+    switch (call->kind) {
+        case KIND_PING:
+            cr_cl_call_finish(call, CR_OK, 0, "");
+            break;
+        case KIND_INFO:
+            begin_info(call);
+            break;
+        case KIND_REGISTER:
+            cr_local_register(call, &error);
+            cr_cl_call_finish(call, error.code, 0, error.text);
+            break;
+        case KIND_UNREGISTER:
+            end_unregister(call);
+            break;
+        default:
+            if (call->request.kind == CR_CALL_MERGE)
+                cr_cl_call_enqueue(call);
+            else
+                begin_reduce(call);
+            break;
+    }
+}
+
+static void over(cured_call *call) {
+    cr_local *local = call->conn->local;
+    if (call->work != NULL) cr_work_drop(call->work);
+    if (local->leaving) cr_local_wake(local); /* it may have been what they waited for */
+}
+
+static void more(cured_call *call) { call->conn->local->idle = false; }
+
+static void end_unregisters(cured_conn *conn) {
+    conn->local->leaving = false;
+    for (cr_link *l = conn->calls.next, *next; l != &conn->calls; l = next) {
+        cured_call *call = CONTAINER(l, cured_call, all);
+        next = l->next;
+        if (call->kind == KIND_UNREGISTER) end_unregister(call);
+    }
+}
+
+static void turn(cured_conn *conn, bool readable) {
+    cr_local *local = conn->local;
+    (void)readable;
+    if (!list_empty(&conn->queue)) {
+        cured_call *call = CONTAINER(conn->queue.next, cured_call, queue);
+        list_remove(&call->queue);
+        cr_small_run(call);
+    } else if (!cr_list_empty(&local->works)) {
+        local->idle = !cr_work_step(local);
+    }
+    if (atomic_load(&local->woken)) {
+        uint64_t count;
+        atomic_store(&local->woken, false);
+        if (local->event >= 0 && read(local->event, &count, sizeof count) < 0) count = 0; /* nothing was written yet */
+        local->idle = false;
+        cr_work_collect(local);
+    }
+    if (!cr_list_empty(&local->works)) cr_work_progress(local);
+    if (local->leaving) end_unregisters(conn);
+}
+
+static bool pressing(const cured_conn *conn) {
+    const cr_local *local = conn->local;
+    if (!list_empty(&conn->queue) || !cr_list_empty(&local->done) || atomic_load(&local->woken)) return true;
+    return !local->idle && !cr_list_empty(&local->works);
+}
+
+static void local_init(cr_local *local, cured_conn *conn, uint32_t threads) {
+    memset(local, 0, sizeof *local);
+    local->conn = conn;
+    local->threads = threads;
+    local->opened_ns = cr_cl_now_ns();
+    local->event = -1;
+    cr_list_init(&local->works);
+    cr_list_init(&local->done);
+    cr_list_init(&local->spare);
+    pthread_mutex_init(&local->mutex, NULL);
+}
+
+static void line_close(cr_line *line) {
+    if (line->queue == NULL) return;
+    cr_worker_end(&line->worker, line->queue);
+    cr_queue_free(line->queue);
+}
+
+static void local_close(cured_conn *conn) {
+    cr_local *local = conn->local;
+    if (local->shared.queue != NULL) cr_queue_close(local->shared.queue);
+    cr_pool_free(local->pool);
+    line_close(&local->own);
+    line_close(&local->shared);
+    cr_local_free_pieces(local);
+    pthread_mutex_destroy(&local->mutex);
+    free(local);
+    conn->local = NULL;
+}
+
+/* The parent's threads are not here, and may have held any lock: what they used is left where it is. */
+static void inherited(cured_conn *conn) {
+    if (conn->local->pool == NULL) return;
+    for (cr_link *l = conn->calls.next; l != &conn->calls; l = l->next) CONTAINER(l, cured_call, all)->work = NULL;
+    if (conn->fd >= 0) close(conn->fd); /* the parent's own is another */
+    conn->fd = -1;
+    local_init(conn->local, conn, conn->local->threads);
+}
+
+static const cr_way way = {.begin = begin,
+                           .over = over,
+                           .more = more,
+                           .turn = turn,
+                           .pressing = pressing,
+                           .inherited = inherited,
+                           .close = local_close};
+
+static uint32_t cores(void) {
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *error) {
+    const char *isa = getenv("CURED_CPU_ISA");
+    if (threads > CR_LOCAL_MAX_THREADS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "threads is %u, limit is %d", threads, CR_LOCAL_MAX_THREADS);
+    if (isa != NULL && isa[0] != '\0') {
+        cr_status status = cr_cpu_select(isa, error);
+        if (status != CR_OK) return status;
+    }
+    conn->local = malloc(sizeof *conn->local);
+    if (conn->local == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
+    local_init(conn->local, conn, threads != 0 ? threads : cores());
+    conn->way = &way;
+    conn->fd = -1;
+    conn->spin_us = conn->keepalive_ms = 0;
+    conn->state = CONN_OPEN;
+    snprintf(conn->server, sizeof conn->server, "embedded/%s", CURED_VERSION);
+    return CR_OK;
+}

@@ -1,0 +1,311 @@
+/* input: where the elements of a call come from: memory as it is, a file that is read, a stream that is copied; and the regions
+ * of this process. Files are read and never mapped, because a mapping of a file that is cut ends the process. Only memory that
+ * nobody can cut (F_SEAL_SHRINK, no holes) is mapped.
+ *
+ * Thread: the one that uses the connection; pieces come back on any. Owner: the local owns all pieces. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/lib/embedded/embedded.h"
+#include "server/base/range.h"
+
+#ifndef F_GET_SEALS
+#define F_GET_SEALS 1034
+#endif
+#ifndef F_SEAL_SHRINK
+#define F_SEAL_SHRINK 2
+#endif
+
+enum { PIECES_ALONE = 2, PIECES_BESIDE_THREADS = 2, ALIGNMENT = 64 };
+
+/* The size of what a descriptor names. */
+static cr_status inspect(int fd, uint64_t *bytes, cr_error *error) {
+    struct stat st;
+    char byte;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || fstat(fd, &st) != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: cannot inspect the file: %s", strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: a regular file or memfd is needed; stream the others");
+    if (flags & O_PATH || ((flags & O_ACCMODE) != O_RDONLY && (flags & O_ACCMODE) != O_RDWR))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "descriptor: it was not opened for reading");
+    if (st.st_size == 0 && pread(fd, &byte, 1, 0) > 0)
+        return cr_fail(
+            error, CR_INVALID_ARGUMENT,
+            "descriptor: the file has bytes, but a size of 0 (as in /proc), so its end is unknown; stream it");
+    *bytes = (uint64_t)st.st_size;
+    return CR_OK;
+}
+
+/* A mapping of memory that is whole and stays so; NULL: it is read. */
+static void *map_sealed(int fd, uint64_t bytes) {
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (bytes == 0 || bytes > PTRDIFF_MAX || seals < 0 || (seals & F_SEAL_SHRINK) == 0) return NULL;
+    if (fstat(fd, &st) != 0 || (uint64_t)st.st_blocks * 512 < bytes) return NULL;
+    void *memory = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+cr_status cr_local_register(cured_call *call, cr_error *error) {
+    const cr_wire_region *source = &call->request.region;
+    uint64_t bytes = 0;
+    if (source->kind == CR_SHARED_CUDA_IPC || source->kind == CR_SHARED_CUDA_DESCRIPTOR)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "region: calls in this process (embedded:) read no CUDA memory; start a daemon for it: cured");
+    int fd = call->fd;
+    call->fd = -1;
+    if (fd < 0) fd = shm_open(source->name, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return cr_fail(error, errno == ENOENT ? CR_NOT_FOUND : CR_PERMISSION_DENIED,
+                       "name: cannot open the shared memory: %s", strerror(errno));
+    cr_status status = inspect(fd, &bytes, error);
+    if (status == CR_OK)
+        cr_cl_region_opened(call, fd, map_sealed(fd, bytes), bytes);
+    else
+        close(fd);
+    return status;
+}
+
+cr_status cr_local_input_of(cured_call *call, cr_local_input *input, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    uint64_t size;
+    *input = (cr_local_input){.memory = NULL, .fd = call->fd, .bytes = UINT64_MAX};
+    if (call->kind == KIND_BUFFER) {
+        input->memory = call->data_bytes != 0 ? call->data : (const uint8_t *)"";
+        input->bytes = call->data_bytes;
+    }
+    if (call->kind == KIND_STREAM && r->length_known) input->bytes = r->length;
+    if (call->kind != KIND_FD && call->kind != KIND_REGION) return CR_OK;
+    if (call->kind == KIND_FD) {
+        cr_status status = inspect(call->fd, &size, error);
+        if (status != CR_OK) return status;
+    } else {
+        const cr_error *why = cr_cl_region_error(call);
+        if (why != NULL) {
+            *error = *why;
+            return error->code;
+        }
+        input->fd = cr_cl_region_view(call, &input->memory, &size);
+    }
+    const cr_range_asked asked = {.of = call->kind == KIND_FD ? "descriptor" : "region",
+                                  .dtype = cr_dtype_name((cr_dtype)r->dtype),
+                                  .element = cr_dtype_size((cr_dtype)r->dtype),
+                                  .offset = r->offset,
+                                  .to_end = !r->length_known,
+                                  .count = r->length,
+                                  .expects = r->has_axis,
+                                  .expected = r->outer * r->n * r->inner};
+    input->offset = r->offset;
+    cr_status status = cr_range_measure(&asked, size, &input->bytes, error);
+    if (status == CR_OK && input->memory != NULL) input->memory += r->offset;
+    return status;
+}
+
+/* ---- pieces ---- */
+
+static void piece_give(cr_piece *piece) {
+    cr_local *local = piece->local;
+    pthread_mutex_lock(&local->mutex);
+    cr_list_append(&local->spare, &piece->segment.link);
+    pthread_mutex_unlock(&local->mutex);
+}
+
+static void piece_release(cr_segment *segment) {
+    cr_piece *piece = cr_container(segment, cr_piece, segment);
+    cr_local *local = piece->local;
+    piece_give(piece);
+    cr_local_wake(local);
+}
+
+static cr_piece *piece_new(cr_local *local) {
+    size_t head = (sizeof(cr_piece) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    cr_piece *piece = aligned_alloc(ALIGNMENT, head + CR_LOCAL_PIECE_BYTES);
+    if (piece == NULL) return NULL;
+    piece->local = local;
+    piece->data = (uint8_t *)piece + head;
+    return piece;
+}
+
+/* NULL: all that there may be are full. *lacking: there is no memory even for the first. */
+static cr_piece *piece_take(cr_local *local, bool *lacking) {
+    uint32_t most = local->pool != NULL ? local->threads + PIECES_BESIDE_THREADS : PIECES_ALONE;
+    *lacking = false;
+    pthread_mutex_lock(&local->mutex);
+    cr_list *node = cr_list_pop(&local->spare);
+    cr_piece *piece = node != NULL ? cr_container(node, cr_piece, segment.link) : NULL;
+    if (piece == NULL && local->pieces < most) {
+        piece = piece_new(local);
+        if (piece != NULL) local->pieces++;
+        *lacking = piece == NULL && local->pieces == 0;
+    }
+    pthread_mutex_unlock(&local->mutex);
+    if (piece != NULL) piece->used = 0;
+    return piece;
+}
+
+void cr_local_free_pieces(cr_local *local) {
+    for (cr_list *node; (node = cr_list_pop(&local->spare)) != NULL;) free(cr_container(node, cr_piece, segment.link));
+}
+
+/* ---- feeding ---- */
+
+typedef struct borrowed {
+    cr_segment segment;
+} borrowed;
+
+static void borrowed_release(cr_segment *segment) { free(cr_container(segment, borrowed, segment)); }
+
+static void publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
+                    void (*release)(cr_segment *segment)) {
+    cr_queue *queue = work->line->queue;
+    cr_segment_init(segment, work->job, data, work->index);
+    segment->aligned = true;
+    segment->release = release;
+    work->index += bytes / work->job->element;
+    cr_queue_add(queue, segment);
+    cr_queue_ready(queue, segment, bytes, true);
+}
+
+cr_status cr_work_offer(cr_work *work, const uint8_t *data, uint64_t bytes, cr_error *error) {
+    borrowed *b = bytes != 0 ? malloc(sizeof *b) : NULL;
+    if (b == NULL && bytes != 0) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+    cr_queue_set_total(work->line->queue, work->job, bytes);
+    if (b != NULL) publish(work, &b->segment, data, bytes, borrowed_release);
+    cr_work_end_feed(work);
+    return CR_OK;
+}
+
+void cr_work_end_feed(cr_work *work) {
+    if (work->piece != NULL) piece_give(work->piece);
+    work->piece = NULL;
+    if (work->feeding) cr_queue_unhold(work->line->queue, work->job);
+    work->feeding = false;
+}
+
+static void feed_fails(cr_work *work, const cr_error *error) {
+    cr_queue_stop(work->line->queue, work->job, error);
+    cr_work_end_feed(work);
+}
+
+static void publish_piece(cr_work *work) {
+    cr_piece *piece = work->piece;
+    work->piece = NULL;
+    publish(work, &piece->segment, piece->data, piece->used, piece_release);
+}
+
+static cr_status read_all(int fd, uint8_t *to, uint64_t bytes, uint64_t offset, cr_error *error) {
+    while (bytes != 0) {
+        ssize_t n = pread(fd, to, (size_t)bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return cr_fail(error, CR_DATA_LOSS, "descriptor: cannot read the file: %s", strerror(errno));
+        if (n == 0) return cr_fail(error, CR_DATA_LOSS, "descriptor: the file was cut while it was read");
+        to += n;
+        offset += (uint64_t)n;
+        bytes -= (uint64_t)n;
+    }
+    return CR_OK;
+}
+
+/* Whole units: only there a job may be cut. */
+static uint64_t piece_room(const cr_work *work) {
+    uint64_t unit = cr_job_unit(work->job);
+    return CR_LOCAL_PIECE_BYTES / unit * unit;
+}
+
+static void feed_file(cr_work *work) {
+    cr_error error;
+    cr_piece *piece = work->piece;
+    piece->used = work->left < piece_room(work) ? work->left : piece_room(work);
+    if (read_all(work->fd, piece->data, piece->used, work->offset, &error) != CR_OK) {
+        feed_fails(work, &error);
+        return;
+    }
+    work->offset += piece->used;
+    work->left -= piece->used;
+    publish_piece(work);
+    if (work->left == 0) cr_work_end_feed(work);
+}
+
+/* At the end of a stream: whether it was whole. */
+static cr_status check_end(const cr_work *work, cr_error *error) {
+    typedef unsigned long long ull;
+    const cr_wire_reduce *r = &work->call->request.reduce;
+    size_t size = work->job->element;
+    if (r->has_axis && work->received != r->outer * r->n * r->inner * size)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements of %zu bytes, %llu bytes came",
+                       (ull)(r->outer * r->n * r->inner), size, (ull)work->received);
+    if (work->received % size != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes are not a multiple of %zu, the size of %s",
+                       (ull)work->received, size, cr_dtype_name((cr_dtype)r->dtype));
+    return CR_OK;
+}
+
+static bool stream_ended(const cured_call *call) {
+    return call->source_len == 0 && (call->end_wanted || call->handed == call->declared);
+}
+
+static void end_stream(cr_work *work) {
+    cr_error error;
+    if (check_end(work, &error) != CR_OK) {
+        feed_fails(work, &error);
+        return;
+    }
+    if (work->piece != NULL && work->piece->used != 0) publish_piece(work);
+    cr_work_end_feed(work);
+}
+
+static void feed_stream(cr_work *work) {
+    cured_call *call = work->call;
+    cr_piece *piece = work->piece;
+    const cr_wire_reduce *r = &call->request.reduce;
+    uint64_t room = piece_room(work) - piece->used;
+    size_t n = call->source_len < room ? call->source_len : (size_t)room;
+    memcpy(piece->data + piece->used, call->source, n);
+    call->source += n;
+    call->source_len -= n;
+    piece->used += n;
+    work->received += n;
+    if (r->has_axis && work->received > r->outer * r->n * r->inner * work->job->element) {
+        cr_error error;
+        cr_fail(&error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, more bytes came than those take",
+                (unsigned long long)(r->outer * r->n * r->inner));
+        feed_fails(work, &error);
+        return;
+    }
+    if (piece->used == piece_room(work)) publish_piece(work);
+    if (stream_ended(call)) end_stream(work);
+}
+
+bool cr_work_feed(cr_work *work) {
+    cured_call *call = work->call;
+    bool stream = call != NULL && call->kind == KIND_STREAM, lacking = false;
+    if (call == NULL || !work->feeding || work->done) return false;
+    if (cr_queue_stopped(work->line->queue, work->job)) {
+        cr_work_end_feed(work);
+        return true;
+    }
+    if (stream && call->source_len == 0) {
+        if (!stream_ended(call)) return false;
+        end_stream(work);
+        return true;
+    }
+    if (work->piece == NULL) work->piece = piece_take(work->local, &lacking);
+    if (lacking) {
+        cr_error error;
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory to read the input into");
+        feed_fails(work, &error);
+        return true;
+    }
+    if (work->piece == NULL) return false;
+    if (stream)
+        feed_stream(work);
+    else
+        feed_file(work);
+    return true;
+}

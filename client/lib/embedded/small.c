@@ -1,0 +1,150 @@
+/* small: calls that take one turn and no job: small arrays, and merges of partials.
+ *
+ * Thread: the one that uses the connection. Owner: the call. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/embedded/embedded.h"
+#include "kernels/core/serial.h"
+#include "kernels/cpu/fold.h"
+
+enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
+
+bool cr_small_takes(const cured_call *call, const cr_local_input *input) {
+    void *out[CR_CALL_MAX_OPS];
+    if (input->memory == NULL || input->bytes > CR_LOCAL_SMALL_BYTES) return false;
+    if (call->array == NULL) return true;
+    return input->bytes != 0 && cr_cl_array_places(call->array, out);
+}
+
+static void run_axis(cured_call *call, const uint8_t *data, const cr_ask *ask) {
+    cr_error error;
+    void *out[CR_CALL_MAX_OPS];
+    cr_axis_spec spec = {.dtype = ask->dtype,
+                         .shape = *ask->shape,
+                         .families = call->needs.families,
+                         .op_count = ask->op_count,
+                         .finish = ask->finish};
+    for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
+    size_t bytes = (cr_axis_scratch(&spec) / SCRATCH_ALIGNMENT + 1) * SCRATCH_ALIGNMENT;
+    void *scratch = aligned_alloc(SCRATCH_ALIGNMENT, bytes);
+    cr_cl_array_places(call->array, out);
+    cr_status status = scratch != NULL
+                           ? cr_cpu_axis_blocks(&spec, data, 0, ask->shape->outer, scratch, out, &error)
+                           : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of scratch", bytes);
+    free(scratch);
+    call->count = call->data_bytes / cr_dtype_size(ask->dtype);
+    cr_cl_call_finish(call, status, 0, status == CR_OK ? "" : error.text);
+}
+
+/* ---- merges ---- */
+
+struct merging {
+    cr_share sum, next;
+};
+
+static cr_status merge_next(struct merging *m, bool first, const uint8_t *at, uint32_t bytes, cr_error *error) {
+    cr_status status = cr_share_unpack(at, bytes, first ? &m->sum : &m->next, error);
+    return status != CR_OK || first ? status : cr_share_merge(&m->sum, &m->next, error);
+}
+
+/* The records that cured_merge made, one behind the other. */
+static cr_status merge_all(const cured_call *call, struct merging *m, cr_error *error) {
+    const uint8_t *at = call->data, *end = at + call->data_bytes;
+    if (at == end) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there was none to merge");
+    for (bool first = true; at < end; first = false) {
+        uint32_t bytes = 0;
+        for (int i = LENGTH_BYTES - 1; i >= 0; i--) bytes = bytes << 8 | at[i];
+        at += LENGTH_BYTES;
+        cr_status status = merge_next(m, first, at, bytes, error);
+        if (status != CR_OK) return status;
+        at += bytes;
+    }
+    return CR_OK;
+}
+
+static cr_status check_merged(cured_call *call, const cr_share *sum, cr_error *error) {
+    cr_shape shape;
+    cr_ask ask = cr_local_ask(call, &shape);
+    ask.dtype = (cr_dtype)sum->partial.dtype;
+    cr_status status = cr_ask_ops(&ask, &call->needs, error);
+    if (status == CR_OK && (call->needs.families & ~sum->partial.families) != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for all of the ops that are asked for");
+    return status;
+}
+
+static cr_status keep_share(cured_call *call, const cr_share *share, cr_error *error) {
+    uint8_t *packed = malloc(CR_SERIAL_MAX_BYTES);
+    if (packed == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the partial");
+    call->partial_bytes = cr_share_pack(share, packed, CR_SERIAL_MAX_BYTES);
+    uint8_t *fitting = realloc(packed, call->partial_bytes);
+    call->partial = fitting != NULL ? fitting : packed;
+    return CR_OK;
+}
+
+static void give_values(cured_call *call, const cr_partial *partial) {
+    cr_shape shape;
+    const cr_ask ask = cr_local_ask(call, &shape);
+    for (uint32_t i = 0; i < ask.op_count; i++) {
+        cr_value value;
+        cr_partial_finish(partial, (cr_op)ask.ops[i], &ask.finish, &value);
+        cr_cl_value_set(&call->values[i], &value, partial->dtype);
+    }
+}
+
+static void run_merge(cured_call *call) {
+    cr_error error = {CR_OK, ""};
+    struct merging *m = malloc(sizeof *m);
+    cr_status status =
+        m != NULL ? merge_all(call, m, &error) : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+    if (status == CR_OK) status = check_merged(call, &m->sum, &error);
+    if (status == CR_OK) {
+        call->count = m->sum.partial.n;
+        if (call->request.reduce.want_partial)
+            status = keep_share(call, &m->sum, &error);
+        else
+            give_values(call, &m->sum.partial);
+    }
+    free(m);
+    cr_cl_call_finish(call, status, 0, error.text);
+}
+
+void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_timing *timing) {
+    cr_error error = {CR_OK, ""};
+    cr_status status = CR_OK;
+    call->timing = *timing;
+    call->count = partial->n;
+    if (!call->request.reduce.want_partial) {
+        give_values(call, partial);
+    } else {
+        cr_share *share = malloc(sizeof *share);
+        status = share != NULL ? cr_share_make(share, partial, call->request.reduce.first, &error)
+                               : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for the partial");
+        if (status == CR_OK) status = keep_share(call, share, &error);
+        free(share);
+    }
+    cr_cl_call_finish(call, status, 0, error.text);
+}
+
+void cr_small_run(cured_call *call) {
+    cr_shape shape;
+    const cr_ask ask = cr_local_ask(call, &shape);
+    if (call->request.kind == CR_CALL_MERGE) {
+        run_merge(call);
+        return;
+    }
+    uint64_t begin = cr_cl_now_ns();
+    if (call->array != NULL) {
+        run_axis(call, call->data, &ask);
+        call->timing =
+            (cured_timing){begin - call->start_ns, call->elapsed_ns - (begin - call->start_ns), call->elapsed_ns};
+        return;
+    }
+    cr_partial partial;
+    cr_partial_init(&partial, ask.dtype, call->needs.families);
+    cr_partial_want(&partial, call->needs.wants);
+    cr_cpu_fold(&partial, call->data, call->data_bytes / cr_dtype_size(ask.dtype), ask.first);
+    uint64_t end = cr_cl_now_ns();
+    const cured_timing timing = {begin - call->start_ns, end - begin, end - call->start_ns};
+    cr_local_answer(call, &partial, &timing);
+}

@@ -1,0 +1,257 @@
+/* work: calls with jobs: made, fed, folded in bounded turns, answered, dropped.
+ *
+ * Thread: the one that uses the connection. Owner: embedded.h. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/lib/embedded/embedded.h"
+
+enum { PROGRESS_MIN_MS = 10 };
+
+static void queue_wakes(void *argument) { cr_local_wake(argument); }
+
+/* The line that fits an input of so many bytes, with a queue. NULL: no memory. */
+static cr_line *line_for(cr_local *local, uint64_t bytes, cr_error *error) {
+    bool beside = local->threads > 1 && bytes > CR_LOCAL_INLINE_BYTES;
+    cr_line *line = beside ? &local->shared : &local->own;
+    if (line->queue == NULL && cr_queue_new(queue_wakes, local, &line->queue, error) != CR_OK) return NULL;
+    line->threads = beside ? local->threads : 1;
+    if (!beside || local->pool != NULL) return line;
+    local->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (local->event < 0) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no descriptor to wait for the threads: %s", strerror(errno));
+        return NULL;
+    }
+    local->pool = cr_pool_new(line->queue, local->threads - 1, local->threads);
+    if (local->pool == NULL) {
+        close(local->event);
+        local->event = -1;
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %u threads", local->threads);
+        return NULL;
+    }
+    local->conn->fd = local->event; /* the connection closes it */
+    return line;
+}
+
+static cr_status make_job(cr_work *work, const cr_ask *ask, cr_error *error) {
+    const cured_call *call = work->call;
+    cr_job *job = work->job = cr_job_new(ask->dtype, call->needs.families);
+    if (job == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+    work->feeding = true; /* a job has one hold */
+    job->owner = work;
+    job->wants = call->needs.wants;
+    for (uint32_t i = 0; i < ask->op_count; i++) job->ops |= cr_ops_of(ask->ops[i]);
+    job->base = ask->first;
+    if (ask->shape == NULL) return CR_OK;
+    cr_axis_spec spec = {.dtype = ask->dtype,
+                         .shape = *ask->shape,
+                         .families = call->needs.families,
+                         .op_count = ask->op_count,
+                         .finish = ask->finish};
+    for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
+    return cr_job_axis_make(job, &spec, work->line->threads, UINT64_MAX / 2, error);
+}
+
+static cr_status begin(cr_work *work, const cr_local_input *input, cr_error *error) {
+    cr_shape shape;
+    const cr_ask ask = cr_local_ask(work->call, &shape);
+    work->line = line_for(work->local, input->bytes, error);
+    cr_status status = work->line != NULL ? make_job(work, &ask, error) : error->code;
+    if (status != CR_OK) return status;
+    if (input->memory != NULL) return cr_work_offer(work, input->memory, input->bytes, error);
+    if (input->bytes != UINT64_MAX) cr_queue_set_total(work->line->queue, work->job, input->bytes);
+    work->fd = input->fd;
+    work->offset = input->offset;
+    work->left = input->bytes;
+    if (input->fd >= 0 && input->bytes == 0) cr_work_end_feed(work);
+    return CR_OK;
+}
+
+void cr_work_begin(cured_call *call, const cr_local_input *input) {
+    cr_error error;
+    cr_local *local = call->conn->local;
+    cr_work *work = calloc(1, sizeof *work);
+    if (work == NULL) {
+        cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for a call");
+        return;
+    }
+    work->local = local;
+    work->call = call;
+    work->progress_ns = call->start_ns;
+    call->work = work;
+    cr_list_init(&work->link);
+    cr_list_append(&local->works, &work->link);
+    local->idle = false;
+    if (begin(work, input, &error) != CR_OK) cr_cl_call_finish(call, error.code, 0, error.text); /* drops it */
+}
+
+/* One claim of a line; false: there is none now. What is carried is let go before anybody waits for it. */
+static bool fold_one(cr_line *line) {
+    if (line->queue == NULL) return false;
+    bool carried = line->worker.hand.state != NULL;
+    if (!cr_worker_next(&line->worker, line->queue, line->threads, 0, false)) return carried;
+    cr_worker_fold(&line->worker, line->queue);
+    cr_worker_rest(&line->worker, line->queue);
+    return true;
+}
+
+static bool feed_one(cr_local *local) {
+    for (cr_list *node = local->works.next; node != &local->works; node = node->next) {
+        if (!cr_work_feed(cr_container(node, cr_work, link))) continue;
+        cr_list_remove(node); /* to the end: works take turns */
+        cr_list_append(&local->works, node);
+        return true;
+    }
+    return false;
+}
+
+bool cr_work_step(cr_local *local) {
+    bool fed = feed_one(local);
+    return fold_one(&local->own) || fold_one(&local->shared) || fed;
+}
+
+/* ---- news ---- */
+
+static void work_free(cr_work *work) {
+    cr_list_remove(&work->link);
+    if (work->job != NULL) cr_job_free(work->job);
+    free(work);
+}
+
+/* Takes the jobs that are done from a line. */
+static void take_done(cr_local *local, const cr_line *line) {
+    cr_list jobs;
+    if (line->queue == NULL) return;
+    cr_queue_completed(line->queue, &jobs);
+    for (cr_list *node; (node = cr_list_pop(&jobs)) != NULL;) {
+        cr_work *work = cr_container(node, cr_job, done)->owner;
+        work->done = true;
+        cr_list_remove(&work->link);
+        cr_list_append(&local->done, &work->link);
+    }
+}
+
+/* The answers of one output, op after op. A callback may end the call. */
+static void hand_over(const cr_work *work, const cr_output *output) {
+    const cr_job_axis *axis = work->job->axis;
+    const uint8_t *values = output->data;
+    for (uint32_t op = 0; op < axis->spec.op_count && work->call != NULL; op++) {
+        size_t bytes = output->count * axis->width[op];
+        const cr_wire_part part = {op, output->first, values, bytes};
+        cr_cl_array_take(work->call, &part);
+        values += bytes;
+    }
+}
+
+/* Hands over the outputs that are there; false: the call, and with it the work, is gone. */
+static bool deliver(cr_work *work) {
+    cr_local *local = work->local;
+    cr_queue *queue = work->line->queue;
+    local->delivering = work;
+    for (cr_output *output; work->call != NULL && (output = cr_queue_output(queue, work->job)) != NULL;) {
+        hand_over(work, output);
+        if (!work->done) cr_queue_sent(queue, work->job, output->bytes);
+        free(output);
+    }
+    local->delivering = NULL;
+    if (work->call != NULL) return true;
+    work_free(work);
+    return false;
+}
+
+/* Along an axis without elements: what nobody needs to compute. False as above. */
+static bool deliver_empty(cr_work *work, cr_error *error) {
+    cr_job_axis *axis = work->job->axis;
+    error->code = CR_OK;
+    if (axis->spec.shape.n != 0) return true;
+    work->local->delivering = work;
+    for (cr_output *output; work->call != NULL && (output = cr_job_axis_empty_next(axis, error)) != NULL;) {
+        hand_over(work, output);
+        free(output);
+    }
+    work->local->delivering = NULL;
+    if (work->call != NULL) return true;
+    work_free(work);
+    return false;
+}
+
+static void answer(cr_work *work) {
+    cr_job *job = work->job;
+    cured_call *call = work->call;
+    cr_error error = {CR_OK, ""};
+    uint64_t first = job->first_claim_ns != 0 ? job->first_claim_ns : job->done_ns;
+    const cured_timing timing = {first - job->opened_ns, job->done_ns - first, job->done_ns - call->start_ns};
+    if (job->error.code != CR_OK) {
+        cr_cl_call_finish(call, job->error.code, 0, job->error.text);
+    } else if (job->axis == NULL) {
+        cr_local_answer(call, &job->partial, &timing);
+    } else if (deliver(work) && deliver_empty(work, &error)) {
+        call->timing = timing;
+        call->count = job->axis->spec.shape.outer * job->axis->spec.shape.n * job->axis->spec.shape.inner;
+        cr_cl_call_finish(call, error.code, 0, error.text);
+    }
+}
+
+void cr_work_collect(cr_local *local) {
+    cr_line *lines[] = {&local->own, &local->shared};
+    for (int i = 0; i < 2; i++) {
+        if (lines[i]->queue == NULL) continue;
+        for (cr_job *job; (job = cr_queue_news(lines[i]->queue)) != NULL;)
+            if (job->axis != NULL) deliver(job->owner);
+        take_done(local, lines[i]);
+    }
+    for (cr_list *node; (node = cr_list_pop(&local->done)) != NULL;) answer(cr_container(node, cr_work, link));
+}
+
+void cr_work_progress(cr_local *local) {
+    for (cr_list *node = local->works.next; node != &local->works; node = node->next) {
+        cr_work *work = cr_container(node, cr_work, link);
+        cured_call *call = work->call;
+        if (call->on_progress == NULL || call->request.progress_ms == 0) continue;
+        uint64_t now = cr_cl_now_ns();
+        if (now < work->progress_ns) continue;
+        uint32_t ms = call->request.progress_ms > PROGRESS_MIN_MS ? call->request.progress_ms : PROGRESS_MIN_MS;
+        bool begun = work->progress_ns != call->start_ns;
+        work->progress_ns = now + ms * UINT64_C(1000000);
+        if (!begun) continue; /* the first is due after the time that was asked for */
+        cr_progress done = cr_queue_progress(work->line->queue, work->job);
+        call->on_progress(call, done.folded_bytes, done.total_bytes, call->user); /* may free it: one a turn */
+        return;
+    }
+}
+
+/* ---- the end ---- */
+
+/* Other threads fold claims of a few milliseconds at most; their end is what is waited for. */
+static void wait_done(cr_work *work) {
+    cr_local *local = work->local;
+    take_done(local, work->line);
+    while (!work->done) {
+        struct pollfd p = {.fd = local->event, .events = POLLIN};
+        uint64_t count;
+        poll(&p, 1, -1);
+        if (read(local->event, &count, sizeof count) < 0) continue;
+        atomic_store(&local->woken, false);
+        take_done(local, work->line);
+    }
+}
+
+void cr_work_drop(cr_work *work) {
+    cr_local *local = work->local;
+    cured_call *call = work->call;
+    work->call = NULL;
+    call->work = NULL;
+    if (work->job != NULL && !work->done) {
+        cr_worker *worker = &work->line->worker;
+        cr_queue_stop(work->line->queue, work->job, NULL);
+        if (worker->hand.job == work->job) cr_job_axis_let_go(work->line->queue, &worker->hand);
+        cr_work_end_feed(work);
+        wait_done(work);
+    }
+    local->idle = false;
+    if (local->delivering != work) work_free(work);
+}
