@@ -1,0 +1,156 @@
+/* answer: answers of libcured as Python objects. A value is an int, a float or a bool; along an axis the answers are an array,
+ * which libcured fills where it stays.
+ *
+ * Thread: with the GIL. Owner: new references. */
+#include <string.h>
+
+#include "client/python/extension.h"
+
+/* An integer of any width, by its exact decimal digits. */
+static PyObject *integer(const cured_value *value) {
+    char text[CURED_TEXT_BYTES];
+    int64_t small;
+    if (cured_value_int64(value, &small) == CURED_OK) return PyLong_FromLongLong(small);
+    cured_value_text(value, text, sizeof text);
+    return PyLong_FromString(text, NULL, 10);
+}
+
+PyObject *cr_py_answer_value(const cured_value *value) {
+    double number;
+    if (cured_value_status(value, NULL) != CURED_OK) { /* without a sentence, which would be made in any case */
+        cured_error error;
+        cured_value_status(value, &error);
+        cr_py_raise(&error);
+        return NULL;
+    }
+    switch (cured_value_dtype(value)) {
+        case CURED_BOOL:
+            return PyBool_FromLong(*(const char *)cured_value_bytes(value, &(size_t){0}) != 0);
+        case CURED_F16:
+        case CURED_BF16:
+        case CURED_F32:
+        case CURED_F64:
+            cured_value_double(value, &number);
+            return PyFloat_FromDouble(number);
+        default:
+            return integer(value);
+    }
+}
+
+PyObject *cr_py_answer_result(const cr_py_request *r, PyObject **values) {
+    PyObject *dict = PyDict_New(), *result = NULL;
+    bool good = dict != NULL;
+    for (size_t i = 0; i < r->op_count && good; i++)
+        good = values[i] != NULL && PyDict_SetItemString(dict, cured_op_name(r->ops[i]), values[i]) == 0;
+    if (good) result = cr_py_helper("cured._result", "Result", dict);
+    Py_XDECREF(dict);
+    for (size_t i = 0; i < r->op_count; i++) Py_XDECREF(values[i]);
+    return result;
+}
+
+PyObject *cr_py_answer_or_error(const cured_value *value) {
+    PyObject *answer = cr_py_answer_value(value), *type, *error, *trace;
+    if (answer != NULL) return answer;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return error;
+}
+
+PyObject *cr_py_answer(cr_py_request *r, const cured_call *call) {
+    PyObject *values[CURED_MAX_OPS];
+    size_t bytes;
+    if (r->partial) {
+        const void *partial = cured_call_partial(call, &bytes);
+        return cr_py_partial_new(partial, bytes);
+    }
+    if (!r->plan.whole) return cr_py_answer_arrays(r);
+    if (r->single) return cr_py_answer_value(cured_call_value(call, 0));
+    for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_answer_or_error(cured_call_value(call, i));
+    return cr_py_answer_result(r, values);
+}
+
+/* ---- Along an axis ---- */
+
+/* The shape of the answers, in C order of the axes that stay. */
+static int answer_shape(const cr_py_request *r, Py_ssize_t shape[CR_PY_MAX_DIMS]) {
+    int ndim = 0;
+    for (int i = 0; i < r->input.ndim; i++) {
+        bool reduced = (r->axes >> i & 1) != 0;
+        if (!reduced || r->keepdims) shape[ndim++] = reduced ? 1 : r->input.shape[i];
+    }
+    return ndim;
+}
+
+bool cr_py_answer_room(cr_py_request *r) {
+    Py_ssize_t shape[CR_PY_MAX_DIMS];
+    int ndim = answer_shape(r, shape);
+    memset(r->results, 0, sizeof r->results[0] * r->op_count);
+    r->has_results = true;
+    for (size_t i = 0; i < r->op_count; i++) {
+        cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
+        if (dtype == CURED_DTYPE_DEFAULT || dtype > CURED_F64) {
+            PyErr_Format(PyExc_TypeError, "%s of %s has no answers of type %s along an axis", cured_op_name(r->ops[i]),
+                         cured_dtype_name(r->input.dtype),
+                         r->options.result_dtype != 0 ? cured_dtype_name(r->options.result_dtype) : "its own");
+            return false;
+        }
+        r->results[i] = cr_py_memory_new(dtype, ndim, shape, false);
+        if (r->results[i] == NULL) return false;
+        r->pointers[i] = cr_py_memory_data(r->results[i]);
+    }
+    return true;
+}
+
+/* No Python array holds bf16: as f32 it is exact. */
+static cr_py_memory *widen(cr_py_memory *from, uint64_t count, int ndim, const Py_ssize_t *shape) {
+    cr_py_memory *to = cr_py_memory_new(CURED_F32, ndim, shape, false);
+    for (uint64_t i = 0; to != NULL && i < count; i++) {
+        uint32_t wide = (uint32_t)((const uint16_t *)cr_py_memory_data(from))[i] << 16;
+        memcpy((char *)cr_py_memory_data(to) + 4 * i, &wide, sizeof wide);
+    }
+    return to;
+}
+
+/* From the order of the plan's kept dims to C order: answers in the plan's order are walked as an array is. */
+static void permute(const cr_py_request *r, size_t size, const void *from, void *to) {
+    cr_py_plan order = {.data = from, .count = r->plan.axis.outer * r->plan.axis.inner, .ndim = r->plan.kept_count};
+    cr_py_input in = {.size = (uint8_t)size};
+    cr_py_walk walk;
+    Py_ssize_t step = (Py_ssize_t)size;
+    for (int i = order.ndim - 1; i >= 0; i--) {
+        const cr_py_dim *d = &r->plan.kept[i];
+        int k = 0; /* its place among the axes */
+        for (int j = 0; j < order.ndim; j++) k += r->plan.kept[j].axis < d->axis;
+        order.dims[k] = (cr_py_dim){d->n, step, 0, d->axis, false};
+        step *= d->n;
+    }
+    cr_py_walk_begin(&walk, &order, &in);
+    while (walk.left != 0) to = (char *)to + size * cr_py_walk_next(&walk, to, order.count);
+}
+
+PyObject *cr_py_answer_arrays(cr_py_request *r) {
+    Py_ssize_t shape[CR_PY_MAX_DIMS];
+    PyObject *values[CURED_MAX_OPS];
+    int ndim = answer_shape(r, shape);
+    uint64_t count = r->plan.axis.outer * r->plan.axis.inner;
+    for (size_t i = 0; i < r->op_count; i++) {
+        cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
+        cr_py_memory *memory = r->results[i], *other = NULL;
+        r->results[i] = NULL;
+        if (r->plan.permuted) {
+            other = cr_py_memory_new(dtype, ndim, shape, false);
+            if (other != NULL) permute(r, cured_dtype_size(dtype), cr_py_memory_data(memory), cr_py_memory_data(other));
+            Py_DECREF(memory);
+            memory = other;
+        }
+        if (dtype == CURED_BF16 && memory != NULL) {
+            other = widen(memory, count, ndim, shape);
+            Py_DECREF(memory);
+            memory = other;
+        }
+        values[i] = memory != NULL ? cr_py_memory_array(memory) : NULL;
+    }
+    return r->single ? values[0] : cr_py_answer_result(r, values);
+}

@@ -1,0 +1,273 @@
+/* client: cured.Client and its connections, and which client answers where none is named.
+ *
+ * A client has as many links as threads ever used it at once. A thread takes an idle link with the GIL held, may release the
+ * GIL while the link is busy, and gives the link back. After a fork a child finds idle links only; links that were busy in
+ * other threads are never used again. Regions that nobody wants any more go when their link is idle.
+ *
+ * Thread: with the GIL. Owner: a client owns its links, busy or idle. */
+#include <string.h>
+
+#include "client/python/extension.h"
+
+struct cr_py_client {
+    PyObject_HEAD PyObject *address; /* str */
+    uint32_t threads, timeout_ms;
+    cr_py_link *idle;
+    bool closed;
+};
+
+PyTypeObject *cr_py_client_type;
+static cr_py_client *local_client, *auto_client;
+
+/* ---- Regions ---- */
+
+static void link_unuse(cr_py_link *link) {
+    if (--link->uses == 0) PyMem_Free(link);
+}
+
+static void kept_free(cr_py_kept *kept) {
+    cured_region_free(kept->region); /* also where the connection is closed */
+    link_unuse(kept->link);
+    PyMem_Free(kept);
+}
+
+cured_region *cr_py_kept_find(const cr_py_kept *list, const cr_py_link *link) {
+    for (; list != NULL; list = list->next)
+        if (list->link == link) return list->region;
+    return NULL;
+}
+
+/* Regions of links that are closed. */
+static void forget_closed(cr_py_kept **list) {
+    while (*list != NULL) {
+        cr_py_kept *kept = *list;
+        if (kept->link->conn != NULL) {
+            list = &kept->next;
+        } else {
+            *list = kept->next;
+            kept_free(kept);
+        }
+    }
+}
+
+bool cr_py_kept_add(cr_py_kept **list, cr_py_link *link, cured_region *region) {
+    cr_py_kept *kept = PyMem_Malloc(sizeof *kept);
+    if (kept == NULL) {
+        cured_region_free(region);
+        PyErr_NoMemory();
+        return false;
+    }
+    forget_closed(list);
+    *kept = (cr_py_kept){*list, link, region};
+    link->uses++;
+    *list = kept;
+    return true;
+}
+
+void cr_py_kept_drop(cr_py_kept **list) {
+    while (*list != NULL) {
+        cr_py_kept *kept = *list;
+        *list = kept->next;
+        if (kept->link->busy) {
+            kept->next = kept->link->trash;
+            kept->link->trash = kept;
+        } else {
+            kept_free(kept);
+        }
+    }
+}
+
+/* ---- Links ---- */
+
+static void link_close(cr_py_link *link) {
+    cured_close(link->conn);
+    link->conn = NULL;
+    link_unuse(link);
+}
+
+cr_py_link *cr_py_link_take(cr_py_client *client) {
+    cr_py_link *link = client->idle;
+    if (link != NULL) {
+        client->idle = link->next;
+        link->busy = true;
+        return link;
+    }
+    if (client->closed) {
+        PyErr_SetString(PyExc_ValueError, "the client is closed");
+        return NULL;
+    }
+    PyObject *address = PyUnicode_EncodeFSDefault(client->address);
+    link = address != NULL ? PyMem_Calloc(1, sizeof *link) : NULL;
+    if (link == NULL) {
+        Py_XDECREF(address);
+        return PyErr_NoMemory(), NULL;
+    }
+    const char *text = PyBytes_AsString(address);
+    bool anywhere = strcmp(text, "auto:") == 0;
+    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
+    cured_error error;
+    cured_status status;
+    options.threads = client->threads;
+    Py_BEGIN_ALLOW_THREADS status = cured_connect(anywhere ? NULL : text, &options, &link->conn, &error);
+    if (anywhere && status == CURED_UNAVAILABLE) status = cured_connect("embedded:", &options, &link->conn, &error);
+    Py_END_ALLOW_THREADS Py_DECREF(address);
+    if (status != CURED_OK) {
+        PyMem_Free(link);
+        cr_py_raise(&error);
+        return NULL;
+    }
+    link->local = cured_fd(link->conn) < 0 && strncmp(cured_server(link->conn), "embedded", 8) == 0;
+    link->busy = true;
+    link->uses = 1; /* the client's */
+    return link;
+}
+
+void cr_py_link_give(cr_py_client *client, cr_py_link *link) {
+    link->busy = false;
+    link->next = client->idle;
+    client->idle = link;
+    cr_py_kept_drop(&link->trash);
+    if (client->closed) {
+        client->idle = link->next;
+        link_close(link);
+    }
+}
+
+uint32_t cr_py_client_timeout_ms(const cr_py_client *client) { return client->timeout_ms; }
+
+/* ---- The type ---- */
+
+static bool take_timeout(PyObject *given, uint32_t *timeout_ms) {
+    *timeout_ms = 0;
+    if (given == Py_None) return true;
+    double seconds = PyFloat_AsDouble(given);
+    if (seconds == -1 && PyErr_Occurred()) return false;
+    if (!(seconds > 0 && seconds <= 86400)) {
+        PyErr_SetString(PyExc_ValueError, "timeout: must be above 0 and at most 86,400 seconds, or None");
+        return false;
+    }
+    *timeout_ms = seconds < 0.001 ? 1 : (uint32_t)(seconds * 1000);
+    return true;
+}
+
+static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"address", "threads", "timeout", NULL};
+    PyObject *address = Py_None, *timeout = Py_None;
+    uint32_t timeout_ms;
+    int threads = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$iO:Client", names, &address, &threads, &timeout)) return NULL;
+    if (!take_timeout(timeout, &timeout_ms)) return NULL;
+    if (threads < 1 || threads > 1024)
+        return PyErr_Format(PyExc_ValueError, "threads: %d, must be 1 to 1,024", threads);
+    address = address == Py_None ? PyUnicode_FromString("auto:") : PyOS_FSPath(address);
+    if (address != NULL && !PyUnicode_Check(address)) {
+        Py_DECREF(address);
+        return PyErr_Format(PyExc_TypeError, "address: must be a str or a path of str");
+    }
+    cr_py_client *client = address != NULL ? (cr_py_client *)PyType_GenericAlloc(type, 0) : NULL;
+    if (client == NULL) {
+        Py_XDECREF(address);
+        return NULL;
+    }
+    client->address = address;
+    client->threads = (uint32_t)threads;
+    client->timeout_ms = timeout_ms;
+    return (PyObject *)client;
+}
+
+static void close_idle(cr_py_client *client) {
+    client->closed = true;
+    while (client->idle != NULL) {
+        cr_py_link *link = client->idle;
+        client->idle = link->next;
+        link_close(link);
+    }
+}
+
+static void client_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    close_idle((cr_py_client *)self);
+    Py_XDECREF(((cr_py_client *)self)->address);
+    freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    free_self(self);
+    Py_DECREF(type);
+}
+
+static PyObject *client_close(PyObject *self, PyObject *unused) {
+    (void)unused;
+    close_idle((cr_py_client *)self);
+    Py_RETURN_NONE;
+}
+
+static PyObject *client_enter(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return Py_NewRef(self);
+}
+
+static PyObject *client_exit(PyObject *self, PyObject *args) {
+    (void)args;
+    return client_close(self, NULL);
+}
+
+static PyObject *client_server(PyObject *self, void *unused) {
+    cr_py_client *client = (cr_py_client *)self;
+    cr_py_link *link = cr_py_link_take(client);
+    cured_error error;
+    cured_call *call = NULL;
+    cured_options options = CURED_OPTIONS_INIT;
+    cured_status status;
+    (void)unused;
+    if (link == NULL) return NULL;
+    options.timeout_ms = client->timeout_ms;
+    status = cured_ping(link->conn, &options, &call, &error);
+    if (status == CURED_OK) {
+        Py_BEGIN_ALLOW_THREADS status = cured_wait(call, &error);
+        Py_END_ALLOW_THREADS
+    }
+    PyObject *name = NULL;
+    if (status == CURED_OK)
+        name = PyUnicode_FromString(cured_server(link->conn));
+    else
+        cr_py_raise(&error);
+    cured_call_free(call);
+    cr_py_link_give(client, link);
+    return name;
+}
+
+static PyObject *client_repr(PyObject *self) {
+    cr_py_client *client = (cr_py_client *)self;
+    return PyUnicode_FromFormat("cured.Client(%R%s)", client->address, client->closed ? ", closed" : "");
+}
+
+static cr_py_client *lazily(cr_py_client **client, const char *address) {
+    if (*client == NULL) *client = (cr_py_client *)PyObject_CallFunction((PyObject *)cr_py_client_type, "s", address);
+    return *client;
+}
+
+cr_py_client *cr_py_client_local(void) { return lazily(&local_client, "embedded:"); }
+
+cr_py_client *cr_py_client_auto(void) { return lazily(&auto_client, "auto:"); }
+
+bool cr_py_client_ready(PyObject *module) {
+    static PyMethodDef own[] = {
+        {"close", client_close, METH_NOARGS, "Ends the connections; calls of other threads end first."},
+        {"__enter__", client_enter, METH_NOARGS, NULL},
+        {"__exit__", client_exit, METH_VARARGS, NULL},
+        {NULL, NULL, 0, NULL}};
+    static PyGetSetDef properties[] = {{"server", client_server, NULL, "Who answers: \"cured/0.1.0\".", NULL},
+                                       {NULL, NULL, NULL, NULL, NULL}};
+    PyMethodDef *methods = cr_py_ops_methods(own);
+    if (methods == NULL) return false;
+    PyType_Slot slots[] = {{Py_tp_new, client_new},
+                           {Py_tp_dealloc, client_dealloc},
+                           {Py_tp_repr, client_repr},
+                           {Py_tp_methods, methods},
+                           {Py_tp_getset, properties},
+                           {Py_tp_doc,
+                            "Client(address=None, *, threads=1, timeout=None)\n--\n\n"
+                            "Answers by the daemon at an address, or in this process."},
+                           {0, NULL}};
+    PyType_Spec spec = {"cured.Client", sizeof(cr_py_client), 0, Py_TPFLAGS_DEFAULT, slots};
+    cr_py_client_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return cr_py_client_type != NULL && PyModule_AddType(module, cr_py_client_type) == 0;
+}

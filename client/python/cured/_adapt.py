@@ -1,0 +1,105 @@
+"""What stands for an array that has no plain buffer of a type that cured reduces, or a TypeError that says what to do.
+
+Called by the extension, for types that it does not know; nothing here is in the way of an ordinary array.
+"""
+
+ARRAYS = "an array is wanted: of NumPy, array.array, a memoryview, bytes, or a tensor that speaks DLPack"
+
+
+def adapt(a):
+    """(array, mask): an object of the buffer protocol or DLPack, and where its elements are left out (None: nowhere)."""
+    kind = type(a)
+    package = kind.__module__.partition(".")[0]
+    if hasattr(kind, "mask") and hasattr(kind, "compressed"):  # numpy.ma: its buffer knows nothing of the mask
+        mask = a.mask
+        return a.data, mask if getattr(mask, "ndim", 0) or mask else None
+    if package == "pandas" and hasattr(kind, "to_numpy"):
+        return column(a), None
+    if package == "pyarrow" and hasattr(kind, "null_count"):
+        return arrow(a), None
+    if isinstance(a, (list, tuple, set, frozenset, dict, range, str, int, float, complex)) or a is None:
+        raise TypeError("%s: %s; numpy.asarray(a) makes one" % (kind.__name__, ARRAYS))
+    return a, None
+
+
+def column(a):
+    """A pandas Series, Index or extension array without missing values."""
+    if getattr(a, "ndim", 1) != 1:
+        raise TypeError("%s: reduce its columns one by one, or a.to_numpy()" % type(a).__name__)
+    dtype = a.dtype
+    plain = getattr(dtype, "numpy_dtype", dtype)  # of Int64, boolean, and pyarrow's
+    if plain is not dtype and a.isna().any():
+        raise TypeError("%s has missing values: a.dropna() leaves them out, a.fillna(x) gives them a value" % dtype)
+    values = a.to_numpy(dtype=plain) if plain is not dtype else a.to_numpy()
+    return checked(values, dtype)
+
+
+def arrow(a):
+    """A pyarrow Array or ChunkedArray without nulls; of one chunk without a copy."""
+    if a.null_count:
+        raise TypeError("the pyarrow array has %d nulls: a.drop_null() leaves them out, a.fill_null(x) gives them a value"
+                        % a.null_count)
+    if hasattr(a, "num_chunks"):
+        if a.num_chunks != 1:
+            raise TypeError("the pyarrow array has %d chunks: reduce each with cured.partial(chunk, ops, first=…) and "
+                            "cured.merge them, or a.combine_chunks()" % a.num_chunks)
+        a = a.chunk(0)
+    text = str(a.type)
+    if text == "bool":
+        raise TypeError("pyarrow packs bool in bits: a.cast('uint8') makes elements of them")
+    if text not in ("halffloat", "float", "double") and text.lstrip("u") not in ("int8", "int16", "int32", "int64"):
+        raise TypeError("pyarrow type %s is not reduced: %s" % (text, ADVICE["M" if "time" in text or "date" in text else "O"]))
+    return a.to_numpy(zero_copy_only=True)
+
+
+ADVICE = {
+    "c": "a complex array has no order and no exact norm here: reduce a.real and a.imag",
+    "g": "a.astype('float64') rounds it to a type that is reduced",
+    "O": "make it a plain type: a.astype('float64')",
+    "V": "reduce its fields one by one: a['name']",
+    "M": "a.view('int64') is its count of units; NaT is the lowest of them",
+    "m": "a.view('int64') is its count of units; NaT is the lowest of them",
+    "S": "text is not a number: a.astype('float64')",
+    "U": "text is not a number: a.astype('float64')",
+    "T": "text is not a number: a.astype('float64')",
+}
+
+
+def checked(values, dtype):
+    kind = getattr(values.dtype, "kind", "O")
+    if kind in ADVICE:
+        raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE[kind]))
+    return values
+
+
+def refused(a):
+    """(another view of it, its dtype's name), for an array whose buffer is not of a type that cured reduces."""
+    dtype = getattr(a, "dtype", None)
+    if dtype is None:
+        try:
+            text = memoryview(a).format
+        except TypeError:
+            raise TypeError("%s: %s" % (type(a).__name__, ARRAYS)) from None
+        except (ValueError, BufferError) as error:
+            raise TypeError("%s: %s" % (type(a).__name__, error)) from None
+        raise TypeError("format '%s' is not reduced: cast the memory to one of ? b B h H i I l L q Q e f d" % text)
+    if str(dtype) == "bfloat16" and hasattr(a, "view"):
+        return a.view("uint16"), "bf16"
+    kind = getattr(dtype, "kind", "")
+    if kind == "f" and getattr(dtype, "itemsize", 0) > 8:
+        kind = "g"
+    if kind == "V" and getattr(dtype, "fields", None) is None:
+        kind = ""
+    raise TypeError("dtype %s is not reduced: %s" % (dtype, ADVICE.get(kind, "cast it to float64, float32 or an integer type")))
+
+
+def dtype_name(given):
+    """The name of what may stand for a type: numpy.dtype, numpy.float32, float, int, bool, torch.float32."""
+    if given is float:
+        return "f64"
+    if given is int:
+        return "i64"
+    if given is bool:
+        return "bool"
+    name = given.__name__ if isinstance(given, type) else getattr(given, "name", None) or str(given)
+    return name.rpartition(".")[2]

@@ -1,0 +1,113 @@
+"""AsyncClient: the ops as coroutines of asyncio, by one connection and without threads.
+
+The connection's descriptor is watched by the event loop, whichever it is after a reconnect, and a timer stands for the
+connection's own deadlines and retries.
+"""
+import asyncio
+import select
+
+from . import _cured
+
+
+class AsyncClient:
+    """AsyncClient(address=None, *, threads=1, timeout=None): as Client, but each op is awaited. It belongs to one event loop.
+
+    Many calls may be under way at once. Cancelling the task that awaits a call ends the call.
+    """
+
+    def __init__(self, address=None, *, threads=1, timeout=None):
+        self._link = _cured._Link(address, threads=threads, timeout=timeout)
+        self._futures = {}
+        self._watched = (-1, 0, 0)
+        self._timer = None
+        self._loop = None
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        self.close()
+
+    @property
+    def server(self):
+        """Who answers, once something was asked: "cured/0.1.0"."""
+        return self._link.server
+
+    def close(self):
+        """Ends the connection; calls under way end with CancelledError."""
+        self._unwatch()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        futures, self._futures = self._futures, {}
+        for future in futures.values():
+            future.cancel()
+        self._link.close()
+
+    async def _answer(self, call):
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._futures:
+                call.cancel()
+                raise RuntimeError("this AsyncClient has calls in another event loop")
+            self._unwatch()
+            self._loop = loop
+        future = loop.create_future()
+        self._futures[call] = future
+        self._process()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if self._futures.pop(call, None) is not None:
+                call.cancel()
+                self._process()
+            raise
+
+    def _process(self):
+        for call in self._link.process():
+            future = self._futures.pop(call, None)
+            if future is None or future.done():
+                continue
+            try:
+                future.set_result(call.result())
+            except Exception as error:
+                future.set_exception(error)
+        self._watch()
+
+    def _unwatch(self):
+        fd = self._watched[0]
+        if fd >= 0 and self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(fd)
+            self._loop.remove_writer(fd)
+        self._watched = (-1, 0, 0)
+
+    def _watch(self):
+        """Watches the descriptor that there is now, for what the connection waits for."""
+        fd, inode, events, timeout = self._link.watch()
+        if (fd, inode, events) != self._watched:
+            self._unwatch()
+            self._watched = (fd, inode, events)
+            if fd >= 0 and events & select.POLLIN:
+                self._loop.add_reader(fd, self._process)
+            if fd >= 0 and events & select.POLLOUT:
+                self._loop.add_writer(fd, self._process)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if timeout >= 0 and self._futures:
+            self._timer = self._loop.call_later(timeout / 1000, self._process)
+
+
+def _method(name):
+    async def method(self, *args, **kwargs):
+        return await self._answer(getattr(self._link, name)(*args, **kwargs))
+
+    method.__name__ = name
+    method.__qualname__ = "AsyncClient." + name
+    method.__doc__ = getattr(_cured, name).__doc__
+    return method
+
+
+for _name in dir(_cured._Link):
+    if hasattr(_cured.File, _name) and not _name.startswith("_"):
+        setattr(AsyncClient, _name, _method(_name))

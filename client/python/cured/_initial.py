@@ -1,0 +1,41 @@
+"""A first value (initial=) with an exact integer answer. Integers here have no width, so nothing wraps unless asked."""
+
+RANGES = {"bool": (0, 1)}
+for bits in (8, 16, 32, 64):
+    RANGES["u%d" % bits] = (0, 2**bits - 1)
+    RANGES["i%d" % bits] = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def combine(arguments):
+    op, value, initial, signed, wrap = arguments
+    if not isinstance(initial, int):
+        if not hasattr(initial, "__index__"):
+            raise TypeError("initial: an integer is wanted for an array of integers")
+        initial = initial.__index__()
+    if value is None:
+        return initial
+    if op == "sum":
+        return value + initial
+    if op == "prod":
+        return fitted(value * initial, signed, wrap)
+    return type(value)(min(value, initial) if op == "min" else max(value, initial))
+
+
+def fitted(product, signed, wrap):
+    low, high = RANGES["i64" if signed else "u64"]
+    if low <= product <= high:
+        return product
+    if not wrap:
+        raise OverflowError("the product with initial is %d, which is no 64-bit integer; overflow='wrap' wraps it" % product)
+    product %= 2**64
+    return product - 2**64 if signed and product > high else product
+
+
+def element(arguments):
+    """The bytes of an answer as an element of the results' type."""
+    value, dtype = arguments
+    low, high = RANGES[dtype]
+    if not low <= value <= high:
+        raise OverflowError("the answer with initial is %d, which does not fit %s" % (value, dtype))
+    size = 1 if dtype == "bool" else int(dtype[1:]) // 8
+    return int(value).to_bytes(size, "little", signed=dtype[0] == "i")

@@ -1,0 +1,242 @@
+/* extension: what the files of the Python extension share. An array becomes an input (input.c), a plan of how its memory is
+ * walked (plan.c), a call of libcured (job.c) and an answer (answer.c); libcured does everything else.
+ *
+ * Thread: every function wants the GIL, except where its comment says otherwise. Owner: as the comments say; references to
+ * Python objects are borrowed where nothing is said. */
+#ifndef CURED_CLIENT_PYTHON_EXTENSION_H
+#define CURED_CLIENT_PYTHON_EXTENSION_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cured/cured.h"
+
+enum { CR_PY_MAX_DIMS = 64 };
+
+/* ---- module.c ---- */
+
+/* Raises the exception that belongs to the status. */
+void cr_py_raise(const cured_error *error);
+/* Calls a function of one of the package's Python files; a new reference. */
+PyObject *cr_py_helper(const char *file, const char *function, PyObject *argument);
+extern PyObject *cr_py_error;
+
+/* ---- memory.c: memory as a Python object that exports its buffer: answers along an axis, and cured.empty ---- */
+
+typedef struct cr_py_memory cr_py_memory;
+typedef struct cr_py_client cr_py_client;
+typedef struct cr_py_link cr_py_link;
+typedef struct cr_py_kept cr_py_kept;
+typedef struct cr_py_async cr_py_async;
+extern PyTypeObject *cr_py_memory_type;
+bool cr_py_memory_ready(PyObject *module);
+/* An array of this shape, in C order; shared: in memory that a daemon can read. NULL with an exception. */
+cr_py_memory *cr_py_memory_new(cured_dtype dtype, int ndim, const Py_ssize_t *shape, bool shared);
+void *cr_py_memory_data(cr_py_memory *memory);
+/* A numpy.ndarray of it, or a memoryview where there is no NumPy; takes over the reference. */
+PyObject *cr_py_memory_array(cr_py_memory *memory);
+/* The shared memory that holds these bytes, from *offset on, or NULL. */
+cr_py_memory *cr_py_memory_find(const void *data, uint64_t bytes, uint64_t *offset);
+/* Shared memory's region on this link, made if need be and kept with the memory; NULL with an exception. */
+cured_region *cr_py_memory_region(cr_py_memory *memory, cr_py_link *link);
+PyObject *cr_py_empty(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* ---- client.c: connections ---- */
+
+/* One connection. It is used by one thread at a time: busy while a thread is at it, without the GIL perhaps. */
+struct cr_py_link {
+    cr_py_link *next; /* in the client's list of idle links */
+    cured_conn *conn; /* NULL: closed */
+    uint32_t uses;    /* the client's until it is closed, and one for each region that is kept */
+    bool busy, local; /* local: it answers in this process */
+    cr_py_kept *trash;
+};
+
+/* A region of some memory on one link; the memory's owner keeps a list of these. */
+struct cr_py_kept {
+    cr_py_kept *next;
+    cr_py_link *link;
+    cured_region *region;
+};
+
+extern PyTypeObject *cr_py_client_type;
+bool cr_py_client_ready(PyObject *module);
+/* Takes an idle link, or makes one. NULL with an exception. */
+cr_py_link *cr_py_link_take(cr_py_client *client);
+void cr_py_link_give(cr_py_client *client, cr_py_link *link);
+uint32_t cr_py_client_timeout_ms(const cr_py_client *client);
+/* The client that answers in this process, and the one for regions and files; borrowed, NULL with an exception. */
+cr_py_client *cr_py_client_local(void);
+cr_py_client *cr_py_client_auto(void);
+/* Of the list, the region on this link, or NULL. */
+cured_region *cr_py_kept_find(const cr_py_kept *list, const cr_py_link *link);
+/* Adds a region to the list, which takes it over. False without memory; the region is freed then. */
+bool cr_py_kept_add(cr_py_kept **list, cr_py_link *link, cured_region *region);
+/* Lets go of all regions, at once or when their link is given back. */
+void cr_py_kept_drop(cr_py_kept **list);
+
+/* ---- input.c: what an array is ---- */
+
+typedef enum cr_py_kind { CR_PY_HOST, CR_PY_CUDA, CR_PY_FILE } cr_py_kind;
+
+typedef struct cr_py_mask {
+    const char *data; /* NULL: there is none */
+    bool keeps;       /* elements where it is true; false: where it is false */
+    Py_ssize_t strides[CR_PY_MAX_DIMS];
+} cr_py_mask;
+
+typedef struct cr_py_input {
+    cr_py_kind kind;
+    cured_dtype dtype;
+    uint8_t size; /* of an element */
+    bool swap;    /* big-endian */
+    int ndim;
+    int fd;           /* FILE: borrowed */
+    uint64_t offset;  /* FILE: of the first element */
+    const char *data; /* HOST, CUDA: of the element at index 0 of every axis */
+    cr_py_mask mask;
+    PyObject *owner; /* whose memory it is: the object that was given; borrowed */
+    PyObject *held;  /* owned, keeps the memory; may be NULL */
+    Py_buffer view, mask_view;
+    bool has_view, has_mask_view;
+    Py_ssize_t shape[CR_PY_MAX_DIMS], strides[CR_PY_MAX_DIMS];
+} cr_py_input;
+
+/* Looks at an array. False with an exception; cr_py_input_release belongs to both. */
+bool cr_py_input_take(cr_py_input *in, PyObject *array);
+/* Looks at a mask, which must broadcast to the input's shape. */
+bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps);
+/* Keeps this object, which it takes over, instead of what it kept. */
+void cr_py_input_hold(cr_py_input *in, PyObject *object);
+void cr_py_input_release(cr_py_input *in);
+/* dlpack.c: tensors of CUDA memory, and of host memory without the buffer protocol. -1 with an exception, 0: it is none. */
+int cr_py_input_tensor(cr_py_input *in, PyObject *array);
+/* A type from "f32", "float32", numpy.float32, numpy.dtype, float, int, bool, torch.float32. */
+bool cr_py_dtype(PyObject *given, cured_dtype *dtype);
+
+/* ---- plan.c: in which order memory is walked, and what of it is reduced ---- */
+
+typedef struct cr_py_dim {
+    Py_ssize_t n, stride, mask_stride;
+    int axis;
+    bool reduced;
+} cr_py_dim;
+
+typedef struct cr_py_plan {
+    int ndim;        /* of dims, outermost first; those of one element are left out */
+    bool whole;      /* one answer */
+    bool contiguous; /* one run of memory from data on */
+    bool permuted;   /* answers do not come in C order: see kept */
+    int kept_count;
+    const char *data, *mask;
+    uint64_t count;
+    cured_axis axis;
+    cr_py_dim kept[CR_PY_MAX_DIMS]; /* the dims that stay, in the order of the answers */
+    cr_py_dim dims[CR_PY_MAX_DIMS];
+} cr_py_plan;
+
+/* axes: a bit for each axis that is reduced. ordered: the answer depends on the order of the elements. False with an exception. */
+bool cr_py_plan_make(cr_py_plan *plan, const cr_py_input *in, uint64_t axes, bool whole, bool ordered);
+
+/* ---- walk.c: elements in the plan's order, block by block. Without the GIL ---- */
+
+typedef struct cr_py_walk {
+    const cr_py_plan *plan;
+    uint8_t size;
+    bool swap, keeps;
+    uint64_t left; /* elements, also those that the mask leaves out */
+    Py_ssize_t at[CR_PY_MAX_DIMS];
+} cr_py_walk;
+
+void cr_py_walk_begin(cr_py_walk *walk, const cr_py_plan *plan, const cr_py_input *in);
+/* Writes up to `most` elements to out; how many, perhaps none of those that it looked at. walk->left is 0 after the last. */
+size_t cr_py_walk_next(cr_py_walk *walk, void *out, size_t most);
+
+/* ---- job.c: a call of libcured from beginning to end ---- */
+
+typedef struct cr_py_job {
+    cured_call *call;
+    char *block; /* NULL: the call reads the memory itself */
+    cr_py_walk walk;
+    bool ended;
+    uint8_t extra[8]; /* one more element at the end of what is walked: initial= */
+    bool has_extra;
+} cr_py_job;
+
+struct cr_py_request;
+/* Starts the call of a request on a link. False with an exception. */
+bool cr_py_job_start(cr_py_job *job, struct cr_py_request *request, const cr_py_plan *plan, cr_py_client *client,
+                     cr_py_link *link);
+/* Hands the next block over where one is wanted. Without the GIL. */
+cured_status cr_py_job_feed(cr_py_job *job, cured_error *error);
+/* Runs it to its end, without the GIL where it takes long; Ctrl-C ends it. False with an exception. */
+bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes);
+void cr_py_job_end(cr_py_job *job);
+
+/* ---- request.c: what is asked ---- */
+
+typedef struct cr_py_request {
+    PyObject *array, *axis, *where, *initial; /* borrowed; NULL: not given */
+    cr_py_client *client;                     /* borrowed; NULL: wherever is best */
+    cr_py_async *async;                       /* borrowed; NULL: the function waits for the answer */
+    cured_op ops[CURED_MAX_OPS];
+    size_t op_count;
+    bool keepdims, partial, single; /* single: the answer of the one op, instead of a Result */
+    bool has_results;
+    uint64_t axes; /* a bit for each reduced axis, unless plan.whole */
+    cured_options options;
+    cr_py_memory *results[CURED_MAX_OPS]; /* owned, along an axis */
+    void *pointers[CURED_MAX_OPS];
+    cr_py_input input;
+    cr_py_plan plan;
+} cr_py_request;
+
+/* args behind those that name the array and the ops. False with an exception. */
+bool cr_py_request_options(cr_py_request *request, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* ops: names in a sequence, or in one string with commas. */
+bool cr_py_request_ops(cr_py_request *request, PyObject *ops);
+/* The array, the mask and the axes of a request: its input and its plan. */
+bool cr_py_request_plan(cr_py_request *request);
+void cr_py_request_release(cr_py_request *request);
+/* The whole way, blocking. A new reference. */
+PyObject *cr_py_request_run(cr_py_request *request);
+/* slices.c: the same, one slice after the other, where a mask or a first value makes slices differ in length. */
+PyObject *cr_py_request_slices(cr_py_request *request, cr_py_client *client, cr_py_link *link);
+
+/* ---- answer.c: answers as Python objects ---- */
+
+PyObject *cr_py_answer_value(const cured_value *value);
+/* The value, or the exception that says why there is none: a Result raises it when somebody asks for the value. */
+PyObject *cr_py_answer_or_error(const cured_value *value);
+/* Of a call that is done. */
+PyObject *cr_py_answer(cr_py_request *request, const cured_call *call);
+/* results[] of a request along an axis: memory for the answers. */
+bool cr_py_answer_room(cr_py_request *request);
+PyObject *cr_py_answer_arrays(cr_py_request *request);
+/* A Result of values for the request's ops; takes over the references in `values`. */
+PyObject *cr_py_answer_result(const cr_py_request *request, PyObject **values);
+
+/* ---- partial.c, file.c ---- */
+
+extern PyTypeObject *cr_py_file_type;
+bool cr_py_partial_ready(PyObject *module);
+bool cr_py_file_ready(PyObject *module);
+PyObject *cr_py_merge(PyObject *module, PyObject *parts);
+PyObject *cr_py_partial_new(const void *data, size_t bytes);
+PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs);
+/* Takes the place of an array in an input. */
+void cr_py_file_input(PyObject *file, cr_py_input *in);
+
+/* ---- async.c: calls that an event loop waits for ---- */
+
+extern PyTypeObject *cr_py_async_type;
+bool cr_py_async_ready(PyObject *module);
+/* Starts a call of the request, which is copied: a Call. */
+PyObject *cr_py_async_start(cr_py_async *link, const cr_py_request *request);
+
+/* ops.c: a function for each op, of the module, of Client and of File. */
+PyMethodDef *cr_py_ops_methods(PyMethodDef *more);
+
+#endif

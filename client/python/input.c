@@ -1,0 +1,195 @@
+/* input: what an array is: its type, shape and strides, by the buffer protocol; tensors without it are dlpack.c's. What is
+ * neither, and types that cured does not reduce, go to _adapt.py, which finds another view of them or says what to do.
+ *
+ * Thread: with the GIL. Owner: an input holds the buffers it looks at until it is released. */
+#include <string.h>
+
+#include "client/python/extension.h"
+
+/* Types whose objects _adapt.py gave back as they were: they are not asked about again. */
+enum { PLAIN_TYPES = 32 };
+static PyTypeObject *plain[PLAIN_TYPES];
+static size_t plain_count;
+
+static bool is_plain(PyTypeObject *type) {
+    for (size_t i = 0; i < plain_count; i++)
+        if (plain[i] == type) return true;
+    return false;
+}
+
+static cured_dtype integer_of(Py_ssize_t size, bool is_signed) {
+    static const cured_dtype types[] = {0, CURED_U8, CURED_U16, 0, CURED_U32, 0, 0, 0, CURED_U64};
+    return size > 8 || types[size] == 0 ? CURED_DTYPE_DEFAULT : (cured_dtype)(types[size] + (is_signed ? 1 : 0));
+}
+
+/* A format of one element: order and code. CURED_DTYPE_DEFAULT: not one of ours. */
+static cured_dtype type_of(const char *format, Py_ssize_t size, bool *swap) {
+    *swap = (*format == '>' || *format == '!') && size > 1;
+    if (*format == '@' || *format == '=' || *format == '<' || *format == '>' || *format == '!') format++;
+    if (format[0] == '\0' || format[1] != '\0') return CURED_DTYPE_DEFAULT;
+    switch (*format) {
+        case 'f':
+            return size == 4 ? CURED_F32 : CURED_DTYPE_DEFAULT;
+        case 'd':
+            return size == 8 ? CURED_F64 : CURED_DTYPE_DEFAULT;
+        case 'e':
+            return CURED_F16;
+        case '?':
+            return CURED_BOOL;
+        default:
+            if (strchr("bhilqn", *format) != NULL) return integer_of(size, true);
+            return strchr("BHILQN", *format) != NULL ? integer_of(size, false) : CURED_DTYPE_DEFAULT;
+    }
+}
+
+/* 1: taken; 0: the type is not ours; -1: exception. */
+static int take_buffer(cr_py_input *in, PyObject *array) {
+    if (PyObject_GetBuffer(array, &in->view, PyBUF_RECORDS_RO) != 0) return -1;
+    in->has_view = true;
+    const Py_buffer *v = &in->view;
+    in->dtype = type_of(v->format != NULL ? v->format : "B", v->itemsize, &in->swap);
+    if (in->dtype == CURED_DTYPE_DEFAULT) return 0;
+    if (v->ndim > CR_PY_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "the array has %d axes, the limit is %d", v->ndim, CR_PY_MAX_DIMS);
+        return -1;
+    }
+    in->kind = CR_PY_HOST;
+    in->size = (uint8_t)v->itemsize;
+    in->ndim = v->ndim;
+    in->data = v->buf;
+    Py_ssize_t step = v->itemsize; /* ctypes gives no strides */
+    for (int i = v->ndim - 1; i >= 0; i--) {
+        in->shape[i] = v->shape != NULL ? v->shape[i] : v->len / v->itemsize;
+        in->strides[i] = v->strides != NULL ? v->strides[i] : step;
+        step *= in->shape[i];
+    }
+    return 1;
+}
+
+static void drop_view(cr_py_input *in) {
+    if (in->has_view) PyBuffer_Release(&in->view);
+    in->has_view = false;
+}
+
+void cr_py_input_hold(cr_py_input *in, PyObject *object) {
+    PyObject *before = in->held;
+    in->held = object;
+    Py_XDECREF(before);
+}
+
+/* The type is not ours, or the object does not tell: _adapt.refused gives (another view of it, a type's name), or raises. */
+static bool take_other(cr_py_input *in, PyObject *array) {
+    PyErr_Clear();
+    drop_view(in);
+    PyObject *other = cr_py_helper("cured._adapt", "refused", array);
+    if (other == NULL) return false;
+    PyObject *view, *name;
+    bool good = PyArg_ParseTuple(other, "OO", &view, &name);
+    if (good) {
+        cr_py_input_hold(in, Py_NewRef(view));
+        cured_dtype dtype;
+        int taken = take_buffer(in, view);
+        good = taken == 1 && cr_py_dtype(name, &dtype);
+        if (taken == 0) PyErr_SetString(PyExc_TypeError, "the array's type is not one that cured reduces");
+        if (good) in->dtype = dtype;
+    }
+    Py_DECREF(other);
+    return good;
+}
+
+/* Whether the exception says that the object has no such buffer. */
+static bool is_refusal(void) {
+    return PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError);
+}
+
+/* _adapt.adapt gives (array, mask or None): what stands for a masked array, a column of a table, and other objects. */
+static bool take_adapted(cr_py_input *in, PyObject **array) {
+    PyObject *mask, *pair = cr_py_helper("cured._adapt", "adapt", *array);
+    if (pair == NULL) return false;
+    PyObject *given = *array;
+    if (!PyArg_ParseTuple(pair, "OO", array, &mask)) {
+        Py_DECREF(pair);
+        return false;
+    }
+    in->held = pair; /* a tuple that holds both */
+    if (*array == given && mask == Py_None && plain_count < PLAIN_TYPES)
+        plain[plain_count++] = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(given));
+    if (mask == Py_None) return true;
+    int taken = take_buffer(in, *array);
+    if (taken == 0 || (taken < 0 && is_refusal())) return take_other(in, *array);
+    return taken == 1 && cr_py_input_mask(in, mask, false);
+}
+
+bool cr_py_input_take(cr_py_input *in, PyObject *array) {
+    in->owner = array;
+    in->held = NULL;
+    in->has_view = in->has_mask_view = false;
+    in->mask.data = NULL;
+    if (Py_TYPE(array) == cr_py_file_type) {
+        cr_py_file_input(array, in);
+        return true;
+    }
+    if (!is_plain(Py_TYPE(array))) {
+        if (!take_adapted(in, &array)) return false;
+        if (in->has_view) return true;
+    }
+    bool has_buffer = PyObject_CheckBuffer(array);
+    int taken = has_buffer ? take_buffer(in, array) : cr_py_input_tensor(in, array);
+    if (taken == 1) return true;
+    if (taken < 0 && !(has_buffer && is_refusal())) return false;
+    return take_other(in, array);
+}
+
+bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
+    bool swap;
+    if (in->mask.data != NULL || in->kind != CR_PY_HOST) {
+        PyErr_SetString(PyExc_TypeError, in->kind == CR_PY_HOST ? "where: the array has a mask of its own"
+                                                                : "where: only arrays of this process take one");
+        return false;
+    }
+    if (!PyObject_CheckBuffer(mask)) {
+        PyErr_Format(PyExc_TypeError, "where: a bool array is wanted, not %R", (PyObject *)Py_TYPE(mask));
+        return false;
+    }
+    if (PyObject_GetBuffer(mask, &in->mask_view, PyBUF_RECORDS_RO) != 0) return false;
+    in->has_mask_view = true;
+    const Py_buffer *v = &in->mask_view;
+    if (type_of(v->format != NULL ? v->format : "B", v->itemsize, &swap) != CURED_BOOL) {
+        PyErr_SetString(PyExc_TypeError, "where: a bool array is wanted");
+        return false;
+    }
+    int behind = in->ndim - v->ndim;
+    bool fits = behind >= 0 && (v->ndim == 0 || (v->shape != NULL && v->strides != NULL));
+    for (int i = 0; i < in->ndim && fits; i++) {
+        Py_ssize_t n = i < behind ? 1 : v->shape[i - behind];
+        in->mask.strides[i] = n == 1 ? 0 : v->strides[i - behind];
+        fits = n == 1 || n == in->shape[i];
+    }
+    if (!fits) {
+        PyErr_SetString(PyExc_ValueError, "where: its shape does not broadcast to the array's");
+        return false;
+    }
+    in->mask.data = v->buf;
+    in->mask.keeps = keeps;
+    return true;
+}
+
+void cr_py_input_release(cr_py_input *in) {
+    drop_view(in);
+    if (in->has_mask_view) PyBuffer_Release(&in->mask_view);
+    in->has_mask_view = false;
+    Py_CLEAR(in->held);
+}
+
+bool cr_py_dtype(PyObject *given, cured_dtype *dtype) {
+    cured_error error;
+    PyObject *name = PyUnicode_Check(given) ? Py_NewRef(given) : cr_py_helper("cured._adapt", "dtype_name", given);
+    if (name == NULL) return false;
+    PyObject *text = PyUnicode_AsUTF8String(name);
+    Py_DECREF(name);
+    if (text == NULL) return false;
+    bool good = cured_dtype_parse(PyBytes_AsString(text), dtype, &error) == CURED_OK;
+    if (!good) PyErr_Format(PyExc_TypeError, "dtype: %s", error.text);
+    Py_DECREF(text);
+    return good;
+}

@@ -1,0 +1,160 @@
+/* job: one call of libcured, from its start to its end. Contiguous memory is read where it lies; other memory is walked, and
+ * handed over in blocks; CUDA and shared memory go by region, files by descriptor.
+ *
+ * Thread: start and end with the GIL, feed without. Owner: the caller; a job owns its call and its block. */
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/python/extension.h"
+#include "client/python/tensor.h"
+
+enum {
+    BLOCK_BYTES = 256 * 1024,
+    SMALL_BYTES = 32 * 1024, /* folded with the GIL held: giving it away would cost more */
+    SIGNALS_MS = 20,         /* how often Ctrl-C is looked for; it promises 50 ms */
+};
+
+static uint64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cured_conn *conn,
+                                 const cured_options *options, cured_error *error) {
+    uint64_t bytes = plan->mask != NULL ? CURED_UNKNOWN_LENGTH : plan->count * r->input.size;
+    if (job->has_extra && plan->mask == NULL) bytes += r->input.size;
+    job->block = PyMem_Malloc(BLOCK_BYTES);
+    if (job->block == NULL) {
+        error->code = CURED_RESOURCE_EXHAUSTED;
+        strcpy(error->text, "no memory for a block");
+        return error->code;
+    }
+    cr_py_walk_begin(&job->walk, plan, &r->input);
+    return cured_reduce_stream_begin(conn, r->input.dtype, r->ops, r->op_count, bytes, options, &job->call, error);
+}
+
+/* The region that holds what the plan walks, if it is one, with the offset of its first element. False with an exception. */
+static bool find_region(const cr_py_request *r, const cr_py_plan *plan, cr_py_link *link, cured_region **region,
+                        uint64_t *offset) {
+    uint64_t bytes = plan->count * r->input.size;
+    *region = NULL;
+    *offset = 0;
+    if (r->input.kind == CR_PY_CUDA) {
+        if (plan->contiguous && bytes != 0) {
+            *region = cr_py_tensor_region(&r->input, plan->data, bytes, link);
+            return *region != NULL;
+        }
+        if (bytes == 0) return true; /* nothing to read */
+        PyErr_SetString(PyExc_ValueError, "the CUDA tensor has gaps, or its order matters: pass a contiguous one");
+        return false;
+    }
+    cr_py_memory *memory = NULL;
+    if (r->input.kind == CR_PY_HOST && plan->contiguous && !link->local && cured_passes_fd(link->conn))
+        memory = cr_py_memory_find(plan->data, bytes, offset);
+    if (memory == NULL) return true;
+    *region = cr_py_memory_region(memory, link);
+    return *region != NULL;
+}
+
+static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cured_region *region,
+                          uint64_t offset, cured_conn *conn, const cured_options *options, cured_error *error) {
+    if (region != NULL)
+        return cured_region_reduce(region, r->input.dtype, r->ops, r->op_count, offset, plan->count, options,
+                                   &job->call, error);
+    if (r->input.kind == CR_PY_FILE)
+        return cured_reduce_fd(conn, r->input.dtype, r->ops, r->op_count, r->input.fd, r->input.offset, plan->count,
+                               options, &job->call, error);
+    if (plan->contiguous && !job->has_extra)
+        return cured_reduce_buffer(conn, r->input.dtype, r->ops, r->op_count, plan->data, plan->count, options,
+                                   &job->call, error);
+    return start_stream(job, r, plan, conn, options, error);
+}
+
+bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {
+    cured_error error;
+    cured_region *region;
+    uint64_t offset;
+    cured_options options = r->options;
+    job->call = NULL;
+    job->block = NULL;
+    job->ended = false;
+    if (r->input.kind == CR_PY_FILE && !plan->contiguous) {
+        PyErr_SetString(PyExc_ValueError,
+                        "the file is in Fortran order, and the order matters: "
+                        "reduce numpy.load(name, mmap_mode='r')");
+        return false;
+    }
+    if (!find_region(r, plan, link, &region, &offset)) return false;
+    options.timeout_ms = cr_py_client_timeout_ms(client);
+    options.partial = r->partial;
+    if (!plan->whole) {
+        options.axis = &plan->axis;
+        options.results = r->pointers;
+    }
+    if (start(job, r, plan, region, offset, link->conn, &options, &error) == CURED_OK) return true;
+    cr_py_job_end(job);
+    cr_py_raise(&error);
+    return false;
+}
+
+cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
+    if (job->block == NULL || job->ended || cured_call_done(job->call) || cured_stream_pending(job->call) != 0)
+        return CURED_OK;
+    size_t size = job->walk.size;
+    if (job->walk.left != 0) {
+        size_t n = cr_py_walk_next(&job->walk, job->block, BLOCK_BYTES / size);
+        return n != 0 ? cured_stream_write(job->call, job->block, n * size, error) : CURED_OK;
+    }
+    if (job->has_extra) {
+        job->has_extra = false;
+        return cured_stream_write(job->call, job->extra, size, error);
+    }
+    job->ended = true;
+    return cured_stream_end(job->call, error);
+}
+
+/* Waits for the connection, but never longer than until Ctrl-C is looked for. */
+static void wait_for(cured_conn *conn, bool feeding) {
+    int timeout = cured_timeout_ms(conn);
+    struct pollfd p = {cured_fd(conn), cured_events(conn), 0};
+    if (timeout == 0 || feeding) return;
+    poll(&p, p.fd >= 0 ? 1 : 0, timeout < 0 || timeout > SIGNALS_MS ? SIGNALS_MS : timeout);
+}
+
+/* A share of the work. CURED_OK: there is more, or the call is done. */
+static cured_status work(cr_py_job *job, cured_conn *conn, cured_error *error) {
+    uint64_t until = now_ms() + SIGNALS_MS;
+    while (!cured_call_done(job->call)) {
+        cured_status status = cr_py_job_feed(job, error);
+        if (status != CURED_OK && !cured_call_done(job->call)) return status;
+        cured_process(conn, NULL);
+        if (cured_call_done(job->call) || now_ms() >= until) break;
+        wait_for(conn, job->block != NULL && !job->ended && cured_stream_pending(job->call) == 0);
+    }
+    return CURED_OK;
+}
+
+bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes) {
+    cured_error error;
+    cured_status status = CURED_OK;
+    if (link->local && bytes <= SMALL_BYTES && job->block == NULL) cured_process(link->conn, NULL);
+    while (status == CURED_OK && !cured_call_done(job->call)) {
+        Py_BEGIN_ALLOW_THREADS status = work(job, link->conn, &error);
+        Py_END_ALLOW_THREADS if (!cured_call_done(job->call) && PyErr_CheckSignals() != 0) return false;
+    }
+    if (status == CURED_OK) {
+        if (cured_call_status(job->call, NULL) == CURED_OK) return true;
+        cured_call_status(job->call, &error);
+    }
+    cr_py_raise(&error);
+    return false;
+}
+
+void cr_py_job_end(cr_py_job *job) {
+    cured_call_free(job->call); /* it may still read the block */
+    PyMem_Free(job->block);
+    job->call = NULL;
+    job->block = NULL;
+}

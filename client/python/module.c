@@ -1,0 +1,82 @@
+/* module: cured._cured, and how a status becomes an exception.
+ *
+ * Thread: with the GIL. Owner: types and caches live as long as the process; the module has one instance. */
+#include <string.h>
+
+#include "client/python/extension.h"
+#include "client/python/tensor.h"
+
+PyObject *cr_py_error;
+
+static PyObject *class_of(cured_status status) {
+    switch (status) {
+        case CURED_INVALID_ARGUMENT:
+            return PyExc_ValueError;
+        case CURED_UNIMPLEMENTED:
+            return PyExc_NotImplementedError;
+        case CURED_OUT_OF_RANGE:
+            return PyExc_OverflowError;
+        case CURED_DEADLINE_EXCEEDED:
+            return PyExc_TimeoutError;
+        case CURED_UNAVAILABLE:
+            return PyExc_ConnectionError;
+        case CURED_PERMISSION_DENIED:
+            return PyExc_PermissionError;
+        default:
+            return cr_py_error;
+    }
+}
+
+void cr_py_raise(const cured_error *error) {
+    PyObject *class = class_of(error->code);
+    if (class == cr_py_error)
+        PyErr_Format(class, "%s: %s", cured_status_name(error->code), error->text);
+    else
+        PyErr_SetString(class, error->text);
+}
+
+PyObject *cr_py_helper(const char *file, const char *function, PyObject *argument) {
+    PyObject *module = PyImport_ImportModule(file);
+    PyObject *callable = module != NULL ? PyObject_GetAttrString(module, function) : NULL;
+    PyObject *answer = callable != NULL ? PyObject_CallFunctionObjArgs(callable, argument, NULL) : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(callable);
+    return answer;
+}
+
+static PyObject *tensor_count(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyLong_FromSsize_t(cr_py_tensor_count());
+}
+
+static bool add_error(PyObject *module) {
+    cr_py_error = PyErr_NewExceptionWithDoc("cured.Error", "What no exception of Python's own is the name of.",
+                                            PyExc_RuntimeError, NULL);
+    return cr_py_error != NULL && PyModule_AddObjectRef(module, "Error", cr_py_error) == 0;
+}
+
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
+PyMODINIT_FUNC PyInit__cured(void);
+
+PyMODINIT_FUNC PyInit__cured(void) {
+    static PyMethodDef own[] = {
+        {"merge", cr_py_merge, METH_O, "Merges partials, in any order: a Partial."},
+        {"empty", WITH_KEYWORDS(cr_py_empty), "An array in memory that the daemon reads without a copy."},
+        {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
+        {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
+        {NULL, NULL, 0, NULL}};
+    static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                                            .m_name = "cured._cured",
+                                            .m_doc = "The extension behind the package cured.",
+                                            .m_size = -1};
+    definition.m_methods = cr_py_ops_methods(own);
+    PyObject *module = definition.m_methods != NULL ? PyModule_Create(&definition) : NULL;
+    if (module == NULL) return NULL;
+    if (add_error(module) && cr_py_memory_ready(module) && cr_py_client_ready(module) && cr_py_partial_ready(module) &&
+        cr_py_file_ready(module) && cr_py_async_ready(module) &&
+        PyModule_AddStringConstant(module, "__version__", cured_version()) == 0)
+        return module;
+    Py_DECREF(module);
+    return NULL;
+}

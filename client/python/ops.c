@@ -1,0 +1,110 @@
+/* ops: the functions that Python calls: one for each op of op.def, reduce, describe and partial. The same functions are the
+ * module's, where the first argument is the array; Client's, whose methods answer by that client; and File's, which is the
+ * array itself.
+ *
+ * Thread: with the GIL. Owner: method tables live as long as the process. */
+#include <string.h>
+
+#include "client/python/extension.h"
+
+/* What a function was called on: the module, a client, or a file. Moves args on behind the array. */
+static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_ssize_t *nargs) {
+    r->axis = r->where = r->initial = NULL;
+    r->client = NULL;
+    r->async = NULL;
+    r->keepdims = r->partial = r->single = false;
+    if (self != NULL && Py_TYPE(self) == cr_py_file_type) {
+        r->array = self;
+        return true;
+    }
+    if (self != NULL && Py_TYPE(self) == cr_py_client_type) r->client = (cr_py_client *)self;
+    if (self != NULL && Py_TYPE(self) == cr_py_async_type) r->async = (cr_py_async *)self;
+    if (*nargs < 1) {
+        PyErr_SetString(PyExc_TypeError, "an array is missing");
+        return false;
+    }
+    r->array = (*args)[0];
+    ++*args;
+    --*nargs;
+    return true;
+}
+
+static PyObject *run(cr_py_request *r) {
+    if (r->async == NULL) return cr_py_request_run(r);
+    if (r->client == NULL) return cr_py_async_start(r->async, r);
+    PyErr_SetString(PyExc_TypeError, "client: an AsyncClient answers by itself");
+    return NULL;
+}
+
+static PyObject *run_one(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, cured_op op) {
+    cr_py_request r;
+    if (!begin(&r, self, &args, &nargs)) return NULL;
+    r.single = true;
+    r.ops[0] = op;
+    r.op_count = 1;
+    return cr_py_request_options(&r, args, nargs, kwnames) ? run(&r) : NULL;
+}
+
+static PyObject *run_several(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool partial) {
+    cr_py_request r;
+    if (!begin(&r, self, &args, &nargs)) return NULL;
+    if (nargs < 1) {
+        PyErr_SetString(PyExc_TypeError, "ops are missing, such as ['sum', 'max']");
+        return NULL;
+    }
+    r.partial = partial;
+    if (!cr_py_request_ops(&r, args[0]) || !cr_py_request_options(&r, args + 1, nargs - 1, kwnames)) return NULL;
+    if (r.initial == NULL) return run(&r);
+    PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
+    return NULL;
+}
+
+static PyObject *run_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return run_several(self, args, nargs, kwnames, false);
+}
+
+static PyObject *run_partial(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return run_several(self, args, nargs, kwnames, true);
+}
+
+static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const cured_op ops[] = {CURED_OP_COUNT,  CURED_OP_COUNT_NAN, CURED_OP_MIN,  CURED_OP_MAX, CURED_OP_ARGMIN,
+                                   CURED_OP_ARGMAX, CURED_OP_SUM,       CURED_OP_MEAN, CURED_OP_STD};
+    cr_py_request r;
+    if (!begin(&r, self, &args, &nargs)) return NULL;
+    if (nargs != 0) {
+        PyErr_SetString(PyExc_TypeError, "describe takes the array alone");
+        return NULL;
+    }
+    memcpy(r.ops, ops, sizeof ops);
+    r.op_count = sizeof ops / sizeof ops[0];
+    return cr_py_request_options(&r, args, nargs, kwnames) ? run(&r) : NULL;
+}
+
+#define CR_OP(symbol, id, name, int_needs, float_needs)                                                         \
+    static PyObject *run_##symbol(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) { \
+        return run_one(self, args, nargs, kwnames, (cured_op)(id));                                             \
+    }
+#include "kernels/core/op.def"
+#undef CR_OP
+
+#define METHOD(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS
+static const PyMethodDef ops[] = {
+#define CR_OP(symbol, id, name, int_needs, float_needs) \
+    {name, METHOD(run_##symbol), "The " name " of an array: see docs/PYTHON.md."},
+#include "kernels/core/op.def"
+#undef CR_OP
+    {"reduce", METHOD(run_reduce), "Several operations over one pass: a Result."},
+    {"describe", METHOD(run_describe), "Counts, extrema and their indices, sum, mean and std: a Result."},
+    {"partial", METHOD(run_partial), "The exact unfinished state of a part of an array: a Partial."},
+};
+
+PyMethodDef *cr_py_ops_methods(PyMethodDef *more) {
+    size_t own = sizeof ops / sizeof ops[0], count = 0;
+    while (more[count].ml_name != NULL) count++;
+    PyMethodDef *all = PyMem_Calloc(own + count + 1, sizeof *all);
+    if (all == NULL) return (void)PyErr_NoMemory(), NULL;
+    memcpy(all, ops, sizeof ops);
+    memcpy(all + own, more, count * sizeof *all);
+    return all;
+}

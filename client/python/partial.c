@@ -1,0 +1,165 @@
+/* partial: cured.Partial, the exact state of a reduction over a part of an array, and cured.merge. The bytes are those of
+ * docs/PARTIALS.md.
+ *
+ * Thread: with the GIL. Owner: a Partial owns its bytes and does not change. */
+#include <string.h>
+
+#include "client/python/extension.h"
+
+typedef struct cr_py_partial {
+    PyObject_HEAD PyObject *bytes;
+    cured_dtype dtype;
+    uint64_t count;
+} cr_py_partial;
+
+static PyTypeObject *partial_type;
+
+static PyObject *make(PyTypeObject *type, const void *data, size_t size) {
+    cured_error error;
+    cured_dtype dtype;
+    uint64_t count;
+    if (cured_partial_check(data, size, &dtype, &count, &error) != CURED_OK) {
+        cr_py_raise(&error);
+        return NULL;
+    }
+    cr_py_partial *p = (cr_py_partial *)PyType_GenericAlloc(type, 0);
+    if (p == NULL) return NULL;
+    p->bytes = PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
+    p->dtype = dtype;
+    p->count = count;
+    if (p->bytes != NULL) return (PyObject *)p;
+    Py_DECREF(p);
+    return NULL;
+}
+
+PyObject *cr_py_partial_new(const void *data, size_t bytes) { return make(partial_type, data, bytes); }
+
+static PyObject *partial_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"", NULL};
+    Py_buffer view;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*:Partial", names, &view)) return NULL;
+    PyObject *p = make(type, view.buf, (size_t)view.len);
+    PyBuffer_Release(&view);
+    return p;
+}
+
+static void partial_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF(((cr_py_partial *)self)->bytes);
+    freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    free_self(self);
+    Py_DECREF(type);
+}
+
+static PyObject *finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    cr_py_partial *p = (cr_py_partial *)self;
+    cr_py_request r = {.single = false};
+    cured_values *values;
+    cured_error error;
+    PyObject *answers[CURED_MAX_OPS];
+    if (nargs != 1) return PyErr_Format(PyExc_TypeError, "finish takes the ops, such as ['sum', 'max']");
+    if (!cr_py_request_ops(&r, args[0]) || !cr_py_request_options(&r, args + 1, 0, kwnames)) return NULL;
+    if (r.axis != NULL || r.where != NULL || r.initial != NULL || r.keepdims || r.client != NULL)
+        return PyErr_Format(PyExc_TypeError, "finish takes dtype, ddof, nan and overflow only");
+    if (cured_partial_finish(PyBytes_AsString(p->bytes), (size_t)PyBytes_Size(p->bytes), r.ops, r.op_count, &r.options,
+                             &values, &error) != CURED_OK) {
+        cr_py_raise(&error);
+        return NULL;
+    }
+    for (size_t i = 0; i < r.op_count; i++) answers[i] = cr_py_answer_or_error(cured_values_get(values, i));
+    cured_values_free(values);
+    return cr_py_answer_result(&r, answers);
+}
+
+static PyObject *merge_bytes(PyObject *parts, Py_ssize_t count) {
+    cured_bytes *list = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *list);
+    uint8_t *out = PyMem_Malloc(CURED_PARTIAL_BYTES);
+    size_t bytes = CURED_PARTIAL_BYTES;
+    PyObject *merged = NULL;
+    cured_error error;
+    bool good = list != NULL && out != NULL;
+    if (!good) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count && good; i++) {
+        PyObject *part = PyTuple_GetItem(parts, i);
+        good = PyObject_TypeCheck(part, partial_type);
+        if (!good) {
+            PyErr_Format(PyExc_TypeError, "merge: a cured.Partial is wanted, not %R", (PyObject *)Py_TYPE(part));
+            break;
+        }
+        PyObject *own = ((cr_py_partial *)part)->bytes;
+        list[i] = (cured_bytes){PyBytes_AsString(own), (size_t)PyBytes_Size(own)};
+    }
+    if (good && cured_partial_merge(list, (size_t)count, out, &bytes, &error) != CURED_OK) {
+        cr_py_raise(&error);
+        good = false;
+    }
+    if (good) merged = cr_py_partial_new(out, bytes);
+    PyMem_Free(list);
+    PyMem_Free(out);
+    return merged;
+}
+
+PyObject *cr_py_merge(PyObject *module, PyObject *parts) {
+    (void)module;
+    PyObject *all = PySequence_Tuple(parts);
+    if (all == NULL) return NULL;
+    PyObject *merged = merge_bytes(all, PyTuple_Size(all));
+    Py_DECREF(all);
+    return merged;
+}
+
+static PyObject *partial_bytes(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return Py_NewRef(((cr_py_partial *)self)->bytes);
+}
+
+static PyObject *partial_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return Py_BuildValue("O(O)", (PyObject *)Py_TYPE(self), ((cr_py_partial *)self)->bytes);
+}
+
+static PyObject *partial_dtype(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_FromString(cured_dtype_name(((cr_py_partial *)self)->dtype));
+}
+
+static PyObject *partial_count(PyObject *self, void *unused) {
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(((cr_py_partial *)self)->count);
+}
+
+static PyObject *partial_compare(PyObject *self, PyObject *other, int op) {
+    if (!PyObject_TypeCheck(other, partial_type) || (op != Py_EQ && op != Py_NE)) return Py_NewRef(Py_NotImplemented);
+    return PyObject_RichCompare(((cr_py_partial *)self)->bytes, ((cr_py_partial *)other)->bytes, op);
+}
+
+static Py_hash_t partial_hash(PyObject *self) { return PyObject_Hash(((cr_py_partial *)self)->bytes); }
+
+static PyObject *partial_repr(PyObject *self) {
+    cr_py_partial *p = (cr_py_partial *)self;
+    return PyUnicode_FromFormat("<cured.Partial of %llu elements of %s, %zd bytes>", (unsigned long long)p->count,
+                                cured_dtype_name(p->dtype), PyBytes_Size(p->bytes));
+}
+
+bool cr_py_partial_ready(PyObject *module) {
+    static PyMethodDef methods[] = {{"finish", (PyCFunction)(void (*)(void))finish, METH_FASTCALL | METH_KEYWORDS,
+                                     "Answers ops from this state: a Result."},
+                                    {"__bytes__", partial_bytes, METH_NOARGS, NULL},
+                                    {"__reduce__", partial_reduce, METH_NOARGS, NULL},
+                                    {NULL, NULL, 0, NULL}};
+    static PyGetSetDef properties[] = {{"dtype", partial_dtype, NULL, "The array's type.", NULL},
+                                       {"count", partial_count, NULL, "Elements seen.", NULL},
+                                       {NULL, NULL, NULL, NULL, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_new, partial_new},
+                                  {Py_tp_dealloc, partial_dealloc},
+                                  {Py_tp_methods, methods},
+                                  {Py_tp_getset, properties},
+                                  {Py_tp_richcompare, partial_compare},
+                                  {Py_tp_hash, partial_hash},
+                                  {Py_tp_repr, partial_repr},
+                                  {Py_tp_doc, "Partial(bytes)\n--\n\nThe exact state of a reduction of a part."},
+                                  {0, NULL}};
+    static PyType_Spec spec = {"cured.Partial", sizeof(cr_py_partial), 0, Py_TPFLAGS_DEFAULT, slots};
+    partial_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return partial_type != NULL && PyModule_AddType(module, partial_type) == 0;
+}

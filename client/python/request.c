@@ -1,0 +1,257 @@
+/* request: what is asked, from the arguments of a call to a plan; and the way from there to the answer.
+ *
+ * Thread: with the GIL. Owner: a request lies on its function's stack; arguments are borrowed from the caller. */
+#include <math.h>
+#include <string.h>
+
+#include "client/python/extension.h"
+#include "client/python/tensor.h"
+
+/* ---- Arguments ---- */
+
+enum keyword { AXIS, DTYPE, KEEPDIMS, WHERE, INITIAL, NAN_RULE, CLIENT, DDOF, OVERFLOW_RULE, FIRST, KEYWORDS };
+static const char *const keyword_names[KEYWORDS] = {"axis", "dtype",  "keepdims", "where",    "initial",
+                                                    "nan",  "client", "ddof",     "overflow", "first"};
+static PyObject *interned[KEYWORDS];
+
+/* Keyword names in calls are interned, so that comparing addresses is nearly always enough. */
+static int keyword_of(PyObject *name) {
+    for (int i = 0; i < KEYWORDS; i++) {
+        if (interned[i] == NULL) interned[i] = PyUnicode_InternFromString(keyword_names[i]);
+        if (interned[i] == name) return i;
+    }
+    for (int i = 0; i < KEYWORDS; i++)
+        if (interned[i] != NULL && PyUnicode_Compare(interned[i], name) == 0) return i;
+    PyErr_Format(PyExc_TypeError, "there is no argument '%U'", name);
+    return -1;
+}
+
+/* One of two words; -1 with an exception. */
+static int word_of(PyObject *value, const char *keyword, const char *zero, const char *one) {
+    if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, zero) == 0) return 0;
+    if (PyUnicode_Check(value) && PyUnicode_CompareWithASCIIString(value, one) == 0) return 1;
+    PyErr_Format(PyExc_ValueError, "%s: %R, must be '%s' or '%s'", keyword, value, zero, one);
+    return -1;
+}
+
+static bool number_of(PyObject *value, const char *keyword, uint64_t *out) {
+    PyObject *number = PyNumber_Index(value);
+    unsigned long long n = number != NULL ? PyLong_AsUnsignedLongLong(number) : 0;
+    Py_XDECREF(number);
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_Format(PyExc_ValueError, "%s: must be 0 to 2^64 - 1", keyword);
+    *out = n;
+    return !PyErr_Occurred();
+}
+
+static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
+    int word = 0;
+    switch (keyword) {
+        case AXIS:
+            r->axis = value != Py_None ? value : NULL;
+            return true;
+        case DTYPE:
+            return value == Py_None || cr_py_dtype(value, &r->options.result_dtype);
+        case KEEPDIMS:
+            word = PyObject_IsTrue(value);
+            r->keepdims = word == 1;
+            return word >= 0;
+        case WHERE:
+            r->where = value != Py_None && value != Py_True ? value : NULL;
+            return true;
+        case INITIAL:
+            r->initial = value != Py_None ? value : NULL;
+            return true;
+        case NAN_RULE:
+            word = word_of(value, "nan", "propagate", "skip");
+            r->options.nan = word == 1 ? CURED_NAN_SKIP : CURED_NAN_PROPAGATE;
+            return word >= 0;
+        case OVERFLOW_RULE:
+            word = word_of(value, "overflow", "error", "wrap");
+            r->options.overflow = word == 1 ? CURED_OVERFLOW_WRAP : CURED_OVERFLOW_ERROR;
+            return word >= 0;
+        case DDOF:
+            return number_of(value, "ddof", &r->options.ddof);
+        case FIRST:
+            if (r->partial) return number_of(value, "first", &r->options.first);
+            PyErr_SetString(PyExc_TypeError, "first: only a partial has one");
+            return false;
+        default:
+            if (value == Py_None) return true;
+            if (Py_TYPE(value) != cr_py_client_type) {
+                PyErr_Format(PyExc_TypeError, "client: a cured.Client is wanted, not %R", (PyObject *)Py_TYPE(value));
+                return false;
+            }
+            r->client = (cr_py_client *)value;
+            return true;
+    }
+}
+
+bool cr_py_request_options(cr_py_request *r, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const cured_options defaults = CURED_OPTIONS_INIT;
+    r->options = defaults;
+    if (nargs > 1 || (nargs == 1 && r->partial)) {
+        PyErr_SetString(PyExc_TypeError, "only the array, the ops and the axis go without their names");
+        return false;
+    }
+    if (nargs == 1 && !take_option(r, AXIS, args[0])) return false;
+    Py_ssize_t named = kwnames != NULL ? PyTuple_Size(kwnames) : 0;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        int keyword = keyword_of(PyTuple_GetItem(kwnames, i));
+        if (keyword < 0 || !take_option(r, keyword, args[nargs + i])) return false;
+    }
+    return true;
+}
+
+bool cr_py_request_ops(cr_py_request *r, PyObject *ops) {
+    PyObject *comma = NULL, *items;
+    if (PyUnicode_Check(ops)) {
+        comma = PyUnicode_FromString(",");
+        items = comma != NULL ? PyUnicode_Split(ops, comma, -1) : NULL;
+        Py_XDECREF(comma);
+    } else {
+        items = PySequence_List(ops);
+    }
+    if (items == NULL) return false;
+    Py_ssize_t n = PyList_Size(items);
+    bool good = n >= 1 && n <= CURED_MAX_OPS;
+    if (!good) PyErr_Format(PyExc_ValueError, "ops: %zd of them, must be 1 to %d", n, CURED_MAX_OPS);
+    for (Py_ssize_t i = 0; i < n && good; i++) {
+        cured_error error;
+        PyObject *name = PyUnicode_AsUTF8String(PyList_GetItem(items, i));
+        good = name != NULL;
+        if (good && cured_op_parse(PyBytes_AsString(name), &r->ops[i], &error) != CURED_OK) {
+            PyErr_Format(PyExc_ValueError, "ops: %s", error.text);
+            good = false;
+        }
+        Py_XDECREF(name);
+    }
+    Py_DECREF(items);
+    r->op_count = (size_t)n;
+    return good;
+}
+
+/* ---- The plan ---- */
+
+static bool add_axis(PyObject *item, int ndim, uint64_t *axes) {
+    Py_ssize_t k = PyNumber_AsSsize_t(item, PyExc_ValueError);
+    if (k == -1 && PyErr_Occurred()) return false;
+    if (k < -ndim || k >= ndim) {
+        PyErr_Format(PyExc_ValueError, "axis: %zd is out of bounds, the array has %d axes", k, ndim);
+        return false;
+    }
+    if (k < 0) k += ndim;
+    if ((*axes >> k & 1) != 0) {
+        PyErr_Format(PyExc_ValueError, "axis: %zd comes twice", k);
+        return false;
+    }
+    *axes |= (uint64_t)1 << k;
+    return true;
+}
+
+static bool take_axes(const cr_py_request *r, int ndim, uint64_t *axes) {
+    *axes = 0;
+    if (!PyTuple_Check(r->axis)) return add_axis(r->axis, ndim, axes);
+    for (Py_ssize_t i = 0; i < PyTuple_Size(r->axis); i++)
+        if (!add_axis(PyTuple_GetItem(r->axis, i), ndim, axes)) return false;
+    return true;
+}
+
+static bool has_index(const cr_py_request *r) {
+    for (size_t i = 0; i < r->op_count; i++)
+        if (r->ops[i] == CURED_OP_ARGMIN || r->ops[i] == CURED_OP_ARGMAX) return true;
+    return false;
+}
+
+/* Whether the order of elements matters: for first indices, and for the fixed tree of products. */
+static bool is_ordered(const cr_py_request *r) {
+    bool ordered = r->partial || has_index(r);
+    for (size_t i = 0; i < r->op_count; i++)
+        if (r->ops[i] == CURED_OP_PROD && r->input.dtype >= CURED_F16) ordered = true;
+    return ordered;
+}
+
+static bool check_initial(const cr_py_request *r) {
+    cured_op op = r->ops[0];
+    if (r->single && (op == CURED_OP_SUM || op == CURED_OP_PROD || op == CURED_OP_MIN || op == CURED_OP_MAX)) {
+        if (r->input.dtype >= CURED_F16 || r->options.result_dtype == CURED_DTYPE_DEFAULT) return true;
+        PyErr_SetString(PyExc_ValueError,
+                        "dtype: not with initial and integers, because the sum would be rounded twice");
+        return false;
+    }
+    PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
+    return false;
+}
+
+bool cr_py_request_plan(cr_py_request *r) {
+    uint64_t axes = 0;
+    if (!cr_py_input_take(&r->input, r->array)) return false;
+    if (r->where != NULL && !cr_py_input_mask(&r->input, r->where, true)) return false;
+    if (r->initial != NULL && !check_initial(r)) return false;
+    if (r->where != NULL && (has_index(r) || r->partial)) {
+        PyErr_SetString(PyExc_TypeError, "where: not for indices, which would be those of other elements");
+        return false;
+    }
+    bool whole = r->axis == NULL && !r->keepdims;
+    if (!whole) {
+        int ndim = r->input.ndim;
+        uint64_t all = ndim > 63 ? ~(uint64_t)0 : ((uint64_t)1 << ndim) - 1;
+        if (r->axis == NULL)
+            axes = all;
+        else if (!take_axes(r, ndim, &axes))
+            return false;
+        whole = axes == all && !r->keepdims;
+        r->axes = axes;
+    }
+    if (r->partial && !whole) {
+        PyErr_SetString(PyExc_TypeError, "axis: a partial is of a whole array");
+        return false;
+    }
+    return cr_py_plan_make(&r->plan, &r->input, axes, whole, is_ordered(r));
+}
+
+void cr_py_request_release(cr_py_request *r) {
+    cr_py_input_release(&r->input);
+    if (!r->has_results) return;
+    for (size_t i = 0; i < r->op_count; i++) Py_CLEAR(r->results[i]);
+}
+
+/* ---- The way ---- */
+
+static uint64_t bytes_of(const cr_py_request *r) { return r->plan.count * r->input.size; }
+
+/* Where it is folded: heap arrays here; files, CUDA tensors and shared memory by the daemon. */
+static cr_py_client *client_of(const cr_py_request *r) {
+    uint64_t offset;
+    if (r->client != NULL) return r->client;
+    if (r->input.kind != CR_PY_HOST) return cr_py_client_auto();
+    bool is_shared = r->plan.contiguous && cr_py_memory_find(r->plan.data, bytes_of(r), &offset) != NULL;
+    return is_shared ? cr_py_client_auto() : cr_py_client_local();
+}
+
+static PyObject *run_call(cr_py_request *r, cr_py_client *client, cr_py_link *link) {
+    cr_py_job job;
+    PyObject *answer = NULL;
+    job.has_extra = false;
+    if (!r->plan.whole && !cr_py_answer_room(r)) return NULL;
+    if (!cr_py_job_start(&job, r, &r->plan, client, link)) return NULL;
+    if (cr_py_job_run(&job, link, bytes_of(r))) answer = cr_py_answer(r, job.call);
+    cr_py_job_end(&job);
+    return answer;
+}
+
+PyObject *cr_py_request_run(cr_py_request *r) {
+    PyObject *answer = NULL;
+    r->has_results = false;
+    if (cr_py_request_plan(r)) {
+        cr_py_client *client = client_of(r);
+        cr_py_link *link = client != NULL ? cr_py_link_take(client) : NULL;
+        if (link != NULL) {
+            bool one_by_one = r->input.mask.data != NULL || r->initial != NULL;
+            answer = one_by_one ? cr_py_request_slices(r, client, link) : run_call(r, client, link);
+            cr_py_link_give(client, link);
+        }
+    }
+    cr_py_request_release(r);
+    return answer;
+}

@@ -1,0 +1,194 @@
+/* slices: reductions with a mask or a first value (initial=). A mask leaves each slice along an axis with a length of its own,
+ * so every slice is a call. A first value of floats is one more element behind the slice; for integers it is combined with
+ * the exact answer by _initial.py, because it need not be of the array's type.
+ *
+ * Thread: with the GIL. Owner: the request. */
+#include <math.h>
+#include <string.h>
+
+#include "client/python/extension.h"
+
+static bool inexact(double x, cured_dtype dtype) {
+    PyObject *number = PyFloat_FromDouble(x);
+    PyErr_Format(PyExc_ValueError,
+                 "initial: %S is no value of %s, the array's type; convert the array or round initial",
+                 number != NULL ? number : Py_None, cured_dtype_name(dtype));
+    Py_XDECREF(number);
+    return false;
+}
+
+/* f16 has 11 digits and a grid of 2^-24. */
+static bool half_of(double x, uint16_t *bits) {
+    int e;
+    double a = fabs(x);
+    uint16_t sign = signbit(x) ? 0x8000 : 0;
+    if (isnan(x) || isinf(x) || a == 0) {
+        *bits = (uint16_t)(isnan(x) ? 0x7e00 : a != 0 ? sign | 0x7c00 : sign);
+        return true;
+    }
+    double m = frexp(a, &e); /* a = m·2^e, 1/2 <= m < 1 */
+    double units = e < -13 ? ldexp(a, 24) : ldexp(m, 11);
+    if (units != floor(units) || e > 16) return false;
+    *bits = (uint16_t)(sign | (e < -13 ? (unsigned)units : ((unsigned)(e + 14) << 10) + ((unsigned)units - 1024)));
+    return true;
+}
+
+/* initial= as an element of a float type. */
+static bool float_element(PyObject *initial, cured_dtype dtype, uint8_t out[8]) {
+    double x = PyFloat_AsDouble(initial);
+    float narrow = (float)x;
+    uint32_t word;
+    uint16_t half;
+    if (x == -1 && PyErr_Occurred()) return false;
+    memcpy(&word, &narrow, sizeof word);
+    switch (dtype) {
+        case CURED_F64:
+            memcpy(out, &x, sizeof x);
+            return true;
+        case CURED_F32:
+            memcpy(out, &word, sizeof word);
+            return isnan(x) || (double)narrow == x || inexact(x, dtype);
+        case CURED_BF16:
+            half = (uint16_t)(isnan(x) ? 0x7fc0 : word >> 16);
+            memcpy(out, &half, sizeof half);
+            return isnan(x) || ((double)narrow == x && (word & 0xffff) == 0) || inexact(x, dtype);
+        default:
+            if (!half_of(x, &half)) return inexact(x, dtype);
+            memcpy(out, &half, sizeof half);
+            return true;
+    }
+}
+
+static bool of_integers(const cr_py_request *r) { return r->input.dtype < CURED_F16; }
+
+/* An integer answer (NULL: there is none) with the first value; takes over `value`. */
+static PyObject *combine(const cr_py_request *r, PyObject *value) {
+    bool is_signed = r->input.dtype == CURED_I8 || r->input.dtype == CURED_I16 || r->input.dtype == CURED_I32 ||
+                     r->input.dtype == CURED_I64;
+    PyObject *all = Py_BuildValue("(sOOii)", cured_op_name(r->ops[0]), value != NULL ? value : Py_None, r->initial,
+                                  is_signed, r->options.overflow == CURED_OVERFLOW_WRAP);
+    Py_XDECREF(value);
+    PyObject *answer = all != NULL ? cr_py_helper("cured._initial", "combine", all) : NULL;
+    Py_XDECREF(all);
+    return answer;
+}
+
+/* The value of the first op, with the first value. */
+static PyObject *with_initial(const cr_py_request *r, const cured_value *value) {
+    bool nothing = cured_value_status(value, NULL) == CURED_INVALID_ARGUMENT; /* min, max of no elements */
+    PyObject *answer = nothing ? NULL : cr_py_answer_value(value);
+    return answer == NULL && !nothing ? NULL : combine(r, answer);
+}
+
+/* Runs one slice; the call's answers are in job->call. */
+static bool run_slice(cr_py_request *r, cr_py_job *job, const cr_py_plan *plan, cr_py_client *client,
+                      cr_py_link *link) {
+    job->has_extra = r->initial != NULL && !of_integers(r);
+    if (job->has_extra && !float_element(r->initial, r->input.dtype, job->extra)) return false;
+    if (!cr_py_job_start(job, r, plan, client, link)) return false;
+    if (cr_py_job_run(job, link, plan->count * r->input.size)) return true;
+    cr_py_job_end(job);
+    return false;
+}
+
+static PyObject *run_whole(cr_py_request *r, cr_py_client *client, cr_py_link *link) {
+    cr_py_job job;
+    if (!run_slice(r, &job, &r->plan, client, link)) return NULL;
+    PyObject *answer = r->initial != NULL && of_integers(r) ? with_initial(r, cured_call_value(job.call, 0))
+                                                            : cr_py_answer(r, job.call);
+    cr_py_job_end(&job);
+    return answer;
+}
+
+/* Stores an integer answer as an element of the results' type. */
+static bool store_integer(PyObject *answer, cured_dtype dtype, void *to) {
+    PyObject *check = Py_BuildValue("(Os)", answer, cured_dtype_name(dtype));
+    PyObject *bytes = check != NULL ? cr_py_helper("cured._initial", "element", check) : NULL;
+    Py_XDECREF(check);
+    if (bytes == NULL) return false;
+    memcpy(to, PyBytes_AsString(bytes), cured_dtype_size(dtype));
+    Py_DECREF(bytes);
+    return true;
+}
+
+static bool store(const cr_py_request *r, size_t index, const cured_value *value, uint64_t at) {
+    cured_error error;
+    size_t bytes;
+    cured_dtype dtype = cured_axis_dtype(r->ops[index], r->input.dtype, r->options.result_dtype);
+    char *to = (char *)cr_py_memory_data(r->results[index]) + at * cured_dtype_size(dtype);
+    if (r->initial != NULL && of_integers(r)) {
+        PyObject *answer = with_initial(r, value);
+        bool good = answer != NULL && store_integer(answer, dtype, to);
+        Py_XDECREF(answer);
+        return good;
+    }
+    if (cured_value_status(value, &error) != CURED_OK) {
+        cr_py_raise(&error);
+        return false;
+    }
+    if (cured_value_dtype(value) != dtype) {
+        PyErr_Format(PyExc_OverflowError, "the %s of slice %llu does not fit %s", cured_op_name(r->ops[index]),
+                     (unsigned long long)at, cured_dtype_name(dtype));
+        return false;
+    }
+    memcpy(to, cured_value_bytes(value, &bytes), cured_dtype_size(dtype));
+    return true;
+}
+
+/* One call for every slice, in C order of the axes that stay. */
+static bool run_slices(cr_py_request *r, cr_py_input *slice, cr_py_client *client, cr_py_link *link) {
+    Py_ssize_t at[CR_PY_MAX_DIMS] = {0};
+    int kept[CR_PY_MAX_DIMS], kept_count = 0;
+    uint64_t slices = 1;
+    slice->ndim = 0;
+    for (int i = 0; i < r->input.ndim; i++) {
+        if ((r->axes >> i & 1) == 0) {
+            slices *= (uint64_t)r->input.shape[i];
+            kept[kept_count++] = i;
+            continue;
+        }
+        slice->shape[slice->ndim] = r->input.shape[i];
+        slice->strides[slice->ndim] = r->input.strides[i];
+        slice->mask.strides[slice->ndim++] = r->input.mask.data != NULL ? r->input.mask.strides[i] : 0;
+    }
+    bool ordered = r->ops[0] == CURED_OP_PROD;
+    for (uint64_t s = 0; s < slices; s++) {
+        cr_py_job job;
+        slice->data = r->input.data;
+        slice->mask.data = r->input.mask.data;
+        for (int k = 0; k < kept_count; k++) {
+            slice->data += at[k] * r->input.strides[kept[k]];
+            if (slice->mask.data != NULL) slice->mask.data += at[k] * r->input.mask.strides[kept[k]];
+        }
+        if (!cr_py_plan_make(&r->plan, slice, 0, true, ordered)) return false;
+        if (!run_slice(r, &job, &r->plan, client, link)) return false;
+        bool good = true;
+        for (size_t i = 0; i < r->op_count && good; i++) good = store(r, i, cured_call_value(job.call, i), s);
+        cr_py_job_end(&job);
+        if (!good) return false;
+        for (int k = kept_count - 1; k >= 0 && ++at[k] == r->input.shape[kept[k]]; k--) at[k] = 0;
+    }
+    return true;
+}
+
+PyObject *cr_py_request_slices(cr_py_request *r, cr_py_client *client, cr_py_link *link) {
+    if (r->input.kind != CR_PY_HOST) {
+        PyErr_SetString(PyExc_TypeError, "where, initial: only arrays of this process take them");
+        return NULL;
+    }
+    if (r->plan.whole) return run_whole(r, client, link);
+    if (!cr_py_answer_room(r)) return NULL;
+    cr_py_input *slice = PyMem_Calloc(1, sizeof *slice);
+    if (slice == NULL) return PyErr_NoMemory();
+    slice->kind = r->input.kind;
+    slice->dtype = r->input.dtype;
+    slice->size = r->input.size;
+    slice->swap = r->input.swap;
+    slice->mask.keeps = r->input.mask.keeps;
+    bool good = run_slices(r, slice, client, link);
+    PyMem_Free(slice);
+    if (!good) return NULL;
+    r->plan.permuted = false; /* they were asked for in C order */
+    r->plan.whole = false;
+    return cr_py_answer_arrays(r);
+}

@@ -1,0 +1,277 @@
+/* tensor: arrays that speak DLPack or have __cuda_array_interface__: host tensors without the buffer protocol (torch's bf16),
+ * and CUDA memory, which a daemon reads through a region. The region is kept as long as the tensor is referenced, by a weak
+ * reference to it.
+ *
+ * What a tensor's own stream still has to write must be there before a daemon reads: the tensor orders it before the legacy
+ * default stream, and that stream is waited for. libcuda is the one that the program has loaded; nothing is linked with it.
+ *
+ * Thread: with the GIL, but for the wait. Owner: `tensors` below owns the regions; an input owns its DLPack capsule. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "client/python/tensor.h"
+
+enum { DEVICE_CPU = 1, DEVICE_CUDA = 2, DEVICE_CUDA_HOST = 3, DEVICE_CUDA_MANAGED = 13 };
+enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4, CODE_BOOL = 6 };
+enum { LEGACY_STREAM = 1, POINTER_CONTEXT = 1 };
+
+/* DLPack's ABI, of capsules named "dltensor". */
+typedef struct dl_managed {
+    void *data;
+    int32_t device_type, device_id;
+    int32_t ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides; /* strides in elements; NULL: C order */
+    uint64_t byte_offset;
+    void *context;
+    void (*deleter)(struct dl_managed *);
+} dl_managed;
+
+/* ---- CUDA memory ---- */
+
+static PyObject *tensors; /* id(tensor): (weak reference, capsule of what is kept) */
+
+typedef struct kept_tensor {
+    const void *data;
+    uint64_t bytes;
+    cr_py_kept *regions;
+} kept_tensor;
+
+static void kept_tensor_free(PyObject *capsule) {
+    kept_tensor *kept = PyCapsule_GetPointer(capsule, NULL);
+    cr_py_kept_drop(&kept->regions);
+    PyMem_Free(kept);
+}
+
+/* The weak reference's callback; self is id(tensor). */
+static PyObject *tensor_gone(PyObject *self, PyObject *reference) {
+    (void)reference;
+    if (PyDict_DelItem(tensors, self) != 0) PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+/* A new entry for the tensor; borrowed. Without weak references (*entry stays NULL) its regions cannot be kept. */
+static bool remember(PyObject *tensor, PyObject *id, PyObject **entry) {
+    static PyMethodDef gone = {"tensor_gone", tensor_gone, METH_O, NULL};
+    *entry = NULL;
+    PyObject *callback = PyCFunction_New(&gone, id);
+    PyObject *reference = callback != NULL ? PyWeakref_NewRef(tensor, callback) : NULL;
+    Py_XDECREF(callback);
+    if (reference == NULL) {
+        PyErr_Format(PyExc_TypeError, "%R cannot be weakly referenced, so its region could not end with it",
+                     (PyObject *)Py_TYPE(tensor));
+        return false;
+    }
+    kept_tensor *kept = PyMem_Calloc(1, sizeof *kept);
+    PyObject *capsule = kept != NULL ? PyCapsule_New(kept, NULL, kept_tensor_free) : PyErr_NoMemory();
+    if (capsule == NULL) PyMem_Free(kept);
+    PyObject *pair = capsule != NULL ? PyTuple_Pack(2, reference, capsule) : NULL;
+    bool good = pair != NULL && PyDict_SetItem(tensors, id, pair) == 0;
+    if (good) *entry = pair; /* the dict has it */
+    Py_XDECREF(pair);
+    Py_XDECREF(capsule);
+    Py_DECREF(reference);
+    return good;
+}
+
+cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint64_t bytes, cr_py_link *link) {
+    cured_error error;
+    cured_region *region = NULL;
+    if (tensors == NULL && (tensors = PyDict_New()) == NULL) return NULL;
+    PyObject *id = PyLong_FromVoidPtr(in->owner), *entry = id != NULL ? PyDict_GetItemWithError(tensors, id) : NULL;
+    bool good = id != NULL && !PyErr_Occurred() && (entry != NULL || remember(in->owner, id, &entry));
+    Py_XDECREF(id);
+    if (!good) return NULL;
+    kept_tensor *kept = PyCapsule_GetPointer(PyTuple_GetItem(entry, 1), NULL);
+    if (kept->data != data || kept->bytes != bytes) cr_py_kept_drop(&kept->regions); /* the tensor took other memory */
+    kept->data = data;
+    kept->bytes = bytes;
+    region = cr_py_kept_find(kept->regions, link);
+    if (region != NULL) return region;
+    if (cured_region_cuda_pointer(link->conn, data, bytes, NULL, &region, &error) != CURED_OK) {
+        cr_py_raise(&error);
+        return NULL;
+    }
+    return cr_py_kept_add(&kept->regions, link, region) ? region : NULL;
+}
+
+Py_ssize_t cr_py_tensor_count(void) { return tensors != NULL ? PyDict_Size(tensors) : 0; }
+
+/* Waits until what was queued on the stream is done. */
+static bool synchronize(const void *data, uintptr_t stream) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *context = NULL;
+    if (library == NULL) return true; /* no driver: no stream; the region's error says the rest */
+    int (*attribute)(void *, int, unsigned long long), (*push)(void *), (*pop)(void **), (*wait)(void *), result = -1;
+    *(void **)&attribute = dlsym(library, "cuPointerGetAttribute");
+    *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
+    *(void **)&pop = dlsym(library, "cuCtxPopCurrent_v2");
+    *(void **)&wait = dlsym(library, "cuStreamSynchronize");
+    if (attribute != NULL && push != NULL && pop != NULL && wait != NULL) {
+        Py_BEGIN_ALLOW_THREADS bool pushed =
+            attribute(&context, POINTER_CONTEXT, (unsigned long long)(uintptr_t)data) == 0 && context != NULL &&
+            push(context) == 0;
+        result = wait((void *)stream); /* NOLINT: a stream's number is a pointer in CUDA's interface */
+        if (pushed) pop(&context);
+        Py_END_ALLOW_THREADS
+    }
+    dlclose(library);
+    if (result != 0) PyErr_Format(cr_py_error, "waiting for the tensor's stream failed: CUDA error %d", result);
+    return result == 0;
+}
+
+/* ---- DLPack ---- */
+
+static cured_dtype dl_dtype(const dl_managed *t) {
+    static const struct {
+        uint8_t code, bits, dtype;
+    } types[] = {
+        {CODE_UINT, 8, CURED_U8},    {CODE_UINT, 16, CURED_U16},  {CODE_UINT, 32, CURED_U32},
+        {CODE_UINT, 64, CURED_U64},  {CODE_INT, 8, CURED_I8},     {CODE_INT, 16, CURED_I16},
+        {CODE_INT, 32, CURED_I32},   {CODE_INT, 64, CURED_I64},   {CODE_FLOAT, 16, CURED_F16},
+        {CODE_FLOAT, 32, CURED_F32}, {CODE_FLOAT, 64, CURED_F64}, {CODE_BFLOAT, 16, CURED_BF16},
+        {CODE_BOOL, 8, CURED_BOOL},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].code == t->code && types[i].bits == t->bits && t->lanes == 1) return (cured_dtype)types[i].dtype;
+    return CURED_DTYPE_DEFAULT;
+}
+
+static void capsule_done(PyObject *capsule) {
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace); /* the deleter may run Python code */
+    dl_managed *t = PyCapsule_GetPointer(capsule, "cured.tensor");
+    if (t != NULL && t->deleter != NULL) t->deleter(t);
+    PyErr_Restore(type, error, trace);
+}
+
+static bool take_tensor(cr_py_input *in, const dl_managed *t, bool cuda) {
+    in->dtype = dl_dtype(t);
+    if (in->dtype == CURED_DTYPE_DEFAULT) {
+        PyErr_Format(PyExc_TypeError,
+                     "the tensor's type (DLPack code %d, %d bits) is not reduced: convert it to float32 or float64",
+                     t->code, t->bits);
+        return false;
+    }
+    if (t->ndim < 0 || t->ndim > CR_PY_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "the tensor has %d axes, the limit is %d", t->ndim, CR_PY_MAX_DIMS);
+        return false;
+    }
+    in->kind = cuda ? CR_PY_CUDA : CR_PY_HOST;
+    in->size = (uint8_t)cured_dtype_size(in->dtype);
+    in->swap = false;
+    in->ndim = t->ndim;
+    in->data = (const char *)t->data + t->byte_offset;
+    Py_ssize_t step = in->size;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        in->shape[i] = (Py_ssize_t)t->shape[i];
+        in->strides[i] = t->strides != NULL ? (Py_ssize_t)t->strides[i] * in->size : step;
+        step *= in->shape[i];
+    }
+    return true;
+}
+
+static int take_dlpack(cr_py_input *in, PyObject *array, bool cuda) {
+    PyObject *function = PyObject_GetAttrString(array, "__dlpack__"), *none = PyTuple_New(0);
+    PyObject *options = cuda ? Py_BuildValue("{s:i}", "stream", LEGACY_STREAM) : NULL;
+    PyObject *capsule = NULL;
+    if (function != NULL && none != NULL && (!cuda || options != NULL))
+        capsule = PyObject_Call(function, none, options);
+    Py_XDECREF(function);
+    Py_XDECREF(none);
+    Py_XDECREF(options);
+    if (capsule == NULL) return -1;
+    dl_managed *t = PyCapsule_GetPointer(capsule, "dltensor");
+    if (t == NULL || PyCapsule_SetName(capsule, "used_dltensor") != 0) {
+        Py_DECREF(capsule);
+        return -1;
+    }
+    Py_DECREF(capsule);
+    PyObject *held = PyCapsule_New(t, "cured.tensor", capsule_done);
+    if (held == NULL) {
+        if (t->deleter != NULL) t->deleter(t);
+        return -1;
+    }
+    cr_py_input_hold(in, held);
+    return take_tensor(in, t, cuda) && (!cuda || synchronize(in->data, LEGACY_STREAM)) ? 1 : -1;
+}
+
+/* ---- __cuda_array_interface__ ---- */
+
+static PyObject *entry(PyObject *interface, const char *name) {
+    PyObject *value = PyDict_GetItemString(interface, name);
+    return value == Py_None ? NULL : value;
+}
+
+static bool take_numbers(PyObject *tuple, int ndim, Py_ssize_t *out) {
+    if (!PyTuple_Check(tuple) || PyTuple_Size(tuple) != ndim) {
+        PyErr_SetString(PyExc_ValueError, "__cuda_array_interface__: shape and strides must be tuples of one length");
+        return false;
+    }
+    for (int i = 0; i < ndim; i++) {
+        out[i] = PyLong_AsSsize_t(PyTuple_GetItem(tuple, i));
+        if (out[i] == -1 && PyErr_Occurred()) return false;
+    }
+    return true;
+}
+
+static bool take_interface(cr_py_input *in, PyObject *interface) {
+    PyObject *shape = entry(interface, "shape"), *strides = entry(interface, "strides");
+    PyObject *data = entry(interface, "data"), *type = entry(interface, "typestr"),
+             *stream = entry(interface, "stream");
+    if (shape == NULL || !PyTuple_Check(shape) || data == NULL || !PyTuple_Check(data) || type == NULL ||
+        PyTuple_Size(data) != 2 || PyTuple_Size(shape) > CR_PY_MAX_DIMS) {
+        PyErr_SetString(PyExc_ValueError, "__cuda_array_interface__: shape, data or typestr is missing or malformed");
+        return false;
+    }
+    if (entry(interface, "mask") != NULL) {
+        PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__: masks are not read");
+        return false;
+    }
+    if (!cr_py_dtype(type, &in->dtype)) return false;
+    in->kind = CR_PY_CUDA;
+    in->swap = false;
+    in->size = (uint8_t)cured_dtype_size(in->dtype);
+    in->ndim = (int)PyTuple_Size(shape);
+    in->data = PyLong_AsVoidPtr(PyTuple_GetItem(data, 0));
+    if (PyErr_Occurred() || !take_numbers(shape, in->ndim, in->shape)) return false;
+    Py_ssize_t step = in->size;
+    for (int i = in->ndim - 1; i >= 0; i--) {
+        in->strides[i] = step;
+        step *= in->shape[i];
+    }
+    if (strides != NULL && !take_numbers(strides, in->ndim, in->strides)) return false;
+    size_t number = stream != NULL ? PyLong_AsSize_t(stream) : 0;
+    return !PyErr_Occurred() && (stream == NULL || synchronize(in->data, number));
+}
+
+/* The attribute, or NULL without an exception where there is none. */
+static PyObject *maybe(PyObject *object, const char *name) {
+    PyObject *value = PyObject_GetAttrString(object, name);
+    if (value == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    return value;
+}
+
+int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
+    int type = 0, id = 0;
+    PyObject *device = maybe(array, "__dlpack_device__");
+    if (device != NULL) {
+        PyObject *where = PyObject_CallNoArgs(device);
+        Py_DECREF(device);
+        bool good = where != NULL && PyArg_ParseTuple(where, "ii", &type, &id);
+        Py_XDECREF(where);
+        if (!good) return -1;
+        if (type == DEVICE_CPU || type == DEVICE_CUDA_HOST || type == DEVICE_CUDA_MANAGED || type == DEVICE_CUDA)
+            return take_dlpack(in, array, type == DEVICE_CUDA);
+        PyErr_Format(PyExc_TypeError,
+                     "the tensor lies on a device (DLPack type %d) that is not read: move it to the CPU", type);
+        return -1;
+    }
+    if (PyErr_Occurred()) return -1;
+    PyObject *interface = maybe(array, "__cuda_array_interface__");
+    if (interface == NULL) return PyErr_Occurred() ? -1 : 0;
+    bool good = PyDict_Check(interface) && take_interface(in, interface);
+    if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__: a dict is wanted");
+    Py_DECREF(interface);
+    return good ? 1 : -1;
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""run: all tests of the Python extension in one process, or those that are named: run.py test_layouts.Masks
+
+With an extension under AddressSanitizer the program starts itself again with the sanitizer loaded first.
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+FILES = ["test_values", "test_layouts", "test_inputs", "test_parts", "test_daemon", "test_process", "test_wheel", "test_page"]
+
+
+def load_sanitizer():
+    if "address" not in os.environ.get("CURED_TEST_SANITIZE", "") or "LD_PRELOAD" in os.environ:
+        return
+    name = subprocess.run(["cc", "-print-file-name=libasan.so"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    # Python keeps memory to its end, so that only what tests/python/test_process.py counts is a leak.
+    os.environ.update(LD_PRELOAD=name, ASAN_OPTIONS="detect_leaks=0:abort_on_error=0", PYTHONMALLOC="malloc")
+    os.execv(sys.executable, [sys.executable] + sys.argv)
+
+
+def main():
+    load_sanitizer()
+    sys.path.insert(0, FOLDER)
+    import support  # noqa: F401: it ends the program with 77 where the tests cannot run
+    suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:] or FILES)
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    print("python_extension: %d cases" % result.testsRun)
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

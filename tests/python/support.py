@@ -1,0 +1,135 @@
+"""support: what the tests of the Python extension share: the package from the build, the oracle's answers as Python values,
+and NumPy's types.
+
+Answers are equal when their bits are: floats are compared with their sign, so that -0 is not 0, and NaN equals NaN.
+"""
+import math
+import os
+import struct
+import sys
+import unittest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+BUILD = os.path.dirname(os.path.abspath(os.environ.get("CURED_TEST_BIN", os.path.join(ROOT, "build", "cpu-only", "bin"))))
+PACKAGE = os.path.join(BUILD, "python")
+sys.path[:0] = [PACKAGE, os.path.join(ROOT, "tests", "oracle")]
+sys.path.append(os.path.join(ROOT, "tests", "integration"))
+
+try:
+    import numpy
+except ImportError:
+    print("skipped: this Python has no NumPy (package python3-numpy)")
+    sys.exit(77)
+try:
+    import cured
+except ImportError as error:
+    print("skipped: the extension is not built here (%s)" % error)
+    sys.exit(77)
+import arrays  # noqa: E402: tests/oracle
+import oracle  # noqa: E402: tests/oracle
+
+OPS = [name for name in dir(cured._cured) if name in
+       "sum mean min max argmin argmax count count_nonzero count_nan any all sumsq norm1 norm2 norminf var std prod bit_and "
+       "bit_or bit_xor".split()]
+NUMPY = {"bool": "?", "u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4", "u64": "<u8",
+         "i64": "<i8", "f16": "<f2", "f32": "<f4", "f64": "<f8"}  # bf16 has no type there
+ERRORS = {"INVALID_ARGUMENT": ValueError, "OUT_OF_RANGE": OverflowError}
+
+
+def python_value(dtype, raw):
+    """An element's bytes as the int, float or bool that cured answers."""
+    if dtype == "bool":
+        return raw != b"\0"
+    if dtype in oracle.FLOATS:
+        if dtype == "bf16":
+            raw = b"\0\0" + raw
+        return struct.unpack("<" + {2: "e", 4: "f", 8: "d"}[len(raw)], raw)[0]
+    return int.from_bytes(raw, "little", signed=dtype not in ("u8", "u16", "u32", "u64"))
+
+
+def same(a, b):
+    """Whether two answers are of one type and have one value, bit for bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return (math.isnan(a) and math.isnan(b)) or (a == b and math.copysign(1, a) == math.copysign(1, b))
+    return a == b
+
+
+def order(x):
+    return (x, math.copysign(1, x))
+
+
+class Case(unittest.TestCase):
+    def assert_same(self, a, b, what=""):
+        self.assertTrue(same(a, b), "%r is not %r %s" % (a, b, what))
+
+    def assert_arrays(self, a, b, what=""):
+        """Of one shape and type, with the same bits, but for NaNs."""
+        a, b = numpy.asarray(a), numpy.asarray(b)
+        self.assertEqual((a.shape, a.dtype), (b.shape, b.dtype), what)
+        nan = (a != a) & (b != b)
+        equal = nan | ((a == b) & (numpy.signbit(a) == numpy.signbit(b) if a.dtype.kind == "f" else True))
+        self.assertTrue(equal.all(), "%r is not %r %s" % (a, b, what))
+
+    def check_oracle(self, got, op, dtype, raw, what="", **options):
+        """got(): cured's answer, or its exception."""
+        wanted = oracle.answer(op, dtype, raw, **options)
+        what = "%s of %s %s" % (op, dtype, what)
+        if wanted[0] == "error":
+            with self.assertRaises(ERRORS[wanted[1]], msg=what):
+                got()
+        elif wanted[0] == "between":
+            low, high = wanted[2:]
+            bits = struct.unpack("<q", struct.pack("<d", got()))[0]
+            self.assertTrue(low <= oracle.order("f64", bits % 2**64) <= high, what)
+        else:
+            self.assert_same(got(), python_value(wanted[1], wanted[2]), what)
+
+
+class Tensor:
+    """A CPU tensor that speaks DLPack and nothing else, made by hand: for types that NumPy has not (bf16)."""
+
+    def __init__(self, raw, code, bits, shape, strides=None, device=(1, 0), offset=0):
+        import ctypes as c
+        self.raw = c.create_string_buffer(raw, len(raw))
+        self.code, self.bits, self.shape, self.strides, self.device, self.offset = code, bits, shape, strides, device, offset
+        self.deleted = 0
+        self.streams = []
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, stream=None):
+        import ctypes as c
+        self.streams.append(stream)
+        delete_type = c.CFUNCTYPE(None, c.c_void_p)
+
+        class Managed(c.Structure):
+            _fields_ = [("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32), ("ndim", c.c_int32),
+                        ("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16),
+                        ("shape", c.POINTER(c.c_int64)), ("strides", c.POINTER(c.c_int64)), ("offset", c.c_uint64),
+                        ("context", c.c_void_p), ("deleter", delete_type)]
+
+        def delete(_):
+            self.deleted += 1
+
+        n = len(self.shape)
+        self.keep = (c.c_int64 * max(n, 1))(*self.shape), (c.c_int64 * max(n, 1))(*(self.strides or [0] * n)), delete_type(delete)
+        self.managed = Managed(c.addressof(self.raw), self.device[0], self.device[1], n, self.code, self.bits, 1, self.keep[0],
+                               self.keep[1] if self.strides else None, self.offset, None, self.keep[2])
+        new = c.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = c.py_object, [c.c_void_p, c.c_char_p, c.c_void_p]
+        return new(c.addressof(self.managed), b"dltensor", None)
+
+
+def bf16(raw, shape=None, strides=None):
+    return Tensor(raw, 4, 16, shape if shape is not None else (len(raw) // 2,), strides)
+
+
+def array_of(dtype, raw, shape=None):
+    """The elements as something that cured takes."""
+    if dtype == "bf16":
+        return bf16(raw, shape)
+    a = numpy.frombuffer(raw, NUMPY[dtype])
+    return a if shape is None else a.reshape(shape)

@@ -1,0 +1,418 @@
+"""Clients of a daemon: heap arrays, shared memory, files, asyncio with reconnects, errors; and who answers where none is named."""
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy
+from support import PACKAGE, Case, cured
+from cured_daemon import Daemon, DaemonTest, wait_for
+
+
+def sample(n=100_000):
+    return numpy.random.default_rng(n).standard_normal(n).astype("f4")
+
+
+class Client(DaemonTest, Case):
+    OPTIONS = {"cpu_workers": 2, "slabs": 8}
+
+    def client(self, **options):
+        c = cured.Client(self.daemon.address, **options)
+        self.addCleanup(c.close)
+        return c
+
+    def test_same_bits_as_here(self):
+        c, a = self.client(), sample()
+        ops = ["sum", "mean", "std", "argmax", "norm2", "prod"]
+        for view in (a, a[::3], a[::-1], a.reshape(1000, 100).T, a.astype(">f4"), a[:5], a[:0]):
+            got, wanted = c.reduce(view, ops[:3]), cured.reduce(view, ops[:3])
+            for op in got:
+                self.assert_same(got[op], wanted[op], op)
+            if view.size:
+                self.assert_same(c.argmax(view), cured.argmax(view))
+        m = a.reshape(1000, 100)
+        self.assert_arrays(c.mean(m, axis=0), cured.mean(m, axis=0))
+        self.assert_arrays(cured.mean(m.T, axis=0, client=c), cured.mean(m, axis=1))
+        self.assert_same(c.sum(a, where=a > 0), cured.sum(a[a > 0]))
+        self.assertEqual(bytes(c.partial(a, ops, first=8192)), bytes(cured.partial(a, ops, first=8192)))
+
+    def test_server(self):
+        self.assertRegex(self.client().server, r"^cured/\d")
+
+    def test_close(self):
+        with self.client() as c:
+            self.assertEqual(6, c.sum(b"\1\2\3"))
+        with self.assertRaises(ValueError):
+            c.sum(b"\1")
+        c.close()
+        self.assertIn("closed", repr(c))
+
+    def test_bad_arguments(self):
+        for options in ({"threads": 0}, {"threads": 2000}, {"timeout": 0}, {"timeout": -1}, {"timeout": 1e9}):
+            with self.assertRaises(ValueError):
+                cured.Client(self.daemon.address, **options)
+        for arguments in ((7,), (b"x",)):
+            with self.assertRaises(TypeError):
+                cured.Client(*arguments)
+
+    def test_nobody_listens(self):
+        with self.assertRaises(ConnectionError):
+            cured.Client("unix:" + os.path.join(self.folder, "nobody")).sum(b"\1")
+
+    def test_shared_memory_is_not_copied(self):
+        c = self.client()
+        a = cured.empty((300, 400), "f4")
+        self.assertEqual(0.0, c.sum(a))
+        a[:] = numpy.arange(120000, dtype="f4").reshape(300, 400)
+        regions = lambda: self.daemon.counters()["regions"]
+        self.assertEqual(float(sum(range(120000))), c.sum(a))
+        self.assertEqual(1, regions())
+        self.assertEqual(119999, c.argmax(a))
+        self.assertEqual(float(sum(range(400, 2000))), c.sum(a[1:5]))
+        self.assert_arrays(c.sum(a.T, axis=0), a.sum(axis=1, dtype="f8"))
+        self.assert_same(c.sum(a[:, ::2]), cured.sum(a[:, ::2].copy()))
+        self.assertEqual(1, regions())
+        del a
+        gc.collect()
+        c.sum(b"")
+        wait_for("the region to go", lambda: regions() == 0)
+
+    def test_shared_memory_outlives_its_client(self):
+        a = cured.empty(10, "i4")
+        a[:] = 3
+        with self.client() as c:
+            self.assertEqual(30, c.sum(a))
+        with self.client() as c:
+            self.assertEqual(30, c.sum(a))
+        del c
+        self.assertEqual(30, a.sum())
+
+    def test_files(self):
+        c, a = self.client(), sample(3000).reshape(30, 100)
+        path = os.path.join(self.folder, "a.npy")
+        for order in "CF":
+            numpy.save(path, numpy.asarray(a, order=order))
+            f = cured.file(path)
+            self.assertEqual(((30, 100), "f32"), (f.shape, f.dtype))
+            self.assert_same(f.sum(client=c), cured.sum(a))
+            self.assert_same(c.max(f), cured.max(a))
+            for axis in (0, 1):
+                self.assert_arrays(f.argmax(axis=axis, client=c), cured.argmax(a, axis=axis))
+        with self.assertRaisesRegex(ValueError, "Fortran"):
+            f.argmax(client=c)
+
+    def test_deadline(self):
+        c = self.client(timeout=0.05)
+        c.sum(b"\1")
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            with self.assertRaises(TimeoutError):
+                c.sum(sample())
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+
+    def test_signals_end_a_call_that_waits(self):
+        c = self.client()
+        c.sum(b"\1")
+
+        def handler(*_):
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, handler)
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with self.assertRaises(KeyboardInterrupt):
+                c.sum(sample())
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            self.daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual(6, c.sum(b"\1\2\3"))
+
+    def test_fork(self):
+        c, a = self.client(), sample()
+        shared = cured.empty(1000, "f8")
+        shared[:] = 2
+        wanted = c.sum(a), c.sum(shared)
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if (c.sum(a), c.sum(shared)) == wanted else 1)
+        self.assertEqual(0, os.waitpid(pid, 0)[1])
+        self.assertEqual(wanted, (c.sum(a), c.sum(shared)))
+
+    def test_threads_share_a_client(self):
+        import threading
+        c, a = self.client(), sample()
+        shared = cured.empty(1000, "f8")
+        shared[:] = 2
+        wanted, wrong = c.sum(a), []
+
+        def work():
+            for _ in range(20):
+                if c.sum(a) != wanted or c.sum(shared) != 2000 or c.sum(cured.empty(10)) != 0:
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(6)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        self.assertEqual([], wrong)
+        del shared
+        gc.collect()
+
+    def test_reconnects(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+        first = Daemon(folder)
+        c, a = cured.Client(first.address), sample()
+        shared = cured.empty(10, "i4")
+        self.assertEqual(0, c.sum(shared))
+        first.stop()
+        second = Daemon(folder)
+        try:
+            self.assert_same(c.sum(a), cured.sum(a))
+            self.assertEqual(0, c.sum(shared))
+        finally:
+            c.close()
+            self.assertEqual(0, second.stop())
+
+    def default(self, code):
+        """Runs code where this daemon is the one that NULL finds."""
+        run = subprocess.run([sys.executable, "-c", "import cured, numpy\n" + code], stdout=subprocess.PIPE, timeout=60,
+                             env=dict(os.environ, PYTHONPATH=PACKAGE, CURED_CONNECT=self.daemon.address))
+        self.assertEqual(0, run.returncode)
+        return run.stdout.decode()
+
+    def test_where_it_is_folded(self):
+        path = os.path.join(self.folder, "w.npy")
+        numpy.save(path, numpy.ones(1000))
+        seen = lambda: self.daemon.counters()["input_bytes_total"]
+        before = seen()
+        self.assertEqual("150\n", self.default("print(cured.sum(b'123'))"))
+        self.assertEqual(before, seen(), "heap arrays are folded in their process, whoever listens")
+        self.assertEqual("1000.0\n", self.default("print(cured.file(%r).sum())" % path))
+        self.assertEqual(before + 8000, seen(), "files are read by the daemon")
+        self.assertEqual("8.0\n", self.default("a = cured.empty(8, 'f4'); a[:] = 1; print(cured.sum(a))"))
+        self.assertEqual(before + 8032, seen(), "shared memory is read by the daemon")
+        self.assertEqual("3.0\n", self.default("print(cured.sum(numpy.ones(3), client=cured.Client()))"))
+        self.assertEqual(before + 8056, seen(), "a client that is named decides")
+
+
+class Async(DaemonTest, Case):
+    OPTIONS = {"cpu_workers": 2, "slabs": 8}
+
+    def run_async(self, test):
+        async def main():
+            async with cured.AsyncClient(self.daemon.address) as c:
+                await test(c)
+
+        asyncio.run(asyncio.wait_for(main(), 60))
+
+    def test_every_kind_of_input(self):
+        a = sample()
+        m = a.reshape(1000, 100)
+        shared = cured.empty(1000, "f8")
+        shared[:] = 1.5
+        path = os.path.join(self.folder, "async.npy")
+        numpy.save(path, m)
+
+        async def test(c):
+            got = await asyncio.gather(c.sum(a), c.argmax(m.T), c.mean(m.T, axis=1), c.reduce(a[::2], "min,max"), c.sum(shared),
+                                       c.sum(cured.file(path)), c.sum(a, where=a > 0), c.partial(a, "sum"), c.describe(b"12"))
+            self.assert_same(got[0], cured.sum(a))
+            self.assertEqual(got[1], m.T.argmax())
+            self.assert_arrays(got[2], cured.mean(m, axis=0))
+            self.assertEqual(dict(got[3]), dict(cured.reduce(a[::2], "min,max")))
+            self.assertEqual((1500.0, cured.sum(a), cured.sum(a[a > 0])), (got[4], got[5], got[6]))
+            self.assertEqual(got[7], cured.partial(a, "sum"))
+            self.assertEqual(2, got[8].count)
+            self.assertRegex(c.server, "cured/")
+
+        self.run_async(test)
+
+    def test_many_at_once(self):
+        arrays = [numpy.full(k * 37, k, "i4") for k in range(200)]
+
+        async def test(c):
+            got = await asyncio.gather(*[c.sum(a) for a in arrays])
+            self.assertEqual([k * k * 37 for k in range(200)], got)
+
+        self.run_async(test)
+
+    def test_errors(self):
+        async def test(c):
+            for call, error in ((lambda: c.min(b""), ValueError), (lambda: c.sum([1]), TypeError),
+                                (lambda: c.sum(b"1", axis=4), ValueError), (lambda: c.sum(b"1", initial=1), TypeError),
+                                (lambda: c.sum(b"1", client=cured.Client()), TypeError),
+                                (lambda: c.sum(numpy.ones((2, 2)), axis=0, where=numpy.ones((2, 2), "?")), TypeError),
+                                (lambda: c.sum(numpy.full((2, 2), 2**63 - 1), axis=0), OverflowError)):
+                with self.assertRaises(error):
+                    await call()
+            self.assertEqual(1, await c.sum(b"\1"))
+
+        self.run_async(test)
+
+    def test_cancel(self):
+        big = numpy.zeros(20_000_000)
+
+        async def test(c):
+            await c.sum(b"1")
+            task = asyncio.create_task(c.sum(big))
+            await asyncio.sleep(0)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertEqual(0.0, await c.sum(big))
+
+        self.run_async(test)
+
+    def test_the_loop_goes_on(self):
+        """While the daemon stands still, other tasks run; then the answer comes."""
+        async def test(c):
+            await c.sum(b"1")
+            self.daemon.process.send_signal(signal.SIGSTOP)
+            try:
+                task = asyncio.create_task(c.sum(sample()))
+                for _ in range(20):
+                    await asyncio.sleep(0.001)
+                self.assertFalse(task.done())
+            finally:
+                self.daemon.process.send_signal(signal.SIGCONT)
+            self.assert_same(await task, cured.sum(sample()))
+
+        self.run_async(test)
+
+    def test_no_thread_is_started(self):
+        script = """
+import asyncio, os, array, cured
+async def main():
+    async with cured.AsyncClient(%r) as c:
+        await asyncio.gather(*[c.sum(array.array("f", [1.0]) * 100000) for _ in range(8)])
+        print(len(os.listdir("/proc/self/task")))
+asyncio.run(main())
+""" % self.daemon.address
+        run = subprocess.run([sys.executable, "-c", script], env=dict(os.environ, PYTHONPATH=PACKAGE), stdout=subprocess.PIPE,
+                             timeout=60)
+        self.assertEqual(b"1\n", run.stdout)
+
+    def test_reconnects(self):
+        folder = tempfile.mkdtemp(dir=self.folder)
+
+        async def main():
+            first = Daemon(folder)
+            async with cured.AsyncClient(first.address) as c:
+                self.assertEqual(1, await c.sum(b"\1"))
+                for _ in range(3):
+                    first.stop()
+                    first = Daemon(folder)
+                    a = sample()
+                    got = await asyncio.gather(c.sum(a), c.sum(a[::2]), c.sum(b"\1\2"))
+                    self.assertEqual([cured.sum(a), cured.sum(a[::2]), 3], got)
+            self.assertEqual(0, first.stop())
+
+        asyncio.run(asyncio.wait_for(main(), 60))
+
+    def test_one_loop_after_another(self):
+        c = cured.AsyncClient(self.daemon.address)
+        for k in range(3):
+            self.assertEqual(k, asyncio.run(c.sum(bytes([k]))))
+        c.close()
+
+    def test_close_with_calls_under_way(self):
+        async def main():
+            c = cured.AsyncClient(self.daemon.address)
+            task = asyncio.create_task(c.sum(numpy.zeros(10_000_000)))
+            await asyncio.sleep(0)
+            c.close()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            with self.assertRaises(ValueError):
+                await c.sum(b"1")
+
+        asyncio.run(main())
+
+    def test_nobody_listens(self):
+        with self.assertRaises(ConnectionError):
+            cured.AsyncClient("unix:" + os.path.join(self.folder, "nobody"))
+
+
+class Files(Case):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, data=None, name="f"):
+        path = os.path.join(self.folder.name, name)
+        if data is not None:
+            with open(path, "wb") as f:
+                f.write(data)
+        return path
+
+    def test_raw(self):
+        path = self.path(b"xx" + numpy.arange(10, dtype="<i4").tobytes())
+        f = cured.file(path, dtype="i32", offset=2)
+        self.assertEqual(((10,), "i32", 45, 9), (f.shape, f.dtype, f.sum(), f.argmax()))
+        self.assertEqual(15.0, cured.norm2(cured.file(self.path(b"\x09\x0c", "g"), dtype="u8")))
+        self.assertEqual({"sum": 45, "max": 9}, dict(f.reduce(["sum", "max"])))
+        self.assertEqual(45, f.partial("sum").finish("sum").sum)
+        self.assertEqual(10, f.describe().count)
+
+    def test_path_objects(self):
+        import pathlib
+        self.assertEqual(97, cured.file(pathlib.Path(self.path(b"a")), dtype="u8").sum())
+
+    def test_refused(self):
+        for call, error in ((lambda: cured.file(self.path(None, "none")), FileNotFoundError),
+                            (lambda: cured.file(self.folder.name), ValueError),
+                            (lambda: cured.file(self.path(b"abc")), ValueError),
+                            (lambda: cured.file(self.path(b"")), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="f32"), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="u8", offset=4), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="no"), TypeError),
+                            (lambda: cured.file(7), TypeError), (lambda: cured.File(), TypeError),
+                            (lambda: cured.file(self.path(b"\x93NUMPY\1\0\x10\0{'descr': '<f4'")), ValueError)):
+            with self.assertRaises(error):
+                call()
+        with self.assertRaises(TypeError):
+            cured.file(self.path(b"abc"), dtype="u8").sum(where=numpy.ones(3, "?"))
+
+    def test_cut_file(self):
+        path = self.path(name="cut.npy")
+        numpy.save(path, numpy.zeros(100))
+        os.truncate(path, 500)
+        with self.assertRaisesRegex(ValueError, "500 bytes"):
+            cured.file(path)
+
+    def test_big_endian(self):
+        numpy.save(self.path(name="b.npy"), numpy.zeros(3, ">f4"))
+        with self.assertRaises((NotImplementedError, ValueError)):
+            cured.file(self.path(name="b.npy"))
+
+
+class Empty(Case):
+    def test_shapes_and_types(self):
+        for shape in (0, 5, (2, 3), (), (0, 4), [2, 2]):
+            for dtype in ("?", "u1", "i2", "f2", "f4", "f8", "u8"):
+                a = cured.empty(shape, numpy.dtype(dtype))
+                self.assertEqual((numpy.zeros(shape).shape, numpy.dtype(dtype)), (a.shape, a.dtype))
+                self.assertFalse(a.any())
+        self.assertEqual("f8", cured.empty(3).dtype)
+
+    def test_refused(self):
+        for call, error in ((lambda: cured.empty(-1), ValueError), (lambda: cured.empty("x"), TypeError),
+                            (lambda: cured.empty(3, "bf16"), TypeError), (lambda: cured.empty(3, "c8"), TypeError),
+                            (lambda: cured.empty((2**40, 2**40)), MemoryError), (lambda: cured.empty((1,) * 65), ValueError)):
+            with self.assertRaises(error):
+                call()
+
+    def test_sums_without_a_daemon(self):
+        a = cured.empty((3, 4), "i8")
+        a[:] = 2
+        self.assertEqual((24, 8), (cured.sum(a), cured.sum(a[1])))
+
+
+if __name__ == "__main__":
+    unittest.main()
