@@ -344,8 +344,8 @@ static void print_samples(samples *s) {
 }
 
 static void print_table(neighbours *b) {
-    printf("%-24s %-18s   %s\n", "beside", "probe", b->daemons[0] ? "ms before: p50, p99, most, calls; now: the same"
-                                                                    : "ms: p50, p99, most, calls");
+    printf("%-24s %-18s   %s\n", "beside", "probe",
+           b->daemons[0] ? "ms before: p50, p99, most, calls; now: the same" : "ms: p50, p99, most, calls");
     for (int g = 0; g < GREEDS; g++) {
         if (!load_wanted(&b->load, greeds[g].name)) continue;
         for (int p = 0; p < PROBES; p++) {
@@ -395,9 +395,11 @@ int bench_neighbours(int argc, char **argv) {
         {"daemon", BENCH_TEXT, &b.daemons[1], "PATH", .what = "the daemon (cured beside this program)"},
         {"before", BENCH_TEXT, &b.daemons[0], "PATH", .what = "another daemon, measured in turn with it"},
         {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "rounds (3)", .least = 1, .most = LOAD_ROUNDS_MAX},
-        {"seconds", BENCH_REAL, &b.seconds, "S", .what = "of the greedy client alone, and again beside the probes (2)", .least = 0.1, .most = 600},
+        {"seconds", BENCH_REAL, &b.seconds, "S", .what = "of the greedy client alone, and again beside the probes (2)",
+         .least = 0.1, .most = 600},
         {"only", BENCH_TEXT, &b.load.only, "TEXT", .what = "loads whose name contains TEXT"},
-        {"user", BENCH_NUMBER, &b.user, "UID", .what = "who the greedy client is (this user)", .least = 0, .most = 1 << 30},
+        {"user", BENCH_NUMBER, &b.user, "UID", .what = "who the greedy client is (this user)", .least = 0,
+         .most = 1 << 30},
         {"dir", BENCH_TEXT, &b.load.dir, "DIR", .what = "for files and sockets; on a disk (TMPDIR, else /var/tmp)"},
     };
     const int code = bench_options(options, sizeof options / sizeof options[0],
@@ -413,7 +415,7 @@ int bench_neighbours(int argc, char **argv) {
     size_t named = (size_t)snprintf(command, sizeof command, "cured-bench ");
     bench_command(argc, argv, command + named, sizeof command - named);
     getloadavg(loads, 3);
-    printf("machine: %s, load %.1f at the start\ncommand: %s\n%d rounds of %.1f s\n", machine, loads[0], command, b.rounds,
-           b.seconds);
+    printf("machine: %s, load %.1f at the start\ncommand: %s\n%d rounds of %.1f s\n", machine, loads[0], command,
+           b.rounds, b.seconds);
     return run(&b) ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 /* main: the order of start and stop, nothing else.
  *
  *   start: options, guard, queue and loop, slabs, files threads, lanes, listeners (last: a socket that accepts can serve)
- *   stop:  SIGTERM or SIGINT: listeners close, running calls finish (drain_timeout_ms), connections close, lanes end;
- *          a second signal stops at once
+ *   stop:  SIGTERM or SIGINT: listeners close, running calls finish (drain_timeout_ms, and those without progress for
+ *          a second end before), connections close, lanes end; a second signal stops at once
  *
  * Thread: main's, which becomes the loop's. Owner: of everything here. */
 #include <errno.h>

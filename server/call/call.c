@@ -91,6 +91,7 @@ static void call_free(cr_call *call) {
     }
     cr_timer_stop(&calls->timers, &call->deadline);
     cr_timer_stop(&calls->timers, &call->progress);
+    cr_list_remove(&call->open);
     free(call);
 }
 
@@ -221,6 +222,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
         cr_admit_over(&calls->admission, &call->ticket);
         return error->code;
     }
+    cr_list_append(&calls->open, &call->open);
     cr_metric_add(calls, 1);
     return CR_OK;
 }

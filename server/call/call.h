@@ -47,6 +47,9 @@ struct cr_call {
     cr_upload upload;
     cr_outputs outputs;
     cr_timer deadline, progress;
+    cr_list open;           /* in calls->open from its admission on */
+    uint64_t progress_seen; /* while draining, when the call was looked at last */
+    bool seen_draining;
     cr_wire_call request;
     uint64_t own[]; /* the front's */
 };

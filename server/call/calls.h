@@ -15,6 +15,8 @@
 #include "server/memory/files.h"
 #include "server/memory/slab.h"
 
+enum { CR_HURRY_MS = 1000 };
+
 struct cr_calls {
     const cr_config *config;
     cr_queue *queue;
@@ -29,8 +31,10 @@ struct cr_calls {
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */
 
-    uint64_t merged; /* partials added up on the loop, of all calls so far */
-    cr_list done;    /* jobs that came back, and have not been answered yet */
+    cr_list open;         /* calls from their admission on */
+    uint64_t claims_seen; /* while draining */
+    uint64_t merged;      /* partials added up on the loop, of all calls so far */
+    cr_list done;         /* jobs that came back, and have not been answered yet */
 
     cr_patience patience; /* the calls that wait for their clients' bytes */
     cr_timer window;      /* of patience; set while a call waits */
@@ -53,6 +57,9 @@ void cr_calls_limit(cr_calls *calls);
 /* After a wake: takes on answers, jobs that are done, and slabs that came, for not much longer than most_ns. True: more are left,
  * and another wake is due. */
 bool cr_calls_turn(cr_calls *calls, uint64_t most_ns);
+/* While draining, every CR_HURRY_MS: calls without progress since the last time end UNAVAILABLE, but for those that only wait for
+ * lanes which work on others. */
+void cr_calls_hurry(cr_calls *calls);
 /* The time of what is read next. */
 void cr_calls_look(cr_calls *calls);
 

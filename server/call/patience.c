@@ -23,7 +23,7 @@ static void place(cr_patience *p, cr_wait *w) {
 
 void cr_patience_begin(cr_patience *p, cr_wait *w) {
     cr_list_init(&w->link);
-    w->bytes = w->before = 0;
+    w->bytes = w->before = w->total = 0;
     w->window = w->since = p->window;
     place(p, w);
 }
@@ -36,6 +36,7 @@ void cr_patience_brought(cr_patience *p, cr_wait *w, uint64_t bytes) {
         w->bytes = 0;
         w->window = p->window;
     }
+    w->total += bytes;
     w->bytes = bytes > UINT64_MAX / 2 - w->bytes ? UINT64_MAX / 2 : w->bytes + bytes;
     place(p, w);
 }

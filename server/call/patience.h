@@ -25,6 +25,7 @@ typedef struct cr_patience {
 
 typedef struct cr_wait {
     cr_list link;
+    uint64_t total;
     uint64_t bytes, before; /* in the window in which it last brought some, and in the one before */
     uint32_t window, since; /* that window, and its first */
 } cr_wait;

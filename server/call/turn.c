@@ -10,6 +10,7 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     calls->sealing.fire = cr_upload_seal_idle;
     calls->window.fire = cr_call_window_over;
     cr_patience_init(&calls->patience);
+    cr_list_init(&calls->open);
     cr_list_init(&calls->done);
     cr_list_init(&calls->filling);
     cr_list_init(&calls->granted);

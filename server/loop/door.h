@@ -5,6 +5,7 @@
 #define CURED_SERVER_LOOP_DOOR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "proto/status.h"
 
@@ -19,6 +20,8 @@ struct cr_door {
     bool (*serve)(cr_door *door);
     /* Before the loop sleeps: writes what is due, once. True: something is left for the next turn. */
     bool (*flush)(cr_door *door);
+    /* While draining: connections end whose replies nobody has read for so long. */
+    void (*hurry)(cr_door *door, uint64_t stalled_ms);
     /* No call is open and every answer is written. */
     bool (*quiet)(const cr_door *door);
     /* Ends every connection, saying so (UNAVAILABLE) where the client can still read it. */

@@ -75,6 +75,7 @@ static void set_clock(cr_loop *loop) {
 static void on_prepare(uv_prepare_t *prepare) {
     cr_loop *loop = prepare->data;
     for (uint32_t i = 0; i < loop->door_count; i++) loop->left |= loop->doors[i]->flush(loop->doors[i]);
+    cr_trim_look(&loop->trim);
     set_clock(loop);
     look_or_sleep(loop);
     if (loop->calls->draining && loop->drained && quiet(loop)) {
@@ -94,6 +95,7 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
     loop->uv = uv;
     loop->calls = calls;
     loop->clock_set = UINT64_MAX;
+    cr_trim_init(&loop->trim, calls);
     int failed = uv_async_init(uv, &loop->wake, on_wake);
     if (failed) return cr_fail(error, CR_INTERNAL, "cannot set up the loop: %s", uv_strerror(failed));
     uv_timer_init(uv, &loop->clock);
@@ -125,8 +127,19 @@ void cr_loop_add(cr_loop *loop, cr_door *door) {
     loop->doors[loop->door_count++] = door;
 }
 
+/* Who does nothing more does not keep the daemon from its end. */
+static void on_hurry(cr_timer *hurry) {
+    cr_loop *loop = cr_container(hurry, cr_loop, hurry);
+    /* Doors first: what calls answer now has not been written yet. */
+    for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->hurry(loop->doors[i], CR_HURRY_MS);
+    cr_calls_hurry(loop->calls);
+    cr_timer_set(&loop->calls->timers, hurry, cr_now_ms() + CR_HURRY_MS);
+}
+
 void cr_loop_drain(cr_loop *loop, void (*drained)(cr_loop *loop)) {
     loop->calls->draining = true;
+    loop->hurry.fire = on_hurry;
+    on_hurry(&loop->hurry);
     loop->drained = drained;
     cr_loop_wake(loop); /* so that prepare looks at once */
 }

@@ -9,6 +9,7 @@
 
 #include "server/call/calls.h"
 #include "server/loop/door.h"
+#include "server/loop/trim.h"
 
 enum { CR_LOOP_MAX_DOORS = 4 };
 
@@ -28,6 +29,8 @@ typedef struct cr_loop {
     bool came; /* something did in this turn */
     bool left; /* somebody waits for the next turn */
     uv_poll_t reserve;
+    cr_timer hurry; /* set while draining */
+    cr_trim trim;
 
     void (*drained)(struct cr_loop *loop);   /* called once, when draining and the last call is over */
     void (*lane_lost)(struct cr_loop *loop); /* called after a GPU was lost */

@@ -30,6 +30,16 @@ static bool flush(cr_door *door) {
     return native->rounds.waiting > 0 || !cr_list_empty(&native->dirty);
 }
 
+static void hurry(cr_door *door, uint64_t stalled_ms) {
+    cr_native *native = of(door);
+    const uint64_t now = cr_now_ms();
+    for (cr_list *node = native->connections.next, *next; node != &native->connections; node = next) {
+        next = node->next;
+        cr_conn *conn = cr_container(node, cr_conn, link);
+        if (cr_conn_backlog(conn) && now >= conn->last_progress_ms + stalled_ms) cr_conn_close(conn);
+    }
+}
+
 static bool quiet(const cr_door *door) {
     const cr_native *native = of(door);
     for (cr_list *node = native->connections.next; node != &native->connections; node = node->next) {
@@ -52,7 +62,7 @@ static void close_all(cr_door *door) {
 }
 
 cr_status cr_native_init(cr_native *native, cr_loop *loop, const char *version, cr_error *error) {
-    native->door = (cr_door){open_connection, woken, serve, flush, quiet, close_all};
+    native->door = (cr_door){open_connection, woken, serve, flush, hurry, quiet, close_all};
     native->loop = loop;
     native->calls = loop->calls;
     native->version = version;

@@ -12,7 +12,8 @@ import unittest
 
 from connection import HANG_S, Closed, Connection
 from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for
-from cured_wire import CALL, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, call_message, frame
+from cured_wire import (CALL, END, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE, call_message, frame, reduce_message,
+                        stream_input)
 from expected import expect_all, plain
 
 
@@ -286,6 +287,24 @@ class Draining(Lifecycle):
             c.ping()
             daemon.check_end(self, daemon.stop())
         self.assertIn("drain_timeout_ms", daemon.log())
+
+    def test_what_stands_still_does_not_keep_it(self):
+        """Calls that wait for DATA, and for a client to take their answers."""
+        daemon = self.start(drain_timeout_ms=3600000, stall_timeout_ms=3600000)
+        with daemon.connect() as c, daemon.connect() as deaf:
+            silent = c.start_stream("f64", ["sum"], None)
+            half = c.start_stream("f64", ["sum"], 8000)
+            c.send_data(half, bytes(4000))
+            c.ping()
+            shape = reduce_message("u8", ["any"], stream_input(0), axis=(1 << 30, 0, 1))
+            deaf.send(frame(CALL, deaf.open_stream(), call_message(shape), END))
+            daemon.process.send_signal(signal.SIGTERM)
+            for stream in (silent, half):
+                status = c.wait(stream).status
+                self.assertEqual(UNAVAILABLE, status.code)
+                self.assertIn("no progress", status.message)
+            daemon.check_end(self, daemon.wait())
+        self.assertNotIn("drain_timeout_ms", daemon.log())
 
     def test_sighup_does_not_end_it(self):
         daemon = self.start()

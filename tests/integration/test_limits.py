@@ -6,7 +6,7 @@ import traceback
 import unittest
 
 from connection import HANG_S
-from cured_daemon import DaemonTest, LIBC, main, wait_for
+from cured_daemon import LIBC, SANITIZE, DaemonTest, main, wait_for
 from cured_wire import RESOURCE_EXHAUSTED
 
 STRANGER = 12345  # a user id that is nobody's
@@ -159,6 +159,30 @@ class Regions(Limits):
         status = c.read_rest()
         self.assert_sentence(status, RESOURCE_EXHAUSTED, "max_waiting_descriptors_per_user is 4")
         self.assert_serves()
+
+
+class Memory(DaemonTest):
+    """What a burst took comes back to the kernel."""
+
+    CONNECTIONS, EACH = 16, 250
+
+    def test_memory_returns_after_a_burst(self):
+        if SANITIZE:
+            self.skipTest("a sanitizer keeps memory of its own")
+        with self.daemon.connect() as c:
+            c.stream("f64", ["sum", "prod", "var"], bytes(64 << 20))  # what is made once is there
+        before = self.daemon.rss_bytes()
+        conns = [self.connect() for _ in range(self.CONNECTIONS)]
+        for c in conns:
+            for _ in range(self.EACH):
+                c.send_data(c.start_stream("f64", ["sum", "prod", "var"], 1 << 20), bytes(60001))
+            c.ping()
+        burst = self.daemon.rss_bytes()
+        self.assertGreater(burst, 1.5 * before, "the burst is too small to show anything")
+        for c in conns:
+            c.close()
+        wait_for("memory to come back", lambda: self.daemon.rss_bytes() <= 1.2 * before)
+        print("before %d MiB, then %d, then %d" % (before >> 20, burst >> 20, self.daemon.rss_bytes() >> 20))
 
 
 if __name__ == "__main__":

@@ -175,6 +175,30 @@ START_TEST(hoarders_end_when_calls_are_short) {
 }
 END_TEST
 
+/* While draining a call goes on as long as something comes of it. */
+START_TEST(calls_without_progress_end_while_draining) {
+    client *c = new_client();
+    const uint32_t number = 42;
+    for (uint32_t stream = 1; stream <= 3; stream++) queue_call(c, stream, 5 * sizeof number);
+    for (int i = 0; i < 3; i++) step(c, SIZE_MAX, SIZE_MAX);
+    calls.draining = true;
+    cr_calls_hurry(&calls);
+    for (int second = 0; second < 4; second++) {
+        queue_frame(c, CR_FRAME_DATA, 0, 2, &number, sizeof number);
+        for (int i = 0; i < 3; i++) step(c, SIZE_MAX, SIZE_MAX);
+        ck_assert_uint_eq(c->failures, second ? 2 : 0);
+        cr_calls_hurry(&calls);
+    }
+    ck_assert_uint_eq(c->status[1], CR_UNAVAILABLE);
+    ck_assert_uint_eq(c->status[3], CR_UNAVAILABLE);
+    queue_frame(c, CR_FRAME_DATA, CR_FLAG_END, 2, &number, sizeof number);
+    finish(c, 3);
+    ck_assert_uint_eq(c->answers, 1);
+    ck_assert_uint_eq(c->sum[2], 5 * number);
+    free_client(c);
+}
+END_TEST
+
 /* The answers of one call are bounded, however little it sends. */
 START_TEST(answers_beyond_the_limit_are_refused) {
     client *c = new_client();
@@ -243,6 +267,7 @@ int main(void) {
     tcase_add_test(tc, answers_of_info_are_shared_out);
     tcase_add_test(tc, merges_are_shared_out);
     tcase_add_test(tc, hoarders_end_when_calls_are_short);
+    tcase_add_test(tc, calls_without_progress_end_while_draining);
     tcase_add_test(tc, answers_beyond_the_limit_are_refused);
     tcase_add_test(tc, a_lost_descriptor_ends_the_connection);
     suite_add_tcase(suite, tc);
