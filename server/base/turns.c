@@ -25,7 +25,8 @@ struct cr_turns_client {
 
 struct cr_turns {
     cr_list fresh, ring;
-    uint64_t seed, placed; /* placed: clients */
+    uint64_t seed, placed;   /* placed: clients */
+    cr_turns_client *recent; /* who came last: most often the next to come, too */
     bool served;
     uint64_t last, run; /* the client that was served last; how often in a row */
     cr_turns_client table[SETS][WAYS];
@@ -37,6 +38,7 @@ cr_turns *cr_turns_new(void) {
     cr_list_init(&turns->fresh);
     cr_list_init(&turns->ring);
     turns->run = A_WHILE;
+    turns->recent = &turns->table[0][0];
     /* Or processes could be chosen that share a set. Without, they can. */
     if (getrandom(&turns->seed, sizeof turns->seed, GRND_NONBLOCK) < 0) turns->seed = 0;
     return turns;
@@ -58,7 +60,10 @@ static cr_turns_client *place_of(cr_turns *turns, uint64_t key) {
         if (!set[i].placed && !free_one) free_one = &set[i];
     }
     if (!free_one) return &set[key % WAYS];
-    *free_one = (cr_turns_client){.key = key, .left = CR_TURN_WORTH_BYTES, .placed = true, .fresh = true};
+    free_one->key = key;
+    free_one->left = CR_TURN_WORTH_BYTES;
+    free_one->placed = free_one->fresh = true;
+    free_one->in_a_row = 0;
     for (int large = 0; large < 2; large++) cr_list_init(&free_one->waiting[large]);
     cr_list_append(&turns->fresh, &free_one->link);
     turns->placed++;
@@ -86,9 +91,11 @@ static void drop(cr_turns *turns, cr_turns_client *c) {
 }
 
 void cr_turns_put(cr_turns *turns, uint64_t client, cr_waiting *w, bool large) {
-    w->client = place_of(turns, client);
+    cr_turns_client *c = turns->recent;
+    if (!c->placed || c->key != client) turns->recent = c = place_of(turns, client);
+    w->client = c;
     w->large = large;
-    cr_list_append(&w->client->waiting[large], &w->link);
+    cr_list_append(&c->waiting[large], &w->link);
 }
 
 cr_waiting *cr_turns_next(cr_turns *turns) {
@@ -99,6 +106,8 @@ cr_waiting *cr_turns_next(cr_turns *turns) {
         if (has_nothing(c)) {
             if (c->fresh)
                 to_the_end(turns, c);
+            else if (turns->placed == 1)
+                return NULL; /* it most likely comes back, and costs nobody a turn */
             else
                 drop(turns, c);
             continue;
@@ -111,11 +120,11 @@ cr_waiting *cr_turns_next(cr_turns *turns) {
 
 void cr_turns_charge(cr_turns *turns, cr_waiting *w, uint64_t bytes) {
     cr_turns_client *c = w->client;
-    if (bytes < CR_TURN_LEAST_BYTES) bytes = CR_TURN_LEAST_BYTES;
-    if (bytes > (uint64_t)most_debt) bytes = (uint64_t)most_debt;
-    c->left -= (int64_t)bytes;
     const int64_t least = turns->placed == 1 ? 0 : -most_debt;
-    if (c->left < least) c->left = least;
+    const int64_t cost = bytes < CR_TURN_LEAST_BYTES   ? CR_TURN_LEAST_BYTES
+                         : bytes > (uint64_t)most_debt ? most_debt
+                                                       : (int64_t)bytes;
+    c->left = c->left - cost < least ? least : c->left - cost;
     if (w->large)
         c->in_a_row = 0;
     else if (!cr_list_empty(&c->waiting[true]))
