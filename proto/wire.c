@@ -233,6 +233,7 @@ static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_
     p.ddof = r->ddof;
     p.overflow = (Cured__V1__Overflow)r->overflow;
     p.partial = r->want_partial;
+    p.unplaced = r->unplaced;
     p.first = r->first;
     p.kernel = (char *)(uintptr_t)r->kernel;
     p.input = &input;
@@ -331,6 +332,7 @@ static cr_status reduce_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *m,
     m->overflow = (uint32_t)p->overflow;
     m->ddof = p->ddof;
     m->want_partial = p->partial;
+    m->unplaced = p->unplaced;
     m->first = p->first;
     m->has_axis = p->axis != NULL;
     m->outer = p->axis ? p->axis->outer : 0;
@@ -356,6 +358,7 @@ static cr_status merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, c
     m->overflow = (uint32_t)p->overflow;
     m->ddof = p->ddof;
     m->want_partial = p->partial;
+    m->unplaced = false;
     m->first = 0;
     m->kernel[0] = '\0';
     m->has_axis = false;

@@ -62,6 +62,7 @@ typedef struct cr_wire_reduce {
     bool has_axis;
     uint64_t outer, n, inner; /* with has_axis */
     bool want_partial;
+    bool unplaced;                      /* the partial has no position */
     uint64_t first;                     /* index of the first element; no axis */
     char kernel[CR_NAME_MAX_BYTES + 1]; /* "": none is asked for by name */
 } cr_wire_reduce;

@@ -110,7 +110,7 @@ bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m) {
     if (!take_enum(&reduce, 1 << 3, &r->dtype) || !take_ops(&reduce, r) || !take_input(&reduce, r)) return false;
     if (!take_enum(&reduce, 4 << 3, &r->nan) || !take_enum(&reduce, 5 << 3, &r->result_dtype)) return false;
     if (!take_field(&reduce, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(&reduce, 7 << 3, &r->overflow)) return false;
-    r->has_axis = r->want_partial = false;
+    r->has_axis = r->want_partial = r->unplaced = false;
     r->outer = r->n = r->inner = r->first = 0;
     r->kernel[0] = '\0';
     return reduce.at == reduce.end;

@@ -67,18 +67,18 @@ cured_status cured_partial_check(const void *partial, size_t bytes, cured_dtype 
 }
 
 /* As the daemon does. */
-static cr_status check_ops(const cr_partial *p, const cured_op *ops, size_t op_count, const cr_finish_opts *opts,
+static cr_status check_ops(const cr_share *share, const cured_op *ops, size_t op_count, const cr_finish_opts *opts,
                            cr_error *error) {
     uint32_t numbers[CURED_MAX_OPS];
     cr_needs needs;
-    const cr_ask ask = {
-        .dtype = (cr_dtype)p->dtype, .ops = numbers, .op_count = (uint32_t)op_count, .partial = true, .finish = *opts};
+    const cr_ask ask = {.dtype = (cr_dtype)share->partial.dtype,
+                        .ops = numbers,
+                        .op_count = (uint32_t)op_count,
+                        .partial = true,
+                        .finish = *opts};
     for (size_t i = 0; i < op_count; i++) numbers[i] = (uint32_t)ops[i];
     cr_status status = cr_ask_ops(&ask, &needs, error);
-    for (size_t i = 0; status == CR_OK && i < op_count; i++)
-        if ((cr_op_needs((cr_op)ops[i], ask.dtype) & ~p->families) != 0)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for %s", cr_op_name((cr_op)ops[i]));
-    return status;
+    return status == CR_OK ? cr_share_answers(share, numbers, ask.op_count, error) : status;
 }
 
 void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
@@ -96,21 +96,22 @@ void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
     memcpy(to->at, v->at, sizeof to->at);
 }
 
-static cr_status finish(const cr_partial *p, const cured_op *ops, size_t op_count, const cured_options *o,
+static cr_status finish(const cr_share *share, const cured_op *ops, size_t op_count, const cured_options *o,
                         cured_values **values, cr_error *error) {
     const cr_finish_opts opts = {.nan = (cr_nan_policy)o->nan,
                                  .overflow = (cr_overflow)o->overflow,
                                  .result_dtype = (cr_dtype)o->result_dtype,
                                  .ddof = o->ddof};
-    cr_status status = check_ops(p, ops, op_count, &opts, error);
+    const cr_partial *p = &share->partial;
+    cr_status status = check_ops(share, ops, op_count, &opts, error);
     if (status != CR_OK) return status;
     cured_values *v = calloc(1, sizeof *v + op_count * sizeof v->values[0]);
     if (v == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
     v->count = (uint32_t)op_count;
     for (size_t i = 0; i < op_count; i++) {
         cr_value value;
-        const cr_finish_opts share = cr_finish_share((cr_op)ops[i], (cr_dtype)p->dtype, &opts, NULL);
-        cr_partial_finish(p, (cr_op)ops[i], &share, &value);
+        const cr_finish_opts own = cr_finish_share((cr_op)ops[i], (cr_dtype)p->dtype, &opts, NULL);
+        cr_partial_finish(p, (cr_op)ops[i], &own, &value);
         cr_cl_value_set(&v->values[i], &value, p->dtype);
     }
     *values = v;
@@ -126,7 +127,7 @@ cured_status cured_partial_finish(const void *partial, size_t bytes, const cured
         return cr_cl_give(error, &e, 0);
     cr_share *share = malloc(sizeof *share);
     if (share == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
-    if (cr_share_unpack(partial, bytes, share, &e) == CR_OK) finish(&share->partial, ops, op_count, &o, values, &e);
+    if (cr_share_unpack(partial, bytes, share, &e) == CR_OK) finish(share, ops, op_count, &o, values, &e);
     free(share);
     return cr_cl_give(error, &e, 0);
 }

@@ -112,6 +112,7 @@ static cured_call *new_ops_call(cured_conn *conn, call_kind kind, const cured_op
 static cr_status set_place(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
     cr_wire_reduce *r = &call->request.reduce;
     r->first = o->first;
+    r->unplaced = o->unplaced;
     if (o->kernel != NULL) strcpy(r->kernel, o->kernel); /* its length was checked with the options */
     if (o->axis == NULL) return CR_OK;
     r->has_axis = true;

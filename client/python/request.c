@@ -73,6 +73,8 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
         case DDOF:
             return number_of(value, "ddof", &r->options.ddof);
         case FIRST:
+            r->options.unplaced = r->partial && value == Py_None;
+            if (r->options.unplaced) return true;
             if (r->partial) return number_of(value, "first", &r->options.first);
             PyErr_SetString(PyExc_TypeError, "first: only a partial has one");
             return false;
@@ -165,7 +167,7 @@ static bool has_index(const cr_py_request *r) {
 
 /* Whether the order of elements matters: for first indices, and for the fixed tree of products. */
 static bool is_ordered(const cr_py_request *r) {
-    bool ordered = r->partial || has_index(r);
+    bool ordered = (r->partial && !r->options.unplaced) || has_index(r);
     for (size_t i = 0; i < r->op_count; i++)
         if (r->ops[i] == CURED_OP_PROD && r->input.dtype >= CURED_F16) ordered = true;
     return ordered;

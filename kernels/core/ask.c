@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "kernels/core/serial.h"
+
 /* Options that are not at their defaults must concern one of the ops at least. */
 static cr_status check_taken(const cr_finish_opts *opts, uint32_t taken, cr_error *error) {
     const char *unused = opts->ddof && !(taken & CR_OPT_DDOF)                                    ? "ddof"
@@ -31,6 +33,16 @@ cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error) {
     return check_taken(&ask->finish, taken, error);
 }
 
+static cr_status check_unplaced(const cr_ask *ask, cr_error *error) {
+    cr_status status = CR_OK;
+    if (!ask->unplaced) return CR_OK;
+    if (!ask->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "unplaced: only a partial can be without a position");
+    if (ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: a partial without a position has none");
+    for (uint32_t i = 0; i < ask->op_count && status == CR_OK; i++)
+        status = cr_share_unplaced_takes((cr_op)ask->ops[i], ask->dtype, error);
+    return status;
+}
+
 cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error) {
     typedef unsigned long long ull;
     uint64_t grain = cr_partial_grain(ask->dtype, needs->families);
@@ -41,5 +53,5 @@ cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error
     if (ask->first % grain)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is not a multiple of %llu, as prod of floats needs",
                        (ull)ask->first, (ull)grain);
-    return CR_OK;
+    return check_unplaced(ask, error);
 }

@@ -12,6 +12,7 @@ typedef struct cr_ask {
     uint32_t op_count;
     const cr_shape *shape; /* checked by cr_shape_check; NULL: the whole array is one answer */
     bool partial;          /* the answer is the partial */
+    bool unplaced;         /* the partial has no position */
     uint64_t first;        /* index of the input's first element */
     cr_finish_opts finish;
 } cr_ask;
@@ -23,7 +24,7 @@ typedef struct cr_needs {
 
 /* Each op fits the type and takes its share of the options, and each option is for one op at least. Fills *needs. */
 cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error);
-/* first, partial and shape go together, and first falls on the grain of the families. */
+/* first, partial, unplaced and shape go together, and first falls on the grain of the families. */
 cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error);
 
 #endif

@@ -11,7 +11,7 @@
 
 typedef unsigned long long ull;
 
-enum { HEAD_BYTES = 24 };
+enum { FLAG_UNPLACED = 1 };
 
 /* A cursor over the buffer, for both directions. ok turns false at its end and stays so. */
 typedef struct cursor {
@@ -41,6 +41,10 @@ static uint64_t get(cursor *c, unsigned bytes) {
 
 static cr_status refuse(cr_error *error, const char *why) {
     return cr_fail(error, CR_INVALID_ARGUMENT, "partial: %s", why);
+}
+
+static bool is_float_prod(uint8_t dtype, uint32_t families) {
+    return (families & CR_FAM_PROD) != 0 && cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT;
 }
 
 #include "kernels/core/serial_prod.h"
@@ -101,12 +105,12 @@ size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap) {
     bool floats = cr_dtype_kind((cr_dtype)p.dtype) == CR_KIND_FLOAT;
     cursor c = {.out = out, .len = cap, .ok = true};
     put(&c, 'C' | 'P' << 8, 2);
-    put(&c, CR_SERIAL_VERSION, 1);
+    put(&c, share->unplaced ? CR_SERIAL_UNPLACED_VERSION : CR_SERIAL_VERSION, 1);
     put(&c, p.dtype, 1);
     put(&c, p.families, 4);
     put(&c, p.n, 8);
     put(&c, share->range_count, 4);
-    put(&c, 0, 4);
+    put(&c, share->unplaced ? FLAG_UNPLACED : 0, 4);
     for (uint32_t i = 0; i < share->range_count; i++) {
         put(&c, share->ranges[i].base, 8);
         put(&c, share->ranges[i].count, 8);
@@ -133,6 +137,7 @@ size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap) {
 }
 
 static bool in_ranges(const cr_share *s, uint64_t index) {
+    if (s->unplaced) return index == 0 && s->partial.n != 0;
     for (uint32_t i = 0; i < s->range_count; i++)
         if (index >= s->ranges[i].base && index - s->ranges[i].base < s->ranges[i].count) return true;
     return false;
@@ -151,7 +156,7 @@ static cr_status get_ranges(cursor *c, cr_share *s, cr_error *error) {
         free_from = r->base + r->count;
         total += r->count;
     }
-    if (total != s->partial.n) return refuse(error, "its ranges do not add up to its count");
+    if (total != s->partial.n && !s->unplaced) return refuse(error, "its ranges do not add up to its count");
     return CR_OK;
 }
 
@@ -270,14 +275,19 @@ static cr_status get_head(cursor *c, cr_share *s, cr_error *error) {
     p->dtype = (uint8_t)get(c, 1);
     p->families = (uint32_t)get(c, 4);
     p->n = get(c, 8);
-    uint64_t ranges = get(c, 4), zero = get(c, 4);
+    uint64_t ranges = get(c, 4), flags = get(c, 4);
     if (!c->ok || magic != ('C' | 'P' << 8)) return refuse(error, "these bytes are not one");
-    if (version != CR_SERIAL_VERSION)
-        return cr_fail(error, CR_UNIMPLEMENTED, "partial: its version is %llu, %d is understood", (ull)version,
-                       CR_SERIAL_VERSION);
+    s->unplaced = version == CR_SERIAL_UNPLACED_VERSION;
+    if (version != CR_SERIAL_VERSION && !s->unplaced)
+        return cr_fail(error, CR_UNIMPLEMENTED, "partial: its version is %llu, %d and %d are understood", (ull)version,
+                       CR_SERIAL_VERSION, CR_SERIAL_UNPLACED_VERSION);
     if (!cr_dtype_is_input((cr_dtype)p->dtype)) return refuse(error, "its dtype is not an input type");
     if (p->families & ~(uint32_t)CR_FAM_ALL) return refuse(error, "it has families that are not known");
-    if (p->n > INT64_MAX || ranges > CR_SHARE_MAX_RANGES || zero) return refuse(error, "its head is out of bounds");
+    if (p->n > INT64_MAX || ranges > CR_SHARE_MAX_RANGES || flags != (s->unplaced ? FLAG_UNPLACED : 0) ||
+        (s->unplaced && ranges))
+        return refuse(error, "its head is out of bounds");
+    if (s->unplaced && is_float_prod(p->dtype, p->families))
+        return refuse(error, "it has no position, and a product of floats");
     s->range_count = (uint32_t)ranges;
     return CR_OK;
 }
@@ -307,7 +317,42 @@ cr_status cr_share_unpack(const uint8_t *in, size_t len, cr_share *share, cr_err
     return CR_OK;
 }
 
+cr_status cr_share_unplaced_takes(cr_op op, cr_dtype dtype, cr_error *error) {
+    bool index = op == CR_OP_ARGMIN || op == CR_OP_ARGMAX;
+    if (!index && !is_float_prod((uint8_t)dtype, cr_op_needs(op, dtype))) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "partial: without a position there is no %s of %s", cr_op_name(op),
+                   cr_dtype_name(dtype));
+}
+
+cr_status cr_share_answers(const cr_share *share, const uint32_t *ops, uint32_t op_count, cr_error *error) {
+    const cr_partial *p = &share->partial;
+    cr_status status = CR_OK;
+    for (uint32_t i = 0; i < op_count && status == CR_OK; i++) {
+        cr_op op = (cr_op)ops[i];
+        if ((cr_op_needs(op, (cr_dtype)p->dtype) & ~p->families) != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for %s", cr_op_name(op));
+        if (share->unplaced) status = cr_share_unplaced_takes(op, (cr_dtype)p->dtype, error);
+    }
+    return status;
+}
+
+/* Index 0 stands for any, so that a state has one form whatever its elements' order was. */
+static void forget_position(cr_share *share) {
+    cr_partial *p = &share->partial;
+    share->range_count = 0;
+    if ((p->families & CR_FAM_EXTREMA) == 0) return;
+    uint64_t *const indices[] = {&p->min.index, &p->max.index, &p->first_nan};
+    for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++)
+        if (*indices[i] != UINT64_MAX) *indices[i] = 0;
+}
+
 cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t base, cr_error *error) {
+    share->unplaced = base == CR_UNPLACED;
+    if (share->unplaced && partial->n <= INT64_MAX && !is_float_prod(partial->dtype, partial->families)) {
+        share->partial = *partial;
+        forget_position(share);
+        return CR_OK;
+    }
     if (base > INT64_MAX || partial->n > INT64_MAX - base)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu and %llu elements reach beyond 2^63", (ull)base,
                        (ull)partial->n);
@@ -347,6 +392,10 @@ cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error) 
                        cr_dtype_name((cr_dtype)into->partial.dtype), cr_dtype_name((cr_dtype)from->partial.dtype));
     if (into->partial.families != from->partial.families)
         return cr_fail(error, CR_INVALID_ARGUMENT, "partial: they were made for different ops");
+    if (into->unplaced != from->unplaced)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: one has a position, another has none");
+    if (from->partial.n > INT64_MAX - into->partial.n)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: together they have more than 2^63 elements");
     cr_range ranges[CR_SHARE_MAX_RANGES];
     uint32_t count = 0;
     cr_status status = merge_ranges(ranges, &count, into, from, error);

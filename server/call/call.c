@@ -323,9 +323,8 @@ static cr_status merge_filled(cr_call *call, size_t bytes, cr_error *error) {
         if (status != CR_OK || !added || m->merged > 1) continue;
         call->dtype = (cr_dtype)m->sum.partial.dtype;
         status = cr_check_ops(call, error);
-        if (status == CR_OK && call->families & ~m->sum.partial.families)
-            status =
-                cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for all of the ops that are asked for");
+        if (status == CR_OK)
+            status = cr_share_answers(&m->sum, call->request.reduce.ops, call->request.reduce.op_count, error);
     }
     return status;
 }
@@ -355,7 +354,7 @@ static void answer_partial(cr_call *call, const cr_partial *partial, const cr_wi
     cr_error error;
     cr_answer answer = {.kind = CR_ANSWER_VALUES, .timing = timing, .partial = partial, .finish = &call->finish};
     if (r->want_partial) {
-        if (cr_share_make(&share, partial, r->first, &error) != CR_OK) {
+        if (cr_share_make(&share, partial, r->unplaced ? CR_UNPLACED : r->first, &error) != CR_OK) {
             cr_call_fail(call, &error);
             return;
         }

@@ -15,6 +15,7 @@ static cr_ask ask_of(const cr_call *call, cr_shape *shape) {
                     .op_count = r->op_count,
                     .shape = r->has_axis ? shape : NULL,
                     .partial = r->want_partial,
+                    .unplaced = r->unplaced,
                     .first = r->first,
                     .finish = call->finish};
 }

@@ -188,7 +188,7 @@ def axis_message(outer, n, inner):
 
 
 def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0, axis=None, partial=False, first=0,
-                   kernel=""):
+                   kernel="", unplaced=False):
     packed = b"".join(varint(number_of(OPS, op)) for op in ops)
     out = uint_field(1, number_of(DTYPES, dtype)) + bytes_field(2, packed)
     out += bytes_field(3, source) if source is not None else b""
@@ -197,7 +197,8 @@ def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0
     out += bytes_field(8, axis_message(*axis)) if axis is not None else b""
     out += uint_field(9, 1) if partial else b""
     out += uint_field(10, first) if first else b""
-    return out + (bytes_field(11, kernel.encode()) if kernel else b"")
+    out += bytes_field(11, kernel.encode()) if kernel else b""
+    return out + (uint_field(19, 1) if unplaced else b"")
 
 
 def merge_message(ops, size=None, nan=0, result_dtype=0, ddof=0, overflow=0, partial=False):

@@ -241,7 +241,7 @@ class Requests(Hostile):
         for number, name in ((8, "stats"), (9, "slow_log"), (10, "reload")):
             self.refused(bytes_field(number, b""), UNIMPLEMENTED, "Call." + name)
         for number, name in ((12, "parameters"), (13, "second"), (14, "mask"), (15, "segments"), (16, "layout"),
-                             (17, "outputs"), (18, "statuses"), (19, "unplaced"), (100, "data")):
+                             (17, "outputs"), (18, "statuses"), (100, "data")):
             payload = call_message(reduce_message("f32", ["sum"], array) + bytes_field(number, b"new"))
             self.refused(payload, UNIMPLEMENTED, "ReduceRequest." + name)
         for number, name in ((4, "regions"), (5, "inline")):

@@ -132,6 +132,30 @@ class Partials(DaemonTest):
         for word in words:
             self.assertIn(word.lower(), here.lower())
 
+    def test_without_a_position(self):
+        """Chunks in any order, given by every way, merge to the bits of the whole; indices and float products are refused."""
+        c = self.connect()
+        r = random.Random(22)
+        for dtype in INPUTS:
+            ops = [op for op in ops_of(dtype) if not op.startswith("arg")]
+            raw = array_of(r, dtype, 700)
+            cut = len(raw) // SIZES[dtype] // 2 * SIZES[dtype]
+            parts = [c.inline(dtype, ops, raw[cut:], partial=True, unplaced=True).partial,
+                     c.stream(dtype, ops, raw[:cut], partial=True, unplaced=True).partial]
+            self.assertTrue(all(part.startswith(b"CP\2") for part in parts))
+            answer = c.merge(ops, parts)
+            self.assertEqual(expect_all(ops, dtype, raw), answer.keys())
+        for ops, dtype in ((["argmin"], "u8"), (["sum", "argmax"], "f32"), (["prod"], "f64")):
+            status = c.inline(dtype, ops, bytes(64), partial=True, unplaced=True).status
+            self.assert_sentence(status, INVALID_ARGUMENT, "without a position")
+        self.assert_sentence(c.inline("u8", ["sum"], b"12", unplaced=True).status, INVALID_ARGUMENT, "unplaced")
+        self.assert_sentence(c.inline("u8", ["sum"], b"12", partial=True, unplaced=True, first=1).status, INVALID_ARGUMENT,
+                             "first")
+        unplaced, placed = (c.inline("u8", ["max"], b"12", partial=True, unplaced=x).partial for x in (True, False))
+        self.refused(c, ["max"], [unplaced, placed], INVALID_ARGUMENT, "position")
+        self.refused(c, ["argmax"], [unplaced], INVALID_ARGUMENT, "without a position")
+        self.assert_serves()
+
     def test_what_does_not_fit(self):
         c = self.connect()
         ops = ("sum", "max")
@@ -143,7 +167,7 @@ class Partials(DaemonTest):
         self.refused(c, ops, [a, self.partial(c, "f32", ["sum"], bytes(40), 10)], INVALID_ARGUMENT, "different ops")
         self.refused(c, ["var"], [a], INVALID_ARGUMENT, "not made for")
         self.refused(c, ["bit_or"], [a], INVALID_ARGUMENT, "bit_or")
-        self.refused(c, ops, [a[:2] + b"\2" + a[3:]], UNIMPLEMENTED, "version")
+        self.refused(c, ops, [a[:2] + b"\3" + a[3:]], UNIMPLEMENTED, "version")
         self.refused(c, ops, [b"not a partial at all....."], INVALID_ARGUMENT, "not one")
         self.refused(c, ops, [b""], INVALID_ARGUMENT)
         for cut in range(len(a)):

@@ -43,6 +43,75 @@ for dtype in oracle.DTYPES:
     add(dtype)
 
 
+class Unplaced(Case):
+    """Partials without a position: shuffled chunks of every type give the bits of the whole."""
+
+
+def add_unplaced(dtype):
+    def test(self):
+        r = random.Random("unplaced " + dtype)
+        size = oracle.SIZES[dtype]
+        ops = [op for op in OPS if not op.startswith("arg") and not
+               (dtype in oracle.FLOATS and (op == "prod" or op.startswith("bit_")))]
+        for _ in range(3):
+            raw = arrays.make(r, dtype)[1]
+            n = len(raw) // size
+            elements = [raw[i * size:(i + 1) * size] for i in range(n)]
+            r.shuffle(elements)
+            cuts = sorted(r.randint(0, n) for _ in range(r.randint(0, 5)))
+            parts = [cured.partial(array_of(dtype, b"".join(elements[a:b])), ops, first=None)
+                     for a, b in zip([0] + cuts, cuts + [n])]
+            merged = cured.merge(parts)
+            self.assertEqual(bytes(cured.partial(array_of(dtype, raw), ops, first=None)), bytes(merged))
+            self.assertEqual(2, bytes(merged)[2])
+            got, wanted = merged.finish(ops), cured.reduce(array_of(dtype, raw), ops)
+            for op in ops:
+                try:
+                    value = wanted[op]
+                except (ValueError, OverflowError) as error:
+                    with self.assertRaises(type(error)):
+                        got[op]
+                else:
+                    self.assertTrue(same(got[op], value), op)
+
+    setattr(Unplaced, "test_%s" % dtype, test)
+
+
+for dtype in oracle.DTYPES:
+    add_unplaced(dtype)
+
+
+class UnplacedRules(Case):
+    def test_constant_size(self):
+        p = cured.partial(b"\1", ["sum", "max"], first=None)
+        merged = cured.merge([p] * 5000)
+        self.assertEqual((5000, len(bytes(p))), (merged.count, len(bytes(merged))))
+        self.assertEqual((5000, 1), tuple(merged.finish("sum,max").values()))
+        self.assertEqual(p, cured.Partial(bytes(p)))
+
+    def test_refused(self):
+        unplaced, placed = (cured.partial(b"12", "min,max", first=first) for first in (None, 0))
+        floats = numpy.ones(3)
+        for call in (lambda: cured.merge([unplaced, placed]), lambda: cured.merge([placed, unplaced]),
+                     lambda: unplaced.finish("argmin"), lambda: cured.partial(b"12", "argmax", first=None),
+                     lambda: cured.partial(floats, "prod", first=None), lambda: unplaced.finish("sum")):
+            with self.assertRaises(ValueError):
+                call()
+        self.assertEqual(6, cured.partial(b"\2\3", "prod", first=None).finish("prod").prod)
+
+    def test_hostile_bytes(self):
+        p = bytes(cured.partial(numpy.array([3, float("nan"), 5], "f4"), ["max", "count", "sum"], first=None))
+        for at in range(len(p)):
+            for bit in range(8):
+                changed = bytearray(p)
+                changed[at] ^= 1 << bit
+                try:
+                    q = cured.Partial(changed)
+                except (ValueError, NotImplementedError):
+                    continue
+                self.assertEqual(bytes(changed), bytes(q))
+
+
 class Partials(Case):
     def test_pickle(self):
         p = cured.partial(b"\1\2\3", ["sum", "max"])

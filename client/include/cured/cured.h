@@ -261,12 +261,13 @@ typedef struct cured_options {
      * FAILED_PRECONDITION where it has no CUDA device, UNIMPLEMENTED for an op or type that these kernels lack. */
     const char *kernel;
     uint32_t max_retry_wait_ms; /* a daemon that asks for a longer wait is taken to ask for this; 0: 10 s */
+    bool unplaced;              /* with partial: one without a position. No first, argmin, argmax, prod of floats */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0                                                               \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false                                                        \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the

@@ -25,6 +25,7 @@ cr_ask cr_local_ask(const cured_call *call, cr_shape *shape) {
                     .op_count = r->op_count,
                     .shape = r->has_axis ? shape : NULL,
                     .partial = r->want_partial,
+                    .unplaced = r->unplaced,
                     .first = r->first,
                     .finish = {.nan = (cr_nan_policy)r->nan,
                                .overflow = (cr_overflow)r->overflow,

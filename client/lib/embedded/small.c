@@ -68,9 +68,7 @@ static cr_status check_merged(cured_call *call, const cr_share *sum, cr_error *e
     cr_ask ask = cr_local_ask(call, &shape);
     ask.dtype = (cr_dtype)sum->partial.dtype;
     cr_status status = cr_ask_ops(&ask, &call->needs, error);
-    if (status == CR_OK && (call->needs.families & ~sum->partial.families) != 0)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for all of the ops that are asked for");
-    return status;
+    return status == CR_OK ? cr_share_answers(sum, ask.ops, ask.op_count, error) : status;
 }
 
 static cr_status keep_share(cured_call *call, const cr_share *share, cr_error *error) {
@@ -118,7 +116,8 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
         give_values(call, partial);
     } else {
         cr_share *share = malloc(sizeof *share);
-        status = share != NULL ? cr_share_make(share, partial, call->request.reduce.first, &error)
+        uint64_t base = call->request.reduce.unplaced ? CR_UNPLACED : call->request.reduce.first;
+        status = share != NULL ? cr_share_make(share, partial, base, &error)
                                : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for the partial");
         if (status == CR_OK) status = keep_share(call, share, &error);
         free(share);

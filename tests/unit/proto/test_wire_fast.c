@@ -46,6 +46,7 @@ static cr_wire_call random_call(void) {
     m.reduce.has_axis = random_number() % 8 == 0;
     if (m.reduce.has_axis) m.reduce.outer = some_number(), m.reduce.n = some_number(), m.reduce.inner = some_number();
     m.reduce.want_partial = random_number() % 8 == 0;
+    m.reduce.unplaced = random_number() % 8 == 0;
     m.reduce.first = random_number() % 8 ? 0 : some_number();
     if (random_number() % 8 == 0) memset(m.reduce.kernel, 'k', random_number() % CR_NAME_MAX_BYTES);
     return m;
@@ -74,6 +75,7 @@ static void assert_same_call(const cr_wire_call *a, const cr_wire_call *b) {
     ck_assert_uint_eq(x->n, y->n);
     ck_assert_uint_eq(x->inner, y->inner);
     ck_assert_int_eq(x->want_partial, y->want_partial);
+    ck_assert_int_eq(x->unplaced, y->unplaced);
     ck_assert_uint_eq(x->first, y->first);
     ck_assert_str_eq(x->kernel, y->kernel);
 }

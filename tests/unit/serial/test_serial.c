@@ -21,7 +21,7 @@ static cr_error error;
 static void fold(cr_share *share, cr_dtype dtype, uint32_t families, const void *data, uint64_t n, uint64_t base) {
     cr_partial p;
     cr_partial_init(&p, dtype, families);
-    cr_cpu_fold(&p, data, n, base);
+    cr_cpu_fold(&p, data, n, base == CR_UNPLACED ? 7 : base);
     ck_assert_msg(cr_share_make(share, &p, base, &error) == CR_OK, "%s", error.text);
 }
 
@@ -46,6 +46,7 @@ static const struct golden {
     {"f64-sum", CR_F64, CR_FAM_SUM, f64s, 2, 0},
     {"bool-counts-bits", CR_BOOL, CR_FAM_COUNTS | CR_FAM_BITS, bools, 3, 0},
     {"u16-empty", CR_U16, MOST | CR_FAM_BITS, NULL, 0, 0},
+    {"f32-unplaced", CR_F32, MOST, f32s, 6, CR_UNPLACED},
 };
 enum { GOLDENS = sizeof goldens / sizeof goldens[0] };
 
@@ -67,9 +68,10 @@ START_TEST(golden) {
     check_bytes(&b, want, len);
     /* each element apart, the last first */
     size_t size = cr_dtype_size(g->dtype);
-    fold(&a, g->dtype, g->families, NULL, 0, 0);
+    fold(&a, g->dtype, g->families, NULL, 0, g->base == CR_UNPLACED ? CR_UNPLACED : 0);
     for (uint64_t i = g->n; i-- > 0;) {
-        fold(&b, g->dtype, g->families, (const uint8_t *)g->data + i * size, 1, g->base + i);
+        fold(&b, g->dtype, g->families, (const uint8_t *)g->data + i * size, 1,
+             g->base == CR_UNPLACED ? CR_UNPLACED : g->base + i);
         ck_assert_msg(cr_share_merge(&a, &b, &error) == CR_OK, "%s", error.text);
     }
     check_bytes(&a, want, len);
@@ -145,6 +147,58 @@ START_TEST(any_cut_any_order) {
 }
 END_TEST
 
+START_TEST(unplaced_any_order) {
+    enum { MAX = 300 };
+    static uint8_t data[MAX * 8], want[CAP];
+    cr_dtype dtype = (cr_dtype)_i;
+    size_t size = cr_dtype_size(dtype);
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    for (int turn = 0; turn < 60; turn++) {
+        uint32_t families = (uint32_t)next() & (floats ? MOST : CR_FAM_ALL);
+        uint64_t n = next() % (MAX + 1), first = n ? next() % n : 0, step = n ? 1 + next() % n : 1;
+        fill(data, n * size);
+        fold(&a, dtype, families, data, n, CR_UNPLACED);
+        size_t len = cr_share_pack(&a, want, sizeof want);
+        fold(&a, dtype, families, NULL, 0, CR_UNPLACED);
+        for (uint64_t done = 0, at = first; done < n;
+             at = at + step < n ? at + step : 0) { /* in turns, from anywhere */
+            uint64_t end = at + step < n ? at + step : n;
+            if (at < first && end > first) end = first;
+            fold(&b, dtype, families, data + at * size, end - at, CR_UNPLACED);
+            ck_assert_msg(cr_share_merge(&a, &b, &error) == CR_OK, "%s", error.text);
+            done += end - at;
+        }
+        check_bytes(&a, want, len);
+    }
+}
+END_TEST
+
+START_TEST(unplaced_has_a_constant_size) {
+    uint8_t bytes[CAP];
+    fold(&a, CR_F64, CR_FAM_SUM | CR_FAM_EXTREMA, f64s, 2, CR_UNPLACED);
+    size_t len = cr_share_pack(&a, bytes, sizeof bytes);
+    b = a;
+    for (int i = 1; i < 8 * CR_SHARE_MAX_RANGES; i++) ck_assert_int_eq(cr_share_merge(&a, &b, &error), CR_OK);
+    ck_assert_uint_le(cr_share_pack(&a, bytes, sizeof bytes), len + 4);
+    ck_assert_uint_eq(a.partial.n, UINT64_C(16) * CR_SHARE_MAX_RANGES);
+}
+END_TEST
+
+START_TEST(unplaced_answers) {
+    const uint32_t indices[] = {CR_OP_ARGMIN, CR_OP_ARGMAX}, others[] = {CR_OP_MIN, CR_OP_MAX, CR_OP_NORMINF};
+    fold(&a, CR_F32, MOST, f32s, 6, CR_UNPLACED);
+    ck_assert_int_eq(cr_share_answers(&a, others, 3, &error), CR_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(cr_share_answers(&a, indices + i, 1, &error), CR_INVALID_ARGUMENT);
+        ck_assert_msg(strstr(error.text, "without a position") != NULL, "%s", error.text);
+    }
+    fold(&a, CR_F32, MOST, f32s, 6, 0);
+    ck_assert_int_eq(cr_share_answers(&a, indices, 2, &error), CR_OK);
+    ck_assert_int_eq(cr_share_unplaced_takes(CR_OP_PROD, CR_F16, &error), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(cr_share_unplaced_takes(CR_OP_PROD, CR_I64, &error), CR_OK);
+}
+END_TEST
+
 /* ---- refused ---- */
 
 static const struct refusal {
@@ -189,6 +243,12 @@ static const struct refusal {
     {"f32-all", 48, {6, 0}, "NaNs and infinities"},
     {"f32-all", 96, {1, 0}, "canonical"}, /* magnitudes are not negative */
     {"f32-all", 154, {0xc0, 0xff}, "not a value of its type"},
+    {"f32-unplaced", 4, {0x5f, 0}, "product of floats"},
+    {"f32-unplaced", 16, {1, 0}, "head is out of bounds"}, /* a range */
+    {"f32-unplaced", 20, {0, 0}, "head is out of bounds"}, /* version 2 with a position */
+    {"f32-unplaced", 20, {3, 0}, "head is out of bounds"},
+    {"f32-unplaced", 128, {1, 0}, "outside its ranges"},
+    {"f32-unplaced", 152, {1, 0}, "first NaN"},
     {"bool-counts-bits", 40, {1, 0}, "non-zeros"}, /* a NaN among bools */
     {"bool-counts-bits", 48, {4, 0}, "non-zeros"},
     {"bool-counts-bits", 64, {2, 0}, "bits contradict"},
@@ -220,9 +280,11 @@ START_TEST(refuses_other_lengths_and_versions) {
         in[len] = 0;
         ck_assert_int_eq(cr_share_unpack(in, len + 1, &a, &error), CR_INVALID_ARGUMENT);
         ck_assert_msg(strstr(error.text, "follow") != NULL, "%s", error.text);
+        int own = goldens[i].base == CR_UNPLACED ? 2 : 1;
         for (int version = 0; version < 256; version++) {
+            cr_status want = version == own ? CR_OK : version == 3 - own ? CR_INVALID_ARGUMENT : CR_UNIMPLEMENTED;
             in[2] = (uint8_t)version;
-            ck_assert_int_eq(cr_share_unpack(in, len, &a, &error), version == 1 ? CR_OK : CR_UNIMPLEMENTED);
+            ck_assert_int_eq(cr_share_unpack(in, len, &a, &error), want);
         }
     }
 }
@@ -240,7 +302,7 @@ START_TEST(refuses_to_merge) {
     } others[] = {
         {CR_I8, CR_FAM_SUM, 2, 20, "u8, another of i8"}, {CR_U8, CR_FAM_COUNTS, 2, 20, "different ops"},
         {CR_U8, CR_FAM_SUM, 2, 10, "from 10 on"},        {CR_U8, CR_FAM_SUM, 2, 11, "from 11 on"},
-        {CR_U8, CR_FAM_SUM, 2, 9, "from 10 on"},
+        {CR_U8, CR_FAM_SUM, 2, 9, "from 10 on"},         {CR_U8, CR_FAM_SUM, 2, CR_UNPLACED, "another has none"},
     };
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         fold(&b, others[i].dtype, others[i].families, u8s, others[i].n, others[i].base);
@@ -268,7 +330,12 @@ START_TEST(makes_within_bounds) {
     cr_cpu_fold(&p, u8s, 2, 0);
     ck_assert_int_eq(cr_share_make(&a, &p, INT64_MAX - 2, &error), CR_OK);
     ck_assert_int_eq(cr_share_make(&a, &p, INT64_MAX - 1, &error), CR_INVALID_ARGUMENT);
-    ck_assert_int_eq(cr_share_make(&a, &p, UINT64_MAX, &error), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(cr_share_make(&a, &p, UINT64_MAX - 1, &error), CR_INVALID_ARGUMENT);
+    ck_assert_int_eq(cr_share_make(&a, &p, CR_UNPLACED, &error), CR_OK);
+    p.n = UINT64_C(1) << 63;
+    ck_assert_int_eq(cr_share_make(&a, &p, CR_UNPLACED, &error), CR_INVALID_ARGUMENT);
+    cr_partial_init(&p, CR_F32, CR_FAM_PROD);
+    ck_assert_int_eq(cr_share_make(&a, &p, CR_UNPLACED, &error), CR_INVALID_ARGUMENT);
 }
 END_TEST
 
@@ -278,6 +345,9 @@ int main(void) {
     tcase_add_loop_test(t, golden, 0, GOLDENS);
     tcase_add_test(t, golden_gap);
     tcase_add_loop_test(t, any_cut_any_order, CR_BOOL, CR_F64 + 1);
+    tcase_add_loop_test(t, unplaced_any_order, CR_BOOL, CR_F64 + 1);
+    tcase_add_test(t, unplaced_has_a_constant_size);
+    tcase_add_test(t, unplaced_answers);
     tcase_add_loop_test(t, refuses, 0, REFUSALS);
     tcase_add_test(t, refuses_other_lengths_and_versions);
     tcase_add_test(t, refuses_to_merge);
