@@ -37,5 +37,6 @@ void cr_trim_look(cr_trim *trim) {
     const uint64_t load = load_of(trim);
     if (load <= trim->peak) return;
     trim->peak = load;
-    if (load >= LEAST_PEAK && !trim->timer.slot) cr_timer_set(&trim->calls->timers, &trim->timer, cr_now_ms() + LOOK_MS);
+    if (load >= LEAST_PEAK && !trim->timer.slot)
+        cr_timer_set(&trim->calls->timers, &trim->timer, cr_now_ms() + LOOK_MS);
 }

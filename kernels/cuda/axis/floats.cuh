@@ -60,7 +60,7 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
      * anchor before its bits go on. */
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
-    static constexpr bool FIRST = false, TOGETHER = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
+    static constexpr bool FIRST = false, TOGETHER = true, APART = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
     static constexpr int W = SQUARE && !HALF ? 3 : 2;
     /* Binades more above the largest of the first elements, where the window has plenty below. */
     static constexpr int SLACK = SQUARE ? 0 : SIZE == 8 ? 16 : D == CR_BF16 ? 8 : 1;

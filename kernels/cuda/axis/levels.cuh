@@ -11,7 +11,7 @@
 
 template <cr_dtype D, int KIND> struct cr_axis_level {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = 8, QUAD = 4, BLOCKS = C == 1 ? 2 : 1, STEP = 50;
-    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, FIRST = false, REDO = false, STOPS = false, TOGETHER = true;
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, FIRST = false, REDO = false, STOPS = false, TOGETHER = true, APART = SIZE == 4 && !SQUARE;
     static constexpr int LEVELS = SQUARE ? 12 : 6, TOP = SQUARE ? 207 : 79, LOWEST = TOP - STEP * (LEVELS - 1), W = SQUARE ? 11 : 6;
     static constexpr uint32_t ADDS = 4094;
     static_assert(LOWEST <= (SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID), "the lowest anchor takes everything");

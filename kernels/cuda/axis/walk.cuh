@@ -11,6 +11,7 @@
  *                                   cr_axis_load from p
  *   one(args, e, bits, j)           a single element, which is element e of the j-th unit
  *   A::TOGETHER                     of a row's, element 0's record is that of all
+ *   A::APART                        several rounds, and what splits left, have copies of the code: rows are 2 to 7 % faster so
  *   take(args, e, spot)             the record of element e's output; unit j begins at spot.place(args.at, j) along the axis
  *   quick(r, first, step)           merges records of the lanes apart by `first` to `step`, if there is a way that is quicker than the
  *                                   general one; the warp is together
@@ -75,12 +76,10 @@ template <int SIZE> struct cr_axis_spot {
         count = head = tail = 0;
     }
 
-    /* s: of the team's m lines; low: the split's first. */
-    CR_DEVICE void set(const cr_axis_args &args, uint64_t block, uint64_t unit, uint32_t s, uint64_t low) {
+    /* begin: the unit's place in line 0; s: of the team's m lines; low: the split's first. */
+    CR_DEVICE void set(const cr_axis_args &args, const uint8_t *begin, uint32_t s, uint64_t low) {
         const cr_axis_launch &at = args.at;
-        const uint8_t *begin = args.data + block * at.n * at.inner * SIZE + unit * at.unit;
         uint64_t lines = at.n;
-        column = block * at.inner + unit * (at.wide ? C : 1);
         stride = at.line << at.m_log;
         if (at.vector > 1) {
             const uint64_t first = low + s * at.vector;
@@ -169,10 +168,8 @@ CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const 
 /* Single elements [from, to) of a unit at p, the thread's j-th. */
 template <class A>
 CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, uint32_t from, uint32_t to, uint32_t j) {
-#pragma unroll
-    for (uint32_t e = 0; e < (uint32_t)A::C; e++) {
-        if (e >= from && e < to) acc.one(args, e, cr_load_one<A::SIZE>(p + e * A::SIZE), j);
-    }
+#pragma unroll 1
+    for (uint32_t e = from; e < to; e++) acc.one(args, e, cr_load_one<A::SIZE>(p + e * A::SIZE), j);
 }
 
 template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot) {
@@ -246,104 +243,146 @@ template <class A> CR_DEVICE typename A::record cr_axis_fetch(const typename A::
     return x.r;
 }
 
-/* The last block of a tile merges what all splits left. */
+/* What all splits left of a tile's output e, of which this thread takes every m-th. */
 template <class A>
-CR_DEVICE bool cr_axis_collect(const cr_axis_args &args, uint64_t tile, uint32_t s, uint64_t column, uint32_t own,
-                               typename A::record *room) {
-    bool done = true;
-    const uint32_t outputs = args.at.rows || !args.at.wide ? 1 : A::C; /* of a unit; nothing else was left */
-    for (uint32_t e = 0; e < outputs; e++) {
-        typename A::record r = A::empty(args);
-        for (uint32_t split = s; split < args.at.splits; split += args.at.m)
-            A::merge(r, cr_axis_fetch<A>(cr_axis_left<A>(args, tile, split, e)));
-        cr_axis_meet<A>(args.at, r, room);
-        if (s == 0 && e < own) done &= A::finish(args, r, column + e);
-    }
-    return done;
+CR_DEVICE typename A::record cr_axis_collect(const cr_axis_args &args, uint64_t tile, uint32_t s, uint32_t e) {
+    typename A::record r = A::empty(args);
+    for (uint32_t split = s; split < args.at.splits; split += args.at.m)
+        A::merge(r, cr_axis_fetch<A>(cr_axis_left<A>(args, tile, split, e)));
+    return r;
 }
 
-/* The records of a thread's outputs, together where its units hold one output only: calls use(which, record), from one place, since
- * what is done with a record is much code. */
-template <class A, class Use>
-CR_DEVICE void cr_axis_records(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, const Use &use) {
-    constexpr uint32_t C = (uint32_t)A::C;
-    const bool single = args.at.rows || !args.at.wide;
-    typename A::record r[C];
-    r[0] = acc.take(args, 0, spot);
-    if (!A::TOGETHER || !single) {
-#pragma unroll
-        for (uint32_t e = 1; e < C; e++) {
-            r[e] = acc.take(args, e, spot);
-            if (single && args.at.wide) A::merge(r[0], r[e]);
-        }
+/* The row of this thread's team in a round. */
+CR_DEVICE uint64_t cr_axis_row(const cr_axis_launch &at, uint64_t tile, uint32_t round) {
+    const uint32_t teams = CR_GPU_THREADS >> at.m_log;
+    return tile * teams * at.rounds + (threadIdx.x >> at.m_log) + (uint64_t)round * teams;
+}
+
+/* Where this thread is at work on a row, one of several that its team has. */
+template <class A>
+CR_DEVICE void cr_axis_begin_row(const cr_axis_args &args, cr_axis_spot<A::SIZE> &spot, uint64_t row, uint32_t s) {
+    spot.none();
+    if (row >= args.at.outer) return;
+    spot.column = row;
+    spot.set(args, args.data + row * args.at.n * A::SIZE, s, 0);
+}
+
+/* Where this thread is at work in a tile; gives how many outputs its unit has. */
+template <class A>
+CR_DEVICE uint32_t cr_axis_begin(const cr_axis_args &args, cr_axis_spot<A::SIZE> &spot, uint64_t tile, uint32_t split, uint32_t s) {
+    const cr_axis_launch &at = args.at;
+    uint64_t block = (tile * CR_GPU_THREADS + threadIdx.x) >> (at.p_log + at.m_log), unit = threadIdx.x & (at.p_tile - 1);
+    if (at.units > at.p_tile) {
+        const uint64_t across = (at.units + at.p_tile - 1) >> at.p_log;
+        block = tile / across;
+        unit += tile % across << at.p_log;
     }
-    const uint32_t outputs = single ? 1 : C;
-#pragma unroll 1
-    for (uint32_t which = 0; which < outputs; which++) {
-        use(which, r[0]);
+    spot.none();
+    if (block >= at.outer || unit >= at.units) return 0;
+    spot.column = block * at.inner + unit * (at.wide ? A::C : 1);
+    spot.set(args, args.data + block * at.n * at.inner * A::SIZE + unit * at.unit, s, split * at.per_split);
+    return at.rows || !at.wide ? 1 : A::C;
+}
+
+/* The records of a thread's outputs, together where its units hold one output only. */
+template <class A>
+CR_DEVICE void cr_axis_take(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, typename A::record (&r)[A::C]) {
+    const bool single = args.at.rows || !args.at.wide;
+    r[0] = acc.take(args, 0, spot);
+    if (A::TOGETHER && single) return;
 #pragma unroll
-        for (uint32_t e = 1; e < C; e++) r[e - 1] = r[e];
+    for (uint32_t e = 1; e < (uint32_t)A::C; e++) {
+        r[e] = acc.take(args, e, spot);
+        if (single && args.at.wide) A::merge(r[0], r[e]);
     }
 }
 
 /* Rows by teams within a warp, several in turn; thread s of a team keeps what the s-th of them gave, and answers it. */
-template <class A>
-CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room) {
+template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room) {
     const cr_axis_launch &at = args.at;
-    const uint32_t s = threadIdx.x & (at.m - 1), team = threadIdx.x >> at.m_log, teams = CR_GPU_THREADS >> at.m_log;
-    const uint64_t first = tile * teams * at.rounds + team;
+    const uint32_t s = threadIdx.x & (at.m - 1);
     typename A::record kept = A::empty(args);
-    bool hard = false;
     for (uint32_t round = 0; round < at.rounds; round++) {
-        const uint64_t row = first + (uint64_t)round * teams;
         cr_axis_spot<A::SIZE> spot;
-        spot.none();
-        if (row < at.outer) spot.set(args, row, 0, s, 0);
+        typename A::record r[A::C];
+        cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, round), s);
         A acc;
         cr_axis_run(acc, args, spot);
-        cr_axis_records(acc, args, spot, [&](uint32_t, typename A::record &r) {
-            cr_axis_meet<A>(at, r, room);
-            if (s == round) kept = r;
-            if constexpr (A::REDO) hard = __any_sync(CR_EVERYONE, A::is_hard(r));
-        });
-        if (hard) return false;
+        cr_axis_take(acc, args, spot, r);
+        cr_axis_meet<A>(at, r[0], room);
+        if (s == round) kept = r[0];
+        if constexpr (A::REDO) {
+            if (__any_sync(CR_EVERYONE, A::is_hard(r[0]))) return false;
+        }
     }
-    const uint64_t row = first + (uint64_t)s * teams;
+    const uint64_t row = cr_axis_row(at, tile, s);
     return s >= at.rounds || row >= at.outer || A::finish(args, kept, row);
 }
 
+/* A tile: its rounds, one after the other, and then a turn more where splits left what the last block collects. What is done in a
+ * turn is much code, so each step stands in one place, for all that a tile may be. With several rounds thread s of a team keeps what
+ * the s-th of them gave, in its own place of the room, and answers it after the last. */
 template <class A>
 CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t split, typename A::record *room) {
     const cr_axis_launch &at = args.at;
-    const uint32_t c = threadIdx.x & (at.p_tile - 1), s = threadIdx.x >> at.p_log & (at.m - 1);
-    uint64_t block = (tile * CR_GPU_THREADS + threadIdx.x) >> (at.p_log + at.m_log), unit = c;
-    if (at.units > at.p_tile) {
-        const uint64_t across = (at.units + at.p_tile - 1) >> at.p_log;
-        block = tile / across;
-        unit = (tile % across << at.p_log) + c;
-    }
+    const uint32_t s = threadIdx.x >> at.p_log & (at.m - 1);
+    const uint32_t rounds = A::APART ? 1 : at.rounds, turns = A::APART ? 1 : rounds + (at.splits > 1);
+    const uint32_t outputs = at.rows || !at.wide ? 1 : A::C; /* of a unit */
+    uint32_t own = 0;                                        /* of this thread's unit */
     cr_axis_spot<A::SIZE> spot;
-    uint32_t own = 0; /* outputs of this thread's unit */
-    spot.none();
-    if (block < at.outer && unit < at.units) {
-        spot.set(args, block, unit, s, split * at.per_split);
-        own = at.rows || !at.wide ? 1 : A::C;
-    }
-    A acc;
-    cr_axis_run(acc, args, spot);
     bool done = true;
-    cr_axis_records(acc, args, spot, [&](uint32_t which, typename A::record &r) {
-        cr_axis_meet<A>(at, r, room);
-        if (s != 0) return;
-        if (at.splits > 1) *cr_axis_left<A>(args, tile, split, which) = r;
-        else if (which < own) done &= A::finish(args, r, spot.column + which);
-    });
-    if (at.splits > 1 && cr_axis_last(args, tile)) done = cr_axis_collect<A>(args, tile, s, spot.column, own, room);
+    spot.none();
+#pragma unroll 1
+    for (uint32_t turn = 0; turn < turns; turn++) {
+        const bool collects = turn == rounds;
+        typename A::record r[A::C];
+        if (!collects) {
+            if (rounds > 1) cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, turn), s);
+            else own = cr_axis_begin<A>(args, spot, tile, split, s);
+            A acc;
+            cr_axis_run(acc, args, spot);
+            cr_axis_take(acc, args, spot, r);
+        } else if (!cr_axis_last(args, tile)) {
+            break;
+        }
+#pragma unroll 1
+        for (uint32_t which = 0; which < outputs; which++) {
+            if (collects) r[0] = cr_axis_collect<A>(args, tile, s, which);
+            cr_axis_meet<A>(at, r[0], room);
+            bool answers = s == 0 && which < own;
+            uint64_t output = spot.column + which;
+            if (rounds > 1) {
+                if constexpr (A::REDO) {
+                    if (__any_sync(CR_EVERYONE, A::is_hard(r[0]))) return false;
+                }
+                if (s == turn) room[threadIdx.x] = r[0];
+                output = cr_axis_row(at, tile, s);
+                answers = turn + 1 == rounds && s < rounds && output < at.outer;
+                if (answers) r[0] = room[threadIdx.x];
+            } else if (!collects && at.splits > 1) {
+                if (s == 0) *cr_axis_left<A>(args, tile, split, which) = r[0];
+                answers = false;
+            }
+            if (answers) done &= A::finish(args, r[0], output);
+#pragma unroll
+            for (uint32_t e = 1; e < (uint32_t)A::C; e++) r[e - 1] = r[e];
+        }
+    }
+    if constexpr (A::APART) {
+        if (at.splits == 1 || !cr_axis_last(args, tile)) return done;
+        for (uint32_t which = 0; which < outputs; which++) {
+            typename A::record r = cr_axis_collect<A>(args, tile, s, which);
+            cr_axis_meet<A>(at, r, room);
+            if (s == 0 && which < own) done &= A::finish(args, r, spot.column + which);
+        }
+    }
     return done;
 }
 
 template <class A> CR_DEVICE bool cr_axis_work(const cr_axis_args &args, uint64_t work, typename A::record *room) {
-    if (args.at.rounds > 1) return cr_axis_rounds<A>(args, work, room);
+    if constexpr (A::APART) {
+        if (args.at.rounds > 1) return cr_axis_rounds<A>(args, work, room);
+    }
     uint64_t tile = work;
     uint32_t split = 0;
     if (args.at.splits != 1) tile = work / args.at.splits, split = (uint32_t)(work % args.at.splits);

@@ -9,7 +9,7 @@
 #include "kernels/cuda/pack/sums.cuh"
 #include "kernels/cuda/pack/linger.h"
 
-template <class E, int KIND> CR_CALLED void cr_call_float_sum() { cr_pack_sum<E, KIND>::fold(); }
+template <class E, bool SQUARE> CR_CALLED void cr_call_float_sum() { cr_pack_sum<E, SQUARE>::fold(); }
 template <cr_dtype D, bool ABSOLUTE> CR_CALLED void cr_call_int_sum() {
     cr_pack_int_sum<cr_sum_int<D, ABSOLUTE>, !ABSOLUTE && cr_is_signed(D)>();
 }
@@ -24,20 +24,19 @@ template <cr_dtype D> CR_CALLED void cr_call_bits() { cr_pack_bits<D>(); }
 template <cr_dtype D> CR_CALLED void cr_call_int_prod() { cr_pack_int_prod<D>(); }
 template <cr_dtype D> CR_CALLED void cr_call_float_prod() { cr_pack_float_prod<D>(); }
 
-template <int KIND> CR_DEVICE void cr_pack_sum_of(uint32_t dtype) {
+template <bool SQUARE, bool ABSOLUTE> CR_DEVICE void cr_pack_sum_of(uint32_t dtype) {
     switch (dtype) {
         case CR_F16:
-            return cr_call_float_sum<cr_f16, KIND>();
+            return cr_call_float_sum<cr_f16, SQUARE>();
         case CR_BF16:
-            return cr_call_float_sum<cr_bf16, KIND>();
+            return cr_call_float_sum<cr_bf16, SQUARE>();
         case CR_F32:
-            return cr_call_float_sum<cr_f32, KIND>();
+            return cr_call_float_sum<cr_f32, SQUARE>();
         case CR_F64:
-            return cr_call_float_sum<cr_f64, KIND>();
+            return cr_call_float_sum<cr_f64, SQUARE>();
 #define CASE(d) \
     case d:     \
-        return KIND == CR_SUM_SQUARE ? cr_call_int_squares<d>() \
-                                     : cr_call_int_sum<d, KIND == CR_SUM_ABSOLUTE && cr_is_signed(d)>();
+        return SQUARE ? cr_call_int_squares<d>() : cr_call_int_sum<d, ABSOLUTE && cr_is_signed(d)>();
             CR_INTEGER_TYPES(CASE)
 #undef CASE
     }
@@ -136,19 +135,20 @@ CR_DEVICE void cr_see_the_host() {
 
 /* What a warp does about a unit, which is a cr_pack_unit. */
 CR_DEVICE void cr_pack_fold(const uint4 unit, uint64_t *found, uint64_t *more) {
+    const uint32_t dtype = unit.z >> 16 & 0xffu, family = 1u << (unit.z >> 24 & ((1u << CR_PACK_WANTS) - 1));
+    const uint32_t wants = family == CR_FAM_EXTREMA ? unit.z >> (24 + CR_PACK_WANTS) : family == CR_FAM_SUMABS;
     if (cr_lane() == 0) {
         cr_pack_jobs[threadIdx.x / CR_WARP] = {(const uint8_t *)cr_pair(unit.x, unit.y), found, more + unit.w,
-                                                unit.z & 0xffffu, unit.z >> (24 + CR_PACK_WANTS)};
+                                                unit.z & 0xffffu, wants};
     }
     __syncwarp();
-    const uint32_t dtype = unit.z >> 16 & 0xffu, family = unit.z >> 24 & ((1u << CR_PACK_WANTS) - 1);
-    switch (1u << family) {
+    switch (family) {
         case CR_FAM_SUM:
-            return cr_pack_sum_of<CR_SUM_PLAIN>(dtype);
+            return cr_pack_sum_of<false, false>(dtype);
         case CR_FAM_SUMABS:
-            return cr_pack_sum_of<CR_SUM_ABSOLUTE>(dtype);
+            return cr_pack_sum_of<false, true>(dtype);
         case CR_FAM_SUMSQ:
-            return cr_pack_sum_of<CR_SUM_SQUARE>(dtype);
+            return cr_pack_sum_of<true, false>(dtype);
         case CR_FAM_EXTREMA:
             return cr_pack_extrema_of(dtype);
         case CR_FAM_COUNTS:

@@ -2,7 +2,8 @@
  *
  * Floats: the warp knows its largest magnitude before it adds anything, so the first anchor lies as low as it may, and one level
  * (f64, squares: two) takes 24 binades and more below it; one level more takes 50 further. What fits no window, and whatever has
- * a NaN or an infinity, is added in integers: 16-bit digits in shared memory, no data slower than other data there.
+ * a NaN or an infinity, is added in integers: 16-bit digits in shared memory, no data slower than other data there. Sums of
+ * magnitudes have digits of their own only: the windows' code clears signs, so there is less of it.
  * Thread: GPU; the warp is together. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_PACK_SUMS_CUH
 #define CURED_KERNELS_CUDA_PACK_SUMS_CUH
@@ -95,11 +96,11 @@ CR_CALLED void cr_call_digits() {
     cr_pack_digits<E, KIND>::fold();
 }
 
-template <class E, int KIND>
+template <class E, bool SQUARE>
 struct cr_pack_sum {
-    using Window = cr_window<E, KIND>;
+    using Window = cr_window<E, SQUARE ? CR_SUM_SQUARE : CR_SUM_PLAIN>;
     static constexpr int LEVELS = Window::LEVELS, GROUP = Window::GROUP, LANES = CR_GPU_VECTOR / E::SIZE;
-    static constexpr bool PAIR = KIND == CR_SUM_SQUARE && E::SIZE == 8;
+    static constexpr bool PAIR = SQUARE && E::SIZE == 8;
     static constexpr uint32_t ADDS = CR_PACK_VECTORS * LANES / GROUP;
     static_assert(Window::STEP == (E::SIZE != 8 ? 50 : PAIR ? 52 : 51), "the host takes steps of another size");
 
@@ -123,8 +124,8 @@ struct cr_pack_sum {
         } else {
 #pragma unroll
             for (int i = 0; i < GROUP; i++) {
-                const double x = KIND == CR_SUM_SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
-                cr_chain<0, TO>(s, KIND == CR_SUM_SQUARE ? __dmul_rn(x, x) : KIND == CR_SUM_ABSOLUTE ? fabs(x) : x);
+                const double x = SQUARE ? E::lane(v, e + i) : E::scaled(v, e + i);
+                cr_chain<0, TO>(s, SQUARE ? __dmul_rn(x, x) : x);
             }
 #pragma unroll
             for (int level = 0; level < TO; level++) acc[level] += bits(s[level]);
@@ -154,9 +155,16 @@ struct cr_pack_sum {
     CR_DEVICE static uint32_t top_of(uint32_t most) { /* the largest exponent field */
         return (E::PACKED ? max(most >> 16, most & 0xffffu) : most) >> E::FIELD;
     }
+    CR_DEVICE static void clear_signs(uint4 (&v)[CR_PACK_VECTORS]) {
+        constexpr uint32_t even = E::SIZE == 8 ? ~0u : E::PACKED ? 0x7fff7fffu : 0x7fffffffu, odd = even & 0x7fffffffu;
+#pragma unroll
+        for (int j = 0; j < CR_PACK_VECTORS; j++) v[j] = make_uint4(v[j].x & even, v[j].y & odd, v[j].z & even, v[j].w & odd);
+    }
     CR_DEVICE static void fold() {
         uint4 v[CR_PACK_VECTORS];
         cr_pack_load<E::SIZE, false>(v, 0);
+        const bool magnitudes = !SQUARE && cr_pack_mine().wants != 0;
+        if (magnitudes) clear_signs(v);
         cr_span seen = {0, ~0u};
 #pragma unroll
         for (int j = 0; j < CR_PACK_VECTORS; j++) E::look(seen, v[j]);
@@ -167,7 +175,9 @@ struct cr_pack_sum {
         } else if (LEVELS < 3 && E::TOP != 31 && __all_sync(CR_EVERYONE, Window::inside(seen, Window::bounds(a, 1)))) {
             fits<LEVELS < 3 ? LEVELS + 1 : LEVELS>(v, a);
         } else {
-            cr_call_digits<E, KIND>();
+            if (SQUARE) cr_call_digits<E, CR_SUM_SQUARE>();
+            else if (magnitudes) cr_call_digits<E, CR_SUM_ABSOLUTE>();
+            else cr_call_digits<E, CR_SUM_PLAIN>();
         }
     }
 };

@@ -22,7 +22,7 @@ enum {
 struct cr_pack_job {
     const uint8_t *data;
     uint64_t *found, *more;
-    uint32_t n, wants; /* wants: of the extrema */
+    uint32_t n, wants; /* wants: of the extrema; of a sum, not 0: of the magnitudes */
 };
 __shared__ cr_pack_job cr_pack_jobs[CR_PACK_WARPS];
 
@@ -60,6 +60,12 @@ CR_DEVICE uint4 cr_pack_edge(const uint8_t *data, uint32_t bytes, uint32_t at, u
         half[i / 8] |= x << 8 * (i % 8);
     }
     return make_uint4((uint32_t)half[0], (uint32_t)(half[0] >> 32), (uint32_t)half[1], (uint32_t)(half[1] >> 32));
+}
+
+/* The same for cr_pack_load. Called, because every fold has it and few units need it. */
+template <unsigned WIDTH>
+CR_CALLED uint4 cr_call_edge(const uint8_t *data, uint32_t bytes, uint32_t at, uint64_t fill) {
+    return cr_pack_edge<WIDTH>(data, bytes, at, fill);
 }
 
 /* Two at a time: their neighbours need registers too. v[0] of the first lane is there already. */
@@ -102,8 +108,8 @@ CR_DEVICE void cr_pack_load(uint4 (&v)[CR_PACK_VECTORS], uint64_t fill) {
                                                                                          : none;
     uint4 edge = nothing;
     v[0] = nothing;
-    if (mine != none) edge = cr_pack_edge<WIDTH>(data, bytes, mine * CR_GPU_VECTOR, fill);
-    if (shift != 0 && cr_lane() == 0) v[0] = cr_pack_edge<WIDTH>(data, bytes, 0, fill);
+    if (mine != none) edge = cr_call_edge<WIDTH>(data, bytes, mine * CR_GPU_VECTOR, fill);
+    if (shift != 0 && cr_lane() == 0) v[0] = cr_call_edge<WIDTH>(data, bytes, 0, fill);
     __syncwarp();
 #pragma unroll
     for (unsigned j = 1; j < CR_PACK_VECTORS; j++) v[j] = nothing;
