@@ -2,7 +2,8 @@
  * out.
  *
  * Each case goes by whole blocks and by states: cut anywhere, folded in any order into a few
- * states, which are merged (products of floats: in order into one); on every instruction set this machine has. The answers of the first way are printed; another's
+ * states, which are merged (products of floats: in order into one); on every instruction set this machine has. libcured
+ * answers it too, in this process: once from memory and once as a stream of pieces. The answers of the first way are printed; another's
  * only where they differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
  *
  * Thread: one. Owner: this file. */
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cured/cured.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
 #include "tests/property/cases.h"
@@ -126,6 +128,38 @@ static void by_columns(const cr_axis_spec *spec, const uint8_t *data, answers *a
     }
 }
 
+static cured_conn *embedded; /* NULL: libcured was built without */
+
+/* The same by libcured, whole or as a stream. */
+static void by_libcured(const cr_axis_spec *spec, const uint8_t *data, bool stream, answers *a) {
+    const cr_shape *s = &spec->shape;
+    const cured_axis axis = {s->outer, s->n, s->inner};
+    uint64_t count = s->outer * s->n * s->inner, bytes = count * cr_dtype_size(spec->dtype);
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_op ops[CR_AXIS_MAX_OPS];
+    cured_call *call;
+    o.nan = (cured_nan)spec->finish.nan;
+    o.result_dtype = (cured_dtype)spec->finish.result_dtype;
+    o.ddof = spec->finish.ddof;
+    o.axis = &axis;
+    o.results = (void *const *)a->out;
+    for (uint32_t k = 0; k < spec->op_count; k++) ops[k] = (cured_op)spec->ops[k];
+    if (stream) {
+        cured_reduce_stream_begin(embedded, (cured_dtype)spec->dtype, ops, spec->op_count, bytes, &o, &call, NULL);
+        for (uint64_t at = 0; at < bytes;) {
+            uint64_t now = 1 + next_random(bytes - at);
+            if (cured_stream_write(call, data + at, now, NULL) != CURED_OK) break;
+            cured_stream_drain(call, NULL);
+            at += now;
+        }
+        cured_stream_end(call, NULL);
+    } else {
+        cured_reduce_buffer(embedded, (cured_dtype)spec->dtype, ops, spec->op_count, data, count, &o, &call, NULL);
+    }
+    a->error.code = call ? (cr_status)cured_wait(call, NULL) : CR_INTERNAL;
+    cured_call_free(call);
+}
+
 static void print(const cr_axis_spec *spec, const answers *a) {
     printf("%s %s\n", cr_status_name(a->error.code), a->error.text);
     if (a->error.code != CR_OK) return;
@@ -184,6 +218,13 @@ static void run_case(const header *h) {
             check(&spec, &first, &a, isas[isa], way == 0 ? "blocks" : "columns");
             answers_free(&a, &spec);
         }
+        for (int stream = 0; embedded && stream < 2; stream++) {
+            answers a;
+            answers_new(&a, &spec);
+            by_libcured(&spec, data, stream, &a);
+            check(&spec, &first, &a, isas[isa], stream ? "libcured, streamed" : "libcured");
+            answers_free(&a, &spec);
+        }
     }
     print(&spec, &first);
     printf(".\n");
@@ -193,6 +234,7 @@ static void run_case(const header *h) {
 
 int main(void) {
     header h;
+    if (cured_connect("embedded:", NULL, &embedded, NULL) != CURED_OK) fprintf(stderr, "axis_driver: no embedded:\n");
     while (fread(&h, sizeof h, 1, stdin) == 1) {
         if (h.magic != MAGIC || h.ops == 0 || h.ops > CR_AXIS_MAX_OPS) {
             fprintf(stderr, "axis_driver: not a case\n");
@@ -200,5 +242,6 @@ int main(void) {
         }
         run_case(&h);
     }
+    cured_close(embedded);
     return 0;
 }

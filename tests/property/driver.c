@@ -1,14 +1,15 @@
 /* driver: folds the cases that property.py writes to its standard input, and prints what came out.
  *
  * A case is cut into pieces; the pieces are folded in a random order into a few partials, which are merged in a random
- * order, on every instruction set this machine has. The answers of the first are printed; another's only where they
- * differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
+ * order, on every instruction set this machine has. libcured answers the case too, in this process: once from memory and
+ * once as a stream of the pieces. The answers of the first way are printed; another's only where they differ. The array ends where its allocation ends, so that a sanitizer sees every access beyond it.
  *
  * Thread: one. Owner: this file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cured/cured.h"
 #include "kernels/core/big.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/prod.h"
@@ -111,6 +112,65 @@ static uint32_t describe_all(const header *h, const uint32_t *ops, const cr_part
     return count;
 }
 
+static cured_conn *embedded; /* NULL: libcured was built without */
+
+/* As describe, of what libcured says. */
+static void describe_value(const cured_value *v, char *line) {
+    size_t len, at_len;
+    cured_dtype at_dtype;
+    cured_error error;
+    cured_status status = cured_value_status(v, &error);
+    const uint8_t *bytes = cured_value_bytes(v, &len), *at = cured_value_at(v, &at_dtype, &at_len);
+    const char *dtype = cured_dtype_name(cured_value_dtype(v));
+    line +=
+        sprintf(line, "%s %s %s ", cured_op_name(cured_value_op(v)), cured_status_name(status), dtype ? dtype : "none");
+    print_hex(&line, bytes, (unsigned)len);
+    *line++ = ' ';
+    print_hex(&line, at, (unsigned)at_len);
+    sprintf(line, " %s", error.text);
+}
+
+/* Asks for the case by memory, or by its pieces. NULL: it was refused. */
+static cured_call *ask(const header *h, const uint32_t *ops, const uint8_t *data, const uint64_t *ends, bool stream) {
+    size_t size = cr_dtype_size((cr_dtype)h->dtype);
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_op asked[MAX_OPS];
+    cured_call *call;
+    o.nan = (cured_nan)h->nan;
+    o.overflow = (cured_overflow)h->overflow;
+    o.result_dtype = (cured_dtype)h->result_dtype;
+    o.ddof = h->ddof;
+    for (uint32_t i = 0; i < h->ops; i++) asked[i] = (cured_op)ops[i];
+    if (!stream) {
+        cured_reduce_buffer(embedded, (cured_dtype)h->dtype, asked, h->ops, data, h->n, &o, &call, NULL);
+    } else {
+        cured_reduce_stream_begin(embedded, (cured_dtype)h->dtype, asked, h->ops, h->n * size, &o, &call, NULL);
+        for (uint32_t i = 0; i < h->pieces; i++) {
+            uint64_t begin = i ? ends[i - 1] : 0;
+            cured_stream_write(call, data + begin * size, (ends[i] - begin) * size, NULL);
+            cured_stream_drain(call, NULL);
+        }
+        cured_stream_end(call, NULL);
+    }
+    if (call && cured_wait(call, NULL) == CURED_OK) return call;
+    cured_call_free(call);
+    return NULL;
+}
+
+static void compare_embedded(const header *h, const uint32_t *ops, const uint8_t *data, const uint64_t *ends,
+                             const char *isa, char lines[MAX_LINES][LINE]) {
+    for (int stream = 0; embedded && stream < 2; stream++) {
+        cured_call *call = ask(h, ops, data, ends, stream);
+        if (!call) printf("! %s libcured refuses the case\n", isa);
+        for (uint32_t i = 0; call && i < h->ops; i++) {
+            char line[LINE];
+            describe_value(cured_call_value(call, i), line);
+            if (strcmp(lines[i], line) != 0) printf("! %s libcured%s %s\n", isa, stream ? ", by pieces:" : "", line);
+        }
+        cured_call_free(call);
+    }
+}
+
 static void run_case(const header *h) {
     static char lines[MAX_LINES][LINE], again[MAX_LINES][LINE];
     uint32_t ops[MAX_OPS], families = 0, wants = 0;
@@ -138,6 +198,7 @@ static void run_case(const header *h) {
             }
         }
         first = false;
+        compare_embedded(h, ops, data, ends, isas[isa], lines);
     }
     printf(".\n");
     free(block);
@@ -146,6 +207,7 @@ static void run_case(const header *h) {
 
 int main(void) {
     header h;
+    if (cured_connect("embedded:", NULL, &embedded, NULL) != CURED_OK) fprintf(stderr, "driver: no embedded:\n");
     while (fread(&h, sizeof h, 1, stdin) == 1) {
         if (h.magic != MAGIC || h.ops > MAX_OPS || h.pieces == 0) {
             fprintf(stderr, "driver: not a case\n");
@@ -153,5 +215,6 @@ int main(void) {
         }
         run_case(&h);
     }
+    cured_close(embedded);
     return 0;
 }
