@@ -1,5 +1,5 @@
 /* levels: along an axis, of float32 and bfloat16 of any magnitudes: as many levels of anchors as their exponents need, each at
- * its own place, so nothing depends on the data. The tiles with outputs that axis_floats.cuh could not take come here.
+ * its own place, so nothing depends on the data. The tiles with outputs that floats.cuh could not take come here.
  *
  * Six levels take every element, twelve every square; an element costs three additions a level. What a thread knows is a number of
  * 384 bits (of squares: 704).
