@@ -100,8 +100,8 @@ int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2,
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* How cli_fail and cli_warn report. */
 void cli_report_as(bool json, bool only_errors);
-/* Connects, or says why not. */
-int cli_connect(const cli_options *o, cured_conn **conn);
+/* Connects, or says why not. Without an address: to a daemon, or in this process where nobody listens, unless it must be a daemon. */
+int cli_connect(const cli_options *o, bool daemon, cured_conn **conn);
 /* The exit code of a call that failed, after its sentence. what: NULL or the file's name. */
 int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_error *error, const char *what);
 /* Writes what is on its way to stdout out; EXIT_IO when it cannot. */

@@ -69,7 +69,7 @@ int cmd_info(const cli_options *o) {
     cured_conn *conn;
     cured_call *call;
     cured_error error;
-    int code = cli_connect(o, &conn);
+    int code = cli_connect(o, true, &conn);
     if (code != EXIT_OK) return code;
     if (cured_info(conn, &o->call, &call, &error) != CURED_OK || cured_wait(call, &error) != CURED_OK) {
         code = cli_call_failed(o, conn, &error, NULL);

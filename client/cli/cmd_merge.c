@@ -58,7 +58,7 @@ static int merge_there(const cli_options *o, const cured_bytes *partials, size_t
     cured_conn *conn;
     cured_call *call = NULL;
     cured_error error;
-    int code = cli_connect(o, &conn);
+    int code = cli_connect(o, false, &conn);
     if (code != EXIT_OK) return code;
     if (cured_merge(conn, partials, count, o->ops, o->op_count, &o->call, &call, &error) != CURED_OK ||
         cured_wait(call, &error) != CURED_OK) {

@@ -27,7 +27,7 @@ int cmd_ping(const cli_options *o) {
     cured_conn *conn;
     cured_call *call;
     cured_error error;
-    int code = cli_connect(o, &conn);
+    int code = cli_connect(o, true, &conn);
     if (code != EXIT_OK) return code;
     /* The first one sets the connection up; the second is the one to time. */
     for (int i = 0; i < 2 && code == EXIT_OK; i++) {

@@ -11,7 +11,7 @@ int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool nam
     cured_dtype dtype;
     cli_layout layout;
     if (o->file_count > 1 || o->total) return cli_run_many(o, ops, op_count, named);
-    int code = cli_connect(o, &conn);
+    int code = cli_connect(o, false, &conn);
     if (code != EXIT_OK) return code;
     code = cli_reduce(o, conn, ops, op_count, &call, &dtype, &layout);
     if (code == EXIT_OK && o->axis_given) {

@@ -73,7 +73,7 @@ static int run_one(const cli_options *o, cured_conn *conn, const cured_op *ops, 
 
 int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, bool named) {
     cured_conn *conn;
-    int code = cli_connect(o, &conn);
+    int code = cli_connect(o, false, &conn);
     if (code != EXIT_OK) return code;
     struct total *total = o->total ? calloc(1, sizeof *total) : NULL;
     if (o->total && total == NULL) code = cli_fail(EXIT_IO, "out of memory");

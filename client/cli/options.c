@@ -232,7 +232,7 @@ static int set_timing(cli_options *o, const char *value) {
 }
 
 static const struct option options[] = {
-    {"connect", "ADDRESS", "unix:PATH or tcp:HOST:PORT; else CURED_CONNECT, else the default sockets (below)",
+    {"connect", "ADDRESS", "unix:PATH, tcp:HOST:PORT, embedded: or auto:; else CURED_CONNECT, else auto: (below)",
      set_connect},
     {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 (default) f64; or NumPy's float32, '<f4'",
      set_dtype},
@@ -298,7 +298,8 @@ void cli_help(void) {
         "alone goes to standard output; with --axis a row of the last dimension per line.\n"
         "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
         ".npy form and is text only.\n"
-        "Default sockets: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; for root the other way round.\n"
+        "auto: asks the daemon at $XDG_RUNTIME_DIR/cured.sock or /run/cured/cured.sock, for root the other way\n"
+        "round. Where nobody listens this process answers by itself, as with embedded:, on all cores.\n"
         "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, or no GPU\n"
         "for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.");
 }

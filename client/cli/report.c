@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/cli/cli.h"
 
@@ -69,6 +70,8 @@ static int connect_failed(const cli_options *o, const cured_error *error) {
     switch (error->code) {
         case CURED_INVALID_ARGUMENT:
             return cli_fail(EXIT_USAGE, "%s", error->text);
+        case CURED_UNIMPLEMENTED: /* embedded: in a build without */
+            return cli_fail(EXIT_CONNECT, "%s", error->text);
         case CURED_PERMISSION_DENIED:
             return cli_fail(EXIT_DENIED,
                             "%s (its owner and its group may connect: for an installed daemon usermod -aG cured "
@@ -80,11 +83,24 @@ static int connect_failed(const cli_options *o, const cured_error *error) {
     }
 }
 
-int cli_connect(const cli_options *o, cured_conn **conn) {
+/* Who looks on is told that no daemon answers; who may not use the one there is, always. */
+static void tell_auto(const cured_conn *conn) {
+    cured_error error;
+    cured_status reason = cured_auto_reason(conn, &error);
+    if (reason == CURED_PERMISSION_DENIED)
+        cli_warn("%s; answering without the daemon (to use it: usermod -aG cured USER and a new login)", error.text);
+    else if (reason != CURED_OK && isatty(STDERR_FILENO))
+        cli_warn("no daemon listens: answering in this process");
+}
+
+int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
     cured_error error;
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
+    const char *address = o->connect != NULL || daemon ? o->connect : "auto:";
     options.client = "cured-client/" CURED_VERSION;
-    if (cured_connect(o->connect, &options, conn, &error) != CURED_OK) return connect_failed(o, &error);
+    options.threads = 0;
+    if (cured_connect(address, &options, conn, &error) != CURED_OK) return connect_failed(o, &error);
+    tell_auto(*conn);
     if (cured_connected(*conn, &error) == CURED_OK) return EXIT_OK;
     int code = connect_failed(o, &error);
     cured_close(*conn);

@@ -67,7 +67,7 @@ static cr_status open_unix(const char *address, int *fd, bool *again, cr_error *
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     memcpy(un.sun_path, unix_path(address), strlen(unix_path(address)) + 1);
     *fd = new_socket(AF_UNIX);
-    if (*fd < 0) return cr_fail(error, CR_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
+    if (*fd < 0) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot make a socket: %s", strerror(errno));
     int r;
     do r = connect(*fd, (struct sockaddr *)&un, sizeof un);
     while (r != 0 && errno == EINTR);
@@ -141,12 +141,6 @@ static bool own_socket(char out[CURED_ADDRESS_BYTES]) {
 
 size_t cr_cl_address_defaults(char out[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES]) {
     static const char system_socket[] = "unix:/run/cured/cured.sock";
-    const char *given = getenv("CURED_CONNECT");
-    if (given != NULL && given[0] != '\0') {
-        /* cut where it is longer than any address: refused all the same */
-        snprintf(out[0], CURED_ADDRESS_BYTES, "%s", given);
-        return 1;
-    }
     bool root = geteuid() == 0;
     bool own = own_socket(out[root ? 1 : 0]);
     strcpy(out[root || !own ? 0 : 1], system_socket);
@@ -155,8 +149,14 @@ size_t cr_cl_address_defaults(char out[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES]) {
 
 cured_status cured_default_address(char *address, size_t bytes, cured_error *error) {
     char all[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES];
+    const char *given = getenv("CURED_CONNECT");
     size_t count = cr_cl_address_defaults(all), best = 0;
     bool denied = false;
+    if (given != NULL && given[0] != '\0') {
+        /* cut where it is longer than any address: refused all the same */
+        snprintf(all[0], sizeof all[0], "%s", given);
+        count = 1;
+    }
     for (size_t i = 0; count > 1 && i < count; i++) {
         uint32_t lookup = 0;
         int fd;

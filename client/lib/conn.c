@@ -276,7 +276,7 @@ static cured_conn *connect_to(const char *address, const cured_connect_options *
     return NULL;
 }
 
-/* The first of the default addresses that can be connected to. */
+/* The first of the default addresses that can be connected to. Where none can: PERMISSION_DENIED if one only lacks the right. */
 static cured_conn *connect_to_default(const cured_connect_options *o, cr_error *error) {
     char all[CR_CL_ADDRESSES][CURED_ADDRESS_BYTES];
     size_t count = cr_cl_address_defaults(all);
@@ -293,14 +293,41 @@ static cured_conn *connect_to_default(const cured_connect_options *o, cr_error *
     return conn;
 }
 
+/* A daemon at a default address, or this process where nobody listens there or this user may not connect. */
+static cured_conn *connect_auto(const cured_connect_options *o, cr_error *error) {
+    cr_error without;
+    cured_conn *conn = connect_to_default(o, error);
+    if (conn != NULL || (error->code != CR_UNAVAILABLE && error->code != CR_PERMISSION_DENIED)) return conn;
+    conn = connect_to(CR_CL_EMBEDDED, o, &without);
+    if (conn != NULL)
+        conn->auto_reason = *error;
+    else if (without.code != CR_UNIMPLEMENTED) /* of a library without kernels only the daemon is worth a word */
+        *error = without;
+    return conn;
+}
+
 cured_status cured_connect(const char *address, const cured_connect_options *options, cured_conn **out,
                            cured_error *error) {
+    static const char automatic[] = "auto:";
+    const char *given = getenv("CURED_CONNECT");
     cr_error e = {CR_OK, ""};
     cured_connect_options o = CURED_CONNECT_OPTIONS_INIT;
     if (options != NULL) memcpy(&o, options, options->struct_bytes < sizeof o ? options->struct_bytes : sizeof o);
-    *out = address != NULL ? connect_to(address, &o, &e) : connect_to_default(&o, &e);
+    bool choose = address != NULL && strcmp(address, automatic) == 0;
+    if ((address == NULL || choose) && given != NULL && given[0] != '\0') {
+        address = given;
+        choose = strcmp(given, automatic) == 0;
+    }
+    if (choose)
+        *out = connect_auto(&o, &e);
+    else
+        *out = address != NULL ? connect_to(address, &o, &e) : connect_to_default(&o, &e);
     if (*out != NULL) e = (cr_error){CR_OK, ""};
     return cr_cl_give(error, &e, 0);
+}
+
+cured_status cured_auto_reason(const cured_conn *conn, cured_error *error) {
+    return cr_cl_give(error, &conn->auto_reason, 0);
 }
 
 void cured_close(cured_conn *conn) {

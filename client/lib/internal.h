@@ -177,7 +177,7 @@ struct cured_conn {
     uint64_t last_region;
     cr_link calls, queue, finished, regions;
     cured_call *hash[HASH_BUCKETS];
-    cr_error error;
+    cr_error error, auto_reason;
     uint32_t retry_after_ms;
 
     size_t control_len, control_pos, in_len;

@@ -91,6 +91,8 @@ check() { # NAME PROGRAM needs|lacks
     local answer
     answer=$(LD_LIBRARY_PATH=$prefix/lib "$2") || fail "$1: ended with status $?"
     [ "$answer" = 0.75 ] || fail "$1: the sum is \"$answer\", not 0.75"
+    answer=$(CURED_CONNECT=embedded: LD_LIBRARY_PATH=$prefix/lib "$2") || fail "$1: without a daemon it ended with status $?"
+    [ "$answer" = 0.75 ] || fail "$1: without a daemon the sum is \"$answer\", not 0.75"
     local found=lacks
     ! readelf -d "$2" | grep -q 'NEEDED.*libcured\.so\.0' || found=needs
     [ $found = "$3" ] || fail "$1: $found libcured.so.0, expected: $3"

@@ -191,6 +191,9 @@ typedef struct cured_connect_options {
  * TCP connects in the background and its failure ends the calls. A host name is looked up here and may block; a numeric
  * address is not looked up. options may be NULL. On success *conn belongs to the caller until cured_close().
  *
+ * "auto:" is $CURED_CONNECT if set; else a daemon at a default socket if one listens, and otherwise "embedded:". It chooses once,
+ * here: a daemon that goes later is not replaced.
+ *
  * "embedded:" asks nobody and needs no daemon. The thread that waits or processes folds. With options.threads above 1 it is
  * helped, in calls of more than 8 MiB, by threads that the first such call starts; they block all signals and are kept until
  * cured_close(). That thread reads the files too, so a file system that hangs holds it. A daemon's limits do not apply. CUDA
@@ -215,6 +218,9 @@ CURED_API cured_status cured_conn_status(const cured_conn *conn, cured_error *er
 /* Who answers: the daemon's name and version as of WELCOME ("cured/0.1.0"), "" before; "embedded/0.1.0" in this process. Valid
  * until cured_close(). */
 CURED_API const char *cured_server(const cured_conn *conn);
+/* Why "auto:" answers in this process: UNAVAILABLE (nobody listens) or PERMISSION_DENIED (a daemon that this user may not use;
+ * it is for its group, cured as installed). CURED_OK where it has found a daemon, and for all other addresses. */
+CURED_API cured_status cured_auto_reason(const cured_conn *conn, cured_error *error);
 
 /* For event loops. The descriptor is -1 while there is none to wait for, and changes when a connection is made anew, or threads
  * are started: ask after each cured_process(). Events are POLLIN and POLLOUT of poll(2); the timeout is as for poll(2), -1: none. */

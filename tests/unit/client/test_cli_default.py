@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -101,6 +102,46 @@ class Default(unittest.TestCase):
         self.assertEqual(own, self.found(runtime=self.own))
         os.chown(self.own, USER, USER)  # sudo kept another user's variable: that daemon gets no files of root's
         self.assertEqual(69, run("ping", runtime=self.own).returncode)
+
+    def sample(self):
+        path = os.path.join(self.dir, "sample.bin")
+        with open(path, "wb") as f:
+            f.write(struct.pack("<4f", 1e8, 0.5, 0.25, -1e8))
+        return path
+
+    def test_reductions_need_no_daemon(self):
+        path = self.sample()
+        for arguments in (["sum", path], ["sum", path, "--connect", "auto:"], ["sum", path, "--connect", "embedded:"]):
+            result = run(*arguments, user=USER, runtime=self.own)
+            self.assertEqual((0, "0.75\n", ""), (result.returncode, result.stdout, result.stderr))
+        self.assertEqual("0.75\n", run("sum", path, CURED_CONNECT="auto:").stdout)
+        given = run("sum", path, CURED_CONNECT="unix:/run/none")  # an address that was given is not replaced
+        self.assertEqual((69, ""), (given.returncode, given.stdout))
+        self.assertEqual(69, run("sum", path, "--connect", "auto:", CURED_CONNECT="unix:/run/none").returncode)
+        kernel = run("sum", path, "--kernel", "v0_baseline")
+        self.assertEqual(69, kernel.returncode)
+        self.assertIn("daemon", kernel.stderr)
+
+    def test_a_terminal_is_told_who_answers(self):
+        main_end, end = os.openpty()
+        for arguments in ([], ["--quiet"]):
+            result = subprocess.run([CLIENT, "sum", self.sample(), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=end, timeout=HANG_S, env=environment(self.own))
+            self.assertEqual((0, b"0.75\n"), (result.returncode, result.stdout))
+        os.close(end)
+        self.assertEqual(b"cured-client: no daemon listens: answering in this process\r\n", os.read(main_end, 4096))
+        os.close(main_end)
+
+    def test_who_may_not_connect_is_answered_and_told(self):
+        self.start(SYSTEM)
+        path = self.sample()
+        result = run("sum", path, user=USER)
+        self.assertEqual((0, "0.75\n"), (result.returncode, result.stdout))
+        self.assertIn("usermod -aG cured", result.stderr)
+        self.assertEqual(1, result.stderr.count("\n"))
+        self.assertEqual("", run("sum", path, "--quiet", user=USER).stderr)
+        self.assertEqual("", run("sum", path).stderr)  # root's call goes to the daemon
+        self.assertIn("cured/", run("ping").stdout)
 
     def test_nobody_listens(self):
         result = run("ping", user=USER, runtime=self.own)
