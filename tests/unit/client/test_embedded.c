@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -238,8 +237,7 @@ static void check_axis(cured_conn *conn, const float *data, cured_axis axis) {
         ck_assert(memcmp(&one, &parts.values[o_], sizeof one) == 0);
         cured_call_free(part);
     }
-    cured_call *all[] = {direct, given, parted};
-    for (int i = 0; i < 3; i++) cured_call_free(all[i]);
+    for (int i = 0; i < 3; i++) cured_call_free((cured_call *[]){direct, given, parted}[i]);
     free(parts.values);
     close(fd);
 }
@@ -360,7 +358,8 @@ START_TEST(a_child_goes_on_by_itself) {
     float *data = make(BIG);
     const cured_op op = CURED_OP_SUM;
     cured_call *before, *call;
-    OK(cured_reduce_buffer(conn, CURED_F32, &op, 1, data, BIG, NULL, &before, NULL));
+    OK(cured_reduce_stream_begin(conn, CURED_F32, &op, 1, CURED_UNKNOWN_LENGTH, NULL, &before, NULL));
+    OK(cured_stream_write(before, data, BIG * sizeof *data, NULL));
     cured_process(conn, NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -372,6 +371,7 @@ START_TEST(a_child_goes_on_by_itself) {
         _exit(good ? 0 : 1);
     }
     int status;
+    ck_assert(cured_stream_drain(before, NULL) == CURED_OK && cured_stream_end(before, NULL) == CURED_OK);
     wait_ok(before);
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
