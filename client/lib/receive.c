@@ -243,7 +243,11 @@ static void on_status(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
     }
     cured_call *call = cr_cl_call_lookup(conn, f->stream);
     if (call == NULL) return;
-    const cr_error *why = call->kind == KIND_REGION && s.code == CR_NOT_FOUND ? cr_cl_region_error(call) : NULL;
+    /* Nobody cancels a reduction but this side: the daemon says so of one whose region was not registered in time. */
+    bool late = call->kind == KIND_REGION && s.code == CR_CANCELLED;
+    if (late) s.code = CR_DEADLINE_EXCEEDED;
+    bool lacks_region = late || (call->kind == KIND_REGION && s.code == CR_NOT_FOUND);
+    const cr_error *why = lacks_region ? cr_cl_region_error(call) : NULL;
     if (s.code == CR_OK)
         broken(conn, "STATUS OK without a result", "");
     else if (why != NULL) /* the call crossed with the refusal of its region, which says more */

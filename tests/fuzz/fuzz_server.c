@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST = 64 * 1024, TURNS = 12, MOST_TURNS = 1000000, FILE_BYTES = 8192 };
+enum { MOST = 64 * 1024, TURNS = 4, MOST_TURNS = 1000000, FILE_BYTES = 8192 };
 
 static int memory = -1;
 

@@ -284,6 +284,34 @@ START_TEST(a_region_is_not_waited_for_without_end) {
 }
 END_TEST
 
+/* Its calls end with it, whichever end was first to say so; they were not cancelled. */
+START_TEST(a_region_that_is_late_ends_its_calls) {
+    for (int late = 0; late < 2; late++) {
+        cured_region *region;
+        cured_call *call;
+        cured_options o = CURED_OPTIONS_INIT;
+        cr_frame h;
+        int memory = memfd_create("region", MFD_CLOEXEC);
+        o.retries = 0;
+        ck_assert_int_eq(cured_region_fd(conn, memory, &region, &error), CURED_OK);
+        ck_assert_int_eq(cured_region_reduce(region, CURED_F32, &sum, 1, 0, 3, &o, &call, &error), CURED_OK);
+        expect(CR_CALL_REGISTER, &h);
+        expect(CR_CALL_REDUCE, &h);
+        if (late) moved_ms += 60000;
+        if (late) cured_process(conn, NULL);
+        fake_status(&f, h.stream, CR_CANCELLED, 0, "region: 1 was not registered to the end");
+        turns(call);
+        ck_assert_int_eq(cured_call_status(call, &error), CURED_DEADLINE_EXCEEDED);
+        cured_call_free(call);
+        cured_region_free(region);
+        close(memory);
+        fake_settle(&f, conn);
+        const uint8_t *p;
+        while (fake_take(&f, &h, &p)) continue;
+    }
+}
+END_TEST
+
 static int option(int fd, int level, int name) {
     int value = -1;
     socklen_t bytes = sizeof value;
@@ -323,6 +351,7 @@ int main(void) {
     tcase_add_test(t, regions_outlast_the_circuit);
     tcase_add_test(t, both_can_be_switched_off);
     tcase_add_test(t, a_region_is_not_waited_for_without_end);
+    tcase_add_test(t, a_region_that_is_late_ends_its_calls);
     tcase_add_test(t, the_kernel_asks_too);
     suite_add_tcase(s, t);
     SRunner *r = srunner_create(s);
