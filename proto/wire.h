@@ -21,6 +21,7 @@ enum {
     CR_WIRE_MAX_FEATURES = 16,
     CR_WIRE_MAX_LANES = 16,
     CR_WIRE_MAX_COUNTERS = 64,
+    CR_WIRE_MAX_USERS = 32,
 };
 
 typedef struct cr_wire_limits {
@@ -148,6 +149,18 @@ typedef struct cr_wire_counter {
     uint64_t value;
 } cr_wire_counter;
 
+typedef struct cr_wire_held {
+#define CR_USE(name) uint64_t name;
+#include "proto/use.def"
+#undef CR_USE
+} cr_wire_held;
+
+typedef struct cr_wire_user {
+    char name[CR_NAME_MAX_BYTES + 1];
+    bool own;
+    cr_wire_held used, limit;
+} cr_wire_user;
+
 typedef struct cr_wire_info {
     char version[CR_NAME_MAX_BYTES + 1], backend[CR_NAME_MAX_BYTES + 1], backend_reason[CR_ERROR_TEXT];
     uint64_t uptime_ms;
@@ -155,6 +168,8 @@ typedef struct cr_wire_info {
     cr_wire_lane lanes[CR_WIRE_MAX_LANES];
     cr_wire_counter counters[CR_WIRE_MAX_COUNTERS];
     cr_wire_limits limits;
+    uint32_t user_count;
+    cr_wire_user users[CR_WIRE_MAX_USERS];
 } cr_wire_info;
 
 typedef struct cr_wire_status {

@@ -12,8 +12,8 @@
 #include "cured.pb-c.h"
 #include "proto/wire.h"
 
-/* Room for the largest message that keeps its limits (an InfoResponse with 64 counters and 16 lanes takes about 14
- * KiB), and little enough for a stack: a message that needs more is refused. */
+/* Room for the largest message that keeps its limits (an InfoResponse with 64 counters, 16 lanes and 32 users takes about
+ * 24 KiB), and little enough for a stack: a message that needs more is refused. */
 enum { CR_WIRE_SCRATCH_BYTES = 32 * 1024 };
 
 /* A bump allocator: free() does nothing, everything is gone when the caller returns. */

@@ -53,12 +53,61 @@ cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m
     return CR_OK;
 }
 
+static void held_out(const cr_wire_held *m, Cured__V1__Held *p) {
+    cured__v1__held__init(p);
+#define CR_USE(name) p->name = m->name;
+#include "proto/use.def"
+#undef CR_USE
+}
+
+static void held_in(const Cured__V1__Held *p, cr_wire_held *m) {
+    *m = (cr_wire_held){0};
+    if (p == NULL) return;
+#define CR_USE(name) m->name = p->name;
+#include "proto/use.def"
+#undef CR_USE
+}
+
+/* The packed form of a user, with what it points at. */
+typedef struct user_out {
+    Cured__V1__User user;
+    Cured__V1__Held used, limit;
+} user_out;
+
+static size_t users_out(const cr_wire_info *m, user_out *out, Cured__V1__User **pointers) {
+    size_t n = m->user_count < CR_WIRE_MAX_USERS ? m->user_count : CR_WIRE_MAX_USERS;
+    for (size_t i = 0; i < n; i++) {
+        const cr_wire_user *user = &m->users[i];
+        cured__v1__user__init(&out[i].user);
+        held_out(&user->used, &out[i].used);
+        held_out(&user->limit, &out[i].limit);
+        out[i].user.name = (char *)(uintptr_t)user->name;
+        out[i].user.own = user->own;
+        out[i].user.used = &out[i].used;
+        out[i].user.limit = &out[i].limit;
+        pointers[i] = &out[i].user;
+    }
+    return n;
+}
+
+static void users_in(const Cured__V1__InfoResponse *p, cr_wire_info *m) {
+    m->user_count = p->n_users < CR_WIRE_MAX_USERS ? (uint32_t)p->n_users : CR_WIRE_MAX_USERS;
+    for (uint32_t i = 0; i < m->user_count; i++) {
+        cr_wire_copy_text(m->users[i].name, sizeof m->users[i].name, p->users[i]->name);
+        m->users[i].own = p->users[i]->own;
+        held_in(p->users[i]->used, &m->users[i].used);
+        held_in(p->users[i]->limit, &m->users[i].limit);
+    }
+}
+
 size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap) {
     Cured__V1__LaneInfo lanes[CR_WIRE_MAX_LANES];
     Cured__V1__LaneInfo *lane_pointers[CR_WIRE_MAX_LANES];
     Cured__V1__Counter counters[CR_WIRE_MAX_COUNTERS];
     Cured__V1__Counter *counter_pointers[CR_WIRE_MAX_COUNTERS];
     Cured__V1__Limits limits;
+    user_out users[CR_WIRE_MAX_USERS];
+    Cured__V1__User *user_pointers[CR_WIRE_MAX_USERS];
     Cured__V1__InfoResponse p = CURED__V1__INFO_RESPONSE__INIT;
     p.version = (char *)(uintptr_t)m->version;
     p.backend = (char *)(uintptr_t)m->backend;
@@ -84,6 +133,8 @@ size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap) {
     }
     cr_wire_limits_out(&m->limits, &limits);
     p.limits = &limits;
+    p.n_users = users_out(m, users, user_pointers);
+    p.users = user_pointers;
     return cr_wire_emit(&p.base, out, cap);
 }
 
@@ -107,6 +158,7 @@ cr_status cr_wire_unpack_info(const uint8_t *in, size_t len, cr_wire_info *m, cr
         m->counters[i].value = p->counters[i]->value;
     }
     cr_wire_limits_in(p->limits, &m->limits);
+    users_in(p, m);
     cr_wire_copy_text(m->version, sizeof m->version, p->version);
     cr_wire_copy_text(m->backend, sizeof m->backend, p->backend);
     cr_wire_copy_text(m->backend_reason, sizeof m->backend_reason, p->backend_reason);

@@ -2,9 +2,29 @@
  *
  * Thread: one. */
 #include <cjson/cJSON.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "client/cli/cli.h"
+
+/* What a user holds, by name. */
+static const struct {
+    const char *name;
+    size_t at;
+} held[] = {
+#define CR_USE(name) {#name, offsetof(cured_held, name)},
+#include "proto/use.def"
+#undef CR_USE
+};
+enum { HELD = sizeof held / sizeof held[0] };
+
+static uint64_t held_at(const cured_held *h, size_t i) { return *(const uint64_t *)((const char *)h + held[i].at); }
+
+static void print_user(const cured_user *user) {
+    for (size_t i = 0; i < HELD; i++)
+        printf("%s%s %s %llu of %llu\n", user->own ? "own, " : "", user->name, held[i].name,
+               (unsigned long long)held_at(&user->used, i), (unsigned long long)held_at(&user->limit, i));
+}
 
 static void print_text(const cured_server_info *info) {
     printf("version %s\nbackend %s\nbackend_reason %s\n", info->version, info->backend, info->backend_reason);
@@ -20,6 +40,7 @@ static void print_text(const cured_server_info *info) {
            (unsigned long long)info->credit_bytes);
     printf("max_regions_per_connection %u\nmax_region_bytes %llu\n", info->max_regions_per_connection,
            (unsigned long long)info->max_region_bytes);
+    for (size_t i = 0; i < info->user_count; i++) print_user(&info->users[i]);
     for (size_t i = 0; i < info->counter_count; i++)
         printf("counter %s %llu\n", info->counters[i].name, (unsigned long long)info->counters[i].value);
 }
@@ -28,6 +49,23 @@ static void add_number(cJSON *object, const char *name, uint64_t n) {
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)n);
     cJSON_AddRawToObject(object, name, text);
+}
+
+static void add_held(cJSON *object, const char *name, const cured_held *h) {
+    cJSON *to = cJSON_AddObjectToObject(object, name);
+    for (size_t i = 0; i < HELD; i++) add_number(to, held[i].name, held_at(h, i));
+}
+
+static void add_users(cJSON *root, const cured_server_info *info) {
+    cJSON *users = cJSON_AddArrayToObject(root, "users");
+    for (size_t i = 0; i < info->user_count; i++) {
+        cJSON *user = cJSON_CreateObject();
+        cJSON_AddStringToObject(user, "name", info->users[i].name);
+        cJSON_AddBoolToObject(user, "own", info->users[i].own);
+        add_held(user, "used", &info->users[i].used);
+        add_held(user, "limit", &info->users[i].limit);
+        cJSON_AddItemToArray(users, user);
+    }
 }
 
 static int print_json(const cured_server_info *info) {
@@ -54,6 +92,7 @@ static int print_json(const cured_server_info *info) {
     add_number(limits, "credit_bytes", info->credit_bytes);
     add_number(limits, "regions_per_connection", info->max_regions_per_connection);
     add_number(limits, "region_bytes", info->max_region_bytes);
+    add_users(root, info);
     cJSON *counters = cJSON_AddObjectToObject(root, "counters");
     for (size_t i = 0; i < info->counter_count; i++)
         add_number(counters, info->counters[i].name, info->counters[i].value);

@@ -167,8 +167,17 @@ struct info_block {
     cured_server_info info;
     cured_lane lanes[CR_WIRE_MAX_LANES];
     cured_counter counters[CR_WIRE_MAX_COUNTERS];
+    cured_user users[CR_WIRE_MAX_USERS];
     cr_wire_info wire;
 };
+
+static cured_held held_of(const cr_wire_held *m) {
+    return (cured_held){
+#define CR_USE(name) .name = m->name,
+#include "proto/use.def"
+#undef CR_USE
+    };
+}
 
 bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info) {
     struct info_block *b = malloc(sizeof *b);
@@ -183,6 +192,9 @@ bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info) {
             (cured_lane){w->lanes[i].name, w->lanes[i].device, w->lanes[i].workers, w->lanes[i].bytes_per_second};
     for (uint32_t i = 0; i < w->counter_count; i++)
         b->counters[i] = (cured_counter){w->counters[i].name, w->counters[i].value};
+    for (uint32_t i = 0; i < w->user_count; i++)
+        b->users[i] =
+            (cured_user){w->users[i].name, w->users[i].own, held_of(&w->users[i].used), held_of(&w->users[i].limit)};
     b->info = (cured_server_info){
         .version = w->version,
         .backend = w->backend,
@@ -198,6 +210,8 @@ bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info) {
         .credit_bytes = w->limits.credit_bytes,
         .max_regions_per_connection = w->limits.regions_per_connection,
         .max_region_bytes = w->limits.region_bytes,
+        .user_count = w->user_count,
+        .users = b->users,
     };
     call->info = &b->info; /* first member: freed by this pointer */
     return true;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
@@ -80,6 +81,29 @@ bool cr_reply_unregistered(cr_conn *conn, uint32_t stream) {
     return payload && send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, 0);
 }
 
+static void fill_user(cr_wire_user *m, const cr_admission *a, const cr_user *user, const cr_user *own) {
+    cr_peer_name(user->node.key, m->name, sizeof m->name);
+    m->own = user == own;
+#define CR_USE(name)                          \
+    m->used.name = user->used[CR_USE_##name]; \
+    m->limit.name = cr_admit_share(a, user, CR_USE_##name);
+#include "proto/use.def"
+#undef CR_USE
+}
+
+/* A client sees its own user, root and the daemon's user see everybody: their own first, then the oldest. */
+static void fill_users(const cr_conn *conn, cr_wire_info *m) {
+    const cr_admission *a = &conn->native->calls->admission;
+    const cr_peer *peer = &conn->peer;
+    const bool all = peer->has_uid && (peer->uid == 0 || peer->uid == geteuid());
+    fill_user(&m->users[m->user_count++], a, peer->user, peer->user);
+    for (const cr_list *node = a->by_age.next; all && node != &a->by_age; node = node->next) {
+        const cr_user *user = cr_container(node, cr_user, link);
+        if (m->user_count == CR_WIRE_MAX_USERS) break;
+        if (user != peer->user) fill_user(&m->users[m->user_count++], a, user, peer->user);
+    }
+}
+
 bool cr_reply_info(cr_conn *conn, uint32_t stream) {
     const cr_native *native = conn->native;
     const cr_lanes *lanes = &native->calls->lanes;
@@ -104,6 +128,7 @@ bool cr_reply_info(cr_conn *conn, uint32_t stream) {
         m.counters[i].value = atomic_load_explicit(&cr_metrics[i], memory_order_relaxed);
     }
     cr_native_limits(native, &m.limits);
+    fill_users(conn, &m);
     uint8_t *payload = payload_room(conn, INFO_ROOM);
     if (!payload) return false;
     return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_info(&m, payload, INFO_ROOM));

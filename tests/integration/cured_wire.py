@@ -311,7 +311,12 @@ def parse_info(data):
     """InfoResponse as a dict; .counters a dict, .lanes a list of dicts."""
     f = parse(data)
     info = {"version": text(f, 1), "backend": text(f, 2), "backend_reason": text(f, 3), "uptime_ms": first(f, 4),
-            "limits": parse_limits(first(f, 7, b"")), "lanes": [], "counters": {}}
+            "limits": parse_limits(first(f, 7, b"")), "lanes": [], "counters": {}, "users": []}
+    for user in f.get(8, []):
+        g = parse(user)
+        held = ("connections", "calls", "bytes", "state_bytes", "regions", "region_bytes", "descriptors")
+        used, limit = ({name: first(parse(first(g, n, b"")), k) for k, name in enumerate(held, 1)} for n in (3, 4))
+        info["users"].append({"name": text(g, 1), "own": bool(first(g, 2)), "used": used, "limit": limit})
     for lane in f.get(5, []):
         g = parse(lane)
         info["lanes"].append({"name": text(g, 1), "device": text(g, 2), "workers": first(g, 3),

@@ -1,12 +1,14 @@
 """test_limits: limits by user: what one user may hold beside another, who ends when calls are short, and who sees whose use."""
+import json
 import os
+import subprocess
 import tempfile
 import time
 import traceback
 import unittest
 
-from connection import HANG_S
-from cured_daemon import LIBC, SANITIZE, DaemonTest, main, wait_for
+from connection import HANG_S, Connection
+from cured_daemon import CLIENT, LIBC, SANITIZE, Daemon, DaemonTest, environment, main, wait_for
 from cured_wire import RESOURCE_EXHAUSTED
 
 STRANGER = 12345  # a user id that is nobody's
@@ -150,6 +152,49 @@ class Regions(Limits):
         self.assertIn("free of max_regions, 8", second)
         for region in range(1, 7):
             mine.unregister(region)
+
+    def test_info_shows_ones_own_use(self):
+        mine = self.connect()
+        f = self.memfd(bytes(4096))
+        self.assertEqual(4096, mine.register(9, f.fileno()))
+
+        def theirs(c):
+            c.start_stream("u8", ["sum"], None)
+            return json.dumps(c.info()["users"])
+
+        own = mine.info()["users"]
+        self.assertEqual([True], [user["own"] for user in own])
+        self.assertEqual("uid 0", own[0]["name"])
+        self.assertEqual((1, 4096), (own[0]["used"]["regions"], own[0]["used"]["region_bytes"]))
+        self.assertEqual(6, own[0]["limit"]["regions"])
+        self.assertEqual(4096, own[0]["limit"]["calls"])
+        seen = json.loads(self.as_stranger(theirs))
+        self.assertEqual([("uid %d" % STRANGER, True)], [(user["name"], user["own"]) for user in seen])
+        self.assertEqual((1, 1), (seen[0]["used"]["connections"], seen[0]["used"]["calls"]))
+        self.assertLessEqual(seen[0]["limit"]["calls"], 2048)
+        mine.unregister(9)
+
+    def test_root_sees_everybody(self):
+        """Over TCP an address is a user, which sees itself only."""
+        daemon = Daemon(self.folder, listen=["unix:" + os.path.join(self.folder, "both.sock"), "tcp:127.0.0.1:0"])
+        self.addCleanup(daemon.stop)
+        with daemon.connect() as mine, Connection(daemon.addresses[1]) as other:
+            mine.start_stream("u8", ["sum"], None)
+            mine.ping()
+            other.start_stream("u8", ["sum"], None)
+            seen = other.info()["users"]
+            self.assertEqual([("tcp 127.0.0.1", True)], [(user["name"], user["own"]) for user in seen])
+            seen = mine.info()["users"]
+            self.assertEqual([("uid 0", True), ("tcp 127.0.0.1", False)], [(user["name"], user["own"]) for user in seen])
+            self.assertEqual((1, 1), (seen[1]["used"]["connections"], seen[1]["used"]["calls"]))
+            env = {**environment(), "CURED_CONNECT": daemon.address}
+            text = subprocess.run([CLIENT, "info"], env=env, stdout=subprocess.PIPE, check=True).stdout.decode()
+            self.assertIn("own, uid 0 calls 1 of 2048\n", text)
+            self.assertIn("\ntcp 127.0.0.1 connections 1 of 8191\n", text)
+            whole = subprocess.run([CLIENT, "info", "--json"], env=env, stdout=subprocess.PIPE, check=True).stdout
+            users = json.loads(whole)["users"]
+            self.assertEqual([True, False], [user["own"] for user in users])
+            self.assertEqual(1, users[0]["used"]["calls"])
 
     def test_descriptors_that_wait_go_by_user(self):
         """Beyond the option the connection that leaves most of them ends."""

@@ -1,8 +1,8 @@
 """test_session: a session that was recorded once still gets the answers that it got then.
 
 session.jsonl has a step a line: what the client sends (pieces "HEX*TIMES"), the bytes of the file that it passes, and the
-frames that came back (of long ones a hash), but for what no two runs share: the times of an answer, and in info the uptime and the counters'
-values. `test_session.py --record` writes it anew, with the daemon in CURED_TEST_BIN; only a wanted change of the protocol
+frames that came back (of long ones a hash), but for what no two runs share: the times of an answer, and in info the uptime, what users hold and the
+counters' values. `test_session.py --record` writes it anew, with the daemon in CURED_TEST_BIN; only a wanted change of the protocol
 is a reason to.
 """
 import hashlib
@@ -44,7 +44,7 @@ def without(payload, *numbers):
 def plain_info(payload):
     fields = parse(payload)
     counters = b"".join(bytes_field(6, without(c, 2)) for c in fields.get(6, []))
-    return without(payload, 1, 4, 5, 6) + counters
+    return without(payload, 1, 4, 5, 6, 8) + counters
 
 
 class Recorder(Connection):

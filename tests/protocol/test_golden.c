@@ -212,6 +212,14 @@ static size_t result_partial(uint8_t *out) {
     return cr_wire_pack_result(&m, out, CAP);
 }
 
+static size_t result_info_users(uint8_t *out) {
+    static cr_wire_info m = {.version = "0.1.0", .user_count = 2};
+    m.users[0] = (cr_wire_user){
+        .name = "uid 1000", .own = true, .used = {1, 2, 3, 4, 5, 6, 7}, .limit = {.connections = 8192, .calls = 300}};
+    m.users[1] = (cr_wire_user){.name = "tcp 192.0.2.1"};
+    return cr_wire_pack_info(&m, out, CAP);
+}
+
 static size_t result_info(uint8_t *out) {
     static cr_wire_info m;
     strcpy(m.version, "0.1.0");
@@ -355,6 +363,11 @@ static const struct golden {
      result_partial,
      result_again},
     {"result-info", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 2}, result_info, info_again},
+    {"result-info-users",
+     SERVER,
+     {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 2},
+     result_info_users,
+     info_again},
     {"result-registered",
      SERVER,
      {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 20},

@@ -505,6 +505,21 @@ typedef struct cured_counter {
     uint64_t value;
 } cured_counter;
 
+/* What a user of the daemon holds. */
+typedef struct cured_held {
+    uint64_t connections, calls;
+    uint64_t bytes;       /* input of calls in flight */
+    uint64_t state_bytes; /* memory of reductions along an axis */
+    uint64_t regions, region_bytes;
+    uint64_t descriptors; /* passed, without their frame */
+} cured_held;
+
+typedef struct cured_user {
+    const char *name;       /* "uid 1000"; of TCP "tcp 192.0.2.1", which counts as a user */
+    bool own;               /* whoever asks */
+    cured_held used, limit; /* limit: what it may hold now, beside what others hold */
+} cured_user;
+
 typedef struct cured_server_info {
     const char *version, *backend, *backend_reason;
     uint64_t uptime_ms;
@@ -515,6 +530,8 @@ typedef struct cured_server_info {
     uint64_t max_input_bytes, credit_bytes;
     uint32_t max_regions_per_connection;
     uint64_t max_region_bytes; /* of one connection */
+    size_t user_count;         /* 0: an older daemon */
+    const cured_user *users;   /* one's own first; to root and the daemon's user everybody, at most 32 */
 } cured_server_info;
 
 /* The answer to cured_info(); NULL for other calls. */

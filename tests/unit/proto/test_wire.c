@@ -169,6 +169,12 @@ START_TEST(largest_replies_fit) {
     free(back);
     cr_wire_info *info = calloc(1, sizeof *info), *info_back = malloc(sizeof *info_back);
     info->lane_count = CR_WIRE_MAX_LANES;
+    info->user_count = CR_WIRE_MAX_USERS;
+    for (int i = 0; i < CR_WIRE_MAX_USERS; i++) {
+        memset(info->users[i].name, 'u', CR_NAME_MAX_BYTES);
+        memset(&info->users[i].used, 0xff, sizeof info->users[i].used);
+        memset(&info->users[i].limit, 0xff, sizeof info->users[i].limit);
+    }
     info->counter_count = CR_WIRE_MAX_COUNTERS;
     for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(info->lanes[i].name, 'n', CR_NAME_MAX_BYTES);
     for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(info->lanes[i].device, 'd', CR_NAME_MAX_BYTES);
@@ -179,6 +185,8 @@ START_TEST(largest_replies_fit) {
     ck_assert_int_eq(cr_wire_unpack_info(buffer, n, info_back, NULL), CR_OK);
     ck_assert_uint_eq(info_back->counter_count, CR_WIRE_MAX_COUNTERS);
     ck_assert_str_eq(info_back->counters[63].name, info->counters[63].name);
+    ck_assert_uint_eq(info_back->user_count, CR_WIRE_MAX_USERS);
+    ck_assert_mem_eq(&info_back->users[31].limit, &info->users[31].limit, sizeof info->users[31].limit);
     free(info);
     free(info_back);
 }
