@@ -75,7 +75,7 @@ class Turns(DaemonTest):
         for name, probe in probes.items():
             least = self.least_folded_meanwhile(start, probe)
             print("%s: %d KiB folded meanwhile, of a backlog of %d" % (name, least >> 10, BACKLOG >> 10))
-            self.assertLess(least, BACKLOG // 2, name)
+            self.assertLess(least, BACKLOG // 4, name)
 
     def prepare(self, make):
         tile = plain("f32", 1 << 16)
