@@ -14,6 +14,7 @@ static const struct {
 } commands[] = {
     {"axis", bench_axis, "reductions along an axis beside the best read loop of the same run"},
     {"batch", bench_batch, "many small arrays in one launch on a GPU, beside CUB's segmented sum"},
+    {"call", bench_call, "a call that is answered in this process, beside the bare fold of the same array"},
     {"cpu", bench_cpu, "the CPU's folds beside the best read loop of the same run"},
     {"gpu-axis", bench_gpu_axis, "reductions along an axis on a GPU beside the sum of the whole array"},
     {"kernels", bench_kernels, "everything that reduces on a GPU: the ladder, cured's folds, CUB, Thrust"},
