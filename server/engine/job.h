@@ -91,7 +91,8 @@ typedef struct cr_segment {
     struct cr_kept *kept; /* the registered region it lies in; NULL: none */
     /* For mapped: CR_OK while the bytes before offset end of data were really the file's. Runs on the lane. */
     cr_status (*still)(struct cr_segment *segment, uint64_t end, cr_error *error);
-    /* Gives the memory back. Runs on whichever thread let go last, outside every lock; it must not block. */
+    /* Gives the memory back. Runs on whichever thread let go last, outside every lock; it must not block. The job may be DONE by
+     * then, and freed: nothing of the job may be touched, and the segment may not be a part of what is freed with it. */
     void (*release)(struct cr_segment *segment);
 } cr_segment;
 
