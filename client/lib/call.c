@@ -209,10 +209,14 @@ void cr_cl_call_detach(cured_call *call) {
 void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text) {
     if (call->state == CALL_DONE) return;
     bool tell = call->state == CALL_ACTIVE && call->sent && call->stream != 0;
+    bool detached = call->detached;
+    call->detached = false; /* it stays until CANCEL is sent */
     cr_cl_call_finish(call, code, 0, text);
-    if (!tell) return;
-    call->cancel_due = true;
-    if (!queued(call) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
+    call->cancel_due = tell;
+    if (tell && !queued(call) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
+    if (!detached) return;
+    call->freed = true;
+    if (!queued(call)) cr_cl_call_destroy(call);
 }
 
 /* Half to all of the library's own step, or the daemon's advice and up to half of it more. The random part keeps clients that
