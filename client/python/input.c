@@ -125,6 +125,7 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     in->held = NULL;
     in->has_view = in->has_mask_view = false;
     in->mask.data = NULL;
+    in->mask.keeps = true;
     if (Py_TYPE(array) == cr_py_file_type) {
         cr_py_file_input(array, in);
         return true;
