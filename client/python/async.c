@@ -106,6 +106,7 @@ static PyObject *link_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     a->link = a->client != NULL && a->calls != NULL ? cr_py_link_take((cr_py_client *)a->client) : NULL;
     if (a->link != NULL) {
         a->link->busy = false; /* but in process() */
+        a->link->watched = true;
         return (PyObject *)a;
     }
     Py_DECREF((PyObject *)a);
@@ -120,7 +121,12 @@ static PyObject *link_close(PyObject *self, PyObject *unused) {
         call_end((async_call *)PyList_GetItem(a->calls, i));
     a->link = NULL;
     Py_CLEAR(a->calls); /* each of them has a reference of this object */
-    if (link != NULL) cr_py_link_give((cr_py_client *)a->client, link);
+    if (link != NULL) {
+        PyObject *closed = PyObject_CallMethod(a->client, "close", NULL); /* the link is closed as it is given back */
+        if (closed == NULL) PyErr_Clear();
+        Py_XDECREF(closed);
+        cr_py_link_give((cr_py_client *)a->client, link);
+    }
     Py_RETURN_NONE;
 }
 

@@ -27,6 +27,8 @@ static void link_unuse(cr_py_link *link) {
 
 static void kept_free(cr_py_kept *kept) {
     cured_region_free(kept->region); /* also where the connection is closed */
+    if (kept->link->conn != NULL && !kept->link->watched)
+        cured_process(kept->link->conn, NULL); /* tells the daemon now */
     link_unuse(kept->link);
     PyMem_Free(kept);
 }

@@ -51,6 +51,7 @@ struct cr_py_link {
     cured_conn *conn; /* NULL: closed */
     uint32_t uses;    /* the client's until it is closed, and one for each region that is kept */
     bool busy, local; /* local: it answers in this process */
+    bool watched;     /* by an event loop, which must see what is read */
     cr_py_kept *trash;
 };
 

@@ -11,7 +11,7 @@
 
 enum {
     BLOCK_BYTES = 256 * 1024,
-    SMALL_BYTES = 32 * 1024, /* folded with the GIL held: giving it away would cost more */
+    SMALL_BYTES = 64 * 1024, /* folded with the GIL held: giving it away would cost more */
     SIGNALS_MS = 20,         /* how often Ctrl-C is looked for; it promises 50 ms */
 };
 

@@ -78,7 +78,6 @@ class Client(DaemonTest, Case):
         self.assertEqual(1, regions())
         del a
         gc.collect()
-        c.sum(b"")
         wait_for("the region to go", lambda: regions() == 0)
 
     def test_shared_memory_outlives_its_client(self):
@@ -333,6 +332,13 @@ asyncio.run(main())
                 await c.sum(b"1")
 
         asyncio.run(main())
+
+    def test_close_ends_the_connection(self):
+        c = cured.AsyncClient(self.daemon.address)
+        asyncio.run(c.sum(b"1"))
+        before = self.daemon.counters()["connections"]
+        c.close()
+        wait_for("the connection to end", lambda: self.daemon.counters()["connections"] == before - 1)
 
     def test_nobody_listens(self):
         with self.assertRaises(ConnectionError):
