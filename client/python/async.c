@@ -167,12 +167,14 @@ static PyObject *link_process(PyObject *self, PyObject *unused) {
         if (c->running && wants_block(c)) jobs[feeding++] = &c->job;
     }
     a->link->busy = true;
-    Py_BEGIN_ALLOW_THREADS for (Py_ssize_t i = 0; i < feeding; i++) {
+    PyThreadState *thread = PyEval_SaveThread();
+    for (Py_ssize_t i = 0; i < feeding; i++) {
         cured_error error;
         if (cr_py_job_feed(jobs[i], &error) != CURED_OK) cured_cancel(jobs[i]->call);
     }
     cured_process(a->link->conn, NULL);
-    Py_END_ALLOW_THREADS a->link->busy = false;
+    PyEval_RestoreThread(thread);
+    a->link->busy = false;
     PyMem_Free(jobs);
     cr_py_kept_drop(&a->link->trash);
     return take_done(a);

@@ -87,6 +87,14 @@ static void link_close(cr_py_link *link) {
     link_unuse(link);
 }
 
+/* A daemon that this user may not use is passed over, but not in silence. False with an exception. */
+static bool warn_of_permission(const cured_conn *conn) {
+    cured_error error;
+    if (cured_auto_reason(conn, NULL) != CURED_PERMISSION_DENIED) return true;
+    cured_auto_reason(conn, &error);
+    return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "answered in this process: %s", error.text) == 0;
+}
+
 cr_py_link *cr_py_link_take(cr_py_client *client) {
     cr_py_link *link = client->idle;
     if (link != NULL) {
@@ -105,17 +113,22 @@ cr_py_link *cr_py_link_take(cr_py_client *client) {
         return PyErr_NoMemory(), NULL;
     }
     const char *text = PyBytes_AsString(address);
-    bool anywhere = strcmp(text, "auto:") == 0;
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
     cured_error error;
     cured_status status;
     options.threads = client->threads;
-    Py_BEGIN_ALLOW_THREADS status = cured_connect(anywhere ? NULL : text, &options, &link->conn, &error);
-    if (anywhere && status == CURED_UNAVAILABLE) status = cured_connect("embedded:", &options, &link->conn, &error);
-    Py_END_ALLOW_THREADS Py_DECREF(address);
+    PyThreadState *thread = PyEval_SaveThread();
+    status = cured_connect(text, &options, &link->conn, &error);
+    PyEval_RestoreThread(thread);
+    Py_DECREF(address);
     if (status != CURED_OK) {
         PyMem_Free(link);
         cr_py_raise(&error);
+        return NULL;
+    }
+    if (!warn_of_permission(link->conn)) {
+        cured_close(link->conn);
+        PyMem_Free(link);
         return NULL;
     }
     link->local = cured_fd(link->conn) < 0 && strncmp(cured_server(link->conn), "embedded", 8) == 0;
@@ -223,8 +236,9 @@ static PyObject *client_server(PyObject *self, void *unused) {
     options.timeout_ms = client->timeout_ms;
     status = cured_ping(link->conn, &options, &call, &error);
     if (status == CURED_OK) {
-        Py_BEGIN_ALLOW_THREADS status = cured_wait(call, &error);
-        Py_END_ALLOW_THREADS
+        PyThreadState *thread = PyEval_SaveThread();
+        status = cured_wait(call, &error);
+        PyEval_RestoreThread(thread);
     }
     PyObject *name = NULL;
     if (status == CURED_OK)

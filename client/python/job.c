@@ -141,8 +141,10 @@ bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes) {
     cured_status status = CURED_OK;
     if (link->local && bytes <= SMALL_BYTES && job->block == NULL) cured_process(link->conn, NULL);
     while (status == CURED_OK && !cured_call_done(job->call)) {
-        Py_BEGIN_ALLOW_THREADS status = work(job, link->conn, &error);
-        Py_END_ALLOW_THREADS if (!cured_call_done(job->call) && PyErr_CheckSignals() != 0) return false;
+        PyThreadState *thread = PyEval_SaveThread();
+        status = work(job, link->conn, &error);
+        PyEval_RestoreThread(thread);
+        if (!cured_call_done(job->call) && PyErr_CheckSignals() != 0) return false;
     }
     if (status == CURED_OK) {
         if (cured_call_status(job->call, NULL) == CURED_OK) return true;

@@ -108,12 +108,12 @@ static bool synchronize(const void *data, uintptr_t stream) {
     *(void **)&pop = dlsym(library, "cuCtxPopCurrent_v2");
     *(void **)&wait = dlsym(library, "cuStreamSynchronize");
     if (attribute != NULL && push != NULL && pop != NULL && wait != NULL) {
-        Py_BEGIN_ALLOW_THREADS bool pushed =
-            attribute(&context, POINTER_CONTEXT, (unsigned long long)(uintptr_t)data) == 0 && context != NULL &&
-            push(context) == 0;
+        PyThreadState *thread = PyEval_SaveThread();
+        bool pushed = attribute(&context, POINTER_CONTEXT, (unsigned long long)(uintptr_t)data) == 0 &&
+                      context != NULL && push(context) == 0;
         result = wait((void *)stream); /* NOLINT: a stream's number is a pointer in CUDA's interface */
         if (pushed) pop(&context);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(thread);
     }
     dlclose(library);
     if (result != 0) PyErr_Format(cr_py_error, "waiting for the tensor's stream failed: CUDA error %d", result);

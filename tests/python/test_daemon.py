@@ -200,6 +200,27 @@ class Client(DaemonTest, Case):
         self.assertEqual(before + 8056, seen(), "a client that is named decides")
 
 
+    def test_a_daemon_that_may_not_be_used(self):
+        """Shared memory is then reduced in the process, with a warning."""
+        if os.geteuid() != 0:
+            self.skipTest("only root can become somebody else")
+
+        def become_nobody():
+            os.setgid(65534)
+            os.setuid(65534)
+
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.daemon.address.partition(":")[2], 0o600)
+        environment = dict(os.environ, PYTHONPATH=PACKAGE, XDG_RUNTIME_DIR=self.folder)
+        environment.pop("CURED_CONNECT", None)
+        run = subprocess.run([sys.executable, "-c", "import cured; a = cured.empty(4); a[2] = 5; print(cured.sum(a))"], cwd="/",
+                             env=environment, preexec_fn=become_nobody, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if "ModuleNotFoundError" in run.stderr or "ermission denied: '/" in run.stderr:
+            self.skipTest("the build is not readable for others")
+        self.assertEqual("5.0\n", run.stdout, run.stderr)
+        self.assertIn("RuntimeWarning: answered in this process", run.stderr)
+
+
 class Async(DaemonTest, Case):
     OPTIONS = {"cpu_workers": 2, "slabs": 8}
 
