@@ -261,8 +261,8 @@ static bool consume(cr_conn *conn, cr_bytes *held, const uint8_t *p, size_t n) {
     return true;
 }
 
-/* Queues the descriptors of one recvmsg. */
-static bool take_control(cr_conn *conn, struct msghdr *message) {
+/* Queues the descriptors of one recvmsg. With too many the connection fails. */
+static void take_control(cr_conn *conn, struct msghdr *message) {
     cr_error error = {0};
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -284,7 +284,7 @@ static bool take_control(cr_conn *conn, struct msghdr *message) {
                 "descriptors: some were lost, because more came at once than the %d that may wait, or than the daemon "
                 "may open",
                 CR_CONN_MAX_DESCRIPTORS);
-    return error.code == CR_OK || cr_conn_fail(conn, &error);
+    if (error.code != CR_OK) cr_conn_fail(conn, &error);
 }
 
 /* Where the next bytes belong. first: the slab or stash they continue (0: none). False: the connection must wait. */
@@ -369,7 +369,7 @@ size_t cr_frames_read(cr_conn *conn) {
         return 0;
     }
     /* With the daemon's table of descriptors full the mark comes without control data. */
-    if ((message.msg_controllen || message.msg_flags & MSG_CTRUNC) && !take_control(conn, &message)) return 0;
+    if (message.msg_controllen || message.msg_flags & MSG_CTRUNC) take_control(conn, &message);
     if (conn->state == CR_CONN_LINGERING) {
         while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
         return 0;

@@ -93,6 +93,25 @@ class Parked(DaemonTest):
             victim.close()
 
 
+    def test_those_sent_after_the_end_are_closed(self):
+        """A connection that has failed reads on, so that its client learns why. What it is passed then waits for no frame."""
+        held, ended = self.daemon.descriptors(), []
+        with open("/dev/null", "rb") as null:
+            passed = array.array("i", [null.fileno()] * 12)
+            for _ in range(3):
+                client = self.connect()
+                client.send(b"no frame at all, but more than a header")
+                client.until(lambda: client.reason, ended_is_fine=True)
+                client.socket.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
+                ended.append(client)
+        with self.park(1) as client:
+            self.assertTrue(self.is_open(client))
+        for client in ended:
+            client.close()
+        wait_for("the descriptors to be closed", lambda: self.daemon.descriptors() == held)
+        self.assert_serves()
+
+
 class Keepalive(unittest.TestCase):
     def test_the_kernel_asks_whether_a_quiet_tcp_peer_lives(self):
         """/proc/net/tcp: timer 02 is the keepalive's. Without it a host without power would keep its connection for ever."""
