@@ -1,0 +1,83 @@
+"""Tables: columns of the real pandas and pyarrow, and bfloat16 arrays of ml_dtypes, where they are installed; test_inputs.py has
+stand-ins for machines without them."""
+import importlib
+import unittest
+
+import numpy
+from support import Case, cured
+
+
+def module(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+pandas, pyarrow, ml_dtypes = module("pandas"), module("pyarrow"), module("ml_dtypes")
+
+
+@unittest.skipUnless(pandas, "there is no pandas")
+class Pandas(Case):
+    def test_columns(self):
+        frame = pandas.DataFrame({"a": numpy.arange(5), "b": numpy.arange(5) / 2, "c": [True, False, True, True, False]})
+        self.assertEqual((10, 5.0, 3), (cured.sum(frame["a"]), cured.sum(frame["b"]), cured.count_nonzero(frame["c"])))
+        self.assertEqual(4, cured.argmax(frame["b"]))
+        self.assertEqual(10, cured.sum(frame.index))
+
+    def test_column_of_a_block(self):
+        """Columns of one frame lie side by side: a column has strides."""
+        frame = pandas.DataFrame(numpy.arange(20.0).reshape(5, 4))
+        self.assertEqual(45.0, cured.sum(frame[1]))
+
+    def test_nullable(self):
+        for dtype in ("Int64", "UInt8", "Float32", "boolean"):
+            s = pandas.Series([1, 0, 1], dtype=dtype)
+            self.assertEqual(2, cured.sum(s))
+            s[1] = pandas.NA
+            with self.assertRaisesRegex(TypeError, "dropna"):
+                cured.sum(s)
+
+    def test_refused(self):
+        times = pandas.Series(pandas.to_datetime(["2020-01-01"]))
+        for s in (pandas.Series(["x"]), times, times.dt.tz_localize("UTC"), pandas.Series([1, "x"]),
+                  pandas.Series(["a"], dtype="category"), pandas.DataFrame({"a": [1]})):
+            with self.assertRaises(TypeError):
+                cured.sum(s)
+
+
+@unittest.skipUnless(pyarrow, "there is no pyarrow")
+class Arrow(Case):
+    def test_arrays(self):
+        for dtype in ("int8", "uint16", "int64", "float", "double", "halffloat"):
+            values = numpy.arange(5, dtype="f2") if dtype == "halffloat" else range(5)
+            a = pyarrow.array(values, type=getattr(pyarrow, {"float": "float32", "double": "float64",
+                                                             "halffloat": "float16"}.get(dtype, dtype))())
+            self.assertEqual((10, 4), (cured.sum(a), cured.argmax(a)))
+            self.assertEqual(5, cured.sum(a[2:4]))
+
+    def test_column_of_a_table(self):
+        table = pyarrow.table({"x": [1.5, 2.5]})
+        self.assertEqual(4.0, cured.sum(table["x"]))
+        with self.assertRaisesRegex(TypeError, "cured.merge"):
+            cured.sum(pyarrow.concat_tables([table, table])["x"])
+
+    def test_refused(self):
+        for a in (pyarrow.array([1, None]), pyarrow.array(["x"]), pyarrow.array([True]), pyarrow.array([[1]]),
+                  pyarrow.array([0], type=pyarrow.timestamp("s"))):
+            with self.assertRaises(TypeError):
+                cured.sum(a)
+
+
+@unittest.skipUnless(ml_dtypes, "there is no ml_dtypes")
+class Bfloats(Case):
+    def test_arrays(self):
+        a = numpy.arange(12).astype(ml_dtypes.bfloat16)
+        self.assertEqual((66.0, 11), (cured.sum(a), cured.argmax(a)))
+        self.assert_arrays(cured.max(a.reshape(3, 4).T, axis=0), numpy.array([3, 7, 11], "f4"))
+        with self.assertRaises(TypeError):
+            cured.sum(a.astype(ml_dtypes.float8_e4m3fn))
+
+
+if __name__ == "__main__":
+    unittest.main()
