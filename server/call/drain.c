@@ -18,9 +18,13 @@ void cr_calls_hurry(cr_calls *calls) {
     calls->claims_seen = claims;
     cr_fail(&error, CR_UNAVAILABLE, "the server is shutting down, and the call made no progress for %d ms",
             CR_HURRY_MS);
-    for (cr_list *node = calls->open.next, *next; node != &calls->open; node = next) {
-        next = node->next;
+    cr_list left;
+    cr_list_init(&left);
+    cr_list_move(&left, &calls->open);
+    /* The end of one may be the end of others, too: those that wait for the region that it was to register. */
+    for (cr_list *node; (node = cr_list_pop(&left));) {
         cr_call *call = cr_container(node, cr_call, open);
+        cr_list_append(&calls->open, node);
         const uint64_t progress = progress_of(call);
         const bool stands = call->seen_draining && progress == call->progress_seen;
         call->seen_draining = true;

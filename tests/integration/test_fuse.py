@@ -9,7 +9,8 @@ import unittest
 
 from connection import HANG_S
 from cured_daemon import DaemonTest, main, wait_for
-from cured_wire import DATA_LOSS, DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED
+from cured_wire import (CANCELLED, DATA_LOSS, DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE,
+                        descriptor_region)
 from expected import expect_all, expect_tiled, plain
 from fuse_files import DIRECT_IO, NONSEEKABLE, FuseFile, why_not
 
@@ -246,6 +247,24 @@ class Ending(Fuse):
         self.daemon.process.send_signal(signal.SIGTERM)
         self.assertEqual(DEADLINE_EXCEEDED, conn.wait(stream).status.code)
         wait_for("the daemon to say so", lambda: "does not answer" in self.daemon.log())
+        fuse.abort()
+        self.assertEqual(0, self.daemon.wait())
+
+
+class EndingRegions(Fuse):
+    def test_calls_that_wait_for_a_region_end_with_it(self):
+        """SIGTERM while Register waits for a silent file server, and calls wait for the region: all of them are answered."""
+        fuse = self.fuse(bytes(1 << 20))
+        fuse.set(hang={"getattr"})
+        conn = self.connect()
+        register = conn.start_register(1, descriptor_region(), fuse.open())
+        waiting = [conn.start_region("u8", ["sum"], 1) for _ in range(3)]
+        wait_for("a request that hangs", lambda: fuse.hangs("getattr"))
+        self.assertEqual(b"on", conn.ping(b"on"))
+        self.daemon.process.send_signal(signal.SIGTERM)
+        self.assertEqual(UNAVAILABLE, conn.over(register)[0].code)
+        for stream in waiting:
+            self.assertEqual(CANCELLED, conn.wait(stream).status.code)
         fuse.abort()
         self.assertEqual(0, self.daemon.wait())
 
