@@ -142,17 +142,12 @@ bool cr_turns_alone(const cr_turns *turns, const cr_waiting *w) {
     return turns->placed == 1 && turns->run >= A_WHILE && (!turns->served || turns->last == w->client->key);
 }
 
-/* Fresh clients whose turn is over go into the ring; those in the ring with nothing in line lose their place. */
+/* Fresh clients whose turn is over go into the ring. */
 static void tidy(cr_turns *turns) {
     for (cr_list *node = turns->fresh.next, *next; node != &turns->fresh; node = next) {
         cr_turns_client *c = cr_container(node, cr_turns_client, link);
         next = node->next;
         if (has_nothing(c) || c->left <= 0) to_the_end(turns, c);
-    }
-    for (cr_list *node = turns->ring.next, *next; node != &turns->ring; node = next) {
-        cr_turns_client *c = cr_container(node, cr_turns_client, link);
-        next = node->next;
-        if (has_nothing(c)) drop(turns, c);
     }
 }
 
@@ -169,14 +164,18 @@ static cr_waiting *wanted_of(const cr_turns_client *c, cr_turns_ask ask, void *a
     return NULL;
 }
 
-/* So many turns more for everybody, but nobody saves up more than one. */
+/* So many turns more for everybody, but nobody saves up more than one. Who has one, and nothing in line, loses its place: to come
+ * back as a client that is fresh gains nothing. */
 static void grant(cr_turns *turns, int64_t count) {
     cr_list *lists[] = {&turns->fresh, &turns->ring};
     for (int i = 0; i < 2; i++)
-        for (cr_list *node = lists[i]->next; node != lists[i]; node = node->next) {
+        for (cr_list *node = lists[i]->next, *next; node != lists[i]; node = next) {
             cr_turns_client *c = cr_container(node, cr_turns_client, link);
+            next = node->next;
             c->left += count * CR_TURN_WORTH_BYTES;
-            if (c->left > CR_TURN_WORTH_BYTES) c->left = CR_TURN_WORTH_BYTES;
+            if (c->left < CR_TURN_WORTH_BYTES) continue;
+            c->left = CR_TURN_WORTH_BYTES;
+            if (has_nothing(c)) drop(turns, c);
         }
 }
 

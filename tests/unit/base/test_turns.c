@@ -183,6 +183,24 @@ START_TEST(some_are_not_wanted) {
 }
 END_TEST
 
+/* Some who each come back when they were served, one at a time, keep nobody from a turn. */
+START_TEST(who_comes_and_goes_keeps_nobody_waiting) {
+    uint64_t got[5] = {0};
+    unwanted = passed = 0;
+    put(1, true);
+    for (uint64_t client = 2; client < 5; client++) put(client, false);
+    for (int i = 0; i < 1000; i++) {
+        task *last = NULL, *t = task_of(cr_turns_pick(turns, ask, &last));
+        got[t->client] += 4 * MIB;
+        if (t->client > 1) cr_waiting_leave(&t->waiting);
+        cr_turns_charge(turns, &t->waiting, 4 * MIB);
+        if (t->client > 1) ck_assert_ptr_nonnull(cr_turns_pick(turns, ask, &last)); /* before it is back */
+        if (t->client > 1) cr_turns_put(turns, t->client, &t->waiting, false);
+    }
+    for (int client = 2; client < 5; client++) ck_assert_uint_ge(got[1] + 32ull * MIB, got[client]);
+}
+END_TEST
+
 static uint64_t order[64];
 static unsigned taken;
 
@@ -253,6 +271,7 @@ int main(void) {
     tcase_add_test(tc, one_in_nine_is_large);
     tcase_add_test(tc, debts);
     tcase_add_test(tc, some_are_not_wanted);
+    tcase_add_test(tc, who_comes_and_goes_keeps_nobody_waiting);
     tcase_add_test(tc, following_goes_by_turns);
     tcase_add_test(tc, alone_until_another_comes_and_for_a_while_after);
     tcase_add_test(tc, more_clients_than_places);
