@@ -57,10 +57,9 @@ void cr_call_window_over(cr_timer *window) {
 
 void cr_call_move(cr_call *call, cr_input_state input, cr_output_state output) {
     assert(cr_call_may_move(call, input, output));
-    if (input != CR_RECEIVING || output == CR_OVER)
-        cr_patience_end(&call->wait);
-    else if (call->input != CR_RECEIVING)
-        wait_for_bytes(call);
+    const bool waits = input == CR_RECEIVING && output != CR_OVER;
+    if (waits && call->input != CR_RECEIVING) wait_for_bytes(call);
+    if (!waits && !cr_list_empty(&call->wait.link)) cr_patience_end(&call->wait);
     call->input = input;
     call->output = output;
 }

@@ -21,15 +21,6 @@ static void place(cr_patience *p, cr_wait *w) {
     cr_list_append(&p->brought[w->window % 2][step], &w->link);
 }
 
-void cr_patience_begin(cr_patience *p, cr_wait *w) {
-    cr_list_init(&w->link);
-    w->bytes = w->before = w->total = 0;
-    w->window = w->since = p->window;
-    place(p, w);
-}
-
-void cr_patience_end(cr_wait *w) { cr_list_remove(&w->link); }
-
 void cr_patience_brought(cr_patience *p, cr_wait *w, uint64_t bytes) {
     if (w->window != p->window) {
         w->before = p->window - w->window == 1 ? w->bytes : 0;

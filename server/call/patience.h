@@ -32,8 +32,11 @@ typedef struct cr_wait {
 
 void cr_patience_init(cr_patience *patience);
 /* The call waits for bytes from now on, until cr_patience_end. */
-void cr_patience_begin(cr_patience *patience, cr_wait *wait);
-void cr_patience_end(cr_wait *wait);
+static inline void cr_patience_begin(cr_patience *patience, cr_wait *wait) {
+    *wait = (cr_wait){.window = patience->window, .since = patience->window};
+    cr_list_append(&patience->brought[patience->window % 2][0], &wait->link);
+}
+static inline void cr_patience_end(cr_wait *wait) { cr_list_remove(&wait->link); }
 void cr_patience_brought(cr_patience *patience, cr_wait *wait, uint64_t bytes);
 /* A window is over. */
 void cr_patience_turn(cr_patience *patience);

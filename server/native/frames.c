@@ -210,7 +210,11 @@ static bool pause_with(cr_conn *conn, cr_bytes *held, const uint8_t *p, size_t n
 
 /* Whether a frame more may be taken. The clock is asked now and then: a call that folds has asked it anyway. */
 static bool may_go_on(cr_conn *conn) {
-    if (++conn->frames % LOOK_FRAMES == 0) conn->native->calls->last_ns = cr_now_ns();
+    cr_native *native = conn->native;
+    if (++conn->frames % LOOK_FRAMES == 0) {
+        if (native->calls->last_ns == native->looked_ns) native->calls->last_ns = cr_now_ns();
+        native->looked_ns = native->calls->last_ns;
+    }
     return conn->frames == 1 || !cr_conn_had_part(conn);
 }
 
