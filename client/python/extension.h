@@ -114,6 +114,8 @@ void cr_py_input_hold(cr_py_input *in, PyObject *object);
 void cr_py_input_release(cr_py_input *in);
 /* dlpack.c: tensors of CUDA memory, and of host memory without the buffer protocol. -1 with an exception, 0: it is none. */
 int cr_py_input_tensor(cr_py_input *in, PyObject *array);
+/* The next axis' step in C order. It wraps where a shape without elements is too large; nothing is read by it then. */
+static inline Py_ssize_t cr_py_step(Py_ssize_t step, int64_t n) { return (Py_ssize_t)((size_t)step * (size_t)n); }
 /* A type from "f32", "float32", numpy.float32, numpy.dtype, float, int, bool, torch.float32. */
 bool cr_py_dtype(PyObject *given, cured_dtype *dtype);
 
@@ -185,6 +187,7 @@ typedef struct cr_py_request {
     cured_op ops[CURED_MAX_OPS];
     size_t op_count;
     bool keepdims, partial, single; /* single: the answer of the one op, instead of a Result */
+    bool ordered;                   /* the answer depends on the order of the elements */
     bool has_results;
     uint64_t axes; /* a bit for each reduced axis, unless plan.whole */
     cured_options options;
@@ -196,6 +199,8 @@ typedef struct cr_py_request {
 
 /* args behind those that name the array and the ops. False with an exception. */
 bool cr_py_request_options(cr_py_request *request, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* An integer from 0 to 2^64 - 1. False with an exception, which names the keyword. */
+bool cr_py_number(PyObject *value, const char *keyword, uint64_t *out);
 /* ops: names in a sequence, or in one string with commas. */
 bool cr_py_request_ops(cr_py_request *request, PyObject *ops);
 /* The array, the mask and the axes of a request: its input and its plan. */

@@ -34,7 +34,7 @@ void cr_py_file_input(PyObject *file, cr_py_input *in) {
         uint32_t k = h->fortran_order ? i : h->dims - 1 - i;
         in->shape[k] = (Py_ssize_t)h->shape[k];
         in->strides[k] = step;
-        step *= in->shape[k] != 0 ? in->shape[k] : 1;
+        step = cr_py_step(step, in->shape[k]);
     }
 }
 
@@ -102,11 +102,12 @@ static bool open_file(cr_py_file *f, PyObject *path) {
 
 PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"path", "dtype", "offset", NULL};
-    PyObject *path, *dtype = Py_None;
-    unsigned long long offset = 0;
+    PyObject *path, *dtype = Py_None, *from = NULL;
+    uint64_t offset = 0;
     struct stat s;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$K:file", names, &path, &dtype, &offset)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$O:file", names, &path, &dtype, &from)) return NULL;
+    if (from != NULL && !cr_py_number(from, "offset", &offset)) return NULL;
     cr_py_file *f = PyObject_New(cr_py_file, cr_py_file_type);
     if (f == NULL) return NULL;
     f->fd = -1;

@@ -61,7 +61,7 @@ static int take_buffer(cr_py_input *in, PyObject *array) {
     for (int i = v->ndim - 1; i >= 0; i--) {
         in->shape[i] = v->shape != NULL ? v->shape[i] : v->len / v->itemsize;
         in->strides[i] = v->strides != NULL ? v->strides[i] : step;
-        step *= in->shape[i];
+        step = cr_py_step(step, in->shape[i]);
     }
     return 1;
 }
@@ -115,9 +115,12 @@ static bool take_adapted(cr_py_input *in, PyObject **array) {
     if (*array == given && mask == Py_None && plain_count < PLAIN_TYPES)
         plain[plain_count++] = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(given));
     if (mask == Py_None) return true;
+    Py_INCREF(mask); /* take_other lets go of the pair */
     int taken = take_buffer(in, *array);
-    if (taken == 0 || (taken < 0 && is_refusal())) return take_other(in, *array);
-    return taken == 1 && cr_py_input_mask(in, mask, false);
+    bool good = taken == 1 || ((taken == 0 || is_refusal()) && take_other(in, *array));
+    good = good && cr_py_input_mask(in, mask, false);
+    Py_DECREF(mask);
+    return good;
 }
 
 bool cr_py_input_take(cr_py_input *in, PyObject *array) {

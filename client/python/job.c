@@ -74,8 +74,8 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
 
 bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {
     cured_error error;
-    cured_region *region;
-    uint64_t offset;
+    cured_region *region = NULL;
+    uint64_t offset = 0;
     cured_options options = r->options;
     job->call = NULL;
     job->block = NULL;
@@ -86,7 +86,8 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
                         "reduce numpy.load(name, mmap_mode='r')");
         return false;
     }
-    if (!find_region(r, plan, link, &region, &offset)) return false;
+    if (!job->has_extra && !find_region(r, plan, link, &region, &offset))
+        return false; /* a region has no room for it */
     options.timeout_ms = cr_py_client_timeout_ms(client);
     options.partial = r->partial;
     if (!plan->whole) {

@@ -39,7 +39,7 @@ static bool memory_fill(cr_py_memory *m, int ndim, const Py_ssize_t *shape, bool
     Py_ssize_t step = (Py_ssize_t)cured_dtype_size(m->dtype);
     for (int i = ndim - 1; i >= 0; i--) {
         m->strides[i] = step;
-        step *= shape[i];
+        step = cr_py_step(step, shape[i]);
     }
     m->ndim = ndim;
     m->bytes = bytes;

@@ -34,7 +34,7 @@ static int word_of(PyObject *value, const char *keyword, const char *zero, const
     return -1;
 }
 
-static bool number_of(PyObject *value, const char *keyword, uint64_t *out) {
+bool cr_py_number(PyObject *value, const char *keyword, uint64_t *out) {
     PyObject *number = PyNumber_Index(value);
     unsigned long long n = number != NULL ? PyLong_AsUnsignedLongLong(number) : 0;
     Py_XDECREF(number);
@@ -71,11 +71,11 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             r->options.overflow = word == 1 ? CURED_OVERFLOW_WRAP : CURED_OVERFLOW_ERROR;
             return word >= 0;
         case DDOF:
-            return number_of(value, "ddof", &r->options.ddof);
+            return cr_py_number(value, "ddof", &r->options.ddof);
         case FIRST:
             r->options.unplaced = r->partial && value == Py_None;
             if (r->options.unplaced) return true;
-            if (r->partial) return number_of(value, "first", &r->options.first);
+            if (r->partial) return cr_py_number(value, "first", &r->options.first);
             PyErr_SetString(PyExc_TypeError, "first: only a partial has one");
             return false;
         default:
@@ -209,7 +209,8 @@ bool cr_py_request_plan(cr_py_request *r) {
         PyErr_SetString(PyExc_TypeError, "axis: a partial is of a whole array");
         return false;
     }
-    return cr_py_plan_make(&r->plan, &r->input, axes, whole, is_ordered(r));
+    r->ordered = is_ordered(r);
+    return cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered);
 }
 
 void cr_py_request_release(cr_py_request *r) {

@@ -151,7 +151,6 @@ static bool run_slices(cr_py_request *r, cr_py_input *slice, cr_py_client *clien
         slice->strides[slice->ndim] = r->input.strides[i];
         slice->mask.strides[slice->ndim++] = r->input.mask.data != NULL ? r->input.mask.strides[i] : 0;
     }
-    bool ordered = r->ops[0] == CURED_OP_PROD;
     for (uint64_t s = 0; s < slices; s++) {
         cr_py_job job;
         slice->data = r->input.data;
@@ -160,12 +159,12 @@ static bool run_slices(cr_py_request *r, cr_py_input *slice, cr_py_client *clien
             slice->data += at[k] * r->input.strides[kept[k]];
             if (slice->mask.data != NULL) slice->mask.data += at[k] * r->input.mask.strides[kept[k]];
         }
-        if (!cr_py_plan_make(&r->plan, slice, 0, true, ordered)) return false;
+        if (!cr_py_plan_make(&r->plan, slice, 0, true, r->ordered)) return false;
         if (!run_slice(r, &job, &r->plan, client, link)) return false;
         bool good = true;
         for (size_t i = 0; i < r->op_count && good; i++) good = store(r, i, cured_call_value(job.call, i), s);
         cr_py_job_end(&job);
-        if (!good) return false;
+        if (!good || PyErr_CheckSignals() != 0) return false; /* short calls look for none */
         for (int k = kept_count - 1; k >= 0 && ++at[k] == r->input.shape[kept[k]]; k--) at[k] = 0;
     }
     return true;

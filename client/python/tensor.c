@@ -165,8 +165,8 @@ static bool take_tensor(cr_py_input *in, const dl_managed *t, bool cuda) {
     Py_ssize_t step = in->size;
     for (int i = t->ndim - 1; i >= 0; i--) {
         in->shape[i] = (Py_ssize_t)t->shape[i];
-        in->strides[i] = t->strides != NULL ? (Py_ssize_t)t->strides[i] * in->size : step;
-        step *= in->shape[i];
+        in->strides[i] = t->strides != NULL ? cr_py_step(in->size, t->strides[i]) : step;
+        step = cr_py_step(step, in->shape[i]);
     }
     return true;
 }
@@ -238,7 +238,7 @@ static bool take_interface(cr_py_input *in, PyObject *interface) {
     Py_ssize_t step = in->size;
     for (int i = in->ndim - 1; i >= 0; i--) {
         in->strides[i] = step;
-        step *= in->shape[i];
+        step = cr_py_step(step, in->shape[i]);
     }
     if (strides != NULL && !take_numbers(strides, in->ndim, in->strides)) return false;
     size_t number = stream != NULL ? PyLong_AsSize_t(stream) : 0;
@@ -270,7 +270,9 @@ int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
     if (PyErr_Occurred()) return -1;
     PyObject *interface = maybe(array, "__cuda_array_interface__");
     if (interface == NULL) return PyErr_Occurred() ? -1 : 0;
-    bool good = PyDict_Check(interface) && take_interface(in, interface);
+    PyObject *own = PyDict_Check(interface) ? PyDict_Copy(interface) : NULL; /* a type's name may run Python code */
+    bool good = own != NULL && take_interface(in, own);
+    Py_XDECREF(own);
     if (!good && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__: a dict is wanted");
     Py_DECREF(interface);
     return good ? 1 : -1;

@@ -80,6 +80,14 @@ class Client(DaemonTest, Case):
         gc.collect()
         wait_for("the region to go", lambda: regions() == 0)
 
+    def test_shared_memory_with_a_first_value(self):
+        c = self.client()
+        a = cured.empty((10, 100))
+        a[:] = 1
+        self.assertEqual((1005.0, 7.0), (c.sum(a, initial=5), c.max(a, initial=7)))
+        self.assertEqual([105.0] * 10, c.sum(a, axis=1, initial=5).tolist())
+        self.assertEqual(1005.0, c.sum(a, initial=5, where=numpy.ones((1, 1), "?")))
+
     def test_shared_memory_outlives_its_client(self):
         a = cured.empty(10, "i4")
         a[:] = 3
@@ -398,6 +406,8 @@ class Files(Case):
                             (lambda: cured.file(self.path(b"")), ValueError),
                             (lambda: cured.file(self.path(b"abc"), dtype="f32"), ValueError),
                             (lambda: cured.file(self.path(b"abc"), dtype="u8", offset=4), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="u8", offset=2**64), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="u8", offset=-1), ValueError),
                             (lambda: cured.file(self.path(b"abc"), dtype="no"), TypeError),
                             (lambda: cured.file(7), TypeError), (lambda: cured.File(), TypeError),
                             (lambda: cured.file(self.path(b"\x93NUMPY\1\0\x10\0{'descr': '<f4'")), ValueError)):
@@ -412,6 +422,11 @@ class Files(Case):
         os.truncate(path, 500)
         with self.assertRaisesRegex(ValueError, "500 bytes"):
             cured.file(path)
+
+    def test_no_elements_of_a_large_shape(self):
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (0, %d, %d), }" % (2**62, 2**62)
+        f = cured.file(self.path(b"\x93NUMPY\1\0" + bytes([len(header), 0]) + header))
+        self.assertEqual(((0, 2**62, 2**62), 0.0), (f.shape, f.sum()))
 
     def test_big_endian(self):
         numpy.save(self.path(name="b.npy"), numpy.zeros(3, ">f4"))
@@ -431,7 +446,8 @@ class Empty(Case):
     def test_refused(self):
         for call, error in ((lambda: cured.empty(-1), ValueError), (lambda: cured.empty("x"), TypeError),
                             (lambda: cured.empty(3, "bf16"), TypeError), (lambda: cured.empty(3, "c8"), TypeError),
-                            (lambda: cured.empty((2**40, 2**40)), MemoryError), (lambda: cured.empty((1,) * 65), ValueError)):
+                            (lambda: cured.empty((2**40, 2**40)), MemoryError),
+                            (lambda: cured.empty((0, 2**40, 2**40)), ValueError), (lambda: cured.empty((1,) * 65), ValueError)):
             with self.assertRaises(error):
                 call()
 

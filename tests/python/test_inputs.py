@@ -353,6 +353,22 @@ class Cuda(Case):
         with self.assertRaises(TypeError):
             cured.sum(type("X", (), {"__cuda_array_interface__": 7})())
 
+    def test_changes_while_it_is_read(self):
+        class Type:
+            @property
+            def name(self):
+                a.__cuda_array_interface__.clear()
+                return "float32"
+
+        a = Interface()
+        a.__cuda_array_interface__.update(typestr=Type(), shape=tuple([2] * 3), data=(2**47 - 2**20, False))
+        with self.assertRaisesRegex((cured.Error, ConnectionError), "CUDA|device|listen"):
+            cured.sum(a)
+        del a
+
+    def test_no_elements_of_a_large_shape(self):
+        self.assertEqual(0.0, cured.sum(Interface((0, 2**62, 2**62))))
+
     def test_masks(self):
         with self.assertRaises(TypeError):
             cured.sum(Interface(), where=numpy.ones(4, "?"))

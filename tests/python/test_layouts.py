@@ -308,6 +308,22 @@ class Masks(Case):
             cured.sum(a, where=numpy.ones(4, "?"))
 
 
+    def test_masked_array_of_another_type(self):
+        """A masked array of ml_dtypes' bfloat16, played by one of two bytes of nothing."""
+        class Bfloats(numpy.ndarray):
+            dtype = type("Dtype", (), {"__str__": lambda self: "bfloat16"})()
+
+            def view(self, dtype):
+                return numpy.frombuffer(self.tobytes(), dtype)
+
+        class Masked:
+            data = numpy.array([0x3f80] * 4, "u2").view("V2").view(Bfloats)
+            mask = numpy.array([1, 1, 1, 0], "?")
+            compressed = None
+
+        self.assertEqual((1.0, 1), (cured.sum(Masked()), cured.count(Masked())))
+
+
 class Initial(Case):
     def test_whole(self):
         a = numpy.arange(5, dtype="u1")

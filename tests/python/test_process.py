@@ -69,6 +69,18 @@ class Signals(Case):
     def test_where(self):
         self.interrupted(lambda: cured.sum(ENDLESS, where=numpy.broadcast_to(numpy.zeros(1, "?"), ENDLESS.shape)))
 
+    def test_between_slices(self):
+        """A handler leaves nothing of the slices that are still to come."""
+        where = numpy.ones((1 << 18, 1), "?")
+        before = signal.signal(signal.SIGALRM, lambda *_: where.fill(False))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.03)
+            counts = cured.count(where, axis=1, where=where)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertEqual((1, 0), (counts[0], counts[-1]))
+
     def test_with_a_client(self):
         with cured.Client("embedded:", threads=2) as c:
             self.interrupted(lambda: c.sum(ENDLESS))
