@@ -34,6 +34,8 @@ void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen) {
         four = ((const struct sockaddr_in *)seen)->sin_addr.s_addr;
     else if (seen->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
         memcpy(&four, six->sin6_addr.s6_addr + 12, sizeof four);
+    /* A process of this host picks any address of 127.0.0.0/8. */
+    if (be32toh(four) >> 24 == IN_LOOPBACKNET) four = htobe32(INADDR_LOOPBACK);
     const bool is_six = seen->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
     peer->has_uid = false;
     peer->uid = 0;

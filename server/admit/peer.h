@@ -27,7 +27,7 @@ void cr_peer_of_process(cr_peer *peer, const struct ucred *seen);
 /* "uid 1000", or the address. */
 void cr_peer_name(uint64_t owner, char *name, size_t room);
 /* An address of a family without addresses, or of an unknown one, is one client like any other. IPv6 counts by its first 64 bits,
- * because a host picks the others as it likes. */
+ * because a host picks the others as it likes. So 127.0.0.0/8 is one. */
 void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen);
 
 #endif

@@ -48,7 +48,7 @@ START_TEST(turns_by_process_and_limits_by_user) {
 END_TEST
 
 START_TEST(tcp_by_address) {
-    static const char *const different[] = {"127.0.0.1",   "127.0.0.2", "::1",     "::2", "2001:db8::1",
+    static const char *const different[] = {"127.0.0.1",   "126.0.0.1", "::1",     "::2", "2001:db8::1",
                                             "2001:db9::1", "fe80::1",   "fe80::2", "::"};
     enum { COUNT = sizeof different / sizeof different[0] };
     for (int i = 0; i < COUNT; i++) {
@@ -60,6 +60,9 @@ START_TEST(tcp_by_address) {
         ck_assert_uint_ne(peer.owner, of_process(1, 1).owner);
     }
     ck_assert_uint_eq(of_address("::ffff:127.0.0.1", 1).client, of_address("127.0.0.1", 1).client);
+    /* A process of this host picks any of them. */
+    ck_assert_uint_eq(of_address("127.0.0.2", 1).client, of_address("127.0.0.1", 1).client);
+    ck_assert_uint_eq(of_address("::ffff:127.255.255.254", 1).client, of_address("127.0.0.1", 1).client);
     ck_assert_uint_eq(of_address("2001:db8::1", 1).client, of_address("2001:db8::9:1", 1).client);
 }
 END_TEST
