@@ -140,7 +140,6 @@ static void end_unregisters(cured_conn *conn) {
 
 static void turn(cured_conn *conn, bool readable) {
     cr_local *local = conn->local;
-    (void)readable;
     if (!list_empty(&conn->queue)) {
         cured_call *call = CONTAINER(conn->queue.next, cured_call, queue);
         list_remove(&call->queue);
@@ -148,10 +147,11 @@ static void turn(cured_conn *conn, bool readable) {
     } else if (!cr_list_empty(&local->works)) {
         local->idle = !cr_work_step(local);
     }
-    if (atomic_load(&local->woken)) {
-        uint64_t count;
-        atomic_store(&local->woken, false);
-        if (local->event >= 0 && read(local->event, &count, sizeof count) < 0) count = 0; /* nothing was written yet */
+    /* Read before `woken` is taken, and without it too: whoever set it may write later, when the news are taken already. */
+    uint64_t count;
+    if (local->event >= 0 && readable && read(local->event, &count, sizeof count) < 0)
+        count = 0; /* nothing was written */
+    if (atomic_exchange(&local->woken, false)) {
         local->idle = false;
         cr_work_collect(local);
     }

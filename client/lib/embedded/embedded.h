@@ -50,7 +50,8 @@ typedef struct cr_local {
     struct cr_work *delivering;
     pthread_mutex_t mutex; /* guards the next two */
     cr_list spare;
-    uint32_t pieces; /* all there are, spare or not */
+    uint32_t pieces;  /* all there are, spare or not */
+    uint32_t filling; /* of them, what works fill; this thread's */
 } cr_local;
 
 /* A call that has a job. */

@@ -109,11 +109,21 @@ cr_status cr_local_input_of(cured_call *call, cr_local_input *input, cr_error *e
 
 /* ---- pieces ---- */
 
+/* Pieces that are folded or spare. What stands still half full is beside these, or it would hold up other calls. */
+static uint32_t most_pieces(const cr_local *local) {
+    return local->pool != NULL ? local->threads + PIECES_BESIDE_THREADS : PIECES_ALONE;
+}
+
 static void piece_give(cr_piece *piece) {
     cr_local *local = piece->local;
     pthread_mutex_lock(&local->mutex);
-    cr_list_append(&local->spare, &piece->segment.link);
+    bool keep = local->pieces <= most_pieces(local);
+    if (keep)
+        cr_list_append(&local->spare, &piece->segment.link);
+    else
+        local->pieces--;
     pthread_mutex_unlock(&local->mutex);
+    if (!keep) free(piece);
 }
 
 static void piece_release(cr_segment *segment) {
@@ -134,7 +144,7 @@ static cr_piece *piece_new(cr_local *local) {
 
 /* NULL: all that there may be are full. *lacking: there is no memory even for the first. */
 static cr_piece *piece_take(cr_local *local, bool *lacking) {
-    uint32_t most = local->pool != NULL ? local->threads + PIECES_BESIDE_THREADS : PIECES_ALONE;
+    uint32_t most = most_pieces(local) + local->filling;
     *lacking = false;
     pthread_mutex_lock(&local->mutex);
     cr_list *node = cr_list_pop(&local->spare);
@@ -145,7 +155,9 @@ static cr_piece *piece_take(cr_local *local, bool *lacking) {
         *lacking = piece == NULL && local->pieces == 0;
     }
     pthread_mutex_unlock(&local->mutex);
-    if (piece != NULL) piece->used = 0;
+    if (piece == NULL) return NULL;
+    piece->used = 0;
+    local->filling++;
     return piece;
 }
 
@@ -182,7 +194,10 @@ cr_status cr_work_offer(cr_work *work, const uint8_t *data, uint64_t bytes, cr_e
 }
 
 void cr_work_end_feed(cr_work *work) {
-    if (work->piece != NULL) piece_give(work->piece);
+    if (work->piece != NULL) {
+        work->local->filling--;
+        piece_give(work->piece);
+    }
     work->piece = NULL;
     if (work->feeding) cr_queue_unhold(work->line->queue, work->job);
     work->feeding = false;
@@ -196,6 +211,7 @@ static void feed_fails(cr_work *work, const cr_error *error) {
 static void publish_piece(cr_work *work) {
     cr_piece *piece = work->piece;
     work->piece = NULL;
+    work->local->filling--;
     publish(work, &piece->segment, piece->data, piece->used, piece_release);
 }
 

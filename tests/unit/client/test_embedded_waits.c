@@ -1,0 +1,66 @@
+/* libcured in the caller's process: what calls wait for while others stand still. */
+#include <check.h>
+#include <stdint.h>
+
+#include "cured/cured.h"
+
+enum { STREAMS = 12, TURNS = 1000 };
+
+#define OK(call) ck_assert_int_eq(call, CURED_OK)
+
+static const uint32_t thread_counts[] = {1, 3};
+
+static cured_conn *connect_threads(uint32_t threads) {
+    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
+    cured_conn *conn = NULL;
+    options.threads = threads;
+    OK(cured_connect("embedded:", &options, &conn, NULL));
+    return conn;
+}
+
+static int64_t integer(const cured_call *call) {
+    int64_t value = -1;
+    OK(cured_value_int64(cured_call_value(call, 0), &value));
+    return value;
+}
+
+/* Turns until the bytes are taken; far more than any stream needs. */
+static void expect_taken(cured_conn *conn, const cured_call *call) {
+    for (int i = 0; i < TURNS && cured_stream_pending(call) != 0; i++) cured_process(conn, NULL);
+    ck_assert_uint_eq(cured_stream_pending(call), 0);
+}
+
+/* Streams that each have a few bytes, and stand still, hold up no other. */
+START_TEST(many_streams) {
+    static const cured_op sum = CURED_OP_SUM;
+    static const uint8_t bytes[] = {1, 2, 3, 4};
+    cured_conn *conn = connect_threads(thread_counts[_i]);
+    cured_call *calls[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        OK(cured_reduce_stream_begin(conn, CURED_U8, &sum, 1, CURED_UNKNOWN_LENGTH, NULL, &calls[i], NULL));
+        OK(cured_stream_write(calls[i], bytes, sizeof bytes, NULL));
+        expect_taken(conn, calls[i]);
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        OK(cured_stream_write(calls[i], bytes, (size_t)i % 4, NULL));
+        expect_taken(conn, calls[i]);
+        OK(cured_stream_end(calls[i], NULL));
+        OK(cured_wait(calls[i], NULL));
+        ck_assert_int_eq(integer(calls[i]), 10 + (i % 4) * (i % 4 + 1) / 2);
+        cured_call_free(calls[i]);
+    }
+    cured_close(conn);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("embedded_waits");
+    TCase *cases = tcase_create("waits");
+    tcase_add_loop_test(cases, many_streams, 0, 2);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
