@@ -111,7 +111,23 @@ static bool store_integer(PyObject *answer, cured_dtype dtype, void *to) {
     return true;
 }
 
-static bool store(const cr_py_request *r, size_t index, const cured_value *value, uint64_t at) {
+/* As along an axis without a mask, the extremum of nothing but NaNs, which are skipped, is NaN. */
+static bool is_only_nan(const cr_py_request *r, size_t index, const cured_value *value, uint64_t count) {
+    return cured_value_status(value, NULL) == CURED_INVALID_ARGUMENT && count != 0 && !of_integers(r) &&
+           (r->ops[index] == CURED_OP_MIN || r->ops[index] == CURED_OP_MAX);
+}
+
+static bool store_nan(cured_dtype dtype, void *to) {
+    uint8_t element[8];
+    PyObject *nan = PyFloat_FromDouble(NAN);
+    bool good = nan != NULL && float_element(nan, dtype, element);
+    Py_XDECREF(nan);
+    if (good) memcpy(to, element, cured_dtype_size(dtype));
+    return good;
+}
+
+/* count: the slice's elements. */
+static bool store(const cr_py_request *r, size_t index, const cured_value *value, uint64_t count, uint64_t at) {
     cured_error error;
     size_t bytes;
     cured_dtype dtype = cured_axis_dtype(r->ops[index], r->input.dtype, r->options.result_dtype);
@@ -122,6 +138,7 @@ static bool store(const cr_py_request *r, size_t index, const cured_value *value
         Py_XDECREF(answer);
         return good;
     }
+    if (is_only_nan(r, index, value, count)) return store_nan(dtype, to);
     if (cured_value_status(value, &error) != CURED_OK) {
         cr_py_raise(&error);
         return false;
@@ -162,7 +179,8 @@ static bool run_slices(cr_py_request *r, cr_py_input *slice, cr_py_client *clien
         if (!cr_py_plan_make(&r->plan, slice, 0, true, r->ordered)) return false;
         if (!run_slice(r, &job, &r->plan, client, link)) return false;
         bool good = true;
-        for (size_t i = 0; i < r->op_count && good; i++) good = store(r, i, cured_call_value(job.call, i), s);
+        for (size_t i = 0; i < r->op_count && good; i++)
+            good = store(r, i, cured_call_value(job.call, i), cured_call_count(job.call), s);
         cr_py_job_end(&job);
         if (!good || PyErr_CheckSignals() != 0) return false; /* short calls look for none */
         for (int k = kept_count - 1; k >= 0 && ++at[k] == r->input.shape[kept[k]]; k--) at[k] = 0;

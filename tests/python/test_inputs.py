@@ -45,7 +45,8 @@ class Buffers(Case):
         self.assertEqual((1 << 30) + 3, cured.sum(a))
 
     def test_numpy_scalars(self):
-        for scalar in (numpy.float32(1.5), numpy.int8(-3), numpy.bool_(True), numpy.float16(2)):
+        for scalar in (numpy.float32(1.5), numpy.int8(-3), numpy.bool_(True), numpy.float16(2),
+                       numpy.float64(1.5), numpy.int64(2)):
             self.assertEqual(scalar, cured.sum(scalar))
 
     def test_zero_dimensions(self):

@@ -282,6 +282,15 @@ class Masks(Case):
         self.assert_same(cured.sum(a.T, where=where.T), cured.sum(a[where]))
         self.assert_same(cured.sum(a, where=a > 1e9), 0.0)
 
+    def test_slices_of_only_nan(self):
+        a = numpy.array([[numpy.nan], [1.0]])
+        for dtype in ("f2", "f4", "f8", ">f8"):
+            for op in (cured.min, cured.max, cured.mean):
+                b = a.astype(dtype)
+                self.assert_arrays(op(b, axis=1, nan="skip"), op(b, axis=1, nan="skip", where=numpy.ones((1, 1), "?")))
+        with self.assertRaises(ValueError):
+            cured.min(a, axis=1, nan="skip", where=numpy.zeros((1, 1), "?"))
+
     def test_bad_where(self):
         a = numpy.zeros((2, 3))
         for where in (numpy.zeros((2, 3)), 1, "x", numpy.zeros((2, 3), "u1")):

@@ -17,7 +17,7 @@ def adapt(a):
         return column(a), None
     if package == "pyarrow" and hasattr(kind, "null_count"):
         return arrow(a), None
-    if isinstance(a, (list, tuple, set, frozenset, dict, range, str, int, float, complex)) or a is None:
+    if package != "numpy" and isinstance(a, (list, tuple, set, frozenset, dict, range, str, int, float, complex)) or a is None:
         raise TypeError("%s: %s; numpy.asarray(a) makes one" % (kind.__name__, ARRAYS))
     return a, None
 
