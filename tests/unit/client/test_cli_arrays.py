@@ -188,8 +188,8 @@ class Arrays(CliTest):
             self.fails(66, "directory", "merge", self.dir, *arguments)
             with open(merged, "rb") as f:
                 data = f.read()
-            newer = self.write("newer", data[:2] + b"\2" + data[3:])
-            self.fails(65, "version is 2", "merge", newer, *arguments)
+            newer = self.write("newer", data[:2] + b"\3" + data[3:])
+            self.fails(65, "version is 3", "merge", newer, *arguments)
             self.assertEqual(self.client("merge", "-", *arguments, data=data).out, want)
         # without a daemon
         result = self.run_static("merge", merged, "--ops", "sum", "--local", "--connect", "unix:" + self.dir + "/none")
