@@ -25,6 +25,14 @@ typedef struct async_call {
 PyTypeObject *cr_py_async_type;
 static PyTypeObject *call_type;
 
+/* process() works without the GIL: another thread that comes meanwhile is refused. */
+static bool is_free(const cr_py_async *a) {
+    if (a->link == NULL || !a->link->busy) return true;
+    PyErr_SetString(PyExc_RuntimeError,
+                    "another thread is at work with this AsyncClient, which belongs to one event loop");
+    return false;
+}
+
 /* ---- Calls ---- */
 
 static void call_end(async_call *c) {
@@ -49,6 +57,7 @@ static PyObject *call_result(PyObject *self, PyObject *unused) {
     cured_error error;
     PyObject *answer = NULL;
     (void)unused;
+    if (!is_free(c->owner)) return NULL;
     if (!c->running) return PyErr_Format(PyExc_ValueError, "the call has no answer any more");
     if (cured_call_status(c->job.call, &error) == CURED_OK)
         answer = cr_py_answer(&c->request, c->job.call);
@@ -61,6 +70,7 @@ static PyObject *call_result(PyObject *self, PyObject *unused) {
 static PyObject *call_cancel(PyObject *self, PyObject *unused) {
     async_call *c = (async_call *)self;
     (void)unused;
+    if (!is_free(c->owner)) return NULL;
     if (c->running) cured_cancel(c->job.call);
     call_end(c);
     Py_RETURN_NONE;
@@ -84,6 +94,7 @@ static bool begin(async_call *c, cr_py_async *link) {
 
 PyObject *cr_py_async_start(cr_py_async *link, const cr_py_request *request) {
     if (link->link == NULL) return PyErr_Format(PyExc_ValueError, "the client is closed");
+    if (!is_free(link)) return NULL;
     async_call *c = PyObject_New(async_call, call_type);
     if (c == NULL) return NULL;
     c->owner = (cr_py_async *)Py_NewRef((PyObject *)link);
@@ -117,6 +128,7 @@ static PyObject *link_close(PyObject *self, PyObject *unused) {
     cr_py_async *a = (cr_py_async *)self;
     cr_py_link *link = a->link;
     (void)unused;
+    if (!is_free(a)) return NULL;
     for (Py_ssize_t i = 0; a->calls != NULL && i < PyList_Size(a->calls); i++)
         call_end((async_call *)PyList_GetItem(a->calls, i));
     a->link = NULL;
@@ -159,6 +171,7 @@ static PyObject *link_process(PyObject *self, PyObject *unused) {
     cr_py_async *a = (cr_py_async *)self;
     (void)unused;
     if (a->link == NULL) return PyList_New(0);
+    if (!is_free(a)) return NULL;
     Py_ssize_t count = PyList_Size(a->calls), feeding = 0;
     cr_py_job **jobs = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *jobs);
     if (jobs == NULL) return PyErr_NoMemory();
@@ -187,6 +200,7 @@ static PyObject *link_watch(PyObject *self, PyObject *unused) {
     struct stat s = {.st_ino = 0};
     (void)unused;
     if (a->link == NULL) return Py_BuildValue("iKii", -1, 0ULL, 0, -1);
+    if (!is_free(a)) return NULL;
     int fd = cured_fd(a->link->conn), timeout = cured_timeout_ms(a->link->conn);
     if (fd >= 0) fstat(fd, &s);
     for (Py_ssize_t i = 0; i < PyList_Size(a->calls) && timeout != 0; i++) {

@@ -44,6 +44,31 @@ class Threads(Case):
         self.assertEqual(before, len(os.listdir("/proc/self/task")))
 
 
+    def test_an_event_loops_client_is_its_own(self):
+        """Another thread is refused while the loop's thread works without the GIL."""
+        link = cured._cured._Link("embedded:")
+        call = link.sum(numpy.ones((3000, 3000), "f4").T[::-1])
+        refused, over = [], []
+
+        def intrude():
+            while not over and not refused:
+                try:
+                    link.watch()
+                except RuntimeError as error:
+                    refused.append(str(error))
+
+        thread = threading.Thread(target=intrude)
+        thread.start()
+        done = []
+        while not done:
+            done = link.process()
+        over.append(1)
+        thread.join()
+        self.assertEqual(([call], 9e6), (done, call.result()))
+        self.assertRegex(refused[0], "another thread")
+        link.close()
+
+
 class Signals(Case):
     def interrupted(self, call):
         """A signal's handler raises while a call that does not end by itself is under way."""
