@@ -123,6 +123,21 @@ static bool take_adapted(cr_py_input *in, PyObject **array) {
     return good;
 }
 
+/* CuPy's arrays have the buffer protocol, which refuses with a TypeError, and are tensors. That refusal stands for all others. */
+static int take_behind_buffer(cr_py_input *in, PyObject *array) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    const int taken = cr_py_input_tensor(in, array);
+    if (taken == 0) {
+        PyErr_Restore(type, value, trace);
+        return -1;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return taken;
+}
+
 bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     in->owner = array;
     in->held = NULL;
@@ -139,6 +154,7 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     }
     bool has_buffer = PyObject_CheckBuffer(array);
     int taken = has_buffer ? take_buffer(in, array) : cr_py_input_tensor(in, array);
+    if (taken < 0 && has_buffer && PyErr_ExceptionMatches(PyExc_TypeError)) taken = take_behind_buffer(in, array);
     if (taken == 1) return true;
     if (taken < 0 && !(has_buffer && is_refusal())) return false;
     return take_other(in, array);

@@ -34,7 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     /* nothing added changes nothing, and what has a place cannot be there twice */
     cr_partial none;
     cr_partial_init(&none, (cr_dtype)share.partial.dtype, share.partial.families);
-    if (cr_share_make(&empty, &none, share.unplaced ? CR_UNPLACED : 0, &e) != CR_OK || cr_share_merge(&empty, &share, &e) != CR_OK) abort();
+    if (cr_share_make(&empty, &none, share.unplaced ? CR_UNPLACED : 0, &e) != CR_OK ||
+        cr_share_merge(&empty, &share, &e) != CR_OK)
+        abort();
     if (cr_share_pack(&empty, again, sizeof again) != size || memcmp(again, data, size) != 0) abort();
     if (share.partial.n != 0 && !share.unplaced && cr_share_merge(&empty, &share, &e) == CR_OK) abort();
     return 0;
