@@ -40,9 +40,10 @@ bool cr_call_may_move(const cr_call *call, cr_input_state input, cr_output_state
            outputs_with[input] & 1 << output && (input != CR_FOLDED || call->job);
 }
 
-/* From now on the client keeps its slot as long as it brings more than others, or there are plenty. */
-static void wait_for_bytes(cr_call *call) {
+/* From now on the client keeps its slot as long as it brings or takes more than others, or there are plenty. */
+static void wait_for_client(cr_call *call) {
     cr_calls *calls = call->calls;
+    if (!cr_list_empty(&call->wait.link)) return;
     cr_patience_begin(&calls->patience, &call->wait);
     if (!calls->window.slot)
         cr_timer_set(&calls->timers, &calls->window, cr_now_ms() + calls->config->stall_timeout_ms);
@@ -57,8 +58,8 @@ void cr_call_window_over(cr_timer *window) {
 
 void cr_call_move(cr_call *call, cr_input_state input, cr_output_state output) {
     assert(cr_call_may_move(call, input, output));
-    const bool waits = input == CR_RECEIVING && output != CR_OVER;
-    if (waits && call->input != CR_RECEIVING) wait_for_bytes(call);
+    const bool waits = output != CR_OVER && (input == CR_RECEIVING || call->outputs.output);
+    if (input == CR_RECEIVING && call->input != CR_RECEIVING) wait_for_client(call);
     if (!waits && !cr_list_empty(&call->wait.link)) cr_patience_end(&call->wait);
     call->input = input;
     call->output = output;
@@ -190,8 +191,8 @@ static bool make_room(cr_calls *calls, const cr_peer *peer) {
     const cr_user *user = least->ticket.user;
     if (user != peer->user && user->used[CR_USE_calls] <= peer->user->used[CR_USE_calls]) return false;
     cr_fail(&error, CR_RESOURCE_EXHAUSTED,
-            "calls: there are too many (max_jobs), and this one's client brought less than others for %llu ms "
-            "(stall_timeout_ms); begin a call when its bytes are there",
+            "calls: there are too many (max_jobs), and this one's client brought or took less than others for %llu ms "
+            "(stall_timeout_ms); begin a call when its bytes are there, and give CREDIT",
             (ull)calls->config->stall_timeout_ms);
     cr_metric_add(calls_impatient_total, 1);
     cr_call_fail(least, &error);
@@ -304,7 +305,7 @@ cr_room cr_call_room(cr_call *call, uint8_t **at, size_t *room) {
     bool waits = !cr_outputs_flow(&call->outputs, call->job, call->received);
     if (cr_upload_room(&call->upload, waits, at, room, &error)) return CR_ROOM;
     if (error.code == CR_OK) {
-        cr_patience_end(&call->wait); /* for the daemon, until the bytes that came have room */
+        if (!call->outputs.output) cr_patience_end(&call->wait); /* for the daemon, until what came has room */
         return CR_WAIT;
     }
     cr_call_fail(call, &error);
@@ -479,10 +480,12 @@ cr_pull cr_call_part(cr_call *call, uint64_t most, cr_part *part) {
     bool folded = call->input == CR_FOLDED;
     if (!call->job || !call->job->axis) return CR_LATER;
     if (cr_outputs_next(&call->outputs, call->calls->queue, call->job, folded, &error)) {
-        if (!cr_outputs_part(&call->outputs, call->job, most, part)) return CR_LATER;
-        cr_call_move(call, call->input, CR_SENDING);
-        return CR_PART;
+        const bool lent = cr_outputs_part(&call->outputs, call->job, most, part);
+        if (!lent) wait_for_client(call);
+        if (lent) cr_call_move(call, call->input, CR_SENDING);
+        return lent ? CR_PART : CR_LATER;
     }
+    if (!folded && call->input != CR_RECEIVING) cr_patience_end(&call->wait); /* for the lanes */
     if (error.code == CR_OK && !folded) return CR_LATER;
     if (error.code == CR_OK)
         answer_job(call);
@@ -492,5 +495,6 @@ cr_pull cr_call_part(cr_call *call, uint64_t most, cr_part *part) {
 }
 
 void cr_call_sent(cr_call *call) {
-    cr_outputs_sent(&call->outputs, call->calls->queue, call->job, call->input == CR_FOLDED);
+    uint64_t sent = cr_outputs_sent(&call->outputs, call->calls->queue, call->job, call->input == CR_FOLDED);
+    if (!cr_list_empty(&call->wait.link)) cr_patience_brought(&call->calls->patience, &call->wait, sent);
 }

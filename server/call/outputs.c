@@ -24,16 +24,18 @@ bool cr_outputs_part(cr_outputs *o, const cr_job *job, uint64_t most, cr_part *p
     return o->lent > 0;
 }
 
-void cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded) {
+uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded) {
     cr_output *output = o->output;
-    o->bytes_sent += o->lent * job->axis->width[o->sent / output->count];
+    const uint64_t bytes = o->lent * job->axis->width[o->sent / output->count];
+    o->bytes_sent += bytes;
     o->sent += o->lent;
     o->lent = 0;
-    if (o->sent < output->count * job->axis->spec.op_count) return;
+    if (o->sent < output->count * job->axis->spec.op_count) return bytes;
     o->output = NULL;
     o->bytes_done += output->bytes;
     if (!folded) cr_queue_sent(queue, job, output->bytes);
     free(output);
+    return bytes;
 }
 
 /* Bytes of answers to the whole blocks that came, and *more: whether a part of a block came too. */

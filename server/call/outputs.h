@@ -22,8 +22,8 @@ typedef struct cr_outputs {
 bool cr_outputs_next(cr_outputs *outputs, cr_queue *queue, cr_job *job, bool folded, cr_error *error);
 /* Of the output under way, as many answers of one op as fit most bytes. False: not even one does. */
 bool cr_outputs_part(cr_outputs *outputs, const cr_job *job, uint64_t most, cr_part *part);
-/* The part that is lent went out. */
-void cr_outputs_sent(cr_outputs *outputs, cr_queue *queue, cr_job *job, bool folded);
+/* The part that is lent went out. Its bytes. */
+uint64_t cr_outputs_sent(cr_outputs *outputs, cr_queue *queue, cr_job *job, bool folded);
 /* Whether more of the array may come, received bytes of which did. Not while the answers to what came wait for the client: its
  * job pauses, its bytes keep their slabs, and what would let it go on could lie behind bytes that find no slab. */
 bool cr_outputs_room(const cr_outputs *outputs, const cr_job *job, uint64_t received);

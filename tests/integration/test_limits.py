@@ -9,7 +9,7 @@ import unittest
 
 from connection import HANG_S, Connection
 from cured_daemon import CLIENT, LIBC, SANITIZE, Daemon, DaemonTest, environment, main, wait_for
-from cured_wire import RESOURCE_EXHAUSTED
+from cured_wire import DATA, END, RESOURCE_EXHAUSTED, frame, stream_input
 
 STRANGER = 12345  # a user id that is nobody's
 
@@ -128,6 +128,25 @@ class Calls(Limits):
         # This process is the only user again once the stranger is gone: then it may have all.
         late = self.connect()
         wait_for("room for one who is alone", lambda: late.inline("u8", ["sum"], b"1").status is None)
+
+
+class Takers(Limits):
+    OPTIONS = {"stall_timeout_ms": 200, "socket_mode": "0666", "max_jobs": 8}
+
+    def test_who_gives_no_credit_does_not_keep_another_out(self):
+        """Answers along an axis that nobody takes: of calls without input, and of calls that pause with input left."""
+        for rows in 0, 1 << 21:
+            ended = self.daemon.counters()["calls_impatient_total"]
+            with self.connect() as hoarder:
+                for _ in range(8):
+                    stream = hoarder.open_stream()
+                    call = hoarder.call_frame(stream, "u8", ["sum"], stream_input(rows), axis=(rows or 1 << 20, int(rows > 0), 1))
+                    hoarder.answers[stream].auto_credit = False
+                    half = frame(DATA, stream, bytes(rows // 2))
+                    hoarder.send(call + half + frame(DATA, stream, bytes(rows // 2), END))
+                hoarder.until(lambda: not any(answer.window for answer in hoarder.answers.values()))
+                self.as_stranger(lambda c: str(until_admitted(c)))
+                self.assertGreater(self.daemon.counters()["calls_impatient_total"], ended)
 
 
 class Regions(Limits):
