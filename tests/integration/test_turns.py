@@ -8,10 +8,11 @@ import os
 import unittest
 
 from connection import Connection
-from cured_daemon import DaemonTest, main, wait_for
+from cured_daemon import SANITIZE, DaemonTest, main, wait_for
 from expected import expect, expect_tiled, plain
 
-JOB_BYTES, CONNECTIONS, JOBS = 4 << 20, 6, 30
+# Under a sanitizer a fold takes many times as long.
+JOB_BYTES, CONNECTIONS, JOBS = 4 << 20, 6, 4 if SANITIZE else 15
 BACKLOG = CONNECTIONS * JOBS * JOB_BYTES
 TRIES = 6
 SLOW = ["sum", "sumsq", "prod", "var", "norm1"]
