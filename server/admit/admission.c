@@ -199,9 +199,12 @@ cr_status cr_admit_call(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_ticke
     return CR_OK;
 }
 
-bool cr_admit_lacks_calls(const cr_admission *a, const cr_peer *peer) {
+bool cr_admit_lacks(const cr_admission *a, const cr_peer *peer, uint64_t bytes, cr_use *use) {
     cr_error error;
-    return peer->calls < a->max_calls_per_connection && check(a, peer->user, CR_USE_calls, 1, &error) != CR_OK;
+    if (peer->calls >= a->max_calls_per_connection || bytes > a->max_input_bytes || bytes > cap_of(a, CR_USE_bytes))
+        return false;
+    *use = check(a, peer->user, CR_USE_calls, 1, &error) != CR_OK ? CR_USE_calls : CR_USE_bytes;
+    return *use == CR_USE_calls || (bytes && check(a, peer->user, CR_USE_bytes, bytes, &error) != CR_OK);
 }
 
 void cr_admit_always(cr_admission *a, cr_peer *peer, cr_ticket *ticket) {

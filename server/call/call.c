@@ -181,21 +181,21 @@ static cr_status start_timers(cr_call *call, cr_error *error) {
     return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call's timers");
 }
 
-/* No call more of peer comes in. One that waits for bytes ends for it, which brought least: a call of the same user, or of one who
- * has more of them. False: there is none, or its job still holds its place. */
-static bool make_room(cr_calls *calls, const cr_peer *peer) {
+/* No call of peer comes in. If calls are short, or their bytes, one that waits for bytes ends for it, which brought least: a call of
+ * the same user, or of one who has more of them. False: there is none, or its job still holds its place. */
+static bool make_room(cr_calls *calls, const cr_peer *peer, uint64_t bytes) {
     cr_wait *wait = cr_patience_least(&calls->patience);
     cr_error error;
-    if (!wait) return false;
-    cr_call *least = cr_container(wait, cr_call, wait);
-    const cr_user *user = least->ticket.user;
-    if (user != peer->user && user->used[CR_USE_calls] <= peer->user->used[CR_USE_calls]) return false;
+    cr_use use;
+    if (!wait || !cr_admit_lacks(&calls->admission, peer, bytes, &use)) return false;
+    const cr_user *user = cr_container(wait, cr_call, wait)->ticket.user;
+    if (user != peer->user && user->used[use] <= peer->user->used[use]) return false;
     cr_fail(&error, CR_RESOURCE_EXHAUSTED,
-            "calls: there are too many (max_jobs), and this one's client brought or took less than others for %llu ms "
-            "(stall_timeout_ms); begin a call when its bytes are there, and give CREDIT",
+            "calls: they are short (max_jobs, max_bytes_in_flight), and this one's client brought or took least for "
+            "%llu ms (stall_timeout_ms); begin a call when its bytes are there, and give CREDIT",
             (ull)calls->config->stall_timeout_ms);
     cr_metric_add(calls_impatient_total, 1);
-    cr_call_fail(least, &error);
+    cr_call_fail(cr_container(wait, cr_call, wait), &error);
     return true;
 }
 
@@ -214,7 +214,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
         cr_admit_always(&calls->admission, call->peer, &call->ticket);
     } else {
         cr_status status = cr_admit_call(&calls->admission, call->peer, bytes, &call->ticket, error);
-        if (status != CR_OK && cr_admit_lacks_calls(&calls->admission, call->peer) && make_room(calls, call->peer))
+        if (status != CR_OK && make_room(calls, call->peer, bytes))
             status = cr_admit_call(&calls->admission, call->peer, bytes, &call->ticket, error);
         if (status != CR_OK) return status;
     }

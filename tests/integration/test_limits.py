@@ -148,6 +148,14 @@ class Takers(Limits):
                 self.as_stranger(lambda c: str(until_admitted(c)))
                 self.assertGreater(self.daemon.counters()["calls_impatient_total"], ended)
 
+    def test_who_announces_all_bytes_does_not_keep_another_out(self):
+        """Four calls may announce 2^50 bytes each: all of max_bytes_in_flight."""
+        with self.connect() as hoarder:
+            for _ in range(4):
+                hoarder.start_stream("u8", ["sum"], 1 << 50)
+            hoarder.ping()
+            self.as_stranger(lambda c: str(until_admitted(c)))
+
 
 class Regions(Limits):
     OPTIONS = {"max_regions": 8, "max_regions_per_user": 6, "socket_mode": "0666", "max_waiting_descriptors_per_user": 4}
