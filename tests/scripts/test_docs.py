@@ -106,7 +106,7 @@ class Session:
     """One bash. Without in_root: for one document, with a folder and an installed libcured."""
 
     def __init__(self, prefix=None, in_root=None):
-        self.folder = None
+        self.folder, self.ended = None, False
         command, environment, folder = ["bash"], dict(os.environ), None
         if in_root:
             command = [os.path.join(ROOT, "scripts", "in-root"), in_root, "cd /cured && exec bash"]
@@ -156,12 +156,15 @@ class Session:
                     raise Failure(f"`{command}` ended with status {line.strip()[len(END):]}:\n{text}")
                 return text.rstrip("\n")
             output.append(line)
+        self.ended = True
         raise Failure(f"`{command}` ended the shell:\n{''.join(output)}")
 
     def close(self):
         """Ends the shell, and the daemon that its user would leave running; says when that one ended badly."""
+        left = ""  # of a shell that a command has ended, which is said already
         try:
-            left = self.run('for job in $(jobs -p); do kill $job; wait $job || echo "a daemon ended with status $?"; done')
+            if not self.ended:
+                left = self.run('for job in $(jobs -p); do kill $job; wait $job || echo "a daemon ended with status $?"; done')
             self.bash.stdin.close()
             self.bash.wait(60)
         finally:
