@@ -26,7 +26,7 @@ as_root() {
         fail "this needs root, and there is no sudo; run as root: $*"
     fi
 }
-# Where CI says so (CURED_SHARE_OBJECTS) a bare root keeps what its compiler makes, for builds of the same files elsewhere: the
+# Where CI says so (CURED_TEST_OBJECTS) a bare root keeps what its compiler makes, for builds of the same files elsewhere: the
 # same compiler with the same flags makes the same object. -Werror makes none other. Call first with the root, as it is.
 share_objects() {
     "$root/scripts/in-root" "$1" 'apt-get update -q && apt-get install -q -y --no-install-recommends ccache' >"$1.log" 2>&1 </dev/null ||

@@ -47,7 +47,7 @@ class Threads(Case):
     def test_an_event_loops_client_is_its_own(self):
         """Another thread is refused while the loop's thread works without the GIL."""
         link = cured._cured._Link("embedded:")
-        call = link.sum(numpy.ones((3000, 3000), "f4").T[::-1])
+        a = numpy.ones((3000, 3000), "f4").T[::-1]
         refused, over = [], []
 
         def intrude():
@@ -59,12 +59,14 @@ class Threads(Case):
 
         thread = threading.Thread(target=intrude)
         thread.start()
-        done = []
-        while not done:
-            done = link.process()
+        calls = 0
+        while calls < 100 and not refused:  # on a busy machine the other thread may sleep through some
+            call, done, calls = link.sum(a), [], calls + 1
+            while not done:
+                done = link.process()
+            self.assertEqual(([call], 9e6), (done, call.result()))
         over.append(1)
         thread.join()
-        self.assertEqual(([call], 9e6), (done, call.result()))
         self.assertRegex(refused[0], "another thread")
         link.close()
 
@@ -245,15 +247,15 @@ class Leaks(Case):
             gc.collect()
             descriptors, rss = len(os.listdir("/proc/self/fd")), rss_bytes()
             before = tracemalloc.get_traced_memory()[0]
-            for _ in range(400):
+            for _ in range(1500):  # so many that what other tests left in those lists does not count
                 everything()
             gc.collect()
             grown = tracemalloc.get_traced_memory()[0] - before
         finally:
             tracemalloc.stop()
-        self.assertLess(grown, 400 * 20, "bytes of Python's allocators after 400 rounds: less than an object each")
+        self.assertLess(grown, 1500 * 16, "bytes of Python's allocators after 1,500 rounds: less than an object each")
         self.assertEqual(descriptors, len(os.listdir("/proc/self/fd")))
-        self.assertLess(rss_bytes() - rss, 400 * 4096, "resident bytes after 400 rounds: less than a page each")
+        self.assertLess(rss_bytes() - rss, 1500 * 4096, "resident bytes after 1,500 rounds: less than a page each")
 
     def test_references(self):
         objects = [numpy.arange(6, dtype="f4"), bytearray(10), "f32", ["sum"], (0,), bf16(bytes(8)), numpy.ones(6, "?")]
