@@ -149,6 +149,7 @@ class Signals(Case):
         self.assertEqual(10000, len(counted))
 
 
+@unittest.skipIf("address" in os.environ.get("CURED_TEST_SANITIZE", ""), "AddressSanitizer's locks do not survive a fork beside threads")
 class Fork(Case):
     def in_child(self, check):
         pid = os.fork()
@@ -165,7 +166,6 @@ class Fork(Case):
         self.in_child(lambda: cured.sum(a) == wanted and cured.sum(a[::-2]) == float(a[::-2].sum()))
         self.assertEqual(wanted, cured.sum(a))
 
-    @unittest.skipIf("address" in os.environ.get("CURED_TEST_SANITIZE", ""), "AddressSanitizer's locks do not survive a fork beside threads")
     def test_while_other_threads_fold(self):
         a = numpy.arange(300000, dtype="f8")
         wanted, stop = cured.sum(a), []
