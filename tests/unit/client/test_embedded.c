@@ -293,7 +293,7 @@ START_TEST(an_event_loop_drives_it) {
         poll(&p, 1, cured_timeout_ms(conn));
         OK(cured_process(conn, NULL));
     }
-    ck_assert_int_gt(turns, 3); /* each turn is bounded */
+    if (thread_counts[_i] == 1) ck_assert_int_gt(turns, 3); /* each turn is bounded; a pool may do with fewer */
     ck_assert_int_eq(cured_timeout_ms(conn), -1);
     free(data);
     cured_close(conn);
@@ -306,6 +306,10 @@ static void cancel_self(cured_call *call, uint64_t done, uint64_t total, void *u
     cured_cancel(call);
 }
 
+static bool cancelled(cured_call *call) { return cured_call_status(call, NULL) == CURED_CANCELLED; }
+
+static bool over(cured_call *call) { return cured_call_done(call) && cured_call_status(call, NULL) == CURED_OK; }
+
 START_TEST(calls_end_when_they_are_told) {
     cured_conn *conn = connect_threads(thread_counts[_i]);
     float *data = make(BIG);
@@ -317,7 +321,7 @@ START_TEST(calls_end_when_they_are_told) {
         OK(cured_reduce_buffer(conn, CURED_F32, all_ops, ALL_OPS, data, BIG, NULL, &others[i], NULL));
     cured_process(conn, NULL);
     cured_cancel(others[1]);
-    ck_assert_int_eq(cured_call_status(others[1], NULL), CURED_CANCELLED);
+    ck_assert(over(others[1]) || cancelled(others[1])); /* a pool may have been done with it */
     cured_call_free(others[0]);
     o.timeout_ms = 1;
     OK(cured_reduce_stream_begin(conn, CURED_F32, all_ops, ALL_OPS, 8, &o, &call, NULL));
@@ -338,12 +342,15 @@ START_TEST(calls_end_when_they_are_told) {
     cured_call_free(call);
     wait_ok(others[2]);
     cured_call_free(others[1]);
-    OK(cured_reduce_buffer(conn, CURED_F32, all_ops, ALL_OPS, data, BIG, NULL, &call, NULL));
+    cured_call_free(others[2]);
+    OK(cured_reduce_buffer(conn, CURED_F32, all_ops, ALL_OPS, data, BIG, NULL, &others[0], NULL));
+    OK(cured_reduce_stream_begin(conn, CURED_F32, all_ops, ALL_OPS, 8, NULL, &call, NULL));
     cured_process(conn, NULL);
     cured_close(conn);
-    ck_assert_int_eq(cured_call_status(call, NULL), CURED_CANCELLED);
+    ck_assert(over(others[0]) || cancelled(others[0]));
+    ck_assert(cancelled(call));
     cured_call_free(call);
-    cured_call_free(others[2]);
+    cured_call_free(others[0]);
     free(data);
 }
 END_TEST
