@@ -17,10 +17,10 @@ static cr_stream *stream_of(cr_call *call) { return cr_call_front(call); }
 
 cr_stream *cr_stream_find(cr_conn *conn, uint32_t id) { return cr_streams_find(&conn->streams, id); }
 
-/* The call is over: nothing of the connection leads to it any more. */
-static void leave(cr_stream *stream) {
+/* The call is over: nothing of the connection leads to it any more. why: it failed; NULL: it did not, or its connection is gone. */
+static void leave(cr_stream *stream, const cr_error *why) {
     cr_conn *conn = stream->conn;
-    cr_regions_forget(stream);
+    cr_regions_forget(stream, why);
     cr_list_remove(&stream->link);
     cr_list_remove(&stream->stalled);
     cr_streams_remove(&conn->streams, stream->id);
@@ -92,7 +92,7 @@ static void on_answer(cr_call *call, const cr_answer *answer) {
         case CR_ANSWER_DONE: /* whoever did it has said so */
             break;
     }
-    leave(stream);
+    leave(stream, answer->kind == CR_ANSWER_FAILED ? answer->error : NULL);
 }
 
 static const cr_front native_front = {
@@ -260,6 +260,6 @@ void cr_streams_resume(cr_conn *conn) {
 }
 
 void cr_stream_drop(cr_stream *stream) {
-    leave(stream);
+    leave(stream, NULL);
     cr_call_cancel(stream->call, NULL);
 }

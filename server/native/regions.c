@@ -226,17 +226,18 @@ void cr_regions_reduce(cr_stream *stream) {
     }
 }
 
-void cr_regions_forget(cr_stream *stream) {
+void cr_regions_forget(cr_stream *stream, const cr_error *why) {
     cr_entry *entry = stream->region;
     if (!entry) return;
     stream->region = NULL;
     cr_list_remove(&stream->in_region);
     if (entry->unregistering == stream) entry->unregistering = NULL;
     if (entry->registering != stream) return;
-    /* Register was cancelled: the region must never appear. */
+    /* Register has ended before the region is open, which must never appear. Those that wait for it end with the same status. */
     entry->registering = NULL;
     cr_error error;
-    cr_fail(&error, CR_CANCELLED, "region: %llu was not registered to the end", (ull)entry->id);
+    cr_fail(&error, why ? why->code : CR_CANCELLED, "region: %llu was not registered to the end%s%s", (ull)entry->id,
+            why ? ": " : "", why ? why->text : "");
     hide(entry);
     settle_waiting(entry, &error);
 }
