@@ -199,13 +199,18 @@ cr_status cr_admit_call(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_ticke
     return CR_OK;
 }
 
-bool cr_admit_lacks(const cr_admission *a, const cr_peer *peer, uint64_t bytes, cr_use *use) {
+bool cr_admit_lacks(const cr_admission *a, const cr_peer *peer, cr_use use, uint64_t n) {
     cr_error error;
-    if (peer->calls >= a->max_calls_per_connection || bytes > a->max_input_bytes || bytes > cap_of(a, CR_USE_bytes))
-        return false;
-    *use = check(a, peer->user, CR_USE_calls, 1, &error) != CR_OK ? CR_USE_calls : CR_USE_bytes;
-    return *use == CR_USE_calls || (bytes && check(a, peer->user, CR_USE_bytes, bytes, &error) != CR_OK);
+    if (use == CR_USE_calls && peer->calls >= a->max_calls_per_connection) return false;
+    if (use == CR_USE_state_bytes && n > left_of(a->max_state_bytes_per_connection, peer->state_bytes)) return false;
+    return n && n <= cap_of(a, use) && n <= a->most[use] && check(a, peer->user, use, n, &error) != CR_OK;
 }
+
+uint64_t cr_admit_holds(const cr_ticket *ticket, cr_use use) {
+    return use == CR_USE_calls ? 1 : use == CR_USE_bytes ? ticket->bytes : ticket->state_bytes;
+}
+
+const char *cr_admit_option(cr_use use) { return texts[use].option; }
 
 void cr_admit_always(cr_admission *a, cr_peer *peer, cr_ticket *ticket) {
     add(a, peer->user, CR_USE_calls, 1);

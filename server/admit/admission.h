@@ -76,8 +76,13 @@ void cr_admit_refused_over(cr_admission *admission);
 /* Lets in a call of bytes input (0: not known yet). INVALID_ARGUMENT when it is too large ever; RESOURCE_EXHAUSTED when it is
  * too much now. */
 cr_status cr_admit_call(cr_admission *admission, cr_peer *peer, uint64_t bytes, cr_ticket *ticket, cr_error *error);
-/* Whether a call of the peer would be refused because of what all clients, or its user, hold of *use: not for what it asks alone. */
-bool cr_admit_lacks(const cr_admission *admission, const cr_peer *peer, uint64_t bytes, cr_use *use);
+/* Whether the peer would be refused n more calls, bytes or state bytes because of what all clients, or its user, hold: not for
+ * what it asks alone, or for what its connection holds. */
+bool cr_admit_lacks(const cr_admission *admission, const cr_peer *peer, cr_use use, uint64_t n);
+/* What a call holds of calls, bytes or state bytes. */
+uint64_t cr_admit_holds(const cr_ticket *ticket, cr_use use);
+/* The option that limits the use of all users together; NULL: none does. */
+const char *cr_admit_option(cr_use use);
 /* A call that takes nothing and is wanted above all when there is no room. */
 void cr_admit_always(cr_admission *admission, cr_peer *peer, cr_ticket *ticket);
 /* A call whose length was not known has come to bytes in all. */

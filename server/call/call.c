@@ -181,24 +181,6 @@ static cr_status start_timers(cr_call *call, cr_error *error) {
     return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call's timers");
 }
 
-/* No call of peer comes in. If calls are short, or their bytes, one that waits for bytes ends for it, which brought least: a call of
- * the same user, or of one who has more of them. False: there is none, or its job still holds its place. */
-static bool make_room(cr_calls *calls, const cr_peer *peer, uint64_t bytes) {
-    cr_wait *wait = cr_patience_least(&calls->patience);
-    cr_error error;
-    cr_use use;
-    if (!wait || !cr_admit_lacks(&calls->admission, peer, bytes, &use)) return false;
-    const cr_user *user = cr_container(wait, cr_call, wait)->ticket.user;
-    if (user != peer->user && user->used[use] <= peer->user->used[use]) return false;
-    cr_fail(&error, CR_RESOURCE_EXHAUSTED,
-            "calls: they are short (max_jobs, max_bytes_in_flight), and this one's client brought or took least for "
-            "%llu ms (stall_timeout_ms); begin a call when its bytes are there, and give CREDIT",
-            (ull)calls->config->stall_timeout_ms);
-    cr_metric_add(calls_impatient_total, 1);
-    cr_call_fail(cr_container(wait, cr_call, wait), &error);
-    return true;
-}
-
 cr_status cr_call_admit(cr_call *call, cr_error *error) {
     cr_calls *calls = call->calls;
     const cr_wire_reduce *r = &call->request.reduce;
@@ -214,7 +196,8 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
         cr_admit_always(&calls->admission, call->peer, &call->ticket);
     } else {
         cr_status status = cr_admit_call(&calls->admission, call->peer, bytes, &call->ticket, error);
-        if (status != CR_OK && make_room(calls, call->peer, bytes))
+        if (status == CR_RESOURCE_EXHAUSTED &&
+            (cr_call_make_room(call, CR_USE_calls, 1) || cr_call_make_room(call, CR_USE_bytes, bytes)))
             status = cr_admit_call(&calls->admission, call->peer, bytes, &call->ticket, error);
         if (status != CR_OK) return status;
     }
@@ -235,14 +218,6 @@ bool cr_call_begin(cr_call *call) {
     return false;
 }
 
-cr_status cr_call_charge(cr_call *call, cr_error *error) {
-    const cr_wire_reduce *r = &call->request.reduce;
-    cr_calls *calls = call->calls;
-    if (call->request.kind != CR_CALL_REDUCE || r->source == CR_SOURCE_STREAM || r->length_known) return CR_OK;
-    return cr_admit_growth(&calls->admission, &call->ticket, cr_queue_progress(calls->queue, call->job).total_bytes,
-                           error);
-}
-
 /* ---- the bytes of a stream ---- */
 
 bool cr_call_receives(const cr_call *call) { return call->input == CR_RECEIVING; }
@@ -257,7 +232,7 @@ static cr_status check_more(cr_call *call, uint64_t bytes, cr_error *error) {
     if (r->length_known && bytes > r->length - call->received)
         return cr_fail(error, CR_INVALID_ARGUMENT, "bytes: %llu were declared, more came", (ull)r->length);
     if (r->length_known) return CR_OK;
-    return cr_admit_growth(&call->calls->admission, &call->ticket, call->received + bytes, error);
+    return cr_call_grow(call, call->received + bytes, error);
 }
 
 /* At the end: whether the array is whole. */

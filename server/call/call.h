@@ -67,7 +67,15 @@ void cr_call_folded(cr_call *call);
 /* Lanes have made answers along the axis. The call may be gone. */
 void cr_call_has_parts(cr_call *call);
 
-/* Admits the call with the length of its input, where only its file or region said that. RESOURCE_EXHAUSTED. */
+/* room.c. The call lacks n more of use. If others hold that, one of the calls that wait for their clients ends, which moved least
+ * in stall_timeout_ms: true, and then its job may still hold its place. The call itself may not be admitted yet. */
+bool cr_call_make_room(cr_call *call, cr_use use, uint64_t n);
+/* Each makes room where it lacks some. RESOURCE_EXHAUSTED: the client may ask again. */
+/* Admits the call with an input of bytes, of which it held fewer. */
+cr_status cr_call_grow(cr_call *call, uint64_t bytes, cr_error *error);
+/* Admits the memory of a call along an axis. */
+cr_status cr_call_hold_state(cr_call *call, uint64_t bytes, cr_error *error);
+/* Admits the call with the length of its input, where only its file or region said that. */
 cr_status cr_call_charge(cr_call *call, cr_error *error);
 
 /* start.c: the job that the lanes work on; the call holds it. kept: the region its input lies in, NULL: none. */

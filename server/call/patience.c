@@ -48,19 +48,24 @@ void cr_patience_turn(cr_patience *p) {
     p->window++;
 }
 
-/* A call that has waited for a whole window, among the first of the list. */
-static cr_wait *old_one(const cr_patience *p, const cr_list *list) {
-    const cr_list *node = list->next;
-    for (int i = 0; i < CR_PATIENCE_LOOK && node != list; i++, node = node->next) {
+/* A call that has waited for a whole window, and that ask takes, among the first of the list. */
+static cr_wait *old_one(const cr_patience *p, cr_list *list, cr_patience_ask ask, const void *argument) {
+    const cr_list *first = NULL;
+    for (int i = 0; i < CR_PATIENCE_LOOK; i++) {
+        cr_list *node = list->next;
+        if (node == list || node == first) return NULL;
         cr_wait *w = cr_container(node, cr_wait, link);
-        if (p->window - w->since >= 2) return w;
+        if (p->window - w->since >= 2 && ask(argument, w)) return w;
+        if (!first) first = node;
+        cr_list_remove(node);
+        cr_list_append(list, node);
     }
     return NULL;
 }
 
-cr_wait *cr_patience_least(const cr_patience *p) {
-    cr_wait *found = old_one(p, &p->silent);
+cr_wait *cr_patience_least(cr_patience *p, cr_patience_ask ask, const void *argument) {
+    cr_wait *found = old_one(p, &p->silent, ask, argument);
     for (int i = 0; i < 2 * CR_PATIENCE_STEPS && !found; i++)
-        found = old_one(p, &p->brought[(p->window + 1 + (uint32_t)i) % 2][i / 2]);
+        found = old_one(p, &p->brought[(p->window + 1 + (uint32_t)i) % 2][i / 2], ask, argument);
     return found;
 }

@@ -14,7 +14,7 @@
 
 enum {
     CR_PATIENCE_STEPS = 17, /* lists of less than 1, 2, 4, ... 65,536 bytes; one more has the others */
-    CR_PATIENCE_LOOK = 8,   /* calls looked at in one list: the first may be new */
+    CR_PATIENCE_LOOK = 16,  /* calls looked at in one list: the first may be new, or of no use */
 };
 
 typedef struct cr_patience {
@@ -40,7 +40,10 @@ static inline void cr_patience_end(cr_wait *wait) { cr_list_remove(&wait->link);
 void cr_patience_brought(cr_patience *patience, cr_wait *wait, uint64_t bytes);
 /* A window is over. */
 void cr_patience_turn(cr_patience *patience);
-/* One that has waited for a whole window at least, and brought less than 64 KiB in it; of those one that brought least. NULL: none. */
-cr_wait *cr_patience_least(const cr_patience *patience);
+/* Whether the end of what waits would be of use. */
+typedef bool (*cr_patience_ask)(const void *argument, const cr_wait *wait);
+/* One that has waited for a whole window at least, and brought less than 64 KiB in it; of those that ask takes one that brought
+ * least. NULL: none. Only a few of each list are looked at. They go to its end, so that who asks again sees others. */
+cr_wait *cr_patience_least(cr_patience *patience, cr_patience_ask ask, const void *argument);
 
 #endif

@@ -32,7 +32,7 @@ static cr_status attach_axis(cr_call *call, bool on_device, cr_error *error) {
     if (status == CR_OK && on_device && !cr_lanes_axis(&calls->lanes, call->job))
         status = cr_job_axis_make_by_host(call->job, most, error);
     if (status != CR_OK) return status;
-    return cr_admit_state(&calls->admission, call->job->axis->memory, &call->ticket, error);
+    return cr_call_hold_state(call, call->job->axis->memory, error);
 }
 
 cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) {

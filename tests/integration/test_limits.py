@@ -56,11 +56,15 @@ class Limits(DaemonTest):
             self.skipTest("only root can become another user")
 
 
-def until_admitted(c, data=b"123"):
+def inline(c):
+    return c.inline("u8", ["sum"], b"123")
+
+
+def until_admitted(c, ask=inline):
     """Asks until the call is answered. Refusals before that."""
     refused, limit = 0, time.monotonic() + HANG_S
     while True:
-        answer = c.inline("u8", ["sum"], data)
+        answer = ask(c)
         if answer.status is None:
             return refused
         if answer.status.code != RESOURCE_EXHAUSTED or time.monotonic() > limit:
@@ -155,6 +159,57 @@ class Takers(Limits):
                 hoarder.start_stream("u8", ["sum"], 1 << 50)
             hoarder.ping()
             self.as_stranger(lambda c: str(until_admitted(c)))
+
+
+class States(Limits):
+    OPTIONS = {"stall_timeout_ms": 200, "socket_mode": "0666", "max_state_bytes": 64 << 20, "cpu_workers": 2}
+
+    def test_who_gives_no_credit_does_not_keep_memory_from_another(self):
+        """Answers along an axis hold max_state_bytes. Calls that hold none of it do not hide them."""
+        rows = 1 << 20
+
+        def ask(c, takes=True):
+            stream = c.open_stream()
+            call = c.call_frame(stream, "u8", ["sum"], stream_input(rows), axis=(rows, 1, 1))
+            c.answers[stream].auto_credit = takes
+            c.send(call + frame(DATA, stream, bytes(rows), END))
+            return stream
+
+        with self.connect() as hoarder, self.connect() as cover:
+            for _ in range(100):
+                cover.start_stream("u8", ["sum"], None)
+            cover.ping()
+            held = 0
+            while True:
+                stream = ask(hoarder, takes=False)
+                hoarder.until(lambda: hoarder.answers[stream].over or not hoarder.answers[stream].window)
+                if hoarder.answers[stream].over:
+                    break
+                held += 1
+            self.assert_sentence(hoarder.answers[stream].status, RESOURCE_EXHAUSTED, "max_state_bytes")
+            self.assertGreater(held, 1)
+            refused = self.as_stranger(lambda c: str(until_admitted(c, lambda c: c.wait(ask(c)))))
+            self.assertGreater(int(refused), 0)
+            self.assertGreater(self.daemon.counters()["calls_impatient_total"], 0)
+
+
+class Bytes(Limits):
+    OPTIONS = {"stall_timeout_ms": 200, "socket_mode": "0666", "max_bytes_in_flight": 4 << 20}
+
+    def test_uploads_of_unknown_length_make_room_as_they_grow(self):
+        with self.connect() as hoarder:
+            for _ in range(4):
+                hoarder.send_data(hoarder.start_stream("u8", ["sum"], None), bytes(1 << 20))
+            hoarder.ping()
+
+            def ask(c):
+                stream = c.start_stream("u8", ["sum"], None)
+                c.send_data(stream, bytes(60000), end=True)
+                return c.wait(stream)
+
+            refused = self.as_stranger(lambda c: str(until_admitted(c, ask)))
+            self.assertGreater(int(refused), 0)
+            self.assertGreater(self.daemon.counters()["calls_impatient_total"], 0)
 
 
 class Regions(Limits):

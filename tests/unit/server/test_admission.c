@@ -196,6 +196,35 @@ START_TEST(a_newcomer_finds_room) {
 }
 END_TEST
 
+/* Who lacks something because of others, or of its own user's calls, and not because it asks for too much. */
+START_TEST(what_is_lacking) {
+    cr_peer stranger = {.owner = 8};
+    cr_ticket x, y;
+    a.most[CR_USE_state_bytes] = 1000;
+    a.max_state_bytes_per_connection = 600;
+    assert_ok(cr_admit_call(&a, &one, 1000, &x, &error), error);
+    assert_ok(cr_admit_call(&a, &other, 1000, &y, &error), error);
+    assert_ok(cr_admit_state(&a, 600, &x, &error), error);
+    ck_assert(cr_admit_holds(&x, CR_USE_calls) == 1 && cr_admit_holds(&x, CR_USE_bytes) == 1000);
+    ck_assert(cr_admit_holds(&x, CR_USE_state_bytes) == 600 && !cr_admit_holds(&y, CR_USE_state_bytes));
+    assert_ok(cr_admit_join(&a, &stranger, &error), error);
+    ck_assert(!cr_admit_lacks(&a, &stranger, CR_USE_calls, 1));
+    ck_assert(!cr_admit_lacks(&a, &stranger, CR_USE_bytes, 500) && cr_admit_lacks(&a, &stranger, CR_USE_bytes, 501));
+    ck_assert(!cr_admit_lacks(&a, &stranger, CR_USE_bytes, 2501)); /* more than there is */
+    ck_assert(cr_admit_lacks(&a, &stranger, CR_USE_state_bytes, 401));
+    ck_assert(!cr_admit_lacks(&a, &stranger, CR_USE_state_bytes, 601)); /* more than a connection may have */
+    ck_assert(!cr_admit_lacks(&a, &one, CR_USE_state_bytes, 1));
+    ck_assert(
+        cr_admit_lacks(&a, &other, CR_USE_state_bytes, 1)); /* beside another user nobody holds more than is free */
+    a.most_per_user[CR_USE_bytes] = 400;
+    ck_assert(!cr_admit_lacks(&a, &stranger, CR_USE_bytes, 501));
+    ck_assert_str_eq(cr_admit_option(CR_USE_state_bytes), "max_state_bytes");
+    cr_admit_over(&a, &x);
+    cr_admit_over(&a, &y);
+    cr_admit_leave(&a, &stranger);
+}
+END_TEST
+
 START_TEST(an_option_caps_a_user) {
     cr_ticket tickets[3];
     a.most_per_user[CR_USE_calls] = 2;
@@ -299,6 +328,7 @@ int main(void) {
     tcase_add_test(tc, memory_of_reductions_along_an_axis);
     tcase_add_test(tc, regions_and_their_bytes);
     tcase_add_test(tc, a_newcomer_finds_room);
+    tcase_add_test(tc, what_is_lacking);
     tcase_add_test(tc, an_option_caps_a_user);
     tcase_add_test(tc, descriptors_that_wait_go_by_user);
     tcase_add_loop_test(tc, random_users, 0, 4);

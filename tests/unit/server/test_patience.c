@@ -14,15 +14,23 @@ static void begin(int n) {
     for (int i = 0; i < n; i++) cr_patience_begin(&p, &waits[i]);
 }
 
+static bool any(const void *argument, const cr_wait *wait) {
+    (void)argument;
+    (void)wait;
+    return true;
+}
+
+static cr_wait *least(void) { return cr_patience_least(&p, any, NULL); }
+
 START_TEST(a_new_call_has_time) {
     begin(1);
     for (int window = 0; window < 2; window++) {
-        ck_assert_ptr_null(cr_patience_least(&p));
+        ck_assert_ptr_null(least());
         cr_patience_turn(&p);
     }
-    ck_assert_ptr_eq(cr_patience_least(&p), &waits[0]);
+    ck_assert_ptr_eq(least(), &waits[0]);
     cr_patience_end(&waits[0]);
-    ck_assert_ptr_null(cr_patience_least(&p));
+    ck_assert_ptr_null(least());
 }
 END_TEST
 
@@ -39,16 +47,33 @@ START_TEST(slow_pipes_live_and_hoarders_do_not) {
     }
     static const int order[] = {1, 2, 0};
     for (int i = 0; i < 3; i++) {
-        cr_wait *least = cr_patience_least(&p);
-        ck_assert_int_eq(least - waits, order[i]);
-        cr_patience_end(least);
+        cr_wait *found = least();
+        ck_assert_int_eq(found - waits, order[i]);
+        cr_patience_end(found);
     }
-    ck_assert_ptr_null(cr_patience_least(&p)); /* the upload brings enough */
+    ck_assert_ptr_null(least()); /* the upload brings enough */
     for (int window = 0; window < 2; window++) cr_patience_turn(&p);
-    ck_assert_ptr_eq(cr_patience_least(&p), upload);
+    ck_assert_ptr_eq(least(), upload);
     cr_patience_brought(&p, upload, UINT64_MAX);
     cr_patience_brought(&p, upload, UINT64_MAX);
-    ck_assert_ptr_null(cr_patience_least(&p));
+    ck_assert_ptr_null(least());
+}
+END_TEST
+
+static bool is_the_one(const void *argument, const cr_wait *wait) { return wait == argument; }
+
+/* One call would be of use, and stands behind many that would not. Who asks again and again gets it. */
+START_TEST(those_of_no_use_hide_nobody) {
+    begin(MANY);
+    for (int window = 0; window < 2; window++) cr_patience_turn(&p);
+    for (int i = 0; i < MANY; i++) {
+        cr_wait *found = NULL;
+        int asked = 0;
+        for (; !found && asked < MANY; asked++) found = cr_patience_least(&p, is_the_one, &waits[i]);
+        ck_assert_ptr_eq(found, &waits[i]);
+        ck_assert_int_le(asked, MANY / CR_PATIENCE_LOOK + 1);
+    }
+    ck_assert_ptr_null(cr_patience_least(&p, is_the_one, NULL));
 }
 END_TEST
 
@@ -71,9 +96,9 @@ START_TEST(random_calls) {
             cr_patience_brought(&p, &waits[i], bytes);
             now[i] += bytes;
         }
-        cr_wait *least = cr_patience_least(&p);
-        if (!least) continue;
-        ptrdiff_t k = least - waits;
+        cr_wait *wait = least();
+        if (!wait) continue;
+        ptrdiff_t k = wait - waits;
         found++;
         ck_assert_uint_ge(age[k], 2);
         ck_assert_uint_lt(last[k] + now[k], 65536);
@@ -88,6 +113,7 @@ int main(void) {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_new_call_has_time);
     tcase_add_test(tc, slow_pipes_live_and_hoarders_do_not);
+    tcase_add_test(tc, those_of_no_use_hide_nobody);
     tcase_add_loop_test(tc, random_calls, 0, 3);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
