@@ -1,4 +1,4 @@
-/* table: an intrusive hash table of 64-bit keys. Nodes lie in what they stand for.
+/* table: an intrusive hash table of 64-bit keys, which clients may choose (hash.h). Nodes lie in what they stand for.
  *
  * Thread: as its owner's. Owner: whoever embeds the nodes; a table frees its buckets only. */
 #ifndef CURED_SERVER_BASE_TABLE_H
@@ -16,7 +16,9 @@ typedef struct cr_node {
 /* Zero-initialise. */
 typedef struct cr_table {
     cr_node **buckets;
-    size_t count, room; /* nodes; buckets, a power of two */
+    size_t count, room; /* nodes; buckets: 0, or 2^bits */
+    unsigned bits;
+    uint64_t factor; /* of hash.h, drawn with the first buckets */
 } cr_table;
 
 /* NULL: there is none of that key. */

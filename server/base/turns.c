@@ -2,10 +2,12 @@
 #include "server/base/turns.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
+
+#include "server/base/hash.h"
 
 enum {
-    SETS = 256, /* a power of two */
+    SET_BITS = 8,
+    SETS = 1 << SET_BITS,
     WAYS = 8,
     SHORT_IN_A_ROW = 8, /* while something large waits */
     A_WHILE = 64,       /* served, until a client counts as alone */
@@ -25,7 +27,7 @@ struct cr_turns_client {
 
 struct cr_turns {
     cr_list fresh, ring;
-    uint64_t seed, placed;   /* placed: clients */
+    uint64_t factor, placed; /* of hash.h; clients that have a place */
     cr_turns_client *recent; /* who came last: most often the next to come, too */
     bool served;
     uint64_t last, run; /* the client that was served last; how often in a row */
@@ -39,22 +41,15 @@ cr_turns *cr_turns_new(void) {
     cr_list_init(&turns->ring);
     turns->run = A_WHILE;
     turns->recent = &turns->table[0][0];
-    /* Or processes could be chosen that share a set. Without, they can. */
-    if (getrandom(&turns->seed, sizeof turns->seed, GRND_NONBLOCK) < 0) turns->seed = 0;
+    turns->factor = cr_hash_factor(); /* or processes could be chosen that share a set */
     return turns;
 }
 
 void cr_turns_free(cr_turns *turns) { free(turns); }
 
-static uint64_t set_of(const cr_turns *turns, uint64_t key) {
-    uint64_t x = (key ^ turns->seed) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
-    return (x >> 32) % SETS;
-}
-
 /* The place of a client; of one that has none: a free one, or, in a full set, another client's. */
 static cr_turns_client *place_of(cr_turns *turns, uint64_t key) {
-    cr_turns_client *set = turns->table[set_of(turns, key)], *free_one = NULL;
+    cr_turns_client *set = turns->table[cr_hash(turns->factor, key, SET_BITS)], *free_one = NULL;
     for (int i = 0; i < WAYS; i++) {
         if (set[i].placed && set[i].key == key) return &set[i];
         if (!set[i].placed && !free_one) free_one = &set[i];

@@ -9,9 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "server/base/hash.h"
 #include "server/base/metrics.h"
 
-enum { BUCKETS = 256 };
+enum { BUCKET_BITS = 8, BUCKETS = 1 << BUCKET_BITS };
 
 /* An owner that holds slabs. */
 typedef struct holder {
@@ -29,6 +30,7 @@ struct cr_slabs {
     uint64_t last; /* the owner that asked last */
     size_t run;    /* how often in a row */
     cr_list buckets[BUCKETS], spare;
+    uint64_t factor;  /* of the buckets' hash */
     cr_pinner pinner; /* pin is NULL while they are not pinned */
     void **free;
     holder **holder_of; /* of each slab that is out */
@@ -59,6 +61,7 @@ cr_status cr_slabs_new(size_t count, cr_slabs **out, cr_error *error) {
     slabs->waiting = 0;
     slabs->asked = false;
     slabs->run = SIZE_MAX; /* the first to ask is alone */
+    slabs->factor = cr_hash_factor();
     slabs->pinner = (cr_pinner){0};
     slabs->free = (void **)&slabs->holders[count];
     slabs->holder_of = (holder **)&slabs->free[count];
@@ -101,7 +104,7 @@ void cr_slabs_free(cr_slabs *slabs) {
 /* The functions below are called with the mutex held, but for those of the header. */
 
 static cr_list *bucket_of(cr_slabs *slabs, uint64_t owner) {
-    return &slabs->buckets[(owner * 0x9e3779b97f4a7c15u >> 32) % BUCKETS];
+    return &slabs->buckets[cr_hash(slabs->factor, owner, BUCKET_BITS)];
 }
 
 /* NULL: it holds none. */

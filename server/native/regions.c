@@ -12,24 +12,23 @@
 
 typedef unsigned long long ull;
 
-enum { BUCKETS = 64 };
-
 /* A connection's own. Made at its first Register: an idle connection has none. */
 typedef struct cr_regions {
-    cr_list buckets[BUCKETS]; /* entries that calls can find */
-    cr_list all;              /* those and the ones that are hidden and not closed yet */
+    cr_table found; /* entries that calls can find */
+    cr_list all;    /* those and the ones that are hidden and not closed yet */
 } cr_regions;
 
 typedef struct cr_entry {
     cr_kept kept;
-    cr_list link, all; /* in the connection's bucket, and in its list */
-    cr_list news;      /* in native->region_news; this, opened and closed are guarded by native->mutex */
+    cr_node node; /* by its number, in the connection's table while a call can find it */
+    cr_list all;  /* in the connection's list */
+    cr_list news; /* in native->region_news; this, opened and closed are guarded by native->mutex */
     bool opened, closed;
     cr_native *native;
     cr_conn *conn; /* NULL: gone */
     cr_user *user; /* of that connection; held until the region is over */
-    uint64_t id, bytes;
-    bool open, leaving, hidden;             /* as the loop knows it; leaving: unregistered */
+    uint64_t bytes;
+    bool open, listed, leaving, hidden;     /* as the loop knows it; leaving: unregistered */
     cr_stream *registering, *unregistering; /* to be answered */
     cr_list waiting;                        /* reductions, until it is open */
 } cr_entry;
@@ -46,16 +45,16 @@ static void tell(cr_kept *kept, cr_kept_news news) {
     pthread_mutex_unlock(&native->mutex);
 }
 
-static cr_list *bucket(cr_regions *regions, uint64_t id) { return &regions->buckets[id % BUCKETS]; }
-
 static cr_entry *find(const cr_conn *conn, uint64_t id) {
-    if (!conn->regions) return NULL;
-    cr_list *list = bucket(conn->regions, id);
-    for (cr_list *node = list->next; node != list; node = node->next) {
-        cr_entry *entry = cr_container(node, cr_entry, link);
-        if (entry->id == id) return entry;
-    }
-    return NULL;
+    cr_node *node = conn->regions ? cr_table_find(&conn->regions->found, id) : NULL;
+    return node ? cr_container(node, cr_entry, node) : NULL;
+}
+
+/* No call finds it from here on. */
+static void unlist(cr_entry *entry) {
+    if (!entry->listed) return;
+    entry->listed = false;
+    cr_table_remove(&entry->conn->regions->found, &entry->node);
 }
 
 static void not_found(cr_stream *stream, uint64_t id) {
@@ -91,11 +90,11 @@ static void settle_waiting(cr_entry *entry, const cr_error *error) {
     }
 }
 
-/* No call finds it from here on; it is closed when the last job lets go of it. */
+/* It is closed when the last job lets go of it. */
 static void hide(cr_entry *entry) {
     if (entry->hidden) return;
     entry->hidden = true;
-    cr_list_remove(&entry->link);
+    unlist(entry);
     cr_kept_release(&entry->kept);
 }
 
@@ -103,7 +102,6 @@ static cr_status make_regions(cr_conn *conn, cr_error *error) {
     if (conn->regions) return CR_OK;
     cr_regions *regions = calloc(1, sizeof *regions);
     if (!regions) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the connection's regions");
-    for (int i = 0; i < BUCKETS; i++) cr_list_init(&regions->buckets[i]);
     cr_list_init(&regions->all);
     conn->regions = regions;
     return CR_OK;
@@ -164,8 +162,13 @@ static cr_entry *entry_new(cr_stream *stream, uint64_t id, int descriptor, cr_er
     }
     if (cr_admit_region(admission, &conn->peer, error) != CR_OK) return NULL;
     cr_entry *entry = calloc(1, sizeof *entry);
-    if (!entry) cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
-    if (entry && set_source(stream, descriptor, &entry->kept.source, error) == CR_OK) return entry;
+    cr_status status = entry ? set_source(stream, descriptor, &entry->kept.source, error) : CR_OK;
+    if (entry) entry->node.key = id;
+    if (status == CR_OK && entry && cr_table_add(&conn->regions->found, &entry->node)) {
+        entry->listed = true;
+        return entry;
+    }
+    if (status == CR_OK) cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a region");
     cr_admit_region_over(admission, conn->peer.user, &conn->peer, 0);
     free(entry);
     return NULL;
@@ -187,10 +190,8 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     entry->native = native;
     entry->conn = conn;
     entry->user = conn->peer.user;
-    entry->id = id;
     entry->registering = stream;
     stream->region = entry;
-    cr_list_append(bucket(conn->regions, id), &entry->link);
     cr_list_append(&conn->regions->all, &entry->all);
     entry->kept.files = native->calls->files;
     entry->kept.task.client = conn->peer.client;
@@ -209,7 +210,7 @@ void cr_regions_unregister(cr_stream *stream) {
     entry->unregistering = stream;
     stream->region = entry;
     entry->leaving = true;
-    cr_list_remove(&entry->link);
+    unlist(entry);
     if (entry->open) hide(entry); /* otherwise the calls that found it wait for it still */
 }
 
@@ -236,8 +237,8 @@ void cr_regions_forget(cr_stream *stream, const cr_error *why) {
     /* Register has ended before the region is open, which must never appear. Those that wait for it end with the same status. */
     entry->registering = NULL;
     cr_error error;
-    cr_fail(&error, why ? why->code : CR_CANCELLED, "region: %llu was not registered to the end%s%s", (ull)entry->id,
-            why ? ": " : "", why ? why->text : "");
+    cr_fail(&error, why ? why->code : CR_CANCELLED, "region: %llu was not registered to the end%s%s",
+            (ull)entry->node.key, why ? ": " : "", why ? why->text : "");
     hide(entry);
     settle_waiting(entry, &error);
 }
@@ -247,9 +248,10 @@ void cr_regions_drop(cr_conn *conn) {
     if (!regions) return;
     for (cr_list *node; (node = cr_list_pop(&regions->all));) {
         cr_entry *entry = cr_container(node, cr_entry, all);
-        entry->conn = NULL;
         hide(entry);
+        entry->conn = NULL;
     }
+    cr_table_free(&regions->found);
     free(regions);
     conn->regions = NULL;
 }
