@@ -1,12 +1,13 @@
 # The libraries cured stands on, each looked for once (docs/DEPENDENCIES.md says why these). Rooms link the targets
-# PkgConfig::LIBUV, PkgConfig::PROTOBUFC, PkgConfig::CJSON and, in tests, PkgConfig::CHECK.
+# PkgConfig::LIBUV, PkgConfig::PROTOBUFC, PkgConfig::CJSON, PkgConfig::ZLIB and, in tests, PkgConfig::CHECK.
 #
 # With CURED_STATIC_DEPS the first two stand for the static archives: what scripts/bundle builds. Debian's archives are
-# not PIC, so libcured.so cannot be built that way; Debian has no archive of cJSON, so that one stays shared.
+# not PIC, so libcured.so cannot be built that way; Debian has no archive of cJSON, so that one and zlib stay shared.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
 pkg_check_modules(CJSON REQUIRED IMPORTED_TARGET GLOBAL libcjson>=1.7)
+pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET GLOBAL zlib>=1.2)
 if(CURED_STATIC_DEPS)
   pkg_check_modules(LIBUV REQUIRED IMPORTED_TARGET GLOBAL libuv-static>=1.44)
   pkg_check_modules(PROTOBUFC REQUIRED libprotobuf-c>=1.4)

@@ -30,6 +30,7 @@ typedef struct cli_options {
     const char *connect; /* NULL: the default address */
     const char *timeout; /* as it was given; NULL: none */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
+    bool big_endian;     /* dtype was given so, as in '>f4' */
     bool offset_given, count_given, raw, json, timing, quiet, no_progress, total;
     uint64_t offset, count;
     cli_via via;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define SAVE "save its arrays as .npy"
+#define NAME_ONE "name an array of a .npz behind a colon, a.npz:x, or " SAVE
 #define UNPACK "unpack it first"
 
 static const struct mark {
@@ -16,7 +17,7 @@ static const struct mark {
     uint8_t len, at;
     const char *bytes;
 } marks[] = {
-    {{"a ZIP archive", ".zip.npz.pt.pth.xlsx.", SAVE}, 4, 0, "PK\3\4"},
+    {{"a ZIP archive", ".zip.npz.pt.pth.xlsx.", NAME_ONE}, 4, 0, "PK\3\4"},
     {{"an empty ZIP archive", ".zip.npz.", SAVE}, 4, 0, "PK\5\6"},
     {{"a gzip file", ".gz.tgz.", UNPACK}, 3, 0, "\x1f\x8b\x08"},
     {{"a Zstandard file", ".zst.", UNPACK}, 4, 0, "\x28\xb5\x2f\xfd"},

@@ -1,5 +1,6 @@
 /* input: from a file's name to a call that is done. What is known of the file (regular or not, .npy or raw, how long) is
- * settled first; then it goes by descriptor, or its bytes are streamed.
+ * settled first; then it goes by descriptor, or its bytes are streamed. A stored member of an archive is a part of a regular
+ * file; a deflated one is a stream, and big-endian elements are turned on the way.
  *
  * Thread: one. Owner: the descriptor and the buffer live inside cli_reduce. */
 #include <errno.h>
@@ -13,19 +14,28 @@
 #include "client/cli/cli.h"
 #include "client/cli/format.h"
 #include "client/cli/npy.h"
+#include "client/cli/unpack.h"
 
-enum { CHUNK_BYTES = 256 * 1024 }; /* read and sent at a time: stays in the cache between the two */
+enum {
+    CHUNK_BYTES = 256 * 1024, /* read and sent at a time: stays in the cache between the two */
+    LARGEST_ELEMENT = 8,
+    BUFFER_BYTES = 2 * (CHUNK_BYTES + LARGEST_ELEMENT),
+};
 _Static_assert((int)CHUNK_BYTES >= (int)NPY_MAX_HEADER, "a .npy header fits the buffer");
 
 struct input {
     const char *name; /* for sentences */
     int fd;
-    bool regular;
-    uint64_t size; /* of a regular file */
+    bool regular, sized; /* read by position; its size is known */
+    bool member;         /* of an archive */
+    uint64_t base;       /* regular: where it begins in the descriptor's file */
+    uint64_t size;       /* where it is known */
+    unpacker *unpacker;  /* NULL: bytes are as they are */
     cured_dtype dtype;
+    bool swap;           /* big-endian */
     uint64_t offset;     /* bytes from where the descriptor stands (streams) or the start of the file (regular) */
     uint64_t count;      /* elements; CURED_TO_END: unknown (never for a regular file) */
-    uint8_t *buffer;     /* CHUNK_BYTES */
+    uint8_t *buffer;     /* CHUNK_BYTES, and behind them room for as many that are turned and a cut element */
     size_t have, unread; /* streams: bytes in the buffer, and where those not looked at yet begin */
     bool exact_end;      /* stream of a known shape: nothing may follow the array */
     bool fortran;
@@ -33,10 +43,44 @@ struct input {
     const uint64_t *shape;
 };
 
+/* Takes the member of the archive that is open. */
+static int take_member(const cli_options *o, struct input *in) {
+    cured_error error;
+    npz_member m;
+    cured_status status = npz_find(in->fd, in->size, npz_member_name(o->file), &m, &error);
+    if (status != CURED_OK)
+        return cli_fail(status == CURED_NOT_FOUND   ? EXIT_NOINPUT
+                        : status == CURED_DATA_LOSS ? EXIT_IO
+                                                    : EXIT_DATA,
+                        "%s: %s", in->name, error.text);
+    in->member = true;
+    in->base = m.offset;
+    in->size = m.bytes;
+    if (!m.deflated) return EXIT_OK;
+    in->regular = false;
+    in->unpacker = unpack_begin(in->fd, &m);
+    return in->unpacker != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
+}
+
+/* Opens the file, or the archive of "a.npz:x" where no file has that name. */
+static int open_named(const cli_options *o, bool *archive) {
+    const char *member = npz_member_name(o->file);
+    int fd = open(o->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    *archive = fd < 0 && npz_may_be(errno) && member != NULL;
+    if (!*archive) return fd;
+    char *path = strndup(o->file, (size_t)(member - 1 - o->file));
+    if (path == NULL) return -1;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    const int why = errno;
+    free(path);
+    errno = why;
+    return fd;
+}
+
 static int open_input(const cli_options *o, struct input *in) {
-    bool standard = strcmp(o->file, "-") == 0;
+    bool standard = strcmp(o->file, "-") == 0, archive = false;
     in->name = standard ? "standard input" : o->file;
-    in->fd = standard ? STDIN_FILENO : open(o->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    in->fd = standard ? STDIN_FILENO : open_named(o, &archive);
     if (in->fd < 0)
         return cli_fail(errno == EACCES || errno == EPERM ? EXIT_DENIED : EXIT_NOINPUT, "cannot open %s: %s", in->name,
                         strerror(errno));
@@ -46,20 +90,42 @@ static int open_input(const cli_options *o, struct input *in) {
     /* A size of 0 may be untrue (/proc, some FUSE): such a file is read until it ends, as a stream. */
     in->regular = S_ISREG(st.st_mode) && !standard && (st.st_size > 0 || o->via == VIA_DESCRIPTOR);
     in->size = in->regular ? (uint64_t)st.st_size : 0;
-    if (o->via == VIA_DESCRIPTOR && !in->regular)
-        return cli_fail(EXIT_USAGE, "--via descriptor wants a regular file, which %s is not", in->name);
-    return EXIT_OK;
+    in->sized = in->regular;
+    if (archive && !in->regular)
+        return cli_fail(EXIT_DATA, "%s: the archive is no regular file: its directory is at its end", in->name);
+    int code = archive ? take_member(o, in) : EXIT_OK;
+    if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && !in->regular)
+        return cli_fail(EXIT_USAGE, "--via descriptor wants a regular file%s, which %s is not",
+                        archive ? " or an array that is not deflated" : "", in->name);
+    return code;
+}
+
+/* Reads at most `most` bytes, of regular files at `at`; *n is 0 at the end. */
+static int read_some(struct input *in, uint64_t at, uint8_t *out, size_t most, size_t *n) {
+    cured_error error;
+    ssize_t got;
+    if (in->unpacker != NULL) {
+        cured_status status = unpack_next(in->unpacker, out, most, n, &error);
+        return status == CURED_OK
+                   ? EXIT_OK
+                   : cli_fail(status == CURED_INVALID_ARGUMENT ? EXIT_DATA : EXIT_IO, "%s: %s", in->name, error.text);
+    }
+    if (in->member && at + most > in->size) most = at < in->size ? (size_t)(in->size - at) : 0;
+    do got = in->regular ? pread(in->fd, out, most, (off_t)(in->base + at)) : read(in->fd, out, most);
+    while (got < 0 && errno == EINTR);
+    *n = got > 0 ? (size_t)got : 0;
+    return got >= 0 ? EXIT_OK : cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
 }
 
 /* Reads until the buffer holds at least `want` bytes or the file ends. Regular files are read at `at`. */
 static int fill(struct input *in, size_t want, uint64_t at) {
     while (in->have < want) {
-        ssize_t n = in->regular ? pread(in->fd, in->buffer + in->have, CHUNK_BYTES - in->have, (off_t)(at + in->have))
-                                : read(in->fd, in->buffer + in->have, want - in->have);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
+        size_t n;
+        int code =
+            read_some(in, at + in->have, in->buffer + in->have, (in->regular ? CHUNK_BYTES : want) - in->have, &n);
+        if (code != EXIT_OK) return code;
         if (n == 0) break;
-        in->have += (size_t)n;
+        in->have += n;
     }
     return EXIT_OK;
 }
@@ -73,7 +139,7 @@ static bool ends_with(const char *text, const char *tail) {
  * says that they are raw. */
 static int read_npy(const cli_options *o, struct input *in, npy_header *h, bool *found) {
     cured_error error;
-    bool promised = ends_with(o->file, ".npy");
+    bool promised = in->member || ends_with(o->file, ".npy");
     size_t need = NPY_MAGIC_BYTES;
     *found = false;
     if (o->raw) return EXIT_OK;
@@ -107,7 +173,7 @@ static int take_npy(const cli_options *o, struct input *in, const npy_header *h)
         return cli_fail(EXIT_DATA, "%s holds %s, --dtype says %s", in->name, cured_dtype_name(dtype),
                         cured_dtype_name(o->dtype));
     size_t size = cured_dtype_size(dtype);
-    if (in->regular && in->size != h->data_offset + h->count * size)
+    if (in->sized && in->size != h->data_offset + h->count * size)
         return cli_fail(EXIT_DATA, "%s has %llu bytes, its .npy header and shape want %llu", in->name,
                         (unsigned long long)in->size, (unsigned long long)(h->data_offset + h->count * size));
     if (o->offset % size != 0)
@@ -118,6 +184,7 @@ static int take_npy(const cli_options *o, struct input *in, const npy_header *h)
         return cli_fail(EXIT_DATA, "--offset and --count go beyond the %llu elements of %s",
                         (unsigned long long)h->count, in->name);
     in->dtype = dtype;
+    in->swap = h->big_endian;
     in->offset = h->data_offset + o->offset;
     in->count = o->count_given ? o->count : h->count - first;
     in->exact_end = !o->count_given;
@@ -133,11 +200,16 @@ static int take_npy(const cli_options *o, struct input *in, const npy_header *h)
 /* Refuses files that are no arrays. A user who gives --offset knows where the elements lie. One who gives --dtype says that
  * there are elements, and only the file's name can speak against it. */
 static int check_format(const cli_options *o, struct input *in) {
+    cured_error error;
+    npz_member member;
     if (o->raw || o->offset_given) return EXIT_OK;
     int code = fill(in, FORMAT_BYTES, 0);
     const char *name = o->file == in->name ? o->file : NULL; /* standard input has none */
     const format *found = format_find(in->buffer, in->have, name, o->dtype != CURED_DTYPE_DEFAULT);
     if (code != EXIT_OK || found == NULL) return code;
+    if (in->regular && ends_with(o->file, ".npz") &&
+        npz_find(in->fd, in->size, NULL, &member, &error) == CURED_NOT_FOUND)
+        return cli_fail(EXIT_DATA, "%s is %s: %s", in->name, found->what, error.text);
     return cli_fail(EXIT_DATA, "%s is %s, not raw elements: %s (--raw takes its bytes for elements)", in->name,
                     found->what, found->advice);
 }
@@ -151,13 +223,14 @@ static int take_shaped(const cli_options *o, struct input *in) {
     in->dims = o->dims;
     in->shape = o->shape;
     in->exact_end = true;
-    if (!in->regular || (in->offset <= in->size && in->size - in->offset == in->count * size)) return EXIT_OK;
+    if (!in->sized || (in->offset <= in->size && in->size - in->offset == in->count * size)) return EXIT_OK;
     return cli_fail(EXIT_DATA, "%s has %llu bytes, --shape wants %llu%s", in->name, (unsigned long long)in->size,
                     (unsigned long long)(in->count * size), in->offset != 0 ? " behind --offset" : "");
 }
 
 static int take_raw(const cli_options *o, struct input *in) {
     in->dtype = o->dtype != CURED_DTYPE_DEFAULT ? o->dtype : CURED_F32;
+    in->swap = o->big_endian;
     in->offset = o->offset;
     in->count = o->count_given ? o->count : CURED_TO_END;
     if (o->dims != 0) return take_shaped(o, in);
@@ -165,7 +238,7 @@ static int take_raw(const cli_options *o, struct input *in) {
     if (o->count_given && o->count > (uint64_t)INT64_MAX / size)
         return cli_fail(EXIT_USAGE, "--count is %llu, limit is %llu elements of %s", (unsigned long long)o->count,
                         (unsigned long long)((uint64_t)INT64_MAX / size), cured_dtype_name(in->dtype));
-    if (!in->regular) return EXIT_OK;
+    if (!in->sized) return EXIT_OK;
     if (in->offset > in->size)
         return cli_fail(EXIT_DATA, "--offset is %llu, %s has %llu bytes", (unsigned long long)in->offset, in->name,
                         (unsigned long long)in->size);
@@ -179,6 +252,7 @@ static int take_raw(const cli_options *o, struct input *in) {
                         (unsigned long long)left, in->offset != 0 ? " from there" : "", size,
                         cured_dtype_name(in->dtype));
     in->count = o->count_given ? o->count : left / size;
+    in->exact_end = !o->count_given;
     return EXIT_OK;
 }
 
@@ -187,11 +261,8 @@ static int next_piece(struct input *in, uint64_t at, uint64_t most, const uint8_
     size_t want = most < CHUNK_BYTES ? (size_t)most : CHUNK_BYTES;
     if (in->unread == in->have) {
         in->unread = in->have = 0;
-        ssize_t r;
-        do r = in->regular ? pread(in->fd, in->buffer, want, (off_t)at) : read(in->fd, in->buffer, want);
-        while (r < 0 && errno == EINTR);
-        if (r < 0) return cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
-        in->have = (size_t)r;
+        int code = read_some(in, at, in->buffer, want, &in->have);
+        if (code != EXIT_OK) return code;
     }
     *data = in->buffer + in->unread;
     *n = in->have - in->unread < want ? in->have - in->unread : want;
@@ -216,39 +287,70 @@ static int skip_to_start(struct input *in) {
     return EXIT_OK;
 }
 
-/* After the last byte of a .npy stream the stream must end. */
+/* After the last byte of a stream that is as long as its array, the stream must end. Of what is unpacked, the checksum too must
+ * be right then. */
 static int check_end(struct input *in) {
-    const uint8_t *data;
-    size_t n;
+    uint8_t byte;
+    size_t n = in->have - in->unread;
     if (in->regular || !in->exact_end) return EXIT_OK;
-    int code = next_piece(in, 0, 1, &data, &n);
+    int code = n == 0 ? read_some(in, 0, &byte, 1, &n) : EXIT_OK;
     if (code == EXIT_OK && n != 0) return cli_fail(EXIT_DATA, "%s has more bytes than its shape wants", in->name);
     return code;
+}
+
+#define TURN(type, swap)                       \
+    for (; data < end; data += sizeof(type)) { \
+        type x;                                \
+        memcpy(&x, data, sizeof x);            \
+        x = swap(x);                           \
+        memcpy(data, &x, sizeof x);            \
+    }
+static void turn(uint8_t *data, size_t bytes, size_t size) {
+    const uint8_t *end = data + bytes;
+    if (size == 2) TURN(uint16_t, __builtin_bswap16)
+    if (size == 4) TURN(uint32_t, __builtin_bswap32)
+    if (size == 8) TURN(uint64_t, __builtin_bswap64)
+}
+
+/* Turns the whole elements of a piece; the bytes of a cut one, *cut, wait before the next piece. */
+static void turn_piece(struct input *in, const uint8_t **data, size_t *n, size_t *cut) {
+    const size_t size = cured_dtype_size(in->dtype);
+    uint8_t *turned = in->buffer + CHUNK_BYTES, *waiting = turned + CHUNK_BYTES + LARGEST_ELEMENT;
+    memcpy(turned, waiting, *cut);
+    memcpy(turned + *cut, *data, *n);
+    *n += *cut;
+    *cut = *n % size;
+    *n -= *cut;
+    memcpy(waiting, turned + *n, *cut);
+    turn(turned, *n, size);
+    *data = turned;
 }
 
 /* Hands the file over piece by piece; stops early when the daemon has answered. The call is done or ended after EXIT_OK. */
 static int pump(struct input *in, cured_call *call, uint64_t bytes) {
     uint64_t total = 0;
-    size_t size = cured_dtype_size(in->dtype);
-    while (!cured_call_done(call) && total < bytes) {
+    size_t size = cured_dtype_size(in->dtype), cut = 0;
+    int code = bytes == 0 ? check_end(in) : EXIT_OK;
+    while (code == EXIT_OK && !cured_call_done(call) && total < bytes) {
         const uint8_t *data;
         size_t n;
-        int code = next_piece(in, in->offset + total, bytes - total, &data, &n);
-        if (code != EXIT_OK) return code;
-        if (n == 0) break;
-        if (cured_stream_write(call, data, n, NULL) == CURED_OK) cured_stream_drain(call, NULL);
+        code = next_piece(in, in->offset + total, bytes - total, &data, &n);
+        if (code != EXIT_OK || n == 0) break;
         total += n;
+        if (total == bytes) code = check_end(in); /* before the call has all that it waits for */
+        if (in->swap) turn_piece(in, &data, &n, &cut);
+        if (code == EXIT_OK && n != 0 && cured_stream_write(call, data, n, NULL) == CURED_OK)
+            cured_stream_drain(call, NULL);
     }
-    if (cured_call_done(call)) return EXIT_OK; /* its status says why */
+    if (code != EXIT_OK || cured_call_done(call)) return code; /* its status says why */
     if (bytes == CURED_UNKNOWN_LENGTH && total % size != 0)
         return cli_fail(EXIT_DATA, "%s has %llu bytes, which is not a multiple of %zu, the size of %s", in->name,
                         (unsigned long long)total, size, cured_dtype_name(in->dtype));
     if (bytes != CURED_UNKNOWN_LENGTH && total < bytes)
         return cli_fail(EXIT_DATA, "%s ends after %llu of %llu bytes", in->name, (unsigned long long)total,
                         (unsigned long long)bytes);
-    int code = bytes != CURED_UNKNOWN_LENGTH ? check_end(in) : EXIT_OK;
-    if (code == EXIT_OK) cured_stream_end(call, NULL);
-    return code;
+    cured_stream_end(call, NULL);
+    return EXIT_OK;
 }
 
 static int run_stream(const cli_options *o, const cured_options *options, struct input *in, cured_conn *conn,
@@ -265,8 +367,8 @@ static int run_stream(const cli_options *o, const cured_options *options, struct
 static int run_descriptor(const cli_options *o, const cured_options *options, struct input *in, cured_conn *conn,
                           const cured_op *ops, size_t op_count, cured_call **call) {
     cured_error error;
-    if (cured_reduce_fd(conn, in->dtype, ops, op_count, in->fd, in->offset, in->count, options, call, &error) !=
-        CURED_OK)
+    if (cured_reduce_fd(conn, in->dtype, ops, op_count, in->fd, in->base + in->offset, in->count, options, call,
+                        &error) != CURED_OK)
         return cli_call_failed(o, conn, &error, in->name);
     return EXIT_OK;
 }
@@ -291,7 +393,7 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
     bool npy;
     *call = NULL;
     int code = open_input(o, &in);
-    if (code == EXIT_OK && (in.buffer = malloc(CHUNK_BYTES)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
+    if (code == EXIT_OK && (in.buffer = malloc(BUFFER_BYTES)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
     if (code == EXIT_OK) code = read_npy(o, &in, &h, &npy);
     if (code == EXIT_OK && !npy) code = check_format(o, &in);
     if (code == EXIT_OK) code = npy ? take_npy(o, &in, &h) : take_raw(o, &in);
@@ -300,9 +402,11 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
     options.max_result_bytes = UINT64_MAX; /* asked for by name: what memory there is decides */
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && !cured_passes_fd(conn))
         code = cli_fail(EXIT_USAGE, "--via descriptor wants a Unix socket");
+    if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && in.swap)
+        code = cli_fail(EXIT_USAGE, "--via descriptor wants little-endian elements, %s has big-endian ones", in.name);
     if (code == EXIT_OK) cli_progress_begin(o, in.name, &options);
     if (code == EXIT_OK) {
-        bool descriptor = in.regular && o->via != VIA_STREAM && cured_passes_fd(conn);
+        bool descriptor = in.regular && !in.swap && o->via != VIA_STREAM && cured_passes_fd(conn);
         code = (descriptor ? run_descriptor : run_stream)(o, &options, &in, conn, ops, op_count, call);
     }
     if (code == EXIT_OK && cured_wait(*call, &error) != CURED_OK) code = cli_call_failed(o, conn, &error, in.name);
@@ -313,6 +417,7 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
     }
     *dtype = in.dtype;
     free(in.buffer);
+    unpack_end(in.unpacker);
     if (in.fd > STDIN_FILENO) close(in.fd);
     return code;
 }

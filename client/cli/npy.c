@@ -15,10 +15,7 @@ struct cursor {
     cured_error *error;
 };
 
-static cured_status fail(cured_error *error, cured_status code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static cured_status fail(cured_error *error, cured_status code, const char *format, ...) {
+cured_status npy_fail(cured_error *error, cured_status code, const char *format, ...) {
     if (error != NULL) {
         va_list args;
         va_start(args, format);
@@ -69,7 +66,7 @@ static bool take_string(struct cursor *c, char *out, size_t cap) {
 }
 
 static cured_status bad(const struct cursor *c, const char *what) {
-    return fail(c->error, CURED_INVALID_ARGUMENT, "the .npy header is malformed: %s", what);
+    return npy_fail(c->error, CURED_INVALID_ARGUMENT, "the .npy header is malformed: %s", what);
 }
 
 struct known {
@@ -113,9 +110,9 @@ static cured_status parse_descr(struct cursor *c, npy_header *h) {
     char text[32];
     skip_space(c);
     if (c->p < c->end && *c->p == '[')
-        return fail(c->error, CURED_UNIMPLEMENTED,
-                    "the .npy file holds structures (a structured dtype), which cured "
-                    "does not reduce");
+        return npy_fail(c->error, CURED_UNIMPLEMENTED,
+                        "the .npy file holds structures (a structured dtype), which cured "
+                        "does not reduce");
     if (!take_string(c, text, sizeof text)) return bad(c, "'descr' is not a short string");
     const char *code = text;
     char order = '=';
@@ -126,16 +123,12 @@ static cured_status parse_descr(struct cursor *c, npy_header *h) {
     if (k == NULL) {
         const char *what = refused(*code);
         if (what == NULL)
-            return fail(c->error, CURED_INVALID_ARGUMENT, "the .npy file has the unknown dtype '%s'", text);
-        return fail(c->error, CURED_UNIMPLEMENTED, "the .npy file holds %s (dtype '%s'), which cured does not reduce",
-                    what, text);
+            return npy_fail(c->error, CURED_INVALID_ARGUMENT, "the .npy file has the unknown dtype '%s'", text);
+        return npy_fail(c->error, CURED_UNIMPLEMENTED,
+                        "the .npy file holds %s (dtype '%s'), which cured does not reduce", what, text);
     }
-    if (order == '>' && code[1] != '1')
-        return fail(c->error, CURED_UNIMPLEMENTED,
-                    "the .npy file is big-endian (dtype '%s'), which cured does not "
-                    "read: save it as '<%s'",
-                    text, code);
     h->dtype = k->dtype;
+    h->big_endian = order == '>' && code[1] != '1';
     return CURED_OK;
 }
 
@@ -203,8 +196,8 @@ static cured_status multiply(npy_header *h, cured_error *error) {
         if (h->shape[i] == 0) h->count = 0;
     for (uint32_t i = 0; i < h->dims && h->count != 0; i++) {
         if (h->count > limit / h->shape[i])
-            return fail(error, CURED_INVALID_ARGUMENT, "the .npy header's shape has more than %llu elements",
-                        (unsigned long long)limit);
+            return npy_fail(error, CURED_INVALID_ARGUMENT, "the .npy header's shape has more than %llu elements",
+                            (unsigned long long)limit);
         h->count *= h->shape[i];
     }
     return CURED_OK;
@@ -213,17 +206,18 @@ static cured_status multiply(npy_header *h, cured_error *error) {
 cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error) {
     *need = sizeof magic + 4;
     if (len < *need) return CURED_OK;
-    if (!npy_is(in, len)) return fail(error, CURED_INVALID_ARGUMENT, "the file does not begin as a .npy file does");
+    if (!npy_is(in, len)) return npy_fail(error, CURED_INVALID_ARGUMENT, "the file does not begin as a .npy file does");
     if (in[6] < 1 || in[6] > 3 || in[7] != 0)
-        return fail(error, CURED_UNIMPLEMENTED, "the .npy file has version %u.%u, read are 1.0 to 3.0", in[6], in[7]);
+        return npy_fail(error, CURED_UNIMPLEMENTED, "the .npy file has version %u.%u, read are 1.0 to 3.0", in[6],
+                        in[7]);
     size_t prefix = in[6] == 1 ? 10 : 12;
     *need = prefix;
     if (len < prefix) return CURED_OK;
     uint64_t text = (uint64_t)in[8] | (uint64_t)in[9] << 8;
     if (in[6] != 1) text |= (uint64_t)in[10] << 16 | (uint64_t)in[11] << 24;
     if (text > NPY_MAX_HEADER - prefix)
-        return fail(error, CURED_INVALID_ARGUMENT, "the .npy header has %llu bytes, limit is %zu",
-                    (unsigned long long)text, NPY_MAX_HEADER - prefix);
+        return npy_fail(error, CURED_INVALID_ARGUMENT, "the .npy header has %llu bytes, limit is %zu",
+                        (unsigned long long)text, NPY_MAX_HEADER - prefix);
     *need = prefix + (size_t)text;
     if (len < *need) return CURED_OK;
     npy_header h;

@@ -16,11 +16,14 @@ typedef struct npy_header {
     cured_dtype dtype;    /* CURED_DTYPE_DEFAULT: two-byte void, which is how NumPy writes bfloat16 */
     uint64_t count;       /* elements: the product of the shape; count times the element's size fits 63 bits */
     uint64_t data_offset; /* bytes from the start of the file */
-    bool fortran_order;
+    bool fortran_order, big_endian;
     uint32_t dims;
     uint64_t shape[NPY_MAX_DIMS];
 } npy_header;
 
+/* Fills *error, unless it is NULL, and returns code. */
+cured_status npy_fail(cured_error *error, cured_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* True when the bytes begin as a .npy file does; len may be shorter than the magic (then false). */
 bool npy_is(const uint8_t *in, size_t len);
 /* Writes the header that NumPy would write (version 1.0, padded to 64 bytes): its length; 0 when dtype has no form in .npy (i128,

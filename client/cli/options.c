@@ -34,7 +34,14 @@ static int set_connect(cli_options *o, const char *value) {
 
 static int set_dtype(cli_options *o, const char *value) {
     cured_error error;
-    if (cured_dtype_parse(value, &o->dtype, &error) != CURED_OK) return cli_fail(EXIT_USAGE, "--dtype: %s", error.text);
+    char little[16];
+    cured_status status = cured_dtype_parse(value, &o->dtype, &error);
+    o->big_endian = status == CURED_UNIMPLEMENTED && *value == '>'; /* known, but for its order */
+    if (o->big_endian) {
+        snprintf(little, sizeof little, "<%s", value + 1);
+        status = cured_dtype_parse(little, &o->dtype, &error);
+    }
+    if (status != CURED_OK) return cli_fail(EXIT_USAGE, "--dtype: %s", error.text);
     if (o->dtype > CURED_F64) return bad("dtype", value, "the type of an array");
     return EXIT_OK;
 }
@@ -234,7 +241,7 @@ static int set_timing(cli_options *o, const char *value) {
 static const struct option options[] = {
     {"connect", "ADDRESS", "unix:PATH, tcp:HOST:PORT, embedded: or auto:; else CURED_CONNECT, else auto: (below)",
      set_connect},
-    {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 (default) f64; or NumPy's float32, '<f4'",
+    {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 (default) f64; or NumPy's float32, '<f4', '>f4'",
      set_dtype},
     {"ops", "OP,OP,...", "the ops of reduce and merge", set_ops},
     {"offset", "BYTES", "start so many bytes into the file (.npy: into its array)", set_offset},
@@ -292,7 +299,7 @@ void cli_help(void) {
     }
     printf("  %-32s %s\n  %-32s %s\n", "--help", "this text", "--version", "the version");
     puts(
-        "\nFiles are raw little-endian elements, or NumPy's .npy. Archives, Parquet, HDF5, text and others are "
+        "\nFiles are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are "
         "refused\n"
         "by their first bytes; with --dtype only if the name says so too, with --offset or --raw never. The answer\n"
         "alone goes to standard output; with --axis a row of the last dimension per line.\n"

@@ -95,6 +95,7 @@ typedef struct cr_py_input {
     bool swap;    /* big-endian */
     int ndim;
     int fd;           /* FILE: borrowed */
+    bool turned;      /* FILE: big-endian; swap is of memory */
     uint64_t offset;  /* FILE: of the first element */
     const char *data; /* HOST, CUDA: of the element at index 0 of every axis */
     cr_py_mask mask;
@@ -116,8 +117,9 @@ void cr_py_input_release(cr_py_input *in);
 int cr_py_input_tensor(cr_py_input *in, PyObject *array);
 /* The next axis' step in C order. It wraps where a shape without elements is too large; nothing is read by it then. */
 static inline Py_ssize_t cr_py_step(Py_ssize_t step, int64_t n) { return (Py_ssize_t)((size_t)step * (size_t)n); }
-/* A type from "f32", "float32", numpy.float32, numpy.dtype, float, int, bool, torch.float32. */
-bool cr_py_dtype(PyObject *given, cured_dtype *dtype);
+/* A type from "f32", "float32", numpy.float32, numpy.dtype, float, int, bool, torch.float32. big: NULL, or whether it is
+ * big-endian, as ">f4". */
+bool cr_py_dtype(PyObject *given, cured_dtype *dtype, bool *big);
 
 /* ---- plan.c: in which order memory is walked, and what of it is reduced ---- */
 
@@ -156,6 +158,8 @@ typedef struct cr_py_walk {
 void cr_py_walk_begin(cr_py_walk *walk, const cr_py_plan *plan, const cr_py_input *in);
 /* Writes up to `most` elements to out; how many, perhaps none of those that it looked at. walk->left is 0 after the last. */
 size_t cr_py_walk_next(cr_py_walk *walk, void *out, size_t most);
+/* Turns the bytes of `count` elements where they are. */
+void cr_py_walk_turn(void *data, uint8_t size, size_t count);
 
 /* ---- job.c: a call of libcured from beginning to end ---- */
 
@@ -163,6 +167,8 @@ typedef struct cr_py_job {
     cured_call *call;
     char *block; /* NULL: the call reads the memory itself */
     cr_py_walk walk;
+    int fd;      /* -1: memory is walked; else a file is read, whose elements are turned */
+    uint64_t at; /* in the file */
     bool ended;
     uint8_t extra[8]; /* one more element at the end of what is walked: initial= */
     bool has_extra;

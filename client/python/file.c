@@ -1,5 +1,5 @@
-/* file: cured.file, an array in a file: .npy, or raw elements of a type that is named. It is read where it is reduced: by the
- * daemon from the descriptor, or in this process where nobody listens.
+/* file: cured.file, an array in a file: .npy, a stored member of a .npz, or raw elements of a type that is named. It is read where
+ * it is reduced: by the daemon from the descriptor, or in this process where nobody listens. Big-endian elements are read here.
  *
  * Thread: with the GIL. Owner: a File owns its descriptor. */
 #include <errno.h>
@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "client/cli/npy.h"
+#include "client/cli/npz.h"
 #include "client/python/extension.h"
 
 typedef struct cr_py_file {
     PyObject_HEAD int fd;
-    npy_header header;
+    uint64_t from, size; /* the part of the file that counts */
+    npy_header header;   /* its offset is of the whole file */
 } cr_py_file;
 
 PyTypeObject *cr_py_file_type;
@@ -25,6 +27,7 @@ void cr_py_file_input(PyObject *file, cr_py_input *in) {
     in->dtype = h->dtype;
     in->size = (uint8_t)cured_dtype_size(h->dtype);
     in->swap = false;
+    in->turned = h->big_endian;
     in->fd = f->fd;
     in->offset = h->data_offset;
     in->data = NULL;
@@ -46,7 +49,8 @@ static bool read_header(cr_py_file *f) {
     cured_status status = CURED_OK;
     if (text == NULL) return PyErr_NoMemory() != NULL;
     do {
-        ssize_t got = pread(f->fd, text + have, NPY_MAX_HEADER - have, (off_t)have);
+        const size_t most = f->size < NPY_MAX_HEADER ? (size_t)f->size : NPY_MAX_HEADER;
+        ssize_t got = pread(f->fd, text + have, most - have, (off_t)(f->from + have));
         if (got <= 0 && (got == 0 || errno != EINTR)) break;
         if (got > 0) have += (size_t)got;
         status = npy_parse(text, have, &f->header, &need, &error);
@@ -57,13 +61,15 @@ static bool read_header(cr_py_file *f) {
     else if (need > have)
         PyErr_SetString(PyExc_ValueError, "the file ends before its .npy header does; raw elements want dtype=");
     if (f->header.dtype == CURED_DTYPE_DEFAULT) f->header.dtype = CURED_BF16; /* as NumPy writes it */
+    f->header.data_offset += f->from;
     return !PyErr_Occurred();
 }
 
 /* Raw elements from a byte on to the end, in one axis. */
-static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset, uint64_t size) {
+static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset) {
     npy_header *h = &f->header;
-    if (!cr_py_dtype(dtype, &h->dtype)) return false;
+    const uint64_t size = f->size;
+    if (!cr_py_dtype(dtype, &h->dtype, &h->big_endian)) return false;
     size_t width = cured_dtype_size(h->dtype);
     if (h->dtype > CURED_F64 || offset > size || (size - offset) % width != 0) {
         PyErr_Format(PyExc_ValueError, "file: %llu bytes from offset %llu on are no whole elements of %s",
@@ -71,53 +77,88 @@ static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset, uint64_t s
                      cured_dtype_name(h->dtype));
         return false;
     }
-    h->data_offset = offset;
+    h->data_offset = f->from + offset;
     h->dims = 1;
     h->count = h->shape[0] = (size - offset) / width;
     return true;
 }
 
-static bool check_size(const cr_py_file *f, uint64_t size) {
+static bool check_size(const cr_py_file *f) {
     const npy_header *h = &f->header;
-    uint64_t bytes = h->count * cured_dtype_size(h->dtype);
-    if (h->data_offset <= size && bytes <= size - h->data_offset) return true;
-    PyErr_Format(PyExc_ValueError, "file: it has %llu bytes, its header and shape want %llu", (unsigned long long)size,
-                 (unsigned long long)(h->data_offset + bytes));
+    const uint64_t bytes = h->count * cured_dtype_size(h->dtype), head = h->data_offset - f->from;
+    if (head <= f->size && bytes <= f->size - head) return true;
+    PyErr_Format(PyExc_ValueError, "file: it has %llu bytes, its header and shape want %llu",
+                 (unsigned long long)f->size, (unsigned long long)(head + bytes));
     return false;
 }
 
+/* The member of the archive that is open. */
+static bool take_member(cr_py_file *f, const char *name) {
+    cured_error error;
+    npz_member m;
+    if (npz_find(f->fd, f->size, name, &m, &error) != CURED_OK) {
+        if (error.code == CURED_NOT_FOUND)
+            PyErr_SetString(PyExc_FileNotFoundError, error.text);
+        else
+            cr_py_raise(&error);
+        return false;
+    }
+    f->from = m.offset;
+    f->size = m.bytes;
+    if (m.deflated)
+        PyErr_Format(PyExc_NotImplementedError,
+                     "file: the array %s of the archive is deflated: numpy.load(path)[name] unpacks it, and "
+                     "numpy.savez without compression stores arrays that are reduced where they lie",
+                     name);
+    return !m.deflated;
+}
+
+/* Opens the file, or the archive of "a.npz:x" where no file has that name. */
 static bool open_file(cr_py_file *f, PyObject *path) {
     struct stat s;
     PyObject *name;
     if (!PyUnicode_FSConverter(path, &name)) return false;
-    f->fd = open(PyBytes_AsString(name), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    Py_DECREF(name);
-    if (f->fd < 0 || fstat(f->fd, &s) != 0) {
-        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
-        return false;
+    char *text = PyBytes_AsString(name);
+    const char *member = npz_member_name(text);
+    f->fd = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool archive = f->fd < 0 && npz_may_be(errno) && member != NULL;
+    if (archive) {
+        PyObject *whole = PyBytes_FromStringAndSize(text, member - 1 - text);
+        f->fd = whole != NULL ? open(PyBytes_AsString(whole), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+        Py_XDECREF(whole);
     }
-    if (!S_ISREG(s.st_mode)) PyErr_Format(PyExc_ValueError, "file: %R is no regular file", path);
-    return S_ISREG(s.st_mode);
+    bool good = !PyErr_Occurred();
+    if (good && (f->fd < 0 || fstat(f->fd, &s) != 0)) {
+        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path);
+        good = false;
+    }
+    if (good && !S_ISREG(s.st_mode)) {
+        PyErr_Format(PyExc_ValueError, "file: %R is no regular file", path);
+        good = false;
+    }
+    if (good) f->size = (uint64_t)s.st_size;
+    good = good && (!archive || take_member(f, member));
+    Py_DECREF(name);
+    return good;
 }
 
 PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"path", "dtype", "offset", NULL};
     PyObject *path, *dtype = Py_None, *from = NULL;
     uint64_t offset = 0;
-    struct stat s;
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$O:file", names, &path, &dtype, &from)) return NULL;
     if (from != NULL && !cr_py_number(from, "offset", &offset)) return NULL;
     cr_py_file *f = PyObject_New(cr_py_file, cr_py_file_type);
     if (f == NULL) return NULL;
     f->fd = -1;
+    f->from = f->size = 0;
     memset(&f->header, 0, sizeof f->header);
     bool good = open_file(f, path);
-    if (good && fstat(f->fd, &s) != 0) good = PyErr_SetFromErrno(PyExc_OSError) != NULL;
     if (good && dtype != Py_None)
-        good = take_raw(f, dtype, offset, (uint64_t)s.st_size);
+        good = take_raw(f, dtype, offset);
     else if (good)
-        good = read_header(f) && check_size(f, (uint64_t)s.st_size);
+        good = read_header(f) && check_size(f);
     if (good) return (PyObject *)f;
     Py_DECREF(f);
     return NULL;

@@ -2,6 +2,7 @@
  * neither, and types that cured does not reduce, go to _adapt.py, which finds another view of them or says what to do.
  *
  * Thread: with the GIL. Owner: an input holds the buffers it looks at until it is released. */
+#include <stdio.h>
 #include <string.h>
 
 #include "client/python/extension.h"
@@ -89,7 +90,7 @@ static bool take_other(cr_py_input *in, PyObject *array) {
         cr_py_input_hold(in, Py_NewRef(view));
         cured_dtype dtype;
         int taken = take_buffer(in, view);
-        good = taken == 1 && cr_py_dtype(name, &dtype);
+        good = taken == 1 && cr_py_dtype(name, &dtype, NULL);
         if (taken == 0) PyErr_SetString(PyExc_TypeError, "the array's type is not one that cured reduces");
         if (good) in->dtype = dtype;
     }
@@ -201,14 +202,23 @@ void cr_py_input_release(cr_py_input *in) {
     Py_CLEAR(in->held);
 }
 
-bool cr_py_dtype(PyObject *given, cured_dtype *dtype) {
+bool cr_py_dtype(PyObject *given, cured_dtype *dtype, bool *big) {
     cured_error error;
+    char little[16];
     PyObject *name = PyUnicode_Check(given) ? Py_NewRef(given) : cr_py_helper("cured._adapt", "dtype_name", given);
     if (name == NULL) return false;
     PyObject *text = PyUnicode_AsUTF8String(name);
     Py_DECREF(name);
     if (text == NULL) return false;
-    bool good = cured_dtype_parse(PyBytes_AsString(text), dtype, &error) == CURED_OK;
+    const char *word = PyBytes_AsString(text);
+    cured_status status = cured_dtype_parse(word, dtype, &error);
+    const bool known = status == CURED_UNIMPLEMENTED && *word == '>'; /* but for its order */
+    if (known) {
+        snprintf(little, sizeof little, "<%s", word + 1);
+        status = cured_dtype_parse(little, dtype, &error);
+    }
+    if (big != NULL) *big = known;
+    const bool good = status == CURED_OK;
     if (!good) PyErr_Format(PyExc_TypeError, "dtype: %s", error.text);
     Py_DECREF(text);
     return good;

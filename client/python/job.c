@@ -2,9 +2,11 @@
  * handed over in blocks; CUDA and shared memory go by region, files by descriptor.
  *
  * Thread: start and end with the GIL, feed without. Owner: the caller; a job owns its call and its block. */
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
@@ -32,6 +34,8 @@ static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_p
         return error->code;
     }
     cr_py_walk_begin(&job->walk, plan, &r->input);
+    if (r->input.kind == CR_PY_FILE) job->fd = r->input.fd;
+    job->at = r->input.offset;
     return cured_reduce_stream_begin(conn, r->input.dtype, r->ops, r->op_count, bytes, options, &job->call, error);
 }
 
@@ -63,10 +67,10 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
     if (region != NULL)
         return cured_region_reduce(region, r->input.dtype, r->ops, r->op_count, offset, plan->count, options,
                                    &job->call, error);
-    if (r->input.kind == CR_PY_FILE)
+    if (r->input.kind == CR_PY_FILE && !r->input.turned)
         return cured_reduce_fd(conn, r->input.dtype, r->ops, r->op_count, r->input.fd, r->input.offset, plan->count,
                                options, &job->call, error);
-    if (plan->contiguous && !job->has_extra)
+    if (plan->contiguous && !job->has_extra && r->input.kind == CR_PY_HOST)
         return cured_reduce_buffer(conn, r->input.dtype, r->ops, r->op_count, plan->data, plan->count, options,
                                    &job->call, error);
     return start_stream(job, r, plan, conn, options, error);
@@ -79,6 +83,7 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     cured_options options = r->options;
     job->call = NULL;
     job->block = NULL;
+    job->fd = -1;
     job->ended = false;
     if (r->input.kind == CR_PY_FILE && !plan->contiguous) {
         PyErr_SetString(PyExc_ValueError,
@@ -100,12 +105,39 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     return false;
 }
 
+/* The next elements of a file. */
+static cured_status read_block(cr_py_job *job, size_t most, size_t *n, cured_error *error) {
+    const size_t size = job->walk.size;
+    *n = job->walk.left < most ? (size_t)job->walk.left : most;
+    for (size_t have = 0; have < *n * size;) {
+        ssize_t got = pread(job->fd, job->block + have, *n * size - have, (off_t)(job->at + have));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            error->code = CURED_DATA_LOSS;
+            error->retry_after_ms = 0;
+            strcpy(error->text, got < 0 ? "file: it cannot be read" : "file: it was cut while it was read");
+            return error->code;
+        }
+        have += (size_t)got;
+    }
+    cr_py_walk_turn(job->block, job->walk.size, *n);
+    job->walk.left -= *n;
+    job->at += *n * size;
+    return CURED_OK;
+}
+
 cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
     if (job->block == NULL || job->ended || cured_call_done(job->call) || cured_stream_pending(job->call) != 0)
         return CURED_OK;
     size_t size = job->walk.size;
     if (job->walk.left != 0) {
-        size_t n = cr_py_walk_next(&job->walk, job->block, BLOCK_BYTES / size);
+        size_t n = 0;
+        cured_status status = CURED_OK;
+        if (job->fd >= 0)
+            status = read_block(job, BLOCK_BYTES / size, &n, error);
+        else
+            n = cr_py_walk_next(&job->walk, job->block, BLOCK_BYTES / size);
+        if (status != CURED_OK) return status;
         return n != 0 ? cured_stream_write(job->call, job->block, n * size, error) : CURED_OK;
     }
     if (job->has_extra) {

@@ -175,7 +175,7 @@ PyObject *cr_py_empty(PyObject *module, PyObject *args, PyObject *kwargs) {
     cured_dtype dtype = CURED_F64;
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:empty", names, &given_shape, &given_dtype)) return NULL;
-    if (given_dtype != NULL && !cr_py_dtype(given_dtype, &dtype)) return NULL;
+    if (given_dtype != NULL && !cr_py_dtype(given_dtype, &dtype, NULL)) return NULL;
     if (!take_shape(given_shape, &ndim, shape)) return NULL;
     if (format_of(dtype) == NULL)
         return PyErr_Format(PyExc_TypeError, "dtype: no Python array holds %s", cured_dtype_name(dtype));

@@ -51,7 +51,7 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             r->axis = value != Py_None ? value : NULL;
             return true;
         case DTYPE:
-            return value == Py_None || cr_py_dtype(value, &r->options.result_dtype);
+            return value == Py_None || cr_py_dtype(value, &r->options.result_dtype, NULL);
         case KEEPDIMS:
             word = PyObject_IsTrue(value);
             r->keepdims = word == 1;

@@ -228,7 +228,12 @@ static bool take_interface(cr_py_input *in, PyObject *interface) {
         PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__: masks are not read");
         return false;
     }
-    if (!cr_py_dtype(type, &in->dtype)) return false;
+    bool big;
+    if (!cr_py_dtype(type, &in->dtype, &big)) return false;
+    if (big) {
+        PyErr_SetString(PyExc_TypeError, "__cuda_array_interface__: big-endian elements are not read");
+        return false;
+    }
     in->kind = CR_PY_CUDA;
     in->swap = false;
     in->size = (uint8_t)cured_dtype_size(in->dtype);

@@ -55,6 +55,11 @@ static void copy(const cr_py_walk *w, void *out, Py_ssize_t step, const char *in
     }
 }
 
+void cr_py_walk_turn(void *data, uint8_t size, size_t count) {
+    const cr_py_walk turning = {.size = size, .swap = true};
+    copy(&turning, data, size, data, size, (Py_ssize_t)count);
+}
+
 /* Those that the mask keeps; how many. */
 static size_t copy_kept(const cr_py_walk *w, char *out, const char *in, const char *mask, const cr_py_dim *d,
                         Py_ssize_t n) {

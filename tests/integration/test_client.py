@@ -255,8 +255,7 @@ class Npy(ClientTest):
 
     def test_refused_by_name(self):
         path = os.path.join(self.folder, "array.npy")
-        for array, word in ((numpy.arange(5, dtype=">f4"), "big-endian"), (numpy.zeros(3, "c16"), "complex"),
-                            (numpy.array(["a", "b"]), ""), (numpy.zeros(3, [("a", "<f4"), ("b", "<i4")]), "")):
+        for array, word in ((numpy.zeros(3, "c16"), "complex"), (numpy.array(["a", "b"]), ""), (numpy.zeros(3, [("a", "<f4"), ("b", "<i4")]), "")):
             numpy.save(path, array)
             status, out, err = self.run_client("sum", path)
             self.assertEqual((65, ""), (status, out), err)

@@ -429,9 +429,58 @@ class Files(Case):
         self.assertEqual(((0, 2**62, 2**62), 0.0), (f.shape, f.sum()))
 
     def test_big_endian(self):
-        numpy.save(self.path(name="b.npy"), numpy.zeros(3, ">f4"))
-        with self.assertRaises((NotImplementedError, ValueError)):
-            cured.file(self.path(name="b.npy"))
+        """Read in blocks, in C and Fortran order, whole and along an axis, also where elements of a block are no whole rows."""
+        path = self.path(name="b.npy")
+        for dtype, shape in ((">f4", (300, 701)), (">i2", (1000, 3, 50)), (">u8", (7,)), (">f8", (0, 3)), (">f2", ())):
+            a = numpy.array(numpy.random.default_rng(2).integers(0, 99, shape), dtype)
+            for order in "CF":
+                numpy.save(path, numpy.array(a, order=order))
+                f = cured.file(path)
+                self.assertEqual((shape, cured.sum(a)), (f.shape, f.sum()))
+                for axis in range(a.ndim):
+                    self.assert_arrays(f.sum(axis=axis), cured.sum(a, axis=axis))
+            numpy.save(path, a)
+            if a.size:
+                self.assertEqual(cured.argmax(a), cured.file(path).argmax())
+        with cured.Client("embedded:", threads=2) as c:
+            numpy.save(path, numpy.arange(3_000_000, dtype=">i4"))
+            self.assertEqual(2_999_999 * 1_500_000, c.sum(cured.file(path)))
+
+    def test_big_endian_raw(self):
+        path = self.path(b"x" + numpy.arange(10, dtype=">i4").tobytes())
+        for dtype in (">i4", numpy.dtype(">i4")):
+            f = cured.file(path, dtype=dtype, offset=1)
+            self.assertEqual(("i32", 45, 9), (f.dtype, f.sum(), f.argmax()))
+        self.assertEqual(10.0, cured.sum(numpy.arange(5), dtype=numpy.dtype(">f4")))
+
+    def test_big_endian_that_is_cut(self):
+        path = self.path(name="b.npy")
+        numpy.save(path, numpy.zeros(1000, ">f4"))
+        f = cured.file(path)
+        os.truncate(path, 1000)
+        with self.assertRaisesRegex(cured.Error, "cut"):
+            f.sum()
+
+    def test_members_of_archives(self):
+        path = self.path(name="a.npz")
+        a = numpy.arange(12, dtype="f4").reshape(3, 4)
+        numpy.savez(path, a, fortran=numpy.asfortranarray(a), big=a.astype(">f8"))
+        for name in ("arr_0", "arr_0.npy", "fortran", "big"):
+            f = cured.file(path + ":" + name)
+            self.assertEqual(((3, 4), 66.0), (f.shape, f.sum()), name)
+            self.assert_arrays(f.sum(axis=0), cured.sum(a, axis=0))
+        self.assertEqual(7, cured.file(path + ":arr_0", dtype="u8").argmin(), "the bytes of the member itself")
+        with self.assertRaisesRegex(FileNotFoundError, "fortran, big, arr_0"):
+            cured.file(path + ":other")
+        numpy.savez_compressed(path, a)
+        with self.assertRaisesRegex(NotImplementedError, "deflated"):
+            cured.file(path + ":arr_0")
+        with self.assertRaises(FileNotFoundError):
+            cured.file(path + "x:arr_0")
+        with open(path, "r+b") as f:
+            f.write(b"PK\3\5")
+        with self.assertRaisesRegex(ValueError, "damaged"):
+            cured.file(path + ":arr_0")
 
 
 class Empty(Case):

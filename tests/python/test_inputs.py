@@ -351,6 +351,8 @@ class Cuda(Case):
                 cured.sum(Interface(**more))
         with self.assertRaises(TypeError):
             cured.sum(Interface(typestr="<c8"))
+        with self.assertRaisesRegex(TypeError, "big-endian"):
+            cured.sum(Interface(typestr=">f4"))
         with self.assertRaises(TypeError):
             cured.sum(type("X", (), {"__cuda_array_interface__": 7})())
 

@@ -101,5 +101,7 @@ def dtype_name(given):
         return "i64"
     if given is bool:
         return "bool"
+    if getattr(given, "byteorder", "=") == ">":  # its name says nothing of that
+        return given.str
     name = given.__name__ if isinstance(given, type) else getattr(given, "name", None) or str(given)
     return name.rpartition(".")[2]

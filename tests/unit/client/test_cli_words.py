@@ -20,7 +20,8 @@ class Words(CliTest):
             self.assertEqual("%d\n" % (6 + 2**40), self.client("sum", whole, "--dtype", name).out, name)
         for name, count in (("i8", 32), ("u8", 32), ("|u1", 32), (">i1", 32), ("<u8", 4), ("half", 16), ("single", 8), ("f4", 8)):
             self.assertEqual("%d\n" % count, self.client("count", whole, "--dtype", name).out, name)
-        self.fails(64, "big-endian", "sum", four, "--dtype", ">f8")
+        self.assertEqual("10\n", self.client("sum", self.write("big.bin", struct.pack(">4d", 1, 2, 3, 4)), "--dtype", ">f8").out)
+        self.fails(64, "unknown dtype", "sum", four, "--dtype", ">f9")
         self.fails(64, "f32 or f64", "sum", four, "--dtype", "float")
 
     def test_lists_may_have_spaces(self):

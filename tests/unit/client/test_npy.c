@@ -46,6 +46,7 @@ static const struct good {
     {"{\"descr\":\"<u8\",\"shape\":(5L,),\"fortran_order\":False}", CURED_U64, 5, false},
     {"{'shape': (2,3), 'descr': '<f2', 'fortran_order': False}", CURED_F16, 6, false},
     {"{'descr': '<V2', 'fortran_order': False, 'shape': (7,), }\n", CURED_DTYPE_DEFAULT, 7, false},
+    {"{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }\n", CURED_F32, 3, false},
 };
 
 START_TEST(accepted) {
@@ -56,6 +57,7 @@ START_TEST(accepted) {
         ck_assert_int_eq(h.dtype, g->dtype);
         ck_assert_uint_eq(h.count, g->count);
         ck_assert_int_eq(h.fortran_order, g->fortran);
+        ck_assert_int_eq(h.big_endian, strchr(g->text, '>') != NULL && strstr(g->text, "u1") == NULL);
         ck_assert_uint_eq(h.data_offset, (version == 1 ? 10 : 12) + strlen(g->text));
     }
 }
@@ -66,7 +68,6 @@ static const struct bad {
     cured_status code;
     const char *says;
 } bads[] = {
-    {"{'descr': '>f4', 'fortran_order': False, 'shape': (3,), }", CURED_UNIMPLEMENTED, "big-endian"},
     {"{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }", CURED_UNIMPLEMENTED, "complex"},
     {"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }", CURED_UNIMPLEMENTED, "objects"},
     {"{'descr': '<U5', 'fortran_order': False, 'shape': (3,), }", CURED_UNIMPLEMENTED, "strings"},
