@@ -112,8 +112,20 @@ static void memory_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
+/* C order is Fortran order too where at most one axis has more than one element. */
+static bool is_fortran(const cr_py_memory *m) {
+    int long_axes = 0;
+    for (int i = 0; i < m->ndim; i++) long_axes += m->shape[i] > 1;
+    return long_axes < 2 || m->bytes == 0;
+}
+
 static int memory_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     cr_py_memory *m = (cr_py_memory *)self;
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !is_fortran(m)) {
+        view->obj = NULL;
+        PyErr_SetString(PyExc_BufferError, "the memory is in C order, and Fortran order was asked for");
+        return -1;
+    }
     view->obj = Py_NewRef(self);
     view->buf = m->data;
     view->len = (Py_ssize_t)m->bytes;

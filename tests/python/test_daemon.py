@@ -1,5 +1,6 @@
 """Clients of a daemon: heap arrays, shared memory, files, asyncio with reconnects, errors; and who answers where none is named."""
 import asyncio
+import ctypes
 import gc
 import os
 import signal
@@ -499,6 +500,23 @@ class Empty(Case):
                             (lambda: cured.empty((0, 2**40, 2**40)), ValueError), (lambda: cured.empty((1,) * 65), ValueError)):
             with self.assertRaises(error):
                 call()
+
+    def test_order_of_the_buffer(self):
+        """Memory in C order refuses those who want Fortran order."""
+        get, give_back = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
+        view = ctypes.create_string_buffer(200)  # more than a Py_buffer
+        strides, c_order, fortran, any_order = 0x18, 0x38, 0x58, 0x98
+        for shape, is_fortran in (((3, 4), False), ((2, 1, 2), False), ((5,), True), ((1, 6, 1), True), ((), True), ((0, 3, 4), True)):
+            memory = cured.empty(shape, "f4")
+            while not isinstance(memory, memoryview):
+                memory = memory.base
+            for flags in (strides, c_order, fortran, any_order):
+                if flags == fortran and not is_fortran:
+                    with self.assertRaisesRegex(BufferError, "C order"):
+                        get(ctypes.py_object(memory.obj), view, flags)
+                else:
+                    get(ctypes.py_object(memory.obj), view, flags)
+                    give_back(view)
 
     def test_sums_without_a_daemon(self):
         a = cured.empty((3, 4), "i8")
