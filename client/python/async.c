@@ -42,13 +42,28 @@ static void call_end(async_call *c) {
     cr_py_request_release(&c->request);
 }
 
+static int call_traverse(PyObject *self, visitproc visit, void *arg) {
+    const async_call *c = (const async_call *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT((PyObject *)c->owner);
+    Py_VISIT(c->array);
+    return 0;
+}
+
+static int call_clear(PyObject *self) {
+    async_call *c = (async_call *)self;
+    call_end(c); /* it reads the array */
+    Py_CLEAR(c->array);
+    return 0;
+}
+
 static void call_dealloc(PyObject *self) {
     async_call *c = (async_call *)self;
     PyTypeObject *type = Py_TYPE(self);
-    call_end(c);
+    PyObject_GC_UnTrack(self);
+    call_clear(self);
     Py_XDECREF((PyObject *)c->owner);
-    Py_XDECREF(c->array);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
@@ -95,12 +110,13 @@ static bool begin(async_call *c, cr_py_async *link) {
 PyObject *cr_py_async_start(cr_py_async *link, const cr_py_request *request) {
     if (link->link == NULL) return PyErr_Format(PyExc_ValueError, "the client is closed");
     if (!is_free(link)) return NULL;
-    async_call *c = PyObject_New(async_call, call_type);
+    async_call *c = PyObject_GC_New(async_call, call_type);
     if (c == NULL) return NULL;
     c->owner = (cr_py_async *)Py_NewRef((PyObject *)link);
     c->array = Py_NewRef(request->array);
     c->request = *request;
     c->running = false;
+    PyObject_GC_Track((PyObject *)c);
     c->running = begin(c, link);
     if (c->running && PyList_Append(link->calls, (PyObject *)c) == 0) return (PyObject *)c;
     Py_DECREF((PyObject *)c);
@@ -142,9 +158,24 @@ static PyObject *link_close(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static int link_traverse(PyObject *self, visitproc visit, void *arg) {
+    const cr_py_async *a = (const cr_py_async *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(a->client);
+    Py_VISIT(a->calls);
+    return 0;
+}
+
+/* A Link that nobody closed and its calls refer to each other. */
+static int link_clear(PyObject *self) {
+    Py_XDECREF(link_close(self, NULL));
+    return 0;
+}
+
 static void link_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    Py_XDECREF(link_close(self, NULL));
+    PyObject_GC_UnTrack(self);
+    link_clear(self);
     Py_XDECREF(((cr_py_async *)self)->client);
     freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
     free_self(self);
@@ -220,9 +251,13 @@ static bool make_call_type(PyObject *module) {
     static PyMethodDef methods[] = {{"result", call_result, METH_NOARGS, "Its answer, once."},
                                     {"cancel", call_cancel, METH_NOARGS, "Ends it."},
                                     {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {{Py_tp_dealloc, call_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
+    static PyType_Slot slots[] = {{Py_tp_dealloc, call_dealloc},
+                                  {Py_tp_traverse, call_traverse},
+                                  {Py_tp_clear, call_clear},
+                                  {Py_tp_methods, methods},
+                                  {0, NULL}};
     static PyType_Spec spec = {"cured._cured.Call", sizeof(async_call), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     call_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     return call_type != NULL;
 }
@@ -239,10 +274,12 @@ bool cr_py_async_ready(PyObject *module) {
     if (methods == NULL || !make_call_type(module)) return false;
     PyType_Slot slots[] = {{Py_tp_new, link_new},
                            {Py_tp_dealloc, link_dealloc},
+                           {Py_tp_traverse, link_traverse},
+                           {Py_tp_clear, link_clear},
                            {Py_tp_methods, methods},
                            {Py_tp_getset, properties},
                            {0, NULL}};
-    PyType_Spec spec = {"cured._cured._Link", sizeof(cr_py_async), 0, Py_TPFLAGS_DEFAULT, slots};
+    PyType_Spec spec = {"cured._cured._Link", sizeof(cr_py_async), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
     cr_py_async_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
     return cr_py_async_type != NULL && PyModule_AddType(module, cr_py_async_type) == 0;
 }

@@ -7,6 +7,7 @@ import sys
 import threading
 import tracemalloc
 import unittest
+import weakref
 
 import numpy
 from support import PACKAGE, Case, Tensor, bf16, cured
@@ -257,6 +258,22 @@ class Leaks(Case):
         self.assertLess(grown, 1500 * 16, "bytes of Python's allocators after 1,500 rounds: less than an object each")
         self.assertEqual(descriptors, len(os.listdir("/proc/self/fd")))
         self.assertLess(rss_bytes() - rss, 1500 * 4096, "resident bytes after 1,500 rounds: less than a page each")
+
+    def test_links_that_nobody_closes(self):
+        """A Link goes with its calls, also with those whose answers nobody took."""
+        def drop(process):
+            link = cured._cured._Link("embedded:")
+            a = numpy.ones((300, 300), "f4")
+            calls = [link.sum(a), link.sum(a.T[::-1]), link.argmax(a)]
+            if process:
+                link.process()
+            return weakref.ref(a), calls[0] if process else None
+
+        for process in (False, True):
+            kept = [drop(process) for _ in range(20)]
+            kept = [array for array, call in kept]
+            gc.collect()
+            self.assertEqual(0, sum(array() is not None for array in kept))
 
     def test_references(self):
         objects = [numpy.arange(6, dtype="f4"), bytearray(10), "f32", ["sum"], (0,), bf16(bytes(8)), numpy.ones(6, "?")]
