@@ -1,6 +1,6 @@
 /* module: cured._cured, and how a status becomes an exception.
  *
- * Thread: with the GIL. Owner: types and caches live as long as the process; the module has one instance. */
+ * Thread: with the GIL. Owner: types and caches live as long as the process. */
 #include <string.h>
 
 #include "client/python/extension.h"
@@ -59,6 +59,22 @@ static bool add_error(PyObject *module) {
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 PyMODINIT_FUNC PyInit__cured(void);
 
+/* Types and caches are the process's, so only its main interpreter has the module. There it may be imported anew. */
+static int fill(PyObject *module) {
+    static PyObject *filled; /* what the first one has */
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
+        PyErr_SetString(PyExc_ImportError, "cured works in the main interpreter alone: import it there");
+        return -1;
+    }
+    if (filled != NULL) return PyDict_Merge(PyModule_GetDict(module), filled, 0);
+    if (!add_error(module) || !cr_py_memory_ready(module) || !cr_py_client_ready(module) ||
+        !cr_py_partial_ready(module) || !cr_py_file_ready(module) || !cr_py_async_ready(module) ||
+        PyModule_AddStringConstant(module, "__version__", cured_version()) != 0)
+        return -1;
+    filled = PyDict_Copy(PyModule_GetDict(module));
+    return filled != NULL ? 0 : -1;
+}
+
 PyMODINIT_FUNC PyInit__cured(void) {
     static PyMethodDef own[] = {
         {"merge", cr_py_merge, METH_O, "Merges partials, in any order: a Partial."},
@@ -66,17 +82,11 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
         {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
         {NULL, NULL, 0, NULL}};
+    static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
     static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
                                             .m_name = "cured._cured",
                                             .m_doc = "The extension behind the package cured.",
-                                            .m_size = -1};
-    definition.m_methods = cr_py_ops_methods(own);
-    PyObject *module = definition.m_methods != NULL ? PyModule_Create(&definition) : NULL;
-    if (module == NULL) return NULL;
-    if (add_error(module) && cr_py_memory_ready(module) && cr_py_client_ready(module) && cr_py_partial_ready(module) &&
-        cr_py_file_ready(module) && cr_py_async_ready(module) &&
-        PyModule_AddStringConstant(module, "__version__", cured_version()) == 0)
-        return module;
-    Py_DECREF(module);
-    return NULL;
+                                            .m_slots = slots};
+    if (definition.m_methods == NULL) definition.m_methods = cr_py_ops_methods(own);
+    return definition.m_methods != NULL ? PyModuleDef_Init(&definition) : NULL;
 }
