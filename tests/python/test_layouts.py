@@ -155,9 +155,20 @@ class Blocks(Case):
         self.assertEqual(0, cured.argmax(a[::-1, ::-1]))
 
     def test_float_products_are_of_c_order(self):
-        a = numpy.random.default_rng(3).standard_normal((90, 130))
-        self.assert_same(cured.prod(numpy.asfortranarray(a)), cured.prod(a))
-        self.assert_same(cured.prod(a.T), cured.prod(numpy.ascontiguousarray(a.T)))
+        """The tree rounds so late that its order shows only where the product lies between two floats: those are looked for."""
+        k = numpy.random.default_rng(3).integers(-3, 4, (60000, 6, 7))
+        k = numpy.where(k > 0, 2 * k, k)  # 1 + k·2^-53 is a float
+        total = k.sum((1, 2))
+        a = 1 + k[(total % 2 != 0) & (total * total == (k * k).sum((1, 2)))] * 2.0**-53  # (1 + half a unit)(1 + less than 2^-106)
+        t = numpy.ascontiguousarray(a.transpose(0, 2, 1))
+        wanted, other = [cured.prod(x) for x in a], [cured.prod(x) for x in t]
+        self.assertNotEqual(wanted, other, "an array is needed whose product depends on the order")
+        self.assertEqual(wanted, [cured.prod(numpy.asfortranarray(x)) for x in a])
+        self.assertEqual(wanted, [cured.prod(x.T) for x in t])
+        self.assertEqual(wanted, [cured.prod(x[::-1, ::-1]) for x in numpy.ascontiguousarray(a[:, ::-1, ::-1])])
+        for order in itertools.permutations(range(3)):
+            view = numpy.ascontiguousarray(a.transpose(order)).transpose(numpy.argsort(order))
+            self.assertEqual(wanted, cured.prod(view, axis=(1, 2)).tolist())
 
     def test_strided_tensor(self):
         raw = numpy.arange(24, dtype="f4").view("u4")
