@@ -55,6 +55,8 @@ def parsed(text):
 
 
 class ClientTest(DaemonTest):
+    ADDRESS = None  # the daemon's
+
     @classmethod
     def setUpClass(cls):
         need_binary(CLIENT)
@@ -62,7 +64,7 @@ class ClientTest(DaemonTest):
 
     def run_client(self, *arguments, stdin=b"", address=None, env=None):
         """(exit status, stdout, stderr)"""
-        address = ["--connect", address or self.daemon.address] if address != "" else []
+        address = ["--connect", address or self.ADDRESS or self.daemon.address] if address != "" else []
         done = subprocess.run([CLIENT, *arguments, *address], input=stdin, capture_output=True, timeout=HANG_S,
                               env=environment(**(env or {})), cwd=self.folder)
         self.assertNotIn(b"Sanitizer", done.stderr)
@@ -273,6 +275,21 @@ class Npy(ClientTest):
                 self.assertIn(status, (65, 66), (size, way, err))
                 self.assertEqual("", out)
                 self.assertGreater(len(err), 10)
+
+
+# A build without embedded: says so, with status 69, where it is asked.
+EMBEDDED = os.path.exists(CLIENT) and subprocess.run([CLIENT, "count", "/dev/null", "--connect", "embedded:"], env=environment(),
+                                                     capture_output=True).returncode == 0
+
+
+@unittest.skipUnless(EMBEDDED, "this build does not answer by itself (CURED_EMBEDDED=OFF)")
+class EmbeddedAnswers(Answers):
+    ADDRESS = "embedded:"
+
+
+@unittest.skipUnless(EMBEDDED, "this build does not answer by itself (CURED_EMBEDDED=OFF)")
+class EmbeddedNpy(Npy):
+    ADDRESS = "embedded:"
 
 
 class ExitCodes(ClientTest):
