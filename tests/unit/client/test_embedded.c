@@ -169,25 +169,6 @@ START_TEST(regions_are_read_in_place) {
 }
 END_TEST
 
-START_TEST(cuda_memory_asks_for_a_daemon) {
-    cured_conn *conn = connect_threads(1);
-    cured_region *region;
-    cured_error error;
-    const char handle[64] = "";
-    cured_cuda_memory memory = {.handle = handle, .fd = -1, .bytes = 64};
-    OK(cured_region_cuda(conn, &memory, &region, NULL));
-    ck_assert_int_eq(cured_region_wait(region, &error), CURED_UNIMPLEMENTED);
-    ck_assert_ptr_nonnull(strstr(error.text, "daemon"));
-    cured_call *call;
-    const cured_op op = CURED_OP_SUM;
-    OK(cured_region_reduce(region, CURED_F32, &op, 1, 0, 4, NULL, &call, NULL));
-    ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
-    cured_call_free(call);
-    cured_region_free(region);
-    cured_close(conn);
-}
-END_TEST
-
 /* ---- along an axis ---- */
 
 struct parts {
@@ -490,7 +471,6 @@ int main(void) {
     TCase *tc = tcase_create("embedded");
     tcase_add_loop_test(tc, every_way_in_gives_the_same, 0, 2);
     tcase_add_loop_test(tc, regions_are_read_in_place, 0, 2);
-    tcase_add_test(tc, cuda_memory_asks_for_a_daemon);
     tcase_add_loop_test(tc, axes_give_every_answer, 0, 2);
     tcase_add_loop_test(tc, an_event_loop_drives_it, 0, 2);
     tcase_add_loop_test(tc, calls_end_when_they_are_told, 0, 2);

@@ -1,6 +1,7 @@
-/* libcured in the caller's process: what calls wait for while others stand still. */
+/* libcured in the caller's process: what calls wait for while others stand still, and what none can wait for. */
 #include <check.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "cured/cured.h"
 
@@ -53,10 +54,30 @@ START_TEST(many_streams) {
 }
 END_TEST
 
+START_TEST(cuda_memory_asks_for_a_daemon) {
+    cured_conn *conn = connect_threads(1);
+    cured_region *region;
+    cured_error error;
+    const char handle[64] = "";
+    cured_cuda_memory memory = {.handle = handle, .fd = -1, .bytes = 64};
+    OK(cured_region_cuda(conn, &memory, &region, NULL));
+    ck_assert_int_eq(cured_region_wait(region, &error), CURED_UNIMPLEMENTED);
+    ck_assert_ptr_nonnull(strstr(error.text, "daemon"));
+    cured_call *call;
+    const cured_op op = CURED_OP_SUM;
+    OK(cured_region_reduce(region, CURED_F32, &op, 1, 0, 4, NULL, &call, NULL));
+    ck_assert_int_eq(cured_wait(call, &error), CURED_UNIMPLEMENTED);
+    cured_call_free(call);
+    cured_region_free(region);
+    cured_close(conn);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("embedded_waits");
     TCase *cases = tcase_create("waits");
     tcase_add_loop_test(cases, many_streams, 0, 2);
+    tcase_add_test(cases, cuda_memory_asks_for_a_daemon);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
