@@ -14,7 +14,7 @@ from expected import expect, expect_tiled, plain
 # Under a sanitizer a fold takes many times as long.
 JOB_BYTES, CONNECTIONS, JOBS = 4 << 20, 6, 4 if SANITIZE else 15
 BACKLOG = CONNECTIONS * JOBS * JOB_BYTES
-TRIES = 6
+TRIES, BACKLOGS = 6, 5
 SLOW = ["sum", "sumsq", "prod", "var", "norm1"]
 
 
@@ -57,8 +57,6 @@ class Turns(DaemonTest):
             probe()
             least, tries = min(least, self.folded() - before), tries + 1
         self.assertEqual(0, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        if not tries:
-            self.skipTest("a quarter of the backlog was folded before the first try")
         return least
 
     def beside(self, start):
@@ -74,7 +72,10 @@ class Turns(DaemonTest):
             "stream": lambda: self.assertEqual([expect("sum", "f32", stream)], conn.stream("f32", ["sum"], stream).keys()),
         }
         for name, probe in probes.items():
-            least = self.least_folded_meanwhile(start, probe)
+            least = BACKLOG
+            for _ in range(BACKLOGS):  # a busy machine leaves few tries, or none, beside one
+                if least >= BACKLOG // 4:
+                    least = min(least, self.least_folded_meanwhile(start, probe))
             print("%s: %d KiB folded meanwhile, of a backlog of %d" % (name, least >> 10, BACKLOG >> 10))
             self.assertLess(least, BACKLOG // 4, name)
 
