@@ -1,16 +1,17 @@
-/* turns: a line in which clients take turns. What waits is a job, a task or a request for a slab; a client may have
- * thousands of them in line, and its turn is worth as much as that of a client with one.
+/* turns: a line in which users take turns, and within a user's turn its clients. What waits is a job, a task or a request for a
+ * slab. A client may have thousands of them in line, and a user thousands of clients: its turn is worth as much as that of one
+ * with a single job.
  *
- * Deficit round robin: a turn is worth CR_TURN_WORTH_BYTES, and what a client takes beyond is taken off its next turns.
- * A client that had nothing in line goes first, for one turn. It keeps its place until the ring has come to it with
- * nothing in line, so coming back again and again gains nothing.
+ * Deficit round robin, twice: a turn is worth CR_TURN_WORTH_BYTES, and what is taken beyond is taken off the next turns, of the
+ * client and of its user. Who had nothing in line goes first, for one turn: a user among users, a client among those of its user.
+ * It keeps its place until the ring has come to it with nothing in line, so coming back again and again gains nothing.
  *
  *   first in line: FRESH ──its turn is over, or nothing of it is left──► RING ──its turn comes, nothing waits──► gone
  *
  * Among what waits of one client the short goes before the large, but one in nine that are served is a large one.
  *
- * Clients stand in a table of fixed size, so that nothing is allocated while something is put in line or taken. With
- * more clients in line than the table has room for, some share a place, and so a turn.
+ * Users and clients stand in tables of fixed size, so that nothing is allocated while something is put in line or taken. With
+ * more of them in line than a table has room for, some share a place, and so a turn.
  *
  * Thread: any; its owner's lock guards all of it. Owner: the line that embeds it; what waits belongs to its embedder. */
 #ifndef CURED_SERVER_BASE_TURNS_H
@@ -44,8 +45,8 @@ static inline void cr_waiting_leave(cr_waiting *w) { cr_list_remove(&w->link); }
 /* NULL: no memory. */
 cr_turns *cr_turns_new(void);
 void cr_turns_free(cr_turns *turns);
-/* Puts w, which is in no line, behind what else waits of client. */
-void cr_turns_put(cr_turns *turns, uint64_t client, cr_waiting *w, bool large);
+/* Puts w, which is in no line, behind what else waits of that client of that user. */
+void cr_turns_put(cr_turns *turns, uint64_t user, uint64_t client, cr_waiting *w, bool large);
 /* Whose turn it is: it stays in line. NULL: nobody's. */
 cr_waiting *cr_turns_next(cr_turns *turns);
 /* What was next has been given bytes. If it is still in line it goes behind its client's others. */

@@ -43,6 +43,7 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     job->owner = call;
     call->upload.asker =
         (cr_slab_asker){call->peer->client, call->peer->owner, !r->length_known || r->length > CR_TURN_LARGE_BYTES};
+    job->user = call->peer->owner;
     job->client = call->peer->client;
     job->wants = call->wants;
     for (uint32_t i = 0; i < r->op_count; i++) job->ops |= cr_ops_of(r->ops[i]);

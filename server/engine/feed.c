@@ -388,6 +388,7 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
     cr_feed *feed = calloc(1, sizeof *feed);
     if (!feed) return NULL;
     feed->inspect.run = inspect_run;
+    feed->inspect.user = options->owner;
     feed->inspect.client = options->client;
     cr_waiting_init(&feed->inspect.waiting);
     feed->options = *options;
@@ -402,7 +403,7 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
         s->feed = feed;
         s->task.run = slot_run;
         s->task.client = s->waiter.asker.client = options->client;
-        s->waiter.asker.owner = options->owner;
+        s->task.user = s->waiter.asker.owner = options->owner;
         s->waiter.granted = slot_resume;
         cr_waiting_init(&s->task.waiting);
         cr_waiting_init(&s->waiter.waiting);

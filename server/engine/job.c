@@ -15,7 +15,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_job *job = malloc(sizeof *job);
     if (!job) return NULL;
     job->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
-    job->client = 0;
+    job->user = job->client = 0;
     job->ops = 0;
     job->trace_id = 0;
     job->owner = NULL;

@@ -28,11 +28,11 @@ enum { CR_BY_CPU = 1 << CR_KIND_CPU, CR_BY_GPU = 1 << CR_KIND_GPU };
 typedef enum cr_job_state { CR_JOB_OPEN, CR_JOB_STOPPING, CR_JOB_DONE, CR_JOB_STATES } cr_job_state;
 
 typedef struct cr_job {
-    void *owner;      /* the call that waits for it; NULL once answered. The loop's */
-    cr_ticket ticket; /* of a call that was answered before the job was done. The loop's */
-    uint64_t number;  /* of all jobs, from 1 on */
-    uint64_t client;  /* whose turns it takes; 0 unless the loop sets it */
-    cr_ops ops;       /* what is asked for; only for whoever shows it */
+    void *owner;           /* the call that waits for it; NULL once answered. The loop's */
+    cr_ticket ticket;      /* of a call that was answered before the job was done. The loop's */
+    uint64_t number;       /* of all jobs, from 1 on */
+    uint64_t user, client; /* whose turns it takes; 0 unless the loop sets them */
+    cr_ops ops;            /* what is asked for; only for whoever shows it */
     cr_dtype dtype;
     uint32_t families;
     uint32_t wants;       /* of the extrema: CR_WANTS_...; all of them unless the call sets it before the first claim */

@@ -109,7 +109,7 @@ static bool is_large(const cr_job *job) {
 void cr_queue_offer(cr_queue *queue, cr_job *job) {
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         if (cr_waiting_in_line(&job->ready[kind]) || !wanted_by(queue, job, kind)) continue;
-        cr_turns_put(queue->line[kind], job->client, &job->ready[kind], is_large(job));
+        cr_turns_put(queue->line[kind], job->user, job->client, &job->ready[kind], is_large(job));
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
         wake_lane(queue, kind);
     }

@@ -57,7 +57,7 @@ static void drop_client(client *c) {
 
 static void put_task(pool *own, cr_file_task *task) {
     if (own->turns) {
-        cr_turns_put(own->turns, task->client, &task->waiting, task->large);
+        cr_turns_put(own->turns, task->user, task->client, &task->waiting, task->large);
         return;
     }
     client *c = find_client(own, task->client);

@@ -23,9 +23,9 @@ typedef enum cr_files_pool { CR_FILES_LOCAL, CR_FILES_FOREIGN } cr_files_pool;
 typedef struct cr_file_task {
     cr_waiting waiting;
     void (*run)(struct cr_file_task *task);
-    uint64_t client; /* whose it is; set before it is submitted, and the same until it has run */
-    uint64_t bytes;  /* that it will read; likewise */
-    bool large;      /* of a job that goes behind its client's short ones; likewise */
+    uint64_t user, client; /* whose it is; set before it is submitted, and the same until it has run */
+    uint64_t bytes;        /* that it will read; likewise */
+    bool large;            /* of a job that goes behind its client's short ones; likewise */
     cr_files_pool pool;
     bool queued;
 } cr_file_task;

@@ -196,7 +196,7 @@ void *cr_slab_take_or_wait(cr_slabs *slabs, cr_slab_waiter *waiter) {
     pthread_mutex_lock(&slabs->mutex);
     void *slab = take_locked(slabs, asker);
     if (!slab) {
-        cr_turns_put(slabs->waiters, asker->client, &waiter->waiting, asker->large);
+        cr_turns_put(slabs->waiters, asker->owner, asker->client, &waiter->waiting, asker->large);
         waiter->in_line = true;
         slabs->waiting++;
         cr_metric_add(slab_waits_total, 1);

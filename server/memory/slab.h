@@ -29,7 +29,7 @@ typedef struct cr_slabs cr_slabs;
 
 /* Who asks for a slab, and for what. */
 typedef struct cr_slab_asker {
-    uint64_t client, owner; /* as in cr_peer: turns go by the client, the share by the owner */
+    uint64_t client, owner; /* as in cr_peer: turns go by both, the share by the owner */
     bool large;             /* a job that goes behind its client's short ones */
 } cr_slab_asker;
 

@@ -194,6 +194,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     stream->region = entry;
     cr_list_append(&conn->regions->all, &entry->all);
     entry->kept.files = native->calls->files;
+    entry->kept.task.user = conn->peer.owner;
     entry->kept.task.client = conn->peer.client;
     entry->kept.hook = native->device_hook;
     entry->kept.tell = tell;

@@ -9,7 +9,7 @@ enum { MIB = 1024 * 1024, MOST = 8192 };
 
 typedef struct task {
     cr_waiting waiting;
-    uint64_t client;
+    uint64_t user, client;
     unsigned asked;
 } task;
 
@@ -25,14 +25,17 @@ static void setup(void) {
 
 static void teardown(void) { cr_turns_free(turns); }
 
-static task *put(uint64_t client, bool large) {
+static task *put_of(uint64_t user, uint64_t client, bool large) {
     task *t = &tasks[count++];
     ck_assert_uint_le(count, MOST);
-    *t = (task){.client = client};
+    *t = (task){.user = user, .client = client};
     cr_waiting_init(&t->waiting);
-    cr_turns_put(turns, client, &t->waiting, large);
+    cr_turns_put(turns, user, client, &t->waiting, large);
     return t;
 }
+
+/* Where nothing else is said, all clients are of one user: to them it must be as if there were no users. */
+static task *put(uint64_t client, bool large) { return put_of(0, client, large); }
 
 static task *task_of(cr_waiting *w) { return w ? cr_container(w, task, waiting) : NULL; }
 
@@ -195,7 +198,7 @@ START_TEST(who_comes_and_goes_keeps_nobody_waiting) {
         if (t->client > 1) cr_waiting_leave(&t->waiting);
         cr_turns_charge(turns, &t->waiting, 4 * MIB);
         if (t->client > 1) ck_assert_ptr_nonnull(cr_turns_pick(turns, ask, &last)); /* before it is back */
-        if (t->client > 1) cr_turns_put(turns, t->client, &t->waiting, false);
+        if (t->client > 1) cr_turns_put(turns, 0, t->client, &t->waiting, false);
     }
     for (int client = 2; client < 5; client++) ck_assert_uint_ge(got[1] + 32ull * MIB, got[client]);
 }
@@ -260,6 +263,113 @@ START_TEST(more_clients_than_places) {
 }
 END_TEST
 
+enum { FORKS = 10 };
+
+/* What each user got in so many steps: user 1 has FORKS clients in line, user 2 one. */
+static void share(unsigned steps, task *(*next)(void), uint64_t got[3]) {
+    for (uint64_t client = 1; client <= FORKS; client++)
+        for (int i = 0; i < 4; i++) put_of(1, client, i % 2);
+    for (int i = 0; i < 4; i++) put_of(2, FORKS + 1, i % 2);
+    for (unsigned i = 0; i < steps; i++) {
+        task *t = next();
+        uint64_t bytes = i % 3 ? MIB : 4 * MIB;
+        ck_assert_ptr_nonnull(t);
+        got[t->user] += bytes;
+        cr_turns_charge(turns, &t->waiting, bytes);
+    }
+}
+
+static task *next_task(void) { return task_of(cr_turns_next(turns)); }
+
+static task *next_pick(void) {
+    task *last = NULL, *t = task_of(cr_turns_pick(turns, ask, &last));
+    ck_assert_ptr_eq(t, last);
+    return t;
+}
+
+START_TEST(who_forks_gains_nothing) {
+    uint64_t got[3] = {0};
+    unwanted = passed = 0;
+    share(3000, _i ? next_pick : next_task, got);
+    ck_assert_uint_le(got[1], got[2] + 16ull * MIB);
+    ck_assert_uint_le(got[2], got[1] + 16ull * MIB);
+    for (unsigned i = 0; i < count; i++) cr_waiting_leave(&tasks[i].waiting);
+    ck_assert_ptr_null(cr_turns_next(turns));
+}
+END_TEST
+
+/* A client that is new goes first among those of its user, and no further: the other user's turn comes between. */
+START_TEST(new_clients_of_one_user_do_not_go_first) {
+    for (int i = 0; i < 100; i++) put_of(2, 1, false);
+    ck_assert_uint_eq(serve(MIB), 1); /* its own first turn */
+    unsigned others = 0;
+    for (uint64_t client = 100; client < 200; client++) {
+        put_of(1, client, false);
+        others += serve(MIB) == 1;
+    }
+    ck_assert_uint_ge(others, 45);
+    ck_assert_uint_le(others, 55);
+}
+END_TEST
+
+/* Into a pack: a turn of each user, then what is left. */
+START_TEST(following_goes_by_users) {
+    unsigned most = 12, first[3] = {0};
+    for (uint64_t client = 1; client < 4; client++)
+        for (int i = 0; i < 4; i++) put_of(1, client, false);
+    for (int i = 0; i < 4; i++) put_of(2, 4, false);
+    taken = 0;
+    cr_turns_follow(turns, take, &most);
+    for (int i = 0; i < 4; i++) first[order[i] == 4 ? 2 : 1]++;
+    ck_assert_uint_eq(first[1], 2);
+    ck_assert_uint_eq(first[2], 2);
+}
+END_TEST
+
+/* Users and clients come and go, by every way to ask. What waits is served once, and nothing is lost. */
+START_TEST(random_users) {
+    enum { AT_ONCE = 64, STEPS = 20000 };
+    uint64_t state = 77 + (uint64_t)_i, served = 0;
+    unwanted = passed = 0;
+    for (int step = 0; step < STEPS; step++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t r = state >> 33, what = r % 8;
+        task *t = &tasks[r / 8 % AT_ONCE];
+        if (what < 4 && (!t->waiting.link.next || !cr_waiting_in_line(&t->waiting))) {
+            *t = (task){.user = r / 512 % 5, .client = 1 + r / 4096 % 7};
+            cr_waiting_init(&t->waiting);
+            cr_turns_put(turns, t->user, t->client, &t->waiting, r & 1 << 20);
+            continue;
+        }
+        unsigned in_line = 0;
+        for (int i = 0; i < AT_ONCE; i++)
+            in_line += tasks[i].waiting.link.next && cr_waiting_in_line(&tasks[i].waiting);
+        t = what % 2 ? next_task() : next_pick();
+        ck_assert_int_eq(t != NULL, in_line > 0);
+        if (!t) continue;
+        ck_assert(cr_waiting_in_line(&t->waiting));
+        if (what < 6) cr_waiting_leave(&t->waiting);
+        cr_turns_charge(turns, &t->waiting, r % (8 * MIB));
+        served++;
+    }
+    ck_assert_uint_gt(served, STEPS / 4);
+}
+END_TEST
+
+/* More users than there are places, each with a client of its own: all are served, and what waits is served once. */
+START_TEST(more_users_than_places) {
+    static bool served[MOST + 1];
+    for (uint64_t client = 1; client <= MOST; client++) put_of(client, client, client % 2);
+    for (unsigned i = 0; i < MOST; i++) {
+        uint64_t client = serve(MIB);
+        ck_assert_uint_ne(client, 0);
+        ck_assert(!served[client]);
+        served[client] = true;
+    }
+    ck_assert_uint_eq(serve(MIB), 0);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("base/turns");
     TCase *tc = tcase_create("turns");
@@ -275,6 +385,11 @@ int main(void) {
     tcase_add_test(tc, following_goes_by_turns);
     tcase_add_test(tc, alone_until_another_comes_and_for_a_while_after);
     tcase_add_test(tc, more_clients_than_places);
+    tcase_add_loop_test(tc, who_forks_gains_nothing, 0, 2);
+    tcase_add_test(tc, new_clients_of_one_user_do_not_go_first);
+    tcase_add_test(tc, following_goes_by_users);
+    tcase_add_loop_test(tc, random_users, 0, 4);
+    tcase_add_test(tc, more_users_than_places);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
