@@ -98,8 +98,8 @@ void cr_cl_conn_keep(cured_conn *conn) {
         return;
     }
     uint64_t id = conn->last_ping + 1;
-    conn->asked = !moved && cr_cl_send_control(conn, CR_FRAME_PING, &id, sizeof id);
-    if (conn->asked) conn->last_ping = id;
+    conn->asked = !moved; /* also where PONGs that it does not read leave no room for a PING */
+    if (conn->asked && cr_cl_send_control(conn, CR_FRAME_PING, &id, sizeof id)) conn->last_ping = id;
     conn->moved = false;
     conn->keepalive_ns = now + conn->keepalive_ms * NS_PER_MS;
 }

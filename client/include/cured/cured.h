@@ -188,8 +188,10 @@ typedef struct cured_connect_options {
  * default sockets that somebody listens on: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the
  * other way round. XDG_RUNTIME_DIR counts when it names a folder of this user's or of root's.
  * A Unix socket nobody listens on fails here, with UNAVAILABLE, and one that this user may not use with PERMISSION_DENIED;
- * TCP connects in the background and its failure ends the calls. A host name is looked up here and may block; a numeric
- * address is not looked up. options may be NULL. On success *conn belongs to the caller until cured_close().
+ * TCP connects in the background and its failure ends the calls. A host name is looked up here, and again whenever a lost
+ * connection is made anew, then by the thread that waits or processes. The system's resolver decides how long that takes: neither
+ * connect_timeout_ms nor a call's timeout_ms ends it. A numeric address is not looked up. options may be NULL. On success *conn
+ * belongs to the caller until cured_close().
  *
  * "auto:" is $CURED_CONNECT if set; else a daemon at a default socket if one listens, and otherwise "embedded:". It chooses once,
  * here: a daemon that goes later is not replaced.

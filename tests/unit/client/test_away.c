@@ -90,6 +90,33 @@ START_TEST(a_silent_daemon_is_asked_and_given_up) {
 }
 END_TEST
 
+/* It neither reads nor speaks any more, and PONGs for what it asked before fill the buffer that a PING would go to. */
+START_TEST(a_daemon_that_does_not_even_read_is_given_up) {
+    enum { BYTES = 8 << 20, PINGS = 8 * 1024 / (CR_FRAME_HEADER_BYTES + 8) }; /* of a buffer of 8 KiB */
+    uint64_t id = 0;
+    cured_call *call;
+    cured_options o = CURED_OPTIONS_INIT;
+    uint8_t *data = calloc(1, BYTES);
+    o.retries = 0;
+    ck_assert_int_eq(cured_reduce_buffer(conn, CURED_U8, &sum, 1, data, BYTES, &o, &call, &error), CURED_OK);
+    cured_process(conn, NULL); /* fills the socket */
+    for (int i = 0; i < PINGS; i++) {
+        fake_send(&f, CR_FRAME_PING, 0, 0, &id, sizeof id);
+        cured_process(conn, NULL);
+    }
+    ck_assert(!cured_call_done(call));
+    for (int i = 0; i < 3; i++) {
+        moved_ms += 20500;
+        cured_process(conn, NULL);
+    }
+    ck_assert(cured_call_done(call));
+    ck_assert_int_eq(cured_call_status(call, &error), CURED_UNAVAILABLE);
+    ck_assert_ptr_nonnull(strstr(error.text, "within 20000 ms"));
+    cured_call_free(call);
+    free(data);
+}
+END_TEST
+
 START_TEST(what_lies_unread_is_an_answer) {
     /* A program that was stopped itself finds the answer when it goes on. */
     cured_call *call = start_with(0, 0);
@@ -198,6 +225,19 @@ START_TEST(the_circuit_opens_for_longer_each_time) {
 }
 END_TEST
 
+/* The next try of a call comes after a random time. Its stream. */
+static uint32_t wait_for_call(void) {
+    for (int i = 0; i < 400; i++) {
+        cr_frame h;
+        const uint8_t *p;
+        while (fake_take(&f, &h, &p))
+            if (h.type == CR_FRAME_CALL) return h.stream;
+        pass(50);
+    }
+    ck_abort_msg("no call came");
+    return 0;
+}
+
 /* A call that waits for another try goes on waiting, as long as its deadline allows. */
 START_TEST(calls_that_wait_outlast_the_circuit) {
     cr_frame h;
@@ -215,8 +255,7 @@ START_TEST(calls_that_wait_outlast_the_circuit) {
     wait_for_client();
     fake_expect(&f, conn, CR_FRAME_HELLO, &h, &p);
     fake_welcome(&f);
-    fake_settle(&f, conn);
-    fake_sum(&f, 1, 6);
+    fake_sum(&f, wait_for_call(), 6);
     turns(patient);
     ck_assert_int_eq(cured_call_status(patient, &error), CURED_OK);
     cured_call_free(patient);
@@ -343,6 +382,7 @@ int main(void) {
     TCase *t = tcase_create("away");
     tcase_add_checked_fixture(t, setup, end);
     tcase_add_test(t, a_silent_daemon_is_asked_and_given_up);
+    tcase_add_test(t, a_daemon_that_does_not_even_read_is_given_up);
     tcase_add_test(t, what_lies_unread_is_an_answer);
     tcase_add_test(t, an_idle_connection_is_left_alone);
     tcase_add_test(t, the_circuit);
