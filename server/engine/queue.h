@@ -104,7 +104,8 @@ typedef uint64_t (*cr_want)(void *argument, const cr_job *job, const cr_segment 
 /* Claims of one job, the one of which want wants some whose turn it is: at most `most` of them. 0: there is none. While
  * other clients are in line, or were lately, a claim is of no more than CR_SHARED_HOST_BYTES or CR_SHARED_DEVICE_BYTES. */
 uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most);
-/* Likewise, and then of all jobs in line of which more wants some: the claims of a job stand together. room: of claims. */
+/* Likewise, and then of the jobs in line of which more wants some: the claims of a job stand together. room: of claims. After 256
+ * jobs in a row of which it wants nothing no other is asked for, because all that time nobody else gets at the queue. */
 uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argument, cr_claim *claims, uint32_t most,
                          uint32_t room);
 /* Claims of one job are folded; what they gave is in partials. error: they could not be read, and the job fails with it. */

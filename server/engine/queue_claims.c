@@ -12,6 +12,7 @@
 enum {
     CUT_BYTES = 64 * 1024, /* of streamed input; a multiple of every element size and of 4,096 elements' grain */
     CUT_ELEMENTS = 65536,  /* of addressable input */
+    VAIN_MOST = 256,       /* jobs in a row of which a lane wants nothing more: then it has enough */
 };
 
 /* Where the next claim of a job begins: a range that came back, or else what is left of a segment. */
@@ -205,7 +206,7 @@ typedef struct gathering {
     void *argument;
     uint64_t bytes; /* wanted of the job that was asked for last */
     cr_claim *claims;
-    uint32_t count, most, room;
+    uint32_t count, most, room, vain;
 } gathering;
 
 /* Q. */
@@ -238,8 +239,10 @@ static void gather_from(gathering *g, cr_waiting *waiting) {
 /* Q. */
 static bool gather_more(void *argument, cr_waiting *waiting) {
     gathering *g = argument;
-    if (ask_lane(g, waiting) == CR_CHOICE_TAKE) gather_from(g, waiting);
-    return g->count < g->room;
+    const bool wanted = ask_lane(g, waiting) == CR_CHOICE_TAKE;
+    if (wanted) gather_from(g, waiting);
+    g->vain = wanted ? 0 : g->vain + 1;
+    return g->count < g->room && g->vain < VAIN_MOST;
 }
 
 uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argument, cr_claim *claims, uint32_t most,

@@ -248,6 +248,42 @@ START_TEST(clients_share_a_pack) {
 }
 END_TEST
 
+static unsigned asked;
+
+static uint64_t want_no_more(void *argument, const cr_job *job, const cr_segment *segment) {
+    (void)argument;
+    (void)job;
+    (void)segment;
+    asked++;
+    return 0;
+}
+
+/* The queue is locked meanwhile: a lane that wants nothing more does not go through all that waits. */
+START_TEST(who_has_enough_asks_few) {
+    enum { JOBS = 1000 };
+    static cr_job *jobs[JOBS];
+    static piece *pieces[JOBS];
+    uint64_t bytes = 64 * KIB;
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i] = new_job(CR_BY_GPU, 1);
+        jobs[i]->client = (uint64_t)i % 7;
+        pieces[i] = offer(queue, jobs[i], bytes, 0, false, true);
+        cr_queue_unhold(queue, jobs[i]);
+    }
+    asked = 0;
+    ck_assert_uint_eq(cr_queue_gather(queue, want_bytes, want_no_more, &bytes, claims, MOST, MOST), 1);
+    ck_assert_uint_ge(asked, 100);
+    ck_assert_uint_le(asked, 300);
+    cr_queue_unfolded(queue, claims, 1, 0);
+    cr_queue_gpu_goes(queue, 0);
+    ck_assert_uint_eq(work(1), JOBS * bytes);
+    cr_list list;
+    cr_queue_completed(queue, &list);
+    for (cr_list *node; (node = cr_list_pop(&list));) cr_job_free(cr_container(node, cr_job, done));
+    for (int i = 0; i < JOBS; i++) free_piece(pieces[i]);
+}
+END_TEST
+
 START_TEST(a_stop_forgets_what_came_back_unfolded) {
     cr_job *job = new_job(CR_BY_CPU | CR_BY_GPU, 1);
     piece *a = offer(queue, job, MIB, 0, false, true), *b = offer(queue, job, MIB, MIB, false, true);
@@ -367,6 +403,7 @@ int main(void) {
     tcase_add_test(tc, two_arrays_are_cut_alike);
     tcase_add_loop_test(tc, clients_share_a_gpu, 0, 2);
     tcase_add_test(tc, clients_share_a_pack);
+    tcase_add_test(tc, who_has_enough_asks_few);
     tcase_add_loop_test(tc, a_stop_forgets_what_came_back_unfolded, 0, 3);
     tcase_add_test(tc, bytes_that_could_not_be_read_end_the_job);
     tcase_add_test(tc, who_is_offered_what);
