@@ -15,15 +15,22 @@
 
 static _Atomic(const cr_fold_isa *) chosen;
 
-/* By what the loader has found out already. __builtin_cpu_supports comes with a constructor that runs CPUID some 25 times: in a
- * virtual machine, where each is a trap, 60 µs of every process. */
+#if defined(__x86_64__)
+/* By what the loader has found out already, of which glibc's own macro shifts into a sign. __builtin_cpu_supports comes with a
+ * constructor that runs CPUID some 25 times: in a virtual machine, where each is a trap, 60 µs of every process. */
+static bool active(unsigned feature) {
+    const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(feature / 128);
+    return (leaf->active_array[feature % 128 / 32] >> feature % 32 & 1) != 0;
+}
+#endif
+
 static bool have(const cr_fold_isa *isa) {
 #if defined(__x86_64__)
     if (isa == &cr_fold_avx512) {
-        return CPU_FEATURE_ACTIVE(AVX512F) && CPU_FEATURE_ACTIVE(AVX512BW) && CPU_FEATURE_ACTIVE(AVX512DQ) &&
-               CPU_FEATURE_ACTIVE(AVX512VL) && CPU_FEATURE_ACTIVE(FMA);
+        return active(x86_cpu_AVX512F) && active(x86_cpu_AVX512BW) && active(x86_cpu_AVX512DQ) &&
+               active(x86_cpu_AVX512VL) && active(x86_cpu_FMA);
     }
-    if (isa == &cr_fold_avx2) return CPU_FEATURE_ACTIVE(AVX2) && CPU_FEATURE_ACTIVE(FMA) && CPU_FEATURE_ACTIVE(F16C);
+    if (isa == &cr_fold_avx2) return active(x86_cpu_AVX2) && active(x86_cpu_FMA) && active(x86_cpu_F16C);
 #endif
     return isa == &cr_fold_portable;
 }
