@@ -6,8 +6,7 @@
 
 #include "client/python/extension.h"
 
-/* Cache lines are read whole: tiles of this many columns use all of one where memory runs along the other axis. */
-enum { TILE = 16, LOOKED_AT_MORE = 16 };
+enum { TILE = 32, LOOKED_AT_MORE = 16 };
 
 void cr_py_walk_begin(cr_py_walk *walk, const cr_py_plan *plan, const cr_py_input *in) {
     walk->plan = plan;
@@ -18,14 +17,16 @@ void cr_py_walk_begin(cr_py_walk *walk, const cr_py_plan *plan, const cr_py_inpu
     memset(walk->at, 0, sizeof walk->at[0] * (size_t)(plan->ndim > 0 ? plan->ndim : 1));
 }
 
-#define COPY(name, type, turned)                                                                    \
-    static void name(char *out, Py_ssize_t step, const char *in, Py_ssize_t stride, Py_ssize_t n) { \
-        for (Py_ssize_t i = 0; i < n; i++) {                                                        \
-            type x;                                                                                 \
-            memcpy(&x, in + i * stride, sizeof x);                                                  \
-            x = turned;                                                                             \
-            memcpy(out + i * step, &x, sizeof x);                                                   \
-        }                                                                                           \
+#define COPY(name, type, turned)                                                   \
+    static void name(char *out, const char *in, Py_ssize_t stride, Py_ssize_t n) { \
+        _Pragma("GCC unroll 8") for (Py_ssize_t i = 0; i < n; i++) {               \
+            type x;                                                                \
+            memcpy(&x, in, sizeof x);                                              \
+            x = turned;                                                            \
+            memcpy(out, &x, sizeof x);                                             \
+            in += stride;                                                          \
+            out += sizeof x;                                                       \
+        }                                                                          \
     }
 COPY(copy1, uint8_t, x)
 COPY(copy2, uint16_t, x)
@@ -35,29 +36,81 @@ COPY(swap2, uint16_t, __builtin_bswap16(x))
 COPY(swap4, uint32_t, __builtin_bswap32(x))
 COPY(swap8, uint64_t, __builtin_bswap64(x))
 
-static void copy(const cr_py_walk *w, void *out, Py_ssize_t step, const char *in, Py_ssize_t stride, Py_ssize_t n) {
-    if (!w->swap && stride == w->size && step == w->size) {
-        memcpy(out, in, (size_t)n * w->size);
+/* Every second element, 16 bytes of them at a time. What is left is less than that, with an element behind its last, which need
+ * not be the array's. */
+#define HALVE(name, type, ...)                                        \
+    typedef type name##_vector __attribute__((vector_size(16)));      \
+    static Py_ssize_t name(char *out, const char *in, Py_ssize_t n) { \
+        enum { MANY = 16 / sizeof(type) };                            \
+        Py_ssize_t i = 0;                                             \
+        for (; i + MANY < n; i += MANY, in += 32, out += 16) {        \
+            name##_vector low, high;                                  \
+            memcpy(&low, in, sizeof low);                             \
+            memcpy(&high, in + sizeof low, sizeof high);              \
+            low = __builtin_shufflevector(low, high, __VA_ARGS__);    \
+            memcpy(out, &low, sizeof low);                            \
+        }                                                             \
+        return i;                                                     \
+    }
+HALVE(halve1, uint8_t, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+HALVE(halve2, uint16_t, 0, 2, 4, 6, 8, 10, 12, 14)
+HALVE(halve4, uint32_t, 0, 2, 4, 6)
+HALVE(halve8, uint64_t, 0, 2)
+
+/* The bytes of elements that lie side by side, 16 bytes of them at a time: in each pair, then the pairs. What is left is less. */
+#define TURN(name, size, ...)                                         \
+    static Py_ssize_t name(char *out, const char *in, Py_ssize_t n) { \
+        enum { MANY = 16 / (size) };                                  \
+        Py_ssize_t i = 0;                                             \
+        for (; i + MANY <= n; i += MANY, in += 16, out += 16) {       \
+            halve2_vector x;                                          \
+            memcpy(&x, in, sizeof x);                                 \
+            x = x << 8 | x >> 8;                                      \
+            x = __builtin_shufflevector(x, x, __VA_ARGS__);           \
+            memcpy(out, &x, sizeof x);                                \
+        }                                                             \
+        return i;                                                     \
+    }
+TURN(turn2, 2, 0, 1, 2, 3, 4, 5, 6, 7)
+TURN(turn4, 4, 1, 0, 3, 2, 5, 4, 7, 6)
+TURN(turn8, 8, 3, 2, 1, 0, 7, 6, 5, 4)
+
+/* As many as there is a fast way for. */
+static Py_ssize_t copy_fast(const cr_py_walk *w, char *out, const char *in, Py_ssize_t stride, Py_ssize_t n) {
+    const Py_ssize_t size = w->size;
+    if (w->swap && stride == size) return (size == 2 ? turn2 : size == 4 ? turn4 : turn8)(out, in, n);
+    if (w->swap || stride != 2 * size) return 0;
+    return (size == 1 ? halve1 : size == 2 ? halve2 : size == 4 ? halve4 : halve8)(out, in, n);
+}
+
+static void copy(const cr_py_walk *w, char *out, const char *in, Py_ssize_t stride, Py_ssize_t n) {
+    const Py_ssize_t size = w->size;
+    if (!w->swap && stride == size) {
+        memcpy(out, in, (size_t)(n * size));
         return;
     }
-    switch (w->size) {
+    const Py_ssize_t done = copy_fast(w, out, in, stride, n);
+    out += done * size;
+    in += done * stride;
+    n -= done;
+    switch (size) {
         case 1:
-            copy1(out, step, in, stride, n);
+            copy1(out, in, stride, n);
             break;
         case 2:
-            (w->swap ? swap2 : copy2)(out, step, in, stride, n);
+            (w->swap ? swap2 : copy2)(out, in, stride, n);
             break;
         case 4:
-            (w->swap ? swap4 : copy4)(out, step, in, stride, n);
+            (w->swap ? swap4 : copy4)(out, in, stride, n);
             break;
         default:
-            (w->swap ? swap8 : copy8)(out, step, in, stride, n);
+            (w->swap ? swap8 : copy8)(out, in, stride, n);
     }
 }
 
 void cr_py_walk_turn(void *data, uint8_t size, size_t count) {
     const cr_py_walk turning = {.size = size, .swap = true};
-    copy(&turning, data, size, data, size, (Py_ssize_t)count);
+    copy(&turning, data, data, size, (Py_ssize_t)count);
 }
 
 /* Those that the mask keeps; how many. */
@@ -67,21 +120,56 @@ static size_t copy_kept(const cr_py_walk *w, char *out, const char *in, const ch
     for (Py_ssize_t i = 0; i < n;) {
         Py_ssize_t from = i;
         while (i < n && (mask[i * d->mask_stride] != 0) == w->keeps) i++;
-        copy(w, out + kept * w->size, w->size, in + from * d->stride, d->stride, i - from);
+        copy(w, out + kept * w->size, in + from * d->stride, d->stride, i - from);
         kept += (size_t)(i - from);
         while (i < n && (mask[i * d->mask_stride] != 0) != w->keeps) i++;
     }
     return kept;
 }
 
+/* A tile of two dims, where memory runs along the rows' dim. Each cache line of it is read once, because lines at strides of a power
+ * of two would push each other out of the cache before they are used up. */
+#define TILES(name, type, turned)                                                                                    \
+    static inline void name##_part(char *out, Py_ssize_t line, const char *in, Py_ssize_t row, Py_ssize_t column,    \
+                                   Py_ssize_t rows, Py_ssize_t columns) {                                            \
+        type tile[TILE][TILE];                                                                                       \
+        for (Py_ssize_t c = 0; c < columns; c++) {                                                                   \
+            for (Py_ssize_t r = 0; r < rows; r++) {                                                                  \
+                type x;                                                                                              \
+                memcpy(&x, in + c * column + r * row, sizeof x);                                                     \
+                tile[r][c] = turned;                                                                                 \
+            }                                                                                                        \
+        }                                                                                                            \
+        for (Py_ssize_t r = 0; r < rows; r++) memcpy(out + r * line, tile[r], (size_t)columns * sizeof(type));       \
+    }                                                                                                                \
+    static void name(char *out, Py_ssize_t line, const char *in, Py_ssize_t row, Py_ssize_t column, Py_ssize_t rows, \
+                     Py_ssize_t columns) {                                                                           \
+        if (rows == TILE && columns == TILE)                                                                         \
+            name##_part(out, line, in, row, column, TILE, TILE);                                                     \
+        else                                                                                                         \
+            name##_part(out, line, in, row, column, rows, columns);                                                  \
+    }
+TILES(tile1, uint8_t, x)
+TILES(tile2, uint16_t, x)
+TILES(tile4, uint32_t, x)
+TILES(tile8, uint64_t, x)
+TILES(turned2, uint16_t, __builtin_bswap16(x))
+TILES(turned4, uint32_t, __builtin_bswap32(x))
+TILES(turned8, uint64_t, __builtin_bswap64(x))
+
 /* Whole rows of the two innermost dims, where memory runs along the outer of them. */
 static void copy_rows(const cr_py_walk *w, char *out, const char *in, Py_ssize_t rows) {
-    const cr_py_dim *row = &w->plan->dims[w->plan->ndim - 2], *column = row + 1;
-    for (Py_ssize_t c = 0; c < column->n; c += TILE) {
-        Py_ssize_t n = column->n - c < TILE ? column->n - c : TILE;
-        for (Py_ssize_t r = 0; r < rows; r++)
-            copy(w, out + (r * column->n + c) * w->size, w->size, in + r * row->stride + c * column->stride,
-                 column->stride, n);
+    static void (*const tiles[2][9])(char *, Py_ssize_t, const char *, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                                     Py_ssize_t) = {{[1] = tile1, [2] = tile2, [4] = tile4, [8] = tile8},
+                                                    {[1] = tile1, [2] = turned2, [4] = turned4, [8] = turned8}};
+    const cr_py_dim *column = &w->plan->dims[w->plan->ndim - 1], *row = column - 1;
+    const Py_ssize_t line = column->n * w->size;
+    for (Py_ssize_t r = 0; r < rows; r += TILE) {
+        for (Py_ssize_t c = 0; c < column->n; c += TILE) {
+            tiles[w->swap][w->size](out + r * line + c * w->size, line, in + r * row->stride + c * column->stride,
+                                    row->stride, column->stride, rows - r < TILE ? rows - r : TILE,
+                                    column->n - c < TILE ? column->n - c : TILE);
+        }
     }
 }
 
@@ -103,7 +191,7 @@ size_t cr_py_walk_next(cr_py_walk *walk, void *out, size_t most) {
         static const cr_py_dim one = {1, 0, 0, 0, true};
         walk->left = 0;
         if (plan->mask != NULL) return copy_kept(walk, out, plan->data, plan->mask, &one, 1);
-        copy(walk, out, walk->size, plan->data, 0, 1);
+        copy(walk, out, plan->data, 0, 1);
         return 1;
     }
     while (walk->left > enough && done < most) {
@@ -130,7 +218,7 @@ size_t cr_py_walk_next(cr_py_walk *walk, void *out, size_t most) {
         if (mask != NULL) {
             done += copy_kept(walk, to, in, mask, d, (Py_ssize_t)n);
         } else {
-            copy(walk, to, walk->size, in, d->stride, (Py_ssize_t)n);
+            copy(walk, to, in, d->stride, (Py_ssize_t)n);
             done += n;
         }
         walk->left -= n;

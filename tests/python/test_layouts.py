@@ -116,6 +116,18 @@ class Blocks(Case):
                 for axis in range(view.ndim):
                     self.assert_arrays(getattr(cured, op)(view, axis=axis), getattr(cured, op)(copy, axis=axis), op)
 
+    def test_every_length(self):
+        """What is copied some elements at a time, and what is left then; the array's memory ends with the last element."""
+        for dtype in ("u1", "<i2", ">i2", "<f4", ">f4", "<i8", ">i8"):
+            whole = numpy.random.default_rng(9).integers(1, 100, 300).astype(dtype)
+            for step, n in itertools.product((1, 2, 3, -1, -2), range(1, 71)):
+                view = whole[:(n - 1) * abs(step) + 1].copy()[::step]
+                self.assertEqual((sum(view.tolist()), view.tolist().index(max(view.tolist()))), (cured.sum(view), cured.argmax(view)))
+            for shape in ((33, 70), (64, 32), (31, 5)):  # tiles, and parts of them
+                a = numpy.random.default_rng(10).integers(0, 100, shape).astype(dtype)
+                self.assertEqual((a.T.argmax(), a.sum(dtype="i8")), (cured.argmax(a.T), cured.sum(a.T[::-1])))
+                self.assert_same(cured.prod(a.T / 7), cured.prod(numpy.ascontiguousarray(a.T / 7)))
+
     def test_broadcast(self):
         a = numpy.broadcast_to(numpy.arange(5, dtype="f4"), (1000, 3, 5))
         self.assertEqual(30000.0, cured.sum(a))
