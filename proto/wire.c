@@ -42,6 +42,14 @@ void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, 
     return cr_wire_check(type, in, len, error) == CR_OK ? unpack(s, type, in, len, error) : NULL;
 }
 
+cr_status cr_wire_parse_request(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, bool is_grpc,
+                                const uint8_t *in, size_t len, void **m, cr_error *error) {
+    cr_status status = cr_wire_check(type, in, len, error);
+    if (status == CR_OK) status = cr_wire_check_known(type, is_grpc, in, len, error);
+    *m = status == CR_OK ? unpack(s, type, in, len, error) : NULL;
+    return status == CR_OK && *m == NULL ? CR_INVALID_ARGUMENT : status;
+}
+
 size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap) {
     if (protobuf_c_message_get_packed_size(m) > cap) return 0;
     return protobuf_c_message_pack(m, out);
@@ -325,7 +333,8 @@ static cr_status ops_in(const Cured__V1__Op *ops, size_t n, cr_wire_reduce *m, c
     return CR_OK;
 }
 
-static cr_status reduce_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *m, cr_error *error) {
+cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_input, cr_wire_reduce *m,
+                            cr_error *error) {
     m->dtype = (uint32_t)p->dtype;
     m->result_dtype = (uint32_t)p->result_dtype;
     m->nan = (uint32_t)p->nan;
@@ -348,10 +357,14 @@ static cr_status reduce_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *m,
         return descriptor_in(input->descriptor, m, error);
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_REGION && input->region != NULL)
         return region_in(input->region, m, error);
+    m->source = CR_SOURCE_INLINE;
+    m->length_known = input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_INLINE;
+    m->length = m->length_known ? input->inline_ : 0;
+    if (m->length_known || (input == NULL && may_lack_input)) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.input is missing: give stream, descriptor or region");
 }
 
-static cr_status merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error) {
+cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error) {
     m->dtype = 0;
     m->result_dtype = (uint32_t)p->result_dtype;
     m->nan = (uint32_t)p->nan;
@@ -364,19 +377,19 @@ static cr_status merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, c
     m->has_axis = false;
     m->outer = m->n = m->inner = 0;
     cr_status status = ops_in(p->ops, p->n_ops, m, error);
-    if (status != CR_OK) return status;
-    if (p->input == NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "MergeRequest.input is missing");
-    return stream_in(p->input, m, error);
+    if (status != CR_OK || p->input != NULL) return status == CR_OK ? stream_in(p->input, m, error) : status;
+    m->source = CR_SOURCE_INLINE;
+    m->length_known = false;
+    m->length = 0;
+    return CR_OK;
 }
 
 static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
-    const ProtobufCMessageDescriptor *type = &cured__v1__call__descriptor;
     cr_wire_scratch scratch;
-    cr_status status = cr_wire_check(type, in, len, error);
-    if (status == CR_OK) status = cr_wire_check_known(type, in, len, error);
+    void *parsed;
+    cr_status status = cr_wire_parse_request(&scratch, &cured__v1__call__descriptor, false, in, len, &parsed, error);
     if (status != CR_OK) return status;
-    const Cured__V1__Call *p = unpack(&scratch, type, in, len, error);
-    if (p == NULL) return CR_INVALID_ARGUMENT;
+    const Cured__V1__Call *p = parsed;
     if (p->timeout_ms > CR_TIMEOUT_MAX_MS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "Call.timeout_ms is %u, limit is %d", p->timeout_ms,
                        CR_TIMEOUT_MAX_MS);
@@ -384,11 +397,12 @@ static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m,
     m->progress_ms = p->progress_ms;
     if (p->request_case == CURED__V1__CALL__REQUEST_REDUCE && p->reduce != NULL) {
         m->kind = CR_CALL_REDUCE;
-        return reduce_in(p->reduce, &m->reduce, error);
+        return cr_wire_reduce_in(p->reduce, false, &m->reduce, error);
     }
     if (p->request_case == CURED__V1__CALL__REQUEST_MERGE && p->merge != NULL) {
         m->kind = CR_CALL_MERGE;
-        return merge_in(p->merge, &m->reduce, error);
+        if (p->merge->input == NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "MergeRequest.input is missing");
+        return cr_wire_merge_in(p->merge, &m->reduce, error);
     }
     if (p->request_case == CURED__V1__CALL__REQUEST_INFO && p->info != NULL) {
         m->kind = CR_CALL_INFO;

@@ -46,7 +46,12 @@ typedef struct cr_wire_welcome {
     cr_wire_limits limits;
 } cr_wire_welcome;
 
-typedef enum cr_wire_source { CR_SOURCE_STREAM = 1, CR_SOURCE_DESCRIPTOR = 2, CR_SOURCE_REGION = 3 } cr_wire_source;
+typedef enum cr_wire_source {
+    CR_SOURCE_STREAM = 1,
+    CR_SOURCE_DESCRIPTOR = 2,
+    CR_SOURCE_REGION = 3,
+    CR_SOURCE_INLINE = 5, /* gRPC: the array is in the request, or there is no word of it */
+} cr_wire_source;
 
 /* ReduceRequest with its Input. Numbers of dtype, op, nan and overflow are passed through unchecked: what they mean is
  * the next room's business; that ops are 1 … CR_CALL_MAX_OPS is checked here. */
@@ -56,7 +61,7 @@ typedef struct cr_wire_reduce {
     uint32_t op_count;
     uint32_t ops[CR_CALL_MAX_OPS];
     cr_wire_source source;
-    bool length_known; /* stream: length in bytes; descriptor and region: length in elements */
+    bool length_known; /* stream and inline: length in bytes; descriptor and region: length in elements */
     uint64_t length;   /* valid with length_known */
     uint64_t offset;   /* descriptor and region: bytes */
     uint64_t region;   /* its number */
@@ -197,6 +202,37 @@ size_t cr_wire_pack_credit(uint64_t bytes, uint8_t *out, size_t cap);
 cr_status cr_wire_unpack_hello(const uint8_t *in, size_t len, cr_wire_hello *m, cr_error *error);
 cr_status cr_wire_unpack_welcome(const uint8_t *in, size_t len, cr_wire_welcome *m, cr_error *error);
 cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
+/* Requests of gRPC, without the array or partials in them: of Reduce, of Merge, and the head of ReduceStream. They fill m as a
+ * Call does, but for timeout_ms, and its source may be CR_SOURCE_INLINE. */
+cr_status cr_wire_unpack_reduce(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
+cr_status cr_wire_unpack_merge(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
+cr_status cr_wire_unpack_head(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
+cr_status cr_wire_unpack_info_request(const uint8_t *in, size_t len, cr_error *error);
+
+/* One field of a message, found without unpacking: for array bytes, which are too many to copy. */
+typedef struct cr_wire_field {
+    uint64_t number, value; /* value: of a varint, or the length of bytes */
+    const uint8_t *bytes;   /* into the payload; NULL: not a length-delimited field */
+} cr_wire_field;
+
+/* The field at *at, which moves behind it. False at the end, and where the payload is not well formed: *at is len only in
+ * the first case. */
+bool cr_wire_next_field(const uint8_t *in, size_t len, size_t *at, cr_wire_field *field);
+
+/* Where the bytes of a message lie that come in one field of it, its last. */
+typedef struct cr_wire_bulk {
+    size_t head;    /* bytes of the message before that field */
+    size_t at;      /* where its bytes begin */
+    uint64_t bytes; /* of them */
+} cr_wire_bulk;
+
+typedef enum cr_wire_scan { CR_SCAN_MORE, CR_SCAN_NONE, CR_SCAN_BULK, CR_SCAN_BAD } cr_wire_scan;
+
+/* Looks for the field of that number (0: for none) in a message of whole bytes, of which len are here. MORE: it has not come yet. NONE: the
+ * message is here as a whole and has none. BAD: it is not well formed. */
+cr_wire_scan cr_wire_find_bulk(const uint8_t *in, size_t len, uint64_t whole, uint32_t number, cr_wire_bulk *found);
+/* What comes before bytes of the field of that number in its message; 12 bytes are enough. */
+size_t cr_wire_pack_field_head(uint32_t number, uint64_t bytes, uint8_t *out);
 cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m, cr_error *error);
 cr_status cr_wire_unpack_part(const uint8_t *in, size_t len, cr_wire_part *m, cr_error *error);
 cr_status cr_wire_unpack_info(const uint8_t *in, size_t len, cr_wire_info *m, cr_error *error);

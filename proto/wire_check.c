@@ -88,7 +88,28 @@ static cr_status check_unknown(const ProtobufCMessageDescriptor *type, uint64_t 
                    (ull)number);
 }
 
-cr_status cr_wire_check_known(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error) {
+/* Fields whose bytes come in DATA where the protocol is ours. */
+static const struct {
+    const ProtobufCMessageDescriptor *type;
+    uint32_t number;
+} of_grpc[] = {
+    {&cured__v1__reduce_request__descriptor, 100},
+    {&cured__v1__merge_request__descriptor, 100},
+    {&cured__v1__input__descriptor, 5},
+};
+
+static cr_status check_own(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
+                           cr_error *error) {
+    for (size_t i = 0; i < sizeof of_grpc / sizeof of_grpc[0]; i++)
+        if (of_grpc[i].type == type && of_grpc[i].number == field->id)
+            return cr_fail(error, CR_UNIMPLEMENTED,
+                           "%s.%s (field %u) is for gRPC; over this protocol its bytes come in DATA", type->short_name,
+                           field->name, field->id);
+    return CR_OK;
+}
+
+cr_status cr_wire_check_known(const ProtobufCMessageDescriptor *type, bool is_grpc, const uint8_t *in, size_t len,
+                              cr_error *error) {
     size_t at = 0;
     cr_wire_field found;
     cr_status status = CR_OK;
@@ -96,8 +117,10 @@ cr_status cr_wire_check_known(const ProtobufCMessageDescriptor *type, const uint
         const ProtobufCFieldDescriptor *field = known_field(type, found.number);
         if (field == NULL)
             status = check_unknown(type, found.number, error);
+        else if (!is_grpc && (status = check_own(type, field, error)) != CR_OK)
+            break;
         else if (field->type == PROTOBUF_C_TYPE_MESSAGE && found.bytes != NULL)
-            status = cr_wire_check_known(field->descriptor, found.bytes, (size_t)found.value, error);
+            status = cr_wire_check_known(field->descriptor, is_grpc, found.bytes, (size_t)found.value, error);
     }
     return status;
 }

@@ -82,6 +82,18 @@ static bool take_length(cursor *c, uint8_t known, uint8_t unknown, cr_wire_reduc
     return good && c->at == c->end;
 }
 
+/* gRPC: the array is in the request, and its length may be told. */
+static bool take_inline(cursor *c, cr_wire_reduce *m) {
+    const uint8_t tag = 3 << 3 | 2, known = CR_SOURCE_INLINE << 3;
+    cursor input;
+    m->source = CR_SOURCE_INLINE;
+    m->offset = m->length = 0;
+    m->length_known = c->at < c->end && *c->at == tag;
+    if (!m->length_known) return true;
+    return take_inner(c, tag, &input) && input.at < input.end && *input.at == known &&
+           take_field(&input, known, UINT64_MAX, &m->length) && input.at == input.end;
+}
+
 static bool take_input(cursor *c, cr_wire_reduce *m) {
     cursor input, source;
     if (!take_inner(c, 3 << 3 | 2, &input) || input.at == input.end) return false;
@@ -96,24 +108,34 @@ static bool take_input(cursor *c, cr_wire_reduce *m) {
         case CR_SOURCE_REGION:
             return take_field(&source, 1 << 3, UINT64_MAX, &m->region) &&
                    take_field(&source, 2 << 3, UINT64_MAX, &m->offset) && take_length(&source, 3 << 3, 4 << 3, m);
+        case CR_SOURCE_INLINE:
+            break;
     }
     return false;
 }
 
+static bool read_reduce(cursor *c, bool (*input)(cursor *, cr_wire_reduce *), cr_wire_reduce *r) {
+    if (!take_enum(c, 1 << 3, &r->dtype) || !take_ops(c, r) || !input(c, r)) return false;
+    if (!take_enum(c, 4 << 3, &r->nan) || !take_enum(c, 5 << 3, &r->result_dtype)) return false;
+    if (!take_field(c, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(c, 7 << 3, &r->overflow)) return false;
+    r->has_axis = r->want_partial = r->unplaced = false;
+    r->outer = r->n = r->inner = r->first = 0;
+    r->kernel[0] = '\0';
+    return c->at == c->end;
+}
+
 bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m) {
     cursor call = {in, in + len}, reduce;
-    cr_wire_reduce *r = &m->reduce;
     if (!take_u32(&call, 1 << 3, &m->timeout_ms) || !take_u32(&call, 2 << 3, &m->progress_ms)) return false;
     if (m->timeout_ms > CR_TIMEOUT_MAX_MS || !take_inner(&call, 3 << 3 | 2, &reduce) || call.at != call.end)
         return false;
     m->kind = CR_CALL_REDUCE;
-    if (!take_enum(&reduce, 1 << 3, &r->dtype) || !take_ops(&reduce, r) || !take_input(&reduce, r)) return false;
-    if (!take_enum(&reduce, 4 << 3, &r->nan) || !take_enum(&reduce, 5 << 3, &r->result_dtype)) return false;
-    if (!take_field(&reduce, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(&reduce, 7 << 3, &r->overflow)) return false;
-    r->has_axis = r->want_partial = r->unplaced = false;
-    r->outer = r->n = r->inner = r->first = 0;
-    r->kernel[0] = '\0';
-    return reduce.at == reduce.end;
+    return read_reduce(&reduce, take_input, &m->reduce);
+}
+
+bool cr_wire_read_plain_reduce(const uint8_t *in, size_t len, cr_wire_reduce *m) {
+    cursor reduce = {in, in + len};
+    return read_reduce(&reduce, take_inline, m);
 }
 
 static size_t varint_size(uint64_t v) { return 1 + (size_t)(63 - __builtin_clzll(v | 1)) / 7; }

@@ -38,24 +38,25 @@ uint32_t cr_wire_copy_features(char out[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES 
 /* Refuses bytes that are no message of this type, and what protobuf-c would change in silence: a NUL in a string, a number
  * of more bits than its field has. */
 cr_status cr_wire_check(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error);
-/* For requests: UNIMPLEMENTED where a field is not known, and no hint. cr_wire_check has taken the bytes. */
-cr_status cr_wire_check_known(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error);
+/* For requests: UNIMPLEMENTED where a field is not known, and no hint, or is for gRPC only and this is not. cr_wire_check has
+ * taken the bytes. */
+cr_status cr_wire_check_known(const ProtobufCMessageDescriptor *type, bool is_grpc, const uint8_t *in, size_t len,
+                              cr_error *error);
 
 /* The varint at *at, which moves behind it; false when it is cut short or has more than 64 bits. */
 bool cr_wire_get_varint(const uint8_t *in, size_t len, size_t *at, uint64_t *value);
 
-/* One field of a message, found without unpacking: for array bytes, which are too many to copy. */
-typedef struct cr_wire_field {
-    uint64_t number, value; /* value: of a varint, or the length of bytes */
-    const uint8_t *bytes;   /* into the payload; NULL: not a length-delimited field */
-} cr_wire_field;
-
-/* The field at *at, which moves behind it. False at the end, and where the payload is not well formed: *at is len only in
- * the first case. */
-bool cr_wire_next_field(const uint8_t *in, size_t len, size_t *at, cr_wire_field *field);
+/* Parses a request: cr_wire_check and cr_wire_check_known, then protobuf-c, into *scratch; *m is the message. */
+cr_status cr_wire_parse_request(cr_wire_scratch *scratch, const ProtobufCMessageDescriptor *type, bool is_grpc,
+                                const uint8_t *in, size_t len, void **m, cr_error *error);
+/* may_lack_input: then it counts as inline. */
+cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_input, cr_wire_reduce *m, cr_error *error);
+cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error);
 
 /* Reads a Call that reduces an array and has no unusual field; false: ask protobuf-c (*m may have changed). */
 bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m);
+/* The same of a ReduceRequest that may lack its input, or whose input is inline. */
+bool cr_wire_read_plain_reduce(const uint8_t *in, size_t len, cr_wire_reduce *m);
 
 /* RegisterRequest and UnregisterRequest. Packs call with them; checks what they say. */
 size_t cr_wire_emit_region(const cr_wire_call *m, Cured__V1__Call *call, uint8_t *out, size_t cap);

@@ -1,5 +1,5 @@
-/* wire_part: ArrayPart, whose values stay where they are: a head is packed for them to follow, and unpacking points at them.
- * protobuf-c would copy them twice.
+/* wire_part: messages whose long bytes stay where they are: a head is packed for them to follow, and unpacking points at them.
+ * protobuf-c would copy them twice. ArrayPart, and what gRPC brings in one piece with its array.
  *
  * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. Format: the Protocol Buffers
  * encoding guide (protobuf.dev/programming-guides/encoding). */
@@ -76,4 +76,28 @@ cr_status cr_wire_unpack_part(const uint8_t *in, size_t len, cr_wire_part *m, cr
     if (m->op >= CR_CALL_MAX_OPS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "ArrayPart.op is beyond %d, the most a call has", CR_CALL_MAX_OPS);
     return CR_OK;
+}
+
+cr_wire_scan cr_wire_find_bulk(const uint8_t *in, size_t len, uint64_t whole, uint32_t number, cr_wire_bulk *found) {
+    cr_wire_field field;
+    for (size_t at = 0; at < len;) {
+        uint64_t tag;
+        size_t behind = at;
+        bool cut = len < whole;
+        if (!cr_wire_get_varint(in, len, &behind, &tag)) return cut && behind == len ? CR_SCAN_MORE : CR_SCAN_BAD;
+        if (number != 0 && tag == ((uint64_t)number << 3 | BYTES)) {
+            if (!cr_wire_get_varint(in, len, &behind, &found->bytes))
+                return cut && behind == len ? CR_SCAN_MORE : CR_SCAN_BAD;
+            found->head = at;
+            found->at = behind;
+            return found->bytes <= whole - behind ? CR_SCAN_BULK : CR_SCAN_BAD;
+        }
+        if (!cr_wire_next_field(in, len, &at, &field)) return cut ? CR_SCAN_MORE : CR_SCAN_BAD;
+    }
+    return len < whole ? CR_SCAN_MORE : CR_SCAN_NONE;
+}
+
+size_t cr_wire_pack_field_head(uint32_t number, uint64_t bytes, uint8_t *out) {
+    size_t n = put_varint(out, (uint64_t)number << 3 | BYTES);
+    return n + put_varint(out + n, bytes);
 }

@@ -19,6 +19,7 @@
 #include "server/base/config.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
+#include "server/grpc/grpc.h"
 #include "server/lanes/gpu/probe.h"
 #include "server/memory/guard.h"
 #include "server/memory/origin.h"
@@ -34,6 +35,8 @@ typedef struct daemon_state {
     cr_calls calls;
     cr_loop loop;
     cr_native native;
+    cr_grpc grpc;
+    cr_arrivals arrivals;
     cr_listener *listeners[CR_CONFIG_LIST_MAX];
     uint32_t listener_count;
     uv_signal_t term, interrupt, hangup;
@@ -172,8 +175,7 @@ static cr_status start_listeners(daemon_state *d, cr_error *error) {
     cr_status status = CR_OK;
     for (uint32_t i = 0; status == CR_OK && i < list->count; i++) {
         status = make_default_folder(list->items[i], error);
-        if (status == CR_OK)
-            status = cr_listener_open(&d->loop, &d->native.door, list->items[i], &d->listeners[i], error);
+        if (status == CR_OK) status = cr_listener_open(&d->arrivals, list->items[i], &d->listeners[i], error);
         if (status != CR_OK) break;
         d->listener_count++;
         cr_info("listening on %s", cr_listener_name(d->listeners[i]));
@@ -190,7 +192,9 @@ static cr_status start(daemon_state *d, cr_error *error) {
     if (status == CR_OK) status = cr_loop_init(&d->loop, &d->uv, calls, error);
     /* As many again as connections: for what clients pass, and for the daemon's own. */
     if (status == CR_OK) cr_loop_reserve(&d->loop, 2 * config->max_connections);
-    if (status == CR_OK) status = cr_native_init(&d->native, &d->loop, CURED_VERSION, error);
+    if (status == CR_OK) status = cr_native_init(&d->native, &d->loop, error);
+    if (status == CR_OK) status = cr_grpc_init(&d->grpc, &d->loop, error);
+    cr_arrivals_init(&d->arrivals, &d->loop);
     if (status == CR_OK) watch_signals(d);
     if (status == CR_OK) status = cr_queue_new(cr_loop_wake, &d->loop, &calls->queue, error);
     if (status == CR_OK) status = cr_slabs_new(config->slabs, &calls->slabs, error);
@@ -223,6 +227,7 @@ static bool await_jobs(daemon_state *d) {
 static void stop(daemon_state *d) {
     cr_calls *calls = &d->calls;
     close_listeners(d);
+    cr_arrivals_close(&d->arrivals);
     cr_loop_close_doors(&d->loop);
     uv_timer_stop(&d->drain_limit);
     uv_timer_stop(&d->watch);
@@ -249,6 +254,7 @@ static void stop(daemon_state *d) {
     cr_loop_close_handles(&d->loop);
     uv_run(&d->uv, UV_RUN_DEFAULT);
     cr_native_free(&d->native);
+    cr_grpc_free(&d->grpc);
     cr_calls_free(calls);
     cr_slabs_free(calls->slabs);
     cr_queue_free(calls->queue);
@@ -263,6 +269,7 @@ static int run(cr_config *config, int argc, char **argv) {
     uv_loop_init(&d.uv);
     d.uv.data = &d;
     d.calls.config = d.config = config;
+    d.calls.version = CURED_VERSION;
     d.argc = argc;
     d.argv = argv;
     if (start(&d, &error) != CR_OK) {

@@ -19,6 +19,8 @@ enum { CR_HURRY_MS = 1000 };
 
 struct cr_calls {
     const cr_config *config;
+    const char *version; /* of the daemon */
+    uint64_t started_ms;
     cr_queue *queue;
     cr_slabs *slabs;
     cr_files *files;
@@ -48,7 +50,7 @@ struct cr_calls {
     cr_list granted; /* guarded by mutex: slabs that came for uploads which waited */
 };
 
-/* config is set. */
+/* config and version are set. */
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument);
 /* All calls are over and no slab is out. */
 void cr_calls_free(cr_calls *calls);

@@ -5,6 +5,7 @@
 #include "server/call/call.h"
 
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument) {
+    calls->started_ms = cr_now_ms();
     calls->wake = wake;
     calls->wake_argument = wake_argument;
     calls->sealing.fire = cr_upload_seal_idle;

@@ -4,16 +4,32 @@
 #ifndef CURED_SERVER_LOOP_DOOR_H
 #define CURED_SERVER_LOOP_DOOR_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <sys/socket.h>
 
-#include "proto/status.h"
+#include "server/call/calls.h"
 
 typedef struct cr_door cr_door;
 
+/* A connection whose first bytes have said which door it is for. What is lent is lent for the time of the door's open. */
+typedef struct cr_arrived {
+    int fd; /* non-blocking, close-on-exec */
+    bool is_unix;
+    cr_peer peer;            /* whoever it is: joined, and counted among the connections where it was let in */
+    const cr_error *refused; /* it was not let in, and only stays to be told why; NULL: it was. Lent */
+    bool brief;              /* refused, and so many are that it goes as soon as it has been told */
+    uint64_t since_ms;
+    const uint8_t *bytes; /* the first that came. Lent */
+    size_t count;
+    struct msghdr *control; /* the descriptors that came beside them, to be taken or closed; NULL: none. Lent */
+} cr_arrived;
+
+/* The connection is over: it was joined, and counted as let in or as refused. */
+void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
+
 struct cr_door {
-    /* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. */
-    cr_status (*open)(cr_door *door, int fd, bool is_unix, cr_error *error);
+    const char *first; /* the bytes that each of its connections begins with */
+    /* Takes over the socket of a new connection, and its place among them, in every case. */
+    cr_status (*open)(cr_door *door, const cr_arrived *arrived, cr_error *error);
     /* After a wake: other threads may have left news. */
     void (*woken)(cr_door *door);
     /* After the loop has looked at the sockets: connections have their turns. True: somebody still waits for one. */

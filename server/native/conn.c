@@ -102,49 +102,46 @@ static void on_timer(cr_timer *timer) {
     }
 }
 
-/* The client is told why, as long as not too many are. */
-static void refuse(cr_conn *conn, const cr_error *reason) {
-    static cr_log_limit seldom;
-    cr_warn_seldom(&seldom, "connection refused: %s", reason->text);
-    cr_metric_add(connections_refused, 1);
+/* It is told why, and stays to read it unless too many do. */
+static void refuse(cr_conn *conn, const cr_arrived *arrived) {
     conn->refused = true;
-    cr_conn_fail(conn, reason);
-    if (cr_admit_refused(&conn->native->calls->admission)) return;
-    conn->native->calls->admission.refused++; /* cr_conn_close takes it off again */
+    cr_conn_fail(conn, arrived->refused);
+    if (!arrived->brief) return;
     cr_conn_flush(conn);
     cr_conn_close(conn);
 }
 
-cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_error *error) {
+cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *error) {
     cr_calls *calls = native->calls;
     cr_conn *conn = calloc(1, sizeof *conn);
     int failed = UV_ENOMEM;
-    if (conn) cr_peer_see(&conn->peer, fd);
-    if (conn && cr_admit_join(&calls->admission, &conn->peer, error) == CR_OK &&
-        cr_rounds_join(&native->rounds, &conn->seat, conn->peer.client))
-        failed = uv_poll_init_socket(native->loop->uv, &conn->poll, fd);
+    if (conn && cr_rounds_join(&native->rounds, &conn->seat, arrived->peer.client))
+        failed = uv_poll_init_socket(native->loop->uv, &conn->poll, arrived->fd);
     if (failed) {
+        cr_peer peer = arrived->peer;
         if (conn) cr_rounds_leave(&native->rounds, &conn->seat);
-        if (conn) cr_admit_leave(&calls->admission, &conn->peer);
+        cr_metric_sub(connections, 1);
+        cr_arrived_leave(calls, &peer, arrived->refused);
         free(conn);
-        close(fd);
+        close(arrived->fd);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
     }
     conn->poll.data = conn;
     conn->native = native;
-    conn->fd = fd;
-    conn->passes_descriptors = passes_descriptors;
+    conn->fd = arrived->fd;
+    conn->peer = arrived->peer;
+    conn->passes_descriptors = arrived->is_unix;
     conn->timer.fire = on_timer;
     cr_list_init(&conn->open);
     cr_list_init(&conn->stalled);
     cr_list_init(&conn->dirty);
     cr_list_append(&native->connections, &conn->link);
     conn->last_progress_ms = cr_now_ms();
-    cr_metric_add(connections, 1);
-    cr_metric_add(connections_total, 1);
-    cr_timer_set(&calls->timers, &conn->timer, conn->last_progress_ms + calls->config->hello_timeout_ms);
-    cr_error refused;
-    if (cr_admit_connection(&calls->admission, &conn->peer, fd, &refused) != CR_OK) refuse(conn, &refused);
+    cr_timer_set(&calls->timers, &conn->timer, arrived->since_ms + calls->config->hello_timeout_ms);
+    if (arrived->refused)
+        refuse(conn, arrived);
+    else
+        cr_frames_begin(conn, arrived);
     update_events(conn);
     return CR_OK;
 }
@@ -163,11 +160,7 @@ void cr_conn_close(cr_conn *conn) {
     cr_list_remove(&conn->link);
     cr_list_remove(&conn->dirty);
     cr_rounds_leave(&conn->native->rounds, &conn->seat);
-    if (conn->refused)
-        cr_admit_refused_over(&conn->native->calls->admission);
-    else
-        cr_admit_connection_over(&conn->native->calls->admission, &conn->peer);
-    cr_admit_leave(&conn->native->calls->admission, &conn->peer);
+    cr_arrived_leave(conn->native->calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
     close(conn->fd); /* last: libuv names it once more, and by then it could be another thread's */
@@ -193,26 +186,12 @@ uint8_t *cr_conn_room(cr_conn *conn, size_t bytes) {
         *out = (cr_bytes){.at = conn->native->spare_out, .cap = OUT_FIRST};
         conn->native->spare_out = NULL;
     }
-    if (out->cap - out->len < bytes && out->off && out->off >= out->len / 2) {
-        /* A client that reads on, but never all: what it has read makes room. At least as much goes as is moved. */
-        memmove(out->at, out->at + out->off, out->len - out->off);
-        out->len -= out->off;
-        out->off = 0;
-    }
-    if (out->cap - out->len < bytes) {
-        size_t cap = out->cap ? out->cap : OUT_FIRST;
-        while (cap - out->len < bytes) cap *= 2;
-        uint8_t *at = cap <= UINT32_MAX ? realloc(out->at, cap) : NULL;
-        if (!at) {
-            conn->broken = true;
-            cr_list_remove(&conn->dirty);
-            cr_list_append(&conn->native->dirty, &conn->dirty);
-            return NULL;
-        }
-        out->at = at;
-        out->cap = (uint32_t)cap;
-    }
-    return out->at + out->len;
+    uint8_t *at = cr_bytes_room(out, bytes, OUT_FIRST);
+    if (at) return at;
+    conn->broken = true;
+    cr_list_remove(&conn->dirty);
+    cr_list_append(&conn->native->dirty, &conn->dirty);
+    return NULL;
 }
 
 void cr_conn_put(cr_conn *conn, size_t bytes) {

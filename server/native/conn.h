@@ -13,15 +13,11 @@
 #define CURED_SERVER_NATIVE_CONN_H
 
 #include "proto/frame.h"
+#include "server/base/bytes.h"
 #include "server/native/native.h"
 #include "server/native/streams.h"
 
 typedef enum cr_conn_state { CR_CONN_GREETING, CR_CONN_OPEN, CR_CONN_LINGERING, CR_CONN_CLOSED } cr_conn_state;
-
-typedef struct cr_bytes {
-    uint8_t *at;
-    uint32_t off, len, cap; /* [off, len) is waiting */
-} cr_bytes;
 
 struct cr_stream;
 
@@ -62,8 +58,8 @@ typedef struct cr_conn {
     bool broken;         /* no memory for a reply: closed at the end of the turn */
 } cr_conn;
 
-/* Takes over fd (non-blocking, close-on-exec). On failure fd is closed. */
-cr_status cr_conn_open(cr_native *native, int fd, bool passes_descriptors, cr_error *error);
+/* See cr_door. */
+cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *error);
 /* Cancels its calls, closes what was passed and the socket. The conn must not be used afterwards. */
 void cr_conn_close(cr_conn *conn);
 /* Sends STATUS on stream 0 and closes after a while. False, for `return cr_conn_fail(…)`. */

@@ -384,6 +384,14 @@ size_t cr_frames_read(cr_conn *conn) {
     return (size_t)n;
 }
 
+void cr_frames_begin(cr_conn *conn, const cr_arrived *arrived) {
+    if (arrived->control) take_control(conn, arrived->control);
+    if (!arrived->count || conn->state >= CR_CONN_LINGERING) return;
+    if (!pause_with(conn, NULL, arrived->bytes, arrived->count)) return;
+    keep_few_parked(conn);
+    cr_rounds_wait(&conn->native->rounds, &conn->seat);
+}
+
 bool cr_frames_resume(cr_conn *conn) {
     if (!conn->paused || conn->waits_for_room || conn->state >= CR_CONN_LINGERING)
         return conn->state < CR_CONN_LINGERING;

@@ -71,27 +71,10 @@ static void on_progress(cr_call *call, const cr_wire_progress *so_far) {
 static void on_answer(cr_call *call, const cr_answer *answer) {
     cr_stream *stream = stream_of(call);
     cr_conn *conn = stream->conn;
-    const cr_wire_reduce *r = &cr_call_asked(call)->reduce;
-    switch (answer->kind) {
-        case CR_ANSWER_FAILED:
-            cr_reply_status(conn, stream->id, answer->error);
-            break;
-        case CR_ANSWER_VALUES:
-            cr_reply_result(conn, stream->id, answer->partial, r->ops, r->op_count, answer->finish, answer->timing);
-            break;
-        case CR_ANSWER_FINISHED:
-            cr_reply_values(conn, stream->id, answer->count, answer->values, answer->exact, r->op_count,
-                            answer->timing);
-            break;
-        case CR_ANSWER_PARTIAL:
-            cr_reply_partial(conn, stream->id, answer->share, answer->timing);
-            break;
-        case CR_ANSWER_ARRAY:
-            cr_reply_array_end(conn, stream->id, answer->spec, answer->timing);
-            break;
-        case CR_ANSWER_DONE: /* whoever did it has said so */
-            break;
-    }
+    if (answer->kind == CR_ANSWER_FAILED)
+        cr_reply_status(conn, stream->id, answer->error);
+    else if (answer->kind != CR_ANSWER_DONE) /* of which whoever did it has said so */
+        cr_reply_answer(conn, stream->id, answer, &cr_call_asked(call)->reduce);
     leave(stream, answer->kind == CR_ANSWER_FAILED ? answer->error : NULL);
 }
 

@@ -10,8 +10,8 @@
 
 static cr_native *of(const cr_door *door) { return cr_container(door, cr_native, door); }
 
-static cr_status open_connection(cr_door *door, int fd, bool is_unix, cr_error *error) {
-    return cr_conn_open(of(door), fd, is_unix, error);
+static cr_status open_connection(cr_door *door, const cr_arrived *arrived, cr_error *error) {
+    return cr_conn_open(of(door), arrived, error);
 }
 
 static void woken(cr_door *door) {
@@ -61,12 +61,10 @@ static void close_all(cr_door *door) {
     }
 }
 
-cr_status cr_native_init(cr_native *native, cr_loop *loop, const char *version, cr_error *error) {
-    native->door = (cr_door){open_connection, woken, serve, flush, hurry, quiet, close_all};
+cr_status cr_native_init(cr_native *native, cr_loop *loop, cr_error *error) {
+    native->door = (cr_door){"CR", open_connection, woken, serve, flush, hurry, quiet, close_all};
     native->loop = loop;
     native->calls = loop->calls;
-    native->version = version;
-    native->started_ms = cr_now_ms();
     cr_list_init(&native->connections);
     cr_list_init(&native->dirty);
     cr_list_init(&native->region_news);
@@ -83,16 +81,4 @@ void cr_native_free(cr_native *native) {
     free(native->buffer);
     free(native->spare_out);
     cr_rounds_free(&native->rounds);
-}
-
-void cr_native_limits(const cr_native *native, cr_wire_limits *limits) {
-    const cr_config *config = native->calls->config;
-    *limits = (cr_wire_limits){.head_bytes = CR_HEAD_MAX_BYTES,
-                               .data_bytes = CR_DATA_MAX_BYTES,
-                               .ops = CR_CALL_MAX_OPS,
-                               .jobs_per_connection = (uint32_t)config->max_jobs_per_connection,
-                               .credit_bytes = CR_CREDIT_INITIAL_BYTES,
-                               .input_bytes = config->max_input_bytes,
-                               .regions_per_connection = (uint32_t)config->max_regions_per_connection,
-                               .region_bytes = config->max_region_bytes};
 }

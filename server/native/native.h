@@ -19,25 +19,20 @@ typedef struct cr_native {
     cr_door door;
     cr_loop *loop;
     cr_calls *calls;
-    const char *version;
     const cr_device_hook *device_hook; /* NULL: no GPU opens what clients share */
-    uint64_t started_ms;
-    cr_list connections, dirty; /* all; those with replies to write at the end of the turn */
-    cr_rounds rounds;           /* whose turn it is to be read */
-    uint64_t until_ns;          /* the end of the turn */
-    uint64_t looked_ns;         /* the latest time that was known some frames ago */
-    uint8_t *buffer;            /* room for a frame's head in front, then CR_TURN_BYTES */
-    uint8_t *spare_out;         /* one connection's empty reply buffer, for the next */
+    cr_list connections, dirty;        /* all; those with replies to write at the end of the turn */
+    cr_rounds rounds;                  /* whose turn it is to be read */
+    uint64_t until_ns;                 /* the end of the turn */
+    uint64_t looked_ns;                /* the latest time that was known some frames ago */
+    uint8_t *buffer;                   /* room for a frame's head in front, then CR_TURN_BYTES */
+    uint8_t *spare_out;                /* one connection's empty reply buffer, for the next */
     pthread_mutex_t mutex;
     cr_list region_news; /* guarded by mutex: regions that were opened or closed */
 } cr_native;
 
-_Static_assert((int)CR_MAX_LANES <= (int)CR_WIRE_MAX_LANES, "Info has room for every lane");
-
 /* Becomes a door of loop. */
-cr_status cr_native_init(cr_native *native, cr_loop *loop, const char *version, cr_error *error);
+cr_status cr_native_init(cr_native *native, cr_loop *loop, cr_error *error);
 /* Its connections are gone. */
 void cr_native_free(cr_native *native);
-void cr_native_limits(const cr_native *native, cr_wire_limits *limits);
 
 #endif

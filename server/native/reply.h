@@ -4,8 +4,7 @@
 #ifndef CURED_SERVER_NATIVE_REPLY_H
 #define CURED_SERVER_NATIVE_REPLY_H
 
-#include "kernels/core/serial.h"
-#include "kernels/cpu/axis.h"
+#include "server/call/answer.h"
 #include "server/native/conn.h"
 
 bool cr_reply_welcome(cr_conn *conn);
@@ -17,17 +16,9 @@ bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *p
 bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes);
 bool cr_reply_unregistered(cr_conn *conn, uint32_t stream);
 bool cr_reply_info(cr_conn *conn, uint32_t stream);
-/* RESULT+END: op_count ops finished from partial. */
-bool cr_reply_result(cr_conn *conn, uint32_t stream, const cr_partial *partial, const uint32_t *ops, uint32_t op_count,
-                     const cr_finish_opts *finish, const cr_wire_timing *timing);
-/* RESULT+END with values that are finished, of an input of count elements. */
-bool cr_reply_values(cr_conn *conn, uint32_t stream, uint64_t count, const cr_value *values, const bool *exact,
-                     uint32_t op_count, const cr_wire_timing *timing);
-/* RESULT+END with the share instead of values. */
-bool cr_reply_partial(cr_conn *conn, uint32_t stream, const cr_share *share, const cr_wire_timing *timing);
+/* RESULT+END: the answer to what was asked, but for FAILED and DONE. */
+bool cr_reply_answer(cr_conn *conn, uint32_t stream, const cr_answer *answer, const cr_wire_reduce *asked);
 /* RESULT without END. */
 bool cr_reply_part(cr_conn *conn, uint32_t stream, const cr_part *part);
-/* RESULT+END after the last of them. */
-bool cr_reply_array_end(cr_conn *conn, uint32_t stream, const cr_axis_spec *spec, const cr_wire_timing *timing);
 
 #endif

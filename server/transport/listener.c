@@ -22,8 +22,8 @@ enum { ACCEPTS_PER_TURN = 64, BACKLOG = 1024, REST_MS = 100 };
 
 struct cr_listener {
     uv_poll_t poll;
+    cr_arrivals *arrivals;
     cr_loop *loop;
-    cr_door *door;
     cr_address address;
     int fd, lock, spare; /* spare: given up for a moment when the process has no descriptor left */
     dev_t device;        /* of the socket's file, and its inode: a file that is not ours is not removed */
@@ -167,7 +167,7 @@ static void on_connection(uv_poll_t *handle, int status, int events) {
         if (fd < 0) return;
         if (l->address.kind == CR_ADDRESS_TCP) prepare_tcp(fd);
         cr_error error;
-        if (l->door->open(l->door, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK)
+        if (cr_arrival_open(l->arrivals, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK)
             cr_warn_seldom(&seldom, "%s", error.text);
     }
 }
@@ -180,11 +180,11 @@ static void close_fds(cr_listener *l) {
     if (l->spare >= 0) close(l->spare);
 }
 
-cr_status cr_listener_open(cr_loop *loop, cr_door *door, const char *text, cr_listener **out, cr_error *error) {
+cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_listener **out, cr_error *error) {
     cr_listener *l = calloc(1, sizeof *l);
     if (!l) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a listener");
-    l->loop = loop;
-    l->door = door;
+    l->arrivals = arrivals;
+    l->loop = arrivals->loop;
     l->fd = l->lock = -1;
     l->rest.fire = on_rested;
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -195,7 +195,7 @@ cr_status cr_listener_open(cr_loop *loop, cr_door *door, const char *text, cr_li
         status = is_unix ? bind_unix(l, error) : bind_tcp(l, error);
     }
     if (status == CR_OK && listen(l->fd, BACKLOG) != 0) status = fail_errno(error, "listen on", text);
-    if (status == CR_OK && uv_poll_init_socket(loop->uv, &l->poll, l->fd) != 0)
+    if (status == CR_OK && uv_poll_init_socket(l->loop->uv, &l->poll, l->fd) != 0)
         status = cr_fail(error, CR_INTERNAL, "listen: cannot watch %s", text);
     if (status != CR_OK) {
         close_fds(l);

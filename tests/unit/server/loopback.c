@@ -12,6 +12,8 @@ uv_loop_t uv;
 cr_calls calls;
 cr_loop loop;
 cr_native native;
+cr_grpc grpc;
+cr_arrivals arrivals;
 cr_config config;
 cr_error error;
 size_t slab_count = SLABS;
@@ -24,13 +26,17 @@ void setup(void) {
     memset(&calls, 0, sizeof calls);
     memset(&loop, 0, sizeof loop);
     memset(&native, 0, sizeof native);
+    memset(&grpc, 0, sizeof grpc);
     calls.config = &config;
+    calls.version = "0";
     calls.lanes.workers = 2;
     calls.lanes.backend = "cpu";
     calls.lanes.kinds = CR_BY_CPU;
     cr_calls_init(&calls, cr_loop_wake, &loop);
     assert_ok(cr_loop_init(&loop, &uv, &calls, &error), error);
-    assert_ok(cr_native_init(&native, &loop, "0", &error), error);
+    assert_ok(cr_native_init(&native, &loop, &error), error);
+    assert_ok(cr_grpc_init(&grpc, &loop, &error), error);
+    cr_arrivals_init(&arrivals, &loop);
     assert_ok(cr_queue_new(cr_loop_wake, &loop, &calls.queue, &error), error);
     assert_ok(cr_slabs_new(slab_count, &calls.slabs, &error), error);
     assert_ok(cr_files_new(2, 2, &calls.files, &error), error);
@@ -48,6 +54,7 @@ void turn(void) {
 }
 
 void teardown(void) {
+    cr_arrivals_close(&arrivals);
     cr_loop_close_doors(&loop);
     while (metric_now(CR_M_jobs)) turn();
     ck_assert(cr_files_stop(calls.files, 60000));
@@ -62,6 +69,7 @@ void teardown(void) {
     ck_assert_uint_eq(calls.admission.used[CR_USE_calls], 0);
     ck_assert_uint_eq(calls.admission.used[CR_USE_bytes], 0);
     cr_native_free(&native);
+    cr_grpc_free(&grpc);
     cr_calls_free(&calls);
     cr_slabs_free(calls.slabs);
     cr_queue_free(calls.queue);
@@ -103,7 +111,7 @@ client *new_client(void) {
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     c->fd = ends[0];
     c->served = ends[1];
-    assert_ok(cr_conn_open(&native, ends[1], true, &error), error);
+    assert_ok(cr_arrival_open(&arrivals, ends[1], true, &error), error);
     uint8_t payload[256];
     cr_wire_hello hello = {.version_min = 1, .version_max = 1, .client = "unit"};
     queue_frame(c, CR_FRAME_HELLO, 0, 0, payload, cr_wire_pack_hello(&hello, payload, sizeof payload));

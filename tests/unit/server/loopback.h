@@ -6,8 +6,10 @@
 
 #include <sys/resource.h>
 
+#include "server/grpc/grpc.h"
 #include "server/loop/loop.h"
 #include "server/native/conn.h"
+#include "server/transport/arrival.h"
 #include "tests/unit/server/support.h"
 
 enum { SLABS = 4, MIB = 1024 * 1024 };
@@ -16,6 +18,8 @@ extern uv_loop_t uv;
 extern cr_calls calls;
 extern cr_loop loop;
 extern cr_native native;
+extern cr_grpc grpc;
+extern cr_arrivals arrivals;
 extern cr_config config;
 extern cr_error error;
 extern size_t slab_count; /* of the next setup */

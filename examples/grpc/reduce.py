@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Sum and maximum of a file of float32 over gRPC, with grpcio and stubs that protoc made (docs/GRPC.md).
+
+usage: reduce.py TARGET FILE      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+"""
+import struct
+import sys
+
+import cured_pb2 as cured
+import cured_pb2_grpc
+import grpc
+
+PIECE = 1 << 20  # bytes in a message; clients take and send 4 MiB at most unless told otherwise
+
+
+def chunks(path, ops):
+    """One head, then the array in pieces."""
+    yield cured.ReduceChunk(head=cured.ReduceRequest(dtype=cured.DTYPE_F32, ops=ops))
+    with open(path, "rb") as f:
+        while piece := f.read(PIECE):
+            yield cured.ReduceChunk(data=piece)
+
+
+def main(target, path):
+    with grpc.insecure_channel(target) as channel:
+        stub = cured_pb2_grpc.CuredStub(channel)
+        ops = [cured.OP_SUM, cured.OP_MAX]
+        # A small array fits into its request.
+        small = stub.Reduce(cured.ReduceRequest(dtype=cured.DTYPE_F32, ops=ops, data=struct.pack("<3f", 1, 2, 3)), timeout=10)
+        print("small: sum", struct.unpack("<d", small.results[0].value)[0], "max", struct.unpack("<f", small.results[1].value)[0])
+        # A large one is a stream. The last answer has the results.
+        for answer in stub.ReduceStream(chunks(path, ops), timeout=60):
+            end = answer.end
+        for result in end.results:
+            if result.status:
+                raise SystemExit(result.message)
+        print("file: sum", struct.unpack("<d", end.results[0].value)[0], "max", struct.unpack("<f", end.results[1].value)[0])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

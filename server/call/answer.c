@@ -1,0 +1,169 @@
+/* answer: packs ReduceResponse, fills InfoResponse. Thread: the loop's. Owner: the caller. */
+#include "server/call/answer.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/base/clock.h"
+#include "server/base/metrics.h"
+
+enum {
+    OP_ROOM = CR_ERROR_TEXT + CR_WIRE_VALUE_BYTES + 48, /* one OpResult at its longest */
+    RESULT_ROOM = 64,
+};
+
+size_t cr_answer_room(const cr_answer *answer, const cr_wire_reduce *asked) {
+    if (answer->kind == CR_ANSWER_PARTIAL) return RESULT_ROOM + CR_SERIAL_MAX_BYTES;
+    return RESULT_ROOM + (size_t)asked->op_count * OP_ROOM;
+}
+
+static void fill_value(cr_wire_op_result *to, const cr_value *value) {
+    to->op = (uint32_t)value->op;
+    to->status = (uint32_t)value->error.code;
+    to->dtype = 0;
+    to->value_len = to->at_len = 0;
+    to->inexact = false;
+    to->message[0] = 0;
+    if (value->error.code != CR_OK) {
+        memcpy(to->message, value->error.text, sizeof to->message);
+        return;
+    }
+    to->dtype = (uint32_t)value->dtype;
+    to->value_len = value->len;
+    memcpy(to->value, value->bytes, sizeof to->value);
+    to->at_len = value->at_len;
+    memcpy(to->at, value->at, sizeof to->at);
+}
+
+static void fill_values(cr_wire_result *m, const cr_answer *answer, const uint32_t *ops) {
+    m->count = answer->partial->n;
+    for (uint32_t i = 0; i < m->result_count; i++) {
+        cr_value value;
+        cr_partial_finish(answer->partial, (cr_op)ops[i], answer->finish, &value);
+        fill_value(&m->results[i], &value);
+    }
+}
+
+static void fill_finished(cr_wire_result *m, const cr_answer *answer) {
+    m->count = answer->count;
+    for (uint32_t i = 0; i < m->result_count; i++) {
+        fill_value(&m->results[i], &answer->values[i]);
+        m->results[i].inexact = answer->values[i].error.code == CR_OK && !answer->exact[i];
+    }
+}
+
+static void fill_partial(cr_wire_result *m, const cr_share *share) {
+    static uint8_t bytes[CR_SERIAL_MAX_BYTES]; /* the loop's */
+    m->count = share->partial.n;
+    m->result_count = 0;
+    m->partial = bytes;
+    m->partial_len = cr_share_pack(share, bytes, sizeof bytes);
+}
+
+static void fill_array(cr_wire_result *m, const cr_axis_spec *spec) {
+    m->count = spec->shape.outer * spec->shape.n * spec->shape.inner;
+    m->result_count = spec->op_count;
+    for (uint32_t i = 0; i < spec->op_count; i++) {
+        m->results[i].op = (uint32_t)spec->ops[i];
+        m->results[i].status = CR_OK;
+        m->results[i].dtype = (uint32_t)cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
+        m->results[i].value_len = m->results[i].at_len = 0;
+        m->results[i].inexact = false;
+        m->results[i].message[0] = 0;
+    }
+}
+
+size_t cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, uint8_t *out, size_t cap) {
+    cr_wire_result m;
+    m.timing = *answer->timing;
+    m.result_count = asked->op_count;
+    m.partial = NULL;
+    switch (answer->kind) {
+        case CR_ANSWER_VALUES:
+            fill_values(&m, answer, asked->ops);
+            break;
+        case CR_ANSWER_FINISHED:
+            fill_finished(&m, answer);
+            break;
+        case CR_ANSWER_PARTIAL:
+            fill_partial(&m, answer->share);
+            break;
+        case CR_ANSWER_ARRAY:
+            fill_array(&m, answer->spec);
+            break;
+        case CR_ANSWER_FAILED:
+        case CR_ANSWER_DONE:
+            assert(false);
+            return 0;
+    }
+    size_t length = cr_wire_pack_result(&m, out, cap);
+    assert(length);
+    return length;
+}
+
+uint32_t cr_answer_retry_ms(const cr_error *error) {
+    return error->code == CR_RESOURCE_EXHAUSTED || error->code == CR_UNAVAILABLE ? CR_RETRY_AFTER_MS : 0;
+}
+
+void cr_answer_limits(const cr_calls *calls, cr_wire_limits *limits) {
+    const cr_config *config = calls->config;
+    *limits = (cr_wire_limits){.head_bytes = CR_HEAD_MAX_BYTES,
+                               .data_bytes = CR_DATA_MAX_BYTES,
+                               .ops = CR_CALL_MAX_OPS,
+                               .jobs_per_connection = (uint32_t)config->max_jobs_per_connection,
+                               .credit_bytes = CR_CREDIT_INITIAL_BYTES,
+                               .input_bytes = config->max_input_bytes,
+                               .regions_per_connection = (uint32_t)config->max_regions_per_connection,
+                               .region_bytes = config->max_region_bytes};
+}
+
+static void fill_user(cr_wire_user *m, const cr_admission *a, const cr_user *user, const cr_user *own) {
+    cr_peer_name(user->node.key, m->name, sizeof m->name);
+    m->own = user == own;
+#define CR_USE(name)                          \
+    m->used.name = user->used[CR_USE_##name]; \
+    m->limit.name = cr_admit_share(a, user, CR_USE_##name);
+#include "proto/use.def"
+#undef CR_USE
+}
+
+/* A client sees its own user, root and the daemon's user see everybody: their own first, then the oldest. */
+static void fill_users(const cr_admission *a, const cr_peer *peer, cr_wire_info *m) {
+    const bool all = peer->has_uid && (peer->uid == 0 || peer->uid == geteuid());
+    fill_user(&m->users[m->user_count++], a, peer->user, peer->user);
+    for (const cr_list *node = a->by_age.next; all && node != &a->by_age; node = node->next) {
+        const cr_user *user = cr_container(node, cr_user, link);
+        if (m->user_count == CR_WIRE_MAX_USERS) break;
+        if (user != peer->user) fill_user(&m->users[m->user_count++], a, user, peer->user);
+    }
+}
+
+const cr_wire_info *cr_answer_info(const cr_calls *calls, const cr_peer *peer) {
+    const cr_lanes *lanes = &calls->lanes;
+    static cr_wire_info m; /* 20 KiB; the loop's */
+    memset(&m, 0, sizeof m);
+    snprintf(m.version, sizeof m.version, "%s", calls->version);
+    snprintf(m.backend, sizeof m.backend, "%s", lanes->backend);
+    snprintf(m.backend_reason, sizeof m.backend_reason, "%s", lanes->reason);
+    m.uptime_ms = cr_now_ms() - calls->started_ms;
+    m.lane_count = lanes->count;
+    for (uint32_t i = 0; i < m.lane_count; i++) {
+        cr_lane_info info = lanes->types[i]->info(lanes->lanes[i]);
+        snprintf(m.lanes[i].name, sizeof m.lanes[i].name, "%s", info.name);
+        snprintf(m.lanes[i].device, sizeof m.lanes[i].device, "%s%s", info.lost ? "lost: " : "", info.device);
+        m.lanes[i].workers = info.workers;
+        m.lanes[i].bytes_per_second = info.bytes_per_second;
+    }
+    _Static_assert((int)CR_METRIC_COUNT <= (int)CR_WIRE_MAX_COUNTERS, "Info has room for every metric");
+    _Static_assert((int)CR_MAX_LANES <= (int)CR_WIRE_MAX_LANES, "Info has room for every lane");
+    m.counter_count = CR_METRIC_COUNT;
+    for (uint32_t i = 0; i < CR_METRIC_COUNT; i++) {
+        snprintf(m.counters[i].name, sizeof m.counters[i].name, "%s", cr_metric_name((cr_metric)i));
+        m.counters[i].value = atomic_load_explicit(&cr_metrics[i], memory_order_relaxed);
+    }
+    cr_answer_limits(calls, &m.limits);
+    fill_users(&calls->admission, peer, &m);
+    return &m;
+}

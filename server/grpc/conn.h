@@ -1,0 +1,68 @@
+/* conn: one HTTP/2 connection: reads it, lets nghttp2 cut it into frames, writes what nghttp2 has to send.
+ *
+ * As with the native door a socket that is ready has its connection wait for its turn (loop/rounds.h), in which cr_grpc_conn_go
+ * writes, goes on with what had to wait, and reads once. nghttp2 gets what was read in pieces, until the connection has had its
+ * part of the turn, or the bytes of a call have no room. The rest is stashed and nothing more is read.
+ *
+ *   GREETING ──the client's SETTINGS──► OPEN ──GOAWAY, an error──► LEAVING (writes, and takes nothing) ──► CLOSED
+ *
+ * Thread: the loop's. Owner: the door's list of connections; cr_grpc_conn_close ends it from any state, and must not be called
+ * by nghttp2's callbacks. */
+#ifndef CURED_SERVER_GRPC_CONN_H
+#define CURED_SERVER_GRPC_CONN_H
+
+#include "server/base/bytes.h"
+#include "server/grpc/grpc.h"
+
+typedef enum cr_grpc_state { CR_GRPC_GREETING, CR_GRPC_OPEN, CR_GRPC_LEAVING, CR_GRPC_CLOSED } cr_grpc_state;
+
+struct cr_grpc_stream;
+
+typedef struct cr_grpc_conn {
+    uv_poll_t poll;
+    cr_grpc *grpc;
+    cr_list link, dirty;
+    cr_seat seat;
+    int fd;
+    cr_peer peer;
+    nghttp2_session *session;
+    uint8_t state;                  /* cr_grpc_state */
+    uint8_t events;                 /* asked of poll */
+    cr_list streams;                /* all that are open */
+    cr_list stalled;                /* of them, those whose calls have answers, and whose buffers are full */
+    struct cr_grpc_stream *waiting; /* the one whose bytes have no room, the first of them in held; NULL: none */
+    cr_bytes held;                  /* the rest of a chunk that nghttp2 counts as taken */
+    cr_bytes stash;                 /* read, and not yet given to nghttp2 */
+    cr_bytes out;                   /* to be written */
+    uint32_t requests, answered;    /* of its part of the turn: calls begun, and bytes of answers */
+    cr_timer timer;
+    uint64_t last_progress_ms;
+    bool readable, gone; /* as poll said last */
+    bool paused;         /* by its part of the turn, or for room: stash is taken on before anything else is read */
+    bool waits_for_room; /* for the bytes of waiting */
+    bool halted;         /* nghttp2 was told to pause */
+    bool refused, broken;
+} cr_grpc_conn;
+
+/* See cr_door. */
+cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *error);
+/* Cancels its calls and closes the socket. The conn must not be used afterwards. */
+void cr_grpc_conn_close(cr_grpc_conn *conn);
+/* nghttp2 has something to send, or a stream has. */
+void cr_grpc_conn_dirty(cr_grpc_conn *conn);
+/* Writes what can be written now. The connection may be gone. */
+void cr_grpc_conn_flush(cr_grpc_conn *conn);
+/* The connection's turn: true when it had its whole part. */
+bool cr_grpc_conn_go(cr_seat *seat, uint64_t until_ns);
+/* Whether the connection has had its part of the turn. */
+bool cr_grpc_conn_had_part(const cr_grpc_conn *conn);
+/* The bytes that it waits with can be taken. */
+void cr_grpc_conn_has_room(cr_grpc_conn *conn);
+/* Keeps n bytes of a chunk for stream until there is room. False: there is no memory. */
+bool cr_grpc_conn_hold(cr_grpc_conn *conn, struct cr_grpc_stream *stream, const uint8_t *bytes, size_t n);
+/* Tells the client to begin no calls any more. */
+void cr_grpc_conn_goaway(cr_grpc_conn *conn, uint32_t http2_error, const char *text);
+/* Bytes of answers that wait, or calls that are open. */
+bool cr_grpc_conn_busy(const cr_grpc_conn *conn);
+
+#endif

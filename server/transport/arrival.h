@@ -1,0 +1,28 @@
+/* arrival: connections from their accept until it is known which language they speak. The first bytes say it: each door has
+ * the bytes that its connections begin with (loop/door.h). They are read as usual and handed on with the socket, and what
+ * no door knows goes to the first, which says so.
+ *
+ *   accepted ──the first bytes──► a door's        (most clients have sent them by then)
+ *       └──none for hello_timeout_ms──► closed by the first door, which says why
+ *
+ * A connection counts from its accept on. One that is not let in waits a moment for its first bytes, to be told why in its own
+ * language.
+ * Thread: the loop's. Owner: main. */
+#ifndef CURED_SERVER_TRANSPORT_ARRIVAL_H
+#define CURED_SERVER_TRANSPORT_ARRIVAL_H
+
+#include "server/loop/loop.h"
+
+typedef struct cr_arrivals {
+    cr_loop *loop;
+    cr_list waiting;
+} cr_arrivals;
+
+/* The loop has its doors by the time that the first connection comes. */
+void cr_arrivals_init(cr_arrivals *arrivals, cr_loop *loop);
+/* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. */
+cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, cr_error *error);
+/* Closes all that wait. The loop has to run until their handles are gone. */
+void cr_arrivals_close(cr_arrivals *arrivals);
+
+#endif

@@ -1,0 +1,55 @@
+"""grpc_client: what a Python program that calls cured over gRPC has: grpcio, and stubs that protoc made from cured.proto.
+
+Debian has grpcio for its own Python; where another Python comes first, the test starts anew under that one.
+"""
+import atexit
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+DEBIAN_PYTHON = "/usr/bin/python3"
+PROTOS = "/usr/share/grpc-proto"
+
+
+def need(*modules):
+    """Starts the running test under Debian's Python where this one lacks a module; exit status 77 where that one does too."""
+    try:
+        for module in modules:
+            importlib.import_module(module)
+        return
+    except ImportError as missing:
+        why = missing
+    if os.path.exists(DEBIAN_PYTHON) and not os.environ.get("CURED_TEST_PYTHON_TRIED"):
+        os.environ["CURED_TEST_PYTHON_TRIED"] = "1"
+        os.execv(DEBIAN_PYTHON, [DEBIAN_PYTHON] + sys.argv)
+    print("skipped: %s (scripts/bootstrap --tests installs it)" % why)
+    sys.exit(77)
+
+
+def stubs():
+    """(messages, services) of cured.proto, made by protoc as any program's are."""
+    folder = tempfile.mkdtemp(prefix="cured-stubs-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    plugin = shutil.which("grpc_python_plugin")
+    subprocess.run(["protoc", "-I" + os.path.join(SOURCE, "proto"), "--python_out=" + folder, "--grpc_python_out=" + folder,
+                    "--plugin=protoc-gen-grpc_python=" + plugin, "cured.proto"], check=True)
+    sys.path.insert(0, folder)
+    return importlib.import_module("cured_pb2"), importlib.import_module("cured_pb2_grpc")
+
+
+def messages_of(path):
+    """The message types of one of gRPC's own protos, such as grpc/health/v1/health.proto, by their name."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    with tempfile.NamedTemporaryFile() as f:
+        subprocess.run(["protoc", "-I" + PROTOS, "--descriptor_set_out=" + f.name, path], check=True)
+        found = descriptor_pb2.FileDescriptorSet.FromString(f.read())
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(found.file[0])
+    factory = message_factory.MessageFactory(pool)
+    package = found.file[0].package
+    return {m.name: factory.GetPrototype(pool.FindMessageTypeByName(package + "." + m.name))
+            for m in found.file[0].message_type}

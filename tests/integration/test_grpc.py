@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""gRPC on the daemon's sockets, by grpcio: every method, over Unix and TCP, beside the native protocol."""
+import random
+import threading
+import time
+import unittest
+
+import grpc_client
+
+grpc_client.need("grpc", "numpy")
+import grpc  # noqa: E402
+import numpy as np  # noqa: E402
+
+from cured_daemon import DaemonTest, Daemon, main, wait_for  # noqa: E402
+
+pb, services = grpc_client.stubs()
+TYPES = {"u8": "u1", "i16": "i2", "i64": "i8", "f32": "f4", "f64": "f8"}
+PLAIN = [("grpc.max_receive_message_length", 4 << 20)]  # grpcio's default, which answers must keep to
+
+
+def request(array, ops=("sum",), **fields):
+    kind = {v: k for k, v in TYPES.items()}[array.dtype.str[1:]]
+    return pb.ReduceRequest(dtype=pb.Dtype.Value("DTYPE_" + kind.upper()),
+                            ops=[pb.Op.Value("OP_" + op.upper()) for op in ops], **fields)
+
+
+def unary(array, ops=("sum",), **fields):
+    return request(array, ops, data=array.tobytes(), **fields)
+
+
+def chunks(array, size, ops=("sum",), progress_ms=0, **fields):
+    yield pb.ReduceChunk(head=request(array, ops, **fields), progress_ms=progress_ms)
+    data = array.tobytes()
+    for at in range(0, len(data), size):
+        yield pb.ReduceChunk(data=data[at:at + size])
+
+
+def value(result):
+    kinds = {pb.DTYPE_F64: "f8", pb.DTYPE_F32: "f4", pb.DTYPE_I64: "i8", pb.DTYPE_U64: "u8"}
+    return np.frombuffer(result.value, kinds[result.dtype])[0]
+
+
+class GrpcTest(DaemonTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.rng = np.random.default_rng(random.getrandbits(32))
+
+    def setUp(self):
+        self.channel = grpc.insecure_channel(self.daemon.address, options=PLAIN + [("grpc.use_local_subchannel_pool", 1)])
+        self.addCleanup(self.channel.close)
+        self.cured = services.CuredStub(self.channel)
+
+    def failure(self, code, call, *words):
+        with self.assertRaises(grpc.RpcError) as caught:
+            answer = call()
+            if hasattr(answer, "__next__"):
+                list(answer)
+        self.assertEqual(code, caught.exception.code(), caught.exception.details())
+        for word in words:
+            self.assertIn(word, caught.exception.details())
+        return caught.exception
+
+
+class Methods(GrpcTest):
+    def test_reduce(self):
+        """Arrays of any length in one message: folded on the loop, gathered from two frames, and streamed to the lanes."""
+        for kind in TYPES.values():
+            for n in [0, 1, 63, 2048, 4096, 4097, 5000] + [int(self.rng.integers(0, 400000)) for _ in range(4)]:
+                array = self.rng.integers(0, 100, n).astype(kind)
+                answer = self.cured.Reduce(unary(array, ("sum", "count")), timeout=60)
+                self.assertEqual(n, answer.count)
+                self.assertEqual(int(array.astype("i8").sum()), value(answer.results[0]))
+                self.assertEqual(n, value(answer.results[1]))
+
+    def test_an_op_without_a_value_fails_alone(self):
+        answer = self.cured.Reduce(unary(np.zeros(0, "f4"), ("sum", "max")), timeout=60)
+        self.assertEqual([0, grpc.StatusCode.INVALID_ARGUMENT.value[0]], [answer.results[0].status, answer.results[1].status])
+        self.assertIn("no elements", answer.results[1].message)
+
+    def test_reduce_says_how_long_data_is(self):
+        array = np.arange(10, dtype="f4")
+        self.assertEqual(45, value(self.cured.Reduce(unary(array, input=pb.Input(inline=40)), timeout=60).results[0]))
+        self.failure(grpc.StatusCode.INVALID_ARGUMENT,
+                     lambda: self.cured.Reduce(unary(array, input=pb.Input(inline=44)), timeout=60), "44", "40")
+
+    def test_reduce_stream(self):
+        array = self.rng.integers(0, 100, 700001).astype("f4")
+        for size in (1, 4099, 65536, 1 << 20, 3 << 20):
+            part = array[:3000] if size == 1 else array
+            answers = list(self.cured.ReduceStream(chunks(part, size), timeout=60))
+            self.assertEqual(1, len(answers))
+            self.assertEqual(part.astype("f8").sum(), value(answers[0].end.results[0]))
+        empty = list(self.cured.ReduceStream(chunks(array[:0], 1), timeout=60))
+        self.assertEqual(0, value(empty[0].end.results[0]))
+
+    def test_answers_along_an_axis_come_in_parts(self):
+        for outer, n, inner in ((300000, 3, 1), (1, 7, 200000), (12, 50, 999)):
+            array = self.rng.integers(0, 100, outer * n * inner).astype("f4")
+            want = array.reshape(outer, n, inner).astype("f8").sum(1).ravel()
+            got, parts, end = np.full(outer * inner, np.nan), 0, None
+            for answer in self.cured.ReduceStream(chunks(array, 1 << 20, axis=pb.Axis(outer=outer, n=n, inner=inner)), timeout=120):
+                self.assertIsNone(end)
+                if answer.HasField("end"):
+                    end = answer.end
+                    continue
+                values = np.frombuffer(answer.part.values, "f8")
+                got[answer.part.first:answer.part.first + len(values)] = values
+                parts += 1
+            self.assertTrue((got == want).all())
+            self.assertEqual(len(array), end.count)
+            self.assertGreater(parts, 0)
+
+    def test_a_reader_that_takes_its_time_gets_all(self):
+        array = self.rng.integers(0, 100, 3000000).astype("u1")
+        seen = 0
+        for i, answer in enumerate(self.cured.ReduceStream(chunks(array, 1 << 20, axis=pb.Axis(outer=1000000, n=3, inner=1)), timeout=120)):
+            if i < 20:
+                time.sleep(0.01)
+            seen += len(answer.part.values)
+        self.assertEqual(8 * 1000000, seen)
+
+    def test_partials_merge(self):
+        array = self.rng.standard_normal(200000).astype("f4")
+        whole = self.cured.Reduce(unary(array, ("sum", "max", "argmax")), timeout=60)
+        cuts = sorted(self.rng.integers(0, len(array), 9))
+        parts = []
+        for first, last in zip([0] + cuts, cuts + [len(array)]):
+            answer = self.cured.Reduce(unary(array[first:last], ("sum", "max", "argmax"), partial=True, first=int(first)), timeout=60)
+            parts.append(answer.partial)
+        random.shuffle(parts)
+        ops = [pb.OP_SUM, pb.OP_MAX, pb.OP_ARGMAX]
+        merged = self.cured.Merge(pb.MergeRequest(ops=ops, partials=parts), timeout=60)
+        self.assertEqual([r.value for r in whole.results], [r.value for r in merged.results])
+        once = self.cured.Merge(pb.MergeRequest(ops=ops, partials=parts[:5], partial=True), timeout=60).partial
+        again = self.cured.Merge(pb.MergeRequest(ops=ops, partials=[once] + parts[5:]), timeout=60)
+        self.assertEqual([r.value for r in whole.results], [r.value for r in again.results])
+
+    def test_many_partials_merge_in_turns(self):
+        part = self.cured.Reduce(unary(np.ones(7, "i8"), partial=True, unplaced=True), timeout=60).partial
+        merged = self.cured.Merge(pb.MergeRequest(ops=[pb.OP_SUM], partials=[part] * 20000), timeout=60)
+        self.assertEqual(140000, value(merged.results[0]))
+
+    def test_info(self):
+        info = self.cured.Info(pb.InfoRequest(), timeout=60)
+        self.assertEqual("cpu", info.backend)
+        self.assertTrue(any(c.name == "calls" for c in info.counters))
+        self.assertTrue(info.users[0].own)
+
+    def test_native_and_grpc_side_by_side(self):
+        native = self.connect()
+        for n in range(200):
+            self.assertEqual(3 * n, value(self.cured.Reduce(unary(np.full(3, n, "i8")), timeout=60).results[0]))
+            self.assertIsNone(native.inline("u8", ["sum"], bytes([1, 2, 3])).status)
+
+    def test_many_calls_at_once(self):
+        arrays = [self.rng.integers(0, 100, int(n)).astype("f4") for n in self.rng.integers(0, 60000, 200)]
+        futures = [self.cured.Reduce.future(unary(a), timeout=60) for a in arrays]
+        for array, future in zip(arrays, futures):
+            self.assertEqual(array.astype("f8").sum(), value(future.result().results[0]))
+
+
+class Refusals(GrpcTest):
+    OPTIONS = {"max_input_bytes": 1 << 24}
+
+    def test_bad_requests_are_named(self):
+        array, invalid = np.zeros(3, "f4"), grpc.StatusCode.INVALID_ARGUMENT
+        bad = [(unary(array, ()), "ops"), (pb.ReduceRequest(dtype=12, ops=[1], data=b"abc"), "multiple of 4"),
+               (request(array, input=pb.Input(descriptor=pb.DescriptorInput(to_end=True))), "native"),
+               (request(array, input=pb.Input(region=pb.RegionInput(region=1, to_end=True))), "native"),
+               (request(array, input=pb.Input(stream=pb.StreamInput(bytes=12))), "ReduceStream"),
+               (pb.ReduceRequest(dtype=2, ops=[1], data=bytes((1 << 24) + 1)), "max_input_bytes")]
+        for message, word in bad:
+            self.failure(invalid, lambda: self.cured.Reduce(message, timeout=60), word)
+        self.failure(grpc.StatusCode.UNIMPLEMENTED,
+                     lambda: self.cured.Reduce(pb.ReduceRequest(dtype=77, ops=[1], data=b"abcd"), timeout=60), "dtype")
+        self.assert_serves()
+
+    def test_bad_streams_are_named(self):
+        head, data, invalid = pb.ReduceChunk(head=request(np.zeros(1, "f4"))), pb.ReduceChunk(data=b"abcd"), grpc.StatusCode.INVALID_ARGUMENT
+        inline = pb.ReduceChunk(head=unary(np.zeros(1, "f4")))
+        for messages, word in (([data], "before the head"), ([head, data, head], "second head"), ([], "before a head"),
+                               ([head, pb.ReduceChunk(data=b"abc")], "multiple of 4"), ([pb.ReduceChunk()], "neither"),
+                               ([inline], "ReduceChunk.data")):
+            self.failure(invalid, lambda: self.cured.ReduceStream(iter(messages), timeout=60), word)
+        self.assert_serves()
+
+    def test_unknown_methods(self):
+        call = self.channel.unary_unary("/cured.v1.Cured/Guess", lambda x: x, lambda x: x)
+        self.failure(grpc.StatusCode.UNIMPLEMENTED, lambda: call(b"", timeout=60), "Reduce, ReduceStream")
+
+    def test_compressed_messages(self):
+        self.failure(grpc.StatusCode.UNIMPLEMENTED,
+                     lambda: self.cured.Reduce(unary(np.zeros(300, "f4")), timeout=60, compression=grpc.Compression.Gzip), "compressed")
+
+    def test_bad_partials(self):
+        for parts in ([b"abc"], [b""], [bytes(30000)]):
+            self.failure(grpc.StatusCode.INVALID_ARGUMENT,
+                         lambda: self.cured.Merge(pb.MergeRequest(ops=[pb.OP_SUM], partials=parts), timeout=60))
+        self.failure(grpc.StatusCode.INVALID_ARGUMENT, lambda: self.cured.Merge(pb.MergeRequest(ops=[pb.OP_SUM]), timeout=60))
+
+
+class Ends(GrpcTest):
+    def slow(self, sent):
+        """A stream that never ends."""
+        yield from chunks(np.zeros(100, "f4"), 400)
+        sent.set()
+        threading.Event().wait(60)
+
+    def test_deadline(self):
+        sent = threading.Event()
+        began = time.monotonic()
+        self.failure(grpc.StatusCode.DEADLINE_EXCEEDED, lambda: self.cured.ReduceStream(self.slow(sent), timeout=0.5))
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_cancel(self):
+        before = self.daemon.counters()["calls"]
+        sent = threading.Event()
+        call = self.cured.ReduceStream(self.slow(sent), timeout=60)
+        sent.wait(30)
+        wait_for("the call", lambda: self.daemon.counters()["calls"] > before)
+        call.cancel()
+        wait_for("its end", lambda: self.daemon.counters()["calls"] == before)
+        self.assertEqual(6, value(self.cured.Reduce(unary(np.array([1, 2, 3], "i8")), timeout=60).results[0]))
+
+    def test_a_client_that_goes(self):
+        before = self.daemon.counters()["calls"]
+        sent = threading.Event()
+        call = self.cured.ReduceStream(self.slow(sent), timeout=60)
+        sent.wait(30)
+        wait_for("the call", lambda: self.daemon.counters()["calls"] > before)
+        self.channel.close()
+        self.failure(grpc.StatusCode.CANCELLED, lambda: call)
+        wait_for("its end", lambda: self.daemon.counters()["calls"] == before)
+
+
+class OwnServices(GrpcTest):
+    """grpc.health.v1 and grpc.reflection, by messages that protoc made from gRPC's own protos."""
+
+    def test_health(self):
+        health = grpc_client.messages_of("grpc/health/v1/health.proto")
+        ask, told = health["HealthCheckRequest"], health["HealthCheckResponse"]
+        check = self.channel.unary_unary("/grpc.health.v1.Health/Check", ask.SerializeToString, told.FromString)
+        for name in ("", "cured.v1.Cured"):
+            self.assertEqual(1, check(ask(service=name), timeout=60).status)
+        self.failure(grpc.StatusCode.NOT_FOUND, lambda: check(ask(service="other"), timeout=60))
+        watch = self.channel.unary_stream("/grpc.health.v1.Health/Watch", ask.SerializeToString, told.FromString)
+        unknown = watch(ask(service="other"), timeout=60)
+        self.assertEqual(3, next(unknown).status)
+        unknown.cancel()
+
+    def test_watchers_hear_of_the_end(self):
+        health = grpc_client.messages_of("grpc/health/v1/health.proto")
+        ask, told = health["HealthCheckRequest"], health["HealthCheckResponse"]
+        daemon = Daemon(self.folder, listen=["unix:%s/draining.sock" % self.folder])
+        with grpc.insecure_channel(daemon.address) as channel:
+            watch = channel.unary_stream("/grpc.health.v1.Health/Watch", ask.SerializeToString, told.FromString)(ask(), timeout=60)
+            self.assertEqual(1, next(watch).status)
+            sent = threading.Event()
+            cured = services.CuredStub(channel)
+            running = cured.ReduceStream(self.slow(sent), timeout=60)  # keeps the daemon draining
+            sent.wait(30)
+            daemon.process.terminate()
+            self.assertEqual(2, next(watch).status)
+            self.failure(grpc.StatusCode.UNAVAILABLE, lambda: running)
+        daemon.check_end(self, daemon.wait())
+
+    slow = Ends.slow
+
+    def test_reflection(self):
+        from google.protobuf import descriptor_pb2
+        for version in ("v1", "v1alpha"):
+            types = grpc_client.messages_of("grpc/reflection/%s/reflection.proto" % version)
+            ask, told = types["ServerReflectionRequest"], types["ServerReflectionResponse"]
+            path = "/grpc.reflection.%s.ServerReflection/ServerReflectionInfo" % version
+            call = self.channel.stream_stream(path, ask.SerializeToString, told.FromString)
+            asked = [ask(list_services=""), ask(file_containing_symbol="cured.v1.Cured"), ask(file_by_filename="cured.proto"),
+                     ask(file_containing_symbol="cured.v1.Cured.ReduceStream"), ask(file_containing_symbol="cured.v1.Axis"),
+                     ask(file_containing_symbol="cured.v1.Nothing"), ask(file_containing_symbol="cured.v1."), ask(host="here")]
+            answers = list(call(iter(asked), timeout=60))
+            self.assertEqual([a.SerializeToString() for a in asked], [a.original_request.SerializeToString() for a in answers])
+            names = [s.name for s in answers[0].list_services_response.service]
+            self.assertEqual(["cured.v1.Cured", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                              "grpc.reflection.v1alpha.ServerReflection"], sorted(names))
+            for answer in answers[1:5]:
+                files = [descriptor_pb2.FileDescriptorProto.FromString(f)
+                         for f in answer.file_descriptor_response.file_descriptor_proto]
+                self.assertEqual(["cured.proto"], [f.name for f in files])
+                self.assertEqual(["Reduce", "ReduceStream", "Merge", "Info"], [m.name for m in files[0].service[0].method])
+            for answer in answers[5:]:
+                self.assertEqual(5, answer.error_response.error_code)
+
+
+class Tcp(GrpcTest):
+    """The same listener speaks both over TCP."""
+
+    def test_over_tcp(self):
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0"])
+        with grpc.insecure_channel(daemon.address[4:]) as channel:
+            cured = services.CuredStub(channel)
+            array = self.rng.integers(0, 100, 3000000).astype("f4")
+            self.assertEqual(array.astype("f8").sum(), value(cured.Reduce(unary(array), timeout=60).results[0]))
+            with daemon.connect() as native:
+                self.assertIsNone(native.inline("u8", ["sum"], bytes([1, 2, 3])).status)
+        daemon.check_end(self, daemon.stop())
+
+
+if __name__ == "__main__":
+    main()
