@@ -12,9 +12,10 @@
 #include "server/grpc/session.h"
 
 enum {
-    SLICE_BYTES = 8 * 1024,    /* given to nghttp2 between two looks at the clock */
-    OUT_BYTES = 64 * 1024, /* of frames packed before they are written; a client that reads none of them is read from no more */
-    LINGER_MS = 1000,          /* for a client to read why its connection ended */
+    SLICE_BYTES = 8 * 1024, /* given to nghttp2 between two looks at the clock */
+    OUT_BYTES =
+        64 * 1024, /* of frames packed before they are written; a client that reads none of them is read from no more */
+    LINGER_MS = 1000, /* for a client to read why its connection ended */
 };
 
 static void on_handle_closed(uv_handle_t *handle) { free(handle->data); }
@@ -161,8 +162,7 @@ void cr_grpc_conn_close(cr_grpc_conn *conn) {
     cr_calls *calls = conn->grpc->calls;
     if (conn->state == CR_GRPC_CLOSED) return;
     conn->state = CR_GRPC_CLOSED;
-    while (!cr_list_empty(&conn->streams))
-        cr_grpc_stream_free(cr_container(conn->streams.next, cr_grpc_stream, link));
+    while (!cr_list_empty(&conn->streams)) cr_grpc_stream_free(cr_container(conn->streams.next, cr_grpc_stream, link));
     nghttp2_session_del(conn->session);
     cr_timer_stop(&calls->timers, &conn->timer);
     cr_list_remove(&conn->link);

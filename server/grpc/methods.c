@@ -50,7 +50,8 @@ static bool reduce_message(cr_grpc_stream *stream, const uint8_t *in, size_t len
     cr_wire_call *asked = cr_call_asked(call);
     cr_status status = cr_wire_unpack_reduce(in, len, asked, &error);
     if (status == CR_OK && asked->reduce.source == CR_SOURCE_STREAM)
-        status = cr_fail(&error, CR_INVALID_ARGUMENT, "input: an array that is a stream comes by ReduceStream; give data here");
+        status = cr_fail(&error, CR_INVALID_ARGUMENT,
+                         "input: an array that is a stream comes by ReduceStream; give data here");
     if (status == CR_OK) status = as_stream(asked, true, whole ? 0 : stream->bulk_left, &error);
     return cr_grpc_stream_call(stream, call, status, &error);
 }
@@ -75,7 +76,8 @@ static bool merge_message(cr_grpc_stream *stream, const uint8_t *in, size_t len,
     cr_wire_call *asked = cr_call_asked(call);
     cr_status status = cr_wire_unpack_merge(in, len, asked, &error);
     if (status == CR_OK && asked->reduce.source == CR_SOURCE_STREAM)
-        status = cr_fail(&error, CR_INVALID_ARGUMENT, "MergeRequest.input is for the native protocol; give partials here");
+        status =
+            cr_fail(&error, CR_INVALID_ARGUMENT, "MergeRequest.input is for the native protocol; give partials here");
     if (status == CR_OK) status = as_stream(asked, false, 0, &error);
     return cr_grpc_stream_call(stream, call, status, &error);
 }
@@ -101,7 +103,8 @@ static bool merge_bulk(cr_grpc_stream *stream, uint64_t bytes) {
 
 static bool chunk_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole) {
     cr_error error;
-    if (!whole && len) return fail(stream, "ReduceChunk has head and data, or data with progress_ms: one goes in a message");
+    if (!whole && len)
+        return fail(stream, "ReduceChunk has head and data, or data with progress_ms: one goes in a message");
     if (!whole && !stream->call) return fail(stream, "ReduceStream: data came before the head");
     if (!whole) return true;
     if (stream->call) return fail(stream, "ReduceStream: a second head came, or a chunk with neither head nor data");

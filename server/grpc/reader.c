@@ -29,7 +29,8 @@ static void make_room(cr_grpc *grpc) {
     cr_error error;
     while (grpc->gathered > CR_GRPC_GATHERED_BYTES && !cr_list_empty(&grpc->gathering)) {
         cr_grpc_stream *oldest = cr_container(grpc->gathering.next, cr_grpc_stream, gathering);
-        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "message: all clients together leave more than %d bytes of messages unfinished",
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED,
+                "message: all clients together leave more than %d bytes of messages unfinished",
                 CR_GRPC_GATHERED_BYTES);
         cr_grpc_stream_fail(oldest, &error);
     }

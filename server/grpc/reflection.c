@@ -141,7 +141,8 @@ bool cr_reflection_message(cr_grpc_stream *stream, const uint8_t *in, size_t len
     cr_error error;
     (void)whole;
     if (len > MOST_REQUEST || cr_grpc_reply_backlog(stream) > BACKLOG_BYTES) {
-        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "reflection: a request has at most 1024 bytes, and answers must be read");
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED,
+                "reflection: a request has at most 1024 bytes, and answers must be read");
         return cr_grpc_stream_fail(stream, &error);
     }
     to.len = inner.len = 0;

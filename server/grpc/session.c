@@ -5,7 +5,6 @@
  * Thread: the loop's. Owner: the connection. */
 #include "server/grpc/session.h"
 
-
 static cr_grpc_stream *stream_of(nghttp2_session *session, int32_t id) {
     return nghttp2_session_get_stream_user_data(session, id);
 }
@@ -98,7 +97,7 @@ bool cr_session_open(cr_grpc_conn *conn) {
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, CR_GRPC_STREAM_WINDOW},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, CR_GRPC_HEADERS_BYTES},
     };
-    return nghttp2_submit_settings(conn->session, NGHTTP2_FLAG_NONE, settings,
-                                   sizeof settings / sizeof settings[0]) == 0 &&
+    return nghttp2_submit_settings(conn->session, NGHTTP2_FLAG_NONE, settings, sizeof settings / sizeof settings[0]) ==
+               0 &&
            nghttp2_session_set_local_window_size(conn->session, NGHTTP2_FLAG_NONE, 0, CR_GRPC_CONNECTION_WINDOW) == 0;
 }

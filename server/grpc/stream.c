@@ -46,7 +46,8 @@ static void read_timeout(cr_grpc_stream *stream, const char *value, size_t len) 
     for (size_t i = 0; digits && digits + 1 == len && i < sizeof units / sizeof units[0]; i++)
         if (value[digits] == units[i].unit) ns = units[i].ns;
     if (!ns) {
-        refuse_header(stream, CR_INVALID_ARGUMENT, "grpc-timeout: it must be 1 to 8 digits and one of H, M, S, m, u, n");
+        refuse_header(stream, CR_INVALID_ARGUMENT,
+                      "grpc-timeout: it must be 1 to 8 digits and one of H, M, S, m, u, n");
         return;
     }
     const uint64_t ms = (number * ns + 999999) / 1000000, most = CR_TIMEOUT_MAX_MS;
@@ -77,7 +78,8 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
         refuse_header(stream, CR_INVALID_ARGUMENT,
                       "this is gRPC: POST with the content-type application/grpc or application/grpc+proto");
     } else if (!stream->method) {
-        refuse_header(stream, CR_UNIMPLEMENTED, "no such method: cured.v1.Cured has Reduce, ReduceStream, Merge and Info");
+        refuse_header(stream, CR_UNIMPLEMENTED,
+                      "no such method: cured.v1.Cured has Reduce, ReduceStream, Merge and Info");
     }
     if (stream->refused.code == CR_OK) return;
     cr_metric_add(calls_failed, 1);

@@ -14,9 +14,9 @@ typedef struct cr_grpc_stream cr_grpc_stream;
 /* What a client may call. A line in methods.c is all that a new one needs, beside its functions. */
 typedef struct cr_grpc_method {
     const char *path;
-    uint32_t bulk;   /* the field whose bytes may be long, and lie at the end of a message; 0: none */
-    bool repeats;    /* there may be several of them in a message */
-    bool several;    /* the client may send several messages */
+    uint32_t bulk; /* the field whose bytes may be long, and lie at the end of a message; 0: none */
+    bool repeats;  /* there may be several of them in a message */
+    bool several;  /* the client may send several messages */
     /* A message, but for its bulk: false, when the call has failed. whole: it has none */
     bool (*message)(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole);
     /* So many bytes of bulk come. */
