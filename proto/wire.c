@@ -194,8 +194,8 @@ static void input_out(const cr_wire_reduce *m, Cured__V1__Input *input, Cured__V
             stream->unknown = 1;
         }
     } else if (m->source == CR_SOURCE_DESCRIPTOR) {
-        input->source_case = CURED__V1__INPUT__SOURCE_DESCRIPTOR;
-        input->descriptor = descriptor;
+        input->source_case = CURED__V1__INPUT__SOURCE_FILE_DESCRIPTOR;
+        input->file_descriptor = descriptor;
         descriptor->offset = m->offset;
         if (m->length_known) {
             descriptor->length_case = CURED__V1__DESCRIPTOR_INPUT__LENGTH_COUNT;
@@ -353,15 +353,15 @@ cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_inp
     const Cured__V1__Input *input = p->input;
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_STREAM && input->stream != NULL)
         return stream_in(input->stream, m, error);
-    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_DESCRIPTOR && input->descriptor != NULL)
-        return descriptor_in(input->descriptor, m, error);
+    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_FILE_DESCRIPTOR && input->file_descriptor != NULL)
+        return descriptor_in(input->file_descriptor, m, error);
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_REGION && input->region != NULL)
         return region_in(input->region, m, error);
     m->source = CR_SOURCE_INLINE;
     m->length_known = input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_INLINE;
     m->length = m->length_known ? input->inline_ : 0;
     if (m->length_known || (input == NULL && may_lack_input)) return CR_OK;
-    return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.input is missing: give stream, descriptor or region");
+    return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.input is missing: give stream, file_descriptor or region");
 }
 
 cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error) {

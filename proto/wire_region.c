@@ -20,8 +20,8 @@ static size_t emit_register(const cr_wire_region *m, Cured__V1__Call *call, uint
     p.region = m->id;
     switch (m->kind) {
         case CR_SHARED_DESCRIPTOR:
-            p.source_case = CURED__V1__REGISTER_REQUEST__SOURCE_DESCRIPTOR;
-            p.descriptor = &descriptor;
+            p.source_case = CURED__V1__REGISTER_REQUEST__SOURCE_FILE_DESCRIPTOR;
+            p.file_descriptor = &descriptor;
             break;
         case CR_SHARED_NAME:
             p.source_case = CURED__V1__REGISTER_REQUEST__SOURCE_SHM;
@@ -127,7 +127,7 @@ cr_status cr_wire_register_in(const Cured__V1__RegisterRequest *p, cr_wire_regio
     m->offset = m->bytes = 0;
     if (p->region == 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "RegisterRequest.region is 0, must be the number of a new region");
-    if (p->source_case == CURED__V1__REGISTER_REQUEST__SOURCE_DESCRIPTOR && p->descriptor != NULL) {
+    if (p->source_case == CURED__V1__REGISTER_REQUEST__SOURCE_FILE_DESCRIPTOR && p->file_descriptor != NULL) {
         m->kind = CR_SHARED_DESCRIPTOR;
         return CR_OK;
     }
@@ -140,7 +140,7 @@ cr_status cr_wire_register_in(const Cured__V1__RegisterRequest *p, cr_wire_regio
     if (p->source_case == CURED__V1__REGISTER_REQUEST__SOURCE_CUDA_DESCRIPTOR && p->cuda_descriptor != NULL)
         return passed_in(p->cuda_descriptor, m, error);
     return cr_fail(error, CR_INVALID_ARGUMENT,
-                   "RegisterRequest.source is missing: give descriptor, shm, cuda_ipc or cuda_descriptor");
+                   "RegisterRequest.source is missing: give file_descriptor, shm, cuda_ipc or cuda_descriptor");
 }
 
 cr_status cr_wire_unregister_in(const Cured__V1__UnregisterRequest *p, cr_wire_region *m, cr_error *error) {

@@ -166,7 +166,7 @@ class Refusals(GrpcTest):
     def test_bad_requests_are_named(self):
         array, invalid = np.zeros(3, "f4"), grpc.StatusCode.INVALID_ARGUMENT
         bad = [(unary(array, ()), "ops"), (pb.ReduceRequest(dtype=12, ops=[1], data=b"abc"), "multiple of 4"),
-               (request(array, input=pb.Input(descriptor=pb.DescriptorInput(to_end=True))), "native"),
+               (request(array, input=pb.Input(file_descriptor=pb.DescriptorInput(to_end=True))), "native"),
                (request(array, input=pb.Input(region=pb.RegionInput(region=1, to_end=True))), "native"),
                (request(array, input=pb.Input(stream=pb.StreamInput(bytes=12))), "ReduceStream"),
                (pb.ReduceRequest(dtype=2, ops=[1], data=bytes((1 << 24) + 1)), "max_input_bytes")]
