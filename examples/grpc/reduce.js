@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+// Sum and maximum of a file of float32 over gRPC, with @grpc/grpc-js; it reads cured.proto beside it (docs/GRPC.md).
+//
+// usage: reduce.js TARGET FILE      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const { pipeline } = require('stream/promises');
+const { promisify } = require('util');
+const grpc = require('@grpc/grpc-js');
+const loader = require('@grpc/proto-loader');
+
+const { cured } = grpc.loadPackageDefinition(
+    loader.loadSync(path.join(__dirname, 'cured.proto'), { enums: String, longs: String, defaults: true }));
+
+const PIECE = 1 << 20; // bytes in a message; clients take and send 4 MiB at most unless told otherwise
+const WANTED = { dtype: 'DTYPE_F32', ops: ['OP_SUM', 'OP_MAX'] };
+
+const after = (seconds) => ({ deadline: Date.now() + 1000 * seconds });
+
+function print(what, results) {
+    for (const result of results) {
+        if (result.status) throw new Error(result.message);
+    }
+    const [sum, max] = [results[0].value.readDoubleLE(), results[1].value.readFloatLE()];
+    const text = (value) => (Number.isInteger(value) ? value.toFixed(1) : String(value));
+    console.log(`${what}: sum ${text(sum)} max ${text(max)}`);
+}
+
+// One head, then the array in pieces.
+async function* chunks(file) {
+    yield { head: WANTED };
+    for await (const data of fs.createReadStream(file, { highWaterMark: PIECE })) yield { data };
+}
+
+async function lastOf(answers) {
+    let last;
+    for await (const answer of answers) last = answer;
+    return last;
+}
+
+async function main(target, file) {
+    if (!file) throw new Error('usage: reduce.js TARGET FILE');
+    const client = new cured.v1.Cured(target, grpc.credentials.createInsecure());
+    try {
+        // A small array fits into its request.
+        const data = Buffer.from(new Float32Array([1, 2, 3]).buffer);
+        const small = await promisify(client.Reduce.bind(client))({ ...WANTED, data }, after(10));
+        print('small', small.results);
+        // A large one is a stream: pipeline waits while the daemon is behind. The last answer has the results.
+        const call = client.ReduceStream(after(60));
+        const [last] = await Promise.all([lastOf(call), pipeline(chunks(file), call)]);
+        print('file', last.end.results);
+    } finally {
+        client.close();
+    }
+}
+
+main(...process.argv.slice(2)).catch((error) => {
+    console.error(error.message);
+    process.exitCode = 1;
+});
