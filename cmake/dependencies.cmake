@@ -1,7 +1,7 @@
 # The libraries cured stands on, each looked for once (docs/DEPENDENCIES.md says why these). Rooms link the targets
-# PkgConfig::LIBUV, PkgConfig::PROTOBUFC, PkgConfig::NGHTTP2, PkgConfig::CJSON, PkgConfig::ZLIB and, in tests, PkgConfig::CHECK.
+# PkgConfig::LIBUV, PkgConfig::PROTOBUFC, PkgConfig::NGHTTP2, PkgConfig::OPENSSL, PkgConfig::CJSON, PkgConfig::ZLIB and, in tests, PkgConfig::CHECK.
 #
-# With CURED_STATIC_DEPS the first three stand for the static archives: what scripts/bundle builds. Debian's archives are
+# With CURED_STATIC_DEPS the first four stand for the static archives: what scripts/bundle builds. Debian's archives are
 # not PIC, so libcured.so cannot be built that way; Debian has no archive of cJSON, so that one and zlib stay shared.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -20,10 +20,18 @@ if(CURED_STATIC_DEPS)
   add_library(PkgConfig::NGHTTP2 STATIC IMPORTED GLOBAL)
   set_target_properties(PkgConfig::NGHTTP2 PROPERTIES IMPORTED_LOCATION ${CURED_NGHTTP2_ARCHIVE}
                         INTERFACE_INCLUDE_DIRECTORIES "${NGHTTP2_INCLUDE_DIRS}")
+  pkg_check_modules(OPENSSL REQUIRED libssl>=3.0 libcrypto>=3.0)
+  find_library(CURED_SSL_ARCHIVE NAMES libssl.a HINTS ${OPENSSL_LIBRARY_DIRS} ${OPENSSL_LIBDIR} REQUIRED)
+  find_library(CURED_CRYPTO_ARCHIVE NAMES libcrypto.a HINTS ${OPENSSL_LIBRARY_DIRS} ${OPENSSL_LIBDIR} REQUIRED)
+  add_library(PkgConfig::OPENSSL STATIC IMPORTED GLOBAL)
+  set_target_properties(PkgConfig::OPENSSL PROPERTIES IMPORTED_LOCATION ${CURED_SSL_ARCHIVE}
+                        INTERFACE_INCLUDE_DIRECTORIES "${OPENSSL_INCLUDE_DIRS}"
+                        INTERFACE_LINK_LIBRARIES "${CURED_CRYPTO_ARCHIVE};dl;Threads::Threads")
 else()
   pkg_check_modules(LIBUV REQUIRED IMPORTED_TARGET GLOBAL libuv>=1.44)
   pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET GLOBAL libprotobuf-c>=1.4)
   pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET GLOBAL libnghttp2>=1.52)
+  pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET GLOBAL libssl>=3.0 libcrypto>=3.0)
 endif()
 
 if(CURED_TESTS AND CURED_STATIC_DEPS)

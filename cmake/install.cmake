@@ -44,7 +44,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib
 set(pages LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json client/include/cured/cured.h
           deploy/compose.yml proto/PROTOCOL.md proto/cured.proto proto/limits.h proto/status.def)
 file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/bench/* examples/*.md
-     examples/*.c examples/*.py kernels/ladder/*.cu)
+     examples/*.c examples/*.py examples/grpc/* kernels/ladder/*.cu)
 foreach(page ${pages} ${more})
   get_filename_component(folder ${page} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT programs)

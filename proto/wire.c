@@ -353,7 +353,8 @@ cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_inp
     const Cured__V1__Input *input = p->input;
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_STREAM && input->stream != NULL)
         return stream_in(input->stream, m, error);
-    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_FILE_DESCRIPTOR && input->file_descriptor != NULL)
+    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_FILE_DESCRIPTOR &&
+        input->file_descriptor != NULL)
         return descriptor_in(input->file_descriptor, m, error);
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_REGION && input->region != NULL)
         return region_in(input->region, m, error);
@@ -361,7 +362,8 @@ cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_inp
     m->length_known = input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_INLINE;
     m->length = m->length_known ? input->inline_ : 0;
     if (m->length_known || (input == NULL && may_lack_input)) return CR_OK;
-    return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.input is missing: give stream, file_descriptor or region");
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "ReduceRequest.input is missing: give stream, file_descriptor or region");
 }
 
 cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error) {

@@ -104,6 +104,8 @@ static void on_hangup(uv_signal_t *handle, int number) {
     cr_log_set_level((cr_log_level)d->config->log_level);
     raise_file_limit(d->config);
     cr_calls_limit(&d->calls);
+    if (cr_arrivals_secure(&d->arrivals, &error) != CR_OK)
+        cr_error_log("SIGHUP: %s; the certificate stays as it was", error.text);
 }
 
 static void watch_signals(daemon_state *d) {
@@ -195,6 +197,7 @@ static cr_status start(daemon_state *d, cr_error *error) {
     if (status == CR_OK) status = cr_native_init(&d->native, &d->loop, error);
     if (status == CR_OK) status = cr_grpc_init(&d->grpc, &d->loop, error);
     cr_arrivals_init(&d->arrivals, &d->loop);
+    if (status == CR_OK) status = cr_arrivals_secure(&d->arrivals, error);
     if (status == CR_OK) watch_signals(d);
     if (status == CR_OK) status = cr_queue_new(cr_loop_wake, &d->loop, &calls->queue, error);
     if (status == CR_OK) status = cr_slabs_new(config->slabs, &calls->slabs, error);

@@ -204,14 +204,18 @@ static cr_status default_listen(cr_config *config, char *const *env, cr_error *e
 
 /* What one option alone cannot tell. */
 static cr_status check_together(const cr_config *config, cr_error *error) {
+    if (config->tls_certificate.count != config->tls_key.count)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "tls_certificate and tls_key: give both or neither");
+    if (config->tls_client_ca.count && !config->tls_certificate.count)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "tls_client_ca: it needs tls_certificate and tls_key");
     for (uint32_t i = 0; i < config->listen.count; i++) {
         cr_address address;
         cr_status status = cr_address_parse(config->listen.items[i], &address, error);
         if (status) return status;
-        if (!config->insecure && !cr_address_is_local(&address))
+        if (!config->insecure && !config->tls_client_ca.count && !cr_address_is_local(&address))
             return cr_fail(error, CR_PERMISSION_DENIED,
                            "listen: \"%.100s\" may be reached from other machines, and whoever reaches it may use the "
-                           "daemon; it needs --insecure",
+                           "daemon; it needs TLS with clients' certificates (--tls-client-ca), or --insecure",
                            config->listen.items[i]);
     }
     return CR_OK;

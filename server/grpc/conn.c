@@ -20,7 +20,9 @@ enum {
 
 static void on_handle_closed(uv_handle_t *handle) { free(handle->data); }
 
-static bool out_pending(const cr_grpc_conn *conn) { return cr_bytes_left(&conn->out) > 0; }
+static bool out_pending(const cr_grpc_conn *conn) {
+    return cr_bytes_left(&conn->out) > 0 || cr_socket_unsent(&conn->socket);
+}
 
 static bool reading(const cr_grpc_conn *conn) {
     return !conn->waits_for_room && !conn->paused && cr_bytes_left(&conn->out) < OUT_BYTES;
@@ -34,7 +36,8 @@ bool cr_grpc_conn_had_part(const cr_grpc_conn *conn) {
 
 static bool has_more(const cr_grpc_conn *conn) {
     return (conn->paused && !conn->waits_for_room) || (!cr_list_empty(&conn->stalled) && !out_pending(conn)) ||
-           (!out_pending(conn) && nghttp2_session_want_write(conn->session));
+           (!out_pending(conn) && nghttp2_session_want_write(conn->session)) ||
+           (reading(conn) && cr_socket_has_more(&conn->socket));
 }
 
 static void wait_for_turn(cr_grpc_conn *conn) { cr_rounds_wait(&conn->grpc->rounds, &conn->seat); }
@@ -86,7 +89,7 @@ static void on_timer(cr_timer *timer) {
     cr_grpc_conn *conn = cr_container(timer, cr_grpc_conn, timer);
     const uint64_t stall = conn->grpc->calls->config->stall_timeout_ms, now = cr_now_ms();
     const bool stuck = out_pending(conn) && now >= conn->last_progress_ms + stall;
-    if (conn->state == CR_GRPC_LEAVING || conn->state == CR_GRPC_GREETING || stuck) {
+    if (conn->state == CR_GRPC_LEAVING || conn->state == CR_GRPC_GREETING || conn->refused || stuck) {
         cr_debug("gRPC connection ended: %s", conn->state == CR_GRPC_GREETING ? "no SETTINGS came" : "it stood still");
         cr_metric_add(connections_ended, 1);
         cr_grpc_conn_close(conn);
@@ -104,7 +107,15 @@ static void watch_stall(cr_grpc_conn *conn) {
 
 /* ---- birth and end ---- */
 
+static uint64_t left_to_greet(const cr_grpc_conn *conn, const cr_arrived *arrived) {
+    const uint64_t until = arrived->since_ms + conn->grpc->calls->config->hello_timeout_ms, now = cr_now_ms();
+    return until > now ? until - now : 0;
+}
+
+/* A client that is not trusted hears so by each of its calls, for a moment: of a GOAWAY gRPC would tell nobody why. */
 static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
+    conn->refused = arrived->refused != NULL;
+    if (conn->refused) conn->why = *arrived->refused;
     if (arrived->control) { /* nothing here takes descriptors */
         cr_grpc_conn_goaway(conn, NGHTTP2_PROTOCOL_ERROR, "descriptors belong to the native protocol");
         for (struct cmsghdr *c = CMSG_FIRSTHDR(arrived->control); c; c = CMSG_NXTHDR(arrived->control, c))
@@ -113,12 +124,11 @@ static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
                 memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
                 cr_files_close(conn->grpc->calls->files, descriptor);
             }
-    } else if (arrived->refused) {
-        conn->refused = true;
+    } else if (arrived->refused && arrived->refused->code != CR_UNAUTHENTICATED) {
         cr_grpc_conn_goaway(conn, NGHTTP2_ENHANCE_YOUR_CALM, arrived->refused->text);
     } else if (cr_bytes_add(&conn->stash, arrived->bytes, arrived->count)) {
         conn->paused = true;
-        set_timer(conn, arrived->since_ms + conn->grpc->calls->config->hello_timeout_ms);
+        set_timer(conn, cr_now_ms() + (arrived->refused ? LINGER_MS : left_to_greet(conn, arrived)));
     } else {
         conn->broken = true;
     }
@@ -132,7 +142,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
     if (conn) {
         conn->grpc = grpc;
         conn->poll.data = conn;
-        conn->fd = arrived->fd;
+        conn->socket = arrived->socket;
         conn->peer = arrived->peer;
         conn->timer.fire = on_timer;
         conn->last_progress_ms = cr_now_ms();
@@ -140,7 +150,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         cr_list_init(&conn->stalled);
         cr_list_init(&conn->dirty);
         opened = cr_rounds_join(&grpc->rounds, &conn->seat, conn->peer.client) && cr_session_open(conn) &&
-                 uv_poll_init_socket(grpc->loop->uv, &conn->poll, conn->fd) == 0;
+                 uv_poll_init_socket(grpc->loop->uv, &conn->poll, conn->socket.fd) == 0;
     }
     if (!opened) {
         cr_peer peer = arrived->peer;
@@ -149,7 +159,8 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         free(conn);
         cr_metric_sub(connections, 1);
         cr_arrived_leave(grpc->calls, &peer, arrived->refused);
-        close(arrived->fd);
+        cr_socket unwanted = arrived->socket;
+        cr_socket_close(&unwanted);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a new connection");
     }
     cr_list_append(&grpc->connections, &conn->link);
@@ -173,9 +184,9 @@ void cr_grpc_conn_close(cr_grpc_conn *conn) {
     cr_bytes_free(&conn->out);
     cr_arrived_leave(calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
-    int fd = conn->fd;
+    cr_socket socket = conn->socket;
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
-    close(fd);
+    cr_socket_close(&socket);
 }
 
 void cr_grpc_conn_goaway(cr_grpc_conn *conn, uint32_t http2_error, const char *text) {
@@ -212,12 +223,12 @@ static bool write_out(cr_grpc_conn *conn) {
     for (;;) {
         if (!pack(conn)) return false;
         if (!out_pending(conn)) return true;
-        ssize_t n = send(conn->fd, conn->out.at + conn->out.off, cr_bytes_left(&conn->out), MSG_NOSIGNAL);
+        ssize_t n = cr_socket_write(&conn->socket, conn->out.at + conn->out.off, cr_bytes_left(&conn->out));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
         conn->out.off += (uint32_t)n;
         conn->last_progress_ms = uv_now(conn->grpc->loop->uv);
-        if (out_pending(conn)) continue;
+        if (cr_bytes_left(&conn->out)) continue;
         conn->out.off = conn->out.len = 0;
     }
 }
@@ -302,7 +313,8 @@ static bool resume(cr_grpc_conn *conn) {
 static bool read_once(cr_grpc_conn *conn, bool *much) {
     uint8_t *buffer = conn->grpc->buffer;
     size_t used;
-    ssize_t n = recv(conn->fd, buffer, CR_GRPC_READ_BYTES, MSG_DONTWAIT);
+    const struct iovec all = {buffer, CR_GRPC_READ_BYTES};
+    ssize_t n = cr_socket_read(&conn->socket, &all, 1);
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (n == 0) return false;
     conn->last_progress_ms = uv_now(conn->grpc->loop->uv);
@@ -323,7 +335,7 @@ bool cr_grpc_conn_go(cr_seat *seat, uint64_t until_ns) {
     conn->grpc->until_ns = until_ns;
     if (alive) cr_grpc_streams_resume(conn);
     if (alive) alive = resume(conn);
-    if (alive && conn->readable && reading(conn)) {
+    if (alive && (conn->readable || cr_socket_has_more(&conn->socket)) && reading(conn)) {
         conn->readable = false;
         alive = read_once(conn, &much);
     }

@@ -23,7 +23,7 @@ typedef struct cr_grpc_conn {
     cr_grpc *grpc;
     cr_list link, dirty;
     cr_seat seat;
-    int fd;
+    cr_socket socket;
     cr_peer peer;
     nghttp2_session *session;
     uint8_t state;                  /* cr_grpc_state */
@@ -42,6 +42,7 @@ typedef struct cr_grpc_conn {
     bool waits_for_room; /* for the bytes of waiting */
     bool halted;         /* nghttp2 was told to pause */
     bool refused, broken;
+    cr_error why; /* with refused */
 } cr_grpc_conn;
 
 /* See cr_door. */

@@ -73,6 +73,7 @@ void cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name
 }
 
 void cr_grpc_stream_begin(cr_grpc_stream *stream) {
+    if (stream->conn->refused) stream->refused = stream->conn->why;
     if (!stream->is_post || !stream->is_grpc) {
         stream->http_status = stream->is_post ? 415 : 405;
         refuse_header(stream, CR_INVALID_ARGUMENT,

@@ -7,12 +7,13 @@
 #include <sys/socket.h>
 
 #include "server/call/calls.h"
+#include "server/socket/socket.h"
 
 typedef struct cr_door cr_door;
 
 /* A connection whose first bytes have said which door it is for. What is lent is lent for the time of the door's open. */
 typedef struct cr_arrived {
-    int fd; /* non-blocking, close-on-exec */
+    cr_socket socket; /* non-blocking, close-on-exec */
     bool is_unix;
     cr_peer peer;            /* whoever it is: joined, and counted among the connections where it was let in */
     const cr_error *refused; /* it was not let in, and only stays to be told why; NULL: it was. Lent */

@@ -36,7 +36,7 @@ static void on_handle_closed(uv_handle_t *handle) {
 
 size_t cr_conn_backlog(const cr_conn *conn) { return conn->out.len - conn->out.off; }
 
-static bool out_pending(const cr_conn *conn) { return cr_conn_backlog(conn) > 0; }
+static bool out_pending(const cr_conn *conn) { return cr_conn_backlog(conn) > 0 || cr_socket_unsent(&conn->socket); }
 
 static bool reading(const cr_conn *conn) { return !conn->waits_for_room && cr_conn_backlog(conn) < CR_BACKLOG_BYTES; }
 
@@ -52,7 +52,8 @@ bool cr_conn_had_part(const cr_conn *conn) {
 
 /* Whether there is something to go on with before anything else is read. */
 static bool has_more(const cr_conn *conn) {
-    return (conn->paused && reading(conn)) || (!cr_list_empty(&conn->stalled) && !out_pending(conn));
+    return (conn->paused && reading(conn)) || (!cr_list_empty(&conn->stalled) && !out_pending(conn)) ||
+           (reading(conn) && cr_socket_has_more(&conn->socket));
 }
 
 static void wait_for_turn(cr_conn *conn) { cr_rounds_wait(&conn->native->rounds, &conn->seat); }
@@ -116,19 +117,20 @@ cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *e
     cr_conn *conn = calloc(1, sizeof *conn);
     int failed = UV_ENOMEM;
     if (conn && cr_rounds_join(&native->rounds, &conn->seat, arrived->peer.client))
-        failed = uv_poll_init_socket(native->loop->uv, &conn->poll, arrived->fd);
+        failed = uv_poll_init_socket(native->loop->uv, &conn->poll, arrived->socket.fd);
     if (failed) {
         cr_peer peer = arrived->peer;
         if (conn) cr_rounds_leave(&native->rounds, &conn->seat);
         cr_metric_sub(connections, 1);
+        cr_socket unwanted = arrived->socket;
         cr_arrived_leave(calls, &peer, arrived->refused);
         free(conn);
-        close(arrived->fd);
+        cr_socket_close(&unwanted);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
     }
     conn->poll.data = conn;
     conn->native = native;
-    conn->fd = arrived->fd;
+    conn->socket = arrived->socket;
     conn->peer = arrived->peer;
     conn->passes_descriptors = arrived->is_unix;
     conn->timer.fire = on_timer;
@@ -163,7 +165,7 @@ void cr_conn_close(cr_conn *conn) {
     cr_arrived_leave(conn->native->calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
-    close(conn->fd); /* last: libuv names it once more, and by then it could be another thread's */
+    cr_socket_close(&conn->socket); /* last: libuv names it once more, and by then it could be another thread's */
 }
 
 bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
@@ -215,7 +217,7 @@ void cr_conn_flush(cr_conn *conn) {
     cr_list_remove(&conn->dirty);
     if (conn->state == CR_CONN_CLOSED) return;
     while (out_pending(conn)) {
-        ssize_t n = send(conn->fd, conn->out.at + conn->out.off, conn->out.len - conn->out.off, MSG_NOSIGNAL);
+        ssize_t n = cr_socket_write(&conn->socket, conn->out.at + conn->out.off, cr_conn_backlog(conn));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
         if (n < 0 || conn->broken) {
@@ -231,7 +233,7 @@ void cr_conn_flush(cr_conn *conn) {
     }
     if (!out_pending(conn) && conn->out.at) out_done(conn);
     if (has_more(conn)) wait_for_turn(conn);
-    if (!out_pending(conn) && conn->state == CR_CONN_LINGERING) shutdown(conn->fd, SHUT_WR);
+    if (!out_pending(conn) && conn->state == CR_CONN_LINGERING) cr_socket_end(&conn->socket);
     watch_stall(conn);
     update_events(conn);
 }
@@ -282,7 +284,8 @@ bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
     if (has_more(conn)) cr_calls_look(conn->native->calls);
     if (!out_pending(conn)) cr_streams_resume(conn);
     bool open = conn->state < CR_CONN_LINGERING && reading(conn) ? cr_frames_resume(conn) : true, much = false;
-    if (conn->state != CR_CONN_CLOSED && open && conn->readable && reading(conn) && !conn->paused) {
+    const bool readable = conn->readable || cr_socket_has_more(&conn->socket);
+    if (conn->state != CR_CONN_CLOSED && open && readable && reading(conn) && !conn->paused) {
         conn->readable = false;
         much = cr_frames_read(conn) >= CR_PART_READ;
     }

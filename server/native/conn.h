@@ -26,7 +26,7 @@ typedef struct cr_conn {
     cr_native *native;
     cr_list link, dirty;
     cr_seat seat;
-    int fd;
+    cr_socket socket;
     cr_peer peer;
     bool passes_descriptors; /* Unix sockets */
     uint8_t state;           /* cr_conn_state */

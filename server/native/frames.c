@@ -366,7 +366,8 @@ size_t cr_frames_read(cr_conn *conn) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
     }
-    ssize_t n = recvmsg(conn->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    ssize_t n = conn->passes_descriptors ? recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)
+                                         : cr_socket_read(&conn->socket, iov, parts);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
     if (n <= 0) {
         cr_conn_close(conn);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server/base/clock.h"
@@ -13,6 +14,10 @@
 enum {
     FIRST_BYTES = 4096, /* read before the language is known */
     REFUSED_MS = 1000,  /* for a refused client to say which language it speaks */
+    TLS_FIRST = 0x16,   /* the first byte of TLS: a handshake's record */
+    MOST_HANDSHAKES = 512,
+    HANDSHAKES_PER_MS = 4, /* steps of them: one signs by the private key */
+    DAYS_LEFT = 14,        /* of a certificate: the log warns */
 };
 
 typedef struct cr_arrival {
@@ -22,7 +27,9 @@ typedef struct cr_arrival {
     cr_timer timer;
     cr_arrived arrived;
     cr_error refused;
-    size_t kept; /* of first, from earlier reads */
+    bool far;     /* see cr_arrival_open */
+    bool shaking; /* a TLS handshake is under way */
+    size_t kept;  /* of first, from earlier reads */
     uint8_t first[8];
 } cr_arrival;
 
@@ -54,10 +61,11 @@ static void drop_descriptors(cr_calls *calls, struct msghdr *message) {
 static void drop(cr_arrival *a) {
     cr_arrived arrived = a->arrived;
     cr_calls *calls = a->arrivals->loop->calls;
+    if (a->shaking) cr_metric_sub(tls_handshakes, 1);
     forget(a);
     cr_arrived_leave(calls, &arrived.peer, arrived.refused);
     cr_metric_sub(connections, 1);
-    close(arrived.fd);
+    cr_socket_close(&arrived.socket);
 }
 
 /* The door for a connection that begins so; NULL: fewer bytes than tell came. */
@@ -83,6 +91,99 @@ static void hand_over(cr_arrival *a, cr_door *door, const uint8_t *bytes, size_t
     if (door->open(door, &arrived, &error) != CR_OK) cr_warn_seldom(&seldom, "%s", error.text);
 }
 
+/* Why the connection is refused now that its language is known; NULL: nothing is wrong. */
+static const cr_error *distrust(cr_arrival *a) {
+    const cr_tls *tls = a->arrived.socket.tls;
+    cr_admission *admission = &a->arrivals->loop->calls->admission;
+    if (a->arrived.refused || !a->far || (tls && cr_tls_knows_client(tls))) return a->arrived.refused;
+    cr_fail(&a->refused, CR_UNAUTHENTICATED,
+            tls ? "TLS: this address wants a client certificate (tls_client_ca)" : "this address speaks TLS only");
+    cr_metric_add(connections_refused, 1);
+    cr_admit_connection_over(admission, &a->arrived.peer);
+    a->arrived.brief = !cr_admit_refused(admission);
+    if (a->arrived.brief) admission->refused++;
+    return &a->refused;
+}
+
+/* n bytes in the language of a door, or the beginning of them, are there. False: the arrival is gone. */
+static bool choose_door(cr_arrival *a, const uint8_t *bytes, size_t n, struct msghdr *control) {
+    cr_loop *loop = a->arrivals->loop;
+    cr_door *door = find_door(loop, bytes, n);
+    if (!door && control) { /* no client passes them so early */
+        drop_descriptors(loop->calls, control);
+        drop(a);
+        return false;
+    }
+    if (!door) {
+        memcpy(a->first, bytes, n);
+        a->kept = n;
+        return true;
+    }
+    a->arrived.refused = distrust(a);
+    hand_over(a, door, bytes, n, control);
+    return false;
+}
+
+static void watch(cr_arrival *a);
+
+/* A step of the handshake. False: the arrival is gone. */
+static bool shake(cr_arrival *a) {
+    cr_error error;
+    cr_arrivals *arrivals = a->arrivals;
+    const uint64_t now = cr_now_ms();
+    if (now != arrivals->shook_ms) arrivals->shook = 0;
+    arrivals->shook_ms = now;
+    if (arrivals->shook++ >= HANDSHAKES_PER_MS) return true; /* poll tells again */
+    const cr_status status = cr_tls_shake(a->arrived.socket.tls, &error);
+    if (status == CR_UNAVAILABLE) {
+        watch(a);
+        return true;
+    }
+    a->shaking = false;
+    cr_metric_sub(tls_handshakes, 1);
+    if (status == CR_OK) {
+        cr_metric_add(tls_handshakes_total, 1);
+        watch(a);
+        return true;
+    }
+    cr_debug("connection ended: %s", error.text);
+    cr_metric_add(tls_handshakes_failed_total, 1);
+    drop(a);
+    return false;
+}
+
+/* The client speaks TLS. False: the arrival is gone. */
+static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
+    static cr_log_limit seldom;
+    const bool many = atomic_load_explicit(&cr_metrics[CR_M_tls_handshakes], memory_order_relaxed) >= MOST_HANDSHAKES;
+    if (many) cr_warn_seldom(&seldom, "TLS: %d handshakes are under way, which is the limit", MOST_HANDSHAKES);
+    if (!many) a->arrived.socket.tls = cr_tls_new(a->arrivals->identity, a->arrived.socket.fd, bytes, n);
+    if (!a->arrived.socket.tls) {
+        drop(a);
+        return false;
+    }
+    a->shaking = true;
+    a->kept = 0;
+    cr_metric_add(tls_handshakes, 1);
+    return shake(a);
+}
+
+/* Reads the first bytes within TLS. False: the arrival is gone. */
+static bool look_within(cr_arrival *a) {
+    uint8_t bytes[FIRST_BYTES];
+    if (a->shaking && !shake(a)) return false;
+    if (a->shaking) return true;
+    memcpy(bytes, a->first, a->kept);
+    const struct iovec part = {bytes + a->kept, sizeof bytes - a->kept};
+    ssize_t n = cr_socket_read(&a->arrived.socket, &part, 1);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
+    if (n <= 0) {
+        drop(a);
+        return false;
+    }
+    return choose_door(a, bytes, a->kept + (size_t)n, NULL);
+}
+
 /* Reads what the client says first. False: the arrival is gone. */
 static bool look(cr_arrival *a) {
     uint8_t bytes[FIRST_BYTES];
@@ -90,6 +191,7 @@ static bool look(cr_arrival *a) {
         char bytes[CMSG_SPACE(CR_CONN_MAX_DESCRIPTORS * sizeof(int))];
         struct cmsghdr align;
     } control;
+    if (a->arrived.socket.tls) return look_within(a);
     memcpy(bytes, a->first, a->kept);
     struct iovec iov = {bytes + a->kept, sizeof bytes - a->kept};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -97,28 +199,16 @@ static bool look(cr_arrival *a) {
         message.msg_control = control.bytes;
         message.msg_controllen = sizeof control.bytes;
     }
-    ssize_t n = recvmsg(a->arrived.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    ssize_t n = recvmsg(a->arrived.socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
     if (n <= 0) {
         drop(a);
         return false;
     }
     const size_t count = a->kept + (size_t)n;
-    cr_loop *loop = a->arrivals->loop;
-    cr_door *door = find_door(loop, bytes, count);
     const bool passed = message.msg_controllen || message.msg_flags & MSG_CTRUNC;
-    if (!door && passed) { /* no client passes them so early */
-        drop_descriptors(loop->calls, &message);
-        drop(a);
-        return false;
-    }
-    if (!door) {
-        memcpy(a->first, bytes, count);
-        a->kept = count;
-        return true;
-    }
-    hand_over(a, door, bytes, count, passed ? &message : NULL);
-    return false;
+    if (a->arrivals->identity && !a->arrived.is_unix && bytes[0] == TLS_FIRST) return begin_tls(a, bytes, count);
+    return choose_door(a, bytes, count, passed ? &message : NULL);
 }
 
 static void on_poll(uv_poll_t *handle, int status, int events) {
@@ -127,13 +217,24 @@ static void on_poll(uv_poll_t *handle, int status, int events) {
     a->arrivals->loop->came = true;
     if (status < 0)
         drop(a);
-    else
-        look(a);
+    else if (look(a) && cr_socket_has_more(&a->arrived.socket))
+        look(a); /* poll tells nothing of what was received with the end of a handshake */
+}
+
+/* Asks poll for what is waited for. */
+static void watch(cr_arrival *a) {
+    uv_poll_start(&a->poll, UV_READABLE | (cr_socket_unsent(&a->arrived.socket) ? UV_WRITABLE : 0), on_poll);
 }
 
 /* The first door says what went wrong, by its own limit on time. */
 static void on_timer(cr_timer *timer) {
     cr_arrival *a = cr_container(timer, cr_arrival, timer);
+    if (a->shaking) {
+        cr_metric_add(tls_handshakes_failed_total, 1);
+        drop(a);
+        return;
+    }
+    a->arrived.refused = distrust(a); /* it may say something yet */
     hand_over(a, a->arrivals->loop->doors[0], a->first, a->kept, NULL);
 }
 
@@ -141,7 +242,7 @@ static void on_timer(cr_timer *timer) {
 static void admit(cr_arrival *a) {
     static cr_log_limit seldom;
     cr_admission *admission = &a->arrivals->loop->calls->admission;
-    if (cr_admit_connection(admission, &a->arrived.peer, a->arrived.fd, &a->refused) == CR_OK) return;
+    if (cr_admit_connection(admission, &a->arrived.peer, a->arrived.socket.fd, &a->refused) == CR_OK) return;
     cr_warn_seldom(&seldom, "connection refused: %s", a->refused.text);
     cr_metric_add(connections_refused, 1);
     a->arrived.refused = &a->refused;
@@ -149,7 +250,7 @@ static void admit(cr_arrival *a) {
     if (a->arrived.brief) admission->refused++; /* its end takes it off again */
 }
 
-cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, cr_error *error) {
+cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far, cr_error *error) {
     cr_calls *calls = arrivals->loop->calls;
     cr_arrival *a = calloc(1, sizeof *a);
     int failed = UV_ENOMEM;
@@ -164,7 +265,8 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, cr_error 
     }
     a->poll.data = a;
     a->arrivals = arrivals;
-    a->arrived.fd = fd;
+    a->arrived.socket.fd = fd;
+    a->far = far;
     a->arrived.is_unix = is_unix;
     a->arrived.since_ms = cr_now_ms();
     a->timer.fire = on_timer;
@@ -177,11 +279,32 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, cr_error 
     if (a->arrived.brief || !cr_timer_set(&calls->timers, &a->timer, a->arrived.since_ms + wait_ms))
         on_timer(&a->timer);
     else
-        uv_poll_start(&a->poll, UV_READABLE, on_poll);
+        watch(a);
+    return CR_OK;
+}
+
+cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error) {
+    const cr_config *c = arrivals->loop->calls->config;
+    cr_identity *fresh;
+    if (!c->tls_certificate.count) return CR_OK;
+    const char *ca = c->tls_client_ca.count ? c->tls_client_ca.items[0] : NULL;
+    cr_status status = cr_identity_open(c->tls_certificate.items[0], c->tls_key.items[0], ca, &fresh, error);
+    if (status != CR_OK) return status;
+    cr_identity_free(arrivals->identity);
+    arrivals->identity = fresh;
+    const int64_t expires = cr_identity_expires_s(fresh), left = expires - (int64_t)time(NULL);
+    atomic_store_explicit(&cr_metrics[CR_M_certificate_expires_s], (uint64_t)expires, memory_order_relaxed);
+    if (left < DAYS_LEFT * 86400)
+        cr_warn("TLS: the certificate %s %lld days", left < 0 ? "is out of date since" : "is good for only",
+                (long long)((left < 0 ? -left : left) / 86400));
+    else
+        cr_info("TLS: the certificate is good for %lld days", (long long)(left / 86400));
     return CR_OK;
 }
 
 void cr_arrivals_close(cr_arrivals *arrivals) {
     if (!arrivals->loop) return;
+    cr_identity_free(arrivals->identity);
+    arrivals->identity = NULL;
     while (!cr_list_empty(&arrivals->waiting)) drop(cr_container(arrivals->waiting.next, cr_arrival, link));
 }

@@ -1,8 +1,9 @@
 /* arrival: connections from their accept until it is known which language they speak. The first bytes say it: each door has
  * the bytes that its connections begin with (loop/door.h). They are read as usual and handed on with the socket, and what
- * no door knows goes to the first, which says so.
+ * no door knows goes to the first, which says so. TLS begins with a byte of its own; the first bytes within it say the rest.
  *
  *   accepted ──the first bytes──► a door's        (most clients have sent them by then)
+ *       │ └─TLS─► SHAKING ──done──► accepted      (refused without a certificate, where one is wanted)
  *       └──none for hello_timeout_ms──► closed by the first door, which says why
  *
  * A connection counts from its accept on. One that is not let in waits a moment for its first bytes, to be told why in its own
@@ -12,16 +13,23 @@
 #define CURED_SERVER_TRANSPORT_ARRIVAL_H
 
 #include "server/loop/loop.h"
+#include "server/socket/tls.h"
 
 typedef struct cr_arrivals {
     cr_loop *loop;
     cr_list waiting;
+    cr_identity *identity; /* for TLS; NULL: it is not spoken */
+    uint64_t shook_ms;     /* handshakes in this millisecond */
+    uint32_t shook;
 } cr_arrivals;
 
 /* The loop has its doors by the time that the first connection comes. */
 void cr_arrivals_init(cr_arrivals *arrivals, cr_loop *loop);
-/* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. */
-cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, cr_error *error);
+/* Reads the certificate, the key and the CA that the options name, at start and after SIGHUP. On failure what was goes on. */
+cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error);
+/* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. far: its address can be reached from
+ * other machines, and it must be trusted by TLS and a certificate. */
+cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far, cr_error *error);
 /* Closes all that wait. The loop has to run until their handles are gone. */
 void cr_arrivals_close(cr_arrivals *arrivals);
 

@@ -161,13 +161,14 @@ static void on_connection(uv_poll_t *handle, int status, int events) {
     (void)events;
     cr_listener *l = handle->data;
     if (status < 0) return;
+    const bool far = !cr_address_is_local(&l->address) && !l->loop->calls->config->insecure;
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE)) refuse_one(l);
         if (fd < 0) return;
         if (l->address.kind == CR_ADDRESS_TCP) prepare_tcp(fd);
         cr_error error;
-        if (cr_arrival_open(l->arrivals, fd, l->address.kind == CR_ADDRESS_UNIX, &error) != CR_OK)
+        if (cr_arrival_open(l->arrivals, fd, l->address.kind == CR_ADDRESS_UNIX, far, &error) != CR_OK)
             cr_warn_seldom(&seldom, "%s", error.text);
     }
 }

@@ -13,7 +13,7 @@ status=0
 "$root/scripts/bare-root" "$work/root" || status=$?
 [ $status = 0 ] || exit $status
 "$root/scripts/bundle" "$work/bundle"
-if find "$work/root/usr/lib" -name "lib*" | grep -E "libuv|libcjson|libprotobuf-c|libnghttp2|libcheck"; then fail "this root is not bare"; fi
+if find "$work/root/usr/lib" -name "lib*" | grep -E "libuv|libcjson|libprotobuf-c|libnghttp2|libssl|libcheck"; then fail "this root is not bare"; fi
 
 # As docs/INSTALL.md shows it after scripts/bundle /tmp/cured.
 mv "$work/bundle" "$work/root/tmp/cured"

@@ -235,7 +235,7 @@ static const struct {
      "--listen unix:8 --listen unix:9",
      "--listen: \"unix:9\" is one too many, the limit is 8"},
     {"--listen tcp:0.0.0.0:80", "listen: \"tcp:0.0.0.0:80\" may be reached from other machines"},
-    {"--listen tcp:0.0.0.0:80 --insecure=false", "it needs --insecure"},
+    {"--listen tcp:0.0.0.0:80 --insecure=false", "--insecure"},
     {"--help=1", "--help: no such flag"},
 };
 

@@ -111,7 +111,7 @@ client *new_client(void) {
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     c->fd = ends[0];
     c->served = ends[1];
-    assert_ok(cr_arrival_open(&arrivals, ends[1], true, &error), error);
+    assert_ok(cr_arrival_open(&arrivals, ends[1], true, false, &error), error);
     uint8_t payload[256];
     cr_wire_hello hello = {.version_min = 1, .version_max = 1, .client = "unit"};
     queue_frame(c, CR_FRAME_HELLO, 0, 0, payload, cr_wire_pack_hello(&hello, payload, sizeof payload));

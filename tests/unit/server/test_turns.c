@@ -15,7 +15,7 @@ enum { MOST_ANSWERS = CR_PART_ANSWERS + 64 * 1024 + 64 };
 static void become_another(const client *c, uint64_t process) {
     for (cr_list *node = native.connections.next; node != &native.connections; node = node->next) {
         cr_conn *conn = cr_container(node, cr_conn, link);
-        if (conn->fd != c->served) continue;
+        if (conn->socket.fd != c->served) continue;
         bool waits = conn->seat.waits;
         cr_rounds_leave(&native.rounds, &conn->seat);
         ck_assert(cr_rounds_join(&native.rounds, &conn->seat, process));

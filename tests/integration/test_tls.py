@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""TLS on the daemon's TCP addresses: both languages, certificates of clients, what is refused, and a new certificate while
+clients are at it."""
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import grpc_client
+
+grpc_client.need("grpc", "numpy")
+import grpc  # noqa: E402
+import numpy as np  # noqa: E402
+
+from cured_daemon import CLIENT, Daemon, environment, main, need_binary, wait_for, CURED  # noqa: E402
+from connection import Connection  # noqa: E402
+from tls_files import Authority, Tunnel  # noqa: E402
+
+pb, services = grpc_client.stubs()
+
+
+def reduce_request(array):
+    return pb.ReduceRequest(dtype=pb.DTYPE_I64, ops=[pb.OP_SUM], data=array.astype("i8").tobytes())
+
+
+def answer(response):
+    return int.from_bytes(response.results[0].value, "little", signed=True)
+
+
+class TlsTest(unittest.TestCase):
+    """One daemon with a certificate. FAR: its address counts as reachable from other machines."""
+
+    FAR = False
+    OPTIONS = {}
+
+    @classmethod
+    def setUpClass(cls):
+        need_binary(CURED)
+        cls.folder = tempfile.mkdtemp(prefix="cured-it-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.ca = Authority(cls.folder)
+        cls.client = cls.ca.sign("somebody")
+        cls.stranger = Authority(cls.folder, "other").sign("stranger")
+        certificate, key = cls.ca.sign("server")
+        cls.certificate, cls.key = cls.ca.path("live.pem"), cls.ca.path("live.key")
+        shutil.copy(certificate, cls.certificate)
+        shutil.copy(key, cls.key)
+        listen = ["tcp:0.0.0.0:0" if cls.FAR else "tcp:127.0.0.1:0", "unix:%s/cured.sock" % cls.folder]
+        cls.daemon = Daemon(cls.folder, listen=listen, tls_certificate=cls.certificate, tls_key=cls.key,
+                            tls_client_ca=cls.ca.certificate, **cls.OPTIONS)
+        tcp = [a for a in cls.daemon.addresses if a.startswith("tcp")][0]
+        cls.port = int(tcp.rpartition(":")[2])
+        cls.unix = [a for a in cls.daemon.addresses if a.startswith("unix")][0]
+        cls.addClassCleanup(cls.end)
+
+    @classmethod
+    def end(cls):
+        cls.daemon.check_end(unittest.TestCase(), cls.daemon.stop())
+
+    def counters(self):
+        with Connection(self.unix) as c:
+            return c.info()["counters"]
+
+    def tunnel(self, client=None):
+        tunnel = Tunnel(self.ca.context(client), self.port)
+        self.addCleanup(tunnel.close)
+        return tunnel
+
+    def channel(self, client=None):
+        files = [pathlib.Path(path).read_bytes() for path in (self.ca.certificate,) + (client or ())]
+        credentials = grpc.ssl_channel_credentials(files[0], files[2] if client else None, files[1] if client else None)
+        channel = grpc.secure_channel("localhost:%d" % self.port, credentials,
+                                      options=[("grpc.use_local_subchannel_pool", 1)])
+        self.addCleanup(channel.close)
+        return services.CuredStub(channel)
+
+
+class Loopback(TlsTest):
+    def test_grpc(self):
+        stub = self.channel()
+        for n in (3, 5000, 3000000):
+            array = np.arange(n) % 1000
+            self.assertEqual(int(array.sum()), answer(stub.Reduce(reduce_request(array), timeout=60)))
+
+    def test_native(self):
+        """All that a client does: small arrays, long ones, answers along an axis, several at once."""
+        tunnel = self.tunnel()
+        rng = np.random.default_rng(random.getrandbits(32))
+        with Connection(tunnel.address) as c:
+            for n in (1, 100, 4096, 300000, 5000000):
+                array = rng.integers(0, 255, n).astype("u1")
+                got = c.stream("u8", ["sum"], array.tobytes())
+                self.assertEqual(int(array.sum(dtype="u8")), int.from_bytes(got.results[0].value, "little"))
+        path = os.path.join(self.folder, "array.npy")
+        array = rng.integers(0, 1000, (2000, 3000)).astype("f4")
+        np.save(path, array)
+        out = os.path.join(self.folder, "sums.npy")
+        ran = subprocess.run([CLIENT, "--connect", tunnel.address, "sum", "--axis", "1", "--output", out, path], capture_output=True,
+                             text=True, env=environment(), timeout=120)
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        self.assertTrue((np.load(out) == array.astype("f8").sum(1)).all())
+
+    def test_without_tls_beside_it(self):
+        with Connection("tcp:127.0.0.1:%d" % self.port) as c:
+            self.assertIsNone(c.inline("u8", ["sum"], bytes([1, 2, 3])).status)
+        with grpc.insecure_channel("127.0.0.1:%d" % self.port) as channel:
+            self.assertEqual(6, answer(services.CuredStub(channel).Reduce(reduce_request(np.array([1, 2, 3])), timeout=60)))
+
+    def test_versions_before_1_3_are_refused(self):
+        context = self.ca.context()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        before = self.counters()["tls_handshakes_failed_total"]
+        with socket.create_connection(("127.0.0.1", self.port)) as raw, self.assertRaises(ssl.SSLError):
+            context.wrap_socket(raw, server_hostname="localhost")
+        wait_for("the count", lambda: self.counters()["tls_handshakes_failed_total"] > before)
+
+    def test_a_stranger_certificate_is_refused(self):
+        context = self.ca.context(self.stranger)
+        with socket.create_connection(("127.0.0.1", self.port)) as raw, self.assertRaises((ssl.SSLError, ConnectionError)):
+            with context.wrap_socket(raw, server_hostname="localhost") as sealed:
+                sealed.sendall(b"CR")
+                sealed.recv(1)
+
+    def test_alpn(self):
+        for offered, chosen in ((["h2"], "h2"), (["grpc-exp", "h2"], "h2"), (["cured"], "cured"), (["http/1.1"], None)):
+            context = self.ca.context()
+            context.set_alpn_protocols(offered)
+            with socket.create_connection(("127.0.0.1", self.port)) as raw:
+                with context.wrap_socket(raw, server_hostname="localhost") as sealed:
+                    self.assertEqual(chosen, sealed.selected_alpn_protocol())
+
+    def test_bytes_that_are_no_tls(self):
+        for n in (1, 5, 4096, 70000):
+            with socket.create_connection(("127.0.0.1", self.port)) as raw:
+                raw.settimeout(60)
+                try:
+                    raw.sendall(b"\x16" + random.randbytes(n))
+                    raw.shutdown(socket.SHUT_WR)
+                    while raw.recv(4096):
+                        pass
+                except OSError:
+                    pass  # it may be refused before all was sent
+        with Connection(self.unix) as c:
+            self.assertIsNone(c.inline("u8", ["sum"], bytes([1])).status)
+
+    def test_a_hello_in_single_bytes(self):
+        """The handshake, and then the frames, byte by byte."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        sealed = self.ca.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+
+        def step(raw, action):
+            while True:
+                try:
+                    return action()
+                except ssl.SSLWantReadError:
+                    for byte in outgoing.read():
+                        raw.sendall(bytes([byte]))
+                    incoming.write(raw.recv(65536))
+
+        with socket.create_connection(("127.0.0.1", self.port)) as raw:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw.settimeout(60)
+            step(raw, sealed.do_handshake)
+            sealed.write(b"not a frame at all")
+            reply = step(raw, lambda: sealed.read(100))
+            self.assertIn(b"CR", reply)
+
+    def test_everything_is_given_back(self):
+        with Connection(self.unix) as c:
+            def held():
+                counters = c.info()["counters"]
+                return counters["connections"], counters["tls_handshakes"], len(os.listdir("/proc/%d/fd" % self.daemon.pid))
+            start = wait_for("quiet", lambda: held()[0] == 1 and held())
+            for i in range(60):
+                with socket.create_connection(("127.0.0.1", self.port)) as raw:
+                    if i % 3 == 0:
+                        raw.sendall(b"\x16\x03\x01")
+                    elif i % 3 == 1:
+                        self.ca.context().wrap_socket(raw, server_hostname="localhost").close()
+                    else:
+                        with self.ca.context().wrap_socket(raw, server_hostname="localhost") as sealed:
+                            sealed.sendall(b"CR")
+            wait_for("all given back", lambda: held() == start)
+
+    def test_a_new_certificate_under_load(self):
+        """Calls go on over SIGHUP, new connections see the new certificate, and a broken file changes nothing."""
+        stop, errors, calls = threading.Event(), [], [0]
+
+        def work():
+            while not stop.is_set():
+                try:
+                    stub = self.channel()
+                    for _ in range(20):
+                        calls[0] += answer(stub.Reduce(reduce_request(np.array([1, 2, 3])), timeout=60)) == 6
+                except grpc.RpcError as error:
+                    errors.append(error)
+
+        def serial():
+            pem = ssl.get_server_certificate(("127.0.0.1", self.port))
+            return pem
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        seen = {serial()}
+        for i in range(5):
+            certificate, key = self.ca.sign("server%d" % i)
+            shutil.copy(certificate, self.certificate)
+            shutil.copy(key, self.key)
+            self.daemon.process.send_signal(signal.SIGHUP)
+            seen.add(wait_for("the new certificate", lambda: serial() not in seen and serial()))
+            time.sleep(0.1)
+        before = serial()
+        with open(self.certificate, "w") as f:
+            f.write("nothing of use")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        wait_for("its refusal", lambda: any("stays as it was" in line for line in list(self.daemon.lines)))
+        self.assertEqual(before, serial())
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], errors)
+        self.assertGreater(calls[0], 0)
+
+
+class Far(TlsTest):
+    """An address beyond loopback: TLS with a certificate of the CA, or nothing."""
+
+    FAR = True
+
+    def test_with_a_certificate(self):
+        self.assertEqual(6, answer(self.channel(self.client).Reduce(reduce_request(np.array([1, 2, 3])), timeout=60)))
+        with Connection(self.tunnel(self.client).address) as c:
+            self.assertIsNone(c.inline("u8", ["sum"], bytes([1, 2, 3])).status)
+
+    def test_without_one(self):
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.channel().Reduce(reduce_request(np.array([1])), timeout=30)
+        self.assertEqual(grpc.StatusCode.UNAUTHENTICATED, caught.exception.code())
+        self.assertIn("client certificate", caught.exception.details())
+        reason = self.reason(self.tunnel().address)
+        self.assertEqual(16, reason.code)
+        self.assertIn("client certificate", reason.message)
+
+    def test_without_tls(self):
+        reason = self.reason("tcp:127.0.0.1:%d" % self.port)
+        self.assertEqual(16, reason.code)
+        self.assertIn("TLS only", reason.message)
+
+    def test_silence_is_no_way_in(self):
+        """Whoever says nothing until its time is nearly over is not let in by that."""
+        with Connection("tcp:127.0.0.1:%d" % self.port, hello=False) as c:
+            wait_for("its end", lambda: c.reason or not c.receive())
+            self.assertEqual(16, c.reason.code)
+
+    OPTIONS = {"hello_timeout_ms": 1000}
+
+    def reason(self, address):
+        with Connection(address) as c:
+            wait_for("its end", lambda: c.reason or not c.receive())
+            return c.reason
+
+
+class Options(unittest.TestCase):
+    def refused(self, *words, **options):
+        folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        flags = [CURED] + [f for name, value in options.items() for f in ("--" + name.replace("_", "-"), value)]
+        ran = subprocess.run(flags, capture_output=True, text=True, env=environment(), timeout=60)
+        self.assertEqual(64, ran.returncode, ran.stderr)
+        for word in words:
+            self.assertIn(word, ran.stderr)
+
+    def test_what_belongs_together(self):
+        self.refused("tls_key", listen="tcp:127.0.0.1:0", tls_certificate="/dev/null")
+        self.refused("tls_client_ca", listen="tcp:127.0.0.1:0", tls_client_ca="/dev/null")
+        self.refused("tls_certificate", "/dev/null", listen="tcp:127.0.0.1:0", tls_certificate="/dev/null", tls_key="/dev/null")
+        self.refused("--tls-client-ca", "--insecure", listen="tcp:0.0.0.0:0")
+
+
+if __name__ == "__main__":
+    main()
