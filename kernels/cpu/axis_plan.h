@@ -41,7 +41,8 @@ typedef struct cr_strip {
     uint32_t nans;      /* extrema: some first_nan is set */
     uint64_t next_line; /* extrema: the line after the last one seen */
     uint32_t hard;      /* sums of floats: most of the last lines went through all digits */
-    uint32_t reserved[5];
+    uint32_t careful; /* sums of floats: some of the last lines did not fit the slot, so the next are looked at first */
+    uint32_t reserved[4];
 } cr_strip;
 
 typedef struct cr_axis_plan {

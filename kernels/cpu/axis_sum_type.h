@@ -192,6 +192,53 @@ ALWAYS void NAMED(vector)(const cr_axis_plan *plan, uint64_t *digit, const struc
     }
 }
 
+/* Looks at the lines of one or two vectors of columns and adds them to the slot's digits, in one pass. What was added stays only if
+ * all that was seen fits. */
+ALWAYS bool NAMED(try_lines)(const cr_axis_plan *plan, uint64_t *digit, const struct part *part,
+                             const cr_strip_sum *sum, unsigned lines, int vectors, bool absolute, struct look *out) {
+    enum { CACHE_LINE = 64 };
+    vf64 m[8];
+    vu64 acc[2][2][8];
+    struct look look = {{0}, ~(vu32){0}};
+#pragma GCC unroll 8
+    for (int d = 0; d < TRIED; d++) {
+        m[d] = digit_anchor(GRID - sum->base + CR_DIGIT_BITS * (sum->slot + d));
+        vu64 anchors = ALL(vu64, ((vu64)m[d])[0] * lines);
+        const uint64_t *from = digit + (size_t)d * plan->columns;
+#pragma GCC unroll 4
+        for (int i = 0; i < vectors * NAMED(HALVES); i++)
+            acc[i / NAMED(HALVES)][i % NAMED(HALVES)][d] = LOAD(vu64, from + i * (VB / 8)) - anchors;
+    }
+#pragma GCC unroll 8
+    for (unsigned t = 0; t < lines; t++) {
+        const uint8_t *p = part->p + t * part->stride;
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; v++, p += NAMED(LANES) * BYTES) {
+            if (v == 0 || NAMED(LANES) * BYTES == CACHE_LINE) part_fetch(part, p);
+            VU x = NAMED(sum_load)(p), magnitude = x & SIGN_OUT;
+            NAMED(look_at)(&look, magnitude);
+            NAMED(add)(acc[v], m, TRIED, absolute ? magnitude : x);
+        }
+    }
+    *out = look;
+    if (__builtin_expect(!NAMED(fits)(&look, sum), 0)) return false;
+#pragma GCC unroll 8
+    for (int d = 0; d < TRIED; d++) {
+        uint64_t *to = digit + (size_t)d * plan->columns;
+#pragma GCC unroll 4
+        for (int i = 0; i < vectors * NAMED(HALVES); i++)
+            memcpy(to + i * (VB / 8), &acc[i / NAMED(HALVES)][i % NAMED(HALVES)][d], VB);
+    }
+    return true;
+}
+
+/* Of the common number of lines, unrolled. */
+ALWAYS bool NAMED(try_vectors)(const cr_axis_plan *plan, uint64_t *digit, const struct part *part,
+                               const cr_strip_sum *sum, int vectors, bool absolute, struct look *look) {
+    if (part->lines == CR_LINES) return NAMED(try_lines)(plan, digit, part, sum, CR_LINES, vectors, absolute, look);
+    return NAMED(try_lines)(plan, digit, part, sum, part->lines, vectors, absolute, look);
+}
+
 #if FULL > 0
 /* Up to here the top digit but one takes the largest finite value: 2^128 is at most 2^51 of its units. */
 #define FEWER_BASE (GRID + CR_DIGIT_BITS * (FULL - 2) + 51 - (NAMED(BIAS) + 1))
@@ -334,12 +381,15 @@ NEVER void NAMED(wider)(const cr_axis_plan *plan, cr_strip *strip, const struct 
 }
 #endif
 
-/* Makes the digits of the slot live. */
+/* Whether the digits of the slot are live. */
+ALWAYS bool NAMED(is_ready)(const cr_strip_sum *sum) {
+    return sum->slot >= (int)sum->low && sum->slot + TRIED <= (int)sum->high;
+}
+
+/* Makes them live. */
 ALWAYS void NAMED(ready)(const cr_axis_plan *plan, cr_strip *strip, int which) {
     cr_strip_sum *sum = &strip->sums[which];
-    if (sum->slot < (int)sum->low || sum->slot + TRIED > (int)sum->high) {
-        cr_strip_extend(plan, strip, which, (unsigned)sum->slot, (unsigned)sum->slot + TRIED);
-    }
+    if (!NAMED(is_ready)(sum)) cr_strip_extend(plan, strip, which, (unsigned)sum->slot, (unsigned)sum->slot + TRIED);
 }
 
 ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
@@ -347,29 +397,41 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
     cr_strip_sum *sum = &strip->sums[which];
     struct look hard = {{0}, {0}};
     unsigned hard_vectors = 0, vectors = 0;
+    bool careful = strip->careful || strip->hard; /* look before anything is added */
+    unsigned misses = 0;
     for (unsigned c = 0; c < part->columns; c += LANES, vectors++) {
         uint8_t pad[CR_LINES_HARD * VB];
         struct part now = {part->p + c * BYTES, part->stride, part->lines, part->first + c, LANES, part->ahead};
+        struct look look = {{0}, ~(vu32){0}};
+        if (!careful && c + 2 * LANES <= part->columns && NAMED(is_ready)(sum)) {
+            uint64_t *digit = cr_strip_digit(plan, strip, which, (unsigned)sum->slot) + now.first;
+            if (__builtin_expect(NAMED(try_vectors)(plan, digit, &now, sum, 2, which == 1, &look), 1)) {
+                c += LANES;
+                vectors++;
+                continue;
+            }
+        }
         if (c + LANES > part->columns)
             now = part_rest(part, c, BYTES, pad, 0);
         else if (part->lines > CR_LINES)
             now = part_copy(part, c, LANES, LANES * BYTES, pad);
-        struct look look = {{0}, ~(vu32){0}};
-        for (unsigned t = 0; t < now.lines; t++) {
-            part_fetch(&now, now.p + t * now.stride);
-            NAMED(look_at)(&look, NAMED(sum_load)(now.p + t * now.stride) & SIGN_OUT);
-        }
-        if (__builtin_expect(sum->slot < 0, 0)) {
-            NAMED(settle)(&look, sum);
+        if (__builtin_expect(sum->slot < 0 || careful, 0)) {
+            look = (struct look){{0}, ~(vu32){0}};
+            for (unsigned t = 0; t < now.lines; t++) {
+                part_fetch(&now, now.p + t * now.stride);
+                NAMED(look_at)(&look, NAMED(sum_load)(now.p + t * now.stride) & SIGN_OUT);
+            }
+            if (sum->slot < 0) NAMED(settle)(&look, sum);
             if (sum->slot < 0 && NAMED(fits_in)(&look, 0, 0, 1)) continue; /* all zeros */
             if (sum->slot < 0) sum->slot = 0;
         }
         NAMED(ready)(plan, strip, which);
-        if (__builtin_expect(NAMED(fits)(&look, sum), 1)) {
-            uint64_t *digit = cr_strip_digit(plan, strip, which, (unsigned)sum->slot) + now.first;
-            NAMED(vector)(plan, digit, &now, sum->base, sum->slot, TRIED, which == 1, false);
-        } else {
+        uint64_t *digit = cr_strip_digit(plan, strip, which, (unsigned)sum->slot) + now.first;
+        bool worth = !careful || NAMED(fits)(&look, sum);
+        if (__builtin_expect(!worth || !NAMED(try_vectors)(plan, digit, &now, sum, 1, which == 1, &look), 0)) {
             sum->misses++;
+            misses++;
+            careful = true;
 #if WIDER
             if (NAMED(fits_wider)(&look, sum)) {
                 NAMED(wider)(plan, strip, &now, which);
@@ -383,6 +445,7 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
     }
     /* What fits nowhere stays hard; what has moved is followed. */
     strip->hard = hard_vectors * 2 > vectors;
+    strip->careful = misses * 4 > vectors;
     if (strip->hard && FULL != 1) {
         int slot = NAMED(slot_for)(&hard, sum->base);
         if (slot >= 0) sum->slot = slot;
