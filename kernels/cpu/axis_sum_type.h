@@ -232,13 +232,6 @@ ALWAYS bool NAMED(try_lines)(const cr_axis_plan *plan, uint64_t *digit, const st
     return true;
 }
 
-/* Of the common number of lines, unrolled. */
-ALWAYS bool NAMED(try_vectors)(const cr_axis_plan *plan, uint64_t *digit, const struct part *part,
-                               const cr_strip_sum *sum, int vectors, bool absolute, struct look *look) {
-    if (part->lines == CR_LINES) return NAMED(try_lines)(plan, digit, part, sum, CR_LINES, vectors, absolute, look);
-    return NAMED(try_lines)(plan, digit, part, sum, part->lines, vectors, absolute, look);
-}
-
 #if FULL > 0
 /* Up to here the top digit but one takes the largest finite value: 2^128 is at most 2^51 of its units. */
 #define FEWER_BASE (GRID + CR_DIGIT_BITS * (FULL - 2) + 51 - (NAMED(BIAS) + 1))
@@ -403,9 +396,9 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
         uint8_t pad[CR_LINES_HARD * VB];
         struct part now = {part->p + c * BYTES, part->stride, part->lines, part->first + c, LANES, part->ahead};
         struct look look = {{0}, ~(vu32){0}};
-        if (!careful && c + 2 * LANES <= part->columns && NAMED(is_ready)(sum)) {
+        if (!careful && c + 2 * LANES <= part->columns && part->lines == CR_LINES && NAMED(is_ready)(sum)) {
             uint64_t *digit = cr_strip_digit(plan, strip, which, (unsigned)sum->slot) + now.first;
-            if (__builtin_expect(NAMED(try_vectors)(plan, digit, &now, sum, 2, which == 1, &look), 1)) {
+            if (__builtin_expect(NAMED(try_lines)(plan, digit, &now, sum, CR_LINES, 2, which == 1, &look), 1)) {
                 c += LANES;
                 vectors++;
                 continue;
@@ -428,7 +421,7 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
         NAMED(ready)(plan, strip, which);
         uint64_t *digit = cr_strip_digit(plan, strip, which, (unsigned)sum->slot) + now.first;
         bool worth = !careful || NAMED(fits)(&look, sum);
-        if (__builtin_expect(!worth || !NAMED(try_vectors)(plan, digit, &now, sum, 1, which == 1, &look), 0)) {
+        if (__builtin_expect(!worth || !NAMED(try_lines)(plan, digit, &now, sum, now.lines, 1, which == 1, &look), 0)) {
             sum->misses++;
             misses++;
             careful = true;
