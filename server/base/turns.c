@@ -212,13 +212,22 @@ cr_waiting *cr_turns_next(cr_turns *turns) {
     return NULL;
 }
 
-void cr_turns_charge(cr_turns *turns, cr_waiting *w, uint64_t bytes) {
-    cr_turns_client *c = w->client;
-    const int64_t cost = bytes < CR_TURN_LEAST_BYTES   ? CR_TURN_LEAST_BYTES
-                         : bytes > (uint64_t)most_debt ? most_debt
-                                                       : (int64_t)bytes;
+static void charge(cr_turns *turns, cr_turns_client *c, uint64_t bytes) {
+    const int64_t cost = bytes > (uint64_t)most_debt ? most_debt : (int64_t)bytes;
     pay(&c->user->clients, &c->turn, cost);
     pay(&turns->users, &c->user->turn, cost);
+}
+
+void cr_turns_charge_more(cr_turns *turns, uint64_t user_key, uint64_t client, uint64_t bytes) {
+    cr_turns_client *set = turns->table[cr_hash(turns->factor, client, SET_BITS)];
+    for (int i = 0; i < WAYS; i++)
+        if (set[i].turn.placed && set[i].turn.key == client && set[i].user->turn.key == user_key)
+            charge(turns, &set[i], bytes);
+}
+
+void cr_turns_charge(cr_turns *turns, cr_waiting *w, uint64_t bytes) {
+    cr_turns_client *c = w->client;
+    charge(turns, c, bytes < CR_TURN_LEAST_BYTES ? CR_TURN_LEAST_BYTES : bytes);
     if (w->large)
         c->in_a_row = 0;
     else if (!cr_list_empty(&c->waiting[true]))

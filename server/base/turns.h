@@ -51,6 +51,8 @@ void cr_turns_put(cr_turns *turns, uint64_t user, uint64_t client, cr_waiting *w
 cr_waiting *cr_turns_next(cr_turns *turns);
 /* What was next has been given bytes. If it is still in line it goes behind its client's others. */
 void cr_turns_charge(cr_turns *turns, cr_waiting *w, uint64_t bytes);
+/* What was next and left the line has been given bytes more. A client of whom nothing waits owes nothing. */
+void cr_turns_charge_more(cr_turns *turns, uint64_t user, uint64_t client, uint64_t bytes);
 
 /* For a line whose owner may want only some of what waits. */
 typedef enum cr_choice { CR_CHOICE_PASS, CR_CHOICE_PASS_CLIENT, CR_CHOICE_TAKE } cr_choice;

@@ -119,7 +119,7 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
     return status;
 }
 
-/* What the task will read: without a slab it most likely only gets in line for one. */
+/* What the task will read: without a slab it may only get in line for one. */
 static void slot_submit(slot *s) {
     const cr_feed *feed = s->feed;
     const uint64_t step = feed->way == CR_REGION_MAP                ? FETCH_BYTES
@@ -250,6 +250,7 @@ static bool take_memory(slot *s, void **into) {
     *into = cr_slab_take_or_wait(s->feed->options.slabs, &s->waiter);
     if (!*into) return false; /* from here on the slot may run elsewhere */
     s->slab = *into;
+    cr_files_charge(s->feed->options.files, &s->task, s->bytes); /* it counted as one that would not read */
     return true;
 }
 

@@ -227,6 +227,14 @@ bool cr_files_waited_for(cr_files *files, cr_files_pool where) {
     return waited_for;
 }
 
+void cr_files_charge(cr_files *files, const cr_file_task *task, uint64_t bytes) {
+    cr_turns *turns = files->pools[task->pool].turns;
+    if (!turns) return;
+    pthread_mutex_lock(&files->mutex);
+    cr_turns_charge_more(turns, task->user, task->client, bytes);
+    pthread_mutex_unlock(&files->mutex);
+}
+
 bool cr_files_forget(cr_files *files, cr_file_task *task) {
     pthread_mutex_lock(&files->mutex);
     bool was_queued = task->queued;

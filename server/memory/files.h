@@ -40,6 +40,8 @@ bool cr_files_stop(cr_files *files, unsigned wait_ms);
 void cr_files_submit(cr_files *files, cr_file_task *task, cr_files_pool pool);
 /* Whether tasks of the pool wait for a thread: a long one should let them in. */
 bool cr_files_waited_for(cr_files *files, cr_files_pool pool);
+/* The task that runs reads bytes more than it was submitted for. */
+void cr_files_charge(cr_files *files, const cr_file_task *task, uint64_t bytes);
 /* Takes a task that has not begun out of its queue; false when it runs, ran, or was never queued. */
 bool cr_files_forget(cr_files *files, cr_file_task *task);
 /* Closes descriptor on a thread where that may block. */

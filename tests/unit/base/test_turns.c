@@ -107,6 +107,19 @@ START_TEST(what_costs_nothing_costs_something) {
 }
 END_TEST
 
+/* What is charged later counts like the rest, and whom nothing waits for owes nothing. */
+START_TEST(a_later_charge_counts) {
+    cr_turns_charge_more(turns, 0, 1, MIB);
+    for (int i = 0; i < 10; i++) put_of(1, 1, false);
+    for (int i = 0; i < 10; i++) put_of(2, 2, false);
+    ck_assert_uint_eq(serve(0), 1);
+    cr_turns_charge_more(turns, 1, 2, MIB); /* nobody's */
+    ck_assert_uint_eq(serve(0), 1);
+    cr_turns_charge_more(turns, 1, 1, 4 * MIB);
+    for (int i = 0; i < 3; i++) ck_assert_uint_eq(serve(MIB), 2);
+}
+END_TEST
+
 START_TEST(one_in_nine_is_large) {
     task *large = put(1, true), *other = put(1, true);
     unsigned place = 0;
@@ -378,6 +391,7 @@ int main(void) {
     tcase_add_test(tc, who_keeps_coming_back_goes_first_for_one_turn);
     tcase_add_test(tc, clients_get_the_same_bytes);
     tcase_add_test(tc, what_costs_nothing_costs_something);
+    tcase_add_test(tc, a_later_charge_counts);
     tcase_add_test(tc, one_in_nine_is_large);
     tcase_add_test(tc, debts);
     tcase_add_test(tc, some_are_not_wanted);

@@ -61,7 +61,7 @@ static void hold_up(cr_file_task *task) {
 }
 
 static void submit(cr_file_task *task, void (*run)(cr_file_task *), uint64_t client) {
-    *task = (cr_file_task){.run = run, .client = client};
+    *task = (cr_file_task){.run = run, .user = client, .client = client};
     cr_waiting_init(&task->waiting);
     cr_files_submit(files, task, CR_FILES_LOCAL);
 }
@@ -107,12 +107,45 @@ START_TEST(a_fold_gives_its_slab_back_without_a_files_thread) {
 }
 END_TEST
 
+static uint64_t read_before;
+
+static void note_reads(cr_file_task *task) {
+    (void)task;
+    read_before = metric_now(CR_M_slabs_used);
+    gate_add(&came);
+}
+
+/* While slabs are plenty, each of a client's tasks takes one and fills it. Another's task waits for one of them, not for all. */
+START_TEST(a_read_counts_as_what_it_reads) {
+    enum { FEEDS = 12, PLENTY = 64 };
+    cr_file_task first, other;
+    cr_list list;
+    int fds[FEEDS];
+    cr_slabs_free(slabs);
+    assert_ok(cr_slabs_new(PLENTY, &slabs, &error), error);
+    submit(&first, hold_up, 9);
+    gate_wait(&held, 1);
+    for (int i = 0; i < FEEDS; i++) start(fds[i] = memory_file(), 4 * MIB);
+    submit(&other, note_reads, 2);
+    gate_add(&go_on);
+    gate_wait(&came, 1);
+    ck_assert_uint_le(read_before, 2);
+    for (int done = 0; done < FEEDS;) {
+        if (!claim()) usleep(100);
+        cr_queue_completed(queue, &list);
+        for (cr_list *node; (node = cr_list_pop(&list)); done++) cr_job_free(cr_container(node, cr_job, done));
+    }
+    for (int i = 0; i < FEEDS; i++) close(fds[i]);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/feed_turns");
     TCase *tc = tcase_create("feed_turns");
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_fold_gives_its_slab_back_without_a_files_thread);
+    tcase_add_test(tc, a_read_counts_as_what_it_reads);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
