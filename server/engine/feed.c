@@ -152,6 +152,12 @@ static void inspect_run(cr_file_task *task) {
     for (uint32_t i = 0; i < count; i++) {
         slot *s = &feed->slots[i];
         s->task.large = s->waiter.asker.large = feed->total > CR_TURN_LARGE_BYTES;
+        /* So little that looking at it counted as much: it need not wait once more. */
+        if (feed->total <= CR_TURN_LEAST_BYTES && task->pool == pool_of(feed)) {
+            s->task.pool = task->pool;
+            slot_run(&s->task);
+            return;
+        }
         slot_submit(s);
     }
 }

@@ -107,6 +107,35 @@ START_TEST(a_fold_gives_its_slab_back_without_a_files_thread) {
 }
 END_TEST
 
+static gate held_again = GATE_INIT, go_on_again = GATE_INIT;
+
+static void hold_up_again(cr_file_task *task) {
+    (void)task;
+    gate_add(&held_again);
+    gate_wait(&go_on_again, 1);
+}
+
+static void do_nothing(cr_file_task *task) { (void)task; }
+
+/* Its client's turn is over once it was looked at, and another's task keeps the thread: its bytes are offered all the same. */
+START_TEST(a_small_file_is_offered_by_who_looks_at_it) {
+    cr_file_task first, other, spent = {.run = do_nothing, .user = 1, .client = 1, .bytes = MIB - CR_TURN_LEAST_BYTES};
+    int fd = _i ? memory_file() : disk_file();
+    submit(&first, hold_up, 9);
+    gate_wait(&held, 1);
+    cr_waiting_init(&spent.waiting);
+    cr_files_submit(files, &spent, CR_FILES_LOCAL);
+    cr_job *job = start(fd, 4096);
+    submit(&other, hold_up_again, 2);
+    gate_add(&go_on);
+    gate_wait(&held_again, 1);
+    ck_assert(claim());
+    gate_add(&go_on_again);
+    finish(job);
+    close(fd);
+}
+END_TEST
+
 static uint64_t read_before;
 
 static void note_reads(cr_file_task *task) {
@@ -145,6 +174,7 @@ int main(void) {
     tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_fold_gives_its_slab_back_without_a_files_thread);
+    tcase_add_loop_test(tc, a_small_file_is_offered_by_who_looks_at_it, 0, 2);
     tcase_add_test(tc, a_read_counts_as_what_it_reads);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
