@@ -21,7 +21,9 @@ typedef struct cr_arrived {
     uint64_t since_ms;
     const uint8_t *bytes; /* the first that came. Lent */
     size_t count;
-    struct msghdr *control; /* the descriptors that came beside them, to be taken or closed; NULL: none. Lent */
+    struct msghdr
+        *control; /* the descriptors that came beside them, to be taken or closed once it is open; NULL: none, or it is
+                             * refused. Lent */
 } cr_arrived;
 
 /* The connection is over: it was joined, and counted as let in or as refused. */

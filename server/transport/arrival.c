@@ -82,13 +82,17 @@ static cr_door *find_door(const cr_loop *loop, const uint8_t *bytes, size_t coun
 static void hand_over(cr_arrival *a, cr_door *door, const uint8_t *bytes, size_t count, struct msghdr *control) {
     static cr_log_limit seldom;
     cr_arrived arrived = a->arrived;
+    cr_calls *calls = a->arrivals->loop->calls;
     cr_error error, refused = a->refused;
     arrived.bytes = bytes;
     arrived.count = count;
-    arrived.control = control;
+    arrived.control = arrived.refused ? NULL : control;
+    if (arrived.refused && control) drop_descriptors(calls, control);
     if (arrived.refused) arrived.refused = &refused;
     forget(a);
-    if (door->open(door, &arrived, &error) != CR_OK) cr_warn_seldom(&seldom, "%s", error.text);
+    if (door->open(door, &arrived, &error) == CR_OK) return;
+    cr_warn_seldom(&seldom, "%s", error.text);
+    if (arrived.control) drop_descriptors(calls, arrived.control);
 }
 
 /* Why the connection is refused now that its language is known; NULL: nothing is wrong. */

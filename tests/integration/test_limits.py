@@ -1,6 +1,7 @@
 """test_limits: limits by user: what one user may hold beside another, who ends when calls are short, and who sees whose use."""
 import json
 import os
+import select
 import subprocess
 import tempfile
 import time
@@ -9,7 +10,7 @@ import unittest
 
 from connection import HANG_S, Connection
 from cured_daemon import CLIENT, LIBC, SANITIZE, Daemon, DaemonTest, environment, main, wait_for
-from cured_wire import DATA, END, RESOURCE_EXHAUSTED, frame, stream_input
+from cured_wire import DATA, END, HELLO, RESOURCE_EXHAUSTED, frame, hello_message, stream_input
 
 STRANGER = 12345  # a user id that is nobody's
 
@@ -286,6 +287,23 @@ class Regions(Limits):
         status = c.read_rest()
         self.assert_sentence(status, RESOURCE_EXHAUSTED, "max_waiting_descriptors_per_user is 4")
         self.assert_serves()
+
+
+class Refused(DaemonTest):
+    OPTIONS = {"max_connections_per_user": 2}
+
+    def test_descriptors_of_refused_connections_are_closed(self):
+        f = self.memfd(bytes(8))
+        with self.connect() as only:  # beside the one that asks for counters
+            only.ping()
+            before, refused = self.daemon.descriptors(), self.daemon.counters()["connections_refused"]
+            for first_bytes in (frame(HELLO, 0, hello_message()), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+                for _ in range(10):
+                    with Connection(self.daemon.address, hello=False) as c:
+                        c.send(first_bytes, [f.fileno()] * 3)
+                        c.poll(select.POLLIN, HANG_S)
+                wait_for("what was passed to be closed", lambda: self.daemon.descriptors() <= before)
+            self.assertEqual(refused + 20, self.daemon.counters()["connections_refused"])
 
 
 class Memory(DaemonTest):
