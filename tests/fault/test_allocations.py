@@ -72,7 +72,7 @@ class Table(FaultTest):
         opened, refused = [], 0
         self.addCleanup(lambda: [c.close() for c in opened])
         for _ in range(600):
-            self.orders.arm("allocation", 2)  # the first is the connection's own
+            self.orders.arm("allocation", 4)  # behind the arrival, the connection and its first bytes
             c = self.daemon.connect()
             try:
                 c.greet()
