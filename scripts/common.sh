@@ -26,8 +26,9 @@ as_root() {
         fail "this needs root, and there is no sudo; run as root: $*"
     fi
 }
-# Where CI says so (CURED_TEST_OBJECTS) a bare root keeps what its compiler makes, for builds of the same files elsewhere: the
-# same compiler with the same flags makes the same object. -Werror makes none other. Call first with the root, as it is.
+# Where CI says so (CURED_TEST_OBJECTS) a bare root takes the objects that a build of the same files has made elsewhere: the same
+# compiler with the same flags makes the same object. -Werror makes none other, but an object made without it may hide a
+# warning, so CI compiles with it first. share_objects ROOT SOURCE: SOURCE is the source's folder in ROOT.
 share_objects() {
     "$root/scripts/in-root" "$1" 'apt-get update -q && apt-get install -q -y --no-install-recommends ccache' >"$1.log" 2>&1 </dev/null ||
         { cat "$1.log" && fail "ccache cannot be installed"; }

@@ -9,10 +9,13 @@ trap 'rm -rf --one-file-system "$work"' EXIT
 fail() { echo "test_bundle: $*" >&2 && exit 1; }
 "$root/scripts/in-root" / true 2>/dev/null || { echo "skipped: namespaces may not be made here, or this is not root" && exit 77; }
 
-status=0
-"$root/scripts/bare-root" "$work/root" || status=$?
+# One waits, the other computes.
+"$root/scripts/bare-root" "$work/root" &
+status=0 bare=0
+"$root/scripts/bundle" "$work/bundle" || status=$?
+wait $! || bare=$?
 [ $status = 0 ] || exit $status
-"$root/scripts/bundle" "$work/bundle"
+[ $bare = 0 ] || exit $bare
 if find "$work/root/usr/lib" -name "lib*" | grep -E "libuv|libcjson|libprotobuf-c|libnghttp2|libssl|libcheck"; then fail "this root is not bare"; fi
 
 # As docs/INSTALL.md shows it after scripts/bundle /tmp/cured.
