@@ -2,6 +2,11 @@
 
 set(CURED_TESTS_WITHOUT "" CACHE STRING "Labels (a regular expression) of tests that are neither built nor run")
 
+# A test with the label integration takes long under a sanitizer, so CI runs it under one of the two. The seed and the test's name
+# say which: the halves 0 and 1 of one seed have every test between them.
+set(CURED_TESTS_HALF "" CACHE STRING "0 or 1: run only this half of the tests with the label integration")
+set(CURED_TESTS_SEED 1 CACHE STRING "What draws the halves")
+
 # Whether a test of these labels is wanted.
 function(cured_test_wanted result)
   set(wanted ON)
@@ -14,10 +19,11 @@ function(cured_test_wanted result)
 endfunction()
 
 # Set in every test; the daemon ignores CURED_TEST_*. A sanitizer's finding ends the program with a failure, and leaks count.
+# Huge pages for ThreadSanitizer's own memory save CPU seconds where a test touches much: test_server_feed took 30, now 19.
 set(CURED_TEST_ENVIRONMENT
     "ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-    "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+    "TSAN_OPTIONS=no_huge_pages_for_shadow=0:halt_on_error=1:second_deadlock_stack=1"
     "CURED_TEST_BIN=${CMAKE_BINARY_DIR}/bin"
     "CURED_TEST_DIR=${CMAKE_BINARY_DIR}/tests"
     "CURED_TEST_SOURCE=${PROJECT_SOURCE_DIR}"
@@ -109,6 +115,14 @@ function(cured_test_properties name environment labels timeout)
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${labels}" TIMEOUT ${timeout}
                        SKIP_RETURN_CODE 77)
+  if(NOT CURED_TESTS_HALF STREQUAL "" AND "integration" IN_LIST labels)
+    string(MD5 drawn "${CURED_TESTS_SEED} ${name}")
+    string(SUBSTRING ${drawn} 0 1 drawn)
+    math(EXPR drawn "0x${drawn} % 2")
+    if(NOT drawn EQUAL CURED_TESTS_HALF)
+      set_tests_properties(${name} PROPERTIES DISABLED ON) # ctest says so
+    endif()
+  endif()
   list(FIND CURED_LONG_TESTS ${name} place)
   if(NOT place EQUAL -1)
     math(EXPR cost "1000 - ${place}")
