@@ -28,6 +28,7 @@ typedef struct cli_options {
     char *const *files;         /* all that were given, the first too */
     size_t file_count;
     const char *connect; /* NULL: the default address */
+    const char *tls_ca, *tls_certificate, *tls_key;
     const char *timeout; /* as it was given; NULL: none */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
     bool big_endian;     /* dtype was given so, as in '>f4' */

@@ -32,6 +32,21 @@ static int set_connect(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+static int set_tls_ca(cli_options *o, const char *value) {
+    o->tls_ca = value;
+    return EXIT_OK;
+}
+
+static int set_tls_certificate(cli_options *o, const char *value) {
+    o->tls_certificate = value;
+    return EXIT_OK;
+}
+
+static int set_tls_key(cli_options *o, const char *value) {
+    o->tls_key = value;
+    return EXIT_OK;
+}
+
 static int set_dtype(cli_options *o, const char *value) {
     cured_error error;
     char little[16];
@@ -239,8 +254,14 @@ static int set_timing(cli_options *o, const char *value) {
 }
 
 static const struct option options[] = {
-    {"connect", "ADDRESS", "unix:PATH, tcp:HOST:PORT, embedded: or auto:; else CURED_CONNECT, else auto: (below)",
+    {"connect", "ADDRESS",
+     "unix:PATH, tcp:HOST:PORT, tls:HOST:PORT, embedded: or auto:; else CURED_CONNECT, else auto: (below)",
      set_connect},
+    {"tls-ca", "FILE", "PEM file of the CAs that sign the daemon's certificate; else CURED_TLS_CA, else the system's",
+     set_tls_ca},
+    {"tls-certificate", "FILE", "PEM file of a certificate to show; else CURED_CLIENT_CERTIFICATE",
+     set_tls_certificate},
+    {"tls-key", "FILE", "PEM file of its key; else CURED_CLIENT_KEY", set_tls_key},
     {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 (default) f64; or NumPy's float32, '<f4', '>f4'",
      set_dtype},
     {"ops", "OP,OP,...", "the ops of reduce and merge", set_ops},

@@ -99,6 +99,9 @@ int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
     const char *address = o->connect != NULL || daemon ? o->connect : "auto:";
     options.client = "cured-client/" CURED_VERSION;
     options.threads = 0;
+    options.tls_ca = o->tls_ca;
+    options.tls_certificate = o->tls_certificate;
+    options.tls_key = o->tls_key;
     if (cured_connect(address, &options, conn, &error) != CURED_OK) return connect_failed(o, &error);
     tell_auto(*conn);
     if (cured_connected(*conn, &error) == CURED_OK) return EXIT_OK;

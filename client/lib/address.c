@@ -1,4 +1,4 @@
-/* address: from "unix:PATH", a path or "tcp:HOST:PORT" to a socket that is connecting.
+/* address: from "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT" to a socket that is connecting.
  *
  * Thread: the caller's; getaddrinfo may block for host names. Owner: the socket made here belongs to the caller. */
 #include <errno.h>
@@ -20,16 +20,19 @@ static int new_socket(int family) { return socket(family, SOCK_STREAM | SOCK_NON
 
 static const char *unix_path(const char *address) { return strncmp(address, "unix:", 5) == 0 ? address + 5 : address; }
 
+static bool is_tls(const char *address) { return strncmp(address, "tls:", 4) == 0; }
+static bool is_tcp(const char *address) { return strncmp(address, "tcp:", 4) == 0 || is_tls(address); }
+
 /* Splits "tcp:HOST:PORT"; an IPv6 host stands in brackets. */
 static cr_status split_tcp(const char *address, char *host, size_t host_cap, const char **port, cr_error *error) {
     const char *start = address + 4;
     const char *colon = strrchr(start, ':');
     if (colon == NULL || colon == start || colon[1] == '\0')
-        return cr_fail(error, CR_INVALID_ARGUMENT, "address '%.200s' must be tcp:HOST:PORT", address);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "address '%.200s' must be %.4sHOST:PORT", address, address);
     size_t len = (size_t)(colon - start);
     if (*start == '[') {
         if (len < 3 || colon[-1] != ']')
-            return cr_fail(error, CR_INVALID_ARGUMENT, "address '%.200s' must be tcp:[IPV6]:PORT", address);
+            return cr_fail(error, CR_INVALID_ARGUMENT, "address '%.200s' must be %.4s[IPV6]:PORT", address, address);
         start++;
         len -= 2;
     }
@@ -47,8 +50,14 @@ static cr_status split_tcp(const char *address, char *host, size_t host_cap, con
     return CR_OK;
 }
 
-cr_status cr_cl_address_parse(const char *address, bool *tcp, cr_error *error) {
-    *tcp = strncmp(address, "tcp:", 4) == 0;
+cr_status cr_cl_address_host(const char *address, char host[256], cr_error *error) {
+    const char *port;
+    return split_tcp(address, host, 256, &port, error);
+}
+
+cr_status cr_cl_address_parse(const char *address, bool *tcp, bool *tls, cr_error *error) {
+    *tcp = is_tcp(address);
+    *tls = is_tls(address);
     if (*tcp) {
         char host[256];
         const char *port;
@@ -56,7 +65,8 @@ cr_status cr_cl_address_parse(const char *address, bool *tcp, cr_error *error) {
     }
     struct sockaddr_un un;
     size_t len = strlen(unix_path(address));
-    if (len == 0) return cr_fail(error, CR_INVALID_ARGUMENT, "address is empty: give unix:PATH or tcp:HOST:PORT");
+    if (len == 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "address is empty: give unix:PATH, tcp:HOST:PORT or tls:HOST:PORT");
     if (len >= sizeof un.sun_path)
         return cr_fail(error, CR_INVALID_ARGUMENT, "path of the socket has %zu bytes, limit is %zu", len,
                        sizeof un.sun_path - 1);
@@ -125,7 +135,7 @@ cr_status cr_cl_address_open(const char *address, uint32_t *lookup, int *fd, boo
                              cr_error *error) {
     *fd = -1;
     *connecting = *again = false;
-    if (strncmp(address, "tcp:", 4) == 0) return open_tcp(address, lookup, fd, connecting, again, error);
+    if (is_tcp(address)) return open_tcp(address, lookup, fd, connecting, again, error);
     return open_unix(address, fd, again, error);
 }
 

@@ -26,6 +26,7 @@ enum { CIRCUIT_FIRST_MS = 100, CIRCUIT_SHIFTS = 20 };
 
 /* Makes the connection as new: nothing known of the daemon, HELLO first in line. */
 static void reset(cured_conn *conn) {
+    cr_cl_tls_reset(conn);
     if (conn->fd >= 0) close(conn->fd);
     conn->fd = -1;
     conn->welcomed = conn->send_failed = false;
@@ -205,6 +206,7 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
         return;
     }
     if (conn->more_addresses) {
+        cr_cl_tls_reset(conn);
         close(conn->fd);
         conn->fd = -1;
         cr_cl_conn_attempt(conn, now);
@@ -228,7 +230,8 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
                        sizeof conn->address - 1);
     memcpy(conn->address, address, len + 1);
     bool embedded = strcmp(address, CR_CL_EMBEDDED) == 0;
-    cr_status status = embedded ? CR_OK : cr_cl_address_parse(address, &conn->tcp, error);
+    bool tls = false;
+    cr_status status = embedded ? CR_OK : cr_cl_address_parse(address, &conn->tcp, &tls, error);
     if (status != CR_OK) return status;
     const char *name = o->client != NULL ? o->client : "libcured/" CURED_VERSION;
     if (strlen(name) > CR_NAME_MAX_BYTES)
@@ -243,7 +246,7 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     conn->random = cr_cl_now_ns() | 1;
     if (embedded) return cr_cl_embedded_open(conn, o->threads, error);
     conn->way = &cr_cl_socket;
-    return CR_OK;
+    return tls ? cr_cl_tls_prepare(conn, o, error) : CR_OK;
 }
 
 /* The first attempt, which says at once that nobody listens on a Unix socket. */
@@ -272,6 +275,7 @@ static cured_conn *connect_to(const char *address, const cured_connect_options *
         cr_cl_fork_mark(conn);
         return conn;
     }
+    cr_cl_tls_free(conn);
     free(conn);
     return NULL;
 }
@@ -337,6 +341,7 @@ void cured_close(cured_conn *conn) {
     cr_cl_conn_cancel_calls(conn, "the connection was closed by this program");
     cr_cl_fork_unmark(conn);
     if (conn->way->close != NULL) conn->way->close(conn);
+    cr_cl_tls_free(conn);
     if (conn->fd >= 0) close(conn->fd);
     if (conn->in != conn->small) free(conn->in);
     free(conn);

@@ -152,6 +152,7 @@ struct cured_conn {
     struct cr_local *local; /* in this process; NULL: a socket */
     conn_state state;
     int fd;
+    struct cr_cl_tls *tls; /* NULL: the bytes are plain */
     bool tcp, busy, welcomed, send_failed, more_addresses;
     char client[CR_NAME_MAX_BYTES + 1], server[CR_NAME_MAX_BYTES + 1];
     char address[CURED_ADDRESS_BYTES];
@@ -194,9 +195,25 @@ cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ..
     __attribute__((format(printf, 3, 4)));
 uint64_t cr_cl_now_ns(void);
 
+/* tls.c: what is used of a connection to "tls:HOST:PORT". prepare reads the files that the options or the environment name.
+ * recv and send are as their namesakes; EPROTO: why says what is wrong. shakes: nothing of ours is sent yet. pending: recv would
+ * bring something, which poll does not tell. unsent: sealed bytes wait until the socket is writable. reset: the socket is gone. */
+struct iovec;
+cr_status cr_cl_tls_prepare(cured_conn *conn, const cured_connect_options *options, cr_error *error);
+ssize_t cr_cl_tls_recv(cured_conn *conn, uint8_t *to, size_t n);
+ssize_t cr_cl_tls_send(cured_conn *conn, const struct iovec *pieces, size_t count);
+bool cr_cl_tls_shakes(const cured_conn *conn);
+bool cr_cl_tls_pending(const cured_conn *conn);
+bool cr_cl_tls_unsent(const cured_conn *conn);
+const char *cr_cl_tls_why(const cured_conn *conn);
+void cr_cl_tls_reset(cured_conn *conn);
+void cr_cl_tls_free(cured_conn *conn);
+
 /* address.c: makes a non-blocking socket and starts connecting it. *connecting: the result comes with POLLOUT. *again: worth
  * another try at once (the next of a host's addresses). *lookup counts the addresses tried. */
-cr_status cr_cl_address_parse(const char *address, bool *tcp, cr_error *error);
+cr_status cr_cl_address_parse(const char *address, bool *tcp, bool *tls, cr_error *error);
+/* The host of "tcp:HOST:PORT" or "tls:HOST:PORT", without brackets. */
+cr_status cr_cl_address_host(const char *address, char host[256], cr_error *error);
 cr_status cr_cl_address_open(const char *address, uint32_t *lookup, int *fd, bool *connecting, bool *again,
                              cr_error *error);
 

@@ -67,6 +67,7 @@ static void connect_turn(cured_conn *conn) {
 static void socket_turn(cured_conn *conn, bool readable) {
     connect_turn(conn);
     cr_cl_send_flush(conn);
+    readable = readable || cr_cl_tls_pending(conn);
     if (readable && conn->state == CONN_OPEN && !cr_cl_receive_once(conn)) cr_cl_conn_keep(conn);
 }
 
@@ -93,6 +94,7 @@ const cr_way cr_cl_socket = {
     .more = socket_more,
     .turn = socket_turn,
     .flush = cr_cl_send_flush,
+    .pressing = cr_cl_tls_pending,
     .look = socket_look,
 };
 
@@ -123,6 +125,8 @@ int cured_fd(const cured_conn *conn) { return conn->fd; }
 short cured_events(const cured_conn *conn) {
     if (conn->state == CONN_CONNECTING) return POLLOUT;
     if (conn->state != CONN_OPEN) return 0;
+    if (cr_cl_tls_unsent(conn)) return POLLIN | POLLOUT;
+    if (cr_cl_tls_shakes(conn)) return POLLIN;
     return has_output(conn) ? POLLIN | POLLOUT : POLLIN;
 }
 

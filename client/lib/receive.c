@@ -423,7 +423,9 @@ static void cut_frames(cured_conn *conn) {
 
 bool cr_cl_receive_once(cured_conn *conn) {
     ssize_t n;
-    do n = recv(conn->fd, conn->in + conn->in_len, conn->in_bytes - conn->in_len, MSG_DONTWAIT);
+    uint8_t *to = conn->in + conn->in_len;
+    const size_t room = conn->in_bytes - conn->in_len;
+    do n = conn->tls != NULL ? cr_cl_tls_recv(conn, to, room) : recv(conn->fd, to, room, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n > 0) {
         conn->moved = true;
@@ -436,7 +438,9 @@ bool cr_cl_receive_once(cured_conn *conn) {
     if (n == 0)
         snprintf(text, sizeof text, "the daemon closed the connection");
     else
-        snprintf(text, sizeof text, "the connection to the daemon was lost: %s", strerror(errno));
-    cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
+        snprintf(text, sizeof text, "the connection to the daemon was lost: %s",
+                 cr_cl_tls_why(conn) != NULL ? cr_cl_tls_why(conn) : strerror(errno));
+    const bool distrust = n < 0 && cr_cl_tls_shakes(conn) && cr_cl_tls_why(conn) != NULL;
+    cr_cl_conn_lost(conn, distrust ? CR_UNAUTHENTICATED : CR_UNAVAILABLE, 0, text);
     return true;
 }

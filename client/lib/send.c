@@ -106,7 +106,8 @@ static void sent(cured_conn *conn, size_t n) {
     while (n != 0) sent_by_call(first_call(conn), &n);
 }
 
-static ssize_t send_batch(const cured_conn *conn, struct batch *b) {
+static ssize_t send_batch(cured_conn *conn, struct batch *b) {
+    if (conn->tls != NULL) return cr_cl_tls_send(conn, b->iov, b->pieces);
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -132,7 +133,10 @@ void cr_cl_send_flush(cured_conn *conn) {
     struct batch b;
     while (conn->state == CONN_OPEN && !conn->send_failed) {
         gather(conn, &b);
-        if (b.pieces == 0) return;
+        if (b.pieces == 0) {
+            if (cr_cl_tls_unsent(conn)) cr_cl_tls_send(conn, NULL, 0);
+            return;
+        }
         ssize_t n = send_batch(conn, &b);
         if (n >= 0) {
             if (conn->full) conn->moved = true; /* the daemon has read something */

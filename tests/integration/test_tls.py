@@ -83,6 +83,12 @@ class TlsTest(unittest.TestCase):
         return services.CuredStub(channel)
 
 
+    def run_client(self, *arguments, address=None, env=None):
+        address = address or "tls:localhost:%d" % self.port
+        return subprocess.run([CLIENT, *arguments, "--connect", address], capture_output=True, text=True, timeout=120,
+                              env=environment(**(env or {})))
+
+
 class Loopback(TlsTest):
     def test_grpc(self):
         stub = self.channel()
@@ -107,6 +113,49 @@ class Loopback(TlsTest):
                              text=True, env=environment(), timeout=120)
         self.assertEqual(0, ran.returncode, ran.stderr)
         self.assertTrue((np.load(out) == array.astype("f8").sum(1)).all())
+
+    def test_cured_client(self):
+        """The library's own TLS: by options and by the environment, by name and by number, whatever the size."""
+        rng = np.random.default_rng(random.getrandbits(32))
+        for n in (0, 3, 70000, 9000000):
+            array = rng.integers(0, 255, n).astype("u1")
+            path = os.path.join(self.folder, "array.bin")
+            array.tofile(path)
+            for more in (dict(), dict(address="tls:127.0.0.1:%d" % self.port)):
+                ran = self.run_client("sum", "--dtype", "u8", path, env={"CURED_TLS_CA": self.ca.certificate}, **more)
+                self.assertEqual((0, "%d\n" % array.sum(dtype="u8")), (ran.returncode, ran.stdout), ran.stderr)
+        path = os.path.join(self.folder, "rows.npy")
+        array = rng.integers(0, 1000, (300000, 7)).astype("f4")  # long answers come while the array still goes
+        np.save(path, array)
+        out = os.path.join(self.folder, "rows-sums.npy")
+        ran = self.run_client("sum", "--axis", "1", "--output", out, path, "--tls-ca", self.ca.certificate)
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        self.assertTrue((np.load(out) == array.astype("f8").sum(1)).all())
+
+    def test_cured_client_trusts_nobody_else(self):
+        other = Authority(self.folder, "third").certificate
+        for more, word in ((("--tls-ca", other), "not trusted"), ((), "not trusted")):
+            ran = self.run_client("info", *more)
+            self.assertEqual(77, ran.returncode, ran.stderr)
+            self.assertIn(word, ran.stderr)
+        ran = self.run_client("info", "--tls-ca", "/nowhere")
+        self.assertEqual(64, ran.returncode, ran.stderr)
+        self.assertIn("tls_ca", ran.stderr)
+        ran = self.run_client("info", "--tls-ca", self.ca.certificate, "--tls-key", self.key)
+        self.assertEqual(64, ran.returncode, ran.stderr)
+        certificate, key = self.ca.sign("elsewhere", names=b"DNS:elsewhere.example")
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0"], tls_certificate=certificate, tls_key=key)
+        ran = self.run_client("info", "--tls-ca", self.ca.certificate, address=daemon.address.replace("tcp:", "tls:"))
+        self.assertEqual(77, ran.returncode, ran.stderr)
+        self.assertIn("IP address mismatch", ran.stderr)
+        daemon.check_end(self, daemon.stop())
+
+    def test_cured_client_meets_a_daemon_without_tls(self):
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0"])
+        ran = self.run_client("info", "--tls-ca", self.ca.certificate, address=daemon.address.replace("tcp:", "tls:"))
+        self.assertEqual(77, ran.returncode, ran.stderr)
+        self.assertIn("TLS", ran.stderr)
+        daemon.check_end(self, daemon.stop())
 
     def test_without_tls_beside_it(self):
         with Connection("tcp:127.0.0.1:%d" % self.port) as c:
@@ -240,6 +289,17 @@ class Far(TlsTest):
         self.assertEqual(6, answer(self.channel(self.client).Reduce(reduce_request(np.array([1, 2, 3])), timeout=60)))
         with Connection(self.tunnel(self.client).address) as c:
             self.assertIsNone(c.inline("u8", ["sum"], bytes([1, 2, 3])).status)
+
+    def test_cured_client(self):
+        path = os.path.join(self.folder, "small.bin")
+        with open(path, "wb") as f:
+            f.write(bytes([1, 2, 3]))
+        shown = ("--tls-certificate", self.client[0], "--tls-key", self.client[1])
+        ran = self.run_client("sum", "--dtype", "u8", path, "--tls-ca", self.ca.certificate, *shown)
+        self.assertEqual((0, "6\n"), (ran.returncode, ran.stdout), ran.stderr)
+        ran = self.run_client("sum", "--dtype", "u8", path, "--tls-ca", self.ca.certificate)
+        self.assertEqual(77, ran.returncode, ran.stderr)
+        self.assertIn("client certificate", ran.stderr)
 
     def test_without_one(self):
         with self.assertRaises(grpc.RpcError) as caught:

@@ -23,14 +23,14 @@ class Authority:
     def run(*arguments, **options):
         subprocess.run(["openssl", *arguments], check=True, capture_output=True, **options)
 
-    def sign(self, name, days=30):
-        """(certificate, key) for that name, and for localhost."""
+    def sign(self, name, days=30, names=b"DNS:localhost,IP:127.0.0.1"):
+        """(certificate, key) of that name, for hosts of those names."""
         certificate, key, request = (self.path(name + end) for end in (".pem", ".key", ".csr"))
         self.run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
                  "-subj", "/CN=" + name)
         self.run("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
                  "-days", str(days), "-out", certificate, "-extfile", "/dev/stdin",
-                 input=b"subjectAltName=DNS:localhost,IP:127.0.0.1")
+                 input=b"subjectAltName=" + names)
         return certificate, key
 
     def context(self, client=None):

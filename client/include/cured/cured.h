@@ -179,12 +179,15 @@ typedef struct cured_connect_options {
     uint32_t circuit_failures, circuit_max_ms;
     /* "embedded:": how many threads fold, 1,024 at most. 1: the caller's own alone; 0: one for each core it may use. */
     uint32_t threads;
+    /* "tls:HOST:PORT": PEM files of the CAs that are trusted (NULL: $CURED_TLS_CA, else the system's), and of a certificate and its key
+     * for daemons that want one (NULL: $CURED_CLIENT_CERTIFICATE and $CURED_CLIENT_KEY, else none). They are read by cured_connect(). */
+    const char *tls_ca, *tls_certificate, *tls_key;
 } cured_connect_options;
 
 #define CURED_CONNECT_OPTIONS_INIT \
-    { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1 }
+    { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1, NULL, NULL, NULL }
 
-/* Starts a connection to "unix:PATH", a path, or "tcp:HOST:PORT", or one within this process: "embedded:". NULL: $CURED_CONNECT if set, else the first of the two
+/* Starts a connection to "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT", or one within this process: "embedded:". NULL: $CURED_CONNECT if set, else the first of the two
  * default sockets that somebody listens on: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the
  * other way round. XDG_RUNTIME_DIR counts when it names a folder of this user's or of root's.
  * A Unix socket nobody listens on fails here, with UNAVAILABLE, and one that this user may not use with PERMISSION_DENIED;
@@ -195,6 +198,9 @@ typedef struct cured_connect_options {
  *
  * "auto:" is $CURED_CONNECT if set; else a daemon at a default socket if one listens, and otherwise "embedded:". It chooses once,
  * here: a daemon that goes later is not replaced.
+ *
+ * "tls:HOST:PORT" is TCP under TLS 1.3. The daemon's certificate must be signed by a trusted CA and name HOST; otherwise calls end
+ * UNAUTHENTICATED, with what is wrong. OpenSSL is loaded for it (libssl.so.3; UNIMPLEMENTED where there is none).
  *
  * "embedded:" asks nobody and needs no daemon. The thread that waits or processes folds. With options.threads above 1 it is
  * helped, in calls of more than 8 MiB, by threads that the first such call starts; they block all signals and are kept until
