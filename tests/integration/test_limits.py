@@ -289,6 +289,48 @@ class Regions(Limits):
         self.assert_serves()
 
 
+class Forks(Limits):
+    OPTIONS = {"cpu_workers": 1, "socket_mode": "0666"}
+    PROCESSES, THEIRS, OWN, JOB_BYTES = 4, 40, 20, 4 << 20
+    SLOW = ["sum", "sumsq", "prod", "var", "norm1"]
+
+    def start(self, c, count):
+        return [c.start_descriptor("f32", self.SLOW, self.large.fileno()) for _ in range(count)]
+
+    def fork(self):
+        """A process with jobs in line, and the pipe by which it says so. It ends when all are answered."""
+        ready, said = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                with Connection(self.daemon.address) as c:
+                    streams = self.start(c, self.THEIRS)
+                    os.write(said, b".")
+                    os._exit(int(any(c.wait(stream).status is not None for stream in streams)))
+            finally:
+                os._exit(2)
+        os.close(said)
+        self.addCleanup(os.close, ready)
+        return pid, ready
+
+    def test_a_user_who_forks_gets_no_more(self):
+        """While another user's jobs are folded, four processes together get about as much as that user's one."""
+        self.large = self.file(bytes(self.JOB_BYTES))
+        processes = [self.fork() for _ in range(self.PROCESSES)]
+        self.assertEqual([b"."] * self.PROCESSES, [os.read(ready, 1) for _, ready in processes])
+
+        def ask(c):
+            before = c.info()["counters"]["input_bytes_total"]
+            for stream in self.start(c, self.OWN):
+                c.wait(stream)
+            return str(c.info()["counters"]["input_bytes_total"] - before)
+
+        own, folded = self.OWN * self.JOB_BYTES, int(self.as_stranger(ask))
+        self.assertEqual([0] * self.PROCESSES, [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid, _ in processes])
+        print("%d MiB folded until %d were" % (folded >> 20, own >> 20))
+        self.assertLess(folded, 3 * own)
+
+
 class Refused(DaemonTest):
     OPTIONS = {"max_connections_per_user": 2}
 
