@@ -1,6 +1,7 @@
 // Sum and maximum of a file of float32 over gRPC, with grpc++ and stubs that protoc made (docs/GRPC.md).
 //
-// usage: reduce TARGET FILE      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+// usage: reduce TARGET FILE [CA CERTIFICATE KEY]      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+// With three PEM files it speaks TLS: the CA of the daemon's certificate, and a certificate of its own.
 #include <grpcpp/grpcpp.h>
 
 #include <charconv>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -88,10 +90,18 @@ static void reduce_file(cured_v1::Cured::Stub &stub, const char *path) {
     print("file", last.end());
 }
 
+static std::string content(const char *path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw std::runtime_error(std::string(path) + ": cannot be opened");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 int main(int argc, char **argv) {
     try {
-        if (argc != 3) throw std::runtime_error("usage: reduce TARGET FILE");
-        auto stub = cured_v1::Cured::NewStub(grpc::CreateChannel(argv[1], grpc::InsecureChannelCredentials()));
+        if (argc != 3 && argc != 6) throw std::runtime_error("usage: reduce TARGET FILE [CA CERTIFICATE KEY]");
+        auto credentials = grpc::InsecureChannelCredentials();
+        if (argc == 6) credentials = grpc::SslCredentials({content(argv[3]), content(argv[5]), content(argv[4])});
+        auto stub = cured_v1::Cured::NewStub(grpc::CreateChannel(argv[1], credentials));
         reduce_small(*stub);
         reduce_file(*stub, argv[2]);
         return 0;

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Sum and maximum of a file of float32 over gRPC, with @grpc/grpc-js; it reads cured.proto beside it (docs/GRPC.md).
 //
-// usage: reduce.js TARGET FILE      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+// usage: reduce.js TARGET FILE [CA CERTIFICATE KEY]      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+// With three PEM files it speaks TLS: the CA of the daemon's certificate, and a certificate of its own.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -39,9 +40,15 @@ async function lastOf(answers) {
     return last;
 }
 
-async function main(target, file) {
-    if (!file) throw new Error('usage: reduce.js TARGET FILE');
-    const client = new cured.v1.Cured(target, grpc.credentials.createInsecure());
+function credentials(files) {
+    if (files.length === 0) return grpc.credentials.createInsecure();
+    const [ca, certificate, key] = files.map((name) => fs.readFileSync(name));
+    return grpc.credentials.createSsl(ca, key, certificate);
+}
+
+async function main(target, file, ...files) {
+    if (!file) throw new Error('usage: reduce.js TARGET FILE [CA CERTIFICATE KEY]');
+    const client = new cured.v1.Cured(target, credentials(files));
     try {
         // A small array fits into its request.
         const data = Buffer.from(new Float32Array([1, 2, 3]).buffer);

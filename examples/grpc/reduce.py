@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Sum and maximum of a file of float32 over gRPC, with grpcio and stubs that protoc made (docs/GRPC.md).
 
-usage: reduce.py TARGET FILE      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+usage: reduce.py TARGET FILE [CA CERTIFICATE KEY]      TARGET: unix:/run/cured/cured.sock, or HOST:PORT
+With three PEM files it speaks TLS: the CA of the daemon's certificate, and a certificate of its own.
 """
 import struct
 import sys
@@ -21,8 +22,19 @@ def chunks(path, ops):
             yield cured.ReduceChunk(data=piece)
 
 
-def main(target, path):
-    with grpc.insecure_channel(target) as channel:
+def open_channel(target, files):
+    if not files:
+        return grpc.insecure_channel(target)
+    pem = []
+    for path in files:
+        with open(path, "rb") as f:
+            pem.append(f.read())
+    ca, certificate, key = pem
+    return grpc.secure_channel(target, grpc.ssl_channel_credentials(ca, key, certificate))
+
+
+def main(target, path, *files):
+    with open_channel(target, files) as channel:
         stub = cured_pb2_grpc.CuredStub(channel)
         ops = [cured.OP_SUM, cured.OP_MAX]
         # A small array fits into its request.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The clients that docs/GRPC.md shows, as it shows them: its commands run, at a Unix socket and over TCP.
+"""The clients that docs/GRPC.md shows, as it shows them: its commands run, at a Unix socket, over TCP and over TLS.
 
 A client whose tools are not here is skipped, with what is missing. Where CI is set none may be.
 """
@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from cured_daemon import Daemon, DaemonTest, main
+from tls_files import Authority
 
 SOURCE = os.path.abspath(os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(__file__), "..", ".."))
 SHOWN = "unix:/run/cured/cured.sock"
@@ -54,7 +55,11 @@ class Examples(DaemonTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.tcp = Daemon(cls.folder, listen=["tcp:127.0.0.1:0"])
+        ca = Authority(cls.folder)
+        certificate, key = ca.sign("server")
+        cls.tcp = Daemon(cls.folder, listen=["tcp:127.0.0.1:0"], tls_certificate=certificate, tls_key=key,
+                         tls_client_ca=ca.certificate)
+        cls.files = " ".join([ca.certificate, *ca.sign("somebody")])
         cls.addClassCleanup(lambda: cls.tcp.check_end(unittest.TestCase(), cls.tcp.stop()))
 
     def missing(self, why):
@@ -68,19 +73,22 @@ class Examples(DaemonTest):
             self.missing("not all here: %s (scripts/bootstrap %s installs them)" % (command, option))
 
     def shown(self, commands):
-        """Runs them in a folder that has the source's proto and examples, and nothing else of it; the call twice."""
+        """Runs them in a folder that has the source's proto and examples, and nothing else of it; the call
+        thrice: at a Unix socket, over TCP, and over TLS."""
         *build, call = commands.strip().split("\n")
         self.assertIn(SHOWN, call)
-        targets = [self.daemon.address, self.tcp.address[len("tcp:"):]]
-        script = "\n".join(["{", *build, "} >build.log 2>&1 || { cat build.log >&2; exit 1; }"] +
-                           [call.replace(SHOWN, target) for target in targets])
+        tcp = self.tcp.address[len("tcp:"):]
+        ways = [call.replace(SHOWN, self.daemon.address), call.replace(SHOWN, tcp), call.replace(SHOWN, tcp) + " " + self.files]
+        script = "\n".join(["{", *build, "} >build.log 2>&1 || { cat build.log >&2; exit 1; }", *ways])
         with tempfile.TemporaryDirectory(dir=self.folder) as work:
             for name in ("proto", "examples"):
                 os.symlink(os.path.join(SOURCE, name), os.path.join(work, name))
             with open(os.path.join(work, "file.bin"), "wb") as f:
                 f.write(struct.pack("<%df" % COUNT, *range(COUNT)))
+            before = self.tcp.counters()["tls_handshakes_total"]
             ran = subprocess.run(["bash", "-euc", script], cwd=work, capture_output=True, text=True, timeout=200, check=False)
-            self.assertEqual((0, WANTED * len(targets)), (ran.returncode, ran.stdout), ran.stderr)
+            self.assertEqual((0, WANTED * len(ways)), (ran.returncode, ran.stdout), ran.stderr)
+            self.assertGreater(self.tcp.counters()["tls_handshakes_total"], before)
 
     def test_python(self):
         self.need("python")
