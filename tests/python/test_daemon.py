@@ -370,6 +370,24 @@ asyncio.run(main())
         c.close()
         wait_for("the connection to end", lambda: self.daemon.counters()["connections"] == before - 1)
 
+    def test_dropping_ends_the_connection(self):
+        """Of a client that nobody closed, and of a Link with calls whose answers nobody took."""
+        async def leave():
+            c = cured.AsyncClient(self.daemon.address)
+            await c.sum(b"1")
+            asyncio.ensure_future(c.sum(sample()))
+            await asyncio.sleep(0)
+
+        gc.collect()
+        before = self.daemon.counters()["connections"]
+        asyncio.run(leave())
+        link = cured._cured._Link(self.daemon.address)
+        link.sum(sample())
+        link.process()
+        del link
+        gc.collect()
+        wait_for("the connections to end", lambda: self.daemon.counters()["connections"] <= before)
+
     def test_nobody_listens(self):
         with self.assertRaises(ConnectionError):
             cured.AsyncClient("unix:" + os.path.join(self.folder, "nobody"))
