@@ -22,40 +22,41 @@ enum {
 };
 
 /* What is used of OpenSSL, each by its name in the library. */
-#define SSL_FUNCTIONS(X)                                                                                          \
-    X(BIO_ctrl)                                                                                                   \
-    X(BIO_ctrl_pending)                                                                                           \
-    X(BIO_new)                                                                                                    \
-    X(BIO_read)                                                                                                   \
-    X(BIO_s_mem)                                                                                                  \
-    X(BIO_write)                                                                                                  \
-    X(ERR_clear_error)                                                                                            \
-    X(ERR_peek_last_error)                                                                                        \
-    X(ERR_reason_error_string)                                                                                    \
-    X(SSL_CTX_ctrl)                                                                                               \
-    X(SSL_CTX_free)                                                                                               \
-    X(SSL_CTX_load_verify_locations)                                                                              \
-    X(SSL_CTX_new)                                                                                                \
-    X(SSL_CTX_set_default_verify_paths)                                                                           \
-    X(SSL_CTX_set_verify)                                                                                         \
-    X(SSL_CTX_use_PrivateKey_file)                                                                                \
-    X(SSL_CTX_use_certificate_chain_file)                                                                         \
-    X(SSL_ctrl)                                                                                                   \
-    X(SSL_do_handshake)                                                                                           \
-    X(SSL_free)                                                                                                   \
-    X(SSL_get0_param)                                                                                             \
-    X(SSL_get_error)                                                                                              \
-    X(SSL_get_verify_result)                                                                                      \
-    X(SSL_is_init_finished)                                                                                       \
-    X(SSL_new)                                                                                                    \
-    X(SSL_pending)                                                                                                \
-    X(SSL_read_ex)                                                                                                \
-    X(SSL_set1_host)                                                                                              \
-    X(SSL_set_bio)                                                                                                \
-    X(SSL_set_connect_state)                                                                                      \
-    X(SSL_write_ex)                                                                                               \
-    X(TLS_client_method)                                                                                          \
-    X(X509_VERIFY_PARAM_set1_ip_asc)                                                                              \
+#define SSL_FUNCTIONS(X)                  \
+    X(BIO_ctrl)                           \
+    X(BIO_ctrl_pending)                   \
+    X(BIO_free)                           \
+    X(BIO_new)                            \
+    X(BIO_read)                           \
+    X(BIO_s_mem)                          \
+    X(BIO_write)                          \
+    X(ERR_clear_error)                    \
+    X(ERR_peek_last_error)                \
+    X(ERR_reason_error_string)            \
+    X(SSL_CTX_ctrl)                       \
+    X(SSL_CTX_free)                       \
+    X(SSL_CTX_load_verify_locations)      \
+    X(SSL_CTX_new)                        \
+    X(SSL_CTX_set_default_verify_paths)   \
+    X(SSL_CTX_set_verify)                 \
+    X(SSL_CTX_use_PrivateKey_file)        \
+    X(SSL_CTX_use_certificate_chain_file) \
+    X(SSL_ctrl)                           \
+    X(SSL_do_handshake)                   \
+    X(SSL_free)                           \
+    X(SSL_get0_param)                     \
+    X(SSL_get_error)                      \
+    X(SSL_get_verify_result)              \
+    X(SSL_is_init_finished)               \
+    X(SSL_new)                            \
+    X(SSL_pending)                        \
+    X(SSL_read_ex)                        \
+    X(SSL_set1_host)                      \
+    X(SSL_set_bio)                        \
+    X(SSL_set_connect_state)              \
+    X(SSL_write_ex)                       \
+    X(TLS_client_method)                  \
+    X(X509_VERIFY_PARAM_set1_ip_asc)      \
     X(X509_verify_cert_error_string)
 
 #define SSL_MEMBER(name) __typeof__(&(name)) name;
@@ -78,9 +79,9 @@ static cr_status load(struct cr_cl_tls *t, cr_error *error) {
     if (t->library == NULL)
         return cr_fail(error, CR_UNIMPLEMENTED, "tls: OpenSSL 3 (libssl.so.3) cannot be loaded: %.200s", dlerror());
     void *function;
-#define SSL_FIND(name)                                                                                     \
-    if ((function = dlsym(t->library, #name)) == NULL)                                                     \
-        return cr_fail(error, CR_UNIMPLEMENTED, "tls: this OpenSSL has no %s: it is too old", #name);      \
+#define SSL_FIND(name)                                                                                \
+    if ((function = dlsym(t->library, #name)) == NULL)                                                \
+        return cr_fail(error, CR_UNIMPLEMENTED, "tls: this OpenSSL has no %s: it is too old", #name); \
     memcpy(&t->f.name, &function, sizeof function);
     SSL_FUNCTIONS(SSL_FIND)
     return CR_OK;
@@ -167,6 +168,10 @@ static bool begin(struct cr_cl_tls *t) {
     t->sealed = t->f.BIO_new(t->f.BIO_s_mem());
     if (t->ssl == NULL || t->received == NULL || t->sealed == NULL || !name_host(t)) {
         snprintf(t->why, sizeof t->why, "no memory for TLS");
+        if (t->ssl != NULL) t->f.SSL_free(t->ssl);
+        t->f.BIO_free(t->received);
+        t->f.BIO_free(t->sealed);
+        t->ssl = NULL;
         return false;
     }
     t->f.BIO_ctrl(t->received, BIO_C_SET_BUF_MEM_EOF_RETURN, -1, NULL); /* empty is "not yet" */
@@ -248,6 +253,8 @@ ssize_t cr_cl_tls_recv(cured_conn *conn, uint8_t *to, size_t n) {
         more = later(t, 0) && send_sealed(conn) && (tries > 0 || receive(conn));
     }
     if (t->ssl != NULL) send_sealed(conn); /* an alert may be among it */
+    if (t->ssl != NULL && t->f.BIO_ctrl_pending(t->sealed) > 2 * SEAL_BYTES)
+        snprintf(t->why, sizeof t->why, "TLS: the daemon asks for new keys, and does not read");
     if (t->ended) return 0;
     errno = t->why[0] != '\0' ? EPROTO : EAGAIN;
     return -1;

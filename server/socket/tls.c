@@ -14,6 +14,7 @@
 enum {
     RECEIVE_BYTES = 256 * 1024, /* by one recv */
     SEAL_BYTES = 64 * 1024,     /* by one write */
+    UNSENT_BYTES = 128 * 1024,  /* a client that has more written to it by what it sends reads nothing */
 };
 
 struct cr_identity {
@@ -252,6 +253,7 @@ ssize_t cr_tls_read(cr_tls *tls, const struct iovec *parts, int count) {
         if (n < 0) break;
     }
     if (cr_bytes_left(&tls->out) && !send_out(tls)) return 0; /* an answer to a new key */
+    if (cr_bytes_left(&tls->out) > UNSENT_BYTES) return 0;
     if (!keep_left(tls)) return 0;
     if (total || tls->ended || n == -2) return total;
     errno = EAGAIN;

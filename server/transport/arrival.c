@@ -24,18 +24,19 @@ typedef struct cr_arrival {
     uv_poll_t poll;
     cr_arrivals *arrivals;
     cr_list link;
+    cr_list shaking; /* in arrivals->shaking: a TLS handshake is under way */
     cr_timer timer;
     cr_arrived arrived;
     cr_error refused;
-    bool far;     /* see cr_arrival_open */
-    bool shaking; /* a TLS handshake is under way */
-    size_t kept;  /* of first, from earlier reads */
+    bool far;    /* see cr_arrival_open */
+    size_t kept; /* of first, from earlier reads */
     uint8_t first[8];
 } cr_arrival;
 
 void cr_arrivals_init(cr_arrivals *arrivals, cr_loop *loop) {
     arrivals->loop = loop;
     cr_list_init(&arrivals->waiting);
+    cr_list_init(&arrivals->shaking);
 }
 
 static void on_handle_closed(uv_handle_t *handle) { free(handle->data); }
@@ -58,10 +59,18 @@ static void drop_descriptors(cr_calls *calls, struct msghdr *message) {
     }
 }
 
+static bool shakes(const cr_arrival *a) { return !cr_list_empty(&a->shaking); }
+
+/* The handshake is over, if one was under way. */
+static void shaken(cr_arrival *a) {
+    if (shakes(a)) cr_metric_sub(tls_handshakes, 1);
+    cr_list_remove(&a->shaking);
+}
+
 static void drop(cr_arrival *a) {
     cr_arrived arrived = a->arrived;
     cr_calls *calls = a->arrivals->loop->calls;
-    if (a->shaking) cr_metric_sub(tls_handshakes, 1);
+    shaken(a);
     forget(a);
     cr_arrived_leave(calls, &arrived.peer, arrived.refused);
     cr_metric_sub(connections, 1);
@@ -143,8 +152,7 @@ static bool shake(cr_arrival *a) {
         watch(a);
         return true;
     }
-    a->shaking = false;
-    cr_metric_sub(tls_handshakes, 1);
+    shaken(a);
     if (status == CR_OK) {
         cr_metric_add(tls_handshakes_total, 1);
         watch(a);
@@ -156,17 +164,23 @@ static bool shake(cr_arrival *a) {
     return false;
 }
 
-/* The client speaks TLS. False: the arrival is gone. */
+/* The client speaks TLS. Where too many are at it, the one that has been for longest goes: a handshake takes milliseconds. False: the
+ * arrival is gone. */
 static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
     static cr_log_limit seldom;
-    const bool many = atomic_load_explicit(&cr_metrics[CR_M_tls_handshakes], memory_order_relaxed) >= MOST_HANDSHAKES;
-    if (many) cr_warn_seldom(&seldom, "TLS: %d handshakes are under way, which is the limit", MOST_HANDSHAKES);
-    if (!many) a->arrived.socket.tls = cr_tls_new(a->arrivals->identity, a->arrived.socket.fd, bytes, n);
+    cr_arrivals *arrivals = a->arrivals;
+    if (atomic_load_explicit(&cr_metrics[CR_M_tls_handshakes], memory_order_relaxed) >= MOST_HANDSHAKES) {
+        cr_warn_seldom(&seldom, "TLS: %d handshakes are under way, which is the limit; the oldest ended",
+                       MOST_HANDSHAKES);
+        cr_metric_add(tls_handshakes_failed_total, 1);
+        drop(cr_container(arrivals->shaking.next, cr_arrival, shaking));
+    }
+    a->arrived.socket.tls = cr_tls_new(arrivals->identity, a->arrived.socket.fd, bytes, n);
     if (!a->arrived.socket.tls) {
         drop(a);
         return false;
     }
-    a->shaking = true;
+    cr_list_append(&arrivals->shaking, &a->shaking);
     a->kept = 0;
     cr_metric_add(tls_handshakes, 1);
     return shake(a);
@@ -175,8 +189,8 @@ static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
 /* Reads the first bytes within TLS. False: the arrival is gone. */
 static bool look_within(cr_arrival *a) {
     uint8_t bytes[FIRST_BYTES];
-    if (a->shaking && !shake(a)) return false;
-    if (a->shaking) return true;
+    if (shakes(a) && !shake(a)) return false;
+    if (shakes(a)) return true;
     memcpy(bytes, a->first, a->kept);
     const struct iovec part = {bytes + a->kept, sizeof bytes - a->kept};
     ssize_t n = cr_socket_read(&a->arrived.socket, &part, 1);
@@ -233,7 +247,7 @@ static void watch(cr_arrival *a) {
 /* The first door says what went wrong, by its own limit on time. */
 static void on_timer(cr_timer *timer) {
     cr_arrival *a = cr_container(timer, cr_arrival, timer);
-    if (a->shaking) {
+    if (shakes(a)) {
         cr_metric_add(tls_handshakes_failed_total, 1);
         drop(a);
         return;
@@ -274,6 +288,7 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far,
     a->arrived.is_unix = is_unix;
     a->arrived.since_ms = cr_now_ms();
     a->timer.fire = on_timer;
+    cr_list_init(&a->shaking);
     cr_list_append(&arrivals->waiting, &a->link);
     cr_metric_add(connections, 1);
     cr_metric_add(connections_total, 1);

@@ -18,6 +18,7 @@
 typedef struct cr_arrivals {
     cr_loop *loop;
     cr_list waiting;
+    cr_list shaking;       /* of them, those in a TLS handshake; the oldest first */
     cr_identity *identity; /* for TLS; NULL: it is not spoken */
     uint64_t shook_ms;     /* handshakes in this millisecond */
     uint32_t shook;
