@@ -277,21 +277,6 @@ class Npy(ClientTest):
                 self.assertGreater(len(err), 10)
 
 
-# A build without embedded: says so, with status 69, where it is asked.
-EMBEDDED = os.path.exists(CLIENT) and subprocess.run([CLIENT, "count", "/dev/null", "--connect", "embedded:"], env=environment(),
-                                                     capture_output=True).returncode == 0
-
-
-@unittest.skipUnless(EMBEDDED, "this build does not answer by itself (CURED_EMBEDDED=OFF)")
-class EmbeddedAnswers(Answers):
-    ADDRESS = "embedded:"
-
-
-@unittest.skipUnless(EMBEDDED, "this build does not answer by itself (CURED_EMBEDDED=OFF)")
-class EmbeddedNpy(Npy):
-    ADDRESS = "embedded:"
-
-
 class ExitCodes(ClientTest):
     OPTIONS = {"max_jobs_per_connection": 64, "max_bytes_in_flight": 1 << 20}
 
