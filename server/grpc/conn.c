@@ -76,8 +76,9 @@ static void end_stalled(cr_grpc_conn *conn, uint64_t now, uint64_t stall) {
     for (cr_list *node = conn->streams.next, *next; node != &conn->streams; node = next) {
         next = node->next;
         cr_grpc_stream *stream = cr_container(node, cr_grpc_stream, link);
+        const bool between = stream->any_message && stream->reading == CR_GRPC_PREFIX && !stream->prefix_len;
         const bool owes = cr_grpc_reply_backlog(stream) || (stream->over && !stream->trailers_sent) ||
-                          (!stream->call && !stream->over && stream->reading != CR_GRPC_OVER);
+                          (!stream->call && !stream->over && !between);
         if (!owes || now < stream->progress_ms + stall) continue;
         cr_metric_add(calls_failed, 1);
         nghttp2_submit_rst_stream(conn->session, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
@@ -112,19 +113,21 @@ static uint64_t left_to_greet(const cr_grpc_conn *conn, const cr_arrived *arrive
     return until > now ? until - now : 0;
 }
 
+/* Nothing here takes descriptors. */
+static void refuse_descriptors(cr_grpc_conn *conn, struct msghdr *message) {
+    cr_arrived_drop(conn->grpc->calls, message);
+    if (conn->state != CR_GRPC_LEAVING)
+        cr_grpc_conn_goaway(conn, NGHTTP2_PROTOCOL_ERROR, "descriptors belong to the native protocol");
+}
+
 /* A client that is not trusted hears so by each of its calls, for a moment: of a GOAWAY gRPC would tell nobody why. */
 static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
     conn->refused = arrived->refused != NULL;
+    conn->brief = arrived->brief;
     if (conn->refused) conn->why = *arrived->refused;
-    if (arrived->control) { /* nothing here takes descriptors */
-        cr_grpc_conn_goaway(conn, NGHTTP2_PROTOCOL_ERROR, "descriptors belong to the native protocol");
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(arrived->control); c; c = CMSG_NXTHDR(arrived->control, c))
-            for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-                int descriptor;
-                memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
-                cr_files_close(conn->grpc->calls->files, descriptor);
-            }
-    } else if (arrived->refused && arrived->refused->code != CR_UNAUTHENTICATED) {
+    if (arrived->control) {
+        refuse_descriptors(conn, arrived->control);
+    } else if (arrived->refused && (arrived->brief || arrived->refused->code != CR_UNAUTHENTICATED)) {
         cr_grpc_conn_goaway(conn, NGHTTP2_ENHANCE_YOUR_CALM, arrived->refused->text);
     } else if (cr_bytes_add(&conn->stash, arrived->bytes, arrived->count)) {
         conn->paused = true;
@@ -143,6 +146,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         conn->grpc = grpc;
         conn->poll.data = conn;
         conn->socket = arrived->socket;
+        conn->is_unix = arrived->is_unix;
         conn->peer = arrived->peer;
         conn->timer.fire = on_timer;
         conn->last_progress_ms = cr_now_ms();
@@ -184,9 +188,8 @@ void cr_grpc_conn_close(cr_grpc_conn *conn) {
     cr_bytes_free(&conn->out);
     cr_arrived_leave(calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
-    cr_socket socket = conn->socket;
-    uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
-    cr_socket_close(&socket);
+    uv_close((uv_handle_t *)&conn->poll, on_handle_closed); /* frees conn, but not yet */
+    cr_arrived_close(calls, &conn->socket, conn->is_unix);
 }
 
 void cr_grpc_conn_goaway(cr_grpc_conn *conn, uint32_t http2_error, const char *text) {
@@ -233,13 +236,24 @@ static bool write_out(cr_grpc_conn *conn) {
     }
 }
 
+/* All is written: the client has a moment to read why. False: the connection may go. */
+static bool linger(cr_grpc_conn *conn) {
+    if (conn->brief || conn->gone || conn->broken) return false;
+    if (conn->shut) return true;
+    conn->shut = true;
+    conn->state = CR_GRPC_LEAVING;
+    set_timer(conn, cr_now_ms() + LINGER_MS);
+    cr_socket_end(&conn->socket);
+    return true;
+}
+
 void cr_grpc_conn_flush(cr_grpc_conn *conn) {
     cr_list_remove(&conn->dirty);
     if (conn->state == CR_GRPC_CLOSED) return;
     const bool alive = !conn->broken && write_out(conn);
     const bool written = !out_pending(conn) && !nghttp2_session_want_write(conn->session);
     const bool over = written && (conn->state == CR_GRPC_LEAVING || !nghttp2_session_want_read(conn->session));
-    if (!alive || over) {
+    if (!alive || (over && !linger(conn))) {
         cr_grpc_conn_close(conn);
         return;
     }
@@ -309,12 +323,26 @@ static bool resume(cr_grpc_conn *conn) {
     return true;
 }
 
+/* A client that passes descriptors is told to go. */
+static ssize_t receive(cr_grpc_conn *conn, uint8_t *to, size_t most) {
+    union {
+        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {to, most};
+    if (!conn->is_unix) return cr_socket_read(&conn->socket, &iov, 1);
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
+    message.msg_controllen = sizeof control.bytes;
+    const ssize_t n = recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n > 0 && (message.msg_controllen || message.msg_flags & MSG_CTRUNC)) refuse_descriptors(conn, &message);
+    return n;
+}
+
 /* One read. False: the connection is at its end. *much: it brought much. */
 static bool read_once(cr_grpc_conn *conn, bool *much) {
     uint8_t *buffer = conn->grpc->buffer;
     size_t used;
-    const struct iovec all = {buffer, CR_GRPC_READ_BYTES};
-    ssize_t n = cr_socket_read(&conn->socket, &all, 1);
+    ssize_t n = receive(conn, buffer, CR_GRPC_READ_BYTES);
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (n == 0) return false;
     conn->last_progress_ms = uv_now(conn->grpc->loop->uv);

@@ -24,16 +24,18 @@ typedef struct cr_grpc_conn {
     cr_list link, dirty;
     cr_seat seat;
     cr_socket socket;
+    bool is_unix;
     cr_peer peer;
     nghttp2_session *session;
     uint8_t state;                  /* cr_grpc_state */
     uint8_t events;                 /* asked of poll */
     cr_list streams;                /* all that are open */
-    cr_list stalled;                /* of them, those whose calls have answers, and whose buffers are full */
+    cr_list stalled;                /* of them, those whose calls have answers for the next turn */
     struct cr_grpc_stream *waiting; /* the one whose bytes have no room, the first of them in held; NULL: none */
     cr_bytes held;                  /* the rest of a chunk that nghttp2 counts as taken */
     cr_bytes stash;                 /* read, and not yet given to nghttp2 */
     cr_bytes out;                   /* to be written */
+    size_t backlog;                 /* bytes that wait in the streams' buffers */
     uint32_t requests, answered;    /* of its part of the turn: calls begun, and bytes of answers */
     cr_timer timer;
     uint64_t last_progress_ms;
@@ -41,7 +43,8 @@ typedef struct cr_grpc_conn {
     bool paused;         /* by its part of the turn, or for room: stash is taken on before anything else is read */
     bool waits_for_room; /* for the bytes of waiting */
     bool halted;         /* nghttp2 was told to pause */
-    bool refused, broken;
+    bool refused, brief, broken;
+    bool shut;    /* all is written, and the client has a moment to read it */
     cr_error why; /* with refused */
 } cr_grpc_conn;
 

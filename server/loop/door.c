@@ -1,10 +1,40 @@
 /* door: what all doors do with a connection that is over. Thread: the loop's. Owner: the door. */
 #include "server/loop/door.h"
 
+#include <string.h>
+
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {
     if (refused)
         cr_admit_refused_over(&calls->admission);
     else
         cr_admit_connection_over(&calls->admission, peer);
     cr_admit_leave(&calls->admission, peer);
+}
+
+void cr_arrived_drop(cr_calls *calls, struct msghdr *message) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+            int descriptor;
+            memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
+            cr_files_close(calls->files, descriptor);
+        }
+    }
+}
+
+void cr_arrived_close(cr_calls *calls, cr_socket *socket, bool is_unix) {
+    static uint8_t unread[64 * 1024]; /* the loop's */
+    union {
+        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    if (is_unix) shutdown(socket->fd, SHUT_RDWR); /* nothing comes behind what is there */
+    for (ssize_t n = is_unix; n > 0;) {
+        struct iovec iov = {unread, sizeof unread};
+        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
+        message.msg_controllen = sizeof control.bytes;
+        n = recvmsg(socket->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (n > 0) cr_arrived_drop(calls, &message);
+    }
+    cr_socket_close(socket);
 }

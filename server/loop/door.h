@@ -11,6 +11,10 @@
 
 typedef struct cr_door cr_door;
 
+/* Descriptors in one message: the kernel's own limit (SCM_MAX_FD). Those for which a reader has no space the kernel closes itself, on the
+ * reader's thread. */
+enum { CR_PASSED_MOST = 253 };
+
 /* A connection whose first bytes have said which door it is for. What is lent is lent for the time of the door's open. */
 typedef struct cr_arrived {
     cr_socket socket; /* non-blocking, close-on-exec */
@@ -21,13 +25,15 @@ typedef struct cr_arrived {
     uint64_t since_ms;
     const uint8_t *bytes; /* the first that came. Lent */
     size_t count;
-    struct msghdr
-        *control; /* the descriptors that came beside them, to be taken or closed once it is open; NULL: none, or it is
-                             * refused. Lent */
+    struct msghdr *control; /* descriptors beside them, to be taken or closed once it is open; NULL: none. Lent */
 } cr_arrived;
 
 /* The connection is over: it was joined, and counted as let in or as refused. */
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
+/* Closes the descriptors that came with a message, on a files thread, because even that may block. */
+void cr_arrived_drop(cr_calls *calls, struct msghdr *message);
+/* Closes the socket of a connection. What lies unread in it may hold descriptors: they are closed as above. */
+void cr_arrived_close(cr_calls *calls, cr_socket *socket, bool is_unix);
 
 struct cr_door {
     const char *first; /* the bytes that each of its connections begins with */

@@ -165,7 +165,8 @@ void cr_conn_close(cr_conn *conn) {
     cr_arrived_leave(conn->native->calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
-    cr_socket_close(&conn->socket); /* last: libuv names it once more, and by then it could be another thread's */
+    /* Last: libuv names it once more, and by then it could be another thread's. */
+    cr_arrived_close(conn->native->calls, &conn->socket, conn->passes_descriptors);
 }
 
 bool cr_conn_fail(cr_conn *conn, const cr_error *error) {

@@ -352,7 +352,7 @@ static void keep_few_parked(const cr_conn *conn) {
 size_t cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
     union {
-        char bytes[CMSG_SPACE(CR_CONN_MAX_DESCRIPTORS * sizeof(int))];
+        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
         struct cmsghdr align;
     } control;
     size_t first = 0;

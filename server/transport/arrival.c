@@ -48,17 +48,6 @@ static void forget(cr_arrival *a) {
     uv_close((uv_handle_t *)&a->poll, on_handle_closed);
 }
 
-static void drop_descriptors(cr_calls *calls, struct msghdr *message) {
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-            int descriptor;
-            memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
-            cr_files_close(calls->files, descriptor);
-        }
-    }
-}
-
 static bool shakes(const cr_arrival *a) { return !cr_list_empty(&a->shaking); }
 
 /* The handshake is over, if one was under way. */
@@ -74,7 +63,7 @@ static void drop(cr_arrival *a) {
     forget(a);
     cr_arrived_leave(calls, &arrived.peer, arrived.refused);
     cr_metric_sub(connections, 1);
-    cr_socket_close(&arrived.socket);
+    cr_arrived_close(calls, &arrived.socket, arrived.is_unix);
 }
 
 /* The door for a connection that begins so; NULL: fewer bytes than tell came. */
@@ -96,12 +85,12 @@ static void hand_over(cr_arrival *a, cr_door *door, const uint8_t *bytes, size_t
     arrived.bytes = bytes;
     arrived.count = count;
     arrived.control = arrived.refused ? NULL : control;
-    if (arrived.refused && control) drop_descriptors(calls, control);
+    if (arrived.refused && control) cr_arrived_drop(calls, control);
     if (arrived.refused) arrived.refused = &refused;
     forget(a);
     if (door->open(door, &arrived, &error) == CR_OK) return;
     cr_warn_seldom(&seldom, "%s", error.text);
-    if (arrived.control) drop_descriptors(calls, arrived.control);
+    if (arrived.control) cr_arrived_drop(calls, arrived.control);
 }
 
 /* Why the connection is refused now that its language is known; NULL: nothing is wrong. */
@@ -123,7 +112,7 @@ static bool choose_door(cr_arrival *a, const uint8_t *bytes, size_t n, struct ms
     cr_loop *loop = a->arrivals->loop;
     cr_door *door = find_door(loop, bytes, n);
     if (!door && control) { /* no client passes them so early */
-        drop_descriptors(loop->calls, control);
+        cr_arrived_drop(loop->calls, control);
         drop(a);
         return false;
     }
@@ -206,7 +195,7 @@ static bool look_within(cr_arrival *a) {
 static bool look(cr_arrival *a) {
     uint8_t bytes[FIRST_BYTES];
     union {
-        char bytes[CMSG_SPACE(CR_CONN_MAX_DESCRIPTORS * sizeof(int))];
+        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
         struct cmsghdr align;
     } control;
     if (a->arrived.socket.tls) return look_within(a);

@@ -60,6 +60,10 @@ class Parked(DaemonTest):
             client.close()
             return False
 
+    def setUp(self):
+        """What the last test left is closed: descriptors are counted here."""
+        wait_for("an idle daemon", lambda: not any(self.daemon.busy_gauges().values()))
+
     def test_no_client_fills_the_table(self):
         victim = self.connect()
         victim.greet()
@@ -91,7 +95,6 @@ class Parked(DaemonTest):
                 client.close()
             wait_for("the rest to be gone", lambda: self.daemon.gauges()["connections"] == 2)
             victim.close()
-
 
     def test_those_sent_after_the_end_are_closed(self):
         """A connection that has failed reads on, so that its client learns why. What it is passed then waits for no frame."""
