@@ -4,8 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/socket/tls.h"
-
 ssize_t cr_socket_read(cr_socket *s, const struct iovec *parts, int count) {
     if (s->tls) return cr_tls_read(s->tls, parts, count);
     const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)count};
@@ -16,10 +14,6 @@ ssize_t cr_socket_write(cr_socket *s, const void *bytes, size_t n) {
     if (s->tls) return cr_tls_write(s->tls, bytes, n);
     return n ? send(s->fd, bytes, n, MSG_NOSIGNAL) : 0;
 }
-
-bool cr_socket_has_more(const cr_socket *s) { return s->tls && cr_tls_has_more(s->tls); }
-
-bool cr_socket_unsent(const cr_socket *s) { return s->tls && cr_tls_unsent(s->tls); }
 
 void cr_socket_end(cr_socket *s) {
     if (s->tls) cr_tls_end(s->tls);

@@ -6,13 +6,11 @@
 #ifndef CURED_SERVER_SOCKET_SOCKET_H
 #define CURED_SERVER_SOCKET_SOCKET_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/uio.h>
+#include "server/socket/tls.h"
 
 typedef struct cr_socket {
-    int fd;             /* non-blocking */
-    struct cr_tls *tls; /* NULL: plain; owned */
+    int fd;      /* non-blocking */
+    cr_tls *tls; /* NULL: plain; owned */
 } cr_socket;
 
 /* Reads once into parts, in their order. 0: the end; -1: errno, as recv has it. */
@@ -20,9 +18,9 @@ ssize_t cr_socket_read(cr_socket *socket, const struct iovec *parts, int count);
 /* Writes some of n bytes; of none what still waits. -1: errno, as send has it. */
 ssize_t cr_socket_write(cr_socket *socket, const void *bytes, size_t n);
 /* Whether a read would bring something, or find that it is too early, without a word of poll. */
-bool cr_socket_has_more(const cr_socket *socket);
+static inline bool cr_socket_has_more(const cr_socket *socket) { return socket->tls && cr_tls_has_more(socket->tls); }
 /* Whether bytes that were taken wait until the socket is writable. */
-bool cr_socket_unsent(const cr_socket *socket);
+static inline bool cr_socket_unsent(const cr_socket *socket) { return socket->tls && cr_tls_unsent(socket->tls); }
 /* Says that nothing more is written. */
 void cr_socket_end(cr_socket *socket);
 void cr_socket_close(cr_socket *socket);
