@@ -228,8 +228,8 @@ typedef struct cr_wire_bulk {
 
 typedef enum cr_wire_scan { CR_SCAN_MORE, CR_SCAN_NONE, CR_SCAN_BULK, CR_SCAN_BAD } cr_wire_scan;
 
-/* Looks for the field of that number (0: for none) in a message of whole bytes, of which len are here. MORE: it has not come yet. NONE: the
- * message is here as a whole and has none. BAD: it is not well formed. */
+/* Looks for the field of that number (0: for none) in a message of whole bytes, of which len are here. MORE: it has not come yet,
+ * and head bytes need not be looked at again. NONE: the message is here as a whole and has none. BAD: it is not well formed. */
 cr_wire_scan cr_wire_find_bulk(const uint8_t *in, size_t len, uint64_t whole, uint32_t number, cr_wire_bulk *found);
 /* What comes before bytes of the field of that number in its message; 12 bytes are enough. */
 size_t cr_wire_pack_field_head(uint32_t number, uint64_t bytes, uint8_t *out);

@@ -84,16 +84,17 @@ cr_wire_scan cr_wire_find_bulk(const uint8_t *in, size_t len, uint64_t whole, ui
         uint64_t tag;
         size_t behind = at;
         bool cut = len < whole;
+        found->head = at;
         if (!cr_wire_get_varint(in, len, &behind, &tag)) return cut && behind == len ? CR_SCAN_MORE : CR_SCAN_BAD;
         if (number != 0 && tag == ((uint64_t)number << 3 | BYTES)) {
             if (!cr_wire_get_varint(in, len, &behind, &found->bytes))
                 return cut && behind == len ? CR_SCAN_MORE : CR_SCAN_BAD;
-            found->head = at;
             found->at = behind;
             return found->bytes <= whole - behind ? CR_SCAN_BULK : CR_SCAN_BAD;
         }
         if (!cr_wire_next_field(in, len, &at, &field)) return cut ? CR_SCAN_MORE : CR_SCAN_BAD;
     }
+    found->head = len;
     return len < whole ? CR_SCAN_MORE : CR_SCAN_NONE;
 }
 

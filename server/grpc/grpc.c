@@ -40,8 +40,8 @@ static void hurry(cr_door *door, uint64_t stalled_ms) {
         cr_grpc_conn *conn = cr_container(node, cr_grpc_conn, link);
         if (first)
             cr_grpc_conn_goaway(conn, NGHTTP2_NO_ERROR, "the server is shutting down");
-        else if (cr_grpc_conn_busy(conn) && now >= conn->last_progress_ms + stalled_ms)
-            cr_grpc_conn_close(conn);
+        else if ((conn->backlog || cr_bytes_left(&conn->out)) && now >= conn->last_progress_ms + stalled_ms)
+            cr_grpc_conn_close(conn); /* calls that stand still are not the door's */
     }
 }
 

@@ -17,7 +17,10 @@ enum {
     CR_GRPC_HEADERS_BYTES = 16 * 1024,            /* of one request, as SETTINGS_MAX_HEADER_LIST_SIZE counts */
     CR_GRPC_HEAD_BYTES = 4096,                    /* of one message, before its array */
     CR_GRPC_PART_BYTES = 256 * 1024,              /* answers in one message */
-    CR_GRPC_GATHERED_BYTES = 64 * 1024 * 1024,    /* of messages that are not whole yet, on all connections */
+    CR_GRPC_BACKLOG_BYTES = 1024 * 1024, /* answers that a connection leaves unread; then each call has PART_LEAST */
+    CR_GRPC_PART_LEAST = 4096,
+    CR_GRPC_BACKLOG_MOST = 4 * 1024 * 1024,    /* and then it begins no calls */
+    CR_GRPC_GATHERED_BYTES = 64 * 1024 * 1024, /* of messages that are not whole yet, on all connections */
 };
 
 typedef struct cr_grpc {

@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
-#include "server/call/merge.h"
 #include "server/grpc/stream.h"
-
-typedef unsigned long long ull;
 
 enum { TAG_BYTES = 12 }; /* a tag and a length, at most */
 
@@ -20,6 +17,7 @@ enum { TAG_BYTES = 12 }; /* a tag and a length, at most */
 
 static void forget(cr_grpc_stream *stream) {
     stream->conn->grpc->gathered -= stream->gathered.cap;
+    stream->scanned = 0;
     cr_bytes_free(&stream->gathered);
     cr_list_remove(&stream->gathering);
 }
@@ -59,6 +57,9 @@ void cr_grpc_read_over(cr_grpc_stream *stream) {
 
 /* A message is over. */
 static void message_over(cr_grpc_stream *stream) {
+    cr_grpc_conn *conn = stream->conn;
+    conn->requests++;
+    conn->grpc->calls->last_ns = cr_now_ns();
     forget(stream);
     stream->reading = CR_GRPC_PREFIX;
     stream->prefix_len = 0;
@@ -122,17 +123,20 @@ static size_t read_head(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) 
     const uint8_t *all = bytes;
     if (before && !gather(stream, bytes, take)) return take;
     if (before) all = stream->gathered.at;
-    cr_wire_bulk bulk;
+    cr_wire_bulk bulk = {0};
     const uint64_t whole = before + stream->message_left;
-    const size_t here = before + take;
-    cr_wire_scan scan = cr_wire_find_bulk(all, here, whole, stream->method->bulk, &bulk);
+    const size_t here = before + take, from = stream->scanned;
+    cr_wire_scan scan = cr_wire_find_bulk(all + from, here - from, whole - from, stream->method->bulk, &bulk);
+    bulk.head += from;
+    bulk.at += from;
     if (scan == CR_SCAN_BAD) {
         fail_message(stream, "a message is no valid protobuf message");
     } else if (scan == CR_SCAN_MORE && here >= limit) {
         fail_message(stream, "the fields before the array take more than 4096 bytes");
     } else if (scan == CR_SCAN_MORE) {
-        if (!before && take) gather(stream, bytes, take);
+        if (!before && take && !gather(stream, bytes, take)) return take;
         stream->message_left -= take;
+        stream->scanned = bulk.head;
     } else if (scan == CR_SCAN_NONE) {
         stream->message_left = 0;
         if (stream->method->message(stream, all, here, true)) message_over(stream);
@@ -246,6 +250,9 @@ size_t cr_grpc_read(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
                 break;
         }
         used += took;
+        /* Many small messages may be in these bytes. */
+        const bool between = stream->reading == CR_GRPC_PREFIX && !stream->prefix_len;
+        if (between && cr_grpc_conn_had_part(stream->conn)) break;
     }
     stream->to_grant += used;
     cr_grpc_stream_grant(stream);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { BACKLOG_BYTES = 1024 * 1024, MOST_REQUEST = 1024, ANSWER_BYTES = 64 * 1024 };
+enum { MOST_REQUEST = 1024, ANSWER_BYTES = 64 * 1024 };
 
 /* Numbers of fields. */
 enum { FILE_NAME = 1, FILE_PACKAGE = 2, FILE_MESSAGE = 4, FILE_ENUM = 5, FILE_SERVICE = 6, INNER_NAME = 1, METHOD = 2 };
@@ -140,7 +140,7 @@ bool cr_reflection_message(cr_grpc_stream *stream, const uint8_t *in, size_t len
     size_t at = 0;
     cr_error error;
     (void)whole;
-    if (len > MOST_REQUEST || cr_grpc_reply_backlog(stream) > BACKLOG_BYTES) {
+    if (len > MOST_REQUEST || stream->conn->backlog > CR_GRPC_BACKLOG_BYTES) {
         cr_fail(&error, CR_RESOURCE_EXHAUSTED,
                 "reflection: a request has at most 1024 bytes, and answers must be read");
         return cr_grpc_stream_fail(stream, &error);

@@ -15,6 +15,11 @@ enum { PREFIX_BYTES = 5, OUT_FIRST = 256 };
 
 size_t cr_grpc_reply_backlog(const cr_grpc_stream *stream) { return cr_bytes_left(&stream->out); }
 
+size_t cr_grpc_reply_most(const cr_grpc_stream *stream) {
+    const size_t most = stream->conn->backlog < CR_GRPC_BACKLOG_BYTES ? CR_GRPC_PART_BYTES : CR_GRPC_PART_LEAST;
+    return cr_bytes_left(&stream->out) < most ? most : 0;
+}
+
 uint8_t *cr_grpc_reply_room(cr_grpc_stream *stream, size_t bytes) {
     uint8_t *at = cr_bytes_room(&stream->out, PREFIX_BYTES + bytes, OUT_FIRST);
     if (at) return at + PREFIX_BYTES;
@@ -67,9 +72,14 @@ static ssize_t on_read(nghttp2_session *session, int32_t id, uint8_t *to, size_t
     }
     if (n) memcpy(to, out->at + out->off, n);
     out->off += (uint32_t)n;
+    stream->conn->backlog -= n;
     if (n) stream->progress_ms = stream->conn->last_progress_ms;
+    if (stream->full && cr_grpc_reply_most(stream)) {
+        stream->full = false;
+        cr_list_append(&stream->conn->stalled, &stream->stalled);
+    }
     if (cr_bytes_left(out)) return (ssize_t)n;
-    out->off = out->len = 0;
+    cr_bytes_free(out);
     if (!stream->over) return (ssize_t)n;
     char text[3 * CR_ERROR_TEXT + 64];
     nghttp2_nv trailers[3];
@@ -101,6 +111,7 @@ void cr_grpc_reply_message(cr_grpc_stream *stream, size_t bytes) {
     for (int i = 0; i < 4; i++) at[1 + i] = (uint8_t)(bytes >> (24 - 8 * i));
     if (!cr_bytes_left(&stream->out)) stream->progress_ms = stream->conn->last_progress_ms;
     stream->out.len += (uint32_t)(PREFIX_BYTES + bytes);
+    stream->conn->backlog += PREFIX_BYTES + bytes;
     if (!stream->head_sent) begin(stream);
     go_on(stream);
 }
@@ -121,6 +132,7 @@ static void end_at_once(cr_grpc_stream *stream) {
 void cr_grpc_reply_end(cr_grpc_stream *stream, const cr_error *error) {
     if (stream->over) return;
     stream->over = true;
+    cr_list_remove(&stream->watching);
     if (error) stream->status = *error;
     if (error) stream->retry_ms = cr_answer_retry_ms(error);
     if (!stream->head_sent && error)

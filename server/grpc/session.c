@@ -23,9 +23,9 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     (void)flags;
     (void)user;
     cr_grpc_stream *stream = stream_of(session, frame->hd.stream_id);
-    if (stream && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-        cr_grpc_stream_header(stream, (const char *)name, name_len, (const char *)value, value_len);
-    return 0;
+    if (!stream || cr_grpc_stream_header(stream, (const char *)name, name_len, (const char *)value, value_len))
+        return 0;
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* resets it: unpacked, the rest could be a thousand times as long */
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user) {

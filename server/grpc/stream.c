@@ -8,7 +8,7 @@
 #include "server/base/metrics.h"
 #include "server/call/answer.h"
 
-typedef unsigned long long ull;
+enum { MOST_HEADERS_BYTES = 4 * CR_GRPC_HEADERS_BYTES }; /* up to here the client is told its mistake */
 
 cr_grpc_stream *cr_grpc_stream_new(cr_grpc_conn *conn, int32_t id) {
     cr_grpc_stream *stream = calloc(1, sizeof *stream);
@@ -50,13 +50,16 @@ static void read_timeout(cr_grpc_stream *stream, const char *value, size_t len) 
                       "grpc-timeout: it must be 1 to 8 digits and one of H, M, S, m, u, n");
         return;
     }
-    const uint64_t ms = (number * ns + 999999) / 1000000, most = CR_TIMEOUT_MAX_MS;
+    const uint64_t most = CR_TIMEOUT_MAX_MS,
+                   ms = number > UINT64_MAX / 2 / ns ? most : (number * ns + 999999) / 1000000;
     stream->timed = true;
     stream->timeout_ms = (uint32_t)(ms < most ? ms : most);
 }
 
-void cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name_len, const char *value, size_t len) {
+bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name_len, const char *value, size_t len) {
     stream->header_bytes += (uint32_t)(name_len + len + 32);
+    if (stream->head_read) /* trailers say nothing here */
+        return stream->header_bytes <= MOST_HEADERS_BYTES;
     if (stream->header_bytes > CR_GRPC_HEADERS_BYTES)
         refuse_header(stream, CR_RESOURCE_EXHAUSTED, "headers: a request may have 16384 bytes of them");
     else if (is(name, name_len, ":path"))
@@ -70,9 +73,11 @@ void cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name
         read_timeout(stream, value, len);
     else if (is(name, name_len, "grpc-encoding") && !is(value, len, "identity"))
         refuse_header(stream, CR_UNIMPLEMENTED, "grpc-encoding: messages are not compressed here, send identity");
+    return stream->header_bytes <= MOST_HEADERS_BYTES;
 }
 
 void cr_grpc_stream_begin(cr_grpc_stream *stream) {
+    stream->head_read = true;
     if (stream->conn->refused) stream->refused = stream->conn->why;
     if (!stream->is_post || !stream->is_grpc) {
         stream->http_status = stream->is_post ? 415 : 405;
@@ -81,6 +86,8 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
     } else if (!stream->method) {
         refuse_header(stream, CR_UNIMPLEMENTED,
                       "no such method: cured.v1.Cured has Reduce, ReduceStream, Merge and Info");
+    } else if (stream->conn->backlog > CR_GRPC_BACKLOG_MOST) {
+        refuse_header(stream, CR_RESOURCE_EXHAUSTED, "4 MiB of answers to other calls wait to be read");
     }
     if (stream->refused.code == CR_OK) return;
     cr_metric_add(calls_failed, 1);
@@ -132,11 +139,13 @@ static void send_parts(cr_grpc_stream *stream) {
     cr_grpc_conn *conn = stream->conn;
     while (stream->call) {
         cr_part part;
-        const bool room = cr_grpc_reply_backlog(stream) < CR_GRPC_PART_BYTES && conn->answered < CR_PART_ANSWERS;
-        cr_pull pulled = cr_call_part(stream->call, room ? CR_GRPC_PART_BYTES : 0, &part);
+        const size_t most = cr_grpc_reply_most(stream);
+        const bool later = conn->answered >= CR_PART_ANSWERS;
+        cr_pull pulled = cr_call_part(stream->call, later ? 0 : most, &part);
         if (pulled == CR_PULLED) return;
         cr_list_remove(&stream->stalled);
-        if (pulled == CR_LATER && !room) cr_list_append(&conn->stalled, &stream->stalled);
+        stream->full = pulled == CR_LATER && !most;
+        if (pulled == CR_LATER && most && later) cr_list_append(&conn->stalled, &stream->stalled);
         if (pulled == CR_LATER) break;
         cr_wire_part m = {.op = part.op, .first = part.first, .values_len = part.bytes};
         uint8_t inner[64], outer[16];
@@ -197,6 +206,7 @@ static void on_answer(cr_call *call, const cr_answer *answer) {
     if (answer->kind != CR_ANSWER_FAILED && answer->kind != CR_ANSWER_DONE)
         reply(stream, answer, &cr_call_asked(call)->reduce);
     stream->call = NULL;
+    stream->full = false;
     cr_list_remove(&stream->stalled);
     stop_reading(stream);
     cr_grpc_reply_end(stream, answer->kind == CR_ANSWER_FAILED ? answer->error : NULL);
@@ -257,6 +267,7 @@ void cr_grpc_stream_free(cr_grpc_stream *stream) {
     cr_list_remove(&stream->link);
     cr_list_remove(&stream->stalled);
     cr_list_remove(&stream->watching);
+    stream->conn->backlog -= cr_bytes_left(&stream->out);
     cr_bytes_free(&stream->out);
     free(stream);
 }

@@ -47,7 +47,7 @@ struct cr_grpc_stream {
     uint32_t header_bytes;
     cr_error refused; /* by its headers */
     uint16_t http_status;
-    bool is_post, is_grpc, timed;
+    bool is_post, is_grpc, timed, head_read;
 
     uint8_t reading; /* cr_grpc_reading */
     bool any_message, remote_over;
@@ -56,9 +56,11 @@ struct cr_grpc_stream {
     uint64_t message_bytes, message_left; /* of the message; of it, not yet taken */
     uint64_t bulk_left;
     cr_bytes gathered;
+    size_t scanned;  /* of gathered: whole fields, none of them bulk */
     size_t to_grant; /* taken, and not yet given back to the client's window */
 
     bool head_sent, trailers_sent, over, deferred;
+    bool full;       /* the call's answers wait until out has room */
     cr_error status; /* with over */
     uint32_t retry_ms;
     cr_bytes out;
@@ -68,8 +70,8 @@ extern const cr_grpc_method cr_grpc_methods[];
 
 /* HEADERS begins. NULL: there is no memory. */
 cr_grpc_stream *cr_grpc_stream_new(cr_grpc_conn *conn, int32_t id);
-/* One header of it. */
-void cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name_len, const char *value, size_t len);
+/* One header of it. False: there are so many that nobody need look at the rest. */
+bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name_len, const char *value, size_t len);
 /* All headers came. */
 void cr_grpc_stream_begin(cr_grpc_stream *stream);
 /* The client sends nothing more. */
@@ -94,6 +96,8 @@ void cr_grpc_reply_message(cr_grpc_stream *stream, size_t bytes);
 void cr_grpc_reply_end(cr_grpc_stream *stream, const cr_error *error);
 /* What a stream's buffer holds back. */
 size_t cr_grpc_reply_backlog(const cr_grpc_stream *stream);
+/* How long a message of answers may be now; 0: the client has to read first. */
+size_t cr_grpc_reply_most(const cr_grpc_stream *stream);
 
 /* reader.c: bytes of DATA. Those taken; fewer: the rest has no room now. */
 size_t cr_grpc_read(cr_grpc_stream *stream, const uint8_t *bytes, size_t n);
