@@ -315,7 +315,9 @@ static bool resume(cr_grpc_conn *conn) {
     if (!conn->paused || conn->waits_for_room) return true;
     cr_calls_look(conn->grpc->calls);
     if (!take_held(conn)) return true;
-    if (!give(conn, conn->stash.at + conn->stash.off, cr_bytes_left(&conn->stash), &used)) return false;
+    const size_t left = cr_bytes_left(&conn->stash);
+    const uint8_t *from = left ? conn->stash.at + conn->stash.off : conn->grpc->buffer;
+    if (!give(conn, from, left, &used)) return false;
     conn->stash.off += (uint32_t)used;
     if (cr_bytes_left(&conn->stash) || conn->halted) return true;
     conn->paused = false;

@@ -105,10 +105,6 @@ static void bulk_over(cr_grpc_stream *stream) {
 }
 
 static void begin_bulk(cr_grpc_stream *stream, uint64_t bytes) {
-    if (!stream->method->repeats && bytes < stream->message_left) {
-        fail_message(stream, "the array must be the last field of its message");
-        return;
-    }
     stream->bulk_left = bytes;
     stream->reading = CR_GRPC_BULK;
     if (!stream->method->bulk_begins(stream, bytes)) return;
@@ -144,7 +140,9 @@ static size_t read_head(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) 
         const size_t used = bulk.at - before; /* the rest of take is bulk, and comes again */
         stream->message_left -= used;
         stream->bulk_left = bulk.bytes;
-        const bool good = stream->method->message(stream, all, bulk.head, false);
+        const bool last = stream->method->repeats || bulk.bytes == stream->message_left;
+        if (!last) fail_message(stream, "the array must be the last field of its message");
+        const bool good = last && stream->method->message(stream, all, bulk.head, false);
         if (good) forget(stream);
         if (good) begin_bulk(stream, bulk.bytes);
         return used;

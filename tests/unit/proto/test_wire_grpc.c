@@ -24,8 +24,7 @@ static cr_wire_scan find(const uint8_t *in, size_t len, uint64_t whole, cr_wire_
 }
 
 /* A ReduceRequest of u8: sum and max, along an axis; and its array of three bytes, field 100. */
-static const uint8_t request[] = {0x08, 2,    0x12, 2, 1,    4,    0x42, 6, 0x08, 1, 0x10, 3,
-                                  0x18, 1, 0xa2, 0x06, 3,    7,    8,    9};
+static const uint8_t request[] = {0x08, 2, 0x12, 2, 1, 4, 0x42, 6, 0x08, 1, 0x10, 3, 0x18, 1, 0xa2, 0x06, 3, 7, 8, 9};
 enum { HEAD = 14, AT = 17, WHOLE = sizeof request };
 
 START_TEST(test_bulk_at_every_cut) {
