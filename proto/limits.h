@@ -16,6 +16,7 @@ enum {
     CR_CALL_MAX_OPS = 32,
     CR_CREDIT_INITIAL_BYTES = 4 * 1024 * 1024, /* DATA a client may send on a new stream before the first CREDIT */
     CR_NAME_MAX_BYTES = 64,                    /* client and server names, feature names */
+    CR_TOKEN_MAX_BYTES = 128,                  /* with its name */
     CR_SHM_NAME_MAX_BYTES = 255,               /* with its slash */
     CR_DEVICE_UUID_BYTES = 16,
     CR_DEVICE_HANDLE_BYTES = 64, /* of CUDA's IPC handles and of an exported pointer */

@@ -141,6 +141,7 @@ size_t cr_wire_pack_hello(const cr_wire_hello *m, uint8_t *out, size_t cap) {
     p.n_features = feature_pointers(features, m->features, m->feature_count);
     p.features = features;
     p.client = (char *)(uintptr_t)m->client;
+    p.token = (char *)(uintptr_t)m->token;
     return cr_wire_emit(&p.base, out, cap);
 }
 
@@ -155,6 +156,10 @@ cr_status cr_wire_unpack_hello(const uint8_t *in, size_t len, cr_wire_hello *m, 
     m->version_min = p->version_min;
     m->version_max = p->version_max;
     m->feature_count = cr_wire_copy_features(m->features, p->n_features, p->features);
+    const size_t token = strlen(p->token);
+    if (token > CR_TOKEN_MAX_BYTES)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "Hello.token has %zu bytes, limit is %d", token, CR_TOKEN_MAX_BYTES);
+    memcpy(m->token, p->token, token + 1);
     return cr_wire_copy_name(m->client, p->client, "Hello.client", error);
 }
 

@@ -34,7 +34,8 @@ typedef struct cr_wire_limits {
 typedef struct cr_wire_hello {
     uint32_t version_min, version_max;
     char client[CR_NAME_MAX_BYTES + 1];
-    uint32_t feature_count; /* features beyond CR_WIRE_MAX_FEATURES are ignored */
+    char token[CR_TOKEN_MAX_BYTES + 1]; /* "": none */
+    uint32_t feature_count;             /* features beyond CR_WIRE_MAX_FEATURES are ignored */
     char features[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1];
 } cr_wire_hello;
 

@@ -28,7 +28,7 @@ typedef struct cli_options {
     char *const *files;         /* all that were given, the first too */
     size_t file_count;
     const char *connect; /* NULL: the default address */
-    const char *tls_ca, *tls_certificate, *tls_key;
+    const char *tls_ca, *tls_certificate, *tls_key, *token_file;
     const char *timeout; /* as it was given; NULL: none */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
     bool big_endian;     /* dtype was given so, as in '>f4' */
@@ -73,6 +73,7 @@ int cmd_reduce(const cli_options *o);
 int cmd_merge(const cli_options *o);
 int cmd_describe(const cli_options *o);
 int cmd_ping(const cli_options *o);
+int cmd_token(const cli_options *o);
 int cmd_info(const cli_options *o);
 int cmd_doctor(const cli_options *o);
 

@@ -16,6 +16,7 @@ static const cli_command commands[] = {
     {"doctor", "", "check what sharing memory with the daemon needs, and name the fix", false, false, false,
      cmd_doctor},
     {"info", "", "what the daemon says about itself", false, false, false, cmd_info},
+    {"token", "NAME", "make a token for a client, and the daemon's line for it", true, false, false, cmd_token},
 };
 static const cli_command op_command = {"OP", "FILE...", "one op", true, false, true, cmd_reduce};
 

@@ -47,6 +47,11 @@ static int set_tls_key(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+static int set_token_file(cli_options *o, const char *value) {
+    o->token_file = value;
+    return EXIT_OK;
+}
+
 static int set_dtype(cli_options *o, const char *value) {
     cured_error error;
     char little[16];
@@ -262,6 +267,7 @@ static const struct option options[] = {
     {"tls-certificate", "FILE", "PEM file of a certificate to show; else CURED_CLIENT_CERTIFICATE",
      set_tls_certificate},
     {"tls-key", "FILE", "PEM file of its key; else CURED_CLIENT_KEY", set_tls_key},
+    {"token-file", "FILE", "a token, in a file that nobody else may read; else CURED_CLIENT_TOKEN", set_token_file},
     {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 (default) f64; or NumPy's float32, '<f4', '>f4'",
      set_dtype},
     {"ops", "OP,OP,...", "the ops of reduce and merge", set_ops},

@@ -36,11 +36,12 @@ static void reset(cured_conn *conn) {
     conn->skip = 0;
     conn->full = false;
     cr_wire_hello hello;
-    uint8_t payload[2 * CR_NAME_MAX_BYTES];
+    uint8_t payload[2 * CR_NAME_MAX_BYTES + CR_TOKEN_MAX_BYTES + 16];
     hello.version_min = CR_WIRE_VERSION_MIN;
     hello.version_max = CR_WIRE_VERSION_MAX;
     hello.feature_count = 0;
     memcpy(hello.client, conn->client, sizeof hello.client);
+    memcpy(hello.token, conn->token, sizeof hello.token);
     size_t len = cr_wire_pack_hello(&hello, payload, sizeof payload);
     cr_cl_send_control(conn, CR_FRAME_HELLO, payload, (uint32_t)len);
 }
@@ -217,6 +218,24 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
     cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
 }
 
+/* A secret does not go where others can read it. */
+static cr_status take_token(cured_conn *conn, const char *token, bool tls, cr_error *error) {
+    char host[256];
+    if (token == NULL) token = getenv("CURED_CLIENT_TOKEN");
+    if (token == NULL || token[0] == '\0') return CR_OK;
+    if (strlen(token) > CR_TOKEN_MAX_BYTES)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "token has %zu bytes, limit is %d", strlen(token),
+                       CR_TOKEN_MAX_BYTES);
+    cr_status status = conn->tcp && !tls ? cr_cl_address_host(conn->address, host, error) : CR_OK;
+    if (status != CR_OK) return status;
+    if (conn->tcp && !tls && strcmp(host, "localhost") != 0 && strncmp(host, "127.", 4) != 0 &&
+        strcmp(host, "::1") != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "token: it is not sent to another host without TLS; use tls:HOST:PORT");
+    memcpy(conn->token, token, strlen(token) + 1);
+    return CR_OK;
+}
+
 static cr_status prepare(cured_conn *conn, const char *address, const cured_connect_options *o, cr_error *error) {
     conn->fd = -1;
     list_init(&conn->calls);
@@ -246,6 +265,8 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     conn->random = cr_cl_now_ns() | 1;
     if (embedded) return cr_cl_embedded_open(conn, o->threads, error);
     conn->way = &cr_cl_socket;
+    status = take_token(conn, o->token, tls, error);
+    if (status != CR_OK) return status;
     return tls ? cr_cl_tls_prepare(conn, o, error) : CR_OK;
 }
 

@@ -155,7 +155,7 @@ struct cured_conn {
     struct cr_cl_tls *tls; /* NULL: the bytes are plain */
     bool tcp, busy, welcomed, send_failed, more_addresses;
     char client[CR_NAME_MAX_BYTES + 1], server[CR_NAME_MAX_BYTES + 1];
-    char address[CURED_ADDRESS_BYTES];
+    char address[CURED_ADDRESS_BYTES], token[CR_TOKEN_MAX_BYTES + 1];
     uint32_t connect_timeout_ms, spin_us;
     uint64_t attempt_ns, attempt_deadline_ns; /* 0: none */
     uint32_t attempts;                        /* in a row that found the listener's backlog full */

@@ -213,10 +213,12 @@ static cr_status check_together(const cr_config *config, cr_error *error) {
         cr_address address;
         cr_status status = cr_address_parse(config->listen.items[i], &address, error);
         if (status) return status;
-        if (!config->insecure && !config->tls_client_ca.count && !cr_address_is_local(&address))
+        const bool knows_clients =
+            config->tls_client_ca.count || (config->tls_certificate.count && config->tokens.count);
+        if (!config->insecure && !knows_clients && !cr_address_is_local(&address))
             return cr_fail(error, CR_PERMISSION_DENIED,
                            "listen: \"%.100s\" may be reached from other machines, and whoever reaches it may use the "
-                           "daemon; it needs TLS with clients' certificates (--tls-client-ca), or --insecure",
+                           "daemon; it needs TLS and --tls-client-ca or --tokens, or --insecure",
                            config->listen.items[i]);
     }
     return CR_OK;

@@ -25,8 +25,9 @@ struct cr_calls {
     cr_slabs *slabs;
     cr_files *files;
     cr_lanes lanes;
-    bool runs_kernels; /* a lane of a CUDA device is open, and takes calls that name a kernel */
-    bool draining;     /* no call comes in any more */
+    bool runs_kernels;              /* a lane of a CUDA device is open, and takes calls that name a kernel */
+    bool draining;                  /* no call comes in any more */
+    const struct cr_tokens *tokens; /* that clients may be known by; NULL: none are taken */
 
     cr_admission admission;
     cr_timers timers;

@@ -148,6 +148,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         conn->socket = arrived->socket;
         conn->is_unix = arrived->is_unix;
         conn->peer = arrived->peer;
+        conn->wants_token = arrived->wants_token;
         conn->timer.fire = on_timer;
         conn->last_progress_ms = cr_now_ms();
         cr_list_init(&conn->streams);

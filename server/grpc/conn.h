@@ -44,8 +44,9 @@ typedef struct cr_grpc_conn {
     bool waits_for_room; /* for the bytes of waiting */
     bool halted;         /* nghttp2 was told to pause */
     bool refused, brief, broken;
-    bool shut;    /* all is written, and the client has a moment to read it */
-    cr_error why; /* with refused */
+    bool shut;        /* all is written, and the client has a moment to read it */
+    bool wants_token; /* each request must show one */
+    cr_error why;     /* with refused */
 } cr_grpc_conn;
 
 /* See cr_door. */

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
@@ -56,6 +57,19 @@ static void read_timeout(cr_grpc_stream *stream, const char *value, size_t len) 
     stream->timeout_ms = (uint32_t)(ms < most ? ms : most);
 }
 
+/* "Bearer TOKEN"; other kinds of credentials are not for us. */
+static void check_token(cr_grpc_stream *stream, const char *value, size_t len) {
+    static const char bearer[] = "Bearer ";
+    const size_t skip = sizeof bearer - 1;
+    cr_error error;
+    if (len <= skip || strncasecmp(value, bearer, skip) != 0) return;
+    const cr_grpc_conn *conn = stream->conn;
+    if (cr_arrived_check_token(conn->grpc->calls, conn->wants_token, value + skip, len - skip, &error) == CR_OK)
+        stream->has_token = true;
+    else
+        refuse_header(stream, error.code, error.text);
+}
+
 bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name_len, const char *value, size_t len) {
     stream->header_bytes += (uint32_t)(name_len + len + 32);
     if (stream->head_read) /* trailers say nothing here */
@@ -69,6 +83,8 @@ bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name
         stream->is_post = is(value, len, "POST");
     else if (is(name, name_len, "content-type"))
         stream->is_grpc = is(value, len, "application/grpc") || is(value, len, "application/grpc+proto");
+    else if (is(name, name_len, "authorization"))
+        check_token(stream, value, len);
     else if (is(name, name_len, "grpc-timeout"))
         read_timeout(stream, value, len);
     else if (is(name, name_len, "grpc-encoding") && !is(value, len, "identity"))
@@ -79,6 +95,10 @@ bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name
 void cr_grpc_stream_begin(cr_grpc_stream *stream) {
     stream->head_read = true;
     if (stream->conn->refused) stream->refused = stream->conn->why;
+    cr_error error;
+    if (stream->conn->wants_token && !stream->has_token &&
+        cr_arrived_check_token(stream->conn->grpc->calls, true, "", 0, &error) != CR_OK)
+        refuse_header(stream, error.code, error.text);
     if (!stream->is_post || !stream->is_grpc) {
         stream->http_status = stream->is_post ? 415 : 405;
         refuse_header(stream, CR_INVALID_ARGUMENT,

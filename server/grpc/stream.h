@@ -47,6 +47,7 @@ struct cr_grpc_stream {
     uint32_t header_bytes;
     cr_error refused; /* by its headers */
     uint16_t http_status;
+    bool has_token; /* that was taken, in authorization */
     bool is_post, is_grpc, timed, head_read;
 
     uint8_t reading; /* cr_grpc_reading */

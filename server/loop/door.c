@@ -1,6 +1,17 @@
 /* door: what all doors do with a connection that is over. Thread: the loop's. Owner: the door. */
 #include "server/loop/door.h"
 
+#include "server/socket/tokens.h"
+
+cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length,
+                                 cr_error *error) {
+    if (!length && wanted)
+        return cr_fail(error, CR_UNAUTHENTICATED, "token: this address wants one, or a client certificate");
+    if (!length || (!calls->tokens && !wanted)) return CR_OK;
+    if (calls->tokens && cr_tokens_know(calls->tokens, token, length)) return CR_OK;
+    return cr_fail(error, CR_UNAUTHENTICATED, "token: it is none of this daemon's");
+}
+
 #include <string.h>
 
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {

@@ -21,6 +21,7 @@ typedef struct cr_arrived {
     bool is_unix;
     cr_peer peer;            /* whoever it is: joined, and counted among the connections where it was let in */
     const cr_error *refused; /* it was not let in, and only stays to be told why; NULL: it was. Lent */
+    bool wants_token;        /* it was let in, and its client must show one before anything else */
     bool brief;              /* refused, and so many are that it goes as soon as it has been told */
     uint64_t since_ms;
     const uint8_t *bytes; /* the first that came. Lent */
@@ -28,6 +29,8 @@ typedef struct cr_arrived {
     struct msghdr *control; /* descriptors beside them, to be taken or closed once it is open; NULL: none. Lent */
 } cr_arrived;
 
+/* UNAUTHENTICATED: the token is wrong, or is missing and wanted. An empty one is none. */
+cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length, cr_error *error);
 /* The connection is over: it was joined, and counted as let in or as refused. */
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
 /* Closes the descriptors that came with a message, on a files thread, because even that may block. */

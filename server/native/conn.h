@@ -54,6 +54,7 @@ typedef struct cr_conn {
     bool readable, gone; /* as poll said last */
     bool waits_for_room; /* for the bytes of payload_stream */
     bool paused;         /* stash holds whole frames: taken on before anything else is read */
+    bool wants_token;    /* its client must show one in HELLO */
     bool refused;        /* not admitted: it only says why */
     bool broken;         /* no memory for a reply: closed at the end of the turn */
 } cr_conn;

@@ -73,6 +73,9 @@ static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
                 hello.version_min, hello.version_max, CR_WIRE_VERSION_MIN, CR_WIRE_VERSION_MAX);
         return cr_conn_fail(conn, &error);
     }
+    if (cr_arrived_check_token(conn->native->calls, conn->wants_token, hello.token, strlen(hello.token), &error) !=
+        CR_OK)
+        return cr_conn_fail(conn, &error);
     char quoted[4 * CR_NAME_MAX_BYTES];
     cr_debug("connection from %s", cr_log_quote(quoted, sizeof quoted, hello.client));
     conn->state = CR_CONN_OPEN;

@@ -98,6 +98,10 @@ static const cr_error *distrust(cr_arrival *a) {
     const cr_tls *tls = a->arrived.socket.tls;
     cr_admission *admission = &a->arrivals->loop->calls->admission;
     if (a->arrived.refused || !a->far || (tls && cr_tls_knows_client(tls))) return a->arrived.refused;
+    if (tls && a->arrivals->tokens) {
+        a->arrived.wants_token = true;
+        return NULL;
+    }
     cr_fail(&a->refused, CR_UNAUTHENTICATED,
             tls ? "TLS: this address wants a client certificate (tls_client_ca)" : "this address speaks TLS only");
     cr_metric_add(connections_refused, 1);
@@ -292,12 +296,21 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far,
 }
 
 cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error) {
-    const cr_config *c = arrivals->loop->calls->config;
-    cr_identity *fresh;
-    if (!c->tls_certificate.count) return CR_OK;
+    cr_calls *calls = arrivals->loop->calls;
+    const cr_config *c = calls->config;
+    cr_identity *fresh = NULL;
+    cr_tokens *tokens = NULL;
     const char *ca = c->tls_client_ca.count ? c->tls_client_ca.items[0] : NULL;
-    cr_status status = cr_identity_open(c->tls_certificate.items[0], c->tls_key.items[0], ca, &fresh, error);
-    if (status != CR_OK) return status;
+    cr_status status = c->tokens.count ? cr_tokens_open(c->tokens.items[0], &tokens, error) : CR_OK;
+    if (status == CR_OK && c->tls_certificate.count)
+        status = cr_identity_open(c->tls_certificate.items[0], c->tls_key.items[0], ca, &fresh, error);
+    if (status != CR_OK) {
+        cr_tokens_free(tokens);
+        return status;
+    }
+    cr_tokens_free(arrivals->tokens);
+    calls->tokens = arrivals->tokens = tokens;
+    if (!fresh) return CR_OK;
     cr_identity_free(arrivals->identity);
     arrivals->identity = fresh;
     const int64_t expires = cr_identity_expires_s(fresh), left = expires - (int64_t)time(NULL);
@@ -314,5 +327,7 @@ void cr_arrivals_close(cr_arrivals *arrivals) {
     if (!arrivals->loop) return;
     cr_identity_free(arrivals->identity);
     arrivals->identity = NULL;
+    cr_tokens_free(arrivals->tokens);
+    arrivals->loop->calls->tokens = arrivals->tokens = NULL;
     while (!cr_list_empty(&arrivals->waiting)) drop(cr_container(arrivals->waiting.next, cr_arrival, link));
 }

@@ -14,19 +14,21 @@
 
 #include "server/loop/loop.h"
 #include "server/socket/tls.h"
+#include "server/socket/tokens.h"
 
 typedef struct cr_arrivals {
     cr_loop *loop;
     cr_list waiting;
     cr_list shaking;       /* of them, those in a TLS handshake; the oldest first */
     cr_identity *identity; /* for TLS; NULL: it is not spoken */
+    cr_tokens *tokens;     /* calls->tokens */
     uint64_t shook_ms;     /* handshakes in this millisecond */
     uint32_t shook;
 } cr_arrivals;
 
 /* The loop has its doors by the time that the first connection comes. */
 void cr_arrivals_init(cr_arrivals *arrivals, cr_loop *loop);
-/* Reads the certificate, the key and the CA that the options name, at start and after SIGHUP. On failure what was goes on. */
+/* Reads the certificate, the key, the CA and the tokens that the options name, at start and after SIGHUP. On failure what was goes on. */
 cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error);
 /* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. far: its address can be reached from
  * other machines, and it must be trusted by TLS and a certificate. */

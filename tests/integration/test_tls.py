@@ -40,6 +40,7 @@ class TlsTest(unittest.TestCase):
 
     FAR = False
     OPTIONS = {}
+    TOKENS = None  # the text of the daemon's file of tokens
 
     @classmethod
     def setUpClass(cls):
@@ -53,9 +54,14 @@ class TlsTest(unittest.TestCase):
         cls.certificate, cls.key = cls.ca.path("live.pem"), cls.ca.path("live.key")
         shutil.copy(certificate, cls.certificate)
         shutil.copy(key, cls.key)
+        more = dict(cls.OPTIONS)
+        if cls.TOKENS is not None:
+            more["tokens"] = cls.ca.path("tokens")
+            with open(more["tokens"], "w") as f:
+                f.write(cls.TOKENS)
         listen = ["tcp:0.0.0.0:0" if cls.FAR else "tcp:127.0.0.1:0", "unix:%s/cured.sock" % cls.folder]
         cls.daemon = Daemon(cls.folder, listen=listen, tls_certificate=cls.certificate, tls_key=cls.key,
-                            tls_client_ca=cls.ca.certificate, **cls.OPTIONS)
+                            tls_client_ca=cls.ca.certificate, **more)
         tcp = [a for a in cls.daemon.addresses if a.startswith("tcp")][0]
         cls.port = int(tcp.rpartition(":")[2])
         cls.unix = [a for a in cls.daemon.addresses if a.startswith("unix")][0]
@@ -329,6 +335,95 @@ class Far(TlsTest):
             return c.reason
 
 
+def new_token(name):
+    """(token, the daemon's line), as cured-client makes them."""
+    said = subprocess.run([CLIENT, "token", name], capture_output=True, text=True, check=True, env=environment()).stdout
+    lines = [line.partition(": ")[2] for line in said.splitlines()]
+    return lines[0], lines[1]
+
+
+class Tokens(TlsTest):
+    """Every door with no, wrong, expired and right credentials, at an address beyond loopback."""
+
+    FAR = True
+
+    @classmethod
+    def setUpClass(cls):
+        need_binary(CLIENT)
+        (cls.token, line), (cls.other, _) = new_token("job-7"), new_token("job-7")
+        cls.TOKENS = "# who may\n\n" + line + "\n"
+        super().setUpClass()
+
+    def ask_grpc(self, client=None, token=None):
+        """6, or the status."""
+        metadata = [("authorization", "Bearer " + token)] if token else []
+        try:
+            return answer(self.channel(client).Reduce(reduce_request(np.array([1, 2, 3])), timeout=30, metadata=metadata))
+        except grpc.RpcError as error:
+            return error.code().value[0]
+
+    def ask_native(self, client=None, token=None):
+        path = os.path.join(self.folder, "three.bin")
+        with open(path, "wb") as f:
+            f.write(bytes([1, 2, 3]))
+        shown = ["--tls-certificate", client[0], "--tls-key", client[1]] if client else []
+        ran = self.run_client("sum", "--dtype", "u8", path, "--tls-ca", self.ca.certificate, *shown,
+                              env={"CURED_CLIENT_TOKEN": token} if token else None)
+        if ran.returncode == 77:
+            self.assertRegex(ran.stderr, "token|certificate")
+            return 16
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        return int(ran.stdout)
+
+    def test_matrix(self):
+        wrong = [self.other, self.token[:-1] + ("0" if self.token[-1] != "0" else "1"), "nobody." + self.token.partition(".")[2],
+                 "job-7.", "job-7", self.token + "0", self.token.upper()]
+        for ask in (self.ask_grpc, self.ask_native):
+            self.assertEqual(6, ask(token=self.token))
+            self.assertEqual(16, ask())
+            self.assertEqual(6, ask(client=self.client))
+            self.assertEqual(16, ask(client=self.client, token=self.other), "a wrong token beside a right certificate")
+            for token in wrong:
+                self.assertEqual(16, ask(token=token), token)
+
+    def test_tokens_are_read_anew(self):
+        path = self.ca.path("tokens")
+        with open(path) as f:
+            before = f.read()
+        self.addCleanup(self.reload, path, before)
+        token, line = new_token("another")
+        self.reload(path, line + "\n")
+        wait_for("the new token", lambda: self.ask_native(token=token) == 6)
+        self.assertEqual([16, 16], [self.ask_native(token=self.token), self.ask_grpc(token=self.token)])
+        self.reload(path, "not a line\n")
+        wait_for("its refusal", lambda: any("line 1" in line for line in list(self.daemon.lines)))
+        self.assertEqual(6, self.ask_native(token=token))
+
+    def reload(self, path, text):
+        with open(path, "w") as f:
+            f.write(text)
+        self.daemon.process.send_signal(signal.SIGHUP)
+
+    def test_a_token_in_a_file(self):
+        path = os.path.join(self.folder, "secret")
+        with open(path, "w") as f:
+            f.write(self.token + "\n")
+        for mode, code in ((0o600, 0), (0o640, 64)):
+            os.chmod(path, mode)
+            ran = self.run_client("ping", "--tls-ca", self.ca.certificate, "--token-file", path)
+            self.assertEqual(code, ran.returncode, ran.stderr)
+
+    def test_a_token_goes_nowhere_in_the_clear(self):
+        ran = self.run_client("ping", address="tcp:192.0.2.1:7737", env={"CURED_CLIENT_TOKEN": self.token})
+        self.assertEqual(64, ran.returncode, ran.stderr)
+        self.assertIn("without TLS", ran.stderr)
+
+    def test_without_tls_a_token_is_no_way_in(self):
+        with Connection("tcp:127.0.0.1:%d" % self.port) as c:
+            wait_for("its end", lambda: c.reason or not c.receive())
+            self.assertEqual(16, c.reason.code)
+
+
 class Options(unittest.TestCase):
     def refused(self, *words, **options):
         folder = tempfile.mkdtemp(prefix="cured-it-")
@@ -344,6 +439,21 @@ class Options(unittest.TestCase):
         self.refused("tls_client_ca", listen="tcp:127.0.0.1:0", tls_client_ca="/dev/null")
         self.refused("tls_certificate", "/dev/null", listen="tcp:127.0.0.1:0", tls_certificate="/dev/null", tls_key="/dev/null")
         self.refused("--tls-client-ca", "--insecure", listen="tcp:0.0.0.0:0")
+        self.refused("--tokens", "--insecure", listen="tcp:0.0.0.0:0", tokens="/dev/null")  # tokens want TLS
+
+    def test_files_of_tokens(self):
+        _, line = new_token("one")
+        folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        path = os.path.join(folder, "tokens")
+        for text, word in (("one\n", "NAME SALT HASH"), (line + "\n" + line + "\n", "line 2"), (line + "0\n", "HASH"),
+                           ("a b " + "0" * 64 + "\n", "SALT"), ("é " + line[4:] + "\n", "letters"), ("x" * 300 + "\n", "254")):
+            with open(path, "w") as f:
+                f.write(text)
+            self.refused("tokens", word, listen="tcp:127.0.0.1:0", tokens=path)
+        os.chmod(path, 0o666)
+        self.refused("chmod", listen="tcp:127.0.0.1:0", tokens=path)
+        self.refused("/nowhere", listen="tcp:127.0.0.1:0", tokens="/nowhere")
 
 
 if __name__ == "__main__":
