@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+# grpcio stops the world at each fork to carry its threads over it, and waits for ever where calls go on. Nothing here uses it in a
+# child.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 SOURCE = os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 DEBIAN_PYTHON = "/usr/bin/python3"
 PROTOS = "/usr/share/grpc-proto"
