@@ -325,9 +325,12 @@ cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error) {
 
 void cr_arrivals_close(cr_arrivals *arrivals) {
     if (!arrivals->loop) return;
+    while (!cr_list_empty(&arrivals->waiting)) {
+        cr_arrival *a = cr_container(arrivals->waiting.next, cr_arrival, link);
+        if (look(a)) on_timer(&a->timer); /* a door says why it ends */
+    }
     cr_identity_free(arrivals->identity);
     arrivals->identity = NULL;
     cr_tokens_free(arrivals->tokens);
     arrivals->loop->calls->tokens = arrivals->tokens = NULL;
-    while (!cr_list_empty(&arrivals->waiting)) drop(cr_container(arrivals->waiting.next, cr_arrival, link));
 }

@@ -33,7 +33,7 @@ cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error);
 /* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. far: its address can be reached from
  * other machines, and it must be trusted by TLS and a certificate. */
 cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far, cr_error *error);
-/* Closes all that wait. The loop has to run until their handles are gone. */
+/* Hands all that wait to their doors, which are closed next. The loop has to run until their handles are gone. */
 void cr_arrivals_close(cr_arrivals *arrivals);
 
 #endif
