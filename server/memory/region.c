@@ -59,7 +59,9 @@ static cr_region_way choose_way(int descriptor, const struct stat *st) {
 static cr_status check_foreign(int descriptor, uint64_t size, cr_error *error) {
     _Alignas(4096) char page[4096]; /* as O_DIRECT may want it */
     struct stat st;
-    ssize_t got = pread(descriptor, page, size ? 0 : sizeof page, 0);
+    ssize_t got;
+    do got = pread(descriptor, page, size ? 0 : sizeof page, 0);
+    while (got < 0 && errno == EINTR);
     if (got < 0)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "descriptor: reading at an offset fails (%s), as of secret memory (memfd_secret); copy it to a "
