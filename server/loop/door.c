@@ -1,6 +1,8 @@
 /* door: what all doors do with a connection that is over. Thread: the loop's. Owner: the door. */
 #include "server/loop/door.h"
 
+#include <string.h>
+
 #include "server/socket/tokens.h"
 
 cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length,
@@ -11,8 +13,6 @@ cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char 
     if (calls->tokens && cr_tokens_know(calls->tokens, token, length)) return CR_OK;
     return cr_fail(error, CR_UNAUTHENTICATED, "token: it is none of this daemon's");
 }
-
-#include <string.h>
 
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {
     if (refused)

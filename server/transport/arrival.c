@@ -130,8 +130,6 @@ static bool choose_door(cr_arrival *a, const uint8_t *bytes, size_t n, struct ms
     return false;
 }
 
-static void watch(cr_arrival *a);
-
 /* A step of the handshake. False: the arrival is gone. */
 static bool shake(cr_arrival *a) {
     cr_error error;
@@ -139,16 +137,12 @@ static bool shake(cr_arrival *a) {
     const uint64_t now = cr_now_ms();
     if (now != arrivals->shook_ms) arrivals->shook = 0;
     arrivals->shook_ms = now;
-    if (arrivals->shook++ >= HANDSHAKES_PER_MS) return true; /* poll tells again */
+    if (arrivals->shook++ >= HANDSHAKES_PER_MS) return true; /* in another turn */
     const cr_status status = cr_tls_shake(a->arrived.socket.tls, &error);
-    if (status == CR_UNAVAILABLE) {
-        watch(a);
-        return true;
-    }
+    if (status == CR_UNAVAILABLE) return true;
     shaken(a);
     if (status == CR_OK) {
         cr_metric_add(tls_handshakes_total, 1);
-        watch(a);
         return true;
     }
     cr_debug("connection ended: %s", error.text);
@@ -222,19 +216,23 @@ static bool look(cr_arrival *a) {
     return choose_door(a, bytes, count, passed ? &message : NULL);
 }
 
+static void on_poll(uv_poll_t *handle, int status, int events);
+
+/* Asks poll for what is waited for. Of bytes that were received and not yet taken poll tells nothing; that the socket is writable
+ * it tells in each turn. */
+static void watch(cr_arrival *a) {
+    const bool asks = cr_socket_unsent(&a->arrived.socket) || cr_socket_has_more(&a->arrived.socket);
+    uv_poll_start(&a->poll, UV_READABLE | (asks ? UV_WRITABLE : 0), on_poll);
+}
+
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_arrival *a = handle->data;
     (void)events;
     a->arrivals->loop->came = true;
     if (status < 0)
         drop(a);
-    else if (look(a) && cr_socket_has_more(&a->arrived.socket))
-        look(a); /* poll tells nothing of what was received with the end of a handshake */
-}
-
-/* Asks poll for what is waited for. */
-static void watch(cr_arrival *a) {
-    uv_poll_start(&a->poll, UV_READABLE | (cr_socket_unsent(&a->arrived.socket) ? UV_WRITABLE : 0), on_poll);
+    else if (look(a))
+        watch(a);
 }
 
 /* The first door says what went wrong, by its own limit on time. */

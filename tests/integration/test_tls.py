@@ -228,6 +228,36 @@ class Loopback(TlsTest):
             reply = step(raw, lambda: sealed.read(100))
             self.assertIn(b"CR", reply)
 
+    def test_handshakes_that_come_at_once_are_all_done(self):
+        """More of them in one turn than the loop takes: none of them says anything again until it is answered."""
+        shakes = []
+        os.kill(self.daemon.pid, signal.SIGSTOP)
+        try:
+            for _ in range(60):
+                raw = socket.create_connection(("127.0.0.1", self.port))
+                self.addCleanup(raw.close)
+                raw.settimeout(30)
+                incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+                sealed = self.ca.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+                with self.assertRaises(ssl.SSLWantReadError):
+                    sealed.do_handshake()
+                raw.sendall(outgoing.read())
+                shakes.append((raw, sealed, incoming, outgoing))
+        finally:
+            os.kill(self.daemon.pid, signal.SIGCONT)
+        for raw, sealed, incoming, outgoing in shakes:
+            done = False
+            while not done:
+                came = raw.recv(65536)
+                self.assertTrue(came, "the daemon gave a handshake up")
+                incoming.write(came)
+                try:
+                    sealed.do_handshake()
+                    done = True
+                except ssl.SSLWantReadError:
+                    pass
+            raw.sendall(outgoing.read())
+
     def test_everything_is_given_back(self):
         with Connection(self.unix) as c:
             def held():
