@@ -9,16 +9,6 @@
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
 
-enum {
-    OP_ROOM = CR_ERROR_TEXT + CR_WIRE_VALUE_BYTES + 48, /* one OpResult at its longest */
-    RESULT_ROOM = 64,
-};
-
-size_t cr_answer_room(const cr_answer *answer, const cr_wire_reduce *asked) {
-    if (answer->kind == CR_ANSWER_PARTIAL) return RESULT_ROOM + CR_SERIAL_MAX_BYTES;
-    return RESULT_ROOM + (size_t)asked->op_count * OP_ROOM;
-}
-
 static void fill_value(cr_wire_op_result *to, const cr_value *value) {
     to->op = (uint32_t)value->op;
     to->status = (uint32_t)value->error.code;
@@ -75,7 +65,8 @@ static void fill_array(cr_wire_result *m, const cr_axis_spec *spec) {
     }
 }
 
-size_t cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, uint8_t *out, size_t cap) {
+const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, size_t *bytes) {
+    static uint8_t packed[CR_HEAD_MAX_BYTES];
     cr_wire_result m;
     m.timing = *answer->timing;
     m.result_count = asked->op_count;
@@ -96,11 +87,10 @@ size_t cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, uint
         case CR_ANSWER_FAILED:
         case CR_ANSWER_DONE:
             assert(false);
-            return 0;
     }
-    size_t length = cr_wire_pack_result(&m, out, cap);
-    assert(length);
-    return length;
+    *bytes = cr_wire_pack_result(&m, packed, sizeof packed);
+    assert(*bytes);
+    return packed;
 }
 
 uint32_t cr_answer_retry_ms(const cr_error *error) {

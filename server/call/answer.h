@@ -6,10 +6,9 @@
 
 #include "server/call/calls.h"
 
-/* Bytes that are enough for the answer as a ReduceResponse. Its kind is neither FAILED nor DONE. */
-size_t cr_answer_room(const cr_answer *answer, const cr_wire_reduce *asked);
-/* The answer to what was asked as a ReduceResponse; cap is at least cr_answer_room. Its length. */
-size_t cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, uint8_t *out, size_t cap);
+/* The answer to what was asked, whose kind is neither FAILED nor DONE, as a ReduceResponse of *bytes. Until the next call; the
+ * loop's. */
+const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, size_t *bytes);
 /* What Info tells whoever asks. Until the next call; the loop's. */
 const cr_wire_info *cr_answer_info(const cr_calls *calls, const cr_peer *peer);
 /* What calls may be like. */

@@ -84,8 +84,7 @@ static size_t read_prefix(cr_grpc_stream *stream, const uint8_t *bytes, size_t n
     }
     if (stream->reading == CR_GRPC_OVER) return take;
     stream->any_message = true;
-    stream->message_bytes = stream->message_left =
-        (uint64_t)p[1] << 24 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 8 | p[4];
+    stream->message_left = (uint64_t)p[1] << 24 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 8 | p[4];
     stream->reading = CR_GRPC_HEAD;
     return take;
 }

@@ -115,7 +115,6 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
 }
 
 void cr_grpc_stream_end(cr_grpc_stream *stream) {
-    stream->remote_over = true;
     if (stream->over) return;
     if (stream->method && stream->reading == CR_GRPC_PREFIX && !stream->prefix_len) {
         stream->method->end(stream);
@@ -210,8 +209,8 @@ static void on_progress(cr_call *call, const cr_wire_progress *so_far) {
 
 /* The ReduceResponse, of a stream within a ReduceAnswer. */
 static void reply(cr_grpc_stream *stream, const cr_answer *answer, const cr_wire_reduce *asked) {
-    static uint8_t packed[CR_HEAD_MAX_BYTES]; /* the loop's: what waits in a stream is no longer than it has to be */
-    const size_t n = cr_answer_pack(answer, asked, packed, sizeof packed);
+    size_t n;
+    const uint8_t *packed = cr_answer_pack(answer, asked, &n);
     uint8_t head[12];
     const size_t head_len = stream->method->several ? cr_wire_pack_field_head(3, n, head) : 0;
     uint8_t *at = cr_grpc_reply_room(stream, head_len + n);

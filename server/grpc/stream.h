@@ -51,10 +51,10 @@ struct cr_grpc_stream {
     bool is_post, is_grpc, timed, head_read;
 
     uint8_t reading; /* cr_grpc_reading */
-    bool any_message, remote_over;
+    bool any_message;
     uint8_t prefix_len;
     uint8_t prefix[5];
-    uint64_t message_bytes, message_left; /* of the message; of it, not yet taken */
+    uint64_t message_left; /* of the message, not yet taken */
     uint64_t bulk_left;
     cr_bytes gathered;
     size_t scanned;  /* of gathered: whole fields, none of them bulk */

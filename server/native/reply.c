@@ -81,10 +81,12 @@ bool cr_reply_info(cr_conn *conn, uint32_t stream) {
 }
 
 bool cr_reply_answer(cr_conn *conn, uint32_t stream, const cr_answer *answer, const cr_wire_reduce *asked) {
-    size_t cap = cr_answer_room(answer, asked);
-    uint8_t *payload = payload_room(conn, cap);
+    size_t bytes;
+    const uint8_t *packed = cr_answer_pack(answer, asked, &bytes);
+    uint8_t *payload = payload_room(conn, bytes);
     if (!payload) return false;
-    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_answer_pack(answer, asked, payload, cap));
+    memcpy(payload, packed, bytes);
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, bytes);
 }
 
 bool cr_reply_part(cr_conn *conn, uint32_t stream, const cr_part *part) {

@@ -7,8 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/base/log.h"
-#include "tests/unit/server/loopback.h"
+#include "tests/fuzz/rooms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,32 +15,6 @@ enum { MOST = 64 * 1024, TURNS = 4, MOST_TURNS = 1000000, HEAD_BYTES = 9, FRAME_
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 static const uint8_t no_window[] = {0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0};
-
-static void need(bool good) {
-    if (!good) abort();
-}
-
-/* loopback.c asserts by Check, which has no test running here: the linker puts these in Check's place. */
-void __wrap__mark_point(const char *file, int line);
-void __wrap__ck_assert_failed(const char *file, int line, const char *what, const char *message, ...);
-
-void __wrap__mark_point(const char *file, int line) {
-    (void)file;
-    (void)line;
-}
-
-void __wrap__ck_assert_failed(const char *file, int line, const char *what, const char *message, ...) {
-    (void)message;
-    fprintf(stderr, "%s:%d: %s\n", file, line, what);
-    abort();
-}
-
-static void start(void) {
-    setup();
-    cr_log_set_level(CR_LOG_ERROR);
-    config.max_state_bytes = config.max_state_bytes_per_connection = 1 << 20; /* or most of the time goes into zeros */
-    cr_calls_limit(&calls);
-}
 
 /* Everything that the daemon sent is frames of at most 16 KiB, of kinds that a server sends. */
 static void take(client *c, bool http2) {
@@ -78,7 +51,7 @@ static bool busy(void) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0 || size > MOST) return 0;
-    if (!grpc.loop) start();
+    if (!grpc.loop) start_rooms();
     client *c = new_client();
     const bool http2 = data[0] & 1;
     const bool narrow = data[0] & 2;

@@ -9,8 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/base/log.h"
-#include "tests/unit/server/loopback.h"
+#include "tests/fuzz/rooms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,34 +17,12 @@ enum { MOST = 64 * 1024, TURNS = 4, MOST_TURNS = 1000000, FILE_BYTES = 8192 };
 
 static int memory = -1;
 
-static void need(bool good) {
-    if (!good) abort();
-}
-
-/* loopback.c asserts by Check, which has no test running here: the linker puts these in Check's place. */
-void __wrap__mark_point(const char *file, int line);
-void __wrap__ck_assert_failed(const char *file, int line, const char *what, const char *message, ...);
-
-void __wrap__mark_point(const char *file, int line) {
-    (void)file;
-    (void)line;
-}
-
-void __wrap__ck_assert_failed(const char *file, int line, const char *what, const char *message, ...) {
-    (void)message;
-    fprintf(stderr, "%s:%d: %s\n", file, line, what);
-    abort();
-}
-
 static void start(void) {
     static uint8_t bytes[FILE_BYTES];
     memory = memfd_create("fuzz", MFD_CLOEXEC);
     memset(bytes, 3, sizeof bytes);
     need(memory >= 0 && write(memory, bytes, sizeof bytes) == sizeof bytes);
-    setup();
-    cr_log_set_level(CR_LOG_ERROR);
-    config.max_state_bytes = config.max_state_bytes_per_connection = 1 << 20; /* or most of the time goes into zeros */
-    cr_calls_limit(&calls);
+    start_rooms();
 }
 
 /* Everything that the daemon sent is frames that a client may get. */

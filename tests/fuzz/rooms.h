@@ -1,0 +1,12 @@
+/* rooms: what the drivers of the daemon's doors share. Thread: the driver's. Owner: the process. */
+#ifndef CURED_TESTS_FUZZ_ROOMS_H
+#define CURED_TESTS_FUZZ_ROOMS_H
+
+#include "tests/unit/server/loopback.h"
+
+/* Aborts, which the fuzzer reports, unless good. */
+void need(bool good);
+/* setup() of loopback.h, with little memory for answers. */
+void start_rooms(void);
+
+#endif
