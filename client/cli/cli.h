@@ -62,24 +62,34 @@ typedef struct cli_answer {
     const char *file; /* one of several: its answer is one line; NULL: see cli_print */
 } cli_answer;
 
+/* What a command takes (commands.def), and which options are its own (options.def). */
+enum {
+    CLI_FILES = 1,   /* an argument, at least one */
+    CLI_MANY = 2,    /* and any number of them */
+    CLI_PERHAPS = 4, /* one argument or none */
+    CLI_OPS = 8,     /* --ops */
+    CLI_OF_FILES = 16,
+    CLI_OF_ARRAYS = 32, /* along an axis, or a part of a whole */
+    CLI_OF_PARTIALS = 64,
+    CLI_OF_ALL = -1,
+};
+
 /* A subcommand: arguments are checked, the rest is its own; returns the exit code. */
 typedef struct cli_command {
-    const char *name, *arguments, *help;
-    bool wants_file, wants_ops, many_files;
+    const char *name, *arguments, *help, *examples;
+    int takes;
     int (*run)(const cli_options *o);
 } cli_command;
 
-int cmd_reduce(const cli_options *o);
-int cmd_merge(const cli_options *o);
-int cmd_describe(const cli_options *o);
-int cmd_ping(const cli_options *o);
-int cmd_token(const cli_options *o);
-int cmd_info(const cli_options *o);
-int cmd_doctor(const cli_options *o);
+#define CLI_COMMAND(name, function, arguments, takes, help, examples) int function(const cli_options *o);
+#include "client/cli/commands.def"
+#undef CLI_COMMAND
 
-/* options.c: parses argv; EXIT_OK, or an exit code after its sentence. *show_help, *show_version: asked for. */
+/* options.c: parses argv; EXIT_OK, or an exit code after its sentence. *show_help, *show_version: asked for; o->command is what
+ * help is asked of, NULL: the program. */
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version);
-void cli_help(void);
+/* cmd_help.c: the help of a command, or of the program when it is NULL. EXIT_OK, or EXIT_USAGE: there is no such command. */
+int cli_help(const char *command);
 /* main.c: NULL when there is no such command. Every op is one, too. */
 const cli_command *cli_find_command(const char *name);
 const cli_command *cli_command_list(size_t index);

@@ -7,18 +7,21 @@
 #include "client/cli/cli.h"
 
 static const cli_command commands[] = {
-    {"reduce", "FILE... --ops OP,OP,...", "several ops in one pass over each file", true, true, true, cmd_reduce},
-    {"describe", "FILE...", "count, count_nan, min, max, argmin, argmax, sum, mean, std", true, false, true,
-     cmd_describe},
-    {"merge", "FILE... --ops OP,OP,...", "the answers of partials that reduce --partial wrote", true, true, true,
-     cmd_merge},
-    {"ping", "", "ask whether the daemon answers", false, false, false, cmd_ping},
-    {"doctor", "", "check what sharing memory with the daemon needs, and name the fix", false, false, false,
-     cmd_doctor},
-    {"info", "", "what the daemon says about itself", false, false, false, cmd_info},
-    {"token", "NAME", "make a token for a client, and the daemon's line for it", true, false, false, cmd_token},
+#define CLI_COMMAND(name, function, arguments, takes, help, examples) \
+    {#name, arguments, help, examples, takes, function},
+#include "client/cli/commands.def"
+#undef CLI_COMMAND
 };
-static const cli_command op_command = {"OP", "FILE...", "one op", true, false, true, cmd_reduce};
+static const cli_command op_command = {
+    "OP",
+    "FILE...",
+    "one op over each file",
+    "The exact sum of an array of float32 values, in a file or from standard input.\n"
+    "cured-client sum file.bin\n"
+    "The largest element of every row.\n"
+    "cured-client max a.npy --axis 1\n",
+    CLI_FILES | CLI_MANY | CLI_OF_FILES | CLI_OF_ARRAYS | CLI_OF_PARTIALS,
+    cmd_reduce};
 
 const cli_command *cli_command_list(size_t index) {
     return index < sizeof commands / sizeof commands[0] ? &commands[index] : NULL;
@@ -41,9 +44,6 @@ int main(int argc, char **argv) {
         printf("cured-client %s\n", cured_version());
         return cli_flush();
     }
-    if (help) {
-        cli_help();
-        return cli_flush();
-    }
+    if (help) return cli_help(o.command);
     return cli_find_command(o.command)->run(&o);
 }

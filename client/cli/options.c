@@ -1,4 +1,4 @@
-/* options: the command line, from one table.
+/* options: the command line, from the table in options.def.
  *
  * Thread: one. Owner: strings stay argv's. */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "client/cli/cli.h"
 
 struct option {
-    const char *name, *argument, *help; /* argument: NULL for a flag */
+    const char *name, *argument; /* argument: NULL for a flag */
     int (*set)(cli_options *o, const char *value);
 };
 
@@ -259,84 +259,11 @@ static int set_timing(cli_options *o, const char *value) {
 }
 
 static const struct option options[] = {
-    {"connect", "ADDRESS",
-     "unix:PATH, tcp:HOST:PORT, tls:HOST:PORT, embedded: or auto:; else CURED_CONNECT, else auto: (below)",
-     set_connect},
-    {"tls-ca", "FILE", "PEM file of the CAs that sign the daemon's certificate; else CURED_TLS_CA, else the system's",
-     set_tls_ca},
-    {"tls-certificate", "FILE", "PEM file of a certificate to show; else CURED_CLIENT_CERTIFICATE",
-     set_tls_certificate},
-    {"tls-key", "FILE", "PEM file of its key; else CURED_CLIENT_KEY", set_tls_key},
-    {"token-file", "FILE", "a token, in a file that nobody else may read; else CURED_CLIENT_TOKEN", set_token_file},
-    {"dtype", "TYPE", "bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 (default) f64; or NumPy's float32, '<f4', '>f4'",
-     set_dtype},
-    {"ops", "OP,OP,...", "the ops of reduce and merge", set_ops},
-    {"offset", "BYTES", "start so many bytes into the file (.npy: into its array)", set_offset},
-    {"count", "ELEMENTS", "take so many elements instead of all", set_count},
-    {"raw", NULL, "take every byte of the file for elements, whatever it looks like", set_raw},
-    {"total", NULL, "a last line for all files as one array, in their order; indices count through it", set_total},
-    {"via", "WAY", "auto, descriptor (the daemon reads the file) or stream (its bytes are sent)", set_via},
-    {"timeout", "TIME", "give up after so long: 5, 0.5s, 500ms, 2m", set_timeout},
-    {"nan", "POLICY", "propagate (default) or skip", set_nan},
-    {"ddof", "N", "for var and std; default 0", set_ddof},
-    {"result-dtype", "TYPE", "round the exact result to this type instead of the op's own", set_result_dtype},
-    {"overflow", "RULE", "for prod of integers: error (default) or wrap", set_overflow},
-    {"axis", "K", "reduce along dimension K (negative: from the end): an answer for every row", set_axis},
-    {"shape", "A,B,C", "the shape of a raw file, in C order", set_shape},
-    {"keepdims", NULL, "the reduced dimension stays in the result's shape, as 1", set_keepdims},
-    {"output", "FILE", "write arrays as .npy ({op} becomes the op's name), or the partial, to FILE", set_output},
-    {"partial", NULL, "write the partial, to be merged later, instead of values", set_partial},
-    {"first", "N", "the file begins with element N of a larger array", set_first},
-    {"kernel", "NAME", "let one CUDA kernel of the ladder alone do it: v7_shuffle, ... (docs/KERNELS.md)", set_kernel},
-    {"local", NULL, "merge here, without a daemon", set_local},
-    {"json", NULL, "print one line of JSON, also of an error: {\"error\", \"status\", \"exit\"}", set_json},
-    {"no-progress", NULL, "no bar on a terminal for calls that take longer than half a second", set_no_progress},
-    {"quiet", NULL, "nothing on standard error but errors", set_quiet},
-    {"timing", NULL, "print what took how long, on standard error", set_timing},
+#define CLI_OPTION(name, setter, argument, of, words, help) {name, argument, set_##setter},
+#include "client/cli/options.def"
+#undef CLI_OPTION
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
-
-void cli_help(void) {
-    puts("Usage: cured-client COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:");
-    printf("  %-32s %s\n", "OP FILE...", "one op over a file (- is standard input), or a line for each of several:");
-    printf("  %-32s", "");
-    size_t column = 35;
-    for (size_t i = 0; cured_op_list(i) != NULL; i++) {
-        const char *name = cured_op_list(i);
-        if (column + strlen(name) + 1 > 100) {
-            printf("\n  %-32s", "");
-            column = 35;
-        }
-        printf(" %s", name);
-        column += strlen(name) + 1;
-    }
-    putchar('\n');
-    for (size_t i = 0; cli_command_list(i) != NULL; i++) {
-        char left[64];
-        const cli_command *c = cli_command_list(i);
-        snprintf(left, sizeof left, "%s %s", c->name, c->arguments);
-        printf("  %-32s %s\n", left, c->help);
-    }
-    puts("\nOptions:");
-    for (size_t i = 0; i < OPTIONS; i++) {
-        char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].argument != NULL ? " " : "",
-                 options[i].argument != NULL ? options[i].argument : "");
-        printf("  %-32s %s\n", left, options[i].help);
-    }
-    printf("  %-32s %s\n  %-32s %s\n", "--help", "this text", "--version", "the version");
-    puts(
-        "\nFiles are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are "
-        "refused\n"
-        "by their first bytes; with --dtype only if the name says so too, with --offset or --raw never. The answer\n"
-        "alone goes to standard output; with --axis a row of the last dimension per line.\n"
-        "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
-        ".npy form and is text only.\n"
-        "auto: asks the daemon at $XDG_RUNTIME_DIR/cured.sock or /run/cured/cured.sock, for root the other way\n"
-        "round. Where nobody listens this process answers by itself, as with embedded:, on all cores.\n"
-        "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, or no GPU\n"
-        "for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.");
-}
 
 static const char *option_name(size_t index) { return index < OPTIONS ? options[index].name : NULL; }
 
@@ -396,19 +323,19 @@ static int check(cli_options *o) {
     const cli_command *command = o->command != NULL ? cli_find_command(o->command) : NULL;
     if (o->command == NULL) return cli_fail(EXIT_USAGE, "no command given; see cured-client --help");
     if (command == NULL) return cli_unknown("unknown command", o->command, true);
-    if (o->file_count > 1 && !command->many_files)
+    const bool ops = (command->takes & CLI_OPS) != 0, files = (command->takes & CLI_FILES) != 0;
+    if (o->file_count > 1 && !(command->takes & CLI_MANY))
         return cli_fail(EXIT_USAGE, "one file at a time: '%s' and '%s'", o->file, o->files[1]);
-    if (command->wants_file && o->file == NULL)
-        return cli_fail(EXIT_USAGE, "%s wants a file, or - for standard input", o->command);
-    if (!command->wants_file && o->file != NULL)
+    if (files && o->file == NULL) return cli_fail(EXIT_USAGE, "%s wants a file, or - for standard input", o->command);
+    if (!files && !(command->takes & CLI_PERHAPS) && o->file != NULL)
         return cli_fail(EXIT_USAGE, "%s takes no argument ('%s')", o->command, o->file);
-    if (command->wants_ops && o->op_count == 0) return cli_fail(EXIT_USAGE, "%s wants --ops OP,OP,...", o->command);
-    if (!command->wants_ops && o->op_count != 0) return cli_fail(EXIT_USAGE, "--ops belongs to reduce and merge");
-    if (command->run == cmd_reduce && !command->wants_ops) {
+    if (ops && o->op_count == 0) return cli_fail(EXIT_USAGE, "%s wants --ops OP,OP,...", o->command);
+    if (!ops && o->op_count != 0) return cli_fail(EXIT_USAGE, "--ops belongs to reduce and merge");
+    if (command->run == cmd_reduce && !ops) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;
     }
-    return check_together(o, command->wants_file, command->run == cmd_merge);
+    return check_together(o, files, command->run == cmd_merge);
 }
 
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version) {

@@ -7,6 +7,7 @@ import fractions
 import json
 import math
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -170,6 +171,22 @@ class Cli(CliTest):
         text = self.run_static("--help").out
         for word in ("sum", "count_nonzero", "describe", "--via", "--result-dtype", "CURED_CONNECT"):
             self.assertIn(word, text)
+
+    def test_help_of_commands(self):
+        program = self.run_static("--help").out
+        for command in ("sum", "reduce", "describe", "merge", "ping", "doctor", "info", "token", "help"):
+            text = self.run_static("help", command).out
+            self.assertTrue(text.startswith(f"Usage: cured-client {command} "), text)
+            self.assertEqual(self.run_static(command, "--help").out, text)
+            examples = re.findall(r"^    cured-client (.*)$", text, flags=re.M)
+            self.assertTrue(examples, text)
+            own = set(re.findall(r"^  (--[\w-]+)", text, flags=re.M))
+            self.assertLess(own, set(re.findall(r"^  (--[\w-]+)", program, flags=re.M)))
+            for option in re.findall(r"(--[\w-]+)", " ".join(examples)):
+                self.assertIn(option, own, f"an example of {command} uses an option that is not listed")
+        self.assertNotIn("--axis", self.run_static("help", "merge").out)
+        self.assertEqual(self.run_static("help").out, program)
+        self.fails(64, "did you mean merge?", "help", "merg")
 
     def test_environment(self):
         env = dict(ENVIRONMENT, CURED_CONNECT=self.unix)
