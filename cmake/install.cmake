@@ -41,7 +41,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib
         COMPONENT service)
 
 # The pages lie as in the source, so that their links lead somewhere.
-set(pages LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json client/include/cured/cured.h
+set(pages LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h
           deploy/compose.yml bench/grpc_peer.cc bench/tls_bare.c proto/PROTOCOL.md proto/cured.proto proto/limits.h proto/status.def)
 file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/bench/* examples/*.md
      examples/*.c examples/*.py examples/grpc/* kernels/ladder/*.cu)

@@ -296,7 +296,7 @@ int main(int argc, char **argv) {
     cr_error error;
     if (argc == 4 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api, argv[2], argv[3]);
     if (cr_config_load(argc, argv, environ, &config, &action, &error) != CR_OK) {
-        fprintf(stderr, "cured: %s\n", error.text);
+        if (*error.text) fprintf(stderr, "cured: %s\n", error.text);
         return EXIT_USAGE_;
     }
     switch (action) {
@@ -308,6 +308,9 @@ int main(int argc, char **argv) {
             return 0;
         case CR_CONFIG_PRINT:
             cr_config_print(&config, stdout);
+            return 0;
+        case CR_CONFIG_SCHEMA:
+            cr_config_schema(stdout);
             return 0;
         case CR_CONFIG_CHECK:
             printf("the configuration is valid\n");

@@ -16,6 +16,7 @@ const char *cr_config_default_file = "/etc/cured/cured.json";
 
 typedef struct layers {
     cr_layer file, env, flags;
+    cr_faults faults;
     const char *path; /* of the file; NULL: none was named */
     bool path_from_flag;
 } layers;
@@ -58,6 +59,7 @@ static bool set_action(const char *name, cr_config_action *action) {
         cr_config_action action;
     } all[] = {{"check-config", CR_CONFIG_CHECK},
                {"print-config", CR_CONFIG_PRINT},
+               {"print-schema", CR_CONFIG_SCHEMA},
                {"help", CR_CONFIG_HELP},
                {"version", CR_CONFIG_VERSION}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -68,33 +70,48 @@ static bool set_action(const char *name, cr_config_action *action) {
     return false;
 }
 
-/* --help and --version end the reading: whatever else is wrong, they are answered. */
+static bool ends_reading(cr_config_action action) {
+    return action == CR_CONFIG_HELP || action == CR_CONFIG_VERSION || action == CR_CONFIG_SCHEMA;
+}
+
+/* One argument, and its value where that is the next one. */
+static cr_status read_flag(layers *l, int argc, char **argv, int *next, cr_config_action *action, cr_error *error) {
+    char name[CR_OPTION_ROOM], shown[80];
+    const char *argument = argv[(*next)++];
+    if (strcmp(argument, "-h") == 0) argument = "--help";
+    if (strncmp(argument, "--", 2) != 0 || !argument[2])
+        return cr_fail(error, CR_INVALID_ARGUMENT, "\"%s\" is not a flag; --help lists them",
+                       cr_log_quote(shown, sizeof shown, argument));
+    const char *equals = strchr(argument, '=');
+    snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - argument - 2 : (long)strlen(argument) - 2),
+             argument + 2);
+    if (!equals && set_action(name, action)) return CR_OK;
+    if (strcmp(name, "config") != 0) return set_flag(l, argc, argv, next, name, equals, error);
+    if (l->path_from_flag) return cr_fail(error, CR_INVALID_ARGUMENT, "--config: given twice");
+    l->path = flag_value(argc, argv, next, name, equals, error);
+    if (!l->path) return CR_INVALID_ARGUMENT;
+    l->path_from_flag = true;
+    return CR_OK;
+}
+
+/* --help, --version and --print-schema end the reading: whatever else is wrong, they are answered. --check-config says every
+ * fault, wherever it stands. */
 static cr_status read_flags(layers *l, int argc, char **argv, cr_config_action *action, cr_error *error) {
-    for (int next = 1; next < argc;) {
-        char name[CR_OPTION_ROOM], shown[80];
-        const char *argument = argv[next++];
-        if (strcmp(argument, "-h") == 0) argument = "--help";
-        if (strncmp(argument, "--", 2) != 0 || !argument[2])
-            return cr_fail(error, CR_INVALID_ARGUMENT, "\"%s\" is not a flag; --help lists them",
-                           cr_log_quote(shown, sizeof shown, argument));
-        const char *equals = strchr(argument, '=');
-        snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - argument - 2 : (long)strlen(argument) - 2),
-                 argument + 2);
-        if (!equals && set_action(name, action)) {
-            if (*action == CR_CONFIG_HELP || *action == CR_CONFIG_VERSION) return CR_OK;
-            continue;
-        }
-        if (strcmp(name, "config") == 0) {
-            if (l->path_from_flag) return cr_fail(error, CR_INVALID_ARGUMENT, "--config: given twice");
-            l->path = flag_value(argc, argv, &next, name, equals, error);
-            if (!l->path) return CR_INVALID_ARGUMENT;
-            l->path_from_flag = true;
-            continue;
-        }
-        cr_status status = set_flag(l, argc, argv, &next, name, equals, error);
-        if (status) return status;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--check-config") == 0) l->faults.out = stderr;
+    for (int next = 1; next < argc && !ends_reading(*action);) {
+        cr_status status = read_flag(l, argc, argv, &next, action, error);
+        if (status && !cr_fault_noted(&l->faults, error)) return status;
     }
     return CR_OK;
+}
+
+bool cr_fault_noted(cr_faults *faults, cr_error *error) {
+    if (!faults->out) return false;
+    fprintf(faults->out, "cured: %s\n", error->text);
+    faults->count++;
+    *error = (cr_error){CR_OK, ""};
+    return true;
 }
 
 static cr_status set_variable(cr_layer *env, size_t index, const char *text, cr_error *error) {
@@ -133,7 +150,7 @@ static cr_status read_env(layers *l, char *const *env, cr_error *error) {
         while (i < cr_option_count && strcmp(cr_option_variable(i, variable), name) != 0) i++;
         if (i < cr_option_count) {
             cr_status status = set_variable(&l->env, i, equals + 1, error);
-            if (status) return status;
+            if (status && !cr_fault_noted(&l->faults, error)) return status;
         } else if (strcmp(name, "CONNECT") != 0 && strcmp(name, "TLS_CA") != 0 && strncmp(name, "CLIENT_", 7) != 0 &&
                    strncmp(name, "TEST_", 5) != 0) {
             cr_warn("environment variable CURED_%s is no option of the daemon: ignored",
@@ -145,10 +162,10 @@ static cr_status read_env(layers *l, char *const *env, cr_error *error) {
 
 static cr_status read_file(layers *l, cr_error *error) {
     if (l->path) {
-        cr_status status = cr_layer_read_file(&l->file, l->path, error);
+        cr_status status = cr_layer_read_file(&l->file, l->path, &l->faults, error);
         return status == CR_NOT_FOUND ? CR_INVALID_ARGUMENT : status;
     }
-    cr_status status = cr_layer_read_file(&l->file, cr_config_default_file, error);
+    cr_status status = cr_layer_read_file(&l->file, cr_config_default_file, &l->faults, error);
     if (status != CR_NOT_FOUND) return status;
     if (error) *error = (cr_error){CR_OK, ""};
     return CR_OK;
@@ -233,16 +250,18 @@ cr_status cr_config_load(int argc, char **argv, char *const *env, cr_config *con
     layers *l = calloc(1, sizeof *l);
     if (!l) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the configuration");
     status = read_flags(l, argc, argv, action, error);
-    if (status || *action == CR_CONFIG_HELP || *action == CR_CONFIG_VERSION) goto out;
+    if (status || ends_reading(*action)) goto out;
     status = read_env(l, env, error);
     if (status) goto out;
     status = read_file(l, error);
-    if (status) goto out;
+    if (status && !cr_fault_noted(&l->faults, error)) goto out;
     lay_over(config, &l->file, CR_FROM_FILE);
     lay_over(config, &l->env, CR_FROM_ENV);
     lay_over(config, &l->flags, CR_FROM_FLAG);
     status = default_listen(config, env, error);
     if (!status) status = check_together(config, error);
+    if (status && cr_fault_noted(&l->faults, error)) status = CR_OK;
+    if (l->faults.count) status = CR_INVALID_ARGUMENT;
 out:
     free(l);
     return status;

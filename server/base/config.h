@@ -41,15 +41,16 @@ enum { CR_ON_GPU_FAULT_CPU = 0, CR_ON_GPU_FAULT_EXIT = 1 };            /* config
 /* What the command line asks for. */
 typedef enum cr_config_action {
     CR_CONFIG_RUN,
-    CR_CONFIG_CHECK, /* --check-config */
-    CR_CONFIG_PRINT, /* --print-config */
+    CR_CONFIG_CHECK,  /* --check-config */
+    CR_CONFIG_PRINT,  /* --print-config */
+    CR_CONFIG_SCHEMA, /* --print-schema */
     CR_CONFIG_HELP,
     CR_CONFIG_VERSION,
 } cr_config_action;
 
 /* Fills *config from defaults, --config FILE, the environment and argv. On failure the sentence names the origin (file and
  * key, variable or flag), the value and the limit. An address is checked for form here, and tcp beyond loopback is
- * refused without insecure. */
+ * refused without insecure. With --check-config each fault is a line on standard error, and the sentence may be empty. */
 cr_status cr_config_load(int argc, char **argv, char *const *env, cr_config *config, cr_config_action *action,
                          cr_error *error);
 /* The same again while the daemon runs: takes over what changed of the options in reload.def, and logs each; of others it says that they take a
@@ -58,6 +59,10 @@ cr_status cr_config_reload(int argc, char **argv, char *const *env, cr_config *c
 /* One line an option: key, value, origin. */
 void cr_config_print(const cr_config *config, FILE *out);
 void cr_config_help(FILE *out);
+/* The JSON schema of the configuration file, with each option's unit, and whether SIGHUP reloads it. */
+void cr_config_schema(FILE *out);
+/* Whether SIGHUP reloads the option of that name (reload.def). */
+bool cr_config_reloads(const char *key);
 /* "auto", "debug", … for a CHOICE member. key is the option's name. */
 const char *cr_config_word(const cr_config *config, const char *key);
 

@@ -126,25 +126,31 @@ static cr_status fail_syntax(const char *shown, const char *text, const char *st
     return cr_fail(error, CR_INVALID_ARGUMENT, "%s: not valid JSON at line %zu, column %zu", shown, line, column);
 }
 
-static cr_status apply_object(cr_layer *layer, const cJSON *root, const char *shown, cr_error *error) {
+static cr_status apply_item(cr_layer *layer, const cJSON *item, const char *shown, bool *seen, cr_error *error) {
+    char key[64], where[WHERE_BYTES];
+    const char *name = item->string ? item->string : "";
+    if (strcmp(name, "$schema") == 0 && cJSON_IsString(item)) return CR_OK; /* for editors */
+    snprintf(where, sizeof where, "%s: key \"%s\"", shown, cr_log_quote(key, sizeof key, name));
+    size_t index = cr_option_find(name);
+    if (index == cr_option_count) return cr_fail(error, CR_INVALID_ARGUMENT, "%s: no such option", where);
+    if (seen[index]) return cr_fail(error, CR_INVALID_ARGUMENT, "%s: given twice", where);
+    seen[index] = true;
+    return set_from_item(layer, index, item, where, error);
+}
+
+static cr_status apply_object(cr_layer *layer, const cJSON *root, const char *shown, cr_faults *faults,
+                              cr_error *error) {
     bool seen[CR_OPTION_ROOM] = {false};
     const cJSON *item;
     if (!cJSON_IsObject(root)) return cr_fail(error, CR_INVALID_ARGUMENT, "%s: must hold one JSON object", shown);
     cJSON_ArrayForEach(item, root) {
-        char key[64], where[WHERE_BYTES];
-        cr_log_quote(key, sizeof key, item->string ? item->string : "");
-        snprintf(where, sizeof where, "%s: key \"%s\"", shown, key);
-        size_t index = cr_option_find(item->string ? item->string : "");
-        if (index == cr_option_count) return cr_fail(error, CR_INVALID_ARGUMENT, "%s: no such option", where);
-        if (seen[index]) return cr_fail(error, CR_INVALID_ARGUMENT, "%s: given twice", where);
-        seen[index] = true;
-        cr_status status = set_from_item(layer, index, item, where, error);
-        if (status) return status;
+        cr_status status = apply_item(layer, item, shown, seen, error);
+        if (status && !cr_fault_noted(faults, error)) return status;
     }
     return CR_OK;
 }
 
-cr_status cr_layer_read_file(cr_layer *layer, const char *path, cr_error *error) {
+cr_status cr_layer_read_file(cr_layer *layer, const char *path, cr_faults *faults, cr_error *error) {
     char shown[100], *text = NULL;
     const char *stop = NULL;
     size_t length = 0;
@@ -157,7 +163,7 @@ cr_status cr_layer_read_file(cr_layer *layer, const char *path, cr_error *error)
     else if (escapes_nul(text))
         status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: a string holds \\u0000, which no option can", shown);
     else
-        status = apply_object(layer, root, shown, error);
+        status = apply_object(layer, root, shown, faults, error);
     cJSON_Delete(root);
     free(text);
     return status;

@@ -19,6 +19,17 @@
     {.key = MEMBER(name), .kind = CR_OPT_BOOL, .def = (def_value), .help = (text)},
 #define CR_OPTION_UINT(name, def_value, low, high, text) \
     {.key = MEMBER(name), .kind = CR_OPT_UINT, .def = (def_value), .min = (low), .max = (high), .help = (text)},
+#define UNIT_OPTION(name, units, def_value, low, high, text) \
+    {.key = MEMBER(name),                                    \
+     .kind = CR_OPT_UINT,                                    \
+     .unit = (units),                                        \
+     .def = (def_value),                                     \
+     .min = (low),                                           \
+     .max = (high),                                          \
+     .help = (text)},
+#define CR_OPTION_BYTES(name, def_value, low, high, text) UNIT_OPTION(name, CR_UNIT_BYTES, def_value, low, high, text)
+#define CR_OPTION_MS(name, def_value, low, high, text) UNIT_OPTION(name, CR_UNIT_MS, def_value, low, high, text)
+#define CR_OPTION_US(name, def_value, low, high, text) UNIT_OPTION(name, CR_UNIT_US, def_value, low, high, text)
 #define CR_OPTION_OCTAL(name, def_value, low, high, text) \
     {.key = MEMBER(name), .kind = CR_OPT_OCTAL, .def = (def_value), .min = (low), .max = (high), .help = (text)},
 const cr_option cr_options[] = {
@@ -49,6 +60,12 @@ const char *cr_option_variable(size_t index, char out[CR_OPTION_ROOM]) {
     return out;
 }
 
+const char *cr_option_number(const cr_option *option, uint64_t value, char out[CR_UNITS_TEXT]) {
+    if (option->kind != CR_OPT_OCTAL) return cr_units_text(option->unit, value, out);
+    snprintf(out, CR_UNITS_TEXT, "%04" PRIo64, value);
+    return out;
+}
+
 static void *member(cr_layer *layer, size_t index) { return (char *)&layer->values + cr_options[index].offset; }
 
 void cr_layer_set_bool(cr_layer *layer, size_t index, bool value) {
@@ -59,12 +76,9 @@ void cr_layer_set_bool(cr_layer *layer, size_t index, bool value) {
 cr_status cr_layer_set_number(cr_layer *layer, size_t index, uint64_t value, const char *where, cr_error *error) {
     const cr_option *o = &cr_options[index];
     if (value < o->min || value > o->max) {
-        const char *format = o->kind == CR_OPT_OCTAL ? "%s: %04" PRIo64 " is outside %04" PRIo64 " to %04" PRIo64
-                                                     : "%s: %" PRIu64 " is outside %" PRIu64 " to %" PRIu64;
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        return cr_fail(error, CR_INVALID_ARGUMENT, format, where, value, o->min, o->max);
-#pragma GCC diagnostic pop
+        char got[CR_UNITS_TEXT], low[CR_UNITS_TEXT], high[CR_UNITS_TEXT];
+        return cr_fail(error, CR_INVALID_ARGUMENT, "%s: %s is outside %s to %s", where, cr_option_number(o, value, got),
+                       cr_option_number(o, o->min, low), cr_option_number(o, o->max, high));
     }
     if (o->kind == CR_OPT_OCTAL)
         *(uint32_t *)member(layer, index) = (uint32_t)value;
@@ -72,19 +86,6 @@ cr_status cr_layer_set_number(cr_layer *layer, size_t index, uint64_t value, con
         *(uint64_t *)member(layer, index) = value;
     layer->set[index] = true;
     return CR_OK;
-}
-
-/* Digits of the base only: no sign, no space, no prefix. False when there is another character, or it passes 2^64 - 1.
- */
-static bool parse_digits(const char *text, unsigned base, uint64_t *value) {
-    *value = 0;
-    if (!*text) return false;
-    for (; *text; text++) {
-        unsigned digit = (unsigned)(unsigned char)*text - '0';
-        if (digit >= base || *value > (UINT64_MAX - digit) / base) return false;
-        *value = *value * base + digit;
-    }
-    return true;
 }
 
 static cr_status set_choice(cr_layer *layer, size_t index, const char *text, const char *where, cr_error *error) {
@@ -133,6 +134,7 @@ cr_status cr_layer_set_text(cr_layer *layer, size_t index, const char *text, con
     const cr_option *o = &cr_options[index];
     char shown[80];
     uint64_t value;
+    const char *wanted = "true or false";
     switch (o->kind) {
         case CR_OPT_LIST:
             return append_item(layer, index, text, where, error);
@@ -143,12 +145,14 @@ cr_status cr_layer_set_text(cr_layer *layer, size_t index, const char *text, con
             cr_layer_set_bool(layer, index, *text == 't');
             return CR_OK;
         case CR_OPT_UINT:
+            wanted = cr_units_parse(o->unit, text, &value);
+            if (wanted) break;
+            return cr_layer_set_number(layer, index, value, where, error);
         case CR_OPT_OCTAL:
-            if (!parse_digits(text, o->kind == CR_OPT_OCTAL ? 8 : 10, &value)) break;
+            wanted = "octal digits such as 0660";
+            if (!cr_digits(text, strlen(text), 8, &value)) break;
             return cr_layer_set_number(layer, index, value, where, error);
     }
-    static const char *const forms[] = {"", "", "true or false", "a whole number of decimal digits below 2^64",
-                                        "octal digits such as 0660"};
     return cr_fail(error, CR_INVALID_ARGUMENT, "%s: \"%s\" is not %s", where, cr_log_quote(shown, sizeof shown, text),
-                   forms[o->kind]);
+                   wanted);
 }

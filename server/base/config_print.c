@@ -92,6 +92,7 @@ static void print_wrapped(FILE *out, const char *text, size_t indent, size_t wid
 }
 
 static void describe(const cr_option *o, char *text, size_t cap) {
+    char low[CR_UNITS_TEXT], high[CR_UNITS_TEXT], plain[CR_UNITS_TEXT];
     switch (o->kind) {
         case CR_OPT_LIST:
             snprintf(text, cap, "%s", o->help);
@@ -106,10 +107,11 @@ static void describe(const cr_option *o, char *text, size_t cap) {
             snprintf(text, cap, "%s; default %s", o->help, o->def ? "true" : "false");
             return;
         case CR_OPT_UINT:
-            snprintf(text, cap, "%s; %" PRIu64 " to %" PRIu64 ", default %" PRIu64, o->help, o->min, o->max, o->def);
+            snprintf(text, cap, "%s; %s to %s, default %s", o->help, cr_option_number(o, o->min, low),
+                     cr_option_number(o, o->max, high), cr_option_number(o, o->def, plain));
             return;
         case CR_OPT_OCTAL:
-            snprintf(text, cap, "%s; default %04" PRIo64, o->help, o->def);
+            snprintf(text, cap, "%s; default %s", o->help, cr_option_number(o, o->def, plain));
             return;
     }
 }
@@ -122,10 +124,12 @@ void cr_config_help(FILE *out) {
         "weight: defaults, a JSON file (its keys are the options' names with _ for -), the environment (CURED_ and "
         "the\n"
         "name in capitals with _ for -; lists are comma-separated), and the command line.\n"
+        "Sizes take B, KiB, MiB, GiB, TiB, PiB or EiB (64MiB), times us, ms, s, min or h (30s).\n"
         "\n"
         "  --config FILE            JSON file; default CURED_CONFIG, else /etc/cured/cured.json if it exists\n"
         "  --check-config           say whether the configuration is good, and end\n"
         "  --print-config           print every option with its value and where that came from, and end\n"
+        "  --print-schema           print the JSON schema of the file, and end\n"
         "  --version                print the version, and end\n"
         "  --help                   print this, and end\n"
         "\n",

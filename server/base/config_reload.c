@@ -5,7 +5,7 @@
 #include "server/base/config_layer.h"
 #include "server/base/log.h"
 
-static bool reloads(const char *key) {
+bool cr_config_reloads(const char *key) {
 #define CR_RELOADS(name) \
     if (strcmp(key, #name) == 0) return true;
 #include "server/base/reload.def"
@@ -23,7 +23,7 @@ cr_status cr_config_reload(int argc, char **argv, char *const *env, cr_config *c
         char *now = (char *)config + option->offset;
         const char *then = (const char *)fresh + option->offset;
         if (memcmp(now, then, option->size) == 0) continue;
-        if (!reloads(option->key)) {
+        if (!cr_config_reloads(option->key)) {
             cr_warn("%s: it was changed, which takes a restart", option->key);
             continue;
         }

