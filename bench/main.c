@@ -12,16 +12,9 @@ static const struct {
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand */
     const char *what;
 } commands[] = {
-    {"axis", bench_axis, "reductions along an axis beside the best read loop of the same run"},
-    {"batch", bench_batch, "many small arrays in one launch on a GPU, beside CUB's segmented sum"},
-    {"call", bench_call, "a call that is answered in this process, beside the bare fold of the same array"},
-    {"cpu", bench_cpu, "the CPU's folds beside the best read loop of the same run"},
-    {"gpu-axis", bench_gpu_axis, "reductions along an axis on a GPU beside the sum of the whole array"},
-    {"kernels", bench_kernels, "everything that reduces on a GPU: the ladder, cured's folds, CUB, Thrust"},
-    {"lane", bench_lane, "the daemon's lanes on host memory: CPU alone, GPU alone, both"},
-    {"load", bench_load, "the daemon under requests, uploads and files, each beside its floor"},
-    {"neighbours", bench_neighbours, "small jobs of one client beside another that asks for as much as it can"},
-    {"peer", bench_peer, "folds on demand, for scripts/bench-numpy"},
+#define BENCH_COMMAND(name, function, what) {name, function, what},
+#include "bench/commands.def"
+#undef BENCH_COMMAND
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -43,6 +43,8 @@ const char *cr_option_flag(size_t index, char out[CR_OPTION_ROOM]);
 const char *cr_option_variable(size_t index, char out[CR_OPTION_ROOM]);
 /* A UINT with its unit, an OCTAL in octal digits. */
 const char *cr_option_number(const cr_option *option, uint64_t value, char out[CR_UNITS_TEXT]);
+/* config_print.c: what the option is for, with its limits and its default. */
+void cr_option_describe(size_t index, char *text, size_t cap);
 /* Sets an option from its text form, or appends to a LIST. where ("--slabs", "CURED_SLABS", "cured.json: key
  * \"slabs\"") begins the sentence on failure. */
 cr_status cr_layer_set_text(cr_layer *layer, size_t index, const char *text, const char *where, cr_error *error);

@@ -91,7 +91,8 @@ static void print_wrapped(FILE *out, const char *text, size_t indent, size_t wid
     fputc('\n', out);
 }
 
-static void describe(const cr_option *o, char *text, size_t cap) {
+void cr_option_describe(size_t index, char *text, size_t cap) {
+    const cr_option *o = &cr_options[index];
     char low[CR_UNITS_TEXT], high[CR_UNITS_TEXT], plain[CR_UNITS_TEXT];
     switch (o->kind) {
         case CR_OPT_LIST:
@@ -137,7 +138,7 @@ void cr_config_help(FILE *out) {
     for (size_t i = 0; i < cr_option_count; i++) {
         char flag[CR_OPTION_ROOM], label[CR_OPTION_ROOM + 16], text[512];
         snprintf(label, sizeof label, "--%s%s", cr_option_flag(i, flag), cr_options[i].kind == CR_OPT_BOOL ? "" : " V");
-        describe(&cr_options[i], text, sizeof text);
+        cr_option_describe(i, text, sizeof text);
         fprintf(out, "  %-24s%s", label, strlen(label) < 24 ? " " : "\n                           ");
         print_wrapped(out, text, 27, 110);
     }

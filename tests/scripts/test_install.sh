@@ -16,7 +16,9 @@ fail() { echo "test_install: $*" >&2 && exit 1; }
 cmake --install "$build" --prefix "$work/first" >"$work/log"
 for file in bin/cured bin/cured-client bin/cured-bench include/cured/cured.h lib/libcured.a lib/libcured.so lib/systemd/system/cured.service \
     lib/sysusers.d/cured.conf lib/tmpfiles.d/cured.conf share/doc/cured/NOTICE share/doc/cured/LICENSE share/doc/cured/proto/PROTOCOL.md \
-    share/doc/cured/proto/cured.proto share/doc/cured/config/cured.json; do
+    share/doc/cured/proto/cured.proto share/doc/cured/config/cured.json share/man/man8/cured.8 share/man/man1/cured-client.1 \
+    share/man/man1/cured-bench.1 share/bash-completion/completions/cured-client share/zsh/vendor-completions/_cured-client \
+    share/fish/vendor_completions.d/cured-client.fish; do
     [ -s "$work/first/$file" ] || fail "$file is not installed"
 done
 # Links of the installed pages lead somewhere.

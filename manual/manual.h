@@ -1,0 +1,53 @@
+/* manual: what the writers of man pages and completions share: a program's commands and options, taken from the tables that its
+ * parser uses. Built and run by the build; nothing of it is installed but what it writes.
+ *
+ * Thread: one. Owner: tables.c owns everything here. */
+#ifndef CURED_MANUAL_MANUAL_H
+#define CURED_MANUAL_MANUAL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct manual_option {
+    const char *name;     /* without -- */
+    const char *argument; /* NULL: none */
+    const char *words;    /* what completions offer: words, or one of @file @op @ops @dtype @kernel; "": nothing */
+    const char *help;
+    int of; /* the commands that it belongs to */
+} manual_option;
+
+typedef struct manual_command {
+    const char *name, *arguments, *help;
+    const char *examples;       /* NULL, or pairs of lines: what is done, and the command */
+    int takes;                  /* options with one of these bits belong to it */
+    bool files, many, commands; /* its arguments: files, or names of commands */
+} manual_command;
+
+typedef struct manual_program {
+    const char *name, *synopsis, *what; /* what: one line */
+    int section;
+    const char *text; /* paragraphs with an empty line between them */
+    const manual_option *options;
+    const manual_command *commands;
+    size_t option_count, command_count;
+    bool ops;           /* every op is a command too, and stands as the command "OP" */
+    const char *files;  /* NULL, or pairs of lines: a path, and what it is */
+    const char *status; /* NULL, or pairs of lines: an exit status, and what it means */
+    const char *see;    /* other pages: "cured(8), ..." */
+} manual_program;
+
+/* tables.c: the programs; their end is a NULL. */
+const manual_program *const *manual_programs(void);
+/* The words that @op, @dtype or @kernel stands for; any other text is its own. */
+const char *manual_words(const char *words);
+/* Whether option belongs to command. */
+bool manual_belongs(const manual_option *option, const manual_command *command);
+
+/* man.c */
+void manual_man(const manual_program *program, const char *version, FILE *out);
+/* bash.c, zsh.c, fish.c */
+void manual_bash(const manual_program *program, FILE *out);
+void manual_zsh(const manual_program *program, FILE *out);
+void manual_fish(const manual_program *program, FILE *out);
+
+#endif

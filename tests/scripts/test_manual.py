@@ -1,0 +1,97 @@
+"""The man pages and completions that the build wrote. Pages: mandoc and man have no remarks, and every option that --help lists
+stands there. Completions: bash sources them and completes as asked; zsh and fish read them where they are installed.
+
+usage: test_manual.py pages|completions      Exit status 77: skipped, with the reason."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+BIN = os.environ["CURED_TEST_BIN"]
+PAGES = os.path.join(os.path.dirname(BIN), "manual", "pages")
+PROGRAMS = {"cured": 8, "cured-client": 1, "cured-bench": 1}
+# What is typed, the last word unfinished, and what must be offered: words that must be there, words that must not.
+CASES = [
+    ("cured-client ", ["sum", "merge", "bit_xor", "help"], ["--json"]),
+    ("cured-client me", ["merge", "mean"], ["sum"]),
+    ("cured-client --c", ["--connect", "--count"], ["--dtype"]),
+    ("cured-client merge --", ["--local", "--partial", "--ops"], ["--axis", "--dtype"]),
+    ("cured-client --connect unix:s reduce --ax", ["--axis"], []),
+    ("cured-client sum --dtype b", ["bool", "bf16"], ["f32"]),
+    ("cured-client reduce --ops sum,m", ["sum,mean", "sum,min", "sum,max"], ["sum,sum"]),
+    ("cured-client sum --kernel v7", ["v7_shuffle"], ["v0_baseline"]),
+    ("cured-client sum here", ["here.npy"], ["there.npy"]),
+    ("cured-client merge --output the", ["there.npy"], ["here.npy"]),
+    ("cured-client help me", ["merge", "mean"], ["here.npy"]),
+    ("cured --log", ["--log-level"], ["--listen"]),
+    ("cured --backend c", ["cpu", "cuda"], ["auto"]),
+    ("cured --config he", ["here.npy"], ["there.npy"]),
+    ("cured-bench l", ["lane", "load"], ["axis"]),
+    ("cured-bench load --h", ["--help"], []),
+]
+
+
+def options(program):
+    said = subprocess.run([os.path.join(BIN, program), "--help"], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"^  (--[\w-]+)", said, flags=re.M))
+
+
+def remarks(command):
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, LC_ALL="C.UTF-8", MANWIDTH="80"))
+    return [line for line in (ran.stdout if command[0] == "mandoc" else ran.stderr).split("\n")
+            if line and 'missing date, using ""' not in line]  # a page of a build has no date, so that two builds are equal
+
+
+def check_pages():
+    if not shutil.which("mandoc") or not shutil.which("man"):
+        print("skipped: mandoc and man are not both installed")
+        sys.exit(77)
+    broken = os.path.join(PAGES, "..", "broken.1")
+    with open(broken, "w", encoding="utf-8") as f:
+        f.write(".TH BROKEN 1\n.XY z\n")
+    assert remarks(["mandoc", "-Tlint", broken]), "mandoc would pass anything"
+    for program, section in PROGRAMS.items():
+        page = os.path.join(PAGES, f"{program}.{section}")
+        for command in (["mandoc", "-Tlint", page], ["man", "--warnings", "-l", page]):
+            found = remarks(command)
+            assert not found, "\n".join(found)
+        with open(page, encoding="utf-8") as f:
+            text = f.read().replace("\\-", "-")
+        lacking = {option for option in options(program) if f"\n.B {option}" not in text}
+        assert not lacking, f"{page} lacks {lacking}"
+        print(f"{program}({section}): {len(text)} characters, {len(options(program))} options of --help")
+
+
+def complete(line, folder):
+    words = line.split(" ")
+    function = "_" + words[0].replace("-", "_")
+    script = (f"source {PAGES}/{words[0]}.bash && complete -p {words[0]} >/dev/null && cd {folder} && COMP_CWORD={len(words) - 1} && "
+              f"COMP_WORDS=({' '.join(word or repr('') for word in words)}) && {function} 2>/dev/null && printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    ran = subprocess.run(["bash", "-uc", script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, (line, ran.stderr)
+    return ran.stdout.split("\n")
+
+
+def check_completions():
+    folder = os.path.join(PAGES, "..", "files")
+    os.makedirs(folder, exist_ok=True)
+    for name in ("here.npy", "there.npy"):
+        with open(os.path.join(folder, name), "w", encoding="utf-8"):
+            pass
+    for line, wanted, barred in CASES:
+        offered = complete(line, folder)
+        assert set(wanted) <= set(offered), (line, offered)
+        assert not set(barred) & set(offered), (line, offered)
+    print(f"bash: {len(CASES)} lines completed")
+    for shell, name in (("zsh", "_{}"), ("fish", "{}.fish")):
+        if not shutil.which(shell):
+            print(f"{shell} is not here: its completions are not read")
+            continue
+        for program in PROGRAMS:
+            subprocess.run([shell, "-n", os.path.join(PAGES, name.format(program))], check=True)
+        print(f"{shell}: read")
+
+
+if __name__ == "__main__":
+    {"pages": check_pages, "completions": check_completions}[sys.argv[1]]()
