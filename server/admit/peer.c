@@ -14,6 +14,8 @@
 void cr_peer_of_process(cr_peer *peer, const struct ucred *seen) {
     peer->has_uid = true;
     peer->uid = seen->uid;
+    peer->pid = seen->pid > 0 ? (uint32_t)seen->pid : 0;
+    peer->path = CR_PATH_unix;
     peer->owner = KEY_OF_USER | seen->uid;
     peer->client = seen->pid > 0 ? (uint64_t)seen->pid : peer->owner;
 }
@@ -38,7 +40,8 @@ void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen) {
     if (be32toh(four) >> 24 == IN_LOOPBACKNET) four = htobe32(INADDR_LOOPBACK);
     const bool is_six = seen->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
     peer->has_uid = false;
-    peer->uid = 0;
+    peer->uid = peer->pid = 0;
+    peer->path = seen->ss_family == AF_UNIX ? CR_PATH_unix : CR_PATH_tcp;
     peer->client = peer->owner = is_six ? ipv6_key(six->sin6_addr.s6_addr) : KEY_OF_IPV4 | be32toh(four);
 }
 

@@ -9,14 +9,21 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "proto/limits.h"
+#include "server/base/names.h"
+
 /* Who asks: one connection of a client. The limits of one connection count here. */
 typedef struct cr_peer {
     uint64_t
         client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
     uint64_t owner; /* limits go by it: a user; of TCP the address */
     bool has_uid;   /* the kernel says whose process it is */
-    uint32_t uid;
-    struct cr_user *user; /* of that owner, see admission.h; NULL: there was no memory for it */
+    uint32_t uid, pid;
+    uint64_t number;                  /* of all connections, from 1 on; the transport's */
+    cr_path path;                     /* how it came; of TCP the transport says whether it is under TLS */
+    cr_spoken spoken;                 /* the door's */
+    char name[CR_NAME_MAX_BYTES + 1]; /* that the client gave itself; the door's */
+    struct cr_user *user;             /* of that owner, see admission.h; NULL: there was no memory for it */
     uint64_t calls, state_bytes, regions, region_bytes; /* in use */
 } cr_peer;
 

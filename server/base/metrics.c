@@ -3,11 +3,14 @@
 
 _Atomic uint64_t cr_metrics[CR_METRIC_COUNT];
 
-const char *cr_metric_name(cr_metric metric) {
-    static const char *const names[] = {
-#define CR_METRIC(name, help) #name,
+enum { GAUGE = false, COUNTER = true };
+
+const cr_metric_row cr_metric_rows[CR_METRIC_COUNT] = {
+#define CR_METRIC(name, kind, family, labels, unit, help) {#name, kind, family, labels, unit, help},
 #include "server/base/metrics.def"
 #undef CR_METRIC
-    };
-    return metric < CR_METRIC_COUNT ? names[metric] : "unknown";
+};
+
+const char *cr_metric_name(cr_metric metric) {
+    return metric < CR_METRIC_COUNT ? cr_metric_rows[metric].name : "unknown";
 }

@@ -1,20 +1,32 @@
-/* metrics: the daemon's counters and gauges (metrics.def), relaxed atomics that any thread may touch.
+/* metrics: the daemon's counters and gauges (metrics.def), relaxed atomics that any thread may touch. What only the loop counts,
+ * by label, is in server/stats.
  *
  * Thread: any. Owner: the process; there is one set. */
 #ifndef CURED_SERVER_BASE_METRICS_H
 #define CURED_SERVER_BASE_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum cr_metric {
-#define CR_METRIC(name, help) CR_M_##name,
+#define CR_METRIC(name, kind, family, labels, unit, help) CR_M_##name,
 #include "server/base/metrics.def"
 #undef CR_METRIC
     CR_METRIC_COUNT,
 } cr_metric;
 
+/* A row of metrics.def. */
+typedef struct cr_metric_row {
+    const char *name;
+    bool rises; /* a counter */
+    const char *family, *labels;
+    double unit;
+    const char *help;
+} cr_metric_row;
+
 extern _Atomic uint64_t cr_metrics[CR_METRIC_COUNT];
+extern const cr_metric_row cr_metric_rows[CR_METRIC_COUNT];
 
 const char *cr_metric_name(cr_metric metric);
 
@@ -22,5 +34,6 @@ const char *cr_metric_name(cr_metric metric);
     ((void)atomic_fetch_add_explicit(&cr_metrics[CR_M_##name], (uint64_t)(amount), memory_order_relaxed))
 #define cr_metric_sub(name, amount) \
     ((void)atomic_fetch_sub_explicit(&cr_metrics[CR_M_##name], (uint64_t)(amount), memory_order_relaxed))
+#define cr_metric_get(name) atomic_load_explicit(&cr_metrics[CR_M_##name], memory_order_relaxed)
 
 #endif

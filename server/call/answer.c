@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
@@ -109,27 +108,6 @@ void cr_answer_limits(const cr_calls *calls, cr_wire_limits *limits) {
                                .region_bytes = config->max_region_bytes};
 }
 
-static void fill_user(cr_wire_user *m, const cr_admission *a, const cr_user *user, const cr_user *own) {
-    cr_peer_name(user->node.key, m->name, sizeof m->name);
-    m->own = user == own;
-#define CR_USE(name)                          \
-    m->used.name = user->used[CR_USE_##name]; \
-    m->limit.name = cr_admit_share(a, user, CR_USE_##name);
-#include "proto/use.def"
-#undef CR_USE
-}
-
-/* A client sees its own user, root and the daemon's user see everybody: their own first, then the oldest. */
-static void fill_users(const cr_admission *a, const cr_peer *peer, cr_wire_info *m) {
-    const bool all = peer->has_uid && (peer->uid == 0 || peer->uid == geteuid());
-    fill_user(&m->users[m->user_count++], a, peer->user, peer->user);
-    for (const cr_list *node = a->by_age.next; all && node != &a->by_age; node = node->next) {
-        const cr_user *user = cr_container(node, cr_user, link);
-        if (m->user_count == CR_WIRE_MAX_USERS) break;
-        if (user != peer->user) fill_user(&m->users[m->user_count++], a, user, peer->user);
-    }
-}
-
 const cr_wire_info *cr_answer_info(const cr_calls *calls, const cr_peer *peer) {
     const cr_lanes *lanes = &calls->lanes;
     static cr_wire_info m; /* 20 KiB; the loop's */
@@ -154,6 +132,7 @@ const cr_wire_info *cr_answer_info(const cr_calls *calls, const cr_peer *peer) {
         m.counters[i].value = atomic_load_explicit(&cr_metrics[i], memory_order_relaxed);
     }
     cr_answer_limits(calls, &m.limits);
-    fill_users(&calls->admission, peer, &m);
+    const cr_stats_asker asker = cr_stats_asker_of(peer);
+    m.user_count = cr_stats_users(&calls->admission, &asker, m.users);
     return &m;
 }

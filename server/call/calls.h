@@ -14,6 +14,7 @@
 #include "server/lanes/lanes.h"
 #include "server/memory/files.h"
 #include "server/memory/slab.h"
+#include "server/stats/stats.h"
 
 enum { CR_HURRY_MS = 1000 };
 
@@ -30,6 +31,7 @@ struct cr_calls {
     const struct cr_tokens *tokens; /* that clients may be known by; NULL: none are taken */
 
     cr_admission admission;
+    cr_stats stats;
     cr_timers timers;
     uint64_t read_ns; /* when the bytes being taken were read: the arrival of every call among them */
     uint64_t last_ns; /* the latest time anybody looked; saves a call that folds on the loop one look of two */

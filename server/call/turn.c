@@ -18,6 +18,10 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     cr_timers_init(&calls->timers);
     cr_admit_init(&calls->admission);
     pthread_mutex_init(&calls->mutex, NULL);
+    cr_stats_init(&calls->stats, &(cr_stats_sources){.version = calls->version,
+                                                     .config = calls->config,
+                                                     .admission = &calls->admission,
+                                                     .lanes = &calls->lanes});
     cr_calls_limit(calls);
 }
 

@@ -36,6 +36,8 @@ typedef struct cr_lane_info {
         bytes_per_second; /* CPU: folding an f32 sum, one worker, hot; GPU: from pinned host memory. 0: not measured */
     double all_rate;      /* CPU: all workers together, from memory */
     const char *lost;     /* why it is of no use any more; NULL: it is */
+    uint64_t bytes, launches,
+        busy_ns; /* folded since its start; claims, of a GPU batches of them; of all workers together */
 } cr_lane_info;
 
 typedef struct cr_lane_type {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "server/base/clock.h"
+#include "server/base/metrics.h"
 #include "server/engine/job_axis.h"
 #include "server/engine/queue_internal.h"
 
@@ -106,25 +107,41 @@ static bool is_large(const cr_job *job) {
     return (job->total_bytes ? job->total_bytes : job->claimed_bytes + job->claimable) > CR_TURN_LARGE_BYTES;
 }
 
+static bool in_line(const cr_job *job) {
+    return cr_waiting_in_line(&job->ready[CR_KIND_CPU]) || cr_waiting_in_line(&job->ready[CR_KIND_GPU]);
+}
+
+void cr_queue_count(const cr_job *job, bool before) {
+    const bool now = in_line(job);
+    if (now && !before) cr_metric_add(queue_depth, 1);
+    if (before && !now) cr_metric_sub(queue_depth, 1);
+}
+
 void cr_queue_offer(cr_queue *queue, cr_job *job) {
+    const bool before = in_line(job);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         if (cr_waiting_in_line(&job->ready[kind]) || !wanted_by(queue, job, kind)) continue;
         cr_turns_put(queue->line[kind], job->user, job->client, &job->ready[kind], is_large(job));
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
         wake_lane(queue, kind);
     }
+    cr_queue_count(job, before);
 }
 
 void cr_queue_leave(cr_job *job) {
+    const bool before = in_line(job);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_waiting_leave(&job->ready[kind]);
+    cr_queue_count(job, before);
 }
 
 void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker, uint64_t bytes) {
+    const bool before = in_line(job);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         bool wanted = wanted_by(queue, job, kind);
         if (!wanted) cr_waiting_leave(&job->ready[kind]);
         if (wanted && kind == (int)taker) wake_lane(queue, kind);
     }
+    cr_queue_count(job, before);
     cr_turns_charge(queue->line[taker], &job->ready[taker], bytes);
 }
 

@@ -330,6 +330,7 @@ static bool leave_gpu(void *argument, cr_waiting *waiting) {
     cr_job *job = cr_container(waiting, cr_job, ready[CR_KIND_GPU]);
     if (cr_queue_stop_orphan(g->queue, job, &g->let_go) || g->queue->gpus) return true;
     cr_waiting_leave(waiting);
+    cr_queue_count(job, true);
     cr_queue_offer(g->queue, job);
     return true;
 }

@@ -35,6 +35,8 @@ void cr_queue_offer(cr_queue *queue, cr_job *job);
 /* A lane of the kind taker has claimed bytes: the job's client is charged, and the job leaves the lines where it has
  * nothing left. */
 void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker, uint64_t bytes);
+/* The job stood in a line, or in none, before its lines changed: counts it among those that wait. */
+void cr_queue_count(const cr_job *job, bool before);
 /* Out of all lines. */
 void cr_queue_leave(cr_job *job);
 /* True when the caller must call segment->release after unlocking. */

@@ -1,0 +1,50 @@
+/* stats: counting a request, and the copies that windows are made of. Thread: the loop's. Owner: see stats.h. */
+#include "server/stats/stats.h"
+
+#include <string.h>
+
+#include "server/base/clock.h"
+
+void cr_stats_init(cr_stats *s, const cr_stats_sources *sources) {
+    memset(s, 0, sizeof *s);
+    s->sources = *sources;
+    s->now.at_ms = s->started_ms = cr_now_ms();
+    for (uint32_t i = 0; i < CR_STATS_STEPS; i++) s->steps[i].at_ms = s->started_ms;
+}
+
+void cr_stats_turn(cr_stats *s, uint64_t now_ms) {
+    if (now_ms < s->now.at_ms + CR_STATS_STEP_MS) return;
+    /* After a pause in which nothing was counted every copy is the same. */
+    const uint64_t behind = (now_ms - s->now.at_ms) / CR_STATS_STEP_MS;
+    s->now.at_ms += behind * CR_STATS_STEP_MS;
+    for (uint64_t i = behind < CR_STATS_STEPS ? behind : CR_STATS_STEPS; i-- > 0;) {
+        s->steps[s->step] = s->now;
+        s->steps[s->step].at_ms -= i * CR_STATS_STEP_MS;
+        s->step = (s->step + 1) % CR_STATS_STEPS;
+    }
+    cr_stats_forget_slow(s, now_ms);
+}
+
+static bool has_array(cr_method method) {
+    return method == CR_METHOD_reduce || method == CR_METHOD_reduce_stream || method == CR_METHOD_merge;
+}
+
+void cr_stats_end(cr_stats *s, const cr_record *r) {
+    if (r->ended_ms >= s->now.at_ms + CR_STATS_STEP_MS) cr_stats_turn(s, r->ended_ms);
+    if (r->stages[CR_STAGE_total] > s->slow_bar_ns && has_array(r->method)) cr_stats_keep_slow(s, r);
+    s->requests[r->method][r->given][r->code]++;
+    s->now.requests++;
+    if (r->refused < CR_REASONS) s->rejected[r->refused]++;
+    if (r->code != CR_OK) {
+        s->now.failed++;
+        return;
+    }
+    if (!has_array(r->method)) return;
+    s->now.bytes += r->bytes;
+    s->input_bytes[r->dtype] += r->bytes;
+    for (cr_ops left = r->ops; left; left &= left - 1) s->ops[__builtin_ctzll(left)]++;
+    for (uint32_t i = 0; i < CR_STAGES; i++)
+        if (r->stages[i] != CR_NO_STAGE) cr_histogram_add(&s->now.stages[i], r->stages[i]);
+}
+
+void cr_stats_rejected(cr_stats *s, cr_reason reason) { s->rejected[reason]++; }

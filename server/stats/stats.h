@@ -1,0 +1,131 @@
+/* stats: what the daemon knows about its calls: counts by label, times of their stages, the slowest of them.
+ *
+ * Every request ends in one cr_stats_end (server/call/record.c), whichever door it came by. Only the loop writes and reads, so
+ * the counts are plain numbers; what other threads count is in server/base/metrics.def and in the lanes.
+ *
+ * Percentiles and rates are of the last minute: the counts are copied every CR_STATS_STEP_MS, and the window is the difference
+ * between now and the oldest copy.
+ *
+ * Thread: the loop's. Owner: the calls of a loop embed it. */
+#ifndef CURED_SERVER_STATS_STATS_H
+#define CURED_SERVER_STATS_STATS_H
+
+#include "kernels/core/op.h"
+#include "proto/wire_stats.h"
+#include "server/admit/admission.h"
+#include "server/base/config.h"
+#include "server/base/names.h"
+#include "server/lanes/lanes.h"
+#include "server/memory/slab.h"
+#include "server/stats/histogram.h"
+
+enum {
+    CR_STATS_STATUSES = 17,
+    CR_STATS_STEPS = 6,
+    CR_STATS_STEP_MS = 10000,
+    CR_STATS_SLOW_MOST = CR_WIRE_MAX_SLOW, /* of the last hour */
+};
+
+/* A stage that a call did not have. */
+#define CR_NO_STAGE UINT64_MAX
+
+/* One request at its end. Lent. */
+typedef struct cr_record {
+    const cr_peer *peer;
+    cr_method method;
+    cr_given given;
+    cr_status code;
+    cr_reason refused; /* CR_REASONS: it was not for want of something */
+    cr_dtype dtype;
+    cr_ops ops;
+    uint64_t bytes;                       /* of input that came, or was read */
+    uint32_t lanes;                       /* a bit for each that took part, by its place in cr_lanes */
+    bool on_loop;                         /* folded there, by no lane */
+    uint64_t ended_ms, stages[CR_STAGES]; /* in ns; CR_NO_STAGE */
+    const char *why;                      /* the sentence of an error; NULL: none */
+} cr_record;
+
+/* What else the numbers come from; each outlives the stats. NULL in tests that have none. */
+typedef struct cr_stats_sources {
+    const char *version;
+    const cr_config *config;
+    const cr_admission *admission;
+    const cr_lanes *lanes;
+} cr_stats_sources;
+
+/* The counts that a window is made of. */
+typedef struct cr_stats_sums {
+    uint64_t at_ms, requests, failed, bytes;
+    cr_histogram stages[CR_STAGES]; /* of reduce, reduce_stream and merge that were answered */
+} cr_stats_sums;
+
+/* One of the slowest calls. */
+typedef struct cr_slow {
+    uint64_t total_ns, ended_ms, owner;
+    cr_wire_slow_call call;
+} cr_slow;
+
+typedef struct cr_stats {
+    cr_stats_sources sources;
+    uint64_t started_ms;
+    uint64_t requests[CR_METHODS][CR_GIVENS][CR_STATS_STATUSES];
+    uint64_t ops[CR_OP_LAST + 1], input_bytes[CR_DTYPE_INPUTS + 1], rejected[CR_REASONS];
+    uint64_t connections[CR_SPOKENS]; /* open now */
+    uint64_t regions[CR_REGION_KINDS], region_bytes[CR_REGION_KINDS];
+    cr_stats_sums now, steps[CR_STATS_STEPS];
+    uint32_t step;                    /* the oldest */
+    cr_histogram turns;               /* of the loop, without its sleep */
+    cr_slow slow[CR_STATS_SLOW_MOST]; /* in no order */
+    uint32_t slow_count;
+    uint64_t slow_bar_ns; /* what takes less is not among the slowest */
+} cr_stats;
+
+void cr_stats_init(cr_stats *stats, const cr_stats_sources *sources);
+/* A request is over. */
+void cr_stats_end(cr_stats *stats, const cr_record *record);
+/* A connection was refused. */
+void cr_stats_rejected(cr_stats *stats, cr_reason reason);
+
+/* Who asks, and so what is shown: own: the user whose figures and slow calls are shown, NULL: none; all: of everybody. */
+typedef struct cr_stats_asker {
+    const cr_user *own;
+    bool all;
+} cr_stats_asker;
+
+/* What a client may see: its own user; root and the daemon's user see everybody. */
+cr_stats_asker cr_stats_asker_of(const cr_peer *peer);
+
+/* What Stats answers, /stats.json shows, and cured-client top draws. A few microseconds. */
+void cr_stats_snapshot(cr_stats *stats, const cr_stats_asker *asker, cr_wire_stats *out);
+/* The slowest calls of the last hour, the slowest first. */
+void cr_stats_slow(cr_stats *stats, const cr_stats_asker *asker, cr_wire_slow_log *out);
+
+/* What users hold: the asker's own first, then the oldest. Their number. */
+uint32_t cr_stats_users(const cr_admission *admission, const cr_stats_asker *asker,
+                        cr_wire_user users[CR_WIRE_MAX_USERS]);
+
+/* Everything in the text exposition format of Prometheus (text/plain; version=0.0.4): about 20 KiB, and never more than
+ * CR_STATS_EXPOSE_BYTES. Well under 2 ms. Its length; 0: cap is too small. */
+enum { CR_STATS_EXPOSE_BYTES = 256 * 1024 };
+size_t cr_stats_expose(cr_stats *stats, char *out, size_t cap);
+
+/* Within server/stats. */
+
+/* Memory that is made once, or limited. */
+enum { CR_POOLS = 2 };
+typedef struct cr_pool {
+    const char *name;
+    uint64_t used, total;
+} cr_pool;
+void cr_stats_pools(const cr_stats *stats, cr_pool pools[CR_POOLS]);
+/* "cpu", "cuda0": name. */
+const char *cr_stats_lane_name(const cr_lanes *lanes, uint32_t lane, char *name, size_t cap);
+/* Copies the counts, and lets slow calls go that are older than an hour, when that is due. */
+void cr_stats_turn(cr_stats *stats, uint64_t now_ms);
+/* What lines and lists say of a request. */
+void cr_stats_describe(const cr_stats *stats, const cr_record *record, cr_wire_slow_call *out);
+/* slow.c: the request is among the slowest. */
+void cr_stats_keep_slow(cr_stats *stats, const cr_record *record);
+void cr_stats_forget_slow(cr_stats *stats, uint64_t now_ms);
+
+#endif
