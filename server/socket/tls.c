@@ -78,7 +78,7 @@ cr_status cr_identity_open(const char *certificate, const char *key, const char 
     SSL_CTX *c = identity->context;
     ERR_clear_error();
     SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION);
-    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(c, 0);
     SSL_CTX_set_alpn_select_cb(c, choose_protocol, NULL);
@@ -212,6 +212,7 @@ cr_status cr_tls_shake(cr_tls *tls, cr_error *error) {
         const int done = SSL_do_handshake(tls->ssl);
         const int why = SSL_get_error(tls->ssl, done);
         const bool sent = send_out(tls);
+        if (done == 1) SSL_free_buffers(tls->ssl);
         if (done == 1 && sent)
             return keep_left(tls) ? CR_OK : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for TLS");
         if (!sent || (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE))
@@ -252,6 +253,7 @@ ssize_t cr_tls_read(cr_tls *tls, const struct iovec *parts, int count) {
         }
         if (n < 0) break;
     }
+    SSL_free_buffers(tls->ssl); /* not after each record; those of a record that is not whole stay */
     if (cr_bytes_left(&tls->out) && !send_out(tls)) return 0; /* an answer to a new key */
     if (cr_bytes_left(&tls->out) > UNSENT_BYTES) return 0;
     if (!keep_left(tls)) return 0;
@@ -275,6 +277,7 @@ ssize_t cr_tls_write(cr_tls *tls, const void *bytes, size_t n) {
         errno = EPIPE;
         return -1;
     }
+    SSL_free_buffers(tls->ssl);
     errno = EPIPE;
     return send_out(tls) ? (ssize_t)n : -1;
 }
