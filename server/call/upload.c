@@ -8,7 +8,8 @@
 #include "server/base/clock.h"
 
 enum {
-    OFFER_BYTES = 128 * 1024,
+    OFFER_BYTES = 128 * 1024, /* at least, of an offer before the slab is full */
+    OFFER_PART = 8,           /* and this part of what came so far */
     IDLE_MS = 10, /* an upload that brings nothing for so long hands over its slab */
 };
 
@@ -79,6 +80,13 @@ static void offer(cr_upload *up, uint32_t bytes, bool seal) {
     s->added = true;
     up->offered = bytes;
     cr_queue_ready(queue, &s->segment, bytes, seal);
+}
+
+/* How much more must come before a worker is woken for it. Waking one costs what folding as much does, and at the input's end it
+ * has no more than this to fold. */
+static uint64_t offer_step(const cr_upload *up) {
+    const uint64_t part = up->handed * up->job->element / OFFER_PART;
+    return part > OFFER_BYTES ? part : OFFER_BYTES;
 }
 
 static uint32_t whole_bytes(const cr_upload *up) { return up->filled - (uint32_t)(up->filled % cr_job_unit(up->job)); }
@@ -214,7 +222,7 @@ void cr_upload_filled(cr_upload *up, size_t bytes) {
     touch(up);
     if (up->filled == CR_SLAB_BYTES)
         seal(up);
-    else if (up->filled - up->offered >= OFFER_BYTES)
+    else if (up->filled - up->offered >= offer_step(up))
         offer(up, whole_bytes(up), false);
 }
 
