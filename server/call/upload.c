@@ -10,7 +10,7 @@
 enum {
     OFFER_BYTES = 128 * 1024, /* at least, of an offer before the slab is full */
     OFFER_PART = 8,           /* and this part of what came so far */
-    IDLE_MS = 10, /* an upload that brings nothing for so long hands over its slab */
+    IDLE_MS = 10,             /* an upload that brings nothing for so long hands over its slab */
 };
 
 typedef struct cr_slab_segment {
