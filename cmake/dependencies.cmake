@@ -1,5 +1,5 @@
 # The libraries cured stands on, each looked for once (docs/DEPENDENCIES.md says why these). Rooms link the targets
-# PkgConfig::LIBUV, PkgConfig::PROTOBUFC, PkgConfig::NGHTTP2, PkgConfig::OPENSSL, PkgConfig::CJSON, PkgConfig::ZLIB and, in tests, PkgConfig::CHECK.
+# cured_llhttp, PkgConfig::LIBUV, PkgConfig::PROTOBUFC, PkgConfig::NGHTTP2, PkgConfig::OPENSSL, PkgConfig::CJSON, PkgConfig::ZLIB and, in tests, PkgConfig::CHECK.
 #
 # With CURED_STATIC_DEPS the first four stand for the static archives: what scripts/bundle builds. Debian's archives are
 # not PIC, so libcured.so cannot be built that way; Debian has no archive of cJSON, so that one and zlib stay shared.
@@ -32,6 +32,20 @@ else()
   pkg_check_modules(PROTOBUFC REQUIRED IMPORTED_TARGET GLOBAL libprotobuf-c>=1.4)
   pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET GLOBAL libnghttp2>=1.52)
   pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET GLOBAL libssl>=3.0 libcrypto>=3.0)
+endif()
+
+# llhttp is a library where the system has one (Debian 13, Fedora, Arch, Alpine). Debian 12 has its sources in C instead, in
+# the package node-llhttp: they are compiled as they are.
+find_path(CURED_LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp NO_DEFAULT_PATH DOC "The folder of llhttp's sources")
+find_path(CURED_LLHTTP_HEADER llhttp.h PATHS /usr/share/include/llhttp NO_DEFAULT_PATH DOC "The folder of llhttp.h beside them")
+if(CURED_LLHTTP_SOURCES AND CURED_LLHTTP_HEADER)
+  add_library(cured_llhttp STATIC ${CURED_LLHTTP_SOURCES}/api.c ${CURED_LLHTTP_SOURCES}/http.c ${CURED_LLHTTP_SOURCES}/llhttp.c)
+  target_compile_options(cured_llhttp PRIVATE -w)
+  target_include_directories(cured_llhttp SYSTEM PUBLIC ${CURED_LLHTTP_HEADER})
+else()
+  pkg_check_modules(LLHTTP REQUIRED IMPORTED_TARGET GLOBAL libllhttp>=6)
+  add_library(cured_llhttp INTERFACE)
+  target_link_libraries(cured_llhttp INTERFACE PkgConfig::LLHTTP)
 endif()
 
 if(CURED_TESTS AND CURED_STATIC_DEPS)

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/admin/admin.h"
 #include "server/base/clock.h"
 #include "server/base/config.h"
 #include "server/base/log.h"
@@ -36,9 +37,12 @@ typedef struct daemon_state {
     cr_loop loop;
     cr_native native;
     cr_grpc grpc;
+    cr_admin admin;
     cr_arrivals arrivals;
     cr_listener *listeners[CR_CONFIG_LIST_MAX];
     uint32_t listener_count;
+    cr_listener *windows[CR_CONFIG_LIST_MAX]; /* of operators: they stay open while the daemon drains */
+    uint32_t window_count;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t drain_limit, watch;
     bool over; /* signals mean nothing any more */
@@ -58,6 +62,10 @@ static void on_drain_limit(uv_timer_t *timer) {
     cr_warn("drain_timeout_ms is over with %llu calls running",
             (unsigned long long)loop->calls->admission.used[CR_USE_calls]);
     stop_now(loop);
+}
+
+static void close_windows(daemon_state *d) {
+    while (d->window_count) cr_listener_close(d->windows[--d->window_count]);
 }
 
 static void close_listeners(daemon_state *d) {
@@ -177,10 +185,26 @@ static cr_status start_listeners(daemon_state *d, cr_error *error) {
     cr_status status = CR_OK;
     for (uint32_t i = 0; status == CR_OK && i < list->count; i++) {
         status = make_default_folder(list->items[i], error);
-        if (status == CR_OK) status = cr_listener_open(&d->arrivals, list->items[i], &d->listeners[i], error);
+        if (status == CR_OK) status = cr_listener_open(&d->arrivals, list->items[i], NULL, &d->listeners[i], error);
         if (status != CR_OK) break;
         d->listener_count++;
         cr_info("listening on %s", cr_listener_name(d->listeners[i]));
+    }
+    return status;
+}
+
+static cr_status open_windows(daemon_state *d, cr_error *error) {
+    const cr_config_list *list = &d->config->admin;
+    cr_status status = CR_OK;
+    for (uint32_t i = 0; status == CR_OK && i < list->count; i++) {
+        status = cr_listener_open(&d->arrivals, list->items[i], &d->admin.door, &d->windows[i], error);
+        if (status != CR_OK) { /* the listener names the option of the others */
+            const cr_error why = *error;
+            const size_t named = strncmp(why.text, "listen: ", 8) == 0 ? 8 : 0;
+            return cr_fail(error, why.code, "admin: %s", why.text + named);
+        }
+        d->window_count++;
+        cr_info("operators look in at %s", cr_listener_name(d->windows[i]));
     }
     return status;
 }
@@ -196,6 +220,7 @@ static cr_status start(daemon_state *d, cr_error *error) {
     if (status == CR_OK) cr_loop_reserve(&d->loop, 2 * config->max_connections);
     if (status == CR_OK) status = cr_native_init(&d->native, &d->loop, error);
     if (status == CR_OK) status = cr_grpc_init(&d->grpc, &d->loop, error);
+    if (status == CR_OK) cr_admin_init(&d->admin, &d->loop);
     cr_arrivals_init(&d->arrivals, &d->loop);
     if (status == CR_OK) status = cr_arrivals_secure(&d->arrivals, error);
     if (status == CR_OK) watch_signals(d);
@@ -204,6 +229,7 @@ static cr_status start(daemon_state *d, cr_error *error) {
     if (status == CR_OK)
         status = cr_files_new(config->files_threads, config->foreign_files_threads, &calls->files, error);
     if (status == CR_OK) status = start_lanes(d, error);
+    if (status == CR_OK) status = open_windows(d, error);
     if (status == CR_OK) status = start_listeners(d, error);
     return status;
 }
@@ -230,6 +256,7 @@ static bool await_jobs(daemon_state *d) {
 static void stop(daemon_state *d) {
     cr_calls *calls = &d->calls;
     close_listeners(d);
+    close_windows(d);
     cr_arrivals_close(&d->arrivals);
     cr_loop_close_doors(&d->loop);
     uv_timer_stop(&d->drain_limit);
@@ -258,6 +285,7 @@ static void stop(daemon_state *d) {
     uv_run(&d->uv, UV_RUN_DEFAULT);
     cr_native_free(&d->native);
     cr_grpc_free(&d->grpc);
+    cr_admin_free(&d->admin);
     cr_calls_free(calls);
     cr_slabs_free(calls->slabs);
     cr_queue_free(calls->queue);

@@ -220,25 +220,32 @@ static cr_status default_listen(cr_config *config, char *const *env, cr_error *e
     return CR_OK;
 }
 
+/* Beyond loopback clients must be known. */
+static cr_status check_reach(const cr_config *config, const char *key, const cr_config_list *list, const char *what,
+                             cr_error *error) {
+    const bool knows_clients = config->tls_client_ca.count || (config->tls_certificate.count && config->tokens.count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        cr_address address;
+        cr_status status = cr_address_parse(list->items[i], &address, error);
+        if (status) return status;
+        if (!config->insecure && !knows_clients && !cr_address_is_local(&address))
+            return cr_fail(error, CR_PERMISSION_DENIED,
+                           "%s: \"%.100s\" may be reached from other machines, and whoever reaches it %s; it needs TLS "
+                           "and --tls-client-ca or --tokens, or --insecure",
+                           key, list->items[i], what);
+    }
+    return CR_OK;
+}
+
 /* What one option alone cannot tell. */
 static cr_status check_together(const cr_config *config, cr_error *error) {
     if (config->tls_certificate.count != config->tls_key.count)
         return cr_fail(error, CR_INVALID_ARGUMENT, "tls_certificate and tls_key: give both or neither");
     if (config->tls_client_ca.count && !config->tls_certificate.count)
         return cr_fail(error, CR_INVALID_ARGUMENT, "tls_client_ca: it needs tls_certificate and tls_key");
-    for (uint32_t i = 0; i < config->listen.count; i++) {
-        cr_address address;
-        cr_status status = cr_address_parse(config->listen.items[i], &address, error);
-        if (status) return status;
-        const bool knows_clients =
-            config->tls_client_ca.count || (config->tls_certificate.count && config->tokens.count);
-        if (!config->insecure && !knows_clients && !cr_address_is_local(&address))
-            return cr_fail(error, CR_PERMISSION_DENIED,
-                           "listen: \"%.100s\" may be reached from other machines, and whoever reaches it may use the "
-                           "daemon; it needs TLS and --tls-client-ca or --tokens, or --insecure",
-                           config->listen.items[i]);
-    }
-    return CR_OK;
+    cr_status status = check_reach(config, "listen", &config->listen, "may use the daemon", error);
+    if (status == CR_OK) status = check_reach(config, "admin", &config->admin, "may look into the daemon", error);
+    return status;
 }
 
 cr_status cr_config_load(int argc, char **argv, char *const *env, cr_config *config, cr_config_action *action,

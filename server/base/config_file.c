@@ -87,7 +87,7 @@ static cr_status set_from_array(cr_layer *layer, size_t index, const cJSON *arra
         cr_status status = cr_layer_set_text(layer, index, item->valuestring, where, error);
         if (status) return status;
     }
-    if (!layer->set[index] && cr_options[index].max > 1)
+    if (!layer->set[index] && cr_option_needs_entries(&cr_options[index]))
         return cr_fail(error, CR_INVALID_ARGUMENT, "%s: the list is empty; leave the key out for the default", where);
     layer->set[index] = true; /* of one at most: none */
     return CR_OK;

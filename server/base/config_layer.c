@@ -119,7 +119,7 @@ static cr_status append_item(cr_layer *layer, size_t index, const char *text, co
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i], text) == 0)
             return cr_fail(error, CR_INVALID_ARGUMENT, "%s: \"%s\" is given twice", where, shown);
-    if (&layer->values.listen == list) {
+    if (&layer->values.listen == list || &layer->values.admin == list) {
         cr_address address;
         cr_error why = {CR_OK, ""};
         if (cr_address_parse(text, &address, &why))

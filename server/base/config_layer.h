@@ -23,6 +23,11 @@ typedef struct cr_option {
     const char *help;
 } cr_option;
 
+/* Whether a list in the file must have entries: a daemon without an address to listen at is of no use. */
+static inline bool cr_option_needs_entries(const cr_option *option) {
+    return option->offset == offsetof(cr_config, listen);
+}
+
 enum { CR_OPTION_ROOM = 64 }; /* cr_config.origin's size */
 
 extern const cr_option cr_options[];

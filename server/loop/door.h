@@ -39,7 +39,8 @@ void cr_arrived_drop(cr_calls *calls, struct msghdr *message);
 void cr_arrived_close(cr_calls *calls, cr_socket *socket, bool is_unix);
 
 struct cr_door {
-    const char *first; /* the bytes that each of its connections begins with */
+    const char
+        *first; /* the bytes that each of its connections begins with; NULL: they come to addresses of their own */
     /* Takes over the socket of a new connection, and its place among them, in every case. */
     cr_status (*open)(cr_door *door, const cr_arrived *arrived, cr_error *error);
     /* After a wake: other threads may have left news. */

@@ -28,8 +28,9 @@ typedef struct cr_arrival {
     cr_timer timer;
     cr_arrived arrived;
     cr_error refused;
-    bool far;    /* see cr_arrival_open */
-    size_t kept; /* of first, from earlier reads */
+    bool far;      /* see cr_arrival_from */
+    cr_door *only; /* the same one's door */
+    size_t kept;   /* of first, from earlier reads */
     uint8_t first[8];
 } cr_arrival;
 
@@ -70,6 +71,7 @@ static void drop(cr_arrival *a) {
 static cr_door *find_door(const cr_loop *loop, const uint8_t *bytes, size_t count) {
     for (uint32_t i = 0; i < loop->door_count; i++) {
         const char *first = loop->doors[i]->first;
+        if (!first) continue; /* it has addresses of its own */
         size_t tells = strlen(first), n = count < tells ? count : tells;
         if (memcmp(bytes, first, n) != 0) continue;
         return count < tells ? NULL : loop->doors[i];
@@ -114,7 +116,7 @@ static const cr_error *distrust(cr_arrival *a) {
 /* n bytes in the language of a door, or the beginning of them, are there. False: the arrival is gone. */
 static bool choose_door(cr_arrival *a, const uint8_t *bytes, size_t n, struct msghdr *control) {
     cr_loop *loop = a->arrivals->loop;
-    cr_door *door = find_door(loop, bytes, n);
+    cr_door *door = a->only ? a->only : find_door(loop, bytes, n);
     if (!door && control) { /* no client passes them so early */
         cr_arrived_drop(loop->calls, control);
         drop(a);
@@ -244,7 +246,7 @@ static void on_timer(cr_timer *timer) {
         return;
     }
     a->arrived.refused = distrust(a); /* it may say something yet */
-    hand_over(a, a->arrivals->loop->doors[0], a->first, a->kept, NULL);
+    hand_over(a, a->only ? a->only : a->arrivals->loop->doors[0], a->first, a->kept, NULL);
 }
 
 /* Whether the connection may come in. */
@@ -259,7 +261,7 @@ static void admit(cr_arrival *a) {
     if (a->arrived.brief) admission->refused++; /* its end takes it off again */
 }
 
-cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far, cr_error *error) {
+cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *from, cr_error *error) {
     cr_calls *calls = arrivals->loop->calls;
     cr_arrival *a = calloc(1, sizeof *a);
     int failed = UV_ENOMEM;
@@ -275,8 +277,9 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far,
     a->poll.data = a;
     a->arrivals = arrivals;
     a->arrived.socket.fd = fd;
-    a->far = far;
-    a->arrived.is_unix = is_unix;
+    a->far = from->far;
+    a->only = from->door;
+    a->arrived.is_unix = from->is_unix;
     a->arrived.since_ms = cr_now_ms();
     a->timer.fire = on_timer;
     cr_list_init(&a->shaking);
@@ -286,7 +289,8 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far,
     admit(a);
     if (!look(a)) return CR_OK;
     const uint64_t wait_ms = a->arrived.refused ? REFUSED_MS : calls->config->hello_timeout_ms;
-    if (a->arrived.brief || !cr_timer_set(&calls->timers, &a->timer, a->arrived.since_ms + wait_ms))
+    const bool known = from->door && (from->is_unix || !arrivals->identity); /* no byte says more */
+    if (known || a->arrived.brief || !cr_timer_set(&calls->timers, &a->timer, a->arrived.since_ms + wait_ms))
         on_timer(&a->timer);
     else
         watch(a);

@@ -26,13 +26,20 @@ typedef struct cr_arrivals {
     uint32_t shook;
 } cr_arrivals;
 
+/* The address that a connection came to. */
+typedef struct cr_arrival_from {
+    bool is_unix;
+    bool
+        far; /* it can be reached from other machines, and a connection must be trusted by TLS and a certificate or token */
+    cr_door *door; /* all its connections are for this one; NULL: for the one that their first bytes say */
+} cr_arrival_from;
+
 /* The loop has its doors by the time that the first connection comes. */
 void cr_arrivals_init(cr_arrivals *arrivals, cr_loop *loop);
 /* Reads the certificate, the key, the CA and the tokens that the options name, at start and after SIGHUP. On failure what was goes on. */
 cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error);
-/* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. far: its address can be reached from
- * other machines, and it must be trusted by TLS and a certificate. */
-cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, bool is_unix, bool far, cr_error *error);
+/* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. */
+cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *from, cr_error *error);
 /* Hands all that wait to their doors, which are closed next. The loop has to run until their handles are gone. */
 void cr_arrivals_close(cr_arrivals *arrivals);
 

@@ -24,6 +24,7 @@ struct cr_listener {
     uv_poll_t poll;
     cr_arrivals *arrivals;
     cr_loop *loop;
+    cr_door *door;
     cr_address address;
     int fd, lock, spare; /* spare: given up for a moment when the process has no descriptor left */
     dev_t device;        /* of the socket's file, and its inode: a file that is not ours is not removed */
@@ -161,15 +162,16 @@ static void on_connection(uv_poll_t *handle, int status, int events) {
     (void)events;
     cr_listener *l = handle->data;
     if (status < 0) return;
-    const bool far = !cr_address_is_local(&l->address) && !l->loop->calls->config->insecure;
+    const cr_arrival_from from = {.is_unix = l->address.kind == CR_ADDRESS_UNIX,
+                                  .far = !cr_address_is_local(&l->address) && !l->loop->calls->config->insecure,
+                                  .door = l->door};
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE)) refuse_one(l);
         if (fd < 0) return;
         if (l->address.kind == CR_ADDRESS_TCP) prepare_tcp(fd);
         cr_error error;
-        if (cr_arrival_open(l->arrivals, fd, l->address.kind == CR_ADDRESS_UNIX, far, &error) != CR_OK)
-            cr_warn_seldom(&seldom, "%s", error.text);
+        if (cr_arrival_open(l->arrivals, fd, &from, &error) != CR_OK) cr_warn_seldom(&seldom, "%s", error.text);
     }
 }
 
@@ -181,11 +183,12 @@ static void close_fds(cr_listener *l) {
     if (l->spare >= 0) close(l->spare);
 }
 
-cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_listener **out, cr_error *error) {
+cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_door *door, cr_listener **out, cr_error *error) {
     cr_listener *l = calloc(1, sizeof *l);
     if (!l) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a listener");
     l->arrivals = arrivals;
     l->loop = arrivals->loop;
+    l->door = door;
     l->fd = l->lock = -1;
     l->rest.fire = on_rested;
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -9,9 +9,10 @@
 
 typedef struct cr_listener cr_listener;
 
-/* Binds and listens; connections are accepted as soon as the loop runs, and go to arrivals. ALREADY_EXISTS when a live daemon has the address; a
+/* Binds and listens; connections are accepted as soon as the loop runs, and go to arrivals; door: see cr_arrival_from. ALREADY_EXISTS when a live daemon has the address; a
  * socket that nobody listens on is replaced. */
-cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_listener **listener, cr_error *error);
+cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_door *door, cr_listener **listener,
+                           cr_error *error);
 /* The address as clients give it, with the port that was chosen for port 0. */
 const char *cr_listener_name(const cr_listener *listener);
 /* Stops accepting and removes the socket's file. The memory goes when the loop has closed the handle. */

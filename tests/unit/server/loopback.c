@@ -111,7 +111,8 @@ client *new_client(void) {
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     c->fd = ends[0];
     c->served = ends[1];
-    assert_ok(cr_arrival_open(&arrivals, ends[1], true, false, &error), error);
+    const cr_arrival_from from = {.is_unix = true};
+    assert_ok(cr_arrival_open(&arrivals, ends[1], &from, &error), error);
     uint8_t payload[256];
     cr_wire_hello hello = {.version_min = 1, .version_max = 1, .client = "unit"};
     queue_frame(c, CR_FRAME_HELLO, 0, 0, payload, cr_wire_pack_hello(&hello, payload, sizeof payload));

@@ -21,7 +21,7 @@ static void open_listener(void) {
     name.sun_family = AF_UNIX;
     snprintf(name.sun_path, sizeof name.sun_path, "/tmp/cured-unit-%d.sock", (int)getpid());
     snprintf(text, sizeof text, "unix:%s", name.sun_path);
-    assert_ok(cr_listener_open(&arrivals, text, &listener, &error), error);
+    assert_ok(cr_listener_open(&arrivals, text, NULL, &listener, &error), error);
 }
 
 static void remove_lock(void) {

@@ -1,0 +1,28 @@
+/* health: see health.h. Thread: the loop's. */
+#include "server/admin/health.h"
+
+static bool is_full(const cr_calls *calls, cr_use use, cr_error *why) {
+    const uint64_t used = calls->admission.used[use], most = calls->admission.most[use];
+    if (used < most) return false;
+    cr_fail(why, CR_RESOURCE_EXHAUSTED, "%s: all %llu are taken; calls end by and by, or raise the limit",
+            cr_admit_option(use), (unsigned long long)most);
+    return true;
+}
+
+const char *cr_health_unready(const cr_calls *calls, cr_error *why) {
+    const cr_lanes *lanes = &calls->lanes;
+    if (calls->draining) {
+        cr_fail(why, CR_UNAVAILABLE, "the daemon is about to end: running calls finish, and no new ones come in");
+        return "draining";
+    }
+    if (!lanes->count) {
+        cr_fail(why, CR_UNAVAILABLE, "the daemon is starting: its lanes are being opened and measured");
+        return "warming";
+    }
+    if (lanes->gpus && lanes->gpus == lanes->gpus_lost && calls->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT) {
+        cr_fail(why, CR_UNAVAILABLE, "every GPU is lost, and on_gpu_fault is exit");
+        return "gpu_lost";
+    }
+    if (is_full(calls, CR_USE_connections, why) || is_full(calls, CR_USE_calls, why)) return "full";
+    return NULL;
+}
