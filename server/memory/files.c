@@ -14,7 +14,7 @@
 /* Somebody with tasks in FOREIGN, queued or running. */
 typedef struct client {
     cr_list link, tasks;
-    uint64_t key;
+    uint64_t user, key;
     size_t running;
 } client;
 
@@ -41,10 +41,10 @@ typedef struct thread_start {
 
 /* The functions below are called with the mutex held. */
 
-static client *find_client(pool *own, uint64_t key) {
+static client *find_client(pool *own, uint64_t user, uint64_t key) {
     for (cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
         client *c = cr_container(node, client, link);
-        if (c->key == key) return c;
+        if (c->key == key && c->user == user) return c;
     }
     return NULL;
 }
@@ -60,8 +60,9 @@ static void put_task(pool *own, cr_file_task *task) {
         cr_turns_put(own->turns, task->user, task->client, &task->waiting, task->large);
         return;
     }
-    client *c = find_client(own, task->client);
+    client *c = find_client(own, task->user, task->client);
     if (!c && (c = calloc(1, sizeof *c))) {
+        c->user = task->user;
         c->key = task->client;
         cr_list_init(&c->tasks);
         cr_list_append(&own->clients, &c->link);
@@ -78,14 +79,26 @@ static cr_list *next_in_turn(pool *own) {
     return &first->link;
 }
 
-/* The next task that may run now. FOREIGN: nobody has more threads than are left to all others together. *whose: whom it is
- * counted for. */
+/* FOREIGN: whether c may have a thread more. No user has more of them than are left to all others together, and no client more than
+ * are left beside its user's. */
+static bool may_run(pool *own, const client *c) {
+    const size_t left = own->most - own->running;
+    size_t of_user = 0;
+    for (const cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
+        const client *other = cr_container(node, client, link);
+        if (other->user == c->user) of_user += other->running;
+    }
+    if (!of_user) return true;
+    return of_user < left && (!c->running || c->running < left - of_user);
+}
+
+/* The next task that may run now. *whose: whom it is counted for, in FOREIGN. */
 static cr_list *next_task(pool *own, client **whose) {
     *whose = NULL;
     if (own->turns) return next_in_turn(own);
     for (cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
         client *c = cr_container(node, client, link);
-        if (cr_list_empty(&c->tasks) || (c->running && c->running >= own->most - own->running)) continue;
+        if (cr_list_empty(&c->tasks) || !may_run(own, c)) continue;
         cr_list_remove(&c->link);
         cr_list_append(&own->clients, &c->link);
         c->running++;
@@ -242,7 +255,7 @@ bool cr_files_forget(cr_files *files, cr_file_task *task) {
         cr_waiting_leave(&task->waiting);
         task->queued = false;
         files->pools[task->pool].queued--;
-        drop_client(find_client(&files->pools[task->pool], task->client));
+        drop_client(find_client(&files->pools[task->pool], task->user, task->client));
         cr_metric_sub(file_tasks, 1);
     }
     pthread_mutex_unlock(&files->mutex);

@@ -35,11 +35,11 @@ static work new_work(bool hangs) {
     return w;
 }
 
-/* Each task is another client's, unless it says whose it is. */
+/* Each task is another user's, unless it says whose it is. */
 static void submit(work *w, cr_files_pool pool) {
     static uint64_t others = 1000;
     cr_waiting_init(&w->task.waiting);
-    if (!w->task.client) w->task.client = others++;
+    if (!w->task.client) w->task.user = w->task.client = others++;
     cr_files_submit(files, &w->task, pool);
 }
 
@@ -101,17 +101,41 @@ START_TEST(no_client_takes_all_threads) {
     work hung[6], other = new_work(false), forgotten = new_work(false);
     for (int i = 0; i < 6; i++) {
         hung[i] = new_work(true);
-        hung[i].task.client = 1;
+        hung[i].task.user = hung[i].task.client = 1;
         submit(&hung[i], CR_FILES_FOREIGN);
     }
     gate_wait(&begun, 2);
-    other.task.client = 2;
+    other.task.user = other.task.client = 2;
     submit(&other, CR_FILES_FOREIGN);
     gate_wait(&done, 1);
     ck_assert_uint_eq(gate_count(&begun), 3); /* half of the four threads, and the other's */
-    forgotten.task.client = 1;
+    forgotten.task.user = forgotten.task.client = 1;
     submit(&forgotten, CR_FILES_FOREIGN);
     ck_assert(cr_files_forget(files, &forgotten.task));
+    gate_add(&may_end);
+    gate_wait(&done, 7);
+    stop();
+}
+END_TEST
+
+/* Of eight threads four are those of its processes, and one process does not have all of these. */
+START_TEST(no_user_takes_all_threads) {
+    work hung[6], other = new_work(false);
+    cr_error error;
+    stop();
+    assert_ok(cr_files_new(2, 8, &files, &error), error);
+    for (int i = 0; i < 6; i++) {
+        hung[i] = new_work(true);
+        hung[i].task.user = 7;
+        hung[i].task.client = i < 4 ? 1 : 2;
+        submit(&hung[i], CR_FILES_FOREIGN);
+        if (i == 3) gate_wait(&begun, 3);
+    }
+    gate_wait(&begun, 4);
+    submit(&other, CR_FILES_FOREIGN);
+    gate_wait(&done, 1);
+    ck_assert_uint_eq(gate_count(&begun), 5);
+    ck_assert(hung[5].task.queued && hung[3].task.queued);
     gate_add(&may_end);
     gate_wait(&done, 7);
     stop();
@@ -249,6 +273,7 @@ int main(void) {
     tcase_add_test(tc, hung_foreign_calls_leave_local_ones_alone);
     tcase_add_loop_test(tc, every_foreign_task_gets_a_thread_while_there_are_more, 0, 10);
     tcase_add_test(tc, no_client_takes_all_threads);
+    tcase_add_test(tc, no_user_takes_all_threads);
     tcase_add_test(tc, clients_take_turns_in_local);
     tcase_add_test(tc, a_task_can_be_forgotten_until_it_begins);
     tcase_add_test(tc, stop_runs_what_is_queued);
