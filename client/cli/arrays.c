@@ -2,9 +2,10 @@
  *
  * Text and JSON go in C order of the indices, whatever the order in memory is; .npy keeps the memory's order.
  *
- * Thread: one. Owner: the arrays are the call's. */
+ * Thread: one. Owner: the arrays are the caller's. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/cli.h"
@@ -72,18 +73,17 @@ static void print_json_array(const cli_layout *layout, cured_dtype dtype, const 
     fputs("]}", stdout);
 }
 
-static int print_json(const cured_call *call, const cured_op *ops, cured_dtype dtype, const cli_layout *layout) {
-    cured_dtype type;
-    uint64_t count;
-    const void *values;
-    printf("{\"dtype\":\"%s\",\"count\":%llu,\"results\":{", cured_dtype_name(dtype), (ull)cured_call_count(call));
-    for (size_t i = 0; (values = cured_call_array(call, i, &type, &count)) != NULL; i++) {
+static int print_json(const cli_answer *answer, const cli_array *arrays, const cured_op *ops, size_t op_count,
+                      const cli_layout *layout) {
+    char *figures = cli_figures_json(answer);
+    if (figures == NULL) return cli_fail(EXIT_IO, "out of memory");
+    printf("{\"dtype\":\"%s\",\"count\":%llu,\"results\":{", cured_dtype_name(answer->dtype), (ull)answer->count);
+    for (size_t i = 0; i < op_count; i++) {
         printf("%s\"%s\":", i != 0 ? "," : "", cured_op_name(ops[i]));
-        print_json_array(layout, type, values, count);
+        print_json_array(layout, arrays[i].dtype, arrays[i].values, arrays[i].count);
     }
-    cured_timing t = cured_call_timing(call);
-    printf("},\"timing\":{\"queue_ns\":%llu,\"run_ns\":%llu,\"total_ns\":%llu,\"elapsed_ns\":%llu}}\n", (ull)t.queue_ns,
-           (ull)t.run_ns, (ull)t.total_ns, (ull)cured_call_elapsed_ns(call));
+    printf("},%s\n", figures + 1);
+    free(figures);
     return cli_flush();
 }
 
@@ -122,24 +122,18 @@ int cli_arrays_check(const cli_options *o, cured_dtype dtype, const cured_op *op
     return cli_check_binary(o->output);
 }
 
-int cli_arrays_put(const cli_options *o, const cured_call *call, cured_dtype dtype, const cured_op *ops,
-                   const cli_layout *layout, bool named) {
-    cured_dtype type;
-    uint64_t count;
-    const void *values;
-    int code = EXIT_OK;
-    if (o->json) {
-        code = print_json(call, ops, dtype, layout);
-    } else {
-        for (size_t i = 0; code == EXIT_OK && (values = cured_call_array(call, i, &type, &count)) != NULL; i++) {
-            if (o->output != NULL) {
-                code = write_npy(o, ops[i], layout, type, values, count);
-            } else {
-                if (named) printf("# %s\n", cured_op_name(ops[i]));
-                print_text(layout, type, values, count);
-            }
+int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_array *arrays, const cured_op *ops,
+                   size_t op_count, const cli_layout *layout, bool named) {
+    int code = o->json ? print_json(answer, arrays, ops, op_count, layout) : EXIT_OK;
+    for (size_t i = 0; !o->json && code == EXIT_OK && i < op_count; i++) {
+        const cli_array *a = &arrays[i];
+        if (o->output != NULL) {
+            code = write_npy(o, ops[i], layout, a->dtype, a->values, a->count);
+        } else {
+            if (named) printf("# %s\n", cured_op_name(ops[i]));
+            print_text(layout, a->dtype, a->values, a->count);
         }
     }
-    if (o->timing) cli_print_timing(call);
+    if (o->timing && answer->call != NULL) cli_print_timing(answer->call);
     return code == EXIT_OK ? cli_flush() : code;
 }

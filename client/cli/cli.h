@@ -1,4 +1,4 @@
-/* cli: what the files of cured-client share: its options, its exit codes, its way of printing.
+/* cli: what the files of cured-client, and of cured-mpi, share: options, exit codes, ways of printing.
  *
  * Thread: one. Owner: main owns the options. */
 #ifndef CURED_CLIENT_CLI_CLI_H
@@ -23,6 +23,11 @@ typedef enum cli_via { VIA_AUTO, VIA_DESCRIPTOR, VIA_STREAM } cli_via;
 
 enum { CLI_MAX_DIMS = 64 };
 
+/* A part of a file's array: elements, or with an axis blocks of the outer dimensions. */
+typedef struct cli_slice {
+    uint64_t first, count;
+} cli_slice;
+
 typedef struct cli_options {
     const char *command, *file; /* file: NULL when none was given */
     char *const *files;         /* all that were given, the first too */
@@ -41,8 +46,11 @@ typedef struct cli_options {
     int64_t axis;  /* negative: from the end */
     uint32_t dims; /* of --shape; 0: not given */
     uint64_t shape[CLI_MAX_DIMS];
-    const char *output; /* NULL: standard output */
-    cured_options call; /* with partial and first */
+    const char *output;     /* NULL: standard output */
+    const cli_slice *slice; /* what cli_reduce takes of the file; NULL: all */
+    uint64_t group;         /* of cured-mpi: ranks that gather first; 0: those of a node */
+    uint32_t threads;       /* that fold in this process; 0: one for each core */
+    cured_options call;     /* with partial and first */
 } cli_options;
 
 /* What a reduction along an axis gives: the shape of the answers, in the input's order. */
@@ -53,13 +61,20 @@ typedef struct cli_layout {
     uint64_t shape[CLI_MAX_DIMS];
 } cli_layout;
 
+/* A figure of a run, "ranks" or "timing.fold_ns". */
+typedef struct cli_figure {
+    const char *name;
+    uint64_t value;
+} cli_figure;
+
 /* Values of a call, or of a partial that was finished here. */
 typedef struct cli_answer {
     const cured_call *call;     /* NULL: values */
     const cured_values *values; /* NULL: call */
     cured_dtype dtype;          /* of the input; CURED_DTYPE_DEFAULT: not known */
     uint64_t count;
-    const char *file; /* one of several: its answer is one line; NULL: see cli_print */
+    const char *file;          /* one of several: its answer is one line; NULL: see cli_print */
+    const cli_figure *figures; /* of values: what JSON says beside them, up to one without a name; NULL: nothing */
 } cli_answer;
 
 /* What a command takes (commands.def), and which options are its own (options.def). */
@@ -85,12 +100,32 @@ typedef struct cli_command {
 #include "client/cli/commands.def"
 #undef CLI_COMMAND
 
+/* An option that one program alone has. */
+typedef struct cli_option {
+    const char *name, *argument, *help; /* argument: NULL for a flag */
+    int (*set)(cli_options *o, const char *value);
+} cli_option;
+
+/* A program that is made of these files. Each main.c has its own. */
+typedef struct cli_program {
+    const char *name, *notes; /* notes: the end of its help */
+    const cli_command *commands;
+    size_t command_count;
+    const cli_command *op;      /* every op is a command, too */
+    const char *const *without; /* names of options.def that it has not, and NULL at the end; NULL: it has all */
+    const cli_option *own;      /* up to one without a name; NULL: none */
+    bool whole;                 /* its files are one array */
+} cli_program;
+extern const cli_program cli_program_here;
+
 /* options.c: parses argv; EXIT_OK, or an exit code after its sentence. *show_help, *show_version: asked for; o->command is what
  * help is asked of, NULL: the program. */
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version);
 /* cmd_help.c: the help of a command, or of the program when it is NULL. EXIT_OK, or EXIT_USAGE: there is no such command. */
 int cli_help(const char *command);
-/* main.c: NULL when there is no such command. Every op is one, too. */
+/* Whether this program has an option of options.def. */
+bool cli_has_option(const char *name);
+/* NULL when there is no such command. Every op is one, too. */
 const cli_command *cli_find_command(const char *name);
 const cli_command *cli_command_list(size_t index);
 
@@ -113,12 +148,24 @@ int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2,
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* How cli_fail and cli_warn report. */
 void cli_report_as(bool json, bool only_errors);
+/* From now on the first error is kept here instead of being printed; NULL: printed again. */
+typedef struct cli_failure {
+    int code; /* EXIT_OK: none */
+    cured_status status;
+    char text[CURED_ERROR_BYTES + 272];
+} cli_failure;
+void cli_report_into(cli_failure *failure);
+/* Prints what was kept, with words before it, and returns its code. */
+int cli_report_failure(const cli_failure *failure, const char *before);
 /* Connects, or says why not. Without an address: to a daemon, or in this process where nobody listens, unless it must be a daemon. */
 int cli_connect(const cli_options *o, bool daemon, cured_conn **conn);
 /* The exit code of a call that failed, after its sentence. what: NULL or the file's name. */
 int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_error *error, const char *what);
 /* Writes what is on its way to stdout out; EXIT_IO when it cannot. */
 int cli_flush(void);
+
+/* cmd_describe.c: the ops of describe; their number. */
+size_t cli_describe_ops(const cured_op **ops);
 
 /* cmd_reduce.c: reduces the file of o and puts the answer where it belongs. named: see cli_print. */
 int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named);
@@ -131,6 +178,14 @@ int cli_run_many(const cli_options *o, const cured_op *ops, size_t op_count, boo
 int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
                cured_dtype *dtype, cli_layout *layout);
 
+/* What the file of o holds, told from its first bytes. */
+typedef struct cli_look {
+    cured_dtype dtype;
+    uint64_t count; /* elements; CURED_TO_END: not known */
+    bool regular;   /* a slice of it can be read alone */
+} cli_look;
+int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_look *look, cli_layout *layout);
+
 /* shape.c: what --axis makes of an array of this shape. */
 int cli_layout_make(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                     cli_layout *layout);
@@ -139,8 +194,14 @@ int cli_shape_count(const cli_options *o, size_t size, uint64_t *count);
 
 /* arrays.c: a call's arrays of answers as .npy files, text or JSON. Whether that can be done is asked before the call. */
 int cli_arrays_check(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count);
-int cli_arrays_put(const cli_options *o, const cured_call *call, cured_dtype dtype, const cured_op *ops,
-                   const cli_layout *layout, bool named);
+/* arrays: of the ops, in their order. figures: as those of an answer. */
+typedef struct cli_array {
+    cured_dtype dtype;
+    uint64_t count;
+    const void *values;
+} cli_array;
+int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_array *arrays, const cured_op *ops,
+                   size_t op_count, const cli_layout *layout, bool named);
 
 /* output.c: writes pieces one after the other to a file, or to standard output when path is NULL or "-". */
 typedef struct cli_piece {
@@ -156,6 +217,8 @@ int cli_check_binary(const char *path);
 void cli_print_names(const cured_op *ops, size_t op_count);
 int cli_print(const cli_options *o, const cli_answer *answer, bool named);
 void cli_print_timing(const cured_call *call);
+/* The timing of the call and the figures as a JSON object, to be freed; NULL: no memory. */
+char *cli_figures_json(const cli_answer *answer);
 /* One element as JSON writes it: a number, or a string where JSON has no number for it (or not exactly). */
 void cli_json_text(cured_dtype dtype, const void *element, size_t bytes, char out[CURED_TEXT_BYTES + 2]);
 

@@ -9,4 +9,9 @@ static const cured_op ops[] = {
     CURED_OP_ARGMAX, CURED_OP_SUM,       CURED_OP_MEAN, CURED_OP_STD,
 };
 
+size_t cli_describe_ops(const cured_op **all) {
+    *all = ops;
+    return sizeof ops / sizeof ops[0];
+}
+
 int cmd_describe(const cli_options *o) { return cli_run(o, ops, sizeof ops / sizeof ops[0], true); }

@@ -1,4 +1,4 @@
-/* cured-client help [COMMAND], and --help: written from the tables of commands and options.
+/* PROGRAM help [COMMAND], and --help: written from the tables of commands and options.
  *
  * Thread: one. */
 #include <stdio.h>
@@ -17,15 +17,19 @@ static const struct shown options[] = {
 #undef CLI_OPTION
 };
 
+static void show_option(const char *name, const char *argument, const char *help) {
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", name, argument != NULL ? " " : "", argument != NULL ? argument : "");
+    printf("  %-32s %s\n", left, help);
+}
+
 static void show_options(int takes) {
     puts("\nOptions:");
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-        char left[64];
-        if (options[i].of != CLI_OF_ALL && (options[i].of & takes) == 0) continue;
-        snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].argument != NULL ? " " : "",
-                 options[i].argument != NULL ? options[i].argument : "");
-        printf("  %-32s %s\n", left, options[i].help);
-    }
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        if ((options[i].of == CLI_OF_ALL || (options[i].of & takes) != 0) && cli_has_option(options[i].name))
+            show_option(options[i].name, options[i].argument, options[i].help);
+    for (const cli_option *own = cli_program_here.own; own != NULL && own->name != NULL; own++)
+        show_option(own->name, own->argument, own->help);
 }
 
 /* The names of all ops, in lines of at most 100 columns. */
@@ -45,8 +49,8 @@ static void show_ops(void) {
 }
 
 static void show_program(void) {
-    puts("Usage: cured-client COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:");
-    printf("  %-32s %s\n", "OP FILE...", "one op over a file (- is standard input), or a line for each of several:");
+    printf("Usage: %s COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands:\n", cli_program_here.name);
+    printf("  %-32s %s:\n", "OP FILE...", cli_program_here.op->help);
     show_ops();
     for (size_t i = 0; cli_command_list(i) != NULL; i++) {
         char left[64];
@@ -56,21 +60,11 @@ static void show_program(void) {
     }
     show_options(CLI_OF_ALL);
     printf("  %-32s %s\n  %-32s %s\n", "--help", "this text, or after a command its own", "--version", "the version");
-    puts(
-        "\nFiles are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are "
-        "refused\n"
-        "by their first bytes; with --dtype only if the name says so too, with --offset or --raw never. The answer\n"
-        "alone goes to standard output; with --axis a row of the last dimension per line.\n"
-        "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
-        ".npy form and is text only.\n"
-        "auto: asks the daemon at $XDG_RUNTIME_DIR/cured.sock or /run/cured/cured.sock, for root the other way\n"
-        "round. Where nobody listens this process answers by itself, as with embedded:, on all cores.\n"
-        "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, or no GPU\n"
-        "for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.");
+    puts(cli_program_here.notes);
 }
 
 static void show_command(const char *name, const cli_command *command) {
-    printf("Usage: cured-client %s %s%s[OPTIONS]\n\n%s: %s.\n", name, command->arguments,
+    printf("Usage: %s %s %s%s[OPTIONS]\n\n%s: %s.\n", cli_program_here.name, name, command->arguments,
            *command->arguments != '\0' ? " " : "", name, command->help);
     puts("\nExamples:");
     for (const char *line = command->examples; *line != '\0'; line = strchr(line, '\n') + 1) {

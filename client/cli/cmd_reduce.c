@@ -15,7 +15,11 @@ int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool nam
     if (code != EXIT_OK) return code;
     code = cli_reduce(o, conn, ops, op_count, &call, &dtype, &layout);
     if (code == EXIT_OK && o->axis_given) {
-        code = cli_arrays_put(o, call, dtype, ops, &layout, named);
+        cli_array arrays[CURED_MAX_OPS];
+        const cli_answer answer = {.call = call, .dtype = dtype, .count = cured_call_count(call)};
+        for (size_t i = 0; i < op_count; i++)
+            arrays[i].values = cured_call_array(call, i, &arrays[i].dtype, &arrays[i].count);
+        code = cli_arrays_put(o, &answer, arrays, ops, op_count, &layout, named);
     } else if (code == EXIT_OK && o->call.partial) {
         cli_piece piece;
         size_t bytes;

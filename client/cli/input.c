@@ -27,17 +27,19 @@ struct input {
     const char *name; /* for sentences */
     int fd;
     bool regular, sized; /* read by position; its size is known */
+    bool plain;          /* a regular file, also where its size of 0 is not believed */
     bool member;         /* of an archive */
     uint64_t base;       /* regular: where it begins in the descriptor's file */
     uint64_t size;       /* where it is known */
     unpacker *unpacker;  /* NULL: bytes are as they are */
     cured_dtype dtype;
-    bool swap;           /* big-endian */
-    uint64_t offset;     /* bytes from where the descriptor stands (streams) or the start of the file (regular) */
-    uint64_t count;      /* elements; CURED_TO_END: unknown (never for a regular file) */
-    uint8_t *buffer;     /* CHUNK_BYTES, and behind them room for as many that are turned and a cut element */
-    size_t have, unread; /* streams: bytes in the buffer, and where those not looked at yet begin */
-    bool exact_end;      /* stream of a known shape: nothing may follow the array */
+    bool swap;              /* big-endian */
+    uint64_t offset;        /* bytes from where the descriptor stands (streams) or the start of the file (regular) */
+    uint64_t count;         /* elements; CURED_TO_END: unknown (never for a regular file) */
+    uint8_t *buffer;        /* CHUNK_BYTES, and behind them room for as many that are turned and a cut element */
+    size_t have, unread;    /* streams: bytes in the buffer, and where those not looked at yet begin */
+    bool exact_end;         /* stream of a known shape: nothing may follow the array */
+    uint64_t width, stride; /* of a slice of columns: its bytes in a row, and a row's; 0: the bytes lie together */
     bool fortran;
     uint32_t dims; /* 0: not known, or none */
     const uint64_t *shape;
@@ -88,7 +90,8 @@ static int open_input(const cli_options *o, struct input *in) {
     if (fstat(in->fd, &st) != 0) return cli_fail(EXIT_IO, "cannot examine %s: %s", in->name, strerror(errno));
     if (S_ISDIR(st.st_mode)) return cli_fail(EXIT_NOINPUT, "%s is a directory, not a file", in->name);
     /* A size of 0 may be untrue (/proc, some FUSE): such a file is read until it ends, as a stream. */
-    in->regular = S_ISREG(st.st_mode) && !standard && (st.st_size > 0 || o->via == VIA_DESCRIPTOR);
+    in->plain = S_ISREG(st.st_mode) && !standard;
+    in->regular = in->plain && (st.st_size > 0 || o->via == VIA_DESCRIPTOR);
     in->size = in->regular ? (uint64_t)st.st_size : 0;
     in->sized = in->regular;
     if (archive && !in->regular)
@@ -98,6 +101,20 @@ static int open_input(const cli_options *o, struct input *in) {
         return cli_fail(EXIT_USAGE, "--via descriptor wants a regular file%s, which %s is not",
                         archive ? " or an array that is not deflated" : "", in->name);
     return code;
+}
+
+/* Reads bytes of a slice of columns, row after row. `at` counts from in->offset on in the slice, not in the file. */
+static int read_columns(struct input *in, uint64_t at, uint8_t *out, size_t most, size_t *n) {
+    for (*n = 0; *n < most;) {
+        const uint64_t index = at - in->offset + *n, column = index % in->width, left = in->width - column;
+        const uint64_t place = in->base + in->offset + index / in->width * in->stride + column;
+        const ssize_t got = pread(in->fd, out + *n, most - *n < left ? most - *n : left, (off_t)place);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
+        if (got == 0) break;
+        *n += (size_t)got;
+    }
+    return EXIT_OK;
 }
 
 /* Reads at most `most` bytes, of regular files at `at`; *n is 0 at the end. */
@@ -110,6 +127,7 @@ static int read_some(struct input *in, uint64_t at, uint8_t *out, size_t most, s
                    ? EXIT_OK
                    : cli_fail(status == CURED_INVALID_ARGUMENT ? EXIT_DATA : EXIT_IO, "%s: %s", in->name, error.text);
     }
+    if (in->width != 0) return read_columns(in, at, out, most, n);
     if (in->member && at + most > in->size) most = at < in->size ? (size_t)(in->size - at) : 0;
     do got = in->regular ? pread(in->fd, out, most, (off_t)(in->base + at)) : read(in->fd, out, most);
     while (got < 0 && errno == EINTR);
@@ -384,20 +402,76 @@ static int settle_axis(const cli_options *o, struct input *in, const cured_op *o
     return code == EXIT_OK ? cli_arrays_check(o, in->dtype, ops, op_count) : code;
 }
 
+/* An empty file says so when it is read, because a size of 0 alone may be untrue. */
+static int settle_empty(struct input *in) {
+    if (!in->plain || in->count != CURED_TO_END) return EXIT_OK;
+    const int code = fill(in, 1, 0);
+    if (code == EXIT_OK && in->have == 0) in->count = 0;
+    return code;
+}
+
+/* Takes o->slice of what the file holds; it was cut from what the file held before. Where the outermost dimension is reduced, the
+ * slice is one of columns. */
+static int take_slice(const cli_options *o, struct input *in, cli_layout *layout) {
+    if (o->slice == NULL) return EXIT_OK;
+    const int code = settle_empty(in);
+    if (code != EXIT_OK) return code;
+    const uint64_t size = cured_dtype_size(in->dtype);
+    const bool columns = o->axis_given && layout->axis.outer == 1;
+    uint64_t units = in->count, unit = 1;
+    if (o->axis_given) {
+        units = columns ? layout->axis.inner : layout->axis.outer;
+        unit = columns ? layout->axis.n : layout->axis.n * layout->axis.inner;
+    }
+    if (in->count == CURED_TO_END || o->slice->first > units || o->slice->count > units - o->slice->first)
+        return cli_fail(EXIT_IO, "%s became shorter while it was read", in->name);
+    if (o->slice->count == units) return EXIT_OK;
+    in->offset += o->slice->first * (columns ? 1 : unit) * size;
+    in->count = o->slice->count * unit;
+    in->exact_end = false;
+    in->width = columns ? o->slice->count * size : 0;
+    in->stride = units * size;
+    if (o->axis_given) *(columns ? &layout->axis.inner : &layout->axis.outer) = o->slice->count;
+    return EXIT_OK;
+}
+
+/* Opens the file and settles what it holds. */
+static int settle(const cli_options *o, struct input *in, npy_header *h, const cured_op *ops, size_t op_count,
+                  cli_layout *layout) {
+    bool npy = false;
+    int code = open_input(o, in);
+    if (code == EXIT_OK && (in->buffer = malloc(BUFFER_BYTES)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
+    if (code == EXIT_OK) code = read_npy(o, in, h, &npy);
+    if (code == EXIT_OK && !npy) code = check_format(o, in);
+    if (code == EXIT_OK) code = npy ? take_npy(o, in, h) : take_raw(o, in);
+    return code == EXIT_OK ? settle_axis(o, in, ops, op_count, layout) : code;
+}
+
+static void end_input(struct input *in) {
+    free(in->buffer);
+    unpack_end(in->unpacker);
+    if (in->fd > STDIN_FILENO) close(in->fd);
+}
+
+int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_look *look, cli_layout *layout) {
+    struct input in = {.fd = -1};
+    npy_header h;
+    int code = settle(o, &in, &h, ops, op_count, layout);
+    if (code == EXIT_OK) code = settle_empty(&in);
+    *look = (cli_look){.dtype = in.dtype, .count = in.count, .regular = in.regular};
+    end_input(&in);
+    return code;
+}
+
 int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size_t op_count, cured_call **call,
                cured_dtype *dtype, cli_layout *layout) {
     struct input in = {.fd = -1};
     cured_options options = o->call;
     npy_header h;
     cured_error error;
-    bool npy;
     *call = NULL;
-    int code = open_input(o, &in);
-    if (code == EXIT_OK && (in.buffer = malloc(BUFFER_BYTES)) == NULL) code = cli_fail(EXIT_IO, "out of memory");
-    if (code == EXIT_OK) code = read_npy(o, &in, &h, &npy);
-    if (code == EXIT_OK && !npy) code = check_format(o, &in);
-    if (code == EXIT_OK) code = npy ? take_npy(o, &in, &h) : take_raw(o, &in);
-    if (code == EXIT_OK) code = settle_axis(o, &in, ops, op_count, layout);
+    int code = settle(o, &in, &h, ops, op_count, layout);
+    if (code == EXIT_OK) code = take_slice(o, &in, layout);
     options.axis = o->axis_given ? &layout->axis : NULL;
     options.max_result_bytes = UINT64_MAX; /* asked for by name: what memory there is decides */
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && !cured_passes_fd(conn))
@@ -406,7 +480,7 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
         code = cli_fail(EXIT_USAGE, "--via descriptor wants little-endian elements, %s has big-endian ones", in.name);
     if (code == EXIT_OK) cli_progress_begin(o, in.name, &options);
     if (code == EXIT_OK) {
-        bool descriptor = in.regular && !in.swap && o->via != VIA_STREAM && cured_passes_fd(conn);
+        bool descriptor = in.regular && !in.swap && in.width == 0 && o->via != VIA_STREAM && cured_passes_fd(conn);
         code = (descriptor ? run_descriptor : run_stream)(o, &options, &in, conn, ops, op_count, call);
     }
     if (code == EXIT_OK && cured_wait(*call, &error) != CURED_OK) code = cli_call_failed(o, conn, &error, in.name);
@@ -416,8 +490,6 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
         *call = NULL;
     }
     *dtype = in.dtype;
-    free(in.buffer);
-    unpack_end(in.unpacker);
-    if (in.fd > STDIN_FILENO) close(in.fd);
+    end_input(&in);
     return code;
 }

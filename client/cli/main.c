@@ -2,7 +2,6 @@
  *
  * Thread: one. */
 #include <stdio.h>
-#include <string.h>
 
 #include "client/cli/cli.h"
 
@@ -15,7 +14,7 @@ static const cli_command commands[] = {
 static const cli_command op_command = {
     "OP",
     "FILE...",
-    "one op over each file",
+    "one op over a file (- is standard input), or a line for each of several",
     "The exact sum of an array of float32 values, in a file or from standard input.\n"
     "cured-client sum file.bin\n"
     "The largest element of every row.\n"
@@ -23,17 +22,25 @@ static const cli_command op_command = {
     CLI_FILES | CLI_MANY | CLI_OF_FILES | CLI_OF_ARRAYS | CLI_OF_PARTIALS,
     cmd_reduce};
 
-const cli_command *cli_command_list(size_t index) {
-    return index < sizeof commands / sizeof commands[0] ? &commands[index] : NULL;
-}
+static const char notes[] =
+    "\nFiles are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are "
+    "refused\n"
+    "by their first bytes; with --dtype only if the name says so too, with --offset or --raw never. The answer\n"
+    "alone goes to standard output; with --axis a row of the last dimension per line.\n"
+    "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
+    ".npy form and is text only.\n"
+    "auto: asks the daemon at $XDG_RUNTIME_DIR/cured.sock or /run/cured/cured.sock, for root the other way\n"
+    "round. Where nobody listens this process answers by itself, as with embedded:, on all cores.\n"
+    "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, or no GPU\n"
+    "for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.";
 
-const cli_command *cli_find_command(const char *name) {
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (strcmp(commands[i].name, name) == 0) return &commands[i];
-    for (size_t i = 0; cured_op_list(i) != NULL; i++)
-        if (strcmp(cured_op_list(i), name) == 0) return &op_command;
-    return NULL;
-}
+const cli_program cli_program_here = {
+    .name = "cured-client",
+    .commands = commands,
+    .command_count = sizeof commands / sizeof commands[0],
+    .op = &op_command,
+    .notes = notes,
+};
 
 int main(int argc, char **argv) {
     cli_options o;

@@ -265,29 +265,70 @@ static const struct option options[] = {
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
-static const char *option_name(size_t index) { return index < OPTIONS ? options[index].name : NULL; }
+bool cli_has_option(const char *name) {
+    const char *const *without = cli_program_here.without;
+    while (without != NULL && *without != NULL && strcmp(*without, name) != 0) without++;
+    return without == NULL || *without == NULL;
+}
+
+static size_t own_options(void) {
+    size_t count = 0;
+    while (cli_program_here.own != NULL && cli_program_here.own[count].name != NULL) count++;
+    return count;
+}
+
+/* An option of this program; false: there are no more. */
+static bool option_at(size_t index, struct option *option) {
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (cli_has_option(options[i].name) && index-- == 0) {
+            *option = options[i];
+            return true;
+        }
+    if (index >= own_options()) return false;
+    const cli_option *own = &cli_program_here.own[index];
+    *option = (struct option){own->name, own->argument, own->set};
+    return true;
+}
+
+static const char *option_name(size_t index) {
+    struct option option;
+    return option_at(index, &option) ? option.name : NULL;
+}
+
+const cli_command *cli_command_list(size_t index) {
+    return index < cli_program_here.command_count ? &cli_program_here.commands[index] : NULL;
+}
+
+const cli_command *cli_find_command(const char *name) {
+    for (size_t i = 0; i < cli_program_here.command_count; i++)
+        if (strcmp(cli_program_here.commands[i].name, name) == 0) return &cli_program_here.commands[i];
+    for (size_t i = 0; cured_op_list(i) != NULL; i++)
+        if (strcmp(cured_op_list(i), name) == 0) return cli_program_here.op;
+    return NULL;
+}
 
 /* Handles argv[*i], an option; takes its value from "=VALUE" or the next word. */
 static int parse_option(int argc, char **argv, int *i, cli_options *o) {
     const char *word = argv[*i] + 2;
     size_t len = strcspn(word, "=");
-    for (size_t k = 0; k < OPTIONS; k++) {
-        const struct option *option = &options[k];
-        if (strlen(option->name) != len || memcmp(option->name, word, len) != 0) continue;
+    struct option option;
+    for (size_t k = 0; option_at(k, &option); k++) {
+        if (strlen(option.name) != len || memcmp(option.name, word, len) != 0) continue;
         const char *value = word[len] == '=' ? word + len + 1 : NULL;
-        if (option->argument == NULL) {
-            if (value != NULL) return cli_fail(EXIT_USAGE, "--%s takes no value", option->name);
+        if (option.argument == NULL) {
+            if (value != NULL) return cli_fail(EXIT_USAGE, "--%s takes no value", option.name);
         } else if (value == NULL) {
-            if (*i + 1 >= argc) return cli_fail(EXIT_USAGE, "--%s wants %s", option->name, option->argument);
+            if (*i + 1 >= argc) return cli_fail(EXIT_USAGE, "--%s wants %s", option.name, option.argument);
             value = argv[++*i];
         }
-        return option->set(o, value);
+        return option.set(o, value);
     }
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)len, word);
     const char *meant = cli_nearest(name, option_name);
-    return cli_fail(EXIT_USAGE, "unknown option '--%.*s'%s%s%s; see cured-client --help", (int)len, word,
-                    meant != NULL ? " (did you mean --" : "", meant != NULL ? meant : "", meant != NULL ? "?)" : "");
+    return cli_fail(EXIT_USAGE, "unknown option '--%.*s'%s%s%s; see %s --help", (int)len, word,
+                    meant != NULL ? " (did you mean --" : "", meant != NULL ? meant : "", meant != NULL ? "?)" : "",
+                    cli_program_here.name);
 }
 
 /* Options that do not go together. */
@@ -303,7 +344,7 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
         return cli_fail(EXIT_USAGE, "--kernel belongs to reductions of one array");
     if (o->total && (!reduces || merge || o->call.kernel != NULL || o->axis_given || o->call.partial))
         return cli_fail(EXIT_USAGE, "--total is for OP, reduce and describe, without --axis, --partial and --kernel");
-    if (reduces && !merge && o->file_count > 1 && (o->axis_given || o->call.partial))
+    if (reduces && !merge && o->file_count > 1 && (o->axis_given || (o->call.partial && !cli_program_here.whole)))
         return cli_fail(EXIT_USAGE, "--axis and --partial take one file at a time: '%s' and '%s'", o->file,
                         o->files[1]);
     if (o->local && !merge) return cli_fail(EXIT_USAGE, "--local belongs to merge");
@@ -321,7 +362,7 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
 
 static int check(cli_options *o) {
     const cli_command *command = o->command != NULL ? cli_find_command(o->command) : NULL;
-    if (o->command == NULL) return cli_fail(EXIT_USAGE, "no command given; see cured-client --help");
+    if (o->command == NULL) return cli_fail(EXIT_USAGE, "no command given; see %s --help", cli_program_here.name);
     if (command == NULL) return cli_unknown("unknown command", o->command, true);
     const bool ops = (command->takes & CLI_OPS) != 0, files = (command->takes & CLI_FILES) != 0;
     if (o->file_count > 1 && !(command->takes & CLI_MANY))
@@ -331,11 +372,11 @@ static int check(cli_options *o) {
         return cli_fail(EXIT_USAGE, "%s takes no argument ('%s')", o->command, o->file);
     if (ops && o->op_count == 0) return cli_fail(EXIT_USAGE, "%s wants --ops OP,OP,...", o->command);
     if (!ops && o->op_count != 0) return cli_fail(EXIT_USAGE, "--ops belongs to reduce and merge");
-    if (command->run == cmd_reduce && !ops) {
+    if (command == cli_program_here.op) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;
     }
-    return check_together(o, files, command->run == cmd_merge);
+    return check_together(o, files, strcmp(command->name, "merge") == 0);
 }
 
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version) {
@@ -358,8 +399,8 @@ int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show
                 *show_version = true;
                 return EXIT_OK;
             } else if (word[1] != '-') {
-                return cli_fail(EXIT_USAGE, "unknown option '%s'; see cured-client --help (a file of that name: ./%s)",
-                                word, word);
+                return cli_fail(EXIT_USAGE, "unknown option '%s'; see %s --help (a file of that name: ./%s)", word,
+                                cli_program_here.name, word);
             } else {
                 int code = parse_option(argc, argv, &i, o);
                 if (code != EXIT_OK) return code;

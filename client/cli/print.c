@@ -108,6 +108,27 @@ static void add_timing(cJSON *root, const cured_call *call) {
     add_number(timing, "elapsed_ns", cured_call_elapsed_ns(call));
 }
 
+/* "timing.fold_ns" goes into the object "timing". */
+static void add_figures(cJSON *root, const cli_answer *a) {
+    if (a->call != NULL) add_timing(root, a->call);
+    for (const cli_figure *f = a->figures; f != NULL && f->name != NULL; f++) {
+        const char *dot = strchr(f->name, '.');
+        char outer[32];
+        snprintf(outer, sizeof outer, "%.*s", dot != NULL ? (int)(dot - f->name) : 0, f->name);
+        cJSON *place = dot != NULL ? cJSON_GetObjectItemCaseSensitive(root, outer) : root;
+        if (place == NULL) place = cJSON_AddObjectToObject(root, outer);
+        add_number(place, dot != NULL ? dot + 1 : f->name, f->value);
+    }
+}
+
+char *cli_figures_json(const cli_answer *answer) {
+    cJSON *root = cJSON_CreateObject();
+    add_figures(root, answer);
+    char *text = cJSON_PrintUnformatted(root); /* by malloc(): nobody sets hooks */
+    cJSON_Delete(root);
+    return text;
+}
+
 static int print_json(const cli_options *o, const cli_answer *a) {
     cJSON *root = cJSON_CreateObject();
     if (a->file != NULL)
@@ -120,7 +141,7 @@ static int print_json(const cli_options *o, const cli_answer *a) {
     const cured_value *v;
     for (size_t i = 0; (v = value_at(a, i)) != NULL; i++)
         cJSON_AddItemToObject(results, cured_op_name(cured_value_op(v)), json_value(v));
-    if (a->call != NULL) add_timing(root, a->call);
+    add_figures(root, a);
     char *text = cJSON_PrintUnformatted(root);
     int code = text != NULL && puts(text) >= 0 ? EXIT_OK : cli_fail(EXIT_IO, "cannot print the answer");
     cJSON_free(text);

@@ -13,23 +13,33 @@
 #include "client/cli/cli.h"
 
 static bool in_json, quiet;
+static cli_failure *kept; /* where the first error goes; NULL: printed */
 
 void cli_report_as(bool json, bool only_errors) {
     in_json = json;
     quiet = only_errors;
 }
 
-/* One sentence, on standard error; with --json also as a line on standard output. status: NULL for errors found here. */
-static int report(int code, const char *status, const char *text) {
+void cli_report_into(cli_failure *failure) { kept = failure; }
+
+/* One sentence, on standard error; with --json also as a line on standard output. status: CURED_OK for errors found here. */
+static int report(int code, cured_status status, const char *text) {
     cli_progress_clear();
+    if (kept != NULL) {
+        if (kept->code != EXIT_OK) return code;
+        kept->code = code;
+        kept->status = status;
+        snprintf(kept->text, sizeof kept->text, "%s", text);
+        return code;
+    }
     fflush(stdout);
-    fprintf(stderr, "cured-client: %s", text);
-    if (status != NULL) fprintf(stderr, " (%s)", status);
+    fprintf(stderr, "%s: %s", cli_program_here.name, text);
+    if (status != CURED_OK) fprintf(stderr, " (%s)", cured_status_name(status));
     fputc('\n', stderr);
     if (!in_json) return code;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "error", text);
-    if (status != NULL) cJSON_AddStringToObject(root, "status", status);
+    if (status != CURED_OK) cJSON_AddStringToObject(root, "status", cured_status_name(status));
     cJSON_AddNumberToObject(root, "exit", code);
     char *line = cJSON_PrintUnformatted(root);
     if (line != NULL) puts(line);
@@ -45,7 +55,13 @@ int cli_fail(int code, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return report(code, NULL, text);
+    return report(code, CURED_OK, text);
+}
+
+int cli_report_failure(const cli_failure *failure, const char *before) {
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s", before, failure->text);
+    return report(failure->code, failure->status, text);
 }
 
 void cli_warn(const char *format, ...) {
@@ -53,7 +69,7 @@ void cli_warn(const char *format, ...) {
     if (quiet) return;
     cli_progress_clear();
     fflush(stdout);
-    fputs("cured-client: ", stderr);
+    fprintf(stderr, "%s: ", cli_program_here.name);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
@@ -113,8 +129,10 @@ int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
     cured_error error;
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
     const char *address = o->connect != NULL || daemon ? o->connect : "auto:";
-    options.client = "cured-client/" CURED_VERSION;
-    options.threads = 0;
+    char name[64];
+    snprintf(name, sizeof name, "%s/%s", cli_program_here.name, CURED_VERSION);
+    options.client = name;
+    options.threads = o->threads;
     options.tls_ca = o->tls_ca;
     options.tls_certificate = o->tls_certificate;
     options.tls_key = o->tls_key;
@@ -169,5 +187,5 @@ int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_er
                  what != NULL ? ": " : "", o->timeout);
     else
         snprintf(text, sizeof text, "%s%s%s", what != NULL ? what : "", what != NULL ? ": " : "", why);
-    return report(code, cured_status_name(error->code), text);
+    return report(code, error->code, text);
 }
