@@ -22,11 +22,8 @@
 const char *const bench_group_names[GROUP_COUNT] = {"read", "fold", "cub", "thrust", "ladder"};
 const char *const bench_answer_names[] = {"", "exact", "within bound", "WRONG"};
 
-static const bench_ops sets[] = {
-    {"describe", {CR_OP_SUM, CR_OP_MEAN, CR_OP_MIN, CR_OP_MAX, CR_OP_ARGMIN, CR_OP_ARGMAX, CR_OP_COUNT_NAN, CR_OP_STD}},
-    {"mean+var", {CR_OP_MEAN, CR_OP_VAR}},
-};
-enum { SETS = sizeof sets / sizeof sets[0], MAX_DTYPES = 13, MAX_OP_SETS = 24, NAMES = 512 };
+static const char describe[] = "sum+mean+min+max+argmin+argmax+count_nan+std";
+enum { MAX_DTYPES = 13, MAX_OP_SETS = 24, NAMES = 512, NAME = 64 };
 
 typedef struct settings {
     uint64_t sizes[BENCH_MAX_SIZES];
@@ -69,18 +66,20 @@ static bool add_dtype(void *to, const char *word) {
     return true;
 }
 
+/* "OP", or "OP+OP+…". */
 static bool add_op(void *to, const char *word) {
+    static char names[MAX_OP_SETS][NAME];
     settings *s = to;
-    cr_op op;
-    if (s->op_count == MAX_OP_SETS) return false;
-    for (unsigned i = 0; i < SETS; i++) {
-        if (strcmp(word, sets[i].name) == 0) {
-            s->ops[s->op_count++] = sets[i];
-            return true;
-        }
+    if (s->op_count == MAX_OP_SETS || strlen(word) >= NAME) return false;
+    char *const name = names[s->op_count], parts[NAME], *rest = parts;
+    strcpy(name, word);
+    strcpy(parts, strcmp(word, "describe") == 0 ? describe : word);
+    bench_ops set = {.name = name};
+    for (unsigned i = 0; rest; i++) {
+        const char *part = strsep(&rest, "+");
+        if (i >= BENCH_MAX_OPS || cr_op_parse(part, &set.ops[i], NULL) != CR_OK) return false;
     }
-    if (cr_op_parse(word, &op, NULL) != CR_OK) return false;
-    s->ops[s->op_count++] = (bench_ops){cr_op_name(op), {op}};
+    s->ops[s->op_count++] = set;
     return true;
 }
 
@@ -106,7 +105,7 @@ static int parse(int argc, char **argv, settings *s) {
     const bench_option options[] = {
         {"sizes", BENCH_WORDS, s, "4K,1M,…", .what = "bytes of one array (4K to 4G by fours)", .each = add_size},
         {"types", BENCH_WORDS, s, "f32,…|all", .what = "element types (f32)", .each = add_dtype},
-        {"ops", BENCH_WORDS, s, "sum,…", .what = "ops, or describe, mean+var: several by one pass (sum)",
+        {"ops", BENCH_WORDS, s, "sum,…", .what = "ops, OP+OP for several by one pass, or describe (sum)",
          .each = add_op},
         {"kernels", BENCH_WORDS, s, "NAME,…", .what = "read, fold, cub, thrust, ladder, or kernels of the ladder (all)",
          .each = add_kernel},

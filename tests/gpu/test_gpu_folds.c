@@ -11,6 +11,7 @@
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/cuda/plan/fold.h"
 #include "tests/gpu/gpu_cases.h"
 
 enum { MAX_BYTES = 40 << 20, SPARE = 64 };
@@ -83,6 +84,26 @@ static void several(cr_dtype dtype, uint32_t family, uint64_t n, uint64_t offset
     }
 }
 
+/* Every set of families of a type takes as few launches as its kernels allow: one for sums, squares, extrema and floats' counts, and
+ * one for each of the others. */
+static void count_launches(cr_dtype dtype) {
+    const bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    const uint32_t one = CR_FAM_SUM | CR_FAM_SUMSQ | CR_FAM_EXTREMA | (floats ? CR_FAM_COUNTS : 0);
+    for (uint32_t families = 1; families < CR_FAM_ALL; families++) {
+        cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
+        cr_error error;
+        uint32_t count, wanted = (families & one) != 0 ? 1 : 0;
+        if (floats && families & CR_FAM_BITS) continue;
+        for (uint32_t others = families & ~one; others; others &= others - 1) wanted++;
+        case_check(cr_fold_launchers(dtype, families, CR_WANTS_ALL, launchers, &count, &error), &error);
+        run.cases++;
+        if (count == wanted) continue;
+        run.wrong++;
+        printf("wrong: families %#x of %s take %u launches, %u are enough\n", families, cr_dtype_name(dtype), count,
+               wanted);
+    }
+}
+
 static void copy_over(uint64_t bytes) {
     cr_error error = {CR_OK, ""};
     case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, bytes, &error), &error);
@@ -92,7 +113,13 @@ static void copy_over(uint64_t bytes) {
 static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t offset) {
     static const uint32_t sets[] = {CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM,
                                     CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM | CR_FAM_SUMSQ,
-                                    CR_FAM_SUM | CR_FAM_SUMSQ, CR_FAM_EXTREMA | CR_FAM_SUM};
+                                    CR_FAM_SUM | CR_FAM_SUMSQ,
+                                    CR_FAM_EXTREMA | CR_FAM_SUM,
+                                    CR_FAM_EXTREMA | CR_FAM_SUM | CR_FAM_SUMSQ,
+                                    CR_FAM_EXTREMA | CR_FAM_SUMSQ,
+                                    CR_FAM_COUNTS | CR_FAM_SUMSQ,
+                                    CR_FAM_COUNTS | CR_FAM_EXTREMA,
+                                    CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA};
     static const uint32_t wants[] = {CR_WANTS_MIN, CR_WANTS_MAX, CR_WANTS_MIN | CR_WANTS_ARGMIN,
                                      CR_WANTS_MAX | CR_WANTS_ARGMAX, CR_WANTS_MIN | CR_WANTS_MAX};
     case_fill(run.on.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
@@ -151,6 +178,7 @@ int main(int argc, char **argv) {
     for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
         if (options.dtype && strcmp(options.dtype, cr_dtype_name((cr_dtype)t)) != 0) continue;
         uint64_t before = run.cases, wrong = run.wrong, lacking = run.lacking;
+        count_launches((cr_dtype)t);
         type((cr_dtype)t);
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),
                (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),

@@ -1,8 +1,9 @@
 /* fold: what the host and the kernels of a fold share, in plain C: arguments, the state between blocks, the result, and and
  * the launchers. gpu.h's streams and the benchmark both launch through here, also into a graph.
  *
- * A fold of several families is one launch per family, or one for a set of them that has a kernel (instance/fold.def). Each launch leaves its
- * families' members in the slot's partial; the float sums leave words, which cr_fold_result puts into the limbs.
+ * A fold of several families is one launch for all of Σx, Σx², extrema and, of floats, counts that are asked for; every other family is a
+ * launch of its own. Each launch leaves its families' members in the slot's partial, maybe more; the float sums leave words, which
+ * cr_fold_result puts into the limbs.
  *
  * Memory: a state is device memory, zero before its first use and left zero by every launch; launches that share one run
  * one after the other. A slot is written by the device: device memory or mapped pinned host memory.

@@ -76,25 +76,24 @@ static enum kind kind_of(uint32_t family, uint32_t wants) {
     }
 }
 
-/* Takes from *families those that have a kernel together. Of integers, the squares come along for what they cost: little. */
+/* Takes from *families those that have a kernel together, and gives the smallest that has them all. It may fold more, because another
+ * pass over the array would cost as much as the slowest of them. */
 static uint32_t together(cr_dtype dtype, uint32_t *families, cr_fold_launcher out[CR_FOLD_LAUNCHES]) {
     const uint32_t both = CR_FAM_SUM | CR_FAM_SUMSQ, range = CR_FAM_SUM | CR_FAM_EXTREMA;
     const struct {
-        uint32_t all, least; /* what the kernel folds; what is asked for at least */
+        uint32_t all;
         enum kind kind;
-    } floats[] = {{both | range | CR_FAM_COUNTS, both | range | CR_FAM_COUNTS, describe},
-                  {range | CR_FAM_COUNTS, range | CR_FAM_COUNTS, summary},
-                  {both, both, spread}},
-      others[] = {{both | range, range, describe}, {both, both, spread}},
+    } floats[] = {{both, spread}, {range | CR_FAM_COUNTS, summary}, {both | range | CR_FAM_COUNTS, describe}},
+      others[] = {{both, spread}, {both | range, describe}},
       *sets = cr_dtype_kind(dtype) == CR_KIND_FLOAT ? floats : others;
     const size_t count = sets == floats ? sizeof floats / sizeof floats[0] : sizeof others / sizeof others[0];
-    for (size_t i = 0; i < count; i++) {
-        if ((*families & sets[i].least) != sets[i].least) continue;
-        out[0] = kernels[sets[i].kind][dtype];
-        *families &= ~sets[i].all;
-        return 1;
-    }
-    return 0;
+    const uint32_t asked = *families & sets[count - 1].all; /* which holds all the others do */
+    if ((asked & (asked - 1)) == 0) return 0;
+    size_t i = 0;
+    while (asked & ~sets[i].all) i++;
+    out[0] = kernels[sets[i].kind][dtype];
+    *families &= ~asked;
+    return 1;
 }
 
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
