@@ -18,6 +18,7 @@ int bench_lane(int argc, char **argv);
 int bench_load(int argc, char **argv);
 int bench_neighbours(int argc, char **argv);
 int bench_peer(int argc, char **argv);
+int bench_waiting(int argc, char **argv);
 
 enum { BENCH_MAX_THREADS = 256 };
 

@@ -270,7 +270,7 @@ void cr_admin_conn_go(cr_admin_conn *conn) {
 
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_admin_conn *conn = handle->data;
-    conn->admin->loop->came = true;
+    cr_loop_came(conn->admin->loop);
     if (status < 0) conn->gone = true;
     if (events & UV_READABLE) conn->readable = true;
     wait_for_turn(conn);

@@ -14,7 +14,8 @@ typedef struct cr_lane_options {
     cr_queue *queue;
     uint32_t workers; /* CPU; 0: the lane decides */
     const char *isa;  /* CPU: "auto", "portable", "avx2", "avx512" */
-    uint64_t spin_ns;
+    cr_seats *seats;  /* of threads that look for work before they sleep; NULL: none does */
+    uint64_t spin_ns; /* how long at most; 0: never */
     void *scratch; /* CPU: touched memory of nobody's, to measure all workers together; NULL: they are not measured */
     size_t scratch_bytes;
 

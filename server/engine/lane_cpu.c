@@ -46,7 +46,7 @@ static void fold_claim(cr_worker *own, cr_queue *queue) {
 static void *worker_main(void *argument) {
     worker *w = argument;
     const cr_lane_options *o = &w->lane->options;
-    while (cr_worker_next(&w->own, o->queue, o->workers, o->spin_ns, true)) fold_claim(&w->own, o->queue);
+    while (cr_worker_next(&w->own, o->queue, o->workers, true)) fold_claim(&w->own, o->queue);
     cr_worker_end(&w->own, o->queue);
     return NULL;
 }
@@ -147,6 +147,7 @@ static cr_status cpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
     lane->options.workers = workers;
     lane->rate = measure_rate();
     if (options->scratch) lane->all_rate = measure_all(&lane->options);
+    if (options->seats) cr_queue_look_out(options->queue, options->seats, options->spin_ns);
     for (; lane->started < workers; lane->started++) {
         worker *own = &lane->workers[lane->started];
         own->lane = lane;

@@ -47,6 +47,10 @@ void cr_queue_free(cr_queue *queue) {
     free(queue);
 }
 
+void cr_queue_look_out(cr_queue *queue, cr_seats *seats, uint64_t most_ns) {
+    queue->lookout = (cr_lookout){.seats = seats, .most_ns = most_ns};
+}
+
 void cr_queue_trace(cr_queue *queue, const cr_trace *trace) {
     pthread_mutex_lock(&queue->mutex);
     queue->trace = *trace;
@@ -94,7 +98,20 @@ static bool wanted_by(const cr_queue *queue, const cr_job *job, cr_lane_kind kin
     return job->device < 0 && !job->named && (job->kinds & CR_BY_CPU || !queue->gpus);
 }
 
+/* Q. How long the workers waited for what is offered now. */
+static void end_wait(cr_queue *queue) {
+    if (!queue->dry_ns) return;
+    const uint64_t now = cr_now_ns();
+    cr_lookout_waited(&queue->lookout, now - queue->dry_ns, now);
+    queue->dry_ns = 0;
+}
+
 static void wake_lane(cr_queue *queue, cr_lane_kind kind) {
+    if (kind == CR_KIND_CPU && queue->looker) { /* it is awake, and takes what is there */
+        queue->looker = NULL;
+        atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
+        return;
+    }
     if (!queue->sleeping[kind]) return;
     if (kind == CR_KIND_CPU)
         pthread_cond_signal(&queue->more[kind]);
@@ -123,6 +140,7 @@ void cr_queue_offer(cr_queue *queue, cr_job *job) {
         if (cr_waiting_in_line(&job->ready[kind]) || !wanted_by(queue, job, kind)) continue;
         cr_turns_put(queue->line[kind], job->user, job->client, &job->ready[kind], is_large(job));
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
+        if (kind == CR_KIND_CPU) end_wait(queue);
         wake_lane(queue, kind);
     }
     cr_queue_count(job, before);

@@ -9,6 +9,7 @@
 #ifndef CURED_SERVER_ENGINE_QUEUE_H
 #define CURED_SERVER_ENGINE_QUEUE_H
 
+#include "server/base/lookout.h"
 #include "server/engine/job.h"
 
 typedef struct cr_queue cr_queue;
@@ -22,6 +23,8 @@ enum { CR_SHARED_HOST_BYTES = 4 * 1024 * 1024, CR_SHARED_DEVICE_BYTES = 256 * 10
 /* wake(argument) is called, under the queue's lock, when the completion list becomes non-empty: it must only post. */
 cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **queue, cr_error *error);
 void cr_queue_free(cr_queue *queue);
+/* Before there are workers: one of them may look for offers before it sleeps. Without, none does. */
+void cr_queue_look_out(cr_queue *queue, cr_seats *seats, uint64_t most_ns);
 /* Lanes see no more claims and return from cr_queue_turn; for the daemon's end. */
 void cr_queue_close(cr_queue *queue);
 
@@ -83,8 +86,8 @@ typedef struct cr_turn {
 } cr_turn;
 
 /* Returns the claim in hand, if any, and takes the next: of workers lane threads, this one gets a fair share. With wait it
- * sleeps while there is nothing, after looking for spin_ns. False: nothing, or the queue closed. */
-bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t spin_ns, bool wait);
+ * looks and then sleeps while there is nothing. False: nothing, or the queue closed. */
+bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait);
 
 /* For tools that look on. begin is called at the first claim that a GPU takes of a job, and end, with what it gave unless that is 0, when
  * the job is done: once each, on any thread, under the queue's lock. Without begin nobody looks, and nothing is paid. */

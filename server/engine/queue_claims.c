@@ -2,6 +2,7 @@
  *
  * Thread: any; the queue's mutex guards every member marked Q in job.h. Owner: the daemon. */
 #include <assert.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -134,19 +135,27 @@ static void end_turn(cr_queue *queue, cr_turn *turn, bool stays, cr_list *let_go
     cr_queue_offer(queue, job); /* a job in order waited for this claim */
 }
 
-/* Looks for an offer without the lock; worth it only when the next one is a few microseconds away. */
-static void spin(cr_queue *queue, uint64_t spin_ns) {
+/* Q. Looks for an offer, without the lock, as the only worker that does. False: it is time to sleep. */
+static bool look_out(cr_queue *queue) {
     _Atomic uint32_t *offers = &queue->offers[CR_KIND_CPU];
-    uint32_t seen = atomic_load_explicit(offers, memory_order_acquire);
-    uint64_t until = cr_now_ns() + spin_ns;
-    while (atomic_load_explicit(offers, memory_order_acquire) == seen && cr_now_ns() < until) {
-    }
+    cr_look look;
+    if (!queue->lookout.most_ns) return false;
+    queue->dry_ns = cr_now_ns();
+    if (queue->looker || !cr_lookout_begin(&queue->lookout, &look, queue->dry_ns)) return false;
+    const uint32_t seen = atomic_load_explicit(offers, memory_order_relaxed);
+    queue->looker = &look;
+    pthread_mutex_unlock(&queue->mutex);
+    while (atomic_load_explicit(offers, memory_order_acquire) == seen && cr_look_on(&look, cr_now_ns())) sched_yield();
+    pthread_mutex_lock(&queue->mutex);
+    if (queue->looker == &look) queue->looker = NULL;
+    cr_lookout_end(&queue->lookout, &look);
+    return true;
 }
 
-bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t spin_ns, bool wait) {
+bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait) {
     cr_list let_go;
     cr_list_init(&let_go);
-    bool spun = spin_ns == 0;
+    bool looked = false;
     pthread_mutex_lock(&queue->mutex);
     for (;;) {
         /* What such a job offers next may depend on this claim. */
@@ -164,12 +173,14 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, uint64_t sp
             cr_partial_want(&turn->partial, next.job->wants);
         }
         if (next.job || queue->closed || !wait) break;
-        if (!cr_list_empty(&let_go) || !spun) {
+        if (!cr_list_empty(&let_go)) {
             pthread_mutex_unlock(&queue->mutex);
             cr_queue_release_all(&let_go);
-            if (!spun) spin(queue, spin_ns);
-            spun = true;
             pthread_mutex_lock(&queue->mutex);
+            continue;
+        }
+        if (!looked && look_out(queue)) {
+            looked = true;
             continue;
         }
         queue->sleeping[CR_KIND_CPU]++;

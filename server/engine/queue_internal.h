@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "server/base/lookout.h"
 #include "server/engine/queue.h"
 
 struct cr_queue {
@@ -18,7 +19,10 @@ struct cr_queue {
     uint32_t sleeping[CR_LANE_KINDS];
     uint32_t gpus; /* whose lanes claim by cr_queue_take: a bit each, by ordinal */
     bool closed;
-    _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a spinning lane watches */
+    _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a thread that looks watches */
+    cr_lookout lookout;                     /* the workers' */
+    const cr_look *looker;                  /* the worker that looks, and has not been given something; NULL: none */
+    uint64_t dry_ns;                        /* when a worker last found nothing; 0: something was offered since */
     void (*wake)(void *argument);
     void *wake_argument;
     cr_trace trace; /* begin NULL: none */

@@ -5,10 +5,10 @@
 
 #include "kernels/cpu/fold.h"
 
-bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, uint64_t spin_ns, bool wait) {
+bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool wait) {
     for (;;) {
         bool carries = worker->hand.state != NULL;
-        bool got = cr_queue_turn(queue, &worker->turn, workers, spin_ns, wait && !carries);
+        bool got = cr_queue_turn(queue, &worker->turn, workers, wait && !carries);
         if (carries && (!got || worker->turn.claim.job != worker->hand.job)) cr_job_axis_let_go(queue, &worker->hand);
         if (got || !carries || !wait) return got;
     }

@@ -16,7 +16,7 @@ typedef struct cr_worker {
 
 /* Gives back the claim in hand, if any, and takes the next, as one of `workers` threads. wait: sleeps until there is one, or
  * the queue is closed. False: there is none. */
-bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, uint64_t spin_ns, bool wait);
+bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool wait);
 /* Folds the claim in hand. */
 void cr_worker_fold(cr_worker *worker, cr_queue *queue);
 /* Gives back the claim in hand and takes none. */

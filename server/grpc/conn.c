@@ -44,7 +44,7 @@ static void wait_for_turn(cr_grpc_conn *conn) { cr_rounds_wait(&conn->grpc->roun
 
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_grpc_conn *conn = handle->data;
-    conn->grpc->loop->came = true;
+    cr_loop_came(conn->grpc->loop);
     if (status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn))) conn->gone = true;
     if (events & UV_READABLE) conn->readable = true;
     wait_for_turn(conn);

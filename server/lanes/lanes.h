@@ -18,6 +18,7 @@ typedef struct cr_lanes {
     const cr_lane_type *types[CR_MAX_LANES];
     cr_lane *lanes[CR_MAX_LANES];
     uint32_t count;
+    cr_seats seats;             /* of the threads of lanes and of the loop that look for work before they sleep */
     uint32_t workers;           /* of the CPU: how many may keep state of one job along an axis */
     const char *backend;        /* "cpu", or the GPUs' name, "cuda" */
     char reason[CR_ERROR_TEXT]; /* why this backend, in a sentence */

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ static void on_clock(uv_timer_t *timer) {
 
 static void on_wake(uv_async_t *wake) {
     cr_loop *loop = wake->data;
-    loop->came = true;
+    cr_loop_came(loop);
     if (cr_calls_turn(loop->calls, CR_TURN_NS)) cr_loop_wake(loop);
     for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->woken(loop->doors[i]);
     if (cr_lanes_check(&loop->calls->lanes) && loop->lane_lost) loop->lane_lost(loop);
@@ -37,20 +38,45 @@ static bool quiet(const cr_loop *loop) {
     return true;
 }
 
-static void on_looking(uv_idle_t *looking) { (void)looking; }
+static void on_looking(uv_idle_t *looking) {
+    const cr_loop *loop = looking->data;
+    if (loop->looks) sched_yield();
+}
+
+static void stop_looking(cr_loop *loop) {
+    if (loop->looks) cr_lookout_end(loop->waits, &loop->look);
+    loop->looks = false;
+}
+
+void cr_loop_came(cr_loop *loop) {
+    if (loop->came_ns || !loop->idle.most_ns) return;
+    loop->came_ns = cr_now_ns();
+    if (!loop->waits) return;
+    stop_looking(loop);
+    cr_lookout_waited(loop->waits, loop->came_ns - loop->waits_ns, loop->came_ns);
+    loop->waits = NULL;
+}
+
+/* A wait goes on, or begins once a turn has brought nothing more. */
+static void look_out(cr_loop *loop) {
+    if (!loop->idle.most_ns) return;
+    const uint64_t now = cr_now_ns();
+    if (loop->waits) {
+        if (loop->looks && !cr_look_on(&loop->look, now)) stop_looking(loop);
+    } else {
+        loop->waits = cr_list_empty(&loop->calls->open) ? &loop->idle : &loop->busy;
+        loop->waits_ns = now;
+        loop->looks = cr_lookout_begin(loop->waits, &loop->look, now);
+    }
+    loop->came_ns = 0;
+}
 
 /* An idle handle keeps the loop from sleeping: it only looks what there is. */
 static void look_or_sleep(cr_loop *loop) {
-    const uint64_t spin_ns = loop->calls->config->spin_us * 1000;
-    const bool looks = uv_is_active((uv_handle_t *)&loop->looking);
-    if (!spin_ns && !looks && !loop->left) return;
-    const uint64_t now = spin_ns ? cr_now_ns() : 0;
-    if (loop->came) loop->look_until = now + spin_ns;
-    loop->came = false;
-    if (now >= loop->look_until && !loop->left)
-        uv_idle_stop(&loop->looking);
-    else if (!looks)
-        uv_idle_start(&loop->looking, on_looking);
+    look_out(loop);
+    const bool stays = loop->looks || loop->left, looks = uv_is_active((uv_handle_t *)&loop->looking);
+    if (looks && !stays) uv_idle_stop(&loop->looking);
+    if (!looks && stays) uv_idle_start(&loop->looking, on_looking);
 }
 
 static void on_check(uv_check_t *check) {
@@ -95,6 +121,7 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
     loop->uv = uv;
     loop->calls = calls;
     loop->clock_set = UINT64_MAX;
+    loop->busy = loop->idle = (cr_lookout){.seats = &calls->lanes.seats, .most_ns = calls->config->spin_us * 1000};
     cr_trim_init(&loop->trim, calls);
     int failed = uv_async_init(uv, &loop->wake, on_wake);
     if (failed) return cr_fail(error, CR_INTERNAL, "cannot set up the loop: %s", uv_strerror(failed));
@@ -102,7 +129,7 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
     uv_prepare_init(uv, &loop->prepare);
     uv_check_init(uv, &loop->check);
     uv_idle_init(uv, &loop->looking);
-    loop->wake.data = loop->clock.data = loop->prepare.data = loop->check.data = loop;
+    loop->looking.data = loop->wake.data = loop->clock.data = loop->prepare.data = loop->check.data = loop;
     uv_prepare_start(&loop->prepare, on_prepare);
     uv_check_start(&loop->check, on_check);
     return CR_OK;

@@ -24,10 +24,15 @@ typedef struct cr_loop {
     uv_async_t wake;
     uv_prepare_t prepare; /* before each sleep: doors write, the clock is set */
     uv_check_t check;     /* after each: connections have their turns */
-    uv_idle_t looking; /* runs while nobody sleeps: something is left, or, with spin_us, something came a moment ago */
-    uint64_t look_until;
-    bool came; /* something did in this turn */
-    bool left; /* somebody waits for the next turn */
+    uv_idle_t looking;    /* runs while nobody sleeps: something is left, or something is soon to come */
+    cr_lookout busy,
+        idle; /* for waits while calls are open, which end with their jobs, and for others, which end with a call */
+    cr_lookout *waits; /* of the wait that is on; NULL: none is */
+    uint64_t waits_ns; /* since when */
+    cr_look look;
+    bool looks;       /* of that wait; a seat is held */
+    uint64_t came_ns; /* when something came in this turn; 0: nothing did */
+    bool left;        /* somebody waits for the next turn */
     uv_poll_t reserve;
     cr_timer hurry; /* set while draining */
     cr_trim trim;
@@ -41,6 +46,8 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
  * Fewer are reserved where this process may not open so many. */
 void cr_loop_reserve(cr_loop *loop, uint64_t descriptors);
 void cr_loop_add(cr_loop *loop, cr_door *door);
+/* For doors: something came. */
+void cr_loop_came(cr_loop *loop);
 /* The next turn comes at once. For cr_queue_new, too. */
 void cr_loop_wake(void *loop);
 /* New calls are refused; drained is called when the running ones are over. */

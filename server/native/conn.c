@@ -303,7 +303,7 @@ bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_conn *conn = handle->data;
     cr_native *native = conn->native;
-    native->loop->came = true;
+    cr_loop_came(native->loop);
     if (status < 0 || (events & UV_DISCONNECT && !(events & UV_READABLE) && !reading(conn))) conn->gone = true;
     if (events & UV_READABLE) conn->readable = true;
     if (conn->seat.waits && native->rounds.waiting > CR_ARMED_MOST) {

@@ -230,7 +230,7 @@ static void watch(cr_arrival *a) {
 static void on_poll(uv_poll_t *handle, int status, int events) {
     cr_arrival *a = handle->data;
     (void)events;
-    a->arrivals->loop->came = true;
+    cr_loop_came(a->arrivals->loop);
     if (status < 0)
         drop(a);
     else if (look(a))

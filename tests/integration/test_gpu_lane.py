@@ -346,7 +346,7 @@ class Ranges(DaemonTest):
 
 
 class Looking(DaemonTest):
-    """With spin_us, threads look for work for a while before they sleep; then they do sleep."""
+    """Threads look for work before they sleep, for as long as spin_us if waits are short; then they do sleep."""
     PROGRAM = PROGRAM
     OPTIONS = dict(SMALL, backend="cuda", spin_us=1000)
 

@@ -21,8 +21,7 @@ struct cr_pool {
 static void *thread_main(void *argument) {
     pool_thread *own = argument;
     const cr_pool *pool = own->pool;
-    while (cr_worker_next(&own->worker, pool->queue, pool->claimers, 0, true))
-        cr_worker_fold(&own->worker, pool->queue);
+    while (cr_worker_next(&own->worker, pool->queue, pool->claimers, true)) cr_worker_fold(&own->worker, pool->queue);
     cr_worker_end(&own->worker, pool->queue);
     return NULL;
 }

@@ -93,7 +93,7 @@ void cr_work_begin(cured_call *call, const cr_local_input *input) {
 static bool fold_one(cr_line *line) {
     if (line->queue == NULL) return false;
     bool carried = line->worker.hand.state != NULL;
-    if (!cr_worker_next(&line->worker, line->queue, line->threads, 0, false)) return carried;
+    if (!cr_worker_next(&line->worker, line->queue, line->threads, false)) return carried;
     cr_worker_fold(&line->worker, line->queue);
     cr_worker_rest(&line->worker, line->queue);
     return true;

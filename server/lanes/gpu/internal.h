@@ -54,8 +54,9 @@ struct cr_gpu_lane {
     bool ops_left;         /* a kernel of theirs has answered some of its job's ops */
     uint64_t queued_bytes; /* of all works: those that come over the bus */
     bool silent;           /* no call of the device may be made now */
-    uint32_t waiting;      /* jobs seen in line that wait for an event */
-    uint32_t ask_from;     /* the first of them to be asked next time */
+    cr_lookout lookout;
+    uint32_t waiting;  /* jobs seen in line that wait for an event */
+    uint32_t ask_from; /* the first of them to be asked next time */
     uint32_t asked_count;
     struct {
         struct cr_kept *kept; /* used */

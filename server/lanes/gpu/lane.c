@@ -8,6 +8,7 @@
 #include "server/lanes/gpu/lane.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,12 +94,20 @@ static bool look(cr_gpu_lane *lane, bool offered, bool start) {
     return moved;
 }
 
-/* Looks for an offer for spin_ns: worth it when the next job is a few microseconds away. */
-static bool offered_soon(cr_gpu_lane *lane, uint32_t seen) {
-    uint64_t until = lane->options.spin_ns ? cr_now_ns() + lane->options.spin_ns : 0;
-    while (until && cr_queue_offers(lane->options.queue) == seen)
-        if (cr_now_ns() >= until) return false;
-    return until != 0;
+/* Looks for an offer, and then sleeps until there is one. False: the queue is closed. */
+static bool await_offer(cr_gpu_lane *lane, uint32_t seen) {
+    cr_queue *queue = lane->options.queue;
+    cr_look look;
+    if (!lane->lookout.most_ns) return cr_queue_sleep(queue, seen);
+    const uint64_t since = cr_now_ns();
+    if (cr_lookout_begin(&lane->lookout, &look, since)) {
+        while (cr_queue_offers(queue) == seen && cr_look_on(&look, cr_now_ns())) sched_yield();
+        cr_lookout_end(&lane->lookout, &look);
+    }
+    const bool open = cr_queue_sleep(queue, seen);
+    const uint64_t now = cr_now_ns();
+    cr_lookout_waited(&lane->lookout, now - since, now);
+    return open;
 }
 
 /* With nothing under way: sleeps until something is offered, or until the events of other processes are to be looked
@@ -106,7 +115,7 @@ static bool offered_soon(cr_gpu_lane *lane, uint32_t seen) {
 static bool rest(cr_gpu_lane *lane, uint32_t seen, uint64_t waited_ns) {
     cr_queue *queue = lane->options.queue;
     uint64_t nap = waited_ns / 16;
-    if (!lane->waiting || atomic_load(&lane->lost)) return offered_soon(lane, seen) || cr_queue_sleep(queue, seen);
+    if (!lane->waiting || atomic_load(&lane->lost)) return await_offer(lane, seen);
     if (waited_ns < LOOK_NS) return true;
     if (nap < NAP_NS) nap = NAP_NS;
     return cr_queue_doze(queue, seen, nap < EVENTS_NS ? nap : EVENTS_NS);
@@ -154,6 +163,7 @@ static cr_status open_device(cr_gpu_lane *lane, cr_error *error) {
     cr_status status = lane->api->open(o->ordinal, &lane->gpu, error);
     if (status != CR_OK) return status;
     lane->device = *lane->api->info(lane->gpu);
+    if (o->seats) lane->lookout = (cr_lookout){.seats = o->seats, .most_ns = o->spin_ns};
     if (o->spin_ns) lane->api->linger(lane->gpu, o->spin_ns);
     for (uint32_t i = 0; i < lane->work_count && status == CR_OK; i++)
         status = cr_gpu_work_open(lane, &lane->works[i], error);

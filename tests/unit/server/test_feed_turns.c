@@ -52,7 +52,7 @@ static cr_job *start(int fd, uint64_t bytes) {
 }
 
 /* Claims; the claim before counts as folded. */
-static bool claim(void) { return cr_queue_turn(queue, &turn, 1, 0, false); }
+static bool claim(void) { return cr_queue_turn(queue, &turn, 1, false); }
 
 static void hold_up(cr_file_task *task) {
     (void)task;

@@ -32,13 +32,13 @@ static cr_job *new_job(cr_dtype dtype) {
 
 /* Takes and folds one claim; the claim before it goes back. Only while there is something to claim. */
 static cr_claim claim(uint32_t workers) {
-    ck_assert(cr_queue_turn(queue, &turn, workers, 0, false));
+    ck_assert(cr_queue_turn(queue, &turn, workers, false));
     cr_cpu_fold(&turn.partial, turn.claim.data, turn.claim.bytes / turn.claim.job->element, turn.claim.index);
     return turn.claim;
 }
 
 /* Gives the claim in hand back; there is nothing more to claim. */
-static void finish_turn(void) { ck_assert(!cr_queue_turn(queue, &turn, 1, 0, false)); }
+static void finish_turn(void) { ck_assert(!cr_queue_turn(queue, &turn, 1, false)); }
 
 static cr_job *completed(void) {
     cr_list list;
@@ -178,7 +178,7 @@ START_TEST(a_client_that_keeps_coming_back_has_its_place) {
     }
     ck_assert_uint_ge(mine, 84);
     ck_assert_uint_ge(others, 84);
-    while (cr_queue_turn(queue, &turn, 1, 0, false)) {
+    while (cr_queue_turn(queue, &turn, 1, false)) {
     }
     ck_assert_uint_eq(free_completed(), jobs);
 }
@@ -192,7 +192,7 @@ START_TEST(short_jobs_go_before_a_client_s_large_one) {
     for (int i = 0; i < 4; i++) ck_assert_ptr_ne(claim(1).job, large);
     ck_assert_ptr_eq(turn.claim.job, last);
     ck_assert_ptr_eq(claim(1).job, large);
-    while (cr_queue_turn(queue, &turn, 1, 0, false)) {
+    while (cr_queue_turn(queue, &turn, 1, false)) {
     }
     ck_assert_uint_eq(free_completed(), 13);
 }

@@ -62,7 +62,7 @@ static void give_folded(const cr_claim *first, uint32_t count) {
 /* Lets one CPU worker fold all it can get; the bytes it got. */
 static uint64_t work(uint32_t workers) {
     uint64_t bytes = 0;
-    while (cr_queue_turn(queue, &turn, workers, 0, false)) {
+    while (cr_queue_turn(queue, &turn, workers, false)) {
         cr_cpu_fold(&turn.partial, turn.claim.data, turn.claim.bytes, turn.claim.index);
         bytes += turn.claim.bytes;
     }

@@ -1,5 +1,6 @@
 /* The run queue under many threads: producers, lanes, cancellations and the loop at once. Every byte of a job that was not
  * stopped is folded exactly once, every segment released exactly once, every job completed exactly once. */
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,13 @@ typedef struct work {
 static cr_queue *queue;
 static gate woken = GATE_INIT;
 static atomic_uint folds;
+static cr_seats seats;
+
+/* In every other round workers look for offers before they sleep. */
+static void look_out(int round) {
+    cr_seats_init(&seats, 2);
+    if (round % 2) cr_queue_look_out(queue, &seats, 1000000);
+}
 
 static void wake(void *argument) { gate_add(argument); }
 
@@ -41,7 +49,7 @@ static void release(cr_segment *segment) {
 /* A lane. Writes to what it folds, so that two holders of one byte would be a data race, and would change the sum. */
 static void *lane(void *argument) {
     cr_turn *turn = argument;
-    while (cr_queue_turn(queue, turn, LANES, 0, true)) {
+    while (cr_queue_turn(queue, turn, LANES, true)) {
         uint8_t *data = (uint8_t *)(uintptr_t)turn->claim.data;
         for (uint64_t i = 0; i < turn->claim.bytes; i++) data[i] ^= 0x80;
         cr_cpu_fold(&turn->partial, data, turn->claim.bytes, turn->claim.index);
@@ -136,6 +144,7 @@ START_TEST(everything_at_once) {
     memset(turns, 0, sizeof turns);
     memset(works, 0, sizeof works);
     assert_ok(cr_queue_new(wake, &woken, &queue, &error), error);
+    look_out(_i);
     for (int p = 0; p < PRODUCERS; p++)
         for (int i = 0; i < JOBS_EACH; i++) {
             works[p][i].job = cr_job_new(CR_U8, CR_FAM_SUM);
@@ -160,6 +169,7 @@ START_TEST(everything_at_once) {
             }
         }
     ck_assert_uint_eq(metric_now(CR_M_jobs), 0);
+    ck_assert_int_eq(atomic_load(&seats.free), 1);
     cr_queue_free(queue);
 }
 END_TEST
@@ -170,6 +180,7 @@ START_TEST(closing_wakes_sleeping_lanes) {
     cr_error error;
     memset(turns, 0, sizeof turns);
     assert_ok(cr_queue_new(wake, &woken, &queue, &error), error);
+    look_out(_i);
     for (int i = 0; i < LANES; i++) pthread_create(&lanes[i], NULL, lane, &turns[i]);
     cr_queue_close(queue);
     for (int i = 0; i < LANES; i++) pthread_join(lanes[i], NULL);
@@ -177,11 +188,46 @@ START_TEST(closing_wakes_sleeping_lanes) {
 }
 END_TEST
 
+/* One job after the other, for workers that look: a job is taken by one that looks or by one that sleeps, but always taken. */
+START_TEST(one_by_one) {
+    enum { JOBS = 300 };
+    static cr_turn turns[LANES];
+    static work one;
+    pthread_t lanes[LANES];
+    cr_error error;
+    uint64_t state = 5;
+    memset(turns, 0, sizeof turns);
+    assert_ok(cr_queue_new(wake, &woken, &queue, &error), error);
+    look_out(1);
+    for (int i = 0; i < LANES; i++) pthread_create(&lanes[i], NULL, lane, &turns[i]);
+    for (int i = 0; i < JOBS; i++) {
+        const unsigned seen = gate_count(&woken);
+        cr_list list;
+        one = (work){.job = cr_job_new(CR_U8, CR_FAM_SUM), .count = 1};
+        one.job->owner = &one;
+        make_piece(&one, &one.pieces[0], &state, 0);
+        cr_queue_add(queue, &one.pieces[0].segment);
+        cr_queue_ready(queue, &one.pieces[0].segment, one.pieces[0].bytes, true);
+        cr_queue_unhold(queue, one.job);
+        gate_wait(&woken, seen + 1);
+        cr_queue_completed(queue, &list);
+        check_done(cr_container(cr_list_pop(&list), cr_job, done));
+        while (!atomic_load(&one.pieces[0].released)) sched_yield(); /* after the completion */
+        free(one.pieces[0].data);
+    }
+    cr_queue_close(queue);
+    for (int i = 0; i < LANES; i++) pthread_join(lanes[i], NULL);
+    ck_assert_int_eq(atomic_load(&seats.free), 1);
+    cr_queue_free(queue);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/queue_threads");
     TCase *tc = tcase_create("threads");
-    tcase_add_test(tc, everything_at_once);
-    tcase_add_test(tc, closing_wakes_sleeping_lanes);
+    tcase_add_loop_test(tc, everything_at_once, 0, 2);
+    tcase_add_loop_test(tc, closing_wakes_sleeping_lanes, 0, 2);
+    tcase_add_test(tc, one_by_one);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

@@ -1,0 +1,55 @@
+/* lookout: the rule. Thread: see lookout.h. Owner: see lookout.h. */
+#include "server/base/lookout.h"
+
+#include <sched.h>
+
+void cr_seats_init(cr_seats *seats, uint32_t cores) {
+    atomic_store(&seats->free, cores < 2 ? 0 : cores < 4 ? 1 : (int32_t)cores - 1);
+}
+
+uint32_t cr_seats_cores(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static bool take_seat(cr_seats *seats) {
+    int32_t left = atomic_load_explicit(&seats->free, memory_order_relaxed);
+    while (left > 0)
+        if (atomic_compare_exchange_weak(&seats->free, &left, left - 1)) return true;
+    return false;
+}
+
+bool cr_lookout_begin(cr_lookout *lookout, cr_look *look, uint64_t now_ns) {
+    if (!lookout->window_ns || !take_seat(lookout->seats)) return false;
+    *look = (cr_look){.until_ns = now_ns + lookout->window_ns, .last_ns = now_ns};
+    return true;
+}
+
+bool cr_look_on(cr_look *look, uint64_t now_ns) {
+    look->disturbed = now_ns - look->last_ns > CR_LOOKOUT_GAP_NS;
+    look->last_ns = now_ns;
+    return !look->disturbed && now_ns < look->until_ns;
+}
+
+void cr_lookout_end(cr_lookout *lookout, const cr_look *look) {
+    atomic_fetch_add(&lookout->seats->free, 1);
+    if (!look->disturbed) {
+        lookout->calm_ns /= 2;
+        return;
+    }
+    const uint64_t calm = 2 * lookout->calm_ns;
+    lookout->calm_ns = calm < CR_LOOKOUT_CALM_NS        ? CR_LOOKOUT_CALM_NS
+                       : calm < CR_LOOKOUT_CALM_MOST_NS ? calm
+                                                        : CR_LOOKOUT_CALM_MOST_NS;
+    lookout->window_ns = 0;
+    lookout->calm_until_ns = look->last_ns + lookout->calm_ns;
+}
+
+void cr_lookout_waited(cr_lookout *lookout, uint64_t waited_ns, uint64_t now_ns) {
+    if (waited_ns > lookout->most_ns) {
+        lookout->window_ns = 0;
+    } else if (waited_ns > lookout->window_ns && now_ns >= lookout->calm_until_ns) {
+        const uint64_t wider = lookout->window_ns ? 2 * lookout->window_ns : CR_LOOKOUT_FIRST_NS;
+        lookout->window_ns = wider < lookout->most_ns ? wider : lookout->most_ns;
+    }
+}

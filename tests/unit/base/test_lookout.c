@@ -1,0 +1,142 @@
+/* The rule by which threads look for work before they sleep: how the window grows and goes, who gets a seat, and what a look that
+ * comes late means. Times are numbers here; no clock is read. */
+#include <check.h>
+
+#include "server/base/lookout.h"
+
+enum { US = 1000, MS = 1000000 };
+
+/* A wait, and the window after it. */
+typedef struct wait {
+    uint64_t waited_us, window_us;
+} wait;
+
+static const struct {
+    uint64_t most_us;
+    wait waits[12];
+    unsigned count;
+} rows[] = {
+    {50,
+     {{30, 10}, {30, 20}, {30, 40}, {30, 40}, {40, 40}, {41, 50}, {50, 50}, {49, 50}},
+     8},                                                                    /* as wide as waits are */
+    {50, {{1, 10}, {9, 10}, {10, 10}, {11, 20}, {3, 20}, {21, 40}}, 6},     /* no wider than they are */
+    {50, {{30, 10}, {51, 0}, {30, 10}, {30, 20}, {10000, 0}, {50, 10}}, 6}, /* a long one ends it */
+    {50, {{51, 0}, {10000, 0}, {60, 0}}, 3},                                /* long ones begin nothing */
+    {5, {{4, 5}, {5, 5}, {6, 0}}, 3},                                       /* below the first window */
+    {1000, {{900, 10}, {900, 20}, {900, 40}, {900, 80}, {900, 160}, {900, 320}, {900, 640}, {900, 1000}, {1001, 0}}, 9},
+    {0, {{0, 0}, {1, 0}, {30, 0}}, 3}, /* never */
+};
+
+START_TEST(window_follows_waits) {
+    cr_seats seats;
+    cr_seats_init(&seats, 2);
+    cr_lookout l = {.seats = &seats, .most_ns = rows[_i].most_us * US};
+    uint64_t now = 5 * MS;
+    for (unsigned i = 0; i < rows[_i].count; i++) {
+        const wait *w = &rows[_i].waits[i];
+        now += w->waited_us * US;
+        cr_lookout_waited(&l, w->waited_us * US, now);
+        ck_assert_msg(l.window_ns == w->window_us * US, "row %d, wait %u: %llu ns", _i, i,
+                      (unsigned long long)l.window_ns);
+    }
+}
+END_TEST
+
+/* Looks that a thread makes which waits for ever and looks every step_us. */
+static unsigned looks(cr_lookout *l, uint64_t now, uint64_t step_us) {
+    cr_look look;
+    unsigned count = 0;
+    if (!cr_lookout_begin(l, &look, now)) return 0;
+    do {
+        count++;
+        now += step_us * US;
+    } while (cr_look_on(&look, now));
+    cr_lookout_end(l, &look);
+    return count;
+}
+
+START_TEST(a_long_wait_costs_one_window) {
+    cr_seats seats;
+    cr_seats_init(&seats, 2);
+    cr_lookout l = {.seats = &seats, .most_ns = 50 * US};
+    ck_assert_uint_eq(looks(&l, MS, 1), 0);
+    for (int i = 0; i < 4; i++) cr_lookout_waited(&l, 45 * US, MS);
+    ck_assert_uint_eq(looks(&l, MS, 1), 50);
+    cr_lookout_waited(&l, 10 * MS, 11 * MS);
+    ck_assert_uint_eq(looks(&l, 11 * MS, 1), 0);
+    ck_assert_int_eq(atomic_load(&seats.free), 1);
+}
+END_TEST
+
+START_TEST(a_late_look_stops_looking_for_a_while) {
+    cr_seats seats;
+    cr_seats_init(&seats, 2);
+    cr_lookout l = {.seats = &seats, .most_ns = 500 * US, .window_ns = 500 * US};
+    ck_assert_uint_eq(looks(&l, MS, 60), 9); /* just not late: the window decides */
+    ck_assert_uint_eq(l.window_ns, 500 * US);
+    ck_assert_uint_eq(looks(&l, MS, 61), 1);
+    ck_assert_uint_eq(l.window_ns, 0);
+    cr_lookout_waited(&l, 20 * US, 101 * MS + 60 * US);
+    ck_assert_uint_eq(l.window_ns, 0);
+    cr_lookout_waited(&l, 20 * US, 101 * MS + 61 * US);
+    ck_assert_uint_eq(l.window_ns, 10 * US);
+}
+END_TEST
+
+START_TEST(who_is_disturbed_again_looks_ever_more_rarely) {
+    cr_seats seats;
+    cr_seats_init(&seats, 2);
+    cr_lookout l = {.seats = &seats, .most_ns = 50 * US};
+    static const uint64_t calm_ms[] = {100, 200, 400, 800, 1000, 1000};
+    uint64_t now = MS;
+    for (size_t i = 0; i < sizeof calm_ms / sizeof *calm_ms; i++) {
+        l.window_ns = 50 * US;
+        ck_assert_uint_eq(looks(&l, now, 100), 1);
+        ck_assert_uint_eq(l.calm_until_ns, now + 100 * US + calm_ms[i] * MS);
+        now = l.calm_until_ns;
+    }
+    for (uint64_t calm = 1000 * MS; calm >= 100 * MS; calm /= 2) {
+        l.window_ns = 50 * US;
+        ck_assert_uint_eq(l.calm_ns, calm);
+        ck_assert_uint_eq(looks(&l, now, 10), 5);
+    }
+}
+END_TEST
+
+START_TEST(seats_leave_a_core) {
+    static const struct {
+        uint32_t cores;
+        int seats;
+    } cases[] = {{0, 0}, {1, 0}, {2, 1}, {3, 1}, {4, 3}, {16, 15}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        cr_seats seats;
+        cr_seats_init(&seats, cases[c].cores);
+        cr_lookout l = {.seats = &seats, .most_ns = 50 * US, .window_ns = 50 * US};
+        cr_look look[16];
+        int taken = 0;
+        while (taken < 16 && cr_lookout_begin(&l, &look[taken], 0)) taken++;
+        ck_assert_int_eq(taken, cases[c].seats);
+        if (!taken) continue;
+        cr_lookout_end(&l, &look[0]); /* a seat given back is there again */
+        ck_assert(cr_lookout_begin(&l, &look[0], 0));
+        ck_assert(!cr_lookout_begin(&l, &look[0], 0));
+    }
+    ck_assert_uint_ge(cr_seats_cores(), 1);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("lookout");
+    TCase *rule = tcase_create("rule");
+    tcase_add_loop_test(rule, window_follows_waits, 0, (int)(sizeof rows / sizeof *rows));
+    tcase_add_test(rule, a_long_wait_costs_one_window);
+    tcase_add_test(rule, a_late_look_stops_looking_for_a_while);
+    tcase_add_test(rule, who_is_disturbed_again_looks_ever_more_rarely);
+    tcase_add_test(rule, seats_leave_a_core);
+    suite_add_tcase(suite, rule);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
