@@ -159,7 +159,7 @@ static const cr_page *refusal(cr_admin_conn *conn, cr_page *page, char *room, si
 
 /* Answers the request that is whole. False: there is no memory. */
 static bool answer(cr_admin_conn *conn) {
-    char head[1024], room[512], date[40] = "";
+    char head[1280], room[512], date[40] = "";
     cr_admin *admin = conn->admin;
     const cr_http_request *r = &conn->http.request;
     struct tm now;

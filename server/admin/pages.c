@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "server/admin/health.h"
 #include "server/base/clock.h"
@@ -16,6 +17,7 @@ typedef struct making {
     cr_calls *calls;
     bool trusted;
     cr_bytes *body;
+    char *policy; /* Content-Security-Policy, where the row has none */
 } making;
 
 static bool print(cr_bytes *body, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -50,6 +52,28 @@ static unsigned make_stats(const making *m) {
     return n && cr_bytes_add(m->body, "\n", 1) ? 200 : 500;
 }
 
+/* The page for people, whose script and style alone are run: they carry a word that is new each time. */
+extern const uint8_t cr_admin_page[];
+extern const size_t cr_admin_page_bytes;
+
+static unsigned make_page(const making *m) {
+    static const char mark[] = "\"NONCE\"";
+    uint8_t random[16];
+    char nonce[2 * sizeof random + 1];
+    const uint8_t *at = cr_admin_page, *end = at + cr_admin_page_bytes, *found;
+    if (getrandom(random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random) return 500;
+    for (size_t i = 0; i < sizeof random; i++) snprintf(nonce + 2 * i, 3, "%02x", random[i]);
+    snprintf(m->policy, sizeof(((cr_pages *)0)->policy),
+             "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; connect-src 'self'; img-src data:; "
+             "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+             nonce, nonce);
+    while ((found = memmem(at, (size_t)(end - at), mark, sizeof mark - 1))) {
+        if (!cr_bytes_add(m->body, at, (size_t)(found - at)) || !print(m->body, "\"%s\"", nonce)) return 500;
+        at = found + sizeof mark - 1;
+    }
+    return cr_bytes_add(m->body, at, (size_t)(end - at)) ? 200 : 500;
+}
+
 static unsigned make_live(const making *m) { return print(m->body, "{\"live\":true}\n") ? 200 : 500; }
 
 static unsigned make_ready(const making *m) {
@@ -65,6 +89,7 @@ static const struct row {
     unsigned (*make)(const making *m);
     int kept;
 } rows[] = {
+    {"/", "text/html; charset=utf-8", NULL, make_page, -1},
     {"/metrics", "text/plain; version=0.0.4; charset=utf-8", nothing, make_metrics, 0},
     {"/stats.json", json_type, nothing, make_stats, 1},
     {"/healthz/live", json_type, nothing, make_live, -1},
@@ -80,7 +105,8 @@ cr_page cr_pages_say(uint16_t status, const char *text, char *room, size_t room_
 static cr_page make(const struct row *row, const making *m) {
     const unsigned status = row->make(m);
     if (status == 500) m->body->len = 0;
-    return (cr_page){(uint16_t)status, row->type, row->policy, m->body->at, cr_bytes_left(m->body)};
+    return (cr_page){(uint16_t)status, row->type, row->policy ? row->policy : m->policy, m->body->at,
+                     cr_bytes_left(m->body)};
 }
 
 static cr_page make_or_keep(cr_page_kept *kept, const struct row *row, making *m) {
@@ -100,7 +126,7 @@ cr_page cr_pages_get(cr_pages *pages, cr_calls *calls, const char *path, bool tr
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
         if (strcmp(row->path, path) != 0) continue;
-        making m = {calls, trusted, &pages->passing};
+        making m = {calls, trusted, &pages->passing, pages->policy};
         if (row->kept >= 0) return make_or_keep(&pages->kept[row->kept + (trusted && row->kept)], row, &m);
         pages->passing.len = 0;
         return make(row, &m);

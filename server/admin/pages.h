@@ -20,6 +20,7 @@ typedef struct cr_page_kept {
 typedef struct cr_pages {
     cr_page_kept kept[CR_PAGES_KEPT];
     cr_bytes passing; /* the last page that is not kept */
+    char policy[320]; /* of the last page for people */
 } cr_pages;
 
 typedef struct cr_page {

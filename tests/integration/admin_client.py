@@ -2,6 +2,7 @@
 import json
 import re
 import socket
+import threading
 
 HANG_S = 60  # only catches hangs: nothing here waits that long
 
@@ -87,6 +88,28 @@ def exchange(address, data, count=1, end=False, wrap=None):
 
 def get(address, path, wrap=None, **headers):
     return exchange(address, request(path, **headers), wrap=wrap)[0]
+
+
+class Trickle:
+    """A call that stays in flight, a byte at a time: a draining daemon ends calls that stand still for a second."""
+
+    def __init__(self, connection):
+        self.connection, self.sent, self.over = connection, 0, threading.Event()
+        self.stream = connection.start_stream("u8", ["sum"])
+        self.thread = threading.Thread(target=self.go)
+        self.thread.start()
+
+    def go(self):
+        while not self.over.wait(0.05):
+            self.connection.send_data(self.stream, b"\1")
+            self.sent += 1
+
+    def end(self):
+        """The sum, once the call is over."""
+        self.over.set()
+        self.thread.join()
+        self.connection.send_data(self.stream, b"\1", end=True)
+        return int.from_bytes(self.connection.wait(self.stream).results[0].value, "little") - self.sent
 
 
 def metrics(address):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """test_admin: what operators ask by HTTP and what they are told: pages, health, who may see what."""
+import json
 import os
 import re
 import shutil
@@ -9,7 +10,7 @@ import tempfile
 import unittest
 
 import admin_client
-from admin_client import HANG_S, Reader, connect, exchange, get, request
+from admin_client import HANG_S, Reader, Trickle, connect, exchange, get, request
 from cured_daemon import CURED, Daemon, DaemonTest, environment, main, need_binary, wait_for
 
 PATHS = ("/metrics", "/stats.json", "/healthz/live", "/healthz/ready")
@@ -69,7 +70,50 @@ class Pages(AdminTest):
     def test_the_query_and_a_proxys_form_mean_the_same_page(self):
         self.assertEqual(200, get(self.tcp, "/healthz/live?x=/y").status)
         self.assertEqual(200, get(self.tcp, "http://localhost/healthz/live").status)
-        self.assertEqual(404, get(self.tcp, "http://localhost").status if "/" not in PATHS else 404)
+        self.assertIn("text/html", get(self.tcp, "http://localhost").headers["content-type"])
+
+    def test_the_page_runs_only_its_own_script(self):
+        words = set()
+        for _ in range(3):
+            answer = get(self.tcp, "/")
+            self.assertEqual("text/html; charset=utf-8", answer.headers["content-type"])
+            policy = answer.headers["content-security-policy"]
+            word = re.search(r"script-src 'nonce-([0-9a-f]{32})'", policy).group(1)
+            self.assertIn("default-src 'none'", policy)
+            self.assertEqual(2, answer.body.count(b'nonce="%s"' % word.encode()))
+            self.assertNotIn(b'"NONCE"', answer.body)
+            words.add(word)
+        self.assertEqual(3, len(words), "the word is the same each time")
+
+    def test_names_are_for_whom_the_daemon_trusts(self):
+        mine = get(self.unix, "/stats.json").json()
+        self.assertIn("uid %d" % os.geteuid(), [u["name"] for u in mine["users"]])
+        self.assertIn("slow", mine)
+        others = get(self.tcp, "/stats.json").json()
+        self.assertEqual([], others["users"])
+        self.assertNotIn("slow", others)
+        self.assertEqual(set(mine) - {"slow"}, set(others))
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_another_user_sees_no_names(self):
+        os.chmod(self.folder, 0o755)
+        os.chmod(self.unix.partition(":")[2], 0o666)
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setresgid(12345, 12345, 12345)
+                os.setresuid(12345, 12345, 12345)
+                os.write(write, get(self.unix, "/stats.json").body)
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as f:
+            seen = json.load(f)
+        os.waitpid(child, 0)
+        self.assertEqual([], seen["users"])
+        self.assertNotIn("slow", seen)
 
     def test_requests_count(self):
         before = admin_client.metrics(self.unix)
@@ -120,16 +164,14 @@ class Health(unittest.TestCase):
     def test_draining_is_not_ready_and_still_seen(self):
         daemon, address = self.start()
         with daemon.connect() as c:
-            stream = c.start_stream("u8", ["sum"], 2)
-            c.send_data(stream, b"\1")
+            call = Trickle(c)
             wait_for("the call", lambda: admin_client.metrics(address)["cured_requests_in_flight"] == 1)
             self.assertEqual(200, get(address, "/healthz/ready").status)
             daemon.process.send_signal(signal.SIGTERM)
             self.unready(address, "draining")
             self.assertEqual(200, get(address, "/healthz/live").status)
             self.assertEqual("close", get(address, "/metrics").headers["connection"])
-            c.send_data(stream, b"\2", end=True)
-            self.assertEqual((3).to_bytes(8, "little"), c.wait(stream).results[0].value)
+            self.assertEqual(1, call.end())
         self.assertEqual(0, daemon.wait())
         self.assertFalse(os.path.exists(address.partition(":")[2]), "the socket's file stayed")
 

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""test_admin_page: the page of operators in a headless Chromium: it is live, holds in the width of a phone and in the dark, is used by
+keyboard, and shows names to whom the daemon trusts. With --screenshot FILE it only makes the picture of docs/OPERATIONS.md."""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import chromium
+from admin_client import Trickle
+from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary
+from test_admin import windows
+
+SECTIONS = ["Input folded", "Requests", "Where the time of a request goes, last minute", "Lanes and GPUs", "Refused, or ended to make room",
+            "Requests since the start", "Memory", "Users", "Slowest requests of the last hour"]
+# What is read beside each other, and must be told apart: contrast of at least 4.5 (WCAG 2.1, AA).
+CONTRAST = """(() => {
+  const style = getComputedStyle(document.documentElement);
+  const light = name => {
+    const hex = style.getPropertyValue("--" + name).trim().replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3");
+    const [r, g, b] = [1, 3, 5].map(i => parseInt(hex.substr(i, 2), 16) / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b;
+  };
+  const pairs = ["text", "soft", "good", "warn", "bad"].flatMap(a => ["card", "back"].map(b => [a, b]));
+  return pairs.filter(([a, b]) => { const [x, y] = [light(a), light(b)].sort((m, n) => n - m); return (x + .05) / (y + .05) < 4.5; }).join(" ");
+})()"""
+
+
+class Bridge:
+    """TCP on a port of this machine to a Unix socket, as ssh -L makes it."""
+
+    def __init__(self, path):
+        self.path = path
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://localhost:%d/" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+                far = socket.socket(socket.AF_UNIX)
+                far.connect(self.path)
+            except OSError:
+                return
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(target=self.pass_on, args=(a, b), daemon=True).start()
+
+    @staticmethod
+    def pass_on(a, b):
+        try:
+            while True:
+                data = a.recv(65536)
+                b.sendall(data) if data else b.shutdown(socket.SHUT_WR)
+                if not data:
+                    return
+        except OSError:
+            pass
+        finally:
+            a.close()
+
+    def close(self):
+        self.listener.close()
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        need_binary(CURED)
+        if not chromium.find():
+            raise unittest.SkipTest("there is no Chromium: scripts/bootstrap --clients installs it")
+        cls.folder = tempfile.mkdtemp(prefix="cured-it-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.browser = chromium.Chromium(cls.folder)
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.daemon = Daemon(self.folder, env={"CURED_ADMIN": "unix:admin.sock,tcp:127.0.0.1:0"}, backend="cpu", max_jobs=8)
+        self.addCleanup(lambda: self.daemon.check_end(self, self.daemon.stop()))
+        unix, tcp = windows(self.daemon)
+        self.url = "http://localhost:%s/" % tcp.rpartition(":")[2]
+        self.bridge = Bridge(unix.partition(":")[2])
+        self.addCleanup(self.bridge.close)
+        self.browser.complaints.clear()
+        self.browser.scheme("light")
+        self.browser.size(1280, 900)
+
+    def open(self, url=None):
+        self.browser.go(url or self.url)
+        self.browser.wait("document.getElementById('state').textContent == 'ready'")
+
+    def quiet(self):
+        self.assertEqual([], self.browser.complaints, "the browser complained")
+
+    def test_it_is_live(self):
+        self.open()
+        with self.daemon.connect() as c:
+            stream = c.start_stream("u8", ["sum"], 2)
+            c.send_data(stream, b"\1")
+            self.browser.wait("/In flight\\n1\\n/.test(document.getElementById('cards').innerText)")
+            c.send_data(stream, b"\2", end=True)
+            c.wait(stream)
+        self.browser.wait("/In flight\\n0\\n/.test(document.getElementById('cards').innerText)")
+        self.browser.wait("document.querySelector('#bytes-chart .curve').getAttribute('d').includes('L')")
+        self.quiet()
+
+    def test_it_says_why_the_daemon_is_not_ready_and_when_it_is_gone(self):
+        self.open()
+        with self.daemon.connect() as c:
+            call = Trickle(c)
+            self.daemon.process.terminate()
+            self.browser.wait("document.getElementById('state').textContent == 'draining'")
+            self.assertIn("running calls finish", self.browser.run("document.getElementById('state').title"))
+            self.assertEqual(1, call.end())
+        self.assertEqual(0, self.daemon.wait())
+        self.browser.wait("document.getElementById('state').textContent == 'no answer'")
+        self.assertTrue(self.browser.run("document.title.startsWith('(no answer)')"))
+
+    def test_names_are_for_whom_the_daemon_trusts(self):
+        self.open()
+        self.assertFalse(self.browser.run("document.getElementById('names').hidden"))
+        self.assertTrue(self.browser.run("document.getElementById('who').hidden && document.getElementById('slowest').hidden"))
+        self.open(self.bridge.url)
+        self.browser.wait("document.getElementById('users').innerText.includes('uid %d')" % os.geteuid())
+        self.assertTrue(self.browser.run("document.getElementById('names').hidden"))
+        self.quiet()
+
+    def test_it_holds_in_a_phones_width(self):
+        self.browser.size(360, 740, mobile=True)
+        self.open(self.bridge.url)
+        self.assertLessEqual(self.browser.run("document.scrollingElement.scrollWidth"), 360)
+        self.assertGreaterEqual(self.browser.run("parseFloat(getComputedStyle(document.body).fontSize)"), 14)
+        self.quiet()
+
+    def test_it_can_be_read_in_light_and_dark(self):
+        backs = []
+        for scheme in ("light", "dark"):
+            self.browser.scheme(scheme)
+            self.open()
+            backs.append(self.browser.run("getComputedStyle(document.body).backgroundColor"))
+            self.assertEqual("", self.browser.run(CONTRAST), "too little contrast, " + scheme)
+        self.assertEqual(["rgb(246, 247, 249)", "rgb(18, 21, 26)"], backs)
+
+    def test_it_is_used_by_keyboard(self):
+        self.open()
+        focused = []
+        for _ in range(3):
+            self.browser.press("Tab", 9)
+            focused.append(self.browser.run("document.activeElement.id || document.activeElement.className"))
+        self.assertEqual(["skip", "pause", "stages"], focused)
+        self.browser.run("document.getElementById('pause').focus()")
+        self.browser.press("Enter", 13)
+        self.assertEqual(["true", "Go on"], self.browser.run("[$('pause').getAttribute('aria-pressed'), $('pause').textContent]"))
+        self.browser.press("Enter", 13)
+        self.assertEqual("false", self.browser.run("$('pause').getAttribute('aria-pressed')"))
+
+    def test_it_is_named_for_who_cannot_see_it(self):
+        self.open(self.bridge.url)
+        self.assertEqual("en", self.browser.run("document.documentElement.lang"))
+        self.assertEqual(SECTIONS, self.browser.run("[...document.querySelectorAll('h2')].map(h => h.textContent)"))
+        self.assertEqual(0, self.browser.run("[...document.querySelectorAll('[role=img], [role=region]')].filter(e => !e.getAttribute('aria-label')).length"))
+        self.assertEqual(0, self.browser.run("[...document.querySelectorAll('th')].filter(e => !e.scope).length"))
+        self.assertEqual("status", self.browser.run("$('state').getAttribute('role')"))
+        self.assertEqual(0, self.browser.run("document.querySelectorAll('[src], link[href^=http], script[src]').length"), "an outside asset")
+
+
+def picture(path):
+    """The page of a daemon at work, for the documents."""
+    folder = tempfile.mkdtemp(prefix="cured-it-")
+    daemon = Daemon(folder, admin="unix:admin.sock")
+    bridge = Bridge(os.path.join(folder, "admin.sock"))
+    browser = chromium.Chromium(folder)
+    over = threading.Event()
+    with open(os.path.join(folder, "a.bin"), "wb") as f:
+        f.truncate(32 << 20)
+
+    def work(arguments, pause):
+        while not over.is_set():
+            subprocess.run([CLIENT, "--connect", daemon.address] + arguments + [f.name], env=environment(), capture_output=True)
+            over.wait(pause)
+
+    def small():
+        with daemon.connect() as c:
+            while not over.is_set():
+                for _ in range(20):
+                    c.inline("f32", ["sum", "max"], bytes(4096))
+                over.wait(0.02 + 0.02 * (int(time.monotonic()) % 5))
+    threads = [threading.Thread(target=work, args=a) for a in ((["sum"], 0.05), (["describe"], 0.3), (["reduce", "--ops", "bit_and"], 3))]
+    threads.append(threading.Thread(target=small))
+    for t in threads:
+        t.start()
+    browser.size(1200, 1000)
+    browser.go(bridge.url)
+    browser.wait("past.length > 40", timeout=200)
+    browser.size(1200, browser.run("document.documentElement.scrollHeight"))
+    time.sleep(2.5)
+    browser.screenshot(path)
+    over.set()
+    for t in threads:
+        t.join()
+    browser.close()
+    bridge.close()
+    daemon.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--screenshot"]:
+        picture(sys.argv[2])
+    else:
+        main()
