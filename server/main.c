@@ -20,12 +20,15 @@
 #include "server/base/config.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
+#include "server/base/notify.h"
 #include "server/grpc/grpc.h"
 #include "server/lanes/gpu/probe.h"
 #include "server/memory/guard.h"
 #include "server/memory/origin.h"
 #include "server/native/native.h"
+#include "server/reload.h"
 #include "server/transport/listener.h"
+#include "server/transport/passed.h"
 
 extern char **environ;
 
@@ -39,17 +42,16 @@ typedef struct daemon_state {
     cr_grpc grpc;
     cr_admin admin;
     cr_arrivals arrivals;
-    cr_listener *listeners[CR_CONFIG_LIST_MAX];
-    uint32_t listener_count;
+    cr_listener *listeners[CR_PASSED_SOCKETS_MOST + CR_CONFIG_LIST_MAX]; /* first those that were passed */
+    uint32_t passed, listener_count;
     cr_listener *windows[CR_CONFIG_LIST_MAX]; /* of operators: they stay open while the daemon drains */
     uint32_t window_count;
     uv_signal_t term, interrupt, hangup;
-    uv_timer_t drain_limit, watch;
+    uv_timer_t drain_limit, watch, watchdog;
+    cr_reload reload;
     bool over; /* signals mean nothing any more */
     int exit_status;
     cr_config *config;
-    int argc;
-    char **argv;
 } daemon_state;
 
 static void stop_now(cr_loop *loop) {
@@ -80,6 +82,7 @@ static void on_stop_signal(uv_signal_t *handle, int number) {
         stop_now(&d->loop);
         return;
     }
+    cr_notify("STOPPING=1");
     cr_info("%s: draining %llu calls", strsignal(number), (unsigned long long)d->calls.admission.used[CR_USE_calls]);
     close_listeners(d);
     uv_timer_start(&d->drain_limit, on_drain_limit, d->config->drain_timeout_ms, 0);
@@ -102,18 +105,18 @@ static void raise_file_limit(cr_config *config) {
 
 static void on_hangup(uv_signal_t *handle, int number) {
     daemon_state *d = handle->data;
-    cr_error error;
-    if (d->over) return;
-    cr_info("%s: reading the options again", strsignal(number));
-    if (cr_config_reload(d->argc, d->argv, environ, d->config, &error) != CR_OK) {
-        cr_error_log("SIGHUP: %s; everything stays as it was", error.text);
-        return;
-    }
-    cr_log_set_level((cr_log_level)d->config->log_level);
-    raise_file_limit(d->config);
-    cr_calls_limit(&d->calls);
-    if (cr_arrivals_secure(&d->arrivals, &error) != CR_OK)
-        cr_error_log("SIGHUP: %s; the certificate stays as it was", error.text);
+    (void)number;
+    if (!d->over) cr_reload_ask(&d->reload, NULL);
+}
+
+static void on_reloaded(cr_reload *reload) {
+    cr_log_set_level((cr_log_level)reload->config->log_level);
+    cr_calls_limit(reload->loop->calls);
+}
+
+static void on_watchdog(uv_timer_t *timer) {
+    (void)timer;
+    cr_notify("WATCHDOG=1");
 }
 
 static void watch_signals(daemon_state *d) {
@@ -122,12 +125,16 @@ static void watch_signals(daemon_state *d) {
     uv_signal_init(&d->uv, &d->hangup);
     uv_timer_init(&d->uv, &d->drain_limit);
     uv_timer_init(&d->uv, &d->watch);
+    uv_timer_init(&d->uv, &d->watchdog);
     uv_unref((uv_handle_t *)&d->watch);
+    uv_unref((uv_handle_t *)&d->watchdog);
     d->term.data = d->interrupt.data = d->hangup.data = d;
     d->drain_limit.data = d->watch.data = &d->loop;
     uv_signal_start(&d->term, on_stop_signal, SIGTERM);
     uv_signal_start(&d->interrupt, on_stop_signal, SIGINT);
     uv_signal_start(&d->hangup, on_hangup, SIGHUP);
+    const uint64_t every_ms = cr_notify_watchdog_ms();
+    if (every_ms) uv_timer_start(&d->watchdog, on_watchdog, every_ms, every_ms);
 }
 
 /* The GPUs this binary was built for. */
@@ -180,16 +187,31 @@ static cr_status make_default_folder(const char *address, cr_error *error) {
                    "listen: cannot make /run/cured (%s): make it, or give --listen unix:PATH", strerror(errno));
 }
 
+/* Those of the service manager stand in for the default address, and for whichever of listen they are. */
+static bool is_passed(const daemon_state *d, const char *address) {
+    bool same = d->passed && !cr_config_given(d->config, "listen");
+    for (uint32_t i = 0; i < d->passed; i++) same |= strcmp(cr_listener_name(d->listeners[i]), address) == 0;
+    return same;
+}
+
 static cr_status start_listeners(daemon_state *d, cr_error *error) {
     const cr_config_list *list = &d->config->listen;
     cr_status status = CR_OK;
-    for (uint32_t i = 0; status == CR_OK && i < list->count; i++) {
-        status = make_default_folder(list->items[i], error);
-        if (status == CR_OK) status = cr_listener_open(&d->arrivals, list->items[i], NULL, &d->listeners[i], error);
+    for (uint32_t i = 0; status == CR_OK && i < d->passed + list->count; i++) {
+        const char *address = i < d->passed ? NULL : list->items[i - d->passed];
+        cr_listener **next = &d->listeners[d->listener_count];
+        if (address && is_passed(d, address)) continue;
+        if (address) status = make_default_folder(address, error);
+        if (status == CR_OK && address)
+            status = cr_listener_open(&d->arrivals, address, NULL, next, error);
+        else if (status == CR_OK)
+            status = cr_listener_adopt(&d->arrivals, CR_PASSED_FIRST + (int)i, next, error);
         if (status != CR_OK) break;
         d->listener_count++;
-        cr_info("listening on %s", cr_listener_name(d->listeners[i]));
+        cr_info("listening on %s%s", cr_listener_name(*next), address ? "" : ", passed by the service manager");
     }
+    if (status == CR_OK && !d->listener_count)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "listen: no address given, and LISTEN_FDS passes none either");
     return status;
 }
 
@@ -222,7 +244,10 @@ static cr_status start(daemon_state *d, cr_error *error) {
     if (status == CR_OK) status = cr_grpc_init(&d->grpc, &d->loop, error);
     if (status == CR_OK) cr_admin_init(&d->admin, &d->loop);
     cr_arrivals_init(&d->arrivals, &d->loop);
-    if (status == CR_OK) status = cr_arrivals_secure(&d->arrivals, error);
+    cr_secrets secrets;
+    if (status == CR_OK) status = cr_secrets_open(config, &secrets, error);
+    if (status == CR_OK) cr_arrivals_secure(&d->arrivals, &secrets);
+    if (status == CR_OK) status = cr_reload_init(&d->reload, error);
     if (status == CR_OK) watch_signals(d);
     if (status == CR_OK) status = cr_queue_new(cr_loop_wake, &d->loop, &calls->queue, error);
     if (status == CR_OK) status = cr_slabs_new(config->slabs, &calls->slabs, error);
@@ -261,6 +286,7 @@ static void stop(daemon_state *d) {
     cr_loop_close_doors(&d->loop);
     uv_timer_stop(&d->drain_limit);
     uv_timer_stop(&d->watch);
+    cr_reload_end(&d->reload);
     bool gone = await_jobs(d) && cr_files_stop(calls->files, FILES_STOP_MS);
     if (!gone) cr_warn("a client's file system, or a GPU, does not answer: leaving its threads behind");
     if (gone && calls->queue) cr_queue_close(calls->queue);
@@ -281,6 +307,7 @@ static void stop(daemon_state *d) {
     uv_unref((uv_handle_t *)&d->hangup);
     uv_close((uv_handle_t *)&d->drain_limit, NULL);
     uv_close((uv_handle_t *)&d->watch, NULL);
+    uv_close((uv_handle_t *)&d->watchdog, NULL);
     cr_loop_close_handles(&d->loop);
     uv_run(&d->uv, UV_RUN_DEFAULT);
     cr_native_free(&d->native);
@@ -301,9 +328,18 @@ static int run(cr_config *config, int argc, char **argv) {
     d.uv.data = &d;
     d.calls.config = d.config = config;
     d.calls.version = CURED_VERSION;
-    d.argc = argc;
-    d.argv = argv;
-    if (start(&d, &error) != CR_OK) {
+    d.reload = (cr_reload){.loop = &d.loop,
+                           .arrivals = &d.arrivals,
+                           .config = config,
+                           .argc = argc,
+                           .argv = argv,
+                           .adjust = raise_file_limit,
+                           .taken = on_reloaded};
+    d.calls.reload = cr_reload_ask;
+    d.calls.reload_argument = &d.reload;
+    cr_status status = cr_passed_count(&d.passed, &error);
+    if (status == CR_OK) status = start(&d, &error);
+    if (status != CR_OK) {
         cr_error_log("%s", error.text);
         if (d.calls.lanes.left_behind) { /* what the driver has for the end of the process may wait for that thread */
             fflush(NULL);
@@ -312,10 +348,25 @@ static int run(cr_config *config, int argc, char **argv) {
         if (error.code == CR_INVALID_ARGUMENT) return EXIT_USAGE_;
         return EXIT_START;
     }
+    cr_notify("READY=1");
     uv_run(&d.uv, UV_RUN_DEFAULT);
+    cr_notify("STOPPING=1");
     cr_info("stopping");
     stop(&d);
     return d.exit_status;
+}
+
+/* The end of --check-config: the files that the options name. */
+static int check_files(const cr_config *config) {
+    cr_error error;
+    cr_secrets secrets;
+    if (cr_secrets_open(config, &secrets, &error) != CR_OK) {
+        fprintf(stderr, "cured: %s\n", error.text);
+        return EXIT_USAGE_;
+    }
+    cr_secrets_free(&secrets);
+    printf("the configuration is valid\n");
+    return 0;
 }
 
 int main(int argc, char **argv) {
@@ -324,7 +375,7 @@ int main(int argc, char **argv) {
     cr_error error;
     if (argc == 4 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api, argv[2], argv[3]);
     if (cr_config_load(argc, argv, environ, &config, &action, &error) != CR_OK) {
-        if (*error.text) fprintf(stderr, "cured: %s\n", error.text);
+        fprintf(stderr, "cured: %s\n", error.text);
         return EXIT_USAGE_;
     }
     switch (action) {
@@ -341,10 +392,10 @@ int main(int argc, char **argv) {
             cr_config_schema(stdout);
             return 0;
         case CR_CONFIG_CHECK:
-            printf("the configuration is valid\n");
-            return 0;
+            return check_files(&config);
         case CR_CONFIG_RUN:
             break;
     }
+    cr_notify_open();
     return run(&config, argc, argv);
 }

@@ -204,7 +204,7 @@ static cr_status default_listen(cr_config *config, char *const *env, cr_error *e
     const char *folder = env_value(env, "XDG_RUNTIME_DIR");
     cr_address address;
     cr_error why = {CR_OK, ""};
-    if (config->listen.count > 0) return CR_OK;
+    if (config->listen.count > 0 || env_value(env, "LISTEN_FDS")) return CR_OK; /* see transport/passed.h */
     if (geteuid() == 0) {
         snprintf(text, sizeof text, "unix:/run/cured/cured.sock");
     } else if (folder && folder[0] == '/' && strlen(folder) < sizeof text - 32) {
@@ -220,21 +220,29 @@ static cr_status default_listen(cr_config *config, char *const *env, cr_error *e
     return CR_OK;
 }
 
-/* Beyond loopback clients must be known. */
+cr_status cr_config_check_address(const cr_config *config, const cr_address *address, const char *key, const char *text,
+                                  const char *what, cr_error *error) {
+    const bool knows_clients = config->tls_client_ca.count || (config->tls_certificate.count && config->tokens.count);
+    if (config->insecure || knows_clients || cr_address_is_local(address)) return CR_OK;
+    return cr_fail(error, CR_PERMISSION_DENIED,
+                   "%s: \"%.100s\" may be reached from other machines, and whoever reaches it %s; it needs TLS "
+                   "and --tls-client-ca or --tokens, or --insecure",
+                   key, text, what);
+}
+
+bool cr_config_given(const cr_config *config, const char *key) {
+    return config->origin[cr_option_find(key)] != CR_FROM_DEFAULT;
+}
+
 static cr_status check_reach(const cr_config *config, const char *key, const cr_config_list *list, const char *what,
                              cr_error *error) {
-    const bool knows_clients = config->tls_client_ca.count || (config->tls_certificate.count && config->tokens.count);
-    for (uint32_t i = 0; i < list->count; i++) {
+    cr_status status = CR_OK;
+    for (uint32_t i = 0; status == CR_OK && i < list->count; i++) {
         cr_address address;
-        cr_status status = cr_address_parse(list->items[i], &address, error);
-        if (status) return status;
-        if (!config->insecure && !knows_clients && !cr_address_is_local(&address))
-            return cr_fail(error, CR_PERMISSION_DENIED,
-                           "%s: \"%.100s\" may be reached from other machines, and whoever reaches it %s; it needs TLS "
-                           "and --tls-client-ca or --tokens, or --insecure",
-                           key, list->items[i], what);
+        status = cr_address_parse(list->items[i], &address, error);
+        if (status == CR_OK) status = cr_config_check_address(config, &address, key, list->items[i], what, error);
     }
-    return CR_OK;
+    return status;
 }
 
 /* What one option alone cannot tell. */
@@ -268,7 +276,9 @@ cr_status cr_config_load(int argc, char **argv, char *const *env, cr_config *con
     status = default_listen(config, env, error);
     if (!status) status = check_together(config, error);
     if (status && cr_fault_noted(&l->faults, error)) status = CR_OK;
-    if (l->faults.count) status = CR_INVALID_ARGUMENT;
+    if (l->faults.count)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "the configuration has %u fault%s", l->faults.count,
+                         l->faults.count > 1 ? "s" : "");
 out:
     free(l);
     return status;

@@ -9,8 +9,9 @@
 #include <stdio.h>
 
 #include "proto/status.h"
+#include "server/base/address.h"
 
-enum { CR_CONFIG_LIST_MAX = 8, CR_CONFIG_TEXT = 512 };
+enum { CR_CONFIG_LIST_MAX = 8, CR_CONFIG_TEXT = 512, CR_CONFIG_OPTIONS_MAX = 96 };
 
 typedef struct cr_config_list {
     uint32_t count;
@@ -26,7 +27,7 @@ typedef enum cr_origin { CR_FROM_DEFAULT, CR_FROM_FILE, CR_FROM_ENV, CR_FROM_FLA
 #define CR_OPTION_OCTAL(key, def, min, max, help) uint32_t key;
 typedef struct cr_config {
 #include "server/base/options.def"
-    cr_origin origin[64]; /* by position in options.def */
+    cr_origin origin[CR_CONFIG_OPTIONS_MAX]; /* by position in options.def */
 } cr_config;
 #undef CR_OPTION_LIST
 #undef CR_OPTION_CHOICE
@@ -50,12 +51,23 @@ typedef enum cr_config_action {
 
 /* Fills *config from defaults, --config FILE, the environment and argv. On failure the sentence names the origin (file and
  * key, variable or flag), the value and the limit. An address is checked for form here, and tcp beyond loopback is
- * refused without insecure. With --check-config each fault is a line on standard error, and the sentence may be empty. */
+ * refused without insecure. With --check-config each fault is a line on standard error, and the sentence counts them. */
 cr_status cr_config_load(int argc, char **argv, char *const *env, cr_config *config, cr_config_action *action,
                          cr_error *error);
-/* The same again while the daemon runs: takes over what changed of the options in reload.def, and logs each; of others it says that they take a
- * restart. On failure nothing changes. */
-cr_status cr_config_reload(int argc, char **argv, char *const *env, cr_config *config, cr_error *error);
+/* What a reload found: options by name. */
+typedef struct cr_reloaded {
+    uint32_t changed_count, restart_count;
+    const char *changed[CR_CONFIG_OPTIONS_MAX]; /* taken over */
+    const char *restart[CR_CONFIG_OPTIONS_MAX]; /* other than before as well, but not in reload.def */
+} cr_reloaded;
+/* Takes over from fresh what changed of the options in reload.def, and logs each; of others it logs that they take a restart. */
+void cr_config_take(cr_config *config, const cr_config *fresh, cr_reloaded *reloaded);
+/* PERMISSION_DENIED: the address, an entry of the option key and text to people, can be reached from other machines, and the options do
+ * not say that it may. what: what is then open to all. */
+cr_status cr_config_check_address(const cr_config *config, const cr_address *address, const char *key, const char *text,
+                                  const char *what, cr_error *error);
+/* Whether somebody set the option of that name: file, environment or command line. */
+bool cr_config_given(const cr_config *config, const char *key);
 /* One line an option: key, value, origin. */
 void cr_config_print(const cr_config *config, FILE *out);
 void cr_config_help(FILE *out);

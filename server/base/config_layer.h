@@ -28,7 +28,7 @@ static inline bool cr_option_needs_entries(const cr_option *option) {
     return option->offset == offsetof(cr_config, listen);
 }
 
-enum { CR_OPTION_ROOM = 64 }; /* cr_config.origin's size */
+enum { CR_OPTION_ROOM = CR_CONFIG_OPTIONS_MAX };
 
 extern const cr_option cr_options[];
 extern const size_t cr_option_count;

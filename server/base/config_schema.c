@@ -58,7 +58,7 @@ static void print_kind(const cr_option *o, FILE *out) {
                 out,
                 "\"type\": \"array\", \"items\": {\"type\": \"string\", \"maxLength\": %d}, \"uniqueItems\": true, ",
                 CR_CONFIG_TEXT - 1);
-            fprintf(out, "\"minItems\": %d, \"maxItems\": %" PRIu64, cr_option_needs_entries(o), o->max);
+            fprintf(out, "\"minItems\": %d, \"maxItems\": %" PRIu64, (int)cr_option_needs_entries(o), o->max);
             return;
         case CR_OPT_CHOICE:
             print_choice(o, out);

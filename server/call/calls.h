@@ -11,6 +11,7 @@
 #include "server/base/timers.h"
 #include "server/call/front.h"
 #include "server/call/patience.h"
+#include "server/call/reload.h"
 #include "server/lanes/lanes.h"
 #include "server/memory/files.h"
 #include "server/memory/slab.h"
@@ -29,6 +30,9 @@ struct cr_calls {
     bool runs_kernels;              /* a lane of a CUDA device is open, and takes calls that name a kernel */
     bool draining;                  /* no call comes in any more */
     const struct cr_tokens *tokens; /* that clients may be known by; NULL: none are taken */
+
+    void (*reload)(void *argument, cr_reload_wait *wait); /* see call/reload.h; wait NULL: nobody waits */
+    void *reload_argument;
 
     cr_admission admission;
     cr_stats stats;

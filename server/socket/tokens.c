@@ -2,6 +2,7 @@
 #include "server/socket/tokens.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdint.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MOST_TOKENS = 4096, NAME_BYTES = 32, SALT_BYTES = 16, SECRET_BYTES = 32, HASH_BYTES = 32, LINE_BYTES = 256 };
 
@@ -88,9 +90,13 @@ static const char *add_line(cr_tokens *t, char *line) {
 cr_status cr_tokens_open(const char *path, cr_tokens **out, cr_error *error) {
     char line[LINE_BYTES];
     struct stat st;
-    FILE *file = fopen(path, "re");
-    if (!file) return cr_fail(error, CR_INVALID_ARGUMENT, "tokens: cannot open %.200s: %s", path, strerror(errno));
-    if (fstat(fileno(file), &st) != 0 || !S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH)) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO is refused below, at once */
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (!file) {
+        if (fd >= 0) close(fd);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "tokens: cannot open %.200s: %s", path, strerror(errno));
+    }
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH)) {
         fclose(file);
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "tokens: %.200s must be a regular file that only its owner may write (chmod go-w)", path);

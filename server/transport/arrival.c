@@ -100,7 +100,7 @@ static const cr_error *distrust(cr_arrival *a) {
     const cr_tls *tls = a->arrived.socket.tls;
     cr_admission *admission = &a->arrivals->loop->calls->admission;
     if (a->arrived.refused || !a->far || (tls && cr_tls_knows_client(tls))) return a->arrived.refused;
-    if (tls && a->arrivals->tokens) {
+    if (tls && a->arrivals->secrets.tokens) {
         a->arrived.wants_token = true;
         return NULL;
     }
@@ -164,7 +164,7 @@ static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
         cr_metric_add(tls_handshakes_failed_total, 1);
         drop(cr_container(arrivals->shaking.next, cr_arrival, shaking));
     }
-    a->arrived.socket.tls = cr_tls_new(arrivals->identity, a->arrived.socket.fd, bytes, n);
+    a->arrived.socket.tls = cr_tls_new(arrivals->secrets.identity, a->arrived.socket.fd, bytes, n);
     if (!a->arrived.socket.tls) {
         drop(a);
         return false;
@@ -214,7 +214,8 @@ static bool look(cr_arrival *a) {
     }
     const size_t count = a->kept + (size_t)n;
     const bool passed = message.msg_controllen || message.msg_flags & MSG_CTRUNC;
-    if (a->arrivals->identity && !a->arrived.is_unix && bytes[0] == TLS_FIRST) return begin_tls(a, bytes, count);
+    if (a->arrivals->secrets.identity && !a->arrived.is_unix && bytes[0] == TLS_FIRST)
+        return begin_tls(a, bytes, count);
     return choose_door(a, bytes, count, passed ? &message : NULL);
 }
 
@@ -289,7 +290,7 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *
     admit(a);
     if (!look(a)) return CR_OK;
     const uint64_t wait_ms = a->arrived.refused ? REFUSED_MS : calls->config->hello_timeout_ms;
-    const bool known = from->door && (from->is_unix || !arrivals->identity); /* no byte says more */
+    const bool known = from->door && (from->is_unix || !arrivals->secrets.identity); /* no byte says more */
     if (known || a->arrived.brief || !cr_timer_set(&calls->timers, &a->timer, a->arrived.since_ms + wait_ms))
         on_timer(&a->timer);
     else
@@ -297,32 +298,20 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *
     return CR_OK;
 }
 
-cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error) {
-    cr_calls *calls = arrivals->loop->calls;
-    const cr_config *c = calls->config;
-    cr_identity *fresh = NULL;
-    cr_tokens *tokens = NULL;
-    const char *ca = c->tls_client_ca.count ? c->tls_client_ca.items[0] : NULL;
-    cr_status status = c->tokens.count ? cr_tokens_open(c->tokens.items[0], &tokens, error) : CR_OK;
-    if (status == CR_OK && c->tls_certificate.count)
-        status = cr_identity_open(c->tls_certificate.items[0], c->tls_key.items[0], ca, &fresh, error);
-    if (status != CR_OK) {
-        cr_tokens_free(tokens);
-        return status;
-    }
-    cr_tokens_free(arrivals->tokens);
-    calls->tokens = arrivals->tokens = tokens;
-    if (!fresh) return CR_OK;
-    cr_identity_free(arrivals->identity);
-    arrivals->identity = fresh;
-    const int64_t expires = cr_identity_expires_s(fresh), left = expires - (int64_t)time(NULL);
+void cr_arrivals_secure(cr_arrivals *arrivals, cr_secrets *secrets) {
+    cr_secrets_free(&arrivals->secrets);
+    arrivals->secrets = *secrets;
+    *secrets = (cr_secrets){0};
+    arrivals->loop->calls->tokens = arrivals->secrets.tokens;
+    const cr_identity *identity = arrivals->secrets.identity;
+    const int64_t expires = identity ? cr_identity_expires_s(identity) : 0, left = expires - (int64_t)time(NULL);
     atomic_store_explicit(&cr_metrics[CR_M_certificate_expires_s], (uint64_t)expires, memory_order_relaxed);
+    if (!identity) return;
     if (left < DAYS_LEFT * 86400)
         cr_warn("TLS: the certificate %s %lld days", left < 0 ? "is out of date since" : "is good for only",
                 (long long)((left < 0 ? -left : left) / 86400));
     else
         cr_info("TLS: the certificate is good for %lld days", (long long)(left / 86400));
-    return CR_OK;
 }
 
 void cr_arrivals_close(cr_arrivals *arrivals) {
@@ -331,8 +320,6 @@ void cr_arrivals_close(cr_arrivals *arrivals) {
         cr_arrival *a = cr_container(arrivals->waiting.next, cr_arrival, link);
         if (look(a)) on_timer(&a->timer); /* a door says why it ends */
     }
-    cr_identity_free(arrivals->identity);
-    arrivals->identity = NULL;
-    cr_tokens_free(arrivals->tokens);
-    arrivals->loop->calls->tokens = arrivals->tokens = NULL;
+    cr_secrets_free(&arrivals->secrets);
+    arrivals->loop->calls->tokens = NULL;
 }

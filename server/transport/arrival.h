@@ -13,16 +13,14 @@
 #define CURED_SERVER_TRANSPORT_ARRIVAL_H
 
 #include "server/loop/loop.h"
-#include "server/socket/tls.h"
-#include "server/socket/tokens.h"
+#include "server/socket/secrets.h"
 
 typedef struct cr_arrivals {
     cr_loop *loop;
     cr_list waiting;
-    cr_list shaking;       /* of them, those in a TLS handshake; the oldest first */
-    cr_identity *identity; /* for TLS; NULL: it is not spoken */
-    cr_tokens *tokens;     /* calls->tokens */
-    uint64_t shook_ms;     /* handshakes in this millisecond */
+    cr_list shaking;    /* of them, those in a TLS handshake; the oldest first */
+    cr_secrets secrets; /* its tokens are calls->tokens */
+    uint64_t shook_ms;  /* handshakes in this millisecond */
     uint32_t shook;
 } cr_arrivals;
 
@@ -36,8 +34,8 @@ typedef struct cr_arrival_from {
 
 /* The loop has its doors by the time that the first connection comes. */
 void cr_arrivals_init(cr_arrivals *arrivals, cr_loop *loop);
-/* Reads the certificate, the key, the CA and the tokens that the options name, at start and after SIGHUP. On failure what was goes on. */
-cr_status cr_arrivals_secure(cr_arrivals *arrivals, cr_error *error);
+/* Takes the secrets over in place of those that were, at start and after a reload. Connections that are open go on. */
+void cr_arrivals_secure(cr_arrivals *arrivals, cr_secrets *secrets);
 /* Takes over the socket of a new connection (non-blocking, close-on-exec), in every case. */
 cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *from, cr_error *error);
 /* Hands all that wait to their doors, which are closed next. The loop has to run until their handles are gone. */

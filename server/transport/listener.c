@@ -1,6 +1,7 @@
 /* listener: bind, lock, accept. Thread: the loop's. Owner: main. */
 #include "server/transport/listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -26,6 +27,7 @@ struct cr_listener {
     cr_loop *loop;
     cr_door *door;
     cr_address address;
+    bool passed;         /* by the service manager, whose socket and file it stays */
     int fd, lock, spare; /* spare: given up for a moment when the process has no descriptor left */
     dev_t device;        /* of the socket's file, and its inode: a file that is not ours is not removed */
     ino_t inode;
@@ -46,6 +48,12 @@ static cr_status take_lock(cr_listener *l, cr_error *error) {
     char path[CR_ADDRESS_PATH + 8];
     snprintf(path, sizeof path, "%s.lock", l->address.path);
     l->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (l->lock < 0 && (errno == ENOENT || errno == EACCES))
+        return cr_fail(
+            error, errno == EACCES ? CR_PERMISSION_DENIED : CR_NOT_FOUND,
+            "listen: cannot make %.108s: %s: its folder must be there and the daemon's own (as root: install "
+            "-d -o USER FOLDER), or give another path",
+            l->address.path, strerror(errno));
     if (l->lock < 0) return fail_errno(error, "open the lock file", path);
     if (flock(l->lock, LOCK_EX | LOCK_NB) == 0) return CR_OK;
     if (errno == EWOULDBLOCK)
@@ -127,6 +135,43 @@ static cr_status bind_tcp(cr_listener *l, cr_error *error) {
     return CR_OK;
 }
 
+/* What the socket is bound to, as an address. */
+static void name_passed(cr_listener *l, const struct sockaddr_storage *bound) {
+    const struct sockaddr_un *file = (const struct sockaddr_un *)bound;
+    const struct sockaddr_in *four = (const struct sockaddr_in *)bound;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)bound;
+    l->address.kind = bound->ss_family == AF_UNIX ? CR_ADDRESS_UNIX : CR_ADDRESS_TCP;
+    if (bound->ss_family == AF_UNIX) {
+        snprintf(l->address.path, sizeof l->address.path, "%.107s", file->sun_path);
+        snprintf(l->name, sizeof l->name, "unix:%s", *file->sun_path ? l->address.path : "(without a path)");
+        return;
+    }
+    if (bound->ss_family == AF_INET)
+        inet_ntop(AF_INET, &four->sin_addr, l->address.host, sizeof l->address.host);
+    else
+        inet_ntop(AF_INET6, &six->sin6_addr, l->address.host, sizeof l->address.host);
+    name_tcp(l);
+}
+
+/* A stream socket that listens, of a family that cured speaks. */
+static cr_status take_passed(cr_listener *l, int fd, cr_error *error) {
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound, size = sizeof(int);
+    int type = 0, listens = 0;
+    const bool good = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
+                      getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens &&
+                      getsockname(fd, (struct sockaddr *)&bound, &length) == 0 &&
+                      (bound.ss_family == AF_UNIX || bound.ss_family == AF_INET || bound.ss_family == AF_INET6);
+    if (!good)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "LISTEN_FDS: descriptor %d is no listening Unix or TCP socket (ListenStream=, Accept=no)", fd);
+    l->fd = fd;
+    l->passed = true;
+    name_passed(l, &bound);
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) return fail_errno(error, "use the passed socket", l->name);
+    return cr_config_check_address(l->loop->calls->config, &l->address, "listen", l->name, "may use the daemon", error);
+}
+
 static void on_connection(uv_poll_t *handle, int status, int events);
 
 static void on_rested(cr_timer *timer) {
@@ -183,7 +228,16 @@ static void close_fds(cr_listener *l) {
     if (l->spare >= 0) close(l->spare);
 }
 
-cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_door *door, cr_listener **out, cr_error *error) {
+static cr_status bind_text(cr_listener *l, const char *text, cr_error *error) {
+    cr_status status = cr_address_parse(text, &l->address, error);
+    if (status == CR_OK) status = l->address.kind == CR_ADDRESS_UNIX ? bind_unix(l, error) : bind_tcp(l, error);
+    if (status == CR_OK && listen(l->fd, BACKLOG) != 0) status = fail_errno(error, "listen on", text);
+    return status;
+}
+
+/* text: to be bound; NULL: passed is. */
+static cr_status open_listener(cr_arrivals *arrivals, const char *text, int passed, cr_door *door, cr_listener **out,
+                               cr_error *error) {
     cr_listener *l = calloc(1, sizeof *l);
     if (!l) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a listener");
     l->arrivals = arrivals;
@@ -192,15 +246,9 @@ cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_door *doo
     l->fd = l->lock = -1;
     l->rest.fire = on_rested;
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    bool is_unix = false;
-    cr_status status = cr_address_parse(text, &l->address, error);
-    if (status == CR_OK) {
-        is_unix = l->address.kind == CR_ADDRESS_UNIX;
-        status = is_unix ? bind_unix(l, error) : bind_tcp(l, error);
-    }
-    if (status == CR_OK && listen(l->fd, BACKLOG) != 0) status = fail_errno(error, "listen on", text);
+    cr_status status = text ? bind_text(l, text, error) : take_passed(l, passed, error);
     if (status == CR_OK && uv_poll_init_socket(l->loop->uv, &l->poll, l->fd) != 0)
-        status = cr_fail(error, CR_INTERNAL, "listen: cannot watch %s", text);
+        status = cr_fail(error, CR_INTERNAL, "listen: cannot watch %s", l->name);
     if (status != CR_OK) {
         close_fds(l);
         free(l);
@@ -210,6 +258,15 @@ cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_door *doo
     uv_poll_start(&l->poll, UV_READABLE, on_connection);
     *out = l;
     return CR_OK;
+}
+
+cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_door *door, cr_listener **listener,
+                           cr_error *error) {
+    return open_listener(arrivals, text, -1, door, listener, error);
+}
+
+cr_status cr_listener_adopt(cr_arrivals *arrivals, int fd, cr_listener **listener, cr_error *error) {
+    return open_listener(arrivals, NULL, fd, NULL, listener, error);
 }
 
 const char *cr_listener_name(const cr_listener *l) { return l->name; }
@@ -227,7 +284,7 @@ static void remove_socket(const cr_listener *l) {
 void cr_listener_close(cr_listener *l) {
     cr_timer_stop(&l->loop->calls->timers, &l->rest);
     uv_poll_stop(&l->poll);
-    if (l->address.kind == CR_ADDRESS_UNIX) remove_socket(l);
+    if (l->address.kind == CR_ADDRESS_UNIX && !l->passed) remove_socket(l);
     uv_close((uv_handle_t *)&l->poll, on_closed);
     close_fds(l);
 }

@@ -13,9 +13,11 @@ typedef struct cr_listener cr_listener;
  * socket that nobody listens on is replaced. */
 cr_status cr_listener_open(cr_arrivals *arrivals, const char *text, cr_door *door, cr_listener **listener,
                            cr_error *error);
+/* Takes over a socket that listens already, passed by the service manager (passed.h). INVALID_ARGUMENT: it does not. */
+cr_status cr_listener_adopt(cr_arrivals *arrivals, int fd, cr_listener **listener, cr_error *error);
 /* The address as clients give it, with the port that was chosen for port 0. */
 const char *cr_listener_name(const cr_listener *listener);
-/* Stops accepting and removes the socket's file. The memory goes when the loop has closed the handle. */
+/* Stops accepting and removes the socket's file, but for one that was passed. The memory goes when the loop has closed the handle. */
 void cr_listener_close(cr_listener *listener);
 
 #endif

@@ -194,7 +194,7 @@ class Health(unittest.TestCase):
     def test_an_address_that_cannot_be_had_is_named(self):
         folder = tempfile.mkdtemp(prefix="cured-it-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        for address, said in (("unix:/nowhere/at/all", "admin: cannot open the lock file"),
+        for address, said in (("unix:/nowhere/at/all", "admin: cannot make /nowhere"),
                               ("tcp:0.0.0.0:0", "admin: \"tcp:0.0.0.0:0\" may be reached from other machines"),
                               ("http://x", "admin")):
             program = subprocess.run([CURED, "--listen", "unix:%s/s" % folder, "--admin", address], capture_output=True,
