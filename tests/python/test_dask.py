@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""cured.dask on two worker processes: the bits of cured.reduce over the whole, under five chunkings, with NaN, -0, infinities, ties
+and empty chunks; indices; products; along axes. And docs/CLUSTER.md's examples of Dask, Spark and Ray, which need no cluster."""
+import doctest
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import dask
+    import dask.array
+    import distributed
+except ImportError as error:
+    print("skipped: %s (packages python3-dask and python3-distributed)" % error)
+    sys.exit(77)
+from support import OPS, PACKAGE, ROOT, Case, cured, numpy, same  # noqa: E402
+
+import cured.dask  # noqa: E402
+
+SEED = int(os.environ.get("CURED_TEST_SEED", "20260105"))
+FLOAT_OPS = [op for op in OPS if not op.startswith("bit_")]
+INTEGER_OPS = [op for op in OPS if op != "prod"]
+# Of a (30, 40, 7) array: one chunk, rows, blocks, slivers of every dimension, and some that are empty.
+CHUNKINGS = [(30, 40, 7), (4, 40, 7), (7, 11, 3), (30, 1, 7), ((0, 13, 0, 17), (40, 0), (0, 7))]
+
+
+def floats(random, shape, special):
+    a = random.standard_normal(shape) * 10.0 ** random.integers(-200, 100, shape)
+    if special:
+        places = random.integers(0, a.size, 4)
+        a.flat[places] = random.choice([numpy.nan, numpy.inf, -0.0, 0.0], 4)
+    return a
+
+
+class Dask(Case):
+    @classmethod
+    def setUpClass(cls):
+        os.environ["PYTHONPATH"] = os.pathsep.join([PACKAGE] + ([os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []))
+        cls.cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+        cls.addClassCleanup(cls.cluster.close)
+        cls.client = distributed.Client(cls.cluster)
+        cls.addClassCleanup(cls.client.close)
+        cls.random = numpy.random.default_rng(SEED)
+
+    def check(self, a, ops, chunks, **options):
+        wanted = cured.reduce(a, ops, **options)
+        got = cured.dask.reduce(dask.array.from_array(a, chunks=chunks), ops, **options).compute()
+        self.assertEqual(list(wanted), list(got))
+        for op in ops:
+            try:
+                value = wanted[op]
+            except (ValueError, OverflowError) as error:
+                with self.assertRaises(type(error)):
+                    got[op]
+            else:
+                self.assertTrue(same(value, got[op]), "%s in %s: %r is not %r, seed %d" % (op, chunks, got[op], value, SEED))
+
+    def test_the_workers_are_two_processes(self):
+        pids = set(self.client.run(os.getpid).values()) | {os.getpid()}
+        self.assertEqual(3, len(pids))
+
+    def test_floats_under_five_chunkings(self):
+        for special, chunks in zip((False, True, True, True, True), CHUNKINGS):
+            a = floats(self.random, (30, 40, 7), special)
+            self.check(a, FLOAT_OPS, chunks)
+            self.check(a.astype("f4"), ["sum", "argmin", "std", "count_nan"], chunks, nan="skip")
+
+    def test_one_array_five_times(self):
+        a = floats(self.random, (30, 40, 7), True)
+        results = [cured.dask.reduce(dask.array.from_array(a, chunks=chunks), FLOAT_OPS) for chunks in CHUNKINGS]
+        self.assertEqual(1, len({repr(result) for result in dask.compute(*results)}), "seed %d" % SEED)
+
+    def test_integers_and_bools(self):
+        for dtype in ("i8", "u4", ">i2", "?"):
+            a = self.random.integers(0, 2 if dtype == "?" else 5, (50, 23)).astype(dtype)  # ties
+            ops = [op for op in INTEGER_OPS if dtype != "?" or not op.startswith("bit_")]
+            self.check(a, ops, (7, 23 if dtype == "i8" else 5))
+        self.check(numpy.full(4000, 2**63 - 1), ["sum"], (999,))
+
+    def test_nothing_and_nan_alone(self):
+        self.check(numpy.zeros((0, 3)), ["sum", "count", "any", "min", "argmin"], (1, 2))
+        self.check(numpy.full((40,), numpy.nan), ["min", "argmax", "argmin"], (7,))
+        self.check(numpy.full((40,), numpy.nan), ["min", "argmax"], (7,), nan="skip")
+        self.check(numpy.float64(3.5).reshape(()), ["sum", "argmax"], ())
+
+    def test_a_long_array_in_many_chunks(self):
+        """More chunks than a partial with a position may have gaps, and products, whose chunks are moved to multiples of 4,096."""
+        a = floats(self.random, (2500,), False)
+        self.check(a, ["sum", "argmin", "var"], (1,) if SEED == 0 else (2,))
+        b = self.random.uniform(0.5, 2, (3, 9001))
+        self.check(b, ["prod", "sum", "argmax"], (2, 1700))
+
+    def test_along_axes(self):
+        a = floats(self.random, (30, 40, 7), True)
+        for axis in (0, -1, (0, 2)):
+            ops = ["sum", "max", "std"] + (["argmin"] if isinstance(axis, int) else [])
+            wanted = cured.reduce(a, ops, axis=axis)
+            for chunks in CHUNKINGS[1:4:2]:
+                got = cured.dask.reduce(dask.array.from_array(a, chunks=chunks), ops, axis=axis)
+                self.assertEqual(wanted["sum"].shape, got["sum"].shape)
+                for op, value in zip(ops, dask.compute(*(got[op] for op in ops))):
+                    self.assert_arrays(wanted[op], value, "%s along %s" % (op, axis))
+        keep = cured.dask.reduce(dask.array.from_array(a, chunks=(7, 11, 3)), "max", axis=1, keepdims=True).max
+        self.assertEqual((30, 1, 7), keep.shape)
+        self.assert_arrays(cured.max(a, axis=1, keepdims=True), keep.compute())
+
+    def test_options_and_an_address(self):
+        a = floats(self.random, (5000,), False)
+        self.check(a, ["std", "var"], (600,), ddof=3)
+        self.check(a.astype("f4"), ["sum"], (600,), dtype="f32")
+        x = dask.array.from_array(a, chunks=700)
+        self.assertEqual(cured.sum(a), cured.dask.reduce(x, "sum", address="embedded:").compute().sum)
+
+    def test_what_is_refused(self):
+        x = dask.array.from_array(numpy.arange(100.0), chunks=7)
+        with self.assertRaisesRegex(ValueError, "compute_chunk_sizes"):
+            cured.dask.reduce(x[x > 3], "sum")
+        with self.assertRaisesRegex(ValueError, "split_every"):
+            cured.dask.reduce(x, "sum", split_every=1)
+        with self.assertRaisesRegex(ValueError, "one axis"):
+            cured.dask.reduce(x.reshape(10, 10), "argmin", axis=(0, 1))
+
+    def test_the_page(self):
+        page = os.path.join(ROOT, "docs", "CLUSTER.md")
+        with open(page, encoding="utf-8") as f:
+            text = f.read().replace("\n```", "\n\n")
+        test = doctest.DocTestParser().get_doctest(text, {}, "CLUSTER.md", page, 0)
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        runner.run(test)
+        self.assertEqual(0, runner.failures)
+        self.assertGreater(runner.tries, 8)
+
+
+if __name__ == "__main__":
+    print("seed", SEED)
+    unittest.main()
