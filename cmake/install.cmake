@@ -3,22 +3,25 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-install(TARGETS cured cured-client cured-bench RUNTIME COMPONENT programs)
+# A component has the name of the package that holds it (packages.cmake).
+foreach(program cured cured-client cured-bench)
+  install(TARGETS ${program} RUNTIME COMPONENT ${program})
+endforeach()
 if(TARGET cured-mpi)
-  install(TARGETS cured-mpi RUNTIME COMPONENT mpi)
+  install(TARGETS cured-mpi RUNTIME COMPONENT cured-mpi) # in no package: it is bound to one MPI
 endif()
-install(TARGETS cured_client_static ARCHIVE COMPONENT development)
+install(TARGETS cured_client_static ARCHIVE COMPONENT libcured-dev)
 if(TARGET cured_client_shared)
-  install(TARGETS cured_client_shared LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+  install(TARGETS cured_client_shared LIBRARY COMPONENT libcured0 NAMELINK_COMPONENT libcured-dev)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
-        COMPONENT development)
+        COMPONENT libcured-dev)
 
 # The way from the package files' folders back to the prefix, so that a moved tree still works.
 file(RELATIVE_PATH CURED_PREFIX_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/cured.pc.in ${CMAKE_BINARY_DIR}/install/cured.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/install/cured.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
-        COMPONENT development)
+        COMPONENT libcured-dev)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/cured)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/curedConfig.cmake.in
@@ -26,7 +29,7 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/curedConfig.cmake.in
                               PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/install/curedConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/install/curedConfig.cmake ${CMAKE_BINARY_DIR}/install/curedConfigVersion.cmake
-        DESTINATION ${package} COMPONENT development)
+        DESTINATION ${package} COMPONENT libcured-dev)
 
 # Written when it is installed, because `cmake --install --prefix` may name another place than the configure step did.
 set(unit_code [[
@@ -39,11 +42,11 @@ set(unit_code [[
   endforeach()
 ]])
 string(CONFIGURE "${unit_code}" unit_code @ONLY)
-install(CODE "${unit_code}" COMPONENT service)
+install(CODE "${unit_code}" COMPONENT cured)
 install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME cured.conf
-        COMPONENT service)
+        COMPONENT cured)
 install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME cured.conf
-        COMPONENT service)
+        COMPONENT cured)
 
 # The pages lie as in the source, so that their links lead somewhere.
 set(pages LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h
@@ -52,5 +55,5 @@ file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/b
      examples/*.c examples/*.py examples/grpc/* kernels/ladder/*.cu)
 foreach(page ${pages} ${more})
   get_filename_component(folder ${page} DIRECTORY)
-  install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT programs)
+  install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT cured)
 endforeach()

@@ -1,0 +1,100 @@
+# The Debian packages, one for each component of `cmake --install`. scripts/packages makes them; deploy/debian has what only
+# packages hold: maintainer scripts, the configuration, copyright, changelog, and what lintian is told.
+option(CURED_PACKAGES "Install what the Debian packages hold, under /usr (scripts/packages)" OFF)
+if(NOT CURED_PACKAGES)
+  return()
+endif()
+set(CURED_PACKAGE_MAINTAINER "cured authors <cured@localhost>" CACHE STRING "Who answers for the packages: NAME <ADDRESS>")
+set(debian ${PROJECT_SOURCE_DIR}/deploy/debian)
+set(made ${CMAKE_BINARY_DIR}/debian)
+set(CURED_PACKAGE_NAMES cured cured-client cured-bench libcured0 libcured-dev python3-cured)
+
+install(FILES ${debian}/cured.json DESTINATION /etc/cured COMPONENT cured)
+install(FILES ${PROJECT_SOURCE_DIR}/proto/PROTOCOL.md ${PROJECT_SOURCE_DIR}/proto/cured.proto
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libcured-dev COMPONENT libcured-dev)
+install(TARGETS cured_python LIBRARY DESTINATION lib/python3/dist-packages/cured COMPONENT python3-cured)
+file(GLOB modules ${PROJECT_SOURCE_DIR}/client/python/cured/*.py* ${PROJECT_SOURCE_DIR}/client/python/cured/py.typed)
+install(FILES ${modules} DESTINATION lib/python3/dist-packages/cured COMPONENT python3-cured)
+
+# As Debian has them: compressed, and without a date inside.
+configure_file(${debian}/changelog.in ${made}/changelog @ONLY)
+execute_process(COMMAND gzip -9nc ${made}/changelog OUTPUT_FILE ${made}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
+foreach(name ${CURED_PACKAGE_NAMES})
+  install(FILES ${debian}/copyright ${made}/changelog.gz DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${name})
+  file(READ ${debian}/lintian-overrides overrides)
+  if(EXISTS ${debian}/${name}/lintian-overrides)
+    file(READ ${debian}/${name}/lintian-overrides own)
+    string(APPEND overrides ${own})
+  endif()
+  file(WRITE ${made}/overrides/${name} ${overrides})
+  install(FILES ${made}/overrides/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides COMPONENT ${name})
+  install(CODE "
+    file(GLOB pages \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man*/*.[1-8])
+    foreach(page \${pages})
+      execute_process(COMMAND gzip -9nf \${page} COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()" COMPONENT ${name})
+endforeach()
+install(CODE "execute_process(COMMAND strip --strip-debug
+  \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libcured.a COMMAND_ERROR_IS_FATAL ANY)" COMPONENT libcured-dev)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "") # each package has its own
+set(CPACK_COMPONENTS_ALL ${CURED_PACKAGE_NAMES})
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER ${CURED_PACKAGE_MAINTAINER})
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SOURCE cured)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+# cured_package(NAME SECTION section SUMMARY line TEXT paragraph [DEPENDS …] [RECOMMENDS …] [SUGGESTS …] [SCRIPTS file…])
+macro(cured_package name)
+  cmake_parse_arguments(P "" "SECTION;SUMMARY;DEPENDS;RECOMMENDS;SUGGESTS" "TEXT;SCRIPTS" ${ARGN})
+  string(TOUPPER ${name} upper)
+  list(JOIN P_TEXT "\n" P_TEXT)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name})
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${P_SECTION})
+  set(CPACK_DEBIAN_${upper}_DESCRIPTION "${P_SUMMARY}\n${P_TEXT}")
+  set(CPACK_COMPONENT_${upper}_DESCRIPTION "${P_SUMMARY}\n${P_TEXT}")
+  foreach(field DEPENDS RECOMMENDS SUGGESTS)
+    if(P_${field})
+      set(CPACK_DEBIAN_${upper}_PACKAGE_${field} "${P_${field}}")
+    endif()
+  endforeach()
+  if(P_SCRIPTS)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA "${P_SCRIPTS}")
+  endif()
+endmacro()
+
+set(exact "Every answer is the true value, rounded once: the same bits on a CPU and"
+    "on a GPU, on every machine and in every split.")
+set(scripts ${debian}/cured)
+cured_package(cured SECTION science SUMMARY "daemon that reduces arrays exactly for all programs of a machine"
+  TEXT "Sums, averages and searches arrays that programs send, pass as descriptors" "or share with it, on the CPU and on CUDA devices."
+       ${exact}
+  DEPENDS "systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles" RECOMMENDS cured-client
+  SCRIPTS ${scripts}/conffiles ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
+cured_package(cured-client SECTION science SUMMARY "exact reductions of arrays from the command line"
+  TEXT "Sums, averages and searches arrays in files, by the daemon cured or" "without it." ${exact}
+  RECOMMENDS libssl3 SUGGESTS cured)
+cured_package(cured-bench SECTION science SUMMARY "measurements of the reduction daemon cured"
+  TEXT "Measures the folds, the lanes and the daemon of cured on this machine, each" "beside its floor." SUGGESTS cured)
+cured_package(libcured0 SECTION libs SUMMARY "exact reductions of arrays, shared library"
+  TEXT "Asks the daemon cured, or answers in the caller's own process." ${exact}
+  RECOMMENDS libssl3 SUGGESTS cured SCRIPTS ${made}/shlibs ${debian}/libcured0/triggers)
+cured_package(libcured-dev SECTION libdevel SUMMARY "exact reductions of arrays, for building programs"
+  TEXT "The header and the archive of libcured, its files for pkg-config and CMake," "and the protocol of the daemon cured." ${exact}
+  DEPENDS "libcured0 (= ${PROJECT_VERSION}), libprotobuf-c-dev" SUGGESTS cured)
+set(scripts ${debian}/python3-cured)
+cured_package(python3-cured SECTION python SUMMARY "exact reductions of arrays from Python"
+  TEXT "Reduces NumPy's arrays, tensors, buffers and files, in the process or by the" "daemon cured." ${exact}
+  DEPENDS "python3 (>= 3.11)" RECOMMENDS "python3-numpy, libssl3" SUGGESTS cured SCRIPTS ${scripts}/postinst ${scripts}/prerm)
+# Every version may add functions, so programs want the version that they were built with, or a later one.
+file(WRITE ${made}/shlibs "libcured ${PROJECT_VERSION_MAJOR} libcured0 (>= ${PROJECT_VERSION})\n")
+include(CPack)
