@@ -4,6 +4,7 @@
 #   CPU only:   docker build -t cured .
 #   with CUDA:  docker build -t cured --build-arg TOOLKIT=nvidia/cuda:13.0.0-devel-ubuntu22.04 .
 #
+# --build-arg REVISION="$(git rev-parse HEAD)" puts the commit into the image's labels.
 # TOOLKIT is any image with a CUDA toolkit in /usr/local/cuda; only that folder is taken from it. BASE is Debian 12 or newer.
 ARG BASE=debian:12-slim
 ARG TOOLKIT=${BASE}
@@ -41,6 +42,14 @@ ENV PATH=/opt/cured/bin:/usr/local/bin:/usr/bin:/bin \
     CURED_LISTEN=unix:/run/cured/cured.sock \
     CURED_CONNECT=unix:/run/cured/cured.sock \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
+ARG VERSION=0.1.0
+ARG REVISION=
+LABEL org.opencontainers.image.title="cured" \
+    org.opencontainers.image.description="CUda REDuction daemon: exact reductions of arrays" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.vendor="the cured authors"
 USER 10001:10001
 VOLUME /run/cured
 STOPSIGNAL SIGTERM

@@ -51,6 +51,9 @@ endif()
 # The system's libstdc++ wants a newer glibc than a bundle may; what CUDA and C++ programs need of it comes along.
 if(CURED_STATIC_DEPS)
   add_link_options(-static-libstdc++ -static-libgcc)
+  # A build id is made of the debugging information too, which names folders. Without it the stripped programs are the same bytes
+  # wherever they are built.
+  add_link_options(-Wl,--build-id=none)
 endif()
 
 find_program(CURED_CCACHE ccache)
