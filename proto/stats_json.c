@@ -161,7 +161,7 @@ static void pools(out *o, const cr_wire_stats *m) {
 }
 
 static void stage(out *o, const char *name, uint64_t ns) {
-    if (ns != UINT64_MAX) number(o, name, ns);
+    if (ns) number(o, name, ns);
 }
 
 static void slow(out *o, const cr_wire_slow_log *log) {

@@ -283,14 +283,24 @@ static size_t pack_merge(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_t
 
 size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     Cured__V1__InfoRequest info = CURED__V1__INFO_REQUEST__INIT;
+    Cured__V1__StatsRequest stats = CURED__V1__STATS_REQUEST__INIT;
+    Cured__V1__SlowLogRequest slow_log = CURED__V1__SLOW_LOG_REQUEST__INIT;
     Cured__V1__Call p = CURED__V1__CALL__INIT;
     p.timeout_ms = m->timeout_ms;
     p.progress_ms = m->progress_ms;
     if (m->kind == CR_CALL_REDUCE) return pack_reduce(&m->reduce, &p, out, cap);
     if (m->kind == CR_CALL_MERGE) return pack_merge(&m->reduce, &p, out, cap);
-    if (m->kind != CR_CALL_INFO) return cr_wire_emit_region(m, &p, out, cap);
-    p.request_case = CURED__V1__CALL__REQUEST_INFO;
-    p.info = &info;
+    if (m->kind == CR_CALL_REGISTER || m->kind == CR_CALL_UNREGISTER) return cr_wire_emit_region(m, &p, out, cap);
+    if (m->kind == CR_CALL_INFO) {
+        p.request_case = CURED__V1__CALL__REQUEST_INFO;
+        p.info = &info;
+    } else if (m->kind == CR_CALL_STATS) {
+        p.request_case = CURED__V1__CALL__REQUEST_STATS;
+        p.stats = &stats;
+    } else {
+        p.request_case = CURED__V1__CALL__REQUEST_SLOW_LOG;
+        p.slow_log = &slow_log;
+    }
     return cr_wire_emit(&p.base, out, cap);
 }
 
@@ -423,9 +433,17 @@ static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m,
         m->kind = CR_CALL_UNREGISTER;
         return cr_wire_unregister_in(p->unregister_region, &m->region, error);
     }
-    return cr_fail(
-        error, CR_INVALID_ARGUMENT,
-        "Call.request is missing or unknown: give reduce, merge, info, register_region or unregister_region");
+    if (p->request_case == CURED__V1__CALL__REQUEST_STATS && p->stats != NULL) {
+        m->kind = CR_CALL_STATS;
+        return CR_OK;
+    }
+    if (p->request_case == CURED__V1__CALL__REQUEST_SLOW_LOG && p->slow_log != NULL) {
+        m->kind = CR_CALL_SLOW_LOG;
+        return CR_OK;
+    }
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "Call.request is missing or unknown: give reduce, merge, info, stats, slow_log, register_region or "
+                   "unregister_region");
 }
 
 cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {

@@ -99,6 +99,8 @@ typedef enum cr_wire_kind {
     CR_CALL_MERGE = 3,
     CR_CALL_REGISTER = 4,
     CR_CALL_UNREGISTER = 5,
+    CR_CALL_STATS = 6,
+    CR_CALL_SLOW_LOG = 7,
 } cr_wire_kind;
 
 typedef struct cr_wire_call {
@@ -209,6 +211,8 @@ cr_status cr_wire_unpack_reduce(const uint8_t *in, size_t len, cr_wire_call *m, 
 cr_status cr_wire_unpack_merge(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
 cr_status cr_wire_unpack_head(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
 cr_status cr_wire_unpack_info_request(const uint8_t *in, size_t len, cr_error *error);
+cr_status cr_wire_unpack_stats_request(const uint8_t *in, size_t len, cr_error *error);
+cr_status cr_wire_unpack_slow_log_request(const uint8_t *in, size_t len, cr_error *error);
 
 /* One field of a message, found without unpacking: for array bytes, which are too many to copy. */
 typedef struct cr_wire_field {

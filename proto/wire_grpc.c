@@ -42,8 +42,21 @@ cr_status cr_wire_unpack_head(const uint8_t *in, size_t len, cr_wire_call *m, cr
     return cr_wire_reduce_in(p->head, true, &m->reduce, error);
 }
 
-cr_status cr_wire_unpack_info_request(const uint8_t *in, size_t len, cr_error *error) {
+/* Of a request without fields. */
+static cr_status unpack_plain(const ProtobufCMessageDescriptor *type, const uint8_t *in, size_t len, cr_error *error) {
     cr_wire_scratch scratch;
     void *p;
-    return cr_wire_parse_request(&scratch, &cured__v1__info_request__descriptor, true, in, len, &p, error);
+    return cr_wire_parse_request(&scratch, type, true, in, len, &p, error);
+}
+
+cr_status cr_wire_unpack_info_request(const uint8_t *in, size_t len, cr_error *error) {
+    return unpack_plain(&cured__v1__info_request__descriptor, in, len, error);
+}
+
+cr_status cr_wire_unpack_stats_request(const uint8_t *in, size_t len, cr_error *error) {
+    return unpack_plain(&cured__v1__stats_request__descriptor, in, len, error);
+}
+
+cr_status cr_wire_unpack_slow_log_request(const uint8_t *in, size_t len, cr_error *error) {
+    return unpack_plain(&cured__v1__slow_log_request__descriptor, in, len, error);
 }

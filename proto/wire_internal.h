@@ -12,9 +12,9 @@
 #include "cured.pb-c.h"
 #include "proto/wire.h"
 
-/* Room for the largest message that keeps its limits (an InfoResponse with 64 counters, 16 lanes and 32 users takes about
- * 24 KiB), and little enough for a stack: a message that needs more is refused. */
-enum { CR_WIRE_SCRATCH_BYTES = 32 * 1024 };
+/* Room for the largest message that keeps its limits (a StatsResponse with every row takes about 50 KiB), and little enough
+ * for a stack: a message that needs more is refused. */
+enum { CR_WIRE_SCRATCH_BYTES = 64 * 1024 };
 
 /* A bump allocator: free() does nothing, everything is gone when the caller returns. */
 typedef struct cr_wire_scratch {
@@ -62,6 +62,15 @@ bool cr_wire_read_plain_reduce(const uint8_t *in, size_t len, cr_wire_reduce *m)
 size_t cr_wire_emit_region(const cr_wire_call *m, Cured__V1__Call *call, uint8_t *out, size_t cap);
 cr_status cr_wire_register_in(const Cured__V1__RegisterRequest *p, cr_wire_region *m, cr_error *error);
 cr_status cr_wire_unregister_in(const Cured__V1__UnregisterRequest *p, cr_wire_region *m, cr_error *error);
+
+/* The packed form of a user, with what it points at. */
+typedef struct cr_wire_user_out {
+    Cured__V1__User user;
+    Cured__V1__Held used, limit;
+} cr_wire_user_out;
+/* count users, at most CR_WIRE_MAX_USERS; their number. */
+size_t cr_wire_users_out(const cr_wire_user *users, uint32_t count, cr_wire_user_out *out, Cured__V1__User **pointers);
+uint32_t cr_wire_users_in(Cured__V1__User *const *from, size_t count, cr_wire_user *users);
 
 void cr_wire_limits_out(const cr_wire_limits *m, Cured__V1__Limits *p);
 void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m);

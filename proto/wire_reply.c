@@ -68,16 +68,10 @@ static void held_in(const Cured__V1__Held *p, cr_wire_held *m) {
 #undef CR_USE
 }
 
-/* The packed form of a user, with what it points at. */
-typedef struct user_out {
-    Cured__V1__User user;
-    Cured__V1__Held used, limit;
-} user_out;
-
-static size_t users_out(const cr_wire_info *m, user_out *out, Cured__V1__User **pointers) {
-    size_t n = m->user_count < CR_WIRE_MAX_USERS ? m->user_count : CR_WIRE_MAX_USERS;
+size_t cr_wire_users_out(const cr_wire_user *users, uint32_t count, cr_wire_user_out *out, Cured__V1__User **pointers) {
+    size_t n = count < CR_WIRE_MAX_USERS ? count : CR_WIRE_MAX_USERS;
     for (size_t i = 0; i < n; i++) {
-        const cr_wire_user *user = &m->users[i];
+        const cr_wire_user *user = &users[i];
         cured__v1__user__init(&out[i].user);
         held_out(&user->used, &out[i].used);
         held_out(&user->limit, &out[i].limit);
@@ -90,14 +84,15 @@ static size_t users_out(const cr_wire_info *m, user_out *out, Cured__V1__User **
     return n;
 }
 
-static void users_in(const Cured__V1__InfoResponse *p, cr_wire_info *m) {
-    m->user_count = p->n_users < CR_WIRE_MAX_USERS ? (uint32_t)p->n_users : CR_WIRE_MAX_USERS;
-    for (uint32_t i = 0; i < m->user_count; i++) {
-        cr_wire_copy_text(m->users[i].name, sizeof m->users[i].name, p->users[i]->name);
-        m->users[i].own = p->users[i]->own;
-        held_in(p->users[i]->used, &m->users[i].used);
-        held_in(p->users[i]->limit, &m->users[i].limit);
+uint32_t cr_wire_users_in(Cured__V1__User *const *from, size_t count, cr_wire_user *users) {
+    const uint32_t n = count < CR_WIRE_MAX_USERS ? (uint32_t)count : CR_WIRE_MAX_USERS;
+    for (uint32_t i = 0; i < n; i++) {
+        cr_wire_copy_text(users[i].name, sizeof users[i].name, from[i]->name);
+        users[i].own = from[i]->own;
+        held_in(from[i]->used, &users[i].used);
+        held_in(from[i]->limit, &users[i].limit);
     }
+    return n;
 }
 
 size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap) {
@@ -106,7 +101,7 @@ size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap) {
     Cured__V1__Counter counters[CR_WIRE_MAX_COUNTERS];
     Cured__V1__Counter *counter_pointers[CR_WIRE_MAX_COUNTERS];
     Cured__V1__Limits limits;
-    user_out users[CR_WIRE_MAX_USERS];
+    cr_wire_user_out users[CR_WIRE_MAX_USERS];
     Cured__V1__User *user_pointers[CR_WIRE_MAX_USERS];
     Cured__V1__InfoResponse p = CURED__V1__INFO_RESPONSE__INIT;
     p.version = (char *)(uintptr_t)m->version;
@@ -133,7 +128,7 @@ size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap) {
     }
     cr_wire_limits_out(&m->limits, &limits);
     p.limits = &limits;
-    p.n_users = users_out(m, users, user_pointers);
+    p.n_users = cr_wire_users_out(m->users, m->user_count, users, user_pointers);
     p.users = user_pointers;
     return cr_wire_emit(&p.base, out, cap);
 }
@@ -158,7 +153,7 @@ cr_status cr_wire_unpack_info(const uint8_t *in, size_t len, cr_wire_info *m, cr
         m->counters[i].value = p->counters[i]->value;
     }
     cr_wire_limits_in(p->limits, &m->limits);
-    users_in(p, m);
+    m->user_count = cr_wire_users_in(p->users, p->n_users, m->users);
     cr_wire_copy_text(m->version, sizeof m->version, p->version);
     cr_wire_copy_text(m->backend, sizeof m->backend, p->backend);
     cr_wire_copy_text(m->backend_reason, sizeof m->backend_reason, p->backend_reason);

@@ -11,6 +11,7 @@ enum {
     CR_WIRE_MAX_REQUESTS = 128, /* rows of method, source and code; more are not told */
     CR_WIRE_MAX_STAGES = 8,
     CR_WIRE_MAX_NAMED = 32, /* ops, dtypes, reasons, fronts */
+    CR_WIRE_MAX_POOLS = 8,
     CR_WIRE_MAX_SLOW = 32,
     CR_WIRE_WORD_BYTES = 24, /* names that the daemon chooses */
 };
@@ -63,7 +64,7 @@ typedef struct cr_wire_stats {
     cr_wire_stage stages[CR_WIRE_MAX_STAGES];
     cr_wire_names ops, dtypes, rejected, connections;
     cr_wire_lane_stats lanes[CR_WIRE_MAX_LANES];
-    cr_wire_pool pools[8];
+    cr_wire_pool pools[CR_WIRE_MAX_POOLS];
     cr_wire_user users[CR_WIRE_MAX_USERS];
 } cr_wire_stats;
 
@@ -79,13 +80,18 @@ typedef struct cr_wire_slow_call {
     char lanes[64]; /* "cpu,cuda0" */
     uint32_t code;
     uint64_t bytes;
-    uint64_t receive_ns, queue_ns, run_ns, send_ns, total_ns; /* UINT64_MAX: it had no such stage */
+    uint64_t receive_ns, queue_ns, run_ns, send_ns, total_ns; /* 0: it had no such stage */
 } cr_wire_slow_call;
 
 typedef struct cr_wire_slow_log {
     uint32_t count;
     cr_wire_slow_call calls[CR_WIRE_MAX_SLOW]; /* the slowest first */
 } cr_wire_slow_log;
+
+size_t cr_wire_pack_stats(const cr_wire_stats *m, uint8_t *out, size_t cap);
+cr_status cr_wire_unpack_stats(const uint8_t *in, size_t len, cr_wire_stats *m, cr_error *error);
+size_t cr_wire_pack_slow_log(const cr_wire_slow_log *m, uint8_t *out, size_t cap);
+cr_status cr_wire_unpack_slow_log(const uint8_t *in, size_t len, cr_wire_slow_log *m, cr_error *error);
 
 /* One JSON object without line breaks, NUL-terminated: what /stats.json and `cured-client stats --json` give. log NULL: without
  * "slow". 64-bit numbers are numbers. Its length; 0: it does not fit. CR_WIRE_JSON_BYTES is enough. */

@@ -86,6 +86,7 @@ cr_status cr_admin_conn_open(cr_admin *admin, const cr_arrived *arrived, cr_erro
         cr_socket_close(&unwanted);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a new connection");
     }
+    cr_arrived_speaks(admin->calls, &conn->peer, CR_SPOKEN_admin);
     cr_list_append(&admin->connections, &conn->link);
     admin->count++;
     set_timer(conn, arrived->since_ms + admin->calls->config->hello_timeout_ms);

@@ -27,7 +27,10 @@ static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? mos
 
 /* ---- users ---- */
 
-void cr_admit_init(cr_admission *a) { cr_list_init(&a->by_age); }
+void cr_admit_init(cr_admission *a) {
+    cr_list_init(&a->by_age);
+    a->short_of = CR_USES;
+}
 
 void cr_admit_free(cr_admission *a) { cr_table_free(&a->users); }
 
@@ -105,8 +108,14 @@ static void give(cr_admission *a, cr_user *user, cr_use use, uint64_t n) {
     user->used[use] -= n;
 }
 
+/* Remembers what was short. */
+static cr_status answer(cr_admission *a, cr_use use, cr_status status) {
+    a->short_of = status == CR_OK ? CR_USES : use;
+    return status;
+}
+
 static cr_status take(cr_admission *a, cr_user *user, cr_use use, uint64_t n, cr_error *error) {
-    cr_status status = check(a, user, use, n, error);
+    cr_status status = answer(a, use, check(a, user, use, n, error));
     if (status == CR_OK) add(a, user, use, n);
     return status;
 }
@@ -187,11 +196,12 @@ static cr_status take_bytes(cr_admission *a, cr_user *user, uint64_t before, uin
 }
 
 cr_status cr_admit_call(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
+    a->short_of = CR_USE_calls;
     if (peer->calls >= a->max_calls_per_connection)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "calls: %llu are in flight on this connection, max_jobs_per_connection is %llu",
                        (ull)peer->calls, (ull)a->max_calls_per_connection);
-    cr_status status = check(a, peer->user, CR_USE_calls, 1, error);
+    cr_status status = answer(a, CR_USE_calls, check(a, peer->user, CR_USE_calls, 1, error));
     if (status == CR_OK) status = take_bytes(a, peer->user, 0, bytes, error);
     if (status != CR_OK) return status;
     cr_admit_always(a, peer, ticket);
@@ -228,6 +238,7 @@ cr_status cr_admit_growth(cr_admission *a, cr_ticket *ticket, uint64_t bytes, cr
 
 cr_status cr_admit_state(cr_admission *a, uint64_t bytes, cr_ticket *ticket, cr_error *error) {
     uint64_t own = ticket->peer->state_bytes;
+    a->short_of = CR_USE_state_bytes;
     if (bytes > left_of(a->max_state_bytes_per_connection, own))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "axis: %llu bytes of memory beside %llu of this connection exceed "
@@ -261,6 +272,7 @@ void cr_admit_over(cr_admission *a, cr_ticket *ticket) {
 /* ---- regions ---- */
 
 cr_status cr_admit_region(cr_admission *a, cr_peer *peer, cr_error *error) {
+    a->short_of = CR_USE_regions;
     if (peer->regions >= a->max_regions_per_connection)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "regions: %llu are registered on this connection, max_regions_per_connection is %llu",
@@ -273,6 +285,7 @@ cr_status cr_admit_region(cr_admission *a, cr_peer *peer, cr_error *error) {
 }
 
 cr_status cr_admit_region_bytes(cr_admission *a, cr_peer *peer, uint64_t bytes, cr_error *error) {
+    a->short_of = CR_USE_region_bytes;
     if (bytes > left_of(a->max_region_bytes, peer->region_bytes))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "region: %llu bytes beside %llu on this connection exceed max_region_bytes, %llu", (ull)bytes,

@@ -36,6 +36,7 @@ typedef struct cr_admission {
     uint64_t max_state_bytes_per_connection;
     uint64_t max_files, max_refused; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
     uint64_t used[CR_USES], refused;
+    cr_use short_of; /* by the latest answer: CR_USES, nothing was */
     cr_table users;
     cr_list by_age; /* users */
 } cr_admission;

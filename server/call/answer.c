@@ -108,7 +108,7 @@ void cr_answer_limits(const cr_calls *calls, cr_wire_limits *limits) {
                                .region_bytes = config->max_region_bytes};
 }
 
-const cr_wire_info *cr_answer_info(const cr_calls *calls, const cr_peer *peer) {
+static const cr_wire_info *info_for(const cr_calls *calls, const cr_peer *peer) {
     const cr_lanes *lanes = &calls->lanes;
     static cr_wire_info m; /* 20 KiB; the loop's */
     memset(&m, 0, sizeof m);
@@ -135,4 +135,17 @@ const cr_wire_info *cr_answer_info(const cr_calls *calls, const cr_peer *peer) {
     const cr_stats_asker asker = cr_stats_asker_of(peer);
     m.user_count = cr_stats_users(&calls->admission, &asker, m.users);
     return &m;
+}
+
+size_t cr_answer_plain(cr_calls *calls, const cr_peer *peer, cr_wire_kind kind, uint8_t *out, size_t cap) {
+    static cr_wire_stats stats; /* 25 KiB and 20 KiB; the loop's */
+    static cr_wire_slow_log slow;
+    const cr_stats_asker asker = cr_stats_asker_of(peer);
+    if (kind == CR_CALL_INFO) return cr_wire_pack_info(info_for(calls, peer), out, cap);
+    if (kind == CR_CALL_STATS) {
+        cr_stats_snapshot(&calls->stats, &asker, &stats);
+        return cr_wire_pack_stats(&stats, out, cap);
+    }
+    cr_stats_slow(&calls->stats, &asker, &slow);
+    return cr_wire_pack_slow_log(&slow, out, cap);
 }

@@ -9,8 +9,8 @@
 /* The answer to what was asked, whose kind is neither FAILED nor DONE, as a ReduceResponse of *bytes. Until the next call; the
  * loop's. */
 const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *asked, size_t *bytes);
-/* What Info tells whoever asks. Until the next call; the loop's. */
-const cr_wire_info *cr_answer_info(const cr_calls *calls, const cr_peer *peer);
+/* What Info, Stats or SlowLog tells whoever asks, as its response; CR_HEAD_MAX_BYTES are enough. Its length. */
+size_t cr_answer_plain(cr_calls *calls, const cr_peer *peer, cr_wire_kind kind, uint8_t *out, size_t cap);
 /* What calls may be like. */
 void cr_answer_limits(const cr_calls *calls, cr_wire_limits *limits);
 /* What a client is advised to wait after such an error, in ms; 0: nothing is. */

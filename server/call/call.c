@@ -99,10 +99,7 @@ static void call_free(cr_call *call) {
 static void finish(cr_call *call, const cr_answer *answer) {
     cr_call_move(call, call->input, CR_OVER);
     cr_metric_sub(calls, 1);
-    if (answer && answer->kind == CR_ANSWER_FAILED)
-        cr_metric_add(calls_failed, 1);
-    else if (answer)
-        cr_metric_add(calls_ok, 1);
+    cr_record_answered(call, answer);
     if (answer) call->front->answer(call, answer);
     if (call->job && (!answer || answer->kind == CR_ANSWER_FAILED)) cr_queue_stop(call->calls->queue, call->job, NULL);
     call_free(call);
@@ -137,10 +134,12 @@ cr_call *cr_call_new(cr_calls *calls, const cr_front *front, cr_peer *peer) {
 cr_wire_call *cr_call_asked(cr_call *call) { return &call->request; }
 void *cr_call_front(cr_call *call) { return call->own; }
 
-void cr_call_refuse(cr_call *call) {
-    cr_metric_add(calls_failed, 1);
+void cr_call_refuse(cr_call *call, const cr_error *error) {
+    cr_record_refused(call, error);
     free(call);
 }
+
+void cr_call_is(cr_call *call, cr_method method) { call->method = (uint8_t)method; }
 
 /* Of the other kinds request.reduce means nothing. */
 static bool takes_array(const cr_call *call) {
@@ -181,6 +180,12 @@ static cr_status start_timers(cr_call *call, cr_error *error) {
     return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call's timers");
 }
 
+/* It asks about the daemon, and is wanted above all when there is no room. */
+static bool is_plain(const cr_call *call) {
+    const cr_wire_kind kind = call->request.kind;
+    return kind == CR_CALL_INFO || kind == CR_CALL_STATS || kind == CR_CALL_SLOW_LOG;
+}
+
 cr_status cr_call_admit(cr_call *call, cr_error *error) {
     cr_calls *calls = call->calls;
     const cr_wire_reduce *r = &call->request.reduce;
@@ -192,7 +197,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
     }
     if (calls->draining && call->request.kind != CR_CALL_UNREGISTER)
         return cr_fail(error, CR_UNAVAILABLE, "the server is shutting down");
-    if (call->request.kind == CR_CALL_INFO) {
+    if (is_plain(call)) {
         cr_admit_always(&calls->admission, call->peer, &call->ticket);
     } else {
         cr_status status = cr_admit_call(&calls->admission, call->peer, bytes, &call->ticket, error);
@@ -349,6 +354,7 @@ static void fold_here(cr_call *call, const uint8_t *data, size_t bytes) {
     cr_partial partial;
     cr_calls *calls = call->calls;
     cr_call_move(call, CR_CLOSED, call->output);
+    call->on_loop = true;
     cr_partial_init(&partial, call->dtype, call->families);
     cr_partial_want(&partial, call->wants);
     cr_cpu_fold(&partial, data, bytes / cr_dtype_size(call->dtype), call->request.reduce.first);
@@ -388,6 +394,7 @@ void cr_call_end(cr_call *call) {
     const cr_wire_call *asked = &call->request;
     bool merges = asked->kind == CR_CALL_MERGE, needs_job = asked->reduce.has_axis || asked->reduce.kernel[0];
     cr_status status = check_whole(call, &error);
+    call->closed_ns = call->calls->read_ns;
     if (status == CR_OK && merges) status = cr_merge_check_end(call->merge, &error);
     if (status == CR_OK && !merges && !call->job && needs_job) status = cr_call_make_job(call, NULL, &error);
     if (status == CR_OK && call->job && !cr_upload_finish(&call->upload))

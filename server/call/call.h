@@ -39,11 +39,13 @@ struct cr_call {
     uint32_t families, wants; /* of its ops: CR_FAM_..., CR_WANTS_... */
     cr_peer *peer;
     cr_ticket ticket;
-    cr_wait wait; /* while RECEIVING */
-    uint64_t arrived_ns;
-    uint64_t received;      /* array bytes */
-    cr_job *job;            /* NULL until there is something for the lanes */
-    struct cr_merge *merge; /* of a Merge call, once a partial began to come */
+    cr_wait wait;                   /* while RECEIVING */
+    uint64_t arrived_ns, closed_ns; /* closed: when the last byte of a stream was there; 0: it was not */
+    uint8_t method, refused;        /* cr_method: 0 goes by the request; cr_reason: 0 goes by the error */
+    bool on_loop;                   /* folded there */
+    uint64_t received;              /* array bytes */
+    cr_job *job;                    /* NULL until there is something for the lanes */
+    struct cr_merge *merge;         /* of a Merge call, once a partial began to come */
     cr_upload upload;
     cr_outputs outputs;
     cr_timer deadline, progress;
@@ -58,6 +60,11 @@ struct cr_call {
 bool cr_call_may_move(const cr_call *call, cr_input_state input, cr_output_state output);
 /* Asserts that. */
 void cr_call_move(cr_call *call, cr_input_state input, cr_output_state output);
+/* record.c: the one place where requests are counted. The call is over; answer NULL: nobody heard of it. */
+void cr_record_answered(cr_call *call, const cr_answer *answer);
+/* It was not admitted. */
+void cr_record_refused(cr_call *call, const cr_error *error);
+
 /* calls->window has fired. */
 void cr_call_window_over(cr_timer *window);
 /* Fails and ends the call, with error as its answer. */

@@ -21,6 +21,7 @@
 #include "kernels/cpu/axis.h"
 #include "proto/wire.h"
 #include "server/admit/admission.h"
+#include "server/base/names.h"
 
 enum { CR_INLINE_BYTES = 16 * 1024 }; /* arrays up to here are folded on the loop: waking a worker costs more */
 
@@ -83,8 +84,14 @@ typedef enum cr_pull { CR_PART, CR_LATER, CR_PULLED } cr_pull;
 cr_call *cr_call_new(cr_calls *calls, const cr_front *front, cr_peer *peer);
 cr_wire_call *cr_call_asked(cr_call *call);
 void *cr_call_front(cr_call *call);
-/* Ends a call that was not admitted. The front says why. */
-void cr_call_refuse(cr_call *call);
+/* Says what it is, where that is more than the request says. */
+void cr_call_is(cr_call *call, cr_method method);
+/* Ends a call that was not admitted. The front says why, and has set the kind of a request that could not be read to 0. */
+void cr_call_refuse(cr_call *call, const cr_error *error);
+/* A request that needs no call is over: an answer that the front gives by itself, or a refusal by the request's form. error NULL:
+ * it went well. */
+void cr_call_needless(cr_calls *calls, const cr_peer *peer, cr_method method, uint64_t arrived_ms,
+                      const cr_error *error);
 /* Lets the call in, by its request, and sets its deadline. On failure it must be refused. */
 cr_status cr_call_admit(cr_call *call, cr_error *error);
 /* Checks what a Reduce or Merge asks for, before a byte of its array is looked at. False: the call has failed and is gone. */

@@ -30,7 +30,9 @@ bool cr_call_make_room(cr_call *call, cr_use use, uint64_t n) {
             "(stall_timeout_ms); begin a call when its bytes are there, and give CREDIT",
             cr_admit_option(use), (unsigned long long)calls->config->stall_timeout_ms);
     cr_metric_add(calls_impatient_total, 1);
-    cr_call_fail(cr_container(wait, cr_call, wait), &error);
+    cr_call *other = cr_container(wait, cr_call, wait);
+    other->refused = CR_REASON_impatient;
+    cr_call_fail(other, &error);
     return true;
 }
 

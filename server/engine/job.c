@@ -48,6 +48,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_list_init(&job->outputs);
     cr_list_init(&job->news);
     job->output_bytes = 0;
+    atomic_init(&job->lanes, 0);
     job->opened_ns = cr_now_ns();
     job->first_claim_ns = job->done_ns = 0;
     cr_metric_add(jobs, 1);

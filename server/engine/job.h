@@ -13,6 +13,7 @@
 #ifndef CURED_SERVER_ENGINE_JOB_H
 #define CURED_SERVER_ENGINE_JOB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -64,7 +65,8 @@ typedef struct cr_job {
     cr_error error;                              /* Q: why it stopped, when not cancelled from outside */
     cr_partial partial;                          /* Q until DONE, then the loop's */
     uint64_t opened_ns, first_claim_ns, done_ns; /* Q */
-    uint64_t trace_id;                           /* Q: that a tool sees while a GPU has it (cr_queue_trace); 0: none */
+    _Atomic uint32_t lanes; /* that took part: a bit for the CPU, and one above it for each GPU, by ordinal */
+    uint64_t trace_id;      /* Q: that a tool sees while a GPU has it (cr_queue_trace); 0: none */
 
     struct cr_named *named;   /* NULL: no kernel is asked for by name (server/engine/named.h) */
     struct cr_job_axis *axis; /* NULL: the whole array is one answer, in partial */
@@ -102,6 +104,13 @@ typedef struct cr_unfolded {
     cr_segment *segment;
     uint64_t offset, bytes; /* from segment->data */
 } cr_unfolded;
+
+/* A lane takes part: the CPU (lane 0), or a GPU (1 and its ordinal). */
+static inline void cr_job_joins(cr_job *job, uint32_t lane) {
+    const uint32_t bit = 1u << lane;
+    if (!(atomic_load_explicit(&job->lanes, memory_order_relaxed) & bit))
+        atomic_fetch_or_explicit(&job->lanes, bit, memory_order_relaxed);
+}
 
 /* Bytes between which input may be cut. */
 static inline uint64_t cr_job_unit(const cr_job *job) { return job->grain * job->element; }

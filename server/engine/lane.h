@@ -32,6 +32,7 @@ typedef struct cr_lane_options {
 typedef struct cr_lane_info {
     const char *name;   /* "cpu", "cuda" */
     const char *device; /* instruction set or GPU name */
+    uint32_t ordinal;   /* of a GPU */
     uint32_t workers;   /* threads, or streams */
     double
         bytes_per_second; /* CPU: folding an f32 sum, one worker, hot; GPU: from pinned host memory. 0: not measured */

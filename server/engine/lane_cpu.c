@@ -23,6 +23,7 @@ typedef struct worker {
 struct cr_lane {
     cr_lane_options options;
     double rate, all_rate;
+    cr_lane_meter meter;
     uint32_t started;
     worker workers[];
 };
@@ -151,6 +152,7 @@ static cr_status cpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
     for (; lane->started < workers; lane->started++) {
         worker *own = &lane->workers[lane->started];
         own->lane = lane;
+        own->own.turn.meter = &lane->meter;
         if (pthread_create(&own->thread, NULL, worker_main, own) != 0) break;
     }
     if (lane->started == workers) {
@@ -169,7 +171,10 @@ static cr_lane_info cpu_info(const cr_lane *lane) {
                           .device = cr_cpu_isa(),
                           .workers = lane->started,
                           .bytes_per_second = lane->rate,
-                          .all_rate = lane->all_rate};
+                          .all_rate = lane->all_rate,
+                          .bytes = cr_meter_get(&lane->meter.bytes),
+                          .launches = cr_meter_get(&lane->meter.launches),
+                          .busy_ns = cr_meter_get(&lane->meter.busy_ns)};
 }
 
 const cr_lane_type cr_lane_cpu = {"cpu", cpu_open, cpu_info, cpu_close};

@@ -77,12 +77,27 @@ static inline const uint8_t *cr_claim_second(const cr_claim *claim) {
     return segment->second ? segment->second + elements * claim->job->second : NULL;
 }
 
+/* What a lane has done, by all its threads. */
+typedef struct cr_lane_meter {
+    _Atomic uint64_t bytes, launches, busy_ns;
+} cr_lane_meter;
+
+static inline void cr_meter_add(_Atomic uint64_t *counter, uint64_t amount) {
+    atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
+}
+
+static inline uint64_t cr_meter_get(const _Atomic uint64_t *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
 /* A lane thread's turn: the claim in hand, how it went, and the partial it grows, which stays with the thread while the
  * next claim is of the same job. Zero-initialise it once. */
 typedef struct cr_turn {
     cr_claim claim;
-    cr_error error;     /* set by the lane when the claim's bytes could not be read: the job then fails with it */
-    cr_partial partial; /* of claim.job; the lane folds the claim into it */
+    cr_error error;       /* set by the lane when the claim's bytes could not be read: the job then fails with it */
+    cr_partial partial;   /* of claim.job; the lane folds the claim into it */
+    cr_lane_meter *meter; /* of its lane; NULL: nobody asks */
+    uint64_t claimed_ns;  /* with meter: when the claim was taken */
 } cr_turn;
 
 /* Returns the claim in hand, if any, and takes the next: of workers lane threads, this one gets a fair share. With wait it

@@ -152,10 +152,21 @@ static bool look_out(cr_queue *queue) {
     return true;
 }
 
+/* The time of the claim in hand is over. Returns now. */
+static uint64_t count_claim(cr_turn *turn) {
+    cr_lane_meter *meter = turn->meter;
+    const uint64_t now = cr_now_ns();
+    cr_meter_add(&meter->bytes, turn->claim.bytes);
+    cr_meter_add(&meter->launches, 1);
+    cr_meter_add(&meter->busy_ns, now - turn->claimed_ns);
+    return now;
+}
+
 bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait) {
     cr_list let_go;
     cr_list_init(&let_go);
     bool looked = false;
+    uint64_t now = turn->meter && turn->claim.job ? count_claim(turn) : 0;
     pthread_mutex_lock(&queue->mutex);
     for (;;) {
         /* What such a job offers next may depend on this claim. */
@@ -172,7 +183,9 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait) 
             cr_partial_init(&turn->partial, next.job->dtype, next.job->families);
             cr_partial_want(&turn->partial, next.job->wants);
         }
+        if (next.job) cr_job_joins(next.job, 0);
         if (next.job || queue->closed || !wait) break;
+        now = 0; /* it is over by the time that there is a claim */
         if (!cr_list_empty(&let_go)) {
             pthread_mutex_unlock(&queue->mutex);
             cr_queue_release_all(&let_go);
@@ -189,6 +202,7 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait) 
     }
     pthread_mutex_unlock(&queue->mutex);
     cr_queue_release_all(&let_go);
+    if (turn->meter && turn->claim.job) turn->claimed_ns = now ? now : cr_now_ns();
     return turn->claim.job != NULL;
 }
 

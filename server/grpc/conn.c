@@ -168,6 +168,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         cr_socket_close(&unwanted);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a new connection");
     }
+    cr_arrived_speaks(grpc->calls, &conn->peer, CR_SPOKEN_grpc);
     cr_list_append(&grpc->connections, &conn->link);
     begin(conn, arrived);
     update_events(conn);

@@ -1,4 +1,4 @@
-/* methods: what gRPC clients may call, and how the four methods of cured.v1.Cured become calls.
+/* methods: what gRPC clients may call, and how the methods of cured.v1.Cured become calls.
  *
  * Thread: the loop's. Owner: the stream. */
 #include <endian.h>
@@ -127,16 +127,13 @@ static void end_chunks(cr_grpc_stream *stream) {
         fail(stream, "ReduceStream: the stream ended before a head came");
 }
 
-/* ---- Info ---- */
+/* ---- Info, Stats, SlowLog ---- */
 
-static bool info_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole) {
-    cr_error error;
-    (void)whole;
-    if (cr_wire_unpack_info_request(in, len, &error) != CR_OK) return cr_grpc_stream_fail(stream, &error);
+static bool answer(cr_grpc_stream *stream, cr_wire_kind kind, cr_status status, const cr_error *error) {
     const cr_grpc_conn *conn = stream->conn;
     static uint8_t packed[CR_HEAD_MAX_BYTES]; /* the loop's */
-    const cr_wire_info *info = cr_answer_info(conn->grpc->calls, &conn->peer);
-    const size_t n = cr_wire_pack_info(info, packed, sizeof packed);
+    if (status != CR_OK) return cr_grpc_stream_fail(stream, error);
+    const size_t n = cr_answer_plain(conn->grpc->calls, &conn->peer, kind, packed, sizeof packed);
     uint8_t *at = cr_grpc_reply_room(stream, n);
     if (!at) return false;
     memcpy(at, packed, n);
@@ -145,16 +142,39 @@ static bool info_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, 
     return true;
 }
 
+static bool info_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole) {
+    cr_error error;
+    (void)whole;
+    return answer(stream, CR_CALL_INFO, cr_wire_unpack_info_request(in, len, &error), &error);
+}
+
+static bool stats_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole) {
+    cr_error error;
+    (void)whole;
+    return answer(stream, CR_CALL_STATS, cr_wire_unpack_stats_request(in, len, &error), &error);
+}
+
+static bool slow_log_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole) {
+    cr_error error;
+    (void)whole;
+    return answer(stream, CR_CALL_SLOW_LOG, cr_wire_unpack_slow_log_request(in, len, &error), &error);
+}
+
 const cr_grpc_method cr_grpc_methods[] = {
-    {"/cured.v1.Cured/Reduce", REDUCE_DATA, false, false, reduce_message, reduce_bulk, call_over, end_unary},
-    {"/cured.v1.Cured/ReduceStream", CHUNK_DATA, false, true, chunk_message, chunk_bulk, nothing, end_chunks},
-    {"/cured.v1.Cured/Merge", MERGE_PARTIALS, true, false, merge_message, merge_bulk, call_over, end_unary},
-    {"/cured.v1.Cured/Info", 0, false, false, info_message, NULL, nothing, end_unary},
-    {"/grpc.health.v1.Health/Check", 0, false, false, cr_health_check, NULL, nothing, end_unary},
-    {"/grpc.health.v1.Health/Watch", 0, false, false, cr_health_watch, NULL, nothing, end_unary},
-    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", 0, false, true, cr_reflection_message, NULL, nothing,
-     cr_reflection_end},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", 0, false, true, cr_reflection_message, NULL,
-     nothing, cr_reflection_end},
+    {"/cured.v1.Cured/Reduce", CR_METHOD_reduce, REDUCE_DATA, false, false, reduce_message, reduce_bulk, call_over,
+     end_unary},
+    {"/cured.v1.Cured/ReduceStream", CR_METHOD_reduce_stream, CHUNK_DATA, false, true, chunk_message, chunk_bulk,
+     nothing, end_chunks},
+    {"/cured.v1.Cured/Merge", CR_METHOD_merge, MERGE_PARTIALS, true, false, merge_message, merge_bulk, call_over,
+     end_unary},
+    {"/cured.v1.Cured/Info", CR_METHOD_info, 0, false, false, info_message, NULL, nothing, end_unary},
+    {"/cured.v1.Cured/Stats", CR_METHOD_stats, 0, false, false, stats_message, NULL, nothing, end_unary},
+    {"/cured.v1.Cured/SlowLog", CR_METHOD_slow_log, 0, false, false, slow_log_message, NULL, nothing, end_unary},
+    {"/grpc.health.v1.Health/Check", CR_METHOD_health, 0, false, false, cr_health_check, NULL, nothing, end_unary},
+    {"/grpc.health.v1.Health/Watch", CR_METHOD_health, 0, false, false, cr_health_watch, NULL, nothing, end_unary},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, false, true,
+     cr_reflection_message, NULL, nothing, cr_reflection_end},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, false, true,
+     cr_reflection_message, NULL, nothing, cr_reflection_end},
     {0},
 };

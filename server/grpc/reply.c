@@ -133,6 +133,7 @@ void cr_grpc_reply_end(cr_grpc_stream *stream, const cr_error *error) {
     if (stream->over) return;
     stream->over = true;
     cr_list_remove(&stream->watching);
+    cr_grpc_stream_count(stream, error);
     if (error) stream->status = *error;
     if (error) stream->retry_ms = cr_answer_retry_ms(error);
     if (!stream->head_sent && error)

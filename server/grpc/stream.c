@@ -70,6 +70,15 @@ static void check_token(cr_grpc_stream *stream, const char *value, size_t len) {
         refuse_header(stream, error.code, error.text);
 }
 
+/* By its first request. What is not printable is left out, because the name is shown to people. */
+static void name_client(cr_peer *peer, const char *value, size_t len) {
+    size_t used = 0;
+    if (peer->name[0]) return;
+    for (size_t i = 0; i < len && used < CR_NAME_MAX_BYTES; i++)
+        if (value[i] >= ' ' && value[i] <= '~') peer->name[used++] = value[i];
+    peer->name[used] = 0;
+}
+
 bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name_len, const char *value, size_t len) {
     stream->header_bytes += (uint32_t)(name_len + len + 32);
     if (stream->head_read) /* trailers say nothing here */
@@ -85,6 +94,8 @@ bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name
         stream->is_grpc = is(value, len, "application/grpc") || is(value, len, "application/grpc+proto");
     else if (is(name, name_len, "authorization"))
         check_token(stream, value, len);
+    else if (is(name, name_len, "user-agent"))
+        name_client(&stream->conn->peer, value, len);
     else if (is(name, name_len, "grpc-timeout"))
         read_timeout(stream, value, len);
     else if (is(name, name_len, "grpc-encoding") && !is(value, len, "identity"))
@@ -105,12 +116,11 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
                       "this is gRPC: POST with the content-type application/grpc or application/grpc+proto");
     } else if (!stream->method) {
         refuse_header(stream, CR_UNIMPLEMENTED,
-                      "no such method: cured.v1.Cured has Reduce, ReduceStream, Merge and Info");
+                      "no such method: cured.v1.Cured has Reduce, ReduceStream, Merge, Info, Stats and SlowLog");
     } else if (stream->conn->backlog > CR_GRPC_BACKLOG_MOST) {
         refuse_header(stream, CR_RESOURCE_EXHAUSTED, "4 MiB of answers to other calls wait to be read");
     }
     if (stream->refused.code == CR_OK) return;
-    cr_metric_add(calls_failed, 1);
     cr_grpc_stream_fail(stream, &stream->refused);
 }
 
@@ -141,6 +151,13 @@ static void stop_reading(cr_grpc_stream *stream) {
     if (conn->waiting != stream) return;
     conn->waiting = NULL;
     if (conn->waits_for_room) cr_grpc_conn_has_room(conn);
+}
+
+void cr_grpc_stream_count(cr_grpc_stream *stream, const cr_error *error) {
+    const cr_method name = stream->method ? stream->method->name : CR_METHOD_unknown;
+    if (stream->counted) return;
+    stream->counted = true;
+    cr_call_needless(stream->conn->grpc->calls, &stream->conn->peer, name, stream->arrived_ms, error);
 }
 
 bool cr_grpc_stream_fail(cr_grpc_stream *stream, const cr_error *error) {
@@ -236,8 +253,12 @@ static const cr_front grpc_front = {
 
 cr_call *cr_grpc_stream_ask(cr_grpc_stream *stream) {
     cr_call *call = cr_call_new(stream->conn->grpc->calls, &grpc_front, &stream->conn->peer);
-    if (call) ((kept *)cr_call_front(call))->stream = stream;
-    if (call) return call;
+    if (call) {
+        ((kept *)cr_call_front(call))->stream = stream;
+        cr_call_is(call, stream->method->name);
+        stream->counted = true;
+        return call;
+    }
     cr_error error;
     cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     cr_grpc_stream_fail(stream, &error);
@@ -259,12 +280,14 @@ static cr_status set_timeout(const cr_grpc_stream *stream, cr_wire_call *asked, 
 bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, cr_status status, const cr_error *why) {
     cr_error error;
     cr_wire_call *asked = cr_call_asked(call);
-    if (status != CR_OK)
-        error = *why;
-    else if ((status = set_timeout(stream, asked, &error)) == CR_OK)
-        status = cr_call_admit(call, &error);
     if (status != CR_OK) {
-        cr_call_refuse(call);
+        error = *why;
+        asked->kind = 0; /* what was read of it means nothing */
+    } else if ((status = set_timeout(stream, asked, &error)) == CR_OK) {
+        status = cr_call_admit(call, &error);
+    }
+    if (status != CR_OK) {
+        cr_call_refuse(call, &error);
         return cr_grpc_stream_fail(stream, &error);
     }
     stream->call = call;
@@ -283,6 +306,7 @@ void cr_grpc_stream_free(cr_grpc_stream *stream) {
     stream->call = NULL;
     stop_reading(stream);
     if (call) cr_call_cancel(call, NULL);
+    cr_grpc_stream_count(stream, &(cr_error){.code = CR_CANCELLED, .text = "the client left"});
     cr_list_remove(&stream->link);
     cr_list_remove(&stream->stalled);
     cr_list_remove(&stream->watching);

@@ -14,9 +14,10 @@ typedef struct cr_grpc_stream cr_grpc_stream;
 /* What a client may call. A line in methods.c is all that a new one needs, beside its functions. */
 typedef struct cr_grpc_method {
     const char *path;
-    uint32_t bulk; /* the field whose bytes may be long, and lie at the end of a message; 0: none */
-    bool repeats;  /* there may be several of them in a message */
-    bool several;  /* the client may send several messages */
+    cr_method name; /* that it is counted by */
+    uint32_t bulk;  /* the field whose bytes may be long, and lie at the end of a message; 0: none */
+    bool repeats;   /* there may be several of them in a message */
+    bool several;   /* the client may send several messages */
     /* A message, but for its bulk: false, when the call has failed. whole: it has none */
     bool (*message)(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole);
     /* So many bytes of bulk come. */
@@ -47,6 +48,7 @@ struct cr_grpc_stream {
     uint32_t header_bytes;
     cr_error refused; /* by its headers */
     uint16_t http_status;
+    bool counted;   /* it had a call, which is counted at its end, or its end was */
     bool has_token; /* that was taken, in authorization */
     bool is_post, is_grpc, timed, head_read;
 
@@ -80,6 +82,8 @@ void cr_grpc_stream_end(cr_grpc_stream *stream);
 /* nghttp2 has closed it, or its connection goes: its call ends without an answer. */
 void cr_grpc_stream_free(cr_grpc_stream *stream);
 
+/* The request is over; error NULL: it went well. Counts it, unless that is done or its call does. */
+void cr_grpc_stream_count(cr_grpc_stream *stream, const cr_error *error);
 /* Ends the request with an error, and its call. Returns false, for `return cr_grpc_stream_fail(…)`. */
 bool cr_grpc_stream_fail(cr_grpc_stream *stream, const cr_error *error);
 /* Begins a call for the request that cr_grpc_stream_ask unpacked. False: it has failed. */

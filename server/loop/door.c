@@ -14,7 +14,13 @@ cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char 
     return cr_fail(error, CR_UNAUTHENTICATED, "token: it is none of this daemon's");
 }
 
+void cr_arrived_speaks(cr_calls *calls, cr_peer *peer, cr_spoken spoken) {
+    calls->stats.connections[peer->spoken]--;
+    calls->stats.connections[peer->spoken = spoken]++;
+}
+
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {
+    calls->stats.connections[peer->spoken]--;
     if (refused)
         cr_admit_refused_over(&calls->admission);
     else

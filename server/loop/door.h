@@ -31,6 +31,8 @@ typedef struct cr_arrived {
 
 /* UNAUTHENTICATED: the token is wrong, or is missing and wanted. An empty one is none. */
 cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length, cr_error *error);
+/* The connection is known to speak a language: it counts there. */
+void cr_arrived_speaks(cr_calls *calls, cr_peer *peer, cr_spoken spoken);
 /* The connection is over: it was joined, and counted as let in or as refused. */
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
 /* Closes the descriptors that came with a message, on a files thread, because even that may block. */

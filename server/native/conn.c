@@ -132,6 +132,7 @@ cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *e
     conn->native = native;
     conn->socket = arrived->socket;
     conn->peer = arrived->peer;
+    cr_arrived_speaks(calls, &conn->peer, CR_SPOKEN_native);
     conn->passes_descriptors = arrived->is_unix;
     conn->wants_token = arrived->wants_token;
     conn->timer.fire = on_timer;

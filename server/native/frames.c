@@ -74,10 +74,13 @@ static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
         return cr_conn_fail(conn, &error);
     }
     if (cr_arrived_check_token(conn->native->calls, conn->wants_token, hello.token, strlen(hello.token), &error) !=
-        CR_OK)
+        CR_OK) {
+        cr_stats_rejected(&conn->native->calls->stats, CR_REASON_credential);
         return cr_conn_fail(conn, &error);
+    }
     char quoted[4 * CR_NAME_MAX_BYTES];
     cr_debug("connection from %s", cr_log_quote(quoted, sizeof quoted, hello.client));
+    memcpy(conn->peer.name, hello.client, sizeof conn->peer.name);
     conn->state = CR_CONN_OPEN;
     cr_timer_stop(&conn->native->calls->timers, &conn->timer);
     return cr_reply_welcome(conn);
@@ -348,8 +351,10 @@ static bool arrived(cr_conn *conn, size_t n, size_t first) {
 static void keep_few_parked(const cr_conn *conn) {
     cr_error error;
     const cr_user *user;
-    while (cr_admit_check_parked(&conn->native->calls->admission, &conn->peer, &user, &error) != CR_OK)
+    while (cr_admit_check_parked(&conn->native->calls->admission, &conn->peer, &user, &error) != CR_OK) {
+        cr_stats_rejected(&conn->native->calls->stats, CR_REASON_descriptors);
         cr_conn_fail(cr_conn_most_parked(conn->native, user), &error);
+    }
 }
 
 size_t cr_frames_read(cr_conn *conn) {

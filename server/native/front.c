@@ -105,11 +105,11 @@ static cr_status take_descriptors(cr_conn *conn, const cr_wire_call *asked, uint
     return cr_fail(error, CR_INVALID_ARGUMENT, "descriptors: %u came with CALL, this call takes %u", count, wanted);
 }
 
-static void answer_info(cr_stream *stream) {
+static void answer_plain(cr_stream *stream, cr_wire_kind kind) {
     cr_conn *conn = stream->conn;
     uint32_t id = stream->id;
-    cr_call_done(stream->call); /* first: info does not count itself */
-    cr_reply_info(conn, id);
+    cr_call_done(stream->call); /* first: it is not in flight in its own answer */
+    cr_reply_plain(conn, id, kind);
 }
 
 static void begin_reduce(cr_stream *stream, int descriptor) {
@@ -135,7 +135,9 @@ static void begin(cr_stream *stream, int descriptor, bool end) {
         (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) && asked->reduce.source == CR_SOURCE_STREAM;
     switch (asked->kind) {
         case CR_CALL_INFO:
-            answer_info(stream);
+        case CR_CALL_STATS:
+        case CR_CALL_SLOW_LOG:
+            answer_plain(stream, asked->kind);
             return;
         case CR_CALL_REGISTER:
             cr_regions_register(stream, descriptor);
@@ -155,8 +157,8 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     cr_calls *calls = conn->native->calls;
     cr_call *call = cr_call_new(calls, &native_front, &conn->peer);
     if (!call || !cr_streams_add(&conn->streams, frame->stream, stream_of(call))) {
-        if (call) cr_call_refuse(call);
         cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+        if (call) cr_call_refuse(call, &error);
         return cr_conn_fail(conn, &error);
     }
     cr_wire_call *asked = cr_call_asked(call);
@@ -168,7 +170,7 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     if (status != CR_OK) {
         if (descriptor >= 0) cr_files_close(calls->files, descriptor);
         cr_streams_remove(&conn->streams, frame->stream);
-        cr_call_refuse(call);
+        cr_call_refuse(call, &error);
         return cr_reply_status(conn, frame->stream, &error);
     }
     cr_stream *stream = stream_of(call);

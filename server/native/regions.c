@@ -28,10 +28,16 @@ typedef struct cr_entry {
     cr_conn *conn; /* NULL: gone */
     cr_user *user; /* of that connection; held until the region is over */
     uint64_t bytes;
+    cr_region_kind kind;
     bool open, listed, leaving, hidden;     /* as the loop knows it; leaving: unregistered */
     cr_stream *registering, *unregistering; /* to be answered */
     cr_list waiting;                        /* reductions, until it is open */
 } cr_entry;
+
+static cr_region_kind kind_of(const cr_wire_region *asked) {
+    if (asked->kind == CR_SHARED_DESCRIPTOR) return CR_REGIONS_file;
+    return asked->kind == CR_SHARED_NAME ? CR_REGIONS_shm : CR_REGIONS_device;
+}
 
 /* Runs on a files thread. */
 static void tell(cr_kept *kept, cr_kept_news news) {
@@ -191,6 +197,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     entry->conn = conn;
     entry->user = conn->peer.user;
     entry->registering = stream;
+    entry->kind = kind_of(&cr_call_asked(stream->call)->region);
     stream->region = entry;
     cr_list_append(&conn->regions->all, &entry->all);
     entry->kept.files = native->calls->files;
@@ -272,6 +279,7 @@ static void on_opened(cr_entry *entry) {
     entry->open = true;
     entry->bytes = bytes;
     cr_metric_add(region_bytes, bytes);
+    cr_stats_region(&entry->native->calls->stats, entry->kind, 1, (int64_t)bytes);
     cr_reply_registered(conn, entry->registering->id, bytes);
     end(&entry->registering, NULL);
     settle_waiting(entry, NULL);
@@ -282,6 +290,7 @@ static void on_closed(cr_entry *entry) {
     cr_admit_region_over(&entry->native->calls->admission, entry->user, entry->conn ? &entry->conn->peer : NULL,
                          entry->bytes);
     cr_metric_sub(region_bytes, entry->bytes);
+    if (entry->open) cr_stats_region(&entry->native->calls->stats, entry->kind, -1, -(int64_t)entry->bytes);
     if (entry->conn) cr_list_remove(&entry->all);
     if (entry->unregistering) {
         cr_reply_unregistered(entry->unregistering->conn, entry->unregistering->id);

@@ -8,7 +8,7 @@ enum {
     SMALL = 64, /* CREDIT, PROGRESS */
     STATUS_ROOM = CR_ERROR_TEXT + 32,
     WELCOME_ROOM = 4 * CR_NAME_MAX_BYTES + 128,
-    INFO_ROOM = CR_HEAD_MAX_BYTES,
+    PLAIN_ROOM = CR_HEAD_MAX_BYTES,
 };
 
 /* Room for a payload of up to cap bytes behind a header. */
@@ -73,11 +73,11 @@ bool cr_reply_unregistered(cr_conn *conn, uint32_t stream) {
     return payload && send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, 0);
 }
 
-bool cr_reply_info(cr_conn *conn, uint32_t stream) {
-    const cr_wire_info *m = cr_answer_info(conn->native->calls, &conn->peer);
-    uint8_t *payload = payload_room(conn, INFO_ROOM);
+bool cr_reply_plain(cr_conn *conn, uint32_t stream, cr_wire_kind kind) {
+    uint8_t *payload = payload_room(conn, PLAIN_ROOM);
     if (!payload) return false;
-    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_info(m, payload, INFO_ROOM));
+    const size_t length = cr_answer_plain(conn->native->calls, &conn->peer, kind, payload, PLAIN_ROOM);
+    return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, length);
 }
 
 bool cr_reply_answer(cr_conn *conn, uint32_t stream, const cr_answer *answer, const cr_wire_reduce *asked) {

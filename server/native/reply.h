@@ -15,7 +15,8 @@ bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *p
 /* RESULT+END of a Register and of an Unregister call. */
 bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes);
 bool cr_reply_unregistered(cr_conn *conn, uint32_t stream);
-bool cr_reply_info(cr_conn *conn, uint32_t stream);
+/* RESULT+END of Info, Stats and SlowLog. */
+bool cr_reply_plain(cr_conn *conn, uint32_t stream, cr_wire_kind kind);
 /* RESULT+END: the answer to what was asked, but for FAILED and DONE. */
 bool cr_reply_answer(cr_conn *conn, uint32_t stream, const cr_answer *answer, const cr_wire_reduce *asked);
 /* RESULT without END. */

@@ -51,6 +51,10 @@ static void append(char *list, size_t cap, const char *word) {
     if (used + strlen(word) + 2 <= cap) snprintf(list + used, cap - used, "%s%s", used ? "," : "", word);
 }
 
+static uint64_t stage_of(const cr_record *r, cr_stage stage) {
+    return r->stages[stage] == CR_NO_STAGE ? 0 : r->stages[stage];
+}
+
 void cr_stats_describe(const cr_stats *s, const cr_record *r, cr_wire_slow_call *m) {
     const cr_peer *peer = r->peer;
     *m = (cr_wire_slow_call){.connection = peer->number,
@@ -59,12 +63,14 @@ void cr_stats_describe(const cr_stats *s, const cr_record *r, cr_wire_slow_call 
                              .pid = peer->pid,
                              .code = (uint32_t)r->code,
                              .bytes = r->bytes,
-                             .receive_ns = r->stages[CR_STAGE_receive],
-                             .queue_ns = r->stages[CR_STAGE_queue],
-                             .run_ns = r->stages[CR_STAGE_run],
-                             .send_ns = r->stages[CR_STAGE_send],
-                             .total_ns = r->stages[CR_STAGE_total]};
+                             .receive_ns = stage_of(r, CR_STAGE_receive),
+                             .queue_ns = stage_of(r, CR_STAGE_queue),
+                             .run_ns = stage_of(r, CR_STAGE_run),
+                             .send_ns = stage_of(r, CR_STAGE_send),
+                             .total_ns = stage_of(r, CR_STAGE_total)};
     snprintf(m->client, sizeof m->client, "%s", peer->name);
+    for (char *c = m->client; *c; c++) /* cut characters are no UTF-8 */
+        if (*c < ' ' || *c > '~') *c = '?';
     cr_peer_name(peer->owner, m->user, sizeof m->user);
     snprintf(m->front, sizeof m->front, "%s", cr_spoken_names[peer->spoken]);
     snprintf(m->transport, sizeof m->transport, "%s", cr_path_names[peer->path]);
@@ -76,7 +82,7 @@ void cr_stats_describe(const cr_stats *s, const cr_record *r, cr_wire_slow_call 
     if (r->on_loop) append(m->lanes, sizeof m->lanes, "loop");
     for (uint32_t i = 0; s->sources.lanes && i < s->sources.lanes->count; i++) {
         char name[CR_NAME_MAX_BYTES];
-        if (r->lanes >> i & 1)
+        if (r->lanes >> (i ? 1 + s->sources.lanes->types[i]->info(s->sources.lanes->lanes[i]).ordinal : 0) & 1)
             append(m->lanes, sizeof m->lanes, cr_stats_lane_name(s->sources.lanes, i, name, sizeof name));
     }
 }

@@ -11,7 +11,7 @@
 const char *cr_stats_lane_name(const cr_lanes *lanes, uint32_t lane, char *name, size_t cap) {
     const cr_lane_info info = lanes->types[lane]->info(lanes->lanes[lane]);
     if (lane)
-        snprintf(name, cap, "%s%u", info.name, lane - 1);
+        snprintf(name, cap, "%s%u", info.name, info.ordinal);
     else
         snprintf(name, cap, "%s", info.name);
     return name;

@@ -47,4 +47,9 @@ void cr_stats_end(cr_stats *s, const cr_record *r) {
         if (r->stages[i] != CR_NO_STAGE) cr_histogram_add(&s->now.stages[i], r->stages[i]);
 }
 
+void cr_stats_region(cr_stats *s, cr_region_kind kind, int64_t count, int64_t bytes) {
+    s->regions[kind] += (uint64_t)count;
+    s->region_bytes[kind] += (uint64_t)bytes;
+}
+
 void cr_stats_rejected(cr_stats *s, cr_reason reason) { s->rejected[reason]++; }

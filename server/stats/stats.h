@@ -39,7 +39,7 @@ typedef struct cr_record {
     cr_dtype dtype;
     cr_ops ops;
     uint64_t bytes;                       /* of input that came, or was read */
-    uint32_t lanes;                       /* a bit for each that took part, by its place in cr_lanes */
+    uint32_t lanes;                       /* that took part: see cr_job */
     bool on_loop;                         /* folded there, by no lane */
     uint64_t ended_ms, stages[CR_STAGES]; /* in ns; CR_NO_STAGE */
     const char *why;                      /* the sentence of an error; NULL: none */
@@ -83,6 +83,8 @@ typedef struct cr_stats {
 void cr_stats_init(cr_stats *stats, const cr_stats_sources *sources);
 /* A request is over. */
 void cr_stats_end(cr_stats *stats, const cr_record *record);
+/* Regions that became more or fewer, and their bytes. */
+void cr_stats_region(cr_stats *stats, cr_region_kind kind, int64_t count, int64_t bytes);
 /* A connection was refused. */
 void cr_stats_rejected(cr_stats *stats, cr_reason reason);
 

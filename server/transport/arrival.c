@@ -107,6 +107,7 @@ static const cr_error *distrust(cr_arrival *a) {
     cr_fail(&a->refused, CR_UNAUTHENTICATED,
             tls ? "TLS: this address wants a client certificate (tls_client_ca)" : "this address speaks TLS only");
     cr_metric_add(connections_refused, 1);
+    cr_stats_rejected(&a->arrivals->loop->calls->stats, CR_REASON_credential);
     cr_admit_connection_over(admission, &a->arrived.peer);
     a->arrived.brief = !cr_admit_refused(admission);
     if (a->arrived.brief) admission->refused++;
@@ -169,6 +170,7 @@ static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
         drop(a);
         return false;
     }
+    a->arrived.peer.path = CR_PATH_tls;
     cr_list_append(&arrivals->shaking, &a->shaking);
     a->kept = 0;
     cr_metric_add(tls_handshakes, 1);
@@ -257,6 +259,7 @@ static void admit(cr_arrival *a) {
     if (cr_admit_connection(admission, &a->arrived.peer, a->arrived.socket.fd, &a->refused) == CR_OK) return;
     cr_warn_seldom(&seldom, "connection refused: %s", a->refused.text);
     cr_metric_add(connections_refused, 1);
+    cr_stats_rejected(&a->arrivals->loop->calls->stats, CR_REASON_connections);
     a->arrived.refused = &a->refused;
     a->arrived.brief = !cr_admit_refused(admission);
     if (a->arrived.brief) admission->refused++; /* its end takes it off again */
@@ -285,6 +288,8 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *
     a->timer.fire = on_timer;
     cr_list_init(&a->shaking);
     cr_list_append(&arrivals->waiting, &a->link);
+    a->arrived.peer.number = ++arrivals->count;
+    calls->stats.connections[CR_SPOKEN_arriving]++;
     cr_metric_add(connections, 1);
     cr_metric_add(connections_total, 1);
     admit(a);

@@ -21,6 +21,7 @@ typedef struct cr_arrivals {
     cr_list shaking;    /* of them, those in a TLS handshake; the oldest first */
     cr_secrets secrets; /* its tokens are calls->tokens */
     uint64_t shook_ms;  /* handshakes in this millisecond */
+    uint64_t count;     /* connections so far */
     uint32_t shook;
 } cr_arrivals;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/wire.h"
+#include "proto/wire_stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,6 +32,8 @@ TRY(welcome, cr_wire_welcome)
 TRY(call, cr_wire_call)
 TRY(result, cr_wire_result)
 TRY(info, cr_wire_info)
+TRY(stats, cr_wire_stats)
+TRY(slow_log, cr_wire_slow_log)
 TRY(status, cr_wire_status)
 TRY(progress, cr_wire_progress)
 TRY(registered, cr_wire_registered)
@@ -73,9 +76,9 @@ static void try_part(const uint8_t *in, size_t len) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static void (*const tries[])(const uint8_t *, size_t) = {try_hello, try_welcome,   try_calls,    try_result,
-                                                             try_info,  try_status,    try_progress, try_credit,
-                                                             try_part,  try_registered};
+    static void (*const tries[])(const uint8_t *, size_t) = {try_hello, try_welcome,    try_calls,    try_result,
+                                                             try_info,  try_status,     try_progress, try_credit,
+                                                             try_part,  try_registered, try_stats,    try_slow_log};
     if (size == 0) return 0;
     tries[data[0] % (sizeof tries / sizeof tries[0])](data + 1, size - 1);
     return 0;

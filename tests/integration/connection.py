@@ -12,7 +12,7 @@ import time
 from cured_wire import *  # noqa: F403 (tests take the protocol's names from here)
 from cured_wire import (CALL, CREDIT, CREDIT_BYTES, DATA, DATA_BYTES, END, HELLO, PONG, PROGRESS, RESULT, STATUS, WELCOME,
                         Answer, Status, WireError, call_message, credit_message, descriptor_input, descriptor_region, first, frame,
-                        hello_message, merge_message, parse, parse_info, parse_limits, reduce_message, region_input, register_message,
+                        hello_message, merge_message, parse, parse_info, parse_limits, parse_slow_log, parse_stats, reduce_message, region_input, register_message,
                         stream_input, take_frame, text)
 
 HANG_S = 60  # only catches hangs: nothing here waits that long
@@ -324,10 +324,20 @@ class Connection:
         self.until(lambda: len(self.pongs) > before)
         return self.pongs[before]
 
-    def info(self):
+    def ask(self, **what):
+        """The payload of the answer to a request about the daemon."""
         stream = self.open_stream()
-        self.send(frame(CALL, stream, call_message(info=True), END))
+        self.send(frame(CALL, stream, call_message(**what), END))
         self.until(lambda: self.answers[stream].over)
         if self.answers[stream].status:
-            raise AssertionError("info was refused: %r" % self.answers[stream].status)
-        return parse_info(self.answers[stream].payload)
+            raise AssertionError("%r was refused: %r" % (what, self.answers[stream].status))
+        return self.answers[stream].payload
+
+    def info(self):
+        return parse_info(self.ask(info=True))
+
+    def stats(self):
+        return parse_stats(self.ask(stats=True))
+
+    def slow_log(self):
+        return parse_slow_log(self.ask(slow_log=True))

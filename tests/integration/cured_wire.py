@@ -213,13 +213,16 @@ def credit_message(size):
     return uint_field(1, size)
 
 
-def call_message(reduce=None, info=False, timeout_ms=0, progress_ms=0, merge=None, register=None, unregister=None):
+def call_message(reduce=None, info=False, timeout_ms=0, progress_ms=0, merge=None, register=None, unregister=None,
+                 stats=False, slow_log=False):
     out = uint_field(1, timeout_ms) if timeout_ms else b""
     out += uint_field(2, progress_ms) if progress_ms else b""
     out += bytes_field(3, reduce) if reduce is not None else b""
     out += bytes_field(5, merge) if merge is not None else b""
     out += bytes_field(6, register) if register is not None else b""
     out += bytes_field(7, uint_field(1, unregister)) if unregister is not None else b""
+    out += bytes_field(8, b"") if stats else b""
+    out += bytes_field(9, b"") if slow_log else b""
     return out + (bytes_field(4, b"") if info else b"")
 
 
@@ -305,6 +308,45 @@ def parse_limits(data):
              "regions_per_connection", "region_bytes")
     f = parse(data)
     return {name: first(f, number) for number, name in enumerate(names, 1)}
+
+
+STAGES = ("receive", "queue", "run", "send", "total")
+
+
+def parse_rows(rows):
+    return {text(parse(row), 1): first(parse(row), 2) for row in rows}
+
+
+def parse_stats(data):
+    """StatsResponse as a dict."""
+    f = parse(data)
+    names = {5: "in_flight", 6: "queue_depth", 7: "requests", 8: "failed", 9: "bytes"}
+    stats = {name: first(f, number) for number, name in names.items()}
+    window = parse(first(f, 10, b""))
+    stats["window"] = {name: first(window, n) for n, name in enumerate(("ms", "requests", "failed", "bytes"), 1)}
+    stats["stages"] = {text(g, 1): {"count": first(g, 2), "sum_ns": first(g, 3), "p50_ns": first(g, 4), "p99_ns": first(g, 6)}
+                       for g in map(parse, f.get(11, []))}
+    stats["counts"] = {(text(g, 1), text(g, 2), first(g, 3)): first(g, 4) for g in map(parse, f.get(12, []))}
+    for number, name in ((13, "ops"), (14, "input_bytes"), (15, "rejected"), (16, "connections")):
+        stats[name] = parse_rows(f.get(number, []))
+    stats["lanes"] = {text(g, 1): {"bytes": first(g, 5), "launches": first(g, 6), "busy_ns": first(g, 7)}
+                      for g in map(parse, f.get(17, []))}
+    stats["pools"] = {text(g, 1): (first(g, 2), first(g, 3)) for g in map(parse, f.get(18, []))}
+    stats["users"] = [text(parse(user), 1) for user in f.get(19, [])]
+    return stats
+
+
+def parse_slow_log(data):
+    """SlowLogResponse as a list of dicts, the slowest first."""
+    numbers = {1: "age_ms", 2: "connection", 4: "uid", 5: "pid", 15: "code", 16: "bytes"}
+    numbers.update({17 + i: stage + "_ns" for i, stage in enumerate(STAGES)})
+    words = ("client", "user", "front", "transport", "method", "source", "dtype", "ops", "lanes")
+    log = []
+    for call in parse(data).get(1, []):
+        g = parse(call)
+        log.append({name: first(g, number) for number, name in numbers.items()})
+        log[-1].update({name: text(g, number) for number, name in enumerate(words, 6)})
+    return log
 
 
 def parse_info(data):

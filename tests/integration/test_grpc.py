@@ -286,7 +286,7 @@ class OwnServices(GrpcTest):
                 files = [descriptor_pb2.FileDescriptorProto.FromString(f)
                          for f in answer.file_descriptor_response.file_descriptor_proto]
                 self.assertEqual(["cured.proto"], [f.name for f in files])
-                self.assertEqual(["Reduce", "ReduceStream", "Merge", "Info"], [m.name for m in files[0].service[0].method])
+                self.assertEqual(["Reduce", "ReduceStream", "Merge", "Info", "Stats", "SlowLog"], [m.name for m in files[0].service[0].method])
             for answer in answers[5:]:
                 self.assertEqual(5, answer.error_response.error_code)
 

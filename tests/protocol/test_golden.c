@@ -8,7 +8,9 @@
 
 #include "proto/frame.h"
 #include "proto/wire.h"
+#include "proto/wire_stats.h"
 #include "tests/protocol/golden_regions.h"
+#include "tests/protocol/golden_stats.h"
 #include "tests/protocol/hex.h"
 
 enum { CAP = 4096 };
@@ -275,6 +277,8 @@ AGAIN(call, cr_wire_call)
 AGAIN(result, cr_wire_result)
 AGAIN(registered, cr_wire_registered)
 AGAIN(info, cr_wire_info)
+AGAIN(stats, cr_wire_stats)
+AGAIN(slow_log, cr_wire_slow_log)
 AGAIN(status, cr_wire_status)
 AGAIN(progress, cr_wire_progress)
 
@@ -302,6 +306,8 @@ static size_t copy(const uint8_t *in, size_t len, uint8_t *out) {
 enum { CLIENT = 1, SERVER = 2, BOTH = 3, SKIPPED = 4 };
 
 /* A CALL that no DATA follows. */
+#define WHOLE_RESULT(name, number, build, again) \
+    { name, SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = number}, build, again }
 #define WHOLE_CALL(title, passed, number, builder)                                                             \
     {                                                                                                          \
         title, CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = passed, .stream = number}, \
@@ -344,36 +350,28 @@ static const struct golden {
     WHOLE_CALL("call-register-cuda-pool", 1, 24, golden_call_register_cuda_pool),
     WHOLE_CALL("call-unregister", 0, 27, golden_call_unregister),
     {"call-info", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 2}, call_info, call_again},
+    {"call-stats", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 3}, golden_call_stats, call_again},
+    {"call-slow-log",
+     CLIENT,
+     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 4},
+     golden_call_slow_log,
+     call_again},
     {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, floats, copy},
     {"data", CLIENT, {.type = CR_FRAME_DATA, .stream = 1}, one_byte, copy},
     {"data-empty-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 9}, nothing, copy},
     {"cancel", CLIENT, {.type = CR_FRAME_CANCEL, .stream = 5}, nothing, copy},
     {"progress", SERVER, {.type = CR_FRAME_PROGRESS, .stream = 5}, progress, progress_again},
-    {"result", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 1}, result, result_again},
-    {"result-mixed", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 9}, result_mixed, result_again},
-    {"result-kernel",
-     SERVER,
-     {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 13},
-     result_kernel,
-     result_again},
+    WHOLE_RESULT("result", 1, result, result_again),
+    WHOLE_RESULT("result-mixed", 9, result_mixed, result_again),
+    WHOLE_RESULT("result-kernel", 13, result_kernel, result_again),
     {"result-part", SERVER, {.type = CR_FRAME_RESULT, .stream = 11}, result_part, part_again},
-    {"result-partial",
-     SERVER,
-     {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 12},
-     result_partial,
-     result_again},
-    {"result-info", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 2}, result_info, info_again},
-    {"result-info-users",
-     SERVER,
-     {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 2},
-     result_info_users,
-     info_again},
-    {"result-registered",
-     SERVER,
-     {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 20},
-     golden_registered,
-     registered_again},
-    {"result-unregistered", SERVER, {.type = CR_FRAME_RESULT, .flags = CR_FLAG_END, .stream = 27}, nothing, copy},
+    WHOLE_RESULT("result-partial", 12, result_partial, result_again),
+    WHOLE_RESULT("result-info", 2, result_info, info_again),
+    WHOLE_RESULT("result-info-users", 2, result_info_users, info_again),
+    WHOLE_RESULT("result-stats", 3, golden_result_stats, stats_again),
+    WHOLE_RESULT("result-slow-log", 4, golden_result_slow_log, slow_log_again),
+    WHOLE_RESULT("result-registered", 20, golden_registered, registered_again),
+    WHOLE_RESULT("result-unregistered", 27, nothing, copy),
     {"status", SERVER, {.type = CR_FRAME_STATUS, .flags = CR_FLAG_END, .stream = 4}, status, status_again},
     {"status-connection", SERVER, {.type = CR_FRAME_STATUS}, status_connection, status_again},
     {"credit", BOTH, {.type = CR_FRAME_CREDIT, .stream = 3}, credit, credit_again},

@@ -85,7 +85,7 @@ static void finish(cr_gpu_lane *lane, cr_gpu_work *work) {
         cr_fail(&work->error, CR_INTERNAL, "a fold gave the partial of something else");
     }
     cr_gpu_check_all(work);
-    if (work->fate == CR_FATE_GOOD) cr_gpu_work_count(work);
+    if (work->fate == CR_FATE_GOOD) cr_gpu_work_count(lane, work->bytes, 1);
     cr_gpu_work_settle(lane, work, partials, work->as.chunks.fold_count);
 }
 

@@ -109,6 +109,7 @@ bool cr_gpu_claim(cr_gpu_lane *lane, cr_gpu_work *work) {
     lane->waiting = 0;
     work->claim_count =
         cr_queue_gather(lane->options.queue, want, more, lane, work->claims, CR_CHUNK_CLAIMS, CR_PACK_CLAIMS);
+    for (uint32_t i = 0; i < work->claim_count; i++) cr_job_joins(work->claims[i].job, 1 + lane->options.ordinal);
     work->kind = lane->claimed_kind;
     work->fate = lane->event_error ? CR_FATE_BROKEN : CR_FATE_GOOD;
     if (lane->event_error) work->error = *lane->event_error;

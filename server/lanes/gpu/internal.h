@@ -67,6 +67,7 @@ struct cr_gpu_lane {
     const cr_gpu_kind *claimed_kind; /* of that job */
     uint64_t gather_bytes;           /* what may still join the claims that are taken now */
     cr_gpu_phases phases;
+    cr_lane_meter meter;
     cr_partial partial;    /* of the claim that ends */
     cr_job_axis_hand hand; /* of what the lane folds itself; empty between claims */
     _Atomic bool hung;     /* it does not answer: it is not even closed */

@@ -323,7 +323,11 @@ static cr_lane_info gpu_info(const cr_lane *opaque) {
     return (cr_lane_info){.name = lane->api->name,
                           .device = lane->device.name,
                           .workers = lane->work_count,
+                          .ordinal = lane->options.ordinal,
                           .bytes_per_second = lane->rates.pinned,
+                          .bytes = cr_meter_get(&lane->meter.bytes),
+                          .launches = cr_meter_get(&lane->meter.launches),
+                          .busy_ns = cr_meter_get(&lane->meter.busy_ns),
                           .lost = atomic_load(&lane->lost) ? lane->lost_error.text : NULL};
 }
 

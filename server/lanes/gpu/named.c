@@ -107,7 +107,7 @@ static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
 
 static void finish(cr_gpu_lane *lane, cr_gpu_work *work) {
     cr_gpu_check_all(work);
-    if (work->fate == CR_FATE_GOOD) cr_gpu_work_count(work);
+    if (work->fate == CR_FATE_GOOD) cr_gpu_work_count(lane, work->bytes, 1);
     cr_gpu_work_settle(lane, work, NULL, 0);
 }
 

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "server/base/clock.h"
-#include "server/base/metrics.h"
 #include "server/lanes/gpu/internal.h"
 
 enum { ALIGN = 16 };
@@ -86,7 +85,7 @@ static void end_claim(cr_gpu_lane *lane, cr_gpu_work *work, uint32_t number) {
     } else if (cr_gpu_checked(claim, &error) != CR_OK) {
         cr_queue_folded(lane->options.queue, claim, 1, NULL, 0, &error);
     } else {
-        cr_metric_add(gpu_bytes_total, claim->bytes);
+        cr_gpu_work_count(lane, claim->bytes, 0);
         cr_queue_folded(lane->options.queue, claim, 1, &(const cr_partial *){p}, 1, NULL);
     }
 }
@@ -97,7 +96,7 @@ static void finish(cr_gpu_lane *lane, cr_gpu_work *work) {
     cr_gpu_phases *phases = &lane->phases;
     assert(cr_gpu_between_calls(lane));
     work->claim_count = 0;
-    if (work->fate == CR_FATE_GOOD) cr_metric_add(gpu_launches_total, 1);
+    if (work->fate == CR_FATE_GOOD) cr_gpu_work_count(lane, 0, 1);
     for (uint32_t i = 0; i < claims; i++) {
         if (work->fate == CR_FATE_GOOD)
             end_claim(lane, work, i);

@@ -66,6 +66,7 @@ static void leave(cr_gpu_lane *lane, cr_gpu_work *work) {
     cr_gpu_work_move(work, CR_WORK_IDLE);
     assert(lane->queued_bytes >= work->queued_bytes);
     lane->queued_bytes -= work->queued_bytes;
+    cr_meter_add(&lane->meter.busy_ns, cr_now_ns() - work->claimed_ns);
 }
 
 /* By finish or abandon, which call no device. */
@@ -137,9 +138,11 @@ void cr_gpu_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, con
     cr_queue_unfolded(lane->options.queue, claims, count, CR_BY_CPU);
 }
 
-void cr_gpu_work_count(const cr_gpu_work *work) {
-    cr_metric_add(gpu_bytes_total, work->bytes);
-    cr_metric_add(gpu_launches_total, 1);
+void cr_gpu_work_count(cr_gpu_lane *lane, uint64_t bytes, uint32_t launches) {
+    cr_metric_add(gpu_bytes_total, bytes);
+    cr_metric_add(gpu_launches_total, launches);
+    cr_meter_add(&lane->meter.bytes, bytes);
+    cr_meter_add(&lane->meter.launches, launches);
 }
 
 void cr_gpu_work_settle(cr_gpu_lane *lane, cr_gpu_work *work, const cr_partial *const *partials, uint32_t count) {

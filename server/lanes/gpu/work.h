@@ -135,8 +135,8 @@ void cr_gpu_work_abandon(cr_gpu_lane *lane, cr_gpu_work *work);
 /* For the kinds. */
 void cr_gpu_work_move(cr_gpu_work *work, cr_gpu_work_state next);
 void cr_gpu_work_progress(cr_gpu_work *work);
-/* The launch of a GOOD work is counted. */
-void cr_gpu_work_count(const cr_gpu_work *work);
+/* Counts what a GOOD work has folded. */
+void cr_gpu_work_count(cr_gpu_lane *lane, uint64_t bytes, uint32_t launches);
 /* Claims of one job: folded, failed or unfit, as the fate says. */
 void cr_gpu_work_settle(cr_gpu_lane *lane, cr_gpu_work *work, const cr_partial *const *partials, uint32_t count);
 /* Claims of one job: unfolded, because the device is lost. */

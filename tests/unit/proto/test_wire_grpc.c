@@ -108,6 +108,16 @@ static cr_status unpack_info(const uint8_t *in, size_t len, cr_wire_call *m, cr_
     return cr_wire_unpack_info_request(in, len, error);
 }
 
+static cr_status unpack_stats(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
+    (void)m;
+    return cr_wire_unpack_stats_request(in, len, error);
+}
+
+static cr_status unpack_slow_log(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
+    (void)m;
+    return cr_wire_unpack_slow_log_request(in, len, error);
+}
+
 static cr_wire_call call;
 
 /* Whatever comes is understood, or refused with a sentence. */
@@ -132,10 +142,9 @@ START_TEST(test_requests_cut_and_changed) {
         unpack take;
         const uint8_t *in;
         size_t len;
-    } all[] = {{cr_wire_unpack_reduce, request, HEAD},
-               {cr_wire_unpack_merge, merge, sizeof merge},
-               {cr_wire_unpack_head, chunk, sizeof chunk},
-               {unpack_info, (const uint8_t *)"", 0}};
+    } all[] = {{cr_wire_unpack_reduce, request, HEAD},     {cr_wire_unpack_merge, merge, sizeof merge},
+               {cr_wire_unpack_head, chunk, sizeof chunk}, {unpack_info, (const uint8_t *)"", 0},
+               {unpack_stats, (const uint8_t *)"", 0},     {unpack_slow_log, (const uint8_t *)"", 0}};
     uint8_t changed[CAP];
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         for (size_t len = 0; len <= all[i].len; len++) try(all[i].take, all[i].in, len);

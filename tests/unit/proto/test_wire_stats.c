@@ -1,0 +1,79 @@
+/* test_wire_stats: the largest StatsResponse and SlowLogResponse are packed, and say the same afterwards. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/wire_stats.h"
+
+START_TEST(largest_stats_fit) {
+    static uint8_t buffer[CR_HEAD_MAX_BYTES];
+    size_t n;
+    cr_wire_stats *stats = calloc(1, sizeof *stats), *stats_back = malloc(sizeof *stats_back);
+    stats->request_count = CR_WIRE_MAX_REQUESTS;
+    stats->stage_count = CR_WIRE_MAX_STAGES;
+    stats->lane_count = CR_WIRE_MAX_LANES;
+    stats->pool_count = CR_WIRE_MAX_POOLS;
+    stats->user_count = CR_WIRE_MAX_USERS;
+    for (int i = 0; i < CR_WIRE_MAX_REQUESTS; i++) {
+        memset(stats->requests[i].method, 'm', CR_WIRE_WORD_BYTES - 1);
+        memset(stats->requests[i].source, 's', CR_WIRE_WORD_BYTES - 1);
+        stats->requests[i].count = UINT64_MAX;
+    }
+    cr_wire_names *names[] = {&stats->ops, &stats->dtypes, &stats->rejected, &stats->connections};
+    for (int k = 0; k < 4; k++) {
+        names[k]->count = CR_WIRE_MAX_NAMED;
+        for (int i = 0; i < CR_WIRE_MAX_NAMED; i++) memset(names[k]->items[i].name, 'n', CR_WIRE_WORD_BYTES - 1);
+    }
+    for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(stats->lanes[i].name, 'l', CR_NAME_MAX_BYTES);
+    for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(stats->lanes[i].device, 'd', CR_NAME_MAX_BYTES);
+    for (int i = 0; i < CR_WIRE_MAX_USERS; i++) {
+        memset(stats->users[i].name, 'u', CR_NAME_MAX_BYTES);
+        memset(&stats->users[i].used, 0xff, sizeof stats->users[i].used);
+        memset(&stats->users[i].limit, 0xff, sizeof stats->users[i].limit);
+    }
+    n = cr_wire_pack_stats(stats, buffer, CR_HEAD_MAX_BYTES);
+    ck_assert_uint_gt(n, 0);
+    ck_assert_int_eq(cr_wire_unpack_stats(buffer, n, stats_back, NULL), CR_OK);
+    ck_assert_mem_eq(stats_back, stats, sizeof *stats);
+    static char json[CR_WIRE_JSON_BYTES];
+    ck_assert_uint_gt(cr_wire_stats_json(stats, NULL, json, sizeof json), 0);
+    free(stats);
+    free(stats_back);
+}
+END_TEST
+
+START_TEST(largest_slow_log_fits) {
+    static uint8_t buffer[CR_HEAD_MAX_BYTES];
+    size_t n;
+    cr_wire_slow_log *slow = calloc(1, sizeof *slow), *slow_back = malloc(sizeof *slow_back);
+    slow->count = CR_WIRE_MAX_SLOW;
+    for (int i = 0; i < CR_WIRE_MAX_SLOW; i++) {
+        cr_wire_slow_call *c = &slow->calls[i];
+#define CR_SLOW_TEXT(name) memset(c->name, 't', sizeof c->name - 1);
+#define CR_SLOW_NUMBER(name)
+#include "proto/slow.def"
+#undef CR_SLOW_TEXT
+#undef CR_SLOW_NUMBER
+        c->bytes = c->total_ns = c->run_ns = UINT64_MAX;
+    }
+    n = cr_wire_pack_slow_log(slow, buffer, CR_HEAD_MAX_BYTES);
+    ck_assert_uint_gt(n, 0);
+    ck_assert_int_eq(cr_wire_unpack_slow_log(buffer, n, slow_back, NULL), CR_OK);
+    ck_assert_mem_eq(slow_back, slow, sizeof *slow);
+    free(slow);
+    free(slow_back);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("proto/wire_stats");
+    TCase *tests = tcase_create("all");
+    tcase_add_test(tests, largest_stats_fit);
+    tcase_add_test(tests, largest_slow_log_fits);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    const int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
