@@ -12,6 +12,7 @@ int bench_axis(int argc, char **argv);
 int bench_batch(int argc, char **argv);
 int bench_call(int argc, char **argv);
 int bench_cpu(int argc, char **argv);
+int bench_floors(int argc, char **argv);
 int bench_gpu_axis(int argc, char **argv);
 int bench_kernels(int argc, char **argv);
 int bench_lane(int argc, char **argv);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "bench/bench.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 
 int bench_batch(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -28,12 +28,12 @@ int bench_lane(int argc, char **argv) {
     return 69;
 }
 
-bool load_device_rows(const load_options *options, FILE *json) {
+bool floors_device_rows(const floors_options *options, FILE *json) {
     (void)options, (void)json;
     return true;
 }
 
-bool load_axis_rows(const load_options *options, FILE *json) {
+bool floors_axis_rows(const floors_options *options, FILE *json) {
     (void)options, (void)json;
     return true;
 }

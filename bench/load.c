@@ -1,152 +1,144 @@
-/* load: `cured-bench load`: the daemon under requests, uploads and files, each beside a floor of the same run.
+/* load: `cured-bench load`: a daemon under a load of calls, as its users make them: any mix, at rates or at a concurrency.
  *
- * Thread: main. Owner: everything here. */
+ * Every answer is compared with the bits that this process folds for the same array.
+ * Thread: main; load_run.c starts others. Owner: this file owns the mix and the rows. */
 #include "bench/load.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/options.h"
 
-static bool json_more;
+typedef struct plan {
+    load_options options;
+    load_mix mix;
+    load_row rows[LOAD_ROWS_MOST];
+    size_t count;
+} plan;
 
-bool load_wanted(const load_options *options, const char *name) {
-    return !options->only || strstr(name, options->only) != NULL;
+static bool add_kind(void *to, const char *word) { return load_mix_add(to, word); }
+
+static bool add_address(void *to, const char *word) {
+    load_options *o = to;
+    if (o->address_count == LOAD_ADDRESSES_MOST) return false;
+    o->addresses[o->address_count] = strdup(word);
+    return o->addresses[o->address_count++] != NULL;
 }
 
-bool load_rounds(load_row *row, int rounds, load_measure measure, void *context) {
-    row->rounds = 0;
-    for (int i = -1; i < rounds; i++) { /* round -1 warms up */
-        double ours = 0, floor = 0;
-        if (row->has_floor && i % 2 == 0) floor = measure(context, true);
-        ours = measure(context, false);
-        if (row->has_floor && i % 2 != 0) floor = measure(context, true);
-        if (ours < 0 || floor < 0) return false;
-        if (i < 0) continue;
-        row->ours[row->rounds] = ours;
-        row->floor[row->rounds++] = floor;
+static bool add_row(plan *p, const char *word, bool is_rate) {
+    char *end;
+    double value = strtod(word, &end);
+    if (*end == 'k' || *end == 'K') value *= 1e3, end++;
+    if (*end == 'M') value *= 1e6, end++;
+    if (*end || !(value >= 0.01) || value > (is_rate ? 1e9 : 1e6) || p->count == LOAD_ROWS_MOST) return false;
+    p->rows[p->count++] = (load_row){.rate = is_rate ? value : 0, .concurrency = is_rate ? 0 : (int)value};
+    return is_rate || value >= 1;
+}
+
+static bool add_rate(void *to, const char *word) { return add_row(to, word, true); }
+static bool add_concurrency(void *to, const char *word) { return add_row(to, word, false); }
+
+static const char examples[] =
+    "KIND is OPS:DTYPE:BYTES[:INPUT[:WEIGHT]]; OPS are joined by +, describe is eight of them; INPUT is bytes (sent), "
+    "memfd or\n"
+    "file (passed by descriptor) or region (kept open). Tokens and certificates come from the environment, as for "
+    "cured-client.\n"
+    "  cured-bench load --rates 1K,10K,50K --mix sum:f32:4K,describe:f64:1M:memfd:2 --plot load.svg\n"
+    "  cured-bench load --connections 1000 --concurrency 1000 --connect unix:/run/cured/cured.sock\n"
+    "Exit status: 0 when every answer was right; calls that ended with a status are counted, not wrong.";
+
+static int parse(int argc, char **argv, plan *p) {
+    load_options *o = &p->options;
+    const bench_option options[] = {
+        {"connect", BENCH_WORDS, o, "ADDRESS",
+         .what = "of daemons, which the connections take in turn (the default socket)", .each = add_address},
+        {"mix", BENCH_WORDS, &p->mix, "KIND", .what = "of calls (sum:f32:4K)", .each = add_kind},
+        {"rates", BENCH_WORDS, p, "N", .what = "a row each: calls a second that begin, whatever became of others",
+         .each = add_rate},
+        {"concurrency", BENCH_WORDS, p, "N", .what = "a row each: calls in flight (1, 4, 16, 64, without --rates)",
+         .each = add_concurrency},
+        {"connections", BENCH_NUMBER, &o->connections, "N", .what = "at once (1)", .least = 1, .most = 65536},
+        {"threads", BENCH_NUMBER, &o->threads, "N", .what = "that share the connections (1)", .least = 1, .most = 256},
+        {"seconds", BENCH_REAL, &o->seconds, "S", .what = "that a row measures (5)", .least = 0.01, .most = 86400},
+        {"warm-up", BENCH_REAL, &o->warm_up, "S", .what = "before that (1)", .least = 0, .most = 86400},
+        {"even", BENCH_SWITCH, &o->even, .what = "starts at equal distances, not at random"},
+        {"timeout-ms", BENCH_NUMBER, &o->timeout_ms, "N", .what = "of a call; 0: none (0)", .least = 0,
+         .most = 86400000},
+        {"retries", BENCH_NUMBER, &o->retries, "N", .what = "of a call that was turned away (0)", .least = 0,
+         .most = 1000},
+        {"dir", BENCH_TEXT, &o->dir, "DIR", .what = "for files of the input file (TMPDIR, else /var/tmp)"},
+        {"json", BENCH_TEXT, &o->json, "FILE", .what = "writes the figures to FILE"},
+        {"plot", BENCH_TEXT, &o->plot, "FILE", .what = "draws latency against load, as SVG"},
+    };
+    return bench_options(options, sizeof options / sizeof *options, examples, argc, argv);
+}
+
+/* What was not asked for. False: a sentence went to stderr. */
+static bool complete(plan *p) {
+    static const int usual[] = {1, 4, 16, 64};
+    const char *temporary = getenv("TMPDIR");
+    if (!p->options.dir) p->options.dir = temporary && *temporary ? temporary : "/var/tmp";
+    if (!p->mix.count && !load_mix_add(&p->mix, "sum:f32:4K")) return false;
+    for (size_t i = 0; !p->count && i < sizeof usual / sizeof *usual; i++) p->rows[i].concurrency = usual[i];
+    if (!p->count) p->count = sizeof usual / sizeof *usual;
+    if (p->options.threads > p->options.connections) {
+        fprintf(stderr, "cured-bench load: --threads %d: each has a connection at least, of which there are %d\n",
+                p->options.threads, p->options.connections);
+        return false;
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        p->rows[i].kinds = calloc(p->mix.count, sizeof *p->rows[i].kinds);
+        if (!p->rows[i].kinds) return false;
     }
     return true;
 }
 
-typedef struct spread {
-    double median, least, most;
-} spread;
-
-static spread spread_of(const double *values, size_t n) {
-    double sorted[LOAD_ROUNDS_MAX];
-    memcpy(sorted, values, n * sizeof *values);
-    spread s = {.median = bench_median(sorted, n)};
-    s.least = sorted[0];
-    s.most = sorted[n - 1];
-    return s;
-}
-
-void load_print(load_row *row, FILE *json) {
-    double ratios[LOAD_ROUNDS_MAX];
-    for (size_t i = 0; i < row->rounds; i++)
-        ratios[i] = row->less_is_better ? row->floor[i] / row->ours[i] : row->ours[i] / row->floor[i];
-    spread ours = spread_of(row->ours, row->rounds), floor = spread_of(row->floor, row->rounds), ratio = {0};
-    bool met = row->less_is_better ? ours.median <= row->target : ours.median >= row->target;
-    printf("%-36s %10.1f [%.1f-%.1f] %s", row->name, ours.median, ours.least, ours.most, row->unit);
-    if (row->has_floor) {
-        ratio = spread_of(ratios, row->rounds);
-        met = ratio.median >= row->target;
-        printf("   floor (%s) %.1f [%.1f-%.1f]   ratio %.3f [%.3f-%.3f]", row->floor_name, floor.median, floor.least,
-               floor.most, ratio.median, ratio.least, ratio.most);
+/* 0, 1: an answer was wrong, or an exit status of its own. */
+static int measure(plan *p, load_runner *runner, const char *machine, const char *command) {
+    const char *server = load_runner_server(runner);
+    const load_options *o = &p->options;
+    char title[512];
+    uint64_t wrong = 0;
+    printf(
+        "machine: %s\ncommand: %s\n%s; %d connections, %d threads; %g s a row after %g s; each answer is checked\n\n",
+        machine, command, server, o->connections, o->threads, o->seconds, o->warm_up);
+    load_print_head();
+    for (size_t i = 0; i < p->count; i++) {
+        if (!load_runner_measure(runner, &p->rows[i])) return 69;
+        load_print_row(&p->mix, &p->rows[i]);
+        wrong += p->rows[i].all.wrong;
     }
-    if (row->target > 0)
-        printf("   target %s %.2f: %s", row->has_floor || !row->less_is_better ? ">=" : "<=", row->target,
-               met ? "met" : "MISSED");
-    printf("\n");
-    fflush(stdout);
-    if (!json) return;
-    fprintf(json, "%s\n  {\"name\": ", json_more ? "," : "");
-    json_more = true;
-    bench_json_string(json, row->name);
-    fprintf(json, ", \"unit\": \"%s\", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g", row->unit, ours.median,
-            ours.least, ours.most);
-    if (row->has_floor)
-        fprintf(json,
-                ", \"floor\": {\"what\": \"%s\", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}, \"ratio\": %.4f",
-                row->floor_name, floor.median, floor.least, floor.most, ratio.median);
-    if (row->target > 0) fprintf(json, ", \"target\": %.4g, \"met\": %s", row->target, met ? "true" : "false");
-    fprintf(json, "}");
-}
-
-static int parse(int argc, char **argv, load_options *o) {
-    const bench_option options[] = {
-        {"rounds", BENCH_NUMBER, &o->rounds, "N", .what = "rounds of each row (7)", .least = 5,
-         .most = LOAD_ROUNDS_MAX},
-        {"seconds", BENCH_REAL, &o->seconds, "S", .what = "half a round of the rows of small requests (0.5)",
-         .least = 0.001, .most = 3600},
-        {"stream", BENCH_BYTES, &o->stream_bytes, "BYTES", .what = "of the upload (2G)", .least = 1, .most = 0x1p40},
-        {"file", BENCH_BYTES, &o->file_bytes, "BYTES", .what = "of the large file and of the region (1G)", .least = 1,
-         .most = 0x1p40},
-        {"device", BENCH_BYTES, &o->device_bytes, "BYTES", .what = "of the region in device memory (4G)", .least = 1,
-         .most = 0x1p40},
-        {"only", BENCH_TEXT, &o->only, "TEXT", .what = "rows whose name contains TEXT"},
-        {"daemon", BENCH_TEXT, &o->daemon, "PATH", .what = "the daemon (cured beside this program)"},
-        {"client", BENCH_TEXT, &o->client, "PATH", .what = "the client (cured-client beside this program)"},
-        {"dir", BENCH_TEXT, &o->dir, "DIR", .what = "for files and sockets; on a disk (TMPDIR, else /var/tmp)"},
-        {"isa", BENCH_TEXT, &o->isa, "NAME", .what = "of the daemon: auto, portable, avx2 or avx512 (auto)"},
-        {"server-core", BENCH_NUMBER, &o->server_core, "N", .what = "where the daemon runs (0)", .least = 0,
-         .most = 1 << 20},
-        {"client-core", BENCH_NUMBER, &o->client_core, "N", .what = "where the client runs (1)", .least = 0,
-         .most = 1 << 20},
-        {"json", BENCH_TEXT, &o->json, "FILE", .what = "writes the figures to FILE"},
-    };
-    return bench_options(options, sizeof options / sizeof options[0],
-                         "The daemon runs with --cpu-workers 1. Exit status: 0 when every answer was right, whatever "
-                         "the speed.",
-                         argc, argv);
+    snprintf(title, sizeof title, "%s, %s", p->mix.count == 1 ? p->mix.kinds[0].text : "a mix of calls", machine);
+    if ((o->json && !load_write_json(o->json, machine, command, server, &p->mix, p->rows, p->count)) ||
+        (o->plot && !load_write_plot(o->plot, title, p->rows, p->count))) {
+        fprintf(stderr, "cured-bench load: cannot write %s\n", o->json ? o->json : o->plot);
+        return 74;
+    }
+    return wrong ? 1 : 0;
 }
 
 int bench_load(int argc, char **argv) {
-    load_options o = {.rounds = 7,
-                      .seconds = 0.5,
-                      .stream_bytes = 2ull << 30,
-                      .file_bytes = 1ull << 30,
-                      .device_bytes = 4ull << 30,
-                      .client_core = 1};
-    const char *temporary = getenv("TMPDIR");
-    o.dir = temporary && *temporary ? temporary : "/var/tmp";
-    o.isa = "auto";
-    o.daemon = bench_beside("cured");
-    o.client = bench_beside("cured-client");
-    const int code = parse(argc, argv, &o);
-    if (code >= 0) return code;
-    signal(SIGPIPE, SIG_IGN);
-    snprintf(o.socket, sizeof o.socket, "%.60s/cured-bench-%d.sock", o.dir, (int)getpid());
-    char machine[256], command[512];
-    bench_machine(machine, sizeof machine);
-    size_t named = (size_t)snprintf(command, sizeof command, "cured-bench ");
-    bench_command(argc, argv, command + named, sizeof command - named);
-    printf(
-        "machine: %s\ncommand: %s\nserver on core %d, client on core %d; medians of %d rounds "
-        "[least-most], "
-        "floor and daemon in turn\n",
-        machine, command, o.server_core, o.client_core, o.rounds);
-    FILE *json = o.json ? fopen(o.json, "we") : NULL;
-    if (o.json && !json) {
-        fprintf(stderr, "cured-bench: cannot write %s\n", o.json);
-        return 74;
+    plan *p = calloc(1, sizeof *p); /* rows are large */
+    char machine[256], command[1024] = "cured-bench ";
+    if (!p) return 71;
+    p->options = (load_options){.connections = 1, .threads = 1, .seconds = 5, .warm_up = 1, .seed = 20260104};
+    bench_command(argc, argv, command + strlen(command), sizeof command - strlen(command));
+    int code = parse(argc, argv, p);
+    if (code < 0) code = complete(p) ? -1 : 64;
+    if (code < 0) {
+        signal(SIGPIPE, SIG_IGN);
+        bench_machine(machine, sizeof machine);
+        load_runner *runner =
+            load_mix_fill(&p->mix, p->options.dir, p->options.seed) ? load_runner_new(&p->options, &p->mix) : NULL;
+        code = runner ? measure(p, runner, machine, command) : 69;
+        load_runner_free(runner);
     }
-    if (json) {
-        fprintf(json, "{\"machine\": ");
-        bench_json_string(json, machine);
-        fprintf(json, ", \"command\": ");
-        bench_json_string(json, command);
-        fprintf(json, ", \"rounds\": %d, \"rows\": [", o.rounds);
-    }
-    bool good = load_small_rows(&o, json) && load_stream_rows(&o, json) && load_file_rows(&o, json) &&
-                load_region_rows(&o, json) && load_device_rows(&o, json) && load_axis_rows(&o, json);
-    if (json) {
-        fprintf(json, "\n]}\n");
-        if (fclose(json) != 0) good = false;
-    }
-    return good ? 0 : 1;
+    load_mix_free(&p->mix);
+    for (size_t i = 0; i < p->count; i++) free(p->rows[i].kinds);
+    for (size_t i = 0; i < p->options.address_count; i++) free((void *)(uintptr_t)p->options.addresses[i]);
+    free(p);
+    return code;
 }

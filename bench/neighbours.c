@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 #include "bench/options.h"
 #include "kernels/core/op.h"
 #include "proto/frame.h"
@@ -60,14 +60,14 @@ typedef struct samples {
 } samples;
 
 typedef struct neighbours {
-    load_options load;
+    floors_options load;
     const char *daemons[2]; /* before (or NULL), now */
     int rounds;
     double seconds; /* of the greedy client alone, and again beside the probes */
     int user;       /* of the greedy client; negative: this one */
     samples took[2][GREEDS][PROBES];
-    double rate[2][GREEDS][LOAD_ROUNDS_MAX]; /* of the greedy client, GB/s */
-    _Atomic uint64_t *answered;              /* jobs of the greedy client; shared with it. UINT64_MAX: it has failed */
+    double rate[2][GREEDS][FLOORS_ROUNDS_MAX]; /* of the greedy client, GB/s */
+    _Atomic uint64_t *answered; /* jobs of the greedy client; shared with it. UINT64_MAX: it has failed */
 } neighbours;
 
 /* One connection of either client, which asks for the same again and again. */
@@ -98,7 +98,7 @@ static int make_file(const char *dir, bool on_disk, bool sealed, size_t bytes, d
     float *data = malloc(bytes);
     bool good = fd >= 0 && data;
     if (good) fill(data, bytes / sizeof *data, sum);
-    good = good && load_write(fd, data, bytes) && (!sealed || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    good = good && floors_write(fd, data, bytes) && (!sealed || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
     free(data);
     if (good) return fd;
     failed("cannot make a file");
@@ -124,7 +124,7 @@ static bool send_with(int socket, const uint8_t *bytes, size_t n, int fd) {
         memcpy(CMSG_DATA(c), &fd, sizeof fd);
     }
     ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
-    return sent > 0 && load_write(socket, bytes + sent, n - (size_t)sent);
+    return sent > 0 && floors_write(socket, bytes + sent, n - (size_t)sent);
 }
 
 static bool register_region(asker *a, int fd) {
@@ -137,11 +137,11 @@ static bool register_region(asker *a, int fd) {
         .type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = ++a->stream, .length = (uint32_t)n};
     cr_frame_put(bytes, &frame);
     if (!send_with(a->socket, bytes, CR_FRAME_HEADER_BYTES + n, fd)) return failed("cannot register");
-    if (!load_read(a->socket, bytes, CR_FRAME_HEADER_BYTES) || bytes[3] != CR_FRAME_RESULT)
+    if (!floors_read(a->socket, bytes, CR_FRAME_HEADER_BYTES) || bytes[3] != CR_FRAME_RESULT)
         return failed("no region was registered");
     uint32_t length;
     memcpy(&length, bytes + 12, sizeof length);
-    return length <= sizeof bytes && load_read(a->socket, bytes, length);
+    return length <= sizeof bytes && floors_read(a->socket, bytes, length);
 }
 
 /* The request, but for its stream's number. */
@@ -173,8 +173,8 @@ static void make_request(asker *a, way how, size_t bytes) {
 }
 
 /* Connects, and registers the file where the way needs that. The sum is of the file. */
-static bool open_asker(asker *a, const load_options *o, way how, int fd, size_t bytes, double sum) {
-    *a = (asker){.socket = load_connect(o, false), .fd = how == DESCRIPTOR ? fd : -1, .sum = sum};
+static bool open_asker(asker *a, const floors_options *o, way how, int fd, size_t bytes, double sum) {
+    *a = (asker){.socket = floors_connect(o, false), .fd = how == DESCRIPTOR ? fd : -1, .sum = sum};
     if (a->socket < 0 || (how == KEPT && !register_region(a, fd))) return false;
     make_request(a, how, bytes);
     return true;
@@ -246,7 +246,7 @@ static void be_greedy(const neighbours *b, const greed *g) {
 }
 
 /* Bytes that the daemon has folded. Jobs may all be over at once, so they tell too little. False: it does not say. */
-static bool folded_bytes(const load_options *o, double *bytes) {
+static bool folded_bytes(const floors_options *o, double *bytes) {
     static cr_wire_info info;
     static uint8_t in[CR_HEAD_MAX_BYTES];
     const cr_wire_call call = {.kind = CR_CALL_INFO};
@@ -254,13 +254,13 @@ static bool folded_bytes(const load_options *o, double *bytes) {
     uint8_t out[CR_FRAME_HEADER_BYTES + 64];
     uint32_t length = 0;
     cr_error error;
-    int fd = load_connect(o, false);
+    int fd = floors_connect(o, false);
     frame.length = (uint32_t)cr_wire_pack_call(&call, out + CR_FRAME_HEADER_BYTES, 64);
     cr_frame_put(out, &frame);
-    bool good = fd >= 0 && load_write(fd, out, CR_FRAME_HEADER_BYTES + frame.length) &&
-                load_read(fd, in, CR_FRAME_HEADER_BYTES) && in[3] == CR_FRAME_RESULT;
+    bool good = fd >= 0 && floors_write(fd, out, CR_FRAME_HEADER_BYTES + frame.length) &&
+                floors_read(fd, in, CR_FRAME_HEADER_BYTES) && in[3] == CR_FRAME_RESULT;
     if (good) memcpy(&length, in + 12, sizeof length);
-    good = good && length <= sizeof in && load_read(fd, in, length) &&
+    good = good && length <= sizeof in && floors_read(fd, in, length) &&
            cr_wire_unpack_info(in, length, &info, &error) == CR_OK;
     if (fd >= 0) close(fd);
     for (uint32_t i = 0; good && i < info.counter_count; i++)
@@ -319,7 +319,7 @@ static bool measure_rate(const neighbours *b, double *rate) {
 
 static bool measure(neighbours *b, int which, int number, int round) {
     b->load.daemon = b->daemons[which];
-    pid_t daemon = load_daemon_start(&b->load, -1), greedy = daemon > 0 ? start_greedy(b, &greeds[number]) : -1;
+    pid_t daemon = floors_daemon_start(&b->load, -1), greedy = daemon > 0 ? start_greedy(b, &greeds[number]) : -1;
     bool good = daemon > 0 && greedy >= 0 && (!greedy || measure_rate(b, &b->rate[which][number][round])) &&
                 probe(b, which, number);
     if (atomic_load(b->answered) == UINT64_MAX) good = failed("the greedy client failed");
@@ -327,7 +327,7 @@ static bool measure(neighbours *b, int which, int number, int round) {
         kill(greedy, SIGKILL);
         waitpid(greedy, NULL, 0);
     }
-    load_stop(daemon);
+    floors_stop(daemon);
     return good;
 }
 
@@ -347,7 +347,7 @@ static void print_table(neighbours *b) {
     printf("%-24s %-18s   %s\n", "beside", "probe",
            b->daemons[0] ? "ms before: p50, p99, most, calls; now: the same" : "ms: p50, p99, most, calls");
     for (int g = 0; g < GREEDS; g++) {
-        if (!load_wanted(&b->load, greeds[g].name)) continue;
+        if (!floors_wanted(&b->load, greeds[g].name)) continue;
         for (int p = 0; p < PROBES; p++) {
             printf("%-24s %-18s", greeds[g].name, probe_names[p]);
             for (int which = 0; which < 2; which++)
@@ -355,7 +355,7 @@ static void print_table(neighbours *b) {
             printf("\n");
         }
         if (!greeds[g].conns) continue;
-        double ratios[LOAD_ROUNDS_MAX];
+        double ratios[FLOORS_ROUNDS_MAX];
         for (int i = 0; i < b->rounds; i++) ratios[i] = b->rate[1][g][i] / b->rate[0][g][i];
         const double now = bench_median(b->rate[1][g], (size_t)b->rounds),
                      before = bench_median(b->rate[0][g], (size_t)b->rounds),
@@ -375,7 +375,7 @@ static bool run(neighbours *b) {
     }
     for (int round = 0; round < b->rounds && good; round++)
         for (int g = 0; g < GREEDS && good; g++) {
-            if (!load_wanted(&b->load, greeds[g].name)) continue;
+            if (!floors_wanted(&b->load, greeds[g].name)) continue;
             for (int i = 0; i < 2 && good; i++) {
                 int which = (i + round) % 2;
                 if (b->daemons[which]) good = measure(b, which, g, round);
@@ -394,7 +394,7 @@ int bench_neighbours(int argc, char **argv) {
     const bench_option options[] = {
         {"daemon", BENCH_TEXT, &b.daemons[1], "PATH", .what = "the daemon (cured beside this program)"},
         {"before", BENCH_TEXT, &b.daemons[0], "PATH", .what = "another daemon, measured in turn with it"},
-        {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "rounds (3)", .least = 1, .most = LOAD_ROUNDS_MAX},
+        {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "rounds (3)", .least = 1, .most = FLOORS_ROUNDS_MAX},
         {"seconds", BENCH_REAL, &b.seconds, "S", .what = "of the greedy client alone, and again beside the probes (2)",
          .least = 0.1, .most = 600},
         {"only", BENCH_TEXT, &b.load.only, "TEXT", .what = "loads whose name contains TEXT"},

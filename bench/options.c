@@ -7,7 +7,7 @@
 
 #include "bench/bench.h"
 
-enum { WORD_BYTES = 64 };
+enum { WORD_BYTES = 256 };
 
 static void help(const bench_option *options, size_t count, const char *last, const char *command) {
     printf("usage: cured-bench %s [OPTION]…\n", command);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 #include "bench/options.h"
 #include "cured/cured.h"
 
@@ -33,7 +33,7 @@ enum { ROWS = sizeof rows / sizeof rows[0], DAEMONS = 2 };
 static const char *const daemons[DAEMONS] = {"spin_us 0", "default"};
 
 typedef struct waiting {
-    load_options load;
+    floors_options load;
     pid_t pid;
     cured_conn *conn;
     cured_array *array;
@@ -110,14 +110,14 @@ static bool run_round(waiting *w, int round) {
     for (int k = 0; good && k < DAEMONS; k++) {
         const int daemon = (k + round) % DAEMONS;
         w->load.spin_us = daemon == 0 ? "0" : NULL;
-        w->pid = load_daemon_start(&w->load, -1);
+        w->pid = floors_daemon_start(&w->load, -1);
         good = w->pid > 0 && connect_to(w);
         for (int row = 0; good && row < ROWS; row++)
-            if (load_wanted(&w->load, rows[row].name)) good = measure(w, daemon, row, round);
+            if (floors_wanted(&w->load, rows[row].name)) good = measure(w, daemon, row, round);
         cured_region_free(w->region);
         cured_close(w->conn);
         cured_array_free(w->array);
-        load_stop(w->pid);
+        floors_stop(w->pid);
     }
     return good;
 }
@@ -125,7 +125,7 @@ static bool run_round(waiting *w, int round) {
 static void print(waiting *w) {
     const size_t rounds = (size_t)w->load.rounds;
     for (int row = 0; row < ROWS; row++) {
-        if (!load_wanted(&w->load, rows[row].name)) continue;
+        if (!floors_wanted(&w->load, rows[row].name)) continue;
         for (int d = 0; d < DAEMONS; d++) {
             const double share = bench_median(w->share[d][row], rounds);
             printf("%-30s %-10s %6.2f %% of a core [%.2f-%.2f]", rows[row].name, daemons[d], share, w->share[d][row][0],

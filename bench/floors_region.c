@@ -1,4 +1,4 @@
-/* load_region: memory that was registered once and is reduced again and again, beside a loop that reads the same mapping, and beside
+/* floors_region: memory that was registered once and is reduced again and again, beside a loop that reads the same mapping, and beside
  * the daemon's own fold of it in this process: what is lost to the latter is lost between the socket and the fold.
  *
  * Thread: main. Owner: the row. */
@@ -8,13 +8,13 @@
 
 #include "bench/bench.h"
 #include "bench/cpu.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 #include "cured/cured.h"
 #include "kernels/core/op.h"
 #include "kernels/cpu/fold.h"
 
 typedef struct region_row {
-    const load_options *options;
+    const floors_options *options;
     cured_conn *conn;
     cured_array *array;
     cured_region *region;
@@ -111,13 +111,13 @@ static bool open_row(region_row *r) {
     return ask_otherwise(r);
 }
 
-static bool run_row(const load_options *o, FILE *json, const char *name, cured_dtype dtype, cured_op op,
+static bool run_row(const floors_options *o, FILE *json, const char *name, cured_dtype dtype, cured_op op,
                     bool beside_fold, double target) {
     region_row r = {.options = o, .dtype = dtype, .op = op};
     cr_error error;
     char floor[96] = "the fold in this process";
-    if (!load_wanted(o, name)) return true;
-    pid_t daemon = load_daemon_start(o, -1);
+    if (!floors_wanted(o, name)) return true;
+    pid_t daemon = floors_daemon_start(o, -1);
     bench_pin(o->client_core);
     bool good = daemon > 0 && open_row(&r);
     if (good && !beside_fold) {
@@ -125,17 +125,17 @@ static bool run_row(const load_options *o, FILE *json, const char *name, cured_d
         snprintf(floor, sizeof floor, "%s over the same memory", r.reader->name);
     }
     good = good && cr_cpu_select(o->isa, &error) == CR_OK;
-    load_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};
-    good = good && load_rounds(&row, o->rounds, measure, &r);
-    if (good) load_print(&row, json);
+    floors_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};
+    good = good && floors_rounds(&row, o->rounds, measure, &r);
+    if (good) floors_print(&row, json);
     cured_region_free(r.region);
     cured_close(r.conn);
     cured_array_free(r.array);
-    load_stop(daemon);
+    floors_stop(daemon);
     return good;
 }
 
-bool load_region_rows(const load_options *o, FILE *json) {
+bool floors_region_rows(const floors_options *o, FILE *json) {
     return run_row(o, json, "kept region, sum f32", CURED_F32, CURED_OP_SUM, false, 0.95) &&
            run_row(o, json, "kept region, argmax i32", CURED_I32, CURED_OP_ARGMAX, false, 0.95) &&
            run_row(o, json, "kept region, sum f32, beside the fold", CURED_F32, CURED_OP_SUM, true, 0);

@@ -1,4 +1,4 @@
-/* load_stream: an upload over a Unix socket beside read() of the same stream into one buffer.
+/* floors_stream: an upload over a Unix socket beside read() of the same stream into one buffer.
  *
  * The client writes frames of FRAME_BYTES from one hot buffer; to the daemon within the credit it has. Thread: main. */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 #include "kernels/core/op.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
@@ -17,7 +17,7 @@
 enum { FRAME_BYTES = 256 * 1024 };
 
 typedef struct upload {
-    const load_options *options;
+    const floors_options *options;
     float *data;
     double sum; /* of one frame */
     int fd[2];  /* daemon's, floor's */
@@ -68,9 +68,9 @@ static bool send_frame(int fd, const cr_frame *frame, const void *payload) {
     ssize_t n = writev(fd, parts, 2);
     if (n < 0) return false;
     size_t done = (size_t)n;
-    if (done < sizeof head && !load_write(fd, head + done, sizeof head - done)) return false;
+    if (done < sizeof head && !floors_write(fd, head + done, sizeof head - done)) return false;
     done = done < sizeof head ? 0 : done - sizeof head;
-    return load_write(fd, (const char *)payload + done, frame->length - done);
+    return floors_write(fd, (const char *)payload + done, frame->length - done);
 }
 
 static bool send_call(upload *u, uint64_t bytes) {
@@ -92,7 +92,7 @@ static bool send_call(upload *u, uint64_t bytes) {
 static bool upload_all(upload *u, bool floor, uint64_t frames) {
     int fd = u->fd[floor];
     uint64_t total = frames * (CR_FRAME_HEADER_BYTES + FRAME_BYTES);
-    if (floor ? !load_write(fd, &total, sizeof total) : !send_call(u, frames * FRAME_BYTES)) return false;
+    if (floor ? !floors_write(fd, &total, sizeof total) : !send_call(u, frames * FRAME_BYTES)) return false;
     cr_frame frame = {.type = CR_FRAME_DATA, .stream = u->stream, .length = FRAME_BYTES};
     for (uint64_t i = 0; i < frames; i++) {
         while (!floor && u->credit < FRAME_BYTES)
@@ -102,7 +102,7 @@ static bool upload_all(upload *u, bool floor, uint64_t frames) {
         u->credit -= FRAME_BYTES;
     }
     char done;
-    if (floor) return load_read(fd, &done, 1);
+    if (floor) return floors_read(fd, &done, 1);
     while (!u->answered)
         if (!take_frames(u, true)) return false;
     double sum;
@@ -124,9 +124,9 @@ static double measure(void *context, bool floor) {
     return (double)(frames * FRAME_BYTES) / (bench_now() - start) / 1e9;
 }
 
-static bool one_row(const load_options *o, FILE *json, const char *name, int server_core, double target) {
-    if (!load_wanted(o, name)) return true;
-    pid_t daemon = load_daemon_start(o, server_core), sink = load_sink_start(o, o->server_core);
+static bool one_row(const floors_options *o, FILE *json, const char *name, int server_core, double target) {
+    if (!floors_wanted(o, name)) return true;
+    pid_t daemon = floors_daemon_start(o, server_core), sink = floors_sink_start(o, o->server_core);
     upload *u = calloc(1, sizeof *u);
     bool good = daemon > 0 && sink > 0 && u && (u->data = malloc(FRAME_BYTES));
     bench_pin(o->client_core);
@@ -136,24 +136,24 @@ static bool one_row(const load_options *o, FILE *json, const char *name, int ser
             u->data[i] = (float)(i % 251) * 0.5f - 40;
             u->sum += (double)u->data[i];
         }
-        u->fd[0] = load_connect(o, false);
-        u->fd[1] = load_connect(o, true);
+        u->fd[0] = floors_connect(o, false);
+        u->fd[1] = floors_connect(o, true);
         good = u->fd[0] >= 0 && u->fd[1] >= 0;
-        load_row row = {
+        floors_row row = {
             .name = name, .unit = "GB/s", .floor_name = "read() of the stream", .has_floor = true, .target = target};
-        good = good && load_rounds(&row, o->rounds, measure, u);
-        if (good) load_print(&row, json);
+        good = good && floors_rounds(&row, o->rounds, measure, u);
+        if (good) floors_print(&row, json);
         close(u->fd[0]);
         close(u->fd[1]);
         free(u->data);
     }
     free(u);
-    load_stop(sink);
-    load_stop(daemon);
+    floors_stop(sink);
+    floors_stop(daemon);
     return good;
 }
 
-bool load_stream_rows(const load_options *o, FILE *json) {
+bool floors_stream_rows(const floors_options *o, FILE *json) {
     return one_row(o, json, "upload, daemon on one core", o->server_core, 0.85) &&
            one_row(o, json, "upload, daemon on any core", -1, 0);
 }

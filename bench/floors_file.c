@@ -1,4 +1,4 @@
-/* load_file: a page-cached file passed by descriptor, beside a loop that maps it afresh, reads and unmaps it; and the whole
+/* floors_file: a page-cached file passed by descriptor, beside a loop that maps it afresh, reads and unmaps it; and the whole
  * cured-client process on a small file.
  *
  * Thread: main. Owner: the row; its files are unlinked when it ends. */
@@ -13,7 +13,7 @@
 
 #include "bench/bench.h"
 #include "bench/cpu.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 #include "kernels/core/op.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
@@ -23,7 +23,7 @@ extern char **environ;
 enum { BLOCK = 1 << 20, SMALL_BYTES = 4 << 20 };
 
 typedef struct file_row {
-    const load_options *options;
+    const floors_options *options;
     int file, conn;
     bool populate; /* the floor maps with MAP_POPULATE */
     uint32_t stream;
@@ -46,7 +46,7 @@ static bool make_file(file_row *f, uint64_t bytes, const char *name) {
         sum += (double)block[i];
     }
     for (f->bytes = 0, f->sum = 0; good && f->bytes < bytes; f->bytes += BLOCK, f->sum += sum)
-        good = load_write(f->file, block, BLOCK);
+        good = floors_write(f->file, block, BLOCK);
     free(block);
     good = good && fsync(f->file) == 0;
     if (!good) fprintf(stderr, "cured-bench: cannot write %s\n", f->path);
@@ -94,10 +94,10 @@ static double daemon_seconds(file_row *f) {
     cr_wire_result result;
     bool skip;
     double start = bench_now(), sum;
-    if (!send_call(f) || !load_read(f->conn, head, sizeof head)) return -1;
+    if (!send_call(f) || !floors_read(f->conn, head, sizeof head)) return -1;
     double took = bench_now() - start;
     if (cr_frame_get(head, false, &frame, &skip, &error) != CR_OK || frame.length > sizeof payload ||
-        !load_read(f->conn, payload, frame.length))
+        !floors_read(f->conn, payload, frame.length))
         return -1;
     if (frame.type != CR_FRAME_RESULT || cr_wire_unpack_result(payload, frame.length, &result, &error) != CR_OK)
         return -1;
@@ -121,21 +121,21 @@ static double reader_seconds(void *context, const cpu_floor *reader) {
 }
 
 static bool large_row(file_row *f, FILE *json, const char *name, int core, bool populate, double target) {
-    const load_options *o = f->options;
-    if (!load_wanted(o, name)) return true;
-    pid_t daemon = load_daemon_start(o, core);
-    f->conn = daemon > 0 ? load_connect(o, false) : -1;
+    const floors_options *o = f->options;
+    if (!floors_wanted(o, name)) return true;
+    pid_t daemon = floors_daemon_start(o, core);
+    f->conn = daemon > 0 ? floors_connect(o, false) : -1;
     f->stream = 0;
     f->populate = populate;
     bench_pin(o->client_core);
     f->reader = cpu_floor_best(reader_seconds, f);
     char floor[96];
     snprintf(floor, sizeof floor, "mmap%s, %s, munmap", populate ? " MAP_POPULATE" : "", f->reader->name);
-    load_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};
-    bool good = f->conn >= 0 && load_rounds(&row, o->rounds, measure, f);
-    if (good) load_print(&row, json);
+    floors_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};
+    bool good = f->conn >= 0 && floors_rounds(&row, o->rounds, measure, f);
+    if (good) floors_print(&row, json);
     if (f->conn >= 0) close(f->conn);
-    load_stop(daemon);
+    floors_stop(daemon);
     return good;
 }
 
@@ -166,31 +166,31 @@ static double whole_process(void *context, bool floor) {
 }
 
 static bool process_row(file_row *f, FILE *json, const char *name) {
-    const load_options *o = f->options;
-    if (!load_wanted(o, name)) return true;
+    const floors_options *o = f->options;
+    if (!floors_wanted(o, name)) return true;
     snprintf(f->connect, sizeof f->connect, "unix:%s", o->socket);
-    pid_t daemon = load_daemon_start(o, -1);
-    load_row row = {.name = name, .unit = "ms", .less_is_better = true, .target = 10};
-    bool good = daemon > 0 &&
-                load_rounds(&row, 3 * o->rounds < LOAD_ROUNDS_MAX ? 3 * o->rounds : LOAD_ROUNDS_MAX, whole_process, f);
-    if (good) load_print(&row, json);
-    load_stop(daemon);
+    pid_t daemon = floors_daemon_start(o, -1);
+    floors_row row = {.name = name, .unit = "ms", .less_is_better = true, .target = 10};
+    bool good = daemon > 0 && floors_rounds(&row, 3 * o->rounds < FLOORS_ROUNDS_MAX ? 3 * o->rounds : FLOORS_ROUNDS_MAX,
+                                            whole_process, f);
+    if (good) floors_print(&row, json);
+    floors_stop(daemon);
     return good;
 }
 
-bool load_file_rows(const load_options *o, FILE *json) {
+bool floors_file_rows(const floors_options *o, FILE *json) {
     static const char *const names[] = {"file by descriptor, any core", "file by descriptor, one core",
                                         "file, floor with MAP_POPULATE", "cured-client sum, 4 MiB file"};
     file_row f = {.options = o, .file = -1};
     bool good = true, large = false;
-    for (int i = 0; i < 3; i++) large |= load_wanted(o, names[i]);
+    for (int i = 0; i < 3; i++) large |= floors_wanted(o, names[i]);
     if (large) {
         good = make_file(&f, o->file_bytes, "large") && large_row(&f, json, names[0], -1, false, 0.9) &&
                large_row(&f, json, names[1], o->server_core, false, 0) && large_row(&f, json, names[2], -1, true, 0);
         if (f.file >= 0) close(f.file);
         unlink(f.path);
     }
-    if (good && load_wanted(o, names[3])) {
+    if (good && floors_wanted(o, names[3])) {
         good = make_file(&f, SMALL_BYTES, "small.f32") && process_row(&f, json, names[3]);
         if (f.file >= 0) close(f.file);
         unlink(f.path);

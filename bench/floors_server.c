@@ -1,4 +1,4 @@
-/* load_server: the daemon as a child process, the floor servers (a bare libuv echo, and a reader that throws away), and
+/* floors_server: the daemon as a child process, the floor servers (a bare libuv echo, and a reader that throws away), and
  * connections to them.
  *
  * Thread: main's; each server is a process of its own. Owner: the caller stops what it started. */
@@ -14,11 +14,11 @@
 #include <uv.h>
 
 #include "bench/bench.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
 
-static void floor_name(const load_options *o, char *path, size_t cap) { snprintf(path, cap, "%s.floor", o->socket); }
+static void floor_name(const floors_options *o, char *path, size_t cap) { snprintf(path, cap, "%s.floor", o->socket); }
 
 static struct sockaddr_un address_of(const char *path) {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -54,7 +54,7 @@ static pid_t wait_until_up(pid_t pid, const char *path, const char *what) {
     return -1;
 }
 
-pid_t load_daemon_start(const load_options *o, int core) {
+pid_t floors_daemon_start(const floors_options *o, int core) {
     char listen[128];
     snprintf(listen, sizeof listen, "unix:%s", o->socket);
     pid_t pid = fork();
@@ -68,7 +68,7 @@ pid_t load_daemon_start(const load_options *o, int core) {
     return wait_until_up(pid, o->socket, "the daemon");
 }
 
-void load_stop(pid_t pid) {
+void floors_stop(pid_t pid) {
     if (pid <= 0) return;
     kill(pid, SIGTERM);
     waitpid(pid, NULL, 0);
@@ -127,7 +127,7 @@ static void echo_accept(uv_stream_t *server, int status) {
         uv_close((uv_handle_t *)&conn->pipe, echo_closed);
 }
 
-pid_t load_echo_start(const load_options *o, int core) {
+pid_t floors_echo_start(const floors_options *o, int core) {
     char path[128];
     floor_name(o, path, sizeof path);
     unlink(path);
@@ -149,17 +149,17 @@ pid_t load_echo_start(const load_options *o, int core) {
 static void sink_serve(int fd) {
     static char buffer[256 * 1024];
     uint64_t left;
-    while (load_read(fd, &left, sizeof left)) {
+    while (floors_read(fd, &left, sizeof left)) {
         while (left) {
             ssize_t n = read(fd, buffer, left < sizeof buffer ? (size_t)left : sizeof buffer);
             if (n <= 0) return;
             left -= (uint64_t)n;
         }
-        if (!load_write(fd, "", 1)) return;
+        if (!floors_write(fd, "", 1)) return;
     }
 }
 
-pid_t load_sink_start(const load_options *o, int core) {
+pid_t floors_sink_start(const floors_options *o, int core) {
     char path[128];
     floor_name(o, path, sizeof path);
     unlink(path);
@@ -175,7 +175,7 @@ pid_t load_sink_start(const load_options *o, int core) {
     return wait_until_up(pid, path, "the reading server");
 }
 
-bool load_write(int fd, const void *bytes, size_t n) {
+bool floors_write(int fd, const void *bytes, size_t n) {
     for (size_t done = 0; done < n;) {
         ssize_t wrote = write(fd, (const char *)bytes + done, n - done);
         if (wrote < 0 && errno == EINTR) continue;
@@ -185,7 +185,7 @@ bool load_write(int fd, const void *bytes, size_t n) {
     return true;
 }
 
-bool load_read(int fd, void *bytes, size_t n) {
+bool floors_read(int fd, void *bytes, size_t n) {
     for (size_t done = 0; done < n;) {
         ssize_t got = read(fd, (char *)bytes + done, n - done);
         if (got < 0 && errno == EINTR) continue;
@@ -201,14 +201,15 @@ static bool greet(int fd) {
     size_t n = cr_wire_pack_hello(&hello, bytes + CR_FRAME_HEADER_BYTES, sizeof bytes - CR_FRAME_HEADER_BYTES);
     cr_frame frame = {.type = CR_FRAME_HELLO, .length = (uint32_t)n};
     cr_frame_put(bytes, &frame);
-    if (!load_write(fd, bytes, CR_FRAME_HEADER_BYTES + n) || !load_read(fd, bytes, CR_FRAME_HEADER_BYTES)) return false;
+    if (!floors_write(fd, bytes, CR_FRAME_HEADER_BYTES + n) || !floors_read(fd, bytes, CR_FRAME_HEADER_BYTES))
+        return false;
     bool skip;
     cr_error error;
     if (cr_frame_get(bytes, false, &frame, &skip, &error) != CR_OK || frame.type != CR_FRAME_WELCOME) return false;
-    return frame.length <= sizeof bytes && load_read(fd, bytes, frame.length);
+    return frame.length <= sizeof bytes && floors_read(fd, bytes, frame.length);
 }
 
-int load_connect(const load_options *o, bool floor) {
+int floors_connect(const floors_options *o, bool floor) {
     char path[128];
     if (floor)
         floor_name(o, path, sizeof path);

@@ -1,5 +1,5 @@
-/* load_gpu: see load_gpu.h. Thread: main. Owner: the row. */
-#include "bench/load_gpu.h"
+/* floors_gpu: see floors_gpu.h. Thread: main. Owner: the row. */
+#include "bench/floors_gpu.h"
 
 #include <stdlib.h>
 
@@ -7,18 +7,18 @@ extern const cr_gpu_api CURED_GPU_API;
 
 enum { PIECE = 16 << 20 };
 
-bool load_gpu_fail(const char *what, const char *why) {
+bool floors_gpu_fail(const char *what, const char *why) {
     fprintf(stderr, "cured-bench: %s: %s\n", what, why);
     return false;
 }
 
-cr_status load_gpu_await(load_gpu *g, cr_error *error) {
+cr_status floors_gpu_await(floors_gpu *g, cr_error *error) {
     cr_status status = CR_OK;
     for (bool idle = false; status == CR_OK && !idle;) status = g->api->poll(g->stream, &idle, error);
     return status;
 }
 
-static cr_status fill(load_gpu *g, cr_error *error) {
+static cr_status fill(floors_gpu *g, cr_error *error) {
     void *host;
     cr_status status = g->api->host_alloc(g->gpu, PIECE, &host, error);
     if (status != CR_OK) return status;
@@ -28,13 +28,13 @@ static cr_status fill(load_gpu *g, cr_error *error) {
         for (uint64_t i = 0; i < step / sizeof *floats; i++)
             floats[i] = (float)(((at / 4 + i) * 2654435761u) >> 8 & 0xffffff) / 65536.0f - 128.0f;
         status = g->api->copy(g->stream, (char *)g->memory + at, host, step, error);
-        if (status == CR_OK) status = load_gpu_await(g, error);
+        if (status == CR_OK) status = floors_gpu_await(g, error);
     }
     g->api->host_free(g->gpu, host);
     return status;
 }
 
-static bool gpu_open(load_gpu *g, const load_options *o) {
+static bool gpu_open(floors_gpu *g, const floors_options *o) {
     cr_error e;
     cured_error error;
     char address[128];
@@ -43,15 +43,15 @@ static bool gpu_open(load_gpu *g, const load_options *o) {
     if (status == CR_OK) status = g->api->stream_open(g->gpu, 1, &g->stream, &e);
     if (status == CR_OK) status = g->api->device_alloc(g->gpu, g->bytes, &g->memory, &e);
     if (status == CR_OK) status = fill(g, &e);
-    if (status != CR_OK) return load_gpu_fail("the GPU", e.text);
+    if (status != CR_OK) return floors_gpu_fail("the GPU", e.text);
     if (cured_connect(address, NULL, &g->conn, &error) == CURED_OK &&
         cured_region_cuda_pointer(g->conn, g->memory, g->bytes, NULL, &g->region, &error) == CURED_OK &&
         cured_region_wait(g->region, &error) == CURED_OK)
         return true;
-    return load_gpu_fail("the region", error.text);
+    return floors_gpu_fail("the region", error.text);
 }
 
-static void gpu_close(load_gpu *g) {
+static void gpu_close(floors_gpu *g) {
     cured_region_free(g->region);
     cured_close(g->conn);
     if (g->stream) g->api->stream_close(g->stream);
@@ -59,24 +59,24 @@ static void gpu_close(load_gpu *g) {
     if (g->gpu) g->api->close(g->gpu);
 }
 
-bool load_gpu_row(const load_options *options, FILE *json, load_row *row, const char *spin_us, load_measure measure,
-                  bool (*warm)(void *context), void *context, bool *ran) {
-    load_options with = *options;
-    load_gpu *g = context;
+bool floors_gpu_row(const floors_options *options, FILE *json, floors_row *row, const char *spin_us,
+                    floors_measure measure, bool (*warm)(void *context), void *context, bool *ran) {
+    floors_options with = *options;
+    floors_gpu *g = context;
     cr_error why;
     with.spin_us = spin_us;
     g->api = &CURED_GPU_API;
     *ran = false;
-    if (!load_wanted(&with, row->name)) return true;
+    if (!floors_wanted(&with, row->name)) return true;
     if (!g->api->count(&why)) {
         printf("%-36s not here: %s\n", row->name, why.text);
         return true;
     }
-    pid_t daemon = load_daemon_start(&with, -1); /* before this process has a context */
-    bool good = daemon > 0 && gpu_open(g, &with) && warm(context) && load_rounds(row, with.rounds, measure, context);
-    if (good) load_print(row, json);
+    pid_t daemon = floors_daemon_start(&with, -1); /* before this process has a context */
+    bool good = daemon > 0 && gpu_open(g, &with) && warm(context) && floors_rounds(row, with.rounds, measure, context);
+    if (good) floors_print(row, json);
     *ran = good;
     gpu_close(g);
-    load_stop(daemon);
+    floors_stop(daemon);
     return good;
 }

@@ -1,4 +1,4 @@
-/* load_device: a region in this process's device memory, reduced by the daemon, beside the same kernel on the same memory in this process: what
+/* floors_device: a region in this process's device memory, reduced by the daemon, beside the same kernel on the same memory in this process: what
  * is between them is the socket, the daemon and its lane. The large one by its bandwidth, the small one by what its answer takes beyond
  * the bare launch; there the client looks for the answer all the time, as the bare launch does, or sleeps until it comes.
  *
@@ -7,13 +7,13 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/load_gpu.h"
+#include "bench/floors_gpu.h"
 #include "kernels/core/op.h"
 
 enum { SMALL = 4096, SMALL_CALLS = 2000, LARGE_CALLS = 9 };
 
 typedef struct device_row {
-    load_gpu g; /* first: load_gpu_row's */
+    floors_gpu g; /* first: floors_gpu_row's */
     uint64_t count;
     bool looks;
     double *took; /* of the small calls */
@@ -29,8 +29,8 @@ static double bare_seconds(device_row *r) {
     cr_value value;
     double start = bench_now();
     cr_status status = r->g.api->fold(r->g.stream, &input, 1, 0, &error);
-    if (status == CR_OK) status = load_gpu_await(&r->g, &error);
-    if (status != CR_OK) return load_gpu_fail("the bare kernel", error.text), -1;
+    if (status == CR_OK) status = floors_gpu_await(&r->g, &error);
+    if (status != CR_OK) return floors_gpu_fail("the bare kernel", error.text), -1;
     const cr_partial *partial = r->g.api->result(r->g.stream, 0);
     cr_partial_finish(partial, CR_OP_SUM, &(cr_finish_opts){0}, &value);
     double took = bench_now() - start;
@@ -51,7 +51,7 @@ static double daemon_seconds(device_row *r) {
     if (good) cured_value_text(cured_call_value(call, 0), text, sizeof text);
     cured_call_free(call);
     if (good && strcmp(text, r->expected) == 0) return took;
-    return load_gpu_fail(good ? "a wrong sum" : "the daemon", good ? text : error.text), -1;
+    return floors_gpu_fail(good ? "a wrong sum" : "the daemon", good ? text : error.text), -1;
 }
 
 /* The median of several in a row, in seconds; -1: one failed. The first brings the GPU from the other process's context to this one's. */
@@ -78,25 +78,25 @@ static double measure_small(void *context, bool floor) {
 
 static bool warm(void *context) { return bare_seconds(context) > 0; }
 
-static bool run_row(const load_options *o, FILE *json, const char *name, uint64_t bytes, bool looks,
+static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t bytes, bool looks,
                     const char *spin_us) {
     device_row r = {.g = {.bytes = bytes}, .count = bytes / sizeof(float), .looks = looks};
     bool small = bytes == SMALL, ran;
-    load_row row = {.name = name,
-                    .unit = small ? "us over the bare launch" : "GB/s",
-                    .floor_name = "the bare kernel",
-                    .has_floor = !small,
-                    .less_is_better = small,
-                    .target = small ? 15 : 0.97};
+    floors_row row = {.name = name,
+                      .unit = small ? "us over the bare launch" : "GB/s",
+                      .floor_name = "the bare kernel",
+                      .has_floor = !small,
+                      .less_is_better = small,
+                      .target = small ? 15 : 0.97};
     r.took = malloc(SMALL_CALLS * sizeof *r.took);
-    if (!r.took) return load_gpu_fail("the row", "no memory");
-    bool good = load_gpu_row(o, json, &row, spin_us, small ? measure_small : measure_large, warm, &r, &ran);
+    if (!r.took) return floors_gpu_fail("the row", "no memory");
+    bool good = floors_gpu_row(o, json, &row, spin_us, small ? measure_small : measure_large, warm, &r, &ran);
     if (ran && small) printf("%36s last round: bare %.1f us, the daemon %.1f us\n", "", r.bare_us, r.ours_us);
     free(r.took);
     return good;
 }
 
-bool load_device_rows(const load_options *o, FILE *json) {
+bool floors_device_rows(const floors_options *o, FILE *json) {
     const uint64_t large = o->device_bytes / SMALL * SMALL;
     return run_row(o, json, "device region, sum f32, large", large, true, NULL) &&
            run_row(o, json, "device region, 4 KiB, looking", SMALL, true, NULL) &&

@@ -1,4 +1,4 @@
-/* load_small: 1 KiB requests, one or many in flight, beside an echo of the same bytes under the same client loop.
+/* floors_small: 1 KiB requests, one or many in flight, beside an echo of the same bytes under the same client loop.
  *
  * A connection keeps its window full: what comes back is counted in whole replies, and as many requests go out in one
  * write. A reply of the echo is the request; a reply of the daemon is a RESULT frame. Thread: main. Owner: the row. */
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/load.h"
+#include "bench/floors.h"
 #include "kernels/core/op.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
@@ -29,7 +29,7 @@ typedef struct small_conn {
 } small_conn;
 
 typedef struct small {
-    const load_options *options;
+    const floors_options *options;
     int conns, window;
     bool blocking; /* one connection; the client sleeps in read() */
     uint8_t request[REQUEST_MAX];
@@ -79,7 +79,7 @@ static bool send_requests(small *s, small_conn *c, int n) {
         memcpy(p + 8, &stream, sizeof stream);
         memcpy(p + s->data_at + 8, &stream, sizeof stream);
     }
-    return load_write(c->fd, s->batch, (size_t)n * s->request_bytes);
+    return floors_write(c->fd, s->batch, (size_t)n * s->request_bytes);
 }
 
 static int wrong(const char *what) {
@@ -153,7 +153,7 @@ static double measure(void *context, bool floor) {
     bool good = true;
     for (int i = 0; i < s->conns; i++) {
         small_conn *c = &s->conn[i];
-        c->fd = load_connect(s->options, floor);
+        c->fd = floors_connect(s->options, floor);
         c->stream = 1;
         c->held = 0;
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
@@ -169,7 +169,7 @@ static double measure(void *context, bool floor) {
     return done < 0 ? -1 : (double)done / took;
 }
 
-bool load_small_rows(const load_options *o, FILE *json) {
+bool floors_small_rows(const floors_options *o, FILE *json) {
     static const struct {
         const char *name;
         int conns, window;
@@ -181,28 +181,28 @@ bool load_small_rows(const load_options *o, FILE *json) {
                 {"1 KiB requests, 32, client in read()", 1, 32, true, 0}};
     enum { ROWS = sizeof rows / sizeof *rows };
     bool any = false;
-    for (int i = 0; i < ROWS; i++) any |= load_wanted(o, rows[i].name);
+    for (int i = 0; i < ROWS; i++) any |= floors_wanted(o, rows[i].name);
     if (!any) return true;
-    pid_t daemon = load_daemon_start(o, o->server_core), echo = load_echo_start(o, o->server_core);
+    pid_t daemon = floors_daemon_start(o, o->server_core), echo = floors_echo_start(o, o->server_core);
     small *s = calloc(1, sizeof *s);
     bool good = daemon > 0 && echo > 0 && s;
     bench_pin(o->client_core);
     for (int i = 0; i < ROWS && good; i++) {
-        if (!load_wanted(o, rows[i].name)) continue;
+        if (!floors_wanted(o, rows[i].name)) continue;
         *s = (small){.options = o, .conns = rows[i].conns, .window = rows[i].window, .blocking = rows[i].blocking};
         make_request(s);
         for (int k = 0; k < WINDOW_MAX; k++)
             memcpy(s->batch + (size_t)k * s->request_bytes, s->request, s->request_bytes);
-        load_row row = {.name = rows[i].name,
-                        .unit = "requests/s",
-                        .floor_name = "libuv echo",
-                        .has_floor = true,
-                        .target = rows[i].target};
-        good = load_rounds(&row, o->rounds, measure, s);
-        if (good) load_print(&row, json);
+        floors_row row = {.name = rows[i].name,
+                          .unit = "requests/s",
+                          .floor_name = "libuv echo",
+                          .has_floor = true,
+                          .target = rows[i].target};
+        good = floors_rounds(&row, o->rounds, measure, s);
+        if (good) floors_print(&row, json);
     }
     free(s);
-    load_stop(echo);
-    load_stop(daemon);
+    floors_stop(echo);
+    floors_stop(daemon);
     return good;
 }

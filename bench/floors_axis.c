@@ -1,4 +1,4 @@
-/* load_axis: an array in this process's device memory, reduced along an axis by the daemon, beside the same kernel on the same memory in this
+/* floors_axis: an array in this process's device memory, reduced along an axis by the daemon, beside the same kernel on the same memory in this
  * process, whose answers come back to the host likewise: what is between them is the daemon, its lane, and the answers' way through the socket.
  *
  * Thread: main. Owner: the row. */
@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "bench/bench.h"
-#include "bench/load_gpu.h"
+#include "bench/floors_gpu.h"
 
 enum { CALLS = 5 };
 
 typedef struct axis_row {
-    load_gpu g; /* first: load_gpu_row's */
+    floors_gpu g; /* first: floors_gpu_row's */
     cr_shape shape;
     uint64_t answers;
     double *expected, *got;
@@ -25,10 +25,10 @@ static double bare_seconds(axis_row *r) {
     cr_error error;
     double start = bench_now();
     cr_status status = r->g.api->axis(r->g.stream, &axis, &error);
-    if (status == CR_OK) status = load_gpu_await(&r->g, &error);
+    if (status == CR_OK) status = floors_gpu_await(&r->g, &error);
     if (status == CR_OK) status = r->g.api->axis_result(r->g.stream, out, &failed, &error);
     double took = bench_now() - start;
-    if (status != CR_OK) return load_gpu_fail("the bare kernel", error.text), -1;
+    if (status != CR_OK) return floors_gpu_fail("the bare kernel", error.text), -1;
     memcpy(r->expected, out[0], r->answers * sizeof *r->expected);
     return took;
 }
@@ -48,9 +48,9 @@ static double daemon_seconds(axis_row *r) {
         cured_wait(call, &error) == CURED_OK;
     double took = bench_now() - start;
     cured_call_free(call);
-    if (!good) return load_gpu_fail("the daemon", error.text), -1;
+    if (!good) return floors_gpu_fail("the daemon", error.text), -1;
     if (memcmp(r->got, r->expected, r->answers * sizeof *r->got) == 0) return took;
-    return load_gpu_fail("the daemon", "a wrong sum"), -1;
+    return floors_gpu_fail("the daemon", "a wrong sum"), -1;
 }
 
 /* GB/s: the median of several in a row; the first brings the GPU from the other process's context to this one's. */
@@ -65,24 +65,24 @@ static double measure(void *context, bool floor) {
 static bool warm(void *context) { return bare_seconds(context) > 0; }
 
 /* n = 0: as many lines as there are bytes. */
-static bool run_row(const load_options *o, FILE *json, const char *name, uint64_t n, uint64_t inner,
+static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t n, uint64_t inner,
                     const char *spin_us) {
     const uint64_t lines = o->device_bytes / sizeof(float) / inner;
     cr_shape shape = n ? (cr_shape){lines / n, n, inner} : (cr_shape){1, lines, inner};
     axis_row r = {.shape = shape, .answers = shape.outer * shape.inner};
     r.g.bytes = r.answers * shape.n * sizeof(float);
-    load_row row = {.name = name, .unit = "GB/s", .floor_name = "the bare kernel", .has_floor = true};
+    floors_row row = {.name = name, .unit = "GB/s", .floor_name = "the bare kernel", .has_floor = true};
     bool ran;
     r.expected = malloc(r.answers * sizeof *r.expected);
     r.got = malloc(r.answers * sizeof *r.got);
-    bool good = r.expected && r.got ? load_gpu_row(o, json, &row, spin_us, measure, warm, &r, &ran)
-                                    : load_gpu_fail("the row", "no memory");
+    bool good = r.expected && r.got ? floors_gpu_row(o, json, &row, spin_us, measure, warm, &r, &ran)
+                                    : floors_gpu_fail("the row", "no memory");
     free(r.expected);
     free(r.got);
     return good;
 }
 
-bool load_axis_rows(const load_options *o, FILE *json) {
+bool floors_axis_rows(const floors_options *o, FILE *json) {
     return run_row(o, json, "device axis, rows of 65536", 65536, 1, NULL) &&
            run_row(o, json, "device axis, 65536 columns", 0, 65536, NULL) &&
            run_row(o, json, "device axis, rows of 4096", 4096, 1, NULL) &&

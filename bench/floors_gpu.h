@@ -1,0 +1,30 @@
+/* floors_gpu: what the rows of device memory share: an array in this process's device memory, a daemon of the row's own, and a region of it there.
+ *
+ * Thread: main. Owner: the row. */
+#ifndef CURED_BENCH_FLOORS_GPU_H
+#define CURED_BENCH_FLOORS_GPU_H
+
+#include "bench/floors.h"
+#include "cured/cured.h"
+#include "kernels/cuda/gpu.h"
+
+typedef struct floors_gpu {
+    const cr_gpu_api *api;
+    cr_gpu *gpu;
+    cr_gpu_stream *stream;
+    void *memory; /* floats */
+    uint64_t bytes;
+    cured_conn *conn;
+    cured_region *region;
+} floors_gpu;
+
+/* Says so; false. */
+bool floors_gpu_fail(const char *what, const char *why);
+/* Looks until what is enqueued is done. */
+cr_status floors_gpu_await(floors_gpu *g, cr_error *error);
+/* Measures one row against a daemon with that spin_us (NULL: as it comes), and prints it; context begins with a floors_gpu, of which bytes is
+ * set. warm: once, before anything is measured. False: something failed. *ran: whether there was something to measure. */
+bool floors_gpu_row(const floors_options *options, FILE *json, floors_row *row, const char *spin_us,
+                    floors_measure measure, bool (*warm)(void *context), void *context, bool *ran);
+
+#endif
