@@ -97,6 +97,13 @@ static void open_gpus(cr_lanes *lanes, const cr_lanes_options *o, uint32_t count
     }
 }
 
+static void open_nvml(cr_lanes *lanes) {
+    char uuids[CR_NVML_GPUS][CR_NVML_UUID_BYTES];
+    for (uint32_t i = 0; i < lanes->gpus; i++)
+        snprintf(uuids[i], sizeof uuids[i], "%s", cr_lane_gpu_device(lanes->lanes[1 + i])->uuid);
+    lanes->nvml = cr_nvml_open(uuids, lanes->gpus);
+}
+
 static void pin_slabs(cr_lanes *lanes, cr_slabs *slabs) {
     cr_pinner pinner = cr_lanes_pinner(lanes);
     cr_error error;
@@ -134,6 +141,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
         pin_slabs(lanes, o->slabs);
         for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i], true);
         lanes->hook = cr_lanes_device_hook(lanes);
+        open_nvml(lanes);
     } else {
         set_reason(lanes, "cpu", why.text);
     }
@@ -148,6 +156,8 @@ void cr_lanes_watch(cr_lanes *lanes) {
 
 bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
     bool hung = lanes->left_behind;
+    if (lanes->nvml) hung |= !cr_nvml_close(lanes->nvml);
+    lanes->nvml = NULL;
     for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i], false);
     if (slabs) cr_slabs_unpin(slabs);
     while (lanes->count) {

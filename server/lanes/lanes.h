@@ -9,6 +9,7 @@
 
 #include "server/base/config.h"
 #include "server/engine/lane.h"
+#include "server/lanes/gpu/nvml.h"
 #include "server/memory/device.h"
 #include "server/memory/slab.h"
 
@@ -27,6 +28,7 @@ typedef struct cr_lanes {
     uint32_t kinds;        /* CR_BY_* of the jobs that a GPU can fold */
     uint64_t gpu_from;     /* for cr_job.gpu_from */
     uint64_t chunk_bytes;  /* that a GPU takes at a time */
+    cr_nvml *nvml;         /* of the GPUs, by their place without the CPU's lane; NULL: none */
     cr_device_hook hook;   /* for regions; of use when there are GPUs */
     pthread_mutex_t pins_mutex;
     cr_list pins;      /* pins_mutex: hook.c's */

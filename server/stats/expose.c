@@ -165,6 +165,33 @@ static void write_lane_busy(out *o) { each_lane(o, false, lane_busy); }
 static void write_lane_workers(out *o) { each_lane(o, false, lane_workers); }
 static void write_gpu_healthy(out *o) { each_lane(o, true, gpu_healthy); }
 
+/* Calls write for each GPU with what NVML said of it last. */
+static void each_gpu(out *o, void (*write)(out *o, const char *name, const cr_nvml_reading *r)) {
+    const cr_lanes *lanes = o->stats->sources.lanes;
+    for (uint32_t i = 1; lanes && lanes->nvml && i < lanes->count; i++) {
+        char name[LANE_NAME];
+        const cr_nvml_reading r = cr_nvml_read(lanes->nvml, i - 1);
+        write(o, cr_stats_lane_name(lanes, i, name, sizeof name), &r);
+    }
+}
+
+static void gpu_memory(out *o, const char *name, const cr_nvml_reading *r) {
+    const uint64_t free = r->memory_bytes - r->memory_used;
+    if (!r->has_memory) return;
+    put(o, "%s{gpu=\"%s\",state=\"used\"} %" PRIu64 "\n", o->family, name, r->memory_used);
+    put(o, "%s{gpu=\"%s\",state=\"free\"} %" PRIu64 "\n", o->family, name, free);
+}
+static void gpu_temperature(out *o, const char *name, const cr_nvml_reading *r) {
+    if (r->has_temperature) whole(o, "gpu", name, r->temperature_c);
+}
+static void gpu_utilization(out *o, const char *name, const cr_nvml_reading *r) {
+    if (r->has_utilization) decimal(o, "gpu", name, r->utilization_percent / 100.0);
+}
+
+static void write_gpu_memory(out *o) { each_gpu(o, gpu_memory); }
+static void write_gpu_temperature(out *o) { each_gpu(o, gpu_temperature); }
+static void write_gpu_utilization(out *o) { each_gpu(o, gpu_utilization); }
+
 /* ---- the daemon and its process ---- */
 
 static void write_uptime(out *o) { decimal(o, NULL, NULL, (double)(cr_now_ms() - o->stats->started_ms) / 1e3); }

@@ -88,6 +88,10 @@ static void fill_lanes(const cr_lanes *lanes, cr_wire_stats *m) {
         to->bytes = info.bytes;
         to->launches = info.launches;
         to->busy_ns = info.busy_ns;
+        if (!m->lane_count || !lanes->nvml) continue;
+        const cr_nvml_reading gpu = cr_nvml_read(lanes->nvml, m->lane_count - 1);
+        to->memory_used = gpu.memory_used;
+        to->memory_bytes = gpu.memory_bytes;
     }
 }
 
