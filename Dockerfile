@@ -40,6 +40,7 @@ RUN echo 'cured:x:10001:10001::/nonexistent:/usr/sbin/nologin' >>/etc/passwd \
     && mkdir -p /run/cured && chown 10001:10001 /run/cured
 ENV PATH=/opt/cured/bin:/usr/local/bin:/usr/bin:/bin \
     CURED_LISTEN=unix:/run/cured/cured.sock \
+    CURED_ADMIN=unix:/run/cured/admin.sock \
     CURED_CONNECT=unix:/run/cured/cured.sock \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 ARG VERSION=0.1.0

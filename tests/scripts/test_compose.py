@@ -80,6 +80,7 @@ def check_daemon(name, service):
     assert service["healthcheck"] == health_check(), (name, health_check())
     assert service["mem_limit"] and service["pids_limit"], name
     assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
+    assert service["environment"]["CURED_ADMIN"].startswith("unix:/run/cured/"), f"{name}: operators look in"
     for variable in service["environment"]:
         assert variable.removeprefix("CURED_").lower() in options(), f"{variable} is no option of the daemon"
 

@@ -17,6 +17,7 @@ unit=$work/usr/lib/systemd/system/cured.service
 said=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" "${unit%.service}.socket" 2>&1) || fail "verify: $said"
 ! grep -E 'cured\.(service|socket)' <<<"$said" || fail "verify has remarks"
 ! grep -q '^ProtectClock=' "$unit" || fail "ProtectClock hides /dev/nvidia* on older systemd"
+grep -q "^Environment=CURED_ADMIN=unix:/run/cured/admin.sock$" "$unit" || fail "operators cannot look in"
 echo "units verified"
 # It would notice: the same unit with an unknown setting and without its program.
 sed 's/^NoNewPrivileges=/NoNewPrivilege=/; s,^ExecStart=.*,ExecStart=/nonexistent/cured,' "$unit" >"$work/broken.service"
