@@ -22,8 +22,9 @@ static const cr_http_request *read_text(const char *text, size_t step, size_t *l
 }
 
 START_TEST(a_request_in_any_pieces) {
-    static const char text[] = "GET /metrics?x=1 HTTP/1.1\r\nhost: LOCALHOST:1\r\nX-Other: a\r\n"
-                               "authorization: bearer name.secret\r\nHosts: b\r\n\r\nGET";
+    static const char text[] =
+        "GET /metrics?x=1 HTTP/1.1\r\nhost: LOCALHOST:1\r\nX-Other: a\r\n"
+        "authorization: bearer name.secret\r\nHosts: b\r\n\r\nGET";
     for (size_t step = 1; step < sizeof text; step++) {
         size_t left;
         const cr_http_request *r = read_text(text, step, &left);
@@ -87,11 +88,22 @@ START_TEST(limits_are_exact) {
 END_TEST
 
 START_TEST(hosts_that_are_numbers) {
-    static const char *const good[] = {"localhost", "Localhost:80", "127.0.0.1", "10.0.0.1:7738", "[::1]", "[::1]:7738"};
-    static const char *const wrong[] = {"",         "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "[::1",
-                                        "::1",      "[::1]x",       "127.1",                  "127.0.0.1:8a",           "[localhost]",
-                                        "[::1]:1:", "localhost:1 "};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) ck_assert_msg(cr_http_host_is_number(good[i]), "%s", good[i]);
+    static const char *const good[] = {"localhost",     "Localhost:80", "127.0.0.1",
+                                       "10.0.0.1:7738", "[::1]",        "[::1]:7738"};
+    static const char *const wrong[] = {"",
+                                        "evil.example",
+                                        "127.0.0.1.evil.example",
+                                        "localhost.evil.example",
+                                        "[::1",
+                                        "::1",
+                                        "[::1]x",
+                                        "127.1",
+                                        "127.0.0.1:8a",
+                                        "[localhost]",
+                                        "[::1]:1:",
+                                        "localhost:1 "};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        ck_assert_msg(cr_http_host_is_number(good[i]), "%s", good[i]);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_assert_msg(!cr_http_host_is_number(wrong[i]), "%s", wrong[i]);
 }
