@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "client/cli/cli.h"
 
@@ -22,12 +23,54 @@ static bool is_name(const char *text) {
     return length >= 1 && length <= NAME_BYTES && strspn(text, letters) == length;
 }
 
+/* "until=TIME", or nothing, into out. */
+static int write_until(const cli_options *o, char *out, size_t room) {
+    struct tm t = {0};
+    time_t until = time(NULL) + (time_t)o->days * 86400;
+    *out = '\0';
+    if (o->days != 0 && o->until != NULL) return cli_fail(EXIT_USAGE, "token: give --days or --until");
+    if (o->days == 0 && o->until == NULL) return EXIT_OK;
+    if (o->until != NULL) {
+        const char *end = strptime(o->until, "%Y-%m-%d", &t);
+        const int day = t.tm_mday;
+        until = timegm(&t) + 86400; /* the end of that day */
+        if (end == NULL || t.tm_mday != day || *end != '\0' || strlen(o->until) != 10 || until <= time(NULL))
+            return cli_fail(EXIT_USAGE, "token: --until is '%.40s', must be a day such as 2026-12-31, and not over",
+                            o->until);
+    }
+    if (gmtime_r(&until, &t) != NULL) strftime(out, room, " until=%Y-%m-%dT%H:%M:%SZ", &t);
+    return EXIT_OK;
+}
+
+/* Whether each of text's words between commas is one of may.def's. */
+static bool are_rights(const char *text) {
+    static const char *const words[] = {
+#define CR_MAY(name, what) #name,
+#include "proto/may.def"
+#undef CR_MAY
+    };
+    for (;; text++) {
+        const size_t length = strcspn(text, ",");
+        bool known = false;
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+            known |= strlen(words[i]) == length && memcmp(words[i], text, length) == 0;
+        text += length;
+        if (!known || *text == '\0') return known;
+    }
+}
+
 int cmd_token(const cli_options *o) {
     unsigned char *(*sha256)(const unsigned char *, size_t, unsigned char *);
     uint8_t both[SALT_BYTES + SECRET_BYTES], hash[HASH_BYTES];
     char salt[2 * SALT_BYTES + 1], secret[2 * SECRET_BYTES + 1], hashed[2 * HASH_BYTES + 1];
     if (!is_name(o->file))
         return cli_fail(EXIT_USAGE, "token: '%.40s' is no name: 1 to 32 letters, digits, '-' or '_'", o->file);
+    char until[64];
+    int code = write_until(o, until, sizeof until);
+    if (code != EXIT_OK) return code;
+    if (o->may != NULL && !are_rights(o->may))
+        return cli_fail(EXIT_USAGE, "token: --may is '%.60s', must be of reduce, regions, info, stats and admin",
+                        o->may);
     void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
     void *function = library != NULL ? dlsym(library, "SHA256") : NULL;
     if (function == NULL) return cli_fail(EXIT_IO, "token: OpenSSL 3 (libcrypto.so.3) cannot be loaded: %s", dlerror());
@@ -38,6 +81,7 @@ int cmd_token(const cli_options *o) {
     hex(both + SALT_BYTES, SECRET_BYTES, secret);
     hex(hash, sizeof hash, hashed);
     printf("token (for the client, in a file of mode 0600): %s.%s\n", o->file, secret);
-    printf("line (for the daemon's file of --tokens): %s %s %s\n", o->file, salt, hashed);
+    printf("line (for the daemon's file of --tokens): %s %s %s%s%s%s\n", o->file, salt, hashed, until,
+           o->may != NULL ? " may=" : "", o->may != NULL ? o->may : "");
     return cli_flush();
 }

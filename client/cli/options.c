@@ -216,6 +216,24 @@ static int set_kernel(cli_options *o, const char *value) {
     return *value != '\0' ? EXIT_OK : bad("kernel", value, "the name of a kernel");
 }
 
+static int set_days(cli_options *o, const char *value) {
+    uint64_t days;
+    if (!number(value, &days) || days == 0 || days > 36500)
+        return bad("days", value, "a number of days from 1 to 36500");
+    o->days = (uint32_t)days;
+    return EXIT_OK;
+}
+
+static int set_until(cli_options *o, const char *value) {
+    o->until = value;
+    return EXIT_OK; /* cmd_token reads it */
+}
+
+static int set_may(cli_options *o, const char *value) {
+    o->may = value;
+    return EXIT_OK;
+}
+
 static int set_local(cli_options *o, const char *value) {
     (void)value;
     o->local = true;

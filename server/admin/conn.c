@@ -137,6 +137,7 @@ static const char *phrase(unsigned status) {
 static const cr_page *refusal(cr_admin_conn *conn, cr_page *page, char *room, size_t room_bytes) {
     const cr_http_request *r = &conn->http.request;
     cr_error error;
+    cr_principal who;
     uint16_t status = 0;
     const char *why = "";
     if (r->status) {
@@ -148,10 +149,13 @@ static const cr_page *refusal(cr_admin_conn *conn, cr_page *page, char *room, si
     } else if (conn->near && r->has_host && !cr_http_host_is_number(r->host)) {
         status = 421;
         why = "Host: this address goes by its number or as localhost only, so that no web page can ask here";
-    } else if (conn->wants_token &&
-               cr_arrived_check_token(conn->admin->calls, true, r->token, strlen(r->token), &error)) {
+    } else if (cr_arrived_check_token(conn->admin->calls, conn->wants_token, conn->wants_token ? r->token : "",
+                                      conn->wants_token ? strlen(r->token) : 0, &who, &error)) {
         status = 401;
         why = error.text;
+    } else if (*who.name && !(who.may & CR_MAY_stats)) {
+        status = 403;
+        why = "token: its client may not ask for figures (may=stats in its line)";
     }
     if (!status) return NULL;
     *page = cr_pages_say(status, why, room, room_bytes);

@@ -2,6 +2,7 @@
 #include "server/admit/admission.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/base/metrics.h"
@@ -118,6 +119,39 @@ static cr_status take(cr_admission *a, cr_user *user, cr_use use, uint64_t n, cr
     cr_status status = answer(a, use, check(a, user, use, n, error));
     if (status == CR_OK) add(a, user, use, n);
     return status;
+}
+
+/* ---- principals ---- */
+
+cr_status cr_admit_visit(cr_admission *a, cr_peer *peer, const char *principal, cr_error *error) {
+    peer->owner = cr_peer_principal(principal);
+    cr_status status = cr_admit_join(a, peer, error);
+    if (status == CR_OK) snprintf(peer->user->principal, sizeof peer->user->principal, "%s", principal);
+    return status;
+}
+
+cr_status cr_admit_become(cr_admission *a, cr_peer *peer, const char *principal, cr_error *error) {
+    cr_peer fresh = *peer;
+    if (peer->owner == cr_peer_principal(principal)) return CR_OK;
+    cr_status status = cr_admit_visit(a, &fresh, principal, error);
+    if (status != CR_OK) return status;
+    give(a, peer->user, CR_USE_connections, 1); /* the place that it takes anew */
+    status = take(a, fresh.user, CR_USE_connections, 1, error);
+    if (status == CR_OK) {
+        cr_admit_leave(a, peer);
+        *peer = fresh;
+    } else {
+        add(a, peer->user, CR_USE_connections, 1);
+        cr_admit_leave(a, &fresh);
+    }
+    return status;
+}
+
+void cr_user_name(const cr_user *user, char *name, size_t room) {
+    if (*user->principal)
+        snprintf(name, room, "%s", user->principal);
+    else
+        cr_peer_name(user->node.key, name, room);
 }
 
 uint64_t cr_admit_share(const cr_admission *a, const cr_user *user, cr_use use) {

@@ -1,6 +1,7 @@
 /* admission: may this come in? Counters against limits, O(1), no queue.
  *
- * What clients hold (proto/use.def) is counted by user: of a Unix peer the user of its process, over TCP the address. One rule for
+ * What clients hold (proto/use.def) is counted by user: of a Unix peer the user of its process; over TCP the principal that a token or
+ * certificate names, or the address. One rule for
  * all of it: beside other users nobody holds more than is still free. A user who is alone may hold all. When another comes,
  * nothing new is given to the first before the rule holds. An option caps each besides.
  *
@@ -22,8 +23,9 @@ typedef enum cr_use {
 
 /* Somebody who holds something. */
 typedef struct cr_user {
-    cr_node node; /* by cr_peer's owner */
-    cr_list link; /* in the admission's list, the newest last */
+    cr_node node;                          /* by cr_peer's owner */
+    cr_list link;                          /* in the admission's list, the newest last */
+    char principal[CR_NAME_MAX_BYTES + 1]; /* "": the key says who it is */
     uint64_t holders;
     uint64_t used[CR_USES];
 } cr_user;
@@ -62,6 +64,13 @@ void cr_admit_limit_descriptors(cr_admission *admission, uint64_t most);
 /* peer, which cr_peer_see has seen, becomes one of its user's. Until cr_admit_leave. RESOURCE_EXHAUSTED: no memory. */
 cr_status cr_admit_join(cr_admission *admission, cr_peer *peer, cr_error *error);
 void cr_admit_leave(cr_admission *admission, cr_peer *peer);
+/* peer, which holds nothing, is one of that principal's, without a connection of its own. Until cr_admit_leave. */
+cr_status cr_admit_visit(cr_admission *admission, cr_peer *peer, const char *principal, cr_error *error);
+/* peer, which holds a connection and nothing else, becomes one of that principal's. RESOURCE_EXHAUSTED: the principal has too many
+ * connections; peer stays what it was. */
+cr_status cr_admit_become(cr_admission *admission, cr_peer *peer, const char *principal, cr_error *error);
+/* The user's principal, "uid 1000", or the address. */
+void cr_user_name(const cr_user *user, char *name, size_t room);
 /* Lets in a connection whose socket is descriptor. RESOURCE_EXHAUSTED. */
 cr_status cr_admit_connection(cr_admission *admission, cr_peer *peer, int descriptor, cr_error *error);
 void cr_admit_connection_over(cr_admission *admission, cr_peer *peer);

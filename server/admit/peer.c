@@ -5,10 +5,13 @@
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* The top bits say what the others are, so that a process, a user and an address are never the same key. */
 #define KEY_OF_USER (1ull << 60)
 #define KEY_OF_IPV4 (2ull << 60)
+#define KEY_OF_PRINCIPAL (4ull << 60)
 #define KEY_OF_IPV6 (8ull << 60) /* bit 63: the bits below hold an address */
 
 void cr_peer_of_process(cr_peer *peer, const struct ucred *seen) {
@@ -17,6 +20,7 @@ void cr_peer_of_process(cr_peer *peer, const struct ucred *seen) {
     peer->pid = seen->pid > 0 ? (uint32_t)seen->pid : 0;
     peer->path = CR_PATH_unix;
     peer->owner = KEY_OF_USER | seen->uid;
+    peer->may = seen->uid == 0 || seen->uid == geteuid() ? CR_MAY_ALL : CR_MAY_PLAIN;
     peer->client = seen->pid > 0 ? (uint64_t)seen->pid : peer->owner;
 }
 
@@ -42,6 +46,7 @@ void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen) {
     peer->has_uid = false;
     peer->uid = peer->pid = 0;
     peer->path = seen->ss_family == AF_UNIX ? CR_PATH_unix : CR_PATH_tcp;
+    peer->may = CR_MAY_PLAIN;
     peer->client = peer->owner = is_six ? ipv6_key(six->sin6_addr.s6_addr) : KEY_OF_IPV4 | be32toh(four);
 }
 
@@ -57,11 +62,40 @@ void cr_peer_see(cr_peer *peer, int socket) {
         cr_peer_of_address(peer, &address);
 }
 
+/* FNV-1a: operators choose the names, not clients. */
+uint64_t cr_peer_principal(const char *name) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *name; name++) hash = (hash ^ (uint8_t)*name) * 0x100000001b3u;
+    return KEY_OF_PRINCIPAL | (hash & (KEY_OF_USER - 1));
+}
+
+cr_status cr_peer_check(const cr_peer *peer, cr_method method, cr_error *error) {
+    static const struct {
+        const char *name, *what;
+    } words[] = {
+#define CR_MAY(name, what) {#name, what},
+#include "proto/may.def"
+#undef CR_MAY
+    };
+    unsigned i = 0;
+    const uint8_t what = cr_method_rights[method];
+    if (!what) return CR_OK;
+    if (peer->until_s && time(NULL) >= peer->until_s)
+        return cr_fail(error, CR_UNAUTHENTICATED, "token: its time is over: ask for a new one");
+    if (peer->may & what) return CR_OK;
+    while (i < CR_MAYS - 1 && !(what >> i & 1)) i++;
+    return cr_fail(error, CR_PERMISSION_DENIED,
+                   "this client may not %s: whoever runs the daemon can allow it (\"%s\", see SECURITY.md)",
+                   words[i].what, words[i].name);
+}
+
 void cr_peer_name(uint64_t owner, char *name, size_t room) {
     char text[INET_ADDRSTRLEN] = "?";
     const uint32_t four = htobe32((uint32_t)owner);
     if (owner & KEY_OF_IPV6)
         snprintf(name, room, "tcp6 %016llx", (unsigned long long)(owner & ~KEY_OF_IPV6));
+    else if (owner & KEY_OF_PRINCIPAL)
+        snprintf(name, room, "principal");
     else if (owner & KEY_OF_IPV4)
         snprintf(name, room, "tcp %s", inet_ntop(AF_INET, &four, text, sizeof text));
     else

@@ -10,15 +10,19 @@
 #include <sys/socket.h>
 
 #include "proto/limits.h"
+#include "proto/status.h"
+#include "server/base/may.h"
 #include "server/base/names.h"
 
 /* Who asks: one connection of a client. The limits of one connection count here. */
 typedef struct cr_peer {
     uint64_t
         client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
-    uint64_t owner; /* limits go by it: a user; of TCP the address */
+    uint64_t owner; /* limits go by it: a user; of TCP the principal, or the address where there is none */
     bool has_uid;   /* the kernel says whose process it is */
     uint32_t uid, pid;
+    uint8_t may;                      /* cr_may bits */
+    int64_t until_s;                  /* its credential is good so long, of the Unix clock; 0: for ever */
     uint64_t number;                  /* of all connections, from 1 on; the transport's */
     cr_path path;                     /* how it came; of TCP the transport says whether it is under TLS */
     cr_spoken spoken;                 /* the door's */
@@ -31,7 +35,11 @@ typedef struct cr_peer {
 void cr_peer_see(cr_peer *peer, int socket);
 /* The same, once it has said so. A process of another namespace has pid 0: then the turns go by its user. */
 void cr_peer_of_process(cr_peer *peer, const struct ucred *seen);
-/* "uid 1000", or the address. */
+/* The owner of all connections of a principal: whoever a token or a certificate names. */
+uint64_t cr_peer_principal(const char *name);
+/* UNAUTHENTICATED: its credential is too old by now. PERMISSION_DENIED: it may not ask for that. */
+cr_status cr_peer_check(const cr_peer *peer, cr_method method, cr_error *error);
+/* "uid 1000", or the address; of a principal cr_user_name knows more. */
 void cr_peer_name(uint64_t owner, char *name, size_t room);
 /* An address of a family without addresses, or of an unknown one, is one client like any other. IPv6 counts by its first 64 bits,
  * because a host picks the others as it likes. So 127.0.0.0/8 is one. */

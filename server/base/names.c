@@ -1,8 +1,16 @@
 /* names: the words. Thread: any. Owner: the process. */
 #include "server/base/names.h"
 
+#include "server/base/may.h"
+
 const char *const cr_method_names[CR_METHODS] = {
-#define CR_METHOD(name) #name,
+#define CR_METHOD(name, right) #name,
+#include "server/base/names.def"
+#undef CR_METHOD
+};
+
+const uint8_t cr_method_rights[CR_METHODS] = {
+#define CR_METHOD(name, right) CR_MAY_##right,
 #include "server/base/names.def"
 #undef CR_METHOD
 };

@@ -4,8 +4,10 @@
 #ifndef CURED_SERVER_BASE_NAMES_H
 #define CURED_SERVER_BASE_NAMES_H
 
+#include <stdint.h>
+
 typedef enum cr_method {
-#define CR_METHOD(name) CR_METHOD_##name,
+#define CR_METHOD(name, right) CR_METHOD_##name,
 #include "server/base/names.def"
 #undef CR_METHOD
     CR_METHODS,
@@ -54,6 +56,7 @@ typedef enum cr_region_kind {
 } cr_region_kind;
 
 extern const char *const cr_method_names[CR_METHODS];
+extern const uint8_t cr_method_rights[CR_METHODS]; /* cr_may */
 extern const char *const cr_given_names[CR_GIVENS];
 extern const char *const cr_spoken_names[CR_SPOKENS];
 extern const char *const cr_path_names[CR_PATHS];

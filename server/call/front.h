@@ -86,6 +86,7 @@ cr_wire_call *cr_call_asked(cr_call *call);
 void *cr_call_front(cr_call *call);
 /* Says what it is, where that is more than the request says. */
 void cr_call_is(cr_call *call, cr_method method);
+cr_method cr_call_method(const cr_call *call);
 /* Ends a call that was not admitted. The front says why, and has set the kind of a request that could not be read to 0. */
 void cr_call_refuse(cr_call *call, const cr_error *error);
 /* A request that needs no call is over: an answer that the front gives by itself, or a refusal by the request's form. error NULL:

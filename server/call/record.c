@@ -50,7 +50,7 @@ static cr_reason reason_of(cr_calls *calls, cr_status code) {
     }
 }
 
-static cr_method method_of(const cr_call *call) {
+cr_method cr_call_method(const cr_call *call) {
     static const uint8_t methods[] = {
         [CR_CALL_REDUCE] = CR_METHOD_reduce,         [CR_CALL_INFO] = CR_METHOD_info,
         [CR_CALL_MERGE] = CR_METHOD_merge,           [CR_CALL_REGISTER] = CR_METHOD_register,
@@ -103,7 +103,7 @@ static void fill_array(const cr_call *call, cr_record *r) {
 
 static void end(cr_call *call, const cr_error *error, cr_status code, const cr_answer *answer) {
     const uint64_t now_ns = call->on_loop ? call->calls->last_ns : cr_now_ns();
-    cr_record r = {.peer = call->peer, .method = method_of(call), .refused = CR_REASONS, .code = code};
+    cr_record r = {.peer = call->peer, .method = cr_call_method(call), .refused = CR_REASONS, .code = code};
     r.ended_ms = now_ns / 1000000;
     if (error) {
         r.refused = call->refused ? (cr_reason)call->refused : reason_of(call->calls, code);

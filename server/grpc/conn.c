@@ -18,7 +18,11 @@ enum {
     LINGER_MS = 1000, /* for a client to read why its connection ended */
 };
 
-static void on_handle_closed(uv_handle_t *handle) { free(handle->data); }
+static void on_handle_closed(uv_handle_t *handle) {
+    cr_grpc_conn *conn = handle->data;
+    for (cr_list *node; (node = cr_list_pop(&conn->guests));) free(cr_container(node, cr_grpc_guest, link));
+    free(conn);
+}
 
 static bool out_pending(const cr_grpc_conn *conn) {
     return cr_bytes_left(&conn->out) > 0 || cr_socket_unsent(&conn->socket);
@@ -139,6 +143,34 @@ static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
     wait_for_turn(conn);
 }
 
+cr_status cr_grpc_conn_guest(cr_grpc_conn *conn, const cr_principal *who, cr_peer **peer, cr_error *error) {
+    cr_admission *admission = &conn->grpc->calls->admission;
+    const uint64_t owner = cr_peer_principal(who->name);
+    cr_grpc_guest *guest = NULL;
+    unsigned count = 0;
+    for (cr_list *node = conn->guests.next; node != &conn->guests; node = node->next, count++)
+        if (cr_container(node, cr_grpc_guest, link)->peer.owner == owner)
+            guest = cr_container(node, cr_grpc_guest, link);
+    if (!guest && count == CR_GRPC_MOST_GUESTS)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "token: %d others came on this connection, which is the limit",
+                       CR_GRPC_MOST_GUESTS);
+    if (!guest) {
+        guest = calloc(1, sizeof *guest);
+        if (!guest) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
+        guest->peer = conn->peer;
+        guest->peer.calls = guest->peer.state_bytes = guest->peer.regions = guest->peer.region_bytes = 0;
+        cr_status status = cr_admit_visit(admission, &guest->peer, who->name, error);
+        if (status != CR_OK) {
+            free(guest);
+            return status;
+        }
+        cr_list_append(&conn->guests, &guest->link);
+    }
+    cr_arrived_is(&guest->peer, who); /* it may have changed meanwhile */
+    *peer = &guest->peer;
+    return CR_OK;
+}
+
 cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *error) {
     cr_grpc_conn *conn = calloc(1, sizeof *conn);
     bool opened = false;
@@ -154,6 +186,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         cr_list_init(&conn->streams);
         cr_list_init(&conn->stalled);
         cr_list_init(&conn->dirty);
+        cr_list_init(&conn->guests);
         opened = cr_rounds_join(&grpc->rounds, &conn->seat, conn->peer.client) && cr_session_open(conn) &&
                  uv_poll_init_socket(grpc->loop->uv, &conn->poll, conn->socket.fd) == 0;
     }
@@ -188,6 +221,8 @@ void cr_grpc_conn_close(cr_grpc_conn *conn) {
     cr_bytes_free(&conn->held);
     cr_bytes_free(&conn->stash);
     cr_bytes_free(&conn->out);
+    for (cr_list *node = conn->guests.next; node != &conn->guests; node = node->next)
+        cr_admit_leave(&calls->admission, &cr_container(node, cr_grpc_guest, link)->peer);
     cr_arrived_leave(calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed); /* frees conn, but not yet */

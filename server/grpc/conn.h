@@ -26,6 +26,7 @@ typedef struct cr_grpc_conn {
     cr_socket socket;
     bool is_unix;
     cr_peer peer;
+    cr_list guests; /* cr_grpc_guest: principals whose tokens came with calls */
     nghttp2_session *session;
     uint8_t state;                  /* cr_grpc_state */
     uint8_t events;                 /* asked of poll */
@@ -49,6 +50,15 @@ typedef struct cr_grpc_conn {
     cr_error why;     /* with refused */
 } cr_grpc_conn;
 
+/* A principal on a connection, which may be that of a gateway for many. */
+typedef struct cr_grpc_guest {
+    cr_list link;
+    cr_peer peer;
+} cr_grpc_guest;
+enum { CR_GRPC_MOST_GUESTS = 16 };
+
+/* The peer that stands for the principal on this connection, until the connection ends. RESOURCE_EXHAUSTED. */
+cr_status cr_grpc_conn_guest(cr_grpc_conn *conn, const cr_principal *who, cr_peer **peer, cr_error *error);
 /* See cr_door. */
 cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *error);
 /* Cancels its calls and closes the socket. The conn must not be used afterwards. */

@@ -133,7 +133,7 @@ static bool answer(cr_grpc_stream *stream, cr_wire_kind kind, cr_status status, 
     const cr_grpc_conn *conn = stream->conn;
     static uint8_t packed[CR_HEAD_MAX_BYTES]; /* the loop's */
     if (status != CR_OK) return cr_grpc_stream_fail(stream, error);
-    const size_t n = cr_answer_plain(conn->grpc->calls, &conn->peer, kind, packed, sizeof packed);
+    const size_t n = cr_answer_plain(conn->grpc->calls, stream->peer, kind, packed, sizeof packed);
     uint8_t *at = cr_grpc_reply_room(stream, n);
     if (!at) return false;
     memcpy(at, packed, n);

@@ -15,6 +15,7 @@ cr_grpc_stream *cr_grpc_stream_new(cr_grpc_conn *conn, int32_t id) {
     cr_grpc_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return NULL;
     stream->conn = conn;
+    stream->peer = &conn->peer;
     stream->id = id;
     stream->arrived_ms = stream->progress_ms = cr_now_ms();
     cr_list_init(&stream->stalled);
@@ -62,9 +63,14 @@ static void check_token(cr_grpc_stream *stream, const char *value, size_t len) {
     static const char bearer[] = "Bearer ";
     const size_t skip = sizeof bearer - 1;
     cr_error error;
+    cr_principal who;
     if (len <= skip || strncasecmp(value, bearer, skip) != 0) return;
-    const cr_grpc_conn *conn = stream->conn;
-    if (cr_arrived_check_token(conn->grpc->calls, conn->wants_token, value + skip, len - skip, &error) == CR_OK)
+    cr_grpc_conn *conn = stream->conn;
+    cr_status status =
+        cr_arrived_check_token(conn->grpc->calls, conn->wants_token, value + skip, len - skip, &who, &error);
+    if (status == CR_OK && *who.name && !conn->peer.has_uid)
+        status = cr_grpc_conn_guest(conn, &who, &stream->peer, &error);
+    if (status == CR_OK)
         stream->has_token = true;
     else
         refuse_header(stream, error.code, error.text);
@@ -107,8 +113,12 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
     stream->head_read = true;
     if (stream->conn->refused) stream->refused = stream->conn->why;
     cr_error error;
+    cr_principal nobody;
     if (stream->conn->wants_token && !stream->has_token &&
-        cr_arrived_check_token(stream->conn->grpc->calls, true, "", 0, &error) != CR_OK)
+        cr_arrived_check_token(stream->conn->grpc->calls, true, "", 0, &nobody, &error) != CR_OK)
+        refuse_header(stream, error.code, error.text);
+    if (stream->method && stream->refused.code == CR_OK &&
+        cr_peer_check(stream->peer, stream->method->name, &error) != CR_OK)
         refuse_header(stream, error.code, error.text);
     if (!stream->is_post || !stream->is_grpc) {
         stream->http_status = stream->is_post ? 415 : 405;
@@ -252,7 +262,7 @@ static const cr_front grpc_front = {
     .bytes = sizeof(kept), .room = on_room, .parts = on_parts, .progress = on_progress, .answer = on_answer};
 
 cr_call *cr_grpc_stream_ask(cr_grpc_stream *stream) {
-    cr_call *call = cr_call_new(stream->conn->grpc->calls, &grpc_front, &stream->conn->peer);
+    cr_call *call = cr_call_new(stream->conn->grpc->calls, &grpc_front, stream->peer);
     if (call) {
         ((kept *)cr_call_front(call))->stream = stream;
         cr_call_is(call, stream->method->name);

@@ -2,16 +2,22 @@
 #include "server/loop/door.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "server/socket/tokens.h"
 
 cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length,
-                                 cr_error *error) {
+                                 cr_principal *who, cr_error *error) {
+    *who = (cr_principal){.may = CR_MAY_PLAIN};
     if (!length && wanted)
         return cr_fail(error, CR_UNAUTHENTICATED, "token: this address wants one, or a client certificate");
     if (!length || (!calls->tokens && !wanted)) return CR_OK;
-    if (calls->tokens && cr_tokens_know(calls->tokens, token, length)) return CR_OK;
-    return cr_fail(error, CR_UNAUTHENTICATED, "token: it is none of this daemon's");
+    return cr_tokens_know(calls->tokens, token, length, (int64_t)time(NULL), who, error);
+}
+
+void cr_arrived_is(cr_peer *peer, const cr_principal *who) {
+    peer->may = who->may;
+    peer->until_s = who->until_s;
 }
 
 void cr_arrived_speaks(cr_calls *calls, cr_peer *peer, cr_spoken spoken) {

@@ -64,6 +64,17 @@ static bool payload_done(cr_conn *conn) {
     return conn->state < CR_CONN_LINGERING;
 }
 
+/* On a Unix socket the kernel has said who it is: a token must be right there, and says nothing more. */
+static cr_status authenticate(cr_conn *conn, const char *token, cr_error *error) {
+    cr_principal who;
+    cr_calls *calls = conn->native->calls;
+    cr_status status = cr_arrived_check_token(calls, conn->wants_token, token, strlen(token), &who, error);
+    if (status != CR_OK || !*who.name || conn->peer.has_uid) return status;
+    status = cr_admit_become(&calls->admission, &conn->peer, who.name, error);
+    if (status == CR_OK) cr_arrived_is(&conn->peer, &who);
+    return status;
+}
+
 static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
     cr_error error;
     cr_wire_hello hello;
@@ -73,8 +84,7 @@ static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
                 hello.version_min, hello.version_max, CR_WIRE_VERSION_MIN, CR_WIRE_VERSION_MAX);
         return cr_conn_fail(conn, &error);
     }
-    if (cr_arrived_check_token(conn->native->calls, conn->wants_token, hello.token, strlen(hello.token), &error) !=
-        CR_OK) {
+    if (authenticate(conn, hello.token, &error) != CR_OK) {
         cr_stats_rejected(&conn->native->calls->stats, CR_REASON_credential);
         return cr_conn_fail(conn, &error);
     }

@@ -166,6 +166,7 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     if (status != CR_OK) asked->kind = 0;
     if (take_descriptors(conn, asked, frame->descriptors, &descriptor, &more) != CR_OK && status == CR_OK)
         error = more, status = more.code;
+    if (status == CR_OK) status = cr_peer_check(&conn->peer, cr_call_method(call), &error);
     if (status == CR_OK) status = cr_call_admit(call, &error);
     if (status != CR_OK) {
         if (descriptor >= 0) cr_files_close(calls->files, descriptor);

@@ -71,7 +71,10 @@ void cr_stats_describe(const cr_stats *s, const cr_record *r, cr_wire_slow_call 
     snprintf(m->client, sizeof m->client, "%s", peer->name);
     for (char *c = m->client; *c; c++) /* cut characters are no UTF-8 */
         if (*c < ' ' || *c > '~') *c = '?';
-    cr_peer_name(peer->owner, m->user, sizeof m->user);
+    if (peer->user)
+        cr_user_name(peer->user, m->user, sizeof m->user);
+    else
+        cr_peer_name(peer->owner, m->user, sizeof m->user);
     snprintf(m->front, sizeof m->front, "%s", cr_spoken_names[peer->spoken]);
     snprintf(m->transport, sizeof m->transport, "%s", cr_path_names[peer->path]);
     snprintf(m->method, sizeof m->method, "%s", cr_method_names[r->method]);

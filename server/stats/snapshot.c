@@ -119,11 +119,11 @@ void cr_stats_snapshot(cr_stats *s, const cr_stats_asker *asker, cr_wire_stats *
 }
 
 cr_stats_asker cr_stats_asker_of(const cr_peer *peer) {
-    return (cr_stats_asker){.own = peer->user, .all = peer->has_uid && (peer->uid == 0 || peer->uid == geteuid())};
+    return (cr_stats_asker){.own = peer->user, .all = (peer->may & CR_MAY_admin) != 0};
 }
 
 static void fill_user(const cr_admission *a, const cr_user *user, const cr_user *own, cr_wire_user *m) {
-    cr_peer_name(user->node.key, m->name, sizeof m->name);
+    cr_user_name(user, m->name, sizeof m->name);
     m->own = user == own;
 #define CR_USE(name)                          \
     m->used.name = user->used[CR_USE_##name]; \

@@ -94,7 +94,7 @@ typedef struct cr_stats_asker {
     bool all;
 } cr_stats_asker;
 
-/* What a client may see: its own user; root and the daemon's user see everybody. */
+/* What a client may see: its own user; whoever may "admin" sees everybody. */
 cr_stats_asker cr_stats_asker_of(const cr_peer *peer);
 
 /* What Stats answers, /stats.json shows, and cured-client top draws. A few microseconds. */
