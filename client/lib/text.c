@@ -89,6 +89,19 @@ static void plain_point(char *text) {
     *out = '\0';
 }
 
+/* The next number of as many digits, away from zero. False when all digits are 9: a shorter number was tried before. */
+static bool next_digits(char *text) {
+    for (char *p = strchr(text, 'e') - 1; p >= text && *p != '-'; p--) {
+        if (*p < '0' || *p > '9') continue; /* the point */
+        if (*p != '9') {
+            ++*p;
+            return true;
+        }
+        *p = '0';
+    }
+    return false;
+}
+
 static void float_text(double value, cr_dtype dtype, char out[CURED_TEXT_BYTES]) {
     if (isnan(value)) {
         strcpy(out, "nan");
@@ -98,15 +111,20 @@ static void float_text(double value, cr_dtype dtype, char out[CURED_TEXT_BYTES])
         strcpy(out, value < 0 ? "-inf" : "inf");
         return;
     }
-    int digits = 1;
-    for (; digits <= 17; digits++) { /* 17 always read back */
+    int digits = 1, power;
+    const double part = frexp(value, &power);
+    const bool uneven = part == 0.5 || part == -0.5; /* its neighbour towards zero is nearer than the other */
+    for (; digits <= 17; digits++) {                 /* 17 always read back */
         snprintf(out, CURED_TEXT_BYTES, "%.*e", digits - 1, value);
         if (digits == 17 || reads_back(out, value, dtype)) break;
+        if (uneven && next_digits(out) && reads_back(out, value, dtype)) break;
     }
     int exponent = atoi(strchr(out, 'e') + 1);
-    /* Without an exponent where that is short: 100, not 1e+02. */
-    if (exponent >= -4 && exponent < 16)
-        snprintf(out, CURED_TEXT_BYTES, "%.*f", exponent < digits ? digits - 1 - exponent : 0, value);
+    /* Without an exponent where that is short: 100, not 1e+02. Whole numbers are then written in full. */
+    if (exponent >= -4 && exponent < 16) {
+        const int decimals = exponent < digits ? digits - 1 - exponent : 0;
+        snprintf(out, CURED_TEXT_BYTES, "%.*f", decimals, decimals > 0 ? strtod(out, NULL) : value);
+    }
     plain_point(out);
 }
 

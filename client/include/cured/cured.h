@@ -497,7 +497,7 @@ CURED_API cured_status cured_value_double(const cured_value *value, double *out)
 CURED_API cured_status cured_value_int64(const cured_value *value, int64_t *out);
 CURED_API cured_status cured_value_uint64(const cured_value *value, uint64_t *out);
 /* The exact value as text: decimal integers of any width; for floats the fewest digits that read back to the same value
- * of the same type, "nan", "inf", "-inf"; "true", "false". Independent of the locale. At most CURED_TEXT_BYTES. */
+ * of the same type (whole numbers below 1e16 in full), "nan", "inf", "-inf"; "true", "false". Independent of the locale. At most CURED_TEXT_BYTES. */
 CURED_API cured_status cured_value_text(const cured_value *value, char *out, size_t bytes);
 /* The same for one element of any type. INVALID_ARGUMENT when the size does not belong to the type. */
 CURED_API cured_status cured_text(cured_dtype dtype, const void *element, size_t element_bytes, char *out,

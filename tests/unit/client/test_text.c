@@ -152,6 +152,38 @@ START_TEST(random_floats_read_back) {
 }
 END_TEST
 
+/* Below a power of two floats lie twice as close as above it, so the fewest digits may be those above the value, not the nearest. */
+START_TEST(powers_of_two_have_the_fewest_digits) {
+    static const struct {
+        cured_dtype dtype;
+        int power;
+        const char *text;
+    } cases[] = {
+        {CURED_F64, -957, "8.209073602596753e-289"},
+        {CURED_F64, -788, "6.142758149716505e-238"},
+        {CURED_F64, -489, "6.256509672447191e-148"},
+        {CURED_F64, 122, "5.316911983139664e+36"},
+        {CURED_F64, 863, "6.150157786156811e+259"},
+        {CURED_F32, -96, "1.2621775e-29"},
+        {CURED_F32, 87, "1.5474251e+26"},
+        {CURED_F32, 90, "1.2379401e+27"},
+        {CURED_F64, -1074, "5e-324"},
+        {CURED_F64, 0, "1"},
+        {CURED_F64, 60, "1.152921504606847e+18"},
+        {CURED_F32, 30, "1073741824"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[CURED_TEXT_BYTES];
+        const double d = ldexp(1, cases[i].power);
+        const float f = (float)d;
+        const bool wide = cases[i].dtype == CURED_F64;
+        ck_assert_int_eq(cured_text(cases[i].dtype, wide ? (const void *)&d : &f, wide ? 8 : 4, text, sizeof text),
+                         CURED_OK);
+        ck_assert_str_eq(text, cases[i].text);
+    }
+}
+END_TEST
+
 START_TEST(sizes_must_belong) {
     char text[CURED_TEXT_BYTES];
     uint64_t v = 0;
@@ -270,6 +302,7 @@ int main(void) {
     tcase_add_test(t, wide_integers);
     tcase_add_test(t, all_halves_read_back);
     tcase_add_test(t, random_floats_read_back);
+    tcase_add_test(t, powers_of_two_have_the_fewest_digits);
     tcase_add_test(t, sizes_must_belong);
     tcase_add_test(t, as_numbers);
     tcase_add_test(t, any_locale);
