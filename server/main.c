@@ -46,7 +46,7 @@ typedef struct daemon_state {
     uint32_t passed, listener_count;
     cr_listener *windows[CR_CONFIG_LIST_MAX]; /* of operators: they stay open while the daemon drains */
     uint32_t window_count;
-    uv_signal_t term, interrupt, hangup;
+    uv_signal_t term, interrupt, hangup, show;
     uv_timer_t drain_limit, watch, watchdog;
     cr_reload reload;
     bool over; /* signals mean nothing any more */
@@ -111,6 +111,7 @@ static void on_hangup(uv_signal_t *handle, int number) {
 
 static void on_reloaded(cr_reload *reload) {
     cr_log_set_level((cr_log_level)reload->config->log_level);
+    cr_log_set_json(reload->config->log_format == CR_LOG_FORMAT_JSON);
     cr_calls_limit(reload->loop->calls);
 }
 
@@ -119,20 +120,28 @@ static void on_watchdog(uv_timer_t *timer) {
     cr_notify("WATCHDOG=1");
 }
 
+static void on_show(uv_signal_t *handle, int number) {
+    daemon_state *d = handle->data;
+    (void)number;
+    if (!d->over) cr_stats_dump(&d->calls.stats);
+}
+
 static void watch_signals(daemon_state *d) {
     uv_signal_init(&d->uv, &d->term);
     uv_signal_init(&d->uv, &d->interrupt);
     uv_signal_init(&d->uv, &d->hangup);
+    uv_signal_init(&d->uv, &d->show);
     uv_timer_init(&d->uv, &d->drain_limit);
     uv_timer_init(&d->uv, &d->watch);
     uv_timer_init(&d->uv, &d->watchdog);
     uv_unref((uv_handle_t *)&d->watch);
     uv_unref((uv_handle_t *)&d->watchdog);
-    d->term.data = d->interrupt.data = d->hangup.data = d;
+    d->term.data = d->interrupt.data = d->hangup.data = d->show.data = d;
     d->drain_limit.data = d->watch.data = &d->loop;
     uv_signal_start(&d->term, on_stop_signal, SIGTERM);
     uv_signal_start(&d->interrupt, on_stop_signal, SIGINT);
     uv_signal_start(&d->hangup, on_hangup, SIGHUP);
+    uv_signal_start(&d->show, on_show, SIGUSR1);
     const uint64_t every_ms = cr_notify_watchdog_ms();
     if (every_ms) uv_timer_start(&d->watchdog, on_watchdog, every_ms, every_ms);
 }
@@ -305,6 +314,7 @@ static void stop(daemon_state *d) {
     uv_unref((uv_handle_t *)&d->term);
     uv_unref((uv_handle_t *)&d->interrupt);
     uv_unref((uv_handle_t *)&d->hangup);
+    uv_unref((uv_handle_t *)&d->show);
     uv_close((uv_handle_t *)&d->drain_limit, NULL);
     uv_close((uv_handle_t *)&d->watch, NULL);
     uv_close((uv_handle_t *)&d->watchdog, NULL);
@@ -322,6 +332,7 @@ static int run(cr_config *config, int argc, char **argv) {
     static daemon_state d;
     cr_error error;
     cr_log_set_level((cr_log_level)config->log_level);
+    cr_log_set_json(config->log_format == CR_LOG_FORMAT_JSON);
     signal(SIGPIPE, SIG_IGN); /* whoever read the log may be gone */
     raise_file_limit(config);
     uv_loop_init(&d.uv);

@@ -35,9 +35,11 @@ typedef struct cr_config {
 #undef CR_OPTION_UINT
 #undef CR_OPTION_OCTAL
 
-enum { CR_BACKEND_AUTO = 0, CR_BACKEND_CPU = 1, CR_BACKEND_CUDA = 2 }; /* config.backend */
-enum { CR_DEVICE_HANDLES_OWN = 0, CR_DEVICE_HANDLES_ANY = 1 };         /* config.device_handles */
-enum { CR_ON_GPU_FAULT_CPU = 0, CR_ON_GPU_FAULT_EXIT = 1 };            /* config.on_gpu_fault */
+enum { CR_BACKEND_AUTO = 0, CR_BACKEND_CPU = 1, CR_BACKEND_CUDA = 2 };               /* config.backend */
+enum { CR_DEVICE_HANDLES_OWN = 0, CR_DEVICE_HANDLES_ANY = 1 };                       /* config.device_handles */
+enum { CR_LOG_FORMAT_TEXT = 0, CR_LOG_FORMAT_JSON = 1 };                             /* config.log_format */
+enum { CR_LOG_CALLS_OFF, CR_LOG_CALLS_FAILED, CR_LOG_CALLS_SLOW, CR_LOG_CALLS_ALL }; /* config.log_calls */
+enum { CR_ON_GPU_FAULT_CPU = 0, CR_ON_GPU_FAULT_EXIT = 1 };                          /* config.on_gpu_fault */
 
 /* What the command line asks for. */
 typedef enum cr_config_action {

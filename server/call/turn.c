@@ -21,7 +21,8 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     cr_stats_init(&calls->stats, &(cr_stats_sources){.version = calls->version,
                                                      .config = calls->config,
                                                      .admission = &calls->admission,
-                                                     .lanes = &calls->lanes});
+                                                     .lanes = &calls->lanes,
+                                                     .timers = &calls->timers});
     cr_calls_limit(calls);
 }
 

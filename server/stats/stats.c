@@ -8,6 +8,7 @@
 void cr_stats_init(cr_stats *s, const cr_stats_sources *sources) {
     memset(s, 0, sizeof *s);
     s->sources = *sources;
+    s->log_timer.fire = cr_stats_log_left_out;
     s->now.at_ms = s->started_ms = cr_now_ms();
     for (uint32_t i = 0; i < CR_STATS_STEPS; i++) s->steps[i].at_ms = s->started_ms;
 }
@@ -33,6 +34,9 @@ void cr_stats_end(cr_stats *s, const cr_record *r) {
     if (r->ended_ms >= s->now.at_ms + CR_STATS_STEP_MS) cr_stats_turn(s, r->ended_ms);
     if (r->stages[CR_STAGE_total] > s->slow_bar_ns && has_array(r->method)) cr_stats_keep_slow(s, r);
     s->requests[r->method][r->given][r->code]++;
+    const cr_config *config = s->sources.config;
+    if (config && config->log_calls && (r->code != CR_OK || config->log_calls != CR_LOG_CALLS_FAILED))
+        cr_stats_log(s, r);
     s->now.requests++;
     if (r->refused < CR_REASONS) s->rejected[r->refused]++;
     if (r->code != CR_OK) {

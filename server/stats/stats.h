@@ -15,6 +15,7 @@
 #include "server/admit/admission.h"
 #include "server/base/config.h"
 #include "server/base/names.h"
+#include "server/base/timers.h"
 #include "server/lanes/lanes.h"
 #include "server/memory/slab.h"
 #include "server/stats/histogram.h"
@@ -51,7 +52,14 @@ typedef struct cr_stats_sources {
     const cr_config *config;
     const cr_admission *admission;
     const cr_lanes *lanes;
+    cr_timers *timers;
 } cr_stats_sources;
+
+/* A limit on lines of the log. */
+typedef struct cr_stats_bucket {
+    uint64_t since_ms, used, left_out;
+} cr_stats_bucket;
+enum { CR_STATS_LOG_BITS = 8 };
 
 /* The counts that a window is made of. */
 typedef struct cr_stats_sums {
@@ -78,6 +86,9 @@ typedef struct cr_stats {
     cr_slow slow[CR_STATS_SLOW_MOST]; /* in no order */
     uint32_t slow_count;
     uint64_t slow_bar_ns; /* what takes less is not among the slowest */
+    cr_stats_bucket log_users[1 << CR_STATS_LOG_BITS], log_all, log_answered;
+    uint64_t left_out; /* lines, since that was told */
+    cr_timer log_timer;
 } cr_stats;
 
 void cr_stats_init(cr_stats *stats, const cr_stats_sources *sources);
@@ -106,6 +117,9 @@ void cr_stats_slow(cr_stats *stats, const cr_stats_asker *asker, cr_wire_slow_lo
 uint32_t cr_stats_users(const cr_admission *admission, const cr_stats_asker *asker,
                         cr_wire_user users[CR_WIRE_MAX_USERS]);
 
+/* Both, of everybody, as lines of the log. */
+void cr_stats_dump(cr_stats *stats);
+
 /* Everything in the text exposition format of Prometheus (text/plain; version=0.0.4): about 20 KiB, and never more than
  * CR_STATS_EXPOSE_BYTES. Well under 2 ms. Its length; 0: cap is too small. */
 enum { CR_STATS_EXPOSE_BYTES = 256 * 1024 };
@@ -126,6 +140,9 @@ const char *cr_stats_lane_name(const cr_lanes *lanes, uint32_t lane, char *name,
 void cr_stats_turn(cr_stats *stats, uint64_t now_ms);
 /* What lines and lists say of a request. */
 void cr_stats_describe(const cr_stats *stats, const cr_record *record, cr_wire_slow_call *out);
+/* call_log.c: writes the request's line, if log_calls wants it and the log's limits let it. */
+void cr_stats_log(cr_stats *stats, const cr_record *record);
+void cr_stats_log_left_out(cr_timer *timer);
 /* slow.c: the request is among the slowest. */
 void cr_stats_keep_slow(cr_stats *stats, const cr_record *record);
 void cr_stats_forget_slow(cr_stats *stats, uint64_t now_ms);

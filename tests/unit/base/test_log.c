@@ -157,10 +157,78 @@ START_TEST(a_repeated_message_does_not_fill_the_log) {
 }
 END_TEST
 
+static const cr_log_field fields[] = {{"n", NULL, 42},
+                                      {"plain", "sum,max", 0},
+                                      {"spaced", "uid 1000", 0},
+                                      {"hostile", "a\"b\\c\nd\xff", 0},
+                                      {"none", "", 0}};
+
+static void with_fields(void) { cr_log_fields(CR_LOG_INFO, "call", fields, sizeof fields / sizeof fields[0]); }
+
+START_TEST(fields_are_escaped) {
+    char out[512];
+    capture(with_fields, out, sizeof out);
+    ck_assert_msg(strstr(out,
+                         " INFO call n=42 plain=sum,max spaced=\"uid 1000\" "
+                         "hostile=\"a\\\"b\\\\c\\x0ad\\xff\" none=\"\"\n") != NULL,
+                  "%s", out);
+}
+END_TEST
+
+START_TEST(json_lines_are_objects) {
+    char out[512];
+    cr_log_set_json(true);
+    capture(with_fields, out, sizeof out);
+    ck_assert_int_eq(strncmp(out, "{\"time\":\"20", 11), 0);
+    ck_assert_msg(
+        strstr(out,
+               "Z\",\"level\":\"info\",\"message\":\"call\",\"n\":42,\"plain\":\"sum,max\",\"spaced\":\"uid 1000\","
+               "\"hostile\":\"a\\\"b\\\\c\\u000ad\\u00ff\",\"none\":\"\"}\n") != NULL,
+        "%s", out);
+    capture(one_line, out, sizeof out);
+    ck_assert_msg(strstr(out, "\"message\":\"hello path=/x n=7\"}\n") != NULL, "%s", out);
+    cr_log_set_json(false);
+}
+END_TEST
+
+static char long_text[5000];
+static void long_fields(void) {
+    const cr_log_field many[] = {{"a", long_text, 0}, {"b", long_text, 0}, {"c", NULL, 7}};
+    cr_log_fields(CR_LOG_INFO, long_text, many, 3);
+}
+
+/* Cut, but whole in form: one line, and as JSON one object whose quotes are closed. */
+START_TEST(long_lines_are_cut) {
+    static char out[8192];
+    for (int json = 0; json < 2; json++)
+        for (size_t n = 1; n < sizeof long_text; n += 97) {
+            memset(long_text, n % 2 ? '"' : 'x', n);
+            long_text[n] = 0;
+            cr_log_set_json(json);
+            capture(long_fields, out, sizeof out);
+            cr_log_set_json(false);
+            const size_t length = strlen(out);
+            ck_assert_uint_le(length, 2048);
+            ck_assert_ptr_eq(strchr(out, '\n'), out + length - 1);
+            size_t quotes = 0;
+            for (size_t i = 0; i < length; i++) {
+                if (out[i] == '\\')
+                    i++;
+                else
+                    quotes += out[i] == '"';
+            }
+            if (json) ck_assert_msg(out[length - 2] == '}' && quotes % 2 == 0, "%zu: %s", n, out);
+        }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("base/log");
     TCase *tc = tcase_create("log");
     tcase_add_test(tc, line_has_time_level_text);
+    tcase_add_test(tc, fields_are_escaped);
+    tcase_add_test(tc, json_lines_are_objects);
+    tcase_add_test(tc, long_lines_are_cut);
     tcase_add_test(tc, levels_below_the_set_one_are_dropped);
     tcase_add_test(tc, a_message_stays_one_line);
     tcase_add_test(tc, quoting);
