@@ -1,6 +1,7 @@
 /* main: the order of start and stop, nothing else.
  *
- *   start: options, guard, queue and loop, slabs, files threads, lanes, listeners (last: a socket that accepts can serve)
+ *   start: options, guard, queue and loop, slabs, files threads, operators' addresses, lanes, listeners (last: a socket that
+ *          accepts can serve)
  *   stop:  SIGTERM or SIGINT: listeners close, running calls finish (drain_timeout_ms, and those without progress for
  *          a second end before), connections close, lanes end; a second signal stops at once
  *
@@ -49,12 +50,15 @@ typedef struct daemon_state {
     uv_signal_t term, interrupt, hangup, show;
     uv_timer_t drain_limit, watch, watchdog;
     cr_reload reload;
-    bool over; /* signals mean nothing any more */
+    bool over;    /* signals mean nothing any more */
+    bool stopped; /* the loop was told to end, maybe before it began */
     int exit_status;
     cr_config *config;
 } daemon_state;
 
 static void stop_now(cr_loop *loop) {
+    daemon_state *d = loop->uv->data;
+    d->stopped = true;
     cr_loop_close_doors(loop);
     uv_stop(loop->uv);
 }
@@ -169,22 +173,59 @@ static void on_lane_lost(cr_loop *loop) {
 
 static void on_watch(uv_timer_t *timer) { cr_lanes_watch(&((cr_loop *)timer->data)->calls->lanes); }
 
-static cr_status start_lanes(daemon_state *d, cr_error *error) {
-    cr_calls *calls = &d->calls;
+/* What opens the lanes: main, or a thread of its own while the loop turns. */
+typedef struct opening {
+    daemon_state *d;
+    cr_error *error;
+    cr_status status;
+    _Atomic bool done;
+} opening;
+
+static void open_lanes(void *argument) {
+    opening *o = argument;
+    cr_calls *calls = &o->d->calls;
     const cr_lanes_options options = {.config = calls->config,
                                       .queue = calls->queue,
                                       .slabs = calls->slabs,
                                       .gpu = gpu_api,
                                       .probe = "/proc/self/exe",
                                       .wake = cr_loop_wake,
-                                      .wake_argument = &d->loop};
+                                      .wake_argument = &o->d->loop};
+    o->status = cr_lanes_open(&calls->lanes, &options, o->error);
+    atomic_store(&o->done, true);
+    cr_loop_wake(&o->d->loop);
+}
+
+/* A GPU's driver may take a minute: operators, who have an address by now, are told so meanwhile. */
+static void open_lanes_aside(opening *o) {
+    cr_calls *calls = &o->d->calls;
+    uv_thread_t thread;
+    calls->warming = true;
+    calls->stats.sources.lanes = NULL;
+    if (uv_thread_create(&thread, open_lanes, o) == 0) {
+        while (!atomic_load(&o->done)) uv_run(&o->d->uv, UV_RUN_ONCE);
+        uv_thread_join(&thread);
+    } else {
+        open_lanes(o);
+    }
+    calls->stats.sources.lanes = &calls->lanes;
+    calls->warming = false;
+    cr_loop_wake(&o->d->loop); /* a GPU may be lost already */
+}
+
+static cr_status start_lanes(daemon_state *d, cr_error *error) {
+    cr_calls *calls = &d->calls;
+    opening o = {.d = d, .error = error};
     d->loop.lane_lost = on_lane_lost;
-    cr_status status = cr_lanes_open(&calls->lanes, &options, error);
+    if (d->window_count)
+        open_lanes_aside(&o);
+    else
+        open_lanes(&o);
     if (calls->lanes.gpus) d->native.device_hook = &calls->lanes.hook;
     calls->runs_kernels = calls->lanes.gpus > 0;
     uint64_t step = calls->config->gpu_timeout_ms / 4 + 1;
     if (calls->lanes.gpus) uv_timer_start(&d->watch, on_watch, step, step);
-    return status;
+    return o.status;
 }
 
 /* Root's default socket lies in a folder that only systemd and packages make. */
@@ -262,9 +303,9 @@ static cr_status start(daemon_state *d, cr_error *error) {
     if (status == CR_OK) status = cr_slabs_new(config->slabs, &calls->slabs, error);
     if (status == CR_OK)
         status = cr_files_new(config->files_threads, config->foreign_files_threads, &calls->files, error);
-    if (status == CR_OK) status = start_lanes(d, error);
     if (status == CR_OK) status = open_windows(d, error);
-    if (status == CR_OK) status = start_listeners(d, error);
+    if (status == CR_OK) status = start_lanes(d, error);
+    if (status == CR_OK && !calls->draining) status = start_listeners(d, error);
     return status;
 }
 
@@ -352,6 +393,8 @@ static int run(cr_config *config, int argc, char **argv) {
     if (status == CR_OK) status = start(&d, &error);
     if (status != CR_OK) {
         cr_error_log("%s", error.text);
+        close_listeners(&d);
+        close_windows(&d);
         if (d.calls.lanes.left_behind) { /* what the driver has for the end of the process may wait for that thread */
             fflush(NULL);
             _exit(EXIT_START);
@@ -359,8 +402,8 @@ static int run(cr_config *config, int argc, char **argv) {
         if (error.code == CR_INVALID_ARGUMENT) return EXIT_USAGE_;
         return EXIT_START;
     }
-    cr_notify("READY=1");
-    uv_run(&d.uv, UV_RUN_DEFAULT);
+    if (!d.calls.draining) cr_notify("READY=1");
+    if (!d.stopped) uv_run(&d.uv, UV_RUN_DEFAULT);
     cr_notify("STOPPING=1");
     cr_info("stopping");
     stop(&d);

@@ -15,7 +15,7 @@ const char *cr_health_unready(const cr_calls *calls, cr_error *why) {
         cr_fail(why, CR_UNAVAILABLE, "the daemon is about to end: running calls finish, and no new ones come in");
         return "draining";
     }
-    if (!lanes->count) {
+    if (calls->warming) {
         cr_fail(why, CR_UNAVAILABLE, "the daemon is starting: its lanes are being opened and measured");
         return "warming";
     }

@@ -24,7 +24,7 @@ static void on_wake(uv_async_t *wake) {
     cr_loop_came(loop);
     if (cr_calls_turn(loop->calls, CR_TURN_NS)) cr_loop_wake(loop);
     for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->woken(loop->doors[i]);
-    if (cr_lanes_check(&loop->calls->lanes) && loop->lane_lost) loop->lane_lost(loop);
+    if (!loop->calls->warming && cr_lanes_check(&loop->calls->lanes) && loop->lane_lost) loop->lane_lost(loop);
 }
 
 void cr_loop_wake(void *argument) {
@@ -59,7 +59,7 @@ void cr_loop_came(cr_loop *loop) {
 
 /* A wait goes on, or begins once a turn has brought nothing more. */
 static void look_out(cr_loop *loop) {
-    if (!loop->idle.most_ns) return;
+    if (!loop->idle.most_ns || loop->calls->warming) return;
     const uint64_t now = cr_now_ns();
     if (loop->waits) {
         if (loop->looks && !cr_look_on(&loop->look, now)) stop_looking(loop);

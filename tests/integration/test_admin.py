@@ -219,6 +219,48 @@ class Health(unittest.TestCase):
         self.assertEqual(0, daemon.wait())
         self.assertFalse(os.path.exists(address.partition(":")[2]), "the socket's file stayed")
 
+    def starting(self, *flags, **env):
+        """A daemon whose GPU's driver hangs at start, and its address for operators. The listeners come later."""
+        program = os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
+        need_binary(program)
+        folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        address = "unix:%s/admin.sock" % folder
+        process = subprocess.Popen([program, "--listen", "unix:%s/s" % folder, "--admin", address, *flags], stdin=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env=environment(CURED_TEST_GPU="hang_open=1", **env))
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        wait_for("the address", lambda: os.path.exists(folder + "/admin.sock"))
+        return process, address
+
+    def test_warming_is_live_and_not_ready(self):
+        process, address = self.starting("--gpu-start-timeout-ms", "3000")
+        self.unready(address, "warming")
+        self.assertEqual(200, get(address, "/healthz/live").status)
+        for path in PATHS[:2]:
+            self.assertEqual(200, get(address, path).status)
+        wait_for("ready", lambda: get(address, "/healthz/ready").status == 200)
+        process.terminate()
+        said = process.stderr.read()
+        self.assertEqual(0, process.wait(HANG_S), said)
+        self.assertIn("listening on", said)
+
+    def test_it_can_be_ended_while_it_starts(self):
+        process, address = self.starting("--gpu-start-timeout-ms", "2000")
+        self.unready(address, "warming")
+        process.terminate()
+        said = process.stderr.read()
+        self.assertEqual(0, process.wait(HANG_S), said)
+        self.assertNotIn("listening on", said)
+        self.assertIn("draining 0 calls", said)
+        self.assertFalse(os.path.exists(address.partition(":")[2]))
+
+    def test_a_start_that_fails_leaves_no_socket(self):
+        process, address = self.starting("--backend", "cuda", "--gpu-start-timeout-ms", "1000")
+        said = process.stderr.read()
+        self.assertEqual(69, process.wait(HANG_S), said)
+        self.assertFalse(os.path.exists(address.partition(":")[2]), "the socket's file stayed")
+
     def test_full_is_not_ready(self):
         daemon, address = self.start(max_jobs=1)
         with daemon.connect() as c:
