@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# test_hooks: git with core.hooksPath makes a commit that is as CONTRIBUTING has it, and no other. Exit status 77: skipped.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+command -v git >/dev/null || { echo "skipped: git is not installed" && exit 77; }
+work=$(mktemp -d "${TMPDIR:-/tmp}/cured-hooks.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+fail() { echo "test_hooks: $*" >&2 && exit 1; }
+export HOME=$work GIT_CONFIG_NOSYSTEM=1
+git init -q "$work/tree" && cd "$work/tree"
+git config user.name tester && git config user.email tester@localhost
+git config core.hooksPath scripts/hooks
+mkdir scripts && cp -R "$root/scripts/hooks" "$root/scripts/check-layers" "$root/scripts/format" "$root/scripts/common.sh" scripts/
+cp "$root/.clang-format" .
+git add -A && git commit -qm "Begin" || fail "a good commit is refused"
+long=$(printf 'x%.0s' $(seq 61))
+! git commit -q --allow-empty -m "$long" 2>said || fail "a subject of 61 columns is taken"
+grep -q "61 columns, the limit is 60" said || fail "$(cat said)"
+! git commit -q --allow-empty -m "Subject
+and no empty line" 2>/dev/null || fail "a body right below the subject is taken"
+git commit -q --allow-empty -m "${long#?}" -m "Why." || fail "a subject of 60 columns is refused"
+printf 'echo no comment\n' >scripts/bad.sh && git add scripts/bad.sh
+! git commit -qm "Add a script" >said 2>&1 || fail "a file without a comment is taken"
+grep -q "does not open with a comment" said || fail "$(cat said)"
+echo "five commits tried"
