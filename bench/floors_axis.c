@@ -88,5 +88,5 @@ bool floors_axis_rows(const floors_options *o, FILE *json) {
            run_row(o, json, "device axis, rows of 4096", 4096, 1, NULL) &&
            run_row(o, json, "device axis, rows of 1024", 1024, 1, NULL) &&
            run_row(o, json, "device axis, rows of 32", 32, 1, NULL) &&
-           run_row(o, json, "device axis, rows of 65536, spin_us 50", 65536, 1, "50");
+           run_row(o, json, "device axis, rows of 65536, spin_us 0", 65536, 1, "0");
 }

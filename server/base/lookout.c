@@ -45,6 +45,10 @@ void cr_lookout_end(cr_lookout *lookout, const cr_look *look) {
     lookout->calm_until_ns = look->last_ns + lookout->calm_ns;
 }
 
+void cr_lookout_expect(cr_lookout *lookout, uint64_t now_ns) {
+    lookout->window_ns = now_ns >= lookout->calm_until_ns ? lookout->most_ns : 0;
+}
+
 void cr_lookout_waited(cr_lookout *lookout, uint64_t waited_ns, uint64_t now_ns) {
     if (waited_ns > lookout->most_ns) {
         lookout->window_ns = 0;

@@ -55,6 +55,8 @@ bool cr_lookout_begin(cr_lookout *lookout, cr_look *look, uint64_t now_ns);
 bool cr_look_on(cr_look *look, uint64_t now_ns);
 /* Gives the seat back. */
 void cr_lookout_end(cr_lookout *lookout, const cr_look *look);
+/* Something is known to come soon: the next wait may be looked through, whatever the waits before were. */
+void cr_lookout_expect(cr_lookout *lookout, uint64_t now_ns);
 /* Something came, after waited_ns: a wait that was looked or slept through. */
 void cr_lookout_waited(cr_lookout *lookout, uint64_t waited_ns, uint64_t now_ns);
 

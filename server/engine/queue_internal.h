@@ -22,6 +22,7 @@ struct cr_queue {
     _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a thread that looks watches */
     cr_lookout lookout;                     /* the workers' */
     const cr_look *looker;                  /* the worker that looks, and has not been given something; NULL: none */
+    bool soon;                              /* a job is nearly done, and the loop was woken for it */
     uint64_t dry_ns;                        /* when a worker last found nothing; 0: something was offered since */
     void (*wake)(void *argument);
     void *wake_argument;

@@ -22,6 +22,7 @@ static void on_clock(uv_timer_t *timer) {
 static void on_wake(uv_async_t *wake) {
     cr_loop *loop = wake->data;
     cr_loop_came(loop);
+    loop->nearly = cr_queue_is_nearly(loop->calls->queue);
     if (cr_calls_turn(loop->calls, CR_TURN_NS)) cr_loop_wake(loop);
     for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->woken(loop->doors[i]);
     if (!loop->calls->warming && cr_lanes_check(&loop->calls->lanes) && loop->lane_lost) loop->lane_lost(loop);
@@ -64,7 +65,9 @@ static void look_out(cr_loop *loop) {
     if (loop->waits) {
         if (loop->looks && !cr_look_on(&loop->look, now)) stop_looking(loop);
     } else {
-        loop->waits = cr_list_empty(&loop->calls->open) ? &loop->idle : &loop->busy;
+        if (loop->nearly) cr_lookout_expect(&loop->sure, now);
+        loop->waits = loop->nearly ? &loop->sure : cr_list_empty(&loop->calls->open) ? &loop->idle : &loop->busy;
+        loop->nearly = false;
         loop->waits_ns = now;
         loop->looks = cr_lookout_begin(loop->waits, &loop->look, now);
     }
@@ -121,7 +124,8 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
     loop->uv = uv;
     loop->calls = calls;
     loop->clock_set = UINT64_MAX;
-    loop->busy = loop->idle = (cr_lookout){.seats = &calls->lanes.seats, .most_ns = calls->config->spin_us * 1000};
+    loop->busy = loop->idle = loop->sure =
+        (cr_lookout){.seats = &calls->lanes.seats, .most_ns = calls->config->spin_us * 1000};
     cr_trim_init(&loop->trim, calls);
     int failed = uv_async_init(uv, &loop->wake, on_wake);
     if (failed) return cr_fail(error, CR_INTERNAL, "cannot set up the loop: %s", uv_strerror(failed));

@@ -25,10 +25,12 @@ typedef struct cr_loop {
     uv_prepare_t prepare; /* before each sleep: doors write, the clock is set */
     uv_check_t check;     /* after each: connections have their turns */
     uv_idle_t looking;    /* runs while nobody sleeps: something is left, or something is soon to come */
-    cr_lookout busy,
-        idle; /* for waits while calls are open, which end with their jobs, and for others, which end with a call */
-    cr_lookout *waits; /* of the wait that is on; NULL: none is */
-    uint64_t waits_ns; /* since when */
+    cr_lookout busy;      /* for waits while calls are open: they end with a job */
+    cr_lookout idle;      /* for others: they end with a call */
+    cr_lookout sure;      /* for waits for a job that is nearly done */
+    bool nearly;          /* there is one */
+    cr_lookout *waits;    /* of the wait that is on; NULL: none is */
+    uint64_t waits_ns;    /* since when */
     cr_look look;
     bool looks;       /* of that wait; a seat is held */
     uint64_t came_ns; /* when something came in this turn; 0: nothing did */

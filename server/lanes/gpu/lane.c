@@ -23,6 +23,7 @@
 enum {
     LOOK_NS = 100 * 1000, /* after so long without news the thread naps between looks: the workers need the cores */
     NAP_NS = 20 * 1000,
+    AHEAD_NS = 50 * 1000,     /* so long before a large work is done the loop is woken */
     EVENTS_NS = 1000 * 1000,  /* events are looked at at least so often */
     END_MS = 1000,            /* at the lane's end nobody looks sooner whether its thread is in a call */
     DEVICE_BYTES_A_NS = 2000, /* a GPU folds at least so much of its own memory; then a nap would be long */
@@ -80,16 +81,41 @@ static bool check_lost(cr_gpu_lane *lane, bool *moved) {
 
 static bool gone(const cr_gpu_lane *lane) { return lane->api->lost(lane->gpu); }
 
+/* Bytes of the GPU's own memory that the work folds in one go; 0: it does something else. */
+static uint64_t folds_own(const cr_gpu_work *work) {
+    const bool only = work->state == CR_WORK_RUNNING && work->kind == &cr_gpu_kind_chunks && !work->queued_bytes;
+    return only ? work->bytes : 0;
+}
+
+static bool advance(cr_gpu_lane *lane, cr_gpu_work *work) {
+    const uint64_t bytes = folds_own(work), started = work->started_ns;
+    if (!cr_gpu_work_advance(lane, work)) return false;
+    if (bytes) cr_gpu_learn(&lane->pace, bytes, cr_now_ns() - started);
+    return true;
+}
+
+/* Wakes the loop shortly before a large work is done. */
+static void announce(cr_gpu_lane *lane) {
+    for (uint32_t i = 0; i < lane->work_count && lane->lookout.most_ns; i++) {
+        cr_gpu_work *work = &lane->works[i];
+        const uint64_t bytes = folds_own(work);
+        if (!bytes || work->announced) continue;
+        work->announced = cr_gpu_nearly_done(lane->pace, bytes, cr_now_ns() - work->started_ns, AHEAD_NS);
+        if (work->announced) cr_queue_nearly(lane->options.queue);
+    }
+}
+
 /* One look at everything; true when something moved. start: idle streams may begin something. */
 static bool look(cr_gpu_lane *lane, bool offered, bool start) {
     bool moved = false;
     for (uint32_t i = 0; i < lane->work_count && !gone(lane); i++)
-        if (lane->works[i].state != CR_WORK_IDLE) moved |= cr_gpu_work_advance(lane, &lane->works[i]);
+        if (lane->works[i].state != CR_WORK_IDLE) moved |= advance(lane, &lane->works[i]);
     for (uint32_t i = 0; i < lane->work_count && start && (offered || moved) && !gone(lane); i++) {
         if (lane->works[i].state != CR_WORK_IDLE) continue;
         if (!cr_gpu_work_begin(lane, &lane->works[i])) break;
         moved = true;
     }
+    announce(lane);
     if (offered || moved || lane->ops_left) moved |= cr_gpu_inputs_look(lane);
     return moved;
 }

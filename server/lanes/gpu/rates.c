@@ -49,6 +49,14 @@ static cr_status await(const cr_gpu_api *api, cr_gpu_stream *stream, cr_error *e
     return CR_OK;
 }
 
+void cr_gpu_learn(cr_gpu_pace *pace, uint64_t bytes, uint64_t took_ns) {
+    if (bytes >= CR_GPU_LARGE_BYTES && took_ns) *pace = (double)bytes / (double)took_ns;
+}
+
+bool cr_gpu_nearly_done(cr_gpu_pace pace, uint64_t bytes, uint64_t since_ns, uint64_t ahead_ns) {
+    return bytes >= CR_GPU_LARGE_BYTES && pace > 0 && (double)(since_ns + ahead_ns) * pace >= (double)bytes;
+}
+
 /* Nanoseconds of the quickest of a few rounds of: through (may be NULL) to staging, staging to device, fold of n
  * bytes. */
 static cr_status time_rounds(const cr_gpu_api *api, cr_gpu_stream *stream, void *device, void *staging,

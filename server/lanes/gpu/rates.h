@@ -25,6 +25,14 @@ uint64_t cr_gpu_from(const cr_gpu_rates *rates);
  * the CPU with all the others; 0: none. */
 uint64_t cr_gpu_share(const cr_gpu_rates *rates, uint64_t rest, uint64_t queued, bool staged);
 
+enum { CR_GPU_LARGE_BYTES = 128 * 1024 * 1024 };
+/* How fast the GPU folds its own memory, by the last large work: bytes in a nanosecond; 0: there was none. */
+typedef double cr_gpu_pace;
+/* A work that folded so many bytes took so long. */
+void cr_gpu_learn(cr_gpu_pace *pace, uint64_t bytes, uint64_t took_ns);
+/* Whether a work of so many bytes, under way for so long, will be done in ahead_ns. Nobody knows it of a small work. */
+bool cr_gpu_nearly_done(cr_gpu_pace pace, uint64_t bytes, uint64_t since_ns, uint64_t ahead_ns);
+
 /* Measures pinned, staged and launch_s, with buffers of bytes each. */
 cr_status cr_gpu_measure(const cr_gpu_api *api, cr_gpu_stream *stream, void *device, void *staging, size_t bytes,
                          cr_gpu_rates *rates, cr_error *error);

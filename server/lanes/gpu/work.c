@@ -82,6 +82,7 @@ bool cr_gpu_work_begin(cr_gpu_lane *lane, cr_gpu_work *work) {
     assert(work->state == CR_WORK_IDLE);
     if (!cr_gpu_claim(lane, work)) return false;
     work->claimed_ns = cr_now_ns();
+    work->announced = false;
     enter(lane, work);
     if (work->fate != CR_FATE_GOOD) {
         empty(lane, work, work->kind->finish);

@@ -103,6 +103,7 @@ struct cr_gpu_work {
     uint32_t claim_count, copy_count;
     uint64_t bytes, queued_bytes; /* of the claims; those that come over the bus */
     uint64_t claimed_ns, started_ns;
+    bool announced; /* the loop was woken for its end */
     cr_claim claims[CR_PACK_CLAIMS];
     cr_gpu_copy copies[CR_GPU_COPIES]; /* to be enqueued together */
     union {

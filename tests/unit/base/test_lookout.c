@@ -103,6 +103,19 @@ START_TEST(who_is_disturbed_again_looks_ever_more_rarely) {
 }
 END_TEST
 
+START_TEST(what_is_expected_is_looked_for) {
+    cr_seats seats;
+    cr_seats_init(&seats, 2);
+    cr_lookout l = {.seats = &seats, .most_ns = 50 * US};
+    cr_lookout_waited(&l, 900 * US, MS);
+    cr_lookout_expect(&l, MS);
+    ck_assert_uint_eq(looks(&l, MS, 1), 50);
+    ck_assert_uint_eq(looks(&l, MS, 70), 1);
+    cr_lookout_expect(&l, MS + 100 * US); /* but not where others want the core */
+    ck_assert_uint_eq(looks(&l, MS + 100 * US, 1), 0);
+}
+END_TEST
+
 START_TEST(seats_leave_a_core) {
     static const struct {
         uint32_t cores;
@@ -132,6 +145,7 @@ int main(void) {
     tcase_add_test(rule, a_long_wait_costs_one_window);
     tcase_add_test(rule, a_late_look_stops_looking_for_a_while);
     tcase_add_test(rule, who_is_disturbed_again_looks_ever_more_rarely);
+    tcase_add_test(rule, what_is_expected_is_looked_for);
     tcase_add_test(rule, seats_leave_a_core);
     suite_add_tcase(suite, rule);
     SRunner *runner = srunner_create(suite);

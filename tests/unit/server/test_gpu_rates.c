@@ -81,6 +81,21 @@ START_TEST(jobs_it_can_fold) {
 }
 END_TEST
 
+START_TEST(a_large_work_says_when_the_next_is_nearly_done) {
+    cr_gpu_pace pace = 0;
+    ck_assert(!cr_gpu_nearly_done(pace, GIB, UINT64_C(1) << 40, 50000)); /* nothing is known yet */
+    cr_gpu_learn(&pace, CR_GPU_LARGE_BYTES - 1, 1000);
+    ck_assert(!cr_gpu_nearly_done(pace, GIB, UINT64_C(1) << 40, 50000));
+    cr_gpu_learn(&pace, GIB, 256 * 1024);
+    ck_assert(!cr_gpu_nearly_done(pace, 4 * GIB, 1024 * 1024 - 50001, 50000));
+    ck_assert(cr_gpu_nearly_done(pace, 4 * GIB, 1024 * 1024 - 50000, 50000));
+    ck_assert(cr_gpu_nearly_done(pace, 4 * GIB, 1024 * 1024 + 50000, 50000));
+    ck_assert(!cr_gpu_nearly_done(pace, CR_GPU_LARGE_BYTES - 1, UINT64_C(1) << 40, 50000));
+    cr_gpu_learn(&pace, GIB, 0); /* a clock that stands */
+    ck_assert(cr_gpu_nearly_done(pace, GIB, 256 * 1024, 0));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/gpu_rates");
     TCase *tc = tcase_create("rates");
@@ -89,6 +104,7 @@ int main(void) {
     tcase_add_test(tc, a_small_job_is_left_to_the_cpu);
     tcase_add_test(tc, an_option_and_nothing_measured);
     tcase_add_test(tc, jobs_it_can_fold);
+    tcase_add_test(tc, a_large_work_says_when_the_next_is_nearly_done);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
