@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """test_admin_page: the page of operators in a headless Chromium: it is live, holds in the width of a phone and in the dark, is used by
-keyboard, and shows names to whom the daemon trusts. With --screenshot FILE it only makes the picture of docs/OPERATIONS.md."""
+keyboard, and shows names to whom the daemon trusts. With --screenshot docs/page.webp it only makes that picture."""
+import json
 import os
 import shutil
 import socket
@@ -14,6 +15,7 @@ import unittest
 import chromium
 from admin_client import Trickle
 from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary
+from cured_wire import HELLO, frame, hello_message
 from test_admin import windows
 
 SECTIONS = ["Input folded", "Requests", "Where the time of a request goes, last minute", "Lanes and GPUs", "Refused, or ended to make room",
@@ -126,6 +128,12 @@ class Page(unittest.TestCase):
         self.assertFalse(self.browser.run("document.getElementById('names').hidden"))
         self.assertTrue(self.browser.run("document.getElementById('who').hidden && document.getElementById('slowest').hidden"))
         self.open(self.bridge.url)
+        name = "<img src=x onerror=alert(1)>"
+        with self.daemon.connect(hello=False) as c:
+            c.send(frame(HELLO, 0, hello_message(client=name)))
+            c.greet()
+            self.assertIsNone(c.stream("u8", ["sum"], bytes(1 << 20)).status)
+            self.browser.wait("document.getElementById('slow').innerText.includes(%s)" % json.dumps(name))
         self.browser.wait("document.getElementById('users').innerText.includes('uid %d')" % os.geteuid())
         self.assertTrue(self.browser.run("document.getElementById('names').hidden"))
         self.quiet()
@@ -190,16 +198,16 @@ def picture(path):
                 for _ in range(20):
                     c.inline("f32", ["sum", "max"], bytes(4096))
                 over.wait(0.02 + 0.02 * (int(time.monotonic()) % 5))
-    threads = [threading.Thread(target=work, args=a) for a in ((["sum"], 0.05), (["describe"], 0.3), (["reduce", "--ops", "bit_and"], 3))]
+    threads = [threading.Thread(target=work, args=a) for a in ((["sum"], 0.05), (["describe"], 0.3), (["reduce", "--ops", "bit_and", "--dtype", "u32"], 1))]
     threads.append(threading.Thread(target=small))
     for t in threads:
         t.start()
-    browser.size(1200, 1000)
+    browser.size(1160, 1000)
     browser.go(bridge.url)
-    browser.wait("past.length > 40", timeout=200)
-    browser.size(1200, browser.run("document.documentElement.scrollHeight"))
+    browser.wait("past.length > 32", timeout=200)
+    browser.size(1160, browser.run("document.documentElement.scrollHeight"))
     time.sleep(2.5)
-    browser.screenshot(path)
+    browser.screenshot(path, format="webp", quality=80)
     over.set()
     for t in threads:
         t.join()
