@@ -285,6 +285,7 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     Cured__V1__InfoRequest info = CURED__V1__INFO_REQUEST__INIT;
     Cured__V1__StatsRequest stats = CURED__V1__STATS_REQUEST__INIT;
     Cured__V1__SlowLogRequest slow_log = CURED__V1__SLOW_LOG_REQUEST__INIT;
+    Cured__V1__ReloadRequest reload = CURED__V1__RELOAD_REQUEST__INIT;
     Cured__V1__Call p = CURED__V1__CALL__INIT;
     p.timeout_ms = m->timeout_ms;
     p.progress_ms = m->progress_ms;
@@ -297,6 +298,9 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     } else if (m->kind == CR_CALL_STATS) {
         p.request_case = CURED__V1__CALL__REQUEST_STATS;
         p.stats = &stats;
+    } else if (m->kind == CR_CALL_RELOAD) {
+        p.request_case = CURED__V1__CALL__REQUEST_RELOAD;
+        p.reload = &reload;
     } else {
         p.request_case = CURED__V1__CALL__REQUEST_SLOW_LOG;
         p.slow_log = &slow_log;
@@ -401,6 +405,15 @@ cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, 
     return CR_OK;
 }
 
+/* Requests without fields; 0: it is another one. */
+static cr_wire_kind plain_kind(const Cured__V1__Call *p) {
+    const int asked = (int)p->request_case;
+    if (asked == CURED__V1__CALL__REQUEST_INFO && p->info != NULL) return CR_CALL_INFO;
+    if (asked == CURED__V1__CALL__REQUEST_STATS && p->stats != NULL) return CR_CALL_STATS;
+    if (asked == CURED__V1__CALL__REQUEST_SLOW_LOG && p->slow_log != NULL) return CR_CALL_SLOW_LOG;
+    return asked == CURED__V1__CALL__REQUEST_RELOAD && p->reload != NULL ? CR_CALL_RELOAD : (cr_wire_kind)0;
+}
+
 static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
     cr_wire_scratch scratch;
     void *parsed;
@@ -412,6 +425,8 @@ static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m,
                        CR_TIMEOUT_MAX_MS);
     m->timeout_ms = p->timeout_ms;
     m->progress_ms = p->progress_ms;
+    m->kind = plain_kind(p);
+    if (m->kind != 0) return CR_OK;
     if (p->request_case == CURED__V1__CALL__REQUEST_REDUCE && p->reduce != NULL) {
         m->kind = CR_CALL_REDUCE;
         return cr_wire_reduce_in(p->reduce, false, &m->reduce, error);
@@ -421,10 +436,6 @@ static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m,
         if (p->merge->input == NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "MergeRequest.input is missing");
         return cr_wire_merge_in(p->merge, &m->reduce, error);
     }
-    if (p->request_case == CURED__V1__CALL__REQUEST_INFO && p->info != NULL) {
-        m->kind = CR_CALL_INFO;
-        return CR_OK;
-    }
     if (p->request_case == CURED__V1__CALL__REQUEST_REGISTER_REGION && p->register_region != NULL) {
         m->kind = CR_CALL_REGISTER;
         return cr_wire_register_in(p->register_region, &m->region, error);
@@ -433,17 +444,7 @@ static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m,
         m->kind = CR_CALL_UNREGISTER;
         return cr_wire_unregister_in(p->unregister_region, &m->region, error);
     }
-    if (p->request_case == CURED__V1__CALL__REQUEST_STATS && p->stats != NULL) {
-        m->kind = CR_CALL_STATS;
-        return CR_OK;
-    }
-    if (p->request_case == CURED__V1__CALL__REQUEST_SLOW_LOG && p->slow_log != NULL) {
-        m->kind = CR_CALL_SLOW_LOG;
-        return CR_OK;
-    }
-    return cr_fail(error, CR_INVALID_ARGUMENT,
-                   "Call.request is missing or unknown: give reduce, merge, info, stats, slow_log, register_region or "
-                   "unregister_region");
+    return cr_fail(error, CR_INVALID_ARGUMENT, "Call.request is missing or unknown (PROTOCOL.md lists what there is)");
 }
 
 cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {

@@ -101,6 +101,7 @@ typedef enum cr_wire_kind {
     CR_CALL_UNREGISTER = 5,
     CR_CALL_STATS = 6,
     CR_CALL_SLOW_LOG = 7,
+    CR_CALL_RELOAD = 8,
 } cr_wire_kind;
 
 typedef struct cr_wire_call {
@@ -245,5 +246,15 @@ cr_status cr_wire_unpack_registered(const uint8_t *in, size_t len, cr_wire_regis
 cr_status cr_wire_unpack_status(const uint8_t *in, size_t len, cr_wire_status *m, cr_error *error);
 cr_status cr_wire_unpack_progress(const uint8_t *in, size_t len, cr_wire_progress *m, cr_error *error);
 cr_status cr_wire_unpack_credit(const uint8_t *in, size_t len, uint64_t *bytes, cr_error *error);
+
+/* Options by name: those in force are changed_count, the others behind them take a restart. */
+enum { CR_WIRE_MAX_OPTIONS = 128, CR_WIRE_OPTION_BYTES = 64 };
+typedef struct cr_wire_reloaded {
+    uint32_t changed_count, count;
+    char names[CR_WIRE_MAX_OPTIONS][CR_WIRE_OPTION_BYTES];
+} cr_wire_reloaded;
+
+size_t cr_wire_pack_reloaded(const cr_wire_reloaded *m, uint8_t *out, size_t cap);
+cr_status cr_wire_unpack_reloaded(const uint8_t *in, size_t len, cr_wire_reloaded *m, cr_error *error);
 
 #endif

@@ -33,6 +33,8 @@ const void *cured_call_partial(const cured_call *call, size_t *bytes) {
     return *bytes != 0 ? call->partial : NULL;
 }
 
+const cured_reloaded *cured_call_reloaded(const cured_call *call) { return answered(call) ? call->reloaded : NULL; }
+
 const cured_server_info *cured_call_info(const cured_call *call) { return answered(call) ? call->info : NULL; }
 
 cured_op cured_value_op(const cured_value *value) { return (cured_op)value->op; }

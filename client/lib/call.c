@@ -57,6 +57,7 @@ void cr_cl_call_destroy(cured_call *call) {
     if (call->fd >= 0) close(call->fd);
     for (uint32_t i = 0; i < call->value_count; i++) free(call->values[i].message);
     free(call->info);
+    free(call->reloaded);
     cr_cl_array_free(call->array);
     free(call->partial);
     free(call->owned);

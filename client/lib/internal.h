@@ -59,6 +59,7 @@ typedef enum call_kind {
     KIND_REGION,
     KIND_REGISTER,
     KIND_UNREGISTER,
+    KIND_RELOAD,
 } call_kind;
 /* ACTIVE: under way (queued, sent or waiting for bytes). RETRY: waits for retry_ns, unknown to the daemon. DONE. */
 typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
@@ -134,6 +135,7 @@ struct cured_call {
     uint64_t count;
     cured_timing timing;
     cured_server_info *info;
+    cured_reloaded *reloaded;
     cr_array *array; /* with an axis */
     uint8_t *partial;
     size_t partial_bytes;

@@ -227,6 +227,35 @@ static void on_informed(cured_conn *conn, cured_call *call, const uint8_t *in, u
         cr_cl_call_finish(call, CR_OK, 0, "");
 }
 
+/* What cured_reloaded points at; its first member is what is freed. */
+struct reloaded_block {
+    cured_reloaded reloaded;
+    const char *names[CR_WIRE_MAX_OPTIONS];
+    cr_wire_reloaded wire;
+};
+
+static void on_reloaded(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
+    cr_error e;
+    struct reloaded_block *b = malloc(sizeof *b);
+    if (b == NULL) {
+        cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for the answer");
+        return;
+    }
+    if (cr_wire_unpack_reloaded(in, len, &b->wire, &e) != CR_OK) {
+        free(b);
+        broken(conn, "bad RESULT", e.text);
+        return;
+    }
+    for (uint32_t i = 0; i < b->wire.count; i++) b->names[i] = b->wire.names[i];
+    b->reloaded = (cured_reloaded){.changed_count = b->wire.changed_count,
+                                   .restart_count = b->wire.count - b->wire.changed_count,
+                                   .changed = b->names,
+                                   .restart = b->names + b->wire.changed_count};
+    call->reloaded = &b->reloaded;
+    cr_cl_call_finish(call, CR_OK, 0, "");
+}
+_Static_assert(offsetof(struct reloaded_block, reloaded) == 0, "call->reloaded is the block that is freed");
+
 static void on_region(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
     cr_wire_registered r;
     cr_error e;
@@ -332,6 +361,8 @@ static void on_frame(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
         case CR_FRAME_RESULT:
             if (call != NULL && (call->kind == KIND_REGISTER || call->kind == KIND_UNREGISTER))
                 on_region(conn, call, in, f->length);
+            else if (call != NULL && call->kind == KIND_RELOAD)
+                on_reloaded(conn, call, in, f->length);
             else if (call != NULL && call->kind == KIND_INFO)
                 on_informed(conn, call, in, f->length);
             else if (call != NULL && !(f->flags & CR_FLAG_END))

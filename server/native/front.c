@@ -23,6 +23,7 @@ static void leave(cr_stream *stream, const cr_error *why) {
     cr_regions_forget(stream, why);
     cr_list_remove(&stream->link);
     cr_list_remove(&stream->stalled);
+    cr_list_remove(&stream->reload.link);
     cr_streams_remove(&conn->streams, stream->id);
     if (conn->payload_stream != stream) return;
     conn->payload_stream = NULL; /* the rest of its payload is dropped, and needs no room */
@@ -112,6 +113,27 @@ static void answer_plain(cr_stream *stream, cr_wire_kind kind) {
     cr_reply_plain(conn, id, kind);
 }
 
+static void on_reloaded(cr_reload_wait *wait, const cr_error *why, const cr_reloaded *what) {
+    cr_stream *stream = cr_container(wait, cr_stream, reload);
+    cr_conn *conn = stream->conn;
+    uint32_t id = stream->id;
+    cr_error error;
+    if (why) {
+        const bool later = why->code == CR_UNAVAILABLE || why->code == CR_RESOURCE_EXHAUSTED;
+        cr_fail(&error, later ? why->code : CR_FAILED_PRECONDITION, "%s; everything stays as it was", why->text);
+        cr_call_cancel(stream->call, &error);
+        return;
+    }
+    cr_call_done(stream->call);
+    cr_reply_reloaded(conn, id, what);
+}
+
+static void begin_reload(cr_stream *stream) {
+    cr_calls *calls = stream->conn->native->calls;
+    stream->reload.told = on_reloaded;
+    calls->reload(calls->reload_argument, &stream->reload);
+}
+
 static void begin_reduce(cr_stream *stream, int descriptor) {
     cr_call *call = stream->call;
     cr_calls *calls = stream->conn->native->calls;
@@ -138,6 +160,9 @@ static void begin(cr_stream *stream, int descriptor, bool end) {
         case CR_CALL_STATS:
         case CR_CALL_SLOW_LOG:
             answer_plain(stream, asked->kind);
+            return;
+        case CR_CALL_RELOAD:
+            begin_reload(stream);
             return;
         case CR_CALL_REGISTER:
             cr_regions_register(stream, descriptor);
@@ -181,6 +206,7 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     stream->credit = stream->reply_credit = CR_CREDIT_INITIAL_BYTES;
     cr_list_init(&stream->stalled);
     cr_list_init(&stream->in_region);
+    cr_list_init(&stream->reload.link);
     cr_list_append(&conn->open, &stream->link);
     begin(stream, descriptor, frame->flags & CR_FLAG_END);
     return conn->state == CR_CONN_OPEN;

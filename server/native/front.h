@@ -18,6 +18,7 @@ typedef struct cr_stream {
     uint64_t reply_credit;   /* bytes of array answers the client can take */
     struct cr_entry *region; /* the region that the call is about, or waits for */
     cr_list in_region;       /* among the reductions that wait until it is open */
+    cr_reload_wait reload;   /* of a call that has the options read again */
 } cr_stream;
 
 /* CALL with its payload. False when the connection ended. */

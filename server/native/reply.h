@@ -14,6 +14,7 @@ bool cr_reply_credit(cr_conn *conn, uint32_t stream, uint64_t bytes);
 bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *progress);
 /* RESULT+END of a Register and of an Unregister call. */
 bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes);
+bool cr_reply_reloaded(cr_conn *conn, uint32_t stream, const cr_reloaded *what);
 bool cr_reply_unregistered(cr_conn *conn, uint32_t stream);
 /* RESULT+END of Info, Stats and SlowLog. */
 bool cr_reply_plain(cr_conn *conn, uint32_t stream, cr_wire_kind kind);

@@ -12,7 +12,8 @@ import time
 import unittest
 
 from connection import HANG_S, Connection
-from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for
+from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary, wait_for
+from cured_wire import CALL, CANCEL, END, bytes_field, frame
 from fuse_files import FuseFile, why_not
 
 
@@ -254,6 +255,57 @@ class Reload(ServiceTest):
         self.hang_up(daemon, "1 more take a restart")
         self.assertIn("max_jobs: reloaded", daemon.log())
         self.assertIn("tokens: reloaded", daemon.log())
+        self.end(daemon)
+
+    def client(self, daemon, *words, **more):
+        return subprocess.run([CLIENT, "--connect", daemon.address, "config", *words], capture_output=True, text=True,
+                              timeout=HANG_S, env=environment(), **more)
+
+    def test_by_cured_client(self):
+        """The answer says what changed, or what is wrong."""
+        self.write({"max_jobs": 4})
+        daemon = self.start()
+        ran = self.client(daemon, "reload")
+        self.assertEqual((0, "nothing has changed\n"), (ran.returncode, ran.stdout), ran.stderr)
+        self.write({"max_jobs": "5", "slabs": 5})
+        ran = self.client(daemon, "reload", "--json")
+        self.assertEqual({"changed": ["max_jobs"], "restart": ["slabs"]}, json.loads(ran.stdout), ran.stderr)
+        self.write({"max_jobs": "5MiB"})
+        ran = self.client(daemon, "reload")
+        self.assertNotEqual(0, ran.returncode)
+        self.assertIn('key "max_jobs"', ran.stderr)
+        self.assertIn("everything stays as it was", ran.stderr)
+        ran = self.client(daemon, "rewind")
+        self.assertEqual(64, ran.returncode)
+        self.end(daemon)
+
+    def test_others_may_not(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to become somebody else")
+        daemon = self.start(socket_mode="0666")
+        os.chmod(self.folder, 0o755)
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        try:
+            ran = self.client(daemon, "reload", **nobody)
+        except PermissionError as e:
+            self.skipTest("the programs under test cannot be started by others: %s" % e)
+        self.assertEqual(77, ran.returncode, ran.stderr)
+        self.assertIn('"admin"', ran.stderr)
+        self.end(daemon)
+
+    def test_clients_that_leave(self):
+        """Between its request and the answer a client goes: nothing is told to it, and others go on."""
+        daemon = self.start()
+        for _ in range(20):
+            with Connection(daemon.address) as c:
+                for _ in range(3):
+                    c.send(frame(CALL, c.open_stream(), bytes_field(10, b""), END))
+        with Connection(daemon.address) as c:
+            stream = c.open_stream()
+            c.send(frame(CALL, stream, bytes_field(10, b""), END))
+            c.send(frame(CANCEL, stream))
+            c.until(lambda: c.answers[stream].over)
+        self.serves(daemon.address)
         self.end(daemon)
 
     def test_many_at_once(self):

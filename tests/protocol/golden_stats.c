@@ -10,6 +10,16 @@ size_t golden_call_stats(uint8_t *out) {
     return cr_wire_pack_call(&m, out, GOLDEN_CAP);
 }
 
+size_t golden_call_reload(uint8_t *out) {
+    cr_wire_call m = {.kind = CR_CALL_RELOAD};
+    return cr_wire_pack_call(&m, out, GOLDEN_CAP);
+}
+
+size_t golden_result_reload(uint8_t *out) {
+    static cr_wire_reloaded m = {.changed_count = 2, .count = 3, .names = {"max_jobs", "log_level", "slabs"}};
+    return cr_wire_pack_reloaded(&m, out, GOLDEN_CAP);
+}
+
 size_t golden_call_slow_log(uint8_t *out) {
     cr_wire_call m = {.timeout_ms = 1000, .kind = CR_CALL_SLOW_LOG};
     return cr_wire_pack_call(&m, out, GOLDEN_CAP);

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 size_t golden_call_stats(uint8_t *out);
+size_t golden_call_reload(uint8_t *out);
+size_t golden_result_reload(uint8_t *out);
 size_t golden_call_slow_log(uint8_t *out);
 size_t golden_result_stats(uint8_t *out);
 size_t golden_result_slow_log(uint8_t *out);

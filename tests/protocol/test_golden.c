@@ -279,6 +279,7 @@ AGAIN(registered, cr_wire_registered)
 AGAIN(info, cr_wire_info)
 AGAIN(stats, cr_wire_stats)
 AGAIN(slow_log, cr_wire_slow_log)
+AGAIN(reloaded, cr_wire_reloaded)
 AGAIN(status, cr_wire_status)
 AGAIN(progress, cr_wire_progress)
 
@@ -351,11 +352,8 @@ static const struct golden {
     WHOLE_CALL("call-unregister", 0, 27, golden_call_unregister),
     {"call-info", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 2}, call_info, call_again},
     {"call-stats", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 3}, golden_call_stats, call_again},
-    {"call-slow-log",
-     CLIENT,
-     {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 4},
-     golden_call_slow_log,
-     call_again},
+    WHOLE_CALL("call-slow-log", 0, 4, golden_call_slow_log),
+    {"call-reload", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 5}, golden_call_reload, call_again},
     {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, floats, copy},
     {"data", CLIENT, {.type = CR_FRAME_DATA, .stream = 1}, one_byte, copy},
     {"data-empty-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 9}, nothing, copy},
@@ -370,6 +368,7 @@ static const struct golden {
     WHOLE_RESULT("result-info-users", 2, result_info_users, info_again),
     WHOLE_RESULT("result-stats", 3, golden_result_stats, stats_again),
     WHOLE_RESULT("result-slow-log", 4, golden_result_slow_log, slow_log_again),
+    WHOLE_RESULT("result-reloaded", 5, golden_result_reload, reloaded_again),
     WHOLE_RESULT("result-registered", 20, golden_registered, registered_again),
     WHOLE_RESULT("result-unregistered", 27, nothing, copy),
     {"status", SERVER, {.type = CR_FRAME_STATUS, .flags = CR_FLAG_END, .stream = 4}, status, status_again},

@@ -442,6 +442,10 @@ CURED_API void cured_values_free(cured_values *values);
 /* Asks the daemon about itself; cured_call_info() has the answer. */
 CURED_API cured_status cured_info(cured_conn *conn, const cured_options *options, cured_call **call,
                                   cured_error *error);
+/* Has the daemon read its options again, as SIGHUP does; cured_call_reloaded() has the answer. For root and the daemon's user, and
+ * tokens that may "admin". CURED_FAILED_PRECONDITION: the options are wrong, and stay as they were. */
+CURED_API cured_status cured_reload(cured_conn *conn, const cured_options *options, cured_call **call,
+                                    cured_error *error);
 /* Asks whether the daemon answers; cured_call_elapsed_ns() tells how fast. */
 CURED_API cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_call **call,
                                   cured_error *error);
@@ -545,6 +549,15 @@ typedef struct cured_server_info {
     const cured_user *users;   /* one's own first; to root and the daemon's user everybody, at most 32 */
 } cured_server_info;
 
+/* Options by name. */
+typedef struct cured_reloaded {
+    size_t changed_count, restart_count;
+    const char *const *changed; /* other than before, and in force */
+    const char *const *restart; /* other than before, but they take a restart */
+} cured_reloaded;
+
+/* The answer to cured_reload(); NULL for other calls. */
+CURED_API const cured_reloaded *cured_call_reloaded(const cured_call *call);
 /* The answer to cured_info(); NULL for other calls. */
 CURED_API const cured_server_info *cured_call_info(const cured_call *call);
 

@@ -105,6 +105,9 @@ static void begin(cured_call *call) {
         case KIND_INFO:
             begin_info(call);
             break;
+        case KIND_RELOAD:
+            cr_cl_call_finish(call, CR_FAILED_PRECONDITION, 0, "embedded: there is no daemon, and it has no options");
+            break;
         case KIND_REGISTER:
             cr_local_register(call, &error);
             cr_cl_call_finish(call, error.code, 0, error.text);
