@@ -60,7 +60,7 @@ static void fill(cr_admin_conn *conn, const cr_arrived *arrived) {
     /* When the daemon is full, operators look in all the same. */
     if (arrived->refused && arrived->refused->code == CR_UNAUTHENTICATED) conn->why = *arrived->refused;
     if (arrived->control) {
-        cr_arrived_drop(conn->admin->calls, arrived->control);
+        cr_arrived_drop(conn->admin->calls, &conn->peer, arrived->control);
         cr_fail(&conn->why, CR_INVALID_ARGUMENT, "descriptors are not taken here");
     }
     cr_http_init(&conn->http);
@@ -107,7 +107,7 @@ void cr_admin_conn_close(cr_admin_conn *conn) {
     cr_arrived_leave(calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed); /* frees conn, but not yet */
-    cr_arrived_close(calls, &conn->socket, conn->is_unix);
+    cr_arrived_close(calls, &conn->peer, &conn->socket, conn->is_unix);
 }
 
 /* ---- answers ---- */
@@ -224,11 +224,11 @@ static ssize_t receive(cr_admin_conn *conn, uint8_t *to, size_t most) {
     } control;
     struct iovec iov = {to, most};
     if (!conn->is_unix) return cr_socket_read(&conn->socket, &iov, 1);
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
-    message.msg_controllen = sizeof control.bytes;
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    cr_arrived_room(conn->admin->calls, &conn->peer, &message, control.bytes, sizeof control.bytes);
     const ssize_t n = recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n > 0 && (message.msg_controllen || message.msg_flags & MSG_CTRUNC)) {
-        cr_arrived_drop(conn->admin->calls, &message);
+        cr_arrived_drop(conn->admin->calls, &conn->peer, &message);
         cr_fail(&conn->why, CR_INVALID_ARGUMENT, "descriptors are not taken here");
     }
     return n;

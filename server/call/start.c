@@ -88,7 +88,7 @@ static cr_status start_descriptor(cr_call *call, int descriptor, cr_error *error
     cr_status status = cr_region_readable(descriptor, error);
     if (status == CR_OK) status = cr_call_make_job(call, NULL, error);
     if (status == CR_OK) return start_feed(call, NULL, descriptor, error);
-    cr_files_close(call->calls->files, descriptor);
+    cr_files_close(call->calls->files, call->peer->owner, descriptor);
     return status;
 }
 

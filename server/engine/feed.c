@@ -386,7 +386,7 @@ static cr_status refuse(const cr_feed_options *options, cr_status status) {
         if (source->kept)
             cr_kept_release(source->kept);
         else
-            cr_files_close(options->files, source->descriptor);
+            cr_files_close(options->files, options->owner, source->descriptor);
     }
     return status;
 }

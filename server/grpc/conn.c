@@ -119,7 +119,7 @@ static uint64_t left_to_greet(const cr_grpc_conn *conn, const cr_arrived *arrive
 
 /* Nothing here takes descriptors. */
 static void refuse_descriptors(cr_grpc_conn *conn, struct msghdr *message) {
-    cr_arrived_drop(conn->grpc->calls, message);
+    cr_arrived_drop(conn->grpc->calls, &conn->peer, message);
     if (conn->state != CR_GRPC_LEAVING)
         cr_grpc_conn_goaway(conn, NGHTTP2_PROTOCOL_ERROR, "descriptors belong to the native protocol");
 }
@@ -226,7 +226,7 @@ void cr_grpc_conn_close(cr_grpc_conn *conn) {
     cr_arrived_leave(calls, &conn->peer, conn->refused);
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed); /* frees conn, but not yet */
-    cr_arrived_close(calls, &conn->socket, conn->is_unix);
+    cr_arrived_close(calls, &conn->peer, &conn->socket, conn->is_unix);
 }
 
 void cr_grpc_conn_goaway(cr_grpc_conn *conn, uint32_t http2_error, const char *text) {
@@ -370,8 +370,8 @@ static ssize_t receive(cr_grpc_conn *conn, uint8_t *to, size_t most) {
     } control;
     struct iovec iov = {to, most};
     if (!conn->is_unix) return cr_socket_read(&conn->socket, &iov, 1);
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
-    message.msg_controllen = sizeof control.bytes;
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    cr_arrived_room(conn->grpc->calls, &conn->peer, &message, control.bytes, sizeof control.bytes);
     const ssize_t n = recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n > 0 && (message.msg_controllen || message.msg_flags & MSG_CTRUNC)) refuse_descriptors(conn, &message);
     return n;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "server/base/metrics.h"
 #include "server/socket/tokens.h"
 
 cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length,
@@ -34,18 +35,25 @@ void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {
     cr_admit_leave(&calls->admission, peer);
 }
 
-void cr_arrived_drop(cr_calls *calls, struct msghdr *message) {
+void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, void *room, size_t bytes) {
+    const uint64_t most = calls->admission.most[CR_USE_descriptors];
+    if (cr_metric_get(file_tasks) > most && cr_files_foreign_tasks(calls->files, peer->owner) > most) return;
+    message->msg_control = room;
+    message->msg_controllen = bytes;
+}
+
+void cr_arrived_drop(cr_calls *calls, const cr_peer *peer, struct msghdr *message) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
         for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
             int descriptor;
             memcpy(&descriptor, CMSG_DATA(c) + i * sizeof descriptor, sizeof descriptor);
-            cr_files_close(calls->files, descriptor);
+            cr_files_close(calls->files, peer->owner, descriptor);
         }
     }
 }
 
-void cr_arrived_close(cr_calls *calls, cr_socket *socket, bool is_unix) {
+void cr_arrived_close(cr_calls *calls, const cr_peer *peer, cr_socket *socket, bool is_unix) {
     static uint8_t unread[64 * 1024]; /* the loop's */
     union {
         char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
@@ -54,10 +62,10 @@ void cr_arrived_close(cr_calls *calls, cr_socket *socket, bool is_unix) {
     if (is_unix) shutdown(socket->fd, SHUT_RDWR); /* nothing comes behind what is there */
     for (ssize_t n = is_unix; n > 0;) {
         struct iovec iov = {unread, sizeof unread};
-        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
-        message.msg_controllen = sizeof control.bytes;
+        struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+        cr_arrived_room(calls, peer, &message, control.bytes, sizeof control.bytes);
         n = recvmsg(socket->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        if (n > 0) cr_arrived_drop(calls, &message);
+        if (n > 0) cr_arrived_drop(calls, peer, &message);
     }
     cr_socket_close(socket);
 }

@@ -40,10 +40,14 @@ void cr_arrived_is(cr_peer *peer, const cr_principal *who);
 void cr_arrived_speaks(cr_calls *calls, cr_peer *peer, cr_spoken spoken);
 /* The connection is over: it was joined, and counted as let in or as refused. */
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
-/* Closes the descriptors that came with a message, on a files thread, because even that may block. */
-void cr_arrived_drop(cr_calls *calls, struct msghdr *message);
+/* Lends room for descriptors to a message that is to be received from peer. None while so many of its user's wait in file systems
+ * that do not answer, to be closed or read, that they could fill the daemon's table: the kernel then keeps what comes and says
+ * MSG_CTRUNC. */
+void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, void *room, size_t bytes);
+/* Closes the descriptors that came with a message of peer's, on a files thread, because even that may block. */
+void cr_arrived_drop(cr_calls *calls, const cr_peer *peer, struct msghdr *message);
 /* Closes the socket of a connection. What lies unread in it may hold descriptors: they are closed as above. */
-void cr_arrived_close(cr_calls *calls, cr_socket *socket, bool is_unix);
+void cr_arrived_close(cr_calls *calls, const cr_peer *peer, cr_socket *socket, bool is_unix);
 
 struct cr_door {
     const char

@@ -9,22 +9,33 @@
 #include <unistd.h>
 
 #include "server/base/metrics.h"
+#include "server/base/table.h"
 #include "server/memory/origin.h"
 
 /* Somebody with tasks in FOREIGN, queued or running. */
+typedef struct user {
+    cr_list link, clients; /* clients: of client, who waited longest first */
+    uint64_t key;
+    size_t queued, running; /* of its clients */
+    cr_table by_key;        /* its clients */
+} user;
+
+/* One of its processes. */
 typedef struct client {
     cr_list link, tasks;
-    uint64_t user, key;
+    cr_node node;
+    user *user;
     size_t running;
 } client;
 
 typedef struct pool {
     cr_turns *turns; /* LOCAL */
     cr_list tasks;   /* FOREIGN: those for which there was no memory to know whose they are */
-    cr_list clients; /* FOREIGN: of client, who waited longest first */
+    cr_list users;   /* FOREIGN: of user, who waited longest first */
     pthread_cond_t more;
     size_t queued, threads, idle, most; /* idle: asleep, or woken for a task that is still queued */
-    size_t running;                     /* of clients */
+    size_t running;                     /* of users */
+    uint64_t looked;                    /* how many users and clients were looked at for a next task */
 } pool;
 
 struct cr_files {
@@ -41,18 +52,56 @@ typedef struct thread_start {
 
 /* The functions below are called with the mutex held. */
 
-static client *find_client(pool *own, uint64_t user, uint64_t key) {
-    for (cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
-        client *c = cr_container(node, client, link);
-        if (c->key == key && c->user == user) return c;
-    }
+static user *find_user(const pool *own, uint64_t key) {
+    for (cr_list *node = own->users.next; node != &own->users; node = node->next)
+        if (cr_container(node, user, link)->key == key) return cr_container(node, user, link);
     return NULL;
 }
 
+static client *find_client(const user *u, uint64_t key) {
+    cr_node *found = u ? cr_table_find(&u->by_key, key) : NULL;
+    return found ? cr_container(found, client, node) : NULL;
+}
+
+static void drop_user(user *u) {
+    if (u->queued || u->running || u->by_key.count) return;
+    cr_list_remove(&u->link);
+    cr_table_free(&u->by_key);
+    free(u);
+}
+
 static void drop_client(client *c) {
-    if (!c || c->running || !cr_list_empty(&c->tasks)) return;
+    if (c->running || !cr_list_empty(&c->tasks)) return;
     cr_list_remove(&c->link);
+    cr_table_remove(&c->user->by_key, &c->node);
+    drop_user(c->user);
     free(c);
+}
+
+/* NULL: there is no memory. */
+static user *make_user(pool *own, uint64_t key) {
+    user *u = calloc(1, sizeof *u);
+    if (!u) return NULL;
+    u->key = key;
+    cr_list_init(&u->clients);
+    cr_list_append(&own->users, &u->link);
+    return u;
+}
+
+static client *make_client(pool *own, uint64_t of_user, uint64_t key) {
+    user *u = find_user(own, of_user);
+    client *c = calloc(1, sizeof *c);
+    if (c) c->node.key = key;
+    if (c && !u) u = make_user(own, of_user);
+    if (!c || !u || !cr_table_add(&u->by_key, &c->node)) {
+        if (u) drop_user(u);
+        free(c);
+        return NULL;
+    }
+    c->user = u;
+    cr_list_init(&c->tasks);
+    cr_list_append(&u->clients, &c->link);
+    return c;
 }
 
 static void put_task(pool *own, cr_file_task *task) {
@@ -60,14 +109,19 @@ static void put_task(pool *own, cr_file_task *task) {
         cr_turns_put(own->turns, task->user, task->client, &task->waiting, task->large);
         return;
     }
-    client *c = find_client(own, task->user, task->client);
-    if (!c && (c = calloc(1, sizeof *c))) {
-        c->user = task->user;
-        c->key = task->client;
-        cr_list_init(&c->tasks);
-        cr_list_append(&own->clients, &c->link);
-    }
+    client *c = find_client(find_user(own, task->user), task->client);
+    if (!c) c = make_client(own, task->user, task->client);
+    if (c) c->user->queued++;
+    task->counted = c != NULL;
     cr_list_append(c ? &c->tasks : &own->tasks, &task->waiting.link);
+}
+
+/* A task of FOREIGN went without having run. */
+static void leave(pool *own, const cr_file_task *task) {
+    if (own->turns || !task->counted) return;
+    client *c = find_client(find_user(own, task->user), task->client);
+    c->user->queued--;
+    drop_client(c);
 }
 
 /* LOCAL: the task whose client's turn it is. */
@@ -79,34 +133,39 @@ static cr_list *next_in_turn(pool *own) {
     return &first->link;
 }
 
-/* FOREIGN: whether c may have a thread more. No user has more of them than are left to all others together, and no client more than
- * are left beside its user's. */
-static bool may_run(pool *own, const client *c) {
+/* FOREIGN: the task of u that runs next. No user has more threads than are left to all others together, and no client more than are
+ * left beside its user's. */
+static client *next_client(pool *own, user *u) {
     const size_t left = own->most - own->running;
-    size_t of_user = 0;
-    for (const cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
-        const client *other = cr_container(node, client, link);
-        if (other->user == c->user) of_user += other->running;
+    own->looked++;
+    if (!u->queued || (u->running && u->running >= left)) return NULL;
+    for (cr_list *node = u->clients.next; node != &u->clients; node = node->next) {
+        client *c = cr_container(node, client, link);
+        own->looked++; /* those that are passed over have a thread, so they are few */
+        if (!cr_list_empty(&c->tasks) && (!c->running || c->running < left - u->running)) return c;
     }
-    if (!of_user) return true;
-    return of_user < left && (!c->running || c->running < left - of_user);
+    return NULL;
 }
 
 /* The next task that may run now. *whose: whom it is counted for, in FOREIGN. */
 static cr_list *next_task(pool *own, client **whose) {
+    client *c = NULL;
     *whose = NULL;
     if (own->turns) return next_in_turn(own);
-    for (cr_list *node = own->clients.next; node != &own->clients; node = node->next) {
-        client *c = cr_container(node, client, link);
-        if (cr_list_empty(&c->tasks) || !may_run(own, c)) continue;
-        cr_list_remove(&c->link);
-        cr_list_append(&own->clients, &c->link);
-        c->running++;
-        own->running++;
-        *whose = c;
-        return cr_list_pop(&c->tasks);
-    }
-    return cr_list_pop(&own->tasks);
+    for (cr_list *node = own->users.next; !c && node != &own->users; node = node->next)
+        c = next_client(own, cr_container(node, user, link));
+    if (!c) return cr_list_pop(&own->tasks);
+    user *u = c->user;
+    cr_list_remove(&c->link);
+    cr_list_append(&u->clients, &c->link);
+    cr_list_remove(&u->link);
+    cr_list_append(&own->users, &u->link);
+    c->running++;
+    u->running++;
+    own->running++;
+    u->queued--;
+    *whose = c;
+    return cr_list_pop(&c->tasks);
 }
 
 static void *thread_main(void *argument) {
@@ -134,6 +193,7 @@ static void *thread_main(void *argument) {
         pthread_mutex_lock(&files->mutex);
         if (!whose) continue;
         whose->running--;
+        whose->user->running--;
         own->running--;
         drop_client(whose);
     }
@@ -173,7 +233,7 @@ cr_status cr_files_new(size_t local_threads, size_t foreign_threads, cr_files **
     pthread_condattr_destroy(&monotonic);
     for (int i = 0; i < 2; i++) {
         cr_list_init(&files->pools[i].tasks);
-        cr_list_init(&files->pools[i].clients);
+        cr_list_init(&files->pools[i].users);
         pthread_cond_init(&files->pools[i].more, NULL);
     }
     files->pools[CR_FILES_LOCAL].most = local_threads;
@@ -255,11 +315,26 @@ bool cr_files_forget(cr_files *files, cr_file_task *task) {
         cr_waiting_leave(&task->waiting);
         task->queued = false;
         files->pools[task->pool].queued--;
-        drop_client(find_client(&files->pools[task->pool], task->user, task->client));
+        leave(&files->pools[task->pool], task);
         cr_metric_sub(file_tasks, 1);
     }
     pthread_mutex_unlock(&files->mutex);
     return was_queued;
+}
+
+size_t cr_files_foreign_tasks(cr_files *files, uint64_t owner) {
+    pthread_mutex_lock(&files->mutex);
+    const user *u = find_user(&files->pools[CR_FILES_FOREIGN], owner);
+    const size_t tasks = u ? u->queued + u->running : 0;
+    pthread_mutex_unlock(&files->mutex);
+    return tasks;
+}
+
+uint64_t cr_files_looked(cr_files *files) {
+    pthread_mutex_lock(&files->mutex);
+    const uint64_t looked = files->pools[CR_FILES_FOREIGN].looked;
+    pthread_mutex_unlock(&files->mutex);
+    return looked;
 }
 
 typedef struct closing {
@@ -278,13 +353,14 @@ static void close_run(cr_file_task *task) {
     free(c);
 }
 
-void cr_files_close(cr_files *files, int descriptor) {
+void cr_files_close(cr_files *files, uint64_t owner, int descriptor) {
     closing *c = malloc(sizeof *c);
     if (!c) {
         close(descriptor); /* rather a wait than a leak */
         return;
     }
-    *c = (closing){.task = {.run = close_run}, .files = files, .descriptor = descriptor};
+    *c =
+        (closing){.task = {.run = close_run, .user = owner, .client = owner}, .files = files, .descriptor = descriptor};
     cr_waiting_init(&c->task.waiting);
     cr_files_submit(files, &c->task, CR_FILES_LOCAL);
 }

@@ -27,7 +27,7 @@ typedef struct cr_file_task {
     uint64_t bytes;        /* that it will read; likewise */
     bool large;            /* of a job that goes behind its client's short ones; likewise */
     cr_files_pool pool;
-    bool queued;
+    bool queued, counted; /* counted: in FOREIGN, as its client's */
 } cr_file_task;
 
 typedef struct cr_files cr_files;
@@ -44,7 +44,11 @@ bool cr_files_waited_for(cr_files *files, cr_files_pool pool);
 void cr_files_charge(cr_files *files, const cr_file_task *task, uint64_t bytes);
 /* Takes a task that has not begun out of its queue; false when it runs, ran, or was never queued. */
 bool cr_files_forget(cr_files *files, cr_file_task *task);
-/* Closes descriptor on a thread where that may block. */
-void cr_files_close(cr_files *files, int descriptor);
+/* Closes descriptor, which owner passed, on a thread where that may block. */
+void cr_files_close(cr_files *files, uint64_t owner, int descriptor);
+/* How many tasks of owner wait or run in FOREIGN: each may hold a descriptor for as long as its file system is silent. */
+size_t cr_files_foreign_tasks(cr_files *files, uint64_t owner);
+/* How many users and clients FOREIGN's threads have looked at for their next task: what that costs. */
+uint64_t cr_files_looked(cr_files *files);
 
 #endif

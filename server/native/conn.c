@@ -152,7 +152,7 @@ cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *e
 
 static void drop_calls(cr_conn *conn) {
     while (!cr_list_empty(&conn->open)) cr_stream_drop(cr_container(conn->open.next, cr_stream, link));
-    while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
+    cr_conn_close_descriptors(conn);
     cr_regions_drop(conn);
 }
 
@@ -168,7 +168,7 @@ void cr_conn_close(cr_conn *conn) {
     cr_metric_sub(connections, 1);
     uv_close((uv_handle_t *)&conn->poll, on_handle_closed);
     /* Last: libuv names it once more, and by then it could be another thread's. */
-    cr_arrived_close(conn->native->calls, &conn->socket, conn->passes_descriptors);
+    cr_arrived_close(conn->native->calls, &conn->peer, &conn->socket, conn->passes_descriptors);
 }
 
 bool cr_conn_fail(cr_conn *conn, const cr_error *error) {
@@ -254,6 +254,11 @@ int cr_conn_take_descriptor(cr_conn *conn) {
     cr_admit_parked(&conn->native->calls->admission, &conn->peer, -1);
     memmove(conn->descriptors, conn->descriptors + 1, conn->descriptor_count * sizeof conn->descriptors[0]);
     return descriptor;
+}
+
+void cr_conn_close_descriptors(cr_conn *conn) {
+    while (conn->descriptor_count)
+        cr_files_close(conn->native->calls->files, conn->peer.owner, cr_conn_take_descriptor(conn));
 }
 
 cr_conn *cr_conn_most_parked(const cr_native *native, const cr_user *user) {

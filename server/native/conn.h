@@ -89,5 +89,7 @@ void cr_conn_park_descriptor(cr_conn *conn, int descriptor);
 cr_conn *cr_conn_most_parked(const cr_native *native, const cr_user *user);
 /* Takes the next passed descriptor; -1: none. */
 int cr_conn_take_descriptor(cr_conn *conn);
+/* Closes those that no frame has taken. */
+void cr_conn_close_descriptors(cr_conn *conn);
 
 #endif

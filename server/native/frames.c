@@ -294,7 +294,7 @@ static void take_control(cr_conn *conn, struct msghdr *message) {
                 cr_conn_park_descriptor(conn, descriptor);
                 continue;
             }
-            cr_files_close(conn->native->calls->files, descriptor);
+            cr_files_close(conn->native->calls->files, conn->peer.owner, descriptor);
             cr_fail(&error, CR_RESOURCE_EXHAUSTED, "descriptors: more than %d wait for their frames",
                     CR_CONN_MAX_DESCRIPTORS);
         }
@@ -302,7 +302,7 @@ static void take_control(cr_conn *conn, struct msghdr *message) {
     if (message->msg_flags & MSG_CTRUNC)
         cr_fail(&error, CR_RESOURCE_EXHAUSTED,
                 "descriptors: some were lost, because more came at once than the %d that may wait, or than the daemon "
-                "may open",
+                "may open, or because earlier ones of this user are in file systems that do not answer",
                 CR_CONN_MAX_DESCRIPTORS);
     if (error.code != CR_OK) cr_conn_fail(conn, &error);
 }
@@ -380,10 +380,8 @@ size_t cr_frames_read(cr_conn *conn) {
     else if (!plan_read(conn, iov, &parts, &first))
         return 0;
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)parts};
-    if (conn->passes_descriptors) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-    }
+    if (conn->passes_descriptors)
+        cr_arrived_room(conn->native->calls, &conn->peer, &message, control.bytes, sizeof control.bytes);
     ssize_t n = conn->passes_descriptors ? recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)
                                          : cr_socket_read(&conn->socket, iov, parts);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
@@ -394,7 +392,7 @@ size_t cr_frames_read(cr_conn *conn) {
     /* With the daemon's table of descriptors full the mark comes without control data. */
     if (message.msg_controllen || message.msg_flags & MSG_CTRUNC) take_control(conn, &message);
     if (conn->state == CR_CONN_LINGERING) {
-        while (conn->descriptor_count) cr_files_close(conn->native->calls->files, cr_conn_take_descriptor(conn));
+        cr_conn_close_descriptors(conn);
         return 0;
     }
     conn->last_progress_ms = uv_now(conn->native->loop->uv);

@@ -100,7 +100,7 @@ static cr_status take_descriptors(cr_conn *conn, const cr_wire_call *asked, uint
         if (count == wanted)
             *descriptor = taken;
         else
-            cr_files_close(conn->native->calls->files, taken);
+            cr_files_close(conn->native->calls->files, conn->peer.owner, taken);
     }
     if (count == wanted) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT, "descriptors: %u came with CALL, this call takes %u", count, wanted);
@@ -136,11 +136,11 @@ static void begin_reload(cr_stream *stream) {
 
 static void begin_reduce(cr_stream *stream, int descriptor) {
     cr_call *call = stream->call;
-    cr_calls *calls = stream->conn->native->calls;
+    cr_conn *conn = stream->conn;
     cr_array input = {.kind = descriptor >= 0 ? CR_DESCRIPTOR : CR_STREAM, .descriptor = descriptor};
     bool region = cr_call_asked(call)->reduce.source == CR_SOURCE_REGION;
     if (!cr_call_begin(call)) {
-        if (descriptor >= 0) cr_files_close(calls->files, descriptor);
+        if (descriptor >= 0) cr_files_close(conn->native->calls->files, conn->peer.owner, descriptor);
     } else if (region) {
         cr_regions_reduce(stream);
     } else {
@@ -194,7 +194,7 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     if (status == CR_OK) status = cr_peer_check(&conn->peer, cr_call_method(call), &error);
     if (status == CR_OK) status = cr_call_admit(call, &error);
     if (status != CR_OK) {
-        if (descriptor >= 0) cr_files_close(calls->files, descriptor);
+        if (descriptor >= 0) cr_files_close(calls->files, conn->peer.owner, descriptor);
         cr_streams_remove(&conn->streams, frame->stream);
         cr_call_refuse(call, &error);
         return cr_reply_status(conn, frame->stream, &error);

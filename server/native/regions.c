@@ -187,7 +187,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     uint64_t id = cr_call_asked(stream->call)->region.id;
     cr_entry *entry = entry_new(stream, id, descriptor, &error);
     if (!entry) {
-        if (descriptor >= 0) cr_files_close(native->calls->files, descriptor);
+        if (descriptor >= 0) cr_files_close(native->calls->files, conn->peer.owner, descriptor);
         cr_call_cancel(stream->call, &error);
         return;
     }

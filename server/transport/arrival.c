@@ -64,7 +64,7 @@ static void drop(cr_arrival *a) {
     forget(a);
     cr_arrived_leave(calls, &arrived.peer, arrived.refused);
     cr_metric_sub(connections, 1);
-    cr_arrived_close(calls, &arrived.socket, arrived.is_unix);
+    cr_arrived_close(calls, &arrived.peer, &arrived.socket, arrived.is_unix);
 }
 
 /* The door for a connection that begins so; NULL: fewer bytes than tell came. */
@@ -87,12 +87,12 @@ static void hand_over(cr_arrival *a, cr_door *door, const uint8_t *bytes, size_t
     arrived.bytes = bytes;
     arrived.count = count;
     arrived.control = arrived.refused ? NULL : control;
-    if (arrived.refused && control) cr_arrived_drop(calls, control);
+    if (arrived.refused && control) cr_arrived_drop(calls, &arrived.peer, control);
     if (arrived.refused) arrived.refused = &refused;
     forget(a);
     if (door->open(door, &arrived, &error) == CR_OK) return;
     cr_warn_seldom(&seldom, "%s", error.text);
-    if (arrived.control) cr_arrived_drop(calls, arrived.control);
+    if (arrived.control) cr_arrived_drop(calls, &arrived.peer, arrived.control);
 }
 
 /* Why the connection is refused now that its language is known; NULL: nothing is wrong. */
@@ -119,7 +119,7 @@ static bool choose_door(cr_arrival *a, const uint8_t *bytes, size_t n, struct ms
     cr_loop *loop = a->arrivals->loop;
     cr_door *door = a->only ? a->only : find_door(loop, bytes, n);
     if (!door && control) { /* no client passes them so early */
-        cr_arrived_drop(loop->calls, control);
+        cr_arrived_drop(loop->calls, &a->arrived.peer, control);
         drop(a);
         return false;
     }
@@ -204,10 +204,8 @@ static bool look(cr_arrival *a) {
     memcpy(bytes, a->first, a->kept);
     struct iovec iov = {bytes + a->kept, sizeof bytes - a->kept};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (a->arrived.is_unix) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = sizeof control.bytes;
-    }
+    if (a->arrived.is_unix)
+        cr_arrived_room(a->arrivals->loop->calls, &a->arrived.peer, &message, control.bytes, sizeof control.bytes);
     ssize_t n = recvmsg(a->arrived.socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
     if (n <= 0) {

@@ -1,14 +1,15 @@
 """test_fuse: files of a FUSE server that answers, answers wrongly, or stops answering while others must be served."""
 import errno
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import unittest
 
-from connection import HANG_S
-from cured_daemon import DaemonTest, main, wait_for
+from connection import HANG_S, Closed
+from cured_daemon import Daemon, DaemonTest, main, wait_for
 from cured_wire import (DATA_LOSS, DEADLINE_EXCEEDED, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNAVAILABLE,
                         descriptor_region)
 from expected import expect_all, expect_tiled, plain
@@ -18,7 +19,7 @@ OPS = ["sum", "max", "argmin", "count"]
 
 
 class Fuse(DaemonTest):
-    OPTIONS = {"foreign_files_threads": 3, "files_threads": 2, "slabs": 4, "max_jobs": 64}
+    OPTIONS = {"foreign_files_threads": 5, "files_threads": 2, "slabs": 4, "max_jobs": 64}
 
     @classmethod
     def setUpClass(cls):
@@ -95,6 +96,37 @@ class Answering(Fuse):
         self.assert_sentence(conn.register(1, fd), INVALID_ARGUMENT, "offset", "stream it")
 
 
+class Unclosable(Fuse):
+    """Files whose close waits for their server: their descriptors stay the daemon's until it answers."""
+    def few_files(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+    def test_they_leave_room_for_others(self):
+        fuse = self.fuse(plain("u8", 4096))
+        fd = fuse.open()
+        daemon = Daemon(self.folder, ["unix:" + os.path.join(self.folder, "small.sock")], self.few_files)
+        self.addCleanup(lambda: daemon.check_end(self, daemon.stop()))
+        fuse.set(hang={"flush"})
+        refused = 0
+        for _ in range(60):  # 1,920 descriptors
+            conn = daemon.connect()
+            try:
+                for _ in range(32):
+                    conn.start_descriptor("u8", ["sum"], fd)
+                conn.ping()
+            except (Closed, OSError):
+                refused += 1
+            conn.close()
+        wait_for("their places", lambda: daemon.gauges()["connections"] == 1)
+        self.assertLess(daemon.descriptors(), 512)
+        self.assertGreater(refused, 20)
+        conn = daemon.connect()
+        self.assertEqual(expect_all(OPS, "u8", b"123"), conn.inline("u8", OPS, b"123").keys())
+        fuse.let_go()
+        wait_for("what was passed to be closed", lambda: not daemon.gauges()["file_tasks"])
+        self.assertEqual(expect_all(OPS, "u8", plain("u8", 4096)), conn.descriptor("u8", OPS, fd).keys())
+
+
 class Silent(Fuse):
     def hang_calls(self, fuse, what, count, **options):
         """count calls that hang in a request, over several connections; [(connection, stream)]."""
@@ -102,7 +134,7 @@ class Silent(Fuse):
         fd = fuse.open()
         conns = [self.connect() for _ in range(4)]
         calls = [(c, c.start_descriptor("u8", OPS, fd, **options)) for c in conns for _ in range(count // 4)]
-        wait_for("requests that hang", lambda: fuse.hangs(what) >= 2)  # of three threads: one process may not have all
+        wait_for("requests that hang", lambda: fuse.hangs(what) >= 2)  # of five threads: one process may not have more
         return calls
 
     def test_others_are_served(self):

@@ -142,6 +142,37 @@ START_TEST(no_user_takes_all_threads) {
 }
 END_TEST
 
+/* A thread that looks for its next task passes over those that may not run without a look at each of their processes. */
+START_TEST(many_processes_cost_no_more_than_one) {
+    enum { PROCESSES = 200 };
+    static work waiting[PROCESSES];
+    work hung[2], other = new_work(false);
+    for (uint64_t i = 0; i < 2; i++) {
+        hung[i] = new_work(true);
+        hung[i].task.user = 7;
+        hung[i].task.client = i + 1;
+        submit(&hung[i], CR_FILES_FOREIGN);
+    }
+    gate_wait(&begun, 2);
+    for (uint64_t i = 0; i < PROCESSES; i++) {
+        waiting[i] = new_work(false);
+        waiting[i].task.user = 7;
+        waiting[i].task.client = i + 10;
+        submit(&waiting[i], CR_FILES_FOREIGN);
+    }
+    ck_assert_uint_eq(cr_files_foreign_tasks(files, 7), PROCESSES + 2);
+    submit(&other, CR_FILES_FOREIGN);
+    gate_wait(&done, 1);
+    for (int i = 0; i < PROCESSES; i += 2) ck_assert(cr_files_forget(files, &waiting[i].task));
+    ck_assert_uint_eq(cr_files_foreign_tasks(files, 7), PROCESSES / 2 + 2);
+    gate_add(&may_end);
+    gate_wait(&done, PROCESSES / 2 + 3);
+    const uint64_t looked = cr_files_looked(files);
+    stop();
+    ck_assert_uint_le(looked, 20 * PROCESSES); /* a few for each wake, and not one for each pair */
+}
+END_TEST
+
 static uint64_t order[128];
 static unsigned ran;
 
@@ -231,9 +262,9 @@ static void assert_closed(int read_end) {
 START_TEST(close_closes_local_and_foreign_descriptors) {
     size_t before = open_descriptors();
     int ends[2], file = disk_file();
-    cr_files_close(files, file);
+    cr_files_close(files, 1, file);
     ck_assert_int_eq(pipe(ends), 0); /* a pipe's file system is in no table: foreign */
-    cr_files_close(files, ends[1]);
+    cr_files_close(files, 1, ends[1]);
     assert_closed(ends[0]);
     stop();
     /* The mount table stays open once it was needed. */
@@ -245,7 +276,7 @@ START_TEST(close_works_without_memory) {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
     fail_allocation(1);
-    cr_files_close(files, ends[1]);
+    cr_files_close(files, 1, ends[1]);
     assert_closed(ends[0]);
     stop();
 }
@@ -274,6 +305,7 @@ int main(void) {
     tcase_add_loop_test(tc, every_foreign_task_gets_a_thread_while_there_are_more, 0, 10);
     tcase_add_test(tc, no_client_takes_all_threads);
     tcase_add_test(tc, no_user_takes_all_threads);
+    tcase_add_test(tc, many_processes_cost_no_more_than_one);
     tcase_add_test(tc, clients_take_turns_in_local);
     tcase_add_test(tc, a_task_can_be_forgotten_until_it_begins);
     tcase_add_test(tc, stop_runs_what_is_queued);
