@@ -225,3 +225,11 @@ size_t cr_wire_stats_json(const cr_wire_stats *m, const cr_wire_slow_log *log, c
     close(&o, "}");
     return o.full ? 0 : o.used;
 }
+
+size_t cr_wire_slow_json(const cr_wire_slow_log *log, char *to, size_t cap) {
+    out o = {.at = to, .cap = cap, .first = true};
+    open(&o, NULL, "{");
+    slow(&o, log);
+    close(&o, "}");
+    return o.full ? 0 : o.used;
+}

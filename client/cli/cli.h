@@ -37,7 +37,7 @@ typedef struct cli_options {
     const char *timeout; /* as it was given; NULL: none */
     cured_dtype dtype;   /* CURED_DTYPE_DEFAULT: not given */
     bool big_endian;     /* dtype was given so, as in '>f4' */
-    bool offset_given, count_given, raw, json, timing, quiet, no_progress, total;
+    bool offset_given, count_given, raw, json, once, timing, quiet, no_progress, total;
     uint64_t offset, count;
     cli_via via;
     cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */
@@ -89,6 +89,7 @@ enum {
     CLI_OF_ARRAYS = 32, /* along an axis, or a part of a whole */
     CLI_OF_PARTIALS = 64,
     CLI_OF_TOKENS = 512,
+    CLI_OF_TOP = 1024,
     CLI_OF_ALL = -1,
 };
 

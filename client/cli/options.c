@@ -252,6 +252,12 @@ static int set_json(cli_options *o, const char *value) {
     return EXIT_OK;
 }
 
+static int set_once(cli_options *o, const char *value) {
+    (void)value;
+    o->once = true;
+    return EXIT_OK;
+}
+
 static int set_total(cli_options *o, const char *value) {
     (void)value;
     o->total = true;

@@ -34,6 +34,7 @@ const void *cured_call_partial(const cured_call *call, size_t *bytes) {
 }
 
 const cured_reloaded *cured_call_reloaded(const cured_call *call) { return answered(call) ? call->reloaded : NULL; }
+const char *cured_call_json(const cured_call *call) { return answered(call) ? call->json : NULL; }
 
 const cured_server_info *cured_call_info(const cured_call *call) { return answered(call) ? call->info : NULL; }
 

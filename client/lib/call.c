@@ -58,6 +58,7 @@ void cr_cl_call_destroy(cured_call *call) {
     for (uint32_t i = 0; i < call->value_count; i++) free(call->values[i].message);
     free(call->info);
     free(call->reloaded);
+    free(call->json);
     cr_cl_array_free(call->array);
     free(call->partial);
     free(call->owned);

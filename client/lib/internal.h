@@ -55,6 +55,8 @@ typedef enum call_kind {
     KIND_FD,
     KIND_STREAM,
     KIND_INFO,
+    KIND_STATS,
+    KIND_SLOW_LOG,
     KIND_PING,
     KIND_REGION,
     KIND_REGISTER,
@@ -136,6 +138,7 @@ struct cured_call {
     cured_timing timing;
     cured_server_info *info;
     cured_reloaded *reloaded;
+    char *json;      /* of KIND_STATS and KIND_SLOW_LOG; NULL: none yet */
     cr_array *array; /* with an axis */
     uint8_t *partial;
     size_t partial_bytes;
@@ -280,6 +283,8 @@ cured_call *cr_cl_call_lookup(const cured_conn *conn, uint32_t stream);
 /* Runs the callbacks of what is done. */
 void cr_cl_call_run_callbacks(cured_conn *conn);
 
+/* stats.c: the answer to KIND_STATS or KIND_SLOW_LOG: the call is done, unless the status says what is wrong with it. */
+cr_status cr_cl_call_tell(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error);
 /* receive.c: the answer to KIND_INFO, copied. False: no memory, and the call is done. */
 bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info);
 

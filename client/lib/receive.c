@@ -256,6 +256,11 @@ static void on_reloaded(cured_conn *conn, cured_call *call, const uint8_t *in, u
 }
 _Static_assert(offsetof(struct reloaded_block, reloaded) == 0, "call->reloaded is the block that is freed");
 
+static void on_told(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
+    cr_error e;
+    if (cr_cl_call_tell(call, in, len, &e) != CR_OK) broken(conn, "bad RESULT", e.text);
+}
+
 static void on_region(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
     cr_wire_registered r;
     cr_error e;
@@ -365,6 +370,8 @@ static void on_frame(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
                 on_reloaded(conn, call, in, f->length);
             else if (call != NULL && call->kind == KIND_INFO)
                 on_informed(conn, call, in, f->length);
+            else if (call != NULL && (call->kind == KIND_STATS || call->kind == KIND_SLOW_LOG))
+                on_told(conn, call, in, f->length);
             else if (call != NULL && !(f->flags & CR_FLAG_END))
                 on_array_part(conn, call, in, f->length);
             else if (call != NULL)

@@ -80,7 +80,11 @@ cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, co
     call->on_progress = o->on_progress;
     call->user = o->user;
     call->request.progress_ms = o->on_progress != NULL ? o->progress_ms : 0;
-    call->request.kind = kind == KIND_INFO ? CR_CALL_INFO : kind == KIND_RELOAD ? CR_CALL_RELOAD : CR_CALL_REDUCE;
+    call->request.kind = kind == KIND_INFO       ? CR_CALL_INFO
+                         : kind == KIND_STATS    ? CR_CALL_STATS
+                         : kind == KIND_SLOW_LOG ? CR_CALL_SLOW_LOG
+                         : kind == KIND_RELOAD   ? CR_CALL_RELOAD
+                                                 : CR_CALL_REDUCE;
     set_times(conn, call, o->timeout_ms);
     list_init(&call->queue);
     list_append(&conn->calls, &call->all);
@@ -274,6 +278,14 @@ cured_status cured_info(cured_conn *conn, const cured_options *options, cured_ca
 
 cured_status cured_reload(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {
     return start_plain(conn, KIND_RELOAD, options, call, error);
+}
+
+cured_status cured_stats(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {
+    return start_plain(conn, KIND_STATS, options, call, error);
+}
+
+cured_status cured_slow_log(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {
+    return start_plain(conn, KIND_SLOW_LOG, options, call, error);
 }
 
 cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {

@@ -98,7 +98,7 @@ static void call_free(cr_call *call) {
 /* The one answer, which may lie in the job; NULL: none. */
 static void finish(cr_call *call, const cr_answer *answer) {
     cr_call_move(call, call->input, CR_OVER);
-    cr_metric_sub(calls, 1);
+    cr_metric_own_add(calls, -1);
     cr_record_answered(call, answer);
     if (answer) call->front->answer(call, answer);
     if (call->job && (!answer || answer->kind == CR_ANSWER_FAILED)) cr_queue_stop(call->calls->queue, call->job, NULL);
@@ -211,7 +211,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
         return error->code;
     }
     cr_list_append(&calls->open, &call->open);
-    cr_metric_add(calls, 1);
+    cr_metric_own_add(calls, 1);
     return CR_OK;
 }
 
@@ -360,7 +360,7 @@ static void fold_here(cr_call *call, const uint8_t *data, size_t bytes) {
     cr_cpu_fold(&partial, data, bytes / cr_dtype_size(call->dtype), call->request.reduce.first);
     uint64_t start = calls->last_ns, end = calls->last_ns = cr_now_ns();
     cr_wire_timing timing = {start - call->arrived_ns, end - start, end - call->arrived_ns};
-    cr_metric_add(calls_inline, 1);
+    cr_metric_own_add(calls_inline, 1);
     cr_metric_add(input_bytes_total, bytes);
     answer_partial(call, &partial, &timing);
 }

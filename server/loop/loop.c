@@ -50,7 +50,7 @@ static void stop_looking(cr_loop *loop) {
 }
 
 void cr_loop_came(cr_loop *loop) {
-    if (loop->came_ns || !loop->idle.most_ns) return;
+    if (loop->came_ns) return;
     loop->came_ns = cr_now_ns();
     if (!loop->waits) return;
     stop_looking(loop);
@@ -60,8 +60,12 @@ void cr_loop_came(cr_loop *loop) {
 
 /* A wait goes on, or begins once a turn has brought nothing more. */
 static void look_out(cr_loop *loop) {
-    if (!loop->idle.most_ns || loop->calls->warming) return;
+    const bool looks = loop->idle.most_ns && !loop->calls->warming;
+    if (!looks && !loop->came_ns) return;
     const uint64_t now = cr_now_ns();
+    if (loop->came_ns) cr_histogram_add(&loop->calls->stats.turns, now - loop->came_ns);
+    loop->came_ns = 0;
+    if (!looks) return;
     if (loop->waits) {
         if (loop->looks && !cr_look_on(&loop->look, now)) stop_looking(loop);
     } else {
@@ -71,7 +75,6 @@ static void look_out(cr_loop *loop) {
         loop->waits_ns = now;
         loop->looks = cr_lookout_begin(loop->waits, &loop->look, now);
     }
-    loop->came_ns = 0;
 }
 
 /* An idle handle keeps the loop from sleeping: it only looks what there is. */

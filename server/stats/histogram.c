@@ -9,11 +9,27 @@ static const uint64_t bounds[CR_HISTOGRAM_BUCKETS - 1] = {
 
 uint64_t cr_histogram_bound(uint32_t bucket) { return bucket < CR_HISTOGRAM_BUCKETS - 1 ? bounds[bucket] : UINT64_MAX; }
 
+enum { KEYS = 64 * 4 };
+
+/* Where to begin, by the highest bit of a time and the two below it. */
+static uint8_t begins[KEYS];
+
+static uint32_t key_of(uint64_t ns) {
+    const uint32_t high = 63 - (uint32_t)__builtin_clzll(ns | 4);
+    return high << 2 | (uint32_t)(ns >> (high - 2) & 3);
+}
+
+static void __attribute__((constructor)) fill_begins(void) {
+    for (uint32_t key = 2 * 4; key < KEYS; key++) {
+        const uint64_t least = (uint64_t)(4 + key % 4) << (key / 4 - 2);
+        while (begins[key] < CR_HISTOGRAM_BUCKETS - 1 && least > bounds[begins[key]]) begins[key]++;
+    }
+}
+
 void cr_histogram_add(cr_histogram *h, uint64_t ns) {
-    uint32_t at = 0;
-    h->sum_ns += ns;
-    while (at < CR_HISTOGRAM_BUCKETS - 1 && ns > bounds[at + CR_HISTOGRAM_STEPS - 1]) at += CR_HISTOGRAM_STEPS;
+    uint32_t at = begins[key_of(ns)];
     while (at < CR_HISTOGRAM_BUCKETS - 1 && ns > bounds[at]) at++;
+    h->sum_ns += ns;
     h->counts[at]++;
 }
 

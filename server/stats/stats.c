@@ -11,6 +11,7 @@ void cr_stats_init(cr_stats *s, const cr_stats_sources *sources) {
     s->log_timer.fire = cr_stats_log_left_out;
     s->now.at_ms = s->started_ms = cr_now_ms();
     for (uint32_t i = 0; i < CR_STATS_STEPS; i++) s->steps[i].at_ms = s->started_ms;
+    s->step_ns = (s->started_ms + CR_STATS_STEP_MS) * 1000000;
 }
 
 void cr_stats_turn(cr_stats *s, uint64_t now_ms) {
@@ -23,6 +24,7 @@ void cr_stats_turn(cr_stats *s, uint64_t now_ms) {
         s->steps[s->step].at_ms -= i * CR_STATS_STEP_MS;
         s->step = (s->step + 1) % CR_STATS_STEPS;
     }
+    s->step_ns = (s->now.at_ms + CR_STATS_STEP_MS) * 1000000;
     cr_stats_forget_slow(s, now_ms);
 }
 
@@ -49,6 +51,23 @@ void cr_stats_end(cr_stats *s, const cr_record *r) {
     for (cr_ops left = r->ops; left; left &= left - 1) s->ops[__builtin_ctzll(left)]++;
     for (uint32_t i = 0; i < CR_STAGES; i++)
         if (r->stages[i] != CR_NO_STAGE) cr_histogram_add(&s->now.stages[i], r->stages[i]);
+}
+
+bool cr_stats_small_end(cr_stats *s, const cr_stats_small *small) {
+    const cr_config *config = s->sources.config;
+    const cr_wire_timing *t = small->timing;
+    if (small->now_ns >= s->step_ns || t->total_ns > s->slow_bar_ns || !config ||
+        config->log_calls > CR_LOG_CALLS_FAILED)
+        return false;
+    s->requests[CR_METHOD_reduce][CR_GIVEN_inline][CR_OK]++;
+    s->now.requests++;
+    s->now.bytes += small->bytes;
+    s->input_bytes[small->dtype] += small->bytes;
+    for (uint32_t i = 0; i < small->op_count; i++) s->ops[small->ops[i]]++;
+    cr_histogram_add(&s->now.stages[CR_STAGE_queue], t->queue_ns);
+    cr_histogram_add(&s->now.stages[CR_STAGE_run], t->run_ns);
+    cr_histogram_add(&s->now.stages[CR_STAGE_total], t->total_ns);
+    return true;
 }
 
 void cr_stats_region(cr_stats *s, cr_region_kind kind, int64_t count, int64_t bytes) {

@@ -82,7 +82,8 @@ typedef struct cr_stats {
     uint64_t regions[CR_REGION_KINDS], region_bytes[CR_REGION_KINDS];
     cr_stats_sums now, steps[CR_STATS_STEPS];
     uint32_t step;                    /* the oldest */
-    cr_histogram turns;               /* of the loop, without its sleep */
+    uint64_t step_ns;                 /* when the next copy is due */
+    cr_histogram turns;               /* of the loop, in which something came: from there to its end */
     cr_slow slow[CR_STATS_SLOW_MOST]; /* in no order */
     uint32_t slow_count;
     uint64_t slow_bar_ns; /* what takes less is not among the slowest */
@@ -94,6 +95,16 @@ typedef struct cr_stats {
 void cr_stats_init(cr_stats *stats, const cr_stats_sources *sources);
 /* A request is over. */
 void cr_stats_end(cr_stats *stats, const cr_record *record);
+/* One that was folded on the loop and answered, and is neither slow nor logged: what most small calls are, in fewer steps. False:
+ * cr_stats_end has to look at it. */
+typedef struct cr_stats_small {
+    cr_dtype dtype;
+    uint32_t op_count;
+    const uint32_t *ops;
+    uint64_t bytes, now_ns;
+    const cr_wire_timing *timing;
+} cr_stats_small;
+bool cr_stats_small_end(cr_stats *stats, const cr_stats_small *small);
 /* Regions that became more or fewer, and their bytes. */
 void cr_stats_region(cr_stats *stats, cr_region_kind kind, int64_t count, int64_t bytes);
 /* A connection was refused. */

@@ -446,6 +446,12 @@ CURED_API cured_status cured_info(cured_conn *conn, const cured_options *options
  * tokens that may "admin". CURED_FAILED_PRECONDITION: the options are wrong, and stay as they were. */
 CURED_API cured_status cured_reload(cured_conn *conn, const cured_options *options, cured_call **call,
                                     cured_error *error);
+/* Asks the daemon what it knows of its calls: counts, times, lanes, users. An older one refuses with UNIMPLEMENTED. */
+CURED_API cured_status cured_stats(cured_conn *conn, const cured_options *options, cured_call **call,
+                                   cured_error *error);
+/* Asks for the slowest calls of the last hour: the own user's; to root and the daemon's user those of all. */
+CURED_API cured_status cured_slow_log(cured_conn *conn, const cured_options *options, cured_call **call,
+                                      cured_error *error);
 /* Asks whether the daemon answers; cured_call_elapsed_ns() tells how fast. */
 CURED_API cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_call **call,
                                   cured_error *error);
@@ -560,6 +566,9 @@ typedef struct cured_reloaded {
 CURED_API const cured_reloaded *cured_call_reloaded(const cured_call *call);
 /* The answer to cured_info(); NULL for other calls. */
 CURED_API const cured_server_info *cured_call_info(const cured_call *call);
+/* The answer to cured_stats() or cured_slow_log(), valid until cured_call_free(): a JSON object in one line, as the admin
+ * address gives it at /stats.json (docs/OPERATIONS.md). NULL for other calls. */
+CURED_API const char *cured_call_json(const cured_call *call);
 
 #ifdef __cplusplus
 }

@@ -108,6 +108,10 @@ static void begin(cured_call *call) {
         case KIND_RELOAD:
             cr_cl_call_finish(call, CR_FAILED_PRECONDITION, 0, "embedded: there is no daemon, and it has no options");
             break;
+        case KIND_STATS:
+        case KIND_SLOW_LOG:
+            cr_cl_call_finish(call, CR_UNIMPLEMENTED, 0, "embedded: no daemon is asked, and nothing is counted here");
+            break;
         case KIND_REGISTER:
             cr_local_register(call, &error);
             cr_cl_call_finish(call, error.code, 0, error.text);
