@@ -193,6 +193,10 @@ int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_
 /* shape.c: what --axis makes of an array of this shape. */
 int cli_layout_make(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                     cli_layout *layout);
+/* Whether an answer depends on the order in which the elements of an array are counted: indices count as NumPy counts, and the
+ * tree of a product of floats goes by the same order. --offset and --count count in the file. */
+bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t dims,
+                      const uint64_t *shape);
 /* The elements of --shape; EXIT_USAGE when they are too many for elements of that size. */
 int cli_shape_count(const cli_options *o, size_t size, uint64_t *count);
 

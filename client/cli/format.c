@@ -82,3 +82,8 @@ const format *format_find(const uint8_t *in, size_t len, const char *name, bool 
     bool named = promises(&text, name);
     return (named || !by_name) && is_text(in, len, named) ? &text : NULL;
 }
+
+bool format_ends_with(const char *name, const char *tail) {
+    size_t len = strlen(name), n = strlen(tail);
+    return len >= n && strcmp(name + len - n, tail) == 0;
+}

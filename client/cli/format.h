@@ -21,4 +21,6 @@ typedef struct format {
  * format counts only if the file's name promises it too. name: NULL for none. */
 const format *format_find(const uint8_t *in, size_t len, const char *name, bool by_name);
 
+bool format_ends_with(const char *name, const char *tail);
+
 #endif

@@ -14,12 +14,14 @@
 #include "client/cli/cli.h"
 #include "client/cli/format.h"
 #include "client/cli/npy.h"
+#include "client/cli/turned.h"
 #include "client/cli/unpack.h"
 
 enum {
     CHUNK_BYTES = 256 * 1024, /* read and sent at a time: stays in the cache between the two */
     LARGEST_ELEMENT = 8,
     BUFFER_BYTES = 2 * (CHUNK_BYTES + LARGEST_ELEMENT),
+    TURN_BYTES = 256 * 1024 * 1024, /* of a Fortran-order array that is read in C order */
 };
 _Static_assert((int)CHUNK_BYTES >= (int)NPY_MAX_HEADER, "a .npy header fits the buffer");
 
@@ -33,15 +35,16 @@ struct input {
     uint64_t size;       /* where it is known */
     unpacker *unpacker;  /* NULL: bytes are as they are */
     cured_dtype dtype;
-    bool swap;              /* big-endian */
+    bool swap, fortran;     /* big-endian; the first index is the fastest */
     uint64_t offset;        /* bytes from where the descriptor stands (streams) or the start of the file (regular) */
     uint64_t count;         /* elements; CURED_TO_END: unknown (never for a regular file) */
     uint8_t *buffer;        /* CHUNK_BYTES, and behind them room for as many that are turned and a cut element */
     size_t have, unread;    /* streams: bytes in the buffer, and where those not looked at yet begin */
     bool exact_end;         /* stream of a known shape: nothing may follow the array */
     uint64_t width, stride; /* of a slice of columns: its bytes in a row, and a row's; 0: the bytes lie together */
-    bool fortran;
-    uint32_t dims; /* 0: not known, or none */
+    uint64_t turned_base;
+    turned *turned; /* the array at turned_base in C order; NULL: in the file's order */
+    uint32_t dims;  /* 0: not known, or none */
     const uint64_t *shape;
 };
 
@@ -128,6 +131,10 @@ static int read_some(struct input *in, uint64_t at, uint8_t *out, size_t most, s
                    : cli_fail(status == CURED_INVALID_ARGUMENT ? EXIT_DATA : EXIT_IO, "%s: %s", in->name, error.text);
     }
     if (in->width != 0) return read_columns(in, at, out, most, n);
+    if (in->turned != NULL)
+        return turned_read(in->turned, at - in->turned_base, out, most, n)
+                   ? EXIT_OK
+                   : cli_fail(EXIT_IO, "cannot read %s: %s", in->name, strerror(errno));
     if (in->member && at + most > in->size) most = at < in->size ? (size_t)(in->size - at) : 0;
     do got = in->regular ? pread(in->fd, out, most, (off_t)(in->base + at)) : read(in->fd, out, most);
     while (got < 0 && errno == EINTR);
@@ -148,16 +155,11 @@ static int fill(struct input *in, size_t want, uint64_t at) {
     return EXIT_OK;
 }
 
-static bool ends_with(const char *text, const char *tail) {
-    size_t len = strlen(text), n = strlen(tail);
-    return len >= n && strcmp(text + len - n, tail) == 0;
-}
-
 /* Reads the header if there is one; *found says so. A name in .npy promises one; otherwise the bytes tell, unless --dtype
  * says that they are raw. */
 static int read_npy(const cli_options *o, struct input *in, npy_header *h, bool *found) {
     cured_error error;
-    bool promised = in->member || ends_with(o->file, ".npy");
+    bool promised = in->member || format_ends_with(o->file, ".npy");
     size_t need = NPY_MAGIC_BYTES;
     *found = false;
     if (o->raw) return EXIT_OK;
@@ -225,7 +227,7 @@ static int check_format(const cli_options *o, struct input *in) {
     const char *name = o->file == in->name ? o->file : NULL; /* standard input has none */
     const format *found = format_find(in->buffer, in->have, name, o->dtype != CURED_DTYPE_DEFAULT);
     if (code != EXIT_OK || found == NULL) return code;
-    if (in->regular && ends_with(o->file, ".npz") &&
+    if (in->regular && format_ends_with(o->file, ".npz") &&
         npz_find(in->fd, in->size, NULL, &member, &error) == CURED_NOT_FOUND)
         return cli_fail(EXIT_DATA, "%s is %s: %s", in->name, found->what, error.text);
     return cli_fail(EXIT_DATA, "%s is %s, not raw elements: %s (--raw takes its bytes for elements)", in->name,
@@ -316,32 +318,18 @@ static int check_end(struct input *in) {
     return code;
 }
 
-#define TURN(type, swap)                       \
-    for (; data < end; data += sizeof(type)) { \
-        type x;                                \
-        memcpy(&x, data, sizeof x);            \
-        x = swap(x);                           \
-        memcpy(data, &x, sizeof x);            \
-    }
-static void turn(uint8_t *data, size_t bytes, size_t size) {
-    const uint8_t *end = data + bytes;
-    if (size == 2) TURN(uint16_t, __builtin_bswap16)
-    if (size == 4) TURN(uint32_t, __builtin_bswap32)
-    if (size == 8) TURN(uint64_t, __builtin_bswap64)
-}
-
 /* Turns the whole elements of a piece; the bytes of a cut one, *cut, wait before the next piece. */
 static void turn_piece(struct input *in, const uint8_t **data, size_t *n, size_t *cut) {
     const size_t size = cured_dtype_size(in->dtype);
-    uint8_t *turned = in->buffer + CHUNK_BYTES, *waiting = turned + CHUNK_BYTES + LARGEST_ELEMENT;
-    memcpy(turned, waiting, *cut);
-    memcpy(turned + *cut, *data, *n);
+    uint8_t *little = in->buffer + CHUNK_BYTES, *waiting = little + CHUNK_BYTES + LARGEST_ELEMENT;
+    memcpy(little, waiting, *cut);
+    memcpy(little + *cut, *data, *n);
     *n += *cut;
     *cut = *n % size;
     *n -= *cut;
-    memcpy(waiting, turned + *n, *cut);
-    turn(turned, *n, size);
-    *data = turned;
+    memcpy(waiting, little + *n, *cut);
+    npy_little(little, *n, size);
+    *data = little;
 }
 
 /* Hands the file over piece by piece; stops early when the daemon has answered. The call is done or ended after EXIT_OK. */
@@ -402,6 +390,20 @@ static int settle_axis(const cli_options *o, struct input *in, const cured_op *o
     return code == EXIT_OK ? cli_arrays_check(o, in->dtype, ops, op_count) : code;
 }
 
+/* Reads the array in C order where its ops count so. */
+static int settle_order(const cli_options *o, struct input *in, const cured_op *ops, size_t op_count) {
+    if (!in->fortran || !cli_counts_order(o, in->dtype, ops, op_count, in->dims, in->shape)) return EXIT_OK;
+    if (!in->regular || o->via == VIA_DESCRIPTOR)
+        return cli_fail(EXIT_DATA,
+                        "%s is in Fortran order, and indices and products of floats count in C order: that "
+                        "takes a regular file without --via descriptor",
+                        in->name);
+    in->turned_base = in->offset;
+    in->turned =
+        turned_begin(in->fd, in->base + in->offset, cured_dtype_size(in->dtype), in->dims, in->shape, TURN_BYTES);
+    return in->turned != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
+}
+
 /* An empty file says so when it is read, because a size of 0 alone may be untrue. */
 static int settle_empty(struct input *in) {
     if (!in->plain || in->count != CURED_TO_END) return EXIT_OK;
@@ -444,12 +446,14 @@ static int settle(const cli_options *o, struct input *in, npy_header *h, const c
     if (code == EXIT_OK) code = read_npy(o, in, h, &npy);
     if (code == EXIT_OK && !npy) code = check_format(o, in);
     if (code == EXIT_OK) code = npy ? take_npy(o, in, h) : take_raw(o, in);
+    if (code == EXIT_OK) code = settle_order(o, in, ops, op_count);
     return code == EXIT_OK ? settle_axis(o, in, ops, op_count, layout) : code;
 }
 
 static void end_input(struct input *in) {
     free(in->buffer);
     unpack_end(in->unpacker);
+    turned_free(in->turned);
     if (in->fd > STDIN_FILENO) close(in->fd);
 }
 
@@ -478,9 +482,10 @@ int cli_reduce(const cli_options *o, cured_conn *conn, const cured_op *ops, size
         code = cli_fail(EXIT_USAGE, "--via descriptor wants a Unix socket");
     if (code == EXIT_OK && o->via == VIA_DESCRIPTOR && in.swap)
         code = cli_fail(EXIT_USAGE, "--via descriptor wants little-endian elements, %s has big-endian ones", in.name);
-    if (code == EXIT_OK) cli_progress_begin(o, in.name, &options);
     if (code == EXIT_OK) {
-        bool descriptor = in.regular && !in.swap && in.width == 0 && o->via != VIA_STREAM && cured_passes_fd(conn);
+        cli_progress_begin(o, in.name, &options);
+        bool descriptor = in.regular && !in.swap && in.width == 0 && in.turned == NULL && o->via != VIA_STREAM &&
+                          cured_passes_fd(conn);
         code = (descriptor ? run_descriptor : run_stream)(o, &options, &in, conn, ops, op_count, call);
     }
     if (code == EXIT_OK && cured_wait(*call, &error) != CURED_OK) code = cli_call_failed(o, conn, &error, in.name);

@@ -254,3 +254,17 @@ size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_o
     out[9] = (uint8_t)(n >> 8);
     return PREFIX + n;
 }
+
+#define TURN(type, swap)                       \
+    for (; data < end; data += sizeof(type)) { \
+        type x;                                \
+        memcpy(&x, data, sizeof x);            \
+        x = swap(x);                           \
+        memcpy(data, &x, sizeof x);            \
+    }
+void npy_little(uint8_t *data, size_t bytes, size_t size) {
+    const uint8_t *end = data + bytes;
+    if (size == 2) TURN(uint16_t, __builtin_bswap16)
+    if (size == 4) TURN(uint32_t, __builtin_bswap32)
+    if (size == 8) TURN(uint64_t, __builtin_bswap64)
+}

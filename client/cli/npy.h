@@ -34,5 +34,7 @@ size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_o
 /* Parses a header from the file's first len bytes. When more are needed, returns CURED_OK with *need > len (never above
  * NPY_MAX_HEADER) and *out untouched; otherwise *need is the header's length. */
 cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error);
+/* Turns big-endian elements of 2, 4 or 8 bytes. */
+void npy_little(uint8_t *data, size_t bytes, size_t size);
 
 #endif

@@ -40,3 +40,17 @@ int cli_layout_make(const cli_options *o, const char *name, uint32_t dims, const
         if (i != axis || o->keepdims) layout->shape[layout->dims++] = i == axis ? 1 : shape[i];
     return EXIT_OK;
 }
+
+bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t dims,
+                      const uint64_t *shape) {
+    bool ordered = false;
+    uint32_t wide = 0; /* dimensions: with one alone both orders are the same */
+    for (size_t i = 0; i < op_count; i++)
+        ordered = ordered || ops[i] == CURED_OP_ARGMIN || ops[i] == CURED_OP_ARGMAX ||
+                  (ops[i] == CURED_OP_PROD && dtype >= CURED_F16);
+    for (uint32_t d = 0; d < dims; d++) {
+        if (shape[d] == 0) return false;
+        wide += shape[d] > 1;
+    }
+    return ordered && wide >= 2 && !o->axis_given && !o->offset_given && !o->count_given;
+}

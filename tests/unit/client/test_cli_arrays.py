@@ -54,6 +54,22 @@ class Arrays(CliTest):
             out[without(index, axis, keep)] += value
         return out
 
+    def test_fortran_order_counts_in_c_order(self):
+        """The first of equals, where the two orders find another one; and what stays as it lies."""
+        path, values = self.array((3, 4, 2), True)
+        raw = [values[i] for i in in_order((3, 4, 2), False)]
+        self.assertEqual(self.client("argmax", path).out, "%d\n" % raw.index(max(raw)))
+        self.assertEqual(self.client("argmin", path).out, "%d\n" % raw.index(min(raw)))
+        equal = self.write("equal.npy", npy(struct.pack("<4i", 0, 7, 7, 0), "<i4", (2, 2), True))  # [[0, 7], [7, 0]]
+        self.assertEqual(self.client("argmax", equal).out, "1\n")
+        data = struct.pack("<8d", *[1 + k / 7 for k in range(8)])
+        floats = self.write("floats.npy", npy(data, "<f8", (2, 4), True))
+        turned = b"".join(data[8 * (r + 2 * c):][:8] for r in range(2) for c in range(4))
+        self.assertEqual(self.client("prod", floats).out,
+                         self.client("prod", self.write("c.npy", npy(turned, "<f8", (2, 4), False))).out)
+        self.assertEqual(self.client("argmax", floats, "--count", "3").out, "2\n")
+        self.fails(65, "Fortran order", "argmax", floats, "--via", "descriptor")
+
     def test_every_axis_and_order(self):
         for shape in ((5,), (3, 4), (2, 3, 4), (4, 1, 3, 2), (1, 1), (3, 0, 2)):
             for fortran, axis, keep in itertools.product((False, True), range(len(shape)), (False, True)):
