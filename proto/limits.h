@@ -14,6 +14,7 @@ enum {
     CR_FRAME_MAX_DESCRIPTORS = 4,
     CR_CONN_MAX_DESCRIPTORS = 8, /* received and not yet taken by a frame */
     CR_CALL_MAX_OPS = 32,
+    CR_CALL_MAX_PIECES = 16,                   /* regions that one call reduces together */
     CR_CREDIT_INITIAL_BYTES = 4 * 1024 * 1024, /* DATA a client may send on a new stream before the first CREDIT */
     CR_NAME_MAX_BYTES = 64,                    /* client and server names, feature names */
     CR_TOKEN_MAX_BYTES = 128,                  /* with its name */

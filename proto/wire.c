@@ -230,7 +230,8 @@ static size_t ops_out(const cr_wire_reduce *r, Cured__V1__Op ops[CR_CALL_MAX_OPS
     return n;
 }
 
-static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_t *out, size_t cap) {
+static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__RegionsInput *regions, Cured__V1__Call *call,
+                          uint8_t *out, size_t cap) {
     Cured__V1__Op ops[CR_CALL_MAX_OPS];
     Cured__V1__StreamInput stream = CURED__V1__STREAM_INPUT__INIT;
     Cured__V1__DescriptorInput descriptor = CURED__V1__DESCRIPTOR_INPUT__INIT;
@@ -251,6 +252,10 @@ static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_
     p.kernel = (char *)(uintptr_t)r->kernel;
     p.input = &input;
     input_out(r, &input, &stream, &descriptor, &region);
+    if (regions != NULL) {
+        input.source_case = CURED__V1__INPUT__SOURCE_REGIONS;
+        input.regions = regions;
+    }
     if (r->has_axis) {
         axis.outer = r->outer;
         axis.n = r->n;
@@ -289,7 +294,7 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     Cured__V1__Call p = CURED__V1__CALL__INIT;
     p.timeout_ms = m->timeout_ms;
     p.progress_ms = m->progress_ms;
-    if (m->kind == CR_CALL_REDUCE) return pack_reduce(&m->reduce, &p, out, cap);
+    if (m->kind == CR_CALL_REDUCE) return pack_reduce(&m->reduce, NULL, &p, out, cap);
     if (m->kind == CR_CALL_MERGE) return pack_merge(&m->reduce, &p, out, cap);
     if (m->kind == CR_CALL_REGISTER || m->kind == CR_CALL_UNREGISTER) return cr_wire_emit_region(m, &p, out, cap);
     if (m->kind == CR_CALL_INFO) {
@@ -308,6 +313,13 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     return cr_wire_emit(&p.base, out, cap);
 }
 
+size_t cr_wire_emit_pieces(const cr_wire_call *m, Cured__V1__RegionsInput *regions, uint8_t *out, size_t cap) {
+    Cured__V1__Call p = CURED__V1__CALL__INIT;
+    p.timeout_ms = m->timeout_ms;
+    p.progress_ms = m->progress_ms;
+    return pack_reduce(&m->reduce, regions, &p, out, cap);
+}
+
 static cr_status stream_in(const Cured__V1__StreamInput *p, cr_wire_reduce *m, cr_error *error) {
     m->source = CR_SOURCE_STREAM;
     m->offset = 0;
@@ -315,27 +327,6 @@ static cr_status stream_in(const Cured__V1__StreamInput *p, cr_wire_reduce *m, c
     m->length = m->length_known ? p->bytes : 0;
     if (!m->length_known && (p->length_case != CURED__V1__STREAM_INPUT__LENGTH_UNKNOWN || !p->unknown))
         return cr_fail(error, CR_INVALID_ARGUMENT, "StreamInput.length is missing: give bytes, or unknown = true");
-    return CR_OK;
-}
-
-static cr_status descriptor_in(const Cured__V1__DescriptorInput *p, cr_wire_reduce *m, cr_error *error) {
-    m->source = CR_SOURCE_DESCRIPTOR;
-    m->offset = p->offset;
-    m->length_known = p->length_case == CURED__V1__DESCRIPTOR_INPUT__LENGTH_COUNT;
-    m->length = m->length_known ? p->count : 0;
-    if (!m->length_known && (p->length_case != CURED__V1__DESCRIPTOR_INPUT__LENGTH_TO_END || !p->to_end))
-        return cr_fail(error, CR_INVALID_ARGUMENT, "DescriptorInput.length is missing: give count, or to_end = true");
-    return CR_OK;
-}
-
-static cr_status region_in(const Cured__V1__RegionInput *p, cr_wire_reduce *m, cr_error *error) {
-    m->source = CR_SOURCE_REGION;
-    m->region = p->region;
-    m->offset = p->offset;
-    m->length_known = p->length_case == CURED__V1__REGION_INPUT__LENGTH_COUNT;
-    m->length = m->length_known ? p->count : 0;
-    if (!m->length_known && (p->length_case != CURED__V1__REGION_INPUT__LENGTH_TO_END || !p->to_end))
-        return cr_fail(error, CR_INVALID_ARGUMENT, "RegionInput.length is missing: give count, or to_end = true");
     return CR_OK;
 }
 
@@ -374,15 +365,17 @@ cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_inp
         return stream_in(input->stream, m, error);
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_FILE_DESCRIPTOR &&
         input->file_descriptor != NULL)
-        return descriptor_in(input->file_descriptor, m, error);
+        return cr_wire_descriptor_in(input->file_descriptor, m, error);
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_REGION && input->region != NULL)
-        return region_in(input->region, m, error);
+        return cr_wire_region_in(input->region, m, error);
+    if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_REGIONS && input->regions != NULL)
+        return cr_wire_regions_in(input->regions, m, NULL, error);
     m->source = CR_SOURCE_INLINE;
     m->length_known = input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_INLINE;
     m->length = m->length_known ? input->inline_ : 0;
     if (m->length_known || (input == NULL && may_lack_input)) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
-                   "ReduceRequest.input is missing: give stream, file_descriptor or region");
+                   "ReduceRequest.input is missing: give stream, file_descriptor, region or regions");
 }
 
 cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, cr_error *error) {

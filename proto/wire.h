@@ -51,7 +51,8 @@ typedef enum cr_wire_source {
     CR_SOURCE_STREAM = 1,
     CR_SOURCE_DESCRIPTOR = 2,
     CR_SOURCE_REGION = 3,
-    CR_SOURCE_INLINE = 5, /* gRPC: the array is in the request, or there is no word of it */
+    CR_SOURCE_REGIONS = 4, /* length: how many pieces; cr_wire_unpack_pieces has them */
+    CR_SOURCE_INLINE = 5,  /* gRPC: the array is in the request, or there is no word of it */
 } cr_wire_source;
 
 /* ReduceRequest with its Input. Numbers of dtype, op, nan and overflow are passed through unchecked: what they mean is
@@ -73,6 +74,13 @@ typedef struct cr_wire_reduce {
     uint64_t first;                     /* index of the first element; no axis */
     char kernel[CR_NAME_MAX_BYTES + 1]; /* "": none is asked for by name */
 } cr_wire_reduce;
+
+/* One piece of an array that lies in several regions. */
+typedef struct cr_wire_piece {
+    uint64_t region, offset; /* bytes */
+    bool to_end;             /* of the last one alone */
+    uint64_t count;          /* elements; 0 with to_end */
+} cr_wire_piece;
 
 typedef enum cr_wire_region_kind {
     CR_SHARED_DESCRIPTOR = 1, /* memfd or file: one descriptor comes with the CALL */
@@ -194,6 +202,8 @@ typedef struct cr_wire_progress {
 size_t cr_wire_pack_hello(const cr_wire_hello *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_welcome(const cr_wire_welcome *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap);
+/* The same of a reduction of CR_SOURCE_REGIONS, which has m->reduce.length pieces. */
+size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, uint8_t *out, size_t cap);
 size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap);
 /* Packs everything of an ArrayPart but its values, which must follow: m->values is not read. 32 bytes are enough. */
 size_t cr_wire_pack_part_head(const cr_wire_part *m, uint8_t *out, size_t cap);
@@ -206,6 +216,10 @@ size_t cr_wire_pack_credit(uint64_t bytes, uint8_t *out, size_t cap);
 cr_status cr_wire_unpack_hello(const uint8_t *in, size_t len, cr_wire_hello *m, cr_error *error);
 cr_status cr_wire_unpack_welcome(const uint8_t *in, size_t len, cr_wire_welcome *m, cr_error *error);
 cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);
+/* The pieces of a CALL that unpacked with CR_SOURCE_REGIONS: reduce.length of them. They are not part of the request, so that a call
+ * keeps its size. */
+cr_status cr_wire_unpack_pieces(const uint8_t *in, size_t len, cr_wire_piece pieces[CR_CALL_MAX_PIECES],
+                                cr_error *error);
 /* Requests of gRPC, without the array or partials in them: of Reduce, of Merge, and the head of ReduceStream. They fill m as a
  * Call does, but for timeout_ms, and its source may be CR_SOURCE_INLINE. */
 cr_status cr_wire_unpack_reduce(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);

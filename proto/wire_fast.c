@@ -108,6 +108,7 @@ static bool take_input(cursor *c, cr_wire_reduce *m) {
         case CR_SOURCE_REGION:
             return take_field(&source, 1 << 3, UINT64_MAX, &m->region) &&
                    take_field(&source, 2 << 3, UINT64_MAX, &m->offset) && take_length(&source, 3 << 3, 4 << 3, m);
+        case CR_SOURCE_REGIONS:
         case CR_SOURCE_INLINE:
             break;
     }

@@ -71,6 +71,14 @@ typedef struct cr_wire_user_out {
 /* count users, at most CR_WIRE_MAX_USERS; their number. */
 size_t cr_wire_users_out(const cr_wire_user *users, uint32_t count, cr_wire_user_out *out, Cured__V1__User **pointers);
 uint32_t cr_wire_users_in(Cured__V1__User *const *from, size_t count, cr_wire_user *users);
+/* Input.file_descriptor and Input.region. */
+cr_status cr_wire_descriptor_in(const Cured__V1__DescriptorInput *p, cr_wire_reduce *m, cr_error *error);
+cr_status cr_wire_region_in(const Cured__V1__RegionInput *p, cr_wire_reduce *m, cr_error *error);
+/* Input.regions: m->length becomes how many pieces there are; pieces NULL: they are only checked. */
+cr_status cr_wire_regions_in(const Cured__V1__RegionsInput *p, cr_wire_reduce *m,
+                             cr_wire_piece pieces[CR_CALL_MAX_PIECES], cr_error *error);
+/* wire.c: a Call that reduces them. */
+size_t cr_wire_emit_pieces(const cr_wire_call *m, Cured__V1__RegionsInput *regions, uint8_t *out, size_t cap);
 
 void cr_wire_limits_out(const cr_wire_limits *m, Cured__V1__Limits *p);
 void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m);

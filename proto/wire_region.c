@@ -1,4 +1,4 @@
-/* wire_region: RegisterRequest, UnregisterRequest and RegisterResponse between protobuf and plain structs.
+/* wire_region: what is said of descriptors and regions, in inputs and in Register and Unregister, between protobuf and plain structs.
  *
  * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. */
 #include <string.h>
@@ -162,4 +162,87 @@ cr_status cr_wire_unpack_registered(const uint8_t *in, size_t len, cr_wire_regis
     if (p == NULL) return CR_INVALID_ARGUMENT;
     m->bytes = p->bytes;
     return CR_OK;
+}
+
+cr_status cr_wire_descriptor_in(const Cured__V1__DescriptorInput *p, cr_wire_reduce *m, cr_error *error) {
+    m->source = CR_SOURCE_DESCRIPTOR;
+    m->offset = p->offset;
+    m->length_known = p->length_case == CURED__V1__DESCRIPTOR_INPUT__LENGTH_COUNT;
+    m->length = m->length_known ? p->count : 0;
+    if (!m->length_known && (p->length_case != CURED__V1__DESCRIPTOR_INPUT__LENGTH_TO_END || !p->to_end))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "DescriptorInput.length is missing: give count, or to_end = true");
+    return CR_OK;
+}
+
+cr_status cr_wire_region_in(const Cured__V1__RegionInput *p, cr_wire_reduce *m, cr_error *error) {
+    m->source = CR_SOURCE_REGION;
+    m->region = p->region;
+    m->offset = p->offset;
+    m->length_known = p->length_case == CURED__V1__REGION_INPUT__LENGTH_COUNT;
+    m->length = m->length_known ? p->count : 0;
+    if (!m->length_known && (p->length_case != CURED__V1__REGION_INPUT__LENGTH_TO_END || !p->to_end))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "RegionInput.length is missing: give count, or to_end = true");
+    return CR_OK;
+}
+
+size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, uint8_t *out, size_t cap) {
+    Cured__V1__RegionsInput p = CURED__V1__REGIONS_INPUT__INIT;
+    Cured__V1__RegionInput each[CR_CALL_MAX_PIECES], *list[CR_CALL_MAX_PIECES];
+    p.n_pieces = m->reduce.length < CR_CALL_MAX_PIECES ? (size_t)m->reduce.length : CR_CALL_MAX_PIECES;
+    p.pieces = list;
+    for (size_t i = 0; i < p.n_pieces; i++) {
+        list[i] = &each[i];
+        cured__v1__region_input__init(&each[i]);
+        each[i].region = pieces[i].region;
+        each[i].offset = pieces[i].offset;
+        each[i].length_case =
+            pieces[i].to_end ? CURED__V1__REGION_INPUT__LENGTH_TO_END : CURED__V1__REGION_INPUT__LENGTH_COUNT;
+        if (pieces[i].to_end)
+            each[i].to_end = 1;
+        else
+            each[i].count = pieces[i].count;
+    }
+    return cr_wire_emit_pieces(m, &p, out, cap);
+}
+
+static cr_status piece_in(const Cured__V1__RegionInput *p, size_t index, bool last, cr_wire_piece *piece,
+                          cr_error *error) {
+    const bool counted = p->length_case == CURED__V1__REGION_INPUT__LENGTH_COUNT;
+    const bool to_end = p->length_case == CURED__V1__REGION_INPUT__LENGTH_TO_END && p->to_end;
+    *piece = (cr_wire_piece){p->region, p->offset, to_end, counted ? p->count : 0};
+    if (counted || (to_end && last)) return CR_OK;
+    if (to_end)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "RegionsInput.pieces[%zu] has to_end, which only the last piece may: give its count", index);
+    return cr_fail(error, CR_INVALID_ARGUMENT, "RegionsInput.pieces[%zu].length is missing: give count", index);
+}
+
+cr_status cr_wire_regions_in(const Cured__V1__RegionsInput *p, cr_wire_reduce *m,
+                             cr_wire_piece pieces[CR_CALL_MAX_PIECES], cr_error *error) {
+    cr_wire_piece unused;
+    m->source = CR_SOURCE_REGIONS;
+    m->region = m->offset = 0;
+    m->length_known = false;
+    m->length = p->n_pieces;
+    if (p->n_pieces < 1 || p->n_pieces > CR_CALL_MAX_PIECES)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "RegionsInput.pieces has %zu entries, must have 1 to %d",
+                       p->n_pieces, CR_CALL_MAX_PIECES);
+    for (size_t i = 0; i < p->n_pieces; i++) {
+        const cr_status status =
+            piece_in(p->pieces[i], i, i + 1 == p->n_pieces, pieces != NULL ? &pieces[i] : &unused, error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+cr_status cr_wire_unpack_pieces(const uint8_t *in, size_t len, cr_wire_piece pieces[CR_CALL_MAX_PIECES],
+                                cr_error *error) {
+    cr_wire_scratch scratch;
+    cr_wire_reduce ignored;
+    const Cured__V1__Call *p = cr_wire_parse(&scratch, &cured__v1__call__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    if (p->request_case != CURED__V1__CALL__REQUEST_REDUCE || p->reduce->input == NULL ||
+        p->reduce->input->source_case != CURED__V1__INPUT__SOURCE_REGIONS)
+        return cr_fail(error, CR_INTERNAL, "the call has no pieces");
+    return cr_wire_regions_in(p->reduce->input->regions, &ignored, pieces, error);
 }

@@ -62,6 +62,7 @@ void cr_cl_call_destroy(cured_call *call) {
     cr_cl_array_free(call->array);
     free(call->partial);
     free(call->owned);
+    free(call->pieces);
     free(call);
 }
 
@@ -115,10 +116,16 @@ static void put_call(cured_call *call) {
         uint64_t left_ms = call->deadline_ns > now ? (call->deadline_ns - now) / 1000000 : 0;
         call->request.timeout_ms = left_ms > 0 ? (uint32_t)left_ms : 1;
     }
-    size_t n = cr_wire_pack_call(&call->request, call->head + CR_FRAME_HEADER_BYTES,
-                                 sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
+    size_t n = call->pieces != NULL ? cr_cl_regions_pack(call)
+                                    : cr_wire_pack_call(&call->request, call->head + CR_FRAME_HEADER_BYTES,
+                                                        sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
     bool no_data = call->kind != KIND_BUFFER && call->kind != KIND_STREAM;
     put_frame(call, CR_FRAME_CALL, no_data ? CR_FLAG_END : 0, (uint32_t)n);
+    if (call->pieces != NULL) { /* longer than the head */
+        call->body = call->owned;
+        call->body_len = n;
+        return;
+    }
     call->head_len += (uint32_t)n;
     call->fd_due = call->fd >= 0;
     if (call->array != NULL && cr_cl_array_credit(call->array) != 0) {
@@ -144,7 +151,7 @@ void cr_cl_call_submit(cured_call *call) {
     }
     if (conn->calls.next == conn->calls.prev)
         cr_cl_conn_watch(conn, call->retries == 0 ? call->start_ns : cr_cl_now_ns());
-    if (call->kind == KIND_REGION && cr_cl_region_ensure(call->region, &error) != CR_OK) {
+    if (call->kind == KIND_REGION && cr_cl_regions_ensure(call, &error) != CR_OK) {
         cr_cl_call_finish(call, error.code, 0, error.text);
         return;
     }
@@ -191,7 +198,7 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     call->fd = -1;
     list_remove(&call->all);
     if (call->on_done != NULL) list_append(&conn->finished, &call->all);
-    if (call->kind == KIND_REGION) cr_cl_region_release(call->region);
+    if (call->kind == KIND_REGION) cr_cl_regions_release(call);
     call->region = NULL;
     bool waits = queued(call) && begun(call);
     if (call->detached) call->freed = true;

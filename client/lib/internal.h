@@ -121,10 +121,11 @@ struct cured_call {
     const uint8_t *data;
     uint64_t data_bytes;
     uint64_t ping_id;
-    void *owned;          /* the library's copy of what is sent, where it made one */
-    cured_region *region; /* KIND_REGION keeps it; KIND_REGISTER is its own */
-    cr_needs needs;       /* what is folded in this process */
-    struct cr_work *work; /* its job in this process; NULL: none */
+    void *owned;              /* the library's copy of what is sent, where it made one */
+    cured_region *region;     /* KIND_REGION keeps it; KIND_REGISTER is its own */
+    struct cr_pieces *pieces; /* KIND_REGION of several regions, which it keeps all; region is the first. NULL: one */
+    cr_needs needs;           /* what is folded in this process */
+    struct cr_work *work;     /* its job in this process; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
     uint32_t retries_left, retries, max_wait_ms;
@@ -317,6 +318,11 @@ cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype
 
 /* region.c: sees to it that the daemon has been told of the region on this connection. */
 cr_status cr_cl_region_ensure(cured_region *region, cr_error *error);
+/* The same for all regions that the call names, and the end of its uses of them. */
+cr_status cr_cl_regions_ensure(cured_call *call, cr_error *error);
+void cr_cl_regions_release(cured_call *call);
+/* Packs the CALL of several regions into call->owned; its length. */
+size_t cr_cl_regions_pack(cured_call *call);
 /* The Register call was answered. */
 void cr_cl_region_registered(cured_call *call, uint64_t bytes);
 /* The same in this process: fd (taken over), and the memory of a sealed one, mapped; NULL: it is read. */

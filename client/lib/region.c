@@ -14,7 +14,10 @@
 
 #include "client/lib/internal.h"
 
-enum { REGISTER_MS = 60000 }; /* for the daemon to open the memory: its file system may hang */
+enum {
+    REGISTER_MS = 60000, /* for the daemon to open the memory: its file system may hang */
+    PIECES_BYTES = 1024, /* the longest CALL of several regions */
+};
 
 struct cured_region {
     cured_conn *conn; /* NULL once the connection is closed */
@@ -86,9 +89,42 @@ int cr_cl_region_view(const cured_call *call, const uint8_t **memory, uint64_t *
     return region->fd;
 }
 
+/* What a call of several regions keeps. */
+struct cr_pieces {
+    cured_region *regions[CR_CALL_MAX_PIECES];
+    cr_wire_piece wire[CR_CALL_MAX_PIECES];
+    size_t count;
+};
+
+static size_t regions_of(const cured_call *call, cured_region *const **regions) {
+    *regions = call->pieces != NULL ? call->pieces->regions : &call->region;
+    return call->pieces != NULL ? call->pieces->count : 1;
+}
+
 const cr_error *cr_cl_region_error(const cured_call *call) {
-    const cured_region *region = call->region;
-    return region->opening != NULL && failed(region) ? &region->opening->error : NULL;
+    cured_region *const *regions;
+    const size_t count = regions_of(call, &regions);
+    for (size_t i = 0; i < count; i++)
+        if (regions[i]->opening != NULL && failed(regions[i])) return &regions[i]->opening->error;
+    return NULL;
+}
+
+cr_status cr_cl_regions_ensure(cured_call *call, cr_error *error) {
+    cured_region *const *regions;
+    const size_t count = regions_of(call, &regions);
+    for (size_t i = 0; i < count; i++)
+        if (cr_cl_region_ensure(regions[i], error) != CR_OK) return error->code;
+    return CR_OK;
+}
+
+void cr_cl_regions_release(cured_call *call) {
+    cured_region *const *regions;
+    const size_t count = regions_of(call, &regions);
+    for (size_t i = 0; i < count; i++) cr_cl_region_release(regions[i]);
+}
+
+size_t cr_cl_regions_pack(cured_call *call) {
+    return cr_wire_pack_pieces(&call->request, call->pieces->wire, call->owned, PIECES_BYTES);
 }
 
 /* A call that tells the daemon; without a daemon that knows the region it is done at once. */
@@ -243,6 +279,77 @@ cured_status cured_region_reduce(cured_region *region, cured_dtype dtype, const 
     r->length = count != CURED_TO_END ? count : 0;
     call->region = region;
     region->uses++;
+    cr_cl_call_submit(call);
+    *out = call;
+    return cr_cl_give(error, &e, 0);
+}
+
+/* The pieces as the wire has them. *elements: of all, CURED_TO_END where that is not known. */
+static cr_status take_pieces(const cured_piece *pieces, size_t count, size_t size, struct cr_pieces *out,
+                             uint64_t *elements, cr_error *error) {
+    const cured_conn *conn = pieces[0].region->conn;
+    *elements = 0;
+    for (size_t i = 0; i < count; i++) {
+        cured_region *region = pieces[i].region;
+        uint64_t length = pieces[i].count;
+        if (region->conn == NULL || region->closed)
+            return cr_fail(error, CR_FAILED_PRECONDITION, "pieces[%zu]: the region, or its connection, is closed", i);
+        if (region->conn != conn)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "pieces[%zu]: its region belongs to another connection", i);
+        const bool open = region->bytes != 0 && !(failed(region)) && region->epoch == conn->epoch;
+        if (length == CURED_TO_END && i + 1 < count) {
+            if (!open)
+                return cr_fail(error, CR_FAILED_PRECONDITION,
+                               "pieces[%zu] goes to the end of a region that is not open: give its count, or call "
+                               "cured_region_wait() first",
+                               i);
+            if (pieces[i].offset > region->bytes || (region->bytes - pieces[i].offset) % size != 0)
+                return cr_fail(error, CR_INVALID_ARGUMENT,
+                               "pieces[%zu]: from byte %llu on the region has no whole elements of %zu bytes", i,
+                               (unsigned long long)pieces[i].offset, size);
+            length = (region->bytes - pieces[i].offset) / size;
+        }
+        out->regions[i] = region;
+        out->wire[i] = (cr_wire_piece){region->source.id, pieces[i].offset, length == CURED_TO_END,
+                                       length == CURED_TO_END ? 0 : length};
+        if (length == CURED_TO_END || length > (uint64_t)INT64_MAX - *elements)
+            *elements = CURED_TO_END;
+        else
+            *elements += length;
+    }
+    out->count = count;
+    return CR_OK;
+}
+
+cured_status cured_reduce_regions(const cured_piece *pieces, size_t count, cured_dtype dtype, const cured_op *ops,
+                                  size_t op_count, const cured_options *options, cured_call **out, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    uint64_t elements;
+    *out = NULL;
+    const size_t size = cured_dtype_size(dtype);
+    if (count < 1 || count > CR_CALL_MAX_PIECES)
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %zu, must be 1 to %d pieces", count,
+                          CR_CALL_MAX_PIECES);
+    struct cr_pieces *taken = calloc(1, sizeof *taken);
+    void *packed = malloc(PIECES_BYTES);
+    cured_call *call = NULL;
+    if (taken == NULL || packed == NULL)
+        cr_fail(&e, CR_RESOURCE_EXHAUSTED, "no memory for %zu pieces", count);
+    else if (take_pieces(pieces, count, size != 0 ? size : 1, taken, &elements, &e) == CR_OK)
+        call = cr_cl_new_reduce(pieces[0].region->conn, KIND_REGION, dtype, ops, op_count, elements, options, &e);
+    if (call == NULL) {
+        free(taken);
+        free(packed);
+        return cr_cl_give(error, &e, 0);
+    }
+    cr_wire_reduce *r = &call->request.reduce;
+    r->source = CR_SOURCE_REGIONS;
+    r->length_known = false;
+    r->length = count;
+    call->pieces = taken;
+    call->owned = packed;
+    call->region = taken->regions[0];
+    for (size_t i = 0; i < count; i++) taken->regions[i]->uses++;
     cr_cl_call_submit(call);
     *out = call;
     return cr_cl_give(error, &e, 0);

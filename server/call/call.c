@@ -376,15 +376,16 @@ void cr_call_whole(cr_call *call, const uint8_t *data, size_t bytes) {
         fold_here(call, data, bytes);
 }
 
-static void answer_merged(cr_call *call) {
-    const cr_merge *m = call->merge;
+void cr_call_elsewhere(cr_call *call) { cr_call_move(call, CR_CLOSED, call->output); }
+
+void cr_call_merged(cr_call *call, const cr_share *sum) {
     uint64_t took = cr_now_ns() - call->arrived_ns;
     cr_wire_timing timing = {0, took, took};
     cr_answer answer = {.kind = call->request.reduce.want_partial ? CR_ANSWER_PARTIAL : CR_ANSWER_VALUES,
                         .timing = &timing,
-                        .partial = &m->sum.partial,
+                        .partial = &sum->partial,
                         .finish = &call->finish,
-                        .share = &m->sum};
+                        .share = sum};
     cr_call_move(call, CR_CLOSED, call->output);
     finish(call, &answer);
 }
@@ -402,7 +403,7 @@ void cr_call_end(cr_call *call) {
     if (status != CR_OK) {
         cr_call_fail(call, &error);
     } else if (merges) {
-        answer_merged(call);
+        cr_call_merged(call, &call->merge->sum);
     } else if (!call->job) {
         fold_here(call, NULL, 0);
     } else {

@@ -127,6 +127,10 @@ void cr_call_sent(cr_call *call);
 
 /* Ends the call, with FAILED as its answer; error NULL: without an answer. */
 void cr_call_cancel(cr_call *call, const cr_error *error);
+/* The array of the call is reduced by other calls: it only waits. */
+void cr_call_elsewhere(cr_call *call);
+/* Answers a call whose array others have reduced, from their partials together. The call is gone. */
+void cr_call_merged(cr_call *call, const cr_share *sum);
 /* Ends a call whose work was the front's own. */
 void cr_call_done(cr_call *call);
 

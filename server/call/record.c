@@ -68,6 +68,7 @@ static cr_given given_of(const cr_call *call) {
         case CR_SOURCE_DESCRIPTOR:
             return CR_GIVEN_descriptor;
         case CR_SOURCE_REGION:
+        case CR_SOURCE_REGIONS:
             return CR_GIVEN_region;
         case CR_SOURCE_INLINE:
             return CR_GIVEN_inline;

@@ -54,6 +54,8 @@ cr_status cr_call_hold_state(cr_call *call, uint64_t bytes, cr_error *error) {
 
 cr_status cr_call_charge(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
-    if (call->request.kind != CR_CALL_REDUCE || r->source == CR_SOURCE_STREAM || r->length_known) return CR_OK;
+    if (call->request.kind != CR_CALL_REDUCE || r->source == CR_SOURCE_STREAM || r->source == CR_SOURCE_REGIONS ||
+        r->length_known)
+        return CR_OK;
     return cr_call_grow(call, cr_queue_progress(call->calls->queue, call->job).total_bytes, error);
 }

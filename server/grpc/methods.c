@@ -28,7 +28,7 @@ static void end_unary(cr_grpc_stream *stream) {
 /* Makes the request a call whose array is streamed by its front: bytes are told, or not known. */
 static cr_status as_stream(cr_wire_call *asked, bool known, uint64_t bytes, cr_error *error) {
     cr_wire_reduce *r = &asked->reduce;
-    if (r->source == CR_SOURCE_DESCRIPTOR || r->source == CR_SOURCE_REGION)
+    if (r->source == CR_SOURCE_DESCRIPTOR || r->source == CR_SOURCE_REGION || r->source == CR_SOURCE_REGIONS)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "input: descriptors and regions belong to the native protocol (libcured, cured-client)");
     if (r->source == CR_SOURCE_INLINE && r->length_known && known && r->length != bytes)

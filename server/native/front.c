@@ -3,6 +3,7 @@
 
 #include "server/base/clock.h"
 #include "server/native/frames.h"
+#include "server/native/group.h"
 #include "server/native/regions.h"
 #include "server/native/reply.h"
 
@@ -21,6 +22,7 @@ cr_stream *cr_stream_find(cr_conn *conn, uint32_t id) { return cr_streams_find(&
 static void leave(cr_stream *stream, const cr_error *why) {
     cr_conn *conn = stream->conn;
     cr_regions_forget(stream, why);
+    cr_group_drop(stream);
     cr_list_remove(&stream->link);
     cr_list_remove(&stream->stalled);
     cr_list_remove(&stream->reload.link);
@@ -66,7 +68,8 @@ static void on_parts(cr_call *call) { send_parts(stream_of(call)); }
 static void on_progress(cr_call *call, const cr_wire_progress *so_far) {
     cr_stream *stream = stream_of(call);
     if (cr_conn_backlog(stream->conn) >= CR_BACKLOG_BYTES) return; /* nobody reads: not one more */
-    cr_reply_progress(stream->conn, stream->id, so_far);
+    cr_wire_progress all;
+    cr_reply_progress(stream->conn, stream->id, cr_group_progress(stream, &all) ? &all : so_far);
 }
 
 static void on_answer(cr_call *call, const cr_answer *answer) {
@@ -134,22 +137,24 @@ static void begin_reload(cr_stream *stream) {
     calls->reload(calls->reload_argument, &stream->reload);
 }
 
-static void begin_reduce(cr_stream *stream, int descriptor) {
+static void begin_reduce(cr_stream *stream, int descriptor, const uint8_t *payload, size_t bytes) {
     cr_call *call = stream->call;
     cr_conn *conn = stream->conn;
     cr_array input = {.kind = descriptor >= 0 ? CR_DESCRIPTOR : CR_STREAM, .descriptor = descriptor};
-    bool region = cr_call_asked(call)->reduce.source == CR_SOURCE_REGION;
+    const cr_wire_source source = cr_call_asked(call)->reduce.source;
     if (!cr_call_begin(call)) {
         if (descriptor >= 0) cr_files_close(conn->native->calls->files, conn->peer.owner, descriptor);
-    } else if (region) {
+    } else if (source == CR_SOURCE_REGION) {
         cr_regions_reduce(stream);
+    } else if (source == CR_SOURCE_REGIONS) {
+        cr_group_begin(stream, payload, bytes);
     } else {
         cr_call_input(call, &input);
     }
 }
 
 /* What the request asks for begins. descriptor is taken over. */
-static void begin(cr_stream *stream, int descriptor, bool end) {
+static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, const uint8_t *payload) {
     cr_conn *conn = stream->conn;
     uint32_t id = stream->id;
     const cr_wire_call *asked = cr_call_asked(stream->call);
@@ -171,9 +176,9 @@ static void begin(cr_stream *stream, int descriptor, bool end) {
             cr_regions_unregister(stream);
             return;
         default:
-            begin_reduce(stream, descriptor);
+            begin_reduce(stream, descriptor, payload, frame->length);
     }
-    if (end && streams && (stream = cr_stream_find(conn, id))) cr_call_end(stream->call);
+    if (frame->flags & CR_FLAG_END && streams && (stream = cr_stream_find(conn, id))) cr_call_end(stream->call);
 }
 
 bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {
@@ -208,7 +213,7 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     cr_list_init(&stream->in_region);
     cr_list_init(&stream->reload.link);
     cr_list_append(&conn->open, &stream->link);
-    begin(stream, descriptor, frame->flags & CR_FLAG_END);
+    begin(stream, descriptor, frame, payload);
     return conn->state == CR_CONN_OPEN;
 }
 

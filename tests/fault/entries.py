@@ -5,7 +5,7 @@ import os
 import struct
 
 from connection import Closed
-from cured_wire import CANCEL, Status, frame
+from cured_wire import CANCEL, END, Status, bytes_field, frame, uint_field
 
 BYTES = bytes(range(256)) * 12  # 3,072 bytes
 MIB = 1 << 20
@@ -114,6 +114,16 @@ def region(test, c):
     return bytes_, answers
 
 
+def pieces(test, c):
+    """One array in three pieces of two regions."""
+    bytes_ = value(c.register(5, test.memory.fileno())), value(c.register(6, test.sealed_memory.fileno()))
+    parts = b"".join(bytes_field(1, uint_field(1, number) + uint_field(2, offset) + uint_field(3, count))
+                     for number, offset, count in ((5, 0, 50000), (6, 7, 90000), (5, 100, 200)))
+    stream = c.open_stream()
+    c.send(c.call_frame(stream, "u8", ["sum", "argmax"], bytes_field(4, parts), flags=END))
+    return bytes_, good(c.wait(stream))
+
+
 def sealed_region(test, c):
     bytes_ = value(c.register(1, test.sealed_memory.fileno()))
     return bytes_, good(c.region("u8", ["sum"], 1)), good_array(c.region("u8", ["sum"], 1, 0, 1 << 20, axis=(1024, 1024, 1)), 8, 1024)
@@ -155,7 +165,7 @@ def left(test, c):
 
 
 ENTRIES = (connect, inline, inline_axis, stream, stream_in_crumbs, stream_columns, stream_rows, stream_products, partial, merge,
-           of_file, of_memory, of_sparse, of_foreign, file_columns, region, sealed_region, file_region, info, many, cancelled, left)
+           of_file, of_memory, of_sparse, of_foreign, file_columns, region, pieces, sealed_region, file_region, info, many, cancelled, left)
 
 
 def prepare(test):

@@ -117,6 +117,21 @@ static cured_status region(cured_conn *conn) {
     return status;
 }
 
+/* Three pieces of two regions, as one array. */
+static cured_status pieces(cured_conn *conn) {
+    cured_region *one, *two = NULL;
+    cured_call *call;
+    cured_status status = cured_region_fd(conn, memory, &one, NULL);
+    if (status != CURED_OK) return status;
+    status = cured_region_fd(conn, memory, &two, NULL);
+    const cured_piece parts[] = {{one, 40, 500}, {two, 2040, 400}, {one, 3640, 100}};
+    if (status == CURED_OK) status = cured_reduce_regions(parts, 3, CURED_U32, &sum, 1, &once, &call, NULL);
+    if (status == CURED_OK) status = finish(call, sum_of(10, 1000));
+    cured_region_free(one);
+    cured_region_free(two);
+    return status;
+}
+
 static cured_status array(cured_conn *conn) {
     cured_array *array;
     cured_region *region = NULL;
@@ -212,19 +227,13 @@ static cured_status finish_here(cured_conn *conn) {
 static const struct use {
     const char *name;
     cured_status (*run)(cured_conn *conn);
-} uses[] = {{"ping", ping},
-            {"info", info},
-            {"small", small},
-            {"large", large},
-            {"stream", stream},
-            {"without a value", without_value},
-            {"region", region},
-            {"array", array},
-            {"descriptor", descriptor},
-            {"rows", rows},
-            {"elements", elements},
-            {"partials", partials},
-            {"finish here", finish_here}};
+} uses[] = {{"ping", ping},         {"info", info},
+            {"small", small},       {"large", large},
+            {"stream", stream},     {"without a value", without_value},
+            {"region", region},     {"pieces", pieces},
+            {"array", array},       {"descriptor", descriptor},
+            {"rows", rows},         {"elements", elements},
+            {"partials", partials}, {"finish here", finish_here}};
 enum { USES = sizeof uses / sizeof uses[0] };
 
 static cured_status use_once(const struct use *use) {

@@ -43,6 +43,27 @@ for dtype in oracle.DTYPES:
     add(dtype)
 
 
+class Together(Case):
+    """reduce_parts: arrays in any memory, as one."""
+
+    def test_parts_are_one_array(self):
+        r = random.Random(5)
+        for dtype in ("f4", "<i8", "u1"):
+            a = numpy.array([r.randrange(100) for _ in range(5000)], dtype)
+            cuts = sorted(r.randint(0, 5000) for _ in range(5))
+            parts = numpy.split(a, cuts)
+            parts[1] = bytes(parts[1]) if dtype == "u1" else parts[1]
+            ops = ["sum", "argmax", "min", "std", "count"]
+            self.assertEqual(dict(cured.reduce(a, ops)), dict(cured.reduce_parts(parts, ops)))
+            with cured.Client("embedded:") as client:
+                self.assertEqual(cured.std(a, ddof=1), cured.reduce_parts(parts, ["std"], ddof=1, client=client).std)
+        self.assertEqual(3.0, cured.reduce_parts([numpy.ones(1), numpy.ones(2)], "sum", first=None).sum)
+        with self.assertRaises(ValueError):
+            cured.reduce_parts([], "sum")
+        with self.assertRaises(ValueError):
+            cured.reduce_parts([numpy.ones(1, "f4"), numpy.ones(1, "f8")], "sum")
+
+
 class Unplaced(Case):
     """Partials without a position: shuffled chunks of every type give the bits of the whole."""
 

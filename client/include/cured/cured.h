@@ -365,6 +365,20 @@ CURED_API uint64_t cured_region_bytes(const cured_region *region);
 CURED_API cured_status cured_region_reduce(cured_region *region, cured_dtype dtype, const cured_op *ops,
                                            size_t op_count, uint64_t offset, uint64_t count,
                                            const cured_options *options, cured_call **call, cured_error *error);
+/* `count` elements (CURED_TO_END: all) from byte `offset` of a region. */
+typedef struct cured_piece {
+    cured_region *region;
+    uint64_t offset, count;
+} cured_piece;
+
+/* Reduces one array that lies in up to 16 pieces, one after the other, in regions of one connection: on different GPUs, in host memory or
+ * both. The daemon reduces every piece where it lies, all at once, merges the partials and answers with the bits of the whole array.
+ * A piece that fails fails the call, whose sentence names it ("regions[2]: ..."). No axis and no kernel; with prod of floats every
+ * piece but the last has a multiple of 4,096 elements. All pieces but the last need a count, or a region that is open
+ * (FAILED_PRECONDITION otherwise). In this process: UNIMPLEMENTED. */
+CURED_API cured_status cured_reduce_regions(const cured_piece *pieces, size_t count, cured_dtype dtype,
+                                            const cured_op *ops, size_t op_count, const cured_options *options,
+                                            cured_call **call, cured_error *error);
 /* Ends the region: no reduction of it can be started any more. *call is done when those under way are over and the daemon has let go
  * of the memory. */
 CURED_API cured_status cured_region_unregister(cured_region *region, const cured_options *options, cured_call **call,

@@ -49,6 +49,9 @@ static void begin_reduce(cured_call *call) {
     cr_error error;
     cr_local_input input;
     cr_status status = check(call, &error);
+    if (status == CR_OK && call->pieces != NULL)
+        status = cr_fail(&error, CR_UNIMPLEMENTED,
+                         "pieces: several regions together need a daemon; in this process (embedded:) merge partials");
     if (status == CR_OK) status = cr_local_input_of(call, &input, &error);
     if (status != CR_OK) {
         cr_cl_call_finish(call, status, 0, error.text);

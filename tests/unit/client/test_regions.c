@@ -93,6 +93,58 @@ START_TEST(registered_once_reduced_often) {
 }
 END_TEST
 
+/* Several regions in one call: all are registered first, the CALL names every piece, and each use is given back. */
+START_TEST(regions_together) {
+    cr_frame h, g;
+    cr_wire_piece wire[CR_CALL_MAX_PIECES];
+    const uint8_t *p;
+    cured_call *call;
+    int fd = memory(), other = memory();
+    cured_region *one = region_of(fd), *two = region_of(other);
+    cured_piece pieces[17] = {{one, 64, 16}, {two, 0, 8}, {one, 0, CURED_TO_END}};
+    expect(CR_CALL_REGISTER, &h);
+    registered(h.stream, 4096);
+    expect(CR_CALL_REGISTER, &h);
+    /* to the end of a region whose size is not known yet */
+    cured_piece early[2] = {{two, 0, CURED_TO_END}, {one, 0, 1}};
+    ck_assert_int_eq(cured_reduce_regions(early, 2, CURED_F32, &sum, 1, NULL, &call, &error),
+                     CURED_FAILED_PRECONDITION);
+    ck_assert_ptr_nonnull(strstr(error.text, "pieces[0]"));
+    registered(h.stream, 4096);
+    ck_assert_int_eq(cured_region_wait(one, &error), CURED_OK);
+    ck_assert_int_eq(cured_region_wait(two, &error), CURED_OK);
+    early[0].offset = 2;
+    ck_assert_int_eq(cured_reduce_regions(early, 2, CURED_F32, &sum, 1, NULL, &call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_int_eq(cured_reduce_regions(pieces, 0, CURED_F32, &sum, 1, NULL, &call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_int_eq(cured_reduce_regions(pieces, 17, CURED_F32, &sum, 1, NULL, &call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_ptr_null(call);
+    ck_assert_msg(cured_reduce_regions(pieces, 3, CURED_F32, &sum, 1, NULL, &call, &error) == CURED_OK, "%s",
+                  error.text);
+    fake_expect(&f, conn, CR_FRAME_CALL, &g, &p);
+    cr_wire_call m;
+    cr_error e;
+    ck_assert_int_eq(cr_wire_unpack_call(p, g.length, &m, &e), CR_OK);
+    ck_assert_int_eq(m.reduce.source, CR_SOURCE_REGIONS);
+    ck_assert_uint_eq(m.reduce.length, 3);
+    ck_assert_int_eq(cr_wire_unpack_pieces(p, g.length, wire, &e), CR_OK);
+    ck_assert(wire[0].region == wire[2].region && wire[0].region != wire[1].region);
+    ck_assert(wire[0].offset == 64 && wire[0].count == 16 && !wire[0].to_end);
+    ck_assert(wire[1].offset == 0 && wire[1].count == 8 && wire[2].to_end);
+    cured_region_free(one); /* the call keeps it */
+    fake_sum_of(&f, g.stream, 5, 1048);
+    ck_assert_int_eq(cured_wait(call, &error), CURED_OK);
+    ck_assert_uint_eq(cured_call_count(call), 1048);
+    expect(CR_CALL_UNREGISTER, &h);
+    unregistered(h.stream);
+    cured_call_free(call);
+    cured_region_free(two);
+    expect(CR_CALL_UNREGISTER, &h);
+    unregistered(h.stream);
+    close(fd);
+    close(other);
+}
+END_TEST
+
 START_TEST(unregister_ends_it) {
     cr_frame h;
     int fd = memory();
@@ -300,6 +352,7 @@ int main(void) {
     TCase *t = tcase_create("regions");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, registered_once_reduced_often);
+    tcase_add_test(t, regions_together);
     tcase_add_test(t, unregister_ends_it);
     tcase_add_test(t, a_connection_made_anew_is_told_again);
     tcase_add_test(t, a_refused_region_says_why);
