@@ -1,7 +1,7 @@
 /* slow: the slowest calls of the last hour.
  *
  * There is room for CR_STATS_SLOW_MOST. A call that is slower than the fastest of them takes its place. Of one user there are at
- * most half of them beside others: then its own fastest goes.
+ * most half of them beside others: then its own fastest goes. One that has more, because it was alone, gives them to whoever comes.
  * Thread: the loop's. Owner: the stats. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +13,26 @@
 
 enum { KEPT_MS = 60 * 60 * 1000 };
 
-static uint64_t bar_of(const cr_stats *s) {
-    uint64_t least = UINT64_MAX;
-    if (s->slow_count < CR_STATS_SLOW_MOST) return 0;
-    for (uint32_t i = 0; i < s->slow_count; i++)
-        if (s->slow[i].total_ns < least) least = s->slow[i].total_ns;
-    return least;
+static uint32_t held_by(const cr_stats *s, uint64_t owner) {
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < s->slow_count; i++) held += s->slow[i].owner == owner;
+    return held;
+}
+
+/* After a change: what a call must take to be among them, and who has more than half. */
+static void look_again(cr_stats *s) {
+    uint64_t least = UINT64_MAX, mostly = 0;
+    uint32_t lead = 0;
+    s->slow_bar_ns = s->slow_owner = 0;
+    if (s->slow_count < CR_STATS_SLOW_MOST) return;
+    for (uint32_t i = 0; i < s->slow_count; i++) {
+        const cr_slow *slow = &s->slow[i];
+        if (slow->total_ns < least) least = slow->total_ns;
+        if (!lead) mostly = slow->owner; /* only who has more than half leads to the end */
+        lead = slow->owner == mostly ? lead + 1 : lead - 1;
+    }
+    s->slow_bar_ns = least;
+    if (held_by(s, mostly) > CR_STATS_SLOW_MOST / 2) s->slow_owner = mostly;
 }
 
 void cr_stats_forget_slow(cr_stats *s, uint64_t now_ms) {
@@ -28,19 +42,20 @@ void cr_stats_forget_slow(cr_stats *s, uint64_t now_ms) {
         else
             s->slow[i] = s->slow[--s->slow_count];
     }
-    s->slow_bar_ns = bar_of(s);
+    look_again(s);
 }
 
 /* The place that goes for a call of owner's; NULL: it is faster than all that could. */
 static cr_slow *place_for(cr_stats *s, uint64_t owner, uint64_t total_ns) {
-    uint32_t own = 0;
     cr_slow *found = NULL;
     if (s->slow_count < CR_STATS_SLOW_MOST) return &s->slow[s->slow_count++];
-    for (uint32_t i = 0; i < s->slow_count; i++) own += s->slow[i].owner == owner;
+    const uint32_t own = held_by(s, owner);
+    const bool given = s->slow_owner && s->slow_owner != owner;
     for (uint32_t i = 0; i < s->slow_count; i++) {
         cr_slow *slow = &s->slow[i];
         if (own >= CR_STATS_SLOW_MOST / 2 && own < CR_STATS_SLOW_MOST && slow->owner != owner) continue;
-        if (slow->total_ns < total_ns && (!found || slow->total_ns < found->total_ns)) found = slow;
+        if (given ? slow->owner != s->slow_owner : slow->total_ns >= total_ns) continue;
+        if (!found || slow->total_ns < found->total_ns) found = slow;
     }
     return found;
 }
@@ -96,7 +111,7 @@ void cr_stats_keep_slow(cr_stats *s, const cr_record *r) {
     cr_slow *to = place_for(s, r->peer->owner, total);
     if (to) *to = (cr_slow){.total_ns = total, .ended_ms = now_ms, .owner = r->peer->owner};
     if (to) cr_stats_describe(s, r, &to->call);
-    s->slow_bar_ns = bar_of(s);
+    look_again(s);
 }
 
 static int slower(const void *one, const void *other) {

@@ -34,7 +34,8 @@ static bool has_array(cr_method method) {
 
 void cr_stats_end(cr_stats *s, const cr_record *r) {
     if (r->ended_ms >= s->now.at_ms + CR_STATS_STEP_MS) cr_stats_turn(s, r->ended_ms);
-    if (r->stages[CR_STAGE_total] > s->slow_bar_ns && has_array(r->method)) cr_stats_keep_slow(s, r);
+    const bool wanted = s->slow_owner && s->slow_owner != r->peer->owner;
+    if ((wanted || r->stages[CR_STAGE_total] > s->slow_bar_ns) && has_array(r->method)) cr_stats_keep_slow(s, r);
     s->requests[r->method][r->given][r->code]++;
     const cr_config *config = s->sources.config;
     if (config && config->log_calls && (r->code != CR_OK || config->log_calls != CR_LOG_CALLS_FAILED))

@@ -86,7 +86,8 @@ typedef struct cr_stats {
     cr_histogram turns;               /* of the loop, in which something came: from there to its end */
     cr_slow slow[CR_STATS_SLOW_MOST]; /* in no order */
     uint32_t slow_count;
-    uint64_t slow_bar_ns; /* what takes less is not among the slowest */
+    uint64_t slow_bar_ns; /* what takes less is not among the slowest, */
+    uint64_t slow_owner; /* unless it is of another user than this one, who has more than half of the places; 0: none */
     cr_stats_bucket log_users[1 << CR_STATS_LOG_BITS], log_all, log_answered;
     uint64_t left_out; /* lines, since that was told */
     cr_timer log_timer;

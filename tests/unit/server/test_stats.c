@@ -162,6 +162,20 @@ START_TEST(one_user_takes_no_more_than_half_of_the_places_from_others) {
 }
 END_TEST
 
+/* Whoever keeps calls open for long is not to hide what others wait for. */
+START_TEST(one_user_keeps_no_more_than_half_of_the_places_when_others_come) {
+    cr_wire_slow_log log;
+    for (uint64_t i = 1; i <= CR_WIRE_MAX_SLOW; i++) answered(&one, i * 1000000000, 0);
+    for (uint64_t i = 1; i <= 100; i++) answered(&other, i * 1000, 0);
+    cr_stats_slow(&stats, &(cr_stats_asker){.own = other.user}, &log);
+    ck_assert_uint_eq(log.count, CR_WIRE_MAX_SLOW / 2);
+    ck_assert_uint_eq(log.calls[0].total_ns, 100000);
+    cr_stats_slow(&stats, &(cr_stats_asker){.own = one.user}, &log);
+    ck_assert_uint_eq(log.count, CR_WIRE_MAX_SLOW / 2);
+    ck_assert_uint_eq(log.calls[log.count - 1].total_ns, (CR_WIRE_MAX_SLOW / 2 + 1) * 1000000000ull);
+}
+END_TEST
+
 START_TEST(slow_calls_are_forgotten_after_an_hour) {
     cr_wire_slow_log log;
     answered(&one, 1000000, 0);
@@ -244,6 +258,7 @@ int main(void) {
     tcase_add_test(tests, windows_forget_what_is_older_than_a_minute);
     tcase_add_test(tests, the_slowest_are_kept);
     tcase_add_test(tests, one_user_takes_no_more_than_half_of_the_places_from_others);
+    tcase_add_test(tests, one_user_keeps_no_more_than_half_of_the_places_when_others_come);
     tcase_add_test(tests, slow_calls_are_forgotten_after_an_hour);
     tcase_add_test(tests, users_see_themselves_and_admins_everybody);
     tcase_add_test(tests, exposition_fits_or_says_that_it_does_not);
