@@ -133,16 +133,16 @@ static cr_list *next_in_turn(pool *own) {
     return &first->link;
 }
 
-/* FOREIGN: the task of u that runs next. No user has more threads than are left to all others together, and no client more than are
- * left beside its user's. */
+/* FOREIGN: the task of u that runs next. No client has more threads than are left to all others together, and the last quarter is for
+ * users who have none. */
 static client *next_client(pool *own, user *u) {
     const size_t left = own->most - own->running;
     own->looked++;
-    if (!u->queued || (u->running && u->running >= left)) return NULL;
+    if (!u->queued || (u->running && left <= own->most / 4)) return NULL;
     for (cr_list *node = u->clients.next; node != &u->clients; node = node->next) {
         client *c = cr_container(node, client, link);
         own->looked++; /* those that are passed over have a thread, so they are few */
-        if (!cr_list_empty(&c->tasks) && (!c->running || c->running < left - u->running)) return c;
+        if (!cr_list_empty(&c->tasks) && (!c->running || c->running < left)) return c;
     }
     return NULL;
 }

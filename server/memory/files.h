@@ -3,8 +3,8 @@
  * Two pools. LOCAL runs calls that only wait on this machine's own memory and disks; clients take turns there
  * (server/base/turns.h), so a task should be over after some 4 MiB of work. FOREIGN runs those that a client can
  * make hang (FUSE, network file systems, anything unknown): its threads may all be stuck and LOCAL goes on. FOREIGN's
- * threads are started as they are needed, and no user has more of them than are left to all others together: one with many
- * files that hang takes half, and others' are still read. Nor has a client more of them than are left beside its user's.
+ * threads are started as they are needed. No client has more of them than are left to all others together: one with many files
+ * that hang takes half, and others' are still read. The last quarter of them is for users who have none.
  *
  * Thread: any. Owner: a task belongs to its embedder; it may free it once run was called (and has done its work) or
  * cr_files_forget returned true. */

@@ -19,7 +19,7 @@ OPS = ["sum", "max", "argmin", "count"]
 
 
 class Fuse(DaemonTest):
-    OPTIONS = {"foreign_files_threads": 5, "files_threads": 2, "slabs": 4, "max_jobs": 64}
+    OPTIONS = {"foreign_files_threads": 3, "files_threads": 2, "slabs": 4, "max_jobs": 64}
 
     @classmethod
     def setUpClass(cls):
