@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -138,17 +139,22 @@ class Scraped(AdminTest):
                 said = wait_for("its address", lambda: log.seek(0) or re.search(r'[lL]istening on"? ?\S*address=(\S+)', log.read()))
             address = said.group(1)
 
+            def api(path):
+                """What it answers; None while it is not ready."""
+                try:
+                    with urllib.request.urlopen("http://%s/api/v1/%s" % (address, path), timeout=HANG_S) as answer:
+                        return json.load(answer)["data"]
+                except urllib.error.URLError:
+                    return None
+
             def ask(query):
-                url = "http://%s/api/v1/query?%s" % (address, urllib.parse.urlencode({"query": query}))
-                with urllib.request.urlopen(url, timeout=HANG_S) as answer:
-                    return json.load(answer)["data"]["result"]
+                return (api("query?" + urllib.parse.urlencode({"query": query})) or {}).get("result")
             self.work()
-            wait_for("a scrape", lambda: [r for r in ask('up{job="cured"}') if r["value"][1] == "1"])
+            wait_for("a scrape", lambda: [r for r in ask('up{job="cured"}') or [] if r["value"][1] == "1"])
             wait_for("the figures", lambda: ask('cured_uptime_seconds{job="cured"} > 0'))
-            self.assertEqual("cpu", ask("cured_build_info")[0]["metric"]["backend"])
-            with urllib.request.urlopen("http://%s/api/v1/rules" % address, timeout=HANG_S) as answer:
-                rules = json.load(answer)["data"]["groups"][0]["rules"]
-            self.assertEqual({"unknown", "ok"} | {r["health"] for r in rules}, {"unknown", "ok"})
+            self.assertEqual("cpu", wait_for("the build", lambda: ask("cured_build_info"))[0]["metric"]["backend"])
+            groups = wait_for("the rules", lambda: (api("rules") or {}).get("groups"))
+            self.assertEqual({"unknown", "ok"} | {r["health"] for r in groups[0]["rules"]}, {"unknown", "ok"})
         finally:
             program.terminate()
             program.wait(HANG_S)
