@@ -291,6 +291,9 @@ bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info);
 
 /* partial.c: one op's answer, for an input of type dtype. */
 void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype);
+/* partial.c: values, all of them unset; NULL without memory. */
+cured_values *cr_cl_values_new(size_t count);
+struct cured_value *cr_cl_values_at(cured_values *values, size_t index);
 
 /* array.c: the answers of a call with an axis. Makes call->array from the request and the options. */
 cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error);

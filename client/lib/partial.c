@@ -96,6 +96,16 @@ void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
     memcpy(to->at, v->at, sizeof to->at);
 }
 
+cured_values *cr_cl_values_new(size_t count) {
+    cured_values *v = calloc(1, sizeof *v + count * sizeof v->values[0]);
+    if (v != NULL) v->count = (uint32_t)count;
+    return v;
+}
+
+struct cured_value *cr_cl_values_at(cured_values *values, size_t index) {
+    return &values->values[index];
+}
+
 static cr_status finish(const cr_share *share, const cured_op *ops, size_t op_count, const cured_options *o,
                         cured_values **values, cr_error *error) {
     const cr_finish_opts opts = {.nan = (cr_nan_policy)o->nan,
@@ -105,9 +115,8 @@ static cr_status finish(const cr_share *share, const cured_op *ops, size_t op_co
     const cr_partial *p = &share->partial;
     cr_status status = check_ops(share, ops, op_count, &opts, error);
     if (status != CR_OK) return status;
-    cured_values *v = calloc(1, sizeof *v + op_count * sizeof v->values[0]);
+    cured_values *v = cr_cl_values_new(op_count);
     if (v == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
-    v->count = (uint32_t)op_count;
     for (size_t i = 0; i < op_count; i++) {
         cr_value value;
         const cr_finish_opts own = cr_finish_share((cr_op)ops[i], (cr_dtype)p->dtype, &opts, NULL);

@@ -58,6 +58,13 @@ PyObject *cr_py_answer_or_error(const cured_value *value) {
     return error;
 }
 
+PyObject *cr_py_answer_values(const cr_py_request *r, const cured_values *values) {
+    PyObject *all[CURED_MAX_OPS];
+    if (r->single) return cr_py_answer_value(cured_values_get(values, 0));
+    for (size_t i = 0; i < r->op_count; i++) all[i] = cr_py_answer_or_error(cured_values_get(values, i));
+    return cr_py_answer_result(r, all);
+}
+
 PyObject *cr_py_answer(cr_py_request *r, const cured_call *call) {
     PyObject *values[CURED_MAX_OPS];
     size_t bytes;

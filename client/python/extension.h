@@ -13,7 +13,10 @@
 
 #include "cured/cured.h"
 
-enum { CR_PY_MAX_DIMS = 64 };
+enum {
+    CR_PY_MAX_DIMS = 64,
+    CR_PY_SMALL_BYTES = 64 * 1024, /* folded with the GIL held: giving it away would cost more */
+};
 
 /* ---- module.c ---- */
 
@@ -222,6 +225,8 @@ PyObject *cr_py_request_slices(cr_py_request *request, cr_py_client *client, cr_
 PyObject *cr_py_answer_value(const cured_value *value);
 /* The value, or the exception that says why there is none: a Result raises it when somebody asks for the value. */
 PyObject *cr_py_answer_or_error(const cured_value *value);
+/* Of an array that was folded without a call. */
+PyObject *cr_py_answer_values(const cr_py_request *request, const cured_values *values);
 /* Of a call that is done. */
 PyObject *cr_py_answer(cr_py_request *request, const cured_call *call);
 /* results[] of a request along an axis: memory for the answers. */

@@ -13,8 +13,7 @@
 
 enum {
     BLOCK_BYTES = 256 * 1024,
-    SMALL_BYTES = 64 * 1024, /* folded with the GIL held: giving it away would cost more */
-    SIGNALS_MS = 20,         /* how often Ctrl-C is looked for; it promises 50 ms */
+    SIGNALS_MS = 20, /* how often Ctrl-C is looked for; it promises 50 ms */
 };
 
 static uint64_t now_ms(void) {
@@ -172,7 +171,7 @@ static cured_status work(cr_py_job *job, cured_conn *conn, cured_error *error) {
 bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes) {
     cured_error error;
     cured_status status = CURED_OK;
-    if (link->local && bytes <= SMALL_BYTES && job->block == NULL) cured_process(link->conn, NULL);
+    if (link->local && bytes <= CR_PY_SMALL_BYTES && job->block == NULL) cured_process(link->conn, NULL);
     while (status == CURED_OK && !cured_call_done(job->call)) {
         PyThreadState *thread = PyEval_SaveThread();
         status = work(job, link->conn, &error);

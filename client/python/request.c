@@ -243,10 +243,34 @@ static PyObject *run_call(cr_py_request *r, cr_py_client *client, cr_py_link *li
     return answer;
 }
 
+/* A small array of the heap, whole: no call is made for it. */
+static bool goes_here(const cr_py_request *r) {
+    uint64_t offset;
+    return r->client == NULL && r->input.kind == CR_PY_HOST && r->plan.whole && r->plan.contiguous && !r->partial &&
+           r->input.mask.data == NULL && r->initial == NULL && bytes_of(r) <= CR_PY_SMALL_BYTES &&
+           cr_py_memory_find(r->plan.data, bytes_of(r), &offset) == NULL;
+}
+
+static PyObject *run_here(cr_py_request *r) {
+    cured_values *values = NULL;
+    cured_error error;
+    if (cured_reduce_here(r->input.dtype, r->ops, r->op_count, r->plan.data, r->plan.count, &r->options, &values,
+                          &error) != CURED_OK) {
+        cr_py_raise(&error);
+        return NULL;
+    }
+    PyObject *answer = cr_py_answer_values(r, values);
+    cured_values_free(values);
+    return answer;
+}
+
 PyObject *cr_py_request_run(cr_py_request *r) {
     PyObject *answer = NULL;
     r->has_results = false;
-    if (cr_py_request_plan(r)) {
+    const bool planned = cr_py_request_plan(r);
+    if (planned && goes_here(r)) {
+        answer = run_here(r);
+    } else if (planned) {
         cr_py_client *client = client_of(r);
         cr_py_link *link = client != NULL ? cr_py_link_take(client) : NULL;
         if (link != NULL) {

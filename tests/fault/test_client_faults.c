@@ -224,16 +224,35 @@ static cured_status finish_here(cured_conn *conn) {
     return CURED_OK;
 }
 
+static cured_status without_a_call(cured_conn *conn) {
+    cured_values *values = NULL;
+    uint64_t got = 0;
+    (void)conn;
+    cured_status status = cured_reduce_here(CURED_U32, &sum, 1, numbers, 1000, NULL, &values, NULL);
+    if (status != CURED_OK) return status;
+    NEED(cured_value_uint64(cured_values_get(values, 0), &got) == CURED_OK && got == sum_of(0, 1000));
+    cured_values_free(values);
+    return CURED_OK;
+}
+
 static const struct use {
     const char *name;
     cured_status (*run)(cured_conn *conn);
-} uses[] = {{"ping", ping},         {"info", info},
-            {"small", small},       {"large", large},
-            {"stream", stream},     {"without a value", without_value},
-            {"region", region},     {"pieces", pieces},
-            {"array", array},       {"descriptor", descriptor},
-            {"rows", rows},         {"elements", elements},
-            {"partials", partials}, {"finish here", finish_here}};
+} uses[] = {{"ping", ping},
+            {"info", info},
+            {"small", small},
+            {"large", large},
+            {"stream", stream},
+            {"without a value", without_value},
+            {"region", region},
+            {"pieces", pieces},
+            {"array", array},
+            {"descriptor", descriptor},
+            {"rows", rows},
+            {"elements", elements},
+            {"partials", partials},
+            {"finish here", finish_here},
+            {"without a call", without_a_call}};
 enum { USES = sizeof uses / sizeof uses[0] };
 
 static cured_status use_once(const struct use *use) {

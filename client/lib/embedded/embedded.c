@@ -228,14 +228,20 @@ static uint32_t cores(void) {
     return count > 0 ? (uint32_t)count : 1;
 }
 
-cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *error) {
+cr_status cr_local_select(cr_error *error) {
+    static _Atomic bool selected;
+    if (atomic_load_explicit(&selected, memory_order_relaxed)) return CR_OK;
     const char *isa = getenv("CURED_CPU_ISA");
+    const cr_status status = isa != NULL && isa[0] != '\0' ? cr_cpu_select(isa, error) : CR_OK;
+    if (status == CR_OK) atomic_store(&selected, true);
+    return status;
+}
+
+cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *error) {
     if (threads > CR_LOCAL_MAX_THREADS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "threads is %u, limit is %d", threads, CR_LOCAL_MAX_THREADS);
-    if (isa != NULL && isa[0] != '\0') {
-        cr_status status = cr_cpu_select(isa, error);
-        if (status != CR_OK) return status;
-    }
+    cr_status status = cr_local_select(error);
+    if (status != CR_OK) return status;
     conn->local = malloc(sizeof *conn->local);
     if (conn->local == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
     local_init(conn->local, conn, threads != 0 ? threads : cores());

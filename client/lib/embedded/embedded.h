@@ -124,4 +124,7 @@ cr_pool *cr_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers);
 /* After cr_queue_close. */
 void cr_pool_free(cr_pool *pool);
 
+/* embedded.c: the folds' instruction set, as CURED_CPU_ISA says or the best there is. Any thread. */
+cr_status cr_local_select(cr_error *error);
+
 #endif

@@ -1,10 +1,19 @@
 /* none: a library that was built without kernels (CURED_EMBEDDED=OFF). Thread: any. */
 #include "client/lib/internal.h"
 
+#define NO_KERNELS \
+    "embedded: this libcured was built without its own kernels (CURED_EMBEDDED=OFF); give a daemon's address"
+
+cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op_count, const void *data,
+                               uint64_t count, const cured_options *options, cured_values **values,
+                               cured_error *error) {
+    (void)dtype, (void)ops, (void)op_count, (void)data, (void)count, (void)options;
+    *values = NULL;
+    return cr_cl_fail(error, CR_UNIMPLEMENTED, NO_KERNELS);
+}
+
 cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *error) {
     (void)conn;
     (void)threads;
-    return cr_fail(
-        error, CR_UNIMPLEMENTED,
-        "embedded: this libcured was built without its own kernels (CURED_EMBEDDED=OFF); give a daemon's address");
+    return cr_fail(error, CR_UNIMPLEMENTED, NO_KERNELS);
 }

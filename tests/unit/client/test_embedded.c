@@ -48,18 +48,19 @@ static void wait_ok(cured_call *call) {
     ck_assert_msg(cured_wait(call, &error) == CURED_OK, "%s", error.text);
 }
 
+static void assert_equal(const cured_value *a, const cured_value *b) {
+    size_t a_bytes, b_bytes;
+    const void *x = cured_value_bytes(a, &a_bytes), *y = cured_value_bytes(b, &b_bytes);
+    ck_assert_int_eq(cured_value_op(a), cured_value_op(b));
+    ck_assert_int_eq(cured_value_status(a, NULL), cured_value_status(b, NULL));
+    ck_assert_int_eq(cured_value_dtype(a), cured_value_dtype(b));
+    ck_assert_uint_eq(a_bytes, b_bytes);
+    ck_assert_msg(a_bytes == 0 || memcmp(x, y, a_bytes) == 0, "op %s", cured_op_name(cured_value_op(a)));
+}
+
 static void assert_same(const cured_call *a, const cured_call *b, size_t ops) {
     ck_assert_uint_eq(cured_call_count(a), cured_call_count(b));
-    for (size_t i = 0; i < ops; i++) {
-        size_t a_bytes, b_bytes;
-        const void *x = cured_value_bytes(cured_call_value(a, i), &a_bytes);
-        const void *y = cured_value_bytes(cured_call_value(b, i), &b_bytes);
-        ck_assert_int_eq(cured_value_status(cured_call_value(a, i), NULL),
-                         cured_value_status(cured_call_value(b, i), NULL));
-        ck_assert_uint_eq(a_bytes, b_bytes);
-        ck_assert_msg(a_bytes == 0 || memcmp(x, y, a_bytes) == 0, "op %s",
-                      cured_op_name(cured_value_op(cured_call_value(a, i))));
-    }
+    for (size_t i = 0; i < ops; i++) assert_equal(cured_call_value(a, i), cured_call_value(b, i));
 }
 
 /* The answer of pieces that are small enough to need no job, merged. */
