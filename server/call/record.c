@@ -119,7 +119,8 @@ static void end(cr_call *call, const cr_error *error, cr_status code, const cr_a
 static bool answer_small(cr_call *call, const cr_answer *answer) {
     const cr_wire_reduce *asked = &call->request.reduce;
     const bool in_grpc = call->method == CR_METHOD_reduce_stream;
-    if (in_grpc || !cr_stats_small_end(&call->calls->stats, &(cr_stats_small){.dtype = call->dtype,
+    if (in_grpc || !cr_stats_small_end(&call->calls->stats, &(cr_stats_small){.owner = call->peer->owner,
+                                                                              .dtype = call->dtype,
                                                                               .op_count = asked->op_count,
                                                                               .ops = asked->ops,
                                                                               .bytes = call->received,

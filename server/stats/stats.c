@@ -58,7 +58,7 @@ bool cr_stats_small_end(cr_stats *s, const cr_stats_small *small) {
     const cr_config *config = s->sources.config;
     const cr_wire_timing *t = small->timing;
     if (small->now_ns >= s->step_ns || t->total_ns > s->slow_bar_ns || !config ||
-        config->log_calls > CR_LOG_CALLS_FAILED)
+        config->log_calls > CR_LOG_CALLS_FAILED || (s->slow_owner && s->slow_owner != small->owner))
         return false;
     s->requests[CR_METHOD_reduce][CR_GIVEN_inline][CR_OK]++;
     s->now.requests++;

@@ -99,6 +99,7 @@ void cr_stats_end(cr_stats *stats, const cr_record *record);
 /* One that was folded on the loop and answered, and is neither slow nor logged: what most small calls are, in fewer steps. False:
  * cr_stats_end has to look at it. */
 typedef struct cr_stats_small {
+    uint64_t owner; /* its peer's */
     cr_dtype dtype;
     uint32_t op_count;
     const uint32_t *ops;

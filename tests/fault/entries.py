@@ -133,6 +133,10 @@ def file_region(test, c):
     return value(c.register(2, test.sparse.fileno())), good(c.region("u8", ["sum"], 2))
 
 
+def stats(test, c):
+    return list(c.stats()["lanes"]), isinstance(c.slow_log(), list)
+
+
 def info(test, c):
     return c.info()["version"]
 
@@ -165,7 +169,7 @@ def left(test, c):
 
 
 ENTRIES = (connect, inline, inline_axis, stream, stream_in_crumbs, stream_columns, stream_rows, stream_products, partial, merge,
-           of_file, of_memory, of_sparse, of_foreign, file_columns, region, pieces, sealed_region, file_region, info, many, cancelled, left)
+           of_file, of_memory, of_sparse, of_foreign, file_columns, region, pieces, sealed_region, file_region, info, stats, many, cancelled, left)
 
 
 def prepare(test):

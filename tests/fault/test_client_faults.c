@@ -53,6 +53,24 @@ static cured_status info(cured_conn *conn) {
     return status;
 }
 
+static cured_status stats(cured_conn *conn) {
+    cured_call *call;
+    cured_status status = cured_stats(conn, &once, &call, NULL);
+    if (status == CURED_OK) status = cured_wait(call, NULL);
+    if (status == CURED_OK) NEED(strstr(cured_call_json(call), "\"requests_total\":") != NULL);
+    cured_call_free(call);
+    return status;
+}
+
+static cured_status slow_log(cured_conn *conn) {
+    cured_call *call;
+    cured_status status = cured_slow_log(conn, &once, &call, NULL);
+    if (status == CURED_OK) status = cured_wait(call, NULL);
+    if (status == CURED_OK) NEED(strncmp(cured_call_json(call), "{\"slow\":[", 9) == 0);
+    cured_call_free(call);
+    return status;
+}
+
 static cured_status small(cured_conn *conn) {
     cured_call *call;
     cured_status status = cured_reduce_buffer(conn, CURED_U32, &sum, 1, numbers, 100, &once, &call, NULL);
@@ -240,6 +258,8 @@ static const struct use {
     cured_status (*run)(cured_conn *conn);
 } uses[] = {{"ping", ping},
             {"info", info},
+            {"stats", stats},
+            {"slow log", slow_log},
             {"small", small},
             {"large", large},
             {"stream", stream},

@@ -2,7 +2,9 @@
 """What the daemon says of its calls: counts, times and the slowest, by the native protocol and by gRPC."""
 import contextlib
 import os
+import re
 import tempfile
+import unittest
 
 import grpc_client
 
@@ -13,6 +15,7 @@ import numpy as np  # noqa: E402
 from cured_daemon import DaemonTest, main, wait_for  # noqa: E402
 
 pb, services = grpc_client.stubs()
+SOURCE = grpc_client.SOURCE
 INVALID_ARGUMENT, CANCELLED, UNIMPLEMENTED = 3, 1, 12
 
 
@@ -175,6 +178,20 @@ class Grpc(StatsTest):
         self.assertEqual(1, len(found))
         self.assertIn("grpc-python", found[0].client)
         self.assertEqual((os.getpid(), "inline"), (found[0].pid, found[0].source))
+
+
+class Docs(unittest.TestCase):
+    def test_operations_has_every_metric(self):
+        """What /metrics has is explained; a row may leave out what names before it begin with."""
+        with open(os.path.join(SOURCE, "docs", "OPERATIONS.md"), encoding="utf-8") as f:
+            page = f.read()
+        names = set()
+        for path, pattern in (("base/metrics.def", r'CR_METRIC\(\w+, \w+, "(\w+)"'), ("stats/family.def", r'CR_FAMILY\(\w+, "(\w+)"')):
+            with open(os.path.join(SOURCE, "server", path), encoding="utf-8") as f:
+                names.update(re.findall(pattern, f.read()))
+        self.assertGreater(len(names), 40)
+        short = {"cured_connections_refused_total": "`_refused_total`", "cured_connections_ended_total": "`_ended_total`"}
+        self.assertEqual([], sorted(n for n in names if not re.search("`" + n + "[`{]", page) and short.get(n, n) not in page))
 
 
 @contextlib.contextmanager
