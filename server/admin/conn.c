@@ -58,7 +58,7 @@ static void fill(cr_admin_conn *conn, const cr_arrived *arrived) {
     conn->near = !arrived->is_unix && is_near(arrived->socket.fd);
     conn->timer.fire = on_timer;
     /* When the daemon is full, operators look in all the same. */
-    if (arrived->refused && arrived->refused->code == CR_UNAUTHENTICATED) conn->why = *arrived->refused;
+    if (arrived->refused && arrived->refused->code != CR_RESOURCE_EXHAUSTED) conn->why = *arrived->refused;
     if (arrived->control) {
         cr_arrived_drop(conn->admin->calls, &conn->peer, arrived->control);
         cr_fail(&conn->why, CR_INVALID_ARGUMENT, "descriptors are not taken here");
@@ -144,7 +144,7 @@ static const cr_page *refusal(cr_admin_conn *conn, cr_page *page, char *room, si
         status = r->status;
         why = r->why;
     } else if (conn->why.code != CR_OK) {
-        status = conn->why.code == CR_UNAUTHENTICATED ? 403 : 400;
+        status = conn->why.code == CR_UNAUTHENTICATED || conn->why.code == CR_PERMISSION_DENIED ? 403 : 400;
         why = conn->why.text;
     } else if (conn->near && r->has_host && !cr_http_host_is_number(r->host)) {
         status = 421;

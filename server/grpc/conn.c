@@ -131,7 +131,7 @@ static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
     if (conn->refused) conn->why = *arrived->refused;
     if (arrived->control) {
         refuse_descriptors(conn, arrived->control);
-    } else if (arrived->refused && (arrived->brief || arrived->refused->code != CR_UNAUTHENTICATED)) {
+    } else if (arrived->refused && (arrived->brief || arrived->refused->code == CR_RESOURCE_EXHAUSTED)) {
         cr_grpc_conn_goaway(conn, NGHTTP2_ENHANCE_YOUR_CALM, arrived->refused->text);
     } else if (cr_bytes_add(&conn->stash, arrived->bytes, arrived->count)) {
         conn->paused = true;

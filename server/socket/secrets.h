@@ -8,14 +8,25 @@
 #include "server/socket/tls.h"
 #include "server/socket/tokens.h"
 
+/* Numbers of users or groups. */
+typedef struct cr_ids {
+    uint32_t count, ids[CR_CONFIG_LIST_MAX];
+} cr_ids;
+
 typedef struct cr_secrets {
     cr_identity *identity; /* for TLS; NULL: it is not spoken */
     cr_tokens *tokens;     /* NULL: none are taken */
+    cr_ids users, groups;  /* who may connect over Unix sockets; both empty: all whom the socket's mode lets in */
+    cr_ids admins;         /* users who may all */
+    cr_config_list names;  /* common names that clients' certificates may have; empty: any */
 } cr_secrets;
 
-/* Reads the files that the options name. It may take as long as their file systems do. INVALID_ARGUMENT names the option, the
+/* Reads the files that the options name, and looks users and groups up. It may take as long as their file systems do. INVALID_ARGUMENT names the option, the
  * file and what is wrong. */
 cr_status cr_secrets_open(const cr_config *config, cr_secrets *secrets, cr_error *error);
+/* Whether the process at the other end of a Unix socket is let in by users and groups, and not by who it is else. */
+bool cr_secrets_allow(const cr_secrets *secrets, int socket, uint32_t uid);
+bool cr_ids_have(const cr_ids *ids, uint32_t id);
 void cr_secrets_free(cr_secrets *secrets);
 
 #endif

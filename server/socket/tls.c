@@ -229,6 +229,17 @@ bool cr_tls_knows_client(const cr_tls *tls) {
     return SSL_get0_peer_certificate(tls->ssl) && SSL_get_verify_result(tls->ssl) == X509_V_OK;
 }
 
+bool cr_tls_client_name(const cr_tls *tls, char *name, size_t room) {
+    X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
+    const int n = certificate
+                      ? X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, (int)room)
+                      : -1;
+    if (n < 1 || (size_t)n != strlen(name) || (size_t)n + 1 >= room) return false; /* it has a NUL, or was cut */
+    for (int i = 0; i < n; i++)
+        if (name[i] < ' ' || name[i] > '~') return false;
+    return true;
+}
+
 /* Reads what there is into the part. -1: nothing more is there; -2: the connection is at its end. */
 static ssize_t read_part(cr_tls *tls, uint8_t *to, size_t n) {
     ERR_clear_error();

@@ -30,6 +30,8 @@ cr_tls *cr_tls_new(const cr_identity *identity, int fd, const uint8_t *bytes, si
 cr_status cr_tls_shake(cr_tls *tls, cr_error *error);
 /* Whether the client has shown a certificate that the identity's CA signed. */
 bool cr_tls_knows_client(const cr_tls *tls);
+/* The common name of the client's certificate, of printable ASCII. False: it has none, or another one. */
+bool cr_tls_client_name(const cr_tls *tls, char *name, size_t room);
 /* As the functions of cr_socket. */
 ssize_t cr_tls_read(cr_tls *tls, const struct iovec *parts, int count);
 ssize_t cr_tls_write(cr_tls *tls, const void *bytes, size_t n);

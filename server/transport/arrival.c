@@ -95,17 +95,46 @@ static void hand_over(cr_arrival *a, cr_door *door, const uint8_t *bytes, size_t
     if (arrived.control) cr_arrived_drop(calls, &arrived.peer, arrived.control);
 }
 
+/* Of a Unix socket: who the kernel says it is. */
+static cr_status know_process(cr_arrival *a, cr_error *error) {
+    const cr_secrets *secrets = &a->arrivals->secrets;
+    cr_peer *peer = &a->arrived.peer;
+    if (cr_ids_have(&secrets->admins, peer->uid)) peer->may = CR_MAY_ALL;
+    if (peer->may & CR_MAY_admin || a->only || cr_secrets_allow(secrets, a->arrived.socket.fd, peer->uid)) return CR_OK;
+    return cr_fail(error, CR_PERMISSION_DENIED, "this user may not connect (allow_users and allow_groups say who may)");
+}
+
+/* Of a certificate that a CA of ours signed: by its common name. */
+static cr_status know_certificate(cr_arrival *a, cr_error *error) {
+    const cr_config_list *names = &a->arrivals->secrets.names;
+    char name[CR_NAME_MAX_BYTES + 1] = "CN=";
+    const bool named = cr_tls_client_name(a->arrived.socket.tls, name + 3, sizeof name - 3);
+    bool taken = !names->count;
+    for (uint32_t i = 0; named && i < names->count; i++) taken |= strcmp(names->items[i], name + 3) == 0;
+    if (!taken)
+        return cr_fail(
+            error, CR_PERMISSION_DENIED,
+            "TLS: clients with the name of this certificate may not connect (tls_client_names says who may)");
+    if (!named) return CR_OK;
+    return cr_admit_become(&a->arrivals->loop->calls->admission, &a->arrived.peer, name, error);
+}
+
+static cr_status know(cr_arrival *a, cr_error *error) {
+    const cr_tls *tls = a->arrived.socket.tls;
+    if (a->arrived.peer.has_uid) return know_process(a, error);
+    if (tls && cr_tls_knows_client(tls)) return know_certificate(a, error);
+    if (!a->far) return CR_OK;
+    a->arrived.wants_token = tls && a->arrivals->secrets.tokens;
+    if (a->arrived.wants_token) return CR_OK;
+    return cr_fail(
+        error, CR_UNAUTHENTICATED,
+        tls ? "TLS: this address wants a client certificate (tls_client_ca)" : "this address speaks TLS only");
+}
+
 /* Why the connection is refused now that its language is known; NULL: nothing is wrong. */
 static const cr_error *distrust(cr_arrival *a) {
-    const cr_tls *tls = a->arrived.socket.tls;
     cr_admission *admission = &a->arrivals->loop->calls->admission;
-    if (a->arrived.refused || !a->far || (tls && cr_tls_knows_client(tls))) return a->arrived.refused;
-    if (tls && a->arrivals->secrets.tokens) {
-        a->arrived.wants_token = true;
-        return NULL;
-    }
-    cr_fail(&a->refused, CR_UNAUTHENTICATED,
-            tls ? "TLS: this address wants a client certificate (tls_client_ca)" : "this address speaks TLS only");
+    if (a->arrived.refused || know(a, &a->refused) == CR_OK) return a->arrived.refused;
     cr_metric_add(connections_refused, 1);
     cr_stats_rejected(&a->arrivals->loop->calls->stats, CR_REASON_credential);
     cr_admit_connection_over(admission, &a->arrived.peer);

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 """Who a client is and what it may do: every door is asked with no, wrong, expired, bounded and right tokens. Limits count by
 principal, and an error tells nothing of another's."""
+import grp
+import os
 import re
+import shutil
 import signal
 import socket
+import subprocess
+import tempfile
 import time
 import unittest
 
@@ -14,7 +19,7 @@ import grpc  # noqa: E402
 
 from admin_client import HANG_S, Reader, request  # noqa: E402
 from connection import Connection  # noqa: E402
-from cured_daemon import CLIENT, main, need_binary, wait_for  # noqa: E402
+from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary, wait_for  # noqa: E402
 from cured_wire import (CALL, CANCEL, END, HELLO, PERMISSION_DENIED, RESOURCE_EXHAUSTED, bytes_field, frame,  # noqa: E402
                         hello_message)
 from test_tls import TlsTest, new_token, pb  # noqa: E402
@@ -199,6 +204,94 @@ class Principals(TlsTest):
             self.ask_grpc("lasting")
             self.doCleanups()
             wait_for("all gone", lambda: not users() & set(self.WHO))
+
+
+class Users(unittest.TestCase):
+    """Over Unix sockets the kernel says who it is: lists of users and groups."""
+
+    def setUp(self):
+        need_binary(CURED)
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to become somebody else")
+        self.folder = tempfile.mkdtemp(prefix="cured-it-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        os.chmod(self.folder, 0o755)
+
+    def asked_by(self, daemon, uid, gid, groups=(), request=bytes_field(4, b"")):
+        """The code that such a process is answered with."""
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups(list(groups))
+                os.setgid(gid)
+                os.setuid(uid)
+                with Connection(daemon.address) as c:
+                    c.until(lambda: c.welcome or c.reason)
+                    if not c.reason:
+                        stream = c.open_stream()
+                        c.send(frame(CALL, stream, request, END))
+                        c.until(lambda: c.answers[stream].over)
+                    status = c.reason or c.answers[stream].status
+                os.write(write, b"%d" % (status.code if status else 0))
+            finally:
+                os._exit(0)
+        os.close(write)
+        os.waitpid(child, 0)
+        with open(read, "rb") as f:
+            return int(f.read() or -1)
+
+    def start(self, **options):
+        daemon = Daemon(self.folder, socket_mode="0666", **options)
+        self.addCleanup(lambda: daemon.alive() and daemon.stop())
+        return daemon
+
+    def test_lists(self):
+        daemon = self.start(allow_users="4001", allow_groups="daemon", admin_users="4003")
+        daemon_group = grp.getgrnam("daemon").gr_gid
+        for who, wanted in (((4001, 4001), OK), ((4002, 4002), PERMISSION_DENIED), ((4002, daemon_group), OK),
+                            ((4002, 4002, (5, 6, daemon_group, 7)), OK), ((4002, 4002, range(5000, 5100)), PERMISSION_DENIED),
+                            ((4003, 4003), OK), ((0, 0), OK)):
+            self.assertEqual(wanted, self.asked_by(daemon, *who), who)
+        reload = bytes_field(10, b"")
+        self.assertEqual(PERMISSION_DENIED, self.asked_by(daemon, 4001, 4001, request=reload))
+        self.assertEqual(OK, self.asked_by(daemon, 4003, 4003, request=reload))
+        daemon.check_end(self, daemon.stop())
+
+    def test_no_lists(self):
+        daemon = self.start()
+        self.assertEqual(OK, self.asked_by(daemon, 4002, 4002))
+        daemon.check_end(self, daemon.stop())
+
+    def test_unknown_names(self):
+        ran = subprocess.run([CURED, "--check-config", "--listen", "unix:/tmp/x", "--allow-groups", "no-such-group"],
+                             capture_output=True, text=True, env=environment(), timeout=HANG_S)
+        self.assertEqual(64, ran.returncode)
+        self.assertIn('allow_groups: this machine knows no group "no-such-group"', ran.stderr)
+
+
+class Certificates(TlsTest):
+    FAR = True
+    OPTIONS = {"tls_client_names": "somebody"}
+
+    def ask(self, client):
+        try:
+            stub = self.channel(client)
+            stub.Reduce(pb.ReduceRequest(dtype=pb.DTYPE_U8, ops=[pb.OP_SUM], data=b"\1"), timeout=60)
+            return OK, stub
+        except grpc.RpcError as error:
+            return error.code().value[0], error
+
+    def test_names(self):
+        """A certificate of the CA whose name is not listed is refused; one that is listed is a user of that name."""
+        other = self.ca.sign("somebody-else")
+        self.assertEqual(PERMISSION_DENIED, self.ask(other)[0])
+        with Connection(self.tunnel(other).address) as c:
+            c.until(lambda: c.reason)
+            self.assertEqual(PERMISSION_DENIED, c.reason.code)
+        code, stub = self.ask(self.client)
+        self.assertEqual(OK, code, stub)
+        self.assertIn("CN=somebody", {user.name for user in stub.Info(pb.InfoRequest(), timeout=60).users})
 
 
 if __name__ == "__main__":
