@@ -50,6 +50,7 @@ typedef struct daemon_state {
     uv_signal_t term, interrupt, hangup, show;
     uv_timer_t drain_limit, watch, watchdog;
     cr_reload reload;
+    bool reads;   /* a thread of a reload is left behind */
     bool over;    /* signals mean nothing any more */
     bool stopped; /* the loop was told to end, maybe before it began */
     int exit_status;
@@ -336,7 +337,7 @@ static void stop(daemon_state *d) {
     cr_loop_close_doors(&d->loop);
     uv_timer_stop(&d->drain_limit);
     uv_timer_stop(&d->watch);
-    cr_reload_end(&d->reload);
+    d->reads = !cr_reload_end(&d->reload);
     bool gone = await_jobs(d) && cr_files_stop(calls->files, FILES_STOP_MS);
     if (!gone) cr_warn("a client's file system, or a GPU, does not answer: leaving its threads behind");
     if (gone && calls->queue) cr_queue_close(calls->queue);
@@ -407,6 +408,10 @@ static int run(cr_config *config, int argc, char **argv) {
     cr_notify("STOPPING=1");
     cr_info("stopping");
     stop(&d);
+    if (d.reads) {
+        fflush(NULL);
+        _exit(d.exit_status);
+    }
     return d.exit_status;
 }
 

@@ -15,7 +15,8 @@ enum { LIMIT_MS = 10000, MOST_LEFT_BEHIND = 4 };
 /* One reading: the thread's until it is finished, then the loop's. */
 typedef struct cr_reading {
     cr_reload *reload;
-    bool given_up; /* guarded by reload's mutex */
+    pthread_t thread; /* joined once it is finished, or detached when it is given up */
+    bool given_up;    /* guarded by reload's mutex */
     cr_config config;
     cr_secrets secrets;
     cr_status status;
@@ -62,7 +63,6 @@ static void conclude(cr_reload *reload, const cr_error *why, const cr_reloaded *
 
 static void begin(cr_reload *reload) {
     cr_error error;
-    pthread_t thread;
     char text[96];
     reload->again = false;
     while (!cr_list_empty(&reload->later)) cr_list_append(&reload->waiting, cr_list_pop(&reload->later));
@@ -79,13 +79,12 @@ static void begin(cr_reload *reload) {
     }
     cr_reading *r = calloc(1, sizeof *r);
     if (r) r->reload = reload;
-    if (!r || pthread_create(&thread, NULL, read_all, r) != 0) {
+    if (!r || pthread_create(&r->thread, NULL, read_all, r) != 0) {
         free(r);
         cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory to read the configuration");
         conclude(reload, &error, NULL);
         return;
     }
-    pthread_detach(thread);
     reload->reading = r;
     cr_timer_set(&reload->loop->calls->timers, &reload->limit, cr_now_ms() + LIMIT_MS);
 }
@@ -107,6 +106,7 @@ static void on_done(uv_async_t *done) {
     reload->finished = NULL;
     pthread_mutex_unlock(&reload->mutex);
     if (!r) return;
+    pthread_join(r->thread, NULL); /* it is at its end */
     cr_timer_stop(&reload->loop->calls->timers, &reload->limit);
     if (r->status == CR_OK)
         take_over(reload, r);
@@ -124,6 +124,7 @@ static void on_limit(cr_timer *limit) {
     const bool finished = reload->finished != NULL;
     if (!finished) {
         reload->reading->given_up = true;
+        pthread_detach(reload->reading->thread);
         reload->left_behind++;
     }
     pthread_mutex_unlock(&reload->mutex);
@@ -157,14 +158,17 @@ void cr_reload_ask(void *argument, cr_reload_wait *wait) {
     if (!reload->reading) begin(reload);
 }
 
-void cr_reload_end(cr_reload *reload) {
-    if (!reload->done.data) return;
+bool cr_reload_end(cr_reload *reload) {
+    if (!reload->done.data) return true;
     pthread_mutex_lock(&reload->mutex);
     reload->over = true;
     cr_reading *r = reload->finished;
     reload->finished = NULL;
+    const bool gone = !reload->left_behind && (r || !reload->reading);
     pthread_mutex_unlock(&reload->mutex);
+    if (r) pthread_join(r->thread, NULL);
     if (r) drop(r);
     cr_timer_stop(&reload->loop->calls->timers, &reload->limit);
     uv_close((uv_handle_t *)&reload->done, NULL);
+    return gone;
 }

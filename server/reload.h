@@ -40,7 +40,8 @@ typedef struct cr_reload {
 cr_status cr_reload_init(cr_reload *reload, cr_error *error);
 /* Reads the options again. wait is told how that went; NULL: only the log is. */
 void cr_reload_ask(void *reload, cr_reload_wait *wait);
-/* Nothing is read or taken over any more. Who waits is not told. */
-void cr_reload_end(cr_reload *reload);
+/* Nothing is taken over any more. Who waits is not told. False: a thread still reads, and may be within OpenSSL, so the process must
+ * end without what libraries do at exit. */
+bool cr_reload_end(cr_reload *reload);
 
 #endif

@@ -15,6 +15,7 @@ from connection import HANG_S, Connection
 from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary, wait_for
 from cured_wire import CALL, CANCEL, END, bytes_field, frame
 from fuse_files import FuseFile, why_not
+from tls_files import Authority
 
 
 class ServiceTest(unittest.TestCase):
@@ -307,6 +308,16 @@ class Reload(ServiceTest):
             c.until(lambda: c.answers[stream].over)
         self.serves(daemon.address)
         self.end(daemon)
+
+    def test_ends_while_it_reads(self):
+        """OpenSSL tidies up as the process ends: the thread that reads a key must not be within it then."""
+        ca = Authority(self.folder)
+        certificate, key = ca.sign("server")
+        for _ in range(15):
+            daemon = self.start(listen=["tcp:127.0.0.1:0"], tls_certificate=certificate, tls_key=key)
+            daemon.process.send_signal(signal.SIGHUP)
+            wait_for("its start", lambda: "reading the options again" in daemon.log())
+            self.end(daemon)
 
     def test_many_at_once(self):
         """However often it is asked for while one goes on: the last word of the file counts."""
