@@ -55,7 +55,7 @@ static void fill(cr_admin_conn *conn, const cr_arrived *arrived) {
     conn->refused = arrived->refused != NULL;
     conn->wants_token = arrived->wants_token;
     conn->trusted = cr_stats_asker_of(&arrived->peer).all;
-    conn->near = !arrived->is_unix && is_near(arrived->socket.fd);
+    conn->near = arrived->is_unix || is_near(arrived->socket.fd);
     conn->timer.fire = on_timer;
     /* When the daemon is full, operators look in all the same. */
     if (arrived->refused && arrived->refused->code != CR_RESOURCE_EXHAUSTED) conn->why = *arrived->refused;

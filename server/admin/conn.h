@@ -28,7 +28,8 @@ typedef struct cr_admin_conn {
     uint8_t events; /* asked of poll */
     bool is_unix, refused, wants_token;
     bool trusted; /* root, or the daemon's user, as the kernel says */
-    bool near;    /* TCP of this machine: names that point here may be a web page's */
+    bool
+        near; /* a Unix socket, which ssh may forward, or TCP of this machine: names that point here may be a web page's */
     bool readable, gone, ends;
     cr_error why; /* its code is not CR_OK: each request is refused because of it */
 } cr_admin_conn;
