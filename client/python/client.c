@@ -9,8 +9,12 @@
 
 #include "client/python/extension.h"
 
+/* What a client shows and trusts: in the order of client_new's names. */
+enum { TLS_CA, TLS_CERTIFICATE, TLS_KEY, TOKEN, SHOWN };
+
 struct cr_py_client {
     PyObject_HEAD PyObject *address; /* str */
+    PyObject *shown[SHOWN];          /* bytes, or NULL: not given */
     uint32_t threads, timeout_ms;
     cr_py_link *idle;
     bool closed;
@@ -95,6 +99,10 @@ static bool warn_of_permission(const cured_conn *conn) {
     return PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "answered in this process: %s", error.text) == 0;
 }
 
+static const char *shown(const cr_py_client *client, int which) {
+    return client->shown[which] != NULL ? PyBytes_AsString(client->shown[which]) : NULL;
+}
+
 cr_py_link *cr_py_link_take(cr_py_client *client) {
     cr_py_link *link = client->idle;
     if (link != NULL) {
@@ -117,6 +125,10 @@ cr_py_link *cr_py_link_take(cr_py_client *client) {
     cured_error error;
     cured_status status;
     options.threads = client->threads;
+    options.tls_ca = shown(client, TLS_CA);
+    options.tls_certificate = shown(client, TLS_CERTIFICATE);
+    options.tls_key = shown(client, TLS_KEY);
+    options.token = shown(client, TOKEN);
     PyThreadState *thread = PyEval_SaveThread();
     status = cured_connect(text, &options, &link->conn, &error);
     PyEval_RestoreThread(thread);
@@ -166,11 +178,13 @@ static bool take_timeout(PyObject *given, uint32_t *timeout_ms) {
 }
 
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"address", "threads", "timeout", NULL};
-    PyObject *address = Py_None, *timeout = Py_None;
+    static char *names[] = {"address", "threads", "timeout", "tls_ca", "tls_certificate", "tls_key", "token", NULL};
+    PyObject *address = Py_None, *timeout = Py_None, *shows[SHOWN] = {Py_None, Py_None, Py_None, Py_None};
     uint32_t timeout_ms;
     int threads = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$iO:Client", names, &address, &threads, &timeout)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$iOOOOO:Client", names, &address, &threads, &timeout,
+                                     &shows[TLS_CA], &shows[TLS_CERTIFICATE], &shows[TLS_KEY], &shows[TOKEN]))
+        return NULL;
     if (!take_timeout(timeout, &timeout_ms)) return NULL;
     if (threads < 1 || threads > 1024)
         return PyErr_Format(PyExc_ValueError, "threads: %d, must be 1 to 1,024", threads);
@@ -187,6 +201,11 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     client->address = address;
     client->threads = (uint32_t)threads;
     client->timeout_ms = timeout_ms;
+    for (int i = 0; i < SHOWN; i++) {
+        if (shows[i] == Py_None || PyUnicode_FSConverter(shows[i], &client->shown[i])) continue;
+        Py_DECREF(client);
+        return NULL;
+    }
     return (PyObject *)client;
 }
 
@@ -203,6 +222,7 @@ static void client_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     close_idle((cr_py_client *)self);
     Py_XDECREF(((cr_py_client *)self)->address);
+    for (int i = 0; i < SHOWN; i++) Py_XDECREF(((cr_py_client *)self)->shown[i]);
     freefunc free_self = (freefunc)PyType_GetSlot(type, Py_tp_free);
     free_self(self);
     Py_DECREF(type);
@@ -280,7 +300,8 @@ bool cr_py_client_ready(PyObject *module) {
                            {Py_tp_methods, methods},
                            {Py_tp_getset, properties},
                            {Py_tp_doc,
-                            "Client(address=None, *, threads=1, timeout=None)\n--\n\n"
+                            "Client(address=None, *, threads=1, timeout=None, tls_ca=None, tls_certificate=None, "
+                            "tls_key=None, token=None)\n--\n\n"
                             "Answers by the daemon at an address, or in this process."},
                            {0, NULL}};
     PyType_Spec spec = {"cured.Client", sizeof(cr_py_client), 0, Py_TPFLAGS_DEFAULT, slots};
