@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "server/base/hash.h"
 #include "server/base/metrics.h"
 #include "server/base/table.h"
 #include "server/memory/origin.h"
@@ -38,11 +40,15 @@ typedef struct pool {
     uint64_t looked;                    /* how many users and clients were looked at for a next task */
 } pool;
 
+enum { CLOSING_BITS = 8 };
+
 struct cr_files {
     pthread_mutex_t mutex;
     pthread_cond_t gone;
     pool pools[2];
     bool stopping;
+    uint64_t factor;                           /* of hash.h */
+    _Atomic size_t closing[1 << CLOSING_BITS]; /* closes in LOCAL that may prove to be FOREIGN's; users may share one */
 };
 
 typedef struct thread_start {
@@ -226,6 +232,7 @@ cr_status cr_files_new(size_t local_threads, size_t foreign_threads, cr_files **
     cr_files *files = calloc(1, sizeof *files);
     if (!files) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the files threads");
     pthread_mutex_init(&files->mutex, NULL);
+    files->factor = cr_hash_factor();
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -322,12 +329,16 @@ bool cr_files_forget(cr_files *files, cr_file_task *task) {
     return was_queued;
 }
 
+static _Atomic size_t *closing_of(cr_files *files, uint64_t owner) {
+    return &files->closing[cr_hash(files->factor, owner, CLOSING_BITS)];
+}
+
 size_t cr_files_foreign_tasks(cr_files *files, uint64_t owner) {
     pthread_mutex_lock(&files->mutex);
     const user *u = find_user(&files->pools[CR_FILES_FOREIGN], owner);
     const size_t tasks = u ? u->queued + u->running : 0;
     pthread_mutex_unlock(&files->mutex);
-    return tasks;
+    return tasks + atomic_load(closing_of(files, owner));
 }
 
 uint64_t cr_files_looked(cr_files *files) {
@@ -345,12 +356,14 @@ typedef struct closing {
 
 static void close_run(cr_file_task *task) {
     closing *c = cr_container(task, closing, task);
-    if (task->pool == CR_FILES_LOCAL && !cr_origin_is_local(c->descriptor)) {
+    _Atomic size_t *known = task->pool == CR_FILES_LOCAL ? closing_of(c->files, task->user) : NULL;
+    if (known && !cr_origin_is_local(c->descriptor)) {
         cr_files_submit(c->files, task, CR_FILES_FOREIGN);
-        return;
+    } else {
+        close(c->descriptor);
+        free(c);
     }
-    close(c->descriptor);
-    free(c);
+    if (known) atomic_fetch_sub(known, 1);
 }
 
 void cr_files_close(cr_files *files, uint64_t owner, int descriptor) {
@@ -362,5 +375,6 @@ void cr_files_close(cr_files *files, uint64_t owner, int descriptor) {
     *c =
         (closing){.task = {.run = close_run, .user = owner, .client = owner}, .files = files, .descriptor = descriptor};
     cr_waiting_init(&c->task.waiting);
+    atomic_fetch_add(closing_of(files, owner), 1);
     cr_files_submit(files, &c->task, CR_FILES_LOCAL);
 }

@@ -117,6 +117,15 @@ class Unclosable(Fuse):
             except (Closed, OSError):
                 refused += 1
             conn.close()
+        for first in (b"x", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):  # and where nobody takes any
+            for _ in range(20):
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(daemon.address.partition(":")[2])
+                    try:
+                        for _ in range(6):
+                            socket.send_fds(s, [first], [fd] * 40)
+                    except OSError:
+                        continue
         wait_for("their places", lambda: daemon.gauges()["connections"] == 1)
         self.assertLess(daemon.descriptors(), 512)
         self.assertGreater(refused, 20)
