@@ -29,7 +29,7 @@ static int report(int code, cured_status status, const char *text) {
         if (kept->code != EXIT_OK) return code;
         kept->code = code;
         kept->status = status;
-        snprintf(kept->text, sizeof kept->text, "%s", text);
+        snprintf(kept->text, sizeof kept->text, "%.*s", (int)sizeof kept->text - 1, text);
         return code;
     }
     fflush(stdout);
