@@ -15,6 +15,7 @@ void cr_stats_init(cr_stats *s, const cr_stats_sources *sources) {
 }
 
 void cr_stats_turn(cr_stats *s, uint64_t now_ms) {
+    cr_stats_flush(s);
     if (now_ms < s->now.at_ms + CR_STATS_STEP_MS) return;
     /* After a pause in which nothing was counted every copy is the same. */
     const uint64_t behind = (now_ms - s->now.at_ms) / CR_STATS_STEP_MS;
@@ -54,20 +55,33 @@ void cr_stats_end(cr_stats *s, const cr_record *r) {
         if (r->stages[i] != CR_NO_STAGE) cr_histogram_add(&s->now.stages[i], r->stages[i]);
 }
 
+void cr_stats_flush(cr_stats *s) {
+    s->requests[CR_METHOD_reduce][CR_GIVEN_inline][CR_OK] += s->small_count;
+    s->now.requests += s->small_count;
+    for (uint32_t i = 0; i < s->small_count; i++) {
+        const cr_stats_sample *sample = &s->small[i];
+        s->now.bytes += sample->bytes;
+        s->input_bytes[sample->dtype] += sample->bytes;
+        for (cr_ops left = sample->ops; left; left &= left - 1) s->ops[__builtin_ctzll(left)]++;
+        cr_histogram_add(&s->now.stages[CR_STAGE_queue], sample->queue_ns);
+        cr_histogram_add(&s->now.stages[CR_STAGE_run], sample->run_ns);
+        cr_histogram_add(&s->now.stages[CR_STAGE_total], (uint64_t)sample->queue_ns + sample->run_ns);
+    }
+    s->small_count = 0;
+}
+
 bool cr_stats_small_end(cr_stats *s, const cr_stats_small *small) {
     const cr_config *config = s->sources.config;
     const cr_wire_timing *t = small->timing;
     if (small->now_ns >= s->step_ns || t->total_ns > s->slow_bar_ns || !config ||
         config->log_calls > CR_LOG_CALLS_FAILED || (s->slow_owner && s->slow_owner != small->owner))
         return false;
-    s->requests[CR_METHOD_reduce][CR_GIVEN_inline][CR_OK]++;
-    s->now.requests++;
-    s->now.bytes += small->bytes;
-    s->input_bytes[small->dtype] += small->bytes;
-    for (uint32_t i = 0; i < small->op_count; i++) s->ops[small->ops[i]]++;
-    cr_histogram_add(&s->now.stages[CR_STAGE_queue], t->queue_ns);
-    cr_histogram_add(&s->now.stages[CR_STAGE_run], t->run_ns);
-    cr_histogram_add(&s->now.stages[CR_STAGE_total], t->total_ns);
+    if (t->queue_ns > UINT32_MAX || t->run_ns > UINT32_MAX) return false;
+    cr_stats_sample *sample = &s->small[s->small_count++];
+    *sample = (cr_stats_sample){(uint32_t)t->queue_ns, (uint32_t)t->run_ns, (uint32_t)small->bytes,
+                                (uint32_t)small->dtype, 0};
+    for (uint32_t i = 0; i < small->op_count; i++) sample->ops |= cr_ops_of(small->ops[i]);
+    if (s->small_count == CR_STATS_SAMPLES) cr_stats_flush(s);
     return true;
 }
 

@@ -73,6 +73,13 @@ typedef struct cr_slow {
     cr_wire_slow_call call;
 } cr_slow;
 
+/* A small call that is not counted yet. */
+typedef struct cr_stats_sample {
+    uint32_t queue_ns, run_ns, bytes, dtype;
+    cr_ops ops;
+} cr_stats_sample;
+enum { CR_STATS_SAMPLES = 64 };
+
 typedef struct cr_stats {
     cr_stats_sources sources;
     uint64_t started_ms;
@@ -80,6 +87,8 @@ typedef struct cr_stats {
     uint64_t ops[CR_OP_LAST + 1], input_bytes[CR_DTYPE_INPUTS + 1], rejected[CR_REASONS];
     uint64_t connections[CR_SPOKENS]; /* open now */
     uint64_t regions[CR_REGION_KINDS], region_bytes[CR_REGION_KINDS];
+    cr_stats_sample small[CR_STATS_SAMPLES]; /* counted together: each alone would miss the cache a dozen times */
+    uint32_t small_count;
     cr_stats_sums now, steps[CR_STATS_STEPS];
     uint32_t step;                    /* the oldest */
     uint64_t step_ns;                 /* when the next copy is due */
@@ -107,6 +116,8 @@ typedef struct cr_stats_small {
     const cr_wire_timing *timing;
 } cr_stats_small;
 bool cr_stats_small_end(cr_stats *stats, const cr_stats_small *small);
+/* Counts the small calls that wait for it: before anything is read. */
+void cr_stats_flush(cr_stats *stats);
 /* Regions that became more or fewer, and their bytes. */
 void cr_stats_region(cr_stats *stats, cr_region_kind kind, int64_t count, int64_t bytes);
 /* A connection was refused. */

@@ -247,6 +247,46 @@ START_TEST(json_is_escaped_and_bounded) {
 }
 END_TEST
 
+/* Small calls are counted together, and before anything is read. */
+START_TEST(small_calls_count_as_others_do) {
+    static cr_config config;
+    cr_wire_stats m;
+    const uint32_t ops[] = {CR_OP_SUM, CR_OP_MAX};
+    for (uint64_t i = 1; i <= CR_WIRE_MAX_SLOW; i++) answered(&one, 1000000 + i, 0);
+    config.log_calls = CR_LOG_CALLS_FAILED;
+    stats.sources.config = &config;
+    cr_stats_small small = {.owner = one.owner,
+                            .dtype = CR_F64,
+                            .op_count = 2,
+                            .ops = ops,
+                            .bytes = 800,
+                            .now_ns = stats.started_ms * 1000000,
+                            .timing = &(cr_wire_timing){2000, 3000, 5000}};
+    for (uint64_t i = 1; i <= 2 * CR_STATS_SAMPLES + 3; i++) {
+        ck_assert(cr_stats_small_end(&stats, &small));
+        if (i % 40) continue;
+        cr_stats_snapshot(&stats, &everybody, &m);
+        ck_assert_uint_eq(m.requests_total, CR_WIRE_MAX_SLOW + i);
+    }
+    const uint64_t n = 2 * CR_STATS_SAMPLES + 3;
+    cr_stats_snapshot(&stats, &everybody, &m);
+    ck_assert_uint_eq(m.requests[0].count, CR_WIRE_MAX_SLOW + n);
+    ck_assert_uint_eq(stats.input_bytes[CR_F64], 800 * n);
+    ck_assert_uint_eq(stats.ops[CR_OP_MAX], CR_WIRE_MAX_SLOW + n);
+    ck_assert_uint_eq(m.stages[CR_STAGE_run].count, CR_WIRE_MAX_SLOW + n);
+    /* What the log or the slow log may want goes the long way. */
+    small.timing = &(cr_wire_timing){0, 2000000, 2000000};
+    ck_assert(!cr_stats_small_end(&stats, &small));
+    small.timing = &(cr_wire_timing){2000, 3000, 5000};
+    small.now_ns = (stats.started_ms + CR_STATS_STEP_MS) * 1000000;
+    ck_assert(!cr_stats_small_end(&stats, &small));
+    small.now_ns = stats.started_ms * 1000000;
+    config.log_calls = CR_LOG_CALLS_ALL;
+    ck_assert(!cr_stats_small_end(&stats, &small));
+    stats.sources.config = NULL;
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/stats");
     TCase *tests = tcase_create("all");
@@ -264,6 +304,7 @@ int main(void) {
     tcase_add_test(tests, exposition_fits_or_says_that_it_does_not);
     tcase_add_test(tests, every_family_is_there_once_and_in_one_piece);
     tcase_add_test(tests, json_is_escaped_and_bounded);
+    tcase_add_test(tests, small_calls_count_as_others_do);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
