@@ -8,7 +8,7 @@ foreach(program cured cured-client cured-bench)
   install(TARGETS ${program} RUNTIME COMPONENT ${program})
 endforeach()
 if(TARGET cured-mpi)
-  install(TARGETS cured-mpi RUNTIME COMPONENT cured-mpi) # in no package: it is bound to one MPI
+  install(TARGETS cured-mpi RUNTIME COMPONENT cured-mpi)
 endif()
 install(TARGETS cured_client_static ARCHIVE COMPONENT libcured-dev)
 if(TARGET cured_client_shared)

@@ -8,6 +8,9 @@ set(CURED_PACKAGE_MAINTAINER "cured authors <cured@localhost>" CACHE STRING "Who
 set(debian ${PROJECT_SOURCE_DIR}/deploy/debian)
 set(made ${CMAKE_BINARY_DIR}/debian)
 set(CURED_PACKAGE_NAMES cured cured-client cured-bench libcured0 libcured-dev python3-cured)
+if(TARGET cured-mpi) # where libopenmpi-dev is: it is bound to one MPI
+  list(APPEND CURED_PACKAGE_NAMES cured-mpi)
+endif()
 
 install(FILES ${debian}/cured.json DESTINATION /etc/cured COMPONENT cured)
 install(FILES ${PROJECT_SOURCE_DIR}/proto/PROTOCOL.md ${PROJECT_SOURCE_DIR}/proto/cured.proto
@@ -85,6 +88,9 @@ cured_package(cured-client SECTION science SUMMARY "exact reductions of arrays f
   RECOMMENDS libssl3 SUGGESTS cured)
 cured_package(cured-bench SECTION science SUMMARY "measurements of the reduction daemon cured"
   TEXT "Measures the folds, the lanes and the daemon of cured on this machine, each" "beside its floor." SUGGESTS cured)
+cured_package(cured-mpi SECTION science SUMMARY "exact reductions of arrays by the ranks of an MPI job"
+  TEXT "Every rank reduces its slice of the files, and one of them merges what they" "found." ${exact}
+  DEPENDS openmpi-bin SUGGESTS cured)
 cured_package(libcured0 SECTION libs SUMMARY "exact reductions of arrays, shared library"
   TEXT "Asks the daemon cured, or answers in the caller's own process." ${exact}
   RECOMMENDS libssl3 SUGGESTS cured SCRIPTS ${made}/shlibs ${debian}/libcured0/triggers)
