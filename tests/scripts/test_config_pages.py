@@ -14,6 +14,16 @@ CURED = os.path.join(os.path.abspath(os.environ["CURED_TEST_BIN"]), "cured")
 
 
 def pages():
+    """Both are fresh, and each option has its place in a page that says what it is good for."""
+    texts = ""
+    for name in ("OPERATIONS", "SECURITY", "INSTALL"):
+        with open(os.path.join(ROOT, "docs", name + ".md"), encoding="utf-8") as f:
+            texts += f.read()
+    with open(os.path.join(ROOT, "config", "cured.json"), encoding="utf-8") as f:
+        missing = [option for option in json.load(f) if option not in texts]
+    if missing:
+        print("no page says what these are good for: " + ", ".join(missing))
+        return 1
     return subprocess.run([os.path.join(ROOT, "scripts", "config-pages"), "--check", CURED]).returncode
 
 
