@@ -143,7 +143,8 @@ int bench_floors(int argc, char **argv) {
         fprintf(json, ", \"rounds\": %d, \"rows\": [", o.rounds);
     }
     bool good = floors_small_rows(&o, json) && floors_stream_rows(&o, json) && floors_file_rows(&o, json) &&
-                floors_region_rows(&o, json) && floors_device_rows(&o, json) && floors_axis_rows(&o, json);
+                floors_region_rows(&o, json) && floors_device_rows(&o, json) && floors_devices_rows(&o, json) &&
+                floors_axis_rows(&o, json);
     if (json) {
         fprintf(json, "\n]}\n");
         if (fclose(json) != 0) good = false;

@@ -56,6 +56,7 @@ bool floors_small_rows(const floors_options *options, FILE *json);
 bool floors_stream_rows(const floors_options *options, FILE *json);
 bool floors_file_rows(const floors_options *options, FILE *json);
 bool floors_region_rows(const floors_options *options, FILE *json);
+bool floors_devices_rows(const floors_options *options, FILE *json);
 bool floors_device_rows(const floors_options *options, FILE *json); /* says so where there is no GPU */
 bool floors_axis_rows(const floors_options *options, FILE *json);   /* the same */
 /* True when the row is asked for (--only). */

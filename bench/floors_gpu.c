@@ -7,6 +7,11 @@ extern const cr_gpu_api CURED_GPU_API;
 
 enum { PIECE = 16 << 20 };
 
+uint32_t floors_gpu_count(void) {
+    cr_error why;
+    return (uint32_t)CURED_GPU_API.count(&why);
+}
+
 bool floors_gpu_fail(const char *what, const char *why) {
     fprintf(stderr, "cured-bench: %s: %s\n", what, why);
     return false;
@@ -34,26 +39,31 @@ static cr_status fill(floors_gpu *g, cr_error *error) {
     return status;
 }
 
-static bool gpu_open(floors_gpu *g, const floors_options *o) {
+bool floors_gpu_register(floors_gpu *g, uint32_t ordinal) {
     cr_error e;
     cured_error error;
-    char address[128];
-    snprintf(address, sizeof address, "unix:%s", o->socket);
-    cr_status status = g->api->open(0, &g->gpu, &e);
+    cr_status status = g->api->open(ordinal, &g->gpu, &e);
     if (status == CR_OK) status = g->api->stream_open(g->gpu, 1, &g->stream, &e);
     if (status == CR_OK) status = g->api->device_alloc(g->gpu, g->bytes, &g->memory, &e);
     if (status == CR_OK) status = fill(g, &e);
     if (status != CR_OK) return floors_gpu_fail("the GPU", e.text);
-    if (cured_connect(address, NULL, &g->conn, &error) == CURED_OK &&
-        cured_region_cuda_pointer(g->conn, g->memory, g->bytes, NULL, &g->region, &error) == CURED_OK &&
+    if (cured_region_cuda_pointer(g->conn, g->memory, g->bytes, NULL, &g->region, &error) == CURED_OK &&
         cured_region_wait(g->region, &error) == CURED_OK)
         return true;
     return floors_gpu_fail("the region", error.text);
 }
 
-static void gpu_close(floors_gpu *g) {
+static bool gpu_open(floors_gpu *g, const floors_options *o) {
+    cured_error error;
+    char address[128];
+    snprintf(address, sizeof address, "unix:%s", o->socket);
+    if (cured_connect(address, NULL, &g->conn, &error) != CURED_OK)
+        return floors_gpu_fail("the connection", error.text);
+    return floors_gpu_register(g, 0);
+}
+
+void floors_gpu_release(floors_gpu *g) {
     cured_region_free(g->region);
-    cured_close(g->conn);
     if (g->stream) g->api->stream_close(g->stream);
     if (g->memory) g->api->device_free(g->gpu, g->memory);
     if (g->gpu) g->api->close(g->gpu);
@@ -76,7 +86,8 @@ bool floors_gpu_row(const floors_options *options, FILE *json, floors_row *row, 
     bool good = daemon > 0 && gpu_open(g, &with) && warm(context) && floors_rounds(row, with.rounds, measure, context);
     if (good) floors_print(row, json);
     *ran = good;
-    gpu_close(g);
+    cured_close(g->conn);
+    floors_gpu_release(g);
     floors_stop(daemon);
     return good;
 }

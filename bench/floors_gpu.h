@@ -18,8 +18,14 @@ typedef struct floors_gpu {
     cured_region *region;
 } floors_gpu;
 
+/* CUDA devices; 0: none, or no driver. */
+uint32_t floors_gpu_count(void);
 /* Says so; false. */
 bool floors_gpu_fail(const char *what, const char *why);
+/* Memory of bytes on the device of that ordinal, filled, and its region on conn; api, bytes and conn are set. False: it says why. */
+bool floors_gpu_register(floors_gpu *g, uint32_t ordinal);
+/* Frees what that took, or a part of it. */
+void floors_gpu_release(floors_gpu *g);
 /* Looks until what is enqueued is done. */
 cr_status floors_gpu_await(floors_gpu *g, cr_error *error);
 /* Measures one row against a daemon with that spin_us (NULL: as it comes), and prints it; context begins with a floors_gpu, of which bytes is

@@ -33,6 +33,11 @@ bool floors_device_rows(const floors_options *options, FILE *json) {
     return true;
 }
 
+bool floors_devices_rows(const floors_options *options, FILE *json) {
+    (void)options, (void)json;
+    return true;
+}
+
 bool floors_axis_rows(const floors_options *options, FILE *json) {
     (void)options, (void)json;
     return true;
