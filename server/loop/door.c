@@ -37,7 +37,10 @@ void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {
 
 void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, void *room, size_t bytes) {
     const uint64_t most = calls->admission.most[CR_USE_descriptors];
-    if (cr_metric_get(file_tasks) > most && cr_files_foreign_tasks(calls->files, peer->owner) > most) return;
+    /* Closes of which it is not known yet are not held against anybody before they are a quarter of the table. */
+    if (cr_metric_get(file_tasks) > most && (cr_files_foreign_tasks(calls->files, peer->owner) > most ||
+                                             cr_files_closing(calls->files, peer->owner) > 4 * most))
+        return;
     message->msg_control = room;
     message->msg_controllen = bytes;
 }

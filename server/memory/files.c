@@ -338,8 +338,10 @@ size_t cr_files_foreign_tasks(cr_files *files, uint64_t owner) {
     const user *u = find_user(&files->pools[CR_FILES_FOREIGN], owner);
     const size_t tasks = u ? u->queued + u->running : 0;
     pthread_mutex_unlock(&files->mutex);
-    return tasks + atomic_load(closing_of(files, owner));
+    return tasks;
 }
+
+size_t cr_files_closing(cr_files *files, uint64_t owner) { return atomic_load(closing_of(files, owner)); }
 
 uint64_t cr_files_looked(cr_files *files) {
     pthread_mutex_lock(&files->mutex);

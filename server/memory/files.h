@@ -46,8 +46,10 @@ void cr_files_charge(cr_files *files, const cr_file_task *task, uint64_t bytes);
 bool cr_files_forget(cr_files *files, cr_file_task *task);
 /* Closes descriptor, which owner passed, on a thread where that may block. */
 void cr_files_close(cr_files *files, uint64_t owner, int descriptor);
-/* How many tasks of owner wait or run in FOREIGN, with closes of which that is not known yet: each may hold a descriptor for as long as its file system is silent. */
+/* How many tasks of owner wait or run in FOREIGN: each may hold a descriptor for as long as its file system is silent. */
 size_t cr_files_foreign_tasks(cr_files *files, uint64_t owner);
+/* How many closes of owner's descriptors wait in LOCAL, some of which may prove to be FOREIGN's; or a few more, another user's. */
+size_t cr_files_closing(cr_files *files, uint64_t owner);
 /* How many users and clients FOREIGN's threads have looked at for their next task: what that costs. */
 uint64_t cr_files_looked(cr_files *files);
 

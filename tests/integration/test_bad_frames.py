@@ -242,8 +242,7 @@ class Requests(Hostile):
                              (17, "outputs"), (18, "statuses"), (100, "data")):
             payload = call_message(reduce_message("f32", ["sum"], array) + bytes_field(number, b"new"))
             self.refused(payload, UNIMPLEMENTED, "ReduceRequest." + name)
-        for number, name in ((4, "regions"), (5, "inline")):
-            self.refused_reduce(UNIMPLEMENTED, "Input." + name, source=bytes_field(number, b"new"))
+        self.refused_reduce(UNIMPLEMENTED, "Input.inline", source=bytes_field(5, b"new"))
         self.refused_reduce(UNIMPLEMENTED, "field 57", source=array + uint_field(57, 1))
         self.refused_reduce(UNIMPLEMENTED, "DescriptorInput.index", source=bytes_field(2, uint_field(3, 1) + uint_field(4, 1)))
         self.refused(bytes_field(6, uint_field(1, 1) + bytes_field(2, b"") + uint_field(6, 1)), UNIMPLEMENTED,

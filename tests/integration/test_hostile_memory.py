@@ -53,26 +53,33 @@ class Memory(DaemonTest):
         os.fsync(f.fileno())  # so that it has its blocks
         return f
 
+    def cut(self, make, left):
+        """A file of which left bytes stay while a job is in the middle of it. Whether reading it faulted: a job may also have come to
+        the end of what it had mapped, and then it is told by the file's size."""
+        faults = self.daemon.counters()["faults_total"]
+        f = make(b"\1" * SIZE)
+        self.conn.register(1, f.fileno())
+        job = self.paused(1)
+        os.ftruncate(f.fileno(), left)
+        self.assert_sentence(self.resumed(job).status, DATA_LOSS, "cut")
+        faulted = self.daemon.counters()["faults_total"] > faults
+        self.assert_sentence(self.conn.region("u8", ["sum"], 1).status, DATA_LOSS, "region")
+        os.ftruncate(f.fileno(), SIZE)
+        if faulted:
+            self.assert_sentence(self.conn.region("u8", ["sum"], 1).status, DATA_LOSS, "register it anew")
+        self.assertIsNone(self.conn.unregister(1))
+        self.conn.register(1, f.fileno())
+        again = self.conn.region("u8", ["sum", "count"], 1)
+        self.assertEqual([left, SIZE], [int.from_bytes(r.value, "little") for r in again.results])
+        self.assertIsNone(self.conn.unregister(1))
+        f.close()
+        return faulted
+
     def test_cut_in_the_middle(self):
         """What was mapped is not there any more: no signal ends the daemon, and the region is lost for good."""
         for make in (self.memfd, self.disk_file):
             for left in (0, 12345) if SANITIZE else (0, 1, 4096, 12345):
-                faults = self.daemon.counters()["faults_total"]
-                f = make(b"\1" * SIZE)
-                self.conn.register(1, f.fileno())
-                job = self.paused(1)
-                os.ftruncate(f.fileno(), left)
-                self.assert_sentence(self.resumed(job).status, DATA_LOSS, "cut")
-                self.assertGreater(self.daemon.counters()["faults_total"], faults, "nothing was tested")
-                self.assert_sentence(self.conn.region("u8", ["sum"], 1).status, DATA_LOSS, "region")
-                os.ftruncate(f.fileno(), SIZE)
-                self.assert_sentence(self.conn.region("u8", ["sum"], 1).status, DATA_LOSS, "register it anew")
-                self.assertIsNone(self.conn.unregister(1))
-                self.conn.register(1, f.fileno())
-                again = self.conn.region("u8", ["sum", "count"], 1)
-                self.assertEqual([left, SIZE], [int.from_bytes(r.value, "little") for r in again.results])
-                self.assertIsNone(self.conn.unregister(1))
-                f.close()
+                self.assertTrue(any(self.cut(make, left) for _ in range(5)), "nothing was tested")
 
     def test_cut_and_grown_between_jobs(self):
         f = self.memfd(b"\1" * 100000)
