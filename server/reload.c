@@ -15,7 +15,7 @@ enum { LIMIT_MS = 10000, MOST_LEFT_BEHIND = 4 };
 /* One reading: the thread's until it is finished, then the loop's. */
 typedef struct cr_reading {
     cr_reload *reload;
-    pthread_t thread; /* joined once it is finished, or detached when it is given up */
+    pthread_t thread; /* joined once it is finished, or detached when nobody waits for it any more */
     bool given_up;    /* guarded by reload's mutex */
     cr_config config;
     cr_secrets secrets;
@@ -165,6 +165,7 @@ bool cr_reload_end(cr_reload *reload) {
     cr_reading *r = reload->finished;
     reload->finished = NULL;
     const bool gone = !reload->left_behind && (r || !reload->reading);
+    if (!r && reload->reading) pthread_detach(reload->reading->thread); /* nobody waits for its files */
     pthread_mutex_unlock(&reload->mutex);
     if (r) pthread_join(r->thread, NULL);
     if (r) drop(r);
