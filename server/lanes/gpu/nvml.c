@@ -38,7 +38,7 @@ struct cr_nvml {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool ends;                              /* mutex */
-    uint64_t asked_ms;                      /* mutex: when somebody did last */
+    uint64_t asked_ms;                      /* mutex: when somebody did last; 0: nobody has */
     cr_nvml_reading readings[CR_NVML_GPUS]; /* mutex */
 };
 
@@ -83,7 +83,7 @@ static bool rest(cr_nvml *n, uint64_t ms) {
     pthread_mutex_lock(&n->mutex);
     while (!n->ends) {
         const uint64_t now = cr_now_ms();
-        const bool wanted = now < n->asked_ms + WANTED_MS;
+        const bool wanted = n->asked_ms && now < n->asked_ms + WANTED_MS;
         const struct timespec then = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
         if (wanted && now >= until) break;
         if (wanted)
