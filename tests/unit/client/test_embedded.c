@@ -339,8 +339,10 @@ END_TEST
 
 START_TEST(a_child_goes_on_by_itself) {
     const char *sanitizer = getenv("CURED_TEST_SANITIZE");
-    if (_i == 1 && sanitizer != NULL && strstr(sanitizer, "thread") != NULL) {
-        puts("skipped: ThreadSanitizer forbids threads in the child of a process that has some");
+    if (_i == 1 && sanitizer != NULL && *sanitizer) {
+        puts(
+            "skipped: the sanitizers' own locks may be held when a process that has threads forks, and its child then "
+            "waits for ever");
         return;
     }
     cured_conn *conn = connect_threads(thread_counts[_i]);
