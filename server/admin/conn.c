@@ -47,6 +47,10 @@ static bool is_near(int fd) {
     return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
 }
 
+static void refuse_descriptors(cr_admin_conn *conn) {
+    cr_fail(&conn->why, CR_INVALID_ARGUMENT, "descriptors are not taken here");
+}
+
 static void fill(cr_admin_conn *conn, const cr_arrived *arrived) {
     conn->poll.data = conn;
     conn->socket = arrived->socket;
@@ -61,7 +65,7 @@ static void fill(cr_admin_conn *conn, const cr_arrived *arrived) {
     if (arrived->refused && arrived->refused->code != CR_RESOURCE_EXHAUSTED) conn->why = *arrived->refused;
     if (arrived->control) {
         cr_arrived_drop(conn->admin->calls, &conn->peer, arrived->control);
-        cr_fail(&conn->why, CR_INVALID_ARGUMENT, "descriptors are not taken here");
+        refuse_descriptors(conn);
     }
     cr_http_init(&conn->http);
     cr_list_init(&conn->waiting);
@@ -216,29 +220,14 @@ static bool write_out(cr_admin_conn *conn) {
     return true;
 }
 
-/* As the door of gRPC: nothing here takes descriptors. */
-static ssize_t receive(cr_admin_conn *conn, uint8_t *to, size_t most) {
-    union {
-        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec iov = {to, most};
-    if (!conn->is_unix) return cr_socket_read(&conn->socket, &iov, 1);
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    cr_arrived_room(conn->admin->calls, &conn->peer, &message, control.bytes, sizeof control.bytes);
-    const ssize_t n = recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n > 0 && (message.msg_controllen || message.msg_flags & MSG_CTRUNC)) {
-        cr_arrived_drop(conn->admin->calls, &conn->peer, &message);
-        cr_fail(&conn->why, CR_INVALID_ARGUMENT, "descriptors are not taken here");
-    }
-    return n;
-}
-
 /* One read. False: the connection is at its end. */
 static bool read_once(cr_admin_conn *conn) {
     uint8_t bytes[CR_ADMIN_READ_BYTES];
+    bool passed;
     conn->readable = false;
-    const ssize_t n = receive(conn, bytes, sizeof bytes);
+    const ssize_t n =
+        cr_arrived_read(conn->admin->calls, &conn->peer, &conn->socket, conn->is_unix, bytes, sizeof bytes, &passed);
+    if (passed) refuse_descriptors(conn);
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (n == 0) return false;
     return conn->state == CR_ADMIN_LINGERING || cr_bytes_add(&conn->in, bytes, (size_t)n);

@@ -117,9 +117,8 @@ static uint64_t left_to_greet(const cr_grpc_conn *conn, const cr_arrived *arrive
     return until > now ? until - now : 0;
 }
 
-/* Nothing here takes descriptors. */
-static void refuse_descriptors(cr_grpc_conn *conn, struct msghdr *message) {
-    cr_arrived_drop(conn->grpc->calls, &conn->peer, message);
+/* Nothing here takes descriptors: a client that passes some is told to go. */
+static void refuse_descriptors(cr_grpc_conn *conn) {
     if (conn->state != CR_GRPC_LEAVING)
         cr_grpc_conn_goaway(conn, NGHTTP2_PROTOCOL_ERROR, "descriptors belong to the native protocol");
 }
@@ -130,7 +129,8 @@ static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
     conn->brief = arrived->brief;
     if (conn->refused) conn->why = *arrived->refused;
     if (arrived->control) {
-        refuse_descriptors(conn, arrived->control);
+        cr_arrived_drop(conn->grpc->calls, &conn->peer, arrived->control);
+        refuse_descriptors(conn);
     } else if (arrived->refused && (arrived->brief || arrived->refused->code == CR_RESOURCE_EXHAUSTED)) {
         cr_grpc_conn_goaway(conn, NGHTTP2_ENHANCE_YOUR_CALM, arrived->refused->text);
     } else if (cr_bytes_add(&conn->stash, arrived->bytes, arrived->count)) {
@@ -362,26 +362,14 @@ static bool resume(cr_grpc_conn *conn) {
     return true;
 }
 
-/* A client that passes descriptors is told to go. */
-static ssize_t receive(cr_grpc_conn *conn, uint8_t *to, size_t most) {
-    union {
-        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
-        struct cmsghdr align;
-    } control;
-    struct iovec iov = {to, most};
-    if (!conn->is_unix) return cr_socket_read(&conn->socket, &iov, 1);
-    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    cr_arrived_room(conn->grpc->calls, &conn->peer, &message, control.bytes, sizeof control.bytes);
-    const ssize_t n = recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n > 0 && (message.msg_controllen || message.msg_flags & MSG_CTRUNC)) refuse_descriptors(conn, &message);
-    return n;
-}
-
 /* One read. False: the connection is at its end. *much: it brought much. */
 static bool read_once(cr_grpc_conn *conn, bool *much) {
     uint8_t *buffer = conn->grpc->buffer;
     size_t used;
-    ssize_t n = receive(conn, buffer, CR_GRPC_READ_BYTES);
+    bool passed;
+    ssize_t n = cr_arrived_read(conn->grpc->calls, &conn->peer, &conn->socket, conn->is_unix, buffer,
+                                CR_GRPC_READ_BYTES, &passed);
+    if (passed) refuse_descriptors(conn);
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (n == 0) return false;
     conn->last_progress_ms = uv_now(conn->grpc->loop->uv);

@@ -35,14 +35,14 @@ void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused) {
     cr_admit_leave(&calls->admission, peer);
 }
 
-void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, void *room, size_t bytes) {
+void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, cr_control *room) {
     const uint64_t most = calls->admission.most[CR_USE_descriptors];
     /* Closes of which it is not known yet are not held against anybody before they are a quarter of the table. */
     if (cr_metric_get(file_tasks) > most && (cr_files_foreign_tasks(calls->files, peer->owner) > most ||
                                              cr_files_closing(calls->files, peer->owner) > 4 * most))
         return;
-    message->msg_control = room;
-    message->msg_controllen = bytes;
+    message->msg_control = room->bytes;
+    message->msg_controllen = sizeof room->bytes;
 }
 
 void cr_arrived_drop(cr_calls *calls, const cr_peer *peer, struct msghdr *message) {
@@ -56,17 +56,28 @@ void cr_arrived_drop(cr_calls *calls, const cr_peer *peer, struct msghdr *messag
     }
 }
 
+ssize_t cr_arrived_read(cr_calls *calls, const cr_peer *peer, cr_socket *socket, bool is_unix, uint8_t *to, size_t most,
+                        bool *passed) {
+    cr_control control;
+    struct iovec iov = {to, most};
+    *passed = false;
+    if (!is_unix) return cr_socket_read(socket, &iov, 1);
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    cr_arrived_room(calls, peer, &message, &control);
+    const ssize_t n = recvmsg(socket->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    *passed = n > 0 && (message.msg_controllen || message.msg_flags & MSG_CTRUNC);
+    if (*passed) cr_arrived_drop(calls, peer, &message);
+    return n;
+}
+
 void cr_arrived_close(cr_calls *calls, const cr_peer *peer, cr_socket *socket, bool is_unix) {
     static uint8_t unread[64 * 1024]; /* the loop's */
-    union {
-        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
-        struct cmsghdr align;
-    } control;
+    cr_control control;
     if (is_unix) shutdown(socket->fd, SHUT_RDWR); /* nothing comes behind what is there */
     for (ssize_t n = is_unix; n > 0;) {
         struct iovec iov = {unread, sizeof unread};
         struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-        cr_arrived_room(calls, peer, &message, control.bytes, sizeof control.bytes);
+        cr_arrived_room(calls, peer, &message, &control);
         n = recvmsg(socket->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
         if (n > 0) cr_arrived_drop(calls, peer, &message);
     }

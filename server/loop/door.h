@@ -15,6 +15,11 @@ typedef struct cr_door cr_door;
 /* Descriptors in one message: the kernel's own limit (SCM_MAX_FD). Those for which a reader has no space the kernel closes itself, on the
  * reader's thread. */
 enum { CR_PASSED_MOST = 253 };
+/* Room for the descriptors of one message. */
+typedef union cr_control {
+    char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
+    struct cmsghdr align;
+} cr_control;
 
 /* A connection whose first bytes have said which door it is for. What is lent is lent for the time of the door's open. */
 typedef struct cr_arrived {
@@ -43,9 +48,12 @@ void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
 /* Lends room for descriptors to a message that is to be received from peer. None while so many of its user's wait in file systems
  * that do not answer, to be closed or read, that they could fill the daemon's table: the kernel then keeps what comes and says
  * MSG_CTRUNC. */
-void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, void *room, size_t bytes);
+void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, cr_control *room);
 /* Closes the descriptors that came with a message of peer's, on a files thread, because even that may block. */
 void cr_arrived_drop(cr_calls *calls, const cr_peer *peer, struct msghdr *message);
+/* One read, as cr_socket_read, of a connection that may not pass descriptors: those that came are closed as above. *passed: some did. */
+ssize_t cr_arrived_read(cr_calls *calls, const cr_peer *peer, cr_socket *socket, bool is_unix, uint8_t *to, size_t most,
+                        bool *passed);
 /* Closes the socket of a connection. What lies unread in it may hold descriptors: they are closed as above. */
 void cr_arrived_close(cr_calls *calls, const cr_peer *peer, cr_socket *socket, bool is_unix);
 

@@ -369,10 +369,7 @@ static void keep_few_parked(const cr_conn *conn) {
 
 size_t cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
-    union {
-        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
-        struct cmsghdr align;
-    } control;
+    cr_control control;
     size_t first = 0;
     int parts = 1;
     if (conn->state == CR_CONN_LINGERING)
@@ -380,8 +377,7 @@ size_t cr_frames_read(cr_conn *conn) {
     else if (!plan_read(conn, iov, &parts, &first))
         return 0;
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)parts};
-    if (conn->passes_descriptors)
-        cr_arrived_room(conn->native->calls, &conn->peer, &message, control.bytes, sizeof control.bytes);
+    if (conn->passes_descriptors) cr_arrived_room(conn->native->calls, &conn->peer, &message, &control);
     ssize_t n = conn->passes_descriptors ? recvmsg(conn->socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT)
                                          : cr_socket_read(&conn->socket, iov, parts);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;

@@ -225,16 +225,12 @@ static bool look_within(cr_arrival *a) {
 /* Reads what the client says first. False: the arrival is gone. */
 static bool look(cr_arrival *a) {
     uint8_t bytes[FIRST_BYTES];
-    union {
-        char bytes[CMSG_SPACE(CR_PASSED_MOST * sizeof(int))];
-        struct cmsghdr align;
-    } control;
+    cr_control control;
     if (a->arrived.socket.tls) return look_within(a);
     memcpy(bytes, a->first, a->kept);
     struct iovec iov = {bytes + a->kept, sizeof bytes - a->kept};
     struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (a->arrived.is_unix)
-        cr_arrived_room(a->arrivals->loop->calls, &a->arrived.peer, &message, control.bytes, sizeof control.bytes);
+    if (a->arrived.is_unix) cr_arrived_room(a->arrivals->loop->calls, &a->arrived.peer, &message, &control);
     ssize_t n = recvmsg(a->arrived.socket.fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
     if (n <= 0) {
