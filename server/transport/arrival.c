@@ -16,8 +16,9 @@ enum {
     REFUSED_MS = 1000,  /* for a refused client to say which language it speaks */
     TLS_FIRST = 0x16,   /* the first byte of TLS: a handshake's record */
     MOST_HANDSHAKES = 512,
-    HANDSHAKES_PER_MS = 4, /* steps of them: one signs by the private key */
-    DAYS_LEFT = 14,        /* of a certificate: the log warns */
+    SHAKE_NS =
+        500 * 1000, /* for steps of them in one turn of the loop, and for one at least: it signs by the private key */
+    DAYS_LEFT = 14, /* of a certificate: the log warns */
 };
 
 typedef struct cr_arrival {
@@ -166,11 +167,12 @@ static bool choose_door(cr_arrival *a, const uint8_t *bytes, size_t n, struct ms
 static bool shake(cr_arrival *a) {
     cr_error error;
     cr_arrivals *arrivals = a->arrivals;
-    const uint64_t now = cr_now_ms();
-    if (now != arrivals->shook_ms) arrivals->shook = 0;
-    arrivals->shook_ms = now;
-    if (arrivals->shook++ >= HANDSHAKES_PER_MS) return true; /* in another turn */
+    const uint64_t turn = arrivals->loop->came_ns, before = cr_now_ns();
+    if (turn != arrivals->shook_turn) arrivals->shook_ns = 0;
+    arrivals->shook_turn = turn;
+    if (arrivals->shook_ns >= SHAKE_NS) return true; /* in another turn */
     const cr_status status = cr_tls_shake(a->arrived.socket.tls, &error);
+    arrivals->shook_ns += cr_now_ns() - before;
     if (status == CR_UNAVAILABLE) return true;
     shaken(a);
     if (status == CR_OK) {

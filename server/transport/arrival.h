@@ -18,11 +18,11 @@
 typedef struct cr_arrivals {
     cr_loop *loop;
     cr_list waiting;
-    cr_list shaking;    /* of them, those in a TLS handshake; the oldest first */
-    cr_secrets secrets; /* its tokens are calls->tokens */
-    uint64_t shook_ms;  /* handshakes in this millisecond */
-    uint64_t count;     /* connections so far */
-    uint32_t shook;
+    cr_list shaking;     /* of them, those in a TLS handshake; the oldest first */
+    cr_secrets secrets;  /* its tokens are calls->tokens */
+    uint64_t shook_turn; /* of the loop, by the time that it began */
+    uint64_t shook_ns;   /* in that turn */
+    uint64_t count;      /* connections so far */
 } cr_arrivals;
 
 /* The address that a connection came to. */

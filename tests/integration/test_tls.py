@@ -184,6 +184,19 @@ class Loopback(TlsTest):
                 sealed.sendall(b"CR")
                 sealed.recv(1)
 
+    def test_a_chain_of_many_certificates_is_refused(self):
+        chain = self.ca.path("chain.pem")
+        for more, taken in ((3, True), (30, False)):
+            pathlib.Path(chain).write_text("".join(pathlib.Path(path).read_text()
+                                                   for path in [self.client[0]] + [self.ca.certificate] * more))
+            before = self.counters()["tls_handshakes_failed_total"]
+            tunnel = self.tunnel((chain, self.client[1]))
+            with Connection(tunnel.address, hello=taken) as c:
+                if taken:
+                    self.assertIsNone(c.inline("u8", ["sum"], b"123").status)
+                else:
+                    wait_for("the count", lambda: self.counters()["tls_handshakes_failed_total"] > before)
+
     def test_alpn(self):
         for offered, chosen in ((["h2"], "h2"), (["grpc-exp", "h2"], "h2"), (["cured"], "cured"), (["http/1.1"], None)):
             context = self.ca.context()
