@@ -4,7 +4,8 @@
  *   compare_peers read FILE             adds up the file's 64-bit words by read(): the floor of whoever reads it
  *   compare_peers openmp FILE           sums its float32 in doubles, on all cores
  *   compare_peers echo SOCKET           libuv: sends back what comes
- *   compare_peers ask SOCKET SECONDS IN_FLIGHT REQUEST ANSWER    files; prints answers a second and whether all were right
+ *   compare_peers ask SOCKET SECONDS IN_FLIGHT CONNECTIONS REQUEST ANSWER
+ *                                       files; so many in flight on each; prints answers a second and whether all were right
  *
  * Thread: main, and OpenMP's. Owner: main; the system closes what is left. */
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,7 +22,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-enum { CHUNK_BYTES = 1 << 20, MOST_BYTES = 1 << 22 };
+enum { CHUNK_BYTES = 1 << 20, MOST_BYTES = 1 << 22, MOST_CONNECTIONS = 256 };
 
 static int die(const char *what) {
     perror(what);
@@ -113,50 +115,83 @@ static void send_all(int fd, const uint8_t *data, size_t n) {
         if ((sent = send(fd, data, n, MSG_NOSIGNAL)) <= 0) die("send");
 }
 
-/* A request is sent for each answer that came, so that so many are always in flight. Answers come in order. */
-static int ask(char **argv) {
+/* What every connection sends and expects, and what came. */
+typedef struct asked {
+    uint8_t *many, *answer, *in; /* IN_FLIGHT requests in one */
+    size_t flight, size, wanted;
+    uint64_t answers, wrong;
+} asked;
+
+static int connect_to(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    uint8_t *request, *answer, *many, *in = malloc(MOST_BYTES);
-    const double seconds = atof(argv[1]);
-    const size_t flight = (size_t)atoi(argv[2]), size = read_file(argv[3], &request),
-                 wanted = read_file(argv[4], &answer);
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", argv[0]);
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) die(argv[0]);
-    if (in == NULL || flight < 1 || flight * size > MOST_BYTES || (many = malloc(flight * size)) == NULL) die("ask");
-    for (size_t i = 0; i < flight; i++) memcpy(many + i * size, request, size);
-    uint64_t answers = 0, wrong = 0;
-    size_t at = 0; /* in the answer that is coming */
-    const double start = now();
-    send_all(fd, many, flight * size);
-    while (now() - start < seconds) {
-        const ssize_t n = recv(fd, in, MOST_BYTES, 0);
-        size_t done = 0;
-        if (n <= 0) die("recv");
-        for (size_t i = 0; i < (size_t)n;) {
-            const size_t part = wanted - at < (size_t)n - i ? wanted - at : (size_t)n - i;
-            wrong += memcmp(in + i, answer + at, part) != 0;
-            i += part;
-            at = (at + part) % wanted;
-            done += at == 0;
-        }
-        answers += done;
-        for (size_t left = done; left != 0;) {
-            const size_t now_sent = left < flight ? left : flight;
-            send_all(fd, many, now_sent * size);
-            left -= now_sent;
-        }
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) die(path);
+    return fd;
+}
+
+static asked read_asked(const char *flight, const char *request, const char *answer) {
+    asked a = {.flight = (size_t)atoi(flight), .in = malloc(MOST_BYTES)};
+    uint8_t *one;
+    a.size = read_file(request, &one);
+    a.wanted = read_file(answer, &a.answer);
+    if (a.in == NULL || a.flight < 1 || a.flight * a.size > MOST_BYTES || (a.many = malloc(a.flight * a.size)) == NULL) die("ask");
+    for (size_t i = 0; i < a.flight; i++) memcpy(a.many + i * a.size, one, a.size);
+    free(one);
+    return a;
+}
+
+/* One read of a connection; at: how many bytes came of the answer that is coming. A request is sent for each answer that came, so
+ * that so many are always in flight. Answers come in order. */
+static void ask_on(asked *a, int fd, size_t *at) {
+    const ssize_t n = recv(fd, a->in, MOST_BYTES, 0);
+    size_t done = 0;
+    if (n <= 0) die("recv");
+    for (size_t i = 0; i < (size_t)n;) {
+        const size_t part = a->wanted - *at < (size_t)n - i ? a->wanted - *at : (size_t)n - i;
+        a->wrong += memcmp(a->in + i, a->answer + *at, part) != 0;
+        i += part;
+        *at = (*at + part) % a->wanted;
+        done += *at == 0;
     }
-    printf("%.0f %s\n", (double)answers / (now() - start), wrong == 0 && answers != 0 ? "right" : "WRONG");
-    return wrong != 0;
+    a->answers += done;
+    for (size_t left = done, some; left != 0; left -= some) {
+        some = left < a->flight ? left : a->flight;
+        send_all(fd, a->many, some * a->size);
+    }
+}
+
+static int ask(char **argv) {
+    asked a = read_asked(argv[2], argv[4], argv[5]);
+    const double seconds = atof(argv[1]);
+    const int connections = atoi(argv[3]), epoll = epoll_create1(0);
+    size_t at[MOST_CONNECTIONS] = {0};
+    int fds[MOST_CONNECTIONS];
+    struct epoll_event ready[MOST_CONNECTIONS];
+    if (connections < 1 || connections > MOST_CONNECTIONS) die("ask");
+    for (int i = 0; i < connections; i++) {
+        fds[i] = connect_to(argv[0]);
+        if (epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){.events = EPOLLIN, .data.u32 = (uint32_t)i}) != 0)
+            die("epoll_ctl");
+    }
+    const double start = now();
+    for (int i = 0; i < connections; i++) send_all(fds[i], a.many, a.flight * a.size);
+    while (now() - start < seconds) {
+        const int count = epoll_wait(epoll, ready, connections, 1000);
+        if (count <= 0) die("epoll_wait");
+        for (int i = 0; i < count; i++) ask_on(&a, fds[ready[i].data.u32], &at[ready[i].data.u32]);
+    }
+    const int right = a.wrong == 0 && a.answers != 0;
+    printf("%.0f %s\n", (double)a.answers / (now() - start), right ? "right" : "WRONG");
+    return !right;
 }
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "read") == 0) return sum_by_read(argv[2]);
     if (argc == 3 && strcmp(argv[1], "openmp") == 0) return sum_by_openmp(argv[2]);
     if (argc == 3 && strcmp(argv[1], "echo") == 0) return echo(argv[2]);
-    if (argc == 7 && strcmp(argv[1], "ask") == 0) return ask(argv + 2);
+    if (argc == 8 && strcmp(argv[1], "ask") == 0) return ask(argv + 2);
     fprintf(stderr,
-            "usage: compare_peers read|openmp FILE, echo SOCKET, ask SOCKET SECONDS IN_FLIGHT REQUEST ANSWER\n");
+            "usage: compare_peers read|openmp FILE, echo SOCKET, ask SOCKET SECONDS IN_FLIGHT CONNECTIONS REQUEST ANSWER\n");
     return 64;
 }
