@@ -135,7 +135,8 @@ static asked read_asked(const char *flight, const char *request, const char *ans
     uint8_t *one;
     a.size = read_file(request, &one);
     a.wanted = read_file(answer, &a.answer);
-    if (a.in == NULL || a.flight < 1 || a.flight * a.size > MOST_BYTES || (a.many = malloc(a.flight * a.size)) == NULL) die("ask");
+    if (a.in == NULL || a.flight < 1 || a.flight * a.size > MOST_BYTES || (a.many = malloc(a.flight * a.size)) == NULL)
+        die("ask");
     for (size_t i = 0; i < a.flight; i++) memcpy(a.many + i * a.size, one, a.size);
     free(one);
     return a;
@@ -171,7 +172,8 @@ static int ask(char **argv) {
     if (connections < 1 || connections > MOST_CONNECTIONS) die("ask");
     for (int i = 0; i < connections; i++) {
         fds[i] = connect_to(argv[0]);
-        if (epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i], &(struct epoll_event){.events = EPOLLIN, .data.u32 = (uint32_t)i}) != 0)
+        if (epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i],
+                      &(struct epoll_event){.events = EPOLLIN, .data.u32 = (uint32_t)i}) != 0)
             die("epoll_ctl");
     }
     const double start = now();
@@ -192,6 +194,7 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "echo") == 0) return echo(argv[2]);
     if (argc == 8 && strcmp(argv[1], "ask") == 0) return ask(argv + 2);
     fprintf(stderr,
-            "usage: compare_peers read|openmp FILE, echo SOCKET, ask SOCKET SECONDS IN_FLIGHT CONNECTIONS REQUEST ANSWER\n");
+            "usage: compare_peers read|openmp FILE, echo SOCKET, ask SOCKET SECONDS IN_FLIGHT CONNECTIONS REQUEST "
+            "ANSWER\n");
     return 64;
 }
