@@ -2,29 +2,16 @@
  *
  * Thread: any; nothing here holds state. Owner: the caller's buffer. */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
+#include "proto/text.h"
 #include "proto/wire_stats.h"
 
 typedef struct out {
-    char *at;
-    size_t cap, used;
-    bool full;
+    cr_text to;
     bool first; /* nothing stands before the next member of its object or array */
 } out;
 
-static void put(out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(out *o, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const int n = vsnprintf(o->at + o->used, o->cap - o->used, format, arguments);
-    va_end(arguments);
-    if (n < 0 || (size_t)n >= o->cap - o->used)
-        o->full = true;
-    else
-        o->used += (size_t)n;
-}
+#define put(o, ...) cr_text_put(&(o)->to, __VA_ARGS__)
 
 /* A string: what is not printable ASCII, and what JSON wants escaped, as \u00XX. */
 static void quote(out *o, const char *text) {
@@ -195,7 +182,7 @@ static void slow(out *o, const cr_wire_slow_log *log) {
 }
 
 size_t cr_wire_stats_json(const cr_wire_stats *m, const cr_wire_slow_log *log, char *to, size_t cap) {
-    out o = {.at = to, .cap = cap, .first = true};
+    out o = {{.at = to, .cap = cap}, .first = true};
     open(&o, NULL, "{");
     text(&o, "version", m->version);
     text(&o, "backend", m->backend);
@@ -223,13 +210,13 @@ size_t cr_wire_stats_json(const cr_wire_stats *m, const cr_wire_slow_log *log, c
     users(&o, m);
     if (log) slow(&o, log);
     close(&o, "}");
-    return o.full ? 0 : o.used;
+    return o.to.full ? 0 : o.to.used;
 }
 
 size_t cr_wire_slow_json(const cr_wire_slow_log *log, char *to, size_t cap) {
-    out o = {.at = to, .cap = cap, .first = true};
+    out o = {{.at = to, .cap = cap}, .first = true};
     open(&o, NULL, "{");
     slow(&o, log);
     close(&o, "}");
-    return o.full ? 0 : o.used;
+    return o.to.full ? 0 : o.to.used;
 }

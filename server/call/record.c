@@ -5,22 +5,14 @@
 #include "server/base/metrics.h"
 #include "server/call/call.h"
 
+/* Each use has a reason of its name. */
 static cr_reason reason_of_use(cr_use use) {
     switch (use) {
-        case CR_USE_connections:
-            return CR_REASON_connections;
-        case CR_USE_calls:
-            return CR_REASON_calls;
-        case CR_USE_bytes:
-            return CR_REASON_bytes;
-        case CR_USE_state_bytes:
-            return CR_REASON_state_bytes;
-        case CR_USE_regions:
-            return CR_REASON_regions;
-        case CR_USE_region_bytes:
-            return CR_REASON_region_bytes;
-        case CR_USE_descriptors:
-            return CR_REASON_descriptors;
+#define CR_USE(name)    \
+    case CR_USE_##name: \
+        return CR_REASON_##name;
+#include "proto/use.def"
+#undef CR_USE
         case CR_USES:
             break;
     }
@@ -116,28 +108,22 @@ static void end(cr_call *call, const cr_error *error, cr_status code, const cr_a
 }
 
 /* Most calls. False: it is to be looked at. */
-static bool answer_small(cr_call *call, const cr_answer *answer) {
+static bool answer_small(const cr_call *call, const cr_answer *answer) {
     const cr_wire_reduce *asked = &call->request.reduce;
-    const bool in_grpc = call->method == CR_METHOD_reduce_stream;
-    if (in_grpc || !cr_stats_small_end(&call->calls->stats, &(cr_stats_small){.owner = call->peer->owner,
-                                                                              .dtype = call->dtype,
-                                                                              .op_count = asked->op_count,
-                                                                              .ops = asked->ops,
-                                                                              .bytes = call->received,
-                                                                              .now_ns = call->calls->last_ns,
-                                                                              .timing = answer->timing}))
-        return false;
-    cr_metric_own_add(calls_ok, 1);
-    return true;
+    const bool streamed = call->method == CR_METHOD_reduce_stream;
+    cr_ops ops = 0;
+    for (uint32_t i = 0; i < asked->op_count; i++) ops |= (cr_ops)1 << asked->ops[i]; /* checked */
+    return !streamed && cr_stats_small_end(&call->calls->stats, call->peer->owner, call->calls->last_ns, answer->timing,
+                                           call->dtype, ops, call->received);
 }
 
 void cr_record_answered(cr_call *call, const cr_answer *answer) {
     const bool failed = answer && answer->kind == CR_ANSWER_FAILED;
-    if (call->on_loop && answer && !failed && answer_small(call, answer)) return;
     if (failed)
         cr_metric_add(calls_failed, 1);
     else if (answer)
         cr_metric_own_add(calls_ok, 1);
+    if (call->on_loop && answer && !failed && answer_small(call, answer)) return;
     end(call, failed ? answer->error : NULL, failed ? answer->error->code : answer ? CR_OK : CR_CANCELLED, answer);
 }
 

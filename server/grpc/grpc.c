@@ -16,7 +16,10 @@ static cr_status open_connection(cr_door *door, const cr_arrived *arrived, cr_er
 
 static void woken(cr_door *door) { (void)door; }
 
-static bool serve(cr_door *door) { return cr_rounds_turn(&of(door)->rounds, cr_grpc_conn_go); }
+static bool serve(cr_door *door) {
+    cr_rounds *rounds = &of(door)->rounds;
+    return rounds->waiting && cr_rounds_turn(rounds, cr_loop_now(of(door)->loop), cr_grpc_conn_go);
+}
 
 static bool flush(cr_door *door) {
     cr_grpc *grpc = of(door);

@@ -22,6 +22,7 @@ static void on_clock(uv_timer_t *timer) {
 static void on_wake(uv_async_t *wake) {
     cr_loop *loop = wake->data;
     cr_loop_came(loop);
+    loop->just_came = false; /* answers may take long */
     loop->nearly = cr_queue_is_nearly(loop->calls->queue);
     if (cr_calls_turn(loop->calls, CR_TURN_NS)) cr_loop_wake(loop);
     for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->woken(loop->doors[i]);
@@ -52,10 +53,17 @@ static void stop_looking(cr_loop *loop) {
 void cr_loop_came(cr_loop *loop) {
     if (loop->came_ns) return;
     loop->came_ns = cr_now_ns();
+    loop->just_came = true;
     if (!loop->waits) return;
     stop_looking(loop);
     cr_lookout_waited(loop->waits, loop->came_ns - loop->waits_ns, loop->came_ns);
     loop->waits = NULL;
+}
+
+uint64_t cr_loop_now(cr_loop *loop) {
+    const bool known = loop->just_came;
+    loop->just_came = false;
+    return known ? loop->came_ns : cr_now_ns();
 }
 
 /* A wait goes on, or begins once a turn has brought nothing more. */
@@ -65,6 +73,7 @@ static void look_out(cr_loop *loop) {
     const uint64_t now = cr_now_ns();
     if (loop->came_ns) cr_histogram_add(&loop->calls->stats.turns, now - loop->came_ns);
     loop->came_ns = 0;
+    loop->just_came = false;
     if (!looks) return;
     if (loop->waits) {
         if (loop->looks && !cr_look_on(&loop->look, now)) stop_looking(loop);

@@ -34,6 +34,7 @@ typedef struct cr_loop {
     cr_look look;
     bool looks;       /* of that wait; a seat is held */
     uint64_t came_ns; /* when something came in this turn; 0: nothing did */
+    bool just_came;   /* and it is still that time */
     bool left;        /* somebody waits for the next turn */
     uv_poll_t reserve;
     cr_timer hurry; /* set while draining */
@@ -50,6 +51,8 @@ void cr_loop_reserve(cr_loop *loop, uint64_t descriptors);
 void cr_loop_add(cr_loop *loop, cr_door *door);
 /* For doors: something came. */
 void cr_loop_came(cr_loop *loop);
+/* The time; who asks first after something came saves a look at the clock. */
+uint64_t cr_loop_now(cr_loop *loop);
 /* The next turn comes at once. For cr_queue_new, too. */
 void cr_loop_wake(void *loop);
 /* New calls are refused; drained is called when the running ones are over. */

@@ -94,9 +94,8 @@ static bool let_client_go(cr_rounds *r, cr_sitter *client, bool (*go)(cr_seat *,
     return went;
 }
 
-bool cr_rounds_turn(cr_rounds *r, bool (*go)(cr_seat *seat, uint64_t until_ns)) {
-    if (!r->waiting) return false;
-    const uint64_t until = cr_now_ns() + CR_TURN_NS;
+bool cr_rounds_turn(cr_rounds *r, uint64_t now_ns, bool (*go)(cr_seat *seat, uint64_t until_ns)) {
+    const uint64_t until = now_ns + CR_TURN_NS;
     const uint64_t of_light = cr_list_empty(&r->heavy) ? until : until - CR_TURN_NS / 4;
     r->turn++;
     while (!cr_list_empty(&r->light)) {

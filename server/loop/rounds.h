@@ -46,8 +46,8 @@ bool cr_rounds_join(cr_rounds *rounds, cr_seat *seat, uint64_t client);
 void cr_rounds_leave(cr_rounds *rounds, cr_seat *seat);
 /* The connection has something to do: it goes in this turn or in a later one. */
 void cr_rounds_wait(cr_rounds *rounds, cr_seat *seat);
-/* One turn. go does what the connection has to do, not much beyond the time until_ns; true: it had its whole part. True: somebody
+/* One turn, from now_ns on. go does what the connection has to do, not much beyond the time until_ns; true: it had its whole part. True: somebody
  * still waits. */
-bool cr_rounds_turn(cr_rounds *rounds, bool (*go)(cr_seat *seat, uint64_t until_ns));
+bool cr_rounds_turn(cr_rounds *rounds, uint64_t now_ns, bool (*go)(cr_seat *seat, uint64_t until_ns));
 
 #endif

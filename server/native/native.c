@@ -18,7 +18,10 @@ static void woken(cr_door *door) {
     if (cr_regions_news(of(door), CR_TURN_NS)) cr_loop_wake(of(door)->loop);
 }
 
-static bool serve(cr_door *door) { return cr_rounds_turn(&of(door)->rounds, cr_conn_go); }
+static bool serve(cr_door *door) {
+    cr_rounds *rounds = &of(door)->rounds;
+    return rounds->waiting && cr_rounds_turn(rounds, cr_loop_now(of(door)->loop), cr_conn_go);
+}
 
 static bool flush(cr_door *door) {
     cr_native *native = of(door);

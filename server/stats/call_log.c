@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "server/base/clock.h"
+#include "server/base/hash.h"
 #include "server/base/log.h"
 #include "server/stats/stats.h"
 
@@ -30,9 +31,9 @@ static bool take(cr_stats_bucket *b, uint64_t most, uint64_t per_s, uint64_t now
     return true;
 }
 
-/* Users whose keys fall together share a bucket. */
+/* Users whose keys fall together share a bucket; clients cannot choose such keys. */
 static cr_stats_bucket *bucket_of(cr_stats *s, uint64_t owner) {
-    return &s->log_users[(owner * 0x9e3779b97f4a7c15ull) >> (64 - CR_STATS_LOG_BITS)];
+    return &s->log_users[cr_hash(s->log_factor, owner, CR_STATS_LOG_BITS)];
 }
 
 /* Whether the line may be written; how many of the user's were not since the last. */

@@ -2,11 +2,11 @@
  *
  * Thread: the loop's. Owner: the caller's buffer. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/core/dtype.h"
+#include "proto/text.h"
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
 #include "server/stats/process.h"
@@ -14,23 +14,11 @@
 
 typedef struct out {
     cr_stats *stats;
-    char *at;
-    size_t cap, used;
-    bool full;
+    cr_text to;
     const char *family; /* being written */
 } out;
 
-static void put(out *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(out *o, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const int n = vsnprintf(o->at + o->used, o->cap - o->used, format, arguments);
-    va_end(arguments);
-    if (n < 0 || (size_t)n >= o->cap - o->used)
-        o->full = true;
-    else
-        o->used += (size_t)n;
-}
+#define put(o, ...) cr_text_put(&(o)->to, __VA_ARGS__)
 
 static void head(out *o, const char *family, const char *type, const char *help) {
     o->family = family;
@@ -243,12 +231,12 @@ size_t cr_stats_expose(cr_stats *stats, char *to, size_t cap) {
 #include "server/stats/family.def"
 #undef CR_FAMILY
     };
-    out o = {.stats = stats, .at = to, .cap = cap};
+    out o = {.stats = stats, .to = {.at = to, .cap = cap}};
     cr_stats_flush(stats);
     write_metrics(&o);
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
         head(&o, families[i].name, families[i].type, families[i].help);
         families[i].write(&o);
     }
-    return o.full ? 0 : o.used;
+    return o.to.full ? 0 : o.to.used;
 }

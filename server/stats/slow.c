@@ -23,7 +23,7 @@ static uint32_t held_by(const cr_stats *s, uint64_t owner) {
 static void look_again(cr_stats *s) {
     uint64_t least = UINT64_MAX, mostly = 0;
     uint32_t lead = 0;
-    s->slow_bar_ns = s->slow_owner = 0;
+    s->slow_bar_ns = s->small_most_ns = s->slow_owner = 0;
     if (s->slow_count < CR_STATS_SLOW_MOST) return;
     for (uint32_t i = 0; i < s->slow_count; i++) {
         const cr_slow *slow = &s->slow[i];
@@ -32,6 +32,7 @@ static void look_again(cr_stats *s) {
         lead = slow->owner == mostly ? lead + 1 : lead - 1;
     }
     s->slow_bar_ns = least;
+    s->small_most_ns = least < UINT32_MAX ? least : UINT32_MAX;
     if (held_by(s, mostly) > CR_STATS_SLOW_MOST / 2) s->slow_owner = mostly;
 }
 

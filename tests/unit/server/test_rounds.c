@@ -43,7 +43,7 @@ static void setup(void) {
 static void teardown(void) {
     for (int i = 0; i < MOST; i++) cr_rounds_leave(&rounds, &sitters[i].seat);
     ck_assert_uint_eq(rounds.waiting, 0);
-    ck_assert(!cr_rounds_turn(&rounds, go));
+    ck_assert(!cr_rounds_turn(&rounds, cr_now_ns(), go));
     cr_rounds_free(&rounds);
 }
 
@@ -62,7 +62,7 @@ static void wait_with(sitter *s, unsigned work) {
 START_TEST(a_connection_goes_once_in_a_turn) {
     for (int i = 0; i < 8; i++) wait_with(join(i, 1 + i % 3), 3);
     for (unsigned turn = 1; turn <= 3; turn++) {
-        ck_assert(cr_rounds_turn(&rounds, go) == (turn < 3));
+        ck_assert(cr_rounds_turn(&rounds, cr_now_ns(), go) == (turn < 3));
         for (int i = 0; i < 8; i++) ck_assert_uint_eq(sitters[i].went, turn);
     }
 }
@@ -75,12 +75,12 @@ START_TEST(a_newcomer_goes_first) {
         sitters[i].lasts = true;
         wait_with(&sitters[i], 1000);
     }
-    for (int turn = 0; turn < 20; turn++) ck_assert(cr_rounds_turn(&rounds, go));
+    for (int turn = 0; turn < 20; turn++) ck_assert(cr_rounds_turn(&rounds, cr_now_ns(), go));
     sitter *other = join(15, 8);
     for (unsigned n = 1; n <= 5; n++) {
         unsigned before = goes;
         wait_with(other, 1);
-        ck_assert(cr_rounds_turn(&rounds, go));
+        ck_assert(cr_rounds_turn(&rounds, cr_now_ns(), go));
         ck_assert_ptr_eq(order[before], other);
         ck_assert_uint_gt(goes, before + 1); /* and the first client is not kept from going */
     }
@@ -95,7 +95,7 @@ START_TEST(clients_take_turns) {
         sitters[i].lasts = true;
         wait_with(&sitters[i], 1000);
     }
-    while (goes < 40) cr_rounds_turn(&rounds, go);
+    while (goes < 40) cr_rounds_turn(&rounds, cr_now_ns(), go);
     unsigned first = 0;
     for (int i = 0; i < 8; i++) first += sitters[i].went;
     ck_assert_uint_le(first, sitters[8].went + 2);
@@ -109,12 +109,12 @@ START_TEST(the_light_leave_a_part_of_the_turn) {
     sitter *heavy = join(0, 99);
     heavy->takes_part = heavy->lasts = true;
     wait_with(heavy, 1000);
-    cr_rounds_turn(&rounds, go);
+    cr_rounds_turn(&rounds, cr_now_ns(), go);
     for (int i = 1; i < 20; i++) join(i, (uint64_t)i)->lasts = true;
     for (unsigned turn = 2; turn < 30; turn++) {
         for (int i = 1; i < 20; i++)
             if (!sitters[i].seat.waits) wait_with(&sitters[i], 1);
-        ck_assert(cr_rounds_turn(&rounds, go));
+        ck_assert(cr_rounds_turn(&rounds, cr_now_ns(), go));
         ck_assert_uint_eq(heavy->went, turn);
     }
 }
@@ -126,8 +126,8 @@ START_TEST(connections_leave_while_they_go) {
         wait_with(&sitters[i], 2);
     }
     cr_rounds_leave(&rounds, &sitters[0].seat);
-    ck_assert(cr_rounds_turn(&rounds, go));
-    ck_assert(!cr_rounds_turn(&rounds, go));
+    ck_assert(cr_rounds_turn(&rounds, cr_now_ns(), go));
+    ck_assert(!cr_rounds_turn(&rounds, cr_now_ns(), go));
     for (int i = 1; i < 12; i++) ck_assert_uint_eq(sitters[i].went, i % 2 ? 1 : 2);
     fail_allocation(1);
     bool joined = cr_rounds_join(&rounds, &sitters[20].seat, 77);

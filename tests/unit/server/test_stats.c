@@ -251,19 +251,14 @@ END_TEST
 START_TEST(small_calls_count_as_others_do) {
     static cr_config config;
     cr_wire_stats m;
-    const uint32_t ops[] = {CR_OP_SUM, CR_OP_MAX};
     for (uint64_t i = 1; i <= CR_WIRE_MAX_SLOW; i++) answered(&one, 1000000 + i, 0);
     config.log_calls = CR_LOG_CALLS_FAILED;
     stats.sources.config = &config;
-    cr_stats_small small = {.owner = one.owner,
-                            .dtype = CR_F64,
-                            .op_count = 2,
-                            .ops = ops,
-                            .bytes = 800,
-                            .now_ns = stats.started_ms * 1000000,
-                            .timing = &(cr_wire_timing){2000, 3000, 5000}};
+    const uint64_t now_ns = stats.started_ms * 1000000;
+    const cr_wire_timing quick = {2000, 3000, 5000}, slow = {0, 2000000, 2000000};
+    const cr_ops ops = cr_ops_of(CR_OP_SUM) | cr_ops_of(CR_OP_MAX);
     for (uint64_t i = 1; i <= 2 * CR_STATS_SAMPLES + 3; i++) {
-        ck_assert(cr_stats_small_end(&stats, &small));
+        ck_assert(cr_stats_small_end(&stats, one.owner, now_ns, &quick, CR_F64, ops, 800));
         if (i % 40) continue;
         cr_stats_snapshot(&stats, &everybody, &m);
         ck_assert_uint_eq(m.requests_total, CR_WIRE_MAX_SLOW + i);
@@ -275,14 +270,37 @@ START_TEST(small_calls_count_as_others_do) {
     ck_assert_uint_eq(stats.ops[CR_OP_MAX], CR_WIRE_MAX_SLOW + n);
     ck_assert_uint_eq(m.stages[CR_STAGE_run].count, CR_WIRE_MAX_SLOW + n);
     /* What the log or the slow log may want goes the long way. */
-    small.timing = &(cr_wire_timing){0, 2000000, 2000000};
-    ck_assert(!cr_stats_small_end(&stats, &small));
-    small.timing = &(cr_wire_timing){2000, 3000, 5000};
-    small.now_ns = (stats.started_ms + CR_STATS_STEP_MS) * 1000000;
-    ck_assert(!cr_stats_small_end(&stats, &small));
-    small.now_ns = stats.started_ms * 1000000;
+    ck_assert(!cr_stats_small_end(&stats, one.owner, now_ns, &slow, CR_F64, ops, 800));
+    const uint64_t later_ns = now_ns + CR_STATS_STEP_MS * 1000000ull;
+    ck_assert(!cr_stats_small_end(&stats, one.owner, later_ns, &quick, CR_F64, ops, 800));
+    ck_assert(cr_stats_small_end(&stats, one.owner, now_ns, &quick, CR_F64, ops, 800));
     config.log_calls = CR_LOG_CALLS_ALL;
-    ck_assert(!cr_stats_small_end(&stats, &small));
+    ck_assert(!cr_stats_small_end(&stats, one.owner, now_ns, &quick, CR_F64, ops, 800));
+    stats.sources.config = NULL;
+}
+END_TEST
+
+/* A client that can choose keys cannot choose whose lines it uses up. */
+START_TEST(nobody_can_use_up_the_lines_of_others) {
+    static cr_config config = {.log_calls = CR_LOG_CALLS_FAILED};
+    enum { FIXED_BITS = 8, OTHERS = 4 };
+    cr_peer peer = one;
+    cr_record r = {.peer = &peer, .method = CR_METHOD_info, .code = CR_CANCELLED, .refused = CR_REASONS};
+    uint32_t found = 0, own_lines = 0;
+    r.ended_ms = stats.started_ms;
+    for (uint32_t i = 0; i < CR_STAGES; i++) r.stages[i] = CR_NO_STAGE;
+    stats.sources.config = &config;
+    while (!stats.left_out) cr_stats_end(&stats, &r);
+    /* Keys that fall together by a factor which everybody knows. */
+    for (uint64_t key = one.owner + 1; found < OTHERS; key++) {
+        const uint64_t known = 0x9e3779b97f4a7c15u, left_out = stats.left_out;
+        if ((key * known ^ one.owner * known) >> (64 - FIXED_BITS)) continue;
+        found++;
+        peer.owner = key;
+        cr_stats_end(&stats, &r);
+        own_lines += stats.left_out == left_out;
+    }
+    ck_assert_uint_gt(own_lines, 0);
     stats.sources.config = NULL;
 }
 END_TEST
@@ -305,6 +323,7 @@ int main(void) {
     tcase_add_test(tests, every_family_is_there_once_and_in_one_piece);
     tcase_add_test(tests, json_is_escaped_and_bounded);
     tcase_add_test(tests, small_calls_count_as_others_do);
+    tcase_add_test(tests, nobody_can_use_up_the_lines_of_others);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
