@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "proto/text.h"
+#include "proto/wire_internal.h"
 #include "proto/wire_stats.h"
 
 typedef struct out {
@@ -13,15 +14,18 @@ typedef struct out {
 
 #define put(o, ...) cr_text_put(&(o)->to, __VA_ARGS__)
 
-/* A string: what is not printable ASCII, and what JSON wants escaped, as \u00XX. */
+/* A string. A byte of a longer character, as \u00XX, would be a character of its own, and maybe one that commands terminals. */
 static void quote(out *o, const char *text) {
     put(o, "\"");
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c < ' ' || c > '~' || c == '"' || c == '\\')
-            put(o, "\\u%04x", c);
+    for (size_t n; *text; text += n) {
+        const size_t good = cr_wire_printable(text);
+        n = good ? good : 1;
+        if (!good)
+            put(o, "?");
+        else if (*text == '"' || *text == '\\')
+            put(o, "\\u%04x", *text);
         else
-            put(o, "%c", c);
+            put(o, "%.*s", (int)n, text);
     }
     put(o, "\"");
 }

@@ -55,8 +55,8 @@ size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap) {
     return protobuf_c_message_pack(m, out);
 }
 
-/* The bytes of the UTF-8 character at `in`, which ends with a NUL; 0: there is none that may be printed. */
-static size_t printable(const unsigned char *in) {
+size_t cr_wire_printable(const char *text) {
+    const unsigned char *in = (const unsigned char *)text;
     if (in[0] < 0x80) return in[0] >= 0x20 && in[0] != 0x7f;
     size_t n = in[0] >= 0xf0 ? 4 : in[0] >= 0xe0 ? 3 : 2;
     uint32_t c = in[0] & (0xffu >> (n + 1));
@@ -72,7 +72,7 @@ static size_t printable(const unsigned char *in) {
 void cr_wire_copy_text(char *out, size_t cap, const char *in) {
     size_t at = 0;
     while (*in != '\0') {
-        size_t n = printable((const unsigned char *)in);
+        size_t n = cr_wire_printable(in);
         size_t len = n != 0 ? n : 1;
         if (at + len + 1 > cap) break; /* cut before a character, never inside one */
         if (n != 0)

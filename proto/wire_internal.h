@@ -28,6 +28,8 @@ void *cr_wire_parse(cr_wire_scratch *s, const ProtobufCMessageDescriptor *type, 
                     cr_error *error);
 /* Packs m when it fits into cap bytes; 0 when it does not. */
 size_t cr_wire_emit(const ProtobufCMessage *m, uint8_t *out, size_t cap);
+/* The bytes of the UTF-8 character that text begins with; 0: it is the end, or nothing that may be printed. */
+size_t cr_wire_printable(const char *text);
 /* Copies a peer's string, cut to what fits, with control characters replaced: it will be printed by someone. */
 void cr_wire_copy_text(char *out, size_t cap, const char *in);
 /* The same for a name, which must fit. */

@@ -65,11 +65,21 @@ START_TEST(largest_slow_log_fits) {
 }
 END_TEST
 
+/* The last byte of this character is 0x9b, which alone would begin a command to terminals. */
+START_TEST(a_name_keeps_its_characters) {
+    static char json[CR_WIRE_JSON_BYTES];
+    static cr_wire_slow_log slow = {.count = 1, .calls[0].client = "\"\\ \xe5\xae\x9b 31m \x1b \xc2\x9b \x9b"};
+    ck_assert_uint_gt(cr_wire_slow_json(&slow, json, sizeof json), 0);
+    ck_assert_msg(strstr(json, "\"client\":\"\\u0022\\u005c \xe5\xae\x9b 31m ? ?? ?\"") != NULL, "%s", json);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("proto/wire_stats");
     TCase *tests = tcase_create("all");
     tcase_add_test(tests, largest_stats_fit);
     tcase_add_test(tests, largest_slow_log_fits);
+    tcase_add_test(tests, a_name_keeps_its_characters);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
