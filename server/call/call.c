@@ -98,7 +98,7 @@ static void call_free(cr_call *call) {
 /* The one answer, which may lie in the job; NULL: none. */
 static void finish(cr_call *call, const cr_answer *answer) {
     cr_call_move(call, call->input, CR_OVER);
-    cr_metric_own_add(calls, -1);
+    if (!call->whole) cr_metric_own_add(calls, -1);
     cr_record_answered(call, answer);
     if (answer) call->front->answer(call, answer);
     if (call->job && (!answer || answer->kind == CR_ANSWER_FAILED)) cr_queue_stop(call->calls->queue, call->job, NULL);
@@ -211,7 +211,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
         return error->code;
     }
     cr_list_append(&calls->open, &call->open);
-    cr_metric_own_add(calls, 1);
+    if (!call->whole) cr_metric_own_add(calls, 1);
     return CR_OK;
 }
 
@@ -376,11 +376,15 @@ void cr_call_whole(cr_call *call, const uint8_t *data, size_t bytes) {
         fold_here(call, data, bytes);
 }
 
+void cr_call_is_piece(cr_call *piece, cr_call *whole) { piece->whole = whole; }
+
 void cr_call_elsewhere(cr_call *call) { cr_call_move(call, CR_CLOSED, call->output); }
 
 void cr_call_merged(cr_call *call, const cr_share *sum) {
-    uint64_t took = cr_now_ns() - call->arrived_ns;
-    cr_wire_timing timing = {0, took, took};
+    const uint64_t took = cr_now_ns() - call->arrived_ns, begun_ns = call->pieces.begun_ns;
+    const uint64_t waited = begun_ns > call->arrived_ns ? begun_ns - call->arrived_ns : 0;
+    const uint64_t queue_ns = waited < took ? waited : took;
+    cr_wire_timing timing = {queue_ns, took - queue_ns, took};
     cr_answer answer = {.kind = call->request.reduce.want_partial ? CR_ANSWER_PARTIAL : CR_ANSWER_VALUES,
                         .timing = &timing,
                         .partial = &sum->partial,

@@ -44,8 +44,13 @@ struct cr_call {
     uint8_t method, refused;        /* cr_method: 0 goes by the request; cr_reason: 0 goes by the error */
     bool on_loop;                   /* folded there */
     uint64_t received;              /* array bytes */
-    cr_job *job;                    /* NULL until there is something for the lanes */
-    struct cr_merge *merge;         /* of a Merge call, once a partial began to come */
+    cr_call *whole;                 /* of which this call reduces a piece, and which is counted for both; NULL: none */
+    struct {
+        uint64_t bytes, begun_ns; /* when the first began to run; 0: none did */
+        uint32_t lanes;
+    } pieces;               /* of this call that are over */
+    cr_job *job;            /* NULL until there is something for the lanes */
+    struct cr_merge *merge; /* of a Merge call, once a partial began to come */
     cr_upload upload;
     cr_outputs outputs;
     cr_timer deadline, progress;

@@ -129,6 +129,8 @@ void cr_call_sent(cr_call *call);
 void cr_call_cancel(cr_call *call, const cr_error *error);
 /* The array of the call is reduced by other calls: it only waits. */
 void cr_call_elsewhere(cr_call *call);
+/* One of those, before its admission: whoever counts requests counts whole alone, which outlives it. */
+void cr_call_is_piece(cr_call *piece, cr_call *whole);
 /* Answers a call whose array others have reduced, from their partials together. The call is gone. */
 void cr_call_merged(cr_call *call, const cr_share *sum);
 /* Ends a call whose work was the front's own. */

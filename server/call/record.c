@@ -81,16 +81,23 @@ static void fill_stages(const cr_call *call, const cr_answer *answer, uint64_t n
     if (call->job) stages[CR_STAGE_send] = now_ns - call->job->done_ns;
 }
 
+static uint32_t lanes_of(const cr_call *call) {
+    return call->job ? atomic_load_explicit(&call->job->lanes, memory_order_relaxed) : 0;
+}
+
+static uint64_t folded_bytes_of(const cr_call *call) {
+    return call->job && call->input == CR_FOLDED ? call->job->folded_bytes : 0;
+}
+
 /* What only a call with an array has. */
 static void fill_array(const cr_call *call, cr_record *r) {
     const cr_wire_reduce *asked = &call->request.reduce;
-    const bool folded = call->job && call->input == CR_FOLDED;
     r->given = given_of(call);
     r->dtype = cr_dtype_is_input(call->dtype) ? call->dtype : CR_DTYPE_NONE;
     for (uint32_t i = 0; i < asked->op_count; i++) r->ops |= cr_ops_of(asked->ops[i]);
-    r->bytes = r->given == CR_GIVEN_descriptor || r->given == CR_GIVEN_region ? (folded ? call->job->folded_bytes : 0)
-                                                                              : call->received;
-    r->lanes = call->job ? atomic_load_explicit(&call->job->lanes, memory_order_relaxed) : 0;
+    r->bytes = r->given == CR_GIVEN_descriptor || r->given == CR_GIVEN_region ? folded_bytes_of(call) : call->received;
+    r->bytes += call->pieces.bytes;
+    r->lanes = call->pieces.lanes | lanes_of(call);
     r->on_loop = call->on_loop || call->merge;
 }
 
@@ -117,8 +124,21 @@ static bool answer_small(const cr_call *call, const cr_answer *answer) {
                                            call->dtype, ops, call->received);
 }
 
+/* A piece of a call is over: what it did is the call's. */
+static void add_piece(cr_call *whole, const cr_call *piece, const cr_answer *answer) {
+    const cr_wire_timing *timing = answer ? answer->timing : NULL;
+    const uint64_t begun_ns = timing ? piece->arrived_ns + timing->queue_ns : 0;
+    whole->pieces.bytes += folded_bytes_of(piece);
+    whole->pieces.lanes |= lanes_of(piece);
+    if (begun_ns && (!whole->pieces.begun_ns || begun_ns < whole->pieces.begun_ns)) whole->pieces.begun_ns = begun_ns;
+}
+
 void cr_record_answered(cr_call *call, const cr_answer *answer) {
     const bool failed = answer && answer->kind == CR_ANSWER_FAILED;
+    if (call->whole) {
+        add_piece(call->whole, call, answer);
+        return;
+    }
     if (failed)
         cr_metric_add(calls_failed, 1);
     else if (answer)
@@ -128,6 +148,7 @@ void cr_record_answered(cr_call *call, const cr_answer *answer) {
 }
 
 void cr_record_refused(cr_call *call, const cr_error *error) {
+    if (call->whole) return;
     cr_metric_add(calls_failed, 1);
     end(call, error, error->code, NULL);
 }

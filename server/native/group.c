@@ -90,6 +90,7 @@ static cr_stream *make_piece(cr_group *group, const cr_wire_piece *from, uint64_
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
         return NULL;
     }
+    cr_call_is_piece(call, whole->call);
     cr_wire_call *asked = cr_call_asked(call);
     *asked = *cr_call_asked(whole->call);
     asked->timeout_ms = 0; /* the client's call has the deadline */

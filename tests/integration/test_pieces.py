@@ -2,6 +2,7 @@
 that name the piece, and nothing left behind, however the call ends."""
 import os
 import random
+import tempfile
 
 import test_gpu_regions
 from cured_daemon import Daemon, DaemonTest, main, wait_for
@@ -132,6 +133,36 @@ class Pieces(DaemonTest):
             held.close()
             wait_for("calls, jobs and regions given back",
                      lambda: not any(self.daemon.gauges()[name] for name in ("calls", "jobs", "regions", "region_bytes")))
+
+    def test_it_counts_as_one_call(self):
+        """In metrics, stats, the slow log and the log, whatever becomes of it, with the bytes of all pieces."""
+        daemon = Daemon(tempfile.mkdtemp(dir=self.daemon.folder), log_calls="all")
+        self.addCleanup(daemon.stop)
+        conn, watch = daemon.connect(), daemon.connect()
+        self.addCleanup(conn.close)
+        self.addCleanup(watch.close)
+        held = self.sealed(bytes(4 << 20))
+        for number in (1, 2, 3):
+            conn.register(number, held.fileno())
+        before = watch.stats()
+        self.assertIsNone(ask(conn, "f32", ["sum", "max"], *[(number, 0, 1 << 19) for number in (1, 2, 3)]).status)
+        self.assertEqual(NOT_FOUND, ask(conn, "f32", ["sum"], (1, 0, 1), (9, 0, 1), (2, 0, 1)).status.code)
+        after = watch.stats()
+        counts = {key: n - before["counts"].get(key, 0) for key, n in after["counts"].items() if key[0] != "stats"}
+        self.assertEqual({("reduce", "region", 0): 1, ("reduce", "region", NOT_FOUND): 1}, {k: n for k, n in counts.items() if n})
+        self.assertEqual({"sum": 1, "max": 1}, after["ops"])
+        self.assertEqual({"f32": 3 << 21}, after["input_bytes"])
+        self.assertEqual(1, after["stages"]["queue"]["count"] - before["stages"]["queue"]["count"])
+        self.assertEqual(0, after["in_flight"])
+        slow = [call for call in watch.slow_log() if call["source"] == "region"]
+        self.assertEqual([3 << 21], [call["bytes"] for call in slow if not call["code"]])
+        self.assertIn("cpu", [call["lanes"] for call in slow if not call["code"]][0])
+        wait_for("both lines", lambda: sum("source=region" in line for line in daemon.lines) >= 2)
+        daemon.stop()
+        lines = [line for line in daemon.lines if "source=region" in line]
+        self.assertEqual(2, len(lines), lines)
+        self.assertIn("bytes=%d" % (3 << 21), lines[0])
+        self.assertIn("regions[1]", lines[1])
 
     def test_progress_of_all(self):
         held = self.sealed(bytes(64 << 20))
