@@ -13,7 +13,9 @@ if(TARGET cured-mpi) # where libopenmpi-dev is: it is bound to one MPI
 endif()
 
 install(FILES ${debian}/cured.json DESTINATION /etc/cured COMPONENT cured)
-install(FILES ${PROJECT_SOURCE_DIR}/proto/PROTOCOL.md ${PROJECT_SOURCE_DIR}/proto/cured.proto
+# The protocol, and what it links to.
+list(TRANSFORM CURED_PROTOCOL_PAGES PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE protocol)
+install(FILES ${protocol}
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libcured-dev COMPONENT libcured-dev)
 install(TARGETS cured_python LIBRARY DESTINATION lib/python3/dist-packages/cured COMPONENT python3-cured)
 file(GLOB modules ${PROJECT_SOURCE_DIR}/client/python/cured/*.py* ${PROJECT_SOURCE_DIR}/client/python/cured/py.typed)
@@ -35,9 +37,14 @@ foreach(name ${CURED_PACKAGE_NAMES})
     file(GLOB pages \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man*/*.[1-8])
     foreach(page \${pages})
       execute_process(COMMAND gzip -9nf \${page} COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+    set(root \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX})
+    file(GLOB programs \${root}/bin/* \${root}/${CMAKE_INSTALL_LIBDIR}/*.so.*.* \${root}/lib/python3/dist-packages/cured/*.so)
+    foreach(program \${programs})
+      execute_process(COMMAND strip --strip-unneeded --remove-section=.comment \${program} COMMAND_ERROR_IS_FATAL ANY)
     endforeach()" COMPONENT ${name})
 endforeach()
-install(CODE "execute_process(COMMAND strip --strip-debug
+install(CODE "execute_process(COMMAND strip --strip-debug --remove-section=.comment
   \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libcured.a COMMAND_ERROR_IS_FATAL ANY)" COMPONENT libcured-dev)
 
 set(CPACK_GENERATOR DEB)

@@ -63,13 +63,13 @@ void manual_bash(const manual_program *p, FILE *out) {
         "    local done='' i commands='",
         out);
     for (size_t i = 0; i < p->command_count; i++) fprintf(out, "%s%s", i != 0 ? " " : "", p->commands[i].name);
-    fprintf(out, "%s%s'\n    COMPREPLY=()\n", p->ops ? " " : "", p->ops ? manual_words("@op") : "");
+    fprintf(out, "%s%s'\n    COMPREPLY=()\n", p->op != NULL ? " " : "", p->op != NULL ? manual_words("@op") : "");
     values(p, out);
     if (p->command_count != 0) {
         fputs("    for ((i = 1; i < COMP_CWORD; i++)); do\n        case ${COMP_WORDS[i]} in\n        ", out);
         for (size_t i = 0, n = 0; i < p->option_count; i++)
             if (p->options[i].argument != NULL) fprintf(out, "%s--%s", n++ != 0 ? " | " : "", p->options[i].name);
-        fputs(p->ops ? ") ((i++)) ;;\n        -*) ;;\n" : "-*) ;;\n", out);
+        fputs(p->op != NULL ? ") ((i++)) ;;\n        -*) ;;\n" : "-*) ;;\n", out);
         fputs("        *) command=${COMP_WORDS[i]} && break ;;\n        esac\n    done\n", out);
         arguments(p, out);
     } else {

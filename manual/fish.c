@@ -54,9 +54,9 @@ void manual_fish(const manual_program *p, FILE *out) {
         fputc('\n', out);
         if (p->commands[i].commands)
             fprintf(out, "complete -c %s -f -n '__fish_seen_subcommand_from %s' -a '%s'\n", p->name,
-                    p->commands[i].name, p->ops ? manual_words("@op") : "");
+                    p->commands[i].name, p->op != NULL ? manual_words("@op") : "");
     }
-    if (p->ops)
+    if (p->op != NULL)
         fprintf(out, "complete -c %s -f -n __fish_use_subcommand -a '%s' -d op\n", p->name, manual_words("@op"));
     for (size_t i = 0; i < p->option_count; i++) option(p, &p->options[i], out);
 }

@@ -65,8 +65,10 @@ static void pairs(FILE *out, const char *title, const char *lines) {
 static void commands(FILE *out, const manual_program *p) {
     if (p->command_count == 0) return;
     fputs(".SH COMMANDS\n", out);
-    if (p->ops) {
-        fputs(".TP\n.BI OP \" FILE...\"\nOne op over each file. An op is one of\n", out);
+    if (p->op != NULL) {
+        fprintf(out, ".TP\n.BI OP \" %s\"\n", p->op->arguments);
+        sentence(out, p->op->help);
+        fputs("An op is one of\n", out);
         sentence(out, manual_words("@op"));
     }
     for (size_t i = 0; i < p->command_count; i++) {
@@ -91,23 +93,25 @@ static void options(FILE *out, const manual_program *p) {
     }
 }
 
-static void examples(FILE *out, const manual_program *p) {
-    bool any = false;
-    for (size_t i = 0; i < p->command_count; i++) {
-        const char *line = p->commands[i].examples;
-        if (line == NULL) continue;
-        if (!any) fputs(".SH EXAMPLES\n", out);
-        any = true;
-        while (*line != '\0') {
-            const size_t what = strcspn(line, "\n"), call = strcspn(line + what + 1, "\n");
-            fputs(".TP\n", out);
-            put_text(out, line, what, false);
-            fputs("\n.B ", out);
-            put_text(out, line + what + 1, call, false);
-            fputc('\n', out);
-            line += what + 1 + call + 1;
-        }
+static void examples_of(FILE *out, const char *line) {
+    while (line != NULL && *line != '\0') {
+        const size_t what = strcspn(line, "\n"), call = strcspn(line + what + 1, "\n");
+        fputs(".TP\n", out);
+        put_text(out, line, what, false);
+        fputs("\n.B ", out);
+        put_text(out, line + what + 1, call, false);
+        fputc('\n', out);
+        line += what + 1 + call + 1;
     }
+}
+
+static void examples(FILE *out, const manual_program *p) {
+    bool any = p->op != NULL;
+    for (size_t i = 0; i < p->command_count; i++) any = any || p->commands[i].examples != NULL;
+    if (!any) return;
+    fputs(".SH EXAMPLES\n", out);
+    if (p->op != NULL) examples_of(out, p->op->examples);
+    for (size_t i = 0; i < p->command_count; i++) examples_of(out, p->commands[i].examples);
 }
 
 void manual_man(const manual_program *p, const char *version, FILE *out) {

@@ -30,10 +30,10 @@ typedef struct manual_program {
     const manual_option *options;
     const manual_command *commands;
     size_t option_count, command_count;
-    bool ops;           /* every op is a command too, and stands as the command "OP" */
-    const char *files;  /* NULL, or pairs of lines: a path, and what it is */
-    const char *status; /* NULL, or pairs of lines: an exit status, and what it means */
-    const char *see;    /* other pages: "cured(8), ..." */
+    const manual_command *op; /* what every op is, as a command; NULL: ops are no commands */
+    const char *files;        /* NULL, or pairs of lines: a path, and what it is */
+    const char *status;       /* NULL, or pairs of lines: an exit status, and what it means */
+    const char *see;          /* other pages: "cured(8), ..." */
 } manual_program;
 
 /* tables.c: the programs; their end is a NULL. */

@@ -17,19 +17,35 @@ static const manual_option client_options[] = {
     {"version", NULL, "", "print the version", CLI_OF_ALL},
 };
 
+#define ROW(name, arguments, takes, help, examples)                                                \
+    {                                                                                              \
+        name, arguments, help, examples, takes, ((takes) & (CLI_OF_FILES | CLI_OF_PARTIALS)) != 0, \
+            ((takes)&CLI_MANY) != 0, ((takes)&CLI_PERHAPS) != 0                                    \
+    }
+#define CLI_COMMAND(name, function, arguments, takes, help, examples) ROW(#name, arguments, takes, help, examples),
 static const manual_command client_commands[] = {
-#define CLI_COMMAND(name, function, arguments, takes, help, examples) \
-    {#name,                                                           \
-     arguments,                                                       \
-     help,                                                            \
-     examples,                                                        \
-     takes,                                                           \
-     ((takes) & (CLI_OF_FILES | CLI_OF_PARTIALS)) != 0,               \
-     ((takes)&CLI_MANY) != 0,                                         \
-     ((takes)&CLI_PERHAPS) != 0},
 #include "client/cli/commands.def"
-#undef CLI_COMMAND
 };
+static const manual_command mpi_commands[] = {
+#include "client/mpi/commands.def"
+};
+#undef CLI_COMMAND
+
+#define CLI_COMMAND(name, function, arguments, takes, help, examples)
+#define CLI_OP(arguments, takes, help, examples) ROW("OP", arguments, takes, help, examples),
+static const manual_command client_op[] = {
+#include "client/cli/commands.def"
+};
+#define CLI_OP(arguments, takes, help, examples) ROW("OP", arguments, takes, help, examples),
+static const manual_command mpi_op[] = {
+#include "client/mpi/commands.def"
+};
+#undef CLI_COMMAND
+
+static const char client_status[] =
+    "0\nall went well\n64\nthe command line is wrong\n65\nbad data, or no value for the op asked\n"
+    "66\nthere is no such input\n69\nno daemon answers, or the GPU that was asked for is lacking\n"
+    "74\ninput or output failed\n75\ntry again later\n76\nthe daemon broke the protocol\n77\ndenied\n";
 
 static const manual_program client = {
     .name = "cured-client",
@@ -49,16 +65,67 @@ static const manual_program client = {
     .option_count = sizeof client_options / sizeof client_options[0],
     .commands = client_commands,
     .command_count = sizeof client_commands / sizeof client_commands[0],
-    .ops = true,
+    .op = client_op,
     .files =
         "/run/cured/cured.sock\nthe socket of the machine's daemon\n"
         "$XDG_RUNTIME_DIR/cured.sock\nthe socket of a user's own daemon\n",
-    .status =
-        "0\nall went well\n64\nthe command line is wrong\n65\nbad data, or no value for the op asked\n"
-        "66\nthere is no such input\n69\nno daemon answers, or there is no GPU for --kernel\n"
-        "74\ninput or output failed\n75\ntry again later\n76\nthe daemon broke the protocol\n77\ndenied\n",
-    .see = "cured(8), cured-bench(1)",
+    .status = client_status,
+    .see = "cured(8), cured-bench(1), cured-mpi(1)",
 };
+
+/* ---- cured-mpi ---- */
+
+static const manual_option mpi_own[] = {
+#define CLI_OPTION(name, setter, argument, of, words, help) {name, argument, words, help, of},
+#define CLI_WITHOUT(name)
+#include "client/mpi/options.def"
+#undef CLI_OPTION
+#undef CLI_WITHOUT
+};
+static const char *const mpi_without[] = {
+#define CLI_OPTION(name, setter, argument, of, words, help)
+#define CLI_WITHOUT(name) name,
+#include "client/mpi/options.def"
+#undef CLI_OPTION
+#undef CLI_WITHOUT
+};
+
+enum {
+    CLIENT_OPTIONS = sizeof client_options / sizeof client_options[0],
+    MPI_OWN = sizeof mpi_own / sizeof mpi_own[0],
+    MPI_WITHOUT = sizeof mpi_without / sizeof mpi_without[0],
+};
+static manual_option mpi_options[CLIENT_OPTIONS + MPI_OWN];
+
+static manual_program mpi = {
+    .name = "cured-mpi",
+    .synopsis = "COMMAND [ARGUMENTS] [OPTIONS]",
+    .what = "reduce arrays exactly, by the ranks of an MPI job",
+    .section = 1,
+    .text =
+        "Most jobs start it as mpirun -n N cured-mpi OP FILE... Several files are one array, in their order. Each "
+        "of the N ranks reads its slice of that array, so every rank must see the files by the same names. The answer "
+        "is printed once, with the bits that cured-client gives for the whole.\n\n"
+        "A rank asks the daemon of its node. Where nobody listens it folds by itself, on its share of the node's "
+        "cores. In --connect the word {local_rank} becomes the rank's number on its node, for one daemon a GPU.\n\n"
+        "With --axis there is one file. The ranks take rows of its outermost dimension or, if that one is reduced, "
+        "columns. A rank's error ends all ranks, with its sentence.",
+    .options = mpi_options,
+    .commands = mpi_commands,
+    .command_count = sizeof mpi_commands / sizeof mpi_commands[0],
+    .op = mpi_op,
+    .status = client_status,
+    .see = "cured-client(1), cured(8), mpirun(1)",
+};
+
+static void fill_mpi(void) {
+    for (size_t i = 0; i < CLIENT_OPTIONS; i++) {
+        size_t k = 0;
+        while (k < MPI_WITHOUT && strcmp(mpi_without[k], client_options[i].name) != 0) k++;
+        if (k == MPI_WITHOUT) mpi_options[mpi.option_count++] = client_options[i];
+    }
+    for (size_t i = 0; i < MPI_OWN; i++) mpi_options[mpi.option_count++] = mpi_own[i];
+}
 
 /* ---- cured ---- */
 
@@ -153,8 +220,9 @@ static const manual_program bench = {
 };
 
 const manual_program *const *manual_programs(void) {
-    static const manual_program *const programs[] = {&client, &server, &bench, NULL};
+    static const manual_program *const programs[] = {&client, &mpi, &server, &bench, NULL};
     if (server.option_count == 0) fill_daemon();
+    if (mpi.option_count == 0) fill_mpi();
     return programs;
 }
 

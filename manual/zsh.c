@@ -47,7 +47,7 @@ static void command_names(const manual_program *p, FILE *out) {
         fputs("'\n", out);
     }
     fputs("  )\n", out);
-    if (p->ops) fprintf(out, "  ops=(%s)\n", manual_words("@op"));
+    if (p->op != NULL) fprintf(out, "  ops=(%s)\n", manual_words("@op"));
 }
 
 static void cases(const manual_program *p, FILE *out) {
@@ -80,7 +80,7 @@ void manual_zsh(const manual_program *p, FILE *out) {
         "}\n_arguments -C $options '1:command:->command' '*::argument:->argument'\ncase $state in\ncommand)\n"
         "  _describe command commands\n",
         out);
-    if (p->ops) fputs("  _describe op ops\n", out);
+    if (p->op != NULL) fputs("  _describe op ops\n", out);
     fputs("  ;;\nargument)\n", out);
     cases(p, out);
     /* Options that are not the command's own are left out. */

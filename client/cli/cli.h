@@ -150,6 +150,8 @@ int cli_unknown(const char *what, const char *word, bool command);
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same sentence where nothing failed; not with --quiet. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same sentence of one answer that is lacking beside others; with --quiet too, because the exit code says EXIT_DATA. */
+void cli_lacking(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* How cli_fail and cli_warn report. */
 void cli_report_as(bool json, bool only_errors);
 /* From now on the first error is kept here instead of being printed; NULL: printed again. */

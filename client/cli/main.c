@@ -11,16 +11,12 @@ static const cli_command commands[] = {
 #include "client/cli/commands.def"
 #undef CLI_COMMAND
 };
-static const cli_command op_command = {
-    "OP",
-    "FILE...",
-    "one op over a file (- is standard input), or a line for each of several",
-    "The exact sum of an array of float32 values, in a file or from standard input.\n"
-    "cured-client sum file.bin\n"
-    "The largest element of every row.\n"
-    "cured-client max a.npy --axis 1\n",
-    CLI_FILES | CLI_MANY | CLI_OF_FILES | CLI_OF_ARRAYS | CLI_OF_PARTIALS,
-    cmd_reduce};
+static const cli_command op_command[] = {
+#define CLI_COMMAND(name, function, arguments, takes, help, examples)
+#define CLI_OP(arguments, takes, help, examples) {"OP", arguments, help, examples, takes, cmd_reduce},
+#include "client/cli/commands.def"
+#undef CLI_COMMAND
+};
 
 static const char notes[] =
     "\nFiles are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are "
@@ -38,7 +34,7 @@ const cli_program cli_program_here = {
     .name = "cured-client",
     .commands = commands,
     .command_count = sizeof commands / sizeof commands[0],
-    .op = &op_command,
+    .op = op_command,
     .notes = notes,
 };
 

@@ -10,11 +10,11 @@
 
 #include "client/cli/cli.h"
 
-static void warn_no_value(const cli_answer *a, const cured_value *v) {
+static void say_no_value(const cli_answer *a, const cured_value *v) {
     cured_error error;
     cured_value_status(v, &error);
-    cli_warn("%s%s%s: %s", a->file != NULL ? a->file : "", a->file != NULL ? ": " : "",
-             cured_op_name(cured_value_op(v)), error.text[0] != '\0' ? error.text : cured_status_name(error.code));
+    cli_lacking("%s%s%s: %s", a->file != NULL ? a->file : "", a->file != NULL ? ": " : "",
+                cured_op_name(cured_value_op(v)), error.text[0] != '\0' ? error.text : cured_status_name(error.code));
 }
 
 static void print_text(const cli_answer *a, const cured_value *v, bool named) {
@@ -24,7 +24,7 @@ static void print_text(const cli_answer *a, const cured_value *v, bool named) {
         printf("%s %s\n", cured_op_name(cured_value_op(v)), good ? text : "-");
     else if (good)
         puts(text);
-    if (!good) warn_no_value(a, v);
+    if (!good) say_no_value(a, v);
 }
 
 void cli_print_names(const cured_op *ops, size_t op_count) {
@@ -94,7 +94,7 @@ static void print_row(const cli_answer *a) {
     for (size_t i = 0; (v = value_at(a, i)) != NULL; i++) {
         bool good = cured_value_text(v, text, sizeof text) == CURED_OK;
         printf("%s ", good ? text : "-");
-        if (!good) warn_no_value(a, v);
+        if (!good) say_no_value(a, v);
     }
     puts(a->file != NULL ? a->file : "total");
 }

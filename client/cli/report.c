@@ -64,16 +64,26 @@ int cli_report_failure(const cli_failure *failure, const char *before) {
     return report(failure->code, failure->status, text);
 }
 
-void cli_warn(const char *format, ...) {
-    va_list args;
-    if (quiet) return;
+static void say(const char *format, va_list args) {
     cli_progress_clear();
     fflush(stdout);
     fprintf(stderr, "%s: ", cli_program_here.name);
-    va_start(args, format);
     vfprintf(stderr, format, args);
-    va_end(args);
     fputc('\n', stderr);
+}
+
+void cli_warn(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (!quiet) say(format, args);
+    va_end(args);
+}
+
+void cli_lacking(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
 }
 
 int cli_flush(void) {

@@ -28,33 +28,18 @@ static int run_bench(const cli_options *o) { return ranks_bench(&job, o); }
 
 static int run_help(const cli_options *o) { return job.rank == 0 ? cli_help(o->file) : EXIT_OK; }
 
-enum { ARRAYS = CLI_FILES | CLI_MANY | CLI_OF_FILES | CLI_OF_ARRAYS | CLI_OF_PARTIALS };
-
 static const cli_command commands[] = {
-    {"reduce", "FILE... --ops OP,OP,...", "several ops in one pass over the files",
-     "Two answers of two files as one array.\n"
-     "mpirun -n 4 cured-mpi reduce part0.npy part1.npy --ops sum,argmax\n",
-     CLI_OPS | ARRAYS, run_reduce},
-    {"describe", "FILE...", "count, count_nan, min, max, argmin, argmax, sum, mean, std",
-     "What many files hold, at a glance.\n"
-     "mpirun -n 4 cured-mpi describe part*.npy\n",
-     CLI_FILES | CLI_MANY | CLI_OF_FILES, run_describe},
-    {"bench", "", "what gathering and merging the partials of describe takes on these ranks",
-     "The same for other groups than those of a node.\n"
-     "mpirun -n 64 cured-mpi bench --group 8\n",
-     0, run_bench},
-    {"help", "[COMMAND]", "how to use a command, with examples",
-     "What reduce takes.\n"
-     "cured-mpi help reduce\n",
-     CLI_PERHAPS, run_help},
+#define CLI_COMMAND(name, function, arguments, takes, help, examples) \
+    {#name, arguments, help, examples, takes, run_##function},
+#include "client/mpi/commands.def"
+#undef CLI_COMMAND
 };
-static const cli_command op_command = {"OP",
-                                       "FILE...",
-                                       "one op over all files as one array, in their order",
-                                       "The largest element of every row, as a file.\n"
-                                       "mpirun -n 4 cured-mpi max table.npy --axis 1 --output most.npy\n",
-                                       ARRAYS,
-                                       run_reduce};
+static const cli_command op_command[] = {
+#define CLI_COMMAND(name, function, arguments, takes, help, examples)
+#define CLI_OP(arguments, takes, help, examples) {"OP", arguments, help, examples, takes, run_reduce},
+#include "client/mpi/commands.def"
+#undef CLI_COMMAND
+};
 
 static int set_group(cli_options *o, const char *value) {
     char *end;
@@ -66,10 +51,21 @@ static int set_group(cli_options *o, const char *value) {
 }
 
 static const cli_option own[] = {
-    {"group", "RANKS", "gather by groups of so many ranks first; default: those of a node", set_group},
+#define CLI_OPTION(name, setter, argument, of, words, help) {name, argument, help, set_##setter},
+#define CLI_WITHOUT(name)
+#include "client/mpi/options.def"
+#undef CLI_OPTION
+#undef CLI_WITHOUT
     {NULL, NULL, NULL, NULL},
 };
-static const char *const without[] = {"total", "kernel", "local", "no-progress", NULL};
+static const char *const without[] = {
+#define CLI_OPTION(name, setter, argument, of, words, help)
+#define CLI_WITHOUT(name) name,
+#include "client/mpi/options.def"
+#undef CLI_OPTION
+#undef CLI_WITHOUT
+    NULL,
+};
 
 static const char notes[] =
     "\nUsually: mpirun -n N cured-mpi OP FILE... Each of the N ranks reads its slice of the files, which it must see "
@@ -84,7 +80,7 @@ const cli_program cli_program_here = {
     .name = "cured-mpi",
     .commands = commands,
     .command_count = sizeof commands / sizeof commands[0],
-    .op = &op_command,
+    .op = op_command,
     .notes = notes,
     .without = without,
     .own = own,

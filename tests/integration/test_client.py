@@ -302,6 +302,7 @@ class ExitCodes(ClientTest):
         self.fails(65, "sum", self.path(bytes(8)), "--offset", "9")
         self.fails(65, "sum", self.path(bytes(8)), "--count", "3")
         self.fails(65, "min", self.path(b""), words=["min"])
+        self.fails(65, "min", self.path(b""), "--quiet", words=["min"])
         self.fails(65, "sum", "-", stdin=bytes(5))
         self.fails(65, "sum", self.path(b"\xff" * 16), "--dtype", "u64", "--result-dtype", "u64", words=[str(2 * (2**64 - 1))])
 

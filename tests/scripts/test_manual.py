@@ -11,6 +11,8 @@ import sys
 BIN = os.environ["CURED_TEST_BIN"]
 PAGES = os.path.join(os.path.dirname(BIN), "manual", "pages")
 PROGRAMS = {"cured": 8, "cured-client": 1, "cured-bench": 1}
+if os.path.exists(os.path.join(BIN, "cured-mpi")):  # built where there is MPI
+    PROGRAMS["cured-mpi"] = 1
 # What is typed, the last word unfinished, and what must be offered: words that must be there, words that must not.
 CASES = [
     ("cured-client ", ["sum", "merge", "bit_xor", "help"], ["--json"]),
@@ -29,11 +31,14 @@ CASES = [
     ("cured --config he", ["here.npy"], ["there.npy"]),
     ("cured-bench l", ["lane", "load"], ["axis"]),
     ("cured-bench load --h", ["--help"], []),
+    ("cured-mpi ", ["sum", "describe", "bench"], ["merge", "ping"]),
+    ("cured-mpi bench --", ["--group", "--json"], ["--total", "--days", "--ops"]),
 ]
 
 
 def options(program):
-    said = subprocess.run([os.path.join(BIN, program), "--help"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([os.path.join(BIN, program), "--help"], capture_output=True, text=True, check=True,
+                          env=dict(os.environ, OMPI_MCA_btl="self", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", ASAN_OPTIONS="detect_leaks=0")).stdout
     return set(re.findall(r"^  (--[\w-]+)", said, flags=re.M))
 
 
@@ -58,8 +63,8 @@ def check_pages():
             assert not found, "\n".join(found)
         with open(page, encoding="utf-8") as f:
             text = f.read().replace("\\-", "-")
-        lacking = {option for option in options(program) if f"\n.B {option}" not in text}
-        assert not lacking, f"{page} lacks {lacking}"
+        different = (options(program) ^ set(re.findall(r"^\.B (--[\w-]+)", text, flags=re.M))) - {"--help", "--version"}
+        assert not different, f"{page} and --help differ in {different}"
         print(f"{program}({section}): {len(text)} characters, {len(options(program))} options of --help")
 
 

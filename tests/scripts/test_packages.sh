@@ -15,6 +15,7 @@ quiet() { in_root "$1" >"$work/log" 2>&1 || { cat "$work/log" && fail "$2"; }; }
 "$root/scripts/in-root" / true 2>/dev/null || { echo "skipped: namespaces may not be made here, or this is not root" && exit 77; }
 command -v lintian >/dev/null || { echo "skipped: lintian is not installed" && exit 77; }
 names='cured cured-client cured-bench libcured0 libcured-dev python3-cured'
+[ ! -e "$(find "$folder" -name 'cured-mpi_*.deb')" ] || names="$names cured-mpi" # made where there is an MPI
 
 for name in $names; do
     [ "$(find "$folder" -name "${name}_*.deb" | wc -l)" = 1 ] || fail "$folder has not one package $name"
@@ -22,8 +23,21 @@ done
 remarks=$(lintian --allow-root --profile debian --fail-on none "$folder"/*.deb 2>&1 | grep -v '^N:' || true)
 [ -z "$remarks" ] || fail "lintian: $remarks"
 echo "lintian: no remarks on $(find "$folder" -name '*.deb' | wc -l) packages"
+# Links of a page lead somewhere within its own package; each program has a man page.
+for name in $names; do
+    dpkg-deb -x "$folder/${name}"_*.deb "$work/files/$name"
+    while IFS= read -r page; do
+        while IFS= read -r target; do
+            [ -e "$(dirname "$page")/$target" ] || fail "${page#"$work"/files/} links to $target, which $name lacks"
+        done < <(sed '/^ *```/,/^ *```/d' "$page" | grep -o '](\([^)#]*\)' | cut -c 3- | grep -v '^[a-z]*:' | grep . || true)
+    done < <(find "$work/files/$name" -name '*.md')
+    for program in "$work/files/$name"/usr/bin/*; do
+        [ ! -x "$program" ] || [ -n "$(find "$work/files/$name/usr/share/man" -name "${program##*/}.[18].gz")" ] || fail "${program##*/} has no page"
+    done
+done
 
 "$root/scripts/bare-root" "$work/root"
+echo "$names" >"$work/root/names"
 mkdir "$work/root/debs" && cp "$folder"/*.deb "$work/root/debs/"
 # What they need goes first, so that what they leave can be told from what that leaves.
 export DEBIAN_FRONTEND=noninteractive
@@ -56,7 +70,7 @@ STAND_IN
 chmod +x "$work/root/usr/bin/systemctl"
 # Every file with its size, but for what packages and their tools keep for themselves.
 state() {
-    in_root "cd / && find . -xdev \\( -path ./proc -o -path ./sys -o -path ./dev -o -path ./debs -o -path ./var/cache \\
+    in_root "cd / && find . -xdev \\( -path ./proc -o -path ./sys -o -path ./dev -o -path ./debs -o -path ./names -o -path ./var/cache \\
         -o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/log -o -path './etc/passwd*' -o -path './etc/group*' \\
         -o -path './etc/shadow*' -o -path './etc/gshadow*' -o -path ./etc/ld.so.cache -o -path ./etc/.pwd.lock \\
         -o -path ./run/systemd -o -path ./job \\) -prune -o -type d -print -o -printf '%p %s\\n' | sort"
@@ -89,7 +103,6 @@ python3 -c 'import array, cured; print("python:", cured.__version__); assert cur
 [ -e /usr/lib/python3/dist-packages/cured/__pycache__ ] || fail "the modules are not compiled"
 cured-bench --help >/dev/null
 bash -c 'set -e; for f in /usr/share/bash-completion/completions/cured*; do . "$f"; done'
-for page in man8/cured.8 man1/cured-client.1 man1/cured-bench.1; do gzip -t /usr/share/man/$page.gz; done
 ldconfig -p | grep -F libcured.so.0 >/dev/null || fail "the linker does not know libcured"
 LD_PRELOAD=libcured.so.0 true
 say "the main job is done"
@@ -120,7 +133,7 @@ for i in $(seq 200); do cured-client --connect unix:/run/cured/cured.sock ping >
 [ "$(cured-client --connect unix:/run/cured/cured.sock sum two.bin)" = 3 ] || fail "the sum after the upgrade"
 say "upgraded, with a call under way"
 
-apt-get purge -q -y cured cured-client cured-bench libcured0 libcured-dev python3-cured >/var/log/purge 2>&1 || { cat /var/log/purge && fail "the purge"; }
+apt-get purge -q -y $(cat /names) >/var/log/purge 2>&1 || { cat /var/log/purge && fail "the purge"; }
 ! grep -iE '^(dpkg: |W:|warning)' /var/log/purge || fail "the purge has remarks"
 if readlink "/proc/$(cat /var/log/daemon.pid)/exe"; then fail "the daemon still runs"; fi
 id cured
