@@ -9,7 +9,8 @@
 
 Nothing is run that the reader does not see: there is no marker for a hidden set-up. In a `console` block, lines that begin
 with "$ " are commands, those with "> " go on with one, and the others are their output; "..." stands for any text. Elsewhere
-every line is a command and only the exit status counts. Links to files of the tree must lead somewhere.
+every line is a command and only the exit status counts. Links to files of the tree, and to headings in
+them, must lead somewhere.
 
 usage: test_docs.py [DOCUMENT]...               each document by itself (all tracked ones when none is named)
        test_docs.py --in-root DIR DOCUMENT...   one after the other in one shell, in /cured of the root folder DIR, with nothing
@@ -191,13 +192,30 @@ def check_by(body, file):
             raise Failure(f"`{line}` is not in {file}")
 
 
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+
+
+def anchors(text):
+    """The names of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", without_code(text), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def check_links(path, text):
-    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"[a-z]+:", target) or target.startswith("#"):
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(text)):
+        if re.match(r"[a-z]+:", target):
             continue
-        if not os.path.exists(os.path.join(ROOT, os.path.dirname(path), target.split("#")[0])):
+        name, _, anchor = target.partition("#")
+        file, page = os.path.join(ROOT, os.path.dirname(path), name), text
+        if name and not os.path.exists(file):
             raise Failure(f"the link to {target} leads nowhere")
+        if anchor and (not name or name.endswith(".md")):
+            if name:
+                with open(file, encoding="utf-8") as f:
+                    page = f.read()
+            if anchor not in anchors(page):
+                raise Failure(f"the link to {target} leads to no heading")
 
 
 def run_block(session, marker, language, body):

@@ -35,6 +35,12 @@ class Faults(unittest.TestCase):
         self.assertFalse(test_docs.matches("sum 1", "sum 1.5"))
         self.assertFalse(test_docs.matches("", "a word"))
 
+    def test_links(self):
+        good = "[a](../README.md#quickstart) [b](NUMERICS.md) [c](#here)\n\n# Here\n"
+        for link, said in (("NUMERIC.md", "nowhere"), ("../README.md#quickstop", "no heading"), ("#there", "no heading")):
+            with self.assertRaisesRegex(test_docs.Failure, said):
+                test_docs.check_links("docs/NUMERICS.md", f"{good}[d]({link})\n")
+
     def test_readme_starts_a_daemon(self):
         self.assertIn("cured --listen", test_docs.start_block())
 

@@ -23,6 +23,7 @@ done
 remarks=$(lintian --allow-root --profile debian --fail-on none "$folder"/*.deb 2>&1 | grep -v '^N:' || true)
 [ -z "$remarks" ] || fail "lintian: $remarks"
 echo "lintian: no remarks on $(find "$folder" -name '*.deb' | wc -l) packages"
+mkdir "$work/files"
 # Links of a page lead somewhere within its own package; each program has a man page.
 for name in $names; do
     dpkg-deb -x "$folder/${name}"_*.deb "$work/files/$name"
