@@ -3,7 +3,9 @@ import asyncio
 import ctypes
 import gc
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -341,6 +343,29 @@ asyncio.run(main())
                     got = await asyncio.gather(c.sum(a), c.sum(a[::2]), c.sum(b"\1\2"))
                     self.assertEqual([cured.sum(a), cured.sum(a[::2]), 3], got)
             self.assertEqual(0, first.stop())
+
+        asyncio.run(asyncio.wait_for(main(), 60))
+
+    def test_reconnects_while_it_writes(self):
+        """The event loop waits to read and to write, and libcured has closed the descriptor."""
+        address, away = os.path.join(self.folder, "either.sock"), os.path.join(self.folder, "away.sock")
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(away)
+        listener.listen()
+        os.symlink(away, address)
+
+        async def main():
+            async with cured.AsyncClient("unix:" + address) as c:
+                peer, _ = listener.accept()
+                task = asyncio.create_task(c.sum(numpy.ones(1_000_000)))  # more than the socket takes
+                while c._watched[2] != select.POLLIN | select.POLLOUT:
+                    await asyncio.sleep(0.001)
+                os.unlink(address)
+                os.symlink(self.daemon.address.partition(":")[2], address)
+                peer.close()
+                self.assertEqual(1, await c.sum(b"\1"))  # which finds the end before the event loop has looked
+                self.assertEqual(1_000_000, await task)
 
         asyncio.run(asyncio.wait_for(main(), 60))
 

@@ -79,8 +79,11 @@ class AsyncClient:
     def _unwatch(self):
         fd = self._watched[0]
         if fd >= 0 and self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_reader(fd)
-            self._loop.remove_writer(fd)
+            for remove in (self._loop.remove_reader, self._loop.remove_writer):
+                try:
+                    remove(fd)
+                except OSError:  # both were watched, and the descriptor was closed or is another connection's
+                    pass
         self._watched = (-1, 0, 0)
 
     def _watch(self):
