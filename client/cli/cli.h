@@ -46,13 +46,13 @@ typedef struct cli_options {
     int64_t axis;  /* negative: from the end */
     uint32_t dims; /* of --shape; 0: not given */
     uint64_t shape[CLI_MAX_DIMS];
-    const char *output;      /* NULL: standard output */
-    const cli_slice *slice;  /* what cli_reduce takes of the file; NULL: all */
-    uint64_t group;          /* of cured-mpi: ranks that gather first; 0: those of a node */
-    uint32_t threads;        /* that fold in this process; 0: one for each core */
-    uint32_t days;           /* of a token; 0: for ever, or until */
-    const char *until, *may; /* of a token; NULL: not given */
-    cured_options call;      /* with partial and first */
+    const char *output;               /* NULL: standard output */
+    const cli_slice *slice;           /* what cli_reduce takes of the file; NULL: all */
+    uint64_t group;                   /* of cured-mpi: ranks that gather first; 0: those of a node */
+    uint32_t threads;                 /* that fold in this process; 0: one for each core */
+    uint32_t days;                    /* of a token; 0: for ever, or until */
+    const char *until, *may, *limits; /* of a token; NULL: not given */
+    cured_options call;               /* with partial and first */
 } cli_options;
 
 /* What a reduction along an axis gives: the shape of the answers, in the input's order. */

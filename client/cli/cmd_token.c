@@ -1,4 +1,4 @@
-/* cured-client token NAME: a new token, and the line by which a daemon knows it (server/socket/tokens.h). Nothing is kept and no
+/* cured-client token NAME: a new token, and the line by which a daemon knows it (server/socket/principals.h). Nothing is kept and no
  * daemon is asked.
  *
  * Thread: one. SHA-256 is OpenSSL's, loaded for it. */
@@ -59,18 +59,54 @@ static bool are_rights(const char *text) {
     }
 }
 
+/* A whole number, and behind it one of the units that the daemon takes for bytes. */
+static bool is_amount(const char *text, size_t length, bool bytes) {
+    static const char *const units[] = {"", "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    const size_t digits = strspn(text, "0123456789"), left = digits < length ? length - digits : 0;
+    for (size_t i = 0; digits > 0 && i < (bytes ? sizeof units / sizeof units[0] : 1); i++)
+        if (strlen(units[i]) == left && memcmp(units[i], text + digits, left) == 0) return true;
+    return false;
+}
+
+/* Writes each WORD=N of text, the words those of use.def, with a space before it. NULL: one is wrong, or there is no room. */
+static const char *write_limits(const char *text, char *out, size_t room) {
+    static const char *const words[] = {
+#define CR_USE(name) #name "=",
+#include "proto/use.def"
+#undef CR_USE
+    };
+    size_t used = 0;
+    *out = '\0';
+    for (; text != NULL; text = text[strcspn(text, ",")] == ',' ? text + strcspn(text, ",") + 1 : NULL) {
+        const size_t length = strcspn(text, ",");
+        size_t i = 0, word = 0;
+        while (i < sizeof words / sizeof words[0] && strncmp(words[i], text, strlen(words[i])) != 0) i++;
+        if (i < sizeof words / sizeof words[0]) word = strlen(words[i]);
+        if (word == 0 || !is_amount(text + word, length - word, strstr(words[i], "bytes") != NULL)) return NULL;
+        const int n = snprintf(out + used, room - used, " %.*s", (int)length, text);
+        if (n < 0 || (size_t)n >= room - used) return NULL;
+        used += (size_t)n;
+    }
+    return out;
+}
+
 int cmd_token(const cli_options *o) {
     unsigned char *(*sha256)(const unsigned char *, size_t, unsigned char *);
     uint8_t both[SALT_BYTES + SECRET_BYTES], hash[HASH_BYTES];
     char salt[2 * SALT_BYTES + 1], secret[2 * SECRET_BYTES + 1], hashed[2 * HASH_BYTES + 1];
     if (!is_name(o->file))
         return cli_fail(EXIT_USAGE, "token: '%.40s' is no name: 1 to 32 letters, digits, '-' or '_'", o->file);
-    char until[64];
+    char until[64], limits[200];
     int code = write_until(o, until, sizeof until);
     if (code != EXIT_OK) return code;
     if (o->may != NULL && !are_rights(o->may))
         return cli_fail(EXIT_USAGE, "token: --may is '%.60s', must be of reduce, regions, info, stats and admin",
                         o->may);
+    if (write_limits(o->limits, limits, sizeof limits) == NULL)
+        return cli_fail(EXIT_USAGE,
+                        "token: --limits is '%.60s', must be of calls=, bytes=, state_bytes=, regions=, region_bytes=, "
+                        "connections= and descriptors=, with numbers, such as calls=8,bytes=1GiB",
+                        o->limits);
     void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
     void *function = library != NULL ? dlsym(library, "SHA256") : NULL;
     if (function == NULL) return cli_fail(EXIT_IO, "token: OpenSSL 3 (libcrypto.so.3) cannot be loaded: %s", dlerror());
@@ -81,7 +117,7 @@ int cmd_token(const cli_options *o) {
     hex(both + SALT_BYTES, SECRET_BYTES, secret);
     hex(hash, sizeof hash, hashed);
     printf("token (for the client, in a file of mode 0600): %s.%s\n", o->file, secret);
-    printf("line (for the daemon's file of --tokens): %s %s %s%s%s%s\n", o->file, salt, hashed, until,
-           o->may != NULL ? " may=" : "", o->may != NULL ? o->may : "");
+    printf("line (for the daemon's file of --principals): %s %s %s%s%s%s%s\n", o->file, salt, hashed, until,
+           o->may != NULL ? " may=" : "", o->may != NULL ? o->may : "", limits);
     return cli_flush();
 }

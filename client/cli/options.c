@@ -231,6 +231,11 @@ static int set_until(cli_options *o, const char *value) {
 
 static int set_may(cli_options *o, const char *value) {
     o->may = value;
+    return EXIT_OK; /* and this, and limits */
+}
+
+static int set_limits(cli_options *o, const char *value) {
+    o->limits = value;
     return EXIT_OK;
 }
 

@@ -141,7 +141,8 @@ static const char *phrase(unsigned status) {
 static const cr_page *refusal(cr_admin_conn *conn, cr_page *page, char *room, size_t room_bytes) {
     const cr_http_request *r = &conn->http.request;
     cr_error error;
-    cr_principal who;
+    const cr_principal *who = NULL;
+    cr_peer peer = conn->peer;
     uint16_t status = 0;
     const char *why = "";
     if (r->status) {
@@ -157,9 +158,12 @@ static const cr_page *refusal(cr_admin_conn *conn, cr_page *page, char *room, si
                                       conn->wants_token ? strlen(r->token) : 0, &who, &error)) {
         status = 401;
         why = error.text;
-    } else if (*who.name && !(who.may & CR_MAY_stats)) {
-        status = 403;
-        why = "token: its client may not ask for figures (may=stats in its line)";
+    } else {
+        if (who) cr_peer_goes_by(&peer, who);
+        if (cr_peer_check(&peer, CR_METHOD_stats, &error) != CR_OK) {
+            status = error.code == CR_UNAUTHENTICATED ? 401 : 403;
+            why = error.text;
+        }
     }
     if (!status) return NULL;
     *page = cr_pages_say(status, why, room, room_bytes);

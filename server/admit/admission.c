@@ -31,9 +31,22 @@ static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? mos
 void cr_admit_init(cr_admission *a) {
     cr_list_init(&a->by_age);
     a->short_of = CR_USES;
+    cr_principals_init(&a->principals);
 }
 
-void cr_admit_free(cr_admission *a) { cr_table_free(&a->users); }
+void cr_admit_free(cr_admission *a) {
+    cr_table_free(&a->users);
+    cr_principals_free(&a->principals);
+}
+
+static bool is_user(void *argument, uint64_t key) {
+    const cr_admission *a = argument;
+    return cr_table_find(&a->users, key) != NULL;
+}
+
+void cr_admit_principals(cr_admission *a, cr_principals *fresh) {
+    cr_principals_renew(&a->principals, fresh, is_user, a);
+}
 
 static void let_go(cr_admission *a, cr_user *user) {
     if (--user->holders) return;
@@ -46,8 +59,10 @@ static void let_go(cr_admission *a, cr_user *user) {
 cr_status cr_admit_join(cr_admission *a, cr_peer *peer, cr_error *error) {
     cr_node *node = cr_table_find(&a->users, peer->owner);
     cr_user *user = node ? cr_container(node, cr_user, node) : calloc(1, sizeof *user);
+    const cr_principal *line = peer->line ? peer->line : &cr_principal_plain;
     if (user && !node) {
         user->node.key = peer->owner;
+        user->line = line;
         if (cr_table_add(&a->users, &user->node)) {
             cr_list_append(&a->by_age, &user->link);
         } else {
@@ -58,6 +73,7 @@ cr_status cr_admit_join(cr_admission *a, cr_peer *peer, cr_error *error) {
     peer->user = user;
     if (!user) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
     user->holders++;
+    if (line->line < user->line->line) user->line = line;
     return CR_OK;
 }
 
@@ -68,17 +84,29 @@ void cr_admit_leave(cr_admission *a, cr_peer *peer) {
 
 /* ---- the one rule ---- */
 
-static uint64_t cap_of(const cr_admission *a, cr_use use) {
-    uint64_t cap = a->most_per_user[use];
+/* What the options leave to each user. */
+static uint64_t cap_of_all(const cr_admission *a, cr_use use) {
+    const uint64_t cap = a->most_per_user[use];
     return cap ? cap : UINT64_MAX;
+}
+
+static uint64_t cap_of(const cr_admission *a, const cr_user *user, cr_use use) {
+    const uint64_t cap = cap_of_all(a, use), own = user->line->most[use];
+    return own < cap ? own : cap;
 }
 
 /* Why n more are refused, or CR_OK. */
 static cr_status explain(const cr_admission *a, const cr_user *user, cr_use use, uint64_t n, cr_error *error) {
     uint64_t free_now = left_of(a->most[use], a->used[use]), own = user->used[use];
-    if (n > left_of(cap_of(a, use), own))
+    if (n > left_of(user->line->most[use], own))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "%s: %llu more beside %llu of this user exceed %llu (%s= in its line of principals); %s",
+                       texts[use].what, (ull)n, (ull)own, (ull)user->line->most[use], cr_use_names[use],
+                       n > user->line->most[use] ? "ask for less" : texts[use].advice);
+    if (n > left_of(cap_of_all(a, use), own))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: %llu more beside %llu of this user exceed %s, %llu; %s",
-                       texts[use].what, (ull)n, (ull)own, texts[use].per_user, (ull)cap_of(a, use), texts[use].advice);
+                       texts[use].what, (ull)n, (ull)own, texts[use].per_user, (ull)cap_of_all(a, use),
+                       texts[use].advice);
     if (n > free_now)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: %llu more beside %llu of all users exceed %s, %llu; %s",
                        texts[use].what, (ull)n, (ull)a->used[use], texts[use].option, (ull)a->most[use],
@@ -94,7 +122,9 @@ static cr_status explain(const cr_admission *a, const cr_user *user, cr_use use,
 
 /* Mostly there is one user, and room. */
 static inline cr_status check(const cr_admission *a, const cr_user *user, cr_use use, uint64_t n, cr_error *error) {
-    if (a->users.count == 1 && !a->most_per_user[use] && n <= left_of(a->most[use], a->used[use])) return CR_OK;
+    if (a->users.count == 1 && n <= left_of(cap_of(a, user, use), user->used[use]) &&
+        n <= left_of(a->most[use], a->used[use]))
+        return CR_OK;
     return explain(a, user, use, n, error);
 }
 
@@ -123,17 +153,23 @@ static cr_status take(cr_admission *a, cr_user *user, cr_use use, uint64_t n, cr
 
 /* ---- principals ---- */
 
-cr_status cr_admit_visit(cr_admission *a, cr_peer *peer, const char *principal, cr_error *error) {
+cr_status cr_admit_visit(cr_admission *a, cr_peer *peer, const cr_principal *line, const char *principal,
+                         cr_error *error) {
     peer->owner = cr_peer_principal(principal);
+    cr_peer_goes_by(peer, line);
     cr_status status = cr_admit_join(a, peer, error);
     if (status == CR_OK) snprintf(peer->user->principal, sizeof peer->user->principal, "%s", principal);
     return status;
 }
 
-cr_status cr_admit_become(cr_admission *a, cr_peer *peer, const char *principal, cr_error *error) {
+cr_status cr_admit_become(cr_admission *a, cr_peer *peer, const cr_principal *line, const char *principal,
+                          cr_error *error) {
     cr_peer fresh = *peer;
-    if (peer->owner == cr_peer_principal(principal)) return CR_OK;
-    cr_status status = cr_admit_visit(a, &fresh, principal, error);
+    if (peer->owner == cr_peer_principal(principal)) {
+        cr_peer_goes_by(peer, line);
+        return CR_OK;
+    }
+    cr_status status = cr_admit_visit(a, &fresh, line, principal, error);
     if (status != CR_OK) return status;
     give(a, peer->user, CR_USE_connections, 1); /* the place that it takes anew */
     status = take(a, fresh.user, CR_USE_connections, 1, error);
@@ -157,7 +193,7 @@ void cr_user_name(const cr_user *user, char *name, size_t room) {
 uint64_t cr_admit_share(const cr_admission *a, const cr_user *user, cr_use use) {
     uint64_t others = a->used[use] - user->used[use], most = left_of(a->most[use], others);
     if (a->users.count > 1) most -= most / 2;
-    return most < cap_of(a, use) ? most : cap_of(a, use);
+    return most < cap_of(a, user, use) ? most : cap_of(a, user, use);
 }
 
 /* ---- connections and descriptors ---- */
@@ -185,13 +221,19 @@ cr_status cr_admit_check_parked(const cr_admission *a, const cr_peer *peer, cons
             error, CR_RESOURCE_EXHAUSTED,
             "descriptors: %llu of all clients wait for their frames, the limit is %llu: send them with their frame",
             (ull)used, (ull)most);
-    const uint64_t cap = cap_of(a, CR_USE_descriptors), own = peer->user ? peer->user->used[CR_USE_descriptors] : 0;
+    if (!peer->user) return CR_OK;
+    const uint64_t own = peer->user->used[CR_USE_descriptors], cap = peer->user->line->most[CR_USE_descriptors];
     *user = peer->user;
     if (own > cap)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                       "descriptors: %llu of this user wait for their frames, and its line of principals says "
+                       "descriptors=%llu: send them with their frame",
+                       (ull)own, (ull)cap);
+    if (own > cap_of_all(a, CR_USE_descriptors))
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "descriptors: %llu of this user wait for their frames, max_waiting_descriptors_per_user is "
                        "%llu: send them with their frame",
-                       (ull)own, (ull)cap);
+                       (ull)own, (ull)cap_of_all(a, CR_USE_descriptors));
     if (a->users.count > 1 && own > most - used)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "descriptors: %llu of this user wait for their frames, and no more than %llu may beside other "
@@ -247,7 +289,11 @@ bool cr_admit_lacks(const cr_admission *a, const cr_peer *peer, cr_use use, uint
     cr_error error;
     if (use == CR_USE_calls && peer->calls >= a->max_calls_per_connection) return false;
     if (use == CR_USE_state_bytes && n > left_of(a->max_state_bytes_per_connection, peer->state_bytes)) return false;
-    return n && n <= cap_of(a, use) && n <= a->most[use] && check(a, peer->user, use, n, &error) != CR_OK;
+    return n && n <= cap_of(a, peer->user, use) && n <= a->most[use] && check(a, peer->user, use, n, &error) != CR_OK;
+}
+
+bool cr_admit_capped(const cr_admission *a, const cr_user *user, cr_use use, uint64_t n) {
+    return n > left_of(cap_of(a, user, use), user->used[use]);
 }
 
 uint64_t cr_admit_holds(const cr_ticket *ticket, cr_use use) {

@@ -3,7 +3,7 @@
  * What clients hold (proto/use.def) is counted by user: of a Unix peer the user of its process; over TCP the principal that a token or
  * certificate names, or the address. One rule for
  * all of it: beside other users nobody holds more than is still free. A user who is alone may hold all. When another comes,
- * nothing new is given to the first before the rule holds. An option caps each besides.
+ * nothing new is given to the first before the rule holds. An option caps each besides, and so may the line of a principal.
  *
  * Thread: the loop's. Owner: the daemon. */
 #ifndef CURED_SERVER_ADMIT_ADMISSION_H
@@ -14,18 +14,12 @@
 #include "server/base/list.h"
 #include "server/base/table.h"
 
-typedef enum cr_use {
-#define CR_USE(name) CR_USE_##name,
-#include "proto/use.def"
-#undef CR_USE
-    CR_USES,
-} cr_use;
-
 /* Somebody who holds something. */
 typedef struct cr_user {
     cr_node node;                          /* by cr_peer's owner */
     cr_list link;                          /* in the admission's list, the newest last */
     char principal[CR_NAME_MAX_BYTES + 1]; /* "": the key says who it is */
+    const cr_principal *line;              /* what it may hold: the first line of those that its peers go by */
     uint64_t holders;
     uint64_t used[CR_USES];
 } cr_user;
@@ -41,6 +35,7 @@ typedef struct cr_admission {
     cr_use short_of; /* by the latest answer: CR_USES, nothing was */
     cr_table users;
     cr_list by_age; /* users */
+    cr_principals principals;
 } cr_admission;
 
 /* What one call was admitted with. Its peer's share goes back when the call is over, the rest when its job is, too. */
@@ -54,6 +49,8 @@ typedef struct cr_ticket {
 enum { CR_RETRY_AFTER_MS = 20 };
 
 void cr_admit_init(cr_admission *admission);
+/* Takes over what fresh says of principals, at start and after a reload: see cr_principals_renew. */
+void cr_admit_principals(cr_admission *admission, cr_principals *fresh);
 /* Nobody holds anything any more. */
 void cr_admit_free(cr_admission *admission);
 
@@ -64,11 +61,14 @@ void cr_admit_limit_descriptors(cr_admission *admission, uint64_t most);
 /* peer, which cr_peer_see has seen, becomes one of its user's. Until cr_admit_leave. RESOURCE_EXHAUSTED: no memory. */
 cr_status cr_admit_join(cr_admission *admission, cr_peer *peer, cr_error *error);
 void cr_admit_leave(cr_admission *admission, cr_peer *peer);
-/* peer, which holds nothing, is one of that principal's, without a connection of its own. Until cr_admit_leave. */
-cr_status cr_admit_visit(cr_admission *admission, cr_peer *peer, const char *principal, cr_error *error);
-/* peer, which holds a connection and nothing else, becomes one of that principal's. RESOURCE_EXHAUSTED: the principal has too many
- * connections; peer stays what it was. */
-cr_status cr_admit_become(cr_admission *admission, cr_peer *peer, const char *principal, cr_error *error);
+/* peer, which holds nothing, is one of that principal's and goes by its line, without a connection of its own. Until
+ * cr_admit_leave. */
+cr_status cr_admit_visit(cr_admission *admission, cr_peer *peer, const cr_principal *line, const char *principal,
+                         cr_error *error);
+/* peer, which holds a connection and nothing else, becomes one of that principal's and goes by its line. RESOURCE_EXHAUSTED: the
+ * principal has too many connections; peer stays what it was. */
+cr_status cr_admit_become(cr_admission *admission, cr_peer *peer, const cr_principal *line, const char *principal,
+                          cr_error *error);
 /* The user's principal, "uid 1000", or the address. */
 void cr_user_name(const cr_user *user, char *name, size_t room);
 /* Lets in a connection whose socket is descriptor. RESOURCE_EXHAUSTED. */
@@ -89,6 +89,8 @@ cr_status cr_admit_call(cr_admission *admission, cr_peer *peer, uint64_t bytes, 
 /* Whether the peer would be refused n more calls, bytes or state bytes because of what all clients, or its user, hold: not for
  * what it asks alone, or for what its connection holds. */
 bool cr_admit_lacks(const cr_admission *admission, const cr_peer *peer, cr_use use, uint64_t n);
+/* Whether n more are refused by what the user alone may hold: then nobody else's end helps. */
+bool cr_admit_capped(const cr_admission *admission, const cr_user *user, cr_use use, uint64_t n);
 /* What a call holds of calls, bytes or state bytes. */
 uint64_t cr_admit_holds(const cr_ticket *ticket, cr_use use);
 /* The option that limits the use of all users together; NULL: none does. */

@@ -20,7 +20,7 @@ void cr_peer_of_process(cr_peer *peer, const struct ucred *seen) {
     peer->pid = seen->pid > 0 ? (uint32_t)seen->pid : 0;
     peer->path = CR_PATH_unix;
     peer->owner = KEY_OF_USER | seen->uid;
-    peer->may = seen->uid == 0 || seen->uid == geteuid() ? CR_MAY_ALL : CR_MAY_PLAIN;
+    peer->may = seen->uid == 0 || seen->uid == geteuid() ? CR_MAY_ALL : CR_MAY_nothing;
     peer->client = seen->pid > 0 ? (uint64_t)seen->pid : peer->owner;
 }
 
@@ -46,7 +46,7 @@ void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen) {
     peer->has_uid = false;
     peer->uid = peer->pid = 0;
     peer->path = seen->ss_family == AF_UNIX ? CR_PATH_unix : CR_PATH_tcp;
-    peer->may = CR_MAY_PLAIN;
+    peer->may = CR_MAY_nothing;
     peer->client = peer->owner = is_six ? ipv6_key(six->sin6_addr.s6_addr) : KEY_OF_IPV4 | be32toh(four);
 }
 
@@ -69,6 +69,31 @@ uint64_t cr_peer_principal(const char *name) {
     return KEY_OF_PRINCIPAL | (hash & (KEY_OF_USER - 1));
 }
 
+static const cr_principal *line_of(const cr_peer *peer) { return peer->line ? peer->line : &cr_principal_plain; }
+
+void cr_peer_goes_by(cr_peer *peer, const cr_principal *line) {
+    peer->line = line;
+    peer->issue = line->issue;
+}
+
+uint8_t cr_peer_may(const cr_peer *peer) { return (uint8_t)(peer->may | line_of(peer)->may); }
+
+/* Whether who it is still counts. */
+static cr_status check_time(const cr_peer *peer, cr_error *error) {
+    const cr_principal *line = line_of(peer);
+    const bool is_token = line->by == CR_KNOWN_token;
+    if (is_token && peer->issue != line->issue)
+        return cr_fail(error, CR_UNAUTHENTICATED, "token: it was taken back: ask for a new one");
+    if (!peer->until_s && !line->until_s) return CR_OK;
+    const int64_t now = (int64_t)time(NULL);
+    if (peer->until_s && now >= peer->until_s)
+        return cr_fail(error, CR_UNAUTHENTICATED, "TLS: this certificate's time is over: connect with a new one");
+    if (line->until_s && now >= line->until_s)
+        return cr_fail(error, CR_UNAUTHENTICATED, "%s: its time is over: ask for a new one",
+                       is_token ? "token" : "this client");
+    return CR_OK;
+}
+
 cr_status cr_peer_check(const cr_peer *peer, cr_method method, cr_error *error) {
     static const struct {
         const char *name, *what;
@@ -80,9 +105,9 @@ cr_status cr_peer_check(const cr_peer *peer, cr_method method, cr_error *error) 
     unsigned i = 0;
     const uint8_t what = cr_method_rights[method];
     if (!what) return CR_OK;
-    if (peer->until_s && time(NULL) >= peer->until_s)
-        return cr_fail(error, CR_UNAUTHENTICATED, "token: its time is over: ask for a new one");
-    if (peer->may & what) return CR_OK;
+    const cr_status status = check_time(peer, error);
+    if (status != CR_OK) return status;
+    if (cr_peer_may(peer) & what) return CR_OK;
     while (i < CR_MAYS - 1 && !(what >> i & 1)) i++;
     return cr_fail(error, CR_PERMISSION_DENIED,
                    "this client may not %s: whoever runs the daemon can allow it (\"%s\", see SECURITY.md)",

@@ -1,4 +1,4 @@
-/* peer: who is at the other end of a connection, as the kernel says.
+/* peer: who is at the other end of a connection, as the kernel, a certificate or a token says.
  *
  * Thread: the loop's. Owner: the connection. */
 #ifndef CURED_SERVER_ADMIT_PEER_H
@@ -11,7 +11,7 @@
 
 #include "proto/limits.h"
 #include "proto/status.h"
-#include "server/base/may.h"
+#include "server/admit/principal.h"
 #include "server/base/names.h"
 
 /* Who asks: one connection of a client. The limits of one connection count here. */
@@ -21,8 +21,10 @@ typedef struct cr_peer {
     uint64_t owner; /* limits go by it: a user; of TCP the principal, or the address where there is none */
     bool has_uid;   /* the kernel says whose process it is */
     uint32_t uid, pid;
-    uint8_t may;                      /* cr_may bits */
-    int64_t until_s;                  /* its credential is good so long, of the Unix clock; 0: for ever */
+    const cr_principal *line;         /* what it goes by; NULL: as cr_principal_plain */
+    uint32_t issue;                   /* that of the line when it came */
+    uint8_t may;                      /* cr_may bits, beside its line's */
+    int64_t until_s;                  /* its certificate is good so long, of the Unix clock; 0: it has none */
     uint64_t number;                  /* of all connections, from 1 on; the transport's */
     cr_path path;                     /* how it came; of TCP the transport says whether it is under TLS */
     cr_spoken spoken;                 /* the door's */
@@ -37,7 +39,11 @@ void cr_peer_see(cr_peer *peer, int socket);
 void cr_peer_of_process(cr_peer *peer, const struct ucred *seen);
 /* The owner of all connections of a principal: whoever a token or a certificate names. */
 uint64_t cr_peer_principal(const char *name);
-/* UNAUTHENTICATED: its credential is too old by now. PERMISSION_DENIED: it may not ask for that. */
+/* It goes by that line from now on. */
+void cr_peer_goes_by(cr_peer *peer, const cr_principal *line);
+/* cr_may bits. */
+uint8_t cr_peer_may(const cr_peer *peer);
+/* UNAUTHENTICATED: its credential is too old by now, or was taken back. PERMISSION_DENIED: it may not ask for that. */
 cr_status cr_peer_check(const cr_peer *peer, cr_method method, cr_error *error);
 /* "uid 1000", or the address; of a principal cr_user_name knows more. */
 void cr_peer_name(uint64_t owner, char *name, size_t room);

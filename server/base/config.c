@@ -222,11 +222,12 @@ static cr_status default_listen(cr_config *config, char *const *env, cr_error *e
 
 cr_status cr_config_check_address(const cr_config *config, const cr_address *address, const char *key, const char *text,
                                   const char *what, cr_error *error) {
-    const bool knows_clients = config->tls_client_ca.count || (config->tls_certificate.count && config->tokens.count);
+    const bool knows_clients =
+        config->tls_client_ca.count || (config->tls_certificate.count && config->principals.count);
     if (config->insecure || knows_clients || cr_address_is_local(address)) return CR_OK;
     return cr_fail(error, CR_PERMISSION_DENIED,
                    "%s: \"%.100s\" may be reached from other machines, and whoever reaches it %s; it needs TLS "
-                   "and --tls-client-ca or --tokens, or --insecure",
+                   "and --tls-client-ca or --principals, or --insecure",
                    key, text, what);
 }
 

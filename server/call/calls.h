@@ -27,10 +27,9 @@ struct cr_calls {
     cr_slabs *slabs;
     cr_files *files;
     cr_lanes lanes;
-    bool warming;                   /* lanes is another thread's, which opens them */
-    bool runs_kernels;              /* a lane of a CUDA device is open, and takes calls that name a kernel */
-    bool draining;                  /* no call comes in any more */
-    const struct cr_tokens *tokens; /* that clients may be known by; NULL: none are taken */
+    bool warming;      /* lanes is another thread's, which opens them */
+    bool runs_kernels; /* a lane of a CUDA device is open, and takes calls that name a kernel */
+    bool draining;     /* no call comes in any more */
 
     void (*reload)(void *argument, cr_reload_wait *wait); /* see call/reload.h; wait NULL: nobody waits */
     void *reload_argument;

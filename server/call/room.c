@@ -6,6 +6,7 @@
 typedef struct asking {
     const cr_call *call;
     cr_use use;
+    bool capped; /* by what its user alone may hold */
 } asking;
 
 /* Whether the end of a call brings the asking one some of what it lacks, and fairly: it is a call of the same user, or of one who
@@ -15,12 +16,12 @@ static bool gives_way(const void *argument, const cr_wait *wait) {
     const cr_call *other = cr_container(wait, const cr_call, wait);
     const cr_user *user = other->ticket.user, *own = a->call->peer->user;
     if (other == a->call || !cr_admit_holds(&other->ticket, a->use)) return false;
-    return user == own || user->used[a->use] > own->used[a->use];
+    return user == own || (!a->capped && user->used[a->use] > own->used[a->use]);
 }
 
 bool cr_call_make_room(cr_call *call, cr_use use, uint64_t n) {
     cr_calls *calls = call->calls;
-    const asking want = {call, use};
+    const asking want = {call, use, cr_admit_capped(&calls->admission, call->peer->user, use, n)};
     cr_error error;
     if (!cr_admit_lacks(&calls->admission, call->peer, use, n)) return false;
     cr_wait *wait = cr_patience_least(&calls->patience, gives_way, &want);

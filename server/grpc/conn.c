@@ -159,14 +159,14 @@ cr_status cr_grpc_conn_guest(cr_grpc_conn *conn, const cr_principal *who, cr_pee
         if (!guest) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
         guest->peer = conn->peer;
         guest->peer.calls = guest->peer.state_bytes = guest->peer.regions = guest->peer.region_bytes = 0;
-        cr_status status = cr_admit_visit(admission, &guest->peer, who->name, error);
+        cr_status status = cr_admit_visit(admission, &guest->peer, who, who->name, error);
         if (status != CR_OK) {
             free(guest);
             return status;
         }
         cr_list_append(&conn->guests, &guest->link);
     }
-    cr_arrived_is(&guest->peer, who); /* it may have changed meanwhile */
+    cr_peer_goes_by(&guest->peer, who); /* its token may be a new one */
     *peer = &guest->peer;
     return CR_OK;
 }

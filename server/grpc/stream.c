@@ -63,13 +63,12 @@ static void check_token(cr_grpc_stream *stream, const char *value, size_t len) {
     static const char bearer[] = "Bearer ";
     const size_t skip = sizeof bearer - 1;
     cr_error error;
-    cr_principal who;
+    const cr_principal *who;
     if (len <= skip || strncasecmp(value, bearer, skip) != 0) return;
     cr_grpc_conn *conn = stream->conn;
     cr_status status =
         cr_arrived_check_token(conn->grpc->calls, conn->wants_token, value + skip, len - skip, &who, &error);
-    if (status == CR_OK && *who.name && !conn->peer.has_uid)
-        status = cr_grpc_conn_guest(conn, &who, &stream->peer, &error);
+    if (status == CR_OK && who && !conn->peer.has_uid) status = cr_grpc_conn_guest(conn, who, &stream->peer, &error);
     if (status == CR_OK)
         stream->has_token = true;
     else
@@ -113,7 +112,7 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
     stream->head_read = true;
     if (stream->conn->refused) stream->refused = stream->conn->why;
     cr_error error;
-    cr_principal nobody;
+    const cr_principal *nobody;
     if (stream->conn->wants_token && !stream->has_token &&
         cr_arrived_check_token(stream->conn->grpc->calls, true, "", 0, &nobody, &error) != CR_OK)
         refuse_header(stream, error.code, error.text);

@@ -8,17 +8,13 @@
 #include "server/socket/tokens.h"
 
 cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length,
-                                 cr_principal *who, cr_error *error) {
-    *who = (cr_principal){.may = CR_MAY_PLAIN};
+                                 const cr_principal **who, cr_error *error) {
+    const cr_principals *principals = &calls->admission.principals;
+    *who = NULL;
     if (!length && wanted)
         return cr_fail(error, CR_UNAUTHENTICATED, "token: this address wants one, or a client certificate");
-    if (!length || (!calls->tokens && !wanted)) return CR_OK;
-    return cr_tokens_know(calls->tokens, token, length, (int64_t)time(NULL), who, error);
-}
-
-void cr_arrived_is(cr_peer *peer, const cr_principal *who) {
-    peer->may = who->may;
-    peer->until_s = who->until_s;
+    if (!length || (!principals->given && !wanted)) return CR_OK;
+    return cr_tokens_know(principals, token, length, (int64_t)time(NULL), who, error);
 }
 
 void cr_arrived_speaks(cr_calls *calls, cr_peer *peer, cr_spoken spoken) {

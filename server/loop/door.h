@@ -8,7 +8,6 @@
 
 #include "server/call/calls.h"
 #include "server/socket/socket.h"
-#include "server/socket/tokens.h"
 
 typedef struct cr_door cr_door;
 
@@ -35,12 +34,10 @@ typedef struct cr_arrived {
     struct msghdr *control; /* descriptors beside them, to be taken or closed once it is open; NULL: none. Lent */
 } cr_arrived;
 
-/* UNAUTHENTICATED: the token is wrong or too old, or is missing and wanted. An empty one is none. *who: whom it names; without a name
+/* UNAUTHENTICATED: the token is wrong or too old, or is missing and wanted. An empty one is none. *who: whom it names, NULL:
  * nobody. */
 cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length,
-                                 cr_principal *who, cr_error *error);
-/* What the principal may do, the peer may. */
-void cr_arrived_is(cr_peer *peer, const cr_principal *who);
+                                 const cr_principal **who, cr_error *error);
 /* The connection is known to speak a language: it counts there. */
 void cr_arrived_speaks(cr_calls *calls, cr_peer *peer, cr_spoken spoken);
 /* The connection is over: it was joined, and counted as let in or as refused. */

@@ -66,13 +66,11 @@ static bool payload_done(cr_conn *conn) {
 
 /* On a Unix socket the kernel has said who it is: a token must be right there, and says nothing more. */
 static cr_status authenticate(cr_conn *conn, const char *token, cr_error *error) {
-    cr_principal who;
+    const cr_principal *who;
     cr_calls *calls = conn->native->calls;
     cr_status status = cr_arrived_check_token(calls, conn->wants_token, token, strlen(token), &who, error);
-    if (status != CR_OK || !*who.name || conn->peer.has_uid) return status;
-    status = cr_admit_become(&calls->admission, &conn->peer, who.name, error);
-    if (status == CR_OK) cr_arrived_is(&conn->peer, &who);
-    return status;
+    if (status != CR_OK || !who || conn->peer.has_uid) return status;
+    return cr_admit_become(&calls->admission, &conn->peer, who, who->name, error);
 }
 
 static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {

@@ -1,9 +1,11 @@
 /* tls: see tls.h. Thread: the loop's. Owner: see tls.h. */
 #include "server/socket/tls.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +67,10 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_OK;
 }
 
-static int64_t expiry(SSL_CTX *context) {
+/* 0: it does not say. */
+static int64_t until_s(const X509 *certificate) {
     struct tm tm = {0};
-    const X509 *certificate = SSL_CTX_get0_certificate(context);
-    if (!certificate || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) != 1) return 0;
-    return (int64_t)timegm(&tm);
+    return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1 ? (int64_t)timegm(&tm) : 0;
 }
 
 cr_status cr_identity_open(const char *certificate, const char *key, const char *client_ca, cr_identity **out,
@@ -107,7 +108,8 @@ cr_status cr_identity_open(const char *certificate, const char *key, const char 
         SSL_CTX_set_client_CA_list(c, names);
         SSL_CTX_set_verify(c, SSL_VERIFY_PEER, NULL);
     }
-    identity->expires_s = expiry(c);
+    const X509 *own = SSL_CTX_get0_certificate(c);
+    identity->expires_s = own ? until_s(own) : 0;
     *out = identity;
     return CR_OK;
 }
@@ -251,15 +253,40 @@ bool cr_tls_knows_client(const cr_tls *tls) {
     return SSL_get0_peer_certificate(tls->ssl) && SSL_get_verify_result(tls->ssl) == X509_V_OK;
 }
 
-bool cr_tls_client_name(const cr_tls *tls, char *name, size_t room) {
-    X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
-    const int n = certificate
-                      ? X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, (int)room)
-                      : -1;
-    if (n < 1 || (size_t)n != strlen(name) || (size_t)n + 1 >= room) return false; /* it has a NUL, or was cut */
-    for (int i = 0; i < n; i++)
-        if (name[i] < ' ' || name[i] > '~') return false;
+int64_t cr_tls_client_until_s(const cr_tls *tls) {
+    const X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
+    return certificate ? until_s(certificate) : 0;
+}
+
+/* Tells a name of n bytes, if it is printable ASCII and fits. True: it did. */
+static bool tell(cr_tls_take_name take, void *argument, cr_known_by by, const unsigned char *text, int n) {
+    char name[CR_NAME_MAX_BYTES + 1];
+    if (!text || n < 1 || (size_t)n >= sizeof name) return false;
+    for (int i = 0; i < n; i++) {
+        if (text[i] < ' ' || text[i] > '~') return false;
+        name[i] = by == CR_KNOWN_DNS ? (char)tolower(text[i]) : (char)text[i];
+    }
+    name[n] = '\0';
+    take(argument, by, name);
     return true;
+}
+
+void cr_tls_client_names(const cr_tls *tls, cr_tls_take_name take, void *argument) {
+    const X509 *certificate = SSL_get0_peer_certificate(tls->ssl);
+    const X509_NAME *subject = certificate ? X509_get_subject_name(certificate) : NULL;
+    const int at = subject ? X509_NAME_get_index_by_NID(subject, NID_commonName, -1) : -1;
+    const ASN1_STRING *common = at >= 0 ? X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)) : NULL;
+    if (common) tell(take, argument, CR_KNOWN_CN, ASN1_STRING_get0_data(common), ASN1_STRING_length(common));
+    GENERAL_NAMES *more = certificate ? X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL) : NULL;
+    const int count = more ? sk_GENERAL_NAME_num(more) : 0;
+    for (int i = 0, told = 0; i < count && told < CR_TLS_MOST_NAMES; i++) {
+        int type;
+        const ASN1_STRING *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(more, i), &type);
+        if (type != GEN_DNS && type != GEN_URI) continue;
+        told += tell(take, argument, type == GEN_DNS ? CR_KNOWN_DNS : CR_KNOWN_URI, ASN1_STRING_get0_data(value),
+                     ASN1_STRING_length(value));
+    }
+    GENERAL_NAMES_free(more);
 }
 
 /* Reads what there is into the part. -1: nothing more is there; -2: the connection is at its end. */

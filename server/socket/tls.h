@@ -11,10 +11,13 @@
 #include <sys/uio.h>
 
 #include "proto/status.h"
+#include "server/admit/principal.h"
 
 /* Who the daemon is, by its certificate and key, and whose clients' certificates it takes. */
 typedef struct cr_identity cr_identity;
 typedef struct cr_tls cr_tls;
+
+enum { CR_TLS_MOST_NAMES = 64 };
 
 /* Reads PEM files; client_ca NULL: no client shows a certificate. INVALID_ARGUMENT names the option, the file and what is wrong. */
 cr_status cr_identity_open(const char *certificate, const char *key, const char *client_ca, cr_identity **identity,
@@ -30,8 +33,12 @@ cr_tls *cr_tls_new(const cr_identity *identity, int fd, const uint8_t *bytes, si
 cr_status cr_tls_shake(cr_tls *tls, cr_error *error);
 /* Whether the client has shown a certificate that the identity's CA signed. */
 bool cr_tls_knows_client(const cr_tls *tls);
-/* The common name of the client's certificate, of printable ASCII. False: it has none, or another one. */
-bool cr_tls_client_name(const cr_tls *tls, char *name, size_t room);
+/* When the client's certificate ends, in seconds of the Unix clock. 0: it has none. */
+int64_t cr_tls_client_until_s(const cr_tls *tls);
+/* Takes each name of the client's certificate that is printable ASCII of 1 to CR_NAME_MAX_BYTES bytes: its common name, then the DNS
+ * names, in small letters, and URIs beside its subject, CR_TLS_MOST_NAMES of them. */
+typedef void (*cr_tls_take_name)(void *argument, cr_known_by by, const char *name);
+void cr_tls_client_names(const cr_tls *tls, cr_tls_take_name take, void *argument);
 /* As the functions of cr_socket. */
 ssize_t cr_tls_read(cr_tls *tls, const struct iovec *parts, int count);
 ssize_t cr_tls_write(cr_tls *tls, const void *bytes, size_t n);

@@ -119,7 +119,7 @@ void cr_stats_snapshot(cr_stats *s, const cr_stats_asker *asker, cr_wire_stats *
 }
 
 cr_stats_asker cr_stats_asker_of(const cr_peer *peer) {
-    return (cr_stats_asker){.own = peer->user, .all = (peer->may & CR_MAY_admin) != 0};
+    return (cr_stats_asker){.own = peer->user, .all = (cr_peer_may(peer) & CR_MAY_admin) != 0};
 }
 
 static void fill_user(const cr_admission *a, const cr_user *user, const cr_user *own, cr_wire_user *m) {

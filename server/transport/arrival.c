@@ -10,6 +10,7 @@
 #include "server/base/clock.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
+#include "server/transport/known.h"
 
 enum {
     FIRST_BYTES = 4096, /* read before the language is known */
@@ -96,36 +97,16 @@ static void hand_over(cr_arrival *a, cr_door *door, const uint8_t *bytes, size_t
     if (arrived.control) cr_arrived_drop(calls, &arrived.peer, arrived.control);
 }
 
-/* Of a Unix socket: who the kernel says it is. */
-static cr_status know_process(cr_arrival *a, cr_error *error) {
-    const cr_secrets *secrets = &a->arrivals->secrets;
-    cr_peer *peer = &a->arrived.peer;
-    if (cr_ids_have(&secrets->admins, peer->uid)) peer->may = CR_MAY_ALL;
-    if (peer->may & CR_MAY_admin || a->only || cr_secrets_allow(secrets, a->arrived.socket.fd, peer->uid)) return CR_OK;
-    return cr_fail(error, CR_PERMISSION_DENIED, "this user may not connect (allow_users and allow_groups say who may)");
-}
-
-/* Of a certificate that a CA of ours signed: by its common name. */
-static cr_status know_certificate(cr_arrival *a, cr_error *error) {
-    const cr_config_list *names = &a->arrivals->secrets.names;
-    char name[CR_NAME_MAX_BYTES + 1] = "CN=";
-    const bool named = cr_tls_client_name(a->arrived.socket.tls, name + 3, sizeof name - 3);
-    bool taken = !names->count;
-    for (uint32_t i = 0; named && i < names->count; i++) taken |= strcmp(names->items[i], name + 3) == 0;
-    if (!taken)
-        return cr_fail(
-            error, CR_PERMISSION_DENIED,
-            "TLS: clients with the name of this certificate may not connect (tls_client_names says who may)");
-    if (!named) return CR_OK;
-    return cr_admit_become(&a->arrivals->loop->calls->admission, &a->arrived.peer, name, error);
-}
-
 static cr_status know(cr_arrival *a, cr_error *error) {
-    const cr_tls *tls = a->arrived.socket.tls;
-    if (a->arrived.peer.has_uid) return know_process(a, error);
-    if (tls && cr_tls_knows_client(tls)) return know_certificate(a, error);
+    const cr_socket *socket = &a->arrived.socket;
+    const cr_tls *tls = socket->tls;
+    const cr_secrets *secrets = &a->arrivals->secrets;
+    cr_calls *calls = a->arrivals->loop->calls;
+    cr_peer *peer = &a->arrived.peer;
+    if (peer->has_uid) return a->only ? CR_OK : cr_known_process(secrets, peer, socket->fd, error);
+    if (tls && cr_tls_knows_client(tls)) return cr_known_certificate(calls, secrets, tls, peer, error);
     if (!a->far) return CR_OK;
-    a->arrived.wants_token = tls && a->arrivals->secrets.tokens;
+    a->arrived.wants_token = tls && calls->admission.principals.given;
     if (a->arrived.wants_token) return CR_OK;
     return cr_fail(
         error, CR_UNAUTHENTICATED,
@@ -295,6 +276,7 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *
     cr_arrival *a = calloc(1, sizeof *a);
     int failed = UV_ENOMEM;
     if (a) cr_peer_see(&a->arrived.peer, fd);
+    if (a) cr_known_at_first(calls, &arrivals->secrets, &a->arrived.peer, fd);
     if (a && cr_admit_join(&calls->admission, &a->arrived.peer, error) == CR_OK)
         failed = uv_poll_init_socket(arrivals->loop->uv, &a->poll, fd);
     if (failed) {
@@ -332,7 +314,8 @@ void cr_arrivals_secure(cr_arrivals *arrivals, cr_secrets *secrets) {
     cr_secrets_free(&arrivals->secrets);
     arrivals->secrets = *secrets;
     *secrets = (cr_secrets){0};
-    arrivals->loop->calls->tokens = arrivals->secrets.tokens;
+    if (arrivals->secrets.principals)
+        cr_admit_principals(&arrivals->loop->calls->admission, arrivals->secrets.principals);
     const cr_identity *identity = arrivals->secrets.identity;
     const int64_t expires = identity ? cr_identity_expires_s(identity) : 0, left = expires - (int64_t)time(NULL);
     atomic_store_explicit(&cr_metrics[CR_M_certificate_expires_s], (uint64_t)expires, memory_order_relaxed);
@@ -351,5 +334,4 @@ void cr_arrivals_close(cr_arrivals *arrivals) {
         if (look(a)) on_timer(&a->timer); /* a door says why it ends */
     }
     cr_secrets_free(&arrivals->secrets);
-    arrivals->loop->calls->tokens = NULL;
 }

@@ -19,7 +19,7 @@ typedef struct cr_arrivals {
     cr_loop *loop;
     cr_list waiting;
     cr_list shaking;     /* of them, those in a TLS handshake; the oldest first */
-    cr_secrets secrets;  /* its tokens are calls->tokens */
+    cr_secrets secrets;  /* its principals are the admission's */
     uint64_t shook_turn; /* of the loop, by the time that it began */
     uint64_t shook_ns;   /* in that turn */
     uint64_t count;      /* connections so far */

@@ -25,10 +25,10 @@ class Far(unittest.TestCase):
         certificate, key = cls.ca.sign("server")
         said = subprocess.run([CLIENT, "token", "prometheus"], capture_output=True, text=True, check=True, env=environment()).stdout
         cls.token, line = [row.partition(": ")[2] for row in said.splitlines()]
-        with open(cls.ca.path("tokens"), "w") as f:
+        with open(cls.ca.path("principals"), "w") as f:
             f.write(line + "\n")
         cls.daemon = Daemon(cls.folder, tls_certificate=certificate, tls_key=key, tls_client_ca=cls.ca.certificate,
-                            tokens=cls.ca.path("tokens"), admin="tcp:0.0.0.0:0", hello_timeout_ms=500)
+                            principals=cls.ca.path("principals"), admin="tcp:0.0.0.0:0", hello_timeout_ms=500)
         cls.address = windows(cls.daemon)[0].replace("0.0.0.0", "127.0.0.1")
         cls.addClassCleanup(lambda: cls.daemon.check_end(unittest.TestCase(), cls.daemon.stop()))
 

@@ -5,7 +5,6 @@ import grp
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -16,25 +15,17 @@ import grpc_client
 
 grpc_client.need("grpc", "numpy")
 import grpc  # noqa: E402
+import numpy as np  # noqa: E402
 
 from admin_client import HANG_S, Reader, request  # noqa: E402
+from asking import OK, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED, Asking, until  # noqa: E402
 from connection import Connection  # noqa: E402
-from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary, wait_for  # noqa: E402
-from cured_wire import (CALL, CANCEL, END, HELLO, PERMISSION_DENIED, RESOURCE_EXHAUSTED, bytes_field, frame,  # noqa: E402
-                        hello_message)
-from test_tls import TlsTest, new_token, pb  # noqa: E402
+from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for  # noqa: E402
+from cured_wire import CALL, CANCEL, END, bytes_field, frame  # noqa: E402
+from test_tls import new_token, pb  # noqa: E402
 
-OK, UNAUTHENTICATED = 0, 16
-
-
-def until(seconds):
-    return "until=" + time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
-
-
-class Principals(TlsTest):
-    FAR = True
+class Principals(Asking):
     OPTIONS = {"max_jobs_per_user": 2, "max_connections_per_user": 40, "admin": "tcp:0.0.0.0:0"}
-    # name: the rest of its line, then what each of METHODS gives
     WHO = {"plain": ("", (OK, OK, OK)),
            "lasting": (until(86400), (OK, OK, OK)),
            "today": ("until=" + time.strftime("%Y-%m-%d", time.gmtime(time.time() + 600)), (OK, OK, OK)),
@@ -43,65 +34,14 @@ class Principals(TlsTest):
            "reducer": ("may=reduce", (OK, PERMISSION_DENIED, PERMISSION_DENIED)),
            "looker": ("may=info,stats", (PERMISSION_DENIED, OK, PERMISSION_DENIED)),
            "sharer": ("may=regions,info", (PERMISSION_DENIED, OK, OK)),
+           "nothing": ("may=nothing", (PERMISSION_DENIED,) * 3),
            "boss": ("may=reduce,info,admin", (OK, OK, PERMISSION_DENIED))}
-    METHODS = ("reduce", "info", "regions")
 
     @classmethod
     def setUpClass(cls):
-        need_binary(CLIENT)
-        cls.token, lines = {}, []
-        for name, (rest, _) in cls.WHO.items():
-            cls.token[name], line = new_token(name)
-            lines.append("%s %s\n" % (line, rest))
-        cls.token["wrong"] = cls.token["plain"][:-1] + ("0" if cls.token["plain"][-1] != "0" else "1")
-        cls.TOKENS = "".join(lines)
         super().setUpClass()
+        cls.token["wrong"] = cls.token["plain"][:-1] + ("0" if cls.token["plain"][-1] != "0" else "1")
         cls.figures = int(re.search(r"operators look in at tcp:0.0.0.0:(\d+)", cls.daemon.log()).group(1))
-
-    def native(self, name):
-        """A connection over TLS with that token."""
-        c = Connection(self.tunnel().address, hello=False)
-        self.addCleanup(c.close)
-        payload = hello_message() + (bytes_field(5, self.token[name].encode()) if name else b"")
-        c.send(frame(HELLO, payload=payload))
-        c.until(lambda: c.welcome or c.reason)
-        return c
-
-    def ask_native(self, name):
-        c = self.native(name)
-        if c.reason:
-            return [c.reason] * 3
-        got = [c.inline("u8", ["sum"], bytes([1, 2, 3])).status, self.call(c, bytes_field(4, b""))]
-        shm = self.call(c, bytes_field(6, b"\x08\x01" + bytes_field(3, bytes_field(1, b"/cured-none"))))
-        return got + [None if "over Unix sockets only" in shm.message else shm]  # the next word to whoever may
-
-    def call(self, c, request):
-        stream = c.open_stream()
-        c.send(frame(CALL, stream, request, END))
-        c.until(lambda: c.answers[stream].over)
-        return c.answers[stream].status
-
-    def ask_grpc(self, name):
-        metadata = [("authorization", "Bearer " + self.token[name])] if name else []
-        stub, got = self.channel(), []
-        for method, message in ((stub.Reduce, pb.ReduceRequest(dtype=pb.DTYPE_U8, ops=[pb.OP_SUM], data=b"\1\2")),
-                                (stub.Info, pb.InfoRequest())):
-            try:
-                method(message, timeout=60, metadata=metadata)
-                got.append(None)
-            except grpc.RpcError as error:
-                got.append(error)
-        return got
-
-    @staticmethod
-    def code(status):
-        if status is None:
-            return OK
-        return status.code if not isinstance(status, grpc.RpcError) else status.code().value[0]
-
-    @staticmethod
-    def sentence(status):
-        return status.message if not isinstance(status, grpc.RpcError) else status.details()
 
     def test_matrix(self):
         """Each door, each credential, each thing that may be asked."""
@@ -109,15 +49,9 @@ class Principals(TlsTest):
                                                                                          (None, (UNAUTHENTICATED,) * 3)]:
             for ask in (self.ask_native, self.ask_grpc):
                 got = ask(name)
-                for method, code, status in zip(self.METHODS, wanted, got):
-                    said = (name, ask.__name__, method, status)
-                    self.assertEqual(code, self.code(status), said)
-                    if code == UNAUTHENTICATED and name in ("expired", "long-ago"):
-                        self.assertIn("its time is over", self.sentence(status))
-                    if code == PERMISSION_DENIED:
-                        self.assertIn('"%s"' % method, self.sentence(status))
-                    if code:  # nothing of another's: names, numbers, addresses
-                        self.assertNotRegex(self.sentence(status), "|".join(set(self.WHO) - {"plain"}) + r"|0x|\d{4,}")
+                self.check_answers((name, ask.__name__), wanted, got, set(self.WHO) - {"plain"})
+                if name in ("expired", "long-ago"):
+                    self.assertIn("its time is over", self.sentence(got[0]))
 
     def test_limits_count_by_principal(self):
         """Two at one address have two calls each; the calls of one over both doors count together."""
@@ -162,13 +96,9 @@ class Principals(TlsTest):
 
     def test_an_open_connection_ends_with_its_token(self):
         """A call after its time is refused, on a connection that was let in before."""
-        path = self.ca.path("tokens")
-        with open(path) as f:
-            before = f.read()
-        self.addCleanup(self.reload, path, before)
         token, line = new_token("brief")
         self.token["brief"] = token
-        self.reload(path, before + line + " " + until(3) + "\n")
+        self.rewrite(lambda before: before + line + " " + until(3) + "\n")
         wait_for("the new token", lambda: not self.native("brief").reason)
         c = self.native("brief")
         if c.reason:  # a slow machine
@@ -178,13 +108,6 @@ class Principals(TlsTest):
         status = c.inline("u8", ["sum"], b"\1").status
         self.assertEqual(UNAUTHENTICATED, status.code)
         self.assertIn("its time is over", status.message)
-
-    def reload(self, path, text):
-        with open(path, "w") as f:
-            f.write(text)
-        lines = len(self.daemon.lines)
-        self.daemon.process.send_signal(signal.SIGHUP)
-        wait_for("the reload", lambda: any("take a restart" in line for line in self.daemon.lines[lines:]))
 
     def test_figures(self):
         """The door of operators: a token that is good, and may."""
@@ -204,6 +127,99 @@ class Principals(TlsTest):
             self.ask_grpc("lasting")
             self.doCleanups()
             wait_for("all gone", lambda: not users() & set(self.WHO))
+
+
+class Limits(Asking):
+    """What a line limits, over both doors together."""
+
+    OPTIONS = {"stall_timeout_ms": 200}
+    WHO = {"free": ("", (OK,) * 3), "two": ("calls=2", (OK,) * 3), "small": ("bytes=1MiB state_bytes=64KiB", (OK,) * 3),
+           "one": ("connections=1 calls=7", (OK,) * 3)}
+
+    def refused(self, status, *words):
+        self.assertEqual(RESOURCE_EXHAUSTED, self.code(status), status)
+        for word in words:
+            self.assertIn(word, self.sentence(status))
+
+    def own(self, c):
+        return next(user for user in c.info()["users"] if user["own"])
+
+    def test_calls(self):
+        """Two at once, whichever doors they come by; SIGHUP makes it three; others have all there is."""
+        first, second, free = self.native("two"), self.native("two"), self.native("free")
+        held = [(c, c.start_stream("u8", ["sum"], None)) for c in (first, second)]
+        others = [free.start_stream("u8", ["sum"], None) for _ in range(4)]
+        for c in (first, second, free):
+            c.ping()
+        for got in (self.ask_grpc("two")[0], first.inline("u8", ["sum"], b"\1").status):
+            if got:  # else its own call, which brought nothing for so long, made room
+                self.refused(got, "calls: 1 more beside 2 of this user exceed 2 (calls= in its line of principals)", "wait for answers")
+        self.assertEqual((2, 2), (self.own(first)["limit"]["calls"], self.own(self.native("two"))["limit"]["calls"]))
+        wait_for("room by the end of a call of its own", lambda: not self.ask_grpc("two")[0])
+        free.ping()
+        self.assertEqual([], [s for s in others if free.answers[s].over], "calls of others ended for it")
+        self.rewrite(lambda text: text.replace("calls=2", "calls=3"))
+        self.assertEqual(3, self.own(first)["limit"]["calls"])
+        for c, stream in held + [(free, stream) for stream in others]:
+            c.send(frame(CANCEL, stream))
+
+    def test_bytes(self):
+        c = self.native("small")
+        self.refused(self.declare(c, 2 << 20), "input: bytes: 2097152 more beside 0 of this user exceed 1048576 (bytes= in its line",
+                     "ask for less")
+        self.assertIsNone(self.declare(c, 1 << 20))
+        self.assertIsNone(self.declare(self.native("free"), 2 << 20))
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.channel().Reduce(pb.ReduceRequest(dtype=pb.DTYPE_U8, ops=[pb.OP_SUM], data=bytes(1 << 20) + b"\1"), timeout=60,
+                                  metadata=[("authorization", "Bearer " + self.token["small"])])
+        self.refused(caught.exception, "bytes= in its line")
+
+    def declare(self, c, n):
+        """A call of n bytes: None, or why it was refused. It is cancelled."""
+        stream = c.start_stream("u8", ["sum"], n)
+        c.ping()
+        status = c.answers[stream].status
+        c.send(frame(CANCEL, stream))
+        c.ping()
+        return status
+
+    def test_memory(self):
+        """Along an axis: what 64 KiB cannot hold."""
+        array = np.ones((2, 100000), "u1")
+        path = os.path.join(self.folder, "columns.npy")
+        np.save(path, array)
+        ran = self.run_client("sum", "--axis", "0", "--output", os.path.join(self.folder, "out.npy"), path, "--tls-ca",
+                              self.ca.certificate, "--timeout", "1", env={"CURED_CLIENT_TOKEN": self.token["small"]})
+        self.assertEqual(75, ran.returncode, ran.stderr)
+        self.assertIn("state_bytes= in its line of principals); ask for less", ran.stderr)
+        ran = self.run_client("sum", "--axis", "0", "--output", os.path.join(self.folder, "out.npy"), path, "--tls-ca",
+                              self.ca.certificate, env={"CURED_CLIENT_TOKEN": self.token["free"]})
+        self.assertEqual(0, ran.returncode, ran.stderr)
+
+    def test_connections(self):
+        c = self.native("one")
+        self.assertTrue(c.welcome)
+        self.refused(self.native("one").reason, "connections: 1 more beside 1 of this user exceed 1 (connections= in its line", "close some")
+        c.close()
+        wait_for("its place", lambda: self.native("one").welcome)
+
+    def test_shown(self):
+        ran = self.run_client("info", "--tls-ca", self.ca.certificate, env={"CURED_CLIENT_TOKEN": self.token["small"]})
+        self.assertRegex(ran.stdout, r"(?m)^own, small bytes 0 of 1048576$")
+        self.assertRegex(ran.stdout, r"(?m)^own, small state_bytes 0 of 65536$")
+
+    def test_taken_back(self):
+        """A connection that is open ends to be anybody's when its token's line is gone, or has a new secret."""
+        for change in (lambda text: re.sub("(?m)^two .*\n", "", text),
+                       lambda text: re.sub("(?m)^two (\\S+) .", lambda m: "two %s %s" % (m[1], "f" if m[0][-1] != "f" else "0"), text)):
+            c = self.native("two")
+            self.assertIsNone(self.ask_connection(c)[0])
+            self.rewrite(change)
+            status = self.ask_connection(c)[0]
+            self.assertEqual(UNAUTHENTICATED, self.code(status), status)
+            self.assertIn("it was taken back", self.sentence(status))
+            self.doCleanups()
+            self.assertIsNone(self.ask_native("two")[0])
 
 
 class Users(unittest.TestCase):
@@ -263,35 +279,70 @@ class Users(unittest.TestCase):
         self.assertEqual(OK, self.asked_by(daemon, 4002, 4002))
         daemon.check_end(self, daemon.stop())
 
+    def test_lines(self):
+        """Users and groups go by the first line that fits, root may all whatever is written."""
+        path = os.path.join(self.folder, "principals")
+        with open(path, "w") as f:
+            f.write("user=4001 may=info,admin\nuser=4004 calls=0\ngroup=daemon may=nothing\nuser=4002 may=info\n"
+                    "group=6001 may=reduce\nuser=* may=reduce calls=0\nuser=0 may=nothing\n")
+        daemon_group = grp.getgrnam("daemon").gr_gid
+        daemon = self.start(principals=path)
+        info, stats, reload = bytes_field(4, b""), bytes_field(8, b""), bytes_field(10, b"")
+        for who, asked, wanted in (((4001, 4001), info, OK), ((4001, daemon_group), info, OK), ((4001, 4001), reload, OK),
+                                     ((4001, 4001), stats, PERMISSION_DENIED), ((4002, 4002), info, OK),
+                                     ((4002, 4002, (5, daemon_group)), info, PERMISSION_DENIED),
+                                     ((4003, 4003), info, PERMISSION_DENIED), ((4004, 4004), info, OK), ((0, 0), info, OK),
+                                     ((0, 0), reload, OK)):
+            self.assertEqual(wanted, self.asked_by(daemon, *who, request=asked), (who, asked))
+        with Connection(daemon.address) as c:
+            status = c.inline("u8", ["sum"], b"\1").status  # root's own, by user=*
+            self.assertIn("calls= in its line of principals", status.message)
+        with open(path, "w") as f:
+            f.write("user=* may=info\n")
+        self.assertEqual(OK, self.asked_by(daemon, 0, 0, request=reload))
+        with Connection(daemon.address) as c:
+            self.assertIsNone(c.inline("u8", ["sum"], b"\1").status)
+        self.assertEqual(OK, self.asked_by(daemon, 4003, 4003))
+        daemon.check_end(self, daemon.stop())
+
+    def test_addresses(self):
+        """Over TCP on loopback without a credential; Unix sockets are not meant."""
+        path = os.path.join(self.folder, "principals")
+        with open(path, "w") as f:
+            f.write("address=* may=info calls=3\n")
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0", "unix:%s/cured.sock" % self.folder], principals=path)
+        for address, wanted in zip(daemon.addresses, (PERMISSION_DENIED, OK)):
+            with Connection(address) as c:
+                status = c.inline("u8", ["sum"], b"\1").status
+                self.assertEqual(wanted, status.code if status else OK, address)
+                own = next(user for user in c.info()["users"] if user["own"])
+                self.assertEqual(wanted != OK, own["limit"]["calls"] == 3)
+        daemon.check_end(self, daemon.stop())
+
+    def test_files(self):
+        """What is wrong with a line is said, with its number."""
+        path = os.path.join(self.folder, "principals")
+        for line, said in (("CN=", "must have a name"), ("CN=*", "certificate=*, user=* and address=* are for all"),
+                           ("certificate=web", "'*' behind it"), ("user=no-such-user", 'knows no user "no-such-user"'),
+                           ("group=no-such-group", 'knows no group "no-such-group"'), ('"CN=a b', "quotes must hold"),
+                           ("user=1 calls=x", "calls= must be a whole number"), ("user=1 bytes=1MB", "bytes= must be a size"),
+                           ("user=1 speed=1", "speed= is no word"), ("user=1 calls=1 calls=2", "calls= stands in it twice"),
+                           ("user=1 calls", "has no '='"), ("user=0\nuser=root", "line 2: its name stands in it twice"),
+                           ("user=1 may=all", "may= must be of"), ("user=1 until=soon", "until= must be a day"),
+                           ("URI=" + 70 * "x", "may have 64 bytes"), ("Käse a b", "or begin with CN=")):
+            with open(path, "w") as f:
+                f.write(line + "\n")
+            ran = subprocess.run([CURED, "--check-config", "--listen", "unix:/tmp/x", "--principals", path],
+                                 capture_output=True, text=True, env=environment(), timeout=HANG_S)
+            self.assertEqual(64, ran.returncode, line)
+            self.assertIn("principals: " + path, ran.stderr)
+            self.assertIn(said, ran.stderr)
+
     def test_unknown_names(self):
         ran = subprocess.run([CURED, "--check-config", "--listen", "unix:/tmp/x", "--allow-groups", "no-such-group"],
                              capture_output=True, text=True, env=environment(), timeout=HANG_S)
         self.assertEqual(64, ran.returncode)
         self.assertIn('allow_groups: this machine knows no group "no-such-group"', ran.stderr)
-
-
-class Certificates(TlsTest):
-    FAR = True
-    OPTIONS = {"tls_client_names": "somebody"}
-
-    def ask(self, client):
-        try:
-            stub = self.channel(client)
-            stub.Reduce(pb.ReduceRequest(dtype=pb.DTYPE_U8, ops=[pb.OP_SUM], data=b"\1"), timeout=60)
-            return OK, stub
-        except grpc.RpcError as error:
-            return error.code().value[0], error
-
-    def test_names(self):
-        """A certificate of the CA whose name is not listed is refused; one that is listed is a user of that name."""
-        other = self.ca.sign("somebody-else")
-        self.assertEqual(PERMISSION_DENIED, self.ask(other)[0])
-        with Connection(self.tunnel(other).address) as c:
-            c.until(lambda: c.reason)
-            self.assertEqual(PERMISSION_DENIED, c.reason.code)
-        code, stub = self.ask(self.client)
-        self.assertEqual(OK, code, stub)
-        self.assertIn("CN=somebody", {user.name for user in stub.Info(pb.InfoRequest(), timeout=60).users})
 
 
 if __name__ == "__main__":

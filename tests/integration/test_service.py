@@ -242,11 +242,11 @@ class Reload(ServiceTest):
         tokens = os.path.join(self.folder, "tokens")
         with open(tokens, "w") as f:
             f.write("# none\n")
-        self.write({"tokens": [tokens], "max_jobs": 4})
+        self.write({"principals": [tokens], "max_jobs": 4})
         daemon = self.start()
         with open(tokens, "w") as f:
             f.write("not a line\n")
-        self.write({"tokens": [tokens], "max_jobs": 5, "slabs": 5})
+        self.write({"principals": [tokens], "max_jobs": 5, "slabs": 5})
         self.hang_up(daemon, "everything stays as it was")
         self.assertNotIn("max_jobs: reloaded", daemon.log())
         os.remove(tokens)
@@ -255,7 +255,7 @@ class Reload(ServiceTest):
         self.write({"max_jobs": 5, "slabs": 5})
         self.hang_up(daemon, "1 more take a restart")
         self.assertIn("max_jobs: reloaded", daemon.log())
-        self.assertIn("tokens: reloaded", daemon.log())
+        self.assertIn("principals: reloaded", daemon.log())
         self.end(daemon)
 
     def client(self, daemon, *words, **more):

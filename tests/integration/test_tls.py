@@ -56,8 +56,8 @@ class TlsTest(unittest.TestCase):
         shutil.copy(key, cls.key)
         more = dict(cls.OPTIONS)
         if cls.TOKENS is not None:
-            more["tokens"] = cls.ca.path("tokens")
-            with open(more["tokens"], "w") as f:
+            more["principals"] = cls.ca.path("principals")
+            with open(more["principals"], "w") as f:
                 f.write(cls.TOKENS)
         listen = ["tcp:0.0.0.0:0" if cls.FAR else "tcp:127.0.0.1:0", "unix:%s/cured.sock" % cls.folder]
         cls.daemon = Daemon(cls.folder, listen=listen, tls_certificate=cls.certificate, tls_key=cls.key,
@@ -430,7 +430,7 @@ class Tokens(TlsTest):
                 self.assertEqual(16, ask(token=token), token)
 
     def test_tokens_are_read_anew(self):
-        path = self.ca.path("tokens")
+        path = self.ca.path("principals")
         with open(path) as f:
             before = f.read()
         self.addCleanup(self.reload, path, before)
@@ -482,7 +482,7 @@ class Options(unittest.TestCase):
         self.refused("tls_client_ca", listen="tcp:127.0.0.1:0", tls_client_ca="/dev/null")
         self.refused("tls_certificate", "/dev/null", listen="tcp:127.0.0.1:0", tls_certificate="/dev/null", tls_key="/dev/null")
         self.refused("--tls-client-ca", "--insecure", listen="tcp:0.0.0.0:0")
-        self.refused("--tokens", "--insecure", listen="tcp:0.0.0.0:0", tokens="/dev/null")  # tokens want TLS
+        self.refused("--principals", "--insecure", listen="tcp:0.0.0.0:0", principals="/dev/null")  # tokens want TLS
 
     def test_files_of_tokens(self):
         _, line = new_token("one")
@@ -490,13 +490,13 @@ class Options(unittest.TestCase):
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         path = os.path.join(folder, "tokens")
         for text, word in (("one\n", "NAME SALT HASH"), (line + "\n" + line + "\n", "line 2"), (line + "0\n", "HASH"),
-                           ("a b " + "0" * 64 + "\n", "SALT"), ("é " + line[4:] + "\n", "letters"), ("x" * 300 + "\n", "254")):
+                           ("a b " + "0" * 64 + "\n", "SALT"), ("é " + line[4:] + "\n", "letters"), ("x" * 600 + "\n", "510")):
             with open(path, "w") as f:
                 f.write(text)
-            self.refused("tokens", word, listen="tcp:127.0.0.1:0", tokens=path)
+            self.refused("principals", word, listen="tcp:127.0.0.1:0", principals=path)
         os.chmod(path, 0o666)
-        self.refused("chmod", listen="tcp:127.0.0.1:0", tokens=path)
-        self.refused("/nowhere", listen="tcp:127.0.0.1:0", tokens="/nowhere")
+        self.refused("chmod", listen="tcp:127.0.0.1:0", principals=path)
+        self.refused("/nowhere", listen="tcp:127.0.0.1:0", principals="/nowhere")
 
 
 if __name__ == "__main__":

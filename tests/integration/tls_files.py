@@ -5,6 +5,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 
 class Authority:
@@ -23,15 +24,28 @@ class Authority:
     def run(*arguments, **options):
         subprocess.run(["openssl", *arguments], check=True, capture_output=True, **options)
 
-    def sign(self, name, days=30, names=b"DNS:localhost,IP:127.0.0.1"):
-        """(certificate, key) of that name, for hosts of those names."""
+    def sign(self, name, days=30, names=b"DNS:localhost,IP:127.0.0.1", seconds=None, subject=None):
+        """(certificate, key) of that name, for hosts of those names. It is good for so many days or seconds; negative: it was."""
         certificate, key, request = (self.path(name + end) for end in (".pem", ".key", ".csr"))
         self.run("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
-                 "-subj", "/CN=" + name)
+                 "-subj", subject or "/CN=" + name)
+        if seconds is not None:
+            self.sign_until(time.time() + seconds, request, certificate, names)
+            return certificate, key
         self.run("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial",
                  "-days", str(days), "-out", certificate, "-extfile", "/dev/stdin",
                  input=b"subjectAltName=" + names)
         return certificate, key
+
+    def sign_until(self, end, request, certificate, names):
+        """As x509 does, to the second."""
+        open(self.path("index"), "w").close()
+        rules = ("[ca]\ndefault_ca=own\n[own]\ndatabase=%s\nrand_serial=yes\nnew_certs_dir=%s\ndefault_md=sha256\npolicy=any\n"
+                 "x509_extensions=more\n[any]\ncommonName=optional\n[more]\nsubjectAltName=%s\n"
+                 % (self.path("index"), self.folder, names.decode()))
+        stamps = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(t)) for t in (end - 86400, end)]
+        self.run("ca", "-batch", "-notext", "-config", "/dev/stdin", "-cert", self.certificate, "-keyfile", self.key,
+                 "-in", request, "-out", certificate, "-startdate", stamps[0], "-enddate", stamps[1], input=rules.encode())
 
     def context(self, client=None):
         """For a client that trusts this CA; client: the certificate and key that it shows."""

@@ -22,11 +22,11 @@ class Credentials(Case):
         cls.shown = cls.ca.sign("somebody")
         said = subprocess.run([CLIENT, "token", "job"], capture_output=True, text=True, check=True, env=environment()).stdout
         cls.token, line = (line.partition(": ")[2] for line in said.splitlines())
-        tokens = cls.ca.path("tokens")
+        tokens = cls.ca.path("principals")
         with open(tokens, "w") as f:
             f.write(line + "\n")
         cls.daemon = Daemon(cls.folder, listen=["tcp:0.0.0.0:0"], tls_certificate=certificate, tls_key=key,
-                            tls_client_ca=cls.ca.certificate, tokens=tokens)
+                            tls_client_ca=cls.ca.certificate, principals=tokens)
         cls.addClassCleanup(cls.daemon.stop)
         cls.address = "tls:localhost:" + cls.daemon.address.rpartition(":")[2]
 

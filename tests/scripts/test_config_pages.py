@@ -68,7 +68,7 @@ def schema():
     cases = {name: edges(option) for name, option in rules["properties"].items() if name != "$schema"}
     with tempfile.TemporaryDirectory() as folder:
         # What belongs together is beside the point here, and so are files and users that are not there.
-        beside = ("tls_", "tokens", "allow_", "admin_")
+        beside = ("tls_", "principals", "allow_", "admin_")
         single = {name: good for name, (good, _) in cases.items() if not name.startswith(beside)}
         for i in range(max(len(good) for good in single.values())):
             config = {name: good[i % len(good)] for name, good in single.items()}

@@ -196,6 +196,52 @@ START_TEST(a_newcomer_finds_room) {
 }
 END_TEST
 
+/* The line of a principal caps its user alone, and a reload changes that under it. */
+START_TEST(a_line_limits) {
+    cr_principals fresh;
+    cr_ticket x, y;
+    cr_peer guest = {.owner = 8};
+    a.max_calls_per_connection = 100;
+    a.most[CR_USE_calls] = 100;
+    cr_principals_init(&fresh);
+    cr_principal *line = cr_principals_add(&fresh, CR_KNOWN_CN, "CN=web");
+    ck_assert_ptr_nonnull(line);
+    ck_assert_ptr_null(cr_principals_add(&fresh, CR_KNOWN_CN, "CN=web"));
+    line->line = 1;
+    line->most[CR_USE_calls] = 1;
+    cr_admit_principals(&a, &fresh);
+    const cr_principal *web = cr_principals_find(&a.principals, "CN=web");
+    ck_assert_ptr_eq(web, line);
+    assert_ok(cr_admit_join(&a, &guest, &error), error);
+    assert_ok(cr_admit_connection(&a, &guest, 9, &error), error);
+    assert_ok(cr_admit_become(&a, &guest, web, web->name, &error), error);
+    assert_ok(cr_admit_call(&a, &guest, 0, &x, &error), error);
+    assert_fails(cr_admit_call(&a, &guest, 0, &y, &error), CR_RESOURCE_EXHAUSTED, error,
+                 "calls: 1 more beside 1 of this user exceed 1 (calls= in its line of principals); wait for answers");
+    ck_assert(cr_admit_capped(&a, guest.user, CR_USE_calls, 1) && !cr_admit_capped(&a, one.user, CR_USE_calls, 1));
+    ck_assert(cr_admit_lacks(&a, &guest, CR_USE_calls, 1) && !cr_admit_lacks(&a, &one, CR_USE_calls, 1));
+    ck_assert_uint_eq(cr_admit_share(&a, guest.user, CR_USE_calls), 1);
+    ck_assert_uint_eq(cr_admit_share(&a, one.user, CR_USE_calls), 50);
+    /* Gone, while its client is not: as the options say. Then there again: the same line. */
+    cr_admit_principals(&a, &fresh);
+    ck_assert_ptr_null(cr_principals_find(&a.principals, "CN=web"));
+    assert_ok(cr_admit_call(&a, &guest, 0, &y, &error), error);
+    line = cr_principals_add(&fresh, CR_KNOWN_CN, "CN=web");
+    line->line = 1;
+    line->may = CR_MAY_info;
+    cr_admit_principals(&a, &fresh);
+    ck_assert_ptr_eq(web, cr_principals_find(&a.principals, "CN=web"));
+    ck_assert_uint_eq(cr_peer_may(&guest), CR_MAY_info);
+    cr_admit_over(&a, &x);
+    cr_admit_over(&a, &y);
+    cr_admit_connection_over(&a, &guest);
+    cr_admit_leave(&a, &guest);
+    /* Nobody goes by it any more: it is freed with the next reload. */
+    cr_admit_principals(&a, &fresh);
+    ck_assert(cr_list_empty(&a.principals.all));
+}
+END_TEST
+
 /* Who lacks something because of others, or of its own user's calls, and not because it asks for too much. */
 START_TEST(what_is_lacking) {
     cr_peer stranger = {.owner = 8};
@@ -328,6 +374,7 @@ int main(void) {
     tcase_add_test(tc, memory_of_reductions_along_an_axis);
     tcase_add_test(tc, regions_and_their_bytes);
     tcase_add_test(tc, a_newcomer_finds_room);
+    tcase_add_test(tc, a_line_limits);
     tcase_add_test(tc, what_is_lacking);
     tcase_add_test(tc, an_option_caps_a_user);
     tcase_add_test(tc, descriptors_that_wait_go_by_user);
