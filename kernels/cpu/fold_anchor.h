@@ -1,7 +1,7 @@
 /* fold_anchor: exact sums of f32, bf16 and f64 by anchors. Included once per instruction set; itself includes
  * fold_anchor_type.h once per element type.
  *
- * M_i = 1.5·2^(a_i + 52), a_1 = a, a_(i+1) = a_i − 52. Adding x to M_1 in float64 rounds it to a multiple of 2^a, whose
+ * M_i = 1.5·2^(a_i + 52), a_1 = a, a_(i+1) = a_i − 52 (CR_ANCHOR_STEP). Adding x to M_1 in float64 rounds it to a multiple of 2^a, whose
  * integer value appears in the low bits of the sum; adding those bits as wrapping integers is exact, and what was rounded
  * off goes to the next anchor. K anchors take exactly every x with |x| < 2^(a+51) that is a multiple of 2^(a_K). (The
  * splitting is that of Demmel and Nguyen, "Fast Reproducible Floating-Point Summation", ARITH 2013, and Rump, Ogita and
@@ -15,9 +15,9 @@
 struct spill;
 
 enum {
-    ANCHOR_BLOCK = 16384, /* bytes; a multiple of every step */
-    ANCHOR_LEVELS = 4,
-    ANCHOR_ADDS = 4095,        /* a lane wraps at 4,096 values just under 2^(a+51) */
+    ANCHOR_BLOCK = 16384,                     /* bytes; a multiple of every step */
+    ANCHOR_LEVELS = CR_F64_SQUARE_LEVELS + 1, /* at most */
+    ANCHOR_ADDS = 4095,                       /* a lane wraps at 4,096 values just under 2^(a+51) */
     ANCHOR_SQUARE_ADDS = 2047, /* a level between the first and the last takes two parts of each square */
     ANCHOR_PATIENCE = 4        /* easy blocks in a row before a harder tier is left, and hard ones before it is kept */
 };
@@ -66,7 +66,7 @@ ALWAYS double anchor_of(int a) {
 NEVER void anchor_flush(struct anchor_run *run) {
     for (int level = 0; level < ANCHOR_LEVELS; level++) {
         if (run->adds[level] == 0) continue;
-        int a = run->a - 52 * level;
+        int a = run->a - CR_ANCHOR_STEP * level;
         double m = anchor_of(a);
         uint64_t base;
         memcpy(&base, &m, sizeof base);

@@ -1,20 +1,9 @@
 /* fold_anchor_type: the blocks of fold_anchor for one element type. A template (instance.h).
  *
  * Thread: any. Owner: the caller owns state and data. */
-/* Of the squares too: what is said of exponents below is about the elements themselves even then. */
-#if defined(FOR_F64) && SQUARE
-#define LEVELS_NARROW 3
-#elif defined(FOR_F64) || SQUARE
-#define LEVELS_NARROW 2
-#else
-#define LEVELS_NARROW 1
-#endif
-#define LEVELS_WIDE (LEVELS_NARROW + 1)
-static const int NAMED(levels)[3] = {LEVELS_NARROW, LEVELS_WIDE, 0};
-
 /* FIELD: the exponent field's place in the guard's words. ADDS: additions per lane of an accumulator in one step.
- * LOWEST: the lowest exponent field that windows take; the product of two float64 is exact as a pair only well inside
- * their range. A_MOST: float64 anchors stay finite, so 2^1021 and beyond goes to the bins. */
+ * LEVELS, LOWEST and A_MOST are those of kernels/core/anchor.def: what no anchor takes goes to the bins. Of the squares too
+ * what is said of exponents is about the elements themselves. */
 #if defined(FOR_F64)
 enum {
     NAMED(BIAS) = CR_F64_BIAS,
@@ -23,17 +12,21 @@ enum {
     NAMED(SIZE) = 8,
     NAMED(STEP) = 2 * VB
 };
-enum { NAMED(ADDS) = 1, NAMED(LOWEST) = SQUARE ? CR_F64_BIAS - 430 : 0 };
-enum { NAMED(A_LEAST) = CR_F64_GRID, NAMED(A_MOST) = SQUARE ? 969 : 970 };
+enum { NAMED(ADDS) = 1, NAMED(LOWEST) = SQUARE ? CR_F64_SQUARE_LOWEST : 0 };
+enum { NAMED(LEVELS) = SQUARE ? CR_F64_SQUARE_LEVELS : CR_F64_LEVELS };
+enum { NAMED(A_LEAST) = CR_F64_GRID, NAMED(A_MOST) = SQUARE ? CR_F64_SQUARE_MOST : CR_F64_MOST };
 #else
 #if defined(FOR_BF16)
 enum { NAMED(MANTISSA) = CR_BF16_MANTISSA, NAMED(FIELD) = 7, NAMED(SIZE) = 2, NAMED(ADDS) = 2 };
 #else
 enum { NAMED(MANTISSA) = CR_F32_MANTISSA, NAMED(FIELD) = 23, NAMED(SIZE) = 4, NAMED(ADDS) = 1 };
 #endif
-enum { NAMED(BIAS) = CR_F32_BIAS, NAMED(STEP) = VB, NAMED(LOWEST) = 0 };
-enum { NAMED(A_LEAST) = SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID, NAMED(A_MOST) = SQUARE ? 205 : 77 };
+enum { NAMED(BIAS) = CR_F32_BIAS, NAMED(STEP) = VB, NAMED(LOWEST) = SQUARE ? CR_F32_SQUARE_LOWEST : 0 };
+enum { NAMED(LEVELS) = SQUARE ? CR_F32_SQUARE_LEVELS : CR_F32_LEVELS };
+enum { NAMED(A_LEAST) = SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID };
+enum { NAMED(A_MOST) = SQUARE ? CR_F32_SQUARE_MOST : CR_F32_MOST };
 #endif
+static const int NAMED(levels)[3] = {NAMED(LEVELS), NAMED(LEVELS) + 1, 0}; /* by tier */
 enum { NAMED(TOP) = NAMED(BIAS) * 2 + 1 };
 
 /* Adds the float64 lanes x to accumulator `which` of levels from … to − 1. */
@@ -149,7 +142,7 @@ ALWAYS void NAMED(block)(const struct anchor_run *run, struct anchor_try *t, con
     for (int level = 0; level < k; level++) {
         acc[level][0] = run->acc[level][0];
         acc[level][1] = run->acc[level][1];
-        m[level] = ALL(vf64, anchor_of(run->a - 52 * level));
+        m[level] = ALL(vf64, anchor_of(run->a - CR_ANCHOR_STEP * level));
     }
     size_t at = 0;
     for (; at + STEP <= bytes; at += STEP) {
@@ -189,10 +182,10 @@ ALWAYS void NAMED(block)(const struct anchor_run *run, struct anchor_try *t, con
         }                                                                                                      \
     }
 INSTANCE(look, 0, true)
-INSTANCE(narrow, LEVELS_NARROW, false)
-INSTANCE(narrow_masked, LEVELS_NARROW, true)
-INSTANCE(wide, LEVELS_WIDE, false)
-INSTANCE(wide_masked, LEVELS_WIDE, true)
+INSTANCE(narrow, NAMED(LEVELS), false)
+INSTANCE(narrow_masked, NAMED(LEVELS), true)
+INSTANCE(wide, NAMED(LEVELS) + 1, false)
+INSTANCE(wide_masked, NAMED(LEVELS) + 1, true)
 #undef INSTANCE
 
 static void NAMED(try)(const struct anchor_run *run, struct anchor_try *t, int tier, bool masked, const uint8_t *p,
@@ -232,7 +225,7 @@ static void NAMED(commit)(struct anchor_run *run, const struct anchor_try *t, in
 
 /* Exponent fields that anchors from a up take exactly: [*least, *most]; *least of 1 or less means any. */
 ALWAYS void NAMED(window)(int a, int tier, int *least, int *most) {
-    int last = a - 52 * (NAMED(levels)[tier] - 1);
+    int last = a - CR_ANCHOR_STEP * (NAMED(levels)[tier] - 1);
     /* |x| < 2^(a+51), or its square; and x, or its square, a multiple of 2^last. Halves are rounded inwards. */
     *most = NAMED(BIAS) + (SQUARE ? (a + 49) >> 1 : a + 50);
     *least = NAMED(BIAS) + NAMED(MANTISSA) + (SQUARE ? (last + 1) >> 1 : last);
@@ -289,7 +282,7 @@ static int NAMED(choose)(int low, int high, int *a) {
     int bottom = (low < 1 ? 1 : low) - NAMED(BIAS) - NAMED(MANTISSA), top = (high < 1 ? 1 : high) - NAMED(BIAS);
     if (low < NAMED(LOWEST)) return TIER_BINS;
     for (int tier = TIER_NARROW; tier < TIER_BINS; tier++) {
-        int below = 52 * (NAMED(levels)[tier] - 1);
+        int below = CR_ANCHOR_STEP * (NAMED(levels)[tier] - 1);
         int least = SQUARE ? 2 * top - 49 : top - 50, most = (SQUARE ? 2 * bottom : bottom) + below;
         if (least < NAMED(A_LEAST) + below) least = NAMED(A_LEAST) + below;
         if (most < NAMED(A_LEAST) + below) most = NAMED(A_LEAST) + below;
@@ -378,6 +371,3 @@ static void NAMED(anchor_tile)(struct anchor_run *run, const uint8_t *p, size_t 
         bytes -= now;
     }
 }
-
-#undef LEVELS_NARROW
-#undef LEVELS_WIDE

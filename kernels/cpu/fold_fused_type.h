@@ -9,7 +9,7 @@ enum {
     NAMED(FUSED_TOP) = CR_F64_TOP
 };
 /* Far from what float64 itself cannot hold: products exact as pairs, anchors finite and normal. */
-enum { NAMED(FUSED_LOWEST) = CR_F64_BIAS - 430, NAMED(FUSED_HIGHEST) = CR_F64_BIAS + 430 };
+enum { NAMED(FUSED_LOWEST) = CR_F64_SQUARE_LOWEST, NAMED(FUSED_HIGHEST) = 2 * CR_F64_BIAS - CR_F64_SQUARE_LOWEST };
 enum { NAMED(FUSED_VECTORS) = VB > 16 ? 2 : 1, NAMED(FUSED_HALVES) = NAMED(FUSED_VECTORS) };
 #if !defined(VEC_AVX512)
 #define BY_VALUE 1

@@ -2,6 +2,7 @@
  * switch and FOLD_NAME, and include this once.
  *
  * Thread: any. Owner: the caller owns partial and data. */
+#include "kernels/core/anchor.h"
 #include "kernels/core/key.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/prod.h"

@@ -136,15 +136,13 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
         double s[TO];
 #pragma unroll
         for (int level = 0; level < TO; level++) s[level] = anchor(level);
-        if constexpr (PAIR) { /* a square is two numbers */
+        if constexpr (PAIR) {
 #pragma unroll
             for (int i = 0; i < QUAD; i++) {
                 double t[TO], u[TO];
-                const double x = E::lane(q, i), h = __dmul_rn(x, x), l = __fma_rn(x, x, -h);
 #pragma unroll
-                for (int level = 0; level < TO; level++) t[level] = u[level] = s[level];
-                cr_chain<0, TO - 1>(t, h);
-                cr_chain<1, TO>(u, l);
+                for (int level = 0; level < TO; level++) t[level] = s[level];
+                cr_chain_square<TO>(t, u, E::lane(q, i));
 #pragma unroll
                 for (int level = 0; level < TO; level++) {
                     if (level < TO - 1) c.acc[level] += bits(t[level]);

@@ -10,11 +10,12 @@
 #include "kernels/cuda/axis/floats.cuh"
 
 template <cr_dtype D, int KIND> struct cr_axis_level {
-    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = 8, QUAD = 4, BLOCKS = C == 1 ? 2 : 1, STEP = 50;
+    static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = 8, QUAD = 4, BLOCKS = C == 1 ? 2 : 1, STEP = CR_ANCHOR_STEP - 2; /* of four elements */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, FIRST = false, REDO = false, STOPS = false, TOGETHER = true, APART = SIZE == 4 && !SQUARE;
-    static constexpr int LEVELS = SQUARE ? 12 : 6, TOP = SQUARE ? 207 : 79, LOWEST = TOP - STEP * (LEVELS - 1), W = SQUARE ? 11 : 6;
+    static constexpr int GRID = SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID, TOP = (SQUARE ? CR_F32_SQUARE_MOST : CR_F32_MOST) + 2;
+    static constexpr int LEVELS = (TOP - GRID + STEP - 1) / STEP + 1, LOWEST = TOP - STEP * (LEVELS - 1), W = SQUARE ? 11 : 6;
     static constexpr uint32_t ADDS = 4094;
-    static_assert(LOWEST <= (SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID), "the lowest anchor takes everything");
+    static_assert(LEVELS == (SQUARE ? 12 : 6) && LOWEST <= GRID, "as above; the lowest anchor takes everything");
     typedef typename cr_axis_unit<SIZE>::type unit;
     struct record {
         cr_words<W> value; /* times 2^LOWEST */

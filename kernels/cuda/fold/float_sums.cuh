@@ -88,11 +88,8 @@ struct cr_float_sum {
 #pragma unroll
         for (int level = 0; level < TO; level++) s[level] = anchor(level);
         if constexpr (PAIR) {
-            double h = __dmul_rn(x[0], x[0]), l = __fma_rn(x[0], x[0], -h), t[LEVELS + 1];
-#pragma unroll
-            for (int level = 0; level < TO; level++) t[level] = s[level];
-            cr_chain<0, TO - 1>(s, h);
-            cr_chain<1, TO>(t, l);
+            double t[LEVELS + 1];
+            cr_chain_square<TO>(s, t, x[0]);
             if (MORE) acc[LEVELS - 1] -= base(LEVELS - 1); /* passed twice, but counted once */
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) {

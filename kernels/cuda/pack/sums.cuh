@@ -111,13 +111,9 @@ struct cr_pack_sum {
         double s[TO];
 #pragma unroll
         for (int level = 0; level < TO; level++) s[level] = anchor(a, level);
-        if constexpr (PAIR) { /* a square is two numbers */
-            const double x = E::lane(v, e), h = __dmul_rn(x, x), l = __fma_rn(x, x, -h);
+        if constexpr (PAIR) {
             double t[TO];
-#pragma unroll
-            for (int level = 0; level < TO; level++) t[level] = s[level];
-            cr_chain<0, TO - 1>(s, h);
-            cr_chain<1, TO>(t, l);
+            cr_chain_square<TO>(s, t, E::lane(v, e));
 #pragma unroll
             for (int level = 0; level < TO; level++)
                 acc[level] += level == 0 ? bits(s[level]) : bits(t[level]) + (level < TO - 1 ? bits(s[level]) : 0);

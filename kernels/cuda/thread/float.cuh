@@ -5,7 +5,7 @@
 #ifndef CURED_KERNELS_CUDA_THREAD_FLOAT_CUH
 #define CURED_KERNELS_CUDA_THREAD_FLOAT_CUH
 
-#include "kernels/core/float.h"
+#include "kernels/core/anchor.h"
 #include "kernels/cuda/thread/array.cuh"
 
 enum { CR_SUM_PLAIN, CR_SUM_ABSOLUTE, CR_SUM_SQUARE };
@@ -46,11 +46,14 @@ template <uint32_t INFINITE> CR_DEVICE void cr_strip_halves(uint32_t &found, uin
     }
 }
 
-/* What follows from a type's format, see kernels/core/float.h. */
+/* What follows from a type's format, see kernels/core/float.h and anchor.h. */
 #define CR_FORMAT(SYMBOL)                                                                                                    \
     static constexpr int SIZE = CR_##SYMBOL##_BYTES, MANTISSA = CR_##SYMBOL##_MANTISSA, BIAS = CR_##SYMBOL##_BIAS,           \
                          TOP = CR_##SYMBOL##_TOP, GRID = CR_##SYMBOL##_GRID, SQUARE_GRID = CR_##SYMBOL##_SQUARE_GRID,        \
-                         SUM_LIMBS = CR_##SYMBOL##_LIMBS, SQUARE_LIMBS = CR_##SYMBOL##_SQUARE_LIMBS
+                         SUM_LIMBS = CR_##SYMBOL##_LIMBS, SQUARE_LIMBS = CR_##SYMBOL##_SQUARE_LIMBS,                         \
+                         LEVELS = CR_##SYMBOL##_LEVELS, SQUARE_LEVELS = CR_##SYMBOL##_SQUARE_LEVELS,                         \
+                         MOST = CR_##SYMBOL##_MOST, SQUARE_MOST = CR_##SYMBOL##_SQUARE_MOST,                                 \
+                         SQUARE_LOWEST = CR_##SYMBOL##_SQUARE_LOWEST
 
 struct cr_f32 {
     CR_FORMAT(F32);
@@ -176,12 +179,12 @@ struct cr_f16 {
 template <class E, int KIND> struct cr_window {
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, WIDE = E::SIZE == 8, HALF = E::TOP == 31;
     /* A float64's square is two numbers: it starts at two levels, ends at two, and passes twice through those between. */
-    static constexpr int LEVELS = WIDE ? (SQUARE ? 3 : 2) : SQUARE ? 2 : 1;
+    static constexpr int LEVELS = SQUARE ? E::SQUARE_LEVELS : E::LEVELS;
     static constexpr int GROUP = WIDE ? (SQUARE ? 1 : 2) : 4, BITS = GROUP == 4 ? 2 : GROUP == 2 ? 1 : 0;
-    static constexpr int STEP = 52 - BITS, BELOW = STEP * (LEVELS - 1);
-    static constexpr int A_LEAST = WIDE ? (SQUARE ? -860 : CR_F64_GRID + BELOW) : (SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID) + BELOW;
-    static constexpr int A_MOST = WIDE ? (SQUARE ? 969 : 970) : SQUARE ? 205 : 77;
-    static constexpr int LOWEST = WIDE && SQUARE ? 1023 - 430 : 0;
+    static constexpr int STEP = CR_ANCHOR_STEP - BITS, BELOW = STEP * (LEVELS - 1);
+    static constexpr int LOWEST = SQUARE ? E::SQUARE_LOWEST : 0;
+    static constexpr int A_LEAST = LOWEST ? 2 * (LOWEST - E::BIAS) : (SQUARE ? E::SQUARE_GRID : E::GRID) + BELOW;
+    static constexpr int A_MOST = SQUARE ? E::SQUARE_MOST : E::MOST;
     static constexpr int SCALE = SQUARE ? 0 : E::SCALE;
     static constexpr int SLACK = 3; /* binades above the largest magnitude that they are placed by */
     static constexpr int ADDS = WIDE && SQUARE ? CR_SUM_ADDS / 2 - 1 : CR_SUM_ADDS;
@@ -247,6 +250,15 @@ template <int FROM, int TO, int N> CR_DEVICE void cr_chain(double (&s)[N], doubl
         if (level + 1 < TO) x = __dsub_rn(x, __dsub_rn(next, s[level]));
         s[level] = next;
     }
+}
+
+/* Adds x², which is two numbers: the greater to levels 0 … TO - 2 of s, the rest to levels 1 … TO - 1 of t, which begins as s did. */
+template <int TO, int N> CR_DEVICE void cr_chain_square(double (&s)[N], double (&t)[N], double x) {
+    const double h = __dmul_rn(x, x), l = __fma_rn(x, x, -h);
+#pragma unroll
+    for (int level = 0; level < TO; level++) t[level] = s[level];
+    cr_chain<0, TO - 1>(s, h);
+    cr_chain<1, TO>(t, l);
 }
 
 #endif
