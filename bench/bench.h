@@ -9,7 +9,7 @@
 
 /* Subcommands; main.c lists them. */
 int bench_axis(int argc, char **argv);
-int bench_batch(int argc, char **argv);
+int bench_pack(int argc, char **argv);
 int bench_call(int argc, char **argv);
 int bench_cpu(int argc, char **argv);
 int bench_floors(int argc, char **argv);

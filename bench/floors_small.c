@@ -36,7 +36,7 @@ typedef struct small {
     size_t request_bytes, data_at; /* where DATA's header stands */
     uint8_t expected[64];          /* how every RESULT's payload begins: the first op's answer */
     size_t expected_bytes;
-    uint8_t batch[WINDOW_MAX * REQUEST_MAX];
+    uint8_t requests[WINDOW_MAX * REQUEST_MAX];
     small_conn conn[CONNS_MAX];
 } small;
 
@@ -73,13 +73,13 @@ static void make_request(small *s) {
 
 /* Sends n requests in one write. */
 static bool send_requests(small *s, small_conn *c, int n) {
-    uint8_t *p = s->batch;
+    uint8_t *p = s->requests;
     for (int i = 0; i < n; i++, p += s->request_bytes) {
         uint32_t stream = c->stream++;
         memcpy(p + 8, &stream, sizeof stream);
         memcpy(p + s->data_at + 8, &stream, sizeof stream);
     }
-    return floors_write(c->fd, s->batch, (size_t)n * s->request_bytes);
+    return floors_write(c->fd, s->requests, (size_t)n * s->request_bytes);
 }
 
 static int wrong(const char *what) {
@@ -134,7 +134,7 @@ static long run(small *s, int poller, bool floor, double until) {
     return done;
 }
 
-/* Sleeps in read(). The kernel wakes such a client not only for data, but also when the server has read its requests, for
+/* Sleeps in read(). Linux wakes such a client not only for data, but also when the server has read its requests, for
  * then there is room to write again: too early for any server but an echo, which by then has answered. */
 static long run_blocking(small *s, bool floor, double until) {
     long done = 0;
@@ -192,7 +192,7 @@ bool floors_small_rows(const floors_options *o, FILE *json) {
         *s = (small){.options = o, .conns = rows[i].conns, .window = rows[i].window, .blocking = rows[i].blocking};
         make_request(s);
         for (int k = 0; k < WINDOW_MAX; k++)
-            memcpy(s->batch + (size_t)k * s->request_bytes, s->request, s->request_bytes);
+            memcpy(s->requests + (size_t)k * s->request_bytes, s->request, s->request_bytes);
         floors_row row = {.name = rows[i].name,
                           .unit = "requests/s",
                           .floor_name = "libuv echo",

@@ -1,12 +1,12 @@
-/* cured-bench batch, gpu-axis, kernels and lane, and the rows of load with a GPU, in a build without CUDA. Thread: main. */
+/* cured-bench pack, gpu-axis, kernels and lane, and the rows of load with a GPU, in a build without CUDA. Thread: main. */
 #include <stdio.h>
 
 #include "bench/bench.h"
 #include "bench/floors.h"
 
-int bench_batch(int argc, char **argv) {
+int bench_pack(int argc, char **argv) {
     (void)argc, (void)argv;
-    fprintf(stderr, "cured-bench: batch: this build has no CUDA\n");
+    fprintf(stderr, "cured-bench: pack: this build has no CUDA\n");
     return 69;
 }
 

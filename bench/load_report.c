@@ -165,22 +165,22 @@ bool load_write_json(const char *path, const char *machine, const char *command,
 
 enum { WIDTH = 720, HEIGHT = 420, LEFT = 70, RIGHT = 70, TOP = 40, BOTTOM = 50 };
 
-typedef struct axis {
+typedef struct scale {
     double least, most; /* decades */
-} axis;
+} scale;
 
-static void widen(axis *a, double value) {
+static void widen(scale *a, double value) {
     if (value <= 0) return;
     if (a->most < a->least) a->least = a->most = log10(value);
     if (log10(value) < a->least) a->least = log10(value);
     if (log10(value) > a->most) a->most = log10(value);
 }
 
-static double x_of(const axis *a, double value) {
+static double x_of(const scale *a, double value) {
     return LEFT + (log10(value) - a->least) / (a->most - a->least) * (WIDTH - LEFT - RIGHT);
 }
 
-static double y_of(const axis *a, double value) {
+static double y_of(const scale *a, double value) {
     return HEIGHT - BOTTOM - (log10(value) - a->least) / (a->most - a->least) * (HEIGHT - TOP - BOTTOM);
 }
 
@@ -208,7 +208,7 @@ static void draw_text(FILE *out, double x, double y, const char *anchor, const c
 }
 
 /* Lines at 1, 2 and 5 of each decade. */
-static void draw_grid(FILE *out, const axis *x, const axis *y) {
+static void draw_grid(FILE *out, const scale *x, const scale *y) {
     static const double steps[] = {1, 2, 5};
     char text[32];
     for (int decade = -3; decade < 12; decade++)
@@ -226,7 +226,7 @@ static void draw_grid(FILE *out, const axis *x, const axis *y) {
         }
 }
 
-static void draw_line(FILE *out, const axis *x, const axis *y, const load_row *rows, size_t count, int i) {
+static void draw_line(FILE *out, const scale *x, const scale *y, const load_row *rows, size_t count, int i) {
     double last_x = 0, last_y = 0;
     char mark = 'M';
     fprintf(out, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"2\" d=\"", shown[i].color);
@@ -243,16 +243,16 @@ static void draw_line(FILE *out, const axis *x, const axis *y, const load_row *r
 
 bool load_write_plot(const char *path, const char *title, const load_row *rows, size_t count) {
     FILE *out = fopen(path, "we");
-    axis x = {1, 0}, y = {1, 0};
+    scale x = {1, 0}, y = {1, 0};
     if (!out) return false;
     for (size_t r = 0; r < count; r++) {
         if (!rows[r].all.times.count) continue;
         widen(&x, per_second(&rows[r]));
         for (int i = 0; i < SHOWN; i++) widen(&y, latency(&rows[r], i));
     }
-    axis *both[] = {&x, &y};
+    scale *both[] = {&x, &y};
     for (int i = 0; i < 2; i++) { /* some room, also where all is one point, or nothing */
-        if (both[i]->most < both[i]->least) *both[i] = (axis){0, 1};
+        if (both[i]->most < both[i]->least) *both[i] = (scale){0, 1};
         both[i]->least -= 0.1;
         both[i]->most += 0.1;
     }

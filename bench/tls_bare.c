@@ -34,7 +34,7 @@ static int serve(const char *certificate, const char *key) {
         SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
         fail("the certificate or the key cannot be used");
     SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-    SSL_CTX_set_num_tickets(context, 0); /* the sender would leave them unread, and the kernel drop its last bytes */
+    SSL_CTX_set_num_tickets(context, 0); /* the sender would leave them unread, and Linux drop its last bytes */
     SSL_CTX_set_read_ahead(context, 1);  /* its best: one read brings several records */
     SSL_CTX_set_default_read_buffer_len(context, 65536);
     const int listener = socket(AF_INET, SOCK_STREAM, 0);

@@ -90,7 +90,7 @@ static cr_status open_unix(const char *address, int *fd, bool *again, cr_error *
                    "cannot connect to %.150s: %s", address, strerror(e));
 }
 
-/* A host that is gone without a word is noticed by the kernel, too: by probes of a quiet connection, and when bytes are not
+/* A host that is gone without a word is noticed by Linux, too: by probes of a quiet connection, and when bytes are not
  * acknowledged. */
 static void set_tcp(int fd) {
     enum { QUIET_S = 30, PROBE_S = 10, PROBES = 3, UNACKNOWLEDGED_MS = 60000 };

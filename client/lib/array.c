@@ -22,7 +22,7 @@ struct op_answers {
     bool owned;
 };
 
-struct cr_array {
+struct cr_cl_array {
     uint64_t count;       /* answers of each op */
     uint64_t total_bytes; /* of all ops; saturated */
     bool handed_over;
@@ -56,7 +56,7 @@ static cr_status check(const cr_wire_reduce *r, const cured_options *o, cr_error
 }
 
 /* The types and sizes, and whether the memory for them is granted. */
-static cr_status plan(cr_array *array, const cr_wire_reduce *r, const cured_options *o, cr_error *error) {
+static cr_status plan(cr_cl_array *array, const cr_wire_reduce *r, const cured_options *o, cr_error *error) {
     const cr_finish_opts opts = {.result_dtype = (cr_dtype)r->result_dtype};
     uint64_t most = o->max_result_bytes != 0 ? o->max_result_bytes : DEFAULT_MAX_BYTES, need = 0;
     for (uint32_t i = 0; i < array->op_count; i++) {
@@ -85,7 +85,7 @@ cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *e
     const cr_wire_reduce *r = &call->request.reduce;
     cr_status status = check(r, o, error);
     if (status != CR_OK) return status;
-    cr_array *array = calloc(1, sizeof *array + r->op_count * sizeof array->ops[0]);
+    cr_cl_array *array = calloc(1, sizeof *array + r->op_count * sizeof array->ops[0]);
     if (array == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     call->array = array; /* freed with the call from here on */
     array->count = r->outer * r->inner;
@@ -104,7 +104,7 @@ cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *e
     return status;
 }
 
-void cr_cl_array_free(cr_array *array) {
+void cr_cl_array_free(cr_cl_array *array) {
     if (array == NULL) return;
     for (uint32_t i = 0; i < array->op_count; i++) {
         free(array->ops[i].seen);
@@ -113,7 +113,7 @@ void cr_cl_array_free(cr_array *array) {
     free(array);
 }
 
-void cr_cl_array_reset(cr_array *array) {
+void cr_cl_array_reset(cr_cl_array *array) {
     for (uint32_t i = 0; i < array->op_count; i++) {
         if (array->ops[i].covered == 0) continue;
         memset(array->ops[i].seen, 0, (size_t)words_of(array->count) * sizeof array->ops[i].seen[0]);
@@ -121,7 +121,7 @@ void cr_cl_array_reset(cr_array *array) {
     }
 }
 
-bool cr_cl_array_places(cr_array *array, void *out[]) {
+bool cr_cl_array_places(cr_cl_array *array, void *out[]) {
     for (uint32_t i = 0; i < array->op_count; i++) {
         if (array->ops[i].values == NULL || array->on_part != NULL) return false;
         out[i] = array->ops[i].values;
@@ -129,11 +129,11 @@ bool cr_cl_array_places(cr_array *array, void *out[]) {
     return true;
 }
 
-uint64_t cr_cl_array_credit(const cr_array *array) {
+uint64_t cr_cl_array_credit(const cr_cl_array *array) {
     return array->total_bytes > CR_CREDIT_INITIAL_BYTES ? array->total_bytes - CR_CREDIT_INITIAL_BYTES : 0;
 }
 
-bool cr_cl_array_handed_over(const cr_array *array) { return array->handed_over; }
+bool cr_cl_array_handed_over(const cr_cl_array *array) { return array->handed_over; }
 
 /* Sets bits [first, first + count); false when one was set. */
 static bool mark(uint64_t *seen, uint64_t first, uint64_t count) {
@@ -161,7 +161,7 @@ static bool indices_fit(const cured_call *call, const cr_wire_part *part, uint64
 }
 
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
-    cr_array *array = call->array;
+    cr_cl_array *array = call->array;
     if (part->op >= array->op_count) return "it is of an op that was not asked for";
     struct op_answers *a = &array->ops[part->op];
     if (part->values_len % a->size != 0) return "its length does not belong to its type";
@@ -179,7 +179,7 @@ const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
 }
 
 const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result) {
-    const cr_array *array = call->array;
+    const cr_cl_array *array = call->array;
     if (result->result_count != array->op_count) return "it has another number of answers than ops were asked for";
     for (uint32_t i = 0; i < array->op_count; i++) {
         const cr_wire_op_result *r = &result->results[i];
@@ -192,7 +192,7 @@ const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *
 }
 
 const void *cured_call_array(const cured_call *call, size_t index, cured_dtype *dtype, uint64_t *count) {
-    const cr_array *array = call->state == CALL_DONE && call->error.code == CR_OK ? call->array : NULL;
+    const cr_cl_array *array = call->state == CALL_DONE && call->error.code == CR_OK ? call->array : NULL;
     bool has = array != NULL && index < array->op_count && array->ops[index].values != NULL;
     if (dtype != NULL) *dtype = has ? (cured_dtype)array->ops[index].dtype : CURED_DTYPE_DEFAULT;
     if (count != NULL) *count = has ? array->count : 0;

@@ -2,8 +2,8 @@
  * or reads are missing in the parent's stream. So a child lets go of its copy, ends its copies of the parent's calls and
  * connects anew when it has a call of its own.
  *
- * The kernel itself says who is a child: a page that it hands to children as zeros (MADV_WIPEONFORK) costs one load a look,
- * where getpid() is a call of the kernel. Kernels without it (before 4.14) are asked for the process number.
+ * Linux itself says who is a child: a page that it hands to children as zeros (MADV_WIPEONFORK) costs one load a look,
+ * where getpid() is a system call. A Linux without it (before 4.14) are asked for the process number.
  *
  * Thread: the one that uses the connection. Owner: the connection owns the page. */
 #include <sys/mman.h>

@@ -74,7 +74,7 @@ struct cured_value {
     char *message; /* NULL: none */
 };
 
-typedef struct cr_array cr_array;
+typedef struct cr_cl_array cr_cl_array;
 
 /* How the calls of a connection are answered: by a daemon at the other end of a socket (send.c, receive.c), or in this process
  * (embedded/). No function is called for a connection that is DEAD. */
@@ -139,8 +139,8 @@ struct cured_call {
     cured_timing timing;
     cured_server_info *info;
     cured_reloaded *reloaded;
-    char *json;      /* of KIND_STATS and KIND_SLOW_LOG; NULL: none yet */
-    cr_array *array; /* with an axis */
+    char *json;         /* of KIND_STATS and KIND_SLOW_LOG; NULL: none yet */
+    cr_cl_array *array; /* with an axis */
     uint8_t *partial;
     size_t partial_bytes;
     uint8_t input_dtype; /* 0: not known (a merge of what is no partial) */
@@ -174,7 +174,7 @@ struct cured_conn {
     uint64_t keepalive_ns; /* when to look at these next; counts only while there are calls */
     uint32_t lookup;       /* which of the host's addresses is tried next */
     pid_t process;         /* whose connection it is; see fork.c */
-    const volatile uint32_t *mark; /* NULL: the kernel has none */
+    const volatile uint32_t *mark; /* NULL: Linux has none */
     uint64_t wake_ns;              /* no deadline or retry lies before it; 0: none at all */
     uint64_t random;
 
@@ -298,18 +298,18 @@ struct cured_value *cr_cl_values_at(cured_values *values, size_t index);
 /* array.c: the answers of a call with an axis. Makes call->array from the request and the options. */
 cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error);
 /* Nothing has come yet: for each try. */
-void cr_cl_array_reset(cr_array *array);
+void cr_cl_array_reset(cr_cl_array *array);
 /* Takes a part and hands it to on_part, which may free the call. What is wrong with it, or NULL. */
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part);
 /* Where all answers of each op go, to be filled at once; false: they do not all lie in memory, or on_part is to see them. */
-bool cr_cl_array_places(cr_array *array, void *out[]);
+bool cr_cl_array_places(cr_cl_array *array, void *out[]);
 /* At the end: what is missing or does not agree, or NULL. */
 const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result);
 /* What the daemon may send beyond the window that every stream starts with. */
-uint64_t cr_cl_array_credit(const cr_array *array);
+uint64_t cr_cl_array_credit(const cr_cl_array *array);
 /* True when a part went to the program already, so that the call cannot start over. */
-bool cr_cl_array_handed_over(const cr_array *array);
-void cr_cl_array_free(cr_array *array);
+bool cr_cl_array_handed_over(const cr_cl_array *array);
+void cr_cl_array_free(cr_cl_array *array);
 
 /* request.c: options as this library knows them, checked; ops, checked. */
 cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error);

@@ -19,7 +19,7 @@ enum {
 
 static const uint8_t zeros[ZERO_BYTES];
 
-struct batch {
+struct message {
     struct iovec iov[MAX_PIECES];
     size_t pieces, bytes;
     cured_call *fd_call; /* its descriptor goes with the first byte */
@@ -36,41 +36,41 @@ static cured_call *call_after(const cured_conn *conn, const cured_call *call) {
 
 static bool begun(const cured_call *call) { return call != NULL && (call->head_pos != 0 || call->body_pos != 0); }
 
-static void add(struct batch *b, const void *base, size_t len) {
+static void add(struct message *m, const void *base, size_t len) {
     if (len == 0) return;
-    b->iov[b->pieces++] = (struct iovec){.iov_base = (void *)(uintptr_t)base, .iov_len = len};
-    b->bytes += len;
+    m->iov[m->pieces++] = (struct iovec){.iov_base = (void *)(uintptr_t)base, .iov_len = len};
+    m->bytes += len;
 }
 
-static void add_call(struct batch *b, const cured_call *call) {
+static void add_call(struct message *m, const cured_call *call) {
     size_t left = call->body_len - call->body_pos;
-    add(b, call->head + call->head_pos, call->head_len - call->head_pos);
+    add(m, call->head + call->head_pos, call->head_len - call->head_pos);
     if (call->body != NULL) {
-        add(b, call->body + call->body_pos, left);
+        add(m, call->body + call->body_pos, left);
     } else {
-        add(b, zeros, left < ZERO_BYTES ? left : ZERO_BYTES);
-        b->full = left > ZERO_BYTES; /* nothing may come between the rest of the zeros and these */
+        add(m, zeros, left < ZERO_BYTES ? left : ZERO_BYTES);
+        m->full = left > ZERO_BYTES; /* nothing may come between the rest of the zeros and these */
     }
-    if (b->pieces > MAX_PIECES - 3 || b->bytes >= ENOUGH_BYTES) b->full = true;
+    if (m->pieces > MAX_PIECES - 3 || m->bytes >= ENOUGH_BYTES) m->full = true;
 }
 
-static void gather(cured_conn *conn, struct batch *b) {
+static void gather(cured_conn *conn, struct message *m) {
     cured_call *call = first_call(conn);
-    b->pieces = b->bytes = 0;
-    b->fd_call = NULL;
-    b->full = false;
+    m->pieces = m->bytes = 0;
+    m->fd_call = NULL;
+    m->full = false;
     if (begun(call)) {
-        add_call(b, call);
+        add_call(m, call);
         call = call_after(conn, call);
     }
-    if (b->full) return;
-    add(b, conn->control + conn->control_pos, conn->control_len - conn->control_pos);
-    for (; call != NULL && !b->full; call = call_after(conn, call)) {
+    if (m->full) return;
+    add(m, conn->control + conn->control_pos, conn->control_len - conn->control_pos);
+    for (; call != NULL && !m->full; call = call_after(conn, call)) {
         if (call->fd_due) {
-            if (b->pieces != 0) return;
-            b->fd_call = call;
+            if (m->pieces != 0) return;
+            m->fd_call = call;
         }
-        add_call(b, call);
+        add_call(m, call);
     }
 }
 
@@ -106,14 +106,14 @@ static void sent(cured_conn *conn, size_t n) {
     while (n != 0) sent_by_call(first_call(conn), &n);
 }
 
-static ssize_t send_batch(cured_conn *conn, struct batch *b) {
-    if (conn->tls != NULL) return cr_cl_tls_send(conn, b->iov, b->pieces);
+static ssize_t send_message(cured_conn *conn, struct message *m) {
+    if (conn->tls != NULL) return cr_cl_tls_send(conn, m->iov, m->pieces);
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
     } control;
-    struct msghdr msg = {.msg_iov = b->iov, .msg_iovlen = b->pieces};
-    if (b->fd_call != NULL) {
+    struct msghdr msg = {.msg_iov = m->iov, .msg_iovlen = m->pieces};
+    if (m->fd_call != NULL) {
         memset(&control, 0, sizeof control);
         msg.msg_control = control.bytes;
         msg.msg_controllen = sizeof control.bytes;
@@ -121,7 +121,7 @@ static ssize_t send_batch(cured_conn *conn, struct batch *b) {
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &b->fd_call->fd, sizeof(int));
+        memcpy(CMSG_DATA(c), &m->fd_call->fd, sizeof(int));
     }
     ssize_t n;
     do n = sendmsg(conn->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -130,24 +130,24 @@ static ssize_t send_batch(cured_conn *conn, struct batch *b) {
 }
 
 void cr_cl_send_flush(cured_conn *conn) {
-    struct batch b;
+    struct message m;
     while (conn->state == CONN_OPEN && !conn->send_failed) {
-        gather(conn, &b);
-        if (b.pieces == 0) {
+        gather(conn, &m);
+        if (m.pieces == 0) {
             if (cr_cl_tls_unsent(conn)) cr_cl_tls_send(conn, NULL, 0);
             return;
         }
-        ssize_t n = send_batch(conn, &b);
+        ssize_t n = send_message(conn, &m);
         if (n >= 0) {
             if (conn->full) conn->moved = true; /* the daemon has read something */
-            conn->full = (size_t)n < b.bytes;
+            conn->full = (size_t)n < m.bytes;
             sent(conn, (size_t)n);
             if (conn->full) return; /* POLLOUT will tell */
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             conn->full = true;
             return;
-        } else if (b.fd_call != NULL && (errno == ETOOMANYREFS || errno == EBADF)) {
-            cr_cl_call_finish(b.fd_call, CR_RESOURCE_EXHAUSTED, 0,
+        } else if (m.fd_call != NULL && (errno == ETOOMANYREFS || errno == EBADF)) {
+            cr_cl_call_finish(m.fd_call, CR_RESOURCE_EXHAUSTED, 0,
                               "the descriptor could not be passed: too many are in flight");
         } else {
             /* The daemon may have said why before it closed: reading finds out. */

@@ -146,7 +146,7 @@ static bool in_ranges(const cr_share *s, uint64_t index) {
 static cr_status get_ranges(cursor *c, cr_share *s, cr_error *error) {
     uint64_t total = 0, free_from = 0;
     for (uint32_t i = 0; i < s->range_count; i++) {
-        cr_range *r = &s->ranges[i];
+        cr_share_range *r = &s->ranges[i];
         r->base = get(c, 8);
         r->count = get(c, 8);
         if (!c->ok) return refuse(error, "it is cut short");
@@ -358,17 +358,17 @@ cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t bas
                        (ull)partial->n);
     share->partial = *partial;
     share->range_count = partial->n != 0;
-    share->ranges[0] = (cr_range){base, partial->n};
+    share->ranges[0] = (cr_share_range){base, partial->n};
     return check_nodes(share, error);
 }
 
 /* Both lists are rising; neighbours join. */
-static cr_status merge_ranges(cr_range out[CR_SHARE_MAX_RANGES], uint32_t *count, const cr_share *a, const cr_share *b,
-                              cr_error *error) {
+static cr_status merge_ranges(cr_share_range out[CR_SHARE_MAX_RANGES], uint32_t *count, const cr_share *a,
+                              const cr_share *b, cr_error *error) {
     uint32_t i = 0, j = 0, n = 0;
     while (i < a->range_count || j < b->range_count) {
         bool from_a = j == b->range_count || (i < a->range_count && a->ranges[i].base < b->ranges[j].base);
-        cr_range r = from_a ? a->ranges[i++] : b->ranges[j++];
+        cr_share_range r = from_a ? a->ranges[i++] : b->ranges[j++];
         uint64_t end = n ? out[n - 1].base + out[n - 1].count : 0;
         if (n && r.base < end)
             return cr_fail(error, CR_INVALID_ARGUMENT, "partial: elements from %llu on are in two of them",
@@ -396,7 +396,7 @@ cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error) 
         return cr_fail(error, CR_INVALID_ARGUMENT, "partial: one has a position, another has none");
     if (from->partial.n > INT64_MAX - into->partial.n)
         return cr_fail(error, CR_INVALID_ARGUMENT, "partial: together they have more than 2^63 elements");
-    cr_range ranges[CR_SHARE_MAX_RANGES];
+    cr_share_range ranges[CR_SHARE_MAX_RANGES];
     uint32_t count = 0;
     cr_status status = merge_ranges(ranges, &count, into, from, error);
     if (status == CR_OK) status = check_cover(into->partial.dtype, into->partial.families, ranges, count, error);

@@ -17,9 +17,9 @@ enum {
     CR_SERIAL_MAX_BYTES = 64 * 1024,
 };
 
-typedef struct cr_range {
+typedef struct cr_share_range {
     uint64_t base, count; /* elements [base, base + count) */
-} cr_range;
+} cr_share_range;
 
 #define CR_UNPLACED UINT64_MAX /* a base: no position */
 
@@ -27,7 +27,7 @@ typedef struct cr_share {
     cr_partial partial;
     bool unplaced; /* it has no ranges, and index 0 stands for any */
     uint32_t range_count;
-    cr_range ranges[CR_SHARE_MAX_RANGES]; /* rising, apart, not empty */
+    cr_share_range ranges[CR_SHARE_MAX_RANGES]; /* rising, apart, not empty */
 } cr_share;
 
 /* The share of partial.n elements from base on (CR_UNPLACED: from somewhere). INVALID_ARGUMENT when base + n exceeds 2^63. */

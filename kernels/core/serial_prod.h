@@ -73,11 +73,11 @@ static cr_status get_int_prod(cursor *c, cr_partial *p, cr_error *error) {
 }
 
 /* The places of the nodes that cover the ranges, which must consist of whole blocks; the very last may be cut short. */
-static cr_status cover(const cr_range *ranges, uint32_t range_count, uint64_t places[CR_PROD_NODES], uint32_t *count,
-                       cr_error *error) {
+static cr_status cover(const cr_share_range *ranges, uint32_t range_count, uint64_t places[CR_PROD_NODES],
+                       uint32_t *count, cr_error *error) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < range_count; i++) {
-        const cr_range *r = &ranges[i];
+        const cr_share_range *r = &ranges[i];
         if (r->base % CR_PROD_BLOCK || (i + 1 < range_count && r->count % CR_PROD_BLOCK))
             return cr_fail(error, CR_INVALID_ARGUMENT,
                            "partial: prod of floats is cut at multiples of %d elements, not in the range from %llu",
@@ -153,7 +153,7 @@ static bool has_float_prod(uint8_t dtype, uint32_t families) {
 }
 
 /* Whether a product over these ranges can be held. */
-static cr_status check_cover(uint8_t dtype, uint32_t families, const cr_range *ranges, uint32_t range_count,
+static cr_status check_cover(uint8_t dtype, uint32_t families, const cr_share_range *ranges, uint32_t range_count,
                              cr_error *error) {
     uint64_t places[CR_PROD_NODES];
     uint32_t count = 0;

@@ -65,10 +65,10 @@ enum {
 typedef struct cr_gpu_api {
     const char *name; /* "cuda" */
     /* For tools that look on, such as Nsight Systems; from any thread, with a device or without. Whether one does: where not, nobody need
-     * make a name. A range begins and ends once, perhaps on another thread; range_begin may give 0: then nothing has begun. */
+     * make a name. What begins ends once, perhaps on another thread; trace_begin may give 0: then nothing has begun. */
     bool (*traced)(void);
-    uint64_t (*range_begin)(const char *name);
-    void (*range_end)(uint64_t range);
+    uint64_t (*trace_begin)(const char *name);
+    void (*trace_end)(uint64_t trace_id);
     /* Devices that can be used. 0: why holds the reason (no driver, driver too old, no device). */
     uint32_t (*count)(cr_error *why);
     /* Makes the device's context and keeps it. UNAVAILABLE when it cannot be had. */

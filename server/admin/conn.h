@@ -27,7 +27,7 @@ typedef struct cr_admin_conn {
     uint8_t state;  /* cr_admin_state */
     uint8_t events; /* asked of poll */
     bool is_unix, refused, wants_token;
-    bool trusted; /* root, or the daemon's user, as the kernel says */
+    bool trusted; /* root, or the daemon's user, as Linux says */
     bool
         near; /* a Unix socket, which ssh may forward, or TCP of this machine: names that point here may be a web page's */
     bool readable, gone, ends;

@@ -243,7 +243,7 @@ cr_status cr_admit_check_parked(const cr_admission *a, const cr_peer *peer, cons
 }
 
 cr_status cr_admit_connection(cr_admission *a, cr_peer *peer, int descriptor, cr_error *error) {
-    /* The kernel gives the lowest free number, so all below this one are open. */
+    /* Linux gives the lowest free number, so all below this one are open. */
     if ((uint64_t)descriptor >= a->max_files - a->max_files / 4)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "connections: three quarters of the %llu files that the daemon may open are open",

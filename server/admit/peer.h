@@ -1,4 +1,4 @@
-/* peer: who is at the other end of a connection, as the kernel, a certificate or a token says.
+/* peer: who is at the other end of a connection, as Linux, a certificate or a token says.
  *
  * Thread: the loop's. Owner: the connection. */
 #ifndef CURED_SERVER_ADMIT_PEER_H
@@ -19,7 +19,7 @@ typedef struct cr_peer {
     uint64_t
         client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
     uint64_t owner; /* limits go by it: a user; of TCP the principal, or the address where there is none */
-    bool has_uid;   /* the kernel says whose process it is */
+    bool has_uid;   /* Linux says whose process it is */
     uint32_t uid, pid;
     const cr_principal *line;         /* what it goes by; NULL: as cr_principal_plain */
     uint32_t issue;                   /* that of the line when it came */
@@ -33,7 +33,7 @@ typedef struct cr_peer {
     uint64_t calls, state_bytes, regions, region_bytes; /* in use */
 } cr_peer;
 
-/* Asks the kernel who is at the other end of the connected socket. What is in use stays. */
+/* Asks Linux who is at the other end of the connected socket. What is in use stays. */
 void cr_peer_see(cr_peer *peer, int socket);
 /* The same, once it has said so. A process of another namespace has pid 0: then the turns go by its user. */
 void cr_peer_of_process(cr_peer *peer, const struct ucred *seen);

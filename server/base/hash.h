@@ -14,7 +14,7 @@
 
 #include "server/base/clock.h"
 
-/* Of one table. A kernel that has no random bytes yet leaves the time and an address. */
+/* Of one table. A Linux that has no random bytes yet leaves the time and an address. */
 static inline uint64_t cr_hash_factor(void) {
     uint64_t factor;
     if (getrandom(&factor, sizeof factor, GRND_NONBLOCK) != (ssize_t)sizeof factor)

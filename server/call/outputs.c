@@ -49,13 +49,13 @@ static uint64_t answers_due(const cr_job *job, uint64_t received, bool *more) {
 bool cr_outputs_room(const cr_outputs *o, const cr_job *job, uint64_t received) {
     bool more;
     if (!job || !job->axis || !job->axis->block) return true;
-    return answers_due(job, received, &more) <= o->bytes_sent + CR_AXIS_PENDING_BYTES;
+    return answers_due(job, received, &more) <= o->bytes_sent + CR_JOB_AXIS_PENDING_BYTES;
 }
 
 bool cr_outputs_flow(const cr_outputs *o, const cr_job *job, uint64_t received) {
     bool more;
     if (!job || !job->axis || !job->axis->block) return true;
-    uint64_t due = answers_due(job, received, &more), most = o->bytes_done + CR_AXIS_PENDING_BYTES;
+    uint64_t due = answers_due(job, received, &more), most = o->bytes_done + CR_JOB_AXIS_PENDING_BYTES;
     /* The job pauses once so much waits, in whole outputs, as the queue counts; something is left to claim then, or all is
      * answered. */
     return more ? due < most : due <= most;

@@ -22,7 +22,7 @@ static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ?
 static uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 static bool is_whole(const cr_job_axis *axis, const cr_job *job) {
-    return axis->block * job->element <= CR_AXIS_GRAIN_BYTES;
+    return axis->block * job->element <= CR_JOB_AXIS_GRAIN_BYTES;
 }
 
 /* How claims are cut, and what their answers may hold; returns that. whole: blocks are not cut. */
@@ -33,22 +33,22 @@ static uint64_t plan_claims(const cr_job_axis *axis, cr_job *job, bool whole) {
     job->grain = whole ? axis->block : 1;
     job->claim_bytes = job->claim_most = 0;
     if (!whole && shape->inner > 1)
-        job->claim_bytes = least(times(shape->inner * job->element, CR_AXIS_CLAIM_LINES), CR_AXIS_CLAIM_BYTES);
-    job->may_pause = all > CR_AXIS_PENDING_BYTES;
+        job->claim_bytes = least(times(shape->inner * job->element, CR_JOB_AXIS_CLAIM_LINES), CR_JOB_AXIS_CLAIM_BYTES);
+    job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES;
     if (!job->may_pause) return all;
-    uint64_t most = times(CR_AXIS_OUTPUT_BYTES / axis->answer_bytes + 1, slice), unit = cr_job_unit(job);
-    if (most < CR_AXIS_CLAIM_BYTES) job->claim_most = most > unit ? most / unit * unit : unit;
+    uint64_t most = times(CR_JOB_AXIS_OUTPUT_BYTES / axis->answer_bytes + 1, slice), unit = cr_job_unit(job);
+    if (most < CR_JOB_AXIS_CLAIM_BYTES) job->claim_most = most > unit ? most / unit * unit : unit;
     uint64_t claim = job->claim_most ? job->claim_most : CR_CLAIM_MOST_BYTES;
     if (claim < unit) claim = unit;
     if (shape->outer > 1) job->claim_output = times(claim / slice + 1, axis->answer_bytes);
     uint64_t more = times(of_block, 2); /* of blocks of which many claims made a part */
-    return least(all, more > UINT64_MAX / 2 ? more : CR_AXIS_PENDING_BYTES + job->claim_output + more);
+    return least(all, more > UINT64_MAX / 2 ? more : CR_JOB_AXIS_PENDING_BYTES + job->claim_output + more);
 }
 
 /* How many states there may be, within max_bytes beside other memory. */
 static cr_status plan_states(cr_job_axis *axis, cr_job *job, uint32_t workers, uint64_t other, uint64_t max_bytes,
                              cr_error *error) {
-    uint64_t state = axis->state_bytes, beside = axis->spec.shape.outer == 1 ? 1 : CR_AXIS_STATES_BESIDE_WORKERS;
+    uint64_t state = axis->state_bytes, beside = axis->spec.shape.outer == 1 ? 1 : CR_JOB_AXIS_STATES_BESIDE_WORKERS;
     uint64_t claims = axis->block * axis->spec.shape.outer * job->element / CR_CLAIM_LEAST_BYTES + 1;
     bool in_order = cr_axis_in_order(&axis->spec);
     uint64_t states = in_order ? 1 : least(workers, claims) + beside;
@@ -89,7 +89,7 @@ static cr_job_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *er
     job->axis = axis;
     job->grain = 1;
     job->in_order = false;
-    axis->memory = CR_AXIS_OUTPUT_BYTES;
+    axis->memory = CR_JOB_AXIS_OUTPUT_BYTES;
     return axis;
 }
 
@@ -100,7 +100,7 @@ cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t worke
     if (!axis->block) return CR_OK; /* the loop makes its answers, if there are any */
     uint64_t other = plan_claims(axis, job, is_whole(axis, job));
     if (job->may_pause)
-        other = plus(other, CR_AXIS_INPUT_BYTES); /* state_bytes may have wrapped, but not if this fits */
+        other = plus(other, CR_JOB_AXIS_INPUT_BYTES); /* state_bytes may have wrapped, but not if this fits */
     return plan_states(axis, job, workers, other, max_bytes, error);
 }
 
@@ -119,14 +119,14 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
     if (!axis->block) return CR_OK;
     const cr_shape *shape = &spec->shape;
     uint64_t of_block = times(shape->inner, axis->answer_bytes), all = times(of_block, shape->outer);
-    uint64_t blocks = least(CR_AXIS_GPU_OUTPUT_BYTES / of_block, GPU_CLAIM_BYTES / (axis->block * job->element));
+    uint64_t blocks = least(CR_JOB_AXIS_GPU_OUTPUT_BYTES / of_block, GPU_CLAIM_BYTES / (axis->block * job->element));
     if (blocks > GPU_CLAIM_BLOCKS) blocks -= blocks % GPU_CLAIM_BLOCKS;
     blocks = least(blocks ? blocks : 1, shape->outer);
     job->grain = axis->block;
     job->claim_most = blocks * cr_job_unit(job);
     job->claim_output = times(of_block, blocks);
-    job->may_pause = all > CR_AXIS_PENDING_BYTES;
-    uint64_t waiting = least(all, CR_AXIS_PENDING_BYTES + least(job->claim_output, UINT64_MAX / 4));
+    job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES;
+    uint64_t waiting = least(all, CR_JOB_AXIS_PENDING_BYTES + least(job->claim_output, UINT64_MAX / 4));
     axis->memory = waiting + least(job->claim_output, UINT64_MAX / 4); /* and in the lane's own memory meanwhile */
     if (shape->inner > UINT32_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: a GPU gives at most 2^32 - 1 answers of a block, not %llu",
@@ -181,7 +181,7 @@ static cr_output *output_new(const cr_job_axis *axis, uint64_t first, uint64_t c
 }
 
 static uint64_t answers_at_once(const cr_job_axis *axis) {
-    uint64_t n = CR_AXIS_OUTPUT_BYTES / axis->answer_bytes;
+    uint64_t n = CR_JOB_AXIS_OUTPUT_BYTES / axis->answer_bytes;
     return n ? n : 1;
 }
 

@@ -15,15 +15,15 @@
 #include "server/engine/queue.h"
 
 enum {
-    CR_AXIS_GRAIN_BYTES = 64 * 1024, /* blocks up to here are never cut */
-    CR_AXIS_CLAIM_LINES = 16,        /* of columns: each claim reads and writes the states of all its columns once */
-    CR_AXIS_CLAIM_BYTES = 16 * 1024 * 1024,  /* but no more */
-    CR_AXIS_OUTPUT_BYTES = 256 * 1024,       /* answers in one output, and of one claim, about */
-    CR_AXIS_PENDING_BYTES = 4 * 1024 * 1024, /* answers that wait to be sent before the job pauses */
-    CR_AXIS_STATES_BESIDE_WORKERS = 8,       /* incomplete blocks that may exist besides those in workers' hands */
-    CR_AXIS_GPU_OUTPUT_BYTES =
+    CR_JOB_AXIS_GRAIN_BYTES = 64 * 1024, /* blocks up to here are never cut */
+    CR_JOB_AXIS_CLAIM_LINES = 16, /* of columns: each claim reads and writes the states of all its columns once */
+    CR_JOB_AXIS_CLAIM_BYTES = 16 * 1024 * 1024,  /* but no more */
+    CR_JOB_AXIS_OUTPUT_BYTES = 256 * 1024,       /* answers in one output, and of one claim, about */
+    CR_JOB_AXIS_PENDING_BYTES = 4 * 1024 * 1024, /* answers that wait to be sent before the job pauses */
+    CR_JOB_AXIS_STATES_BESIDE_WORKERS = 8,       /* incomplete blocks that may exist besides those in workers' hands */
+    CR_JOB_AXIS_GPU_OUTPUT_BYTES =
         1024 * 1024, /* answers of a GPU's claim, where a block has no more: some are under way at a time */
-    CR_AXIS_INPUT_BYTES =
+    CR_JOB_AXIS_INPUT_BYTES =
         6 * 1024 * 1024, /* of a paused job, in memory of its own: what a client may send unasked, in segments */
 };
 

@@ -80,10 +80,10 @@ void cr_queue_settle(cr_queue *queue, cr_job *job) {
 
 /* Q. Whether one claim more may be out: what those that are may answer counts as if it waited already. */
 static bool one_more(const cr_job *job) {
-    if (job->output_bytes >= CR_AXIS_PENDING_BYTES) return false;
+    if (job->output_bytes >= CR_JOB_AXIS_PENDING_BYTES) return false;
     if (!job->claims) return true;
     if (job->in_order || (job->most_claims && job->claims >= job->most_claims)) return false;
-    return job->output_bytes + (job->claims + 1) * job->claim_output <= CR_AXIS_PENDING_BYTES;
+    return job->output_bytes + (job->claims + 1) * job->claim_output <= CR_JOB_AXIS_PENDING_BYTES;
 }
 
 bool cr_queue_claimable(const cr_job *job) {
@@ -253,10 +253,10 @@ void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, c
     cr_queue_leave(job);
     if (job->named) cr_queue_poke_locked(queue);
     for (cr_list *node; (node = cr_list_pop(&job->unfolded));) {
-        cr_unfolded *range = cr_container(node, cr_unfolded, link);
-        range->segment->claims--;
-        if (cr_queue_finished_with(range->segment)) cr_list_append(let_go, &range->segment->link);
-        free(range);
+        cr_unfolded *unfolded = cr_container(node, cr_unfolded, link);
+        unfolded->segment->claims--;
+        if (cr_queue_finished_with(unfolded->segment)) cr_list_append(let_go, &unfolded->segment->link);
+        free(unfolded);
     }
     for (cr_list *node = job->segments.next, *next; node != &job->segments; node = next) {
         next = node->next;

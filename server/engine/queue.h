@@ -112,7 +112,7 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait);
  * the job is done: once each, on any thread, under the queue's lock. Without begin nobody looks, and nothing is paid. */
 typedef struct cr_trace {
     uint64_t (*begin)(void *argument, const cr_job *job);
-    void (*end)(void *argument, uint64_t range);
+    void (*end)(void *argument, uint64_t trace_id);
     void *argument;
 } cr_trace;
 void cr_queue_trace(cr_queue *queue, const cr_trace *trace);

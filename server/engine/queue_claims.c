@@ -311,13 +311,13 @@ void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, 
     if (kinds) job->kinds = kinds;
     for (uint32_t i = 0; i < count; i++) {
         const cr_claim *claim = &claims[i];
-        cr_unfolded *range = job->state == CR_JOB_OPEN ? malloc(sizeof *range) : NULL;
+        cr_unfolded *unfolded = job->state == CR_JOB_OPEN ? malloc(sizeof *unfolded) : NULL;
         job->claims--;
-        if (range) {
-            *range = (cr_unfolded){.segment = claim->segment,
-                                   .offset = (uint64_t)(claim->data - claim->segment->data),
-                                   .bytes = claim->bytes};
-            cr_list_append(&job->unfolded, &range->link);
+        if (unfolded) {
+            *unfolded = (cr_unfolded){.segment = claim->segment,
+                                      .offset = (uint64_t)(claim->data - claim->segment->data),
+                                      .bytes = claim->bytes};
+            cr_list_append(&job->unfolded, &unfolded->link);
             job->claimable += claim->bytes;
             job->claimed_bytes -= claim->bytes;
             continue;

@@ -11,7 +11,7 @@
 
 typedef struct cr_door cr_door;
 
-/* Descriptors in one message: the kernel's own limit (SCM_MAX_FD). Those for which a reader has no space the kernel closes itself, on the
+/* Descriptors in one message: Linux's own limit (SCM_MAX_FD). Those for which a reader has no space Linux closes itself, on the
  * reader's thread. */
 enum { CR_PASSED_MOST = 253 };
 /* Room for the descriptors of one message. */
@@ -43,7 +43,7 @@ void cr_arrived_speaks(cr_calls *calls, cr_peer *peer, cr_spoken spoken);
 /* The connection is over: it was joined, and counted as let in or as refused. */
 void cr_arrived_leave(cr_calls *calls, cr_peer *peer, bool refused);
 /* Lends room for descriptors to a message that is to be received from peer. None while so many of its user's wait in file systems
- * that do not answer, to be closed or read, that they could fill the daemon's table: the kernel then keeps what comes and says
+ * that do not answer, to be closed or read, that they could fill the daemon's table: Linux then keeps what comes and says
  * MSG_CTRUNC. */
 void cr_arrived_room(cr_calls *calls, const cr_peer *peer, struct msghdr *message, cr_control *room);
 /* Closes the descriptors that came with a message of peer's, on a files thread, because even that may block. */

@@ -1,4 +1,4 @@
-/* trim: gives memory back to the kernel after a burst.
+/* trim: gives memory back to Linux after a burst.
  *
  * Calls and connections take memory from malloc, which keeps what they free: 4,000 calls leave some 150 MiB behind. Once no more
  * than a quarter of a peak is left, a files thread trims, because 150 MiB take it 14 ms.

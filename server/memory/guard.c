@@ -26,7 +26,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context) {
     uintptr_t at = (uintptr_t)info->si_addr, start = view.start, end = view.end;
     if (start < end && at >= (start & page_mask) && at < end) {
         uintptr_t from = at & page_mask;
-        void *over = (void *)from; /* NOLINT: an address from the kernel */
+        void *over = (void *)from; /* NOLINT: an address from Linux */
         if (view.lost) atomic_store(view.lost, true);
         /* By the system call itself: sanitizers take their mmap for a write that nobody may read beside. Here they may. */
         long got = syscall(SYS_mmap, over, end - from, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0L);

@@ -55,7 +55,7 @@ static cr_status open_device(cr_kept *kept, cr_error *error) {
     return CR_OK;
 }
 
-/* The guard could not lay zeros over a part of a huge page: the kernel does not split such a mapping. */
+/* The guard could not lay zeros over a part of a huge page: Linux does not split such a mapping. */
 static bool is_of_huge_pages(const cr_region *region) {
     struct statfs fs;
     return fstatfs(region->descriptor, &fs) != 0 || (uint32_t)fs.f_type == HUGETLBFS;

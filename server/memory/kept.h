@@ -64,8 +64,8 @@ void cr_kept_release(cr_kept *kept);
 
 /* For a job, on a files thread: whether [offset, offset + bytes) can be read now, and by which way. */
 cr_status cr_kept_check(cr_kept *kept, uint64_t offset, uint64_t bytes, cr_region_way *way, cr_error *error);
-/* True where it can be read by its mapping for as long as a job lasts: sealed against being cut, so it is memory, of which this asks the
- * kernel alone; and without holes, which its owner may have punched since: reading them by the map would allocate them anew, at this
+/* True where it can be read by its mapping for as long as a job lasts: sealed against being cut, so it is memory, of which this asks
+ * Linux alone; and without holes, which its owner may have punched since: reading them by the map would allocate them anew, at this
  * process's cost. On any thread. */
 bool cr_kept_is_steady(const cr_kept *kept);
 /* After a claim of the mapping was read: CR_OK while the bytes before end were really the file's. On a lane's thread. */

@@ -1,4 +1,4 @@
-/* origin: a cached table of mounts, re-read when the kernel says that it changed. Thread: any; one mutex. */
+/* origin: a cached table of mounts, re-read when Linux says that it changed. Thread: any; one mutex. */
 #include "server/memory/origin.h"
 
 #include <fcntl.h>
@@ -79,7 +79,7 @@ static void read_table(void) {
     fclose(table);
 }
 
-/* The kernel reports POLLPRI on an open mountinfo after a mount or unmount. */
+/* Linux reports POLLPRI on an open mountinfo after a mount or unmount. */
 static bool table_changed(void) {
     if (mountinfo < 0) {
         mountinfo = open(table_path, O_RDONLY | O_CLOEXEC);
@@ -136,7 +136,7 @@ void cr_origin_open_at(const char *table, const char *root) {
 }
 
 bool cr_origin_is_local(int descriptor) {
-    if (fcntl(descriptor, F_GET_SEALS) >= 0) return true; /* shared memory of this kernel */
+    if (fcntl(descriptor, F_GET_SEALS) >= 0) return true; /* shared memory of this Linux */
     int id = mount_id(descriptor);
     if (id < 0) return false;
     pthread_mutex_lock(&mutex);

@@ -1,6 +1,6 @@
 /* origin: whether calls on a descriptor can be made to hang by somebody else, found out without making such a call.
  *
- * fstat and fstatfs on a FUSE file are questions to its server, which need not answer. The kernel tells a descriptor's
+ * fstat and fstatfs on a FUSE file are questions to its server, which need not answer. Linux tells a descriptor's
  * mount (/proc/self/fdinfo) and that mount's file system (/proc/self/mountinfo) by itself. A mount that is not in this
  * process's table (a descriptor from another mount namespace) counts as foreign, but for the mount of the process's own
  * root: in a plain chroot no table has it, so its file system is asked once.

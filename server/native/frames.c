@@ -64,7 +64,7 @@ static bool payload_done(cr_conn *conn) {
     return conn->state < CR_CONN_LINGERING;
 }
 
-/* On a Unix socket the kernel has said who it is: a token must be right there, and says nothing more. */
+/* On a Unix socket Linux has said who it is: a token must be right there, and says nothing more. */
 static cr_status authenticate(cr_conn *conn, const char *token, cr_error *error) {
     const cr_principal *who;
     cr_calls *calls = conn->native->calls;

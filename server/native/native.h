@@ -10,7 +10,7 @@
 
 enum {
     CR_TURN_BYTES = 256 * 1024,     /* read from one connection in one turn */
-    CR_ARMED_MOST = 768,            /* connections that wait for their turn, and of which the kernel tells in each */
+    CR_ARMED_MOST = 768,            /* connections that wait for their turn, and of which Linux tells in each */
     CR_BACKLOG_BYTES = 1024 * 1024, /* replies a client may leave unread before it is no longer read from */
     CR_LINGER_MS = 1000,            /* for a client to read why its connection ended */
 };

@@ -113,7 +113,7 @@ static cr_status make_regions(cr_conn *conn, cr_error *error) {
     return CR_OK;
 }
 
-/* The driver believes the bytes of a handle, and what their owner keeps beside them, so they are no stranger's. A descriptor is the kernel's
+/* The driver believes the bytes of a handle, and what their owner keeps beside them, so they are no stranger's. A descriptor is Linux's
  * word. */
 static cr_status check_handles(const cr_conn *conn, const cr_wire_region *r, cr_error *error) {
     const cr_peer *peer = &conn->peer;

@@ -1,7 +1,7 @@
 /* tls: TLS 1.3 by OpenSSL, under a connection's bytes.
  *
- * OpenSSL reads by a BIO of ours from what one recv brought, and seals into a buffer that is sent at once: fewer calls of the
- * kernel than its own BIO makes. Sessions are not resumed: a full handshake with a P-256 key costs the loop 16 µs of signing.
+ * OpenSSL reads by a BIO of ours from what one recv brought, and seals into a buffer that is sent at once: fewer system
+ * calls than its own BIO makes. Sessions are not resumed: a full handshake with a P-256 key costs the loop 16 µs of signing.
  * Thread: the loop's. Owner: the connection; identities are the listeners'. */
 #ifndef CURED_SERVER_SOCKET_TLS_H
 #define CURED_SERVER_SOCKET_TLS_H

@@ -1,4 +1,4 @@
-/* process: what the kernel says about this process.
+/* process: what Linux says about this process.
  *
  * Thread: any. Owner: nobody; nothing is kept. */
 #ifndef CURED_SERVER_STATS_PROCESS_H
@@ -15,7 +15,7 @@ double cr_process_cpu_s(void);
 double cr_process_clock_s(void);
 /* Zeroes where /proc does not say. */
 cr_process_bytes cr_process_memory(void);
-/* Descriptors that are open, about `expected`. 0: the kernel is older than 6.2, and counting so many takes too long. */
+/* Descriptors that are open, about `expected`. 0: Linux is older than 6.2, and counting so many takes too long. */
 uint64_t cr_process_open_files(uint64_t expected);
 uint64_t cr_process_most_files(void);
 

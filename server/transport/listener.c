@@ -192,7 +192,7 @@ static void refuse_one(cr_listener *l) {
     cr_warn_seldom(&seldom, "no descriptor left for a new connection: refused (raise the limit on open files)");
 }
 
-/* Answers go at once. The kernel asks a quiet peer whether it lives: one whose host lost its power never says goodbye. */
+/* Answers go at once. Linux asks a quiet peer whether it lives: one whose host lost its power never says goodbye. */
 static void prepare_tcp(int fd) {
     const int on = 1, idle_s = 60, between_s = 10, asked = 6;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -397,16 +397,16 @@ static cr_status fake_kernel(cr_gpu_stream *stream, const char *name, cr_op oper
 
 static bool fake_traced(void) { return !fake_gpu_planned().untraced; }
 
-static uint64_t fake_range_begin(const char *name) {
+static uint64_t fake_trace_begin(const char *name) {
     if (fake_gpu_planned().untraced) fake_gpu_misused("a range begins, and nobody looks on");
-    return fake_gpu_range_begin(name);
+    return fake_gpu_trace_begin(name);
 }
 
 const cr_gpu_api cr_fake_gpu = {
     .name = "fake",
     .traced = fake_traced,
-    .range_begin = fake_range_begin,
-    .range_end = fake_gpu_range_end,
+    .trace_begin = fake_trace_begin,
+    .trace_end = fake_gpu_trace_end,
     .count = fake_count,
     .open = fake_open,
     .close = fake_close,

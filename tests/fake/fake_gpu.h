@@ -31,10 +31,10 @@ typedef struct fake_gpu_faults {
     uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */
 } fake_gpu_faults;
 
-/* Ranges of jobs are recorded, and an end that has no begin is misuse. With CURED_TEST_GPU_RANGES=PATH they are written there, a line
+/* Ranges of jobs are recorded, and an end that has no begin is misuse. With CURED_TEST_GPU_TRACES=PATH they are written there, a line
  * each: "+ 3 NAME", "- 3". */
-uint32_t fake_gpu_ranges(uint32_t *open); /* begun; *open: and not ended */
-const char *fake_gpu_range(
+uint32_t fake_gpu_traces(uint32_t *open); /* begun; *open: and not ended */
+const char *fake_gpu_trace_name(
     uint32_t number); /* the name of the number-th from 1, of the last 1,024; it stays until those are over */
 
 void fake_gpu_plan(const fake_gpu_faults *faults);

@@ -104,9 +104,9 @@ void fake_gpu_axis_free(fake_axis *axis);
 cr_status fake_gpu_fetch(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch,
                          size_t count, cr_error *error);
 
-/* fake_ranges.c, as gpu.h has them. */
-uint64_t fake_gpu_range_begin(const char *name);
-void fake_gpu_range_end(uint64_t range);
+/* fake_trace.c, as gpu.h has them. */
+uint64_t fake_gpu_trace_begin(const char *name);
+void fake_gpu_trace_end(uint64_t trace_id);
 
 /* fake_shared.c, as gpu.h has them. */
 cr_status fake_gpu_inspect(int descriptor, cr_error *error);

@@ -18,11 +18,11 @@ static void with_a_tool(const char *tool, const char *log) {
     setenv("NVTX_INJECTION64_PATH", tool, 1);
     setenv("CURED_NVTX_LOG", log, 1);
     expect(cr_cuda.traced(), "the tool is not noticed");
-    const uint64_t first = cr_cuda.range_begin("job 1: sum f32[10]"), second = cr_cuda.range_begin("job 2: max i64[?]");
-    cr_cuda.range_end(first);
-    const uint64_t third = cr_cuda.range_begin("job 3");
-    cr_cuda.range_end(third);
-    cr_cuda.range_end(second);
+    const uint64_t first = cr_cuda.trace_begin("job 1: sum f32[10]"), second = cr_cuda.trace_begin("job 2: max i64[?]");
+    cr_cuda.trace_end(first);
+    const uint64_t third = cr_cuda.trace_begin("job 3");
+    cr_cuda.trace_end(third);
+    cr_cuda.trace_end(second);
     FILE *file = fopen(log, "re");
     if (file) {
         got[fread(got, 1, sizeof got - 1, file)] = 0;
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     } else {
         unsetenv("NVTX_INJECTION64_PATH");
         expect(!cr_cuda.traced(), "a tool is seen where there is none");
-        expect(cr_cuda.range_begin("job 1") == 0, "a range begins, and nobody looks on");
+        expect(cr_cuda.trace_begin("job 1") == 0, "a range begins, and nobody looks on");
     }
     unlink(log);
     return failed;

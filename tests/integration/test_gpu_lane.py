@@ -305,7 +305,7 @@ class Ranges(DaemonTest):
     def setUpClass(cls):
         cls.record = tempfile.NamedTemporaryFile(prefix="cured-ranges-", suffix=".txt")  # pylint: disable=consider-using-with
         cls.addClassCleanup(cls.record.close)
-        cls.ENV = {"CURED_TEST_GPU_RANGES": cls.record.name}
+        cls.ENV = {"CURED_TEST_GPU_TRACES": cls.record.name}
         super().setUpClass()
 
     def ranges(self):

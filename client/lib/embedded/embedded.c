@@ -196,7 +196,7 @@ static void line_close(cr_line *line) {
 static void local_close(cured_conn *conn) {
     cr_local *local = conn->local;
     if (local->shared.queue != NULL) cr_queue_close(local->shared.queue);
-    cr_pool_free(local->pool);
+    cr_local_pool_free(local->pool);
     line_close(&local->own);
     line_close(&local->shared);
     cr_local_free_pieces(local);

@@ -27,7 +27,7 @@ enum {
     CR_LOCAL_MAX_THREADS = 1024,
 };
 
-typedef struct cr_pool cr_pool;
+typedef struct cr_local_pool cr_local_pool;
 
 /* The jobs of one line, and what this thread carries from claim to claim of them. */
 typedef struct cr_line {
@@ -41,8 +41,8 @@ typedef struct cr_local {
     uint32_t threads;
     uint64_t opened_ns;
     cr_line own, shared;
-    cr_pool *pool; /* NULL: there is none yet */
-    int event;     /* woken by other threads; -1: nobody else is there */
+    cr_local_pool *pool; /* NULL: there is none yet */
+    int event;           /* woken by other threads; -1: nobody else is there */
     _Atomic bool woken;
     bool leaving;        /* an Unregister waits for calls that read its region */
     bool idle;           /* the last turn found nothing to do: only news, bytes or a new call bring more */
@@ -120,9 +120,9 @@ void cr_work_progress(cr_local *local);
 void cr_work_drop(cr_work *work);
 
 /* pool.c: so many threads that fold from a queue until it is closed; NULL: there is no memory for any. */
-cr_pool *cr_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers);
+cr_local_pool *cr_local_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers);
 /* After cr_queue_close. */
-void cr_pool_free(cr_pool *pool);
+void cr_local_pool_free(cr_local_pool *pool);
 
 /* embedded.c: the folds' instruction set, as CURED_CPU_ISA says or the best there is. Any thread. */
 cr_status cr_local_select(cr_error *error);

@@ -1,6 +1,6 @@
 /* pool: threads that fold beside the caller's. They block all signals, which stay the program's own threads' business.
  *
- * Thread: cr_pool_new and cr_pool_free on the caller's. Owner: the connection's local. */
+ * Thread: cr_local_pool_new and cr_local_pool_free on the caller's. Owner: the connection's local. */
 #include <signal.h>
 #include <stdlib.h>
 
@@ -8,11 +8,11 @@
 
 typedef struct pool_thread {
     pthread_t thread;
-    cr_pool *pool;
+    cr_local_pool *pool;
     cr_worker worker;
 } pool_thread;
 
-struct cr_pool {
+struct cr_local_pool {
     cr_queue *queue;
     uint32_t count, claimers; /* threads here; and with the caller's */
     pool_thread threads[];
@@ -20,14 +20,14 @@ struct cr_pool {
 
 static void *thread_main(void *argument) {
     pool_thread *own = argument;
-    const cr_pool *pool = own->pool;
+    const cr_local_pool *pool = own->pool;
     while (cr_worker_next(&own->worker, pool->queue, pool->claimers, true)) cr_worker_fold(&own->worker, pool->queue);
     cr_worker_end(&own->worker, pool->queue);
     return NULL;
 }
 
-cr_pool *cr_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers) {
-    cr_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->threads[0]);
+cr_local_pool *cr_local_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers) {
+    cr_local_pool *pool = calloc(1, sizeof *pool + threads * sizeof pool->threads[0]);
     if (pool == NULL) return NULL;
     sigset_t all, before;
     sigfillset(&all);
@@ -43,7 +43,7 @@ cr_pool *cr_pool_new(cr_queue *queue, uint32_t threads, uint32_t claimers) {
     return pool;
 }
 
-void cr_pool_free(cr_pool *pool) {
+void cr_local_pool_free(cr_local_pool *pool) {
     if (pool == NULL) return;
     for (uint32_t i = 0; i < pool->count; i++) pthread_join(pool->threads[i].thread, NULL);
     free(pool);

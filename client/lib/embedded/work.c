@@ -26,7 +26,7 @@ static cr_line *line_for(cr_local *local, uint64_t bytes, cr_error *error) {
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no descriptor to wait for the threads: %s", strerror(errno));
         return NULL;
     }
-    local->pool = cr_pool_new(line->queue, local->threads - 1, local->threads);
+    local->pool = cr_local_pool_new(line->queue, local->threads - 1, local->threads);
     if (local->pool == NULL) {
         close(local->event);
         local->event = -1;

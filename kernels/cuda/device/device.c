@@ -146,8 +146,8 @@ static bool lost(const cr_gpu *gpu) { return gpu->lost; }
 const cr_gpu_api cr_cuda = {
     .name = "cuda",
     .traced = cr_cuda_traced,
-    .range_begin = cr_cuda_range_begin,
-    .range_end = cr_cuda_range_end,
+    .trace_begin = cr_cuda_trace_begin,
+    .trace_end = cr_cuda_trace_end,
     .count = count,
     .open = gpu_open,
     .close = gpu_close,

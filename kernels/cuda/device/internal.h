@@ -20,8 +20,8 @@ struct cr_gpu {
 
 /* trace.c */
 bool cr_cuda_traced(void);
-uint64_t cr_cuda_range_begin(const char *name);
-void cr_cuda_range_end(uint64_t range);
+uint64_t cr_cuda_trace_begin(const char *name);
+void cr_cuda_trace_end(uint64_t trace_id);
 
 /* Makes an error of a cudaError_t; CR_OK for success. A sticky error marks the device as lost. what: "copy", "fold", … */
 cr_status cr_cuda_error(cr_gpu *gpu, int failure, const char *what, cr_error *error);

@@ -17,7 +17,7 @@ bool cr_cuda_traced(void) {
     return domain != NULL;
 }
 
-uint64_t cr_cuda_range_begin(const char *name) {
+uint64_t cr_cuda_trace_begin(const char *name) {
     if (!cr_cuda_traced()) return 0;
     const nvtxEventAttributes_t what = {.version = NVTX_VERSION,
                                         .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
@@ -26,4 +26,4 @@ uint64_t cr_cuda_range_begin(const char *name) {
     return nvtxDomainRangeStartEx(domain, &what);
 }
 
-void cr_cuda_range_end(uint64_t range) { nvtxDomainRangeEnd(domain, range); }
+void cr_cuda_trace_end(uint64_t trace_id) { nvtxDomainRangeEnd(domain, trace_id); }

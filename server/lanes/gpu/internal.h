@@ -5,7 +5,7 @@
  *             axis.c, fetched.c, named.c)
  *   place.c   which jobs along an axis GPUs may claim from
  *   rates.h   what was measured at start, and how much of a job the GPU takes
- *   ask.c     what other threads want of the device: pinning, memory of other processes
+ *   errand.c  what other threads want of the device: pinning, memory of other processes
  *   probe.h   the process that opens memory of other processes first
  *   watch.c   a call of the driver that does not return
  *   start.c   how many GPUs there are, asked of a driver that may hang
@@ -78,13 +78,13 @@ struct cr_gpu_lane {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool opened, started, ended, over; /* mutex; over: the thread makes no more calls */
-    bool given_up;          /* mutex: it was not opened in time; its thread stops there, and it is never freed */
-    _Atomic bool attended;  /* the loop runs, and looks whether calls of the driver return */
-    cr_status start_status; /* mutex */
-    cr_error start_error;   /* mutex */
-    cr_list asked;          /* mutex: of cr_ask */
-    struct cr_ask *current; /* mutex: the one that is being done */
-    _Atomic bool asking;    /* asked is not empty: no work starts until none is RUNNING */
+    bool given_up;             /* mutex: it was not opened in time; its thread stops there, and it is never freed */
+    _Atomic bool attended;     /* the loop runs, and looks whether calls of the driver return */
+    cr_status start_status;    /* mutex */
+    cr_error start_error;      /* mutex */
+    cr_list errands;           /* mutex */
+    struct cr_errand *current; /* mutex: the one that is being done */
+    _Atomic bool asking;       /* asked is not empty: no work starts until none is RUNNING */
     _Atomic bool lost;
     cr_error lost_error; /* written before lost is set */
 
@@ -123,13 +123,13 @@ struct timespec cr_gpu_until(uint64_t ms);
 
 /* ---- trace.c ---- */
 
-enum { CR_GPU_RANGE_TEXT = 256 };
+enum { CR_GPU_TRACE_TEXT = 256 };
 /* Under the queue's lock. */
-void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]);
+void cr_gpu_trace_name(const cr_job *job, char text[CR_GPU_TRACE_TEXT]);
 /* Lets a tool that looks on see the jobs that GPUs take from now on; where none does, nothing is paid. */
 void cr_gpu_trace(cr_queue *queue, const cr_gpu_api *api);
 
-/* ---- ask.c ---- */
+/* ---- errand.c ---- */
 
 /* The lane was taken from its thread: whoever waits for the thread is let go. */
 void cr_gpu_ask_lose(cr_gpu_lane *lane);

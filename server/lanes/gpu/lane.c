@@ -1,6 +1,6 @@
 /* lane: one thread per GPU, which makes all calls of that device. It keeps every stream busy with a work (work.h). It
  * looks at the works all the time while one is under way, and sleeps when none is. In between it does what other
- * threads ask of the device (ask.c).
+ * threads ask of the device (errand.c).
  *
  *   in use ── a sticky error, or no answer in time ──► lost: all claims go back, and the lane only refuses ──► closed
  *
@@ -335,7 +335,7 @@ static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
     cr_gpu_cond_init(&lane->changed);
     cr_gpu_trace(options->queue, options->gpu);
     cr_list_init(&lane->pins);
-    cr_list_init(&lane->asked);
+    cr_list_init(&lane->errands);
     if (pthread_create(&lane->thread, NULL, lane_main, lane) != 0) {
         cr_gpu_probe_free(lane->probe);
         free(lane);

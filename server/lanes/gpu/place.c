@@ -37,7 +37,7 @@ void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing 
     uint64_t bytes = axis->block * job->element,
              most = placing->chunk_bytes < WHOLE_BYTES ? placing->chunk_bytes : WHOLE_BYTES;
     if (!axis->block || bytes > most || !(placing->kinds & CR_BY_GPU) || !takes(api, &axis->spec, 1)) return;
-    if (shape->inner > CR_AXIS_GPU_OUTPUT_BYTES / axis->answer_bytes) return;
+    if (shape->inner > CR_JOB_AXIS_GPU_OUTPUT_BYTES / axis->answer_bytes) return;
     if (beside && shape->n * job->element < ANSWER_COST * axis->answer_bytes) return;
     job->gpu_from = placing->gpu_from;
     if (job->grain == axis->block)

@@ -8,8 +8,8 @@
 #include "server/lanes/gpu/internal.h"
 
 /* What did not fit is left out. */
-static void add(char text[CR_GPU_RANGE_TEXT], size_t *length, const char *format, const char *word, uint64_t number) {
-    const size_t room = CR_GPU_RANGE_TEXT - *length;
+static void add(char text[CR_GPU_TRACE_TEXT], size_t *length, const char *format, const char *word, uint64_t number) {
+    const size_t room = CR_GPU_TRACE_TEXT - *length;
     int wrote = word ? snprintf(text + *length, room, format, word)
                      : snprintf(text + *length, room, format, (unsigned long long)number);
     if (wrote > 0) *length += (size_t)wrote < room ? (size_t)wrote : room - 1;
@@ -17,7 +17,7 @@ static void add(char text[CR_GPU_RANGE_TEXT], size_t *length, const char *format
 
 /* "job 17: sum,mean f32[1048576]", "job 18: v7_shuffle sum i32[1000]", "job 19: max f64[3,1000,7]"; "[?]" while nobody
  * knows. */
-void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]) {
+void cr_gpu_trace_name(const cr_job *job, char text[CR_GPU_TRACE_TEXT]) {
     size_t length = 0;
     uint64_t bytes = job->total_bytes;
     const char *comma = "";
@@ -46,12 +46,12 @@ void cr_gpu_range_name(const cr_job *job, char text[CR_GPU_RANGE_TEXT]) {
 
 static uint64_t begin(void *argument, const cr_job *job) {
     const cr_gpu_api *api = argument;
-    char name[CR_GPU_RANGE_TEXT];
-    cr_gpu_range_name(job, name);
-    return api->range_begin(name);
+    char name[CR_GPU_TRACE_TEXT];
+    cr_gpu_trace_name(job, name);
+    return api->trace_begin(name);
 }
 
-static void end(void *argument, uint64_t range) { ((const cr_gpu_api *)argument)->range_end(range); }
+static void end(void *argument, uint64_t trace_id) { ((const cr_gpu_api *)argument)->trace_end(trace_id); }
 
 void cr_gpu_trace(cr_queue *queue, const cr_gpu_api *api) {
     if (api->traced()) cr_queue_trace(queue, &(cr_trace){begin, end, (void *)(uintptr_t)api});

@@ -95,10 +95,10 @@ START_TEST(device_memory) {
         ck_assert_uint_le(claim, outer);
         ck_assert_uint_eq(job->claim_output, answers);
         if (claim > 1) {
-            ck_assert_uint_le(answers, CR_AXIS_GPU_OUTPUT_BYTES);
+            ck_assert_uint_le(answers, CR_JOB_AXIS_GPU_OUTPUT_BYTES);
             ck_assert_uint_le(job->claim_most, 4 * GIB);
         }
-        uint64_t all = outer * inner * 8, waiting = CR_AXIS_PENDING_BYTES + answers;
+        uint64_t all = outer * inner * 8, waiting = CR_JOB_AXIS_PENDING_BYTES + answers;
         ck_assert_uint_eq(job->axis->memory, (all < waiting ? all : waiting) + answers);
         ck_assert(!job->in_order && !job->most_claims && !job->claim_bytes);
         forget(job);

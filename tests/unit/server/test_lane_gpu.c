@@ -60,7 +60,7 @@ static void open_lanes(uint32_t streams, bool with_cpu, uint64_t timeout_ms) {
 }
 
 static uint32_t ranges_begun(void) {
-    uint32_t open, begun = fake_gpu_ranges(&open);
+    uint32_t open, begun = fake_gpu_traces(&open);
     ck_assert_uint_eq(open, 0);
     return begun;
 }
@@ -167,7 +167,7 @@ START_TEST(each_job_is_one_range) {
         const uint32_t begun = ranges_begun();
         sum_right(CR_BY_GPU, (unsigned)pieces, false);
         ck_assert_uint_eq(ranges_begun(), begun + 1);
-        ck_assert_ptr_ne(strstr(fake_gpu_range(begun + 1), ": sum,argmax u8["), NULL);
+        ck_assert_ptr_ne(strstr(fake_gpu_trace_name(begun + 1), ": sum,argmax u8["), NULL);
     }
     sum_right(CR_BY_CPU, 4, false);
     const uint32_t begun = ranges_begun();
@@ -189,8 +189,8 @@ START_TEST(each_job_is_one_range) {
 END_TEST
 
 static const char *range_name(cr_job *job) {
-    static char name[CR_GPU_RANGE_TEXT];
-    cr_gpu_range_name(job, name);
+    static char name[CR_GPU_TRACE_TEXT];
+    cr_gpu_trace_name(job, name);
     return strchr(name, ':');
 }
 
@@ -198,7 +198,7 @@ START_TEST(names_of_ranges) {
     cr_error why;
     cr_job *job = cr_job_new(CR_F32, CR_FAM_SUM);
     const uint64_t number = job->number;
-    char wanted[64], name[CR_GPU_RANGE_TEXT];
+    char wanted[64], name[CR_GPU_TRACE_TEXT];
     ck_assert_str_eq(range_name(job), ":  f32[?]");
     job->ops = cr_ops_of(CR_OP_SUM) | cr_ops_of(CR_OP_BIT_XOR) | cr_ops_of(CR_OP_MEAN);
     for (uint32_t op = 32; op < 64; op++)
@@ -206,14 +206,14 @@ START_TEST(names_of_ranges) {
     job->total_bytes = 4000000;
     ck_assert_str_eq(range_name(job), ": sum,mean,bit_xor f32[1000000]");
     snprintf(wanted, sizeof wanted, "job %llu: ", (unsigned long long)number);
-    cr_gpu_range_name(job, name);
+    cr_gpu_trace_name(job, name);
     ck_assert_int_eq(strncmp(name, wanted, strlen(wanted)), 0);
     job->ops = UINT64_MAX; /* as long as it can be */
     assert_ok(
         cr_named_attach(job, "a_name_as_long_as_a_name_of_a_kernel_may_ever_be", (uint32_t[]){CR_OP_SUM}, 1, &why),
         why);
     ck_assert_ptr_ne(strstr(range_name(job), "a_name_as_long"), NULL);
-    ck_assert_uint_lt(strlen(range_name(job)), CR_GPU_RANGE_TEXT);
+    ck_assert_uint_lt(strlen(range_name(job)), CR_GPU_TRACE_TEXT);
     cr_job *next = cr_job_new(CR_I64, CR_FAM_SUM);
     ck_assert_uint_eq(next->number, number + 1);
     job->state = next->state = CR_JOB_DONE;

@@ -1,4 +1,4 @@
-/* cured-bench batch: many small arrays in device memory folded in one launch, beside CUB's segmented sum of the same segments.
+/* cured-bench pack: many small arrays in device memory folded in one launch, beside CUB's segmented sum of the same segments.
  *
  * Each figure is that of a launch inside a graph of many: cold, each on arrays of its own, together several times the L2, after
  * another region was read; warm, all on the same arrays. The list of units lies in device memory, or in pinned memory as the
@@ -44,7 +44,7 @@ static struct bench {
 
 static void check(int failure, const char *what) {
     if (failure == cudaSuccess) return;
-    fprintf(stderr, "cured-bench: batch: %s: %s\n", what, cudaGetErrorString((cudaError_t)failure));
+    fprintf(stderr, "cured-bench: pack: %s: %s\n", what, cudaGetErrorString((cudaError_t)failure));
     exit(70);
 }
 
@@ -228,11 +228,11 @@ static int parse(int argc, char **argv) {
     return status;
 }
 
-int bench_batch(int argc, char **argv) {
+int bench_pack(int argc, char **argv) {
     int devices = 0, status = parse(argc, argv);
     if (status >= 0) return status;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || !devices) {
-        fprintf(stderr, "cured-bench: batch: no CUDA device\n");
+        fprintf(stderr, "cured-bench: pack: no CUDA device\n");
         return 77;
     }
     b.sets = (uint32_t)((512u << 20) / set_bytes());

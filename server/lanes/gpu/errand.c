@@ -1,4 +1,4 @@
-/* ask: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes
+/* errand: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes
  * share.
  *
  * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the rest on any other thread, which waits. Owner: the
@@ -17,11 +17,11 @@ typedef struct cr_pin {
     void *memory;
 } cr_pin;
 
-typedef enum ask_kind { ASK_PIN, ASK_UNPIN, ASK_IMPORT, ASK_RELEASE } ask_kind;
+typedef enum errand_kind { ERRAND_PIN, ERRAND_UNPIN, ERRAND_IMPORT, ERRAND_RELEASE } errand_kind;
 
-typedef struct cr_ask {
+typedef struct cr_errand {
     cr_list link;
-    ask_kind kind;
+    errand_kind kind;
     void *memory; /* IMPORT: where it is, afterwards */
     size_t bytes;
     bool read_only;                 /* PIN */
@@ -30,17 +30,17 @@ typedef struct cr_ask {
     bool done;
     cr_status status;
     cr_error *error;
-} cr_ask;
+} cr_errand;
 
-static cr_status pin(cr_gpu_lane *lane, const cr_ask *ask) {
+static cr_status pin(cr_gpu_lane *lane, const cr_errand *errand) {
     cr_pin *entry = malloc(sizeof *entry);
-    if (!entry) return cr_fail(ask->error, CR_RESOURCE_EXHAUSTED, "no memory to pin with");
-    cr_status status = lane->api->pin(lane->gpu, ask->memory, ask->bytes, ask->read_only, ask->error);
+    if (!entry) return cr_fail(errand->error, CR_RESOURCE_EXHAUSTED, "no memory to pin with");
+    cr_status status = lane->api->pin(lane->gpu, errand->memory, errand->bytes, errand->read_only, errand->error);
     if (status != CR_OK) {
         free(entry);
         return status;
     }
-    entry->memory = ask->memory;
+    entry->memory = errand->memory;
     cr_list_append(&lane->pins, &entry->link);
     return CR_OK;
 }
@@ -53,10 +53,10 @@ static void drop_pin(cr_gpu_lane *lane, cr_pin *entry) {
     free(entry);
 }
 
-static void unpin(cr_gpu_lane *lane, const cr_ask *ask) {
+static void unpin(cr_gpu_lane *lane, const cr_errand *errand) {
     for (cr_list *node = lane->pins.next; node != &lane->pins; node = node->next) {
         cr_pin *entry = cr_container(node, cr_pin, link);
-        if (entry->memory != ask->memory) continue;
+        if (entry->memory != errand->memory) continue;
         drop_pin(lane, entry);
         break;
     }
@@ -66,51 +66,51 @@ void cr_gpu_unpin_all(cr_gpu_lane *lane) {
     while (!cr_list_empty(&lane->pins)) drop_pin(lane, cr_container(lane->pins.next, cr_pin, link));
 }
 
-static void release(cr_gpu_lane *lane, const cr_ask *ask) {
+static void release(cr_gpu_lane *lane, const cr_errand *errand) {
     if (is_lost(lane)) return;
-    if (ask->event) lane->api->event_close(lane->gpu, ask->event);
-    lane->api->release(lane->gpu, ask->memory);
+    if (errand->event) lane->api->event_close(lane->gpu, errand->event);
+    lane->api->release(lane->gpu, errand->memory);
 }
 
-static cr_status import(cr_gpu_lane *lane, cr_ask *ask) {
-    const cr_device_memory *from = ask->source;
+static cr_status import(cr_gpu_lane *lane, cr_errand *errand) {
+    const cr_device_memory *from = errand->source;
     const cr_gpu_api *api = lane->api;
     cr_status status = api->import(lane->gpu, from->has_handle ? from->handle : NULL, from->descriptor,
-                                   (size_t)(from->offset + from->bytes), &ask->memory, ask->error);
+                                   (size_t)(from->offset + from->bytes), &errand->memory, errand->error);
     if (status != CR_OK || !from->has_event) return status;
-    status = api->event_open(lane->gpu, from->event, &ask->event, ask->error);
-    if (status != CR_OK && !is_lost(lane)) api->release(lane->gpu, ask->memory);
+    status = api->event_open(lane->gpu, from->event, &errand->event, errand->error);
+    if (status != CR_OK && !is_lost(lane)) api->release(lane->gpu, errand->memory);
     return status;
 }
 
-static cr_status carry_out(cr_gpu_lane *lane, cr_ask *ask, bool refuse) {
-    switch (ask->kind) {
-        case ASK_UNPIN:
-            unpin(lane, ask);
+static cr_status carry_out(cr_gpu_lane *lane, cr_errand *errand, bool refuse) {
+    switch (errand->kind) {
+        case ERRAND_UNPIN:
+            unpin(lane, errand);
             return CR_OK;
-        case ASK_RELEASE:
-            release(lane, ask);
+        case ERRAND_RELEASE:
+            release(lane, errand);
             return CR_OK;
-        case ASK_PIN:
-        case ASK_IMPORT:
+        case ERRAND_PIN:
+        case ERRAND_IMPORT:
             break;
     }
-    if (refuse || is_lost(lane)) return cr_fail(ask->error, CR_UNAVAILABLE, "the GPU is lost");
-    if (ask->kind == ASK_PIN) return pin(lane, ask);
-    return import(lane, ask);
+    if (refuse || is_lost(lane)) return cr_fail(errand->error, CR_UNAVAILABLE, "the GPU is lost");
+    if (errand->kind == ERRAND_PIN) return pin(lane, errand);
+    return import(lane, errand);
 }
 
 void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
     assert(cr_gpu_running(lane) == 0);
     pthread_mutex_lock(&lane->mutex);
-    for (cr_list *node; (node = cr_list_pop(&lane->asked));) {
-        cr_ask *ask = cr_container(node, cr_ask, link);
-        lane->current = ask;
+    for (cr_list *node; (node = cr_list_pop(&lane->errands));) {
+        cr_errand *errand = cr_container(node, cr_errand, link);
+        lane->current = errand;
         pthread_mutex_unlock(&lane->mutex);
-        ask->status = carry_out(lane, ask, refuse);
+        errand->status = carry_out(lane, errand, refuse);
         pthread_mutex_lock(&lane->mutex);
         lane->current = NULL;
-        ask->done = true;
+        errand->done = true;
         pthread_cond_broadcast(&lane->changed);
     }
     atomic_store(&lane->asking, false);
@@ -120,11 +120,11 @@ void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
 void cr_gpu_ask_lose(cr_gpu_lane *lane) {
     pthread_mutex_lock(&lane->mutex);
     lane->ended = true;
-    cr_ask *ask = lane->current;
+    cr_errand *errand = lane->current;
     lane->current = NULL;
-    if (ask) {
-        ask->done = true;
-        ask->status = ask->error ? cr_fail(ask->error, CR_UNAVAILABLE, "%s", lane->lost_error.text) : CR_OK;
+    if (errand) {
+        errand->done = true;
+        errand->status = errand->error ? cr_fail(errand->error, CR_UNAVAILABLE, "%s", lane->lost_error.text) : CR_OK;
         pthread_cond_broadcast(&lane->changed);
     }
     pthread_mutex_unlock(&lane->mutex);
@@ -132,21 +132,21 @@ void cr_gpu_ask_lose(cr_gpu_lane *lane) {
 }
 
 /* Waits for the lane's thread; once that has ended there is nothing left to ask. */
-static cr_status wait_for(cr_gpu_lane *lane, cr_ask *ask) {
-    cr_list_init(&ask->link);
+static cr_status wait_for(cr_gpu_lane *lane, cr_errand *errand) {
+    cr_list_init(&errand->link);
     pthread_mutex_lock(&lane->mutex);
     if (!lane->ended) {
-        cr_list_append(&lane->asked, &ask->link);
+        cr_list_append(&lane->errands, &errand->link);
         atomic_store(&lane->asking, true);
         pthread_mutex_unlock(&lane->mutex);
         cr_queue_poke(lane->options.queue);
         pthread_mutex_lock(&lane->mutex);
     } else {
-        ask->done = true;
-        ask->status = ask->error ? cr_fail(ask->error, CR_UNAVAILABLE, "the GPU's lane has ended") : CR_OK;
+        errand->done = true;
+        errand->status = errand->error ? cr_fail(errand->error, CR_UNAVAILABLE, "the GPU's lane has ended") : CR_OK;
     }
-    while (!ask->done && atomic_load(&lane->attended)) pthread_cond_wait(&lane->changed, &lane->mutex);
-    while (!ask->done) {
+    while (!errand->done && atomic_load(&lane->attended)) pthread_cond_wait(&lane->changed, &lane->mutex);
+    while (!errand->done) {
         const struct timespec until = cr_gpu_until(lane->options.timeout_ms / 4 + 1);
         int late = pthread_cond_timedwait(&lane->changed, &lane->mutex, &until);
         pthread_mutex_unlock(&lane->mutex);
@@ -154,41 +154,41 @@ static cr_status wait_for(cr_gpu_lane *lane, cr_ask *ask) {
         pthread_mutex_lock(&lane->mutex);
     }
     pthread_mutex_unlock(&lane->mutex);
-    return ask->status;
+    return errand->status;
 }
 
 static cr_status ask_pin(void *argument, void *memory, size_t bytes, bool read_only, cr_error *error) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     bytes = (bytes + page - 1) / page * page;
-    cr_ask ask = {.kind = ASK_PIN, .memory = memory, .bytes = bytes, .read_only = read_only, .error = error};
-    return wait_for(argument, &ask);
+    cr_errand errand = {.kind = ERRAND_PIN, .memory = memory, .bytes = bytes, .read_only = read_only, .error = error};
+    return wait_for(argument, &errand);
 }
 
 static void ask_unpin(void *argument, void *memory) {
-    cr_ask ask = {.kind = ASK_UNPIN, .memory = memory};
-    wait_for(argument, &ask);
+    cr_errand errand = {.kind = ERRAND_UNPIN, .memory = memory};
+    wait_for(argument, &errand);
 }
 
 cr_pinner cr_lane_gpu_pinner(cr_lane *lane) { return (cr_pinner){lane, ask_pin, ask_unpin}; }
 
 cr_status cr_lane_gpu_import(cr_lane *lane, const cr_device_memory *source, void **memory, void **event,
                              cr_error *error) {
-    cr_ask ask = {.kind = ASK_IMPORT, .source = source, .error = error};
+    cr_errand errand = {.kind = ERRAND_IMPORT, .source = source, .error = error};
     cr_gpu_lane *own = (cr_gpu_lane *)(void *)lane;
     if (source->descriptor >= 0) {
         cr_status status = own->api->inspect(source->descriptor, error);
         if (status != CR_OK) return status;
     }
     cr_status status = own->probe ? cr_gpu_probe_try(own->probe, source, error) : CR_OK;
-    if (status == CR_OK) status = wait_for(own, &ask);
-    *memory = ask.memory;
-    *event = ask.event;
+    if (status == CR_OK) status = wait_for(own, &errand);
+    *memory = errand.memory;
+    *event = errand.event;
     return status;
 }
 
 void cr_lane_gpu_release(cr_lane *lane, void *memory, void *event) {
-    cr_ask ask = {.kind = ASK_RELEASE, .memory = memory, .event = event};
-    wait_for((cr_gpu_lane *)(void *)lane, &ask);
+    cr_errand errand = {.kind = ERRAND_RELEASE, .memory = memory, .event = event};
+    wait_for((cr_gpu_lane *)(void *)lane, &errand);
 }
 
 const cr_gpu_info *cr_lane_gpu_device(const cr_lane *lane) {

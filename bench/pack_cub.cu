@@ -1,4 +1,4 @@
-// batch_cub: CUB's segmented sum, for cured-bench batch. Thread: main. Owner: the caller.
+// pack_cub: CUB's segmented sum, for cured-bench pack. Thread: main. Owner: the caller.
 #include <cub/device/device_segmented_reduce.cuh>
 
 #include "bench/kernels_peer.h"
