@@ -21,12 +21,12 @@ typedef struct cr_axis_spec {
     cr_finish_opts finish;
 } cr_axis_spec;
 
-/* blocks whole outer blocks (n·inner elements each) at data, the first of them block number first. Answers go to
+/* blocks whole outer blocks (n·inner elements each) at data, whose first answer is number output of all. Answers go to
  * out[k][0 … blocks·inner) for ops[k], each in cr_axis_dtype. Fast for inner = 1 (rows) and for inner > 1, short or long.
  * scratch: cr_axis_scratch(spec) bytes, 64-byte aligned. */
 size_t cr_axis_scratch(const cr_axis_spec *spec);
-cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t first, uint64_t blocks, void *scratch,
-                             void *const out[], cr_error *error);
+cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t output, uint64_t blocks,
+                             void *scratch, void *const out[], cr_error *error);
 
 /* For a block too large for one claim: a state of its inner columns. It is plain bytes (may be moved with memcpy). */
 size_t cr_columns_bytes(const cr_axis_spec *spec);
@@ -36,8 +36,8 @@ void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data
 /* Whether a block goes in order into one state, which is merged with none: products of floats. */
 bool cr_axis_in_order(const cr_axis_spec *spec);
 void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from);
-/* Answers of columns [first, first + count) to out[k][0 … count); block is only for the sentence of an error. */
-cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t block, uint64_t first, uint64_t count,
-                            void *const out[], cr_error *error);
+/* Answers of columns [first, first + count) to out[k][0 … count); output is the number of the first, for the sentence of an error. */
+cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t output, uint64_t first,
+                            uint64_t count, void *const out[], cr_error *error);
 
 #endif

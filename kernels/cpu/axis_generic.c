@@ -78,7 +78,7 @@ cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_parti
     return CR_OK;
 }
 
-cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, uint64_t first, uint64_t blocks,
+cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, uint64_t output, uint64_t blocks,
                                  void *scratch, void *const out[], cr_error *error) {
     const cr_shape *shape = &plan->spec->shape;
     cr_partial *partials = scratch;
@@ -93,9 +93,9 @@ cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, 
                 fold_lines(plan, partials, block + c * plan->size, 0, shape->n, now);
             }
             for (uint64_t i = 0; i < now; i++) {
+                const uint64_t at = b * shape->inner + c + i;
                 cr_status status =
-                    cr_axis_store_ops(plan, plan->generic_ops, &partials[i], (first + b) * shape->inner + c + i,
-                                      b * shape->inner + c + i, out, error);
+                    cr_axis_store_ops(plan, plan->generic_ops, &partials[i], output + at, at, out, error);
                 if (status != CR_OK) return status;
             }
         }

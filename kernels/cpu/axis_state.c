@@ -122,20 +122,19 @@ void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from) {
     for (uint64_t i = 0; a.plan.generic_ops && i < spec->shape.inner; i++) cr_partial_merge(&p[i], &q[i]);
 }
 
-static cr_status row_finish(const cr_axis_spec *spec, const row *r, uint64_t block, void *const out[],
+static cr_status row_finish(const cr_axis_spec *spec, const row *r, uint64_t output, void *const out[],
                             cr_error *error) {
     for (uint32_t k = 0; k < spec->op_count; k++) {
-        cr_status status = cr_axis_store(&r->partial, spec->ops[k], &spec->finish, block, out[k], error);
+        cr_status status = cr_axis_store(&r->partial, spec->ops[k], &spec->finish, output, out[k], error);
         if (status != CR_OK) return status;
     }
     return CR_OK;
 }
 
-cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t block, uint64_t first, uint64_t count,
-                            void *const out[], cr_error *error) {
-    if (is_row(spec)) return row_finish(spec, state, block, out, error);
+cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t output, uint64_t first,
+                            uint64_t count, void *const out[], cr_error *error) {
+    if (is_row(spec)) return row_finish(spec, state, output, out, error);
     layout a = layout_of(spec);
-    uint64_t output = block * spec->shape.inner + first;
     const cr_partial *p = partials_of(&a, state);
     for (uint64_t i = 0; i < count && (a.plan.generic_ops || a.prod_ops); i++) {
         cr_status status = CR_OK;

@@ -38,6 +38,11 @@ uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folde
     return bytes;
 }
 
+/* Whether answers may go out before the array is whole: not in strips, where all of it is kept. */
+static bool answers_early(const cr_job *job) {
+    return job && job->axis && job->axis->block && !cr_job_axis_in_strips(job);
+}
+
 /* Bytes of answers to the whole blocks that came, and *more: whether a part of a block came too. */
 static uint64_t answers_due(const cr_job *job, uint64_t received, bool *more) {
     const cr_job_axis *axis = job->axis;
@@ -48,13 +53,13 @@ static uint64_t answers_due(const cr_job *job, uint64_t received, bool *more) {
 
 bool cr_outputs_room(const cr_outputs *o, const cr_job *job, uint64_t received) {
     bool more;
-    if (!job || !job->axis || !job->axis->block) return true;
+    if (!answers_early(job)) return true;
     return answers_due(job, received, &more) <= o->bytes_sent + CR_JOB_AXIS_PENDING_BYTES;
 }
 
 bool cr_outputs_flow(const cr_outputs *o, const cr_job *job, uint64_t received) {
     bool more;
-    if (!job || !job->axis || !job->axis->block) return true;
+    if (!answers_early(job)) return true;
     uint64_t due = answers_due(job, received, &more), most = o->bytes_done + CR_JOB_AXIS_PENDING_BYTES;
     /* The job pauses once so much waits, in whole outputs, as the queue counts; something is left to claim then, or all is
      * answered. */

@@ -27,8 +27,10 @@ static cr_status attach_axis(cr_call *call, bool on_device, cr_error *error) {
     cr_axis_spec spec;
     axis_of(call, &spec);
     if (c->max_state_bytes < most) most = c->max_state_bytes;
+    const cr_job_axis_input input =
+        call->request.reduce.source == CR_SOURCE_STREAM ? CR_JOB_AXIS_STREAM : CR_JOB_AXIS_READ;
     cr_status status = on_device ? cr_job_axis_make_on_device(call->job, &spec, most, error)
-                                 : cr_job_axis_make(call->job, &spec, calls->lanes.workers, most, error);
+                                 : cr_job_axis_make(call->job, &spec, calls->lanes.workers, input, most, error);
     if (status == CR_OK && on_device && !cr_lanes_axis(&calls->lanes, call->job))
         status = cr_job_axis_make_by_host(call->job, most, error);
     if (status != CR_OK) return status;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/base/clock.h"
+#include "server/engine/job_axis.h"
 
 enum {
     OFFER_BYTES = 128 * 1024, /* at least, of an offer before the slab is full */
@@ -192,8 +193,35 @@ cr_upload *cr_upload_granted(cr_calls *calls) {
     }
 }
 
+static uint64_t array_bytes(const cr_job *job) { return job->axis->block * job->axis->spec.shape.outer * job->element; }
+
+/* The place of the next bytes of an array that is kept. */
+static bool kept_room(cr_upload *up, uint8_t **at, size_t *room, cr_error *error) {
+    uint64_t to, run = cr_job_axis_turned(up->job, up->kept_bytes, &to), bytes = array_bytes(up->job);
+    if (!up->kept) up->kept = malloc(bytes);
+    if (!up->kept)
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to keep %llu bytes of the upload",
+                       (unsigned long long)bytes) == CR_OK;
+    *at = up->kept + to;
+    *room = run;
+    return true;
+}
+
+/* All of it is there: it goes to the lanes. */
+static bool kept_finish(cr_upload *up) {
+    up->slab = new_segment(up, NULL, up->kept);
+    if (!up->slab) return false;
+    up->slab->segment.aligned = true;
+    up->kept = NULL;
+    cr_queue_add(up->calls->queue, &up->slab->segment);
+    cr_queue_ready(up->calls->queue, &up->slab->segment, array_bytes(up->job), true);
+    up->slab = NULL;
+    return true;
+}
+
 bool cr_upload_room(cr_upload *up, bool own, uint8_t **at, size_t *room, cr_error *error) {
     error->code = CR_OK;
+    if (cr_job_axis_in_strips(up->job)) return kept_room(up, at, room, error);
     if (up->slab && up->filled == CR_SLAB_BYTES) { /* no memory for its tail, when it became full */
         seal(up);
         if (up->slab) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload") == CR_OK;
@@ -217,6 +245,10 @@ bool cr_upload_room(cr_upload *up, bool own, uint8_t **at, size_t *room, cr_erro
 }
 
 void cr_upload_filled(cr_upload *up, size_t bytes) {
+    if (up->kept) {
+        up->kept_bytes += bytes;
+        return;
+    }
     up->filled += (uint32_t)bytes;
     assert(up->filled <= CR_SLAB_BYTES);
     touch(up);
@@ -228,6 +260,7 @@ void cr_upload_filled(cr_upload *up, size_t bytes) {
 
 bool cr_upload_finish(cr_upload *up) {
     forget(up);
+    if (up->kept) return kept_finish(up);
     if (!up->slab && up->tail_len) {
         /* An incomplete block of prod, left by an earlier seal: its buffer goes to the lanes as it is. */
         up->slab = new_segment(up, NULL, up->tail);
@@ -244,7 +277,8 @@ void cr_upload_drop(cr_upload *up) {
     forget(up);
     if (up->slab) offer(up, up->offered, true);
     free(up->tail);
-    up->tail = NULL;
+    free(up->kept);
+    up->tail = up->kept = NULL;
     up->tail_len = 0;
 }
 

@@ -4,6 +4,9 @@
  * is full, when its client pauses, or when others need slabs: a slab never waits for a client. So what may have to wait until
  * a client takes answers (of an axis) goes into memory of its own instead.
  *
+ * What a job wants in strips of columns is kept as a whole, in memory that counts as its state: each byte goes to its place in the
+ * job's order, and the lanes get all of it at the end.
+ *
  * Who finds no slab waits in the pool's line. The waiter is an allocation of its own, for another thread may be granting it
  * while its upload goes away:
  *
@@ -30,6 +33,8 @@ typedef struct cr_upload {
     uint8_t *tail;                /* what a sealed slab could not hand over: less than the job's grain */
     uint32_t tail_len;
     uint64_t touched_ms;
+    uint8_t *kept;       /* all of the array, in the job's order; NULL: it is not kept */
+    uint64_t kept_bytes; /* that came, in the array's order */
 } cr_upload;
 
 /* Of zeroed memory. */

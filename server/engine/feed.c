@@ -8,6 +8,7 @@
 
 #include "server/base/metrics.h"
 #include "server/base/range.h"
+#include "server/engine/job_axis.h"
 #include "server/memory/origin.h"
 #include "server/memory/region.h"
 
@@ -111,6 +112,7 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
     if (status == CR_OK) status = measure(o, feed->job, feed->region->size, &feed->total, error);
     if (status == CR_OK && source->kept)
         status = cr_kept_check(source->kept, source->offset, feed->total, &feed->way, error);
+    if (cr_job_axis_in_strips(feed->job) && feed->way == CR_REGION_MAP) feed->way = CR_REGION_READ;
     if (status == CR_OK && feed->way == CR_REGION_MAP) cr_queue_whole(o->queue, feed->job);
     if (status == CR_OK && o->to_end)
         cr_queue_measured(o->queue, feed->job, feed->total);
@@ -260,13 +262,26 @@ static bool take_memory(slot *s, void **into) {
     return true;
 }
 
+/* The range in hand, from the pieces of the source that it consists of. */
+static cr_status read_range(const slot *s, uint8_t *into, cr_error *error) {
+    const cr_feed *feed = s->feed;
+    cr_status status = CR_OK;
+    for (uint64_t done = 0; status == CR_OK && done < s->bytes;) {
+        uint64_t offset, now = cr_job_axis_run(feed->job, s->begin + done, &offset);
+        if (now > s->bytes - done) now = s->bytes - done;
+        status = cr_region_read(feed->region, feed->source->offset + offset, into + done, (size_t)now, error);
+        done += now;
+    }
+    return status;
+}
+
 static cr_status fill_memory(slot *s, void *into, cr_error *error) {
     cr_feed *feed = s->feed;
     cr_queue *queue = feed->options.queue;
     if (!into)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu bytes of the file",
                        (unsigned long long)s->bytes);
-    cr_status status = cr_region_read(feed->region, feed->source->offset + s->begin, into, (size_t)s->bytes, error);
+    cr_status status = read_range(s, into, error);
     if (status != CR_OK) return status;
     s->segment.data = into;
     s->segment.pinned = s->slab && cr_slabs_pinned(feed->options.slabs);
@@ -425,7 +440,7 @@ cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *e
                                        "input: %u arrays, and no op of this version takes them", options->input.count));
     if (kept && kept->region.way == CR_REGION_DEVICE)
         return start_on_device(job, options, error) == CR_OK ? CR_OK : refuse(options, error->code);
-    if (kept && cr_kept_is_steady(kept)) {
+    if (kept && cr_kept_is_steady(kept) && !cr_job_axis_in_strips(job)) {
         cr_status status = start_direct(job, options, error);
         return status == CR_OK ? CR_OK : refuse(options, status);
     }

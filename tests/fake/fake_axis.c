@@ -36,12 +36,12 @@ static void need(fake_axis *own, size_t bytes) {
 static cr_status blocks(fake_axis *own, const cr_axis_spec *spec, const size_t width[], uint64_t first, uint64_t end,
                         void *scratch) {
     const cr_gpu_axis *axis = &own->asked;
-    const uint64_t inner = axis->shape.inner, before = inner ? axis->first / inner : 0;
+    const uint64_t inner = axis->shape.inner;
     void *out[CR_GPU_AXIS_OPS];
     for (uint32_t k = 0; k < axis->op_count; k++) out[k] = own->answers + own->at[k] + first * inner * width[k];
     const uint8_t *data = (const uint8_t *)axis->data + first * axis->shape.n * inner * cr_dtype_size(axis->dtype);
     own->error.code = CR_OK;
-    return cr_cpu_axis_blocks(spec, data, before + first, end - first, scratch, out, &own->error);
+    return cr_cpu_axis_blocks(spec, data, axis->first + first * inner, end - first, scratch, out, &own->error);
 }
 
 static void reduce(cr_gpu_stream *stream, const op *o) {

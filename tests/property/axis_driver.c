@@ -59,8 +59,8 @@ static void by_blocks(const cr_axis_spec *spec, const uint8_t *data, answers *a)
         uint64_t now = 1 + next_random(s->outer - b);
         void *out[CR_AXIS_MAX_OPS];
         answers_at(a, spec, b * s->inner, out);
-        cr_cpu_axis_blocks(spec, data + b * s->n * s->inner * cr_dtype_size(spec->dtype), b, now, scratch, out,
-                           &a->error);
+        cr_cpu_axis_blocks(spec, data + b * s->n * s->inner * cr_dtype_size(spec->dtype), b * s->inner, now, scratch,
+                           out, &a->error);
         b += now;
     }
     free(scratch);
@@ -121,7 +121,7 @@ static void by_columns(const cr_axis_spec *spec, const uint8_t *data, answers *a
             uint64_t now = 1 + next_random(s->inner - c);
             void *out[CR_AXIS_MAX_OPS];
             answers_at(a, spec, b * s->inner + c, out);
-            cr_columns_finish(spec, state[0], b, c, now, out, &a->error);
+            cr_columns_finish(spec, state[0], b * s->inner + c, c, now, out, &a->error);
             c += now;
         }
         for (uint64_t i = 0; i < live; i++) free(state[i]);

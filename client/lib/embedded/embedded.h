@@ -24,6 +24,7 @@ enum {
     CR_LOCAL_SMALL_BYTES = 1024 * 1024,      /* folded in one turn, without a job */
     CR_LOCAL_INLINE_BYTES = 8 * 1024 * 1024, /* up to here waking a thread costs more than it brings */
     CR_LOCAL_PIECE_BYTES = 1024 * 1024,
+    CR_LOCAL_STATE_BYTES = 1024 * 1024 * 1024, /* beyond, columns come in strips, where they can */
     CR_LOCAL_MAX_THREADS = 1024,
 };
 
@@ -61,14 +62,17 @@ typedef struct cr_work {
     cured_call *call; /* NULL: nobody waits any more */
     cr_job *job;
     cr_line *line;
-    bool done;              /* the job is DONE */
-    bool feeding;           /* it holds the job: more input comes */
-    struct cr_piece *piece; /* being filled; NULL: none */
-    uint64_t index;         /* of the next piece's first element */
-    int fd;                 /* of a file or region that is read */
-    uint64_t offset, left;  /* of the file, in bytes */
-    uint64_t received;      /* of a stream, in bytes */
-    uint64_t progress_ns;   /* when to say how far it is */
+    bool done;                   /* the job is DONE */
+    bool feeding;                /* it holds the job: more input comes */
+    struct cr_piece *piece;      /* being filled; NULL: none */
+    uint64_t index;              /* of the next piece's first element */
+    int fd;                      /* of a file or region that is read */
+    const uint8_t *memory;       /* in place of fd, where the columns come in strips */
+    uint64_t offset;             /* of the input in the file, in bytes */
+    uint64_t fed, left;          /* of the input, in bytes: in pieces, and not yet */
+    uint64_t received;           /* of a stream, in bytes */
+    struct cr_kept_stream *kept; /* of a stream whose columns come in strips: all of it; NULL: nothing came */
+    uint64_t progress_ns;        /* when to say how far it is */
 } cr_work;
 
 /* Memory that input is read or copied into. */

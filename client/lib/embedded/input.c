@@ -171,6 +171,14 @@ typedef struct borrowed {
     cr_segment segment;
 } borrowed;
 
+/* A stream, in the order of a job in strips. */
+typedef struct cr_kept_stream {
+    cr_segment segment;
+    uint8_t data[];
+} cr_kept_stream;
+
+static void kept_release(cr_segment *segment) { free(cr_container(segment, cr_kept_stream, segment)); }
+
 static void borrowed_release(cr_segment *segment) { free(cr_container(segment, borrowed, segment)); }
 
 static void publish(cr_work *work, cr_segment *segment, const void *data, uint64_t bytes,
@@ -194,6 +202,8 @@ cr_status cr_work_offer(cr_work *work, const uint8_t *data, uint64_t bytes, cr_e
 }
 
 void cr_work_end_feed(cr_work *work) {
+    free(work->kept);
+    work->kept = NULL;
     if (work->piece != NULL) {
         work->local->filling--;
         piece_give(work->piece);
@@ -234,15 +244,31 @@ static uint64_t piece_room(const cr_work *work) {
     return CR_LOCAL_PIECE_BYTES / unit * unit;
 }
 
+/* bytes of the input, in the job's order, from where they lie. */
+static cr_status read_input(const cr_work *work, uint8_t *to, uint64_t bytes, cr_error *error) {
+    cr_status status = CR_OK;
+    for (uint64_t at = work->fed, end = at + bytes; status == CR_OK && at < end;) {
+        uint64_t offset, now = cr_job_axis_run(work->job, at, &offset);
+        if (now > end - at) now = end - at;
+        if (work->memory != NULL)
+            memcpy(to, work->memory + offset, now);
+        else
+            status = read_all(work->fd, to, now, work->offset + offset, error);
+        to += now;
+        at += now;
+    }
+    return status;
+}
+
 static void feed_file(cr_work *work) {
     cr_error error;
     cr_piece *piece = work->piece;
     piece->used = work->left < piece_room(work) ? work->left : piece_room(work);
-    if (read_all(work->fd, piece->data, piece->used, work->offset, &error) != CR_OK) {
+    if (read_input(work, piece->data, piece->used, &error) != CR_OK) {
         feed_fails(work, &error);
         return;
     }
-    work->offset += piece->used;
+    work->fed += piece->used;
     work->left -= piece->used;
     publish_piece(work);
     if (work->left == 0) cr_work_end_feed(work);
@@ -272,14 +298,54 @@ static void end_stream(cr_work *work) {
         feed_fails(work, &error);
         return;
     }
+    cr_kept_stream *kept = work->kept;
+    work->kept = NULL;
+    if (kept != NULL) publish(work, &kept->segment, kept->data, work->received, kept_release);
     if (work->piece != NULL && work->piece->used != 0) publish_piece(work);
     cr_work_end_feed(work);
+}
+
+static bool too_many_came(cr_work *work) {
+    const cr_wire_reduce *r = &work->call->request.reduce;
+    if (!r->has_axis || work->received <= r->outer * r->n * r->inner * work->job->element) return false;
+    cr_error error;
+    cr_fail(&error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, more bytes came than those take",
+            (unsigned long long)(r->outer * r->n * r->inner));
+    feed_fails(work, &error);
+    return true;
+}
+
+/* What the program has handed over, to its places. */
+static void keep_stream(cr_work *work) {
+    cured_call *call = work->call;
+    const cr_wire_reduce *r = &call->request.reduce;
+    const uint64_t bytes = r->outer * r->n * r->inner * work->job->element;
+    uint64_t from = work->received, at;
+    size_t left = call->source_len < CR_LOCAL_PIECE_BYTES ? call->source_len : CR_LOCAL_PIECE_BYTES;
+    work->received += left;
+    if (too_many_came(work)) return;
+    if (work->kept == NULL) work->kept = malloc(sizeof *work->kept + bytes);
+    if (work->kept == NULL) {
+        cr_error error;
+        cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory to keep %llu bytes of the stream", (unsigned long long)bytes);
+        feed_fails(work, &error);
+        return;
+    }
+    while (left != 0) {
+        uint64_t run = cr_job_axis_turned(work->job, from, &at);
+        size_t n = left < run ? left : (size_t)run;
+        memcpy(work->kept->data + at, call->source, n);
+        from += n;
+        left -= n;
+        call->source += n;
+        call->source_len -= n;
+    }
+    if (stream_ended(call)) end_stream(work);
 }
 
 static void feed_stream(cr_work *work) {
     cured_call *call = work->call;
     cr_piece *piece = work->piece;
-    const cr_wire_reduce *r = &call->request.reduce;
     uint64_t room = piece_room(work) - piece->used;
     size_t n = call->source_len < room ? call->source_len : (size_t)room;
     memcpy(piece->data + piece->used, call->source, n);
@@ -287,13 +353,7 @@ static void feed_stream(cr_work *work) {
     call->source_len -= n;
     piece->used += n;
     work->received += n;
-    if (r->has_axis && work->received > r->outer * r->n * r->inner * work->job->element) {
-        cr_error error;
-        cr_fail(&error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, more bytes came than those take",
-                (unsigned long long)(r->outer * r->n * r->inner));
-        feed_fails(work, &error);
-        return;
-    }
+    if (too_many_came(work)) return;
     if (piece->used == piece_room(work)) publish_piece(work);
     if (stream_ended(call)) end_stream(work);
 }
@@ -309,6 +369,10 @@ bool cr_work_feed(cr_work *work) {
     if (stream && call->source_len == 0) {
         if (!stream_ended(call)) return false;
         end_stream(work);
+        return true;
+    }
+    if (stream && cr_job_axis_in_strips(work->job)) {
+        keep_stream(work);
         return true;
     }
     if (work->piece == NULL) work->piece = piece_take(work->local, &lacking);

@@ -37,6 +37,18 @@ static cr_line *line_for(cr_local *local, uint64_t bytes, cr_error *error) {
     return line;
 }
 
+/* In this process memory is the caller's business: what cannot come in strips takes what it takes. */
+static cr_status make_axis(cr_work *work, const cr_axis_spec *spec, cr_error *error) {
+    const cr_job_axis_input input = work->call->kind == KIND_STREAM ? CR_JOB_AXIS_STREAM : CR_JOB_AXIS_READ;
+    const uint32_t threads = work->line->threads;
+    cr_job *job = work->job;
+    cr_status status = cr_job_axis_make(job, spec, threads, input, CR_LOCAL_STATE_BYTES, error);
+    if (status == CR_OK || job->axis == NULL) return status;
+    cr_job_axis_free(job->axis);
+    job->axis = NULL;
+    return cr_job_axis_make(job, spec, threads, CR_JOB_AXIS_PASSES, UINT64_MAX / 2, error);
+}
+
 static cr_status make_job(cr_work *work, const cr_ask *ask, cr_error *error) {
     const cured_call *call = work->call;
     cr_job *job = work->job = cr_job_new(ask->dtype, call->needs.families);
@@ -53,7 +65,7 @@ static cr_status make_job(cr_work *work, const cr_ask *ask, cr_error *error) {
                          .op_count = ask->op_count,
                          .finish = ask->finish};
     for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
-    return cr_job_axis_make(job, &spec, work->line->threads, UINT64_MAX / 2, error);
+    return make_axis(work, &spec, error);
 }
 
 static cr_status begin(cr_work *work, const cr_local_input *input, cr_error *error) {
@@ -62,8 +74,10 @@ static cr_status begin(cr_work *work, const cr_local_input *input, cr_error *err
     work->line = line_for(work->local, input->bytes, error);
     cr_status status = work->line != NULL ? make_job(work, &ask, error) : error->code;
     if (status != CR_OK) return status;
-    if (input->memory != NULL) return cr_work_offer(work, input->memory, input->bytes, error);
+    const bool strips = cr_job_axis_in_strips(work->job);
+    if (input->memory != NULL && !strips) return cr_work_offer(work, input->memory, input->bytes, error);
     if (input->bytes != UINT64_MAX) cr_queue_set_total(work->line->queue, work->job, input->bytes);
+    work->memory = input->memory;
     work->fd = input->fd;
     work->offset = input->offset;
     work->left = input->bytes;

@@ -29,14 +29,16 @@ bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
 
 /* A claim may be of one block. With the CPU beside it the GPU takes what has few answers for its input, because the
  * answers come back over the bus and are copied by one thread. Blocks that are cut go into states, which are the
- * CPU's. */
+ * CPU's, and so is what comes in strips. */
 void cr_gpu_axis_place(const cr_gpu_api *api, cr_job *job, const cr_gpu_placing *placing) {
     cr_job_axis *axis = job->axis;
     const cr_shape *shape = &axis->spec.shape;
     const bool beside = placing->kinds & CR_BY_CPU;
     uint64_t bytes = axis->block * job->element,
              most = placing->chunk_bytes < WHOLE_BYTES ? placing->chunk_bytes : WHOLE_BYTES;
-    if (!axis->block || bytes > most || !(placing->kinds & CR_BY_GPU) || !takes(api, &axis->spec, 1)) return;
+    if (!axis->block || axis->strips > 1 || bytes > most || !(placing->kinds & CR_BY_GPU) ||
+        !takes(api, &axis->spec, 1))
+        return;
     if (shape->inner > CR_JOB_AXIS_GPU_OUTPUT_BYTES / axis->answer_bytes) return;
     if (beside && shape->n * job->element < ANSWER_COST * axis->answer_bytes) return;
     job->gpu_from = placing->gpu_from;

@@ -221,7 +221,7 @@ static cr_status by_blocks(const cr_axis_spec *spec, const uint8_t *data, answer
         void *out[CR_AXIS_MAX_OPS];
         answers_at(a, spec, b * spec->shape.inner, out);
         const uint8_t *p = data + b * spec->shape.n * spec->shape.inner * size;
-        status = cr_cpu_axis_blocks(spec, p, b, now, scratch, out, NULL);
+        status = cr_cpu_axis_blocks(spec, p, b * spec->shape.inner, now, scratch, out, NULL);
         b += now;
     }
     free(scratch);
@@ -256,7 +256,7 @@ static cr_status by_columns(const cr_axis_spec *spec, const uint8_t *data, answe
             uint64_t now = 1 + below(spec->shape.inner - c);
             void *out[CR_AXIS_MAX_OPS];
             answers_at(a, spec, b * spec->shape.inner + c, out);
-            status = cr_columns_finish(spec, moved, b, c, now, out, NULL);
+            status = cr_columns_finish(spec, moved, b * spec->shape.inner + c, c, now, out, NULL);
             c += now;
         }
         free(state[0]);

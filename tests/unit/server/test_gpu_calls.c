@@ -82,7 +82,7 @@ static void along_axis(cr_dtype dtype, cr_op op, cr_shape shape, const uint8_t *
     const cr_axis_spec spec = {
         .dtype = dtype, .shape = shape, .families = cr_op_needs(op, dtype), .op_count = 1, .ops = {op}};
     cr_job *job = cr_job_new(dtype, spec.families);
-    cr_status status = data == memory ? cr_job_axis_make(job, &spec, 1, BYTES, &error)
+    cr_status status = data == memory ? cr_job_axis_make(job, &spec, 1, CR_JOB_AXIS_PASSES, BYTES, &error)
                                       : cr_job_axis_make_on_device(job, &spec, BYTES, &error);
     if (by_host) status = cr_job_axis_make_by_host(job, BYTES, &error);
     assert_ok(status, error);

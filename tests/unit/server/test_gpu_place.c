@@ -44,7 +44,7 @@ START_TEST(host_memory) {
             cr_error error;
             cr_axis_spec spec = spec_of(cases[i].dtype, cases[i].op, cases[i].outer, cases[i].n, cases[i].inner);
             cr_job *job = cr_job_new(spec.dtype, spec.families);
-            ck_assert_int_eq(cr_job_axis_make(job, &spec, 2, GIB, &error), CR_OK);
+            ck_assert_int_eq(cr_job_axis_make(job, &spec, 2, CR_JOB_AXIS_READ, GIB, &error), CR_OK);
             const cr_gpu_placing placing = {
                 .kinds = both ? BOTH : CR_BY_GPU, .workers = 2, .gpu_from = 5, .chunk_bytes = 16 * MIB};
             cr_gpu_axis_place(&cr_fake_gpu, job, &placing);
@@ -68,7 +68,7 @@ START_TEST(without_a_gpu) {
     cr_error error;
     cr_axis_spec spec = spec_of(CR_F32, CR_OP_SUM, 1000, 1000, 1);
     cr_job *job = cr_job_new(spec.dtype, spec.families);
-    ck_assert_int_eq(cr_job_axis_make(job, &spec, 2, GIB, &error), CR_OK);
+    ck_assert_int_eq(cr_job_axis_make(job, &spec, 2, CR_JOB_AXIS_READ, GIB, &error), CR_OK);
     cr_gpu_axis_place(&cr_fake_gpu, job, &(cr_gpu_placing){.kinds = CR_BY_CPU, .workers = 2, .chunk_bytes = MIB});
     ck_assert_uint_eq(job->kinds, CR_BY_CPU);
     ck_assert_uint_eq(job->gpu_from, 0);

@@ -1,0 +1,63 @@
+/* libcured in the caller's process: arrays of more columns than have states in a gigabyte, from memory, files and regions. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cured/cured.h"
+
+#define OK(call) ck_assert_int_eq(call, CURED_OK)
+
+START_TEST(wide_arrays_go_strip_by_strip) {
+    enum { WIDE = 170003 };
+    const cured_axis axis = {1, 2, WIDE};
+    const cured_op var = CURED_OP_VAR;
+    double *data = malloc(2 * WIDE * sizeof *data);
+    int fd = memfd_create("wide", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    for (int i = 0; i < WIDE; i++) {
+        data[i] = i % 97;
+        data[WIDE + i] = i % 97 + 2 * (i % 13);
+    }
+    ck_assert_int_eq(write(fd, data, 2 * WIDE * sizeof *data), 2 * WIDE * sizeof *data);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    for (int way = 0; way < 3; way++) {
+        cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
+        cured_conn *conn = NULL;
+        options.threads = 1 + 2 * (way % 2);
+        OK(cured_connect("embedded:", &options, &conn, NULL));
+        cured_options o = CURED_OPTIONS_INIT;
+        cured_region *region = NULL;
+        cured_call *call = NULL;
+        uint64_t count;
+        o.axis = &axis;
+        OK(cured_region_fd(conn, fd, &region, NULL));
+        if (way == 0) OK(cured_reduce_buffer(conn, CURED_F64, &var, 1, data, 2 * WIDE, &o, &call, NULL));
+        if (way == 1) OK(cured_reduce_fd(conn, CURED_F64, &var, 1, fd, 0, 2 * WIDE, &o, &call, NULL));
+        if (way == 2) OK(cured_region_reduce(region, CURED_F64, &var, 1, 0, 2 * WIDE, &o, &call, NULL));
+        OK(cured_wait(call, NULL));
+        const double *answers = cured_call_array(call, 0, NULL, &count);
+        ck_assert_uint_eq(count, WIDE);
+        for (int i = 0; i < WIDE; i++)
+            if (answers[i] != (i % 13) * (i % 13)) ck_abort_msg("way %d: answer %d is %g", way, i, answers[i]);
+        cured_call_free(call);
+        cured_region_free(region);
+        cured_close(conn);
+    }
+    close(fd);
+    free(data);
+}
+END_TEST
+
+int main(void) {
+    Suite *suite = suite_create("client/embedded_wide");
+    TCase *tc = tcase_create("wide");
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, wide_arrays_go_strip_by_strip);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
