@@ -18,7 +18,13 @@
 #include "server/native/regions.h"
 #include "server/native/reply.h"
 
-enum { OUT_FIRST = 16 * 1024 };
+enum {
+    OUT_FIRST = 16 * 1024,
+    AT_ONCE_BYTES = 256 * 1024, /* of an upload, waited for at most; as many as TLS receives at once */
+    STEP_BYTES = 32 * 1024,     /* waited for in multiples of these */
+    SEALED_BYTES = 32 * 1024,   /* more than TLS holds of a record that is not whole */
+    HUSH_MS = 10,               /* an upload that brings nothing for so long is read to what there is */
+};
 
 static void free_if_over(cr_conn *conn) {
     if (conn->state != CR_CONN_CLOSED || conn->poll.data) return;
@@ -60,9 +66,30 @@ static void wait_for_turn(cr_conn *conn) { cr_rounds_wait(&conn->native->rounds,
 
 static void on_poll(uv_poll_t *handle, int status, int events);
 
+/* How many bytes of a frame the next read waits for. Nothing else of its client can come before them. Of what is left of an input
+ * a quarter is waited for, so that little of it comes last. */
+static uint32_t await(const cr_conn *conn) {
+    if (conn->passes_descriptors || !conn->payload_left || !conn->payload_stream || conn->paused || !reading(conn))
+        return 0;
+    uint32_t left = conn->payload_left > SEALED_BYTES ? conn->payload_left - SEALED_BYTES : 0, most = conn->pace;
+    if (conn->payload_end) left /= 4;
+    if (most > left) most = left;
+    if (most > AT_ONCE_BYTES) most = AT_ONCE_BYTES;
+    return most / STEP_BYTES * STEP_BYTES;
+}
+
+/* Waits for many bytes at once only while a timer ends that. */
+static void update_wait(cr_conn *conn) {
+    const uint32_t bytes = await(conn);
+    cr_timers *timers = &conn->native->calls->timers;
+    if (bytes && !conn->socket.waits_for && !cr_timer_set(timers, &conn->timer, cr_now_ms() + HUSH_MS)) return;
+    cr_socket_wait_for(&conn->socket, bytes);
+}
+
 /* Asks the loop for just what this connection can use now. */
 static void update_events(cr_conn *conn) {
     if (conn->state == CR_CONN_CLOSED) return;
+    update_wait(conn);
     int events = (reading(conn) ? UV_READABLE : UV_DISCONNECT) | (out_pending(conn) ? UV_WRITABLE : 0);
     if (events == conn->events) return;
     conn->events = (uint8_t)events;
@@ -86,7 +113,13 @@ static void on_timer(cr_timer *timer) {
     cr_conn *conn = cr_container(timer, cr_conn, timer);
     cr_error error;
     uint64_t stall = conn->native->calls->config->stall_timeout_ms, now = cr_now_ms();
-    if (conn->state == CR_CONN_LINGERING) {
+    if (conn->socket.waits_for) {
+        if (now - conn->last_progress_ms >= HUSH_MS) {
+            conn->pace = 0;
+            cr_socket_wait_for(&conn->socket, 0);
+        }
+        cr_timer_set(&conn->native->calls->timers, timer, now + HUSH_MS);
+    } else if (conn->state == CR_CONN_LINGERING) {
         cr_conn_close(conn);
     } else if (conn->state == CR_CONN_GREETING) {
         cr_fail(&error, CR_DEADLINE_EXCEEDED, "HELLO: it did not come within %llu ms",

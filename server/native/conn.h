@@ -4,6 +4,7 @@
  * had to wait, and reads. Reading: one recvmsg a turn, into {the rest of the slab or head that is being filled, the loop's
  * buffer}. Frames are taken from the buffer until it is empty, a frame is incomplete, or the connection must wait (for room, for
  * the client to read its replies, or for its next turn, because it had its part of this one); what is left is stashed.
+ * While much of a frame is on its way over TCP, the connection waits for many bytes at once.
  * Descriptors queue as they come and frames take them.
  *
  *   GREETING ──HELLO──► OPEN ──error──► LINGERING (says why, drops what comes) ──► CLOSED (freed when its handle is closed)
@@ -49,6 +50,8 @@ typedef struct cr_conn {
     cr_bytes out;
     cr_timer timer; /* HELLO, then stalls, then lingering */
     uint64_t last_progress_ms;
+    uint64_t read_ns;   /* the last read */
+    uint32_t pace;      /* how many bytes of an upload the next read may wait for */
     uint64_t parked_ms; /* since when descriptors wait for their frames, where some do */
 
     bool readable, gone; /* as poll said last */

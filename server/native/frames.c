@@ -20,6 +20,7 @@
 enum {
     BEHIND_PAYLOAD = 4096, /* read beyond a payload's end: the next headers, little of the next payload */
     LOOK_FRAMES = 8,       /* between two looks at the clock */
+    PACE_NS = 500 * 1000,  /* bytes of an upload may wait so long for more, so that one read takes them all */
 };
 
 static uint8_t *main_buffer(cr_conn *conn) { return conn->native->buffer + CR_FRAME_HEAD_MAX; }
@@ -365,6 +366,14 @@ static void keep_few_parked(const cr_conn *conn) {
     }
 }
 
+/* n bytes came since the last read: as many as PACE_NS brings at that rate are worth waiting for. */
+static void set_pace(cr_conn *conn, size_t n) {
+    const uint64_t now = conn->native->calls->read_ns, took = now - conn->read_ns;
+    const uint64_t pace = n * PACE_NS / (took ? took : 1);
+    conn->read_ns = now;
+    conn->pace = pace < UINT32_MAX ? (uint32_t)pace : UINT32_MAX;
+}
+
 size_t cr_frames_read(cr_conn *conn) {
     struct iovec iov[2];
     cr_control control;
@@ -391,6 +400,7 @@ size_t cr_frames_read(cr_conn *conn) {
     }
     conn->last_progress_ms = uv_now(conn->native->loop->uv);
     cr_calls_look(conn->native->calls);
+    set_pace(conn, (size_t)n);
     if (arrived(conn, (size_t)n, first)) keep_few_parked(conn);
     return (size_t)n;
 }

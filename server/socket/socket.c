@@ -15,6 +15,12 @@ ssize_t cr_socket_write(cr_socket *s, const void *bytes, size_t n) {
     return n ? send(s->fd, bytes, n, MSG_NOSIGNAL) : 0;
 }
 
+void cr_socket_wait_for(cr_socket *s, uint32_t bytes) {
+    const int least = bytes ? (int)bytes : 1;
+    if (bytes == s->waits_for || setsockopt(s->fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least) != 0) return;
+    s->waits_for = bytes;
+}
+
 void cr_socket_end(cr_socket *s) {
     if (s->tls) cr_tls_end(s->tls);
     if (!cr_socket_unsent(s)) shutdown(s->fd, SHUT_WR);

@@ -2,6 +2,8 @@
 #include "tests/unit/server/loopback.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,18 +107,37 @@ void queue_call(client *c, uint32_t stream, uint64_t bytes) {
     c->credit[stream] = CR_CREDIT_INITIAL_BYTES;
 }
 
-client *new_client(void) {
+static client *greet(const int ends[2], bool is_unix) {
     client *c = calloc(1, sizeof *c);
-    int ends[2];
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     c->fd = ends[0];
     c->served = ends[1];
-    const cr_arrival_from from = {.is_unix = true};
+    const cr_arrival_from from = {.is_unix = is_unix};
     assert_ok(cr_arrival_open(&arrivals, ends[1], &from, &error), error);
     uint8_t payload[256];
     cr_wire_hello hello = {.version_min = 1, .version_max = 1, .client = "unit"};
     queue_frame(c, CR_FRAME_HELLO, 0, 0, payload, cr_wire_pack_hello(&hello, payload, sizeof payload));
     return c;
+}
+
+client *new_client(void) {
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    return greet(ends, true);
+}
+
+client *new_tcp_client(void) {
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof name;
+    const int kind = SOCK_STREAM | SOCK_CLOEXEC, listener = socket(AF_INET, kind, 0);
+    int ends[2] = {socket(AF_INET, kind, 0)};
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&name, length), 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&name, &length), 0);
+    ck_assert_int_eq(connect(ends[0], (struct sockaddr *)&name, length), 0);
+    ends[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    ck_assert_int_eq(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    close(listener);
+    return greet(ends, false);
 }
 
 void free_client(client *c) {

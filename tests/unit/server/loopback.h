@@ -47,6 +47,8 @@ void turn(void);
 
 /* A connection, its HELLO queued. free_client closes the client's end. */
 client *new_client(void);
+/* The same over TCP. */
+client *new_tcp_client(void);
 void free_client(client *c);
 /* What step writes next. */
 void queue_bytes(client *c, const void *bytes, size_t n);

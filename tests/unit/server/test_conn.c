@@ -74,6 +74,48 @@ START_TEST(more_uploads_than_slabs) {
 }
 END_TEST
 
+static int least_of(const cr_conn *conn) {
+    int least = 0;
+    socklen_t length = sizeof least;
+    ck_assert_int_eq(getsockopt(conn->socket.fd, SOL_SOCKET, SO_RCVLOWAT, &least, &length), 0);
+    return least;
+}
+
+/* While much of a frame is on its way, the loop is not woken for little of it. A client that then brings little is read all the
+ * same, after a while. Over a Unix socket, and of small frames, nothing is waited for. */
+START_TEST(a_fast_upload_is_read_in_large_pieces) {
+    enum { BEGUN = 100 * 1024, MORE = 64 * 1024 };
+    client *c = _i == 1 ? new_client() : new_tcp_client();
+    uint64_t sum;
+    const uint32_t n = _i == 2 ? BEGUN + MORE : MIB;
+    uint32_t *data = numbers(n / 4, &sum);
+    uint8_t *bytes = (uint8_t *)data, head[CR_FRAME_HEADER_BYTES];
+    const cr_frame frame = {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1, .length = n};
+    cr_frame_put(head, &frame);
+    while (!c->welcomes) step(c, SIZE_MAX, SIZE_MAX);
+    cr_conn *conn = cr_container(native.connections.next, cr_conn, link);
+    queue_call(c, 1, n);
+    queue_bytes(c, head, sizeof head);
+    queue_bytes(c, bytes, BEGUN);
+    while (conn->payload_left != n - BEGUN) step(c, SIZE_MAX, SIZE_MAX);
+    conn->pace = UINT32_MAX; /* as if it had come at once, however slow this machine is */
+    cr_conn_flush(conn);
+    ck_assert_int_eq(least_of(conn), _i ? 1 : 192 * 1024);
+    queue_bytes(c, bytes + BEGUN, MORE);
+    for (int i = 0; i < 3; i++) {
+        step(c, SIZE_MAX, SIZE_MAX);
+        ck_assert(_i || conn->payload_left == n - BEGUN || !conn->socket.waits_for);
+    }
+    while (conn->payload_left != n - BEGUN - MORE) step(c, SIZE_MAX, SIZE_MAX);
+    queue_bytes(c, bytes + BEGUN + MORE, n - BEGUN - MORE);
+    finish(c, 1);
+    ck_assert_uint_eq(c->sum[1], sum);
+    ck_assert_int_eq(least_of(conn), 1);
+    free(data);
+    free_client(c);
+}
+END_TEST
+
 /* The client leaves somewhere in the middle. teardown counts what is left. */
 START_TEST(leaving_in_the_middle) {
     enum { CALLS = 6 };
@@ -170,6 +212,7 @@ int main(void) {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, small_calls_are_answered_in_their_turn, 0, 4);
     tcase_add_loop_test(tc, an_upload_in_pieces, 0, 8);
+    tcase_add_loop_test(tc, a_fast_upload_is_read_in_large_pieces, 0, 3);
     tcase_add_loop_test(tc, more_uploads_than_slabs, 0, 2);
     tcase_add_loop_test(tc, leaving_in_the_middle, 0, 16);
     tcase_add_test(tc, a_slow_reader_does_not_grow_the_reply_buffer);
