@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Asks a daemon every question of scripts/compare-peers and fails when an answer is not the exact one (docs/NUMERICS.md).
+# Asks a daemon every question of scripts/compare-answers and fails when an answer is not the exact one (docs/NUMERICS.md).
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'kill "${daemon:-}" 2>/dev/null || true; rm -rf "$folder"' EXIT
@@ -11,4 +11,4 @@ for _ in $(seq 200); do
     sleep 0.05
 done
 cd "$CURED_TEST_SOURCE"
-scripts/compare-peers --check --peers numpy # CUB would take half a minute to compile
+scripts/compare-answers --check --peers numpy # CUB would take half a minute to compile
