@@ -119,6 +119,9 @@ typedef enum cured_op {
     CURED_OP_BIT_XOR = 21
 } cured_op;
 
+/* What a NaN in the input means. PROPAGATE: sums, means and extrema are NaN, and argmin and argmax name the first NaN. SKIP: NaNs
+ * are left out of everything but count_nan. A NaN that is an answer is always the positive quiet NaN without a payload. In
+ * extrema -0 is below +0. docs/NUMERICS.md has every rule, and says which op takes which result type. */
 typedef enum cured_nan { CURED_NAN_PROPAGATE = 0, CURED_NAN_SKIP = 1 } cured_nan;
 typedef enum cured_overflow { CURED_OVERFLOW_ERROR = 0, CURED_OVERFLOW_WRAP = 1 } cured_overflow;
 
@@ -190,9 +193,10 @@ typedef struct cured_connect_options {
 #define CURED_CONNECT_OPTIONS_INIT \
     { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1, NULL, NULL, NULL, NULL }
 
-/* Starts a connection to "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT", or one within this process: "embedded:". NULL: $CURED_CONNECT if set, else the first of the two
- * default sockets that somebody listens on: $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the
- * other way round. XDG_RUNTIME_DIR counts when it names a folder of this user's or of root's.
+/* Starts a connection to "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT", or one within this process: "embedded:".
+ * NULL: $CURED_CONNECT if set, else the first of the two default sockets that somebody listens on:
+ * $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the other way round. XDG_RUNTIME_DIR counts
+ * when it names a folder of this user's or of root's.
  * A Unix socket nobody listens on fails here, with UNAVAILABLE, and one that this user may not use with PERMISSION_DENIED;
  * TCP connects in the background and its failure ends the calls. A host name is looked up here, and again whenever a lost
  * connection is made anew, then by the thread that waits or processes. The system's resolver decides how long that takes: neither
@@ -258,7 +262,7 @@ typedef struct cured_options {
     cured_nan nan;           /* what a NaN in the input means */
     cured_overflow overflow; /* for prod of integers; these three count for the ops that take them, one at least must */
     cured_dtype result_dtype; /* CURED_DTYPE_DEFAULT: each op's own */
-    uint64_t ddof;            /* for var and std */
+    uint64_t ddof;            /* for var and std: n - ddof divides, where n counts what nan left; n <= ddof gives NaN */
     /* Called by cured_process() and blocking waits, on the thread that runs them; any may be NULL. They may start,
      * cancel and free calls (this one too), but not process, wait or close. */
     void (*on_done)(cured_call *call, void *user);
@@ -528,7 +532,8 @@ CURED_API cured_status cured_value_double(const cured_value *value, double *out)
 CURED_API cured_status cured_value_int64(const cured_value *value, int64_t *out);
 CURED_API cured_status cured_value_uint64(const cured_value *value, uint64_t *out);
 /* The exact value as text: decimal integers of any width; for floats the fewest digits that read back to the same value
- * of the same type (whole numbers below 1e16 in full), "nan", "inf", "-inf"; "true", "false". Independent of the locale. At most CURED_TEXT_BYTES. */
+ * of the same type (whole numbers below 1e16 in full), "nan", "inf", "-inf"; "true", "false". Independent of the locale. At
+ * most CURED_TEXT_BYTES. */
 CURED_API cured_status cured_value_text(const cured_value *value, char *out, size_t bytes);
 /* The same for one element of any type. INVALID_ARGUMENT when the size does not belong to the type. */
 CURED_API cured_status cured_text(cured_dtype dtype, const void *element, size_t element_bytes, char *out,
