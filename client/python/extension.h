@@ -111,12 +111,19 @@ typedef struct cr_py_input {
 
 /* Looks at an array. False with an exception; cr_py_input_release belongs to both. */
 bool cr_py_input_take(cr_py_input *in, PyObject *array);
+/* By the buffer protocol. 1: taken; 0: the type is not ours; -1: exception. */
+int cr_py_input_buffer(cr_py_input *in, PyObject *array);
 /* Looks at a mask, which must broadcast to the input's shape. */
 bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps);
 /* Keeps this object, which it takes over, instead of what it kept. */
 void cr_py_input_hold(cr_py_input *in, PyObject *object);
 void cr_py_input_release(cr_py_input *in);
-/* dlpack.c: tensors of CUDA memory, and of host memory without the buffer protocol. -1 with an exception, 0: it is none. */
+/* numpy.c: an array whose type is numpy.ndarray, once that was learnt. False: go by its buffer. */
+bool cr_py_numpy_take(cr_py_input *in, PyObject *array);
+/* Learns the type if it is numpy.ndarray. Raises nothing. */
+void cr_py_numpy_learn(PyTypeObject *type);
+bool cr_py_numpy_known(void);
+/* tensor.c: tensors of CUDA memory, and of host memory without the buffer protocol. -1 with an exception, 0: it is none. */
 int cr_py_input_tensor(cr_py_input *in, PyObject *array);
 /* The next axis' step in C order. It wraps where a shape without elements is too large; nothing is read by it then. */
 static inline Py_ssize_t cr_py_step(Py_ssize_t step, int64_t n) { return (Py_ssize_t)((size_t)step * (size_t)n); }

@@ -43,8 +43,7 @@ static cured_dtype type_of(const char *format, Py_ssize_t size, bool *swap) {
     }
 }
 
-/* 1: taken; 0: the type is not ours; -1: exception. */
-static int take_buffer(cr_py_input *in, PyObject *array) {
+int cr_py_input_buffer(cr_py_input *in, PyObject *array) {
     if (PyObject_GetBuffer(array, &in->view, PyBUF_RECORDS_RO) != 0) return -1;
     in->has_view = true;
     const Py_buffer *v = &in->view;
@@ -89,7 +88,7 @@ static bool take_other(cr_py_input *in, PyObject *array) {
     if (good) {
         cr_py_input_hold(in, Py_NewRef(view));
         cured_dtype dtype;
-        int taken = take_buffer(in, view);
+        int taken = cr_py_input_buffer(in, view);
         good = taken == 1 && cr_py_dtype(name, &dtype, NULL);
         if (taken == 0) PyErr_SetString(PyExc_TypeError, "the array's type is not one that cured reduces");
         if (good) in->dtype = dtype;
@@ -113,11 +112,13 @@ static bool take_adapted(cr_py_input *in, PyObject **array) {
         return false;
     }
     in->held = pair; /* a tuple that holds both */
-    if (*array == given && mask == Py_None && plain_count < PLAIN_TYPES)
+    if (*array == given && mask == Py_None && plain_count < PLAIN_TYPES) {
         plain[plain_count++] = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(given));
+        cr_py_numpy_learn(Py_TYPE(given));
+    }
     if (mask == Py_None) return true;
     Py_INCREF(mask); /* take_other lets go of the pair */
-    int taken = take_buffer(in, *array);
+    int taken = cr_py_input_buffer(in, *array);
     bool good = taken == 1 || ((taken == 0 || is_refusal()) && take_other(in, *array));
     good = good && cr_py_input_mask(in, mask, false);
     Py_DECREF(mask);
@@ -145,6 +146,7 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     in->has_view = in->has_mask_view = false;
     in->mask.data = NULL;
     in->mask.keeps = true;
+    if (cr_py_numpy_take(in, array)) return true;
     if (Py_TYPE(array) == cr_py_file_type) {
         cr_py_file_input(array, in);
         return true;
@@ -154,7 +156,7 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
         if (in->has_view) return true;
     }
     bool has_buffer = PyObject_CheckBuffer(array);
-    int taken = has_buffer ? take_buffer(in, array) : cr_py_input_tensor(in, array);
+    int taken = has_buffer ? cr_py_input_buffer(in, array) : cr_py_input_tensor(in, array);
     if (taken < 0 && has_buffer && PyErr_ExceptionMatches(PyExc_TypeError)) taken = take_behind_buffer(in, array);
     if (taken == 1) return true;
     if (taken < 0 && !(has_buffer && is_refusal())) return false;

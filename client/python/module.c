@@ -50,6 +50,12 @@ static PyObject *tensor_count(PyObject *module, PyObject *unused) {
     return PyLong_FromSsize_t(cr_py_tensor_count());
 }
 
+static PyObject *numpy_known(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(cr_py_numpy_known());
+}
+
 static bool add_error(PyObject *module) {
     cr_py_error = PyErr_NewExceptionWithDoc("cured.Error", "What no exception of Python's own is the name of.",
                                             PyExc_RuntimeError, NULL);
@@ -81,6 +87,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"empty", WITH_KEYWORDS(cr_py_empty), "An array in memory that the daemon reads without a copy."},
         {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
         {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
+        {"_numpy_known", numpy_known, METH_NOARGS, "Whether NumPy's arrays are read by their fields: for tests."},
         {NULL, NULL, 0, NULL}};
     static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
     static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,

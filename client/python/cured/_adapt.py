@@ -2,6 +2,7 @@
 
 Called by the extension, for types that it does not know; nothing here is in the way of an ordinary array.
 """
+import sys
 
 ARRAYS = "an array is wanted: of NumPy, array.array, a memoryview, bytes, or a tensor that speaks DLPack"
 
@@ -20,6 +21,20 @@ def adapt(a):
     if package != "numpy" and isinstance(a, (list, tuple, set, frozenset, dict, range, str, int, float, complex)) or a is None:
         raise TypeError("%s: %s; numpy.asarray(a) makes one" % (kind.__name__, ARRAYS))
     return a, None
+
+
+def samples(kind):
+    """Arrays of every type, order and layout, by which numpy.c tries whether it knows the fields of `kind`; none if that is not
+    numpy.ndarray."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or kind is not getattr(numpy, "ndarray", None) or kind.__basicsize__ < 80:
+        return []
+    arrays = []
+    for code in "?bBhHiIlLqQefd":
+        for order in "<>":
+            whole = numpy.zeros((2, 3, 5), order + code)
+            arrays += [whole, whole.T, whole[::-1, 1:, ::2], whole[0, 1], numpy.zeros((), order + code)]
+    return arrays
 
 
 def column(a):
