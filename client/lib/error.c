@@ -30,7 +30,8 @@ cured_status cr_cl_give(cured_error *out, const cr_error *error, uint32_t retry_
     if (out != NULL) {
         out->code = (cured_status)error->code;
         out->retry_after_ms = retry_after_ms;
-        memcpy(out->text, error->text, sizeof out->text);
+        out->text[0] = '\0';
+        if (error->code != CR_OK) memcpy(out->text, error->text, sizeof out->text);
     }
     return (cured_status)error->code;
 }

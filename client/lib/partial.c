@@ -97,8 +97,11 @@ void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
 }
 
 cured_values *cr_cl_values_new(size_t count) {
-    cured_values *v = calloc(1, sizeof *v + count * sizeof v->values[0]);
-    if (v != NULL) v->count = (uint32_t)count;
+    cured_values *v = malloc(sizeof *v + count * sizeof v->values[0]);
+    if (v == NULL) return NULL;
+    v->count = (uint32_t)count;
+    /* Not by calloc, which does not look at what its thread has just freed. */
+    for (size_t i = 0; i < count; i++) v->values[i] = (struct cured_value){.message = NULL};
     return v;
 }
 

@@ -13,8 +13,10 @@
 enum { DEFAULT_RETRY_WAIT_MS = 10000 };
 
 cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error) {
-    *o = (cured_options)CURED_OPTIONS_INIT;
-    if (given != NULL) memcpy(o, given, given->struct_bytes < sizeof *o ? given->struct_bytes : sizeof *o);
+    static const cured_options defaults = CURED_OPTIONS_INIT;
+    const size_t bytes = given == NULL ? 0 : given->struct_bytes < sizeof *o ? given->struct_bytes : sizeof *o;
+    if (bytes < sizeof *o) *o = defaults;
+    if (bytes != 0) memcpy(o, given, bytes);
     if (o->timeout_ms > CR_TIMEOUT_MAX_MS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "timeout_ms is %u, limit is %d", o->timeout_ms, CR_TIMEOUT_MAX_MS);
     if ((unsigned)o->nan > CURED_NAN_SKIP)

@@ -147,8 +147,13 @@ void cr_value_integer(cr_value *v, cr_dtype dtype, bool signed_input, bool negat
 
 void cr_partial_finish(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *value) {
     cr_dtype dtype = (cr_dtype)p->dtype;
-    memset(value, 0, sizeof *value);
     value->op = op;
+    value->error.code = CR_OK; /* not all of the sentence's bytes: small arrays feel it */
+    value->error.text[0] = '\0';
+    value->dtype = CR_DTYPE_NONE;
+    value->len = value->at_len = 0;
+    memset(value->bytes, 0, sizeof value->bytes);
+    memset(value->at, 0, sizeof value->at);
     cr_finish_opts own = cr_finish_share(op, dtype, opts, NULL);
     opts = &own;
     if (cr_finish_check(op, dtype, opts, &value->error) != CR_OK) return;

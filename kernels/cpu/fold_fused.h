@@ -125,8 +125,12 @@ static void fused_begin(struct fused_run *run, const cr_partial *part) {
     if (part->dtype != CR_F32 && part->dtype != CR_F64) return;
     if (part->families & CR_FAM_PROD) return; /* its tiles may be larger than a block */
     if ((part->families & (CR_FAM_SUM | CR_FAM_SUMSQ)) == 0) return;
-    *run =
-        (struct fused_run){.families = part->families & (CR_FAM_SUM | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS)};
+    run->families = part->families & (CR_FAM_SUM | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS);
+#pragma GCC unroll 5 /* a loop would become rep stos, which takes longer than the rest of a small fold's beginning */
+    for (int i = 0; i < FUSED_SUMS; i++) run->acc[i] = (vu64){0};
+    run->adds = 0;
+    run->placed = run->zeros = false;
+    run->calm = run->fails = run->skip = 0;
     bool sum = (run->families & CR_FAM_SUM) != 0, squares = (run->families & CR_FAM_SUMSQ) != 0;
     bool wide = part->dtype == CR_F64;
     run->live[FUSED_HIGH] = sum;

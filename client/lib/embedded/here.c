@@ -36,9 +36,10 @@ static cr_status reduce(const cr_ask *ask, const void *data, uint64_t count, cur
 cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op_count, const void *data,
                                uint64_t count, const cured_options *options, cured_values **values,
                                cured_error *error) {
-    cr_error e = {CR_OK, ""};
+    cr_error e;
     cured_options o;
     uint32_t numbers[CURED_MAX_OPS];
+    e.code = CR_OK; /* the sentence is written only when something fails */
     *values = NULL;
     if (!cr_dtype_is_input((cr_dtype)dtype))
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is %d to %d", (unsigned)dtype,
