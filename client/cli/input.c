@@ -396,7 +396,7 @@ static int settle_order(const cli_options *o, struct input *in, const cured_op *
     if (!in->regular || o->via == VIA_DESCRIPTOR)
         return cli_fail(EXIT_DATA,
                         "%s is in Fortran order, and indices and products of floats count in C order: that "
-                        "takes a regular file without --via descriptor",
+                        "takes a regular file that is not deflated, without --via descriptor",
                         in->name);
     in->turned_base = in->offset;
     in->turned =

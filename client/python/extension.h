@@ -91,16 +91,24 @@ typedef struct cr_py_mask {
     Py_ssize_t strides[CR_PY_MAX_DIMS];
 } cr_py_mask;
 
+/* Where a file's array lies; all of it is the cured.File's. */
+typedef struct cr_py_file_part {
+    int fd;
+    bool big, fortran;               /* big-endian; in Fortran order */
+    bool in_c_order;                 /* it is to be read in C order although it is not */
+    uint64_t offset;                 /* of the first element; of a deflated array, as if it were stored */
+    const struct npz_member *packed; /* NULL: not deflated */
+    const uint64_t *shape;
+} cr_py_file_part;
+
 typedef struct cr_py_input {
     cr_py_kind kind;
     cured_dtype dtype;
     uint8_t size; /* of an element */
-    bool swap;    /* big-endian */
+    bool swap;    /* memory: big-endian */
     int ndim;
-    int fd;           /* FILE: borrowed */
-    bool turned;      /* FILE: big-endian; swap is of memory */
-    uint64_t offset;  /* FILE: of the first element */
-    const char *data; /* HOST, CUDA: of the element at index 0 of every axis */
+    cr_py_file_part file; /* FILE */
+    const char *data;     /* HOST, CUDA: of the element at index 0 of every axis */
     cr_py_mask mask;
     PyObject *owner; /* whose memory it is: the object that was given; borrowed */
     PyObject *held;  /* owned, keeps the memory; may be NULL */
@@ -171,14 +179,26 @@ size_t cr_py_walk_next(cr_py_walk *walk, void *out, size_t most);
 /* Turns the bytes of `count` elements where they are. */
 void cr_py_walk_turn(void *data, uint8_t size, size_t count);
 
+/* ---- source.c: a file that is read in blocks. Without the GIL ---- */
+
+typedef struct cr_py_source cr_py_source;
+/* Whether the input is such a file. */
+bool cr_py_source_wanted(const cr_py_input *in);
+/* count: its elements. NULL with an error. */
+cr_py_source *cr_py_source_begin(const cr_py_input *in, uint64_t count, cured_error *error);
+/* The next `most` elements, which there must be; *n is 0 where only bytes before the first were read. */
+cured_status cr_py_source_next(cr_py_source *source, void *out, size_t most, size_t *n, cured_error *error);
+/* After the last element: whether the file ends well. */
+cured_status cr_py_source_check(cr_py_source *source, cured_error *error);
+void cr_py_source_end(cr_py_source *source);
+
 /* ---- job.c: a call of libcured from beginning to end ---- */
 
 typedef struct cr_py_job {
     cured_call *call;
     char *block; /* NULL: the call reads the memory itself */
     cr_py_walk walk;
-    int fd;      /* -1: memory is walked; else a file is read, whose elements are turned */
-    uint64_t at; /* in the file */
+    cr_py_source *source; /* NULL: memory is walked */
     bool ended;
     uint8_t extra[8]; /* one more element at the end of what is walked: initial= */
     bool has_extra;

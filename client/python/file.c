@@ -1,5 +1,5 @@
-/* file: cured.file, an array in a file: .npy, a stored member of a .npz, or raw elements of a type that is named. It is read where
- * it is reduced: by the daemon from the descriptor, or in this process where nobody listens. Big-endian elements are read here.
+/* file: cured.file, an array in a file: .npy, a member of a .npz, or raw elements of a type that is named. It is read where it is
+ * reduced: by the daemon from the descriptor, or in this process where nobody listens, and where source.c must read it.
  *
  * Thread: with the GIL. Owner: a File owns its descriptor. */
 #include <errno.h>
@@ -9,13 +9,15 @@
 #include <unistd.h>
 
 #include "client/cli/npy.h"
-#include "client/cli/npz.h"
+#include "client/cli/unpack.h"
 #include "client/python/extension.h"
 
 typedef struct cr_py_file {
     PyObject_HEAD int fd;
-    uint64_t from, size; /* the part of the file that counts */
-    npy_header header;   /* its offset is of the whole file */
+    uint64_t from, size; /* the part of the file that counts, unpacked */
+    npy_header header;   /* its offset is of the whole file, as if nothing were packed */
+    npz_member member;   /* if deflated */
+    bool packed;
 } cr_py_file;
 
 PyTypeObject *cr_py_file_type;
@@ -27,9 +29,12 @@ void cr_py_file_input(PyObject *file, cr_py_input *in) {
     in->dtype = h->dtype;
     in->size = (uint8_t)cured_dtype_size(h->dtype);
     in->swap = false;
-    in->turned = h->big_endian;
-    in->fd = f->fd;
-    in->offset = h->data_offset;
+    in->file = (cr_py_file_part){.fd = f->fd,
+                                 .big = h->big_endian,
+                                 .fortran = h->fortran_order,
+                                 .offset = h->data_offset,
+                                 .packed = f->packed ? &f->member : NULL,
+                                 .shape = h->shape};
     in->data = NULL;
     in->ndim = (int)h->dims;
     Py_ssize_t step = in->size;
@@ -41,25 +46,45 @@ void cr_py_file_input(PyObject *file, cr_py_input *in) {
     }
 }
 
+/* More bytes of the beginning; *n is 0 at the end. */
+static cured_status read_more(const cr_py_file *f, unpacker *u, uint8_t *out, size_t have, size_t most, size_t *n,
+                              cured_error *error) {
+    ssize_t got;
+    if (u != NULL) return unpack_next(u, out, most, n, error);
+    do got = pread(f->fd, out, most, (off_t)(f->from + have));
+    while (got < 0 && errno == EINTR);
+    *n = got > 0 ? (size_t)got : 0;
+    return got >= 0 ? CURED_OK : npy_fail(error, CURED_DATA_LOSS, "file: it cannot be read: %s", strerror(errno));
+}
+
 /* The header of a .npy file. */
+static cured_status parse_header(cr_py_file *f, unpacker *u, uint8_t *text, cured_error *error) {
+    const size_t most = f->size < NPY_MAX_HEADER ? (size_t)f->size : NPY_MAX_HEADER;
+    size_t need = NPY_MAGIC_BYTES, have = 0, n = 1;
+    while (need > have && n != 0) {
+        cured_status status = read_more(f, u, text + have, have, most - have, &n, error);
+        have += n;
+        if (status == CURED_OK) status = npy_parse(text, have, &f->header, &need, error);
+        if (status != CURED_OK) return status;
+    }
+    if (need > have)
+        return npy_fail(error, CURED_INVALID_ARGUMENT,
+                        "the file ends before its .npy header does; raw elements want dtype=");
+    /* Of an array without elements nothing more will be read. */
+    return u != NULL && f->header.count == 0 ? unpack_next(u, text, 1, &n, error) : CURED_OK;
+}
+
 static bool read_header(cr_py_file *f) {
     cured_error error;
     uint8_t *text = PyMem_Malloc(NPY_MAX_HEADER);
-    size_t need = NPY_MAGIC_BYTES, have = 0;
-    cured_status status = CURED_OK;
-    if (text == NULL) return PyErr_NoMemory() != NULL;
-    do {
-        const size_t most = f->size < NPY_MAX_HEADER ? (size_t)f->size : NPY_MAX_HEADER;
-        ssize_t got = pread(f->fd, text + have, most - have, (off_t)(f->from + have));
-        if (got <= 0 && (got == 0 || errno != EINTR)) break;
-        if (got > 0) have += (size_t)got;
-        status = npy_parse(text, have, &f->header, &need, &error);
-    } while (status == CURED_OK && need > have && have < NPY_MAX_HEADER);
-    PyMem_Free(text);
-    if (status != CURED_OK)
+    unpacker *u = f->packed ? unpack_begin(f->fd, &f->member) : NULL;
+    const bool ready = text != NULL && (u != NULL || !f->packed);
+    if (!ready)
+        PyErr_NoMemory();
+    else if (parse_header(f, u, text, &error) != CURED_OK)
         cr_py_raise(&error);
-    else if (need > have)
-        PyErr_SetString(PyExc_ValueError, "the file ends before its .npy header does; raw elements want dtype=");
+    PyMem_Free(text);
+    unpack_end(u);
     if (f->header.dtype == CURED_DTYPE_DEFAULT) f->header.dtype = CURED_BF16; /* as NumPy writes it */
     f->header.data_offset += f->from;
     return !PyErr_Occurred();
@@ -86,7 +111,7 @@ static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset) {
 static bool check_size(const cr_py_file *f) {
     const npy_header *h = &f->header;
     const uint64_t bytes = h->count * cured_dtype_size(h->dtype), head = h->data_offset - f->from;
-    if (head <= f->size && bytes <= f->size - head) return true;
+    if (head <= f->size && bytes == f->size - head) return true;
     PyErr_Format(PyExc_ValueError, "file: it has %llu bytes, its header and shape want %llu",
                  (unsigned long long)f->size, (unsigned long long)(head + bytes));
     return false;
@@ -105,12 +130,9 @@ static bool take_member(cr_py_file *f, const char *name) {
     }
     f->from = m.offset;
     f->size = m.bytes;
-    if (m.deflated)
-        PyErr_Format(PyExc_NotImplementedError,
-                     "file: the array %s of the archive is deflated: numpy.load(path)[name] unpacks it, and "
-                     "numpy.savez without compression stores arrays that are reduced where they lie",
-                     name);
-    return !m.deflated;
+    f->packed = m.deflated;
+    f->member = m;
+    return true;
 }
 
 /* Opens the file, or the archive of "a.npz:x" where no file has that name. */
@@ -153,6 +175,7 @@ PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs) {
     if (f == NULL) return NULL;
     f->fd = -1;
     f->from = f->size = 0;
+    f->packed = false;
     memset(&f->header, 0, sizeof f->header);
     bool good = open_file(f, path);
     if (good && dtype != Py_None)

@@ -1,12 +1,10 @@
 /* job: one call of libcured, from its start to its end. Contiguous memory is read where it lies; other memory is walked, and
- * handed over in blocks; CUDA and shared memory go by region, files by descriptor.
+ * handed over in blocks; CUDA and shared memory go by region, files by descriptor or, where that does not do, in blocks (source.c).
  *
  * Thread: start and end with the GIL, feed without. Owner: the caller; a job owns its call and its block. */
-#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
@@ -33,8 +31,10 @@ static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_p
         return error->code;
     }
     cr_py_walk_begin(&job->walk, plan, &r->input);
-    if (r->input.kind == CR_PY_FILE) job->fd = r->input.fd;
-    job->at = r->input.offset;
+    if (cr_py_source_wanted(&r->input)) {
+        job->source = cr_py_source_begin(&r->input, plan->count, error);
+        if (job->source == NULL) return error->code;
+    }
     return cured_reduce_stream_begin(conn, r->input.dtype, r->ops, r->op_count, bytes, options, &job->call, error);
 }
 
@@ -66,9 +66,9 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
     if (region != NULL)
         return cured_region_reduce(region, r->input.dtype, r->ops, r->op_count, offset, plan->count, options,
                                    &job->call, error);
-    if (r->input.kind == CR_PY_FILE && !r->input.turned)
-        return cured_reduce_fd(conn, r->input.dtype, r->ops, r->op_count, r->input.fd, r->input.offset, plan->count,
-                               options, &job->call, error);
+    if (r->input.kind == CR_PY_FILE && !cr_py_source_wanted(&r->input))
+        return cured_reduce_fd(conn, r->input.dtype, r->ops, r->op_count, r->input.file.fd, r->input.file.offset,
+                               plan->count, options, &job->call, error);
     if (plan->contiguous && !job->has_extra && r->input.kind == CR_PY_HOST)
         return cured_reduce_buffer(conn, r->input.dtype, r->ops, r->op_count, plan->data, plan->count, options,
                                    &job->call, error);
@@ -82,14 +82,8 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     cured_options options = r->options;
     job->call = NULL;
     job->block = NULL;
-    job->fd = -1;
+    job->source = NULL;
     job->ended = false;
-    if (r->input.kind == CR_PY_FILE && !plan->contiguous) {
-        PyErr_SetString(PyExc_ValueError,
-                        "the file is in Fortran order, and the order matters: "
-                        "reduce numpy.load(name, mmap_mode='r')");
-        return false;
-    }
     if (!job->has_extra && !find_region(r, plan, link, &region, &offset))
         return false; /* a region has no room for it */
     options.timeout_ms = cr_py_client_timeout_ms(client);
@@ -104,25 +98,12 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     return false;
 }
 
-/* The next elements of a file. */
+/* The next elements of a file. What comes behind the last is looked at before the call has all that it waits for. */
 static cured_status read_block(cr_py_job *job, size_t most, size_t *n, cured_error *error) {
-    const size_t size = job->walk.size;
-    *n = job->walk.left < most ? (size_t)job->walk.left : most;
-    for (size_t have = 0; have < *n * size;) {
-        ssize_t got = pread(job->fd, job->block + have, *n * size - have, (off_t)(job->at + have));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) {
-            error->code = CURED_DATA_LOSS;
-            error->retry_after_ms = 0;
-            strcpy(error->text, got < 0 ? "file: it cannot be read" : "file: it was cut while it was read");
-            return error->code;
-        }
-        have += (size_t)got;
-    }
-    cr_py_walk_turn(job->block, job->walk.size, *n);
+    if (job->walk.left < most) most = (size_t)job->walk.left;
+    const cured_status status = cr_py_source_next(job->source, job->block, most, n, error);
     job->walk.left -= *n;
-    job->at += *n * size;
-    return CURED_OK;
+    return status == CURED_OK && job->walk.left == 0 ? cr_py_source_check(job->source, error) : status;
 }
 
 cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
@@ -132,7 +113,7 @@ cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
     if (job->walk.left != 0) {
         size_t n = 0;
         cured_status status = CURED_OK;
-        if (job->fd >= 0)
+        if (job->source != NULL)
             status = read_block(job, BLOCK_BYTES / size, &n, error);
         else
             n = cr_py_walk_next(&job->walk, job->block, BLOCK_BYTES / size);
@@ -189,6 +170,8 @@ bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes) {
 void cr_py_job_end(cr_py_job *job) {
     cured_call_free(job->call); /* it may still read the block */
     PyMem_Free(job->block);
+    cr_py_source_end(job->source);
+    job->source = NULL;
     job->call = NULL;
     job->block = NULL;
 }

@@ -185,6 +185,28 @@ static bool check_initial(const cr_py_request *r) {
     return false;
 }
 
+/* A file is read as it lies, or in C order; nothing in between. */
+static bool plan_file(cr_py_request *r, uint64_t axes, bool whole) {
+    cr_py_input *in = &r->input;
+    if (r->plan.contiguous) return true;
+    if (in->file.fortran && in->file.packed == NULL) {
+        Py_ssize_t step = in->size;
+        for (int i = in->ndim - 1; i >= 0; i--) {
+            in->strides[i] = step;
+            step = cr_py_step(step, in->shape[i]);
+        }
+        in->file.in_c_order = true;
+        if (!cr_py_plan_make(&r->plan, in, axes, whole, r->ordered)) return false;
+        if (r->plan.contiguous) return true;
+    }
+    PyErr_SetString(PyExc_ValueError,
+                    whole ? "the file's array is deflated and in Fortran order, and these ops count in C order: reduce "
+                            "numpy.load(path)[name]"
+                          : "axis: axes of a file go together where they are neighbours and the order of the file is "
+                            "the array's: reduce numpy.load(path, mmap_mode='r')");
+    return false;
+}
+
 bool cr_py_request_plan(cr_py_request *r) {
     uint64_t axes = 0;
     if (!cr_py_input_take(&r->input, r->array)) return false;
@@ -210,7 +232,8 @@ bool cr_py_request_plan(cr_py_request *r) {
         return false;
     }
     r->ordered = is_ordered(r);
-    return cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered);
+    return cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered) &&
+           (r->input.kind != CR_PY_FILE || plan_file(r, axes, whole));
 }
 
 void cr_py_request_release(cr_py_request *r) {
@@ -223,10 +246,12 @@ void cr_py_request_release(cr_py_request *r) {
 
 static uint64_t bytes_of(const cr_py_request *r) { return r->plan.count * r->input.size; }
 
-/* Where it is folded: heap arrays here; files, CUDA tensors and shared memory by the daemon. */
+/* Where it is folded: heap arrays, and files that are read in blocks, here; other files, CUDA tensors and shared memory by the
+ * daemon. */
 static cr_py_client *client_of(const cr_py_request *r) {
     uint64_t offset;
     if (r->client != NULL) return r->client;
+    if (cr_py_source_wanted(&r->input)) return cr_py_client_local();
     if (r->input.kind != CR_PY_HOST) return cr_py_client_auto();
     bool is_shared = r->plan.contiguous && cr_py_memory_find(r->plan.data, bytes_of(r), &offset) != NULL;
     return is_shared ? cr_py_client_auto() : cr_py_client_local();

@@ -1,0 +1,289 @@
+"""Files: .npy, members of .npz archives, raw elements, in every order; files that are cut, damaged, or made to deceive."""
+import asyncio
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+import numpy
+from support import PACKAGE, Case, cured
+
+
+class Files(Case):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, data=None, name="f"):
+        path = os.path.join(self.folder.name, name)
+        if data is not None:
+            with open(path, "wb") as f:
+                f.write(data)
+        return path
+
+
+class Plain(Files):
+    def test_raw(self):
+        path = self.path(b"xx" + numpy.arange(10, dtype="<i4").tobytes())
+        f = cured.file(path, dtype="i32", offset=2)
+        self.assertEqual(((10,), "i32", 45, 9), (f.shape, f.dtype, f.sum(), f.argmax()))
+        self.assertEqual(15.0, cured.norm2(cured.file(self.path(b"\x09\x0c", "g"), dtype="u8")))
+        self.assertEqual({"sum": 45, "max": 9}, dict(f.reduce(["sum", "max"])))
+        self.assertEqual(45, f.partial("sum").finish("sum").sum)
+        self.assertEqual(10, f.describe().count)
+
+    def test_path_objects(self):
+        import pathlib
+        self.assertEqual(97, cured.file(pathlib.Path(self.path(b"a")), dtype="u8").sum())
+
+    def test_refused(self):
+        for call, error in ((lambda: cured.file(self.path(None, "none")), FileNotFoundError),
+                            (lambda: cured.file(self.folder.name), ValueError),
+                            (lambda: cured.file(self.path(b"abc")), ValueError),
+                            (lambda: cured.file(self.path(b"")), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="f32"), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="u8", offset=4), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="u8", offset=2**64), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="u8", offset=-1), ValueError),
+                            (lambda: cured.file(self.path(b"abc"), dtype="no"), TypeError),
+                            (lambda: cured.file(7), TypeError), (lambda: cured.File(), TypeError),
+                            (lambda: cured.file(self.path(b"\x93NUMPY\1\0\x10\0{'descr': '<f4'")), ValueError)):
+            with self.assertRaises(error):
+                call()
+        with self.assertRaises(TypeError):
+            cured.file(self.path(b"abc"), dtype="u8").sum(where=numpy.ones(3, "?"))
+
+    def test_cut_file(self):
+        path = self.path(name="cut.npy")
+        numpy.save(path, numpy.zeros(100))
+        os.truncate(path, 500)
+        with self.assertRaisesRegex(ValueError, "500 bytes"):
+            cured.file(path)
+
+    def test_no_elements_of_a_large_shape(self):
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (0, %d, %d), }" % (2**62, 2**62)
+        f = cured.file(self.path(b"\x93NUMPY\1\0" + bytes([len(header), 0]) + header))
+        self.assertEqual(((0, 2**62, 2**62), 0.0), (f.shape, f.sum()))
+
+    def test_big_endian(self):
+        """Read in blocks, in C and Fortran order, whole and along an axis, also where elements of a block are no whole rows."""
+        path = self.path(name="b.npy")
+        for dtype, shape in ((">f4", (300, 701)), (">i2", (1000, 3, 50)), (">u8", (7,)), (">f8", (0, 3)), (">f2", ())):
+            a = numpy.array(numpy.random.default_rng(2).integers(0, 99, shape), dtype)
+            for order in "CF":
+                numpy.save(path, numpy.array(a, order=order))
+                f = cured.file(path)
+                self.assertEqual((shape, cured.sum(a)), (f.shape, f.sum()))
+                for axis in range(a.ndim):
+                    self.assert_arrays(f.sum(axis=axis), cured.sum(a, axis=axis))
+            numpy.save(path, a)
+            if a.size:
+                self.assertEqual(cured.argmax(a), cured.file(path).argmax())
+        with cured.Client("embedded:", threads=2) as c:
+            numpy.save(path, numpy.arange(3_000_000, dtype=">i4"))
+            self.assertEqual(2_999_999 * 1_500_000, c.sum(cured.file(path)))
+
+    def test_big_endian_raw(self):
+        path = self.path(b"x" + numpy.arange(10, dtype=">i4").tobytes())
+        for dtype in (">i4", numpy.dtype(">i4")):
+            f = cured.file(path, dtype=dtype, offset=1)
+            self.assertEqual(("i32", 45, 9), (f.dtype, f.sum(), f.argmax()))
+        self.assertEqual(10.0, cured.sum(numpy.arange(5), dtype=numpy.dtype(">f4")))
+
+    def test_big_endian_that_is_cut(self):
+        path = self.path(name="b.npy")
+        numpy.save(path, numpy.zeros(1000, ">f4"))
+        f = cured.file(path)
+        os.truncate(path, 1000)
+        with self.assertRaisesRegex(cured.Error, "cut"):
+            f.sum()
+
+    def test_members_of_archives(self):
+        path = self.path(name="a.npz")
+        a = numpy.arange(12, dtype="f4").reshape(3, 4)
+        numpy.savez(path, a, fortran=numpy.asfortranarray(a), big=a.astype(">f8"))
+        for name in ("arr_0", "arr_0.npy", "fortran", "big"):
+            f = cured.file(path + ":" + name)
+            self.assertEqual(((3, 4), 66.0), (f.shape, f.sum()), name)
+            self.assert_arrays(f.sum(axis=0), cured.sum(a, axis=0))
+        self.assertEqual(7, cured.file(path + ":arr_0", dtype="u8").argmin(), "the bytes of the member itself")
+        with self.assertRaisesRegex(FileNotFoundError, "fortran, big, arr_0"):
+            cured.file(path + ":other")
+        with self.assertRaises(FileNotFoundError):
+            cured.file(path + "x:arr_0")
+        with open(path, "r+b") as f:
+            f.write(b"PK\3\5")
+        with self.assertRaisesRegex(ValueError, "damaged"):
+            cured.file(path + ":fortran")  # the first one
+
+
+def npy(shape, descr="<f4", order=False):
+    """The header of a .npy file."""
+    text = repr({"descr": descr, "fortran_order": order, "shape": shape}).encode()
+    text += b" " * (63 - (len(text) + 10) % 64) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text
+
+
+class Deflated(Files):
+    """Members of archives that numpy.savez_compressed has made, and of others that lie."""
+
+    def archive(self, data, claimed=None, checksum=None):
+        """An archive with x.npy, whose directory may say another length and checksum."""
+        path = self.path(name="lie.npz")
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
+            z.writestr("x.npy", data)
+        with open(path, "rb") as f:
+            whole = bytearray(f.read())
+        at = whole.rindex(b"PK\1\2")
+        if claimed is not None:
+            whole[at + 24:at + 28] = struct.pack("<I", claimed)
+        if checksum is not None:
+            whole[at + 16:at + 20] = struct.pack("<I", checksum)
+        return self.path(bytes(whole), "lie.npz") + ":x"
+
+    def test_answers(self):
+        path = self.path(name="a.npz")
+        a = numpy.random.default_rng(3).standard_normal((60, 70, 41)).astype("f4")  # of several blocks
+        numpy.savez_compressed(path, a, f=numpy.asfortranarray(a), big=a.astype(">f4"))
+        for name in ("arr_0", "f", "big"):
+            f = cured.file(path + ":" + name)
+            self.assertEqual((a.shape, "f32"), (f.shape, f.dtype))
+            self.assert_same(cured.sum(a), f.sum())
+            for axis in (0, 1, 2, (0, 1)):
+                self.assert_arrays(cured.sum(a, axis=axis), f.sum(axis=axis), name)
+            if name != "f":
+                self.assertEqual(dict(cured.describe(a)), dict(f.describe()))
+                self.assertEqual(bytes(cured.partial(a, "sum,argmin", first=7)), bytes(f.partial("sum,argmin", first=7)))
+        with self.assertRaisesRegex(ValueError, "deflated and in Fortran order.*numpy.load"):
+            cured.file(path + ":f").argmax()
+        self.assertEqual(7, cured.file(path + ":arr_0", dtype="u8").argmin(), "the bytes of the member itself")
+
+    def test_few_elements(self):
+        path = self.path(name="a.npz")
+        numpy.savez_compressed(path, none=numpy.zeros((0, 3)), zero=numpy.array(2.5), one=numpy.ones((1, 1), "?"))
+        none = cured.file(path + ":none")
+        self.assertEqual((0.0, [0, 0, 0]), (none.sum(), none.sum(axis=0).tolist()))
+        self.assertEqual((2.5, 1), (cured.file(path + ":zero").max(), cured.file(path + ":one").sum()))
+
+    def test_bytes_from_an_offset(self):
+        data = npy((300000,)) + numpy.arange(300000, dtype="<f4").tobytes()
+        path = self.archive(data)
+        for offset in (0, 128, 128 + 4 * 270000):
+            self.assertEqual(sum(data[offset:]), cured.file(path, dtype="u8", offset=offset).sum())
+        with self.assertRaisesRegex(ValueError, "no whole elements"):
+            cured.file(path, dtype="u8", offset=len(data) + 1)
+
+    def test_async(self):
+        path = self.archive(npy((100000,)) + numpy.arange(100000, dtype="<f4").tobytes())
+
+        async def main():
+            async with cured.AsyncClient("embedded:") as c:
+                return await asyncio.gather(c.argmax(cured.file(path)), c.max(cured.file(path)), c.sum(b"a"))
+        self.assertEqual([99999, 99999.0, 97], asyncio.run(main()))
+
+    def test_lies(self):
+        head = npy((1000,))
+        for data, claimed, checksum, said in (
+                (head + bytes(4000), len(head) + 4 * 10**8, None, "has 400000128 bytes, its header and shape want 4128"),
+                (npy((10**8,)) + bytes(4000), 128 + 4 * 10**8, None, "fewer bytes than the directory says"),
+                (head + bytes(8000), len(head) + 4000, None, "more bytes than the directory says"),
+                (head + bytes(8000), None, None, "has 8128 bytes, its header and shape want 4128"),
+                (head + bytes(4000), None, 7, "checksum"),
+                (npy((0,)), None, 7, "checksum"),
+                (npy((2**62,)) + bytes(100), None, None, "shape has more than"),
+                (head[:50], None, None, "ends before its .npy header"),
+                (b"no header" * 100, None, None, "npy"),
+                (b"", None, None, "ends before its .npy header")):
+            with self.assertRaisesRegex(ValueError, said):
+                cured.file(self.archive(data, claimed, checksum)).sum()
+
+    def test_damaged(self):
+        noise = numpy.random.default_rng(4).integers(0, 256, 40000, "u1").tobytes()
+        with open(self.archive(npy((10000,)) + noise)[:-2], "rb") as f:
+            whole = f.read()
+        for at in (60, 5000, 39000):
+            spoilt = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
+            with self.assertRaisesRegex(ValueError, "the archive is damaged"):
+                cured.file(self.path(spoilt, "b.npz") + ":x").sum()
+
+    def test_cut_while_it_is_open(self):
+        noise = numpy.random.default_rng(4).integers(0, 256, 400000, "u1").tobytes()
+        path = self.archive(npy((100000,)) + noise)
+        f = cured.file(path)
+        os.truncate(path[:-2], 200000)
+        with self.assertRaisesRegex(cured.Error, "DATA_LOSS: .*cut"):
+            f.sum()
+
+    @unittest.skipIf("address" in os.environ.get("CURED_TEST_SANITIZE", ""), "AddressSanitizer wants all addresses")
+    def test_memory_is_bounded(self):
+        """1,000 times as much comes out as lies in the file, and the process may not have a quarter of it."""
+        path = self.path(name="bomb.npz")
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+            with z.open("x.npy", "w") as out:
+                out.write(npy((1 << 26,)))
+                for _ in range(256):
+                    out.write(bytes(1 << 20))
+        code = """
+import re, resource, sys
+sys.path.insert(0, %r)
+import cured
+f = cured.file(%r)
+now = int(re.search(r"VmSize:\\s*(\\d+)", open("/proc/self/status").read()).group(1)) << 10
+resource.setrlimit(resource.RLIMIT_AS, (now + (64 << 20), now + (64 << 20)))
+print(f.sum(), f.argmax(), f.sum(axis=0))
+""" % (PACKAGE, path + ":x")
+        run = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+        self.assertEqual("0.0 0 0.0\n", run.stdout)
+
+
+class Orders(Files):
+    """Files in Fortran order, whose indices and products of floats count in C order all the same."""
+
+    def test_fortran(self):
+        rng = numpy.random.default_rng(5)
+        path = self.path(name="f.npy")
+        for dtype, shape in (("f4", (30, 100)), (">f8", (7, 11, 13)), ("u1", (3, 1, 5, 2)), ("<i2", (1000, 501)), ("f2", (4, 0, 3)),
+                             (">f4", (1,)), ("f8", ())):
+            a = numpy.array(rng.integers(0, 50, shape), dtype)
+            with open(path, "wb") as f:  # numpy.save writes what is both as C order
+                f.write(npy(shape, numpy.dtype(dtype).newbyteorder(dtype[0] if dtype[0] in "<>" else "<").str, True))
+                f.write(numpy.array(a.T, order="C").tobytes())
+            f = cured.file(path)
+            self.assertEqual(dict(cured.reduce(a, "count,sum,sumsq")), dict(f.reduce("count,sum,sumsq")))
+            for op in ("argmin", "argmax", "min") if a.size else ():
+                self.assert_same(getattr(cured, op)(a), getattr(f, op)(), "%s %s" % (op, dtype))
+            if dtype[-2] == "f":
+                numpy.save(self.path(name="p.npy"), numpy.asfortranarray(a + a.dtype.type(0.5)))
+                self.assert_same(cured.prod(a + a.dtype.type(0.5)), cured.file(self.path(name="p.npy")).prod())
+            if a.size:
+                self.assertEqual(bytes(cured.partial(a, "sum,argmax")), bytes(f.partial("sum,argmax")))
+            for axis in range(a.ndim) if a.size else ():
+                self.assert_arrays(cured.argmax(a, axis=axis), f.argmax(axis=axis))
+
+    def test_member(self):
+        path = self.path(name="a.npz")
+        a = numpy.arange(24, dtype="i4").reshape(2, 3, 4) % 23
+        numpy.savez(path, f=numpy.asfortranarray(a))
+        self.assertEqual(22, cured.file(path + ":f").argmax())
+
+    def test_axes_that_are_no_neighbours(self):
+        path = self.path(name="c.npy")
+        a = numpy.arange(24.0).reshape(2, 3, 4)
+        for order in "CF":
+            numpy.save(path, numpy.array(a, order=order))
+            f = cured.file(path)
+            self.assert_arrays(cured.sum(a, axis=(0, 1)), f.sum(axis=(0, 1)))
+            with self.assertRaisesRegex(ValueError, "neighbours.*mmap_mode"):
+                f.sum(axis=(0, 2))
+
+    def test_what_lies_behind_the_array(self):
+        path = self.path(npy((2,)) + bytes(8) + b"more")
+        with self.assertRaisesRegex(ValueError, "has 140 bytes, its header and shape want 136"):
+            cured.file(path)
+
+
+if __name__ == "__main__":
+    unittest.main()
