@@ -78,8 +78,10 @@ void cr_call_fail(cr_call *call, const cr_error *error);
 void cr_call_folded(cr_call *call);
 /* Lanes have made answers along the axis. The call may be gone. */
 void cr_call_has_parts(cr_call *call);
+/* Answers from a partial that nobody else touches. The call is gone afterwards. */
+void cr_call_answer_partial(cr_call *call, const cr_partial *partial, const cr_wire_timing *timing);
 
-/* room.c. The call lacks n more of use. If others hold that, one of the calls that wait for their clients ends, which moved least
+/* charge.c. The call lacks n more of use. If others hold that, one of the calls that wait for their clients ends, which moved least
  * in stall_timeout_ms: true, and then its job may still hold its place. The call itself may not be admitted yet. */
 bool cr_call_make_room(cr_call *call, cr_use use, uint64_t n);
 /* Each makes room where it lacks some. RESOURCE_EXHAUSTED: the client may ask again. */

@@ -153,13 +153,17 @@ static void begin_reduce(cr_stream *stream, int descriptor, const uint8_t *paylo
     }
 }
 
+/* Whether its array comes as DATA. */
+static bool is_streamed(const cr_wire_call *asked) {
+    return (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) && asked->reduce.source == CR_SOURCE_STREAM;
+}
+
 /* What the request asks for begins. descriptor is taken over. */
 static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, const uint8_t *payload) {
     cr_conn *conn = stream->conn;
     uint32_t id = stream->id;
     const cr_wire_call *asked = cr_call_asked(stream->call);
-    bool streams =
-        (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) && asked->reduce.source == CR_SOURCE_STREAM;
+    const bool streamed = is_streamed(asked);
     switch (asked->kind) {
         case CR_CALL_INFO:
         case CR_CALL_STATS:
@@ -178,7 +182,7 @@ static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, cons
         default:
             begin_reduce(stream, descriptor, payload, frame->length);
     }
-    if (frame->flags & CR_FLAG_END && streams && (stream = cr_stream_find(conn, id))) cr_call_end(stream->call);
+    if (frame->flags & CR_FLAG_END && streamed && (stream = cr_stream_find(conn, id))) cr_call_end(stream->call);
 }
 
 bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {
@@ -225,12 +229,10 @@ bool cr_stream_takes_whole(const cr_stream *stream, const cr_frame *frame) {
 
 /* Why the call takes no DATA. */
 static void refuse_data(cr_stream *stream) {
-    const cr_wire_call *asked = cr_call_asked(stream->call);
-    bool streams =
-        (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) && asked->reduce.source == CR_SOURCE_STREAM;
     cr_error error;
     cr_fail(&error, CR_INVALID_ARGUMENT,
-            streams ? "DATA: it came after END" : "DATA: this call takes no DATA, its input is no stream");
+            is_streamed(cr_call_asked(stream->call)) ? "DATA: it came after END"
+                                                     : "DATA: this call takes no DATA, its input is no stream");
     cr_call_cancel(stream->call, &error);
 }
 

@@ -1,7 +1,7 @@
 /* errand: what other threads want of a device, done on its lane's thread: pinning, and opening what other processes
  * share.
  *
- * Thread: cr_gpu_answer and cr_gpu_unpin_all on the lane's; the rest on any other thread, which waits. Owner: the
+ * Thread: cr_gpu_errands_run and cr_gpu_unpin_all on the lane's; the rest on any other thread, which waits. Owner: the
  * lane. */
 #include <assert.h>
 #include <errno.h>
@@ -100,7 +100,7 @@ static cr_status carry_out(cr_gpu_lane *lane, cr_errand *errand, bool refuse) {
     return import(lane, errand);
 }
 
-void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
+void cr_gpu_errands_run(cr_gpu_lane *lane, bool refuse) {
     assert(cr_gpu_running(lane) == 0);
     pthread_mutex_lock(&lane->mutex);
     for (cr_list *node; (node = cr_list_pop(&lane->errands));) {
@@ -117,7 +117,7 @@ void cr_gpu_answer(cr_gpu_lane *lane, bool refuse) {
     pthread_mutex_unlock(&lane->mutex);
 }
 
-void cr_gpu_ask_lose(cr_gpu_lane *lane) {
+void cr_gpu_errands_lose(cr_gpu_lane *lane) {
     pthread_mutex_lock(&lane->mutex);
     lane->ended = true;
     cr_errand *errand = lane->current;
@@ -128,7 +128,7 @@ void cr_gpu_ask_lose(cr_gpu_lane *lane) {
         pthread_cond_broadcast(&lane->changed);
     }
     pthread_mutex_unlock(&lane->mutex);
-    cr_gpu_answer(lane, true);
+    cr_gpu_errands_run(lane, true);
 }
 
 /* Waits for the lane's thread; once that has ended there is nothing left to ask. */

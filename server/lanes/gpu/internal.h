@@ -132,9 +132,9 @@ void cr_gpu_trace(cr_queue *queue, const cr_gpu_api *api);
 /* ---- errand.c ---- */
 
 /* The lane was taken from its thread: whoever waits for the thread is let go. */
-void cr_gpu_ask_lose(cr_gpu_lane *lane);
+void cr_gpu_errands_lose(cr_gpu_lane *lane);
 /* Does what was asked for, while no work is RUNNING. With refuse it says that the device is lost. */
-void cr_gpu_answer(cr_gpu_lane *lane, bool refuse);
+void cr_gpu_errands_run(cr_gpu_lane *lane, bool refuse);
 void cr_gpu_unpin_all(cr_gpu_lane *lane);
 
 #endif

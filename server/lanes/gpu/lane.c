@@ -172,7 +172,7 @@ static void serve(cr_gpu_lane *lane) {
         if (!asked) looked = seen;
         if (!cr_gpu_running(lane)) {
             if (asked || atomic_load(&lane->asking)) /* also since this turn began, for which a work may be parked */
-                cr_gpu_answer(lane, lost);
+                cr_gpu_errands_run(lane, lost);
             else if (!moved && !rest(lane, seen, cr_now_ns() - news_ns))
                 return;
             if (moved || !lane->waiting) news_ns = cr_now_ns();
@@ -245,7 +245,7 @@ static void *lane_main(void *argument) {
     pthread_mutex_lock(&lane->mutex);
     lane->ended = true;
     pthread_mutex_unlock(&lane->mutex);
-    cr_gpu_answer(lane, true); /* what was asked just before */
+    cr_gpu_errands_run(lane, true); /* what was asked just before */
     close_device(lane);
     pthread_mutex_lock(&lane->mutex);
     lane->over = true;
@@ -262,7 +262,7 @@ bool cr_lane_gpu_watch(cr_lane *opaque) {
              (unsigned long long)lane->options.timeout_ms);
     lane->hung = lane->stuck = true;
     if (lane->start_status == CR_OK && !atomic_load(&lane->lost)) lose(lane, why);
-    cr_gpu_ask_lose(lane);
+    cr_gpu_errands_lose(lane);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* room: what a call asks for besides its slot, and which call ends when that, or a slot, is short. Thread: the loop's. Owner: the
+/* charge: what a call holds besides its slot, and which call ends when that, or a slot, is short. Thread: the loop's. Owner: the
  * call. */
 #include "server/base/metrics.h"
 #include "server/call/call.h"

@@ -1,0 +1,165 @@
+/* bytes: the array of a call as its bytes come: counted, checked, and put where the lanes, a merge or the loop read them. Thread: the
+ * loop's. Owner: the call. */
+#include "kernels/cpu/fold.h"
+#include "server/base/clock.h"
+#include "server/base/metrics.h"
+#include "server/call/call.h"
+#include "server/call/check.h"
+#include "server/call/merge.h"
+
+typedef unsigned long long ull;
+
+bool cr_call_receives(const cr_call *call) { return call->input == CR_RECEIVING; }
+
+/* Whether bytes more array bytes are what the call declared. */
+static cr_status check_more(cr_call *call, uint64_t bytes, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    uint64_t shaped = r->has_axis ? r->outer * r->n * r->inner * cr_dtype_size(call->dtype) : 0;
+    if (r->has_axis && bytes > shaped - call->received)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, more bytes came than those take",
+                       (ull)(r->outer * r->n * r->inner));
+    if (r->length_known && bytes > r->length - call->received)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "bytes: %llu were declared, more came", (ull)r->length);
+    if (r->length_known) return CR_OK;
+    return cr_call_grow(call, call->received + bytes, error);
+}
+
+/* At the end: whether the array is whole. */
+static cr_status check_whole(const cr_call *call, cr_error *error) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    size_t size = cr_dtype_size(call->dtype);
+    if (r->length_known && call->received != r->length)
+        return cr_fail(error, CR_DATA_LOSS, "bytes: %llu were declared, END came after %llu", (ull)r->length,
+                       (ull)call->received);
+    if (call->request.kind == CR_CALL_MERGE) return CR_OK;
+    if (r->has_axis && call->received != r->outer * r->n * r->inner * size)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements of %zu bytes, %llu bytes came",
+                       (ull)(r->outer * r->n * r->inner), size, (ull)call->received);
+    if (call->received % size)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes are not a multiple of %zu, the size of %s",
+                       (ull)call->received, size, cr_dtype_name(call->dtype));
+    return CR_OK;
+}
+
+/* Something that can take the array bytes. */
+static cr_status make_place(cr_call *call, cr_error *error) {
+    if (call->request.kind == CR_CALL_REDUCE) return call->job ? CR_OK : cr_call_make_job(call, NULL, error);
+    if (!call->merge) call->merge = cr_merge_new();
+    return call->merge ? CR_OK : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+}
+
+bool cr_call_coming(cr_call *call, uint64_t bytes) {
+    cr_error error;
+    cr_status status = check_more(call, bytes, &error);
+    if (status == CR_OK && bytes) status = make_place(call, &error);
+    if (status == CR_OK) {
+        call->received += bytes;
+        return true;
+    }
+    cr_call_fail(call, &error);
+    return false;
+}
+
+cr_room cr_call_room(cr_call *call, uint8_t **at, size_t *room) {
+    cr_error error;
+    if (call->merge) {
+        cr_merge_room(call->merge, at, room);
+        return CR_ROOM;
+    }
+    bool waits = !cr_outputs_flow(&call->outputs, call->job, call->received);
+    if (cr_upload_room(&call->upload, waits, at, room, &error)) return CR_ROOM;
+    if (error.code == CR_OK) {
+        if (!call->outputs.output) cr_patience_end(&call->wait); /* for the daemon, until what came has room */
+        return CR_WAIT;
+    }
+    cr_call_fail(call, &error);
+    return CR_GONE;
+}
+
+/* The first partial says what type all are of, and whether the asked ops can be answered from them. */
+static cr_status merge_filled(cr_call *call, size_t bytes, cr_error *error) {
+    cr_merge *m = call->merge;
+    cr_status status = CR_OK;
+    cr_merge_filled(m, bytes);
+    for (bool added = true; status == CR_OK && added;) {
+        status = cr_merge_step(m, &added, error);
+        call->calls->merged += added;
+        if (status != CR_OK || !added || m->merged > 1) continue;
+        call->dtype = (cr_dtype)m->sum.partial.dtype;
+        status = cr_check_ops(call, error);
+        if (status == CR_OK)
+            status = cr_share_answers(&m->sum, call->request.reduce.ops, call->request.reduce.op_count, error);
+    }
+    return status;
+}
+
+bool cr_call_filled(cr_call *call, size_t bytes) {
+    cr_error error;
+    cr_patience_brought(&call->calls->patience, &call->wait, bytes);
+    if (!call->merge) {
+        cr_upload_filled(&call->upload, bytes);
+        return true;
+    }
+    if (merge_filled(call, bytes, &error) == CR_OK) return true;
+    cr_call_fail(call, &error);
+    return false;
+}
+
+bool cr_call_in_place(const cr_call *call) { return !call->merge; }
+
+bool cr_call_flows(const cr_call *call) { return cr_outputs_room(&call->outputs, call->job, call->received); }
+
+bool cr_call_takes_whole(const cr_call *call, size_t bytes) {
+    return call->input == CR_RECEIVING && call->request.kind == CR_CALL_REDUCE && !call->job && !call->received &&
+           !call->request.reduce.has_axis && !call->request.reduce.kernel[0] && bytes <= CR_INLINE_BYTES;
+}
+
+/* The array is whole: folds it, and answers. */
+static void fold_here(cr_call *call, const uint8_t *data, size_t bytes) {
+    cr_partial partial;
+    cr_calls *calls = call->calls;
+    cr_call_move(call, CR_CLOSED, call->output);
+    call->on_loop = true;
+    cr_partial_init(&partial, call->dtype, call->families);
+    cr_partial_want(&partial, call->wants);
+    cr_cpu_fold(&partial, data, bytes / cr_dtype_size(call->dtype), call->request.reduce.first);
+    uint64_t start = calls->last_ns, end = calls->last_ns = cr_now_ns();
+    cr_wire_timing timing = {start - call->arrived_ns, end - start, end - call->arrived_ns};
+    cr_metric_own_add(calls_inline, 1);
+    cr_metric_add(input_bytes_total, bytes);
+    cr_call_answer_partial(call, &partial, &timing);
+}
+
+void cr_call_whole(cr_call *call, const uint8_t *data, size_t bytes) {
+    cr_error error;
+    cr_status status = check_more(call, bytes, &error);
+    if (status == CR_OK) call->received = bytes;
+    if (status == CR_OK) status = check_whole(call, &error);
+    if (status != CR_OK)
+        cr_call_fail(call, &error);
+    else
+        fold_here(call, data, bytes);
+}
+
+void cr_call_end(cr_call *call) {
+    cr_error error;
+    const cr_wire_call *asked = &call->request;
+    bool merges = asked->kind == CR_CALL_MERGE, needs_job = asked->reduce.has_axis || asked->reduce.kernel[0];
+    cr_status status = check_whole(call, &error);
+    call->closed_ns = call->calls->read_ns;
+    if (status == CR_OK && merges) status = cr_merge_check_end(call->merge, &error);
+    if (status == CR_OK && !merges && !call->job && needs_job) status = cr_call_make_job(call, NULL, &error);
+    if (status == CR_OK && call->job && !cr_upload_finish(&call->upload))
+        status = cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for the end of the upload");
+    if (status != CR_OK) {
+        cr_call_fail(call, &error);
+    } else if (merges) {
+        cr_call_merged(call, &call->merge->sum);
+    } else if (!call->job) {
+        fold_here(call, NULL, 0);
+    } else {
+        cr_upload_drop(&call->upload);
+        cr_call_move(call, CR_CLOSED, call->output);
+        cr_queue_unhold(call->calls->queue, call->job);
+    }
+}
