@@ -84,6 +84,7 @@ class Lengths(DaemonTest):
             self.assert_sentence(self.conn.wait(stream).status, INVALID_ARGUMENT)
 
     def test_failed_uploads_take_no_more_memory(self):
+        wait_for("the slabs of calls before", lambda: not self.daemon.gauges()["slabs_used"])
         stream = self.conn.start_stream("u32", ["sum"], 8)
         self.conn.send(frame(DATA, stream, bytes(12)))
         self.assertEqual(INVALID_ARGUMENT, self.conn.wait(stream).status.code)
