@@ -348,6 +348,15 @@ static cr_status direct_still(cr_segment *segment, uint64_t end, cr_error *error
     return cr_kept_still(d->kept, d->offset + end, error);
 }
 
+/* All of the input is there, and the feed is over. */
+static void offer_whole(const cr_feed_options *o, direct *d, uint64_t total) {
+    cr_job *job = d->segment.job;
+    cr_queue_set_total(o->queue, job, total);
+    cr_queue_add(o->queue, &d->segment);
+    cr_queue_ready(o->queue, &d->segment, total, true);
+    cr_queue_unhold(o->queue, job);
+}
+
 /* The whole range at once, without a files thread. */
 static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *error) {
     const cr_source *source = &o->input.sources[0];
@@ -364,10 +373,7 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
     d->segment.still = direct_still;
     d->segment.release = direct_release;
     cr_queue_whole(o->queue, job);
-    cr_queue_set_total(o->queue, job, total);
-    cr_queue_add(o->queue, &d->segment);
-    cr_queue_ready(o->queue, &d->segment, total, true);
-    cr_queue_unhold(o->queue, job);
+    offer_whole(o, d, total);
     return CR_OK;
 }
 
@@ -387,10 +393,7 @@ static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error
     job->kinds = CR_BY_GPU;
     job->gpu_from = 1;
     job->device = source->kept->device.device;
-    cr_queue_set_total(o->queue, job, total);
-    cr_queue_add(o->queue, &d->segment);
-    cr_queue_ready(o->queue, &d->segment, total, true);
-    cr_queue_unhold(o->queue, job);
+    offer_whole(o, d, total);
     return CR_OK;
 }
 
