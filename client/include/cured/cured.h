@@ -324,14 +324,15 @@ CURED_API size_t cured_stream_pending(const cured_call *call);
 CURED_API cured_status cured_stream_drain(cured_call *call, cured_error *error);
 /* No more bytes come. INVALID_ARGUMENT, and no effect, when fewer than declared were handed over. */
 CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
+
 /* ---- Regions: memory that the daemon keeps open and reads in place (FAILED_PRECONDITION over TCP) ----
  *
- * Register once, reduce any part of it as often as wanted; nothing is copied or sent. The daemon never writes, reads what is there at
- * the time, and lets go when the region is unregistered, or when this connection ends for whatever reason. The functions that make a
- * region only queue its registration, and reductions may be queued at once: those of a region that the daemon refuses end with its
- * reason. On a connection that was made anew the region is registered anew, by itself. *region is the caller's until cured_region_free(),
- * also after cured_close(). In this process a memfd that is sealed (F_SEAL_SHRINK) and has no holes is mapped and read where it is;
- * everything else is read by pread. */
+ * Register once, reduce any part of it as often as wanted; nothing is copied or sent. The daemon never writes, reads what is
+ * there at the time, and lets go when the region is unregistered, or when this connection ends for whatever reason. The
+ * functions that make a region only queue its registration, and reductions may be queued at once: those of a region that the
+ * daemon refuses end with its reason. On a connection that was made anew the region is registered anew, by itself. *region is
+ * the caller's until cured_region_free(), also after cured_close(). In this process a memfd that is sealed (F_SEAL_SHRINK) and
+ * has no holes is mapped and read where it is; everything else is read by pread. */
 
 /* A memfd or a regular file, open for reading, at its present size; the library keeps its own duplicate of fd. Memory that is sealed
  * (F_SEAL_SHRINK) and has no holes is read with the least work. One whose file is cut while it is read is lost (DATA_LOSS). */
@@ -352,13 +353,14 @@ typedef struct cured_cuda_memory {
 /* Device memory of this program. FAILED_PRECONDITION where the daemon has no such GPU, UNIMPLEMENTED in this process. */
 CURED_API cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
                                          cured_error *error);
-/* The same from any pointer into device memory: `bytes` from there on. The library finds the GPU, the allocation and how it is shared: CUDA IPC
- * for cudaMalloc, a descriptor for memory of cuMemCreate and of memory pools that were made to be shared (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR).
- * It asks the CUDA driver that the program has loaded; libcured itself is not linked with CUDA. event: a cudaEvent_t of cudaEventInterprocess
- * behind the work that fills the memory: each reduction begins when it has fired; record it before the reduction is asked for. NULL: none.
- * The memory must stay allocated until the region is unregistered.
- * FAILED_PRECONDITION, with the reason, where the memory cannot be shared (managed memory, pools and allocations that were not made for it);
- * INVALID_ARGUMENT for what is no device memory and for more bytes than the allocation has. */
+/* The same from any pointer into device memory: `bytes` from there on. The library finds the GPU, the allocation and how it is
+ * shared: CUDA IPC for cudaMalloc, a descriptor for memory of cuMemCreate and of memory pools that were made to be shared
+ * (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR). It asks the CUDA driver that the program has loaded; libcured itself is not
+ * linked with CUDA. event: a cudaEvent_t of cudaEventInterprocess behind the work that fills the memory: each reduction begins
+ * when it has fired; record it before the reduction is asked for. NULL: none. The memory must stay allocated until the region
+ * is unregistered. FAILED_PRECONDITION, with the reason, where the memory cannot be shared (managed memory, pools and
+ * allocations that were not made for it); INVALID_ARGUMENT for what is no device memory and for more bytes than the allocation
+ * has. */
 CURED_API cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
                                                  cured_region **region, cured_error *error);
 /* Blocks until the daemon has opened the region, or says why not: DEADLINE_EXCEEDED after 60 s. No need to. */
@@ -375,11 +377,11 @@ typedef struct cured_piece {
     uint64_t offset, count;
 } cured_piece;
 
-/* Reduces one array that lies in up to 16 pieces, one after the other, in regions of one connection: on different GPUs, in host memory or
- * both. The daemon reduces every piece where it lies, all at once, merges the partials and answers with the bits of the whole array.
- * A piece that fails fails the call, whose sentence names it ("regions[2]: ..."). No axis and no kernel; with prod of floats every
- * piece but the last has a multiple of 4,096 elements. All pieces but the last need a count, or a region that is open
- * (FAILED_PRECONDITION otherwise). In this process: UNIMPLEMENTED. */
+/* Reduces one array that lies in up to 16 pieces, one after the other, in regions of one connection: on different GPUs, in
+ * host memory or both. The daemon reduces every piece where it lies, all at once, merges the partials and answers with the
+ * bits of the whole array. A piece that fails fails the call, whose sentence names it ("regions[2]: ..."). No axis and no
+ * kernel; with prod of floats every piece but the last has a multiple of 4,096 elements. All pieces but the last need a count,
+ * or a region that is open (FAILED_PRECONDITION otherwise). In this process: UNIMPLEMENTED. */
 CURED_API cured_status cured_reduce_regions(const cured_piece *pieces, size_t count, cured_dtype dtype,
                                             const cured_op *ops, size_t op_count, const cured_options *options,
                                             cured_call **call, cured_error *error);
@@ -457,12 +459,17 @@ CURED_API cured_status cured_partial_finish(const void *partial, size_t bytes, c
 CURED_API const cured_value *cured_values_get(const cured_values *values, size_t index);
 CURED_API void cured_values_free(cured_values *values);
 
-/* Reduces count elements at data in this thread, before it returns: no connection, no call. For arrays so small (some KiB) that a
- * call costs as much as its fold; the bits are the same. Of options (NULL: defaults) nan, overflow, result_dtype and ddof count; axis,
- * partial, first and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as above. Any thread. */
+/* ---- Small arrays, here: no connection, no call ---- */
+
+/* Reduces count elements at data in this thread, before it returns: no connection, no call. For arrays so small (some KiB)
+ * that a call costs as much as its fold; the bits are the same. Of options (NULL: defaults) nan, overflow, result_dtype and
+ * ddof count; axis, partial, first and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as
+ * above. Any thread. */
 CURED_API cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op_count, const void *data,
                                          uint64_t count, const cured_options *options, cured_values **values,
                                          cured_error *error);
+
+/* ---- Questions about the daemon ---- */
 
 /* Asks the daemon about itself; cured_call_info() has the answer. */
 CURED_API cured_status cured_info(cured_conn *conn, const cured_options *options, cured_call **call,
@@ -480,6 +487,8 @@ CURED_API cured_status cured_slow_log(cured_conn *conn, const cured_options *opt
 /* Asks whether the daemon answers; cured_call_elapsed_ns() tells how fast. */
 CURED_API cured_status cured_ping(cured_conn *conn, const cured_options *options, cured_call **call,
                                   cured_error *error);
+
+/* ---- Waiting for a call, and its end ---- */
 
 /* Ends a call now, with CANCELLED, without a callback; nothing when it is done. Its buffer is free for other use. */
 CURED_API void cured_cancel(cured_call *call);
@@ -515,6 +524,8 @@ CURED_API const void *cured_call_array(const cured_call *call, size_t index, cur
 /* A call with options.partial: its bytes; NULL, with 0, for other calls. */
 CURED_API const void *cured_call_partial(const cured_call *call, size_t *bytes);
 
+/* ---- Values ---- */
+
 CURED_API cured_op cured_value_op(const cured_value *value);
 /* CURED_OK: there is a value; otherwise why not, with a sentence. The accessors below return the same status then. */
 CURED_API cured_status cured_value_status(const cured_value *value, cured_error *error);
@@ -540,6 +551,8 @@ CURED_API cured_status cured_text(cured_dtype dtype, const void *element, size_t
                                   size_t bytes);
 /* A float as a C99 hexadecimal constant, which needs no rounding to read back. INVALID_ARGUMENT for other types. */
 CURED_API cured_status cured_value_hex(const cured_value *value, char *out, size_t bytes);
+
+/* ---- Answers to questions about the daemon ---- */
 
 typedef struct cured_lane {
     const char *name, *device;
