@@ -157,7 +157,10 @@ static manual_program server = {
         "/etc/cured/cured.json\nthe configuration, read if it exists and no other is named\n"
         "/run/cured/cured.sock\nwhere root's daemon and the system's service listen\n"
         "$XDG_RUNTIME_DIR/cured.sock\nwhere another user's daemon listens\n",
-    .see = "cured-client(1), cured-bench(1)",
+    .status =
+        "0\nthe daemon ended as it was asked to\n64\nan option, or the configuration, is wrong\n"
+        "69\nan address or a GPU cannot be had\n70\na GPU was lost, and on_gpu_fault is exit\n",
+    .see = "cured-client(1), cured-bench(1), cured-mpi(1)",
 };
 
 static void add_daemon(const char *name, const char *argument, const char *words, const char *help) {
