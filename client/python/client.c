@@ -193,6 +193,10 @@ static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         Py_DECREF(address);
         return PyErr_Format(PyExc_TypeError, "address: must be a str or a path of str");
     }
+    if (address != NULL && PyUnicode_FindChar(address, 0, 0, PyUnicode_GetLength(address), 1) >= 0) {
+        Py_DECREF(address);
+        return PyErr_Format(PyExc_ValueError, "address: it has a NUL in it");
+    }
     cr_py_client *client = address != NULL ? (cr_py_client *)PyType_GenericAlloc(type, 0) : NULL;
     if (client == NULL) {
         Py_XDECREF(address);

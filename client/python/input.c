@@ -163,6 +163,33 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     return take_other(in, array);
 }
 
+/* What is wrong with a mask: why adapt refused it, or else what it is. */
+static void refuse_mask(PyObject *mask) {
+    PyObject *type, *why, *trace;
+    PyErr_Fetch(&type, &why, &trace);
+    if (why != NULL)
+        PyErr_Format(type, "where: %S", why);
+    else
+        PyErr_Format(PyExc_TypeError, "where: a bool array is wanted, not %R", (PyObject *)Py_TYPE(mask));
+    Py_XDECREF(type);
+    Py_XDECREF(why);
+    Py_XDECREF(trace);
+}
+
+/* The mask, or what stands for it, as of a column of a table: something with a buffer. A new reference. */
+static PyObject *mask_array(PyObject *mask) {
+    if (PyObject_CheckBuffer(mask)) return Py_NewRef(mask);
+    PyObject *array = NULL, *own = NULL, *pair = cr_py_helper("cured._adapt", "adapt", mask);
+    const bool good =
+        pair != NULL && PyArg_ParseTuple(pair, "OO", &array, &own) && own == Py_None && PyObject_CheckBuffer(array);
+    if (good)
+        Py_INCREF(array);
+    else
+        refuse_mask(mask);
+    Py_XDECREF(pair);
+    return good ? array : NULL;
+}
+
 bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
     bool swap;
     if (in->mask.data != NULL || in->kind != CR_PY_HOST) {
@@ -170,12 +197,17 @@ bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
                                                                 : "where: only arrays of this process take one");
         return false;
     }
-    if (!PyObject_CheckBuffer(mask)) {
-        PyErr_Format(PyExc_TypeError, "where: a bool array is wanted, not %R", (PyObject *)Py_TYPE(mask));
-        return false;
+    if (mask == Py_False) {
+        static const char none[] = {0};
+        memset(in->mask.strides, 0, sizeof in->mask.strides);
+        in->mask.data = none;
+        in->mask.keeps = keeps;
+        return true;
     }
-    if (PyObject_GetBuffer(mask, &in->mask_view, PyBUF_RECORDS_RO) != 0) return false;
-    in->has_mask_view = true;
+    PyObject *array = mask_array(mask);
+    in->has_mask_view = array != NULL && PyObject_GetBuffer(array, &in->mask_view, PyBUF_RECORDS_RO) == 0;
+    Py_XDECREF(array); /* the buffer holds it */
+    if (!in->has_mask_view) return false;
     const Py_buffer *v = &in->mask_view;
     if (type_of(v->format != NULL ? v->format : "B", v->itemsize, &swap) != CURED_BOOL) {
         PyErr_SetString(PyExc_TypeError, "where: a bool array is wanted");

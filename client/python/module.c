@@ -29,10 +29,14 @@ static PyObject *class_of(cured_status status) {
 
 void cr_py_raise(const cured_error *error) {
     PyObject *class = class_of(error->code);
+    PyObject *text =
+        PyUnicode_DecodeUTF8(error->text, (Py_ssize_t)strlen(error->text), "replace"); /* it may name a path */
+    if (text == NULL) return;
     if (class == cr_py_error)
-        PyErr_Format(class, "%s: %s", cured_status_name(error->code), error->text);
+        PyErr_Format(class, "%s: %U", cured_status_name(error->code), text);
     else
-        PyErr_SetString(class, error->text);
+        PyErr_SetObject(class, text);
+    Py_DECREF(text);
 }
 
 PyObject *cr_py_helper(const char *file, const char *function, PyObject *argument) {

@@ -103,7 +103,9 @@ PyObject *cr_py_merge(PyObject *module, PyObject *parts) {
     (void)module;
     PyObject *all = PySequence_Tuple(parts);
     if (all == NULL) return NULL;
-    PyObject *merged = merge_bytes(all, PyTuple_Size(all));
+    const Py_ssize_t count = PyTuple_Size(all);
+    PyObject *merged = count != 0 ? merge_bytes(all, count)
+                                  : PyErr_Format(PyExc_ValueError, "parts is empty, must have one partial at least");
     Py_DECREF(all);
     return merged;
 }

@@ -116,6 +116,10 @@ bool cr_py_plan_make(cr_py_plan *plan, const cr_py_input *in, uint64_t axes, boo
     plan->mask = in->mask.data;
     for (int i = 0; i < in->ndim; i++) {
         Py_ssize_t n = in->shape[i];
+        if (n < 0) {
+            PyErr_Format(PyExc_ValueError, "shape: axis %d has %zd elements", i, n);
+            return false;
+        }
         if (n == 0) empty = true;
         if (!empty && (count > PY_SSIZE_T_MAX / 8 / n)) {
             PyErr_SetString(PyExc_OverflowError, "the array has more than 2^60 elements");

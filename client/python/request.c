@@ -1,7 +1,7 @@
 /* request: what is asked, from the arguments of a call to a plan; and the way from there to the answer.
  *
  * Thread: with the GIL. Owner: a request lies on its function's stack; arguments are borrowed from the caller. */
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/python/extension.h"
@@ -35,6 +35,10 @@ static int word_of(PyObject *value, const char *keyword, const char *zero, const
 }
 
 bool cr_py_number(PyObject *value, const char *keyword, uint64_t *out) {
+    if (!PyIndex_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%s: an integer is wanted, not %R", keyword, (PyObject *)Py_TYPE(value));
+        return false;
+    }
     PyObject *number = PyNumber_Index(value);
     unsigned long long n = number != NULL ? PyLong_AsUnsignedLongLong(number) : 0;
     Py_XDECREF(number);
@@ -105,6 +109,43 @@ bool cr_py_request_options(cr_py_request *r, PyObject *const *args, Py_ssize_t n
     return true;
 }
 
+/* Raises what cured-client would say. */
+static bool unknown_op(PyObject *name) {
+    const char *op;
+    PyObject *names = PyList_New(0);
+    bool good = names != NULL;
+    for (size_t i = 0; good && (op = cured_op_list(i)) != NULL; i++) {
+        PyObject *text = PyUnicode_FromString(op);
+        good = text != NULL && PyList_Append(names, text) == 0;
+        Py_XDECREF(text);
+    }
+    PyObject *pair = good ? PyTuple_Pack(2, name, names) : NULL;
+    if (pair != NULL) Py_XDECREF(cr_py_helper("cured._adapt", "unknown_op", pair));
+    Py_XDECREF(pair);
+    Py_XDECREF(names);
+    return false;
+}
+
+/* One op's name, with spaces around it perhaps. */
+static bool take_op(PyObject *name, cured_op *op) {
+    cured_error error;
+    char word[32];
+    if (!PyUnicode_Check(name)) {
+        PyErr_Format(PyExc_TypeError, "ops: names are wanted, such as 'sum', not %R", (PyObject *)Py_TYPE(name));
+        return false;
+    }
+    PyObject *text = PyUnicode_AsUTF8String(name);
+    if (text == NULL) return false;
+    const char *from = PyBytes_AsString(text);
+    size_t bytes = strlen(from);
+    while (*from == ' ') from++, bytes--;
+    while (bytes > 0 && from[bytes - 1] == ' ') bytes--;
+    const bool fits = bytes < sizeof word;
+    snprintf(word, sizeof word, "%.*s", fits ? (int)bytes : 0, from);
+    Py_DECREF(text);
+    return cured_op_parse(word, op, &error) == CURED_OK || unknown_op(name);
+}
+
 bool cr_py_request_ops(cr_py_request *r, PyObject *ops) {
     PyObject *comma = NULL, *items;
     if (PyUnicode_Check(ops)) {
@@ -118,16 +159,7 @@ bool cr_py_request_ops(cr_py_request *r, PyObject *ops) {
     Py_ssize_t n = PyList_Size(items);
     bool good = n >= 1 && n <= CURED_MAX_OPS;
     if (!good) PyErr_Format(PyExc_ValueError, "ops: %zd of them, must be 1 to %d", n, CURED_MAX_OPS);
-    for (Py_ssize_t i = 0; i < n && good; i++) {
-        cured_error error;
-        PyObject *name = PyUnicode_AsUTF8String(PyList_GetItem(items, i));
-        good = name != NULL;
-        if (good && cured_op_parse(PyBytes_AsString(name), &r->ops[i], &error) != CURED_OK) {
-            PyErr_Format(PyExc_ValueError, "ops: %s", error.text);
-            good = false;
-        }
-        Py_XDECREF(name);
-    }
+    for (Py_ssize_t i = 0; i < n && good; i++) good = take_op(PyList_GetItem(items, i), &r->ops[i]);
     Py_DECREF(items);
     r->op_count = (size_t)n;
     return good;
@@ -136,6 +168,11 @@ bool cr_py_request_ops(cr_py_request *r, PyObject *ops) {
 /* ---- The plan ---- */
 
 static bool add_axis(PyObject *item, int ndim, uint64_t *axes) {
+    if (!PyIndex_Check(item)) {
+        PyErr_Format(PyExc_TypeError, "axis: an integer or a tuple of integers is wanted, not %R",
+                     (PyObject *)Py_TYPE(item));
+        return false;
+    }
     Py_ssize_t k = PyNumber_AsSsize_t(item, PyExc_ValueError);
     if (k == -1 && PyErr_Occurred()) return false;
     if (k < -ndim || k >= ndim) {

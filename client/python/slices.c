@@ -17,6 +17,11 @@ static bool inexact(double x, cured_dtype dtype) {
     return false;
 }
 
+static double not_a_number(PyObject *initial) {
+    PyErr_Format(PyExc_TypeError, "initial: a number is wanted, not %R", (PyObject *)Py_TYPE(initial));
+    return -1;
+}
+
 /* f16 has 11 digits and a grid of 2^-24. */
 static bool half_of(double x, uint16_t *bits) {
     int e;
@@ -35,7 +40,7 @@ static bool half_of(double x, uint16_t *bits) {
 
 /* initial= as an element of a float type. */
 static bool float_element(PyObject *initial, cured_dtype dtype, uint8_t out[8]) {
-    double x = PyFloat_AsDouble(initial);
+    double x = PyNumber_Check(initial) ? PyFloat_AsDouble(initial) : not_a_number(initial);
     float narrow = (float)x;
     uint32_t word;
     uint16_t half;

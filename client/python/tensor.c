@@ -181,7 +181,8 @@ static int take_dlpack(cr_py_input *in, PyObject *array, bool cuda) {
     Py_XDECREF(none);
     Py_XDECREF(options);
     if (capsule == NULL) return -1;
-    dl_managed *t = PyCapsule_GetPointer(capsule, "dltensor");
+    dl_managed *t = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+    if (t == NULL) PyErr_SetString(PyExc_TypeError, "__dlpack__: a capsule named 'dltensor' is wanted");
     if (t == NULL || PyCapsule_SetName(capsule, "used_dltensor") != 0) {
         Py_DECREF(capsule);
         return -1;
@@ -263,7 +264,10 @@ int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
     if (device != NULL) {
         PyObject *where = PyObject_CallNoArgs(device);
         Py_DECREF(device);
-        bool good = where != NULL && PyArg_ParseTuple(where, "ii", &type, &id);
+        bool good = where != NULL && PyTuple_Check(where) && PyTuple_Size(where) == 2 &&
+                    PyArg_ParseTuple(where, "ii", &type, &id);
+        if (where != NULL && !good && !PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "__dlpack_device__: a tuple of two integers is wanted");
         Py_XDECREF(where);
         if (!good) return -1;
         if (type == DEVICE_CPU || type == DEVICE_CUDA_HOST || type == DEVICE_CUDA_MANAGED || type == DEVICE_CUDA)

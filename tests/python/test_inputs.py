@@ -151,6 +151,16 @@ class Pandas(Case):
         s = self.fake("Series", dtype=a.dtype, ndim=1, to_numpy=lambda self, dtype=None: a)
         self.assertEqual((10.0, 4), (cured.sum(s), cured.argmax(s)))
 
+    def test_column_as_a_mask(self):
+        keeps = numpy.arange(5) % 2 == 0
+        s = self.fake("Series", dtype=keeps.dtype, ndim=1, to_numpy=lambda self, dtype=None: keeps)
+        self.assertEqual(6.0, cured.sum(numpy.arange(5.0), where=s))
+        missing = self.nullable(True)[0]
+        for mask, said in ((missing, "where: Int64 has missing values"), ([True], "where: list: an array is wanted"),
+                           (7, "where: int: an array"), (object(), "where: a bool array is wanted, not")):
+            with self.assertRaisesRegex(TypeError, said):
+                cured.sum(numpy.arange(5.0), where=mask)
+
     def nullable(self, missing):
         class Int64:
             numpy_dtype = numpy.dtype("i8")
@@ -417,6 +427,60 @@ except TypeError:
         run = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=PACKAGE), stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
         self.assertEqual((b"fine\n", b""), (run.stdout, run.stderr))
+
+
+class Mistakes(Case):
+    """Sentences that name the argument, and say what is wanted."""
+
+    def refused(self, kind, said, call):
+        with self.assertRaisesRegex(kind, said):
+            call()
+
+    def test_ops(self):
+        a = numpy.arange(3)
+        self.refused(ValueError, r"unknown op 'smu' \(did you mean sum\?\); there are sum mean", lambda: cured.reduce(a, ["smu"]))
+        self.refused(ValueError, r"unknown op 'x'; there are", lambda: cured.reduce(a, "x"))
+        self.refused(ValueError, "unknown op '%s'" % ("sum" * 50), lambda: cured.reduce(a, "sum" * 50))
+        self.refused(TypeError, "ops: names are wanted, such as 'sum', not <class 'int'>", lambda: cured.reduce(a, [1]))
+        self.assertEqual({"sum": 3, "max": 2}, dict(cured.reduce(a, " sum ,  max")))
+
+    def test_numbers(self):
+        a = numpy.arange(3.0)
+        self.refused(TypeError, "ddof: an integer is wanted, not <class 'float'>", lambda: cured.var(a, ddof=1.0))
+        self.refused(TypeError, "axis: an integer or a tuple", lambda: cured.sum(a, axis=1.0))
+        self.refused(TypeError, "axis: an integer or a tuple", lambda: cured.sum(a, axis=[0]))
+        self.refused(TypeError, "initial: a number is wanted", lambda: cured.sum(a, initial="1"))
+
+    def test_addresses(self):
+        self.refused(ValueError, "address: it has a NUL", lambda: cured.Client("unix:/a\0b"))
+        self.refused(ConnectionError, "No such file", lambda: cured.Client("unix:/tmp/none/\udc80").sum(b"a"))
+
+    def test_tensors(self):
+        class Odd:
+            def __init__(self, device, capsule):
+                self.device, self.capsule = device, capsule
+
+            def __dlpack_device__(self):
+                return self.device
+
+            def __dlpack__(self, **_):
+                return self.capsule
+
+        for device in ("x", 7, None, (1,), (1, 0, 0)):
+            self.refused(TypeError, "a tuple of two integers", lambda: cured.sum(Odd(device, None)))
+        for capsule in (None, "x", 3):
+            self.refused(TypeError, "a capsule named 'dltensor'", lambda: cured.sum(Odd((1, 0), capsule)))
+        self.refused(ValueError, "shape: axis 0 has -3 elements", lambda: cured.sum(Tensor(b"1234", 2, 32, (-3,))))
+
+    def test_others(self):
+        self.refused(ValueError, "parts is empty", lambda: cured.merge([]))
+
+    def test_where_that_is_one_value(self):
+        a = numpy.arange(6.0).reshape(2, 3)
+        self.assertEqual((0.0, 15.0), (cured.sum(a, where=False), cured.sum(a, where=True)))
+        self.assertEqual((0.0, 15.0), (cured.sum(a, where=numpy.False_), cured.sum(a, where=numpy.True_)))
+        self.assert_arrays(cured.sum(a, axis=0, where=False), numpy.zeros(3))
+
 
 
 if __name__ == "__main__":

@@ -120,3 +120,11 @@ def dtype_name(given):
         return given.str
     name = given.__name__ if isinstance(given, type) else getattr(given, "name", None) or str(given)
     return name.rpartition(".")[2]
+
+
+def unknown_op(arguments):
+    import difflib
+    word, names = arguments
+    near = difflib.get_close_matches(word.strip(), names, 1)
+    raise ValueError("ops: unknown op '%s'%s; there are %s"
+                     % (word, " (did you mean %s?)" % near[0] if near else "", " ".join(names)))
