@@ -248,6 +248,7 @@ static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__RegionsInput *regi
     p.overflow = (Cured__V1__Overflow)r->overflow;
     p.partial = r->want_partial;
     p.unplaced = r->unplaced;
+    p.statuses = r->statuses;
     p.first = r->first;
     p.kernel = (char *)(uintptr_t)r->kernel;
     p.input = &input;
@@ -352,6 +353,7 @@ cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_inp
     m->ddof = p->ddof;
     m->want_partial = p->partial;
     m->unplaced = p->unplaced;
+    m->statuses = p->statuses;
     m->first = p->first;
     m->has_axis = p->axis != NULL;
     m->outer = p->axis ? p->axis->outer : 0;
@@ -385,7 +387,7 @@ cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, 
     m->overflow = (uint32_t)p->overflow;
     m->ddof = p->ddof;
     m->want_partial = p->partial;
-    m->unplaced = false;
+    m->unplaced = m->statuses = false;
     m->first = 0;
     m->kernel[0] = '\0';
     m->has_axis = false;

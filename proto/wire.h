@@ -31,6 +31,9 @@ typedef struct cr_wire_limits {
     uint64_t region_bytes;
 } cr_wire_limits;
 
+/* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses. */
+#define CR_FEATURE_STATUSES "statuses"
+
 typedef struct cr_wire_hello {
     uint32_t version_min, version_max;
     char client[CR_NAME_MAX_BYTES + 1];
@@ -69,6 +72,7 @@ typedef struct cr_wire_reduce {
     uint64_t region;   /* its number */
     bool has_axis;
     uint64_t outer, n, inner; /* with has_axis */
+    bool statuses;            /* with has_axis: each answer has one */
     bool want_partial;
     bool unplaced;                      /* the partial has no position */
     uint64_t first;                     /* index of the first element; no axis */
@@ -153,7 +157,12 @@ typedef struct cr_wire_part {
     uint64_t first;
     const uint8_t *values;
     size_t values_len;
+    const uint8_t *statuses; /* packed with the head; NULL: every answer has a value */
+    size_t statuses_len;
 } cr_wire_part;
+
+/* The head of an ArrayPart, but for its statuses. */
+enum { CR_WIRE_PART_HEAD_BYTES = 48 };
 
 typedef struct cr_wire_lane {
     char name[CR_NAME_MAX_BYTES + 1], device[CR_NAME_MAX_BYTES + 1];
@@ -206,6 +215,7 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, uint8_t *out, size_t cap);
 size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap);
 /* Packs everything of an ArrayPart but its values, which must follow: m->values is not read. 32 bytes are enough. */
+bool cr_wire_has_feature(const char features[][CR_NAME_MAX_BYTES + 1], uint32_t count, const char *name);
 size_t cr_wire_pack_part_head(const cr_wire_part *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_registered(const cr_wire_registered *m, uint8_t *out, size_t cap);

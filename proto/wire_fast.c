@@ -119,7 +119,7 @@ static bool read_reduce(cursor *c, bool (*input)(cursor *, cr_wire_reduce *), cr
     if (!take_enum(c, 1 << 3, &r->dtype) || !take_ops(c, r) || !input(c, r)) return false;
     if (!take_enum(c, 4 << 3, &r->nan) || !take_enum(c, 5 << 3, &r->result_dtype)) return false;
     if (!take_field(c, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(c, 7 << 3, &r->overflow)) return false;
-    r->has_axis = r->want_partial = r->unplaced = false;
+    r->has_axis = r->want_partial = r->unplaced = r->statuses = false;
     r->outer = r->n = r->inner = r->first = 0;
     r->kernel[0] = '\0';
     return c->at == c->end;

@@ -3,10 +3,12 @@
  *
  * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. Format: the Protocol Buffers
  * encoding guide (protobuf.dev/programming-guides/encoding). */
+#include <string.h>
+
 #include "proto/wire.h"
 #include "proto/wire_internal.h"
 
-enum { PART_HEAD_BYTES = 32, VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
 bool cr_wire_get_varint(const uint8_t *in, size_t len, size_t *at, uint64_t *value) {
     *value = 0;
@@ -51,12 +53,18 @@ static size_t put_varint(uint8_t *out, uint64_t value) {
 }
 
 size_t cr_wire_pack_part_head(const cr_wire_part *m, uint8_t *out, size_t cap) {
-    if (cap < PART_HEAD_BYTES) return 0;
+    if (cap < CR_WIRE_PART_HEAD_BYTES || cap - CR_WIRE_PART_HEAD_BYTES < m->statuses_len) return 0;
     size_t n = 0;
     out[n++] = 1 << 3 | VARINT;
     n += put_varint(out + n, m->op);
     out[n++] = 2 << 3 | VARINT;
     n += put_varint(out + n, m->first);
+    if (m->statuses_len) {
+        out[n++] = 4 << 3 | BYTES;
+        n += put_varint(out + n, m->statuses_len);
+        memcpy(out + n, m->statuses, m->statuses_len);
+        n += m->statuses_len;
+    }
     out[n++] = 3 << 3 | BYTES;
     return n + put_varint(out + n, m->values_len);
 }
@@ -67,10 +75,11 @@ cr_status cr_wire_unpack_part(const uint8_t *in, size_t len, cr_wire_part *m, cr
     cr_wire_field field;
     while (cr_wire_next_field(in, len, &at, &field)) {
         bool is_bytes = field.bytes != NULL;
-        if (field.number <= 3 && is_bytes != (field.number == 3)) break;
+        if (field.number <= 4 && is_bytes != (field.number >= 3)) break;
         if (field.number == 1) m->op = field.value < CR_CALL_MAX_OPS ? (uint32_t)field.value : CR_CALL_MAX_OPS;
         if (field.number == 2) m->first = field.value;
         if (field.number == 3) m->values = field.bytes, m->values_len = (size_t)field.value;
+        if (field.number == 4) m->statuses = field.bytes, m->statuses_len = (size_t)field.value;
     }
     if (at != len) return cr_fail(error, CR_INVALID_ARGUMENT, "ArrayPart is not a valid protobuf message");
     if (m->op >= CR_CALL_MAX_OPS)

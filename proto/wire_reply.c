@@ -8,6 +8,12 @@
 #include "proto/wire.h"
 #include "proto/wire_internal.h"
 
+bool cr_wire_has_feature(const char features[][CR_NAME_MAX_BYTES + 1], uint32_t count, const char *name) {
+    for (uint32_t i = 0; i < count && i < CR_WIRE_MAX_FEATURES; i++)
+        if (strcmp(features[i], name) == 0) return true;
+    return false;
+}
+
 static cr_status op_result_in(const Cured__V1__OpResult *p, cr_wire_op_result *m, cr_error *error) {
     if (p->value.len > sizeof m->value)
         return cr_fail(error, CR_INVALID_ARGUMENT, "OpResult.value has %zu bytes, limit is %d", p->value.len,

@@ -43,34 +43,38 @@ static bool walk_next(struct walk *w) {
     return true;
 }
 
-static void print_text(const cli_layout *layout, cured_dtype dtype, const uint8_t *values, uint64_t count) {
+static void print_text(const cli_layout *layout, const cli_array *a) {
     char text[CURED_TEXT_BYTES];
-    size_t size = cured_dtype_size(dtype);
+    size_t size = cured_dtype_size(a->dtype);
     struct walk w;
     walk_start(&w, layout);
-    for (uint64_t i = 0; i < count && !ferror(stdout); i++) {
-        cured_text(dtype, values + w.offset * size, size, text, sizeof text);
-        fputs(text, stdout);
+    for (uint64_t i = 0; i < a->count && !ferror(stdout); i++) {
+        cured_text(a->dtype, (const uint8_t *)a->values + w.offset * size, size, text, sizeof text);
+        fputs(a->statuses != NULL && a->statuses[w.offset] != CURED_OK ? "-" : text, stdout);
         putchar(walk_next(&w) ? '\n' : ' ');
     }
 }
 
 /* Without cJSON: an array may have millions of elements. */
-static void print_json_array(const cli_layout *layout, cured_dtype dtype, const uint8_t *values, uint64_t count) {
+static void print_json_array(const cli_layout *layout, const cli_array *a) {
     char text[CURED_TEXT_BYTES + 2];
-    size_t size = cured_dtype_size(dtype);
+    size_t size = cured_dtype_size(a->dtype);
     struct walk w;
-    printf("{\"dtype\":\"%s\",\"shape\":[", cured_dtype_name(dtype));
+    printf("{\"dtype\":\"%s\",\"shape\":[", cured_dtype_name(a->dtype));
     for (uint32_t i = 0; i < layout->dims; i++) printf("%s%llu", i != 0 ? "," : "", (ull)layout->shape[i]);
     fputs("],\"values\":[", stdout);
     walk_start(&w, layout);
-    for (uint64_t i = 0; i < count && !ferror(stdout); i++) {
-        cli_json_text(dtype, values + w.offset * size, size, text);
+    for (uint64_t i = 0; i < a->count && !ferror(stdout); i++) {
+        cli_json_text(a->dtype, (const uint8_t *)a->values + w.offset * size, size, text);
         if (i != 0) putchar(',');
-        fputs(text, stdout);
+        fputs(a->statuses != NULL && a->statuses[w.offset] != CURED_OK ? "null" : text, stdout);
         walk_next(&w);
     }
-    fputs("]}", stdout);
+    putchar(']');
+    if (a->statuses != NULL)
+        printf(",\"error\":\"%s\",\"status\":\"%s\"", a->why.text,
+               cured_status_name(a->why.code)); /* of words and numbers */
+    putchar('}');
 }
 
 static int print_json(const cli_answer *answer, const cli_array *arrays, const cured_op *ops, size_t op_count,
@@ -80,7 +84,7 @@ static int print_json(const cli_answer *answer, const cli_array *arrays, const c
     printf("{\"dtype\":\"%s\",\"count\":%llu,\"results\":{", cured_dtype_name(answer->dtype), (ull)answer->count);
     for (size_t i = 0; i < op_count; i++) {
         printf("%s\"%s\":", i != 0 ? "," : "", cured_op_name(ops[i]));
-        print_json_array(layout, arrays[i].dtype, arrays[i].values, arrays[i].count);
+        print_json_array(layout, &arrays[i]);
     }
     printf("},%s\n", figures + 1);
     free(figures);
@@ -127,13 +131,20 @@ int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_arr
     int code = o->json ? print_json(answer, arrays, ops, op_count, layout) : EXIT_OK;
     for (size_t i = 0; !o->json && code == EXIT_OK && i < op_count; i++) {
         const cli_array *a = &arrays[i];
-        if (o->output != NULL) {
+        if (o->output != NULL && a->statuses != NULL) {
+            continue; /* an array that lacks answers is no array */
+        } else if (o->output != NULL) {
             code = write_npy(o, ops[i], layout, a->dtype, a->values, a->count);
         } else {
             if (named) printf("# %s\n", cured_op_name(ops[i]));
-            print_text(layout, a->dtype, a->values, a->count);
+            print_text(layout, a);
         }
     }
+    for (size_t i = 0; i < op_count; i++)
+        if (arrays[i].statuses != NULL) cli_lacking("%s: %s", cured_op_name(ops[i]), arrays[i].why.text);
     if (o->timing && answer->call != NULL) cli_print_timing(answer->call);
-    return code == EXIT_OK ? cli_flush() : code;
+    if (code == EXIT_OK) code = cli_flush();
+    for (size_t i = 0; i < op_count && code == EXIT_OK; i++)
+        if (arrays[i].statuses != NULL) code = EXIT_DATA;
+    return code;
 }

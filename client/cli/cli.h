@@ -209,6 +209,8 @@ typedef struct cli_array {
     cured_dtype dtype;
     uint64_t count;
     const void *values;
+    const uint8_t *statuses; /* NULL: every answer has a value */
+    cured_error why;         /* with statuses */
 } cli_array;
 int cli_arrays_put(const cli_options *o, const cli_answer *answer, const cli_array *arrays, const cured_op *ops,
                    size_t op_count, const cli_layout *layout, bool named);

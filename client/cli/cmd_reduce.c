@@ -5,6 +5,15 @@
 
 #include "client/cli/cli.h"
 
+/* Extrema of only NaNs along an axis have values, NaN and 2^64-1: only what else lacks one is an error. */
+static cli_array array_of(const cured_call *call, size_t index) {
+    cli_array a = {.statuses = cured_call_array_statuses(call, index, NULL)};
+    a.values = cured_call_array(call, index, &a.dtype, &a.count);
+    const cured_status status = cured_call_array_status(call, index, &a.why);
+    if (status == CURED_OK || (status == CURED_INVALID_ARGUMENT && cured_call_count(call) != 0)) a.statuses = NULL;
+    return a;
+}
+
 int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool named) {
     cured_conn *conn;
     cured_call *call;
@@ -17,8 +26,7 @@ int cli_run(const cli_options *o, const cured_op *ops, size_t op_count, bool nam
     if (code == EXIT_OK && o->axis_given) {
         cli_array arrays[CURED_MAX_OPS];
         const cli_answer answer = {.call = call, .dtype = dtype, .count = cured_call_count(call)};
-        for (size_t i = 0; i < op_count; i++)
-            arrays[i].values = cured_call_array(call, i, &arrays[i].dtype, &arrays[i].count);
+        for (size_t i = 0; i < op_count; i++) arrays[i] = array_of(call, i);
         code = cli_arrays_put(o, &answer, arrays, ops, op_count, &layout, named);
     } else if (code == EXIT_OK && o->call.partial) {
         cli_piece piece;

@@ -167,7 +167,7 @@ static int set_axis(cli_options *o, const char *value) {
     uint64_t n;
     bool negative = *value == '-';
     if (!number(value + negative, &n) || n > INT32_MAX) return bad("axis", value, "a dimension: 0, 1, ... or -1, ...");
-    o->axis_given = true;
+    o->axis_given = o->call.statuses = true;
     o->axis = negative ? -(int64_t)n : (int64_t)n;
     return EXIT_OK;
 }

@@ -14,8 +14,10 @@
 enum { DEFAULT_MAX_BYTES = 1 << 30 };
 
 struct op_answers {
-    uint8_t *values; /* NULL: only on_part has them */
-    uint64_t *seen;  /* a bit an answer */
+    uint8_t *values;   /* NULL: only on_part has them */
+    uint64_t *seen;    /* a bit an answer */
+    uint8_t *statuses; /* a byte an answer; NULL: nobody asked for them */
+    cr_axis_missing missing;
     uint64_t covered;
     cr_dtype dtype;
     uint8_t size;
@@ -25,7 +27,7 @@ struct op_answers {
 struct cr_cl_array {
     uint64_t count;       /* answers of each op */
     uint64_t total_bytes; /* of all ops; saturated */
-    bool handed_over;
+    bool handed_over, wants_statuses;
     void (*on_part)(cured_call *call, size_t index, uint64_t first, const void *values, uint64_t count, void *user);
     uint32_t op_count;
     struct op_answers ops[];
@@ -74,6 +76,7 @@ static cr_status plan(cr_cl_array *array, const cr_wire_reduce *r, const cured_o
         array->total_bytes = add_product(array->total_bytes, array->count, a->size);
         need = add_product(need, words_of(array->count), sizeof(uint64_t));
         if (a->owned) need = add_product(need, array->count, a->size);
+        if (array->wants_statuses) need = add_product(need, array->count, 1);
     }
     if (need > most || need > SIZE_MAX / 2)
         return cr_fail(error, CR_INVALID_ARGUMENT, "the answers take %llu bytes, max_result_bytes is %llu",
@@ -90,6 +93,7 @@ cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *e
     call->array = array; /* freed with the call from here on */
     array->count = r->outer * r->inner;
     array->on_part = o->on_part;
+    array->wants_statuses = o->statuses;
     array->op_count = r->op_count;
     status = plan(array, r, o, error);
     for (uint32_t i = 0; status == CR_OK && i < array->op_count; i++) {
@@ -97,7 +101,8 @@ cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *e
         a->seen = calloc((size_t)words_of(array->count) + 1, sizeof a->seen[0]);
         if (a->owned)
             a->values = malloc((size_t)array->count * a->size + 1); /* never of 0 bytes: NULL says something */
-        if (a->seen == NULL || (a->owned && a->values == NULL))
+        if (array->wants_statuses) a->statuses = calloc((size_t)array->count + 1, 1);
+        if (a->seen == NULL || (a->owned && a->values == NULL) || (array->wants_statuses && a->statuses == NULL))
             status =
                 cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu answers", (unsigned long long)array->count);
     }
@@ -108,6 +113,7 @@ void cr_cl_array_free(cr_cl_array *array) {
     if (array == NULL) return;
     for (uint32_t i = 0; i < array->op_count; i++) {
         free(array->ops[i].seen);
+        free(array->ops[i].statuses);
         if (array->ops[i].owned) free(array->ops[i].values);
     }
     free(array);
@@ -118,6 +124,8 @@ void cr_cl_array_reset(cr_cl_array *array) {
         if (array->ops[i].covered == 0) continue;
         memset(array->ops[i].seen, 0, (size_t)words_of(array->count) * sizeof array->ops[i].seen[0]);
         array->ops[i].covered = 0;
+        array->ops[i].missing.count = 0;
+        if (array->wants_statuses) memset(array->ops[i].statuses, 0, (size_t)array->count);
     }
 }
 
@@ -125,8 +133,22 @@ bool cr_cl_array_places(cr_cl_array *array, void *out[]) {
     for (uint32_t i = 0; i < array->op_count; i++) {
         if (array->ops[i].values == NULL || array->on_part != NULL) return false;
         out[i] = array->ops[i].values;
+        if (array->wants_statuses) out[array->op_count + i] = array->ops[i].statuses;
     }
     return true;
+}
+
+bool cr_cl_array_wants_statuses(const cr_cl_array *array) { return array != NULL && array->wants_statuses; }
+
+void cr_cl_array_filled(cured_call *call) {
+    const cr_wire_reduce *r = &call->request.reduce;
+    const cr_finish_opts finish = {.nan = (cr_nan_policy)r->nan, .result_dtype = (cr_dtype)r->result_dtype};
+    cr_cl_array *array = call->array;
+    for (uint32_t i = 0; array->wants_statuses && i < array->op_count; i++) {
+        struct op_answers *a = &array->ops[i];
+        cr_axis_mark((cr_op)r->ops[i], (cr_dtype)r->dtype, &finish, 0, array->count, a->values, a->statuses,
+                     &a->missing);
+    }
 }
 
 uint64_t cr_cl_array_credit(const cr_cl_array *array) {
@@ -154,10 +176,27 @@ static bool indices_fit(const cured_call *call, const cr_wire_part *part, uint64
     if (r->ops[part->op] != CR_OP_ARGMIN && r->ops[part->op] != CR_OP_ARGMAX) return true;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t index;
+        if (part->statuses != NULL && part->statuses[i] != CR_OK) continue;
         memcpy(&index, part->values + i * sizeof index, sizeof index);
         if (index >= r->n && (index != UINT64_MAX || r->nan != CR_NAN_SKIP)) return false;
     }
     return true;
+}
+
+/* Which answers of the part have no value. What is wrong with that, or NULL. */
+static const char *take_statuses(struct op_answers *a, const cr_wire_part *part, uint64_t count) {
+    if (part->statuses_len == 0) return NULL;
+    if (a->statuses == NULL) return "it has statuses, and nobody asked for them";
+    if (part->statuses_len != count) return "it has not as many statuses as answers";
+    for (uint64_t i = 0; i < count; i++) {
+        if (part->statuses[i] == CR_OK) continue;
+        if (part->statuses[i] > CR_STATUS_MAX) return "a status is none";
+        if (a->missing.count++ != 0 && part->first + i > a->missing.first) continue;
+        a->missing.first = part->first + i;
+        a->missing.status = (cr_status)part->statuses[i];
+    }
+    memcpy(a->statuses + part->first, part->statuses, part->statuses_len);
+    return NULL;
 }
 
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
@@ -169,6 +208,8 @@ const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
     if (part->first > array->count || count > array->count - part->first) return "it goes beyond the answers asked for";
     if (count == 0) return NULL;
     if (!mark(a->seen, part->first, count)) return "it has an answer that came before";
+    const char *wrong = take_statuses(a, part, count);
+    if (wrong != NULL) return wrong;
     if (!indices_fit(call, part, count)) return "an index is of no element along the axis";
     a->covered += count;
     if (a->values != NULL) memcpy(a->values + part->first * a->size, part->values, part->values_len);
@@ -184,11 +225,32 @@ const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *
     for (uint32_t i = 0; i < array->op_count; i++) {
         const cr_wire_op_result *r = &result->results[i];
         if (r->op != call->values[i].op) return "the answer is to another op than asked for";
-        if (r->status != CR_OK || r->dtype != (uint32_t)array->ops[i].dtype || r->value_len != 0)
+        if ((r->status != CR_OK) != (array->ops[i].missing.count != 0)) return "an op's status is not its answers'";
+        if (r->dtype != (uint32_t)array->ops[i].dtype || r->value_len != 0)
             return "an op's type is not that of its answers";
         if (array->ops[i].covered != array->count) return "answers are missing";
     }
     return NULL;
+}
+
+static const struct op_answers *answers_of(const cured_call *call, size_t index) {
+    const cr_cl_array *array = call->error.code == CR_OK ? call->array : NULL;
+    return array != NULL && index < array->op_count ? &array->ops[index] : NULL;
+}
+
+const uint8_t *cured_call_array_statuses(const cured_call *call, size_t index, uint64_t *missing) {
+    const struct op_answers *a = answers_of(call, index);
+    if (missing != NULL) *missing = a != NULL ? a->missing.count : 0;
+    return a != NULL ? a->statuses : NULL;
+}
+
+cured_status cured_call_array_status(const cured_call *call, size_t index, cured_error *error) {
+    const struct op_answers *a = answers_of(call, index);
+    cr_error why = {CR_OK, ""};
+    if (a == NULL || call->state != CALL_DONE)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call has no array of answers to this op");
+    cr_axis_say(&a->missing, (cr_op)call->values[index].op, a->dtype, call->request.reduce.n, call->array->count, &why);
+    return cr_cl_give(error, &why, 0);
 }
 
 const void *cured_call_array(const cured_call *call, size_t index, cured_dtype *dtype, uint64_t *count) {

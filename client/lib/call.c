@@ -103,7 +103,8 @@ bool cr_cl_call_next_frame(cured_call *call) {
         put_frame(call, CR_FRAME_CANCEL, 0, 0);
         return true;
     }
-    if (call->state != CALL_ACTIVE || (call->kind != KIND_BUFFER && call->kind != KIND_STREAM)) return false;
+    if (call->state != CALL_ACTIVE || call->held || (call->kind != KIND_BUFFER && call->kind != KIND_STREAM))
+        return false;
     return add_data(call);
 }
 
@@ -167,8 +168,23 @@ void cr_cl_call_submit(cured_call *call) {
     call->conn->way->begin(call);
 }
 
+void cr_cl_calls_held(cured_conn *conn) {
+    for (cr_link *l = conn->calls.next, *next; l != &conn->calls; l = next) {
+        cured_call *call = CONTAINER(l, cured_call, all);
+        next = l->next;
+        if (call->state == CALL_ACTIVE && call->held) cr_cl_call_send(call);
+    }
+}
+
 void cr_cl_call_send(cured_call *call) {
     cured_conn *conn = call->conn;
+    call->held = cr_cl_array_wants_statuses(call->array) && !conn->welcomed;
+    if (call->held) {
+        cr_cl_conn_want(conn);
+        return;
+    }
+    if (call->array != NULL)
+        call->request.reduce.statuses = conn->has_statuses && cr_cl_array_wants_statuses(call->array);
     call->credit = conn->credit;
     if (call->kind == KIND_PING) {
         call->ping_id = ++conn->last_ping;

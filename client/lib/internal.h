@@ -105,6 +105,7 @@ struct cured_call {
     bool freed;    /* by the program; destroyed when it leaves the queue */
     bool detached; /* nobody waits for it: destroyed when it is done */
     bool fd_due, cancel_due, end_wanted, end_sent;
+    bool held; /* until WELCOME says what the daemon grants */
     int fd;
 
     /* output */
@@ -160,6 +161,7 @@ struct cured_conn {
     int fd;
     struct cr_cl_tls *tls; /* NULL: the bytes are plain */
     bool tcp, busy, welcomed, send_failed, more_addresses;
+    bool has_statuses; /* of WELCOME: CR_FEATURE_STATUSES is granted */
     char client[CR_NAME_MAX_BYTES + 1], server[CR_NAME_MAX_BYTES + 1];
     char address[CURED_ADDRESS_BYTES], token[CR_TOKEN_MAX_BYTES + 1];
     uint32_t connect_timeout_ms, spin_us;
@@ -273,6 +275,8 @@ void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text);
 void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text);
 /* Queues the frames of a call's try for the daemon. */
 void cr_cl_call_send(cured_call *call);
+/* WELCOME is there: sends the calls that waited for it. */
+void cr_cl_calls_held(cured_conn *conn);
 /* Readies the next frame of a call whose last is sent; false: it has none. */
 bool cr_cl_call_next_frame(cured_call *call);
 /* Nobody will ask for it: it goes when it is done. */
@@ -302,7 +306,11 @@ void cr_cl_array_reset(cr_cl_array *array);
 /* Takes a part and hands it to on_part, which may free the call. What is wrong with it, or NULL. */
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part);
 /* Where all answers of each op go, to be filled at once; false: they do not all lie in memory, or on_part is to see them. */
-bool cr_cl_array_places(cr_cl_array *array, void *out[]);
+bool cr_cl_array_places(cr_cl_array *array, void *out[]); /* out: CR_AXIS_PLACES; statuses behind the values */
+/* Those places have been filled: says which answers have no value. */
+void cr_cl_array_filled(cured_call *call);
+/* NULL: no. */
+bool cr_cl_array_wants_statuses(const cr_cl_array *array);
 /* At the end: what is missing or does not agree, or NULL. */
 const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result);
 /* What the daemon may send beyond the window that every stream starts with. */

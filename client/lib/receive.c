@@ -43,6 +43,8 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
     cr_cl_conn_watch(conn, cr_cl_now_ns());
     memcpy(conn->server, w.server, sizeof conn->server);
     if (limits->credit_bytes != 0) conn->credit = limits->credit_bytes;
+    conn->has_statuses = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_STATUSES);
+    cr_cl_calls_held(conn);
 }
 
 static bool value_fits(uint32_t dtype, uint32_t len) {

@@ -23,8 +23,8 @@ cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error) {
         if (status != CR_OK) return status;
         uint32_t own;
         cr_finish_opts share = cr_finish_share(op, ask->dtype, &ask->finish, &own);
-        status = ask->shape ? cr_axis_check(op, ask->dtype, ask->shape, &share, error)
-                            : cr_finish_check(op, ask->dtype, &share, error);
+        status = ask->shape && !ask->statuses ? cr_axis_check(op, ask->dtype, ask->shape, &share, error)
+                                              : cr_finish_check(op, ask->dtype, &share, error);
         if (status != CR_OK) return status;
         taken |= own;
         needs->families |= cr_op_needs(op, ask->dtype);
@@ -46,6 +46,8 @@ static cr_status check_unplaced(const cr_ask *ask, cr_error *error) {
 cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error) {
     typedef unsigned long long ull;
     uint64_t grain = cr_partial_grain(ask->dtype, needs->families);
+    if (ask->statuses && !ask->shape)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "statuses: they are for an axis; without one each op has its own");
     if (ask->shape && ask->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
     if (ask->shape && ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
     if (ask->first > INT64_MAX)

@@ -11,6 +11,7 @@ typedef struct cr_ask {
     const uint32_t *ops; /* numbers of cr_op, each once */
     uint32_t op_count;
     const cr_shape *shape; /* checked by cr_shape_check; NULL: the whole array is one answer */
+    bool statuses;         /* with shape: each answer has a status, so that extrema of no elements fail nothing */
     bool partial;          /* the answer is the partial */
     bool unplaced;         /* the partial has no position */
     uint64_t first;        /* index of the input's first element */

@@ -120,3 +120,56 @@ cr_status cr_axis_store(const cr_partial *p, cr_op op, const cr_finish_opts *opt
     memcpy(out, value.bytes, size);
     return CR_OK;
 }
+
+cr_status cr_axis_store_or(const cr_partial *p, cr_op op, const cr_finish_opts *opts, uint64_t output, void *out,
+                           uint8_t *status, cr_error *error) {
+    cr_error why;
+    const cr_status stored = cr_axis_store(p, op, opts, output, out, status ? &why : error);
+    if (status && stored == CR_INTERNAL) *error = why;
+    if (!status || (stored != CR_INVALID_ARGUMENT && stored != CR_OUT_OF_RANGE)) return stored;
+    memset(out, 0, cr_dtype_size(cr_axis_dtype(op, (cr_dtype)p->dtype, opts)));
+    *status = (uint8_t)stored;
+    return CR_OK;
+}
+
+/* Under nan: skip no NaN is an extremum, and no element has index 2^64-1: such an answer stands for none. */
+static bool is_none(cr_op op, cr_dtype dtype, const uint8_t *value) {
+    uint64_t bits = 0;
+    const size_t size = is_arg(op) ? sizeof bits : cr_dtype_size(dtype);
+    memcpy(&bits, value, size);
+    return bits == (is_arg(op) ? UINT64_MAX : cr_float_nan(dtype));
+}
+
+void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t first, uint64_t count,
+                  const void *values, uint8_t *status, cr_axis_missing *missing) {
+    const bool skips = is_extremum(op) && opts->nan == CR_NAN_SKIP && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    const size_t size = cr_dtype_size(cr_axis_dtype(op, dtype, opts));
+    for (uint64_t i = 0; i < count; i++) {
+        if (skips && is_none(op, dtype, (const uint8_t *)values + i * size)) status[i] = CR_INVALID_ARGUMENT;
+        if (status[i] == CR_OK) continue;
+        if (!missing->count++ || first + i < missing->first) {
+            missing->first = first + i;
+            missing->status = (cr_status)status[i];
+        }
+    }
+}
+
+cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result, uint64_t n, uint64_t answers,
+                      cr_error *error) {
+    error->code = CR_OK;
+    error->text[0] = 0;
+    if (!missing->count) return CR_OK;
+    if (missing->status == CR_OUT_OF_RANGE)
+        return cr_fail(error, missing->status,
+                       "output %" PRIu64 ": the %s does not fit %s; %" PRIu64 " of %" PRIu64 " answers have no value",
+                       missing->first, cr_op_name(op), cr_dtype_name(result), missing->count, answers);
+    return cr_fail(error, missing->status,
+                   "output %" PRIu64 ": %s of %s has no value; %" PRIu64 " of %" PRIu64 " answers have none",
+                   missing->first, cr_op_name(op), n ? "only NaNs" : "no elements", missing->count, answers);
+}
+
+bool cr_axis_may_lack(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
+    const bool sums = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ || op == CR_OP_PROD;
+    return sums && cr_dtype_kind(dtype) != CR_KIND_FLOAT &&
+           cr_dtype_kind(cr_axis_dtype(op, dtype, opts)) != CR_KIND_FLOAT;
+}

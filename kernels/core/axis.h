@@ -23,4 +23,23 @@ cr_dtype cr_axis_dtype(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
 cr_status cr_axis_store(const cr_partial *p, cr_op op, const cr_finish_opts *opts, uint64_t output, void *out,
                         cr_error *error);
 
+/* The answers of one op that have no value. */
+typedef struct cr_axis_missing {
+    uint64_t count, first; /* the lowest number */
+    cr_status status;      /* the first's */
+} cr_axis_missing;
+
+/* As cr_axis_store; but with status, an answer without a value is zeros, *status is why, and CR_OK is returned. */
+cr_status cr_axis_store_or(const cr_partial *p, cr_op op, const cr_finish_opts *opts, uint64_t output, void *out,
+                           uint8_t *status, cr_error *error);
+/* Completes the status of count answers of op at values, over n elements each, those of first and on: extrema of only NaNs get theirs
+ * here, because each kernel writes them as values. Adds those without a value to missing. */
+void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t first, uint64_t count,
+                  const void *values, uint8_t *status, cr_axis_missing *missing);
+/* What is said of an op of which some answers, of so many over n elements each, have no value. */
+cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result, uint64_t n, uint64_t answers,
+                      cr_error *error);
+/* Whether an answer over some elements may lack its value, other than extrema of only NaNs. */
+bool cr_axis_may_lack(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
+
 #endif

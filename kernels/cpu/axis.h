@@ -19,7 +19,12 @@ typedef struct cr_axis_spec {
     uint32_t families, op_count;
     cr_op ops[CR_AXIS_MAX_OPS];
     cr_finish_opts finish;
+    bool
+        statuses; /* an answer without a value fails no call: out[op_count + k] is where the status of ops[k]'s go, a byte each */
 } cr_axis_spec;
+
+/* Where answers go: values, and with statuses their bytes, which are zero when they are handed over. */
+enum { CR_AXIS_PLACES = 2 * CR_AXIS_MAX_OPS };
 
 /* blocks whole outer blocks (n·inner elements each) at data, whose first answer is number output of all. Answers go to
  * out[k][0 … blocks·inner) for ops[k], each in cr_axis_dtype. Fast for inner = 1 (rows) and for inner > 1, short or long.

@@ -20,6 +20,7 @@ typedef struct finish {
     cr_op op;
     cr_dtype result;
     uint8_t *to;
+    uint8_t *status; /* NULL: not wanted */
 } finish;
 
 static const uint64_t *words(const cr_strip *strip, size_t offset) { return cr_strip_array(strip, offset); }
@@ -81,10 +82,13 @@ static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned
     }
 }
 
+static uint8_t *status_of(const finish *f, unsigned i) { return f->status ? f->status + i : NULL; }
+
 static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
     cr_partial p;
     to_partial(f->plan, f->strip, f->first + i, cr_op_needs(f->op, f->plan->dtype), &p);
-    return cr_axis_store(&p, f->op, &f->plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result), error);
+    return cr_axis_store_or(&p, f->op, &f->plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result),
+                            status_of(f, i), error);
 }
 
 /* Sums and means of at most CR_STRIP_PAD columns. */
@@ -291,7 +295,8 @@ cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, c
                     .output = output + done,
                     .op = spec->ops[k],
                     .result = result,
-                    .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result)};
+                    .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result),
+                    .status = cr_axis_status_at(spec, out, k, at + done)};
         cr_status status = store(&f, error);
         if (status != CR_OK) return status;
     }

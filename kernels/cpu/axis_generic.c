@@ -72,7 +72,8 @@ cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_parti
     for (uint32_t k = 0; k < spec->op_count; k++) {
         if (!cr_ops_has(ops, spec->ops[k])) continue;
         size_t size = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
-        cr_status status = cr_axis_store(p, spec->ops[k], &spec->finish, output, (uint8_t *)out[k] + at * size, error);
+        cr_status status = cr_axis_store_or(p, spec->ops[k], &spec->finish, output, (uint8_t *)out[k] + at * size,
+                                            cr_axis_status_at(spec, out, k, at), error);
         if (status != CR_OK) return status;
     }
     return CR_OK;

@@ -154,6 +154,10 @@ void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const 
 cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_partial *p, uint64_t output, uint64_t at,
                             void *const out[], cr_error *error);
 
+/* Where the status of answer at of ops[k] goes; NULL: nowhere. */
+static inline uint8_t *cr_axis_status_at(const cr_axis_spec *spec, void *const out[], uint32_t k, uint64_t at) {
+    return spec->statuses ? (uint8_t *)out[spec->op_count + k] + at : NULL;
+}
 static inline cr_strip *cr_strip_at(const cr_axis_plan *plan, void *state, uint64_t number) {
     return (cr_strip *)(void *)((uint8_t *)state + number * plan->strip_bytes);
 }

@@ -21,7 +21,10 @@ typedef struct finish {
     cr_op op;
     cr_dtype result;
     uint8_t *to;
+    uint8_t *status; /* NULL: not wanted */
 } finish;
+
+static uint8_t *status_of(const finish *f, unsigned i) { return f->status ? f->status + i : NULL; }
 
 static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
     const cr_axis_plan *plan = f->plan;
@@ -29,7 +32,8 @@ static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
     cr_partial p;
     cr_partial_init(&p, plan->dtype, cr_op_needs(f->op, plan->dtype));
     cr_cpu_fold(&p, f->rows->data + i * n * plan->size, n, 0);
-    return cr_axis_store(&p, f->op, &plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result), error);
+    return cr_axis_store_or(&p, f->op, &plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result),
+                            status_of(f, i), error);
 }
 
 /* What NaNs and infinities decide of a row; false: they do not. */
@@ -180,7 +184,8 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
                         .output = output,
                         .op = op,
                         .result = result,
-                        .to = (uint8_t *)out[k] + at * cr_dtype_size(result)};
+                        .to = (uint8_t *)out[k] + at * cr_dtype_size(result),
+                        .status = cr_axis_status_at(spec, out, k, at)};
             status = (cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT ? store_floats : store_integers)(&f, error);
         } else {
             status = cr_strip_finish_op(plan, isa, rows->strip, 0, count, output, k, out, at, error);

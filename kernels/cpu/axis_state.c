@@ -125,7 +125,8 @@ void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from) {
 static cr_status row_finish(const cr_axis_spec *spec, const row *r, uint64_t output, void *const out[],
                             cr_error *error) {
     for (uint32_t k = 0; k < spec->op_count; k++) {
-        cr_status status = cr_axis_store(&r->partial, spec->ops[k], &spec->finish, output, out[k], error);
+        cr_status status = cr_axis_store_or(&r->partial, spec->ops[k], &spec->finish, output, out[k],
+                                            cr_axis_status_at(spec, out, k, 0), error);
         if (status != CR_OK) return status;
     }
     return CR_OK;

@@ -51,16 +51,20 @@ static void fill_partial(cr_wire_result *m, const cr_share *share) {
     m->partial_len = cr_share_pack(share, bytes, sizeof bytes);
 }
 
-static void fill_array(cr_wire_result *m, const cr_axis_spec *spec) {
+static void fill_array(cr_wire_result *m, const cr_axis_spec *spec, const cr_axis_missing *missing) {
+    const uint64_t answers = spec->shape.outer * spec->shape.inner;
+    cr_error why;
     m->count = spec->shape.outer * spec->shape.n * spec->shape.inner;
     m->result_count = spec->op_count;
     for (uint32_t i = 0; i < spec->op_count; i++) {
+        const cr_dtype dtype = cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
+        cr_axis_say(&missing[i], spec->ops[i], dtype, spec->shape.n, answers, &why);
         m->results[i].op = (uint32_t)spec->ops[i];
-        m->results[i].status = CR_OK;
-        m->results[i].dtype = (uint32_t)cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
+        m->results[i].status = (uint32_t)why.code;
+        m->results[i].dtype = (uint32_t)dtype;
         m->results[i].value_len = m->results[i].at_len = 0;
         m->results[i].inexact = false;
-        m->results[i].message[0] = 0;
+        memcpy(m->results[i].message, why.text, sizeof m->results[i].message);
     }
 }
 
@@ -81,7 +85,7 @@ const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *ask
             fill_partial(&m, answer->share);
             break;
         case CR_ANSWER_ARRAY:
-            fill_array(&m, answer->spec);
+            fill_array(&m, answer->spec, answer->missing);
             break;
         case CR_ANSWER_FAILED:
         case CR_ANSWER_DONE:

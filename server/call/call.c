@@ -263,6 +263,7 @@ static void answer_job(cr_call *call) {
     cr_answer answer = {.kind = CR_ANSWER_ARRAY, .timing = &timing};
     if (job->axis) {
         answer.spec = &job->axis->spec;
+        answer.missing = job->axis->missing;
     } else if (job->named) {
         if (!job->folded_bytes) cr_named_empty(job);
         answer.kind = CR_ANSWER_FINISHED;

@@ -14,6 +14,7 @@ static cr_ask ask_of(const cr_call *call, cr_shape *shape) {
                     .ops = r->ops,
                     .op_count = r->op_count,
                     .shape = r->has_axis ? shape : NULL,
+                    .statuses = r->statuses,
                     .partial = r->want_partial,
                     .unplaced = r->unplaced,
                     .first = r->first,
@@ -61,7 +62,7 @@ static cr_status check_answers(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     uint64_t most = call->calls->config->max_answer_bytes, answers = r->outer * r->inner, width = 0;
     for (uint32_t i = 0; i < r->op_count; i++)
-        width += cr_dtype_size(cr_axis_dtype((cr_op)r->ops[i], call->dtype, &call->finish));
+        width += cr_dtype_size(cr_axis_dtype((cr_op)r->ops[i], call->dtype, &call->finish)) + r->statuses;
     if (!width || answers <= most / width) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "axis: its shape asks for %llu answers of %llu bytes, which exceed max_answer_bytes, %llu",

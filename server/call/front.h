@@ -50,6 +50,7 @@ typedef struct cr_answer {
     uint64_t count;
     const cr_share *share;
     const cr_axis_spec *spec;
+    const cr_axis_missing *missing; /* by op, with spec->statuses */
 } cr_answer;
 
 /* One for each kind of front. room and parts are the last that a turn does with the call, so they may do anything with it and
@@ -75,6 +76,8 @@ typedef struct cr_part {
     uint64_t first;
     const uint8_t *values; /* lent until cr_call_sent */
     size_t bytes;
+    const uint8_t *statuses; /* likewise, one for each; NULL: each answer has a value */
+    size_t status_count;
 } cr_part;
 
 typedef enum cr_room { CR_ROOM, CR_WAIT, CR_GONE } cr_room;

@@ -17,16 +17,21 @@ bool cr_outputs_part(cr_outputs *o, const cr_job *job, uint64_t most, cr_part *p
     const cr_output *output = o->output;
     uint32_t op = (uint32_t)(o->sent / output->count);
     uint64_t at = o->sent % output->count, width = job->axis->width[op];
-    const uint8_t *values = output->data;
+    const uint8_t *values = output->data, *statuses = cr_output_statuses(output, job->axis, op);
     for (uint32_t k = 0; k < op; k++) values += output->count * job->axis->width[k];
     o->lent = most / width < output->count - at ? most / width : output->count - at;
-    *part = (cr_part){op, output->first + at, values + at * width, o->lent * width};
+    *part = (cr_part){op,
+                      output->first + at,
+                      values + at * width,
+                      o->lent * width,
+                      statuses ? statuses + at : NULL,
+                      statuses ? o->lent : 0};
     return o->lent > 0;
 }
 
 uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded) {
     cr_output *output = o->output;
-    const uint64_t bytes = o->lent * job->axis->width[o->sent / output->count];
+    const uint64_t bytes = o->lent * (job->axis->width[o->sent / output->count] + job->axis->spec.statuses);
     o->bytes_sent += bytes;
     o->sent += o->lent;
     o->lent = 0;

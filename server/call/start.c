@@ -15,7 +15,8 @@ static void axis_of(const cr_call *call, cr_axis_spec *spec) {
                            .shape = {r->outer, r->n, r->inner},
                            .families = call->families,
                            .op_count = r->op_count,
-                           .finish = call->finish};
+                           .finish = call->finish,
+                           .statuses = r->statuses};
     for (uint32_t i = 0; i < r->op_count; i++) spec->ops[i] = (cr_op)r->ops[i];
 }
 

@@ -23,7 +23,7 @@ void cr_job_axis_free(cr_job_axis *axis) {
     free(axis);
 }
 
-/* Room for count answers of every op; out[k] is where op k's begin. */
+/* Room for count answers of every op; out[k] is where op k's begin, and its statuses if there are some, as cr_axis_spec says. */
 static cr_output *output_new(const cr_job_axis *axis, uint64_t first, uint64_t count, void *out[], cr_error *error) {
     uint64_t bytes = count * axis->answer_bytes;
     cr_output *output = malloc(sizeof *output + bytes);
@@ -35,12 +35,43 @@ static cr_output *output_new(const cr_job_axis *axis, uint64_t first, uint64_t c
     output->first = first;
     output->count = count;
     output->bytes = bytes;
+    output->missing = 0;
     uint8_t *at = output->data;
     for (uint32_t k = 0; k < axis->spec.op_count; k++) {
         out[k] = at;
         at += count * axis->width[k];
     }
+    if (!axis->spec.statuses) return output;
+    for (uint32_t k = 0; k < axis->spec.op_count; k++) {
+        out[axis->spec.op_count + k] = memset(at, CR_OK, count);
+        at += count;
+    }
     return output;
+}
+
+/* All answers of an output are there: sums up those without a value. */
+static void output_done(cr_job_axis *axis, cr_output *output, void *const out[]) {
+    const cr_axis_spec *spec = &axis->spec;
+    for (uint32_t k = 0; spec->statuses && k < spec->op_count; k++) {
+        cr_axis_missing here = {0}, *all = &axis->missing[k];
+        cr_axis_mark(spec->ops[k], spec->dtype, &spec->finish, output->first, output->count, out[k],
+                     out[spec->op_count + k], &here);
+        if (!here.count) continue;
+        output->missing |= 1u << k;
+        pthread_mutex_lock(&axis->mutex);
+        if (!all->count || here.first < all->first) {
+            all->first = here.first;
+            all->status = here.status;
+        }
+        all->count += here.count;
+        pthread_mutex_unlock(&axis->mutex);
+    }
+}
+
+/* Hands an output to the loop. */
+static void emit(cr_queue *queue, cr_job *job, cr_output *output, void *const out[]) {
+    output_done(job->axis, output, out);
+    cr_queue_emit(queue, job, output);
 }
 
 static uint64_t answers_at_once(const cr_job_axis *axis) {
@@ -91,7 +122,7 @@ static cr_status whole_blocks(cr_queue *queue, cr_job_axis_hand *hand, const cr_
     cr_status status = need_scratch(hand, cr_axis_scratch(first->spec), error);
     if (!step || axis->strips > 1) step = 1; /* in strips the answers of two blocks do not follow each other */
     for (uint64_t done = 0; status == CR_OK && done < blocks; done += step) {
-        void *out[CR_AXIS_MAX_OPS];
+        void *out[CR_AXIS_PLACES];
         uint64_t now = blocks - done < step ? blocks - done : step;
         uint64_t answer = first->answers + done * axis->spec.shape.inner;
         cr_output *output = output_new(axis, answer, now * inner, out, error);
@@ -99,7 +130,7 @@ static cr_status whole_blocks(cr_queue *queue, cr_job_axis_hand *hand, const cr_
         status = cr_cpu_axis_blocks(first->spec, data + done * first->elements * claim->job->element, answer, now,
                                     hand->scratch, out, error);
         if (status == CR_OK)
-            cr_queue_emit(queue, claim->job, output);
+            emit(queue, claim->job, output, out);
         else
             free(output);
     }
@@ -111,13 +142,13 @@ cr_status cr_job_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_
     const cr_job_axis *axis = job->axis;
     uint64_t step = answers_at_once(axis);
     for (uint64_t at = 0; at < count; at += step) {
-        void *to[CR_AXIS_MAX_OPS];
+        void *to[CR_AXIS_PLACES];
         uint64_t now = count - at < step ? count - at : step;
         cr_output *output = output_new(axis, first + at, now, to, error);
         if (!output) return error->code;
         for (uint32_t k = 0; k < axis->spec.op_count; k++)
             memcpy(to[k], (const uint8_t *)out[k] + at * axis->width[k], now * axis->width[k]);
-        cr_queue_emit(queue, job, output);
+        emit(queue, job, output, to);
     }
     return CR_OK;
 }
@@ -128,7 +159,7 @@ static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, cons
     const place at = place_of(axis, block);
     uint64_t inner = at.spec->shape.inner, step = answers_at_once(axis);
     for (uint64_t column = 0; column < inner; column += step) {
-        void *out[CR_AXIS_MAX_OPS];
+        void *out[CR_AXIS_PLACES];
         uint64_t now = inner - column < step ? inner - column : step;
         cr_output *output = output_new(axis, at.answers + column, now, out, error);
         if (!output) return error->code;
@@ -137,7 +168,7 @@ static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, cons
             free(output);
             return status;
         }
-        cr_queue_emit(queue, job, output);
+        emit(queue, job, output, out);
     }
     return CR_OK;
 }
@@ -262,15 +293,18 @@ cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error) {
     if (!count) return NULL;
     cr_partial none;
     cr_partial_init(&none, spec->dtype, spec->families);
-    void *out[CR_AXIS_MAX_OPS];
+    void *out[CR_AXIS_PLACES];
     cr_output *output = output_new(axis, axis->empty_next, count, out, error);
     for (uint32_t k = 0; output && k < spec->op_count; k++) {
-        if (cr_axis_store(&none, spec->ops[k], &spec->finish, axis->empty_next, out[k], error) != CR_OK) {
+        uint8_t *status = spec->statuses ? out[spec->op_count + k] : NULL;
+        if (cr_axis_store_or(&none, spec->ops[k], &spec->finish, axis->empty_next, out[k], status, error) != CR_OK) {
             free(output);
             return NULL;
         }
         for (uint64_t i = 1; i < count; i++) memcpy((uint8_t *)out[k] + i * axis->width[k], out[k], axis->width[k]);
+        if (status) memset(status, status[0], count);
     }
+    if (output) output_done(axis, output, out);
     axis->empty_next += count;
     return output;
 }

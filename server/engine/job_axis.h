@@ -41,10 +41,12 @@ typedef enum cr_job_axis_input {
     CR_JOB_AXIS_STREAM, /* in the array's order; its bytes can be kept, as state */
 } cr_job_axis_input;
 
-/* Answers [first, first + count), op after op: data holds count values of the first op, then of the second, … */
+/* Answers [first, first + count), op after op: data holds count values of the first op, then of the second, …; then, where each has a
+ * status, as many bytes for each op. */
 typedef struct cr_output {
     cr_list link;
     uint64_t first, count, bytes;
+    uint32_t missing; /* of which ops some have no value: a bit for each position */
     uint8_t data[];
 } cr_output;
 
@@ -52,7 +54,7 @@ typedef struct cr_job_axis {
     cr_axis_spec spec;
     uint64_t block;                /* elements */
     size_t width[CR_AXIS_MAX_OPS]; /* bytes of one answer, by op */
-    size_t answer_bytes;           /* their sum */
+    size_t answer_bytes;           /* their sum, and a status for each */
     uint64_t strip; /* columns that are folded at a time: all of them, or those of every strip but the last */
     uint64_t strips;
     cr_axis_spec of_strip[2]; /* as an array of its own: any but the last strip, and the last */
@@ -62,8 +64,15 @@ typedef struct cr_job_axis {
         by_host; /* in a GPU's memory, and not the GPU's to answer: its lane brings it to the host, and folds it there */
     uint64_t empty_next; /* n = 0: answers made so far; the loop's */
     pthread_mutex_t mutex;
-    cr_list pieces; /* incomplete blocks; guarded by mutex */
+    cr_list pieces;                           /* incomplete blocks; guarded by mutex */
+    cr_axis_missing missing[CR_AXIS_MAX_OPS]; /* with statuses, by op; guarded by mutex until the job is done */
 } cr_job_axis;
+
+/* The statuses of the op's answers in output; NULL: each has a value. */
+static inline const uint8_t *cr_output_statuses(const cr_output *output, const cr_job_axis *axis, uint32_t op) {
+    if (!(output->missing >> op & 1)) return NULL;
+    return output->data + output->bytes - (axis->spec.op_count - op) * output->count;
+}
 
 /* What a worker carries from claim to claim. Zero-initialise. While state is set, it holds job. */
 typedef struct cr_job_axis_hand {

@@ -96,7 +96,7 @@ static cr_job_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *er
     if (spec->shape.outer) axis->block = spec->shape.n * spec->shape.inner;
     for (uint32_t k = 0; k < spec->op_count; k++) {
         axis->width[k] = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
-        axis->answer_bytes += axis->width[k];
+        axis->answer_bytes += axis->width[k] + spec->statuses;
     }
     set_strip(axis, spec->shape.inner);
     pthread_mutex_init(&axis->mutex, NULL);

@@ -192,8 +192,13 @@ static void send_parts(cr_grpc_stream *stream) {
         stream->full = pulled == CR_LATER && !most;
         if (pulled == CR_LATER && most && later) cr_list_append(&conn->stalled, &stream->stalled);
         if (pulled == CR_LATER) break;
-        cr_wire_part m = {.op = part.op, .first = part.first, .values_len = part.bytes};
-        uint8_t inner[64], outer[16];
+        cr_wire_part m = {.op = part.op,
+                          .first = part.first,
+                          .values_len = part.bytes,
+                          .statuses = part.statuses,
+                          .statuses_len = part.status_count};
+        static uint8_t inner[CR_WIRE_PART_HEAD_BYTES + CR_GRPC_PART_BYTES]; /* the loop's */
+        uint8_t outer[16];
         const size_t inner_len = cr_wire_pack_part_head(&m, inner, sizeof inner);
         const size_t outer_len = cr_wire_pack_field_head(1, inner_len + part.bytes, outer);
         uint8_t *at = cr_grpc_reply_room(stream, outer_len + inner_len + part.bytes);

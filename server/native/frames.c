@@ -92,7 +92,7 @@ static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
     memcpy(conn->peer.name, hello.client, sizeof conn->peer.name);
     conn->state = CR_CONN_OPEN;
     cr_timer_stop(&conn->native->calls->timers, &conn->timer);
-    return cr_reply_welcome(conn);
+    return cr_reply_welcome(conn, &hello);
 }
 
 static bool on_call(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {

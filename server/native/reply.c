@@ -24,8 +24,10 @@ static bool send_frame(cr_conn *conn, uint8_t *payload, uint8_t type, uint16_t f
     return true;
 }
 
-bool cr_reply_welcome(cr_conn *conn) {
+bool cr_reply_welcome(cr_conn *conn, const cr_wire_hello *hello) {
     cr_wire_welcome m = {.version = CR_WIRE_VERSION_MAX};
+    if (cr_wire_has_feature(hello->features, hello->feature_count, CR_FEATURE_STATUSES))
+        snprintf(m.features[m.feature_count++], sizeof m.features[0], "%s", CR_FEATURE_STATUSES);
     snprintf(m.server, sizeof m.server, "cured/%s", conn->native->calls->version);
     cr_answer_limits(conn->native->calls, &m.limits);
     uint8_t *payload = payload_room(conn, WELCOME_ROOM);
@@ -104,10 +106,15 @@ bool cr_reply_answer(cr_conn *conn, uint32_t stream, const cr_answer *answer, co
 }
 
 bool cr_reply_part(cr_conn *conn, uint32_t stream, const cr_part *part) {
-    cr_wire_part m = {.op = part->op, .first = part->first, .values_len = part->bytes};
-    uint8_t *payload = payload_room(conn, SMALL + part->bytes);
+    cr_wire_part m = {.op = part->op,
+                      .first = part->first,
+                      .values_len = part->bytes,
+                      .statuses = part->statuses,
+                      .statuses_len = part->status_count};
+    const size_t room = CR_WIRE_PART_HEAD_BYTES + part->status_count;
+    uint8_t *payload = payload_room(conn, room + part->bytes);
     if (!payload) return false;
-    size_t head = cr_wire_pack_part_head(&m, payload, SMALL);
+    size_t head = cr_wire_pack_part_head(&m, payload, room);
     memcpy(payload + head, part->values, part->bytes);
     return send_frame(conn, payload, CR_FRAME_RESULT, 0, stream, head + part->bytes);
 }

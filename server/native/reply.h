@@ -7,7 +7,8 @@
 #include "server/call/answer.h"
 #include "server/native/conn.h"
 
-bool cr_reply_welcome(cr_conn *conn);
+/* hello: what the client offers; granted is what this server has of it. */
+bool cr_reply_welcome(cr_conn *conn, const cr_wire_hello *hello);
 bool cr_reply_pong(cr_conn *conn, const uint8_t *payload, uint32_t length);
 bool cr_reply_status(cr_conn *conn, uint32_t stream, const cr_error *error);
 bool cr_reply_credit(cr_conn *conn, uint32_t stream, uint64_t bytes);

@@ -188,7 +188,7 @@ def axis_message(outer, n, inner):
 
 
 def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0, axis=None, partial=False, first=0,
-                   kernel="", unplaced=False):
+                   kernel="", unplaced=False, statuses=False):
     packed = b"".join(varint(number_of(OPS, op)) for op in ops)
     out = uint_field(1, number_of(DTYPES, dtype)) + bytes_field(2, packed)
     out += bytes_field(3, source) if source is not None else b""
@@ -198,6 +198,7 @@ def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0
     out += uint_field(9, 1) if partial else b""
     out += uint_field(10, first) if first else b""
     out += bytes_field(11, kernel.encode()) if kernel else b""
+    out += uint_field(18, 1) if statuses else b""
     return out + (uint_field(19, 1) if unplaced else b"")
 
 
@@ -263,6 +264,7 @@ class Answer:
         self.partial = b""
         self.takes_parts = self.auto_credit = False
         self.parts = []  # of arrays: (position of the op, number of the first answer, bytes)
+        self.statuses = []  # likewise, of the parts that have some
         self.window, self.owed = CREDIT_BYTES, 0  # value bytes the server may still send; taken and not granted again
 
     def take_part(self, payload):
@@ -274,6 +276,8 @@ class Answer:
             raise WireError("parts beyond the credit")
         self.owed += len(values)
         self.parts.append((first(f, 1), first(f, 2), values))
+        if 4 in f:
+            self.statuses.append((first(f, 1), first(f, 2), bytes(first(f, 4))))
 
     def array(self, op, width, count):
         """The op's answers, each of which must have come exactly once."""
@@ -286,6 +290,14 @@ class Answer:
         if at != count:
             raise WireError("%d answers of %d came" % (at, count))
         return b"".join(values for _, values in parts)
+
+    def statuses_of(self, op, count):
+        """The status of each of the op's answers."""
+        all_of = bytearray(count)
+        for number, start, statuses in self.statuses:
+            if number == op:
+                all_of[start:start + len(statuses)] = statuses
+        return bytes(all_of)
 
     def fill(self, payload):
         """From a ReduceResponse."""

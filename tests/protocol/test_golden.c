@@ -9,6 +9,7 @@
 #include "proto/frame.h"
 #include "proto/wire.h"
 #include "proto/wire_stats.h"
+#include "tests/protocol/golden_axis.h"
 #include "tests/protocol/golden_regions.h"
 #include "tests/protocol/golden_stats.h"
 #include "tests/protocol/hex.h"
@@ -198,14 +199,6 @@ static size_t result_kernel(uint8_t *out) {
     return cr_wire_pack_result(&m, out, CAP);
 }
 
-static size_t result_part(uint8_t *out) {
-    static const uint8_t values[16] = {2};
-    cr_wire_part m = {.op = 1, .first = 5, .values_len = sizeof values};
-    size_t n = cr_wire_pack_part_head(&m, out, CAP);
-    memcpy(out + n, values, sizeof values);
-    return n + sizeof values;
-}
-
 static size_t result_partial(uint8_t *out) {
     static const uint8_t partial[88] = {'C',      'P',      1,        2,        9,        [8] = 2,  [16] = 1,
                                         [32] = 2, [42] = 1, [44] = 3, [48] = 1, [64] = 2, [72] = 1, [80] = 0xff,
@@ -283,16 +276,6 @@ AGAIN(reloaded, cr_wire_reloaded)
 AGAIN(status, cr_wire_status)
 AGAIN(progress, cr_wire_progress)
 
-static size_t part_again(const uint8_t *in, size_t len, uint8_t *out) {
-    cr_wire_part m;
-    cr_error e;
-    ck_assert_msg(cr_wire_unpack_part(in, len, &m, &e) == CR_OK, "%s", e.text);
-    ck_assert_ptr_eq(m.values + m.values_len, in + len); /* where they were, not a copy */
-    size_t n = cr_wire_pack_part_head(&m, out, CAP);
-    memcpy(out + n, m.values, m.values_len);
-    return n + m.values_len;
-}
-
 static size_t credit_again(const uint8_t *in, size_t len, uint8_t *out) {
     uint64_t bytes = 0;
     ck_assert_int_eq(cr_wire_unpack_credit(in, len, &bytes, NULL), CR_OK);
@@ -339,6 +322,7 @@ static const struct golden {
      call_descriptor_count,
      call_again},
     {"call-axis", CLIENT, {.type = CR_FRAME_CALL, .stream = 11}, call_axis, call_again},
+    {"call-axis-statuses", CLIENT, {.type = CR_FRAME_CALL, .stream = 28}, golden_call_axis_statuses, call_again},
     {"call-partial", CLIENT, {.type = CR_FRAME_CALL, .stream = 12}, call_partial, call_again},
     {"call-kernel", CLIENT, {.type = CR_FRAME_CALL, .stream = 14}, call_kernel, call_again},
     {"call-merge", CLIENT, {.type = CR_FRAME_CALL, .stream = 13}, call_merge, call_again},
@@ -362,7 +346,8 @@ static const struct golden {
     WHOLE_RESULT("result", 1, result, result_again),
     WHOLE_RESULT("result-mixed", 9, result_mixed, result_again),
     WHOLE_RESULT("result-kernel", 13, result_kernel, result_again),
-    {"result-part", SERVER, {.type = CR_FRAME_RESULT, .stream = 11}, result_part, part_again},
+    {"result-part", SERVER, {.type = CR_FRAME_RESULT, .stream = 11}, golden_part, golden_part_again},
+    {"result-part-statuses", SERVER, {.type = CR_FRAME_RESULT, .stream = 28}, golden_part_statuses, golden_part_again},
     WHOLE_RESULT("result-partial", 12, result_partial, result_again),
     WHOLE_RESULT("result-info", 2, result_info, info_again),
     WHOLE_RESULT("result-info-users", 2, result_info_users, info_again),

@@ -283,12 +283,13 @@ typedef struct cured_options {
     const char *kernel;
     uint32_t max_retry_wait_ms; /* a daemon that asks for a longer wait is taken to ask for this; 0: 10 s */
     bool unplaced;              /* with partial: one without a position. No first, argmin, argmax, prod of floats */
+    bool statuses;              /* with axis: an answer without a value fails no call; see "Arrays of answers" */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false                                                        \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false                                                 \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the
@@ -417,7 +418,13 @@ CURED_API void cured_array_free(cured_array *array);
  *
  * on_part is called with answers first … first + count − 1 of ops[index] as they come, in any order, each once; values are
  * valid during the callback, which may do what the other callbacks may. They count only if the call ends with
- * CURED_OK; a call that has handed some over is not tried again. */
+ * CURED_OK; a call that has handed some over is not tried again.
+ *
+ * An answer may have no value: a sum or product that does not fit its integer type, and the extrema of no elements. It fails the
+ * call with all its ops, unless options.statuses is set. Then cured_call_array_status() says of each op whether all of its answers
+ * have values, cured_call_array_statuses() which have none (their bytes are zeros; those of extrema of only NaNs that are skipped
+ * are NaN and 2^64-1, and have the status too), and the others are good. max_result_bytes counts a byte for each answer more. A
+ * daemon that is too old for this fails the call as without. Set before on_part is called, the bytes may be read there. */
 
 /* The type of an op's answers along an axis, 0 where there is none of fixed size; size them with cured_dtype_size(). */
 CURED_API cured_dtype cured_axis_dtype(cured_op op, cured_dtype dtype, cured_dtype result_dtype);
@@ -521,6 +528,11 @@ CURED_API const cured_value *cured_call_find(const cured_call *call, cured_op op
 /* A call with an axis: the answers to ops[index], *count = outer·inner elements of type *dtype (each may be NULL), little-endian;
  * options.results[index] if that was given. NULL, with 0 and CURED_DTYPE_DEFAULT, for other calls and where only on_part had them. */
 CURED_API const void *cured_call_array(const cured_call *call, size_t index, cured_dtype *dtype, uint64_t *count);
+/* The same call with options.statuses: a byte for each answer, its cured_status; *missing (may be NULL): how many have no value. NULL,
+ * with 0, for calls without. */
+CURED_API const uint8_t *cured_call_array_statuses(const cured_call *call, size_t index, uint64_t *missing);
+/* CURED_OK: every answer to ops[index] has a value; otherwise the status of the first that has none, and a sentence. */
+CURED_API cured_status cured_call_array_status(const cured_call *call, size_t index, cured_error *error);
 /* A call with options.partial: its bytes; NULL, with 0, for other calls. */
 CURED_API const void *cured_call_partial(const cured_call *call, size_t *bytes);
 

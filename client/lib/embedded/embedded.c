@@ -24,6 +24,7 @@ cr_ask cr_local_ask(const cured_call *call, cr_shape *shape) {
                     .ops = r->ops,
                     .op_count = r->op_count,
                     .shape = r->has_axis ? shape : NULL,
+                    .statuses = r->has_axis && cr_cl_array_wants_statuses(call->array),
                     .partial = r->want_partial,
                     .unplaced = r->unplaced,
                     .first = r->first,

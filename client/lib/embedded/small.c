@@ -11,7 +11,7 @@
 enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
 
 bool cr_small_takes(const cured_call *call, const cr_local_input *input) {
-    void *out[CR_CALL_MAX_OPS];
+    void *out[CR_AXIS_PLACES];
     if (input->memory == NULL || input->bytes > CR_LOCAL_SMALL_BYTES) return false;
     if (call->array == NULL) return true;
     return input->bytes != 0 && cr_cl_array_places(call->array, out);
@@ -19,12 +19,13 @@ bool cr_small_takes(const cured_call *call, const cr_local_input *input) {
 
 static void run_axis(cured_call *call, const uint8_t *data, const cr_ask *ask) {
     cr_error error;
-    void *out[CR_CALL_MAX_OPS];
+    void *out[CR_AXIS_PLACES];
     cr_axis_spec spec = {.dtype = ask->dtype,
                          .shape = *ask->shape,
                          .families = call->needs.families,
                          .op_count = ask->op_count,
-                         .finish = ask->finish};
+                         .finish = ask->finish,
+                         .statuses = ask->statuses};
     for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
     size_t bytes = (cr_axis_scratch(&spec) / SCRATCH_ALIGNMENT + 1) * SCRATCH_ALIGNMENT;
     void *scratch = aligned_alloc(SCRATCH_ALIGNMENT, bytes);
@@ -34,6 +35,7 @@ static void run_axis(cured_call *call, const uint8_t *data, const cr_ask *ask) {
                            : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of scratch", bytes);
     free(scratch);
     call->count = call->data_bytes / cr_dtype_size(ask->dtype);
+    if (status == CR_OK) cr_cl_array_filled(call);
     cr_cl_call_finish(call, status, 0, status == CR_OK ? "" : error.text);
 }
 

@@ -63,7 +63,8 @@ static cr_status make_job(cr_work *work, const cr_ask *ask, cr_error *error) {
                          .shape = *ask->shape,
                          .families = call->needs.families,
                          .op_count = ask->op_count,
-                         .finish = ask->finish};
+                         .finish = ask->finish,
+                         .statuses = ask->statuses};
     for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
     return make_axis(work, &spec, error);
 }
@@ -155,7 +156,8 @@ static void hand_over(const cr_work *work, const cr_output *output) {
     const uint8_t *values = output->data;
     for (uint32_t op = 0; op < axis->spec.op_count && work->call != NULL; op++) {
         size_t bytes = output->count * axis->width[op];
-        const cr_wire_part part = {op, output->first, values, bytes};
+        const uint8_t *statuses = cr_output_statuses(output, axis, op);
+        const cr_wire_part part = {op, output->first, values, bytes, statuses, statuses != NULL ? output->count : 0};
         cr_cl_array_take(work->call, &part);
         values += bytes;
     }

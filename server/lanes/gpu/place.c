@@ -10,8 +10,10 @@ enum {
     CLAIMS_EACH = 4,                /* blocks for each worker, at least, where workers may not cut them */
 };
 
-/* Whether the device answers so many blocks at once. */
+/* Whether the device answers so many blocks at once. It does not say of each answer whether that has a value. */
 static bool takes(const cr_gpu_api *api, const cr_axis_spec *spec, uint64_t blocks) {
+    for (uint32_t k = 0; spec->statuses && k < spec->op_count; k++)
+        if (cr_axis_may_lack(spec->ops[k], spec->dtype, &spec->finish)) return false;
     const cr_gpu_axis asked = {.dtype = spec->dtype,
                                .shape = {blocks, spec->shape.n, spec->shape.inner},
                                .ops = spec->ops,

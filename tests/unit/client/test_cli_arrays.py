@@ -133,9 +133,33 @@ class Arrays(CliTest):
                          "%d %d\n" % (2**63, -2**63 - 1))
         self.fails(64, "128-bit", "sum", file, "--axis", "1", "--result-dtype", "i128", "--output", self.dir + "/no.npy")
         result = self.fails(65, "output 0", "sum", file, "--axis", "1")
-        self.assertEqual(result.out, "")
+        self.assertEqual(result.out, "- -\n")
         values = json.loads(self.client("sum", file, "--axis", "1", "--result-dtype", "i128", "--json").out)
         self.assertEqual(values["results"]["sum"]["values"], [str(2**63), str(-2**63 - 1)])
+
+    def test_answers_without_a_value(self):
+        """They are "-", and null; the others stand, also those of the same op. Exit status 65 says that some are lacking."""
+        path = self.write("big.npy", npy(struct.pack("<6q", 2**62, 2**62, 1, 2, 3, 4), "<i8", (3, 2), False))
+        says = "sum: output 0: the sum does not fit i64; 1 of 3 answers have no value"
+        for connect in ((), ("--connect", "embedded:")):
+            r = self.client("reduce", path, "--ops", "sum,max", "--axis", "1", *connect, code=65)
+            self.assertEqual("# sum\n- 3 7\n# max\n%d 2 4\n" % 2**62, r.out)
+            self.assertIn(says, r.err)
+            r = self.client("reduce", path, "--ops", "sum,max", "--axis", "1", "--json", *connect, code=65)
+            results = json.loads(r.out)["results"]
+            self.assertEqual([None, 3, 7], results["sum"]["values"])
+            self.assertEqual(("OUT_OF_RANGE", says[5:]), (results["sum"]["status"], results["sum"]["error"]))
+            self.assertEqual({"dtype", "shape", "values"}, set(results["max"]))
+            self.client("reduce", path, "--ops", "sum,max", "--axis", "1", "--output", os.path.join(self.dir, "{op}.npy"), *connect,
+                        code=65)
+            self.assertFalse(os.path.exists(os.path.join(self.dir, "sum.npy")))
+            self.assertEqual(struct.pack("<3q", 2**62, 2, 4), read_npy(os.path.join(self.dir, "max.npy"))[3])
+            self.assertEqual("- 3 7\n", self.client("sum", path, "--axis", "1", *connect, code=65).out)
+        nans = self.write("nans.npy", npy(struct.pack("<4f", float("nan"), float("nan"), 1, 2), "<f4", (2, 2), False))
+        self.assertEqual("# min\nnan 1\n", self.client("reduce", nans, "--ops", "min", "--axis", "1", "--nan", "skip").out)
+        none = self.write("none.npy", npy(b"", "<f4", (2, 0), False))
+        r = self.client("reduce", none, "--ops", "sum,min", "--axis", "1", code=65)
+        self.assertEqual("# sum\n0 0\n# min\n- -\n", r.out)
 
     def test_axis_refusals(self):
         raw = self.write("six.bin", bytes(24))

@@ -1,0 +1,50 @@
+/* golden_axis: the messages. Thread: the test's. */
+#include "tests/protocol/golden_axis.h"
+
+#include <check.h>
+#include <string.h>
+
+#include "proto/wire.h"
+
+size_t golden_call_axis_statuses(uint8_t *out) {
+    cr_wire_call m = {.kind = CR_CALL_REDUCE};
+    m.reduce = (cr_wire_reduce){.dtype = 12,
+                                .op_count = 1,
+                                .ops = {3},
+                                .source = CR_SOURCE_STREAM,
+                                .length_known = true,
+                                .has_axis = true,
+                                .outer = 2,
+                                .inner = 1,
+                                .statuses = true};
+    return cr_wire_pack_call(&m, out, GOLDEN_CAP);
+}
+
+static size_t pack_part(const cr_wire_part *m, uint8_t *out) {
+    size_t n = cr_wire_pack_part_head(m, out, GOLDEN_CAP);
+    memcpy(out + n, m->values, m->values_len);
+    return n + m->values_len;
+}
+
+size_t golden_part(uint8_t *out) {
+    static const uint8_t values[16] = {2};
+    return pack_part(&(cr_wire_part){.op = 1, .first = 5, .values = values, .values_len = sizeof values}, out);
+}
+
+size_t golden_part_statuses(uint8_t *out) {
+    static const uint8_t values[8] = {[6] = 0x80, 0x3f}, statuses[2] = {CR_INVALID_ARGUMENT, CR_OK};
+    const cr_wire_part m = {.first = 5,
+                            .values = values,
+                            .values_len = sizeof values,
+                            .statuses = statuses,
+                            .statuses_len = sizeof statuses};
+    return pack_part(&m, out);
+}
+
+size_t golden_part_again(const uint8_t *in, size_t len, uint8_t *out) {
+    cr_wire_part m;
+    cr_error e;
+    ck_assert_msg(cr_wire_unpack_part(in, len, &m, &e) == CR_OK, "%s", e.text);
+    ck_assert_ptr_eq(m.values + m.values_len, in + len); /* where they were, not a copy */
+    return pack_part(&m, out);
+}

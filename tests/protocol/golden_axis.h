@@ -1,0 +1,16 @@
+/* golden_axis: the golden messages of answers along an axis. Each writes at most GOLDEN_CAP bytes
+ * and returns how many.
+ *
+ * Thread: the test's. Owner: the caller owns every buffer. */
+#ifndef CURED_TESTS_PROTOCOL_GOLDEN_AXIS_H
+#define CURED_TESTS_PROTOCOL_GOLDEN_AXIS_H
+
+#include "tests/protocol/golden_regions.h"
+
+size_t golden_call_axis_statuses(uint8_t *out);
+size_t golden_part(uint8_t *out);
+size_t golden_part_statuses(uint8_t *out);
+/* What is in the file, unpacked and packed. */
+size_t golden_part_again(const uint8_t *in, size_t len, uint8_t *out);
+
+#endif
