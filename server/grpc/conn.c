@@ -32,10 +32,9 @@ static bool reading(const cr_grpc_conn *conn) {
     return !conn->waits_for_room && !conn->paused && cr_bytes_left(&conn->out) < OUT_BYTES;
 }
 
-bool cr_grpc_conn_had_part(const cr_grpc_conn *conn) {
+bool cr_grpc_conn_go_is_over(const cr_grpc_conn *conn) {
     const cr_grpc *grpc = conn->grpc;
-    return conn->requests >= CR_PART_FRAMES || conn->answered >= CR_PART_ANSWERS ||
-           grpc->calls->last_ns >= grpc->until_ns;
+    return conn->requests >= CR_GO_FRAMES || conn->answered >= CR_GO_ANSWERS || grpc->calls->last_ns >= grpc->until_ns;
 }
 
 static bool has_more(const cr_grpc_conn *conn) {
@@ -248,7 +247,7 @@ void cr_grpc_conn_dirty(cr_grpc_conn *conn) {
 
 /* Packs frames behind those that wait. False: the session is at its end. */
 static bool pack(cr_grpc_conn *conn) {
-    while (cr_bytes_left(&conn->out) < OUT_BYTES && conn->answered < CR_PART_ANSWERS) {
+    while (cr_bytes_left(&conn->out) < OUT_BYTES && conn->answered < CR_GO_ANSWERS) {
         const uint8_t *frame;
         ssize_t n = nghttp2_session_mem_send(conn->session, &frame);
         if (n == 0) return true;
@@ -312,14 +311,14 @@ void cr_grpc_conn_has_room(cr_grpc_conn *conn) {
     wait_for_turn(conn);
 }
 
-/* Takes on the chunk that had no room. False: it still has not, or the part of the turn is over. */
+/* Takes on the chunk that had no room. False: it still has not, or the go is over. */
 static bool take_held(cr_grpc_conn *conn) {
     cr_bytes *held = &conn->held;
     while (cr_bytes_left(held)) {
         size_t left = cr_bytes_left(held), used = left; /* of a stream that is gone nothing is wanted */
         if (conn->waiting) used = cr_grpc_read(conn->waiting, held->at + held->off, left);
         held->off += (uint32_t)used;
-        if (cr_bytes_left(held) && (conn->waits_for_room || cr_grpc_conn_had_part(conn))) return false;
+        if (cr_bytes_left(held) && (conn->waits_for_room || cr_grpc_conn_go_is_over(conn))) return false;
     }
     conn->waiting = NULL;
     cr_bytes_free(held);
@@ -341,7 +340,7 @@ static bool give(cr_grpc_conn *conn, const uint8_t *bytes, size_t n, size_t *use
         *used += (size_t)taken;
         if (conn->halted) break;
         calls->last_ns = cr_now_ns();
-    } while (*used < n && !cr_grpc_conn_had_part(conn));
+    } while (*used < n && !cr_grpc_conn_go_is_over(conn));
     cr_grpc_conn_dirty(conn);
     return true;
 }
@@ -373,7 +372,7 @@ static bool read_once(cr_grpc_conn *conn, bool *much) {
     if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (n == 0) return false;
     conn->last_progress_ms = uv_now(conn->grpc->loop->uv);
-    *much = n >= CR_PART_READ;
+    *much = n >= CR_GO_READ;
     if (conn->state == CR_GRPC_LEAVING) return true; /* it only reads why */
     cr_calls_look(conn->grpc->calls);
     if (!give(conn, buffer, (size_t)n, &used)) return false;
@@ -394,12 +393,12 @@ bool cr_grpc_conn_go(cr_seat *seat, uint64_t until_ns) {
         conn->readable = false;
         alive = read_once(conn, &much);
     }
-    const bool whole = much || conn->requests >= CR_PART_FRAMES || conn->answered >= CR_PART_ANSWERS ||
-                       calls->last_ns - calls->read_ns >= CR_PART_NS;
+    const bool full = much || conn->requests >= CR_GO_FRAMES || conn->answered >= CR_GO_ANSWERS ||
+                      calls->last_ns - calls->read_ns >= CR_GO_NS;
     conn->answered = 0;
     if (alive)
         cr_grpc_conn_flush(conn);
     else
         cr_grpc_conn_close(conn);
-    return whole;
+    return full;
 }

@@ -1,8 +1,8 @@
 /* conn: one HTTP/2 connection: reads it, lets nghttp2 cut it into frames, writes what nghttp2 has to send.
  *
  * As with the native door a socket that is ready has its connection wait for its turn (loop/rounds.h), in which cr_grpc_conn_go
- * writes, goes on with what had to wait, and reads once. nghttp2 gets what was read in pieces, until the connection has had its
- * part of the turn, or the bytes of a call have no room. The rest is stashed and nothing more is read.
+ * writes, goes on with what had to wait, and reads once. nghttp2 gets what was read in pieces, until the go is
+ * over, or the bytes of a call have no room. The rest is stashed and nothing more is read.
  *
  *   GREETING ──the client's SETTINGS──► OPEN ──GOAWAY, an error──► LEAVING (writes, and takes nothing) ──► CLOSED
  *
@@ -37,11 +37,11 @@ typedef struct cr_grpc_conn {
     cr_bytes stash;                 /* read, and not yet given to nghttp2 */
     cr_bytes out;                   /* to be written */
     size_t backlog;                 /* bytes that wait in the streams' buffers */
-    uint32_t requests, answered;    /* of its part of the turn: calls begun, and bytes of answers */
+    uint32_t requests, answered;    /* of its go: calls begun, and bytes of answers */
     cr_timer timer;
     uint64_t last_progress_ms;
     bool readable, gone; /* as poll said last */
-    bool paused;         /* by its part of the turn, or for room: stash is taken on before anything else is read */
+    bool paused;         /* by the end of its go, or for room: stash is taken on before anything else is read */
     bool waits_for_room; /* for the bytes of waiting */
     bool halted;         /* nghttp2 was told to pause */
     bool refused, brief, broken;
@@ -67,10 +67,10 @@ void cr_grpc_conn_close(cr_grpc_conn *conn);
 void cr_grpc_conn_dirty(cr_grpc_conn *conn);
 /* Writes what can be written now. The connection may be gone. */
 void cr_grpc_conn_flush(cr_grpc_conn *conn);
-/* The connection's turn: true when it had its whole part. */
+/* A go of the connection's. True: it was full. */
 bool cr_grpc_conn_go(cr_seat *seat, uint64_t until_ns);
-/* Whether the connection has had its part of the turn. */
-bool cr_grpc_conn_had_part(const cr_grpc_conn *conn);
+/* Whether the go is over: it is full, or the time of the turn is. */
+bool cr_grpc_conn_go_is_over(const cr_grpc_conn *conn);
 /* The bytes that it waits with can be taken. */
 void cr_grpc_conn_has_room(cr_grpc_conn *conn);
 /* Keeps n bytes of a chunk for stream until there is room. False: there is no memory. */

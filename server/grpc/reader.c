@@ -173,7 +173,7 @@ static size_t read_tag(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
     return used;
 }
 
-/* Array bytes go where the call wants them. Fewer than n: there is no room, or merging took the part of the turn. */
+/* Array bytes go where the call wants them. Fewer than n: there is no room, or merging took the rest of the go. */
 static size_t read_bulk(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
     cr_grpc_conn *conn = stream->conn;
     cr_calls *calls = conn->grpc->calls;
@@ -194,7 +194,7 @@ static size_t read_bulk(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) 
         if (calls->merged == merged) continue;
         conn->requests += (uint32_t)(calls->merged - merged);
         calls->last_ns = cr_now_ns();
-        if (cr_grpc_conn_had_part(conn)) break;
+        if (cr_grpc_conn_go_is_over(conn)) break;
     }
     if (stream->reading == CR_GRPC_BULK && !stream->bulk_left) bulk_over(stream);
     return used;
@@ -249,7 +249,7 @@ size_t cr_grpc_read(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
         used += took;
         /* Many small messages may be in these bytes. */
         const bool between = stream->reading == CR_GRPC_PREFIX && !stream->prefix_len;
-        if (between && cr_grpc_conn_had_part(stream->conn)) break;
+        if (between && cr_grpc_conn_go_is_over(stream->conn)) break;
     }
     stream->to_grant += used;
     cr_grpc_stream_grant(stream);

@@ -53,7 +53,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     }
     size_t used = cr_grpc_read(stream, bytes, n);
     if (used < n && !cr_grpc_conn_hold(conn, stream, bytes + used, n - used)) return NGHTTP2_ERR_CALLBACK_FAILURE;
-    conn->halted = used < n || cr_grpc_conn_had_part(conn);
+    conn->halted = used < n || cr_grpc_conn_go_is_over(conn);
     return conn->halted ? NGHTTP2_ERR_PAUSE : 0;
 }
 

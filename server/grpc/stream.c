@@ -185,7 +185,7 @@ static void send_parts(cr_grpc_stream *stream) {
     while (stream->call) {
         cr_part part;
         const size_t most = cr_grpc_reply_most(stream);
-        const bool later = conn->answered >= CR_PART_ANSWERS;
+        const bool later = conn->answered >= CR_GO_ANSWERS;
         cr_pull pulled = cr_call_part(stream->call, later ? 0 : most, &part);
         if (pulled == CR_PULLED) return;
         cr_list_remove(&stream->stalled);

@@ -11,7 +11,7 @@ typedef struct cr_sitter {
     cr_list link;  /* in a ring */
     cr_list seats; /* that wait */
     size_t members;
-    bool heavy; /* its last go took a whole part */
+    bool heavy; /* its last go was full */
 } cr_sitter;
 
 void cr_rounds_init(cr_rounds *r) {
@@ -73,21 +73,21 @@ void cr_rounds_wait(cr_rounds *r, cr_seat *seat) {
     if (cr_list_empty(&client->link)) cr_list_append(client->heavy ? &r->heavy : &r->light, &client->link);
 }
 
-/* The client's connections, one after the other, until one had its whole part or the time is over. False: those that wait went in
+/* The client's connections, one after the other, until one had a full go or the time is over. False: those that wait went in
  * this turn already. */
 static bool let_client_go(cr_rounds *r, cr_sitter *client, bool (*go)(cr_seat *, uint64_t), uint64_t until) {
-    bool went = false, whole = false;
+    bool went = false, full = false;
     client->members++; /* its last connection may leave */
-    while (!whole && !cr_list_empty(&client->seats)) {
+    while (!full && !cr_list_empty(&client->seats)) {
         cr_seat *seat = cr_container(client->seats.next, cr_seat, link);
         if (seat->turn == r->turn) break; /* so did all behind it */
         if (went && cr_now_ns() >= until) break;
         stop_waiting(r, seat);
         seat->turn = r->turn;
-        whole = go(seat, until);
+        full = go(seat, until);
         went = true;
     }
-    if (went) client->heavy = whole;
+    if (went) client->heavy = full;
     cr_list_remove(&client->link);
     if (!cr_list_empty(&client->seats)) cr_list_append(&r->heavy, &client->link);
     let_go(r, client);

@@ -47,12 +47,12 @@ static bool out_pending(const cr_conn *conn) { return cr_conn_backlog(conn) > 0 
 static bool reading(const cr_conn *conn) { return !conn->waits_for_room && cr_conn_backlog(conn) < CR_BACKLOG_BYTES; }
 
 bool cr_conn_full(const cr_conn *conn) {
-    return cr_conn_backlog(conn) >= CR_BACKLOG_BYTES || conn->answered >= CR_PART_ANSWERS;
+    return cr_conn_backlog(conn) >= CR_BACKLOG_BYTES || conn->answered >= CR_GO_ANSWERS;
 }
 
-bool cr_conn_had_part(const cr_conn *conn) {
+bool cr_conn_go_is_over(const cr_conn *conn) {
     const cr_native *native = conn->native;
-    return conn->frames >= CR_PART_FRAMES || conn->answered >= CR_PART_ANSWERS ||
+    return conn->frames >= CR_GO_FRAMES || conn->answered >= CR_GO_ANSWERS ||
            native->calls->last_ns >= native->until_ns;
 }
 
@@ -328,14 +328,14 @@ bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
     const bool readable = conn->readable || cr_socket_has_more(&conn->socket);
     if (conn->state != CR_CONN_CLOSED && open && readable && reading(conn) && !conn->paused) {
         conn->readable = false;
-        much = cr_frames_read(conn) >= CR_PART_READ;
+        much = cr_frames_read(conn) >= CR_GO_READ;
     }
     const cr_calls *calls = conn->native->calls;
-    const bool whole = much || conn->frames >= CR_PART_FRAMES || conn->answered >= CR_PART_ANSWERS ||
-                       calls->last_ns - calls->read_ns >= CR_PART_NS;
+    const bool full = much || conn->frames >= CR_GO_FRAMES || conn->answered >= CR_GO_ANSWERS ||
+                      calls->last_ns - calls->read_ns >= CR_GO_NS;
     conn->answered = 0;
     cr_conn_flush(conn);
-    return whole;
+    return full;
 }
 
 /* Where as many are ready as libuv asks for at once, it asks again, many times. */

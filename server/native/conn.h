@@ -3,7 +3,7 @@
  * A socket that poll reports has its connection wait for its turn (loop/rounds.h), in which cr_conn_go writes, goes on with what
  * had to wait, and reads. Reading: one recvmsg a turn, into {the rest of the slab or head that is being filled, the loop's
  * buffer}. Frames are taken from the buffer until it is empty, a frame is incomplete, or the connection must wait (for room, for
- * the client to read its replies, or for its next turn, because it had its part of this one); what is left is stashed.
+ * the client to read its replies, or for its next turn, because its go was full); what is left is stashed.
  * While much of a frame is on its way over TCP, the connection waits for many bytes at once.
  * Descriptors queue as they come and frames take them.
  *
@@ -41,7 +41,7 @@ typedef struct cr_conn {
     cr_list stalled;            /* of them, those whose answers wait for room in out */
     struct cr_regions *regions; /* NULL until one is registered */
 
-    uint32_t frames, answered;        /* of its part of the turn: frames, and bytes of replies since it last went */
+    uint32_t frames, answered;        /* of its go: frames, and bytes of replies since it last went */
     cr_bytes stash;                   /* an incomplete frame, or all that came after the connection had to wait */
     uint32_t payload_left;            /* of the DATA (or skipped frame) being read */
     struct cr_stream *payload_stream; /* whose bytes they are; NULL: drop them */
@@ -75,11 +75,11 @@ uint8_t *cr_conn_room(cr_conn *conn, size_t bytes);
 void cr_conn_put(cr_conn *conn, size_t bytes);
 /* Reply bytes not written yet. */
 size_t cr_conn_backlog(const cr_conn *conn);
-/* Whether answers that can wait have to: the client does not read them, or has had its part of the turn. */
+/* Whether answers that can wait have to: the client does not read them, or its go is full. */
 bool cr_conn_full(const cr_conn *conn);
-/* Whether the connection has had its part of the turn. */
-bool cr_conn_had_part(const cr_conn *conn);
-/* The connection's turn: true when it had its whole part. */
+/* Whether the go is over: it is full, or the time of the turn is. */
+bool cr_conn_go_is_over(const cr_conn *conn);
+/* A go of the connection's. True: it was full. */
 bool cr_conn_go(cr_seat *seat, uint64_t until_ns);
 /* Writes what can be written now. */
 void cr_conn_flush(cr_conn *conn);

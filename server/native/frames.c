@@ -177,7 +177,7 @@ static cr_room payload_room(cr_conn *conn, uint8_t **at, size_t *room) {
     return answer;
 }
 
-/* step bytes more of the payload are where they belong. True: merging them took the rest of the connection's part. */
+/* step bytes more of the payload are where they belong. True: merging them took the rest of the go. */
 static bool filled(cr_conn *conn, size_t step) {
     cr_calls *calls = conn->native->calls;
     uint64_t merged = calls->merged;
@@ -185,7 +185,7 @@ static bool filled(cr_conn *conn, size_t step) {
     if (calls->merged == merged) return false;
     conn->frames += (uint32_t)(calls->merged - merged);
     calls->last_ns = cr_now_ns();
-    return cr_conn_had_part(conn);
+    return cr_conn_go_is_over(conn);
 }
 
 /* Copies bytes that were received beside others to their place. Bytes used; fewer than n when the connection must wait. */
@@ -230,10 +230,10 @@ static bool may_go_on(cr_conn *conn) {
         if (native->calls->last_ns == native->looked_ns) native->calls->last_ns = cr_now_ns();
         native->looked_ns = native->calls->last_ns;
     }
-    return conn->frames == 1 || !cr_conn_had_part(conn);
+    return conn->frames == 1 || !cr_conn_go_is_over(conn);
 }
 
-/* Takes frames from [p, p + n) until none is complete, or the connection has had its part; stashes the rest. A client that does not
+/* Takes frames from [p, p + n) until none is complete, or the go is over; stashes the rest. A client that does not
  * read its replies is not answered any further. held: what was stashed, if p lies there. */
 static bool consume(cr_conn *conn, cr_bytes *held, const uint8_t *p, size_t n) {
     while (n) {

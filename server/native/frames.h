@@ -10,7 +10,7 @@ enum { CR_FRAME_HEAD_MAX = CR_FRAME_HEADER_BYTES + CR_HEAD_MAX_BYTES };
 
 /* What a new connection has sent by now waits for its turn. */
 void cr_frames_begin(cr_conn *conn, const cr_arrived *arrived);
-/* At most one recvmsg of CR_TURN_BYTES, and every frame in it, until the connection had its part of the turn. Bytes that came. */
+/* At most one recvmsg of CR_TURN_BYTES, and every frame in it, until the go is over. Bytes that came. */
 size_t cr_frames_read(cr_conn *conn);
 /* Goes on with what was stashed when the connection had to wait. False: it is closed or lingering. */
 bool cr_frames_resume(cr_conn *conn);

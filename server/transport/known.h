@@ -1,4 +1,4 @@
-/* known: who is at the other end of a new connection, by what the kernel, the address and a certificate say, and which line of
+/* known: who is at the other end of a new connection, by what Linux, the address and a certificate say, and which line of
  * principals it goes by. Tokens come later, and are the doors'.
  *
  * Thread: the loop's. Owner: nobody. */

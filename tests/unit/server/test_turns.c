@@ -9,7 +9,7 @@
 #include "tests/unit/server/loopback.h"
 
 /* Made in one turn for one connection: its part, and the last answer of it. */
-enum { MOST_ANSWERS = CR_PART_ANSWERS + 64 * 1024 + 64 };
+enum { MOST_ANSWERS = CR_GO_ANSWERS + 64 * 1024 + 64 };
 
 /* The client is another process from now on. */
 static void become_another(const client *c, uint64_t process) {
@@ -73,8 +73,8 @@ START_TEST(a_flood_of_frames_is_shared_out) {
     for (int i = 0; i < PINGS; i++) queue_frame(flood, CR_FRAME_PING, 0, 0, "flood", 5);
     for (unsigned turns = 0; flood->pongs < PINGS;) {
         step(flood, SIZE_MAX, SIZE_MAX);
-        ck_assert_uint_le(flood->pongs, ++turns * CR_PART_FRAMES);
-        ck_assert_uint_lt(turns, 200 * PINGS / CR_PART_FRAMES);
+        ck_assert_uint_le(flood->pongs, ++turns * CR_GO_FRAMES);
+        ck_assert_uint_lt(turns, 200 * PINGS / CR_GO_FRAMES);
         if (turns % 4) continue;
         unsigned pongs = other->pongs;
         queue_frame(other, CR_FRAME_PING, 0, 0, "other", 5);
@@ -108,7 +108,7 @@ END_TEST
 
 /* Partials of nothing are the cheapest to send: a DATA holds thousands, and each is a merge. */
 START_TEST(merges_are_shared_out) {
-    enum { PARTIALS = 5000, MOST_MERGED = CR_PART_FRAMES + 64 };
+    enum { PARTIALS = 5000, MOST_MERGED = CR_GO_FRAMES + 64 };
     client *c = new_client();
     uint8_t payload[128], record[256];
     cr_partial partial;
