@@ -251,25 +251,18 @@ static PyObject *client_exit(PyObject *self, PyObject *args) {
 static PyObject *client_server(PyObject *self, void *unused) {
     cr_py_client *client = (cr_py_client *)self;
     cr_py_link *link = cr_py_link_take(client);
+    cr_py_job job = {.call = NULL};
     cured_error error;
-    cured_call *call = NULL;
     cured_options options = CURED_OPTIONS_INIT;
-    cured_status status;
+    PyObject *name = NULL;
     (void)unused;
     if (link == NULL) return NULL;
     options.timeout_ms = client->timeout_ms;
-    status = cured_ping(link->conn, &options, &call, &error);
-    if (status == CURED_OK) {
-        PyThreadState *thread = PyEval_SaveThread();
-        status = cured_wait(call, &error);
-        PyEval_RestoreThread(thread);
-    }
-    PyObject *name = NULL;
-    if (status == CURED_OK)
-        name = PyUnicode_FromString(cured_server(link->conn));
-    else
+    if (cured_ping(link->conn, &options, &job.call, &error) != CURED_OK)
         cr_py_raise(&error);
-    cured_call_free(call);
+    else if (cr_py_job_run(&job, link, 0))
+        name = PyUnicode_FromString(cured_server(link->conn));
+    cr_py_job_end(&job);
     cr_py_link_give(client, link);
     return name;
 }
