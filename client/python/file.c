@@ -74,6 +74,13 @@ static cured_status parse_header(cr_py_file *f, unpacker *u, uint8_t *text, cure
     return u != NULL && f->header.count == 0 ? unpack_next(u, text, 1, &n, error) : CURED_OK;
 }
 
+/* An archive whose member is not named: says what it holds, as no NOT_FOUND of a file. */
+static bool is_archive(const cr_py_file *f, const uint8_t *text, cured_error *error) {
+    npz_member m;
+    return !f->packed && f->size >= 4 && memcmp(text, "PK\3\4", 4) == 0 &&
+           npz_find(f->fd, f->size, NULL, &m, error) == CURED_NOT_FOUND;
+}
+
 static bool read_header(cr_py_file *f) {
     cured_error error;
     uint8_t *text = PyMem_Malloc(NPY_MAX_HEADER);
@@ -81,8 +88,10 @@ static bool read_header(cr_py_file *f) {
     const bool ready = text != NULL && (u != NULL || !f->packed);
     if (!ready)
         PyErr_NoMemory();
-    else if (parse_header(f, u, text, &error) != CURED_OK)
+    else if (parse_header(f, u, text, &error) != CURED_OK) {
+        if (is_archive(f, text, &error)) error.code = CURED_INVALID_ARGUMENT;
         cr_py_raise(&error);
+    }
     PyMem_Free(text);
     unpack_end(u);
     if (f->header.dtype == CURED_DTYPE_DEFAULT) f->header.dtype = CURED_BF16; /* as NumPy writes it */
@@ -96,6 +105,11 @@ static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset) {
     const uint64_t size = f->size;
     if (!cr_py_dtype(dtype, &h->dtype, &h->big_endian)) return false;
     size_t width = cured_dtype_size(h->dtype);
+    char byte;
+    if (size == 0 && pread(f->fd, &byte, 1, 0) > 0) {
+        PyErr_SetString(PyExc_ValueError, "file: its size is said to be 0, but it holds bytes: read them into memory");
+        return false;
+    }
     if (h->dtype > CURED_F64 || offset > size || (size - offset) % width != 0) {
         PyErr_Format(PyExc_ValueError, "file: %llu bytes from offset %llu on are no whole elements of %s",
                      (unsigned long long)(offset <= size ? size - offset : 0), (unsigned long long)offset,
@@ -214,6 +228,15 @@ static PyObject *file_shape(PyObject *self, void *unused) {
     return shape;
 }
 
+static PyObject *file_repr(PyObject *self) {
+    PyObject *shape = file_shape(self, NULL);
+    PyObject *text = shape != NULL ? PyUnicode_FromFormat("<cured.File of %s, shape %S>",
+                                                          cured_dtype_name(((cr_py_file *)self)->header.dtype), shape)
+                                   : NULL;
+    Py_XDECREF(shape);
+    return text;
+}
+
 bool cr_py_file_ready(PyObject *module) {
     static PyMethodDef own[] = {{NULL, NULL, 0, NULL}};
     static PyGetSetDef properties[] = {{"dtype", file_dtype, NULL, "The elements' type.", NULL},
@@ -224,6 +247,7 @@ bool cr_py_file_ready(PyObject *module) {
     PyType_Slot slots[] = {{Py_tp_dealloc, file_dealloc},
                            {Py_tp_methods, methods},
                            {Py_tp_getset, properties},
+                           {Py_tp_repr, file_repr},
                            {Py_tp_doc, "An array in a file, reduced where it lies."},
                            {0, NULL}};
     PyType_Spec spec = {"cured.File", sizeof(cr_py_file), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,

@@ -101,6 +101,16 @@ class Plain(Files):
         with self.assertRaisesRegex(cured.Error, "cut"):
             f.sum()
 
+    def test_what_is_no_array(self):
+        with self.assertRaisesRegex(ValueError, "its size is said to be 0, but it holds bytes"):
+            cured.file("/proc/self/status", dtype="u8")
+        self.assertEqual(0, cured.file(self.path(b""), dtype="u8").sum())
+        path = self.path(name="a.npz")
+        numpy.savez(path, x=numpy.zeros(3), y=numpy.zeros(3))
+        with self.assertRaisesRegex(ValueError, r"behind a colon \(it holds x, y\)"):
+            cured.file(path)
+        self.assertEqual("<cured.File of f64, shape (3,)>", repr(cured.file(path + ":x")))
+
     def test_members_of_archives(self):
         path = self.path(name="a.npz")
         a = numpy.arange(12, dtype="f4").reshape(3, 4)
