@@ -237,10 +237,11 @@ static bool plan_file(cr_py_request *r, uint64_t axes, bool whole) {
         if (r->plan.contiguous) return true;
     }
     PyErr_SetString(PyExc_ValueError,
-                    whole ? "the file's array is deflated and in Fortran order, and these ops count in C order: reduce "
-                            "numpy.load(path)[name]"
-                          : "axis: axes of a file go together where they are neighbours and the order of the file is "
-                            "the array's: reduce numpy.load(path, mmap_mode='r')");
+                    in->file.packed != NULL && in->file.fortran
+                        ? "the file's array is deflated and in Fortran order, and these ops count in C order: reduce "
+                          "numpy.load(path)[name]"
+                        : "axis: axes of a file go together where they are neighbours and the order of the file is "
+                          "the array's: reduce numpy.load(path, mmap_mode='r')");
     return false;
 }
 

@@ -169,6 +169,8 @@ class Deflated(Files):
                 self.assertEqual(bytes(cured.partial(a, "sum,argmin", first=7)), bytes(f.partial("sum,argmin", first=7)))
         with self.assertRaisesRegex(ValueError, "deflated and in Fortran order.*numpy.load"):
             cured.file(path + ":f").argmax()
+        with self.assertRaisesRegex(ValueError, "deflated and in Fortran order"):
+            cured.file(path + ":f").argmax(keepdims=True)
         self.assertEqual(7, cured.file(path + ":arr_0", dtype="u8").argmin(), "the bytes of the member itself")
 
     def test_few_elements(self):
