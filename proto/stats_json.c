@@ -113,6 +113,9 @@ static void lanes(out *o, const cr_wire_stats *m) {
         number(o, "busy_ns", lane->busy_ns);
         number(o, "memory_used", lane->memory_used);
         number(o, "memory_bytes", lane->memory_bytes);
+        if (lane->has_temperature) number(o, "temperature_c", lane->temperature_c);
+        if (lane->has_utilization) number(o, "utilization_percent", lane->utilization_percent);
+        number(o, "errors", lane->errors);
         close(o, "}");
     }
     close(o, "]");

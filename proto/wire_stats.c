@@ -101,6 +101,11 @@ static void put_lanes(const cr_wire_stats *m, Cured__V1__StatsResponse *p, stats
         to->busy_ns = from->busy_ns;
         to->memory_used = from->memory_used;
         to->memory_bytes = from->memory_bytes;
+        to->errors = from->errors;
+        to->temperature_case = from->has_temperature ? CURED__V1__LANE_STATS__TEMPERATURE_TEMPERATURE_C : 0;
+        to->temperature_c = from->temperature_c;
+        to->utilization_case = from->has_utilization ? CURED__V1__LANE_STATS__UTILIZATION_UTILIZATION_PERCENT : 0;
+        to->utilization_percent = from->utilization_percent;
     }
     p->n_pools = least(m->pool_count, CR_WIRE_MAX_POOLS);
     p->pools = out->pool_pointers;
@@ -173,7 +178,12 @@ static void take_lanes(const Cured__V1__StatsResponse *p, cr_wire_stats *m) {
                                            .launches = from->launches,
                                            .busy_ns = from->busy_ns,
                                            .memory_used = from->memory_used,
-                                           .memory_bytes = from->memory_bytes};
+                                           .memory_bytes = from->memory_bytes,
+                                           .errors = from->errors};
+        m->lanes[i].has_temperature = from->temperature_case == CURED__V1__LANE_STATS__TEMPERATURE_TEMPERATURE_C;
+        if (m->lanes[i].has_temperature) m->lanes[i].temperature_c = from->temperature_c;
+        m->lanes[i].has_utilization = from->utilization_case == CURED__V1__LANE_STATS__UTILIZATION_UTILIZATION_PERCENT;
+        if (m->lanes[i].has_utilization) m->lanes[i].utilization_percent = from->utilization_percent;
         COPY(m->lanes[i].name, from->name);
         COPY(m->lanes[i].device, from->device);
     }

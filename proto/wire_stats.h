@@ -46,6 +46,9 @@ typedef struct cr_wire_lane_stats {
     bool lost;
     uint64_t bytes, launches, busy_ns;  /* since the start; busy of all workers together */
     uint64_t memory_used, memory_bytes; /* of a GPU; 0: not known */
+    bool has_temperature, has_utilization;
+    uint32_t temperature_c, utilization_percent;
+    uint64_t errors;
 } cr_wire_lane_stats;
 
 typedef struct cr_wire_pool {

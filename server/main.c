@@ -79,6 +79,15 @@ static void close_listeners(daemon_state *d) {
     while (d->listener_count) cr_listener_close(d->listeners[--d->listener_count]);
 }
 
+/* Running calls finish, and no new ones come in. */
+static void end_gently(daemon_state *d, const char *why) {
+    cr_notify("STOPPING=1");
+    cr_info("%s: draining %llu calls", why, (unsigned long long)d->calls.admission.used[CR_USE_calls]);
+    close_listeners(d);
+    uv_timer_start(&d->drain_limit, on_drain_limit, d->config->drain_timeout_ms, 0);
+    cr_loop_drain(&d->loop, stop_now);
+}
+
 static void on_stop_signal(uv_signal_t *handle, int number) {
     daemon_state *d = handle->data;
     if (d->over) return;
@@ -87,11 +96,7 @@ static void on_stop_signal(uv_signal_t *handle, int number) {
         stop_now(&d->loop);
         return;
     }
-    cr_notify("STOPPING=1");
-    cr_info("%s: draining %llu calls", strsignal(number), (unsigned long long)d->calls.admission.used[CR_USE_calls]);
-    close_listeners(d);
-    uv_timer_start(&d->drain_limit, on_drain_limit, d->config->drain_timeout_ms, 0);
-    cr_loop_drain(&d->loop, stop_now);
+    end_gently(d, strsignal(number));
 }
 
 /* Every region holds a descriptor: those who register may have a quarter of them, for others must still be let in. */
@@ -166,7 +171,7 @@ static void on_lane_lost(cr_loop *loop) {
     if (calls->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT) {
         cr_error_log("%s; on_gpu_fault is exit: stopping", calls->lanes.reason);
         d->exit_status = EXIT_GPU_FAULT;
-        stop_now(loop);
+        if (!calls->draining) end_gently(d, "a GPU is lost");
         return;
     }
     cr_warn("%s; on_gpu_fault is cpu: going on without it", calls->lanes.reason);

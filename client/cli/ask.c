@@ -39,3 +39,20 @@ const char *cli_bytes_text(double bytes, char out[CLI_WORD]) {
     snprintf(out, CLI_WORD, unit > 0 && bytes < 10 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
     return out;
 }
+
+const char *cli_gpu_text(const cJSON *lane, char out[CLI_GPU]) {
+    const double total = cli_number(lane, "memory_bytes"), errors = cli_number(lane, "errors");
+    char used_text[CLI_WORD], total_text[CLI_WORD];
+    size_t n = 0;
+    out[0] = 0;
+    if (cJSON_HasObjectItem(lane, "temperature_c"))
+        n += (size_t)snprintf(out + n, CLI_GPU - n, ", %.0f C", cli_number(lane, "temperature_c"));
+    if (cJSON_HasObjectItem(lane, "utilization_percent"))
+        n += (size_t)snprintf(out + n, CLI_GPU - n, ", %.0f%% in use by all", cli_number(lane, "utilization_percent"));
+    if (total > 0)
+        n += (size_t)snprintf(out + n, CLI_GPU - n, ", %s of %s",
+                              cli_bytes_text(cli_number(lane, "memory_used"), used_text),
+                              cli_bytes_text(total, total_text));
+    if (errors > 0) snprintf(out + n, CLI_GPU - n, ", %.0f %s", errors, errors > 1 ? "errors" : "error");
+    return out;
+}

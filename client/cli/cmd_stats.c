@@ -40,11 +40,13 @@ static void print_stats(const cJSON *stats) {
     print_rows(stats, "dtypes", "bytes");
     print_rows(stats, "rejected", "rejected");
     print_rows(stats, "connections", "connections");
-    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(stats, "lanes"))
-        printf("lane %s: %s, %.0f workers%s, %.0f bytes, %.0f launches, busy %.3f s\n", cli_text(row, "name"),
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(stats, "lanes")) {
+        char gpu[CLI_GPU];
+        printf("lane %s: %s, %.0f workers%s, %.0f bytes, %.0f launches, busy %.3f s%s\n", cli_text(row, "name"),
                cli_text(row, "device"), cli_number(row, "workers"),
                cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(row, "lost")) ? ", lost" : "", cli_number(row, "bytes"),
-               cli_number(row, "launches"), cli_number(row, "busy_ns") / 1e9);
+               cli_number(row, "launches"), cli_number(row, "busy_ns") / 1e9, cli_gpu_text(row, gpu));
+    }
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(stats, "pools")) printf(
         "pool %s %.0f of %.0f\n", cli_text(row, "name"), cli_number(row, "used_bytes"), cli_number(row, "total_bytes"));
 }

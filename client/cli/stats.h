@@ -9,7 +9,7 @@
 
 #include "client/cli/cli.h"
 
-enum { CLI_WORD = 32, CLI_ASK_MS = 5000 };
+enum { CLI_WORD = 32, CLI_GPU = 128, CLI_ASK_MS = 5000 };
 
 /* Asks for the stats, or the slow log. The call holds the text, *read what it says; both are the caller's to free, whatever the
  * exit code is. */
@@ -21,6 +21,8 @@ const char *cli_text(const cJSON *object, const char *name);
 /* "4.2 us", "17 GB": out. */
 const char *cli_time_text(double ns, char out[CLI_WORD]);
 const char *cli_bytes_text(double bytes, char out[CLI_WORD]);
+/* ", 61 C, 37% in use by all, 3.2 of 8.6 GB, 1 error" of a GPU's row of lanes, as far as it is known; "" of others: out. */
+const char *cli_gpu_text(const cJSON *lane, char out[CLI_GPU]);
 
 /* top_frame.c: one picture of top as lines of text, at most cap bytes. before: what was so many seconds ago; NULL: the window of
  * the stats counts. slow may be NULL. */

@@ -71,7 +71,7 @@ static const cJSON *same(const cJSON *list, const char *name) {
 
 static void lanes(frame *f) {
     const cJSON *lane;
-    char speed[CLI_WORD], total[CLI_WORD];
+    char speed[CLI_WORD], total[CLI_WORD], gpu[CLI_GPU];
     put(f, "\n%-10s %8s %8s %12s %12s   %s\n", "lane", "workers", "busy", "input/s", "input", "device");
     cJSON_ArrayForEach(lane, get(f->now, "lanes")) {
         const cJSON *was = same(get(f->before, "lanes"), cli_text(lane, "name"));
@@ -85,7 +85,8 @@ static void lanes(frame *f) {
                 cli_bytes_text(rate(f, bytes, cli_number(was, "bytes")), speed));
         else
             put(f, "%8s %12s ", "", "");
-        put(f, "%12s   %s%s\n", cli_bytes_text(bytes, total), lost ? "LOST: " : "", cli_text(lane, "device"));
+        put(f, "%12s   %s%s%s\n", cli_bytes_text(bytes, total), lost ? "LOST: " : "", cli_text(lane, "device"),
+            cli_gpu_text(lane, gpu));
     }
 }
 

@@ -11,6 +11,12 @@ static bool is_full(const cr_calls *calls, cr_use use, cr_error *why) {
 
 const char *cr_health_unready(const cr_calls *calls, cr_error *why) {
     const cr_lanes *lanes = &calls->lanes;
+    const bool all_lost = lanes->gpus_lost && lanes->gpus_lost == lanes->gpus;
+    if (calls->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT && !calls->warming &&
+        (all_lost || (lanes->gpus_lost && calls->draining))) {
+        cr_fail(why, CR_UNAVAILABLE, "%s, and on_gpu_fault is exit", all_lost ? "every GPU is lost" : "a GPU is lost");
+        return "gpu_lost";
+    }
     if (calls->draining) {
         cr_fail(why, CR_UNAVAILABLE, "the daemon is about to end: running calls finish, and no new ones come in");
         return "draining";
@@ -18,10 +24,6 @@ const char *cr_health_unready(const cr_calls *calls, cr_error *why) {
     if (calls->warming) {
         cr_fail(why, CR_UNAVAILABLE, "the daemon is starting: its lanes are being opened and measured");
         return "warming";
-    }
-    if (lanes->gpus && lanes->gpus == lanes->gpus_lost && calls->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT) {
-        cr_fail(why, CR_UNAVAILABLE, "every GPU is lost, and on_gpu_fault is exit");
-        return "gpu_lost";
     }
     if (is_full(calls, CR_USE_connections, why) || is_full(calls, CR_USE_calls, why)) return "full";
     return NULL;

@@ -50,3 +50,9 @@ const char *const cr_region_kind_names[CR_REGION_KINDS] = {
 #include "server/base/names.def"
 #undef CR_REGION_KIND
 };
+
+const char *const cr_gpu_error_names[CR_GPU_ERRORS] = {
+#define CR_GPU_ERROR(name, help) #name,
+#include "server/base/names.def"
+#undef CR_GPU_ERROR
+};

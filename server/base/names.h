@@ -55,6 +55,13 @@ typedef enum cr_region_kind {
     CR_REGION_KINDS,
 } cr_region_kind;
 
+typedef enum cr_gpu_error {
+#define CR_GPU_ERROR(name, help) CR_GPU_ERROR_##name,
+#include "server/base/names.def"
+#undef CR_GPU_ERROR
+    CR_GPU_ERRORS,
+} cr_gpu_error;
+
 extern const char *const cr_method_names[CR_METHODS];
 extern const uint8_t cr_method_rights[CR_METHODS]; /* cr_may */
 extern const char *const cr_given_names[CR_GIVENS];
@@ -63,5 +70,6 @@ extern const char *const cr_path_names[CR_PATHS];
 extern const char *const cr_stage_names[CR_STAGES];
 extern const char *const cr_reason_names[CR_REASONS];
 extern const char *const cr_region_kind_names[CR_REGION_KINDS];
+extern const char *const cr_gpu_error_names[CR_GPU_ERRORS];
 
 #endif

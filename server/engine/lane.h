@@ -6,6 +6,7 @@
 #define CURED_SERVER_ENGINE_LANE_H
 
 #include "kernels/cuda/gpu.h"
+#include "server/base/names.h"
 #include "server/engine/queue.h"
 
 typedef struct cr_lane cr_lane;
@@ -40,6 +41,7 @@ typedef struct cr_lane_info {
     const char *lost;     /* why it is of no use any more; NULL: it is */
     uint64_t bytes, launches,
         busy_ns; /* folded since its start; claims, of a GPU batches of them; of all workers together */
+    uint64_t errors[CR_GPU_ERRORS]; /* of a GPU, since its start */
 } cr_lane_info;
 
 typedef struct cr_lane_type {

@@ -147,11 +147,17 @@ static void lane_busy(out *o, const char *name, const cr_lane_info *info) {
 static void lane_workers(out *o, const char *name, const cr_lane_info *info) { whole(o, "lane", name, info->workers); }
 static void gpu_healthy(out *o, const char *name, const cr_lane_info *info) { whole(o, "gpu", name, !info->lost); }
 
+static void gpu_errors(out *o, const char *name, const cr_lane_info *info) {
+    for (uint32_t i = 0; i < CR_GPU_ERRORS; i++)
+        put(o, "%s{gpu=\"%s\",kind=\"%s\"} %" PRIu64 "\n", o->family, name, cr_gpu_error_names[i], info->errors[i]);
+}
+
 static void write_lane_bytes(out *o) { each_lane(o, false, lane_bytes); }
 static void write_lane_launches(out *o) { each_lane(o, false, lane_launches); }
 static void write_lane_busy(out *o) { each_lane(o, false, lane_busy); }
 static void write_lane_workers(out *o) { each_lane(o, false, lane_workers); }
 static void write_gpu_healthy(out *o) { each_lane(o, true, gpu_healthy); }
+static void write_gpu_errors(out *o) { each_lane(o, true, gpu_errors); }
 
 /* Calls write for each GPU with what NVML said of it last. */
 static void each_gpu(out *o, void (*write)(out *o, const char *name, const cr_nvml_reading *r)) {

@@ -88,10 +88,15 @@ static void fill_lanes(const cr_lanes *lanes, cr_wire_stats *m) {
         to->bytes = info.bytes;
         to->launches = info.launches;
         to->busy_ns = info.busy_ns;
+        for (uint32_t i = 0; i < CR_GPU_ERRORS; i++) to->errors += info.errors[i];
         if (!m->lane_count || !lanes->nvml) continue;
         const cr_nvml_reading gpu = cr_nvml_read(lanes->nvml, m->lane_count - 1);
         to->memory_used = gpu.memory_used;
         to->memory_bytes = gpu.memory_bytes;
+        to->has_temperature = gpu.has_temperature;
+        to->temperature_c = gpu.temperature_c;
+        to->has_utilization = gpu.has_utilization;
+        to->utilization_percent = gpu.utilization_percent;
     }
 }
 

@@ -341,7 +341,8 @@ def parse_stats(data):
     stats["counts"] = {(text(g, 1), text(g, 2), first(g, 3)): first(g, 4) for g in map(parse, f.get(12, []))}
     for number, name in ((13, "ops"), (14, "input_bytes"), (15, "rejected"), (16, "connections")):
         stats[name] = parse_rows(f.get(number, []))
-    stats["lanes"] = {text(g, 1): {"bytes": first(g, 5), "launches": first(g, 6), "busy_ns": first(g, 7)}
+    stats["lanes"] = {text(g, 1): {"bytes": first(g, 5), "launches": first(g, 6), "busy_ns": first(g, 7), "errors": first(g, 12),
+                                   "temperature_c": first(g, 10, None), "utilization_percent": first(g, 11, None)}
                       for g in map(parse, f.get(17, []))}
     stats["pools"] = {text(g, 1): (first(g, 2), first(g, 3)) for g in map(parse, f.get(18, []))}
     stats["users"] = [text(parse(user), 1) for user in f.get(19, [])]

@@ -150,51 +150,6 @@ class Pages(AdminTest):
         self.assertEqual(200, get(self.unix, "/healthz/live", host="localhost:7738").status)
 
 
-class Gpu(unittest.TestCase):
-    """What NVML says, by a library of the tests' beside a GPU of host memory."""
-
-    def start(self, **env):
-        program = os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
-        need_binary(program)
-        folder = tempfile.mkdtemp(prefix="cured-it-")
-        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        daemon = Daemon(folder, program=program, admin="unix:admin.sock", backend="cuda", env=env)
-        self.addCleanup(lambda: daemon.check_end(self, daemon.stop()))
-        return daemon, windows(daemon)[0]
-
-    @staticmethod
-    def nvml():
-        return os.path.join(os.path.abspath(os.environ["CURED_TEST_DIR"]), "nvml")
-
-    def test_the_gpus_figures_are_exposed(self):
-        _, address = self.start(LD_LIBRARY_PATH=self.nvml())
-        wanted = {"cured_gpu_temperature_celsius{gpu=\"fake0\"}": 61, "cured_gpu_utilization_ratio{gpu=\"fake0\"}": 0.37,
-                  "cured_gpu_memory_bytes{gpu=\"fake0\",state=\"used\"}": 3 << 30,
-                  "cured_gpu_memory_bytes{gpu=\"fake0\",state=\"free\"}": 5 << 30}
-        # The reading may come while a page is made, and a page is kept for a moment.
-        seen = wait_for("a reading", lambda: [m for m in [admin_client.metrics(address)] if set(wanted) <= set(m)])[0]
-        self.assertEqual(wanted, {name: seen[name] for name in wanted})
-        self.assertEqual(1, seen['cured_gpu_healthy{gpu="fake0"}'])
-        wait_for("the GPU's memory", lambda: [(3 << 30, 8 << 30)] == [(lane["memory_used"], lane["memory_bytes"])
-                                                                      for lane in get(address, "/stats.json").json()["lanes"][1:]])
-
-    def test_a_library_that_hangs_or_fails_holds_nobody_up(self):
-        for order in ("hang", "broken"):
-            daemon, address = self.start(LD_LIBRARY_PATH=self.nvml(), FAKE_NVML=order)
-            for _ in range(20):
-                self.assertFalse([n for n in admin_client.metrics(address) if "celsius" in n])
-            self.assertEqual(0, daemon.stop())
-
-    def test_no_library_is_said_once(self):
-        daemon, address = self.start()
-        admin_client.metrics(address)
-        if os.path.exists("/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"):
-            self.skipTest("this machine has NVML")
-        wait_for("a word in the log", lambda: "libnvidia-ml.so.1 cannot be used" in daemon.log())
-        admin_client.metrics(address)
-        self.assertEqual(1, daemon.log().count("libnvidia-ml"))
-
-
 class Health(unittest.TestCase):
     def start(self, **options):
         need_binary(CURED)

@@ -21,7 +21,7 @@ ROOT = os.environ.get("CURED_TEST_SOURCE", os.path.join(os.path.dirname(os.path.
 RULES, TESTS, SCRAPE = (os.path.join(ROOT, "deploy", "prometheus", name) for name in ("cured.rules.yml", "cured.test.yml", "prometheus.yml"))
 BOARD = os.path.join(ROOT, "deploy", "grafana", "cured.json")
 # Exposed only where there is a GPU, and NVML can be loaded.
-WITH_A_GPU = {"cured_gpu_healthy", "cured_gpu_temperature_celsius", "cured_gpu_utilization_ratio", "cured_gpu_memory_bytes"}
+WITH_A_GPU = {"cured_gpu_healthy", "cured_gpu_errors_total", "cured_gpu_temperature_celsius", "cured_gpu_utilization_ratio", "cured_gpu_memory_bytes"}
 
 
 def need(tool):

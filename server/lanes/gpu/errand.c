@@ -37,6 +37,7 @@ static cr_status pin(cr_gpu_lane *lane, const cr_errand *errand) {
     if (!entry) return cr_fail(errand->error, CR_RESOURCE_EXHAUSTED, "no memory to pin with");
     cr_status status = lane->api->pin(lane->gpu, errand->memory, errand->bytes, errand->read_only, errand->error);
     if (status != CR_OK) {
+        cr_gpu_count_error(lane, CR_GPU_ERROR_pin);
         free(entry);
         return status;
     }

@@ -69,6 +69,7 @@ struct cr_gpu_lane {
     uint64_t gather_bytes;           /* what may still join the claims that are taken now */
     cr_gpu_phases phases;
     cr_lane_meter meter;
+    _Atomic uint64_t errors[CR_GPU_ERRORS];
     cr_partial partial;    /* of the claim that ends */
     cr_job_axis_hand hand; /* of what the lane folds itself; empty between claims */
     _Atomic bool hung;     /* it does not answer: it is not even closed */
@@ -94,6 +95,8 @@ struct cr_gpu_lane {
 
 /* ---- lane.c ---- */
 
+/* Counts an error of the GPU. */
+static inline void cr_gpu_count_error(cr_gpu_lane *lane, cr_gpu_error kind) { cr_meter_add(&lane->errors[kind], 1); }
 /* Works that are RUNNING. */
 uint32_t cr_gpu_running(const cr_gpu_lane *lane);
 

@@ -38,7 +38,8 @@ uint32_t cr_gpu_running(const cr_gpu_lane *lane) {
 }
 
 /* The device is lost. First nobody claims for it any more, then its claims go back. */
-static void lose(cr_gpu_lane *lane, const char *why) {
+static void lose(cr_gpu_lane *lane, cr_gpu_error kind, const char *why) {
+    cr_gpu_count_error(lane, kind);
     cr_fail(&lane->lost_error, CR_UNAVAILABLE, "%s %u (%s) is lost: %s", lane->api->name, lane->options.ordinal,
             lane->device.name, why);
     atomic_store(&lane->lost, true);
@@ -60,7 +61,7 @@ static bool overdue(const cr_gpu_lane *lane, const cr_gpu_work *work, uint64_t n
  * looks once more, because the thread itself may have been away. */
 static bool check_lost(cr_gpu_lane *lane, bool *moved) {
     if (lane->api->lost(lane->gpu)) {
-        lose(lane, "its driver says so");
+        lose(lane, CR_GPU_ERROR_sticky, "its driver says so");
         return true;
     }
     const uint64_t now = cr_now_ns();
@@ -73,7 +74,7 @@ static bool check_lost(cr_gpu_lane *lane, bool *moved) {
         snprintf(why, sizeof why, "no answer within gpu_timeout_ms, %llu ms",
                  (unsigned long long)lane->options.timeout_ms);
         lane->hung = true;
-        lose(lane, why);
+        lose(lane, CR_GPU_ERROR_timeout, why);
         return true;
     }
     return false;
@@ -261,7 +262,7 @@ bool cr_lane_gpu_watch(cr_lane *opaque) {
     snprintf(why, sizeof why, "a call of its driver has not returned within gpu_timeout_ms, %llu ms",
              (unsigned long long)lane->options.timeout_ms);
     lane->hung = lane->stuck = true;
-    if (lane->start_status == CR_OK && !atomic_load(&lane->lost)) lose(lane, why);
+    if (lane->start_status == CR_OK && !atomic_load(&lane->lost)) lose(lane, CR_GPU_ERROR_hang, why);
     cr_gpu_errands_lose(lane);
     return true;
 }
@@ -346,15 +347,17 @@ static cr_status gpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
 
 static cr_lane_info gpu_info(const cr_lane *opaque) {
     cr_gpu_lane *lane = own(opaque);
-    return (cr_lane_info){.name = lane->api->name,
-                          .device = lane->device.name,
-                          .workers = lane->work_count,
-                          .ordinal = lane->options.ordinal,
-                          .bytes_per_second = lane->rates.pinned,
-                          .bytes = cr_meter_get(&lane->meter.bytes),
-                          .launches = cr_meter_get(&lane->meter.launches),
-                          .busy_ns = cr_meter_get(&lane->meter.busy_ns),
-                          .lost = atomic_load(&lane->lost) ? lane->lost_error.text : NULL};
+    cr_lane_info info = {.name = lane->api->name,
+                         .device = lane->device.name,
+                         .workers = lane->work_count,
+                         .ordinal = lane->options.ordinal,
+                         .bytes_per_second = lane->rates.pinned,
+                         .bytes = cr_meter_get(&lane->meter.bytes),
+                         .launches = cr_meter_get(&lane->meter.launches),
+                         .busy_ns = cr_meter_get(&lane->meter.busy_ns),
+                         .lost = atomic_load(&lane->lost) ? lane->lost_error.text : NULL};
+    for (uint32_t i = 0; i < CR_GPU_ERRORS; i++) info.errors[i] = cr_meter_get(&lane->errors[i]);
+    return info;
 }
 
 cr_gpu_phases *cr_lane_gpu_phases(cr_lane *lane) { return &own(lane)->phases; }

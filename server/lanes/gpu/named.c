@@ -142,6 +142,7 @@ bool cr_gpu_inputs_look(cr_gpu_lane *lane) {
         cr_status status =
             stopped ? CR_OK : run_kernel(lane, input->job, input->device, input->bytes, &input->ran, &error);
         moved = true;
+        if (status != CR_OK) cr_gpu_failed(lane, &error);
         if (stopped || status != CR_OK || input->ran == input->job->named->op_count)
             end(lane, input, status == CR_OK ? NULL : &error);
         else

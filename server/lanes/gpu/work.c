@@ -124,11 +124,18 @@ void cr_gpu_work_abandon(cr_gpu_lane *lane, cr_gpu_work *work) {
     empty(lane, work, work->kind->abandon);
 }
 
+/* What failed for a reason of the client, or of its file, is none of the GPU's errors. */
+void cr_gpu_failed(cr_gpu_lane *lane, const cr_error *error) {
+    if (error->code == CR_RESOURCE_EXHAUSTED) cr_gpu_count_error(lane, CR_GPU_ERROR_memory);
+    if (error->code == CR_INTERNAL || error->code == CR_UNKNOWN) cr_gpu_count_error(lane, CR_GPU_ERROR_call);
+}
+
 /* Whether others can fold what this GPU could not. */
 static bool other_lanes(const cr_job *job) { return job->device < 0 && !job->named; }
 
 void cr_gpu_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error) {
     assert(cr_gpu_between_calls(lane));
+    cr_gpu_failed(lane, error);
     if (!other_lanes(claims[0].job)) {
         cr_queue_folded(lane->options.queue, claims, count, NULL, 0, error);
         return;
@@ -150,6 +157,7 @@ void cr_gpu_work_settle(cr_gpu_lane *lane, cr_gpu_work *work, const cr_partial *
     const uint32_t claims = work->claim_count;
     assert(cr_gpu_between_calls(lane));
     work->claim_count = 0;
+    if (work->fate == CR_FATE_BROKEN) cr_gpu_failed(lane, &work->error);
     if (work->fate == CR_FATE_UNFIT)
         cr_gpu_unfit(lane, work->claims, claims, &work->error);
     else if (work->fate == CR_FATE_BROKEN)

@@ -142,6 +142,8 @@ void cr_gpu_work_count(cr_gpu_lane *lane, uint64_t bytes, uint32_t launches);
 void cr_gpu_work_settle(cr_gpu_lane *lane, cr_gpu_work *work, const cr_partial *const *partials, uint32_t count);
 /* Claims of one job: unfolded, because the device is lost. */
 void cr_gpu_work_give_back(cr_gpu_lane *lane, cr_gpu_work *work);
+/* Counts error if it is the GPU's. */
+void cr_gpu_failed(cr_gpu_lane *lane, const cr_error *error);
 /* Claims of one job that the GPU could not fold: the CPU does, or the job ends with the error. */
 void cr_gpu_unfit(cr_gpu_lane *lane, const cr_claim *claims, uint32_t count, const cr_error *error);
 

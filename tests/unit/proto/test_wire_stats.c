@@ -26,6 +26,12 @@ START_TEST(largest_stats_fit) {
     }
     for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(stats->lanes[i].name, 'l', CR_NAME_MAX_BYTES);
     for (int i = 0; i < CR_WIRE_MAX_LANES; i++) memset(stats->lanes[i].device, 'd', CR_NAME_MAX_BYTES);
+    for (uint32_t i = 0; i < CR_WIRE_MAX_LANES; i++) {
+        stats->lanes[i].has_temperature = i % 2;
+        stats->lanes[i].has_utilization = i % 3; /* 0 % is known, too */
+        stats->lanes[i].temperature_c = i % 2 ? UINT32_MAX : 0;
+        stats->lanes[i].errors = UINT64_MAX;
+    }
     for (int i = 0; i < CR_WIRE_MAX_USERS; i++) {
         memset(stats->users[i].name, 'u', CR_NAME_MAX_BYTES);
         memset(&stats->users[i].used, 0xff, sizeof stats->users[i].used);
