@@ -48,14 +48,29 @@ PyObject *cr_py_answer_result(const cr_py_request *r, PyObject **values) {
     return result;
 }
 
-PyObject *cr_py_answer_or_error(const cured_value *value) {
-    PyObject *answer = cr_py_answer_value(value), *type, *error, *trace;
-    if (answer != NULL) return answer;
+PyObject *cr_py_answer_take_error(void) {
+    PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);
     Py_XDECREF(type);
     Py_XDECREF(trace);
     return error;
+}
+
+PyObject *cr_py_answer_or_error(const cured_value *value) {
+    PyObject *answer = cr_py_answer_value(value);
+    return answer != NULL ? answer : cr_py_answer_take_error();
+}
+
+/* Notes which ops lack answers. Extrema of nothing but NaNs, which are skipped, are NaN: they have values, as NumPy's have. */
+static void note_lacking(cr_py_request *r, const cured_call *call) {
+    cured_error error;
+    for (size_t i = 0; i < r->op_count; i++) {
+        const cured_status status = cured_call_array_status(call, i, &error);
+        if (status == CURED_OK || (status == CURED_INVALID_ARGUMENT && cured_call_count(call) != 0)) continue;
+        cr_py_raise(&error);
+        r->lacking[i] = cr_py_answer_take_error();
+    }
 }
 
 PyObject *cr_py_answer_values(const cr_py_request *r, const cured_values *values) {
@@ -72,7 +87,10 @@ PyObject *cr_py_answer(cr_py_request *r, const cured_call *call) {
         const void *partial = cured_call_partial(call, &bytes);
         return cr_py_partial_new(partial, bytes);
     }
-    if (!r->plan.whole) return cr_py_answer_arrays(r);
+    if (!r->plan.whole) {
+        note_lacking(r, call);
+        return cr_py_answer_arrays(r);
+    }
     if (r->single) return cr_py_answer_value(cured_call_value(call, 0));
     for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_answer_or_error(cured_call_value(call, i));
     return cr_py_answer_result(r, values);
@@ -94,6 +112,7 @@ bool cr_py_answer_room(cr_py_request *r) {
     Py_ssize_t shape[CR_PY_MAX_DIMS];
     int ndim = answer_shape(r, shape);
     memset(r->results, 0, sizeof r->results[0] * r->op_count);
+    memset(r->lacking, 0, sizeof r->lacking[0] * r->op_count);
     r->has_results = true;
     for (size_t i = 0; i < r->op_count; i++) {
         cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
@@ -146,6 +165,12 @@ PyObject *cr_py_answer_arrays(cr_py_request *r) {
         cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
         cr_py_memory *memory = r->results[i], *other = NULL;
         r->results[i] = NULL;
+        if (r->lacking[i] != NULL) {
+            Py_DECREF(memory);
+            values[i] = r->lacking[i];
+            r->lacking[i] = NULL;
+            continue;
+        }
         if (r->plan.permuted) {
             other = cr_py_memory_new(dtype, ndim, shape, false);
             if (other != NULL) permute(r, cured_dtype_size(dtype), cr_py_memory_data(memory), cr_py_memory_data(other));
@@ -159,5 +184,9 @@ PyObject *cr_py_answer_arrays(cr_py_request *r) {
         }
         values[i] = memory != NULL ? cr_py_memory_array(memory) : NULL;
     }
-    return r->single ? values[0] : cr_py_answer_result(r, values);
+    if (!r->single) return cr_py_answer_result(r, values);
+    if (values[0] == NULL || !PyExceptionInstance_Check(values[0])) return values[0];
+    PyErr_SetObject((PyObject *)Py_TYPE(values[0]), values[0]);
+    Py_DECREF(values[0]);
+    return NULL;
 }

@@ -228,6 +228,7 @@ typedef struct cr_py_request {
     uint64_t axes; /* a bit for each reduced axis, unless plan.whole */
     cured_options options;
     cr_py_memory *results[CURED_MAX_OPS]; /* owned, along an axis */
+    PyObject *lacking[CURED_MAX_OPS];     /* owned: why some answers of an op have no value; NULL: all have one */
     void *pointers[CURED_MAX_OPS];
     cr_py_input input;
     cr_py_plan plan;
@@ -251,6 +252,8 @@ PyObject *cr_py_request_slices(cr_py_request *request, cr_py_client *client, cr_
 
 PyObject *cr_py_answer_value(const cured_value *value);
 /* The value, or the exception that says why there is none: a Result raises it when somebody asks for the value. */
+/* The exception that is set, as an object; it is set no more. */
+PyObject *cr_py_answer_take_error(void);
 PyObject *cr_py_answer_or_error(const cured_value *value);
 /* Of an array that was folded without a call. */
 PyObject *cr_py_answer_values(const cr_py_request *request, const cured_values *values);

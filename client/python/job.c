@@ -91,6 +91,7 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     if (!plan->whole) {
         options.axis = &plan->axis;
         options.results = r->pointers;
+        options.statuses = true;
     }
     if (start(job, r, plan, region, offset, link->conn, &options, &error) == CURED_OK) return true;
     cr_py_job_end(job);

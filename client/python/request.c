@@ -277,7 +277,10 @@ bool cr_py_request_plan(cr_py_request *r) {
 void cr_py_request_release(cr_py_request *r) {
     cr_py_input_release(&r->input);
     if (!r->has_results) return;
-    for (size_t i = 0; i < r->op_count; i++) Py_CLEAR(r->results[i]);
+    for (size_t i = 0; i < r->op_count; i++) {
+        Py_CLEAR(r->results[i]);
+        Py_CLEAR(r->lacking[i]);
+    }
 }
 
 /* ---- The way ---- */

@@ -157,6 +157,17 @@ static bool store(const cr_py_request *r, size_t index, const cured_value *value
     return true;
 }
 
+/* Stores a slice's answer of each op. The first of an op that has no value is noted, and its other slices are left out. */
+static bool store_all(cr_py_request *r, const cured_call *call, uint64_t slice) {
+    for (size_t i = 0; i < r->op_count; i++) {
+        if (r->lacking[i] != NULL || store(r, i, cured_call_value(call, i), cured_call_count(call), slice)) continue;
+        if (r->single || (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_OverflowError)))
+            return false;
+        r->lacking[i] = cr_py_answer_take_error();
+    }
+    return true;
+}
+
 /* One call for every slice, in C order of the axes that stay. */
 static bool run_slices(cr_py_request *r, cr_py_input *slice, cr_py_client *client, cr_py_link *link) {
     Py_ssize_t at[CR_PY_MAX_DIMS] = {0};
@@ -183,9 +194,7 @@ static bool run_slices(cr_py_request *r, cr_py_input *slice, cr_py_client *clien
         }
         if (!cr_py_plan_make(&r->plan, slice, 0, true, r->ordered)) return false;
         if (!run_slice(r, &job, &r->plan, client, link)) return false;
-        bool good = true;
-        for (size_t i = 0; i < r->op_count && good; i++)
-            good = store(r, i, cured_call_value(job.call, i), cured_call_count(job.call), s);
+        bool good = store_all(r, job.call, s);
         cr_py_job_end(&job);
         if (!good || PyErr_CheckSignals() != 0) return false; /* short calls look for none */
         for (int k = kept_count - 1; k >= 0 && ++at[k] == r->input.shape[kept[k]]; k--) at[k] = 0;

@@ -242,6 +242,31 @@ class AxisRules(Case):
             cured.prod(a, axis=1)
         self.assert_arrays(cured.prod(a, axis=1, overflow="wrap"), a.prod(axis=1))
 
+    def test_one_op_without_answers_leaves_the_others(self):
+        a = numpy.full((3, 2), 2**62, "i8")
+        a[0] = 1
+        r = cured.reduce(a, ["max", "prod", "min"], axis=1)
+        for _ in range(2):
+            with self.assertRaisesRegex(OverflowError, "the prod does not fit i64; 2 of 3"):
+                r.prod
+        self.assertIn("prod=<", repr(r))
+        self.assert_arrays(r.max, a.max(axis=1))
+        self.assert_arrays(r["min"], a.min(axis=1))
+        where = numpy.array([[True, True], [False, False], [True, True]])
+        r = cured.reduce(a, ["sum", "min"], axis=1, where=where)
+        self.assert_arrays(cured.reduce(a, ["min", "count"], axis=1, where=where)["count"], where.sum(axis=1).astype("u8"))
+        with self.assertRaises(ValueError):
+            r.min
+        with self.assertRaises(OverflowError):
+            r.sum
+        r = cured.reduce(numpy.zeros((2, 0)), ["min", "sum"], axis=1)
+        self.assert_arrays(r.sum, numpy.zeros(2))
+        with self.assertRaisesRegex(ValueError, "no elements"):
+            r.min
+        nans = numpy.array([[numpy.nan, numpy.nan], [1, 2]])
+        least = cured.reduce(nans, ["min", "sum"], axis=1, nan="skip").min
+        self.assert_arrays(least, numpy.array([numpy.nan, 1]))
+
     def test_types(self):
         for dtype in NUMPY:
             a = sample(dtype, (3, 4))
