@@ -95,6 +95,27 @@ class Answers(AxisTest):
                 self.assertIsNone(self.ask(dtype, [op for op in ops if op != "max"], region, shape, 1, result_dtype="i128").status)
         self.assert_serves()
 
+    def test_a_status_for_each(self):
+        """The CPU's answers and statuses: sums that may lack values are folded on the host, extrema of only NaNs on the GPU."""
+        nan, big = float("nan"), 2**62
+        for dtype, ops, shape, values in (
+                ("i64", ["sum", "max"], (300, 2, 1), [big if k % 6 < 2 else k for k in range(600)]),
+                ("i64", ["sum", "sumsq"], (1, 2, 300), [big if k % 7 == 0 else k for k in range(600)]),
+                ("f32", ["min", "argmax", "sum"], (200, 3, 1), [nan if k % 9 < 3 else k for k in range(600)])):
+            raw = struct.pack("<600%s" % {"i64": "q", "f32": "f"}[dtype], *values)
+            region = self.put(raw)
+            got = self.ask(dtype, ops, region, shape, nan=int(dtype == "f32"), statuses=True)
+            want = self.conn.stream(dtype, ops, raw, axis=shape, nan=int(dtype == "f32"), statuses=True)
+            self.assertIsNone(got.status)
+            count = shape[0] * shape[2]
+            self.assertTrue(any(result.status for result in want.results))
+            for number in range(len(ops)):
+                width = 4 if ops[number] == "min" else 8
+                self.assertEqual(want.array(number, width, count), got.array(number, width, count))
+                self.assertEqual(want.statuses_of(number, count), got.statuses_of(number, count))
+                self.assertEqual((want.results[number].status, want.results[number].message),
+                                 (got.results[number].status, got.results[number].message))
+
     def test_what_has_no_kernel(self):
         """Products of floats, on the stand-in: the lane brings them to the host. Of rows, of long ones that it does piece by piece, of
         columns, and of whole small blocks; beside others, and with answers that outgrow what may wait."""

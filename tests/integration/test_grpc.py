@@ -111,6 +111,25 @@ class Methods(GrpcTest):
             self.assertEqual(len(array), end.count)
             self.assertGreater(parts, 0)
 
+    def test_answers_without_a_value_have_a_status(self):
+        array = self.rng.integers(0, 100, (200000, 2)).astype("i8")
+        array[::3] = 2**62
+        axis = pb.Axis(outer=len(array), n=2, inner=1)
+        got, statuses = np.zeros(len(array), "i8"), np.zeros(len(array), "u1")
+        for answer in self.cured.ReduceStream(chunks(array, 1 << 20, axis=axis, statuses=True), timeout=60):
+            values = np.frombuffer(answer.part.values, "i8")
+            at = slice(answer.part.first, answer.part.first + len(values))
+            got[at] = values
+            if answer.part.statuses:
+                statuses[at] = np.frombuffer(answer.part.statuses, "u1")
+        result = answer.end.results[0]
+        self.assertEqual((grpc.StatusCode.OUT_OF_RANGE.value[0], pb.DTYPE_I64), (result.status, result.dtype))
+        lacking = np.arange(len(array)) % 3 == 0
+        self.assertTrue((statuses == lacking * result.status).all())
+        self.assertTrue((got == array.sum(1) * ~lacking).all())
+        self.failure(grpc.StatusCode.OUT_OF_RANGE, lambda: self.cured.ReduceStream(chunks(array, 1 << 20, axis=axis), timeout=60),
+                     str(2**63))
+
     def test_a_reader_that_takes_its_time_gets_all(self):
         array = self.rng.integers(0, 100, 3000000).astype("u1")
         seen = 0
