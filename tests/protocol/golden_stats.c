@@ -51,7 +51,8 @@ size_t golden_result_stats(uint8_t *out) {
     m.dtypes = (cr_wire_names){1, {{"f32", 4096}}};
     m.rejected = (cr_wire_names){1, {{"regions", 4}}};
     m.connections = (cr_wire_names){1, {{"native", 3}}};
-    m.lanes[0] = (cr_wire_lane_stats){"cpu", "avx2", 7, false, 1048576, 5, 99000, 0, 0};
+    m.lanes[0] = (cr_wire_lane_stats){
+        .name = "cpu", .device = "avx2", .workers = 7, .bytes = 1048576, .launches = 5, .busy_ns = 99000};
     m.pools[0] = (cr_wire_pool){"slabs", 1048576, 67108864};
     m.users[0] = (cr_wire_user){.name = "uid 1000", .own = true, .used = {.connections = 3}};
     return cr_wire_pack_stats(&m, out, GOLDEN_CAP);
