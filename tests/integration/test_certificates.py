@@ -2,6 +2,8 @@
 """What clients' certificates may do: every door is asked with none, one of a stranger, one whose time is over, and good ones with
 and without each right, beside tokens and without."""
 import os
+import re
+import socket
 import ssl
 import subprocess
 
@@ -10,6 +12,7 @@ import grpc_client
 grpc_client.need("grpc", "numpy")
 import grpc  # noqa: E402
 
+from admin_client import HANG_S, Reader, request  # noqa: E402
 from asking import OK, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED, Asking  # noqa: E402
 from connection import Connection  # noqa: E402
 from cured_daemon import CLIENT, environment, main, wait_for  # noqa: E402
@@ -20,6 +23,7 @@ NAMES = b"DNS:localhost,IP:127.0.0.1"
 class Rights(Asking):
     """Each certificate goes by the first line that has one of its names."""
 
+    OPTIONS = {"admin": "tcp:0.0.0.0:0"}
     LINES = """
 CN=reducer may=reduce calls=1
 CN=looker may=info,stats
@@ -62,6 +66,17 @@ certificate=* may=nothing
         """The token says who it is, and a certificate adds nothing to it."""
         for ask in (self.ask_native, self.ask_grpc):
             self.check_answers(ask.__name__, self.WHO["token"][1], ask("token", self.shown["boss"]))
+
+    def test_figures(self):
+        """The door of operators: a certificate that may."""
+        figures = int(re.search(r"operators look in at tcp:0.0.0.0:(\d+)", self.daemon.log()).group(1))
+        for name, wanted in ((None, 401), ("looker", 200), ("reducer", 403), ("other", 403), ("nameless", 403), ("over", 401)):
+            with socket.create_connection(("127.0.0.1", figures), HANG_S) as raw:
+                context = self.ca.context(self.shown[name] if name else None)
+                with context.wrap_socket(raw, server_hostname="localhost") as sealed:
+                    sealed.sendall(request("/metrics"))
+                    got = Reader(sealed).answer()
+                    self.assertEqual(wanted, got.status, (name, got.body))
 
     def test_who_it_is(self):
         """A user is called by the name that has the line."""

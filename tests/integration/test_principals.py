@@ -18,11 +18,11 @@ import grpc  # noqa: E402
 import numpy as np  # noqa: E402
 
 from admin_client import HANG_S, Reader, request  # noqa: E402
-from asking import OK, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED, Asking, until  # noqa: E402
+from asking import OK, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED, Asking, new_line, until  # noqa: E402
 from connection import Connection  # noqa: E402
 from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for  # noqa: E402
-from cured_wire import CALL, CANCEL, END, bytes_field, frame  # noqa: E402
-from test_tls import new_token, pb  # noqa: E402
+from cured_wire import CALL, CANCEL, END, HELLO, bytes_field, frame, hello_message  # noqa: E402
+from test_tls import new_token, pb, services  # noqa: E402
 
 class Principals(Asking):
     OPTIONS = {"max_jobs_per_user": 2, "max_connections_per_user": 40, "admin": "tcp:0.0.0.0:0"}
@@ -303,6 +303,30 @@ class Users(unittest.TestCase):
         with Connection(daemon.address) as c:
             self.assertIsNone(c.inline("u8", ["sum"], b"\1").status)
         self.assertEqual(OK, self.asked_by(daemon, 4003, 4003))
+        daemon.check_end(self, daemon.stop())
+
+    def test_doors_without_tls(self):
+        """Both doors, over Unix and TCP on loopback: with no token, a wrong one, one whose time is over, and good ones. What a token
+        says counts over TCP; on a Unix socket the user's line does."""
+        path = os.path.join(self.folder, "principals")
+        lines = {name: new_line(name, rest) for name, rest in (("good", "may=reduce"), ("old", until(-5)), ("poor", "may=info"))}
+        token = {name: token for name, (token, _) in lines.items()}
+        token["wrong"] = token["good"].replace("good", "poor")
+        with open(path, "w") as f:
+            f.write("user=* calls=0\naddress=* may=info\n" + "".join(line for _, line in lines.values()))
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0", "unix:%s/cured.sock" % self.folder], principals=path)
+        wanted = {None: (PERMISSION_DENIED, RESOURCE_EXHAUSTED), "wrong": (UNAUTHENTICATED,) * 2, "old": (UNAUTHENTICATED,) * 2,
+                  "poor": (PERMISSION_DENIED, RESOURCE_EXHAUSTED), "good": (OK, RESOURCE_EXHAUSTED)}
+        for name, codes in wanted.items():
+            for address, code in zip(daemon.addresses, codes):
+                with Connection(address, hello=False) as c:
+                    c.send(frame(HELLO, payload=hello_message() + (bytes_field(5, token[name].encode()) if name else b"")))
+                    c.until(lambda: c.welcome or c.reason)
+                    status = c.reason or c.inline("u8", ["sum"], b"\1").status
+                    self.assertEqual(code, status.code if status else OK, (name, address))
+                with grpc.insecure_channel(address.replace("tcp:", "")) as channel:
+                    metadata = [("authorization", "Bearer " + token[name])] if name else []
+                    self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), metadata)[0]), (name, address))
         daemon.check_end(self, daemon.stop())
 
     def test_addresses(self):
