@@ -227,3 +227,21 @@ size_t cr_wire_slow_json(const cr_wire_slow_log *log, char *to, size_t cap) {
     close(&o, "}");
     return o.to.full ? 0 : o.to.used;
 }
+
+size_t cr_wire_settings_json(const cr_wire_settings *m, char *to, size_t cap) {
+    out o = {{.at = to, .cap = cap}, .first = true};
+    open(&o, NULL, "{");
+    open(&o, "config", "[");
+    for (uint32_t i = 0; i < m->count; i++) {
+        open(&o, NULL, "{");
+        text(&o, "key", m->items[i].key);
+        text(&o, "value", m->items[i].value);
+        text(&o, "origin", m->items[i].origin);
+        truth(&o, "reloads", m->items[i].reloads);
+        truth(&o, "pending", m->items[i].pending);
+        close(&o, "}");
+    }
+    close(&o, "]");
+    close(&o, "}");
+    return o.to.full ? 0 : o.to.used;
+}

@@ -292,6 +292,7 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     Cured__V1__StatsRequest stats = CURED__V1__STATS_REQUEST__INIT;
     Cured__V1__SlowLogRequest slow_log = CURED__V1__SLOW_LOG_REQUEST__INIT;
     Cured__V1__ReloadRequest reload = CURED__V1__RELOAD_REQUEST__INIT;
+    Cured__V1__ConfigRequest config = CURED__V1__CONFIG_REQUEST__INIT;
     Cured__V1__Call p = CURED__V1__CALL__INIT;
     p.timeout_ms = m->timeout_ms;
     p.progress_ms = m->progress_ms;
@@ -307,6 +308,9 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     } else if (m->kind == CR_CALL_RELOAD) {
         p.request_case = CURED__V1__CALL__REQUEST_RELOAD;
         p.reload = &reload;
+    } else if (m->kind == CR_CALL_CONFIG) {
+        p.request_case = CURED__V1__CALL__REQUEST_CONFIG;
+        p.config = &config;
     } else {
         p.request_case = CURED__V1__CALL__REQUEST_SLOW_LOG;
         p.slow_log = &slow_log;
@@ -406,6 +410,7 @@ static cr_wire_kind plain_kind(const Cured__V1__Call *p) {
     if (asked == CURED__V1__CALL__REQUEST_INFO && p->info != NULL) return CR_CALL_INFO;
     if (asked == CURED__V1__CALL__REQUEST_STATS && p->stats != NULL) return CR_CALL_STATS;
     if (asked == CURED__V1__CALL__REQUEST_SLOW_LOG && p->slow_log != NULL) return CR_CALL_SLOW_LOG;
+    if (asked == CURED__V1__CALL__REQUEST_CONFIG && p->config != NULL) return CR_CALL_CONFIG;
     return asked == CURED__V1__CALL__REQUEST_RELOAD && p->reload != NULL ? CR_CALL_RELOAD : (cr_wire_kind)0;
 }
 

@@ -114,6 +114,7 @@ typedef enum cr_wire_kind {
     CR_CALL_STATS = 6,
     CR_CALL_SLOW_LOG = 7,
     CR_CALL_RELOAD = 8,
+    CR_CALL_CONFIG = 9,
 } cr_wire_kind;
 
 typedef struct cr_wire_call {
@@ -280,5 +281,20 @@ typedef struct cr_wire_reloaded {
 
 size_t cr_wire_pack_reloaded(const cr_wire_reloaded *m, uint8_t *out, size_t cap);
 cr_status cr_wire_unpack_reloaded(const uint8_t *in, size_t len, cr_wire_reloaded *m, cr_error *error);
+
+/* What every option is set to. */
+enum { CR_WIRE_SETTING_BYTES = 256 };
+typedef struct cr_wire_setting {
+    char key[CR_WIRE_OPTION_BYTES], value[CR_WIRE_SETTING_BYTES], origin[16];
+    bool reloads, pending;
+} cr_wire_setting;
+
+typedef struct cr_wire_settings {
+    uint32_t count;
+    cr_wire_setting items[CR_WIRE_MAX_OPTIONS];
+} cr_wire_settings;
+
+size_t cr_wire_pack_settings(const cr_wire_settings *m, uint8_t *out, size_t cap);
+cr_status cr_wire_unpack_settings(const uint8_t *in, size_t len, cr_wire_settings *m, cr_error *error);
 
 #endif

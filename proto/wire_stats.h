@@ -99,7 +99,8 @@ cr_status cr_wire_unpack_slow_log(const uint8_t *in, size_t len, cr_wire_slow_lo
 /* One JSON object without line breaks, NUL-terminated: what /stats.json and `cured-client stats --json` give. log NULL: without
  * "slow". 64-bit numbers are numbers. Its length; 0: it does not fit. CR_WIRE_JSON_BYTES is enough. */
 enum { CR_WIRE_JSON_BYTES = 128 * 1024 };
-size_t cr_wire_slow_json(const cr_wire_slow_log *log, char *out, size_t cap); /* {"slow":[…]} */
+size_t cr_wire_slow_json(const cr_wire_slow_log *log, char *out, size_t cap);   /* {"slow":[…]} */
+size_t cr_wire_settings_json(const cr_wire_settings *m, char *out, size_t cap); /* {"config":[…]} */
 size_t cr_wire_stats_json(const cr_wire_stats *m, const cr_wire_slow_log *log, char *out, size_t cap);
 
 #endif

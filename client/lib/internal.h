@@ -62,6 +62,7 @@ typedef enum call_kind {
     KIND_REGISTER,
     KIND_UNREGISTER,
     KIND_RELOAD,
+    KIND_CONFIG,
 } call_kind;
 /* ACTIVE: under way (queued, sent or waiting for bytes). RETRY: waits for retry_ns, unknown to the daemon. DONE. */
 typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
@@ -140,7 +141,7 @@ struct cured_call {
     cured_timing timing;
     cured_server_info *info;
     cured_reloaded *reloaded;
-    char *json;         /* of KIND_STATS and KIND_SLOW_LOG; NULL: none yet */
+    char *json;         /* of KIND_STATS, KIND_SLOW_LOG and KIND_CONFIG; NULL: none yet */
     cr_cl_array *array; /* with an axis */
     uint8_t *partial;
     size_t partial_bytes;
@@ -288,7 +289,7 @@ cured_call *cr_cl_call_lookup(const cured_conn *conn, uint32_t stream);
 /* Runs the callbacks of what is done. */
 void cr_cl_call_run_callbacks(cured_conn *conn);
 
-/* stats.c: the answer to KIND_STATS or KIND_SLOW_LOG: the call is done, unless the status says what is wrong with it. */
+/* stats.c: the answer to KIND_STATS, KIND_SLOW_LOG or KIND_CONFIG: the call is done, unless the status says what is wrong with it. */
 cr_status cr_cl_call_tell(cured_call *call, const uint8_t *in, uint32_t len, cr_error *error);
 /* receive.c: the answer to KIND_INFO, copied. False: no memory, and the call is done. */
 bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info);

@@ -372,7 +372,8 @@ static void on_frame(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
                 on_reloaded(conn, call, in, f->length);
             else if (call != NULL && call->kind == KIND_INFO)
                 on_informed(conn, call, in, f->length);
-            else if (call != NULL && (call->kind == KIND_STATS || call->kind == KIND_SLOW_LOG))
+            else if (call != NULL &&
+                     (call->kind == KIND_STATS || call->kind == KIND_SLOW_LOG || call->kind == KIND_CONFIG))
                 on_told(conn, call, in, f->length);
             else if (call != NULL && !(f->flags & CR_FLAG_END))
                 on_array_part(conn, call, in, f->length);

@@ -86,6 +86,7 @@ cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, co
                          : kind == KIND_STATS    ? CR_CALL_STATS
                          : kind == KIND_SLOW_LOG ? CR_CALL_SLOW_LOG
                          : kind == KIND_RELOAD   ? CR_CALL_RELOAD
+                         : kind == KIND_CONFIG   ? CR_CALL_CONFIG
                                                  : CR_CALL_REDUCE;
     set_times(conn, call, o->timeout_ms);
     list_init(&call->queue);
@@ -276,6 +277,10 @@ static cured_status start_plain(cured_conn *conn, call_kind kind, const cured_op
 
 cured_status cured_info(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {
     return start_plain(conn, KIND_INFO, options, call, error);
+}
+
+cured_status cured_config(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {
+    return start_plain(conn, KIND_CONFIG, options, call, error);
 }
 
 cured_status cured_reload(cured_conn *conn, const cured_options *options, cured_call **call, cured_error *error) {

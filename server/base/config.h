@@ -28,6 +28,7 @@ typedef enum cr_origin { CR_FROM_DEFAULT, CR_FROM_FILE, CR_FROM_ENV, CR_FROM_FLA
 typedef struct cr_config {
 #include "server/base/options.def"
     cr_origin origin[CR_CONFIG_OPTIONS_MAX]; /* by position in options.def */
+    bool pending[CR_CONFIG_OPTIONS_MAX];     /* the latest reload found another value, which takes a restart */
 } cr_config;
 #undef CR_OPTION_LIST
 #undef CR_OPTION_CHOICE
@@ -70,6 +71,13 @@ cr_status cr_config_check_address(const cr_config *config, const cr_address *add
                                   const char *what, cr_error *error);
 /* Whether somebody set the option of that name: file, environment or command line. */
 bool cr_config_given(const cr_config *config, const char *key);
+/* An option by its position; the value is cut to fit. False: there is none. */
+typedef struct cr_setting {
+    const char *key, *origin;
+    bool reloads, pending;
+    char value[CR_CONFIG_TEXT];
+} cr_setting;
+bool cr_config_setting(const cr_config *config, size_t position, cr_setting *setting);
 /* One line an option: key, value, origin. */
 void cr_config_print(const cr_config *config, FILE *out);
 void cr_config_help(FILE *out);

@@ -62,8 +62,23 @@ static void print_value(const cr_config *config, size_t i, FILE *out) {
     }
 }
 
+static const char *const origins[] = {"default", "file", "environment", "flag"};
+
+bool cr_config_setting(const cr_config *config, size_t i, cr_setting *s) {
+    if (i >= cr_option_count) return false;
+    *s = (cr_setting){.key = cr_options[i].key,
+                      .origin = origins[config->origin[i]],
+                      .reloads = cr_config_reloads(cr_options[i].key),
+                      .pending = config->pending[i]};
+    FILE *value = fmemopen(s->value, sizeof s->value, "w"); /* it cuts, and ends with NUL */
+    if (!value) return true;
+    print_value(config, i, value);
+    fclose(value);
+    s->value[sizeof s->value - 1] = 0;
+    return true;
+}
+
 void cr_config_print(const cr_config *config, FILE *out) {
-    static const char *const origins[] = {"default", "file", "environment", "flag"};
     for (size_t i = 0; i < cr_option_count; i++) {
         fprintf(out, "%-24s ", cr_options[i].key);
         print_value(config, i, out);

@@ -19,8 +19,10 @@ void cr_config_take(cr_config *config, const cr_config *fresh, cr_reloaded *relo
         const cr_option *option = &cr_options[i];
         char *now = (char *)config + option->offset;
         const char *then = (const char *)fresh + option->offset;
+        config->pending[i] = false;
         if (memcmp(now, then, option->size) == 0) continue;
         if (!cr_config_reloads(option->key)) {
+            config->pending[i] = true;
             reloaded->restart[reloaded->restart_count++] = option->key;
             cr_warn("%s: it was changed, which takes a restart", option->key);
             continue;

@@ -141,10 +141,25 @@ static const cr_wire_info *info_for(const cr_calls *calls, const cr_peer *peer) 
     return &m;
 }
 
+static const cr_wire_settings *settings_of(const cr_config *config) {
+    static cr_wire_settings m; /* 43 KiB; the loop's */
+    cr_setting setting;
+    for (m.count = 0; m.count < CR_WIRE_MAX_OPTIONS && cr_config_setting(config, m.count, &setting); m.count++) {
+        cr_wire_setting *to = &m.items[m.count];
+        snprintf(to->key, sizeof to->key, "%s", setting.key);
+        snprintf(to->value, sizeof to->value, "%.*s", (int)sizeof to->value - 1, setting.value);
+        snprintf(to->origin, sizeof to->origin, "%s", setting.origin);
+        to->reloads = setting.reloads;
+        to->pending = setting.pending;
+    }
+    return &m;
+}
+
 size_t cr_answer_plain(cr_calls *calls, const cr_peer *peer, cr_wire_kind kind, uint8_t *out, size_t cap) {
     static cr_wire_stats stats; /* 25 KiB and 20 KiB; the loop's */
     static cr_wire_slow_log slow;
     const cr_stats_asker asker = cr_stats_asker_of(peer);
+    if (kind == CR_CALL_CONFIG) return cr_wire_pack_settings(settings_of(calls->config), out, cap);
     if (kind == CR_CALL_INFO) return cr_wire_pack_info(info_for(calls, peer), out, cap);
     if (kind == CR_CALL_STATS) {
         cr_stats_snapshot(&calls->stats, &asker, &stats);

@@ -179,7 +179,8 @@ static cr_status start_timers(cr_call *call, cr_error *error) {
 /* It asks about the daemon, and is wanted above all when there is no room. */
 static bool is_plain(const cr_call *call) {
     const cr_wire_kind kind = call->request.kind;
-    return kind == CR_CALL_INFO || kind == CR_CALL_STATS || kind == CR_CALL_SLOW_LOG || kind == CR_CALL_RELOAD;
+    return kind == CR_CALL_INFO || kind == CR_CALL_STATS || kind == CR_CALL_SLOW_LOG || kind == CR_CALL_RELOAD ||
+           kind == CR_CALL_CONFIG;
 }
 
 cr_status cr_call_admit(cr_call *call, cr_error *error) {

@@ -47,7 +47,8 @@ cr_method cr_call_method(const cr_call *call) {
         [CR_CALL_REDUCE] = CR_METHOD_reduce,         [CR_CALL_INFO] = CR_METHOD_info,
         [CR_CALL_MERGE] = CR_METHOD_merge,           [CR_CALL_REGISTER] = CR_METHOD_register,
         [CR_CALL_UNREGISTER] = CR_METHOD_unregister, [CR_CALL_STATS] = CR_METHOD_stats,
-        [CR_CALL_SLOW_LOG] = CR_METHOD_slow_log,     [CR_CALL_RELOAD] = CR_METHOD_reload};
+        [CR_CALL_SLOW_LOG] = CR_METHOD_slow_log,     [CR_CALL_RELOAD] = CR_METHOD_reload,
+        [CR_CALL_CONFIG] = CR_METHOD_config};
     if (call->method) return (cr_method)call->method;
     return call->request.kind < sizeof methods ? (cr_method)methods[call->request.kind] : CR_METHOD_unknown;
 }

@@ -168,6 +168,7 @@ static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, cons
         case CR_CALL_INFO:
         case CR_CALL_STATS:
         case CR_CALL_SLOW_LOG:
+        case CR_CALL_CONFIG:
             answer_plain(stream, asked->kind);
             return;
         case CR_CALL_RELOAD:

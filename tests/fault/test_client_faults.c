@@ -71,6 +71,15 @@ static cured_status slow_log(cured_conn *conn) {
     return status;
 }
 
+static cured_status config(cured_conn *conn) {
+    cured_call *call;
+    cured_status status = cured_config(conn, &once, &call, NULL);
+    if (status == CURED_OK) status = cured_wait(call, NULL);
+    if (status == CURED_OK) NEED(strstr(cured_call_json(call), "\"key\":\"max_jobs\"") != NULL);
+    cured_call_free(call);
+    return status;
+}
+
 static cured_status small(cured_conn *conn) {
     cured_call *call;
     cured_status status = cured_reduce_buffer(conn, CURED_U32, &sum, 1, numbers, 100, &once, &call, NULL);
@@ -260,6 +269,7 @@ static const struct use {
             {"info", info},
             {"stats", stats},
             {"slow log", slow_log},
+            {"config", config},
             {"small", small},
             {"large", large},
             {"stream", stream},

@@ -272,6 +272,9 @@ class Users(unittest.TestCase):
         reload = bytes_field(10, b"")
         self.assertEqual(PERMISSION_DENIED, self.asked_by(daemon, 4001, 4001, request=reload))
         self.assertEqual(OK, self.asked_by(daemon, 4003, 4003, request=reload))
+        config = bytes_field(11, b"")
+        self.assertEqual(PERMISSION_DENIED, self.asked_by(daemon, 4001, 4001, request=config))
+        self.assertEqual(OK, self.asked_by(daemon, 4003, 4003, request=config))
         daemon.check_end(self, daemon.stop())
 
     def test_no_lists(self):

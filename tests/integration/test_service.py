@@ -280,6 +280,37 @@ class Reload(ServiceTest):
         self.assertEqual(64, ran.returncode)
         self.end(daemon)
 
+    def test_what_is_in_force(self):
+        """Each option with its value, where it came from, and what a reload cannot do."""
+        self.write({"max_jobs": 4, "slabs": 6})
+        daemon = self.start(log_level="info", env={"CURED_SLOW_MS": "2s"})
+
+        def shown():
+            ran = self.client(daemon, "show", "--json")
+            return {row.pop("key"): tuple(row.values()) for row in json.loads(ran.stdout)["config"]}
+
+        first = shown()
+        self.assertEqual(("4", "file", True, False), first["max_jobs"])
+        self.assertEqual(("6", "file", False, False), first["slabs"])
+        self.assertEqual(("2000", "environment", True, False), first["slow_ms"])
+        self.assertEqual(("info", "flag", True, False), first["log_level"])
+        self.assertEqual(("cpu", "default", True, False), first["on_gpu_fault"])
+        with open(os.path.join(os.environ["CURED_TEST_SOURCE"], "config", "cured.json")) as f:
+            self.assertEqual(set(json.load(f)) - {"$schema"}, set(first), "every option is there")
+        self.write({"slow_ms": "3s", "slabs": 7})
+        self.client(daemon, "reload")
+        second = shown()
+        changed = {key: second[key] for key in second if second[key] != first[key]}
+        self.assertEqual({"max_jobs": ("4096", "default", True, False), "slabs": ("6", "file", False, True)}, changed)
+        lines = self.client(daemon, "show").stdout.splitlines()
+        self.assertIn("slabs                    6  (file; another value waits for a restart)", lines)
+        self.assertIn("gpu_streams              4  (default; takes a restart)", lines)
+        self.assertIn("slow_ms                  2000  (environment)", lines)
+        self.write({"slabs": 6})
+        self.client(daemon, "reload")
+        self.assertEqual(first["slabs"], shown()["slabs"], "nothing waits any more")
+        self.end(daemon)
+
     def test_others_may_not(self):
         if os.geteuid() != 0:
             self.skipTest("needs root, to become somebody else")
@@ -290,8 +321,9 @@ class Reload(ServiceTest):
             ran = self.client(daemon, "reload", **nobody)
         except PermissionError as e:
             self.skipTest("the programs under test cannot be started by others: %s" % e)
-        self.assertEqual(77, ran.returncode, ran.stderr)
-        self.assertIn('"admin"', ran.stderr)
+        for ran in (ran, self.client(daemon, "show", **nobody)):
+            self.assertEqual((77, ""), (ran.returncode, ran.stdout))
+            self.assertIn('"admin"', ran.stderr)
         self.end(daemon)
 
     def test_clients_that_leave(self):

@@ -15,6 +15,19 @@ size_t golden_call_reload(uint8_t *out) {
     return cr_wire_pack_call(&m, out, GOLDEN_CAP);
 }
 
+size_t golden_call_config(uint8_t *out) {
+    cr_wire_call m = {.kind = CR_CALL_CONFIG};
+    return cr_wire_pack_call(&m, out, GOLDEN_CAP);
+}
+
+size_t golden_result_config(uint8_t *out) {
+    static cr_wire_settings m = {
+        .count = 2,
+        .items = {{.key = "slabs", .value = "64", .origin = "file", .pending = true},
+                  {.key = "log_level", .value = "info", .origin = "default", .reloads = true}}};
+    return cr_wire_pack_settings(&m, out, GOLDEN_CAP);
+}
+
 size_t golden_result_reload(uint8_t *out) {
     static cr_wire_reloaded m = {.changed_count = 2, .count = 3, .names = {"max_jobs", "log_level", "slabs"}};
     return cr_wire_pack_reloaded(&m, out, GOLDEN_CAP);

@@ -10,6 +10,8 @@
 size_t golden_call_stats(uint8_t *out);
 size_t golden_call_reload(uint8_t *out);
 size_t golden_result_reload(uint8_t *out);
+size_t golden_call_config(uint8_t *out);
+size_t golden_result_config(uint8_t *out);
 size_t golden_call_slow_log(uint8_t *out);
 size_t golden_result_stats(uint8_t *out);
 size_t golden_result_slow_log(uint8_t *out);

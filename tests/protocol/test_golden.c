@@ -273,6 +273,7 @@ AGAIN(info, cr_wire_info)
 AGAIN(stats, cr_wire_stats)
 AGAIN(slow_log, cr_wire_slow_log)
 AGAIN(reloaded, cr_wire_reloaded)
+AGAIN(settings, cr_wire_settings)
 AGAIN(status, cr_wire_status)
 AGAIN(progress, cr_wire_progress)
 
@@ -337,6 +338,7 @@ static const struct golden {
     {"call-info", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 2}, call_info, call_again},
     {"call-stats", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 3}, golden_call_stats, call_again},
     WHOLE_CALL("call-slow-log", 0, 4, golden_call_slow_log),
+    WHOLE_CALL("call-config", 0, 6, golden_call_config),
     {"call-reload", CLIENT, {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .stream = 5}, golden_call_reload, call_again},
     {"data-end", CLIENT, {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1}, floats, copy},
     {"data", CLIENT, {.type = CR_FRAME_DATA, .stream = 1}, one_byte, copy},
@@ -354,6 +356,7 @@ static const struct golden {
     WHOLE_RESULT("result-stats", 3, golden_result_stats, stats_again),
     WHOLE_RESULT("result-slow-log", 4, golden_result_slow_log, slow_log_again),
     WHOLE_RESULT("result-reloaded", 5, golden_result_reload, reloaded_again),
+    WHOLE_RESULT("result-config", 6, golden_result_config, settings_again),
     WHOLE_RESULT("result-registered", 20, golden_registered, registered_again),
     WHOLE_RESULT("result-unregistered", 27, nothing, copy),
     {"status", SERVER, {.type = CR_FRAME_STATUS, .flags = CR_FLAG_END, .stream = 4}, status, status_again},

@@ -485,6 +485,9 @@ CURED_API cured_status cured_info(cured_conn *conn, const cured_options *options
  * tokens that may "admin". CURED_FAILED_PRECONDITION: the options are wrong, and stay as they were. */
 CURED_API cured_status cured_reload(cured_conn *conn, const cured_options *options, cured_call **call,
                                     cured_error *error);
+/* Asks what every option of the daemon is set to, and by what. For root and the daemon's user, and tokens that may "admin". */
+CURED_API cured_status cured_config(cured_conn *conn, const cured_options *options, cured_call **call,
+                                    cured_error *error);
 /* Asks the daemon what it knows of its calls: counts, times, lanes, users. An older one refuses with UNIMPLEMENTED. */
 CURED_API cured_status cured_stats(cured_conn *conn, const cured_options *options, cured_call **call,
                                    cured_error *error);
@@ -617,7 +620,7 @@ typedef struct cured_reloaded {
 CURED_API const cured_reloaded *cured_call_reloaded(const cured_call *call);
 /* The answer to cured_info(); NULL for other calls. */
 CURED_API const cured_server_info *cured_call_info(const cured_call *call);
-/* The answer to cured_stats() or cured_slow_log(), valid until cured_call_free(): a JSON object in one line, as the admin
+/* The answer to cured_stats(), cured_slow_log() or cured_config(), valid until cured_call_free(): a JSON object in one line, as the admin
  * address gives it at /stats.json (docs/OPERATIONS.md). NULL for other calls. */
 CURED_API const char *cured_call_json(const cured_call *call);
 
