@@ -6,6 +6,15 @@
 
 #include "client/mpi/ranks.h"
 
+/* Whether the file is still what the plan was made for: rank 0 takes as many answers of every rank, of that type. */
+static int check_same(const cli_options *o, const ranks_file *file, const cli_slice *slice, cured_dtype dtype,
+                      const cured_call *call) {
+    uint64_t count = 0;
+    cured_call_array(call, 0, NULL, &count);
+    if (dtype == (cured_dtype)file->dtype && count == slice->count * file->answers) return EXIT_OK;
+    return cli_fail(EXIT_IO, "%s changed while it was read", o->file);
+}
+
 /* Of the first file, all there is. */
 static int reduce_slice(ranks_job *job, const cli_options *o, const cured_op *ops, size_t op_count,
                         const ranks_plan *plan, cured_call **call) {
@@ -20,6 +29,7 @@ static int reduce_slice(ranks_job *job, const cli_options *o, const cured_op *op
     one.output = NULL; /* rank 0 writes it */
     int code = ranks_connect(job, o, &conn);
     if (code == EXIT_OK) code = cli_reduce(&one, conn, ops, op_count, call, &dtype, &layout);
+    if (code == EXIT_OK) code = check_same(&one, &plan->files[0], &slice, dtype, *call);
     cured_close(conn);
     return code;
 }
@@ -33,12 +43,11 @@ static int agree(ranks_job *job, int code) {
 
 /* How many answers of an op each rank has, and where they go; rank 0 alone. */
 static void place(const ranks_job *job, const ranks_plan *plan, int *counts, int *places) {
-    const cured_axis *axis = &plan->layout.axis;
     int at = 0;
     for (int r = 0; r < job->ranks; r++) {
         cli_slice slice = {0, 0};
         if (!ranks_plan_slice(plan, r, job->ranks, 0, &slice)) slice.count = 0;
-        counts[r] = (int)(slice.count * (axis->outer != 1 ? axis->inner : 1));
+        counts[r] = (int)(slice.count * plan->files[0].answers);
         places[r] = at;
         at += counts[r];
     }

@@ -26,6 +26,7 @@ static void look_at(const cli_options *o, const cured_op *ops, size_t op_count, 
     file->dtype = (int32_t)look.dtype;
     file->count = look.count;
     file->units = !o->axis_given ? look.count : axis->outer != 1 ? axis->outer : axis->inner;
+    file->answers = axis->outer != 1 ? axis->inner : 1;
     file->regular = look.regular;
 }
 

@@ -25,6 +25,7 @@ typedef struct ranks_file {
     int32_t code, dtype;
     uint64_t count;   /* elements */
     uint64_t units;   /* what it can be cut into: elements, or with an axis rows or columns */
+    uint64_t answers; /* with an axis: of one of them */
     uint64_t first;   /* of its first element, in the whole */
     uint32_t regular; /* others go to one rank, whole */
     uint32_t zero;

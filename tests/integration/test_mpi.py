@@ -15,6 +15,7 @@ import zipfile
 
 from connection import HANG_S
 from cured_daemon import BIN, CLIENT, Daemon, environment, main, need_binary
+from tls_files import Authority
 
 MPI = os.path.join(BIN, "cured-mpi")
 SEED = int(os.environ.get("CURED_TEST_SEED", "20260105"))
@@ -218,6 +219,26 @@ class Daemons(MpiTest):
         finally:
             for daemon in daemons:
                 daemon.check_end(self, daemon.stop())
+
+
+@unittest.skipUnless(shutil.which("openssl"), "there is no openssl")
+class Changes(MpiTest):
+    def test_a_file_of_another_type_meanwhile(self):
+        """The rank has looked at the file and waits for its CA: answers of half the size must not be read as whole ones."""
+        ca = Authority(self.folder)
+        certificate, key = ca.sign("server")
+        daemon = Daemon(self.folder, ["tcp:127.0.0.1:0"], tls_certificate=certificate, tls_key=key)
+        self.addCleanup(daemon.stop)
+        path = self.file("changing.npy", npy("<f8", "(4, 1000)", bytes(32000)))
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        process = self.start(1, "min", path, "--axis", "0", "--connect", daemon.address.replace("tcp", "tls"), "--tls-ca", pipe)
+        with open(pipe, "w") as f, open(ca.certificate) as pem:
+            self.file("changing.npy", npy("<f4", "(4, 1000)", bytes(16000)))
+            f.write(pem.read())
+        status, out, err = self.finish(process)
+        self.assertEqual((74, b""), (status, out), err)
+        self.assertIn("changed while it was read", str(err))
 
 
 class Errors(MpiTest):
