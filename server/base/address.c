@@ -60,6 +60,9 @@ cr_status cr_address_parse(const char *text, cr_address *address, cr_error *erro
         size_t length = strlen(text + 5);
         address->kind = CR_ADDRESS_UNIX;
         if (length == 0) return cr_fail(error, CR_INVALID_ARGUMENT, "the path is missing: unix:PATH");
+        if (strstr(text, ",unix:") || strstr(text, ",tcp:")) /* a path would swallow them */
+            return cr_fail(error, CR_INVALID_ARGUMENT,
+                           "these are several addresses: give the flag once for each, or a list in the file");
         if (length >= sizeof address->path)
             return cr_fail(error, CR_INVALID_ARGUMENT, "the path has %zu bytes, the limit is %zu", length,
                            sizeof address->path - 1);
