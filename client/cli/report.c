@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/cli/cli.h"
@@ -121,20 +120,6 @@ static void tell_auto(const cured_conn *conn) {
         cli_warn("no daemon listens: answering in this process");
 }
 
-/* The first line of a file that is the user's own. */
-static int read_token(const char *path, char token[160]) {
-    struct stat st;
-    FILE *file = fopen(path, "re");
-    if (file == NULL) return cli_fail(EXIT_NOINPUT, "--token-file: cannot open %s: %s", path, strerror(errno));
-    const bool own = fstat(fileno(file), &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077) == 0;
-    const bool read = own && fgets(token, 160, file) != NULL;
-    fclose(file);
-    if (!own) return cli_fail(EXIT_USAGE, "--token-file: %s may be read by others; chmod 600 it", path);
-    if (!read) return cli_fail(EXIT_USAGE, "--token-file: %s is empty", path);
-    token[strcspn(token, " \t\r\n")] = '\0';
-    return EXIT_OK;
-}
-
 int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
     cured_error error;
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
@@ -146,10 +131,7 @@ int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
     options.tls_ca = o->tls_ca;
     options.tls_certificate = o->tls_certificate;
     options.tls_key = o->tls_key;
-    char token[160];
-    const int failed = o->token_file != NULL ? read_token(o->token_file, token) : EXIT_OK;
-    if (failed != EXIT_OK) return failed;
-    if (o->token_file != NULL) options.token = token;
+    options.token_file = o->token_file;
     if (cured_connect(address, &options, conn, &error) != CURED_OK) return connect_failed(o, &error);
     tell_auto(*conn);
     if (cured_connected(*conn, &error) == CURED_OK) return EXIT_OK;

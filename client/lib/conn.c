@@ -219,24 +219,6 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
     cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
 }
 
-/* A secret does not go where others can read it. */
-static cr_status take_token(cured_conn *conn, const char *token, bool tls, cr_error *error) {
-    char host[256];
-    if (token == NULL) token = getenv("CURED_CLIENT_TOKEN");
-    if (token == NULL || token[0] == '\0') return CR_OK;
-    if (strlen(token) > CR_TOKEN_MAX_BYTES)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "token has %zu bytes, limit is %d", strlen(token),
-                       CR_TOKEN_MAX_BYTES);
-    cr_status status = conn->tcp && !tls ? cr_cl_address_host(conn->address, host, error) : CR_OK;
-    if (status != CR_OK) return status;
-    if (conn->tcp && !tls && strcmp(host, "localhost") != 0 && strncmp(host, "127.", 4) != 0 &&
-        strcmp(host, "::1") != 0)
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "token: it is not sent to another host without TLS; use tls:HOST:PORT");
-    memcpy(conn->token, token, strlen(token) + 1);
-    return CR_OK;
-}
-
 static cr_status prepare(cured_conn *conn, const char *address, const cured_connect_options *o, cr_error *error) {
     conn->fd = -1;
     list_init(&conn->calls);
@@ -266,7 +248,7 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     conn->random = cr_cl_now_ns() | 1;
     if (embedded) return cr_cl_embedded_open(conn, o->threads, error);
     conn->way = &cr_cl_socket;
-    status = take_token(conn, o->token, tls, error);
+    status = cr_cl_token_take(conn, o, tls, error);
     if (status != CR_OK) return status;
     return tls ? cr_cl_tls_prepare(conn, o, error) : CR_OK;
 }

@@ -204,6 +204,9 @@ cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ..
     __attribute__((format(printf, 3, 4)));
 uint64_t cr_cl_now_ns(void);
 
+/* token.c: takes the token of the options or the environment, if there is one and the connection's address may see it. */
+cr_status cr_cl_token_take(cured_conn *conn, const cured_connect_options *options, bool tls, cr_error *error);
+
 /* tls.c: what is used of a connection to "tls:HOST:PORT". prepare reads the files that the options or the environment name.
  * recv and send are as their namesakes; EPROTO: why says what is wrong. shakes: nothing of ours is sent yet. pending: recv would
  * bring something, which poll does not tell. unsent: sealed bytes wait until the socket is writable. reset: the socket is gone. */

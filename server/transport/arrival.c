@@ -20,6 +20,7 @@ enum {
     SHAKE_NS =
         500 * 1000, /* for steps of them in one turn of the loop, and for one at least: it signs by the private key */
     DAYS_LEFT = 14, /* of a certificate: the log warns */
+    DAY_MS = 24 * 3600 * 1000,
 };
 
 typedef struct cr_arrival {
@@ -318,6 +319,18 @@ cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *
     return CR_OK;
 }
 
+/* Warns, each day anew, when the certificate is not good for long any more. */
+static void on_daily(cr_timer *daily) {
+    const cr_arrivals *arrivals = cr_container(daily, cr_arrivals, daily);
+    const cr_identity *identity = arrivals->secrets.identity;
+    if (!identity) return;
+    cr_timer_set(&arrivals->loop->calls->timers, daily, cr_now_ms() + DAY_MS);
+    const int64_t left = cr_identity_expires_s(identity) - (int64_t)time(NULL);
+    if (left < DAYS_LEFT * 86400)
+        cr_warn("TLS: the certificate %s %lld days", left < 0 ? "is out of date since" : "is good for only",
+                (long long)((left < 0 ? -left : left) / 86400));
+}
+
 void cr_arrivals_secure(cr_arrivals *arrivals, cr_secrets *secrets) {
     cr_secrets_free(&arrivals->secrets);
     arrivals->secrets = *secrets;
@@ -327,16 +340,14 @@ void cr_arrivals_secure(cr_arrivals *arrivals, cr_secrets *secrets) {
     const cr_identity *identity = arrivals->secrets.identity;
     const int64_t expires = identity ? cr_identity_expires_s(identity) : 0, left = expires - (int64_t)time(NULL);
     atomic_store_explicit(&cr_metrics[CR_M_certificate_expires_s], (uint64_t)expires, memory_order_relaxed);
-    if (!identity) return;
-    if (left < DAYS_LEFT * 86400)
-        cr_warn("TLS: the certificate %s %lld days", left < 0 ? "is out of date since" : "is good for only",
-                (long long)((left < 0 ? -left : left) / 86400));
-    else
-        cr_info("TLS: the certificate is good for %lld days", (long long)(left / 86400));
+    arrivals->daily.fire = on_daily;
+    on_daily(&arrivals->daily);
+    if (left >= DAYS_LEFT * 86400) cr_info("TLS: the certificate is good for %lld days", (long long)(left / 86400));
 }
 
 void cr_arrivals_close(cr_arrivals *arrivals) {
     if (!arrivals->loop) return;
+    cr_timer_stop(&arrivals->loop->calls->timers, &arrivals->daily);
     while (!cr_list_empty(&arrivals->waiting)) {
         cr_arrival *a = cr_container(arrivals->waiting.next, cr_arrival, link);
         if (look(a)) on_timer(&a->timer); /* a door says why it ends */

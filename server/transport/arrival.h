@@ -23,6 +23,7 @@ typedef struct cr_arrivals {
     uint64_t shook_turn; /* of the loop, by the time that it began */
     uint64_t shook_ns;   /* in that turn */
     uint64_t count;      /* connections so far */
+    cr_timer daily;      /* looks at how long the certificate is good */
 } cr_arrivals;
 
 /* The address that a connection came to. */

@@ -261,3 +261,11 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     }
     return 0;
 }
+
+/* Of libc's own look at the clock the orders would not know. */
+time_t time(time_t *to) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (to) *to = now.tv_sec;
+    return now.tv_sec;
+}

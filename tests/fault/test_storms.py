@@ -3,13 +3,16 @@ full. Every answer is right, where bytes can be had at all.
 """
 import ctypes
 import os
+import shutil
 import tempfile
 import unittest
 
 from orders import FaultTest, main
 from entries import ENTRIES, connect, inline, outcome, prepare, stream
 from connection import Closed
+from cured_daemon import wait_for
 from cured_wire import DATA_LOSS, DEADLINE_EXCEEDED, END, RESOURCE_EXHAUSTED, DATA, PING, frame
+from tls_files import Authority
 
 HOUR_NS = 3600 * 10 ** 9
 OPTIONS = {"slabs": 8, "cpu_workers": 2, "backend": "cpu"}
@@ -92,6 +95,32 @@ class Clocks(FaultTest):
             self.assertEqual(8, int.from_bytes(timed.wait(patient).results[0].value, "little"))
         self.assert_serves()
         print("3 jumps of an hour, and %d connection ended" % ended)
+
+
+class Days(FaultTest):
+    """A daemon that runs for longer than its certificate is good."""
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("openssl") is None:
+            raise unittest.SkipTest("no openssl here, which makes the certificate")
+        folder = tempfile.mkdtemp(prefix="cured-it-")
+        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+        certificate, key = Authority(folder).sign("server", days=20)
+        cls.OPTIONS = dict(OPTIONS, tls_certificate=certificate, tls_key=key)
+        super().setUpClass()
+
+    def test_the_log_warns_each_day(self):
+        def warned():
+            self.daemon.counters()  # the loop turns
+            return [line for line in self.daemon.lines if "TLS: the certificate is" in line and "WARN" in line]
+        self.assertEqual([], warned())
+        for day in range(1, 25):
+            before = len(warned())
+            self.orders["realtime_ns"] = self.orders["monotonic_ns"] = day * 25 * HOUR_NS
+            if day > 6:  # fewer than 14 of 20 days are left
+                wait_for("a warning on day %d" % day, lambda: len(warned()) == before + 1)
+        self.assertIn("is out of date since", warned()[-1])
 
 
 class FullFileSystem(FaultTest):

@@ -451,10 +451,21 @@ class Tokens(TlsTest):
         path = os.path.join(self.folder, "secret")
         with open(path, "w") as f:
             f.write(self.token + "\n")
-        for mode, code in ((0o600, 0), (0o640, 64)):
+        for mode, code in ((0o600, 0), (0o640, 64), (0o604, 64)):
             os.chmod(path, mode)
+            for how in ({"arguments": ("--token-file", path)}, {"env": {"CURED_CLIENT_TOKEN_FILE": path}}):
+                ran = self.run_client("ping", "--tls-ca", self.ca.certificate, *how.get("arguments", ()), env=how.get("env"))
+                self.assertEqual(code, ran.returncode, ran.stderr)
+                self.assertIn("chmod 600" if code else "", ran.stderr)
+        for text in ("", "\n", "x" * 1000):
+            with open(path, "w") as f:
+                f.write(text)
+            os.chmod(path, 0o600)
             ran = self.run_client("ping", "--tls-ca", self.ca.certificate, "--token-file", path)
-            self.assertEqual(code, ran.returncode, ran.stderr)
+            self.assertEqual(64, ran.returncode, ran.stderr)
+            self.assertIn("token", ran.stderr)
+        ran = self.run_client("ping", "--tls-ca", self.ca.certificate, "--token-file", "/nowhere")
+        self.assertIn("cannot open /nowhere", ran.stderr)
 
     def test_a_token_goes_nowhere_in_the_clear(self):
         ran = self.run_client("ping", address="tcp:192.0.2.1:7737", env={"CURED_CLIENT_TOKEN": self.token})

@@ -185,13 +185,14 @@ typedef struct cured_connect_options {
     /* "tls:HOST:PORT": PEM files of the CAs that are trusted (NULL: $CURED_TLS_CA, else the system's), and of a certificate and its key
      * for daemons that want one (NULL: $CURED_CLIENT_CERTIFICATE and $CURED_CLIENT_KEY, else none). They are read by cured_connect(). */
     const char *tls_ca, *tls_certificate, *tls_key;
-    /* Who asks, for daemons that want it (NULL: $CURED_CLIENT_TOKEN, else none). It is sent over TLS, to loopback addresses and Unix
-     * sockets only; INVALID_ARGUMENT for others. Copied. */
-    const char *token;
+    /* Who asks, for daemons that want it, and a file of mode 0600 with that (both NULL: $CURED_CLIENT_TOKEN, else the file
+     * $CURED_CLIENT_TOKEN_FILE, else none). It is sent over TLS, to loopback addresses and Unix sockets only; INVALID_ARGUMENT for
+     * others. Copied. */
+    const char *token, *token_file;
 } cured_connect_options;
 
 #define CURED_CONNECT_OPTIONS_INIT \
-    { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1, NULL, NULL, NULL, NULL }
+    { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1, NULL, NULL, NULL, NULL, NULL }
 
 /* Starts a connection to "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT", or one within this process: "embedded:".
  * NULL: $CURED_CONNECT if set, else the first of the two default sockets that somebody listens on:
