@@ -111,6 +111,19 @@ class Page(unittest.TestCase):
         self.browser.wait("document.querySelector('#bytes-chart .curve').getAttribute('d').includes('L')")
         self.quiet()
 
+    def test_it_shows_what_a_gpu_says(self):
+        folder = os.environ.get("CURED_TEST_DIR", "")
+        program = os.path.join(folder, "cured-fake-gpu")
+        need_binary(program)
+        own = tempfile.mkdtemp(dir=self.folder)
+        daemon = Daemon(own, program=program, backend="cuda", admin="tcp:127.0.0.1:0",
+                        env={"LD_LIBRARY_PATH": os.path.join(os.path.abspath(folder), "nvml"), "CURED_TEST_GPU": "fail_pin=1"})
+        self.addCleanup(lambda: daemon.check_end(self, daemon.stop()))
+        self.open("http://localhost:%s/" % windows(daemon)[0].rpartition(":")[2])
+        for words in ("61 °C", "37 % in use by all", "1 error"):
+            self.browser.wait("document.getElementById('lanes').innerText.includes(%s)" % json.dumps(words))
+        self.quiet()
+
     def test_it_says_why_the_daemon_is_not_ready_and_when_it_is_gone(self):
         self.open()
         with self.daemon.connect() as c:
