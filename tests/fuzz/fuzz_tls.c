@@ -144,7 +144,9 @@ static void check_records(fuzzed *f, const uint8_t *bytes, size_t n) {
         if (f->head_bytes < RECORD_HEAD) continue;
         f->head_bytes = 0;
         f->left = (size_t)f->head[3] << 8 | f->head[4];
-        need(f->head[0] >= 20 && f->head[0] <= 23 && f->head[1] == 3 && f->left && f->left <= RECORD_BYTES);
+        /* An alert about a version that is not known has that version. */
+        need(f->head[0] >= 20 && f->head[0] <= 23 && (f->head[1] == 3 || f->head[0] == SSL3_RT_ALERT));
+        need(f->left && f->left <= RECORD_BYTES);
     }
 }
 
