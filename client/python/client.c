@@ -10,7 +10,7 @@
 #include "client/python/extension.h"
 
 /* What a client shows and trusts: in the order of client_new's names. */
-enum { TLS_CA, TLS_CERTIFICATE, TLS_KEY, TOKEN, SHOWN };
+enum { TLS_CA, TLS_CERTIFICATE, TLS_KEY, TOKEN, TOKEN_FILE, SHOWN };
 
 struct cr_py_client {
     PyObject_HEAD PyObject *address; /* str */
@@ -129,6 +129,7 @@ cr_py_link *cr_py_link_take(cr_py_client *client) {
     options.tls_certificate = shown(client, TLS_CERTIFICATE);
     options.tls_key = shown(client, TLS_KEY);
     options.token = shown(client, TOKEN);
+    options.token_file = shown(client, TOKEN_FILE);
     PyThreadState *thread = PyEval_SaveThread();
     status = cured_connect(text, &options, &link->conn, &error);
     PyEval_RestoreThread(thread);
@@ -178,12 +179,14 @@ static bool take_timeout(PyObject *given, uint32_t *timeout_ms) {
 }
 
 static PyObject *client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"address", "threads", "timeout", "tls_ca", "tls_certificate", "tls_key", "token", NULL};
-    PyObject *address = Py_None, *timeout = Py_None, *shows[SHOWN] = {Py_None, Py_None, Py_None, Py_None};
+    static char *names[] = {"address", "threads", "timeout",    "tls_ca", "tls_certificate",
+                            "tls_key", "token",   "token_file", NULL};
+    PyObject *address = Py_None, *timeout = Py_None, *shows[SHOWN] = {Py_None, Py_None, Py_None, Py_None, Py_None};
     uint32_t timeout_ms;
     int threads = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$iOOOOO:Client", names, &address, &threads, &timeout,
-                                     &shows[TLS_CA], &shows[TLS_CERTIFICATE], &shows[TLS_KEY], &shows[TOKEN]))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$iOOOOOO:Client", names, &address, &threads, &timeout,
+                                     &shows[TLS_CA], &shows[TLS_CERTIFICATE], &shows[TLS_KEY], &shows[TOKEN],
+                                     &shows[TOKEN_FILE]))
         return NULL;
     if (!take_timeout(timeout, &timeout_ms)) return NULL;
     if (threads < 1 || threads > 1024)
@@ -298,7 +301,7 @@ bool cr_py_client_ready(PyObject *module) {
                            {Py_tp_getset, properties},
                            {Py_tp_doc,
                             "Client(address=None, *, threads=1, timeout=None, tls_ca=None, tls_certificate=None, "
-                            "tls_key=None, token=None)\n--\n\n"
+                            "tls_key=None, token=None, token_file=None)\n--\n\n"
                             "Answers by the daemon at an address, or in this process."},
                            {0, NULL}};
     PyType_Spec spec = {"cured.Client", sizeof(cr_py_client), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -1,5 +1,6 @@
 """Clients that show a daemon who they are: tokens and certificates under TLS, by arguments instead of the environment."""
 import asyncio
+import os
 import shutil
 import subprocess
 import tempfile
@@ -48,6 +49,19 @@ class Credentials(Case):
                 cured.Client(self.address, **options)
         with self.assertRaises(ValueError):
             cured.Client(self.address, token="a\0b")
+
+    def test_a_token_from_a_file(self):
+        path = self.ca.path("token")
+        with open(path, "w") as f:
+            f.write(self.token + "\n")
+        for mode in 0o600, 0o640:
+            os.chmod(path, mode)
+            with cured.Client(self.address, tls_ca=self.ca.certificate, token_file=path) as c:
+                if mode == 0o600:
+                    self.assertEqual(6, c.sum(b"\1\2\3"))
+                    continue
+                with self.assertRaisesRegex(ValueError, "may be read by others"):
+                    c.sum(b"\1")
 
     def test_awaited(self):
         async def ask():

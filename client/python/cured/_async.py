@@ -10,15 +10,16 @@ from . import _cured
 
 
 class AsyncClient:
-    """AsyncClient(address=None, *, threads=1, timeout=None, tls_ca=None, tls_certificate=None, tls_key=None, token=None): as
-    Client, but each op is awaited. It belongs to one event loop.
+    """AsyncClient(address=None, *, threads=1, timeout=None, tls_ca=None, tls_certificate=None, tls_key=None, token=None,
+    token_file=None): as Client, but each op is awaited. It belongs to one event loop.
 
     Many calls may be under way at once. Cancelling the task that awaits a call ends the call.
     """
 
-    def __init__(self, address=None, *, threads=1, timeout=None, tls_ca=None, tls_certificate=None, tls_key=None, token=None):
+    def __init__(self, address=None, *, threads=1, timeout=None, tls_ca=None, tls_certificate=None, tls_key=None, token=None,
+                 token_file=None):
         self._link = _cured._Link(address, threads=threads, timeout=timeout, tls_ca=tls_ca, tls_certificate=tls_certificate,
-                                  tls_key=tls_key, token=token)
+                                  tls_key=tls_key, token=token, token_file=token_file)
         self._futures = {}
         self._watched = (-1, 0, 0)
         self._timer = None
