@@ -239,7 +239,7 @@ class Requests(Hostile):
         """Fields that would change the answer are refused by name; hints are passed over, and the call is answered."""
         array = stream_input(8)
         for number, name in ((12, "parameters"), (13, "second"), (14, "mask"), (15, "segments"), (16, "layout"),
-                             (17, "outputs"), (18, "statuses"), (100, "data")):
+                             (17, "outputs"), (100, "data")):
             payload = call_message(reduce_message("f32", ["sum"], array) + bytes_field(number, b"new"))
             self.refused(payload, UNIMPLEMENTED, "ReduceRequest." + name)
         self.refused_reduce(UNIMPLEMENTED, "Input.inline", source=bytes_field(5, b"new"))
