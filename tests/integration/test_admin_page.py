@@ -88,6 +88,7 @@ class Page(unittest.TestCase):
         self.url = "http://localhost:%s/" % tcp.rpartition(":")[2]
         self.bridge = Bridge(unix.partition(":")[2])
         self.addCleanup(self.bridge.close)
+        self.browser.go("about:blank")  # the page of the last test asks a daemon that is gone
         self.browser.complaints.clear()
         self.browser.scheme("light")
         self.browser.size(1280, 900)
