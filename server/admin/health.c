@@ -11,9 +11,9 @@ static bool is_full(const cr_calls *calls, cr_use use, cr_error *why) {
 
 const char *cr_health_unready(const cr_calls *calls, cr_error *why) {
     const cr_lanes *lanes = &calls->lanes;
-    const bool all_lost = lanes->gpus_lost && lanes->gpus_lost == lanes->gpus;
-    if (calls->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT && !calls->warming &&
-        (all_lost || (lanes->gpus_lost && calls->draining))) {
+    /* While they are opened, the lanes are another thread's. */
+    const bool lost = !calls->warming && lanes->gpus_lost, all_lost = lost && lanes->gpus_lost == lanes->gpus;
+    if (calls->config->on_gpu_fault == CR_ON_GPU_FAULT_EXIT && (all_lost || (lost && calls->draining))) {
         cr_fail(why, CR_UNAVAILABLE, "%s, and on_gpu_fault is exit", all_lost ? "every GPU is lost" : "a GPU is lost");
         return "gpu_lost";
     }
