@@ -68,8 +68,7 @@ static void commands(FILE *out, const manual_program *p) {
     if (p->op != NULL) {
         fprintf(out, ".TP\n.BI OP \" %s\"\n", p->op->arguments);
         sentence(out, p->op->help);
-        fputs("An op is one of\n", out);
-        sentence(out, manual_words("@op"));
+        fputs("OPERATIONS below has the ops.\n", out);
     }
     for (size_t i = 0; i < p->command_count; i++) {
         const manual_command *c = &p->commands[i];
@@ -99,7 +98,13 @@ static void examples_of(FILE *out, const char *line) {
         fputs(".TP\n", out);
         put_text(out, line, what, false);
         fputs("\n.B ", out);
-        put_text(out, line + what + 1, call, false);
+        const char *word = strstr(line + what + 1, " OP "); /* stands for any op: sum here */
+        const size_t before = word != NULL && word < line + what + 1 + call ? (size_t)(word - line) - what : call;
+        put_text(out, line + what + 1, before, false);
+        if (before < call) {
+            fputs("sum", out);
+            put_text(out, line + what + 1 + before + 2, call - before - 2, false);
+        }
         fputc('\n', out);
         line += what + 1 + call + 1;
     }
@@ -128,6 +133,7 @@ void manual_man(const manual_program *p, const char *version, FILE *out) {
     fputs("\n.SH DESCRIPTION\n", out);
     paragraphs(out, p->text);
     commands(out, p);
+    if (p->op != NULL) pairs(out, "OPERATIONS", manual_ops);
     options(out, p);
     examples(out, p);
     pairs(out, "FILES", p->files);

@@ -18,7 +18,7 @@ typedef struct manual_option {
 
 typedef struct manual_command {
     const char *name, *arguments, *help;
-    const char *examples;       /* NULL, or pairs of lines: what is done, and the command */
+    const char *examples;       /* NULL, or pairs of lines: what is done, and the command; for an op, OP is its name */
     int takes;                  /* options with one of these bits belong to it */
     bool files, many, commands; /* its arguments: files, or names of commands */
 } manual_command;
@@ -40,6 +40,8 @@ typedef struct manual_program {
 const manual_program *const *manual_programs(void);
 /* The words that @op, @dtype or @kernel stands for; any other text is its own. */
 const char *manual_words(const char *words);
+/* Every op, as pairs of lines: its name, and what it is. */
+extern const char manual_ops[];
 /* Whether option belongs to command. */
 bool manual_belongs(const manual_option *option, const manual_command *command);
 

@@ -229,9 +229,16 @@ const manual_program *const *manual_programs(void) {
     return programs;
 }
 
+const char manual_ops[] =
+#define CR_OP(symbol, id, name, ints, floats, help, elements, dtype, bytes, answer) \
+    name "\n" help ". Of " elements " it is " answer "\n"
+#include "kernels/core/op.def"
+#undef CR_OP
+    ;
+
 const char *manual_words(const char *words) {
     static const char ops[] =
-#define CR_OP(symbol, id, name, integers, floats) " " name
+#define CR_OP(symbol, id, name, integers, floats, ...) " " name
 #include "kernels/core/op.def"
 #undef CR_OP
         ;

@@ -17,6 +17,23 @@ static const struct shown options[] = {
 #undef CLI_OPTION
 };
 
+/* What an op is, and some elements with their answer. */
+static const struct op {
+    const char *name, *help, *elements, *dtype, *bytes, *answer;
+} ops[] = {
+#define CR_OP(symbol, id, name, ints, floats, help, elements, dtype, bytes, answer) \
+    {name, help, elements, dtype, bytes, answer},
+#include "kernels/core/op.def"
+#undef CR_OP
+};
+
+/* NULL when name is no op. */
+static const struct op *find_op(const char *name) {
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(ops[i].name, name) == 0) return &ops[i];
+    return NULL;
+}
+
 static void show_option(const char *name, const char *argument, const char *help) {
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", name, argument != NULL ? " " : "", argument != NULL ? argument : "");
@@ -63,16 +80,31 @@ static void show_program(void) {
     puts(cli_program_here.notes);
 }
 
-static void show_command(const char *name, const cli_command *command) {
-    printf("Usage: %s %s %s%s[OPTIONS]\n\n%s: %s.\n", cli_program_here.name, name, command->arguments,
-           *command->arguments != '\0' ? " " : "", name, command->help);
-    puts("\nExamples:");
-    for (const char *line = command->examples; *line != '\0'; line = strchr(line, '\n') + 1) {
+/* Examples are pairs of lines. The word OP in their commands stands for the op's name. */
+static void show_examples(const char *line, const char *op) {
+    for (; *line != '\0'; line = strchr(line, '\n') + 1) {
         const int what = (int)strcspn(line, "\n");
         const char *call = line + what + 1;
-        printf("  %.*s\n    %.*s\n", what, line, (int)strcspn(call, "\n"), call);
+        const int length = (int)strcspn(call, "\n");
+        const char *word = op != NULL ? strstr(call, " OP ") : NULL;
+        const int before = word != NULL && word < call + length ? (int)(word - call) + 1 : length;
+        printf("  %.*s\n    %.*s", what, line, before, call);
+        if (before < length) printf("%s%.*s", op, length - before - 2, call + before + 2);
+        putchar('\n');
         line = call;
     }
+}
+
+static void show_command(const char *name, const cli_command *command) {
+    const struct op *op = find_op(name);
+    printf("Usage: %s %s %s%s[OPTIONS]\n\n%s: %s.\n", cli_program_here.name, name, command->arguments,
+           *command->arguments != '\0' ? " " : "", name, op != NULL ? op->help : command->help);
+    if (op != NULL) printf("Of %s it is %s.\n", op->elements, op->answer);
+    puts("\nExamples:");
+    if (op != NULL && !cli_program_here.whole)
+        printf("  Those elements, from standard input.\n    printf '%s' | %s %s - --dtype %s\n", op->bytes,
+               cli_program_here.name, name, op->dtype);
+    show_examples(command->examples, name);
     show_options(command->takes);
 }
 

@@ -19,7 +19,7 @@
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
 _Static_assert((int)CURED_I128 == (int)CR_I128 && (int)CURED_BIGINT == (int)CR_BIGINT, "result types agree");
-#define CR_OP(symbol, id, name, int_needs, float_needs) \
+#define CR_OP(symbol, id, name, int_needs, float_needs, ...) \
     _Static_assert((int)CURED_OP_##symbol == (int)CR_OP_##symbol, "cured_op agrees with op.def");
 #include "kernels/core/op.def"
 #undef CR_OP

@@ -81,7 +81,7 @@ static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t 
     return cr_py_request_options(&r, args, nargs, kwnames) ? run(&r) : NULL;
 }
 
-#define CR_OP(symbol, id, name, int_needs, float_needs)                                                         \
+#define CR_OP(symbol, id, name, int_needs, float_needs, ...)                                                    \
     static PyObject *run_##symbol(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) { \
         return run_one(self, args, nargs, kwnames, (cured_op)(id));                                             \
     }
@@ -90,8 +90,8 @@ static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 #define METHOD(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS
 static const PyMethodDef ops[] = {
-#define CR_OP(symbol, id, name, int_needs, float_needs) \
-    {name, METHOD(run_##symbol), "The " name " of an array: see docs/PYTHON.md."},
+#define CR_OP(symbol, id, name, int_needs, float_needs, help, elements, dtype, bytes, answer) \
+    {name, METHOD(run_##symbol), name ": " help ". Of " elements " it is " answer "."},
 #include "kernels/core/op.def"
 #undef CR_OP
     {"reduce", METHOD(run_reduce), "Several operations over one pass: a Result."},

@@ -9,8 +9,8 @@ _Static_assert(CR_OP_LAST < 64, "every op has a bit in a set of ops");
 
 const char *cr_op_name(cr_op op) {
     switch ((int)op) {
-#define CR_OP(symbol, id, name, int_needs, float_needs) \
-    case id:                                            \
+#define CR_OP(symbol, id, name, int_needs, float_needs, ...) \
+    case id:                                                 \
         return name;
 #include "kernels/core/op.def"
 #undef CR_OP
@@ -23,7 +23,7 @@ cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error) {
         const char *name;
         cr_op op;
     } names[] = {
-#define CR_OP(symbol, id, name, int_needs, float_needs) {name, CR_OP_##symbol},
+#define CR_OP(symbol, id, name, int_needs, float_needs, ...) {name, CR_OP_##symbol},
 #include "kernels/core/op.def"
 #undef CR_OP
     };
@@ -39,8 +39,8 @@ cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error) {
 uint32_t cr_op_needs(cr_op op, cr_dtype dtype) {
     bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     switch ((int)op) {
-#define CR_OP(symbol, id, name, int_needs, float_needs) \
-    case id:                                            \
+#define CR_OP(symbol, id, name, int_needs, float_needs, ...) \
+    case id:                                                 \
         return is_float ? (float_needs) : (int_needs);
 #include "kernels/core/op.def"
 #undef CR_OP

@@ -23,7 +23,7 @@ enum {
 
 typedef enum cr_op {
     CR_OP_NONE = 0,
-#define CR_OP(symbol, id, name, int_needs, float_needs) CR_OP_##symbol = (id),
+#define CR_OP(symbol, id, name, int_needs, float_needs, ...) CR_OP_##symbol = (id),
 #include "kernels/core/op.def"
 #undef CR_OP
     CR_OP_LAST = CR_OP_BIT_XOR,

@@ -1,7 +1,7 @@
 """The man pages and completions that the build wrote. Pages: mandoc and man have no remarks, and every option that --help lists
-stands there. Completions: bash sources them and completes as asked; zsh and fish read them where they are installed.
+stands there. Ops: each has a sentence of its own, and an example that runs. Completions: bash sources them and completes as asked; zsh and fish read them where they are installed.
 
-usage: test_manual.py pages|completions      Exit status 77: skipped, with the reason."""
+usage: test_manual.py pages|ops|completions      Exit status 77: skipped, with the reason."""
 import os
 import re
 import shutil
@@ -13,6 +13,7 @@ PAGES = os.path.join(os.path.dirname(BIN), "manual", "pages")
 PROGRAMS = {"cured": 8, "cured-client": 1, "cured-bench": 1}
 if os.path.exists(os.path.join(BIN, "cured-mpi")):  # built where there is MPI
     PROGRAMS["cured-mpi"] = 1
+QUIET_MPI = dict(os.environ, OMPI_MCA_btl="self", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", ASAN_OPTIONS="detect_leaks=0")
 # What is typed, the last word unfinished, and what must be offered: words that must be there, words that must not.
 CASES = [
     ("cured-client ", ["sum", "merge", "bit_xor", "help"], ["--json"]),
@@ -38,7 +39,7 @@ CASES = [
 
 def options(program):
     said = subprocess.run([os.path.join(BIN, program), "--help"], capture_output=True, text=True, check=True,
-                          env=dict(os.environ, OMPI_MCA_btl="self", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", ASAN_OPTIONS="detect_leaks=0")).stdout
+                          env=QUIET_MPI).stdout
     return set(re.findall(r"^  (--[\w-]+)", said, flags=re.M))
 
 
@@ -66,6 +67,37 @@ def check_pages():
         different = (options(program) ^ set(re.findall(r"^\.B (--[\w-]+)", text, flags=re.M))) - {"--help", "--version"}
         assert not different, f"{page} and --help differ in {different}"
         print(f"{program}({section}): {len(text)} characters, {len(options(program))} options of --help")
+
+
+def help_of(program, op):
+    """The sentence of help, what an example says of the op, and its commands."""
+    said = subprocess.run([os.path.join(BIN, program), "help", op], capture_output=True, text=True, check=True, env=QUIET_MPI).stdout
+    sentence, said_of = re.search(rf"^{op}: (.*)\.\n((?:Of .*\n)?)", said, flags=re.M).groups()
+    return sentence, said_of.rstrip("\n"), re.findall(r"^    (.*)$", said, flags=re.M)
+
+
+def check_ops():
+    with open(os.path.join(PAGES, "cured-client.1"), encoding="utf-8") as f:
+        page = f.read().replace("\\-", "-").replace("\\e", "\\").replace("\n", " ")
+    ops = re.search(r"line for each of several:\n((?: {35}.*\n)+)",
+                    subprocess.run([os.path.join(BIN, "cured-client"), "help"], capture_output=True, text=True, check=True).stdout).group(1).split()
+    assert {"sum", "bit_xor"} <= set(ops) and len(ops) > 20, ops
+    sentences = set()
+    for op in ops:
+        sentence, of, commands = help_of("cured-client", op)
+        sentences.add(sentence)
+        assert f".B {op} {sentence}. {of} " in page, f"the page does not say of {op}: {sentence}. {of}"
+        answer = re.fullmatch(r"Of .+ it is (\S+)\.", of).group(1)
+        printed = subprocess.run(["sh", "-c", commands[0]], capture_output=True, text=True, check=False,
+                                 env=dict(os.environ, PATH=f"{BIN}:{os.environ['PATH']}", CURED_CONNECT="embedded:"))
+        assert (printed.returncode, printed.stdout) == (0, answer + "\n"), (commands[0], printed)
+        assert len(commands) > 1 and all(f"cured-client {op} " in command for command in commands), commands
+        if "cured-mpi" in PROGRAMS:
+            with_ranks, of_ranks, commands = help_of("cured-mpi", op)
+            assert (with_ranks, of_ranks) == (sentence, of), with_ranks
+            assert commands and all(f"cured-mpi {op} " in command for command in commands), commands
+    assert len(sentences) == len(ops), "two ops have the same sentence"
+    print(f"{len(ops)} ops: each has a sentence and an example")
 
 
 def complete(line, folder):
@@ -99,4 +131,4 @@ def check_completions():
 
 
 if __name__ == "__main__":
-    {"pages": check_pages, "completions": check_completions}[sys.argv[1]]()
+    {"pages": check_pages, "ops": check_ops, "completions": check_completions}[sys.argv[1]]()
