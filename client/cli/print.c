@@ -159,9 +159,15 @@ void cli_print_timing(const cured_call *call) {
 /* NaN is the right answer then, and no help. */
 static void warn_ddof(const cli_options *o, const cli_answer *answer, const cured_value *v) {
     cured_op op = cured_value_op(v);
-    if ((op == CURED_OP_VAR || op == CURED_OP_STD) && o->call.ddof != 0 && o->call.ddof >= answer->count)
+    char text[CURED_TEXT_BYTES] = "";
+    if ((op != CURED_OP_VAR && op != CURED_OP_STD) || o->call.ddof == 0) return;
+    if (o->call.ddof >= answer->count)
         cli_warn("%s: --ddof %llu is not below the %llu elements, so there is no such number", cured_op_name(op),
                  (unsigned long long)o->call.ddof, (unsigned long long)answer->count);
+    else if (o->call.nan == CURED_NAN_SKIP && cured_value_text(v, text, sizeof text) == CURED_OK &&
+             strcmp(text, "nan") == 0) /* how many were skipped is not known here */
+        cli_warn("%s: --ddof %llu is not below the elements that --nan skip leaves, or one of them is infinite",
+                 cured_op_name(op), (unsigned long long)o->call.ddof);
 }
 
 int cli_print(const cli_options *o, const cli_answer *answer, bool named) {

@@ -171,6 +171,18 @@ class Answers(ClientTest):
         self.check_json(self.answer("reduce", path, "--ops", "sum", "--nan", "skip", "--json", "--result-dtype", "bf16"), "f32",
                         struct.pack("<3f", 1, float("nan"), 2), ["sum"], nan=1, result_dtype="bf16")
 
+    def test_a_divisor_of_zero_is_explained(self):
+        few, nans = self.path(struct.pack("<2f", 1, 2), "few"), self.path(struct.pack("<4f", 1, 2, math.nan, math.nan), "nans")
+        infinite = self.path(struct.pack("<4f", 1, 2, 3, math.inf), "infinite")
+        self.assertIn("--ddof 2 is not below the 2 elements", self.run_client("var", few, "--ddof", "2")[2])
+        for op in ("var", "std"):
+            status, out, err = self.run_client(op, nans, "--ddof", "2", "--nan", "skip")
+            self.assertEqual((0, "nan\n"), (status, out))
+            self.assertIn("--ddof 2 is not below the elements that --nan skip leaves, or one of them is infinite", err)
+        self.assertEqual("0.5\n", self.answer("var", nans, "--ddof", "1", "--nan", "skip"))
+        self.assertEqual("nan\n", self.answer("var", nans, "--ddof", "2"))  # a NaN counts: no word of ddof
+        self.assertEqual("nan\n", self.answer("var", infinite, "--ddof", "2"))
+
     def test_standard_input(self):
         raw = plain("i32", 70000)
         for way in ((), ("--via", "stream")):
