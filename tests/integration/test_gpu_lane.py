@@ -521,7 +521,7 @@ class Faults(unittest.TestCase):
 
     def test_the_first_of_two_hangs_at_start(self):
         """The other one pins the slabs."""
-        daemon = self.start("devices=2,stuck_pin=1", gpu_timeout_ms=200)
+        daemon = self.start("devices=2,stuck_pin=1", gpu_timeout_ms=2000)
         with daemon.connect() as conn:
             self.right(conn)
             info = conn.info()
