@@ -4,67 +4,22 @@
  * key and reason; nothing is guessed. Thread: main's, at start. Owner: the caller owns the layer; the parsed text is
  * freed before the call returns. */
 #include <cjson/cJSON.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "server/base/config_layer.h"
 #include "server/base/log.h"
+#include "server/base/text_file.h"
 
 enum { FILE_MAX_BYTES = 64 * 1024, WHERE_BYTES = 192 };
 
-/* Opens a regular file. A FIFO would keep the opener waiting, on SIGHUP the loop: so O_NONBLOCK, then a look. */
-static cr_status open_file(const char *path, const char *shown, int *descriptor, cr_error *error) {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return cr_fail(error, errno == ENOENT ? CR_NOT_FOUND : CR_INVALID_ARGUMENT, "%s: %s", shown, strerror(errno));
-    *descriptor = fd;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) return CR_OK;
-    close(fd);
-    return cr_fail(error, CR_INVALID_ARGUMENT, "%s: it must be a regular file, not a directory, pipe or device", shown);
-}
-
 /* At most FILE_MAX_BYTES and a NUL into *text, which the caller frees. */
 static cr_status read_text(const char *path, const char *shown, char **text, size_t *length, cr_error *error) {
-    char *buffer = NULL;
-    size_t used = 0;
-    int fd = -1;
-    cr_status status = open_file(path, shown, &fd, error);
-    if (status) return status;
-    buffer = malloc(FILE_MAX_BYTES + 2);
-    if (!buffer) {
-        status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: no memory to read it", shown);
-        goto out;
-    }
-    while (used <= FILE_MAX_BYTES) {
-        ssize_t got = read(fd, buffer + used, FILE_MAX_BYTES + 1 - used);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) {
-            status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: %s", shown, strerror(errno));
-            goto out;
-        }
-        if (got == 0) break;
-        used += (size_t)got;
-    }
-    buffer[used] = '\0';
-    if (used > FILE_MAX_BYTES)
-        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: larger than %d bytes", shown, FILE_MAX_BYTES);
-    else if (memchr(buffer, '\0', used))
-        status = cr_fail(error, CR_INVALID_ARGUMENT, "%s: holds a NUL byte", shown);
-out:
-    close(fd);
-    if (status) {
-        free(buffer);
-        return status;
-    }
-    *text = buffer;
-    *length = used;
-    return CR_OK;
+    const cr_status status = cr_text_file_read(path, shown, FILE_MAX_BYTES, NULL, text, length, error);
+    if (status || !memchr(*text, '\0', *length)) return status;
+    free(*text);
+    return cr_fail(error, CR_INVALID_ARGUMENT, "%s: holds a NUL byte", shown);
 }
 
 static cr_status set_from_number(cr_layer *layer, size_t index, double value, const char *where, cr_error *error) {

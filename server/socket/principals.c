@@ -2,21 +2,19 @@
 #include "server/socket/principals.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "server/base/text_file.h"
 #include "server/base/units.h"
 #include "server/socket/ids.h"
 #include "server/socket/tokens.h"
 
-enum { MOST_LINES = 4096, LINE_BYTES = 512 };
+enum { MOST_LINES = 4096, LINE_BYTES = 510, FILE_BYTES = 4 << 20 };
 
 #define SPACES " \t\r\n"
 
@@ -67,9 +65,9 @@ static bool read_until(const char *text, int64_t *until_s) {
     const struct tm wanted = t;
     const time_t seconds = timegm(&t);
     if (*text || seconds <= 0 || !gmtime_r(&seconds, &back)) return false;
-    if (back.tm_mday != wanted.tm_mday || back.tm_hour != wanted.tm_hour || back.tm_min != wanted.tm_min ||
-        back.tm_sec != wanted.tm_sec)
-        return false; /* there is no 31st of June */
+    if (back.tm_mon != wanted.tm_mon || back.tm_mday != wanted.tm_mday || back.tm_hour != wanted.tm_hour ||
+        back.tm_min != wanted.tm_min || back.tm_sec != wanted.tm_sec)
+        return false; /* there is no 31st of June, and no 13th month */
     *until_s = (int64_t)seconds + (day ? 86400 : 0);
     return true;
 }
@@ -223,28 +221,36 @@ static bool read_line(reader *r, char *text) {
     return line && read_words(r, line, &rest);
 }
 
+/* Each line of the text, which is cut into words. */
+static bool read_lines(reader *r, char *text, size_t length) {
+    for (char *end = text + length, *line = text; line < end;) {
+        char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop) stop = end; /* the NUL behind the text */
+        *stop = '\0';
+        r->line++;
+        if (memchr(line, '\0', (size_t)(stop - line))) return wrong(r, "it holds a NUL byte");
+        if (stop - line > LINE_BYTES) return wrong(r, "it is longer than %d bytes", LINE_BYTES);
+        if (!read_line(r, line)) return false;
+        line = stop + 1;
+    }
+    return true;
+}
+
 cr_status cr_principals_read(const char *path, cr_principals *principals, cr_error *error) {
-    char text[LINE_BYTES];
+    char shown[256], *text;
+    size_t length;
     struct stat st;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO is refused below, at once */
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (!file) {
-        if (fd >= 0) close(fd);
-        return cr_fail(error, CR_INVALID_ARGUMENT, "principals: cannot open %.200s: %s", path, strerror(errno));
-    }
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_mode & (S_IWGRP | S_IWOTH)) {
-        fclose(file);
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "principals: %.200s must be a regular file that only its owner may write (chmod go-w)", path);
-    }
+    snprintf(shown, sizeof shown, "principals: %.200s", path);
+    const cr_status status = cr_text_file_read(path, shown, FILE_BYTES, &st, &text, &length, error);
+    if (status == CR_NOT_FOUND) error->code = CR_INVALID_ARGUMENT;
+    if (status) return error->code;
     reader r = {.to = principals, .path = path, .error = error};
-    bool good = true;
-    while (good && fgets(text, sizeof text, file)) {
-        r.line++;
-        good = strlen(text) < sizeof text - 1 ? read_line(&r, text)
-                                              : wrong(&r, "it is longer than %d bytes", LINE_BYTES - 2);
-    }
-    fclose(file);
+    bool good = !(st.st_mode & (S_IWGRP | S_IWOTH));
+    if (!good)
+        cr_fail(error, CR_INVALID_ARGUMENT, "%s: only its owner may be able to write it (chmod go-w)", shown);
+    else
+        good = read_lines(&r, text, length);
+    free(text);
     principals->given = true;
     return good ? CR_OK : CR_INVALID_ARGUMENT;
 }

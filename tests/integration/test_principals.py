@@ -23,6 +23,7 @@ from connection import Connection  # noqa: E402
 from cured_daemon import CURED, Daemon, environment, main, need_binary, wait_for  # noqa: E402
 from cured_wire import CALL, CANCEL, END, HELLO, bytes_field, frame, hello_message  # noqa: E402
 from test_tls import new_token, pb, services  # noqa: E402
+from tls_files import Authority  # noqa: E402
 
 class Principals(Asking):
     OPTIONS = {"max_jobs_per_user": 2, "max_connections_per_user": 40, "admin": "tcp:0.0.0.0:0"}
@@ -356,6 +357,9 @@ class Users(unittest.TestCase):
                            ("user=1 speed=1", "speed= is no word"), ("user=1 calls=1 calls=2", "calls= stands in it twice"),
                            ("user=1 calls", "has no '='"), ("user=0\nuser=root", "line 2: its name stands in it twice"),
                            ("user=1 may=all", "may= must be of"), ("user=1 until=soon", "until= must be a day"),
+                           ("user=1 until=2026-13-01", "until= must be a day"), ("user=1 until=2026-06-31", "until= must be a day"),
+                           ("user=1\0 may=nothing", "line 1: it holds a NUL byte"), ("#\0" + 600 * "x", "NUL"),
+                           ("# " + 510 * "x", "line 1: it is longer than 510 bytes"), (5000000 * "\n", "larger than 4194304 bytes"),
                            ("URI=" + 70 * "x", "may have 64 bytes"), ("Käse a b", "or begin with CN=")):
             with open(path, "w") as f:
                 f.write(line + "\n")
@@ -364,6 +368,27 @@ class Users(unittest.TestCase):
             self.assertEqual(64, ran.returncode, line)
             self.assertIn("principals: " + path, ran.stderr)
             self.assertIn(said, ran.stderr)
+
+    def test_files_that_are_none(self):
+        """What cannot be read whole is refused at once, and no part of it counts."""
+        path = os.path.join(self.folder, "other")
+        os.mkfifo(path)
+        sparse = os.path.join(self.folder, "sparse")
+        with open(sparse, "w") as f:
+            f.truncate(1 << 43)  # its NULs have no end
+        ca = Authority(self.folder)
+        pair = ca.sign("server")
+        for file, said in ((path, "regular file"), (sparse, "larger than"), ("/dev/zero", "regular file"), (self.folder, "regular file"),
+                           ("/proc/self/mem", "cannot read it"), ("/nowhere", "No such file")):
+            good = {"--tls-certificate": pair[0], "--tls-key": pair[1], "--tls-client-ca": ca.certificate}
+            for option in ("--principals", *good):
+                flags = [CURED, "--check-config", "--listen", "unix:/tmp/x"]
+                for name, value in {**good, option: file}.items():
+                    flags += [name, value]
+                ran = subprocess.run(flags, capture_output=True, text=True, env=environment(), timeout=HANG_S)
+                self.assertEqual(64, ran.returncode, (option, file))
+                self.assertIn("%s: %s" % (option[2:].replace("-", "_"), file), ran.stderr)
+                self.assertIn(said, ran.stderr)
 
     def test_unknown_names(self):
         ran = subprocess.run([CURED, "--check-config", "--listen", "unix:/tmp/x", "--allow-groups", "no-such-group"],
