@@ -34,9 +34,9 @@ static cured_dtype type_of(const char *format, Py_ssize_t size, bool *swap) {
         case 'd':
             return size == 8 ? CURED_F64 : CURED_DTYPE_DEFAULT;
         case 'e':
-            return CURED_F16;
+            return size == 2 ? CURED_F16 : CURED_DTYPE_DEFAULT;
         case '?':
-            return CURED_BOOL;
+            return size == 1 ? CURED_BOOL : CURED_DTYPE_DEFAULT;
         default:
             if (strchr("bhilqn", *format) != NULL) return integer_of(size, true);
             return strchr("BHILQN", *format) != NULL ? integer_of(size, false) : CURED_DTYPE_DEFAULT;

@@ -145,7 +145,7 @@ static void capsule_done(PyObject *capsule) {
     PyErr_Restore(type, error, trace);
 }
 
-static bool take_tensor(cr_py_input *in, const dl_managed *t, bool cuda) {
+static bool take_tensor(cr_py_input *in, const dl_managed *t, int device) {
     in->dtype = dl_dtype(t);
     if (in->dtype == CURED_DTYPE_DEFAULT) {
         PyErr_Format(PyExc_TypeError,
@@ -157,7 +157,12 @@ static bool take_tensor(cr_py_input *in, const dl_managed *t, bool cuda) {
         PyErr_Format(PyExc_ValueError, "the tensor has %d axes, the limit is %d", t->ndim, CR_PY_MAX_DIMS);
         return false;
     }
-    in->kind = cuda ? CR_PY_CUDA : CR_PY_HOST;
+    if (t->device_type != device || (t->ndim != 0 && t->shape == NULL)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "__dlpack__: the tensor is on another device than __dlpack_device__ says, or it has no shape");
+        return false;
+    }
+    in->kind = device == DEVICE_CUDA ? CR_PY_CUDA : CR_PY_HOST;
     in->size = (uint8_t)cured_dtype_size(in->dtype);
     in->swap = false;
     in->ndim = t->ndim;
@@ -171,7 +176,8 @@ static bool take_tensor(cr_py_input *in, const dl_managed *t, bool cuda) {
     return true;
 }
 
-static int take_dlpack(cr_py_input *in, PyObject *array, bool cuda) {
+static int take_dlpack(cr_py_input *in, PyObject *array, int device) {
+    const bool cuda = device == DEVICE_CUDA;
     PyObject *function = PyObject_GetAttrString(array, "__dlpack__"), *none = PyTuple_New(0);
     PyObject *options = cuda ? Py_BuildValue("{s:i}", "stream", LEGACY_STREAM) : NULL;
     PyObject *capsule = NULL;
@@ -194,7 +200,7 @@ static int take_dlpack(cr_py_input *in, PyObject *array, bool cuda) {
         return -1;
     }
     cr_py_input_hold(in, held);
-    return take_tensor(in, t, cuda) && (!cuda || synchronize(in->data, LEGACY_STREAM)) ? 1 : -1;
+    return take_tensor(in, t, device) && (!cuda || synchronize(in->data, LEGACY_STREAM)) ? 1 : -1;
 }
 
 /* ---- __cuda_array_interface__ ---- */
@@ -271,7 +277,7 @@ int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
         Py_XDECREF(where);
         if (!good) return -1;
         if (type == DEVICE_CPU || type == DEVICE_CUDA_HOST || type == DEVICE_CUDA_MANAGED || type == DEVICE_CUDA)
-            return take_dlpack(in, array, type == DEVICE_CUDA);
+            return take_dlpack(in, array, type);
         PyErr_Format(PyExc_TypeError,
                      "the tensor lies on a device (DLPack type %d) that is not read: move it to the CPU", type);
         return -1;

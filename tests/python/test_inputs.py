@@ -35,6 +35,28 @@ class Buffers(Case):
         self.assertEqual([6, 22, 38], numpy.asarray(cured.sum(shaped, axis=1)).tolist())
         self.assertEqual(7.0, cured.sum(memoryview(numpy.array([3, 4], "f2"))))
 
+    def test_formats_of_another_size(self):
+        """Whoever exports a buffer says both, and may be wrong."""
+        class View(ctypes.Structure):
+            _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+                        ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
+                        ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+
+        make = ctypes.pythonapi.PyMemoryView_FromBuffer
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(View)]
+        memory = ctypes.create_string_buffer(64)
+        for code in b"?bBhHiIlLqQnNefd":
+            for size in (1, 2, 4, 8, 16):
+                shape, strides = (ctypes.c_ssize_t * 1)(64 // size), (ctypes.c_ssize_t * 1)(size)
+                view = View(ctypes.addressof(memory), None, 64, size, 1, 1, bytes([code]), ctypes.addressof(shape),
+                            ctypes.addressof(strides), None, None)
+                array = make(ctypes.byref(view))
+                if size == 16 or code in b"e?fd" and size != {"e": 2, "?": 1, "f": 4, "d": 8}[chr(code)]:
+                    with self.assertRaises(TypeError, msg=(chr(code), size)):
+                        cured.sum(array)
+                else:
+                    self.assertEqual(64 // size, cured.count(array), (chr(code), size))
+
     def test_ctypes(self):
         self.assertEqual(6, cured.sum((ctypes.c_int * 3)(1, 2, 3)))
         self.assertEqual(6.5, cured.sum((ctypes.c_double * 2)(2.5, 4)))
@@ -316,6 +338,35 @@ class DLPack(Case):
     def test_too_many_axes(self):
         with self.assertRaises(ValueError):
             cured.sum(Tensor(bytes(8), 1, 8, (1,) * 65))
+
+    def test_another_device_than_it_said(self):
+        class Liar(Tensor):
+            def __dlpack_device__(self):
+                return (1, 0)
+
+        t = Liar(bytes(8), 1, 8, (8,), device=(2, 0))
+        with self.assertRaisesRegex(ValueError, "another device"):
+            cured.sum(t)
+        self.assertEqual(1, t.deleted)
+
+    def test_lengths_below_zero(self):
+        for shape in ((-1,), (3, -2), (0, -1), (-(1 << 62), 4)):
+            with self.assertRaises(ValueError):
+                cured.sum(Tensor(bytes(8), 1, 8, shape))
+
+    def test_a_capsule_that_was_used(self):
+        class Once(Tensor):
+            capsule = None
+
+            def __dlpack__(self, stream=None):
+                self.capsule = self.capsule or super().__dlpack__(stream)
+                return self.capsule
+
+        t = Once(b"\1\2", 1, 8, (2,))
+        self.assertEqual(3, cured.sum(t))
+        with self.assertRaisesRegex(TypeError, "dltensor"):
+            cured.sum(t)
+        self.assertEqual(1, t.deleted)
 
 
 class Interface:
