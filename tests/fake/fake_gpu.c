@@ -358,6 +358,10 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
     cr_status status = fake_gpu_count_call(stream->gpu, error);
     *idle = false;
     if (status != CR_OK) return status;
+    if (fake_gpu_nth(&fake_gpu_now.looks, fake_gpu_planned().late_at)) {
+        usleep(FAKE_LATE_MS * 1000);
+        return CR_OK;
+    }
     if (fake_gpu_nth(&fake_gpu_now.polls, fake_gpu_planned().fail_fault)) {
         stream->begin = stream->end;
         stream->axis.enqueued = false;

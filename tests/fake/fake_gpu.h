@@ -13,6 +13,8 @@
 
 #include "kernels/cuda/gpu.h"
 
+enum { FAKE_LATE_MS = 300 };
+
 /* Ordinal numbers count from the plan on (in the daemon: from the first pin, which comes after measuring); 0: never. */
 typedef struct fake_gpu_faults {
     uint32_t devices;                          /* 0: none, with a reason */
@@ -29,6 +31,7 @@ typedef struct fake_gpu_faults {
     uint32_t room;                             /* folds that a stream's packs take; 0: as many as may be */
     uint32_t untraced;                         /* not 0: no tool looks on, and to begin a range is misuse */
     uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */
+    uint32_t late_at;                          /* the poll that takes FAKE_LATE_MS, and sees nothing done */
 } fake_gpu_faults;
 
 /* Ranges of jobs are recorded, and an end that has no begin is misuse. With CURED_TEST_GPU_TRACES=PATH they are written there, a line

@@ -63,7 +63,7 @@ struct cr_gpu {
 typedef struct fake_gpu_state {
     fake_gpu_faults plan;
     bool armed;
-    uint32_t copies, folds, polls, calls, pins; /* since the plan */
+    uint32_t copies, folds, polls, looks, calls, pins; /* since the plan; looks: polls, too */
     fake_gpu_counts counts;
 } fake_gpu_state;
 extern pthread_mutex_t fake_gpu_mutex;

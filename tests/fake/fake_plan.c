@@ -17,7 +17,7 @@ void fake_gpu_misused(const char *how) {
 void fake_gpu_arm(void) {
     fake_gpu_state *now = &fake_gpu_now;
     now->armed = true;
-    now->copies = now->folds = now->polls = now->calls = now->pins = 0;
+    now->copies = now->folds = now->polls = now->looks = now->calls = now->pins = 0;
 }
 
 void fake_gpu_plan(const fake_gpu_faults *faults) {
@@ -65,7 +65,8 @@ void fake_gpu_plan_from_environment(void) {
         {"fail_copy", &plan->fail_copy},   {"fail_fold", &plan->fail_fold}, {"fail_fault", &plan->fail_fault},
         {"lose_at", &plan->lose_at},       {"hang_at", &plan->hang_at},     {"lacks", &plan->lacks},
         {"stuck_at", &plan->stuck_at},     {"stuck_pin", &plan->stuck_pin}, {"lies_at", &plan->lies_at},
-        {"polls", &plan->polls},           {"room", &plan->room},           {"untraced", &plan->untraced},
+        {"polls", &plan->polls},           {"late_at", &plan->late_at},     {"room", &plan->room},
+        {"untraced", &plan->untraced},
         {"hang_count", &plan->hang_count}, {"hang_open", &plan->hang_open}, {"stuck_unpin", &plan->stuck_unpin}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {

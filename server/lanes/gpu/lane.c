@@ -165,12 +165,14 @@ static void serve(cr_gpu_lane *lane) {
     uint64_t news_ns = cr_now_ns();
     for (;;) {
         uint32_t seen = cr_queue_offers(queue);
-        bool lost = atomic_load(&lane->lost), asked = atomic_load(&lane->asking), moved = false;
+        bool lost = atomic_load(&lane->lost), asked = atomic_load(&lane->asking), moved = false, late = false;
         if (!lost) {
             moved = look(lane, seen != looked || lane->waiting, !asked);
-            lost = check_lost(lane, &moved);
+            lost = check_lost(lane, &late);
+            moved |= late;
         }
         if (!asked) looked = seen;
+        if (late) looked = seen - 1; /* a stream is idle since this turn's look at the line */
         if (!cr_gpu_running(lane)) {
             if (asked || atomic_load(&lane->asking)) /* also since this turn began, for which a work may be parked */
                 cr_gpu_errands_run(lane, lost);

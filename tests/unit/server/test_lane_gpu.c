@@ -303,6 +303,16 @@ START_TEST(a_thread_that_is_late_itself) {
 }
 END_TEST
 
+/* So was it between two looks at its only work: it is done by the second, and the rest of the job is begun. */
+START_TEST(what_is_late_makes_room) {
+    open_lanes(1, false, FAKE_LATE_MS / 3);
+    fake_gpu_plan(&(fake_gpu_faults){.devices = 1, .late_at = 2 * (uint32_t)_i});
+    sum_right(CR_BY_GPU, 1, false);
+    ck_assert_ptr_eq((void *)(uintptr_t)cr_lane_gpu.info(lane).lost, NULL);
+    close_lanes();
+}
+END_TEST
+
 enum { SMALL_JOBS = 300 };
 
 /* Small jobs of several types that are in line before the lane begins to look; every tenth asks for BITS too. */
@@ -474,6 +484,7 @@ int main(void) {
     tcase_add_test(tc, beside_the_cpu);
     tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
     tcase_add_test(tc, a_thread_that_is_late_itself);
+    tcase_add_loop_test(tc, what_is_late_makes_room, 1, 4);
     tcase_add_loop_test(tc, small_jobs_are_one_pack, 0, 5);
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
