@@ -1,4 +1,4 @@
-/* wire: messages of the connection and of requests (HELLO, WELCOME, CALL, STATUS, PROGRESS, CREDIT) between protobuf
+/* wire: messages of the connection and of requests (HELLO, WELCOME, CALL) between protobuf
  * and plain structs; the replies are in wire_reply.c. Unpacking allocates from a scratch area on the stack only, so the
  * worst a hostile message can do is not to fit.
  *
@@ -230,8 +230,8 @@ static size_t ops_out(const cr_wire_reduce *r, Cured__V1__Op ops[CR_CALL_MAX_OPS
     return n;
 }
 
-static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__RegionsInput *regions, Cured__V1__Call *call,
-                          uint8_t *out, size_t cap) {
+static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__RegionsInput *regions, Cured__V1__Output **outputs,
+                          Cured__V1__Call *call, uint8_t *out, size_t cap) {
     Cured__V1__Op ops[CR_CALL_MAX_OPS];
     Cured__V1__StreamInput stream = CURED__V1__STREAM_INPUT__INIT;
     Cured__V1__DescriptorInput descriptor = CURED__V1__DESCRIPTOR_INPUT__INIT;
@@ -256,6 +256,10 @@ static size_t pack_reduce(const cr_wire_reduce *r, Cured__V1__RegionsInput *regi
     if (regions != NULL) {
         input.source_case = CURED__V1__INPUT__SOURCE_REGIONS;
         input.regions = regions;
+    }
+    if (outputs != NULL) {
+        p.n_outputs = p.n_ops;
+        p.outputs = outputs;
     }
     if (r->has_axis) {
         axis.outer = r->outer;
@@ -296,7 +300,7 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     Cured__V1__Call p = CURED__V1__CALL__INIT;
     p.timeout_ms = m->timeout_ms;
     p.progress_ms = m->progress_ms;
-    if (m->kind == CR_CALL_REDUCE) return pack_reduce(&m->reduce, NULL, &p, out, cap);
+    if (m->kind == CR_CALL_REDUCE) return pack_reduce(&m->reduce, NULL, NULL, &p, out, cap);
     if (m->kind == CR_CALL_MERGE) return pack_merge(&m->reduce, &p, out, cap);
     if (m->kind == CR_CALL_REGISTER || m->kind == CR_CALL_UNREGISTER) return cr_wire_emit_region(m, &p, out, cap);
     if (m->kind == CR_CALL_INFO) {
@@ -318,11 +322,12 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     return cr_wire_emit(&p.base, out, cap);
 }
 
-size_t cr_wire_emit_pieces(const cr_wire_call *m, Cured__V1__RegionsInput *regions, uint8_t *out, size_t cap) {
+size_t cr_wire_emit_reduce(const cr_wire_call *m, Cured__V1__RegionsInput *regions, Cured__V1__Output **outputs,
+                           uint8_t *out, size_t cap) {
     Cured__V1__Call p = CURED__V1__CALL__INIT;
     p.timeout_ms = m->timeout_ms;
     p.progress_ms = m->progress_ms;
-    return pack_reduce(&m->reduce, regions, &p, out, cap);
+    return pack_reduce(&m->reduce, regions, outputs, &p, out, cap);
 }
 
 static cr_status stream_in(const Cured__V1__StreamInput *p, cr_wire_reduce *m, cr_error *error) {
@@ -365,6 +370,7 @@ cr_status cr_wire_reduce_in(const Cured__V1__ReduceRequest *p, bool may_lack_inp
     m->inner = p->axis ? p->axis->inner : 0;
     cr_status status = cr_wire_copy_name(m->kernel, p->kernel, "ReduceRequest.kernel", error);
     if (status == CR_OK) status = ops_in(p->ops, p->n_ops, m, error);
+    if (status == CR_OK) status = cr_wire_outputs_in(p, m, NULL, error);
     if (status != CR_OK) return status;
     const Cured__V1__Input *input = p->input;
     if (input != NULL && input->source_case == CURED__V1__INPUT__SOURCE_STREAM && input->stream != NULL)
@@ -396,6 +402,7 @@ cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, 
     m->kernel[0] = '\0';
     m->has_axis = false;
     m->outer = m->n = m->inner = 0;
+    m->outputs = 0;
     cr_status status = ops_in(p->ops, p->n_ops, m, error);
     if (status != CR_OK || p->input != NULL) return status == CR_OK ? stream_in(p->input, m, error) : status;
     m->source = CR_SOURCE_INLINE;
@@ -449,52 +456,4 @@ static cr_status unpack_any_call(const uint8_t *in, size_t len, cr_wire_call *m,
 
 cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
     return cr_wire_read_plain_call(in, len, m) ? CR_OK : unpack_any_call(in, len, m, error);
-}
-
-size_t cr_wire_pack_status(const cr_wire_status *m, uint8_t *out, size_t cap) {
-    Cured__V1__Status p = CURED__V1__STATUS__INIT;
-    p.code = (uint32_t)m->code;
-    p.retry_after_ms = m->retry_after_ms;
-    p.message = (char *)(uintptr_t)m->message;
-    return cr_wire_emit(&p.base, out, cap);
-}
-
-cr_status cr_wire_unpack_status(const uint8_t *in, size_t len, cr_wire_status *m, cr_error *error) {
-    cr_wire_scratch scratch;
-    const Cured__V1__Status *p = cr_wire_parse(&scratch, &cured__v1__status__descriptor, in, len, error);
-    if (p == NULL) return CR_INVALID_ARGUMENT;
-    m->code = p->code <= CR_STATUS_MAX ? (cr_status)p->code : CR_UNKNOWN;
-    m->retry_after_ms = p->retry_after_ms;
-    cr_wire_copy_text(m->message, sizeof m->message, p->message);
-    return CR_OK;
-}
-
-size_t cr_wire_pack_progress(const cr_wire_progress *m, uint8_t *out, size_t cap) {
-    Cured__V1__Progress p = CURED__V1__PROGRESS__INIT;
-    p.bytes_done = m->bytes_done;
-    p.bytes_total = m->bytes_total;
-    return cr_wire_emit(&p.base, out, cap);
-}
-
-cr_status cr_wire_unpack_progress(const uint8_t *in, size_t len, cr_wire_progress *m, cr_error *error) {
-    cr_wire_scratch scratch;
-    const Cured__V1__Progress *p = cr_wire_parse(&scratch, &cured__v1__progress__descriptor, in, len, error);
-    if (p == NULL) return CR_INVALID_ARGUMENT;
-    m->bytes_done = p->bytes_done;
-    m->bytes_total = p->bytes_total;
-    return CR_OK;
-}
-
-size_t cr_wire_pack_credit(uint64_t bytes, uint8_t *out, size_t cap) {
-    Cured__V1__Credit p = CURED__V1__CREDIT__INIT;
-    p.bytes = bytes;
-    return cr_wire_emit(&p.base, out, cap);
-}
-
-cr_status cr_wire_unpack_credit(const uint8_t *in, size_t len, uint64_t *bytes, cr_error *error) {
-    cr_wire_scratch scratch;
-    const Cured__V1__Credit *p = cr_wire_parse(&scratch, &cured__v1__credit__descriptor, in, len, error);
-    if (p == NULL) return CR_INVALID_ARGUMENT;
-    *bytes = p->bytes;
-    return CR_OK;
 }

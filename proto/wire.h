@@ -31,8 +31,10 @@ typedef struct cr_wire_limits {
     uint64_t region_bytes;
 } cr_wire_limits;
 
-/* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses. */
+/* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses; ReduceRequest.outputs and
+ * RegisterRequest.writable. */
 #define CR_FEATURE_STATUSES "statuses"
+#define CR_FEATURE_OUTPUTS "outputs"
 
 typedef struct cr_wire_hello {
     uint32_t version_min, version_max;
@@ -74,8 +76,9 @@ typedef struct cr_wire_reduce {
     uint64_t outer, n, inner; /* with has_axis */
     bool statuses;            /* with has_axis: each answer has one */
     bool want_partial;
-    bool unplaced;                      /* the partial has no position */
-    uint64_t first;                     /* index of the first element; no axis */
+    bool unplaced;    /* the partial has no position */
+    uint32_t outputs; /* 0, or op_count: each op's answers go to a region; cr_wire_unpack_outputs has which */
+    uint64_t first;   /* index of the first element; no axis */
     char kernel[CR_NAME_MAX_BYTES + 1]; /* "": none is asked for by name */
 } cr_wire_reduce;
 
@@ -85,6 +88,11 @@ typedef struct cr_wire_piece {
     bool to_end;             /* of the last one alone */
     uint64_t count;          /* elements; 0 with to_end */
 } cr_wire_piece;
+
+/* Where the answers of an op along an axis are written. */
+typedef struct cr_wire_output {
+    uint64_t region, offset; /* bytes */
+} cr_wire_output;
 
 typedef enum cr_wire_region_kind {
     CR_SHARED_DESCRIPTOR = 1, /* memfd or file: one descriptor comes with the CALL */
@@ -97,6 +105,7 @@ typedef enum cr_wire_region_kind {
 typedef struct cr_wire_region {
     uint64_t id;
     cr_wire_region_kind kind;
+    bool writable;                        /* answers may be written there */
     char name[CR_SHM_NAME_MAX_BYTES + 1]; /* with its slash; "" for other kinds */
     /* CUDA kinds: */
     uint8_t device[CR_DEVICE_UUID_BYTES];
@@ -149,6 +158,7 @@ typedef struct cr_wire_result {
     /* The partial that was asked for; NULL: none. Packing reads it; unpacking points it into the payload. */
     const uint8_t *partial;
     size_t partial_len;
+    uint64_t written; /* bytes of answers in regions */
     cr_wire_op_result results[CR_CALL_MAX_OPS];
 } cr_wire_result;
 
@@ -214,6 +224,8 @@ size_t cr_wire_pack_welcome(const cr_wire_welcome *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap);
 /* The same of a reduction of CR_SOURCE_REGIONS, which has m->reduce.length pieces. */
 size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, uint8_t *out, size_t cap);
+/* The same of a reduction whose answers go to regions: outputs has m->reduce.op_count. */
+size_t cr_wire_pack_outputs(const cr_wire_call *m, const cr_wire_output *outputs, uint8_t *out, size_t cap);
 size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap);
 /* Packs everything of an ArrayPart but its values, which must follow: m->values is not read. 32 bytes are enough. */
 bool cr_wire_has_feature(const char features[][CR_NAME_MAX_BYTES + 1], uint32_t count, const char *name);
@@ -231,6 +243,9 @@ cr_status cr_wire_unpack_call(const uint8_t *in, size_t len, cr_wire_call *m, cr
  * keeps its size. */
 cr_status cr_wire_unpack_pieces(const uint8_t *in, size_t len, cr_wire_piece pieces[CR_CALL_MAX_PIECES],
                                 cr_error *error);
+/* Where the answers of each op go, of a CALL that unpacked with outputs: reduce.op_count of them, by op. */
+cr_status cr_wire_unpack_outputs(const uint8_t *in, size_t len, cr_wire_output outputs[CR_CALL_MAX_OPS],
+                                 cr_error *error);
 /* Requests of gRPC, without the array or partials in them: of Reduce, of Merge, and the head of ReduceStream. They fill m as a
  * Call does, but for timeout_ms, and its source may be CR_SOURCE_INLINE. */
 cr_status cr_wire_unpack_reduce(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);

@@ -121,6 +121,7 @@ static bool read_reduce(cursor *c, bool (*input)(cursor *, cr_wire_reduce *), cr
     if (!take_field(c, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(c, 7 << 3, &r->overflow)) return false;
     r->has_axis = r->want_partial = r->unplaced = r->statuses = false;
     r->outer = r->n = r->inner = r->first = 0;
+    r->outputs = 0;
     r->kernel[0] = '\0';
     return c->at == c->end;
 }
@@ -199,7 +200,7 @@ size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap) {
     size_t count = m->result_count < CR_CALL_MAX_OPS ? m->result_count : CR_CALL_MAX_OPS;
     size_t partial = m->partial ? m->partial_len : 0;
     size_t timing = field_size(t->queue_ns) + field_size(t->run_ns) + field_size(t->total_ns);
-    size_t all = field_size(m->count) + 2 + timing + bytes_size(partial);
+    size_t all = field_size(m->count) + 2 + timing + bytes_size(partial) + field_size(m->written);
     for (size_t i = 0; i < count; i++) {
         ops[i] = measure_op(&m->results[i]);
         all += 1 + varint_size(ops[i].all) + ops[i].all;
@@ -214,5 +215,6 @@ size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap) {
     out = put_field(out, 2 << 3, t->run_ns);
     out = put_field(out, 3 << 3, t->total_ns);
     out = put_bytes(out, 4 << 3 | 2, m->partial, partial);
+    out = put_field(out, 5 << 3, m->written);
     return (size_t)(out - start);
 }

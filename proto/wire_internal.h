@@ -79,8 +79,12 @@ cr_status cr_wire_region_in(const Cured__V1__RegionInput *p, cr_wire_reduce *m, 
 /* Input.regions: m->length becomes how many pieces there are; pieces NULL: they are only checked. */
 cr_status cr_wire_regions_in(const Cured__V1__RegionsInput *p, cr_wire_reduce *m,
                              cr_wire_piece pieces[CR_CALL_MAX_PIECES], cr_error *error);
-/* wire.c: a Call that reduces them. */
-size_t cr_wire_emit_pieces(const cr_wire_call *m, Cured__V1__RegionsInput *regions, uint8_t *out, size_t cap);
+/* wire.c: a Call that reduces them, or whose answers go there; NULL: not this. */
+size_t cr_wire_emit_reduce(const cr_wire_call *m, Cured__V1__RegionsInput *regions, Cured__V1__Output **outputs,
+                           uint8_t *out, size_t cap);
+/* wire_outputs.c: ReduceRequest.outputs of a request whose ops are known; outputs NULL: they are only checked. */
+cr_status cr_wire_outputs_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *m, cr_wire_output *outputs,
+                             cr_error *error);
 
 void cr_wire_limits_out(const cr_wire_limits *m, Cured__V1__Limits *p);
 void cr_wire_limits_in(const Cured__V1__Limits *p, cr_wire_limits *m);

@@ -18,6 +18,7 @@ static size_t emit_register(const cr_wire_region *m, Cured__V1__Call *call, uint
     Cured__V1__CudaDescriptorRegion passed = CURED__V1__CUDA_DESCRIPTOR_REGION__INIT;
     Cured__V1__RegisterRequest p = CURED__V1__REGISTER_REQUEST__INIT;
     p.region = m->id;
+    p.writable = m->writable;
     switch (m->kind) {
         case CR_SHARED_DESCRIPTOR:
             p.source_case = CURED__V1__REGISTER_REQUEST__SOURCE_FILE_DESCRIPTOR;
@@ -122,6 +123,7 @@ static cr_status passed_in(const Cured__V1__CudaDescriptorRegion *p, cr_wire_reg
 
 cr_status cr_wire_register_in(const Cured__V1__RegisterRequest *p, cr_wire_region *m, cr_error *error) {
     m->id = p->region;
+    m->writable = p->writable;
     m->name[0] = '\0';
     m->has_handle = m->has_event = false;
     m->offset = m->bytes = 0;
@@ -202,7 +204,7 @@ size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, u
         else
             each[i].count = pieces[i].count;
     }
-    return cr_wire_emit_pieces(m, &p, out, cap);
+    return cr_wire_emit_reduce(m, &p, NULL, out, cap);
 }
 
 static cr_status piece_in(const Cured__V1__RegionInput *p, size_t index, bool last, cr_wire_piece *piece,

@@ -1,5 +1,5 @@
-/* wire_reply: the payloads of RESULT (ReduceResponse, InfoResponse) between protobuf and plain structs; packing of
- * ReduceResponse is in wire_fast.c.
+/* wire_reply: the payloads of RESULT (ReduceResponse, InfoResponse), STATUS, PROGRESS and CREDIT between protobuf and plain structs;
+ * packing of ReduceResponse is in wire_fast.c.
  *
  * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. */
 #include <math.h>
@@ -49,6 +49,7 @@ cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m
     m->result_count = (uint32_t)p->n_results;
     m->partial = NULL;
     m->partial_len = 0;
+    m->written = p->written;
     cr_wire_field field;
     for (size_t at = 0; cr_wire_next_field(in, len, &at, &field);)
         if (field.number == 4 && field.bytes != NULL) m->partial = field.bytes, m->partial_len = (size_t)field.value;
@@ -163,5 +164,53 @@ cr_status cr_wire_unpack_info(const uint8_t *in, size_t len, cr_wire_info *m, cr
     cr_wire_copy_text(m->version, sizeof m->version, p->version);
     cr_wire_copy_text(m->backend, sizeof m->backend, p->backend);
     cr_wire_copy_text(m->backend_reason, sizeof m->backend_reason, p->backend_reason);
+    return CR_OK;
+}
+
+size_t cr_wire_pack_status(const cr_wire_status *m, uint8_t *out, size_t cap) {
+    Cured__V1__Status p = CURED__V1__STATUS__INIT;
+    p.code = (uint32_t)m->code;
+    p.retry_after_ms = m->retry_after_ms;
+    p.message = (char *)(uintptr_t)m->message;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_status(const uint8_t *in, size_t len, cr_wire_status *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Status *p = cr_wire_parse(&scratch, &cured__v1__status__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    m->code = p->code <= CR_STATUS_MAX ? (cr_status)p->code : CR_UNKNOWN;
+    m->retry_after_ms = p->retry_after_ms;
+    cr_wire_copy_text(m->message, sizeof m->message, p->message);
+    return CR_OK;
+}
+
+size_t cr_wire_pack_progress(const cr_wire_progress *m, uint8_t *out, size_t cap) {
+    Cured__V1__Progress p = CURED__V1__PROGRESS__INIT;
+    p.bytes_done = m->bytes_done;
+    p.bytes_total = m->bytes_total;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_progress(const uint8_t *in, size_t len, cr_wire_progress *m, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Progress *p = cr_wire_parse(&scratch, &cured__v1__progress__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    m->bytes_done = p->bytes_done;
+    m->bytes_total = p->bytes_total;
+    return CR_OK;
+}
+
+size_t cr_wire_pack_credit(uint64_t bytes, uint8_t *out, size_t cap) {
+    Cured__V1__Credit p = CURED__V1__CREDIT__INIT;
+    p.bytes = bytes;
+    return cr_wire_emit(&p.base, out, cap);
+}
+
+cr_status cr_wire_unpack_credit(const uint8_t *in, size_t len, uint64_t *bytes, cr_error *error) {
+    cr_wire_scratch scratch;
+    const Cured__V1__Credit *p = cr_wire_parse(&scratch, &cured__v1__credit__descriptor, in, len, error);
+    if (p == NULL) return CR_INVALID_ARGUMENT;
+    *bytes = p->bytes;
     return CR_OK;
 }

@@ -74,6 +74,7 @@ const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *ask
     m.timing = *answer->timing;
     m.result_count = asked->op_count;
     m.partial = NULL;
+    m.written = 0;
     switch (answer->kind) {
         case CR_ANSWER_VALUES:
             fill_values(&m, answer, asked->ops);
@@ -86,6 +87,7 @@ const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *ask
             break;
         case CR_ANSWER_ARRAY:
             fill_array(&m, answer->spec, answer->missing);
+            m.written = answer->written;
             break;
         case CR_ANSWER_FAILED:
         case CR_ANSWER_DONE:

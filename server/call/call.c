@@ -9,6 +9,7 @@
 #include "server/base/metrics.h"
 #include "server/call/check.h"
 #include "server/engine/named.h"
+#include "server/engine/sink.h"
 
 enum { PROGRESS_MIN_MS = 10 };
 
@@ -79,9 +80,11 @@ static void call_free(cr_call *call) {
     assert(call->output == CR_OVER);
     cr_outputs_drop(&call->outputs);
     free(call->merge);
+    if (call->sink) call->sink->free(call->sink);
     if (call->job && call->input != CR_FOLDED) {
         leave_job(call);
     } else {
+        if (call->job) cr_list_remove(&call->job->done); /* while its answers are written piece by piece */
         if (call->job) cr_job_free(call->job);
         cr_admit_over(&calls->admission, &call->ticket);
     }
@@ -265,6 +268,7 @@ static void answer_job(cr_call *call) {
     if (job->axis) {
         answer.spec = &job->axis->spec;
         answer.missing = job->axis->missing;
+        if (job->sink) answer.written = job->axis->answer_bytes * (answer.spec->shape.outer * answer.spec->shape.inner);
     } else if (job->named) {
         if (!job->folded_bytes) cr_named_empty(job);
         answer.kind = CR_ANSWER_FINISHED;
@@ -302,10 +306,30 @@ void cr_call_folded(cr_call *call) {
         answer_job(call);
 }
 
+/* Along an axis without elements: what nobody needs to compute, some of it each time that the job comes up. */
+static cr_pull write_empty(cr_call *call) {
+    cr_error error = {CR_OK, ""};
+    bool more;
+    if (!cr_list_empty(&call->job->done)) return CR_LATER;
+    if (cr_job_axis_empty_write(call->job, &more, &error) != CR_OK) {
+        cr_call_fail(call, &error);
+        return CR_PULLED;
+    }
+    if (more) {
+        cr_list_append(&call->calls->done, &call->job->done);
+        return CR_LATER;
+    }
+    answer_job(call);
+    return CR_PULLED;
+}
+
+void cr_call_sink(cr_call *call, cr_sink *sink) { call->sink = sink; }
+
 cr_pull cr_call_part(cr_call *call, uint64_t most, cr_part *part) {
     cr_error error;
     bool folded = call->input == CR_FOLDED;
     if (!call->job || !call->job->axis) return CR_LATER;
+    if (call->job->sink && folded && call->job->axis->spec.shape.n == 0) return write_empty(call);
     if (cr_outputs_next(&call->outputs, call->calls->queue, call->job, folded, &error)) {
         const bool lent = cr_outputs_part(&call->outputs, call->job, most, part);
         if (!lent) wait_for_client(call);

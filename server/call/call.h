@@ -50,6 +50,7 @@ struct cr_call {
         uint32_t lanes;
     } pieces;               /* of this call that are over */
     cr_job *job;            /* NULL until there is something for the lanes */
+    struct cr_sink *sink;   /* of the job that is to come; NULL: none, or the job has it */
     struct cr_merge *merge; /* of a Merge call, once a partial began to come */
     cr_upload upload;
     cr_outputs outputs;

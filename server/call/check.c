@@ -31,6 +31,17 @@ cr_status cr_check_ops(cr_call *call, cr_error *error) {
     return status;
 }
 
+/* Answers are written where there are some along an axis, and all of them have values. */
+static cr_status check_outputs(const cr_wire_reduce *r, cr_error *error) {
+    if (!r->outputs) return CR_OK;
+    if (!r->has_axis)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: only answers along an axis are written; give axis");
+    if (r->statuses)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "outputs: answers with a status each are not written; leave out outputs, or statuses");
+    return CR_OK;
+}
+
 static cr_status check_length(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     size_t size = cr_dtype_size(call->dtype);
@@ -124,6 +135,7 @@ cr_status cr_check_reduce(cr_call *call, cr_error *error) {
     cr_status status = cr_check_finish(call, error);
     if (status == CR_OK) status = cr_check_ops(call, error);
     if (status == CR_OK) status = check_place(call, error);
+    if (status == CR_OK) status = check_outputs(r, error);
     if (status == CR_OK) status = check_kernel(call, error);
     return status == CR_OK ? check_length(call, error) : status;
 }

@@ -8,6 +8,7 @@
  *   cr_call_whole                                     a small array, folded where it lies
  *   cr_call_coming, cr_call_room, cr_call_filled,     a stream: bytes go where the lanes read them; after CR_WAIT front->room
  *   cr_call_end                                       says when there is room again
+ *   cr_call_sink                                      answers along an axis go there
  *   cr_call_part, cr_call_sent                        answers along an axis, pulled by the front; front->parts says that there
  *                                                     are some
  *   cr_call_done                                      a call whose work is the front's own, such as Register
@@ -28,6 +29,7 @@ enum { CR_INLINE_BYTES = 16 * 1024 }; /* arrays up to here are folded on the loo
 typedef struct cr_call cr_call;
 typedef struct cr_calls cr_calls;
 struct cr_kept;
+struct cr_sink;
 
 typedef enum cr_answer_kind {
     CR_ANSWER_FAILED,   /* error */
@@ -51,6 +53,7 @@ typedef struct cr_answer {
     const cr_share *share;
     const cr_axis_spec *spec;
     const cr_axis_missing *missing; /* by op, with spec->statuses */
+    uint64_t written;               /* bytes of answers along the axis that a sink has */
 } cr_answer;
 
 /* One for each kind of front. room and parts are the last that a turn does with the call, so they may do anything with it and
@@ -100,6 +103,8 @@ void cr_call_needless(cr_calls *calls, const cr_peer *peer, cr_method method, ui
 cr_status cr_call_admit(cr_call *call, cr_error *error);
 /* Checks what a Reduce or Merge asks for, before a byte of its array is looked at. False: the call has failed and is gone. */
 bool cr_call_begin(cr_call *call);
+/* Before the input: where the answers along its axis go. It is taken over. */
+void cr_call_sink(cr_call *call, struct cr_sink *sink);
 /* False: the call has failed and is gone. */
 bool cr_call_input(cr_call *call, const cr_array *input);
 

@@ -43,9 +43,9 @@ uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folde
     return bytes;
 }
 
-/* Whether answers may go out before the array is whole: not in strips, where all of it is kept. */
+/* Whether answers may go out before the array is whole: not in strips, where all of it is kept, and not where they are written. */
 static bool answers_early(const cr_job *job) {
-    return job && job->axis && job->axis->block && !cr_job_axis_in_strips(job);
+    return job && job->axis && job->axis->block && !job->sink && !cr_job_axis_in_strips(job);
 }
 
 /* Bytes of answers to the whole blocks that came, and *more: whether a part of a block came too. */

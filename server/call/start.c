@@ -51,6 +51,8 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     job->wants = call->wants;
     for (uint32_t i = 0; i < r->op_count; i++) job->ops |= cr_ops_of(r->ops[i]);
     job->base = r->first;
+    job->sink = call->sink;
+    call->sink = NULL;
     if (r->has_axis) {
         cr_status status = attach_axis(call, kept && kept->region.way == CR_REGION_DEVICE, error);
         if (status != CR_OK) return status;

@@ -8,6 +8,7 @@
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
 #include "server/engine/job_axis.h"
+#include "server/engine/sink.h"
 
 static _Atomic uint64_t numbers;
 
@@ -42,6 +43,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_partial_init(&job->partial, dtype, families);
     job->named = NULL;
     job->axis = NULL;
+    job->sink = NULL;
     job->base = job->claim_bytes = job->claim_most = job->claim_output = 0;
     job->most_claims = 0;
     job->may_pause = false;
@@ -72,6 +74,7 @@ void cr_job_free(cr_job *job) {
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) assert(!cr_waiting_in_line(&job->ready[kind]));
     for (cr_list *node; (node = cr_list_pop(&job->outputs));) free(cr_container(node, cr_output, link));
     if (job->axis) cr_job_axis_free(job->axis);
+    if (job->sink) job->sink->free(job->sink);
     free(job->named);
     cr_metric_sub(jobs, 1);
     free(job);

@@ -70,6 +70,7 @@ typedef struct cr_job {
 
     struct cr_named *named;   /* NULL: no kernel is asked for by name (server/engine/named.h) */
     struct cr_job_axis *axis; /* NULL: the whole array is one answer, in partial */
+    struct cr_sink *sink;     /* where the answers along the axis go; NULL: into outputs. Set before the axis is */
     cr_list outputs;          /* Q: answers along the axis that the loop has not taken */
     cr_list news;             /* Q: in the queue's news while outputs came and the loop was not told */
     uint64_t output_bytes;    /* Q: made and not yet sent; at a limit the job offers nothing */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/engine/sink.h"
+
 typedef unsigned long long ull;
 
 typedef struct piece {
@@ -68,10 +70,26 @@ static void output_done(cr_job_axis *axis, cr_output *output, void *const out[])
     }
 }
 
-/* Hands an output to the loop. */
-static void emit(cr_queue *queue, cr_job *job, cr_output *output, void *const out[]) {
-    output_done(job->axis, output, out);
-    cr_queue_emit(queue, job, output);
+static cr_status write_output(cr_job *job, const cr_output *output, void *const out[], cr_error *error) {
+    const cr_job_axis *axis = job->axis;
+    cr_status status = CR_OK;
+    for (uint32_t k = 0; status == CR_OK && k < axis->spec.op_count; k++)
+        status = job->sink->write(job->sink, k, output->first * axis->width[k], out[k], output->count * axis->width[k],
+                                  error);
+    return status;
+}
+
+/* Hands an output to the loop, or writes it where the client wants it. */
+static cr_status emit(cr_queue *queue, cr_job *job, cr_output *output, void *const out[], cr_error *error) {
+    cr_status status = CR_OK;
+    if (!job->sink) {
+        output_done(job->axis, output, out);
+        cr_queue_emit(queue, job, output);
+        return CR_OK;
+    }
+    if (!cr_queue_stopped(queue, job)) status = write_output(job, output, out, error);
+    free(output);
+    return status;
 }
 
 static uint64_t answers_at_once(const cr_job_axis *axis) {
@@ -130,7 +148,7 @@ static cr_status whole_blocks(cr_queue *queue, cr_job_axis_hand *hand, const cr_
         status = cr_cpu_axis_blocks(first->spec, data + done * first->elements * claim->job->element, answer, now,
                                     hand->scratch, out, error);
         if (status == CR_OK)
-            emit(queue, claim->job, output, out);
+            status = emit(queue, claim->job, output, out, error);
         else
             free(output);
     }
@@ -148,7 +166,7 @@ cr_status cr_job_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_
         if (!output) return error->code;
         for (uint32_t k = 0; k < axis->spec.op_count; k++)
             memcpy(to[k], (const uint8_t *)out[k] + at * axis->width[k], now * axis->width[k]);
-        emit(queue, job, output, to);
+        if (emit(queue, job, output, to, error) != CR_OK) return error->code;
     }
     return CR_OK;
 }
@@ -168,7 +186,7 @@ static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, cons
             free(output);
             return status;
         }
-        emit(queue, job, output, out);
+        if (emit(queue, job, output, out, error) != CR_OK) return error->code;
     }
     return CR_OK;
 }
@@ -286,14 +304,13 @@ void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *c
     if (job->in_order || job->most_claims) cr_job_axis_let_go(queue, hand); /* the next claim may be another worker's */
 }
 
-cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error) {
+static cr_output *empty_next(cr_job_axis *axis, void *out[], cr_error *error) {
     const cr_axis_spec *spec = &axis->spec;
     uint64_t all = spec->shape.outer * spec->shape.inner, count = answers_at_once(axis);
     if (all - axis->empty_next < count) count = all - axis->empty_next;
     if (!count) return NULL;
     cr_partial none;
     cr_partial_init(&none, spec->dtype, spec->families);
-    void *out[CR_AXIS_PLACES];
     cr_output *output = output_new(axis, axis->empty_next, count, out, error);
     for (uint32_t k = 0; output && k < spec->op_count; k++) {
         uint8_t *status = spec->statuses ? out[spec->op_count + k] : NULL;
@@ -307,4 +324,19 @@ cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error) {
     if (output) output_done(axis, output, out);
     axis->empty_next += count;
     return output;
+}
+
+cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error) {
+    void *out[CR_AXIS_PLACES];
+    return empty_next(axis, out, error);
+}
+
+cr_status cr_job_axis_empty_write(cr_job *job, bool *more, cr_error *error) {
+    void *out[CR_AXIS_PLACES];
+    cr_output *output = empty_next(job->axis, out, error);
+    *more = output != NULL;
+    if (!output) return error->code;
+    cr_status status = write_output(job, output, out, error);
+    free(output);
+    return status;
 }

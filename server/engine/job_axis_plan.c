@@ -28,8 +28,8 @@ static uint64_t plan_claims(const cr_job_axis *axis, cr_job *job, bool whole) {
     job->claim_bytes = job->claim_most = job->claim_output = 0;
     if (!whole && axis->strip > 1)
         job->claim_bytes = least(times(axis->strip * job->element, CR_JOB_AXIS_CLAIM_LINES), CR_JOB_AXIS_CLAIM_BYTES);
-    job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES;
-    if (!job->may_pause) return all;
+    job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES && !job->sink;
+    if (!job->may_pause) return least(all, CR_JOB_AXIS_PENDING_BYTES); /* with a sink: what workers hold */
     uint64_t most = times(CR_JOB_AXIS_OUTPUT_BYTES / axis->answer_bytes + 1, slice), unit = cr_job_unit(job);
     if (most < CR_JOB_AXIS_CLAIM_BYTES) job->claim_most = most > unit ? most / unit * unit : unit;
     uint64_t claim = job->claim_most ? job->claim_most : CR_CLAIM_MOST_BYTES;
@@ -210,6 +210,7 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
     if (shape->inner > UINT32_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: a GPU gives at most 2^32 - 1 answers of a block, not %llu",
                        (ull)shape->inner);
+    if (job->sink) job->may_pause = false, job->claim_output = 0; /* its answers wait for nobody */
     if (axis->memory <= max_bytes) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "axis: a GPU answers whole blocks, and %llu bytes of answers exceed max_state_bytes_per_connection "

@@ -31,6 +31,9 @@ static cr_status as_stream(cr_wire_call *asked, bool known, uint64_t bytes, cr_e
     if (r->source == CR_SOURCE_DESCRIPTOR || r->source == CR_SOURCE_REGION || r->source == CR_SOURCE_REGIONS)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "input: descriptors and regions belong to the native protocol (libcured, cured-client)");
+    if (r->outputs)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "outputs: regions belong to the native protocol (libcured, cured-client)");
     if (r->source == CR_SOURCE_INLINE && r->length_known && known && r->length != bytes)
         return cr_fail(error, CR_INVALID_ARGUMENT, "Input.inline is %llu, and data has %llu bytes", (ull)r->length,
                        (ull)bytes);

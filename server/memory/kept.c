@@ -23,6 +23,8 @@ enum {
 static cr_status open_name(const cr_kept_source *source, int *descriptor, cr_error *error) {
     char path[16 + CR_SHM_NAME_MAX_BYTES], self[64];
     struct stat st;
+    const mode_t rights = source->writable ? S_IRUSR | S_IWUSR : S_IRUSR;
+    const int mode = source->writable ? O_RDWR : O_RDONLY;
     snprintf(path, sizeof path, "/dev/shm%s", source->name);
     int found = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (found < 0)
@@ -31,12 +33,13 @@ static cr_status open_name(const cr_kept_source *source, int *descriptor, cr_err
     cr_status status = CR_OK;
     if (fstat(found, &st) != 0 || !S_ISREG(st.st_mode))
         status = cr_fail(error, CR_INVALID_ARGUMENT, "name: it is no shared memory object");
-    else if (st.st_uid != source->peer || source->peer == USER_UNKNOWN || !(st.st_mode & S_IRUSR))
+    else if (st.st_uid != source->peer || source->peer == USER_UNKNOWN || (st.st_mode & rights) != rights)
         status =
-            cr_fail(error, CR_PERMISSION_DENIED, "name: the object must belong to the client's user, and be readable");
+            cr_fail(error, CR_PERMISSION_DENIED,
+                    "name: the object must belong to the client's user, and be readable, to be written writable, too");
     snprintf(self, sizeof self, "/proc/self/fd/%d", found);
     /* Without O_NONBLOCK a lease of the client's (F_SETLEASE) would keep the opener waiting for most of a minute. */
-    if (status == CR_OK && (*descriptor = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+    if (status == CR_OK && (*descriptor = open(self, mode | O_CLOEXEC | O_NONBLOCK)) < 0)
         status = cr_fail(error, CR_PERMISSION_DENIED, "name: cannot open it: %s", strerror(errno));
     close(found);
     return status;
@@ -74,6 +77,19 @@ static void map_whole(cr_kept *kept) {
         cr_region_map(region, 0, (size_t)region->size, &kept->map, &ignored) == CR_OK ? CR_REGION_MAP : CR_REGION_READ;
 }
 
+/* Why a region that is to be written is not mapped. */
+static void explain_unmapped(const cr_kept *kept, cr_error *error) {
+    uint64_t size;
+    bool whole;
+    if (cr_region_look(&kept->region, &size, &whole, error) != CR_OK) return;
+    if (is_of_huge_pages(&kept->region))
+        cr_fail(error, CR_INVALID_ARGUMENT, "writable: memory in huge pages (MFD_HUGETLB) is read only");
+    else if (!whole)
+        cr_fail(error, CR_INVALID_ARGUMENT, "writable: the memory has holes; fill them first (posix_fallocate)");
+    else
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "writable: the memory cannot be mapped for writing");
+}
+
 /* False: the task goes on in the other pool. */
 static bool open_here(cr_kept *kept, cr_file_task *task) {
     cr_kept_source *source = &kept->source;
@@ -89,7 +105,11 @@ static bool open_here(cr_kept *kept, cr_file_task *task) {
         cr_files_submit(kept->files, task, CR_FILES_FOREIGN);
         return false;
     }
-    if (cr_region_inspect(&kept->region, source->descriptor, error) == CR_OK) map_whole(kept);
+    kept->region.writable = source->writable;
+    if (source->writable && cr_region_writable(source->descriptor, error) != CR_OK) return true;
+    if (cr_region_inspect(&kept->region, source->descriptor, error) != CR_OK) return true;
+    map_whole(kept);
+    if (source->writable && kept->region.size && !kept->map.base) explain_unmapped(kept, error);
     return true;
 }
 
@@ -160,10 +180,28 @@ bool cr_kept_is_steady(const cr_kept *kept) {
     return cr_region_look(&kept->region, &size, &whole, &ignored) == CR_OK && whole;
 }
 
-static cr_status check_lost(cr_kept *kept, cr_error *error) {
+static cr_status check_lost(const cr_kept *kept, cr_error *error) {
     if (!atomic_load(&kept->lost)) return CR_OK;
     return cr_fail(error, CR_DATA_LOSS,
                    "region: its file was cut, or its memory failed, while it was read; register it anew");
+}
+
+cr_status cr_kept_can_write(const cr_kept *kept, uint64_t end, cr_error *error) {
+    uint64_t size;
+    bool whole;
+    cr_status status = check_lost(kept, error);
+    if (status != CR_OK) return status;
+    if (!kept->region.writable)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: the region was not registered writable");
+    if (!end) return CR_OK;
+    status = cr_region_look(&kept->region, &size, &whole, error);
+    if (status != CR_OK) return status;
+    if (end > size)
+        return cr_fail(error, CR_DATA_LOSS,
+                       "outputs: the region had %llu bytes when it was registered, and was cut to %llu",
+                       (unsigned long long)kept->region.size, (unsigned long long)size);
+    if (whole) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: the region has holes; fill them first (posix_fallocate)");
 }
 
 cr_status cr_kept_check(cr_kept *kept, uint64_t offset, uint64_t bytes, cr_region_way *way, cr_error *error) {

@@ -24,8 +24,9 @@ typedef struct cr_region {
     int descriptor;
     uint64_t size; /* in bytes, when inspected */
     cr_region_way way;
-    bool shared; /* memory that can be sealed: memfd, tmpfs */
-    bool sealed; /* it cannot be cut (F_SEAL_SHRINK) */
+    bool shared;   /* memory that can be sealed: memfd, tmpfs */
+    bool sealed;   /* it cannot be cut (F_SEAL_SHRINK) */
+    bool writable; /* mapped for writing, too */
 } cr_region;
 
 /* A mapped range: bytes at data; base and length are what munmap needs. */
@@ -37,6 +38,8 @@ typedef struct cr_window {
 
 /* Checks what can be checked without blocking: a descriptor open for reading and not O_PATH. */
 cr_status cr_region_readable(int descriptor, cr_error *error);
+/* Checks the same for a descriptor that is to be written. */
+cr_status cr_region_writable(int descriptor, cr_error *error);
 /* Finds type, size and way. INVALID_ARGUMENT names what it is instead of a regular file, or why its bytes cannot be had: no
  * reads (memfd_secret), no size (/proc, some FUSE). */
 cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error);

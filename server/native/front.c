@@ -4,6 +4,7 @@
 #include "server/base/clock.h"
 #include "server/native/frames.h"
 #include "server/native/group.h"
+#include "server/native/outputs.h"
 #include "server/native/regions.h"
 #include "server/native/reply.h"
 
@@ -141,9 +142,15 @@ static void begin_reduce(cr_stream *stream, int descriptor, const uint8_t *paylo
     cr_call *call = stream->call;
     cr_conn *conn = stream->conn;
     cr_array input = {.kind = descriptor >= 0 ? CR_DESCRIPTOR : CR_STREAM, .descriptor = descriptor};
-    const cr_wire_source source = cr_call_asked(call)->reduce.source;
+    const cr_wire_reduce *r = &cr_call_asked(call)->reduce;
+    const cr_wire_source source = r->source;
+    const bool writes = r->outputs != 0;
+    cr_error error;
     if (!cr_call_begin(call)) {
         if (descriptor >= 0) cr_files_close(conn->native->calls->files, conn->peer.owner, descriptor);
+    } else if (writes && cr_outputs_open(stream, payload, bytes, &error) != CR_OK) {
+        if (descriptor >= 0) cr_files_close(conn->native->calls->files, conn->peer.owner, descriptor);
+        cr_call_cancel(call, &error);
     } else if (source == CR_SOURCE_REGION) {
         cr_regions_reduce(stream);
     } else if (source == CR_SOURCE_REGIONS) {

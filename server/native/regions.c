@@ -56,6 +56,11 @@ static cr_entry *find(const cr_conn *conn, uint64_t id) {
     return node ? cr_container(node, cr_entry, node) : NULL;
 }
 
+cr_kept *cr_regions_find(const cr_conn *conn, uint64_t id) {
+    cr_entry *entry = find(conn, id);
+    return entry && entry->open ? &entry->kept : NULL;
+}
+
 /* No call finds it from here on. */
 static void unlist(cr_entry *entry) {
     if (!entry->listed) return;
@@ -132,9 +137,10 @@ static cr_status set_source(const cr_stream *stream, int descriptor, cr_kept_sou
     source->descriptor = descriptor;
     if (!conn->passes_descriptors)
         return cr_fail(error, CR_PERMISSION_DENIED, "regions: memory is shared over Unix sockets only");
+    source->writable = r->writable;
     if (r->kind == CR_SHARED_DESCRIPTOR) {
         source->kind = CR_KEPT_FILE;
-        return cr_region_readable(descriptor, error);
+        return r->writable ? cr_region_writable(descriptor, error) : cr_region_readable(descriptor, error);
     }
     if (r->kind == CR_SHARED_NAME) {
         if (!conn->native->calls->config->shm_names)
@@ -146,6 +152,9 @@ static cr_status set_source(const cr_stream *stream, int descriptor, cr_kept_sou
         memcpy(source->name, r->name, sizeof source->name);
         return CR_OK;
     }
+    if (r->writable)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "writable: answers are written into memory of the host only, not into a GPU's");
     source->kind = CR_KEPT_DEVICE;
     source->memory.has_handle = r->has_handle;
     source->memory.has_event = r->has_event;

@@ -16,6 +16,8 @@ void cr_regions_register(cr_stream *stream, int descriptor);
 void cr_regions_unregister(cr_stream *stream);
 /* A Reduce call whose input is a region: starts it, or leaves it waiting until the region is open. */
 void cr_regions_reduce(cr_stream *stream);
+/* A region that is open, by its number; NULL: there is none. */
+struct cr_kept *cr_regions_find(const cr_conn *conn, uint64_t id);
 /* The call is going away. why: it failed; NULL: it did not, or its connection is gone. */
 void cr_regions_forget(cr_stream *stream, const cr_error *why);
 /* The connection is going away, its calls are gone. */

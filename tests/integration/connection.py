@@ -246,10 +246,10 @@ class Connection:
                   [descriptor])
         return stream
 
-    def start_register(self, region, source, descriptor=None, timeout_ms=0):
+    def start_register(self, region, source, descriptor=None, timeout_ms=0, writable=False):
         """source: a message of cured_wire's …_region functions."""
         stream = self.open_stream()
-        payload = call_message(register=register_message(region, source), timeout_ms=timeout_ms)
+        payload = call_message(register=register_message(region, source, writable), timeout_ms=timeout_ms)
         passed = [] if descriptor is None else [descriptor]
         self.send(frame(CALL, stream, payload, END, len(passed)), passed)
         return stream
@@ -289,9 +289,9 @@ class Connection:
         self.until(lambda: answer.over, timeout=timeout)
         return answer.status, answer.payload
 
-    def register(self, region, descriptor):
+    def register(self, region, descriptor, writable=False):
         """Registers a memfd or file: its size in bytes, or the Status that refused it."""
-        return self.registered(self.start_register(region, descriptor_region(), descriptor))
+        return self.registered(self.start_register(region, descriptor_region(), descriptor, writable=writable))
 
     def registered(self, stream):
         status, payload = self.over(stream)

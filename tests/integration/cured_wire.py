@@ -156,9 +156,9 @@ def region_input(region, offset=0, count=None):
                        (uint_field(4, 1) if count is None else uint_field(3, count)))
 
 
-def register_message(region, source=None):
+def register_message(region, source=None, writable=False):
     """source: one of the functions below; None leaves it out."""
-    return uint_field(1, region) + (source or b"")
+    return uint_field(1, region) + (source or b"") + (uint_field(6, 1) if writable else b"")
 
 
 def descriptor_region():
@@ -188,7 +188,8 @@ def axis_message(outer, n, inner):
 
 
 def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0, axis=None, partial=False, first=0,
-                   kernel="", unplaced=False, statuses=False):
+                   kernel="", unplaced=False, statuses=False, outputs=()):
+    """outputs: (op, region, offset) of each, where its answers along the axis go."""
     packed = b"".join(varint(number_of(OPS, op)) for op in ops)
     out = uint_field(1, number_of(DTYPES, dtype)) + bytes_field(2, packed)
     out += bytes_field(3, source) if source is not None else b""
@@ -198,6 +199,8 @@ def reduce_message(dtype, ops, source, nan=0, result_dtype=0, ddof=0, overflow=0
     out += uint_field(9, 1) if partial else b""
     out += uint_field(10, first) if first else b""
     out += bytes_field(11, kernel.encode()) if kernel else b""
+    for op, region, offset in outputs:
+        out += bytes_field(17, uint_field(1, op) + uint_field(2, region) + uint_field(3, offset))
     out += uint_field(18, 1) if statuses else b""
     return out + (uint_field(19, 1) if unplaced else b"")
 
@@ -260,6 +263,7 @@ class Answer:
     def __init__(self):
         self.over, self.status, self.payload = False, None, None
         self.results, self.count, self.timing = [], 0, {}
+        self.written = 0
         self.progress = []
         self.partial = b""
         self.takes_parts = self.auto_credit = False
@@ -306,6 +310,7 @@ class Answer:
         self.results = [OpResult(r) for r in f.get(1, [])]
         self.count = first(f, 2)
         self.partial = bytes(first(f, 4, b""))
+        self.written = first(f, 5)
         self.timing = {number: first(parse(first(f, 3, b"")), number) for number in (1, 2, 3)}
 
     def keys(self):

@@ -1,13 +1,14 @@
 """test_gpu_axis: reductions along an axis of arrays in a GPU's memory, which its lane answers: right for every type and op, whatever becomes of
 the client meanwhile, and in no more memory than was admitted. On the stand-in GPU, or a real one: see gpu_axis.
 """
+import os
 import random
 import struct
 import time
 
 import test_axis
 from cured_daemon import SANITIZE, main
-from cured_wire import CANCEL, CANCELLED, DEADLINE_EXCEEDED, INPUTS, INVALID_ARGUMENT, OUT_OF_RANGE, RESOURCE_EXHAUSTED, frame
+from cured_wire import CANCEL, CANCELLED, DEADLINE_EXCEEDED, INPUTS, INVALID_ARGUMENT, OUT_OF_RANGE, RESOURCE_EXHAUSTED, SIZES, frame
 from expected import array_of, oracle, plain
 from gpu_axis import OPTIONS, REAL, AxisTest, setUpModule  # noqa: F401
 
@@ -115,6 +116,25 @@ class Answers(AxisTest):
                 self.assertEqual(want.statuses_of(number, count), got.statuses_of(number, count))
                 self.assertEqual((want.results[number].status, want.results[number].message),
                                  (got.results[number].status, got.results[number].message))
+
+    def test_answers_into_shared_memory(self):
+        """Of device memory, answered by the GPU and by the host: the lane's thread writes them into memory of the host."""
+        for dtype, ops, shape in (("f32", ["sum", "argmax"], (3000, 40, 1)), ("f32", ["prod", "max"], (10, 100, 3)),
+                                  ("i32", ["min", "mean"], (2, 300, 700)), ("f32", ["sum", "min"], (400000, 3, 1))):
+            count, answers = shape[0] * shape[1] * shape[2], shape[0] * shape[2]
+            raw = bytes(plain(dtype, count))
+            region = self.put(raw)
+            target = self.sealed(bytes(16 * answers + 1))
+            self.conn.register(999, target.fileno(), writable=True)
+            want = self.conn.stream(dtype, ops, raw, axis=shape)
+            got = self.ask(dtype, ops, region, shape, outputs=[(0, 999, 8 * answers + 1), (1, 999, 0)])
+            self.assertIsNone(got.status)
+            self.assertEqual((want.keys(), []), (got.keys(), got.parts))
+            for number, at in ((0, 8 * answers + 1), (1, 0)):
+                width = SIZES[want.results[number].dtype]
+                self.assertTrue(want.array(number, width, answers) == os.pread(target.fileno(), width * answers, at), (ops, number))
+            self.assertIsNone(self.conn.unregister(999))
+            self.assertIsNone(self.conn.unregister(region))
 
     def test_what_has_no_kernel(self):
         """Products of floats, on the stand-in: the lane brings them to the host. Of rows, of long ones that it does piece by piece, of

@@ -188,6 +188,7 @@ class Refusals(GrpcTest):
                (request(array, input=pb.Input(file_descriptor=pb.DescriptorInput(to_end=True))), "native"),
                (request(array, input=pb.Input(region=pb.RegionInput(region=1, to_end=True))), "native"),
                (request(array, input=pb.Input(stream=pb.StreamInput(bytes=12))), "ReduceStream"),
+               (request(array, axis=pb.Axis(outer=3, n=1, inner=1), outputs=[pb.Output(region=1)]), "outputs"),
                (pb.ReduceRequest(dtype=2, ops=[1], data=bytes((1 << 24) + 1)), "max_input_bytes")]
         for message, word in bad:
             self.failure(invalid, lambda: self.cured.Reduce(message, timeout=60), word)

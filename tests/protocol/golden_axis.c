@@ -20,6 +20,37 @@ size_t golden_call_axis_statuses(uint8_t *out) {
     return cr_wire_pack_call(&m, out, GOLDEN_CAP);
 }
 
+size_t golden_call_axis_outputs(uint8_t *out) {
+    static const cr_wire_output outputs[] = {{.region = 7}, {.region = 8, .offset = 4096}};
+    cr_wire_call m = {.kind = CR_CALL_REDUCE};
+    m.reduce = (cr_wire_reduce){.dtype = 12,
+                                .op_count = 2,
+                                .ops = {1, 4},
+                                .source = CR_SOURCE_REGION,
+                                .region = 9,
+                                .has_axis = true,
+                                .outer = 2,
+                                .n = 1024,
+                                .inner = 1};
+    return cr_wire_pack_outputs(&m, outputs, out, GOLDEN_CAP);
+}
+
+size_t golden_call_outputs_again(const uint8_t *in, size_t len, uint8_t *out) {
+    cr_wire_call m;
+    cr_wire_output outputs[CR_CALL_MAX_OPS];
+    cr_error e;
+    ck_assert_msg(cr_wire_unpack_call(in, len, &m, &e) == CR_OK, "%s", e.text);
+    ck_assert_uint_eq(m.reduce.outputs, 2);
+    ck_assert_int_eq(cr_wire_unpack_outputs(in, len, outputs, &e), CR_OK);
+    return cr_wire_pack_outputs(&m, outputs, out, GOLDEN_CAP);
+}
+
+size_t golden_result_written(uint8_t *out) {
+    static const cr_wire_result m = {
+        .count = 2048, .written = 24, .result_count = 2, .results = {{.op = 1, .dtype = 13}, {.op = 4, .dtype = 12}}};
+    return cr_wire_pack_result(&m, out, GOLDEN_CAP);
+}
+
 static size_t pack_part(const cr_wire_part *m, uint8_t *out) {
     size_t n = cr_wire_pack_part_head(m, out, GOLDEN_CAP);
     memcpy(out + n, m->values, m->values_len);

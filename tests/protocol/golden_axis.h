@@ -8,6 +8,9 @@
 #include "tests/protocol/golden_regions.h"
 
 size_t golden_call_axis_statuses(uint8_t *out);
+size_t golden_call_axis_outputs(uint8_t *out);
+size_t golden_call_outputs_again(const uint8_t *in, size_t len, uint8_t *out);
+size_t golden_result_written(uint8_t *out);
 size_t golden_part(uint8_t *out);
 size_t golden_part_statuses(uint8_t *out);
 /* What is in the file, unpacked and packed. */

@@ -36,6 +36,10 @@ size_t golden_call_register(uint8_t *out) {
     return register_region(out, 0, (cr_wire_region){.id = 7, .kind = CR_SHARED_DESCRIPTOR});
 }
 
+size_t golden_call_register_writable(uint8_t *out) {
+    return register_region(out, 0, (cr_wire_region){.id = 8, .kind = CR_SHARED_DESCRIPTOR, .writable = true});
+}
+
 size_t golden_call_register_shm(uint8_t *out) {
     return register_region(out, 1000, (cr_wire_region){.id = 8, .kind = CR_SHARED_NAME, .name = "/frames.0"});
 }

@@ -11,6 +11,7 @@ enum { GOLDEN_CAP = 4096 };
 size_t golden_call_region(uint8_t *out);
 size_t golden_call_region_to_end(uint8_t *out);
 size_t golden_call_register(uint8_t *out);
+size_t golden_call_register_writable(uint8_t *out);
 size_t golden_call_register_shm(uint8_t *out);
 size_t golden_call_register_cuda(uint8_t *out);
 size_t golden_call_register_cuda_descriptor(uint8_t *out);

@@ -76,6 +76,7 @@ static void assert_same_call(const cr_wire_call *a, const cr_wire_call *b) {
     ck_assert_uint_eq(x->inner, y->inner);
     ck_assert_int_eq(x->want_partial, y->want_partial);
     ck_assert_int_eq(x->unplaced, y->unplaced);
+    ck_assert_uint_eq(x->outputs, y->outputs);
     ck_assert_uint_eq(x->first, y->first);
     ck_assert_str_eq(x->kernel, y->kernel);
 }
@@ -141,6 +142,7 @@ static cr_wire_result random_result(void) {
     memset(&m, 0, sizeof m);
     m.count = some_number();
     m.timing = (cr_wire_timing){some_number(), some_number(), random_number()};
+    m.written = random_number() % 4 ? 0 : some_number();
     m.result_count = (uint32_t)(random_number() % (CR_CALL_MAX_OPS + 1));
     for (uint32_t i = 0; i < m.result_count; i++) {
         cr_wire_op_result *r = &m.results[i];
@@ -176,6 +178,7 @@ START_TEST(results_are_written_alike) {
         if (m.partial) continue;
         ck_assert_int_eq(cr_wire_unpack_result(bytes, n, &back, &error), CR_OK);
         ck_assert_uint_eq(back.count, m.count);
+        ck_assert_uint_eq(back.written, m.written);
         ck_assert_uint_eq(back.timing.total_ns, m.timing.total_ns);
         ck_assert_uint_eq(back.result_count, m.result_count);
         for (uint32_t k = 0; k < m.result_count; k++) {

@@ -33,6 +33,7 @@ static size_t call_with_field(const char *inside, unsigned number, uint8_t *out)
         {"descriptor_input", {2, 3, 3}, "\x18\x01"},
         {"register_request", {6}, "\x08\x01"},
         {"axis", {8, 3}, ""},
+        {"output", {17, 3}, ""},
         {"stream_input", {1, 3, 3}, ""},
         {"region_input", {3, 3, 3}, ""},
     };
@@ -78,8 +79,8 @@ START_TEST(fields_to_come_are_refused) {
         is_lacking(fields[i].message, fields[i].number, says);
     }
     static const char *const messages[] = {
-        "call", "reduce_request",   "merge_request", "input",       "descriptor_input",
-        "axis", "register_request", "stream_input",  "region_input"};
+        "call", "reduce_request",   "merge_request", "input",        "descriptor_input",
+        "axis", "register_request", "stream_input",  "region_input", "output"};
     for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++) {
         is_lacking(messages[i], 40, "has field 40");
         is_lacking(messages[i], 63, "has field 63");

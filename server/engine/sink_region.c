@@ -1,0 +1,69 @@
+/* sink_region: checked copies into mappings of registered regions. They go by the mapping and not by pwrite, because that would
+ * lengthen a file that its owner cut, and would append where the owner sets O_APPEND. Thread: see sink.h. Owner: the job. */
+#include "server/engine/sink_region.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/memory/guard.h"
+
+typedef unsigned long long ull;
+
+typedef struct sink_region {
+    cr_sink sink;
+    uint32_t count;
+    cr_sink_place places[];
+} sink_region;
+
+static cr_status write_place(cr_sink *base, uint32_t op, uint64_t at, const void *values, size_t bytes,
+                             cr_error *error) {
+    const cr_sink_place *place = &cr_container(base, sink_region, sink)->places[op];
+    cr_kept *kept = place->kept;
+    if (at > place->bytes || bytes > place->bytes - at)
+        return cr_fail(error, CR_INTERNAL, "outputs[%u]: answers beyond their place", op);
+    if (!bytes) return CR_OK;
+    uint8_t *to = cr_kept_memory(kept) + place->offset + at;
+    cr_guard_enter_writing(to, bytes, &kept->lost);
+    memcpy(to, values, bytes);
+    if (!cr_guard_leave_writing()) return cr_kept_still(kept, place->offset + at + bytes, error);
+    return cr_fail(error, CR_DATA_LOSS, "outputs[%u]: its region was cut, or its memory failed, while it was written",
+                   op);
+}
+
+static void free_places(cr_sink *base) {
+    sink_region *sink = cr_container(base, sink_region, sink);
+    for (uint32_t i = 0; i < sink->count; i++) cr_kept_release(sink->places[i].kept);
+    free(sink);
+}
+
+static cr_status check_place(const cr_sink_place *places, uint32_t index, cr_error *error) {
+    const cr_sink_place *place = &places[index];
+    const uint64_t size = place->kept->region.size;
+    if (place->offset > size || place->bytes > size - place->offset)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "outputs[%u]: %llu bytes of answers from byte %llu on go beyond its region of %llu bytes", index,
+                       (ull)place->bytes, (ull)place->offset, (ull)size);
+    for (uint32_t i = 0; i < index; i++) {
+        const cr_sink_place *other = &places[i];
+        if (other->kept == place->kept && place->bytes && other->bytes &&
+            place->offset < other->offset + other->bytes && other->offset < place->offset + place->bytes)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u]: its bytes are those of outputs[%u], too", index,
+                           i);
+    }
+    return cr_kept_can_write(place->kept, place->offset + place->bytes, error);
+}
+
+cr_sink *cr_sink_region_new(const cr_sink_place *places, uint32_t count, cr_error *error) {
+    for (uint32_t i = 0; i < count; i++)
+        if (check_place(places, i, error) != CR_OK) return NULL;
+    sink_region *sink = malloc(sizeof *sink + count * sizeof sink->places[0]);
+    if (!sink) {
+        cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the outputs");
+        return NULL;
+    }
+    sink->sink = (cr_sink){write_place, free_places};
+    sink->count = count;
+    memcpy(sink->places, places, count * sizeof places[0]);
+    for (uint32_t i = 0; i < count; i++) cr_kept_use(places[i].kept);
+    return &sink->sink;
+}
