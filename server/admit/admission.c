@@ -9,7 +9,7 @@
 
 typedef unsigned long long ull;
 
-enum { MOST_REFUSED = 1024, LEAST_PARKED = 8 };
+enum { MOST_REFUSED = 1024, LEAST_PARKED = 8, REQUESTS_OF_CALL = 4, MORE_REQUESTS = 1024 };
 
 /* How a refusal names each use, its limits, and what can be done. */
 static const struct {
@@ -51,6 +51,7 @@ void cr_admit_principals(cr_admission *a, cr_principals *fresh) {
 static void let_go(cr_admission *a, cr_user *user) {
     if (--user->holders) return;
     for (int i = 0; i < CR_USES; i++) assert(!user->used[i]);
+    assert(!user->requests);
     cr_list_remove(&user->link);
     cr_table_remove(&a->users, &user->node);
     free(user);
@@ -262,6 +263,27 @@ void cr_admit_refused_over(cr_admission *a) { a->refused--; }
 void cr_admit_connection_over(cr_admission *a, cr_peer *peer) { give(a, peer->user, CR_USE_connections, 1); }
 
 /* ---- calls ---- */
+
+cr_status cr_admit_request(cr_admission *a, cr_user *user, cr_error *error) {
+    const uint64_t calls = a->most[CR_USE_calls], most = REQUESTS_OF_CALL * calls + MORE_REQUESTS;
+    if (user->requests >= left_of(most, a->requests)) {
+        a->short_of = CR_USE_calls;
+        return cr_fail(
+            error, CR_RESOURCE_EXHAUSTED,
+            "requests: %llu of this user are open, and no more of the %llu for max_jobs, %llu, are free; end "
+            "some",
+            (ull)user->requests, (ull)most, (ull)calls);
+    }
+    a->requests++;
+    user->requests++;
+    return CR_OK;
+}
+
+void cr_admit_request_over(cr_admission *a, cr_user *user) {
+    assert(a->requests && user->requests);
+    a->requests--;
+    user->requests--;
+}
 
 /* From before bytes of one input to after. */
 static cr_status take_bytes(cr_admission *a, cr_user *user, uint64_t before, uint64_t after, cr_error *error) {

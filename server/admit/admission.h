@@ -22,6 +22,7 @@ typedef struct cr_user {
     const cr_principal *line;              /* what it may hold: the first line of those that its peers go by */
     uint64_t holders;
     uint64_t used[CR_USES];
+    uint64_t requests; /* of gRPC, see cr_admit_request */
 } cr_user;
 
 /* All zero: cr_admit_init. */
@@ -31,7 +32,7 @@ typedef struct cr_admission {
     uint64_t max_regions_per_connection, max_region_bytes;
     uint64_t max_state_bytes_per_connection;
     uint64_t max_files, max_refused; /* of RLIMIT_NOFILE: see cr_admit_limit_descriptors */
-    uint64_t used[CR_USES], refused;
+    uint64_t used[CR_USES], refused, requests;
     cr_use short_of; /* by the latest answer: CR_USES, nothing was */
     cr_table users;
     cr_list by_age; /* users */
@@ -82,6 +83,11 @@ cr_status cr_admit_check_parked(const cr_admission *admission, const cr_peer *pe
 /* Whether a refused connection may stay open until its client has read why. */
 bool cr_admit_refused(cr_admission *admission);
 void cr_admit_refused_over(cr_admission *admission);
+
+/* A request of gRPC more, which is no call yet, or never (Watch): the user may hold as many as are still free, also when it is alone,
+ * because nobody can make it end one. In all there are some for each call that may be in flight. RESOURCE_EXHAUSTED. */
+cr_status cr_admit_request(cr_admission *admission, cr_user *user, cr_error *error);
+void cr_admit_request_over(cr_admission *admission, cr_user *user);
 
 /* Lets in a call of bytes input (0: not known yet). INVALID_ARGUMENT when it is too large ever; RESOURCE_EXHAUSTED when it is
  * too much now. */

@@ -108,6 +108,14 @@ bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name
     return stream->header_bytes <= MOST_HEADERS_BYTES;
 }
 
+/* Counts it, until it is freed. False: it is refused. */
+static bool hold(cr_grpc_stream *stream) {
+    cr_user *user = stream->peer->user;
+    if (cr_admit_request(&stream->conn->grpc->calls->admission, user, &stream->refused) != CR_OK) return false;
+    stream->holder = user;
+    return true;
+}
+
 void cr_grpc_stream_begin(cr_grpc_stream *stream) {
     stream->head_read = true;
     if (stream->conn->refused) stream->refused = stream->conn->why;
@@ -129,7 +137,7 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
     } else if (stream->conn->backlog > CR_GRPC_BACKLOG_MOST) {
         refuse_header(stream, CR_RESOURCE_EXHAUSTED, "4 MiB of answers to other calls wait to be read");
     }
-    if (stream->refused.code == CR_OK) return;
+    if (stream->refused.code == CR_OK && hold(stream)) return;
     cr_grpc_stream_fail(stream, &stream->refused);
 }
 
@@ -324,6 +332,7 @@ void cr_grpc_stream_free(cr_grpc_stream *stream) {
     cr_list_remove(&stream->link);
     cr_list_remove(&stream->stalled);
     cr_list_remove(&stream->watching);
+    if (stream->holder) cr_admit_request_over(&stream->conn->grpc->calls->admission, stream->holder);
     stream->conn->backlog -= cr_bytes_left(&stream->out);
     cr_bytes_free(&stream->out);
     free(stream);

@@ -39,7 +39,8 @@ typedef enum cr_grpc_reading {
 
 struct cr_grpc_stream {
     cr_grpc_conn *conn;
-    cr_peer *peer; /* who asks: the connection's, or that of the token's principal */
+    cr_peer *peer;   /* who asks: the connection's, or that of the token's principal */
+    cr_user *holder; /* whose request it is counted as; NULL: it is refused */
     cr_list link, stalled, gathering, watching;
     int32_t id;
     const cr_grpc_method *method;

@@ -282,6 +282,45 @@ class Patience(Hostile):
                 pass
 
 
+class Requests(Hostile):
+    """Requests that are no calls: nothing makes them end, and each takes memory."""
+
+    MOST = (4 * 16 + 1024) // 2  # of one user, with 16 calls
+
+    def hold(self, daemon, path, body):
+        """Opens more than are free. The clients, and how many requests were let in."""
+        clients, held = [], 0
+        for _ in range(3):
+            client = Http2(daemon.addresses[0])
+            self.addCleanup(client.close)
+            clients.append(client)
+            for stream in range(1, 512, 2):
+                client.send(headers(stream, request_headers(path)) + body(stream))
+            client.ping()
+            ended = [stream for stream in client.streams.values() if stream.over]
+            for stream in ended:
+                code, text = stream.status()
+                self.assertEqual(RESOURCE_EXHAUSTED, code)
+                self.assertIn("requests: %d of this user are open" % self.MOST, text)
+            held += 256 - len(ended)
+        return clients, held
+
+    def test_one_user_holds_no_more_than_are_free(self):
+        daemon = Daemon(self.folder, listen=["unix:%s/requests.sock" % self.folder, "tcp:127.0.0.1:0"], max_jobs=16)
+        for path, body in ((WATCH, lambda stream: data(stream, message(b""), True)), (STREAM, lambda stream: b""),
+                           (REFLECTION, lambda stream: data(stream, message(bytes_field(7, b""))))):
+            clients, held = self.hold(daemon, path, body)
+            self.assertEqual(self.MOST, held, path)
+            with Http2(daemon.addresses[1]) as other:  # an address is another user
+                other.ask(1, "/grpc.health.v1.Health/Check", message(b""))
+                other.ask(3, REDUCE, SUM)
+                self.assertEqual([0, 0], [other.answer(stream).status()[0] for stream in (1, 3)])
+            for client in clients:
+                client.close()
+            wait_for("the clients' end", lambda: daemon.gauges()["connections"] == 1)
+        daemon.check_end(self, daemon.stop())
+
+
 class Draining(Hostile):
     def test_a_call_that_stands_still_hears_why(self):
         """The daemon ends the call, not its connection: the client may have others, which go on."""
