@@ -84,7 +84,7 @@ static bool on_hello(cr_conn *conn, const uint8_t *payload, uint32_t length) {
         return cr_conn_fail(conn, &error);
     }
     if (authenticate(conn, hello.token, &error) != CR_OK) {
-        cr_stats_rejected(&conn->native->calls->stats, CR_REASON_credential);
+        cr_stats_stranger(&conn->native->calls->stats, &conn->peer, &error);
         return cr_conn_fail(conn, &error);
     }
     char quoted[4 * CR_NAME_MAX_BYTES];

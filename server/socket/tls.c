@@ -268,6 +268,8 @@ cr_status cr_tls_shake(cr_tls *tls, cr_error *error) {
     }
 }
 
+bool cr_tls_trusts_client(const cr_tls *tls) { return SSL_get_verify_result(tls->ssl) == X509_V_OK; }
+
 bool cr_tls_knows_client(const cr_tls *tls) {
     return SSL_get0_peer_certificate(tls->ssl) && SSL_get_verify_result(tls->ssl) == X509_V_OK;
 }

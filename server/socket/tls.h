@@ -31,6 +31,8 @@ int64_t cr_identity_expires_s(const cr_identity *identity);
 cr_tls *cr_tls_new(const cr_identity *identity, int fd, const uint8_t *bytes, size_t n);
 /* A step of the handshake, when bytes came or there is room for some. CR_OK: it is done; CR_UNAVAILABLE: not yet; all else: it has failed. */
 cr_status cr_tls_shake(cr_tls *tls, cr_error *error);
+/* False: the client has shown a certificate that is over, or that no CA of the identity's signed. */
+bool cr_tls_trusts_client(const cr_tls *tls);
 /* Whether the client has shown a certificate that the identity's CA signed. */
 bool cr_tls_knows_client(const cr_tls *tls);
 /* When the client's certificate ends, in seconds of the Unix clock. 0: it has none. */

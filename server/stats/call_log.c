@@ -1,4 +1,5 @@
-/* call_log: a line in the log for a call that is over, by the options log_calls and slow_ms.
+/* call_log: a line in the log for a call that is over, by the options log_calls and slow_ms; and for a connection that is refused
+ * for want of a credential.
  *
  * Lines of failed and slow calls are limited, because clients can make as many as they like: for each user LINES_OF_USER at once
  * and then one a second; for all users together LINES at once and then LINES_PER_S. Where log_calls is `all`, answered calls have
@@ -37,15 +38,14 @@ static cr_stats_bucket *bucket_of(cr_stats *s, uint64_t owner) {
 }
 
 /* Whether the line may be written; how many of the user's were not since the last. */
-static bool may_write(cr_stats *s, const cr_record *r, bool limited, uint64_t *left_out) {
-    cr_stats_bucket *own = bucket_of(s, r->peer->owner);
-    const bool may =
-        limited ? take(own, LINES_OF_USER, 1, r->ended_ms) && take(&s->log_all, LINES, LINES_PER_S, r->ended_ms)
-                : take(&s->log_answered, LINES_OF_ALL, LINES_OF_ALL, r->ended_ms);
+static bool may_write(cr_stats *s, const cr_peer *peer, uint64_t now_ms, bool limited, uint64_t *left_out) {
+    cr_stats_bucket *own = bucket_of(s, peer->owner);
+    const bool may = limited ? take(own, LINES_OF_USER, 1, now_ms) && take(&s->log_all, LINES, LINES_PER_S, now_ms)
+                             : take(&s->log_answered, LINES_OF_ALL, LINES_OF_ALL, now_ms);
     *left_out = 0;
     if (!may) {
         own->left_out++;
-        if (!s->left_out++ && s->sources.timers) cr_timer_set(s->sources.timers, &s->log_timer, r->ended_ms + TELL_MS);
+        if (!s->left_out++ && s->sources.timers) cr_timer_set(s->sources.timers, &s->log_timer, now_ms + TELL_MS);
         return false;
     }
     *left_out = own->left_out;
@@ -109,6 +109,23 @@ void cr_stats_log(cr_stats *s, const cr_record *r) {
     uint64_t left_out;
     if (!failed && !(slow && config->log_calls >= CR_LOG_CALLS_SLOW) && config->log_calls != CR_LOG_CALLS_ALL) return;
     const bool limited = failed || (slow && config->log_calls == CR_LOG_CALLS_SLOW);
-    if (may_write(s, r, limited, &left_out))
+    if (may_write(s, r->peer, r->ended_ms, limited, &left_out))
         write_line(s, r, failed ? "call failed" : slow ? "slow call" : "call", left_out);
+}
+
+void cr_stats_stranger(cr_stats *s, const cr_peer *peer, const cr_error *why) {
+    const cr_config *config = s->sources.config;
+    char user[CR_NAME_MAX_BYTES + 1];
+    uint64_t left_out;
+    size_t n = 2;
+    cr_stats_rejected(s, CR_REASON_credential);
+    if (!config || config->log_calls == CR_LOG_CALLS_OFF || !may_write(s, peer, cr_now_ms(), true, &left_out)) return;
+    cr_peer_name(peer->owner, user, sizeof user);
+    cr_log_field fields[7] = {{"conn", NULL, peer->number}, {"user", user, 0}};
+    if (peer->pid) fields[n++] = (cr_log_field){"pid", NULL, peer->pid};
+    fields[n++] = (cr_log_field){"transport", cr_path_names[peer->path], 0};
+    fields[n++] = (cr_log_field){"status", cr_status_name(why->code), 0};
+    fields[n++] = (cr_log_field){"why", why->text, 0};
+    if (left_out) fields[n++] = (cr_log_field){"left_out", NULL, left_out};
+    cr_log_fields(CR_LOG_INFO, "connection refused", fields, n);
 }

@@ -131,6 +131,8 @@ static inline bool cr_stats_small_end(cr_stats *s, uint64_t owner, uint64_t now_
 void cr_stats_region(cr_stats *stats, cr_region_kind kind, int64_t count, int64_t bytes);
 /* A connection was refused. */
 void cr_stats_rejected(cr_stats *stats, cr_reason reason);
+/* For want of a credential: the log has a line, unless log_calls is off. */
+void cr_stats_stranger(cr_stats *stats, const cr_peer *peer, const cr_error *why);
 
 /* Who asks, and so what is shown: own: the user whose figures and slow calls are shown, NULL: none; all: of everybody. */
 typedef struct cr_stats_asker {

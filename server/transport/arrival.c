@@ -119,7 +119,7 @@ static const cr_error *distrust(cr_arrival *a) {
     cr_admission *admission = &a->arrivals->loop->calls->admission;
     if (a->arrived.refused || know(a, &a->refused) == CR_OK) return a->arrived.refused;
     cr_metric_add(connections_refused, 1);
-    cr_stats_rejected(&a->arrivals->loop->calls->stats, CR_REASON_credential);
+    cr_stats_stranger(&a->arrivals->loop->calls->stats, &a->arrived.peer, &a->refused);
     cr_admit_connection_over(admission, &a->arrived.peer);
     a->arrived.brief = !cr_admit_refused(admission);
     if (a->arrived.brief) admission->refused++;
@@ -170,6 +170,8 @@ static bool shake(cr_arrival *a) {
         return true;
     }
     cr_debug("connection ended: %s", error.text);
+    if (!cr_tls_trusts_client(a->arrived.socket.tls))
+        cr_stats_stranger(&arrivals->loop->calls->stats, &a->arrived.peer, &error);
     cr_metric_add(tls_handshakes_failed_total, 1);
     drop(a);
     return false;

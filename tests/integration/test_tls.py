@@ -385,8 +385,8 @@ def new_token(name):
     return lines[0], lines[1]
 
 
-class Tokens(TlsTest):
-    """Every door with no, wrong, expired and right credentials, at an address beyond loopback."""
+class TokensTest(TlsTest):
+    """A daemon with tokens, at an address beyond loopback."""
 
     FAR = True
 
@@ -417,6 +417,10 @@ class Tokens(TlsTest):
             return 16
         self.assertEqual(0, ran.returncode, ran.stderr)
         return int(ran.stdout)
+
+
+class Tokens(TokensTest):
+    """Every door with no, wrong, expired and right credentials."""
 
     def test_matrix(self):
         wrong = [self.other, self.token[:-1] + ("0" if self.token[-1] != "0" else "1"), "nobody." + self.token.partition(".")[2],
@@ -476,6 +480,33 @@ class Tokens(TlsTest):
         with Connection("tcp:127.0.0.1:%d" % self.port) as c:
             wait_for("its end", lambda: c.reason or not c.receive())
             self.assertEqual(16, c.reason.code)
+
+
+class Strangers(TokensTest):
+    """Whoever has no good credential is counted, and named in the log."""
+
+    def rejected(self):
+        counts = self.channel(self.client).Stats(pb.StatsRequest(), timeout=30).rejected
+        return sum(c.value for c in counts if c.name == "credential")
+
+    def test_each_has_a_line(self):
+        old = self.ca.sign("old", days=-1)
+        bad = self.token[:-1] + ("0" if self.token[-1] != "0" else "1")
+        for why, ask in (("this address wants one", lambda: self.ask_native()),
+                         ("none of this daemon's", lambda: self.ask_native(token=bad)),
+                         ("none of this daemon's", lambda: self.ask_grpc(token=bad)),
+                         ("speaks TLS only", lambda: self.run_client("ping", address="tcp:127.0.0.1:%d" % self.port)),
+                         ("certificate", lambda: self.run_client("ping", "--tls-ca", self.ca.certificate, "--tls-certificate",
+                                                                 self.stranger[0], "--tls-key", self.stranger[1])),
+                         ("certificate", lambda: self.run_client("ping", "--tls-ca", self.ca.certificate, "--tls-certificate",
+                                                                 old[0], "--tls-key", old[1]))):
+            before, seen = self.rejected(), len(self.daemon.lines)
+            ask()
+            line = wait_for("a line that names the client: " + why, lambda: [
+                line for line in self.daemon.lines[seen:] if "UNAUTHENTICATED" in line and why in line])[0]
+            self.assertIn('user="tcp 127.0.0.1"', line)
+            self.assertNotIn(bad, line)
+            self.assertEqual(before + 1, self.rejected(), line)
 
 
 class Options(unittest.TestCase):
