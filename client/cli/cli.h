@@ -42,6 +42,7 @@ typedef struct cli_options {
     cli_via via;
     cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */
     size_t op_count;
+    uint64_t given; /* a bit for each option, of those that the program has */
     bool axis_given, keepdims, local;
     int64_t axis;  /* negative: from the end */
     uint32_t dims; /* of --shape; 0: not given */
@@ -90,6 +91,7 @@ enum {
     CLI_OF_PARTIALS = 64,
     CLI_OF_TOKENS = 512,
     CLI_OF_TOP = 1024,
+    CLI_OF_MERGE = 2048,
     CLI_OF_ALL = -1,
 };
 

@@ -63,9 +63,10 @@ static void print_slow(const cJSON *log) {
             if (cli_number(call, stages[i]) > 0)
                 printf(", %.*s %s", (int)(strlen(stages[i]) - 3), stages[i],
                        cli_time_text(cli_number(call, stages[i]), part));
-        printf(", lanes %s, %s, %s pid %.0f %s, %.0f s ago\n", cli_text(call, "lanes"), cli_text(call, "code"),
-               cli_text(call, "user"), cli_number(call, "pid"), cli_text(call, "client"),
-               cli_number(call, "age_ms") / 1e3);
+        if (*cli_text(call, "lanes") != '\0') printf(", lanes %s", cli_text(call, "lanes"));
+        printf(", %s, %s", cli_text(call, "code"), cli_text(call, "user"));
+        if (cli_number(call, "pid") > 0) printf(" pid %.0f", cli_number(call, "pid")); /* over TCP nobody knows it */
+        printf(" %s, %.0f s ago\n", cli_text(call, "client"), cli_number(call, "age_ms") / 1e3);
     }
 }
 

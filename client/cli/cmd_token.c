@@ -3,11 +3,14 @@
  *
  * Thread: one. SHA-256 is OpenSSL's, loaded for it. */
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/cli/cli.h"
 
@@ -90,6 +93,30 @@ static const char *write_limits(const char *text, char *out, size_t room) {
     return out;
 }
 
+/* Into a file that nobody else can read. One that is there is left alone, because others may have it open. */
+static int write_token(const char *path, const char *token) {
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return cli_fail(EXIT_IO, "token: cannot create %s: %s", path, strerror(errno));
+    const bool written = dprintf(fd, "%s\n", token) > 0;
+    if (close(fd) == 0 && written) return EXIT_OK;
+    unlink(path);
+    return cli_fail(EXIT_IO, "token: cannot write to %s", path);
+}
+
+/* With --output standard output has the line alone, as the daemon's file takes it. */
+static int tell(const cli_options *o, const char *token, const char *line) {
+    const int code = o->output != NULL ? write_token(o->output, token) : EXIT_OK;
+    if (code != EXIT_OK) return code;
+    if (o->json) /* neither has a character that JSON escapes */
+        printf("{\"token\":\"%s\",\"line\":\"%s\"}\n", token, line);
+    else if (o->output != NULL)
+        puts(line);
+    else
+        printf("token (for the client, in a file of mode 0600): %s\nline (for the daemon's file of --principals): %s\n",
+               token, line);
+    return cli_flush();
+}
+
 int cmd_token(const cli_options *o) {
     unsigned char *(*sha256)(const unsigned char *, size_t, unsigned char *);
     uint8_t both[SALT_BYTES + SECRET_BYTES], hash[HASH_BYTES];
@@ -116,8 +143,9 @@ int cmd_token(const cli_options *o) {
     hex(both, SALT_BYTES, salt);
     hex(both + SALT_BYTES, SECRET_BYTES, secret);
     hex(hash, sizeof hash, hashed);
-    printf("token (for the client, in a file of mode 0600): %s.%s\n", o->file, secret);
-    printf("line (for the daemon's file of --principals): %s %s %s%s%s%s%s\n", o->file, salt, hashed, until,
-           o->may != NULL ? " may=" : "", o->may != NULL ? o->may : "", limits);
-    return cli_flush();
+    char token[NAME_BYTES + sizeof secret + 1], line[1024];
+    snprintf(token, sizeof token, "%s.%s", o->file, secret);
+    snprintf(line, sizeof line, "%s %s %s%s%s%s%s", o->file, salt, hashed, until, o->may != NULL ? " may=" : "",
+             o->may != NULL ? o->may : "", limits);
+    return tell(o, token, line);
 }

@@ -11,6 +11,7 @@
 struct option {
     const char *name, *argument; /* argument: NULL for a flag */
     int (*set)(cli_options *o, const char *value);
+    int of;
 };
 
 static int bad(const char *option, const char *value, const char *must) {
@@ -288,7 +289,7 @@ static int set_timing(cli_options *o, const char *value) {
 }
 
 static const struct option options[] = {
-#define CLI_OPTION(name, setter, argument, of, words, help) {name, argument, set_##setter},
+#define CLI_OPTION(name, setter, argument, of, words, help) {name, argument, set_##setter, of},
 #include "client/cli/options.def"
 #undef CLI_OPTION
 };
@@ -315,7 +316,7 @@ static bool option_at(size_t index, struct option *option) {
         }
     if (index >= own_options()) return false;
     const cli_option *own = &cli_program_here.own[index];
-    *option = (struct option){own->name, own->argument, own->set};
+    *option = (struct option){own->name, own->argument, own->set, CLI_OF_ALL};
     return true;
 }
 
@@ -343,6 +344,7 @@ static int parse_option(int argc, char **argv, int *i, cli_options *o) {
     struct option option;
     for (size_t k = 0; option_at(k, &option); k++) {
         if (strlen(option.name) != len || memcmp(option.name, word, len) != 0) continue;
+        if (k < 64) o->given |= (uint64_t)1 << k;
         const char *value = word[len] == '=' ? word + len + 1 : NULL;
         if (option.argument == NULL) {
             if (value != NULL) return cli_fail(EXIT_USAGE, "--%s takes no value", option.name);
@@ -389,6 +391,16 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
     return o->call.partial ? cli_check_binary(o->output) : EXIT_OK;
 }
 
+/* Options of other commands: whoever gives one expects something of it. */
+static int check_strays(const cli_options *o, const cli_command *command) {
+    struct option option;
+    for (size_t k = 0; option_at(k, &option) && k < 64; k++)
+        if ((o->given >> k & 1) != 0 && option.of != CLI_OF_ALL && (option.of & command->takes) == 0)
+            return cli_fail(EXIT_USAGE, "%s takes no --%s; see %s help %s", o->command, option.name,
+                            cli_program_here.name, o->command);
+    return EXIT_OK;
+}
+
 static int check(cli_options *o) {
     const cli_command *command = o->command != NULL ? cli_find_command(o->command) : NULL;
     if (o->command == NULL) return cli_fail(EXIT_USAGE, "no command given; see %s --help", cli_program_here.name);
@@ -405,7 +417,10 @@ static int check(cli_options *o) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;
     }
-    return check_together(o, files, strcmp(command->name, "merge") == 0);
+    const bool reduces = (command->takes & (CLI_OF_FILES | CLI_OF_PARTIALS)) != 0;
+    const int code =
+        (command->takes & CLI_OF_TOKENS) != 0 ? EXIT_OK : check_together(o, reduces, strcmp(command->name, "merge") == 0);
+    return code == EXIT_OK ? check_strays(o, command) : code;
 }
 
 int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show_version) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """TLS on the daemon's TCP addresses: both languages, certificates of clients, what is refused, and a new certificate while
 clients are at it."""
+import json
 import os
 import pathlib
 import random
@@ -470,6 +471,32 @@ class Tokens(TokensTest):
             self.assertIn("token", ran.stderr)
         ran = self.run_client("ping", "--tls-ca", self.ca.certificate, "--token-file", "/nowhere")
         self.assertIn("cannot open /nowhere", ran.stderr)
+
+    def test_a_token_into_a_file(self):
+        path = os.path.join(self.folder, "new.token")
+        said = self.run_client("token", "new", "--output", path)
+        self.assertEqual((0, ""), (said.returncode, said.stderr))
+        self.assertRegex(said.stdout, r"^new [0-9a-f]{32} [0-9a-f]{64}\n$")  # as the daemon's file wants it
+        self.assertEqual(0o600, os.stat(path).st_mode & 0o777)
+        path_of_lines = self.ca.path("principals")
+        with open(path_of_lines) as f:
+            before = f.read()
+        self.addCleanup(self.reload, path_of_lines, before)
+        self.reload(path_of_lines, before + said.stdout)
+        wait_for("the new token", lambda: self.run_client("ping", "--tls-ca", self.ca.certificate, "--token-file", path).returncode == 0)
+        again = self.run_client("token", "new", "--output", path)
+        self.assertEqual(74, again.returncode)
+        self.assertIn("File exists", again.stderr)
+        said = json.loads(self.run_client("token", "new", "--may", "info", "--json").stdout)
+        self.assertRegex(said["token"], r"^new\.[0-9a-f]{64}$")
+        self.assertRegex(said["line"], r"^new [0-9a-f]{32} [0-9a-f]{64} may=info$")
+
+    def test_options_of_other_commands_are_refused(self):
+        for command, option, *value in (("token", "--axis", "1", "new"), ("ping", "--ddof", "1"), ("top", "--nan", "skip"),
+                                        ("describe", "--once", "/dev/null")):
+            said = self.run_client(command, option, *value)
+            self.assertEqual((64, "cured-client: %s takes no %s; see cured-client help %s\n" % (command, option, command)),
+                             (said.returncode, said.stderr))
 
     def test_a_token_goes_nowhere_in_the_clear(self):
         ran = self.run_client("ping", address="tcp:192.0.2.1:7737", env={"CURED_CLIENT_TOKEN": self.token})
