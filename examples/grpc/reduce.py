@@ -50,4 +50,9 @@ def main(target, path, *files):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) not in (3, 6):
+        raise SystemExit("usage: reduce.py TARGET FILE [CA CERTIFICATE KEY]")
+    try:
+        main(*sys.argv[1:])
+    except grpc.RpcError as error:
+        raise SystemExit(f"{error.code().name}: {error.details()}") from None

@@ -105,6 +105,7 @@ static cr_status bind_unix(cr_listener *l, cr_error *error) {
     return CR_OK;
 }
 
+/* By the port that it has; one that is not bound has none, but is to have that of its address. */
 static void name_tcp(cr_listener *l) {
     struct sockaddr_storage bound;
     socklen_t length = sizeof bound;
@@ -112,6 +113,7 @@ static void name_tcp(cr_listener *l) {
     if (getsockname(l->fd, (struct sockaddr *)&bound, &length) == 0)
         port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                                  : ((struct sockaddr_in *)&bound)->sin_port);
+    if (port == 0) port = l->address.port;
     const char *form = strchr(l->address.host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u";
     snprintf(l->name, sizeof l->name, form, l->address.host, port);
 }
@@ -128,11 +130,12 @@ static cr_status bind_tcp(cr_listener *l, cr_error *error) {
     int on = 1;
     if (l->fd >= 0) setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     failed = l->fd < 0 || bind(l->fd, found->ai_addr, found->ai_addrlen) != 0;
-    if (failed) fail_errno(error, "bind", l->address.host);
-    freeaddrinfo(found);
-    if (failed) return error->code;
+    const int why = errno;
     name_tcp(l);
-    return CR_OK;
+    errno = why;
+    if (failed) fail_errno(error, "bind", l->name);
+    freeaddrinfo(found);
+    return failed ? error->code : CR_OK;
 }
 
 /* What the socket is bound to, as an address. */

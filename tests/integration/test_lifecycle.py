@@ -56,6 +56,11 @@ class Sockets(Lifecycle):
             daemon.check_end(self, daemon.stop())
             self.assertFalse(os.path.exists(self.path), "the socket's file outlives the daemon")
 
+    def test_an_address_in_use_is_named(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = "tcp:127.0.0.1:%d" % taken.getsockname()[1]
+            self.refused("--listen", address, words=["listen: cannot bind %s: Address already in use" % address])
+
     def test_second_daemon_is_refused(self):
         first = self.start()
         self.refused("--listen", "unix:" + self.path, words=[self.path, "live"])

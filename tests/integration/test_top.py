@@ -123,7 +123,10 @@ class Figures(DaemonTest):
     def test_slow_log(self):
         with self.daemon.connect() as conn:
             conn.stream("f64", ("max",), bytes(1 << 20))
+            conn.inline("f32", ("bit_and",), bytes(4))
         self.assertIn("reduce max f64 stream 1.0 MB", run(self.daemon.address, "slowlog").stdout)
+        failed = [line for line in run(self.daemon.address, "slowlog").stdout.splitlines() if "bit_and" in line]
+        self.assertRegex(failed[0], r"^\S+ us reduce bit_and f32 stream \S+ B, INVALID_ARGUMENT, uid \d+ pid %d " % os.getpid())
         log = json.loads(run(self.daemon.address, "slowlog", "--json").stdout)["slow"]
         self.assertEqual(1, sum(call["ops"] == "max" and call["pid"] == os.getpid() for call in log))
 
