@@ -418,8 +418,9 @@ static int check(cli_options *o) {
         o->op_count = 1;
     }
     const bool reduces = (command->takes & (CLI_OF_FILES | CLI_OF_PARTIALS)) != 0;
-    const int code =
-        (command->takes & CLI_OF_TOKENS) != 0 ? EXIT_OK : check_together(o, reduces, strcmp(command->name, "merge") == 0);
+    const int code = (command->takes & CLI_OF_TOKENS) != 0
+                         ? EXIT_OK
+                         : check_together(o, reduces, strcmp(command->name, "merge") == 0);
     return code == EXIT_OK ? check_strays(o, command) : code;
 }
 
