@@ -4,6 +4,7 @@
  * Thread: one at a time. Owner: the unpacker owns zlib's state. */
 #include "client/cli/unpack.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,7 @@ static cured_status refill(unpacker *u, cured_error *error) {
 }
 
 cured_status unpack_next(unpacker *u, void *out, size_t most, size_t *n, cured_error *error) {
+    assert(most != 0); /* nothing would come, for ever */
     *n = 0;
     while (*n == 0 && !u->ended) {
         cured_status status = refill(u, error);

@@ -10,7 +10,7 @@ typedef struct unpacker unpacker;
 
 /* NULL: no memory. */
 unpacker *unpack_begin(int fd, const npz_member *member);
-/* The next bytes, at most `most`; *n is 0 at the end, where length and checksum were right. */
+/* The next bytes, at most `most`, which is not 0; *n is 0 at the end, where length and checksum were right. */
 cured_status unpack_next(unpacker *u, void *out, size_t most, size_t *n, cured_error *error);
 void unpack_end(unpacker *u);
 

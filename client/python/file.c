@@ -62,7 +62,9 @@ static cured_status parse_header(cr_py_file *f, unpacker *u, uint8_t *text, cure
     const size_t most = f->size < NPY_MAX_HEADER ? (size_t)f->size : NPY_MAX_HEADER;
     size_t need = NPY_MAGIC_BYTES, have = 0, n = 1;
     while (need > have && n != 0) {
-        cured_status status = read_more(f, u, text + have, have, most - have, &n, error);
+        /* Of deflated bytes one more is asked for: there is none, unless the directory lies. */
+        const size_t room = have < most ? most - have : u != NULL;
+        cured_status status = read_more(f, u, text + have, have, room, &n, error);
         have += n;
         if (status == CURED_OK) status = npy_parse(text, have, &f->header, &need, error);
         if (status != CURED_OK) return status;

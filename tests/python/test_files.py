@@ -202,6 +202,7 @@ class Deflated(Files):
                 (head + bytes(4000), len(head) + 4 * 10**8, None, "has 400000128 bytes, its header and shape want 4128"),
                 (npy((10**8,)) + bytes(4000), 128 + 4 * 10**8, None, "fewer bytes than the directory says"),
                 (head + bytes(8000), len(head) + 4000, None, "more bytes than the directory says"),
+                *((head + bytes(4000), claimed, None, "more bytes than the directory says") for claimed in (0, 5, 6, 8, 10, 127)),
                 (head + bytes(8000), None, None, "has 8128 bytes, its header and shape want 4128"),
                 (head + bytes(4000), None, 7, "checksum"),
                 (npy((0,)), None, 7, "checksum"),
