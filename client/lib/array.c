@@ -27,7 +27,7 @@ struct op_answers {
 struct cr_cl_array {
     uint64_t count;       /* answers of each op */
     uint64_t total_bytes; /* of all ops; saturated */
-    bool handed_over, wants_statuses;
+    bool handed_over, wants_statuses, has_results;
     void (*on_part)(cured_call *call, size_t index, uint64_t first, const void *values, uint64_t count, void *user);
     uint32_t op_count;
     struct op_answers ops[];
@@ -71,7 +71,7 @@ static cr_status plan(cr_cl_array *array, const cr_wire_reduce *r, const cured_o
                            cr_dtype_name(a->dtype));
         if (o->results != NULL && o->results[i] == NULL && array->count != 0)
             return cr_fail(error, CR_INVALID_ARGUMENT, "results[%u] is NULL", i);
-        a->owned = o->results == NULL && o->on_part == NULL;
+        a->owned = o->results == NULL && o->on_part == NULL && o->outputs == NULL;
         if (o->results != NULL) a->values = o->results[i];
         array->total_bytes = add_product(array->total_bytes, array->count, a->size);
         need = add_product(need, words_of(array->count), sizeof(uint64_t));
@@ -93,6 +93,7 @@ cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *e
     call->array = array; /* freed with the call from here on */
     array->count = r->outer * r->inner;
     array->on_part = o->on_part;
+    array->has_results = o->results != NULL;
     array->wants_statuses = o->statuses;
     array->op_count = r->op_count;
     status = plan(array, r, o, error);
@@ -134,6 +135,23 @@ bool cr_cl_array_places(cr_cl_array *array, void *out[]) {
         if (array->ops[i].values == NULL || array->on_part != NULL) return false;
         out[i] = array->ops[i].values;
         if (array->wants_statuses) out[array->op_count + i] = array->ops[i].statuses;
+    }
+    return true;
+}
+
+uint64_t cr_cl_array_bytes(const cr_cl_array *array, uint32_t op) { return array->count * array->ops[op].size; }
+
+bool cr_cl_array_has_results(const cr_cl_array *array) { return array->has_results; }
+
+const void *cr_cl_array_values(const cr_cl_array *array, uint32_t op) { return array->ops[op].values; }
+
+bool cr_cl_array_own(cr_cl_array *array) {
+    for (uint32_t i = 0; i < array->op_count; i++) {
+        struct op_answers *a = &array->ops[i];
+        if (a->values != NULL || array->has_results) continue;
+        a->values = malloc((size_t)array->count * a->size + 1);
+        a->owned = true;
+        if (a->values == NULL) return false;
     }
     return true;
 }
@@ -202,6 +220,7 @@ static const char *take_statuses(struct op_answers *a, const cr_wire_part *part,
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
     cr_cl_array *array = call->array;
     if (part->op >= array->op_count) return "it is of an op that was not asked for";
+    if (cr_cl_outputs_written(call)) return "its answers were to be written into a region";
     struct op_answers *a = &array->ops[part->op];
     if (part->values_len % a->size != 0) return "its length does not belong to its type";
     uint64_t count = part->values_len / a->size;
@@ -221,14 +240,16 @@ const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
 
 const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result) {
     const cr_cl_array *array = call->array;
+    const bool written = cr_cl_outputs_written(call);
     if (result->result_count != array->op_count) return "it has another number of answers than ops were asked for";
+    if (result->written != (written ? array->total_bytes : 0)) return "not all answers were written, or too many";
     for (uint32_t i = 0; i < array->op_count; i++) {
         const cr_wire_op_result *r = &result->results[i];
         if (r->op != call->values[i].op) return "the answer is to another op than asked for";
         if ((r->status != CR_OK) != (array->ops[i].missing.count != 0)) return "an op's status is not its answers'";
         if (r->dtype != (uint32_t)array->ops[i].dtype || r->value_len != 0)
             return "an op's type is not that of its answers";
-        if (array->ops[i].covered != array->count) return "answers are missing";
+        if (!written && array->ops[i].covered != array->count) return "answers are missing";
     }
     return NULL;
 }
@@ -255,7 +276,8 @@ cured_status cured_call_array_status(const cured_call *call, size_t index, cured
 
 const void *cured_call_array(const cured_call *call, size_t index, cured_dtype *dtype, uint64_t *count) {
     const cr_cl_array *array = call->state == CALL_DONE && call->error.code == CR_OK ? call->array : NULL;
-    bool has = array != NULL && index < array->op_count && array->ops[index].values != NULL;
+    bool has = array != NULL && index < array->op_count && array->ops[index].values != NULL &&
+               (call->outputs == NULL || array->has_results);
     if (dtype != NULL) *dtype = has ? (cured_dtype)array->ops[index].dtype : CURED_DTYPE_DEFAULT;
     if (count != NULL) *count = has ? array->count : 0;
     return has ? array->ops[index].values : NULL;

@@ -63,6 +63,7 @@ void cr_cl_call_destroy(cured_call *call) {
     free(call->partial);
     free(call->owned);
     free(call->pieces);
+    cr_cl_outputs_free(call);
     free(call);
 }
 
@@ -117,18 +118,26 @@ static void put_call(cured_call *call) {
         uint64_t left_ms = call->deadline_ns > now ? (call->deadline_ns - now) / 1000000 : 0;
         call->request.timeout_ms = left_ms > 0 ? (uint32_t)left_ms : 1;
     }
-    size_t n = call->pieces != NULL ? cr_cl_regions_pack(call)
-                                    : cr_wire_pack_call(&call->request, call->head + CR_FRAME_HEADER_BYTES,
-                                                        sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
+    const uint8_t *longer = NULL; /* than the head */
+    size_t n;
+    if (call->pieces != NULL) {
+        n = cr_cl_regions_pack(call);
+        longer = call->owned;
+    } else if (cr_cl_outputs_written(call)) {
+        n = cr_cl_outputs_pack(call, &longer);
+    } else {
+        n = cr_wire_pack_call(&call->request, call->head + CR_FRAME_HEADER_BYTES,
+                              sizeof call->head - 3 * CR_FRAME_HEADER_BYTES - CREDIT_BYTES);
+    }
     bool no_data = call->kind != KIND_BUFFER && call->kind != KIND_STREAM;
     put_frame(call, CR_FRAME_CALL, no_data ? CR_FLAG_END : 0, (uint32_t)n);
-    if (call->pieces != NULL) { /* longer than the head */
-        call->body = call->owned;
+    call->fd_due = call->fd >= 0;
+    if (longer != NULL) { /* DATA follows behind it */
+        call->body = longer;
         call->body_len = n;
         return;
     }
     call->head_len += (uint32_t)n;
-    call->fd_due = call->fd >= 0;
     if (call->array != NULL && cr_cl_array_credit(call->array) != 0) {
         uint8_t credit[CREDIT_BYTES];
         n = cr_wire_pack_credit(cr_cl_array_credit(call->array), credit, sizeof credit);
@@ -152,7 +161,8 @@ void cr_cl_call_submit(cured_call *call) {
     }
     if (conn->calls.next == conn->calls.prev)
         cr_cl_conn_watch(conn, call->retries == 0 ? call->start_ns : cr_cl_now_ns());
-    if (call->kind == KIND_REGION && cr_cl_regions_ensure(call, &error) != CR_OK) {
+    if ((call->kind == KIND_REGION && cr_cl_regions_ensure(call, &error) != CR_OK) ||
+        cr_cl_outputs_ensure(call, &error) != CR_OK) {
         cr_cl_call_finish(call, error.code, 0, error.text);
         return;
     }
@@ -168,19 +178,39 @@ void cr_cl_call_submit(cured_call *call) {
     call->conn->way->begin(call);
 }
 
-void cr_cl_calls_held(cured_conn *conn) {
+static void send_held(cured_conn *conn, bool registers) {
     for (cr_link *l = conn->calls.next, *next; l != &conn->calls; l = next) {
         cured_call *call = CONTAINER(l, cured_call, all);
         next = l->next;
-        if (call->state == CALL_ACTIVE && call->held) cr_cl_call_send(call);
+        if (call->state == CALL_ACTIVE && call->held && (call->kind == KIND_REGISTER) == registers)
+            cr_cl_call_send(call);
     }
+}
+
+void cr_cl_calls_held(cured_conn *conn) {
+    conn->registered = false;
+    send_held(conn, true); /* of a call that is tried again it comes behind the call */
+    send_held(conn, false);
+}
+
+/* Whether the call has to know first what the daemon grants, or that its outputs are open. */
+static bool must_wait(const cured_call *call) {
+    const cured_conn *conn = call->conn;
+    if (conn->welcomed) return conn->has_outputs && cr_cl_outputs_opening(call);
+    return cr_cl_array_wants_statuses(call->array) || call->outputs != NULL || cr_cl_regions_writable(call);
 }
 
 void cr_cl_call_send(cured_call *call) {
     cured_conn *conn = call->conn;
-    call->held = cr_cl_array_wants_statuses(call->array) && !conn->welcomed;
+    cr_error error;
+    call->held = must_wait(call);
     if (call->held) {
         cr_cl_conn_want(conn);
+        return;
+    }
+    if (call->kind == KIND_REGISTER) call->request.region.writable = call->request.region.writable && conn->has_outputs;
+    if (cr_cl_outputs_choose(call, &error) != CR_OK) {
+        cr_cl_call_finish(call, error.code, 0, error.text);
         return;
     }
     if (call->array != NULL)
@@ -215,6 +245,8 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     list_remove(&call->all);
     if (call->on_done != NULL) list_append(&conn->finished, &call->all);
     if (call->kind == KIND_REGION) cr_cl_regions_release(call);
+    cr_cl_outputs_release(call);
+    if (call->kind == KIND_REGISTER) conn->registered = true;
     call->region = NULL;
     bool waits = queued(call) && begun(call);
     if (call->detached) call->freed = true;

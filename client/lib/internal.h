@@ -123,11 +123,12 @@ struct cured_call {
     const uint8_t *data;
     uint64_t data_bytes;
     uint64_t ping_id;
-    void *owned;              /* the library's copy of what is sent, where it made one */
-    cured_region *region;     /* KIND_REGION keeps it; KIND_REGISTER is its own */
-    struct cr_pieces *pieces; /* KIND_REGION of several regions, which it keeps all; region is the first. NULL: one */
-    cr_needs needs;           /* what is folded in this process */
-    struct cr_work *work;     /* its job in this process; NULL: none */
+    void *owned;                /* the library's copy of what is sent, where it made one */
+    cured_region *region;       /* KIND_REGION keeps it; KIND_REGISTER is its own */
+    struct cr_outputs *outputs; /* where the answers along an axis are written; NULL: nowhere */
+    struct cr_pieces *pieces;   /* KIND_REGION of several regions, which it keeps all; region is the first. NULL: one */
+    cr_needs needs;             /* what is folded in this process */
+    struct cr_work *work;       /* its job in this process; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
     uint32_t retries_left, retries, max_wait_ms;
@@ -162,7 +163,8 @@ struct cured_conn {
     int fd;
     struct cr_cl_tls *tls; /* NULL: the bytes are plain */
     bool tcp, busy, welcomed, send_failed, more_addresses;
-    bool has_statuses; /* of WELCOME: CR_FEATURE_STATUSES is granted */
+    bool has_statuses, has_outputs; /* of WELCOME: the features are granted */
+    bool registered;                /* a Register call is over: calls may have waited for it */
     char client[CR_NAME_MAX_BYTES + 1], server[CR_NAME_MAX_BYTES + 1];
     char address[CURED_ADDRESS_BYTES], token[CR_TOKEN_MAX_BYTES + 1];
     uint32_t connect_timeout_ms, spin_us;
@@ -279,7 +281,7 @@ void cr_cl_call_abandon(cured_call *call, cr_status code, const char *text);
 void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms, const char *text);
 /* Queues the frames of a call's try for the daemon. */
 void cr_cl_call_send(cured_call *call);
-/* WELCOME is there: sends the calls that waited for it. */
+/* WELCOME is there, or a region is: sends the calls that waited for it. */
 void cr_cl_calls_held(cured_conn *conn);
 /* Readies the next frame of a call whose last is sent; false: it has none. */
 bool cr_cl_call_next_frame(cured_call *call);
@@ -317,11 +319,40 @@ void cr_cl_array_filled(cured_call *call);
 bool cr_cl_array_wants_statuses(const cr_cl_array *array);
 /* At the end: what is missing or does not agree, or NULL. */
 const char *cr_cl_array_check_end(const cured_call *call, const cr_wire_result *result);
+/* Bytes of the op's answers. Memory of the library's own for them all, where the program has none; false: there is none. */
+uint64_t cr_cl_array_bytes(const cr_cl_array *array, uint32_t op);
+bool cr_cl_array_own(cr_cl_array *array);
+const void *cr_cl_array_values(const cr_cl_array *array, uint32_t op);
+/* Whether options.results were given. */
+bool cr_cl_array_has_results(const cr_cl_array *array);
 /* What the daemon may send beyond the window that every stream starts with. */
 uint64_t cr_cl_array_credit(const cr_cl_array *array);
 /* True when a part went to the program already, so that the call cannot start over. */
 bool cr_cl_array_handed_over(const cr_cl_array *array);
 void cr_cl_array_free(cr_cl_array *array);
+
+/* outputs.c: the regions that a call's answers are written to. Makes call->outputs, which keeps them; none where the options name
+ * none. */
+cr_status cr_cl_outputs_make(cured_call *call, const cured_options *o, cr_error *error);
+/* Sees to it that the daemon has been told of them on this connection. */
+cr_status cr_cl_outputs_ensure(const cured_call *call, cr_error *error);
+/* Whether their registrations are still to be answered. */
+bool cr_cl_outputs_opening(const cured_call *call);
+/* Decides whether this try asks the daemon to write. FAILED: it cannot, and nothing else can be done. */
+cr_status cr_cl_outputs_choose(cured_call *call, cr_error *error);
+/* Whether it does. */
+bool cr_cl_outputs_written(const cured_call *call);
+/* Packs the CALL; its length, and where it lies. */
+size_t cr_cl_outputs_pack(cured_call *call, const uint8_t **packed);
+/* The op's place; false: there is none. */
+typedef struct cr_cl_output {
+    cured_region *region;
+    uint64_t offset;
+} cr_cl_output;
+bool cr_cl_outputs_get(const cured_call *call, uint32_t op, cr_cl_output *output);
+/* The call is done: its uses of the regions end. */
+void cr_cl_outputs_release(cured_call *call);
+void cr_cl_outputs_free(cured_call *call);
 
 /* request.c: options as this library knows them, checked; ops, checked. */
 cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error);
@@ -333,6 +364,15 @@ cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype
 
 /* region.c: sees to it that the daemon has been told of the region on this connection. */
 cr_status cr_cl_region_ensure(cured_region *region, cr_error *error);
+/* For outputs: a use more of a region that may be written. */
+cr_status cr_cl_region_keep(cured_region *region, const cured_conn *conn, uint32_t index, cr_error *error);
+uint64_t cr_cl_region_id(const cured_region *region);
+/* Of its registration on this connection: OPEN, or not yet, or *why not. */
+typedef enum cr_cl_region_state { CR_REGION_OPENING, CR_REGION_OPEN, CR_REGION_FAILED } cr_cl_region_state;
+cr_cl_region_state cr_cl_region_is(const cured_region *region, const cr_error **why);
+int cr_cl_region_descriptor(const cured_region *region);
+/* Whether the call is about a writable region: it waits for WELCOME, because older daemons know no such thing. */
+bool cr_cl_regions_writable(const cured_call *call);
 /* The same for all regions that the call names, and the end of its uses of them. */
 cr_status cr_cl_regions_ensure(cured_call *call, cr_error *error);
 void cr_cl_regions_release(cured_call *call);

@@ -104,6 +104,7 @@ static void turn(cured_conn *conn, bool readable) {
     conn->busy = true;
     conn->way->turn(conn, readable);
     run_timers(conn);
+    if (conn->registered && conn->welcomed) cr_cl_calls_held(conn);
     cr_cl_call_run_callbacks(conn);
     if (conn->way->flush != NULL) conn->way->flush(conn);
     conn->busy = false;

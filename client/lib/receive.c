@@ -44,6 +44,7 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
     memcpy(conn->server, w.server, sizeof conn->server);
     if (limits->credit_bytes != 0) conn->credit = limits->credit_bytes;
     conn->has_statuses = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_STATUSES);
+    conn->has_outputs = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_OUTPUTS);
     cr_cl_calls_held(conn);
 }
 

@@ -69,6 +69,29 @@ cr_status cr_cl_region_ensure(cured_region *region, cr_error *error) {
     return CR_OK;
 }
 
+cr_status cr_cl_region_keep(cured_region *region, const cured_conn *conn, uint32_t index, cr_error *error) {
+    if (region->conn == NULL || region->closed)
+        return cr_fail(error, CR_FAILED_PRECONDITION, "outputs[%u]: the region, or its connection, is closed", index);
+    if (region->conn != conn)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u]: its region belongs to another connection", index);
+    if (!region->source.writable)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "outputs[%u]: its region is only read; make it by cured_region_fd_writable()", index);
+    region->uses++;
+    return CR_OK;
+}
+
+uint64_t cr_cl_region_id(const cured_region *region) { return region->source.id; }
+
+int cr_cl_region_descriptor(const cured_region *region) { return region->fd; }
+
+cr_cl_region_state cr_cl_region_is(const cured_region *region, const cr_error **why) {
+    static const cr_error gone = {CR_UNAVAILABLE, "the region is not registered on this connection"};
+    *why = region->opening != NULL && failed(region) ? &region->opening->error : &gone;
+    if (!is_registered(region)) return CR_REGION_FAILED;
+    return region->opening->state == CALL_DONE ? CR_REGION_OPEN : CR_REGION_OPENING;
+}
+
 void cr_cl_region_registered(cured_call *call, uint64_t bytes) {
     if (call->region != NULL) call->region->bytes = bytes;
 }
@@ -99,6 +122,15 @@ struct cr_pieces {
 static size_t regions_of(const cured_call *call, cured_region *const **regions) {
     *regions = call->pieces != NULL ? call->pieces->regions : &call->region;
     return call->pieces != NULL ? call->pieces->count : 1;
+}
+
+bool cr_cl_regions_writable(const cured_call *call) {
+    cured_region *const *regions;
+    if (call->kind == KIND_REGISTER || call->kind == KIND_UNREGISTER) return call->request.region.writable;
+    const size_t count = call->kind == KIND_REGION ? regions_of(call, &regions) : 0;
+    for (size_t i = 0; i < count; i++)
+        if (regions[i]->source.writable) return true;
+    return false;
 }
 
 const cr_error *cr_cl_region_error(const cured_call *call) {
@@ -134,6 +166,7 @@ static cured_call *start_unregister(cured_region *region, const cured_options *o
     call->retries_left = 0; /* a connection that is lost takes the region along */
     call->request.kind = CR_CALL_UNREGISTER;
     call->request.region.id = region->source.id;
+    call->request.region.writable = region->source.writable;
     if (is_registered(region) && region->ended != region->epoch)
         cr_cl_call_submit(call);
     else
@@ -211,6 +244,11 @@ static cured_status with_descriptor(cured_conn *conn, const cr_wire_region *sour
 
 cured_status cured_region_fd(cured_conn *conn, int fd, cured_region **region, cured_error *error) {
     cr_wire_region source = {.kind = CR_SHARED_DESCRIPTOR};
+    return with_descriptor(conn, &source, fd, region, error);
+}
+
+cured_status cured_region_fd_writable(cured_conn *conn, int fd, cured_region **region, cured_error *error) {
+    cr_wire_region source = {.kind = CR_SHARED_DESCRIPTOR, .writable = true};
     return with_descriptor(conn, &source, fd, region, error);
 }
 

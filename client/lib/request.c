@@ -121,12 +121,13 @@ static cr_status set_place(cured_call *call, uint64_t elements, const cured_opti
     r->first = o->first;
     r->unplaced = o->unplaced;
     if (o->kernel != NULL) strcpy(r->kernel, o->kernel); /* its length was checked with the options */
-    if (o->axis == NULL) return CR_OK;
+    if (o->axis == NULL) return cr_cl_outputs_make(call, o, error);
     r->has_axis = true;
     r->outer = o->axis->outer;
     r->n = o->axis->n;
     r->inner = o->axis->inner;
     cr_status status = cr_cl_array_make(call, o, error);
+    if (status == CR_OK) status = cr_cl_outputs_make(call, o, error);
     uint64_t wanted = r->outer * r->n * r->inner; /* checked with the shape */
     if (status == CR_OK && elements != UINT64_MAX && elements != wanted)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
@@ -242,9 +243,9 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
     cured_options o;
     *out = NULL;
     if (cr_cl_take_options(options, &o, &e) != CR_OK) return cr_cl_give(error, &e, 0);
-    if (o.axis != NULL || o.first != 0 || o.kernel != NULL)
+    if (o.axis != NULL || o.first != 0 || o.kernel != NULL || o.outputs != NULL)
         return cr_cl_fail(error, CR_INVALID_ARGUMENT,
-                          "axis, first and kernel have no meaning when partials are merged");
+                          "axis, first, kernel and outputs have no meaning when partials are merged");
     cured_call *call = new_ops_call(conn, KIND_BUFFER, ops, op_count, &o, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->request.kind = CR_CALL_MERGE;

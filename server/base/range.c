@@ -35,3 +35,30 @@ cr_status cr_range_measure(const cr_range_asked *asked, uint64_t size, uint64_t 
     return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
                    (ull)asked->expected, (ull)(*bytes / element));
 }
+
+/* Both lie within their regions. */
+static bool meet(const cr_range_place *a, const cr_range_place *b) {
+    return a->of && a->of == b->of && a->bytes && b->bytes && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
+cr_status cr_range_outputs(const cr_range_place *outputs, uint32_t count, const cr_range_place *input,
+                           cr_error *error) {
+    cr_range_place read = *input;
+    if (read.offset > read.size || read.bytes > read.size - read.offset) read.of = NULL; /* refused elsewhere */
+    for (uint32_t i = 0; i < count; i++) {
+        const cr_range_place *place = &outputs[i];
+        if (place->offset > place->size || place->bytes > place->size - place->offset)
+            return cr_fail(error, CR_INVALID_ARGUMENT,
+                           "outputs[%u]: %llu bytes of answers from byte %llu on go beyond its region of %llu bytes", i,
+                           (unsigned long long)place->bytes, (unsigned long long)place->offset,
+                           (unsigned long long)place->size);
+        for (uint32_t k = 0; k < i; k++)
+            if (meet(place, &outputs[k]))
+                return cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u]: its bytes are those of outputs[%u], too", i,
+                               k);
+        if (meet(place, &read))
+            return cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u]: its bytes are those of the input, too", i);
+    }
+    return CR_OK;
+}

@@ -28,4 +28,13 @@ typedef struct cr_range_asked {
 /* How many bytes of an input of size bytes are meant. */
 cr_status cr_range_measure(const cr_range_asked *asked, uint64_t size, uint64_t *bytes, cr_error *error);
 
+/* A range of a region's bytes; size: of the region. of: which region it is; NULL: none, and no other range meets this one. */
+typedef struct cr_range_place {
+    const void *of;
+    uint64_t offset, bytes, size;
+} cr_range_place;
+
+/* Whether the answers of each op lie within their region, and in no bytes of another op's, nor of the input. */
+cr_status cr_range_outputs(const cr_range_place *outputs, uint32_t count, const cr_range_place *input, cr_error *error);
+
 #endif

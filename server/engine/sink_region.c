@@ -7,8 +7,6 @@
 
 #include "server/memory/guard.h"
 
-typedef unsigned long long ull;
-
 typedef struct sink_region {
     cr_sink sink;
     uint32_t count;
@@ -36,26 +34,9 @@ static void free_places(cr_sink *base) {
     free(sink);
 }
 
-static cr_status check_place(const cr_sink_place *places, uint32_t index, cr_error *error) {
-    const cr_sink_place *place = &places[index];
-    const uint64_t size = place->kept->region.size;
-    if (place->offset > size || place->bytes > size - place->offset)
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "outputs[%u]: %llu bytes of answers from byte %llu on go beyond its region of %llu bytes", index,
-                       (ull)place->bytes, (ull)place->offset, (ull)size);
-    for (uint32_t i = 0; i < index; i++) {
-        const cr_sink_place *other = &places[i];
-        if (other->kept == place->kept && place->bytes && other->bytes &&
-            place->offset < other->offset + other->bytes && other->offset < place->offset + place->bytes)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u]: its bytes are those of outputs[%u], too", index,
-                           i);
-    }
-    return cr_kept_can_write(place->kept, place->offset + place->bytes, error);
-}
-
 cr_sink *cr_sink_region_new(const cr_sink_place *places, uint32_t count, cr_error *error) {
     for (uint32_t i = 0; i < count; i++)
-        if (check_place(places, i, error) != CR_OK) return NULL;
+        if (cr_kept_can_write(places[i].kept, places[i].offset + places[i].bytes, error) != CR_OK) return NULL;
     sink_region *sink = malloc(sizeof *sink + count * sizeof sink->places[0]);
     if (!sink) {
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the outputs");

@@ -12,8 +12,8 @@ typedef struct cr_sink_place {
     uint64_t offset, bytes;
 } cr_sink_place;
 
-/* Checks that the bytes of each op lie in its region, that none are another's, and that the regions can be written now; then takes
- * a use of each. NULL: error says why not. */
+/* For places that cr_range_outputs has checked: whether their regions can be written now; then takes a use of each. NULL: error says
+ * why not. */
 cr_sink *cr_sink_region_new(const cr_sink_place *places, uint32_t count, cr_error *error);
 
 #endif

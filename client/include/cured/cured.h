@@ -285,12 +285,13 @@ typedef struct cured_options {
     uint32_t max_retry_wait_ms; /* a daemon that asks for a longer wait is taken to ask for this; 0: 10 s */
     bool unplaced;              /* with partial: one without a position. No first, argmin, argmax, prod of floats */
     bool statuses;              /* with axis: an answer without a value fails no call; see "Arrays of answers" */
+    const struct cured_output *outputs; /* with axis: where the daemon writes each op's answers; see there. Copied */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false                                                 \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false, NULL                                           \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the
@@ -329,8 +330,8 @@ CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
 
 /* ---- Regions: memory that the daemon keeps open and reads in place (FAILED_PRECONDITION over TCP) ----
  *
- * Register once, reduce any part of it as often as wanted; nothing is copied or sent. The daemon never writes, reads what is
- * there at the time, and lets go when the region is unregistered, or when this connection ends for whatever reason. The
+ * Register once, reduce any part of it as often as wanted; nothing is copied or sent. The daemon writes only where
+ * options.outputs say so, reads what is there at the time, and lets go when the region is unregistered, or when this connection ends for whatever reason. The
  * functions that make a region only queue its registration, and reductions may be queued at once: those of a region that the
  * daemon refuses end with its reason. On a connection that was made anew the region is registered anew, by itself. *region is
  * the caller's until cured_region_free(), also after cured_close(). In this process a memfd that is sealed (F_SEAL_SHRINK) and
@@ -339,6 +340,10 @@ CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
 /* A memfd or a regular file, open for reading, at its present size; the library keeps its own duplicate of fd. Memory that is sealed
  * (F_SEAL_SHRINK) and has no holes is read with the least work. One whose file is cut while it is read is lost (DATA_LOSS). */
 CURED_API cured_status cured_region_fd(cured_conn *conn, int fd, cured_region **region, cured_error *error);
+/* The same of memory that answers may be written to, too (options.outputs): a memfd or POSIX shared memory, open for reading and
+ * writing. INVALID_ARGUMENT for files, and for memory with holes (posix_fallocate fills them; cured_array_alloc() leaves none),
+ * in huge pages, or sealed against writing. A daemon that is too old to write reads it as cured_region_fd(). */
+CURED_API cured_status cured_region_fd_writable(cured_conn *conn, int fd, cured_region **region, cured_error *error);
 /* POSIX shared memory by the name given to shm_open(), of this program's own user; for daemons with the option shm_names
  * (PERMISSION_DENIED otherwise). Where the descriptor is at hand, cured_region_fd() needs no option. */
 CURED_API cured_status cured_region_shm(cured_conn *conn, const char *name, cured_region **region, cured_error *error);
@@ -421,11 +426,25 @@ CURED_API void cured_array_free(cured_array *array);
  * valid during the callback, which may do what the other callbacks may. They count only if the call ends with
  * CURED_OK; a call that has handed some over is not tried again.
  *
+ * options.outputs names a place in a writable region of this connection for each op: the daemon writes the answers there, and none
+ * goes through the socket. No statuses and no on_part then. With options.results too, results[i] must be where this program sees
+ * the same memory (cured_array_data() and the offset): a daemon that cannot write there sends the answers, and the library puts
+ * them there. Without results such a call ends UNIMPLEMENTED, or with the reason why the region was refused, and
+ * cured_call_array() gives NULL. INVALID_ARGUMENT: answers that go beyond their region, or into bytes of another op's or of the
+ * input. The content is promised only if the call ends with CURED_OK; one that was cancelled or lost may write for some
+ * milliseconds more, until the region is unregistered. In this process the answers are copied there at the end of the call.
+ *
  * An answer may have no value: a sum or product that does not fit its integer type, and the extrema of no elements. It fails the
  * call with all its ops, unless options.statuses is set. Then cured_call_array_status() says of each op whether all of its answers
  * have values, cured_call_array_statuses() which have none (their bytes are zeros; those of extrema of only NaNs that are skipped
  * are NaN and 2^64-1, and have the status too), and the others are good. max_result_bytes counts a byte for each answer more. A
  * daemon that is too old for this fails the call as without. Set before on_part is called, the bytes may be read there. */
+
+/* From byte `offset` of the region on, of any alignment. */
+typedef struct cured_output {
+    cured_region *region;
+    uint64_t offset;
+} cured_output;
 
 /* The type of an op's answers along an axis, 0 where there is none of fixed size; size them with cured_dtype_size(). */
 CURED_API cured_dtype cured_axis_dtype(cured_op op, cured_dtype dtype, cured_dtype result_dtype);

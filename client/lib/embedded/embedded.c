@@ -53,6 +53,7 @@ static void begin_reduce(cured_call *call) {
     if (status == CR_OK && call->pieces != NULL)
         status = cr_fail(&error, CR_UNIMPLEMENTED,
                          "pieces: several regions together need a daemon; in this process (embedded:) merge partials");
+    if (status == CR_OK && call->outputs != NULL) status = cr_local_outputs(call, &error);
     if (status == CR_OK) status = cr_local_input_of(call, &input, &error);
     if (status != CR_OK) {
         cr_cl_call_finish(call, status, 0, error.text);

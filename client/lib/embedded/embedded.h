@@ -101,6 +101,12 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
 cr_status cr_local_input_of(cured_call *call, cr_local_input *input, cr_error *error);
 /* Opens the region of a KIND_REGISTER. */
 cr_status cr_local_register(cured_call *call, cr_error *error);
+/* outputs.c: whether answers may be written into this memory. */
+cr_status cr_local_writable(int fd, cr_error *error);
+/* The places of the call's outputs, checked, and memory for the answers. */
+cr_status cr_local_outputs(cured_call *call, cr_error *error);
+/* All answers are there: to the regions with them. */
+cr_status cr_local_write_outputs(cured_call *call, cr_error *error);
 /* Gives the job one piece more, of what there is; false: there is none now. */
 bool cr_work_feed(cr_work *work);
 /* Memory of the caller's, as it is. */

@@ -65,6 +65,7 @@ cr_status cr_local_register(cured_call *call, cr_error *error) {
         return cr_fail(error, errno == ENOENT ? CR_NOT_FOUND : CR_PERMISSION_DENIED,
                        "name: cannot open the shared memory: %s", strerror(errno));
     cr_status status = inspect(fd, &bytes, error);
+    if (status == CR_OK && source->writable) status = cr_local_writable(fd, error);
     if (status == CR_OK)
         cr_cl_region_opened(call, fd, map_sealed(fd, bytes), bytes);
     else

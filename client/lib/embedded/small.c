@@ -36,6 +36,7 @@ static void run_axis(cured_call *call, const uint8_t *data, const cr_ask *ask) {
     free(scratch);
     call->count = call->data_bytes / cr_dtype_size(ask->dtype);
     if (status == CR_OK) cr_cl_array_filled(call);
+    if (status == CR_OK) status = cr_local_write_outputs(call, &error);
     cr_cl_call_finish(call, status, 0, status == CR_OK ? "" : error.text);
 }
 

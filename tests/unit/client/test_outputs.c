@@ -1,0 +1,319 @@
+/* libcured's answers in regions: what waits for what, what an old daemon and one that refuses are asked, what a hostile one may not
+ * say; and the same of this process. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/unit/client/connected.h"
+
+#define OK(call) ck_assert_msg((call) == CURED_OK, "%s", error.text)
+
+enum { BYTES = 4096, AT = 64, OTHER = 256 };
+
+static const int64_t four[] = {4, 1, 2, 3}, sums[] = {5, 5}, most[] = {4, 3};
+static const cured_axis rows = {2, 2, 1};
+static const cured_op ops[] = {CURED_OP_SUM, CURED_OP_MAX};
+static cured_region *region;
+static cured_output outputs[2];
+static cured_array *array;
+
+static cured_options into(void *const *results) {
+    cured_options o = CURED_OPTIONS_INIT;
+    o.axis = &rows;
+    o.outputs = outputs;
+    o.results = results;
+    o.retries = 0;
+    return o;
+}
+
+static void make_region(cured_conn *of) {
+    if (array == NULL) OK(cured_array_alloc(CURED_U8, BYTES, &array, &error));
+    memset(cured_array_data(array), 0xa5, BYTES);
+    OK(cured_region_fd_writable(of, cured_array_fd(array), &region, &error));
+    outputs[0] = (cured_output){region, AT};
+    outputs[1] = (cured_output){region, OTHER};
+}
+
+static cured_call *start(cured_conn *of, const cured_options *o) {
+    cured_call *call;
+    OK(cured_reduce_buffer(of, CURED_I64, ops, 2, four, 4, o, &call, &error));
+    return call;
+}
+
+/* A new connection, to a daemon that grants the feature or not, and a call made before anything was heard of it. */
+static cured_call *begin(bool granted, const cured_options *o) {
+    cr_frame h;
+    const uint8_t *payload;
+    uint8_t p[256];
+    cr_wire_hello hello;
+    cr_wire_welcome w = {.version = 1, .server = "fake/1", .feature_count = granted, .features = {CR_FEATURE_OUTPUTS}};
+    cured_close(conn);
+    fake_drop(&f);
+    OK(cured_connect(f.address, NULL, &conn, &error));
+    make_region(conn);
+    cured_call *call = start(conn, o);
+    fake_accept(&f);
+    fake_expect(&f, conn, CR_FRAME_HELLO, &h, &payload);
+    ck_assert_int_eq(cr_wire_unpack_hello(payload, h.length, &hello, NULL), CR_OK);
+    ck_assert(cr_wire_has_feature(hello.features, hello.feature_count, CR_FEATURE_OUTPUTS));
+    fake_settle(&f, conn);
+    ck_assert_msg(!fake_take(&f, &h, &payload), "%s came before WELCOME", cr_frame_name(h.type));
+    fake_send(&f, CR_FRAME_WELCOME, 0, 0, p, cr_wire_pack_welcome(&w, p, sizeof p));
+    return call;
+}
+
+static void registered(uint32_t stream) {
+    uint8_t p[32];
+    cr_wire_registered m = {BYTES};
+    fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_registered(&m, p, sizeof p));
+}
+
+/* Register comes alone, because the call waits for its answer. */
+static uint32_t taken_register(bool writable, bool alone) {
+    cr_frame h, g;
+    const uint8_t *p;
+    cr_wire_call m = expect(CR_CALL_REGISTER, &h);
+    ck_assert_int_eq(m.region.writable, writable);
+    fake_settle(&f, conn);
+    if (alone) ck_assert_msg(!fake_take(&f, &g, &p), "%s came before the region was open", cr_frame_name(g.type));
+    return h.stream;
+}
+
+/* The CALL and its DATA: how many outputs it has, which must be those that were asked for. */
+static uint32_t taken_call(uint32_t *stream) {
+    cr_frame h;
+    const uint8_t *p;
+    cr_wire_call m;
+    cr_wire_output wire[CR_CALL_MAX_OPS];
+    fake_expect(&f, conn, CR_FRAME_CALL, &h, &p);
+    ck_assert_int_eq(cr_wire_unpack_call(p, h.length, &m, NULL), CR_OK);
+    if (m.reduce.outputs != 0) {
+        ck_assert_int_eq(cr_wire_unpack_outputs(p, h.length, wire, NULL), CR_OK);
+        ck_assert(wire[0].offset == AT && wire[1].offset == OTHER && wire[0].region == wire[1].region);
+    }
+    *stream = h.stream;
+    fake_expect(&f, conn, CR_FRAME_DATA, &h, &p);
+    ck_assert(h.length == sizeof four && memcmp(p, four, sizeof four) == 0 && h.flags & CR_FLAG_END);
+    return m.reduce.outputs;
+}
+
+static void part(uint32_t stream, uint32_t op, const void *values) {
+    uint8_t p[128];
+    cr_wire_part m = {.op = op, .values_len = 16};
+    size_t n = cr_wire_pack_part_head(&m, p, sizeof p);
+    memcpy(p + n, values, 16);
+    fake_send(&f, CR_FRAME_RESULT, 0, stream, p, n + 16);
+}
+
+static void end(uint32_t stream, uint64_t written) {
+    static uint8_t p[1024];
+    static cr_wire_result r;
+    r = (cr_wire_result){.count = 4, .result_count = 2, .written = written};
+    r.results[0] = (cr_wire_op_result){.op = CURED_OP_SUM, .dtype = CURED_I64};
+    r.results[1] = (cr_wire_op_result){.op = CURED_OP_MAX, .dtype = CURED_I64};
+    fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_result(&r, p, sizeof p));
+}
+
+static void finish(cured_call *call, cured_status status, const char *says) {
+    ck_assert_msg(cured_wait(call, &error) == status, "%d: %s", error.code, error.text);
+    ck_assert_msg(strstr(error.text, says) != NULL, "'%s' does not say '%s'", error.text, says);
+    cured_call_free(call);
+    cured_region_free(region);
+}
+
+START_TEST(written_by_the_daemon) {
+    uint32_t stream;
+    cured_options o = into(NULL);
+    cured_call *call = begin(true, &o);
+    registered(taken_register(true, true));
+    ck_assert_uint_eq(taken_call(&stream), 2);
+    cured_call *second = start(conn, &o); /* of a region that is open nothing waits */
+    end(stream, 32);
+    OK(cured_wait(call, &error));
+    ck_assert_ptr_null(cured_call_array(call, 0, NULL, NULL));
+    ck_assert_uint_eq(cured_call_count(call), 4);
+    cured_call_free(call);
+    ck_assert_uint_eq(taken_call(&stream), 2);
+    end(stream, 32);
+    finish(second, CURED_OK, "");
+    cr_frame h;
+    expect(CR_CALL_UNREGISTER, &h);
+}
+END_TEST
+
+START_TEST(hostile_answers) {
+    for (int i = 0; i < 4; i++) {
+        uint32_t stream;
+        cured_options o = into(NULL);
+        cured_call *call = begin(true, &o);
+        registered(taken_register(true, true));
+        taken_call(&stream);
+        if (i == 3) part(stream, 0, sums);
+        end(stream, (uint64_t[]){0, 31, UINT64_MAX, 32}[i]);
+        finish(call, CURED_INTERNAL, "broke the protocol");
+    }
+}
+END_TEST
+
+/* Where the daemon cannot write, it sends, if the program says where that goes. */
+START_TEST(daemons_that_do_not_write) {
+    for (int refused = 0; refused < 2; refused++) {
+        uint32_t stream;
+        int64_t own[2][2] = {{0}};
+        void *const results[] = {own[0], own[1]};
+        cured_options o = into(results);
+        cured_call *call = begin(refused, &o);
+        uint32_t reg = taken_register(refused, refused);
+        if (refused)
+            fake_status(&f, reg, CR_INVALID_ARGUMENT, 0, "writable: the memory has holes");
+        else
+            registered(reg);
+        ck_assert_uint_eq(taken_call(&stream), 0);
+        part(stream, 0, sums);
+        part(stream, 1, most);
+        end(stream, 0);
+        finish(call, CURED_OK, "");
+        ck_assert(memcmp(own[0], sums, sizeof sums) == 0 && memcmp(own[1], most, sizeof most) == 0);
+        o = into(NULL);
+        call = begin(refused, &o);
+        reg = taken_register(refused, true);
+        if (refused)
+            fake_status(&f, reg, CR_INVALID_ARGUMENT, 0, "writable: the memory has holes");
+        else
+            registered(reg);
+        finish(call, refused ? CURED_INVALID_ARGUMENT : CURED_UNIMPLEMENTED, refused ? "holes" : "too old");
+    }
+}
+END_TEST
+
+/* A connection that is lost takes the region along: it is registered anew before the call that is tried again. */
+START_TEST(on_the_next_connection) {
+    uint32_t stream;
+    cured_options o = into(NULL);
+    o.retries = 3;
+    cured_call *call = begin(true, &o);
+    registered(taken_register(true, true));
+    taken_call(&stream);
+    fake_drop(&f);
+    for (int i = 0; i < 1000 && cured_call_retries(call) == 0; i++) cured_process(conn, NULL);
+    while (cured_fd(conn) < 0) cured_process(conn, NULL); /* after its delay of milliseconds */
+    fake_accept(&f);
+    cr_frame h;
+    const uint8_t *p;
+    fake_expect(&f, conn, CR_FRAME_HELLO, &h, &p);
+    fake_welcome(&f); /* which grants nothing: the library does as an old daemon wants it */
+    taken_register(false, true);
+    finish(call, CURED_UNIMPLEMENTED, "too old");
+}
+END_TEST
+
+static void refused(cured_conn *of, const cured_options *o, const char *says) {
+    cured_call *call = NULL;
+    cured_status status = cured_reduce_buffer(of, CURED_I64, ops, 2, four, 4, o, &call, &error);
+    if (status == CURED_OK) status = cured_wait(call, &error);
+    ck_assert_int_eq(status, CURED_INVALID_ARGUMENT);
+    ck_assert_msg(strstr(error.text, says) != NULL, "'%s' does not say '%s'", error.text, says);
+    cured_call_free(call);
+}
+
+START_TEST(in_this_process) {
+    cured_conn *own;
+    cured_call *call;
+    OK(cured_connect("embedded:", NULL, &own, &error));
+    make_region(own);
+    uint8_t *data = cured_array_data(array), wanted[BYTES];
+    memset(wanted, 0xa5, BYTES);
+    memcpy(wanted + AT, sums, sizeof sums);
+    memcpy(wanted + OTHER, most, sizeof most);
+    cured_options o = into(NULL);
+    call = start(own, &o);
+    OK(cured_wait(call, &error));
+    ck_assert_mem_eq(data, wanted, BYTES);
+    ck_assert_ptr_null(cured_call_array(call, 0, NULL, NULL));
+    cured_call_free(call);
+    void *const results[] = {data + AT, data + OTHER};
+    memset(data, 0xa5, BYTES);
+    o = into(results);
+    call = start(own, &o);
+    OK(cured_wait(call, &error));
+    ck_assert_mem_eq(data, wanted, BYTES);
+    ck_assert_ptr_eq(cured_call_array(call, 1, NULL, NULL), data + OTHER);
+    cured_call_free(call);
+    const cured_axis none = {3, 0, 1}; /* which takes a job */
+    o = into(NULL);
+    o.axis = &none;
+    OK(cured_reduce_buffer(own, CURED_I64, ops, 1, four, 0, &o, &call, &error));
+    OK(cured_wait(call, &error));
+    memset(wanted + AT, 0, 24);
+    ck_assert_mem_eq(data, wanted, BYTES);
+    cured_call_free(call);
+    cured_region_free(region);
+    cured_close(own);
+}
+END_TEST
+
+START_TEST(what_is_refused_here) {
+    cured_conn *own;
+    cured_region *plain;
+    OK(cured_connect("embedded:", NULL, &own, &error));
+    make_region(own);
+    cured_options o = into(NULL);
+    const uint64_t offsets[] = {BYTES - 15, BYTES, BYTES + 1, UINT64_MAX, UINT64_MAX - 15};
+    for (size_t i = 0; i < sizeof offsets / sizeof offsets[0]; i++) {
+        outputs[1].offset = offsets[i];
+        refused(own, &o, "beyond its region");
+    }
+    outputs[1].offset = AT + 15;
+    refused(own, &o, "those of outputs[0]");
+    outputs[1].offset = OTHER;
+    o.axis = NULL;
+    refused(own, &o, "axis");
+    o = into(NULL);
+    o.statuses = true;
+    refused(own, &o, "statuses");
+    o = into(NULL);
+    OK(cured_region_fd(own, cured_array_fd(array), &plain, &error));
+    outputs[1].region = plain;
+    refused(own, &o, "cured_region_fd_writable");
+    outputs[1].region = NULL;
+    refused(own, &o, "NULL");
+    cured_call *call;
+    outputs[1] = (cured_output){region, 96};
+    OK(cured_region_reduce(region, CURED_I64, ops, 2, 100, 4, &o, &call, &error));
+    ck_assert_int_eq(cured_wait(call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "those of the input"));
+    cured_call_free(call);
+    cured_region_free(plain);
+    cured_region_free(region);
+    int fd = memfd_create("holes", MFD_CLOEXEC);
+    ck_assert_int_eq(ftruncate(fd, BYTES), 0);
+    OK(cured_region_fd_writable(own, fd, &region, &error));
+    ck_assert_int_eq(cured_region_wait(region, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "holes"));
+    outputs[0].region = outputs[1].region = region;
+    refused(own, &o, "holes");
+    close(fd);
+    cured_region_free(region);
+    cured_close(own);
+}
+END_TEST
+
+int main(void) {
+    Suite *s = suite_create("outputs");
+    TCase *t = tcase_create("outputs");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, written_by_the_daemon);
+    tcase_add_test(t, hostile_answers);
+    tcase_add_test(t, daemons_that_do_not_write);
+    tcase_add_test(t, on_the_next_connection);
+    tcase_add_test(t, in_this_process);
+    tcase_add_test(t, what_is_refused_here);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
