@@ -11,12 +11,23 @@
 #include "server/base/clock.h"
 #include "server/loop/rounds.h"
 
-enum { TIMERS_A_TURN = 128 };
+enum {
+    TIMERS_A_TURN = 128,
+    AWAY_MS = 1000,   /* a clock that comes so late says that the daemon was away: stopped, or without a core */
+    CATCH_UP_MS = 50, /* after that, for what clients have sent in time */
+};
 
 static void on_clock(uv_timer_t *timer) {
     cr_loop *loop = timer->data;
+    const uint64_t now = cr_now_ms();
+    loop->catches_up = now >= loop->clock_due + AWAY_MS;
+    if (loop->catches_up) {
+        loop->clock_due = now + CATCH_UP_MS;
+        uv_timer_start(timer, on_clock, CATCH_UP_MS, 0);
+        return;
+    }
     loop->clock_set = UINT64_MAX;
-    cr_timers_run(&loop->calls->timers, cr_now_ms(), TIMERS_A_TURN);
+    cr_timers_run(&loop->calls->timers, now, TIMERS_A_TURN);
 }
 
 static void on_wake(uv_async_t *wake) {
@@ -102,9 +113,10 @@ static void on_check(uv_check_t *check) {
 
 static void set_clock(cr_loop *loop) {
     uint64_t next = cr_timers_next(&loop->calls->timers);
-    if (next == loop->clock_set) return;
+    if (next == loop->clock_set || loop->catches_up) return;
     uint64_t now = cr_now_ms();
     loop->clock_set = next;
+    loop->clock_due = next > now ? next : now;
     if (next == UINT64_MAX)
         uv_timer_stop(&loop->clock);
     else

@@ -4,6 +4,7 @@ full. Every answer is right, where bytes can be had at all.
 import ctypes
 import os
 import shutil
+import signal
 import tempfile
 import unittest
 
@@ -11,7 +12,7 @@ from orders import FaultTest, main
 from entries import ENTRIES, connect, inline, outcome, prepare, stream
 from connection import Closed
 from cured_daemon import wait_for
-from cured_wire import DATA_LOSS, DEADLINE_EXCEEDED, END, RESOURCE_EXHAUSTED, DATA, PING, frame
+from cured_wire import DATA_LOSS, DEADLINE_EXCEEDED, END, RESOURCE_EXHAUSTED, DATA, HELLO, PING, frame, hello_message
 from tls_files import Authority
 
 HOUR_NS = 3600 * 10 ** 9
@@ -95,6 +96,37 @@ class Clocks(FaultTest):
             self.assertEqual(8, int.from_bytes(timed.wait(patient).results[0].value, "little"))
         self.assert_serves()
         print("3 jumps of an hour, and %d connection ended" % ended)
+
+
+    def meanwhile(self, send):
+        """Stops the daemon for an hour, in which its clients send."""
+        self.daemon.counters()  # what came before is read
+        os.kill(self.daemon.pid, signal.SIGSTOP)
+        try:
+            wait_for("the daemon's stop", self.is_stopped)
+            send()
+            self.orders["monotonic_ns"] += HOUR_NS
+        finally:
+            os.kill(self.daemon.pid, signal.SIGCONT)
+
+    def is_stopped(self):
+        with open("/proc/%d/stat" % self.daemon.pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "T"
+
+    def test_what_came_while_the_daemon_was_away_came_in_time(self):
+        hello, data = frame(HELLO, payload=hello_message()), frame(DATA, 1, b"\1" * 20000, END)
+        for cut in (8, 16, 1000):  # within the header, and the array
+            with self.daemon.connect() as client:
+                upload = client.start_stream("u8", ["sum"], 20000)
+                client.ping()
+                client.send(data[:cut])
+                self.meanwhile(lambda: client.send(data[cut:]))
+                self.assertEqual(20000, int.from_bytes(client.wait(upload).results[0].value, "little"))
+        for cut in (0, 1, 20):
+            with self.daemon.connect(hello=False) as client:
+                client.send(hello[:cut])
+                self.meanwhile(lambda: client.send(hello[cut:]))
+                self.assertEqual(1, client.greet()["version"])
 
 
 class Days(FaultTest):
