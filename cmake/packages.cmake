@@ -88,7 +88,7 @@ set(scripts ${debian}/cured)
 cured_package(cured SECTION science SUMMARY "daemon that reduces arrays exactly for all programs of a machine"
   TEXT "Sums, averages and searches arrays that programs send, pass as descriptors" "or share with it, on the CPU and on CUDA devices."
        ${exact}
-  DEPENDS "systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles" RECOMMENDS cured-client
+  DEPENDS "cured-client, systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles" # systemctl reload asks by it
   SCRIPTS ${scripts}/conffiles ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
 cured_package(cured-client SECTION science SUMMARY "exact reductions of arrays from the command line"
   TEXT "Sums, averages and searches arrays in files, by the daemon cured or" "without it." ${exact}

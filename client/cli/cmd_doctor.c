@@ -40,7 +40,8 @@ static void explain_socket(doctor_report *r, const char *path, const char *why) 
         doctor_add(r, "socket", DOCTOR_FAIL, "%.150s: %s", path, strerror(errno));
         doctor_fix(r, "%s",
                    denied ? "chmod o+x the folders above it, or run this as the daemon's user"
-                          : "start cured (cured &), or say where it listens: --connect, CURED_CONNECT");
+                          : "start cured (systemctl start cured where it is installed, else cured &), or say where it "
+                            "listens: --connect, CURED_CONNECT");
     } else if (!S_ISSOCK(st.st_mode)) {
         doctor_add(r, "socket", DOCTOR_FAIL, "%.150s is no socket", path);
         doctor_fix(r, "say where cured listens: --connect, CURED_CONNECT");

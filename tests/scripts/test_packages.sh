@@ -36,6 +36,12 @@ for name in $names; do
         [ ! -x "$program" ] || [ -n "$(find "$work/files/$name/usr/share/man" -name "${program##*/}.[18].gz")" ] || fail "${program##*/} has no page"
     done
 done
+# What the unit calls lies in the daemon's package, or in one that it depends on.
+needs=$(dpkg-deb -f "$folder"/cured_*.deb Depends)
+while IFS= read -r program; do
+    owner=$(cd "$work/files" && ls -d ./*/"$program" | cut -d / -f 2)
+    [ "$owner" = cured ] || grep -qE "(^|, )$owner( |,|\$)" <<<"$needs" || fail "the unit calls $program of $owner, on which cured does not depend"
+done < <(sed -n 's/^Exec[A-Za-z]*=\([^ ]*\).*/\1/p' "$work/files/cured/usr/lib/systemd/system/cured.service")
 
 "$root/scripts/bare-root" "$work/root"
 echo "$names" >"$work/root/names"

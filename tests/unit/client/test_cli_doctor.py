@@ -68,7 +68,7 @@ class Doctor(CliTest):
         self.assertNotIn("pid_namespace", found)
 
     def test_no_daemon(self):
-        self.finding(self.doctor(connect="unix:/nowhere/s", code=69), "socket", "fail", "/nowhere/s", "start cured")
+        self.finding(self.doctor(connect="unix:/nowhere/s", code=69), "socket", "fail", "/nowhere/s", "systemctl start cured")
         self.finding(self.doctor(connect=self.raw, code=69), "socket", "fail", "no socket", "--connect")
         dead = os.path.join(self.dir, "dead")
         with socket.socket(socket.AF_UNIX) as s:
