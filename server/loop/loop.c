@@ -20,7 +20,7 @@ enum {
 static void on_clock(uv_timer_t *timer) {
     cr_loop *loop = timer->data;
     const uint64_t now = cr_now_ms();
-    loop->catches_up = now >= loop->clock_due + AWAY_MS;
+    loop->catches_up = !loop->catches_up && now >= loop->clock_due + AWAY_MS; /* once, or timers might never fire */
     if (loop->catches_up) {
         loop->clock_due = now + CATCH_UP_MS;
         uv_timer_start(timer, on_clock, CATCH_UP_MS, 0);
