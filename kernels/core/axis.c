@@ -144,6 +144,8 @@ void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t
                   const void *values, uint8_t *status, cr_axis_missing *missing) {
     const bool skips = is_extremum(op) && opts->nan == CR_NAN_SKIP && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     const size_t size = cr_dtype_size(cr_axis_dtype(op, dtype, opts));
+    const bool alike = count != 0 && memcmp(status, status + 1, (size_t)count - 1) == 0;
+    if (!skips && alike && status[0] == CR_OK) return;
     for (uint64_t i = 0; i < count; i++) {
         if (skips && is_none(op, dtype, (const uint8_t *)values + i * size)) status[i] = CR_INVALID_ARGUMENT;
         if (status[i] == CR_OK) continue;

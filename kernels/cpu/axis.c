@@ -122,7 +122,7 @@ static cr_status gathered(const cr_axis_plan *plan, const cr_axis_isa *isa, cons
         hints_use(&hint, strip);
         for (uint64_t k = 0; k < shape->n; k += CR_LINES) {
             unsigned lines = shape->n - k < CR_LINES ? (unsigned)(shape->n - k) : CR_LINES;
-            isa->lines(plan, strip, tile + k * stride, stride, lines, 0, columns, k, CR_LINES * stride);
+            isa->lines(plan, strip, tile + k * stride, stride, lines, 0, columns, k, 0);
         }
         hints_take(&hint, strip, HINT_MISSES);
         cr_status status = cr_strip_finish(plan, isa, strip, 0, columns, to->output + b * shape->inner, to->out,

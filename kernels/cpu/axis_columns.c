@@ -7,41 +7,65 @@
 
 #include <string.h>
 
-/* Lines [from, to) of a stripe's columns [begin, end), line `from` at p. The hardware sees many short streams and fetches too
- * late, so each line asks for its columns a group of lines further on; the last group for those of the next stripe. */
-static void fold_stripe(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin,
+/* How a range of columns is walked. */
+typedef struct walk {
+    bool sums;       /* nothing else is asked */
+    uint64_t stripe; /* columns */
+    size_t near; /* bytes that a line fetches ahead of itself; 0: it fetches its columns a group of lines further on */
+} walk;
+
+/* Sums have little state, so they go along whole lines, which memory serves best. Everything else goes by stripes whose state
+ * stays in the nearest cache while all the lines pass, and so do sums whose digits are many. */
+static walk walk_of(const cr_axis_plan *plan, const cr_strip *first) {
+    enum { STRIPE_BYTES = 2048, LONG_STRIPE_BYTES = 65536, NEAR_BYTES = 2048 };
+    enum { SHORT_LINE_BYTES = 8192 /* measured: not worth cutting up to here */ };
+    walk w = {.sums = (plan->fast & ~(uint32_t)(CR_FAM_SUM | CR_FAM_SUMABS)) == 0};
+    bool along = w.sums && !first->hard;
+    w.stripe = ((along ? LONG_STRIPE_BYTES : STRIPE_BYTES) / plan->size + CR_STRIP - 1) / CR_STRIP * CR_STRIP;
+    if (plan->width <= SHORT_LINE_BYTES / plan->size)
+        w.stripe = plan->strips * CR_STRIP;
+    else if (along)
+        w.near = NEAR_BYTES;
+    return w;
+}
+
+/* Lines [from, to) of a stripe's columns [begin, end), line `from` at p. The hardware sees many streams and fetches too late, so
+ * each line of a large array asks for what comes soon: further on in the line, at its end in the next group of lines, and in the
+ * last group in the next stripe. */
+static void fold_stripe(const cr_axis_plan *plan, const cr_axis_isa *isa, walk w, void *strips, uint64_t origin,
                         cr_columns_range columns, const uint8_t *p, uint64_t from, uint64_t to) {
     size_t stride = plan->width * plan->size, wide = (columns.end - columns.begin) * plan->size;
     const cr_strip *strip = cr_strip_at(plan, strips, (columns.begin - origin) / CR_STRIP);
-    bool sums = (plan->fast & ~(uint32_t)(CR_FAM_SUM | CR_FAM_SUMABS)) == 0;
     unsigned now;
     for (uint64_t line = from; line < to; line += now, p += now * stride) {
-        unsigned most = sums && strip->hard ? CR_LINES_HARD : CR_LINES;
+        unsigned most = w.sums && strip->hard ? CR_LINES_HARD : CR_LINES;
         now = to - line < most ? (unsigned)(to - line) : most;
-        size_t ahead = to - line > now ? now * stride : wide - (line - from) * stride;
+        size_t next = to - line > now ? now * stride : wide - (line - from) * stride;
         for (uint64_t c = columns.begin; c < columns.end;) {
             uint64_t number = c / CR_STRIP, last = (number + 1) * CR_STRIP;
             if (last > columns.end) last = columns.end;
+            size_t ahead = w.near;
+            if (w.near == 0)
+                ahead = next;
+            else if ((columns.end - c) * plan->size <= w.near)
+                ahead = next + w.near - wide;
             isa->lines(plan, cr_strip_at(plan, strips, number - origin / CR_STRIP),
                        p + (c - columns.begin) * plan->size, stride, now, (unsigned)(c % CR_STRIP),
-                       (unsigned)(last - c), line, ahead);
+                       (unsigned)(last - c), line, plan->cached ? 0 : ahead);
             c = last;
         }
     }
 }
 
-/* Lines [from, to) of columns [begin, end), line `from` at p: in stripes whose state stays in the nearest cache while all
- * the lines pass. */
+/* Lines [from, to) of columns [begin, end), line `from` at p. */
 static void fold_lines(const cr_axis_plan *plan, const cr_axis_isa *isa, void *strips, uint64_t origin,
                        cr_columns_range columns, const uint8_t *p, uint64_t from, uint64_t to) {
-    enum { STRIPE_BYTES = 2048, SHORT_LINE_BYTES = 8192 /* measured: not worth cutting up to here */ };
-    uint64_t stripe = (STRIPE_BYTES / plan->size + CR_STRIP - 1) / CR_STRIP * CR_STRIP;
-    if (plan->width <= SHORT_LINE_BYTES / plan->size) stripe = plan->strips * CR_STRIP;
+    walk w = walk_of(plan, cr_strip_at(plan, strips, (columns.begin - origin) / CR_STRIP));
     for (uint64_t c = columns.begin; c < columns.end;) {
-        uint64_t last = (c / stripe + 1) * stripe;
+        uint64_t last = (c / w.stripe + 1) * w.stripe;
         if (last > columns.end) last = columns.end;
-        fold_stripe(plan, isa, strips, origin, (cr_columns_range){c, last}, p + (c - columns.begin) * plan->size, from,
-                    to);
+        fold_stripe(plan, isa, w, strips, origin, (cr_columns_range){c, last}, p + (c - columns.begin) * plan->size,
+                    from, to);
         c = last;
     }
 }

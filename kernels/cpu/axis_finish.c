@@ -93,12 +93,13 @@ static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
 
 /* Sums and means of at most CR_STRIP_PAD columns. */
 static void store_rounded(const finish *f, int which) {
-    uint64_t bits[CR_STRIP_PAD], divisor = f->op == CR_OP_MEAN ? f->plan->spec->shape.n : 0;
+    uint64_t divisor = f->op == CR_OP_MEAN ? f->plan->spec->shape.n : 0;
     uint8_t hard[CR_STRIP_PAD];
+    unsigned left = f->count;
     bool narrow = f->result == CR_F32;
     size_t size = cr_dtype_size(f->result);
     if ((narrow && divisor == 0) || f->result == CR_F64) {
-        f->isa->round(f->plan, f->strip, which, f->first, f->count, divisor, narrow, bits, hard);
+        left = f->isa->round(f->plan, f->strip, which, f->first, f->count, divisor, narrow, f->to, hard);
     } else {
         memset(hard, 1, f->count);
     }
@@ -107,10 +108,12 @@ static void store_rounded(const finish *f, int which) {
             const uint64_t *special = cr_strip_special(f->plan, f->strip, which, kind) + f->first;
             for (unsigned i = 0; i < f->count; i++) hard[i] |= special[i] != 0;
         }
+        left = f->count;
     }
-    for (unsigned i = 0; i < f->count; i++) {
-        if (hard[i]) bits[i] = cr_strip_number(f->plan, f->strip, which, f->first + i, divisor != 0, f->result);
-        memcpy(f->to + i * size, &bits[i], size);
+    for (unsigned i = 0; i < f->count && left != 0; i++) {
+        if (!hard[i]) continue;
+        uint64_t bits = cr_strip_number(f->plan, f->strip, which, f->first + i, divisor != 0, f->result);
+        memcpy(f->to + i * size, &bits, size);
     }
 }
 

@@ -138,6 +138,9 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     plan->grid[0] = plan->grid[1] = cr_sum_grid(spec->dtype);
     plan->digits[2] = square_digits_of(spec->dtype);
     plan->grid[2] = cr_sumsq_grid(spec->dtype);
+    const double cached_bytes = 8 << 20; /* about what one core has of its caches */
+    plan->cached = (double)spec->shape.outer * (double)spec->shape.n * (double)spec->shape.inner * (double)plan->size <
+                   cached_bytes;
     uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
     plan->width = width_for(inner, plan->size);
     plan->strips = (plan->width + CR_STRIP - 1) / CR_STRIP;

@@ -53,6 +53,7 @@ typedef struct cr_axis_plan {
     cr_ops generic_ops;     /* those that are finished from partials, */
     cr_ops strip_ops;       /* and those from strips */
     bool indices;           /* argmin or argmax is asked */
+    bool cached;            /* so small an array is likely in a cache: fetching ahead costs up to a third there */
     uint32_t wants;         /* which extrema: CR_WANTS_… */
     uint64_t width;         /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
     uint64_t strips;
@@ -70,15 +71,15 @@ struct cr_prod_line;
 typedef struct cr_axis_isa {
     const char *name;
     /* Folds lines (1 … CR_LINES, of strips that are hard CR_LINES_HARD) × columns at p, stride bytes a line, into columns [first, first + columns) of strip;
-     * line is the number of the first; what lies `ahead` bytes further on is wanted soon. */
+     * line is the number of the first; what lies `ahead` bytes further on is wanted soon (0: it is near). */
     void (*lines)(const cr_axis_plan *plan, cr_strip *strip, const uint8_t *p, size_t stride, unsigned lines,
                   unsigned first, unsigned columns, uint64_t line, size_t ahead);
     /* Folds a whole row of n elements into one column. */
     void (*row)(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n);
     /* Σ (divided by divisor, unless that is 0) of columns [first, first + count), count at most CR_STRIP_PAD, rounded once
-     * to f64, or f32 if narrow; hard[i] says that column i is left to another way. */
-    void (*round)(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
-                  uint64_t divisor, bool narrow, uint64_t *bits, uint8_t *hard);
+     * to f64, or f32 if narrow, at to. Returns how many are left to another way: hard[i] says which. */
+    unsigned (*round)(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
+                      uint64_t divisor, bool narrow, uint8_t *to, uint8_t *hard);
     /* The families of plan, of count rows of n elements at p: rows of at most CR_ROW_BYTES, count at most CR_ROWS. */
     void (*rows)(const cr_axis_plan *plan, struct cr_rows *rows, const uint8_t *p, unsigned count, uint64_t n);
     /* Σ of float rows [0, count), divided by divisor unless that is 0, rounded once to f64, or f32 if narrow, at to. Returns

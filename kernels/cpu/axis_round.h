@@ -104,10 +104,31 @@ ALWAYS vf64 quotient(vf64 s, vf64 v, vf64 d, double divisor, vu64 *hard) {
     return (vf64)SELECT(vu64, inexact, (vu64)low, (vu64)q);
 }
 
-static void round_sums(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
-                       uint64_t divisor, bool narrow, uint64_t *bits, uint8_t *hard) {
+/* What float64 numbers round to as float32 when rounded to odd before. */
+ALWAYS void store_floats(uint8_t *to, vf64 s, unsigned count) {
+    typedef float floats __attribute__((vector_size(VB / 2)));
+    floats single = __builtin_convertvector(s, floats);
+    if (count == ROUND_LANES) {
+        memcpy(to, &single, sizeof single);
+    } else {
+        memcpy(to, &single, count * sizeof(float));
+    }
+}
+
+ALWAYS void store_doubles(uint8_t *to, vf64 s, unsigned count) {
+    if (count == ROUND_LANES) {
+        memcpy(to, &s, VB);
+    } else {
+        memcpy(to, &s, count * sizeof(double));
+    }
+}
+
+static unsigned round_sums(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
+                           uint64_t divisor, bool narrow, uint8_t *to, uint8_t *hard) {
     /* A power of two divides exactly, away from the ends of the range: then the sum is rounded, not the quotient. */
     bool shifts = (divisor & (divisor - 1)) == 0;
+    unsigned left = 0;
+    memset(hard, 0, count);
     for (unsigned c = 0; c < count; c += ROUND_LANES) {
         vf64 t[ROUND_DIGITS], s, v, e;
         vu64 doubt = {0};
@@ -123,34 +144,19 @@ static void round_sums(const cr_axis_plan *plan, const cr_strip *strip, int whic
         } else if (narrow) {
             s = to_odd(s, e);
         }
-        for (unsigned i = 0; i < ROUND_LANES && c + i < count; i++) {
+        unsigned now = count - c < ROUND_LANES ? count - c : ROUND_LANES;
+        if (narrow) {
+            store_floats(to + c * sizeof(float), s, now);
+        } else {
+            store_doubles(to + c * sizeof(double), s, now);
+        }
+        if (__builtin_expect(numbers >= 0 && !any_bit(doubt), 1)) continue;
+        for (unsigned i = 0; i < now; i++) {
             hard[c + i] = numbers < 0 || doubt[i] != 0;
-            if (narrow) {
-                float single = (float)s[i];
-                uint32_t narrow_bits;
-                memcpy(&narrow_bits, &single, sizeof narrow_bits);
-                bits[c + i] = narrow_bits;
-            } else {
-                double lane = s[i];
-                memcpy(&bits[c + i], &lane, sizeof lane);
-            }
+            left += hard[c + i];
         }
     }
-}
-
-/* What float64 numbers round to as float32 when rounded to odd before. */
-ALWAYS void store_floats(uint8_t *to, vf64 s, unsigned count) {
-    float single[ROUND_LANES];
-    for (unsigned i = 0; i < ROUND_LANES; i++) single[i] = (float)s[i];
-    memcpy(to, single, count * sizeof single[0]);
-}
-
-ALWAYS void store_doubles(uint8_t *to, vf64 s, unsigned count) {
-    if (count == ROUND_LANES) {
-        memcpy(to, &s, VB);
-    } else {
-        memcpy(to, &s, count * sizeof(double));
-    }
+    return left;
 }
 
 /* hi + lo, off by at most d, to odd; lanes of *hard are not certain. */

@@ -76,8 +76,8 @@ ALWAYS void NAMED(look_at)(struct look *look, VU magnitude) {
     look->least = min_vu32(look->least, (vu32)(magnitude - 1));
 }
 
-/* Whether everything seen fits k digits from slot up. */
-ALWAYS bool NAMED(fits_in)(const struct look *look, int base, int slot, int k) {
+/* Magnitudes as bits that k digits from slot up take: below high, and from least on. */
+ALWAYS struct look NAMED(window)(int base, int slot, int k) {
     /* |x| < 2^(unit of the top digit + 51), and a multiple of the lowest unit. */
     int top = GRID - base + CR_DIGIT_BITS * (slot + k - 1) + 51 + NAMED(BIAS);
     int low = slot == 0 ? 0 : GRID - base + CR_DIGIT_BITS * slot + NAMED(BIAS) + NAMED(MANTISSA);
@@ -86,10 +86,18 @@ ALWAYS bool NAMED(fits_in)(const struct look *look, int base, int slot, int k) {
     if (top < 2 * NAMED(BIAS) + 1) high = (uint32_t)top << NAMED(FIELD);
     /* least is of |bits| − 1. Where only upper halves are seen, a power of two looks smaller than it is. */
     uint32_t least = low <= 0 ? 0 : ((uint32_t)low << NAMED(FIELD)) - (NAMED(FIELD) == 20 ? 0 : 1);
-    vu32 out = (vu32)(look->most >= ALL(vu32, high)) | (vu32)(look->least < ALL(vu32, least));
-    vu64 seen = (vu64)out;
-    if (NAMED(FIELD) == 20) seen &= 0xffffffff00000000u;
-    return !any_bit(seen);
+    return (struct look){ALL(vu32, high), ALL(vu32, least)};
+}
+
+ALWAYS bool NAMED(within)(const struct look *look, struct look window) {
+    vu64 out = (vu64)((vu32)(look->most >= window.most) | (vu32)(look->least < window.least));
+    if (NAMED(FIELD) == 20) out &= 0xffffffff00000000u;
+    return !any_bit(out);
+}
+
+/* Whether everything seen fits k digits from slot up. */
+ALWAYS bool NAMED(fits_in)(const struct look *look, int base, int slot, int k) {
+    return NAMED(within)(look, NAMED(window)(base, slot, k));
 }
 
 ALWAYS bool NAMED(fits)(const struct look *look, const cr_strip_sum *sum) {
@@ -117,7 +125,7 @@ static bool NAMED(top_unit)(const struct look *look, int *unit) {
         /* Infinities and NaNs say nothing about the others. */
         if (x < (NAMED(FIELD) == 20 ? 0x7ff00000 : (uint32_t)INFINITE) && x > most) most = x;
     }
-    enum { ROOM = 3 };
+    enum { ROOM = TRIED == 1 ? 5 : 3 };
     *unit = (int)(most >> NAMED(FIELD)) + 1 - NAMED(BIAS) + ROOM - 51;
     return most != 0;
 }
@@ -192,45 +200,7 @@ ALWAYS void NAMED(vector)(const cr_axis_plan *plan, uint64_t *digit, const struc
     }
 }
 
-/* Looks at the lines of one or two vectors of columns and adds them to the slot's digits, in one pass. What was added stays only if
- * all that was seen fits. */
-ALWAYS bool NAMED(try_lines)(const cr_axis_plan *plan, uint64_t *digit, const struct part *part,
-                             const cr_strip_sum *sum, unsigned lines, int vectors, bool absolute, struct look *out) {
-    enum { CACHE_LINE = 64 };
-    vf64 m[8];
-    vu64 acc[2][2][8];
-    struct look look = {{0}, ~(vu32){0}};
-#pragma GCC unroll 8
-    for (int d = 0; d < TRIED; d++) {
-        m[d] = digit_anchor(GRID - sum->base + CR_DIGIT_BITS * (sum->slot + d));
-        vu64 anchors = ALL(vu64, ((vu64)m[d])[0] * lines);
-        const uint64_t *from = digit + (size_t)d * plan->columns;
-#pragma GCC unroll 4
-        for (int i = 0; i < vectors * NAMED(HALVES); i++)
-            acc[i / NAMED(HALVES)][i % NAMED(HALVES)][d] = LOAD(vu64, from + i * (VB / 8)) - anchors;
-    }
-#pragma GCC unroll 8
-    for (unsigned t = 0; t < lines; t++) {
-        const uint8_t *p = part->p + t * part->stride;
-#pragma GCC unroll 2
-        for (int v = 0; v < vectors; v++, p += NAMED(LANES) * BYTES) {
-            if (v == 0 || NAMED(LANES) * BYTES == CACHE_LINE) part_fetch(part, p);
-            VU x = NAMED(sum_load)(p), magnitude = x & SIGN_OUT;
-            NAMED(look_at)(&look, magnitude);
-            NAMED(add)(acc[v], m, TRIED, absolute ? magnitude : x);
-        }
-    }
-    *out = look;
-    if (__builtin_expect(!NAMED(fits)(&look, sum), 0)) return false;
-#pragma GCC unroll 8
-    for (int d = 0; d < TRIED; d++) {
-        uint64_t *to = digit + (size_t)d * plan->columns;
-#pragma GCC unroll 4
-        for (int i = 0; i < vectors * NAMED(HALVES); i++)
-            memcpy(to + i * (VB / 8), &acc[i / NAMED(HALVES)][i % NAMED(HALVES)][d], VB);
-    }
-    return true;
-}
+#include "kernels/cpu/axis_sum_slot.h"
 
 #if FULL > 0
 /* Up to here the top digit but one takes the largest finite value: 2^128 is at most 2^51 of its units. */
@@ -394,16 +364,16 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
     unsigned misses = 0;
     for (unsigned c = 0; c < part->columns; c += LANES, vectors++) {
         uint8_t pad[CR_LINES_HARD * VB];
+        if (!careful && part->lines == CR_LINES && NAMED(is_ready)(sum)) {
+            bool fetch = part->ahead != 0 || which == 1; /* absolute values are rarely asked: one instance is enough */
+            unsigned next = fetch ? NAMED(try_columns)(plan, strip, part, sum, which, true, c)
+                                  : NAMED(try_columns)(plan, strip, part, sum, which, false, c);
+            vectors += (next - c) / LANES;
+            c = next;
+            if (c >= part->columns) break;
+        }
         struct part now = {part->p + c * BYTES, part->stride, part->lines, part->first + c, LANES, part->ahead};
         struct look look = {{0}, ~(vu32){0}};
-        if (!careful && c + 2 * LANES <= part->columns && part->lines == CR_LINES && NAMED(is_ready)(sum)) {
-            uint64_t *digit = cr_strip_digit(plan, strip, which, (unsigned)sum->slot) + now.first;
-            if (__builtin_expect(NAMED(try_lines)(plan, digit, &now, sum, CR_LINES, 2, which == 1, &look), 1)) {
-                c += LANES;
-                vectors++;
-                continue;
-            }
-        }
         if (c + LANES > part->columns)
             now = part_rest(part, c, BYTES, pad, 0);
         else if (part->lines > CR_LINES)
@@ -420,8 +390,10 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
         }
         NAMED(ready)(plan, strip, which);
         uint64_t *digit = cr_strip_digit(plan, strip, which, (unsigned)sum->slot) + now.first;
-        bool worth = !careful || NAMED(fits)(&look, sum);
-        if (__builtin_expect(!worth || !NAMED(try_lines)(plan, digit, &now, sum, now.lines, 1, which == 1, &look), 0)) {
+        const struct NAMED(slot) slot = NAMED(slot_of)(sum, now.lines);
+        bool worth = !careful || NAMED(within)(&look, slot.window);
+        if (__builtin_expect(
+                !worth || !NAMED(try_lines)(plan, digit, &now, &slot, now.lines, 1, which == 1, true, &look), 0)) {
             sum->misses++;
             misses++;
             careful = true;
