@@ -491,6 +491,11 @@ class Tokens(TokensTest):
         self.assertRegex(said["token"], r"^new\.[0-9a-f]{64}$")
         self.assertRegex(said["line"], r"^new [0-9a-f]{32} [0-9a-f]{64} may=info$")
 
+    def test_a_lacking_argument_is_named(self):
+        for command, wanted in (("token", "NAME"), ("config", "reload|show"), ("sum", "a file, or - for standard input")):
+            said = self.run_client(command)
+            self.assertEqual((64, "cured-client: %s wants %s\n" % (command, wanted)), (said.returncode, said.stderr))
+
     def test_options_of_other_commands_are_refused(self):
         for command, option, *value in (("token", "--axis", "1", "new"), ("ping", "--ddof", "1"), ("top", "--nan", "skip"),
                                         ("describe", "--once", "/dev/null")):
