@@ -114,6 +114,7 @@ bool cr_py_answer_room(cr_py_request *r) {
     memset(r->results, 0, sizeof r->results[0] * r->op_count);
     memset(r->lacking, 0, sizeof r->lacking[0] * r->op_count);
     r->has_results = true;
+    if (r->out != NULL && !cr_py_out_places(r, ndim, shape)) return false;
     for (size_t i = 0; i < r->op_count; i++) {
         cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
         if (dtype == CURED_DTYPE_DEFAULT || dtype > CURED_F64) {
@@ -122,6 +123,7 @@ bool cr_py_answer_room(cr_py_request *r) {
                          r->options.result_dtype != 0 ? cured_dtype_name(r->options.result_dtype) : "its own");
             return false;
         }
+        if (i < r->out_count) continue;
         r->results[i] = cr_py_memory_new(dtype, ndim, shape, false);
         if (r->results[i] == NULL) return false;
         r->pointers[i] = cr_py_memory_data(r->results[i]);
@@ -166,9 +168,13 @@ PyObject *cr_py_answer_arrays(cr_py_request *r) {
         cr_py_memory *memory = r->results[i], *other = NULL;
         r->results[i] = NULL;
         if (r->lacking[i] != NULL) {
-            Py_DECREF(memory);
+            Py_XDECREF((PyObject *)memory);
             values[i] = r->lacking[i];
             r->lacking[i] = NULL;
+            continue;
+        }
+        if (r->out_count != 0) {
+            values[i] = cr_py_out_item(r, i);
             continue;
         }
         if (r->plan.permuted) {

@@ -96,6 +96,10 @@ static bool begin(async_call *c, cr_py_async *link) {
     cr_py_request *r = &c->request;
     r->has_results = false;
     bool good = cr_py_request_plan(r);
+    if (good && r->out != NULL) {
+        PyErr_SetString(PyExc_TypeError, "AsyncClient takes no out: cured.Client does");
+        good = false;
+    }
     if (good && (r->initial != NULL || (r->input.mask.data != NULL && !r->plan.whole))) {
         PyErr_SetString(PyExc_TypeError, "AsyncClient takes no initial, and no mask along an axis: cured.Client does");
         good = false;

@@ -44,6 +44,8 @@ PyObject *cr_py_memory_array(cr_py_memory *memory);
 cr_py_memory *cr_py_memory_find(const void *data, uint64_t bytes, uint64_t *offset);
 /* Shared memory's region on this link, made if need be and kept with the memory; NULL with an exception. */
 cured_region *cr_py_memory_region(cr_py_memory *memory, cr_py_link *link);
+/* The same of one that the daemon may write to. */
+cured_region *cr_py_memory_output(cr_py_memory *memory, cr_py_link *link);
 PyObject *cr_py_empty(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* ---- client.c: connections ---- */
@@ -217,9 +219,9 @@ void cr_py_job_end(cr_py_job *job);
 /* ---- request.c: what is asked ---- */
 
 typedef struct cr_py_request {
-    PyObject *array, *axis, *where, *initial; /* borrowed; NULL: not given */
-    cr_py_client *client;                     /* borrowed; NULL: wherever is best */
-    cr_py_async *async;                       /* borrowed; NULL: the function waits for the answer */
+    PyObject *array, *axis, *where, *initial, *out; /* borrowed; NULL: not given */
+    cr_py_client *client;                           /* borrowed; NULL: wherever is best */
+    cr_py_async *async;                             /* borrowed; NULL: the function waits for the answer */
     cured_op ops[CURED_MAX_OPS];
     size_t op_count;
     bool keepdims, partial, single; /* single: the answer of the one op, instead of a Result */
@@ -230,6 +232,8 @@ typedef struct cr_py_request {
     cr_py_memory *results[CURED_MAX_OPS]; /* owned, along an axis */
     PyObject *lacking[CURED_MAX_OPS];     /* owned: why some answers of an op have no value; NULL: all have one */
     void *pointers[CURED_MAX_OPS];
+    size_t out_count; /* 0, or op_count: answers go straight into these, in place of results */
+    Py_buffer out_views[CURED_MAX_OPS];
     cr_py_input input;
     cr_py_plan plan;
 } cr_py_request;
@@ -264,6 +268,20 @@ bool cr_py_answer_room(cr_py_request *request);
 PyObject *cr_py_answer_arrays(cr_py_request *request);
 /* A Result of values for the request's ops; takes over the references in `values`. */
 PyObject *cr_py_answer_result(const cr_py_request *request, PyObject **values);
+
+/* ---- out.c: where the caller wants the answers ---- */
+
+/* The one op's type, if out and nothing else says it. */
+bool cr_py_out_type(cr_py_request *request);
+/* Takes the buffers of out, if answers of that shape may go there as they come. False with an exception. */
+bool cr_py_out_places(cr_py_request *request, int ndim, const Py_ssize_t *shape);
+void cr_py_out_release(cr_py_request *request);
+/* Of out, the op's; a new reference. */
+PyObject *cr_py_out_item(const cr_py_request *request, size_t index);
+/* Copies the answer, which it takes over, to out: what the function returns. */
+PyObject *cr_py_out_store(const cr_py_request *request, PyObject *answer);
+/* Whether the daemon of the link can write there: all of it is shared memory. */
+bool cr_py_out_regions(const cr_py_request *request, cr_py_link *link, cured_output outputs[CURED_MAX_OPS]);
 
 /* ---- partial.c, file.c ---- */
 

@@ -80,6 +80,7 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     cured_region *region = NULL;
     uint64_t offset = 0;
     cured_options options = r->options;
+    cured_output outputs[CURED_MAX_OPS];
     job->call = NULL;
     job->block = NULL;
     job->source = NULL;
@@ -91,7 +92,8 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     if (!plan->whole) {
         options.axis = &plan->axis;
         options.results = r->pointers;
-        options.statuses = true;
+        options.statuses = !cr_py_out_regions(r, link, outputs);
+        if (!options.statuses) options.outputs = outputs;
     }
     if (start(job, r, plan, region, offset, link->conn, &options, &error) == CURED_OK) return true;
     cr_py_job_end(job);

@@ -10,9 +10,9 @@ struct cr_py_memory {
     PyObject_HEAD char *data;
     size_t bytes;
     cured_dtype dtype;
-    cured_array *array; /* NULL: data is of PyMem_Calloc */
-    cr_py_kept *regions;
-    cr_py_memory *next; /* of the shared ones */
+    cured_array *array;            /* NULL: data is of PyMem_Calloc */
+    cr_py_kept *regions, *outputs; /* to read, and to write */
+    cr_py_memory *next;            /* of the shared ones */
     int ndim;
     Py_ssize_t shape[CR_PY_MAX_DIMS], strides[CR_PY_MAX_DIMS];
 };
@@ -64,7 +64,7 @@ cr_py_memory *cr_py_memory_new(cured_dtype dtype, int ndim, const Py_ssize_t *sh
     if (m == NULL) return NULL;
     m->data = NULL;
     m->array = NULL;
-    m->regions = NULL;
+    m->regions = m->outputs = NULL;
     m->dtype = dtype;
     if (!memory_fill(m, ndim, shape, is_shared)) {
         Py_DECREF(m);
@@ -85,15 +85,25 @@ cr_py_memory *cr_py_memory_find(const void *data, uint64_t bytes, uint64_t *offs
     return NULL;
 }
 
-cured_region *cr_py_memory_region(cr_py_memory *memory, cr_py_link *link) {
+typedef cured_status register_memory(cured_conn *conn, int fd, cured_region **region, cured_error *error);
+
+static cured_region *region_of(cr_py_kept **list, const cr_py_memory *memory, cr_py_link *link, register_memory *make) {
     cured_error error;
-    cured_region *region = cr_py_kept_find(memory->regions, link);
+    cured_region *region = cr_py_kept_find(*list, link);
     if (region != NULL) return region;
-    if (cured_region_fd(link->conn, cured_array_fd(memory->array), &region, &error) != CURED_OK) {
+    if (make(link->conn, cured_array_fd(memory->array), &region, &error) != CURED_OK) {
         cr_py_raise(&error);
         return NULL;
     }
-    return cr_py_kept_add(&memory->regions, link, region) ? region : NULL;
+    return cr_py_kept_add(list, link, region) ? region : NULL;
+}
+
+cured_region *cr_py_memory_region(cr_py_memory *memory, cr_py_link *link) {
+    return region_of(&memory->regions, memory, link, cured_region_fd);
+}
+
+cured_region *cr_py_memory_output(cr_py_memory *memory, cr_py_link *link) {
+    return region_of(&memory->outputs, memory, link, cured_region_fd_writable);
 }
 
 static void memory_dealloc(PyObject *self) {
@@ -104,6 +114,7 @@ static void memory_dealloc(PyObject *self) {
         while (*at != m) at = &(*at)->next;
         *at = m->next;
         cr_py_kept_drop(&m->regions);
+        cr_py_kept_drop(&m->outputs);
         cured_array_free(m->array);
     } else {
         PyMem_Free(m->data);

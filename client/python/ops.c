@@ -9,7 +9,8 @@
 
 /* What a function was called on: the module, a client, or a file. Moves args on behind the array. */
 static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_ssize_t *nargs) {
-    r->axis = r->where = r->initial = NULL;
+    r->axis = r->where = r->initial = r->out = NULL;
+    r->out_count = 0;
     r->client = NULL;
     r->async = NULL;
     r->keepdims = r->partial = r->single = false;

@@ -59,7 +59,7 @@ static PyObject *finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
     PyObject *answers[CURED_MAX_OPS];
     if (nargs != 1) return PyErr_Format(PyExc_TypeError, "finish takes the ops, such as ['sum', 'max']");
     if (!cr_py_request_ops(&r, args[0]) || !cr_py_request_options(&r, args + 1, 0, kwnames)) return NULL;
-    if (r.axis != NULL || r.where != NULL || r.initial != NULL || r.keepdims || r.client != NULL)
+    if (r.axis != NULL || r.where != NULL || r.initial != NULL || r.out != NULL || r.keepdims || r.client != NULL)
         return PyErr_Format(PyExc_TypeError, "finish takes dtype, ddof, nan and overflow only");
     if (cured_partial_finish(PyBytes_AsString(p->bytes), (size_t)PyBytes_Size(p->bytes), r.ops, r.op_count, &r.options,
                              &values, &error) != CURED_OK) {

@@ -9,9 +9,9 @@
 
 /* ---- Arguments ---- */
 
-enum keyword { AXIS, DTYPE, KEEPDIMS, WHERE, INITIAL, NAN_RULE, CLIENT, DDOF, OVERFLOW_RULE, FIRST, KEYWORDS };
-static const char *const keyword_names[KEYWORDS] = {"axis", "dtype",  "keepdims", "where",    "initial",
-                                                    "nan",  "client", "ddof",     "overflow", "first"};
+enum keyword { AXIS, DTYPE, KEEPDIMS, WHERE, INITIAL, NAN_RULE, CLIENT, DDOF, OVERFLOW_RULE, FIRST, OUT, KEYWORDS };
+static const char *const keyword_names[KEYWORDS] = {"axis",   "dtype", "keepdims", "where", "initial", "nan",
+                                                    "client", "ddof",  "overflow", "first", "out"};
 static PyObject *interned[KEYWORDS];
 
 /* Keyword names in calls are interned, so that comparing addresses is nearly always enough. */
@@ -74,6 +74,9 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             word = word_of(value, "overflow", "error", "wrap");
             r->options.overflow = word == 1 ? CURED_OVERFLOW_WRAP : CURED_OVERFLOW_ERROR;
             return word >= 0;
+        case OUT:
+            r->out = value != Py_None ? value : NULL;
+            return true;
         case DDOF:
             return cr_py_number(value, "ddof", &r->options.ddof);
         case FIRST:
@@ -269,6 +272,10 @@ bool cr_py_request_plan(cr_py_request *r) {
         PyErr_SetString(PyExc_TypeError, "axis: a partial is of a whole array");
         return false;
     }
+    if (r->partial && r->out != NULL) {
+        PyErr_SetString(PyExc_TypeError, "out: a partial is no array");
+        return false;
+    }
     r->ordered = is_ordered(r);
     return cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered) &&
            (r->input.kind != CR_PY_FILE || plan_file(r, axes, whole));
@@ -276,6 +283,7 @@ bool cr_py_request_plan(cr_py_request *r) {
 
 void cr_py_request_release(cr_py_request *r) {
     cr_py_input_release(&r->input);
+    cr_py_out_release(r);
     if (!r->has_results) return;
     for (size_t i = 0; i < r->op_count; i++) {
         Py_CLEAR(r->results[i]);
@@ -333,7 +341,7 @@ static PyObject *run_here(cr_py_request *r) {
 PyObject *cr_py_request_run(cr_py_request *r) {
     PyObject *answer = NULL;
     r->has_results = false;
-    const bool planned = cr_py_request_plan(r);
+    const bool planned = cr_py_request_plan(r) && (r->out == NULL || cr_py_out_type(r));
     if (planned && goes_here(r)) {
         answer = run_here(r);
     } else if (planned) {
@@ -345,6 +353,7 @@ PyObject *cr_py_request_run(cr_py_request *r) {
             cr_py_link_give(client, link);
         }
     }
+    if (answer != NULL && r->out != NULL && r->out_count == 0) answer = cr_py_out_store(r, answer);
     cr_py_request_release(r);
     return answer;
 }

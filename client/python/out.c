@@ -1,0 +1,115 @@
+/* out: arrays of the caller's that answers go to (out=). Where their type, shape and order are those of the answers, libcured fills
+ * them where they lie, and those of shared memory the daemon; otherwise the answers are copied (cured/_out.py), as NumPy would.
+ *
+ * Thread: with the GIL. Owner: a request holds the buffers that are filled. */
+#include "client/python/extension.h"
+
+/* What NumPy calls the types of answers; NULL: it has none. */
+static const char *numpy_name(cured_dtype dtype) {
+    static const char *const names[] = {NULL,    "bool",   "uint8", "int8",    "uint16", "int16",   "uint32",
+                                        "int32", "uint64", "int64", "float16", NULL,     "float32", "float64"};
+    return dtype <= CURED_F64 ? names[dtype] : NULL;
+}
+
+static cured_dtype answer_type(const cr_py_request *r, size_t index) {
+    return cured_axis_dtype(r->ops[index], r->input.dtype, r->options.result_dtype);
+}
+
+/* A tuple of a text for each op: its name, or the type of its answers. */
+static PyObject *words_of(const cr_py_request *r, bool types) {
+    PyObject *words = PyTuple_New((Py_ssize_t)r->op_count);
+    for (size_t i = 0; words != NULL && i < r->op_count; i++) {
+        const char *word = types ? numpy_name(answer_type(r, i)) : cured_op_name(r->ops[i]);
+        PyObject *text = PyUnicode_FromString(word != NULL ? word : "");
+        if (text == NULL || PyTuple_SetItem(words, (Py_ssize_t)i, text) != 0) Py_CLEAR(words);
+    }
+    return words;
+}
+
+bool cr_py_out_type(cr_py_request *r) {
+    cured_dtype dtype;
+    if (!r->single || r->initial != NULL || r->options.result_dtype != CURED_DTYPE_DEFAULT) return true;
+    PyObject *name = cr_py_helper("cured._out", "default_type", r->out);
+    bool good = name != NULL && (name == Py_None || cr_py_dtype(name, &dtype, NULL));
+    if (good && name != Py_None && dtype != answer_type(r, 0) &&
+        cured_axis_dtype(r->ops[0], r->input.dtype, dtype) == dtype)
+        r->options.result_dtype = dtype;
+    Py_XDECREF(name);
+    return good;
+}
+
+/* Whether some byte of the input may be one of those. */
+static bool meets_input(const cr_py_request *r, const Py_buffer *view) {
+    const cr_py_input *in = &r->input;
+    const char *low = in->data, *high = in->data + in->size, *from = view->buf;
+    if (in->kind != CR_PY_HOST) return false;
+    for (int i = 0; i < in->ndim; i++) {
+        if (in->shape[i] == 0) return false;
+        *(in->strides[i] < 0 ? &low : &high) += in->strides[i] * (in->shape[i] - 1);
+    }
+    return low < from + view->len && from < high;
+}
+
+bool cr_py_out_places(cr_py_request *r, int ndim, const Py_ssize_t *shape) {
+    bool good = true;
+    if (r->plan.permuted || r->where != NULL || r->initial != NULL) return true;
+    PyObject *sizes = PyTuple_New(ndim);
+    for (int i = 0; sizes != NULL && i < ndim; i++) PyTuple_SetItem(sizes, i, PyLong_FromSsize_t(shape[i]));
+    PyObject *names = words_of(r, false), *types = words_of(r, true), *arrays = NULL;
+    PyObject *asked = sizes != NULL && names != NULL && types != NULL
+                          ? PyTuple_Pack(5, r->out, r->single ? Py_True : Py_False, names, sizes, types)
+                          : NULL;
+    if (asked != NULL) arrays = cr_py_helper("cured._out", "places", asked);
+    good = arrays != NULL;
+    for (size_t i = 0; good && arrays != Py_None && i < r->op_count; i++) {
+        good = PyObject_GetBuffer(PyList_GetItem(arrays, (Py_ssize_t)i), &r->out_views[i],
+                                  PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) == 0;
+        if (!good) break;
+        r->out_count = i + 1;
+        r->pointers[i] = r->out_views[i].buf;
+    }
+    bool apart = true;
+    for (size_t i = 0; i < r->out_count; i++) apart = apart && !meets_input(r, &r->out_views[i]);
+    if (!good || !apart) cr_py_out_release(r);
+    Py_XDECREF(sizes);
+    Py_XDECREF(names);
+    Py_XDECREF(types);
+    Py_XDECREF(asked);
+    Py_XDECREF(arrays);
+    return good;
+}
+
+void cr_py_out_release(cr_py_request *r) {
+    for (size_t i = 0; i < r->out_count; i++) PyBuffer_Release(&r->out_views[i]);
+    r->out_count = 0;
+}
+
+PyObject *cr_py_out_item(const cr_py_request *r, size_t index) {
+    if (r->single && !PyTuple_Check(r->out)) return Py_NewRef(r->out);
+    return PySequence_GetItem(r->out, (Py_ssize_t)index);
+}
+
+PyObject *cr_py_out_store(const cr_py_request *r, PyObject *answer) {
+    PyObject *names = words_of(r, false);
+    PyObject *asked = names != NULL ? PyTuple_Pack(4, answer, r->out, r->single ? Py_True : Py_False, names) : NULL;
+    PyObject *stored = asked != NULL ? cr_py_helper("cured._out", "store", asked) : NULL;
+    Py_XDECREF(names);
+    Py_XDECREF(asked);
+    Py_DECREF(answer);
+    return stored;
+}
+
+bool cr_py_out_regions(const cr_py_request *r, cr_py_link *link, cured_output outputs[CURED_MAX_OPS]) {
+    if (r->out_count == 0 || link->local || !cured_passes_fd(link->conn)) return false;
+    for (size_t i = 0; i < r->out_count; i++) {
+        const Py_buffer *view = &r->out_views[i];
+        uint64_t offset;
+        cr_py_memory *memory = cr_py_memory_find(view->buf, (uint64_t)view->len, &offset);
+        if (memory == NULL) return false;
+        outputs[i] = (cured_output){cr_py_memory_output(memory, link), offset};
+        if (outputs[i].region != NULL) continue;
+        PyErr_Clear(); /* the answers come through the socket, then */
+        return false;
+    }
+    return true;
+}
