@@ -410,9 +410,8 @@ static int check(cli_options *o) {
         return cli_fail(EXIT_USAGE, "one file at a time: '%s' and '%s'", o->file, o->files[1]);
     if (files && o->file == NULL)
         return cli_fail(EXIT_USAGE, "%s wants %s", o->command,
-                        (command->takes & (CLI_OF_FILES | CLI_OF_PARTIALS)) == 0
-                            ? command->arguments
-                            : "a file, or - for standard input");
+                        (command->takes & (CLI_OF_FILES | CLI_OF_PARTIALS)) == 0 ? command->arguments
+                                                                                 : "a file, or - for standard input");
     if (!files && !(command->takes & CLI_PERHAPS) && o->file != NULL)
         return cli_fail(EXIT_USAGE, "%s takes no argument ('%s')", o->command, o->file);
     if (ops && o->op_count == 0) return cli_fail(EXIT_USAGE, "%s wants --ops OP,OP,...", o->command);

@@ -4,7 +4,7 @@
 
 static const uint64_t MIB = 1 << 20, GIB = 1 << 30;
 
-/* The machine of docs/BENCHMARKS.md: 16 cores and a GPU over PCIe. */
+/* The machine of docs/BENCHMARKS-GPU.md: 16 cores and a GPU over PCIe. */
 static const cr_gpu_rates big = {
     .cpu = 100e9, .pinned = 55e9, .staged = 10e9, .launch_s = 20e-6, .chunk_bytes = 16 << 20};
 
