@@ -129,6 +129,20 @@ def sealed_region(test, c):
     return bytes_, good(c.region("u8", ["sum"], 1)), good_array(c.region("u8", ["sum"], 1, 0, 1 << 20, axis=(1024, 1024, 1)), 8, 1024)
 
 
+def written(test, c):
+    """Answers of two ops, in regions; small ones, and those that no call may keep."""
+    target = test.sealed(bytes(3 * MIB))
+    value(c.register(3, target.fileno(), writable=True))
+    for rows in (12, MIB // 4):
+        answer = c.stream("u8", ["sum", "max"], LONG[:rows * 4], axis=(rows, 4, 1), outputs=[(0, 3, 1), (1, 3, 1 + 8 * rows)])
+        if answer.status is not None:
+            raise Refused(answer.status)
+    gone = c.unregister(3)
+    if gone is not None:
+        raise Refused(gone)
+    return answer.written, os.pread(target.fileno(), 3 * MIB, 0)
+
+
 def file_region(test, c):
     return value(c.register(2, test.sparse.fileno())), good(c.region("u8", ["sum"], 2))
 
@@ -169,7 +183,7 @@ def left(test, c):
 
 
 ENTRIES = (connect, inline, inline_axis, stream, stream_in_crumbs, stream_columns, stream_rows, stream_products, partial, merge,
-           of_file, of_memory, of_sparse, of_foreign, file_columns, region, pieces, sealed_region, file_region, info, stats, many, cancelled, left)
+           of_file, of_memory, of_sparse, of_foreign, file_columns, region, pieces, sealed_region, written, file_region, info, stats, many, cancelled, left)
 
 
 def prepare(test):

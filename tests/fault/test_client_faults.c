@@ -191,6 +191,31 @@ static cured_status rows(cured_conn *conn) {
     return status;
 }
 
+/* Answers that the daemon writes. */
+static cured_status written(cured_conn *conn) {
+    const cured_axis axis = {ROWS, COUNT / ROWS, 1};
+    cured_options o = once;
+    cured_array *target;
+    cured_output output = {NULL, 8};
+    cured_call *call = NULL;
+    cured_status status = cured_array_alloc(CURED_U64, ROWS + 2, &target, NULL);
+    if (status != CURED_OK) return status;
+    o.axis = &axis;
+    o.outputs = &output;
+    status = cured_region_fd_writable(conn, cured_array_fd(target), &output.region, NULL);
+    if (status == CURED_OK) status = cured_reduce_buffer(conn, CURED_U32, &sum, 1, numbers, COUNT, &o, &call, NULL);
+    if (status == CURED_OK) status = cured_wait(call, NULL);
+    if (status == CURED_OK) {
+        const uint64_t *sums = (const uint64_t *)cured_array_data(target) + 1;
+        for (size_t i = 0; i < ROWS; i++) NEED(sums[i] == sum_of(i * (COUNT / ROWS), COUNT / ROWS));
+        NEED(sums[-1] == 0 && sums[ROWS] == 0);
+    }
+    cured_call_free(call);
+    cured_region_free(output.region);
+    cured_array_free(target);
+    return status;
+}
+
 /* Answers that are longer than the connection's first buffer. */
 static cured_status elements(cured_conn *conn) {
     const cured_axis axis = {COUNT / 2, 2, 1};
@@ -279,6 +304,7 @@ static const struct use {
             {"array", array},
             {"descriptor", descriptor},
             {"rows", rows},
+            {"written", written},
             {"elements", elements},
             {"partials", partials},
             {"finish here", finish_here},

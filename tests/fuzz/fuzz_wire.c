@@ -61,8 +61,25 @@ static void try_both_readers(const uint8_t *in, size_t len) {
     if (x != y || memcmp(first, second, x) != 0) abort();
 }
 
+/* What was taken once is taken again, and comes back from its own bytes. */
+static void try_outputs(const uint8_t *in, size_t len) {
+    static cr_wire_call m, n;
+    cr_wire_output from[CR_CALL_MAX_OPS], back[CR_CALL_MAX_OPS];
+    cr_error e;
+    if (cr_wire_unpack_call(in, len, &m, &e) != CR_OK || m.kind != CR_CALL_REDUCE || m.reduce.outputs == 0) return;
+    if (m.reduce.outputs != m.reduce.op_count || cr_wire_unpack_outputs(in, len, from, &e) != CR_OK) abort();
+    if (m.reduce.source == CR_SOURCE_REGIONS || m.reduce.source == CR_SOURCE_INLINE) return;
+    size_t bytes = cr_wire_pack_outputs(&m, from, first, CAP);
+    if (bytes == 0 || cr_wire_unpack_call(first, bytes, &n, &e) != CR_OK || n.reduce.outputs != m.reduce.outputs)
+        abort();
+    if (cr_wire_unpack_outputs(first, bytes, back, &e) != CR_OK) abort();
+    for (uint32_t i = 0; i < m.reduce.outputs; i++)
+        if (from[i].region != back[i].region || from[i].offset != back[i].offset) abort();
+}
+
 static void try_calls(const uint8_t *in, size_t len) {
     try_call(in, len);
+    try_outputs(in, len);
     try_both_readers(in, len);
 }
 
