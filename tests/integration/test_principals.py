@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import traceback
 import unittest
 
 import grpc_client
@@ -251,12 +252,16 @@ class Users(unittest.TestCase):
                         c.until(lambda: c.answers[stream].over)
                     status = c.reason or c.answers[stream].status
                 os.write(write, b"%d" % (status.code if status else 0))
+            except BaseException:  # nobody else would say why
+                traceback.print_exc()
             finally:
                 os._exit(0)
         os.close(write)
-        os.waitpid(child, 0)
+        ended = os.waitpid(child, 0)[1]
         with open(read, "rb") as f:
-            return int(f.read() or -1)
+            said = f.read()
+        self.assertTrue(said, "the process of %d ended with %d and said nothing" % (uid, ended))
+        return int(said)
 
     def start(self, **options):
         daemon = Daemon(self.folder, socket_mode="0666", **options)
