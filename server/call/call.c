@@ -306,7 +306,7 @@ void cr_call_folded(cr_call *call) {
         answer_job(call);
 }
 
-/* Along an axis without elements: what nobody needs to compute, some of it each time that the job comes up. */
+/* Along an axis without elements: what nobody needs to compute, a piece each time that the job comes up. */
 static cr_pull write_empty(cr_call *call) {
     cr_error error = {CR_OK, ""};
     bool more;
@@ -316,7 +316,7 @@ static cr_pull write_empty(cr_call *call) {
         return CR_PULLED;
     }
     if (more) {
-        cr_list_append(&call->calls->done, &call->job->done);
+        cr_list_append(&call->calls->writing, &call->job->done);
         return CR_LATER;
     }
     answer_job(call);

@@ -44,6 +44,7 @@ struct cr_calls {
     uint64_t claims_seen; /* while draining */
     uint64_t merged;      /* partials added up on the loop, of all calls so far */
     cr_list done;         /* jobs that came back, and have not been answered yet */
+    cr_list writing;      /* of them, those whose answers to no elements are being written: a piece of one job a turn */
 
     cr_patience patience; /* the calls that wait for their clients' bytes */
     cr_timer window;      /* of patience; set while a call waits */

@@ -13,6 +13,7 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     cr_patience_init(&calls->patience);
     cr_list_init(&calls->open);
     cr_list_init(&calls->done);
+    cr_list_init(&calls->writing);
     cr_list_init(&calls->filling);
     cr_list_init(&calls->granted);
     cr_timers_init(&calls->timers);
@@ -85,11 +86,13 @@ bool cr_calls_turn(cr_calls *calls, uint64_t most_ns) {
     }
     for (cr_job *job; in_time && (job = cr_queue_news(calls->queue)); in_time = cr_now_ns() < now + most_ns / 2)
         if (job->owner) cr_call_has_parts(job->owner);
+    cr_list *piece = cr_list_pop(&calls->writing); /* however many there are, others wait for one piece only */
+    if (piece) job_done(calls, cr_container(piece, cr_job, done));
     cr_queue_completed(calls->queue, &done);
     for (cr_list *node; (node = cr_list_pop(&done));) cr_list_append(&calls->done, node);
     while (!cr_list_empty(&calls->done)) {
         job_done(calls, cr_container(cr_list_pop(&calls->done), cr_job, done));
         if (cr_now_ns() >= now + most_ns) return true;
     }
-    return !in_time;
+    return !in_time || !cr_list_empty(&calls->writing);
 }
