@@ -74,6 +74,32 @@ START_TEST(what_was_cut_reads_as_zeros_and_is_reported) {
 }
 END_TEST
 
+/* Each view knows its own faults: what is written beside what is read, and the other way round; both where they are one mapping. */
+START_TEST(two_views_at_a_time) {
+    for (int cut = 0; cut < 3; cut++) {
+        _Atomic bool lost[2] = {false, false};
+        int fds[2] = {full_of_ones(4 * page), full_of_ones(4 * page)};
+        uint8_t *at[2];
+        for (int i = 0; i < 2; i++) {
+            at[i] = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i], 0);
+            ck_assert(at[i] != MAP_FAILED);
+            if (cut != 1 - i) ck_assert_int_eq(ftruncate(fds[i], (off_t)page), 0);
+        }
+        cr_guard_enter_shared(at[0], 4 * page, &lost[0]);
+        cr_guard_enter_writing(at[1] + 7, 3 * page, &lost[1]);
+        memset(at[1] + 7, 2, 3 * page);
+        ck_assert_uint_eq(count_ones(at[0], 4 * page), cut == 1 ? 4 * page : page);
+        ck_assert_int_eq(cr_guard_leave_writing(), cut != 0);
+        ck_assert_int_eq(cr_guard_leave(), cut != 1);
+        ck_assert(lost[0] == (cut != 1) && lost[1] == (cut != 0));
+        ck_assert(at[1][6] == 1 && at[1][7] == 2 && at[1][page - 1] == 2 && at[1][3 * page + 6] == 2);
+        ck_assert_uint_eq((uint64_t)lseek(fds[1], 0, SEEK_END), cut == 0 ? 4 * page : page); /* no longer again */
+        if (cut == 0) ck_assert_uint_eq(at[1][3 * page + 7], 1);
+        for (int i = 0; i < 2; i++) munmap(at[i], 4 * page), close(fds[i]);
+    }
+}
+END_TEST
+
 static struct {
     const uint8_t *at;
     gate reading;
@@ -140,6 +166,7 @@ int main(void) {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, nothing_happens_to_a_whole_file);
     tcase_add_test(tc, what_was_cut_reads_as_zeros_and_is_reported);
+    tcase_add_test(tc, two_views_at_a_time);
     tcase_add_test(tc, two_hundred_truncations_under_the_read);
     tcase_add_test_raise_signal(tc, a_fault_outside_a_view_kills, SIGBUS);
     tcase_add_loop_test_raise_signal(tc, a_fault_before_or_behind_the_view_kills, SIGBUS, 0, 2);
