@@ -80,6 +80,7 @@ static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_err
                                .input = {1, {{.kept = kept, .descriptor = descriptor, .offset = r->offset}}},
                                .client = call->peer->client,
                                .owner = call->peer->owner,
+                               .most_foreign = (size_t)(c->max_jobs - c->max_jobs / 4),
                                .to_end = !r->length_known,
                                .count = r->length,
                                .expects = r->has_axis,

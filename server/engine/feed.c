@@ -43,6 +43,7 @@ struct cr_feed {
     cr_region own;           /* a passed descriptor */
     const cr_region *region; /* own, or the registered one */
     cr_region_way way;       /* of this feed: what is mapped may have got holes since */
+    bool foreign;            /* counted: its file may hang */
     pthread_mutex_t mutex;
     uint64_t next, total; /* bytes after the source's offset; guarded by mutex */
     uint32_t alive;       /* slots that have not ended; guarded by mutex */
@@ -61,6 +62,7 @@ static void feed_end(cr_feed *feed) {
         cr_region_close(&feed->own);
         cr_metric_sub(regions, 1);
     }
+    if (feed->foreign) cr_files_call_over(feed->options.files, feed->options.owner);
     pthread_mutex_destroy(&feed->mutex);
     free(feed);
     cr_queue_unhold(queue, job);
@@ -77,6 +79,17 @@ static uint64_t step_of(const cr_feed *feed) {
         [CR_REGION_MAP] = WINDOW_BYTES, [CR_REGION_READ] = CR_SLAB_BYTES, [CR_REGION_SLOW] = SLOW_BYTES};
     uint64_t unit = cr_job_unit(feed->job);
     return steps[feed->way] / unit * unit;
+}
+
+/* Nobody can end a call before its file answers, so its user may not take all places by such files. */
+static cr_status count_foreign(cr_feed *feed, cr_error *error) {
+    const cr_feed_options *o = &feed->options;
+    feed->foreign = cr_files_call(o->files, o->owner, o->most_foreign);
+    if (feed->foreign) return CR_OK;
+    return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                   "input: calls of this user on files that may hang (FUSE, network) take three quarters of max_jobs, "
+                   "%zu, which is the limit; wait for answers",
+                   o->most_foreign);
 }
 
 /* Finds how many bytes of an input of size bytes the request means. */
@@ -135,11 +148,18 @@ static void inspect_run(cr_file_task *task) {
     cr_feed *feed = cr_container(task, cr_feed, inspect);
     const cr_feed_options *o = &feed->options;
     const cr_source *source = feed->source;
+    cr_error error;
     if (!source->kept && task->pool == CR_FILES_LOCAL && !cr_origin_is_local(source->descriptor)) {
-        cr_files_submit(o->files, task, CR_FILES_FOREIGN);
+        if (count_foreign(feed, &error) == CR_OK) {
+            cr_files_submit(o->files, task, CR_FILES_FOREIGN);
+            return;
+        }
+        feed->own.descriptor = -1;
+        cr_files_close(o->files, o->owner, source->descriptor); /* which may hang, too */
+        feed_fail(feed, &error);
+        feed_end(feed);
         return;
     }
-    cr_error error;
     cr_status status = cr_queue_stopped(o->queue, feed->job) ? CR_CANCELLED : CR_OK;
     if (status == CR_OK && (status = inspect(feed, &error)) != CR_OK) feed_fail(feed, &error);
     if (status != CR_OK || feed->total == 0) {
@@ -449,8 +469,13 @@ cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *e
     }
     cr_feed *feed = feed_new(job, options);
     if (!feed) return refuse(options, cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the input"));
+    const bool foreign = kept && kept->region.way == CR_REGION_SLOW;
+    if (foreign && count_foreign(feed, error) != CR_OK) {
+        pthread_mutex_destroy(&feed->mutex);
+        free(feed);
+        return refuse(options, error->code);
+    }
     if (!kept) cr_metric_add(regions, 1);
-    bool foreign = kept && kept->region.way == CR_REGION_SLOW;
     cr_files_submit(options->files, &feed->inspect, foreign ? CR_FILES_FOREIGN : CR_FILES_LOCAL);
     return CR_OK;
 }

@@ -41,6 +41,7 @@ typedef struct cr_feed_options {
     const char *max_option; /* that says so */
     cr_input input;
     uint64_t client, owner; /* whose file it is: for its tasks, and for its slabs */
+    size_t most_foreign;    /* calls of owner on files that may hang; 0: any number */
     bool to_end;            /* as many elements as the file holds after offset; otherwise count */
     uint64_t count;
     bool expects; /* the request's shape says how many elements there must be */

@@ -14,12 +14,13 @@
 #include "server/base/table.h"
 #include "server/memory/origin.h"
 
-/* Somebody with tasks in FOREIGN, queued or running. */
+/* Somebody with calls or tasks in FOREIGN, queued or running. */
 typedef struct user {
     cr_list link, clients; /* clients: of client, who waited longest first */
     uint64_t key;
     size_t queued, running; /* of its clients */
-    cr_table by_key;        /* its clients */
+    size_t calls;
+    cr_table by_key; /* its clients */
 } user;
 
 /* One of its processes. */
@@ -70,7 +71,7 @@ static client *find_client(const user *u, uint64_t key) {
 }
 
 static void drop_user(user *u) {
-    if (u->queued || u->running || u->by_key.count) return;
+    if (u->queued || u->running || u->calls || u->by_key.count) return;
     cr_list_remove(&u->link);
     cr_table_free(&u->by_key);
     free(u);
@@ -339,6 +340,25 @@ size_t cr_files_foreign_tasks(cr_files *files, uint64_t owner) {
     const size_t tasks = u ? u->queued + u->running : 0;
     pthread_mutex_unlock(&files->mutex);
     return tasks;
+}
+
+bool cr_files_call(cr_files *files, uint64_t owner, size_t most) {
+    pool *own = &files->pools[CR_FILES_FOREIGN];
+    pthread_mutex_lock(&files->mutex);
+    user *u = find_user(own, owner);
+    if (!u) u = make_user(own, owner);
+    const bool taken = u && (!most || u->calls < most);
+    if (taken) u->calls++;
+    pthread_mutex_unlock(&files->mutex);
+    return taken;
+}
+
+void cr_files_call_over(cr_files *files, uint64_t owner) {
+    pthread_mutex_lock(&files->mutex);
+    user *u = find_user(&files->pools[CR_FILES_FOREIGN], owner);
+    u->calls--;
+    drop_user(u);
+    pthread_mutex_unlock(&files->mutex);
 }
 
 size_t cr_files_closing(cr_files *files, uint64_t owner) { return atomic_load(closing_of(files, owner)); }

@@ -48,6 +48,10 @@ bool cr_files_forget(cr_files *files, cr_file_task *task);
 void cr_files_close(cr_files *files, uint64_t owner, int descriptor);
 /* How many tasks of owner wait or run in FOREIGN: each may hold a descriptor for as long as its file system is silent. */
 size_t cr_files_foreign_tasks(cr_files *files, uint64_t owner);
+/* One call more of owner's reads a file of FOREIGN, until cr_files_call_over. False: there are most of them (0: any number), or there is
+ * no memory. */
+bool cr_files_call(cr_files *files, uint64_t owner, size_t most);
+void cr_files_call_over(cr_files *files, uint64_t owner);
 /* How many closes of owner's descriptors wait in LOCAL, some of which may prove to be FOREIGN's; or a few more, another user's. */
 size_t cr_files_closing(cr_files *files, uint64_t owner);
 /* How many users and clients FOREIGN's threads have looked at for their next task: what that costs. */
