@@ -490,7 +490,7 @@ CURED_API void cured_values_free(cured_values *values);
 
 /* Reduces count elements at data in this thread, before it returns: no connection, no call. For arrays so small (some KiB)
  * that a call costs as much as its fold; the bits are the same. Of options (NULL: defaults) nan, overflow, result_dtype and
- * ddof count; axis, partial, first and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as
+ * ddof count; axis, outputs, partial, first and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as
  * above. Any thread. */
 CURED_API cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op_count, const void *data,
                                          uint64_t count, const cured_options *options, cured_values **values,
