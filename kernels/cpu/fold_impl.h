@@ -24,6 +24,7 @@
 enum {
     TILE_ONE = 1 << 28,   /* bytes a family takes at once when it is alone: keeps 32-bit counters safe */
     TILE_SEVERAL = 16384, /* when there are several: two of these stay in the nearest cache */
+    TILE_SUMS = 131072,   /* when sums of narrow floats are: they compute too long to fetch for others meanwhile */
     AHEAD = 8192,         /* measured: hardware prefetching alone is slowest, less than 4 KiB slower than 4 … 32 */
     SOON = 4096           /* into the nearest cache: 2 … 4 % more than either alone */
 };
@@ -132,13 +133,15 @@ static void sum_end(struct sum_run *run, cr_dtype dtype) {
     add_specials(run->special, &run->anchor.special);
 }
 
-/* One pass alone runs ahead of itself. Several share the next tile among them, so that the memory stays busy while a
- * tile that is already here is read again. */
-static struct ahead pass_ahead(const uint8_t *p, unsigned passes, unsigned pass, uint64_t bytes) {
+/* One pass alone runs ahead of itself. So does the first pass over a long tile, which the others find in the second cache.
+ * Otherwise several share the next tile among them, so that the memory stays busy while a tile that is already here is read
+ * again. */
+static struct ahead pass_ahead(const uint8_t *p, bool apart, unsigned passes, unsigned pass, uint64_t bytes) {
     uintptr_t here = (uintptr_t)p;
     if (bytes < 4 * AHEAD)
         return (struct ahead){here, 63, here, 0}; /* too short to be worth it: one address again and again */
-    if (passes == 1) return (struct ahead){here + AHEAD, 0, here + SOON, UINTPTR_MAX};
+    if (passes == 1 || (apart && pass == 0)) return (struct ahead){here + AHEAD, 0, here + SOON, UINTPTR_MAX};
+    if (apart) return (struct ahead){here, 63, here + SOON, UINTPTR_MAX};
     static const struct {
         uint8_t shift, quarter;
     } shares[3][4] = {
@@ -154,6 +157,7 @@ struct fold_run {
     struct sum_run sum, sumabs, sumsq;
     struct spill spills[3];
     struct fused_run fused;
+    bool apart; /* tiles are TILE_SUMS long */
 };
 
 static void fold_begin(struct fold_run *run, cr_partial *part) {
@@ -163,6 +167,9 @@ static void fold_begin(struct fold_run *run, cr_partial *part) {
     if (families & CR_FAM_SUMABS) sum_begin(&run->sumabs, part, SUM_ABSOLUTE, &run->spills[1]);
     if (families & CR_FAM_SUMSQ) sum_begin(&run->sumsq, part, SUM_SQUARE, &run->spills[2]);
     fused_begin(&run->fused, part);
+    bool sums = (families & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) != 0;
+    bool narrow = cr_dtype_kind((cr_dtype)part->dtype) == CR_KIND_FLOAT && part->dtype != CR_F64;
+    run->apart = sums && narrow && run->fused.families == 0;
 }
 
 /* bytes: of the whole fold. */
@@ -174,7 +181,7 @@ static void fold_tile(struct fold_run *run, cr_partial *part, const uint8_t *p, 
     if (run->fused.families != 0) {
         uint32_t others = families & ~run->fused.families;
         unsigned count = 1 + (unsigned)__builtin_popcount(others);
-        struct ahead ahead = pass_ahead(p, count, 0, bytes);
+        struct ahead ahead = pass_ahead(p, false, count, 0, bytes);
         if (fused_tile(&run->fused, &run->extrema, part, p, n, index, ahead)) {
             if (others == 0) return;
             families = others;
@@ -182,7 +189,7 @@ static void fold_tile(struct fold_run *run, cr_partial *part, const uint8_t *p, 
             pass = 1;
         }
     }
-#define PASS() pass_ahead(p, passes, pass++, bytes)
+#define PASS() pass_ahead(p, run->apart, passes, pass++, bytes)
     if (families & CR_FAM_SUM) sum_tile(&run->sum, dtype, p, n, PASS());
     if (families & CR_FAM_SUMABS) sum_tile(&run->sumabs, dtype, p, n, PASS());
     if (families & CR_FAM_SUMSQ) square_tile(&run->sumsq, part, p, n, PASS());
@@ -200,7 +207,8 @@ static void fold(cr_partial *part, const uint8_t *p, uint64_t n, uint64_t index)
     struct fold_run run;
     fold_begin(&run, part);
     bool tiles = (families & (families - 1)) != 0 || run.fused.families != 0;
-    size_t tile = (tiles ? TILE_SEVERAL : TILE_ONE) / size, grain = cr_partial_grain(dtype, families);
+    size_t several = run.apart ? TILE_SUMS : TILE_SEVERAL;
+    size_t tile = (tiles ? several : TILE_ONE) / size, grain = cr_partial_grain(dtype, families);
     if (tile < grain) tile = grain; /* both are powers of two */
     for (uint64_t done = 0; done < n;) {
         size_t now = n - done < tile ? (size_t)(n - done) : tile;
