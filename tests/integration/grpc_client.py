@@ -16,6 +16,7 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 SOURCE = os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 DEBIAN_PYTHON = "/usr/bin/python3"
 PROTOS = "/usr/share/grpc-proto"
+kept = []
 
 
 def need(*modules):
@@ -23,6 +24,8 @@ def need(*modules):
     try:
         for module in modules:
             importlib.import_module(module)
+        if "grpc" in modules:  # a fork while grpcio's core ends, after its last channel, aborts the process: it is to have one
+            kept.append(sys.modules["grpc"].insecure_channel("unix:/nowhere"))
         return
     except ImportError as missing:
         why = missing
