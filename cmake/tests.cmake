@@ -73,7 +73,7 @@ function(cured_add_check_test name)
   target_compile_options(${name} PRIVATE -Wno-missing-prototypes)
   target_link_libraries(${name} PRIVATE ${T_LIBS} PkgConfig::CHECK Threads::Threads)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${working_directory})
-  set(environment ${CURED_TEST_ENVIRONMENT} "CK_DEFAULT_TIMEOUT=120" ${T_ENVIRONMENT})
+  set(environment ${CURED_TEST_ENVIRONMENT} "CK_DEFAULT_TIMEOUT=300" ${T_ENVIRONMENT})
   if(T_NO_FORK)
     list(APPEND environment "CK_FORK=no")
   endif()
@@ -111,7 +111,7 @@ set(CURED_LONG_TESTS property axis_property test_axis docs integration_fuzz emul
 
 function(cured_test_properties name environment labels timeout)
   if(NOT timeout)
-    set(timeout 300)
+    set(timeout 600)
   endif()
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}" LABELS "${labels}" TIMEOUT ${timeout}
                        SKIP_RETURN_CODE 77)

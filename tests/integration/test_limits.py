@@ -136,7 +136,7 @@ class Calls(Limits):
 
 
 class Takers(Limits):
-    OPTIONS = {"stall_timeout_ms": 200, "socket_mode": "0666", "max_jobs": 8}
+    OPTIONS = {"stall_timeout_ms": 1000, "socket_mode": "0666", "max_jobs": 8}
 
     def test_who_gives_no_credit_does_not_keep_another_out(self):
         """Answers along an axis that nobody takes: of calls without input, and of calls that pause with input left."""
@@ -163,7 +163,7 @@ class Takers(Limits):
 
 
 class States(Limits):
-    OPTIONS = {"stall_timeout_ms": 200, "socket_mode": "0666", "max_state_bytes": 64 << 20, "cpu_workers": 2}
+    OPTIONS = {"stall_timeout_ms": 1000, "socket_mode": "0666", "max_state_bytes": 64 << 20, "cpu_workers": 2}
 
     def test_who_gives_no_credit_does_not_keep_memory_from_another(self):
         """Answers along an axis hold max_state_bytes. Calls that hold none of it do not hide them."""
@@ -195,7 +195,7 @@ class States(Limits):
 
 
 class Bytes(Limits):
-    OPTIONS = {"stall_timeout_ms": 200, "socket_mode": "0666", "max_bytes_in_flight": 4 << 20}
+    OPTIONS = {"stall_timeout_ms": 1000, "socket_mode": "0666", "max_bytes_in_flight": 4 << 20}
 
     def test_uploads_of_unknown_length_make_room_as_they_grow(self):
         with self.connect() as hoarder:
@@ -291,7 +291,7 @@ class Regions(Limits):
 
 class Forks(Limits):
     OPTIONS = {"cpu_workers": 1, "socket_mode": "0666"}
-    PROCESSES, THEIRS, OWN, JOB_BYTES = 4, 40, 20, 4 << 20
+    PROCESSES, THEIRS, OWN, JOB_BYTES = 4, 40, 20, (1 if SANITIZE else 4) << 20
     SLOW = ["sum", "sumsq", "prod", "var", "norm1"]
 
     def start(self, c, count):

@@ -134,7 +134,7 @@ class Principals(Asking):
 class Limits(Asking):
     """What a line limits, over both doors together."""
 
-    OPTIONS = {"stall_timeout_ms": 200}
+    OPTIONS = {"stall_timeout_ms": 1000}
     WHO = {"free": ("", (OK,) * 3), "two": ("calls=2", (OK,) * 3), "small": ("bytes=1MiB state_bytes=64KiB", (OK,) * 3),
            "one": ("connections=1 calls=7", (OK,) * 3)}
 
