@@ -14,13 +14,15 @@
 enum {
     TIMERS_A_TURN = 128,
     AWAY_MS = 1000,   /* a clock that comes so late says that the daemon was away: stopped, or without a core */
+    AWAY_MOST = 16,   /* in a row, or timers would never fire on a machine where it always is */
     CATCH_UP_MS = 50, /* after that, for what clients have sent in time */
 };
 
 static void on_clock(uv_timer_t *timer) {
     cr_loop *loop = timer->data;
     const uint64_t now = cr_now_ms();
-    loop->catches_up = !loop->catches_up && now >= loop->clock_due + AWAY_MS; /* once, or timers might never fire */
+    const bool away = now >= loop->clock_due + AWAY_MS;
+    loop->catches_up = away && loop->catches_up < AWAY_MOST ? loop->catches_up + 1 : 0;
     if (loop->catches_up) {
         loop->clock_due = now + CATCH_UP_MS;
         uv_timer_start(timer, on_clock, CATCH_UP_MS, 0);

@@ -21,7 +21,7 @@ typedef struct cr_loop {
 
     uv_timer_t clock;              /* set to the next of calls->timers */
     uint64_t clock_set, clock_due; /* for when; and when it should come, if that is over */
-    bool catches_up;               /* the clock came late, and comes again: what clients sent meanwhile is read first */
+    unsigned catches_up;           /* so often in a row the clock came late, and comes again: clients come first */
     uv_async_t wake;
     uv_prepare_t prepare; /* before each sleep: doors write, the clock is set */
     uv_check_t check;     /* after each: connections have their turns */
