@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/base/metrics.h"
+#include "server/base/shared.h"
 #include "server/memory/origin.h"
 
 static const uint32_t HUGETLBFS = 0x958458f6; /* of statfs(2) */
@@ -106,7 +107,7 @@ static bool open_here(cr_kept *kept, cr_file_task *task) {
         return false;
     }
     kept->region.writable = source->writable;
-    if (source->writable && cr_region_writable(source->descriptor, error) != CR_OK) return true;
+    if (source->writable && cr_shared_writable(source->descriptor, error) != CR_OK) return true;
     if (cr_region_inspect(&kept->region, source->descriptor, error) != CR_OK) return true;
     map_whole(kept);
     if (source->writable && kept->region.size && !kept->map.base) explain_unmapped(kept, error);

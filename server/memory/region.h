@@ -38,8 +38,6 @@ typedef struct cr_window {
 
 /* Checks what can be checked without blocking: a descriptor open for reading and not O_PATH. */
 cr_status cr_region_readable(int descriptor, cr_error *error);
-/* Checks the same for a descriptor that is to be written. */
-cr_status cr_region_writable(int descriptor, cr_error *error);
 /* Finds type, size and way. INVALID_ARGUMENT names what it is instead of a regular file, or why its bytes cannot be had: no
  * reads (memfd_secret), no size (/proc, some FUSE). */
 cr_status cr_region_inspect(cr_region *region, int descriptor, cr_error *error);

@@ -7,6 +7,7 @@
 
 #include "server/base/clock.h"
 #include "server/base/metrics.h"
+#include "server/base/shared.h"
 #include "server/memory/kept.h"
 #include "server/native/reply.h"
 
@@ -140,7 +141,7 @@ static cr_status set_source(const cr_stream *stream, int descriptor, cr_kept_sou
     source->writable = r->writable;
     if (r->kind == CR_SHARED_DESCRIPTOR) {
         source->kind = CR_KEPT_FILE;
-        return r->writable ? cr_region_writable(descriptor, error) : cr_region_readable(descriptor, error);
+        return r->writable ? cr_shared_writable(descriptor, error) : cr_region_readable(descriptor, error);
     }
     if (r->kind == CR_SHARED_NAME) {
         if (!conn->native->calls->config->shm_names)

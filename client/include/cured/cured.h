@@ -331,10 +331,10 @@ CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
 /* ---- Regions: memory that the daemon keeps open and reads in place (FAILED_PRECONDITION over TCP) ----
  *
  * Register once, reduce any part of it as often as wanted; nothing is copied or sent. The daemon writes only where
- * options.outputs say so, reads what is there at the time, and lets go when the region is unregistered, or when this connection ends for whatever reason. The
- * functions that make a region only queue its registration, and reductions may be queued at once: those of a region that the
- * daemon refuses end with its reason. On a connection that was made anew the region is registered anew, by itself. *region is
- * the caller's until cured_region_free(), also after cured_close(). In this process a memfd that is sealed (F_SEAL_SHRINK) and
+ * options.outputs say so, reads what is there at the time, and lets go when the region is unregistered, or when this connection
+ * ends for whatever reason. The functions that make a region only queue its registration, and reductions may be queued at once:
+ * those of a region that the daemon refuses end with its reason. On a connection that was made anew the region is registered
+ * anew, by itself. *region is the caller's until cured_region_free(), also after cured_close(). In this process a memfd that is sealed (F_SEAL_SHRINK) and
  * has no holes is mapped and read where it is; everything else is read by pread. */
 
 /* A memfd or a regular file, open for reading, at its present size; the library keeps its own duplicate of fd. Memory that is sealed
@@ -342,7 +342,8 @@ CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
 CURED_API cured_status cured_region_fd(cured_conn *conn, int fd, cured_region **region, cured_error *error);
 /* The same of memory that answers may be written to, too (options.outputs): a memfd or POSIX shared memory, open for reading and
  * writing. INVALID_ARGUMENT for files, and for memory with holes (posix_fallocate fills them; cured_array_alloc() leaves none),
- * in huge pages, or sealed against writing. A daemon that is too old to write reads it as cured_region_fd(). */
+ * in huge pages, or sealed against writing; in this process also for a descriptor that appends (O_APPEND). A daemon that is too old
+ * to write reads it as cured_region_fd(). */
 CURED_API cured_status cured_region_fd_writable(cured_conn *conn, int fd, cured_region **region, cured_error *error);
 /* POSIX shared memory by the name given to shm_open(), of this program's own user; for daemons with the option shm_names
  * (PERMISSION_DENIED otherwise). Where the descriptor is at hand, cured_region_fd() needs no option. */

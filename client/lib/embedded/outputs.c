@@ -10,24 +10,15 @@
 
 #include "client/lib/embedded/embedded.h"
 #include "server/base/range.h"
-
-#ifndef F_GET_SEALS
-#define F_GET_SEALS 1034
-#endif
-
-enum { SEALED_AGAINST_WRITING = 0x0008 | 0x0010 }; /* F_SEAL_WRITE, F_SEAL_FUTURE_WRITE */
+#include "server/base/shared.h"
 
 cr_status cr_local_writable(int fd, cr_error *error) {
     struct stat st;
-    const int flags = fcntl(fd, F_GETFL), seals = fcntl(fd, F_GET_SEALS);
-    if (flags < 0 || (flags & O_ACCMODE) != O_RDWR || flags & O_APPEND)
+    const cr_status status = cr_shared_writable(fd, error);
+    if (status != CR_OK) return status;
+    if (fcntl(fd, F_GETFL) & O_APPEND)
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "writable: the descriptor is not open for reading and writing (O_RDWR), or appends");
-    if (seals < 0)
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "writable: answers go into shared memory only (memfd_create, shm_open), not into files");
-    if (seals & SEALED_AGAINST_WRITING)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "writable: the memory is sealed against writing (F_SEAL_WRITE)");
+                       "writable: the descriptor appends (O_APPEND), so answers could not be put where they belong");
     if (fstat(fd, &st) == 0 && (uint64_t)st.st_blocks * 512 < (uint64_t)st.st_size)
         return cr_fail(error, CR_INVALID_ARGUMENT, "writable: the memory has holes; fill them first (posix_fallocate)");
     return CR_OK;
