@@ -133,6 +133,15 @@ void fake_send(fake *f, cr_frame_type type, uint16_t flags, uint32_t stream, con
     fake_send_raw(f, frame, CR_FRAME_HEADER_BYTES + len);
 }
 
+void fake_part(fake *f, uint32_t stream, const cr_wire_part *m) {
+    const size_t room = CR_WIRE_PART_HEAD_BYTES + m->statuses_len;
+    uint8_t *p = malloc(room + m->values_len);
+    size_t n = cr_wire_pack_part_head(m, p, room);
+    if (m->values_len != 0) memcpy(p + n, m->values, m->values_len);
+    fake_send(f, CR_FRAME_RESULT, 0, stream, p, n + m->values_len);
+    free(p);
+}
+
 void fake_welcome(fake *f) {
     uint8_t p[256];
     cr_wire_welcome w = {.version = 1, .server = "fake/1"};

@@ -42,6 +42,8 @@ void fake_send(fake *f, cr_frame_type type, uint16_t flags, uint32_t stream, con
 void fake_welcome(fake *f);
 void fake_status(fake *f, uint32_t stream, cr_status code, uint32_t retry_after_ms, const char *text);
 void fake_credit(fake *f, uint32_t stream, uint64_t bytes);
+/* RESULT without END: a part of the answers along an axis. m->values are sent. */
+void fake_part(fake *f, uint32_t stream, const cr_wire_part *m);
 /* RESULT with END for one op: sum, f64, of so many elements; of three. */
 void fake_sum_of(fake *f, uint32_t stream, double value, uint64_t count);
 void fake_sum(fake *f, uint32_t stream, double value);

@@ -38,12 +38,7 @@ static uint32_t taken_call(void) {
 }
 
 static void part(uint32_t stream, uint32_t op, uint64_t first, const void *values, size_t bytes) {
-    uint8_t *p = malloc(64 + bytes);
-    cr_wire_part m = {.op = op, .first = first, .values_len = bytes};
-    size_t n = cr_wire_pack_part_head(&m, p, 64);
-    if (bytes != 0) memcpy(p + n, values, bytes);
-    fake_send(&f, CR_FRAME_RESULT, 0, stream, p, n + bytes);
-    free(p);
+    fake_part(&f, stream, &(cr_wire_part){.op = op, .first = first, .values = values, .values_len = bytes});
 }
 
 static void end(uint32_t stream, uint32_t sum_dtype) {

@@ -100,11 +100,7 @@ static uint32_t taken_call(uint32_t *stream) {
 }
 
 static void part(uint32_t stream, uint32_t op, const void *values) {
-    uint8_t p[128];
-    cr_wire_part m = {.op = op, .values_len = 16};
-    size_t n = cr_wire_pack_part_head(&m, p, sizeof p);
-    memcpy(p + n, values, 16);
-    fake_send(&f, CR_FRAME_RESULT, 0, stream, p, n + 16);
+    fake_part(&f, stream, &(cr_wire_part){.op = op, .values = values, .values_len = 16});
 }
 
 static void end(uint32_t stream, uint64_t written) {

@@ -65,11 +65,8 @@ static void welcome_again(bool granted) {
 }
 
 static void part(uint32_t stream, uint32_t op, const void *values, const uint8_t *with, size_t count) {
-    uint8_t p[128];
-    cr_wire_part m = {.op = op, .values_len = 16, .statuses = with, .statuses_len = count};
-    size_t n = cr_wire_pack_part_head(&m, p, sizeof p);
-    memcpy(p + n, values, 16);
-    fake_send(&f, CR_FRAME_RESULT, 0, stream, p, n + 16);
+    const cr_wire_part m = {.op = op, .values = values, .values_len = 16, .statuses = with, .statuses_len = count};
+    fake_part(&f, stream, &m);
 }
 
 static void end(uint32_t stream, cr_status of_sum) {
