@@ -227,8 +227,9 @@ size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, u
 /* The same of a reduction whose answers go to regions: outputs has m->reduce.op_count. */
 size_t cr_wire_pack_outputs(const cr_wire_call *m, const cr_wire_output *outputs, uint8_t *out, size_t cap);
 size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap);
-/* Packs everything of an ArrayPart but its values, which must follow: m->values is not read. 32 bytes are enough. */
+/* Whether the name is among those that a HELLO or WELCOME had. */
 bool cr_wire_has_feature(const char features[][CR_NAME_MAX_BYTES + 1], uint32_t count, const char *name);
+/* Packs everything of an ArrayPart but its values, which must follow: m->values is not read. 32 bytes are enough. */
 size_t cr_wire_pack_part_head(const cr_wire_part *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_info(const cr_wire_info *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_registered(const cr_wire_registered *m, uint8_t *out, size_t cap);

@@ -42,7 +42,7 @@ typedef struct cli_options {
     cli_via via;
     cured_op ops[CURED_MAX_OPS]; /* from the command or --ops */
     size_t op_count;
-    uint64_t given; /* a bit for each option, of those that the program has */
+    uint64_t given; /* a bit for each option that only some commands take, by its place among the program's */
     bool axis_given, keepdims, local;
     int64_t axis;  /* negative: from the end */
     uint32_t dims; /* of --shape; 0: not given */

@@ -294,6 +294,7 @@ static const struct option options[] = {
 #undef CLI_OPTION
 };
 enum { OPTIONS = sizeof options / sizeof options[0] };
+_Static_assert(OPTIONS <= 64, "each option of the table has a bit in `given`");
 
 bool cli_has_option(const char *name) {
     const char *const *without = cli_program_here.without;
@@ -344,7 +345,7 @@ static int parse_option(int argc, char **argv, int *i, cli_options *o) {
     struct option option;
     for (size_t k = 0; option_at(k, &option); k++) {
         if (strlen(option.name) != len || memcmp(option.name, word, len) != 0) continue;
-        if (k < 64) o->given |= (uint64_t)1 << k;
+        if (option.of != CLI_OF_ALL) o->given |= (uint64_t)1 << k; /* none of a program's own is at a place so late */
         const char *value = word[len] == '=' ? word + len + 1 : NULL;
         if (option.argument == NULL) {
             if (value != NULL) return cli_fail(EXIT_USAGE, "--%s takes no value", option.name);
@@ -394,8 +395,8 @@ static int check_together(const cli_options *o, bool reduces, bool merge) {
 /* Options of other commands: whoever gives one expects something of it. */
 static int check_strays(const cli_options *o, const cli_command *command) {
     struct option option;
-    for (size_t k = 0; option_at(k, &option) && k < 64; k++)
-        if ((o->given >> k & 1) != 0 && option.of != CLI_OF_ALL && (option.of & command->takes) == 0)
+    for (size_t k = 0; option_at(k, &option); k++)
+        if (option.of != CLI_OF_ALL && (o->given >> k & 1) != 0 && (option.of & command->takes) == 0)
             return cli_fail(EXIT_USAGE, "%s takes no --%s; see %s help %s", o->command, option.name,
                             cli_program_here.name, o->command);
     return EXIT_OK;

@@ -21,11 +21,12 @@ void cr_guard_enter(const void *start, size_t bytes);
 /* The same of a mapping that others read too, and later. *lost becomes true before the first zeros are laid, so whoever
  * read zeros there finds it set afterwards. */
 void cr_guard_enter_shared(const void *start, size_t bytes, _Atomic bool *lost);
-/* Begins writing [start, start + bytes) of a mapping, beside a view that is read. It may not be there either: what is written then
- * is lost, and *lost becomes true. */
-void cr_guard_enter_writing(const void *start, size_t bytes, _Atomic bool *lost);
-bool cr_guard_leave_writing(void);
 /* Ends it; true when a read in between faulted: what was read there is zeros, not the file. */
 bool cr_guard_leave(void);
+/* Begins writing [start, start + bytes) of a mapping, beside a view that is read. What is written where the mapping is gone is
+ * lost, and *lost becomes true. */
+void cr_guard_enter_writing(const void *start, size_t bytes, _Atomic bool *lost);
+/* Ends that; true when a write in between faulted. */
+bool cr_guard_leave_writing(void);
 
 #endif

@@ -105,7 +105,7 @@ static cr_status bind_unix(cr_listener *l, cr_error *error) {
     return CR_OK;
 }
 
-/* By the port that it has; one that is not bound has none, but is to have that of its address. */
+/* Names the socket by the port that it has. One that is not bound has none, and goes by its address's. */
 static void name_tcp(cr_listener *l) {
     struct sockaddr_storage bound;
     socklen_t length = sizeof bound;
