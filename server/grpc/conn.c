@@ -358,6 +358,7 @@ static bool resume(cr_grpc_conn *conn) {
     if (cr_bytes_left(&conn->stash) || conn->halted) return true;
     conn->paused = false;
     cr_bytes_free(&conn->stash);
+    if (conn->early) cr_session_spare_rests(conn);
     return true;
 }
 

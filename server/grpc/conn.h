@@ -42,6 +42,7 @@ typedef struct cr_grpc_conn {
     uint64_t last_progress_ms;
     bool readable, gone; /* as poll said last */
     bool paused;         /* by the end of its go, or for room: stash is taken on before anything else is read */
+    bool early;          /* answers went while paused: their requests may have ended in what waits */
     bool waits_for_room; /* for the bytes of waiting */
     bool halted;         /* nghttp2 was told to pause */
     bool refused, brief, broken;

@@ -58,12 +58,27 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 }
 
 /* An answer went before the client had sent all: it need not send the rest. */
+static void spare_rest(nghttp2_session *session, int32_t id) {
+    if (nghttp2_session_get_stream_remote_close(session, id) == 0)
+        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
+}
+
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
-    (void)user;
+    cr_grpc_conn *conn = user;
     if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) || frame->hd.type == NGHTTP2_RST_STREAM) return 0;
-    if (nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
-        nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+    if (conn->paused)
+        conn->early = true; /* the rest may have come, and not be looked at */
+    else
+        spare_rest(session, frame->hd.stream_id);
     return 0;
+}
+
+void cr_session_spare_rests(cr_grpc_conn *conn) {
+    conn->early = false;
+    for (cr_list *node = conn->streams.next; node != &conn->streams; node = node->next) {
+        const int32_t id = cr_container(node, cr_grpc_stream, link)->id;
+        if (nghttp2_session_get_stream_local_close(conn->session, id) == 1) spare_rest(conn->session, id);
+    }
 }
 
 static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user) {

@@ -10,5 +10,7 @@
 bool cr_session_setup(cr_grpc *grpc);
 /* The connection's session, with its SETTINGS ready to go. False: there is no memory. */
 bool cr_session_open(cr_grpc_conn *conn);
+/* All that came has been looked at: clients need not send the rest of requests that were answered meanwhile. */
+void cr_session_spare_rests(cr_grpc_conn *conn);
 
 #endif

@@ -252,6 +252,16 @@ class Headers(Http2Test):
             answer = client.answer(1)
             self.assertEqual((True, None) if good else (False, PROTOCOL_ERROR), (answer.over, answer.reset))
 
+    def test_many_at_once(self):
+        """The end of a request may be read in the turn after its answer: nobody is told to stop sending then."""
+        client, many = self.http2(), range(1, 1001, 2)
+        client.send(b"".join(headers(i, BLOCK) + data(i, SUM, True) for i in many))
+        for i in many:
+            answer = client.answer(i)
+            self.assertEqual(((0, ""), None), (answer.status(), answer.reset))
+        client.ping()
+        self.assertEqual([], [i for i in many if client.streams[i].reset is not None])
+
     def test_trailers(self):
         client = self.begun()
         client.send(data(1, SUM) + headers(1, field("x-checksum", "1"), end=True))
