@@ -291,7 +291,7 @@ static size_t pack_merge(const cr_wire_reduce *r, Cured__V1__Call *call, uint8_t
     return cr_wire_emit(&call->base, out, cap);
 }
 
-size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
+static size_t pack_any_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
     Cured__V1__InfoRequest info = CURED__V1__INFO_REQUEST__INIT;
     Cured__V1__StatsRequest stats = CURED__V1__STATS_REQUEST__INIT;
     Cured__V1__SlowLogRequest slow_log = CURED__V1__SLOW_LOG_REQUEST__INIT;
@@ -320,6 +320,11 @@ size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
         p.slow_log = &slow_log;
     }
     return cr_wire_emit(&p.base, out, cap);
+}
+
+size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
+    const size_t plain = cr_wire_write_plain_call(m, out, cap);
+    return plain ? plain : pack_any_call(m, out, cap);
 }
 
 size_t cr_wire_emit_reduce(const cr_wire_call *m, Cured__V1__RegionsInput *regions, Cured__V1__Output **outputs,

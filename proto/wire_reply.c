@@ -1,5 +1,5 @@
 /* wire_reply: the payloads of RESULT (ReduceResponse, InfoResponse), STATUS, PROGRESS and CREDIT between protobuf and plain structs;
- * packing of ReduceResponse is in wire_fast.c.
+ * packing of ReduceResponse and reading of a plain one are in wire_fast.c.
  *
  * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. */
 #include <math.h>
@@ -35,7 +35,7 @@ static cr_status op_result_in(const Cured__V1__OpResult *p, cr_wire_op_result *m
     return CR_OK;
 }
 
-cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m, cr_error *error) {
+static cr_status unpack_any_result(const uint8_t *in, size_t len, cr_wire_result *m, cr_error *error) {
     cr_wire_scratch scratch;
     const Cured__V1__ReduceResponse *p =
         cr_wire_parse(&scratch, &cured__v1__reduce_response__descriptor, in, len, error);
@@ -58,6 +58,10 @@ cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m
         if (status != CR_OK) return status;
     }
     return CR_OK;
+}
+
+cr_status cr_wire_unpack_result(const uint8_t *in, size_t len, cr_wire_result *m, cr_error *error) {
+    return cr_wire_read_plain_result(in, len, m) ? CR_OK : unpack_any_result(in, len, m, error);
 }
 
 static void held_out(const cr_wire_held *m, Cured__V1__Held *p) {

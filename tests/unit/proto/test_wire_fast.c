@@ -112,28 +112,52 @@ START_TEST(calls_are_read_alike) {
 }
 END_TEST
 
+/* Cuts, inserts and changes one to three bytes of n; how many there are then, at most three more. */
+static size_t damage(uint8_t *bytes, size_t n) {
+    for (uint64_t k = random_number() % 3 + 1; k > 0; k--) {
+        uint64_t r = random_number();
+        if (r % 4 == 0 && n > 1) {
+            n = (size_t)(r >> 8) % n;
+        } else if (r % 4 == 1) {
+            size_t at = (size_t)(r >> 8) % (n + 1);
+            memmove(bytes + at + 1, bytes + at, n++ - at);
+            bytes[at] = (uint8_t)(r >> 40);
+        } else if (n) {
+            bytes[(size_t)(r >> 8) % n] =
+                r % 4 == 2 ? (uint8_t)(r >> 40) : bytes[(size_t)(r >> 8) % n] ^ (uint8_t)(1u << (r >> 40) % 8);
+        }
+    }
+    return n;
+}
+
 START_TEST(damaged_calls_are_read_alike) {
     int accepted = 0;
     for (int i = 0; i < ROUNDS; i++) {
         uint8_t bytes[1024];
         cr_wire_call m = random_call();
         size_t n = cr_wire_pack_call(&m, bytes, sizeof bytes);
-        for (uint64_t k = random_number() % 3 + 1; k > 0; k--) {
-            uint64_t r = random_number();
-            if (r % 4 == 0 && n > 1) {
-                n = (size_t)(r >> 8) % n;
-            } else if (r % 4 == 1) {
-                size_t at = (size_t)(r >> 8) % (n + 1);
-                memmove(bytes + at + 1, bytes + at, n++ - at);
-                bytes[at] = (uint8_t)(r >> 40);
-            } else if (n) {
-                bytes[(size_t)(r >> 8) % n] =
-                    r % 4 == 2 ? (uint8_t)(r >> 40) : bytes[(size_t)(r >> 8) % n] ^ (uint8_t)(1u << (r >> 40) % 8);
-            }
-        }
-        accepted += compare_readers(bytes, n);
+        accepted += compare_readers(bytes, damage(bytes, n));
     }
     ck_assert_int_gt(accepted, ROUNDS / 20); /* or there was little to compare */
+}
+END_TEST
+
+/* protobuf-c reads what a Call was packed to, by hand or not, and writes the same bytes. */
+START_TEST(calls_are_written_alike) {
+    uint8_t bytes[1024], again[1024];
+    for (int i = 0; i < ROUNDS; i++) {
+        cr_wire_call m = random_call();
+        size_t n = cr_wire_pack_call(&m, bytes, sizeof bytes);
+        ck_assert_uint_gt(n, 0);
+        ck_assert_uint_eq(cr_wire_pack_call(&m, again, n), n);
+        ck_assert(memcmp(bytes, again, n) == 0);
+        ck_assert_uint_eq(cr_wire_pack_call(&m, again, n - 1), 0);
+        Cured__V1__Call *p = cured__v1__call__unpack(NULL, n, bytes);
+        ck_assert_ptr_nonnull(p);
+        ck_assert_uint_eq(cured__v1__call__pack(p, again), n);
+        ck_assert(memcmp(bytes, again, n) == 0);
+        cured__v1__call__free_unpacked(p, NULL);
+    }
 }
 END_TEST
 
@@ -192,12 +216,72 @@ START_TEST(results_are_written_alike) {
 }
 END_TEST
 
+static void assert_same_op_result(const cr_wire_op_result *a, const cr_wire_op_result *b) {
+    ck_assert_uint_eq(a->op, b->op);
+    ck_assert_uint_eq(a->status, b->status);
+    ck_assert_uint_eq(a->dtype, b->dtype);
+    ck_assert_uint_eq(a->value_len, b->value_len);
+    ck_assert_uint_eq(a->at_len, b->at_len);
+    ck_assert_int_eq(a->inexact, b->inexact);
+    ck_assert(memcmp(a->value, b->value, sizeof a->value) == 0); /* zeros behind the value */
+    ck_assert(memcmp(a->at, b->at, sizeof a->at) == 0);
+    ck_assert_str_eq(a->message, b->message);
+}
+
+/* As compare_readers, of a ReduceResponse. */
+static bool compare_result_readers(const uint8_t *in, size_t len) {
+    static cr_wire_result plain, general;
+    static cr_error plain_error, general_error;
+    static uint8_t longer[65536];
+    memset(&plain, 0xa5, sizeof plain);
+    memset(&general, 0x5a, sizeof general);
+    memcpy(longer, "\x98\x06\x01", 3);
+    memcpy(longer + 3, in, len);
+    cr_status a = cr_wire_unpack_result(in, len, &plain, &plain_error);
+    cr_status b = cr_wire_unpack_result(longer, len + 3, &general, &general_error);
+    ck_assert_int_eq(a, b);
+    if (a != CR_OK) {
+        ck_assert_str_eq(plain_error.text, general_error.text);
+        return false;
+    }
+    ck_assert_uint_eq(plain.count, general.count);
+    ck_assert_uint_eq(plain.timing.queue_ns, general.timing.queue_ns);
+    ck_assert_uint_eq(plain.timing.run_ns, general.timing.run_ns);
+    ck_assert_uint_eq(plain.timing.total_ns, general.timing.total_ns);
+    ck_assert_uint_eq(plain.written, general.written);
+    ck_assert_uint_eq(plain.partial_len, general.partial_len);
+    if (plain.partial_len) ck_assert_int_eq(plain.partial - in, general.partial - longer - 3);
+    ck_assert_uint_eq(plain.result_count, general.result_count);
+    for (uint32_t i = 0; i < plain.result_count; i++) assert_same_op_result(&plain.results[i], &general.results[i]);
+    return true;
+}
+
+/* Most have few answers, and no messages, so that damage finds what is read by hand. */
+START_TEST(results_are_read_alike) {
+    static uint8_t bytes[65536];
+    int accepted = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        cr_wire_result m = random_result();
+        const bool plain = random_number() % 8 != 0;
+        if (plain) m.result_count %= 3;
+        for (uint32_t k = 0; plain && k < m.result_count; k++) m.results[k].message[0] = '\0';
+        size_t n = cr_wire_pack_result(&m, bytes, sizeof bytes - 3);
+        ck_assert_uint_gt(n, 0);
+        ck_assert(compare_result_readers(bytes, n));
+        accepted += compare_result_readers(bytes, damage(bytes, n));
+    }
+    ck_assert_int_gt(accepted, ROUNDS / 20);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("proto/wire_fast");
     TCase *tc = tcase_create("fast");
     tcase_add_test(tc, calls_are_read_alike);
     tcase_add_test(tc, damaged_calls_are_read_alike);
+    tcase_add_test(tc, calls_are_written_alike);
     tcase_add_test(tc, results_are_written_alike);
+    tcase_add_test(tc, results_are_read_alike);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
