@@ -37,8 +37,8 @@ class Connection:
             self.socket = socket.socket(socket.AF_INET)
             target = (host, int(port))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Blocking: with a full backlog, a Unix socket that does not block would refuse instead of wait.
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", HANG_S, 0))
+        # Blocking: with a full backlog, a Unix socket that does not block would refuse instead of wait. And without a limit: then
+        # the kernel goes on with it after a stop of this process.
         self.socket.connect(target)
         self.socket.setblocking(False)
         self.buffer = bytearray()

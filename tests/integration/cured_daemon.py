@@ -4,7 +4,6 @@ DaemonTest is the base of the test classes: one daemon a class on a private Unix
 connections, calls, jobs, slabs, regions, windows, file tasks, descriptors and file mappings must be what they were at the
 start, and the daemon must end by itself with status 0 and without a sanitizer's report.
 """
-import ctypes
 import fcntl
 import os
 import re
@@ -24,7 +23,6 @@ BIN = os.path.abspath(os.environ["CURED_TEST_BIN"]) if os.environ.get("CURED_TES
 CURED = os.path.join(BIN, "cured")
 CLIENT = os.path.join(BIN, "cured-client")
 SANITIZE = os.environ.get("CURED_TEST_SANITIZE", "")
-LIBC = ctypes.CDLL(None)
 F_ADD_SEALS, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE = 1033, 1, 2, 4, 8
 GAUGES = ("connections", "calls", "jobs", "state_bytes", "slabs_used", "regions", "region_bytes", "windows", "file_tasks")
 REPORT = re.compile(r"ERROR: \w*Sanitizer|WARNING: ThreadSanitizer|SUMMARY: \w*Sanitizer|runtime error:|Assertion .* failed")
@@ -72,13 +70,10 @@ class Daemon:
         self.lines, self.addresses, self.watch = [], [], None
         self.ready = threading.Event()
 
-        def before_exec():
-            LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: a daemon does not outlive its test
-            if limits:
-                limits()
-
-        self.process = subprocess.Popen(flags, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        env=environment(**(env or {})), preexec_fn=before_exec, cwd=folder)
+        # A daemon does not outlive its test. Only limits run between a fork and its exec: handlers of a fork, such as grpcio's,
+        # may end a process with threads, and none of them runs where nothing does.
+        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, env=environment(**(env or {})), preexec_fn=limits, cwd=folder)
         self.reader = threading.Thread(target=self.read_log, daemon=True)
         self.reader.start()
         if not self.ready.wait(HANG_S) or len(self.addresses) < len(self.listen):
@@ -175,6 +170,20 @@ class Daemon:
             wait_for("all given back", lambda: self.holds() == self.start_holds, timeout)
         except AssertionError:
             test.assertEqual(self.start_holds, self.holds(), "the daemon did not give everything back")
+
+    def ticks(self):
+        """The CPU time it has used, in units of the kernel's."""
+        with open("/proc/%d/stat" % self.pid) as f:
+            fields = f.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    def come_to_rest(self):
+        """Waits until it does nothing: what it makes without being asked, it has made."""
+        def rests():
+            before = self.ticks()
+            time.sleep(0.4)
+            return self.ticks() == before
+        wait_for("a daemon at rest", rests)
 
     # ---- its end ----
 

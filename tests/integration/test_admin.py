@@ -189,8 +189,16 @@ class Health(unittest.TestCase):
                                    stderr=subprocess.PIPE, text=True, env=environment(CURED_TEST_GPU="hang_open=1", **env))
         self.addCleanup(process.stderr.close)
         self.addCleanup(lambda: process.poll() is None and process.kill())
-        wait_for("the address", lambda: os.path.exists(folder + "/admin.sock"))
+        wait_for("the address", lambda: process.poll() is not None or self.listens(address))
         return process, address
+
+    def listens(self, address):
+        """The socket's file is there before."""
+        try:
+            connect(address).close()
+            return True
+        except OSError:
+            return False
 
     def test_warming_is_live_and_not_ready(self):
         process, address = self.starting("--gpu-start-timeout-ms", "3000")

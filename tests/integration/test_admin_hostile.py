@@ -100,7 +100,7 @@ class Wrong(AdminTest):
 
 
 class Slow(AdminTest):
-    OPTIONS = {"hello_timeout_ms": 300, "stall_timeout_ms": 500}
+    OPTIONS = {"hello_timeout_ms": 2000, "stall_timeout_ms": 2000}
 
     def test_a_request_that_comes_byte_by_byte_ends(self):
         slow = [connect(address) for address in (self.unix, self.tcp) for _ in range(10)]

@@ -28,7 +28,7 @@ class Far(unittest.TestCase):
         with open(cls.ca.path("principals"), "w") as f:
             f.write(line + "\n")
         cls.daemon = Daemon(cls.folder, tls_certificate=certificate, tls_key=key, tls_client_ca=cls.ca.certificate,
-                            principals=cls.ca.path("principals"), admin="tcp:0.0.0.0:0", hello_timeout_ms=500)
+                            principals=cls.ca.path("principals"), admin="tcp:0.0.0.0:0", hello_timeout_ms=4000)
         cls.address = windows(cls.daemon)[0].replace("0.0.0.0", "127.0.0.1")
         cls.addClassCleanup(lambda: cls.daemon.check_end(unittest.TestCase(), cls.daemon.stop()))
 

@@ -11,7 +11,7 @@ from cured_wire import END, HELLO, PING, RESOURCE_EXHAUSTED, descriptor_input, f
 
 
 class OwnEnd(DaemonTest):
-    OPTIONS = {"stall_timeout_ms": 300}
+    OPTIONS = {"stall_timeout_ms": 2000}
 
     def test_a_client_that_passes_its_own_socket(self):
         """The daemon holds the client's end open itself, so the end of the stream never comes."""

@@ -27,9 +27,7 @@ class Hostile(DaemonTest):
         return client
 
     def cpu_seconds(self):
-        with open("/proc/%d/stat" % self.daemon.pid) as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return self.daemon.ticks() / os.sysconf("SC_CLK_TCK")
 
     def rows(self, client, stream, n):
         """A call whose n answers are 8 bytes each."""
@@ -42,9 +40,7 @@ class SlowReaders(Hostile):
         client = self.http2(window=0)
         self.rows(client, 1, 1000000)
         client.ping()
-        before = self.cpu_seconds()
-        time.sleep(1)
-        self.assertLess(self.cpu_seconds() - before, 0.25)
+        self.daemon.come_to_rest()
         client.grant(1, 1 << 24)
         client.grant(0, 1 << 24)
         answer = client.answer(1)
@@ -71,8 +67,8 @@ class SlowReaders(Hostile):
         for stream in range(1, 401, 2):
             self.rows(client, stream, 8000)
         client.ping()
-        held = wait_for("answers", lambda: self.daemon.gauges()["state_bytes"])
-        self.assertGreater(held, 100 * 64000)  # most of them still wait in their calls, and count
+        # Most of them still wait in their calls, and count.
+        wait_for("answers", lambda: self.daemon.gauges()["state_bytes"] > 100 * 64000)
         for stream in range(1, 401, 2):
             client.grant(stream, 1 << 20)
         client.grant(0, 1 << 26)
@@ -254,7 +250,7 @@ class Refused(Hostile):
 
 
 class Patience(Hostile):
-    OPTIONS = {"stall_timeout_ms": 300, "hello_timeout_ms": 300}
+    OPTIONS = {"stall_timeout_ms": 2000, "hello_timeout_ms": 2000}  # a busy machine may leave the test no time for a second
 
     def test_those_that_stop_within_a_request_end(self):
         client = self.http2()
@@ -268,15 +264,17 @@ class Patience(Hostile):
         client = self.http2()
         client.ask(1, WATCH, message(b""))
         client.until("the first word", lambda: 1 in client.streams and client.streams[1].data)
-        time.sleep(1.2)
+        for _ in range(2):  # each takes one limit
+            self.connect(hello=False).read_rest()
         client.ping()
         self.assertIsNone(client.streams[1].reset)
 
     def test_silence(self):
-        for begun in (b"", b"P", b"PR", b"C", PREFACE[:20], PREFACE, PREFACE + frame(SETTINGS, 0, 0, b"", length=6)):
-            client = self.http2(greet=False)
+        clients = [self.http2(greet=False) for _ in range(7)]
+        for client, begun in zip(clients, (b"", b"P", b"PR", b"C", PREFACE[:20], PREFACE, PREFACE + frame(SETTINGS, 0, 0, b"", length=6))):
             if begun:
                 client.socket.send(begun)
+        for client in clients:
             client.socket.settimeout(60)
             while client.socket.recv(4096):  # whatever it says: it ends
                 pass

@@ -3,7 +3,6 @@
 for too much of it is told which limit it is; others go on.
 """
 import struct
-import time
 
 from cured_daemon import SANITIZE, DaemonTest, main, wait_for
 from cured_wire import INVALID_ARGUMENT, RESOURCE_EXHAUSTED
@@ -22,16 +21,6 @@ class AxisMemory(DaemonTest):
         answers = [c.answers[s] for s in streams]
         c.until(lambda: all(a.over or a.window < 1 << 16 for a in answers))
         return [a.status for a in answers if a.over]
-
-    def come_to_rest(self):
-        """Waits until the daemon does nothing: what it makes without being asked, it has made."""
-        def ticks():
-            with open("/proc/%d/stat" % self.daemon.pid) as f:
-                return f.read().rpartition(")")[2].split()[11:13]
-        before = None
-        while before != ticks():
-            before = ticks()
-            time.sleep(0.4)
 
     def assert_reduces(self, c):
         """A long row, columns, and millions of answers that are taken."""
@@ -52,7 +41,7 @@ class Stalled(AxisMemory):
         f = self.memfd(bytes(self.COUNT))
         c = self.connect()
         refused = self.stall(c, f, 40)
-        self.come_to_rest()
+        self.daemon.come_to_rest()
         self.assertGreater(len(refused), 30)
         for status in refused:
             self.assert_sentence(status, RESOURCE_EXHAUSTED, "max_state_bytes_per_connection", str(48 * MIB))
@@ -110,7 +99,7 @@ class Stalled(AxisMemory):
         stream = c.start_descriptor("u8", ops, f.fileno(), axis=(self.COUNT, 1, 1))
         c.answers[stream].auto_credit = False
         c.until(lambda: c.answers[stream].window < 1 << 16)
-        self.come_to_rest()
+        self.daemon.come_to_rest()
         self.assertLess(self.daemon.rss_bytes() - before, (300 if SANITIZE else 60) * MIB)
         c.close()
         self.daemon.check_returned(self)

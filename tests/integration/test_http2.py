@@ -97,6 +97,7 @@ class Connections(Http2Test):
 
     def test_what_the_daemon_announces(self):
         client = self.http2()
+        self.assertTrue(client.until("a window", lambda: client.sent_window == 16 << 20))
         client.ping()
         self.assertEqual(1, client.acks)
         self.assertEqual({STREAMS: 256, WINDOW: 4 << 20, 6: 16384}, client.settings)

@@ -380,14 +380,23 @@ class Draining(Lifecycle):
 
 class Logs(Lifecycle):
     def start_logging_to(self, log):
-        """A daemon that lets one connection in, and warns of every other; its standard error is the pipe log."""
+        """A daemon that lets one connection in, and warns of every other; its standard error is the pipe log. And that connection."""
         process = subprocess.Popen([CURED, "--listen", "unix:" + self.path, "--max-connections", "1"], stderr=log,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment())
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         os.close(log)
-        wait_for("a listening daemon", lambda: os.path.exists(self.path))
-        return process
+        first = wait_for("a listening daemon", self.try_to_connect)
+        self.addCleanup(first.close)
+        first.greet()
+        return process, first
+
+    def try_to_connect(self):
+        """A connection; None: nobody listens yet, though the socket's file may be there."""
+        try:
+            return Connection("unix:" + self.path)
+        except OSError:
+            return None
 
     def serves_and_ends(self, process, first):
         for _ in range(3):
@@ -399,26 +408,22 @@ class Logs(Lifecycle):
 
     def test_a_reader_that_is_gone(self):
         read, write = os.pipe()
-        process = self.start_logging_to(write)
-        with Connection("unix:" + self.path) as first:
-            first.greet()
-            os.close(read)
-            self.serves_and_ends(process, first)
+        process, first = self.start_logging_to(write)
+        os.close(read)
+        self.serves_and_ends(process, first)
 
     def test_a_reader_that_reads_no_more(self):
         read, write = os.pipe()
         self.addCleanup(os.close, read)
         mine = os.dup(write)
         self.addCleanup(os.close, mine)
-        process = self.start_logging_to(write)
-        with Connection("unix:" + self.path) as first:
-            first.greet()
-            os.set_blocking(mine, False)  # the daemon's too, until the line after the next
-            with self.assertRaises(BlockingIOError):
-                while True:
-                    os.write(mine, b"-")
-            os.set_blocking(mine, True)
-            self.serves_and_ends(process, first)
+        process, first = self.start_logging_to(write)
+        os.set_blocking(mine, False)  # the daemon's too, until the line after the next
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(mine, b"-")
+        os.set_blocking(mine, True)
+        self.serves_and_ends(process, first)
 
 
 class Limits(Lifecycle):
