@@ -2,8 +2,9 @@
  * and CUDA memory, which a daemon reads through a region. The region is kept as long as the tensor is referenced, by a weak
  * reference to it.
  *
- * What a tensor's own stream still has to write must be there before a daemon reads: the tensor orders it before the legacy
- * default stream, and that stream is waited for. libcuda is the one that the program has loaded; nothing is linked with it.
+ * What a tensor's own stream still has to write must be there before a daemon reads: exchange.c says which stream that is, and
+ * without it the tensor orders its stream before the legacy default stream; that stream is waited for. libcuda is the one that
+ * the program has loaded; nothing is linked with it.
  *
  * Thread: with the GIL, but for the wait. Owner: `tensors` below owns the regions; an input owns its DLPack capsule. */
 #include <dlfcn.h>
@@ -11,19 +12,12 @@
 
 #include "client/python/tensor.h"
 
-enum { DEVICE_CPU = 1, DEVICE_CUDA = 2, DEVICE_CUDA_HOST = 3, DEVICE_CUDA_MANAGED = 13 };
 enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4, CODE_BOOL = 6 };
-enum { LEGACY_STREAM = 1, POINTER_CONTEXT = 1 };
+enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2, POINTER_CONTEXT = 1, NOT_READY = 600 };
 
 /* DLPack's ABI, of capsules named "dltensor". */
 typedef struct dl_managed {
-    void *data;
-    int32_t device_type, device_id;
-    int32_t ndim;
-    uint8_t code, bits;
-    uint16_t lanes;
-    int64_t *shape, *strides; /* strides in elements; NULL: C order */
-    uint64_t byte_offset;
+    cr_py_dl tensor;
     void *context;
     void (*deleter)(struct dl_managed *);
 } dl_managed;
@@ -98,31 +92,48 @@ cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint6
 
 Py_ssize_t cr_py_tensor_count(void) { return tensors != NULL ? PyDict_Size(tensors) : 0; }
 
-/* Waits until what was queued on the stream is done. */
-static bool synchronize(const void *data, uintptr_t stream) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *context = NULL;
-    if (library == NULL) return true; /* no driver: no stream; the region's error says the rest */
-    int (*attribute)(void *, int, unsigned long long), (*push)(void *), (*pop)(void **), (*wait)(void *), result = -1;
-    *(void **)&attribute = dlsym(library, "cuPointerGetAttribute");
-    *(void **)&push = dlsym(library, "cuCtxPushCurrent_v2");
-    *(void **)&pop = dlsym(library, "cuCtxPopCurrent_v2");
-    *(void **)&wait = dlsym(library, "cuStreamSynchronize");
-    if (attribute != NULL && push != NULL && pop != NULL && wait != NULL) {
+/* The driver's functions, once the program has loaded it. */
+static struct {
+    int (*attribute)(void *, int, unsigned long long), (*push)(void *), (*pop)(void **), (*query)(void *),
+        (*wait)(void *);
+} driver;
+
+static bool driver_there(void) {
+    if (driver.wait != NULL) return true;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); /* kept open: the functions stay */
+    if (library == NULL) return false;
+    *(void **)&driver.attribute = dlsym(library, "cuPointerGetAttribute");
+    *(void **)&driver.push = dlsym(library, "cuCtxPushCurrent_v2");
+    *(void **)&driver.pop = dlsym(library, "cuCtxPopCurrent_v2");
+    *(void **)&driver.query = dlsym(library, "cuStreamQuery");
+    void *wait = dlsym(library, "cuStreamSynchronize");
+    if (driver.attribute != NULL && driver.push != NULL && driver.pop != NULL && driver.query != NULL)
+        *(void **)&driver.wait = wait;
+    if (driver.wait == NULL) dlclose(library);
+    return driver.wait != NULL;
+}
+
+/* Waits until what was queued on the stream is done; one that is idle is not waited for. */
+static bool synchronize(const void *data, uintptr_t number) {
+    if (!driver_there()) return true;                  /* no driver: no stream; the region's error says the rest */
+    void *context = NULL, *stream = (void *)number;    /* NOLINT: a stream's number is a pointer in CUDA's interface */
+    const bool pushed = number <= PER_THREAD_STREAM && /* a stream of the context that is current; others know theirs */
+                        driver.attribute(&context, POINTER_CONTEXT, (unsigned long long)(uintptr_t)data) == 0 &&
+                        context != NULL && driver.push(context) == 0;
+    int result = driver.query(stream);
+    if (result == NOT_READY) {
         PyThreadState *thread = PyEval_SaveThread();
-        bool pushed = attribute(&context, POINTER_CONTEXT, (unsigned long long)(uintptr_t)data) == 0 &&
-                      context != NULL && push(context) == 0;
-        result = wait((void *)stream); /* NOLINT: a stream's number is a pointer in CUDA's interface */
-        if (pushed) pop(&context);
+        result = driver.wait(stream);
         PyEval_RestoreThread(thread);
     }
-    dlclose(library);
+    if (pushed) driver.pop(&context);
     if (result != 0) PyErr_Format(cr_py_error, "waiting for the tensor's stream failed: CUDA error %d", result);
     return result == 0;
 }
 
 /* ---- DLPack ---- */
 
-static cured_dtype dl_dtype(const dl_managed *t) {
+static cured_dtype dl_dtype(const cr_py_dl *t) {
     static const struct {
         uint8_t code, bits, dtype;
     } types[] = {
@@ -145,7 +156,7 @@ static void capsule_done(PyObject *capsule) {
     PyErr_Restore(type, error, trace);
 }
 
-static bool take_tensor(cr_py_input *in, const dl_managed *t, int device) {
+static bool take_tensor(cr_py_input *in, const cr_py_dl *t, int device) {
     in->dtype = dl_dtype(t);
     if (in->dtype == CURED_DTYPE_DEFAULT) {
         PyErr_Format(PyExc_TypeError,
@@ -162,7 +173,7 @@ static bool take_tensor(cr_py_input *in, const dl_managed *t, int device) {
                         "__dlpack__: the tensor is on another device than __dlpack_device__ says, or it has no shape");
         return false;
     }
-    in->kind = device == DEVICE_CUDA ? CR_PY_CUDA : CR_PY_HOST;
+    in->kind = device == CR_PY_DL_CUDA ? CR_PY_CUDA : CR_PY_HOST;
     in->size = (uint8_t)cured_dtype_size(in->dtype);
     in->swap = false;
     in->ndim = t->ndim;
@@ -177,7 +188,7 @@ static bool take_tensor(cr_py_input *in, const dl_managed *t, int device) {
 }
 
 static int take_dlpack(cr_py_input *in, PyObject *array, int device) {
-    const bool cuda = device == DEVICE_CUDA;
+    const bool cuda = device == CR_PY_DL_CUDA;
     PyObject *function = PyObject_GetAttrString(array, "__dlpack__"), *none = PyTuple_New(0);
     PyObject *options = cuda ? Py_BuildValue("{s:i}", "stream", LEGACY_STREAM) : NULL;
     PyObject *capsule = NULL;
@@ -200,7 +211,7 @@ static int take_dlpack(cr_py_input *in, PyObject *array, int device) {
         return -1;
     }
     cr_py_input_hold(in, held);
-    return take_tensor(in, t, device) && (!cuda || synchronize(in->data, LEGACY_STREAM)) ? 1 : -1;
+    return take_tensor(in, &t->tensor, device) && (!cuda || synchronize(in->data, LEGACY_STREAM)) ? 1 : -1;
 }
 
 /* ---- __cuda_array_interface__ ---- */
@@ -257,16 +268,35 @@ static bool take_interface(cr_py_input *in, PyObject *interface) {
     return !PyErr_Occurred() && (stream == NULL || synchronize(in->data, number));
 }
 
-/* The attribute, or NULL without an exception where there is none. */
-static PyObject *maybe(PyObject *object, const char *name) {
+PyObject *cr_py_maybe(PyObject *object, const char *name) {
     PyObject *value = PyObject_GetAttrString(object, name);
     if (value == NULL && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
     return value;
 }
 
+/* Whether the device is one that is read; a TypeError otherwise. */
+static bool is_read(int type) {
+    if (type == CR_PY_DL_CPU || type == CR_PY_DL_CUDA || type == CR_PY_DL_CUDA_HOST || type == CR_PY_DL_CUDA_MANAGED)
+        return true;
+    PyErr_Format(PyExc_TypeError, "the tensor lies on a device (DLPack type %d) that is not read: move it to the CPU",
+                 type);
+    return false;
+}
+
+/* What exchange.c found. */
+static bool take_found(cr_py_input *in, PyObject *array, const cr_py_exchange *exchange) {
+    uintptr_t stream = 0;
+    const cr_py_dl *t = cr_py_exchange_tensor(exchange, in, array);
+    if (t == NULL || !is_read(t->device_type) || !take_tensor(in, t, t->device_type)) return false;
+    return in->kind != CR_PY_CUDA || (cr_py_exchange_stream(exchange, t, &stream) && synchronize(in->data, stream));
+}
+
 int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
     int type = 0, id = 0;
-    PyObject *device = maybe(array, "__dlpack_device__");
+    const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(array));
+    if (exchange != NULL) return take_found(in, array, exchange) ? 1 : -1;
+    if (PyErr_Occurred()) return -1;
+    PyObject *device = cr_py_maybe(array, "__dlpack_device__");
     if (device != NULL) {
         PyObject *where = PyObject_CallNoArgs(device);
         Py_DECREF(device);
@@ -275,15 +305,10 @@ int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
         if (where != NULL && !good && !PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "__dlpack_device__: a tuple of two integers is wanted");
         Py_XDECREF(where);
-        if (!good) return -1;
-        if (type == DEVICE_CPU || type == DEVICE_CUDA_HOST || type == DEVICE_CUDA_MANAGED || type == DEVICE_CUDA)
-            return take_dlpack(in, array, type);
-        PyErr_Format(PyExc_TypeError,
-                     "the tensor lies on a device (DLPack type %d) that is not read: move it to the CPU", type);
-        return -1;
+        return good && is_read(type) ? take_dlpack(in, array, type) : -1;
     }
     if (PyErr_Occurred()) return -1;
-    PyObject *interface = maybe(array, "__cuda_array_interface__");
+    PyObject *interface = cr_py_maybe(array, "__cuda_array_interface__");
     if (interface == NULL) return PyErr_Occurred() ? -1 : 0;
     PyObject *own = PyDict_Check(interface) ? PyDict_Copy(interface) : NULL; /* a type's name may run Python code */
     bool good = own != NULL && take_interface(in, own);

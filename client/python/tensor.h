@@ -1,8 +1,10 @@
-/* tensor: regions of CUDA tensors; how a tensor becomes an input is declared in extension.h.
+/* tensor: regions of CUDA tensors, and DLPack's exchange in C; how a tensor becomes an input is declared in extension.h.
  *
  * Thread: with the GIL. */
 #ifndef CURED_CLIENT_PYTHON_TENSOR_H
 #define CURED_CLIENT_PYTHON_TENSOR_H
+
+#include <stdint.h>
 
 #include "client/python/extension.h"
 
@@ -10,5 +12,33 @@
 cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint64_t bytes, cr_py_link *link);
 /* Tensors whose regions are kept. */
 Py_ssize_t cr_py_tensor_count(void);
+
+/* The attribute, or NULL without an exception where there is none. */
+PyObject *cr_py_maybe(PyObject *object, const char *name);
+
+/* ---- exchange.c ---- */
+
+enum { CR_PY_DL_CPU = 1, CR_PY_DL_CUDA = 2, CR_PY_DL_CUDA_HOST = 3, CR_PY_DL_CUDA_MANAGED = 13 };
+
+/* DLTensor of DLPack's ABI (dlpack.h, since version 0.2). */
+typedef struct cr_py_dl {
+    void *data;
+    int32_t device_type, device_id;
+    int32_t ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides; /* strides in elements; NULL: C order */
+    uint64_t byte_offset;
+} cr_py_dl;
+
+/* The functions of a type of tensors. */
+typedef struct cr_py_exchange cr_py_exchange;
+
+/* Those of a type; NULL: it has none that are known here, or with an exception. */
+const cr_py_exchange *cr_py_exchange_of(PyTypeObject *type);
+/* What the array is. The input holds it until it is released; NULL with the exception that the type raised. */
+const cr_py_dl *cr_py_exchange_tensor(const cr_py_exchange *exchange, cr_py_input *in, PyObject *array);
+/* The CUDA stream on which the type's work goes now, on the tensor's device. False with an exception. */
+bool cr_py_exchange_stream(const cr_py_exchange *exchange, const cr_py_dl *tensor, uintptr_t *stream);
 
 #endif

@@ -9,7 +9,7 @@ import types
 import unittest
 
 import numpy
-from support import PACKAGE, Case, Tensor, bf16, cured
+from support import PACKAGE, Case, Exchanged, Tensor, bf16, cured
 
 
 class Buffers(Case):
@@ -367,6 +367,55 @@ class DLPack(Case):
         with self.assertRaisesRegex(TypeError, "dltensor"):
             cured.sum(t)
         self.assertEqual(1, t.deleted)
+
+
+class Exchange(Case):
+    """DLPack's functions in C, which a type names."""
+
+    def test_what_it_says(self):
+        kind = Exchanged.table()
+        raw = bytes(range(1, 33))
+        for dtype, (code, bits) in {"f32": (2, 32), "bf16": (4, 16), "i8": (0, 8)}.items():
+            t = kind(raw, code, bits, (2, len(raw) * 4 // bits))
+            self.check_oracle(lambda: cured.sum(t), "sum", dtype, raw)
+            self.assertEqual(0, t.deleted, "nothing came by __dlpack__")
+        self.assertEqual(3, kind.ends)
+        t = kind(bytes([1, 2, 3, 4, 5, 6]), 1, 8, (3, 2), strides=(1, 3))
+        self.assert_arrays(cured.sum(t, axis=0), numpy.array([6, 15], "u8"))
+        with self.assertRaises(ValueError):
+            cured.sum(t, axis=3)
+        self.assertEqual((5, ()), (kind.ends, kind.streams_asked))
+
+    def test_stream_of_cuda_memory(self):
+        kind = Exchanged.table()
+        t = kind(bytes(16), 2, 32, (4,), device=(2, 3))
+        with self.assertRaises((RuntimeError, ConnectionError)):
+            cured.Client("embedded:").sum(t)
+        kind.stream_status = -1
+        with self.assertRaisesRegex(RuntimeError, "which stream"):
+            cured.Client("embedded:").sum(t)
+        self.assertEqual((((2, 3),) * 2, 2), (kind.streams_asked, kind.ends))
+
+    def test_refusals(self):
+        kind = Exchanged.table()
+        t = kind(bytes(8), 1, 8, (8,))
+        t.refuses = True
+        with self.assertRaisesRegex(TypeError, "gave no tensor"):
+            cured.sum(t)
+        with self.assertRaisesRegex(TypeError, "device"):
+            cured.sum(kind(bytes(8), 1, 8, (8,), device=(8, 0)))
+        with self.assertRaises(ValueError):
+            cured.sum(kind(bytes(8), 1, 8, (-8,)))
+        kind.given = (2, 0)
+        with self.assertRaisesRegex(TypeError, "speaks DLPack 2, and 1 is read"):
+            cured.sum(kind(bytes(8), 1, 8, (8,)))
+        self.assertEqual(3, kind.ends)
+
+    def test_tables_of_other_versions_and_names(self):
+        for kind in (type("New", (Exchanged,), {"version": (2, 0)}).table(), Exchanged.table(b"other")):
+            t = kind(b"\1\2", 1, 8, (2,))
+            self.assertEqual(3, cured.sum(t))
+            self.assertEqual((0, 1), (kind.ends, t.deleted), "by __dlpack__")
 
 
 class Interface:
