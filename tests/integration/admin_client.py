@@ -95,13 +95,15 @@ class Trickle:
 
     def __init__(self, connection):
         self.connection, self.sent, self.over = connection, 0, threading.Event()
+        self.lock = threading.Lock()  # of who uses the connection
         self.stream = connection.start_stream("u8", ["sum"])
         self.thread = threading.Thread(target=self.go)
         self.thread.start()
 
     def go(self):
         while not self.over.wait(0.05):
-            self.connection.send_data(self.stream, b"\1")
+            with self.lock:
+                self.connection.send_data(self.stream, b"\1")
             self.sent += 1
 
     def end(self):

@@ -10,6 +10,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import threading
 import unittest
 
 from connection import HANG_S
@@ -346,7 +347,6 @@ class ExitCodes(ClientTest):
 
     def test_not_the_protocol(self):
         import socket
-        import threading
         server = socket.socket(socket.AF_UNIX)
         path = os.path.join(self.folder, "other.sock")
         server.bind(path)
@@ -414,11 +414,21 @@ class Draining(ClientTest):
         wait_for("the upload to begin", lambda: self.daemon.gauges()["calls"] == 1)
         self.daemon.process.terminate()
         wait_for("draining", lambda: "draining" in self.daemon.log())
+        over, sent = threading.Event(), [500000]
+
+        def trickle():
+            """An upload that stands still for a second would be ended."""
+            while not over.wait(0.05):
+                sent[0] += os.write(client.stdin.fileno(), b"\1" * 100)
+        thread = threading.Thread(target=trickle)
+        thread.start()
         status, out, err = self.run_client("sum", self.path(bytes(8)), "--timeout", "0.2")
+        over.set()
+        thread.join()
         self.assertIn(status, (69, 75), err)
         self.assertEqual("", out)
         out, err = client.communicate(b"\1" * 500000, timeout=HANG_S)
-        self.assertEqual((0, b"1000000"), (client.returncode, out.strip()), err)
+        self.assertEqual((0, b"%d" % (sent[0] + 500000)), (client.returncode, out.strip()), err)
         self.assertEqual(0, self.daemon.wait())
 
 
