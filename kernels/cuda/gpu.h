@@ -38,7 +38,8 @@ typedef struct cr_gpu_fold {
 } cr_gpu_fold;
 
 /* A reduction along an axis of whole blocks: shape.outer of them at data, where a fold's could be. first: the number of the first
- * output, for sentences. ops must live until the answers are there. */
+ * output, for sentences. to: where in the device's memory the answers of each op go, at a multiple of their size; NULL: to host memory
+ * of the stream's. ops and to must live until the answers are there. */
 enum { CR_GPU_AXIS_OPS = 32 };
 typedef struct cr_gpu_axis {
     cr_dtype dtype;
@@ -48,6 +49,7 @@ typedef struct cr_gpu_axis {
     const cr_op *ops;
     uint32_t op_count;
     cr_finish_opts finish;
+    void *const *to;
 } cr_gpu_axis;
 /* Bytes of pinned host memory, and their place in the device's. */
 typedef struct cr_gpu_copy {
@@ -98,8 +100,9 @@ typedef struct cr_gpu_api {
     bool (*axis_takes)(const cr_gpu_axis *axis);
     /* Enqueues one reduction along an axis; one at a time between two idle moments. */
     cr_status (*axis)(cr_gpu_stream *stream, const cr_gpu_axis *axis, cr_error *error);
-    /* Of one that is done: out[k]: outer·inner answers of ops[k], each in cr_axis_dtype, valid until the next; or OUT_OF_RANGE, which
-     * names the lowest output whose integer does not fit; *failed is its number among these. */
+    /* Of one that is done: out[k]: outer·inner answers of ops[k], each in cr_axis_dtype, valid until the next (with `to` they are there,
+     * and out is left alone); or OUT_OF_RANGE, which names the lowest output whose integer does not fit; *failed is its number among
+     * these. */
     cr_status (*axis_result)(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
                              cr_error *error);
     /* On an idle stream: what it keeps for answers along an axis is given back if it is more than most bytes. */
@@ -108,6 +111,8 @@ typedef struct cr_gpu_api {
      * lie side by side. */
     cr_status (*fetch)(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch, size_t count,
                        cr_error *error);
+    /* Enqueues a copy of host memory that is not pinned, and may be changed as soon as this returns. For few bytes. */
+    cr_status (*put)(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
     /* Whether everything enqueued is done. OK with *idle false: still running. */
     cr_status (*poll)(cr_gpu_stream *stream, bool *idle, cr_error *error);
     /* Of a fold that is done: the device's partial of just those elements; valid until the next fold of that number. */
@@ -134,8 +139,9 @@ typedef struct cr_gpu_api {
     cr_status (*inspect)(int descriptor, cr_error *error);
     /* Device memory of another process: a CUDA IPC handle of 64 bytes (descriptor -1), the descriptor of VMM memory (handle NULL), or that
      * of a memory pool with the 64 bytes that export a pointer in it. bytes: what is claimed to be there; checked against the real
-     * allocation. The descriptor stays the caller's. */
-    cr_status (*import)(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device, cr_error *error);
+     * allocation. writable: it is written, too. The descriptor stays the caller's. */
+    cr_status (*import)(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, bool writable, void **device,
+                        cr_error *error);
     void (*release)(cr_gpu *gpu, void *device);
     /* An event of another process, by its IPC handle of 64 bytes. It has fired when what its owner recorded last is done (or nothing
      * was recorded). It is looked at and never waited for on a stream: its owner might never let it fire. */

@@ -5,6 +5,7 @@
 #include "server/engine/feed.h"
 #include "server/engine/job_axis.h"
 #include "server/engine/named.h"
+#include "server/engine/sink.h"
 #include "server/memory/kept.h"
 #include "server/memory/region.h"
 
@@ -18,6 +19,17 @@ static void axis_of(const cr_call *call, cr_axis_spec *spec) {
                            .finish = call->finish,
                            .statuses = r->statuses};
     for (uint32_t i = 0; i < r->op_count; i++) spec->ops[i] = (cr_op)r->ops[i];
+}
+
+/* Only a GPU's lane writes into its memory, and only the answers to what lies there, too. kept: the input, if it is a region. */
+static cr_status check_sink(const cr_sink *sink, const cr_kept *kept, const cr_wire_reduce *r, cr_error *error) {
+    if (!sink || sink->device < 0) return CR_OK;
+    if (!kept || !kept->on_device || kept->device.device != sink->device)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "outputs: into a GPU's memory go only the answers to a region in the memory of the same GPU");
+    if (r->n || !r->outer || !r->inner) return CR_OK;
+    return cr_fail(error, CR_UNIMPLEMENTED,
+                   "outputs: the answers to axes without elements are not written into a GPU's memory");
 }
 
 /* Makes the job one along the axis of the request, and admits the memory that it may hold. */
@@ -54,7 +66,8 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     job->sink = call->sink;
     call->sink = NULL;
     if (r->has_axis) {
-        cr_status status = attach_axis(call, kept && kept->region.way == CR_REGION_DEVICE, error);
+        cr_status status = check_sink(job->sink, kept, r, error);
+        if (status == CR_OK) status = attach_axis(call, kept && kept->region.way == CR_REGION_DEVICE, error);
         if (status != CR_OK) return status;
     }
     if (r->kernel[0]) {

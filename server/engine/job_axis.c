@@ -255,6 +255,7 @@ void cr_job_axis_let_go(cr_queue *queue, cr_job_axis_hand *hand) {
     if (complete) status = finish_block(queue, job, hand->block, complete, &error);
     free(complete);
     if (status != CR_OK) cr_queue_stop(queue, job, &error);
+    hand->holds = false;
     cr_queue_unhold(queue, job);
 }
 
@@ -265,6 +266,7 @@ static cr_status take_up(cr_queue *queue, cr_job_axis_hand *hand, cr_job *job, u
     cr_job_axis_let_go(queue, hand);
     if (!cr_queue_hold(queue, job)) return cr_fail(error, CR_CANCELLED, "the call is over");
     hand->have = 0;
+    hand->holds = true;
     hand->state = take_piece(axis, block, &hand->have);
     if (!hand->state) {
         /* Aligned, because a vector of digits that lies across lines of the cache costs twice. */
@@ -272,6 +274,7 @@ static cr_status take_up(cr_queue *queue, cr_job_axis_hand *hand, cr_job *job, u
         if (hand->state) cr_columns_init(spec, hand->state);
     }
     if (!hand->state) {
+        hand->holds = false;
         cr_queue_unhold(queue, job);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of state", cr_columns_bytes(spec));
     }

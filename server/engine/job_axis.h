@@ -30,6 +30,8 @@ enum {
     CR_JOB_AXIS_STRIP_COLUMNS = 256,                  /* at least; a multiple */
     CR_JOB_AXIS_GPU_OUTPUT_BYTES =
         1024 * 1024, /* answers of a GPU's claim, where a block has no more: some are under way at a time */
+    CR_JOB_AXIS_PLACED_ANSWERS = 1 << 20, /* of a GPU's claim, where its kernels put them into the client's memory */
+    CR_JOB_AXIS_PLACED_SUMS = 1 << 18,    /* the same where it keeps 64 bytes for each: variances */
     CR_JOB_AXIS_INPUT_BYTES =
         6 * 1024 * 1024, /* of a paused job, in memory of its own: what a client may send unasked, in segments */
 };
@@ -74,11 +76,13 @@ static inline const uint8_t *cr_output_statuses(const cr_output *output, const c
     return output->data + output->bytes - (axis->spec.op_count - op) * output->count;
 }
 
-/* What a worker carries from claim to claim. Zero-initialise. While state is set, it holds job. */
+/* What a worker carries from claim to claim. Zero-initialise. While state is set, it holds job, and until what that answers has
+ * gone out. */
 typedef struct cr_job_axis_hand {
     cr_job *job;
     uint64_t block, have; /* elements of that block in state */
     void *state;
+    bool holds;
     void *scratch;
     size_t scratch_bytes;
 } cr_job_axis_hand;

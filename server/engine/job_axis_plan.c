@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "server/engine/sink.h"
+
 typedef unsigned long long ull;
 
 enum { GPU_CLAIM_BLOCKS = 256 };                    /* so that a claim of many begins where vectors may be loaded */
@@ -192,13 +194,22 @@ void cr_job_axis_claim_whole(cr_job *job) {
     job->kinds = axis->whole_kinds;
 }
 
+/* How many answers a claim may have, where its blocks have no more. A sink in the GPU's memory gets them from the kernels, so they
+ * are bounded only by what these keep of each meanwhile. */
+static uint64_t answers_of_claim(const cr_job *job, const cr_axis_spec *spec) {
+    if (!job->sink || job->sink->device < 0) return CR_JOB_AXIS_GPU_OUTPUT_BYTES / job->axis->answer_bytes;
+    for (uint32_t k = 0; k < spec->op_count; k++)
+        if (spec->ops[k] == CR_OP_VAR || spec->ops[k] == CR_OP_STD) return CR_JOB_AXIS_PLACED_SUMS;
+    return CR_JOB_AXIS_PLACED_ANSWERS;
+}
+
 cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint64_t max_bytes, cr_error *error) {
     cr_job_axis *axis = axis_new(job, spec, error);
     if (!axis) return error->code;
     if (!axis->block) return CR_OK;
     const cr_shape *shape = &spec->shape;
     uint64_t of_block = times(shape->inner, axis->answer_bytes), all = times(of_block, shape->outer);
-    uint64_t blocks = least(CR_JOB_AXIS_GPU_OUTPUT_BYTES / of_block, GPU_CLAIM_BYTES / (axis->block * job->element));
+    uint64_t blocks = least(answers_of_claim(job, spec) / shape->inner, GPU_CLAIM_BYTES / (axis->block * job->element));
     if (blocks > GPU_CLAIM_BLOCKS) blocks -= blocks % GPU_CLAIM_BLOCKS;
     blocks = least(blocks ? blocks : 1, shape->outer);
     job->grain = axis->block;
@@ -211,6 +222,7 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: a GPU gives at most 2^32 - 1 answers of a block, not %llu",
                        (ull)shape->inner);
     if (job->sink) job->may_pause = false, job->claim_output = 0; /* its answers wait for nobody */
+    if (job->sink && job->sink->device >= 0) axis->memory = 0;    /* they do not even come here */
     if (axis->memory <= max_bytes) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "axis: a GPU answers whole blocks, and %llu bytes of answers exceed max_state_bytes_per_connection "

@@ -20,6 +20,7 @@ typedef struct cr_device_memory {
     int descriptor;  /* of the memory, or of a pool; -1: handle names the memory (CUDA IPC) */
     bool has_handle; /* always with CUDA IPC; with a descriptor it is the pointer in a pool */
     bool has_event;
+    bool writable; /* answers may be written there */
     uint8_t handle[CR_DEVICE_HANDLE_BYTES], event[CR_DEVICE_HANDLE_BYTES];
     uint64_t offset, bytes; /* of the region in the allocation; their sum is below 2^64 */
 } cr_device_memory;

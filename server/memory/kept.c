@@ -51,11 +51,13 @@ static cr_status open_device(cr_kept *kept, cr_error *error) {
     if (!kept->hook || !kept->hook->open)
         return cr_fail(error, CR_FAILED_PRECONDITION, "this daemon has no CUDA device");
     memory->descriptor = kept->source.descriptor;
+    memory->writable = kept->source.writable;
     cr_status status = kept->hook->open(kept->hook->context, memory, &kept->device, error);
     if (status != CR_OK) return status;
     kept->on_device = true;
     kept->region.size = memory->bytes;
     kept->region.way = CR_REGION_DEVICE;
+    kept->region.writable = kept->source.writable;
     return CR_OK;
 }
 
@@ -194,7 +196,7 @@ cr_status cr_kept_can_write(const cr_kept *kept, uint64_t end, cr_error *error) 
     if (status != CR_OK) return status;
     if (!kept->region.writable)
         return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: the region was not registered writable");
-    if (!end) return CR_OK;
+    if (!end || kept->on_device) return CR_OK; /* nobody can cut a GPU's memory */
     status = cr_region_look(&kept->region, &size, &whole, error);
     if (status != CR_OK) return status;
     if (end > size)

@@ -36,7 +36,7 @@ typedef struct cr_kept_source {
     char name[CR_SHM_NAME_MAX_BYTES + 1]; /* NAME: "/…" */
     uid_t peer;                           /* NAME: whose memory it must be */
     cr_device_memory memory;              /* DEVICE */
-    bool writable;                        /* FILE and NAME: answers may be written there */
+    bool writable;                        /* answers may be written there */
 } cr_kept_source;
 
 typedef struct cr_kept {
@@ -66,7 +66,7 @@ void cr_kept_release(cr_kept *kept);
 /* Where a writable region of host memory lies, for whoever has checked that it has some bytes. */
 static inline uint8_t *cr_kept_memory(const cr_kept *kept) { return (uint8_t *)kept->map.base; }
 /* Whether the bytes of a writable region before end can be written now: it has not been cut, and has no holes, because filling them
- * would take memory that counts as this process's. It asks Linux once, about memory. On any thread. */
+ * would take memory that counts as this process's. It asks Linux once, about memory of the host. On any thread. */
 cr_status cr_kept_can_write(const cr_kept *kept, uint64_t end, cr_error *error);
 /* For a job, on a files thread: whether [offset, offset + bytes) can be read now, and by which way. */
 cr_status cr_kept_check(cr_kept *kept, uint64_t offset, uint64_t bytes, cr_region_way *way, cr_error *error);

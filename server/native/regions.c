@@ -153,9 +153,6 @@ static cr_status set_source(const cr_stream *stream, int descriptor, cr_kept_sou
         memcpy(source->name, r->name, sizeof source->name);
         return CR_OK;
     }
-    if (r->writable)
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "writable: answers are written into memory of the host only, not into a GPU's");
     source->kind = CR_KEPT_DEVICE;
     source->memory.has_handle = r->has_handle;
     source->memory.has_event = r->has_event;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/cpu/axis.h"
 #include "tests/fake/fake_internal.h"
@@ -44,6 +45,14 @@ static cr_status blocks(fake_axis *own, const cr_axis_spec *spec, const size_t w
     return cr_cpu_axis_blocks(spec, data, axis->first + first * inner, end - first, scratch, out, &own->error);
 }
 
+/* Where the client wants them. */
+static void place(const cr_gpu_stream *stream, const size_t width[]) {
+    const fake_axis *own = &stream->axis;
+    const uint64_t count = own->asked.shape.outer * own->asked.shape.inner;
+    for (uint32_t k = 0; own->asked.to && k < own->asked.op_count; k++)
+        fake_gpu_write(stream->gpu, own->asked.to[k], own->answers + own->at[k], width[k] * count);
+}
+
 static void reduce(cr_gpu_stream *stream, const op *o) {
     fake_axis *own = &stream->axis;
     const cr_gpu_axis *axis = &own->asked;
@@ -61,6 +70,7 @@ static void reduce(cr_gpu_stream *stream, const op *o) {
     for (uint64_t b = 0; !fits && blocks(own, &spec, width, b, b + 1, scratch) == CR_OK;)
         b++; /* the first that fails */
     free(scratch);
+    place(stream, width);
     unsigned long long output;
     if (own->error.code != CR_OK) {
         if (sscanf(own->error.text, "output %llu:", &output) != 1) fake_gpu_misused("the CPU names no output");
@@ -108,7 +118,7 @@ cr_status fake_gpu_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXI
     fake_gpu_check(stream->gpu);
     if (!own->done) fake_gpu_misused("there are no answers along an axis");
     *failed = own->failed;
-    for (uint32_t k = 0; k < own->asked.op_count; k++) out[k] = own->answers + own->at[k];
+    for (uint32_t k = 0; !own->asked.to && k < own->asked.op_count; k++) out[k] = own->answers + own->at[k];
     if (own->error.code != CR_OK) *error = own->error;
     return own->error.code;
 }
@@ -125,6 +135,27 @@ void fake_gpu_axis_free(fake_axis *axis) {
     axis->answers = NULL;
     axis->bytes = 0;
     axis->done = false;
+}
+
+static void carry(cr_gpu_stream *stream, const op *o) {
+    fake_gpu_write(stream->gpu, (void *)(uintptr_t)o->fold.data, o->own, o->width);
+}
+
+cr_status fake_gpu_put(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error) {
+    fake_gpu_count(&fake_gpu_now.counts.puts);
+    cr_status status = fake_gpu_count_call(stream->gpu, error);
+    if (status != CR_OK) return status;
+    if (!fake_gpu_find(stream->gpu, ON_DEVICE, device, bytes)) fake_gpu_misused("what is put goes beyond its memory");
+    if (fake_gpu_nth(&fake_gpu_now.puts, fake_gpu_planned().stuck_put))
+        for (;;) pause();
+    void *own = malloc(bytes);
+    if (!own) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
+    op *o = fake_gpu_enqueue(stream);
+    o->carry_out = carry;
+    o->fold.data = device;
+    o->own = memcpy(own, host, bytes);
+    o->width = bytes;
+    return CR_OK;
 }
 
 static void bring(cr_gpu_stream *stream, const op *o) {

@@ -78,10 +78,17 @@ static void free_area(area *a) {
     fake_gpu_now.counts.pinned -= a->kind == PINNED;
     pthread_mutex_unlock(&fake_gpu_mutex);
     if (a->kind != PINNED) free(a->memory);
+    if (a->fd >= 0) close(a->fd);
     free(a);
 }
 
+/* What is enqueued is not carried out. */
+static void forget_all(cr_gpu_stream *stream) {
+    for (; stream->begin != stream->end; stream->begin++) free(stream->ops[stream->begin % MOST_OPS].own);
+}
+
 static void free_stream(cr_gpu_stream *stream) {
+    forget_all(stream);
     cr_list_remove(&stream->link);
     free(stream->partials);
     fake_gpu_axis_free(&stream->axis);
@@ -113,7 +120,7 @@ cr_status fake_gpu_add(cr_gpu *gpu, kind k, void *memory, size_t bytes, void **o
         free(a);
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory");
     }
-    *a = (area){.kind = k, .memory = memory, .bytes = bytes};
+    *a = (area){.kind = k, .memory = memory, .bytes = bytes, .fd = -1};
     pthread_mutex_lock(&fake_gpu_mutex);
     cr_list_append(&gpu->areas, &a->link);
     fake_gpu_now.counts.pinned += k == PINNED;
@@ -363,7 +370,7 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
         return CR_OK;
     }
     if (fake_gpu_nth(&fake_gpu_now.polls, fake_gpu_planned().fail_fault)) {
-        stream->begin = stream->end;
+        forget_all(stream);
         stream->axis.enqueued = false;
         return cr_fail(error, CR_INTERNAL, "the plan says that the work of this stream fails");
     }
@@ -371,6 +378,7 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
         op *o = &stream->ops[stream->begin % MOST_OPS];
         if (!o->hangs && --o->polls == 0) {
             read_pinned(stream, o);
+            free(o->own);
             stream->begin++;
         }
     }
@@ -432,6 +440,7 @@ const cr_gpu_api cr_fake_gpu = {
     .axis_result = fake_gpu_axis_result,
     .axis_trim = fake_gpu_axis_trim,
     .fetch = fake_gpu_fetch,
+    .put = fake_gpu_put,
     .poll = fake_poll,
     .result = fake_result,
     .pack = fake_pack,

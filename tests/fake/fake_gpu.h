@@ -24,7 +24,7 @@ typedef struct fake_gpu_faults {
     uint32_t fail_copy, fail_fold, fail_fault; /* this call alone fails; fail_fault: this poll, with the work lost */
     uint32_t lose_at;                          /* the copy, fold or poll at which the device is lost */
     uint32_t hang_at;                          /* the fold that never finishes */
-    uint32_t stuck_at, stuck_pin;              /* the fold that never returns; the pin */
+    uint32_t stuck_at, stuck_pin, stuck_put;   /* the fold that never returns; the pin; the put */
     uint32_t stuck_unpin;                      /* not 0: nor does any unpin */
     uint32_t lacks;                            /* families it does not implement */
     uint32_t lies_at;                          /* the fold whose partial misses an element */
@@ -50,7 +50,7 @@ typedef struct fake_gpu_counts {
     uint64_t linger_ns;                    /* of the device that was told last */
     uint32_t copy_calls;                   /* in which the copies were enqueued */
     uint64_t copied_bytes;
-    uint32_t fold_calls, axes, fetches, kernels, polls, trims, allocations, frees; /* calls of these */
+    uint32_t fold_calls, axes, fetches, puts, kernels, polls, trims, allocations, frees; /* calls of these */
 } fake_gpu_counts;
 fake_gpu_counts fake_gpu_seen(void);
 

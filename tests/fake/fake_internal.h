@@ -14,12 +14,15 @@ typedef struct area {
     kind kind;
     uint8_t *memory;
     size_t bytes;
+    int fd;     /* of another process's memory that may be written: what is written there goes there, too; -1: none */
+    int64_t at; /* where it begins in that file */
 } area;
 
 /* What was enqueued and is done when it is polled. */
 typedef struct op {
     cr_gpu_fold fold; /* of a copy: data is its target */
     const void *from; /* NULL: a fold */
+    void *own;        /* bytes that a put has copied; freed with it */
     size_t bytes;
     uint32_t number, polls;
     bool hangs, lies, packed;
@@ -63,7 +66,7 @@ struct cr_gpu {
 typedef struct fake_gpu_state {
     fake_gpu_faults plan;
     bool armed;
-    uint32_t copies, folds, polls, looks, calls, pins; /* since the plan; looks: polls, too */
+    uint32_t copies, folds, polls, looks, calls, pins, puts; /* since the plan; looks: polls, too */
     fake_gpu_counts counts;
 } fake_gpu_state;
 extern pthread_mutex_t fake_gpu_mutex;
@@ -101,6 +104,7 @@ cr_status fake_gpu_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXI
                                cr_error *error);
 void fake_gpu_axis_trim(cr_gpu_stream *stream, size_t most);
 void fake_gpu_axis_free(fake_axis *axis);
+cr_status fake_gpu_put(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
 cr_status fake_gpu_fetch(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch,
                          size_t count, cr_error *error);
 
@@ -110,8 +114,10 @@ void fake_gpu_trace_end(uint64_t trace_id);
 
 /* fake_shared.c, as gpu.h has them. */
 cr_status fake_gpu_inspect(int descriptor, cr_error *error);
-cr_status fake_gpu_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
+cr_status fake_gpu_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, bool writable, void **device,
                           cr_error *error);
+/* Writes into the device's memory; where that is another process's, it must have been imported writable. */
+void fake_gpu_write(const cr_gpu *gpu, void *device, const void *from, size_t bytes);
 void fake_gpu_release(cr_gpu *gpu, void *device);
 cr_status fake_gpu_event_open(cr_gpu *gpu, const void *handle, void **event, cr_error *error);
 cr_status fake_gpu_event_look(cr_gpu *gpu, void *event, bool *fired, cr_error *error);

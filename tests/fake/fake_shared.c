@@ -51,15 +51,30 @@ static void obey(const void *memory, size_t bytes) {
     while (bytes >= 8 && memcmp(memory, "hanging!", 8) == 0) pause();
 }
 
-static cr_status read_shared(cr_gpu *gpu, int fd, off_t at, size_t bytes, void **device, cr_error *error) {
+static cr_status read_shared(cr_gpu *gpu, int fd, off_t at, size_t bytes, bool writable, void **device,
+                             cr_error *error) {
     cr_status status = fake_gpu_add(gpu, ON_DEVICE, NULL, bytes, device, error);
     if (status == CR_OK && pread(fd, *device, bytes, at) != (ssize_t)bytes)
         fake_gpu_misused("a shared file is not read");
     if (status == CR_OK) obey(*device, bytes);
+    area *own = status == CR_OK ? fake_gpu_find(gpu, ON_DEVICE, *device, bytes) : NULL;
+    if (own && writable) {
+        own->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        own->at = at;
+    }
     return status;
 }
 
-cr_status fake_gpu_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
+/* Other imports of the same memory would see it at once; here they see it when they are made anew. */
+void fake_gpu_write(const cr_gpu *gpu, void *device, const void *from, size_t bytes) {
+    area *own = fake_gpu_find(gpu, ON_DEVICE, device, bytes);
+    if (!own || own->fd < 0) fake_gpu_misused("what is written is no memory that may be");
+    memcpy(device, from, bytes);
+    if (pwrite(own->fd, from, bytes, (off_t)(own->at + ((uint8_t *)device - own->memory))) != (ssize_t)bytes)
+        fake_gpu_misused("a shared file is not written");
+}
+
+cr_status fake_gpu_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, bool writable, void **device,
                           cr_error *error) {
     fake_gpu_check(gpu);
     char name[65] = "";
@@ -69,14 +84,14 @@ cr_status fake_gpu_import(cr_gpu *gpu, const void *handle, int descriptor, size_
         uint64_t there = 0;
         cr_status status = find_shared(gpu, handle, descriptor, &at, &there, error);
         if (status == CR_OK && bytes > there) status = too_short(bytes, there, error);
-        return status == CR_OK ? read_shared(gpu, descriptor, at, bytes, device, error) : status;
+        return status == CR_OK ? read_shared(gpu, descriptor, at, bytes, writable, device, error) : status;
     }
     memcpy(name, handle, 64);
-    int fd = name[0] == '/' ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = name[0] == '/' ? open(name, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC) : -1;
     if (fd < 0 || fstat(fd, &found) != 0)
         return cr_fail(error, CR_INVALID_ARGUMENT, "handle: it cannot be opened here");
     cr_status status = (size_t)found.st_size < bytes ? too_short(bytes, (uint64_t)found.st_size, error)
-                                                     : read_shared(gpu, fd, 0, bytes, device, error);
+                                                     : read_shared(gpu, fd, 0, bytes, writable, device, error);
     close(fd);
     return status;
 }

@@ -64,6 +64,11 @@ class Gpu:
     def write(self, pointer, data):
         self.call("cuMemcpyHtoD_v2", c_uint64(pointer), bytes(data), c_size_t(len(data)))
 
+    def read(self, pointer, size):
+        data = ctypes.create_string_buffer(size)
+        self.call("cuMemcpyDtoH_v2", data, c_uint64(pointer), c_size_t(size))
+        return data.raw
+
 
 class ByHandle:
     """cuMemAlloc and its IPC handle."""

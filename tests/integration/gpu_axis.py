@@ -45,8 +45,12 @@ class Stand:
             view = view[self.file.write(view):]
         self.descriptor = self.file.fileno()
 
-    def source(self):
-        return cuda_descriptor_region(self.size, bytes(15) + bytes([self.ordinal]))
+    def source(self, size=None, offset=0, event=b""):
+        size = self.size - offset if size is None else size
+        return cuda_descriptor_region(size, bytes(15) + bytes([self.ordinal]), offset, event=event)
+
+    def read(self):
+        return os.pread(self.descriptor, self.size, 64)
 
     def free(self):
         self.file.close()
@@ -54,6 +58,10 @@ class Stand:
 
 def device_memory(data, form="descriptor"):
     return cuda_memory.FORMS[form](gpu, data) if REAL else Stand(data)
+
+
+def content(memory):
+    return gpu.read(memory.pointer, memory.size) if REAL else memory.read()
 
 
 @functools.lru_cache(maxsize=None)

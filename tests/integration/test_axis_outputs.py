@@ -8,7 +8,7 @@ import struct
 
 from cured_daemon import SANITIZE, DaemonTest, main
 from cured_wire import (CALL, CANCEL, CANCELLED, DATA_LOSS, END, HELLO, INPUTS, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, SIZES,
-                        UNIMPLEMENTED, call_message, cuda_ipc_region, descriptor_region, frame, hello_message, register_message,
+                        call_message, descriptor_region, frame, hello_message, register_message,
                         region_input, shm_region)
 from expected import array_of, oracle
 from test_axis import TOTALS, ops_of, small
@@ -201,7 +201,6 @@ class Outputs(DaemonTest):
                           (self.sealed(bytes(100), F_SEAL_FUTURE_WRITE).fileno(), ("writable", "F_SEAL_WRITE")),
                           (holes.fileno(), ("writable", "holes", "posix_fallocate"))):
             self.assert_sentence(self.conn.register(1, fd, writable=True), INVALID_ARGUMENT, *words)
-        self.assert_sentence(self.conn.registered(self.conn.start_register(1, cuda_ipc_region(4096), writable=True)), UNIMPLEMENTED, "writable")
         self.assertEqual(8192, self.conn.register(1, self.opened(path, os.O_RDWR), writable=True))
 
     def test_names_of_shared_memory(self):

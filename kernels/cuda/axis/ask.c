@@ -12,9 +12,10 @@ enum {
     SCRATCH_BYTES = 64 * 1024 * 1024, /* that cutting long rows and columns among all blocks may take */
 };
 
-/* Answers' places; gives the bytes of all, with the failure before them. */
+/* Answers' places; gives the bytes of all that come to the host, with the failure before them. */
 static uint64_t lay_out(cr_axis_room *room, const cr_gpu_axis *axis) {
     uint64_t count = axis->shape.outer * axis->shape.inner, bytes = ALIGN;
+    if (axis->to != NULL) return bytes;
     for (uint32_t k = 0; k < axis->op_count; k++) {
         cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
         room->at[k] = bytes;
@@ -75,7 +76,7 @@ int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiproce
     if (failure == 0) failure = need_scratch(room, at.scratch_bytes, (cudaStream_t)stream);
     if (failure == 0) failure = (int)cudaMemsetAsync(room->device, 0, sizeof(cr_axis_failure), (cudaStream_t)stream);
     void *out[CR_GPU_AXIS_OPS];
-    for (uint32_t k = 0; k < axis->op_count; k++) out[k] = room->device + room->at[k];
+    for (uint32_t k = 0; k < axis->op_count; k++) out[k] = axis->to != NULL ? axis->to[k] : room->device + room->at[k];
     room->asked = *axis;
     if (failure == 0 && axis->shape.outer * axis->shape.inner != 0)
         failure =
@@ -93,7 +94,7 @@ cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_
                        (unsigned long long)(room->asked.first + *failed), cr_op_name((cr_op)(key >> 8 & 255)),
                        cr_dtype_name((cr_dtype)(key & 255)));
     }
-    for (uint32_t k = 0; k < room->asked.op_count; k++) out[k] = room->host + room->at[k];
+    for (uint32_t k = 0; room->asked.to == NULL && k < room->asked.op_count; k++) out[k] = room->host + room->at[k];
     return CR_OK;
 }
 

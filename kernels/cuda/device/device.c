@@ -169,6 +169,7 @@ const cr_gpu_api cr_cuda = {
     .axis_result = cr_cuda_axis_result,
     .axis_trim = cr_cuda_axis_trim,
     .fetch = cr_cuda_fetch,
+    .put = cr_cuda_put,
     .poll = cr_cuda_poll,
     .result = cr_cuda_result,
     .pack = cr_cuda_pack,

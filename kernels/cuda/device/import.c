@@ -100,8 +100,8 @@ static cr_status open_handle(cr_gpu *gpu, const driver *d, const void *handle, s
     return too_short(bytes, there, error);
 }
 
-/* Maps the first `bytes` of an allocation, to be read. */
-static cr_status map(cr_gpu *gpu, const driver *d, CUmemGenericAllocationHandle allocation, size_t bytes,
+/* Maps the first `bytes` of an allocation, to be read, and to be written if it is writable. */
+static cr_status map(cr_gpu *gpu, const driver *d, CUmemGenericAllocationHandle allocation, size_t bytes, bool writable,
                      cr_cuda_import *import, cr_error *error) {
     CUmemAllocationProp prop;
     size_t grain = 0;
@@ -126,7 +126,7 @@ static cr_status map(cr_gpu *gpu, const driver *d, CUmemGenericAllocationHandle 
     }
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = (int)gpu->info.ordinal},
                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READ};
-    failure = d->access(at, size, &access, 1);
+    failure = writable ? CUDA_ERROR_NOT_SUPPORTED : d->access(at, size, &access, 1);
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE; /* for drivers that know no less */
     if (failure != CUDA_SUCCESS) failure = d->access(at, size, &access, 1);
     import->memory = (void *)at; /* NOLINT */
@@ -139,14 +139,14 @@ static cr_status map(cr_gpu *gpu, const driver *d, CUmemGenericAllocationHandle 
     return refused(gpu, (int)failure, "descriptor", "it cannot be read here", error);
 }
 
-static cr_status map_descriptor(cr_gpu *gpu, const driver *d, int descriptor, size_t bytes, cr_cuda_import *import,
-                                cr_error *error) {
+static cr_status map_descriptor(cr_gpu *gpu, const driver *d, int descriptor, size_t bytes, bool writable,
+                                cr_cuda_import *import, cr_error *error) {
     CUmemGenericAllocationHandle allocation = 0;
     CUresult failure =
         d->import(&allocation, (void *)(uintptr_t)descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR); /* NOLINT */
     if (failure != CUDA_SUCCESS)
         return refused(gpu, (int)failure, "descriptor", "it is no device memory that can be opened here", error);
-    cr_status status = map(gpu, d, allocation, bytes, import, error);
+    cr_status status = map(gpu, d, allocation, bytes, writable, import, error);
     d->release(allocation); /* what is mapped stays */
     return status;
 }
@@ -198,8 +198,8 @@ static cr_status open_in_pool(cr_gpu *gpu, const driver *d, int descriptor, cons
     return too_short(bytes, there, error);
 }
 
-cr_status cr_cuda_import_memory(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
-                                cr_error *error) {
+cr_status cr_cuda_import_memory(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, bool writable,
+                                void **device, cr_error *error) {
     driver d;
     cr_status status = cr_cuda_bind(gpu, error);
     if (status == CR_OK) status = find_driver(&d, error);
@@ -213,7 +213,7 @@ cr_status cr_cuda_import_memory(cr_gpu *gpu, const void *handle, int descriptor,
     else if (import->kind == IN_POOL)
         status = open_in_pool(gpu, &d, descriptor, handle, bytes, import, error);
     else
-        status = map_descriptor(gpu, &d, descriptor, bytes, import, error);
+        status = map_descriptor(gpu, &d, descriptor, bytes, writable, import, error);
     if (status != CR_OK) {
         free(import);
         return status;

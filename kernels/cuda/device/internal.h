@@ -34,8 +34,8 @@ cr_status cr_cuda_pin(cr_gpu *gpu, void *memory, size_t bytes, bool read_only, c
 void cr_cuda_unpin(cr_gpu *gpu, void *memory);
 cr_status cr_cuda_device_alloc(cr_gpu *gpu, size_t bytes, void **device, cr_error *error);
 void cr_cuda_device_free(cr_gpu *gpu, void *device);
-cr_status cr_cuda_import_memory(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, void **device,
-                                cr_error *error);
+cr_status cr_cuda_import_memory(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, bool writable,
+                                void **device, cr_error *error);
 void cr_cuda_release(cr_gpu *gpu, void *device);
 void cr_cuda_release_all(cr_gpu *gpu);
 cr_status cr_cuda_inspect(int descriptor, cr_error *error);
@@ -55,6 +55,7 @@ cr_status cr_cuda_axis_result(cr_gpu_stream *stream, const void *out[CR_GPU_AXIS
 void cr_cuda_axis_trim(cr_gpu_stream *stream, size_t most);
 cr_status cr_cuda_fetch(cr_gpu_stream *stream, void *host, const void *device, size_t width, size_t pitch, size_t count,
                         cr_error *error);
+cr_status cr_cuda_put(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
 cr_status cr_cuda_poll(cr_gpu_stream *stream, bool *idle, cr_error *error);
 const cr_partial *cr_cuda_result(const cr_gpu_stream *stream, uint32_t number);
 cr_status cr_cuda_pack(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, uint32_t *taken,

@@ -218,6 +218,11 @@ cr_status cr_cuda_fetch(cr_gpu_stream *s, void *host, const void *device, size_t
     return cr_cuda_error(s->gpu, (int)failure, "fetch", error);
 }
 
+/* From memory that is not pinned the driver takes the bytes before it returns. */
+cr_status cr_cuda_put(cr_gpu_stream *s, void *device, const void *host, size_t bytes, cr_error *error) {
+    return cr_cuda_copy(s, device, host, bytes, error);
+}
+
 static cr_status check_packed(const cr_gpu_fold *fold, cr_error *error) {
     if (fold->families & CR_FAM_BITS && cr_dtype_kind(fold->dtype) == CR_KIND_FLOAT)
         return cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no bits of dtype %s", cr_dtype_name(fold->dtype));

@@ -4,6 +4,7 @@
  *
  *   host memory: copied ──► ANSWERS ──► EMIT, all at once ──► finish
  *   device memory: ──► ANSWERS ──► EMIT, piece by piece ──► finish
+ *                         ├──► the kernels have put them where the client wants them ──► finish
  *                         └──► an integer does not fit: COLUMN, piece by piece ──► finish
  *
  * In the COLUMN the integer's elements are fetched and folded here, because the GPU only says which integer does not
@@ -13,6 +14,7 @@
 
 #include "kernels/cpu/fold.h"
 #include "server/engine/job_axis.h"
+#include "server/engine/sink.h"
 #include "server/lanes/gpu/internal.h"
 
 enum {
@@ -22,6 +24,15 @@ enum {
 };
 
 static bool takes(const cr_job *job) { return job->axis != NULL; }
+
+/* Where the device puts answers from number `first` on; NULL: in memory of the stream's. */
+static void *const *places(cr_gpu_axis_work *own, const cr_job *job, uint64_t first) {
+    const cr_job_axis *axis = job->axis;
+    if (!job->sink || job->sink->device < 0) return NULL;
+    for (uint32_t k = 0; k < axis->spec.op_count; k++)
+        own->to[k] = job->sink->place(job->sink, k, first * axis->width[k]);
+    return own->to;
+}
 
 static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
     const cr_job *job = work->claims[0].job;
@@ -37,14 +48,15 @@ static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
     }
     cr_gpu_copy_noted(lane, work);
     if (work->fate != CR_FATE_GOOD) return;
-    const uint64_t block = job->axis->block;
+    const uint64_t block = job->axis->block, first = work->claims[0].index / block * spec->shape.inner;
     work->as.axis.asked = (cr_gpu_axis){.dtype = spec->dtype,
                                         .shape = {at / job->element / block, spec->shape.n, spec->shape.inner},
                                         .data = data,
-                                        .first = work->claims[0].index / block * spec->shape.inner,
+                                        .first = first,
                                         .ops = spec->ops,
                                         .op_count = spec->op_count,
-                                        .finish = spec->finish};
+                                        .finish = spec->finish,
+                                        .to = places(&work->as.axis, job, first)};
     if (lane->api->axis(work->stream, &work->as.axis.asked, &work->error) != CR_OK) work->fate = CR_FATE_UNFIT;
 }
 
@@ -145,7 +157,7 @@ static bool take_answers(cr_gpu_lane *lane, cr_gpu_work *work) {
     }
     if (status != CR_OK) work->fate = CR_FATE_UNFIT;
     cr_gpu_check_all(work);
-    if (work->fate != CR_FATE_GOOD) return false;
+    if (work->fate != CR_FATE_GOOD || own->asked.to) return false;
     own->phase = CR_AXIS_EMIT;
     own->emit_claim = 0;
     own->emitted = 0;

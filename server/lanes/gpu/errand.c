@@ -76,8 +76,9 @@ static void release(cr_gpu_lane *lane, const cr_errand *errand) {
 static cr_status import(cr_gpu_lane *lane, cr_errand *errand) {
     const cr_device_memory *from = errand->source;
     const cr_gpu_api *api = lane->api;
-    cr_status status = api->import(lane->gpu, from->has_handle ? from->handle : NULL, from->descriptor,
-                                   (size_t)(from->offset + from->bytes), &errand->memory, errand->error);
+    cr_status status =
+        api->import(lane->gpu, from->has_handle ? from->handle : NULL, from->descriptor,
+                    (size_t)(from->offset + from->bytes), from->writable, &errand->memory, errand->error);
     if (status != CR_OK || !from->has_event) return status;
     status = api->event_open(lane->gpu, from->event, &errand->event, errand->error);
     if (status != CR_OK && !is_lost(lane)) api->release(lane->gpu, errand->memory);

@@ -1,9 +1,11 @@
 /* fetched: blocks along an axis in the GPU's memory that no kernel answers. They are fetched to the staging buffer and
  * folded on the lane's thread, as a worker folds its claims. There is one such work at a time, and of few bytes, so
- * that others do not wait for long.
+ * that others do not wait for long. Answers that are wanted in the GPU's memory are copied there, and are there when the
+ * stream is idle again.
  *
  * Thread: the lane's. Owner: the lane. */
 #include "server/engine/job_axis.h"
+#include "server/engine/sink.h"
 #include "server/lanes/gpu/internal.h"
 
 static bool takes(const cr_job *job) { return job->axis && job->axis->by_host; }
@@ -19,6 +21,7 @@ static uint64_t want(cr_gpu_lane *lane, const cr_job *job, const cr_segment *seg
 
 static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
     uint64_t at = 0;
+    work->as.fetched.folded = false;
     for (uint32_t i = 0; i < work->claim_count && work->fate == CR_FATE_GOOD; i++) {
         const cr_claim *claim = &work->claims[i];
         if (lane->api->fetch(work->stream, work->staging + at, claim->data, claim->bytes, claim->bytes, 1,
@@ -28,10 +31,25 @@ static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
     }
 }
 
+/* Where answers go to the device's memory, from the lane that makes them. */
+typedef struct putting {
+    cr_gpu_lane *lane;
+    cr_gpu_work *work;
+} putting;
+
+static cr_status put(void *argument, void *to, const void *values, size_t bytes, cr_error *error) {
+    const putting *p = argument;
+    return p->lane->api->put(p->work->stream, to, values, bytes, error);
+}
+
 static bool step(cr_gpu_lane *lane, cr_gpu_work *work) {
     cr_queue *queue = lane->options.queue;
+    cr_sink *sink = work->claims[0].job->sink;
+    putting to_device = {lane, work};
     uint64_t at = 0;
-    if (work->fate != CR_FATE_GOOD) return false;
+    if (work->fate != CR_FATE_GOOD || work->as.fetched.folded) return false;
+    if (sink) sink->put = put, sink->put_argument = &to_device;
+    work->as.fetched.folded = true;
     work->error.code = CR_OK;
     for (uint32_t i = 0; i < work->claim_count && work->error.code == CR_OK; i++) {
         cr_claim claim = work->claims[i];
@@ -41,10 +59,19 @@ static bool step(cr_gpu_lane *lane, cr_gpu_work *work) {
     }
     cr_job_axis_let_go(queue, &lane->hand); /* another stream's claim may be the next */
     if (work->error.code != CR_OK) work->fate = CR_FATE_BROKEN;
-    return false;
+    if (!sink || sink->device < 0) return false;
+    cr_gpu_work_progress(work);
+    return true;
+}
+
+/* The lane may have been taken from its thread while that put answers: what the thread holds is let go for it. */
+static void abandon(cr_gpu_lane *lane, cr_gpu_work *work) {
+    if (lane->hand.holds) cr_queue_unhold(lane->options.queue, lane->hand.job);
+    lane->hand.holds = false;
+    cr_gpu_work_give_back(lane, work);
 }
 
 static void finish(cr_gpu_lane *lane, cr_gpu_work *work) { cr_gpu_work_settle(lane, work, NULL, 0); }
 
 const cr_gpu_kind cr_gpu_kind_fetched = {
-    .takes = takes, .want = want, .start = start, .step = step, .finish = finish, .abandon = cr_gpu_work_give_back};
+    .takes = takes, .want = want, .start = start, .step = step, .finish = finish, .abandon = abandon};

@@ -58,15 +58,16 @@ struct cr_gpu_lane {
     cr_gpu_pace pace;
     uint32_t waiting;  /* jobs seen in line that wait for an event */
     uint32_t ask_from; /* the first of them to be asked next time */
+    uint32_t ask_to;   /* behind the last that was asked */
     uint32_t asked_count;
-    struct {
+    struct cr_gpu_event {
         struct cr_kept *kept; /* used */
         cr_error error;       /* NOT OK: it cannot be waited for; the job fails */
         bool fired;
-    } events[CR_EVENTS_ASKED];       /* looked at for the claims of this turn */
-    const cr_error *event_error;     /* of the job that was claimed; NULL: none */
-    const cr_gpu_kind *claimed_kind; /* of that job */
-    uint64_t gather_bytes;           /* what may still join the claims that are taken now */
+    } events[CR_EVENTS_ASKED + 1 + CR_AXIS_MAX_OPS]; /* looked at for the claims of this turn: of a job all or none */
+    const cr_error *event_error;                     /* of the job that was claimed; NULL: none */
+    const cr_gpu_kind *claimed_kind;                 /* of that job */
+    uint64_t gather_bytes;                           /* what may still join the claims that are taken now */
     cr_gpu_phases phases;
     cr_lane_meter meter;
     _Atomic uint64_t errors[CR_GPU_ERRORS];

@@ -210,7 +210,7 @@ static cr_status try_here(const cr_gpu_api *api, cr_gpu *gpu, cr_gpu_stream *str
     void *memory = NULL, *event = NULL;
     bool fired;
     cr_status status = api->import(gpu, from->has_handle ? from->handle : NULL, from->descriptor,
-                                   (size_t)(from->offset + from->bytes), &memory, error);
+                                   (size_t)(from->offset + from->bytes), from->writable, &memory, error);
     if (status != CR_OK) return status;
     status = read_all(api, stream, from, memory, error);
     if (status == CR_OK && from->has_event) status = api->event_open(gpu, from->event, &event, error);

@@ -67,8 +67,8 @@ static cr_status pack(cr_gpu_stream *s, const cr_gpu_fold *f, uint32_t n, uint32
     WATCHED(pack(s, f, n, first, taken, e));
 }
 static cr_status poll_stream(cr_gpu_stream *s, bool *idle, cr_error *e) { WATCHED(poll(s, idle, e)); }
-static cr_status import(cr_gpu *g, const void *h, int fd, size_t n, void **d, cr_error *e) {
-    WATCHED(import(g, h, fd, n, d, e));
+static cr_status import(cr_gpu *g, const void *h, int fd, size_t n, bool writable, void **d, cr_error *e) {
+    WATCHED(import(g, h, fd, n, writable, d, e));
 }
 static cr_status axis(cr_gpu_stream *s, const cr_gpu_axis *a, cr_error *e) { WATCHED(axis(s, a, e)); }
 static void axis_trim(cr_gpu_stream *s, size_t most) { WATCHED_VOID(axis_trim(s, most)); }
@@ -76,6 +76,7 @@ static cr_status fetch(cr_gpu_stream *s, void *h, const void *d, size_t width, s
                        cr_error *e) {
     WATCHED(fetch(s, h, d, width, pitch, count, e));
 }
+static cr_status put(cr_gpu_stream *s, void *d, const void *h, size_t n, cr_error *e) { WATCHED(put(s, d, h, n, e)); }
 static void release(cr_gpu *g, void *d) { WATCHED_VOID(release(g, d)); }
 static cr_status event_open(cr_gpu *g, const void *h, void **v, cr_error *e) { WATCHED(event_open(g, h, v, e)); }
 static cr_status event_look(cr_gpu *g, void *v, bool *fired, cr_error *e) { WATCHED(event_look(g, v, fired, e)); }
@@ -113,6 +114,7 @@ void cr_gpu_watch_table(const cr_gpu_api *api, cr_gpu_api *watched) {
     watched->axis = axis;
     watched->axis_trim = axis_trim;
     watched->fetch = fetch;
+    watched->put = put;
     watched->poll = poll_stream;
     watched->kernel = kernel;
     watched->import = import;

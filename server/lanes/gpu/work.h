@@ -77,12 +77,13 @@ extern const cr_gpu_kind cr_gpu_kind_chunks, cr_gpu_kind_pack, cr_gpu_kind_axis,
 
 typedef enum cr_gpu_axis_phase {
     CR_AXIS_ANSWERS, /* the device makes them */
-    CR_AXIS_EMIT,    /* they are copied to the job's outputs */
+    CR_AXIS_EMIT,    /* they are copied to the job's outputs; not where the device has put them */
     CR_AXIS_COLUMN,  /* an integer does not fit: its column is fetched */
 } cr_gpu_axis_phase;
 
 typedef struct cr_gpu_axis_work {
     cr_gpu_axis asked;
+    void *to[CR_GPU_AXIS_OPS]; /* asked.to, where the job's sink is in the device's memory */
     cr_gpu_axis_phase phase;
     const void *answers[CR_GPU_AXIS_OPS]; /* EMIT: what is still to be copied */
     uint64_t emitted;                     /* EMIT: answers of claim number emit_claim */
@@ -115,6 +116,9 @@ struct cr_gpu_work {
             cr_gpu_fold folds[CR_PACK_CLAIMS]; /* of each claim: one */
         } pack;
         cr_gpu_axis_work axis;
+        struct {
+            bool folded; /* answers are on their way to the device */
+        } fetched;
         struct {
             uint32_t ran; /* of the ops, on device memory */
         } named;
