@@ -1,9 +1,9 @@
 """cli_daemon: a daemon for tests of cured-client as a program, and ways to run the latter."""
 import os
 import random
+import re
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -16,12 +16,6 @@ CLIENT, DAEMON = os.path.join(BIN, "cured-client"), os.path.join(BIN, "cured")
 HANG_S = 60  # only catches hangs
 # The daemon and the client read CURED_*: the tests' own variables are not for them.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("CURED_")}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def npy(array_bytes, descr, shape, fortran=False, version=1):
@@ -48,15 +42,16 @@ class CliTest(unittest.TestCase):
     def setUpClass(cls):
         cls.dir = tempfile.mkdtemp(prefix="cured-cli-")
         cls.unix = "unix:" + os.path.join(cls.dir, "s")
-        cls.tcp = "tcp:127.0.0.1:%d" % free_port()
         cls.log = open(os.path.join(cls.dir, "log"), "wb")
-        cls.daemon = subprocess.Popen([DAEMON, "--listen", cls.unix, "--listen", cls.tcp], stderr=cls.log,
+        cls.daemon = subprocess.Popen([DAEMON, "--listen", cls.unix, "--listen", "tcp:127.0.0.1:0"], stderr=cls.log,
                                       stdout=cls.log, env=ENVIRONMENT)
         end = time.monotonic() + HANG_S
         while cls.run_static("ping", "--connect", cls.unix).code != 0:
             if time.monotonic() > end or cls.daemon.poll() is not None:
                 raise RuntimeError("the daemon does not start")
             time.sleep(0.02)
+        with open(os.path.join(cls.dir, "log")) as f:
+            cls.tcp = re.search(r"listening on (tcp:127\.0\.0\.1:\d+)", f.read()).group(1)
         rnd = random.Random(7)
         cls.values = [struct.unpack("<f", struct.pack("<f", rnd.gauss(0, 1)))[0] for _ in range(30000)]
         cls.raw = cls.write("raw.bin", struct.pack("<30000f", *cls.values))

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import threading
 
-from cli_daemon import CLIENT, ENVIRONMENT, HANG_S, CliTest, free_port, main, npy
+from cli_daemon import CLIENT, ENVIRONMENT, HANG_S, CliTest, main, npy
 
 
 class Cli(CliTest):
@@ -279,10 +279,12 @@ class Cli(CliTest):
             self.assertEqual(self.run_static("ping", "--connect", address).code, 64)
 
     def test_nobody_there(self):
-        for address in ("unix:" + self.dir + "/none", "tcp:127.0.0.1:%d" % free_port()):
-            result = self.run_static("sum", self.raw, "--connect", address)
-            self.assertEqual(result.code, 69, result)
-            self.assertIn("cannot connect", result.err)
+        with socket.socket() as deaf:  # it has a port, and does not listen
+            deaf.bind(("127.0.0.1", 0))
+            for address in ("unix:" + self.dir + "/none", "tcp:127.0.0.1:%d" % deaf.getsockname()[1]):
+                result = self.run_static("sum", self.raw, "--connect", address)
+                self.assertEqual(result.code, 69, result)
+                self.assertIn("cannot connect", result.err)
 
     def test_a_server_that_is_not_cured(self):
         path = os.path.join(self.dir, "other")

@@ -314,7 +314,7 @@ START_TEST(calls_end_when_they_are_told) {
     o.on_progress = cancel_self;
     o.user = &told;
     OK(cured_reduce_stream_begin(conn, CURED_F32, all_ops, ALL_OPS, BIG * sizeof *data, &o, &call, NULL));
-    for (int i = 0; i < 2000 && !cured_call_done(call); i++) {
+    for (int i = 0; i < 60000 && !cured_call_done(call); i++) {
         if (cured_stream_pending(call) == 0) cured_stream_write(call, data, 4, NULL);
         usleep(1000);
         cured_process(conn, NULL);

@@ -17,7 +17,7 @@ static cured_call *start(const cured_options *o) { return start_on(conn, o); }
 
 /* Turns with sleeps, for what takes its time (retries come after 5 ms and more). */
 static void turn_until_sent(void) {
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 60000; i++) {
         cured_process(conn, NULL);
         if (f.peer < 0) return;
         fake_read(&f);
