@@ -249,6 +249,19 @@ static void out_done(cr_conn *conn) {
     *out = (cr_bytes){0};
 }
 
+void cr_conn_send_early(cr_conn *conn) {
+    cr_bytes *out = &conn->out;
+    if (!conn->passes_descriptors || out->off || !out->len)
+        return; /* off: the client has not even read what came before */
+    const ssize_t n = cr_socket_write(&conn->socket, out->at, out->len);
+    if (n <= 0) return;
+    conn->last_progress_ms = uv_now(conn->native->loop->uv);
+    if ((uint32_t)n < out->len)
+        out->off = (uint32_t)n;
+    else
+        out->len = 0;
+}
+
 void cr_conn_flush(cr_conn *conn) {
     cr_list_remove(&conn->dirty);
     if (conn->state == CR_CONN_CLOSED) return;
@@ -315,6 +328,8 @@ void cr_conn_has_room(cr_conn *conn) {
 bool cr_conn_go(cr_seat *seat, uint64_t until_ns) {
     cr_conn *conn = cr_container(seat, cr_conn, seat);
     conn->frames = 0;
+    conn->alone = conn->native->went == conn;
+    conn->native->went = conn;
     conn->native->until_ns = until_ns;
     if (conn->gone) {
         cr_conn_close(conn);

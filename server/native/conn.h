@@ -42,6 +42,7 @@ typedef struct cr_conn {
     struct cr_regions *regions; /* NULL until one is registered */
 
     uint32_t frames, answered;        /* of its go: frames, and bytes of replies since it last went */
+    uint32_t early;                   /* after so many frames of its go answers leave early */
     cr_bytes stash;                   /* an incomplete frame, or all that came after the connection had to wait */
     uint32_t payload_left;            /* of the DATA (or skipped frame) being read */
     struct cr_stream *payload_stream; /* whose bytes they are; NULL: drop them */
@@ -55,6 +56,7 @@ typedef struct cr_conn {
     uint64_t parked_ms; /* since when descriptors wait for their frames, where some do */
 
     bool readable, gone; /* as poll said last */
+    bool alone;          /* no other connection went since it went last */
     bool waits_for_room; /* for the bytes of payload_stream */
     bool paused;         /* stash holds whole frames: taken on before anything else is read */
     bool wants_token;    /* its client must show one in HELLO */
@@ -81,6 +83,8 @@ bool cr_conn_full(const cr_conn *conn);
 bool cr_conn_go_is_over(const cr_conn *conn);
 /* A go of the connection's. True: it was full. */
 bool cr_conn_go(cr_seat *seat, uint64_t until_ns);
+/* Over a Unix socket: writes what the client takes at once. What goes wrong the next flush finds, too. */
+void cr_conn_send_early(cr_conn *conn);
 /* Writes what can be written now. */
 void cr_conn_flush(cr_conn *conn);
 /* The bytes that this connection waits with can be taken. */

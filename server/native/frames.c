@@ -20,6 +20,7 @@
 enum {
     BEHIND_PAYLOAD = 4096, /* read beyond a payload's end: the next headers, little of the next payload */
     LOOK_FRAMES = 8,       /* between two looks at the clock */
+    EARLY_FRAMES = 16,     /* of a go, after which its first answers leave early; the next after four times as many */
     PACE_NS = 500 * 1000,  /* bytes of an upload may wait so long for more, so that one read takes them all */
 };
 
@@ -223,9 +224,15 @@ static bool pause_with(cr_conn *conn, cr_bytes *held, const uint8_t *p, size_t n
     return true;
 }
 
-/* Whether a frame more may be taken. The clock is asked now and then: a call that folds has asked it anyway. */
+/* Whether a frame more may be taken. The clock is asked now and then: a call that folds has asked it anyway. Of a
+ * connection that is alone the first answers leave early, or client and daemon would take turns where both could work. */
 static bool may_go_on(cr_conn *conn) {
     cr_native *native = conn->native;
+    if (conn->frames == 0) conn->early = EARLY_FRAMES;
+    if (conn->frames >= conn->early) {
+        conn->early = 4 * conn->frames + EARLY_FRAMES;
+        if (conn->alone && !native->rounds.waiting) cr_conn_send_early(conn);
+    }
     if (++conn->frames % LOOK_FRAMES == 0) {
         if (native->calls->last_ns == native->looked_ns) native->calls->last_ns = cr_now_ns();
         native->looked_ns = native->calls->last_ns;
