@@ -52,7 +52,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("client/embedded_wide");
     TCase *tc = tcase_create("wide");
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, wide_arrays_go_strip_by_strip);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

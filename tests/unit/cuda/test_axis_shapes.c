@@ -148,7 +148,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("cuda_axis_plan");
     TCase *tc = tcase_create("plan");
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, small_shapes);
     tcase_add_test(tc, large_shapes);
     tcase_add_test(tc, usual_shapes);

@@ -256,7 +256,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("kernels");
     TCase *tcase = tcase_create("all");
-    tcase_set_timeout(tcase, 280); /* only catches a hang */
     tcase_add_loop_test(tcase, together_as_alone, 0, sizeof shapes / sizeof shapes[0]);
     tcase_add_test(tcase, long_runs_at_the_top_of_the_window);
     suite_add_tcase(suite, tcase);

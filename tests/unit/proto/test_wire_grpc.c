@@ -185,7 +185,6 @@ int main(void) {
     Suite *suite = suite_create("proto/wire_grpc");
     TCase *tc = tcase_create("all");
     suite_add_tcase(suite, tc);
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, test_bulk_at_every_cut);
     tcase_add_test(tc, test_no_bulk_at_every_cut);
     tcase_add_test(tc, test_messages_that_end_early);

@@ -364,7 +364,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/admission");
     TCase *tc = tcase_create("admission");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, connections);
     tcase_add_test(tc, descriptors_are_shared_out);

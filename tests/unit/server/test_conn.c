@@ -208,7 +208,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/conn");
     TCase *tc = tcase_create("conn");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, small_calls_are_answered_in_their_turn, 0, 4);
     tcase_add_loop_test(tc, an_upload_in_pieces, 0, 8);

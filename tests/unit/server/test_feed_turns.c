@@ -171,7 +171,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/feed_turns");
     TCase *tc = tcase_create("feed_turns");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_fold_gives_its_slab_back_without_a_files_thread);
     tcase_add_loop_test(tc, a_small_file_is_offered_by_who_looks_at_it, 0, 2);

@@ -127,7 +127,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/listener");
     TCase *tc = tcase_create("listener");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, it_removes_its_own_socket_only, 0, 2);
     tcase_add_test(tc, it_rests_when_it_cannot_accept);

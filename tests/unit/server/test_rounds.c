@@ -151,7 +151,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/rounds");
     TCase *tc = tcase_create("rounds");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_connection_goes_once_in_a_turn);
     tcase_add_test(tc, a_newcomer_goes_first);

@@ -190,7 +190,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/tls");
     TCase *tc = tcase_create("tls");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_hello_in_single_bytes_takes_many_steps);
     tcase_add_test(tc, an_endless_hello_is_refused);

@@ -260,7 +260,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/turns");
     TCase *tc = tcase_create("turns");
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_turn_ends_however_fast_a_client_reads);
     tcase_add_test(tc, a_flood_of_frames_is_shared_out);

@@ -125,7 +125,6 @@ END_TEST
 int main(void) {
     Suite *suite = suite_create("server/waiters");
     TCase *tc = tcase_create("waiters");
-    tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, setup_one_slab, teardown);
     tcase_add_loop_test(tc, one_slab_for_all, 0, 3);
     tcase_add_test(tc, a_slab_for_an_upload_that_is_gone_goes_on);
