@@ -40,11 +40,16 @@ class Load(unittest.TestCase):
         return daemon.address
 
     def measure(self, *arguments):
+        """For 0.3 s, and for longer where a busy machine answers nothing in that time."""
         out = os.path.join(self.folder, "out.json")
-        done = load("--warm-up", "0.05", "--seconds", "0.3", "--json", out, "--dir", self.folder, *arguments)
-        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
-        with open(out, encoding="utf-8") as f:
-            return json.load(f)
+        for seconds in ("0.3", "1", "5"):
+            done = load("--warm-up", "0.05", "--seconds", seconds, "--json", out, "--dir", self.folder, *arguments)
+            self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+            with open(out, encoding="utf-8") as f:
+                said = json.load(f)
+            if all(row["all"]["calls"] for row in said["rows"]):
+                break
+        return said
 
     def test_a_mix_is_answered_right(self):
         plot = os.path.join(self.folder, "plot.svg")

@@ -27,7 +27,7 @@ mkdir -p "$work/root/opt" && mv "$work/root/tmp/cured" "$work/root/$place"
 "$root/scripts/in-root" "$work/root" "
     cd /tmp && PATH='/$place/bin':\$PATH && export CURED_CONNECT=unix:/tmp/s
     cured --listen \$CURED_CONNECT & daemon=\$!
-    for i in \$(seq 100); do cured-client ping >/dev/null 2>&1 && break; sleep 0.1; done
+    for i in \$(seq 600); do cured-client ping >/dev/null 2>&1 && break; sleep 0.1; done
     printf '\000\000\200\077\000\000\000\100' >two.bin # 1.0, 2.0
     answer=\$(cured-client sum two.bin) && echo \"sum: \$answer\" && [ \"\$answer\" = 3 ] && kill \$daemon && wait \$daemon" ||
     fail "the daemon and the client do not work in a bare root"

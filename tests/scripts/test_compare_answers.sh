@@ -6,7 +6,7 @@ trap 'kill "${daemon:-}" 2>/dev/null || true; rm -rf "$folder"' EXIT
 "$CURED_TEST_BIN/cured" --listen "unix:$folder/cured.sock" &
 daemon=$!
 export CURED_CONNECT=unix:$folder/cured.sock CURED_CLIENT=$CURED_TEST_BIN/cured-client
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
     "$CURED_CLIENT" ping >/dev/null 2>&1 && break
     sleep 0.05
 done

@@ -38,7 +38,7 @@ prefix=$work/moved
 "$prefix/bin/cured" --listen "unix:$work/s" 2>"$work/daemon.log" &
 daemon=$!
 export CURED_CONNECT=unix:$work/s
-for _ in $(seq 200); do
+for _ in $(seq 600); do
     ! "$prefix/bin/cured-client" ping >/dev/null 2>&1 || break
     sleep 0.1
 done

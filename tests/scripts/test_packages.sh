@@ -101,7 +101,7 @@ systemd-analyze verify --man=no --recursive-errors=no /usr/lib/systemd/system/cu
 say "the units are verified"
 
 cd /tmp
-for i in $(seq 200); do cured-client --connect unix:/run/cured/cured.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
+for i in $(seq 600); do cured-client --connect unix:/run/cured/cured.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
 cured-client --connect unix:/run/cured/cured.sock ping || fail "the daemon does not answer"
 [ "$(stat -c %U "/proc/$(cat /var/log/daemon.pid)")" = cured ] || fail "whose daemon?"
 printf '\000\000\200\077\000\000\000\100' >two.bin # 1.0, 2.0
@@ -124,7 +124,7 @@ head -c 2097152 /dev/zero | tr '\000' '\001' >/tmp/ones
 drained=no
 for try in 1 2 3; do
     apt-get install -q -y --allow-downgrades /debs/cured_*.deb >/var/log/install 2>&1 || fail "going back"
-    for i in $(seq 200); do cured-client --connect unix:/run/cured/cured.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
+    for i in $(seq 600); do cured-client --connect unix:/run/cured/cured.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
     old=$(cat /var/log/daemon.pid)
     call & caller=$!
     sleep 0.4
@@ -136,7 +136,7 @@ for try in 1 2 3; do
 done
 [ $drained = yes ] || fail "no call survives an upgrade"
 [ "$(cat /etc/cured/cured.json)" = '{"log_level": "warn"}' ] || fail "the upgrade changes the configuration"
-for i in $(seq 200); do cured-client --connect unix:/run/cured/cured.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
+for i in $(seq 600); do cured-client --connect unix:/run/cured/cured.sock ping >/dev/null 2>&1 && break; sleep 0.1; done
 [ "$(cured-client --connect unix:/run/cured/cured.sock sum two.bin)" = 3 ] || fail "the sum after the upgrade"
 say "upgraded, with a call under way"
 
