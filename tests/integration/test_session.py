@@ -51,7 +51,7 @@ class Recorder(Connection):
     """A connection that keeps the frames that came, without what differs from run to run."""
 
     def __init__(self, address):
-        self.frames, self.parts, self.infos = [], {}, set()
+        self.frames, self.parts, self.infos, self.progress = [], {}, set(), set()
         super().__init__(address, hello=False)
 
     def handle(self, f):
@@ -68,8 +68,10 @@ class Recorder(Connection):
             self.parts.setdefault(key, {})[fields.get(2, [0])[0]] = fields.get(3, [b""])[0]
             return
         seen = (f.kind, f.flags, f.stream, payload.hex())
-        if f.kind == PROGRESS and seen in self.frames:
-            return
+        if f.kind == PROGRESS:  # how often it comes, and in which step, is a matter of time
+            if seen in self.progress:
+                return
+            self.progress.add(seen)
         self.frames.append(seen)
 
     def take(self):
