@@ -1,5 +1,6 @@
 /* floors_axis: an array in this process's device memory, reduced along an axis by the daemon, beside the same kernel on the same memory in this
  * process, whose answers come back to the host likewise: what is between them is the daemon, its lane, and the answers' way through the socket.
+ * With the answers in this process's device memory neither has that way to go.
  *
  * Thread: main. Owner: the row. */
 #include <stdlib.h>
@@ -15,11 +16,49 @@ typedef struct axis_row {
     cr_shape shape;
     uint64_t answers;
     double *expected, *got;
+    bool placed; /* answers go to device memory: g.to[0] has the bare kernel's, g.to[1] the daemon's */
 } axis_row;
+
+/* Memory for the answers on the device, when there is a context. */
+static bool places(axis_row *r) {
+    const uint64_t bytes = r->answers * sizeof *r->got;
+    cr_error e;
+    cured_error error;
+    if (!r->placed || r->g.written) return true;
+    if (r->g.api->device_alloc(r->g.gpu, bytes, &r->g.to[0], &e) != CR_OK ||
+        r->g.api->device_alloc(r->g.gpu, bytes, &r->g.to[1], &e) != CR_OK)
+        return floors_gpu_fail("memory for the answers", e.text);
+    if (cured_region_cuda_pointer_writable(r->g.conn, r->g.to[1], bytes, NULL, &r->g.written, &error) != CURED_OK ||
+        cured_region_wait(r->g.written, &error) != CURED_OK)
+        return floors_gpu_fail("the answers' region", error.text);
+    return true;
+}
+
+/* Brings placed answers to the host. */
+static bool fetch(axis_row *r, const void *from, double *to) {
+    enum { PIECE = 16 << 20 };
+    const uint64_t bytes = r->answers * sizeof *to;
+    cr_error error;
+    void *host;
+    cr_status status = r->g.api->host_alloc(r->g.gpu, PIECE, &host, &error);
+    for (uint64_t at = 0; status == CR_OK && at < bytes; at += PIECE) {
+        const uint64_t step = bytes - at < PIECE ? bytes - at : PIECE;
+        status = r->g.api->fetch(r->g.stream, host, (const char *)from + at, step, step, 1, &error);
+        if (status == CR_OK) status = floors_gpu_await(&r->g, &error);
+        if (status == CR_OK) memcpy((char *)to + at, host, step);
+    }
+    if (status == CR_OK) r->g.api->host_free(r->g.gpu, host);
+    return status == CR_OK || floors_gpu_fail("the answers", error.text);
+}
 
 static double bare_seconds(axis_row *r) {
     static const cr_op op = CR_OP_SUM;
-    const cr_gpu_axis axis = {.dtype = CR_F32, .shape = r->shape, .data = r->g.memory, .ops = &op, .op_count = 1};
+    const cr_gpu_axis axis = {.dtype = CR_F32,
+                              .shape = r->shape,
+                              .data = r->g.memory,
+                              .ops = &op,
+                              .op_count = 1,
+                              .to = r->placed ? r->g.to : NULL};
     const void *out[CR_GPU_AXIS_OPS];
     uint64_t failed;
     cr_error error;
@@ -29,6 +68,7 @@ static double bare_seconds(axis_row *r) {
     if (status == CR_OK) status = r->g.api->axis_result(r->g.stream, out, &failed, &error);
     double took = bench_now() - start;
     if (status != CR_OK) return floors_gpu_fail("the bare kernel", error.text), -1;
+    if (r->placed) return fetch(r, r->g.to[0], r->expected) ? took : -1;
     memcpy(r->expected, out[0], r->answers * sizeof *r->expected);
     return took;
 }
@@ -41,7 +81,11 @@ static double daemon_seconds(axis_row *r) {
     cured_call *call = NULL;
     cured_error error;
     options.axis = &axis;
-    options.results = results;
+    const cured_output output = {r->g.written, 0};
+    if (r->placed)
+        options.outputs = &output;
+    else
+        options.results = results;
     double start = bench_now();
     bool good =
         cured_region_reduce(r->g.region, CURED_F32, &op, 1, 0, CURED_TO_END, &options, &call, &error) == CURED_OK &&
@@ -49,6 +93,7 @@ static double daemon_seconds(axis_row *r) {
     double took = bench_now() - start;
     cured_call_free(call);
     if (!good) return floors_gpu_fail("the daemon", error.text), -1;
+    if (r->placed && !fetch(r, r->g.to[1], r->got)) return -1;
     if (memcmp(r->got, r->expected, r->answers * sizeof *r->got) == 0) return took;
     return floors_gpu_fail("the daemon", "a wrong sum"), -1;
 }
@@ -62,14 +107,14 @@ static double measure(void *context, bool floor) {
     return (double)r->g.bytes / bench_median(took, CALLS) / 1e9;
 }
 
-static bool warm(void *context) { return bare_seconds(context) > 0; }
+static bool warm(void *context) { return places(context) && bare_seconds(context) > 0; }
 
 /* n = 0: as many lines as there are bytes. */
-static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t n, uint64_t inner,
+static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t n, uint64_t inner, bool placed,
                     const char *spin_us) {
     const uint64_t lines = o->device_bytes / sizeof(float) / inner;
     cr_shape shape = n ? (cr_shape){lines / n, n, inner} : (cr_shape){1, lines, inner};
-    axis_row r = {.shape = shape, .answers = shape.outer * shape.inner};
+    axis_row r = {.shape = shape, .answers = shape.outer * shape.inner, .placed = placed};
     r.g.bytes = r.answers * shape.n * sizeof(float);
     floors_row row = {.name = name, .unit = "GB/s", .floor_name = "the bare kernel", .has_floor = true};
     bool ran;
@@ -83,10 +128,12 @@ static bool run_row(const floors_options *o, FILE *json, const char *name, uint6
 }
 
 bool floors_axis_rows(const floors_options *o, FILE *json) {
-    return run_row(o, json, "device axis, rows of 65536", 65536, 1, NULL) &&
-           run_row(o, json, "device axis, 65536 columns", 0, 65536, NULL) &&
-           run_row(o, json, "device axis, rows of 4096", 4096, 1, NULL) &&
-           run_row(o, json, "device axis, rows of 1024", 1024, 1, NULL) &&
-           run_row(o, json, "device axis, rows of 32", 32, 1, NULL) &&
-           run_row(o, json, "device axis, rows of 65536, spin_us 0", 65536, 1, "0");
+    return run_row(o, json, "device axis, rows of 65536", 65536, 1, false, NULL) &&
+           run_row(o, json, "device axis, 65536 columns", 0, 65536, false, NULL) &&
+           run_row(o, json, "device axis, rows of 4096", 4096, 1, false, NULL) &&
+           run_row(o, json, "device axis, rows of 1024", 1024, 1, false, NULL) &&
+           run_row(o, json, "device axis, rows of 32", 32, 1, false, NULL) &&
+           run_row(o, json, "device axis, placed, rows of 1024", 1024, 1, true, NULL) &&
+           run_row(o, json, "device axis, placed, rows of 32", 32, 1, true, NULL) &&
+           run_row(o, json, "device axis, rows of 65536, spin_us 0", 65536, 1, false, "0");
 }

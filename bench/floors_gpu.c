@@ -64,7 +64,10 @@ static bool gpu_open(floors_gpu *g, const floors_options *o) {
 
 void floors_gpu_release(floors_gpu *g) {
     cured_region_free(g->region);
+    cured_region_free(g->written);
     if (g->stream) g->api->stream_close(g->stream);
+    for (int i = 0; i < 2; i++)
+        if (g->to[i]) g->api->device_free(g->gpu, g->to[i]);
     if (g->memory) g->api->device_free(g->gpu, g->memory);
     if (g->gpu) g->api->close(g->gpu);
 }

@@ -16,6 +16,8 @@ typedef struct floors_gpu {
     uint64_t bytes;
     cured_conn *conn;
     cured_region *region;
+    void *to[2];           /* device memory for answers; NULL: none */
+    cured_region *written; /* of one of them */
 } floors_gpu;
 
 /* CUDA devices; 0: none, or no driver. */

@@ -196,14 +196,24 @@ static cured_status describe(found *f, uint64_t bytes, void *event, unsigned cha
                    error);
 }
 
-cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
-                                       cured_region **region, cured_error *error) {
+static cured_status of_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event, bool writable,
+                               cured_region **region, cured_error *error) {
     unsigned char handle[64], event_handle[64];
     cured_cuda_memory memory = {.fd = -1};
     found f = {.at = (address)(uintptr_t)pointer};
     *region = NULL;
     cured_status status = describe(&f, bytes, event, handle, event_handle, &memory, error);
-    if (status == CURED_OK) status = cured_region_cuda(conn, &memory, region, error);
+    if (status == CURED_OK) status = cr_cl_region_cuda(conn, &memory, writable, region, error);
     if (memory.fd >= 0) close(memory.fd); /* the region has its own */
     return status;
+}
+
+cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
+                                       cured_region **region, cured_error *error) {
+    return of_pointer(conn, pointer, bytes, event, false, region, error);
+}
+
+cured_status cured_region_cuda_pointer_writable(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
+                                                cured_region **region, cured_error *error) {
+    return of_pointer(conn, pointer, bytes, event, true, region, error);
 }

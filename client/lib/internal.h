@@ -364,8 +364,12 @@ cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype
 
 /* region.c: sees to it that the daemon has been told of the region on this connection. */
 cr_status cr_cl_region_ensure(cured_region *region, cr_error *error);
-/* For outputs: a use more of a region that may be written. */
-cr_status cr_cl_region_keep(cured_region *region, const cured_conn *conn, uint32_t index, cr_error *error);
+/* For outputs: a use more of a region that may be written. has_results: the library may have to fill it. */
+cr_status cr_cl_region_keep(cured_region *region, const cured_conn *conn, uint32_t index, bool has_results,
+                            cr_error *error);
+/* As cured_region_cuda. */
+cured_status cr_cl_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, bool writable, cured_region **region,
+                               cured_error *error);
 uint64_t cr_cl_region_id(const cured_region *region);
 /* Of its registration on this connection: OPEN, or not yet, or *why not. */
 typedef enum cr_cl_region_state { CR_REGION_OPENING, CR_REGION_OPEN, CR_REGION_FAILED } cr_cl_region_state;

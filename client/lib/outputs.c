@@ -26,7 +26,7 @@ cr_status cr_cl_outputs_make(cured_call *call, const cured_options *o, cr_error 
     if (call->outputs == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     for (uint32_t i = 0; status == CR_OK && i < call->value_count; i++) {
         cured_region *region = o->outputs[i].region;
-        status = region != NULL ? cr_cl_region_keep(region, call->conn, i, error)
+        status = region != NULL ? cr_cl_region_keep(region, call->conn, i, o->results != NULL, error)
                                 : cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u].region is NULL", i);
         if (status != CR_OK) break;
         call->outputs->regions[i] = region;

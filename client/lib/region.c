@@ -69,14 +69,25 @@ cr_status cr_cl_region_ensure(cured_region *region, cr_error *error) {
     return CR_OK;
 }
 
-cr_status cr_cl_region_keep(cured_region *region, const cured_conn *conn, uint32_t index, cr_error *error) {
+static bool on_device(const cured_region *region) {
+    return region->source.kind == CR_SHARED_CUDA_IPC || region->source.kind == CR_SHARED_CUDA_DESCRIPTOR;
+}
+
+cr_status cr_cl_region_keep(cured_region *region, const cured_conn *conn, uint32_t index, bool has_results,
+                            cr_error *error) {
     if (region->conn == NULL || region->closed)
         return cr_fail(error, CR_FAILED_PRECONDITION, "outputs[%u]: the region, or its connection, is closed", index);
     if (region->conn != conn)
         return cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u]: its region belongs to another connection", index);
     if (!region->source.writable)
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "outputs[%u]: its region is only read; make it by cured_region_fd_writable()", index);
+                       "outputs[%u]: its region is only read; make it by cured_region_fd_writable() or "
+                       "cured_region_cuda_pointer_writable()",
+                       index);
+    if (has_results && on_device(region))
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "outputs[%u]: its region is a GPU's memory, which the library cannot fill; leave out results",
+                       index);
     region->uses++;
     return CR_OK;
 }
@@ -265,9 +276,9 @@ cured_status cured_region_shm(cured_conn *conn, const char *name, cured_region *
     return new_region(conn, &source, -1, region, error);
 }
 
-cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
+cured_status cr_cl_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, bool writable, cured_region **region,
                                cured_error *error) {
-    cr_wire_region source = {.offset = memory->offset, .bytes = memory->bytes};
+    cr_wire_region source = {.offset = memory->offset, .bytes = memory->bytes, .writable = writable};
     *region = NULL;
     if (memory->handle == NULL && memory->fd < 0)
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "memory has neither a handle nor a descriptor");
@@ -284,6 +295,16 @@ cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory
     if (memory->event != NULL) memcpy(source.event, memory->event, sizeof source.event);
     if (memory->fd >= 0) return with_descriptor(conn, &source, memory->fd, region, error);
     return new_region(conn, &source, -1, region, error);
+}
+
+cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
+                               cured_error *error) {
+    return cr_cl_region_cuda(conn, memory, false, region, error);
+}
+
+cured_status cured_region_cuda_writable(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
+                                        cured_error *error) {
+    return cr_cl_region_cuda(conn, memory, true, region, error);
 }
 
 cured_status cured_region_wait(cured_region *region, cured_error *error) {

@@ -234,6 +234,7 @@ typedef struct cr_py_request {
     void *pointers[CURED_MAX_OPS];
     size_t out_count; /* 0, or op_count: answers go straight into these, in place of results */
     Py_buffer out_views[CURED_MAX_OPS];
+    cr_py_input *out_tensors; /* owned; not NULL: they are out_count tensors of a GPU, in place of out_views */
     cr_py_input input;
     cr_py_plan plan;
 } cr_py_request;
@@ -273,14 +274,14 @@ PyObject *cr_py_answer_result(const cr_py_request *request, PyObject **values);
 
 /* The one op's type, if out and nothing else says it. */
 bool cr_py_out_type(cr_py_request *request);
-/* Takes the buffers of out, if answers of that shape may go there as they come. False with an exception. */
+/* Takes the buffers or the tensors of out, if answers of that shape may go there as they come. False with an exception. */
 bool cr_py_out_places(cr_py_request *request, int ndim, const Py_ssize_t *shape);
 void cr_py_out_release(cr_py_request *request);
 /* Of out, the op's; a new reference. */
 PyObject *cr_py_out_item(const cr_py_request *request, size_t index);
 /* Copies the answer, which it takes over, to out: what the function returns. */
 PyObject *cr_py_out_store(const cr_py_request *request, PyObject *answer);
-/* Whether the daemon of the link can write there: all of it is shared memory. */
+/* Whether the daemon of the link can write there: all of it is shared memory, or a GPU's. False with an exception: it must, and cannot. */
 bool cr_py_out_regions(const cr_py_request *request, cr_py_link *link, cured_output outputs[CURED_MAX_OPS]);
 
 /* ---- partial.c, file.c ---- */

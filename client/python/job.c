@@ -46,7 +46,7 @@ static bool find_region(const cr_py_request *r, const cr_py_plan *plan, cr_py_li
     *offset = 0;
     if (r->input.kind == CR_PY_CUDA) {
         if (plan->contiguous && bytes != 0) {
-            *region = cr_py_tensor_region(&r->input, plan->data, bytes, link);
+            *region = cr_py_tensor_region(&r->input, plan->data, bytes, false, link);
             return *region != NULL;
         }
         if (bytes == 0) return true; /* nothing to read */
@@ -93,7 +93,9 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
         options.axis = &plan->axis;
         options.results = r->pointers;
         options.statuses = !cr_py_out_regions(r, link, outputs);
+        if (options.statuses && PyErr_Occurred()) return false;
         if (!options.statuses) options.outputs = outputs;
+        if (r->out_tensors != NULL) options.results = NULL;
     }
     if (start(job, r, plan, region, offset, link->conn, &options, &error) == CURED_OK) return true;
     cr_py_job_end(job);

@@ -11,6 +11,7 @@
 static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_ssize_t *nargs) {
     r->axis = r->where = r->initial = r->out = NULL;
     r->out_count = 0;
+    r->out_tensors = NULL;
     r->client = NULL;
     r->async = NULL;
     r->keepdims = r->partial = r->single = false;

@@ -1,8 +1,11 @@
 /* out: arrays of the caller's that answers go to (out=). Where their type, shape and order are those of the answers, libcured fills
- * them where they lie, and those of shared memory the daemon; otherwise the answers are copied (cured/_out.py), as NumPy would.
+ * them where they lie, and those of shared memory the daemon. Tensors of a GPU are filled by that GPU, if what is reduced lies there
+ * too. Otherwise the answers are copied (cured/_out.py), as NumPy would.
  *
  * Thread: with the GIL. Owner: a request holds the buffers that are filled. */
-#include "client/python/extension.h"
+#include <string.h>
+
+#include "client/python/tensor.h"
 
 /* What NumPy calls the types of answers; NULL: it has none. */
 static const char *numpy_name(cured_dtype dtype) {
@@ -50,6 +53,69 @@ static bool meets_input(const cr_py_request *r, const Py_buffer *view) {
     return low < from + view->len && from < high;
 }
 
+static bool take_buffers(cr_py_request *r, PyObject *arrays) {
+    for (size_t i = 0; i < r->op_count; i++) {
+        if (PyObject_GetBuffer(PyList_GetItem(arrays, (Py_ssize_t)i), &r->out_views[i],
+                               PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0)
+            return false;
+        r->out_count = i + 1;
+        r->pointers[i] = r->out_views[i].buf;
+    }
+    for (size_t i = 0; i < r->out_count; i++)
+        if (meets_input(r, &r->out_views[i])) cr_py_out_release(r);
+    return true;
+}
+
+/* ---- Tensors of a GPU ---- */
+
+static uint64_t tensor_bytes(const cr_py_input *t) {
+    uint64_t bytes = t->size;
+    for (int i = 0; i < t->ndim; i++) bytes *= (uint64_t)t->shape[i];
+    return bytes;
+}
+
+/* Whether answers of the type, in the shape, may lie there as they are. */
+static bool suits(const cr_py_input *t, cured_dtype dtype, int ndim, const Py_ssize_t *shape) {
+    Py_ssize_t step = t->size;
+    if (t->kind != CR_PY_CUDA || t->dtype != dtype || t->ndim != ndim || (uintptr_t)t->data % t->size != 0)
+        return false;
+    for (int i = ndim - 1; i >= 0; i--) {
+        if (t->shape[i] != shape[i] || (shape[i] > 1 && t->strides[i] != step)) return false;
+        step = cr_py_step(step, shape[i]);
+    }
+    return true;
+}
+
+/* All addresses of all GPUs are different. */
+static bool apart(const char *a, uint64_t a_bytes, const char *b, uint64_t b_bytes) {
+    return a + a_bytes <= b || b + b_bytes <= a;
+}
+
+/* Takes the tensors in the tuple. What their streams have queued is waited for. */
+static bool take_tensors(cr_py_request *r, PyObject *tensors, int ndim, const Py_ssize_t *shape) {
+    const cr_py_plan *plan = &r->plan;
+    if (r->input.kind != CR_PY_CUDA || plan->axis.n == 0 || plan->count == 0) return true;
+    r->out_tensors = PyMem_Calloc(r->op_count, sizeof r->out_tensors[0]);
+    if (r->out_tensors == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    bool direct = true;
+    for (size_t i = 0; direct && i < r->op_count; i++) {
+        cr_py_input *t = &r->out_tensors[i];
+        t->owner = PyTuple_GetItem(tensors, (Py_ssize_t)i); /* r->out has it, too */
+        const int taken = cr_py_input_tensor(t, t->owner);
+        r->out_count = i + 1;
+        if (taken < 0) return false;
+        direct = taken == 1 && suits(t, answer_type(r, i), ndim, shape) &&
+                 apart(t->data, tensor_bytes(t), plan->data, plan->count * r->input.size);
+        for (size_t k = 0; direct && k < i; k++)
+            direct = apart(t->data, tensor_bytes(t), r->out_tensors[k].data, tensor_bytes(&r->out_tensors[k]));
+    }
+    if (!direct) cr_py_out_release(r);
+    return true;
+}
+
 bool cr_py_out_places(cr_py_request *r, int ndim, const Py_ssize_t *shape) {
     bool good = true;
     if (r->plan.permuted || r->where != NULL || r->initial != NULL) return true;
@@ -60,17 +126,11 @@ bool cr_py_out_places(cr_py_request *r, int ndim, const Py_ssize_t *shape) {
                           ? PyTuple_Pack(5, r->out, r->single ? Py_True : Py_False, names, sizes, types)
                           : NULL;
     if (asked != NULL) arrays = cr_py_helper("cured._out", "places", asked);
-    good = arrays != NULL;
-    for (size_t i = 0; good && arrays != Py_None && i < r->op_count; i++) {
-        good = PyObject_GetBuffer(PyList_GetItem(arrays, (Py_ssize_t)i), &r->out_views[i],
-                                  PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) == 0;
-        if (!good) break;
-        r->out_count = i + 1;
-        r->pointers[i] = r->out_views[i].buf;
-    }
-    bool apart = true;
-    for (size_t i = 0; i < r->out_count; i++) apart = apart && !meets_input(r, &r->out_views[i]);
-    if (!good || !apart) cr_py_out_release(r);
+    if (arrays == NULL)
+        good = false;
+    else if (arrays != Py_None)
+        good = PyList_Check(arrays) ? take_buffers(r, arrays) : take_tensors(r, arrays, ndim, shape);
+    if (!good) cr_py_out_release(r);
     Py_XDECREF(sizes);
     Py_XDECREF(names);
     Py_XDECREF(types);
@@ -80,7 +140,13 @@ bool cr_py_out_places(cr_py_request *r, int ndim, const Py_ssize_t *shape) {
 }
 
 void cr_py_out_release(cr_py_request *r) {
-    for (size_t i = 0; i < r->out_count; i++) PyBuffer_Release(&r->out_views[i]);
+    for (size_t i = 0; i < r->out_count; i++)
+        if (r->out_tensors != NULL)
+            cr_py_input_release(&r->out_tensors[i]);
+        else
+            PyBuffer_Release(&r->out_views[i]);
+    PyMem_Free(r->out_tensors);
+    r->out_tensors = NULL;
     r->out_count = 0;
 }
 
@@ -99,7 +165,17 @@ PyObject *cr_py_out_store(const cr_py_request *r, PyObject *answer) {
     return stored;
 }
 
+static bool tensor_regions(const cr_py_request *r, cr_py_link *link, cured_output outputs[CURED_MAX_OPS]) {
+    for (size_t i = 0; i < r->out_count; i++) {
+        const cr_py_input *t = &r->out_tensors[i];
+        outputs[i] = (cured_output){cr_py_tensor_region(t, t->data, tensor_bytes(t), true, link), 0};
+        if (outputs[i].region == NULL) return false;
+    }
+    return true;
+}
+
 bool cr_py_out_regions(const cr_py_request *r, cr_py_link *link, cured_output outputs[CURED_MAX_OPS]) {
+    if (r->out_tensors != NULL) return tensor_regions(r, link, outputs);
     if (r->out_count == 0 || link->local || !cured_passes_fd(link->conn)) return false;
     for (size_t i = 0; i < r->out_count; i++) {
         const Py_buffer *view = &r->out_views[i];

@@ -32,9 +32,11 @@ typedef struct kept_tensor {
     cr_py_kept *regions;
 } kept_tensor;
 
+/* Of each tensor two: what is read, and what is written. */
 static void kept_tensor_free(PyObject *capsule) {
     kept_tensor *kept = PyCapsule_GetPointer(capsule, NULL);
-    cr_py_kept_drop(&kept->regions);
+    cr_py_kept_drop(&kept[0].regions);
+    cr_py_kept_drop(&kept[1].regions);
     PyMem_Free(kept);
 }
 
@@ -57,7 +59,7 @@ static bool remember(PyObject *tensor, PyObject *id, PyObject **entry) {
                      (PyObject *)Py_TYPE(tensor));
         return false;
     }
-    kept_tensor *kept = PyMem_Calloc(1, sizeof *kept);
+    kept_tensor *kept = PyMem_Calloc(2, sizeof *kept);
     PyObject *capsule = kept != NULL ? PyCapsule_New(kept, NULL, kept_tensor_free) : PyErr_NoMemory();
     if (capsule == NULL) PyMem_Free(kept);
     PyObject *pair = capsule != NULL ? PyTuple_Pack(2, reference, capsule) : NULL;
@@ -69,7 +71,8 @@ static bool remember(PyObject *tensor, PyObject *id, PyObject **entry) {
     return good;
 }
 
-cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint64_t bytes, cr_py_link *link) {
+cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint64_t bytes, bool writable,
+                                  cr_py_link *link) {
     cured_error error;
     cured_region *region = NULL;
     if (tensors == NULL && (tensors = PyDict_New()) == NULL) return NULL;
@@ -78,12 +81,15 @@ cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint6
     Py_XDECREF(id);
     if (!good) return NULL;
     kept_tensor *kept = PyCapsule_GetPointer(PyTuple_GetItem(entry, 1), NULL);
+    kept += writable;
     if (kept->data != data || kept->bytes != bytes) cr_py_kept_drop(&kept->regions); /* the tensor took other memory */
     kept->data = data;
     kept->bytes = bytes;
     region = cr_py_kept_find(kept->regions, link);
     if (region != NULL) return region;
-    if (cured_region_cuda_pointer(link->conn, data, bytes, NULL, &region, &error) != CURED_OK) {
+    cured_status status = writable ? cured_region_cuda_pointer_writable(link->conn, data, bytes, NULL, &region, &error)
+                                   : cured_region_cuda_pointer(link->conn, data, bytes, NULL, &region, &error);
+    if (status != CURED_OK) {
         cr_py_raise(&error);
         return NULL;
     }

@@ -8,8 +8,10 @@
 
 #include "client/python/extension.h"
 
-/* The region of these bytes on a link, made if need be and kept with the input's owner; NULL with an exception. */
-cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint64_t bytes, cr_py_link *link);
+/* The region of these bytes on a link, made if need be and kept with the input's owner: one to be read, or one to be written. NULL
+ * with an exception. */
+cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint64_t bytes, bool writable,
+                                  cr_py_link *link);
 /* Tensors whose regions are kept. */
 Py_ssize_t cr_py_tensor_count(void);
 

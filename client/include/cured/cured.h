@@ -371,6 +371,14 @@ CURED_API cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memo
  * has. */
 CURED_API cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
                                                  cured_region **region, cured_error *error);
+/* The same two of memory that answers may be written to, too (options.outputs, without options.results): those to a region in the
+ * memory of the same GPU. The GPU writes them there itself, and they are there when the call is done: any stream of this program may
+ * read them then. Each op's answers begin at a multiple of their size in the allocation. The call begins when the events of its input
+ * and of its outputs have fired. A daemon that is too old to write reads such a region only. */
+CURED_API cured_status cured_region_cuda_writable(cured_conn *conn, const cured_cuda_memory *memory,
+                                                  cured_region **region, cured_error *error);
+CURED_API cured_status cured_region_cuda_pointer_writable(cured_conn *conn, const void *pointer, uint64_t bytes,
+                                                          void *event, cured_region **region, cured_error *error);
 /* Blocks until the daemon has opened the region, or says why not: DEADLINE_EXCEEDED after 60 s. No need to. */
 CURED_API cured_status cured_region_wait(cured_region *region, cured_error *error);
 /* Its size, once it is open; 0 before. */
@@ -432,7 +440,7 @@ CURED_API void cured_array_free(cured_array *array);
  * the same memory (cured_array_data() and the offset): a daemon that cannot write there sends the answers, and the library puts
  * them there. Without results such a call ends UNIMPLEMENTED, or with the reason why the region was refused, and
  * cured_call_array() gives NULL. INVALID_ARGUMENT: answers that go beyond their region, or into bytes of another op's or of the
- * input. The content is promised only if the call ends with CURED_OK; one that was cancelled or lost may write for some
+ * input; and in a GPU's memory, answers to input elsewhere (UNIMPLEMENTED: to axes without elements). The content is promised only if the call ends with CURED_OK; one that was cancelled or lost may write for some
  * milliseconds more, until the region is unregistered. In this process the answers are copied there at the end of the call.
  *
  * An answer may have no value: a sum or product that does not fit its integer type, and the extrema of no elements. It fails the

@@ -1,11 +1,20 @@
 """Arrays that the caller wants the answers in (out=): which of them are filled where they lie, and how the others are.
 
 Whatever NumPy takes is taken: arrays in any order and of any type that answers may be cast to. An answer that the type cannot hold
-is an OverflowError here, and never wraps.
+is an OverflowError here, and never wraps. Arrays of a GPU (of torch, CuPy, Numba) are taken by the same rules.
 """
+import sys
+
 import numpy
 
 from ._result import Result
+
+
+def on_gpu(out):
+    if isinstance(out, numpy.ndarray):
+        return False
+    kind = getattr(getattr(out, "device", None), "type", None)  # of a tensor of torch
+    return kind == "cuda" if isinstance(kind, str) else hasattr(out, "__cuda_array_interface__")
 
 
 def view(out):
@@ -13,7 +22,7 @@ def view(out):
     if isinstance(out, numpy.ndarray):
         return out
     if getattr(getattr(out, "device", None), "type", "cpu") != "cpu":
-        raise TypeError("out: answers are written into memory of the host only, not into a GPU's tensor")
+        raise TypeError("out: answers go into memory of the host or of a CUDA device, not into that of %s" % out.device)
     if hasattr(out, "detach") and hasattr(out, "numpy"):  # a tensor of torch
         return out.detach().numpy()
     try:
@@ -22,15 +31,19 @@ def view(out):
         raise TypeError("output must be an array") from None
 
 
+def type_name(out):
+    return str(out.dtype).rpartition(".")[2]
+
+
 def check(name, array, shape):
     """NumPy's conditions, in its words."""
     if array.ndim != len(shape):
         raise ValueError("output parameter for reduction operation %s has the wrong number of dimensions: Found %d but "
                          "expected %d" % (name, array.ndim, len(shape)))
-    if array.shape != tuple(shape):
+    if tuple(array.shape) != tuple(shape):
         raise ValueError("output parameter for reduction operation %s has the shape %r but %r is expected" %
-                         (name, array.shape, tuple(shape)))
-    if not array.flags.writeable:
+                         (name, tuple(array.shape), tuple(shape)))
+    if not getattr(getattr(array, "flags", None), "writeable", True):
         raise ValueError("output array is read-only")
 
 
@@ -46,16 +59,23 @@ def listed(out, single, names):
 def default_type(arguments):
     """The type of the one op's answers, where dtype= does not say it: as in NumPy, that of out, if it is a float's."""
     out, = listed(arguments, True, ("",))
+    if on_gpu(out):
+        return type_name(out) if type_name(out) in ("float16", "bfloat16", "float32", "float64") else None
     dtype = view(out).dtype
     return dtype.name if dtype.kind == "f" and dtype.isnative else None
 
 
 def places(arguments):
-    """The arrays if answers of these types, in this shape, may be written straight into all of them; None: by a copy."""
+    """A list of arrays if answers of these types, in this shape, may be written straight into all of them; a tuple of arrays of a GPU, of
+    which the caller finds that out; None: by a copy."""
     out, single, names, shape, dtypes = arguments
-    arrays = [view(each) for each in listed(out, single, names)]
+    given = tuple(listed(out, single, names))
+    gpus = [on_gpu(each) for each in given]
+    arrays = [each if gpu else view(each) for each, gpu in zip(given, gpus)]
     for name, array in zip(names, arrays):
         check(name, array, shape)
+    if any(gpus):
+        return given if all(gpus) else None
     for i, array in enumerate(arrays):
         if not array.flags.c_contiguous or not array.dtype.isnative or array.dtype.name != dtypes[i]:
             return None
@@ -64,7 +84,23 @@ def places(arguments):
     return arrays
 
 
+def to_gpu(name, answer, out):
+    """By an array of the host that has the type of out, or of bfloat16 the values."""
+    check(name, out, numpy.shape(answer))
+    host = numpy.empty(tuple(out.shape), "float32" if type_name(out) == "bfloat16" else type_name(out))
+    put(name, answer, host)
+    if hasattr(out, "copy_"):  # torch
+        out.copy_(sys.modules["torch"].from_numpy(host))
+    elif hasattr(out, "copy_to_device"):  # Numba
+        out.copy_to_device(host)
+    else:
+        out[...] = sys.modules[type(out).__module__.partition(".")[0]].asarray(host)
+    return out
+
+
 def put(name, answer, out):
+    if on_gpu(out):
+        return to_gpu(name, answer, out)
     array = view(out)
     if type(answer) is int and array.dtype.kind in "iu":
         check(name, array, ())

@@ -104,6 +104,11 @@ static cr_status axis_result(cr_gpu_stream *s, const void *out[CR_GPU_AXIS_OPS],
     return cr_axis_answers(&s->axis, out, failed, error);
 }
 
+static cr_status fetch(cr_gpu_stream *, void *host, const void *device, size_t width, size_t pitch, size_t pieces, cr_error *) {
+    for (size_t i = 0; i < pieces; i++) memcpy((char *)host + i * width, (const char *)device + i * pitch, width);
+    return CR_OK;
+}
+
 /* A post is there before the block that is to stay begins; nobody comes after it. */
 static cr_linger host;
 static cr_linger_box box;
@@ -162,6 +167,7 @@ static cr_gpu_api table() {
     api.axis_takes = cr_axis_takes;
     api.axis = axis;
     api.axis_result = axis_result;
+    api.fetch = fetch;
     api.poll = poll;
     api.result = result;
     api.pack = pack;

@@ -18,6 +18,7 @@ static const cured_op ops[] = {CURED_OP_SUM, CURED_OP_MAX};
 static cured_region *region;
 static cured_output outputs[2];
 static cured_array *array;
+static bool of_gpu; /* the region is a GPU's memory */
 
 static cured_options into(void *const *results) {
     cured_options o = CURED_OPTIONS_INIT;
@@ -31,7 +32,11 @@ static cured_options into(void *const *results) {
 static void make_region(cured_conn *of) {
     if (array == NULL) OK(cured_array_alloc(CURED_U8, BYTES, &array, &error));
     memset(cured_array_data(array), 0xa5, BYTES);
-    OK(cured_region_fd_writable(of, cured_array_fd(array), &region, &error));
+    const cured_cuda_memory memory = {.handle = cured_array_data(array), .fd = -1, .bytes = BYTES};
+    if (of_gpu)
+        OK(cured_region_cuda_writable(of, &memory, &region, &error));
+    else
+        OK(cured_region_fd_writable(of, cured_array_fd(array), &region, &error));
     outputs[0] = (cured_output){region, AT};
     outputs[1] = (cured_output){region, OTHER};
 }
@@ -136,6 +141,37 @@ START_TEST(written_by_the_daemon) {
     finish(second, CURED_OK, "");
     cr_frame h;
     expect(CR_CALL_UNREGISTER, &h);
+}
+END_TEST
+
+/* A GPU's memory: the same, but that the library cannot fill it where the daemon does not. */
+START_TEST(in_a_gpus_memory) {
+    uint32_t stream;
+    of_gpu = true;
+    cured_options o = into(NULL);
+    cured_call *call = begin(true, &o);
+    registered(taken_register(true, true));
+    ck_assert_uint_eq(taken_call(&stream), 2);
+    end(stream, 32);
+    OK(cured_wait(call, &error));
+    cured_call_free(call);
+    int64_t own[2][2];
+    void *const results[] = {own[0], own[1]};
+    o = into(results);
+    ck_assert_int_eq(cured_reduce_buffer(conn, CURED_I64, ops, 2, four, 4, &o, &call, &error), CURED_INVALID_ARGUMENT);
+    ck_assert_ptr_nonnull(strstr(error.text, "leave out results"));
+    cured_region_free(region);
+    o = into(NULL);
+    call = begin(false, &o);
+    registered(taken_register(false, true));
+    finish(call, CURED_UNIMPLEMENTED, "too old");
+    cured_conn *here;
+    OK(cured_connect("embedded:", NULL, &here, &error));
+    make_region(here);
+    ck_assert_int_eq(cured_region_wait(region, &error), CURED_UNIMPLEMENTED);
+    cured_region_free(region);
+    cured_close(here);
+    of_gpu = false;
 }
 END_TEST
 
@@ -301,6 +337,7 @@ int main(void) {
     TCase *t = tcase_create("outputs");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, written_by_the_daemon);
+    tcase_add_test(t, in_a_gpus_memory);
     tcase_add_test(t, hostile_answers);
     tcase_add_test(t, daemons_that_do_not_write);
     tcase_add_test(t, on_the_next_connection);
