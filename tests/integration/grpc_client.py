@@ -10,13 +10,12 @@ import subprocess
 import sys
 import tempfile
 
-# grpcio stops the world at each fork to carry its threads over it, and waits for ever where calls go on. Nothing here uses it in a
-# child.
+# At each fork grpcio stops its threads, and waits for ever where calls go on. Whatever this says, its core stops those of its pool, and
+# aborts where the pool is ending. So a test that uses it must not fork: subprocess does not, without preexec_fn, user and group.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 SOURCE = os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 DEBIAN_PYTHON = "/usr/bin/python3"
 PROTOS = "/usr/share/grpc-proto"
-kept = []
 
 
 def need(*modules):
@@ -24,8 +23,6 @@ def need(*modules):
     try:
         for module in modules:
             importlib.import_module(module)
-        if "grpc" in modules:  # a fork while grpcio's core ends, after its last channel, aborts the process: it is to have one
-            kept.append(sys.modules["grpc"].insecure_channel("unix:/nowhere"))
         return
     except ImportError as missing:
         why = missing
