@@ -5,6 +5,7 @@ because a machine may give the test no time for a while. The large jobs ask for 
 seconds of work.
 """
 import os
+import signal
 import unittest
 
 from connection import Connection
@@ -24,13 +25,16 @@ class Turns(DaemonTest):
 
     def greedy(self, start):
         """A process with a backlog of jobs, which start makes on each of its connections. It ends when all are answered: with 0
-        when all are right."""
+        when all are right. The daemon stands still until all have been asked for, however long that takes."""
         ready, said = os.pipe()
         pid = os.fork()
         if pid == 0:
             status = 1
             try:
                 conns = [Connection(self.daemon.address) for _ in range(CONNECTIONS)]
+                for conn in conns:
+                    self.assertEqual(JOB_BYTES, conn.register(7, self.jobs.fileno()))
+                self.stop_daemon()
                 jobs = [(conn, start(conn)) for conn in conns]
                 os.write(said, b".")
                 right = all(conn.wait(stream).keys() == self.wanted for conn, streams in jobs for stream in streams)
@@ -39,8 +43,17 @@ class Turns(DaemonTest):
                 os._exit(status)
         os.close(said)
         with os.fdopen(ready, "rb") as f:
-            self.assertEqual(b".", f.read(1))
+            asked = f.read(1)
+        self.daemon.process.send_signal(signal.SIGCONT)
+        self.assertEqual(b".", asked)
         return pid
+
+    def stop_daemon(self):
+        def stands():
+            with open("/proc/%d/stat" % self.daemon.pid, encoding="ascii") as f:
+                return f.read().rpartition(")")[2].split()[0] == "T"
+        os.kill(self.daemon.pid, signal.SIGSTOP)
+        wait_for("the daemon's stop", stands)
 
     def folded(self):
         return self.daemon.counters()["input_bytes_total"]
@@ -81,23 +94,18 @@ class Turns(DaemonTest):
 
     def prepare(self, make):
         tile = plain("f32", 1 << 16)
-        f = make(tile * (JOB_BYTES // len(tile)))
-        self.wanted = self.connect().descriptor("f32", SLOW, f.fileno()).keys()
+        self.jobs = make(tile * (JOB_BYTES // len(tile)))
+        self.wanted = self.connect().descriptor("f32", SLOW, self.jobs.fileno()).keys()
         self.assertEqual(expect_tiled("sum", "f32", tile, JOB_BYTES // len(tile)), self.wanted[0])
-        return f
 
     def test_beside_descriptors(self):
         for make in (self.memfd, self.file):
-            f = self.prepare(make)
-            self.beside(lambda conn: [conn.start_descriptor("f32", SLOW, f.fileno()) for _ in range(JOBS)])
+            self.prepare(make)
+            self.beside(lambda conn: [conn.start_descriptor("f32", SLOW, self.jobs.fileno()) for _ in range(JOBS)])
 
     def test_beside_a_region(self):
-        f = self.prepare(self.memfd)
-
-        def start(conn):
-            conn.register(7, f.fileno())
-            return [conn.start_region("f32", SLOW, 7) for _ in range(JOBS)]
-        self.beside(start)
+        self.prepare(self.memfd)
+        self.beside(lambda conn: [conn.start_region("f32", SLOW, 7) for _ in range(JOBS)])
 
 
 if __name__ == "__main__":
