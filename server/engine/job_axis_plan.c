@@ -194,12 +194,15 @@ void cr_job_axis_claim_whole(cr_job *job) {
     job->kinds = axis->whole_kinds;
 }
 
-/* How many answers a claim may have, where its blocks have no more. A sink in the GPU's memory gets them from the kernels, so they
- * are bounded only by what these keep of each meanwhile. */
-static uint64_t answers_of_claim(const cr_job *job, const cr_axis_spec *spec) {
+/* How many answers a claim on a device may have, where its blocks have no more; *held: bytes that are kept of each meanwhile. A sink in
+ * the GPU's memory has the answers from the kernels themselves, which keep less. */
+static uint64_t answers_of_claim(const cr_job *job, const cr_axis_spec *spec, uint64_t *held) {
+    *held = job->axis->answer_bytes;
     if (!job->sink || job->sink->device < 0) return CR_JOB_AXIS_GPU_OUTPUT_BYTES / job->axis->answer_bytes;
+    *held = CR_JOB_AXIS_PLACED_VARIANCE_BYTES;
     for (uint32_t k = 0; k < spec->op_count; k++)
-        if (spec->ops[k] == CR_OP_VAR || spec->ops[k] == CR_OP_STD) return CR_JOB_AXIS_PLACED_SUMS;
+        if (spec->ops[k] == CR_OP_VAR || spec->ops[k] == CR_OP_STD) return CR_JOB_AXIS_PLACED_VARIANCES;
+    *held = CR_JOB_AXIS_PLACED_BYTES;
     return CR_JOB_AXIS_PLACED_ANSWERS;
 }
 
@@ -208,21 +211,22 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
     if (!axis) return error->code;
     if (!axis->block) return CR_OK;
     const cr_shape *shape = &spec->shape;
-    uint64_t of_block = times(shape->inner, axis->answer_bytes), all = times(of_block, shape->outer);
-    uint64_t blocks = least(answers_of_claim(job, spec) / shape->inner, GPU_CLAIM_BYTES / (axis->block * job->element));
+    uint64_t held, most = answers_of_claim(job, spec, &held), blocks = GPU_CLAIM_BYTES / (axis->block * job->element);
+    uint64_t of_block = times(shape->inner, held), all = times(of_block, shape->outer);
+    blocks = least(most / shape->inner, blocks);
     if (blocks > GPU_CLAIM_BLOCKS) blocks -= blocks % GPU_CLAIM_BLOCKS;
     blocks = least(blocks ? blocks : 1, shape->outer);
     job->grain = axis->block;
     job->claim_most = blocks * cr_job_unit(job);
-    job->claim_output = times(of_block, blocks);
-    job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES;
-    uint64_t waiting = least(all, CR_JOB_AXIS_PENDING_BYTES + least(job->claim_output, UINT64_MAX / 4));
-    axis->memory = waiting + least(job->claim_output, UINT64_MAX / 4); /* and in the lane's own memory meanwhile */
+    uint64_t claim = times(of_block, blocks),
+             waiting = least(all, CR_JOB_AXIS_PENDING_BYTES + least(claim, UINT64_MAX / 4));
+    job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES && !job->sink; /* to a sink answers wait for nobody */
+    job->claim_output = job->sink ? 0 : claim;
+    if (job->sink && job->sink->device >= 0) waiting = 0;
+    axis->memory = waiting + least(claim, UINT64_MAX / 4); /* and in the lane's own memory meanwhile */
     if (shape->inner > UINT32_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: a GPU gives at most 2^32 - 1 answers of a block, not %llu",
                        (ull)shape->inner);
-    if (job->sink) job->may_pause = false, job->claim_output = 0; /* its answers wait for nobody */
-    if (job->sink && job->sink->device >= 0) axis->memory = 0;    /* they do not even come here */
     if (axis->memory <= max_bytes) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "axis: a GPU answers whole blocks, and %llu bytes of answers exceed max_state_bytes_per_connection "

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/engine/job_axis.h"
+#include "server/engine/sink.h"
 #include "server/lanes/gpu/lane.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"
@@ -106,6 +107,39 @@ START_TEST(device_memory) {
 }
 END_TEST
 
+/* Answers that the kernels put into the client's memory: what is admitted is what they keep of them meanwhile. */
+START_TEST(answers_in_device_memory) {
+    static const uint64_t shapes[][3] = {{1, 1, 1},         {1ull << 30, 1, 1}, {1ull << 20, 1000, 1},
+                                         {100, 1 << 20, 1}, {1, 100, 1 << 20},  {10, 3, 50000000}};
+    for (unsigned i = 0; i < 2 * (sizeof shapes / sizeof *shapes); i++) {
+        const uint64_t *s = shapes[i / 2], block = s[1] * s[2];
+        const bool variance = i % 2;
+        cr_error error;
+        cr_sink sink = {.device = 0};
+        cr_axis_spec spec = spec_of(CR_F32, variance ? CR_OP_VAR : CR_OP_SUM, s[0], s[1], s[2]);
+        cr_job *job = cr_job_new(spec.dtype, spec.families);
+        job->sink = &sink;
+        ck_assert_int_eq(cr_job_axis_make_on_device(job, &spec, 64 * GIB, &error), CR_OK);
+        const uint64_t claim = job->claim_most / (block * 4), answers = claim * s[2];
+        ck_assert_uint_eq(job->grain, block);
+        ck_assert_uint_eq(job->claim_most % (block * 4), 0);
+        ck_assert(claim >= 1 && claim <= s[0]);
+        if (claim > 1) ck_assert_uint_le(answers, variance ? 1 << 18 : 1 << 20);
+        if (claim > 1) ck_assert_uint_le(job->claim_most, 4 * GIB);
+        ck_assert_uint_eq(job->axis->memory, answers * (variance ? 64 : 4));
+        ck_assert(!job->may_pause && !job->claim_output);
+        job->sink = NULL;
+        forget(job);
+        job = cr_job_new(spec.dtype, spec.families);
+        job->sink = &sink;
+        ck_assert_int_eq(cr_job_axis_make_on_device(job, &spec, answers * (variance ? 64 : 4) - 1, &error),
+                         CR_INVALID_ARGUMENT);
+        job->sink = NULL;
+        forget(job);
+    }
+}
+END_TEST
+
 START_TEST(device_memory_that_is_too_much) {
     cr_error error;
     for (int i = 0; i < 3; i++) {
@@ -126,6 +160,7 @@ int main(void) {
     tcase_add_test(tc, host_memory);
     tcase_add_test(tc, without_a_gpu);
     tcase_add_test(tc, device_memory);
+    tcase_add_test(tc, answers_in_device_memory);
     tcase_add_test(tc, device_memory_that_is_too_much);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
