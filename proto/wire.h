@@ -105,13 +105,16 @@ typedef enum cr_wire_region_kind {
 typedef struct cr_wire_region {
     uint64_t id;
     cr_wire_region_kind kind;
-    bool writable;                        /* answers may be written there */
-    char name[CR_SHM_NAME_MAX_BYTES + 1]; /* with its slash; "" for other kinds */
-    /* CUDA kinds: */
-    uint8_t device[CR_DEVICE_UUID_BYTES];
+    bool writable;              /* answers may be written there */
     bool has_handle, has_event; /* the IPC kind always has a handle; with a descriptor it is the pointer in a pool */
-    uint8_t handle[CR_DEVICE_HANDLE_BYTES], event[CR_DEVICE_HANDLE_BYTES];
-    uint64_t offset, bytes;
+    uint64_t offset, bytes;     /* of CUDA kinds */
+    union {
+        char name[CR_SHM_NAME_MAX_BYTES + 1]; /* with its slash; "" for kinds that are neither name nor CUDA */
+        struct {                              /* of CUDA kinds */
+            uint8_t device[CR_DEVICE_UUID_BYTES];
+            uint8_t handle[CR_DEVICE_HANDLE_BYTES], event[CR_DEVICE_HANDLE_BYTES];
+        };
+    };
 } cr_wire_region;
 
 typedef enum cr_wire_kind {

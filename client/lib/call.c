@@ -232,7 +232,7 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     if (call->state == CALL_DONE) return;
     cured_conn *conn = call->conn;
     call->state = CALL_DONE;
-    call->elapsed_ns = cr_cl_now_ns() - call->start_ns;
+    call->elapsed_ns = (conn->came_ns != 0 ? conn->came_ns : cr_cl_now_ns()) - call->start_ns;
     if (code != CR_OK) cr_fail(&call->error, code, "%s", text); /* which is CR_OK from the start */
     if (conn->way->over != NULL) conn->way->over(call);         /* text may go with it */
     call->retry_after_ms = retry_after_ms;

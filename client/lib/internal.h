@@ -177,6 +177,7 @@ struct cured_conn {
     bool full;             /* the socket was, when bytes were last sent */
     bool moved, asked;     /* since keepalive_ns was set: the daemon was seen to live; a PING asks whether it does */
     uint64_t keepalive_ns; /* when to look at these next; counts only while there are calls */
+    uint64_t came_ns;      /* when what is being read came; 0: nothing is */
     uint32_t lookup;       /* which of the host's addresses is tried next */
     pid_t process;         /* whose connection it is; see fork.c */
     const volatile uint32_t *mark; /* NULL: Linux has none */

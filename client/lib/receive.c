@@ -472,7 +472,9 @@ bool cr_cl_receive_once(cured_conn *conn) {
     if (n > 0) {
         conn->moved = true;
         conn->in_len += (size_t)n;
+        conn->came_ns = cr_cl_now_ns(); /* one time for all answers that came together */
         cut_frames(conn);
+        conn->came_ns = 0;
         return true;
     }
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;

@@ -15,6 +15,9 @@ enum {
     MAX_PIECES = 128,
     ENOUGH_BYTES = 1024 * 1024, /* more than any socket takes at once */
     ZERO_BYTES = 64 * 1024,
+    COPY_BYTES =
+        40 * 1024, /* sent from one place where the pieces are small: each costs the kernel more than its copy */
+    COPY_PIECE_BYTES = 1024,
 };
 
 static const uint8_t zeros[ZERO_BYTES];
@@ -106,8 +109,19 @@ static void sent(cured_conn *conn, size_t n) {
     while (n != 0) sent_by_call(first_call(conn), &n);
 }
 
+static ssize_t send_copy(const cured_conn *conn, const struct message *m) {
+    uint8_t all[COPY_BYTES], *at = all;
+    ssize_t n;
+    for (size_t i = 0; i < m->pieces; at += m->iov[i++].iov_len) memcpy(at, m->iov[i].iov_base, m->iov[i].iov_len);
+    do n = send(conn->fd, all, m->bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    return n;
+}
+
 static ssize_t send_message(cured_conn *conn, struct message *m) {
     if (conn->tls != NULL) return cr_cl_tls_send(conn, m->iov, m->pieces);
+    if (m->fd_call == NULL && m->bytes <= COPY_BYTES && m->bytes <= m->pieces * COPY_PIECE_BYTES)
+        return send_copy(conn, m);
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];

@@ -25,9 +25,10 @@ size_t golden_call_region_to_end(uint8_t *out) {
 }
 
 static size_t register_region(uint8_t *out, uint32_t timeout_ms, cr_wire_region region) {
-    for (uint8_t i = 0; i < CR_DEVICE_UUID_BYTES; i++) region.device[i] = (uint8_t)(0x10 + i);
-    for (uint8_t i = 0; i < CR_DEVICE_HANDLE_BYTES; i++) region.handle[i] = i;
-    for (uint8_t i = 0; i < CR_DEVICE_HANDLE_BYTES; i++) region.event[i] = (uint8_t)(64 + i);
+    const bool cuda = region.kind == CR_SHARED_CUDA_IPC || region.kind == CR_SHARED_CUDA_DESCRIPTOR;
+    for (uint8_t i = 0; cuda && i < CR_DEVICE_UUID_BYTES; i++) region.device[i] = (uint8_t)(0x10 + i);
+    for (uint8_t i = 0; cuda && i < CR_DEVICE_HANDLE_BYTES; i++) region.handle[i] = i;
+    for (uint8_t i = 0; cuda && i < CR_DEVICE_HANDLE_BYTES; i++) region.event[i] = (uint8_t)(64 + i);
     cr_wire_call m = {.timeout_ms = timeout_ms, .kind = CR_CALL_REGISTER, .region = region};
     return cr_wire_pack_call(&m, out, GOLDEN_CAP);
 }
