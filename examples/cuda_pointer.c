@@ -4,13 +4,14 @@
  *     ./cuda_pointer [ADDRESS]
  *
  * The array is filled by a stream while this program goes on, with an event behind the work: the daemon begins a reduction when the event has
- * fired, so nobody waits here before asking. Any pointer into the allocation will do. Exit status 77: there is no CUDA device. */
+ * fired, so nobody waits here before asking. Any pointer into the allocation will do. At the end the sums of the array's rows go to device
+ * memory, too: the GPU writes them there. Exit status 77: there is no CUDA device. */
 #include <cuda_runtime_api.h>
 #include <cured/cured.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { COUNT = 1 << 20, PART = 1000 };
+enum { COUNT = 1 << 20, PART = 1000, ROWS = 1024 };
 
 static int failed(const char *what, const cured_error *error) {
     fprintf(stderr, "%s: %s (%s)\n", what, error->text, cured_status_name(error->code));
@@ -33,6 +34,35 @@ static int print(cured_region *region, uint64_t count) {
     for (int i = 0; i < 2; i++) cured_value_text(cured_call_value(call, i), text[i], sizeof text[i]);
     printf("sum %s, largest at %s\n", text[0], text[1]);
     cured_call_free(call);
+    return 0;
+}
+
+/* The sums of the rows, as doubles; prints the last. */
+static int sum_rows(cured_conn *conn, cured_region *region) {
+    const cured_op op = CURED_OP_SUM;
+    const cured_axis axis = {ROWS, COUNT / ROWS, 1};
+    cured_options options = CURED_OPTIONS_INIT;
+    cured_output output = {NULL, 0};
+    cured_call *call = NULL;
+    cured_error error;
+    double *sums, last;
+    cudaError_t bad = cudaMalloc((void **)&sums, ROWS * sizeof *sums);
+    if (bad != cudaSuccess) return no_cuda("device memory", bad);
+    options.axis = &axis;
+    options.outputs = &output;
+    if (cured_region_cuda_pointer_writable(conn, sums, ROWS * sizeof *sums, NULL, &output.region, &error) != CURED_OK ||
+        cured_region_reduce(region, CURED_F32, &op, 1, 0, COUNT, &options, &call, &error) != CURED_OK ||
+        cured_wait(call, &error) != CURED_OK)
+        return failed("rows", &error);
+    cured_call_free(call);
+    bad = cudaMemcpy(&last, sums + ROWS - 1, sizeof last, cudaMemcpyDeviceToHost); /* any kernel may read them now */
+    if (bad != cudaSuccess) return no_cuda("rows", bad);
+    printf("the last row's sum %.0f\n", last);
+    if (cured_region_unregister(output.region, NULL, &call, &error) != CURED_OK || cured_wait(call, &error) != CURED_OK)
+        return failed("unregister", &error);
+    cured_call_free(call);
+    cured_region_free(output.region);
+    cudaFree(sums); /* nobody writes there any more */
     return 0;
 }
 
@@ -68,6 +98,7 @@ int main(int argc, char **argv) {
         cudaStreamSynchronize(stream); /* before host changes again */
     }
     if (status == 0) status = print(part, PART);
+    if (status == 0) status = sum_rows(conn, whole);
 
     cured_region_free(part);
     cured_region_free(whole);
