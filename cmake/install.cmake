@@ -52,7 +52,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib
 set(CURED_PROTOCOL_PAGES proto/PROTOCOL.md proto/cured.proto proto/limits.h proto/status.def)
 set(pages ${CURED_PROTOCOL_PAGES} LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h
           deploy/compose.yml deploy/kubernetes/cpu.yaml deploy/kubernetes/gpu.yaml deploy/kubernetes/client.yaml
-          deploy/kubernetes/podmonitor.yaml deploy/prometheus/prometheus.yml deploy/prometheus/cured.rules.yml deploy/grafana/cured.json bench/compare_cub.cu bench/compare_peers.c bench/grpc_peer.cc bench/tls_bare.c bench/tls_paced.py bench/turns.py)
+          deploy/kubernetes/podmonitor.yaml deploy/prometheus/prometheus.yml deploy/prometheus/cured.rules.yml deploy/grafana/cured.json bench/compare_cub.cu bench/compare_gpu.py bench/compare_peers.c bench/grpc_peer.cc bench/tls_bare.c bench/tls_paced.py bench/turns.py)
 file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/*.svg docs/*.webp docs/bench/* examples/*.md
      examples/*.c examples/*.py examples/grpc/* kernels/ladder/*.cu)
 foreach(page ${pages} ${more})

@@ -5,9 +5,12 @@
  * other threads are never used again. Regions that nobody wants any more go when their link is idle.
  *
  * Thread: with the GIL. Owner: a client owns its links, busy or idle. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "client/python/extension.h"
+
+enum { LOOK_MOST_NS = 100 * 1000 }; /* as long as 256 MiB take on a GPU */
 
 /* What a client shows and trusts: in the order of client_new's names. */
 enum { TLS_CA, TLS_CERTIFICATE, TLS_KEY, TOKEN, TOKEN_FILE, SHOWN };
@@ -84,6 +87,17 @@ void cr_py_kept_drop(cr_py_kept **list) {
 }
 
 /* ---- Links ---- */
+
+/* Below four cores nobody looks: the daemon does, and a program has work of its own. */
+void cr_py_lookout_init(cr_lookout *lookout) {
+    static cr_seats seats;
+    static _Atomic uint32_t cores;
+    if (atomic_load(&cores) == 0) {
+        uint32_t none = 0, found = cr_seats_cores();
+        if (atomic_compare_exchange_strong(&cores, &none, found) && found >= 4) cr_seats_init(&seats, found);
+    }
+    *lookout = (cr_lookout){.seats = &seats, .most_ns = LOOK_MOST_NS};
+}
 
 static void link_close(cr_py_link *link) {
     cured_close(link->conn);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "cured/cured.h"
+#include "server/base/lookout.h"
 
 enum {
     CR_PY_MAX_DIMS = 64,
@@ -58,7 +59,10 @@ struct cr_py_link {
     bool busy, local; /* local: it answers in this process */
     bool watched;     /* by an event loop, which must see what is read */
     cr_py_kept *trash;
+    cr_lookout lookout; /* of the thread that waits */
 };
+/* A link's first wait: the cores that look are shared by all links of the process. */
+void cr_py_lookout_init(cr_lookout *lookout);
 
 /* A region of some memory on one link; the memory's owner keeps a list of these. */
 struct cr_py_kept {

@@ -3,6 +3,7 @@
  *
  * Thread: start and end with the GIL, feed without. Owner: the caller; a job owns its call and its block. */
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,10 +15,10 @@ enum {
     SIGNALS_MS = 20, /* how often Ctrl-C is looked for; it promises 50 ms */
 };
 
-static uint64_t now_ms(void) {
+static uint64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cured_conn *conn,
@@ -133,23 +134,42 @@ cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
     return cured_stream_end(job->call, error);
 }
 
+/* Looks for the answer, for as long as the waits before were worth it: waking up costs more than a small reduction. False: not yet. */
+static bool look(cr_py_job *job, cr_py_link *link, uint64_t now) {
+    cr_look look;
+    if (link->lookout.most_ns == 0) cr_py_lookout_init(&link->lookout);
+    if (!cr_lookout_begin(&link->lookout, &look, now)) return false;
+    do {
+        sched_yield();
+        cured_process(link->conn, NULL);
+    } while (!cured_call_done(job->call) && cr_look_on(&look, now_ns()));
+    cr_lookout_end(&link->lookout, &look);
+    return cured_call_done(job->call);
+}
+
 /* Waits for the connection, but never longer than until Ctrl-C is looked for. */
-static void wait_for(cured_conn *conn, bool feeding) {
-    int timeout = cured_timeout_ms(conn);
-    struct pollfd p = {cured_fd(conn), cured_events(conn), 0};
+static void wait_for(cr_py_job *job, cr_py_link *link) {
+    const bool feeding = job->block != NULL && !job->ended && cured_stream_pending(job->call) == 0;
+    const int timeout = cured_timeout_ms(link->conn);
+    const uint64_t began = now_ns();
     if (timeout == 0 || feeding) return;
-    poll(&p, p.fd >= 0 ? 1 : 0, timeout < 0 || timeout > SIGNALS_MS ? SIGNALS_MS : timeout);
+    if (job->block != NULL || !look(job, link, began)) {
+        struct pollfd p = {cured_fd(link->conn), cured_events(link->conn), 0};
+        poll(&p, p.fd >= 0 ? 1 : 0, timeout < 0 || timeout > SIGNALS_MS ? SIGNALS_MS : timeout);
+    }
+    const uint64_t now = now_ns();
+    if (job->block == NULL) cr_lookout_waited(&link->lookout, now - began, now);
 }
 
 /* A share of the work. CURED_OK: there is more, or the call is done. */
-static cured_status work(cr_py_job *job, cured_conn *conn, cured_error *error) {
-    uint64_t until = now_ms() + SIGNALS_MS;
+static cured_status work(cr_py_job *job, cr_py_link *link, cured_error *error) {
+    const uint64_t until = now_ns() + SIGNALS_MS * UINT64_C(1000000);
     while (!cured_call_done(job->call)) {
         cured_status status = cr_py_job_feed(job, error);
         if (status != CURED_OK && !cured_call_done(job->call)) return status;
-        cured_process(conn, NULL);
-        if (cured_call_done(job->call) || now_ms() >= until) break;
-        wait_for(conn, job->block != NULL && !job->ended && cured_stream_pending(job->call) == 0);
+        cured_process(link->conn, NULL);
+        if (cured_call_done(job->call) || now_ns() >= until) break;
+        wait_for(job, link);
     }
     return CURED_OK;
 }
@@ -160,7 +180,7 @@ bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes) {
     if (link->local && bytes <= CR_PY_SMALL_BYTES && job->block == NULL) cured_process(link->conn, NULL);
     while (status == CURED_OK && !cured_call_done(job->call)) {
         PyThreadState *thread = PyEval_SaveThread();
-        status = work(job, link->conn, &error);
+        status = work(job, link, &error);
         PyEval_RestoreThread(thread);
         if (!cured_call_done(job->call) && PyErr_CheckSignals() != 0) return false;
     }
