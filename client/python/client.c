@@ -88,15 +88,24 @@ void cr_py_kept_drop(cr_py_kept **list) {
 
 /* ---- Links ---- */
 
+static cr_seats seats; /* of all links of this process */
+
 /* Below four cores nobody looks: the daemon does, and a program has work of its own. */
 void cr_py_lookout_init(cr_lookout *lookout) {
-    static cr_seats seats;
     static _Atomic uint32_t cores;
     if (atomic_load(&cores) == 0) {
         uint32_t none = 0, found = cr_seats_cores();
         if (atomic_compare_exchange_strong(&cores, &none, found) && found >= 4) cr_seats_init(&seats, found);
     }
     *lookout = (cr_lookout){.seats = &seats, .most_ns = LOOK_MOST_NS};
+}
+
+PyObject *cr_py_look_seats(PyObject *module, PyObject *cores) {
+    (void)module;
+    const unsigned long n = cores != Py_None ? PyLong_AsUnsignedLong(cores) : 0;
+    if (PyErr_Occurred()) return NULL;
+    if (n != 0) cr_seats_init(&seats, (uint32_t)n);
+    return PyLong_FromLong(atomic_load(&seats.free));
 }
 
 static void link_close(cr_py_link *link) {

@@ -63,6 +63,8 @@ struct cr_py_link {
 };
 /* A link's first wait: the cores that look are shared by all links of the process. */
 void cr_py_lookout_init(cr_lookout *lookout);
+/* How many more threads may look; as if there were so many cores from now on, where it is not None. */
+PyObject *cr_py_look_seats(PyObject *module, PyObject *cores);
 
 /* A region of some memory on one link; the memory's owner keeps a list of these. */
 struct cr_py_kept {

@@ -92,6 +92,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
         {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
         {"_numpy_known", numpy_known, METH_NOARGS, "Whether NumPy's arrays are read by their fields: for tests."},
+        {"_look_seats", cr_py_look_seats, METH_O, "How many more threads may look for answers: for tests."},
         {NULL, NULL, 0, NULL}};
     static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
     static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,

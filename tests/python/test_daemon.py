@@ -176,6 +176,34 @@ class Client(DaemonTest, Case):
         del shared
         gc.collect()
 
+    def test_looking_for_answers(self):
+        """As on a machine of many cores: answers are right, and each thread gives its seat back, also where a call fails."""
+        import threading
+        seats = cured._cured._look_seats
+        c, before, wrong = self.client(), seats(None), []
+        self.addCleanup(seats, 1)  # none, as before on most machines that run tests
+        self.assertEqual(7, seats(8))
+        a = cured.empty(1000, "f4")
+        a[:] = 1
+
+        def call():
+            for k in range(300):
+                if c.sum(a) != 1000:
+                    wrong.append(k)
+                if k % 50 == 0:
+                    try:
+                        c.sum(numpy.array([2**63, 2**63], "u8"), axis=0, dtype="u8")
+                    except OverflowError:
+                        continue
+                    wrong.append("no overflow")
+
+        threads = [threading.Thread(target=call) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(([], 7), (wrong, seats(None)), before)
+
     def test_reconnects(self):
         folder = tempfile.mkdtemp(dir=self.folder)
         first = Daemon(folder)
