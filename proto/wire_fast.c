@@ -16,9 +16,13 @@ typedef struct cursor {
     const uint8_t *at, *end;
 } cursor;
 
-/* A varint of at most 63 bits. */
-static bool take_varint(cursor *c, uint64_t *value) {
+/* A varint of at most 63 bits. Most have one byte. */
+static inline bool take_varint(cursor *c, uint64_t *value) {
     uint64_t v = 0;
+    if (c->at < c->end && *c->at < 0x80) {
+        *value = *c->at++;
+        return true;
+    }
     for (unsigned shift = 0; shift < 63 && c->at < c->end; shift += 7) {
         uint8_t byte = *c->at++;
         v |= (uint64_t)(byte & 0x7f) << shift;
@@ -31,21 +35,21 @@ static bool take_varint(cursor *c, uint64_t *value) {
 }
 
 /* The field with this one-byte tag, when it comes next; 0 otherwise. False when it is malformed or above most. */
-static bool take_field(cursor *c, uint8_t tag, uint64_t most, uint64_t *value) {
+static inline bool take_field(cursor *c, uint8_t tag, uint64_t most, uint64_t *value) {
     *value = 0;
     if (c->at == c->end || *c->at != tag) return true;
     c->at++;
     return take_varint(c, value) && *value <= most;
 }
 
-static bool take_u32(cursor *c, uint8_t tag, uint32_t *value) {
+static inline bool take_u32(cursor *c, uint8_t tag, uint32_t *value) {
     uint64_t v;
     bool good = take_field(c, tag, UINT32_MAX, &v);
     *value = (uint32_t)v;
     return good;
 }
 
-static bool take_enum(cursor *c, uint8_t tag, uint32_t *value) {
+static inline bool take_enum(cursor *c, uint8_t tag, uint32_t *value) {
     uint64_t v;
     bool good = take_field(c, tag, INT32_MAX, &v);
     *value = (uint32_t)v;
@@ -53,7 +57,7 @@ static bool take_enum(cursor *c, uint8_t tag, uint32_t *value) {
 }
 
 /* The message or bytes with this tag, which must come next and be shorter than 128 bytes. */
-static bool take_inner(cursor *c, uint8_t tag, cursor *inner) {
+static inline bool take_inner(cursor *c, uint8_t tag, cursor *inner) {
     if (c->end - c->at < 2 || c->at[0] != tag || c->at[1] >= 0x80 || c->at[1] > c->end - c->at - 2) return false;
     *inner = (cursor){c->at + 2, c->at + 2 + c->at[1]};
     c->at = inner->end;
@@ -141,7 +145,7 @@ bool cr_wire_read_plain_reduce(const uint8_t *in, size_t len, cr_wire_reduce *m)
 }
 
 /* The bytes with this tag, when they come next, into to[0..most) with zeros behind them. False: there are more. */
-static bool take_bytes(cursor *c, uint8_t tag, uint8_t *to, size_t most, uint8_t *len) {
+static inline bool take_bytes(cursor *c, uint8_t tag, uint8_t *to, size_t most, uint8_t *len) {
     cursor bytes = {c->at, c->at};
     memset(to, 0, most);
     if (c->at < c->end && *c->at == tag && !take_inner(c, tag, &bytes)) return false;
