@@ -30,9 +30,11 @@ enum {
     CR_JOB_AXIS_STRIP_COLUMNS = 256,                  /* at least; a multiple */
     CR_JOB_AXIS_GPU_OUTPUT_BYTES =
         1024 * 1024, /* answers of a GPU's claim, where a block has no more: some are under way at a time */
-    CR_JOB_AXIS_PLACED_ANSWERS = 1 << 20, /* of a GPU's claim, where its kernels put them into the client's memory */
-    CR_JOB_AXIS_PLACED_BYTES = 4,         /* that these keep of each meanwhile */
-    CR_JOB_AXIS_PLACED_VARIANCES = 1 << 18,
+    CR_JOB_AXIS_PLACED_ANSWERS =
+        8
+        << 20, /* of a GPU's claim, where its kernels put them into the client's memory: between two claims it idles */
+    CR_JOB_AXIS_PLACED_BYTES = 4, /* that these keep of each meanwhile */
+    CR_JOB_AXIS_PLACED_VARIANCES = 1 << 19,
     CR_JOB_AXIS_PLACED_VARIANCE_BYTES = 64,
     CR_JOB_AXIS_INPUT_BYTES =
         6 * 1024 * 1024, /* of a paused job, in memory of its own: what a client may send unasked, in segments */

@@ -213,6 +213,7 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
     const cr_shape *shape = &spec->shape;
     uint64_t held, most = answers_of_claim(job, spec, &held), blocks = GPU_CLAIM_BYTES / (axis->block * job->element);
     uint64_t of_block = times(shape->inner, held), all = times(of_block, shape->outer);
+    if (job->sink) most = least(most, max_bytes / held);
     blocks = least(most / shape->inner, blocks);
     if (blocks > GPU_CLAIM_BLOCKS) blocks -= blocks % GPU_CLAIM_BLOCKS;
     blocks = least(blocks ? blocks : 1, shape->outer);

@@ -55,7 +55,7 @@ struct cr_gpu_lane {
     uint64_t queued_bytes; /* of all works: those that come over the bus */
     bool silent;           /* no call of the device may be made now */
     cr_lookout lookout;
-    cr_gpu_pace pace;
+    cr_gpu_pace pace, axis_pace;
     uint32_t waiting;  /* jobs seen in line that wait for an event */
     uint32_t ask_from; /* the first of them to be asked next time */
     uint32_t ask_to;   /* behind the last that was asked */

@@ -82,16 +82,21 @@ static bool check_lost(cr_gpu_lane *lane, bool *moved) {
 
 static bool gone(const cr_gpu_lane *lane) { return lane->api->lost(lane->gpu); }
 
-/* Bytes of the GPU's own memory that the work folds in one go; 0: it does something else. */
-static uint64_t folds_own(const cr_gpu_work *work) {
-    const bool only = work->state == CR_WORK_RUNNING && work->kind == &cr_gpu_kind_chunks && !work->queued_bytes;
-    return only ? work->bytes : 0;
+/* Bytes of the GPU's own memory that the work folds in one go, also with answers that stay there; 0: it does something
+ * else. *pace: of such works. */
+static uint64_t folds_own(cr_gpu_lane *lane, const cr_gpu_work *work, cr_gpu_pace **pace) {
+    const bool axis =
+        work->kind == &cr_gpu_kind_axis && work->as.axis.phase == CR_AXIS_ANSWERS && work->as.axis.asked.to;
+    *pace = axis ? &lane->axis_pace : &lane->pace;
+    if (work->state != CR_WORK_RUNNING || work->queued_bytes) return 0;
+    return axis || work->kind == &cr_gpu_kind_chunks ? work->bytes : 0;
 }
 
 static bool advance(cr_gpu_lane *lane, cr_gpu_work *work) {
-    const uint64_t bytes = folds_own(work), started = work->started_ns;
+    cr_gpu_pace *pace;
+    const uint64_t bytes = folds_own(lane, work, &pace), started = work->started_ns;
     if (!cr_gpu_work_advance(lane, work)) return false;
-    if (bytes) cr_gpu_learn(&lane->pace, bytes, cr_now_ns() - started);
+    if (bytes) cr_gpu_learn(pace, bytes, cr_now_ns() - started);
     return true;
 }
 
@@ -99,9 +104,10 @@ static bool advance(cr_gpu_lane *lane, cr_gpu_work *work) {
 static void announce(cr_gpu_lane *lane) {
     for (uint32_t i = 0; i < lane->work_count && lane->lookout.most_ns; i++) {
         cr_gpu_work *work = &lane->works[i];
-        const uint64_t bytes = folds_own(work);
+        cr_gpu_pace *pace;
+        const uint64_t bytes = folds_own(lane, work, &pace);
         if (!bytes || work->announced) continue;
-        work->announced = cr_gpu_nearly_done(lane->pace, bytes, cr_now_ns() - work->started_ns, AHEAD_NS);
+        work->announced = cr_gpu_nearly_done(*pace, bytes, cr_now_ns() - work->started_ns, AHEAD_NS);
         if (work->announced) cr_queue_nearly(lane->options.queue);
     }
 }

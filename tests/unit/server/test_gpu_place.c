@@ -124,7 +124,7 @@ START_TEST(answers_in_device_memory) {
         ck_assert_uint_eq(job->grain, block);
         ck_assert_uint_eq(job->claim_most % (block * 4), 0);
         ck_assert(claim >= 1 && claim <= s[0]);
-        if (claim > 1) ck_assert_uint_le(answers, variance ? 1 << 18 : 1 << 20);
+        if (claim > 1) ck_assert_uint_le(answers, variance ? 1 << 19 : 8 << 20);
         if (claim > 1) ck_assert_uint_le(job->claim_most, 4 * GIB);
         ck_assert_uint_eq(job->axis->memory, answers * (variance ? 64 : 4));
         ck_assert(!job->may_pause && !job->claim_output);
@@ -132,8 +132,10 @@ START_TEST(answers_in_device_memory) {
         forget(job);
         job = cr_job_new(spec.dtype, spec.families);
         job->sink = &sink;
-        ck_assert_int_eq(cr_job_axis_make_on_device(job, &spec, answers * (variance ? 64 : 4) - 1, &error),
-                         CR_INVALID_ARGUMENT);
+        /* Less is fewer blocks at a time, if it is not one. */
+        const cr_status less = cr_job_axis_make_on_device(job, &spec, answers * (variance ? 64 : 4) - 1, &error);
+        ck_assert_int_eq(less, claim > 1 ? CR_OK : CR_INVALID_ARGUMENT);
+        if (less == CR_OK) ck_assert_uint_lt(job->claim_most / (block * 4), claim);
         job->sink = NULL;
         forget(job);
     }
