@@ -73,7 +73,7 @@ bool cr_conn_fail(cr_conn *conn, const cr_error *error);
 
 /* Reply bytes: room for at least bytes at the end of out. NULL when there is no memory; the connection then ends soon. */
 uint8_t *cr_conn_room(cr_conn *conn, size_t bytes);
-/* bytes of that room were filled: they go out at the end of the turn. */
+/* bytes of that room were filled: they go out at the end of the turn, or early. */
 void cr_conn_put(cr_conn *conn, size_t bytes);
 /* Reply bytes not written yet. */
 size_t cr_conn_backlog(const cr_conn *conn);
