@@ -374,7 +374,7 @@ CURED_API cured_status cured_region_cuda_pointer(cured_conn *conn, const void *p
 /* The same two of memory that answers may be written to, too (options.outputs, without options.results): those to a region in the
  * memory of the same GPU. The GPU writes them there itself, and they are there when the call is done: any stream of this program may
  * read them then. Each op's answers begin at a multiple of their size in the allocation. The call begins when the events of its input
- * and of its outputs have fired. A daemon that is too old to write reads such a region only. */
+ * and of its outputs have fired. A daemon that is too old to write reads such a region only. UNIMPLEMENTED in this process. */
 CURED_API cured_status cured_region_cuda_writable(cured_conn *conn, const cured_cuda_memory *memory,
                                                   cured_region **region, cured_error *error);
 CURED_API cured_status cured_region_cuda_pointer_writable(cured_conn *conn, const void *pointer, uint64_t bytes,
@@ -440,8 +440,9 @@ CURED_API void cured_array_free(cured_array *array);
  * the same memory (cured_array_data() and the offset): a daemon that cannot write there sends the answers, and the library puts
  * them there. Without results such a call ends UNIMPLEMENTED, or with the reason why the region was refused, and
  * cured_call_array() gives NULL. INVALID_ARGUMENT: answers that go beyond their region, or into bytes of another op's or of the
- * input; and in a GPU's memory, answers to input elsewhere (UNIMPLEMENTED: to axes without elements). The content is promised only if the call ends with CURED_OK; one that was cancelled or lost may write for some
- * milliseconds more, until the region is unregistered. In this process the answers are copied there at the end of the call.
+ * input; and in a GPU's memory, answers to input elsewhere (UNIMPLEMENTED: to axes without elements). The content is promised only
+ * if the call ends with CURED_OK; one that was cancelled or lost may write for some milliseconds more, until the region is
+ * unregistered. In this process the answers are copied there at the end of the call.
  *
  * An answer may have no value: a sum or product that does not fit its integer type, and the extrema of no elements. It fails the
  * call with all its ops, unless options.statuses is set. Then cured_call_array_status() says of each op whether all of its answers
