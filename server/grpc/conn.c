@@ -65,7 +65,7 @@ bool cr_grpc_conn_busy(const cr_grpc_conn *conn) {
         const cr_grpc_stream *stream = cr_container(node, cr_grpc_stream, link);
         if (stream->call || cr_grpc_reply_backlog(stream) || (stream->over && !stream->trailers_sent)) return true;
     }
-    return out_pending(conn);
+    return conn->parting || out_pending(conn);
 }
 
 /* ---- time ---- */
@@ -236,6 +236,20 @@ void cr_grpc_conn_goaway(cr_grpc_conn *conn, uint32_t http2_error, const char *t
         set_timer(conn, cr_now_ms() + LINGER_MS);
     }
     cr_grpc_conn_dirty(conn);
+}
+
+/* As RFC 9113 has it (6.8): a request that crosses the one GOAWAY would be lost, and grpc's own clients may then wait for ever. */
+void cr_grpc_conn_part(cr_grpc_conn *conn) {
+    if (conn->state == CR_GRPC_LEAVING) return;
+    conn->parting = nghttp2_submit_shutdown_notice(conn->session) == 0 &&
+                    nghttp2_submit_ping(conn->session, NGHTTP2_FLAG_NONE, NULL) == 0;
+    cr_grpc_conn_dirty(conn);
+}
+
+void cr_grpc_conn_heard(cr_grpc_conn *conn) {
+    if (!conn->parting) return;
+    conn->parting = false;
+    cr_grpc_conn_goaway(conn, NGHTTP2_NO_ERROR, "the server is shutting down");
 }
 
 /* ---- writing ---- */

@@ -46,6 +46,7 @@ typedef struct cr_grpc_conn {
     bool waits_for_room; /* for the bytes of waiting */
     bool halted;         /* nghttp2 was told to pause */
     bool refused, brief, broken;
+    bool parting;     /* told to begin no calls, and yet to say that it heard it */
     bool shut;        /* all is written, and the client has a moment to read it */
     bool wants_token; /* each request must show one */
     cr_error why;     /* with refused */
@@ -76,9 +77,13 @@ bool cr_grpc_conn_go_is_over(const cr_grpc_conn *conn);
 void cr_grpc_conn_has_room(cr_grpc_conn *conn);
 /* Keeps n bytes of a chunk for stream until there is room. False: there is no memory. */
 bool cr_grpc_conn_hold(cr_grpc_conn *conn, struct cr_grpc_stream *stream, const uint8_t *bytes, size_t n);
-/* Tells the client to begin no calls any more. */
+/* Tells the client to begin no calls any more; none that it begins from now on is looked at. */
 void cr_grpc_conn_goaway(cr_grpc_conn *conn, uint32_t http2_error, const char *text);
-/* Bytes of answers that wait, or calls that are open. */
+/* The server ends: tells the client to begin no calls, and answers those that are on their way. */
+void cr_grpc_conn_part(cr_grpc_conn *conn);
+/* The client has answered a PING: all that it sent before it heard of the end has come. */
+void cr_grpc_conn_heard(cr_grpc_conn *conn);
+/* Bytes of answers that wait, calls that are open, or calls that may be on their way. */
 bool cr_grpc_conn_busy(const cr_grpc_conn *conn);
 
 #endif

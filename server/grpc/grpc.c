@@ -31,7 +31,8 @@ static bool flush(cr_door *door) {
     return grpc->rounds.waiting > 0 || !cr_list_empty(&grpc->dirty);
 }
 
-/* The first time the clients hear that no new calls are taken. */
+/* The first time the clients hear that no new calls are taken. A second later those who have not said that they heard it are not
+ * waited for. */
 static void hurry(cr_door *door, uint64_t stalled_ms) {
     cr_grpc *grpc = of(door);
     const uint64_t now = cr_now_ms();
@@ -41,9 +42,12 @@ static void hurry(cr_door *door, uint64_t stalled_ms) {
     for (cr_list *node = grpc->connections.next, *next; node != &grpc->connections; node = next) {
         next = node->next;
         cr_grpc_conn *conn = cr_container(node, cr_grpc_conn, link);
-        if (first)
-            cr_grpc_conn_goaway(conn, NGHTTP2_NO_ERROR, "the server is shutting down");
-        else if ((conn->backlog || cr_bytes_left(&conn->out)) && now >= conn->last_progress_ms + stalled_ms)
+        if (first) {
+            cr_grpc_conn_part(conn);
+            continue;
+        }
+        conn->parting = false;
+        if ((conn->backlog || cr_bytes_left(&conn->out)) && now >= conn->last_progress_ms + stalled_ms)
             cr_grpc_conn_close(conn); /* calls that stand still are not the door's */
     }
 }

@@ -31,6 +31,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user) {
     cr_grpc_conn *conn = user;
     if (frame->hd.type == NGHTTP2_SETTINGS && conn->state == CR_GRPC_GREETING) conn->state = CR_GRPC_OPEN;
+    if (frame->hd.type == NGHTTP2_PING && frame->hd.flags & NGHTTP2_FLAG_ACK) cr_grpc_conn_heard(conn);
     if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) return 0;
     cr_grpc_stream *stream = stream_of(session, frame->hd.stream_id);
     if (!stream) return 0;

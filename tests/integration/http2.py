@@ -129,8 +129,8 @@ class Http2:
         self.socket.setblocking(False)
         self.buffer, self.streams = bytearray(), {}
         self.closed, self.goaway, self.goaway_text = False, None, ""
-        self.settings, self.acks, self.pongs = {}, 0, []
-        self.answers = True  # SETTINGS
+        self.settings, self.acks, self.pongs, self.asked = {}, 0, [], []
+        self.answers = True  # SETTINGS and PING
         self.sending, self.later = False, bytearray()
         self.sent_window, self.window = 65535, 65535
         self.own_window, self.own_windows, self.stream_window = 65535, {}, window
@@ -257,6 +257,10 @@ class Http2:
                 self.send(frame(SETTINGS, ACK))
         elif kind == PING and flags & ACK:
             self.pongs.append(payload)
+        elif kind == PING:
+            self.asked.append(payload)
+            if self.answers:
+                self.send(frame(PING, ACK, 0, payload))
         elif kind == WINDOW_UPDATE:
             n = struct.unpack(">I", payload)[0]
             self.sent_window += 0 if stream else n
@@ -264,6 +268,7 @@ class Http2:
                 at.window += n
         elif kind == GOAWAY:
             self.goaway, self.goaway_text = struct.unpack(">I", payload[4:8])[0], payload[8:].decode()
+            self.last_taken = struct.unpack(">I", payload[:4])[0]
 
     def until(self, what, condition):
         limit = time.monotonic() + HANG_S

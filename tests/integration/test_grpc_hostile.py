@@ -10,8 +10,9 @@ import time
 import grpc_client
 
 grpc_client.need("h2")
+from admin_client import Trickle  # noqa: E402
 from cured_daemon import SANITIZE, Daemon, DaemonTest, main, wait_for  # noqa: E402
-from http2 import (CANCEL, CONTINUATION, END_HEADERS, ENHANCE_YOUR_CALM, HEADERS, INFO, NO_ERROR, PING, PREFACE, PROTOCOL_ERROR, REDUCE,  # noqa: E402
+from http2 import (ACK, CANCEL, CONTINUATION, END_HEADERS, ENHANCE_YOUR_CALM, HEADERS, INFO, NO_ERROR, PING, PREFACE, PROTOCOL_ERROR, REDUCE,  # noqa: E402
                    REFLECTION, SETTINGS, STREAM, WATCH, Http2, data, data_chunk, field, frame, head_chunk, headers, message,
                    reduce_request, request_headers, reset, settings)
 from cured_wire import RESOURCE_EXHAUSTED, UNAVAILABLE, bytes_field, first, parse  # noqa: E402
@@ -320,6 +321,27 @@ class Requests(Hostile):
 
 
 class Draining(Hostile):
+    def test_a_request_on_its_way_is_answered(self):
+        """It was sent before its client heard that no calls are taken any more. A call of another's keeps the daemon there."""
+        daemon = Daemon(self.folder, listen=["unix:%s/draining.sock" % self.folder])
+        client = Http2(daemon.address)
+        self.addCleanup(client.close)
+        client.ping()
+        client.answers = False
+        with daemon.connect() as c:
+            call = Trickle(c)
+            wait_for("the call", lambda: daemon.gauges()["calls"] == 1)
+            daemon.process.terminate()
+            client.until("PING", lambda: client.asked)
+            self.assertEqual((NO_ERROR, (1 << 31) - 1), (client.goaway, client.last_taken))
+            client.ask(1, REDUCE, SUM)
+            self.assertEqual(UNAVAILABLE, client.answer(1).status()[0])
+            client.send(frame(PING, ACK, 0, client.asked[0]))
+            client.end()
+            self.assertEqual((1, "the server is shutting down"), (client.last_taken, client.goaway_text))
+            self.assertEqual(1, call.end())
+        daemon.check_end(self, daemon.wait())
+
     def test_a_call_that_stands_still_hears_why(self):
         """The daemon ends the call, not its connection: the client may have others, which go on."""
         daemon = Daemon(self.folder, listen=["unix:%s/draining.sock" % self.folder])
