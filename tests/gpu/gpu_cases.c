@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const data_names[DATA_KINDS] = {"normal", "10^±10",   "10^±30", "binades",  "bits",    "denormal",
-                                            "cancel", "specials", "zeros",  "outliers", "largest", "sorted"};
+const char *const data_names[DATA_KINDS] = {"normal",   "10^±10", "10^±30",   "binades", "bits",   "denormal", "cancel",
+                                            "specials", "zeros",  "outliers", "largest", "sorted", "sparse"};
 
 uint64_t case_seed(void) {
     const char *text = getenv("CURED_TEST_SEED");
@@ -121,6 +121,9 @@ static uint64_t float_element(uint64_t *state, enum cr_data_kind kind, struct sh
             return make(UINT64_MAX, s.top - 1, r % 16 == 0, s);
         case DATA_SORTED:
             return make(r, (int64_t)((double)i / (double)n * (s.top - 1)), r >> 51 & 1, s);
+        case DATA_SPARSE:
+            if (r % 2) return make(0, 0, (n % 3 == 2) != (i > n - n / 8), s);
+            return bits_of(n % 3 == 0 ? normal(state) : n % 3 == 1 ? fabs(normal(state)) : -fabs(normal(state)), s);
         default:
             return bits_of(normal(state), s);
     }

@@ -22,6 +22,7 @@ enum cr_data_kind {
     DATA_OUTLIERS, /* normal, but for one in ten thousand */
     DATA_LARGEST,
     DATA_SORTED, /* rising over the whole range of exponents */
+    DATA_SPARSE, /* half of them zeros, whose sign changes near the end; by the count no other is below zero, none above, or both are */
     DATA_KINDS
 };
 

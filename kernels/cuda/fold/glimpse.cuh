@@ -117,6 +117,10 @@ struct cr_glimpse {
     CR_DEVICE bool within(const cr_glimpse_limits &limits) const {
         return most <= limits.top && (!BOTH || least >= limits.bottom) && near > limits.least;
     }
+    /* Zeros too, which differ in their signs alone: not where a limit is one. */
+    CR_DEVICE bool around_zero(const cr_glimpse_limits &limits) const {
+        return most <= limits.top && least >= limits.bottom && limits.top > 0 && limits.bottom < 0;
+    }
 };
 
 /* Of both halves of a word, in a way that costs nothing beside a comparison. */
@@ -165,6 +169,10 @@ struct cr_glimpse<D, BOTH, true> {
         return cr_larger(lower(most), upper(most)) <= limits.top &&
                (!BOTH || fminf(lower(least), upper(least)) >= limits.bottom) &&
                fminf(lower(near), upper(near)) > limits.least;
+    }
+    CR_DEVICE bool around_zero(const cr_glimpse_limits &limits) const {
+        return cr_larger(lower(most), upper(most)) <= limits.top && fminf(lower(least), upper(least)) >= limits.bottom &&
+               limits.top > 0 && limits.bottom < 0;
     }
 };
 

@@ -2,8 +2,9 @@
  *
  * A warp glances at its part of a tile once: its largest, its smallest and its least magnitude. If these lie in the windows of the
  * sums and beyond no extremum so far, there is nothing left to do but to add: no element is zero or a NaN, so none needs to be
- * counted. Any other part goes to one family after the other. What only that needs lies in shared memory meanwhile, for a warp
- * shares all of it, and registers are what limits a pass that does several things.
+ * counted. If all but zeros lie in the windows, these are counted, and the rest is the same. Any other part goes to one family
+ * after the other. What only that needs lies in shared memory meanwhile, for a warp shares all of it, and registers are what limits a
+ * pass that does several things.
  *
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_FOLD_SET_CUH
@@ -89,6 +90,14 @@ struct cr_order_kept {
     CR_DEVICE void sides(const uint4 (&v)[N], uint64_t first, uint32_t count) {
         side<false, NUMBERS>(v, first, count);
         side<true, NUMBERS>(v, first, count);
+    }
+    /* Of a tile without NaNs that is only added: those who add take every element for one that is not zero. */
+    template <int N> CR_DEVICE void zeros(const uint4 (&v)[N], uint32_t count, const cr_fold_args &args) {
+        cr_fold_counts<D> counts;
+        counts.begin(args);
+        counts.template tile<N>(v, 0, count);
+        const uint32_t others = __reduce_add_sync(CR_EVERYONE, (uint32_t)counts.nonzero);
+        if (threadIdx.x % CR_WARP == 0) nonzero -= N * (CR_GPU_VECTOR / cr_width(D)) * CR_WARP - others;
     }
     /* first: the index of v[0]'s first element. */
     template <int N>
@@ -192,8 +201,8 @@ struct cr_set {
         }
         __syncwarp();
     }
-    /* What the sums take. */
-    CR_DEVICE void windows(const Own &mine) {
+    /* What both sums take; before they are placed, zeros alone. */
+    CR_DEVICE static cr_span window(const Own &mine) {
         cr_span both = mine.sum.bounds;
         bool placed = mine.sum.placed;
         if constexpr (SQUARES) {
@@ -201,8 +210,13 @@ struct cr_set {
             both = {min(both.most, bounds.most), max(both.least, bounds.least)};
             placed = placed && mine.squares.placed;
         }
+        if (placed && both.most > both.least) return both;
+        return {0, ~0u};
+    }
+    CR_DEVICE void windows(const Own &mine) {
+        const cr_span both = window(mine);
         limits.nothing();
-        if (placed && both.most > both.least) limits.template window<E>(both);
+        if (both.most > both.least) limits.template window<E>(both);
     }
     /* Not beyond the extrema of the warp, or of the block, which learns of the warp's. */
     CR_DEVICE void extremes(const Own &mine, Shared &shared) {
@@ -250,22 +264,26 @@ struct cr_set {
         __syncwarp();
         grant<N>(mine, shared);
     }
-    /* Whether a tile that is not within the limits may only be added nevertheless, once its extrema are known. */
+    /* Whether a tile that is not within the limits may only be added nevertheless, once its extrema and its zeros are known. */
     template <int N>
     CR_DEVICE bool usual(const cr_glimpse<D, ORDER> &glimpse, const uint4 (&v)[N], uint64_t vector, uint32_t count, Own &mine,
                      Shared &shared) {
         if (room == FRESH) place<N>(glimpse, mine, shared);
-        if (!ORDER) return __all_sync(CR_EVERYONE, room != 0 && glimpse.within(limits));
-        windows(mine);
-        if (!__all_sync(CR_EVERYONE, room != 0 && glimpse.within(limits))) return false;
-        const cr_glimpse_limits window = limits;
-        extremes(mine, shared);
-        cr_glimpse_limits known = limits;
-        known.least = window.least;
-        if (__all_sync(CR_EVERYONE, glimpse.within(known))) return true;
-        if constexpr (ORDER) mine.order.template sides<N, false>(v, cr_index_of<SIZE>(*sum.args, vector), count);
-        limits = window;
-        extremes(mine, shared);
+        if (ORDER) windows(mine);
+        const bool full = __all_sync(CR_EVERYONE, room != 0 && glimpse.within(limits)); /* of elements that are not zero */
+        if (!full && (room == 0 || room == FRESH || !plain_sum::Window::within(plain_sum::template spread<N>(v), window(mine))))
+            return false;
+        if constexpr (ORDER) {
+            const cr_glimpse_limits around = limits;
+            extremes(mine, shared);
+            cr_glimpse_limits known = limits;
+            known.least = around.least;
+            if (!full) mine.order.template zeros<N>(v, count, *sum.args);
+            if (__all_sync(CR_EVERYONE, full ? glimpse.within(known) : glimpse.around_zero(known))) return true;
+            mine.order.template sides<N, false>(v, cr_index_of<SIZE>(*sum.args, vector), count);
+            limits = around;
+            extremes(mine, shared);
+        }
         return true;
     }
     template <class S, int N>
