@@ -16,7 +16,8 @@ typedef struct axis_row {
     cr_shape shape;
     uint64_t answers;
     double *expected, *got;
-    bool placed; /* answers go to device memory: g.to[0] has the bare kernel's, g.to[1] the daemon's */
+    double ours_us, fold_us; /* of the last call; fold_us: in the lane */
+    bool placed;             /* answers go to device memory: g.to[0] has the bare kernel's, g.to[1] the daemon's */
 } axis_row;
 
 /* Memory for the answers on the device, when there is a context. */
@@ -91,8 +92,10 @@ static double daemon_seconds(axis_row *r) {
         cured_region_reduce(r->g.region, CURED_F32, &op, 1, 0, CURED_TO_END, &options, &call, &error) == CURED_OK &&
         cured_wait(call, &error) == CURED_OK;
     double took = bench_now() - start;
+    if (good) r->fold_us = (double)cured_call_timing(call).run_ns / 1e3;
     cured_call_free(call);
     if (!good) return floors_gpu_fail("the daemon", error.text), -1;
+    r->ours_us = took * 1e6;
     if (r->placed || memcmp(r->got, r->expected, r->answers * sizeof *r->got) == 0) return took;
     return floors_gpu_fail("the daemon", "a wrong sum"), -1;
 }
@@ -137,11 +140,12 @@ static bool run_row(const floors_options *o, FILE *json, const char *name, uint6
     axis_row r = {.shape = shape, .answers = shape.outer * shape.inner, .placed = placed};
     r.g.bytes = r.answers * shape.n * sizeof(float);
     floors_row row = {.name = name, .unit = "GB/s", .floor_name = "the bare kernel", .has_floor = true};
-    bool ran;
+    bool ran = false;
     r.expected = malloc(r.answers * sizeof *r.expected);
     r.got = malloc(r.answers * sizeof *r.got);
     bool good = r.expected && r.got ? floors_gpu_row(o, json, &row, spin_us, measure, warm, &r, &ran)
                                     : floors_gpu_fail("the row", "no memory");
+    if (ran) printf("%36s last call: %.1f us, of which %.1f in the lane\n", "", r.ours_us, r.fold_us);
     free(r.expected);
     free(r.got);
     return good;

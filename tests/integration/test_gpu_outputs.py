@@ -294,6 +294,24 @@ class Faults(unittest.TestCase):
         daemon.check_end(self, daemon.stop())
         return [status and status.code for status in statuses]
 
+    def test_of_two_gpus(self):
+        """Each writes into its own memory alone."""
+        daemon = Daemon(self.folder, program=PROGRAM, env={"CURED_TEST_GPU": "devices=2"}, **OPTIONS)
+        self.addCleanup(daemon.stop, signal.SIGKILL)
+        with daemon.connect() as c:
+            for number in range(4):
+                memory = Stand(bytes(range(16)) if number < 2 else bytes(64), number % 2)
+                self.addCleanup(memory.free)
+                self.assertEqual(memory.size, c.registered(c.start_register(1 + number, memory.source(), memory.descriptor, writable=True)))
+            ask = lambda source, *targets: c.region("u8", ["sum", "max"][:len(targets)], source, 0, 16, axis=(4, 4, 1),
+                                                    outputs=[(n, target, 32 * n) for n, target in enumerate(targets)]).status
+            for good in (ask(1, 3), ask(2, 4), ask(1, 3, 3)):
+                self.assertIsNone(good)
+            for bad, words in ((ask(1, 4), "same GPU"), (ask(2, 3), "same GPU"), (ask(1, 3, 4), "one GPU's"), (ask(2, 4, 3), "one GPU's")):
+                self.assertEqual(INVALID_ARGUMENT, bad.code)
+                self.assertIn(words, bad.message)
+        daemon.check_end(self, daemon.stop())
+
     def test_one_call_fails(self):
         for faults in ("fail_fold=2", "fail_fault=3,polls=4"):
             codes = self.run_all(faults)
