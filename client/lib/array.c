@@ -99,15 +99,25 @@ cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *e
     status = plan(array, r, o, error);
     for (uint32_t i = 0; status == CR_OK && i < array->op_count; i++) {
         struct op_answers *a = &array->ops[i];
-        a->seen = calloc((size_t)words_of(array->count) + 1, sizeof a->seen[0]);
+        if (o->outputs == NULL) a->seen = calloc((size_t)words_of(array->count) + 1, sizeof a->seen[0]);
         if (a->owned)
             a->values = malloc((size_t)array->count * a->size + 1); /* never of 0 bytes: NULL says something */
         if (array->wants_statuses) a->statuses = calloc((size_t)array->count + 1, 1);
-        if (a->seen == NULL || (a->owned && a->values == NULL) || (array->wants_statuses && a->statuses == NULL))
+        if ((a->seen == NULL && o->outputs == NULL) || (a->owned && a->values == NULL) ||
+            (array->wants_statuses && a->statuses == NULL))
             status =
                 cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu answers", (unsigned long long)array->count);
     }
     return status;
+}
+
+bool cr_cl_array_expect_parts(cr_cl_array *array) {
+    for (uint32_t i = 0; i < array->op_count; i++) {
+        struct op_answers *a = &array->ops[i];
+        if (a->seen == NULL) a->seen = calloc((size_t)words_of(array->count) + 1, sizeof a->seen[0]);
+        if (a->seen == NULL) return false;
+    }
+    return true;
 }
 
 void cr_cl_array_free(cr_cl_array *array) {
@@ -153,7 +163,7 @@ bool cr_cl_array_own(cr_cl_array *array) {
         a->owned = true;
         if (a->values == NULL) return false;
     }
-    return true;
+    return cr_cl_array_expect_parts(array);
 }
 
 bool cr_cl_array_wants_statuses(const cr_cl_array *array) { return array != NULL && array->wants_statuses; }

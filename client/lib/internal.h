@@ -308,6 +308,9 @@ struct cured_value *cr_cl_values_at(cured_values *values, size_t index);
 
 /* array.c: the answers of a call with an axis. Makes call->array from the request and the options. */
 cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error);
+/* Of a call with outputs, which were not to be written after all: memory for what is known of parts, a bit an answer. Zeroing it for
+ * nothing took 0.3 ms of a call for 32 million answers. False: there is none. */
+bool cr_cl_array_expect_parts(cr_cl_array *array);
 /* Nothing has come yet: for each try. */
 void cr_cl_array_reset(cr_cl_array *array);
 /* Takes a part and hands it to on_part, which may free the call. What is wrong with it, or NULL. */

@@ -62,7 +62,9 @@ cr_status cr_cl_outputs_choose(cured_call *call, cr_error *error) {
         status = cr_fail(error, why->code, "outputs[%u]: %.200s", i, why->text);
     }
     outputs->written = status == CR_OK;
-    return cr_cl_array_has_results(call->array) ? CR_OK : status; /* they are where answers that are sent go */
+    if (outputs->written || !cr_cl_array_has_results(call->array)) return status;
+    if (cr_cl_array_expect_parts(call->array)) return CR_OK; /* results are where answers that are sent go */
+    return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the answers that are sent");
 }
 
 bool cr_cl_outputs_written(const cured_call *call) { return call->outputs != NULL && call->outputs->written; }
