@@ -37,7 +37,8 @@ enum {
 /* What a scratch begins with: zero before its first use, left zero by every launch. After it lie the list of hard outputs'
  * numbers, and the records. */
 typedef struct cr_axis_head {
-    uint32_t hard, hard_blocks, pad[14]; /* tiles or outputs in the list; blocks that are done with it */
+    uint32_t hard, hard_blocks, taken,
+        pad[13]; /* tiles or outputs in the list; blocks that are done with it; what has been taken from it */
     uint32_t tickets[CR_AXIS_TILES];
     /* Of warps, or of listed outputs that several fold; then of warps' second sums. */
     cr_sum_state states[2 * CR_AXIS_STATES];
@@ -65,6 +66,7 @@ typedef struct cr_axis_launch {
     uint32_t odd;       /* elements lie at any address */
     uint32_t rows;      /* inner is 1 */
     uint32_t vector;    /* units that a thread takes side by side, by one load: 1, or rows' 16 bytes */
+    uint32_t together;  /* a warp's lanes are at neighbouring rows or units, and load for each other */
     uint32_t
         rounds; /* rows: that a team takes one after the other, before their answers are made together; a power of two */
     uint32_t p_tile, m, p_log, m_log; /* powers of two */
@@ -83,6 +85,7 @@ typedef struct cr_axis_args {
     uint8_t *scratch;
     cr_axis_failure *failure;
     uint32_t family, skip, out_count; /* skip: of NaNs */
+    uint32_t keep;                    /* the list, for another launch */
     uint32_t wrap;                    /* products modulo 2^64 */
     uint64_t ddof;
     cr_axis_out out[CR_AXIS_OUTS];

@@ -10,7 +10,7 @@
 /* D stands for all types of its width that count alike: u8, u16, u32, u64, and each float. */
 template <cr_dtype D> struct cr_axis_count {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = 4;
-    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, APART = false;
+    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
     struct record {
         uint64_t nonzero, nans;
@@ -67,7 +67,7 @@ template <cr_dtype D> struct cr_axis_count {
 /* D: bool, u8, u16, u32 or u64. */
 template <cr_dtype D> struct cr_axis_bit {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = 4;
-    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, APART = false;
+    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
     struct record {
         uint64_t lacking, any, odd; /* bits that some element lacks, has, an odd number of them has */
@@ -114,7 +114,7 @@ template <cr_dtype D> struct cr_axis_bit {
 /* Best keys and where they came first; most as it is. A place is the number of the thread's unit. */
 template <cr_dtype D> struct cr_axis_extreme {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = SIZE == 1 ? 3 : 4;
-    static constexpr bool FIRST = true, REDO = false, STOPS = false, TOGETHER = false, APART = false, FLOAT = cr_is_float(D);
+    static constexpr bool FIRST = true, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = false, FLOAT = cr_is_float(D);
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef unit key;
     static constexpr uint32_t NONE = UINT32_MAX;

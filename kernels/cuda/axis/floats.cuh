@@ -45,22 +45,41 @@ template <int W> CR_DEVICE void cr_axis_sum_merge(cr_axis_sum_record<W> &r, cons
     if (top != 0 && top != -1) r.marks |= CR_MARK_HARD;
 }
 
+/* What takes more than one conversion. */
+template <int W>
+CR_CALLED void cr_axis_sum_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, const cr_axis_sum_record<W> &r) {
+    cr_words<W> positive = r.value;
+    const bool negative = positive.strip_sign();
+    int exponent = (int)r.unit;
+    bool sticky = false;
+    const cr_u128 magnitude = cr_leading(positive, exponent, sticky);
+    cr_float_answer(args, out, output, negative, magnitude, exponent, sticky, r.marks);
+}
+
+template <int W>
+CR_DEVICE void cr_axis_put_sum(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, const cr_axis_sum_record<W> &r) {
+    if (r.marks != 0 || !r.value.fits_64() || !cr_axis_quick_answer(args, out, output, (int64_t)r.value.word[0], (int)r.unit))
+        cr_axis_sum_answer(args, out, output, r);
+}
+
 template <cr_dtype D> struct cr_axis_floats;
 template <> struct cr_axis_floats<CR_F16> { typedef cr_f16 E; };
 template <> struct cr_axis_floats<CR_BF16> { typedef cr_bf16 E; };
 template <> struct cr_axis_floats<CR_F32> { typedef cr_f32 E; };
 template <> struct cr_axis_floats<CR_F64> { typedef cr_f64 E; };
 
-template <cr_dtype D, int KIND> struct cr_axis_float {
+template <int SIZE, int KIND> static constexpr int cr_axis_float_units() { return SIZE == 8 ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16; }
+
+template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>()> struct cr_axis_float {
     typedef typename cr_axis_floats<D>::E E;
     using Window = cr_window<E, KIND>;
-    static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16;
+    static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = UNITS;
     static constexpr int BLOCKS = (KIND == CR_SUM_SQUARE && SIZE != 4) || D == CR_BF16 ? 2 : 3; /* more bytes in flight are worth more than more threads */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
      * anchor before its bits go on. */
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
-    static constexpr bool FIRST = false, TOGETHER = true, APART = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
+    static constexpr bool FIRST = false, TOGETHER = true, AHEAD = D == CR_BF16 && !SQUARE, APART = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
     static constexpr int W = SQUARE && !HALF ? 3 : 2;
     /* Binades more above the largest of the first elements, where the window has plenty below. */
     static constexpr int SLACK = SQUARE ? 0 : SIZE == 8 ? 16 : D == CR_BF16 ? 8 : 1;
@@ -98,23 +117,39 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
         }
     }
 
+    /* The largest exponent field but those of NaNs and infinities. */
+    static CR_DEVICE uint32_t finite_field(const unit (&v)[U], int look) {
+        uint32_t field = 0;
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) {
+            if (i >= look) break;
+#pragma unroll
+            for (int k = 0; k < QUAD * C; k++) {
+                const uint32_t seen = (uint32_t)(cr_element<SIZE>(quad(v, i * QUAD), k) >> E::MANTISSA) & E::TOP;
+                field = max(field, seen == E::TOP ? 0 : seen);
+            }
+        }
+        return field;
+    }
     /* The window is the team's, as far as it lies in this warp: so its records meet without shifts. */
-    CR_DEVICE void begin(const cr_axis_args &args, const unit (&v)[U]) {
+    CR_DEVICE void begin(const cr_axis_args &args, const unit (&v)[U]) { begin_as<AHEAD>(args, v); }
+    template <bool BRISK> CR_DEVICE void begin_as(const cr_axis_args &args, const unit (&v)[U]) {
         const uint32_t p_tile = args.at.p_tile, team = min(p_tile * args.at.m, (uint32_t)CR_WARP);
         adds = 0;
         fine = hard = false;
         uint32_t field = 0;
         if (!HALF) {
             const int look = p_tile * 4 <= team ? 1 : QUADS; /* with many others one quad is enough */
+            if constexpr (BRISK) {
+                cr_span seen = {0, ~0u};
 #pragma unroll
-            for (int i = 0; i < QUADS; i++) {
-                if (i >= look) break;
-#pragma unroll
-                for (int k = 0; k < QUAD * C; k++) {
-                    const uint32_t seen = (uint32_t)(cr_element<SIZE>(quad(v, i * QUAD), k) >> E::MANTISSA) & E::TOP;
-                    field = max(field, seen == E::TOP ? 0 : seen);
+                for (int i = 0; i < QUADS; i++) {
+                    if (i >= look) break;
+                    E::look(seen, quad(v, i * QUAD));
                 }
+                field = Window::largest(seen.most) >> E::FIELD;
             }
+            if (!BRISK || field == E::TOP) field = finite_field(v, look);
             for (uint32_t step = p_tile; step < team; step *= 2) field = max(field, __shfl_xor_sync(CR_EVERYONE, field, step));
         }
         a = Window::place((field != 0 ? (int)field : E::BIAS) + SLACK);
@@ -252,22 +287,29 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
     /* What a quick look vouches for is added; otherwise the tile is loaded once more, a quad at a time, so that its units need not be
      * kept for this. */
     CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride) {
-        if (adds + QUADS * GROUPS > (uint32_t)Window::ADDS) drain();
-        adds += QUADS * GROUPS;
+        reserve();
         if (!SQUARE && args.family == CR_FAM_SUMABS) {
 #pragma unroll
             for (int i = 0; i < U; i++) v[i] = plain(args, v[i]);
         }
-        const uint32_t low = Window::low(bounds);
-        uint32_t worst = 0;
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) E::glance(worst, quad(v, i * QUAD), low);
-        if (Window::near(worst, bounds)) {
+        if (inside(v, bounds)) {
 #pragma unroll
             for (int i = 0; i < QUADS; i++) add_quad<0>(quad(v, i * QUAD));
         } else {
             again(args, left, p, stride);
         }
+    }
+    CR_DEVICE void reserve() { /* for a tile */
+        if (adds + QUADS * GROUPS > (uint32_t)Window::ADDS) drain();
+        adds += QUADS * GROUPS;
+    }
+    /* At a quick look. */
+    static CR_DEVICE bool inside(const unit (&v)[U], const cr_span &bounds) {
+        const uint32_t low = Window::low(bounds);
+        uint32_t worst = 0;
+#pragma unroll
+        for (int i = 0; i < QUADS; i++) E::glance(worst, quad(v, i * QUAD), low);
+        return Window::near(worst, bounds);
     }
     CR_DEVICE void again(const cr_axis_args &args, int left, const uint8_t *p, uint64_t stride) {
 #pragma unroll 1
@@ -345,7 +387,9 @@ template <cr_dtype D, int KIND> struct cr_axis_float {
         const cr_u128 magnitude = cr_leading(positive, exponent, sticky);
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
-            if (!cr_is_variance(out)) {
+            if (AHEAD && !cr_is_variance(out)) {
+                cr_axis_put_sum(args, out, output, r);
+            } else if (!cr_is_variance(out)) {
                 cr_float_answer(args, out, output, negative, magnitude, exponent, sticky, r.marks);
             } else if (!SQUARE) {
                 *cr_axis_slot_of(args, output) = cr_axis_slot{r.value.word[0], r.value.word[1], r.unit, 0, {0, 0, 0, 0}};

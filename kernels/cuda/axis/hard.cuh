@@ -38,11 +38,19 @@ template <int KIND> struct cr_axis_hard_sum {
             special[2] += which == 2;
         }
     }
-    CR_DEVICE uint64_t element(const uint8_t *p) const {
-        uint64_t bits;
-        if (args.at.odd) bits = cr_load_one<SIZE>(p);
-        else bits = *reinterpret_cast<const uint64_t *>(p);
-        return args.family == CR_FAM_SUMABS ? bits & (~0ull >> (65 - 8 * SIZE)) : bits;
+    /* No branch stands between the loads, and nothing waits for one of them. */
+    CR_DEVICE void load(uint64_t (&bits)[TOGETHER], const uint8_t *p, uint64_t stride, uint64_t line, uint64_t high) const {
+        if (args.at.odd) {
+            for (int i = 0; i < TOGETHER; i++, line += CR_WARP) bits[i] = line < high ? cr_load_one<SIZE>(p + line * stride) : 0;
+            return;
+        }
+        p += line * stride;
+        const int count = line < high ? (int)min((high - line - 1) / CR_WARP + 1, (uint64_t)TOGETHER) : 0;
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++, p += stride * CR_WARP) {
+            bits[i] = 0;
+            if (i < count) bits[i] = *reinterpret_cast<const uint64_t *>(p);
+        }
     }
     /* Lines [low, high) of an output whose line 0 is at p. */
     CR_DEVICE void fold(const uint8_t *p, uint64_t stride, uint64_t low, uint64_t high) {
@@ -51,16 +59,17 @@ template <int KIND> struct cr_axis_hard_sum {
         special[0] = special[1] = special[2] = 0;
         Bins::clear(shared.bins);
         __syncwarp();
+        const uint64_t mask = args.family == CR_FAM_SUMABS ? INT64_MAX : UINT64_MAX;
+        uint64_t next[TOGETHER];
+        load(next, p, stride, low + lane, high);
         for (uint64_t line = low; line < high; line += TOGETHER * CR_WARP) {
             uint64_t bits[TOGETHER];
 #pragma unroll
-            for (int i = 0; i < TOGETHER; i++) {
-                const uint64_t at = line + lane + (uint64_t)i * CR_WARP;
-                bits[i] = at < high ? element(p + at * stride) : 0;
-            }
+            for (int i = 0; i < TOGETHER; i++) bits[i] = next[i];
+            load(next, p, stride, line + TOGETHER * CR_WARP + lane, high); /* while those are put */
             Bins::reserve(shared.bins, state, fill, Bins::adds(TOGETHER));
 #pragma unroll
-            for (int i = 0; i < TOGETHER; i++) put(bits[i]);
+            for (int i = 0; i < TOGETHER; i++) put(bits[i] & mask);
         }
         __syncwarp();
     }
@@ -103,12 +112,11 @@ template <int KIND> struct cr_axis_hard_sum {
         __threadfence();
         return before + 1 == splits;
     }
-    /* From the state, which is left zero, or from the warp's own digits: digits of 32 bits and what else there was; whether the sum was
-     * negative. Of use to lane 0. */
-    CR_DEVICE bool settle(bool alone, uint64_t &marks) {
+    /* From the state, which is left zero, or from the warp's own digits: digits of 32 bits, the number of the highest that is not zero
+     * (−1: none), and what else there was; whether the sum was negative. All lanes; marks are lane 0's. */
+    CR_DEVICE bool settle(bool alone, uint64_t &marks, int &top) {
         const uint32_t lane = threadIdx.x % CR_WARP;
         long long *digit = shared.digit[threadIdx.x / CR_WARP];
-        bool negative = false;
         for (int i = (int)lane; !alone && i < LIMBS; i += CR_WARP) {
             digit[i] = (long long)__ldcg(&state->limbs[i]);
             state->limbs[i] = 0;
@@ -125,28 +133,53 @@ template <int KIND> struct cr_axis_hard_sum {
             marks = special[0] & CR_MARK_NANS;
             if (special[1] != 0) marks |= CR_MARK_PLUS;
             if (special[2] != 0) marks |= KIND == CR_SUM_SQUARE ? CR_MARK_PLUS : CR_MARK_MINUS;
-            negative = carry(digit);
         }
+        const bool negative = carry(digit, top);
         if (!alone) __threadfence();
         __syncwarp();
         return negative;
     }
-    static CR_DEVICE bool carry(long long *digit) {
-        long long carry = 0;
-#pragma unroll 1
-        for (int i = 0; i < LIMBS; i++) {
-            carry += digit[i];
-            digit[i] = carry & 0xffffffff;
-            carry >>= 32;
+    /* Each lane has EACH neighbouring limbs. What they carry goes up a lane a round, until none does: few rounds, but where many digits
+     * are alike. */
+    static CR_DEVICE bool carry(long long *digit, int &top) {
+        constexpr int EACH = (LIMBS + CR_WARP - 1) / CR_WARP, LAST = (LIMBS - 1) / EACH; /* the lane of the highest */
+        const int lane = (int)threadIdx.x % CR_WARP;
+        long long own[EACH], over = 0, sign = 0;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) own[i] = lane * EACH + i < LIMBS ? digit[lane * EACH + i] : 0;
+        do {
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                over += own[i];
+                own[i] = over & 0xffffffff;
+                over >>= 32;
+            }
+            if (lane == LAST) sign += over;
+            const long long up = __shfl_sync(CR_EVERYONE, over, (lane + CR_WARP - 1) % CR_WARP);
+            over = lane == 0 || lane > LAST ? 0 : up;
+        } while (__any_sync(CR_EVERYONE, over != 0));
+        const bool negative = __shfl_sync(CR_EVERYONE, (int)(sign < 0), LAST) != 0;
+        bool some = false;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) some |= own[i] != 0;
+        const uint32_t lanes = __ballot_sync(CR_EVERYONE, some);
+        top = -1;
+        if (negative) { /* below the lowest digit that is not zero nothing changes */
+            bool ones = (lanes & ((1u << lane) - 1)) != 0;
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                if (ones) own[i] = 0xffffffff - own[i];
+                else if (own[i] != 0) own[i] = 0x100000000 - own[i], ones = true;
+            }
         }
-        const bool negative = carry < 0;
-        bool ones = false; /* below the lowest digit that is not zero nothing changes */
-#pragma unroll 1
-        for (int i = 0; negative && i < LIMBS; i++) {
-            if (ones) digit[i] = 0xffffffff - digit[i];
-            else if (digit[i] != 0) digit[i] = 0x100000000 - digit[i];
-            ones |= digit[i] != 0;
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            if (lane * EACH + i >= LIMBS) continue;
+            digit[lane * EACH + i] = own[i];
+            if (own[i] != 0) top = lane * EACH + i;
         }
+        const uint32_t lit = __ballot_sync(CR_EVERYONE, top >= 0);
+        top = __shfl_sync(CR_EVERYONE, top, lit == 0 ? 0 : 31 - __clz((int)lit));
         return negative;
     }
     CR_DEVICE void words(cr_words<LIMBS / 2> &to) const {
@@ -154,24 +187,24 @@ template <int KIND> struct cr_axis_hard_sum {
 #pragma unroll 1
         for (int i = 0; i < LIMBS / 2; i++) to.word[i] = (uint64_t)digit[2 * i] | (uint64_t)digit[2 * i + 1] << 32;
     }
-    /* All but variances; one lane. */
-    CR_DEVICE void answer(bool negative, uint64_t marks, uint64_t output) const {
+    /* All but variances. All lanes; top: as settle gives it. */
+    CR_DEVICE void answer(bool negative, uint64_t marks, int top, uint64_t output) const {
         const long long *digit = shared.digit[threadIdx.x / CR_WARP];
-        int top = LIMBS - 1, exponent = 0;
-#pragma unroll 1
-        while (top >= 0 && digit[top] == 0) top--;
+        const int lane = (int)threadIdx.x % CR_WARP;
+        bool below = false;
+        for (int i = lane; i < top - 4; i += CR_WARP) below |= digit[i] != 0;
+        bool sticky = __any_sync(CR_EVERYONE, below);
+        if (lane != 0) return;
+        int exponent = 0;
         /* The highest 128 bits, the first of them a one. */
         cr_u128 magnitude = 0;
-        bool sticky = false;
         if (top >= 0) {
             for (int i = top; i > top - 4; i--) magnitude = magnitude << 32 | (uint32_t)(i >= 0 ? digit[i] : 0);
             const int room = 128 - cr_bits_in(magnitude);
             const uint32_t next = top >= 4 ? (uint32_t)digit[top - 4] : 0;
             magnitude = magnitude << room | (room != 0 ? next >> (32 - room) : 0);
-            sticky = room != 0 ? next << room != 0 : next != 0;
+            sticky |= room != 0 ? next << room != 0 : next != 0;
             exponent = GRID + 32 * (top - 3) - room;
-#pragma unroll 1
-            for (int i = 0; i < top - 4; i++) sticky |= digit[i] != 0;
         }
         for (uint32_t k = 0; k < args.out_count; k++) {
             if (!cr_is_variance(args.out[k]))
@@ -189,13 +222,14 @@ CR_DEVICE void cr_axis_hard_variance(const cr_axis_hard_sum<CR_SUM_SQUARE> &squa
                                      uint64_t marks, uint64_t output) {
     const cr_axis_args &args = squares.args;
     uint64_t none = 0;
+    int top = 0;
     bool asked = false;
     for (uint32_t k = 0; k < args.out_count; k++) asked |= cr_is_variance(args.out[k]);
     if (!asked) return;
     const bool alone = args.at.n <= CR_HARD_ALONE;
     sum.fold(p, args.at.inner * 8, 0, args.at.n);
     sum.flush(alone);
-    sum.settle(alone, none);
+    sum.settle(alone, none, top);
     if (threadIdx.x % CR_WARP != 0) return;
     cr_words<34> total;
     cr_words<67> of_squares;
@@ -223,7 +257,7 @@ template <int KIND> union cr_axis_hard_bins {
 };
 
 template <int KIND>
-__global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_constant__ cr_axis_args args) {
+__global__ void __launch_bounds__(CR_GPU_THREADS, KIND == CR_SUM_SQUARE ? 2 : 3) cr_axis_hard(const __grid_constant__ cr_axis_args args) {
     typedef cr_axis_hard_sum<KIND> sum;
     __shared__ cr_axis_hard_bins<KIND> bins;
     __shared__ long long digits[CR_WARPS][sum::LIMBS], others[KIND == CR_SUM_SQUARE ? CR_WARPS : 1][CR_F64_LIMBS];
@@ -237,7 +271,12 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_c
     const uint32_t splits = hard == 0 ? 1 : (uint32_t)max((uint64_t)1, min(pieces, (uint64_t)(warps / hard)));
     const uint64_t lines = (args.at.n + splits - 1) / splits;
     const bool alone = splits == 1 && args.at.n <= CR_HARD_ALONE;
-    for (uint64_t item = warp; item < (uint64_t)hard * splits; item += warps) {
+    const uint64_t items = (uint64_t)hard * splits;
+    for (;;) { /* as warps come */
+        uint32_t taken = 0;
+        if (items != 0 && threadIdx.x % CR_WARP == 0) taken = atomicAdd(&head->taken, 1u);
+        const uint64_t item = __shfl_sync(CR_EVERYONE, taken, 0);
+        if (item >= items) break;
         const uint64_t position = item / splits, low = item % splits * lines;
         const uint64_t output = list[position];
         sum s = {{bins.own, digits}, args, &head->states[splits > 1 ? position : warp], splits, 0, {0, 0, 0}};
@@ -246,8 +285,9 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_c
         s.flush(alone);
         if (!s.last()) continue;
         uint64_t marks = 0;
-        const bool negative = s.settle(alone, marks);
-        if (threadIdx.x % CR_WARP == 0) s.answer(negative, marks, output);
+        int top = 0;
+        const bool negative = s.settle(alone, marks, top);
+        s.answer(negative, marks, top, output);
         if constexpr (KIND == CR_SUM_SQUARE) {
             cr_axis_hard_sum<CR_SUM_PLAIN> plain = {
                 {bins.plain, others},
@@ -256,8 +296,7 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_hard(const __grid_c
         }
         __syncwarp();
     }
-    __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&head->hard_blocks, 1u) + 1 == gridDim.x) head->hard = head->hard_blocks = 0;
+    cr_axis_leave_list(args);
 }
 
 template <int KIND> int cr_axis_launch_hard(const cr_axis_args *args, void *stream) {

@@ -9,7 +9,7 @@
 /* Elements of all types. */
 template <cr_dtype D> struct cr_axis_int {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 16, BLOCKS = SIZE == 8 ? 4 : 3;
-    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, APART = SIZE == 8;
+    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = SIZE == 8;
     typedef typename cr_axis_unit<SIZE>::type unit;
     typedef cr_words<SIZE == 8 ? 3 : 2> record;
 

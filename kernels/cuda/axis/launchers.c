@@ -30,7 +30,7 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
 }
 
 /* What rows of axis.def are named for. */
-enum kind { counts, extrema, bits, prod, sum, sumsq, sum_again, sumsq_again, KINDS };
+enum kind { counts, extrema, bits, prod, sum, sumsq, moments, sum_again, sumsq_again, KINDS };
 
 #define CR_UNIT(unit, headers)
 #define CR_AXIS(unit, kind, dtype, ...) int cr_launch_axis_##kind##_##dtype(const cr_axis_args *args, void *stream);
@@ -98,6 +98,33 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, void *stream
     return failure;
 }
 
+static void ask(cr_axis_args *args, const cr_gpu_axis *axis, uint32_t k, void *to) {
+    cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+    args->out[args->out_count++] = (cr_axis_out){
+        .op = (int32_t)axis->ops[k], .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own), .to = to};
+}
+
+/* Sums and sums of squares in one pass, where a variance needs both. What that cannot take is on one list for both kinds' second
+ * launches. *did: whether there is a kernel for it, and room for the ops. */
+static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, void *const *out, void *stream,
+                           bool *did) {
+    cr_axis_args both = *args, sums = *args, squares = *args;
+    *did = kernels[moments][axis->dtype] != NULL && axis->op_count <= CR_AXIS_OUTS && cr_axis_is_variance(axis);
+    if (!*did) return 0;
+    both.family = sums.family = CR_FAM_SUM;
+    squares.family = CR_FAM_SUMSQ;
+    sums.keep = 1;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        const uint32_t families = cr_axis_families(axis->ops[k], axis->dtype);
+        if (families & (CR_FAM_SUM | CR_FAM_SUMSQ)) ask(&both, axis, k, out[k]);
+        if (families & CR_FAM_SUM) ask(&sums, axis, k, out[k]);
+        if (families & CR_FAM_SUMSQ) ask(&squares, axis, k, out[k]);
+    }
+    int failure = kernels[moments][axis->dtype](&both, stream);
+    if (failure == 0) failure = kernels[sum_again][axis->dtype](&sums, stream);
+    return failure != 0 ? failure : kernels[sumsq_again][axis->dtype](&squares, stream);
+}
+
 int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *const *out, uint8_t *scratch,
                     cr_axis_failure *failed, void *stream) {
     cr_axis_args args;
@@ -110,7 +137,8 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
     args.skip = axis->finish.nan == CR_NAN_SKIP;
     args.wrap = axis->finish.overflow == CR_OVERFLOW_WRAP;
     args.ddof = axis->finish.ddof;
-    int failure = 0;
+    bool did = false;
+    int failure = enqueue_moments(&args, axis, out, stream, &did);
     for (args.family = 1; args.family < CR_FAM_ALL && failure == 0; args.family <<= 1) {
         args.out_count = 0;
         for (uint32_t k = 0; k <= axis->op_count && failure == 0; k++) {
@@ -120,11 +148,8 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
                 args.out_count = 0;
             }
             if (ends || (cr_axis_families(axis->ops[k], axis->dtype) & args.family) == 0) continue;
-            cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-            args.out[args.out_count++] =
-                (cr_axis_out){.op = (int32_t)axis->ops[k],
-                              .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
-                              .to = out[k]};
+            if (did && (args.family & (CR_FAM_SUM | CR_FAM_SUMSQ)) != 0) continue;
+            ask(&args, axis, k, out[k]);
         }
     }
     return failure;

@@ -1,4 +1,4 @@
-/* levels: along an axis, of float32 and bfloat16 of any magnitudes: as many levels of anchors as their exponents need, each at
+/* levels: along an axis, of bfloat16 and of squares of float32, of any magnitudes: as many levels of anchors as their exponents need, each at
  * its own place, so nothing depends on the data. The tiles with outputs that floats.cuh could not take come here.
  *
  * Six levels take every element, twelve every square; an element costs three additions a level. What a thread knows is a number of
@@ -9,18 +9,58 @@
 
 #include "kernels/cuda/axis/floats.cuh"
 
+/* What is known of an output. */
+template <int W> struct cr_axis_level_record {
+    cr_words<W> value; /* times 2^LOWEST */
+    uint64_t marks;
+
+    static CR_DEVICE cr_axis_level_record none() {
+        cr_axis_level_record r;
+        r.value.clear();
+        r.marks = 0;
+        return r;
+    }
+    CR_DEVICE void merge(const cr_axis_level_record &other) {
+        value.add(other.value);
+        marks = (((marks & CR_MARK_NANS) + (other.marks & CR_MARK_NANS)) | ((marks | other.marks) & ~CR_MARK_NANS));
+    }
+};
+
+template <int W, int LOWEST, bool SQUARE>
+CR_DEVICE bool cr_axis_level_finish(const cr_axis_args &args, const cr_axis_level_record<W> &r, uint64_t output) {
+    const uint64_t nans = r.marks & CR_MARK_NANS;
+    const bool nan = nans != 0 && !args.skip, infinite = (r.marks & (CR_MARK_PLUS | CR_MARK_MINUS)) != 0;
+    cr_words<W> positive = r.value;
+    const bool negative = positive.strip_sign();
+    int exponent = LOWEST;
+    bool sticky = false;
+    const cr_u128 magnitude = cr_leading(positive, exponent, sticky);
+    for (uint32_t k = 0; k < args.out_count; k++) {
+        const cr_axis_out &out = args.out[k];
+        if (!cr_is_variance(out)) {
+            cr_float_answer(args, out, output, negative, magnitude, exponent, sticky, r.marks);
+        } else if constexpr (!SQUARE) {
+            *cr_axis_slot_of(args, output) =
+                cr_axis_slot{r.value.word[0], r.value.word[1], LOWEST, CR_SLOT_WIDE,
+                             {r.value.word[2], r.value.word[3], r.value.word[4], r.value.word[5]}};
+        } else if (nan || infinite) {
+            cr_put_bits(out.to, output, out.result, cr_nan_bits(out.result));
+        } else {
+            cr_variance_answer<12, 6>(args, out, output, args.at.n - nans, positive, LOWEST);
+        }
+    }
+    return true;
+}
+
 template <cr_dtype D, int KIND> struct cr_axis_level {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = 8, QUAD = 4, BLOCKS = C == 1 ? 2 : 1, STEP = CR_ANCHOR_STEP - 2; /* of four elements */
-    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, FIRST = false, REDO = false, STOPS = false, TOGETHER = true, APART = SIZE == 4 && !SQUARE;
+    static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, FIRST = false, REDO = false, STOPS = false, TOGETHER = true, AHEAD = false, APART = SIZE == 4 && !SQUARE;
     static constexpr int GRID = SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID, TOP = (SQUARE ? CR_F32_SQUARE_MOST : CR_F32_MOST) + 2;
     static constexpr int LEVELS = (TOP - GRID + STEP - 1) / STEP + 1, LOWEST = TOP - STEP * (LEVELS - 1), W = SQUARE ? 11 : 6;
     static constexpr uint32_t ADDS = 4094;
     static_assert(LEVELS == (SQUARE ? 12 : 6) && LOWEST <= GRID, "as above; the lowest anchor takes everything");
     typedef typename cr_axis_unit<SIZE>::type unit;
-    struct record {
-        cr_words<W> value; /* times 2^LOWEST */
-        uint64_t marks;
-    };
+    typedef cr_axis_level_record<W> record;
     struct column {
         unsigned long long acc[LEVELS];
         uint64_t marks;
@@ -127,40 +167,11 @@ template <cr_dtype D, int KIND> struct cr_axis_level {
         }
         return r;
     }
-    static CR_DEVICE record empty(const cr_axis_args &) {
-        record r;
-        r.value.clear();
-        r.marks = 0;
-        return r;
-    }
-    static CR_DEVICE void merge(record &r, const record &other) {
-        r.value.add(other.value);
-        r.marks = (((r.marks & CR_MARK_NANS) + (other.marks & CR_MARK_NANS)) | ((r.marks | other.marks) & ~CR_MARK_NANS));
-    }
+    static CR_DEVICE record empty(const cr_axis_args &) { return record::none(); }
+    static CR_DEVICE void merge(record &r, const record &other) { r.merge(other); }
     static CR_DEVICE bool quick(record &, uint32_t, uint32_t) { return false; }
     static CR_DEVICE bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
-        const uint64_t nans = r.marks & CR_MARK_NANS;
-        const bool nan = nans != 0 && !args.skip, infinite = (r.marks & (CR_MARK_PLUS | CR_MARK_MINUS)) != 0;
-        cr_words<W> positive = r.value;
-        const bool negative = positive.strip_sign();
-        int exponent = LOWEST;
-        bool sticky = false;
-        const cr_u128 magnitude = cr_leading(positive, exponent, sticky);
-        for (uint32_t k = 0; k < args.out_count; k++) {
-            const cr_axis_out &out = args.out[k];
-            if (!cr_is_variance(out)) {
-                cr_float_answer(args, out, output, negative, magnitude, exponent, sticky, r.marks);
-            } else if constexpr (!SQUARE) {
-                *cr_axis_slot_of(args, output) =
-                    cr_axis_slot{r.value.word[0], r.value.word[1], LOWEST, CR_SLOT_WIDE,
-                                 {r.value.word[2], r.value.word[3], r.value.word[4], r.value.word[5]}};
-            } else if (nan || infinite) {
-                cr_put_bits(out.to, output, out.result, cr_nan_bits(out.result));
-            } else {
-                cr_variance_answer<12, 6>(args, out, output, args.at.n - nans, positive, LOWEST);
-            }
-        }
-        return true;
+        return cr_axis_level_finish<W, LOWEST, SQUARE>(args, r, output);
     }
 };
 

@@ -11,7 +11,7 @@
 
 template <cr_dtype D> struct cr_axis_int_prod {
     static constexpr int SIZE = (int)cr_width(D), C = SIZE < 4 ? 4 / SIZE : 1, U = SIZE == 8 ? 4 : 8, BLOCKS = 3;
-    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, APART = false;
+    static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
     enum { ZERO = 1, OVER = 2, NEGATIVE = 4 };
     struct record {

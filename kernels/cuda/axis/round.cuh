@@ -143,6 +143,27 @@ CR_CALLED void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out,
     cr_put_bits(out.to, output, out.result, bits);
 }
 
+/* The same of value·2^unit where one operation rounds and what it gives is normal, so that the unit only moves its exponent. False: it is
+ * not so. */
+CR_DEVICE bool cr_axis_quick_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, int64_t value, int unit) {
+    const bool mean = out.op == CR_OP_MEAN;
+    if (out.op == CR_OP_NORM2) return false;
+    if (out.result == CR_F64 && unit >= -900 && unit <= 900) {
+        double x = __ll2double_rn(value);
+        if (mean) {
+            if ((uint64_t)value + (1ull << 53) > 1ull << 54 || args.at.n >> 53 != 0) return false; /* one of them is rounded */
+            x = __ddiv_rn(x, __ll2double_rn((int64_t)args.at.n));
+        }
+        ((double *)out.to)[output] = __dmul_rn(x, __hiloint2double((unit + 1023) << 20, 0));
+        return true;
+    }
+    if (out.result == CR_F32 && !mean && unit >= -126 && unit <= 63) {
+        ((float *)out.to)[output] = __fmul_rn(__ll2float_rn(value), __uint_as_float((uint32_t)(unit + 127) << 23));
+        return true;
+    }
+    return false;
+}
+
 /* Only outputs that fail come here. The lowest of them stays; nobody waits for anybody. */
 CR_DEVICE void cr_axis_fail(const cr_axis_args &args, const cr_axis_out &out, uint64_t output) {
     const unsigned long long key = (unsigned long long)(UINT32_MAX - (uint32_t)output) << 32 | (uint32_t)out.op << 8 | (uint32_t)out.result;
@@ -204,26 +225,32 @@ CR_DEVICE cr_axis_slot *cr_axis_slot_of(const cr_axis_args &args, uint64_t outpu
     return reinterpret_cast<cr_axis_slot *>(args.scratch + args.at.slots) + output;
 }
 
-/* The variance of n elements, or its root, from the slot (as A words) and their squares' sum. False: N words are too few. */
+/* The variance of n elements, or its root, from their sum and that of their squares. False: N words are too few. */
 template <int N, int A, int B>
-CR_CALLED bool cr_variance_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, uint64_t n, cr_words<B> squares,
-                                 int unit) {
-    const cr_axis_slot *slot = cr_axis_slot_of(args, output);
+CR_CALLED bool cr_variance_put(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, uint64_t n, cr_words<A> sum,
+                               int sum_unit, cr_words<B> squares, int unit) {
     uint64_t bits = cr_nan_bits(out.result);
     if (n > args.ddof) {
-        cr_words<A> sum;
-        if (A == 2 && slot->wide) return false;
-        slot->read(sum);
         sum.strip_sign();
         cr_u128 magnitude;
         int exponent;
         bool sticky = false;
-        if (!cr_variance<N>(sum, (int)slot->unit, squares, unit, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky))
+        if (!cr_variance<N>(sum, sum_unit, squares, unit, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky))
             return false;
         bits = cr_rounded(out.result, false, magnitude, exponent, sticky);
     }
     cr_put_bits(out.to, output, out.result, bits);
     return true;
+}
+/* The same with the sum from the slot (as A words). */
+template <int N, int A, int B>
+CR_DEVICE bool cr_variance_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, uint64_t n,
+                                  const cr_words<B> &squares, int unit) {
+    const cr_axis_slot *slot = cr_axis_slot_of(args, output);
+    if (A == 2 && slot->wide && n > args.ddof) return false;
+    cr_words<A> sum;
+    slot->read(sum);
+    return cr_variance_put<N>(args, out, output, n, sum, (int)slot->unit, squares, unit);
 }
 
 CR_DEVICE bool cr_is_variance(const cr_axis_out &out) { return out.op == CR_OP_VAR || out.op == CR_OP_STD; }

@@ -109,6 +109,8 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     } else {
         columns(at, lines, threads);
     }
+    const bool aligned = !at->odd && address % CR_GPU_VECTOR == 0 && at->line % CR_GPU_VECTOR == 0;
+    at->together = !at->rows && at->p_tile >= 32 && aligned && (size >= 4 || at->wide);
     uint32_t teams = CR_GPU_THREADS / (at->p_tile * at->m);
     at->tiles = at->units > at->p_tile ? at->outer * divide_up(at->units, at->p_tile)
                                        : divide_up(at->outer, (uint64_t)teams * at->rounds);

@@ -10,6 +10,7 @@
  *   tile(args, v, j, left, p, stride)   U units, the j-th of this thread and on; only the first `left` are elements. They came by
  *                                   cr_axis_load from p
  *   one(args, e, bits, j)           a single element, which is element e of the j-th unit
+ *   A::AHEAD                        its loads run ahead (ahead.cuh)
  *   A::TOGETHER                     of a row's, element 0's record is that of all
  *   A::APART                        several rounds, and what splits left, have copies of the code: rows are 2 to 7 % faster so
  *   take(args, e, spot)             the record of element e's output; unit j begins at spot.place(args.at, j) along the axis
@@ -22,6 +23,7 @@
 #ifndef CURED_KERNELS_CUDA_AXIS_WALK_CUH
 #define CURED_KERNELS_CUDA_AXIS_WALK_CUH
 
+#include "kernels/cuda/axis/ahead.cuh"
 #include "kernels/cuda/axis/round.cuh"
 #include "kernels/cuda/thread/simt.cuh"
 
@@ -64,7 +66,7 @@ template <int W> CR_DEVICE bool cr_words_quick(cr_words<W> &r, uint32_t first, u
 
 /* Where a thread is at work. */
 template <int SIZE> struct cr_axis_spot {
-    static constexpr uint32_t C = SIZE < 4 ? 4 / SIZE : 1;
+    static constexpr uint32_t C = SIZE < 4 ? 4 / SIZE : 1, V = CR_GPU_VECTOR / (SIZE * C); /* units of a vector */
     const uint8_t *from;    /* its first unit */
     uint64_t index, column; /* the first element's place along the axis; of element 0 of its units, the output's number */
     uint64_t stride;        /* bytes to its next unit, or vector */
@@ -77,18 +79,19 @@ template <int SIZE> struct cr_axis_spot {
     }
 
     /* begin: the unit's place in line 0; s: of the team's m lines; low: the split's first. */
-    CR_DEVICE void set(const cr_axis_args &args, const uint8_t *begin, uint32_t s, uint64_t low) {
+    template <bool SHIFTS> CR_DEVICE void set(const cr_axis_args &args, const uint8_t *begin, uint32_t s, uint64_t low) {
         const cr_axis_launch &at = args.at;
         uint64_t lines = at.n;
         stride = at.line << at.m_log;
         if (at.vector > 1) {
-            const uint64_t first = low + s * at.vector;
-            lines = at.n * SIZE / at.unit;
+            const uint32_t vector = SHIFTS ? V : at.vector, unit = SHIFTS ? SIZE * C : at.unit; /* the same: kernels that divide read faster so */
+            const uint64_t first = low + s * vector;
+            lines = at.n * SIZE / unit;
             index = first * (at.wide ? C : 1);
             const uint64_t high = min(low + at.per_split, lines);
-            const uint32_t vectors = first < high ? (((uint32_t)(high - low) / at.vector - s - 1) >> at.m_log) + 1 : 0;
-            count = vectors * at.vector;
-            from = begin + first * at.unit;
+            const uint32_t vectors = first < high ? (((uint32_t)(high - low) / vector - s - 1) >> at.m_log) + 1 : 0;
+            count = vectors * vector;
+            from = begin + first * unit;
             stride = (uint64_t)CR_GPU_VECTOR << at.m_log;
             return;
         }
@@ -172,6 +175,8 @@ CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, 
     for (uint32_t e = from; e < to; e++) acc.one(args, e, cr_load_one<A::SIZE>(p + e * A::SIZE), j);
 }
 
+template <class A> using cr_axis_feed = cr_axis_ahead<A, typename cr_axis_unit<A::SIZE>::type, A::AHEAD>;
+
 template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot) {
     typename cr_axis_unit<A::SIZE>::type v[A::U];
     const bool edges = A::C > 1 && (spot.head | spot.tail) != 0;
@@ -191,6 +196,36 @@ template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, 
         j += A::U;
         p += step;
         if (j < end) cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+    }
+    if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
+        cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);
+}
+
+/* The same with loads that run ahead. */
+template <class A>
+CR_DEVICE void cr_axis_run_ahead(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, cr_axis_feed<A> &feed) {
+    typename cr_axis_unit<A::SIZE>::type v[A::U];
+    const bool edges = A::C > 1 && (spot.head | spot.tail) != 0;
+    const int end = (int)spot.count - (edges && spot.tail != 0), all = feed.together ? (int)feed.total : end;
+    int j = edges && spot.head != 0;
+    const uint8_t *p = spot.from + j * spot.stride;
+    const uint64_t step = spot.stride * (uint32_t)A::U >> (args.at.vector == 1 ? 0 : sizeof v[0] == 8 ? 1 : 2);
+    if (feed.on && j < all) feed.get(args, v, end - j);
+    else cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
+    acc.begin(args, v);
+    if (edges && spot.head != 0)
+        cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
+    while (j < all) {
+        acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride);
+        j += A::U;
+        p += step;
+        if constexpr (A::STOPS) {
+            if (feed.leave(acc.stop())) break;
+        }
+        if (feed.on) feed.got(args);
+        if (j >= all) break;
+        if (feed.on) feed.get(args, v, end - j);
+        else cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
     }
     if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
         cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);
@@ -264,7 +299,7 @@ CR_DEVICE void cr_axis_begin_row(const cr_axis_args &args, cr_axis_spot<A::SIZE>
     spot.none();
     if (row >= args.at.outer) return;
     spot.column = row;
-    spot.set(args, args.data + row * args.at.n * A::SIZE, s, 0);
+    spot.template set<A::AHEAD>(args, args.data + row * args.at.n * A::SIZE, s, 0);
 }
 
 /* Where this thread is at work in a tile; gives how many outputs its unit has. */
@@ -280,7 +315,7 @@ CR_DEVICE uint32_t cr_axis_begin(const cr_axis_args &args, cr_axis_spot<A::SIZE>
     spot.none();
     if (block >= at.outer || unit >= at.units) return 0;
     spot.column = block * at.inner + unit * (at.wide ? A::C : 1);
-    spot.set(args, args.data + block * at.n * at.inner * A::SIZE + unit * at.unit, s, split * at.per_split);
+    spot.template set<A::AHEAD>(args, args.data + block * at.n * at.inner * A::SIZE + unit * at.unit, s, split * at.per_split);
     return at.rows || !at.wide ? 1 : A::C;
 }
 
@@ -298,7 +333,7 @@ CR_DEVICE void cr_axis_take(A &acc, const cr_axis_args &args, const cr_axis_spot
 }
 
 /* Rows by teams within a warp, several in turn; thread s of a team keeps what the s-th of them gave, and answers it. */
-template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room) {
+template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room, cr_axis_feed<A> &feed) {
     const cr_axis_launch &at = args.at;
     const uint32_t s = threadIdx.x & (at.m - 1);
     typename A::record kept = A::empty(args);
@@ -307,7 +342,15 @@ template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint6
         typename A::record r[A::C];
         cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, round), s);
         A acc;
-        cr_axis_run(acc, args, spot);
+        if constexpr (A::AHEAD) {
+            const uint64_t own = cr_axis_row(at, tile, round);
+            const uint32_t others = own < at.outer ? (uint32_t)min((uint64_t)(at.rounds - round - 1), (at.outer - own - 1) / (CR_GPU_THREADS >> at.m_log)) : 0;
+            if (round == 0) feed.open(args, spot, others);
+            else feed.go_on(args, spot, others);
+            cr_axis_run_ahead(acc, args, spot, feed);
+        } else {
+            cr_axis_run(acc, args, spot);
+        }
         cr_axis_take(acc, args, spot, r);
         cr_axis_meet<A>(at, r[0], room);
         if (s == round) kept = r[0];
@@ -323,7 +366,7 @@ template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint6
  * turn is much code, so each step stands in one place, for all that a tile may be. With several rounds thread s of a team keeps what
  * the s-th of them gave, in its own place of the room, and answers it after the last. */
 template <class A>
-CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t split, typename A::record *room) {
+CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t split, typename A::record *room, cr_axis_feed<A> &feed) {
     const cr_axis_launch &at = args.at;
     const uint32_t s = threadIdx.x >> at.p_log & (at.m - 1);
     const uint32_t rounds = A::APART ? 1 : at.rounds, turns = A::APART ? 1 : rounds + (at.splits > 1);
@@ -340,7 +383,12 @@ CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t sp
             if (rounds > 1) cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, turn), s);
             else own = cr_axis_begin<A>(args, spot, tile, split, s);
             A acc;
-            cr_axis_run(acc, args, spot);
+            if constexpr (A::AHEAD) {
+                feed.open(args, spot, 0);
+                cr_axis_run_ahead(acc, args, spot, feed);
+            } else {
+                cr_axis_run(acc, args, spot);
+            }
             cr_axis_take(acc, args, spot, r);
         } else if (!cr_axis_last(args, tile)) {
             break;
@@ -379,31 +427,43 @@ CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t sp
     return done;
 }
 
-template <class A> CR_DEVICE bool cr_axis_work(const cr_axis_args &args, uint64_t work, typename A::record *room) {
+template <class A> CR_DEVICE bool cr_axis_work(const cr_axis_args &args, uint64_t work, typename A::record *room, cr_axis_feed<A> &feed) {
     if constexpr (A::APART) {
-        if (args.at.rounds > 1) return cr_axis_rounds<A>(args, work, room);
+        if (args.at.rounds > 1) return cr_axis_rounds<A>(args, work, room, feed);
     }
     uint64_t tile = work;
     uint32_t split = 0;
     if (args.at.splits != 1) tile = work / args.at.splits, split = (uint32_t)(work % args.at.splits);
-    return cr_axis_tile<A>(args, tile, split, room);
+    return cr_axis_tile<A>(args, tile, split, room, feed);
 }
 CR_DEVICE cr_axis_head *cr_axis_head_of(const cr_axis_args &args) { return reinterpret_cast<cr_axis_head *>(args.scratch); }
 CR_DEVICE uint32_t *cr_axis_list(const cr_axis_args &args) { return reinterpret_cast<uint32_t *>(cr_axis_head_of(args) + 1); }
+
+/* A block is done with the list; the last one leaves it empty, or as it was. */
+CR_DEVICE void cr_axis_leave_list(const cr_axis_args &args) {
+    cr_axis_head *head = cr_axis_head_of(args);
+    __syncthreads();
+    if (threadIdx.x != 0 || atomicAdd(&head->hard_blocks, 1u) + 1 != gridDim.x) return;
+    head->hard_blocks = head->taken = 0;
+    if (!args.keep) head->hard = 0;
+}
 
 template <class A>
 __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_walk(const __grid_constant__ cr_axis_args args) {
     __shared__ typename A::record room[CR_GPU_THREADS];
     static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
+    __shared__ typename cr_axis_feed<A>::Shared ahead;
+    cr_axis_feed<A> feed(ahead);
     cr_let_the_next_begin();
     const uint64_t works = args.at.tiles * args.at.splits;
     for (uint64_t work = blockIdx.x; work < works; work += gridDim.x) {
-        const bool done = cr_axis_work<A>(args, work, room);
+        const bool done = cr_axis_work<A>(args, work, room, feed);
         if constexpr (A::REDO) {
             if (__syncthreads_or(!done) && threadIdx.x == 0)
                 cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)(work / args.at.splits);
         }
     }
+    feed.close();
 }
 
 /* The tiles of the list, by an accumulator that takes everything; the last block leaves the list empty. */
@@ -411,15 +471,22 @@ template <class A>
 __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_again(const __grid_constant__ cr_axis_args args) {
     __shared__ typename A::record room[CR_GPU_THREADS];
     static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
+    __shared__ typename cr_axis_feed<A>::Shared ahead;
+    cr_axis_feed<A> feed(ahead);
     cr_after_the_last();
+    __shared__ uint64_t taken;
     cr_axis_head *head = cr_axis_head_of(args);
     const uint64_t works = (uint64_t)__ldcg(&head->hard) * args.at.splits;
-    for (uint64_t work = blockIdx.x; work < works; work += gridDim.x) {
+    for (;;) { /* as blocks come */
+        if (threadIdx.x == 0) taken = works == 0 ? 0 : atomicAdd(&head->taken, 1u);
+        __syncthreads();
+        const uint64_t work = taken;
+        __syncthreads();
+        if (work >= works) break;
         const uint64_t tile = cr_axis_list(args)[work / args.at.splits];
-        cr_axis_work<A>(args, tile * args.at.splits + work % args.at.splits, room);
+        cr_axis_work<A>(args, tile * args.at.splits + work % args.at.splits, room, feed);
     }
-    __syncthreads();
-    if (threadIdx.x == 0 && atomicAdd(&head->hard_blocks, 1u) + 1 == gridDim.x) head->hard = head->hard_blocks = 0;
+    cr_axis_leave_list(args);
 }
 
 template <class A> int cr_axis_launch_walk(const cr_axis_args *args, void *stream) {

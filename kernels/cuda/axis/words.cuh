@@ -23,6 +23,12 @@ template <int W> struct cr_words {
         for (int i = 0; i < W; i++) word[i] = 0;
     }
     CR_DEVICE bool negative() const { return word[W - 1] >> 63; }
+    CR_DEVICE bool fits_64() const { /* with its sign */
+        uint64_t above = 0;
+#pragma unroll UNROLL
+        for (int i = 1; i < W; i++) above |= word[i] ^ (uint64_t)((int64_t)word[0] >> 63);
+        return above == 0;
+    }
     template <int V> CR_DEVICE void widen(const cr_words<V> &x) { /* with its sign */
         const uint64_t sign = 0 - (uint64_t)x.negative();
 #pragma unroll UNROLL

@@ -229,6 +229,9 @@ static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline double __dsub_rn(double a, double b) { return a - b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline double __ll2double_rn(long long x) { return (double)x; }
+static inline float __ll2float_rn(long long x) { return (float)x; }
+static inline double __ddiv_rn(double a, double b) { return a / b; }
 static inline double __dsqrt_rn(double x) { return std::sqrt(x); }
 static inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
 static inline double __longlong_as_double(long long x) {
