@@ -136,6 +136,32 @@ class Unclosable(Fuse):
         self.assertEqual(expect_all(OPS, "u8", plain("u8", 4096)), conn.descriptor("u8", OPS, fd).keys())
 
 
+class Places(Fuse):
+    OPTIONS = dict(Fuse.OPTIONS, files_threads=1)
+
+    def test_calls_on_silent_files_leave_places(self):
+        """A user who is alone may not take all of max_jobs by them, as files or regions: nobody can end such calls."""
+        fuse = self.fuse(bytes(1 << 20))
+        fd = fuse.open()
+        conn = self.connect()
+        self.assertEqual(1 << 20, conn.register(1, fd))
+        fuse.set(hang={"getattr"})
+        streams = [conn.start_descriptor("u8", OPS, fd) for _ in range(40)]
+        wait_for("their places", lambda: self.daemon.gauges()["calls"] == 40)
+        wait_for("a request that hangs", lambda: fuse.hangs("getattr"))
+        # One thread looks what their files are, and counts them, in the order in which they came: all are, when this is answered.
+        self.assertIsNone(conn.descriptor("u8", ["sum"], self.file(b"123").fileno(), 0, 3).status)
+        streams += [conn.start_region("u8", OPS, 1) for _ in range(8)]
+        for refused in (lambda: conn.start_region("u8", OPS, 1), lambda: conn.start_descriptor("u8", OPS, fd)):
+            for _ in range(5):
+                self.assert_sentence(conn.wait(refused()).status, RESOURCE_EXHAUSTED, "files that may hang", "48")
+        self.assertEqual(48, self.daemon.gauges()["calls"])
+        self.others_are_served()
+        fuse.let_go()
+        for stream in streams:
+            self.assertIsNone(conn.wait(stream).status)
+
+
 class Silent(Fuse):
     def hang_calls(self, fuse, what, count, **options):
         """count calls that hang in a request, over several connections; [(connection, stream)]."""
@@ -228,27 +254,6 @@ class Silent(Fuse):
         self.assertEqual({DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED}, set(codes))
         fuse.let_go()
         wait_for("room", lambda: conn.inline("u8", ["sum"], b"1").status is None)
-
-    def test_calls_on_silent_files_leave_places(self):
-        """A user who is alone may not take all of max_jobs by them, as files or regions: nobody can end such calls."""
-        fuse = self.fuse(bytes(1 << 20))
-        fd = fuse.open()
-        conn = self.connect()
-        self.assertEqual(1 << 20, conn.register(1, fd))
-        fuse.set(hang={"getattr"})
-        streams = [conn.start_descriptor("u8", OPS, fd) for _ in range(40)]
-        wait_for("their places", lambda: self.daemon.gauges()["calls"] == 40)
-        wait_for("a request that hangs", lambda: fuse.hangs("getattr"))
-        wait_for("the line of the others", lambda: self.daemon.gauges()["file_tasks"] == 40)
-        streams += [conn.start_region("u8", OPS, 1) for _ in range(8)]
-        for refused in (lambda: conn.start_region("u8", OPS, 1), lambda: conn.start_descriptor("u8", OPS, fd)):
-            for _ in range(5):
-                self.assert_sentence(conn.wait(refused()).status, RESOURCE_EXHAUSTED, "files that may hang", "48")
-        self.assertEqual(48, self.daemon.gauges()["calls"])
-        self.others_are_served()
-        fuse.let_go()
-        for stream in streams:
-            self.assertIsNone(conn.wait(stream).status)
 
     def test_closing_hangs(self):
         """A server that answers everything but the close."""
