@@ -94,8 +94,8 @@ class Vanished(unittest.TestCase):
         unread.send_data(rows, tile[:1 << 20])
         for c in (half, unread, idle):
             self.vanish(c)
-        try:
-            unread.send(frame(DATA, rows, tile[:1 << 20]))
+        try:  # without its last byte: how much comes without an acknowledgement is TCP's affair, but it is not the whole frame
+            unread.send(frame(DATA, rows, tile[:1 << 20])[:-1])
         except TimeoutError:
             pass
         served = 0

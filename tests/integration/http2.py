@@ -4,6 +4,7 @@ It sends whatever a test wants sent, in pieces of any length, and checks what a 
 nothing beyond the windows it was given, nothing on a stream that is over. Headers are packed without compression; what comes is
 unpacked by python3-hpack, which belongs to python3-h2.
 """
+import collections
 import select
 import socket
 import struct
@@ -127,7 +128,7 @@ class Http2:
         host, _, port = where.rpartition(":")
         self.socket.connect(where if kind == "unix" else (host, int(port)))
         self.socket.setblocking(False)
-        self.buffer, self.streams = bytearray(), {}
+        self.buffer, self.streams = bytearray(), collections.defaultdict(Stream)  # asked for before anything came on them, too
         self.closed, self.goaway, self.goaway_text = False, None, ""
         self.settings, self.acks, self.pongs, self.asked = {}, 0, [], []
         self.answers = True  # SETTINGS and PING
@@ -184,7 +185,7 @@ class Http2:
     def upload(self, stream, body, end=True, size=16384):
         """DATA as the windows allow."""
         view, limit = memoryview(body), time.monotonic() + HANG_S
-        at = self.streams.setdefault(stream, Stream())
+        at = self.streams[stream]
         while view and not self.closed and not at.over and at.reset is None:
             n = min(len(view), size, self.sent_window, self.settings.get(WINDOW, 65535) + at.window)
             if n <= 0:
@@ -231,7 +232,7 @@ class Http2:
         return True
 
     def take_frame(self, kind, flags, stream, payload):
-        at = self.streams.setdefault(stream, Stream()) if stream else None
+        at = self.streams[stream] if stream else None
         if at and kind in (HEADERS, DATA):
             assert not at.over and at.reset is None, "frame %d on stream %d, which is over" % (kind, stream)
             at.over = bool(flags & END_STREAM)
@@ -281,7 +282,7 @@ class Http2:
 
     def answer(self, stream):
         """The stream, once it is over or the connection is."""
-        at = self.streams.setdefault(stream, Stream())
+        at = self.streams[stream]
         self.until("the answer on stream %d" % stream, lambda: at.over or at.reset is not None)
         return at
 
