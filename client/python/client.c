@@ -88,24 +88,23 @@ void cr_py_kept_drop(cr_py_kept **list) {
 
 /* ---- Links ---- */
 
-static cr_seats seats; /* of all links of this process */
-
-/* Below four cores nobody looks: the daemon does, and a program has work of its own. */
-void cr_py_lookout_init(cr_lookout *lookout) {
-    static _Atomic uint32_t cores;
-    if (atomic_load(&cores) == 0) {
-        uint32_t none = 0, found = cr_seats_cores();
-        if (atomic_compare_exchange_strong(&cores, &none, found) && found >= 4) cr_seats_init(&seats, found);
-    }
-    *lookout = (cr_lookout){.seats = &seats, .most_ns = LOOK_MOST_NS};
+/* Of all links of this process. Below four cores nobody looks: the daemon does, and a program has work of its own. */
+static cr_seats *look_seats(void) {
+    static cr_seats seats;
+    static bool known;
+    const uint32_t cores = known ? 0 : cr_seats_cores();
+    if (cores >= 4) cr_seats_init(&seats, cores);
+    known = true;
+    return &seats;
 }
 
 PyObject *cr_py_look_seats(PyObject *module, PyObject *cores) {
     (void)module;
+    cr_seats *seats = look_seats();
     const unsigned long n = cores != Py_None ? PyLong_AsUnsignedLong(cores) : 0;
     if (PyErr_Occurred()) return NULL;
-    if (n != 0) cr_seats_init(&seats, (uint32_t)n);
-    return PyLong_FromLong(atomic_load(&seats.free));
+    if (n != 0) cr_seats_init(seats, (uint32_t)n);
+    return PyLong_FromLong(atomic_load(&seats->free));
 }
 
 static void link_close(cr_py_link *link) {
@@ -170,6 +169,7 @@ cr_py_link *cr_py_link_take(cr_py_client *client) {
     link->local = cured_fd(link->conn) < 0 && strncmp(cured_server(link->conn), "embedded", 8) == 0;
     link->busy = true;
     link->uses = 1; /* the client's */
+    link->lookout = (cr_lookout){.seats = look_seats(), .most_ns = LOOK_MOST_NS};
     return link;
 }
 

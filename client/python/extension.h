@@ -61,8 +61,6 @@ struct cr_py_link {
     cr_py_kept *trash;
     cr_lookout lookout; /* of the thread that waits */
 };
-/* A link's first wait: the cores that look are shared by all links of the process. */
-void cr_py_lookout_init(cr_lookout *lookout);
 /* How many more threads may look; as if there were so many cores from now on, where it is not None. */
 PyObject *cr_py_look_seats(PyObject *module, PyObject *cores);
 

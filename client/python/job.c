@@ -137,7 +137,6 @@ cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
 /* Looks for the answer, for as long as the waits before were worth it: waking up costs more than a small reduction. False: not yet. */
 static bool look(cr_py_job *job, cr_py_link *link, uint64_t now) {
     cr_look look;
-    if (link->lookout.most_ns == 0) cr_py_lookout_init(&link->lookout);
     if (!cr_lookout_begin(&link->lookout, &look, now)) return false;
     do {
         sched_yield();

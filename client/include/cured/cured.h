@@ -334,8 +334,8 @@ CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
  * options.outputs say so, reads what is there at the time, and lets go when the region is unregistered, or when this connection
  * ends for whatever reason. The functions that make a region only queue its registration, and reductions may be queued at once:
  * those of a region that the daemon refuses end with its reason. On a connection that was made anew the region is registered
- * anew, by itself. *region is the caller's until cured_region_free(), also after cured_close(). In this process a memfd that is sealed (F_SEAL_SHRINK) and
- * has no holes is mapped and read where it is; everything else is read by pread. */
+ * anew, by itself. *region is the caller's until cured_region_free(), also after cured_close(). In this process a memfd that is
+ * sealed (F_SEAL_SHRINK) and has no holes is mapped and read where it is; everything else is read by pread. */
 
 /* A memfd or a regular file, open for reading, at its present size; the library keeps its own duplicate of fd. Memory that is sealed
  * (F_SEAL_SHRINK) and has no holes is read with the least work. One whose file is cut while it is read is lost (DATA_LOSS). */
