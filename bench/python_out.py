@@ -29,10 +29,10 @@ def cpu_ns(pid):
     return total
 
 
-def connect(daemon, folder):
-    """A daemon of one worker, and a client of it."""
+def connect(daemon, folder, *options):
+    """A daemon, and a client of it."""
     address = "unix:%s/cured.sock" % folder
-    process = subprocess.Popen([daemon, "--listen", address, "--cpu-workers", "1"], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([daemon, "--listen", address, *options], stderr=subprocess.DEVNULL)
     client = cured.Client(address)
     while True:
         try:
@@ -62,7 +62,7 @@ def main():
     mib, count = (int(word) for word in sys.argv[2:4] + ["256", "15"][len(sys.argv) - 2:])
     gc.disable()
     with tempfile.TemporaryDirectory() as folder:
-        process, client = connect(daemon, folder)
+        process, client = connect(daemon, folder, "--cpu-workers", "1")
         pids = (os.getpid(), process.pid)
         try:
             for n in (1024, 32):

@@ -7,7 +7,6 @@ cured-bench floors --only placed has the bare kernel.
 usage: PYTHONPATH=BUILD/python bench/python_torch_out.py BUILD/bin/cured [MiB] [rounds]
 """
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,21 +14,10 @@ import time
 import torch
 
 import cured
+from python_out import connect
 
 CALLS = 6
 WAYS = ("torch.sum, into a tensor of f32", "cured, into a tensor of f64", "cured, into a tensor of f32", "cured, an array")
-
-
-def connect(daemon, folder):
-    address = "unix:%s/cured.sock" % folder
-    process = subprocess.Popen([daemon, "--listen", address], stderr=subprocess.DEVNULL)
-    client = cured.Client(address)
-    while True:
-        try:
-            client.sum(b"\1")
-            return process, client
-        except ConnectionError:
-            time.sleep(0.01)
 
 
 def measure(function, waits):
