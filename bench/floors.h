@@ -20,6 +20,7 @@ typedef struct floors_options {
     uint64_t stream_bytes, file_bytes, device_bytes;
     const char *daemon, *client, *dir, *only, *json, *isa;
     const char *spin_us; /* of the daemon; NULL: as it is by default */
+    const char *workers; /* the daemon's; "0": as many as it takes by itself; NULL: one */
     int server_core, client_core;
     char socket[96]; /* the daemon's; floors use the same name with ".floor" */
 } floors_options;
@@ -39,7 +40,7 @@ typedef struct floors_row {
 typedef double (*floors_measure)(void *context, bool floor); /* < 0: failed */
 bool floors_rounds(floors_row *row, int rounds, floors_measure measure, void *context);
 
-/* floors_server.c: the daemon, on core (negative: any), with --cpu-workers 1; answers connections when this returns. */
+/* floors_server.c: the daemon, on core (negative: any); answers connections when this returns. */
 pid_t floors_daemon_start(const floors_options *options, int core);
 /* Floors, each a process of its own on core, ready when this returns. */
 pid_t floors_echo_start(const floors_options *options, int core);

@@ -60,8 +60,8 @@ pid_t floors_daemon_start(const floors_options *o, int core) {
     pid_t pid = fork();
     if (pid == 0) {
         settle_in(core);
-        execl(o->daemon, o->daemon, "--listen", listen, "--cpu-workers", "1", "--log-level", "warn", "--cpu-isa",
-              o->isa, o->spin_us ? "--spin-us" : (char *)NULL, o->spin_us, (char *)NULL);
+        execl(o->daemon, o->daemon, "--listen", listen, "--cpu-workers", o->workers ? o->workers : "1", "--log-level",
+              "warn", "--cpu-isa", o->isa, o->spin_us ? "--spin-us" : (char *)NULL, o->spin_us, (char *)NULL);
         fprintf(stderr, "cured-bench: cannot run %s: %s\n", o->daemon, strerror(errno));
         _exit(127);
     }

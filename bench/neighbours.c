@@ -390,6 +390,7 @@ int bench_neighbours(int argc, char **argv) {
     const char *temporary = getenv("TMPDIR");
     b.load.dir = temporary && *temporary ? temporary : "/var/tmp";
     b.load.isa = "auto";
+    b.load.workers = "0";
     b.daemons[1] = bench_beside("cured");
     const bench_option options[] = {
         {"daemon", BENCH_TEXT, &b.daemons[1], "PATH", .what = "the daemon (cured beside this program)"},
@@ -400,6 +401,7 @@ int bench_neighbours(int argc, char **argv) {
         {"only", BENCH_TEXT, &b.load.only, "TEXT", .what = "loads whose name contains TEXT"},
         {"user", BENCH_NUMBER, &b.user, "UID", .what = "who the greedy client is (this user)", .least = 0,
          .most = 1 << 30},
+        {"workers", BENCH_TEXT, &b.load.workers, "N", .what = "of each daemon; 0: as many as it takes by itself (0)"},
         {"dir", BENCH_TEXT, &b.load.dir, "DIR", .what = "for files and sockets; on a disk (TMPDIR, else /var/tmp)"},
     };
     const int code = bench_options(options, sizeof options / sizeof options[0],

@@ -139,6 +139,7 @@ void cr_queue_offer(cr_queue *queue, cr_job *job) {
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         if (cr_waiting_in_line(&job->ready[kind]) || !wanted_by(queue, job, kind)) continue;
         cr_turns_put(queue->line[kind], job->user, job->client, &job->ready[kind], is_large(job));
+        queue->standing[kind]++;
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
         if (kind == CR_KIND_CPU) end_wait(queue);
         wake_lane(queue, kind);
@@ -146,9 +147,15 @@ void cr_queue_offer(cr_queue *queue, cr_job *job) {
     cr_queue_count(job, before);
 }
 
-void cr_queue_leave(cr_job *job) {
+void cr_queue_leave_line(cr_queue *queue, cr_job *job, cr_lane_kind kind) {
+    if (!cr_waiting_in_line(&job->ready[kind])) return;
+    cr_waiting_leave(&job->ready[kind]);
+    queue->standing[kind]--;
+}
+
+void cr_queue_leave(cr_queue *queue, cr_job *job) {
     const bool before = in_line(job);
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_waiting_leave(&job->ready[kind]);
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_queue_leave_line(queue, job, kind);
     cr_queue_count(job, before);
 }
 
@@ -156,7 +163,7 @@ void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker, uint64_t
     const bool before = in_line(job);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         bool wanted = wanted_by(queue, job, kind);
-        if (!wanted) cr_waiting_leave(&job->ready[kind]);
+        if (!wanted) cr_queue_leave_line(queue, job, kind);
         if (wanted && kind == (int)taker) wake_lane(queue, kind);
     }
     cr_queue_count(job, before);
@@ -250,7 +257,7 @@ void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, c
     if (error) job->error = *error;
     cr_job_move(job, CR_JOB_STOPPING);
     job->claimable = 0;
-    cr_queue_leave(job);
+    cr_queue_leave(queue, job);
     if (job->named) cr_queue_poke_locked(queue);
     for (cr_list *node; (node = cr_list_pop(&job->unfolded));) {
         cr_unfolded *unfolded = cr_container(node, cr_unfolded, link);

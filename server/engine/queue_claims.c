@@ -57,12 +57,16 @@ static uint64_t cut_of(const cr_segment *segment) {
     return (cut + unit - 1) / unit * unit;
 }
 
-/* Bytes to take of available: a share that leaves the other workers something, between the limits, cut where it may be. */
-static uint64_t claim_size(const place *at, uint32_t workers) {
-    uint64_t share = at->available / (2 * (uint64_t)workers);
+/* Bytes to take of available: a share that leaves the other workers something, between the limits, cut where it may be. Other
+ * jobs in line are something, too. Then a claim is long enough that workers seldom meet at the queue's lock, but some worker
+ * comes to its end in about the time of the least claim. */
+static uint64_t claim_size(const place *at, uint32_t workers, uint32_t jobs) {
+    const uint64_t pieces = (2 * (uint64_t)workers + jobs - 1) / jobs, apart = (uint64_t)workers * CR_CLAIM_LEAST_BYTES;
     const cr_job *job = at->segment->job;
+    uint64_t share = at->available / pieces, most = CR_CLAIM_MOST_BYTES;
+    if (jobs > 1 && apart < most) most = apart > CR_TURN_WORTH_BYTES ? apart : CR_TURN_WORTH_BYTES;
     if (share < CR_CLAIM_LEAST_BYTES) share = CR_CLAIM_LEAST_BYTES;
-    if (share > CR_CLAIM_MOST_BYTES) share = CR_CLAIM_MOST_BYTES;
+    if (share > most) share = most;
     if (share < job->claim_bytes) share = job->claim_bytes;
     uint64_t cut = cut_of(at->segment);
     if (job->claim_most && share > job->claim_most) {
@@ -109,7 +113,7 @@ static cr_claim take_claim(cr_queue *queue, uint32_t workers) {
     bool found = find_place(job, &at);
     assert(found);
     (void)found;
-    cr_claim claim = claim_place(job, &at, claim_size(&at, workers));
+    cr_claim claim = claim_place(job, &at, claim_size(&at, workers, queue->standing[CR_KIND_CPU]));
     cr_queue_line_up(queue, job, CR_KIND_CPU, claim.bytes);
     return claim;
 }
@@ -330,7 +334,7 @@ void cr_queue_unfolded(cr_queue *queue, const cr_claim *claims, uint32_t count, 
         }
         if (cr_queue_finished_with(claim->segment)) cr_list_append(&let_go, &claim->segment->link);
     }
-    cr_queue_leave(job); /* kinds may be others now */
+    cr_queue_leave(queue, job); /* kinds may be others now */
     cr_queue_settle(queue, job);
     cr_queue_offer(queue, job);
     pthread_mutex_unlock(&queue->mutex);
@@ -354,7 +358,7 @@ static bool leave_gpu(void *argument, cr_waiting *waiting) {
     going *g = argument;
     cr_job *job = cr_container(waiting, cr_job, ready[CR_KIND_GPU]);
     if (cr_queue_stop_orphan(g->queue, job, &g->let_go) || g->queue->gpus) return true;
-    cr_waiting_leave(waiting);
+    cr_queue_leave_line(g->queue, job, CR_KIND_GPU);
     cr_queue_count(job, true);
     cr_queue_offer(g->queue, job);
     return true;

@@ -14,7 +14,8 @@
 struct cr_queue {
     pthread_mutex_t mutex;
     pthread_cond_t more[CR_LANE_KINDS];
-    cr_turns *line[CR_LANE_KINDS]; /* of jobs that a lane of the kind may claim from */
+    cr_turns *line[CR_LANE_KINDS];    /* of jobs that a lane of the kind may claim from */
+    uint32_t standing[CR_LANE_KINDS]; /* jobs in the line */
     cr_list completed, news;
     uint32_t sleeping[CR_LANE_KINDS];
     uint32_t gpus; /* whose lanes claim by cr_queue_take: a bit each, by ordinal */
@@ -42,8 +43,9 @@ void cr_queue_offer(cr_queue *queue, cr_job *job);
 void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker, uint64_t bytes);
 /* The job stood in a line, or in none, before its lines changed: counts it among those that wait. */
 void cr_queue_count(const cr_job *job, bool before);
-/* Out of all lines. */
-void cr_queue_leave(cr_job *job);
+/* Out of one line, if it stands there, and out of all. */
+void cr_queue_leave_line(cr_queue *queue, cr_job *job, cr_lane_kind kind);
+void cr_queue_leave(cr_queue *queue, cr_job *job);
 /* True when the caller must call segment->release after unlocking. */
 bool cr_queue_finished_with(cr_segment *segment);
 /* Moves what can be released to let_go. Segments still claimed or unsealed are released by whoever holds them. */

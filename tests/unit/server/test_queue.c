@@ -198,6 +198,23 @@ START_TEST(short_jobs_go_before_a_client_s_large_one) {
 }
 END_TEST
 
+/* A lone job is cut for all workers. Where there are jobs enough for them all, none is cut to share it, but some worker comes
+ * to its end about every 256 KiB. */
+START_TEST(claims_are_long_where_jobs_are_many) {
+    static const struct {
+        uint32_t workers, jobs;
+        uint64_t first; /* the first claim's KiB, of 8 MiB */
+    } cases[] = {{15, 1, 320}, {15, 2, 576}, {15, 10, 2752}, {15, 30, 3840}, {64, 128, 4096},
+                 {1, 1, 4096}, {1, 2, 1024}, {2, 9, 1024},   {8, 16, 2048},  {8, 3, 1408}};
+    for (uint32_t i = 0; i < cases[_i].jobs; i++) client_job(1, 8 * MIB);
+    const uint64_t got = claim(cases[_i].workers).bytes;
+    while (cr_queue_turn(queue, &turn, cases[_i].workers, false)) {
+    }
+    ck_assert_uint_eq(got, cases[_i].first * KIB);
+    ck_assert_uint_eq(free_completed(), cases[_i].jobs);
+}
+END_TEST
+
 START_TEST(a_growing_segment_is_claimed_as_it_grows) {
     cr_job *job = new_job(CR_U8);
     piece *p = offer(queue, job, MIB, 0, false, false);
@@ -393,6 +410,7 @@ int main(void) {
     tcase_add_test(tc, one_job_behind_thousands_of_another_client_is_the_next_claim);
     tcase_add_test(tc, a_client_that_keeps_coming_back_has_its_place);
     tcase_add_test(tc, short_jobs_go_before_a_client_s_large_one);
+    tcase_add_loop_test(tc, claims_are_long_where_jobs_are_many, 0, 10);
     tcase_add_test(tc, a_growing_segment_is_claimed_as_it_grows);
     tcase_add_test(tc, a_job_that_wants_large_claims_waits_for_them_or_for_the_seal);
     tcase_add_test(tc, an_empty_job_is_done_when_nobody_holds_it);
