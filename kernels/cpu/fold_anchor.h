@@ -9,7 +9,7 @@
  *
  * A block is folded while its largest and smallest magnitudes are taken. When they leave the window, the accumulators
  * saved before the block come back and the block is folded again by what its span needs: another anchor, more anchors,
- * or bins by exponent. NaNs and infinities are counted, never added.
+ * a chain of running ones, or bins by exponent. NaNs and infinities are counted, never added.
  * Thread: any. Owner: the caller owns state and data. */
 
 struct spill;
@@ -19,11 +19,35 @@ enum {
     ANCHOR_LEVELS = CR_F64_SQUARE_LEVELS + 1, /* at most */
     ANCHOR_ADDS = 4095,                       /* a lane wraps at 4,096 values just under 2^(a+51) */
     ANCHOR_SQUARE_ADDS = 2047, /* a level between the first and the last takes two parts of each square */
+    UNLOOKED = 8,              /* one in so many blocks in bins is looked at, for a tier that would do */
     ANCHOR_PATIENCE = 4        /* easy blocks in a row before a harder tier is left, and hard ones before it is kept */
 };
 
-/* How far apart the magnitudes of a block may lie: windows of few and of more anchors, or anywhere. */
-enum { TIER_NARROW, TIER_WIDE, TIER_BINS };
+/* A chain of running anchors (fold_fused.h), where there are registers for one: it takes a wide window of float64, and all of
+ * float32 and bfloat16 (fold_mixed.h). */
+enum {
+    DEEP_LEVELS = 6,
+    DEEP_LOG_ADDS = 5,  /* of the additions after which they begin anew */
+    DEEP_STEP = 47,     /* from one to the next: 2^5 rests of half a unit are 2^51 units of the next */
+    DEEP_F32_A = 82,    /* 2^5 · 2^128 is 2^51 of its units, and the last anchor's unit is 2^-153 */
+    DEEP_ROUNDS = 4095, /* as ANCHOR_ADDS */
+#if defined(VEC_AVX512)
+    DEEP_USED = 1
+#else
+    DEEP_USED = 0
+#endif
+};
+#define ANCHOR_DEEP (-1) /* for the number of levels */
+
+/* How far apart the magnitudes of a block may lie: windows of few, of more and of many anchors, or anywhere. */
+enum { TIER_NARROW, TIER_WIDE, TIER_DEEP, TIER_BINS, TIERS };
+
+struct deep_run {
+    vu64 acc[DEEP_LEVELS]; /* undefined while rounds is 0 */
+    uint32_t rounds;       /* since the last flush */
+    int a;                 /* of the first anchor */
+    bool placed;           /* a is chosen */
+};
 
 struct anchor_run {
     vu64 acc[ANCHOR_LEVELS][2];
@@ -33,6 +57,7 @@ struct anchor_run {
     int tier;                     /* how blocks are tried first */
     bool masked;                  /* the last block held NaNs or infinities: expect more */
     unsigned calm, rough;         /* blocks in a row that needed less, or more, than tier */
+    unsigned unlooked;            /* blocks that went to the bins without a look at their span */
     int64_t *limb;                /* of the partial */
     unsigned limbs;
     uint32_t *pending;
@@ -40,6 +65,7 @@ struct anchor_run {
     cr_specials special;
     struct spill *spill; /* bins for what no window takes (fold_bins.h) */
     bool spilled;        /* they hold something */
+    struct deep_run deep;
 };
 
 /* What a pass over a block found: magnitudes as bits, in lanes. */
@@ -50,9 +76,17 @@ struct guard {
 
 /* A block folded but not yet believed. */
 struct anchor_try {
-    vu64 acc[ANCHOR_LEVELS][2];
+    vu64 acc[ANCHOR_LEVELS][2], deep[DEEP_LEVELS];
+    uint32_t rounds;
     struct guard guard;
     cr_specials special;
+};
+
+/* What a pass adds to: of fixed anchors m the sums of what was added to them; or running anchors. */
+struct anchor_sums {
+    vu64 acc[ANCHOR_LEVELS][2];
+    vf64 m[ANCHOR_LEVELS];
+    vf64 running[DEEP_LEVELS], left[DEEP_LEVELS - 1];
 };
 
 /* 1.5·2^(a+52) */
@@ -63,28 +97,43 @@ ALWAYS double anchor_of(int a) {
     return m;
 }
 
+/* The value of `adds` sums of anchor a's in each lane, without the anchors themselves. */
+static __int128 anchor_lanes(vu64 acc, int a, uint32_t adds) {
+    double m = anchor_of(a);
+    uint64_t base;
+    __int128 sum = 0;
+    memcpy(&base, &m, sizeof base);
+    for (unsigned i = 0; i < VB / 8; i++) sum += (int64_t)(acc[i] - base * adds);
+    return sum;
+}
+
+/* Adds sum · 2^a to the limbs. */
+static void anchor_put(struct anchor_run *run, __int128 sum, int a) {
+    if (a < run->grid) { /* levels below the grid hold multiples of its unit */
+        sum >>= run->grid - a;
+        a = run->grid;
+    }
+    cr_limbs_put_signed(run->limb, run->limbs, run->pending, sum, (unsigned)(a - run->grid));
+}
+
 NEVER void anchor_flush(struct anchor_run *run) {
     for (int level = 0; level < ANCHOR_LEVELS; level++) {
         if (run->adds[level] == 0) continue;
         int a = run->a - CR_ANCHOR_STEP * level;
-        double m = anchor_of(a);
-        uint64_t base;
-        memcpy(&base, &m, sizeof base);
-        base *= run->adds[level];
-        __int128 sum = 0;
-        for (unsigned i = 0; i < VB / 8; i++) {
-            sum += (int64_t)(run->acc[level][0][i] - base);
-            sum += (int64_t)(run->acc[level][1][i] - base);
-        }
-        /* Levels below the grid hold multiples of its unit. */
-        if (a < run->grid) {
-            sum >>= run->grid - a;
-            a = run->grid;
-        }
-        cr_limbs_put_signed(run->limb, run->limbs, run->pending, sum, (unsigned)(a - run->grid));
+        __int128 sum = anchor_lanes(run->acc[level][0], a, run->adds[level]);
+        anchor_put(run, sum + anchor_lanes(run->acc[level][1], a, run->adds[level]), a);
         run->acc[level][0] = run->acc[level][1] = (vu64){0};
         run->adds[level] = 0;
     }
+}
+
+NEVER void deep_flush(struct anchor_run *run) {
+    struct deep_run *deep = &run->deep;
+    for (int level = 0; level < DEEP_LEVELS && deep->rounds != 0; level++) {
+        int a = deep->a - DEEP_STEP * level;
+        anchor_put(run, anchor_lanes(deep->acc[level], a, deep->rounds), a);
+    }
+    deep->rounds = 0;
 }
 
 static void anchor_begin(struct anchor_run *run, int64_t *limb, unsigned limbs, uint32_t *pending, int grid,
@@ -92,9 +141,11 @@ static void anchor_begin(struct anchor_run *run, int64_t *limb, unsigned limbs, 
 #pragma GCC unroll 4 /* as in fused_begin */
     for (int level = 0; level < ANCHOR_LEVELS; level++) run->acc[level][0] = run->acc[level][1] = (vu64){0};
     memset(run->adds, 0, sizeof run->adds);
+    run->deep.rounds = 0;
+    run->deep.placed = false;
     run->placed = run->masked = run->spilled = false;
     run->tier = TIER_NARROW;
-    run->calm = run->rough = 0;
+    run->calm = run->rough = run->unlooked = 0;
     run->limb = limb;
     run->limbs = limbs;
     run->pending = pending;
@@ -121,8 +172,34 @@ static void anchor_adapt(struct anchor_run *run, int tier) {
     }
 }
 
+/* Adds x to the first running anchor, and to each other what the one before left over a step ago: so no step waits long for its
+ * own results. An anchor takes the multiple of its unit that is nearest, and the last takes all. The multipliers help the adders. */
+ALWAYS void deep_add(struct anchor_sums *s, vf64 x) {
+#pragma GCC unroll 6
+    for (int level = DEEP_LEVELS - 1; level >= 0; level--) {
+        vf64 here = level == 0 ? x : s->left[level - 1], q = s->running[level] + here;
+        if (level + 1 < DEEP_LEVELS) {
+            vf64 taken = fused_minus(q, s->running[level]);
+            s->left[level] = level % 2 ? fused_minus(here, taken) : here - taken;
+        }
+        s->running[level] = q;
+    }
+}
+
+/* After a round: the bits of the running anchors are added up, and they begin anew. */
+ALWAYS void deep_gather(struct anchor_sums *s, const vf64 *m, vu64 *acc) {
+#pragma GCC unroll 6
+    for (int level = 0; level < DEEP_LEVELS; level++) {
+        acc[level] += (vu64)s->running[level];
+        s->running[level] = m[level];
+    }
+}
+
 #include "kernels/cpu/fold_bins.h"
 #include "kernels/cpu/fold_bins_square.h"
+#if defined(VEC_AVX512)
+#include "kernels/cpu/fold_mixed.h"
+#endif
 
 /* x² − h, exactly, for h = x² rounded: by a fused multiply-add, or by Dekker's and Veltkamp's splitting (Dekker, "A
  * floating-point technique for extending the available precision", Numer. Math. 18, 1971). */

@@ -26,7 +26,15 @@ enum { NAMED(LEVELS) = SQUARE ? CR_F32_SQUARE_LEVELS : CR_F32_LEVELS };
 enum { NAMED(A_LEAST) = SQUARE ? CR_F32_SQUARE_GRID : CR_F32_GRID };
 enum { NAMED(A_MOST) = SQUARE ? CR_F32_SQUARE_MOST : CR_F32_MOST };
 #endif
-static const int NAMED(levels)[3] = {NAMED(LEVELS), NAMED(LEVELS) + 1, 0}; /* by tier */
+static const int NAMED(levels)[TIERS] = {NAMED(LEVELS), NAMED(LEVELS) + 1, DEEP_LEVELS, 0};
+static const int NAMED(steps)[TIERS] = {CR_ANCHOR_STEP, CR_ANCHOR_STEP, DEEP_STEP, 0}; /* from one anchor to the next */
+/* What a pass adds to a running anchor before it begins anew, in steps of the data. */
+enum {
+    NAMED(DEEP) = DEEP_USED && !SQUARE && NAMED(FIELD) == 20,
+    NAMED(ROUND) = NAMED(STEP) * ((1 << DEEP_LOG_ADDS) / (2 * NAMED(ADDS)))
+};
+enum { NAMED(MIXED_ROUND) = VB * ((NAMED(SIZE) == 2 ? 16 : 32)) };
+_Static_assert(ANCHOR_BLOCK % NAMED(ROUND) == 0, "whole rounds");
 enum { NAMED(TOP) = NAMED(BIAS) * 2 + 1 };
 
 /* Adds the float64 lanes x to accumulator `which` of levels from … to − 1. */
@@ -39,7 +47,13 @@ ALWAYS void NAMED(chain)(vu64 acc[][2], const vf64 *m, int from, int to, int whi
     }
 }
 
-ALWAYS void NAMED(add)(vu64 acc[][2], const vf64 *m, int k, int which, vf64 x) {
+ALWAYS void NAMED(add)(struct anchor_sums *s, int k, int which, vf64 x) {
+    vu64(*acc)[2] = s->acc;
+    const vf64 *m = s->m;
+    if (k == ANCHOR_DEEP) {
+        deep_add(s, x);
+        return;
+    }
 #if SQUARE && defined(FOR_F64)
     /* x² = h + l exactly; l starts one level below h and ends one level lower. */
     vf64 h = x * x;
@@ -54,8 +68,8 @@ ALWAYS void NAMED(add)(vu64 acc[][2], const vf64 *m, int k, int which, vf64 x) {
 
 /* One step: guard, then sums. masked: NaNs and infinities become zeros, and are counted in c. */
 #if defined(FOR_F64)
-ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
-                        struct guard *g, vu64 *nans, vu64 *pinfs, vu64 *ninfs) {
+ALWAYS void NAMED(step)(const uint8_t *p, struct anchor_sums *s, int k, bool absolute, bool masked, struct guard *g,
+                        vu64 *nans, vu64 *pinfs, vu64 *ninfs) {
     const vu64 most = ALL(vu64, INT64_MAX), infinity = ALL(vu64, 0x7ff0000000000000);
 #pragma GCC unroll 2
     for (int which = 0; which < 2; which++) {
@@ -71,17 +85,17 @@ ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, b
         }
         g->most = max_vu32(g->most, (vu32)magnitude);
         g->least = min_vu32(g->least, (vu32)(magnitude - 1));
-        if (k > 0) NAMED(add)(acc, m, k, which, (vf64)(absolute ? magnitude : x));
+        if (k != 0) NAMED(add)(s, k, which, (vf64)(absolute ? magnitude : x));
     }
 }
 #else
-ALWAYS void NAMED(lanes)(vu32 x, vu64 acc[][2], const vf64 *m, int k) {
-    NAMED(add)(acc, m, k, 0, widen_low((vf32)x));
-    NAMED(add)(acc, m, k, 1, widen_high((vf32)x));
+ALWAYS void NAMED(lanes)(vu32 x, struct anchor_sums *s, int k) {
+    NAMED(add)(s, k, 0, widen_low((vf32)x));
+    NAMED(add)(s, k, 1, widen_high((vf32)x));
 }
 #if defined(FOR_F32)
-ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
-                        struct guard *g, vu32 *nans, vu32 *pinfs, vu32 *ninfs) {
+ALWAYS void NAMED(step)(const uint8_t *p, struct anchor_sums *s, int k, bool absolute, bool masked, struct guard *g,
+                        vu32 *nans, vu32 *pinfs, vu32 *ninfs) {
     const vu32 most = ALL(vu32, INT32_MAX), infinity = ALL(vu32, 0x7f800000);
     vu32 x = LOAD(vu32, p);
     vu32 magnitude = x & most;
@@ -95,11 +109,11 @@ ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, b
     }
     g->most = max_vu32(g->most, magnitude);
     g->least = min_vu32(g->least, magnitude - 1);
-    if (k > 0) NAMED(lanes)(absolute ? magnitude : x, acc, m, k);
+    if (k != 0) NAMED(lanes)(absolute ? magnitude : x, s, k);
 }
 #else
-ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, bool absolute, bool masked,
-                        struct guard *g, vu16 *nans, vu16 *pinfs, vu16 *ninfs) {
+ALWAYS void NAMED(step)(const uint8_t *p, struct anchor_sums *s, int k, bool absolute, bool masked, struct guard *g,
+                        vu16 *nans, vu16 *pinfs, vu16 *ninfs) {
     const vu16 most = ALL(vu16, INT16_MAX), infinity = ALL(vu16, 0x7f80);
     vu16 x = LOAD(vu16, p);
     vu16 magnitude = x & most;
@@ -113,10 +127,10 @@ ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, b
     }
     g->most = (vu32)max_vu16((vu16)g->most, magnitude);
     g->least = (vu32)min_vu16((vu16)g->least, magnitude - 1);
-    if (k > 0) {
+    if (k != 0) {
         vu32 pairs = (vu32)(absolute ? magnitude : x);
-        NAMED(lanes)(pairs << 16, acc, m, k);
-        NAMED(lanes)(pairs & 0xffff0000u, acc, m, k);
+        NAMED(lanes)(pairs << 16, s, k);
+        NAMED(lanes)(pairs & 0xffff0000u, s, k);
     }
 }
 #endif
@@ -134,32 +148,55 @@ ALWAYS void NAMED(step)(const uint8_t *p, vu64 acc[][2], const vf64 *m, int k, b
 ALWAYS void NAMED(block)(const struct anchor_run *run, struct anchor_try *t, const uint8_t *p, size_t bytes, int k,
                          bool absolute, bool masked, struct ahead ahead) {
     enum { STEP = NAMED(STEP) };
-    vu64 acc[ANCHOR_LEVELS][2];
-    vf64 m[ANCHOR_LEVELS];
+    struct anchor_sums s;
     COUNT_LANES nans = {0}, pinfs = {0}, ninfs = {0};
     struct guard g = {{0}, ~(vu32){0}};
 #pragma GCC unroll 4
     for (int level = 0; level < k; level++) {
-        acc[level][0] = run->acc[level][0];
-        acc[level][1] = run->acc[level][1];
-        m[level] = ALL(vf64, anchor_of(run->a - CR_ANCHOR_STEP * level));
+        s.acc[level][0] = run->acc[level][0];
+        s.acc[level][1] = run->acc[level][1];
+        s.m[level] = ALL(vf64, anchor_of(run->a - CR_ANCHOR_STEP * level));
+    }
+    vf64 m[DEEP_LEVELS];
+    vu64 deep[DEEP_LEVELS];
+#pragma GCC unroll 6
+    for (int level = 0; level < DEEP_LEVELS && k == ANCHOR_DEEP; level++) {
+        deep[level] = run->deep.rounds != 0 ? run->deep.acc[level] : (vu64){0};
+        s.running[level] = m[level] = ALL(vf64, anchor_of(run->deep.a - DEEP_STEP * level));
+        if (level + 1 < DEEP_LEVELS) s.left[level] = (vf64){0};
     }
     size_t at = 0;
+    for (; k == ANCHOR_DEEP && at + NAMED(ROUND) <= bytes; at += NAMED(ROUND)) {
+        for (size_t i = 0; i < NAMED(ROUND); i += STEP) {
+            fetch(ahead, at + i, STEP);
+            NAMED(step)(p + at + i, &s, k, absolute, masked, &g, &nans, &pinfs, &ninfs);
+        }
+        deep_gather(&s, m, deep);
+    }
+    t->rounds = (uint32_t)(at / NAMED(ROUND));
     for (; at + STEP <= bytes; at += STEP) {
         fetch(ahead, at, STEP);
-        NAMED(step)(p + at, acc, m, k, absolute, masked, &g, &nans, &pinfs, &ninfs);
+        NAMED(step)(p + at, &s, k, absolute, masked, &g, &nans, &pinfs, &ninfs);
     }
     if (at < bytes) {
         uint8_t last[STEP];
         memset(last, 0, sizeof last);
         memcpy(last, p + at, bytes - at);
-        NAMED(step)(last, acc, m, k, absolute, masked, &g, &nans, &pinfs, &ninfs);
+        NAMED(step)(last, &s, k, absolute, masked, &g, &nans, &pinfs, &ninfs);
+    }
+    if (k == ANCHOR_DEEP) { /* what is left over goes down to the last anchor */
+        deep_gather(&s, m, deep);
+        for (int level = 1; level < DEEP_LEVELS; level++) deep_add(&s, (vf64){0});
+        deep_gather(&s, m, deep);
+        t->rounds += 2;
     }
 #pragma GCC unroll 4
     for (int level = 0; level < k; level++) {
-        t->acc[level][0] = acc[level][0];
-        t->acc[level][1] = acc[level][1];
+        t->acc[level][0] = s.acc[level][0];
+        t->acc[level][1] = s.acc[level][1];
     }
+#pragma GCC unroll 6
+    for (int level = 0; level < DEEP_LEVELS && k == ANCHOR_DEEP; level++) t->deep[level] = deep[level];
     t->guard = g;
     t->special = (cr_specials){0};
     if (masked && any_bit((vu64)(nans | pinfs | ninfs))) {
@@ -186,14 +223,18 @@ INSTANCE(narrow, NAMED(LEVELS), false)
 INSTANCE(narrow_masked, NAMED(LEVELS), true)
 INSTANCE(wide, NAMED(LEVELS) + 1, false)
 INSTANCE(wide_masked, NAMED(LEVELS) + 1, true)
+INSTANCE(deep, NAMED(DEEP) ? ANCHOR_DEEP : 0, false)
+INSTANCE(deep_masked, NAMED(DEEP) ? ANCHOR_DEEP : 0, true)
 #undef INSTANCE
 
 static void NAMED(try)(const struct anchor_run *run, struct anchor_try *t, int tier, bool masked, const uint8_t *p,
                        size_t bytes, bool absolute, struct ahead ahead) {
     if (tier == TIER_NARROW) {
         (masked ? NAMED(narrow_masked) : NAMED(narrow))(run, t, p, bytes, absolute, ahead);
-    } else {
+    } else if (tier == TIER_WIDE || !NAMED(DEEP)) {
         (masked ? NAMED(wide_masked) : NAMED(wide))(run, t, p, bytes, absolute, ahead);
+    } else {
+        (masked ? NAMED(deep_masked) : NAMED(deep))(run, t, p, bytes, absolute, ahead);
     }
 }
 
@@ -201,8 +242,13 @@ static uint32_t NAMED(block_adds)(size_t bytes) {
     return (uint32_t)((bytes + NAMED(STEP) - 1) / NAMED(STEP)) * NAMED(ADDS);
 }
 
-static bool NAMED(full)(const struct anchor_run *run, size_t bytes) {
-    return run->adds[0] + NAMED(block_adds)(bytes) > (SQUARE ? ANCHOR_SQUARE_ADDS : ANCHOR_ADDS);
+/* Makes room for the additions of a block. */
+static void NAMED(reserve)(struct anchor_run *run, int tier, size_t bytes) {
+    if (tier == TIER_DEEP) {
+        if (run->deep.rounds + ANCHOR_BLOCK / NAMED(ROUND) + 2 > DEEP_ROUNDS) deep_flush(run);
+    } else if (run->adds[0] + NAMED(block_adds)(bytes) > (SQUARE ? ANCHOR_SQUARE_ADDS : ANCHOR_ADDS)) {
+        anchor_flush(run);
+    }
 }
 
 static void NAMED(count_specials)(struct anchor_run *run, const struct anchor_try *t) {
@@ -213,6 +259,12 @@ static void NAMED(count_specials)(struct anchor_run *run, const struct anchor_tr
 }
 
 static void NAMED(commit)(struct anchor_run *run, const struct anchor_try *t, int tier, size_t bytes) {
+    if (tier == TIER_DEEP) {
+        memcpy(run->deep.acc, t->deep, sizeof t->deep);
+        run->deep.rounds += t->rounds;
+        NAMED(count_specials)(run, t);
+        return;
+    }
     for (int level = 0; level < NAMED(levels)[tier]; level++) {
         run->acc[level][0] = t->acc[level][0];
         run->acc[level][1] = t->acc[level][1];
@@ -225,9 +277,10 @@ static void NAMED(commit)(struct anchor_run *run, const struct anchor_try *t, in
 
 /* Exponent fields that anchors from a up take exactly: [*least, *most]; *least of 1 or less means any. */
 ALWAYS void NAMED(window)(int a, int tier, int *least, int *most) {
-    int last = a - CR_ANCHOR_STEP * (NAMED(levels)[tier] - 1);
-    /* |x| < 2^(a+51), or its square; and x, or its square, a multiple of 2^last. Halves are rounded inwards. */
-    *most = NAMED(BIAS) + (SQUARE ? (a + 49) >> 1 : a + 50);
+    int last = a - NAMED(steps)[tier] * (NAMED(levels)[tier] - 1),
+        top = a + 50 - (tier == TIER_DEEP ? DEEP_LOG_ADDS : 0);
+    /* |x| < 2^(top+1), or its square; and x, or its square, a multiple of 2^last. Halves are rounded inwards. */
+    *most = NAMED(BIAS) + (SQUARE ? (top - 1) >> 1 : top);
     *least = NAMED(BIAS) + NAMED(MANTISSA) + (SQUARE ? (last + 1) >> 1 : last);
     if (*most >= NAMED(TOP)) *most = NAMED(TOP) - 1;
     if (*least < NAMED(LOWEST)) *least = NAMED(LOWEST);
@@ -241,7 +294,7 @@ ALWAYS void NAMED(window)(int a, int tier, int *least, int *most) {
 /* Whether every magnitude that the guard saw lies in the window. */
 static bool NAMED(inside)(const struct anchor_run *run, const struct guard *g, int tier) {
     int least, most;
-    NAMED(window)(run->a, tier, &least, &most);
+    NAMED(window)(tier == TIER_DEEP ? run->deep.a : run->a, tier, &least, &most);
     uint32_t high = ((uint32_t)(most + 1) << NAMED(FIELD)) - 1;
     /* least is of |bits| − 1. Where only upper halves were kept, a power of two looks smaller than it is. */
     uint32_t low = least <= 1 ? 0 : ((uint32_t)least << NAMED(FIELD)) - (NAMED(FIELD) == 20 ? 0 : 1);
@@ -281,9 +334,10 @@ static bool NAMED(span)(const struct anchor_try *t, int *low, int *high) {
 static int NAMED(choose)(int low, int high, int *a) {
     int bottom = (low < 1 ? 1 : low) - NAMED(BIAS) - NAMED(MANTISSA), top = (high < 1 ? 1 : high) - NAMED(BIAS);
     if (low < NAMED(LOWEST)) return TIER_BINS;
-    for (int tier = TIER_NARROW; tier < TIER_BINS; tier++) {
-        int below = CR_ANCHOR_STEP * (NAMED(levels)[tier] - 1);
+    for (int tier = TIER_NARROW; tier < (NAMED(DEEP) ? TIER_BINS : TIER_DEEP); tier++) {
+        int below = NAMED(steps)[tier] * (NAMED(levels)[tier] - 1);
         int least = SQUARE ? 2 * top - 49 : top - 50, most = (SQUARE ? 2 * bottom : bottom) + below;
+        if (tier == TIER_DEEP) least += DEEP_LOG_ADDS;
         if (least < NAMED(A_LEAST) + below) least = NAMED(A_LEAST) + below;
         if (most < NAMED(A_LEAST) + below) most = NAMED(A_LEAST) + below;
         if (most > NAMED(A_MOST)) most = NAMED(A_MOST);
@@ -300,41 +354,61 @@ static int NAMED(choose)(int low, int high, int *a) {
 NEVER int NAMED(spill)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
     struct anchor_try t;
     int low, high, a;
+#if defined(FOR_F64) && !SQUARE
+    if (run->spilled && ++run->unlooked % UNLOOKED != 0) {
+        bins_counted_f64(run, p, bytes / 8, absolute, ahead);
+        return TIER_BINS;
+    }
+#elif defined(VEC_AVX512) && !SQUARE
+    size_t whole = bytes / NAMED(MIXED_ROUND) * NAMED(MIXED_ROUND);
+    if (run->spilled && whole != 0 && ++run->unlooked % UNLOOKED != 0) {
+        bool infinities = (absolute ? NAMED(mixed_absolute) : NAMED(mixed))(run, p, whole / NAMED(MIXED_ROUND), ahead);
+        if (infinities) {
+            NAMED(look)(run, &t, p, whole, absolute, ahead);
+            NAMED(count_specials)(run, &t);
+        }
+        if (whole < bytes) NAMED(spill)(run, p + whole, bytes - whole, absolute, ahead_by(ahead, whole));
+        return TIER_BINS;
+    }
+#endif
     NAMED(look)(run, &t, p, bytes, absolute, ahead);
     NAMED(bins)(run, p, bytes / NAMED(SIZE), absolute);
     NAMED(count_specials)(run, &t);
     return NAMED(span)(&t, &low, &high) ? NAMED(choose)(low, high, &a) : TIER_NARROW;
 }
 
+/* Where the first anchor of a tier lies. */
+ALWAYS int *NAMED(anchor_at)(struct anchor_run *run, int tier) { return tier == TIER_DEEP ? &run->deep.a : &run->a; }
+ALWAYS bool *NAMED(placed_at)(struct anchor_run *run, int tier) {
+    return tier == TIER_DEEP ? &run->deep.placed : &run->placed;
+}
+
 /* A block whose magnitudes are not known to fit: looks first, then folds it in the cheapest way. */
 NEVER void NAMED(measured)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
     struct anchor_try t;
-    int low, high, a = run->a, tier = TIER_NARROW; /* choose leaves a alone for the bins */
+    int low, high, a = NAMED(A_MOST), tier = TIER_NARROW; /* all zeros: any anchor does */
     NAMED(look)(run, &t, p, bytes, absolute, ahead);
-    bool special = (t.special.nans | t.special.pinfs | t.special.ninfs) != 0;
-    if (NAMED(span)(&t, &low, &high)) {
-        tier = NAMED(choose)(low, high, &a);
-        int least, most;
-        if (run->placed && tier < TIER_BINS) {
-            /* An outlier must not drag the anchor: keep it where it serves. */
-            NAMED(window)(run->a, tier, &least, &most);
-            if (high <= most && (low >= least || least <= 1)) a = run->a;
-        }
-    } else if (!run->placed) {
-        a = NAMED(A_MOST); /* all zeros: any anchor does */
-    }
+    bool special = (t.special.nans | t.special.pinfs | t.special.ninfs) != 0, some = NAMED(span)(&t, &low, &high);
+    if (some) tier = NAMED(choose)(low, high, &a);
     if (tier == TIER_BINS) {
         NAMED(bins)(run, p, bytes / NAMED(SIZE), absolute);
         NAMED(count_specials)(run, &t);
         anchor_adapt(run, tier);
         return;
     }
-    if (!run->placed || a != run->a) {
-        anchor_flush(run);
-        run->a = a;
-        run->placed = true;
+    int *at = NAMED(anchor_at)(run, tier);
+    bool *placed = NAMED(placed_at)(run, tier), keep = *placed;
+    if (keep && some) { /* an outlier must not drag the anchor: keep it where it serves */
+        int least, most;
+        NAMED(window)(*at, tier, &least, &most);
+        keep = high <= most && (low >= least || least <= 1);
     }
-    if (NAMED(full)(run, bytes)) anchor_flush(run);
+    if (!keep) {
+        (tier == TIER_DEEP ? deep_flush : anchor_flush)(run);
+        *at = a;
+        *placed = true;
+    }
+    NAMED(reserve)(run, tier, bytes);
     NAMED(try)(run, &t, tier, special, p, bytes, absolute, ahead);
     NAMED(commit)(run, &t, tier, bytes);
     anchor_adapt(run, tier);
@@ -350,9 +424,9 @@ static void NAMED(anchor_tile)(struct anchor_run *run, const uint8_t *p, size_t 
         if (tier == TIER_BINS) {
             anchor_adapt(run, NAMED(spill)(run, p, now, absolute, ahead));
             done = true;
-        } else if (run->placed) {
+        } else if (*NAMED(placed_at)(run, tier)) {
             struct anchor_try t;
-            if (NAMED(full)(run, now)) anchor_flush(run);
+            NAMED(reserve)(run, tier, now);
             NAMED(try)(run, &t, tier, run->masked, p, now, absolute, ahead);
             done = NAMED(inside)(run, &t.guard, tier);
             if (done) {

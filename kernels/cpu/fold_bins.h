@@ -64,11 +64,9 @@ NEVER void bins_drain(struct spill *spill, unsigned mantissa) {
     spill->quads = 0;
 }
 
-/* Adds bit patterns of `size` bytes (4: f32, 2: bf16). */
-ALWAYS void bins_narrow(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size,
-                        unsigned mantissa) {
+/* Makes the tables ready for n bit patterns. */
+ALWAYS void bins_ready(struct anchor_run *run, size_t n, unsigned mantissa) {
     struct spill *spill = run->spill;
-    const uint64_t one = (uint64_t)1 << 48, mask = ((uint64_t)1 << (8 * size - absolute)) - 1;
     if (!run->spilled) {
         memset(spill->tables, 0, sizeof spill->tables);
         memset(spill->totals, 0, sizeof spill->totals);
@@ -77,6 +75,14 @@ ALWAYS void bins_narrow(struct anchor_run *run, const uint8_t *p, size_t n, bool
     }
     if (spill->quads + n / 4 + 1 > BINS_QUADS) bins_drain(spill, mantissa);
     spill->quads += (uint32_t)(n / 4) + 1;
+}
+
+/* Adds bit patterns of `size` bytes (4: f32, 2: bf16). */
+ALWAYS void bins_narrow(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size,
+                        unsigned mantissa) {
+    struct spill *spill = run->spill;
+    const uint64_t one = (uint64_t)1 << 48, mask = ((uint64_t)1 << (8 * size - absolute)) - 1;
+    bins_ready(run, n, mantissa);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
 #pragma GCC unroll 4
@@ -100,26 +106,76 @@ NEVER void bins_carry(struct anchor_run *run, unsigned bin) {
     cr_limbs_put(run->limb, run->limbs, run->pending, (unsigned __int128)1 << 64, bin >> 11, bins_bit(bin & 2047, 0));
 }
 
-NEVER void bins_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
-    if (n <= BINS_FEW) {
-        bins_few(run, p, n, absolute, 8, 52, 0);
+/* One element to its bin, whatever it is; NaNs and infinities are counted if wanted. */
+ALWAYS void bins_any_f64(struct anchor_run *run, uint64_t *sum, uint64_t bits, uint64_t mask, bool count) {
+    unsigned bin = (unsigned)((bits & mask) >> 52);
+    uint64_t fraction = bits & (((uint64_t)1 << 52) - 1), implicit = (uint64_t)((bin & 2047) != 0) << 52;
+    if ((bin & 2047) == 2047) {
+        cr_specials *special = &run->special;
+        if (count) *(fraction != 0 ? &special->nans : bits >> 63 ? &special->ninfs : &special->pinfs) += 1;
         return;
     }
-    uint64_t *sum = run->spill->wide;
-    if (!run->spilled) {
-        memset(sum, 0, sizeof run->spill->wide);
-        run->spilled = true;
-    }
-    uint64_t mask = absolute ? INT64_MAX : UINT64_MAX;
+    if (__builtin_expect(__builtin_add_overflow(sum[bin], fraction | implicit, &sum[bin]), 0)) bins_carry(run, bin);
+}
+
+/* Normal numbers, as most are: they save a third of the time. */
+ALWAYS void bins_normal_f64(struct anchor_run *run, uint64_t *sum, const uint8_t *p, size_t n, uint64_t mask) {
+    const uint64_t implicit = (uint64_t)1 << 52;
+#pragma GCC unroll 8
     for (size_t i = 0; i < n; i++) {
         uint64_t bits;
         memcpy(&bits, p + i * 8, sizeof bits);
-        bits &= mask;
-        unsigned bin = (unsigned)(bits >> 52);
-        uint64_t implicit = (uint64_t)((bin & 2047) != 0) << 52;
-        uint64_t significand = (bits & (((uint64_t)1 << 52) - 1)) | implicit;
+        unsigned bin = (unsigned)((bits & mask) >> 52);
+        uint64_t significand = (bits & (implicit - 1)) | implicit;
         if (__builtin_expect(__builtin_add_overflow(sum[bin], significand, &sum[bin]), 0)) bins_carry(run, bin);
     }
+}
+
+/* Whether a vector's elements are all normal numbers: neither zeros and subnormals nor NaNs and infinities. */
+ALWAYS vu64 bins_odd_f64(const uint8_t *p) {
+    const uint64_t field = (uint64_t)1 << 53;
+    return (vu64)((LOAD(vu64, p) << 1) - field >= ALL(vu64, 2046 * field));
+}
+
+ALWAYS void bins_wide(struct anchor_run *run, const uint8_t *p, size_t n, uint64_t mask, bool count,
+                      struct ahead ahead) {
+    enum { GROUP = 32, VECTORS = GROUP * 8 / VB };
+    uint64_t *sum = run->spill->wide;
+    if (!run->spilled) {
+        memset(run->spill->wide, 0, sizeof run->spill->wide);
+        run->spilled = true;
+    }
+    for (size_t i = 0; i < n; i += GROUP) {
+        vu64 odd = {0};
+        size_t end = i + GROUP <= n ? i + GROUP : n, at = i;
+        if (end - i == GROUP) {
+            if (count) fetch(ahead, i * 8, GROUP * 8);
+#pragma GCC unroll 16
+            for (int v = 0; v < VECTORS; v++) odd |= bins_odd_f64(p + i * 8 + v * VB);
+            if (__builtin_expect(!any_bit(odd), 1)) {
+                for (; at < end; at += 8) bins_normal_f64(run, sum, p + at * 8, 8, mask);
+            }
+        }
+        for (; at < end; at++) {
+            uint64_t bits;
+            memcpy(&bits, p + at * 8, sizeof bits);
+            bins_any_f64(run, sum, bits, mask, count);
+        }
+    }
+}
+
+NEVER void bins_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    const struct ahead none = {0};
+    if (n <= BINS_FEW) {
+        bins_few(run, p, n, absolute, 8, 52, 0);
+    } else {
+        bins_wide(run, p, n, absolute ? INT64_MAX : UINT64_MAX, false, none);
+    }
+}
+
+/* The same, with a count of NaNs and infinities. */
+NEVER void bins_counted_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, struct ahead ahead) {
+    bins_wide(run, p, n, absolute ? INT64_MAX : UINT64_MAX, true, ahead);
 }
 
 NEVER void bins_f32(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {

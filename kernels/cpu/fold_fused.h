@@ -73,26 +73,6 @@ ALWAYS vf64 square_less(vf64 x, vf64 t) {
 #endif
 }
 
-/* a + b and a − b by the multipliers, where there are some: the adders have more to do. */
-ALWAYS vf64 fused_plus(vf64 a, vf64 b) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
-#else
-    return a + b;
-#endif
-}
-ALWAYS vf64 fused_minus(vf64 a, vf64 b) {
-#if defined(VEC_AVX512)
-    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
-#elif defined(VEC_AVX2)
-    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
-#else
-    return a - b;
-#endif
-}
-
 NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
     cr_dtype dtype = (cr_dtype)part->dtype;
     if (run->adds == 0) return;

@@ -125,6 +125,7 @@ static void sum_end(struct sum_run *run, cr_dtype dtype) {
         return;
     }
     anchor_flush(&run->anchor);
+    deep_flush(&run->anchor);
     if (run->kind == SUM_SQUARE) {
         bins_square_flush(&run->anchor, dtype);
     } else {

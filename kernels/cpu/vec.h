@@ -292,6 +292,26 @@ ALWAYS vf64 product_error(vf64 a, vf64 b, vf64 p) {
 #endif
 }
 
+/* a + b and a − b by the multipliers, where there are some: the adders have more to do. */
+ALWAYS vf64 fused_plus(vf64 a, vf64 b) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmadd_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmadd_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
+#else
+    return a + b;
+#endif
+}
+ALWAYS vf64 fused_minus(vf64 a, vf64 b) {
+#if defined(VEC_AVX512)
+    return (vf64)_mm512_fmsub_pd((__m512d)a, (__m512d)ALL(vf64, 1.0), (__m512d)b);
+#elif defined(VEC_AVX2)
+    return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)ALL(vf64, 1.0), (__m256d)b);
+#else
+    return a - b;
+#endif
+}
+
 /* The sum of each 8 bytes, in 64-bit lanes. */
 ALWAYS vu64 sum_bytes(vu8 v) {
 #if defined(VEC_AVX512)
