@@ -21,6 +21,8 @@
 #include "kernels/cpu/fold_prod.h"
 #include "kernels/cpu/fold_square.h"
 
+#include "kernels/cpu/fold_ints.h"
+
 enum {
     TILE_ONE = 1 << 28,   /* bytes a family takes at once when it is alone: keeps 32-bit counters safe */
     TILE_SEVERAL = 16384, /* when there are several: two of these stay in the nearest cache */
@@ -158,6 +160,7 @@ struct fold_run {
     struct sum_run sum, sumabs, sumsq;
     struct spill spills[3];
     struct fused_run fused;
+    struct ints_run ints;
     bool apart; /* tiles are TILE_SUMS long */
 };
 
@@ -168,6 +171,7 @@ static void fold_begin(struct fold_run *run, cr_partial *part) {
     if (families & CR_FAM_SUMABS) sum_begin(&run->sumabs, part, SUM_ABSOLUTE, &run->spills[1]);
     if (families & CR_FAM_SUMSQ) sum_begin(&run->sumsq, part, SUM_SQUARE, &run->spills[2]);
     fused_begin(&run->fused, part);
+    ints_begin(&run->ints, part);
     bool sums = (families & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) != 0;
     bool narrow = cr_dtype_kind((cr_dtype)part->dtype) == CR_KIND_FLOAT && part->dtype != CR_F64;
     run->apart = sums && narrow && run->fused.families == 0;
@@ -189,6 +193,11 @@ static void fold_tile(struct fold_run *run, cr_partial *part, const uint8_t *p, 
             passes = count;
             pass = 1;
         }
+    }
+    if (run->ints.families != 0) {
+        families &= ~run->ints.families;
+        passes = 1 + (unsigned)__builtin_popcount(families);
+        ints_tile(&run->ints, &run->extrema, part, p, n, index, pass_ahead(p, false, passes, pass++, bytes));
     }
 #define PASS() pass_ahead(p, run->apart, passes, pass++, bytes)
     if (families & CR_FAM_SUM) sum_tile(&run->sum, dtype, p, n, PASS());
@@ -219,6 +228,7 @@ static void fold(cr_partial *part, const uint8_t *p, uint64_t n, uint64_t index)
     }
     if (families & CR_FAM_EXTREMA) extrema_end(&run.extrema, part);
     if (run.fused.families != 0) fused_flush(&run.fused, part);
+    if (run.ints.families != 0) ints_flush(&run.ints, part);
     if (families & CR_FAM_SUM) sum_end(&run.sum, dtype);
     if (families & CR_FAM_SUMABS) sum_end(&run.sumabs, dtype);
     if (families & CR_FAM_SUMSQ) sum_end(&run.sumsq, dtype);

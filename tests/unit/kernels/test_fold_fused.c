@@ -206,6 +206,41 @@ START_TEST(together_as_alone) {
 }
 END_TEST
 
+/* Integers: every set of families, over values of the whole range, few values, and the ends of the range. */
+START_TEST(integers_together_as_alone) {
+    static const uint32_t families[] = {CR_FAM_SUM, CR_FAM_SUMABS, CR_FAM_SUMSQ, CR_FAM_EXTREMA, CR_FAM_COUNTS};
+    static const char *const isas[] = {"portable", "avx2", "avx512"};
+    enum { FAMILIES = sizeof families / sizeof families[0] };
+    const cr_dtype dtype = (cr_dtype)_i;
+    const size_t size = cr_dtype_size(dtype);
+    uint8_t *memory = malloc(64 + LONGEST * 8);
+    ck_assert_ptr_nonnull(memory);
+    for (int turn = 0; turn < 6; turn++) {
+        const uint8_t masks[] = {0xff, 0x81, 0x80, 0x01, 0x00, 0x0f};
+        uint8_t *x = memory + below(64);
+        size_t n = 1 + (size_t)below(LONGEST), cut = (size_t)below(n + 1);
+        for (size_t i = 0; i < n * size; i++) x[i] = (uint8_t)draw() & masks[turn];
+        if (turn == 2) memset(x, 0xff, n * size / 2);
+        cr_partial alone[FAMILIES], together;
+        cr_cpu_select("portable", NULL);
+        for (int i = 0; i < FAMILIES; i++) fold_both(&alone[i], dtype, families[i], x, n, cut, 7);
+        for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
+            if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
+            for (uint32_t set = 1; set < 1 << FAMILIES; set++) {
+                uint32_t mask = 0;
+                for (int i = 0; i < FAMILIES; i++) mask |= set >> i & 1 ? families[i] : 0;
+                fold_both(&together, dtype, mask, x, n, cut, 7);
+                for (int i = 0; i < FAMILIES; i++) {
+                    if (mask & families[i]) check_family(&together, &alone[i], families[i], dtype);
+                }
+            }
+        }
+    }
+    cr_cpu_select(NULL, NULL);
+    free(memory);
+}
+END_TEST
+
 /* The sum of n squares or values of m·2^e: exactly m·n·2^e, or m²·n·2^2e, on the grid given. */
 static void check_multiple(const int64_t *limb, unsigned limbs, uint64_t m, int e, uint64_t n, bool square, int grid) {
     cr_big expected, by, got;
@@ -257,6 +292,7 @@ int main(void) {
     Suite *suite = suite_create("kernels");
     TCase *tcase = tcase_create("all");
     tcase_add_loop_test(tcase, together_as_alone, 0, sizeof shapes / sizeof shapes[0]);
+    tcase_add_loop_test(tcase, integers_together_as_alone, CR_BOOL, CR_I64 + 1);
     tcase_add_test(tcase, long_runs_at_the_top_of_the_window);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
