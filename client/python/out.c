@@ -29,16 +29,51 @@ static PyObject *words_of(const cr_py_request *r, bool types) {
     return words;
 }
 
-bool cr_py_out_type(cr_py_request *r) {
-    cured_dtype dtype;
-    if (!r->single || r->initial != NULL || r->options.result_dtype != CURED_DTYPE_DEFAULT) return true;
+/* Whether answers may go to tensors of a GPU in place. */
+static bool may_place(const cr_py_request *r) {
+    return r->input.kind == CR_PY_CUDA && !r->plan.whole && !r->plan.permuted && r->plan.axis.n != 0 &&
+           r->plan.count != 0 && r->where == NULL && r->initial == NULL;
+}
+
+/* Takes the one tensor of an op, if its type is asked by functions in C: cured/_out.py takes 10 µs of torch's attributes. A tensor that
+ * does not do is left to cured/_out.py, which says why. False with an exception. */
+static bool take_one(cr_py_request *r) {
+    if (!may_place(r) || PyTuple_Check(r->out)) return true;
+    if (cr_py_exchange_of(Py_TYPE(r->out)) == NULL) return !PyErr_Occurred();
+    r->out_tensors = PyMem_Calloc(1, sizeof r->out_tensors[0]);
+    if (r->out_tensors == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    r->out_tensors[0].owner = r->out;
+    r->out_count = 1;
+    const int taken = cr_py_input_tensor(&r->out_tensors[0], r->out);
+    if (taken > 0 && r->out_tensors[0].kind == CR_PY_CUDA) return true;
+    cr_py_out_release(r);
+    if (taken < 0 && !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+    PyErr_Clear();
+    return true;
+}
+
+/* What cured/_out.py says of the type. False with an exception. */
+static bool ask_type(const cr_py_request *r, cured_dtype *dtype) {
     PyObject *name = cr_py_helper("cured._out", "default_type", r->out);
-    bool good = name != NULL && (name == Py_None || cr_py_dtype(name, &dtype, NULL));
-    if (good && name != Py_None && dtype != answer_type(r, 0) &&
-        cured_axis_dtype(r->ops[0], r->input.dtype, dtype) == dtype)
-        r->options.result_dtype = dtype;
+    const bool good = name != NULL && (name == Py_None || cr_py_dtype(name, dtype, NULL));
     Py_XDECREF(name);
     return good;
+}
+
+bool cr_py_out_type(cr_py_request *r) {
+    cured_dtype dtype = CURED_DTYPE_DEFAULT;
+    if (!r->single || r->initial != NULL) return true;
+    if (!take_one(r)) return false;
+    if (r->options.result_dtype != CURED_DTYPE_DEFAULT) return true;
+    if (r->out_tensors != NULL && r->out_tensors[0].dtype >= CURED_F16) dtype = r->out_tensors[0].dtype;
+    if (r->out_tensors == NULL && !ask_type(r, &dtype)) return false;
+    if (dtype != CURED_DTYPE_DEFAULT && dtype != answer_type(r, 0) &&
+        cured_axis_dtype(r->ops[0], r->input.dtype, dtype) == dtype)
+        r->options.result_dtype = dtype;
+    return true;
 }
 
 /* Whether some byte of the input may be one of those. */
@@ -91,10 +126,19 @@ static bool apart(const char *a, uint64_t a_bytes, const char *b, uint64_t b_byt
     return a + a_bytes <= b || b + b_bytes <= a;
 }
 
+/* Whether tensor number i takes its answers in place: its memory is neither the input's nor another's. */
+static bool takes(const cr_py_request *r, size_t i, int ndim, const Py_ssize_t *shape) {
+    const cr_py_input *t = &r->out_tensors[i];
+    bool good = suits(t, answer_type(r, i), ndim, shape) &&
+                apart(t->data, tensor_bytes(t), r->plan.data, r->plan.count * r->input.size);
+    for (size_t k = 0; good && k < i; k++)
+        good = apart(t->data, tensor_bytes(t), r->out_tensors[k].data, tensor_bytes(&r->out_tensors[k]));
+    return good;
+}
+
 /* Takes the tensors in the tuple. What their streams have queued is waited for. */
 static bool take_tensors(cr_py_request *r, PyObject *tensors, int ndim, const Py_ssize_t *shape) {
-    const cr_py_plan *plan = &r->plan;
-    if (r->input.kind != CR_PY_CUDA || plan->axis.n == 0 || plan->count == 0) return true;
+    if (!may_place(r)) return true;
     r->out_tensors = PyMem_Calloc(r->op_count, sizeof r->out_tensors[0]);
     if (r->out_tensors == NULL) {
         PyErr_NoMemory();
@@ -107,10 +151,7 @@ static bool take_tensors(cr_py_request *r, PyObject *tensors, int ndim, const Py
         const int taken = cr_py_input_tensor(t, t->owner);
         r->out_count = i + 1;
         if (taken < 0) return false;
-        direct = taken == 1 && suits(t, answer_type(r, i), ndim, shape) &&
-                 apart(t->data, tensor_bytes(t), plan->data, plan->count * r->input.size);
-        for (size_t k = 0; direct && k < i; k++)
-            direct = apart(t->data, tensor_bytes(t), r->out_tensors[k].data, tensor_bytes(&r->out_tensors[k]));
+        direct = taken == 1 && takes(r, i, ndim, shape);
     }
     if (!direct) cr_py_out_release(r);
     return true;
@@ -118,6 +159,8 @@ static bool take_tensors(cr_py_request *r, PyObject *tensors, int ndim, const Py
 
 bool cr_py_out_places(cr_py_request *r, int ndim, const Py_ssize_t *shape) {
     bool good = true;
+    if (r->out_tensors != NULL && takes(r, 0, ndim, shape)) return true;
+    cr_py_out_release(r);
     if (r->plan.permuted || r->where != NULL || r->initial != NULL) return true;
     PyObject *sizes = PyTuple_New(ndim);
     for (int i = 0; sizes != NULL && i < ndim; i++) PyTuple_SetItem(sizes, i, PyLong_FromSsize_t(shape[i]));

@@ -45,6 +45,10 @@ void cr_lookout_end(cr_lookout *lookout, const cr_look *look) {
     lookout->calm_until_ns = look->last_ns + lookout->calm_ns;
 }
 
+bool cr_lookout_may(const cr_lookout *lookout, uint64_t now_ns) {
+    return lookout->most_ns && now_ns >= lookout->calm_until_ns && atomic_load(&lookout->seats->free) > 0;
+}
+
 void cr_lookout_expect(cr_lookout *lookout, uint64_t now_ns) {
     lookout->window_ns = now_ns >= lookout->calm_until_ns ? lookout->most_ns : 0;
 }
@@ -56,4 +60,20 @@ void cr_lookout_waited(cr_lookout *lookout, uint64_t waited_ns, uint64_t now_ns)
         const uint64_t wider = lookout->window_ns ? 2 * lookout->window_ns : CR_LOOKOUT_FIRST_NS;
         lookout->window_ns = wider < lookout->most_ns ? wider : lookout->most_ns;
     }
+}
+
+uint64_t cr_foresight_of(const cr_foresight *foresight, uint64_t kind) {
+    const uint64_t last = foresight->waits[kind % CR_FORESIGHT_KINDS].last_ns;
+    const uint64_t before = foresight->waits[kind % CR_FORESIGHT_KINDS].before_ns;
+    if (foresight->waits[kind % CR_FORESIGHT_KINDS].kind != kind || !last || !before) return 0;
+    const uint64_t shorter = last < before ? last : before, longer = last < before ? before : last;
+    return longer - shorter <= CR_FORESIGHT_SPREAD_NS ? shorter : 0;
+}
+
+void cr_foresight_took(cr_foresight *foresight, uint64_t kind, uint64_t took_ns) {
+    const uint32_t i = kind % CR_FORESIGHT_KINDS;
+    const uint64_t before = foresight->waits[i].kind == kind ? foresight->waits[i].last_ns : 0;
+    foresight->waits[i].kind = kind;
+    foresight->waits[i].last_ns = took_ns;
+    foresight->waits[i].before_ns = before;
 }

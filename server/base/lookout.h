@@ -55,9 +55,23 @@ bool cr_lookout_begin(cr_lookout *lookout, cr_look *look, uint64_t now_ns);
 bool cr_look_on(cr_look *look, uint64_t now_ns);
 /* Gives the seat back. */
 void cr_lookout_end(cr_lookout *lookout, const cr_look *look);
+/* Whether cr_lookout_expect would make the next wait one that is looked through. */
+bool cr_lookout_may(const cr_lookout *lookout, uint64_t now_ns);
 /* Something is known to come soon: the next wait may be looked through, whatever the waits before were. */
 void cr_lookout_expect(cr_lookout *lookout, uint64_t now_ns);
 /* Something came, after waited_ns: a wait that was looked or slept through. */
 void cr_lookout_waited(cr_lookout *lookout, uint64_t waited_ns, uint64_t now_ns);
+
+/* Waits of the same kind may be known to take the same time, and longer than a thread may look. Then it sleeps for most of it, and
+ * looks shortly before its end. Zero-initialised: nothing is known. */
+enum { CR_FORESIGHT_KINDS = 8, CR_FORESIGHT_SPREAD_NS = 100 * 1000 };
+typedef struct cr_foresight {
+    struct {
+        uint64_t kind, last_ns, before_ns;
+    } waits[CR_FORESIGHT_KINDS];
+} cr_foresight;
+/* How long a wait of the kind takes. 0: nobody knows, because the last two were not of about the same length. */
+uint64_t cr_foresight_of(const cr_foresight *foresight, uint64_t kind);
+void cr_foresight_took(cr_foresight *foresight, uint64_t kind, uint64_t took_ns);
 
 #endif

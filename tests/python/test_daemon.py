@@ -183,12 +183,13 @@ class Client(DaemonTest, Case):
         c, before, wrong = self.client(), seats(None), []
         self.addCleanup(seats, 1)  # none, as before on most machines that run tests
         self.assertEqual(7, seats(8))
-        a = cured.empty(1000, "f4")
+        a, b = cured.empty(1000, "f4"), cured.empty(4_000_000, "f4")  # b: its end is foreseen, and slept for
         a[:] = 1
+        b[:] = 1
 
         def call():
             for k in range(300):
-                if c.sum(a) != 1000:
+                if c.sum(a) != 1000 or (k % 20 < 4 and c.sum(b) != 4_000_000):
                     wrong.append(k)
                 if k % 50 == 0:
                     try:

@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from support import Case, cured, unittest
+from support import Case, Exchanged, cured, unittest
 from cured_daemon import DaemonTest, wait_for
 
 FOLDER = os.environ.get("CURED_TEST_DIR", "")
@@ -23,6 +23,11 @@ def setUpModule():
         if not os.path.exists(path):
             raise unittest.SkipTest("%s is not built" % os.path.basename(path))
     driver = ctypes.CDLL(DRIVER)
+
+
+class Where(tuple):
+    """A device as DLPack and as torch have it."""
+    type = "cuda"
 
 
 class Device:
@@ -98,6 +103,34 @@ class Out(DaemonTest, Case):
         out = self.put(np.zeros(2, "f4"))
         self.assertIs(self.client.sum(self.put(a), axis=1, out=out), out)
         self.assertEqual(([np.float32(1) + np.float32(2**-23), 1], False), (out.host.tolist(), out.copied))
+
+    def exchanged(self, array):
+        """As a tensor of torch: its type has functions in C, and what is asked by attributes is noted."""
+        device, kind = self.put(array), Exchanged.table()
+        t = kind(b"", {"f": 2, "i": 0}[device.dtype.kind], 8 * device.dtype.itemsize, device.shape, device=Where((2, 0)))
+        t.raw, t.array, t.asked = (ctypes.c_char * device.host.nbytes).from_address(device.address), device, []
+        kind.dtype = property(lambda t: t.asked.append("dtype") or t.array.dtype)
+        kind.ndim = property(lambda t: t.asked.append("ndim") or t.array.ndim)
+        kind.copy_to_device = lambda t, values: t.array.__setitem__(..., values)
+        return t
+
+    def test_tensors_whose_type_is_asked_in_c(self):
+        a = RANDOM.random((300, 40)).astype("f4")
+        for dtype in ("f4", "f8"):
+            t, out = self.exchanged(a), self.exchanged(np.zeros(300, dtype))
+            for ops in ("sum", "max"):
+                wanted = getattr(cured, ops)(a, axis=1, **({"dtype": dtype} if ops == "sum" else {}))
+                self.assertIs(getattr(self.client, ops)(t, axis=1, out=out), out)
+                self.assert_arrays(out.array.host, wanted.astype(dtype), ops)
+            # Maxima of f32 are not f64, which is found out in Python.
+            self.assertEqual((dtype == "f8", dtype == "f8"), (out.array.copied, "dtype" in out.asked))
+        shaped = self.exchanged(np.zeros(299, "f4"))
+        with self.assertRaisesRegex(ValueError, "has the shape"):
+            self.client.sum(t, axis=1, out=shaped)
+        self.assertEqual(shaped.deleted, 0)
+        whole = self.exchanged(np.zeros((), "f8"))
+        self.assertIs(self.client.sum(t, out=whole), whole)
+        self.assertEqual(cured.sum(a), whole.array.host[()])
 
     def test_regions_are_kept(self):
         """One for what is read and one for what is written, as long as the arrays live."""

@@ -116,6 +116,41 @@ START_TEST(what_is_expected_is_looked_for) {
 }
 END_TEST
 
+/* What was known before each wait, by the waits before, of three kinds of which two have one place. */
+START_TEST(waits_of_a_kind_are_foreseen) {
+    enum { A = 1, B = 2, C = A + CR_FORESIGHT_KINDS };
+    static const struct {
+        uint64_t kind, known_us, took_us;
+    } waits[] = {{A, 0, 900},    {A, 0, 950},     {A, 900, 1051}, {A, 0, 1000}, /* 101 us apart */
+                 {A, 1000, 990}, {B, 0, 50},      {B, 0, 50},     {B, 50, 60},  {A, 990, 5000},
+                 {A, 0, 5000},   {A, 5000, 5100}, {C, 0, 5100},   {A, 0, 5100}, {A, 0, 5100},
+                 {A, 5100, 0},   {A, 0, 10},      {A, 0, 10},     {A, 10, 10}};
+    cr_foresight f = {0};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+        ck_assert_msg(cr_foresight_of(&f, waits[i].kind) == waits[i].known_us * US, "wait %zu: %llu ns", i,
+                      (unsigned long long)cr_foresight_of(&f, waits[i].kind));
+        cr_foresight_took(&f, waits[i].kind, waits[i].took_us * US);
+    }
+}
+END_TEST
+
+START_TEST(nobody_may_look_without_a_seat_or_where_others_want_the_core) {
+    cr_seats seats;
+    cr_look look;
+    cr_seats_init(&seats, 2);
+    cr_lookout l = {.seats = &seats, .most_ns = 50 * US}, never = {.seats = &seats};
+    ck_assert(cr_lookout_may(&l, MS));
+    ck_assert(!cr_lookout_may(&never, MS));
+    cr_lookout_expect(&l, MS);
+    ck_assert(cr_lookout_begin(&l, &look, MS));
+    ck_assert(!cr_lookout_may(&l, MS));
+    ck_assert(!cr_look_on(&look, MS + 100 * US));
+    cr_lookout_end(&l, &look);
+    ck_assert(!cr_lookout_may(&l, MS + 200 * US));
+    ck_assert(cr_lookout_may(&l, 102 * MS));
+}
+END_TEST
+
 START_TEST(seats_leave_a_core) {
     static const struct {
         uint32_t cores;
@@ -146,6 +181,8 @@ int main(void) {
     tcase_add_test(rule, a_late_look_stops_looking_for_a_while);
     tcase_add_test(rule, who_is_disturbed_again_looks_ever_more_rarely);
     tcase_add_test(rule, what_is_expected_is_looked_for);
+    tcase_add_test(rule, waits_of_a_kind_are_foreseen);
+    tcase_add_test(rule, nobody_may_look_without_a_seat_or_where_others_want_the_core);
     tcase_add_test(rule, seats_leave_a_core);
     suite_add_tcase(suite, rule);
     SRunner *runner = srunner_create(suite);
