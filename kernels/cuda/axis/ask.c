@@ -12,6 +12,18 @@ enum {
     SCRATCH_BYTES = 64 * 1024 * 1024, /* that cutting long rows and columns among all blocks may take */
 };
 
+/* Whether an answer may be an integer that does not fit its type. */
+static bool may_fail(const cr_gpu_axis *axis) {
+    bool any = false;
+    for (uint32_t k = 0; k < axis->op_count; k++) {
+        const cr_op op = axis->ops[k];
+        const bool grows = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ || op == CR_OP_PROD;
+        cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
+        any |= grows && cr_dtype_kind(cr_axis_dtype(op, axis->dtype, &own)) != CR_KIND_FLOAT;
+    }
+    return any;
+}
+
 /* Answers' places; gives the bytes of all that come to the host, with the failure before them. */
 static uint64_t lay_out(cr_axis_room *room, const cr_gpu_axis *axis) {
     uint64_t count = axis->shape.outer * axis->shape.inner, bytes = ALIGN;
@@ -74,20 +86,22 @@ int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiproce
     uint64_t bytes = lay_out(room, axis);
     int failure = need_answers(room, bytes);
     if (failure == 0) failure = need_scratch(room, at.scratch_bytes, (cudaStream_t)stream);
-    if (failure == 0) failure = (int)cudaMemsetAsync(room->device, 0, sizeof(cr_axis_failure), (cudaStream_t)stream);
+    room->may_fail = may_fail(axis);
+    if (failure == 0 && room->may_fail)
+        failure = (int)cudaMemsetAsync(room->device, 0, sizeof(cr_axis_failure), (cudaStream_t)stream);
     void *out[CR_GPU_AXIS_OPS];
     for (uint32_t k = 0; k < axis->op_count; k++) out[k] = axis->to != NULL ? axis->to[k] : room->device + room->at[k];
     room->asked = *axis;
     if (failure == 0 && axis->shape.outer * axis->shape.inner != 0)
         failure =
             cr_axis_enqueue(axis, multiprocessors, out, room->scratch, (cr_axis_failure *)(void *)room->device, stream);
-    if (failure != 0) return failure;
+    if (failure != 0 || (axis->to != NULL && !room->may_fail)) return failure;
     return (int)cudaMemcpyAsync(room->host, room->device, bytes, cudaMemcpyDeviceToHost, (cudaStream_t)stream);
 }
 
 cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_OPS], uint64_t *failed,
                           cr_error *error) {
-    const unsigned long long key = ((const cr_axis_failure *)(const void *)room->host)->key;
+    const unsigned long long key = room->may_fail ? ((const cr_axis_failure *)(const void *)room->host)->key : 0;
     if (key != 0) {
         *failed = UINT32_MAX - (key >> 32);
         return cr_fail(error, CR_OUT_OF_RANGE, "output %llu: %s does not fit %s",
