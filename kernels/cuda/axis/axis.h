@@ -106,7 +106,7 @@ typedef struct cr_axis_room {
     uint8_t *scratch, *device, *host; /* device: a cr_axis_failure, then the answers; host: pinned, likewise */
     uint64_t scratch_bytes, bytes;
     cr_gpu_axis asked;
-    bool may_fail; /* asked may fail: otherwise the failure is neither cleared nor copied */
+    bool may_fail;                /* asked may fail: otherwise the failure is neither cleared nor copied */
     uint64_t at[CR_GPU_AXIS_OPS]; /* where the answers of each op begin */
 } cr_axis_room;
 /* Enqueues axis and the copy of its answers. Gives a cudaError_t; *error says what was asked wrongly, its code CR_OK otherwise. */
