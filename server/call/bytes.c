@@ -114,8 +114,7 @@ bool cr_call_takes_whole(const cr_call *call, size_t bytes) {
            !call->request.reduce.has_axis && !call->request.reduce.kernel[0] && bytes <= CR_INLINE_BYTES;
 }
 
-/* The array is whole: folds it, and answers. */
-static void fold_here(cr_call *call, const uint8_t *data, size_t bytes) {
+void cr_call_fold_here(cr_call *call, const uint8_t *data, size_t bytes) {
     cr_partial partial;
     cr_calls *calls = call->calls;
     cr_call_move(call, CR_CLOSED, call->output);
@@ -138,7 +137,7 @@ void cr_call_whole(cr_call *call, const uint8_t *data, size_t bytes) {
     if (status != CR_OK)
         cr_call_fail(call, &error);
     else
-        fold_here(call, data, bytes);
+        cr_call_fold_here(call, data, bytes);
 }
 
 void cr_call_end(cr_call *call) {
@@ -156,7 +155,7 @@ void cr_call_end(cr_call *call) {
     } else if (merges) {
         cr_call_merged(call, &call->merge->sum);
     } else if (!call->job) {
-        fold_here(call, NULL, 0);
+        cr_call_fold_here(call, NULL, 0);
     } else {
         cr_upload_drop(&call->upload);
         cr_call_move(call, CR_CLOSED, call->output);

@@ -93,6 +93,9 @@ cr_status cr_call_hold_state(cr_call *call, uint64_t bytes, cr_error *error);
 /* Admits the call with the length of its input, where only its file or region said that. */
 cr_status cr_call_charge(cr_call *call, cr_error *error);
 
+/* The array is whole: folds it on the loop, and answers. The call is gone afterwards. */
+void cr_call_fold_here(cr_call *call, const uint8_t *data, size_t bytes);
+
 /* start.c: the job that the lanes work on; the call holds it. kept: the region its input lies in, NULL: none. */
 cr_status cr_call_make_job(cr_call *call, const struct cr_kept *kept, cr_error *error);
 

@@ -105,7 +105,7 @@ cr_status cr_call_admit(cr_call *call, cr_error *error);
 bool cr_call_begin(cr_call *call);
 /* Before the input: where the answers along its axis go. It is taken over. */
 void cr_call_sink(cr_call *call, struct cr_sink *sink);
-/* False: the call has failed and is gone. */
+/* False: the call is gone. It has failed, or was so small that it is answered. */
 bool cr_call_input(cr_call *call, const cr_array *input);
 
 /* Whether bytes of a stream may still come. */

@@ -56,7 +56,7 @@ cr_method cr_call_method(const cr_call *call) {
 /* A small array in one frame is as good as inline. */
 static cr_given given_of(const cr_call *call) {
     const bool in_grpc = call->peer->spoken == CR_SPOKEN_grpc && call->method != CR_METHOD_reduce_stream;
-    if (call->on_loop || (in_grpc && call->request.kind == CR_CALL_REDUCE)) return CR_GIVEN_inline;
+    if (in_grpc && call->request.kind == CR_CALL_REDUCE) return CR_GIVEN_inline;
     switch (call->request.reduce.source) {
         case CR_SOURCE_DESCRIPTOR:
             return CR_GIVEN_descriptor;
@@ -68,7 +68,7 @@ static cr_given given_of(const cr_call *call) {
         case CR_SOURCE_STREAM:
             break;
     }
-    return CR_GIVEN_stream;
+    return call->on_loop ? CR_GIVEN_inline : CR_GIVEN_stream;
 }
 
 static void fill_stages(const cr_call *call, const cr_answer *answer, uint64_t now_ns, uint64_t *stages) {
@@ -87,6 +87,7 @@ static uint32_t lanes_of(const cr_call *call) {
 }
 
 static uint64_t folded_bytes_of(const cr_call *call) {
+    if (call->on_loop) return call->received;
     return call->job && call->input == CR_FOLDED ? call->job->folded_bytes : 0;
 }
 
@@ -118,7 +119,7 @@ static void end(cr_call *call, const cr_error *error, cr_status code, const cr_a
 /* Most calls. False: it is to be looked at. */
 static bool answer_small(const cr_call *call, const cr_answer *answer) {
     const cr_wire_reduce *asked = &call->request.reduce;
-    const bool streamed = call->method == CR_METHOD_reduce_stream;
+    const bool streamed = call->method == CR_METHOD_reduce_stream || given_of(call) != CR_GIVEN_inline;
     cr_ops ops = 0;
     for (uint32_t i = 0; i < asked->op_count; i++) ops |= (cr_ops)1 << asked->ops[i]; /* checked */
     return !streamed && cr_stats_small_end(&call->calls->stats, call->peer->owner, call->calls->last_ns, answer->timing,

@@ -6,6 +6,7 @@
 #include "server/engine/job_axis.h"
 #include "server/engine/named.h"
 #include "server/engine/sink.h"
+#include "server/engine/small.h"
 #include "server/memory/kept.h"
 #include "server/memory/region.h"
 
@@ -79,33 +80,36 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     return CR_OK;
 }
 
-/* Starts the feed. It takes over one use of kept, or the descriptor. */
-static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_error *error) {
-    cr_calls *calls = call->calls;
+static cr_feed_options feed_options(const cr_call *call, cr_kept *kept, int descriptor) {
+    const cr_calls *calls = call->calls;
     const cr_wire_reduce *r = &call->request.reduce;
     const cr_config *c = calls->config;
     const bool kernel_limit = r->kernel[0] && c->max_kernel_bytes < c->max_input_bytes;
-    cr_feed_options options = {.files = calls->files,
-                               .slabs = calls->slabs,
-                               .queue = calls->queue,
-                               .max_bytes = kernel_limit ? c->max_kernel_bytes : c->max_input_bytes,
-                               .max_option = kernel_limit ? "max_kernel_bytes" : "max_input_bytes",
-                               .input = {1, {{.kept = kept, .descriptor = descriptor, .offset = r->offset}}},
-                               .client = call->peer->client,
-                               .owner = call->peer->owner,
-                               .most_foreign = (size_t)(c->max_jobs - c->max_jobs / 4),
-                               .to_end = !r->length_known,
-                               .count = r->length,
-                               .expects = r->has_axis,
-                               .expected = r->outer * r->n * r->inner};
+    return (cr_feed_options){.files = calls->files,
+                             .slabs = calls->slabs,
+                             .queue = calls->queue,
+                             .max_bytes = kernel_limit ? c->max_kernel_bytes : c->max_input_bytes,
+                             .max_option = kernel_limit ? "max_kernel_bytes" : "max_input_bytes",
+                             .input = {1, {{.kept = kept, .descriptor = descriptor, .offset = r->offset}}},
+                             .client = call->peer->client,
+                             .owner = call->peer->owner,
+                             .most_foreign = (size_t)(c->max_jobs - c->max_jobs / 4),
+                             .to_end = !r->length_known,
+                             .count = r->length,
+                             .expects = r->has_axis,
+                             .expected = r->outer * r->n * r->inner};
+}
+
+/* Starts the feed. It takes over one use of kept, or the descriptor. */
+static cr_status start_feed(cr_call *call, cr_kept *kept, int descriptor, cr_error *error) {
+    const cr_feed_options options = feed_options(call, kept, descriptor);
     cr_status status = cr_feed_start(call->job, &options, error);
     if (status == CR_OK) cr_call_move(call, CR_CLOSED, call->output);
     return status == CR_OK && kept ? cr_call_charge(call, error) : status;
 }
 
 static cr_status start_descriptor(cr_call *call, int descriptor, cr_error *error) {
-    cr_status status = cr_region_readable(descriptor, error);
-    if (status == CR_OK) status = cr_call_make_job(call, NULL, error);
+    cr_status status = cr_call_make_job(call, NULL, error);
     if (status == CR_OK) return start_feed(call, NULL, descriptor, error);
     cr_files_close(call->calls->files, call->peer->owner, descriptor);
     return status;
@@ -118,12 +122,43 @@ static cr_status start_kept(cr_call *call, cr_kept *kept, cr_error *error) {
     return start_feed(call, kept, -1, error);
 }
 
+/* What is small enough to be folded on the loop, and can be read there, is answered: READ, and the call is gone. FAILED: the
+ * descriptor is closed, too. */
+static cr_small fold_small(cr_call *call, const cr_array *input, cr_error *error) {
+    _Alignas(64) static uint8_t data[CR_INLINE_BYTES]; /* the loop's alone */
+    const bool passed = input->kind == CR_DESCRIPTOR;
+    const cr_wire_reduce *r = &call->request.reduce;
+    const cr_feed_options options = feed_options(call, passed ? NULL : input->kept, passed ? input->descriptor : -1);
+    cr_small small = CR_SMALL_NOT;
+    uint64_t bytes = 0;
+    if (passed && cr_region_readable(input->descriptor, error) != CR_OK)
+        small = CR_SMALL_FAILED;
+    else if (!r->has_axis && !r->kernel[0] && !call->whole)
+        small = cr_small_read(&options, call->dtype, data, sizeof data, &bytes, error);
+    if (small == CR_SMALL_READ && !r->length_known && cr_call_grow(call, bytes, error) != CR_OK)
+        small = CR_SMALL_FAILED;
+    if (small != CR_SMALL_NOT && passed) cr_small_close(&options);
+    if (small != CR_SMALL_READ) return small;
+    call->received = bytes;
+    cr_call_fold_here(call, data, (size_t)bytes);
+    return small;
+}
+
 bool cr_call_input(cr_call *call, const cr_array *input) {
     cr_error error;
-    cr_status status = CR_OK;
-    if (input->kind == CR_STREAM) cr_call_move(call, CR_RECEIVING, call->output);
-    if (input->kind == CR_DESCRIPTOR) status = start_descriptor(call, input->descriptor, &error);
-    if (input->kind == CR_KEPT) status = start_kept(call, input->kept, &error);
+    cr_status status;
+    if (input->kind == CR_STREAM) {
+        cr_call_move(call, CR_RECEIVING, call->output);
+        return true;
+    }
+    const cr_small small = fold_small(call, input, &error);
+    if (small == CR_SMALL_READ) return false;
+    if (small == CR_SMALL_FAILED)
+        status = error.code;
+    else if (input->kind == CR_DESCRIPTOR)
+        status = start_descriptor(call, input->descriptor, &error);
+    else
+        status = start_kept(call, input->kept, &error);
     if (status == CR_OK) return true;
     cr_call_fail(call, &error);
     return false;

@@ -92,12 +92,11 @@ static cr_status count_foreign(cr_feed *feed, cr_error *error) {
                    o->most_foreign);
 }
 
-/* Finds how many bytes of an input of size bytes the request means. */
-static cr_status measure(const cr_feed_options *o, const cr_job *job, uint64_t size, uint64_t *total, cr_error *error) {
+cr_status cr_feed_measure(const cr_feed_options *o, cr_dtype dtype, uint64_t size, uint64_t *total, cr_error *error) {
     const cr_source *source = &o->input.sources[0];
     const cr_range_asked asked = {.of = source->kept ? "region" : "descriptor",
-                                  .dtype = cr_dtype_name(job->dtype),
-                                  .element = job->element,
+                                  .dtype = cr_dtype_name(dtype),
+                                  .element = cr_dtype_size(dtype),
                                   .offset = source->offset,
                                   .to_end = o->to_end,
                                   .count = o->count,
@@ -122,7 +121,7 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
         status = cr_region_inspect(&feed->own, source->descriptor, error);
         feed->way = feed->own.way;
     }
-    if (status == CR_OK) status = measure(o, feed->job, feed->region->size, &feed->total, error);
+    if (status == CR_OK) status = cr_feed_measure(o, feed->job->dtype, feed->region->size, &feed->total, error);
     if (status == CR_OK && source->kept)
         status = cr_kept_check(source->kept, source->offset, feed->total, &feed->way, error);
     if (cr_job_axis_in_strips(feed->job) && feed->way == CR_REGION_MAP) feed->way = CR_REGION_READ;
@@ -382,7 +381,7 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
     const cr_source *source = &o->input.sources[0];
     uint64_t total;
     cr_region_way way;
-    cr_status status = measure(o, job, source->kept->region.size, &total, error);
+    cr_status status = cr_feed_measure(o, job->dtype, source->kept->region.size, &total, error);
     if (status == CR_OK) status = cr_kept_check(source->kept, source->offset, total, &way, error);
     direct *d = status == CR_OK ? malloc(sizeof *d) : NULL;
     if (!d) return status != CR_OK ? status : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
@@ -401,7 +400,7 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
 static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error *error) {
     const cr_source *source = &o->input.sources[0];
     uint64_t total;
-    cr_status status = measure(o, job, source->kept->region.size, &total, error);
+    cr_status status = cr_feed_measure(o, job->dtype, source->kept->region.size, &total, error);
     if (status != CR_OK) return status;
     direct *d = malloc(sizeof *d);
     if (!d) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");

@@ -52,4 +52,7 @@ typedef struct cr_feed_options {
  * let go, and the hold still the caller's), as is a lack of memory. */
 cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error);
 
+/* How many bytes of an input of size bytes the request means. INVALID_ARGUMENT says why there is no such range. */
+cr_status cr_feed_measure(const cr_feed_options *o, cr_dtype dtype, uint64_t size, uint64_t *total, cr_error *error);
+
 #endif

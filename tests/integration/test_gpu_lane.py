@@ -334,11 +334,11 @@ class Ranges(DaemonTest):
         f = self.memfd(raw)
         conn.descriptor("i32", ["min"], f.fileno())
         self.assertIsInstance(conn.register(7, f.fileno()), int)
-        small = [conn.start_region("i32", ["mean", "max"], 7, 4 * n, 100 + n) for n in range(40)]
+        small = [conn.start_region("i32", ["mean", "max"], 7, 4 * n, 5000 + n) for n in range(40)]
         for stream in small:
             self.assertIsNone(conn.wait(stream).status)
         wanted = ["sum,argmax i32[262144]", "v7_shuffle sum i32[262144]", "hybrid sum i32[262144]", "min i32[262144]"]
-        wanted += ["mean,max i32[%d]" % (100 + n) for n in range(40)]
+        wanted += ["mean,max i32[%d]" % (5000 + n) for n in range(40)]
         begun, ended = self.ranges()
         self.assertEqual(set(begun), ended)
         self.assertEqual(sorted(wanted), sorted(name.split(": ")[1] for name in list(begun.values())[before:]))

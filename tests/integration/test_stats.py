@@ -83,6 +83,29 @@ class Native(StatsTest):
         self.assertEqual({"mean": 1, "min": 1}, self.rows("ops"))
         self.assertEqual(1, held["connections"]["native"] - self.before["connections"]["native"])
 
+    def test_small_shared_memory_is_folded_on_the_loop(self):
+        """As an inline array is, but counted as what it is. What is larger, or on a disk, goes to a lane."""
+        with open("/proc/swaps") as f:
+            kernel = tuple(int(n) for n in re.findall(r"\d+", os.uname().release)[:2])
+            if len(f.readlines()) > 1 and kernel < (6, 5):
+                self.skipTest("this host has swap, and its Linux cannot say what is in memory (cachestat)")
+        memory = os.memfd_create("small")
+        self.addCleanup(os.close, memory)
+        os.write(memory, self.floats(5000))
+        before = self.daemon.counters()["calls_inline"]
+        with tempfile.TemporaryFile(dir="/var/tmp") as disk, self.daemon.connect() as conn:
+            disk.write(self.floats(4096))
+            disk.flush()
+            conn.register(1, memory)
+            for count in (4096, 4097):
+                conn.descriptor("f32", ("sum",), memory, count=count)
+                conn.region("f32", ("sum",), 1, count=count)
+            conn.descriptor("f32", ("sum",), disk.fileno())
+            self.assertEqual(2, self.daemon.counters()["calls_inline"] - before)
+            self.assertEqual(2 * (4096 + 4097) * 4 + 16384, self.rows("input_bytes")["f32"])
+        self.assertEqual({("reduce", "descriptor", 0): 3, ("reduce", "region", 0): 2, ("register", "none", 0): 1,
+                          ("info", "none", 0): 2}, self.calls())
+
     def test_failures_count_by_status_and_reason(self):
         with self.daemon.connect() as conn:
             answer = conn.inline("f32", ("bit_and",), self.floats(4))
