@@ -9,6 +9,8 @@
 
 typedef unsigned long long ull;
 
+enum { BUSY_BYTES = 64 * 1024 }; /* folded on the loop where no worker is free: they take it some 10 us */
+
 bool cr_call_receives(const cr_call *call) { return call->input == CR_RECEIVING; }
 
 /* Whether bytes more array bytes are what the call declared. */
@@ -140,14 +142,27 @@ void cr_call_whole(cr_call *call, const uint8_t *data, size_t bytes) {
         cr_call_fold_here(call, data, bytes);
 }
 
+/* A stream that need not wait for a worker. NULL: it goes to the lanes. */
+static const uint8_t *needs_no_worker(const cr_call *call, uint32_t *bytes) {
+    const uint8_t *data = call->job ? cr_upload_whole(&call->upload, bytes) : NULL;
+    return data && *bytes <= BUSY_BYTES && cr_queue_busy(call->calls->queue) ? data : NULL;
+}
+
 void cr_call_end(cr_call *call) {
     cr_error error;
+    const uint8_t *data;
+    uint32_t bytes;
     const cr_wire_call *asked = &call->request;
     bool merges = asked->kind == CR_CALL_MERGE, needs_job = asked->reduce.has_axis || asked->reduce.kernel[0];
     cr_status status = check_whole(call, &error);
     call->closed_ns = call->calls->read_ns;
     if (status == CR_OK && merges) status = cr_merge_check_end(call->merge, &error);
     if (status == CR_OK && !merges && !call->job && needs_job) status = cr_call_make_job(call, NULL, &error);
+    if (status == CR_OK && !merges && !needs_job && (data = needs_no_worker(call, &bytes))) {
+        cr_queue_unhold(call->calls->queue, call->job); /* over, with nothing in it */
+        cr_call_fold_here(call, data, bytes);
+        return;
+    }
     if (status == CR_OK && call->job && !cr_upload_finish(&call->upload))
         status = cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for the end of the upload");
     if (status != CR_OK) {

@@ -68,7 +68,7 @@ static cr_given given_of(const cr_call *call) {
         case CR_SOURCE_STREAM:
             break;
     }
-    return call->on_loop ? CR_GIVEN_inline : CR_GIVEN_stream;
+    return call->on_loop && call->received <= CR_INLINE_BYTES ? CR_GIVEN_inline : CR_GIVEN_stream;
 }
 
 static void fill_stages(const cr_call *call, const cr_answer *answer, uint64_t now_ns, uint64_t *stages) {

@@ -258,6 +258,12 @@ void cr_upload_filled(cr_upload *up, size_t bytes) {
         offer(up, whole_bytes(up), false);
 }
 
+const uint8_t *cr_upload_whole(const cr_upload *up, uint32_t *bytes) {
+    if (!up->slab || up->slab->added || up->handed) return NULL;
+    *bytes = up->filled;
+    return up->slab->segment.data;
+}
+
 bool cr_upload_finish(cr_upload *up) {
     forget(up);
     if (up->kept) return kept_finish(up);

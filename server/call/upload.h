@@ -44,6 +44,8 @@ void cr_upload_init(cr_upload *upload, cr_calls *calls);
 bool cr_upload_room(cr_upload *upload, bool own, uint8_t **at, size_t *room, cr_error *error);
 /* bytes of that room were filled. */
 void cr_upload_filled(cr_upload *upload, size_t bytes);
+/* The whole array, where it lies in one place and nothing of it was offered. NULL: it does not. */
+const uint8_t *cr_upload_whole(const cr_upload *upload, uint32_t *bytes);
 /* The last byte is in: hands over everything and lets the slab go. False: no memory. */
 bool cr_upload_finish(cr_upload *upload);
 /* The call is going away: lets everything go. */

@@ -201,6 +201,13 @@ void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool s
     cr_queue_release_all(&let_go);
 }
 
+bool cr_queue_busy(cr_queue *queue) {
+    pthread_mutex_lock(&queue->mutex);
+    const bool busy = !queue->sleeping[CR_KIND_CPU] && !queue->looker;
+    pthread_mutex_unlock(&queue->mutex);
+    return busy;
+}
+
 bool cr_queue_hold(cr_queue *queue, cr_job *job) {
     pthread_mutex_lock(&queue->mutex);
     bool open = job->state == CR_JOB_OPEN;

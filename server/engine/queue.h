@@ -32,6 +32,8 @@ void cr_queue_close(cr_queue *queue);
 void cr_queue_add(cr_queue *queue, cr_segment *segment);
 /* Moves the segment's ready mark to ready bytes; with seal it moves for the last time. */
 void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool seal);
+/* Whether every worker of the CPU has something to do: what is offered now waits for one. */
+bool cr_queue_busy(cr_queue *queue);
 /* One hold more; false when the job has stopped (then the caller holds nothing). */
 bool cr_queue_hold(cr_queue *queue, cr_job *job);
 /* One hold less. The job may be gone when this returns. */

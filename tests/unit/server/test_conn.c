@@ -26,6 +26,71 @@ START_TEST(small_calls_are_answered_in_their_turn) {
 }
 END_TEST
 
+/* Keeps one worker until the gate opens. */
+typedef struct hog {
+    cr_segment segment;
+    cr_job *job;
+} hog;
+
+static gate kept_busy = GATE_INIT, let_go = GATE_INIT;
+
+static cr_status wait_in_claim(cr_segment *segment, uint64_t end, cr_error *why) {
+    (void)segment, (void)end, (void)why;
+    gate_add(&kept_busy);
+    gate_wait(&let_go, 1);
+    return CR_OK;
+}
+
+static void no_release(cr_segment *segment) { (void)segment; }
+
+static void begin_hog(hog *h) {
+    static const uint8_t one = 1;
+    h->job = cr_job_new(CR_U8, cr_op_needs(CR_OP_SUM, CR_U8));
+    cr_segment_init(&h->segment, h->job, &one, 0);
+    h->segment.mapped = true;
+    h->segment.still = wait_in_claim;
+    h->segment.release = no_release;
+    cr_queue_add(calls.queue, &h->segment);
+    cr_queue_ready(calls.queue, &h->segment, 1, true);
+}
+
+static void end_hog(hog *h) {
+    cr_list list;
+    while (!cr_queue_all_taken(calls.queue, h->job)) sched_yield();
+    cr_queue_unhold(calls.queue, h->job);
+    cr_queue_completed(calls.queue, &list);
+    ck_assert_ptr_eq(cr_container(cr_list_pop(&list), cr_job, done), h->job);
+    cr_job_free(h->job);
+}
+
+/* Where both workers are at something, the loop folds an upload of 64 KiB itself. One element more waits for a worker. */
+START_TEST(a_small_upload_waits_for_no_worker) {
+    enum { SMALL = 64 * 1024 };
+    hog hogs[2];
+    client *c = new_client();
+    uint64_t small_sum, large_sum;
+    uint32_t *small = numbers(SMALL / 4, &small_sum), *large = numbers(SMALL / 4 + 1, &large_sum);
+    for (int i = 0; i < 2; i++) begin_hog(&hogs[i]);
+    gate_wait(&kept_busy, 2);
+    queue_call(c, 1, SMALL + 4);
+    queue_frame(c, CR_FRAME_DATA, CR_FLAG_END, 1, large, SMALL + 4);
+    queue_call(c, 2, SMALL);
+    queue_frame(c, CR_FRAME_DATA, 0, 2, small, 20000);
+    queue_frame(c, CR_FRAME_DATA, CR_FLAG_END, 2, (char *)small + 20000, SMALL - 20000);
+    finish(c, 1);
+    ck_assert_uint_eq(c->sum[2], small_sum);
+    for (int i = 0; i < 20; i++) step(c, SIZE_MAX, SIZE_MAX);
+    ck_assert_uint_eq(c->answers, 1);
+    gate_add(&let_go);
+    finish(c, 2);
+    ck_assert_uint_eq(c->sum[1], large_sum);
+    for (int i = 0; i < 2; i++) end_hog(&hogs[i]);
+    free(small);
+    free(large);
+    free_client(c);
+}
+END_TEST
+
 /* DATA of any lengths, cut anywhere on the way, with known length or without. */
 START_TEST(an_upload_in_pieces) {
     client *c = new_client();
@@ -210,6 +275,7 @@ int main(void) {
     TCase *tc = tcase_create("conn");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, small_calls_are_answered_in_their_turn, 0, 4);
+    tcase_add_test(tc, a_small_upload_waits_for_no_worker);
     tcase_add_loop_test(tc, an_upload_in_pieces, 0, 8);
     tcase_add_loop_test(tc, a_fast_upload_is_read_in_large_pieces, 0, 3);
     tcase_add_loop_test(tc, more_uploads_than_slabs, 0, 2);
