@@ -10,12 +10,12 @@ struct int_row {
 
 ALWAYS void int_row_add_1(struct int_row *r, vu8 v, bool is_bool, bool is_signed, bool absolute) {
     if (is_bool) v = min_vu8(v, ALL(vu8, 1));
-    if (is_signed) v = absolute ? MAGNITUDE(vu8, vs8, v) : v ^ 0x80;
+    if (is_signed) v = absolute ? magnitude_vs8((vs8)v) : v ^ 0x80;
     r->low += sum_bytes(v);
 }
 ALWAYS void int_row_add_2(struct int_row *r, vu8 v, bool is_bool, bool is_signed, bool absolute) {
     (void)is_bool;
-    vu16 x = is_signed && absolute ? MAGNITUDE(vu16, vs16, v) : (vu16)v;
+    vu16 x = is_signed && absolute ? magnitude_vs16((vs16)v) : (vu16)v;
     if (is_signed && !absolute) x ^= 0x8000;
     /* 32-bit lanes, taken apart at the end */
     r->low = (vu64)((vu32)r->low + ((vu32)x & 0xffff));
@@ -23,13 +23,13 @@ ALWAYS void int_row_add_2(struct int_row *r, vu8 v, bool is_bool, bool is_signed
 }
 ALWAYS void int_row_add_4(struct int_row *r, vu8 v, bool is_bool, bool is_signed, bool absolute) {
     (void)is_bool;
-    vu32 x = is_signed && absolute ? MAGNITUDE(vu32, vs32, v) : (vu32)v;
+    vu32 x = is_signed && absolute ? magnitude_vs32((vs32)v) : (vu32)v;
     if (is_signed && !absolute) x ^= 0x80000000u;
     r->low += ((vu64)x & 0xffffffffu) + ((vu64)x >> 32);
 }
 ALWAYS void int_row_add_8(struct int_row *r, vu8 v, bool is_bool, bool is_signed, bool absolute) {
     (void)is_bool;
-    vu64 x = is_signed && absolute ? MAGNITUDE(vu64, vs64, v) : (vu64)v;
+    vu64 x = is_signed && absolute ? magnitude_vs64((vs64)v) : (vu64)v;
     if (is_signed && !absolute) x ^= (uint64_t)1 << 63;
     r->low += x & 0xffffffffu;
     r->high += x >> 32;

@@ -28,9 +28,10 @@ static bool have(const cr_fold_isa *isa) {
 #if defined(__x86_64__)
     if (isa == &cr_fold_avx512) {
         return active(x86_cpu_AVX512F) && active(x86_cpu_AVX512BW) && active(x86_cpu_AVX512DQ) &&
-               active(x86_cpu_AVX512VL) && active(x86_cpu_FMA);
+               active(x86_cpu_AVX512VL) && active(x86_cpu_FMA) && active(x86_cpu_BMI2);
     }
-    if (isa == &cr_fold_avx2) return active(x86_cpu_AVX2) && active(x86_cpu_FMA) && active(x86_cpu_F16C);
+    if (isa == &cr_fold_avx2)
+        return active(x86_cpu_AVX2) && active(x86_cpu_FMA) && active(x86_cpu_F16C) && active(x86_cpu_BMI2);
 #endif
     return isa == &cr_fold_portable;
 }

@@ -19,7 +19,7 @@ enum {
     ANCHOR_LEVELS = CR_F64_SQUARE_LEVELS + 1, /* at most */
     ANCHOR_ADDS = 4095,                       /* a lane wraps at 4,096 values just under 2^(a+51) */
     ANCHOR_SQUARE_ADDS = 2047, /* a level between the first and the last takes two parts of each square */
-    UNLOOKED = 8,              /* one in so many blocks in bins is looked at, for a tier that would do */
+    UNLOOKED = 16,             /* one in so many blocks in bins is looked at, for a tier that would do */
     ANCHOR_PATIENCE = 4        /* easy blocks in a row before a harder tier is left, and hard ones before it is kept */
 };
 

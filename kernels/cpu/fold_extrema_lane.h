@@ -194,6 +194,14 @@ ALWAYS bool NAMED(extrema_better)(const struct extremum_run *run, uint32_t wants
     return any_bit((vu64)better);
 }
 
+/* Notes a block whose keys a pass has kept in memory. Apart from the pass: vectors whose lanes are looked at one by one would live
+ * in memory there, in its loop as well. */
+NEVER void NAMED(extrema_take)(struct extremum_run *run, uint32_t wants, const uint8_t *lows, const uint8_t *highs,
+                               const uint8_t *block, size_t n, uint64_t index) {
+    VS low = LOAD(VS, lows), high = LOAD(VS, highs);
+    if (NAMED(extrema_better)(run, wants, low, high)) NAMED(extrema_note)(run, wants, low, high, block, n, index);
+}
+
 #if LANE >= 32
 /* One block of floats by value; false if keys have to decide. */
 ALWAYS bool NAMED(extrema_block)(struct extremum_run *run, uint32_t wants, const uint8_t *block, size_t n,

@@ -1,4 +1,4 @@
-/* fold_fused: Σx and Σx² of f32 and f64, and with them the extrema and the counts, in one reading of the data. Included
+/* fold_fused: Σx or Σ|x|, and Σx², of f32 and f64, and with them the extrema and the counts, in one reading of the data. Included
  * once per instruction set; itself includes fold_fused_type.h once per element type.
  *
  * A block is folded on trial, as in fold_anchor.h, while its smallest and largest magnitudes are taken: they certify the
@@ -17,6 +17,9 @@ enum {
     FUSED_PATIENCE = 4   /* blocks without zeros before they are no longer expected */
 };
 
+/* Of Σx: none, of the elements, or of their magnitudes. */
+enum fused_sums { FUSED_NO_SUM, FUSED_SUM, FUSED_SUM_ABSOLUTE };
+
 /* What is added up: Σx's high parts and (f64 only) rests; Σx²'s high parts, middle parts (f64 only) and rests. */
 enum { FUSED_HIGH, FUSED_REST, FUSED_SQUARE_HIGH, FUSED_SQUARE_MIDDLE, FUSED_SQUARE_REST, FUSED_SUMS };
 
@@ -31,6 +34,9 @@ struct fused_run {
     uint64_t least, most;  /* magnitudes that the window takes, as bits */
     uint64_t min, max;     /* the extrema so far, as bits; before the first, +inf and -inf */
     uint32_t families;     /* that this file folds; 0: none */
+    enum fused_sums sums;  /* what passes add up of Σx; */
+    bool squares;          /* and whether of Σx² */
+    bool blind;            /* nothing is asked of sums, and passes add them up only to find NaNs */
     bool placed;
     bool zeros;                 /* expect zeros */
     unsigned calm, fails, skip; /* blocks: without zeros; failed in a row; to pass over */
@@ -73,6 +79,10 @@ ALWAYS vf64 square_less(vf64 x, vf64 t) {
 #endif
 }
 
+ALWAYS vf64 fused_summand(vf64 x, enum fused_sums sums) {
+    return sums == FUSED_SUM_ABSOLUTE ? (vf64)((vu64)x & INT64_MAX) : x;
+}
+
 NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
     cr_dtype dtype = (cr_dtype)part->dtype;
     if (run->adds == 0) return;
@@ -92,6 +102,8 @@ NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
         }
         if (square) {
             cr_limbs_put_signed(part->sumsq, cr_sumsq_limbs(dtype), &part->sumsq_pending, sum, (unsigned)(a - grid));
+        } else if (run->sums == FUSED_SUM_ABSOLUTE) {
+            cr_limbs_put_signed(part->sumabs, cr_sum_limbs(dtype), &part->sumabs_pending, sum, (unsigned)(a - grid));
         } else {
             cr_limbs_put_signed(part->sum, cr_sum_limbs(dtype), &part->sum_pending, sum, (unsigned)(a - grid));
         }
@@ -104,19 +116,27 @@ static void fused_begin(struct fused_run *run, const cr_partial *part) {
     run->families = 0;
     if (part->dtype != CR_F32 && part->dtype != CR_F64) return;
     if (part->families & CR_FAM_PROD) return; /* its tiles may be larger than a block */
-    if ((part->families & (CR_FAM_SUM | CR_FAM_SUMSQ)) == 0) return;
-    run->families = part->families & (CR_FAM_SUM | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS);
+    const uint32_t all = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS;
+    uint32_t families = part->families & all;
+    if (families & CR_FAM_SUM) families &= ~(uint32_t)CR_FAM_SUMABS; /* one of the two goes alone */
+    bool alone = (families & (families - 1)) == 0;
+    if (alone && (families & (CR_FAM_SUM | CR_FAM_SUMSQ)) == 0) return;
+    run->families = families;
+    run->squares = (families & CR_FAM_SUMSQ) != 0;
+    run->blind = (families & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) == 0;
+    run->sums = families & CR_FAM_SUMABS              ? FUSED_SUM_ABSOLUTE
+                : run->blind || families & CR_FAM_SUM ? FUSED_SUM
+                                                      : FUSED_NO_SUM;
 #pragma GCC unroll 5 /* a loop would become rep stos, which takes longer than the rest of a small fold's beginning */
     for (int i = 0; i < FUSED_SUMS; i++) run->acc[i] = (vu64){0};
     run->adds = 0;
     run->placed = run->zeros = false;
     run->calm = run->fails = run->skip = 0;
-    bool sum = (run->families & CR_FAM_SUM) != 0, squares = (run->families & CR_FAM_SUMSQ) != 0;
-    bool wide = part->dtype == CR_F64;
+    bool sum = run->sums != FUSED_NO_SUM && !run->blind, wide = part->dtype == CR_F64;
     run->live[FUSED_HIGH] = sum;
     run->live[FUSED_REST] = sum && wide;
-    run->live[FUSED_SQUARE_HIGH] = run->live[FUSED_SQUARE_REST] = squares;
-    run->live[FUSED_SQUARE_MIDDLE] = squares && wide;
+    run->live[FUSED_SQUARE_HIGH] = run->live[FUSED_SQUARE_REST] = run->squares;
+    run->live[FUSED_SQUARE_MIDDLE] = run->squares && wide;
 }
 
 /* The float key of fold_extrema.h. */

@@ -50,24 +50,24 @@ ALWAYS void fused_square_f64(struct fused_state_f64 *s, int i, vf64 x) {
     s->square_middle[i] = p;
 }
 
-ALWAYS void fused_add_f64(struct fused_state_f64 *s, const uint8_t *p, bool sums, bool squares) {
+ALWAYS void fused_add_f64(struct fused_state_f64 *s, const uint8_t *p, enum fused_sums sums, bool squares) {
 #pragma GCC unroll 4
     for (int i = 0; i < FUSED_HALVES_f64; i++) {
         vf64 x = LOAD(vf64, p + i * VB);
         if (sums) {
-            vf64 q = s->high[i] + x;
-            s->rest[i] = fused_plus(x - fused_minus(q, s->high[i]), s->rest[i]);
+            vf64 y = fused_summand(x, sums), q = s->high[i] + y;
+            s->rest[i] = fused_plus(y - fused_minus(q, s->high[i]), s->rest[i]);
             s->high[i] = q;
         }
         if (squares) fused_square_f64(s, i, x);
     }
 }
 #else
-ALWAYS void fused_add_f32(struct fused_state_f32 *s, const uint8_t *p, bool sums, bool squares) {
+ALWAYS void fused_add_f32(struct fused_state_f32 *s, const uint8_t *p, enum fused_sums sums, bool squares) {
 #pragma GCC unroll 4
     for (int i = 0; i < FUSED_HALVES_f32; i++) {
         vf64 x = widen_at(p + i * (VB / 2));
-        if (sums) s->high[i] += x;
+        if (sums) s->high[i] += fused_summand(x, sums);
         if (squares) { /* two float32 significands fit a float64 */
             vf64 q = square_add(x, s->square_high[i]);
             s->square_rest[i] = fused_plus(square_less(x, q - s->square_high[i]), s->square_rest[i]);
@@ -78,7 +78,7 @@ ALWAYS void fused_add_f32(struct fused_state_f32 *s, const uint8_t *p, bool sums
 #endif
 
 /* Whether a pass adds to what stands at i; a constant of each instance. */
-ALWAYS bool NAMED(fused_uses)(int i, bool sums, bool squares) {
+ALWAYS bool NAMED(fused_uses)(int i, enum fused_sums sums, bool squares) {
     if ((i == FUSED_REST || i == FUSED_SQUARE_MIDDLE) && NAMED(FUSED_WIDTH) == 32) return false;
     return i >= FUSED_SQUARE_HIGH ? squares : sums;
 }
@@ -96,7 +96,7 @@ ALWAYS void NAMED(fused_round)(struct NAMED(fused_state) * s) {
 }
 
 /* Ends it: the running anchors' bits are added up. */
-ALWAYS void NAMED(fused_gather)(struct NAMED(fused_state) * s, bool sums, bool squares) {
+ALWAYS void NAMED(fused_gather)(struct NAMED(fused_state) * s, enum fused_sums sums, bool squares) {
     const bool wide = NAMED(FUSED_WIDTH) == 64;
 #pragma GCC unroll 4
     for (int i = 0; i < NAMED(FUSED_HALVES); i++) {
@@ -111,16 +111,16 @@ ALWAYS void NAMED(fused_gather)(struct NAMED(fused_state) * s, bool sums, bool s
     s->adds += NAMED(FUSED_HALVES);
 }
 
-ALWAYS void NAMED(fused_step)(struct NAMED(fused_state) * s, const uint8_t *look_at, const uint8_t *add, bool sums,
-                              bool squares, enum fused_look look) {
+ALWAYS void NAMED(fused_step)(struct NAMED(fused_state) * s, const uint8_t *look_at, const uint8_t *add,
+                              enum fused_sums sums, bool squares, enum fused_look look) {
 #pragma GCC unroll 2
     for (int i = 0; i < NAMED(FUSED_VECTORS); i++) NAMED(fused_look)(s, i, LOAD(VU, look_at + i * VB), look);
     NAMED(fused_add)(s, add, sums, squares);
 }
 
 /* The last, incomplete step: zeros to the sums, and to what looks at values, copies of an element that is there. */
-ALWAYS void NAMED(fused_last)(struct NAMED(fused_state) * s, const uint8_t *p, size_t bytes, bool sums, bool squares,
-                              enum fused_look look) {
+ALWAYS void NAMED(fused_last)(struct NAMED(fused_state) * s, const uint8_t *p, size_t bytes, enum fused_sums sums,
+                              bool squares, enum fused_look look) {
     uint8_t looked[NAMED(FUSED_STEP)], added[NAMED(FUSED_STEP)] = {0};
     UNSIGNED first;
     memcpy(&first, p, sizeof first);
@@ -134,7 +134,7 @@ ALWAYS void NAMED(fused_last)(struct NAMED(fused_state) * s, const uint8_t *p, s
 
 /* Folds a block on top of run into t. */
 ALWAYS void NAMED(fused_block)(const struct fused_run *run, struct fused_try *t, const uint8_t *p, size_t bytes,
-                               bool sums, bool squares, enum fused_look look, struct ahead ahead) {
+                               enum fused_sums sums, bool squares, enum fused_look look, struct ahead ahead) {
     enum { STEP = NAMED(FUSED_STEP), ROUND = NAMED(FUSED_ROUND) };
     struct NAMED(fused_state) s;
     NAMED(fused_look_begin)(&s);
@@ -179,22 +179,24 @@ ALWAYS void NAMED(fused_block)(const struct fused_run *run, struct fused_try *t,
     INSTANCE(name##_window, sums, squares, FUSED_WINDOW)   \
     INSTANCE(name##_extrema, sums, squares, FUSED_EXTREMA) \
     INSTANCE(name##_zeros, sums, squares, FUSED_ZEROS)
-INSTANCES(fused_sums, true, false)
-INSTANCES(fused_squares, false, true)
-INSTANCES(fused_both, true, true)
+INSTANCES(fused_sums, FUSED_SUM, false)
+INSTANCES(fused_squares, FUSED_NO_SUM, true)
+INSTANCES(fused_both, FUSED_SUM, true)
+INSTANCES(fused_absolute, FUSED_SUM_ABSOLUTE, false)
+INSTANCES(fused_absolute_both, FUSED_SUM_ABSOLUTE, true)
 #undef INSTANCES
 #undef INSTANCE
 
 static void NAMED(fused_try)(const struct fused_run *run, struct fused_try *t, const uint8_t *p, size_t bytes,
                              enum fused_look look, struct ahead ahead) {
-    static void (*const passes[3][3])(const struct fused_run *, struct fused_try *, const uint8_t *, size_t,
-                                      struct ahead) = {
-        {NAMED(fused_sums_window), NAMED(fused_sums_extrema), NAMED(fused_sums_zeros)},
-        {NAMED(fused_squares_window), NAMED(fused_squares_extrema), NAMED(fused_squares_zeros)},
-        {NAMED(fused_both_window), NAMED(fused_both_extrema), NAMED(fused_both_zeros)},
-    };
-    unsigned which = (run->families & CR_FAM_SUMSQ) == 0 ? 0 : (run->families & CR_FAM_SUM) == 0 ? 1 : 2;
-    passes[which][look](run, t, p, bytes, ahead);
+    typedef void pass(const struct fused_run *, struct fused_try *, const uint8_t *, size_t, struct ahead);
+#define PASSES(name) \
+    { NAMED(name##_window), NAMED(name##_extrema), NAMED(name##_zeros) }
+    static pass *const passes[3][2][3] = {{{NULL}, PASSES(fused_squares)},
+                                          {PASSES(fused_sums), PASSES(fused_both)},
+                                          {PASSES(fused_absolute), PASSES(fused_absolute_both)}};
+#undef PASSES
+    passes[run->sums][run->squares][look](run, t, p, bytes, ahead);
 }
 
 /* Chooses anchors for magnitudes from 2^low to below 2^(high+1), and notes what they take. With room, some of what is
@@ -202,8 +204,7 @@ static void NAMED(fused_try)(const struct fused_run *run, struct fused_try *t, c
 static bool NAMED(fused_place)(struct fused_run *run, int low, int high, bool room) {
     /* L: what the sums of a round grow by. */
     enum { MANTISSA = NAMED(FUSED_MANTISSA), BIAS = NAMED(FUSED_BIAS), L = NAMED(FUSED_LOG_STEPS) };
-    const bool wide = NAMED(FUSED_WIDTH) == 64, sums = (run->families & CR_FAM_SUM) != 0;
-    const bool squares = (run->families & CR_FAM_SUMSQ) != 0;
+    const bool wide = NAMED(FUSED_WIDTH) == 64, sums = run->sums != FUSED_NO_SUM, squares = run->squares;
     /* The first anchor's 2^a may lie 2^above below any x, or its square: a round's sum is at most 2^(a+51). The last one's
      * unit lies 2^below further down: a rest is at most half of the unit above. Between the two for float64's squares, the
      * middle anchor's unit may be 2^(51-L) below a; two parts of each square meet there, one at most 2^(a-1), the other less than
@@ -291,10 +292,10 @@ static bool NAMED(fused_tile)(struct fused_run *run, struct extremum_run *extrem
         run->skip--;
         return false;
     }
+    const uint64_t infinity = (uint64_t)NAMED(FUSED_TOP) << NAMED(FUSED_MANTISSA);
     if (run->families & CR_FAM_EXTREMA) {
-        const int64_t infinity = (int64_t)NAMED(FUSED_TOP) << NAMED(FUSED_MANTISSA);
-        run->min = fused_bits(extrema->min.block ? extrema->min.key : infinity, NAMED(FUSED_WIDTH));
-        run->max = fused_bits(extrema->max.block ? extrema->max.key : ~infinity, NAMED(FUSED_WIDTH));
+        run->min = fused_bits(extrema->min.block ? extrema->min.key : (int64_t)infinity, NAMED(FUSED_WIDTH));
+        run->max = fused_bits(extrema->max.block ? extrema->max.key : ~(int64_t)infinity, NAMED(FUSED_WIDTH));
     }
     fetch_pages(ahead, p, n * sizeof(UNSIGNED));
     bool possible = run->placed || NAMED(fused_guess)(run, p, n);
@@ -308,7 +309,8 @@ static bool NAMED(fused_tile)(struct fused_run *run, struct extremum_run *extrem
             run->calm = 0;
             continue;
         }
-        if (t.quiet || (t.seen.high <= run->most && t.seen.low >= run->least)) {
+        bool fits = t.seen.high <= run->most && t.seen.low >= run->least;
+        if (t.quiet || fits || (run->blind && t.seen.high <= infinity)) {
             NAMED(fused_commit)(run, &t, extrema, part, p, n, index, ahead);
             return true;
         }
@@ -318,7 +320,7 @@ static bool NAMED(fused_tile)(struct fused_run *run, struct extremum_run *extrem
         if (!NAMED(fused_place)(run, low, high, true)) break;
     }
     /* The more in a row, the more go by before the next trial. */
-    if (run->fails < 6) run->fails++;
+    if (run->fails < 6) run->fails += run->blind ? 6 - run->fails : 1;
     run->skip = (1u << run->fails) - 2;
     return false;
 }

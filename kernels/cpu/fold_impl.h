@@ -21,6 +21,7 @@
 #include "kernels/cpu/fold_prod.h"
 #include "kernels/cpu/fold_square.h"
 
+#include "kernels/cpu/fold_half.h"
 #include "kernels/cpu/fold_ints.h"
 
 enum {
@@ -161,6 +162,7 @@ struct fold_run {
     struct spill spills[3];
     struct fused_run fused;
     struct ints_run ints;
+    struct half_run half;
     bool apart; /* tiles are TILE_SUMS long */
 };
 
@@ -172,33 +174,17 @@ static void fold_begin(struct fold_run *run, cr_partial *part) {
     if (families & CR_FAM_SUMSQ) sum_begin(&run->sumsq, part, SUM_SQUARE, &run->spills[2]);
     fused_begin(&run->fused, part);
     ints_begin(&run->ints, part);
+    half_begin(&run->half, part);
     bool sums = (families & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) != 0;
     bool narrow = cr_dtype_kind((cr_dtype)part->dtype) == CR_KIND_FLOAT && part->dtype != CR_F64;
     run->apart = sums && narrow && run->fused.families == 0;
 }
 
-/* bytes: of the whole fold. */
-static void fold_tile(struct fold_run *run, cr_partial *part, const uint8_t *p, size_t n, uint64_t index,
-                      uint64_t bytes) {
+/* Each of `families` by itself; `pass` others have gone over the tile before. bytes: of the whole fold. */
+static void fold_singly(struct fold_run *run, cr_partial *part, uint32_t families, unsigned pass, const uint8_t *p,
+                        size_t n, uint64_t index, uint64_t bytes) {
     cr_dtype dtype = (cr_dtype)part->dtype;
-    uint32_t families = part->families;
-    unsigned passes = (unsigned)__builtin_popcount(families), pass = 0;
-    if (run->fused.families != 0) {
-        uint32_t others = families & ~run->fused.families;
-        unsigned count = 1 + (unsigned)__builtin_popcount(others);
-        struct ahead ahead = pass_ahead(p, false, count, 0, bytes);
-        if (fused_tile(&run->fused, &run->extrema, part, p, n, index, ahead)) {
-            if (others == 0) return;
-            families = others;
-            passes = count;
-            pass = 1;
-        }
-    }
-    if (run->ints.families != 0) {
-        families &= ~run->ints.families;
-        passes = 1 + (unsigned)__builtin_popcount(families);
-        ints_tile(&run->ints, &run->extrema, part, p, n, index, pass_ahead(p, false, passes, pass++, bytes));
-    }
+    unsigned passes = pass + (unsigned)__builtin_popcount(families);
 #define PASS() pass_ahead(p, run->apart, passes, pass++, bytes)
     if (families & CR_FAM_SUM) sum_tile(&run->sum, dtype, p, n, PASS());
     if (families & CR_FAM_SUMABS) sum_tile(&run->sumabs, dtype, p, n, PASS());
@@ -210,13 +196,55 @@ static void fold_tile(struct fold_run *run, cr_partial *part, const uint8_t *p, 
 #undef PASS
 }
 
+/* What the first of several passes, which takes many families at once, fetches. */
+static struct ahead joint_ahead(const cr_partial *part, uint32_t joint, const uint8_t *p, uint64_t bytes) {
+    return pass_ahead(p, false, 1 + (unsigned)__builtin_popcount(part->families & ~joint), 0, bytes);
+}
+
+/* A tile of float16, block by block; after a block that fails the rest of the tile goes the other way. */
+static void fold_half(struct fold_run *run, cr_partial *part, const uint8_t *p, size_t n, uint64_t index,
+                      uint64_t bytes) {
+    struct half_run *half = &run->half;
+    for (size_t done = 0, now; done < n; done += now, p += now * 2) {
+        now = n - done < HALF_BLOCK / 2 ? n - done : HALF_BLOCK / 2;
+        struct ahead ahead = joint_ahead(part, half->families, p, bytes);
+        if (!half_tile(half, &run->extrema, part, p, now, index + done, ahead)) {
+            if (half->fails < 6) half->fails++;
+            half->skip = (1u << half->fails) - 2;
+            fold_singly(run, part, part->families, 0, p, n - done, index + done, bytes);
+            return;
+        }
+        half->fails = 0;
+        fold_singly(run, part, part->families & ~half->families, 1, p, now, index + done, bytes);
+    }
+}
+
+static void fold_tile(struct fold_run *run, cr_partial *part, const uint8_t *p, size_t n, uint64_t index,
+                      uint64_t bytes) {
+    uint32_t joint = 0;
+    if (run->half.skip > 0) {
+        run->half.skip--;
+    } else if (run->half.families != 0) {
+        fold_half(run, part, p, n, index, bytes);
+        return;
+    }
+    if (run->fused.families != 0) {
+        struct ahead ahead = joint_ahead(part, run->fused.families, p, bytes);
+        if (fused_tile(&run->fused, &run->extrema, part, p, n, index, ahead)) joint = run->fused.families;
+    } else if (run->ints.families != 0) {
+        joint = run->ints.families;
+        ints_tile(&run->ints, &run->extrema, part, p, n, index, joint_ahead(part, joint, p, bytes));
+    }
+    fold_singly(run, part, part->families & ~joint, joint != 0, p, n, index, bytes);
+}
+
 static void fold(cr_partial *part, const uint8_t *p, uint64_t n, uint64_t index) {
     cr_dtype dtype = (cr_dtype)part->dtype;
     uint32_t families = part->families;
     size_t size = cr_dtype_size(dtype);
     struct fold_run run;
     fold_begin(&run, part);
-    bool tiles = (families & (families - 1)) != 0 || run.fused.families != 0;
+    bool tiles = (families & (families - 1)) != 0 || (run.fused.families | run.half.families) != 0;
     size_t several = run.apart ? TILE_SUMS : TILE_SEVERAL;
     size_t tile = (tiles ? several : TILE_ONE) / size, grain = cr_partial_grain(dtype, families);
     if (tile < grain) tile = grain; /* both are powers of two */
@@ -229,6 +257,7 @@ static void fold(cr_partial *part, const uint8_t *p, uint64_t n, uint64_t index)
     if (families & CR_FAM_EXTREMA) extrema_end(&run.extrema, part);
     if (run.fused.families != 0) fused_flush(&run.fused, part);
     if (run.ints.families != 0) ints_flush(&run.ints, part);
+    if (run.half.families != 0) half_flush(&run.half, part);
     if (families & CR_FAM_SUM) sum_end(&run.sum, dtype);
     if (families & CR_FAM_SUMABS) sum_end(&run.sumabs, dtype);
     if (families & CR_FAM_SUMSQ) sum_end(&run.sumsq, dtype);

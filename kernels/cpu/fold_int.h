@@ -22,13 +22,6 @@ enum { INT_STEPS = 4096 };
         }                                        \
     } while (0)
 
-/* |x| of lanes, as unsigned numbers. */
-#define MAGNITUDE(vu, vs, x)                     \
-    ({                                           \
-        vu negative_ = (vu)((vs)(x) < 0);        \
-        (vu)(((vu)(x) ^ negative_) - negative_); \
-    })
-
 NEVER __int128 sum_8(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute, struct ahead ahead) {
     vu64 acc = {0};
     if (dtype == CR_BOOL) {
@@ -40,7 +33,7 @@ NEVER __int128 sum_8(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute, 
         return lanes_u64(acc);
     }
     if (absolute) {
-        EACH_VECTOR(p, n, ahead, v, acc += sum_bytes(MAGNITUDE(vu8, vs8, v)););
+        EACH_VECTOR(p, n, ahead, v, acc += sum_bytes(magnitude_vs8((vs8)v)););
         return lanes_u64(acc);
     }
     /* x + 128 is unsigned; the padding counts too. */
@@ -59,7 +52,7 @@ NEVER __int128 sum_16(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute,
         size_t now = bytes < (size_t)INT_STEPS * VB ? bytes : (size_t)INT_STEPS * VB;
         vu32 acc = {0};
         EACH_VECTOR(p, now, ahead, v, {
-            vu16 x = absolute ? MAGNITUDE(vu16, vs16, v) : (vu16)v;
+            vu16 x = absolute ? magnitude_vs16((vs16)v) : (vu16)v;
             acc += sum_pairs((vs16)(x ^ bias), ALL(vs16, 1));
         });
         for (size_t i = 0; i < VB / 4; i++) total += (int32_t)acc[i];
@@ -76,7 +69,7 @@ NEVER __int128 sum_32(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute,
     size_t lanes = (n * 4 + VB - 1) / VB * (VB / 4);
     vu64 even = {0}, odd = {0};
     EACH_VECTOR(p, n * 4, ahead, v, {
-        vu64 x = (vu64)(absolute ? MAGNITUDE(vu32, vs32, v) : (vu32)v ^ bias);
+        vu64 x = (vu64)(absolute ? magnitude_vs32((vs32)v) : (vu32)v ^ bias);
         even += x & 0xffffffffu;
         odd += x >> 32;
     });
@@ -92,7 +85,7 @@ NEVER __int128 sum_64(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute,
     vu64 low = {0}, high = {0}; /* sums of 32-bit halves: good for 2^32 additions, more than a tile has */
     unsigned __int128 total = 0;
     EACH_VECTOR(p, n * 8, ahead, v, {
-        vu64 x = absolute ? MAGNITUDE(vu64, vs64, v) : (vu64)v ^ bias;
+        vu64 x = absolute ? magnitude_vs64((vs64)v) : (vu64)v ^ bias;
         low += x & 0xffffffffu;
         high += x >> 32;
     });

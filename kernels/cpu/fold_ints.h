@@ -2,12 +2,12 @@
  * set; itself includes fold_ints_lane.h once per lane type.
  *
  * A tile has at most EXTREMA_BLOCK bytes, so that narrow lanes have room for it and extrema can name it as their block; what it
- * adds up to goes to the run once a tile. A pass may compute more than was asked for: three passes do for all sets, since memory
+ * adds up to goes to the run once a tile. A pass may compute more than was asked for: four passes do for all sets, since memory
  * is slower than any of them.
  * Thread: any. Owner: the caller owns run and data. */
 
-/* What a pass computes beside Σx or Σ|x|. */
-enum { INTS_SQUARE = 1, INTS_REST = 2 /* extrema and counts */ };
+/* What a pass computes. Lanes of 16 bits are always summed, since squares of those without signs need it. */
+enum { INTS_SUM = 1, INTS_SQUARE = 2, INTS_REST = 4 /* extrema and counts */ };
 
 struct ints_run {
     __int128 sum;
@@ -35,8 +35,8 @@ static void ints_begin(struct ints_run *run, const cr_partial *part) {
     if ((families & (families - 1)) == 0) return;
     run->families = families;
     run->absolute = (families & CR_FAM_SUMABS) != 0;
-    run->pass =
-        (families & CR_FAM_SUMSQ ? INTS_SQUARE : 0) | (families & (CR_FAM_EXTREMA | CR_FAM_COUNTS) ? INTS_REST : 0);
+    run->pass = (families & (CR_FAM_SUM | CR_FAM_SUMABS) ? INTS_SUM : 0) | (families & CR_FAM_SUMSQ ? INTS_SQUARE : 0) |
+                (families & (CR_FAM_EXTREMA | CR_FAM_COUNTS) ? INTS_REST : 0);
     run->sum = 0;
     for (int i = 0; i < 3; i++) run->square[i] = 0;
 }
@@ -73,10 +73,11 @@ static void ints_begin(struct ints_run *run, const cr_partial *part) {
             ints_tile_##lane(seen, kind, is_signed, false, pass, p, n, ahead);                          \
         }                                                                                               \
     }
-#define CASE(dtype, lane, kind, is_signed)                    \
-    INSTANCE(sums, dtype, lane, kind, is_signed, INTS_SQUARE) \
-    INSTANCE(rest, dtype, lane, kind, is_signed, INTS_REST)   \
-    INSTANCE(all, dtype, lane, kind, is_signed, INTS_SQUARE | INTS_REST)
+#define CASE(dtype, lane, kind, is_signed)                                   \
+    INSTANCE(sums, dtype, lane, kind, is_signed, INTS_SUM | INTS_SQUARE)     \
+    INSTANCE(rest, dtype, lane, kind, is_signed, INTS_SUM | INTS_REST)       \
+    INSTANCE(squares, dtype, lane, kind, is_signed, INTS_SQUARE | INTS_REST) \
+    INSTANCE(all, dtype, lane, kind, is_signed, INTS_SUM | INTS_SQUARE | INTS_REST)
 INTS_CASES(CASE)
 #undef CASE
 #undef INSTANCE
@@ -86,14 +87,16 @@ static void ints_tile(struct ints_run *run, struct extremum_run *extrema, cr_par
                       uint64_t index, struct ahead ahead) {
     struct ints_seen seen;
     fetch_pages(ahead, p, n * cr_dtype_size((cr_dtype)part->dtype));
-    bool rest = run->pass & INTS_REST, squares = run->pass & INTS_SQUARE, note = run->families & CR_FAM_EXTREMA;
+    unsigned pass = run->pass;
+    bool note = run->families & CR_FAM_EXTREMA;
     switch ((int)part->dtype) {
-#define CASE(dtype, lane, kind, is_signed)                                                        \
-    case dtype:                                                                                   \
-        (!rest     ? ints_sums_##dtype                                                            \
-         : squares ? ints_all_##dtype                                                             \
-                   : ints_rest_##dtype)(&seen, run->absolute, p, n, ahead);                       \
-        if (note && part->wants != 0) ints_note_##lane(extrema, &seen, part->wants, p, n, index); \
+#define CASE(dtype, lane, kind, is_signed)                                                                         \
+    case dtype:                                                                                                    \
+        (!(pass & INTS_REST)     ? ints_sums_##dtype                                                               \
+         : !(pass & INTS_SQUARE) ? ints_rest_##dtype                                                               \
+         : pass & INTS_SUM       ? ints_all_##dtype                                                                \
+                                 : ints_squares_##dtype)(&seen, run->absolute, p, n, ahead);                             \
+        if (note && part->wants != 0) extrema_take_##lane(extrema, part->wants, seen.low, seen.high, p, n, index); \
         break;
         INTS_CASES(CASE)
 #undef CASE

@@ -13,7 +13,7 @@ struct NAMED(ints_state) {
 };
 
 /* |x| of lanes with signs. */
-ALWAYS VU NAMED(ints_magnitude)(VU x, bool is_signed) { return is_signed ? MAGNITUDE(VU, VS, x) : x; }
+ALWAYS VU NAMED(ints_magnitude)(VU x, bool is_signed) { return is_signed ? GLUE(magnitude_, VS)((VS)x) : x; }
 
 /* lift: what makes lanes suit the additions. */
 ALWAYS void NAMED(ints_sum)(struct NAMED(ints_state) * s, VU x, VU lift) {
@@ -38,9 +38,16 @@ ALWAYS void NAMED(ints_square)(struct NAMED(ints_state) * s, VU x, bool is_signe
     vu64 two = (vu64)sum_pairs(centred, centred);
     s->squares[0] += (two & 0xffffffffu) + (two >> 32);
 #elif LANE == 32
-    vu64 y = (vu64)NAMED(ints_magnitude)(x, is_signed), even = multiply_low(y, y), odd = multiply_low(y >> 32, y >> 32);
-    s->squares[0] += (even & 0xffffffffu) + (odd & 0xffffffffu);
-    s->squares[1] += (even >> 32) + (odd >> 32);
+    vu64 y = (vu64)x;
+    if (is_signed) { /* two squares of at most 2^62 */
+        vu64 two = multiply_signed(y, y) + multiply_signed(y >> 32, y >> 32);
+        s->squares[0] += two & 0xffffffffu;
+        s->squares[1] += two >> 32;
+    } else {
+        vu64 even = multiply_low(y, y), odd = multiply_low(y >> 32, y >> 32);
+        s->squares[0] += (even & 0xffffffffu) + (odd & 0xffffffffu);
+        s->squares[1] += (even >> 32) + (odd >> 32);
+    }
 #else
     vu64 y = NAMED(ints_magnitude)(x, is_signed), h = y >> 32;
     vu64 products[3] = {multiply_low(y, y), multiply_low(y, h), multiply_low(h, h)};
@@ -65,7 +72,7 @@ ALWAYS void NAMED(ints_step)(struct NAMED(ints_state) * s, vu8 look, vu8 add, in
         s->high = VMAX(s->high, key);
         s->zeros -= (VU)(x == 0);
     }
-    NAMED(ints_sum)(s, absolute ? NAMED(ints_magnitude)(x, is_signed) : x, lift);
+    if (LANE == 16 || (pass & INTS_SUM)) NAMED(ints_sum)(s, absolute ? NAMED(ints_magnitude)(x, is_signed) : x, lift);
     if (pass & INTS_SQUARE) NAMED(ints_square)(s, x, is_signed);
 }
 
@@ -135,11 +142,4 @@ ALWAYS void NAMED(ints_tile)(struct ints_seen *seen, int kind, bool is_signed, b
     NAMED(ints_end)(&s, seen, offset, (bytes + VB - 1) / VB * (VB * 8 / LANE), is_signed, pass);
     memcpy(seen->low, &s.low, VB);
     memcpy(seen->high, &s.high, VB);
-}
-
-/* Apart from the pass: vectors whose lanes are looked at one by one would live in memory there. */
-NEVER void NAMED(ints_note)(struct extremum_run *run, const struct ints_seen *seen, uint32_t wants, const uint8_t *p,
-                            size_t n, uint64_t index) {
-    VS low = LOAD(VS, seen->low), high = LOAD(VS, seen->high);
-    if (NAMED(extrema_better)(run, wants, low, high)) NAMED(extrema_note)(run, wants, low, high, p, n, index);
 }

@@ -6,12 +6,12 @@
 
 enum { MIXED_STEPS_F32 = 1 << DEEP_LOG_ADDS, MIXED_STEPS_BF16 = MIXED_STEPS_F32 / 2 };
 
-/* NaNs and infinities become zeros. NaNs are counted, infinities noted. */
+/* NaNs and infinities become zeros. They are counted together, which is right while no infinity is noted. */
 ALWAYS vf32 mixed_finite(vu32 x, vu32 *nans, __mmask16 *infinities) {
-    __mmask16 nan = _mm512_fpclass_ps_mask((__m512)x, 0x81), infinity = _mm512_fpclass_ps_mask((__m512)x, 0x18);
-    *nans = (vu32)_mm512_mask_sub_epi32((__m512i)*nans, nan, (__m512i)*nans, _mm512_set1_epi32(-1));
+    __mmask16 special = _mm512_fpclass_ps_mask((__m512)x, 0x99), infinity = _mm512_fpclass_ps_mask((__m512)x, 0x18);
+    *nans = (vu32)_mm512_mask_sub_epi32((__m512i)*nans, special, (__m512i)*nans, _mm512_set1_epi32(-1));
     *infinities = _kor_mask16(*infinities, infinity);
-    return (vf32)_mm512_maskz_mov_ps(_knot_mask16(_kor_mask16(nan, infinity)), (__m512)x);
+    return (vf32)_mm512_mask_xor_ps((__m512)x, special, (__m512)x, (__m512)x);
 }
 
 ALWAYS void mixed_bin(struct spill *spill, int table, const uint8_t *p, bool absolute, unsigned size) {

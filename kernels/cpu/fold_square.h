@@ -18,6 +18,17 @@ ALWAYS vu64 multiply_low(vu64 a, vu64 b) {
 #endif
 }
 
+/* The same as signed numbers. */
+ALWAYS vu64 multiply_signed(vu64 a, vu64 b) {
+#if defined(VEC_AVX512)
+    return (vu64)_mm512_mul_epi32((__m512i)a, (__m512i)b);
+#elif defined(VEC_AVX2)
+    return (vu64)_mm256_mul_epi32((__m256i)a, (__m256i)b);
+#else
+    return (vu64)(((vs64)(a << 32) >> 32) * ((vs64)(b << 32) >> 32));
+#endif
+}
+
 NEVER void square_8(cr_partial *part, const uint8_t *p, size_t bytes, struct ahead ahead) {
     cr_dtype dtype = (cr_dtype)part->dtype;
     uint64_t total = 0;
@@ -26,7 +37,7 @@ NEVER void square_8(cr_partial *part, const uint8_t *p, size_t bytes, struct ahe
         vu32 acc = {0}; /* grows by at most 4·255² a step */
         EACH_VECTOR(p, now, ahead, v, {
             if (dtype == CR_BOOL) v = min_vu8(v, ALL(vu8, 1));
-            if (dtype == CR_I8) v = MAGNITUDE(vu8, vs8, v);
+            if (dtype == CR_I8) v = magnitude_vs8((vs8)v);
             vs16 even = (vs16)((vu16)v & 0xff), odd = (vs16)((vu16)v >> 8);
             acc += sum_pairs(even, even) + sum_pairs(odd, odd);
         });
@@ -68,7 +79,7 @@ NEVER void square_32(cr_partial *part, const uint8_t *p, size_t bytes, struct ah
     vu64 low = {0}, high = {0};
     EACH_VECTOR(p, bytes, ahead, v, {
         vu32 x = (vu32)v;
-        if (negatives) x = MAGNITUDE(vu32, vs32, x);
+        if (negatives) x = magnitude_vs32((vs32)x);
         vu64 even = multiply_low((vu64)x, (vu64)x), odd = multiply_low((vu64)x >> 32, (vu64)x >> 32);
         low += (even & 0xffffffffu) + (odd & 0xffffffffu);
         high += (even >> 32) + (odd >> 32);
@@ -84,7 +95,7 @@ NEVER void square_64(cr_partial *part, const uint8_t *p, size_t bytes, struct ah
     vu64 sums[3][2] = {{{0}, {0}}, {{0}, {0}}, {{0}, {0}}};
     EACH_VECTOR(p, bytes, ahead, v, {
         vu64 x = (vu64)v;
-        if (negatives) x = MAGNITUDE(vu64, vs64, x);
+        if (negatives) x = magnitude_vs64((vs64)x);
         vu64 h = x >> 32;
         vu64 products[3] = {multiply_low(x, x), multiply_low(x, h), multiply_low(h, h)};
         _Pragma("GCC unroll 3") for (int i = 0; i < 3; i++) {

@@ -137,6 +137,23 @@ MINMAX(vs64)
 #undef MINMAX
 #endif
 
+/* |x| of lanes, as unsigned numbers. */
+#if defined(VEC_AVX512)
+#define MAGNITUDE_OF(vu, vs, suffix) \
+    ALWAYS vu magnitude_##vs(vs x) { return (vu)_mm512_abs_##suffix((__m512i)x); }
+#else
+#define MAGNITUDE_OF(vu, vs, suffix)          \
+    ALWAYS vu magnitude_##vs(vs x) {          \
+        vu negative = (vu)(x < 0);            \
+        return ((vu)x ^ negative) - negative; \
+    }
+#endif
+MAGNITUDE_OF(vu8, vs8, epi8)
+MAGNITUDE_OF(vu16, vs16, epi16)
+MAGNITUDE_OF(vu32, vs32, epi32)
+MAGNITUDE_OF(vu64, vs64, epi64)
+#undef MAGNITUDE_OF
+
 /* Floating-point lanes: b where a is a NaN; either zero where both are zeros. least and most: of magnitudes, b being one. */
 #if defined(VEC_AVX512)
 #define FLOATS(type, suffix, reg)                                                                     \
