@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 uv_loop_t uv;
@@ -211,14 +213,16 @@ uint32_t *numbers(size_t n, uint64_t *sum) {
 /* The linker puts this in front of send. */
 static int swallowing = -1;
 static size_t swallowed, swallow_most;
+static unsigned sends;
 
 void swallow(const client *c, size_t most) {
     swallowing = c ? c->served : -1;
-    swallowed = 0;
+    swallowed = sends = 0;
     swallow_most = most;
 }
 
 size_t swallowed_bytes(void) { return swallowed; }
+unsigned swallowed_sends(void) { return sends; }
 
 ssize_t __real_send(int fd, const void *bytes, size_t n, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags);
@@ -230,7 +234,26 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags) {
         return -1;
     }
     swallowed += n;
+    sends++;
     return (ssize_t)n;
+}
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+static _Atomic uint64_t stopped_ns; /* workers ask for the time as well; 0: it goes on */
+
+void stop_clock(bool stopped) {
+    struct timespec now = {0};
+    if (stopped) __real_clock_gettime(CLOCK_MONOTONIC, &now);
+    atomic_store(&stopped_ns, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+    uint64_t at = atomic_load(&stopped_ns);
+    if (clock != CLOCK_MONOTONIC || at == 0) return __real_clock_gettime(clock, now);
+    *now = (struct timespec){(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
+    return 0;
 }
 
 int __real_accept4(int fd, struct sockaddr *name, socklen_t *length, int flags);

@@ -65,6 +65,10 @@ uint32_t *numbers(size_t n, uint64_t *sum);
 /* From now on the server's sends to c succeed and go nowhere, as if c read faster than anybody, until most bytes of them; NULL: no more. */
 void swallow(const client *c, size_t most);
 size_t swallowed_bytes(void);
+/* In how many sends. */
+unsigned swallowed_sends(void);
+/* While stopped, the server's clock shows the time at which it was stopped: no part of a turn ends by time. */
+void stop_clock(bool stopped);
 /* How often the server has asked for a new connection. */
 unsigned accept_calls(void);
 /* Descriptors from most on cannot be opened any more. Returns the limit before. */

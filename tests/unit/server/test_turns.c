@@ -86,6 +86,36 @@ START_TEST(a_flood_of_frames_is_shared_out) {
 }
 END_TEST
 
+/* How many sends the answers to so many pings, which lie there at once, take. */
+static unsigned sends_for_pings(client *c, int pings) {
+    for (int i = 0; i < pings; i++) queue_frame(c, CR_FRAME_PING, 0, 0, "alone", 5);
+    swallow(c, SIZE_MAX);
+    stop_clock(true); /* all of them are one go */
+    for (int i = 0; i < 4; i++) step(c, SIZE_MAX, 0);
+    stop_clock(false);
+    ck_assert_uint_eq(swallowed_bytes(), (size_t)pings * (CR_FRAME_HEADER_BYTES + 5));
+    unsigned sends = swallowed_sends();
+    swallow(NULL, 0);
+    return sends;
+}
+
+/* The client of a connection that is alone can work on the first answers while the daemon makes the others. Where connections take
+ * turns the daemon has others to serve meanwhile, and one send costs less. */
+START_TEST(first_answers_of_a_lone_connection_leave_early) {
+    client *c = new_client(), *other = new_client();
+    while (!c->welcomes || !other->welcomes) step(c, SIZE_MAX, SIZE_MAX), step(other, SIZE_MAX, SIZE_MAX);
+    ck_assert_uint_eq(sends_for_pings(c, 3), 1);
+    ck_assert_uint_eq(sends_for_pings(c, 16), 1);
+    ck_assert_uint_eq(sends_for_pings(c, 17), 2);
+    ck_assert_uint_eq(sends_for_pings(c, 80), 2); /* after 16 frames, and all the others */
+    ck_assert_uint_eq(sends_for_pings(c, 81), 3); /* after 16, after 80, and the last */
+    ck_assert_uint_eq(sends_for_pings(other, 81), 1);
+    ck_assert_uint_eq(sends_for_pings(other, 81), 3);
+    free_client(c);
+    free_client(other);
+}
+END_TEST
+
 START_TEST(answers_of_info_are_shared_out) {
     client *c = new_client();
     while (!c->welcomes) step(c, SIZE_MAX, SIZE_MAX);
@@ -263,6 +293,7 @@ int main(void) {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_turn_ends_however_fast_a_client_reads);
     tcase_add_test(tc, a_flood_of_frames_is_shared_out);
+    tcase_add_test(tc, first_answers_of_a_lone_connection_leave_early);
     tcase_add_test(tc, answers_of_info_are_shared_out);
     tcase_add_test(tc, merges_are_shared_out);
     tcase_add_test(tc, hoarders_end_when_calls_are_short);
