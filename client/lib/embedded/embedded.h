@@ -25,6 +25,9 @@ enum {
     CR_LOCAL_INLINE_BYTES = 8 * 1024 * 1024, /* up to here waking a thread costs more than it brings */
     CR_LOCAL_PIECE_BYTES = 1024 * 1024,
     CR_LOCAL_STATE_BYTES = 1024 * 1024 * 1024, /* beyond, columns come in strips, where they can */
+    CR_LOCAL_CLAIM_LEAST_BYTES =
+        8 * 1024 * 1024,                      /* as plan->cached in kernels/cpu: long lines are faster in the caches */
+    CR_LOCAL_CLAIM_BYTES = 256 * 1024 * 1024, /* of an array of columns that is one claim */
     CR_LOCAL_MAX_THREADS = 1024,
 };
 

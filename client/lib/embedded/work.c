@@ -49,7 +49,20 @@ static cr_status make_axis(cr_work *work, const cr_axis_spec *spec, cr_error *er
     return cr_job_axis_make(job, spec, threads, CR_JOB_AXIS_PASSES, UINT64_MAX / 2, error);
 }
 
-static cr_status make_job(cr_work *work, const cr_ask *ask, cr_error *error) {
+/* An array of columns in memory is one claim, if one thread folds or the states of all columns would take as much memory as the
+ * array: then it is answered a few columns at a time, and no claim reads and writes the states of all. The call cannot end before
+ * the claim does. */
+static void claim_all(cr_work *work, const cr_axis_spec *spec) {
+    cr_job *job = work->job;
+    if (spec->shape.outer != 1 || spec->shape.inner == 1 || cr_job_axis_in_strips(job)) return;
+    const uint64_t bytes = job->axis->block * job->element;
+    if (bytes < CR_LOCAL_CLAIM_LEAST_BYTES || bytes > CR_LOCAL_CLAIM_BYTES || job->in_order) return;
+    if (work->line->threads > 1 && cr_columns_bytes(spec) < bytes) return;
+    job->claim_bytes = bytes;
+    job->claim_most = 0;
+}
+
+static cr_status make_job(cr_work *work, const cr_ask *ask, bool in_memory, cr_error *error) {
     const cured_call *call = work->call;
     cr_job *job = work->job = cr_job_new(ask->dtype, call->needs.families);
     if (job == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
@@ -66,14 +79,16 @@ static cr_status make_job(cr_work *work, const cr_ask *ask, cr_error *error) {
                          .finish = ask->finish,
                          .statuses = ask->statuses};
     for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
-    return make_axis(work, &spec, error);
+    cr_status status = make_axis(work, &spec, error);
+    if (status == CR_OK && in_memory) claim_all(work, &spec);
+    return status;
 }
 
 static cr_status begin(cr_work *work, const cr_local_input *input, cr_error *error) {
     cr_shape shape;
     const cr_ask ask = cr_local_ask(work->call, &shape);
     work->line = line_for(work->local, input->bytes, error);
-    cr_status status = work->line != NULL ? make_job(work, &ask, error) : error->code;
+    cr_status status = work->line != NULL ? make_job(work, &ask, input->memory != NULL, error) : error->code;
     if (status != CR_OK) return status;
     const bool strips = cr_job_axis_in_strips(work->job);
     if (input->memory != NULL && !strips) return cr_work_offer(work, input->memory, input->bytes, error);
