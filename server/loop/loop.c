@@ -152,6 +152,7 @@ cr_status cr_loop_init(cr_loop *loop, uv_loop_t *uv, cr_calls *calls, cr_error *
     loop->clock_set = UINT64_MAX;
     loop->busy = loop->idle = loop->sure =
         (cr_lookout){.seats = &calls->lanes.seats, .most_ns = calls->config->spin_us * 1000};
+    loop->sure.most_ns *= 2; /* a GPU's pace is only about what it was */
     cr_trim_init(&loop->trim, calls);
     int failed = uv_async_init(uv, &loop->wake, on_wake);
     if (failed) return cr_fail(error, CR_INTERNAL, "cannot set up the loop: %s", uv_strerror(failed));

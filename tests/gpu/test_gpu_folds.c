@@ -109,6 +109,29 @@ static void copy_over(uint64_t bytes) {
     case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, bytes, &error), &error);
 }
 
+/* The same fold of the same memory, with other elements each time: a stream makes a graph of it. */
+static void again(cr_dtype dtype, uint32_t families, uint64_t n, uint64_t offset, enum cr_data_kind kind) {
+    enum { TIMES = 5 };
+    static cr_partial cpu; /* large */
+    const cr_gpu_fold fold = {dtype, families, run.on.device + offset, n, 0, 0};
+    cr_error error = {CR_OK, ""};
+    for (uint64_t i = 0; i < TIMES; i++) {
+        bool idle = false;
+        case_fill(run.on.host + offset, n, dtype, kind, options.seed + n + i);
+        copy_over(offset + n * cr_dtype_size(dtype));
+        case_check(cr_cuda.fold(run.on.stream, &fold, 1, 0, &error), &error);
+        cr_partial_init(&cpu, dtype, families);
+        cr_cpu_fold(&cpu, run.on.host + offset, n, 0);
+        while (!idle) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
+        run.cases++;
+        if (case_different(&cpu, cr_cuda.result(run.on.stream, 0)) == 0) continue;
+        if (run.wrong++ < 20)
+            printf("wrong: families %#x of %s for the %lluth time, %s data, n %llu, offset %llu, seed %llu\n", families,
+                   cr_dtype_name(dtype), (unsigned long long)i + 1, data_names[kind], (unsigned long long)n,
+                   (unsigned long long)offset, (unsigned long long)options.seed);
+    }
+}
+
 /* One array of one kind: each family alone, then sets that are asked for together, and parts of the extrema. */
 static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t offset) {
     static const uint32_t sets[] = {CR_FAM_COUNTS | CR_FAM_EXTREMA | CR_FAM_SUM,
@@ -132,6 +155,10 @@ static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t o
     if (CR_FAM_SUM & options.families) several(dtype, CR_FAM_SUM, n, offset, kind);
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         if ((sets[i] & options.families) == sets[i]) compare(dtype, sets[i], 0, n, offset, kind);
+    if ((kind == DATA_NORMAL || kind == DATA_BITS) && CR_FAM_SUM & options.families) {
+        again(dtype, CR_FAM_SUM, n, offset, kind);
+        if ((sets[8] & options.families) == sets[8]) again(dtype, sets[8], n, offset, kind);
+    }
     for (size_t i = 0; (options.families & CR_FAM_EXTREMA) && i < sizeof wants / sizeof wants[0]; i++)
         compare(dtype, CR_FAM_EXTREMA, wants[i], n, offset, kind);
 }

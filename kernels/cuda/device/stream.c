@@ -7,13 +7,14 @@
 
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/device/internal.h"
+#include "kernels/cuda/device/replay.h"
 #include "kernels/cuda/pack/pack.h"
 #include "kernels/ladder/ladder.h"
 
 enum {
     PACK_UNITS = 4096,
     PACK_MORE = 1 << 16, /* words */
-    LOOKS = 64,          /* at a pack's words, before the driver is asked whether all is well */
+    LOOKS = 64,          /* at words of the device, before the driver is asked whether all is well */
 };
 
 /* One fold of a pack. */
@@ -38,6 +39,8 @@ struct cr_gpu_stream {
     cr_fold_slot *slots; /* pinned; the device writes them */
     struct asked *asked;
     bool folding; /* what was enqueued last is a fold */
+    bool telling; /* and the words of its slot say that it is done */
+    cr_replay replay;
     cr_axis_room axis;
     cr_pack pack;
     uint64_t *pack_memory; /* pinned */
@@ -50,7 +53,7 @@ struct cr_gpu_stream {
 
 /* Something other than a pack. What stays for packs would be in its way. */
 static void enqueues(cr_gpu_stream *s) {
-    s->pack_last = s->idle = false;
+    s->pack_last = s->idle = s->telling = false;
     cr_linger_quit(&s->gpu->linger);
 }
 
@@ -65,6 +68,7 @@ void cr_cuda_stream_close(cr_gpu_stream *s) {
         if (s->stream) cudaStreamDestroy(s->stream);
         cr_cuda_device_free(s->gpu, s->state);
         cr_axis_room_free(&s->axis);
+        cr_replay_free(&s->replay);
     }
     cr_cuda_host_free(s->gpu, s->slots);
     cr_cuda_host_free(s->gpu, s->pack_memory);
@@ -146,28 +150,54 @@ cr_status cr_cuda_copies(cr_gpu_stream *s, const cr_gpu_copy *copies, uint32_t c
 #endif
 }
 
-static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number, cr_error *error) {
+/* The launches of a fold. */
+struct launches {
+    cr_gpu_stream *stream;
+    cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
+    uint32_t count;
+    cr_fold_args args;
+};
+
+static int launch_all(void *argument) {
+    struct launches *l = argument;
+    int failure = cudaSuccess;
+    for (uint32_t i = 0; failure == cudaSuccess && i < l->count; i++) {
+        l->args.follows = l->stream->folding;
+        l->stream->folding = true;
+        failure = l->launchers[i](&l->args, l->stream->stream);
+    }
+    return failure;
+}
+
+/* A fold with which no other is asked for. */
+static cr_status fold_alone(struct launches *l, const cr_gpu_fold *fold, cr_error *error) {
+    cr_gpu_stream *s = l->stream;
+    const bool follows = s->folding;
+    s->looks = 0;
+    s->telling = cr_fold_await(&l->args, fold->dtype, fold->families);
+    s->folding = false; /* nothing is before it in a graph, and what follows a graph waits for it */
+    const bool replayed = cr_replay_launch(&s->replay, fold, s->stream, launch_all, l);
+    s->folding = !replayed && follows;
+    return replayed ? CR_OK : cr_cuda_error(s->gpu, launch_all(l), "fold", error);
+}
+
+static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number, bool alone, cr_error *error) {
     if (fold->n > CR_FOLD_MAX) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "fold: %llu elements at once; the GPU takes %llu",
                        (unsigned long long)fold->n, (unsigned long long)CR_FOLD_MAX);
     }
-    cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
-    uint32_t count = 0;
-    cr_status status = cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
+    struct launches l = {.stream = s};
+    cr_status status = cr_fold_launchers(fold->dtype, fold->families, fold->wants, l.launchers, &l.count, error);
     if (status != CR_OK) return status;
     cr_fold_slot *slot = &s->slots[number];
     struct asked *asked = &s->asked[number];
-    cr_fold_args args;
-    cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, s->gpu->info.multiprocessors, s->state, slot);
+    cr_fold_prepare(&l.args, fold->dtype, fold->data, fold->n, fold->index, s->gpu->info.multiprocessors, s->state,
+                    slot);
     cr_partial_init(&slot->partial, fold->dtype, fold->families);
     if (fold->wants) cr_partial_want(&slot->partial, fold->wants);
     *asked = (struct asked){fold->dtype, fold->families, fold->n, fold->n == 0};
-    for (uint32_t i = 0; fold->n != 0 && status == CR_OK && i < count; i++) {
-        args.follows = s->folding;
-        s->folding = true;
-        status = cr_cuda_error(s->gpu, launchers[i](&args, s->stream), "fold", error);
-    }
-    return status;
+    if (fold->n == 0) return CR_OK;
+    return alone ? fold_alone(&l, fold, error) : cr_cuda_error(s->gpu, launch_all(&l), "fold", error);
 }
 
 cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t count, uint32_t first, cr_error *error) {
@@ -177,7 +207,8 @@ cr_status cr_cuda_fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t coun
         return cr_fail(error, CR_INTERNAL, "fold: results %u … of a stream that has %u", first, s->results);
     }
     enqueues(s);
-    for (uint32_t i = 0; status == CR_OK && i < count; i++) status = fold_one(s, &folds[i], first + i, error);
+    for (uint32_t i = 0; status == CR_OK && i < count; i++)
+        status = fold_one(s, &folds[i], first + i, count == 1 && first == 0, error);
     return status;
 }
 
@@ -290,6 +321,10 @@ cr_status cr_cuda_poll(cr_gpu_stream *s, bool *idle, cr_error *error) {
         *idle = s->pack_old = cr_pack_done(&s->pack);
         if (*idle) s->idle = true, cr_linger_forget(&s->gpu->linger, &s->pack);
         if (*idle || (++s->looks % LOOKS != 0 && !posted)) return CR_OK;
+    }
+    if (s->telling && !s->gpu->lost) {
+        *idle = cr_fold_there(s->slots);
+        if (*idle || ++s->looks % LOOKS != 0) return CR_OK;
     }
     cr_status status = cr_cuda_bind(s->gpu, error);
     if (status != CR_OK) return status;

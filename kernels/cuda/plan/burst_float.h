@@ -29,6 +29,9 @@ enum {
     CR_BURST_FLOAT_BLOCKS = 1280,              /* so many at most: then a word holds what they add to it */
 };
 
+/* Whether something of a float sum lies in the limbs. */
+bool cr_sum_in_limbs(const cr_sum_found *found);
+
 /* Makes a plan of it for a fold whose threads take so many vectors each, and gives that number: 1, or 4 and more; or 0, and leaves it, where
  * the array is too long, or its elements lie at odd addresses. */
 uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors);

@@ -103,6 +103,13 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
 /* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n);
 
+/* Before the launches of a fold whose slot is in host memory: whether what it leaves can be seen to be there, sooner than the driver
+ * says that the launches are done. Floats' sums can. The slot is made ready for it. */
+bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families);
+/* Whether all is there. Never true of what is rare, and goes by limbs. The kernel has read all elements then, and writes no more to the
+ * slot, but may not have ended. */
+bool cr_fold_there(const cr_fold_slot *slot);
+
 /* Elements of one fold at most. */
 #define CR_FOLD_MAX ((uint64_t)1 << 37)
 /* How far apart a float sum's anchors are: cr_window in kernels/cuda/thread/float.cuh, and the one below. */

@@ -123,12 +123,6 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->slot = slot;
 }
 
-/* Whether something of a sum lies in the limbs. */
-static bool in_limbs(const cr_sum_found *found) {
-    if (!(found->digits & CR_BURST_FLOAT)) return found->control != 0;
-    return (found->words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0;
-}
-
 static int64_t digit_of(const cr_sum_found *found, unsigned i) {
     if (!(found->digits & CR_BURST_FLOAT)) return (int64_t)(found->words[i] - found->blocks * CR_DIGIT_BIAS);
     const bool last = i + 1 == (found->digits & ~(uint32_t)CR_BURST_FLOAT);
@@ -143,7 +137,7 @@ static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr
     memset(limb, 0, limbs * sizeof *limb);
     *pending = 0;
     *special = (cr_specials){0};
-    if (in_limbs(found)) {
+    if (cr_sum_in_limbs(found)) {
         for (unsigned i = 0; i < limbs; i++) limb[i] = found->limbs[i];
         *special = (cr_specials){found->special[0], found->special[1], found->special[2]};
         cr_limbs_carry(limb, limbs, pending);

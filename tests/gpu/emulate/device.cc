@@ -9,7 +9,7 @@ extern "C" {
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/pack/pack.h"
 #include "kernels/cuda/pack/linger.h"
-#include "kernels/cuda/plan/fold.h"
+#include "kernels/cuda/plan/burst_float.h"
 #include "kernels/cuda/gpu.h"
 }
 
@@ -88,7 +88,10 @@ static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t numbe
         cr_partial_init(&slot->partial, f->dtype, f->families);
         if (f->wants) cr_partial_want(&slot->partial, f->wants);
         slot->partial.n = f->n;
+        const bool awaited = cr_fold_await(&args, f->dtype, f->families);
+        if (awaited && cr_fold_there(slot)) std::abort();
         for (uint32_t j = 0; f->n != 0 && j < launches; j++) launchers[j](&args, nullptr);
+        if (awaited && !cr_fold_there(slot) && !cr_sum_in_limbs(slot->sums)) std::abort();
         cr_fold_result(slot, f->dtype, f->families, f->n);
     }
     return CR_OK;

@@ -1,0 +1,37 @@
+/* told: what a float sum leaves in host memory, seen to be there. Its words come one by one, in any order, because each is written by whoever was
+ * the last to add to it.
+ *
+ * Thread: one at a time for a slot. Owner: the slot's. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/cuda/plan/burst_float.h"
+
+bool cr_sum_in_limbs(const cr_sum_found *found) {
+    if (!(found->digits & CR_BURST_FLOAT)) return found->control != 0;
+    return (found->words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0;
+}
+
+bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families) {
+    cr_fold_plan plan = args->plan;
+    cr_sum_found *found = args->slot->sums;
+    if (families != CR_FAM_SUM || cr_dtype_kind(dtype) != CR_KIND_FLOAT || args->n == 0) return false;
+    if (cr_fold_plan_burst_float(&plan, args->multiprocessors) && plan.blocks == 1)
+        return false; /* its words may be 0 */
+    memset(found->words, 0, sizeof found->words);
+    found->control = UINT64_MAX;
+    found->unit = INT32_MIN;
+    found->digits = found->blocks = 0;
+    return true;
+}
+
+/* A word counts its blocks, or has a bias for each, so it is not 0. */
+bool cr_fold_there(const cr_fold_slot *slot) {
+    const volatile cr_sum_found *found = slot->sums;
+    const uint32_t digits = found->digits & ~(uint32_t)CR_BURST_FLOAT;
+    bool there = digits != 0 && digits <= CR_SUM_DIGITS && found->blocks != 0 && found->unit != INT32_MIN;
+    for (uint32_t i = 0; there && i < digits; i++) there = found->words[i] != 0;
+    if (there && !(found->digits & CR_BURST_FLOAT)) there = found->control != UINT64_MAX;
+    atomic_thread_fence(memory_order_acquire);
+    return there && !cr_sum_in_limbs(slot->sums);
+}
