@@ -43,7 +43,8 @@ struct manner {
 };
 
 static struct manner draw_manner(const struct shape *s) {
-    static const uint64_t narrow[] = {0, 1, 5, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 60, 2000};
+    static const uint64_t narrow[] = {0,  1,  5,  18, 19, 20, 21, 22, 23, 24, 25,  26,
+                                      27, 28, 29, 31, 32, 33, 34, 35, 36, 60, 2000};
     static const uint64_t wide[] = {0, 1, 5, 17, 18, 19, 20, 21, 22, 23, 24, 39, 40, 41, 42, 43, 44, 45, 60, 2000};
     /* In the middle; the lowest; the highest; and for f64 where products stop being exact as pairs. */
     const uint64_t ends[] = {s->top / 2,
@@ -289,11 +290,38 @@ START_TEST(long_runs_at_the_top_of_the_window) {
 }
 END_TEST
 
+/* Squares of bfloat16 whose rests are nearly half a unit, all of one sign, beside ones of a few low bits: the lanes that add up
+ * rests are as full as they can be. Held against elements folded one by one. */
+START_TEST(rests_of_squares_fill_their_lanes) {
+    enum { N = 8192, HIGH = 150 };
+    static uint16_t x[N];
+    for (int high = HIGH; high < HIGH + 2; high++) {
+        for (int down = 26; down <= 40; down++) {
+            for (int near = 17; near <= 23; near++) {
+                for (int i = 0; i < N; i++) x[i] = (uint16_t)((high - near) << 7 | 0x7f);
+                x[5] = (uint16_t)(high << 7 | 0x7f);
+                for (int i = 100; i < 108; i += 3) x[i] = (uint16_t)((high - down) << 7 | 1);
+                cr_partial expected, p;
+                cr_partial_init(&expected, CR_BF16, CR_FAM_SUMSQ);
+                for (int i = 0; i < 200; i++) cr_cpu_fold(&expected, x + i, 1, (uint64_t)i);
+                cr_partial_init(&p, CR_BF16, CR_FAM_SUMSQ);
+                cr_cpu_fold(&p, x + 200, 1, 200);
+                for (int twice = 200; twice < N; twice++) cr_partial_merge(&expected, &p);
+                cr_partial_init(&p, CR_BF16, CR_FAM_SUMSQ);
+                cr_cpu_fold(&p, x, N, 0);
+                check_limbs(p.sumsq, expected.sumsq, cr_sumsq_limbs(CR_BF16));
+            }
+        }
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("kernels");
     TCase *tcase = tcase_create("all");
     tcase_add_loop_test(tcase, together_as_alone, 0, sizeof shapes / sizeof shapes[0]);
     tcase_add_loop_test(tcase, integers_together_as_alone, CR_BOOL, CR_I64 + 1);
+    tcase_add_test(tcase, rests_of_squares_fill_their_lanes);
     tcase_add_test(tcase, long_runs_at_the_top_of_the_window);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
