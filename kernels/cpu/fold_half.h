@@ -131,7 +131,7 @@ ALWAYS void half_block(struct half_seen *seen, const struct half_run *run, const
         s.squares[i] = square_m;
     }
     for (; at + VB <= bytes; at += VB) {
-        vu16 x = LOAD(vu16, p + at);
+        vu16 x = LOAD_ONCE(vu16, p + at);
         fetch(ahead, at, VB);
         half_step(&s, x, x, pass, brain);
     }

@@ -126,7 +126,7 @@ ALWAYS void NAMED(ints_tile)(struct ints_seen *seen, int kind, bool is_signed, b
     while (at + VB <= bytes) {
         size_t end = bytes - at < ROUND ? bytes : at + ROUND;
         for (; at + VB <= end; at += VB) {
-            vu8 v = LOAD(vu8, p + at);
+            vu8 v = LOAD_ONCE(vu8, p + at);
             fetch(ahead, at, VB);
             NAMED(ints_step)(&s, v, v, kind, is_signed, absolute, lift, pass);
         }

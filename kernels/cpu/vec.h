@@ -40,6 +40,18 @@ typedef double vf64 __attribute__((vector_size(VB)));
         memcpy(&loaded_, (p), sizeof loaded_); \
         loaded_;                               \
     })
+/* The same in a register: a compiler may load what is used often at each use, and a vector that lies across two lines of the cache
+ * costs twice each time. */
+#if defined(__x86_64__)
+#define LOAD_ONCE(type, p)          \
+    ({                              \
+        type once_ = LOAD(type, p); \
+        __asm__("" : "+x"(once_));  \
+        once_;                      \
+    })
+#else
+#define LOAD_ONCE LOAD
+#endif
 /* Every lane holds x. */
 #define ALL(type, x) ((type){0} + (x))
 /* mask lanes are all ones or all zeros; all three are integer vectors of one type. */

@@ -49,15 +49,15 @@ static cr_status make_axis(cr_work *work, const cr_axis_spec *spec, cr_error *er
     return cr_job_axis_make(job, spec, threads, CR_JOB_AXIS_PASSES, UINT64_MAX / 2, error);
 }
 
-/* An array of columns in memory is one claim, if one thread folds or the states of all columns would take as much memory as the
- * array: then it is answered a few columns at a time, and no claim reads and writes the states of all. The call cannot end before
- * the claim does. */
+/* An array of few rows in memory is one claim: then it is answered a few columns at a time, and no claim reads and writes the states
+ * of all columns, which would take a quarter of the array's memory or more. Several threads wait for one only where the states would
+ * take as much as the array. The call cannot end before the claim does. */
 static void claim_all(cr_work *work, const cr_axis_spec *spec) {
     cr_job *job = work->job;
     if (spec->shape.outer != 1 || spec->shape.inner == 1 || cr_job_axis_in_strips(job)) return;
     const uint64_t bytes = job->axis->block * job->element;
     if (bytes < CR_LOCAL_CLAIM_LEAST_BYTES || bytes > CR_LOCAL_CLAIM_BYTES || job->in_order) return;
-    if (work->line->threads > 1 && cr_columns_bytes(spec) < bytes) return;
+    if (cr_columns_bytes(spec) < bytes / (work->line->threads > 1 ? 1 : 4)) return;
     job->claim_bytes = bytes;
     job->claim_most = 0;
 }
