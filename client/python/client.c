@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "server/base/cores.h"
 
 enum { LOOK_MOST_NS = 200 * 1000 }; /* longer than 256 MiB take on a GPU */
 
@@ -92,7 +93,7 @@ void cr_py_kept_drop(cr_py_kept **list) {
 static cr_seats *look_seats(void) {
     static cr_seats seats;
     static bool known;
-    const uint32_t cores = known ? 0 : cr_seats_cores();
+    const uint32_t cores = known ? 0 : cr_cores();
     if (cores >= 4) cr_seats_init(&seats, cores);
     known = true;
     return &seats;

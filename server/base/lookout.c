@@ -1,15 +1,8 @@
 /* lookout: the rule. Thread: see lookout.h. Owner: see lookout.h. */
 #include "server/base/lookout.h"
 
-#include <sched.h>
-
 void cr_seats_init(cr_seats *seats, uint32_t cores) {
     atomic_store(&seats->free, cores < 2 ? 0 : cores < 4 ? 1 : (int32_t)cores - 1);
-}
-
-uint32_t cr_seats_cores(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
 static bool take_seat(cr_seats *seats) {

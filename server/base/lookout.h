@@ -32,8 +32,6 @@ typedef struct cr_seats {
 } cr_seats;
 /* All cores but one; below four cores a single seat, and on one core none. */
 void cr_seats_init(cr_seats *seats, uint32_t cores);
-/* The cores that this process may run on. */
-uint32_t cr_seats_cores(void);
 
 /* Zero-initialised: never looks. */
 typedef struct cr_lookout {

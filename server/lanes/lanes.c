@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/base/cores.h"
 #include "server/base/log.h"
 #include "server/base/metrics.h"
 #include "server/lanes/gpu/lane.h"
@@ -42,7 +43,7 @@ static cr_status open_cpu(cr_lanes *lanes, const cr_lanes_options *o, bool measu
     cr_lane_options options = {.queue = o->queue,
                                .workers = (uint32_t)o->config->cpu_workers,
                                .isa = cr_config_word(o->config, "cpu_isa"),
-                               .seats = cr_seats_cores() < CORES_FOR_LOOKING_WORKERS ? NULL : &lanes->seats,
+                               .seats = cr_cores() < CORES_FOR_LOOKING_WORKERS ? NULL : &lanes->seats,
                                .spin_ns = o->config->spin_us * 1000};
     if (measure) options.scratch = cr_slabs_memory(o->slabs, &options.scratch_bytes);
     cr_status status = cr_lane_cpu.open(&options, &lanes->lanes[0], error);
@@ -122,7 +123,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
                         .kinds = CR_BY_CPU,
                         .wake = o->wake,
                         .wake_argument = o->wake_argument};
-    cr_seats_init(&lanes->seats, cr_seats_cores());
+    cr_seats_init(&lanes->seats, cr_cores());
     pthread_mutex_init(&lanes->pins_mutex, NULL);
     cr_list_init(&lanes->pins);
     uint32_t count = usable_gpus(lanes, o, &why);

@@ -3,13 +3,13 @@
  * Thread: the one that uses the connection. Owner: embedded.h. */
 #include "client/lib/embedded/embedded.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kernels/cpu/fold.h"
+#include "server/base/cores.h"
 
 void cr_local_wake(cr_local *local) {
     const uint64_t one = 1;
@@ -224,12 +224,6 @@ static const cr_way way = {.begin = begin,
                            .inherited = inherited,
                            .close = local_close};
 
-static uint32_t cores(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count > 0 ? (uint32_t)count : 1;
-}
-
 cr_status cr_local_select(cr_error *error) {
     static _Atomic bool selected;
     if (atomic_load_explicit(&selected, memory_order_relaxed)) return CR_OK;
@@ -246,7 +240,7 @@ cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *erro
     if (status != CR_OK) return status;
     conn->local = malloc(sizeof *conn->local);
     if (conn->local == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
-    local_init(conn->local, conn, threads != 0 ? threads : cores());
+    local_init(conn->local, conn, threads != 0 ? threads : cr_cores());
     conn->way = &way;
     conn->fd = -1;
     conn->spin_us = conn->keepalive_ms = 0;
