@@ -75,6 +75,7 @@ static cr_files_pool pool_of(const cr_feed *feed) {
 }
 
 static uint64_t step_of(const cr_feed *feed) {
+    if (feed->way == CR_REGION_FETCH) return feed->total;
     static const uint64_t steps[] = {
         [CR_REGION_MAP] = WINDOW_BYTES, [CR_REGION_READ] = CR_SLAB_BYTES, [CR_REGION_SLOW] = SLOW_BYTES};
     uint64_t unit = cr_job_unit(feed->job);
@@ -125,6 +126,7 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
     if (status == CR_OK && source->kept)
         status = cr_kept_check(source->kept, source->offset, feed->total, &feed->way, error);
     if (cr_job_axis_in_strips(feed->job) && feed->way == CR_REGION_MAP) feed->way = CR_REGION_READ;
+    if (feed->way == CR_REGION_READ && feed->region->shared && cr_job_is_plain(feed->job)) feed->way = CR_REGION_FETCH;
     if (status == CR_OK && feed->way == CR_REGION_MAP) cr_queue_whole(o->queue, feed->job);
     if (status == CR_OK && o->to_end)
         cr_queue_measured(o->queue, feed->job, feed->total);
@@ -136,9 +138,9 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
 /* What the task will read: without a slab it may only get in line for one. */
 static void slot_submit(slot *s) {
     const cr_feed *feed = s->feed;
-    const uint64_t step = feed->way == CR_REGION_MAP                ? FETCH_BYTES
-                          : feed->way == CR_REGION_READ && !s->slab ? 0
-                                                                    : step_of(feed);
+    const uint64_t step = feed->way == CR_REGION_MAP                                                  ? FETCH_BYTES
+                          : feed->way == CR_REGION_FETCH || (feed->way == CR_REGION_READ && !s->slab) ? 0
+                                                                                                      : step_of(feed);
     s->task.bytes = step < feed->total ? step : feed->total;
     cr_files_submit(feed->options.files, &s->task, pool_of(feed));
 }
@@ -173,8 +175,8 @@ static void inspect_run(cr_file_task *task) {
     for (uint32_t i = 0; i < count; i++) {
         slot *s = &feed->slots[i];
         s->task.large = s->waiter.asker.large = feed->total > CR_TURN_LARGE_BYTES;
-        /* So little that looking at it counted as much: it need not wait once more. */
-        if (feed->total <= CR_TURN_LEAST_BYTES && task->pool == pool_of(feed)) {
+        /* So little that looking at it counted as much, or nothing to read here: it need not wait once more. */
+        if ((feed->total <= CR_TURN_LEAST_BYTES || feed->way == CR_REGION_FETCH) && task->pool == pool_of(feed)) {
             s->task.pool = task->pool;
             slot_run(&s->task);
             return;
@@ -265,6 +267,22 @@ static cr_status fill_window(slot *s, cr_error *error) {
     return CR_OK;
 }
 
+static cr_status slot_fetch(cr_segment *segment, uint64_t offset, void *into, size_t bytes, cr_error *error) {
+    const slot *s = cr_container(segment, slot, segment);
+    return cr_region_read(s->feed->region, s->feed->source->offset + s->begin + offset, into, bytes, error);
+}
+
+static cr_status offer_unread(slot *s) {
+    static const uint8_t nowhere;
+    s->segment.data = &nowhere;
+    s->segment.fetch = slot_fetch;
+    s->segment.aligned = false;
+    s->holding = true;
+    cr_queue_add(s->feed->options.queue, &s->segment);
+    cr_queue_ready(s->feed->options.queue, &s->segment, s->bytes, true);
+    return CR_OK;
+}
+
 /* Has memory to read into: true. False: slot_resume will come with a slab. NULL in *into: there is no memory. */
 static bool take_memory(slot *s, void **into) {
     if (s->feed->way == CR_REGION_SLOW || s->feed->job->may_pause) {
@@ -341,9 +359,9 @@ static void slot_run(cr_file_task *task) {
         return;
     }
     void *into = NULL;
-    bool map = feed->way == CR_REGION_MAP;
-    if (!map && !take_memory(s, &into)) return; /* slot_resume goes on from here */
-    cr_status status = map ? fill_window(s, &error) : fill_memory(s, into, &error);
+    const bool map = feed->way == CR_REGION_MAP, fetch = feed->way == CR_REGION_FETCH;
+    if (!map && !fetch && !take_memory(s, &into)) return; /* slot_resume goes on from here */
+    cr_status status = map ? fill_window(s, &error) : fetch ? offer_unread(s) : fill_memory(s, into, &error);
     if (status == CR_OK) return; /* the slot may already run elsewhere */
     feed_fail(feed, &error);
     slot_end(s);

@@ -1,7 +1,8 @@
 /* feed: brings the bytes of a passed descriptor, or of a registered region, to a job.
  *
- * Memory that is mapped already and cannot be cut goes to the lanes at once, as one segment. Everything else comes by files
- * threads, a few windows ahead of the lanes:
+ * Memory that is mapped already and cannot be cut goes to the lanes at once, as one segment. Other memory does so once it was looked
+ * at, unread, where only the CPU folds it: each worker reads what it folds. Everything else comes by files threads, a few windows
+ * ahead of the lanes:
  *
  *   inspect ──► slot: fill ──► published to the job ──► folded, released ──► slot: empty, fill the next …  ──► close
  *

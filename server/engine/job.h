@@ -92,6 +92,8 @@ typedef struct cr_segment {
     bool pinned;          /* a GPU may copy it from where it is */
     bool mapped;          /* a client's mapping: read under the guard, and checked afterwards by still */
     struct cr_kept *kept; /* the registered region it lies in; NULL: none */
+    /* NULL: data is memory. Otherwise it is none, and whoever folds gets bytes of the segment from offset on by this, on its thread. */
+    cr_status (*fetch)(struct cr_segment *segment, uint64_t offset, void *into, size_t bytes, cr_error *error);
     /* For mapped: CR_OK while the bytes before offset end of data were really the file's. Runs on the lane. */
     cr_status (*still)(struct cr_segment *segment, uint64_t end, cr_error *error);
     /* Gives the memory back. Runs on whichever thread let go last, outside every lock; it must not block. The job may be DONE by
@@ -115,6 +117,11 @@ static inline void cr_job_joins(cr_job *job, uint32_t lane) {
 
 /* Bytes between which input may be cut. */
 static inline uint64_t cr_job_unit(const cr_job *job) { return job->grain * job->element; }
+
+/* Whether any worker may fold any range of it, and nobody else. */
+static inline bool cr_job_is_plain(const cr_job *job) {
+    return job->kinds == CR_BY_CPU && !job->axis && !job->named && !job->in_order && !job->may_pause;
+}
 
 /* A job in state OPEN with one hold. NULL when there is no memory. */
 cr_job *cr_job_new(cr_dtype dtype, uint32_t families);

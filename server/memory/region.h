@@ -16,6 +16,7 @@
 typedef enum cr_region_way {
     CR_REGION_MAP,    /* regular file without holes on a local file system: windows of it are mapped */
     CR_REGION_READ,   /* memfd, tmpfs, sparse: pread (touching a hole through a map would allocate memory) */
+    CR_REGION_FETCH,  /* of those what waits for nobody, for a job of the CPU: whoever folds it reads it */
     CR_REGION_SLOW,   /* anything else: pread into a buffer that nobody waits for */
     CR_REGION_DEVICE, /* not this machine's memory, but its GPU's */
 } cr_region_way;

@@ -55,6 +55,7 @@ static cr_feed_options whole(int fd) {
 
 static cr_job *start(cr_dtype dtype, const cr_feed_options *options) {
     cr_job *job = cr_job_new(dtype, cr_op_needs(CR_OP_SUM, dtype));
+    job->kinds = CR_BY_CPU | CR_BY_GPU; /* what is for the CPU alone needs no slab: test_feed_unread.c */
     assert_ok(cr_feed_start(job, options, &error), error);
     return job;
 }
@@ -105,6 +106,7 @@ START_TEST(one_array_for_now) {
         cr_feed_options options = {.files = files, .slabs = slabs, .queue = queue, .input.count = count};
         for (uint32_t i = 0; i < count; i++) options.input.sources[i].descriptor = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+        job->kinds = CR_BY_CPU | CR_BY_GPU;
         assert_fails(cr_feed_start(job, &options, &error), CR_UNIMPLEMENTED, error, "arrays");
         cr_queue_unhold(queue, job);
         cr_job_free(wait_for_one());
@@ -316,6 +318,7 @@ START_TEST(no_memory_closes_the_descriptor) {
     int fd = memory_file();
     cr_feed_options options = whole(fd);
     cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+    job->kinds = CR_BY_CPU | CR_BY_GPU;
     fail_allocation(1);
     assert_fails(cr_feed_start(job, &options, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
     close(fd);
@@ -429,6 +432,7 @@ START_TEST(wrong_ranges_of_a_region) {
         options.to_end = false;
         options.count = wrong[i].count;
         cr_job *job = cr_job_new(CR_U32, CR_FAM_SUM);
+        job->kinds = CR_BY_CPU | CR_BY_GPU;
         if (_i == 0) { /* told at once */
             assert_fails(cr_feed_start(job, &options, &error), CR_INVALID_ARGUMENT, error, wrong[i].word);
             cr_queue_unhold(queue, job);
@@ -452,6 +456,7 @@ START_TEST(no_memory_lets_the_region_go) {
     keep(fd);
     cr_feed_options options = of_kept();
     cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+    job->kinds = CR_BY_CPU | CR_BY_GPU;
     fail_allocation(1);
     assert_fails(cr_feed_start(job, &options, &error), CR_RESOURCE_EXHAUSTED, error, "memory");
     fail_allocation(0);

@@ -46,6 +46,7 @@ static cr_job *start(int fd, uint64_t bytes) {
                                .owner = 1,
                                .to_end = true};
     cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+    job->kinds = CR_BY_CPU | CR_BY_GPU; /* or it would need no slab */
     job->client = 1;
     assert_ok(cr_feed_start(job, &options, &error), error);
     return job;
