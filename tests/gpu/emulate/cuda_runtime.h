@@ -226,6 +226,11 @@ static inline long long __float2ll_rz(float x) { /* saturates */
     return x >= 0x1p63f ? INT64_MAX : x < -0x1p63f ? INT64_MIN : (long long)x;
 }
 static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline double __dadd_rd(double a,
+                               double b) { /* rounds down: by what rounding to nearest left (Knuth's two-sum) */
+    const double sum = a + b, of_b = sum - a, rest = (a - (sum - of_b)) + (b - of_b);
+    return rest < 0 ? std::nextafter(sum, -HUGE_VAL) : sum;
+}
 static inline double __dsub_rn(double a, double b) { return a - b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline double __dmul_rn(double a, double b) { return a * b; }
