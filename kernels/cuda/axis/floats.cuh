@@ -58,8 +58,10 @@ CR_CALLED void cr_axis_sum_answer(const cr_axis_args &args, const cr_axis_out &o
 
 template <int W>
 CR_DEVICE void cr_axis_put_sum(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, const cr_axis_sum_record<W> &r) {
-    if (r.marks != 0 || !r.value.fits_64() || !cr_axis_quick_answer(args, out, output, (int64_t)r.value.word[0], (int)r.unit))
-        cr_axis_sum_answer(args, out, output, r);
+    if (r.marks != 0 || !r.value.fits_64() || !cr_axis_quick_answer(args, out, output, (int64_t)r.value.word[0], (int)r.unit)) {
+        const cr_axis_sum_record<W> copy = r; /* it alone has an address; r stays in registers */
+        cr_axis_sum_answer(args, out, output, copy);
+    }
 }
 
 template <cr_dtype D> struct cr_axis_floats;
@@ -132,26 +134,29 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
         return field;
     }
     /* The window is the team's, as far as it lies in this warp: so its records meet without shifts. */
-    CR_DEVICE void begin(const cr_axis_args &args, const unit (&v)[U]) { begin_as<AHEAD>(args, v); }
-    template <bool BRISK> CR_DEVICE void begin_as(const cr_axis_args &args, const unit (&v)[U]) {
+    CR_DEVICE void begin(const cr_axis_args &args, const unit (&v)[U]) { begin_at(first_field<AHEAD>(args, v)); }
+    /* The largest exponent field among the team's first units. */
+    template <bool BRISK> static CR_DEVICE uint32_t first_field(const cr_axis_args &args, const unit (&v)[U]) {
         const uint32_t p_tile = args.at.p_tile, team = min(p_tile * args.at.m, (uint32_t)CR_WARP);
+        uint32_t field = 0;
+        if (HALF) return field;
+        const int look = p_tile * 4 <= team ? 1 : QUADS; /* with many others one quad is enough */
+        if constexpr (BRISK) {
+            cr_span seen = {0, ~0u};
+#pragma unroll
+            for (int i = 0; i < QUADS; i++) {
+                if (i >= look) break;
+                E::look(seen, quad(v, i * QUAD));
+            }
+            field = Window::largest(seen.most) >> E::FIELD;
+        }
+        if (!BRISK || field == E::TOP) field = finite_field(v, look);
+        for (uint32_t step = p_tile; step < team; step *= 2) field = max(field, __shfl_xor_sync(CR_EVERYONE, field, step));
+        return field;
+    }
+    CR_DEVICE void begin_at(uint32_t field) {
         adds = 0;
         fine = hard = false;
-        uint32_t field = 0;
-        if (!HALF) {
-            const int look = p_tile * 4 <= team ? 1 : QUADS; /* with many others one quad is enough */
-            if constexpr (BRISK) {
-                cr_span seen = {0, ~0u};
-#pragma unroll
-                for (int i = 0; i < QUADS; i++) {
-                    if (i >= look) break;
-                    E::look(seen, quad(v, i * QUAD));
-                }
-                field = Window::largest(seen.most) >> E::FIELD;
-            }
-            if (!BRISK || field == E::TOP) field = finite_field(v, look);
-            for (uint32_t step = p_tile; step < team; step *= 2) field = max(field, __shfl_xor_sync(CR_EVERYONE, field, step));
-        }
         a = Window::place((field != 0 ? (int)field : E::BIAS) + SLACK);
         bounds = Window::bounds(a, 0);
 #pragma unroll
@@ -187,9 +192,13 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
         } else {
 #pragma unroll
             for (int i = 0; i < QUAD; i++) {
-                double x = SQUARE ? E::lane(q, i * C + e) : E::scaled(q, i * C + e);
-                if (SQUARE) x = __dmul_rn(x, x);
-                cr_chain<0, TO>(s, x);
+                if constexpr (SQUARE) { /* a square has 48 bits at most, so that the first level's product need not be rounded */
+                    const double x = E::lane(q, i * C + e), next = __fma_rn(x, x, s[0]);
+                    if constexpr (TO > 1) cr_chain<1, TO>(s, __fma_rn(x, x, -__dsub_rn(next, s[0])));
+                    s[0] = next;
+                } else {
+                    cr_chain<0, TO>(s, E::scaled(q, i * C + e));
+                }
             }
 #pragma unroll
             for (int level = 0; level < LEVELS; level++) c.acc[level] += bits(s[level]);
@@ -286,22 +295,29 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
 
     /* What a quick look vouches for is added; otherwise the tile is loaded once more, a quad at a time, so that its units need not be
      * kept for this. */
-    CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride) {
+    template <class THEN>
+    CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride, THEN then) {
         reserve();
         if (!SQUARE && args.family == CR_FAM_SUMABS) {
 #pragma unroll
             for (int i = 0; i < U; i++) v[i] = plain(args, v[i]);
         }
-        if (inside(v, bounds)) {
+        const bool fits = inside(v, bounds);
+        then();
+        if (fits) {
 #pragma unroll
             for (int i = 0; i < QUADS; i++) add_quad<0>(quad(v, i * QUAD));
         } else {
             again(args, left, p, stride);
         }
     }
-    CR_DEVICE void reserve() { /* for a tile */
-        if (adds + QUADS * GROUPS > (uint32_t)Window::ADDS) drain();
-        adds += QUADS * GROUPS;
+    CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t j, int left, const uint8_t *p, uint64_t stride) {
+        tile(args, v, j, left, p, stride, [] {});
+    }
+    CR_DEVICE void reserve(uint32_t tiles = 1) {
+        const uint32_t more = tiles * QUADS * GROUPS;
+        if (adds + more > (uint32_t)Window::ADDS) drain();
+        adds += more;
     }
     /* At a quick look. */
     static CR_DEVICE bool inside(const unit (&v)[U], const cr_span &bounds) {
@@ -350,8 +366,12 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
         return r;
     }
     static CR_DEVICE bool is_hard(const record &r) { return (r.marks & CR_MARK_HARD) != 0; }
-    /* All in the same units, and nothing special. */
+    /* All in the same units, and nothing special; or all hard, where only marks still matter. */
     static CR_DEVICE bool quick(record &r, uint32_t first, uint32_t step) {
+        if (STOPS && !REDO && __all_sync(CR_EVERYONE, is_hard(r))) {
+            for (; step >= first; step /= 2) r.marks |= __shfl_xor_sync(CR_EVERYONE, r.marks, step);
+            return true;
+        }
         const uint32_t lane = threadIdx.x % CR_WARP, leader = lane & ~((2 * step - 1) & ~(first - 1));
         const int unit = __shfl_sync(CR_EVERYONE, (int)r.unit, leader);
         if (!__all_sync(CR_EVERYONE, unit == (int)r.unit && r.marks == 0)) return false;

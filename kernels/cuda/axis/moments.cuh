@@ -8,8 +8,8 @@
 #include "kernels/cuda/axis/floats.cuh"
 
 template <cr_dtype D> struct cr_axis_moment {
-    typedef cr_axis_float<D, CR_SUM_SQUARE> Squares;
-    typedef cr_axis_float<D, CR_SUM_PLAIN, Squares::U> Sums;
+    typedef cr_axis_float<D, CR_SUM_SQUARE, 16> Squares;
+    typedef cr_axis_float<D, CR_SUM_PLAIN, 16> Sums;
     typedef typename Sums::E E;
     static constexpr int SIZE = Sums::SIZE, C = Sums::C, U = Squares::U, BLOCKS = 2;
     static constexpr bool FIRST = false, TOGETHER = true, AHEAD = true, APART = true, REDO = Squares::REDO, STOPS = Squares::STOPS;
@@ -24,23 +24,35 @@ template <cr_dtype D> struct cr_axis_moment {
     cr_span bounds; /* of both */
 
     CR_DEVICE void begin(const cr_axis_args &args, const unit (&v)[U]) {
-        sums.template begin_as<true>(args, v);
-        squares.template begin_as<true>(args, v);
+        const uint32_t field = Sums::template first_field<true>(args, v);
+        sums.begin_at(field);
+        squares.begin_at(field);
         bounds = {min(sums.bounds.most, squares.bounds.most), max(sums.bounds.least, squares.bounds.least)};
     }
-    CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride) {
-        sums.reserve();
-        squares.reserve();
-        if (Sums::inside(v, bounds)) {
+    template <class THEN> CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride, THEN then) {
+        reserve(1);
+        if (!add(v, then)) again(args, left, p, stride);
+    }
+    /* Room for so many tiles, each of which is then added, or loaded once more. */
+    CR_DEVICE void reserve(uint32_t tiles) {
+        sums.reserve(tiles);
+        squares.reserve(tiles);
+    }
+    /* False: not so, because a quick look does not vouch for all. then: what is to be done between. */
+    template <class THEN> CR_DEVICE bool add(const unit (&v)[U], THEN then) {
+        const bool inside = Sums::inside(v, bounds);
+        then();
+        if (!inside) return false;
 #pragma unroll
-            for (int i = 0; i < Sums::QUADS; i++) {
-                sums.template add_quad<0>(Sums::quad(v, i * Sums::QUAD));
-                squares.template add_quad<0>(Sums::quad(v, i * Sums::QUAD));
-            }
-        } else {
-            sums.again(args, left, p, stride);
-            squares.again(args, left, p, stride);
+        for (int i = 0; i < Sums::QUADS; i++) {
+            sums.template add_quad<0>(Sums::quad(v, i * Sums::QUAD));
+            squares.template add_quad<0>(Sums::quad(v, i * Sums::QUAD));
         }
+        return true;
+    }
+    CR_DEVICE void again(const cr_axis_args &args, int left, const uint8_t *p, uint64_t stride) {
+        sums.again(args, left, p, stride);
+        squares.again(args, left, p, stride);
     }
     CR_DEVICE void one(const cr_axis_args &args, uint32_t e, uint64_t element, uint32_t j) {
         sums.one(args, e, element, j);

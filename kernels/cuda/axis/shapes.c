@@ -4,17 +4,19 @@
 #include "kernels/cuda/axis/axis.h"
 
 enum {
-    UNITS_EACH = 128,  /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
-    UNITS_ALONE = 32,  /* of a row that a thread takes alone */
-    UNITS_MANY = 1024, /* of a row: of shorter ones half as many a thread */
-    UNITS_LEAST = 16,  /* of a thread, before lines are cut among more */
-    SEGMENT = 8,       /* neighbours in a line or row, so that whole sectors are read */
-    STRIP = 32,        /* units of a line that a block takes when it takes several lines */
-    RESIDENT = 2048,   /* threads on a multiprocessor */
+    UNITS_EACH = 128,         /* of a short row, a thread's, about: what a row costs beside is shared by few threads */
+    UNITS_EACH_MOMENTS = 256, /* where a row costs more beside */
+    UNITS_ALONE = 32,         /* of a row that a thread takes alone */
+    UNITS_MANY = 1024,        /* of a row: of shorter ones half as many a thread */
+    UNITS_LEAST = 16,         /* of a thread, before lines are cut among more */
+    SEGMENT = 8,              /* neighbours in a line or row, so that whole sectors are read */
+    STRIP = 32,               /* units of a line that a block takes when it takes several lines */
+    RESIDENT = 2048,          /* threads on a multiprocessor */
     BLOCKS_PER_SM = 4,
     FLOAT_BLOCKS_PER_SM = 3,
     FEW_SPLITS = 4,        /* that leave too many idle, were they rounded down */
     WAVES = 6,             /* of blocks, where there is so much: what the last leaves idle is then little */
+    WAVES_OF_ANSWERS = 2,  /* where an answer is much work: it pays that more are made at once */
     BLOCK_BYTES = 1 << 17, /* that a block takes, at least */
 };
 
@@ -35,17 +37,17 @@ static uint32_t power(uint64_t x, uint32_t most) {
 
 /* Threads of a row: few, but neighbours, for short ones; a warp, and where there are few rows up to a block, for long ones. Rows
  * of a team in turn where there are many: the last step, which is one thread's of each row, is then that of many at once. */
-static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
-    const uint32_t neighbours = SEGMENT / at->vector;
-    uint32_t m = power(lines / UNITS_EACH, 32),
+static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads, bool answers, bool moments) {
+    const uint32_t neighbours = SEGMENT / at->vector, waves = answers ? WAVES_OF_ANSWERS : WAVES;
+    uint32_t m = power(lines / (moments ? UNITS_EACH_MOMENTS : UNITS_EACH), 32),
              least = lines <= UNITS_ALONE ? 1 : power(lines / at->vector, neighbours);
-    if (lines <= UNITS_MANY && m < SEGMENT) m = power(2 * lines / UNITS_EACH, SEGMENT);
+    if (!moments && lines <= UNITS_MANY && m < SEGMENT) m = power(2 * lines / UNITS_EACH, SEGMENT);
     if (m < least) m = least;
     while (m < CR_GPU_THREADS && at->outer < threads / m && lines / (2 * m) >= UNITS_LEAST) m *= 2;
     at->p_tile = 1;
     at->m = m;
     if (m <= 32 && lines <= CR_AXIS_LINES)
-        at->rounds = power(at->outer / (threads / RESIDENT * WAVES * FLOAT_BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
+        at->rounds = power(at->outer / (threads / RESIDENT * waves * FLOAT_BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
 }
 
 static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
@@ -105,7 +107,7 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     if (at->rows) {
         if (at->wide)
             lines = divide_up(shape->n * size, 4) + (at->vector == 1); /* where a row does not begin with a unit */
-        rows(at, lines, threads);
+        rows(at, lines, threads, slots, slots && dtype == CR_F32);
     } else {
         columns(at, lines, threads);
     }

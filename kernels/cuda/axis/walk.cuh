@@ -10,7 +10,8 @@
  *   tile(args, v, j, left, p, stride)   U units, the j-th of this thread and on; only the first `left` are elements. They came by
  *                                   cr_axis_load from p
  *   one(args, e, bits, j)           a single element, which is element e of the j-th unit
- *   A::AHEAD                        its loads run ahead (ahead.cuh)
+ *   A::AHEAD                        its loads run ahead (ahead.cuh); its tile() takes what is to be done once the units are no longer
+ *                                   needed in shared memory, as a last argument
  *   A::TOGETHER                     of a row's, element 0's record is that of all
  *   A::APART                        several rounds, and what splits left, have copies of the code: rows are 2 to 7 % faster so
  *   take(args, e, spot)             the record of element e's output; unit j begins at spot.place(args.at, j) along the axis
@@ -25,14 +26,7 @@
 
 #include "kernels/cuda/axis/ahead.cuh"
 #include "kernels/cuda/axis/round.cuh"
-#include "kernels/cuda/thread/simt.cuh"
-
-template <int SIZE> struct cr_axis_unit {
-    typedef uint32_t type;
-};
-template <> struct cr_axis_unit<8> {
-    typedef uint64_t type;
-};
+#include "kernels/cuda/axis/spot.cuh"
 
 template <class R> CR_DEVICE R cr_axis_from_lane(const R &r, uint32_t mask) {
     union {
@@ -64,110 +58,6 @@ template <int W> CR_DEVICE bool cr_words_quick(cr_words<W> &r, uint32_t first, u
     return true;
 }
 
-/* Where a thread is at work. */
-template <int SIZE> struct cr_axis_spot {
-    static constexpr uint32_t C = SIZE < 4 ? 4 / SIZE : 1, V = CR_GPU_VECTOR / (SIZE * C); /* units of a vector */
-    const uint8_t *from;    /* its first unit */
-    uint64_t index, column; /* the first element's place along the axis; of element 0 of its units, the output's number */
-    uint64_t stride;        /* bytes to its next unit, or vector */
-    uint32_t count, head, tail; /* units; elements that only the first holds after `head`, and the last before `tail` (0: all) */
-
-    CR_DEVICE void none() {
-        from = nullptr;
-        index = column = stride = 0;
-        count = head = tail = 0;
-    }
-
-    /* begin: the unit's place in line 0; s: of the team's m lines; low: the split's first. */
-    template <bool SHIFTS> CR_DEVICE void set(const cr_axis_args &args, const uint8_t *begin, uint32_t s, uint64_t low) {
-        const cr_axis_launch &at = args.at;
-        uint64_t lines = at.n;
-        stride = at.line << at.m_log;
-        if (at.vector > 1) {
-            const uint32_t vector = SHIFTS ? V : at.vector, unit = SHIFTS ? SIZE * C : at.unit; /* the same: kernels that divide read faster so */
-            const uint64_t first = low + s * vector;
-            lines = at.n * SIZE / unit;
-            index = first * (at.wide ? C : 1);
-            const uint64_t high = min(low + at.per_split, lines);
-            const uint32_t vectors = first < high ? (((uint32_t)(high - low) / vector - s - 1) >> at.m_log) + 1 : 0;
-            count = vectors * vector;
-            from = begin + first * unit;
-            stride = (uint64_t)CR_GPU_VECTOR << at.m_log;
-            return;
-        }
-        if (C > 1 && at.rows && at.wide) {
-            const uint32_t shift = (uint32_t)(uintptr_t)begin % 4;
-            const uint64_t bytes = shift + at.n * SIZE;
-            begin -= shift;
-            lines = (bytes + 3) / 4;
-            index = (low + s) * C - shift / SIZE;
-            cut(lines, low, s, at);
-            if (low + s == 0) head = shift / SIZE;
-            if (count != 0 && low + s + ((uint64_t)(count - 1) << at.m_log) == lines - 1) tail = (uint32_t)bytes % 4 / SIZE;
-        } else {
-            index = low + s;
-            cut(lines, low, s, at);
-        }
-        from = begin + (low + s) * at.line;
-    }
-    CR_DEVICE void cut(uint64_t lines, uint64_t low, uint32_t s, const cr_axis_launch &at) {
-        const uint64_t high = min(low + at.per_split, lines);
-        count = low + s < high ? (((uint32_t)(high - low) - s - 1) >> at.m_log) + 1 : 0;
-    }
-    /* Element 0 of the thread's unit j lies at place(j) along the axis. */
-    CR_DEVICE uint64_t place(const cr_axis_launch &at, uint32_t j) const {
-        const uint32_t c = at.rows && at.wide ? C : 1;
-        if (at.vector == 1) return index + ((uint64_t)j << at.m_log) * c;
-        return index + (((uint64_t)(j / at.vector) << at.m_log) * at.vector + j % at.vector) * c;
-    }
-};
-
-template <class A, int U> CR_DEVICE void cr_axis_vectors(typename cr_axis_unit<A::SIZE>::type (&v)[U], const uint8_t *p, uint64_t stride, int left) {
-    constexpr int V = CR_GPU_VECTOR / (int)sizeof v[0];
-#pragma unroll
-    for (int i = 0; i < U; i += V, p += stride) {
-        uint4 x = make_uint4(0, 0, 0, 0);
-        if (i < left) {
-            x = *reinterpret_cast<const uint4 *>(p);
-        } else if (A::FIRST && i > 0) {
-#pragma unroll
-            for (int k = 0; k < V; k++) v[i + k] = v[0];
-            continue;
-        }
-#pragma unroll
-        for (int k = 0; k < V; k++) v[i + k] = sizeof v[0] == 8 ? cr_word64(x, (unsigned)k) : cr_word(x, (unsigned)k);
-    }
-}
-
-/* U units from p on. */
-template <class A, int U>
-CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const cr_axis_launch &at, const uint8_t *p,
-                            uint64_t stride, int left) {
-    typedef typename cr_axis_unit<A::SIZE>::type unit;
-    if (at.vector > 1) {
-        cr_axis_vectors<A, U>(v, p, stride, left);
-        return;
-    }
-    const bool whole = !at.odd && (A::SIZE >= 4 || at.wide);
-    if (whole && left >= U) {
-#pragma unroll
-        for (int i = 0; i < U; i++, p += stride) v[i] = *reinterpret_cast<const unit *>(p);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < U; i++, p += stride) {
-        v[i] = A::FIRST && i > 0 ? v[0] : 0;
-        if (i >= left) continue;
-        if (whole) {
-            v[i] = *reinterpret_cast<const unit *>(p);
-        } else if (A::SIZE == 2 && !at.odd) {
-            v[i] = *reinterpret_cast<const uint16_t *>(p);
-        } else {
-            v[i] = (unit)cr_load_one<A::SIZE>(p);
-        }
-    }
-}
-
 /* Single elements [from, to) of a unit at p, the thread's j-th. */
 template <class A>
 CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, uint32_t from, uint32_t to, uint32_t j) {
@@ -176,6 +66,10 @@ CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, 
 }
 
 template <class A> using cr_axis_feed = cr_axis_ahead<A, typename cr_axis_unit<A::SIZE>::type, A::AHEAD>;
+/* Whether the records of a block meet where its loads arrive, because both together have no room. Then only columns have loads ahead, and
+ * rows go by reserve(tiles), add(v, then), again(args, left, p, stride). */
+template <class A>
+static constexpr bool cr_axis_is_tight = sizeof(typename cr_axis_feed<A>::Shared) + sizeof(typename A::record) * CR_GPU_THREADS > 47 << 10;
 
 template <class A> CR_DEVICE void cr_axis_run(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot) {
     typename cr_axis_unit<A::SIZE>::type v[A::U];
@@ -210,25 +104,68 @@ CR_DEVICE void cr_axis_run_ahead(A &acc, const cr_axis_args &args, const cr_axis
     int j = edges && spot.head != 0;
     const uint8_t *p = spot.from + j * spot.stride;
     const uint64_t step = spot.stride * (uint32_t)A::U >> (args.at.vector == 1 ? 0 : sizeof v[0] == 8 ? 1 : 2);
-    if (feed.on && j < all) feed.get(args, v, end - j);
+    if (feed.on && j < all) feed.get(v, end - j);
     else cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
     acc.begin(args, v);
     if (edges && spot.head != 0)
         cr_axis_edge(acc, args, spot.from, spot.head, spot.count == 1 && spot.tail != 0 ? spot.tail : A::C, 0);
     while (j < all) {
-        acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride);
+        acc.tile(args, v, (uint32_t)j, end - j, p, spot.stride, [&] {
+            if (feed.on) feed.got();
+        });
         j += A::U;
         p += step;
         if constexpr (A::STOPS) {
             if (feed.leave(acc.stop())) break;
         }
-        if (feed.on) feed.got(args);
         if (j >= all) break;
-        if (feed.on) feed.get(args, v, end - j);
+        if (feed.on) feed.get(v, end - j);
         else cr_axis_load<A, A::U>(v, args.at, p, spot.stride, end - j);
     }
     if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
         cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);
+}
+
+/* Rows of tight accumulators: two tiles in turn, one folded while the other's loads are under way. */
+template <class A> CR_DEVICE void cr_axis_run_pairs(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot) {
+    constexpr int U = A::U;
+    const uint64_t step = spot.stride * (uint32_t)(U / cr_axis_spot<A::SIZE>::V);
+    typename cr_axis_unit<A::SIZE>::type v[2][U];
+    cr_axis_whole_vectors<A, U>(v[0], spot.from, spot.stride, (int)spot.count);
+    acc.begin(args, v[0]);
+    const uint8_t *p = spot.from;
+    for (int left = (int)spot.count; left > 0; left -= 2 * U, p += 2 * step) {
+        if constexpr (A::STOPS) {
+            if (acc.stop()) break;
+        }
+        uint32_t missed = 0;
+        acc.reserve(2);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const bool added = acc.add(v[i], [&] { cr_axis_whole_vectors<A, U>(v[1 - i], p + (i + 1) * step, spot.stride, left - (i + 1) * U); });
+            if (!added) missed |= 1u << i;
+        }
+#pragma unroll 1
+        for (int i = 0; missed != 0; i++, missed >>= 1) {
+            if (missed & 1) acc.again(args, left - i * U, p + i * step, spot.stride);
+        }
+    }
+}
+
+/* Where a block's records meet. */
+template <class A> CR_DEVICE typename A::record *cr_axis_place(typename cr_axis_feed<A>::Shared &ahead) {
+    if constexpr (cr_axis_is_tight<A>) {
+        static_assert(sizeof ahead >= sizeof(typename A::record) * CR_GPU_THREADS, "the place is too small");
+        return reinterpret_cast<typename A::record *>(&ahead);
+    } else {
+        __shared__ typename A::record room[CR_GPU_THREADS];
+        return room;
+    }
+}
+template <class A> CR_DEVICE void cr_axis_clear_place(const cr_axis_launch &at, cr_axis_feed<A> &feed) {
+    if (at.m == 1 || at.p_log + at.m_log <= 5) return; /* the meeting is by shuffles */
+    feed.close();
+    __syncthreads();
 }
 
 /* Merges the records of a team's threads, of one unit each; everybody gets what there is. */
@@ -302,6 +239,16 @@ CR_DEVICE void cr_axis_begin_row(const cr_axis_args &args, cr_axis_spot<A::SIZE>
     spot.template set<A::AHEAD>(args, args.data + row * args.at.n * A::SIZE, s, 0);
 }
 
+/* The first tile of the row after this one is on its way to the L2 cache while records meet. */
+template <class A> CR_DEVICE void cr_axis_fetch_row(const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, uint64_t row, uint64_t next) {
+    if (args.at.vector == 1 || next >= args.at.outer) return;
+    const uint8_t *p = spot.from + (next - row) * args.at.n * A::SIZE;
+#pragma unroll
+    for (uint32_t i = 0; i < (uint32_t)A::U; i += cr_axis_spot<A::SIZE>::V, p += spot.stride) {
+        if (i < spot.count) cr_prefetch_far(p);
+    }
+}
+
 /* Where this thread is at work in a tile; gives how many outputs its unit has. */
 template <class A>
 CR_DEVICE uint32_t cr_axis_begin(const cr_axis_args &args, cr_axis_spot<A::SIZE> &spot, uint64_t tile, uint32_t split, uint32_t s) {
@@ -336,13 +283,19 @@ CR_DEVICE void cr_axis_take(A &acc, const cr_axis_args &args, const cr_axis_spot
 template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint64_t tile, typename A::record *room, cr_axis_feed<A> &feed) {
     const cr_axis_launch &at = args.at;
     const uint32_t s = threadIdx.x & (at.m - 1);
-    typename A::record kept = A::empty(args);
+    typename A::record in_registers;
+    typename A::record &kept = cr_axis_is_tight<A> ? room[threadIdx.x] : in_registers; /* such rows have nothing else there */
+    kept = A::empty(args);
     for (uint32_t round = 0; round < at.rounds; round++) {
         cr_axis_spot<A::SIZE> spot;
         typename A::record r[A::C];
         cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, round), s);
         A acc;
-        if constexpr (A::AHEAD) {
+        if constexpr (cr_axis_is_tight<A>) {
+            if (at.vector > 1) cr_axis_run_pairs(acc, args, spot);
+            else cr_axis_run_ahead(acc, args, spot, feed);
+            if (round + 1 < at.rounds) cr_axis_fetch_row<A>(args, spot, cr_axis_row(at, tile, round), cr_axis_row(at, tile, round + 1));
+        } else if constexpr (A::AHEAD) {
             const uint64_t own = cr_axis_row(at, tile, round);
             const uint32_t others = own < at.outer ? (uint32_t)min((uint64_t)(at.rounds - round - 1), (at.outer - own - 1) / (CR_GPU_THREADS >> at.m_log)) : 0;
             if (round == 0) feed.open(args, spot, others);
@@ -383,7 +336,15 @@ CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t sp
             if (rounds > 1) cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, turn), s);
             else own = cr_axis_begin<A>(args, spot, tile, split, s);
             A acc;
-            if constexpr (A::AHEAD) {
+            if constexpr (cr_axis_is_tight<A>) {
+                if (at.vector > 1) {
+                    cr_axis_run_pairs(acc, args, spot);
+                } else {
+                    feed.open(args, spot, 0);
+                    cr_axis_run_ahead(acc, args, spot, feed);
+                    cr_axis_clear_place<A>(at, feed);
+                }
+            } else if constexpr (A::AHEAD) {
                 feed.open(args, spot, 0);
                 cr_axis_run_ahead(acc, args, spot, feed);
             } else {
@@ -450,9 +411,9 @@ CR_DEVICE void cr_axis_leave_list(const cr_axis_args &args) {
 
 template <class A>
 __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_axis_walk(const __grid_constant__ cr_axis_args args) {
-    __shared__ typename A::record room[CR_GPU_THREADS];
     static_assert(sizeof(typename A::record) <= CR_AXIS_RECORD, "a record is larger than its place");
     __shared__ typename cr_axis_feed<A>::Shared ahead;
+    typename A::record *room = cr_axis_place<A>(ahead);
     cr_axis_feed<A> feed(ahead);
     cr_let_the_next_begin();
     const uint64_t works = args.at.tiles * args.at.splits;
