@@ -59,6 +59,15 @@ extern "C" {
 #endif
 extern int cr_emulated_device;
 cudaError_t cr_emulated_code(struct cudaFuncAttributes *found);
+/* Graphs: a test that wants them has its own. */
+typedef void *cudaGraph_t, *cudaGraphExec_t;
+enum { cudaStreamCaptureModeThreadLocal = 1 };
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 #ifdef __cplusplus
 }
 #endif
