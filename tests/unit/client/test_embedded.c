@@ -226,7 +226,7 @@ static void check_axis(cured_conn *conn, const float *data, cured_axis axis) {
 
 START_TEST(axes_give_every_answer) {
     static const cured_axis shapes[] = {{3, 5, 1},       {1000, 300, 1}, {1, 900, 2333}, {5, 40, 3001},
-                                        {2, 1050003, 1}, {70000, 2, 1},  {7, 11, 64},    {1, 3, 700003}};
+                                        {2, 1050003, 1}, {70000, 2, 1},  {7, 11, 64}};
     cured_conn *conn = connect_threads(thread_counts[_i]);
     float *data = make(BIG + 40);
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) check_axis(conn, data, shapes[i]);

@@ -49,10 +49,48 @@ START_TEST(wide_arrays_go_strip_by_strip) {
 }
 END_TEST
 
+/* Few rows of many columns are one claim where they lie in memory; a file's come in pieces. */
+START_TEST(few_rows_give_every_answer) {
+    enum { WIDE = 700003, ALL = 3 * WIDE };
+    const cured_axis axis = {1, 3, WIDE};
+    const cured_op sum = CURED_OP_SUM;
+    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
+    cured_options o = CURED_OPTIONS_INIT;
+    cured_conn *conn;
+    cured_call *direct, *given;
+    uint64_t count, also;
+    float *data = malloc(ALL * sizeof *data);
+    int fd = memfd_create("rows", MFD_CLOEXEC);
+    for (int i = 0; i < ALL; i++) data[i] = (float)(i % 9973) * (i % 5 == 0 ? 0x1p-60f : 1.0f);
+    ck_assert_int_eq(write(fd, data, ALL * sizeof *data), ALL * sizeof *data);
+    options.threads = 1 + 2 * (uint32_t)_i;
+    OK(cured_connect("embedded:", &options, &conn, NULL));
+    o.axis = &axis;
+    OK(cured_reduce_buffer(conn, CURED_F32, &sum, 1, data, ALL, &o, &direct, NULL));
+    OK(cured_reduce_fd(conn, CURED_F32, &sum, 1, fd, 0, ALL, &o, &given, NULL));
+    OK(cured_wait(direct, NULL));
+    OK(cured_wait(given, NULL));
+    const double *a = cured_call_array(direct, 0, NULL, &count), *b = cured_call_array(given, 0, NULL, &also);
+    ck_assert_uint_eq(count, WIDE);
+    ck_assert_uint_eq(also, WIDE);
+    for (int i = 0; i < WIDE; i++) { /* of three at most one is small, and what is added last is rounded */
+        double x = (double)data[i], y = (double)data[WIDE + i], z = (double)data[2 * WIDE + i];
+        ck_assert(a[i] == (i % 5 == 0 ? y + z + x : (WIDE + i) % 5 == 0 ? x + z + y : x + y + z));
+        ck_assert(a[i] == b[i]);
+    }
+    cured_call_free(direct);
+    cured_call_free(given);
+    cured_close(conn);
+    close(fd);
+    free(data);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("client/embedded_wide");
     TCase *tc = tcase_create("wide");
     tcase_add_test(tc, wide_arrays_go_strip_by_strip);
+    tcase_add_loop_test(tc, few_rows_give_every_answer, 0, 2);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
