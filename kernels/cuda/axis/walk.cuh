@@ -239,16 +239,6 @@ CR_DEVICE void cr_axis_begin_row(const cr_axis_args &args, cr_axis_spot<A::SIZE>
     spot.template set<A::AHEAD>(args, args.data + row * args.at.n * A::SIZE, s, 0);
 }
 
-/* The first tile of the row after this one is on its way to the L2 cache while records meet. */
-template <class A> CR_DEVICE void cr_axis_fetch_row(const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot, uint64_t row, uint64_t next) {
-    if (args.at.vector == 1 || next >= args.at.outer) return;
-    const uint8_t *p = spot.from + (next - row) * args.at.n * A::SIZE;
-#pragma unroll
-    for (uint32_t i = 0; i < (uint32_t)A::U; i += cr_axis_spot<A::SIZE>::V, p += spot.stride) {
-        if (i < spot.count) cr_prefetch_far(p);
-    }
-}
-
 /* Where this thread is at work in a tile; gives how many outputs its unit has. */
 template <class A>
 CR_DEVICE uint32_t cr_axis_begin(const cr_axis_args &args, cr_axis_spot<A::SIZE> &spot, uint64_t tile, uint32_t split, uint32_t s) {
@@ -294,7 +284,6 @@ template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint6
         if constexpr (cr_axis_is_tight<A>) {
             if (at.vector > 1) cr_axis_run_pairs(acc, args, spot);
             else cr_axis_run_ahead(acc, args, spot, feed);
-            if (round + 1 < at.rounds) cr_axis_fetch_row<A>(args, spot, cr_axis_row(at, tile, round), cr_axis_row(at, tile, round + 1));
         } else if constexpr (A::AHEAD) {
             const uint64_t own = cr_axis_row(at, tile, round);
             const uint32_t others = own < at.outer ? (uint32_t)min((uint64_t)(at.rounds - round - 1), (at.outer - own - 1) / (CR_GPU_THREADS >> at.m_log)) : 0;

@@ -70,14 +70,6 @@ CR_DEVICE void cr_prefetch(const void *p) {
 #endif
 }
 
-CR_DEVICE void cr_prefetch_far(const void *p) { /* no further than to L2 */
-#if defined(__CUDA_ARCH__)
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
-#else
-    (void)p;
-#endif
-}
-
 /* An integer of 64·W bits, two's complement. */
 template <unsigned W>
 struct cr_wide {
