@@ -41,7 +41,7 @@ static const shape_case shapes[] = {
     {{1, 40000, 8}, false},   {{4, 1000, 100}, false}, {{2, 33, 1024}, false},  {{1, 1000003, 1}, false},
     {{1, 300001, 5}, false},  {{1, 4097, 260}, false}, {{130, 4000, 1}, false}, {{1, 13, 70000}, false},
     {{2000, 64, 3}, false},   {{6200, 8, 1}, true},    {{6200, 7, 1}, true},    {{3000, 512, 1}, false},
-    {{9000, 1024, 1}, false}, {{1, 0, 1}, false},
+    {{9000, 1024, 1}, false}, {{700, 32, 1}, true},    {{200, 1024, 1}, true},  {{1, 0, 1}, false},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 

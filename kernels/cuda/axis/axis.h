@@ -28,10 +28,12 @@ enum {
     CR_AXIS_SLOTS = 1 << 24, /* outputs whose variance may be asked for */
     CR_AXIS_PRODS = 1024,    /* outputs, at least, of products of floats with more lines than: */
     CR_AXIS_PROD_LINES = 1 << 16,
-    CR_AXIS_LINES = 1 << 20,   /* a thread's at most, so that no accumulator overflows */
-    CR_AXIS_HARD_LINES = 1024, /* of a hard output, one warp's at most, while there are few of them */
-    CR_AXIS_TILES = 65536,     /* that are split */
-    CR_AXIS_STATES = 192 * 32, /* for as many multiprocessors */
+    CR_AXIS_LINES = 1 << 20,       /* a thread's at most, so that no accumulator overflows */
+    CR_AXIS_STRIP = 256,           /* vectors of a piece of a strip (strips.cuh) */
+    CR_AXIS_STRIP_LINES = 1 << 16, /* elements of a row of it, at most */
+    CR_AXIS_HARD_LINES = 1024,     /* of a hard output, one warp's at most, while there are few of them */
+    CR_AXIS_TILES = 65536,         /* that are split */
+    CR_AXIS_STATES = 192 * 32,     /* for as many multiprocessors */
 };
 
 /* What a scratch begins with: zero before its first use, left zero by every launch. After it lie the list of hard outputs'
@@ -69,6 +71,8 @@ typedef struct cr_axis_launch {
     uint32_t together;  /* a warp's lanes are at neighbouring rows or units, and load for each other */
     uint32_t
         rounds; /* rows: that a team takes one after the other, before their answers are made together; a power of two */
+    uint32_t strips,
+        strip_log; /* rows of floats that may go by strips: pieces of a row (0: no), log2 of the lanes that share it */
     uint32_t p_tile, m, p_log, m_log; /* powers of two */
     uint32_t splits, blocks;
     uint32_t hard_blocks;
@@ -78,6 +82,9 @@ typedef struct cr_axis_launch {
 /* address: of the array, which decides how it may be loaded; slots: whether a variance is asked for. */
 void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
                          uint32_t multiprocessors);
+
+/* The same laid over the GPU for strips (strips.cuh), where at->strips is set: tiles so small that blocks read neighbouring bytes. */
+void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
 typedef struct cr_axis_args {
     cr_axis_launch at;

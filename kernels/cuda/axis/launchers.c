@@ -30,7 +30,7 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
 }
 
 /* What rows of axis.def are named for. */
-enum kind { counts, extrema, bits, prod, sum, sumsq, moments, sum_again, sumsq_again, KINDS };
+enum kind { counts, extrema, bits, prod, sum, strips, sumsq, moments, sum_again, sumsq_again, KINDS };
 
 #define CR_UNIT(unit, headers)
 #define CR_AXIS(unit, kind, dtype, ...) int cr_launch_axis_##kind##_##dtype(const cr_axis_args *args, void *stream);
@@ -87,14 +87,17 @@ bool cr_axis_takes(const cr_gpu_axis *axis) {
     return all;
 }
 
-static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, void *stream) {
+static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t multiprocessors, void *stream) {
     const enum kind kind = kind_of(args->family);
-    const cr_axis_launcher walk = kernels[kind][dtype];
+    const bool by_strips = args->family == CR_FAM_SUM && args->at.strips != 0;
+    const cr_axis_launcher walk = kernels[by_strips ? strips : kind][dtype];
     const cr_axis_launcher again = kind == sum     ? kernels[sum_again][dtype]
                                    : kind == sumsq ? kernels[sumsq_again][dtype]
                                                    : NULL;
-    int failure = walk(args, stream);
-    if (failure == 0 && again != NULL) failure = again(args, stream);
+    cr_axis_args own = *args;
+    if (by_strips) cr_axis_launch_by_strips(&own.at, cr_dtype_size(dtype), multiprocessors);
+    int failure = walk(&own, stream);
+    if (failure == 0 && again != NULL) failure = again(&own, stream);
     return failure;
 }
 
@@ -144,7 +147,7 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
         for (uint32_t k = 0; k <= axis->op_count && failure == 0; k++) {
             bool ends = k == axis->op_count;
             if (args.out_count == CR_AXIS_OUTS || (ends && args.out_count != 0)) {
-                failure = enqueue_family(&args, axis->dtype, stream);
+                failure = enqueue_family(&args, axis->dtype, multiprocessors, stream);
                 args.out_count = 0;
             }
             if (ends || (cr_axis_families(axis->ops[k], axis->dtype) & args.family) == 0) continue;

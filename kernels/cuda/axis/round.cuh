@@ -149,6 +149,11 @@ CR_DEVICE bool cr_axis_quick_answer(const cr_axis_args &args, const cr_axis_out 
     const bool mean = out.op == CR_OP_MEAN;
     if (out.op == CR_OP_NORM2) return false;
     if (out.result == CR_F64 && unit >= -900 && unit <= 900) {
+        if (mean && value != 0) {
+            const int spare = __ffsll(value) - 1;
+            value >>= spare;
+            unit += spare;
+        }
         double x = __ll2double_rn(value);
         if (mean) {
             if ((uint64_t)value + (1ull << 53) > 1ull << 54 || args.at.n >> 53 != 0) return false; /* one of them is rounded */

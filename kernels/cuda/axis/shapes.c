@@ -18,6 +18,11 @@ enum {
     WAVES = 6,             /* of blocks, where there is so much: what the last leaves idle is then little */
     WAVES_OF_ANSWERS = 2,  /* where an answer is much work: it pays that more are made at once */
     BLOCK_BYTES = 1 << 17, /* that a block takes, at least */
+    STRIP_BYTES = 1 << 16, /* of a tile of strips, about */
+    STRIP_WIDE = 1 << 18,  /* where four rows and more make a piece */
+    STRIP_BLOCK = 1 << 20, /* of a block, where there is so much */
+    STRIP_WAVES = 4,       /* of blocks, at least */
+    STRIP_BLOCKS_PER_SM = 2,
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -89,6 +94,31 @@ static void split(cr_axis_launch *at, uint64_t lines, uint64_t size, uint64_t wa
     at->blocks = blocks > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)blocks;
 }
 
+/* Lanes share a row so that each has no more vectors than it holds, as few as do. */
+static void strips(cr_axis_launch *at, uint64_t size) {
+    const uint64_t vectors = at->n * size / CR_GPU_VECTOR;
+    if (!at->rows || at->vector == 1 || at->m > 32 || at->splits != 1 || at->n > CR_AXIS_STRIP_LINES) return;
+    at->strips = (uint32_t)divide_up(vectors, CR_AXIS_STRIP);
+    while (at->strip_log < 5 && vectors > (uint64_t)CR_AXIS_STRIP / 32 << at->strip_log) at->strip_log++;
+}
+
+void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors) {
+    const uint32_t side = at->strips > 1 ? 1 : 32 >> at->strip_log, least = side * (CR_GPU_THREADS / 32);
+    const uint64_t row = at->n * size, waves = (uint64_t)multiprocessors * STRIP_BLOCKS_PER_SM * STRIP_WAVES;
+    uint32_t many = power((side >= 4 ? STRIP_WIDE : size == 8 ? STRIP_BYTES : 2 * STRIP_BYTES) / row, CR_GPU_THREADS);
+    if (many < least) many = least;
+    if (size == 8) at->m = CR_GPU_THREADS / many; /* the list has outputs: the second launch knows no teams */
+    if (many * at->m < CR_GPU_THREADS) many = CR_GPU_THREADS / at->m;
+    at->rounds = many * at->m / CR_GPU_THREADS;
+    at->tiles = divide_up(at->outer, many);
+    uint64_t blocks = divide_up(at->outer * row, STRIP_BLOCK);
+    if (blocks < waves) blocks = waves;
+    if (blocks > at->tiles) blocks = at->tiles;
+    at->blocks = blocks > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)blocks;
+    at->per_split = divide_up(at->per_split, (uint64_t)at->m * at->vector) * at->m * at->vector;
+    at->m_log = log_of(at->m);
+}
+
 void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
                          uint32_t multiprocessors) {
     const uint64_t size = cr_dtype_size(dtype);
@@ -120,6 +150,8 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     at->m_log = log_of(at->m);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     split(at, lines, size, (uint64_t)multiprocessors * (floats ? FLOAT_BLOCKS_PER_SM : BLOCKS_PER_SM));
+
+    if (floats) strips(at, size);
 
     uint64_t outputs = shape->outer * shape->inner;
     const uint64_t most = (uint64_t)multiprocessors * 4, pieces = divide_up(shape->n, CR_AXIS_HARD_LINES);

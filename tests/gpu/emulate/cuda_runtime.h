@@ -141,6 +141,12 @@ static inline T atomicMax(T *p, T x) {
     return old;
 }
 template <class T>
+static inline T atomicOr(T *p, T x) {
+    T old = *p;
+    *p |= x;
+    return old;
+}
+template <class T>
 static inline T atomicXor(T *p, T x) {
     T old = *p;
     *p ^= x;
@@ -225,6 +231,7 @@ static inline long long __float2ll_rz(float x) { /* saturates */
     if (x != x) return (long long)(1ull << 63);
     return x >= 0x1p63f ? INT64_MAX : x < -0x1p63f ? INT64_MIN : (long long)x;
 }
+static inline long long __double2ll_rn(double x) { return llrint(x); }
 static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline double __dadd_rd(double a,
                                double b) { /* rounds down: by what rounding to nearest left (Knuth's two-sum) */

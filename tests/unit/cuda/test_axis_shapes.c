@@ -86,6 +86,18 @@ static void check_scratch(const cr_axis_launch *at, const cr_shape *s, cr_dtype 
     holds(at->hard_blocks * (CR_GPU_THREADS / 32) <= CR_AXIS_STATES);
 }
 
+/* Rows by strips: lanes of a warp share a row, or a piece of it, and hold all of its vectors. */
+static void check_strips(const cr_axis_launch *at, const cr_shape *s, cr_dtype dtype) {
+    const uint64_t vectors = s->n * cr_dtype_size(dtype) / CR_GPU_VECTOR, lane = CR_AXIS_STRIP / 32;
+    if (at->strips == 0) return;
+    holds(cr_dtype_kind(dtype) == CR_KIND_FLOAT);
+    holds(at->rows && at->vector > 1 && at->splits == 1);
+    holds(at->m <= 32 && s->n <= CR_AXIS_STRIP_LINES);
+    holds(at->strip_log <= 5);
+    holds((vectors + at->strips - 1) / at->strips <= lane << at->strip_log);
+    if (at->strips > 1) holds(at->strip_log == 5);
+}
+
 static void check(uintptr_t address, cr_shape s, cr_dtype dtype, uint32_t sms) {
     for (int slots = 0; slots < 2; slots++) {
         cr_axis_launch at;
@@ -98,6 +110,7 @@ static void check(uintptr_t address, cr_shape s, cr_dtype dtype, uint32_t sms) {
         holds(at.splits * at.per_split >= lines);
         check_work(&at, at.rows && at.wide && at.vector == 1 ? (s.n * size + 3) / 4 + 1 : lines);
         check_scratch(&at, &s, dtype, slots != 0);
+        check_strips(&at, &s, dtype);
     }
 }
 
@@ -136,6 +149,7 @@ START_TEST(usual_shapes) {
     holds(at.vector == 4);
     holds(at.splits == 1);
     holds(at.tiles >= 132 * 8);
+    holds(at.strips == 1 && at.strip_log == 5);
     cr_axis_launch_make(&at, 0, &tall, CR_F32, false, 132);
     holds(at.splits == 1);
     holds(at.p_tile * at.unit >= 128); /* whole lines of the cache */
