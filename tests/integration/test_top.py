@@ -21,6 +21,11 @@ def run(address, *words, **more):
                           timeout=HANG_S, **more)
 
 
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
 class Screen:
     """cured-client top on a terminal of its own."""
 
@@ -86,6 +91,7 @@ class Top(DaemonTest):
         screen = self.shown()
         screen.process.send_signal(signal.SIGTSTP)
         screen.until(LEAVE)
+        wait_for("it is stopped", lambda: state_of(screen.process.pid) == "T")  # one that is not yet would stop after SIGCONT
         screen.process.send_signal(signal.SIGCONT)
         wait_for("the picture again", lambda: screen.read().count(ENTER) == 2)
         screen.press(b"q")
