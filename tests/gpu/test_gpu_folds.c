@@ -176,10 +176,11 @@ static void type(cr_dtype dtype) {
             if (!case_sampled(number + (uint64_t)dtype, options.seed, options.sample)) continue;
             if (lengths[i] * size + SPARE > MAX_BYTES) continue;
             if (lengths[i] > 2000000 && kind != DATA_NORMAL && kind != DATA_BITS && kind != DATA_SORTED) continue;
-            /* Every alignment of the shortest arrays, one of the others. */
+            /* Every alignment of the shortest arrays, one of the others: of each kind, another length is aligned. */
             uint64_t offsets = options.few || lengths[i] > 100 ? 1 : 16;
             for (uint64_t o = 0; o < offsets; o++) {
-                uint64_t offset = offsets > 1 ? o : number % 3 == 0 ? 0 : number * 7 % 16;
+                const bool aligned = ((uint64_t)kind + i + options.seed) % 3 == 0;
+                uint64_t offset = offsets > 1 ? o : aligned ? 0 : number * 7 % 16;
                 array(dtype, (enum cr_data_kind)kind, lengths[i], offset);
             }
         }
