@@ -1,7 +1,7 @@
 /* floors_axis: an array in this process's device memory, reduced along an axis by the daemon, beside the same kernel on the same memory in this
  * process, whose answers come back to the host likewise: what is between them is the daemon, its lane, and the answers' way through the socket.
  * With the answers in this process's device memory neither has that way to go. There the client looks for the answer all the time, as the
- * bare launch does, or sleeps until it comes.
+ * bare launch does, sleeps until it comes, or waits as cured_wait() does.
  *
  * Thread: main. Owner: the row. */
 #include <stdlib.h>
@@ -136,7 +136,7 @@ static double measure(void *context, bool floor) {
 static bool warm(void *context) { return places(context) && bare_seconds(context) > 0; }
 
 /* Where the answers go, and how the client waits for them. */
-typedef enum way { SOCKET, PLACED, PLACED_ASLEEP } way;
+typedef enum way { SOCKET, PLACED, PLACED_ASLEEP, PLACED_WAITING } way;
 
 /* n = 0: as many lines as there are bytes. */
 static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t n, uint64_t inner, way how,
@@ -145,6 +145,7 @@ static bool run_row(const floors_options *o, FILE *json, const char *name, uint6
     cr_shape shape = n ? (cr_shape){lines / n, n, inner} : (cr_shape){1, lines, inner};
     axis_row r = {
         .shape = shape, .answers = shape.outer * shape.inner, .placed = how != SOCKET, .looks = how == PLACED};
+    r.g.asleep = how == PLACED_ASLEEP;
     r.g.bytes = r.answers * shape.n * sizeof(float);
     floors_row row = {.name = name, .unit = "GB/s", .floor_name = "the bare kernel", .has_floor = true};
     bool ran = false;
@@ -166,6 +167,7 @@ bool floors_axis_rows(const floors_options *o, FILE *json) {
            run_row(o, json, "device axis, rows of 32", 32, 1, SOCKET, NULL) &&
            run_row(o, json, "device axis, placed, rows of 1024", 1024, 1, PLACED, NULL) &&
            run_row(o, json, "device axis, placed, rows of 1024, asleep", 1024, 1, PLACED_ASLEEP, NULL) &&
+           run_row(o, json, "device axis, placed, rows of 1024, waiting", 1024, 1, PLACED_WAITING, NULL) &&
            run_row(o, json, "device axis, placed, rows of 32", 32, 1, PLACED, NULL) &&
            run_row(o, json, "device axis, rows of 65536, spin_us 0", 65536, 1, SOCKET, "0");
 }

@@ -1,6 +1,7 @@
 /* floors_device: a region in this process's device memory, reduced by the daemon, beside the same kernel on the same memory in this process: what
  * is between them is the socket, the daemon and its lane. The large one by its bandwidth, the small one by what its answer takes beyond
- * the bare launch; there the client looks for the answer all the time, as the bare launch does, or sleeps until it comes.
+ * the bare launch; there the client looks for the answer all the time, as the bare launch does, sleeps until it comes, or waits as
+ * cured_wait() does.
  *
  * Thread: main. Owner: the row. */
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include "bench/bench.h"
 #include "bench/floors_gpu.h"
 #include "kernels/core/op.h"
+
+typedef enum way { LOOKING, ASLEEP, WAITING } way;
 
 enum { SMALL = 4096, SMALL_CALLS = 2000, LARGE_CALLS = 9 };
 
@@ -78,9 +81,10 @@ static double measure_small(void *context, bool floor) {
 
 static bool warm(void *context) { return bare_seconds(context) > 0; }
 
-static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t bytes, bool looks,
+static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t bytes, way how,
                     const char *spin_us) {
-    device_row r = {.g = {.bytes = bytes}, .count = bytes / sizeof(float), .looks = looks};
+    device_row r = {
+        .g = {.bytes = bytes, .asleep = how == ASLEEP}, .count = bytes / sizeof(float), .looks = how == LOOKING};
     bool small = bytes == SMALL, ran;
     floors_row row = {.name = name,
                       .unit = small ? "us over the bare launch" : "GB/s",
@@ -98,10 +102,11 @@ static bool run_row(const floors_options *o, FILE *json, const char *name, uint6
 
 bool floors_device_rows(const floors_options *o, FILE *json) {
     const uint64_t large = o->device_bytes / SMALL * SMALL;
-    return run_row(o, json, "device region, sum f32, large", large, true, NULL) &&
-           run_row(o, json, "device region, 4 KiB, looking", SMALL, true, NULL) &&
-           run_row(o, json, "device region, 4 KiB, asleep", SMALL, false, NULL) &&
-           run_row(o, json, "device region, large, spin_us 1000", large, true, "1000") &&
-           run_row(o, json, "device region, 4 KiB, looking, spin_us 0", SMALL, true, "0") &&
-           run_row(o, json, "device region, 4 KiB, asleep, spin_us 0", SMALL, false, "0");
+    return run_row(o, json, "device region, sum f32, large", large, LOOKING, NULL) &&
+           run_row(o, json, "device region, 4 KiB, looking", SMALL, LOOKING, NULL) &&
+           run_row(o, json, "device region, 4 KiB, asleep", SMALL, ASLEEP, NULL) &&
+           run_row(o, json, "device region, 4 KiB, waiting", SMALL, WAITING, NULL) &&
+           run_row(o, json, "device region, large, spin_us 1000", large, LOOKING, "1000") &&
+           run_row(o, json, "device region, 4 KiB, looking, spin_us 0", SMALL, LOOKING, "0") &&
+           run_row(o, json, "device region, 4 KiB, asleep, spin_us 0", SMALL, ASLEEP, "0");
 }

@@ -55,9 +55,11 @@ bool floors_gpu_register(floors_gpu *g, uint32_t ordinal) {
 
 static bool gpu_open(floors_gpu *g, const floors_options *o) {
     cured_error error;
+    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
     char address[128];
     snprintf(address, sizeof address, "unix:%s", o->socket);
-    if (cured_connect(address, NULL, &g->conn, &error) != CURED_OK)
+    if (g->asleep) options.spin_us = CURED_NEVER_LOOK;
+    if (cured_connect(address, &options, &g->conn, &error) != CURED_OK)
         return floors_gpu_fail("the connection", error.text);
     return floors_gpu_register(g, 0);
 }

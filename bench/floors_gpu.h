@@ -15,6 +15,7 @@ typedef struct floors_gpu {
     void *memory; /* floats */
     uint64_t bytes;
     cured_conn *conn;
+    bool asleep; /* the client never looks for an answer before it sleeps */
     cured_region *region;
     void *to[2];           /* device memory for answers; NULL: none */
     cured_region *written; /* of one of them */

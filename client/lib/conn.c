@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "client/lib/internal.h"
+#include "client/lib/look.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -242,7 +243,7 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
                        CR_NAME_MAX_BYTES);
     memcpy(conn->client, name, strlen(name) + 1);
     conn->connect_timeout_ms = o->connect_timeout_ms;
-    conn->spin_us = o->spin_us;
+    cr_cl_look_init(conn, o->spin_us);
     conn->keepalive_ms = o->keepalive_ms;
     conn->circuit_failures = o->circuit_failures;
     conn->circuit_max_ms = o->circuit_max_ms;

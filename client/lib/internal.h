@@ -17,6 +17,7 @@
 #include "kernels/core/ask.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
+#include "server/base/lookout.h"
 
 typedef struct cr_link {
     struct cr_link *prev, *next;
@@ -86,7 +87,6 @@ typedef struct cr_way {
     void (*turn)(cured_conn *conn, bool readable); /* what can be done without blocking; readable: worth a recv */
     void (*flush)(cured_conn *conn);               /* after callbacks, which may have begun calls */
     bool (*pressing)(const cured_conn *conn);      /* there is work that waits for nothing */
-    bool (*look)(cured_conn *conn);                /* looks for an answer, with spin_us; true: there was one */
     void (*inherited)(cured_conn *conn);           /* this process is a child: nothing of the parent's is touched */
     void (*close)(cured_conn *conn);               /* all calls are done */
 } cr_way;
@@ -131,6 +131,8 @@ struct cured_call {
     struct cr_work *work;       /* its job in this process; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */
+    uint64_t waits_ns,
+        foreseen_ns; /* since when it is waited for, and when its answer will probably come; 0: nobody knows */
     uint32_t retries_left, retries, max_wait_ms;
     void (*on_done)(cured_call *call, void *user);
     void (*on_progress)(cured_call *call, uint64_t bytes_done, uint64_t bytes_total, void *user);
@@ -167,7 +169,7 @@ struct cured_conn {
     bool registered;                /* a Register call is over: calls may have waited for it */
     char client[CR_NAME_MAX_BYTES + 1], server[CR_NAME_MAX_BYTES + 1];
     char address[CURED_ADDRESS_BYTES], token[CR_TOKEN_MAX_BYTES + 1];
-    uint32_t connect_timeout_ms, spin_us;
+    uint32_t connect_timeout_ms;
     uint64_t attempt_ns, attempt_deadline_ns; /* 0: none */
     uint32_t attempts;                        /* in a row that found the listener's backlog full */
     uint32_t circuit_failures, circuit_max_ms;
@@ -183,6 +185,9 @@ struct cured_conn {
     const volatile uint32_t *mark; /* NULL: Linux has none */
     uint64_t wake_ns;              /* no deadline or retry lies before it; 0: none at all */
     uint64_t random;
+    cr_lookout lookout; /* of the thread that waits */
+    cr_foresight foresight;
+    uint64_t look_ns; /* when the wait began that is looked through */
 
     uint32_t last_stream;
     uint64_t last_ping, credit;
@@ -407,7 +412,7 @@ bool cr_cl_receive_once(cured_conn *conn);
 
 /* process.c */
 void cr_cl_process_wake_at(cured_conn *conn, uint64_t when_ns);
-/* Blocks until done(call) or the call is done. */
-void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *call));
+/* Blocks until reached(call), until the call is done, or until a time (0: none). */
+void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *call), uint64_t until_ns);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "client/lib/internal.h"
+#include "client/lib/look.h"
 
 enum { RETRY_BUSY_NS = 1000000 }; /* a frame of the try before is still on its way */
 
@@ -76,26 +77,12 @@ static void socket_more(cured_call *call) {
     if (list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
 }
 
-/* Looks for an answer for a while before sleeping: waking a sleeping process costs more than a small reduction. */
-static bool socket_look(cured_conn *conn) {
-    if (conn->spin_us == 0 || conn->state != CONN_OPEN || has_output(conn)) return false;
-    uint64_t end = cr_cl_now_ns() + conn->spin_us * UINT64_C(1000);
-    do {
-        conn->busy = true;
-        bool got = cr_cl_receive_once(conn);
-        conn->busy = false;
-        if (got) return true;
-    } while (cr_cl_now_ns() < end);
-    return false;
-}
-
 const cr_way cr_cl_socket = {
     .begin = cr_cl_call_send,
     .more = socket_more,
     .turn = socket_turn,
     .flush = cr_cl_send_flush,
     .pressing = cr_cl_tls_pending,
-    .look = socket_look,
 };
 
 /* readable: worth a recv. Reading goes on while buffers come back full of answers. */
@@ -151,24 +138,43 @@ int cured_timeout_ms(const cured_conn *conn) {
     return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-static void wait_turn(cured_conn *conn) {
-    bool got = conn->way->look != NULL ? conn->way->look(conn) : pressing(conn);
-    if (!got) {
-        struct pollfd p = {.fd = conn->fd, .events = cured_events(conn)};
-        int r = poll(&p, 1, cured_timeout_ms(conn));
-        got = r > 0 && (p.revents & ~POLLOUT) != 0;
-        if (r == 0) cr_cl_conn_keep(conn);
-    } else {
-        got = false; /* read already */
+/* Sleeps until the connection has something, or until a time (0: none). True: worth a recv. */
+static bool sleep_until(cured_conn *conn, uint64_t until_ns) {
+    struct pollfd p = {.fd = conn->fd, .events = cured_events(conn)};
+    int64_t ns = wait_ns(conn);
+    if (until_ns != 0) {
+        const uint64_t now = cr_cl_now_ns(), left = until_ns > now ? until_ns - now : 0;
+        if (ns < 0 || left < (uint64_t)ns) ns = (int64_t)left;
     }
-    turn(conn, got);
+    const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    const int r = ppoll(&p, 1, ns < 0 ? NULL : &t, NULL);
+    if (r == 0) cr_cl_conn_keep(conn);
+    return r > 0 && (p.revents & ~POLLOUT) != 0;
 }
 
-void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *call)) {
+/* Waits until something comes, or until a time (0: none). True: worth a recv. */
+static bool wait_once(cured_conn *conn, cured_call *call, uint64_t until_ns) {
+    if (pressing(conn)) return false;
+    if (conn->lookout.most_ns == 0 || conn->state != CONN_OPEN || has_output(conn)) return sleep_until(conn, until_ns);
+    const uint64_t now = cr_cl_now_ns(), asleep = call != NULL ? cr_cl_look_asleep_until(call, now) : 0;
+    if (asleep != 0) return sleep_until(conn, until_ns != 0 && until_ns < asleep ? until_ns : asleep);
+    const bool got = !cr_cl_look(conn, call, now) && sleep_until(conn, until_ns);
+    cr_cl_look_waited(conn, cr_cl_now_ns());
+    return got;
+}
+
+/* call: which is waited for; NULL: none. */
+static void wait_turn(cured_conn *conn, cured_call *call, uint64_t until_ns) {
+    turn(conn, wait_once(conn, call, until_ns));
+}
+
+void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *call), uint64_t until_ns) {
     cured_conn *conn = call->conn;
     if (call->state == CALL_DONE || reached(call)) return;
     turn(conn, false); /* sends what was queued; what comes back is waited for */
-    while (call->state != CALL_DONE && !reached(call)) wait_turn(conn);
+    while (call->state != CALL_DONE && !reached(call) && (until_ns == 0 || cr_cl_now_ns() < until_ns))
+        wait_turn(conn, call, until_ns);
+    if (call->state == CALL_DONE) cr_cl_look_done(call);
 }
 
 static bool never(const cured_call *call) {
@@ -179,13 +185,21 @@ static bool never(const cured_call *call) {
 cured_status cured_wait(cured_call *call, cured_error *error) {
     if (call->state != CALL_DONE && call->conn->busy)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_wait was called from inside a callback");
-    cr_cl_process_until(call, never);
+    cr_cl_process_until(call, never, 0);
+    return cured_call_status(call, error);
+}
+
+cured_status cured_wait_for(cured_call *call, uint32_t most_ms, cured_error *error) {
+    if (call->state != CALL_DONE && call->conn->busy)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_wait_for was called from inside a callback");
+    cr_cl_process_until(call, never, cr_cl_now_ns() + most_ms * UINT64_C(1000000));
     return cured_call_status(call, error);
 }
 
 cured_status cured_connected(cured_conn *conn, cured_error *error) {
     if (conn->busy)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_connected was called from inside a callback");
-    while (conn->state == CONN_CONNECTING || (conn->state == CONN_WAITING && conn->attempt_ns != 0)) wait_turn(conn);
+    while (conn->state == CONN_CONNECTING || (conn->state == CONN_WAITING && conn->attempt_ns != 0))
+        wait_turn(conn, NULL, 0);
     return cured_conn_status(conn, error);
 }

@@ -343,6 +343,6 @@ static bool drained(const cured_call *call) { return cured_stream_pending(call) 
 cured_status cured_stream_drain(cured_call *call, cured_error *error) {
     if (call->state != CALL_DONE && call->conn->busy)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_stream_drain was called from inside a callback");
-    cr_cl_process_until(call, drained);
+    cr_cl_process_until(call, drained, 0);
     return call->state == CALL_DONE ? cured_call_status(call, error) : cr_cl_fail(error, CR_OK, "%s", "");
 }

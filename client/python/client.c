@@ -8,10 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "client/lib/look.h"
 #include "client/python/extension.h"
-#include "server/base/cores.h"
-
-enum { LOOK_MOST_NS = 200 * 1000 }; /* longer than 256 MiB take on a GPU */
 
 /* What a client shows and trusts: in the order of client_new's names. */
 enum { TLS_CA, TLS_CERTIFICATE, TLS_KEY, TOKEN, TOKEN_FILE, SHOWN };
@@ -89,23 +87,11 @@ void cr_py_kept_drop(cr_py_kept **list) {
 
 /* ---- Links ---- */
 
-/* Of all links of this process. Below four cores nobody looks: the daemon does, and a program has work of its own. */
-static cr_seats *look_seats(void) {
-    static cr_seats seats;
-    static bool known;
-    const uint32_t cores = known ? 0 : cr_cores();
-    if (cores >= 4) cr_seats_init(&seats, cores);
-    known = true;
-    return &seats;
-}
-
 PyObject *cr_py_look_seats(PyObject *module, PyObject *cores) {
     (void)module;
-    cr_seats *seats = look_seats();
     const unsigned long n = cores != Py_None ? PyLong_AsUnsignedLong(cores) : 0;
     if (PyErr_Occurred()) return NULL;
-    if (n != 0) cr_seats_init(seats, (uint32_t)n);
-    return PyLong_FromLong(atomic_load(&seats->free));
+    return PyLong_FromLong(cr_cl_look_seats((uint32_t)n));
 }
 
 static void link_close(cr_py_link *link) {
@@ -170,7 +156,6 @@ cr_py_link *cr_py_link_take(cr_py_client *client) {
     link->local = cured_fd(link->conn) < 0 && strncmp(cured_server(link->conn), "embedded", 8) == 0;
     link->busy = true;
     link->uses = 1; /* the client's */
-    link->lookout = (cr_lookout){.seats = look_seats(), .most_ns = LOOK_MOST_NS};
     return link;
 }
 

@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "cured/cured.h"
-#include "server/base/lookout.h"
 
 enum {
     CR_PY_MAX_DIMS = 64,
@@ -59,8 +58,6 @@ struct cr_py_link {
     bool busy, local; /* local: it answers in this process */
     bool watched;     /* by an event loop, which must see what is read */
     cr_py_kept *trash;
-    cr_lookout lookout; /* of the thread that waits */
-    cr_foresight foresight;
 };
 /* How many more threads may look; as if there were so many cores from now on, where it is not None. */
 PyObject *cr_py_look_seats(PyObject *module, PyObject *cores);
@@ -209,9 +206,6 @@ typedef struct cr_py_job {
     bool ended;
     uint8_t extra[8]; /* one more element at the end of what is walked: initial= */
     bool has_extra;
-    uint64_t kind; /* what is asked: calls of a kind take the same time */
-    uint64_t waits_ns,
-        foreseen_ns; /* since when it waits, and until when it probably will; 0: it does not, nobody knows */
 } cr_py_job;
 
 struct cr_py_request;

@@ -3,7 +3,6 @@
  *
  * Thread: start and end with the GIL, feed without. Owner: the caller; a job owns its call and its block. */
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,9 +11,7 @@
 
 enum {
     BLOCK_BYTES = 256 * 1024,
-    AHEAD_NS = 130 * 1000, /* so long before an answer is foreseen it is looked for: who sleeps until then wakes late */
-    FORESEEN_MOST_NS = 10 * 1000 * 1000, /* whoever waits longer does not gain by it */
-    SIGNALS_MS = 20,                     /* how often Ctrl-C is looked for; it promises 50 ms */
+    SIGNALS_MS = 20, /* how often Ctrl-C is looked for; it promises 50 ms */
 };
 
 static uint64_t now_ns(void) {
@@ -78,19 +75,6 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
     return start_stream(job, r, plan, conn, options, error);
 }
 
-/* What two requests have in common that take the same time. */
-static uint64_t kind_of(const cr_py_request *r, const cr_py_plan *plan) {
-    const uint64_t words[] = {plan->count, r->input.dtype, plan->whole ? 0 : plan->axis.n,
-                              plan->whole ? 0 : plan->axis.inner, r->out_tensors != NULL};
-    uint64_t kind = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < sizeof words / sizeof words[0] + r->op_count; i++) {
-        kind ^= i < r->op_count ? (uint64_t)r->ops[i] + 1 : words[i - r->op_count];
-        kind *= UINT64_C(0x100000001b3);
-        kind ^= kind >> 32;
-    }
-    return kind;
-}
-
 bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {
     cured_error error;
     cured_region *region = NULL;
@@ -101,8 +85,6 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     job->block = NULL;
     job->source = NULL;
     job->ended = false;
-    job->kind = kind_of(r, plan);
-    job->waits_ns = job->foreseen_ns = 0;
     if (!job->has_extra && !find_region(r, plan, link, &region, &offset))
         return false; /* a region has no room for it */
     options.timeout_ms = cr_py_client_timeout_ms(client);
@@ -151,65 +133,27 @@ cured_status cr_py_job_feed(cr_py_job *job, cured_error *error) {
     return cured_stream_end(job->call, error);
 }
 
-/* Looks for the answer, for as long as the waits before were worth it: waking up costs more than a small reduction. False: not yet. */
-static bool look(cr_py_job *job, cr_py_link *link, uint64_t now) {
-    cr_look look;
-    if (!cr_lookout_begin(&link->lookout, &look, now)) return false;
-    do {
-        sched_yield();
-        cured_process(link->conn, NULL);
-    } while (!cured_call_done(job->call) && cr_look_on(&look, now_ns()));
-    cr_lookout_end(&link->lookout, &look);
-    return cured_call_done(job->call);
-}
-
-/* Sleeps until the connection has something, or until a time. */
-static void sleep_until(const cr_py_link *link, uint64_t now, uint64_t until) {
-    struct pollfd p = {cured_fd(link->conn), cured_events(link->conn), 0};
-    const uint64_t ns = until > now ? until - now : 0;
-    const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-    ppoll(&p, p.fd >= 0 ? 1 : 0, &t, NULL);
-}
-
-/* The first wait for an answer: until when it will probably last, by the calls of its kind before. */
-static void foresee(cr_py_job *job, const cr_py_link *link, uint64_t now) {
-    const uint64_t takes = cr_foresight_of(&link->foresight, job->kind);
-    job->waits_ns = now;
-    if (takes <= FORESEEN_MOST_NS && cr_lookout_may(&link->lookout, now))
-        job->foreseen_ns = takes != 0 ? now + takes : 0;
-}
-
-/* Waits for the connection, but never longer than until Ctrl-C is looked for. An answer that is soon there is looked for. */
-static void wait_for(cr_py_job *job, cr_py_link *link) {
-    const bool feeding = job->block != NULL && !job->ended && cured_stream_pending(job->call) == 0;
+/* Sleeps until libcured has taken the block, but never longer than until Ctrl-C is looked for. */
+static void await_room(const cr_py_job *job, const cr_py_link *link) {
     const int timeout = cured_timeout_ms(link->conn);
-    const uint64_t began = now_ns();
-    const uint64_t most = timeout < 0 || timeout > SIGNALS_MS ? SIGNALS_MS : (uint64_t)timeout;
-    const uint64_t until = began + most * 1000000;
-    if (timeout == 0 || feeding) return;
-    if (job->block == NULL && job->waits_ns == 0) foresee(job, link, began);
-    const bool early = job->foreseen_ns > began + AHEAD_NS;
-    if (early || job->block != NULL) {
-        sleep_until(link, began, early && job->foreseen_ns - AHEAD_NS < until ? job->foreseen_ns - AHEAD_NS : until);
-        return;
-    }
-    const uint64_t since = job->foreseen_ns != 0 ? job->waits_ns : began;
-    if (job->foreseen_ns != 0) cr_lookout_expect(&link->lookout, began);
-    job->foreseen_ns = 0;
-    if (!look(job, link, began)) sleep_until(link, began, until);
-    const uint64_t now = now_ns();
-    cr_lookout_waited(&link->lookout, now - since, now);
+    struct pollfd p = {cured_fd(link->conn), cured_events(link->conn), 0};
+    if (cured_call_done(job->call) || cured_stream_pending(job->call) == 0 || timeout == 0) return;
+    poll(&p, p.fd >= 0 ? 1 : 0, timeout < 0 || timeout > SIGNALS_MS ? SIGNALS_MS : timeout);
 }
 
 /* A share of the work. CURED_OK: there is more, or the call is done. */
 static cured_status work(cr_py_job *job, cr_py_link *link, cured_error *error) {
     const uint64_t until = now_ns() + SIGNALS_MS * UINT64_C(1000000);
     while (!cured_call_done(job->call)) {
-        cured_status status = cr_py_job_feed(job, error);
+        const cured_status status = cr_py_job_feed(job, error);
         if (status != CURED_OK && !cured_call_done(job->call)) return status;
+        if (job->block == NULL || job->ended) {
+            cured_wait_for(job->call, SIGNALS_MS, NULL);
+            break;
+        }
         cured_process(link->conn, NULL);
-        if (cured_call_done(job->call) || now_ns() >= until) break;
-        wait_for(job, link);
+        if (now_ns() >= until) break;
+        await_room(job, link);
     }
     return CURED_OK;
 }
@@ -224,7 +168,6 @@ bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes) {
         PyEval_RestoreThread(thread);
         if (!cured_call_done(job->call) && PyErr_CheckSignals() != 0) return false;
     }
-    if (job->waits_ns != 0) cr_foresight_took(&link->foresight, job->kind, now_ns() - job->waits_ns);
     if (status == CURED_OK) {
         if (cured_call_status(job->call, NULL) == CURED_OK) return true;
         cured_call_status(job->call, &error);

@@ -240,6 +240,12 @@ int poll(struct pollfd *all, nfds_t count, int timeout) {
     return interrupted(false) ? -1 : (int)syscall(SYS_poll, all, count, timeout);
 }
 
+int ppoll(struct pollfd *all, nfds_t count, const struct timespec *most, const sigset_t *mask) {
+    struct timespec left; /* Linux writes there what is left */
+    if (most) left = *most;
+    return interrupted(false) ? -1 : (int)syscall(SYS_ppoll, all, count, most ? &left : NULL, mask, (size_t)8);
+}
+
 int epoll_pwait(int fd, struct epoll_event *events, int most, int timeout, const sigset_t *mask) {
     return interrupted(false) ? -1 : (int)syscall(SYS_epoll_pwait, fd, events, most, timeout, mask, (size_t)8);
 }

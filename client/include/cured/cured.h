@@ -17,8 +17,8 @@
  * cores for all.
  *
  * The library starts no thread unless it is asked to (cured_connect_options.threads), handles no signal (sends never
- * raise SIGPIPE) and has no global state but the instruction set that folds in this process. A connection and its calls
- * are used by one thread at a time; different connections are independent.
+ * raise SIGPIPE) and has no global state but the instruction set that folds in this process, and how many threads look for
+ * answers (spin_us). A connection and its calls are used by one thread at a time; different connections are independent.
  *
  * Everything is asynchronous underneath: the functions that start a call only queue it. cured_process() sends, receives
  * and completes whatever can be done without blocking, so an event loop polls cured_fd() for cured_events() for at most
@@ -172,7 +172,10 @@ typedef struct cured_connect_options {
     size_t struct_bytes;         /* sizeof(cured_connect_options): set by the initialiser */
     const char *client;          /* name for the daemon's log, at most 64 bytes; NULL: "libcured/VERSION" */
     uint32_t connect_timeout_ms; /* until the daemon has answered HELLO; 0: none */
-    uint32_t spin_us;            /* how long blocking waits look for an answer before they sleep */
+    /* How long, at most, cured_wait() and its kin look for an answer before they sleep: as long as the waits before were worth it, and
+     * only while a core is free. They sleep until shortly before an answer that they foresee, because two calls of the same kind
+     * took as long. 0: 200 where there are four cores and more, never below. CURED_NEVER_LOOK: never. */
+    uint32_t spin_us;
     /* While a call waits and nothing moves for keepalive_ms, the library asks by PING. When nothing came for as long again, the
      * connection is lost. 0: never. */
     uint32_t keepalive_ms;
@@ -190,6 +193,8 @@ typedef struct cured_connect_options {
      * others. Copied. */
     const char *token, *token_file;
 } cured_connect_options;
+
+#define CURED_NEVER_LOOK UINT32_MAX
 
 #define CURED_CONNECT_OPTIONS_INIT \
     { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1, NULL, NULL, NULL, NULL, NULL }
@@ -535,6 +540,8 @@ CURED_API void cured_cancel(cured_call *call);
 /* Blocks until the call is done and returns its status; callbacks of other calls run meanwhile. None of them may free the
  * call that is waited for. */
 CURED_API cured_status cured_wait(cured_call *call, cured_error *error);
+/* The same for at most so many milliseconds: FAILED_PRECONDITION when the call is not done then. It goes on. */
+CURED_API cured_status cured_wait_for(cured_call *call, uint32_t most_ms, cured_error *error);
 CURED_API bool cured_call_done(const cured_call *call);
 /* The status of a call that is done; FAILED_PRECONDITION before. CURED_OK: the input was good; each op still has a
  * status of its own. */

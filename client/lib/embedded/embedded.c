@@ -243,7 +243,8 @@ cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *erro
     local_init(conn->local, conn, threads != 0 ? threads : cr_cores());
     conn->way = &way;
     conn->fd = -1;
-    conn->spin_us = conn->keepalive_ms = 0;
+    conn->keepalive_ms = 0;
+    conn->lookout.most_ns = 0;
     conn->state = CONN_OPEN;
     snprintf(conn->server, sizeof conn->server, "embedded/%s", CURED_VERSION);
     return CR_OK;
