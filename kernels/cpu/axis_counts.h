@@ -66,11 +66,6 @@ static void count_lines(const cr_axis_plan *plan, cr_strip *strip, const struct 
     }
 }
 
-/* What a long row asks for ahead of itself. */
-ALWAYS struct ahead row_ahead(const uint8_t *p) {
-    return (struct ahead){(uintptr_t)p + 8192, 0, (uintptr_t)p + 4096, UINTPTR_MAX};
-}
-
 static void count_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n) {
     cr_partial part; /* most of it stays untouched */
     part.dtype = (uint8_t)plan->dtype;

@@ -39,22 +39,18 @@ static void extrema_lines(const cr_axis_plan *plan, cr_strip *strip, const struc
 
 /* A whole row, by the fold of a whole array. */
 static void extrema_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n) {
-    struct extremum_run run = {.first_nan = UINT64_MAX};
-    extrema_tile(&run, plan->dtype, plan->wants, p, n, 0, row_ahead(p));
-    if (run.first_nan != UINT64_MAX) strip->nans = 1;
-    ((uint64_t *)cr_strip_array(strip, plan->first_nan))[column] = run.first_nan;
-    /* A side that nobody asked for takes the other's: what counts is that there was an element. */
-    const struct extremum_block *min = run.min.block ? &run.min : &run.max, *max = run.max.block ? &run.max : &run.min;
-    if (min->block == NULL) return;
+    cr_array_extrema row;
+    AXIS_FOLDS.extrema(plan->dtype, plan->wants, p, n, &row);
+    if (row.first_nan != UINT64_MAX) strip->nans = 1;
+    ((uint64_t *)cr_strip_array(strip, plan->first_nan))[column] = row.first_nan;
+    if (!row.some) return;
     size_t size = plan->size;
-    memcpy((uint8_t *)cr_strip_array(strip, plan->min_key) + column * size, &min->key, size);
-    memcpy((uint8_t *)cr_strip_array(strip, plan->max_key) + column * size, &max->key, size);
+    memcpy((uint8_t *)cr_strip_array(strip, plan->min_key) + column * size, &row.min_key, size);
+    memcpy((uint8_t *)cr_strip_array(strip, plan->max_key) + column * size, &row.max_key, size);
     if (plan->wants & CR_WANTS_ARGMIN) {
-        ((uint64_t *)cr_strip_array(strip, plan->min_index))[column] =
-            min->index + extrema_find(plan->dtype, min->block, min->n, min->key);
+        ((uint64_t *)cr_strip_array(strip, plan->min_index))[column] = row.min_index;
     }
     if (plan->wants & CR_WANTS_ARGMAX) {
-        ((uint64_t *)cr_strip_array(strip, plan->max_index))[column] =
-            max->index + extrema_find(plan->dtype, max->block, max->n, max->key);
+        ((uint64_t *)cr_strip_array(strip, plan->max_index))[column] = row.max_index;
     }
 }

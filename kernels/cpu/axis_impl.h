@@ -1,5 +1,5 @@
 /* axis_impl: the folds along an axis for one instruction set. axis_portable.c, axis_avx2.c and axis_avx512.c define VB,
- * the VEC_* switch and AXIS_NAME, and include this once.
+ * the VEC_* switch, AXIS_NAME and AXIS_FOLDS, and include this once.
  *
  * Thread: any. Owner: the caller owns strips and data. */
 #include "kernels/core/key.h"
@@ -7,6 +7,7 @@
 #include "kernels/core/prod.h"
 #include "kernels/cpu/axis_plan.h"
 #include "kernels/cpu/axis_rows.h"
+#include "kernels/cpu/fold_table.h"
 #include "kernels/cpu/vec.h"
 
 /* Rows long enough to be arrays of their own use the folds of arrays; not all of those are needed here. */

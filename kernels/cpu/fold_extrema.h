@@ -115,6 +115,22 @@ static void extremum_end(const struct extremum_block *own, cr_extremum *best, cr
     if (better || index < best->index) *best = (cr_extremum){key, index};
 }
 
+/* What a long row asks for ahead of itself. */
+ALWAYS struct ahead row_ahead(const uint8_t *p) {
+    return (struct ahead){(uintptr_t)p + 8192, 0, (uintptr_t)p + 4096, UINTPTR_MAX};
+}
+
+static void array_extrema(cr_dtype dtype, uint32_t wants, const uint8_t *p, uint64_t n, cr_array_extrema *to) {
+    struct extremum_run run = {.first_nan = UINT64_MAX};
+    extrema_tile(&run, dtype, wants, p, n, 0, row_ahead(p));
+    /* A side that nobody asked for takes the other's: what counts is that there was an element. */
+    const struct extremum_block *min = run.min.block ? &run.min : &run.max, *max = run.max.block ? &run.max : &run.min;
+    *to = (cr_array_extrema){min->block != NULL, min->key, max->key, 0, 0, run.first_nan};
+    if (!to->some) return;
+    if (wants & CR_WANTS_ARGMIN) to->min_index = min->index + extrema_find(dtype, min->block, min->n, min->key);
+    if (wants & CR_WANTS_ARGMAX) to->max_index = max->index + extrema_find(dtype, max->block, max->n, max->key);
+}
+
 static void extrema_end(const struct extremum_run *run, cr_partial *part) {
     cr_dtype dtype = (cr_dtype)part->dtype;
     part->first_nan = run->first_nan;

@@ -264,4 +264,4 @@ static void fold(cr_partial *part, const uint8_t *p, uint64_t n, uint64_t index)
     part->n += n;
 }
 
-const cr_fold_isa FOLD_NAME = {FOLD_TEXT, fold};
+const cr_fold_isa FOLD_NAME = {FOLD_TEXT, fold, array_extrema};

@@ -6,9 +6,18 @@
 
 #include "kernels/core/partial.h"
 
+/* Of one array: keys as fold_extrema.h forms them, whose lower bytes are the element's; indices only where they were asked for. */
+typedef struct cr_array_extrema {
+    bool some; /* false: nothing but NaNs, then the keys say nothing */
+    int64_t min_key, max_key;
+    uint64_t min_index, max_index, first_nan;
+} cr_array_extrema;
+
 typedef struct cr_fold_isa {
     const char *name;
     void (*fold)(cr_partial *p, const uint8_t *data, uint64_t n, uint64_t index);
+    /* Of n elements at p; wants as in a partial. Long rows take it. */
+    void (*extrema)(cr_dtype dtype, uint32_t wants, const uint8_t *p, uint64_t n, cr_array_extrema *to);
 } cr_fold_isa;
 
 extern const cr_fold_isa cr_fold_portable;
