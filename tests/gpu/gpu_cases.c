@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const data_names[DATA_KINDS] = {"normal",   "10^±10", "10^±30",   "binades", "bits",   "denormal", "cancel",
-                                            "specials", "zeros",  "outliers", "largest", "sorted", "sparse"};
+const char *const data_names[DATA_KINDS] = {"normal",   "10^±10", "10^±30",   "binades", "bits",
+                                            "denormal", "cancel", "specials", "zeros",   "outliers",
+                                            "largest",  "sorted", "sparse",   "spread"};
 
 uint64_t case_seed(void) {
     const char *text = getenv("CURED_TEST_SEED");
@@ -124,6 +125,10 @@ static uint64_t float_element(uint64_t *state, enum cr_data_kind kind, struct sh
         case DATA_SPARSE:
             if (r % 2) return make(0, 0, (n % 3 == 2) != (i > n - n / 8), s);
             return bits_of(n % 3 == 0 ? normal(state) : n % 3 == 1 ? fabs(normal(state)) : -fabs(normal(state)), s);
+        case DATA_SPREAD: {
+            const int64_t field = s.bias + 2 - (int64_t)(r >> 59);
+            return make(r, field < 0 ? 0 : field, r >> 51 & 1, s);
+        }
         default:
             return bits_of(normal(state), s);
     }

@@ -23,6 +23,7 @@ enum cr_data_kind {
     DATA_LARGEST,
     DATA_SORTED, /* rising over the whole range of exponents */
     DATA_SPARSE, /* half of them zeros, whose sign changes near the end; by the count no other is below zero, none above, or both are */
+    DATA_SPREAD, /* over 32 binades, the largest a little above one */
     DATA_KINDS
 };
 
