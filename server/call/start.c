@@ -64,6 +64,7 @@ cr_status cr_call_make_job(cr_call *call, const cr_kept *kept, cr_error *error) 
     job->wants = call->wants;
     for (uint32_t i = 0; i < r->op_count; i++) job->ops |= cr_ops_of(r->ops[i]);
     job->base = r->first;
+    job->brought = r->source == CR_SOURCE_STREAM || r->source == CR_SOURCE_INLINE;
     job->sink = call->sink;
     call->sink = NULL;
     if (r->has_axis) {

@@ -46,7 +46,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->sink = NULL;
     job->base = job->claim_bytes = job->claim_most = job->claim_output = 0;
     job->most_claims = 0;
-    job->may_pause = false;
+    job->brought = job->may_pause = false;
     cr_list_init(&job->outputs);
     cr_list_init(&job->news);
     job->output_bytes = 0;

@@ -44,6 +44,7 @@ typedef struct cr_job {
     uint64_t claim_most;  /* axis: and no more than this; 0: no limit of its own */
     uint64_t claim_output; /* axis: bytes of answers that a claim may bring, about */
     uint32_t most_claims;  /* axis: at a time; 0: any number */
+    bool brought;          /* its input comes over a connection: when it is offered, it is in memory, and in a cache */
     bool may_pause;        /* axis: its answers may wait for the client, and then its input does too */
     uint64_t base;         /* index of the input's first element, for the fold */
     bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */

@@ -12,6 +12,8 @@
 #include "server/engine/job_axis.h"
 #include "server/engine/queue_internal.h"
 
+enum { SOON_FOLDED_BYTES = 1024 * 1024 }; /* within some 50 us: to wake another worker takes as long, and a core */
+
 cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **out, cr_error *error) {
     cr_queue *queue = calloc(1, sizeof *queue);
     if (!queue) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the run queue");
@@ -64,7 +66,17 @@ void cr_queue_close(cr_queue *queue) {
         atomic_fetch_add(&queue->offers[kind], 1);
         pthread_cond_broadcast(&queue->more[kind]);
     }
+    while (queue->lately) cr_queue_wake_worker(queue);
     pthread_mutex_unlock(&queue->mutex);
+}
+
+void cr_queue_wake_worker(cr_queue *queue) {
+    cr_sleeper *worker = queue->lately;
+    queue->lately = worker->next;
+    queue->sleeping[CR_KIND_CPU]--;
+    worker->sleeps = false;
+    queue->waking++;
+    pthread_cond_signal(&worker->woken);
 }
 
 void cr_queue_settle(cr_queue *queue, cr_job *job) {
@@ -106,17 +118,29 @@ static void end_wait(cr_queue *queue) {
     queue->dry_ns = 0;
 }
 
-static void wake_lane(cr_queue *queue, cr_lane_kind kind) {
+uint64_t cr_queue_weight(const cr_job *job, uint64_t bytes) {
+    if (!job->brought) return SOON_FOLDED_BYTES + 1;
+    return job->axis || job->families & CR_FAM_PROD ? 8 * bytes : bytes;
+}
+
+/* Q. Whether workers that are awake come to the job, which is in line, as soon as one would that is woken for it. Of the others
+ * in line it takes each for as much: where one was more, a worker was woken for that. */
+static bool enough_awake(const cr_queue *queue, const cr_job *job) {
+    return (queue->folding || queue->waking) &&
+           queue->in_hand + queue->standing[CR_KIND_CPU] * cr_queue_weight(job, job->claimable) <= SOON_FOLDED_BYTES;
+}
+
+static void wake_lane(cr_queue *queue, const cr_job *job, cr_lane_kind kind) {
     if (kind == CR_KIND_CPU && queue->looker) { /* it is awake, and takes what is there */
         queue->looker = NULL;
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
         return;
     }
     if (!queue->sleeping[kind]) return;
-    if (kind == CR_KIND_CPU)
-        pthread_cond_signal(&queue->more[kind]);
-    else
+    if (kind != CR_KIND_CPU)
         pthread_cond_broadcast(&queue->more[kind]); /* not every GPU takes every job */
+    else if (!enough_awake(queue, job))
+        cr_queue_wake_worker(queue);
 }
 
 /* Of an input whose length is not known yet: what of it has come. */
@@ -142,7 +166,7 @@ void cr_queue_offer(cr_queue *queue, cr_job *job) {
         queue->standing[kind]++;
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
         if (kind == CR_KIND_CPU) end_wait(queue);
-        wake_lane(queue, kind);
+        wake_lane(queue, job, kind);
     }
     cr_queue_count(job, before);
 }
@@ -164,7 +188,7 @@ void cr_queue_line_up(cr_queue *queue, cr_job *job, cr_lane_kind taker, uint64_t
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
         bool wanted = wanted_by(queue, job, kind);
         if (!wanted) cr_queue_leave_line(queue, job, kind);
-        if (wanted && kind == (int)taker) wake_lane(queue, kind);
+        if (wanted && kind == (int)taker) wake_lane(queue, job, kind);
     }
     cr_queue_count(job, before);
     cr_turns_charge(queue->line[taker], &job->ready[taker], bytes);

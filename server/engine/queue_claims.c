@@ -114,6 +114,8 @@ static cr_claim take_claim(cr_queue *queue, uint32_t workers) {
     assert(found);
     (void)found;
     cr_claim claim = claim_place(job, &at, claim_size(&at, workers, queue->standing[CR_KIND_CPU]));
+    queue->folding++;
+    queue->in_hand += cr_queue_weight(job, claim.bytes);
     cr_queue_line_up(queue, job, CR_KIND_CPU, claim.bytes);
     return claim;
 }
@@ -132,6 +134,8 @@ static void give_back(const cr_claim *claim, cr_list *let_go) {
 /* Q. Gives back the turn's claim. stays: the thread's next claim is of the same job, so its partial need not be merged yet. */
 static void end_turn(cr_queue *queue, cr_turn *turn, bool stays, cr_list *let_go) {
     cr_job *job = turn->claim.job;
+    queue->folding--;
+    queue->in_hand -= cr_queue_weight(job, turn->claim.bytes);
     if (turn->error.code != CR_OK) cr_queue_stop_locked(queue, job, &turn->error, let_go);
     if (!stays && !job->axis && job->state == CR_JOB_OPEN) cr_partial_merge(&job->partial, &turn->partial);
     give_back(&turn->claim, let_go);
@@ -154,6 +158,16 @@ static bool look_out(cr_queue *queue) {
     if (queue->looker == &look) queue->looker = NULL;
     cr_lookout_end(&queue->lookout, &look);
     return true;
+}
+
+/* Q. */
+static void sleep_until_woken(cr_queue *queue) {
+    cr_sleeper self = {.next = queue->lately, .woken = PTHREAD_COND_INITIALIZER, .sleeps = true};
+    queue->lately = &self;
+    queue->sleeping[CR_KIND_CPU]++;
+    while (self.sleeps) pthread_cond_wait(&self.woken, &queue->mutex);
+    queue->waking--;
+    pthread_cond_destroy(&self.woken);
 }
 
 /* The time of the claim in hand is over. Returns now. */
@@ -200,9 +214,7 @@ bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait) 
             looked = true;
             continue;
         }
-        queue->sleeping[CR_KIND_CPU]++;
-        pthread_cond_wait(&queue->more[CR_KIND_CPU], &queue->mutex);
-        queue->sleeping[CR_KIND_CPU]--;
+        sleep_until_woken(queue);
     }
     pthread_mutex_unlock(&queue->mutex);
     cr_queue_release_all(&let_go);

@@ -11,6 +11,13 @@
 #include "server/base/lookout.h"
 #include "server/engine/queue.h"
 
+/* A worker that sleeps, on its stack. Whoever wakes it takes it out. */
+typedef struct cr_sleeper {
+    struct cr_sleeper *next;
+    pthread_cond_t woken;
+    bool sleeps;
+} cr_sleeper;
+
 struct cr_queue {
     pthread_mutex_t mutex;
     pthread_cond_t more[CR_LANE_KINDS];
@@ -18,6 +25,11 @@ struct cr_queue {
     uint32_t standing[CR_LANE_KINDS]; /* jobs in the line */
     cr_list completed, news;
     uint32_t sleeping[CR_LANE_KINDS];
+    uint32_t waking;  /* workers that were woken, and do not run yet */
+    uint32_t folding; /* claims that workers have in hand */
+    uint64_t in_hand; /* their weight: cr_queue_weight */
+    cr_sleeper *
+        lately; /* workers that sleep, the last to begin first: it is woken first, since its core and caches are warm */
     uint32_t gpus; /* whose lanes claim by cr_queue_take: a bit each, by ordinal */
     bool closed;
     _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a thread that looks watches */
@@ -32,6 +44,9 @@ struct cr_queue {
 
 /* Completes the job when nothing is out and nothing is left. */
 void cr_queue_settle(cr_queue *queue, cr_job *job);
+/* What bytes of the job are to a worker, as bytes of a plain fold of what is in a cache. Nobody knows it of bytes that may
+ * have to be read from somewhere: they count as too many. */
+uint64_t cr_queue_weight(const cr_job *job, uint64_t bytes);
 /* The first segment of job with bytes to claim (the next in the array, for a job in order); NULL: none may be taken. */
 cr_segment *cr_queue_first(const cr_job *job);
 /* Whether a lane may take something of it: answers that nobody reads stop their job. */
@@ -52,6 +67,7 @@ bool cr_queue_finished_with(cr_segment *segment);
 void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, cr_list *let_go);
 /* Stops a job that only a GPU can do which is not there (any more): true. */
 bool cr_queue_stop_orphan(cr_queue *queue, cr_job *job, cr_list *let_go);
+void cr_queue_wake_worker(cr_queue *queue);
 void cr_queue_poke_locked(cr_queue *queue);
 /* Outside the mutex. */
 void cr_queue_release_all(cr_list *let_go);

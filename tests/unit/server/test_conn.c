@@ -63,6 +63,29 @@ static void end_hog(hog *h) {
     cr_job_free(h->job);
 }
 
+/* A sum of 64 KiB costs the loop less than to wake a worker. */
+START_TEST(a_quick_upload_needs_no_worker) {
+    enum { SMALL = 64 * 1024 };
+    client *c = new_client();
+    uint64_t sums[2];
+    uint32_t *small = numbers(SMALL / 4, &sums[0]), *large = numbers(SMALL / 4 + 1, &sums[1]);
+    queue_call(c, 1, SMALL);
+    queue_frame(c, CR_FRAME_DATA, 0, 1, small, 20000);
+    queue_frame(c, CR_FRAME_DATA, CR_FLAG_END, 1, (char *)small + 20000, SMALL - 20000);
+    finish(c, 1);
+    ck_assert_uint_eq(c->sum[1], sums[0]);
+    ck_assert_uint_eq(metric_now(CR_M_calls_inline), 1);
+    queue_call(c, 2, SMALL + 4);
+    queue_frame(c, CR_FRAME_DATA, CR_FLAG_END, 2, large, SMALL + 4);
+    finish(c, 2);
+    ck_assert_uint_eq(c->sum[2], sums[1]);
+    ck_assert_uint_eq(metric_now(CR_M_calls_inline), 1);
+    free(small);
+    free(large);
+    free_client(c);
+}
+END_TEST
+
 /* Where both workers are at something, the loop folds an upload of 64 KiB itself. One element more waits for a worker. */
 START_TEST(a_small_upload_waits_for_no_worker) {
     enum { SMALL = 64 * 1024 };
@@ -275,6 +298,7 @@ int main(void) {
     TCase *tc = tcase_create("conn");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, small_calls_are_answered_in_their_turn, 0, 4);
+    tcase_add_test(tc, a_quick_upload_needs_no_worker);
     tcase_add_test(tc, a_small_upload_waits_for_no_worker);
     tcase_add_loop_test(tc, an_upload_in_pieces, 0, 8);
     tcase_add_loop_test(tc, a_fast_upload_is_read_in_large_pieces, 0, 3);

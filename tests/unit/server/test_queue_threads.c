@@ -149,6 +149,7 @@ START_TEST(everything_at_once) {
         for (int i = 0; i < JOBS_EACH; i++) {
             works[p][i].job = cr_job_new(CR_U8, CR_FAM_SUM);
             works[p][i].job->owner = &works[p][i];
+            works[p][i].job->brought = i % 2;
         }
     for (int i = 0; i < LANES; i++) pthread_create(&lanes[i], NULL, lane, &turns[i]);
     for (int p = 0; p < PRODUCERS; p++) pthread_create(&producers[p], NULL, producer, works[p]);
@@ -205,6 +206,7 @@ START_TEST(one_by_one) {
         cr_list list;
         one = (work){.job = cr_job_new(CR_U8, CR_FAM_SUM), .count = 1};
         one.job->owner = &one;
+        one.job->brought = i % 2;
         make_piece(&one, &one.pieces[0], &state, 0);
         cr_queue_add(queue, &one.pieces[0].segment);
         cr_queue_ready(queue, &one.pieces[0].segment, one.pieces[0].bytes, true);
