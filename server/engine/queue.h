@@ -74,6 +74,7 @@ typedef struct cr_claim {
     cr_segment *segment;
     const uint8_t *data;
     uint64_t bytes, index;
+    uint64_t weight; /* of a worker's claim: the queue's own count; 0: a lane's, that is none */
 } cr_claim;
 
 /* The second array's elements that belong to the claim's; NULL: the op takes one array. */

@@ -114,15 +114,18 @@ static cr_claim take_claim(cr_queue *queue, uint32_t workers) {
     assert(found);
     (void)found;
     cr_claim claim = claim_place(job, &at, claim_size(&at, workers, queue->standing[CR_KIND_CPU]));
+    claim.weight = cr_queue_weight(job, claim.bytes);
+    queue->in_hand += claim.weight;
     queue->folding++;
-    queue->in_hand += cr_queue_weight(job, claim.bytes);
     cr_queue_line_up(queue, job, CR_KIND_CPU, claim.bytes);
     return claim;
 }
 
 /* Q. The claim is folded. Segments to release after unlocking go to let_go. */
-static void give_back(const cr_claim *claim, cr_list *let_go) {
+static void give_back(cr_queue *queue, const cr_claim *claim, cr_list *let_go) {
     cr_job *job = claim->job;
+    queue->in_hand -= claim->weight;
+    queue->folding -= claim->weight != 0;
     job->folded_bytes += claim->bytes;
     cr_metric_add(input_bytes_total, claim->bytes);
     cr_metric_add(claims_total, 1);
@@ -134,11 +137,9 @@ static void give_back(const cr_claim *claim, cr_list *let_go) {
 /* Q. Gives back the turn's claim. stays: the thread's next claim is of the same job, so its partial need not be merged yet. */
 static void end_turn(cr_queue *queue, cr_turn *turn, bool stays, cr_list *let_go) {
     cr_job *job = turn->claim.job;
-    queue->folding--;
-    queue->in_hand -= cr_queue_weight(job, turn->claim.bytes);
     if (turn->error.code != CR_OK) cr_queue_stop_locked(queue, job, &turn->error, let_go);
     if (!stays && !job->axis && job->state == CR_JOB_OPEN) cr_partial_merge(&job->partial, &turn->partial);
-    give_back(&turn->claim, let_go);
+    give_back(queue, &turn->claim, let_go);
     cr_queue_settle(queue, job);
     cr_queue_offer(queue, job); /* a job in order waited for this claim */
 }
@@ -311,7 +312,7 @@ void cr_queue_folded(cr_queue *queue, const cr_claim *claims, uint32_t count, co
     if (error) cr_queue_stop_locked(queue, job, error, &let_go);
     for (uint32_t i = 0; i < partial_count && job->state == CR_JOB_OPEN; i++)
         cr_partial_merge(&job->partial, partials[i]);
-    for (uint32_t i = 0; i < count; i++) give_back(&claims[i], &let_go);
+    for (uint32_t i = 0; i < count; i++) give_back(queue, &claims[i], &let_go);
     cr_queue_settle(queue, job);
     cr_queue_offer(queue, job); /* a job in order waited for them */
     pthread_mutex_unlock(&queue->mutex);

@@ -77,6 +77,9 @@ static void end(worker *workers, int jobs) {
     }
     cr_queue_close(queue);
     for (int i = 0; i < WORKERS; i++) pthread_join(workers[i].thread, NULL);
+    ck_assert_uint_eq(queue->folding, 0);
+    ck_assert_uint_eq(queue->in_hand, 0);
+    ck_assert_uint_eq(queue->waking, 0);
     cr_queue_free(queue);
 }
 
@@ -136,12 +139,32 @@ START_TEST(the_line_counts) {
 }
 END_TEST
 
+/* A thread that folds one claim, and does not come back, is none that is awake. */
+START_TEST(one_that_is_gone_is_not_awake) {
+    worker workers[WORKERS], visitor = {0};
+    const cr_partial *partial = &visitor.turn.partial;
+    task first, second;
+    begin(workers);
+    offer(&first, false, CR_FAM_SUM, MOST_BYTES);
+    while (cr_queue_turn(queue, &visitor.turn, WORKERS, false)) {
+        cr_queue_folded(queue, &visitor.turn.claim, 1, &partial, 1, NULL);
+        visitor.turn.claim.job = NULL;
+    }
+    gate_add(&go);
+    while (asleep() != WORKERS) sched_yield();
+    ck_assert_uint_eq(queue->folding, 0);
+    offer(&second, true, CR_FAM_SUM, 1);
+    end(workers, 2);
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("server/queue_wakes");
     TCase *tc = tcase_create("wakes");
     tcase_add_test(tc, the_last_to_sleep_is_woken);
     tcase_add_loop_test(tc, one_that_is_awake_is_enough, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tc, the_line_counts);
+    tcase_add_test(tc, one_that_is_gone_is_not_awake);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
