@@ -1,5 +1,6 @@
 /* emulate: runs a kernel's blocks on the host, one after the other, a fibre a thread. A fibre gives way only where the device's
- * threads would wait for each other: at barriers and votes.
+ * threads would wait for each other: at barriers and votes. A warp goes on for as long as it can, while others may not have begun, and the
+ * next to go on is drawn by CURED_TEST_SEED: so a barrier that is missing is missed.
  *
  * Thread: one. Owner: the launch; fibres' stacks live as long as the program. */
 #include "cuda_runtime.h"
@@ -10,7 +11,7 @@
 
 namespace {
 
-enum { STACK = 32 << 10, WARP = 32 };
+enum { STACK = 32 << 10, WARP = 32, SELDOM = 4096 }; /* one vote in so many lets another warp go on */
 
 struct fibre {
     void *stack_pointer = nullptr; /* where it left off */
@@ -28,6 +29,7 @@ struct warp_vote {
 std::vector<fibre> fibres;
 std::vector<warp_vote> votes;
 unsigned current, running, at_barrier, barrier_round;
+uint64_t drawn; /* what chance is made of */
 void *scheduler;
 const std::function<void()> *job;
 
@@ -56,12 +58,17 @@ static void enter(unsigned number) {
     cr_emulated_here = &fibres[number].place;
 }
 
-/* The next fibre that is not done. */
-static void give_way() {
-    unsigned mine = current, next = mine;
-    do next = next + 1 == fibres.size() ? 0 : next + 1;
-    while (fibres[next].done);
-    if (next == mine) return;
+static unsigned chance(unsigned below) {
+    drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(drawn >> 33) % below;
+}
+
+/* The next fibre of `count` from `first` on, after `next`, that is not done; or this one. */
+static void give_way(unsigned first, unsigned count, unsigned next) {
+    unsigned mine = current, tries = 0;
+    do next = next + 1 >= first + count ? first : next + 1;
+    while (fibres[next].done && ++tries < count);
+    if (next == mine || fibres[next].done) return;
     enter(next);
     cr_emulated_switch(&fibres[mine].stack_pointer, fibres[next].stack_pointer);
 }
@@ -78,7 +85,7 @@ static void body() {
         at_barrier = 0;
         barrier_round++;
     }
-    give_way();
+    give_way(0, (unsigned)fibres.size(), current);
     abort(); /* a fibre that is done does not come back */
 }
 
@@ -89,7 +96,8 @@ void __syncthreads() {
         barrier_round++;
         return;
     }
-    while (barrier_round == round) give_way();
+    const unsigned all = (unsigned)fibres.size();
+    for (unsigned from = chance(all); barrier_round == round; from = current) give_way(0, all, from);
 }
 
 const uint64_t *cr_emulated_vote(uint64_t value) {
@@ -101,7 +109,11 @@ const uint64_t *cr_emulated_vote(uint64_t value) {
         vote.arrived = 0;
         vote.round++;
     }
-    while (vote.round == round) give_way();
+    const unsigned first = threadIdx.x / WARP * WARP, all = (unsigned)fibres.size();
+    while (vote.round == round) {
+        if (chance(SELDOM) == 0) give_way(0, all, chance(all));
+        else give_way(first, WARP, current);
+    }
     return vote.values[round % 2];
 }
 
@@ -109,6 +121,8 @@ void cr_emulated_launch(unsigned blocks, unsigned threads, const std::function<v
     if (fibres.size() != threads) {
         for (fibre &f : fibres) free(f.stack);
         fibres.assign(threads, fibre());
+        const char *seed = getenv("CURED_TEST_SEED");
+        drawn = seed ? strtoull(seed, nullptr, 0) : 1;
         for (fibre &f : fibres) f.stack = (char *)aligned_alloc(64, STACK);
     }
     votes.assign(threads / WARP, warp_vote());
@@ -130,7 +144,8 @@ void cr_emulated_launch(unsigned blocks, unsigned threads, const std::function<v
             for (int i = 0; i < 6; i++) *--top = nullptr;
             f.stack_pointer = top;
         }
-        enter(0);
-        cr_emulated_switch(&scheduler, fibres[0].stack_pointer);
+        unsigned one = chance(threads);
+        enter(one);
+        cr_emulated_switch(&scheduler, fibres[one].stack_pointer);
     }
 }
