@@ -33,17 +33,79 @@ typedef struct shape_case {
 
 /* Rows shorter and longer than units, teams, blocks; columns narrower and wider than tiles; few long ones, which are split. */
 static const shape_case shapes[] = {
-    {{1, 1, 1}, true},        {{5, 3, 1}, true},       {{300, 7, 1}, true},     {{1000, 1, 1}, false},
-    {{33, 32, 1}, false},     {{40, 100, 1}, true},    {{9, 1000, 1}, false},   {{600, 257, 1}, false},
-    {{3, 5003, 1}, true},     {{1, 70001, 1}, true},   {{1, 16, 3}, true},      {{1, 1, 1000}, false},
-    {{7, 5, 4}, true},        {{50, 9, 6}, false},     {{2, 300, 12}, false},   {{1, 2011, 3}, true},
-    {{1, 900, 37}, true},     {{1, 70, 300}, true},    {{3, 11, 513}, false},   {{1, 1200, 64}, false},
-    {{1, 40000, 8}, false},   {{4, 1000, 100}, false}, {{2, 33, 1024}, false},  {{1, 1000003, 1}, false},
-    {{1, 300001, 5}, false},  {{1, 4097, 260}, false}, {{130, 4000, 1}, false}, {{1, 13, 70000}, false},
-    {{2000, 64, 3}, false},   {{6200, 8, 1}, true},    {{6200, 7, 1}, true},    {{3000, 512, 1}, false},
-    {{9000, 1024, 1}, false}, {{700, 32, 1}, true},    {{200, 1024, 1}, true},  {{1, 0, 1}, false},
+    {{1, 1, 1}, true},        {{5, 3, 1}, true},        {{300, 7, 1}, true},     {{1000, 1, 1}, false},
+    {{33, 32, 1}, false},     {{40, 100, 1}, true},     {{9, 1000, 1}, false},   {{600, 257, 1}, false},
+    {{3, 5003, 1}, true},     {{1, 70001, 1}, true},    {{1, 16, 3}, true},      {{1, 1, 1000}, false},
+    {{7, 5, 4}, true},        {{50, 9, 6}, false},      {{2, 300, 12}, false},   {{1, 2011, 3}, true},
+    {{1, 900, 37}, true},     {{1, 70, 300}, true},     {{3, 11, 513}, false},   {{1, 1200, 64}, false},
+    {{1, 40000, 8}, false},   {{4, 1000, 100}, false},  {{2, 33, 1024}, false},  {{1, 1000003, 1}, false},
+    {{1, 300001, 5}, false},  {{1, 4097, 260}, false},  {{130, 4000, 1}, false}, {{1, 13, 70000}, false},
+    {{2000, 64, 3}, false},   {{6200, 8, 1}, true},     {{6200, 7, 1}, true},    {{3000, 512, 1}, false},
+    {{9000, 1024, 1}, false}, {{700, 32, 1}, true},     {{200, 1024, 1}, true},  {{1, 0, 1}, false},
+    {{200, 2056, 1}, true},   {{8500, 1096, 1}, false},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* Kinds beyond the arrays': normal ones with rows that only a second launch folds, at places where strips go wrong if they do. */
+enum {
+    PLACE_FIRST = DATA_KINDS,
+    PLACE_LAST,
+    PLACE_MIDDLE,
+    PLACE_PAIR,
+    PLACE_OTHERS,
+    PLACE_UPPER_HALF,
+    EDGES,
+    PLACES_END
+};
+static const char *const places_names[] = {"first hard",       "last hard",       "middle hard", "two near hard",
+                                           "every third hard", "upper half hard", "edges"};
+
+static bool is_hard(int place, uint64_t row, uint64_t rows) {
+    switch (place) {
+        case PLACE_FIRST:
+            return row == 0;
+        case PLACE_LAST:
+            return row == rows - 1;
+        case PLACE_MIDDLE:
+            return row == rows / 2;
+        case PLACE_PAIR:
+            return row == rows / 3 || row == rows / 3 + 64;
+        case PLACE_OTHERS:
+            return row % 3 == 1;
+        default:
+            return row >= rows / 2;
+    }
+}
+
+/* Rows whose sums need all the bits that elements so far apart can take: full mantissas, alike but for one that is smaller by 0 to 63
+ * binades. */
+static void edges(uint8_t *at, cr_dtype dtype, const cr_shape *shape) {
+    const uint64_t size = cr_dtype_size(dtype), width = shape->n * shape->inner;
+    const int mantissa = dtype == CR_F16 ? 10 : dtype == CR_BF16 ? 7 : dtype == CR_F32 ? 23 : 52;
+    const int field = dtype == CR_F16 ? 25 : dtype == CR_F64 ? 1040 : 140;
+    for (uint64_t row = 0; row < shape->outer; row++) {
+        for (uint64_t i = 0; i < width; i++) {
+            const int down = i == row * 7 % width ? (int)(row % 64) : 0;
+            const uint64_t bits = ((uint64_t)(down < field ? field - down : 0) + 1) << mantissa;
+            const uint64_t full = bits - 1;
+            memcpy(at + (row * width + i) * size, &full, size);
+        }
+    }
+}
+
+/* Puts a large and a tiny element into rows, at an end of them or across it. */
+static void harden(uint8_t *at, cr_dtype dtype, const cr_shape *shape, int place) {
+    const uint64_t size = cr_dtype_size(dtype), width = shape->n * shape->inner, top = dtype == CR_F16 ? 0x7b : 0x7e;
+    for (uint64_t row = 0; row < shape->outer; row++) {
+        if (!is_hard(place, row, shape->outer)) continue;
+        const uint64_t large = row % 2 ? width - 1 : 0, tiny = width - 1 - large;
+        memset(at + (row * width + large) * size, 0x11, size);
+        at[(row * width + large + 1) * size - 1] = (uint8_t)top;
+        if (tiny == large) continue;
+        memset(at + (row * width + tiny) * size, 0, size);
+        at[(row * width + tiny) * size] = 3;
+    }
+}
 
 /* Every op of dtype that the GPU answers; products of integers, which seldom fit, alone. */
 static void ask_all(cr_axis_spec *spec, bool product) {
@@ -61,10 +123,11 @@ static void ask_all(cr_axis_spec *spec, bool product) {
     }
 }
 
-static void differ(const cr_axis_spec *spec, uint32_t k, uint64_t output, enum cr_data_kind kind, uint64_t offset) {
+static void differ(const cr_axis_spec *spec, uint32_t k, uint64_t output, int kind, uint64_t offset) {
     if (run.wrong++ >= 20) return;
     printf("wrong: case %llu: %s of %s, %s data, shape (%llu, %llu, %llu), output %llu, offset %llu, nan %d\n",
-           (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype), data_names[kind],
+           (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype),
+           kind < DATA_KINDS ? data_names[kind] : places_names[kind - DATA_KINDS],
            (unsigned long long)spec->shape.outer, (unsigned long long)spec->shape.n,
            (unsigned long long)spec->shape.inner, (unsigned long long)output, (unsigned long long)offset,
            (int)spec->finish.nan);
@@ -112,7 +175,7 @@ static void bring(const cr_axis_spec *spec, const void *got[]) {
     for (bool idle = false; !idle;) case_check(cr_cuda.poll(run.on.stream, &idle, &error), &error);
 }
 
-static void compare(cr_axis_spec *spec, uint64_t offset, enum cr_data_kind kind) {
+static void compare(cr_axis_spec *spec, uint64_t offset, int kind) {
     uint64_t count = spec->shape.outer * spec->shape.inner;
     void *want[CR_AXIS_MAX_OPS], *scratch = aligned_alloc(64, (cr_axis_scratch(spec) + 64) / 64 * 64);
     for (uint32_t k = 0; k < spec->op_count; k++) want[k] = malloc(count * 16);
@@ -149,11 +212,16 @@ static void compare(cr_axis_spec *spec, uint64_t offset, enum cr_data_kind kind)
     free(scratch);
 }
 
-static void array(cr_dtype dtype, const cr_shape *shape, enum cr_data_kind kind, uint64_t offset) {
+static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offset) {
     uint64_t n = shape->outer * shape->n * shape->inner, size = cr_dtype_size(dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     cr_error error = {CR_OK, ""};
-    case_fill(run.on.host + offset, n, dtype, kind, options.seed + n * 31 + offset);
+    case_fill(run.on.host + offset, n, dtype, kind < DATA_KINDS ? (enum cr_data_kind)kind : DATA_NORMAL,
+              options.seed + n * 31 + offset);
+    if (kind == EDGES)
+        edges(run.on.host + offset, dtype, shape);
+    else if (kind >= DATA_KINDS)
+        harden(run.on.host + offset, dtype, shape, kind);
     case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, offset + n * size, &error), &error);
     cr_axis_spec spec = {.dtype = dtype, .shape = *shape};
     /* A narrow result where floats are, so that rounding to each is seen; wide ones for integers, and then the usual ones, where
@@ -181,7 +249,8 @@ static void array(cr_dtype dtype, const cr_shape *shape, enum cr_data_kind kind,
 static void type(cr_dtype dtype) {
     uint64_t size = cr_dtype_size(dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    for (int kind = 0; kind < DATA_KINDS; kind++) {
+    for (int kind = 0; kind < PLACES_END; kind++) {
+        if (kind >= DATA_KINDS && !floats) break;
         if (!floats && (kind == DATA_CANCEL || kind == DATA_SPECIALS || kind == DATA_SORTED ||
                         kind == DATA_DECADES_30 || kind == DATA_BINADES || kind == DATA_DENORMAL))
             continue;
@@ -192,8 +261,9 @@ static void type(cr_dtype dtype) {
             if (options.few && !shapes[i].few) continue;
             if (!case_sampled((uint64_t)(i + kind + (int)dtype), options.seed - 1, options.sample)) continue;
             if (shape->n == 0 || elements * size + SPARE > MAX_BYTES) continue;
-            array(dtype, shape, (enum cr_data_kind)kind,
-                  run.number % 3 == 0 ? run.number * 7 % 16 : run.number % 3 * 16);
+            if (kind >= DATA_KINDS && shape->outer < 2) continue;
+            array(dtype, shape, kind,
+                  run.number % 3 == 0 && kind < DATA_KINDS ? run.number * 7 % 16 : run.number % 3 * 16);
         }
     }
 }

@@ -18,11 +18,19 @@ enum {
     WAVES = 6,             /* of blocks, where there is so much: what the last leaves idle is then little */
     WAVES_OF_ANSWERS = 2,  /* where an answer is much work: it pays that more are made at once */
     BLOCK_BYTES = 1 << 17, /* that a block takes, at least */
-    STRIP_BYTES = 1 << 16, /* of a tile of strips, about */
-    STRIP_WIDE = 1 << 18,  /* where four rows and more make a piece */
-    STRIP_BLOCK = 1 << 20, /* of a block, where there is so much */
-    STRIP_WAVES = 4,       /* of blocks, at least */
     STRIP_BLOCKS_PER_SM = 2,
+};
+
+/* Bytes that a block of strips takes, where there is so much, and the waves of blocks that there are at least. Tests have less of both, so
+ * that a block of a small array has several tiles. */
+#if !defined(CR_STRIP_BLOCK)
+#define CR_STRIP_BLOCK (1 << 20)
+#define CR_STRIP_WAVES 4
+#endif
+enum {
+    STRIP_BYTES =
+        CR_STRIP_BLOCK / 4, /* of a tile, about: the second launch has then as much to do at a time as the walk's */
+    STRIP_ROWS = CR_STRIP_BLOCK / 16, /* of 64-bit elements, of which the second launch has rows instead */
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -103,15 +111,18 @@ static void strips(cr_axis_launch *at, uint64_t size) {
 }
 
 void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors) {
-    const uint32_t side = at->strips > 1 ? 1 : 32 >> at->strip_log, least = side * (CR_GPU_THREADS / 32);
-    const uint64_t row = at->n * size, waves = (uint64_t)multiprocessors * STRIP_BLOCKS_PER_SM * STRIP_WAVES;
-    uint32_t many = power((side >= 4 ? STRIP_WIDE : size == 8 ? STRIP_BYTES : 2 * STRIP_BYTES) / row, CR_GPU_THREADS);
+    const uint32_t side = at->strips > 1 ? 1 : 32 >> at->strip_log;
+    uint32_t least = side * (CR_GPU_THREADS / 32);
+    const uint64_t row = at->n * size, waves = (uint64_t)multiprocessors * STRIP_BLOCKS_PER_SM * CR_STRIP_WAVES;
+    uint32_t many = power((size == 8 && side < 4 ? STRIP_ROWS : STRIP_BYTES) / row, CR_GPU_THREADS);
+    if (size != 8 && least * at->m < CR_GPU_THREADS)
+        least = CR_GPU_THREADS / at->m; /* a team of the second launch each */
+    while (many > least && divide_up(at->outer, many) < waves) many /= 2;
     if (many < least) many = least;
     if (size == 8) at->m = CR_GPU_THREADS / many; /* the list has outputs: the second launch knows no teams */
-    if (many * at->m < CR_GPU_THREADS) many = CR_GPU_THREADS / at->m;
     at->rounds = many * at->m / CR_GPU_THREADS;
     at->tiles = divide_up(at->outer, many);
-    uint64_t blocks = divide_up(at->outer * row, STRIP_BLOCK);
+    uint64_t blocks = divide_up(at->outer * row, CR_STRIP_BLOCK);
     if (blocks < waves) blocks = waves;
     if (blocks > at->tiles) blocks = at->tiles;
     at->blocks = blocks > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)blocks;

@@ -14,44 +14,47 @@
 
 enum {
     CR_STRIP_EACH = CR_AXIS_STRIP / CR_WARP, /* vectors that a lane has of a piece */
-    CR_STRIP_TILES = 1024,                   /* of a block, until those that did not do are listed */
+    CR_STRIP_ENOUGH = 2,                     /* tiles in turn without a row that does, until those after them are not tried */
     CR_STRIP_COUNT = 20,                     /* bits for each kind of special among a row's elements */
 };
+/* Tiles of a block, until those that did not do are listed. Tests have fewer. */
+#if !defined(CR_STRIP_TILES)
+#define CR_STRIP_TILES 1024
+#endif
+enum { CR_STRIP_FAILED = (CR_STRIP_TILES + 31) / 32 }; /* words that hold a bit for each */
+static_assert((int)CR_STRIP_FAILED <= (int)CR_GPU_THREADS, "one turn clears them");
 static_assert(CR_AXIS_STRIP_LINES < 1 << CR_STRIP_COUNT, "no count overflows");
+static constexpr uint64_t CR_STRIP_HARD = ~0ull; /* no such counts */
 
 struct cr_strip_shared {
     uint4 piece[CR_WARPS][CR_AXIS_STRIP + 1]; /* the last: zeros */
-    uint32_t failed[CR_STRIP_TILES / 32];     /* tiles, as bits */
+    uint32_t failed[CR_STRIP_FAILED];         /* tiles, as bits */
 };
 
-/* What a lane makes of its part of a row: part[0]·2^unit + part[1]·2^(unit + STEP). Fields: of exponents. */
+/* What a lane makes of its part of a row: part[0]·2^unit, and where it went by anchors part[1]·2^(unit - STEP). Fields: of exponents. */
 template <class E> struct cr_strip_sum {
     static constexpr bool WIDE = E::SIZE == 8, HALF = E::TOP == 31;
     static constexpr int LOG = WIDE ? 4 : E::SIZE == 4 ? 5 : 6; /* log2 of a lane's elements in a piece */
     static constexpr int STEP = 51 - LOG;                       /* between two anchors: what the first rounds off fits the second */
-    static constexpr int REACH = 52 - E::MANTISSA - LOG;        /* fields apart, of elements that are added as they are */
     static_assert(CR_STRIP_EACH * CR_GPU_VECTOR / E::SIZE == 1 << LOG, "");
-    int unit, most, least; /* of fields that it takes */
-    bool anchors;
+    int unit, most; /* most: of fields that it takes */
     double s[2];
 
-    /* For a largest field; log: of a row's elements. */
-    CR_DEVICE void place(uint32_t field, int log, int slack, bool wide) {
-        anchors = WIDE || wide;
+    /* For a row's largest field. The unit is so coarse that a row's sum has 62 bits. What lies on its grid is so close together that
+     * float64 adds it without rounding. */
+    CR_DEVICE void place(uint32_t field, int slack) {
         most = HALF ? E::TOP - 1 : min((int)field + slack, E::TOP - 1);
-        if (anchors) {
-            if (WIDE) most = max(most, STEP); /* no anchor is denormal */
-            unit = most + 1 + LOG - 50 - E::BIAS - STEP;
-        } else {
-            unit = HALF ? 1 - E::BIAS - E::MANTISSA : most + 1 - E::BIAS + log - 62;
-        }
-        least = HALF ? 0 : unit + E::BIAS + E::MANTISSA;
-        if (WIDE && most > E::TOP - STEP) least = E::TOP; /* nor too large */
+        if (WIDE) most = max(most, STEP); /* no anchor is denormal */
+        unit = HALF ? 1 - E::BIAS - E::MANTISSA : most + LOG - 49 - E::BIAS;
     }
-    CR_DEVICE bool fits(int high, int low) const { return high <= most && low >= least && (HALF || anchors || high - low <= REACH); }
-    CR_DEVICE void begin() {
-        s[0] = anchors ? cr_anchor(unit + STEP) : 0;
-        s[1] = anchors ? cr_anchor(unit) : 0;
+    CR_DEVICE bool fits(int high, int low, bool anchors) const {
+        int least = HALF ? 0 : unit + E::BIAS + E::MANTISSA - (anchors ? STEP : 0);
+        if (WIDE && most > E::TOP - STEP) least = E::TOP; /* nor too large */
+        return high <= most && low >= least;
+    }
+    CR_DEVICE void begin(bool anchors) {
+        s[0] = anchors ? cr_anchor(unit) : 0;
+        s[1] = anchors ? cr_anchor(unit - STEP) : 0;
     }
     CR_DEVICE void add(const uint4 &v) {
 #pragma unroll
@@ -61,10 +64,10 @@ template <class E> struct cr_strip_sum {
 #pragma unroll
         for (int e = 0; e < CR_GPU_VECTOR / E::SIZE; e++) cr_chain<0, 2>(s, E::lane(v, e));
     }
-    CR_DEVICE void end(int64_t (&part)[2]) const {
+    CR_DEVICE void end(int64_t (&part)[2], bool anchors) const {
         if (anchors) {
-            part[0] += __double_as_longlong(s[1]) - __double_as_longlong(cr_anchor(unit));
-            part[1] += __double_as_longlong(s[0]) - __double_as_longlong(cr_anchor(unit + STEP));
+            part[0] += __double_as_longlong(s[0]) - __double_as_longlong(cr_anchor(unit));
+            part[1] += __double_as_longlong(s[1]) - __double_as_longlong(cr_anchor(unit - STEP));
         } else {
             double sum = __dadd_rn(s[0], s[1]);
             if (E::SCALE != 0) sum = __dmul_rn(sum, __hiloint2double((1023 - E::SCALE) << 20, 0));
@@ -83,11 +86,10 @@ template <cr_dtype D> struct cr_strip {
     const uint32_t lane, warp, row_log; /* log2 of the lanes that share a row */
     uint32_t vectors, many, each, side; /* of a row; rows of a tile; vectors of a piece; rows of one */
     uint32_t own_each, from[CR_STRIP_EACH]; /* this lane's vectors of a piece; where they lie in `shared`, in bytes */
-    int bits;                               /* log2 of a row's elements, rounded up */
     uint4 coming[CR_STRIP_EACH];            /* the next piece, as it lies in memory */
     const uint8_t *next;                    /* where it does, for this lane */
     uint64_t step;                          /* bytes from a tile of this block to the next */
-    uint32_t tiles, last_rows;              /* of this block; rows of the last of them */
+    uint32_t tiles;                         /* of this block */
     uint32_t next_tile, next_row, rest;     /* rows of the tile next_tile; vectors left of the row, where rows are in pieces */
     bool cut;                               /* rows are in pieces */
     double *simple;                         /* where sums go, if that is all that is asked for */
@@ -101,11 +103,8 @@ template <cr_dtype D> struct cr_strip {
         side = cut ? 1 : CR_WARP >> row_log;
         each = cut ? (vectors + at.strips - 1) / at.strips : vectors * side;
         tiles = blockIdx.x < at.tiles ? (uint32_t)((at.tiles - blockIdx.x - 1) / gridDim.x) + 1 : 0;
-        const uint64_t last = tile_of(tiles - 1);
-        last_rows = last + 1 == at.tiles ? (uint32_t)(at.outer - last * many) : many;
         step = (uint64_t)gridDim.x * many * vectors * CR_GPU_VECTOR;
         simple = args.out_count == 1 && args.out[0].op == CR_OP_SUM && args.out[0].result == CR_F64 ? (double *)args.out[0].to : nullptr;
-        bits = 64 - __clzll((long long)(at.n - 1));
         const uint32_t of_row = cut ? each : vectors, row = lane >> row_log, place = lane & ((1u << row_log) - 1);
         own_each = min((uint32_t)CR_STRIP_EACH, (of_row + (1u << row_log) - 1) >> row_log);
         /* Eight neighbouring lanes read at once: those at the same place of rows that begin in the same bank take turns. */
@@ -125,7 +124,10 @@ template <cr_dtype D> struct cr_strip {
     }
     CR_DEVICE uint4 vector(int j) const { return *reinterpret_cast<const uint4 *>(reinterpret_cast<const uint8_t *>(&shared) + from[j]); }
     CR_DEVICE uint64_t tile_of(uint32_t i) const { return blockIdx.x + (uint64_t)i * gridDim.x; }
-    CR_DEVICE uint32_t rows_of(uint32_t i) const { return i + 1 < tiles ? many : i < tiles ? last_rows : 0; }
+    CR_DEVICE uint32_t rows_of(uint32_t i) const {
+        if (i + 1 < tiles) return many;
+        return i < tiles ? (uint32_t)min((uint64_t)many, args.at.outer - tile_of(i) * many) : 0;
+    }
 
     /* Loads from the beginning of the block's tile i on. */
     CR_DEVICE void go_to(uint32_t i) {
@@ -182,19 +184,19 @@ template <cr_dtype D> struct cr_strip {
             E::look(seen, v);
             if (!Sum::WIDE) sum.add(v);
         }
-        if (!settle(sum, seen, first, false)) return again(sum, first, part);
+        if (!settle(sum, seen, first, Sum::WIDE)) return again(sum, first, part);
         if (Sum::WIDE) fold_anchors(sum);
-        sum.end(part);
+        sum.end(part, Sum::WIDE);
         return true;
     }
-    CR_DEVICE bool settle(Sum &sum, const cr_span &seen, bool first, bool wide) {
+    CR_DEVICE bool settle(Sum &sum, const cr_span &seen, bool first, bool anchors) {
         const uint32_t most = Window::largest(seen.most);
-        if (Sum::HALF) sum.place(0, bits, 0, false);
-        else if (first) sum.place(__reduce_max_sync(CR_EVERYONE, most) >> E::FIELD, bits, cut ? 2 : 0, wide);
-        return __all_sync(CR_EVERYONE, sum.fits((int)(most >> E::FIELD), (int)(Window::smallest(seen.least) >> E::FIELD)));
+        if (Sum::HALF) sum.place(0, 0);
+        else if (first) sum.place(__reduce_max_sync(CR_EVERYONE, most) >> E::FIELD, cut ? 2 : 0);
+        return __all_sync(CR_EVERYONE, sum.fits((int)(most >> E::FIELD), (int)(Window::smallest(seen.least) >> E::FIELD), anchors));
     }
     CR_DEVICE void fold_anchors(Sum &sum) {
-        sum.begin();
+        sum.begin(true);
 #pragma unroll
         for (int j = 0; j < CR_STRIP_EACH; j++) {
             if (j % 4 == 0 && (uint32_t)j >= own_each) break;
@@ -202,7 +204,7 @@ template <cr_dtype D> struct cr_strip {
         }
     }
     uint64_t specials; /* of this lane's part of a row: NaNs, +inf and -inf, CR_STRIP_COUNT bits each */
-    /* The same, with a careful eye: without NaNs and infinities, by anchors where all of a row is here. */
+    /* The same, with a careful eye: without NaNs and infinities, by anchors. */
     CR_DEVICE bool again(Sum &sum, bool first, int64_t (&part)[2]) {
         cr_span seen = {0, ~0u};
         uint32_t found = 0;
@@ -215,14 +217,14 @@ template <cr_dtype D> struct cr_strip {
             E::look(seen, v);
         }
         specials += (found & 1023) | (uint64_t)(found >> 10 & 1023) << CR_STRIP_COUNT | (uint64_t)(found >> 20) << 2 * CR_STRIP_COUNT;
-        if (!settle(sum, seen, first, !cut && !Sum::HALF)) return false;
-        sum.begin();
+        if (!settle(sum, seen, first, !Sum::HALF)) return false;
+        sum.begin(!Sum::HALF);
 #pragma unroll 1
         for (uint32_t j = 0; j < CR_STRIP_EACH; j++) {
-            if (sum.anchors) sum.add_to_anchors(*mine(j));
+            if (!Sum::HALF) sum.add_to_anchors(*mine(j));
             else sum.add(*mine(j));
         }
-        sum.end(part);
+        sum.end(part, !Sum::HALF);
         return true;
     }
     /* Vector j of this lane's, any j: what `from` would say must lie in registers. */
@@ -231,9 +233,15 @@ template <cr_dtype D> struct cr_strip {
         return &shared.piece[warp][own < of_row ? row * of_row + own : (uint32_t)CR_AXIS_STRIP];
     }
 
-    /* The tile's rows that are this warp's. False: the tile does not do. */
+    /* Of a tile, the row that this lane answers. */
+    CR_DEVICE uint32_t answered() const {
+        const uint32_t place = lane & ((1u << row_log) - 1);
+        return (place * CR_WARPS + warp) * side + (cut ? 0 : lane >> row_log);
+    }
+    /* The tile's rows that are this warp's. False: the tile does not do, or of 64-bit elements, which list rows one by one, none of it. */
     CR_DEVICE bool take(uint32_t i) {
         const uint32_t rows = rows_of(i), pieces = cut ? args.at.strips : 1, place = lane & ((1u << row_log) - 1);
+        uint32_t turns = 0, hard = 0; /* turns with rows that do not do */
         Sum sum = {};
         int64_t kept[2] = {0, 0};
         uint64_t kept_specials = 0;
@@ -241,17 +249,21 @@ template <cr_dtype D> struct cr_strip {
         for (uint32_t turn = 0, row = warp * side; row < rows; turn++, row += side * CR_WARPS) {
             int64_t part[2] = {0, 0};
             specials = 0;
+            bool fits = true;
             for (uint32_t k = 0; k < pieces; k++) {
                 turn_over();
-                if (!fold(sum, k == 0, part)) return false;
+                fits = fits && fold(sum, k == 0, part);
+                if (!Sum::WIDE && !fits) return false;
             }
+            turns++;
+            hard += !fits;
 #pragma unroll
             for (uint32_t log = 0; log < 5; log++) {
                 if (log >= row_log) break;
                 part[0] += __shfl_xor_sync(CR_EVERYONE, part[0], 1u << log);
                 if (Sum::WIDE) part[1] += __shfl_xor_sync(CR_EVERYONE, part[1], 1u << log);
             }
-            if ((!Sum::WIDE && sum.anchors) || __any_sync(CR_EVERYONE, specials != 0)) {
+            if (__any_sync(CR_EVERYONE, specials != 0 || (!Sum::WIDE && part[1] != 0))) {
 #pragma unroll 1
                 for (uint32_t log = 0; log < row_log; log++) {
                     if (!Sum::WIDE) part[1] += __shfl_xor_sync(CR_EVERYONE, part[1], 1u << log);
@@ -261,13 +273,22 @@ template <cr_dtype D> struct cr_strip {
             if (place == turn) {
                 kept[0] = part[0];
                 kept[1] = part[1];
-                kept_specials = specials;
+                kept_specials = fits ? specials : CR_STRIP_HARD;
                 unit = sum.unit;
             }
         }
-        const uint32_t row = (place * CR_WARPS + warp) * side + (cut ? 0 : lane >> row_log);
-        if (row < rows) answer(tile_of(i) * many + row, kept, unit, kept_specials);
-        return true;
+        const uint32_t row = answered();
+        if (row < rows) {
+            if (Sum::WIDE && kept_specials == CR_STRIP_HARD) cr_axis_float<D, CR_SUM_PLAIN>::later(args, tile_of(i) * many + row);
+            else answer(tile_of(i) * many + row, kept, unit, kept_specials);
+        }
+        return !Sum::WIDE || hard < turns || turns == 0;
+    }
+    /* Lists this warp's rows of the block's tiles from i on. */
+    CR_DEVICE void leave(uint32_t i) {
+        for (; i < tiles; i++) {
+            if (answered() < rows_of(i)) cr_axis_float<D, CR_SUM_PLAIN>::later(args, tile_of(i) * many + answered());
+        }
     }
     CR_DEVICE void answer(uint64_t output, const int64_t (&part)[2], int unit, uint64_t found) {
         if (!Sum::WIDE && simple && (found | (uint64_t)part[1]) == 0) { /* as cr_axis_quick_answer has it */
@@ -276,10 +297,11 @@ template <cr_dtype D> struct cr_strip {
         }
         constexpr uint64_t all = (1u << CR_STRIP_COUNT) - 1;
         cr_axis_sum_record<2> r;
-        if (Sum::WIDE || part[1] != 0) r.value.set(((cr_i128)part[1] << Sum::STEP) + part[0]);
+        const bool fine = Sum::WIDE || part[1] != 0;
+        if (fine) r.value.set(((cr_i128)part[0] << Sum::STEP) + part[1]);
         else r.value.set(part[0]);
-        r.marks = (found & all) | ((found >> CR_STRIP_COUNT & all) != 0 ? CR_MARK_PLUS : 0) | (found >> 2 * CR_STRIP_COUNT != 0 ? CR_MARK_MINUS : 0);
-        r.unit = unit;
+        r.marks = (found & all) | ((found >> CR_STRIP_COUNT & all) != 0 ? (uint64_t)CR_MARK_PLUS : 0) | (found >> 2 * CR_STRIP_COUNT != 0 ? (uint64_t)CR_MARK_MINUS : 0);
+        r.unit = fine ? unit - Sum::STEP : unit;
         for (uint32_t k = 0; k < args.out_count; k++) {
             if (cr_is_variance(args.out[k])) *cr_axis_slot_of(args, output) = cr_axis_slot{r.value.word[0], r.value.word[1], r.unit, 0, {0, 0, 0, 0}};
             else cr_axis_put_sum(args, args.out[k], output, r);
@@ -287,13 +309,36 @@ template <cr_dtype D> struct cr_strip {
     }
 };
 
-/* What a tile that did not do leaves to the second launch: itself, or its outputs. The block is together. */
-template <cr_dtype D> CR_DEVICE void cr_strip_later(const cr_axis_args &args, uint64_t tile, uint32_t many) {
-    if constexpr (D == CR_F64) {
-        const uint64_t output = tile * many + threadIdx.x;
-        if (threadIdx.x < many && output < args.at.outer) cr_axis_float<D, CR_SUM_PLAIN>::later(args, output);
-    } else {
-        if (threadIdx.x == 0) cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)tile;
+/* Outputs are listed one by one, each by the warp that has it. After some tiles in turn without any that does, the others are listed unread. */
+template <cr_dtype D> CR_DEVICE void cr_strip_outputs(cr_strip<D> &strip) {
+    for (uint32_t i = 0, failed = 0; i < strip.tiles; i++) {
+        failed = strip.take(i) ? 0 : failed + 1;
+        if (failed < CR_STRIP_ENOUGH) continue;
+        strip.leave(i + 1);
+        return;
+    }
+}
+
+/* Tiles are listed. A warp whose tile does not do, after one that did not for any warp, lists those after them unread. */
+template <cr_dtype D> CR_DEVICE void cr_strip_tiles(const cr_axis_args &args, cr_strip<D> &strip, uint32_t (&bits)[CR_STRIP_FAILED]) {
+    for (uint32_t first = 0; first < strip.tiles; first += CR_STRIP_TILES) {
+        if (threadIdx.x < CR_STRIP_FAILED) bits[threadIdx.x] = 0;
+        __syncthreads();
+        for (uint32_t k = 0; k < CR_STRIP_TILES && first + k < strip.tiles; k++) {
+            if (strip.take(first + k)) continue;
+            uint32_t others = 0; /* of the same word: whether the tile before this one did, for any warp */
+            if (strip.lane == 0) others = atomicOr(&bits[k / 32], 1u << k % 32);
+            if (__shfl_sync(CR_EVERYONE, others, 0) & 1u << k % 32 >> 1) {
+                for (k += strip.lane; k < CR_STRIP_TILES; k += CR_WARP) atomicOr(&bits[k / 32], 1u << k % 32);
+                k = CR_STRIP_TILES - 1;
+            }
+            strip.go_to(first + k + 1);
+        }
+        __syncthreads();
+        for (uint32_t k = threadIdx.x; k < CR_STRIP_TILES && first + k < strip.tiles; k += CR_GPU_THREADS) {
+            if (bits[k / 32] >> k % 32 & 1) cr_axis_list(args)[atomicAdd(&cr_axis_head_of(args)->hard, 1u)] = (uint32_t)strip.tile_of(first + k);
+        }
+        __syncthreads();
     }
 }
 
@@ -301,24 +346,10 @@ template <cr_dtype D> __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_ax
     __shared__ cr_strip_shared shared;
     cr_let_the_next_begin();
     cr_strip<D> strip(args, shared);
-    for (uint32_t first = 0; first < strip.tiles; first += CR_STRIP_TILES) {
-        if (threadIdx.x < CR_STRIP_TILES / 32) shared.failed[threadIdx.x] = 0;
-        __syncthreads();
-        const uint32_t count = min(strip.tiles - first, (uint32_t)CR_STRIP_TILES);
-        for (uint32_t i = 0; i < count; i++) {
-            if (strip.take(first + i)) continue;
-            /* Nor would those after it, most likely. */
-            for (uint32_t k = i + strip.lane; k < count; k += CR_WARP) atomicOr(&shared.failed[k / 32], 1u << k % 32);
-            strip.go_to(first + count);
-            break;
-        }
-        __syncthreads();
-        for (uint32_t i = 0; i < count; i += 32) {
-            for (uint32_t left = shared.failed[i / 32]; left != 0; left &= left - 1)
-                cr_strip_later<D>(args, strip.tile_of(first + i + (uint32_t)__ffs((int)left) - 1), strip.many);
-        }
-        __syncthreads();
-    }
+    if constexpr (cr_strip<D>::Sum::HALF) {
+        for (uint32_t i = 0; i < strip.tiles; i++) strip.take(i); /* there is nothing that does not do */
+    } else if constexpr (D == CR_F64) cr_strip_outputs<D>(strip);
+    else cr_strip_tiles<D>(args, strip, shared.failed);
 }
 
 template <cr_dtype D> int cr_axis_launch_strips(const cr_axis_args *args, void *stream) {

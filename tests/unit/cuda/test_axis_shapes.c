@@ -87,7 +87,7 @@ static void check_scratch(const cr_axis_launch *at, const cr_shape *s, cr_dtype 
 }
 
 /* Rows by strips: lanes of a warp share a row, or a piece of it, and hold all of its vectors. */
-static void check_strips(const cr_axis_launch *at, const cr_shape *s, cr_dtype dtype) {
+static void check_strips(const cr_axis_launch *at, const cr_shape *s, cr_dtype dtype, uint32_t sms) {
     const uint64_t vectors = s->n * cr_dtype_size(dtype) / CR_GPU_VECTOR, lane = CR_AXIS_STRIP / 32;
     if (at->strips == 0) return;
     holds(cr_dtype_kind(dtype) == CR_KIND_FLOAT);
@@ -96,6 +96,17 @@ static void check_strips(const cr_axis_launch *at, const cr_shape *s, cr_dtype d
     holds(at->strip_log <= 5);
     holds((vectors + at->strips - 1) / at->strips <= lane << at->strip_log);
     if (at->strips > 1) holds(at->strip_log == 5);
+
+    cr_axis_launch by = *at;
+    cr_axis_launch_by_strips(&by, cr_dtype_size(dtype), sms);
+    const uint32_t rows = (CR_GPU_THREADS >> by.m_log) * by.rounds, side = at->strips > 1 ? 1 : 32 >> at->strip_log;
+    holds(is_power(rows) && rows <= CR_GPU_THREADS && by.m == 1u << by.m_log);
+    holds(rows >= side * (CR_GPU_THREADS / 32));                         /* every warp has some */
+    holds(rows / (side * (CR_GPU_THREADS / 32)) <= 1u << at->strip_log); /* a lane of a row keeps one turn's */
+    holds(by.tiles * rows >= s->outer && (by.tiles - 1) * rows < s->outer);
+    holds(by.blocks >= 1 && by.blocks <= by.tiles);
+    holds(by.rounds >= 1 && by.rounds <= by.m); /* of the second launch's teams */
+    holds(by.per_split >= at->per_split && by.per_split % ((uint64_t)by.m * by.vector) == 0);
 }
 
 static void check(uintptr_t address, cr_shape s, cr_dtype dtype, uint32_t sms) {
@@ -110,7 +121,7 @@ static void check(uintptr_t address, cr_shape s, cr_dtype dtype, uint32_t sms) {
         holds(at.splits * at.per_split >= lines);
         check_work(&at, at.rows && at.wide && at.vector == 1 ? (s.n * size + 3) / 4 + 1 : lines);
         check_scratch(&at, &s, dtype, slots != 0);
-        check_strips(&at, &s, dtype);
+        check_strips(&at, &s, dtype, sms ? sms : 1);
     }
 }
 
@@ -150,6 +161,15 @@ START_TEST(usual_shapes) {
     holds(at.splits == 1);
     holds(at.tiles >= 132 * 8);
     holds(at.strips == 1 && at.strip_log == 5);
+    cr_axis_launch by = at;
+    cr_axis_launch_by_strips(&by, 4, 132);
+    holds(by.tiles == at.tiles && by.m == at.m &&
+          by.rounds == at.rounds); /* so the second launch is as quick as the walk's */
+    const cr_shape small = {8192, 256, 1};
+    cr_axis_launch_make(&at, 0, &small, CR_F32, false, 132);
+    holds(at.strips == 1);
+    cr_axis_launch_by_strips(&at, 4, 132);
+    holds(at.blocks >= 132); /* 8 MiB keep all of a GPU busy */
     cr_axis_launch_make(&at, 0, &tall, CR_F32, false, 132);
     holds(at.splits == 1);
     holds(at.p_tile * at.unit >= 128); /* whole lines of the cache */
