@@ -42,7 +42,8 @@ typedef struct cr_strip {
     uint64_t next_line; /* extrema: the line after the last one seen */
     uint32_t hard;      /* sums of floats: most of the last lines went through all digits */
     uint32_t careful; /* sums of floats: some of the last lines did not fit the slot, so the next are looked at first */
-    uint32_t reserved[4];
+    uint32_t rounded; /* sums of floats: for so many groups of lines additions are not tried unseen */
+    uint32_t reserved[3];
 } cr_strip;
 
 typedef struct cr_axis_plan {
@@ -54,8 +55,10 @@ typedef struct cr_axis_plan {
     cr_ops strip_ops;       /* and those from strips */
     bool indices;           /* argmin or argmax is asked */
     bool cached;            /* so small an array is likely in a cache: fetching ahead costs up to a third there */
-    uint32_t wants;         /* which extrema: CR_WANTS_… */
-    uint64_t width;         /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
+    bool
+        unseen; /* sums are tried without a look: the processor tells if one was rounded, and the array is near enough */
+    uint32_t wants; /* which extrema: CR_WANTS_… */
+    uint64_t width; /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
     uint64_t strips;
     uint32_t columns;         /* of a strip */
     unsigned digits[CR_SUMS]; /* of a sum */

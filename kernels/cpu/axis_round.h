@@ -123,8 +123,36 @@ ALWAYS void store_doubles(uint8_t *to, vf64 s, unsigned count) {
     }
 }
 
+/* One digit, as sums of like numbers have: a float64 as it is. False where a column's is larger. */
+static bool round_digit(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
+                        uint64_t divisor, bool narrow, uint8_t *to) {
+    const cr_strip_sum *sum = &strip->sums[which];
+    int unit = plan->grid[which] - sum->base + CR_DIGIT_BITS * (int)sum->low;
+    if (sum->high != sum->low + 1 || unit > ROUND_UNIT_MOST || unit < LOWEST_UNIT) return false;
+    const uint64_t *digit = cr_strip_digit(plan, strip, which, sum->low) + first;
+    const double scale = power_of_two(unit), by = (double)divisor;
+    vu64 larger = {0};
+    for (unsigned c = 0; c < count; c += ROUND_LANES) {
+        vu64 x = LOAD(vu64, digit + c);
+        larger |= vector_carry(x);
+        vf64 s = digit_value(x) * scale;
+        if (divisor != 0) s /= by;
+        unsigned now = count - c < ROUND_LANES ? count - c : ROUND_LANES;
+        if (narrow) {
+            store_floats(to + c * sizeof(float), s, now);
+        } else {
+            store_doubles(to + c * sizeof(double), s, now);
+        }
+    }
+    return !any_bit(larger);
+}
+
 static unsigned round_sums(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned first, unsigned count,
                            uint64_t divisor, bool narrow, uint8_t *to, uint8_t *hard) {
+    if (round_digit(plan, strip, which, first, count, divisor, narrow, to)) {
+        memset(hard, 0, count);
+        return 0;
+    }
     /* A power of two divides exactly, away from the ends of the range: then the sum is rounded, not the quotient. */
     bool shifts = (divisor & (divisor - 1)) == 0;
     unsigned left = 0;

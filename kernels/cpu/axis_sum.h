@@ -6,7 +6,8 @@
  * rounded off goes to the digit below. (The splitting of Demmel and Nguyen, "Fast Reproducible Floating-Point Summation",
  * ARITH 2013, and Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31, 2008.) K digits from `slot` up take every x that is a
  * multiple of the lowest one's unit and below 2^51 of the highest one's; a look at the largest and smallest magnitude
- * tells. Lines are looked at and added in one pass, and the sums stay in registers until the look has told. What does not
+ * tells. Lines are looked at and added in one pass, and the sums stay in registers until the look has told; near arrays are added
+ * without a look, and the processor tells whether that was exact. What does not
  * fit goes through all digits (narrow types) or into its two digits by integer arithmetic (f64). NaNs and infinities are
  * counted.
  * Thread: any. Owner: the caller owns strip and data. */

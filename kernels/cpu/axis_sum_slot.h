@@ -104,6 +104,60 @@ ALWAYS bool NAMED(try_lines)(const cr_axis_plan *plan, uint64_t *digit, const st
     return true;
 }
 
+#if defined(VEC_TELLS_INEXACT) && defined(FOR_F32)
+/* CR_LINES lines, added up from the anchor on: a float64 for each column. False if one left the anchor's binade. */
+NEVER bool NAMED(add_up)(const struct part *part, vf64 m, unsigned columns, double *to) {
+    enum { LANES = NAMED(LANES) };
+    vu64 other = {0};
+    for (unsigned c = 0; c < columns; c += 2 * LANES) {
+        struct NAMED(sums) sums[2] = {{m, m}, {m, m}};
+#pragma GCC unroll 8
+        for (unsigned t = 0; t < CR_LINES; t++) {
+            const uint8_t *p = part->p + c * BYTES + t * part->stride;
+#pragma GCC unroll 2
+            for (int v = 0; v < 2; v++, p += LANES * BYTES) {
+                sums[v].low += widen_at(p);
+                sums[v].high += widen_at(p + VB / 2);
+            }
+        }
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++) {
+            other |= ((vu64)sums[v].low ^ (vu64)m) | ((vu64)sums[v].high ^ (vu64)m);
+            memcpy(to + c + v * LANES, &sums[v].low, VB);
+            memcpy(to + c + v * LANES + VB / 8, &sums[v].high, VB);
+        }
+    }
+    return !any_bit(other & ~digit_mask);
+}
+
+/* As try_columns, but looks at no element: that no addition was rounded says as much. What left the anchor's binade does not count
+ * as its digit, and shows by the exponent. For arrays in a near cache: asking for the flag waits for all that is under way. */
+ALWAYS unsigned NAMED(try_exact)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part,
+                                 const cr_strip_sum *sum, unsigned c) {
+    enum { LANES = NAMED(LANES), PATIENCE = 15 };
+    _Alignas(VB) double sums[CR_STRIP];
+    const vf64 m = digit_anchor(GRID - sum->base + CR_DIGIT_BITS * sum->slot);
+    uint64_t *digit = cr_strip_digit(plan, strip, 0, (unsigned)sum->slot) + part->first + c;
+    unsigned count = (part->columns - c) / (2 * LANES) * (2 * LANES);
+    struct part now = *part;
+    now.p += c * BYTES;
+    for (int tries = 0;; tries++) { /* at first the flag may be of something else */
+        bool within = NAMED(add_up)(&now, m, count, sums);
+        bool exact = !inexact_seen();
+        if (within && exact) break;
+        if (!exact) inexact_clear();
+        if (within && tries == 0) continue;
+        strip->rounded = PATIENCE;
+        return c;
+    }
+    for (unsigned i = 0; i < count; i += VB / 8) {
+        vu64 more = LOAD(vu64, digit + i) + (LOAD(vu64, sums + i) - (vu64)m);
+        memcpy(digit + i, &more, VB);
+    }
+    return c + count;
+}
+#endif
+
 /* CR_LINES lines of two vectors of columns after the other, from column c of the part on, as long as they fit the slot. Returns the
  * first column that is left. */
 ALWAYS unsigned NAMED(try_columns)(const cr_axis_plan *plan, const cr_strip *strip, const struct part *part,

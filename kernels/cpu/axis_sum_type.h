@@ -355,6 +355,20 @@ ALWAYS void NAMED(ready)(const cr_axis_plan *plan, cr_strip *strip, int which) {
     if (!NAMED(is_ready)(sum)) cr_strip_extend(plan, strip, which, (unsigned)sum->slot, (unsigned)sum->slot + TRIED);
 }
 
+/* CR_LINES lines from column c on, as far as they fit the slot. Returns the first column that is left. */
+ALWAYS unsigned NAMED(fast_columns)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part,
+                                    const cr_strip_sum *sum, int which, unsigned c) {
+#if defined(VEC_TELLS_INEXACT) && defined(FOR_F32)
+    if (plan->unseen && which == 0 && strip->rounded == 0 && part->columns - c >= 2 * NAMED(LANES)) {
+        c = NAMED(try_exact)(plan, strip, part, sum, c);
+        if (c >= part->columns) return c;
+    }
+#endif
+    bool fetch = part->ahead != 0 || which == 1; /* absolute values are rarely asked: one instance is enough */
+    return fetch ? NAMED(try_columns)(plan, strip, part, sum, which, true, c)
+                 : NAMED(try_columns)(plan, strip, part, sum, which, false, c);
+}
+
 ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
     enum { LANES = NAMED(LANES) };
     cr_strip_sum *sum = &strip->sums[which];
@@ -365,9 +379,7 @@ ALWAYS void NAMED(sum_columns)(const cr_axis_plan *plan, cr_strip *strip, const 
     for (unsigned c = 0; c < part->columns; c += LANES, vectors++) {
         uint8_t pad[CR_LINES_HARD * VB];
         if (!careful && part->lines == CR_LINES && NAMED(is_ready)(sum)) {
-            bool fetch = part->ahead != 0 || which == 1; /* absolute values are rarely asked: one instance is enough */
-            unsigned next = fetch ? NAMED(try_columns)(plan, strip, part, sum, which, true, c)
-                                  : NAMED(try_columns)(plan, strip, part, sum, which, false, c);
+            unsigned next = NAMED(fast_columns)(plan, strip, part, sum, which, c);
             vectors += (next - c) / LANES;
             c = next;
             if (c >= part->columns) break;
@@ -423,6 +435,7 @@ NEVER void NAMED(sum_lines)(const cr_axis_plan *plan, cr_strip *strip, const str
     unsigned units = (FULL == 0 ? 4 : 1) * part->lines;
     if (sum->units + units > CR_DIGIT_UNITS) cr_strip_carry(plan, strip, which);
     sum->units += units;
+    if (strip->rounded > 0) strip->rounded--;
     if (which == 0) {
         NAMED(sum_columns)(plan, strip, part, 0);
     } else {

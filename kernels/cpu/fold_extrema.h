@@ -63,16 +63,31 @@ static void extrema_begin(struct extremum_run *run, const cr_partial *part) {
     CASE(CR_F32, 32, KEY_FLOAT, 0x7f800000) \
     CASE(CR_F64, 64, KEY_FLOAT, 0x7ff0000000000000)
 
-#define INSTANCE(dtype, lane, kind, infinity, name, wants)                                                    \
-    NEVER void extrema_##name##_##dtype(struct extremum_run *run, const uint8_t *p, size_t n, uint64_t index, \
-                                        struct ahead ahead) {                                                 \
-        extrema_tile_##lane(run, p, n, index, kind, infinity, wants, ahead);                                  \
+/* One of each: float16 and bfloat16 differ by their infinity alone. */
+#define EXTREMA_KEYS(CASE) \
+    CASE(8, KEY_BOOL)      \
+    CASE(8, KEY_UNSIGNED)  \
+    CASE(8, KEY_SIGNED)    \
+    CASE(16, KEY_UNSIGNED) \
+    CASE(16, KEY_SIGNED)   \
+    CASE(16, KEY_FLOAT)    \
+    CASE(32, KEY_UNSIGNED) \
+    CASE(32, KEY_SIGNED)   \
+    CASE(32, KEY_FLOAT)    \
+    CASE(64, KEY_UNSIGNED) \
+    CASE(64, KEY_SIGNED)   \
+    CASE(64, KEY_FLOAT)
+
+#define INSTANCE(lane, kind, name, wants)                                                                             \
+    NEVER void extrema_##name##_##lane##_##kind(struct extremum_run *run, const uint8_t *p, size_t n, uint64_t index, \
+                                                int##lane##_t infinity, struct ahead ahead) {                         \
+        extrema_tile_##lane(run, p, n, index, kind, infinity, wants, ahead);                                          \
     }
-#define CASE(dtype, lane, kind, infinity)                    \
-    INSTANCE(dtype, lane, kind, infinity, min, CR_WANTS_MIN) \
-    INSTANCE(dtype, lane, kind, infinity, max, CR_WANTS_MAX) \
-    INSTANCE(dtype, lane, kind, infinity, both, CR_WANTS_MIN | CR_WANTS_MAX)
-EXTREMA_CASES(CASE)
+#define CASE(lane, kind)                    \
+    INSTANCE(lane, kind, min, CR_WANTS_MIN) \
+    INSTANCE(lane, kind, max, CR_WANTS_MAX) \
+    INSTANCE(lane, kind, both, CR_WANTS_MIN | CR_WANTS_MAX)
+EXTREMA_KEYS(CASE)
 #undef CASE
 #undef INSTANCE
 
@@ -80,11 +95,11 @@ static void extrema_tile(struct extremum_run *run, cr_dtype dtype, uint32_t want
                          uint64_t index, struct ahead ahead) {
     const bool min = wants & CR_WANTS_MIN, max = wants & CR_WANTS_MAX;
     switch ((int)dtype) {
-#define CASE(dtype, lane, kind, infinity)                       \
-    case dtype:                                                 \
-        (min && max ? extrema_both_##dtype                      \
-         : min      ? extrema_min_##dtype                       \
-                    : extrema_max_##dtype)(run, p, n, index, ahead); \
+#define CASE(dtype, lane, kind, infinity)                                         \
+    case dtype:                                                                   \
+        (min && max ? extrema_both_##lane##_##kind                                \
+         : min      ? extrema_min_##lane##_##kind                                 \
+                    : extrema_max_##lane##_##kind)(run, p, n, index, infinity, ahead); \
         break;
         EXTREMA_CASES(CASE)
 #undef CASE

@@ -341,6 +341,14 @@ ALWAYS vf64 fused_minus(vf64 a, vf64 b) {
 #endif
 }
 
+/* Whether an operation on floats was rounded since the flag was last cleared. Only functions that are not inlined compute between
+ * the two: for the compiler the flag depends on nothing. */
+#if defined(VEC_AVX512) || defined(VEC_AVX2)
+#define VEC_TELLS_INEXACT 1
+ALWAYS bool inexact_seen(void) { return (_mm_getcsr() & _MM_EXCEPT_INEXACT) != 0; }
+ALWAYS void inexact_clear(void) { _mm_setcsr(_mm_getcsr() & ~(unsigned)_MM_EXCEPT_INEXACT); }
+#endif
+
 /* The sum of each 8 bytes, in 64-bit lanes. */
 ALWAYS vu64 sum_bytes(vu8 v) {
 #if defined(VEC_AVX512)
