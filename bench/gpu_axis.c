@@ -52,7 +52,9 @@ static const row rows[] = {
     {"1024 tall", CR_F32, false, CR_OP_VAR, 1024, 0},       {"rows of 1024", CR_F32, true, CR_OP_VAR, 1024, 1},
     {"rows of 1024", CR_F32, false, CR_OP_NORM2, 1024, 1},  {"rows of 1024", CR_F64, false, CR_OP_VAR, 1024, 1},
     {"rows of 1024", CR_F16, false, CR_OP_VAR, 1024, 1},    {"rows of 1024", CR_I32, true, CR_OP_VAR, 1024, 1},
-    {"rows of 1024", CR_BF16, true, CR_OP_SUM, 1024, 1},
+    {"rows of 1024", CR_BF16, true, CR_OP_SUM, 1024, 1},    {"rows of 4096", CR_F32, false, CR_OP_SUM, 4096, 1},
+    {"rows of 4096", CR_F64, false, CR_OP_SUM, 4096, 1},    {"rows of 1000", CR_F32, false, CR_OP_SUM, 1000, 1},
+    {"rows of 999", CR_F32, false, CR_OP_SUM, 999, 1},      {"inner 64, n 1024", CR_F32, false, CR_OP_SUM, 1024, 64},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
