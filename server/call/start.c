@@ -132,9 +132,11 @@ static cr_small fold_small(cr_call *call, const cr_array *input, cr_error *error
     const cr_feed_options options = feed_options(call, passed ? NULL : input->kept, passed ? input->descriptor : -1);
     cr_small small = CR_SMALL_NOT;
     uint64_t bytes = 0;
-    if (passed && cr_region_readable(input->descriptor, error) != CR_OK)
-        small = CR_SMALL_FAILED;
-    else if (!r->has_axis && !r->kernel[0] && !call->whole)
+    if (passed && cr_region_readable(input->descriptor, error) != CR_OK) { /* whom its close waits for is unknown */
+        cr_files_close(options.files, options.owner, input->descriptor);
+        return CR_SMALL_FAILED;
+    }
+    if (!r->has_axis && !r->kernel[0] && !call->whole)
         small = cr_small_read(&options, call->dtype, data, sizeof data, &bytes, error);
     if (small == CR_SMALL_READ && !r->length_known && cr_call_grow(call, bytes, error) != CR_OK)
         small = CR_SMALL_FAILED;

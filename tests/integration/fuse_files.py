@@ -73,9 +73,9 @@ class FuseFile:
         far.close()
         self.set(data=data, size=len(data) if size is None else size)
 
-    def open(self):
+    def open(self, flags=os.O_RDONLY):
         """A descriptor that abort() closes: closing it earlier may wait for the server."""
-        self.opened.append(os.open(os.path.join(self.mountpoint, "array"), os.O_RDONLY))
+        self.opened.append(os.open(os.path.join(self.mountpoint, "array"), flags))
         return self.opened[-1]
 
     def open_under_overlay(self):

@@ -288,6 +288,19 @@ class Silent(Fuse):
         self.others_are_served()
         fuse.let_go()
 
+    def test_those_that_cannot_be_read_are_closed_where_it_may_hang(self):
+        """Neither their size nor their close is waited for."""
+        for flags, words in ((os.O_WRONLY, "write-only"), (os.O_PATH, "O_PATH")):
+            fuse = self.fuse(bytes(1000))
+            fd = fuse.open(flags)
+            fuse.set(hang={"getattr", "flush"})
+            conn = self.connect()
+            for count in (None, 4):
+                stream = conn.start_descriptor("u8", OPS, fd, 0, count)
+                self.assert_sentence(conn.wait(stream).status, INVALID_ARGUMENT, words)
+            self.others_are_served()
+            fuse.let_go()
+
 
 class Ending(Fuse):
     def test_abort_while_all_is_silent(self):
