@@ -7,10 +7,11 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import unittest
 
 from cured_daemon import F_SEAL_SHRINK, F_SEAL_WRITE, SANITIZE, DaemonTest, main, wait_for
-from cured_wire import DATA_LOSS, CREDIT_BYTES, NOT_FOUND
+from cured_wire import CREDIT_BYTES, DATA_LOSS, INVALID_ARGUMENT, NOT_FOUND
 from expected import expect_all, plain
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -166,6 +167,40 @@ class Memory(DaemonTest):
                     self.assertLessEqual(int.from_bytes(answer.results[0].value, "little"), 2 << 20)
             self.assertIsNone(self.conn.unregister(1))
             f.close()
+
+    def test_passed_memory_changes_at_any_moment(self):
+        """Cut, grown and punched all the time, while the loop reads a little of it, and workers much, where it was never mapped."""
+        size = 2 << 20
+        f = self.memfd(b"\1" * size)
+        over = threading.Event()
+
+        def change():
+            r = random.Random(2)
+            while not over.is_set():
+                os.ftruncate(f.fileno(), r.choice((0, 1, 4096, 8191, 1 << 20, size - 1)))
+                os.ftruncate(f.fileno(), size)
+                LIBC.fallocate(f.fileno(), PUNCH_HOLE | KEEP_SIZE, r.randrange(size), r.randrange(1, size))
+                os.pwrite(f.fileno(), b"\1" * 65536, r.randrange(size - 65536))
+
+        changer = threading.Thread(target=change)
+        changer.start()
+        self.addCleanup(changer.join)
+        self.addCleanup(over.set)
+        for _ in range(20 if SANITIZE else 100):
+            ranges = [(0, None), (0, 4096), (size - 4096, 4096), (4096, size - 4096)]
+            streams = [(count or size - offset, self.conn.start_descriptor("u8", ["sum"], f.fileno(), offset, count))
+                       for offset, count in ranges]
+            for count, stream in streams:
+                answer = self.conn.wait(stream)
+                if answer.status:
+                    self.assertIn(answer.status.code, (DATA_LOSS, INVALID_ARGUMENT), answer.status)
+                else:
+                    self.assertLessEqual(answer.count, count)
+                    self.assertLessEqual(int.from_bytes(answer.results[0].value, "little"), answer.count)
+        over.set()
+        changer.join()
+        os.pwrite(f.fileno(), b"\1" * size, 0)
+        self.assertEqual(size, int.from_bytes(self.conn.descriptor("u8", ["sum"], f.fileno()).results[0].value, "little"))
 
     def test_rewritten_under_the_read(self):
         f = self.sealed(bytes(SIZE))
