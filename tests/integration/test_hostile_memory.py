@@ -294,6 +294,11 @@ if sys.argv[3] == "job":
             c.start_region("u8", ["sum"], number, axis=(2 << 20, 8, 1))
     c.start_unregister(1)
     c.ping()
+if sys.argv[3] == "passed":
+    os.ftruncate(f, 1 << 33)  # reading all of it 16 times takes a second at least
+    for _ in range(16):
+        c.start_descriptor("u8", ["sum"], f)
+    c.ping()
 print("ready", flush=True)
 if sys.argv[3] != "exit":
     sys.stdin.read()
@@ -333,6 +338,12 @@ class Deaths(DaemonTest):
             process.send_signal(signal.SIGKILL)
         for process in processes:
             self.end(process)
+
+    def test_dies_while_workers_read_what_it_passed(self):
+        process = self.client("passed")
+        wait_for("a worker that reads", lambda: self.daemon.gauges()["jobs"] > 0)
+        process.kill()
+        self.end(process)
 
     def test_its_memory_outlives_its_file(self):
         """Whoever else has the descriptor goes on; the daemon's hold on it ends."""
