@@ -148,25 +148,30 @@ static void block_run(cr_file_task *task) {
     gate_wait(&may_leave, 1);
 }
 
-/* The last descriptor of much memory takes long to close. */
-START_TEST(much_memory_is_let_go_on_a_files_thread) {
+/* The last descriptor of much memory takes long to close, and that of a file system which is mounted nowhere any more. */
+START_TEST(what_may_take_long_is_let_go_on_a_files_thread) {
     cr_files *files;
     cr_file_task task = {.run = block_run};
     assert_ok(cr_files_new(1, 1, &files, &error), error);
     cr_waiting_init(&task.waiting);
     cr_files_submit(files, &task, CR_FILES_LOCAL);
     gate_wait(&entered, 1);
-    int small = new_memfd(4096), large = new_memfd(4 * 1024 * 1024);
+    int small = new_memfd(4096), large = new_memfd(4 * 1024 * 1024),
+        other = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     cr_feed_options o = whole_of(small);
     o.files = files;
     cr_small_close(&o);
     ck_assert(!is_open(small));
     o.input.sources[0].descriptor = large;
     cr_small_close(&o);
+    o.input.sources[0].descriptor = other;
+    cr_small_close(&o);
     ck_assert(is_open(large)); /* the one files thread is not free */
+    ck_assert(is_open(other));
     gate_add(&may_leave);
     ck_assert(cr_files_stop(files, 60000));
     ck_assert(!is_open(large));
+    ck_assert(!is_open(other));
 }
 END_TEST
 
@@ -180,7 +185,7 @@ int main(void) {
     tcase_add_test(tc, what_is_no_memory_is_a_feed_s);
     tcase_add_test(tc, what_is_wrong_is_told_as_by_a_feed);
     tcase_add_test(tc, a_region_is_read_while_it_is_whole);
-    tcase_add_test(tc, much_memory_is_let_go_on_a_files_thread);
+    tcase_add_test(tc, what_may_take_long_is_let_go_on_a_files_thread);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
