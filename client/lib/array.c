@@ -132,8 +132,9 @@ void cr_cl_array_free(cr_cl_array *array) {
 
 void cr_cl_array_reset(cr_cl_array *array) {
     for (uint32_t i = 0; i < array->op_count; i++) {
-        if (array->ops[i].covered == 0) continue;
-        memset(array->ops[i].seen, 0, (size_t)words_of(array->count) * sizeof array->ops[i].seen[0]);
+        if (array->ops[i].covered == 0 && array->ops[i].missing.count == 0) continue;
+        if (array->ops[i].seen != NULL)
+            memset(array->ops[i].seen, 0, (size_t)words_of(array->count) * sizeof array->ops[i].seen[0]);
         array->ops[i].covered = 0;
         array->ops[i].missing.count = 0;
         if (array->wants_statuses) memset(array->ops[i].statuses, 0, (size_t)array->count);
@@ -227,11 +228,21 @@ static const char *take_statuses(struct op_answers *a, const cr_wire_part *part,
     return NULL;
 }
 
+/* Of answers that are written into a region only those statuses come where some have no value. */
+static const char *take_written(const cr_cl_array *array, struct op_answers *a, const cr_wire_part *part) {
+    const uint64_t count = part->statuses_len;
+    if (part->values_len != 0) return "its answers were to be written into a region";
+    if (part->first > array->count || count > array->count - part->first) return "it goes beyond the answers asked for";
+    for (uint64_t i = 0; a->statuses != NULL && i < count; i++)
+        if (a->statuses[part->first + i] != CR_OK) return "it has a status that came before";
+    return take_statuses(a, part, count);
+}
+
 const char *cr_cl_array_take(cured_call *call, const cr_wire_part *part) {
     cr_cl_array *array = call->array;
     if (part->op >= array->op_count) return "it is of an op that was not asked for";
-    if (cr_cl_outputs_written(call)) return "its answers were to be written into a region";
     struct op_answers *a = &array->ops[part->op];
+    if (cr_cl_outputs_written(call)) return take_written(array, a, part);
     if (part->values_len % a->size != 0) return "its length does not belong to its type";
     uint64_t count = part->values_len / a->size;
     if (part->first > array->count || count > array->count - part->first) return "it goes beyond the answers asked for";

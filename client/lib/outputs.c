@@ -20,8 +20,8 @@ cr_status cr_cl_outputs_make(cured_call *call, const cured_options *o, cr_error 
     if (o->outputs == NULL) return CR_OK;
     if (call->array == NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: only answers along an axis are written; set axis");
-    if (o->statuses || o->on_part != NULL)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: they go with no statuses and no on_part");
+    if (o->on_part != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: no answer comes here for on_part; leave out one of them");
     call->outputs = calloc(1, sizeof *call->outputs); /* freed with the call from here on */
     if (call->outputs == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     for (uint32_t i = 0; status == CR_OK && i < call->value_count; i++) {

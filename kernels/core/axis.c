@@ -140,9 +140,13 @@ static bool is_none(cr_op op, cr_dtype dtype, const uint8_t *value) {
     return bits == (is_arg(op) ? UINT64_MAX : cr_float_nan(dtype));
 }
 
+bool cr_axis_may_be_none(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
+    return is_extremum(op) && opts->nan == CR_NAN_SKIP && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+}
+
 void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t first, uint64_t count,
                   const void *values, uint8_t *status, cr_axis_missing *missing) {
-    const bool skips = is_extremum(op) && opts->nan == CR_NAN_SKIP && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    const bool skips = cr_axis_may_be_none(op, dtype, opts);
     const size_t size = cr_dtype_size(cr_axis_dtype(op, dtype, opts));
     const bool alike = count != 0 && memcmp(status, status + 1, (size_t)count - 1) == 0;
     if (!skips && alike && status[0] == CR_OK) return;

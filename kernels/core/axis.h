@@ -41,5 +41,7 @@ cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result,
                       cr_error *error);
 /* Whether an answer over some elements may lack its value, other than extrema of only NaNs. */
 bool cr_axis_may_lack(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
+/* Whether it may be an extremum of only NaNs, which are skipped. */
+bool cr_axis_may_be_none(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
 
 #endif

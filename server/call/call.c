@@ -271,7 +271,7 @@ static void answer_job(cr_call *call) {
     if (job->axis) {
         answer.spec = &job->axis->spec;
         answer.missing = job->axis->missing;
-        if (job->sink) answer.written = job->axis->answer_bytes * (answer.spec->shape.outer * answer.spec->shape.inner);
+        if (job->sink) answer.written = cr_job_axis_value_bytes(job->axis);
     } else if (job->named) {
         if (!job->folded_bytes) cr_named_empty(job);
         answer.kind = CR_ANSWER_FINISHED;
@@ -309,17 +309,19 @@ void cr_call_folded(cr_call *call) {
         answer_job(call);
 }
 
-/* Along an axis without elements: what nobody needs to compute, a piece each time that the job comes up. */
+/* Along an axis without elements: what nobody needs to compute, a piece each time that the job comes up. The statuses of a piece go
+ * out before the next is written. */
 static cr_pull write_empty(cr_call *call) {
     cr_error error = {CR_OK, ""};
     bool more;
     if (!cr_list_empty(&call->job->done)) return CR_LATER;
-    if (cr_job_axis_empty_write(call->job, &more, &error) != CR_OK) {
+    if (cr_job_axis_empty_write(call->job, &more, &call->outputs.output, &error) != CR_OK) {
         cr_call_fail(call, &error);
         return CR_PULLED;
     }
     if (more) {
         cr_list_append(&call->calls->writing, &call->job->done);
+        call->calls->wake(call->calls->wake_argument); /* room in the socket may have brought it here, and not a turn */
         return CR_LATER;
     }
     answer_job(call);
@@ -332,7 +334,8 @@ cr_pull cr_call_part(cr_call *call, uint64_t most, cr_part *part) {
     cr_error error;
     bool folded = call->input == CR_FOLDED;
     if (!call->job || !call->job->axis) return CR_LATER;
-    if (call->job->sink && folded && call->job->axis->spec.shape.n == 0) return write_empty(call);
+    if (call->job->sink && folded && call->job->axis->spec.shape.n == 0 && !call->outputs.output)
+        return write_empty(call);
     if (cr_outputs_next(&call->outputs, call->calls->queue, call->job, folded, &error)) {
         const bool lent = cr_outputs_part(&call->outputs, call->job, most, part);
         if (!lent) wait_for_client(call);

@@ -31,15 +31,9 @@ cr_status cr_check_ops(cr_call *call, cr_error *error) {
     return status;
 }
 
-/* Answers are written where there are some along an axis, and all of them have values. */
 static cr_status check_outputs(const cr_wire_reduce *r, cr_error *error) {
-    if (!r->outputs) return CR_OK;
-    if (!r->has_axis)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: only answers along an axis are written; give axis");
-    if (r->statuses)
-        return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "outputs: answers with a status each are not written; leave out outputs, or statuses");
-    return CR_OK;
+    if (!r->outputs || r->has_axis) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: only answers along an axis are written; give axis");
 }
 
 static cr_status check_length(const cr_call *call, cr_error *error) {

@@ -6,15 +6,37 @@
 bool cr_outputs_next(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded, cr_error *error) {
     error->code = CR_OK;
     if (o->output) return true;
-    o->sent = 0;
     o->output = cr_queue_output(queue, job);
     /* What nobody needs to compute is made here. */
     if (!o->output && folded && job->axis->spec.shape.n == 0) o->output = cr_job_axis_empty_next(job->axis, error);
     return o->output != NULL;
 }
 
+/* Ops whose answers all have values, where statuses are all that goes out. */
+static void skip(cr_outputs *o, const cr_job *job) {
+    const cr_output *output = o->output;
+    while (job->sink && o->sent < output->count * job->axis->spec.op_count && o->sent % output->count == 0 &&
+           !(output->missing >> o->sent / output->count & 1))
+        o->sent += output->count;
+}
+
+/* The same of statuses alone. */
+static void statuses_part(cr_outputs *o, const cr_job *job, uint64_t most, cr_part *part) {
+    const cr_output *output = o->output;
+    const uint32_t op = (uint32_t)(o->sent / output->count);
+    const uint64_t at = o->sent % output->count;
+    const uint8_t *statuses = cr_output_statuses(output, job->axis, op) + at;
+    o->lent = most < output->count - at ? most : output->count - at;
+    *part = (cr_part){op, output->first + at, statuses, 0, statuses, o->lent};
+}
+
 bool cr_outputs_part(cr_outputs *o, const cr_job *job, uint64_t most, cr_part *part) {
     const cr_output *output = o->output;
+    skip(o, job);
+    if (job->sink) {
+        statuses_part(o, job, most, part);
+        return o->lent > 0;
+    }
     uint32_t op = (uint32_t)(o->sent / output->count);
     uint64_t at = o->sent % output->count, width = job->axis->width[op];
     const uint8_t *values = output->data, *statuses = cr_output_statuses(output, job->axis, op);
@@ -31,14 +53,17 @@ bool cr_outputs_part(cr_outputs *o, const cr_job *job, uint64_t most, cr_part *p
 
 uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folded) {
     cr_output *output = o->output;
-    const uint64_t bytes = o->lent * (job->axis->width[o->sent / output->count] + job->axis->spec.statuses);
+    const size_t width = job->sink ? 0 : job->axis->width[o->sent / output->count];
+    const uint64_t bytes = o->lent * (width + job->axis->spec.statuses);
     o->bytes_sent += bytes;
     o->sent += o->lent;
     o->lent = 0;
+    skip(o, job);
     if (o->sent < output->count * job->axis->spec.op_count) return bytes;
     o->output = NULL;
+    o->sent = 0;
     o->bytes_done += output->bytes;
-    if (!folded) cr_queue_sent(queue, job, output->bytes);
+    if (!folded && !job->sink) cr_queue_sent(queue, job, output->bytes);
     free(output);
     return bytes;
 }

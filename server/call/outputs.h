@@ -1,7 +1,8 @@
 /* outputs: array answers on their way to the client, as they are ready and as the client takes them.
  *
  * A part is lent to whoever sends it, and counts as sent when that says so. While answers wait, the job pauses (cr_queue_sent
- * lets it go on). Thread: the loop's. Owner: the call; jobs here are along an axis. */
+ * lets it go on). Of answers that a sink has only statuses go out, and only where some have no value: for those no job pauses.
+ * Thread: the loop's. Owner: the call; jobs here are along an axis. */
 #ifndef CURED_SERVER_CALL_OUTPUTS_H
 #define CURED_SERVER_CALL_OUTPUTS_H
 

@@ -10,16 +10,21 @@
 #include "server/memory/kept.h"
 #include "server/memory/region.h"
 
-/* Of a checked request. */
+/* Of a checked request. Answers that are written bring statuses only where one of them may have no value. */
 static void axis_of(const cr_call *call, cr_axis_spec *spec) {
     const cr_wire_reduce *r = &call->request.reduce;
+    bool may_lack = !call->job->sink;
     *spec = (cr_axis_spec){.dtype = call->dtype,
                            .shape = {r->outer, r->n, r->inner},
                            .families = call->families,
                            .op_count = r->op_count,
-                           .finish = call->finish,
-                           .statuses = r->statuses};
-    for (uint32_t i = 0; i < r->op_count; i++) spec->ops[i] = (cr_op)r->ops[i];
+                           .finish = call->finish};
+    for (uint32_t i = 0; i < r->op_count; i++) {
+        spec->ops[i] = (cr_op)r->ops[i];
+        may_lack |= !r->n || cr_axis_may_lack(spec->ops[i], call->dtype, &call->finish) ||
+                    cr_axis_may_be_none(spec->ops[i], call->dtype, &call->finish);
+    }
+    spec->statuses = r->statuses && may_lack;
 }
 
 /* Only a GPU's lane writes into its memory, and only the answers to what lies there, too. kept: the input, if it is a region. */

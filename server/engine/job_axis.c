@@ -79,16 +79,28 @@ static cr_status write_output(cr_job *job, const cr_output *output, void *const 
     return status;
 }
 
+/* What is left of an output whose values are written: its statuses, if some have no value; NULL: nothing. Takes over output. */
+static cr_output *statuses_of(const cr_job_axis *axis, cr_output *output, void *const out[]) {
+    if (!output->missing) {
+        free(output);
+        return NULL;
+    }
+    output->bytes = output->count * axis->spec.op_count;
+    memmove(output->data, out[axis->spec.op_count], output->bytes);
+    cr_output *shorter = realloc(output, sizeof *output + output->bytes);
+    if (shorter) cr_list_init(&shorter->link);
+    return shorter ? shorter : output;
+}
+
 /* Hands an output to the loop, or writes it where the client wants it. */
 static cr_status emit(cr_queue *queue, cr_job *job, cr_output *output, void *const out[], cr_error *error) {
     cr_status status = CR_OK;
-    if (!job->sink) {
-        output_done(job->axis, output, out);
-        cr_queue_emit(queue, job, output);
-        return CR_OK;
+    output_done(job->axis, output, out);
+    if (job->sink) {
+        if (!cr_queue_stopped(queue, job)) status = write_output(job, output, out, error);
+        output = statuses_of(job->axis, output, out);
     }
-    if (!cr_queue_stopped(queue, job)) status = write_output(job, output, out, error);
-    free(output);
+    if (output) cr_queue_emit(queue, job, output);
     return status;
 }
 
@@ -335,12 +347,17 @@ cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error) {
     return empty_next(axis, out, error);
 }
 
-cr_status cr_job_axis_empty_write(cr_job *job, bool *more, cr_error *error) {
+cr_status cr_job_axis_empty_write(cr_job *job, bool *more, cr_output **statuses, cr_error *error) {
     void *out[CR_AXIS_PLACES];
     cr_output *output = empty_next(job->axis, out, error);
     *more = output != NULL;
     if (!output) return error->code;
-    cr_status status = write_output(job, output, out, error);
-    free(output);
+    const cr_status status = write_output(job, output, out, error);
+    *statuses = statuses_of(job->axis, output, out);
     return status;
+}
+
+uint64_t cr_job_axis_value_bytes(const cr_job_axis *axis) {
+    const uint64_t width = axis->answer_bytes - (axis->spec.statuses ? axis->spec.op_count : 0);
+    return width * (axis->spec.shape.outer * axis->spec.shape.inner);
 }

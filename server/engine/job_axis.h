@@ -120,8 +120,11 @@ cr_status cr_job_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_
 /* The worker moves on: hands over what it carries, and lets its job go. */
 void cr_job_axis_let_go(cr_queue *queue, cr_job_axis_hand *hand);
 
-/* n = 0, with a sink: writes the next answers there. *more: they were not the last. For the loop. */
-cr_status cr_job_axis_empty_write(cr_job *job, bool *more, cr_error *error);
+/* n = 0, with a sink: writes the next answers there. *more: they were not the last. *statuses: of those, NULL where all have values. For the
+ * loop. */
+cr_status cr_job_axis_empty_write(cr_job *job, bool *more, cr_output **statuses, cr_error *error);
+/* Of all answers, without statuses. */
+uint64_t cr_job_axis_value_bytes(const cr_job_axis *axis);
 /* n = 0: the next answers (the empty rule's), NULL after the last. For the loop. */
 cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error);
 

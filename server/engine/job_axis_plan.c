@@ -21,6 +21,12 @@ static bool is_whole(const cr_job_axis *axis, const cr_job *job) {
     return axis->block * job->element <= CR_JOB_AXIS_GRAIN_BYTES;
 }
 
+/* Statuses beside a sink, which wait for the client while the job does not. */
+static uint64_t statuses_beside(const cr_job_axis *axis, const cr_job *job) {
+    const cr_shape *shape = &axis->spec.shape;
+    return job->sink && axis->spec.statuses ? times(shape->outer * shape->inner, axis->spec.op_count) : 0;
+}
+
 /* How claims are cut, and what their answers may hold; returns that. whole: blocks are not cut. */
 static uint64_t plan_claims(const cr_job_axis *axis, cr_job *job, bool whole) {
     const cr_shape *shape = &axis->spec.shape;
@@ -31,7 +37,8 @@ static uint64_t plan_claims(const cr_job_axis *axis, cr_job *job, bool whole) {
     if (!whole && axis->strip > 1)
         job->claim_bytes = least(times(axis->strip * job->element, CR_JOB_AXIS_CLAIM_LINES), CR_JOB_AXIS_CLAIM_BYTES);
     job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES && !job->sink;
-    if (!job->may_pause) return least(all, CR_JOB_AXIS_PENDING_BYTES); /* with a sink: what workers hold */
+    if (!job->may_pause) /* with a sink: what workers hold */
+        return plus(least(all, CR_JOB_AXIS_PENDING_BYTES), statuses_beside(axis, job));
     uint64_t most = times(CR_JOB_AXIS_OUTPUT_BYTES / axis->answer_bytes + 1, slice), unit = cr_job_unit(job);
     if (most < CR_JOB_AXIS_CLAIM_BYTES) job->claim_most = most > unit ? most / unit * unit : unit;
     uint64_t claim = job->claim_most ? job->claim_most : CR_CLAIM_MOST_BYTES;
@@ -224,7 +231,8 @@ cr_status cr_job_axis_make_on_device(cr_job *job, const cr_axis_spec *spec, uint
     job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES && !job->sink; /* to a sink answers wait for nobody */
     job->claim_output = job->sink ? 0 : claim;
     if (job->sink && job->sink->device >= 0) waiting = 0;
-    axis->memory = waiting + least(claim, UINT64_MAX / 4); /* and in the lane's own memory meanwhile */
+    waiting = plus(waiting, least(statuses_beside(axis, job), UINT64_MAX / 4));
+    axis->memory = plus(waiting, least(claim, UINT64_MAX / 4)); /* and in the lane's own memory meanwhile */
     if (shape->inner > UINT32_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: a GPU gives at most 2^32 - 1 answers of a block, not %llu",
                        (ull)shape->inner);

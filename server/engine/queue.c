@@ -342,7 +342,7 @@ void cr_queue_emit(cr_queue *queue, cr_job *job, cr_output *output) {
     pthread_mutex_lock(&queue->mutex);
     bool wanted = job->state == CR_JOB_OPEN;
     if (wanted) {
-        job->output_bytes += output->bytes;
+        if (!job->sink) job->output_bytes += output->bytes; /* statuses beside a sink are no reason to pause */
         cr_list_append(&job->outputs, &output->link);
         tell_locked(queue, job);
     }

@@ -4,14 +4,17 @@ layout, and not a byte beside them; and what hostile clients make of it."""
 import fcntl
 import os
 import random
+import signal
 import struct
+import tempfile
 
-from cured_daemon import SANITIZE, DaemonTest, main
+from cured_daemon import SANITIZE, Daemon, DaemonTest, main, wait_for
 from cured_wire import (CALL, CANCEL, CANCELLED, DATA_LOSS, END, HELLO, INPUTS, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, SIZES,
                         call_message, descriptor_region, frame, hello_message, register_message,
                         region_input, shm_region)
 from expected import array_of, oracle
 from test_axis import TOTALS, ops_of, small
+from test_axis_statuses import drawn
 
 SEED = int(os.environ.get("CURED_TEST_SEED", "1"))
 SHAPES = ((1, 1, 1), (1, 7, 1), (5, 4, 1), (1, 6, 9), (3, 5, 4), (40, 3, 1), (1, 3, 70), (2, 0, 3), (3, 5, 0), (2, 2000, 7),
@@ -92,6 +95,98 @@ class Outputs(DaemonTest):
             width = SIZES[result.dtype]
             self.assertEqual(sent.array(number, width, 100), os.pread(f.fileno(), 100 * width, number))
 
+    def check_statuses(self, sent, written, ops, answers, f):
+        """The same as of answers that are sent: statuses, what is said of each op, and the bytes of answers without a value."""
+        self.assertIsNone(sent.status, ops)
+        self.assertIsNone(written.status, ops)
+        widths = [{"i128": 16}.get(result.dtype) or SIZES[result.dtype] for result in sent.results]
+        self.assertEqual((sent.keys(), sent.count, answers * sum(widths)), (written.keys(), written.count, written.written))
+        self.assertFalse(any(values for _, _, values in written.parts))
+        lacking = 0
+        for number, width in enumerate(widths):
+            statuses = sent.statuses_of(number, answers)
+            self.assertEqual(statuses, written.statuses_of(number, answers), ops[number])
+            self.assertEqual((sent.results[number].status, sent.results[number].message),
+                             (written.results[number].status, written.results[number].message))
+            self.assertTrue(sent.array(number, width, answers) == os.pread(f.fileno(), width * answers, 16 * answers * number), ops[number])
+            self.assertTrue(any(statuses) or all(op != number for op, _, _ in written.statuses))  # nothing is said of what has values
+            lacking += answers - statuses.count(0)
+        return lacking
+
+    def test_statuses(self):
+        r = random.Random("statuses of outputs %d" % SEED)
+        c, lacking = self.conn, 0
+        for dtype in ("i64", "u64", "i32", "f32", "f16"):
+            shapes = ((1, 7, 1), (40, 3, 1), (3, 5, 4), (1, 3, 70), (2, 2000, 7), (2, 0, 3), (3000, 2, 1))
+            for shape in r.sample(shapes, 2) if SANITIZE else shapes:
+                raw, answers = drawn(r, dtype, shape), shape[0] * shape[2]
+                ops = r.sample([op for op in ops_of(dtype) if op != "prod" or shape[1] < 100], 6)
+                ops += [op for op in ("sum", "max") if op not in ops]
+                options = dict(nan=r.choice((0, 1)), statuses=True)
+                way = r.choice(sorted(self.ways(c, r, dtype, ops, raw, shape)))
+                f = self.target(16 * answers * len(ops), number=7)
+                sent = self.ways(c, r, dtype, ops, raw, shape, **options)[way]()
+                outputs = [(number, 7, 16 * answers * number) for number in range(len(ops))]
+                written = self.ways(c, r, dtype, ops, raw, shape, outputs=outputs, **options)[way]()
+                lacking += self.check_statuses(sent, written, ops, answers, f)
+                self.assertIsNone(c.unregister(7))
+                f.close()
+        self.assertGreater(lacking, 0)
+
+    def test_many_statuses_that_nobody_reads(self):
+        """The job does not wait for its client, and what waits for it is counted as state."""
+        rows, ops = 1 << 15 if SANITIZE else 9 << 18, ["sum", "norm1"]
+        raw = struct.pack("<2q", 2**62, 2**62) * (rows - 1) + struct.pack("<2q", 1, 2)
+        f, source = self.target(8 * rows * len(ops)), self.sealed(raw)
+        outputs, last = [(n, 1, 8 * rows * n) for n in range(len(ops))], struct.pack("<q", 3)
+        self.assertEqual(len(raw), self.conn.register(2, source.fileno()))
+        stream = self.conn.start_region("i64", ops, 2, axis=(rows, 2, 1), outputs=outputs, statuses=True)
+        wait_for("the last answer", lambda: os.pread(f.fileno(), 8, 8 * rows - 8) == last)
+        answer = self.conn.wait(stream)
+        self.assertEqual((None, 8 * rows * len(ops)), (answer.status, answer.written))
+        for number in range(len(ops)):
+            self.assertTrue(bytes([OUT_OF_RANGE]) * (rows - 1) + b"\0" == answer.statuses_of(number, rows))
+        self.assertTrue(bytes(8 * rows - 8) + last == os.pread(f.fileno(), 8 * rows, 0))
+        for turn in range(2):  # left and cancelled
+            c = self.connect()
+            c.register(1, f.fileno(), writable=True)
+            c.register(2, source.fileno())
+            stream = c.start_region("i64", ops, 2, axis=(rows, 2, 1), outputs=outputs, statuses=True)
+            if turn:
+                c.send(frame(CANCEL, stream))
+                self.assertIn(getattr(c.wait(stream).status, "code", None), (None, CANCELLED))
+            c.close()
+
+    def test_statuses_are_state(self):
+        count = 6 << 20
+        narrow = Daemon(tempfile.mkdtemp(dir=self.daemon.folder), max_state_bytes_per_connection=8 << 20)
+        self.addCleanup(narrow.stop, signal.SIGKILL)
+        with narrow.connect() as c:
+            memory = self.memfd(b"")
+            os.posix_fallocate(memory.fileno(), 0, 9 * count)
+            c.register(1, memory.fileno(), writable=True)
+            ask = lambda op, n: c.region("u8", [op], 1, 8 * count, n, axis=(n, 1, 1), outputs=[(0, 1, 0)], statuses=True)
+            self.assert_sentence(ask("sum", count).status, INVALID_ARGUMENT, "max_state_bytes_per_connection")
+            for op, n in (("sum", 1 << 18), ("mean", 1 << 18 if SANITIZE else count)):  # a mean always has a value
+                answer = ask(op, n)
+                self.assertEqual((None, []), (answer.status, answer.parts))
+        narrow.check_end(self, narrow.stop())
+
+    def test_statuses_of_axes_without_elements(self):
+        count = 1 << 17 if SANITIZE else 1 << 20
+        f = self.target(9 * count)
+        answer = self.conn.inline("u8", ["min", "sum", "argmax"], b"", axis=(count // 2, 0, 1), statuses=True,
+                                  outputs=[(0, 1, 0), (1, 1, count), (2, 1, 5 * count)])
+        self.assertEqual((None, 17 * count // 2), (answer.status, answer.written))
+        self.assertEqual([INVALID_ARGUMENT, 0, INVALID_ARGUMENT], [result.status for result in answer.results])
+        for number, status in enumerate((INVALID_ARGUMENT, 0, INVALID_ARGUMENT)):
+            self.assertTrue(bytes([status]) * (count // 2) == answer.statuses_of(number, count // 2))
+        self.assertTrue(bytes(count // 2) == os.pread(f.fileno(), count // 2, 0))
+        for _ in range(5):
+            stream = self.conn.start_inline("u8", ["min"], b"", axis=(count, 0, 1), outputs=[(0, 1, 0)], statuses=True)
+            self.conn.send(frame(CANCEL, stream))
+            self.assertIn(getattr(self.conn.wait(stream).status, "code", None), (None, CANCELLED))
+
     def test_in_strips(self):
         c = self.connect()
         inner = 300000
@@ -155,7 +250,6 @@ class Outputs(DaemonTest):
     def test_requests_that_make_no_sense(self):
         self.target(1000)
         self.refused(INVALID_ARGUMENT, "outputs", "axis", axis=None, outputs=[(0, 1, 0)])
-        self.refused(INVALID_ARGUMENT, "outputs", "statuses", outputs=[(0, 1, 0)], statuses=True)
         self.refused(INVALID_ARGUMENT, "outputs has 1 entries", ops=("sum", "max"), outputs=[(0, 1, 0)])
         self.refused(INVALID_ARGUMENT, "outputs has 3 entries", ops=("sum", "max"), outputs=[(0, 1, 0)] * 3)
         self.refused(INVALID_ARGUMENT, "outputs[1].op is 0", ops=("sum", "max"), outputs=[(0, 1, 0)] * 2)

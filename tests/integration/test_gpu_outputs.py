@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import test_axis
+import test_axis_statuses
 from cured_daemon import SANITIZE, Daemon, main, wait_for
 from cured_wire import (CANCEL, CANCELLED, DEADLINE_EXCEEDED, INPUTS, INTERNAL, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, SIZES, UNAVAILABLE,
                         UNIMPLEMENTED, frame)
@@ -55,7 +56,11 @@ class Answers(OutputsTest):
         r.shuffle(outputs)
         written = self.ask(dtype, ops, region, shape, at, outputs=outputs, **options)
         self.assertIsNone(written.status, (written.status, dtype, ops, shape))
-        self.assertEqual([], written.parts)
+        self.assertFalse(any(values for _, _, values in written.parts))
+        for number, result in enumerate(sent.results):
+            self.assertEqual(sent.statuses_of(number, answers), written.statuses_of(number, answers), (dtype, ops, shape))
+            self.assertEqual((result.status, result.message), (written.results[number].status, written.results[number].message))
+        self.assertEqual([written.results[op].status != 0 for op, _, _ in written.parts], [True] * len(written.parts))
         self.assertEqual((sent.keys(), sent.count, answers * sum(widths)), (written.keys(), written.count, written.written))
         wanted = bytearray([GUARD]) * memory.size
         for number, (place, width) in enumerate(zip(places, widths)):
@@ -79,6 +84,33 @@ class Answers(OutputsTest):
                 self.check_both(r, dtype, ops, raw, shape, nan=0 if integer else r.choice((0, 1)), **narrow)
         self.check_both(r, "i32", ["sum", "var"], test_axis.small(r, "i32", 35), (5, 7, 1), result_dtype="f64")
         self.check_both(r, "i32", ["sum", "sumsq"], test_axis.small(r, "i32", 35), (5, 7, 1), result_dtype="i128")
+
+    def test_statuses(self):
+        """The kernels write none: where an answer may have no value the lane answers on the host."""
+        r = random.Random("statuses of outputs %d" % SEED)
+        for dtype in ("i64", "f32", "u32"):
+            for shape in ((1, 7, 1), (40, 3, 1), (3, 5, 4), (2, 2000, 7), (3000, 2, 1)):
+                ops = r.sample([op for op in test_axis.ops_of(dtype) if op != "prod" or shape[1] < 100], 5)
+                ops += [op for op in ("sum", "max") if op not in ops]
+                self.check_both(r, dtype, ops, test_axis_statuses.drawn(r, dtype, shape), shape, nan=r.choice((0, 1)), statuses=True)
+        self.check_both(r, "f32", ["sum", "mean"], bytes(plain("f32", 6000)), (3000, 2, 1), statuses=True)
+
+    def test_statuses_beside_the_hosts_memory(self):
+        r = random.Random(SEED)
+        for dtype, shape in (("f32", (3000, 2, 1)), ("i64", (40, 3, 1)), ("f64", (3, 5, 4))):
+            answers, ops = shape[0] * shape[2], ["max", "argmin", "sum"]
+            region = self.put(test_axis_statuses.drawn(r, dtype, shape))
+            host = self.sealed(bytes([GUARD]) * (24 * answers))
+            self.assertEqual(24 * answers, self.conn.register(5, host.fileno(), writable=True))
+            sent = self.ask(dtype, ops, region, shape, nan=1, statuses=True)
+            written = self.ask(dtype, ops, region, shape, nan=1, statuses=True, outputs=[(n, 5, 8 * answers * n) for n in range(3)])
+            self.assertEqual((None, None, sent.keys()), (sent.status, written.status, written.keys()))
+            for number, result in enumerate(sent.results):
+                width = SIZES[result.dtype]
+                self.assertEqual(sent.statuses_of(number, answers), written.statuses_of(number, answers))
+                self.assertEqual(sent.array(number, width, answers), os.pread(host.fileno(), width * answers, 8 * answers * number))
+            for number in (5, region):
+                self.assertIsNone(self.conn.unregister(number))
 
     def test_every_op_at_once(self):
         """Each into a region of its own."""
@@ -185,7 +217,6 @@ class Refusals(OutputsTest):
     def test_what_may_not_be_named(self):
         memory = self.target(1000)
         self.refused(INVALID_ARGUMENT, "not registered writable", outputs=[(0, self.region, 32)])
-        self.refused(INVALID_ARGUMENT, "statuses", outputs=[(0, 900, 0)], statuses=True)
         other = self.connect()
         region = self.put(self.data, other)
         answer = other.region("u8", ["sum"], region, 0, 8, axis=(2, 4, 1), outputs=[(0, 900, 0)])

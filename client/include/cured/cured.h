@@ -440,14 +440,15 @@ CURED_API void cured_array_free(cured_array *array);
  * valid during the callback, which may do what the other callbacks may. They count only if the call ends with
  * CURED_OK; a call that has handed some over is not tried again.
  *
- * options.outputs names a place in a writable region of this connection for each op: the daemon writes the answers there, and none
- * goes through the socket. No statuses and no on_part then. With options.results too, results[i] must be where this program sees
- * the same memory (cured_array_data() and the offset): a daemon that cannot write there sends the answers, and the library puts
- * them there. Without results such a call ends UNIMPLEMENTED, or with the reason why the region was refused, and
- * cured_call_array() gives NULL. INVALID_ARGUMENT: answers that go beyond their region, or into bytes of another op's or of the
- * input; and in a GPU's memory, answers to input elsewhere (UNIMPLEMENTED: to axes without elements). The content is promised only
- * if the call ends with CURED_OK; one that was cancelled or lost may write for some milliseconds more, until the region is
- * unregistered. In this process the answers are copied there at the end of the call.
+ * options.outputs names a place in a writable region of this connection for each op: the daemon writes the answers there, and
+ * none goes through the socket. With options.statuses only those come, where an answer has no value. No on_part then. With
+ * options.results too, results[i] must be where this program sees the same memory (cured_array_data() and the offset): a daemon
+ * that cannot write there sends the answers, and the library puts them there. Without results such a call ends UNIMPLEMENTED, or
+ * with the reason why the region was refused, and cured_call_array() gives NULL. INVALID_ARGUMENT: answers that go beyond their
+ * region, or into bytes of another op's or of the input; and in a GPU's memory, answers to input elsewhere (UNIMPLEMENTED: to
+ * axes without elements). The content is promised only if the call ends with CURED_OK; one that was cancelled or lost may write
+ * for some milliseconds more, until the region is unregistered. In this process the answers are copied there at the end of the
+ * call.
  *
  * An answer may have no value: a sum or product that does not fit its integer type, and the extrema of no elements. It fails the
  * call with all its ops, unless options.statuses is set. Then cured_call_array_status() says of each op whether all of its answers

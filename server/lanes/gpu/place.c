@@ -2,6 +2,7 @@
  *
  * Thread: any. Owner: nobody; nothing here holds state. */
 #include "server/engine/job_axis.h"
+#include "server/engine/sink.h"
 #include "server/lanes/gpu/lane.h"
 
 enum {
@@ -25,6 +26,8 @@ static bool takes(const cr_gpu_api *api, const cr_axis_spec *spec, uint64_t bloc
 bool cr_gpu_axis_takes_claims(const cr_gpu_api *api, const cr_job *job) {
     const cr_job_axis *axis = job->axis;
     if (!axis->block) return true; /* nobody computes anything */
+    if (axis->spec.statuses && job->sink && job->sink->device >= 0)
+        return false; /* kernels write there, and no statuses */
     uint64_t blocks = job->claim_most / cr_job_unit(job), last = axis->spec.shape.outer % blocks;
     return takes(api, &axis->spec, blocks) && (!last || takes(api, &axis->spec, last));
 }

@@ -53,7 +53,10 @@ static cured_call *begin(bool granted, const cured_options *o) {
     const uint8_t *payload;
     uint8_t p[256];
     cr_wire_hello hello;
-    cr_wire_welcome w = {.version = 1, .server = "fake/1", .feature_count = granted, .features = {CR_FEATURE_OUTPUTS}};
+    cr_wire_welcome w = {.version = 1,
+                         .server = "fake/1",
+                         .feature_count = granted ? 2 : 0,
+                         .features = {CR_FEATURE_OUTPUTS, CR_FEATURE_STATUSES}};
     cured_close(conn);
     fake_drop(&f);
     OK(cured_connect(f.address, NULL, &conn, &error));
@@ -189,6 +192,67 @@ START_TEST(hostile_answers) {
 }
 END_TEST
 
+static void say(uint32_t stream, uint32_t op, uint64_t first, const char *statuses, size_t count) {
+    fake_part(&f, stream,
+              &(cr_wire_part){.op = op, .first = first, .statuses = (const uint8_t *)statuses, .statuses_len = count});
+}
+
+static void end_with(uint32_t stream, cr_status status) {
+    static uint8_t p[1024];
+    static cr_wire_result r;
+    r = (cr_wire_result){.count = 4, .result_count = 2, .written = 32};
+    r.results[0] = (cr_wire_op_result){.op = CURED_OP_SUM, .dtype = CURED_I64, .status = status};
+    r.results[1] = (cr_wire_op_result){.op = CURED_OP_MAX, .dtype = CURED_I64};
+    fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_result(&r, p, sizeof p));
+}
+
+/* Those of answers without a value come, and nothing else does. */
+START_TEST(statuses_of_what_is_written) {
+    uint32_t stream;
+    uint64_t missing;
+    const uint8_t wanted[] = {0, CURED_OUT_OF_RANGE}, none[] = {0, 0};
+    cured_options o = into(NULL);
+    o.statuses = true;
+    cured_call *call = begin(true, &o);
+    registered(taken_register(true, true));
+    ck_assert_uint_eq(taken_call(&stream), 2);
+    say(stream, 0, 1, "\13", 1);
+    end_with(stream, CR_OUT_OF_RANGE);
+    OK(cured_wait(call, &error));
+    ck_assert_mem_eq(cured_call_array_statuses(call, 0, &missing), wanted, 2);
+    ck_assert_uint_eq(missing, 1);
+    ck_assert_int_eq(cured_call_array_status(call, 0, &error), CURED_OUT_OF_RANGE);
+    ck_assert_mem_eq(cured_call_array_statuses(call, 1, &missing), none, 2);
+    ck_assert_uint_eq(missing, 0);
+    ck_assert_ptr_null(cured_call_array(call, 0, NULL, NULL));
+    cured_call_free(call);
+    cured_region_free(region);
+}
+END_TEST
+
+/* first, the statuses, and again; and whether the call asks for them. */
+static const struct {
+    uint64_t first;
+    const char *statuses, *again;
+    bool asks;
+} lies[] = {{2, "\13", NULL, true},  {1, "\13\13", NULL, true},  {UINT64_MAX, "\13", NULL, true},
+            {0, "\13", "\13", true}, {0, "\13\13", "\13", true}, {0, "\200", NULL, true},
+            {0, "\13", NULL, false}, {0, "", NULL, true}};
+
+START_TEST(hostile_statuses) {
+    uint32_t stream;
+    cured_options o = into(NULL);
+    o.statuses = lies[_i].asks;
+    cured_call *call = begin(true, &o);
+    registered(taken_register(true, true));
+    taken_call(&stream);
+    say(stream, 0, lies[_i].first, lies[_i].statuses, strlen(lies[_i].statuses));
+    if (lies[_i].again != NULL) say(stream, 0, lies[_i].first, lies[_i].again, strlen(lies[_i].again));
+    end_with(stream, CR_OUT_OF_RANGE);
+    finish(call, CURED_INTERNAL, "broke the protocol");
+}
+END_TEST
+
 /* Where the daemon cannot write, it sends, if the program says where that goes. */
 START_TEST(daemons_that_do_not_write) {
     for (int refused = 0; refused < 2; refused++) {
@@ -273,6 +337,17 @@ START_TEST(in_this_process) {
     ck_assert_mem_eq(data, wanted, BYTES);
     ck_assert_ptr_eq(cured_call_array(call, 1, NULL, NULL), data + OTHER);
     cured_call_free(call);
+    const int64_t large[] = {INT64_MAX, 1, 2, 3};
+    uint64_t missing;
+    memset(data + AT, 0xa5, sizeof sums);
+    o = into(NULL);
+    o.statuses = true;
+    OK(cured_reduce_buffer(own, CURED_I64, ops, 1, large, 4, &o, &call, &error));
+    OK(cured_wait(call, &error));
+    ck_assert_mem_eq(cured_call_array_statuses(call, 0, &missing), "\13", 2);
+    ck_assert_uint_eq(missing, 1);
+    ck_assert_mem_eq(data + AT, ((int64_t[]){0, 5}), sizeof sums);
+    cured_call_free(call);
     const cured_axis none = {3, 0, 1}; /* which takes a job */
     o = into(NULL);
     o.axis = &none;
@@ -302,9 +377,6 @@ START_TEST(what_is_refused_here) {
     outputs[1].offset = OTHER;
     o.axis = NULL;
     refused(own, &o, "axis");
-    o = into(NULL);
-    o.statuses = true;
-    refused(own, &o, "statuses");
     o = into(NULL);
     OK(cured_region_fd(own, cured_array_fd(array), &plain, &error));
     outputs[1].region = plain;
@@ -339,6 +411,8 @@ int main(void) {
     tcase_add_test(t, written_by_the_daemon);
     tcase_add_test(t, in_a_gpus_memory);
     tcase_add_test(t, hostile_answers);
+    tcase_add_test(t, statuses_of_what_is_written);
+    tcase_add_loop_test(t, hostile_statuses, 0, sizeof lies / sizeof lies[0]);
     tcase_add_test(t, daemons_that_do_not_write);
     tcase_add_test(t, on_the_next_connection);
     tcase_add_test(t, in_this_process);
