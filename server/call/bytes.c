@@ -9,7 +9,7 @@
 
 typedef unsigned long long ull;
 
-enum { HERE_BYTES = 64 * 1024 }; /* of a stream that came whole: the loop may fold them, which takes it 2 to 10 us */
+enum { HERE_BYTES = 64 * 1024 }; /* of a stream that came whole: the loop may fold them: 2 to 10 us, 30 of any bits */
 
 bool cr_call_receives(const cr_call *call) { return call->input == CR_RECEIVING; }
 
