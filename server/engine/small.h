@@ -17,7 +17,8 @@ typedef enum cr_small { CR_SMALL_NOT, CR_SMALL_READ, CR_SMALL_FAILED } cr_small;
  * the error that a feed would tell. The input stays the caller's. */
 cr_small cr_small_read(const cr_feed_options *o, cr_dtype dtype, uint8_t *into, size_t room, uint64_t *bytes,
                        cr_error *error);
-/* Closes the descriptor of an input that was READ, or FAILED: memory, of which Linux tells the size at once. It does so on a files thread if letting its memory go may take long. */
+/* Closes the descriptor of an input that was READ, or FAILED: it is of memory, of which Linux tells the size at once. It does so on a
+ * files thread if letting go may take long: of much memory, or of a file system that may go with it. */
 void cr_small_close(const cr_feed_options *o);
 
 #endif
