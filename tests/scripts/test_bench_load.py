@@ -67,7 +67,7 @@ class Load(unittest.TestCase):
         ElementTree.parse(plot)
 
     def test_calls_that_are_turned_away_are_counted_by_status(self):
-        said = self.measure("--connect", self.daemon(max_jobs_per_connection=2), "--concurrency", "64", "--mix", "sum:f64:64K")
+        said = self.measure("--connect", self.daemon(max_jobs_per_connection=2), "--concurrency", "64", "--mix", "prod:f64:1M")
         failed = said["rows"][0]["all"]["failed"]
         self.assertEqual(["RESOURCE_EXHAUSTED"], list(failed))
 
