@@ -143,6 +143,12 @@ void cr_region_fetch(const cr_region *region, uint64_t offset, const uint8_t *da
     madvise((void *)from, length, MADV_POPULATE_READ); /* NOLINT: the page that data lies in */
 }
 
+/* Where a file ends that has nothing at a place; of some that have a size of 0 nobody knows. */
+static uint64_t end_before(int descriptor, uint64_t place) {
+    struct stat st;
+    return fstat(descriptor, &st) == 0 && st.st_size > 0 && (uint64_t)st.st_size < place ? (uint64_t)st.st_size : place;
+}
+
 cr_status cr_region_read(const cr_region *region, uint64_t offset, void *into, size_t bytes, cr_error *error) {
     size_t got = 0;
     while (got < bytes) {
@@ -153,7 +159,8 @@ cr_status cr_region_read(const cr_region *region, uint64_t offset, void *into, s
                            (unsigned long long)(offset + got), strerror(errno));
         if (n == 0)
             return cr_fail(error, CR_DATA_LOSS, "descriptor: the file ended at %llu while it was read up to %llu",
-                           (unsigned long long)(offset + got), (unsigned long long)(offset + bytes));
+                           (unsigned long long)end_before(region->descriptor, offset + got),
+                           (unsigned long long)(offset + bytes));
         got += (size_t)n;
     }
     return CR_OK;

@@ -165,7 +165,8 @@ START_TEST(reads_are_whole_and_leave_the_position) {
     assert_ok(cr_region_read(&region, 12345, into, 999, &error), error);
     ck_assert(memcmp(into, bytes + 12345, 999) == 0);
     ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 77);
-    assert_fails(cr_region_read(&region, SIZE - 5, into, 6, &error), CR_DATA_LOSS, error, "ended");
+    assert_fails(cr_region_read(&region, SIZE - 5, into, 6, &error), CR_DATA_LOSS, error, "ended at 300001 ");
+    assert_fails(cr_region_read(&region, SIZE + 9, into, 6, &error), CR_DATA_LOSS, error, "ended at 300001 ");
     close(fd);
     assert_fails(cr_region_read(&region, 0, into, 1, &error), CR_DATA_LOSS, error, "cannot read");
     free(into);
