@@ -143,10 +143,7 @@ void cr_call_whole(cr_call *call, const uint8_t *data, size_t bytes) {
 }
 
 /* Whether a fold of HERE_BYTES takes the loop no longer than to wake a worker for it. */
-static bool is_quick(uint32_t families) {
-    const uint32_t without_one = families & (families - 1), more_than_two = without_one & (without_one - 1);
-    return !more_than_two && !(families & CR_FAM_PROD);
-}
+static bool is_quick(uint32_t families) { return __builtin_popcount(families) <= 2 && !(families & CR_FAM_PROD); }
 
 /* A stream that need not wait for a worker. NULL: it goes to the lanes. */
 static const uint8_t *needs_no_worker(const cr_call *call, uint32_t *bytes) {

@@ -21,11 +21,9 @@ cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **
     pthread_condattr_t monotonic; /* for cr_queue_doze */
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
-        pthread_cond_init(&queue->more[kind], &monotonic);
-        queue->line[kind] = cr_turns_new();
-    }
+    pthread_cond_init(&queue->more, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) queue->line[kind] = cr_turns_new();
     cr_list_init(&queue->completed);
     cr_list_init(&queue->news);
     queue->wake = wake;
@@ -41,10 +39,8 @@ cr_status cr_queue_new(void (*wake)(void *argument), void *argument, cr_queue **
 
 void cr_queue_free(cr_queue *queue) {
     if (!queue) return;
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
-        pthread_cond_destroy(&queue->more[kind]);
-        cr_turns_free(queue->line[kind]);
-    }
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_turns_free(queue->line[kind]);
+    pthread_cond_destroy(&queue->more);
     pthread_mutex_destroy(&queue->mutex);
     free(queue);
 }
@@ -62,10 +58,8 @@ void cr_queue_trace(cr_queue *queue, const cr_trace *trace) {
 void cr_queue_close(cr_queue *queue) {
     pthread_mutex_lock(&queue->mutex);
     queue->closed = true;
-    for (int kind = 0; kind < CR_LANE_KINDS; kind++) {
-        atomic_fetch_add(&queue->offers[kind], 1);
-        pthread_cond_broadcast(&queue->more[kind]);
-    }
+    for (int kind = 0; kind < CR_LANE_KINDS; kind++) atomic_fetch_add(&queue->offers[kind], 1);
+    pthread_cond_broadcast(&queue->more);
     while (queue->lately) cr_queue_wake_worker(queue);
     pthread_mutex_unlock(&queue->mutex);
 }
@@ -73,7 +67,6 @@ void cr_queue_close(cr_queue *queue) {
 void cr_queue_wake_worker(cr_queue *queue) {
     cr_sleeper *worker = queue->lately;
     queue->lately = worker->next;
-    queue->sleeping[CR_KIND_CPU]--;
     worker->sleeps = false;
     queue->waking++;
     pthread_cond_signal(&worker->woken);
@@ -126,7 +119,7 @@ uint64_t cr_queue_weight(const cr_job *job, uint64_t bytes) {
 /* Q. Whether workers that are awake come to the job, which is in line, as soon as one would that is woken for it. Of the others
  * in line it takes each for as much: where one was more, a worker was woken for that. */
 static bool enough_awake(const cr_queue *queue, const cr_job *job) {
-    return (queue->folding || queue->waking) &&
+    return (queue->in_hand || queue->waking) &&
            queue->in_hand + queue->standing[CR_KIND_CPU] * cr_queue_weight(job, job->claimable) <= SOON_FOLDED_BYTES;
 }
 
@@ -136,11 +129,11 @@ static void wake_lane(cr_queue *queue, const cr_job *job, cr_lane_kind kind) {
         atomic_fetch_add_explicit(&queue->offers[kind], 1, memory_order_release);
         return;
     }
-    if (!queue->sleeping[kind]) return;
-    if (kind != CR_KIND_CPU)
-        pthread_cond_broadcast(&queue->more[kind]); /* not every GPU takes every job */
-    else if (!enough_awake(queue, job))
+    if (kind == CR_KIND_GPU) {
+        if (queue->sleeping) pthread_cond_broadcast(&queue->more); /* not every GPU takes every job */
+    } else if (queue->lately && !enough_awake(queue, job)) {
         cr_queue_wake_worker(queue);
+    }
 }
 
 /* Of an input whose length is not known yet: what of it has come. */
@@ -227,7 +220,7 @@ void cr_queue_ready(cr_queue *queue, cr_segment *segment, uint64_t ready, bool s
 
 bool cr_queue_busy(cr_queue *queue) {
     pthread_mutex_lock(&queue->mutex);
-    const bool busy = !queue->sleeping[CR_KIND_CPU] && !queue->looker;
+    const bool busy = !queue->lately && !queue->looker;
     pthread_mutex_unlock(&queue->mutex);
     return busy;
 }
@@ -319,7 +312,7 @@ bool cr_queue_stop_orphan(cr_queue *queue, cr_job *job, cr_list *let_go) {
 
 void cr_queue_poke_locked(cr_queue *queue) {
     atomic_fetch_add_explicit(&queue->offers[CR_KIND_GPU], 1, memory_order_release);
-    pthread_cond_broadcast(&queue->more[CR_KIND_GPU]);
+    pthread_cond_broadcast(&queue->more);
 }
 
 void cr_queue_release_all(cr_list *let_go) {

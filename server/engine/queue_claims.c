@@ -116,7 +116,6 @@ static cr_claim take_claim(cr_queue *queue, uint32_t workers) {
     cr_claim claim = claim_place(job, &at, claim_size(&at, workers, queue->standing[CR_KIND_CPU]));
     claim.weight = cr_queue_weight(job, claim.bytes);
     queue->in_hand += claim.weight;
-    queue->folding++;
     cr_queue_line_up(queue, job, CR_KIND_CPU, claim.bytes);
     return claim;
 }
@@ -125,7 +124,6 @@ static cr_claim take_claim(cr_queue *queue, uint32_t workers) {
 static void give_back(cr_queue *queue, const cr_claim *claim, cr_list *let_go) {
     cr_job *job = claim->job;
     queue->in_hand -= claim->weight;
-    queue->folding -= claim->weight != 0;
     job->folded_bytes += claim->bytes;
     cr_metric_add(input_bytes_total, claim->bytes);
     cr_metric_add(claims_total, 1);
@@ -165,7 +163,6 @@ static bool look_out(cr_queue *queue) {
 static void sleep_until_woken(cr_queue *queue) {
     cr_sleeper self = {.next = queue->lately, .woken = PTHREAD_COND_INITIALIZER, .sleeps = true};
     queue->lately = &self;
-    queue->sleeping[CR_KIND_CPU]++;
     while (self.sleeps) pthread_cond_wait(&self.woken, &queue->mutex);
     queue->waking--;
     pthread_cond_destroy(&self.woken);
@@ -406,10 +403,10 @@ uint32_t cr_queue_offers(cr_queue *queue) {
 
 bool cr_queue_sleep(cr_queue *queue, uint32_t seen) {
     pthread_mutex_lock(&queue->mutex);
-    queue->sleeping[CR_KIND_GPU]++;
+    queue->sleeping++;
     while (!queue->closed && atomic_load_explicit(&queue->offers[CR_KIND_GPU], memory_order_relaxed) == seen)
-        pthread_cond_wait(&queue->more[CR_KIND_GPU], &queue->mutex);
-    queue->sleeping[CR_KIND_GPU]--;
+        pthread_cond_wait(&queue->more, &queue->mutex);
+    queue->sleeping--;
     bool open = !queue->closed;
     pthread_mutex_unlock(&queue->mutex);
     return open;
@@ -422,10 +419,10 @@ bool cr_queue_doze(cr_queue *queue, uint32_t seen, uint64_t most_ns) {
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     int late = 0;
     pthread_mutex_lock(&queue->mutex);
-    queue->sleeping[CR_KIND_GPU]++;
+    queue->sleeping++;
     while (!late && !queue->closed && atomic_load_explicit(&queue->offers[CR_KIND_GPU], memory_order_relaxed) == seen)
-        late = pthread_cond_timedwait(&queue->more[CR_KIND_GPU], &queue->mutex, &until);
-    queue->sleeping[CR_KIND_GPU]--;
+        late = pthread_cond_timedwait(&queue->more, &queue->mutex, &until);
+    queue->sleeping--;
     bool open = !queue->closed;
     pthread_mutex_unlock(&queue->mutex);
     return open;
