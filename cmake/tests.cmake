@@ -32,7 +32,10 @@ set(CURED_TEST_ENVIRONMENT
 
 # CURED_PYTHON: a Python that has NumPy where there is one (test oracles use it), any Python otherwise.
 function(cured_find_python)
-  if(CURED_PYTHON)
+  if(CURED_PYTHON MATCHES "^(ON|YES|TRUE|Y|1)$")
+    message(FATAL_ERROR "CURED_PYTHON=${CURED_PYTHON}: it names the Python that runs tests, as /usr/bin/python3. "
+                        "For the extension, -DCURED_PYTHON_EXTENSION=ON")
+  elseif(CURED_PYTHON)
     return()
   endif()
   foreach(candidate python3 /usr/bin/python3)

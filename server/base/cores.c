@@ -1,13 +1,14 @@
 /* cores: affinity and quotas. Thread: any. Owner: nobody. */
 #include "server/base/cores.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, MOST_CORES = 1024 * 1024 };
 
 static uint32_t smaller(uint32_t quota, uint32_t other) { return quota && (!other || quota < other) ? quota : other; }
 
@@ -82,9 +83,23 @@ uint32_t cr_cores_quota(const char *root) {
     return least;
 }
 
+/* Linux turns a set away that has no room for every core there could be, and does not say how many that are. */
+static uint32_t affinity(void) {
+    uint32_t count = 0;
+    bool too_small = true;
+    for (size_t cores = CPU_SETSIZE; too_small && cores <= MOST_CORES; cores *= 2) {
+        cpu_set_t *set = CPU_ALLOC(cores);
+        if (!set) break;
+        const int failed = sched_getaffinity(0, CPU_ALLOC_SIZE(cores), set);
+        too_small = failed && errno == EINVAL;
+        if (!failed) count = (uint32_t)CPU_COUNT_S(CPU_ALLOC_SIZE(cores), set);
+        CPU_FREE(set);
+    }
+    return count ? count : 1;
+}
+
 uint32_t cr_cores(void) {
-    cpu_set_t set;
-    const uint32_t own = sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+    const uint32_t own = affinity();
     const uint32_t quota = cr_cores_quota("");
     return quota && quota < own ? quota : own;
 }

@@ -1,5 +1,7 @@
 /* Quotas of control groups, of both versions, from trees of files like those of /proc and /sys. */
 #include <check.h>
+#include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +11,19 @@
 #include "server/base/cores.h"
 
 static char root[64];
+static size_t kernel_cores, own_cores; /* of the machine that sched_getaffinity makes believe */
+
+/* As Linux': a set that is too small for all cores of the machine is turned away. */
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set) {
+    ck_assert_int_eq(pid, 0);
+    if (bytes * 8 < kernel_cores) {
+        errno = EINVAL;
+        return -1;
+    }
+    CPU_ZERO_S(bytes, set);
+    for (size_t i = 0; i < own_cores; i++) CPU_SET_S(kernel_cores - 1 - i, bytes, set);
+    return 0;
+}
 
 /* The file below root, and the folders on its way. */
 static void put(const char *path, const char *text) {
@@ -109,7 +124,21 @@ START_TEST(broken_lines_are_passed_over) {
 }
 END_TEST
 
-START_TEST(there_is_a_core) { ck_assert_uint_ge(cr_cores(), 1); }
+START_TEST(machines_of_any_size) {
+    static const size_t sizes[][2] = {{1, 1}, {64, 2}, {1024, 1024}, {1025, 5}, {8192, 2000}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        kernel_cores = sizes[i][0];
+        own_cores = sizes[i][1];
+        const uint32_t quota = cr_cores_quota("");
+        ck_assert_uint_eq(cr_cores(), quota && quota < own_cores ? quota : own_cores);
+    }
+}
+END_TEST
+
+START_TEST(there_is_a_core) {
+    kernel_cores = SIZE_MAX;
+    ck_assert_uint_eq(cr_cores(), 1);
+}
 END_TEST
 
 int main(void) {
@@ -122,6 +151,7 @@ int main(void) {
     tcase_add_test(tc, a_container_sees_its_own_root);
     tcase_add_test(tc, version_1);
     tcase_add_test(tc, broken_lines_are_passed_over);
+    tcase_add_test(tc, machines_of_any_size);
     tcase_add_test(tc, there_is_a_core);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
