@@ -19,12 +19,18 @@ static uint32_t cores_here;
 static pthread_once_t known = PTHREAD_ONCE_INIT;
 
 /* One may always look that was asked to: the daemon may have another core than its client. */
+static void free_seats(void) { cr_seats_init(&seats, cores_here < 2 ? 2 : cores_here); }
+
 static void set_cores(uint32_t cores) {
     cores_here = cores;
-    cr_seats_init(&seats, cores < 2 ? 2 : cores);
+    free_seats();
 }
 
-static void know(void) { set_cores(cr_cores()); }
+/* The threads that look when a process forks are none of the child's. */
+static void know(void) {
+    set_cores(cr_cores());
+    pthread_atfork(NULL, NULL, free_seats);
+}
 
 int32_t cr_cl_look_seats(uint32_t cores) {
     pthread_once(&known, know);

@@ -1,9 +1,12 @@
 /* How a blocking wait looks and sleeps. The linker puts a clock in place that only looking and sleeping move on, so what a wait does is
  * the same on every machine. The daemon answers as soon as that clock says so. */
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "client/lib/look.h"
 #include "tests/unit/client/connected.h"
@@ -17,6 +20,8 @@ static uint64_t clock_ns, due_ns; /* due_ns: when the daemon answers; 0: it has 
 static unsigned sleeps, yields;   /* of the last call */
 static uint64_t first_ns,
     slept_ns;            /* when the first sleep was to end, at most, and how long all took; 0: when something comes */
+static bool forks;       /* another thread forks in the next look */
+static int seats_taken;  /* then, in the child */
 static size_t asked;     /* elements */
 static cr_status answer; /* CR_OK: a sum */
 
@@ -63,8 +68,26 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *most, 
     return __real_ppoll(fds, count, &none, mask);
 }
 
+static void *fork_here(void *unused) {
+    (void)unused;
+    const pid_t child = fork();
+    if (child == 0) _exit(7 - cr_cl_look_seats(0));
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    seats_taken = WEXITSTATUS(status);
+    return NULL;
+}
+
 int __wrap_sched_yield(void) {
     if (!moved) return __real_sched_yield();
+    if (forks) {
+        pthread_t other;
+        forks = false;
+        ck_assert_int_eq(cr_cl_look_seats(0), 6);
+        ck_assert_int_eq(pthread_create(&other, NULL, fork_here, NULL), 0);
+        ck_assert_int_eq(pthread_join(other, NULL), 0);
+    }
     yields++;
     clock_ns += YIELD_NS;
     answer_if_due();
@@ -219,6 +242,19 @@ START_TEST(a_wait_may_end_before_its_call) {
 }
 END_TEST
 
+/* The thread that looks is none of the child's, whose seats are all free. */
+START_TEST(a_child_has_all_seats) {
+    begin(8, 0);
+    forks = true;
+    seats_taken = -1;
+    wait_for(2, MS);
+    for (int i = 0; i < 3; i++) wait_for(2, 30 * 1000);
+    ck_assert(!forks);
+    ck_assert_int_eq(seats_taken, 0);
+    end();
+}
+END_TEST
+
 static void ask_again(cured_call *call, void *user) {
     cured_call *other = user;
     (void)call;
@@ -250,6 +286,7 @@ int main(void) {
     tcase_add_test(tc, some_waits_are_not_foreseen);
     tcase_add_loop_test(tc, who_may_look, 0, sizeof machines / sizeof machines[0]);
     tcase_add_test(tc, a_wait_may_end_before_its_call);
+    tcase_add_test(tc, a_child_has_all_seats);
     tcase_add_test(tc, no_wait_inside_a_callback);
     Suite *s = suite_create("client look");
     suite_add_tcase(s, tc);
