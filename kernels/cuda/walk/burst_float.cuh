@@ -1,5 +1,6 @@
-/* burst_float: Σx of float arrays of up to 16 vectors for each resident thread, V at once, by a program that is short; for a
- * fold of that length is one chain of instructions that nothing hides. What is unusual lies at the end, and loads again what it needs.
+/* burst_float: Σx of float arrays of up to 32 vectors for each resident thread (16-bit floats: 16), V at once, by a program that is
+ * short; for a fold of that length is one chain of instructions that nothing hides. What is unusual lies at the end, and loads again what
+ * it needs.
  *
  * All blocks place their window of exponents by the same sample of the array, so their sums are integers of one unit (fold/window.cuh) and
  * meet in three to five words, which also count the blocks: whoever is the last on a word knows its value. A block with an element
@@ -219,7 +220,8 @@ template <class E, int V, bool LONG> int cr_burst_float_start(const cr_fold_args
 /* Σx, by the kernel for the length. */
 template <class E> int cr_any_length_sum(const cr_fold_args *args, void *stream) {
     cr_fold_args mine = *args;
-    const uint32_t each = cr_fold_plan_burst_float(&mine.plan, mine.multiprocessors);
+    const uint32_t longest = E::SIZE == 2 ? CR_BURST_HALF_MOST : CR_BURST_FLOAT_MOST;
+    const uint32_t each = cr_fold_plan_burst_float(&mine.plan, mine.multiprocessors, longest);
     if (each == 0) return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
     if (each == 1) return cr_burst_float_start<E, 1, false>(mine, stream);
     return each == 4 ? cr_burst_float_start<E, 4, false>(mine, stream) : cr_burst_float_start<E, 4, true>(mine, stream);
