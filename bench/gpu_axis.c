@@ -125,6 +125,7 @@ static int judge(const row *r, const cr_shape *shape) {
     return status != CR_OK || memcmp(own.got, own.want, bytes) != 0;
 }
 
+/* The first buffer whole, because later rows of the same data may take more of it. */
 static int fill(const row *r, uint64_t bytes) {
     if (own.filled && own.dtype == r->dtype && own.bits == r->bits) return 0;
     if (bench_gpu_fill(&gpu, r->dtype, r->bits)) return -1;
@@ -142,7 +143,7 @@ static int measure(const settings *s, const row *r, FILE *json, bool first) {
     const bench_array array = {r->dtype, &sum, bytes / 16 * 16, bytes / size, (uint32_t)(gpu.arena_bytes / bytes)};
     bench_candidate whole = {.group = GROUP_FOLD, .name = "sum"}, read = {.group = GROUP_READ, .variant = READ_VARIANT};
     double took[3][BENCH_MAX_ROUNDS];
-    if (fill(r, bytes)) return -1;
+    if (fill(r, s->bytes)) return -1;
     int wrong = judge(r, &shape);
     if (wrong < 0 || bench_prepare(&gpu, &array, &whole) || bench_prepare(&gpu, &array, &read)) return -1;
     for (unsigned round = 0; round <= s->rounds; round++) {
