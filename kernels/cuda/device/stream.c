@@ -279,7 +279,7 @@ cr_status cr_cuda_pack(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t coun
         status = check_packed(&packed->fold, error);
         if (status != CR_OK || !cr_pack_add(&s->pack, &packed->fold, &packed->unit)) break;
     }
-    s->folding = false;
+    s->folding = s->telling = false;
     if (!s->idle || !cr_linger_post(&s->gpu->linger, &s->pack)) {
         s->idle = false;
         const int failure = cr_pack_start(&s->pack, s->stream);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { CUDART_VERSION = 0 };
-typedef enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2 } cudaError_t;
+typedef enum cudaError_t { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorNotReady = 600 } cudaError_t;
 typedef void *cudaStream_t;
 typedef void *cudaEvent_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
@@ -43,6 +43,13 @@ static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t byt
     (void)stream;
     return cudaMemcpy(to, from, bytes, kind);
 }
+static inline cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                            size_t width, size_t height, enum cudaMemcpyKind kind,
+                                            cudaStream_t stream) {
+    (void)kind, (void)stream;
+    for (size_t i = 0; i < height; i++) memcpy((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width);
+    return cudaSuccess;
+}
 static inline cudaError_t cudaGetLastError(void) { return cudaSuccess; }
 static inline cudaError_t cudaPeekAtLastError(void) { return cudaSuccess; }
 static inline const char *cudaGetErrorString(cudaError_t error) { return error ? "no memory" : "no error"; }
@@ -59,7 +66,8 @@ extern "C" {
 #endif
 extern int cr_emulated_device;
 cudaError_t cr_emulated_code(struct cudaFuncAttributes *found);
-/* Graphs: a test that wants them has its own. */
+/* Graphs, and whether a stream is idle: a test that wants them has its own. */
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 typedef void *cudaGraph_t, *cudaGraphExec_t;
 enum { cudaStreamCaptureModeThreadLocal = 1 };
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode);
