@@ -323,7 +323,7 @@ static size_t pack_any_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
 }
 
 size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
-    const size_t plain = cr_wire_write_plain_call(m, out, cap);
+    const size_t plain = cr_wire_write_plain_call(m, NULL, out, cap);
     return plain ? plain : pack_any_call(m, out, cap);
 }
 

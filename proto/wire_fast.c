@@ -1,6 +1,6 @@
 /* wire_fast: the two messages that every small call has, by hand: a plain Call is read and written without protobuf-c, a plain
  * ReduceResponse is read without it, and every one is written so. protobuf-c's general walk through descriptors took half of the
- * daemon's time for a call of 1 KiB, and two thirds of the client's.
+ * daemon's time for a call of 1 KiB, and two thirds of the client's. A Call is plain with an axis, statuses and a few outputs, too.
  *
  * What is read here is read exactly as protobuf-c would; whatever is unusual (other fields, another order, repeated or
  * overlong ones) is left to it. What is written here is what protobuf-c would write, byte for byte.
@@ -119,29 +119,78 @@ static bool take_input(cursor *c, cr_wire_reduce *m) {
     return false;
 }
 
-static bool read_reduce(cursor *c, bool (*input)(cursor *, cr_wire_reduce *), cr_wire_reduce *r) {
+static bool take_axis(cursor *c, cr_wire_reduce *m) {
+    const uint8_t tag = 8 << 3 | 2;
+    cursor axis = {c->at, c->at};
+    m->has_axis = c->at < c->end && *c->at == tag;
+    if (m->has_axis && !take_inner(c, tag, &axis)) return false;
+    return take_field(&axis, 1 << 3, UINT64_MAX, &m->outer) && take_field(&axis, 2 << 3, UINT64_MAX, &m->n) &&
+           take_field(&axis, 3 << 3, UINT64_MAX, &m->inner) && axis.at == axis.end;
+}
+
+/* Tags of two bytes: fields of numbers from 16 on. */
+enum { OUTPUTS_TAG = 17 << 3 | 2, STATUSES_TAG = 18 << 3, TAG_LOW = 0x80, TAG_HIGH = 1 };
+
+/* Moves behind the first byte of a tag of two, when it comes next, so that the second is a tag of one. */
+static bool take_tag_low(cursor *c, unsigned tag) {
+    if (c->end - c->at < 2 || c->at[0] != (tag % 0x80 | TAG_LOW) || c->at[1] != tag / 0x80) return false;
+    c->at++;
+    return true;
+}
+
+/* None, or one for each op. outputs: NULL, or where they go. */
+static bool take_outputs(cursor *c, cr_wire_reduce *m, cr_wire_output *outputs) {
+    uint64_t op, seen = 0;
+    cursor one;
+    for (m->outputs = 0; take_tag_low(c, OUTPUTS_TAG); m->outputs++) {
+        cr_wire_output output;
+        if (!take_inner(c, TAG_HIGH, &one) || !take_field(&one, 1 << 3, UINT32_MAX, &op)) return false;
+        if (!take_field(&one, 2 << 3, UINT64_MAX, &output.region)) return false;
+        if (!take_field(&one, 3 << 3, UINT64_MAX, &output.offset) || one.at != one.end) return false;
+        if (op >= m->op_count || seen >> op & 1 || output.region == 0) return false;
+        seen |= (uint64_t)1 << op;
+        if (outputs) outputs[op] = output;
+    }
+    return m->outputs == 0 || m->outputs == m->op_count;
+}
+
+static bool take_statuses(cursor *c, cr_wire_reduce *m) {
+    uint64_t flag = 0;
+    const bool good = !take_tag_low(c, STATUSES_TAG) || take_field(c, TAG_HIGH, 1, &flag);
+    m->statuses = flag != 0;
+    return good;
+}
+
+static bool read_reduce(cursor *c, bool (*input)(cursor *, cr_wire_reduce *), cr_wire_reduce *r,
+                        cr_wire_output *outputs) {
     if (!take_enum(c, 1 << 3, &r->dtype) || !take_ops(c, r) || !input(c, r)) return false;
     if (!take_enum(c, 4 << 3, &r->nan) || !take_enum(c, 5 << 3, &r->result_dtype)) return false;
     if (!take_field(c, 6 << 3, UINT64_MAX, &r->ddof) || !take_enum(c, 7 << 3, &r->overflow)) return false;
-    r->has_axis = r->want_partial = r->unplaced = r->statuses = false;
-    r->outer = r->n = r->inner = r->first = 0;
-    r->outputs = 0;
+    r->want_partial = r->unplaced = false;
+    r->first = 0;
     r->kernel[0] = '\0';
-    return c->at == c->end;
+    return take_axis(c, r) && take_outputs(c, r, outputs) && take_statuses(c, r) && c->at == c->end;
 }
 
-bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m) {
+static bool read_call(const uint8_t *in, size_t len, cr_wire_call *m, cr_wire_output *outputs) {
     cursor call = {in, in + len}, reduce;
     if (!take_u32(&call, 1 << 3, &m->timeout_ms) || !take_u32(&call, 2 << 3, &m->progress_ms)) return false;
     if (m->timeout_ms > CR_TIMEOUT_MAX_MS || !take_inner(&call, 3 << 3 | 2, &reduce) || call.at != call.end)
         return false;
     m->kind = CR_CALL_REDUCE;
-    return read_reduce(&reduce, take_input, &m->reduce);
+    return read_reduce(&reduce, take_input, &m->reduce, outputs);
+}
+
+bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m) { return read_call(in, len, m, NULL); }
+
+bool cr_wire_read_plain_outputs(const uint8_t *in, size_t len, cr_wire_output outputs[CR_CALL_MAX_OPS]) {
+    cr_wire_call call;
+    return read_call(in, len, &call, outputs) && call.reduce.outputs != 0;
 }
 
 bool cr_wire_read_plain_reduce(const uint8_t *in, size_t len, cr_wire_reduce *m) {
     cursor reduce = {in, in + len};
-    return read_reduce(&reduce, take_inline, m);
+    return read_reduce(&reduce, take_inline, m, NULL);
 }
 
 /* The bytes with this tag, when they come next, into to[0..most) with zeros behind them. False: there are more. */
@@ -301,20 +350,26 @@ static uint8_t *put_input(uint8_t *out, const cr_wire_reduce *m) {
     return end_inner(input, end_inner(source, at));
 }
 
-enum { PLAIN_CALL_BYTES = 160 }; /* more than the longest */
+static uint8_t *put_axis(uint8_t *out, const cr_wire_reduce *m) {
+    uint8_t *axis = begin_inner(out, 8 << 3 | 2);
+    uint8_t *at = put_field(put_field(axis, 1 << 3, m->outer), 2 << 3, m->n);
+    return end_inner(axis, put_field(at, 3 << 3, m->inner));
+}
 
-size_t cr_wire_write_plain_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
-    const cr_wire_reduce *r = &m->reduce;
-    if (m->kind != CR_CALL_REDUCE || cap < PLAIN_CALL_BYTES) return 0;
-    if (r->source < CR_SOURCE_STREAM || r->source > CR_SOURCE_REGION) return 0;
-    if (r->has_axis || r->want_partial || r->unplaced || r->statuses || r->first || r->kernel[0]) return 0;
-    if (!r->op_count || r->op_count > CR_CALL_MAX_OPS) return 0;
-    uint8_t *at = put_field(put_field(out, 1 << 3, m->timeout_ms), 2 << 3, m->progress_ms);
-    uint8_t *reduce = begin_inner(at, 3 << 3 | 2);
-    uint8_t *ops = begin_inner(put_field(reduce, 1 << 3, enum_bits(r->dtype)), 2 << 3 | 2);
+static uint8_t *put_output(uint8_t *out, uint32_t op, const cr_wire_output *m) {
+    *out++ = OUTPUTS_TAG % 0x80 | TAG_LOW;
+    uint8_t *output = begin_inner(out, TAG_HIGH), *at = put_field(output, 1 << 3, op);
+    return end_inner(output, put_field(put_field(at, 2 << 3, m->region), 3 << 3, m->offset));
+}
+
+/* More than the longest Call has, without and with what axes have. */
+enum { PLAIN_CALL_BYTES = 160, AXIS_BYTES = 40, OUTPUT_BYTES = 28, PLAIN_OUTPUTS = 4 };
+
+static uint8_t *put_reduce(uint8_t *at, const cr_wire_reduce *r, const cr_wire_output *outputs) {
+    uint8_t *ops = begin_inner(put_field(at, 1 << 3, enum_bits(r->dtype)), 2 << 3 | 2);
     at = ops;
     for (uint32_t i = 0; i < r->op_count; i++) {
-        if (r->ops[i] >= 0x80) return 0;
+        if (r->ops[i] >= 0x80) return NULL;
         *at++ = (uint8_t)r->ops[i];
     }
     at = put_input(end_inner(ops, at), r);
@@ -322,5 +377,23 @@ size_t cr_wire_write_plain_call(const cr_wire_call *m, uint8_t *out, size_t cap)
     at = put_field(at, 5 << 3, enum_bits(r->result_dtype));
     at = put_field(at, 6 << 3, r->ddof);
     at = put_field(at, 7 << 3, enum_bits(r->overflow));
-    return at - reduce < 0x80 ? (size_t)(end_inner(reduce, at) - out) : 0;
+    if (r->has_axis) at = put_axis(at, r);
+    for (uint32_t i = 0; outputs && i < r->op_count; i++) at = put_output(at, i, &outputs[i]);
+    if (!r->statuses) return at;
+    *at++ = STATUSES_TAG % 0x80 | TAG_LOW;
+    return put_field(at, TAG_HIGH, 1);
+}
+
+size_t cr_wire_write_plain_call(const cr_wire_call *m, const cr_wire_output *outputs, uint8_t *out, size_t cap) {
+    const cr_wire_reduce *r = &m->reduce;
+    if (m->kind != CR_CALL_REDUCE || r->source < CR_SOURCE_STREAM || r->source > CR_SOURCE_REGION) return 0;
+    if (r->want_partial || r->unplaced || r->first || r->kernel[0]) return 0;
+    if (!r->op_count || r->op_count > (outputs ? PLAIN_OUTPUTS : CR_CALL_MAX_OPS)) return 0;
+    if (cap <
+        PLAIN_CALL_BYTES + (r->has_axis || r->statuses ? AXIS_BYTES : 0) + (outputs ? r->op_count * OUTPUT_BYTES : 0))
+        return 0;
+    uint8_t *at = put_field(put_field(out, 1 << 3, m->timeout_ms), 2 << 3, m->progress_ms);
+    uint8_t *reduce = begin_inner(at, 3 << 3 | 2);
+    at = put_reduce(reduce, r, outputs);
+    return at && at - reduce < 0x80 ? (size_t)(end_inner(reduce, at) - out) : 0;
 }

@@ -59,10 +59,12 @@ cr_status cr_wire_merge_in(const Cured__V1__MergeRequest *p, cr_wire_reduce *m, 
 bool cr_wire_read_plain_call(const uint8_t *in, size_t len, cr_wire_call *m);
 /* The same of a ReduceRequest that may lack its input, or whose input is inline. */
 bool cr_wire_read_plain_reduce(const uint8_t *in, size_t len, cr_wire_reduce *m);
+/* Reads the outputs of a plain Call; false: it has none, or is unusual. */
+bool cr_wire_read_plain_outputs(const uint8_t *in, size_t len, cr_wire_output outputs[CR_CALL_MAX_OPS]);
 /* Reads a ReduceResponse whose answers have no messages, and which has no partial; false: as above. */
 bool cr_wire_read_plain_result(const uint8_t *in, size_t len, cr_wire_result *m);
-/* Packs a Call that reduces one input and has no unusual field; 0: ask protobuf-c. */
-size_t cr_wire_write_plain_call(const cr_wire_call *m, uint8_t *out, size_t cap);
+/* Packs a Call that reduces one input and has no unusual field; 0: ask protobuf-c. outputs: one for each op; NULL: none. */
+size_t cr_wire_write_plain_call(const cr_wire_call *m, const cr_wire_output *outputs, uint8_t *out, size_t cap);
 
 /* RegisterRequest and UnregisterRequest. Packs call with them; checks what they say. */
 size_t cr_wire_emit_region(const cr_wire_call *m, Cured__V1__Call *call, uint8_t *out, size_t cap);

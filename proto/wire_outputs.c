@@ -30,6 +30,8 @@ cr_status cr_wire_outputs_in(const Cured__V1__ReduceRequest *p, cr_wire_reduce *
 size_t cr_wire_pack_outputs(const cr_wire_call *m, const cr_wire_output *outputs, uint8_t *out, size_t cap) {
     Cured__V1__Output each[CR_CALL_MAX_OPS], *list[CR_CALL_MAX_OPS];
     const uint32_t count = m->reduce.op_count < CR_CALL_MAX_OPS ? m->reduce.op_count : CR_CALL_MAX_OPS;
+    const size_t plain = cr_wire_write_plain_call(m, outputs, out, cap);
+    if (plain != 0) return plain;
     for (uint32_t i = 0; i < count; i++) {
         list[i] = &each[i];
         cured__v1__output__init(&each[i]);
@@ -40,8 +42,7 @@ size_t cr_wire_pack_outputs(const cr_wire_call *m, const cr_wire_output *outputs
     return cr_wire_emit_reduce(m, NULL, list, out, cap);
 }
 
-cr_status cr_wire_unpack_outputs(const uint8_t *in, size_t len, cr_wire_output outputs[CR_CALL_MAX_OPS],
-                                 cr_error *error) {
+static cr_status unpack_any(const uint8_t *in, size_t len, cr_wire_output outputs[CR_CALL_MAX_OPS], cr_error *error) {
     cr_wire_scratch scratch;
     cr_wire_reduce counted;
     const Cured__V1__Call *p = cr_wire_parse(&scratch, &cured__v1__call__descriptor, in, len, error);
@@ -50,4 +51,9 @@ cr_status cr_wire_unpack_outputs(const uint8_t *in, size_t len, cr_wire_output o
         return cr_fail(error, CR_INTERNAL, "the call has no outputs");
     counted.op_count = (uint32_t)p->reduce->n_ops;
     return cr_wire_outputs_in(p->reduce, &counted, outputs, error);
+}
+
+cr_status cr_wire_unpack_outputs(const uint8_t *in, size_t len, cr_wire_output outputs[CR_CALL_MAX_OPS],
+                                 cr_error *error) {
+    return cr_wire_read_plain_outputs(in, len, outputs) ? CR_OK : unpack_any(in, len, outputs, error);
 }
