@@ -95,8 +95,16 @@ void cr_cl_look_waited(cured_conn *conn, uint64_t now_ns) {
     cr_lookout_waited(&conn->lookout, now_ns - conn->look_ns, now_ns);
 }
 
+/* A thread that sleeps wakes late, by up to some hundred microseconds. By such times alone it would sleep too long again and again. */
 void cr_cl_look_done(cured_call *call) {
     const uint64_t kind = call->waits_ns != 0 && call->error.code == CR_OK ? kind_of(call) : 0;
-    if (kind != 0) cr_foresight_took(&call->conn->foresight, kind, cr_cl_now_ns() - call->waits_ns);
-    call->waits_ns = 0;
+    if (kind != 0) {
+        const uint64_t took = cr_cl_now_ns() - call->waits_ns;
+        const uint64_t asleep = call->foreseen_ns != 0 ? call->foreseen_ns - AHEAD_NS - call->waits_ns : 0;
+        if (asleep == 0)
+            cr_foresight_took(&call->conn->foresight, kind, took);
+        else
+            cr_foresight_overslept(&call->conn->foresight, kind, took < asleep ? took : asleep);
+    }
+    call->waits_ns = call->foreseen_ns = 0;
 }

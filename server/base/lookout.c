@@ -70,3 +70,7 @@ void cr_foresight_took(cr_foresight *foresight, uint64_t kind, uint64_t took_ns)
     foresight->waits[i].last_ns = took_ns;
     foresight->waits[i].before_ns = before;
 }
+
+void cr_foresight_overslept(cr_foresight *foresight, uint64_t kind, uint64_t most_ns) {
+    for (int i = 0; i < 2; i++) cr_foresight_took(foresight, kind, most_ns);
+}

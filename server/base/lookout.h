@@ -71,5 +71,8 @@ typedef struct cr_foresight {
 /* How long a wait of the kind takes. 0: nobody knows, because the last two were not of about the same length. */
 uint64_t cr_foresight_of(const cr_foresight *foresight, uint64_t kind);
 void cr_foresight_took(cr_foresight *foresight, uint64_t kind, uint64_t took_ns);
+/* A wait was foreseen as too long: its thread slept through its end, and woke after it, by an unknown time. It took most_ns at most, and
+ * the next is taken to take as long. */
+void cr_foresight_overslept(cr_foresight *foresight, uint64_t kind, uint64_t most_ns);
 
 #endif

@@ -131,6 +131,8 @@ START_TEST(waits_of_a_kind_are_foreseen) {
                       (unsigned long long)cr_foresight_of(&f, waits[i].kind));
         cr_foresight_took(&f, waits[i].kind, waits[i].took_us * US);
     }
+    cr_foresight_overslept(&f, A, 300 * US);
+    ck_assert_uint_eq(cr_foresight_of(&f, A), 300 * US);
 }
 END_TEST
 

@@ -11,7 +11,7 @@
 #include "client/lib/look.h"
 #include "tests/unit/client/connected.h"
 
-enum { YIELD_NS = 1000, WAKE_NS = 20 * 1000, MS = 1000 * 1000, AHEAD_NS = 130 * 1000 };
+enum { YIELD_NS = 1000, WAKE_NS = 20 * 1000, LATE_NS = 300 * 1000, MS = 1000 * 1000, AHEAD_NS = 130 * 1000 };
 
 static const cured_op sum = CURED_OP_SUM;
 static const float values[8] = {1, 2};
@@ -20,6 +20,7 @@ static uint64_t clock_ns, due_ns; /* due_ns: when the daemon answers; 0: it has 
 static unsigned sleeps, yields;   /* of the last call */
 static uint64_t first_ns,
     slept_ns;            /* when the first sleep was to end, at most, and how long all took; 0: when something comes */
+static uint64_t wake_ns; /* how late a thread wakes that slept */
 static bool forks;       /* another thread forks in the next look */
 static int seats_taken;  /* then, in the child */
 static size_t asked;     /* elements */
@@ -60,7 +61,7 @@ int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *most, 
     const uint64_t began = clock_ns;
     if (sleeps++ == 0) first_ns = until;
     if (due_ns != 0 && due_ns <= until)
-        clock_ns = due_ns + WAKE_NS;
+        clock_ns = due_ns + wake_ns;
     else if (until != UINT64_MAX)
         clock_ns = until;
     slept_ns += clock_ns - began;
@@ -107,6 +108,7 @@ static void begin(uint32_t cores, uint32_t spin_us) {
     fake_welcome(&f);
     fake_settle(&f, conn);
     clock_ns = 1000 * UINT64_C(1000000000);
+    wake_ns = WAKE_NS;
     moved = true;
 }
 
@@ -182,6 +184,23 @@ START_TEST(waits_of_a_kind_are_foreseen) {
     ck_assert_uint_eq(wait_for(2, 4 * MS), WAKE_NS);
     ck_assert_uint_eq(sleeps, 2);
     ck_assert_uint_gt(yields, 0);
+    end();
+}
+END_TEST
+
+/* Who wakes late thinks that its calls take so long, and sleeps through the next one's end: but each time it begins to look sooner. */
+START_TEST(who_wakes_late_looks_sooner) {
+    begin(8, 0);
+    wake_ns = LATE_NS;
+    for (int i = 0; i < 3; i++) {
+        ck_assert_uint_eq(wait_for(2, MS), LATE_NS);
+        ck_assert_uint_eq(yields, 0);
+    }
+    ck_assert_uint_eq(wait_for(2, MS), LATE_NS);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_uint_lt(wait_for(2, MS), 2 * YIELD_NS);
+        ck_assert_uint_ne(yields, 0);
+    }
     end();
 }
 END_TEST
@@ -283,6 +302,7 @@ int main(void) {
     TCase *tc = tcase_create("look");
     tcase_add_test(tc, short_waits_are_looked_through);
     tcase_add_test(tc, waits_of_a_kind_are_foreseen);
+    tcase_add_test(tc, who_wakes_late_looks_sooner);
     tcase_add_test(tc, some_waits_are_not_foreseen);
     tcase_add_loop_test(tc, who_may_look, 0, sizeof machines / sizeof machines[0]);
     tcase_add_test(tc, a_wait_may_end_before_its_call);
