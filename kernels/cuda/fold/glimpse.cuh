@@ -12,8 +12,9 @@
 /* Compared by: not a number is within no limits. */
 struct cr_glimpse_limits {
     float top, bottom, least; /* at most, at least, more than that in magnitude */
+    float near;               /* of elements that are not far apart: more than that in magnitude, too */
 
-    CR_DEVICE void nothing() { top = bottom = least = __uint_as_float(0x7fffffffu); }
+    CR_DEVICE void nothing() { top = bottom = least = near = __uint_as_float(0x7fffffffu); }
 
     /* What is beside a number in the order, that is, in its keys. */
     CR_DEVICE static uint32_t key(uint32_t bits) { return (uint32_t)cr_key_of<CR_F32>(bits); }
@@ -47,11 +48,10 @@ struct cr_glimpse_limits {
         bottom = number(max(low, key(__float_as_uint(bottom))));
         top = number(min(~high, key(__float_as_uint(top))));
     }
-    /* And no more than so many binades below the largest magnitude. */
+    /* Not far apart is: no more than so many binades below the largest magnitude. */
     CR_DEVICE void apart(uint32_t binades) {
         const uint32_t most = max(__float_as_uint(top) & 0x7fffffffu, __float_as_uint(bottom) & 0x7fffffffu) >> 23;
-        const uint32_t here = most > binades ? ((most - binades) << 23) - 1 : 0;
-        least = __uint_as_float(max(__float_as_uint(least), here));
+        near = __uint_as_float(most > binades ? ((most - binades) << 23) - 1 : 0);
     }
     /* An element's float32, from its key. */
     template <cr_dtype D, class rank> CR_DEVICE static uint32_t pattern(rank of) {
@@ -170,6 +170,7 @@ struct cr_glimpse<D, BOTH, true> {
                (!BOTH || fminf(lower(least), upper(least)) >= limits.bottom) &&
                fminf(lower(near), upper(near)) > limits.least;
     }
+    CR_DEVICE bool not_apart(const cr_glimpse_limits &limits) const { return fminf(lower(near), upper(near)) > limits.near; }
     CR_DEVICE bool around_zero(const cr_glimpse_limits &limits) const {
         return cr_larger(lower(most), upper(most)) <= limits.top && fminf(lower(least), upper(least)) >= limits.bottom &&
                limits.top > 0 && limits.bottom < 0;

@@ -321,7 +321,7 @@ struct cr_set {
         }
         room--;
         if constexpr (GROUPED) {
-            if (within) {
+            if (within && __all_sync(CR_EVERYONE, seen.not_apart(limits))) {
 #pragma unroll
                 for (int j = 0; j < N; j++) add_grouped(v[j]);
                 return;
