@@ -26,16 +26,16 @@ enum {
 enum {
     CR_BURST_FLOAT_ALONE = CR_GPU_THREADS * 4, /* vectors that one block takes alone */
     CR_BURST_FLOAT_MOST = 32,                  /* vectors of one thread: then its sum fits 64 bits */
-    CR_BURST_HALF_MOST = 16,                   /* the same, of 16-bit floats: more bring them nothing */
-    CR_BURST_FLOAT_BLOCKS = 1280,              /* so many at most: then a word holds what they add to it */
+    CR_BURST_FLOAT_AGAIN = 16,    /* up to so many a block with an element outside the window loads all again */
+    CR_BURST_FLOAT_BLOCKS = 1280, /* so many at most: then a word holds what they add to it */
 };
 
 /* Whether something of a float sum lies in the limbs. */
 bool cr_sum_in_limbs(const cr_sum_found *found);
 
-/* Makes a plan of it for a fold whose threads take so many vectors each, and gives that number: 1, or 4 to `longest`; or 0, and leaves it,
- * where the array is too long, or its elements lie at odd addresses. */
-uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t longest);
+/* Makes a plan of it for a fold whose threads take so many vectors each, and gives that number: 1, or 4 and more; or 0, and leaves it, where
+ * the array is too long, or its elements lie at odd addresses. */
+uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors);
 
 #ifdef __cplusplus
 }

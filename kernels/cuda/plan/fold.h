@@ -78,15 +78,16 @@ typedef struct cr_fold_slot {
     uint32_t blocks;
 } cr_fold_slot;
 
-/* A kernel's argument, passed by value. */
+/* A kernel's argument, passed by value. What every kernel asks for comes first: the constant cache has lines of 64 bytes, and the first
+ * look at each takes a launch a way to memory. */
 typedef struct cr_fold_args {
-    const uint8_t *data;
-    uint64_t n, index; /* index: the input's index of data[0] */
-    cr_fold_plan plan;
-    uint32_t multiprocessors;
-    bool follows; /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
     cr_gpu_state *state;
     cr_fold_slot *slot;
+    cr_fold_plan plan;
+    const uint8_t *data;
+    uint64_t n, index; /* index: the input's index of data[0] */
+    uint32_t multiprocessors;
+    bool follows; /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
 } cr_fold_args;
 
 /* Enqueues on a cudaStream_t; gives a cudaError_t. */

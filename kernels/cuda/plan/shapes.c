@@ -95,13 +95,13 @@ void cr_fold_plan_chunks(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t 
 /* One block up to 16 KiB: it need tell nobody. Then a vector a thread, for the chain of instructions is what takes the time; four where
  * that would be more blocks than are resident at once; then as many as it takes for these to be enough. Two and eight at once were
  * never better than one and four by more than 2 %. */
-uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t longest) {
+uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors) {
     const uint64_t vectors = plan->vectors;
     uint64_t most = (uint64_t)(multiprocessors ? multiprocessors : 1) * CR_GPU_BLOCKS_PER_SM;
     if (most > CR_BURST_FLOAT_BLOCKS) most = CR_BURST_FLOAT_BLOCKS;
     if (vectors <= CR_BURST_FLOAT_ALONE) most = 1;
     uint64_t each = divide_up(vectors, most * CR_GPU_THREADS);
-    if (each == 0 || each > longest || plan->shift != 0) return 0;
+    if (each == 0 || each > CR_BURST_FLOAT_MOST || plan->shift != 0) return 0;
     if (each > 1 && each < 4) each = 4;
     plan->per_block = CR_GPU_THREADS * each;
     plan->blocks = plan->chunks = (uint32_t)divide_up(vectors, plan->per_block);

@@ -16,7 +16,7 @@ bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families) 
     cr_fold_plan plan = args->plan;
     cr_sum_found *found = args->slot->sums;
     if (families != CR_FAM_SUM || cr_dtype_kind(dtype) != CR_KIND_FLOAT || args->n == 0) return false;
-    if (cr_fold_plan_burst_float(&plan, args->multiprocessors, CR_BURST_HALF_MOST) && plan.blocks == 1)
+    if (cr_fold_plan_burst_float(&plan, args->multiprocessors) && plan.blocks == 1)
         return false; /* its words may be 0 */
     memset(found->words, 0, sizeof found->words);
     found->control = UINT64_MAX;

@@ -79,6 +79,19 @@ template <int SIZE> CR_DEVICE const uint4 *cr_body(const cr_fold_args &args) {
     return reinterpret_cast<const uint4 *>(args.data + (uint64_t)args.plan.head * SIZE - args.plan.shift);
 }
 
+/* What the kernels of short folds are told. In front is what follows from fold, but would take time to work out; all of it up to the
+ * fold's number of blocks lies in one line of the constant cache. */
+struct cr_burst_args {
+    const uint4 *body;
+    uint32_t vectors, per, singles;
+    cr_fold_args fold;
+};
+template <int SIZE> cr_burst_args cr_burst_told(const cr_fold_args &fold) {
+    const cr_fold_plan &plan = fold.plan;
+    const uint4 *body = reinterpret_cast<const uint4 *>(fold.data + (uint64_t)plan.head * SIZE);
+    return {body, (uint32_t)plan.vectors, (uint32_t)plan.per_block, plan.head + plan.tail, fold};
+}
+
 /* U vectors from `from` on, CR_GPU_THREADS apart; those at or beyond from[left] are zeros. Gives how many there are. SHIFT: the
  * body may lie at an odd address. */
 template <int U, bool SHIFT>

@@ -19,13 +19,6 @@
 #include "kernels/cuda/fold/int_sums.cuh"
 #include "kernels/cuda/walk/families.cuh"
 
-/* What a kernel is told; body and singles (head and tail) follow from fold, but it would take time to work them out. */
-struct cr_burst_args {
-    const uint4 *body;
-    uint32_t vectors, per, singles;
-    cr_fold_args fold;
-};
-
 /* What a thread has before it: vectors first, first + T, …, `loads` of them, and perhaps a single element. */
 struct cr_burst_tile {
     const uint4 *body;
@@ -244,17 +237,12 @@ struct cr_burst_sum {
 };
 
 template <class A> int cr_burst_launch(const cr_fold_args *args, void *stream) {
-    cr_burst_args mine;
-    mine.fold = *args;
-    cr_fold_plan &plan = mine.fold.plan;
+    cr_fold_args mine = *args;
+    cr_fold_plan &plan = mine.plan;
     const uint32_t few = A::FEW ? args->multiprocessors * A::THREADS / 1024 : 0;
     if ((few == 0 || !cr_fold_plan_burst(&plan, few, A::THREADS)) && !cr_fold_plan_burst(&plan, args->multiprocessors, A::THREADS))
         return cr_walk_runs<typename A::Walk, A::RUN>(args, stream);
-    mine.body = reinterpret_cast<const uint4 *>(args->data + (uint64_t)plan.head * A::SIZE);
-    mine.vectors = (uint32_t)plan.vectors;
-    mine.per = (uint32_t)plan.per_block;
-    mine.singles = plan.head + plan.tail;
-    return cr_launch(cr_burst<A>, plan.blocks, A::THREADS, stream, args->follows, mine);
+    return cr_launch(cr_burst<A>, plan.blocks, A::THREADS, stream, args->follows, cr_burst_told<A::SIZE>(mine));
 }
 
 /* Few threads for what one block has in flight, more for what is longer. */

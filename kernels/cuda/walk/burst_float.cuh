@@ -1,14 +1,16 @@
-/* burst_float: Σx of float arrays of up to 32 vectors for each resident thread (16-bit floats: 16), V at once, by a program that is
- * short; for a fold of that length is one chain of instructions that nothing hides. What is unusual lies at the end, and loads again what
- * it needs.
+/* burst_float: Σx of float arrays of up to 32 vectors for each resident thread, V at once, by a program that is short; for a fold of that
+ * length is one chain of instructions that nothing hides. What is unusual lies at the end, and loads again what it needs.
  *
  * All blocks place their window of exponents by the same sample of the array, so their sums are integers of one unit (fold/window.cuh) and
  * meet in three to five words, which also count the blocks: whoever is the last on a word knows its value. A block with an element
  * outside the window goes over all again: zeros are welcome then, and other vectors outside are added by integer bins into the state's
- * limbs, which the first word tells.
+ * limbs, which the first word tells. Where threads have more than CR_BURST_FLOAT_AGAIN vectors that would take too long: a thread with such
+ * an element looks at its V vectors again while it has them.
  * Thread: GPU; the launcher is called by the stream's thread. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_WALK_BURST_FLOAT_CUH
 #define CURED_KERNELS_CUDA_WALK_BURST_FLOAT_CUH
+
+#include <type_traits>
 
 #include "kernels/cuda/plan/burst_float.h"
 #include "kernels/cuda/fold/window.cuh"
@@ -66,6 +68,30 @@ template <class E> CR_DEVICE void cr_burst_float_hard(typename cr_burst_float_bi
     cr_burst_float_bins<E>::put(bins, p);
 }
 
+/* A vector to the bins; gives what of it is counted instead. */
+template <class E> CR_CALLED uint32_t cr_burst_float_odd(typename cr_burst_float_bins<E>::Shared &bins, uint4 v) {
+    constexpr unsigned LANES = CR_GPU_VECTOR / E::SIZE;
+    uint32_t special = 0;
+#pragma unroll 1
+    for (unsigned i = 0; i < LANES; i++) cr_burst_float_hard<E>(bins, special, cr_element<E::SIZE>(v, i));
+    return special;
+}
+
+/* What the block has put into the bins, to the state's limbs. The block together. */
+template <class E>
+CR_CALLED void cr_burst_float_flush(const cr_fold_args &args, typename cr_burst_float_bins<E>::Shared &bins, uint32_t special) {
+    cr_sum_state *to = &args.state->sums[CR_SUM_PLAIN];
+    cr_after_the_last();
+#pragma unroll 1
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        const uint32_t found = __reduce_add_sync(~0u, special >> 10 * kind & 1023);
+        if (found != 0 && threadIdx.x % 32 == 0) atomicAdd(&to->special[kind], (unsigned long long)found);
+    }
+    cr_burst_float_bins<E>::flush(bins, to, true);
+    __threadfence();
+    __syncthreads();
+}
+
 /* The block's elements once more, by vectors that lie in the window, zeros welcome, and others, which go to the state's limbs by bins.
  * Gives whether there are others. The block together; `first`: this thread's first vector, of `each` at most. */
 template <class E>
@@ -98,16 +124,7 @@ CR_CALLED bool cr_burst_float_again(const cr_fold_args &args, uint32_t first, ui
     __syncwarp();
     cr_burst_float_reduce(sum, part);
     if (!__syncthreads_or(hard)) return false;
-    cr_sum_state *to = &args.state->sums[CR_SUM_PLAIN];
-    cr_after_the_last();
-#pragma unroll 1
-    for (uint32_t kind = 0; kind < 3; kind++) {
-        const uint32_t found = __reduce_add_sync(~0u, special >> 10 * kind & 1023);
-        if (found != 0 && threadIdx.x % 32 == 0) atomicAdd(&to->special[kind], (unsigned long long)found);
-    }
-    Bins::flush(bins, to, true);
-    __threadfence();
-    __syncthreads();
+    cr_burst_float_flush<E>(args, bins, special);
     return true;
 }
 
@@ -162,16 +179,35 @@ template <int V> CR_DEVICE void cr_burst_float_fetch(uint4 (&v)[V], const uint4 
     }
 }
 
-/* LONG: a block's run is longer than V vectors a thread. */
-template <class E, int V, bool LONG>
-__global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst_float_sum(const __grid_constant__ cr_fold_args args) {
+/* What of V vectors lies in the window, to the sum, and other vectors to the bins; gives whether there are any. */
+template <class E, int V>
+CR_DEVICE bool cr_burst_float_sort(cr_burst_float<E> &sum, typename cr_burst_float_bins<E>::Shared &bins, uint32_t &special, const uint4 (&v)[V],
+                                   uint32_t at, uint32_t end) {
+    bool hard = false;
+#pragma unroll
+    for (int j = 0; j < V; j++) {
+        if (at + j * CR_GPU_THREADS >= end) break;
+        const bool fits = cr_burst_float<E>::welcome(v[j], sum.low);
+        sum.put(v[j], fits);
+        if (fits) continue;
+        special += cr_burst_float_odd<E>(bins, v[j]);
+        hard = true;
+    }
+    sum.worst = 0;
+    return hard;
+}
+
+/* LONG: a block's run is longer than V vectors a thread. ONCE: no element is loaded again. */
+template <class E, int V, bool LONG, bool ONCE>
+__global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst_float_sum(const __grid_constant__ cr_burst_args told) {
+    const cr_fold_args &args = told.fold;
     constexpr int DIGITS = 3 + cr_burst_float<E>::WIDE, LIMBS = E::SIZE == 8 ? CR_F64_LIMBS : CR_F32_LIMBS;
     __shared__ cr_burst_float_part<E> part;
     cr_let_the_next_begin();
-    const uint4 *body = cr_body<E::SIZE>(args);
-    const uint32_t per = LONG ? (uint32_t)args.plan.per_block : CR_GPU_THREADS * V, first = blockIdx.x * per + threadIdx.x;
-    const uint32_t vectors = (uint32_t)args.plan.vectors, end = LONG ? min(first - threadIdx.x + per, vectors) : vectors;
-    const bool edge = first < args.plan.head + args.plan.tail;
+    const uint4 *body = told.body;
+    const uint32_t per = LONG ? told.per : CR_GPU_THREADS * V, first = blockIdx.x * per + threadIdx.x;
+    const uint32_t vectors = told.vectors, end = LONG ? min(first - threadIdx.x + per, vectors) : vectors;
+    const bool edge = first < told.singles;
     const uint4 sample = E::TOP == 31 ? make_uint4(0, 0, 0, 0) : body[vectors / 2];
     uint4 v[V];
     cr_burst_float_fetch(v, body, first, end);
@@ -179,12 +215,18 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst
     if (edge) lone = cr_burst_float_edge<E>(args, first);
     cr_burst_float<E> sum;
     sum.place(sample);
-    uint32_t at = first;
+    __shared__ std::conditional_t<ONCE, typename cr_burst_float_bins<E>::Shared, int> bins;
+    if constexpr (ONCE) cr_burst_float_bins<E>::clear(bins);
+    uint32_t at = first, special = 0;
+    bool hard = false;
     for (;;) {
 #pragma unroll
-        for (int j = 0; j < V; j++) {
-            sum.look(v[j]);
-            sum.put(v[j], (int)at < (int)end - j * CR_GPU_THREADS);
+        for (int j = 0; j < V; j++) sum.look(v[j]);
+        if (!ONCE || __builtin_expect(sum.fits(), 1)) {
+#pragma unroll
+            for (int j = 0; j < V; j++) sum.put(v[j], (int)at < (int)end - j * CR_GPU_THREADS);
+        } else if constexpr (ONCE) {
+            hard |= cr_burst_float_sort<E, V>(sum, bins, special, v, at, end);
         }
         at += CR_GPU_THREADS * V;
         if (!LONG || at - threadIdx.x >= end) break;
@@ -192,11 +234,19 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst
     }
     if (__builtin_expect(edge, 0)) {
         sum.look(cr_burst_float_copies<E>(lone));
-        sum.put(make_uint4((uint32_t)lone, (uint32_t)(lone >> 32), 0, 0), true);
+        const bool fits = !ONCE || sum.fits();
+        sum.put(make_uint4((uint32_t)lone, (uint32_t)(lone >> 32), 0, 0), fits);
+        if constexpr (ONCE) {
+            if (!fits) cr_burst_float_hard<E>(bins, special, lone);
+            hard |= !fits;
+        }
     }
     cr_burst_float_reduce(sum, part);
-    bool dirty = false;
-    if (__builtin_expect(__syncthreads_or(!sum.fits()), 0)) dirty = cr_burst_float_again<E>(args, first, per / CR_GPU_THREADS, part);
+    bool dirty = __syncthreads_or(ONCE ? hard : !sum.fits());
+    if (__builtin_expect(dirty, 0)) {
+        if constexpr (ONCE) cr_burst_float_flush<E>(args, bins, special);
+        else dirty = cr_burst_float_again<E>(args, first, per / CR_GPU_THREADS, part);
+    }
     if (threadIdx.x >= DIGITS) {
         if (first == 32) cr_burst_float_describe(args, sum.unit, DIGITS);
         return;
@@ -213,17 +263,17 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst
     cr_burst_float_tell(args, word, dirty, LIMBS);
 }
 
-template <class E, int V, bool LONG> int cr_burst_float_start(const cr_fold_args &args, void *stream) {
-    return cr_launch(cr_burst_float_sum<E, V, LONG>, args.plan.blocks, CR_GPU_THREADS, stream, args.follows, args);
+template <class E, int V, bool LONG, bool ONCE = false> int cr_burst_float_start(const cr_fold_args &args, void *stream) {
+    return cr_launch(cr_burst_float_sum<E, V, LONG, ONCE>, args.plan.blocks, CR_GPU_THREADS, stream, args.follows, cr_burst_told<E::SIZE>(args));
 }
 
 /* Σx, by the kernel for the length. */
 template <class E> int cr_any_length_sum(const cr_fold_args *args, void *stream) {
     cr_fold_args mine = *args;
-    const uint32_t longest = E::SIZE == 2 ? CR_BURST_HALF_MOST : CR_BURST_FLOAT_MOST;
-    const uint32_t each = cr_fold_plan_burst_float(&mine.plan, mine.multiprocessors, longest);
+    const uint32_t each = cr_fold_plan_burst_float(&mine.plan, mine.multiprocessors);
     if (each == 0) return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
     if (each == 1) return cr_burst_float_start<E, 1, false>(mine, stream);
+    if (each > CR_BURST_FLOAT_AGAIN) return cr_burst_float_start<E, 4, true, true>(mine, stream);
     return each == 4 ? cr_burst_float_start<E, 4, false>(mine, stream) : cr_burst_float_start<E, 4, true>(mine, stream);
 }
 

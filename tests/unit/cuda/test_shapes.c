@@ -88,20 +88,19 @@ END_TEST
 /* Short sums cover everything with blocks that are resident at once, as few as their words count; else the plan stays. */
 START_TEST(short_sums) {
     static const uint32_t sms[] = {0, 1, 16, 132, 5000};
-    for (size_t s = 0; s < 2 * sizeof sms / sizeof sms[0]; s++) {
-        const uint32_t longest = s % 2 ? CR_BURST_HALF_MOST : CR_BURST_FLOAT_MOST;
-        uint64_t most = (sms[s / 2] ? sms[s / 2] : 1) * (uint64_t)CR_GPU_BLOCKS_PER_SM;
+    for (size_t s = 0; s < sizeof sms / sizeof sms[0]; s++) {
+        uint64_t most = (sms[s] ? sms[s] : 1) * (uint64_t)CR_GPU_BLOCKS_PER_SM;
         if (most > CR_BURST_FLOAT_BLOCKS) most = CR_BURST_FLOAT_BLOCKS;
         for (uint64_t n = 1; n < (uint64_t)1 << 30; n += n / 3 + 1) {
-            const cr_fold_plan before = cr_fold_plan_make(0, n, 4, sms[s / 2]);
+            const cr_fold_plan before = cr_fold_plan_make(0, n, 4, sms[s]);
             cr_fold_plan p = before;
-            const uint32_t each = cr_fold_plan_burst_float(&p, sms[s / 2], longest);
+            const uint32_t each = cr_fold_plan_burst_float(&p, sms[s]);
             if (each == 0) {
                 ck_assert_mem_eq(&p, &before, sizeof p);
-                ck_assert(p.vectors == 0 || p.vectors > most * longest * CR_GPU_THREADS);
+                ck_assert(p.vectors == 0 || p.vectors > most * CR_BURST_FLOAT_MOST * CR_GPU_THREADS);
                 continue;
             }
-            ck_assert(each == 1 || (each >= 4 && each <= longest));
+            ck_assert(each == 1 || (each >= 4 && each <= CR_BURST_FLOAT_MOST));
             ck_assert_uint_eq(p.per_block, CR_GPU_THREADS * each);
             ck_assert_uint_ge(p.blocks * p.per_block, p.vectors);
             ck_assert_uint_lt((p.blocks - 1) * p.per_block, p.vectors);
@@ -111,7 +110,7 @@ START_TEST(short_sums) {
     }
     cr_fold_plan odd = cr_fold_plan_make(1, 100000, 4, 132);
     ck_assert_uint_ne(odd.shift, 0);
-    ck_assert_uint_eq(cr_fold_plan_burst_float(&odd, 132, CR_BURST_FLOAT_MOST), 0);
+    ck_assert_uint_eq(cr_fold_plan_burst_float(&odd, 132), 0);
 }
 END_TEST
 
