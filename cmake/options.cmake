@@ -5,7 +5,6 @@ set(CURED_SANITIZE "" CACHE STRING "Sanitizers for every target: empty, address,
 option(CURED_WERROR "Treat compiler warnings as errors" OFF)
 option(CURED_TESTS "Build the tests" ON)
 option(CURED_EMBEDDED "Let libcured answer in the caller's process (embedded:) with the CPU's folds" ON)
-option(CURED_AXIS_STRIPS "Let a GPU sum rows of floats by strips (docs/KERNELS.md)" OFF)
 option(CURED_STATIC_DEPS "Link the static archives of dependencies into programs where there is one" OFF)
 
 # The daemon's and the client's --version, HELLO and WELCOME; the number itself stands in project() alone.

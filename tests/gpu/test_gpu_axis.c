@@ -5,6 +5,7 @@
  * The seed is CURED_TEST_SEED's, or 1. --sample N takes one array in N; by default all, and
  * one in four of the short run.
  * Exits 77 without a GPU. Thread: one. Owner: this file. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,10 +56,11 @@ enum {
     PLACE_OTHERS,
     PLACE_UPPER_HALF,
     EDGES,
+    TIES,
     PLACES_END
 };
 static const char *const places_names[] = {"first hard",       "last hard",       "middle hard", "two near hard",
-                                           "every third hard", "upper half hard", "edges"};
+                                           "every third hard", "upper half hard", "edges",       "ties"};
 
 static bool is_hard(int place, uint64_t row, uint64_t rows) {
     switch (place) {
@@ -93,6 +95,22 @@ static void edges(uint8_t *at, cr_dtype dtype, const cr_shape *shape) {
     }
 }
 
+/* Sums of f64, and of f32's squares, that lie between two answers, or beside that by what only the last anchor holds. */
+static void ties(uint8_t *at, cr_dtype dtype, const cr_shape *shape) {
+    const uint64_t width = shape->n * shape->inner;
+    for (uint64_t row = 0; row < shape->outer; row++) {
+        const double beside = (double)(row % 3) - 1, half = ldexp(1, ilogb((double)(width > 4 ? width - 4 : 1)) - 53);
+        const double wide[4] = {0x1p-20 + half, 0x1p-20 + beside * half / 128, -0x1p-20, -0x1p-20};
+        const float narrow[4] = {1, 0x1p-27f, 0x1p-27f, (float)beside * 0x1p-40f};
+        for (uint64_t i = 0; i < width; i++) {
+            const double x = i < 4 ? wide[i] : 1;
+            const float y = i < 4 ? narrow[i] : 0;
+            memcpy(at + (row * width + i) * cr_dtype_size(dtype), dtype == CR_F64 ? (const void *)&x : &y,
+                   cr_dtype_size(dtype));
+        }
+    }
+}
+
 /* Puts a large and a tiny element into rows, at an end of them or across it. */
 static void harden(uint8_t *at, cr_dtype dtype, const cr_shape *shape, int place) {
     const uint64_t size = cr_dtype_size(dtype), width = shape->n * shape->inner, top = dtype == CR_F16 ? 0x7b : 0x7e;
@@ -120,6 +138,17 @@ static void ask_all(cr_axis_spec *spec, bool product) {
         if (cr_axis_check(one, spec->dtype, &spec->shape, &own, NULL) != CR_OK || !cr_cuda.axis_takes(&axis)) continue;
         spec->ops[spec->op_count++] = one;
         spec->families |= cr_op_needs(one, spec->dtype);
+    }
+}
+
+/* Of floats, ops that kernels know by themselves: a sum alone, squares, and all that goes with a variance in one pass. */
+static void ask_few(cr_axis_spec *spec, uint64_t which) {
+    static const cr_op few[] = {CR_OP_SUM, CR_OP_SUMSQ, CR_OP_NORM2, CR_OP_MEAN, CR_OP_VAR, CR_OP_STD};
+    static const uint32_t sets[][2] = {{0, 1}, {1, 3}, {1, 6}};
+    spec->op_count = spec->families = 0;
+    for (uint32_t k = sets[which][0]; k < sets[which][1]; k++) {
+        spec->ops[spec->op_count++] = few[k];
+        spec->families |= cr_op_needs(few[k], spec->dtype);
     }
 }
 
@@ -220,6 +249,8 @@ static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offs
               options.seed + n * 31 + offset);
     if (kind == EDGES)
         edges(run.on.host + offset, dtype, shape);
+    else if (kind == TIES)
+        ties(run.on.host + offset, dtype, shape);
     else if (kind >= DATA_KINDS)
         harden(run.on.host + offset, dtype, shape, kind);
     case_check(cr_cuda.copy(run.on.stream, run.on.device, run.on.host, offset + n * size, &error), &error);
@@ -234,6 +265,11 @@ static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offs
                                                                     : CR_F64};
     ask_all(&spec, false);
     compare(&spec, offset, kind);
+    for (uint64_t which = 0; floats && which < 3; which += 1 + run.number % 2) {
+        if (which == 0) spec.finish.result_dtype = CR_DTYPE_NONE; /* there is a shorter way to it */
+        ask_few(&spec, which);
+        compare(&spec, offset, kind);
+    }
     if (floats && options.few) return;
     spec.finish = (cr_finish_opts){.nan = floats && run.number % 3 != 0 ? CR_NAN_SKIP : CR_NAN_PROPAGATE};
     ask_all(&spec, false);
@@ -251,6 +287,7 @@ static void type(cr_dtype dtype) {
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     for (int kind = 0; kind < PLACES_END; kind++) {
         if (kind >= DATA_KINDS && !floats) break;
+        if (kind == TIES && dtype != CR_F32 && dtype != CR_F64) break;
         if (!floats && (kind == DATA_CANCEL || kind == DATA_SPECIALS || kind == DATA_SORTED ||
                         kind == DATA_DECADES_30 || kind == DATA_BINADES || kind == DATA_DENORMAL))
             continue;

@@ -1,5 +1,5 @@
 /* ahead: loads along an axis that run ahead of what is folded: copies into shared memory, which take no registers and are under way
- * while a thread works, also those of the row after the one at work.
+ * while a thread works.
  *
  * A stage is A::U units of each thread, and two are under way. Where the lanes of a warp work on neighbouring
  * columns they copy 16 bytes each for all; in a row each copies what it will read.
@@ -25,6 +25,7 @@ CR_DEVICE void cr_near_load(uint4 &x, cr_near from) {
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w) : "r"(from) : "memory");
 }
 CR_DEVICE void cr_near_load(uint32_t &x, cr_near from) { asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from) : "memory"); }
+CR_DEVICE void cr_near_load(uint64_t &x, cr_near from) { asm volatile("ld.shared.u64 %0, [%1];" : "=l"(x) : "r"(from) : "memory"); }
 CR_DEVICE void cr_copies_end_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /* Until no more than PENDING of this thread's groups are under way. */
 template <int PENDING> CR_DEVICE void cr_copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory"); }
@@ -34,6 +35,7 @@ CR_DEVICE cr_near cr_near_of(const void *p) { return (uintptr_t)p; }
 CR_DEVICE void cr_copy_begin(cr_near to, const uint8_t *from) { memcpy((void *)to, from, CR_GPU_VECTOR); }
 CR_DEVICE void cr_near_load(uint4 &x, cr_near from) { memcpy(&x, (const void *)from, sizeof x); }
 CR_DEVICE void cr_near_load(uint32_t &x, cr_near from) { memcpy(&x, (const void *)from, sizeof x); }
+CR_DEVICE void cr_near_load(uint64_t &x, cr_near from) { memcpy(&x, (const void *)from, sizeof x); }
 CR_DEVICE void cr_copies_end_group() {}
 template <int PENDING> CR_DEVICE void cr_copies_wait() {}
 #endif
@@ -47,7 +49,6 @@ template <class A, class UNIT, bool AHEAD> struct cr_axis_ahead { /* none */
 };
 
 template <class A, class UNIT> struct cr_axis_ahead<A, UNIT, true> {
-    static_assert(sizeof(UNIT) == 4, "columns are read so");
     static constexpr int U = A::U, V = CR_GPU_VECTOR / (int)sizeof(UNIT), N = U / V; /* N: vectors of a stage, for a thread */
     static constexpr uint32_t TEAM = 8; /* threads of a row, at least: shorter rows lose by what this costs */
     static constexpr uint32_t ACROSS = CR_WARP / V;                                  /* vectors that a warp has of a line */
@@ -57,29 +58,26 @@ template <class A, class UNIT> struct cr_axis_ahead<A, UNIT, true> {
     };
     const cr_near own;   /* this thread's first place */
     const uint8_t *next;
-    uint64_t stride, jump; /* from a vector to the next, from a row's last stage to the next row */
-    uint32_t left, more; /* vectors still to be asked for; rows after that */
-    uint32_t each, turn, total; /* vectors of a row; where the next stage lies; units that all lanes go through, where they go together */
-    bool on, together, stale;
+    uint64_t stride; /* from a vector to the next */
+    uint32_t left;   /* vectors still to be asked for */
+    uint32_t turn, total; /* where the next stage lies; units that all lanes go through, where they go together */
+    bool on, together;
 
-    CR_DEVICE explicit cr_axis_ahead(Shared &shared) : own(cr_near_of(&shared.vector[0][0][threadIdx.x])), on(false), together(false), stale(false) {}
+    CR_DEVICE explicit cr_axis_ahead(Shared &shared) : own(cr_near_of(&shared.vector[0][0][threadIdx.x])), on(false), together(false) {}
 
-    /* From spot on, and then `others` rows of this team. The warp is together. */
-    template <class SPOT> CR_DEVICE void open(const cr_axis_args &args, const SPOT &spot, uint32_t others) {
+    /* From spot on. The warp is together. */
+    template <class SPOT> CR_DEVICE void open(const cr_axis_args &args, const SPOT &spot) {
         const cr_axis_launch &at = args.at;
         together = at.together != 0;
         on = together || (at.vector > 1 && at.m >= TEAM);
         if (!on) return;
         cr_copies_wait<0>();
-        stale = false;
-        turn = more = 0;
+        turn = 0;
         next = spot.from;
         total = spot.count;
         if (!together) {
-            each = left = spot.count / V;
-            more = others;
+            left = spot.count / V;
             stride = (uint64_t)CR_GPU_VECTOR << at.m_log;
-            jump = (uint64_t)(CR_GPU_THREADS >> at.m_log) * at.n * A::SIZE - (uint64_t)((each + N - 1) / N * N) * stride;
         } else {
             const uint32_t lane = threadIdx.x % CR_WARP, line = lane / ACROSS;
             const uint64_t first = __shfl_sync(CR_EVERYONE, (uint64_t)(uintptr_t)next, 0), apart = at.line << at.m_log;
@@ -95,10 +93,6 @@ template <class A, class UNIT> struct cr_axis_ahead<A, UNIT, true> {
         ask();
         turn = 0;
     }
-    /* The next row, which is asked for already but where the one before it was left. */
-    template <class SPOT> CR_DEVICE void go_on(const cr_axis_args &args, const SPOT &spot, uint32_t others) {
-        if (on && stale) open(args, spot, others);
-    }
     CR_DEVICE void ask() {
         const cr_near to = own + turn;
         if (left >= (uint32_t)N) {
@@ -113,11 +107,6 @@ template <class A, class UNIT> struct cr_axis_ahead<A, UNIT, true> {
             left = 0;
         }
         cr_copies_end_group();
-        if (left == 0 && more != 0) {
-            more--;
-            left = each;
-            next += jump;
-        }
     }
     /* A stage, of which this thread has `have` units; zeros beyond. Where lanes go together, all ask for it. */
     CR_DEVICE void get(UNIT (&v)[U], int have) {
@@ -135,7 +124,7 @@ template <class A, class UNIT> struct cr_axis_ahead<A, UNIT, true> {
                 uint4 x;
                 cr_near_load(x, own + turn + k * VECTORS);
 #pragma unroll
-                for (int i = 0; i < V; i++) v[(int)k * V + i] = cr_word(x, (unsigned)i);
+                for (int i = 0; i < V; i++) v[(int)k * V + i] = sizeof(UNIT) == 8 ? cr_word64(x, (unsigned)i) : cr_word(x, (unsigned)i);
             }
         }
         if (have < U) {
@@ -149,11 +138,7 @@ template <class A, class UNIT> struct cr_axis_ahead<A, UNIT, true> {
         turn ^= STAGE;
     }
     /* Whether to leave the row: where lanes go together, if all want to. What is asked for of it comes to nothing. */
-    CR_DEVICE bool leave(bool wanted) {
-        if (together) return __all_sync(CR_EVERYONE, wanted);
-        stale |= wanted;
-        return wanted;
-    }
+    CR_DEVICE bool leave(bool wanted) { return together ? __all_sync(CR_EVERYONE, wanted) : wanted; }
     CR_DEVICE void close() { cr_copies_wait<0>(); }
 };
 

@@ -68,6 +68,7 @@ typedef struct cr_axis_launch {
     uint32_t odd;       /* elements lie at any address */
     uint32_t rows;      /* inner is 1 */
     uint32_t vector;    /* units that a thread takes side by side, by one load: 1, or rows' 16 bytes */
+    uint32_t ahead;     /* threads have one run of lines or vectors each, so that loads may run ahead (ahead.cuh) */
     uint32_t together;  /* a warp's lanes are at neighbouring rows or units, and load for each other */
     uint32_t
         rounds; /* rows: that a team takes one after the other, before their answers are made together; a power of two */
@@ -83,7 +84,7 @@ typedef struct cr_axis_launch {
 void cr_axis_launch_make(cr_axis_launch *launch, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
                          uint32_t multiprocessors);
 
-/* The same laid over the GPU for strips (strips.cuh), where at->strips is set: tiles so small that blocks read neighbouring bytes. */
+/* The same laid over the GPU for strips (strips.cuh), where at->strips is set: one wave of blocks. */
 void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors);
 
 typedef struct cr_axis_args {

@@ -70,18 +70,18 @@ template <> struct cr_axis_floats<CR_BF16> { typedef cr_bf16 E; };
 template <> struct cr_axis_floats<CR_F32> { typedef cr_f32 E; };
 template <> struct cr_axis_floats<CR_F64> { typedef cr_f64 E; };
 
-template <int SIZE, int KIND> static constexpr int cr_axis_float_units() { return SIZE == 8 ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16; }
+template <int SIZE, int KIND> static constexpr int cr_axis_float_units() { return SIZE == 8 && KIND == CR_SUM_SQUARE ? 8 : SIZE == 4 && KIND == CR_SUM_SQUARE ? 12 : 16; }
 
-template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>()> struct cr_axis_float {
+template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D), KIND>(), bool RUNS_AHEAD = false> struct cr_axis_float {
     typedef typename cr_axis_floats<D>::E E;
     using Window = cr_window<E, KIND>;
     static constexpr int SIZE = E::SIZE, C = SIZE < 4 ? 4 / SIZE : 1, U = UNITS;
-    static constexpr int BLOCKS = (KIND == CR_SUM_SQUARE && SIZE != 4) || D == CR_BF16 ? 2 : 3; /* more bytes in flight are worth more than more threads */
+    static constexpr int BLOCKS = SIZE == 8 || RUNS_AHEAD || D == CR_BF16 || (KIND == CR_SUM_SQUARE && SIZE != 4) ? 2 : 3; /* more bytes in flight are worth more than more threads */
     static constexpr bool SQUARE = KIND == CR_SUM_SQUARE, PAIR = SQUARE && SIZE == 8;
     /* A quad is 16 bytes of a column: four elements, in each of C places side by side (two of 64 bits). GROUPS of them go to an
      * anchor before its bits go on. */
     static constexpr int QUAD = SIZE == 8 ? 2 : 4, QUADS = U / QUAD, LEVELS = Window::LEVELS, GROUPS = QUAD / Window::GROUP;
-    static constexpr bool FIRST = false, TOGETHER = true, AHEAD = D == CR_BF16 && !SQUARE, APART = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
+    static constexpr bool FIRST = false, TOGETHER = true, AHEAD = RUNS_AHEAD, APART = true, HALF = E::TOP == 31, REDO = SIZE != 8 && !HALF, MORE = SIZE != 8 && !HALF, STOPS = !HALF;
     static constexpr int W = SQUARE && !HALF ? 3 : 2;
     /* Binades more above the largest of the first elements, where the window has plenty below. */
     static constexpr int SLACK = SQUARE ? 0 : SIZE == 8 ? 16 : D == CR_BF16 ? 8 : 1;
@@ -314,8 +314,8 @@ template <cr_dtype D, int KIND, int UNITS = cr_axis_float_units<(int)cr_width(D)
     CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t j, int left, const uint8_t *p, uint64_t stride) {
         tile(args, v, j, left, p, stride, [] {});
     }
-    CR_DEVICE void reserve(uint32_t tiles = 1) {
-        const uint32_t more = tiles * QUADS * GROUPS;
+    CR_DEVICE void reserve() {
+        constexpr uint32_t more = QUADS * GROUPS;
         if (adds + more > (uint32_t)Window::ADDS) drain();
         adds += more;
     }

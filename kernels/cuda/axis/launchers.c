@@ -30,7 +30,21 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
 }
 
 /* What rows of axis.def are named for. */
-enum kind { counts, extrema, bits, prod, sum, strips, sumsq, moments, sum_again, sumsq_again, KINDS };
+enum kind {
+    counts,
+    extrema,
+    bits,
+    prod,
+    sum,
+    sum_ahead,
+    strips,
+    sumsq,
+    moments,
+    moment_strips,
+    sum_again,
+    sumsq_again,
+    KINDS
+};
 
 #define CR_UNIT(unit, headers)
 #define CR_AXIS(unit, kind, dtype, ...) int cr_launch_axis_##kind##_##dtype(const cr_axis_args *args, void *stream);
@@ -87,22 +101,25 @@ bool cr_axis_takes(const cr_gpu_axis *axis) {
     return all;
 }
 
-/* Whether rows go by strips. A build says so (CURED_AXIS_STRIPS), because no GPU has run them since they were changed; the walk
- * takes the same rows. */
-#if !defined(CR_AXIS_STRIPS)
-#define CR_AXIS_STRIPS 0
-#endif
+/* The kernel of rows by strips, if there is one; at is then laid out for it. NULL: there is none. */
+static cr_axis_launcher by_strips(cr_axis_launch *at, enum kind kind, cr_dtype dtype, uint32_t multiprocessors) {
+    const cr_axis_launcher found = at->strips != 0 ? kernels[kind][dtype] : NULL;
+    if (found != NULL) cr_axis_launch_by_strips(at, cr_dtype_size(dtype), multiprocessors);
+    return found;
+}
 
 static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t multiprocessors, void *stream) {
     const enum kind kind = kind_of(args->family);
-    const bool by_strips = CR_AXIS_STRIPS && args->family == CR_FAM_SUM && args->at.strips != 0;
-    const cr_axis_launcher walk = kernels[by_strips ? strips : kind][dtype];
     const cr_axis_launcher again = kind == sum     ? kernels[sum_again][dtype]
                                    : kind == sumsq ? kernels[sumsq_again][dtype]
                                                    : NULL;
     cr_axis_args own = *args;
-    if (by_strips) cr_axis_launch_by_strips(&own.at, cr_dtype_size(dtype), multiprocessors);
-    int failure = walk(&own, stream);
+    cr_axis_launcher first = NULL;
+    if (kind == sum) first = by_strips(&own.at, strips, dtype, multiprocessors);
+    if (kind == sumsq) first = by_strips(&own.at, moment_strips, dtype, multiprocessors);
+    if (first == NULL && kind == sum && args->at.ahead) first = kernels[sum_ahead][dtype];
+    if (first == NULL) first = kernels[kind][dtype];
+    int failure = first(&own, stream);
     if (failure == 0 && again != NULL) failure = again(&own, stream);
     return failure;
 }
@@ -115,11 +132,14 @@ static void ask(cr_axis_args *args, const cr_gpu_axis *axis, uint32_t k, void *t
 
 /* Sums and sums of squares in one pass, where a variance needs both. What that cannot take is on one list for both kinds' second
  * launches. *did: whether there is a kernel for it, and room for the ops. */
-static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, void *const *out, void *stream,
-                           bool *did) {
-    cr_axis_args both = *args, sums = *args, squares = *args;
+static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, uint32_t multiprocessors,
+                           void *const *out, void *stream, bool *did) {
+    cr_axis_args both = *args;
     *did = kernels[moments][axis->dtype] != NULL && axis->op_count <= CR_AXIS_OUTS && cr_axis_is_variance(axis);
     if (!*did) return 0;
+    cr_axis_launcher first = by_strips(&both.at, moment_strips, axis->dtype, multiprocessors);
+    if (first == NULL) first = kernels[moments][axis->dtype];
+    cr_axis_args sums = both, squares = both;
     both.family = sums.family = CR_FAM_SUM;
     squares.family = CR_FAM_SUMSQ;
     sums.keep = 1;
@@ -129,7 +149,7 @@ static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, vo
         if (families & CR_FAM_SUM) ask(&sums, axis, k, out[k]);
         if (families & CR_FAM_SUMSQ) ask(&squares, axis, k, out[k]);
     }
-    int failure = kernels[moments][axis->dtype](&both, stream);
+    int failure = first(&both, stream);
     if (failure == 0) failure = kernels[sum_again][axis->dtype](&sums, stream);
     return failure != 0 ? failure : kernels[sumsq_again][axis->dtype](&squares, stream);
 }
@@ -147,7 +167,7 @@ int cr_axis_enqueue(const cr_gpu_axis *axis, uint32_t multiprocessors, void *con
     args.wrap = axis->finish.overflow == CR_OVERFLOW_WRAP;
     args.ddof = axis->finish.ddof;
     bool did = false;
-    int failure = enqueue_moments(&args, axis, out, stream, &did);
+    int failure = enqueue_moments(&args, axis, multiprocessors, out, stream, &did);
     for (args.family = 1; args.family < CR_FAM_ALL && failure == 0; args.family <<= 1) {
         args.out_count = 0;
         for (uint32_t k = 0; k <= axis->op_count && failure == 0; k++) {

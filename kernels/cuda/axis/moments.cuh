@@ -30,29 +30,20 @@ template <cr_dtype D> struct cr_axis_moment {
         bounds = {min(sums.bounds.most, squares.bounds.most), max(sums.bounds.least, squares.bounds.least)};
     }
     template <class THEN> CR_DEVICE void tile(const cr_axis_args &args, unit (&v)[U], uint32_t, int left, const uint8_t *p, uint64_t stride, THEN then) {
-        reserve(1);
-        if (!add(v, then)) again(args, left, p, stride);
-    }
-    /* Room for so many tiles, each of which is then added, or loaded once more. */
-    CR_DEVICE void reserve(uint32_t tiles) {
-        sums.reserve(tiles);
-        squares.reserve(tiles);
-    }
-    /* False: not so, because a quick look does not vouch for all. then: what is to be done between. */
-    template <class THEN> CR_DEVICE bool add(const unit (&v)[U], THEN then) {
+        sums.reserve();
+        squares.reserve();
         const bool inside = Sums::inside(v, bounds);
         then();
-        if (!inside) return false;
+        if (!inside) { /* or a quick look does not vouch for it: they are loaded once more */
+            sums.again(args, left, p, stride);
+            squares.again(args, left, p, stride);
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < Sums::QUADS; i++) {
             sums.template add_quad<0>(Sums::quad(v, i * Sums::QUAD));
             squares.template add_quad<0>(Sums::quad(v, i * Sums::QUAD));
         }
-        return true;
-    }
-    CR_DEVICE void again(const cr_axis_args &args, int left, const uint8_t *p, uint64_t stride) {
-        sums.again(args, left, p, stride);
-        squares.again(args, left, p, stride);
     }
     CR_DEVICE void one(const cr_axis_args &args, uint32_t e, uint64_t element, uint32_t j) {
         sums.one(args, e, element, j);

@@ -14,24 +14,19 @@ enum {
     RESIDENT = 2048,          /* threads on a multiprocessor */
     BLOCKS_PER_SM = 4,
     FLOAT_BLOCKS_PER_SM = 3,
-    FEW_SPLITS = 4,        /* that leave too many idle, were they rounded down */
-    WAVES = 6,             /* of blocks, where there is so much: what the last leaves idle is then little */
-    WAVES_OF_ANSWERS = 2,  /* where an answer is much work: it pays that more are made at once */
-    BLOCK_BYTES = 1 << 17, /* that a block takes, at least */
+    WIDE_BLOCKS_PER_SM = 2, /* of 64-bit floats */
+    FEW_SPLITS = 4,         /* that leave too many idle, were they rounded down */
+    WAVES = 6,              /* of blocks, where there is so much: what the last leaves idle is then little */
+    WAVES_OF_ANSWERS = 2,   /* where an answer is much work: it pays that more are made at once */
+    BLOCK_BYTES = 1 << 17,  /* that a block takes, at least */
     STRIP_BLOCKS_PER_SM = 2,
+    STRIP_ANSWERS = 4, /* pieces that a tile's answers cost a warp, about */
 };
 
-/* Bytes that a block of strips takes, where there is so much, and the waves of blocks that there are at least. Tests have less of both, so
- * that a block of a small array has several tiles. */
-#if !defined(CR_STRIP_BLOCK)
-#define CR_STRIP_BLOCK (1 << 20)
-#define CR_STRIP_WAVES 4
+/* Bytes of a tile of strips at most. Tests have less, so that a block of a small array has several. */
+#if !defined(CR_STRIP_TILE)
+#define CR_STRIP_TILE (1 << 20)
 #endif
-enum {
-    STRIP_BYTES =
-        CR_STRIP_BLOCK / 4, /* of a tile, about: the second launch has then as much to do at a time as the walk's */
-    STRIP_ROWS = CR_STRIP_BLOCK / 16, /* of 64-bit elements, of which the second launch has rows instead */
-};
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
@@ -59,16 +54,17 @@ static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads, bool answ
     while (m < CR_GPU_THREADS && at->outer < threads / m && lines / (2 * m) >= UNITS_LEAST) m *= 2;
     at->p_tile = 1;
     at->m = m;
-    if (m <= 32 && lines <= CR_AXIS_LINES)
+    if (m <= 32 && lines <= CR_AXIS_STRIP_LINES)
         at->rounds = power(at->outer / (threads / RESIDENT * waves * FLOAT_BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
 }
 
-static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads) {
+/* enough: columns that are left whole. */
+static void columns(cr_axis_launch *at, uint64_t lines, uint64_t threads, uint64_t enough) {
     uint64_t all = at->outer * at->units;
     at->p_tile = power(at->units, CR_GPU_THREADS);
     if (at->p_tile < at->units && at->p_tile < CR_GPU_THREADS) at->p_tile *= 2;
     at->m = 1;
-    if (all < threads / 2) {
+    if (all < enough) {
         if (at->p_tile > STRIP) at->p_tile = STRIP;
         while (at->m * at->p_tile < CR_GPU_THREADS && all < threads / at->m && lines / (2 * at->m) >= UNITS_LEAST)
             at->m *= 2;
@@ -110,22 +106,24 @@ static void strips(cr_axis_launch *at, uint64_t size) {
     while (at->strip_log < 5 && vectors > (uint64_t)CR_AXIS_STRIP / 32 << at->strip_log) at->strip_log++;
 }
 
+/* One wave of blocks. Of a tile's rows there are as many as make the busiest warp cheapest: it has so many pieces, and the answers of so
+ * many tiles. */
 void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multiprocessors) {
-    const uint32_t side = at->strips > 1 ? 1 : 32 >> at->strip_log;
-    uint32_t least = side * (CR_GPU_THREADS / 32);
-    const uint64_t row = at->n * size, waves = (uint64_t)multiprocessors * STRIP_BLOCKS_PER_SM * CR_STRIP_WAVES;
-    uint32_t many = power((size == 8 && side < 4 ? STRIP_ROWS : STRIP_BYTES) / row, CR_GPU_THREADS);
-    if (size != 8 && least * at->m < CR_GPU_THREADS)
-        least = CR_GPU_THREADS / at->m; /* a team of the second launch each */
-    while (many > least && divide_up(at->outer, many) < waves) many /= 2;
-    if (many < least) many = least;
-    if (size == 8) at->m = CR_GPU_THREADS / many; /* the list has outputs: the second launch knows no teams */
+    const uint32_t side = at->strips > 1 ? 1 : 32 >> at->strip_log, least = side * (CR_GPU_THREADS / 32);
+    const uint64_t row = at->n * size, resident = (uint64_t)multiprocessors * STRIP_BLOCKS_PER_SM;
+    uint64_t best = UINT64_MAX;
+    uint32_t many = least;
+    for (uint32_t k = least; k <= CR_GPU_THREADS && (k == least || k * row <= CR_STRIP_TILE); k *= 2) {
+        const uint64_t tiles = divide_up(divide_up(at->outer, k), resident),
+                       cost = tiles * (k / least * at->strips + STRIP_ANSWERS);
+        if (cost <= best) best = cost, many = k;
+    }
+    /* The list has outputs of 64-bit elements: the second launch knows no teams. Of others each team has a row or more. */
+    if (size == 8 || many * at->m < CR_GPU_THREADS) at->m = CR_GPU_THREADS / many;
     at->rounds = many * at->m / CR_GPU_THREADS;
     at->tiles = divide_up(at->outer, many);
-    uint64_t blocks = divide_up(at->outer * row, CR_STRIP_BLOCK);
-    if (blocks < waves) blocks = waves;
-    if (blocks > at->tiles) blocks = at->tiles;
-    at->blocks = blocks > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)blocks;
+    at->blocks = (uint32_t)(resident > at->tiles ? at->tiles : resident);
+    if (size != 8 && at->hard_blocks > at->tiles) at->hard_blocks = (uint32_t)at->tiles;
     at->per_split = divide_up(at->per_split, (uint64_t)at->m * at->vector) * at->m * at->vector;
     at->m_log = log_of(at->m);
 }
@@ -133,6 +131,7 @@ void cr_axis_launch_by_strips(cr_axis_launch *at, uint64_t size, uint32_t multip
 void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *shape, cr_dtype dtype, bool slots,
                          uint32_t multiprocessors) {
     const uint64_t size = cr_dtype_size(dtype);
+    const bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT, wide = floats && size == 8;
     if (multiprocessors == 0) multiprocessors = 1;
     if (multiprocessors > CR_AXIS_STATES / 32) multiprocessors = CR_AXIS_STATES / 32;
     *at = (cr_axis_launch){.outer = shape->outer, .n = shape->n, .inner = shape->inner, .rows = shape->inner == 1};
@@ -150,7 +149,7 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
             lines = divide_up(shape->n * size, 4) + (at->vector == 1); /* where a row does not begin with a unit */
         rows(at, lines, threads, slots, slots && dtype == CR_F32);
     } else {
-        columns(at, lines, threads);
+        columns(at, lines, threads, threads / (wide ? 4 : 2));
     }
     const bool aligned = !at->odd && address % CR_GPU_VECTOR == 0 && at->line % CR_GPU_VECTOR == 0;
     at->together = !at->rows && at->p_tile >= 32 && aligned && (size >= 4 || at->wide);
@@ -159,13 +158,15 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
                                        : divide_up(at->outer, (uint64_t)teams * at->rounds);
     at->p_log = log_of(at->p_tile);
     at->m_log = log_of(at->m);
-    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    split(at, lines, size, (uint64_t)multiprocessors * (floats ? FLOAT_BLOCKS_PER_SM : BLOCKS_PER_SM));
+    const uint32_t blocks = wide ? WIDE_BLOCKS_PER_SM : floats ? FLOAT_BLOCKS_PER_SM : BLOCKS_PER_SM;
+    split(at, lines, size, (uint64_t)multiprocessors * blocks);
+    at->ahead = at->splits == 1 && at->rounds == 1 && (at->together || (at->vector > 1 && at->m >= SEGMENT));
 
     if (floats) strips(at, size);
 
     uint64_t outputs = shape->outer * shape->inner;
-    const uint64_t most = (uint64_t)multiprocessors * 4, pieces = divide_up(shape->n, CR_AXIS_HARD_LINES);
+    const uint64_t most = (uint64_t)multiprocessors * (size == 8 ? BLOCKS_PER_SM : FLOAT_BLOCKS_PER_SM),
+                   pieces = divide_up(shape->n, CR_AXIS_HARD_LINES);
     at->hard_blocks = (uint32_t)(outputs >= most * 8 || pieces >= most * 8 || outputs * pieces >= most * 8
                                      ? most
                                      : divide_up(outputs * pieces, 8));

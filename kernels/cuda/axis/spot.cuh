@@ -89,21 +89,6 @@ template <class A, int U> CR_DEVICE void cr_axis_vectors(typename cr_axis_unit<A
     }
 }
 
-/* The same, where most have all. */
-template <class A, int U> CR_DEVICE void cr_axis_whole_vectors(typename cr_axis_unit<A::SIZE>::type (&v)[U], const uint8_t *p, uint64_t stride, int left) {
-    constexpr int V = CR_GPU_VECTOR / (int)sizeof v[0];
-    if (left < U) {
-        cr_axis_vectors<A, U>(v, p, stride, left);
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < U; i += V, p += stride) {
-        const uint4 x = *reinterpret_cast<const uint4 *>(p);
-#pragma unroll
-        for (int k = 0; k < V; k++) v[i + k] = sizeof v[0] == 8 ? cr_word64(x, (unsigned)k) : cr_word(x, (unsigned)k);
-    }
-}
-
 /* U units from p on. */
 template <class A, int U>
 CR_DEVICE void cr_axis_load(typename cr_axis_unit<A::SIZE>::type (&v)[U], const cr_axis_launch &at, const uint8_t *p,

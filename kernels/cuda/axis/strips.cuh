@@ -1,16 +1,18 @@
-/* strips: sums of floats along rows of whole vectors that lie side by side in memory. A warp takes a piece at a time: some
- * neighbouring rows, or a part of one, 4 KiB at most. Its lanes load it as it lies and put it into shared memory, from where each reads elements
- * of one row. The next piece is under way meanwhile, also that of the block's next tile.
+/* strips: sums of floats, and of their magnitudes, along rows of whole vectors that lie side by side in memory. A warp takes a piece at a
+ * time: some neighbouring rows, or a part of one, 4 KiB at most. Its lanes load it as it lies and put it into shared memory, from where each
+ * reads elements of one row. The next piece is under way meanwhile, also that of the block's next tile.
  *
  * A lane adds its elements as float64, which is exact while their exponents are not far apart. What it gets goes to a 64-bit integer in a
  * unit of the row's, and the integers of a row's lanes meet by shuffles. Elements of 64 bits, and where exponents are far apart, go over
  * two anchors as in float_sums.cuh; then NaNs and infinities are counted and made zeros. What does not do goes to the list of the second
  * launch.
+ *
+ * SQUARED: of float32 also the sum of squares, which float64 holds, over anchors.
  * Thread: GPU. Owner: the kernel; `Shared` the block. */
 #ifndef CURED_KERNELS_CUDA_AXIS_STRIPS_CUH
 #define CURED_KERNELS_CUDA_AXIS_STRIPS_CUH
 
-#include "kernels/cuda/axis/floats.cuh"
+#include "kernels/cuda/axis/moments.cuh"
 
 enum {
     CR_STRIP_EACH = CR_AXIS_STRIP / CR_WARP, /* vectors that a lane has of a piece */
@@ -39,6 +41,10 @@ template <class E> struct cr_strip_sum {
     static_assert(CR_STRIP_EACH * CR_GPU_VECTOR / E::SIZE == 1 << LOG, "");
     int unit, most; /* most: of fields that it takes */
     double s[2];
+    /* Squares go over anchors STEP apart, the first of square_unit(), which is so coarse that a row's sum has 62 bits. Two anchors take
+     * whatever float64 adds without rounding; SQUARES take what is not further than BELOW binades below the largest. */
+    static constexpr int SQUARES = 3, BELOW = ((SQUARES - 1) * STEP + 50 - LOG) / 2 - E::MANTISSA - 1;
+    CR_DEVICE int square_unit() const { return 2 * (most + 1 - E::BIAS) + LOG - 50; }
 
     /* For a row's largest field. The unit is so coarse that a row's sum has 62 bits. What lies on its grid is so close together that
      * float64 adds it without rounding. */
@@ -77,9 +83,10 @@ template <class E> struct cr_strip_sum {
 };
 
 /* A warp's way over its pieces of a block's tiles. */
-template <cr_dtype D> struct cr_strip {
+template <cr_dtype D, bool SQUARED> struct cr_strip {
     typedef typename cr_axis_floats<D>::E E;
     typedef cr_strip_sum<E> Sum;
+    static_assert(!SQUARED || D == CR_F32, "of these float64 holds a square, and so many anchors take it");
     using Window = cr_window<E, CR_SUM_PLAIN>;
     const cr_axis_args &args;
     cr_strip_shared &shared;
@@ -104,7 +111,7 @@ template <cr_dtype D> struct cr_strip {
         each = cut ? (vectors + at.strips - 1) / at.strips : vectors * side;
         tiles = blockIdx.x < at.tiles ? (uint32_t)((at.tiles - blockIdx.x - 1) / gridDim.x) + 1 : 0;
         step = (uint64_t)gridDim.x * many * vectors * CR_GPU_VECTOR;
-        simple = args.out_count == 1 && args.out[0].op == CR_OP_SUM && args.out[0].result == CR_F64 ? (double *)args.out[0].to : nullptr;
+        simple = !SQUARED && args.out_count == 1 && (args.out[0].op == CR_OP_SUM || args.out[0].op == CR_OP_NORM1) && args.out[0].result == CR_F64 ? (double *)args.out[0].to : nullptr;
         const uint32_t of_row = cut ? each : vectors, row = lane >> row_log, place = lane & ((1u << row_log) - 1);
         own_each = min((uint32_t)CR_STRIP_EACH, (of_row + (1u << row_log) - 1) >> row_log);
         /* Eight neighbouring lanes read at once: those at the same place of rows that begin in the same bank take turns. */
@@ -164,8 +171,16 @@ template <cr_dtype D> struct cr_strip {
         next_row = warp * side;
         next_tile++;
     }
+    static CR_DEVICE uint4 magnitudes(const uint4 &v) {
+        constexpr uint32_t upper = E::SIZE == 2 ? 0x7fff7fff : 0x7fffffff, lower = Sum::WIDE ? ~0u : upper;
+        return make_uint4(v.x & lower, v.y & upper, v.z & lower, v.w & upper);
+    }
     /* Puts what has come where the lanes that want it find it, and loads the next. */
     CR_DEVICE void turn_over() {
+        if (!SQUARED && args.family == CR_FAM_SUMABS) {
+#pragma unroll
+            for (uint32_t j = 0; j < CR_STRIP_EACH; j++) coming[j] = magnitudes(coming[j]);
+        }
         __syncwarp();
 #pragma unroll
         for (uint32_t j = 0; j < CR_STRIP_EACH; j++) shared.piece[warp][j * CR_WARP + lane] = coming[j];
@@ -182,10 +197,11 @@ template <cr_dtype D> struct cr_strip {
             if (j % 4 == 0 && (uint32_t)j >= own_each) break;
             const uint4 v = vector(j);
             E::look(seen, v);
-            if (!Sum::WIDE) sum.add(v);
+            if (!Sum::WIDE && !SQUARED) sum.add(v);
         }
         if (!settle(sum, seen, first, Sum::WIDE)) return again(sum, first, part);
         if (Sum::WIDE) fold_anchors(sum);
+        if constexpr (SQUARED) fold_squares<2>(sum, [&](int j) { return vector(j); });
         sum.end(part, Sum::WIDE);
         return true;
     }
@@ -203,6 +219,27 @@ template <cr_dtype D> struct cr_strip {
             sum.add_to_anchors(vector(j));
         }
     }
+    int64_t squares[Sum::SQUARES]; /* of this lane's part of a row */
+    /* The fast one takes the sum too, since a conversion costs as much as an addition. */
+    template <int LEVELS, class VECTOR> CR_DEVICE void fold_squares(Sum &sum, VECTOR vector) {
+        const int unit = sum.square_unit();
+        double s[LEVELS];
+#pragma unroll
+        for (int level = 0; level < LEVELS; level++) s[level] = cr_anchor(unit - Sum::STEP * level);
+#pragma unroll(LEVELS == 2 ? CR_STRIP_EACH : 1)
+        for (int j = 0; j < CR_STRIP_EACH; j++) {
+            if (j % 4 == 0 && (uint32_t)j >= own_each) break;
+            const uint4 v = vector(j);
+#pragma unroll
+            for (int e = 0; e < CR_GPU_VECTOR / E::SIZE; e++) {
+                const double x = E::lane(v, e);
+                if (LEVELS == 2) sum.s[e % 2] = __dadd_rn(sum.s[e % 2], x);
+                cr_chain<0, LEVELS>(s, __dmul_rn(x, x));
+            }
+        }
+#pragma unroll
+        for (int level = 0; level < LEVELS; level++) squares[level] += __double_as_longlong(s[level]) - __double_as_longlong(cr_anchor(unit - Sum::STEP * level));
+    }
     uint64_t specials; /* of this lane's part of a row: NaNs, +inf and -inf, CR_STRIP_COUNT bits each */
     /* The same, with a careful eye: without NaNs and infinities, by anchors. */
     CR_DEVICE bool again(Sum &sum, bool first, int64_t (&part)[2]) {
@@ -218,6 +255,10 @@ template <cr_dtype D> struct cr_strip {
         }
         specials += (found & 1023) | (uint64_t)(found >> 10 & 1023) << CR_STRIP_COUNT | (uint64_t)(found >> 20) << 2 * CR_STRIP_COUNT;
         if (!settle(sum, seen, first, !Sum::HALF)) return false;
+        if constexpr (SQUARED) {
+            if (__any_sync(CR_EVERYONE, (int)(Window::smallest(seen.least) >> E::FIELD) < sum.most - Sum::BELOW)) return false;
+            fold_squares<Sum::SQUARES>(sum, [&](int j) { return *mine((uint32_t)j); });
+        }
         sum.begin(!Sum::HALF);
 #pragma unroll 1
         for (uint32_t j = 0; j < CR_STRIP_EACH; j++) {
@@ -243,12 +284,14 @@ template <cr_dtype D> struct cr_strip {
         const uint32_t rows = rows_of(i), pieces = cut ? args.at.strips : 1, place = lane & ((1u << row_log) - 1);
         uint32_t turns = 0, hard = 0; /* turns with rows that do not do */
         Sum sum = {};
-        int64_t kept[2] = {0, 0};
+        int64_t kept[2] = {0, 0}, kept_squares[Sum::SQUARES] = {};
         uint64_t kept_specials = 0;
         int unit = 0;
         for (uint32_t turn = 0, row = warp * side; row < rows; turn++, row += side * CR_WARPS) {
             int64_t part[2] = {0, 0};
             specials = 0;
+#pragma unroll
+            for (int level = 0; level < Sum::SQUARES; level++) squares[level] = 0;
             bool fits = true;
             for (uint32_t k = 0; k < pieces; k++) {
                 turn_over();
@@ -262,11 +305,14 @@ template <cr_dtype D> struct cr_strip {
                 if (log >= row_log) break;
                 part[0] += __shfl_xor_sync(CR_EVERYONE, part[0], 1u << log);
                 if (Sum::WIDE) part[1] += __shfl_xor_sync(CR_EVERYONE, part[1], 1u << log);
+#pragma unroll
+                for (int level = 0; SQUARED && level < 2; level++) squares[level] += __shfl_xor_sync(CR_EVERYONE, squares[level], 1u << log);
             }
-            if (__any_sync(CR_EVERYONE, specials != 0 || (!Sum::WIDE && part[1] != 0))) {
+            if (__any_sync(CR_EVERYONE, specials != 0 || (!Sum::WIDE && part[1] != 0) || (SQUARED && squares[2] != 0))) {
 #pragma unroll 1
                 for (uint32_t log = 0; log < row_log; log++) {
                     if (!Sum::WIDE) part[1] += __shfl_xor_sync(CR_EVERYONE, part[1], 1u << log);
+                    if (SQUARED) squares[2] += __shfl_xor_sync(CR_EVERYONE, squares[2], 1u << log);
                     specials += __shfl_xor_sync(CR_EVERYONE, specials, 1u << log);
                 }
             }
@@ -274,11 +320,16 @@ template <cr_dtype D> struct cr_strip {
                 kept[0] = part[0];
                 kept[1] = part[1];
                 kept_specials = fits ? specials : CR_STRIP_HARD;
+#pragma unroll
+                for (int level = 0; SQUARED && level < Sum::SQUARES; level++) kept_squares[level] = squares[level];
                 unit = sum.unit;
             }
         }
         const uint32_t row = answered();
-        if (row < rows) {
+        if constexpr (SQUARED) {
+            const bool done = row >= rows || answer_moments(tile_of(i) * many + row, kept, kept_squares, unit, kept_specials);
+            if (!__all_sync(CR_EVERYONE, done)) return false;
+        } else if (row < rows) {
             if (Sum::WIDE && kept_specials == CR_STRIP_HARD) cr_axis_float<D, CR_SUM_PLAIN>::later(args, tile_of(i) * many + row);
             else answer(tile_of(i) * many + row, kept, unit, kept_specials);
         }
@@ -290,11 +341,7 @@ template <cr_dtype D> struct cr_strip {
             if (answered() < rows_of(i)) cr_axis_float<D, CR_SUM_PLAIN>::later(args, tile_of(i) * many + answered());
         }
     }
-    CR_DEVICE void answer(uint64_t output, const int64_t (&part)[2], int unit, uint64_t found) {
-        if (!Sum::WIDE && simple && (found | (uint64_t)part[1]) == 0) { /* as cr_axis_quick_answer has it */
-            simple[output] = __dmul_rn(__ll2double_rn(part[0]), __hiloint2double((unit + 1023) << 20, 0));
-            return;
-        }
+    CR_DEVICE cr_axis_sum_record<2> record(const int64_t (&part)[2], int unit, uint64_t found) const {
         constexpr uint64_t all = (1u << CR_STRIP_COUNT) - 1;
         cr_axis_sum_record<2> r;
         const bool fine = Sum::WIDE || part[1] != 0;
@@ -302,6 +349,32 @@ template <cr_dtype D> struct cr_strip {
         else r.value.set(part[0]);
         r.marks = (found & all) | ((found >> CR_STRIP_COUNT & all) != 0 ? (uint64_t)CR_MARK_PLUS : 0) | (found >> 2 * CR_STRIP_COUNT != 0 ? (uint64_t)CR_MARK_MINUS : 0);
         r.unit = fine ? unit - Sum::STEP : unit;
+        return r;
+    }
+    /* False: it cannot. */
+    CR_DEVICE bool answer_moments(uint64_t output, const int64_t (&part)[2], const int64_t (&square)[Sum::SQUARES], int unit, uint64_t found) {
+        typename cr_axis_moment<D>::record r;
+        r.sum = record(part, unit, found);
+        r.squares.value.set(square[0]);
+#pragma unroll
+        for (int level = 1; level < Sum::SQUARES; level++) {
+            cr_words<3> finer;
+            finer.set(square[level]);
+            r.squares.value.up(Sum::STEP);
+            r.squares.value.add(finer);
+        }
+        Sum sum;
+        sum.most = unit + E::BIAS + 49 - Sum::LOG;
+        r.squares.unit = sum.square_unit() - Sum::STEP * (Sum::SQUARES - 1);
+        r.squares.marks = (r.sum.marks & CR_MARK_NANS) | ((r.sum.marks & ~CR_MARK_NANS) != 0 ? (uint64_t)CR_MARK_PLUS : 0);
+        return cr_axis_moment<D>::finish(args, r, output);
+    }
+    CR_DEVICE void answer(uint64_t output, const int64_t (&part)[2], int unit, uint64_t found) {
+        if (!Sum::WIDE && simple && (found | (uint64_t)part[1]) == 0) { /* as cr_axis_quick_answer has it */
+            simple[output] = __dmul_rn(__ll2double_rn(part[0]), __hiloint2double((unit + 1023) << 20, 0));
+            return;
+        }
+        const cr_axis_sum_record<2> r = record(part, unit, found);
         for (uint32_t k = 0; k < args.out_count; k++) {
             if (cr_is_variance(args.out[k])) *cr_axis_slot_of(args, output) = cr_axis_slot{r.value.word[0], r.value.word[1], r.unit, 0, {0, 0, 0, 0}};
             else cr_axis_put_sum(args, args.out[k], output, r);
@@ -310,7 +383,7 @@ template <cr_dtype D> struct cr_strip {
 };
 
 /* Outputs are listed one by one, each by the warp that has it. After some tiles in turn without any that does, the others are listed unread. */
-template <cr_dtype D> CR_DEVICE void cr_strip_outputs(cr_strip<D> &strip) {
+template <cr_dtype D> CR_DEVICE void cr_strip_outputs(cr_strip<D, false> &strip) {
     for (uint32_t i = 0, failed = 0; i < strip.tiles; i++) {
         failed = strip.take(i) ? 0 : failed + 1;
         if (failed < CR_STRIP_ENOUGH) continue;
@@ -320,7 +393,7 @@ template <cr_dtype D> CR_DEVICE void cr_strip_outputs(cr_strip<D> &strip) {
 }
 
 /* Tiles are listed. A warp whose tile does not do, after one that did not for any warp, lists those after them unread. */
-template <cr_dtype D> CR_DEVICE void cr_strip_tiles(const cr_axis_args &args, cr_strip<D> &strip, uint32_t (&bits)[CR_STRIP_FAILED]) {
+template <class STRIP> CR_DEVICE void cr_strip_tiles(const cr_axis_args &args, STRIP &strip, uint32_t (&bits)[CR_STRIP_FAILED]) {
     for (uint32_t first = 0; first < strip.tiles; first += CR_STRIP_TILES) {
         if (threadIdx.x < CR_STRIP_FAILED) bits[threadIdx.x] = 0;
         __syncthreads();
@@ -342,18 +415,18 @@ template <cr_dtype D> CR_DEVICE void cr_strip_tiles(const cr_axis_args &args, cr
     }
 }
 
-template <cr_dtype D> __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_strips(const __grid_constant__ cr_axis_args args) {
+template <cr_dtype D, bool SQUARED> __global__ void __launch_bounds__(CR_GPU_THREADS, 2) cr_axis_strips(const __grid_constant__ cr_axis_args args) {
     __shared__ cr_strip_shared shared;
     cr_let_the_next_begin();
-    cr_strip<D> strip(args, shared);
-    if constexpr (cr_strip<D>::Sum::HALF) {
+    cr_strip<D, SQUARED> strip(args, shared);
+    if constexpr (cr_strip<D, SQUARED>::Sum::HALF) {
         for (uint32_t i = 0; i < strip.tiles; i++) strip.take(i); /* there is nothing that does not do */
     } else if constexpr (D == CR_F64) cr_strip_outputs<D>(strip);
-    else cr_strip_tiles<D>(args, strip, shared.failed);
+    else cr_strip_tiles(args, strip, shared.failed);
 }
 
-template <cr_dtype D> int cr_axis_launch_strips(const cr_axis_args *args, void *stream) {
-    return CR_LAUNCH(cr_axis_strips<D>, args->at.blocks, CR_GPU_THREADS, stream, *args);
+template <cr_dtype D, bool SQUARED = false> int cr_axis_launch_strips(const cr_axis_args *args, void *stream) {
+    return CR_LAUNCH((cr_axis_strips<D, SQUARED>), args->at.blocks, CR_GPU_THREADS, stream, *args);
 }
 
 #endif

@@ -66,8 +66,7 @@ CR_DEVICE void cr_axis_edge(A &acc, const cr_axis_args &args, const uint8_t *p, 
 }
 
 template <class A> using cr_axis_feed = cr_axis_ahead<A, typename cr_axis_unit<A::SIZE>::type, A::AHEAD>;
-/* Whether the records of a block meet where its loads arrive, because both together have no room. Then only columns have loads ahead, and
- * rows go by reserve(tiles), add(v, then), again(args, left, p, stride). */
+/* Whether the records of a block meet where its loads arrive, because both together have no room. */
 template <class A>
 static constexpr bool cr_axis_is_tight = sizeof(typename cr_axis_feed<A>::Shared) + sizeof(typename A::record) * CR_GPU_THREADS > 47 << 10;
 
@@ -124,32 +123,6 @@ CR_DEVICE void cr_axis_run_ahead(A &acc, const cr_axis_args &args, const cr_axis
     }
     if (edges && spot.tail != 0 && !(spot.head != 0 && spot.count == 1))
         cr_axis_edge(acc, args, spot.from + end * spot.stride, 0, spot.tail, (uint32_t)end);
-}
-
-/* Rows of tight accumulators: two tiles in turn, one folded while the other's loads are under way. */
-template <class A> CR_DEVICE void cr_axis_run_pairs(A &acc, const cr_axis_args &args, const cr_axis_spot<A::SIZE> &spot) {
-    constexpr int U = A::U;
-    const uint64_t step = spot.stride * (uint32_t)(U / cr_axis_spot<A::SIZE>::V);
-    typename cr_axis_unit<A::SIZE>::type v[2][U];
-    cr_axis_whole_vectors<A, U>(v[0], spot.from, spot.stride, (int)spot.count);
-    acc.begin(args, v[0]);
-    const uint8_t *p = spot.from;
-    for (int left = (int)spot.count; left > 0; left -= 2 * U, p += 2 * step) {
-        if constexpr (A::STOPS) {
-            if (acc.stop()) break;
-        }
-        uint32_t missed = 0;
-        acc.reserve(2);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const bool added = acc.add(v[i], [&] { cr_axis_whole_vectors<A, U>(v[1 - i], p + (i + 1) * step, spot.stride, left - (i + 1) * U); });
-            if (!added) missed |= 1u << i;
-        }
-#pragma unroll 1
-        for (int i = 0; missed != 0; i++, missed >>= 1) {
-            if (missed & 1) acc.again(args, left - i * U, p + i * step, spot.stride);
-        }
-    }
 }
 
 /* Where a block's records meet. */
@@ -281,18 +254,8 @@ template <class A> CR_DEVICE bool cr_axis_rounds(const cr_axis_args &args, uint6
         typename A::record r[A::C];
         cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, round), s);
         A acc;
-        if constexpr (cr_axis_is_tight<A>) {
-            if (at.vector > 1) cr_axis_run_pairs(acc, args, spot);
-            else cr_axis_run_ahead(acc, args, spot, feed);
-        } else if constexpr (A::AHEAD) {
-            const uint64_t own = cr_axis_row(at, tile, round);
-            const uint32_t others = own < at.outer ? (uint32_t)min((uint64_t)(at.rounds - round - 1), (at.outer - own - 1) / (CR_GPU_THREADS >> at.m_log)) : 0;
-            if (round == 0) feed.open(args, spot, others);
-            else feed.go_on(args, spot, others);
-            cr_axis_run_ahead(acc, args, spot, feed);
-        } else {
-            cr_axis_run(acc, args, spot);
-        }
+        if constexpr (A::AHEAD) cr_axis_run_ahead(acc, args, spot, feed); /* which is not open */
+        else cr_axis_run(acc, args, spot);
         cr_axis_take(acc, args, spot, r);
         cr_axis_meet<A>(at, r[0], room);
         if (s == round) kept = r[0];
@@ -325,17 +288,10 @@ CR_DEVICE bool cr_axis_tile(const cr_axis_args &args, uint64_t tile, uint32_t sp
             if (rounds > 1) cr_axis_begin_row<A>(args, spot, cr_axis_row(at, tile, turn), s);
             else own = cr_axis_begin<A>(args, spot, tile, split, s);
             A acc;
-            if constexpr (cr_axis_is_tight<A>) {
-                if (at.vector > 1) {
-                    cr_axis_run_pairs(acc, args, spot);
-                } else {
-                    feed.open(args, spot, 0);
-                    cr_axis_run_ahead(acc, args, spot, feed);
-                    cr_axis_clear_place<A>(at, feed);
-                }
-            } else if constexpr (A::AHEAD) {
-                feed.open(args, spot, 0);
+            if constexpr (A::AHEAD) {
+                feed.open(args, spot);
                 cr_axis_run_ahead(acc, args, spot, feed);
+                if constexpr (cr_axis_is_tight<A>) cr_axis_clear_place<A>(at, feed);
             } else {
                 cr_axis_run(acc, args, spot);
             }
@@ -392,6 +348,7 @@ CR_DEVICE uint32_t *cr_axis_list(const cr_axis_args &args) { return reinterpret_
 /* A block is done with the list; the last one leaves it empty, or as it was. */
 CR_DEVICE void cr_axis_leave_list(const cr_axis_args &args) {
     cr_axis_head *head = cr_axis_head_of(args);
+    if (__ldcg(&head->hard) == 0) return; /* for no block was there anything */
     __syncthreads();
     if (threadIdx.x != 0 || atomicAdd(&head->hard_blocks, 1u) + 1 != gridDim.x) return;
     head->hard_blocks = head->taken = 0;

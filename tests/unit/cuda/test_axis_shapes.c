@@ -163,9 +163,13 @@ START_TEST(usual_shapes) {
     holds(at.strips == 1 && at.strip_log == 5);
     cr_axis_launch by = at;
     cr_axis_launch_by_strips(&by, 4, 132);
-    holds(by.tiles == at.tiles && by.m == at.m &&
-          by.rounds == at.rounds); /* so the second launch is as quick as the walk's */
-    const cr_shape small = {8192, 256, 1};
+    holds(by.blocks == 132 * 2 &&
+          by.tiles >= by.blocks * 3ull);      /* one wave, whose blocks have as much to do as each other */
+    holds(by.m == at.m && by.rounds == by.m); /* and the second launch's threads all answer */
+    const cr_shape less = {1 << 14, 1024, 1}, small = {8192, 256, 1};
+    cr_axis_launch_make(&by, 0, &less, CR_F32, false, 132);
+    cr_axis_launch_by_strips(&by, 4, 132);
+    holds(by.tiles == by.blocks && by.blocks >= 132 * 3 / 2); /* 64 MiB: a tile each */
     cr_axis_launch_make(&at, 0, &small, CR_F32, false, 132);
     holds(at.strips == 1);
     cr_axis_launch_by_strips(&at, 4, 132);
