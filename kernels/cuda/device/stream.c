@@ -13,8 +13,10 @@
 
 enum {
     PACK_UNITS = 4096,
-    PACK_MORE = 1 << 16, /* words */
-    LOOKS = 64,          /* at words of the device, before the driver is asked whether all is well */
+    PACK_MORE = 1 << 16,   /* words */
+    WARY_BYTES = 16 << 20, /* below, a launcher has no choice */
+    WARY_FOLDS = 64,       /* then it is tried again: a fold that is hard takes twice as long */
+    LOOKS = 64,            /* at words of the device, before the driver is asked whether all is well */
 };
 
 /* One fold of a pack. */
@@ -38,8 +40,9 @@ struct cr_gpu_stream {
     cr_gpu_state *state;
     cr_fold_slot *slots; /* pinned; the device writes them */
     struct asked *asked;
-    bool folding; /* what was enqueued last is a fold */
-    bool telling; /* and the words of its slot say that it is done */
+    bool folding;  /* what was enqueued last is a fold */
+    bool telling;  /* and the words of its slot say that it is done */
+    uint32_t wary; /* large folds for which it is foreseen that they are hard, as one was not long ago */
     cr_replay replay;
     cr_axis_room axis;
     cr_pack pack;
@@ -176,9 +179,19 @@ static cr_status fold_alone(struct launches *l, const cr_gpu_fold *fold, cr_erro
     s->looks = 0;
     s->telling = cr_fold_await(&l->args, fold->dtype, fold->families);
     s->folding = false; /* nothing is before it in a graph, and what follows a graph waits for it */
-    const bool replayed = cr_replay_launch(&s->replay, fold, s->stream, launch_all, l);
+    const bool replayed = !l->args.wary && cr_replay_launch(&s->replay, fold, s->stream, launch_all, l);
     s->folding = !replayed && follows;
     return replayed ? CR_OK : cr_cuda_error(s->gpu, launch_all(l), "fold", error);
+}
+
+/* What is folded next mostly resembles what was folded last. */
+static bool is_wary(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number) {
+    const struct asked *last = &s->asked[number];
+    if (last->finished && last->n && cr_fold_was_hard(&s->slots[number], last->dtype, last->families))
+        s->wary = WARY_FOLDS;
+    if (s->wary == 0 || fold->n * cr_dtype_size(fold->dtype) < WARY_BYTES) return false;
+    s->wary--;
+    return true;
 }
 
 static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number, bool alone, cr_error *error) {
@@ -193,6 +206,7 @@ static cr_status fold_one(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t nu
     struct asked *asked = &s->asked[number];
     cr_fold_prepare(&l.args, fold->dtype, fold->data, fold->n, fold->index, s->gpu->info.multiprocessors, s->state,
                     slot);
+    l.args.wary = is_wary(s, fold, number);
     cr_partial_init(&slot->partial, fold->dtype, fold->families);
     if (fold->wants) cr_partial_want(&slot->partial, fold->wants);
     *asked = (struct asked){fold->dtype, fold->families, fold->n, fold->n == 0};

@@ -67,7 +67,7 @@ typedef struct cr_sum_found {
     uint64_t control;
     int32_t unit;            /* exponent of digit 0's unit */
     uint32_t digits, blocks; /* words in use; whose biases are in them */
-    uint32_t pad;
+    uint32_t again;          /* of a burst: the first block met elements outside its window */
     uint64_t special[3];
     int64_t limbs[CR_SUMSQ_LIMBS];
 } cr_sum_found;
@@ -88,6 +88,7 @@ typedef struct cr_fold_args {
     uint64_t n, index; /* index: the input's index of data[0] */
     uint32_t multiprocessors;
     bool follows; /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
+    bool wary;    /* a fold before it was hard: by what loses least if this one is, too */
 } cr_fold_args;
 
 /* Enqueues on a cudaStream_t; gives a cudaError_t. */
@@ -107,6 +108,9 @@ void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint6
 /* Before the launches of a fold whose slot is in host memory: whether what it leaves can be seen to be there, sooner than the driver
  * says that the launches are done. Floats' sums can. The slot is made ready for it. */
 bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families);
+/* Whether the fold that the slot was last for took long, since its elements are of exponents of all sizes, or many are zero. False of what
+ * has no faster way then. After cr_fold_result, of more than no element. */
+bool cr_fold_was_hard(const cr_fold_slot *slot, cr_dtype dtype, uint32_t families);
 /* Whether all is there. Never true of what is rare, and goes by limbs. The kernel has read all elements then, and writes no more to the
  * slot, but may not have ended. */
 bool cr_fold_there(const cr_fold_slot *slot);

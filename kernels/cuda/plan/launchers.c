@@ -118,7 +118,7 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->index = index;
     args->plan = cr_fold_plan_make((uintptr_t)data, n, (uint32_t)cr_dtype_size(dtype), multiprocessors);
     args->multiprocessors = multiprocessors;
-    args->follows = false;
+    args->follows = args->wary = false;
     args->state = state;
     args->slot = slot;
 }

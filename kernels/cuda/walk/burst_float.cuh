@@ -160,12 +160,13 @@ CR_DEVICE void cr_burst_float_tell(const cr_fold_args &args, unsigned long long 
 }
 
 /* By one thread of all: how the words are to be read. */
-CR_DEVICE void cr_burst_float_describe(const cr_fold_args &args, int unit, uint32_t digits) {
+CR_DEVICE void cr_burst_float_describe(const cr_fold_args &args, int unit, uint32_t digits, bool again) {
     cr_after_the_last();
     cr_sum_found *found = &args.slot->sums[CR_SUM_PLAIN];
     found->unit = unit;
     found->digits = digits | CR_BURST_FLOAT;
     found->blocks = args.plan.blocks;
+    found->again = again;
 }
 
 /* V vectors from `at` on. For those at or beyond `end` the last one before it is looked at, and not added. */
@@ -242,13 +243,14 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, CR_GPU_BLOCKS_PER_SM) cr_burst
         }
     }
     cr_burst_float_reduce(sum, part);
-    bool dirty = __syncthreads_or(ONCE ? hard : !sum.fits());
-    if (__builtin_expect(dirty, 0)) {
+    const bool again = __syncthreads_or(ONCE ? hard : !sum.fits());
+    bool dirty = again;
+    if (__builtin_expect(again, 0)) {
         if constexpr (ONCE) cr_burst_float_flush<E>(args, bins, special);
         else dirty = cr_burst_float_again<E>(args, first, per / CR_GPU_THREADS, part);
     }
     if (threadIdx.x >= DIGITS) {
-        if (first == 32) cr_burst_float_describe(args, sum.unit, DIGITS);
+        if (first == 32) cr_burst_float_describe(args, sum.unit, DIGITS, again);
         return;
     }
     uint32_t all = 0;
@@ -271,7 +273,7 @@ template <class E, int V, bool LONG, bool ONCE = false> int cr_burst_float_start
 template <class E> int cr_any_length_sum(const cr_fold_args *args, void *stream) {
     cr_fold_args mine = *args;
     const uint32_t each = cr_fold_plan_burst_float(&mine.plan, mine.multiprocessors);
-    if (each == 0) return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
+    if (each == 0 || (args->wary && each > 4)) return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
     if (each == 1) return cr_burst_float_start<E, 1, false>(mine, stream);
     if (each > CR_BURST_FLOAT_AGAIN) return cr_burst_float_start<E, 4, true, true>(mine, stream);
     return each == 4 ? cr_burst_float_start<E, 4, false>(mine, stream) : cr_burst_float_start<E, 4, true>(mine, stream);

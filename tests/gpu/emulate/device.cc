@@ -87,6 +87,7 @@ static cr_status fold(cr_gpu_stream *s, const cr_gpu_fold *folds, uint32_t numbe
         cr_status status = cr_fold_launchers(f->dtype, f->families, f->wants, launchers, &launches, error);
         if (status != CR_OK) return status;
         cr_fold_prepare(&args, f->dtype, f->data, f->n, f->index, the_gpu.info.multiprocessors, s->state, slot);
+        args.wary = f->n % 3 == 0; /* both answer the same */
         cr_partial_init(&slot->partial, f->dtype, f->families);
         if (f->wants) cr_partial_want(&slot->partial, f->wants);
         slot->partial.n = f->n;

@@ -15,7 +15,7 @@ enum { LOOKS = 300 };
 
 static struct {
     cr_pack_args pack; /* the last that was launched */
-    int packs, lingers, folds;
+    int packs, lingers, folds, wary, replays;
     bool running; /* what is enqueued */
 } seen;
 
@@ -56,8 +56,9 @@ int cr_linger_launch(const cr_linger_args *args, void *stream) {
     return cudaSuccess;
 }
 static int launch_fold(const cr_fold_args *args, void *stream) {
-    (void)args, (void)stream;
+    (void)stream;
     seen.folds++;
+    seen.wary += args->wary;
     return cudaSuccess;
 }
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
@@ -76,6 +77,10 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
 bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families) {
     return (void)args, (void)dtype, (void)families, true;
 }
+static bool hard;
+bool cr_fold_was_hard(const cr_fold_slot *slot, cr_dtype dtype, uint32_t families) {
+    return (void)slot, (void)dtype, (void)families, hard;
+}
 bool cr_fold_there(const cr_fold_slot *slot) { return (void)slot, true; }
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n) {
     (void)slot, (void)dtype, (void)families, (void)n;
@@ -85,6 +90,7 @@ void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint6
 
 bool cr_replay_launch(cr_replay *replay, const cr_gpu_fold *fold, cudaStream_t stream, int (*enqueue)(void *argument),
                       void *argument) {
+    seen.replays++;
     return (void)replay, (void)fold, (void)stream, (void)enqueue, (void)argument, false;
 }
 void cr_replay_free(cr_replay *replay) { (void)replay; }
@@ -181,12 +187,38 @@ START_TEST(a_posted_pack_behind_a_fold) {
 }
 END_TEST
 
+enum { LARGE = 4 << 20 };
+
+static bool folds_warily(uint64_t n) {
+    const cr_gpu_fold sum = {.dtype = CR_F32, .families = CR_FAM_SUM, .data = &seen, .n = n};
+    const int wary = seen.wary, replays = seen.replays;
+    ck_assert_int_eq(cr_cuda_fold(stream, &sum, 1, 0, &error), CR_OK);
+    cr_cuda_result(stream, 0);
+    ck_assert_int_eq(seen.wary - wary + seen.replays - replays, 1); /* no graph has such a launch */
+    return seen.wary != wary;
+}
+
+/* For 64 large folds after one that was hard. */
+START_TEST(hard_folds_are_foreseen) {
+    hard = true;
+    ck_assert(!folds_warily(LARGE)); /* nothing is known yet */
+    ck_assert(folds_warily(LARGE));
+    hard = false;
+    for (int i = 0; i < 63; i++) {
+        ck_assert(!folds_warily(LARGE - 1));
+        ck_assert(folds_warily(LARGE));
+    }
+    ck_assert(!folds_warily(LARGE));
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("stream");
     TCase *tests = tcase_create("idle");
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_pack_behind_a_fold);
     tcase_add_test(tests, a_posted_pack_behind_a_fold);
+    tcase_add_test(tests, hard_folds_are_foreseen);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -75,11 +75,26 @@ START_TEST(who_tells) {
 }
 END_TEST
 
+/* The first block tells. What it told of another kind of fold says nothing. */
+START_TEST(who_was_hard) {
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < WRITES; i++) put(i, true, true);
+        slot.sums->again = (uint32_t)again;
+        ck_assert_int_eq(cr_fold_was_hard(&slot, CR_F32, CR_FAM_SUM), again);
+        ck_assert(!cr_fold_was_hard(&slot, CR_I32, CR_FAM_SUM));
+        ck_assert(!cr_fold_was_hard(&slot, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ));
+        put(NUMBER, false, true);
+        ck_assert(!cr_fold_was_hard(&slot, CR_F32, CR_FAM_SUM));
+    }
+}
+END_TEST
+
 int main(void) {
     Suite *suite = suite_create("told");
     TCase *tests = tcase_create("words");
     tcase_add_loop_test(tests, nothing_is_there_before_all_of_it, 0, 4);
     tcase_add_test(tests, who_tells);
+    tcase_add_test(tests, who_was_hard);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
