@@ -1,9 +1,11 @@
-/* floors_file: a page-cached file passed by descriptor, beside a loop that maps it afresh, reads and unmaps it; and the whole
- * cured-client process on a small file.
+/* floors_file: a page-cached file passed by descriptor, beside a loop that maps it afresh, reads and unmaps it; one that is on the
+ * disk alone, beside threads that read it with O_DIRECT; and the whole cured-client process on a small file.
  *
  * Thread: main. Owner: the row; its files are unlinked when it ends. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +22,7 @@
 
 extern char **environ;
 
-enum { BLOCK = 1 << 20, SMALL_BYTES = 4 << 20 };
+enum { BLOCK = 1 << 20, SMALL_BYTES = 4 << 20, DISK_THREADS = 8 };
 
 typedef struct file_row {
     const floors_options *options;
@@ -32,6 +34,9 @@ typedef struct file_row {
     const cpu_floor *reader;
     char path[160], connect[160], expected[64];
     volatile uint64_t sink;
+    int direct;            /* the file again, with O_DIRECT */
+    _Atomic uint64_t next; /* byte that no thread has taken to read */
+    atomic_bool failed;
 } file_row;
 
 /* A file of f32 whose sum is exact in a double. Synced, so that nothing writes it back while it is measured. */
@@ -139,6 +144,59 @@ static bool large_row(file_row *f, FILE *json, const char *name, int core, bool 
     return good;
 }
 
+static void *read_directly(void *context) {
+    file_row *f = context;
+    void *block = NULL;
+    if (posix_memalign(&block, 4096, BLOCK) != 0) atomic_store(&f->failed, true);
+    for (uint64_t at; block && (at = atomic_fetch_add(&f->next, BLOCK)) < f->bytes;)
+        if (pread(f->direct, block, BLOCK, (off_t)at) != BLOCK) atomic_store(&f->failed, true);
+    free(block);
+    return NULL;
+}
+
+/* As many reads under way as a disk can use, and nothing done with what they bring. */
+static double direct_seconds(file_row *f) {
+    pthread_t threads[DISK_THREADS];
+    atomic_store(&f->next, 0);
+    double start = bench_now();
+    int begun = 0;
+    while (begun < DISK_THREADS && pthread_create(&threads[begun], NULL, read_directly, f) == 0) begun++;
+    for (int i = 0; i < begun; i++) pthread_join(threads[i], NULL);
+    return begun && !atomic_load(&f->failed) ? bench_now() - start : -1;
+}
+
+/* GB/s. */
+static double measure_disk(void *context, bool floor) {
+    file_row *f = context;
+    posix_fadvise(f->file, 0, 0, POSIX_FADV_DONTNEED);
+    double took = floor ? direct_seconds(f) : daemon_seconds(f);
+    if (took > 0) return (double)f->bytes / took / 1e9;
+    fprintf(stderr, "cured-bench: %s\n",
+            floor ? "reading with O_DIRECT failed" : "the daemon failed or gave a wrong sum");
+    return -1;
+}
+
+static bool disk_row(file_row *f, FILE *json, const char *name) {
+    const floors_options *o = f->options;
+    if (!floors_wanted(o, name)) return true;
+    f->direct = open(f->path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (f->direct < 0) {
+        printf("%s: left out, files of %s cannot be opened with O_DIRECT\n", name, o->dir);
+        return true;
+    }
+    pid_t daemon = floors_daemon_start(o, -1);
+    f->conn = daemon > 0 ? floors_connect(o, false) : -1;
+    f->stream = 0;
+    floors_row row = {
+        .name = name, .unit = "GB/s", .floor_name = "O_DIRECT, 8 reads of 1 MiB", .has_floor = true, .target = 0.95};
+    bool good = f->conn >= 0 && floors_rounds(&row, o->rounds, measure_disk, f);
+    if (good) floors_print(&row, json);
+    if (f->conn >= 0) close(f->conn);
+    close(f->direct);
+    floors_stop(daemon);
+    return good;
+}
+
 /* Milliseconds from before the client process begins until it is gone. */
 static double whole_process(void *context, bool floor) {
     (void)floor;
@@ -180,18 +238,20 @@ static bool process_row(file_row *f, FILE *json, const char *name) {
 
 bool floors_file_rows(const floors_options *o, FILE *json) {
     static const char *const names[] = {"file by descriptor, any core", "file by descriptor, one core",
-                                        "file, floor with MAP_POPULATE", "cured-client sum, 4 MiB file"};
+                                        "file, floor with MAP_POPULATE", "file on the disk alone",
+                                        "cured-client sum, 4 MiB file"};
     file_row f = {.options = o, .file = -1};
     bool good = true, large = false;
-    for (int i = 0; i < 3; i++) large |= floors_wanted(o, names[i]);
+    for (int i = 0; i < 4; i++) large |= floors_wanted(o, names[i]);
     if (large) {
         good = make_file(&f, o->file_bytes, "large") && large_row(&f, json, names[0], -1, false, 0.9) &&
-               large_row(&f, json, names[1], o->server_core, false, 0) && large_row(&f, json, names[2], -1, true, 0);
+               large_row(&f, json, names[1], o->server_core, false, 0) && large_row(&f, json, names[2], -1, true, 0) &&
+               disk_row(&f, json, names[3]);
         if (f.file >= 0) close(f.file);
         unlink(f.path);
     }
-    if (good && floors_wanted(o, names[3])) {
-        good = make_file(&f, SMALL_BYTES, "small.f32") && process_row(&f, json, names[3]);
+    if (good && floors_wanted(o, names[4])) {
+        good = make_file(&f, SMALL_BYTES, "small.f32") && process_row(&f, json, names[4]);
         if (f.file >= 0) close(f.file);
         unlink(f.path);
     }
