@@ -42,7 +42,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         process, client = connect(sys.argv[1], folder)
         try:
-            for n in (1024, 32):
+            for n in (1024, 256, 32):
                 rows = (mib << 20) // 4 // n
                 a = torch.randn(rows, n, device="cuda")
                 own, wide, same = (torch.empty(rows, dtype=t, device="cuda") for t in (torch.float32, torch.float64, torch.float32))
