@@ -62,6 +62,7 @@ struct anchor_run {
     unsigned limbs;
     uint32_t *pending;
     int grid;
+    bool absolute; /* Σ|x|: bins of negative elements are added to it */
     cr_specials special;
     struct spill *spill; /* bins for what no window takes (fold_bins.h) */
     bool spilled;        /* they hold something */
@@ -137,7 +138,7 @@ NEVER void deep_flush(struct anchor_run *run) {
 }
 
 static void anchor_begin(struct anchor_run *run, int64_t *limb, unsigned limbs, uint32_t *pending, int grid,
-                         struct spill *spill) {
+                         bool absolute, struct spill *spill) {
 #pragma GCC unroll 4 /* as in fused_begin */
     for (int level = 0; level < ANCHOR_LEVELS; level++) run->acc[level][0] = run->acc[level][1] = (vu64){0};
     memset(run->adds, 0, sizeof run->adds);
@@ -150,6 +151,7 @@ static void anchor_begin(struct anchor_run *run, int64_t *limb, unsigned limbs, 
     run->limbs = limbs;
     run->pending = pending;
     run->grid = grid;
+    run->absolute = absolute;
     run->special = (cr_specials){0};
     run->spill = spill;
 }

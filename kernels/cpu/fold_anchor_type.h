@@ -36,6 +36,8 @@ enum {
 enum { NAMED(MIXED_ROUND) = VB * ((NAMED(SIZE) == 2 ? 16 : 32)) };
 _Static_assert(ANCHOR_BLOCK % NAMED(ROUND) == 0, "whole rounds");
 enum { NAMED(TOP) = NAMED(BIAS) * 2 + 1 };
+/* Whether a block without a look costs less than one with: bins count what they pass over. */
+enum { NAMED(HARD) = NAMED(FIELD) == 20 || DEEP_USED };
 
 /* Adds the float64 lanes x to accumulator `which` of levels from … to − 1. */
 ALWAYS void NAMED(chain)(vu64 acc[][2], const vf64 *m, int from, int to, int which, vf64 x) {
@@ -258,6 +260,13 @@ static void NAMED(count_specials)(struct anchor_run *run, const struct anchor_tr
     run->masked = (t->special.nans | t->special.pinfs | t->special.ninfs) != 0;
 }
 
+static void NAMED(hard_specials)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute,
+                                 struct ahead ahead) {
+    struct anchor_try t;
+    NAMED(look)(run, &t, p, bytes, absolute, ahead);
+    NAMED(count_specials)(run, &t);
+}
+
 static void NAMED(commit)(struct anchor_run *run, const struct anchor_try *t, int tier, size_t bytes) {
     if (tier == TIER_DEEP) {
         memcpy(run->deep.acc, t->deep, sizeof t->deep);
@@ -350,30 +359,58 @@ static int NAMED(choose)(int low, int high, int *a) {
     return TIER_BINS;
 }
 
-/* Folds a block that no window takes, and tells the tier that would have done. */
+/* Whether a few of a block's elements alone lie too far apart for any window. */
+NEVER bool NAMED(apart)(const uint8_t *p, size_t n) {
+    int low = NAMED(TOP), high = 0, a;
+#pragma GCC unroll 1
+    for (size_t i = 0; i < n; i += 1 + n / 32) {
+        uint64_t bits = 0;
+        memcpy(&bits, p + i * NAMED(SIZE), NAMED(SIZE));
+        int field = (int)(bits >> NAMED(MANTISSA)) & NAMED(TOP);
+        if (field == NAMED(TOP) || bits << (65 - 8 * NAMED(SIZE)) == 0) continue;
+        low = field < low ? field : low;
+        high = field > high ? field : high;
+    }
+    return low <= high && NAMED(choose)(low, high, &a) == TIER_BINS;
+}
+
+/* Folds a block that no window takes. What look() saw of it counts its NaNs and infinities; NULL: it was not called. */
+NEVER void NAMED(hard)(struct anchor_run *run, const struct anchor_try *seen, const uint8_t *p, size_t bytes,
+                       bool absolute, struct ahead ahead) {
+    size_t done = 0;
+#if defined(FOR_F64)
+    if (seen == NULL && bytes / 8 > BINS_FEW) {
+        (SQUARE ? square_wide : bins_wide)(run, p, bytes / 8, true, ahead);
+        return;
+    }
+#elif defined(VEC_AVX512)
+    uint64_t nans;
+    done = bytes / NAMED(MIXED_ROUND) * NAMED(MIXED_ROUND);
+    if (done != 0) {
+        bool infinities = NAMED(mixed)(run, p, done / NAMED(MIXED_ROUND), ahead, &nans);
+        if (seen == NULL && infinities) {
+            NAMED(hard_specials)(run, p, done, absolute, ahead);
+        } else if (seen == NULL) {
+            run->special.nans += nans;
+        }
+    }
+#endif
+    if (seen != NULL) NAMED(count_specials)(run, seen);
+    if (done == bytes) return;
+    if (seen == NULL) NAMED(hard_specials)(run, p + done, bytes - done, absolute, ahead_by(ahead, done));
+    NAMED(bins)(run, p + done, (bytes - done) / NAMED(SIZE), absolute);
+}
+
+/* The same where blocks are expected to be so, and tells the tier that would have done. */
 NEVER int NAMED(spill)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
     struct anchor_try t;
     int low, high, a;
-#if defined(FOR_F64) && !SQUARE
-    if (run->spilled && ++run->unlooked % UNLOOKED != 0) {
-        bins_counted_f64(run, p, bytes / 8, absolute, ahead);
+    if (NAMED(HARD) && ((run->spilled && ++run->unlooked % UNLOOKED != 0) || NAMED(apart)(p, bytes / NAMED(SIZE)))) {
+        NAMED(hard)(run, NULL, p, bytes, absolute, ahead);
         return TIER_BINS;
     }
-#elif defined(VEC_AVX512) && !SQUARE
-    size_t whole = bytes / NAMED(MIXED_ROUND) * NAMED(MIXED_ROUND);
-    if (run->spilled && whole != 0 && ++run->unlooked % UNLOOKED != 0) {
-        bool infinities = (absolute ? NAMED(mixed_absolute) : NAMED(mixed))(run, p, whole / NAMED(MIXED_ROUND), ahead);
-        if (infinities) {
-            NAMED(look)(run, &t, p, whole, absolute, ahead);
-            NAMED(count_specials)(run, &t);
-        }
-        if (whole < bytes) NAMED(spill)(run, p + whole, bytes - whole, absolute, ahead_by(ahead, whole));
-        return TIER_BINS;
-    }
-#endif
     NAMED(look)(run, &t, p, bytes, absolute, ahead);
-    NAMED(bins)(run, p, bytes / NAMED(SIZE), absolute);
-    NAMED(count_specials)(run, &t);
+    NAMED(hard)(run, &t, p, bytes, absolute, ahead);
     return NAMED(span)(&t, &low, &high) ? NAMED(choose)(low, high, &a) : TIER_NARROW;
 }
 
@@ -387,12 +424,16 @@ ALWAYS bool *NAMED(placed_at)(struct anchor_run *run, int tier) {
 NEVER void NAMED(measured)(struct anchor_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
     struct anchor_try t;
     int low, high, a = NAMED(A_MOST), tier = TIER_NARROW; /* all zeros: any anchor does */
+    if (NAMED(HARD) && bytes / NAMED(SIZE) > BINS_FEW && NAMED(apart)(p, bytes / NAMED(SIZE))) {
+        NAMED(hard)(run, NULL, p, bytes, absolute, ahead);
+        anchor_adapt(run, TIER_BINS);
+        return;
+    }
     NAMED(look)(run, &t, p, bytes, absolute, ahead);
     bool special = (t.special.nans | t.special.pinfs | t.special.ninfs) != 0, some = NAMED(span)(&t, &low, &high);
     if (some) tier = NAMED(choose)(low, high, &a);
     if (tier == TIER_BINS) {
-        NAMED(bins)(run, p, bytes / NAMED(SIZE), absolute);
-        NAMED(count_specials)(run, &t);
+        NAMED(hard)(run, &t, p, bytes, absolute, ahead);
         anchor_adapt(run, tier);
         return;
     }

@@ -35,8 +35,8 @@ struct spill {
 ALWAYS unsigned bins_bit(unsigned field, unsigned lowest) { return lowest + (field == 0 ? 0 : field - 1); }
 
 /* Elements to the limbs, one by one: for blocks too short to be worth a table. Specials are passed over. */
-ALWAYS void bins_few(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size,
-                     unsigned mantissa, unsigned lowest) {
+NEVER void bins_few(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size, unsigned mantissa,
+                    unsigned lowest) {
     unsigned top = mantissa == CR_F64_MANTISSA ? CR_F64_TOP : CR_F32_TOP;
     for (size_t i = 0; i < n; i++) {
         uint64_t bits = 0;
@@ -78,10 +78,9 @@ ALWAYS void bins_ready(struct anchor_run *run, size_t n, unsigned mantissa) {
 }
 
 /* Adds bit patterns of `size` bytes (4: f32, 2: bf16). */
-ALWAYS void bins_narrow(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, unsigned size,
-                        unsigned mantissa) {
+ALWAYS void bins_narrow(struct anchor_run *run, const uint8_t *p, size_t n, unsigned size, unsigned mantissa) {
     struct spill *spill = run->spill;
-    const uint64_t one = (uint64_t)1 << 48, mask = ((uint64_t)1 << (8 * size - absolute)) - 1;
+    const uint64_t one = (uint64_t)1 << 48;
     bins_ready(run, n, mantissa);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
@@ -89,125 +88,137 @@ ALWAYS void bins_narrow(struct anchor_run *run, const uint8_t *p, size_t n, bool
         for (size_t lane = 0; lane < 4; lane++) {
             uint64_t bits = 0;
             memcpy(&bits, p + (i + lane) * size, size);
-            if (absolute) bits &= mask;
             spill->tables[lane][bits >> mantissa] += bits + one;
         }
     }
     for (; i < n; i++) {
         uint64_t bits = 0;
         memcpy(&bits, p + i * size, size);
-        if (absolute) bits &= mask;
         spill->tables[0][bits >> mantissa] += bits + one;
     }
 }
 
 NEVER void bins_carry(struct anchor_run *run, unsigned bin) {
     if ((bin & 2047) == 2047) return;
-    cr_limbs_put(run->limb, run->limbs, run->pending, (unsigned __int128)1 << 64, bin >> 11, bins_bit(bin & 2047, 0));
+    const bool negative = bin >> 11 && !run->absolute;
+    cr_limbs_put(run->limb, run->limbs, run->pending, (unsigned __int128)1 << 64, negative, bins_bit(bin & 2047, 0));
 }
 
-/* One element to its bin, whatever it is; NaNs and infinities are counted if wanted. */
-ALWAYS void bins_any_f64(struct anchor_run *run, uint64_t *sum, uint64_t bits, uint64_t mask, bool count) {
-    unsigned bin = (unsigned)((bits & mask) >> 52);
-    uint64_t fraction = bits & (((uint64_t)1 << 52) - 1), implicit = (uint64_t)((bin & 2047) != 0) << 52;
-    if ((bin & 2047) == 2047) {
-        cr_specials *special = &run->special;
-        if (count) *(fraction != 0 ? &special->nans : bits >> 63 ? &special->ninfs : &special->pinfs) += 1;
-        return;
-    }
-    if (__builtin_expect(__builtin_add_overflow(sum[bin], fraction | implicit, &sum[bin]), 0)) bins_carry(run, bin);
-}
-
-/* Normal numbers, as most are: they save a third of the time. */
-ALWAYS void bins_normal_f64(struct anchor_run *run, uint64_t *sum, const uint8_t *p, size_t n, uint64_t mask) {
-    const uint64_t implicit = (uint64_t)1 << 52;
-#pragma GCC unroll 8
+/* Elements to their bins, whatever they are; NaNs and infinities are counted if wanted. */
+NEVER void bins_any_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool count) {
+    uint64_t *sum = run->spill->wide;
     for (size_t i = 0; i < n; i++) {
         uint64_t bits;
         memcpy(&bits, p + i * 8, sizeof bits);
-        unsigned bin = (unsigned)((bits & mask) >> 52);
-        uint64_t significand = (bits & (implicit - 1)) | implicit;
-        if (__builtin_expect(__builtin_add_overflow(sum[bin], significand, &sum[bin]), 0)) bins_carry(run, bin);
+        unsigned bin = (unsigned)(bits >> 52);
+        uint64_t fraction = bits & (((uint64_t)1 << 52) - 1), implicit = (uint64_t)((bin & 2047) != 0) << 52;
+        if ((bin & 2047) == 2047) {
+            cr_specials *special = &run->special;
+            if (count) *(fraction != 0 ? &special->nans : bits >> 63 ? &special->ninfs : &special->pinfs) += 1;
+        } else if (__builtin_expect(__builtin_add_overflow(sum[bin], fraction | implicit, &sum[bin]), 0)) {
+            bins_carry(run, bin);
+        }
     }
 }
 
-/* Whether a vector's elements are all normal numbers: neither zeros and subnormals nor NaNs and infinities. */
-ALWAYS vu64 bins_odd_f64(const uint8_t *p) {
-    const uint64_t field = (uint64_t)1 << 53;
-    return (vu64)((LOAD(vu64, p) << 1) - field >= ALL(vu64, 2046 * field));
+enum { BINS_UNROLL = VB == 64 ? 32 : 8 };
+
+/* Normal numbers, as most are: they save a third of the time. */
+ALWAYS void bins_normal_f64(struct anchor_run *run, uint64_t *sum, const uint8_t *p, size_t n, unsigned mantissa) {
+    const uint64_t implicit = (uint64_t)1 << 52;
+#pragma GCC unroll BINS_UNROLL
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, p + i * 8, sizeof bits);
+        uint64_t bin = bits >> mantissa, significand = (bits & (implicit - 1)) | implicit;
+        if (__builtin_expect(__builtin_add_overflow(sum[bin], significand, &sum[bin]), 0))
+            bins_carry(run, (unsigned)bin);
+    }
 }
 
-ALWAYS void bins_wide(struct anchor_run *run, const uint8_t *p, size_t n, uint64_t mask, bool count,
-                      struct ahead ahead) {
-    enum { GROUP = 32, VECTORS = GROUP * 8 / VB };
+enum { BINS_GROUP = 32 }; /* elements that are asked together */
+
+/* Whether all of a group are normal numbers: neither zeros and subnormals nor NaNs and infinities. */
+ALWAYS bool bins_all_normal_f64(const uint8_t *p) {
+#if defined(VEC_AVX512)
+    __mmask8 odd = 0;
+#pragma GCC unroll 4
+    for (int v = 0; v < BINS_GROUP * 8 / VB; v++)
+        odd = _kor_mask8(odd, _mm512_fpclass_pd_mask(_mm512_loadu_pd(p + v * VB), 0xbf));
+    return odd == 0;
+#else
+    const uint64_t field = (uint64_t)1 << 53;
+    vu64 odd = {0};
+#pragma GCC unroll 16
+    for (int v = 0; v < BINS_GROUP * 8 / VB; v++)
+        odd |= (vu64)((LOAD(vu64, p + v * VB) << 1) - field >= ALL(vu64, 2046 * field));
+    return !any_bit(odd);
+#endif
+}
+
+NEVER void bins_wide(struct anchor_run *run, const uint8_t *p, size_t n, bool count, struct ahead ahead) {
     uint64_t *sum = run->spill->wide;
     if (!run->spilled) {
         memset(run->spill->wide, 0, sizeof run->spill->wide);
         run->spilled = true;
     }
-    for (size_t i = 0; i < n; i += GROUP) {
-        vu64 odd = {0};
-        size_t end = i + GROUP <= n ? i + GROUP : n, at = i;
-        if (end - i == GROUP) {
-            if (count) fetch(ahead, i * 8, GROUP * 8);
-#pragma GCC unroll 16
-            for (int v = 0; v < VECTORS; v++) odd |= bins_odd_f64(p + i * 8 + v * VB);
-            if (__builtin_expect(!any_bit(odd), 1)) {
-                for (; at < end; at += 8) bins_normal_f64(run, sum, p + at * 8, 8, mask);
-            }
-        }
-        for (; at < end; at++) {
-            uint64_t bits;
-            memcpy(&bits, p + at * 8, sizeof bits);
-            bins_any_f64(run, sum, bits, mask, count);
+    const unsigned mantissa = DISTANCE(CR_F64_MANTISSA);
+    size_t i = 0;
+    for (; i + BINS_GROUP <= n; i += BINS_GROUP) {
+        const uint8_t *group = p + i * 8;
+        fetch(ahead, i * 8, BINS_GROUP * 8);
+        if (__builtin_expect(bins_all_normal_f64(group), 1)) {
+            bins_normal_f64(run, sum, group, BINS_GROUP, mantissa);
+        } else {
+            bins_any_f64(run, group, BINS_GROUP, count);
         }
     }
+    bins_any_f64(run, p + i * 8, n - i, count);
 }
 
 NEVER void bins_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
-    const struct ahead none = {0};
     if (n <= BINS_FEW) {
         bins_few(run, p, n, absolute, 8, 52, 0);
     } else {
-        bins_wide(run, p, n, absolute ? INT64_MAX : UINT64_MAX, false, none);
+        bins_wide(run, p, n, false, (struct ahead){(uintptr_t)p, 63, (uintptr_t)p, 0}); /* it was looked at just now */
     }
-}
-
-/* The same, with a count of NaNs and infinities. */
-NEVER void bins_counted_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute, struct ahead ahead) {
-    bins_wide(run, p, n, absolute ? INT64_MAX : UINT64_MAX, true, ahead);
 }
 
 NEVER void bins_f32(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
     if (n <= BINS_FEW) {
         bins_few(run, p, n, absolute, 4, 23, 0);
-    } else if (absolute) {
-        bins_narrow(run, p, n, true, 4, 23);
     } else {
-        bins_narrow(run, p, n, false, 4, 23);
+        bins_narrow(run, p, n, 4, 23);
     }
 }
 
 NEVER void bins_bf16(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
     if (n <= BINS_FEW) {
         bins_few(run, p, n, absolute, 2, 7, 16);
-    } else if (absolute) {
-        bins_narrow(run, p, n, true, 2, 7);
     } else {
-        bins_narrow(run, p, n, false, 2, 7);
+        bins_narrow(run, p, n, 2, 7);
     }
 }
 
+/* Four neighbouring bins, as a number of at most 64 + 3 + 2 bits. */
+ALWAYS unsigned __int128 bins_join(const uint64_t *bins) {
+    unsigned __int128 sum = 0;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) sum += (unsigned __int128)bins[i] << i;
+    return sum;
+}
+
 /* Bins of 32 neighbouring exponents meet in one number of at most 64 + 31 + 5 bits before they go to the limbs. */
-static void bins_put(struct anchor_run *run, const uint64_t *bins, unsigned fields, unsigned lowest) {
-    for (unsigned sign = 0; sign < 2; sign++) {
+NEVER void bins_put(struct anchor_run *run, const uint64_t *bins, unsigned fields, unsigned lowest) {
+    for (unsigned sign = 0; sign < 2; sign++, bins += fields) {
         for (unsigned from = 0; from < fields; from += 32) {
             unsigned __int128 sum = 0;
-            unsigned base = bins_bit(from, lowest);
-            for (unsigned field = from; field < from + 32 && field < fields - 1; field++) {
-                sum += (unsigned __int128)bins[sign * fields + field] << (bins_bit(field, lowest) - base);
-            }
-            if (sum != 0) cr_limbs_put(run->limb, run->limbs, run->pending, sum, sign, base);
+#pragma GCC unroll 1 /* it is much code */
+            for (unsigned i = 0; i < 32; i += 4) sum += bins_join(bins + from + i) << i;
+            if (from + 32 == fields) sum -= (unsigned __int128)bins[fields - 1] << 31; /* of NaNs and infinities */
+            if (from == 0) sum = (sum + bins[0]) >> 1; /* the unit of exponent field 0 is that of field 1 */
+            if (sum == 0) continue;
+            cr_limbs_put(run->limb, run->limbs, run->pending, sum, sign && !run->absolute, bins_bit(from, lowest));
         }
     }
 }

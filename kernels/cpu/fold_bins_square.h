@@ -18,8 +18,8 @@ ALWAYS uint64_t square_significand(const uint8_t *p, unsigned size, unsigned man
     return significand;
 }
 
-ALWAYS void square_few(struct anchor_run *run, const uint8_t *p, size_t n, unsigned size, unsigned mantissa,
-                       unsigned lowest) {
+NEVER void square_few(struct anchor_run *run, const uint8_t *p, size_t n, unsigned size, unsigned mantissa,
+                      unsigned lowest) {
     for (size_t i = 0; i < n; i++) {
         unsigned field;
         uint64_t significand = square_significand(p + i * size, size, mantissa, &field);
@@ -37,7 +37,8 @@ static void square_drain(struct spill *spill) {
     spill->square_quads = 0;
 }
 
-ALWAYS void square_narrow(struct anchor_run *run, const uint8_t *p, size_t n, unsigned size, unsigned mantissa) {
+/* Makes the tables ready for n squares. */
+ALWAYS void square_ready(struct anchor_run *run, size_t n) {
     struct spill *spill = run->spill;
     if (!run->spilled) {
         memset(spill->square_tables, 0, sizeof spill->square_tables);
@@ -47,6 +48,11 @@ ALWAYS void square_narrow(struct anchor_run *run, const uint8_t *p, size_t n, un
     }
     if (spill->square_quads + n / 4 + 1 > BINS_QUADS) square_drain(spill);
     spill->square_quads += (uint32_t)(n / 4) + 1;
+}
+
+ALWAYS void square_narrow(struct anchor_run *run, const uint8_t *p, size_t n, unsigned size, unsigned mantissa) {
+    struct spill *spill = run->spill;
+    square_ready(run, n);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
 #pragma GCC unroll 4
@@ -99,13 +105,24 @@ NEVER void bins_square_flush(struct anchor_run *run, cr_dtype dtype) {
     run->spilled = false;
 }
 
-NEVER void bins_f64_square(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
-    (void)absolute;
-    struct spill *spill = run->spill;
-    if (n <= BINS_FEW) {
-        square_few(run, p, n, 8, 52, 0);
-        return;
+/* Squares to their bins, whatever the elements are; NaNs and infinities are counted if wanted. */
+NEVER void square_any_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool count) {
+    for (size_t i = 0; i < n; i++) {
+        unsigned field;
+        uint64_t significand = square_significand(p + i * 8, 8, 52, &field), bits;
+        run->spill->squares_wide[field] += (unsigned __int128)significand * significand;
+        if (!count || field != CR_F64_TOP) continue;
+        memcpy(&bits, p + i * 8, sizeof bits);
+        cr_specials *special = &run->special;
+        *(bits << 12 != 0 ? &special->nans : bits >> 63 ? &special->ninfs : &special->pinfs) += 1;
     }
+}
+
+NEVER void square_wide(struct anchor_run *run, const uint8_t *p, size_t n, bool count, struct ahead ahead) {
+    enum { PLACE = CR_F64_MANTISSA - 4 }; /* a bin has 2^4 bytes */
+    const unsigned place = DISTANCE(PLACE);
+    const uint64_t implicit = (uint64_t)1 << CR_F64_MANTISSA;
+    struct spill *spill = run->spill;
     if (run->spilled && spill->wide_adds + n > SQUARE_WIDE_ADDS) bins_square_flush(run, CR_F64);
     if (!run->spilled) {
         memset(spill->squares_wide, 0, sizeof spill->squares_wide);
@@ -113,9 +130,29 @@ NEVER void bins_f64_square(struct anchor_run *run, const uint8_t *p, size_t n, b
         run->spilled = true;
     }
     spill->wide_adds += (uint32_t)n;
-    for (size_t i = 0; i < n; i++) {
-        unsigned field;
-        uint64_t significand = square_significand(p + i * 8, 8, 52, &field);
-        spill->squares_wide[field] += (unsigned __int128)significand * significand;
+    size_t i = 0;
+    for (; i + BINS_GROUP <= n; i += BINS_GROUP) {
+        fetch(ahead, i * 8, BINS_GROUP * 8);
+        if (__builtin_expect(!bins_all_normal_f64(p + i * 8), 0)) {
+            square_any_f64(run, p + i * 8, BINS_GROUP, count);
+            continue;
+        }
+#pragma GCC unroll 8
+        for (size_t at = i; at < i + BINS_GROUP; at++) {
+            uint64_t bits;
+            memcpy(&bits, p + at * 8, sizeof bits);
+            uint64_t significand = (bits & (implicit - 1)) | implicit, field = bits >> place & CR_F64_TOP << 4;
+            *(unsigned __int128 *)((char *)spill->squares_wide + field) += (unsigned __int128)significand * significand;
+        }
+    }
+    square_any_f64(run, p + i * 8, n - i, count);
+}
+
+NEVER void bins_f64_square(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
+    (void)absolute;
+    if (n <= BINS_FEW) {
+        square_few(run, p, n, 8, 52, 0);
+    } else {
+        square_wide(run, p, n, false, (struct ahead){(uintptr_t)p, 63, (uintptr_t)p, 0});
     }
 }

@@ -247,16 +247,19 @@ static int NAMED(fused_exponent)(uint64_t magnitude) {
 /* A first guess, from a few elements. False: they tell that the block is none for this file. */
 static bool NAMED(fused_guess)(struct fused_run *run, const uint8_t *p, size_t n) {
     const UNSIGNED most = (UNSIGNED)-1 >> 1, infinity = (UNSIGNED)NAMED(FUSED_TOP) << NAMED(FUSED_MANTISSA);
-    UNSIGNED high = 0;
+    const int bias = NAMED(FUSED_BIAS);
+    UNSIGNED high = 0, low = infinity;
     for (size_t i = 0; i < n; i += 1 + n / 32) {
         UNSIGNED x;
         memcpy(&x, p + i * sizeof x, sizeof x);
         x &= most;
         if (x >= infinity) return false;
         if (x > high) high = x;
+        if (x != 0 && x < low) low = x;
     }
-    int top = NAMED(fused_exponent)(high) + 2, bias = NAMED(FUSED_BIAS);
+    int top = NAMED(fused_exponent)(high) + 2;
     if (high != 0 && (top - 2 + bias < NAMED(FUSED_LOWEST) || top - 2 + bias > NAMED(FUSED_HIGHEST))) return false;
+    if (high != 0 && !run->blind && !NAMED(fused_place)(run, NAMED(fused_exponent)(low), top - 2, false)) return false;
     if (top < NAMED(FUSED_LOWEST) - bias) top = NAMED(FUSED_LOWEST) - bias;
     if (top > NAMED(FUSED_HIGHEST) - bias) top = NAMED(FUSED_HIGHEST) - bias;
     return NAMED(fused_place)(run, top, top, false);

@@ -67,7 +67,7 @@ static void sum_begin(struct sum_run *run, cr_partial *part, enum sum_kind kind,
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT) return;
     run->f16 = (struct f16_run){0};
     anchor_begin(&run->anchor, run->limb, run->limbs, run->pending,
-                 kind == SUM_SQUARE ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), spill);
+                 kind == SUM_SQUARE ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), kind == SUM_ABSOLUTE, spill);
 }
 
 static void sum_tile(struct sum_run *run, cr_dtype dtype, const uint8_t *p, size_t n, struct ahead ahead) {

@@ -52,6 +52,18 @@ typedef double vf64 __attribute__((vector_size(VB)));
 #else
 #define LOAD_ONCE LOAD
 #endif
+/* A shift's distance in a register: such a shift takes one instruction where there is BMI2, one by a constant two, because it changes
+ * its operand. */
+#if defined(VEC_AVX2) || defined(VEC_AVX512)
+#define DISTANCE(bits)                 \
+    ({                                 \
+        unsigned distance_ = (bits);   \
+        __asm__("" : "+r"(distance_)); \
+        distance_;                     \
+    })
+#else
+#define DISTANCE(bits) ((unsigned)(bits))
+#endif
 /* Every lane holds x. */
 #define ALL(type, x) ((type){0} + (x))
 /* mask lanes are all ones or all zeros; all three are integer vectors of one type. */

@@ -1,4 +1,4 @@
-/* fold_spread: sums of floats whose exponents lie far apart, on every instruction set: long runs of windows from one exponent to
+/* fold_spread: sums and sums of squares of floats whose exponents lie far apart, on every instruction set: long runs of windows from one exponent to
  * all of them, with zeros, subnormals, NaNs and infinities, held against additions to the limbs element by element.
  *
  * Thread: main. */
@@ -30,12 +30,14 @@ struct shape {
 };
 static const struct shape shapes[] = {{CR_F32, 23, 255, 0}, {CR_BF16, 7, 255, 16}, {CR_F64, 52, 2047, 0}};
 
-/* Runs of a few thousand elements: each has its highest exponent, a window below it, and perhaps specials. */
+/* Runs of a few thousand elements: each has its highest exponent, a window below it or that window's two ends alone, and perhaps
+ * specials. */
 static size_t draw_array(const struct shape *s, uint8_t *to) {
     static const uint64_t windows[] = {1, 20, 60, 90, 150, 200, 220, 226, 227, 228, 229, 230, 235, 240, 300, 2046};
     size_t size = cr_dtype_size(s->dtype), n = 1 + (size_t)below(LONGEST), run = 0;
     uint64_t high = 0, window = 1, specials = 0, digits = UINT64_MAX;
     unsigned sign = (unsigned)(8 * size - 1);
+    bool ends = false;
     for (size_t i = 0; i < n; i++) {
         if (run-- == 0) {
             run = (size_t)below(30000);
@@ -43,8 +45,10 @@ static size_t draw_array(const struct shape *s, uint8_t *to) {
             window = 1 + windows[below(sizeof windows / sizeof windows[0])] % (high + 1);
             specials = below(2) ? 0 : below(4) ? 1 : 300; /* of 2,000 */
             digits = below(4) ? UINT64_MAX : 0;
+            ends = below(4) == 0;
         }
-        uint64_t field = high - below(window), fraction = draw() & digits & (((uint64_t)1 << s->mantissa) - 1);
+        uint64_t field = high - (ends ? below(2) * (window - 1) : below(window)),
+                 fraction = draw() & digits & (((uint64_t)1 << s->mantissa) - 1);
         if (specials != 0 && below(2000) < specials) {
             field = below(2) ? s->top : 0;
             if (below(2)) fraction = 0;
@@ -60,8 +64,9 @@ static void add_one(const struct shape *s, cr_partial *p, uint64_t bits) {
     bool negative = bits >> sign;
     uint64_t fraction = bits & (((uint64_t)1 << s->mantissa) - 1), significand;
     if (field == s->top) {
-        for (int i = 0; i < 2; i++) {
-            cr_specials *special = i == 0 ? &p->sum_special : &p->sumabs_special;
+        for (int i = 0; i < 3; i++) {
+            cr_specials *const specials[] = {&p->sum_special, &p->sumabs_special, &p->sumsq_special},
+                               *special = specials[i];
             *(fraction != 0 ? &special->nans : negative ? &special->ninfs : &special->pinfs) += 1;
         }
         return;
@@ -70,12 +75,14 @@ static void add_one(const struct shape *s, cr_partial *p, uint64_t bits) {
     unsigned bit = (unsigned)s->lowest + (field == 0 ? 0 : field - 1), limbs = cr_sum_limbs(s->dtype);
     cr_limbs_put(p->sum, limbs, &p->sum_pending, significand, negative, bit);
     cr_limbs_put(p->sumabs, limbs, &p->sumabs_pending, significand, false, bit);
+    cr_limbs_put(p->sumsq, cr_sumsq_limbs(s->dtype), &p->sumsq_pending, (unsigned __int128)significand * significand,
+                 false, 2 * bit);
 }
 
-static void check_sum(const int64_t *a, const int64_t *b, const cr_specials *x, const cr_specials *y, cr_dtype dtype) {
+static void check_sum(const int64_t *a, const int64_t *b, const cr_specials *x, const cr_specials *y, unsigned limbs) {
     cr_big one, other;
-    bool negative = cr_big_from_limbs(&one, a, cr_sum_limbs(dtype));
-    ck_assert_int_eq(negative, cr_big_from_limbs(&other, b, cr_sum_limbs(dtype)));
+    bool negative = cr_big_from_limbs(&one, a, limbs);
+    ck_assert_int_eq(negative, cr_big_from_limbs(&other, b, limbs));
     ck_assert_int_eq(cr_big_compare(&one, &other), 0);
     ck_assert_uint_eq(x->nans, y->nans);
     ck_assert_uint_eq(x->pinfs, y->pinfs);
@@ -90,7 +97,7 @@ START_TEST(any_spread_is_exact) {
     for (int array = 0; array < ARRAYS; array++) {
         size_t n = draw_array(s, x);
         cr_partial expected;
-        cr_partial_init(&expected, s->dtype, CR_FAM_SUM | CR_FAM_SUMABS);
+        cr_partial_init(&expected, s->dtype, CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ);
         for (size_t i = 0; i < n; i++) {
             uint64_t bits = 0;
             memcpy(&bits, x + i * size, size);
@@ -98,13 +105,18 @@ START_TEST(any_spread_is_exact) {
         }
         for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
             if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
-            cr_partial p;
+            cr_partial p, squares;
+            const unsigned limbs = cr_sum_limbs(s->dtype), square_limbs = cr_sumsq_limbs(s->dtype);
             size_t cut = (size_t)below(n + 1);
             cr_partial_init(&p, s->dtype, CR_FAM_SUM | CR_FAM_SUMABS);
             cr_cpu_fold(&p, x, cut, 0);
             cr_cpu_fold(&p, x + cut * size, n - cut, cut);
-            check_sum(p.sum, expected.sum, &p.sum_special, &expected.sum_special, s->dtype);
-            check_sum(p.sumabs, expected.sumabs, &p.sumabs_special, &expected.sumabs_special, s->dtype);
+            check_sum(p.sum, expected.sum, &p.sum_special, &expected.sum_special, limbs);
+            check_sum(p.sumabs, expected.sumabs, &p.sumabs_special, &expected.sumabs_special, limbs);
+            cr_partial_init(&squares, s->dtype, CR_FAM_SUMSQ);
+            cr_cpu_fold(&squares, x, cut, 0);
+            cr_cpu_fold(&squares, x + cut * size, n - cut, cut);
+            check_sum(squares.sumsq, expected.sumsq, &squares.sumsq_special, &expected.sumsq_special, square_limbs);
         }
     }
     cr_cpu_select(NULL, NULL);
