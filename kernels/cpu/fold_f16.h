@@ -16,9 +16,9 @@ ALWAYS void f16_add(vu16 x, bool absolute, vf64 acc[4]) {
     if (absolute) x &= 0x7fff;
     vf32 a = halves_a(x), b = halves_b(x);
     acc[0] += widen_low(a);
-    acc[1] += widen_high(a);
+    acc[1] = fused_plus(widen_high(a), acc[1]); /* the multipliers help the adders */
     acc[2] += widen_low(b);
-    acc[3] += widen_high(b);
+    acc[3] = fused_plus(widen_high(b), acc[3]);
 }
 
 ALWAYS vf64 f16_block(const uint8_t *p, size_t bytes, bool absolute, bool masked, struct ahead ahead,

@@ -21,12 +21,18 @@ enum {
 _Static_assert(HALF_BLOCK / VB == 1 << HALF_LOG_ADDS, "each vector adds once to each of four");
 
 /* What a pass computes. */
-enum { HALF_SUM = 1, HALF_ABSOLUTE = 2, HALF_SQUARE = 4, HALF_REST = 8 /* extrema and counts */ };
+enum { HALF_SUM = 1, HALF_ABSOLUTE = 2, HALF_SQUARE = 4, HALF_EXTREMA = 8, HALF_ZEROS = 16 };
+enum { HALF_REST = HALF_EXTREMA | HALF_ZEROS };
+
+struct half_run;
+struct half_seen;
+typedef void half_pass(struct half_seen *, const struct half_run *, const uint8_t *, size_t, struct ahead);
 
 struct half_run {
     __int128 sum, square, square_rest; /* in units of 2^sum_a, 2^square_a, and 2^HALF_SQUARE_REST less */
     uint32_t families;                 /* that this file folds; 0: none */
     unsigned pass;
+    half_pass *fold;      /* does it */
     unsigned fails, skip; /* tiles that failed in a row; to pass over */
     int sum_a, square_a;
     bool placed;          /* they are chosen */
@@ -51,31 +57,14 @@ struct half_state {
     vu16 most, less; /* bfloat16: of magnitudes, and of magnitudes less one */
 };
 
-static void half_begin(struct half_run *run, const cr_partial *part) {
-    const uint32_t sums = CR_FAM_SUM | CR_FAM_SUMABS, rest = CR_FAM_EXTREMA | CR_FAM_COUNTS;
-    uint32_t families = part->families & (sums | CR_FAM_SUMSQ | rest);
-    run->families = 0;
-    run->fails = run->skip = 0;
-    if ((part->dtype != CR_F16 && part->dtype != CR_BF16) || (part->families & CR_FAM_PROD)) return;
-    if (families & CR_FAM_SUM) families &= ~(uint32_t)CR_FAM_SUMABS; /* one of the two goes alone */
-    if ((families & (families - 1)) == 0 && families != CR_FAM_SUMSQ) return;
-    run->families = families;
-    run->pass = (families & sums ? HALF_SUM : 0) | (families & CR_FAM_SUMABS ? HALF_ABSOLUTE : 0) |
-                (families & CR_FAM_SUMSQ ? HALF_SQUARE : 0) | (families & rest ? HALF_REST : 0);
-    run->sum = run->square = run->square_rest = 0;
-    run->sum_a = HALF_SUM_A;
-    run->square_a = HALF_SQUARE_A;
-    run->placed = part->dtype == CR_F16;
-}
-
 /* One vector: `look` is what extrema are of, `x` what is added and counted. brain: bfloat16. */
 ALWAYS void half_step(struct half_state *s, vu16 look, vu16 x, unsigned pass, bool brain) {
-    if (pass & HALF_REST) {
+    if (pass & HALF_EXTREMA) {
         s->positive = max_vs16(s->positive, (vs16)look);
         s->negative = max_vu16(s->negative, look);
         s->nearest = min_vu16(s->nearest, look);
-        s->zeros -= (vu16)((x & 0x7fff) == 0);
     }
+    if (pass & HALF_ZEROS) s->zeros -= (vu16)((x & 0x7fff) == 0);
     if (!(pass & (HALF_SUM | HALF_SQUARE))) return;
     if (brain) {
         s->most = max_vu16(s->most, x & 0x7fff);
@@ -86,10 +75,10 @@ ALWAYS void half_step(struct half_state *s, vu16 look, vu16 x, unsigned pass, bo
     vf64 wide[4] = {widen_low(a), widen_high(a), widen_low(b), widen_high(b)};
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        if (pass & HALF_SUM) s->sums[i] += wide[i];
+        if (pass & HALF_SUM) s->sums[i] = i % 2 && !brain ? fused_plus(wide[i], s->sums[i]) : s->sums[i] + wide[i];
         if (pass & HALF_SQUARE) {
             vf64 q = square_add(wide[i], s->squares[i]);
-            s->square_rests[i] += square_less(wide[i], q - s->squares[i]);
+            s->square_rests[i] = fused_plus(square_less(wide[i], q - s->squares[i]), s->square_rests[i]);
             s->squares[i] = q;
         }
     }
@@ -142,14 +131,12 @@ ALWAYS void half_block(struct half_seen *seen, const struct half_run *run, const
         half_step(&s, (vu16)last_16(p + at, bytes - at), x, pass, brain);
         seen->zeros -= (at + VB - bytes) / 2;
     }
-    if (pass & HALF_REST) {
+    if (pass & HALF_ZEROS) {
         vu64 pairs = (vu64)sum_pairs((vs16)s.zeros, ALL(vs16, 1));
         seen->zeros += lanes_u64((pairs & 0xffffffffu) + (pairs >> 32));
     }
     half_end(&s, seen, m, square_m, pass, brain);
 }
-
-typedef void half_pass(struct half_seen *, const struct half_run *, const uint8_t *, size_t, struct ahead);
 
 #define INSTANCE(name, pass, brain)                                                                     \
     NEVER void name(struct half_seen *seen, const struct half_run *run, const uint8_t *p, size_t bytes, \
@@ -168,21 +155,54 @@ typedef void half_pass(struct half_seen *, const struct half_run *, const uint8_
     INSTANCE(half_absolute_all_##type, HALF_SUM | HALF_ABSOLUTE | HALF_SQUARE | HALF_REST, brain)
 INSTANCES(f16, false)
 INSTANCES(bf16, true)
+#if defined(VEC_AVX512)
+INSTANCE(half_square_extrema_f16, HALF_SQUARE | HALF_EXTREMA, false)
+INSTANCE(half_extrema_f16, HALF_SUM | HALF_EXTREMA, false)
+INSTANCE(half_all_extrema_f16, HALF_SUM | HALF_SQUARE | HALF_EXTREMA, false)
+#endif
 #undef INSTANCES
 #undef INSTANCE
 
-/* By pass; those that are never asked for are missing. */
-#define HALF_PASSES(type)                                                                                  \
-    {                                                                                                      \
-        [HALF_SQUARE] = half_squares_##type, [HALF_REST] = half_keys_##type,                               \
-        [HALF_SQUARE | HALF_REST] = half_square_rest_##type, [HALF_SUM | HALF_SQUARE] = half_both_##type,  \
-        [HALF_SUM | HALF_REST] = half_rest_##type, [HALF_SUM | HALF_SQUARE | HALF_REST] = half_all_##type, \
-        [HALF_SUM | HALF_ABSOLUTE | HALF_SQUARE] = half_absolute_both_##type,                              \
-        [HALF_SUM | HALF_ABSOLUTE | HALF_REST] = half_absolute_rest_##type,                                \
-        [HALF_SUM | HALF_ABSOLUTE | HALF_SQUARE | HALF_REST] = half_absolute_all_##type                    \
+/* By pass; those that are never asked for are missing. Zeros are counted with the extrema, unasked too, but not in `quick` ones. */
+enum { HALF_PLACES = 16 };
+#define HALF_PASSES(type)                                                                                        \
+    {                                                                                                            \
+        [HALF_SQUARE] = half_squares_##type, [HALF_EXTREMA] = half_keys_##type,                                  \
+        [HALF_SQUARE | HALF_EXTREMA] = half_square_rest_##type, [HALF_SUM | HALF_SQUARE] = half_both_##type,     \
+        [HALF_SUM | HALF_EXTREMA] = half_rest_##type, [HALF_SUM | HALF_SQUARE | HALF_EXTREMA] = half_all_##type, \
+        [HALF_SUM | HALF_ABSOLUTE | HALF_SQUARE] = half_absolute_both_##type,                                    \
+        [HALF_SUM | HALF_ABSOLUTE | HALF_EXTREMA] = half_absolute_rest_##type,                                   \
+        [HALF_SUM | HALF_ABSOLUTE | HALF_SQUARE | HALF_EXTREMA] = half_absolute_all_##type                       \
     }
-static half_pass *const half_passes[2][16] = {HALF_PASSES(f16), HALF_PASSES(bf16)};
+static half_pass *const half_passes[2][HALF_PLACES] = {HALF_PASSES(f16), HALF_PASSES(bf16)};
+static half_pass *const half_quick[HALF_PLACES] = {
+#if defined(VEC_AVX512)
+    [HALF_SQUARE | HALF_EXTREMA] = half_square_extrema_f16,
+    [HALF_SUM | HALF_EXTREMA] = half_extrema_f16,
+    [HALF_SUM | HALF_SQUARE | HALF_EXTREMA] = half_all_extrema_f16,
+#endif
+};
 #undef HALF_PASSES
+
+static void half_begin(struct half_run *run, const cr_partial *part) {
+    const uint32_t sums = CR_FAM_SUM | CR_FAM_SUMABS, rest = CR_FAM_EXTREMA | CR_FAM_COUNTS;
+    uint32_t families = part->families & (sums | CR_FAM_SUMSQ | rest);
+    run->families = 0;
+    run->fails = run->skip = 0;
+    if ((part->dtype != CR_F16 && part->dtype != CR_BF16) || (part->families & CR_FAM_PROD)) return;
+    if (families & CR_FAM_SUM) families &= ~(uint32_t)CR_FAM_SUMABS; /* one of the two goes alone */
+    if ((families & (families - 1)) == 0 && families != CR_FAM_SUMSQ) return;
+    run->families = families;
+    run->pass = (families & sums ? HALF_SUM : 0) | (families & CR_FAM_SUMABS ? HALF_ABSOLUTE : 0) |
+                (families & CR_FAM_SUMSQ ? HALF_SQUARE : 0) | (families & rest ? HALF_REST : 0);
+    run->fold = half_passes[part->dtype == CR_BF16][run->pass % HALF_PLACES];
+    bool quick = part->dtype == CR_F16 && !(families & CR_FAM_COUNTS);
+    if (quick && half_quick[run->pass % HALF_PLACES] != NULL) run->fold = half_quick[run->pass % HALF_PLACES];
+    run->sum = run->square = run->square_rest = 0;
+    run->sum_a = HALF_SUM_A;
+    run->square_a = HALF_SQUARE_A;
+    run->placed = part->dtype == CR_F16;
+}
 
 /* 2^exponent, well inside float64's range. */
 static double half_power(int exponent) {
@@ -264,10 +284,10 @@ static bool half_tile(struct half_run *run, struct extremum_run *extrema, cr_par
     struct half_seen seen;
     bool again;
     fetch_pages(ahead, p, n * 2);
-    half_passes[brain][run->pass](&seen, run, p, n * 2, ahead);
+    run->fold(&seen, run, p, n * 2, ahead);
     if (!certain && !half_inside(run, part, &seen, &again)) {
         if (!again) return false;
-        half_passes[brain][run->pass](&seen, run, p, n * 2, ahead);
+        run->fold(&seen, run, p, n * 2, ahead);
         if (!half_inside(run, part, &seen, &again)) return false;
     } else if (certain && any_bit(seen.odd)) {
         return false;
