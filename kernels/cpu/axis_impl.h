@@ -25,6 +25,7 @@
 #include "kernels/cpu/axis_counts.h"
 #include "kernels/cpu/axis_extrema.h"
 #include "kernels/cpu/axis_int.h"
+#include "kernels/cpu/axis_plain.h"
 #include "kernels/cpu/axis_prod_lines.h"
 #include "kernels/cpu/axis_rows_extrema.h"
 #include "kernels/cpu/axis_rows_int.h"
@@ -73,5 +74,5 @@ static void rows(const cr_axis_plan *plan, cr_rows *all, const uint8_t *p, unsig
     if (plan->fast & CR_FAM_COUNTS) count_rows(plan, all->strip, p, n, count);
 }
 
-const cr_axis_isa AXIS_NAME = {AXIS_TEXT,  lines,       row,           round_sums, rows,
-                               round_rows, column_sums, round_squares, prod_line,  prod_joins};
+const cr_axis_isa AXIS_NAME = {AXIS_TEXT,   lines,         row,       round_sums, rows,      round_rows,
+                               column_sums, round_squares, prod_line, prod_joins, plain_sums};

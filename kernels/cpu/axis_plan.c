@@ -165,6 +165,11 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     plan->cached = bytes < cached_bytes;
     plan->unseen = bytes <= near_bytes && tells_inexact();
     uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
+    plan->plain = fast && spec->dtype == CR_F32 && tells_inexact();
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        bool adds = spec->ops[k] == CR_OP_SUM || spec->ops[k] == CR_OP_MEAN;
+        plan->plain &= adds && cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish) == CR_F64;
+    }
     plan->width = width_for(inner, plan->size);
     plan->strips = (plan->width + CR_STRIP - 1) / CR_STRIP;
     uint64_t columns = plan->width < CR_STRIP ? plan->width : CR_STRIP;

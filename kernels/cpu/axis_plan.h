@@ -57,6 +57,7 @@ typedef struct cr_axis_plan {
     bool cached;            /* so small an array is likely in a cache: fetching ahead costs up to a third there */
     bool
         unseen; /* sums are tried without a look: the processor tells if one was rounded, and the array is near enough */
+    bool plain;     /* only sums or means of float32 columns are asked: they are tried as plain additions */
     uint32_t wants; /* which extrema: CR_WANTS_… */
     uint64_t width; /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
     uint64_t strips;
@@ -99,6 +100,9 @@ typedef struct cr_axis_isa {
     void (*prod_line)(const struct cr_prod_line *to, cr_dtype dtype, const uint8_t *p);
     /* (h, l) times (g, k) in double-double, for each of count. */
     void (*prod_joins)(double *h, double *l, const double *g, const double *k, size_t count);
+    /* Σ of float32 columns at p, as f64; what lies `ahead` bytes further on is wanted soon. False: not all are sure, and all are
+     * undefined. */
+    bool (*plain_sums)(const uint8_t *p, size_t stride, uint64_t lines, uint64_t columns, size_t ahead, void *to);
 } cr_axis_isa;
 
 extern const cr_axis_isa cr_axis_portable;
