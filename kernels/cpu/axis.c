@@ -177,7 +177,8 @@ static bool plain(const cr_axis_plan *plan, const cr_axis_isa *isa, cr_columns_r
     const cr_axis_spec *spec = plan->spec;
     const uint64_t n = spec->shape.n, count = range.end - range.begin;
     double *sums = (double *)to->out[0] + at;
-    if (!plan->plain || plan->width != spec->shape.inner || (!plan->cached && n > FEW_LINES)) return false;
+    if (!plan->plain || isa->plain_sums == NULL || plan->width != spec->shape.inner || (!plan->cached && n > FEW_LINES))
+        return false;
     if (!isa->plain_sums(block + range.begin * plan->size, spec->shape.inner * plan->size, n, count,
                          plan->cached ? 0 : AHEAD, sums))
         return false;

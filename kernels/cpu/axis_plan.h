@@ -101,7 +101,7 @@ typedef struct cr_axis_isa {
     /* (h, l) times (g, k) in double-double, for each of count. */
     void (*prod_joins)(double *h, double *l, const double *g, const double *k, size_t count);
     /* Σ of float32 columns at p, as f64; what lies `ahead` bytes further on is wanted soon. False: not all are sure, and all are
-     * undefined. */
+     * undefined. NULL: nothing tells. */
     bool (*plain_sums)(const uint8_t *p, size_t stride, uint64_t lines, uint64_t columns, size_t ahead, void *to);
 } cr_axis_isa;
 

@@ -175,13 +175,17 @@ enum { HALF_PLACES = 16 };
         [HALF_SUM | HALF_ABSOLUTE | HALF_SQUARE | HALF_EXTREMA] = half_absolute_all_##type                       \
     }
 static half_pass *const half_passes[2][HALF_PLACES] = {HALF_PASSES(f16), HALF_PASSES(bf16)};
-static half_pass *const half_quick[HALF_PLACES] = {
+/* By a function, because a table of addresses is filled in when the library is loaded. */
+static half_pass *half_quick(unsigned pass) {
 #if defined(VEC_AVX512)
-    [HALF_SQUARE | HALF_EXTREMA] = half_square_extrema_f16,
-    [HALF_SUM | HALF_EXTREMA] = half_extrema_f16,
-    [HALF_SUM | HALF_SQUARE | HALF_EXTREMA] = half_all_extrema_f16,
+    if (pass == (HALF_SQUARE | HALF_REST)) return half_square_extrema_f16;
+    if (pass == (HALF_SUM | HALF_REST)) return half_extrema_f16;
+    if (pass == (HALF_SUM | HALF_SQUARE | HALF_REST)) return half_all_extrema_f16;
+#else
+    (void)pass;
 #endif
-};
+    return NULL;
+}
 #undef HALF_PASSES
 
 static void half_begin(struct half_run *run, const cr_partial *part) {
@@ -196,8 +200,8 @@ static void half_begin(struct half_run *run, const cr_partial *part) {
     run->pass = (families & sums ? HALF_SUM : 0) | (families & CR_FAM_SUMABS ? HALF_ABSOLUTE : 0) |
                 (families & CR_FAM_SUMSQ ? HALF_SQUARE : 0) | (families & rest ? HALF_REST : 0);
     run->fold = half_passes[part->dtype == CR_BF16][run->pass % HALF_PLACES];
-    bool quick = part->dtype == CR_F16 && !(families & CR_FAM_COUNTS);
-    if (quick && half_quick[run->pass % HALF_PLACES] != NULL) run->fold = half_quick[run->pass % HALF_PLACES];
+    half_pass *quick = half_quick(run->pass);
+    if (quick != NULL && part->dtype == CR_F16 && !(families & CR_FAM_COUNTS)) run->fold = quick;
     run->sum = run->square = run->square_rest = 0;
     run->sum_a = HALF_SUM_A;
     run->square_a = HALF_SQUARE_A;
