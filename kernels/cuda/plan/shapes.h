@@ -30,11 +30,12 @@ enum {
 };
 
 typedef struct cr_fold_plan {
-    uint32_t blocks;     /* 0 for no elements */
+    uint32_t blocks; /* 0 for no elements */
+    uint32_t
+        chunks; /* as many as blocks, or at least twice as many; beside blocks: loaded together they cost no register more */
     uint32_t head, tail; /* elements before and after the body; 48 at most together */
     uint32_t shift;      /* how far, in bytes, the body lies beyond a 16-byte boundary: not 0 only for odd addresses */
     uint64_t vectors, per_block;
-    uint32_t chunks; /* as many as blocks, or at least twice as many */
 } cr_fold_plan;
 
 /* size: of an element, in bytes: 1, 2, 4 or 8. */
