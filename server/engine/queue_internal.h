@@ -25,11 +25,10 @@ struct cr_queue {
     cr_turns *line[CR_LANE_KINDS];    /* of jobs that a lane of the kind may claim from */
     uint32_t standing[CR_LANE_KINDS]; /* jobs in the line */
     cr_list completed, news;
-    cr_sleeper
-        *lately; /* workers that sleep, the last to begin first: its core and caches are warm, so it is woken first */
-    uint32_t waking;  /* workers that were woken, and do not run yet */
-    uint64_t in_hand; /* of all that workers have claimed, the weight: cr_queue_weight */
-    uint32_t gpus;    /* whose lanes claim by cr_queue_take: a bit each, by ordinal */
+    cr_sleeper *lately; /* workers that sleep, the last to begin first: it is woken first, for its caches are warm */
+    uint32_t waking;    /* workers that were woken, and do not run yet */
+    uint64_t in_hand;   /* of all that workers have claimed, the weight: cr_queue_weight */
+    uint32_t gpus;      /* whose lanes claim by cr_queue_take: a bit each, by ordinal */
     bool closed;
     _Atomic uint32_t offers[CR_LANE_KINDS]; /* rises with every offer: what a thread that looks watches */
     cr_lookout lookout;                     /* the workers' */

@@ -42,7 +42,7 @@ struct cr_gpu_stream {
     struct asked *asked;
     bool folding;  /* what was enqueued last is a fold */
     bool telling;  /* and the words of its slot say that it is done */
-    uint32_t wary; /* large folds for which it is foreseen that they are hard, as one was not long ago */
+    uint32_t wary; /* large sums of floats for which it is foreseen that they are hard, as one was not long ago */
     cr_replay replay;
     cr_axis_room axis;
     cr_pack pack;
@@ -184,12 +184,13 @@ static cr_status fold_alone(struct launches *l, const cr_gpu_fold *fold, cr_erro
     return replayed ? CR_OK : cr_cuda_error(s->gpu, launch_all(l), "fold", error);
 }
 
-/* What is folded next mostly resembles what was folded last. */
+/* What is folded next mostly resembles what was folded last. Other folds have one program, and go by it from a graph. */
 static bool is_wary(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number) {
     const struct asked *last = &s->asked[number];
     if (last->finished && last->n && cr_fold_was_hard(&s->slots[number], last->dtype, last->families))
         s->wary = WARY_FOLDS;
-    if (s->wary == 0 || fold->n * cr_dtype_size(fold->dtype) < WARY_BYTES) return false;
+    if (s->wary == 0 || !cr_fold_is_float_sum(fold->dtype, fold->families)) return false;
+    if (fold->n * cr_dtype_size(fold->dtype) < WARY_BYTES) return false;
     s->wary--;
     return true;
 }

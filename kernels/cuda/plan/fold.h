@@ -105,6 +105,10 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
 /* Once, of a slot in host memory whose launches are done: makes slot->partial the partial of those n elements. */
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n);
 
+/* The folds of floats that have a program for short arrays, and one for long ones. */
+static inline bool cr_fold_is_float_sum(cr_dtype dtype, uint32_t families) {
+    return families == CR_FAM_SUM && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+}
 /* Before the launches of a fold whose slot is in host memory: whether what it leaves can be seen to be there, sooner than the driver
  * says that the launches are done. Floats' sums can. The slot is made ready for it. */
 bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families);

@@ -30,9 +30,8 @@ enum {
 };
 
 typedef struct cr_fold_plan {
-    uint32_t blocks; /* 0 for no elements */
-    uint32_t
-        chunks; /* as many as blocks, or at least twice as many; beside blocks: loaded together they cost no register more */
+    uint32_t blocks;     /* 0 for no elements */
+    uint32_t chunks;     /* as many as blocks, or at least twice as many. Beside blocks: so both are one load */
     uint32_t head, tail; /* elements before and after the body; 48 at most together */
     uint32_t shift;      /* how far, in bytes, the body lies beyond a 16-byte boundary: not 0 only for odd addresses */
     uint64_t vectors, per_block;

@@ -12,20 +12,16 @@ bool cr_sum_in_limbs(const cr_sum_found *found) {
     return (found->words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0;
 }
 
-static bool is_float_sum(cr_dtype dtype, uint32_t families) {
-    return families == CR_FAM_SUM && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-}
-
 /* The first block stands for all. Where few blocks go over their elements twice, it seldom does. */
 bool cr_fold_was_hard(const cr_fold_slot *slot, cr_dtype dtype, uint32_t families) {
     const cr_sum_found *found = slot->sums;
-    return is_float_sum(dtype, families) && found->digits & CR_BURST_FLOAT && found->again;
+    return cr_fold_is_float_sum(dtype, families) && found->digits & CR_BURST_FLOAT && found->again;
 }
 
 bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families) {
     cr_fold_plan plan = args->plan;
     cr_sum_found *found = args->slot->sums;
-    if (!is_float_sum(dtype, families) || args->n == 0) return false;
+    if (!cr_fold_is_float_sum(dtype, families) || args->n == 0) return false;
     if (cr_fold_plan_burst_float(&plan, args->multiprocessors) && plan.blocks == 1)
         return false; /* its words may be 0 */
     memset(found->words, 0, sizeof found->words);

@@ -189,8 +189,8 @@ END_TEST
 
 enum { LARGE = 4 << 20 };
 
-static bool folds_warily(uint64_t n) {
-    const cr_gpu_fold sum = {.dtype = CR_F32, .families = CR_FAM_SUM, .data = &seen, .n = n};
+static bool folds_warily(uint64_t n, cr_dtype dtype, uint32_t families) {
+    const cr_gpu_fold sum = {.dtype = dtype, .families = families, .data = &seen, .n = n};
     const int wary = seen.wary, replays = seen.replays;
     ck_assert_int_eq(cr_cuda_fold(stream, &sum, 1, 0, &error), CR_OK);
     cr_cuda_result(stream, 0);
@@ -198,17 +198,19 @@ static bool folds_warily(uint64_t n) {
     return seen.wary != wary;
 }
 
-/* For 64 large folds after one that was hard. */
+/* For 64 large sums of floats after one that was hard. */
 START_TEST(hard_folds_are_foreseen) {
     hard = true;
-    ck_assert(!folds_warily(LARGE)); /* nothing is known yet */
-    ck_assert(folds_warily(LARGE));
+    ck_assert(!folds_warily(LARGE, CR_F32, CR_FAM_SUM)); /* nothing is known yet */
+    ck_assert(folds_warily(LARGE, CR_F32, CR_FAM_SUM));
     hard = false;
     for (int i = 0; i < 63; i++) {
-        ck_assert(!folds_warily(LARGE - 1));
-        ck_assert(folds_warily(LARGE));
+        ck_assert(!folds_warily(LARGE - 1, CR_F32, CR_FAM_SUM));
+        ck_assert(!folds_warily(LARGE, CR_I32, CR_FAM_SUM));
+        ck_assert(!folds_warily(LARGE, CR_F32, CR_FAM_EXTREMA));
+        ck_assert(folds_warily(LARGE, CR_F32, CR_FAM_SUM));
     }
-    ck_assert(!folds_warily(LARGE));
+    ck_assert(!folds_warily(LARGE, CR_F32, CR_FAM_SUM));
 }
 END_TEST
 
