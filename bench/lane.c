@@ -17,10 +17,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/config.h"
+#include "base/log.h"
 #include "bench/bench.h"
 #include "bench/options.h"
-#include "server/base/config.h"
-#include "server/base/log.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/lanes.h"
 

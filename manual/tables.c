@@ -3,9 +3,9 @@
  * Thread: one. */
 #include <string.h>
 
+#include "base/config_layer.h"
 #include "client/cli/cli.h"
 #include "manual/manual.h"
-#include "server/base/config_layer.h"
 
 /* ---- cured-client ---- */
 

@@ -1,4 +1,4 @@
-/* limits: every bound of the wire, in one place. What an administrator may change is in server/base/options.def.
+/* limits: every bound of the wire, in one place. What an administrator may change is in base/options.def.
  *
  * Thread: any; constants only. */
 #ifndef CURED_PROTO_LIMITS_H

@@ -16,16 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/notify.h"
+#include "engine/memory/guard.h"
+#include "engine/memory/origin.h"
 #include "server/admin/admin.h"
-#include "server/base/clock.h"
-#include "server/base/config.h"
-#include "server/base/log.h"
-#include "server/base/metrics.h"
-#include "server/base/notify.h"
 #include "server/grpc/grpc.h"
 #include "server/lanes/gpu/probe.h"
-#include "server/memory/guard.h"
-#include "server/memory/origin.h"
 #include "server/native/native.h"
 #include "server/reload.h"
 #include "server/transport/listener.h"

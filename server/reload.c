@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
-#include "server/base/notify.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/notify.h"
 
 extern char **environ;
 

@@ -13,11 +13,11 @@
 
 #include <sys/types.h>
 
+#include "base/lookout.h"
 #include "cured/cured.h"
 #include "kernels/core/ask.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
-#include "server/base/lookout.h"
 
 typedef struct cr_link {
     struct cr_link *prev, *next;

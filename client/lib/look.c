@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/cores.h"
 #include "client/lib/internal.h"
-#include "server/base/cores.h"
 
 enum {
     MOST_US = 200,         /* by default: longer than 256 MiB take on a GPU */

@@ -1,5 +1,5 @@
 /* look: how a blocking wait looks for an answer before it sleeps, because to be woken costs more than a small reduction. What it learns from
- * the waits before is the rule of server/base/lookout.h. Calls of the same kind may be known to take the same time: then a wait sleeps
+ * the waits before is the rule of base/lookout.h. Calls of the same kind may be known to take the same time: then a wait sleeps
  * until shortly before the end, and looks from there.
  *
  * Thread: the one that uses the connection; the seats are the process's. Owner: the connection. */

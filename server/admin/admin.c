@@ -1,8 +1,8 @@
 /* admin: the door. Thread: the loop's. Owner: main. */
 #include "server/admin/admin.h"
 
+#include "base/clock.h"
 #include "server/admin/conn.h"
-#include "server/base/clock.h"
 
 static cr_admin *of(const cr_door *door) { return cr_container(door, cr_admin, door); }
 

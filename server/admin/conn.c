@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/metrics.h"
 
 static void on_poll(uv_poll_t *handle, int status, int events);
 

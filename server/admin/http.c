@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/base/list.h"
+#include "base/list.h"
 
 static cr_http *of(llhttp_t *parser) { return cr_container(parser, cr_http, parser); }
 

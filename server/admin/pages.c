@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "server/admin/health.h"
-#include "server/base/clock.h"
 
 static const char text_type[] = "text/plain; charset=utf-8";
 static const char json_type[] = "application/json";

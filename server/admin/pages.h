@@ -6,7 +6,7 @@
 #ifndef CURED_SERVER_ADMIN_PAGES_H
 #define CURED_SERVER_ADMIN_PAGES_H
 
-#include "server/base/bytes.h"
+#include "base/bytes.h"
 #include "server/call/calls.h"
 
 enum { CR_PAGES_KEPT = 3, CR_PAGES_OFTEN = 10 };

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/base/metrics.h"
+#include "base/metrics.h"
 
 typedef unsigned long long ull;
 

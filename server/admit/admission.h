@@ -9,10 +9,11 @@
 #ifndef CURED_SERVER_ADMIT_ADMISSION_H
 #define CURED_SERVER_ADMIT_ADMISSION_H
 
+#include "base/list.h"
+#include "base/table.h"
+#include "engine/ticket.h"
 #include "proto/status.h"
 #include "server/admit/peer.h"
-#include "server/base/list.h"
-#include "server/base/table.h"
 
 /* Somebody who holds something. */
 typedef struct cr_user {
@@ -38,13 +39,6 @@ typedef struct cr_admission {
     cr_list by_age; /* users */
     cr_principals principals;
 } cr_admission;
-
-/* What one call was admitted with. Its peer's share goes back when the call is over, the rest when its job is, too. */
-typedef struct cr_ticket {
-    cr_peer *peer; /* NULL: its share is back */
-    cr_user *user;
-    uint64_t bytes, state_bytes;
-} cr_ticket;
 
 /* What a refused client is told to wait. */
 enum { CR_RETRY_AFTER_MS = 20 };

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/names.h"
 #include "proto/limits.h"
 #include "proto/status.h"
 #include "server/admit/principal.h"
-#include "server/base/names.h"
 
 /* Who asks: one connection of a client. The limits of one connection count here. */
 typedef struct cr_peer {

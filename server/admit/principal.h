@@ -7,11 +7,11 @@
 #ifndef CURED_SERVER_ADMIT_PRINCIPAL_H
 #define CURED_SERVER_ADMIT_PRINCIPAL_H
 
+#include "base/list.h"
+#include "base/may.h"
+#include "base/table.h"
 #include "proto/limits.h"
 #include "proto/status.h"
-#include "server/base/list.h"
-#include "server/base/may.h"
-#include "server/base/table.h"
 
 /* What is limited. */
 typedef enum cr_use {

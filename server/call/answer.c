@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/metrics.h"
 
 static void fill_value(cr_wire_op_result *to, const cr_value *value) {
     to->op = (uint32_t)value->op;

@@ -1,8 +1,8 @@
 /* bytes: the array of a call as its bytes come: counted, checked, and put where the lanes, a merge or the loop read them. Thread: the
  * loop's. Owner: the call. */
+#include "base/clock.h"
+#include "base/metrics.h"
 #include "kernels/cpu/fold.h"
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
 #include "server/call/call.h"
 #include "server/call/check.h"
 #include "server/call/merge.h"

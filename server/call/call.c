@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "engine/named.h"
+#include "engine/sink.h"
 #include "server/call/check.h"
-#include "server/engine/named.h"
-#include "server/engine/sink.h"
 
 enum { PROGRESS_MIN_MS = 10 };
 

@@ -6,15 +6,15 @@
 
 #include <pthread.h>
 
+#include "base/config.h"
+#include "base/timers.h"
+#include "engine/memory/files.h"
+#include "engine/memory/slab.h"
 #include "server/admit/admission.h"
-#include "server/base/config.h"
-#include "server/base/timers.h"
 #include "server/call/front.h"
 #include "server/call/patience.h"
 #include "server/call/reload.h"
 #include "server/lanes/lanes.h"
-#include "server/memory/files.h"
-#include "server/memory/slab.h"
 #include "server/stats/stats.h"
 
 enum { CR_HURRY_MS = 1000 };

@@ -1,6 +1,6 @@
 /* charge: what a call holds besides its slot, and which call ends when that, or a slot, is short. Thread: the loop's. Owner: the
  * call. */
-#include "server/base/metrics.h"
+#include "base/metrics.h"
 #include "server/call/call.h"
 
 typedef struct asking {

@@ -1,5 +1,5 @@
 /* drain: while the daemon ends, what makes no progress ends too. Thread: the loop's. Owner: main. */
-#include "server/base/metrics.h"
+#include "base/metrics.h"
 #include "server/call/call.h"
 
 /* What the call has got, and what has become of it: any of that is progress. */

@@ -18,11 +18,11 @@
 #ifndef CURED_SERVER_CALL_FRONT_H
 #define CURED_SERVER_CALL_FRONT_H
 
+#include "base/names.h"
 #include "kernels/core/serial.h"
 #include "kernels/cpu/axis.h"
 #include "proto/wire.h"
 #include "server/admit/admission.h"
-#include "server/base/names.h"
 
 enum { CR_INLINE_BYTES = 16 * 1024 }; /* arrays up to here are folded on the loop: waking a worker costs more */
 

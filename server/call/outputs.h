@@ -6,8 +6,8 @@
 #ifndef CURED_SERVER_CALL_OUTPUTS_H
 #define CURED_SERVER_CALL_OUTPUTS_H
 
+#include "engine/job_axis.h"
 #include "server/call/front.h"
-#include "server/engine/job_axis.h"
 
 /* Zero-initialise. */
 typedef struct cr_outputs {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/base/list.h"
+#include "base/list.h"
 
 enum {
     CR_PATIENCE_STEPS = 17, /* lists of less than 1, 2, 4, ... 65,536 bytes; one more has the others */

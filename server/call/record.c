@@ -1,8 +1,8 @@
 /* record: the one place where requests are counted: calls at their end, and what needs no call.
  *
  * Thread: the loop's. Owner: the call; the stats copy what they keep. */
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/metrics.h"
 #include "server/call/call.h"
 
 /* Each use has a reason of its name. */

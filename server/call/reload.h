@@ -4,8 +4,8 @@
 #ifndef CURED_SERVER_CALL_RELOAD_H
 #define CURED_SERVER_CALL_RELOAD_H
 
-#include "server/base/config.h"
-#include "server/base/list.h"
+#include "base/config.h"
+#include "base/list.h"
 
 typedef struct cr_reload_wait {
     cr_list link;

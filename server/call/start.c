@@ -1,14 +1,14 @@
 /* start: the job of a call, and where its input comes from. Thread: the loop's. Owner: the call. */
 #include <unistd.h>
 
+#include "engine/feed.h"
+#include "engine/job_axis.h"
+#include "engine/memory/kept.h"
+#include "engine/memory/region.h"
+#include "engine/named.h"
+#include "engine/sink.h"
+#include "engine/small.h"
 #include "server/call/call.h"
-#include "server/engine/feed.h"
-#include "server/engine/job_axis.h"
-#include "server/engine/named.h"
-#include "server/engine/sink.h"
-#include "server/engine/small.h"
-#include "server/memory/kept.h"
-#include "server/memory/region.h"
 
 /* Of a checked request. Answers that are written bring statuses only where one of them may have no value. */
 static void axis_of(const cr_call *call, cr_axis_spec *spec) {

@@ -1,7 +1,7 @@
 /* turn: what the calls of a loop share, and what a wake brings them. Thread: the loop's. Owner: main. */
 #include <sys/resource.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/call/call.h"
 
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument) {

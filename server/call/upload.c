@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/clock.h"
-#include "server/engine/job_axis.h"
+#include "base/clock.h"
+#include "engine/job_axis.h"
 
 enum {
     OFFER_BYTES = 128 * 1024, /* at least, of an offer before the slab is full */

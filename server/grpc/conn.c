@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "server/grpc/session.h"
 
 enum {

@@ -11,7 +11,7 @@
 #ifndef CURED_SERVER_GRPC_CONN_H
 #define CURED_SERVER_GRPC_CONN_H
 
-#include "server/base/bytes.h"
+#include "base/bytes.h"
 #include "server/grpc/grpc.h"
 
 typedef enum cr_grpc_state { CR_GRPC_GREETING, CR_GRPC_OPEN, CR_GRPC_LEAVING, CR_GRPC_CLOSED } cr_grpc_state;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/grpc/conn.h"
 #include "server/grpc/health.h"
 #include "server/grpc/session.h"

@@ -4,7 +4,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "server/base/metrics.h"
+#include "base/metrics.h"
 #include "server/call/answer.h"
 #include "server/grpc/health.h"
 #include "server/grpc/reflection.h"

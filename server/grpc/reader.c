@@ -8,7 +8,7 @@
  * Thread: the loop's. Owner: the stream. */
 #include <string.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/grpc/stream.h"
 
 enum { TAG_BYTES = 12 }; /* a tag and a length, at most */

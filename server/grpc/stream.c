@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/metrics.h"
 #include "server/call/answer.h"
 
 enum { MOST_HEADERS_BYTES = 4 * CR_GRPC_HEADERS_BYTES }; /* up to here the client is told its mistake */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/metrics.h"
+#include "base/metrics.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/lanes.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/base/cores.h"
-#include "server/base/log.h"
-#include "server/base/metrics.h"
+#include "base/cores.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "server/lanes/gpu/lane.h"
 
 static void set_reason(cr_lanes *lanes, const char *backend, const char *reason) {

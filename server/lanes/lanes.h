@@ -7,11 +7,11 @@
 
 #include <pthread.h>
 
-#include "server/base/config.h"
-#include "server/engine/lane.h"
+#include "base/config.h"
+#include "engine/lane.h"
+#include "engine/memory/device.h"
+#include "engine/memory/slab.h"
 #include "server/lanes/gpu/nvml.h"
-#include "server/memory/device.h"
-#include "server/memory/slab.h"
 
 enum { CR_MAX_LANES = 16 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/base/metrics.h"
+#include "base/metrics.h"
 #include "server/socket/tokens.h"
 
 cr_status cr_arrived_check_token(const cr_calls *calls, bool wanted, const char *token, size_t length,

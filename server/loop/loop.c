@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/loop/rounds.h"
 
 enum {

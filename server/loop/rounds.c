@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 
 /* A client, as long as it has a connection. */
 typedef struct cr_sitter {

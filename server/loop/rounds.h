@@ -12,8 +12,8 @@
 #ifndef CURED_SERVER_LOOP_ROUNDS_H
 #define CURED_SERVER_LOOP_ROUNDS_H
 
-#include "server/base/list.h"
-#include "server/base/table.h"
+#include "base/list.h"
+#include "base/table.h"
 
 enum {
     CR_TURN_NS = 500000,        /* the time of one turn, of each of its halves: news of calls, and connections */

@@ -3,7 +3,7 @@
 
 #include <malloc.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 
 enum { LEAST_PEAK = 128, LOOK_MS = 1000 };
 

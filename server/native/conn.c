@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "server/native/frames.h"
 #include "server/native/front.h"
 #include "server/native/regions.h"

@@ -13,8 +13,8 @@
 #ifndef CURED_SERVER_NATIVE_CONN_H
 #define CURED_SERVER_NATIVE_CONN_H
 
+#include "base/bytes.h"
 #include "proto/frame.h"
-#include "server/base/bytes.h"
 #include "server/native/native.h"
 #include "server/native/streams.h"
 

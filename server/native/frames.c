@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "server/native/front.h"
 #include "server/native/reply.h"
 

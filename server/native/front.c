@@ -1,7 +1,7 @@
 /* front: see front.h. Thread: the loop's. Owner: the call. */
 #include "server/native/front.h"
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/native/frames.h"
 #include "server/native/group.h"
 #include "server/native/outputs.h"

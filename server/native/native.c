@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/native/conn.h"
 #include "server/native/frames.h"
 #include "server/native/regions.h"

@@ -4,9 +4,9 @@
 #ifndef CURED_SERVER_NATIVE_NATIVE_H
 #define CURED_SERVER_NATIVE_NATIVE_H
 
+#include "engine/memory/device.h"
 #include "server/loop/loop.h"
 #include "server/loop/rounds.h"
-#include "server/memory/device.h"
 
 enum {
     CR_TURN_BYTES = 256 * 1024,     /* read from one connection in one turn */

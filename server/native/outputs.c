@@ -1,8 +1,8 @@
 /* outputs: see outputs.h. Thread: the loop's. Owner: the call. */
 #include "server/native/outputs.h"
 
-#include "server/base/range.h"
-#include "server/engine/sink_region.h"
+#include "base/range.h"
+#include "engine/sink_region.h"
 #include "server/native/regions.h"
 
 typedef unsigned long long ull;

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
-#include "server/base/shared.h"
-#include "server/memory/kept.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "base/shared.h"
+#include "engine/memory/kept.h"
 #include "server/native/reply.h"
 
 typedef unsigned long long ull;

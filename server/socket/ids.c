@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server/base/log.h"
-#include "server/base/units.h"
+#include "base/log.h"
+#include "base/units.h"
 
 enum { LOOKED_UP_BYTES = 64 * 1024, MOST_GROUPS = 65536 };
 

@@ -4,8 +4,8 @@
 #ifndef CURED_SERVER_SOCKET_IDS_H
 #define CURED_SERVER_SOCKET_IDS_H
 
+#include "base/config.h"
 #include "proto/status.h"
-#include "server/base/config.h"
 
 /* Numbers of users or groups. */
 typedef struct cr_ids {

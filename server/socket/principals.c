@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "server/base/text_file.h"
-#include "server/base/units.h"
+#include "base/text_file.h"
+#include "base/units.h"
 #include "server/socket/ids.h"
 #include "server/socket/tokens.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server/base/bytes.h"
-#include "server/base/text_file.h"
+#include "base/bytes.h"
+#include "base/text_file.h"
 
 enum {
     RECEIVE_BYTES = 256 * 1024, /* by one recv */

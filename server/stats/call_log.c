@@ -8,9 +8,9 @@
  * Thread: the loop's. Owner: the stats. */
 #include <stdio.h>
 
-#include "server/base/clock.h"
-#include "server/base/hash.h"
-#include "server/base/log.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "server/stats/stats.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* dump: the stats and the slowest calls, as lines of the log. Thread: the loop's. Owner: nobody; nothing is kept. */
 #include <stdio.h>
 
-#include "server/base/log.h"
+#include "base/log.h"
 #include "server/stats/stats.h"
 
 static void totals(cr_log_level level, const cr_wire_stats *m) {

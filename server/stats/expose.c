@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/metrics.h"
 #include "kernels/core/dtype.h"
 #include "proto/text.h"
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
 #include "server/stats/process.h"
 #include "server/stats/stats.h"
 

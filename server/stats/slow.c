@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "kernels/core/dtype.h"
-#include "server/base/clock.h"
 #include "server/stats/stats.h"
 
 enum { KEPT_MS = 60 * 60 * 1000 };

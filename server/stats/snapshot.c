@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/metrics.h"
 #include "kernels/core/dtype.h"
-#include "server/base/clock.h"
-#include "server/base/metrics.h"
 #include "server/stats/stats.h"
 
 const char *cr_stats_lane_name(const cr_lanes *lanes, uint32_t lane, char *name, size_t cap) {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "server/base/clock.h"
-#include "server/base/hash.h"
+#include "base/clock.h"
+#include "base/hash.h"
 
 void cr_stats_init(cr_stats *s, const cr_stats_sources *sources) {
     memset(s, 0, sizeof *s);

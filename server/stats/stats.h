@@ -1,7 +1,7 @@
 /* stats: what the daemon knows about its calls: counts by label, times of their stages, the slowest of them.
  *
  * Every request ends in one cr_stats_end (server/call/record.c), whichever door it came by. Only the loop writes and reads, so
- * the counts are plain numbers; what other threads count is in server/base/metrics.def and in the lanes.
+ * the counts are plain numbers; what other threads count is in base/metrics.def and in the lanes.
  *
  * Percentiles and rates are of the last minute: the counts are copied every CR_STATS_STEP_MS, and the window is the difference
  * between now and the oldest copy.
@@ -10,14 +10,14 @@
 #ifndef CURED_SERVER_STATS_STATS_H
 #define CURED_SERVER_STATS_STATS_H
 
+#include "base/config.h"
+#include "base/names.h"
+#include "base/timers.h"
+#include "engine/memory/slab.h"
 #include "kernels/core/op.h"
 #include "proto/wire_stats.h"
 #include "server/admit/admission.h"
-#include "server/base/config.h"
-#include "server/base/names.h"
-#include "server/base/timers.h"
 #include "server/lanes/lanes.h"
-#include "server/memory/slab.h"
 #include "server/stats/histogram.h"
 
 enum {

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "server/transport/known.h"
 
 enum {

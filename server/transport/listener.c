@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 
 enum { ACCEPTS_PER_TURN = 64, BACKLOG = 1024, REST_MS = 100 };
 

@@ -4,7 +4,7 @@
 #ifndef CURED_SERVER_TRANSPORT_LISTENER_H
 #define CURED_SERVER_TRANSPORT_LISTENER_H
 
-#include "server/base/address.h"
+#include "base/address.h"
 #include "server/transport/arrival.h"
 
 typedef struct cr_listener cr_listener;

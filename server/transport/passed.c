@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/base/units.h"
+#include "base/units.h"
 
 cr_status cr_passed_count(uint32_t *count, cr_error *error) {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

@@ -5,7 +5,7 @@
 #ifndef CURED_SERVER_TRANSPORT_PASSED_H
 #define CURED_SERVER_TRANSPORT_PASSED_H
 
-#include "server/base/config.h"
+#include "base/config.h"
 
 enum { CR_PASSED_FIRST = 3, CR_PASSED_SOCKETS_MOST = CR_CONFIG_LIST_MAX };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/memory/guard.h"
 #include "kernels/cpu/fold.h"
-#include "server/memory/guard.h"
 #include "tests/fake/fake_internal.h"
 
 static cr_list devices = {&devices, &devices}; /* so that one that was never closed is not taken for a leak */

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "server/base/list.h"
+#include "base/list.h"
 #include "tests/fake/fake_gpu.h"
 
 typedef enum kind { ALLOCATED, PINNED, ON_DEVICE } kind;

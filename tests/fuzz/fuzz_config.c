@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/base/address.h"
-#include "server/base/config.h"
-#include "server/base/log.h"
+#include "base/address.h"
+#include "base/config.h"
+#include "base/log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,7 +32,7 @@ static void check_limits(const cr_config *config) {
 #define CR_OPTION_BOOL(key, def, help)
 #define CR_OPTION_UINT(key, def, min, max, help) need(config->key + 1 > (min) && config->key <= (max));
 #define CR_OPTION_OCTAL(key, def, min, max, help) need(config->key <= (max));
-#include "server/base/options.def"
+#include "base/options.def"
     cr_address address;
     cr_error error;
     for (uint32_t i = 0; i < config->listen.count; i++)

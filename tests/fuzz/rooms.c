@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/base/log.h"
+#include "base/log.h"
 
 void need(bool good) {
     if (!good) abort();

@@ -11,12 +11,12 @@ CHECK = os.path.join(SOURCE, "scripts", "check-layers")
 CLEAN = {
     "proto/status.h": "/* s */\n",
     "proto/frame.h": '/* f */\n#include "proto/status.h"\n',
-    "server/base/log.h": '/* l */\n#include "proto/status.h"\n',
+    "base/log.h": '/* l */\n#include "proto/status.h"\n',
     "kernels/core/op.h": '/* o */\n#include "proto/status.h"\n#include "kernels/core/op.h"\n',
-    "server/memory/slab.c": '/* m */\n#include "kernels/cpu/fold.h"\n#include "server/base/log.h"\n',
+    "engine/memory/slab.c": '/* m */\n#include "kernels/cpu/fold.h"\n#include "base/log.h"\n',
     "server/native/conn.c": '/* c */\n#include "server/admit/admission.h"\nint f(void) {\n    return 1;\n}\n',
     "server/main.c": '/* m */\n#include "server/transport/listener.h"\n',
-    "client/lib/embedded/work.c": '/* w */\n#include "client/lib/internal.h"\n#include "server/engine/queue.h"\n',
+    "client/lib/embedded/work.c": '/* w */\n#include "client/lib/internal.h"\n#include "engine/queue.h"\n',
     "client/lib/call.c": '/* c */\n#include "cured/cured.h"\n#include "proto/frame.h"\n#include "kernels/core/op.h"\n',
     "tests/unit/t.c": '/* t */\n#include "server/native/conn.h"\n#include "client/lib/call.h"\n',
     "scripts/x": "#!/bin/sh\n# x\n",
@@ -50,15 +50,15 @@ class CheckLayers(unittest.TestCase):
 
     def test_includes_upward(self):
         for path, target in [
-            ("server/base/a.c", "proto/frame.h"),
-            ("server/base/a.c", "server/memory/slab.h"),
+            ("base/a.c", "proto/frame.h"),
+            ("base/a.c", "engine/memory/slab.h"),
             ("proto/a.c", "kernels/core/op.h"),
-            ("proto/a.c", "server/base/log.h"),
+            ("proto/a.c", "base/log.h"),
             ("kernels/core/a.c", "kernels/cpu/fold.h"),
             ("kernels/core/a.c", "proto/frame.h"),
-            ("kernels/cpu/a.c", "server/base/log.h"),
-            ("server/memory/a.c", "server/engine/job.h"),
-            ("server/engine/a.c", "server/lanes/lanes.h"),
+            ("kernels/cpu/a.c", "base/log.h"),
+            ("engine/memory/a.c", "engine/job.h"),
+            ("engine/a.c", "server/lanes/lanes.h"),
             ("server/lanes/gpu/a.c", "server/lanes/lanes.h"),
             ("server/lanes/a.c", "server/call/call.h"),
             ("server/admit/a.c", "server/native/conn.h"),
@@ -67,10 +67,10 @@ class CheckLayers(unittest.TestCase):
             ("server/loop/a.c", "server/native/conn.h"),
             ("server/transport/a.c", "server/native/conn.h"),
             ("server/native/a.c", "server/transport/listener.h"),
-            ("client/cli/a.c", "server/base/log.h"),
-            ("client/lib/a.c", "server/engine/queue.h"),
+            ("client/cli/a.c", "base/log.h"),
+            ("client/lib/a.c", "engine/queue.h"),
             ("client/cli/a.c", "client/lib/embedded/embedded.h"),
-            ("client/lib/embedded/a.c", "server/memory/region.h"),
+            ("client/lib/embedded/a.c", "engine/memory/region.h"),
             ("client/lib/embedded/a.c", "server/call/call.h"),
             ("client/cli/a.c", "kernels/cpu/fold.h"),
             ("proto/status.h", "proto/frame.h"),
@@ -81,8 +81,8 @@ class CheckLayers(unittest.TestCase):
     def test_libraries(self):
         for path, header in [("client/a.c", "uv.h"), ("server/call/a.c", "uv.h"), ("kernels/core/a.c", "uv.h"), ("server/native/a.c", "cjson/cJSON.h"),
                              ("server/native/a.c", "protobuf-c/protobuf-c.h"), ("proto/frame.c", "cured.pb-c.h"),
-                             ("server/engine/a.c", "cuda_runtime.h"), ("server/engine/a.c", "uv.h"),
-                             ("server/memory/a.h", "uv.h"), ("server/lanes/gpu/a.c", "uv/unix.h")]:
+                             ("engine/a.c", "cuda_runtime.h"), ("engine/a.c", "uv.h"),
+                             ("engine/memory/a.h", "uv.h"), ("server/lanes/gpu/a.c", "uv/unix.h")]:
             with self.subTest(path=path, header=header):
                 self.expect_one(path, f"/* a */\n#include <{header}>\n", header + " is not for this room")
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "kernels/cpu/fold.h"
-#include "server/base/cores.h"
 
 void cr_local_wake(cr_local *local) {
     const uint64_t one = 1;

@@ -16,9 +16,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/list.h"
 #include "client/lib/internal.h"
-#include "server/base/list.h"
-#include "server/engine/worker.h"
+#include "engine/worker.h"
 
 enum {
     CR_LOCAL_SMALL_BYTES = 1024 * 1024,      /* folded in one turn, without a job */

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/range.h"
 #include "client/lib/embedded/embedded.h"
-#include "server/base/range.h"
 
 #ifndef F_GET_SEALS
 #define F_GET_SEALS 1034

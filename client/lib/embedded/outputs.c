@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/range.h"
+#include "base/shared.h"
 #include "client/lib/embedded/embedded.h"
-#include "server/base/range.h"
-#include "server/base/shared.h"
 
 cr_status cr_local_writable(int fd, cr_error *error) {
     struct stat st;

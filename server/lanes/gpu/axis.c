@@ -12,9 +12,9 @@
  * Thread: the lane's. Owner: the lane. */
 #include <assert.h>
 
+#include "engine/job_axis.h"
+#include "engine/sink.h"
 #include "kernels/cpu/fold.h"
-#include "server/engine/job_axis.h"
-#include "server/engine/sink.h"
 #include "server/lanes/gpu/internal.h"
 
 enum {

@@ -5,8 +5,8 @@
  * Thread: the lane's. Owner: the lane. */
 #include <assert.h>
 
+#include "engine/memory/kept.h"
 #include "server/lanes/gpu/internal.h"
-#include "server/memory/kept.h"
 
 enum {
     STREAM_BYTES = 8 * 1024 * 1024, /* of slabs at a time: others must be free to be filled meanwhile */

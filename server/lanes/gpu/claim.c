@@ -5,9 +5,9 @@
  * its answers go to. A stream that waited for an event would be its owner's to stop. So the job waits in line and its
  * events are looked at, outside the queue's lock, for the driver may take its time.
  * Thread: the lane's; the wants run under the queue's lock. Owner: the lane. */
-#include "server/engine/sink.h"
+#include "engine/memory/kept.h"
+#include "engine/sink.h"
 #include "server/lanes/gpu/internal.h"
-#include "server/memory/kept.h"
 
 enum { AWAITED = 1 + CR_AXIS_MAX_OPS }; /* regions, by one job */
 enum { PACK_BYTES = 4 * 1024 * 1024 };  /* of a pack, in host memory: they come over the bus */

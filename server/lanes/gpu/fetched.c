@@ -4,8 +4,8 @@
  * stream is idle again.
  *
  * Thread: the lane's. Owner: the lane. */
-#include "server/engine/job_axis.h"
-#include "server/engine/sink.h"
+#include "engine/job_axis.h"
+#include "engine/sink.h"
 #include "server/lanes/gpu/internal.h"
 
 static bool takes(const cr_job *job) { return job->axis && job->axis->by_host; }

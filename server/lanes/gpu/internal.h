@@ -18,13 +18,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/engine/job_axis.h"
-#include "server/engine/lane.h"
+#include "engine/job_axis.h"
+#include "engine/lane.h"
+#include "engine/memory/pin.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/gpu/probe.h"
 #include "server/lanes/gpu/rates.h"
 #include "server/lanes/gpu/work.h"
-#include "server/memory/pin.h"
 
 enum {
     CR_GPU_INPUTS = 4,   /* kernels asked for by name at a time: each has its whole input on the device */

@@ -1,13 +1,13 @@
-/* lane: what a GPU's lane offers beside the vtable of server/engine/lane.h.
+/* lane: what a GPU's lane offers beside the vtable of engine/lane.h.
  *
  * Thread: any but the lane's own. Owner: main. */
 #ifndef CURED_SERVER_LANES_GPU_LANE_H
 #define CURED_SERVER_LANES_GPU_LANE_H
 
-#include "server/engine/lane.h"
+#include "engine/lane.h"
+#include "engine/memory/device.h"
+#include "engine/memory/pin.h"
 #include "server/lanes/gpu/rates.h"
-#include "server/memory/device.h"
-#include "server/memory/pin.h"
 
 /* Where the time of small jobs goes, summed up: from the claim until the launch has returned, from there until the
  * answers are seen, from there until the jobs are told. */

@@ -7,9 +7,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/memory/guard.h"
+#include "engine/memory/kept.h"
 #include "server/lanes/gpu/internal.h"
-#include "server/memory/guard.h"
-#include "server/memory/kept.h"
 
 enum {
     STEP_BYTES = 2 * 1024 * 1024, /* through the staging buffer at a time */

@@ -8,7 +8,7 @@
  * What goes wrong is the job's own failure: no CPU can answer for a kernel. Input in the memory of this device is
  * folded where it is, at once.
  * Thread: the lane's; cr_gpu_inputs_lose any. Owner: the lane. */
-#include "server/engine/named.h"
+#include "engine/named.h"
 
 #include "server/lanes/gpu/internal.h"
 

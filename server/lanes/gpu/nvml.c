@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 
 enum { EVERY_MS = 2000, WANTED_MS = 300000, END_MS = 1000 };
 

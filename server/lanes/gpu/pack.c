@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/lanes/gpu/internal.h"
 
 enum { ALIGN = 16 };

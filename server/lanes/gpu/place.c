@@ -1,8 +1,8 @@
 /* place: which jobs along an axis GPUs may claim from.
  *
  * Thread: any. Owner: nobody; nothing here holds state. */
-#include "server/engine/job_axis.h"
-#include "server/engine/sink.h"
+#include "engine/job_axis.h"
+#include "engine/sink.h"
 #include "server/lanes/gpu/lane.h"
 
 enum {

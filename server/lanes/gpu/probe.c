@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "kernels/core/op.h"
-#include "server/base/clock.h"
-#include "server/base/log.h"
 
 extern char **environ;
 

@@ -13,8 +13,8 @@
 #ifndef CURED_SERVER_LANES_GPU_PROBE_H
 #define CURED_SERVER_LANES_GPU_PROBE_H
 
+#include "engine/memory/device.h"
 #include "kernels/cuda/gpu.h"
-#include "server/memory/device.h"
 
 typedef struct cr_gpu_probe cr_gpu_probe;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 
 enum {
     ROUNDS = 5,

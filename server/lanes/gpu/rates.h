@@ -5,8 +5,8 @@
 #ifndef CURED_SERVER_LANES_GPU_RATES_H
 #define CURED_SERVER_LANES_GPU_RATES_H
 
+#include "engine/job.h"
 #include "kernels/cuda/gpu.h"
-#include "server/engine/job.h"
 
 typedef struct cr_gpu_rates {
     double cpu;            /* bytes a second of all CPU workers; 0: not measured, the GPU takes what it can */

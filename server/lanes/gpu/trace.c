@@ -3,8 +3,8 @@
  * Thread: any, under the queue's lock. Owner: nobody; nothing here holds state. */
 #include <stdio.h>
 
-#include "server/engine/job_axis.h"
-#include "server/engine/named.h"
+#include "engine/job_axis.h"
+#include "engine/named.h"
 #include "server/lanes/gpu/internal.h"
 
 /* What did not fit is left out. */

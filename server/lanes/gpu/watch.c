@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <unistd.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/lanes/gpu/internal.h"
 
 #define TAKEN UINT64_MAX

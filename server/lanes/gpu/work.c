@@ -4,9 +4,9 @@
 
 #include <assert.h>
 
-#include "server/base/clock.h"
-#include "server/base/log.h"
-#include "server/base/metrics.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
 #include "server/lanes/gpu/internal.h"
 
 enum {

@@ -34,8 +34,8 @@
 #ifndef CURED_SERVER_LANES_GPU_WORK_H
 #define CURED_SERVER_LANES_GPU_WORK_H
 
+#include "engine/queue.h"
 #include "kernels/cuda/gpu.h"
-#include "server/engine/queue.h"
 
 enum {
     CR_CHUNK_CLAIMS = 64,               /* of one job */

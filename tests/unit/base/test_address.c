@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/address.h"
+#include "base/address.h"
 
 static const struct {
     const char *text, *path, *host;

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/base/config.h"
-#include "server/base/config_layer.h"
+#include "base/config.h"
+#include "base/config_layer.h"
 
 enum { MOST = 24 };
 

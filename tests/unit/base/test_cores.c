@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/base/cores.h"
+#include "base/cores.h"
 
 static char root[64];
 static size_t kernel_cores, own_cores; /* of the machine that sched_getaffinity makes believe */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/base/log.h"
+#include "base/log.h"
 
 /* Runs print with standard error going to a pipe; out gets what came through. */
 static void capture(void (*print)(void), char *out, size_t cap) {

@@ -2,7 +2,7 @@
  * comes late means. Times are numbers here; no clock is read. */
 #include <check.h>
 
-#include "server/base/lookout.h"
+#include "base/lookout.h"
 
 enum { US = 1000, MS = 1000000 };
 

@@ -2,7 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "server/base/table.h"
+#include "base/table.h"
 
 enum { MANY = 1024, TABLES = 16, LONGEST = 64 };
 

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "server/base/turns.h"
+#include "base/turns.h"
 
 enum { MIB = 1024 * 1024, MOST = 8192 };
 

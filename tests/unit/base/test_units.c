@@ -1,7 +1,7 @@
 /* Units: what is printed reads back, and what is no number with a unit is refused. */
 #include <check.h>
 
-#include "server/base/units.h"
+#include "base/units.h"
 
 /* What is printed reads back to the same. */
 START_TEST(units_read_back) {

@@ -4,7 +4,7 @@
 #ifndef CURED_TESTS_UNIT_SERVER_PIECES_H
 #define CURED_TESTS_UNIT_SERVER_PIECES_H
 
-#include "server/engine/queue.h"
+#include "engine/queue.h"
 
 typedef struct piece {
     cr_segment segment;

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/metrics.h"
 #include "proto/status.h"
-#include "server/base/metrics.h"
 
 /* Runs the suite and frees it; what main returns. */
 int run_suite(Suite *suite);

@@ -2,7 +2,7 @@
  * job may hold stays within the limit. */
 #include <stdlib.h>
 
-#include "server/engine/job_axis.h"
+#include "engine/job_axis.h"
 #include "tests/unit/server/support.h"
 
 static const uint64_t MIB = 1 << 20;

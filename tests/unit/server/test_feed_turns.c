@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/engine/feed.h"
-#include "server/memory/guard.h"
+#include "engine/feed.h"
+#include "engine/memory/guard.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024, SLABS = 4 };

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/memory/files.h"
+#include "engine/memory/files.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024 };

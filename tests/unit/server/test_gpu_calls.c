@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/base/log.h"
-#include "server/engine/job_axis.h"
-#include "server/engine/named.h"
+#include "base/log.h"
+#include "engine/job_axis.h"
+#include "engine/named.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/gpu/work.h"
 #include "tests/fake/fake_gpu.h"

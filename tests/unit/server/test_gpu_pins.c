@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "server/base/log.h"
+#include "base/log.h"
 #include "server/lanes/lanes.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"

@@ -2,8 +2,8 @@
  * memory are cut to. Pure functions. */
 #include <string.h>
 
-#include "server/engine/job_axis.h"
-#include "server/engine/sink.h"
+#include "engine/job_axis.h"
+#include "engine/sink.h"
 #include "server/lanes/gpu/lane.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/memory/guard.h"
+#include "engine/memory/guard.h"
 #include "tests/unit/server/support.h"
 
 enum { PAGES = 64, ROUNDS = 200 };

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/memory/guard.h"
-#include "server/memory/kept.h"
+#include "engine/memory/guard.h"
+#include "engine/memory/kept.h"
 #include "tests/unit/server/support.h"
 
 #ifndef F_ADD_SEALS

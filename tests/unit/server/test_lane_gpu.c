@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "engine/named.h"
 #include "kernels/cpu/fold.h"
-#include "server/base/log.h"
-#include "server/engine/named.h"
 #include "server/lanes/gpu/internal.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/server/support.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "server/memory/origin.h"
+#include "engine/memory/origin.h"
 #include "tests/unit/server/support.h"
 
 START_TEST(memory_and_disk_files_are_local) {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/queue.h"
 #include "kernels/cpu/fold.h"
-#include "server/engine/queue.h"
 #include "tests/unit/server/pieces.h"
 #include "tests/unit/server/support.h"
 

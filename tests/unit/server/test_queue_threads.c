@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/queue.h"
 #include "kernels/cpu/fold.h"
-#include "server/engine/queue.h"
 #include "tests/unit/server/support.h"
 
 enum { PRODUCERS = 3, LANES = 3, JOBS_EACH = 40, SEGMENTS_MAX = 4, SEGMENT_MAX = 700 * 1024 };

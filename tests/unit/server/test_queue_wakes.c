@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/engine/queue_internal.h"
+#include "engine/queue_internal.h"
 #include "tests/unit/server/support.h"
 
 enum { WORKERS = 2, MOST_BYTES = 2 * 1024 * 1024 };

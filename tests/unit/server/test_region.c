@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "server/memory/region.h"
+#include "engine/memory/region.h"
 #include "tests/unit/server/support.h"
 
 #ifndef SYS_memfd_secret

@@ -1,7 +1,7 @@
 /* Whose turn it is on the loop: counted by a go that does nothing, so that no clock decides. */
 #include <string.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/loop/rounds.h"
 #include "tests/unit/server/support.h"
 

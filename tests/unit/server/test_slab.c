@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/memory/slab.h"
+#include "engine/memory/slab.h"
 #include "tests/unit/server/support.h"
 
 typedef struct wish {

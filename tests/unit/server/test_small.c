@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/engine/small.h"
+#include "engine/small.h"
 #include "tests/unit/server/support.h"
 
 enum { ROOM = 16 * 1024 };

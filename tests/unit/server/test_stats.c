@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/base/clock.h"
+#include "base/clock.h"
 #include "server/stats/stats.h"
 #include "tests/unit/server/support.h"
 

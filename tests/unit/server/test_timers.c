@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/base/timers.h"
+#include "base/timers.h"
 #include "tests/unit/server/support.h"
 
 enum { MANY = 300 };

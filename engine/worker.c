@@ -1,0 +1,40 @@
+/* worker: the steps. Thread: the one that uses the worker. Owner: that thread. */
+#include "engine/worker.h"
+
+#include <stdlib.h>
+
+#include "kernels/cpu/fold.h"
+
+bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool wait) {
+    for (;;) {
+        bool carries = worker->hand.state != NULL;
+        bool got = cr_queue_turn(queue, &worker->turn, workers, wait && !carries);
+        if (carries && (!got || worker->turn.claim.job != worker->hand.job)) cr_job_axis_let_go(queue, &worker->hand);
+        if (got || !carries || !wait) return got;
+    }
+}
+
+void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
+    cr_turn *turn = &worker->turn;
+    const cr_claim *claim = &turn->claim;
+    if (claim->job->axis)
+        cr_job_axis_fold(queue, &worker->hand, claim, &turn->error);
+    else
+        cr_cpu_fold(&turn->partial, claim->data, claim->bytes / claim->job->element, claim->job->base + claim->index);
+}
+
+void cr_worker_rest(cr_worker *worker, cr_queue *queue) {
+    cr_turn *turn = &worker->turn;
+    const cr_partial *partial = &turn->partial;
+    if (!turn->claim.job) return;
+    cr_queue_folded(queue, &turn->claim, 1, &partial, turn->claim.job->axis ? 0 : 1,
+                    turn->error.code != CR_OK ? &turn->error : NULL);
+    turn->claim.job = NULL;
+}
+
+void cr_worker_end(cr_worker *worker, cr_queue *queue) {
+    cr_job_axis_let_go(queue, &worker->hand);
+    free(worker->hand.scratch);
+    worker->hand.scratch = NULL;
+    worker->hand.scratch_bytes = 0;
+}

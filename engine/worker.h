@@ -1,0 +1,27 @@
+/* worker: what one thread that folds on the CPU carries from claim to claim, and its steps: take, fold.
+ *
+ * A worker never sleeps on the state of an axis that its job waits for. It knows no guard: who offers mappings of others'
+ * files folds under one (lane_cpu.c).
+ *
+ * Thread: the one that uses it. Owner: that thread's, zero-initialised; cr_worker_end before it goes. */
+#ifndef CURED_ENGINE_WORKER_H
+#define CURED_ENGINE_WORKER_H
+
+#include "engine/job_axis.h"
+
+typedef struct cr_worker {
+    cr_turn turn;
+    cr_job_axis_hand hand; /* of an axis job whose block goes on in the next claim */
+} cr_worker;
+
+/* Gives back the claim in hand, if any, and takes the next, as one of `workers` threads. wait: sleeps until there is one, or
+ * the queue is closed. False: there is none. */
+bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool wait);
+/* Folds the claim in hand. */
+void cr_worker_fold(cr_worker *worker, cr_queue *queue);
+/* Gives back the claim in hand and takes none. */
+void cr_worker_rest(cr_worker *worker, cr_queue *queue);
+/* Frees what is carried. No claim may be in hand. */
+void cr_worker_end(cr_worker *worker, cr_queue *queue);
+
+#endif
