@@ -13,6 +13,7 @@
 #include "tests/protocol/golden_regions.h"
 #include "tests/protocol/golden_stats.h"
 #include "tests/protocol/hex.h"
+#include "tests/unit/check_main.h"
 
 enum { CAP = 4096 };
 
@@ -476,17 +477,9 @@ START_TEST(has_every_type) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("golden");
-    TCase *t = tcase_create("golden");
-    tcase_add_loop_test(t, encodes, 0, GOLDENS);
-    tcase_add_loop_test(t, decodes, 0, GOLDENS);
-    tcase_add_loop_test(t, refuses, 0, BADS);
-    tcase_add_test(t, has_every_type);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("golden") {
+    tcase_add_loop_test(tc, encodes, 0, GOLDENS);
+    tcase_add_loop_test(tc, decodes, 0, GOLDENS);
+    tcase_add_loop_test(tc, refuses, 0, BADS);
+    tcase_add_test(tc, has_every_type);
 }

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 /* Under sanitizers, which make a case many times slower, a case in six: SPARSE, from the build. The seed says which. */
 #ifndef SPARSE
@@ -379,16 +380,8 @@ START_TEST(norminf_beside_an_index) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("axis");
-    TCase *tests = tcase_create("folds");
-    suite_add_tcase(suite, tests);
-    tcase_add_loop_test(tests, every_way_gives_the_same_bits, 0, 3);
-    tcase_add_loop_test(tests, sums_of_every_distribution, 0, 3);
-    tcase_add_test(tests, norminf_beside_an_index);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+CR_CHECK_MAIN("axis") {
+    tcase_add_loop_test(tc, every_way_gives_the_same_bits, 0, 3);
+    tcase_add_loop_test(tc, sums_of_every_distribution, 0, 3);
+    tcase_add_test(tc, norminf_beside_an_index);
 }

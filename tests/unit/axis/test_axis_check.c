@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/axis.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 static const cr_finish_opts defaults;
 
@@ -113,18 +114,10 @@ START_TEST(rows_of_only_nans) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("axis_check");
-    TCase *tests = tcase_create("checks");
-    suite_add_tcase(suite, tests);
-    tcase_add_test(tests, shapes);
-    tcase_add_test(tests, empty_axis);
-    tcase_add_test(tests, result_types);
-    tcase_add_test(tests, out_of_range_names_the_output);
-    tcase_add_test(tests, rows_of_only_nans);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+CR_CHECK_MAIN("axis_check") {
+    tcase_add_test(tc, shapes);
+    tcase_add_test(tc, empty_axis);
+    tcase_add_test(tc, result_types);
+    tcase_add_test(tc, out_of_range_names_the_output);
+    tcase_add_test(tc, rows_of_only_nans);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "tests/unit/check_main.h"
 
 static const struct {
     const char *text, *path, *host;
@@ -101,16 +102,8 @@ START_TEST(lengths_at_their_limits) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("base/address");
-    TCase *tc = tcase_create("forms");
+CR_CHECK_MAIN("base/address") {
     tcase_add_loop_test(tc, forms_that_pass, 0, sizeof good / sizeof *good);
     tcase_add_loop_test(tc, forms_that_are_refused, 0, sizeof bad / sizeof *bad);
     tcase_add_test(tc, lengths_at_their_limits);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

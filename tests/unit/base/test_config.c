@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "base/config_layer.h"
+#include "tests/unit/check_main.h"
 
 enum { MOST = 24 };
 
@@ -454,9 +455,7 @@ START_TEST(help_names_every_option) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("base/config");
-    TCase *tc = tcase_create("load");
+CR_CHECK_MAIN("base/config") {
     tcase_add_checked_fixture(tc, make_folder, remove_folder);
     tcase_add_test(tc, defaults);
     tcase_add_test(tc, every_default_is_within_its_limits);
@@ -474,10 +473,4 @@ int main(void) {
     tcase_add_loop_test(tc, variables_that_are_refused, 0, sizeof bad_env / sizeof *bad_env);
     tcase_add_test(tc, printed_with_origins);
     tcase_add_test(tc, help_names_every_option);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

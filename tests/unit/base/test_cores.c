@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "tests/unit/check_main.h"
 
 static char root[64];
 static size_t kernel_cores, own_cores; /* of the machine that sched_getaffinity makes believe */
@@ -141,9 +142,7 @@ START_TEST(there_is_a_core) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("base/cores");
-    TCase *tc = tcase_create("cores");
+CR_CHECK_MAIN("base/cores") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, no_files_mean_no_quota);
     tcase_add_test(tc, version_2);
@@ -153,10 +152,4 @@ int main(void) {
     tcase_add_test(tc, broken_lines_are_passed_over);
     tcase_add_test(tc, machines_of_any_size);
     tcase_add_test(tc, there_is_a_core);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "tests/unit/check_main.h"
 
 /* Runs print with standard error going to a pipe; out gets what came through. */
 static void capture(void (*print)(void), char *out, size_t cap) {
@@ -222,9 +223,7 @@ START_TEST(long_lines_are_cut) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("base/log");
-    TCase *tc = tcase_create("log");
+CR_CHECK_MAIN("base/log") {
     tcase_add_test(tc, line_has_time_level_text);
     tcase_add_test(tc, fields_are_escaped);
     tcase_add_test(tc, json_lines_are_objects);
@@ -235,10 +234,4 @@ int main(void) {
     tcase_add_test(tc, a_repeated_message_is_written_once_a_second);
     tcase_add_test(tc, a_repeated_message_does_not_fill_the_log);
     tcase_add_test(tc, a_log_that_nobody_reads_is_not_waited_for);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,6 +3,7 @@
 #include <check.h>
 
 #include "base/lookout.h"
+#include "tests/unit/check_main.h"
 
 enum { US = 1000, MS = 1000000 };
 
@@ -174,21 +175,13 @@ START_TEST(seats_leave_a_core) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("lookout");
-    TCase *rule = tcase_create("rule");
-    tcase_add_loop_test(rule, window_follows_waits, 0, (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(rule, a_long_wait_costs_one_window);
-    tcase_add_test(rule, a_late_look_stops_looking_for_a_while);
-    tcase_add_test(rule, who_is_disturbed_again_looks_ever_more_rarely);
-    tcase_add_test(rule, what_is_expected_is_looked_for);
-    tcase_add_test(rule, waits_of_a_kind_are_foreseen);
-    tcase_add_test(rule, nobody_may_look_without_a_seat_or_where_others_want_the_core);
-    tcase_add_test(rule, seats_leave_a_core);
-    suite_add_tcase(suite, rule);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+CR_CHECK_MAIN("lookout") {
+    tcase_add_loop_test(tc, window_follows_waits, 0, (int)(sizeof rows / sizeof *rows));
+    tcase_add_test(tc, a_long_wait_costs_one_window);
+    tcase_add_test(tc, a_late_look_stops_looking_for_a_while);
+    tcase_add_test(tc, who_is_disturbed_again_looks_ever_more_rarely);
+    tcase_add_test(tc, what_is_expected_is_looked_for);
+    tcase_add_test(tc, waits_of_a_kind_are_foreseen);
+    tcase_add_test(tc, nobody_may_look_without_a_seat_or_where_others_want_the_core);
+    tcase_add_test(tc, seats_leave_a_core);
 }

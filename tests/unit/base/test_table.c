@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/table.h"
+#include "tests/unit/check_main.h"
 
 enum { MANY = 1024, TABLES = 16, LONGEST = 64 };
 
@@ -75,16 +76,8 @@ START_TEST(no_keys_are_known_to_collide) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("base/table");
-    TCase *tc = tcase_create("table");
+CR_CHECK_MAIN("base/table") {
     tcase_add_checked_fixture(tc, NULL, teardown);
     tcase_add_test(tc, what_is_in_it_is_found);
     tcase_add_loop_test(tc, no_keys_are_known_to_collide, 0, 4);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

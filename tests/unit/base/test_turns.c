@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/turns.h"
+#include "tests/unit/check_main.h"
 
 enum { MIB = 1024 * 1024, MOST = 8192 };
 
@@ -383,9 +384,7 @@ START_TEST(more_users_than_places) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("base/turns");
-    TCase *tc = tcase_create("turns");
+CR_CHECK_MAIN("base/turns") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_behind_thousands_is_next);
     tcase_add_test(tc, who_keeps_coming_back_goes_first_for_one_turn);
@@ -404,10 +403,4 @@ int main(void) {
     tcase_add_test(tc, following_goes_by_users);
     tcase_add_loop_test(tc, random_users, 0, 4);
     tcase_add_test(tc, more_users_than_places);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

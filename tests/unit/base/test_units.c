@@ -2,6 +2,7 @@
 #include <check.h>
 
 #include "base/units.h"
+#include "tests/unit/check_main.h"
 
 /* What is printed reads back to the same. */
 START_TEST(units_read_back) {
@@ -47,15 +48,7 @@ START_TEST(what_is_refused) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("base/units");
-    TCase *tc = tcase_create("units");
+CR_CHECK_MAIN("base/units") {
     tcase_add_test(tc, units_read_back);
     tcase_add_test(tc, what_is_refused);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
 }

@@ -11,6 +11,7 @@
 #include "bench/bench.h"
 #include "bench/kernels.h"
 #include "bench/kernels_peer.h"
+#include "tests/unit/check_main.h"
 
 static enum { NOTHING, JUDGE, PREPARE, TIME, FILL, EXACT } fails;
 static bool answers_wrong;
@@ -118,19 +119,11 @@ START_TEST(a_wrong_answer_before_the_device_fails) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("bench/kernels");
-    TCase *tc = tcase_create("exit");
+CR_CHECK_MAIN("bench/kernels") {
     tcase_add_test(tc, all_is_well);
     tcase_add_test(tc, exact_answers_go_on);
     tcase_add_test(tc, exact_products_go_on_from_blocks);
     tcase_add_test(tc, a_wrong_answer);
     tcase_add_loop_test(tc, a_device_that_fails, 0, 5);
     tcase_add_test(tc, a_wrong_answer_before_the_device_fails);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/options.h"
+#include "tests/unit/check_main.h"
 
 static struct {
     uint64_t bytes;
@@ -82,16 +83,8 @@ START_TEST(sizes) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("options");
-    TCase *tests = tcase_create("options");
-    tcase_add_test(tests, values);
-    tcase_add_test(tests, refused);
-    tcase_add_test(tests, sizes);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+CR_CHECK_MAIN("options") {
+    tcase_add_test(tc, values);
+    tcase_add_test(tc, refused);
+    tcase_add_test(tc, sizes);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 static const float six[] = {1, 2, 3, 4, 5, 6};
@@ -351,23 +352,15 @@ START_TEST(arguments) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("arrays");
-    TCase *t = tcase_create("arrays");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, parts_in_any_order);
-    tcase_add_test(t, own_memory_and_callback);
-    tcase_add_test(t, callbacks_may_end_the_call);
-    tcase_add_loop_test(t, hostile_daemons, 0, HOSTILE);
-    tcase_add_test(t, no_index_of_skipped_nans);
-    tcase_add_test(t, no_parts_for_others);
-    tcase_add_test(t, large_parts_and_credit);
-    tcase_add_test(t, tried_again_from_the_start);
-    tcase_add_test(t, arguments);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("arrays") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, parts_in_any_order);
+    tcase_add_test(tc, own_memory_and_callback);
+    tcase_add_test(tc, callbacks_may_end_the_call);
+    tcase_add_loop_test(tc, hostile_daemons, 0, HOSTILE);
+    tcase_add_test(tc, no_index_of_skipped_nans);
+    tcase_add_test(tc, no_parts_for_others);
+    tcase_add_test(tc, large_parts_and_credit);
+    tcase_add_test(tc, tried_again_from_the_start);
+    tcase_add_test(tc, arguments);
 }

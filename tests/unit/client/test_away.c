@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 static const cured_op sum = CURED_OP_SUM;
@@ -377,26 +378,18 @@ START_TEST(the_kernel_asks_too) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("away");
-    TCase *t = tcase_create("away");
-    tcase_add_checked_fixture(t, setup, end);
-    tcase_add_test(t, a_silent_daemon_is_asked_and_given_up);
-    tcase_add_test(t, a_daemon_that_does_not_even_read_is_given_up);
-    tcase_add_test(t, what_lies_unread_is_an_answer);
-    tcase_add_test(t, an_idle_connection_is_left_alone);
-    tcase_add_test(t, the_circuit);
-    tcase_add_test(t, the_circuit_opens_for_longer_each_time);
-    tcase_add_test(t, calls_that_wait_outlast_the_circuit);
-    tcase_add_test(t, regions_outlast_the_circuit);
-    tcase_add_test(t, both_can_be_switched_off);
-    tcase_add_test(t, a_region_is_not_waited_for_without_end);
-    tcase_add_test(t, a_region_that_is_late_ends_its_calls);
-    tcase_add_test(t, the_kernel_asks_too);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("away") {
+    tcase_add_checked_fixture(tc, setup, end);
+    tcase_add_test(tc, a_silent_daemon_is_asked_and_given_up);
+    tcase_add_test(tc, a_daemon_that_does_not_even_read_is_given_up);
+    tcase_add_test(tc, what_lies_unread_is_an_answer);
+    tcase_add_test(tc, an_idle_connection_is_left_alone);
+    tcase_add_test(tc, the_circuit);
+    tcase_add_test(tc, the_circuit_opens_for_longer_each_time);
+    tcase_add_test(tc, calls_that_wait_outlast_the_circuit);
+    tcase_add_test(tc, regions_outlast_the_circuit);
+    tcase_add_test(tc, both_can_be_switched_off);
+    tcase_add_test(tc, a_region_is_not_waited_for_without_end);
+    tcase_add_test(tc, a_region_that_is_late_ends_its_calls);
+    tcase_add_test(tc, the_kernel_asks_too);
 }

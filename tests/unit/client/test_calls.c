@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 static const cured_op sum = CURED_OP_SUM;
@@ -266,21 +267,13 @@ START_TEST(arguments) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("calls");
-    TCase *t = tcase_create("calls");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, hello_and_call_go_without_waiting);
-    tcase_add_test(t, answer);
-    tcase_add_test(t, kernel_by_name);
-    tcase_add_test(t, many_in_flight_answered_backwards);
-    tcase_add_test(t, credit_is_kept);
-    tcase_add_test(t, descriptors_travel_with_their_call);
-    tcase_add_test(t, arguments);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("calls") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, hello_and_call_go_without_waiting);
+    tcase_add_test(tc, answer);
+    tcase_add_test(tc, kernel_by_name);
+    tcase_add_test(tc, many_in_flight_answered_backwards);
+    tcase_add_test(tc, credit_is_kept);
+    tcase_add_test(tc, descriptors_travel_with_their_call);
+    tcase_add_test(tc, arguments);
 }

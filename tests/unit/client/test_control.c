@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 static const cured_op sum = CURED_OP_SUM;
@@ -240,22 +241,14 @@ START_TEST(callbacks) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("control");
-    TCase *t = tcase_create("control");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, cancel_in_the_middle_of_a_frame);
-    tcase_add_test(t, cancel_before_anything_was_sent);
-    tcase_add_test(t, refused_during_the_upload);
-    tcase_add_test(t, stream_of_known_length);
-    tcase_add_test(t, stream_of_unknown_length);
-    tcase_add_test(t, callbacks);
-    tcase_add_test(t, timeout_ends_a_call_and_tells);
-    tcase_add_test(t, closing_with_calls_in_flight);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("control") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, cancel_in_the_middle_of_a_frame);
+    tcase_add_test(tc, cancel_before_anything_was_sent);
+    tcase_add_test(tc, refused_during_the_upload);
+    tcase_add_test(tc, stream_of_known_length);
+    tcase_add_test(tc, stream_of_unknown_length);
+    tcase_add_test(tc, callbacks);
+    tcase_add_test(tc, timeout_ends_a_call_and_tells);
+    tcase_add_test(tc, closing_with_calls_in_flight);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/fake.h"
 #include "tests/unit/client/fake_driver.h"
 
@@ -136,21 +137,13 @@ START_TEST(without_a_driver) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("client/cuda");
-    TCase *c = tcase_create("pointers");
-    tcase_add_checked_fixture(c, setup, teardown);
-    tcase_add_test(c, of_cuda_malloc);
-    tcase_add_test(c, of_a_pool);
-    tcase_add_test(c, of_cu_mem_create);
-    tcase_add_test(c, with_an_event);
-    tcase_add_test(c, one_of_two_allocations);
-    tcase_add_test(c, what_cannot_be_shared);
-    tcase_add_test(c, without_a_driver);
-    suite_add_tcase(suite, c);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failures = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failures != 0;
+CR_CHECK_MAIN("client/cuda") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, of_cuda_malloc);
+    tcase_add_test(tc, of_a_pool);
+    tcase_add_test(tc, of_cu_mem_create);
+    tcase_add_test(tc, with_an_event);
+    tcase_add_test(tc, one_of_two_allocations);
+    tcase_add_test(tc, what_cannot_be_shared);
+    tcase_add_test(tc, without_a_driver);
 }

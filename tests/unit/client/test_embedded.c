@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cured/cured.h"
+#include "tests/unit/check_main.h"
 
 enum { BIG = 2100 * 1000 + 17 }; /* f32: 8.4 MB, above what is folded without the pool */
 
@@ -469,9 +470,7 @@ START_TEST(connections_are_independent) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("embedded");
-    TCase *tc = tcase_create("embedded");
+CR_CHECK_MAIN("embedded") {
     tcase_add_loop_test(tc, every_way_in_gives_the_same, 0, 2);
     tcase_add_loop_test(tc, regions_are_read_in_place, 0, 2);
     tcase_add_loop_test(tc, axes_give_every_answer, 0, 2);
@@ -481,10 +480,4 @@ int main(void) {
     tcase_add_test(tc, what_is_wrong_is_said);
     tcase_add_test(tc, it_says_who_it_is);
     tcase_add_test(tc, connections_are_independent);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

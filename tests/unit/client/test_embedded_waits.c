@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cured/cured.h"
+#include "tests/unit/check_main.h"
 
 enum { STREAMS = 12, TURNS = 1000 };
 
@@ -73,15 +74,7 @@ START_TEST(cuda_memory_asks_for_a_daemon) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("embedded_waits");
-    TCase *cases = tcase_create("waits");
-    tcase_add_loop_test(cases, many_streams, 0, 2);
-    tcase_add_test(cases, cuda_memory_asks_for_a_daemon);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+CR_CHECK_MAIN("embedded_waits") {
+    tcase_add_loop_test(tc, many_streams, 0, 2);
+    tcase_add_test(tc, cuda_memory_asks_for_a_daemon);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cured/cured.h"
+#include "tests/unit/check_main.h"
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 
@@ -86,15 +87,7 @@ START_TEST(few_rows_give_every_answer) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("client/embedded_wide");
-    TCase *tc = tcase_create("wide");
+CR_CHECK_MAIN("client/embedded_wide") {
     tcase_add_test(tc, wide_arrays_go_strip_by_strip);
     tcase_add_loop_test(tc, few_rows_give_every_answer, 0, 2);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 static const cured_op sum = CURED_OP_SUM;
@@ -469,31 +470,23 @@ START_TEST(connect_timeout) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("failures");
-    TCase *t = tcase_create("failures");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, connection_lost_and_made_anew);
-    tcase_add_test(t, lost_in_the_middle_of_a_frame);
-    tcase_add_test(t, nobody_there_any_more);
-    tcase_add_test(t, daemon_says_goodbye);
-    tcase_add_test(t, reason_is_read_before_the_socket_error);
-    tcase_add_loop_test(t, daemon_breaks_the_protocol, 0, WRONGS);
-    tcase_add_loop_test(t, answer_to_another_stream, 0, 3);
-    tcase_add_loop_test(t, type_of_another_sum, 0, 8);
-    tcase_add_loop_test(t, index_of_no_element, 0, 6);
-    tcase_add_test(t, pings_are_answered);
-    tcase_add_test(t, pings_without_end);
-    tcase_add_test(t, talk_without_end);
-    tcase_add_test(t, ping_and_info);
-    tcase_add_test(t, a_byte_at_a_time);
-    tcase_add_test(t, addresses);
-    tcase_add_test(t, tcp_refused);
-    tcase_add_test(t, connect_timeout);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("failures") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, connection_lost_and_made_anew);
+    tcase_add_test(tc, lost_in_the_middle_of_a_frame);
+    tcase_add_test(tc, nobody_there_any_more);
+    tcase_add_test(tc, daemon_says_goodbye);
+    tcase_add_test(tc, reason_is_read_before_the_socket_error);
+    tcase_add_loop_test(tc, daemon_breaks_the_protocol, 0, WRONGS);
+    tcase_add_loop_test(tc, answer_to_another_stream, 0, 3);
+    tcase_add_loop_test(tc, type_of_another_sum, 0, 8);
+    tcase_add_loop_test(tc, index_of_no_element, 0, 6);
+    tcase_add_test(tc, pings_are_answered);
+    tcase_add_test(tc, pings_without_end);
+    tcase_add_test(tc, talk_without_end);
+    tcase_add_test(tc, ping_and_info);
+    tcase_add_test(tc, a_byte_at_a_time);
+    tcase_add_test(tc, addresses);
+    tcase_add_test(tc, tcp_refused);
+    tcase_add_test(tc, connect_timeout);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/lib/internal.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 enum { BIG = 8 << 20, HANG_S = 60 };
@@ -223,17 +224,9 @@ START_TEST(child_closes) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("fork");
-    TCase *t = tcase_create("fork");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, child_has_a_connection_of_its_own, 0, 2);
-    tcase_add_test(t, fork_inside_a_callback);
-    tcase_add_test(t, child_closes);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("fork") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, child_has_a_connection_of_its_own, 0, 2);
+    tcase_add_test(tc, fork_inside_a_callback);
+    tcase_add_test(tc, child_closes);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cli/format.h"
+#include "tests/unit/check_main.h"
 
 enum { BYTES = 600 };
 
@@ -115,17 +116,9 @@ START_TEST(text_to_the_last_byte) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("format");
-    TCase *t = tcase_create("format");
-    tcase_add_loop_test(t, formats_are_known, 0, SAMPLES);
-    tcase_add_test(t, names_alone_say_nothing);
-    tcase_add_test(t, floats_are_floats);
-    tcase_add_test(t, text_to_the_last_byte);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("format") {
+    tcase_add_loop_test(tc, formats_are_known, 0, SAMPLES);
+    tcase_add_test(tc, names_alone_say_nothing);
+    tcase_add_test(tc, floats_are_floats);
+    tcase_add_test(tc, text_to_the_last_byte);
 }

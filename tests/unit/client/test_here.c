@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cured/cured.h"
+#include "tests/unit/check_main.h"
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
 
@@ -99,15 +100,7 @@ START_TEST(here_says_what_is_wrong) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("client/here");
-    TCase *tc = tcase_create("here");
+CR_CHECK_MAIN("client/here") {
     tcase_add_test(tc, here_is_as_by_a_call);
     tcase_add_test(tc, here_says_what_is_wrong);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/lib/look.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 enum { YIELD_NS = 1000, WAKE_NS = 20 * 1000, LATE_NS = 300 * 1000, MS = 1000 * 1000, AHEAD_NS = 130 * 1000 };
@@ -298,8 +299,7 @@ START_TEST(no_wait_inside_a_callback) {
 }
 END_TEST
 
-int main(void) {
-    TCase *tc = tcase_create("look");
+CR_CHECK_MAIN("client look") {
     tcase_add_test(tc, short_waits_are_looked_through);
     tcase_add_test(tc, waits_of_a_kind_are_foreseen);
     tcase_add_test(tc, who_wakes_late_looks_sooner);
@@ -308,11 +308,4 @@ int main(void) {
     tcase_add_test(tc, a_wait_may_end_before_its_call);
     tcase_add_test(tc, a_child_has_all_seats);
     tcase_add_test(tc, no_wait_inside_a_callback);
-    Suite *s = suite_create("client look");
-    suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_ENV);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/cli/npy.h"
+#include "tests/unit/check_main.h"
 
 static cured_error error;
 
@@ -175,18 +176,10 @@ START_TEST(written) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("npy");
-    TCase *t = tcase_create("npy");
-    tcase_add_loop_test(t, accepted, 0, sizeof goods / sizeof goods[0]);
-    tcase_add_loop_test(t, refused, 0, sizeof bads / sizeof bads[0]);
-    tcase_add_test(t, dimensions);
-    tcase_add_test(t, needs);
-    tcase_add_test(t, written);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("npy") {
+    tcase_add_loop_test(tc, accepted, 0, sizeof goods / sizeof goods[0]);
+    tcase_add_loop_test(tc, refused, 0, sizeof bads / sizeof bads[0]);
+    tcase_add_test(tc, dimensions);
+    tcase_add_test(tc, needs);
+    tcase_add_test(tc, written);
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 #define OK(call) ck_assert_msg((call) == CURED_OK, "%s", error.text)
@@ -404,23 +405,15 @@ START_TEST(what_is_refused_here) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("outputs");
-    TCase *t = tcase_create("outputs");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, written_by_the_daemon);
-    tcase_add_test(t, in_a_gpus_memory);
-    tcase_add_test(t, hostile_answers);
-    tcase_add_test(t, statuses_of_what_is_written);
-    tcase_add_loop_test(t, hostile_statuses, 0, sizeof lies / sizeof lies[0]);
-    tcase_add_test(t, daemons_that_do_not_write);
-    tcase_add_test(t, on_the_next_connection);
-    tcase_add_test(t, in_this_process);
-    tcase_add_test(t, what_is_refused_here);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("outputs") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, written_by_the_daemon);
+    tcase_add_test(tc, in_a_gpus_memory);
+    tcase_add_test(tc, hostile_answers);
+    tcase_add_test(tc, statuses_of_what_is_written);
+    tcase_add_loop_test(tc, hostile_statuses, 0, sizeof lies / sizeof lies[0]);
+    tcase_add_test(tc, daemons_that_do_not_write);
+    tcase_add_test(tc, on_the_next_connection);
+    tcase_add_test(tc, in_this_process);
+    tcase_add_test(tc, what_is_refused_here);
 }

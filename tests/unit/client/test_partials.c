@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 /* The partial of the u8 elements a, b at base and base + 1, for max and sum: by hand, from docs/PARTIALS.md. */
@@ -196,19 +197,11 @@ START_TEST(merged_by_the_daemon) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("partials");
-    TCase *t = tcase_create("partials");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, merged_here);
-    tcase_add_test(t, refused_here);
-    tcase_add_test(t, nothing_to_finish);
-    tcase_add_test(t, asked_of_the_daemon);
-    tcase_add_test(t, merged_by_the_daemon);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("partials") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, merged_here);
+    tcase_add_test(tc, refused_here);
+    tcase_add_test(tc, nothing_to_finish);
+    tcase_add_test(tc, asked_of_the_daemon);
+    tcase_add_test(tc, merged_by_the_daemon);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "tests/unit/check_main.h"
 
 static const char *text_of(uint64_t done, uint64_t total, double seconds) {
     static char text[160];
@@ -41,15 +42,7 @@ START_TEST(hostile_numbers) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("progress");
-    TCase *t = tcase_create("progress");
-    tcase_add_test(t, what_it_says);
-    tcase_add_test(t, hostile_numbers);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("progress") {
+    tcase_add_test(tc, what_it_says);
+    tcase_add_test(tc, hostile_numbers);
 }

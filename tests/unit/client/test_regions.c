@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 static const cured_op sum = CURED_OP_SUM;
@@ -347,23 +348,15 @@ START_TEST(arrays_are_sealed_and_there) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("client/regions");
-    TCase *t = tcase_create("regions");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, registered_once_reduced_often);
-    tcase_add_test(t, regions_together);
-    tcase_add_test(t, unregister_ends_it);
-    tcase_add_test(t, a_connection_made_anew_is_told_again);
-    tcase_add_test(t, a_refused_region_says_why);
-    tcase_add_test(t, no_room_now_is_tried_again);
-    tcase_add_test(t, freed_in_any_order);
-    tcase_add_test(t, names_and_device_memory);
-    tcase_add_test(t, arrays_are_sealed_and_there);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("client/regions") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, registered_once_reduced_often);
+    tcase_add_test(tc, regions_together);
+    tcase_add_test(tc, unregister_ends_it);
+    tcase_add_test(tc, a_connection_made_anew_is_told_again);
+    tcase_add_test(tc, a_refused_region_says_why);
+    tcase_add_test(tc, no_room_now_is_tried_again);
+    tcase_add_test(tc, freed_in_any_order);
+    tcase_add_test(tc, names_and_device_memory);
+    tcase_add_test(tc, arrays_are_sealed_and_there);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 static const cured_op sum = CURED_OP_SUM;
@@ -139,18 +140,10 @@ START_TEST(no_longer_than_allowed) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("retries");
-    TCase *t = tcase_create("retries");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, retried_when_told_to);
-    tcase_add_test(t, not_retried);
-    tcase_add_test(t, cancelled_while_waiting_to_retry);
-    tcase_add_test(t, no_longer_than_allowed);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("retries") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, retried_when_told_to);
+    tcase_add_test(tc, not_retried);
+    tcase_add_test(tc, cancelled_while_waiting_to_retry);
+    tcase_add_test(tc, no_longer_than_allowed);
 }

@@ -2,6 +2,7 @@
  * and the same of this process. */
 #include <string.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
 #define OK(call) ck_assert_int_eq(call, CURED_OK)
@@ -187,18 +188,10 @@ START_TEST(in_this_process) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("statuses");
-    TCase *t = tcase_create("statuses");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, a_status_for_each);
-    tcase_add_test(t, an_old_daemon_is_asked_as_before);
-    tcase_add_test(t, hostile_statuses);
-    tcase_add_test(t, in_this_process);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("statuses") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_status_for_each);
+    tcase_add_test(tc, an_old_daemon_is_asked_as_before);
+    tcase_add_test(tc, hostile_statuses);
+    tcase_add_test(tc, in_this_process);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/lib/internal.h"
+#include "tests/unit/check_main.h"
 
 #define TEXT(dtype, type, value, want)                                                \
     do {                                                                              \
@@ -295,22 +296,14 @@ START_TEST(names) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("text");
-    TCase *t = tcase_create("text");
-    tcase_add_test(t, known_values);
-    tcase_add_test(t, wide_integers);
-    tcase_add_test(t, all_halves_read_back);
-    tcase_add_test(t, random_floats_read_back);
-    tcase_add_test(t, powers_of_two_have_the_fewest_digits);
-    tcase_add_test(t, sizes_must_belong);
-    tcase_add_test(t, as_numbers);
-    tcase_add_test(t, any_locale);
-    tcase_add_test(t, names);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("text") {
+    tcase_add_test(tc, known_values);
+    tcase_add_test(tc, wide_integers);
+    tcase_add_test(tc, all_halves_read_back);
+    tcase_add_test(tc, random_floats_read_back);
+    tcase_add_test(tc, powers_of_two_have_the_fewest_digits);
+    tcase_add_test(tc, sizes_must_belong);
+    tcase_add_test(tc, as_numbers);
+    tcase_add_test(tc, any_locale);
+    tcase_add_test(tc, names);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/cli/turned.h"
+#include "tests/unit/check_main.h"
 
 enum { BASE = 24 };
 
@@ -89,15 +90,7 @@ START_TEST(a_file_that_ends_early) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("turned");
-    TCase *t = tcase_create("turned");
-    tcase_add_loop_test(t, every_shape_and_room, 0, (int)(sizeof samples / sizeof samples[0]));
-    tcase_add_test(t, a_file_that_ends_early);
-    suite_add_tcase(suite, t);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+CR_CHECK_MAIN("turned") {
+    tcase_add_loop_test(tc, every_shape_and_room, 0, (int)(sizeof samples / sizeof samples[0]));
+    tcase_add_test(tc, a_file_that_ends_early);
 }

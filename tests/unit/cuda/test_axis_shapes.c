@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/axis/axis.h"
+#include "tests/unit/check_main.h"
 
 /* Check notes every assertion in a file, and here are millions: it hears of those that fail. */
 #define holds(what)                             \
@@ -183,16 +184,8 @@ START_TEST(usual_shapes) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("cuda_axis_plan");
-    TCase *tc = tcase_create("plan");
+CR_CHECK_MAIN("cuda_axis_plan") {
     tcase_add_test(tc, small_shapes);
     tcase_add_test(tc, large_shapes);
     tcase_add_test(tc, usual_shapes);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
 }

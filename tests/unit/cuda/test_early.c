@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/plan/early.h"
+#include "tests/unit/check_main.h"
 
 enum { AMPERE, HOPPER, NEWER_BY_OLD_PTX, BLACKWELL, BROKEN, KINDS };
 static const struct cudaFuncAttributes code[KINDS] = {{80, 80}, {90, 90}, {120, 80}, {120, 120}, {90, 90}};
@@ -54,16 +55,8 @@ START_TEST(any_number_of_devices) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("cuda/early");
-    TCase *tc = tcase_create("early");
+CR_CHECK_MAIN("cuda/early") {
     tcase_add_test(tc, each_device_has_an_answer_of_its_own);
     tcase_add_test(tc, a_failure_is_no_answer);
     tcase_add_test(tc, any_number_of_devices);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/pack/linger.h"
+#include "tests/unit/check_main.h"
 
 enum { UNITS = 64 };
 
@@ -144,17 +145,9 @@ START_TEST(whoever_leaves) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("cuda/linger");
-    TCase *tc = tcase_create("linger");
+CR_CHECK_MAIN("cuda/linger") {
     tcase_add_test(tc, nobody_stays_until_packs_follow_each_other);
     tcase_add_test(tc, what_a_post_says);
     tcase_add_test(tc, one_post_at_a_time);
     tcase_add_test(tc, whoever_leaves);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

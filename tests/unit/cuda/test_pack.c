@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/pack/pack.h"
+#include "tests/unit/check_main.h"
 
 enum { UNITS = 8, MORE = 64, FAILED = 719 };
 
@@ -42,14 +43,4 @@ START_TEST(a_launch_that_fails_leaves_nothing_behind) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("cuda/pack");
-    TCase *tc = tcase_create("pack");
-    tcase_add_test(tc, a_launch_that_fails_leaves_nothing_behind);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+CR_CHECK_MAIN("cuda/pack") { tcase_add_test(tc, a_launch_that_fails_leaves_nothing_behind); }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/cuda/device/replay.h"
+#include "tests/unit/check_main.h"
 
 static struct {
     int captures, enqueued, launched, graphs, made; /* graphs and made: that are not destroyed */
@@ -127,18 +128,10 @@ START_TEST(folds_that_differ) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("replay");
-    TCase *tests = tcase_create("graphs");
-    tcase_add_checked_fixture(tests, begin, NULL);
-    tcase_add_test(tests, the_third_time_makes_a_graph);
-    tcase_add_test(tests, the_oldest_makes_room);
-    tcase_add_loop_test(tests, a_graph_that_fails, 0, 4);
-    tcase_add_test(tests, folds_that_differ);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+CR_CHECK_MAIN("replay") {
+    tcase_add_checked_fixture(tc, begin, NULL);
+    tcase_add_test(tc, the_third_time_makes_a_graph);
+    tcase_add_test(tc, the_oldest_makes_room);
+    tcase_add_loop_test(tc, a_graph_that_fails, 0, 4);
+    tcase_add_test(tc, folds_that_differ);
 }

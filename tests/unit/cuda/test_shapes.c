@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/cuda/plan/burst_float.h"
+#include "tests/unit/check_main.h"
 
 /* What the walk relies on, for one plan. */
 static void check_plan(uintptr_t address, uint64_t n, uint32_t size, uint32_t sms) {
@@ -175,21 +176,13 @@ START_TEST(grid_follows_the_chip) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("plan");
-    TCase *tests = tcase_create("plan");
-    tcase_add_test(tests, short_arrays);
-    tcase_add_test(tests, long_arrays);
-    tcase_add_test(tests, fits_what_is_resident);
-    tcase_add_test(tests, chunks);
-    tcase_add_test(tests, short_sums);
-    tcase_add_test(tests, bursts);
-    tcase_add_test(tests, runs);
-    tcase_add_test(tests, grid_follows_the_chip);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+CR_CHECK_MAIN("plan") {
+    tcase_add_test(tc, short_arrays);
+    tcase_add_test(tc, long_arrays);
+    tcase_add_test(tc, fits_what_is_resident);
+    tcase_add_test(tc, chunks);
+    tcase_add_test(tc, short_sums);
+    tcase_add_test(tc, bursts);
+    tcase_add_test(tc, runs);
+    tcase_add_test(tc, grid_follows_the_chip);
 }

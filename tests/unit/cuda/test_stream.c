@@ -10,6 +10,7 @@
 #include "kernels/cuda/device/internal.h"
 #include "kernels/cuda/device/replay.h"
 #include "kernels/ladder/ladder.h"
+#include "tests/unit/check_main.h"
 
 enum { LOOKS = 300 };
 
@@ -214,17 +215,9 @@ START_TEST(hard_folds_are_foreseen) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("stream");
-    TCase *tests = tcase_create("idle");
-    tcase_add_checked_fixture(tests, setup, teardown);
-    tcase_add_test(tests, a_pack_behind_a_fold);
-    tcase_add_test(tests, a_posted_pack_behind_a_fold);
-    tcase_add_test(tests, hard_folds_are_foreseen);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+CR_CHECK_MAIN("stream") {
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_pack_behind_a_fold);
+    tcase_add_test(tc, a_posted_pack_behind_a_fold);
+    tcase_add_test(tc, hard_folds_are_foreseen);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/plan/burst_float.h"
+#include "tests/unit/check_main.h"
 
 enum { MULTIPROCESSORS = 132, DIGITS = 5 };
 
@@ -89,16 +90,8 @@ START_TEST(who_was_hard) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("told");
-    TCase *tests = tcase_create("words");
-    tcase_add_loop_test(tests, nothing_is_there_before_all_of_it, 0, 4);
-    tcase_add_test(tests, who_tells);
-    tcase_add_test(tests, who_was_hard);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+CR_CHECK_MAIN("told") {
+    tcase_add_loop_test(tc, nothing_is_there_before_all_of_it, 0, 4);
+    tcase_add_test(tc, who_tells);
+    tcase_add_test(tc, who_was_hard);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/core/big.h"
+#include "tests/unit/check_main.h"
 
 static uint64_t state = 88172645463325252u;
 static uint64_t next_word(void) {
@@ -104,6 +105,10 @@ START_TEST(decimal_digits) {
 }
 END_TEST
 
-#define TESTS \
-    division_undoes_multiplication, shifts_undo_each_other, root_is_between_squares, limbs_of_both_signs, decimal_digits
-#include "unit.h"
+CR_CHECK_MAIN("kernels/big") {
+    tcase_add_test(tc, division_undoes_multiplication);
+    tcase_add_test(tc, shifts_undo_each_other);
+    tcase_add_test(tc, root_is_between_squares);
+    tcase_add_test(tc, limbs_of_both_signs);
+    tcase_add_test(tc, decimal_digits);
+}

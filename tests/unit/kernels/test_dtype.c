@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/core/dtype.h"
+#include "tests/unit/check_main.h"
 
 START_TEST(every_name_parses_to_its_type) {
     static const char *const numpy[] = {"bool",   "uint8", "int8",    "uint16",   "int16",   "uint32", "int32",
@@ -69,5 +70,9 @@ START_TEST(sizes_and_kinds) {
 }
 END_TEST
 
-#define TESTS every_name_parses_to_its_type, other_names, refusals_name_what_was_asked, sizes_and_kinds
-#include "unit.h"
+CR_CHECK_MAIN("kernels/dtype") {
+    tcase_add_test(tc, every_name_parses_to_its_type);
+    tcase_add_test(tc, other_names);
+    tcase_add_test(tc, refusals_name_what_was_asked);
+    tcase_add_test(tc, sizes_and_kinds);
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 static cr_value answer(cr_dtype dtype, const void *data, uint64_t n, cr_op op, cr_finish_opts opts) {
     cr_partial p;
@@ -108,7 +109,10 @@ START_TEST(norm2_does_not_overflow_on_the_way) {
 }
 END_TEST
 
-#define TESTS                                                                                                   \
-    an_integer_that_does_not_fit_is_told_exactly, the_least_value_of_a_signed_type_fits, options_belong_to_ops, \
-        a_zero_wins_over_an_overflow, norm2_does_not_overflow_on_the_way
-#include "unit.h"
+CR_CHECK_MAIN("kernels/finish") {
+    tcase_add_test(tc, an_integer_that_does_not_fit_is_told_exactly);
+    tcase_add_test(tc, the_least_value_of_a_signed_type_fits);
+    tcase_add_test(tc, options_belong_to_ops);
+    tcase_add_test(tc, a_zero_wins_over_an_overflow);
+    tcase_add_test(tc, norm2_does_not_overflow_on_the_way);
+}

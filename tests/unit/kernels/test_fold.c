@@ -11,6 +11,7 @@
 #include "kernels/core/big.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 enum { ISAS = sizeof isas / sizeof isas[0] };
@@ -274,8 +275,13 @@ START_TEST(a_strange_floating_point_state_changes_nothing) {}
 END_TEST
 #endif
 
-#define TESTS                                                                                                 \
-    selecting, nothing_outside_is_read, long_runs_in_the_bins_stay_exact, the_first_nan_and_the_lowest_index, \
-        what_is_wanted_of_the_extrema, a_strange_floating_point_state_changes_nothing,                        \
-        more_elements_than_31_bits_count, indices_up_to_the_last
-#include "unit.h"
+CR_CHECK_MAIN("kernels/fold") {
+    tcase_add_test(tc, selecting);
+    tcase_add_test(tc, nothing_outside_is_read);
+    tcase_add_test(tc, long_runs_in_the_bins_stay_exact);
+    tcase_add_test(tc, the_first_nan_and_the_lowest_index);
+    tcase_add_test(tc, what_is_wanted_of_the_extrema);
+    tcase_add_test(tc, a_strange_floating_point_state_changes_nothing);
+    tcase_add_test(tc, more_elements_than_31_bits_count);
+    tcase_add_test(tc, indices_up_to_the_last);
+}

@@ -9,6 +9,7 @@
 #include "kernels/core/big.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 enum { LONGEST = 40000, ARRAYS = 200 };
 
@@ -316,17 +317,9 @@ START_TEST(rests_of_squares_fill_their_lanes) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("kernels");
-    TCase *tcase = tcase_create("all");
-    tcase_add_loop_test(tcase, together_as_alone, 0, sizeof shapes / sizeof shapes[0]);
-    tcase_add_loop_test(tcase, integers_together_as_alone, CR_BOOL, CR_I64 + 1);
-    tcase_add_test(tcase, rests_of_squares_fill_their_lanes);
-    tcase_add_test(tcase, long_runs_at_the_top_of_the_window);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+CR_CHECK_MAIN("kernels/fold_fused") {
+    tcase_add_loop_test(tc, together_as_alone, 0, sizeof shapes / sizeof shapes[0]);
+    tcase_add_loop_test(tc, integers_together_as_alone, CR_BOOL, CR_I64 + 1);
+    tcase_add_test(tc, rests_of_squares_fill_their_lanes);
+    tcase_add_test(tc, long_runs_at_the_top_of_the_window);
 }

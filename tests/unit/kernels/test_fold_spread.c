@@ -10,6 +10,7 @@
 #include "kernels/core/float.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 enum { LONGEST = 120000, ARRAYS = 60 };
 
@@ -124,15 +125,7 @@ START_TEST(any_spread_is_exact) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("kernels");
-    TCase *tcase = tcase_create("all");
-    tcase_add_loop_test(tcase, any_spread_is_exact, 0, sizeof shapes / sizeof shapes[0]);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+CR_CHECK_MAIN("kernels/fold_spread") {
+    tcase_add_loop_test(tc, any_spread_is_exact, 0, sizeof shapes / sizeof shapes[0]);
+    tcase_set_timeout(tc, 60);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/core/op.h"
+#include "tests/unit/check_main.h"
 
 START_TEST(names_go_both_ways) {
     for (int i = 1; i <= CR_OP_LAST; i++) {
@@ -68,6 +69,10 @@ START_TEST(sets_hold_ids_up_to_63) {
 }
 END_TEST
 
-#define TESTS \
-    names_go_both_ways, supports_is_one_predicate, needs_follow_the_kind, wants_follow_the_needs, sets_hold_ids_up_to_63
-#include "unit.h"
+CR_CHECK_MAIN("kernels/op") {
+    tcase_add_test(tc, names_go_both_ways);
+    tcase_add_test(tc, supports_is_one_predicate);
+    tcase_add_test(tc, needs_follow_the_kind);
+    tcase_add_test(tc, wants_follow_the_needs);
+    tcase_add_test(tc, sets_hold_ids_up_to_63);
+}

@@ -4,6 +4,7 @@
 
 #include "kernels/core/limbs.h"
 #include "kernels/core/partial.h"
+#include "tests/unit/check_main.h"
 
 static cr_value finish(const cr_partial *p, cr_op op) {
     cr_finish_opts opts = {0};
@@ -97,7 +98,9 @@ START_TEST(a_missing_family_is_said) {
 }
 END_TEST
 
-#define TESTS                                                                                             \
-    nothing_folded_follows_the_empty_rule, merging_never_overflows_a_limb, extrema_take_the_lowest_index, \
-        a_missing_family_is_said
-#include "unit.h"
+CR_CHECK_MAIN("kernels/partial") {
+    tcase_add_test(tc, nothing_folded_follows_the_empty_rule);
+    tcase_add_test(tc, merging_never_overflows_a_limb);
+    tcase_add_test(tc, extrema_take_the_lowest_index);
+    tcase_add_test(tc, a_missing_family_is_said);
+}

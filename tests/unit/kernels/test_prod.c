@@ -9,6 +9,7 @@
 
 #include "kernels/core/prod.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 static const char *const isas[] = {"portable", "avx2", "avx512"};
 enum { ISAS = sizeof isas / sizeof isas[0] };
@@ -384,9 +385,16 @@ START_TEST(integers_are_exact_in_any_type) {
 }
 END_TEST
 
-#define TESTS                                                                                                   \
-    signs_zeros_and_infinities, rounded_once_to_the_type_asked_for, the_smallest_rest_decides,                  \
-        the_root_is_that_of_the_whole_tree, exponents_never_overflow, any_split_and_order_gives_the_same_nodes, \
-        an_incomplete_block_lacks_ones, nothing_outside_is_read, too_many_gaps_are_refused,                     \
-        a_strange_floating_point_state_changes_nothing, integers_are_exact_in_any_type
-#include "unit.h"
+CR_CHECK_MAIN("kernels/prod") {
+    tcase_add_test(tc, signs_zeros_and_infinities);
+    tcase_add_test(tc, rounded_once_to_the_type_asked_for);
+    tcase_add_test(tc, the_smallest_rest_decides);
+    tcase_add_test(tc, the_root_is_that_of_the_whole_tree);
+    tcase_add_test(tc, exponents_never_overflow);
+    tcase_add_test(tc, any_split_and_order_gives_the_same_nodes);
+    tcase_add_test(tc, an_incomplete_block_lacks_ones);
+    tcase_add_test(tc, nothing_outside_is_read);
+    tcase_add_test(tc, too_many_gaps_are_refused);
+    tcase_add_test(tc, a_strange_floating_point_state_changes_nothing);
+    tcase_add_test(tc, integers_are_exact_in_any_type);
+}

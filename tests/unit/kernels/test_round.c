@@ -2,6 +2,7 @@
 #include <check.h>
 
 #include "kernels/core/round.h"
+#include "tests/unit/check_main.h"
 
 static uint64_t rounded(cr_dtype dtype, uint64_t magnitude, int exponent, bool negative) {
     cr_big x;
@@ -48,7 +49,9 @@ START_TEST(sticky_breaks_a_tie) {
 }
 END_TEST
 
-#define TESTS                                                                                            \
-    ties_go_to_even, overflow_begins_half_a_unit_above_the_largest, denormals_are_values_like_any_other, \
-        sticky_breaks_a_tie
-#include "unit.h"
+CR_CHECK_MAIN("kernels/round") {
+    tcase_add_test(tc, ties_go_to_even);
+    tcase_add_test(tc, overflow_begins_half_a_unit_above_the_largest);
+    tcase_add_test(tc, denormals_are_values_like_any_other);
+    tcase_add_test(tc, sticky_breaks_a_tie);
+}

@@ -6,6 +6,7 @@
 
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 
 enum { BLOCK = CR_PROD_BLOCK, RANGE = 24, PRODUCT = RANGE + 16, NODES = PRODUCT + 28, CAP = CR_SERIAL_MAX_BYTES };
 
@@ -198,7 +199,10 @@ START_TEST(integers_there_back_and_refused) {
 }
 END_TEST
 
-#define TESTS                                                                                                 \
-    floats_go_there_and_back, parts_in_any_order_give_the_bytes_of_the_whole, what_no_floats_give_is_refused, \
-        scattered_ranges_are_refused_before_anything_changes, integers_there_back_and_refused
-#include "unit.h"
+CR_CHECK_MAIN("kernels/serial_prod") {
+    tcase_add_test(tc, floats_go_there_and_back);
+    tcase_add_test(tc, parts_in_any_order_give_the_bytes_of_the_whole);
+    tcase_add_test(tc, what_no_floats_give_is_refused);
+    tcase_add_test(tc, scattered_ranges_are_refused_before_anything_changes);
+    tcase_add_test(tc, integers_there_back_and_refused);
+}

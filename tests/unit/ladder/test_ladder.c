@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/ladder/total.h"
+#include "tests/unit/check_main.h"
 
 START_TEST(names_are_the_documents) {
     static const char *const names[] = {"v0_baseline",
@@ -129,9 +130,7 @@ START_TEST(logic_and_nothing) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("kernels/ladder");
-    TCase *tc = tcase_create("ladder");
+CR_CHECK_MAIN("kernels/ladder") {
     tcase_add_test(tc, names_are_the_documents);
     tcase_add_test(tc, what_may_be_asked);
     tcase_add_test(tc, sums_of_any_size);
@@ -139,10 +138,4 @@ int main(void) {
     tcase_add_test(tc, extrema_from_keys);
     tcase_add_test(tc, products_and_their_end);
     tcase_add_test(tc, logic_and_nothing);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

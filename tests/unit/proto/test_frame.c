@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "proto/frame.h"
+#include "tests/unit/check_main.h"
 
 enum place { CONNECTION, STREAM, EITHER };
 
@@ -90,17 +91,9 @@ START_TEST(every_flag) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("frame");
-    TCase *t = tcase_create("frame");
-    tcase_add_loop_test(t, sides_lengths_streams, 0, RULES);
-    tcase_add_loop_test(t, descriptors, 0, RULES);
-    tcase_add_test(t, unknown_types_pass_only_when_ignorable);
-    tcase_add_test(t, every_flag);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("frame") {
+    tcase_add_loop_test(tc, sides_lengths_streams, 0, RULES);
+    tcase_add_loop_test(tc, descriptors, 0, RULES);
+    tcase_add_test(tc, unknown_types_pass_only_when_ignorable);
+    tcase_add_test(tc, every_flag);
 }

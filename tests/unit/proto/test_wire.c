@@ -6,6 +6,7 @@
 
 #include "kernels/core/partial.h"
 #include "proto/wire.h"
+#include "tests/unit/check_main.h"
 
 /* The enums of cured.proto, read as they stand there, agree with the lists of kernels/core. */
 #define PROTO_IS(name, number, ours) _Static_assert((int)(ours) == (number), name " is the same on the wire and inside")
@@ -416,28 +417,20 @@ START_TEST(too_small_a_buffer) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("wire");
-    TCase *t = tcase_create("wire");
-    tcase_add_test(t, numbers_agree_with_the_lists);
-    tcase_add_test(t, cut_anywhere);
-    tcase_add_test(t, every_byte_wrong);
-    tcase_add_test(t, call_limits);
-    tcase_add_test(t, many_entries);
-    tcase_add_test(t, largest_replies_fit);
-    tcase_add_test(t, result_bounds);
-    tcase_add_test(t, regions_are_checked);
-    tcase_add_test(t, longest_name);
-    tcase_add_test(t, text_is_cut_and_cleaned);
-    tcase_add_test(t, hello_bounds);
-    tcase_add_test(t, strings_have_no_nul);
-    tcase_add_test(t, numbers_are_not_cut);
-    tcase_add_test(t, text_is_printable);
-    tcase_add_test(t, too_small_a_buffer);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("wire") {
+    tcase_add_test(tc, numbers_agree_with_the_lists);
+    tcase_add_test(tc, cut_anywhere);
+    tcase_add_test(tc, every_byte_wrong);
+    tcase_add_test(tc, call_limits);
+    tcase_add_test(tc, many_entries);
+    tcase_add_test(tc, largest_replies_fit);
+    tcase_add_test(tc, result_bounds);
+    tcase_add_test(tc, regions_are_checked);
+    tcase_add_test(tc, longest_name);
+    tcase_add_test(tc, text_is_cut_and_cleaned);
+    tcase_add_test(tc, hello_bounds);
+    tcase_add_test(tc, strings_have_no_nul);
+    tcase_add_test(tc, numbers_are_not_cut);
+    tcase_add_test(tc, text_is_printable);
+    tcase_add_test(tc, too_small_a_buffer);
 }

@@ -6,6 +6,7 @@
 
 #include "cured.pb-c.h"
 #include "proto/wire_internal.h"
+#include "tests/unit/check_main.h"
 
 enum { ROUNDS = 10000 };
 
@@ -320,19 +321,11 @@ START_TEST(results_are_read_alike) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("proto/wire_fast");
-    TCase *tc = tcase_create("fast");
+CR_CHECK_MAIN("proto/wire_fast") {
     tcase_add_test(tc, calls_are_read_alike);
     tcase_add_test(tc, damaged_calls_are_read_alike);
     tcase_add_test(tc, calls_are_written_alike);
     tcase_add_loop_test(tc, a_call_with_an_output_is_plain, 0, 2);
     tcase_add_test(tc, results_are_written_alike);
     tcase_add_test(tc, results_are_read_alike);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

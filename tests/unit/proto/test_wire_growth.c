@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proto/wire.h"
+#include "tests/unit/check_main.h"
 
 static uint8_t buffer[CR_HEAD_MAX_BYTES];
 
@@ -163,16 +164,8 @@ START_TEST(reserved_numbers_agree) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("wire growth");
-    TCase *t = tcase_create("growth");
-    tcase_add_test(t, fields_to_come_are_refused);
-    tcase_add_test(t, other_fields_are_ignored);
-    tcase_add_test(t, reserved_numbers_agree);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("wire growth") {
+    tcase_add_test(tc, fields_to_come_are_refused);
+    tcase_add_test(tc, other_fields_are_ignored);
+    tcase_add_test(tc, reserved_numbers_agree);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/wire.h"
+#include "tests/unit/check_main.h"
 
 enum { CAP = 512, DATA = 100 };
 
@@ -181,10 +182,7 @@ START_TEST(test_what_requests_say) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("proto/wire_grpc");
-    TCase *tc = tcase_create("all");
-    suite_add_tcase(suite, tc);
+CR_CHECK_MAIN("proto/wire_grpc") {
     tcase_add_test(tc, test_bulk_at_every_cut);
     tcase_add_test(tc, test_no_bulk_at_every_cut);
     tcase_add_test(tc, test_messages_that_end_early);
@@ -192,9 +190,4 @@ int main(void) {
     tcase_add_test(tc, test_lengths_beyond_the_message);
     tcase_add_test(tc, test_requests_cut_and_changed);
     tcase_add_test(tc, test_what_requests_say);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
 }

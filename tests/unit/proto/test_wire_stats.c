@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proto/wire_stats.h"
+#include "tests/unit/check_main.h"
 
 START_TEST(largest_stats_fit) {
     static uint8_t buffer[CR_HEAD_MAX_BYTES];
@@ -80,16 +81,8 @@ START_TEST(a_name_keeps_its_characters) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("proto/wire_stats");
-    TCase *tests = tcase_create("all");
-    tcase_add_test(tests, largest_stats_fit);
-    tcase_add_test(tests, largest_slow_log_fits);
-    tcase_add_test(tests, a_name_keeps_its_characters);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+CR_CHECK_MAIN("proto/wire_stats") {
+    tcase_add_test(tc, largest_stats_fit);
+    tcase_add_test(tc, largest_slow_log_fits);
+    tcase_add_test(tc, a_name_keeps_its_characters);
 }

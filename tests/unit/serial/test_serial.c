@@ -8,6 +8,7 @@
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
 #include "tests/protocol/hex.h"
+#include "tests/unit/check_main.h"
 
 enum {
     CAP = CR_SERIAL_MAX_BYTES,
@@ -339,23 +340,15 @@ START_TEST(makes_within_bounds) {
 }
 END_TEST
 
-int main(void) {
-    Suite *s = suite_create("serial");
-    TCase *t = tcase_create("serial");
-    tcase_add_loop_test(t, golden, 0, GOLDENS);
-    tcase_add_test(t, golden_gap);
-    tcase_add_loop_test(t, any_cut_any_order, CR_BOOL, CR_F64 + 1);
-    tcase_add_loop_test(t, unplaced_any_order, CR_BOOL, CR_F64 + 1);
-    tcase_add_test(t, unplaced_has_a_constant_size);
-    tcase_add_test(t, unplaced_answers);
-    tcase_add_loop_test(t, refuses, 0, REFUSALS);
-    tcase_add_test(t, refuses_other_lengths_and_versions);
-    tcase_add_test(t, refuses_to_merge);
-    tcase_add_test(t, makes_within_bounds);
-    suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+CR_CHECK_MAIN("serial") {
+    tcase_add_loop_test(tc, golden, 0, GOLDENS);
+    tcase_add_test(tc, golden_gap);
+    tcase_add_loop_test(tc, any_cut_any_order, CR_BOOL, CR_F64 + 1);
+    tcase_add_loop_test(tc, unplaced_any_order, CR_BOOL, CR_F64 + 1);
+    tcase_add_test(tc, unplaced_has_a_constant_size);
+    tcase_add_test(tc, unplaced_answers);
+    tcase_add_loop_test(tc, refuses, 0, REFUSALS);
+    tcase_add_test(tc, refuses_other_lengths_and_versions);
+    tcase_add_test(tc, refuses_to_merge);
+    tcase_add_test(tc, makes_within_bounds);
 }

@@ -9,14 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int run_suite(Suite *suite) {
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
 int disk_file(void) {
     const char *dir = getenv("CURED_TEST_DIR");
     char path[4096];

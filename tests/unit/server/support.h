@@ -1,4 +1,4 @@
-/* support: what the unit tests of server/ share: the runner, files, gates between threads, and allocations that fail.
+/* support: what the unit tests of server/ share: files, gates between threads, and allocations that fail.
  *
  * Thread: any. Owner: the test. */
 #ifndef CURED_TESTS_UNIT_SERVER_SUPPORT_H
@@ -12,9 +12,6 @@
 
 #include "base/metrics.h"
 #include "proto/status.h"
-
-/* Runs the suite and frees it; what main returns. */
-int run_suite(Suite *suite);
 
 /* An unlinked file on a disk file system (where there is one), open for reading and writing, and a memfd. */
 int disk_file(void);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/admin/http.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 static cr_http http;
@@ -109,13 +110,9 @@ START_TEST(hosts_that_are_numbers) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/admin_http");
-    TCase *tc = tcase_create("http");
+CR_CHECK_MAIN("server/admin_http") {
     tcase_add_test(tc, a_request_in_any_pieces);
     tcase_add_test(tc, requests_follow_each_other);
     tcase_add_test(tc, limits_are_exact);
     tcase_add_test(tc, hosts_that_are_numbers);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

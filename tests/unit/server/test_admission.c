@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "server/admit/admission.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 static cr_admission a;
@@ -361,9 +362,7 @@ START_TEST(random_users) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/admission");
-    TCase *tc = tcase_create("admission");
+CR_CHECK_MAIN("server/admission") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, connections);
     tcase_add_test(tc, descriptors_are_shared_out);
@@ -378,6 +377,4 @@ int main(void) {
     tcase_add_test(tc, an_option_caps_a_user);
     tcase_add_test(tc, descriptors_that_wait_go_by_user);
     tcase_add_loop_test(tc, random_users, 0, 4);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

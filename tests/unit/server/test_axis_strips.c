@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "engine/job_axis.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 static const uint64_t MIB = 1 << 20;
@@ -91,13 +92,9 @@ START_TEST(only_what_does_not_fit) {
 }
 END_TEST
 
-int main(void) {
+CR_CHECK_MAIN("server/axis_strips") {
     const char *seed = getenv("CURED_TEST_SEED");
     srandom(seed ? (unsigned)strtoul(seed, NULL, 10) : 17);
-    Suite *suite = suite_create("server/axis_strips");
-    TCase *tc = tcase_create("strips");
     tcase_add_test(tc, every_byte_has_a_place);
     tcase_add_test(tc, only_what_does_not_fit);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/loopback.h"
 
 START_TEST(small_calls_are_answered_in_their_turn) {
@@ -295,9 +296,7 @@ START_TEST(without_memory) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/conn");
-    TCase *tc = tcase_create("conn");
+CR_CHECK_MAIN("server/conn") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, small_calls_are_answered_in_their_turn, 0, 4);
     tcase_add_test(tc, a_quick_upload_needs_no_worker);
@@ -309,6 +308,4 @@ int main(void) {
     tcase_add_test(tc, a_slow_reader_does_not_grow_the_reply_buffer);
     tcase_add_test(tc, a_wrong_upload_fails_alone);
     tcase_add_loop_test(tc, without_memory, 0, 8);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

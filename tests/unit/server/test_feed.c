@@ -8,6 +8,7 @@
 #include "engine/feed.h"
 #include "engine/lane.h"
 #include "engine/memory/guard.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024, SLABS = 4 };
@@ -468,9 +469,7 @@ START_TEST(no_memory_lets_the_region_go) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/feed");
-    TCase *tc = tcase_create("feed");
+CR_CHECK_MAIN("server/feed") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_array_for_now);
     tcase_add_loop_test(tc, files_and_memfds_of_every_size, 0, 4 * SIZES);
@@ -487,6 +486,4 @@ int main(void) {
     tcase_add_loop_test(tc, a_region_is_let_go_when_its_job_stops, 0, 6);
     tcase_add_loop_test(tc, wrong_ranges_of_a_region, 0, 3);
     tcase_add_loop_test(tc, no_memory_lets_the_region_go, 0, 2);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 
 #include "engine/feed.h"
 #include "engine/memory/guard.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024, SLABS = 4 };
@@ -169,13 +170,9 @@ START_TEST(a_read_counts_as_what_it_reads) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/feed_turns");
-    TCase *tc = tcase_create("feed_turns");
+CR_CHECK_MAIN("server/feed_turns") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_fold_gives_its_slab_back_without_a_files_thread);
     tcase_add_loop_test(tc, a_small_file_is_offered_by_who_looks_at_it, 0, 2);
     tcase_add_test(tc, a_read_counts_as_what_it_reads);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

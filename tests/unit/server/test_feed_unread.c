@@ -8,6 +8,7 @@
 #include "engine/feed.h"
 #include "engine/lane.h"
 #include "engine/memory/guard.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 static cr_queue *queue;
@@ -123,12 +124,8 @@ START_TEST(a_file_that_is_cut_is_told) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/feed_unread");
-    TCase *tc = tcase_create("unread");
+CR_CHECK_MAIN("server/feed_unread") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, workers_read_what_they_fold, 0, 6);
     tcase_add_test(tc, a_file_that_is_cut_is_told);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

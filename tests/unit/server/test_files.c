@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "engine/memory/files.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024 };
@@ -296,9 +297,7 @@ START_TEST(no_memory_at_start_is_said) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/files");
-    TCase *tc = tcase_create("files");
+CR_CHECK_MAIN("server/files") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, tasks_run_once_on_another_thread);
     tcase_add_test(tc, hung_foreign_calls_leave_local_ones_alone);
@@ -312,6 +311,4 @@ int main(void) {
     tcase_add_test(tc, close_closes_local_and_foreign_descriptors);
     tcase_add_test(tc, close_works_without_memory);
     tcase_add_test(tc, no_memory_at_start_is_said);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -13,6 +13,7 @@
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/gpu/work.h"
 #include "tests/fake/fake_gpu.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024, BYTES = 4 * MIB, CHUNK = MIB, LIMIT_MS = 60000, SMALL_JOBS = 5, MOST_JOBS = 8 };
@@ -230,14 +231,10 @@ START_TEST(a_work_without_claims) {
 END_TEST
 #endif
 
-int main(void) {
-    Suite *suite = suite_create("server/gpu_calls");
-    TCase *tc = tcase_create("calls");
+CR_CHECK_MAIN("server/gpu_calls") {
     tcase_add_test(tc, calls_of_each_kind_of_work);
 #ifndef NDEBUG
     tcase_add_loop_test_raise_signal(tc, moves_that_are_not_drawn, SIGABRT, 0, 4);
     tcase_add_test_raise_signal(tc, a_work_without_claims, SIGABRT);
 #endif
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "server/lanes/lanes.h"
 #include "tests/fake/fake_gpu.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { PIECE = 64 * 1024, PIECES = 4, CHUNK = 512 * 1024, LIMIT_MS = 300, WHOLE_LIMIT_MS = 60000 };
@@ -137,12 +138,8 @@ START_TEST(what_all_gpus_refuse) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/gpu_pins");
-    TCase *tc = tcase_create("pins");
+CR_CHECK_MAIN("server/gpu_pins") {
     tcase_add_test(tc, a_lost_gpu_pins_no_more);
     tcase_add_test(tc, a_gpu_is_lost_while_it_pins);
     tcase_add_test(tc, what_all_gpus_refuse);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

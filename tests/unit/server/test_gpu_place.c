@@ -6,6 +6,7 @@
 #include "engine/sink.h"
 #include "server/lanes/gpu/lane.h"
 #include "tests/fake/fake_gpu.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { BOTH = CR_BY_CPU | CR_BY_GPU };
@@ -156,14 +157,10 @@ START_TEST(device_memory_that_is_too_much) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/gpu_place");
-    TCase *tc = tcase_create("place");
+CR_CHECK_MAIN("server/gpu_place") {
     tcase_add_test(tc, host_memory);
     tcase_add_test(tc, without_a_gpu);
     tcase_add_test(tc, device_memory);
     tcase_add_test(tc, answers_in_device_memory);
     tcase_add_test(tc, device_memory_that_is_too_much);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -1,5 +1,6 @@
 /* What a GPU takes of a job, from what was measured: pure functions. */
 #include "server/lanes/gpu/rates.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 static const uint64_t MIB = 1 << 20, GIB = 1 << 30;
@@ -96,15 +97,11 @@ START_TEST(a_large_work_says_when_the_next_is_nearly_done) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/gpu_rates");
-    TCase *tc = tcase_create("rates");
+CR_CHECK_MAIN("server/gpu_rates") {
     tcase_add_test(tc, a_large_job_gives_whole_chunks);
     tcase_add_test(tc, near_the_end_the_gpu_is_done_no_later_than_the_cpu);
     tcase_add_test(tc, a_small_job_is_left_to_the_cpu);
     tcase_add_test(tc, an_option_and_nothing_measured);
     tcase_add_test(tc, jobs_it_can_fold);
     tcase_add_test(tc, a_large_work_says_when_the_next_is_nearly_done);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

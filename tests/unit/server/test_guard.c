@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/memory/guard.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { PAGES = 64, ROUNDS = 200 };
@@ -160,9 +161,7 @@ START_TEST(a_fault_before_or_behind_the_view_kills) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/guard");
-    TCase *tc = tcase_create("guard");
+CR_CHECK_MAIN("server/guard") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, nothing_happens_to_a_whole_file);
     tcase_add_test(tc, what_was_cut_reads_as_zeros_and_is_reported);
@@ -170,6 +169,4 @@ int main(void) {
     tcase_add_test(tc, two_hundred_truncations_under_the_read);
     tcase_add_test_raise_signal(tc, a_fault_outside_a_view_kills, SIGBUS);
     tcase_add_loop_test_raise_signal(tc, a_fault_before_or_behind_the_view_kills, SIGBUS, 0, 2);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

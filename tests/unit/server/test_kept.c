@@ -10,6 +10,7 @@
 
 #include "engine/memory/guard.h"
 #include "engine/memory/kept.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 #ifndef F_ADD_SEALS
@@ -303,9 +304,7 @@ START_TEST(users_keep_it) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/kept");
-    TCase *tc = tcase_create("kept");
+CR_CHECK_MAIN("server/kept") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_way_follows_the_file);
     tcase_add_test(tc, holes_and_cuts_after_registering);
@@ -315,6 +314,4 @@ int main(void) {
     tcase_add_test(tc, device_memory_goes_by_the_hook);
     tcase_add_test(tc, mappings_are_pinned_and_let_go);
     tcase_add_test(tc, users_keep_it);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

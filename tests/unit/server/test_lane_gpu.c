@@ -12,6 +12,7 @@
 #include "kernels/cpu/fold.h"
 #include "server/lanes/gpu/internal.h"
 #include "tests/fake/fake_gpu.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024, PAGES = 2 * MIB, HANG_MS = 60000 };
@@ -474,9 +475,7 @@ START_TEST(a_start_that_hangs) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/lane_gpu");
-    TCase *tc = tcase_create("lane");
+CR_CHECK_MAIN("server/lane_gpu") {
     tcase_add_test(tc, sums_of_every_kind_of_memory);
     tcase_add_test(tc, copies_of_a_work_go_together);
     tcase_add_test(tc, each_job_is_one_range);
@@ -489,6 +488,4 @@ int main(void) {
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
     tcase_add_test(tc, a_start_that_hangs);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "server/transport/listener.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/loopback.h"
 
 enum { CLIENTS = 200 };
@@ -124,14 +125,10 @@ START_TEST(connections_leave_descriptors_for_calls) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/listener");
-    TCase *tc = tcase_create("listener");
+CR_CHECK_MAIN("server/listener") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, it_removes_its_own_socket_only, 0, 2);
     tcase_add_test(tc, it_rests_when_it_cannot_accept);
     tcase_add_test(tc, few_refused_connections_linger);
     tcase_add_test(tc, connections_leave_descriptors_for_calls);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

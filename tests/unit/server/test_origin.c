@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/memory/origin.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 START_TEST(memory_and_disk_files_are_local) {
@@ -148,9 +149,7 @@ START_TEST(a_new_mount_is_seen) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/origin");
-    TCase *tc = tcase_create("origin");
+CR_CHECK_MAIN("server/origin") {
     tcase_add_test(tc, memory_and_disk_files_are_local);
     tcase_add_test(tc, everything_else_is_foreign);
     tcase_add_test(tc, types_as_statfs_names_them);
@@ -158,6 +157,4 @@ int main(void) {
     tcase_add_loop_test(tc, the_mount_of_the_root_is_known, 0, 3);
     tcase_add_test(tc, a_plain_chroot);
     tcase_add_test(tc, a_new_mount_is_seen);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

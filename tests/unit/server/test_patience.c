@@ -1,5 +1,6 @@
 /* Which of the calls that wait has brought least: windows are counted, no clock is asked. */
 #include "server/call/patience.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MANY = 40 };
@@ -107,14 +108,10 @@ START_TEST(random_calls) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/patience");
-    TCase *tc = tcase_create("patience");
+CR_CHECK_MAIN("server/patience") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_new_call_has_time);
     tcase_add_test(tc, slow_pipes_live_and_hoarders_do_not);
     tcase_add_test(tc, those_of_no_use_hide_nobody);
     tcase_add_loop_test(tc, random_calls, 0, 3);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "server/admit/peer.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 static cr_peer of_process(pid_t pid, uid_t uid) {
@@ -92,12 +93,8 @@ START_TEST(the_kernel_says_who) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/peer");
-    TCase *tc = tcase_create("peer");
+CR_CHECK_MAIN("server/peer") {
     tcase_add_test(tc, turns_by_process_and_limits_by_user);
     tcase_add_test(tc, tcp_by_address);
     tcase_add_test(tc, the_kernel_says_who);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -4,6 +4,7 @@
 
 #include "engine/queue.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/pieces.h"
 #include "tests/unit/server/support.h"
 
@@ -401,9 +402,7 @@ START_TEST(no_memory_is_said) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/queue");
-    TCase *tc = tcase_create("queue");
+CR_CHECK_MAIN("server/queue") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, claims_cover_a_segment_once_and_cut_where_they_may, 0, 8);
     tcase_add_test(tc, jobs_take_turns);
@@ -419,6 +418,4 @@ int main(void) {
     tcase_add_test(tc, a_claim_that_failed_stops_its_job);
     tcase_add_test(tc, a_failed_claim_with_the_next_one_of_the_same_job_in_hand);
     tcase_add_test(tc, no_memory_is_said);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 
 #include "engine/queue.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/pieces.h"
 #include "tests/unit/server/support.h"
 
@@ -394,9 +395,7 @@ START_TEST(sleep_ends_with_an_offer_a_poke_and_the_end) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/queue_many");
-    TCase *tc = tcase_create("many");
+CR_CHECK_MAIN("server/queue_many") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, several_claims_are_in_flight_and_come_back_in_any_order);
     tcase_add_loop_test(tc, what_comes_back_unfolded_is_claimed_again, 0, 2);
@@ -409,6 +408,4 @@ int main(void) {
     tcase_add_test(tc, who_is_offered_what);
     tcase_add_test(tc, when_the_last_gpu_goes_its_jobs_are_the_cpus);
     tcase_add_test(tc, sleep_ends_with_an_offer_a_poke_and_the_end);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "engine/queue.h"
 #include "kernels/cpu/fold.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { PRODUCERS = 3, LANES = 3, JOBS_EACH = 40, SEGMENTS_MAX = 4, SEGMENT_MAX = 700 * 1024 };
@@ -224,12 +225,8 @@ START_TEST(one_by_one) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/queue_threads");
-    TCase *tc = tcase_create("threads");
+CR_CHECK_MAIN("server/queue_threads") {
     tcase_add_loop_test(tc, everything_at_once, 0, 2);
     tcase_add_loop_test(tc, closing_wakes_sleeping_lanes, 0, 2);
     tcase_add_test(tc, one_by_one);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

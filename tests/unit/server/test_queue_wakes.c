@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/queue_internal.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { WORKERS = 2, MOST_BYTES = 2 * 1024 * 1024 };
@@ -158,13 +159,9 @@ START_TEST(one_that_is_gone_is_not_awake) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/queue_wakes");
-    TCase *tc = tcase_create("wakes");
+CR_CHECK_MAIN("server/queue_wakes") {
     tcase_add_test(tc, the_last_to_sleep_is_woken);
     tcase_add_loop_test(tc, one_that_is_awake_is_enough, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tc, the_line_counts);
     tcase_add_test(tc, one_that_is_gone_is_not_awake);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

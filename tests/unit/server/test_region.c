@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "engine/memory/region.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 #ifndef SYS_memfd_secret
@@ -195,9 +196,7 @@ START_TEST(a_descriptor_that_cannot_be_mapped_is_said) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/region");
-    TCase *tc = tcase_create("region");
+CR_CHECK_MAIN("server/region") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, rights_are_checked);
     tcase_add_test(tc, what_is_no_file_is_named);
@@ -209,6 +208,4 @@ int main(void) {
     tcase_add_loop_test(tc, reads_are_whole_and_leave_the_position, 0, 2);
     tcase_add_test(tc, a_cut_is_noticed);
     tcase_add_test(tc, a_descriptor_that_cannot_be_mapped_is_said);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

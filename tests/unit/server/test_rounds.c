@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "server/loop/rounds.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MOST = 64 };
@@ -148,9 +149,7 @@ START_TEST(many_clients) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/rounds");
-    TCase *tc = tcase_create("rounds");
+CR_CHECK_MAIN("server/rounds") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_connection_goes_once_in_a_turn);
     tcase_add_test(tc, a_newcomer_goes_first);
@@ -158,6 +157,4 @@ int main(void) {
     tcase_add_test(tc, the_light_leave_a_part_of_the_turn);
     tcase_add_test(tc, connections_leave_while_they_go);
     tcase_add_test(tc, many_clients);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/memory/slab.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 typedef struct wish {
@@ -289,9 +290,7 @@ START_TEST(many_threads_share_few_slabs) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/slab");
-    TCase *tc = tcase_create("slab");
+CR_CHECK_MAIN("server/slab") {
     tcase_add_test(tc, the_last_one_given_is_the_next_one_taken);
     tcase_add_test(tc, waiters_are_served_in_their_order_and_before_takers);
     tcase_add_test(tc, clients_take_turns);
@@ -301,6 +300,4 @@ int main(void) {
     tcase_add_test(tc, too_many_or_no_memory_is_said);
     tcase_add_test(tc, all_of_them_are_pinned_and_unpinned);
     tcase_add_test(tc, many_threads_share_few_slabs);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/small.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { ROOM = 16 * 1024 };
@@ -175,9 +176,7 @@ START_TEST(what_may_take_long_is_let_go_on_a_files_thread) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/small");
-    TCase *tc = tcase_create("small");
+CR_CHECK_MAIN("server/small") {
     tcase_add_loop_test(tc, a_small_memfd_is_read, 0, 4);
     tcase_add_test(tc, a_range_of_a_large_one_is_read);
     tcase_add_test(tc, holes_are_zeros);
@@ -186,6 +185,4 @@ int main(void) {
     tcase_add_test(tc, what_is_wrong_is_told_as_by_a_feed);
     tcase_add_test(tc, a_region_is_read_while_it_is_whole);
     tcase_add_test(tc, what_may_take_long_is_let_go_on_a_files_thread);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "server/stats/stats.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 static cr_stats stats;
@@ -305,25 +306,21 @@ START_TEST(nobody_can_use_up_the_lines_of_others) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/stats");
-    TCase *tests = tcase_create("all");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, histograms_have_bounds_that_rise);
-    tcase_add_test(tests, histograms_count_up_to_and_with_a_bound);
-    tcase_add_test(tests, percentiles_are_off_by_a_step_at_most);
-    tcase_add_test(tests, requests_are_counted_by_label);
-    tcase_add_test(tests, windows_forget_what_is_older_than_a_minute);
-    tcase_add_test(tests, the_slowest_are_kept);
-    tcase_add_test(tests, one_user_takes_no_more_than_half_of_the_places_from_others);
-    tcase_add_test(tests, one_user_keeps_no_more_than_half_of_the_places_when_others_come);
-    tcase_add_test(tests, slow_calls_are_forgotten_after_an_hour);
-    tcase_add_test(tests, users_see_themselves_and_admins_everybody);
-    tcase_add_test(tests, exposition_fits_or_says_that_it_does_not);
-    tcase_add_test(tests, every_family_is_there_once_and_in_one_piece);
-    tcase_add_test(tests, json_is_escaped_and_bounded);
-    tcase_add_test(tests, small_calls_count_as_others_do);
-    tcase_add_test(tests, nobody_can_use_up_the_lines_of_others);
-    suite_add_tcase(suite, tests);
-    return run_suite(suite);
+CR_CHECK_MAIN("server/stats") {
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, histograms_have_bounds_that_rise);
+    tcase_add_test(tc, histograms_count_up_to_and_with_a_bound);
+    tcase_add_test(tc, percentiles_are_off_by_a_step_at_most);
+    tcase_add_test(tc, requests_are_counted_by_label);
+    tcase_add_test(tc, windows_forget_what_is_older_than_a_minute);
+    tcase_add_test(tc, the_slowest_are_kept);
+    tcase_add_test(tc, one_user_takes_no_more_than_half_of_the_places_from_others);
+    tcase_add_test(tc, one_user_keeps_no_more_than_half_of_the_places_when_others_come);
+    tcase_add_test(tc, slow_calls_are_forgotten_after_an_hour);
+    tcase_add_test(tc, users_see_themselves_and_admins_everybody);
+    tcase_add_test(tc, exposition_fits_or_says_that_it_does_not);
+    tcase_add_test(tc, every_family_is_there_once_and_in_one_piece);
+    tcase_add_test(tc, json_is_escaped_and_bounded);
+    tcase_add_test(tc, small_calls_count_as_others_do);
+    tcase_add_test(tc, nobody_can_use_up_the_lines_of_others);
 }

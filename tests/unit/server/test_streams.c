@@ -1,5 +1,6 @@
 /* Streams: as many calls as one connection may have, found by number; gaps take no room for long. */
 #include "server/native/streams.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MOST = 65536 };
@@ -53,13 +54,9 @@ START_TEST(without_memory_the_next_is_refused) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/streams");
-    TCase *tc = tcase_create("streams");
+CR_CHECK_MAIN("server/streams") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, each_is_found_until_it_is_over, 1, 4);
     tcase_add_test(tc, gaps_do_not_grow_it);
     tcase_add_test(tc, without_memory_the_next_is_refused);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

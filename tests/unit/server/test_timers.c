@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/timers.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MANY = 300 };
@@ -130,15 +131,11 @@ START_TEST(without_memory_the_timer_is_not_set_and_the_others_stand) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/timers");
-    TCase *tc = tcase_create("timers");
+CR_CHECK_MAIN("server/timers") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, fire_in_order_when_due);
     tcase_add_test(tc, a_timer_can_be_moved_and_stopped);
     tcase_add_test(tc, a_firing_timer_may_set_itself_and_stop_others);
     tcase_add_test(tc, random_operations_agree_with_a_model);
     tcase_add_test(tc, without_memory_the_timer_is_not_set_and_the_others_stand);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

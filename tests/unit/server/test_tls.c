@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "server/socket/tls.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MANY = 1000, A_STEP = 16, MOST_SHAKE = 16 * 1024 };
@@ -187,15 +188,11 @@ START_TEST(keys_that_take_long_are_not_agreed_on) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/tls");
-    TCase *tc = tcase_create("tls");
+CR_CHECK_MAIN("server/tls") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_hello_in_single_bytes_takes_many_steps);
     tcase_add_test(tc, an_endless_hello_is_refused);
     tcase_add_test(tc, a_read_takes_few_records);
     tcase_add_test(tc, a_read_takes_few_new_keys);
     tcase_add_loop_test(tc, keys_that_take_long_are_not_agreed_on, 0, 6);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

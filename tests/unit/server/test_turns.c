@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "server/call/call.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/loopback.h"
 
 /* Made in one turn for one connection: its part, and the last answer of it. */
@@ -287,9 +288,7 @@ START_TEST(a_lost_descriptor_ends_the_connection) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/turns");
-    TCase *tc = tcase_create("turns");
+CR_CHECK_MAIN("server/turns") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_turn_ends_however_fast_a_client_reads);
     tcase_add_test(tc, a_flood_of_frames_is_shared_out);
@@ -300,6 +299,4 @@ int main(void) {
     tcase_add_test(tc, calls_without_progress_end_while_draining);
     tcase_add_test(tc, answers_beyond_the_limit_are_refused);
     tcase_add_test(tc, a_lost_descriptor_ends_the_connection);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "server/call/call.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/loopback.h"
 
 enum { CLIENTS = 16, CALLS = 4, ROUNDS = 1, NUMBERS = MIB / 4 + 7 };
@@ -122,13 +123,9 @@ START_TEST(states_move_as_drawn) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/waiters");
-    TCase *tc = tcase_create("waiters");
+CR_CHECK_MAIN("server/waiters") {
     tcase_add_checked_fixture(tc, setup_one_slab, teardown);
     tcase_add_loop_test(tc, one_slab_for_all, 0, 3);
     tcase_add_test(tc, a_slab_for_an_upload_that_is_gone_goes_on);
     tcase_add_test(tc, states_move_as_drawn);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }
