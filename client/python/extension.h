@@ -250,6 +250,8 @@ bool cr_py_request_ops(cr_py_request *request, PyObject *ops);
 /* The array, the mask and the axes of a request: its input and its plan. */
 bool cr_py_request_plan(cr_py_request *request);
 void cr_py_request_release(cr_py_request *request);
+/* Whether it is answered slice by slice (slices.c): a mask, of where= or the array's own, or a first value. */
+bool cr_py_request_in_slices(const cr_py_request *request);
 /* The whole way, blocking. A new reference. */
 PyObject *cr_py_request_run(cr_py_request *request);
 /* slices.c: the same, one slice after the other, where a mask or a first value makes slices differ in length. */

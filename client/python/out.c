@@ -32,7 +32,7 @@ static PyObject *words_of(const cr_py_request *r, bool types) {
 /* Whether answers may go to tensors of a GPU in place. */
 static bool may_place(const cr_py_request *r) {
     return r->input.kind == CR_PY_CUDA && !r->plan.whole && !r->plan.permuted && r->plan.axis.n != 0 &&
-           r->plan.count != 0 && r->where == NULL && r->initial == NULL;
+           r->plan.count != 0 && !cr_py_request_in_slices(r);
 }
 
 /* Takes the one tensor of an op, if its type is asked by functions in C: cured/_out.py takes 10 µs of torch's attributes. A tensor that
@@ -161,7 +161,7 @@ bool cr_py_out_places(cr_py_request *r, int ndim, const Py_ssize_t *shape) {
     bool good = true;
     if (r->out_tensors != NULL && takes(r, 0, ndim, shape)) return true;
     cr_py_out_release(r);
-    if (r->plan.permuted || r->where != NULL || r->initial != NULL) return true;
+    if (r->plan.permuted || cr_py_request_in_slices(r)) return true;
     PyObject *sizes = PyTuple_New(ndim);
     for (int i = 0; sizes != NULL && i < ndim; i++) PyTuple_SetItem(sizes, i, PyLong_FromSsize_t(shape[i]));
     PyObject *names = words_of(r, false), *types = words_of(r, true), *arrays = NULL;

@@ -338,6 +338,8 @@ static PyObject *run_here(cr_py_request *r) {
     return answer;
 }
 
+bool cr_py_request_in_slices(const cr_py_request *r) { return r->input.mask.data != NULL || r->initial != NULL; }
+
 PyObject *cr_py_request_run(cr_py_request *r) {
     PyObject *answer = NULL;
     r->has_results = false;
@@ -348,8 +350,7 @@ PyObject *cr_py_request_run(cr_py_request *r) {
         cr_py_client *client = client_of(r);
         cr_py_link *link = client != NULL ? cr_py_link_take(client) : NULL;
         if (link != NULL) {
-            bool one_by_one = r->input.mask.data != NULL || r->initial != NULL;
-            answer = one_by_one ? cr_py_request_slices(r, client, link) : run_call(r, client, link);
+            answer = cr_py_request_in_slices(r) ? cr_py_request_slices(r, client, link) : run_call(r, client, link);
             cr_py_link_give(client, link);
         }
     }
