@@ -62,6 +62,27 @@ PyObject *cr_py_answer_or_error(const cured_value *value) {
     return answer != NULL ? answer : cr_py_answer_take_error();
 }
 
+bool cr_py_answer_is_index(cured_op op) { return op == CURED_OP_ARGMIN || op == CURED_OP_ARGMAX; }
+
+uint64_t cr_py_answer_index(const cr_py_request *r, const cured_value *value) {
+    uint64_t index;
+    memcpy(&index, cured_value_bytes(value, &(size_t){0}), sizeof index);
+    if (r->plan.mask == NULL) return index;
+    if (r->plan.count <= CR_PY_SMALL_BYTES) return cr_py_walk_place(&r->plan, r->input.mask.keeps, index);
+    PyThreadState *thread = PyEval_SaveThread();
+    index = cr_py_walk_place(&r->plan, r->input.mask.keeps, index);
+    PyEval_RestoreThread(thread);
+    return index;
+}
+
+/* The answer of an op of a whole array. */
+static PyObject *value_of(const cr_py_request *r, const cured_call *call, size_t op) {
+    const cured_value *value = cured_call_value(call, op);
+    if (!cr_py_answer_is_index(r->ops[op]) || cured_value_status(value, NULL) != CURED_OK)
+        return cr_py_answer_value(value);
+    return PyLong_FromUnsignedLongLong(cr_py_answer_index(r, value));
+}
+
 /* Notes which ops lack answers. Extrema of nothing but NaNs, which are skipped, are NaN: they have values, as NumPy's have. */
 static void note_lacking(cr_py_request *r, const cured_call *call) {
     cured_error error;
@@ -91,8 +112,11 @@ PyObject *cr_py_answer(cr_py_request *r, const cured_call *call) {
         note_lacking(r, call);
         return cr_py_answer_arrays(r);
     }
-    if (r->single) return cr_py_answer_value(cured_call_value(call, 0));
-    for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_answer_or_error(cured_call_value(call, i));
+    if (r->single) return value_of(r, call, 0);
+    for (size_t i = 0; i < r->op_count; i++) {
+        values[i] = value_of(r, call, i);
+        if (values[i] == NULL) values[i] = cr_py_answer_take_error();
+    }
     return cr_py_answer_result(r, values);
 }
 

@@ -118,6 +118,7 @@ typedef struct cr_py_input {
     PyObject *held;  /* owned, keeps the memory; may be NULL */
     Py_buffer view, mask_view;
     bool has_view, has_mask_view;
+    bool is_masked; /* elements may be left out: of a masked array, even where it has no mask, and with where= */
     Py_ssize_t shape[CR_PY_MAX_DIMS], strides[CR_PY_MAX_DIMS];
 } cr_py_input;
 
@@ -180,6 +181,9 @@ typedef struct cr_py_walk {
 void cr_py_walk_begin(cr_py_walk *walk, const cr_py_plan *plan, const cr_py_input *in);
 /* Writes up to `most` elements to out; how many, perhaps none of those that it looked at. walk->left is 0 after the last. */
 size_t cr_py_walk_next(cr_py_walk *walk, void *out, size_t most);
+/* Among all elements of a masked plan, the place of the one that has this index among those that the mask keeps. Any walk of the plan
+ * counts so. */
+uint64_t cr_py_walk_place(const cr_py_plan *plan, bool keeps, uint64_t index);
 /* Turns the bytes of `count` elements where they are. */
 void cr_py_walk_turn(void *data, uint8_t size, size_t count);
 
@@ -228,8 +232,8 @@ typedef struct cr_py_request {
     size_t op_count;
     bool keepdims, partial, single; /* single: the answer of the one op, instead of a Result */
     bool ordered;                   /* the answer depends on the order of the elements */
-    bool has_results;
-    uint64_t axes; /* a bit for each reduced axis, unless plan.whole */
+    bool has_results, has_first;    /* first: of a partial was given */
+    uint64_t axes;                  /* a bit for each reduced axis, unless plan.whole */
     cured_options options;
     cr_py_memory *results[CURED_MAX_OPS]; /* owned, along an axis */
     PyObject *lacking[CURED_MAX_OPS];     /* owned: why some answers of an op have no value; NULL: all have one */
@@ -260,10 +264,14 @@ PyObject *cr_py_request_slices(cr_py_request *request, cr_py_client *client, cr_
 /* ---- answer.c: answers as Python objects ---- */
 
 PyObject *cr_py_answer_value(const cured_value *value);
-/* The value, or the exception that says why there is none: a Result raises it when somebody asks for the value. */
 /* The exception that is set, as an object; it is set no more. */
 PyObject *cr_py_answer_take_error(void);
+/* The value, or the exception that says why there is none: a Result raises it when somebody asks for the value. */
 PyObject *cr_py_answer_or_error(const cured_value *value);
+/* Whether the op's answer is an index. */
+bool cr_py_answer_is_index(cured_op op);
+/* The index of an element of what r->plan walks. libcured's value counts the elements that a mask keeps; this counts all. */
+uint64_t cr_py_answer_index(const cr_py_request *request, const cured_value *value);
 /* Of an array that was folded without a call. */
 PyObject *cr_py_answer_values(const cr_py_request *request, const cured_values *values);
 /* Of a call that is done. */

@@ -102,7 +102,7 @@ static bool is_refusal(void) {
     return PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_BufferError);
 }
 
-/* _adapt.adapt gives (array, mask or None): what stands for a masked array, a column of a table, and other objects. */
+/* _adapt.adapt gives (array, mask): what stands for a masked array, a column of a table, and other objects. */
 static bool take_adapted(cr_py_input *in, PyObject **array) {
     PyObject *mask, *pair = cr_py_helper("cured._adapt", "adapt", *array);
     if (pair == NULL) return false;
@@ -116,7 +116,8 @@ static bool take_adapted(cr_py_input *in, PyObject **array) {
         plain[plain_count++] = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(given));
         cr_py_numpy_learn(Py_TYPE(given));
     }
-    if (mask == Py_None) return true;
+    in->is_masked = mask != Py_None;
+    if (mask == Py_None || mask == Py_False) return true;
     Py_INCREF(mask); /* take_other lets go of the pair */
     int taken = cr_py_input_buffer(in, *array);
     bool good = taken == 1 || ((taken == 0 || is_refusal()) && take_other(in, *array));
@@ -146,6 +147,7 @@ bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     in->has_view = in->has_mask_view = false;
     in->mask.data = NULL;
     in->mask.keeps = true;
+    in->is_masked = false;
     if (cr_py_numpy_take(in, array)) return true;
     if (Py_TYPE(array) == cr_py_file_type) {
         cr_py_file_input(array, in);
@@ -202,6 +204,7 @@ bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
         memset(in->mask.strides, 0, sizeof in->mask.strides);
         in->mask.data = none;
         in->mask.keeps = keeps;
+        in->is_masked = true;
         return true;
     }
     PyObject *array = mask_array(mask);
@@ -226,6 +229,7 @@ bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
     }
     in->mask.data = v->buf;
     in->mask.keeps = keeps;
+    in->is_masked = true;
     return true;
 }
 

@@ -14,7 +14,7 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     r->out_tensors = NULL;
     r->client = NULL;
     r->async = NULL;
-    r->keepdims = r->partial = r->single = false;
+    r->keepdims = r->partial = r->single = r->has_first = false;
     if (self != NULL && Py_TYPE(self) == cr_py_file_type) {
         r->array = self;
         return true;

@@ -81,6 +81,7 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             return cr_py_number(value, "ddof", &r->options.ddof);
         case FIRST:
             r->options.unplaced = r->partial && value == Py_None;
+            r->has_first = !r->options.unplaced;
             if (r->options.unplaced) return true;
             if (r->partial) return cr_py_number(value, "first", &r->options.first);
             PyErr_SetString(PyExc_TypeError, "first: only a partial has one");
@@ -201,16 +202,19 @@ static bool take_axes(const cr_py_request *r, int ndim, uint64_t *axes) {
 
 static bool has_index(const cr_py_request *r) {
     for (size_t i = 0; i < r->op_count; i++)
-        if (r->ops[i] == CURED_OP_ARGMIN || r->ops[i] == CURED_OP_ARGMAX) return true;
+        if (cr_py_answer_is_index(r->ops[i])) return true;
+    return false;
+}
+
+static bool has_float_prod(const cr_py_request *r) {
+    for (size_t i = 0; i < r->op_count; i++)
+        if (r->ops[i] == CURED_OP_PROD && r->input.dtype >= CURED_F16) return true;
     return false;
 }
 
 /* Whether the order of elements matters: for first indices, and for the fixed tree of products. */
 static bool is_ordered(const cr_py_request *r) {
-    bool ordered = (r->partial && !r->options.unplaced) || has_index(r);
-    for (size_t i = 0; i < r->op_count; i++)
-        if (r->ops[i] == CURED_OP_PROD && r->input.dtype >= CURED_F16) ordered = true;
-    return ordered;
+    return (r->partial && !r->options.unplaced) || has_index(r) || has_float_prod(r);
 }
 
 static bool check_initial(const cr_py_request *r) {
@@ -223,6 +227,27 @@ static bool check_initial(const cr_py_request *r) {
     }
     PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
     return false;
+}
+
+/* Why a request has no partial; NULL: it has one. A part under a mask has no position, because elements are left out of it. */
+static const char *no_partial(const cr_py_request *r, bool whole) {
+    if (!whole) return "axis: a partial is of a whole array";
+    if (r->out != NULL) return "out: a partial is no array";
+    if (!r->input.is_masked) return NULL;
+    if (r->has_first)
+        return "first: a part under a mask has no position, because elements are left out: leave first away";
+    if (has_index(r))
+        return "ops: a part under a mask has no position, which argmin and argmax need: ask cured.argmin of the array";
+    if (has_float_prod(r))
+        return "ops: a part under a mask has no position, which prod of floats needs: ask cured.prod of the array";
+    return NULL;
+}
+
+static bool check_partial(cr_py_request *r, bool whole) {
+    const char *why = no_partial(r, whole);
+    if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
+    if (r->input.is_masked) r->options.unplaced = true;
+    return why == NULL;
 }
 
 /* A file is read as it lies, or in C order; nothing in between. */
@@ -253,10 +278,6 @@ bool cr_py_request_plan(cr_py_request *r) {
     if (!cr_py_input_take(&r->input, r->array)) return false;
     if (r->where != NULL && !cr_py_input_mask(&r->input, r->where, true)) return false;
     if (r->initial != NULL && !check_initial(r)) return false;
-    if (r->where != NULL && (has_index(r) || r->partial)) {
-        PyErr_SetString(PyExc_TypeError, "where: not for indices, which would be those of other elements");
-        return false;
-    }
     bool whole = r->axis == NULL && !r->keepdims;
     if (!whole) {
         int ndim = r->input.ndim;
@@ -268,14 +289,7 @@ bool cr_py_request_plan(cr_py_request *r) {
         whole = axes == all && !r->keepdims;
         r->axes = axes;
     }
-    if (r->partial && !whole) {
-        PyErr_SetString(PyExc_TypeError, "axis: a partial is of a whole array");
-        return false;
-    }
-    if (r->partial && r->out != NULL) {
-        PyErr_SetString(PyExc_TypeError, "out: a partial is no array");
-        return false;
-    }
+    if (r->partial && !check_partial(r, whole)) return false;
     r->ordered = is_ordered(r);
     return cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered) &&
            (r->input.kind != CR_PY_FILE || plan_file(r, axes, whole));

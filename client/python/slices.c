@@ -1,5 +1,5 @@
 /* slices: reductions with a mask or a first value (initial=). A mask leaves each slice along an axis with a length of its own,
- * so every slice is a call. A first value of floats is one more element behind the slice; for integers it is combined with
+ * so every slice is a call. Indices count the elements under the mask, too (cr_py_answer_index). A first value of floats is one more element behind the slice; for integers it is combined with
  * the exact answer by _initial.py, because it need not be of the array's type.
  *
  * Thread: with the GIL. Owner: the request. */
@@ -152,6 +152,11 @@ static bool store(const cr_py_request *r, size_t index, const cured_value *value
         PyErr_Format(PyExc_OverflowError, "the %s of slice %llu does not fit %s", cured_op_name(r->ops[index]),
                      (unsigned long long)at, cured_dtype_name(dtype));
         return false;
+    }
+    if (cr_py_answer_is_index(r->ops[index])) {
+        const uint64_t place = cr_py_answer_index(r, value);
+        memcpy(to, &place, sizeof place);
+        return true;
     }
     memcpy(to, cured_value_bytes(value, &bytes), cured_dtype_size(dtype));
     return true;

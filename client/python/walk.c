@@ -6,7 +6,7 @@
 
 #include "client/python/extension.h"
 
-enum { TILE = 32, LOOKED_AT_MORE = 16 };
+enum { TILE = 32, LOOKED_AT_MORE = 16, LOOKED_AT_ONCE = 4096 };
 
 void cr_py_walk_begin(cr_py_walk *walk, const cr_py_plan *plan, const cr_py_input *in) {
     walk->plan = plan;
@@ -171,6 +171,39 @@ static void copy_rows(const cr_py_walk *w, char *out, const char *in, Py_ssize_t
                                     column->n - c < TILE ? column->n - c : TILE);
         }
     }
+}
+
+/* How many of n elements the mask keeps. */
+static uint64_t count_kept(const char *mask, Py_ssize_t stride, Py_ssize_t n, bool keeps) {
+    uint64_t set = 0;
+    if (stride == 1)
+        for (Py_ssize_t i = 0; i < n; i++) set += mask[i] != 0;
+    else
+        for (Py_ssize_t i = 0; i < n; i++) set += mask[i * stride] != 0;
+    return keeps ? set : (uint64_t)n - set;
+}
+
+uint64_t cr_py_walk_place(const cr_py_plan *plan, bool keeps, uint64_t index) {
+    Py_ssize_t at[CR_PY_MAX_DIMS] = {0};
+    const int last = plan->ndim - 1;
+    if (last < 0) return index;
+    const cr_py_dim *d = &plan->dims[last];
+    for (uint64_t place = 0; place < plan->count; place += (uint64_t)d->n) {
+        const char *mask = plan->mask;
+        for (int k = 0; k < last; k++) mask += at[k] * plan->dims[k].mask_stride;
+        for (Py_ssize_t from = 0; from < d->n; from += LOOKED_AT_ONCE) {
+            const Py_ssize_t n = d->n - from < LOOKED_AT_ONCE ? d->n - from : LOOKED_AT_ONCE;
+            const uint64_t kept = count_kept(mask + from * d->mask_stride, d->mask_stride, n, keeps);
+            if (kept <= index) {
+                index -= kept;
+                continue;
+            }
+            for (Py_ssize_t i = from;; i++)
+                if ((mask[i * d->mask_stride] != 0) == keeps && index-- == 0) return place + (uint64_t)i;
+        }
+        for (int k = last - 1; k >= 0 && ++at[k] == plan->dims[k].n; k--) at[k] = 0;
+    }
+    return UINT64_MAX;
 }
 
 /* Moves on by n elements along dim k, which stay within it. */

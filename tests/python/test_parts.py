@@ -170,10 +170,6 @@ class Partials(Case):
             with self.assertRaises(error):
                 call()
 
-    def test_masked(self):
-        with self.assertRaises(TypeError):
-            cured.partial(b"12", "sum", where=numpy.ones(2, "?"))
-
 
 if __name__ == "__main__":
     unittest.main()

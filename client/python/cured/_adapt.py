@@ -8,12 +8,13 @@ ARRAYS = "an array is wanted: of NumPy, array.array, a memoryview, bytes, or a t
 
 
 def adapt(a):
-    """(array, mask): an object of the buffer protocol or DLPack, and where its elements are left out (None: nowhere)."""
+    """(array, mask): an object of the buffer protocol or DLPack, and where its elements are left out: an array, None where it cannot have
+    a mask, False where it has none."""
     kind = type(a)
     package = kind.__module__.partition(".")[0]
     if hasattr(kind, "mask") and hasattr(kind, "compressed"):  # numpy.ma: its buffer knows nothing of the mask
         mask = a.mask
-        return a.data, mask if getattr(mask, "ndim", 0) or mask else None
+        return a.data, mask if getattr(mask, "ndim", 0) or mask else False
     if package == "pandas" and hasattr(kind, "to_numpy"):
         return column(a), None
     if package == "pyarrow" and hasattr(kind, "null_count"):

@@ -20,6 +20,8 @@ def on_gpu(out):
 def view(out):
     """A NumPy array of the same memory."""
     if isinstance(out, numpy.ndarray):
+        if getattr(out, "mask", numpy.False_) is not numpy.False_:  # numpy.ma's nomask
+            raise TypeError("out: a masked array with a mask would hide answers: pass out.data")
         return out
     if getattr(getattr(out, "device", None), "type", "cpu") != "cpu":
         raise TypeError("out: answers go into memory of the host or of a CUDA device, not into that of %s" % out.device)

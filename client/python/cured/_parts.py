@@ -14,16 +14,20 @@ def _count(part):
     return view.nbytes // view.itemsize
 
 
+def _is_masked(part):
+    return hasattr(type(part), "mask") and hasattr(type(part), "compressed")
+
+
 def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
     """Answers of ops over all parts as one array, in their order: the bits of the whole.
 
     Each part is folded where it lies, all at once: CUDA tensors each by their own GPU. first: as in cured.partial; None: no op needs
-    the place of an element. options: dtype, ddof, nan, overflow, as in cured.reduce.
+    the place of an element, as with masked arrays. options: dtype, ddof, nan, overflow, as in cured.reduce.
     """
     parts = list(parts)
     if not parts:
         raise ValueError("parts is empty, must have one array at least")
-    firsts, at = [], first
+    firsts, at = [], None if any(map(_is_masked, parts)) else first
     for part in parts:
         firsts.append(at)
         if at is not None:
