@@ -197,9 +197,7 @@ static void write_build_info(out *o) {
 }
 
 static void write_process_cpu(out *o) { decimal(o, NULL, NULL, cr_process_cpu_s()); }
-static void write_process_start(out *o) {
-    put(o, "%s %.3f\n", o->family, cr_process_clock_s() - (double)(cr_now_ms() - o->stats->started_ms) / 1e3);
-}
+static void write_process_start(out *o) { put(o, "%s %.3f\n", o->family, o->stats->started_s); }
 static void write_process_resident(out *o) { whole(o, NULL, NULL, cr_process_memory().resident); }
 static void write_process_virtual(out *o) { whole(o, NULL, NULL, cr_process_memory().virtual); }
 static void write_process_open_fds(out *o) {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "server/stats/process.h"
 
 void cr_stats_init(cr_stats *s, const cr_stats_sources *sources) {
     memset(s, 0, sizeof *s);
@@ -12,6 +13,7 @@ void cr_stats_init(cr_stats *s, const cr_stats_sources *sources) {
     s->log_timer.fire = cr_stats_log_left_out;
     s->log_factor = cr_hash_factor();
     s->now.at_ms = s->started_ms = cr_now_ms();
+    s->started_s = cr_process_clock_s();
     for (uint32_t i = 0; i < CR_STATS_STEPS; i++) s->steps[i].at_ms = s->started_ms;
     s->step_ns = (s->started_ms + CR_STATS_STEP_MS) * 1000000;
 }

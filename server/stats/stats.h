@@ -85,6 +85,7 @@ typedef struct cr_stats_samples {
 typedef struct cr_stats {
     cr_stats_sources sources;
     uint64_t started_ms;
+    double started_s; /* the same by the clock of the wall, which may be set meanwhile: read once */
     uint64_t requests[CR_METHODS][CR_GIVENS][CR_STATS_STATUSES];
     uint64_t ops[CR_OP_LAST + 1], input_bytes[CR_DTYPE_INPUTS + 1], rejected[CR_REASONS];
     uint64_t connections[CR_SPOKENS]; /* open now */

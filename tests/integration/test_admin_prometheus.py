@@ -13,7 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from admin_client import HANG_S, get
+from admin_client import HANG_S, get, metrics
 from cured_daemon import main, wait_for
 from test_admin import AdminTest
 
@@ -48,6 +48,27 @@ def dashboard():
 
 def queries():
     return [t["expr"] for p in dashboard()["panels"] for t in p["targets"]]
+
+
+def quiet_minute(series):
+    """promtool's word on the shipped rules, without their `for`, over a minute of scrapes in which no alert is to fire. NaN is no
+    value that promtool takes."""
+    with open(RULES) as f:
+        text = re.sub(r"(?m)^ +for: .*\n", "", f.read())
+    alerts = set(re.findall(r"- alert: (\w+)", text)) - {"CuredLoopBusy"}  # which says what else the machine does
+    at = [{"eval_time": "%ds" % s, "alertname": name} for s in range(0, 61, 5) for name in sorted(alerts)]
+    inputs = []
+    for name, values in series.items():
+        labels = 'job="cured", instance="a"' + (", " + name[name.index("{") + 1:-1] if "{" in name else "")
+        inputs.append({"series": "%s{%s}" % (name.partition("{")[0], labels), "values": " ".join(values).replace("nan", "_")})
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "rules.yml"), "w") as f:
+            f.write(text)
+        tests = os.path.join(folder, "tests.yml")
+        with open(tests, "w") as f:
+            json.dump({"rule_files": ["rules.yml"], "evaluation_interval": "1s",
+                       "tests": [{"interval": "1s", "input_series": inputs, "alert_rule_test": at}]}, f)
+        return promtool("test", "rules", tests)
 
 
 class Scraped(AdminTest):
@@ -122,6 +143,29 @@ class Scraped(AdminTest):
             page = f.read()
         for alert in alerts:
             self.assertIn("`%s`" % alert, page, "docs/OPERATIONS.md says what to do")
+
+    def test_what_never_changes_is_the_same_in_every_scrape(self):
+        seen = {series: set() for series in ("process_start_time_seconds", "process_max_fds")}
+        for _ in range(60):
+            said = metrics(self.unix)
+            for series, values in seen.items():
+                values.add(said[series])
+            time.sleep(0.0017)
+        self.assertEqual({series: 1 for series in seen}, {series: len(values) for series, values in seen.items()})
+
+    def test_no_alert_fires_about_a_quiet_daemon(self):
+        """61 scrapes, as if one came each second, under the shipped rules without their `for`: none may be pending either."""
+        need("promtool")
+        series = {}
+        for at in range(61):
+            for name, value in metrics(self.unix).items():
+                series.setdefault(name, ["_"] * 61)[at] = repr(value)
+            time.sleep(0.0017)
+        series["up"] = ["1"] * 61
+        program = quiet_minute(series)
+        self.assertEqual(0, program.returncode, program.stdout + program.stderr)
+        series["process_start_time_seconds"][20:24] = "100 200 300 400".split()
+        self.assertIn("CuredRestarts", quiet_minute(series).stderr, "the check would not see an alert")
 
     def test_a_real_prometheus_scrapes_it(self):
         need("prometheus")

@@ -209,8 +209,8 @@ class Docs(unittest.TestCase):
         with open(os.path.join(SOURCE, "docs", "OPERATIONS.md"), encoding="utf-8") as f:
             page = f.read()
         names = set()
-        for path, pattern in (("base/metrics.def", r'CR_METRIC\(\w+, \w+, "(\w+)"'), ("stats/family.def", r'CR_FAMILY\(\w+, "(\w+)"')):
-            with open(os.path.join(SOURCE, "server", path), encoding="utf-8") as f:
+        for path, pattern in (("base/metrics.def", r'CR_METRIC\(\w+, \w+, "(\w+)"'), ("server/stats/family.def", r'CR_FAMILY\(\w+, "(\w+)"')):
+            with open(os.path.join(SOURCE, path), encoding="utf-8") as f:
                 names.update(re.findall(pattern, f.read()))
         self.assertGreater(len(names), 40)
         short = {"cured_connections_refused_total": "`_refused_total`", "cured_connections_ended_total": "`_ended_total`"}
