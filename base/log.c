@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 
 enum { LINE_BYTES = 2048, FIELD_LEAST = 96 };
 
@@ -92,7 +93,7 @@ static void write_line(const char *text, size_t length) {
     ssize_t written = 0;
     if (poll(&room, 1, 0) == 1 && room.revents & POLLOUT) written = write(STDERR_FILENO, text, length);
     if (written < 0 && errno == EINTR) written = write(STDERR_FILENO, text, length);
-    (void)written;
+    if (written != (ssize_t)length) cr_metric_add(log_lost_total, 1);
     pthread_mutex_unlock(&mutex);
 }
 

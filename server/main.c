@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include "server/grpc/grpc.h"
 #include "server/lanes/gpu/probe.h"
 #include "server/native/native.h"
+#include "server/process_limits.h"
 #include "server/reload.h"
 #include "server/transport/listener.h"
 #include "server/transport/passed.h"
@@ -99,20 +99,6 @@ static void on_stop_signal(uv_signal_t *handle, int number) {
     end_gently(d, strsignal(number));
 }
 
-/* Every region holds a descriptor: those who register may have a quarter of them, for others must still be let in. */
-static void raise_file_limit(cr_config *config) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    if (limit.rlim_cur != limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        if (setrlimit(RLIMIT_NOFILE, &limit) != 0) getrlimit(RLIMIT_NOFILE, &limit);
-    }
-    if (config->max_regions <= limit.rlim_cur / 4) return;
-    config->max_regions = limit.rlim_cur / 4;
-    cr_info("max_regions: %llu, for this process may open %llu files only", (unsigned long long)config->max_regions,
-            (unsigned long long)limit.rlim_cur);
-}
-
 static void on_hangup(uv_signal_t *handle, int number) {
     daemon_state *d = handle->data;
     (void)number;
@@ -136,24 +122,38 @@ static void on_show(uv_signal_t *handle, int number) {
     if (!d->over) cr_stats_dump(&d->calls.stats);
 }
 
-static void watch_signals(daemon_state *d) {
-    uv_signal_init(&d->uv, &d->term);
-    uv_signal_init(&d->uv, &d->interrupt);
-    uv_signal_init(&d->uv, &d->hangup);
-    uv_signal_init(&d->uv, &d->show);
+static cr_status open_loop(daemon_state *d, cr_error *error) {
+    const int failed = uv_loop_init(&d->uv);
+    if (failed) return cr_fail(error, CR_INTERNAL, "cannot set up the loop: %s", uv_strerror(failed));
+    d->uv.data = d;
+    return CR_OK;
+}
+
+static cr_status watch_signals(daemon_state *d, cr_error *error) {
+    const struct {
+        uv_signal_t *handle;
+        uv_signal_cb took;
+        int number;
+    } all[] = {{&d->term, on_stop_signal, SIGTERM},
+               {&d->interrupt, on_stop_signal, SIGINT},
+               {&d->hangup, on_hangup, SIGHUP},
+               {&d->show, on_show, SIGUSR1}};
+    int failed = 0;
+    for (size_t i = 0; !failed && i < sizeof all / sizeof all[0]; i++) {
+        failed = uv_signal_init(&d->uv, all[i].handle);
+        all[i].handle->data = d;
+        if (!failed) failed = uv_signal_start(all[i].handle, all[i].took, all[i].number);
+    }
+    if (failed) return cr_fail(error, CR_INTERNAL, "cannot watch for signals: %s", uv_strerror(failed));
     uv_timer_init(&d->uv, &d->drain_limit);
     uv_timer_init(&d->uv, &d->watch);
     uv_timer_init(&d->uv, &d->watchdog);
     uv_unref((uv_handle_t *)&d->watch);
     uv_unref((uv_handle_t *)&d->watchdog);
-    d->term.data = d->interrupt.data = d->hangup.data = d->show.data = d;
     d->drain_limit.data = d->watch.data = &d->loop;
-    uv_signal_start(&d->term, on_stop_signal, SIGTERM);
-    uv_signal_start(&d->interrupt, on_stop_signal, SIGINT);
-    uv_signal_start(&d->hangup, on_hangup, SIGHUP);
-    uv_signal_start(&d->show, on_show, SIGUSR1);
     const uint64_t every_ms = cr_notify_watchdog_ms();
     if (every_ms) uv_timer_start(&d->watchdog, on_watchdog, every_ms, every_ms);
+    return CR_OK;
 }
 
 /* The GPUs this binary was built for. */
@@ -304,7 +304,7 @@ static cr_status start(daemon_state *d, cr_error *error) {
     if (status == CR_OK) status = cr_secrets_open(config, &secrets, error);
     if (status == CR_OK) cr_arrivals_secure(&d->arrivals, &secrets);
     if (status == CR_OK) status = cr_reload_init(&d->reload, error);
-    if (status == CR_OK) watch_signals(d);
+    if (status == CR_OK) status = watch_signals(d, error);
     if (status == CR_OK) status = cr_queue_new(cr_loop_wake, &d->loop, &calls->queue, error);
     if (status == CR_OK) status = cr_slabs_new(config->slabs, &calls->slabs, error);
     if (status == CR_OK)
@@ -380,10 +380,8 @@ static int run(cr_config *config, int argc, char **argv) {
     cr_error error;
     cr_log_set_level((cr_log_level)config->log_level);
     cr_log_set_json(config->log_format == CR_LOG_FORMAT_JSON);
-    signal(SIGPIPE, SIG_IGN); /* whoever read the log may be gone */
-    raise_file_limit(config);
-    uv_loop_init(&d.uv);
-    d.uv.data = &d;
+    cr_process_ignore();
+    cr_process_raise_files(config);
     d.calls.config = d.config = config;
     d.calls.version = CURED_VERSION;
     d.reload = (cr_reload){.loop = &d.loop,
@@ -391,11 +389,13 @@ static int run(cr_config *config, int argc, char **argv) {
                            .config = config,
                            .argc = argc,
                            .argv = argv,
-                           .adjust = raise_file_limit,
+                           .adjust = cr_process_raise_files,
                            .taken = on_reloaded};
     d.calls.reload = cr_reload_ask;
     d.calls.reload_argument = &d.reload;
-    cr_status status = cr_passed_count(&d.passed, &error);
+    cr_status status = cr_process_check_files(&error);
+    if (status == CR_OK) status = open_loop(&d, &error);
+    if (status == CR_OK) status = cr_passed_count(&d.passed, &error);
     if (status == CR_OK) status = start(&d, &error);
     if (status != CR_OK) {
         cr_error_log("%s", error.text);

@@ -1,6 +1,7 @@
 /* cured-client: reductions from the command line. main finds the subcommand; each has its own file.
  *
  * Thread: one. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "client/cli/cli.h"
@@ -41,6 +42,7 @@ const cli_program cli_program_here = {
 int main(int argc, char **argv) {
     cli_options o;
     bool help, version;
+    signal(SIGXFSZ, SIG_IGN); /* a file that may grow no longer is an error with a sentence */
     int code = cli_parse(argc, argv, &o, &help, &version);
     if (code != EXIT_OK) return code;
     if (version) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "client/lib/internal.h"
@@ -39,6 +40,9 @@ static uint64_t available_bytes(void) {
 /* A descriptor of bytes of sealed memory; -1, and errno. posix_fallocate: what there is no memory for is found out here, and
  * not by a signal later. */
 static int make_memory(size_t bytes) {
+    struct rlimit most; /* of files, and memory counts: beyond it the kernel would send SIGXFSZ */
+    errno = EFBIG;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && bytes > most.rlim_cur) return -1;
     int fd = memfd_create("cured-array", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -1;
     int failed = ftruncate(fd, (off_t)bytes) != 0 ? errno : 0;

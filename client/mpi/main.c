@@ -2,6 +2,7 @@
  * folds in its own process), and the partials are merged once. The bits are those of the whole on one machine.
  *
  * Thread: one a rank. Owner: main owns the job. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,7 @@ int main(int argc, char **argv) {
     cli_failure unheard = {0}; /* every rank makes the same mistakes with its arguments: rank 0 tells */
     bool help, version;
     int provided, world;
+    signal(SIGXFSZ, SIG_IGN); /* a file that may grow no longer is an error with a sentence */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &world);
     if (world != 0) cli_report_into(&unheard);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -344,6 +345,14 @@ START_TEST(arrays_are_sealed_and_there) {
     ck_assert_int_eq(cured_array_alloc(CURED_BIGINT, 1, &array, &error), CURED_INVALID_ARGUMENT);
     ck_assert_int_eq(cured_array_alloc(CURED_F64, UINT64_MAX / 8 + 2, &array, &error), CURED_INVALID_ARGUMENT);
     ck_assert_int_eq(cured_array_alloc(CURED_U8, (uint64_t)1 << 62, &array, &error), CURED_RESOURCE_EXHAUSTED);
+    ck_assert_ptr_null(array);
+    struct rlimit before, most;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
+    most = (struct rlimit){4096, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &most), 0);
+    cured_status status = cured_array_alloc(CURED_U8, 4097, &array, &error); /* no SIGXFSZ */
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_int_eq(status, CURED_RESOURCE_EXHAUSTED);
     ck_assert_ptr_null(array);
 }
 END_TEST
