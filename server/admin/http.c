@@ -24,15 +24,25 @@ static int on_url(llhttp_t *parser, const char *at, size_t n) {
     char *path = http->request.path;
     const size_t had = strlen(path);
     if (n > CR_HTTP_TARGET_BYTES - had) return bad(http, 414, "the target is longer than 1024 bytes");
-    if (memchr(at, '\0', n)) return bad(http, 400, "the target holds a NUL byte");
+    for (size_t i = 0; i < n; i++)
+        if (at[i] <= ' ' || at[i] > '~') return bad(http, 400, "the target holds a byte that belongs in none");
     memcpy(path + had, at, n);
     path[had + n] = '\0';
     return HPE_OK;
 }
 
+/* What RFC 9110 lets a name be made of (5.6.2): with a space in it another program may take the header for another one. */
+static bool is_name(const char *at, size_t n) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < n; i++)
+        if (!at[i] || !strchr(letters, at[i])) return false;
+    return true;
+}
+
 /* The name and the value of a header come in any pieces. */
 static int on_header_field(llhttp_t *parser, const char *at, size_t n) {
     cr_http *http = of(parser);
+    if (!is_name(at, n)) return bad(http, 400, "a header's name is no word");
     for (size_t i = 0; i < n; i++, http->name_len++)
         if (http->name_len < sizeof http->name) http->name[http->name_len] = at[i];
     return HPE_OK;
@@ -55,18 +65,26 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t n) {
 
 static int on_header_value_complete(llhttp_t *parser) {
     static const char bearer[] = "Bearer ";
+    const size_t skip = sizeof bearer - 1;
     cr_http *http = of(parser);
     cr_http_request *r = &http->request;
     http->value[http->value_len] = '\0';
+    if (!http->name_len) return bad(http, 400, "a header has no name");
     if (is_named(http, "host")) {
         if (r->has_host) return bad(http, 400, "Host is given twice");
         if (http->value_len > CR_HTTP_HOST_BYTES) return bad(http, 400, "Host is longer than 256 bytes");
         memcpy(r->host, http->value, http->value_len + 1);
         r->has_host = true;
-    } else if (is_named(http, "authorization") && strncasecmp(http->value, bearer, sizeof bearer - 1) == 0) {
-        const size_t n = http->value_len - (sizeof bearer - 1);
-        if (n > CR_HTTP_TOKEN_BYTES) return bad(http, 431, "the token is longer than 512 bytes");
-        memcpy(r->token, http->value + sizeof bearer - 1, n + 1);
+    } else if (is_named(http, "transfer-encoding")) {
+        http->encoded = true; /* llhttp makes nothing of one that is empty */
+    } else if (is_named(http, "authorization")) {
+        if (http->authorized) return bad(http, 400, "Authorization is given twice");
+        http->authorized = true;
+        if (strncasecmp(http->value, bearer, skip) == 0) {
+            if (http->value_len - skip > CR_HTTP_TOKEN_BYTES)
+                return bad(http, 431, "the token is longer than 512 bytes");
+            memcpy(r->token, http->value + skip, http->value_len - skip + 1);
+        }
     }
     http->name_len = http->value_len = 0;
     return HPE_OK;
@@ -101,8 +119,7 @@ static int on_headers_complete(llhttp_t *parser) {
     if (!r->head && parser->method != HTTP_GET) return bad(http, 405, "only GET and HEAD are answered here");
     if (!settle_target(r)) return bad(http, 400, "the target is no path");
     if (parser->http_minor == 1 && !r->has_host) return bad(http, 400, "Host is missing");
-    if (parser->flags & F_TRANSFER_ENCODING || parser->content_length)
-        return bad(http, 413, "requests have no body here");
+    if (http->encoded || parser->content_length) return bad(http, 413, "requests have no body here");
     r->keep = llhttp_should_keep_alive(parser) != 0;
     parser->upgrade = 0; /* HTTP/2 and WebSockets may be asked for, and are not given */
     return HPE_OK;
@@ -125,7 +142,8 @@ static const llhttp_settings_t settings = {
 static void begin(cr_http *http) {
     http->request = (cr_http_request){0};
     http->bytes = http->name_len = http->value_len = 0;
-    http->whole = false;
+    http->whole = http->encoded = http->authorized = false;
+    http->last = '\0';
 }
 
 void cr_http_init(cr_http *http) {
@@ -138,17 +156,28 @@ void cr_http_next(cr_http *http) {
     begin(http);
 }
 
+/* Where a line begins with a space, or n. Such a line goes on with the header before it, which not every program reads so. */
+static size_t fold_in(const cr_http *http, const char *text, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if ((text[i] == ' ' || text[i] == '\t') && (i ? text[i - 1] : http->last) == '\n') return i;
+    return n;
+}
+
 bool cr_http_read(cr_http *http, const uint8_t *bytes, size_t n, size_t *used) {
-    const size_t room = CR_HTTP_HEAD_BYTES - http->bytes, most = n < room ? n : room;
+    const size_t room = CR_HTTP_HEAD_BYTES - http->bytes, here = n < room ? n : room;
     const char *text = (const char *)bytes;
+    const size_t most = fold_in(http, text, here);
     *used = 0;
-    if (!most && !n) return false;
+    if (!here && !n) return false;
     const llhttp_errno_t e = llhttp_execute(&http->parser, text, most);
     const char *stop = e == HPE_OK ? text + most : llhttp_get_error_pos(&http->parser);
     *used = stop >= text && stop <= text + most ? (size_t)(stop - text) : most;
     http->bytes += *used;
+    if (*used) http->last = text[*used - 1];
     if (http->whole) return true;
-    if (e == HPE_OK) {
+    if (e == HPE_OK && most < here) {
+        bad(http, 400, "a line begins with a space: a header is one line here");
+    } else if (e == HPE_OK) {
         if (http->bytes < CR_HTTP_HEAD_BYTES) return false;
         bad(http, 431, "the head is longer than 8192 bytes");
     } else if (e == HPE_PAUSED_H2_UPGRADE || e == HPE_INVALID_VERSION) {

@@ -16,7 +16,7 @@ enum {
     CR_HTTP_TARGET_BYTES = 1024,   /* of the request line's target */
     CR_HTTP_HOST_BYTES = 256,
     CR_HTTP_TOKEN_BYTES = 512,
-    CR_HTTP_NAME_BYTES = 16, /* of a header's name that is looked at */
+    CR_HTTP_NAME_BYTES = 20, /* of a header's name that is looked at */
 };
 
 typedef struct cr_http_request {
@@ -35,6 +35,8 @@ typedef struct cr_http {
     cr_http_request request;
     size_t bytes; /* of the request so far */
     bool whole;
+    bool encoded, authorized;      /* a Transfer-Encoding, an Authorization came */
+    char last;                     /* byte before the next */
     char name[CR_HTTP_NAME_BYTES]; /* of the header that is being read */
     size_t name_len, value_len;
     char value[CR_HTTP_TOKEN_BYTES + 16];
