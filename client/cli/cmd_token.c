@@ -45,13 +45,14 @@ static int write_until(const cli_options *o, char *out, size_t room) {
     return EXIT_OK;
 }
 
-/* Whether each of text's words between commas is one of may.def's. */
+/* Whether text is "nothing", or each of its words between commas is one of may.def's. */
 static bool are_rights(const char *text) {
     static const char *const words[] = {
 #define CR_MAY(name, what) #name,
 #include "proto/may.def"
 #undef CR_MAY
     };
+    if (strcmp(text, "nothing") == 0) return true;
     for (;; text++) {
         const size_t length = strcspn(text, ",");
         bool known = false;
@@ -127,7 +128,8 @@ int cmd_token(const cli_options *o) {
     int code = write_until(o, until, sizeof until);
     if (code != EXIT_OK) return code;
     if (o->may != NULL && !are_rights(o->may))
-        return cli_fail(EXIT_USAGE, "token: --may is '%.60s', must be of reduce, regions, info, stats and admin",
+        return cli_fail(EXIT_USAGE,
+                        "token: --may is '%.60s', must be of reduce, regions, info, stats and admin, or nothing",
                         o->may);
     if (write_limits(o->limits, limits, sizeof limits) == NULL)
         return cli_fail(EXIT_USAGE,

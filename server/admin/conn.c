@@ -154,8 +154,8 @@ static const cr_page *refusal(cr_admin_conn *conn, cr_page *page, char *room, si
     } else if (conn->near && r->has_host && !cr_http_host_is_number(r->host)) {
         status = 421;
         why = "Host: this address goes by its number or as localhost only, so that no web page can ask here";
-    } else if (cr_arrived_check_token(conn->admin->calls, conn->wants_token, conn->wants_token ? r->token : "",
-                                      conn->wants_token ? strlen(r->token) : 0, &who, &error)) {
+    } else if (cr_arrived_check_token(conn->admin->calls, conn->wants_token, r->token, strlen(r->token), &who,
+                                      &error)) {
         status = 401;
         why = error.text;
     } else {

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Who a client is and what it may do: every door is asked with no, wrong, expired, bounded and right tokens. Limits count by
 principal, and an error tells nothing of another's."""
+import json
 import os
 import re
 import shutil
 import socket
+import subprocess
 import tempfile
 import time
 import unittest
@@ -15,10 +17,10 @@ grpc_client.need("grpc", "numpy")
 import grpc  # noqa: E402
 import numpy as np  # noqa: E402
 
-from admin_client import HANG_S, Reader, request  # noqa: E402
+from admin_client import HANG_S, Reader, get, request  # noqa: E402
 from asking import OK, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED, Asking, new_line, until  # noqa: E402
 from connection import Connection  # noqa: E402
-from cured_daemon import CURED, Daemon, main, need_binary, wait_for  # noqa: E402
+from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary, wait_for  # noqa: E402
 from cured_wire import CANCEL, HELLO, bytes_field, frame, hello_message  # noqa: E402
 from test_tls import new_token, pb, services  # noqa: E402
 
@@ -250,6 +252,39 @@ class Doors(unittest.TestCase):
                 with grpc.insecure_channel(address.replace("tcp:", "")) as channel:
                     metadata = [("authorization", "Bearer " + token[name])] if name else []
                     self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), metadata)[0]), (name, address))
+        daemon.check_end(self, daemon.stop())
+
+    def test_a_wrong_token_where_none_is_wanted(self):
+        """A daemon that knows no tokens at all: whoever shows one took it for another. All three doors say so."""
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0", "unix:%s/cured.sock" % self.folder], env={"CURED_ADMIN": "tcp:127.0.0.1:0"})
+        metadata = [("authorization", "Bearer " + new_line("any", "")[0])]
+        operators = re.search(r"operators look in at (\S+)", daemon.log()).group(1)
+        for token, code, status in (([], OK, 200), (metadata, UNAUTHENTICATED, 401)):
+            for address in daemon.addresses:
+                with Connection(address, hello=False) as c:
+                    c.send(frame(HELLO, payload=hello_message() + b"".join(bytes_field(5, t[7:].encode()) for _, t in token)))
+                    c.until(lambda: c.welcome or c.reason)
+                    self.assertEqual(code, c.reason.code if c.reason else OK, address)
+                with grpc.insecure_channel(address.replace("tcp:", "")) as channel:
+                    self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), token)[0]), address)
+            self.assertEqual(status, get(operators, "/healthz/ready", **dict(token)).status)
+        daemon.check_end(self, daemon.stop())
+
+    def test_a_token_that_may_nothing(self):
+        """cured-client writes the word that the daemon knows, and that word alone."""
+        def make(may):
+            return subprocess.run([CLIENT, "token", "idle", "--may", may, "--json"], capture_output=True, text=True, env=environment())
+        made = json.loads(make("nothing").stdout)
+        self.assertRegex(made["line"], r"^idle [0-9a-f]+ [0-9a-f]+ may=nothing$")
+        for wrong in ("nothing,info", "info,nothing", "", "noth"):
+            self.assertEqual(64, make(wrong).returncode, wrong)
+        path = os.path.join(self.folder, "principals")
+        with open(path, "w") as f:
+            f.write(made["line"] + "\n")
+        daemon = Daemon(self.folder, listen=["tcp:127.0.0.1:0"], principals=path)
+        with grpc.insecure_channel(daemon.address.replace("tcp:", "")) as channel:
+            for metadata, code in (([], OK), ([("authorization", "Bearer " + made["token"])], PERMISSION_DENIED)):
+                self.assertEqual(code, Asking.code(Asking.ask_stub(services.CuredStub(channel), metadata)[0]))
         daemon.check_end(self, daemon.stop())
 
 
