@@ -19,7 +19,7 @@ function(cured_test_wanted result)
 endfunction()
 
 # Set in every test; the daemon ignores CURED_TEST_*. A sanitizer's finding ends the program with a failure, and leaks count.
-# Huge pages for ThreadSanitizer's own memory save CPU seconds where a test touches much: test_server_feed took 30, now 19.
+# Huge pages for ThreadSanitizer's own memory save CPU seconds where a test touches much: test_engine_feed took 30, now 19.
 set(CURED_TEST_ENVIRONMENT
     "ASAN_OPTIONS=abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1"
     "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
@@ -109,7 +109,7 @@ endfunction()
 
 # Tests that take long, the longest first: ctest starts them first, so that none of them runs alone at the end.
 set(CURED_LONG_TESTS property axis_property test_axis docs integration_fuzz emulated_axis integration_uploads python_extension cuda_axis_plan
-    test_server_conn test_server_feed integration_answers integration_axis integration_crowd integration_lifecycle
+    test_server_conn test_engine_feed integration_answers integration_axis integration_crowd integration_lifecycle
     integration_regions emulated_folds emulated_ladder test_client_text integration_hostile_memory integration_axis_products)
 
 function(cured_test_properties name environment labels timeout)

@@ -10,7 +10,7 @@
 #include "server/loop/loop.h"
 #include "server/native/conn.h"
 #include "server/transport/arrival.h"
-#include "tests/unit/server/support.h"
+#include "tests/unit/support.h"
 
 enum { SLABS = 4, MIB = 1024 * 1024 };
 
