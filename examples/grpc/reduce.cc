@@ -13,6 +13,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "cured.grpc.pb.h"
 
@@ -24,14 +25,13 @@ static void check(const grpc::Status &status) {
     if (!status.ok()) throw std::runtime_error(status.error_message());
 }
 
-// Values are little-endian, as in the memory of most machines.
+// Values are little-endian, as in the memory of most machines. Along an axis there are several, in their order.
 template <typename T>
-static T value(const cured_v1::OpResult &result) {
-    T v;
+static std::vector<T> values(const cured_v1::OpResult &result) {
     if (result.status() != 0) throw std::runtime_error(result.message());
-    if (result.value().size() != sizeof v) throw std::runtime_error("a value of another length");
-    memcpy(&v, result.value().data(), sizeof v);
-    return v;
+    std::vector<T> all(result.value().size() / sizeof(T));
+    memcpy(all.data(), result.value().data(), all.size() * sizeof(T));
+    return all;
 }
 
 // The shortest digits that read back, with a point.
@@ -43,8 +43,11 @@ static std::string text(double v) {
 
 static void print(const char *what, const cured_v1::ReduceResponse &answer) {
     if (answer.results_size() != 2) throw std::runtime_error("an answer without two results");
-    std::cout << what << ": sum " << text(value<double>(answer.results(0))) << " max "
-              << text(value<float>(answer.results(1))) << std::endl;
+    std::cout << what << ": sum";
+    for (double sum : values<double>(answer.results(0))) std::cout << " " << text(sum);
+    std::cout << " max";
+    for (float max : values<float>(answer.results(1))) std::cout << " " << text(max);
+    std::cout << std::endl;
 }
 
 static cured_v1::ReduceRequest wanted() {
@@ -55,16 +58,21 @@ static cured_v1::ReduceRequest wanted() {
     return request;
 }
 
-// A small array fits into its request.
-static void reduce_small(cured_v1::Cured::Stub &stub) {
-    const float array[] = {1, 2, 3};
+// A small array fits into its request. Along an axis each result has all its answers, here those of the rows.
+static void reduce_small(cured_v1::Cured::Stub &stub, const char *what, uint64_t rows) {
+    const float array[] = {1, 2, 3, 4, 5, 6};
     cured_v1::ReduceRequest request = wanted();
-    request.set_data(array, sizeof array);
+    request.set_data(array, 3 * rows * sizeof(float));
+    if (rows > 1) {
+        request.mutable_axis()->set_outer(rows);
+        request.mutable_axis()->set_n(3);
+        request.mutable_axis()->set_inner(1);
+    }
     cured_v1::ReduceResponse answer;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
     check(stub.Reduce(&context, request, &answer));
-    print("small", answer);
+    print(what, answer);
 }
 
 // A large one is a stream: one head, then the array in pieces. Write waits while the daemon is behind. The last answer has
@@ -102,7 +110,8 @@ int main(int argc, char **argv) {
         auto credentials = grpc::InsecureChannelCredentials();
         if (argc == 6) credentials = grpc::SslCredentials({content(argv[3]), content(argv[5]), content(argv[4])});
         auto stub = cured_v1::Cured::NewStub(grpc::CreateChannel(argv[1], credentials));
-        reduce_small(*stub);
+        reduce_small(*stub, "small", 1);
+        reduce_small(*stub, "rows", 2);
         reduce_file(*stub, argv[2]);
         return 0;
     } catch (const std::exception &error) {

@@ -19,13 +19,14 @@ const WANTED = { dtype: 'DTYPE_F32', ops: ['OP_SUM', 'OP_MAX'] };
 
 const after = (seconds) => ({ deadline: Date.now() + 1000 * seconds });
 
-function print(what, results) {
+function print(what, results, count = 1) {
     for (const result of results) {
         if (result.status) throw new Error(result.message);
     }
-    const [sum, max] = [results[0].value.readDoubleLE(), results[1].value.readFloatLE()];
     const text = (value) => (Number.isInteger(value) ? value.toFixed(1) : String(value));
-    console.log(`${what}: sum ${text(sum)} max ${text(max)}`);
+    const answers = (read) => Array.from({ length: count }, (_, i) => text(read(i))).join(' ');
+    const sums = answers((i) => results[0].value.readDoubleLE(8 * i));
+    console.log(`${what}: sum ${sums} max ${answers((i) => results[1].value.readFloatLE(4 * i))}`);
 }
 
 // One head, then the array in pieces.
@@ -54,6 +55,11 @@ async function main(target, file, ...files) {
         const data = Buffer.from(new Float32Array([1, 2, 3]).buffer);
         const small = await promisify(client.Reduce.bind(client))({ ...WANTED, data }, after(10));
         print('small', small.results);
+        // Along an axis each result has all its answers: here those of two rows of three.
+        const six = Buffer.from(new Float32Array([1, 2, 3, 4, 5, 6]).buffer);
+        const axis = { outer: 2, n: 3, inner: 1 };
+        const rows = await promisify(client.Reduce.bind(client))({ ...WANTED, axis, data: six }, after(10));
+        print('rows', rows.results, 2);
         // A large one is a stream: pipeline waits while the daemon is behind. The last answer has the results.
         const call = client.ReduceStream(after(60));
         const [last] = await Promise.all([lastOf(call), pipeline(chunks(file), call)]);

@@ -40,6 +40,10 @@ def main(target, path, *files):
         # A small array fits into its request.
         small = stub.Reduce(cured.ReduceRequest(dtype=cured.DTYPE_F32, ops=ops, data=struct.pack("<3f", 1, 2, 3)), timeout=10)
         print("small: sum", struct.unpack("<d", small.results[0].value)[0], "max", struct.unpack("<f", small.results[1].value)[0])
+        # Along an axis each result has all its answers: here those of two rows of three.
+        rows = stub.Reduce(cured.ReduceRequest(dtype=cured.DTYPE_F32, ops=ops, axis=cured.Axis(outer=2, n=3, inner=1),
+                                               data=struct.pack("<6f", 1, 2, 3, 4, 5, 6)), timeout=10)
+        print("rows: sum", *struct.unpack("<2d", rows.results[0].value), "max", *struct.unpack("<2f", rows.results[1].value))
         # A large one is a stream. The last answer has the results.
         for answer in stub.ReduceStream(chunks(path, ops), timeout=60):
             end = answer.end

@@ -351,6 +351,12 @@ cr_pull cr_call_part(cr_call *call, uint64_t most, cr_part *part) {
     return CR_PULLED;
 }
 
+bool cr_call_is_folded(const cr_call *call) { return call->input == CR_FOLDED; }
+
+size_t cr_call_answer_bytes(const cr_call *call, uint32_t op) {
+    return cr_dtype_size(cr_axis_dtype((cr_op)call->request.reduce.ops[op], call->dtype, &call->finish));
+}
+
 void cr_call_sent(cr_call *call) {
     uint64_t sent = cr_outputs_sent(&call->outputs, call->calls->queue, call->job, call->input == CR_FOLDED);
     if (!cr_list_empty(&call->wait.link)) cr_patience_brought(&call->calls->patience, &call->wait, sent);

@@ -130,6 +130,10 @@ bool cr_call_flows(const cr_call *call);
 /* The next part, of at most most bytes. CR_LATER: there is none now, or not in so few bytes. CR_PULLED: all went, the call has
  * been answered and is gone. */
 cr_pull cr_call_part(cr_call *call, uint64_t most, cr_part *part);
+/* Whether the lanes are done with it: all parts that are left can be pulled now. */
+bool cr_call_is_folded(const cr_call *call);
+/* Of a checked call along an axis: the bytes of one answer of the op at that position, without its status. */
+size_t cr_call_answer_bytes(const cr_call *call, uint32_t op);
 /* The part that was pulled last is written. */
 void cr_call_sent(cr_call *call);
 

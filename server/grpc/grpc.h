@@ -16,7 +16,8 @@ enum {
     CR_GRPC_CONNECTION_WINDOW = 16 * 1024 * 1024, /* and of all calls of a connection */
     CR_GRPC_HEADERS_BYTES = 16 * 1024,            /* of one request, as SETTINGS_MAX_HEADER_LIST_SIZE counts */
     CR_GRPC_HEAD_BYTES = 4096,                    /* of one message, before its array */
-    CR_GRPC_PART_BYTES = 256 * 1024,              /* answers in one message */
+    CR_GRPC_PART_BYTES = 256 * 1024,              /* answers in one message of a stream */
+    CR_GRPC_WHOLE_BYTES = 1000 * 1000, /* answers along an axis in the one message of Reduce, which has 1 MiB at most */
     CR_GRPC_BACKLOG_BYTES = 1024 * 1024, /* answers that a connection leaves unread; then each call has PART_LEAST */
     CR_GRPC_PART_LEAST = 4096,
     CR_GRPC_BACKLOG_MOST = 4 * 1024 * 1024,    /* and then it begins no calls */

@@ -69,15 +69,16 @@ static void message_over(cr_grpc_stream *stream) {
 static size_t read_prefix(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
     size_t take = sizeof stream->prefix - stream->prefix_len;
     cr_error error;
+    if (stream->any_message && !stream->method->several) {
+        cr_grpc_reply_second(stream);
+        return n;
+    }
     if (take > n) take = n;
     memcpy(stream->prefix + stream->prefix_len, bytes, take);
     stream->prefix_len += (uint8_t)take;
     if (stream->prefix_len < sizeof stream->prefix) return take;
     const uint8_t *p = stream->prefix;
-    if (stream->any_message && !stream->method->several) {
-        cr_fail(&error, CR_UNIMPLEMENTED, "a request of this method is one message, a second came");
-        cr_grpc_stream_fail(stream, &error);
-    } else if (p[0]) {
+    if (p[0]) {
         cr_fail(&error, p[0] == 1 ? CR_UNIMPLEMENTED : CR_INTERNAL,
                 "a message's first byte is %u: messages are not compressed here, so it is 0", p[0]);
         cr_grpc_stream_fail(stream, &error);
@@ -223,6 +224,7 @@ size_t cr_grpc_read(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
         const uint8_t *at = bytes + used;
         const size_t left = n - used;
         const bool empty = stream->reading == CR_GRPC_HEAD && !stream->message_left;
+        if (stream->reading == CR_GRPC_OVER && left && stream->over && !stream->head_sent) cr_grpc_reply_second(stream);
         if (stream->reading == CR_GRPC_OVER) used = n;
         if (used == n && !empty) break;
         size_t took = 0;

@@ -99,6 +99,12 @@ static void begin(cr_grpc_stream *stream) {
         stream->conn->broken = true;
 }
 
+/* The answer to a request that is one message waits for the client's end: behind the message another may come, and then the request is
+ * no good, however soon the first was answered. */
+static bool is_held(const cr_grpc_stream *stream) {
+    return !stream->ended && stream->method && !stream->method->several;
+}
+
 static void go_on(cr_grpc_stream *stream) {
     if (stream->deferred) nghttp2_session_resume_data(stream->conn->session, stream->id);
     stream->deferred = false;
@@ -112,7 +118,7 @@ void cr_grpc_reply_message(cr_grpc_stream *stream, size_t bytes) {
     if (!cr_bytes_left(&stream->out)) stream->progress_ms = stream->conn->last_progress_ms;
     stream->out.len += (uint32_t)(PREFIX_BYTES + bytes);
     stream->conn->backlog += PREFIX_BYTES + bytes;
-    if (!stream->head_sent) begin(stream);
+    if (!stream->head_sent && !is_held(stream)) begin(stream);
     go_on(stream);
 }
 
@@ -138,7 +144,27 @@ void cr_grpc_reply_end(cr_grpc_stream *stream, const cr_error *error) {
     if (error) stream->retry_ms = cr_answer_retry_ms(error);
     if (!stream->head_sent && error)
         end_at_once(stream);
-    else if (!stream->head_sent)
+    else if (!stream->head_sent && !is_held(stream))
         begin(stream);
     go_on(stream);
+}
+
+void cr_grpc_reply_release(cr_grpc_stream *stream) {
+    if (stream->head_sent || !(stream->over || cr_bytes_left(&stream->out))) return;
+    begin(stream);
+    go_on(stream);
+}
+
+void cr_grpc_reply_second(cr_grpc_stream *stream) {
+    cr_error error;
+    cr_fail(&error, CR_INVALID_ARGUMENT, "a request of this method is one message, a second came");
+    if (!stream->over) {
+        cr_grpc_stream_fail(stream, &error);
+        return;
+    }
+    if (stream->head_sent) return;
+    stream->conn->backlog -= cr_bytes_left(&stream->out);
+    cr_bytes_free(&stream->out);
+    stream->status = error;
+    end_at_once(stream);
 }

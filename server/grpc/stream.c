@@ -142,6 +142,8 @@ void cr_grpc_stream_begin(cr_grpc_stream *stream) {
 }
 
 void cr_grpc_stream_end(cr_grpc_stream *stream) {
+    stream->ended = true;
+    cr_grpc_reply_release(stream);
     if (stream->over) return;
     if (stream->method && stream->reading == CR_GRPC_PREFIX && !stream->prefix_len) {
         stream->method->end(stream);
@@ -233,7 +235,13 @@ void cr_grpc_streams_resume(cr_grpc_conn *conn) {
 
 static void on_room(cr_call *call) { cr_grpc_conn_has_room(stream_of(call)->conn); }
 
-static void on_parts(cr_call *call) { send_parts(stream_of(call)); }
+static void on_parts(cr_call *call) {
+    cr_grpc_stream *stream = stream_of(call);
+    if (stream->method->several)
+        send_parts(stream);
+    else
+        cr_grpc_whole_parts(stream);
+}
 
 static void on_progress(cr_call *call, const cr_wire_progress *so_far) {
     cr_grpc_stream *stream = stream_of(call);
@@ -251,6 +259,10 @@ static void reply(cr_grpc_stream *stream, const cr_answer *answer, const cr_wire
     size_t n;
     const uint8_t *packed = cr_answer_pack(answer, asked, &n);
     uint8_t head[12];
+    if (answer->kind == CR_ANSWER_ARRAY && !stream->method->several) {
+        cr_grpc_whole_reply(stream, packed, n, asked);
+        return;
+    }
     const size_t head_len = stream->method->several ? cr_wire_pack_field_head(3, n, head) : 0;
     uint8_t *at = cr_grpc_reply_room(stream, head_len + n);
     if (!at) return;
@@ -314,7 +326,9 @@ bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, cr_status status
     }
     stream->call = call;
     cr_array input = {.kind = CR_STREAM, .descriptor = -1};
-    return cr_call_begin(call) && cr_call_input(call, &input);
+    if (!cr_call_begin(call)) return false;
+    if (cr_grpc_whole_check(stream, &asked->reduce, &error) != CR_OK) return cr_grpc_stream_fail(stream, &error);
+    return cr_call_input(call, &input);
 }
 
 void cr_grpc_stream_grant(cr_grpc_stream *stream) {

@@ -64,6 +64,7 @@ struct cr_grpc_stream {
     size_t scanned;  /* of gathered: whole fields, none of them bulk */
     size_t to_grant; /* taken, and not yet given back to the client's window */
 
+    bool ended; /* the client sends nothing more */
     bool head_sent, trailers_sent, over, deferred;
     bool full;       /* the call's answers wait until out has room */
     cr_error status; /* with over */
@@ -101,10 +102,21 @@ uint8_t *cr_grpc_reply_room(cr_grpc_stream *stream, size_t bytes);
 void cr_grpc_reply_message(cr_grpc_stream *stream, size_t bytes);
 /* The trailers: the last that is sent. error NULL: OK. */
 void cr_grpc_reply_end(cr_grpc_stream *stream, const cr_error *error);
+/* The client has ended its request: the answer of a unary method goes, which waits for that. */
+void cr_grpc_reply_release(cr_grpc_stream *stream);
+/* A second message came in a request that may have one: it fails, even if the answer to the first waits already. */
+void cr_grpc_reply_second(cr_grpc_stream *stream);
 /* What a stream's buffer holds back. */
 size_t cr_grpc_reply_backlog(const cr_grpc_stream *stream);
 /* How long a message of answers may be now; 0: the client has to read first. */
 size_t cr_grpc_reply_most(const cr_grpc_stream *stream);
+
+/* whole.c: answers along an axis in one message, of Reduce. Whether they fit: INVALID_ARGUMENT. */
+cr_status cr_grpc_whole_check(const cr_grpc_stream *stream, const cr_wire_reduce *asked, cr_error *error);
+/* The lanes have made answers: once all are there, they are gathered and the call is answered. It may be gone. */
+void cr_grpc_whole_parts(cr_grpc_stream *stream);
+/* The answer, packed with no values; those that were gathered come into it. */
+void cr_grpc_whole_reply(cr_grpc_stream *stream, const uint8_t *packed, size_t n, const cr_wire_reduce *asked);
 
 /* reader.c: bytes of DATA. Those taken; fewer: the rest has no room now. */
 size_t cr_grpc_read(cr_grpc_stream *stream, const uint8_t *bytes, size_t n);

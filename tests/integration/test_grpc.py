@@ -111,6 +111,51 @@ class Methods(GrpcTest):
             self.assertEqual(len(array), end.count)
             self.assertGreater(parts, 0)
 
+    def test_answers_along_an_axis_in_one_message(self):
+        """Reduce's, which is one message whatever the shape and the ops."""
+        for outer, n, inner in ((30000, 3, 1), (1, 7, 20000), (12, 50, 999), (1, 1, 1), (5, 0, 4), (0, 3, 2), (3, 2, 0)):
+            array = self.rng.integers(0, 100, outer * n * inner).astype("f4")
+            ops = ("sum", "count", "argmax", "max") if n else ("sum", "count")
+            cube = array.reshape(outer, n, inner)
+            answer = self.cured.Reduce(unary(array, ops, axis=pb.Axis(outer=outer, n=n, inner=inner)), timeout=60)
+            got = [np.frombuffer(r.value, {pb.DTYPE_F64: "f8", pb.DTYPE_U64: "u8", pb.DTYPE_F32: "f4"}[r.dtype]) for r in answer.results]
+            want = [cube.astype("f8").sum(1), np.full((outer, inner), n)] + ([cube.argmax(1), cube.max(1)] if n and cube.size else [])
+            self.assertEqual([0] * len(ops), [r.status for r in answer.results])
+            for g, w in zip(got, want):
+                self.assertTrue((g == w.ravel()).all() and g.size == outer * inner, (outer, n, inner))
+            self.assertEqual(len(array), answer.count)
+
+    def test_one_message_of_answers_has_its_limit(self):
+        """A million bytes of them; beyond, the sentence names the way that has none."""
+        row = self.rng.integers(0, 100, 125001).astype("u1")
+        for count in (1, 124999, 125000):
+            answer = self.cured.Reduce(unary(row[:count], axis=pb.Axis(outer=count, n=1, inner=1)), timeout=60)
+            self.assertTrue((np.frombuffer(answer.results[0].value, "u8") == row[:count]).all())
+            self.assertLess(answer.ByteSize(), 1 << 20)
+        ops = [op for op in pb.Op.keys() if op not in ("OP_UNSPECIFIED", "OP_BIT_AND", "OP_BIT_OR", "OP_BIT_XOR", "OP_PROD")]
+        for fields in ({"ops": ("sum",)}, {"ops": ("sum", "count"), "outer": 62501}, {"ops": ("max",), "outer": 500001, "statuses": True},
+                       {"ops": [op[3:].lower() for op in ops], "outer": 10000}):
+            outer = fields.pop("outer", 125001)
+            array = np.zeros(outer, "u1")
+            self.failure(grpc.StatusCode.INVALID_ARGUMENT,
+                         lambda: self.cured.Reduce(unary(array, axis=pb.Axis(outer=outer, n=1, inner=1), **fields), timeout=60),
+                         "ReduceStream", "1000000", str(outer))
+            self.assertGreater(len(list(self.cured.ReduceStream(chunks(array, 1 << 20, axis=pb.Axis(outer=outer, n=1, inner=1), **fields)))), 1)
+
+    def test_one_message_has_statuses(self):
+        array = self.rng.integers(0, 100, (20000, 2)).astype("i8")
+        array[::3] = 2**62
+        axis = pb.Axis(outer=len(array), n=2, inner=1)
+        answer = self.cured.Reduce(unary(array, ("max", "sum"), axis=axis, statuses=True), timeout=60)
+        lacking = np.arange(len(array)) % 3 == 0
+        out_of_range = grpc.StatusCode.OUT_OF_RANGE.value[0]
+        self.assertEqual([0, out_of_range], [r.status for r in answer.results])
+        self.assertEqual(b"", answer.results[0].statuses)
+        self.assertTrue((np.frombuffer(answer.results[1].statuses, "u1") == lacking * out_of_range).all())
+        self.assertTrue((np.frombuffer(answer.results[1].value, "i8") == array.sum(1) * ~lacking).all())
+        self.assertTrue((np.frombuffer(answer.results[0].value, "i8") == array.max(1)).all())
+        self.failure(grpc.StatusCode.OUT_OF_RANGE, lambda: self.cured.Reduce(unary(array, axis=axis), timeout=60), str(2**63))
+
     def test_answers_without_a_value_have_a_status(self):
         array = self.rng.integers(0, 100, (200000, 2)).astype("i8")
         array[::3] = 2**62

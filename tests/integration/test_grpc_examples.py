@@ -15,7 +15,7 @@ from tls_files import Authority
 SOURCE = os.path.abspath(os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(__file__), "..", ".."))
 SHOWN = "unix:/run/cured/cured.sock"
 COUNT = 1000000  # 4 MB are sent in several pieces; the sum is exact in a double
-WANTED = "small: sum 6.0 max 3.0\nfile: sum 499999500000.0 max 999999.0\n"
+WANTED = "small: sum 6.0 max 3.0\nrows: sum 6.0 15.0 max 3.0 6.0\nfile: sum 499999500000.0 max 999999.0\n"
 
 # As the page has them; tests/scripts/test_docs.py sees that each line is here.
 PYTHON = r"""
