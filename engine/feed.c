@@ -13,7 +13,6 @@
 #include "engine/memory/region.h"
 
 enum {
-    SLOTS = 4,
     SLOW_SLOTS = 2,
     WINDOW_BYTES = 64 * 1024 * 1024,
     SLOW_BYTES = 256 * 1024,
@@ -47,7 +46,7 @@ struct cr_feed {
     pthread_mutex_t mutex;
     uint64_t next, total; /* bytes after the source's offset; guarded by mutex */
     uint32_t alive;       /* slots that have not ended; guarded by mutex */
-    slot slots[SLOTS];
+    slot slots[CR_FEED_SLOTS];
 };
 
 static void slot_run(cr_file_task *task);
@@ -126,7 +125,8 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
     if (status == CR_OK && source->kept)
         status = cr_kept_check(source->kept, source->offset, feed->total, &feed->way, error);
     if (cr_job_axis_in_strips(feed->job) && feed->way == CR_REGION_MAP) feed->way = CR_REGION_READ;
-    if (feed->way == CR_REGION_READ && feed->region->shared && cr_job_is_plain(feed->job)) feed->way = CR_REGION_FETCH;
+    if (feed->way == CR_REGION_READ && feed->region->shared && cr_queue_reads(o->queue, feed->job, feed->total))
+        feed->way = CR_REGION_FETCH;
     if (status == CR_OK && feed->way == CR_REGION_MAP) cr_queue_whole(o->queue, feed->job);
     if (status == CR_OK && o->to_end)
         cr_queue_measured(o->queue, feed->job, feed->total);
@@ -168,7 +168,7 @@ static void inspect_run(cr_file_task *task) {
         return;
     }
     uint64_t steps = (feed->total - 1) / step_of(feed) + 1;
-    uint32_t most = feed->way == CR_REGION_SLOW ? SLOW_SLOTS : SLOTS;
+    uint32_t most = feed->way == CR_REGION_SLOW ? SLOW_SLOTS : CR_FEED_SLOTS;
     if (feed->job->in_order) most = 1; /* a slab with a later range must not keep an earlier one from its slab */
     uint32_t count = steps < most ? (uint32_t)steps : most;
     feed->alive = count; /* before the first slot can end */
@@ -320,6 +320,7 @@ static cr_status fill_memory(slot *s, void *into, cr_error *error) {
                        (unsigned long long)s->bytes);
     cr_status status = read_range(s, into, error);
     if (status != CR_OK) return status;
+    if (s->slab) cr_metric_add(slab_read_bytes_total, s->bytes);
     s->segment.data = into;
     s->segment.pinned = s->slab && cr_slabs_pinned(feed->options.slabs);
     s->holding = true;
@@ -460,7 +461,7 @@ static cr_feed *feed_new(cr_job *job, const cr_feed_options *options) {
     feed->region = feed->source->kept ? &feed->source->kept->region : &feed->own;
     feed->way = feed->region->way;
     pthread_mutex_init(&feed->mutex, NULL);
-    for (int i = 0; i < SLOTS; i++) {
+    for (int i = 0; i < CR_FEED_SLOTS; i++) {
         slot *s = &feed->slots[i];
         s->feed = feed;
         s->task.run = slot_run;

@@ -1,7 +1,7 @@
 /* feed: brings the bytes of a passed descriptor, or of a registered region, to a job.
  *
  * Memory that is mapped already and cannot be cut goes to the lanes at once, as one segment. Other memory does so once it was looked
- * at, unread, where only the CPU folds it: each worker reads what it folds. Everything else comes by files threads, a few windows
+ * at, unread, where no GPU gains by slabs: each worker reads what it folds. Everything else comes by files threads, a few windows
  * ahead of the lanes:
  *
  *   inspect ──► slot: fill ──► published to the job ──► folded, released ──► slot: empty, fill the next …  ──► close
@@ -19,6 +19,9 @@
 #include "engine/memory/kept.h"
 #include "engine/memory/slab.h"
 #include "engine/queue.h"
+
+/* Ranges that are brought at a time. */
+enum { CR_FEED_SLOTS = 4 };
 
 /* One array of an input. Its region's use, or its descriptor, is taken over in every case. */
 typedef struct cr_source {

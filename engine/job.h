@@ -49,8 +49,9 @@ typedef struct cr_job {
     uint64_t base;         /* index of the input's first element, for the fold */
     bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
 
-    int32_t device;    /* ordinal of the GPU whose memory the input is; no other lane can read it. -1: host memory */
-    uint64_t gpu_from; /* while fewer bytes can be claimed, no GPU looks at it */
+    int32_t device;      /* ordinal of the GPU whose memory the input is; no other lane can read it. -1: host memory */
+    uint64_t gpu_from;   /* while fewer bytes can be claimed, no GPU looks at it */
+    uint64_t slabs_from; /* fewer bytes of shared memory are the CPU's, because no GPU gains what slabs cost */
 
     uint32_t kinds;                              /* Q: CR_BY_*: the lanes that may claim */
     cr_waiting ready[CR_LANE_KINDS];             /* Q: in the line of each kind while it can claim something */
@@ -119,9 +120,9 @@ static inline void cr_job_joins(cr_job *job, uint32_t lane) {
 /* Bytes between which input may be cut. */
 static inline uint64_t cr_job_unit(const cr_job *job) { return job->grain * job->element; }
 
-/* Whether any worker may fold any range of it, and nobody else. */
-static inline bool cr_job_is_plain(const cr_job *job) {
-    return job->kinds == CR_BY_CPU && !job->axis && !job->named && !job->in_order && !job->may_pause;
+/* Whether any worker may fold any range of it. */
+static inline bool cr_job_is_divisible(const cr_job *job) {
+    return !job->axis && !job->named && !job->in_order && !job->may_pause;
 }
 
 /* A job in state OPEN with one hold. NULL when there is no memory. */

@@ -9,6 +9,9 @@
 #include "engine/queue.h"
 #include "kernels/cuda/gpu.h"
 
+/* Of shared memory that a worker reads itself, at a time: the fold finds them in the second cache. */
+enum { CR_LANE_FETCH_BYTES = 256 * 1024 };
+
 typedef struct cr_lane cr_lane;
 
 typedef struct cr_lane_options {
@@ -38,6 +41,8 @@ typedef struct cr_lane_info {
     double
         bytes_per_second; /* CPU: folding an f32 sum, one worker, hot; GPU: from pinned host memory. 0: not measured */
     double all_rate;      /* CPU: all workers together, from memory */
+    double shared_rate;   /* CPU: the same of shared memory that they read themselves */
+    double slab_rate;     /* CPU: shared memory that one feed reads into slabs */
     const char *lost;     /* why it is of no use any more; NULL: it is */
     uint64_t bytes, launches,
         busy_ns; /* folded since its start; claims, of a GPU batches of them; of all workers together */

@@ -2,31 +2,25 @@
  *
  * Thread: one worker each; open and close on main's. Owner: main. */
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/cores.h"
-#include "engine/lane.h"
+#include "engine/lane_cpu_rates.h"
 #include "engine/memory/guard.h"
 #include "engine/memory/kept.h"
 #include "engine/worker.h"
 #include "kernels/cpu/fold.h"
 
-enum { FETCH_BYTES = 256 * 1024 }; /* at a time: the fold finds them in the second cache */
-
 typedef struct worker {
     cr_lane *lane;
     pthread_t thread;
     cr_worker own;
-    uint8_t *fetched; /* FETCH_BYTES; NULL: until there is something to fetch */
+    uint8_t *fetched; /* CR_LANE_FETCH_BYTES; NULL: until there is something to fetch */
 } worker;
 
 struct cr_lane {
     cr_lane_options options;
-    double rate, all_rate;
+    double rate, all_rate, shared_rate, slab_rate;
     cr_lane_meter meter;
     uint32_t started;
     worker workers[];
@@ -38,10 +32,10 @@ static void fetch_and_fold(worker *w) {
     const cr_claim *claim = &turn->claim;
     const cr_job *job = claim->job;
     const uint64_t from = (uint64_t)(claim->data - claim->segment->data), unit = cr_job_unit(job);
-    if (!w->fetched) w->fetched = aligned_alloc(64, FETCH_BYTES);
+    if (!w->fetched) w->fetched = aligned_alloc(64, CR_LANE_FETCH_BYTES);
     if (!w->fetched) cr_fail(&turn->error, CR_RESOURCE_EXHAUSTED, "no memory to read the input");
     for (uint64_t at = 0, step; at < claim->bytes && turn->error.code == CR_OK; at += step) {
-        step = FETCH_BYTES / unit * unit;
+        step = CR_LANE_FETCH_BYTES / unit * unit;
         if (step > claim->bytes - at) step = claim->bytes - at;
         if (claim->segment->fetch(claim->segment, from + at, w->fetched, (size_t)step, &turn->error) != CR_OK) return;
         cr_cpu_fold(&turn->partial, w->fetched, step / job->element, job->base + claim->index + at / job->element);
@@ -78,81 +72,6 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
-/* Bytes a second of an f32 sum on hot memory, from the best of a few folds of 1 MiB: well under a millisecond. */
-static double measure_rate(void) {
-    enum { BYTES = 1 << 20 };
-    float *data = malloc(BYTES);
-    if (!data) return 0;
-    for (size_t i = 0; i < BYTES / sizeof *data; i++) data[i] = (float)(i % 1000) - 499.5f;
-    uint64_t best = UINT64_MAX;
-    for (int round = 0; round < 5; round++) {
-        cr_partial partial;
-        cr_partial_init(&partial, CR_F32, CR_FAM_SUM);
-        uint64_t start = cr_now_ns();
-        cr_cpu_fold(&partial, data, BYTES / sizeof *data, 0);
-        uint64_t took = cr_now_ns() - start;
-        if (took < best) best = took;
-    }
-    free(data);
-    return best ? BYTES * 1e9 / (double)best : 0;
-}
-
-/* One worker's share of measuring them all together. */
-typedef struct share {
-    pthread_t thread;
-    atomic_uint *ready;
-    atomic_bool *go;
-    uint8_t *data;
-    size_t bytes;
-    uint64_t end_ns;
-} share;
-
-/* Out of the caches, where the input of a large job is not either. */
-static void flush(const uint8_t *data, size_t bytes) {
-#if defined(__x86_64__)
-    for (size_t i = 0; i < bytes; i += 64) __builtin_ia32_clflush(data + i);
-#else
-    (void)data;
-    (void)bytes;
-#endif
-}
-
-static void *fold_share(void *argument) {
-    share *own = argument;
-    cr_partial partial;
-    cr_partial_init(&partial, CR_F32, CR_FAM_SUM);
-    memset(own->data, 0x3f, own->bytes);
-    flush(own->data, own->bytes);
-    atomic_fetch_add(own->ready, 1);
-    while (!atomic_load(own->go)) sched_yield();
-    cr_cpu_fold(&partial, own->data, own->bytes / sizeof(float), 0);
-    own->end_ns = cr_now_ns();
-    return NULL;
-}
-
-/* Bytes a second of all workers folding at once, from memory; 0 when it cannot be found. A few milliseconds. */
-static double measure_all(const cr_lane_options *o) {
-    size_t bytes = o->scratch_bytes / o->workers / 4096 * 4096;
-    share *shares = bytes ? calloc(o->workers, sizeof *shares) : NULL;
-    atomic_uint ready = 0;
-    atomic_bool go = false;
-    uint32_t n = 0;
-    if (!shares) return 0;
-    for (; n < o->workers; n++) {
-        shares[n] = (share){.ready = &ready, .go = &go, .data = (uint8_t *)o->scratch + n * bytes, .bytes = bytes};
-        if (pthread_create(&shares[n].thread, NULL, fold_share, &shares[n]) != 0) break;
-    }
-    while (atomic_load(&ready) < n) sched_yield();
-    uint64_t start = cr_now_ns(), end = start;
-    atomic_store(&go, true);
-    for (uint32_t i = 0; i < n; i++) {
-        pthread_join(shares[i].thread, NULL);
-        if (shares[i].end_ns > end) end = shares[i].end_ns;
-    }
-    free(shares);
-    return end > start ? (double)bytes * n * 1e9 / (double)(end - start) : 0;
-}
-
 /* The loop has a core of its own, where there are enough. On two, two workers fold up to twice as much beside a loop that is
  * idle, and one that is not gets its turn from the scheduler within a few ms. */
 static uint32_t default_workers(void) {
@@ -173,8 +92,12 @@ static cr_status cpu_open(const cr_lane_options *options, cr_lane **out, cr_erro
     if (!lane) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cpu_workers: no memory for %u", workers);
     lane->options = *options;
     lane->options.workers = workers;
-    lane->rate = measure_rate();
-    if (options->scratch) lane->all_rate = measure_all(&lane->options);
+    lane->rate = cr_cpu_rate_hot();
+    if (options->scratch) {
+        lane->all_rate = cr_cpu_rate_all(&lane->options);
+        lane->shared_rate = cr_cpu_rate_shared(&lane->options);
+        lane->slab_rate = cr_cpu_rate_slabs(&lane->options);
+    }
     if (options->seats) cr_queue_look_out(options->queue, options->seats, options->spin_ns);
     for (; lane->started < workers; lane->started++) {
         worker *own = &lane->workers[lane->started];
@@ -199,6 +122,8 @@ static cr_lane_info cpu_info(const cr_lane *lane) {
                           .workers = lane->started,
                           .bytes_per_second = lane->rate,
                           .all_rate = lane->all_rate,
+                          .shared_rate = lane->shared_rate,
+                          .slab_rate = lane->slab_rate,
                           .bytes = cr_meter_get(&lane->meter.bytes),
                           .launches = cr_meter_get(&lane->meter.launches),
                           .busy_ns = cr_meter_get(&lane->meter.busy_ns)};

@@ -276,6 +276,15 @@ void cr_queue_whole(cr_queue *queue, cr_job *job) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
+bool cr_queue_reads(cr_queue *queue, cr_job *job, uint64_t bytes) {
+    pthread_mutex_lock(&queue->mutex);
+    const bool reads =
+        cr_job_is_divisible(job) && job->kinds & CR_BY_CPU && (!(job->kinds & CR_BY_GPU) || bytes < job->slabs_from);
+    if (reads) job->kinds = CR_BY_CPU;
+    pthread_mutex_unlock(&queue->mutex);
+    return reads;
+}
+
 void cr_queue_stop_locked(cr_queue *queue, cr_job *job, const cr_error *error, cr_list *let_go) {
     if (job->state != CR_JOB_OPEN) return;
     if (error) job->error = *error;

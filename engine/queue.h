@@ -44,6 +44,9 @@ void cr_queue_set_total(cr_queue *queue, cr_job *job, uint64_t bytes);
 void cr_queue_measured(cr_queue *queue, cr_job *job, uint64_t bytes);
 /* Before its first segment: all of the job's input will lie in memory in pieces that begin and end with whole blocks of an axis. */
 void cr_queue_whole(cr_queue *queue, cr_job *job);
+/* Before its first segment, of a job whose input is so many bytes of shared memory: whether workers read it as they fold it. Then
+ * the job is theirs alone. */
+bool cr_queue_reads(cr_queue *queue, cr_job *job, uint64_t bytes);
 /* The job offers nothing more. error: why, NULL for a cancellation from outside; the first reason stands. Sealed segments
  * nobody folds are released at once, unsealed ones when their producer seals them. */
 void cr_queue_stop(cr_queue *queue, cr_job *job, const cr_error *error);

@@ -54,7 +54,7 @@ static cr_status open_cpu(cr_lanes *lanes, const cr_lanes_options *o, bool measu
     return CR_OK;
 }
 
-static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t ordinal, cr_error *error) {
+static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t ordinal, double *bus, cr_error *error) {
     const cr_config *c = o->config;
     cr_lane_options options = {.queue = o->queue,
                                .seats = &lanes->seats,
@@ -78,6 +78,7 @@ static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t o
     cr_lane_info info = cr_lane_gpu.info(lane);
     const uint64_t from = cr_gpu_from(rates);
     if (!lanes->gpus || from < lanes->gpu_from) lanes->gpu_from = from; /* each lane then looks at its own rates */
+    *bus += rates->pinned;
     if (!lanes->gpus) {
         cr_metric_add(gpu_pinned_bytes_per_second, rates->pinned);
         cr_metric_add(gpu_staged_bytes_per_second, rates->staged);
@@ -92,14 +93,26 @@ static cr_status open_gpu(cr_lanes *lanes, const cr_lanes_options *o, uint32_t o
     return CR_OK;
 }
 
-/* Opens what can be opened; with none, error holds the reason of the last. */
-static void open_gpus(cr_lanes *lanes, const cr_lanes_options *o, uint32_t count, cr_error *error) {
+/* Opens what can be opened, *bus bytes a second together; with none, error holds the reason of the last. */
+static void open_gpus(cr_lanes *lanes, const cr_lanes_options *o, uint32_t count, double *bus, cr_error *error) {
     for (uint32_t ordinal = 0; ordinal < count; ordinal++) {
         cr_error why;
-        if (open_gpu(lanes, o, ordinal, &why) == CR_OK) continue;
+        if (open_gpu(lanes, o, ordinal, bus, &why) == CR_OK) continue;
         cr_warn("%s %u is not used: %s", o->gpu->name, ordinal, why.text);
         cr_fail(error, CR_FAILED_PRECONDITION, "%s %u cannot be used: %s", o->gpu->name, ordinal, why.text);
     }
+}
+
+/* Which shared memory is worth slabs, beside the CPU; gpu_min_bytes says it instead. */
+static void weigh_slabs(cr_lanes *lanes, const cr_lanes_options *o, const cr_lane_info *cpu, double bus) {
+    const cr_shared_rates rates = {.read = cpu->shared_rate, .slabs = cpu->slab_rate, .cpu = cpu->all_rate, .bus = bus};
+    lanes->slabs_from = o->config->gpu_min_bytes ? lanes->gpu_from : cr_gpu_slabs_from(&rates, lanes->gpu_from);
+    cr_metric_add(cpu_bytes_per_second, cpu->all_rate);
+    cr_metric_add(shared_bytes_per_second, cpu->shared_rate);
+    cr_metric_add(slab_bytes_per_second, cpu->slab_rate);
+    if (lanes->kinds & CR_BY_CPU)
+        cr_info("shared memory: %.1f GB/s by the workers, %.1f by slabs; %s", rates.read / 1e9, rates.slabs / 1e9,
+                lanes->slabs_from == UINT64_MAX ? "it is the workers'" : "GPUs take their part");
 }
 
 static void open_nvml(cr_lanes *lanes) {
@@ -132,7 +145,8 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
     cr_status status = open_cpu(lanes, o, count && !forced, error);
     if (status != CR_OK) return status;
     cr_lane_info cpu = cr_lane_cpu.info(lanes->lanes[0]);
-    open_gpus(lanes, o, count, &why);
+    double bus = 0;
+    open_gpus(lanes, o, count, &bus, &why);
     if (!lanes->gpus && forced)
         return cr_fail(error, CR_FAILED_PRECONDITION, "backend: cuda is asked for, and %s", why.text);
     if (lanes->gpus) {
@@ -142,7 +156,7 @@ cr_status cr_lanes_open(cr_lanes *lanes, const cr_lanes_options *o, cr_error *er
         set_reason(lanes, o->gpu->name, text);
         lanes->kinds = forced ? CR_BY_GPU : CR_BY_CPU | CR_BY_GPU;
         if (forced) lanes->gpu_from = 1;
-        cr_metric_add(cpu_bytes_per_second, cpu.all_rate);
+        weigh_slabs(lanes, o, &cpu, bus);
         pin_slabs(lanes, o->slabs);
         for (uint32_t i = 1; i < lanes->count; i++) cr_lane_gpu_attend(lanes->lanes[i], true);
         lanes->hook = cr_lanes_device_hook(lanes);
@@ -195,6 +209,7 @@ void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
     if (!cr_gpu_takes(job)) return;
     job->kinds = lanes->kinds;
     job->gpu_from = lanes->gpu_from;
+    job->slabs_from = lanes->slabs_from;
 }
 
 bool cr_lanes_check(cr_lanes *lanes) {

@@ -27,6 +27,7 @@ typedef struct cr_lanes {
     const cr_gpu_api *gpu; /* NULL: none */
     uint32_t kinds;        /* CR_BY_* of the jobs that a GPU can fold */
     uint64_t gpu_from;     /* for cr_job.gpu_from */
+    uint64_t slabs_from;   /* for cr_job.slabs_from */
     uint64_t chunk_bytes;  /* that a GPU takes at a time */
     cr_nvml *nvml;         /* of the GPUs, by their place without the CPU's lane; NULL: none */
     cr_device_hook hook;   /* for regions; of use when there are GPUs */

@@ -15,6 +15,9 @@ enum {
     WAIT_MS = 2000, /* a device that takes longer for a chunk is of no use */
 };
 
+/* Filling slabs and folding share cores and memory, so less than the slower of the two is reached. */
+static const double SLABS_WORTH = 1.5;
+
 bool cr_gpu_takes(const cr_job *job) { return !job->axis && !job->in_order && !job->named; }
 
 static uint64_t clamp(double bytes, uint64_t least, uint64_t most) {
@@ -36,6 +39,11 @@ uint64_t cr_gpu_from(const cr_gpu_rates *rates) {
     if (rates->min_bytes) return rates->min_bytes;
     if (rates->cpu <= 0 || rates->pinned <= 0) return 1;
     return (uint64_t)(rates->cpu * (rates->launch_s + LEAST_BYTES * (1 / rates->pinned + 1 / rates->cpu))) + 1;
+}
+
+uint64_t cr_gpu_slabs_from(const cr_shared_rates *rates, uint64_t gpu_from) {
+    const double folded = rates->cpu + rates->bus, most = rates->slabs < folded ? rates->slabs : folded;
+    return rates->read > 0 && most > rates->read * SLABS_WORTH ? gpu_from : UINT64_MAX;
 }
 
 static cr_status await(const cr_gpu_api *api, cr_gpu_stream *stream, cr_error *error) {

@@ -21,6 +21,17 @@ typedef struct cr_gpu_rates {
 bool cr_gpu_takes(const cr_job *job);
 /* With how many bytes to claim it is worth a look. */
 uint64_t cr_gpu_from(const cr_gpu_rates *rates);
+
+/* Bytes a second, of shared memory. It reaches a GPU by slabs alone, and each byte is then moved twice. */
+typedef struct cr_shared_rates {
+    double read;  /* all workers together, each reading what it folds; 0: not measured */
+    double slabs; /* into slabs */
+    double cpu;   /* all workers together, from slabs */
+    double bus;   /* all GPUs together, from slabs */
+} cr_shared_rates;
+/* From how many bytes on shared memory is worth slabs, so that GPUs take their part; UINT64_MAX: however many there are, workers
+ * that read it themselves are done sooner. gpu_from: what cr_gpu_from says. */
+uint64_t cr_gpu_slabs_from(const cr_shared_rates *rates, uint64_t gpu_from);
 /* How many of rest bytes to take, with queued bytes on their way to the GPU already, so that it is done no later than
  * the CPU with all the others; 0: none. */
 uint64_t cr_gpu_share(const cr_gpu_rates *rates, uint64_t rest, uint64_t queued, bool staged);

@@ -67,6 +67,29 @@ START_TEST(an_option_and_nothing_measured) {
 }
 END_TEST
 
+/* Shared memory, by what machines measured, and by rates that none of them had. */
+START_TEST(slabs_are_for_those_who_gain) {
+    static const struct {
+        const char *machine;
+        cr_shared_rates rates;
+        bool worth;
+    } cases[] = {
+        {"16 cores, a GPU on PCIe 5", {.read = 69e9, .slabs = 11e9, .cpu = 100e9, .bus = 55e9}, false},
+        {"8 GPUs beside it", {.read = 69e9, .slabs = 11e9, .cpu = 100e9, .bus = 440e9}, false},
+        {"2 cores, a GPU on PCIe 4", {.read = 10e9, .slabs = 12e9, .cpu = 14e9, .bus = 25e9}, false},
+        {"slow folds, a fast bus", {.read = 3e9, .slabs = 12e9, .cpu = 4e9, .bus = 55e9}, true},
+        {"slow folds, a slow bus", {.read = 3e9, .slabs = 12e9, .cpu = 3.2e9, .bus = 0.4e9}, false},
+        {"slow folds, slow slabs", {.read = 3e9, .slabs = 3.5e9, .cpu = 4e9, .bus = 55e9}, false},
+        {"just not enough", {.read = 8e9, .slabs = 12e9, .cpu = 8e9, .bus = 55e9}, false},
+        {"just enough", {.read = 8e9, .slabs = 12.1e9, .cpu = 8e9, .bus = 55e9}, true},
+        {"not measured", {.cpu = 8e9, .bus = 55e9}, false},
+    };
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        ck_assert_msg(cr_gpu_slabs_from(&cases[i].rates, 5 * MIB) == (cases[i].worth ? 5 * MIB : UINT64_MAX), "%s",
+                      cases[i].machine);
+}
+END_TEST
+
 START_TEST(jobs_it_can_fold) {
     static const struct {
         cr_dtype dtype;
@@ -102,6 +125,7 @@ CR_CHECK_MAIN("server/gpu_rates") {
     tcase_add_test(tc, near_the_end_the_gpu_is_done_no_later_than_the_cpu);
     tcase_add_test(tc, a_small_job_is_left_to_the_cpu);
     tcase_add_test(tc, an_option_and_nothing_measured);
+    tcase_add_test(tc, slabs_are_for_those_who_gain);
     tcase_add_test(tc, jobs_it_can_fold);
     tcase_add_test(tc, a_large_work_says_when_the_next_is_nearly_done);
 }
