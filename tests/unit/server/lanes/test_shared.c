@@ -27,8 +27,8 @@ static cr_error error;
 static void wake(void *argument) { gate_add(argument); }
 
 static void setup(void) {
-    char *arguments[] = {"cured", "--listen", "unix:/nowhere", "--cpu-workers", "2", "--gpu-min-bytes", "2MiB",
-                         "--gpu-chunk-bytes", "1MiB", "--gpu-streams", "1", NULL};
+    char *arguments[] = {"cured", "--listen",          "unix:/nowhere", "--cpu-workers", "2", "--gpu-min-bytes",
+                         "2MiB",  "--gpu-chunk-bytes", "1MiB",          "--gpu-streams", "1", NULL};
     char *environment[] = {NULL};
     cr_config_action action;
     cr_log_set_level(CR_LOG_ERROR);
