@@ -12,6 +12,7 @@
 #include "server/lanes/gpu/rates.h"
 #include "server/lanes/lanes.h"
 #include "tests/fake/fake_gpu.h"
+#include "tests/unit/check_main.h"
 #include "tests/unit/server/support.h"
 
 enum { MIB = 1024 * 1024, FROM = 2 * MIB };
@@ -158,13 +159,9 @@ START_TEST(what_was_measured_is_told) {
 }
 END_TEST
 
-int main(void) {
-    Suite *suite = suite_create("server/lanes_shared");
-    TCase *tc = tcase_create("shared");
+CR_CHECK_MAIN("server/lanes_shared") {
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, whoever_is_sooner_done_reads_it, 0, MACHINES);
     tcase_add_test(tc, options_go_before_rates);
     tcase_add_test(tc, what_was_measured_is_told);
-    suite_add_tcase(suite, tc);
-    return run_suite(suite);
 }
