@@ -13,7 +13,7 @@
 #include "server/lanes/lanes.h"
 #include "tests/fake/fake_gpu.h"
 #include "tests/unit/check_main.h"
-#include "tests/unit/server/support.h"
+#include "tests/unit/support.h"
 
 enum { MIB = 1024 * 1024, FROM = 2 * MIB };
 
