@@ -1,9 +1,11 @@
 /* text: values as text that reads back to the same value, whatever the locale.
  *
  * Floats: the fewest digits that read back to the same number of the same type. Every narrower float is exactly a double, so
- * a candidate is read as a double and rounded to the type, and compared.
+ * a candidate is read as a double and rounded to the type, and compared. The caller's thread may treat floats in a way of its own:
+ * what computes in them stands in a function between enter and leave.
  *
  * Thread: any; nothing here holds state. */
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 
 #include "client/lib/internal.h"
 #include "kernels/core/dtype.h"
+#include "kernels/core/float_state.h"
 
 enum { LIMBS = CR_WIRE_VALUE_BYTES / 4, BILLION = 1000000000 };
 
@@ -19,6 +22,23 @@ struct format16 {
     int mantissa_bits, bias, max_exponent;
 };
 static const struct format16 half = {10, 15, 31}, brain = {7, 127, 255};
+
+typedef struct float_state {
+    uint64_t control;
+    int rounds;
+} float_state;
+
+/* printf and strtod of glibc round as the x87 does on x86-64, which cr_float_enter leaves alone. */
+static float_state enter(void) {
+    const float_state state = {cr_float_enter(), fegetround()};
+    if (state.rounds != FE_TONEAREST) fesetround(FE_TONEAREST);
+    return state;
+}
+
+static void leave(float_state state) {
+    if (state.rounds != FE_TONEAREST) fesetround(state.rounds);
+    cr_float_leave(state.control);
+}
 
 static double widen16(uint16_t bits, const struct format16 *f) {
     int exponent = bits >> f->mantissa_bits & f->max_exponent;
@@ -157,6 +177,11 @@ static void integer_text(const uint8_t *bytes, size_t len, bool is_signed, char 
     for (int i = count - 2; i >= 0; i--) n += snprintf(out + n, CURED_TEXT_BYTES - (size_t)n, "%09u", parts[i]);
 }
 
+/* Guarded by its caller. */
+static __attribute__((noinline)) void element_text(cr_dtype dtype, const uint8_t *bytes, char out[CURED_TEXT_BYTES]) {
+    float_text(load_float(dtype, bytes), dtype, out);
+}
+
 cured_status cured_text(cured_dtype dtype, const void *element, size_t element_bytes, char *out, size_t bytes) {
     char text[CURED_TEXT_BYTES];
     cr_dtype d = (cr_dtype)dtype;
@@ -166,12 +191,15 @@ cured_status cured_text(cured_dtype dtype, const void *element, size_t element_b
     if (!fits || element == NULL) return CURED_INVALID_ARGUMENT;
     const uint8_t *p = element;
     cr_kind kind = cr_dtype_kind(d);
-    if (kind == CR_KIND_BOOL)
+    if (kind == CR_KIND_BOOL) {
         strcpy(text, p[0] != 0 ? "true" : "false");
-    else if (kind == CR_KIND_FLOAT)
-        float_text(load_float(d, p), d, text);
-    else
+    } else if (kind == CR_KIND_FLOAT) {
+        const float_state state = enter();
+        element_text(d, p, text);
+        leave(state);
+    } else {
         integer_text(p, element_bytes, kind != CR_KIND_UINT, text);
+    }
     size_t len = strlen(text);
     if (len >= bytes) return CURED_INVALID_ARGUMENT;
     memcpy(out, text, len + 1);
@@ -183,26 +211,33 @@ cured_status cured_value_text(const cured_value *value, char *out, size_t bytes)
     return cured_text((cured_dtype)value->dtype, value->bytes, value->len, out, bytes);
 }
 
+/* Guarded by its caller. */
+static __attribute__((noinline)) void hex_text(const cured_value *value, char out[CURED_TEXT_BYTES]) {
+    const double d = load_float((cr_dtype)value->dtype, value->bytes);
+    if (isfinite(d)) {
+        snprintf(out, CURED_TEXT_BYTES, "%a", d);
+        plain_point(out);
+    } else {
+        float_text(d, CR_F64, out);
+    }
+}
+
 cured_status cured_value_hex(const cured_value *value, char *out, size_t bytes) {
     char text[CURED_TEXT_BYTES];
     if (value->status != CR_OK) return (cured_status)value->status;
     if (cr_dtype_kind((cr_dtype)value->dtype) != CR_KIND_FLOAT) return CURED_INVALID_ARGUMENT;
-    double d = load_float((cr_dtype)value->dtype, value->bytes);
-    if (isfinite(d)) {
-        snprintf(text, sizeof text, "%a", d);
-        plain_point(text);
-    } else {
-        float_text(d, CR_F64, text);
-    }
+    const float_state state = enter();
+    hex_text(value, text);
+    leave(state);
     size_t len = strlen(text);
     if (len >= bytes) return CURED_INVALID_ARGUMENT;
     memcpy(out, text, len + 1);
     return CURED_OK;
 }
 
-cured_status cured_value_double(const cured_value *value, double *out) {
+/* Guarded by its caller. */
+static __attribute__((noinline)) cured_status to_double(const cured_value *value, double *out) {
     char text[CURED_TEXT_BYTES], back[CURED_TEXT_BYTES];
-    if (value->status != CR_OK) return (cured_status)value->status;
     cr_dtype dtype = (cr_dtype)value->dtype;
     if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
         *out = load_float(dtype, value->bytes);
@@ -216,4 +251,12 @@ cured_status cured_value_double(const cured_value *value, double *out) {
     *out = strtod(text, NULL);
     snprintf(back, sizeof back, "%.0f", *out);
     return strcmp(text, back) == 0 ? CURED_OK : CURED_OUT_OF_RANGE;
+}
+
+cured_status cured_value_double(const cured_value *value, double *out) {
+    if (value->status != CR_OK) return (cured_status)value->status;
+    const float_state state = enter();
+    const cured_status status = to_double(value, out);
+    leave(state);
+    return status;
 }

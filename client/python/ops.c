@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "kernels/core/float_state.h"
 
 /* What a function was called on: the module, a client, or a file. Moves args on behind the array. */
 static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_ssize_t *nargs) {
@@ -31,11 +32,19 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     return true;
 }
 
-static PyObject *run(cr_py_request *r) {
+static PyObject *run_request(cr_py_request *r) {
     if (r->async == NULL) return cr_py_request_run(r);
     if (r->client == NULL) return cr_py_async_start(r->async, r);
     PyErr_SetString(PyExc_TypeError, "client: an AsyncClient answers by itself");
     return NULL;
+}
+
+/* What Python's files compute of floats counts too, such as casts to the type of out=. */
+static PyObject *run(cr_py_request *r) {
+    const uint64_t state = cr_float_enter();
+    PyObject *answer = run_request(r);
+    cr_float_leave(state);
+    return answer;
 }
 
 static PyObject *run_one(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, cured_op op) {

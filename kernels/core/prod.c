@@ -5,29 +5,7 @@
 
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
-/* The tree needs round to nearest, and denormals kept; a library built with fast-math may have changed both. */
-static unsigned enter(void) {
-#if defined(__x86_64__)
-    enum { DEFAULT_STATE = 0x1f80 };
-    unsigned state = _mm_getcsr();
-    _mm_setcsr(DEFAULT_STATE);
-    return state;
-#else
-    return 0;
-#endif
-}
-
-static void leave(unsigned state) {
-#if defined(__x86_64__)
-    _mm_setcsr(state);
-#else
-    (void)state;
-#endif
-}
+#include "kernels/core/float_state.h"
 
 void cr_int_prod_init(cr_int_prod *p) {
     p->zeros = 0;
@@ -184,15 +162,15 @@ void cr_float_prod_merge(cr_float_prod *into, const cr_float_prod *from) {
     into->negative ^= from->negative;
     into->lost |= from->lost;
     if (from->count == 0) return;
-    unsigned state = enter();
+    const uint64_t state = cr_float_enter();
     if (into->count + from->count <= CR_PROD_NODES) {
         for (uint32_t i = 0; i < from->count; i++) insert(into, from->nodes[i]);
-        leave(state);
+        cr_float_leave(state);
         return;
     }
     cr_prod_node nodes[2 * CR_PROD_NODES];
     uint32_t count = meet(nodes, into, from);
-    leave(state);
+    cr_float_leave(state);
     if (count > CR_PROD_NODES) {
         into->lost = true;
         count = CR_PROD_NODES;
@@ -207,7 +185,7 @@ cr_prod_node cr_float_prod_root(const cr_float_prod *p) {
     uint32_t count = p->count;
     if (count == 0) return (cr_prod_node){.h = 1};
     memcpy(nodes, p->nodes, count * sizeof nodes[0]);
-    unsigned state = enter();
+    const uint64_t state = cr_float_enter();
     while (count > 1) {
         unsigned lowest = 63;
         for (uint32_t i = 0; i < count; i++) {
@@ -225,6 +203,6 @@ cr_prod_node cr_float_prod_root(const cr_float_prod *p) {
         }
         count = n;
     }
-    leave(state);
+    cr_float_leave(state);
     return nodes[0];
 }

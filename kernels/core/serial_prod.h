@@ -1,6 +1,7 @@
 /* serial_prod: the canonical bytes of products, and what they must satisfy. A part of serial.c, which includes it once.
  *
  * Thread: any. Owner: the caller; nothing here allocates. */
+#include "kernels/core/float_state.h"
 #include "kernels/core/prod.h"
 
 /* Digits of the magnitude: lowest first, the highest not zero; none once it is over. */
@@ -97,6 +98,13 @@ static cr_status cover(const cr_share_range *ranges, uint32_t range_count, uint6
     return CR_OK;
 }
 
+/* h + l in normal form; ones: 1. */
+static __attribute__((noinline)) bool is_normal(const cr_prod_node *node, bool ones) {
+    if (ones && (node->h != 1 || node->l != 0)) return false;
+    if (!(node->h >= 1 && node->h < 2) || !(node->l >= -0x1p-53 && node->l <= 0x1p-53)) return false;
+    return node->h + node->l == node->h && bits_of(node->l) != bits_of(-0.0);
+}
+
 /* A node of normal form whose exponent its elements can give. */
 static bool plausible_node(const cr_prod_node *node, cr_dtype dtype, bool ones) {
 #define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED) \
@@ -108,11 +116,13 @@ static bool plausible_node(const cr_prod_node *node, cr_dtype dtype, bool ones) 
     };
 #undef CR_FLOAT
     __int128 elements = (__int128)CR_PROD_BLOCK * (__int128)(node->place & -node->place);
-    if (ones && (node->h != 1 || node->l != 0 || node->exponent)) return false;
-    if (!(node->h >= 1 && node->h < 2) || !(node->l >= -0x1p-53 && node->l <= 0x1p-53)) return false;
-    if (node->h + node->l != node->h || bits_of(node->l) == bits_of(-0.0)) return false;
-    return node->exponent >= elements * exponents[dtype].least && node->exponent <= elements * exponents[dtype].most &&
-           node->exponent >= -((int64_t)1 << 62) && node->exponent <= (int64_t)1 << 62;
+    if (ones && node->exponent) return false;
+    const uint64_t state = cr_float_enter();
+    const bool normal = is_normal(node, ones);
+    cr_float_leave(state);
+    return normal && node->exponent >= elements * exponents[dtype].least &&
+           node->exponent <= elements * exponents[dtype].most && node->exponent >= -((int64_t)1 << 62) &&
+           node->exponent <= (int64_t)1 << 62;
 }
 
 static cr_status get_float_prod(cursor *c, cr_share *s, cr_error *error) {

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "kernels/core/float_state.h"
 #include "kernels/cpu/axis_columns.h"
 #include "kernels/cpu/axis_plan.h"
 #include "kernels/cpu/axis_rows.h"
@@ -227,11 +228,11 @@ cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_
     if (status != CR_OK || plan.strip_ops == 0) return status;
     const cr_axis_isa *isa = cr_axis_current();
     target to = {output, out, error};
-    unsigned state = cr_axis_enter();
+    const uint64_t state = cr_float_enter();
     status = (w == WAY_GATHER      ? gathered
               : w == WAY_ROWS      ? rows
               : w == WAY_LONG_ROWS ? long_rows
                                    : columns)(&plan, isa, data, blocks, scratch, &to);
-    cr_axis_leave(state);
+    cr_float_leave(state);
     return status;
 }

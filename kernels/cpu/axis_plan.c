@@ -26,26 +26,6 @@ const cr_axis_isa *cr_axis_current(void) {
     return &cr_axis_portable;
 }
 
-unsigned cr_axis_enter(void) {
-#if defined(__x86_64__)
-    enum { DEFAULT_STATE = 0x1f80, FLAGS = 0x3f };
-    unsigned state = _mm_getcsr();
-    if ((state & ~(unsigned)FLAGS) != DEFAULT_STATE) _mm_setcsr(DEFAULT_STATE);
-    return state;
-#else
-    return 0;
-#endif
-}
-
-void cr_axis_leave(unsigned state) {
-#if defined(__x86_64__)
-    enum { DEFAULT_STATE = 0x1f80, FLAGS = 0x3f };
-    if ((state & ~(unsigned)FLAGS) != DEFAULT_STATE) _mm_setcsr(state);
-#else
-    (void)state;
-#endif
-}
-
 /* Whether the processor notes that an addition was rounded. Emulators of processors, such as valgrind's, do not. */
 static bool tells_inexact(void) {
 #if defined(__x86_64__)

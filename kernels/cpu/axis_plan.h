@@ -116,9 +116,6 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec);
 void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns);
 /* The folds of the instruction set in use. */
 const cr_axis_isa *cr_axis_current(void);
-/* Sets the floating-point state that exactness needs (round to nearest, denormals kept); returns what to put back. */
-unsigned cr_axis_enter(void);
-void cr_axis_leave(unsigned state);
 /* Tests only: from now on everything is done by partials. */
 void cr_axis_force_generic(bool generic);
 

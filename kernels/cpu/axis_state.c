@@ -4,6 +4,7 @@
  * Thread: any; the caller owns every buffer. */
 #include <string.h>
 
+#include "kernels/core/float_state.h"
 #include "kernels/cpu/axis_columns.h"
 #include "kernels/cpu/axis_prod.h"
 #include "kernels/cpu/fold.h"
@@ -102,11 +103,11 @@ void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data
     }
     layout a = layout_of(spec);
     if (a.plan.generic_ops) cr_axis_generic_fold(&a.plan, partials_of(&a, state), data, count, at);
-    unsigned csr = cr_axis_enter();
+    const uint64_t state_of_floats = cr_float_enter();
     if (a.plan.strip_ops)
         cr_columns_fold_range(&a.plan, cr_axis_current(), state, (cr_columns_range){0, a.plan.width}, data, count, at);
     if (a.prod_ops) cr_prods_fold(&a.prods, cr_axis_current(), prods_of(&a, state), data, count, at);
-    cr_axis_leave(csr);
+    cr_float_leave(state_of_floats);
 }
 
 void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from) {
@@ -149,9 +150,9 @@ cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_
         if (status != CR_OK) return status;
     }
     if (!a.plan.strip_ops) return CR_OK;
-    unsigned csr = cr_axis_enter();
+    const uint64_t state_of_floats = cr_float_enter();
     cr_status status = cr_columns_finish_range(&a.plan, cr_axis_current(), state, (cr_columns_range){0, a.plan.width},
                                                first, count, output, out, 0, error);
-    cr_axis_leave(csr);
+    cr_float_leave(state_of_floats);
     return status;
 }

@@ -1,4 +1,4 @@
-/* fold: the choice of instruction set, and the floating-point state the folds need.
+/* fold: the choice of instruction set.
  *
  * Thread: cr_cpu_select once before any fold; cr_cpu_fold from any thread. The choice is one atomic pointer. */
 #include "kernels/cpu/fold.h"
@@ -6,11 +6,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/core/float_state.h"
 #include "kernels/cpu/fold_table.h"
 
 #if defined(__x86_64__)
 #include <sys/platform/x86.h>
-#include <xmmintrin.h>
 #endif
 
 static _Atomic(const cr_fold_isa *) chosen;
@@ -75,17 +75,7 @@ static const cr_fold_isa *current(void) {
 const char *cr_cpu_isa(void) { return current()->name; }
 
 void cr_cpu_fold(cr_partial *p, const void *data, uint64_t n, uint64_t index) {
-    const cr_fold_isa *isa = current();
-#if defined(__x86_64__)
-    /* Exactness needs round to nearest, and denormals kept; a library built with fast-math may have changed both. */
-    enum { DEFAULT_STATE = 0x1f80, FLAGS = 0x3f };
-    unsigned state = _mm_getcsr();
-    if (__builtin_expect((state & ~(unsigned)FLAGS) != DEFAULT_STATE, 0)) {
-        _mm_setcsr(DEFAULT_STATE);
-        isa->fold(p, data, n, index);
-        _mm_setcsr(state);
-        return;
-    }
-#endif
-    isa->fold(p, data, n, index);
+    const uint64_t state = cr_float_enter();
+    current()->fold(p, data, n, index);
+    cr_float_leave(state);
 }
