@@ -191,12 +191,15 @@ typedef struct cli_look {
     cured_dtype dtype;
     uint64_t count; /* elements; CURED_TO_END: not known */
     bool regular;   /* a slice of it can be read alone */
+    uint64_t form;  /* of its shape and order: files with other ones hardly ever have the same */
 } cli_look;
 int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_look *look, cli_layout *layout);
 
 /* shape.c: what --axis makes of an array of this shape. */
 int cli_layout_make(const cli_options *o, const char *name, uint32_t dims, const uint64_t *shape, bool fortran,
                     cli_layout *layout);
+/* A number for the shape and the order of an array, which hardly ever is another one's. */
+uint64_t cli_shape_form(uint32_t dims, const uint64_t *shape, bool fortran, bool swap);
 /* Whether an answer depends on the order in which the elements of an array are counted: indices count as NumPy counts, and the
  * tree of a product of floats goes by the same order. --offset and --count count in the file. */
 bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t dims,

@@ -72,6 +72,20 @@ static bool is_text(const uint8_t *in, size_t len, bool named) {
     return spaces && len >= (digits ? FEWEST_DIGITS : FEWEST_PRINTED); /* memory filled with '@' has no space */
 }
 
+bool format_numbers(const uint8_t *in, size_t len, bool whole) {
+    bool line = false, digit = false;
+    if (len > NUMBERS_BYTES) len = NUMBERS_BYTES;
+    for (size_t i = 0; i < len; i++) {
+        const bool is_digit = in[i] >= '0' && in[i] <= '9';
+        if (!is_digit && (in[i] == '\0' || strchr("+-.eE,; \t\n\v\f\r", in[i]) == NULL)) return false;
+        line = line || in[i] == '\n';
+        digit = digit || is_digit;
+    }
+    return !whole || (line && digit);
+}
+
+const format *format_text(void) { return &text; }
+
 const format *format_find(const uint8_t *in, size_t len, const char *name, bool by_name) {
     if (len > FORMAT_BYTES) len = FORMAT_BYTES;
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {

@@ -67,25 +67,10 @@ static int take_member(const cli_options *o, struct input *in) {
     return in->unpacker != NULL ? EXIT_OK : cli_fail(EXIT_IO, "out of memory");
 }
 
-/* Opens the file, or the archive of "a.npz:x" where no file has that name. */
-static int open_named(const cli_options *o, bool *archive) {
-    const char *member = npz_member_name(o->file);
-    int fd = open(o->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    *archive = fd < 0 && npz_may_be(errno) && member != NULL;
-    if (!*archive) return fd;
-    char *path = strndup(o->file, (size_t)(member - 1 - o->file));
-    if (path == NULL) return -1;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    const int why = errno;
-    free(path);
-    errno = why;
-    return fd;
-}
-
 static int open_input(const cli_options *o, struct input *in) {
     bool standard = strcmp(o->file, "-") == 0, archive = false;
     in->name = standard ? "standard input" : o->file;
-    in->fd = standard ? STDIN_FILENO : open_named(o, &archive);
+    in->fd = standard ? STDIN_FILENO : npz_open(o->file, &archive);
     if (in->fd < 0)
         return cli_fail(errno == EACCES || errno == EPERM ? EXIT_DENIED : EXIT_NOINPUT, "cannot open %s: %s", in->name,
                         strerror(errno));
@@ -217,8 +202,17 @@ static int take_npy(const cli_options *o, struct input *in, const npy_header *h)
     return EXIT_OK;
 }
 
+/* Whether the input is numbers written out, which --dtype does not make elements of: `seq 8 | cured-client sum -`. A name in
+ * .bin says that a file's bytes are meant. */
+static int check_numbers(struct input *in, bool *numbers) {
+    *numbers = format_numbers(in->buffer, in->have, false) && !(in->plain && format_ends_with(in->name, ".bin"));
+    const int code = *numbers ? fill(in, NUMBERS_BYTES, 0) : EXIT_OK;
+    if (code == EXIT_OK) *numbers = *numbers && format_numbers(in->buffer, in->have, true);
+    return code;
+}
+
 /* Refuses files that are no arrays. A user who gives --offset knows where the elements lie. One who gives --dtype says that
- * there are elements, and only the file's name can speak against it. */
+ * there are elements: the file's name can speak against it, and numbers written out do. */
 static int check_format(const cli_options *o, struct input *in) {
     cured_error error;
     npz_member member;
@@ -226,6 +220,9 @@ static int check_format(const cli_options *o, struct input *in) {
     int code = fill(in, FORMAT_BYTES, 0);
     const char *name = o->file == in->name ? o->file : NULL; /* standard input has none */
     const format *found = format_find(in->buffer, in->have, name, o->dtype != CURED_DTYPE_DEFAULT);
+    bool numbers = false;
+    if (code == EXIT_OK && found == NULL) code = check_numbers(in, &numbers);
+    if (numbers) found = format_text();
     if (code != EXIT_OK || found == NULL) return code;
     if (in->regular && format_ends_with(o->file, ".npz") &&
         npz_find(in->fd, in->size, NULL, &member, &error) == CURED_NOT_FOUND)
@@ -463,6 +460,7 @@ int cli_look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_
     int code = settle(o, &in, &h, ops, op_count, layout);
     if (code == EXIT_OK) code = settle_empty(&in);
     *look = (cli_look){.dtype = in.dtype, .count = in.count, .regular = in.regular};
+    look->form = cli_shape_form(in.dims, in.shape, in.fortran, in.swap);
     end_input(&in);
     return code;
 }

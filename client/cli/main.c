@@ -22,7 +22,8 @@ static const cli_command op_command[] = {
 static const char notes[] =
     "\nFiles are raw elements, NumPy's .npy, or an array of a .npz: a.npz:x. Parquet, HDF5, text and others are "
     "refused\n"
-    "by their first bytes; with --dtype only if the name says so too, with --offset or --raw never. The answer\n"
+    "by their first bytes; with --dtype only if the name says so too, or if they are numbers written out and the name\n"
+    "does not end in .bin; with --offset or --raw never. The answer\n"
     "alone goes to standard output; with --axis a row of the last dimension per line.\n"
     "Arrays in Fortran order stay so. bf16 is written as NumPy writes ml_dtypes.bfloat16 ('<V2'); i128 has no\n"
     ".npy form and is text only.\n"

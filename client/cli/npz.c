@@ -5,6 +5,7 @@
 #include "client/cli/npz.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,4 +238,18 @@ cured_status npz_find(int fd, uint64_t size, const char *name, npz_member *out, 
     if (name == NULL)
         return npy_fail(error, CURED_NOT_FOUND, "name one of its arrays behind a colon (it holds %s%s)", list, more);
     return npy_fail(error, CURED_NOT_FOUND, "there is no array '%.80s' in it: it holds %s%s", name, list, more);
+}
+
+int npz_open(const char *path, bool *archive) {
+    const char *member = npz_member_name(path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    *archive = fd < 0 && npz_may_be(errno) && member != NULL;
+    if (!*archive) return fd;
+    char *whole = strndup(path, (size_t)(member - 1 - path));
+    if (whole == NULL) return -1;
+    fd = open(whole, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    const int why = errno;
+    free(whole);
+    errno = why;
+    return fd;
 }

@@ -17,6 +17,8 @@ typedef struct npz_member {
 bool npz_may_be(int why);
 /* Of "a.npz:x" the member's name, "x", which begins behind the first ".npz:"; NULL when the path names none. */
 const char *npz_member_name(const char *path);
+/* Opens the file for reading, or the archive of "a.npz:x" where no file has that name; -1, and errno. */
+int npz_open(const char *path, bool *archive);
 /* Finds the member `name` or `name`.npy in the `size` bytes of a file. name NULL, and a name that is not there: the error lists
  * what is there. */
 cured_status npz_find(int fd, uint64_t size, const char *name, npz_member *out, cured_error *error);

@@ -54,3 +54,13 @@ bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *o
     }
     return ordered && wide >= 2 && !o->axis_given && !o->offset_given && !o->count_given;
 }
+
+/* FNV-1a, of words. */
+uint64_t cli_shape_form(uint32_t dims, const uint64_t *shape, bool fortran, bool swap) {
+    uint64_t form = 14695981039346656037u;
+    for (uint32_t i = 0; i <= dims; i++) {
+        const uint64_t word = i < dims ? shape[i] : (uint64_t)fortran << 1 | swap;
+        form = (form ^ word) * 1099511628211u;
+    }
+    return form;
+}

@@ -28,6 +28,7 @@ static int reduce_slice(ranks_job *job, const cli_options *o, const cured_op *op
     one.slice = &slice;
     one.output = NULL; /* rank 0 writes it */
     int code = ranks_connect(job, o, &conn);
+    if (code == EXIT_OK) code = ranks_plan_check(&one, ops, op_count, &plan->files[0]);
     if (code == EXIT_OK) code = cli_reduce(&one, conn, ops, op_count, call, &dtype, &layout);
     if (code == EXIT_OK) code = check_same(&one, &plan->files[0], &slice, dtype, *call);
     cured_close(conn);

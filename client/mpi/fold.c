@@ -37,6 +37,8 @@ static int fold_slices(const ranks_job *job, const cli_options *o, const cured_o
         one.slice = &slice;
         one.call.partial = true;
         one.call.first += plan->files[i].first + slice.first;
+        code = ranks_plan_check(&one, ops, op_count, &plan->files[i]);
+        if (code != EXIT_OK) break;
         code = cli_reduce(&one, conn, ops, op_count, &call, &dtype, &layout);
         if (code == EXIT_OK && dtype != (cured_dtype)plan->files[i].dtype)
             code = cli_fail(EXIT_IO, "%s changed while it was read", one.file);

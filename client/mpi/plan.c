@@ -11,23 +11,47 @@
 
 enum { BLOCK = 4096 };
 
-static void look_at(const cli_options *o, const cured_op *ops, size_t op_count, ranks_plan *plan, const char *name,
+static void look_at(const cli_options *o, const cured_op *ops, size_t op_count, cli_layout *layout, const char *name,
                     ranks_file *file) {
     cli_options one = *o;
     cli_look look;
     one.file = name;
-    file->code = strcmp(name, "-") != 0 ? cli_look_at(&one, ops, op_count, &look, &plan->layout)
+    file->code = strcmp(name, "-") != 0 ? cli_look_at(&one, ops, op_count, &look, layout)
                                         : cli_fail(EXIT_USAGE, "standard input belongs to one rank: give files");
     if (file->code == EXIT_OK && look.count == CURED_TO_END)
         file->code = cli_fail(
             EXIT_USAGE, "%s: how many elements it holds is not known before it is read to its end; give --count", name);
     if (file->code != EXIT_OK) return;
-    const cured_axis *axis = &plan->layout.axis;
+    const cured_axis *axis = &layout->axis;
     file->dtype = (int32_t)look.dtype;
     file->count = look.count;
     file->units = !o->axis_given ? look.count : axis->outer != 1 ? axis->outer : axis->inner;
     file->answers = axis->outer != 1 ? axis->inner : 1;
     file->regular = look.regular;
+    file->form = look.form;
+    MPI_Comm_rank(MPI_COMM_WORLD, &file->by);
+}
+
+int ranks_plan_check(const cli_options *o, const cured_op *ops, size_t op_count, const ranks_file *planned) {
+    ranks_file seen = {0};
+    cli_layout layout;
+    look_at(o, ops, op_count, &layout, o->file, &seen);
+    if (seen.code != EXIT_OK) return seen.code;
+    if (seen.dtype != planned->dtype || seen.count != planned->count)
+        return cli_fail(
+            EXIT_DATA,
+            "%s holds %llu elements of %s for this rank, and %llu of %s for rank %d: every rank must see the same "
+            "file by that name",
+            o->file, (unsigned long long)seen.count, cured_dtype_name((cured_dtype)seen.dtype),
+            (unsigned long long)planned->count, cured_dtype_name((cured_dtype)planned->dtype), planned->by);
+    if (seen.form != planned->form || seen.units != planned->units || seen.answers != planned->answers ||
+        seen.regular != planned->regular)
+        return cli_fail(
+            EXIT_DATA,
+            "%s has another shape or order for this rank than for rank %d: every rank must see the same file by "
+            "that name",
+            o->file, planned->by);
+    return EXIT_OK;
 }
 
 /* All files, looked at by all ranks in turn. */
@@ -41,7 +65,7 @@ static int look_at_all(ranks_job *job, const cli_options *o, const cured_op *ops
     cli_report_into(&job->failure);
     for (size_t i = 0; i < rounds; i++) {
         const size_t file = i * ranks + (size_t)job->rank;
-        if (file < o->file_count) look_at(o, ops, op_count, plan, o->files[file], &mine[i]);
+        if (file < o->file_count) look_at(o, ops, op_count, &plan->layout, o->files[file], &mine[i]);
     }
     cli_report_into(NULL);
     const int bytes = (int)(rounds * sizeof *mine);

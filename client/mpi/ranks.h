@@ -27,8 +27,9 @@ typedef struct ranks_file {
     uint64_t units;   /* what it can be cut into: elements, or with an axis rows or columns */
     uint64_t answers; /* with an axis: of one of them */
     uint64_t first;   /* of its first element, in the whole */
+    uint64_t form;    /* as in cli_look */
     uint32_t regular; /* others go to one rank, whole */
-    uint32_t zero;
+    int32_t by;       /* who looked at it, in the world */
 } ranks_file;
 
 typedef struct ranks_plan {
@@ -60,6 +61,9 @@ int ranks_fail(ranks_job *job, int rank);
 int ranks_plan_make(ranks_job *job, const cli_options *o, const cured_op *ops, size_t op_count, ranks_plan *plan);
 /* What a rank takes of a file; false: nothing. */
 bool ranks_plan_slice(const ranks_plan *plan, int rank, int ranks, size_t file, cli_slice *slice);
+
+/* Whether this rank sees the file that was planned with, before it reads of it: on another node another may have its name. */
+int ranks_plan_check(const cli_options *o, const cured_op *ops, size_t op_count, const ranks_file *planned);
 
 /* gather.c: bytes that any partial of these ops needs, merged from `pieces` ranges. */
 size_t ranks_room(const cured_op *ops, size_t op_count, size_t pieces);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/cli/format.h"
 #include "client/cli/npy.h"
 #include "client/cli/unpack.h"
 #include "client/python/extension.h"
@@ -180,12 +181,28 @@ static bool open_file(cr_py_file *f, PyObject *path) {
     return good;
 }
 
+/* Numbers written out are no raw elements, whatever dtype says. A name in .bin says that the bytes are meant. */
+static bool check_numbers(const cr_py_file *f, PyObject *path) {
+    uint8_t head[NUMBERS_BYTES];
+    PyObject *name;
+    if (!PyUnicode_FSConverter(path, &name)) return false;
+    const bool binary = format_ends_with(PyBytes_AsString(name), ".bin");
+    const size_t most = f->size < sizeof head ? (size_t)f->size : sizeof head;
+    const ssize_t n = binary ? 0 : pread(f->fd, head, most, (off_t)f->from);
+    Py_DECREF(name);
+    if (n <= 0 || !format_numbers(head, (size_t)n, true)) return true;
+    PyErr_Format(PyExc_ValueError, "file: %R is %s, not raw elements: %s (raw=True takes its bytes for elements)", path,
+                 format_text()->what, format_text()->advice);
+    return false;
+}
+
 PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"path", "dtype", "offset", NULL};
+    static char *names[] = {"path", "dtype", "offset", "raw", NULL};
     PyObject *path, *dtype = Py_None, *from = NULL;
     uint64_t offset = 0;
+    int raw = 0;
     (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$O:file", names, &path, &dtype, &from)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$Op:file", names, &path, &dtype, &from, &raw)) return NULL;
     if (from != NULL && !cr_py_number(from, "offset", &offset)) return NULL;
     cr_py_file *f = PyObject_New(cr_py_file, cr_py_file_type);
     if (f == NULL) return NULL;
@@ -195,7 +212,7 @@ PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs) {
     memset(&f->header, 0, sizeof f->header);
     bool good = open_file(f, path);
     if (good && dtype != Py_None)
-        good = take_raw(f, dtype, offset);
+        good = (raw || offset || check_numbers(f, path)) && take_raw(f, dtype, offset);
     else if (good)
         good = read_header(f) && check_size(f);
     if (good) return (PyObject *)f;

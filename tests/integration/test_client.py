@@ -319,6 +319,30 @@ class ExitCodes(ClientTest):
         self.fails(65, "sum", "-", stdin=bytes(5))
         self.fails(65, "sum", self.path(b"\xff" * 16), "--dtype", "u64", "--result-dtype", "u64", words=[str(2 * (2**64 - 1))])
 
+    def test_numbers_written_out_are_no_elements(self):
+        """`seq 8 | cured-client sum - --dtype f32` would sum the digits' bytes. --raw says that they are meant, a name in .bin too."""
+        texts = [b"".join(b"%d\n" % i for i in range(1, 9)), b"1.5,-2e3;+4\r\n5E-7 6", b"7\n", b"12345678 " * 4000 + b"\n", b"1\n" * 100000,
+                 b"123,456\n" * 512 + b"name\n"]
+        for text in texts:
+            for dtype in ("u8", "f32", ">f8", "i16"):
+                whole = text[:len(text) // 8 * 8] if dtype != "u8" and len(text) > 8 else text
+                path = self.path(whole, "array")
+                for arguments in (["sum", path], ["sum", path, "--via", "stream"], ["sum", "-"]):
+                    status, _, err = self.run_client(*arguments, "--dtype", dtype, stdin=whole)
+                    if b"\n" in whole[:4096]:
+                        self.assertEqual(65, status, (whole[:20], arguments, err))
+                        self.assertIn("is text, not raw elements", err)
+                        self.assertIn("--raw", err)
+                    elif len(whole) > 4096:
+                        self.assertEqual(0, status, err)  # no line in what is looked at
+        text = texts[0]
+        total = "%d\n" % sum(text)
+        self.assertEqual(total, self.answer("sum", self.path(text, "array.bin"), "--dtype", "u8"))
+        self.assertEqual(total, self.answer("sum", self.path(text, "array"), "--dtype", "u8", "--raw"))
+        self.assertEqual(total, self.answer("sum", "-", "--dtype", "u8", "--raw", stdin=text))
+        for other in (b"12345678", b"\n" * 8, b"1\n2\n\0\0\0\0"):  # bytes that may be elements
+            self.assertEqual("%d\n" % sum(other), self.answer("sum", self.path(other, "array"), "--dtype", "u8"))
+
     def test_op_by_name_without_a_value_among_others(self):
         status, out, err = self.run_client("reduce", self.path(b""), "--ops", "sum,min", "--json")
         self.assertEqual(65, status, err)

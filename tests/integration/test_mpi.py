@@ -254,6 +254,40 @@ class Errors(MpiTest):
         self.fails(65, r"doubles\.npy holds f64", 2, "sum", good, self.file("doubles.npy", npy("<f8", "(1,)", bytes(8))))
         self.fails(64, r"standard input belongs to one rank", 2, "sum", "-")
 
+    def test_ranks_that_see_other_files_by_one_name(self):
+        """As on nodes whose file systems differ: each rank stands in a folder of its own."""
+        here, there = (os.path.join(self.folder, name) for name in ("here", "there"))
+        os.mkdir(here), os.mkdir(there)
+
+        def fails(pattern, mine, others, *arguments, name="a.bin", second=2):
+            for folder, data in ((here, mine), (there, others)):
+                with open(os.path.join(folder, name), "wb") as f:
+                    f.write(data)
+            tail = [MPI, *arguments, name]
+            command = ["mpirun", "-n", "1", "-wdir", here, *tail, ":", "-n", str(second), "-wdir", there, *tail]
+            folder = tempfile.mkdtemp(dir=self.folder)
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.folder,
+                                       env=environment(TMPDIR=folder, **SURROUNDINGS))
+            status, out, said = self.finish(process)
+            self.assertEqual((65, b"", 1), (status, out, len(said)), said)
+            self.assertRegex(said[0], r"^cured-mpi: rank [12] on \S+: " + pattern)
+        long = self.floats(40000)
+        fails(r"a\.bin holds 40000 elements of f32 for this rank, and 30000 of f32 for rank 0", long[:120000], long, "sum")
+        fails(r"a\.bin holds 30000 elements of f32 for this rank, and 40000 of f32 for rank 0", long, long[:120000], "sum")
+        fails(r"a\.bin holds 0 elements of f32 for this rank, and 40000 of f32 for rank 0", long, b"", "sum")
+        cube = {kind: npy(kind, "(40, 1000)", bytes(40000 * int(kind[2]))) for kind in ("<f4", "<f8", ">f4")}
+        fails(r"a\.npy holds 40000 elements of f64 for this rank, and 40000 of f32 for rank 0", cube["<f4"], cube["<f8"], "max", name="a.npy")
+        turned = npy("<f4", "(1000, 40)", bytes(160000))
+        for arguments in (["argmin"], ["sum", "--axis", "1"], ["sum", "--axis", "0"]):
+            fails(r"a\.npy has another shape or order for this rank than for rank 0", cube["<f4"], turned, *arguments, name="a.npy")
+        fails(r"a\.npy has another shape or order", cube["<f4"], npy("<f4", "(40, 1000)", bytes(160000), True), "argmin", name="a.npy")
+        fails(r"a\.npy has another shape or order", cube["<f4"], cube[">f4"], "sum", name="a.npy")
+
+    def test_numbers_written_out(self):
+        path = self.file("numbers", b"".join(b"%d\n" % i for i in range(20000)))
+        self.fails(65, r"rank 0 on \S+: \S+ is text, not raw elements", 2, "sum", path, "--dtype", "u8")
+        self.assertEqual(0, self.run_mpi(2, "sum", path, "--dtype", "u8", "--raw")[0])
+
     def test_wrong_words_are_told_once(self):
         self.fails(64, r"unknown command 'summ' \(did you mean sum\?\)", 3, "summ", "x")
         self.fails(64, r"unknown option '--total'", 2, "sum", "x", "--total")

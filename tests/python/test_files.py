@@ -39,6 +39,18 @@ class Plain(Files):
         import pathlib
         self.assertEqual(97, cured.file(pathlib.Path(self.path(b"a")), dtype="u8").sum())
 
+    def test_numbers_written_out(self):
+        """Text is no raw elements, whatever dtype says: raw=True says so, a name in .bin, or an offset."""
+        text = b"".join(b"%d\n" % i for i in range(8000))
+        for data in (b"1\n2\n3\n4\n", text):
+            for dtype in ("u8", "f32", ">i2"):
+                with self.assertRaisesRegex(ValueError, "is text, not raw elements.*raw=True"):
+                    cured.file(self.path(data[:len(data) // 4 * 4]), dtype=dtype)
+            self.assertEqual(sum(data), cured.file(self.path(data), dtype="u8", raw=True).sum())
+            self.assertEqual(sum(data), cured.file(self.path(data, "f.bin"), dtype="u8").sum())
+            self.assertEqual(sum(data[4:]), cured.file(self.path(data), dtype="u8", offset=4).sum())
+        self.assertEqual(8 * 49, cured.file(self.path(b"1" * 8), dtype="u8").sum())
+
     def test_refused(self):
         for call, error in ((lambda: cured.file(self.path(None, "none")), FileNotFoundError),
                             (lambda: cured.file(self.folder.name), ValueError),

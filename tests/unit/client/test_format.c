@@ -47,6 +47,34 @@ static const struct sample {
 };
 enum { SAMPLES = sizeof samples / sizeof samples[0] };
 
+static bool numbers(const char *bytes, size_t len, bool whole) {
+    uint8_t *exact = malloc(len != 0 ? len : 1);
+    memcpy(exact, bytes, len);
+    const bool found = format_numbers(exact, len, whole);
+    free(exact);
+    return found;
+}
+
+START_TEST(numbers_written_out) {
+    static const char *const texts[] = {"1\n2\n", "-1.5e+30,\t2E-7;\r\n", "8\n", "\n\n0", " 1 2 3\n 4 5 6\n"},
+                             *const others[] = {"", "12345678", "\n\n\n", "1\n2\na", "0x1\n", "\n-+.eE", "1\n\0016"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        ck_assert_msg(numbers(texts[i], strlen(texts[i]), true), "%s", texts[i]);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        ck_assert_msg(!numbers(others[i], strlen(others[i]), true), "%s", others[i]);
+    ck_assert(numbers("12345678", 8, false)); /* a line may end behind it */
+    ck_assert(!numbers("1\n2\0", 4, false));
+    char all[NUMBERS_BYTES + 1];
+    memset(all, '7', sizeof all);
+    all[NUMBERS_BYTES - 1] = '\n';
+    all[NUMBERS_BYTES] = '\1'; /* not looked at */
+    ck_assert(numbers(all, sizeof all, true));
+    all[NUMBERS_BYTES - 1] = '7';
+    all[NUMBERS_BYTES] = '\n';
+    ck_assert(!numbers(all, sizeof all, true));
+}
+END_TEST
+
 START_TEST(formats_are_known) {
     const struct sample *s = &samples[_i];
     ck_assert_ptr_nonnull(strstr(find(s->bytes, s->len, NULL, false), s->what));
@@ -121,4 +149,5 @@ CR_CHECK_MAIN("format") {
     tcase_add_test(tc, names_alone_say_nothing);
     tcase_add_test(tc, floats_are_floats);
     tcase_add_test(tc, text_to_the_last_byte);
+    tcase_add_test(tc, numbers_written_out);
 }
