@@ -12,14 +12,25 @@ git config user.name tester && git config user.email tester@localhost
 git config core.hooksPath scripts/hooks
 mkdir scripts && cp -R "$root/scripts/hooks" "$root/scripts/check-layers" "$root/scripts/format" "$root/scripts/common.sh" scripts/
 cp "$root/.clang-format" .
-git add -A && git commit -qm "Begin" || fail "a good commit is refused"
-long=$(printf 'x%.0s' $(seq 61))
+git add -A && git commit -qm "scripts: Begin" || fail "a good commit is refused"
+long="scripts: $(printf 'x%.0s' $(seq 52))"
 ! git commit -q --allow-empty -m "$long" 2>said || fail "a subject of 61 columns is taken"
 grep -q "61 columns, the limit is 60" said || fail "$(cat said)"
-! git commit -q --allow-empty -m "Subject
+! git commit -q --allow-empty -m "scripts: Subject
 and no empty line" 2>/dev/null || fail "a body right below the subject is taken"
-git commit -q --allow-empty -m "${long#?}" -m "Why." || fail "a subject of 60 columns is refused"
+git commit -q --allow-empty -m "${long%?}" -m "Why." || fail "a subject of 60 columns is refused"
 printf 'echo no comment\n' >scripts/bad.sh && git add scripts/bad.sh
-! git commit -qm "Add a script" >said 2>&1 || fail "a file without a comment is taken"
+! git commit -qm "scripts: Add a script" >said 2>&1 || fail "a file without a comment is taken"
 grep -q "does not open with a comment" said || fail "$(cat said)"
-echo "five commits tried"
+git rm -qf scripts/bad.sh
+for subject in "No area" "nowhere: Change it" "scripts:Change it" "scripts:" "scripts, nowhere: Change it"; do
+    ! scripts/hooks/commit-msg <(echo "$subject") 2>said || fail "\"$subject\" is taken"
+    grep -qE "must begin with its area|is no folder and no word" said || fail "$subject: $(cat said)"
+done
+for subject in "hooks: Change it" "scripts, scripts/hooks: Change it" "ci: Change it" "fixup! scripts: Begin"; do
+    scripts/hooks/commit-msg <(echo "$subject") || fail "\"$subject\" is refused"
+done
+git commit -q --allow-empty --no-verify -m "Older than the rule"
+scripts/hooks/commit-msg --subjects HEAD~1..HEAD >said || fail "an old subject fails"
+grep -q "must begin with its area" said || fail "an old subject is not told: $(cat said)"
+echo "six commits and nine subjects tried"
