@@ -58,7 +58,8 @@ static void fold_claim(worker *w, cr_queue *queue) {
     cr_guard_enter_shared(claim->data, claim->bytes, segment->kept ? &segment->kept->lost : NULL);
     cr_worker_fold(own, queue);
     if (cr_guard_leave())
-        cr_fail(&turn->error, CR_DATA_LOSS, "descriptor: the file was cut or its storage failed while it was read");
+        cr_fail(&turn->error, CR_DATA_LOSS,
+                "descriptor: the file was cut, or got holes, or its storage failed while it was read");
     else if (turn->error.code == CR_OK)
         segment->still(segment, (uint64_t)(claim->data - segment->data) + claim->bytes, &turn->error);
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "engine/memory/guard.h"
 #include "proto/limits.h"
@@ -30,6 +32,14 @@ static void copy_out(uint8_t *to, const void *values, size_t bytes) {
     AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
 }
 
+/* What was written over the guard's zeros is nobody's, and takes memory of this process. */
+static cr_status lose(uint32_t op, uint8_t *to, size_t bytes, cr_error *error) {
+    const size_t lead = (uintptr_t)to % (uintptr_t)sysconf(_SC_PAGESIZE);
+    madvise(to - lead, bytes + lead, MADV_DONTNEED);
+    return cr_fail(error, CR_DATA_LOSS,
+                   "outputs[%u]: its region was cut or got holes, or its memory failed, while it was written", op);
+}
+
 static void *device_place(const cr_sink *base, uint32_t op, uint64_t at) {
     const cr_sink_place *place = &cr_container(base, const sink_region, sink)->places[op];
     return (void *)(uintptr_t)(place->kept->device.address + place->offset + at); /* NOLINT */
@@ -46,9 +56,8 @@ static cr_status write_place(cr_sink *base, uint32_t op, uint64_t at, const void
     uint8_t *to = cr_kept_memory(kept) + place->offset + at;
     cr_guard_enter_writing(to, bytes, &kept->lost);
     copy_out(to, values, bytes);
-    if (!cr_guard_leave_writing()) return cr_kept_still(kept, place->offset + at + bytes, error);
-    return cr_fail(error, CR_DATA_LOSS, "outputs[%u]: its region was cut, or its memory failed, while it was written",
-                   op);
+    if (cr_guard_leave_writing() || atomic_load(&kept->lost)) return lose(op, to, bytes, error);
+    return cr_kept_still(kept, place->offset + at + bytes, error);
 }
 
 static void free_places(cr_sink *base) {

@@ -21,6 +21,7 @@
 #include "base/metrics.h"
 #include "base/notify.h"
 #include "engine/memory/guard.h"
+#include "engine/memory/holes.h"
 #include "engine/memory/origin.h"
 #include "server/admin/admin.h"
 #include "server/grpc/grpc.h"
@@ -287,10 +288,19 @@ static cr_status open_windows(daemon_state *d, cr_error *error) {
     return status;
 }
 
+static void watch_memory(void) {
+    const char *why;
+    if (cr_holes_open(&why))
+        cr_metric_add(memory_watched, 1);
+    else
+        cr_info("shared memory is read by copies and not written to, because Linux refuses userfaultfd (%s)", why);
+}
+
 static cr_status start(daemon_state *d, cr_error *error) {
     cr_calls *calls = &d->calls;
     const cr_config *config = d->config;
     cr_origin_open();
+    watch_memory();
     cr_calls_init(calls, cr_loop_wake, &d->loop);
     cr_status status = cr_guard_install(error);
     if (status == CR_OK) status = cr_loop_init(&d->loop, &d->uv, calls, error);

@@ -12,6 +12,7 @@
 
 #include "base/metrics.h"
 #include "base/shared.h"
+#include "engine/memory/holes.h"
 #include "engine/memory/origin.h"
 
 static const uint32_t HUGETLBFS = 0x958458f6; /* of statfs(2) */
@@ -25,7 +26,6 @@ static cr_status open_name(const cr_kept_source *source, int *descriptor, cr_err
     char path[16 + CR_SHM_NAME_MAX_BYTES], self[64];
     struct stat st;
     const mode_t rights = source->writable ? S_IRUSR | S_IWUSR : S_IRUSR;
-    const int mode = source->writable ? O_RDWR : O_RDONLY;
     snprintf(path, sizeof path, "/dev/shm%s", source->name);
     int found = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (found < 0)
@@ -39,8 +39,12 @@ static cr_status open_name(const cr_kept_source *source, int *descriptor, cr_err
             cr_fail(error, CR_PERMISSION_DENIED,
                     "name: the object must belong to the client's user, and be readable, to be written writable, too");
     snprintf(self, sizeof self, "/proc/self/fd/%d", found);
-    /* Without O_NONBLOCK a lease of the client's (F_SETLEASE) would keep the opener waiting for most of a minute. */
-    if (status == CR_OK && (*descriptor = open(self, mode | O_CLOEXEC | O_NONBLOCK)) < 0)
+    /* For writing where that may be: Linux watches nothing else for holes. Without O_NONBLOCK a lease of the client's (F_SETLEASE)
+     * would keep the opener waiting for most of a minute. */
+    if (status == CR_OK && st.st_mode & S_IWUSR) *descriptor = open(self, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (status == CR_OK && *descriptor < 0 && !source->writable)
+        *descriptor = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (status == CR_OK && *descriptor < 0)
         status = cr_fail(error, CR_PERMISSION_DENIED, "name: cannot open it: %s", strerror(errno));
     close(found);
     return status;
@@ -67,7 +71,18 @@ static bool is_of_huge_pages(const cr_region *region) {
     return fstatfs(region->descriptor, &fs) != 0 || (uint32_t)fs.f_type == HUGETLBFS;
 }
 
-/* Maps all of it, where no hole can be touched. Where that fails, pread does. */
+/* Maps all of it, if nothing there can ever make Linux fill a hole. */
+static bool map_unfilled(cr_kept *kept) {
+    cr_region *region = &kept->region;
+    cr_error ignored;
+    if (cr_region_map(region, 0, (size_t)region->size, &kept->map, &ignored) != CR_OK) return false;
+    if (!region->shared || cr_holes_watch(kept->map.base, kept->map.length)) return true;
+    if (!region->writable && cr_holes_never(region->descriptor, region->size)) return true;
+    cr_region_unmap(&kept->map);
+    return false;
+}
+
+/* Maps all of it, where it is whole. Where that fails, pread does. */
 static void map_whole(cr_kept *kept) {
     cr_region *region = &kept->region;
     uint64_t size;
@@ -76,8 +91,9 @@ static void map_whole(cr_kept *kept) {
     if (region->size == 0 || region->size > SIZE_MAX || (region->way == CR_REGION_READ && !region->shared)) return;
     if (region->way == CR_REGION_SLOW || cr_region_look(region, &size, &whole, &ignored) != CR_OK) return;
     if (region->shared && (!whole || size < region->size || is_of_huge_pages(region))) return;
-    region->way =
-        cr_region_map(region, 0, (size_t)region->size, &kept->map, &ignored) == CR_OK ? CR_REGION_MAP : CR_REGION_READ;
+    /* Blocks beyond the end may stand for holes before it. What is written may have room alone, which looks like a hole. */
+    if (region->shared && !region->writable && !cr_holes_none(region->descriptor, region->size)) return;
+    region->way = map_unfilled(kept) ? CR_REGION_MAP : CR_REGION_READ;
 }
 
 /* Why a region that is to be written is not mapped. */
@@ -108,11 +124,12 @@ static bool open_here(cr_kept *kept, cr_file_task *task) {
         cr_files_submit(kept->files, task, CR_FILES_FOREIGN);
         return false;
     }
-    kept->region.writable = source->writable;
+    const char *why;
+    kept->region.writable = source->writable && cr_holes_open(&why); /* otherwise it is read only */
     if (source->writable && cr_shared_writable(source->descriptor, error) != CR_OK) return true;
     if (cr_region_inspect(&kept->region, source->descriptor, error) != CR_OK) return true;
     map_whole(kept);
-    if (source->writable && kept->region.size && !kept->map.base) explain_unmapped(kept, error);
+    if (kept->region.writable && kept->region.size && !kept->map.base) explain_unmapped(kept, error);
     return true;
 }
 
@@ -186,7 +203,7 @@ bool cr_kept_is_steady(const cr_kept *kept) {
 static cr_status check_lost(const cr_kept *kept, cr_error *error) {
     if (!atomic_load(&kept->lost)) return CR_OK;
     return cr_fail(error, CR_DATA_LOSS,
-                   "region: its file was cut, or its memory failed, while it was read; register it anew");
+                   "region: its file was cut or got holes, or its memory failed, while it was used; register it anew");
 }
 
 cr_status cr_kept_can_write(const cr_kept *kept, uint64_t end, cr_error *error) {
@@ -194,8 +211,13 @@ cr_status cr_kept_can_write(const cr_kept *kept, uint64_t end, cr_error *error) 
     bool whole;
     cr_status status = check_lost(kept, error);
     if (status != CR_OK) return status;
-    if (!kept->region.writable)
+    if (!kept->source.writable)
         return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: the region was not registered writable");
+    if (!kept->region.writable)
+        return cr_fail(
+            error, CR_FAILED_PRECONDITION,
+            "outputs: this daemon may not use userfaultfd, so it writes into no shared memory; take the answers "
+            "as they are sent");
     if (!end || kept->on_device) return CR_OK; /* nobody can cut a GPU's memory */
     status = cr_region_look(&kept->region, &size, &whole, error);
     if (status != CR_OK) return status;

@@ -343,7 +343,8 @@ CURED_API cured_status cured_stream_end(cured_call *call, cured_error *error);
  * sealed (F_SEAL_SHRINK) and has no holes is mapped and read where it is; everything else is read by pread. */
 
 /* A memfd or a regular file, open for reading, at its present size; the library keeps its own duplicate of fd. Memory that is sealed
- * (F_SEAL_SHRINK) and has no holes is read with the least work. One whose file is cut while it is read is lost (DATA_LOSS). */
+ * (F_SEAL_SHRINK) and has no holes is read with the least work, if fd may write, too: only then Linux watches it for holes. One whose
+ * file is cut, or gets holes, while it is read is lost (DATA_LOSS). */
 CURED_API cured_status cured_region_fd(cured_conn *conn, int fd, cured_region **region, cured_error *error);
 /* The same of memory that answers may be written to, too (options.outputs): a memfd or POSIX shared memory, open for reading and
  * writing. INVALID_ARGUMENT for files, and for memory with holes (posix_fallocate fills them; cured_array_alloc() leaves none),

@@ -28,7 +28,8 @@ cr_status cr_gpu_stage(const cr_claim *claim, uint64_t at, void *to, size_t byte
     cr_guard_enter_shared(from, bytes, segment->kept ? &segment->kept->lost : NULL);
     memcpy(to, from, bytes);
     if (cr_guard_leave())
-        return cr_fail(error, CR_DATA_LOSS, "descriptor: the file was cut or its storage failed while it was read");
+        return cr_fail(error, CR_DATA_LOSS,
+                       "descriptor: the file was cut, or got holes, or its storage failed while it was read");
     return segment->still(segment, (uint64_t)(from - segment->data) + bytes, error);
 }
 

@@ -364,12 +364,13 @@ static cr_feed_options of_kept(void) {
     return options;
 }
 
-/* Sealed memory, a memfd, a file, and both kinds with a hole behind: a holder for each way. */
+/* Memory that is sealed for good, a memfd, a file, and both kinds with a hole behind: a holder for each way. */
 static int holder(int kind, size_t n, uint64_t *sum) {
     int fd = kind == 2 || kind == 3 ? disk_file() : memory_file();
     *sum = write_numbers(fd, 129, n);
     if (kind >= 3) ck_assert_int_eq(ftruncate(fd, (off_t)(129 + n * 4 + 40 * MIB)), 0);
-    if (kind == 0) ck_assert_int_eq(fcntl(fd, 1033 /* F_ADD_SEALS */, 2 /* F_SEAL_SHRINK */), 0);
+    if (kind == 0)
+        ck_assert_int_eq(fcntl(fd, 1033 /* F_ADD_SEALS */, 2 | 16 /* F_SEAL_SHRINK, F_SEAL_FUTURE_WRITE */), 0);
     return fd;
 }
 
