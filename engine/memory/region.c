@@ -4,11 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 
 #include "base/metrics.h"
 #include "engine/memory/origin.h"
@@ -17,7 +21,7 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-static const uint32_t OVERLAYFS = 0x794c7630; /* of statfs(2) */
+static const uint32_t OVERLAYFS = 0x794c7630, RAMFS = 0x858458f6; /* of statfs(2) */
 
 enum { CACHED_STEP = 2 * 1024 * 1024 }; /* a probe costs most of a microsecond */
 
@@ -42,16 +46,31 @@ static const char *kind_of(mode_t mode) {
     return "not a file";
 }
 
+/* Whether a file of an overlay lies on a disk, whose file systems say where. On a tmpfs a map of it would fill its holes. */
+static bool is_on_disk(int descriptor) {
+    struct fiemap first = {.fm_length = 1};
+    return ioctl(descriptor, FS_IOC_FIEMAP, &first) == 0;
+}
+
 /* Shared memory is read, because a map of it would fill its holes. */
 static cr_region_way choose_way(int descriptor, const struct stat *st) {
     struct statfs fs;
     if (fcntl(descriptor, F_GET_SEALS) >= 0) return CR_REGION_READ;
     if (fstatfs(descriptor, &fs) != 0 || !cr_origin_type_is_local((long)fs.f_type)) return CR_REGION_SLOW;
     /* Any user may mount one over a file system that hangs, where this process does not see the mount. */
-    if ((uint32_t)fs.f_type == OVERLAYFS && !cr_origin_is_local(descriptor)) return CR_REGION_SLOW;
+    const bool overlay = (uint32_t)fs.f_type == OVERLAYFS, ramfs = (uint32_t)fs.f_type == RAMFS;
+    if ((overlay || ramfs) && !cr_origin_is_local(descriptor)) return CR_REGION_SLOW;
+    if (overlay && !is_on_disk(descriptor)) return CR_REGION_READ;
     if ((uint64_t)st->st_blocks * 512 < (uint64_t)st->st_size && !(fcntl(descriptor, F_GETFL) & O_DIRECT))
         return CR_REGION_READ;
     return CR_REGION_MAP;
+}
+
+/* A ramfs keeps what is read, holes too, until the file goes. Any user may mount one, and an overlay above it. */
+static bool may_be_filled(int descriptor) {
+    struct statfs fs;
+    if (fstatfs(descriptor, &fs) != 0) return false;
+    return (uint32_t)fs.f_type == RAMFS || ((uint32_t)fs.f_type == OVERLAYFS && !is_on_disk(descriptor));
 }
 
 /* Whether the file system, which is not one of those that are known, lets the file be read, and by its size. The answer to
@@ -60,6 +79,11 @@ static cr_status check_foreign(int descriptor, uint64_t size, cr_error *error) {
     _Alignas(4096) char page[4096]; /* as O_DIRECT may want it */
     struct stat st;
     ssize_t got;
+    if (may_be_filled(descriptor))
+        return cr_fail(
+            error, CR_INVALID_ARGUMENT,
+            "descriptor: to read a ramfs, or an overlay that lies on no disk, of another mount namespace may "
+            "take memory for its holes; copy the file to a memfd, or stream it");
     do got = pread(descriptor, page, size ? 0 : sizeof page, 0);
     while (got < 0 && errno == EINTR);
     if (got < 0)
