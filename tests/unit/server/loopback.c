@@ -23,7 +23,8 @@ cr_error error;
 size_t slab_count = SLABS;
 
 void setup(void) {
-    char name[] = "test", *arguments[] = {name, NULL}, *environment[] = {NULL};
+    char name[] = "test", folder[] = "XDG_RUNTIME_DIR=/run/user/1"; /* a daemon that is not root's wants an address */
+    char *arguments[] = {name, NULL}, *environment[] = {folder, NULL};
     cr_config_action action;
     assert_ok(cr_config_load(1, arguments, environment, &config, &action, &error), error);
     uv_loop_init(&uv);
