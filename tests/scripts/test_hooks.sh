@@ -33,4 +33,16 @@ done
 git commit -q --allow-empty --no-verify -m "Older than the rule"
 scripts/hooks/commit-msg --subjects HEAD~1..HEAD >said || fail "an old subject fails"
 grep -q "must begin with its area" said || fail "an old subject is not told: $(cat said)"
-echo "six commits and nine subjects tried"
+# Without the pinned clang-format a commit is made all the same, and it is said that nobody looked at the layout.
+mkdir "$work/bin" tests
+for name in clang-format clang-format-14; do
+    printf '#!/bin/sh\necho "clang-format version 99.0"\n' >"$work/bin/$name" && chmod +x "$work/bin/$name"
+done
+printf '/* badly: laid out. */\nint   x  ;\n' >tests/bad.c && git add tests/bad.c
+PATH=$work/bin:$PATH git commit -m "tests: Add a file" >said 2>&1 || fail "without clang-format 14 nobody can commit: $(cat said)"
+grep -q "skipped: clang-format 14 is not here" said || fail "$(cat said)"
+if [ "$(scripts/format --check >/dev/null 2>&1; echo $?)" != 77 ]; then
+    printf 'int   y  ;\n' >>tests/bad.c && git add tests/bad.c
+    ! git commit -qm "tests: Add to it" >said 2>&1 || fail "a file that is laid out otherwise is taken"
+fi
+echo "commits tried, with clang-format 14 and without"
