@@ -11,13 +11,13 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import unittest
 
 from connection import HANG_S, Connection
+from reasons import main  # noqa: F401: for the tests
 
 BIN = os.path.abspath(os.environ["CURED_TEST_BIN"]) if os.environ.get("CURED_TEST_BIN") else ""
 CURED = os.path.join(BIN, "cured")
@@ -306,15 +306,3 @@ def raise_file_limit():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
-
-
-def main():
-    """For `if __name__ == "__main__"`: exit status 77 when everything was skipped, as ctest wants it."""
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    program = unittest.main(module="__main__", exit=False, verbosity=int(os.environ.get("CURED_TEST_VERBOSE", "1")))
-    result = program.result
-    for test, reason in result.skipped:
-        print("skipped: %s: %s" % (test, reason))
-    if not result.wasSuccessful():
-        sys.exit(1)
-    sys.exit(77 if result.testsRun == 0 or len(result.skipped) == result.testsRun else 0)

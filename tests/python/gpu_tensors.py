@@ -11,6 +11,7 @@ import unittest
 
 from support import Case, cured
 import numpy
+import reasons
 from cured_daemon import Daemon, wait_for
 
 
@@ -207,4 +208,4 @@ if __name__ == "__main__":
     if not MAKERS:
         print("skipped: there is no GPU with torch or CuPy here")
         sys.exit(77)
-    unittest.main()
+    reasons.main()

@@ -26,10 +26,11 @@ def main():
     load_sanitizer()
     sys.path.insert(0, FOLDER)
     import support  # noqa: F401: it ends the program with 77 where the tests cannot run
+    import reasons  # tests/integration, where support leads
     suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:] or FILES)
     result = unittest.TextTestRunner(verbosity=1).run(suite)
     print("python_extension: %d cases" % result.testsRun)
-    return 0 if result.wasSuccessful() else 1
+    return reasons.tell(result)
 
 
 if __name__ == "__main__":

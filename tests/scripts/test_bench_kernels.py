@@ -7,6 +7,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+import reasons  # noqa: E402: tests/integration
+
 BENCH = os.path.join(os.environ["CURED_TEST_BIN"], "cured-bench")
 PLOT = os.path.join(os.environ["CURED_TEST_SOURCE"], "scripts", "plot-bench")
 
@@ -40,4 +43,4 @@ class BenchKernels(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    reasons.main()

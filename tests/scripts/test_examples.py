@@ -11,6 +11,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
+import reasons  # noqa: E402: tests/integration
+
 SOURCE = os.path.abspath(os.environ.get("CURED_TEST_SOURCE", os.path.join(os.path.dirname(__file__), "..", "..")))
 BIN = os.path.abspath(os.environ.get("CURED_TEST_BIN", "build/release/bin"))
 EXAMPLES = os.path.join(SOURCE, "examples")
@@ -140,4 +143,4 @@ class Examples(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    reasons.main()

@@ -11,6 +11,10 @@ import tempfile
 import time
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "integration"))
+import reasons  # noqa: E402: tests/integration
+from for_others import for_others  # noqa: E402,F401: there too
+
 BIN = os.environ.get("CURED_TEST_BIN", "build/dev/bin")
 CLIENT, DAEMON = os.path.join(BIN, "cured-client"), os.path.join(BIN, "cured")
 HANG_S = 60  # only catches hangs
@@ -99,4 +103,4 @@ def main():
     if not os.path.exists(DAEMON):
         print("skipped: there is no daemon at", DAEMON)
         sys.exit(77)
-    unittest.main(module="__main__", verbosity=1)
+    reasons.main()

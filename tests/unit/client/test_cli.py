@@ -13,7 +13,7 @@ import struct
 import subprocess
 import threading
 
-from cli_daemon import CLIENT, ENVIRONMENT, HANG_S, CliTest, main, npy
+from cli_daemon import CLIENT, ENVIRONMENT, HANG_S, CliTest, for_others, main, npy
 
 
 class Cli(CliTest):
@@ -207,8 +207,9 @@ class Cli(CliTest):
         os.chmod(path, 0)
         os.chmod(self.dir, 0o755)
         root = os.geteuid() == 0
+        client = for_others(CLIENT)
         for word, arguments in (("ermission", ["sum", path]), ("ermission", ["sum", path, "--connect", self.tcp])):
-            done = subprocess.run([CLIENT, *arguments, *([] if "--connect" in arguments else ["--connect", self.unix])], env=ENVIRONMENT,
+            done = subprocess.run([client, *arguments, *([] if "--connect" in arguments else ["--connect", self.unix])], env=ENVIRONMENT,
                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG_S, **({"user": 12345} if root else {}))
             self.assertEqual(77, done.returncode, done)
             self.assertIn(word, done.stderr.decode())

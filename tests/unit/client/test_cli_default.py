@@ -12,10 +12,13 @@ import tempfile
 import time
 import unittest
 
-from cli_daemon import CLIENT, DAEMON, ENVIRONMENT, HANG_S, main
+import cli_daemon
+from cli_daemon import ENVIRONMENT, HANG_S, for_others, main
 
 SYSTEM = "unix:/run/cured/cured.sock"
 USER = 12345  # nobody in particular
+INSIDE = os.environ.get("CURED_TEST_INSIDE")
+CLIENT, DAEMON = map(for_others if INSIDE else str, (cli_daemon.CLIENT, cli_daemon.DAEMON))
 
 
 def environment(runtime=None, **more):
@@ -153,15 +156,10 @@ class Default(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.environ.get("CURED_TEST_INSIDE"):
+    if INSIDE:
         subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
         main()
     if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
         print("skipped: needs root and a mount namespace, to be several users with an empty /run")
-        sys.exit(77)
-    try:
-        subprocess.run([CLIENT, "--version"], user=USER, group=USER, extra_groups=[], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        print("skipped: other users cannot run the programs where they lie")
         sys.exit(77)
     os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], dict(os.environ, CURED_TEST_INSIDE="1"))
