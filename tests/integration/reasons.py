@@ -5,10 +5,19 @@ import sys
 import unittest
 
 
+def name_of(test):
+    return test.id().replace("__main__.", "")
+
+
+def skip_part(test, why):
+    """For a test that goes on without a part of it."""
+    print("\nskipped: %s: %s" % (name_of(test), why))
+
+
 def tell(result):
     """Prints why tests were skipped. The exit status, as ctest wants it: 77 when none ran."""
     for test, reason in result.skipped:
-        print("skipped: %s: %s" % (test.id().replace("__main__.", ""), " ".join(reason.split())))
+        print("skipped: %s: %s" % (name_of(test), " ".join(reason.split())))
     sys.stdout.flush()
     if not result.wasSuccessful():
         return 1
