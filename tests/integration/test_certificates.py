@@ -16,6 +16,7 @@ from admin_client import HANG_S, Reader, request  # noqa: E402
 from asking import OK, PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNAUTHENTICATED, Asking  # noqa: E402
 from connection import Connection  # noqa: E402
 from cured_daemon import CLIENT, environment, main, wait_for  # noqa: E402
+from tls_files import HOST  # noqa: E402
 
 NAMES = b"DNS:localhost,IP:127.0.0.1"
 
@@ -130,7 +131,7 @@ certificate=* may=nothing
             f.write(bytes([1, 2, 3]))
         for name, code in (("reducer", 0), ("looker", 77)):
             certificate, key = self.shown[name]
-            ran = subprocess.run([CLIENT, "sum", "--dtype", "u8", path, "--connect", "tls:localhost:%d" % self.port,
+            ran = subprocess.run([CLIENT, "sum", "--dtype", "u8", path, "--connect", "tls:%s:%d" % (HOST, self.port),
                                   "--tls-ca", self.ca.certificate, "--tls-certificate", certificate, "--tls-key", key],
                                  capture_output=True, text=True, timeout=120, env=environment())
             self.assertEqual(code, ran.returncode, ran.stderr)

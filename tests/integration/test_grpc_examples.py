@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The clients that docs/GRPC.md shows, as it shows them: its commands run, at a Unix socket, over TCP and over TLS.
+"""The clients that docs/GRPC.md shows, by its commands, at a Unix socket, over TCP and over TLS.
 
 A client whose tools are not here is skipped, with what is missing. Where CI is set none may be.
 """
 import os
+import re
 import struct
 import subprocess
 import tempfile
@@ -13,30 +14,16 @@ from cured_daemon import Daemon, DaemonTest, main
 from tls_files import Authority
 
 SOURCE = os.path.abspath(os.environ.get("CURED_TEST_SOURCE") or os.path.join(os.path.dirname(__file__), "..", ".."))
-SHOWN = "unix:/run/cured/cured.sock"
+SHOWN = '"$CURED_CONNECT" build/file.bin'  # the README's daemon and file
 COUNT = 1000000  # 4 MB are sent in several pieces; the sum is exact in a double
 WANTED = "small: sum 6.0 max 3.0\nrows: sum 6.0 15.0 max 3.0 6.0\nfile: sum 499999500000.0 max 999999.0\n"
 
-# As the page has them; tests/scripts/test_docs.py sees that each line is here.
-PYTHON = r"""
-protoc -I proto --python_out=. --grpc_python_out=. \
-    --plugin=protoc-gen-grpc_python="$(command -v grpc_python_plugin)" cured.proto
-PYTHONPATH=. /usr/bin/python3 examples/grpc/reduce.py unix:/run/cured/cured.sock file.bin
-"""
-NODE = r"""
-mkdir -p build/grpc-js
-cp examples/grpc/package.json examples/grpc/reduce.js proto/cured.proto build/grpc-js
-npm install --ignore-scripts --prefix build/grpc-js
-node build/grpc-js/reduce.js unix:/run/cured/cured.sock file.bin
-"""
-CPP = r"""
-mkdir -p build/grpc-cc
-protoc -I proto --cpp_out=build/grpc-cc --grpc_out=build/grpc-cc \
-    --plugin=protoc-gen-grpc="$(command -v grpc_cpp_plugin)" cured.proto
-c++ -I build/grpc-cc examples/grpc/reduce.cc build/grpc-cc/*.cc \
-    $(pkg-config --cflags --libs grpc++ protobuf) -o build/grpc-cc/reduce
-build/grpc-cc/reduce unix:/run/cured/cured.sock file.bin
-"""
+def blocks():
+    """The commands of the page's console blocks; tests/scripts/test_docs.py runs them as they stand there."""
+    with open(os.path.join(SOURCE, "docs", "GRPC.md"), encoding="utf-8") as f:
+        for block in re.findall(r"^```console\n(.*?)^```", f.read(), flags=re.S | re.M):
+            yield "\n".join(line[2:] for line in block.splitlines() if line.startswith(("$ ", "> ")))
+
 
 # What each client needs: a command that succeeds where it can be built and run.
 NEEDS = {
@@ -72,13 +59,15 @@ class Examples(DaemonTest):
         if not works(command):
             self.missing("not all here: %s (scripts/bootstrap %s installs them)" % (command, option))
 
-    def shown(self, commands):
-        """Runs them in a folder that has the source's proto and examples, and nothing else of it; the call
-        thrice: at a Unix socket, over TCP, and over TLS."""
-        *build, call = commands.strip().split("\n")
+    def shown(self, program):
+        """Runs the page's commands that end with a call of this program, in a folder that has the source's proto and
+        examples, and nothing else of it; the call thrice: at a Unix socket, over TCP, and over TLS."""
+        commands, = (commands for commands in blocks() if program in commands)
+        *build, call = commands.split("\n")
         self.assertIn(SHOWN, call)
         tcp = self.tcp.address[len("tcp:"):]
-        ways = [call.replace(SHOWN, self.daemon.address), call.replace(SHOWN, tcp), call.replace(SHOWN, tcp) + " " + self.files]
+        ways = [call.replace(SHOWN, where) for where in (self.daemon.address + " file.bin", tcp + " file.bin",
+                                                         tcp + " file.bin " + self.files)]
         script = "\n".join(["{", *build, "} >build.log 2>&1 || { cat build.log >&2; exit 1; }", *ways])
         with tempfile.TemporaryDirectory(dir=self.folder) as work:
             for name in ("proto", "examples"):
@@ -92,17 +81,17 @@ class Examples(DaemonTest):
 
     def test_python(self):
         self.need("python")
-        self.shown(PYTHON)
+        self.shown("reduce.py")
 
     def test_node(self):
         self.need("node")
         if not os.environ.get("CI") and not works(REGISTRY):
             self.missing("the registry of npm does not answer")
-        self.shown(NODE)
+        self.shown("reduce.js")
 
     def test_cpp(self):
         self.need("cpp")
-        self.shown(CPP)
+        self.shown("reduce.cc")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402
 
 from cured_daemon import CLIENT, Daemon, environment, main, need_binary, wait_for, CURED  # noqa: E402
 from connection import Connection  # noqa: E402
-from tls_files import Authority, Tunnel  # noqa: E402
+from tls_files import HOST, Authority, Tunnel  # noqa: E402
 
 pb, services = grpc_client.stubs()
 
@@ -84,14 +84,14 @@ class TlsTest(unittest.TestCase):
     def channel(self, client=None):
         files = [pathlib.Path(path).read_bytes() for path in (self.ca.certificate,) + (client or ())]
         credentials = grpc.ssl_channel_credentials(files[0], files[2] if client else None, files[1] if client else None)
-        channel = grpc.secure_channel("localhost:%d" % self.port, credentials,
+        channel = grpc.secure_channel("%s:%d" % (HOST, self.port), credentials,
                                       options=[("grpc.use_local_subchannel_pool", 1)])
         self.addCleanup(channel.close)
         return services.CuredStub(channel)
 
 
     def run_client(self, *arguments, address=None, env=None):
-        address = address or "tls:localhost:%d" % self.port
+        address = address or "tls:%s:%d" % (HOST, self.port)
         return subprocess.run([CLIENT, *arguments, "--connect", address], capture_output=True, text=True, timeout=120,
                               env=environment(**(env or {})))
 

@@ -8,6 +8,18 @@ import threading
 import time
 
 
+def local_host():
+    """A name for this machine that its certificates have. Where nothing says what localhost is, it is the number."""
+    try:
+        socket.getaddrinfo("localhost", None, socket.AF_INET)
+    except OSError:
+        return "127.0.0.1"
+    return "localhost"
+
+
+HOST = local_host()
+
+
 class Authority:
     """A CA in folder, and what it signs: P-256 keys, certificates good for some days."""
 

@@ -8,7 +8,7 @@ import unittest
 
 from support import Case, cured
 from cured_daemon import CLIENT, Daemon, environment
-from tls_files import Authority
+from tls_files import HOST, Authority
 
 
 class Credentials(Case):
@@ -29,7 +29,7 @@ class Credentials(Case):
         cls.daemon = Daemon(cls.folder, listen=["tcp:0.0.0.0:0"], tls_certificate=certificate, tls_key=key,
                             tls_client_ca=cls.ca.certificate, principals=tokens)
         cls.addClassCleanup(cls.daemon.stop)
-        cls.address = "tls:localhost:" + cls.daemon.address.rpartition(":")[2]
+        cls.address = "tls:" + HOST + ":" + cls.daemon.address.rpartition(":")[2]
 
     def test_what_is_shown(self):
         certificate, key = self.shown

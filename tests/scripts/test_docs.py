@@ -2,6 +2,9 @@
 
   <!-- doctest: run -->           run in this document's session: one bash, which begins in the folder of the source
   <!-- doctest: run start -->     the same; in README.md: other documents go on in the shell that ran this
+  <!-- doctest: run sample -->    the same; in README.md: other documents find the file that this makes
+  <!-- doctest: run where TEST --> run where the shell command TEST succeeds; elsewhere this test's output says what is not here.
+                                  Where CI is set it must succeed
   <!-- doctest: file NAME -->     (any language) written to NAME in the folder where that bash is
   <!-- doctest: by FILE -->       every line is run by FILE (a script or another test), where it must be found word for word
   <!-- doctest: fresh-root -->    run by scripts/fresh-root alone: it installs packages or takes minutes
@@ -13,10 +16,10 @@ every line is a command and only the exit status counts. Links to files of the t
 them, must lead somewhere.
 
 usage: test_docs.py [DOCUMENT]...               each document by itself (all tracked ones when none is named)
-       test_docs.py --in-root DIR DOCUMENT...   one after the other in one shell, in /cured of the root folder DIR, with nothing
-                                                prepared: what scripts/fresh-root does
+       test_docs.py --in-root DIR DOCUMENT...   one after the other in one shell, of the user newcomer in /cured of the root
+                                                folder DIR, with nothing prepared: what scripts/fresh-root does
 
-Without --in-root a session has a folder in place of the source, with the examples and with the build under test as
+Without --in-root a session has a folder in place of the source, with the examples, proto and with the build under test as
 build/quickstart, and libcured installed where compilers look.
 """
 import os
@@ -32,6 +35,10 @@ ROOT = os.path.abspath(os.environ.get("CURED_TEST_SOURCE", os.path.join(os.path.
 BIN = os.environ.get("CURED_TEST_BIN", "")
 SHELL_LANGUAGES = {"sh", "bash", "shell", "console"}
 END = "--doctest-end--"
+HANG_S = 200  # of one command; it only catches hangs
+# The shell of a user without rights but sudo, as after a login: with no more variables than these.
+LOGIN = ("setpriv --reuid newcomer --regid newcomer --init-groups env -i HOME=/home/newcomer USER=newcomer LOGNAME=newcomer "
+         "SHELL=/bin/bash PATH=/usr/local/bin:/usr/bin:/bin TERM=dumb bash")
 START = "README.md#start-make-a-sample-ask"
 
 
@@ -94,13 +101,19 @@ def matches(expected, actual):
     return re.fullmatch(pattern, actual, flags=re.S) is not None
 
 
-def start_block():
-    """What README.md shows for starting a daemon."""
+def readme_block(marker, what):
+    """The block of README.md with this marker."""
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as f:
-        found = [body for _, marker, _, body in parts(f.read()) if marker == "run start"]
+        found = [body for _, at, _, body in parts(f.read()) if at == marker]
     if len(found) != 1:
-        raise Failure("README.md has no one block that starts a daemon")
+        raise Failure(f"README.md has no one block that {what}")
     return found[0]
+
+
+def start_block():
+    """What README.md shows for starting a daemon, and for making a sample: in a shell of its own, which leaves this folder."""
+    sample = readme_block("run sample", "makes a sample")
+    return readme_block("run start", "starts a daemon") + f"\n(\n{sample}\n)"
 
 
 class Session:
@@ -110,18 +123,20 @@ class Session:
         self.folder, self.ended = None, False
         command, environment, folder = ["bash"], dict(os.environ), None
         if in_root:
-            command = [os.path.join(ROOT, "scripts", "in-root"), in_root, "cd /cured && exec bash"]
+            command = [os.path.join(ROOT, "scripts", "in-root"), in_root, "cd /cured && exec " + LOGIN]
             folder = os.path.join(in_root, "cured")
         else:
             self.folder = folder = tempfile.mkdtemp(prefix="cured-docs-")
             os.makedirs(os.path.join(folder, "build"))
-            shutil.copytree(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
+            for name in ("examples", "proto"):
+                shutil.copytree(os.path.join(ROOT, name), os.path.join(folder, name))
             os.symlink(os.path.dirname(BIN), os.path.join(folder, "build", "quickstart"))
             environment.update(PKG_CONFIG_PATH=os.path.join(prefix, "lib", "pkgconfig"), CMAKE_PREFIX_PATH=prefix,
                                PATH=os.path.join(prefix, "bin") + os.pathsep + os.environ["PATH"],
                                LD_LIBRARY_PATH=os.path.join(prefix, "lib"), HOME=folder)
             if os.environ.get("CURED_TEST_SANITIZE"):
                 self.sanitize(environment)
+        self.hang_s = 3600 if in_root else HANG_S  # there packages are installed and all is built
         self.top = "/cured" if in_root else folder
         self.place = folder
         self.bash = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -147,6 +162,19 @@ class Session:
 
     def run(self, command):
         """Runs command in the session's bash; its output (standard error too), or Failure."""
+        signal.signal(signal.SIGALRM, lambda *_: self.give_up(command))
+        signal.alarm(self.hang_s)
+        try:
+            return self.answer(command)
+        finally:
+            signal.alarm(0)
+
+    def give_up(self, command):
+        self.ended = True
+        os.killpg(self.bash.pid, signal.SIGKILL)
+        raise Failure(f"`{command}` does not end within {self.hang_s} s")
+
+    def answer(self, command):
         self.bash.stdin.write("{\n" + command + "\n} </dev/null\n" + f"printf '\\n{END}%d\\n' $?\n")
         self.bash.stdin.flush()
         output = []
@@ -218,6 +246,15 @@ def check_links(path, text):
                 raise Failure(f"the link to {target} leads to no heading")
 
 
+def lacks(test):
+    """Whether what a block needs is not here; where CI is set that is a failure."""
+    if subprocess.run(["bash", "-c", f"set -e; {test}"], capture_output=True, check=False).returncode == 0:
+        return False
+    if os.environ.get("CI"):
+        raise Failure(f"where CI is set this must run, but it fails: {test}")
+    return True
+
+
 def run_block(session, marker, language, body):
     """One block of a marker that runs something here; whether it did."""
     word, _, rest = marker.partition(" ")
@@ -253,7 +290,9 @@ def check_document(path, session_of, whole):
                 print(f"{path}:{line}: {marker}")
             elif marker == "fresh-root" and not whole:
                 check_by(path, "scripts/fresh-root")
-            elif word == "file" or marker in ("run", "run start", "fresh-root"):
+            elif marker.startswith("run where ") and lacks(marker[len("run where "):]):
+                print(f"skipped: {path}:{line}: not all of it is here: {marker[len('run where '):]}")
+            elif word == "file" or marker.startswith("run where ") or marker in ("run", "run start", "run sample", "fresh-root"):
                 if path != "README.md" and START not in text:
                     raise Failure(f"a document with commands says where they begin: a link to {START}")
                 ran += run_block(session_of(), marker, language, body)
@@ -285,7 +324,6 @@ def check_alone(path, prefix):
 
 def check_in_root(folder, names):
     """The documents one after the other in one shell; each begins in the folder of the source."""
-    signal.alarm(3600)  # a daemon that does not start is waited for no longer
     session = Session(in_root=os.path.abspath(folder))
     try:
         for name in names:

@@ -41,6 +41,14 @@ class Faults(unittest.TestCase):
             with self.assertRaisesRegex(test_docs.Failure, said):
                 test_docs.check_links("docs/NUMERICS.md", f"{good}[d]({link})\n")
 
+    def test_command_that_never_ends(self):
+        session = test_docs.Session("/nowhere")
+        session.hang_s = 1
+        with self.assertRaisesRegex(test_docs.Failure, "until false; do sleep 0.1; done` does not end within 1 s"):
+            session.run("until false; do sleep 0.1; done")
+        session.close()
+        self.assertIsNotNone(session.bash.returncode)
+
     def test_readme_starts_a_daemon(self):
         self.assertIn("cured --listen", test_docs.start_block())
 
