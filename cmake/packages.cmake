@@ -4,6 +4,7 @@ option(CURED_PACKAGES "Install what the Debian packages hold, under /usr (script
 if(NOT CURED_PACKAGES)
   return()
 endif()
+set(CURED_PACKAGE_VERSION ${PROJECT_VERSION} CACHE STRING "Of the packages; scripts/packages gives what scripts/version says")
 set(CURED_PACKAGE_MAINTAINER "cured authors <cured@localhost>" CACHE STRING "Who answers for the packages: NAME <ADDRESS>")
 set(debian ${PROJECT_SOURCE_DIR}/deploy/debian)
 set(made ${CMAKE_BINARY_DIR}/debian)
@@ -49,7 +50,7 @@ install(CODE "execute_process(COMMAND strip --strip-debug --remove-section=.comm
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_VERSION ${CURED_PACKAGE_VERSION})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "") # each package has its own
 set(CPACK_COMPONENTS_ALL ${CURED_PACKAGE_NAMES})
 set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
@@ -103,11 +104,11 @@ cured_package(libcured0 SECTION libs SUMMARY "exact reductions of arrays, shared
   RECOMMENDS libssl3 SUGGESTS cured SCRIPTS ${made}/shlibs ${debian}/libcured0/triggers)
 cured_package(libcured-dev SECTION libdevel SUMMARY "exact reductions of arrays, for building programs"
   TEXT "The header and the archive of libcured, its files for pkg-config and CMake," "and the protocol of the daemon cured." ${exact}
-  DEPENDS "libcured0 (= ${PROJECT_VERSION}), libprotobuf-c-dev" SUGGESTS cured)
+  DEPENDS "libcured0 (= ${CURED_PACKAGE_VERSION}), libprotobuf-c-dev" SUGGESTS cured)
 set(scripts ${debian}/python3-cured)
 cured_package(python3-cured SECTION python SUMMARY "exact reductions of arrays from Python"
   TEXT "Reduces NumPy's arrays, tensors, buffers and files, in the process or by the" "daemon cured." ${exact}
   DEPENDS "python3 (>= 3.11)" RECOMMENDS "python3-numpy, libssl3" SUGGESTS cured SCRIPTS ${scripts}/postinst ${scripts}/prerm)
 # Every version may add functions, so programs want the version that they were built with, or a later one.
-file(WRITE ${made}/shlibs "libcured ${PROJECT_VERSION_MAJOR} libcured0 (>= ${PROJECT_VERSION})\n")
+file(WRITE ${made}/shlibs "libcured ${PROJECT_VERSION_MAJOR} libcured0 (>= ${CURED_PACKAGE_VERSION})\n")
 include(CPack)

@@ -299,7 +299,7 @@ bool cr_py_client_ready(PyObject *module) {
         {"__enter__", client_enter, METH_NOARGS, NULL},
         {"__exit__", client_exit, METH_VARARGS, NULL},
         {NULL, NULL, 0, NULL}};
-    static PyGetSetDef properties[] = {{"server", client_server, NULL, "Who answers: \"cured/0.1.0\".", NULL},
+    static PyGetSetDef properties[] = {{"server", client_server, NULL, "Who answers: \"cured/0.2.0\".", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};
     PyMethodDef *methods = cr_py_ops_methods(own);
     if (methods == NULL) return false;

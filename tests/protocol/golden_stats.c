@@ -39,7 +39,7 @@ size_t golden_call_slow_log(uint8_t *out) {
 }
 
 size_t golden_result_stats(uint8_t *out) {
-    static cr_wire_stats m = {.version = "0.1.0",
+    static cr_wire_stats m = {.version = "0.2.0",
                               .backend = "cpu",
                               .backend_reason = "this build has no CUDA lane",
                               .uptime_ms = 12345,
@@ -78,7 +78,7 @@ size_t golden_result_slow_log(uint8_t *out) {
                                      .has_uid = true,
                                      .uid = 1000,
                                      .pid = 4321,
-                                     .client = "libcured/0.1.0",
+                                     .client = "libcured/0.2.0",
                                      .user = "uid 1000",
                                      .front = "native",
                                      .transport = "unix",

@@ -38,14 +38,14 @@ static size_t hello(uint8_t *out) {
 static size_t hello_features(uint8_t *out) {
     cr_wire_hello m = {.version_min = 1,
                        .version_max = 3,
-                       .client = "libcured/0.1.0",
+                       .client = "libcured/0.2.0",
                        .feature_count = 2,
                        .features = {"axis", "zstd"}};
     return cr_wire_pack_hello(&m, out, CAP);
 }
 
 static size_t welcome(uint8_t *out) {
-    cr_wire_welcome m = {.version = 1, .server = "cured/0.1.0", .limits = limits};
+    cr_wire_welcome m = {.version = 1, .server = "cured/0.2.0", .limits = limits};
     return cr_wire_pack_welcome(&m, out, CAP);
 }
 
@@ -209,7 +209,7 @@ static size_t result_partial(uint8_t *out) {
 }
 
 static size_t result_info_users(uint8_t *out) {
-    static cr_wire_info m = {.version = "0.1.0", .user_count = 2};
+    static cr_wire_info m = {.version = "0.2.0", .user_count = 2};
     m.users[0] = (cr_wire_user){
         .name = "uid 1000", .own = true, .used = {1, 2, 3, 4, 5, 6, 7}, .limit = {.connections = 8192, .calls = 300}};
     m.users[1] = (cr_wire_user){.name = "tcp 192.0.2.1"};
@@ -218,7 +218,7 @@ static size_t result_info_users(uint8_t *out) {
 
 static size_t result_info(uint8_t *out) {
     static cr_wire_info m;
-    strcpy(m.version, "0.1.0");
+    strcpy(m.version, "0.2.0");
     strcpy(m.backend, "cpu");
     strcpy(m.backend_reason, "this build has no CUDA lane");
     m.uptime_ms = 12345;

@@ -69,7 +69,7 @@ cat >"$work/project/CMakeLists.txt" <<'CMAKE'
 # A user's project.
 cmake_minimum_required(VERSION 3.25)
 project(user C)
-find_package(cured 0.1 REQUIRED)
+find_package(cured 0.2 REQUIRED)
 foreach(kind cured cured_static)
   add_executable(with_${kind} ../main.c)
   target_link_libraries(with_${kind} PRIVATE cured::${kind})

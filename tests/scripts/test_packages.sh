@@ -20,6 +20,13 @@ names='cured cured-client cured-bench libcured0 libcured-dev python3-cured'
 for name in $names; do
     [ "$(find "$folder" -name "${name}_*.deb" | wc -l)" = 1 ] || fail "$folder has not one package $name"
 done
+# Made in a clone: the commit is in the version, so that a later one upgrades it, and in that of all of them.
+version=$(dpkg-deb -f "$folder"/cured_*.deb Version)
+grep -qE "^$("$root/scripts/version")\+git[0-9]+\.g[0-9a-f]{7}(\.dirty)?\$" <<<"$version" || fail "the version is $version"
+for name in $names; do
+    [ "$(dpkg-deb -f "$folder/${name}"_*.deb Version)" = "$version" ] || fail "$name is not $version"
+done
+echo "version: $version"
 remarks=$(lintian --allow-root --profile debian --fail-on none "$folder"/*.deb 2>&1 | grep -v '^N:' || true)
 [ -z "$remarks" ] || fail "lintian: $remarks"
 echo "lintian: no remarks on $(find "$folder" -name '*.deb' | wc -l) packages"

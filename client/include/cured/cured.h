@@ -150,7 +150,7 @@ typedef struct cured_array cured_array;
 
 /* ---- Names. NULL or 0 for what is not in the lists. Any thread. ---- */
 
-/* The library's version, "0.1.0". */
+/* The library's version, "0.2.0". */
 CURED_API const char *cured_version(void);
 /* "INVALID_ARGUMENT". */
 CURED_API const char *cured_status_name(cured_status status);
@@ -236,7 +236,7 @@ CURED_API bool cured_passes_fd(const cured_conn *conn);
 /* CURED_OK, or why the connection ended. One that was lost (UNAVAILABLE, RESOURCE_EXHAUSTED) is made anew by the next
  * call that is started or tried again; one that broke the protocol is not. */
 CURED_API cured_status cured_conn_status(const cured_conn *conn, cured_error *error);
-/* Who answers: the daemon's name and version as of WELCOME ("cured/0.1.0"), "" before; "embedded/0.1.0" in this process. Valid
+/* Who answers: the daemon's name and version as of WELCOME ("cured/0.2.0"), "" before; "embedded/0.2.0" in this process. Valid
  * until cured_close(). */
 CURED_API const char *cured_server(const cured_conn *conn);
 /* Why "auto:" answers in this process: UNAVAILABLE (nobody listens) or PERMISSION_DENIED (a daemon that this user may not use;

@@ -33,7 +33,7 @@ class AsyncClient:
 
     @property
     def server(self):
-        """Who answers, once something was asked: "cured/0.1.0"."""
+        """Who answers, once something was asked: "cured/0.2.0"."""
         return self._link.server
 
     def close(self):
