@@ -6,7 +6,7 @@
 
 uint8_t *cr_bytes_room(cr_bytes *b, size_t n, size_t first) {
     if (b->cap - b->len < n && b->off && b->off >= b->len / 2) {
-        /* Whoever takes on, but never all: what was taken makes room. At least as much goes as is moved. */
+        /* A reader that never takes all: once half of the bytes were taken, the rest moves to the front. */
         memmove(b->at, b->at + b->off, b->len - b->off);
         b->len -= b->off;
         b->off = 0;

@@ -246,7 +246,7 @@ static cr_status check_reach(const cr_config *config, const char *key, const cr_
     return status;
 }
 
-/* What one option alone cannot tell. */
+/* Checks what options say together. */
 static cr_status check_together(const cr_config *config, cr_error *error) {
     if (config->tls_certificate.count != config->tls_key.count)
         return cr_fail(error, CR_INVALID_ARGUMENT, "tls_certificate and tls_key: give both or neither");

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 
-/* Of one table. A Linux that has no random bytes yet leaves the time and an address. */
+/* The odd factor of one table's hashes. Where Linux has no random bytes yet, the time and an address stand in. */
 static inline uint64_t cr_hash_factor(void) {
     uint64_t factor;
     if (getrandom(&factor, sizeof factor, GRND_NONBLOCK) != (ssize_t)sizeof factor)

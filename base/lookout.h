@@ -26,7 +26,7 @@ enum {
     CR_LOOKOUT_CALM_MOST_NS = 1000 * 1000 * 1000,
 };
 
-/* Of threads that may look at once. Zero-initialised: nobody may. */
+/* How many more threads may look for work at once. Zero-initialised: no thread may. */
 typedef struct cr_seats {
     _Atomic int32_t free;
 } cr_seats;

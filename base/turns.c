@@ -177,7 +177,7 @@ void cr_turns_put(cr_turns *turns, uint64_t user_key, uint64_t client, cr_waitin
     cr_list_append(&c->waiting[large], &w->link);
 }
 
-/* Of one user. NULL: nothing of it waits, and it has one client at most. */
+/* The client of u whose turn it is. NULL: u has nothing in line, and one client at most. */
 static cr_turns_client *next_client(user *u) {
     for (cr_list *node; (node = first_of(&u->clients));) {
         cr_turns_client *c = CLIENT_OF(node);
@@ -286,12 +286,12 @@ static bool grant(taker *t, int64_t bytes) {
     return true;
 }
 
-/* Turns pass until it is t's. */
+/* The bytes that others take until it is t's turn. */
 static int64_t until(const taker *t) {
     return t->left > 0 ? 0 : (-t->left / CR_TURN_WORTH_BYTES + 1) * CR_TURN_WORTH_BYTES;
 }
 
-/* Who then has a whole turn, and nothing in line, loses its place: to come back as one that is fresh gains nothing. */
+/* A client that then has a whole turn and nothing in line loses its place. It gains nothing by coming back as a fresh one. */
 static void grant_clients(user *u, int64_t bytes) {
     for (cr_list *node = after(&u->clients, NULL), *next; bytes && node; node = next) {
         next = after(&u->clients, node);
@@ -308,7 +308,7 @@ static void grant_users(cr_turns *turns, int64_t bytes) {
     }
 }
 
-/* What was picked so far: of a user the client, and of that what waits. */
+/* What was picked so far: a user, a client of that user, and what waits of that client. */
 typedef struct picked {
     user *user;
     cr_turns_client *client;

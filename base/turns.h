@@ -3,8 +3,8 @@
  * with a single job.
  *
  * Deficit round robin, twice: a turn is worth CR_TURN_WORTH_BYTES, and what is taken beyond is taken off the next turns, of the
- * client and of its user. Who had nothing in line goes first, for one turn: a user among users, a client among those of its user.
- * It keeps its place until the ring has come to it with nothing in line, so coming back again and again gains nothing.
+ * client and of its user. A client that had nothing in line goes first among the clients of its user, for one turn, and such a
+ * user goes first among users. It keeps its place until the ring has come to it with nothing in line, so coming back again and again gains nothing.
  *
  *   first in line: FRESH ──its turn is over, or nothing of it is left──► RING ──its turn comes, nothing waits──► gone
  *
@@ -47,11 +47,11 @@ cr_turns *cr_turns_new(void);
 void cr_turns_free(cr_turns *turns);
 /* Puts w, which is in no line, behind what else waits of that client of that user. */
 void cr_turns_put(cr_turns *turns, uint64_t user, uint64_t client, cr_waiting *w, bool large);
-/* Whose turn it is: it stays in line. NULL: nobody's. */
+/* The one whose turn it is, which stays in line. NULL: the line is empty. */
 cr_waiting *cr_turns_next(cr_turns *turns);
-/* What was next has been given bytes. If it is still in line it goes behind its client's others. */
+/* `w`, which was next, has been given bytes. If `w` is still in line it goes behind its client's others. */
 void cr_turns_charge(cr_turns *turns, cr_waiting *w, uint64_t bytes);
-/* What was next and left the line has been given bytes more. A client of whom nothing waits owes nothing. */
+/* What was next, and has left the line, has been given more bytes. A client with nothing in line owes nothing. */
 void cr_turns_charge_more(cr_turns *turns, uint64_t user, uint64_t client, uint64_t bytes);
 
 /* For a line whose owner may want only some of what waits. */

@@ -80,8 +80,8 @@ static inline const uint8_t *cr_output_statuses(const cr_output *output, const c
     return output->data + output->bytes - (axis->spec.op_count - op) * output->count;
 }
 
-/* What a worker carries from claim to claim. Zero-initialise. While state is set, it holds job, and until what that answers has
- * gone out. */
+/* What a worker carries from claim to claim. Zero-initialise. It holds `job` while `state` is set, and until the answers of that
+ * state have gone out. */
 typedef struct cr_job_axis_hand {
     cr_job *job;
     uint64_t block, have; /* elements of that block in state */
@@ -123,7 +123,7 @@ void cr_job_axis_let_go(cr_queue *queue, cr_job_axis_hand *hand);
 /* n = 0, with a sink: writes the next answers there. *more: they were not the last. *statuses: of those, NULL where all have values. For the
  * loop. */
 cr_status cr_job_axis_empty_write(cr_job *job, bool *more, cr_output **statuses, cr_error *error);
-/* Of all answers, without statuses. */
+/* The bytes of all answers, without statuses. */
 uint64_t cr_job_axis_value_bytes(const cr_job_axis *axis);
 /* n = 0: the next answers (the empty rule's), NULL after the last. For the loop. */
 cr_output *cr_job_axis_empty_next(cr_job_axis *axis, cr_error *error);

@@ -84,7 +84,7 @@ static cr_status plan_states(cr_job_axis *axis, cr_job *job, uint32_t workers, u
     return CR_OK;
 }
 
-/* Of so many columns is every strip but the last. */
+/* Every strip but the last has so many columns. */
 static void set_strip(cr_job_axis *axis, uint64_t columns) {
     const uint64_t inner = axis->spec.shape.inner;
     axis->strip = columns;
@@ -94,7 +94,7 @@ static void set_strip(cr_job_axis *axis, uint64_t columns) {
     axis->of_strip[1].shape.inner = inner - (axis->strips - 1) * columns;
 }
 
-/* What no lane depends on. */
+/* Makes the parts that are the same for every lane. */
 static cr_job_axis *axis_new(cr_job *job, const cr_axis_spec *spec, cr_error *error) {
     cr_job_axis *axis = calloc(1, sizeof *axis);
     if (!axis) {
@@ -126,7 +126,7 @@ static cr_status plan(cr_job_axis *axis, cr_job *job, uint32_t workers, uint64_t
     return plan_states(axis, job, workers, other, max_bytes, error);
 }
 
-/* Of as many columns as have states for all workers, or else for some. */
+/* Gives a strip as many columns as have states for all workers, or else for some of them. */
 static cr_status plan_strips(cr_job_axis *axis, cr_job *job, uint32_t workers, uint64_t kept, uint64_t max_bytes,
                              cr_error *error) {
     cr_axis_spec some = axis->spec;

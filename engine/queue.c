@@ -96,7 +96,7 @@ bool cr_queue_claimable(const cr_job *job) {
     return (!job->in_order && !job->claim_bytes) || cr_queue_first(job);
 }
 
-/* Q. Whether the job belongs into the line of a kind. What only a GPU was to take is the CPU's when there is none. */
+/* Q. Whether the job belongs into the line of a kind. The CPU takes the GPU's jobs when there is no GPU. */
 static bool wanted_by(const cr_queue *queue, const cr_job *job, cr_lane_kind kind) {
     if (!cr_queue_claimable(job)) return false;
     if (kind == CR_KIND_GPU) return job->kinds & CR_BY_GPU && queue->gpus && job->claimable >= job->gpu_from;
@@ -136,7 +136,7 @@ static void wake_lane(cr_queue *queue, const cr_job *job, cr_lane_kind kind) {
     }
 }
 
-/* Of an input whose length is not known yet: what of it has come. */
+/* An input of unknown length is as large as what has come of it. */
 static bool is_large(const cr_job *job) {
     return (job->total_bytes ? job->total_bytes : job->claimed_bytes + job->claimable) > CR_TURN_LARGE_BYTES;
 }

@@ -14,7 +14,7 @@
 
 typedef struct cr_queue cr_queue;
 
-/* Of a claim, where the job says nothing else; and the least that is worth one. */
+/* The most bytes of a claim, unless its job names another limit, and the least that are worth one. */
 enum { CR_CLAIM_MOST_BYTES = 4 * 1024 * 1024, CR_CLAIM_LEAST_BYTES = 256 * 1024 };
 /* What a GPU takes at once of a client's host memory, or of its own memory, while other clients are there: the bus and
  * the GPU are busy with either for about a tenth of a millisecond. */
@@ -114,8 +114,9 @@ typedef struct cr_turn {
  * looks and then sleeps while there is nothing. False: nothing, or the queue closed. */
 bool cr_queue_turn(cr_queue *queue, cr_turn *turn, uint32_t workers, bool wait);
 
-/* For tools that look on. begin is called at the first claim that a GPU takes of a job, and end, with what it gave unless that is 0, when
- * the job is done: once each, on any thread, under the queue's lock. Without begin nobody looks, and nothing is paid. */
+/* For profilers. `begin` is called once for each job, at the first claim that a GPU takes of it. `end` is called once when that job is
+ * done, with the id that `begin` returned, unless the id is 0. Both run on any thread, under the queue's lock. Without `begin`
+ * a claim costs nothing more. */
 typedef struct cr_trace {
     uint64_t (*begin)(void *argument, const cr_job *job);
     void (*end)(void *argument, uint64_t trace_id);
@@ -129,11 +130,11 @@ void cr_queue_trace(cr_queue *queue, const cr_trace *trace);
 /* How many bytes to take of job now; segment is where the next would come from. 0: none, another job is asked for. Called under
  * the queue's lock. */
 typedef uint64_t (*cr_want)(void *argument, const cr_job *job, const cr_segment *segment);
-/* Claims of one job, the one of which want wants some whose turn it is: at most `most` of them. 0: there is none. While
- * other clients are in line, or were lately, a claim is of no more than CR_SHARED_HOST_BYTES or CR_SHARED_DEVICE_BYTES. */
+/* Takes at most `most` claims of one job: the first in turn of which `want` wants bytes. 0: no job is wanted. While other
+ * clients are in line, or were lately, a claim has at most CR_SHARED_HOST_BYTES or CR_SHARED_DEVICE_BYTES. */
 uint32_t cr_queue_take(cr_queue *queue, cr_want want, void *argument, cr_claim *claims, uint32_t most);
-/* Likewise, and then of the jobs in line of which more wants some: the claims of a job stand together. room: of claims. After 256
- * jobs in a row of which it wants nothing no other is asked for, because all that time nobody else gets at the queue. */
+/* Likewise, and then takes claims of other jobs in line of which `more` wants bytes. The claims of one job stand together. `claims`
+ * has room for `room`. After 256 unwanted jobs in a row it ends, because the queue is locked all that time. */
 uint32_t cr_queue_gather(cr_queue *queue, cr_want want, cr_want more, void *argument, cr_claim *claims, uint32_t most,
                          uint32_t room);
 /* Claims of one job are folded; what they gave is in partials. error: they could not be read, and the job fails with it. */

@@ -11,7 +11,7 @@
 #include "base/lookout.h"
 #include "engine/queue.h"
 
-/* A worker that sleeps, on its stack. Whoever wakes it takes it out. */
+/* A worker that sleeps, on its stack. The thread that wakes the worker takes it out of the list. */
 typedef struct cr_sleeper {
     struct cr_sleeper *next;
     pthread_cond_t woken;
@@ -42,8 +42,8 @@ struct cr_queue {
 
 /* Completes the job when nothing is out and nothing is left. */
 void cr_queue_settle(cr_queue *queue, cr_job *job);
-/* What bytes of the job are to a worker, as bytes of a plain fold of what is in a cache. Nobody knows it of bytes that may
- * have to be read from somewhere: they count as too many. */
+/* A worker's time for so many bytes of the job, as bytes that a plain fold takes from a cache in that time. Bytes that may have
+ * to be read from a file count as too many, because their time is not known. */
 uint64_t cr_queue_weight(const cr_job *job, uint64_t bytes);
 /* The first segment of job with bytes to claim (the next in the array, for a job in order); NULL: none may be taken. */
 cr_segment *cr_queue_first(const cr_job *job);

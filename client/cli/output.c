@@ -15,7 +15,7 @@ static bool is_standard(const char *path) { return path == NULL || strcmp(path, 
 int cli_check_binary(const char *path) {
     if (!is_standard(path) || !isatty(STDOUT_FILENO)) return EXIT_OK;
     return cli_fail(EXIT_USAGE,
-                    "this is no text and standard output is a terminal: redirect it, or give --output FILE");
+                    "the answer is binary and standard output is a terminal: redirect it, or give --output FILE");
 }
 
 static bool write_all(int fd, const uint8_t *data, uint64_t bytes) {

@@ -2,8 +2,8 @@
  *
  * Thread: any. Owner: the caller owns state and data. */
 /* FIELD: the exponent field's place in the guard's words. ADDS: additions per lane of an accumulator in one step.
- * LEVELS, LOWEST and A_MOST are those of kernels/core/anchor.def: what no anchor takes goes to the bins. Of the squares too
- * what is said of exponents is about the elements themselves. */
+ * LEVELS, LOWEST and A_MOST are those of kernels/core/anchor.def. Elements that no anchor takes go to the bins. Exponents are
+ * those of the elements, in sums of squares too. */
 #if defined(FOR_F64)
 enum {
     NAMED(BIAS) = CR_F64_BIAS,

@@ -54,7 +54,7 @@ static bool serve(cr_door *door) {
 
 static bool flush(cr_door *door) { return !cr_list_empty(&of(door)->waiting); }
 
-/* Whoever looks on does not keep the daemon from its end. */
+/* Open pages do not delay the daemon's end. */
 static void hurry(cr_door *door, uint64_t stalled_ms) {
     (void)door;
     (void)stalled_ms;

@@ -39,7 +39,7 @@ static unsigned make_metrics(const making *m) {
     return n ? 200 : 500;
 }
 
-/* Whoever is not trusted sees nobody's names and calls. */
+/* A client that is not trusted sees no names and no calls of others. */
 static unsigned make_stats(const making *m) {
     static cr_wire_stats stats; /* the loop's: too large for its stack */
     static cr_wire_slow_log slow;

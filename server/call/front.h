@@ -56,8 +56,8 @@ typedef struct cr_answer {
     uint64_t written;               /* bytes of answers along the axis that a sink has */
 } cr_answer;
 
-/* One for each kind of front. room and parts are the last that a turn does with the call, so they may do anything with it and
- * with others; progress and answer may not begin calls, and end no call but others. */
+/* One for each kind of front. A turn calls `room` and `parts` last, so they may begin and end any call, this one too.
+ * `progress` and `answer` may begin no call, and may end other calls but not this one. */
 typedef struct cr_front {
     size_t bytes;                                                    /* of what the front keeps with each call */
     void (*room)(cr_call *call);                                     /* after CR_WAIT: bytes can be taken again */

@@ -1,5 +1,5 @@
 /* reader: the messages of a stream, as their bytes come (gRPC's "Length-Prefixed-Message"). The array of a request lies in the
- * last field of its message, its bulk. What is before it is gathered, the bulk goes where its call wants it.
+ * last field of its message, its bulk. What comes before the bulk is gathered, and the bulk goes where its call wants it.
  *
  *   PREFIX ─5 bytes─► HEAD ─up to the bulk─► BULK ─its end─► PREFIX          PREFIX, HEAD, BULK ──the call is over──► OVER
  *                       │ └─a small array─► WHOLE ─its end─► PREFIX          BULK ──another of a message (Merge)──► TAG ──► BULK

@@ -92,7 +92,7 @@ typedef struct answer {
     size_t len;
 } answer;
 
-/* A field of bytes. What does not fit is left out: all that is served does. */
+/* Puts a field of bytes. A field that does not fit is left out; every file that is served fits. */
 static void put(answer *to, uint32_t number, text bytes) {
     if (bytes.len + 12 > sizeof to->at - to->len) return;
     to->len += cr_wire_pack_field_head(number, bytes.len, to->at + to->len);

@@ -35,7 +35,7 @@ static void refuse_header(cr_grpc_stream *stream, cr_status code, const char *te
     if (stream->refused.code == CR_OK) cr_fail(&stream->refused, code, "%s", text);
 }
 
-/* At most 8 digits and a unit. What is longer than a call may take is as good as that. */
+/* Reads at most 8 digits and a unit. A timeout beyond the longest call is cut to that. */
 static void read_timeout(cr_grpc_stream *stream, const char *value, size_t len) {
     static const struct {
         char unit;
@@ -75,7 +75,7 @@ static void check_token(cr_grpc_stream *stream, const char *value, size_t len) {
         refuse_header(stream, error.code, error.text);
 }
 
-/* By its first request. What is not printable is left out, because the name is shown to people. */
+/* The client's first request names it. Unprintable characters are left out, because people read the name. */
 static void name_client(cr_peer *peer, const char *value, size_t len) {
     size_t used = 0;
     if (peer->name[0]) return;

@@ -6,7 +6,7 @@
 
 #include "server/grpc/stream.h"
 
-/* Of each op its answers in their order, one op behind the other, and behind them the statuses, likewise. */
+/* The answers of each op in their order, one op behind the other. The statuses follow them in the same way. */
 static struct {
     uint8_t bytes[CR_GRPC_WHOLE_BYTES];
     bool has_status[CR_CALL_MAX_OPS]; /* an answer of the op has another than 0 */

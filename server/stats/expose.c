@@ -74,7 +74,7 @@ static void write_turns(out *o) { histogram(o, NULL, NULL, &o->stats->turns); }
 
 /* ---- requests ---- */
 
-/* What came at least once. Those of reduce that are answered are there from the start. */
+/* Writes the requests that came at least once. Answered requests of reduce have a line from the start. */
 static void write_requests(out *o) {
     for (uint32_t m = 0; m < CR_METHODS; m++)
         for (uint32_t i = 0; i < CR_GIVENS; i++)

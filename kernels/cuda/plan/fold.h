@@ -1,4 +1,4 @@
-/* fold: what the host and the kernels of a fold share, in plain C: arguments, the state between blocks, the result, and and
+/* fold: what the host and the kernels of a fold share, in plain C: arguments, the state between blocks, the result, and
  * the launchers. gpu.h's streams and the benchmark both launch through here, also into a graph.
  *
  * A fold of several families is one launch for all of Σx, Σx², extrema and, of floats, counts that are asked for; every other family is a

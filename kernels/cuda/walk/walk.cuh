@@ -14,7 +14,7 @@
  *   collect(args, shared)          all threads of the last block, when all slots are visible: merges them, writes the
  *                                  family's members of args.slot->partial
  *   SELF                           true: publish does without the ticket, and collect is never called
- *   CHUNKED                        true, or not there: it is all the same which tiles a block takes, see plan/shapes.h
+ *   CHUNKED                        true: a block may take any tiles, see plan/shapes.h; not there: false
  * An element's index is args.index + plan.head + vector·(16/size) + lane (cr_index_of).
  * Thread: GPU. Owner: the launcher. */
 #ifndef CURED_KERNELS_CUDA_WALK_WALK_CUH
