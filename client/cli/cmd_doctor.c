@@ -99,8 +99,8 @@ static void check_daemon(doctor_report *r, cured_conn *conn, const cli_options *
         doctor_fix(r, "see the daemon's log");
     } else {
         const cured_server_info *info = cured_call_info(call);
-        bool cpu = strcmp(info->backend, "cpu") == 0;
-        doctor_add(r, "daemon", cpu ? DOCTOR_NOTE : DOCTOR_OK, "version %s, backend %s: %s", info->version,
+        r->without_gpu = strcmp(info->backend, "cpu") == 0;
+        doctor_add(r, "daemon", r->without_gpu ? DOCTOR_NOTE : DOCTOR_OK, "version %s, backend %s: %s", info->version,
                    info->backend, info->backend_reason);
     }
     cured_call_free(call);

@@ -18,6 +18,7 @@ typedef struct doctor_finding {
 enum { DOCTOR_MAX = 16 };
 
 typedef struct doctor_report {
+    bool without_gpu; /* the daemon has none: what device memory would want is no fault */
     size_t count;
     doctor_finding findings[DOCTOR_MAX];
 } doctor_report;

@@ -62,9 +62,14 @@ static bool memlock_of(pid_t process, unsigned long long *bytes) {
     return found;
 }
 
+/* Of what only device memory needs. */
+static doctor_level warning(const doctor_report *r) { return r->without_gpu ? DOCTOR_NOTE : DOCTOR_WARN; }
+
 void doctor_check_memlock(doctor_report *r, pid_t daemon) {
     unsigned long long bytes;
-    if (daemon == 0 || !memlock_of(daemon, &bytes)) {
+    if (r->without_gpu) {
+        doctor_add(r, "memlock", DOCTOR_NOTE, "the daemon has no GPU, so it locks no memory");
+    } else if (daemon == 0 || !memlock_of(daemon, &bytes)) {
         doctor_add(r, "memlock", DOCTOR_NOTE, "the daemon's limit of locked memory cannot be seen from here");
     } else if (bytes == UINT64_MAX) {
         doctor_add(r, "memlock", DOCTOR_OK, "the daemon may lock as much memory as it wants");
@@ -90,7 +95,10 @@ static int same_namespace(pid_t daemon, const char *kind) {
 
 static void check_namespace(doctor_report *r, pid_t daemon, const char *name, const char *kind, const char *option) {
     int same = daemon != 0 ? same_namespace(daemon, kind) : 0;
-    if (same > 0) {
+    if (r->without_gpu && same <= 0) {
+        doctor_add(r, name, DOCTOR_NOTE, "%s; it has no GPU, so there is no device memory to share",
+                   same < 0 ? "the daemon's cannot be seen by this user" : "the daemon is in another one");
+    } else if (same > 0) {
         doctor_add(r, name, DOCTOR_OK, "the daemon is in this one");
     } else if (same < 0) {
         doctor_add(r, name, DOCTOR_NOTE, "the daemon's cannot be seen by this user");
@@ -150,7 +158,7 @@ static void check_devices(doctor_report *r) {
     for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
         if (access(under_root(path, devices[i]), R_OK | W_OK) == 0) continue;
         bool missing = errno == ENOENT;
-        doctor_add(r, "gpu_devices", DOCTOR_WARN, "%s: %s: this user cannot use the GPU", devices[i], strerror(errno));
+        doctor_add(r, "gpu_devices", warning(r), "%s: %s: this user cannot use the GPU", devices[i], strerror(errno));
         if (missing)
             doctor_fix(r, "docker run --gpus all for a container; nvidia-modprobe -u -c 0 on a host");
         else
@@ -172,12 +180,12 @@ void doctor_check_gpus(doctor_report *r) {
     if (count > 0) {
         doctor_add(r, "gpus", DOCTOR_OK, "%d: %.190s", count, uuids);
     } else {
-        doctor_add(r, "gpus", DOCTOR_WARN, "the driver is loaded and shows no GPU");
+        doctor_add(r, "gpus", warning(r), "the driver is loaded and shows no GPU");
         doctor_fix(r, "dmesg says why (NVRM); in a container docker run --gpus all");
     }
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (visible != NULL) {
-        doctor_add(r, "visible", visible[0] != '\0' ? DOCTOR_NOTE : DOCTOR_WARN,
+        doctor_add(r, "visible", visible[0] != '\0' ? DOCTOR_NOTE : warning(r),
                    "CUDA_VISIBLE_DEVICES=%.64s: this program's numbers of GPUs may be others than the daemon's",
                    visible);
         doctor_fix(r, "nothing, where GPUs are named by UUID, as regions do");

@@ -1,5 +1,6 @@
 """cured-client doctor: each thing it looks at, right and wrong, and the fix it names. What this machine lacks is made up in a folder
 (CURED_DOCTOR_ROOT) or left to where it can be had."""
+import contextlib
 import json
 import os
 import resource
@@ -10,7 +11,9 @@ import subprocess
 import time
 import unittest
 
-from cli_daemon import CLIENT, DAEMON, ENVIRONMENT, HANG_S, CliTest, for_others, main
+from cli_daemon import BIN, CLIENT, DAEMON, ENVIRONMENT, HANG_S, CliTest, for_others, main
+
+FAKE_GPU = os.path.join(os.path.dirname(os.path.abspath(BIN)), "tests", "cured-fake-gpu")
 
 
 class Doctor(CliTest):
@@ -49,6 +52,31 @@ class Doctor(CliTest):
                 with open(path, "w") as f:
                     f.write(text)
         return root
+
+    @contextlib.contextmanager
+    def other(self, program, before=None):
+        """The address of a daemon of its own; None: it does not start."""
+        where = "unix:" + os.path.join(self.dir, "other")
+        try:
+            daemon = subprocess.Popen([program, "--listen", where], stderr=subprocess.DEVNULL, preexec_fn=before,
+                                      env=dict(ENVIRONMENT, CURED_TEST_GPU="devices=1"))
+        except subprocess.SubprocessError:
+            yield None
+            return
+        try:
+            for _ in range(HANG_S * 20):
+                if subprocess.run([CLIENT, "ping", "--connect", where], capture_output=True, env=ENVIRONMENT).returncode == 0:
+                    break
+                time.sleep(0.02)
+            yield where
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            self.assertEqual(0, daemon.wait(HANG_S))
+
+    def with_gpu(self, before=None):
+        if not os.path.exists(FAKE_GPU):
+            self.skipTest("there is no daemon with a stand-in GPU here: " + FAKE_GPU)
+        return self.other(FAKE_GPU, before)
 
     def test_all_is_well(self):
         found = self.doctor()
@@ -101,7 +129,7 @@ class Doctor(CliTest):
             os.chmod(os.path.join(self.dir, "s"), 0o666)
             found = self.doctor(**nobody)
             self.finding(found, "sharing", "ok", "memfd")
-            self.finding(found, "pid_namespace", "note", "cannot be seen", "root")
+            self.finding(found, "pid_namespace", "note", "cannot be seen")
         finally:
             os.chmod(os.path.join(self.dir, "s"), 0o660)
             os.chmod(self.dir, 0o700)
@@ -110,33 +138,41 @@ class Doctor(CliTest):
         for limit, level, words, fix in ((65536, "warn", "64 KiB", "memlock=-1"), (resource.RLIM_INFINITY, "ok", "as much", "")):
             def limited():
                 resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit))
-            where = "unix:" + os.path.join(self.dir, "limited")
-            try:
-                daemon = subprocess.Popen([DAEMON, "--listen", where], stderr=subprocess.DEVNULL, preexec_fn=limited, env=ENVIRONMENT)
-            except subprocess.SubprocessError:
-                self.assertEqual(limit, resource.RLIM_INFINITY)
-                continue  # this user may not raise the limit
-            try:
-                for _ in range(HANG_S * 20):
-                    if subprocess.run([CLIENT, "ping", "--connect", where], capture_output=True, env=ENVIRONMENT).returncode == 0:
-                        break
-                    time.sleep(0.02)
-                self.finding(self.doctor(connect=where), "memlock", level, words, fix)
-            finally:
-                daemon.send_signal(signal.SIGTERM)
-                self.assertEqual(0, daemon.wait(HANG_S))
+            with self.with_gpu(limited) as where:
+                if where:
+                    self.finding(self.doctor(connect=where), "memlock", level, words, fix)
+                else:  # this user may not raise the limit
+                    self.assertEqual(limit, resource.RLIM_INFINITY)
 
     def test_namespaces(self):
         self.finding(self.doctor(), "ipc_namespace", "ok", "this one")
         if os.geteuid() != 0 or subprocess.run(["unshare", "-i", "true"], capture_output=True).returncode != 0:
             self.skipTest("needs root and unshare")
-        found = self.doctor(prefix=["unshare", "-i"])
-        self.finding(found, "ipc_namespace", "warn", "another", "--ipc=host")
-        self.finding(found, "pid_namespace", "ok", "this one")
+        with self.with_gpu() as where:
+            found = self.doctor(prefix=["unshare", "-i"], connect=where)
+            self.finding(found, "ipc_namespace", "warn", "another", "--ipc=host")
+            self.finding(found, "pid_namespace", "ok", "this one")
+            self.apart(where, "warn", "--pid=host")
+
+    def apart(self, where, level, fix=""):
         # --mount-proc would change the propagation of /, which is no mount point in a plain chroot.
         proc = 'mount --make-private /proc && mount -t proc proc /proc && exec "$@"'
-        found = self.doctor(prefix=["unshare", "-m", "-p", "-f", "--propagation", "unchanged", "sh", "-c", proc, "sh"])
-        self.finding(found, "pid_namespace", "warn", "another", "--pid=host")
+        found = self.doctor(prefix=["unshare", "-m", "-p", "-f", "--propagation", "unchanged", "sh", "-c", proc, "sh"], connect=where)
+        self.finding(found, "pid_namespace", level, "another", fix)
+
+    def test_without_a_gpu_device_memory_is_no_fault(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
+        driver = {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  999.1\n", "/dev/shm": None}
+        with self.other(DAEMON, limited) as where:
+            found = self.doctor(connect=where, root=self.made_up(driver), CUDA_VISIBLE_DEVICES="")
+            if "backend cpu" not in found["daemon"]["detail"]:
+                self.skipTest("the daemon has a GPU here")
+            for check in ("memlock", "gpus", "gpu_devices", "visible"):
+                self.finding(found, check, "note", "")
+            if os.geteuid() == 0 and subprocess.run(["unshare", "-i", "true"], capture_output=True).returncode == 0:
+                self.finding(self.doctor(prefix=["unshare", "-i"], connect=where), "ipc_namespace", "note", "no GPU")
+                self.apart(where, "note")
 
     def test_shared_memory(self):
         root = self.made_up({"/dev/other": ""})
@@ -152,11 +188,15 @@ class Doctor(CliTest):
                     subprocess.run(["umount", shm], check=True)
 
     def test_gpus(self):
-        found = self.doctor(root=self.made_up({"/dev/shm": None}))
+        with self.with_gpu() as where:
+            self.gpus(where)
+
+    def gpus(self, where):
+        found = self.doctor(root=self.made_up({"/dev/shm": None}), connect=where)
         self.finding(found, "driver", "note", "no NVIDIA driver", "--gpus all")
         self.assertNotIn("gpus", found)
         driver = {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  999.1\nGCC version: 1\n"}
-        found = self.doctor(root=self.made_up(driver))
+        found = self.doctor(root=self.made_up(driver), connect=where)
         self.finding(found, "driver", "ok", "Module  999.1")
         self.finding(found, "gpus", "warn", "no GPU", "dmesg")
         self.finding(found, "gpu_devices", "warn", "/dev/nvidiactl", "--gpus all")
@@ -165,12 +205,12 @@ class Doctor(CliTest):
                 "Model: \t\t Made up\nGPU UUID: \t GPU-%d2345678-aaaa-bbbb-cccc-0123456789ab\n" % number)
         driver["/dev/nvidiactl"] = driver["/dev/nvidia-uvm"] = ""
         root = self.made_up(driver)
-        found = self.doctor(root=root)
+        found = self.doctor(root=root, connect=where)
         for number in range(2):
             self.finding(found, "gpus", "ok", "GPU-%d2345678-aaaa-bbbb-cccc-0123456789ab" % number)
         self.finding(found, "gpu_devices", "ok", "/dev/nvidia-uvm")
         self.assertNotIn("visible", found)
-        self.finding(self.doctor(root=root, CUDA_VISIBLE_DEVICES="1"), "visible", "note", "=1", "UUID")
+        self.finding(self.doctor(root=root, connect=where, CUDA_VISIBLE_DEVICES="1"), "visible", "note", "=1", "UUID")
 
 
 if __name__ == "__main__":
