@@ -55,5 +55,5 @@ USER 10001:10001
 VOLUME /run/cured
 STOPSIGNAL SIGTERM
 # As in deploy/compose.yml.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=15s --retries=3 CMD ["cured-client", "ping"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=120s --retries=3 CMD ["cured-client", "ping"]
 ENTRYPOINT ["cured"]

@@ -37,7 +37,16 @@ def schema():
             digest = base64.b64encode(hashlib.sha512(f.read()).digest()).decode()
         assert digest == DIGEST, f"{PACKAGE} is not the file it was: {digest}"
         with tarfile.open(name) as archive:
-            return json.load(archive.extractfile(SCHEMA))
+            return with_required(json.load(archive.extractfile(SCHEMA)))
+
+
+def with_required(known):
+    """`required` of depends_on came to Compose with 2.20, after the package."""
+    (listed,) = [way for way in known["definitions"]["service"]["properties"]["depends_on"]["oneOf"] if way.get("type") == "object"]
+    for service in listed["patternProperties"].values():
+        assert "required" not in service["properties"]
+        service["properties"]["required"] = {"type": "boolean"}
+    return known
 
 
 def expand(value):
@@ -78,6 +87,8 @@ def check_daemon(name, service):
     assert service["network_mode"] == "none" and "ports" not in service, f"{name}: no port without a network"
     assert service["ipc"] == "shareable" and service["shm_size"], name
     assert service["healthcheck"] == health_check(), (name, health_check())
+    # The daemon may wait for the driver, and then for a GPU.
+    assert seconds(service["healthcheck"]["start_period"]) * 1000 >= 2 * options()["gpu_start_timeout_ms"], name
     assert service["mem_limit"] and service["pids_limit"], name
     assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
     assert service["environment"]["CURED_ADMIN"].startswith("unix:/run/cured/"), f"{name}: operators look in"
@@ -90,6 +101,8 @@ def check_clients(services, volume):
     assert set(clients) == {"sum-file", "share-region"}, clients
     for name, service in clients.items():
         assert f"{volume}:/run/cured:ro" in service["volumes"], name
+        wanted = {"condition": "service_healthy", "required": False}
+        assert service["depends_on"] == {"cured-cpu": wanted, "cured-gpu": wanted}, name
         assert service["user"].endswith(":10001") and not service["user"].startswith("10001"), name
     daemon = services["cured-gpu"]["container_name"]
     assert clients["share-region"]["ipc"] == clients["share-region"]["pid"] == f"container:{daemon}"

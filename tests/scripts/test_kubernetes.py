@@ -142,6 +142,12 @@ def main():
     assert found["podmonitor.yaml", "PodMonitor"]["spec"]["podMetricsEndpoints"][0]["port"] == "admin"
     client = found["client.yaml", "Pod"]["spec"]
     assert client["securityContext"]["supplementalGroups"] == [10001] and client["volumes"][0]["hostPath"]["path"] == "/run/cured"
+    (near,) = client["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert near["topologyKey"] == "kubernetes.io/hostname", near
+    for name in ("cpu.yaml", "gpu.yaml"):
+        pod = found[name, "DaemonSet"]["spec"]["template"]["metadata"]["labels"]
+        assert near["labelSelector"]["matchLabels"].items() <= pod.items(), f"{name}: client.yaml may land on a node without it"
+    assert not near["labelSelector"]["matchLabels"].items() <= found["client.yaml", "Pod"]["metadata"]["labels"].items()
     print(f"{len(found)} objects are valid: {', '.join(kind for _, kind in found)}")
 
 
