@@ -48,14 +48,24 @@ install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/sysusers.conf DESTINATION lib
 install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME cured.conf
         COMPONENT cured)
 
-# The pages lie as in the source, so that their links lead somewhere.
+# The pages lie as in the source, so that their links lead somewhere. What was measured, what measured it and the ladder stay in the
+# source: a page that is installed names those files, and has no link to them.
 set(CURED_PROTOCOL_PAGES proto/PROTOCOL.md proto/cured.proto proto/limits.h proto/status.def)
 set(pages ${CURED_PROTOCOL_PAGES} LICENSE NOTICE README.md CHANGELOG.md CONTRIBUTING.md config/cured.json config/cured.schema.json client/include/cured/cured.h
           deploy/compose.yml deploy/kubernetes/cpu.yaml deploy/kubernetes/gpu.yaml deploy/kubernetes/client.yaml
-          deploy/kubernetes/podmonitor.yaml deploy/prometheus/prometheus.yml deploy/prometheus/cured.rules.yml deploy/grafana/cured.json bench/compare_cub.cu bench/compare_gpu.py bench/compare_peers.c bench/grpc_peer.cc bench/tls_bare.c bench/tls_paced.py bench/turns.py)
-file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/*.svg docs/*.webp docs/bench/* examples/*.md
-     examples/*.c examples/*.py examples/grpc/* kernels/ladder/*.cu)
+          deploy/kubernetes/podmonitor.yaml deploy/prometheus/prometheus.yml deploy/prometheus/cured.rules.yml deploy/grafana/cured.json)
+file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/*.svg docs/*.webp docs/bench/*.svg examples/*.md
+     examples/*.c examples/*.py examples/grpc/*)
 foreach(page ${pages} ${more})
   get_filename_component(folder ${page} DIRECTORY)
-  install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT cured)
+  set(installed ${PROJECT_SOURCE_DIR}/${page})
+  if(page MATCHES "^docs/.*[.]md$")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${installed})
+    file(READ ${installed} text)
+    string(REGEX REPLACE "\\[([^][]*)\\]\\((bench/[^)]*[.](txt|json|log))\\)" "\\1 (docs/\\2 in the source)" text "${text}")
+    string(REGEX REPLACE "\\[([^][]*)\\]\\([.][.]/((bench|kernels)/[^)]*)\\)" "\\1 (\\2 in the source)" text "${text}")
+    set(installed ${CMAKE_BINARY_DIR}/install/${page})
+    file(WRITE ${installed} "${text}")
+  endif()
+  install(FILES ${installed} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT cured)
 endforeach()
