@@ -26,6 +26,17 @@ as_root() {
         fail "this needs root, and there is no sudo; run as root: $*"
     fi
 }
+# ccache_conf CACHE SOURCE: a configuration with which builds of the same files in several places share their objects.
+ccache_conf() {
+    cat <<CONF
+cache_dir = $1
+base_dir = $2
+hash_dir = false
+compiler_check = content
+ignore_options = -Werror
+sloppiness = locale
+CONF
+}
 # Where CI says so (CURED_TEST_OBJECTS) a bare root takes the objects that a build of the same files has made elsewhere: the same
 # compiler with the same flags makes the same object. -Werror makes none other, but an object made without it may hide a
 # warning, so CI compiles with it first. share_objects ROOT SOURCE: SOURCE is the source's folder in ROOT.
@@ -33,12 +44,5 @@ share_objects() {
     "$root/scripts/in-root" "$1" 'apt-get update -q && apt-get install -q -y --no-install-recommends ccache' >"$1.log" 2>&1 </dev/null ||
         { cat "$1.log" && fail "ccache cannot be installed"; }
     rm -f "$1.log"
-    cat >"$1/etc/ccache.conf" <<CONF
-cache_dir = /var/cache/ccache
-base_dir = $2
-hash_dir = false
-compiler_check = content
-ignore_options = -Werror
-sloppiness = locale
-CONF
+    ccache_conf /var/cache/ccache "$2" >"$1/etc/ccache.conf"
 }
