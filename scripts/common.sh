@@ -46,3 +46,22 @@ share_objects() {
     rm -f "$1.log"
     ccache_conf /var/cache/ccache "$2" >"$1/etc/ccache.conf"
 }
+# skipped_in LOG: of ctest's LastTest.log, a line for each test that could not run, "TEST: WHY", or part of one, "TEST: Class.test_part:
+# WHY". Tests print "skipped: " before that, and unittest may have dots before it.
+skipped_in() {
+    [ ! -e "$1" ] || awk '/^[0-9]+\/[0-9]+ Test: / { name = $3 }
+        /^[.sEFxu]*skipped: / { line = name ": " substr($0, index($0, "skipped: ") + 9); if (!seen[line]++) print line }' "$1"
+}
+# skipped_by_all FILE BUILD...: the lines of FILE (from skipped_in) whose tests did not run in any of these builds either.
+skipped_by_all() {
+    local file=$1 build ran=()
+    shift
+    for build in "$@"; do
+        [ ! -e "$build/skipped" ] || ran+=("$build/Testing/Temporary/LastTest.log" "$build/skipped")
+    done
+    awk -F ': ' -v file="$file" '
+        function key() { return $2 ~ /^[A-Za-z_]+( \(|\.)[A-Za-z_]/ ? $1 ": " $2 : $1 }
+        FILENAME ~ /LastTest.log$/ { if (/^[0-9]+\/[0-9]+ Test: /) runs[substr($0, index($0, "Test: ") + 6)]++; next }
+        FILENAME == file { if (runs[$1] <= lacks[key()]) print; next }
+        { lacks[key()]++ }' "${ran[@]}" "$file"
+}
