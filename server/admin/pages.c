@@ -7,7 +7,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "server/admin/health.h"
+#include "server/call/ready.h"
 
 static const char text_type[] = "text/plain; charset=utf-8";
 static const char json_type[] = "application/json";
@@ -78,7 +78,7 @@ static unsigned make_live(const making *m) { return print(m->body, "{\"live\":tr
 
 static unsigned make_ready(const making *m) {
     cr_error why;
-    const char *reason = cr_health_unready(m->calls, &why);
+    const char *reason = cr_calls_unready(m->calls, &why);
     if (!reason) return print(m->body, "{\"ready\":true}\n") ? 200 : 500;
     return print(m->body, "{\"ready\":false,\"reason\":\"%s\",\"message\":\"%s\"}\n", reason, why.text) ? 503 : 500;
 }

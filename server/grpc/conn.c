@@ -122,6 +122,14 @@ static void refuse_descriptors(cr_grpc_conn *conn) {
         cr_grpc_conn_goaway(conn, NGHTTP2_PROTOCOL_ERROR, "descriptors belong to the native protocol");
 }
 
+/* Before nghttp2 sees them. False: the connection ends, because of a header block. */
+static bool look(cr_grpc_conn *conn, uint8_t *bytes, size_t n) {
+    if (cr_block_look(&conn->block, bytes, n)) return true;
+    cr_grpc_conn_goaway(conn, NGHTTP2_ENHANCE_YOUR_CALM,
+                        "headers: a block of them has at most 128 KiB, and 8 CONTINUATIONs");
+    return false;
+}
+
 /* A client that is not trusted hears so by each of its calls, for a moment: of a GOAWAY gRPC would tell nobody why. */
 static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
     conn->refused = arrived->refused != NULL;
@@ -134,6 +142,7 @@ static void begin(cr_grpc_conn *conn, const cr_arrived *arrived) {
         cr_grpc_conn_goaway(conn, NGHTTP2_ENHANCE_YOUR_CALM, arrived->refused->text);
     } else if (cr_bytes_add(&conn->stash, arrived->bytes, arrived->count)) {
         conn->paused = true;
+        look(conn, conn->stash.at, conn->stash.len); /* fewer than a block can have */
         set_timer(conn, cr_now_ms() + (arrived->refused ? LINGER_MS : left_to_greet(conn, arrived)));
     } else {
         conn->broken = true;
@@ -186,6 +195,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         cr_list_init(&conn->stalled);
         cr_list_init(&conn->dirty);
         cr_list_init(&conn->guests);
+        cr_block_init(&conn->block);
         opened = cr_rounds_join(&grpc->rounds, &conn->seat, conn->peer.client) && cr_session_open(conn) &&
                  uv_poll_init_socket(grpc->loop->uv, &conn->poll, conn->socket.fd) == 0;
     }
@@ -388,7 +398,7 @@ static bool read_once(cr_grpc_conn *conn, bool *much) {
     if (n == 0) return false;
     conn->last_progress_ms = uv_now(conn->grpc->loop->uv);
     *much = n >= CR_GO_READ;
-    if (conn->state == CR_GRPC_LEAVING) return true; /* it only reads why */
+    if (conn->state == CR_GRPC_LEAVING || !look(conn, buffer, (size_t)n)) return true; /* it only reads why */
     cr_calls_look(conn->grpc->calls);
     if (!give(conn, buffer, (size_t)n, &used)) return false;
     if (used == (size_t)n && !conn->halted) return true;

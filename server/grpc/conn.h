@@ -12,6 +12,7 @@
 #define CURED_SERVER_GRPC_CONN_H
 
 #include "base/bytes.h"
+#include "server/grpc/block.h"
 #include "server/grpc/grpc.h"
 
 typedef enum cr_grpc_state { CR_GRPC_GREETING, CR_GRPC_OPEN, CR_GRPC_LEAVING, CR_GRPC_CLOSED } cr_grpc_state;
@@ -28,6 +29,7 @@ typedef struct cr_grpc_conn {
     cr_peer peer;
     cr_list guests; /* cr_grpc_guest: principals whose tokens came with calls */
     nghttp2_session *session;
+    cr_block block;
     uint8_t state;                  /* cr_grpc_state */
     uint8_t events;                 /* asked of poll */
     cr_list streams;                /* all that are open */

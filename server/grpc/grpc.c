@@ -23,6 +23,7 @@ static bool serve(cr_door *door) {
 
 static bool flush(cr_door *door) {
     cr_grpc *grpc = of(door);
+    cr_health_look(grpc);
     const uint64_t until = cr_list_empty(&grpc->dirty) ? 0 : cr_now_ns() + CR_TURN_NS;
     while (!cr_list_empty(&grpc->dirty)) {
         cr_grpc_conn_flush(cr_container(cr_list_pop(&grpc->dirty), cr_grpc_conn, dirty));
@@ -38,7 +39,8 @@ static void hurry(cr_door *door, uint64_t stalled_ms) {
     const uint64_t now = cr_now_ms();
     const bool first = !grpc->draining;
     grpc->draining = true;
-    if (first) cr_health_tell(grpc);
+    if (first) cr_health_forget(grpc); /* this change waits for nothing */
+    if (first) cr_health_look(grpc);
     for (cr_list *node = grpc->connections.next, *next; node != &grpc->connections; node = next) {
         next = node->next;
         cr_grpc_conn *conn = cr_container(node, cr_grpc_conn, link);
@@ -61,6 +63,7 @@ static bool quiet(const cr_door *door) {
 
 static void close_all(cr_door *door) {
     cr_grpc *grpc = of(door);
+    cr_health_forget(grpc);
     while (!cr_list_empty(&grpc->connections)) {
         cr_grpc_conn *conn = cr_container(grpc->connections.next, cr_grpc_conn, link);
         cr_grpc_conn_goaway(conn, NGHTTP2_NO_ERROR, "the server is shutting down");

@@ -34,6 +34,9 @@ typedef struct cr_grpc {
     cr_list gathering;          /* streams with the beginning of a message, the oldest first */
     size_t gathered;            /* bytes of those */
     cr_list watchers;           /* streams of Health.Watch */
+    cr_timer later;             /* for what they are to hear */
+    uint64_t told_ms;
+    uint8_t told; /* to all of them; 0: not the same */
     cr_rounds rounds;
     uint64_t until_ns; /* the end of the turn */
     uint8_t *buffer;   /* CR_GRPC_READ_BYTES */

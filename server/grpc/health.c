@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+#include "server/call/ready.h"
+
+enum {
+    BETWEEN_MS = 100
+}; /* between two changes that watchers hear of: a daemon may be full a thousand times a second */
 enum { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
 /* The name in a HealthCheckRequest, its field 1. False: it is none that is served. */
@@ -23,7 +29,10 @@ static void tell(cr_grpc_stream *stream, uint8_t status) {
     cr_grpc_reply_message(stream, 2);
 }
 
-static uint8_t status_of(const cr_grpc *grpc) { return grpc->calls->draining ? NOT_SERVING : SERVING; }
+static uint8_t status_of(const cr_grpc *grpc) {
+    cr_error why;
+    return cr_calls_unready(grpc->calls, &why) ? NOT_SERVING : SERVING;
+}
 
 static bool refuse(cr_grpc_stream *stream, cr_status code, const char *text) {
     cr_error error;
@@ -48,12 +57,31 @@ bool cr_health_watch(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool
     (void)whole;
     const bool known = knows(in, len, &valid);
     if (!valid) return refuse(stream, CR_INVALID_ARGUMENT, "HealthCheckRequest is no valid protobuf message");
-    tell(stream, known ? status_of(grpc) : SERVICE_UNKNOWN);
+    stream->told = known ? status_of(grpc) : SERVICE_UNKNOWN;
+    tell(stream, stream->told);
     if (known) cr_list_append(&grpc->watchers, &stream->watching);
+    if (known && grpc->told != stream->told) grpc->told = 0; /* not all were told the same */
     return true;
 }
 
-void cr_health_tell(cr_grpc *grpc) {
-    for (cr_list *node = grpc->watchers.next; node != &grpc->watchers; node = node->next)
-        tell(cr_container(node, cr_grpc_stream, watching), status_of(grpc));
+/* It only wakes the loop, whose doors then look again. */
+static void on_later(cr_timer *timer) { (void)timer; }
+
+void cr_health_look(cr_grpc *grpc) {
+    if (cr_list_empty(&grpc->watchers)) return;
+    const uint8_t status = status_of(grpc);
+    if (status == grpc->told || grpc->later.slot) return;
+    const uint64_t now = cr_now_ms(), next = grpc->told_ms + BETWEEN_MS;
+    grpc->later.fire = on_later;
+    if (now < next && !grpc->calls->draining && cr_timer_set(&grpc->calls->timers, &grpc->later, next)) return;
+    grpc->told = status;
+    grpc->told_ms = now;
+    for (cr_list *node = grpc->watchers.next; node != &grpc->watchers; node = node->next) {
+        cr_grpc_stream *stream = cr_container(node, cr_grpc_stream, watching);
+        if (stream->told == status) continue;
+        stream->told = status;
+        tell(stream, status);
+    }
 }
+
+void cr_health_forget(cr_grpc *grpc) { cr_timer_stop(&grpc->calls->timers, &grpc->later); }

@@ -141,8 +141,10 @@ bool cr_reflection_message(cr_grpc_stream *stream, const uint8_t *in, size_t len
     cr_error error;
     (void)whole;
     if (len > MOST_REQUEST || stream->conn->backlog > CR_GRPC_BACKLOG_BYTES) {
-        cr_fail(&error, CR_RESOURCE_EXHAUSTED,
-                "reflection: a request has at most 1024 bytes, and answers must be read");
+        if (len > MOST_REQUEST)
+            cr_fail(&error, CR_INVALID_ARGUMENT, "reflection: a request has at most %d bytes", MOST_REQUEST);
+        else
+            cr_fail(&error, CR_RESOURCE_EXHAUSTED, "reflection: 1 MiB of answers waits to be read");
         return cr_grpc_stream_fail(stream, &error);
     }
     to.len = inner.len = 0;

@@ -141,7 +141,7 @@ void cr_grpc_reply_end(cr_grpc_stream *stream, const cr_error *error) {
     cr_list_remove(&stream->watching);
     cr_grpc_stream_count(stream, error);
     if (error) stream->status = *error;
-    if (error) stream->retry_ms = cr_answer_retry_ms(error);
+    if (error) stream->retry_ms = stream->too_long ? 0 : cr_answer_retry_ms(error);
     if (!stream->head_sent && error)
         end_at_once(stream);
     else if (!stream->head_sent && !is_held(stream))

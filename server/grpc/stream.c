@@ -88,7 +88,8 @@ bool cr_grpc_stream_header(cr_grpc_stream *stream, const char *name, size_t name
     stream->header_bytes += (uint32_t)(name_len + len + 32);
     if (stream->head_read) /* trailers say nothing here */
         return stream->header_bytes <= MOST_HEADERS_BYTES;
-    if (stream->header_bytes > CR_GRPC_HEADERS_BYTES)
+    stream->too_long = stream->header_bytes > CR_GRPC_HEADERS_BYTES;
+    if (stream->too_long)
         refuse_header(stream, CR_RESOURCE_EXHAUSTED, "headers: a request may have 16384 bytes of them");
     else if (is(name, name_len, ":path"))
         for (const cr_grpc_method *m = cr_grpc_methods; !stream->method && m->path; m++)

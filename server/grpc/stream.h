@@ -50,6 +50,8 @@ struct cr_grpc_stream {
     uint32_t header_bytes;
     cr_error refused; /* by its headers */
     uint16_t http_status;
+    uint8_t told;   /* of health, to one that watches */
+    bool too_long;  /* its headers are: trying again does not help */
     bool counted;   /* it had a call, which is counted at its end, or its end was */
     bool has_token; /* that was taken, in authorization */
     bool is_post, is_grpc, timed, head_read;

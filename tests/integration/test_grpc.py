@@ -11,6 +11,7 @@ grpc_client.need("grpc", "numpy")
 import grpc  # noqa: E402
 import numpy as np  # noqa: E402
 
+from admin_client import get  # noqa: E402
 from cured_daemon import DaemonTest, Daemon, main, wait_for  # noqa: E402
 
 pb, services = grpc_client.stubs()
@@ -313,6 +314,27 @@ class OwnServices(GrpcTest):
         unknown = watch(ask(service="other"), timeout=60)
         self.assertEqual(3, next(unknown).status)
         unknown.cancel()
+
+    def test_health_says_what_ready_says(self):
+        """One rule: while the daemon is full neither lets balancers send calls. Watchers hear both changes, and each of them once."""
+        health = grpc_client.messages_of("grpc/health/v1/health.proto")
+        ask, told = health["HealthCheckRequest"], health["HealthCheckResponse"]
+        daemon = Daemon(self.folder, listen=["unix:%s/full.sock" % self.folder], max_jobs=1, admin="unix:%s/full.admin" % self.folder)
+        with grpc.insecure_channel(daemon.address) as channel, daemon.connect() as c:
+            check = channel.unary_unary("/grpc.health.v1.Health/Check", ask.SerializeToString, told.FromString)
+            watch = channel.unary_stream("/grpc.health.v1.Health/Watch", ask.SerializeToString, told.FromString)(ask(), timeout=60)
+            self.assertEqual(1, next(watch).status)
+            for _ in range(2):
+                stream = c.start_stream("u8", ["sum"], 2)
+                c.send_data(stream, b"\1")
+                wait_for("a full daemon", lambda: get("unix:%s/full.admin" % self.folder, "/healthz/ready").status == 503)
+                self.assertEqual([2, 2], [check(ask(), timeout=60).status, next(watch).status])
+                c.send_data(stream, b"\2", end=True)
+                c.wait(stream)
+                wait_for("a ready daemon", lambda: get("unix:%s/full.admin" % self.folder, "/healthz/ready").status == 200)
+                self.assertEqual([1, 1], [check(ask(), timeout=60).status, next(watch).status])
+            watch.cancel()
+        daemon.check_end(self, daemon.stop())
 
     def test_watchers_hear_of_the_end(self):
         health = grpc_client.messages_of("grpc/health/v1/health.proto")

@@ -306,6 +306,7 @@ class Streams(Http2Test):
 
     def test_again_and_again(self):
         client = self.http2()
+        client.grant(0, 1 << 24)
         for stream in range(1, 201, 2):
             client.ask(stream, INFO if stream % 3 else REDUCE, message(b"") if stream % 3 else SUM)
             self.assertEqual((0, ""), client.answer(stream).status())

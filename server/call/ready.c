@@ -1,5 +1,5 @@
-/* health: see health.h. Thread: the loop's. */
-#include "server/admin/health.h"
+/* ready: see ready.h. Thread: the loop's. */
+#include "server/call/ready.h"
 
 static bool is_full(const cr_calls *calls, cr_use use, cr_error *why) {
     const uint64_t used = calls->admission.used[use], most = calls->admission.most[use];
@@ -9,7 +9,7 @@ static bool is_full(const cr_calls *calls, cr_use use, cr_error *why) {
     return true;
 }
 
-const char *cr_health_unready(const cr_calls *calls, cr_error *why) {
+const char *cr_calls_unready(const cr_calls *calls, cr_error *why) {
     const cr_lanes *lanes = &calls->lanes;
     /* While they are opened, the lanes are another thread's. */
     const bool lost = !calls->warming && lanes->gpus_lost, all_lost = lost && lanes->gpus_lost == lanes->gpus;
