@@ -31,3 +31,12 @@ mkdir -p "$work/root/opt" && mv "$work/root/tmp/cured" "$work/root/$place"
     printf '\000\000\200\077\000\000\000\100' >two.bin # 1.0, 2.0
     answer=\$(cured-client sum two.bin) && echo \"sum: \$answer\" && [ \"\$answer\" = 3 ] && kill \$daemon && wait \$daemon" ||
     fail "the daemon and the client do not work in a bare root"
+# The client speaks TLS by the bundle's own OpenSSL.
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
+    -keyout "$work/root/tmp/key.pem" -out "$work/root/tmp/cert.pem" 2>/dev/null || fail "openssl makes no certificate"
+"$root/scripts/in-root" "$work/root" "
+    cd /tmp && PATH='/$place/bin':\$PATH && export CURED_CONNECT=tls:127.0.0.1:7757 CURED_TLS_CA=cert.pem
+    cured --listen tcp:127.0.0.1:7757 --tls-certificate cert.pem --tls-key key.pem & daemon=\$!
+    for i in \$(seq 600); do cured-client ping >/dev/null 2>&1 && break; sleep 0.1; done
+    answer=\$(cured-client sum two.bin) && echo \"sum over TLS: \$answer\" && [ \"\$answer\" = 3 ] && kill \$daemon && wait \$daemon" ||
+    fail "the client of the bundle speaks no TLS in a bare root"
