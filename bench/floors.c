@@ -88,6 +88,8 @@ static int parse(int argc, char **argv, floors_options *o) {
          .most = 0x1p40},
         {"device", BENCH_BYTES, &o->device_bytes, "BYTES", .what = "of the region in device memory (4G)", .least = 1,
          .most = 0x1p40},
+        {"shared", BENCH_BYTES, &o->shared_bytes, "BYTES", .what = "of the largest shared memory (256M)", .least = 1,
+         .most = 0x1p40},
         {"only", BENCH_TEXT, &o->only, "TEXT", .what = "rows whose name contains TEXT"},
         {"daemon", BENCH_TEXT, &o->daemon, "PATH", .what = "the daemon (cured beside this program)"},
         {"client", BENCH_TEXT, &o->client, "PATH", .what = "the client (cured-client beside this program)"},
@@ -111,6 +113,7 @@ int bench_floors(int argc, char **argv) {
                         .stream_bytes = 2ull << 30,
                         .file_bytes = 1ull << 30,
                         .device_bytes = 4ull << 30,
+                        .shared_bytes = 256ull << 20,
                         .client_core = 1};
     const char *temporary = getenv("TMPDIR");
     o.dir = temporary && *temporary ? temporary : "/var/tmp";
@@ -143,8 +146,8 @@ int bench_floors(int argc, char **argv) {
         fprintf(json, ", \"rounds\": %d, \"rows\": [", o.rounds);
     }
     bool good = floors_small_rows(&o, json) && floors_stream_rows(&o, json) && floors_file_rows(&o, json) &&
-                floors_region_rows(&o, json) && floors_device_rows(&o, json) && floors_devices_rows(&o, json) &&
-                floors_axis_rows(&o, json);
+                floors_region_rows(&o, json) && floors_shared_rows(&o, json) && floors_device_rows(&o, json) &&
+                floors_devices_rows(&o, json) && floors_axis_rows(&o, json);
     if (json) {
         fprintf(json, "\n]}\n");
         if (fclose(json) != 0) good = false;

@@ -17,9 +17,10 @@ enum { FLOORS_ROUNDS_MAX = 64 };
 typedef struct floors_options {
     int rounds;
     double seconds; /* of one side of one round of the small rows */
-    uint64_t stream_bytes, file_bytes, device_bytes;
+    uint64_t stream_bytes, file_bytes, device_bytes, shared_bytes;
     const char *daemon, *client, *dir, *only, *json, *isa;
     const char *spin_us; /* of the daemon; NULL: as it is by default */
+    const char *backend; /* of the daemon; NULL: as it is by default */
     const char *workers; /* the daemon's; "0": as many as it takes by itself; NULL: one */
     int server_core, client_core;
     char socket[96]; /* the daemon's; floors use the same name with ".floor" */
@@ -57,6 +58,7 @@ bool floors_small_rows(const floors_options *options, FILE *json);
 bool floors_stream_rows(const floors_options *options, FILE *json);
 bool floors_file_rows(const floors_options *options, FILE *json);
 bool floors_region_rows(const floors_options *options, FILE *json);
+bool floors_shared_rows(const floors_options *options, FILE *json);
 bool floors_devices_rows(const floors_options *options, FILE *json);
 bool floors_device_rows(const floors_options *options, FILE *json); /* says so where there is no GPU */
 bool floors_axis_rows(const floors_options *options, FILE *json);   /* the same */

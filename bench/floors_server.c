@@ -61,7 +61,8 @@ pid_t floors_daemon_start(const floors_options *o, int core) {
     if (pid == 0) {
         settle_in(core);
         execl(o->daemon, o->daemon, "--listen", listen, "--cpu-workers", o->workers ? o->workers : "1", "--log-level",
-              "warn", "--cpu-isa", o->isa, o->spin_us ? "--spin-us" : (char *)NULL, o->spin_us, (char *)NULL);
+              "warn", "--cpu-isa", o->isa, "--backend", o->backend ? o->backend : "auto",
+              o->spin_us ? "--spin-us" : (char *)NULL, o->spin_us, (char *)NULL);
         fprintf(stderr, "cured-bench: cannot run %s: %s\n", o->daemon, strerror(errno));
         _exit(127);
     }
