@@ -1,5 +1,5 @@
 // hybrid: passes on the device while there is much to fold, and the host for the last few hundred values: a launch to add up a few
-// numbers takes longer than the host's addition. Events around the passes say how long the device worked.
+// numbers takes longer than the host's addition.
 //
 // What it improves on: multi_pass's last launches, and block_host's long copy: at most THRESHOLD values come back.
 #include "kernels/ladder/grid_stride.cuh"
@@ -15,7 +15,6 @@ struct Row {
     template <class F>
     static void launch(const Run<F> &r) {
         using Op = typename F::Op;
-        cudaEventRecord(r.extras->begin, r.stream);
         unsigned left = blocks_held(r.n, r.processors);
         typename F::Acc *from = r.scratch, *to = r.scratch + left;
         CR_START(grid_stride_kernel, left, BLOCK, r.stream, r.fold, r.in, r.n, from);
@@ -27,13 +26,11 @@ struct Row {
             to = t;
             left = blocks;
         }
-        cudaEventRecord(r.extras->end, r.stream);
         cudaMemcpyAsync(r.host, from, left * sizeof *from, cudaMemcpyDeviceToHost, r.stream);
     }
     template <class F>
     static void collect(const Run<F> &r, cr_ladder_total *total) {
         if (cudaStreamSynchronize(r.stream) != cudaSuccess) return; // run.cu asks again and tells
-        cudaEventElapsedTime(&r.extras->milliseconds, r.extras->begin, r.extras->end);
         unsigned left = blocks_held(r.n, r.processors);
         while (left > THRESHOLD) left = blocks_held(left, r.processors);
         for (unsigned i = 0; i < left; i++) F::Op::settle(total, r.host[i]);

@@ -53,7 +53,5 @@ cr_status cr_ladder_run(cr_ladder_space *space, const cr_ladder_job *job, void *
 bool cr_ladder_on_host(const char *name);
 cr_status cr_ladder_prepare(cr_ladder_space *space, const cr_ladder_job *job, cr_error *error);
 cr_status cr_ladder_enqueue(cr_ladder_space *space, const cr_ladder_job *job, void *stream, cr_error *error);
-/* Of the last run of "hybrid": its device passes, by events, in seconds; 0: none yet. */
-double cr_ladder_event_seconds(const cr_ladder_space *space);
 
 #endif

@@ -31,8 +31,7 @@ constexpr uint64_t MAX_RUN = 1u << 31; // elements of one launch
 // What rows beyond the plain need; made with the space.
 struct Extras {
     cudaStream_t copies;
-    cudaEvent_t folded[PIECES], copied[PIECES], begin, end;
-    float milliseconds; // between begin and end, of the last "hybrid"
+    cudaEvent_t folded[PIECES], copied[PIECES];
 };
 
 template <class F>

@@ -116,8 +116,6 @@ extern "C" cr_status cr_ladder_open(cr_ladder_space **space, cr_error *error) {
         e = cudaEventCreateWithFlags(&s->extras.folded[i], cudaEventDisableTiming);
         if (e == cudaSuccess) e = cudaEventCreateWithFlags(&s->extras.copied[i], cudaEventDisableTiming);
     }
-    if (e == cudaSuccess) e = cudaEventCreate(&s->extras.begin);
-    if (e == cudaSuccess) e = cudaEventCreate(&s->extras.end);
     s->processors = (unsigned)processors;
     if (e != cudaSuccess) {
         cr_ladder_close(s);
@@ -133,8 +131,6 @@ extern "C" void cr_ladder_close(cr_ladder_space *space) {
         if (space->extras.folded[i]) cudaEventDestroy(space->extras.folded[i]);
         if (space->extras.copied[i]) cudaEventDestroy(space->extras.copied[i]);
     }
-    if (space->extras.begin) cudaEventDestroy(space->extras.begin);
-    if (space->extras.end) cudaEventDestroy(space->extras.end);
     if (space->extras.copies) cudaStreamDestroy(space->extras.copies);
     cudaFree(space->scratch.memory);
     cudaFree(space->aligned.memory);
@@ -201,5 +197,3 @@ extern "C" cr_status cr_ladder_enqueue(cr_ladder_space *space, const cr_ladder_j
     call(job, &r, LAUNCH);
     return failed(cudaPeekAtLastError(), job->name, error);
 }
-
-extern "C" double cr_ladder_event_seconds(const cr_ladder_space *space) { return space->extras.milliseconds / 1e3; }

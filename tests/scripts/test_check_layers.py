@@ -110,6 +110,18 @@ class CheckLayers(unittest.TestCase):
     def test_tables_are_no_functions(self):
         self.assertEqual(self.run_on({"proto/a.c": "/* a */\nint t[] = {\n" + "1,\n" * 100 + "};\n"})[0], 0)
 
+    def test_callers(self):
+        header = "/* a */\nint cr_one(int a);\nstatic inline int cr_two(void) {\n    return 1;\n}\n"
+        body = '/* a */\n#include "base/a.h"\nint cr_one(int a) { /* cr_one(1) */\n    return a;\n}\n'
+        calls = {"base/b.c": "/* b */\nstatic int f(void) {\n    return cr_one(1) + cr_two();\n}\n"}
+        self.assertEqual(self.run_on({"base/a.h": header, "base/a.c": body, **calls})[0], 0)
+        macro = {"base/b.h": "/* b */\n#define BOTH cr_one(1) + \\\n    cr_two()\n"}
+        self.assertEqual(self.run_on({"base/a.h": header, "base/a.c": body, **macro})[0], 0)
+        status, lines = self.run_on({"base/a.h": header, "base/a.c": body, "tests/unit/b.c": calls["base/b.c"]})
+        self.assertEqual((status, len(lines)), (1, 2), lines)
+        self.assertIn("base/a.h:2: cr_one has no caller outside tests", lines)
+        self.assertIn("base/a.h:3: cr_two has no caller outside tests", lines)
+
     def test_columns_of_documents(self):
         words, row = "word " * 20, "| " + "cell " * 30 + "|\n"
         fine = [words[:100], row, f"```\n{row}```", f"<!-- {words} {words} -->", "https://" + "a" * 100]

@@ -167,24 +167,6 @@ CR_DEVICE uint64_t cr_warp_min(uint64_t x) {
     return cr_pair(__reduce_min_sync(CR_EVERYONE, low), least);
 }
 
-/* Minima over the block, in every thread. room: N·CR_WARPS words, likewise. */
-template <unsigned N>
-CR_DEVICE void cr_block_min(uint64_t (&x)[N], uint64_t *room) {
-#pragma unroll
-    for (unsigned k = 0; k < N; k++) {
-        x[k] = cr_warp_min(x[k]);
-        if (threadIdx.x % CR_WARP == 0) room[k * CR_WARPS + threadIdx.x / CR_WARP] = x[k];
-    }
-    __syncthreads();
-#pragma unroll
-    for (unsigned k = 0; k < N; k++) {
-        for (unsigned other = 0; other < CR_WARPS; other++) {
-            uint64_t there = room[k * CR_WARPS + other];
-            x[k] = there < x[k] ? there : x[k];
-        }
-    }
-}
-
 /* A block's number x, digit by digit of 32 bits (the highest with a sign), to words that also count the blocks in their upper
  * bits: so it is one round trip to the L2 cache, and whoever is the last on a word knows its sum, writes that limb of `to` (and
  * `also`), and leaves zero behind. x is the same in all threads. */
