@@ -113,6 +113,6 @@ START_TEST(noise) {
 END_TEST
 
 CR_CHECK_MAIN("server/grpc/block") {
-    tcase_add_loop_test(tc, blocks_in_any_pieces, 1, 200);
-    tcase_add_loop_test(tc, noise, 1, 50);
+    tcase_add_loop_test(tc, blocks_in_any_pieces, 1, 81);
+    tcase_add_loop_test(tc, noise, 1, 11);
 }
