@@ -9,7 +9,15 @@
 
 typedef unsigned long long ull;
 
-enum { MOST_REFUSED = 1024, LEAST_PARKED = 8, REQUESTS_OF_CALL = 4, MORE_REQUESTS = 1024 };
+enum {
+    MOST_REFUSED = 1024,
+    LEAST_PARKED = 8,
+    REQUESTS_OF_CALL = 4,
+    MORE_REQUESTS = 1024,
+    PART_KEPT = 8, /* of a limit, for the daemon's own user at most */
+    PART_LEFT = 8, /* of what there is, by a user who is alone */
+    PART_OF_CONNECTIONS_LEFT = 2,
+};
 
 /* How a refusal names each use, its limits, and what can be done. */
 static const struct {
@@ -23,6 +31,13 @@ static const struct {
     [CR_USE_region_bytes] = {"region: bytes", "max_total_region_bytes", "max_region_bytes_per_user", "unregister some"},
 };
 
+/* The last of each limit, which are for the daemon's own user. */
+static const uint64_t kept[CR_USES] = {
+    [CR_USE_connections] = 32,
+    [CR_USE_calls] = 64,
+    [CR_USE_descriptors] = 32,
+};
+
 /* What is left of most beside used. */
 static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? most - used : 0; }
 
@@ -31,6 +46,7 @@ static uint64_t left_of(uint64_t most, uint64_t used) { return used < most ? mos
 void cr_admit_init(cr_admission *a) {
     cr_list_init(&a->by_age);
     a->short_of = CR_USES;
+    for (int i = 0; i < CR_RANKS; i++) cr_list_init(&a->ranks[i]);
     cr_principals_init(&a->principals);
 }
 
@@ -51,8 +67,9 @@ void cr_admit_principals(cr_admission *a, cr_principals *fresh) {
 static void let_go(cr_admission *a, cr_user *user) {
     if (--user->holders) return;
     for (int i = 0; i < CR_USES; i++) assert(!user->used[i]);
-    assert(!user->requests);
+    assert(!user->requests && !user->shaking && cr_list_empty(&user->places));
     cr_list_remove(&user->link);
+    cr_list_remove(&user->rank);
     cr_table_remove(&a->users, &user->node);
     free(user);
 }
@@ -64,6 +81,9 @@ cr_status cr_admit_join(cr_admission *a, cr_peer *peer, cr_error *error) {
     if (user && !node) {
         user->node.key = peer->owner;
         user->line = line;
+        user->own = peer->own;
+        cr_list_init(&user->places);
+        cr_list_init(&user->rank);
         if (cr_table_add(&a->users, &user->node)) {
             cr_list_append(&a->by_age, &user->link);
         } else {
@@ -96,9 +116,39 @@ static uint64_t cap_of(const cr_admission *a, const cr_user *user, cr_use use) {
     return own < cap ? own : cap;
 }
 
+static uint64_t kept_of(const cr_admission *a, cr_use use) {
+    const uint64_t part = a->most[use] / PART_KEPT;
+    return part < kept[use] ? part : kept[use];
+}
+
+/* What there is for the user, and for others. */
+static uint64_t there_is(const cr_admission *a, const cr_user *user, cr_use use) {
+    return user->own ? a->most[use] : a->most[use] - kept_of(a, use);
+}
+
+/* The rule, for a user beside whom others hold so much. */
+static uint64_t share(const cr_admission *a, const cr_user *user, cr_use use, uint64_t others) {
+    const uint64_t most = there_is(a, user, use), left = left_of(most, others);
+    if (a->users.count > 1) return left - left / 2;
+    const uint64_t part = most / (use == CR_USE_connections ? PART_OF_CONNECTIONS_LEFT : PART_LEFT);
+    return left_of(left, part ? part : most > 1);
+}
+
+/* What others hold. */
+static uint64_t beside(const cr_admission *a, const cr_user *user, cr_use use) {
+    return a->used[use] - user->used[use];
+}
+
+const char *cr_admit_option(const cr_admission *a, cr_use use) {
+    const bool of_files = use == CR_USE_connections && a->most[use] == a->max_files - a->max_files / 4;
+    return of_files ? "three quarters of the open files" : texts[use].option;
+}
+
 /* Why n more are refused, or CR_OK. */
 static cr_status explain(const cr_admission *a, const cr_user *user, cr_use use, uint64_t n, cr_error *error) {
-    uint64_t free_now = left_of(a->most[use], a->used[use]), own = user->used[use];
+    const uint64_t own = user->used[use], most = share(a, user, use, beside(a, user, use));
+    const char *option = cr_admit_option(a, use);
+    const char *advice = n > 1 && n > most ? "ask for less, or later" : texts[use].advice;
     if (n > left_of(user->line->most[use], own))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
                        "%s: %llu more beside %llu of this user exceed %llu (%s= in its line of principals); %s",
@@ -108,24 +158,26 @@ static cr_status explain(const cr_admission *a, const cr_user *user, cr_use use,
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: %llu more beside %llu of this user exceed %s, %llu; %s",
                        texts[use].what, (ull)n, (ull)own, texts[use].per_user, (ull)cap_of_all(a, use),
                        texts[use].advice);
-    if (n > free_now)
+    if (n <= left_of(most, own)) return CR_OK;
+    if (n > left_of(a->most[use], a->used[use]))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "%s: %llu more beside %llu of all users exceed %s, %llu; %s",
-                       texts[use].what, (ull)n, (ull)a->used[use], texts[use].option, (ull)a->most[use],
-                       texts[use].advice);
-    if (a->users.count > 1 && own > free_now - n)
+                       texts[use].what, (ull)n, (ull)a->used[use], option, (ull)a->most[use], advice);
+    if (n > left_of(there_is(a, user, use), a->used[use]))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "%s: %llu more beside %llu of this user are more than the %llu that are free of %s, %llu, for "
-                       "all users; %s",
-                       texts[use].what, (ull)n, (ull)own, (ull)free_now, texts[use].option, (ull)a->most[use],
-                       texts[use].advice);
-    return CR_OK;
+                       "%s: %llu more beside %llu of all users need the last %llu of %s, %llu, which are for the "
+                       "daemon's own user; %s",
+                       texts[use].what, (ull)n, (ull)a->used[use], (ull)kept_of(a, use), option, (ull)a->most[use],
+                       advice);
+    return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                   "%s: %llu more beside %llu of this user exceed %llu, %s of %s, %llu; %s", texts[use].what, (ull)n,
+                   (ull)own, (ull)most,
+                   a->users.count > 1 ? "half of what others leave free" : "all that one user may hold", option,
+                   (ull)a->most[use], advice);
 }
 
-/* Mostly there is one user, and room. */
+/* Mostly there is room. */
 static inline cr_status check(const cr_admission *a, const cr_user *user, cr_use use, uint64_t n, cr_error *error) {
-    if (a->users.count == 1 && n <= left_of(cap_of(a, user, use), user->used[use]) &&
-        n <= left_of(a->most[use], a->used[use]))
-        return CR_OK;
+    if (n <= left_of(cr_admit_share(a, user, use), user->used[use])) return CR_OK;
     return explain(a, user, use, n, error);
 }
 
@@ -157,6 +209,8 @@ static cr_status take(cr_admission *a, cr_user *user, cr_use use, uint64_t n, cr
 cr_status cr_admit_visit(cr_admission *a, cr_peer *peer, const cr_principal *line, const char *principal,
                          cr_error *error) {
     peer->owner = cr_peer_principal(principal);
+    peer->own = false;
+    peer->place = NULL;
     cr_peer_goes_by(peer, line);
     cr_status status = cr_admit_join(a, peer, error);
     if (status == CR_OK) snprintf(peer->user->principal, sizeof peer->user->principal, "%s", principal);
@@ -172,15 +226,20 @@ cr_status cr_admit_become(cr_admission *a, cr_peer *peer, const cr_principal *li
     }
     cr_status status = cr_admit_visit(a, &fresh, line, principal, error);
     if (status != CR_OK) return status;
-    give(a, peer->user, CR_USE_connections, 1); /* the place that it takes anew */
+    cr_place *place = peer->place;
+    give(a, peer->user, CR_USE_connections, 1); /* the one that it takes anew */
     status = take(a, fresh.user, CR_USE_connections, 1, error);
-    if (status == CR_OK) {
-        cr_admit_leave(a, peer);
-        *peer = fresh;
-    } else {
+    if (status != CR_OK) {
         add(a, peer->user, CR_USE_connections, 1);
         cr_admit_leave(a, &fresh);
+        return status;
     }
+    cr_admit_place(peer, NULL);
+    cr_admit_ranks(a, peer->user);
+    cr_admit_leave(a, peer);
+    *peer = fresh;
+    cr_admit_place(peer, place);
+    cr_admit_ranks(a, peer->user);
     return status;
 }
 
@@ -192,9 +251,8 @@ void cr_user_name(const cr_user *user, char *name, size_t room) {
 }
 
 uint64_t cr_admit_share(const cr_admission *a, const cr_user *user, cr_use use) {
-    uint64_t others = a->used[use] - user->used[use], most = left_of(a->most[use], others);
-    if (a->users.count > 1) most -= most / 2;
-    return most < cap_of(a, user, use) ? most : cap_of(a, user, use);
+    const uint64_t most = share(a, user, use, beside(a, user, use)), cap = cap_of(a, user, use);
+    return most < cap ? most : cap;
 }
 
 /* ---- connections and descriptors ---- */
@@ -203,6 +261,7 @@ void cr_admit_limit_descriptors(cr_admission *a, uint64_t most) {
     a->max_files = most;
     a->max_refused = most / 64 < 1 ? 1 : most / 64 < MOST_REFUSED ? most / 64 : MOST_REFUSED;
     a->most[CR_USE_descriptors] = most / 16 < LEAST_PARKED ? LEAST_PARKED : most / 16;
+    if (a->most[CR_USE_connections] > most - most / 4) a->most[CR_USE_connections] = most - most / 4;
 }
 
 void cr_admit_parked(cr_admission *a, cr_peer *peer, int count) {
@@ -235,21 +294,27 @@ cr_status cr_admit_check_parked(const cr_admission *a, const cr_peer *peer, cons
                        "descriptors: %llu of this user wait for their frames, max_waiting_descriptors_per_user is "
                        "%llu: send them with their frame",
                        (ull)own, (ull)cap_of_all(a, CR_USE_descriptors));
-    if (a->users.count > 1 && own > most - used)
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "descriptors: %llu of this user wait for their frames, and no more than %llu may beside other "
-                       "users: send them with their frame",
-                       (ull)own, (ull)(most - used));
+    const uint64_t fair = cr_admit_share(a, *user, CR_USE_descriptors);
+    if (own > fair)
+        return cr_fail(
+            error, CR_RESOURCE_EXHAUSTED,
+            "descriptors: %llu of this user wait for their frames, and no more than %llu may, so that others "
+            "find some free: send them with their frame",
+            (ull)own, (ull)fair);
     return CR_OK;
 }
 
 cr_status cr_admit_connection(cr_admission *a, cr_peer *peer, int descriptor, cr_error *error) {
     /* Linux gives the lowest free number, so all below this one are open. */
-    if ((uint64_t)descriptor >= a->max_files - a->max_files / 4)
+    const uint64_t most = a->max_files - a->max_files / 4 - kept_of(a, CR_USE_connections);
+    if (!peer->user->own && (uint64_t)descriptor >= most)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "connections: three quarters of the %llu files that the daemon may open are open",
-                       (ull)a->max_files);
-    return take(a, peer->user, CR_USE_connections, 1, error);
+                       "connections: %llu of the %llu files that the daemon may open are open; the others are for what "
+                       "clients pass, and for the daemon's own user",
+                       (ull)most, (ull)a->max_files);
+    const cr_status status = take(a, peer->user, CR_USE_connections, 1, error);
+    cr_admit_ranks(a, peer->user);
+    return status;
 }
 
 bool cr_admit_refused(cr_admission *a) {
@@ -260,18 +325,23 @@ bool cr_admit_refused(cr_admission *a) {
 
 void cr_admit_refused_over(cr_admission *a) { a->refused--; }
 
-void cr_admit_connection_over(cr_admission *a, cr_peer *peer) { give(a, peer->user, CR_USE_connections, 1); }
+void cr_admit_connection_over(cr_admission *a, cr_peer *peer) {
+    give(a, peer->user, CR_USE_connections, 1);
+    cr_admit_place(peer, NULL);
+    cr_admit_ranks(a, peer->user);
+}
 
 /* ---- calls ---- */
 
 cr_status cr_admit_request(cr_admission *a, cr_user *user, cr_error *error) {
     const uint64_t calls = a->most[CR_USE_calls], most = REQUESTS_OF_CALL * calls + MORE_REQUESTS;
-    if (user->requests >= left_of(most, a->requests)) {
+    const uint64_t left = left_of(user->own ? most : most - kept_of(a, CR_USE_calls), a->requests - user->requests);
+    if (user->requests >= left - left / 2) {
         a->short_of = CR_USE_calls;
         return cr_fail(
             error, CR_RESOURCE_EXHAUSTED,
-            "requests: %llu of this user are open, and no more of the %llu for max_jobs, %llu, are free; end "
-            "some",
+            "requests: %llu of this user are open, half of what others leave of the %llu for max_jobs, %llu; "
+            "end some",
             (ull)user->requests, (ull)most, (ull)calls);
     }
     a->requests++;
@@ -311,7 +381,8 @@ bool cr_admit_lacks(const cr_admission *a, const cr_peer *peer, cr_use use, uint
     cr_error error;
     if (use == CR_USE_calls && peer->calls >= a->max_calls_per_connection) return false;
     if (use == CR_USE_state_bytes && n > left_of(a->max_state_bytes_per_connection, peer->state_bytes)) return false;
-    return n && n <= cap_of(a, peer->user, use) && n <= a->most[use] && check(a, peer->user, use, n, &error) != CR_OK;
+    return n && n <= cap_of(a, peer->user, use) && n <= share(a, peer->user, use, 0) &&
+           check(a, peer->user, use, n, &error) != CR_OK;
 }
 
 bool cr_admit_capped(const cr_admission *a, const cr_user *user, cr_use use, uint64_t n) {
@@ -322,7 +393,7 @@ uint64_t cr_admit_holds(const cr_ticket *ticket, cr_use use) {
     return use == CR_USE_calls ? 1 : use == CR_USE_bytes ? ticket->bytes : ticket->state_bytes;
 }
 
-const char *cr_admit_option(cr_use use) { return texts[use].option; }
+bool cr_admit_full(const cr_admission *a, cr_use use) { return a->used[use] >= a->most[use] - kept_of(a, use); }
 
 void cr_admit_always(cr_admission *a, cr_peer *peer, cr_ticket *ticket) {
     add(a, peer->user, CR_USE_calls, 1);

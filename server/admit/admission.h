@@ -1,9 +1,20 @@
 /* admission: may this come in? Counters against limits, O(1), no queue.
  *
  * What clients hold (proto/use.def) is counted by user: of a Unix peer the user of its process; over TCP the principal that a token or
- * certificate names, or the address. One rule for
- * all of it: beside other users nobody holds more than is still free. A user who is alone may hold all. When another comes,
- * nothing new is given to the first before the rule holds. An option caps each besides, and so may the line of a principal.
+ * certificate names, or the address. One rule for all of it (cr_admit_share): whoever comes finds something left. With
+ *
+ *   M    the limit of all users together
+ *   L    M, but for the last 64 calls, 32 connections and 32 waiting descriptors, an eighth of M at most: they are for the daemon's
+ *        own user, that is root and whoever runs the daemon. L is M for that user, and where M is bytes or regions
+ *   W    what the others leave of L
+ *
+ * a user may hold
+ *
+ *   alone         L - max(L/8, 1), of connections L - max(L/2, 1); all where L is 1
+ *   beside others W - W/2
+ *
+ * and no more than the option for each user and the line of its principal say. Nothing that runs is taken away for it: when another
+ * comes, nothing new is given to the first before the rule holds. Idle connections alone may end for others, see cr_admit_end_idle.
  *
  * Thread: the loop's. Owner: the daemon. */
 #ifndef CURED_SERVER_ADMIT_ADMISSION_H
@@ -15,6 +26,13 @@
 #include "proto/status.h"
 #include "server/admit/peer.h"
 
+/* A connection that was let in. It may end while it is idle, so that another user has its place. */
+typedef struct cr_place {
+    cr_list link; /* in its user's, the oldest first */
+    /* Ends the connection, if it has no call and no region. quiet: and only if nothing else of it is under way. False: it stays. */
+    bool (*end)(struct cr_place *place, bool quiet);
+} cr_place;
+
 /* Somebody who holds something. */
 typedef struct cr_user {
     cr_node node;                          /* by cr_peer's owner */
@@ -24,7 +42,13 @@ typedef struct cr_user {
     uint64_t holders;
     uint64_t used[CR_USES];
     uint64_t requests; /* of gRPC, see cr_admit_request */
+    uint64_t shaking;  /* TLS handshakes under way; the transport's */
+    bool own;          /* the daemon's own, see cr_peer */
+    cr_list places;    /* of its connections */
+    cr_list rank;      /* in the admission's ranks, where it has connections */
 } cr_user;
+
+enum { CR_RANKS = 65 };
 
 /* All zero: cr_admit_init. */
 typedef struct cr_admission {
@@ -36,7 +60,8 @@ typedef struct cr_admission {
     uint64_t used[CR_USES], refused, requests;
     cr_use short_of; /* by the latest answer: CR_USES, nothing was */
     cr_table users;
-    cr_list by_age; /* users */
+    cr_list by_age;          /* users */
+    cr_list ranks[CR_RANKS]; /* users by how many connections they have, by powers of two */
     cr_principals principals;
 } cr_admission;
 
@@ -51,7 +76,7 @@ void cr_admit_free(cr_admission *admission);
 
 /* Shares out the descriptors of a process that may open most files: connections may take three quarters of them, and leave
  * the rest to what clients pass; a 16th may wait for the frames that take them. A refused connection stays open for a moment, to
- * be told why: a 64th of most may do so, and 1,024 at most. */
+ * be told why: a 64th of most may do so, and 1,024 at most. After the limit of connections is set. */
 void cr_admit_limit_descriptors(cr_admission *admission, uint64_t most);
 /* peer, which cr_peer_see has seen, becomes one of its user's. Until cr_admit_leave. RESOURCE_EXHAUSTED: no memory. */
 cr_status cr_admit_join(cr_admission *admission, cr_peer *peer, cr_error *error);
@@ -68,6 +93,13 @@ cr_status cr_admit_become(cr_admission *admission, cr_peer *peer, const cr_princ
 void cr_user_name(const cr_user *user, char *name, size_t room);
 /* Lets in a connection whose socket is descriptor. RESOURCE_EXHAUSTED. */
 cr_status cr_admit_connection(cr_admission *admission, cr_peer *peer, int descriptor, cr_error *error);
+/* The connection that was let in is at that place, in place of where it was before, until it is over or has none (NULL). */
+void cr_admit_place(cr_peer *peer, cr_place *place);
+/* The user has more connections than before, or fewer: cr_admit_end_idle finds it where it belongs. */
+void cr_admit_ranks(cr_admission *admission, cr_user *user);
+/* Ends an idle connection, of the user with most connections, so that user may have one more; of that one the oldest, and rather one
+ * on which nothing is under way. None ends of whoever would then have fewer than user. False: none ended. */
+bool cr_admit_end_idle(cr_admission *admission, const cr_user *user);
 void cr_admit_connection_over(cr_admission *admission, cr_peer *peer);
 /* Descriptors that clients passed wait for the frames that take them: count more, or count fewer where it is negative. */
 void cr_admit_parked(cr_admission *admission, cr_peer *peer, int count);
@@ -78,7 +110,7 @@ cr_status cr_admit_check_parked(const cr_admission *admission, const cr_peer *pe
 bool cr_admit_refused(cr_admission *admission);
 void cr_admit_refused_over(cr_admission *admission);
 
-/* A request of gRPC more, which is no call yet, or never (Watch): the user may hold as many as are still free, also when it is alone,
+/* A request of gRPC more, which is no call yet, or never (Watch): the user may hold half of what others leave, also when it is alone,
  * because nobody can make it end one. In all there are some for each call that may be in flight. RESOURCE_EXHAUSTED. */
 cr_status cr_admit_request(cr_admission *admission, cr_user *user, cr_error *error);
 void cr_admit_request_over(cr_admission *admission, cr_user *user);
@@ -89,12 +121,14 @@ cr_status cr_admit_call(cr_admission *admission, cr_peer *peer, uint64_t bytes, 
 /* Whether the peer would be refused n more calls, bytes or state bytes because of what all clients, or its user, hold: not for
  * what it asks alone, or for what its connection holds. */
 bool cr_admit_lacks(const cr_admission *admission, const cr_peer *peer, cr_use use, uint64_t n);
-/* Whether n more are refused by what the user alone may hold: then nobody else's end helps. */
+/* Whether n more are refused by what an option or its line leave the user: then nobody else's end helps. */
 bool cr_admit_capped(const cr_admission *admission, const cr_user *user, cr_use use, uint64_t n);
 /* What a call holds of calls, bytes or state bytes. */
 uint64_t cr_admit_holds(const cr_ticket *ticket, cr_use use);
+/* Whether nobody but the daemon's own user gets more of it. */
+bool cr_admit_full(const cr_admission *admission, cr_use use);
 /* The option that limits the use of all users together; NULL: none does. */
-const char *cr_admit_option(cr_use use);
+const char *cr_admit_option(const cr_admission *admission, cr_use use);
 /* A call that takes nothing and is wanted above all when there is no room. */
 void cr_admit_always(cr_admission *admission, cr_peer *peer, cr_ticket *ticket);
 /* A call whose length was not known has come to bytes in all. */
@@ -113,7 +147,7 @@ cr_status cr_admit_region_bytes(cr_admission *admission, cr_peer *peer, uint64_t
 /* peer: NULL when it is gone. bytes: those that were admitted. */
 void cr_admit_region_over(cr_admission *admission, cr_user *user, cr_peer *peer, uint64_t bytes);
 
-/* How much of it the user may hold now, besides what others hold. */
+/* How much of it the user may hold now: the rule. */
 uint64_t cr_admit_share(const cr_admission *admission, const cr_user *user, cr_use use);
 
 #endif

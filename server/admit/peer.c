@@ -20,7 +20,8 @@ void cr_peer_of_process(cr_peer *peer, const struct ucred *seen) {
     peer->pid = seen->pid > 0 ? (uint32_t)seen->pid : 0;
     peer->path = CR_PATH_unix;
     peer->owner = KEY_OF_USER | seen->uid;
-    peer->may = seen->uid == 0 || seen->uid == geteuid() ? CR_MAY_ALL : CR_MAY_nothing;
+    peer->own = seen->uid == 0 || seen->uid == geteuid();
+    peer->may = peer->own ? CR_MAY_ALL : CR_MAY_nothing;
     peer->client = seen->pid > 0 ? (uint64_t)seen->pid : peer->owner;
 }
 
@@ -43,7 +44,7 @@ void cr_peer_of_address(cr_peer *peer, const struct sockaddr_storage *seen) {
     /* A process of this host picks any address of 127.0.0.0/8. */
     if (be32toh(four) >> 24 == IN_LOOPBACKNET) four = htobe32(INADDR_LOOPBACK);
     const bool is_six = seen->ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr);
-    peer->has_uid = false;
+    peer->has_uid = peer->own = false;
     peer->uid = peer->pid = 0;
     peer->path = seen->ss_family == AF_UNIX ? CR_PATH_unix : CR_PATH_tcp;
     peer->may = CR_MAY_nothing;

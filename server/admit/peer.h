@@ -20,6 +20,7 @@ typedef struct cr_peer {
         client; /* turns go by it: a process; its user where no process is seen; of TCP the address, without the port */
     uint64_t owner; /* limits go by it: a user; of TCP the principal, or the address where there is none */
     bool has_uid;   /* Linux says whose process it is */
+    bool own;       /* root's, or of the user who runs the daemon, as Linux says */
     uint32_t uid, pid;
     const cr_principal *line;         /* what it goes by; NULL: as cr_principal_plain */
     uint32_t issue;                   /* that of the line when it came */
@@ -30,6 +31,7 @@ typedef struct cr_peer {
     cr_spoken spoken;                 /* the door's */
     char name[CR_NAME_MAX_BYTES + 1]; /* that the client gave itself; the door's */
     struct cr_user *user;             /* of that owner, see admission.h; NULL: there was no memory for it */
+    struct cr_place *place;           /* of its connection, see admission.h; NULL: it has none */
     uint64_t calls, state_bytes, regions, region_bytes; /* in use */
 } cr_peer;
 

@@ -29,7 +29,7 @@ bool cr_call_make_room(cr_call *call, cr_use use, uint64_t n) {
     cr_fail(&error, CR_RESOURCE_EXHAUSTED,
             "%s: there is no room for another call, and this one's client brought or took least for %llu ms "
             "(stall_timeout_ms); begin a call when its bytes are there, and give CREDIT",
-            cr_admit_option(use), (unsigned long long)calls->config->stall_timeout_ms);
+            cr_admit_option(&calls->admission, use), (unsigned long long)calls->config->stall_timeout_ms);
     cr_metric_add(calls_impatient_total, 1);
     cr_call *other = cr_container(wait, cr_call, wait);
     other->refused = CR_REASON_impatient;

@@ -2,10 +2,9 @@
 #include "server/call/ready.h"
 
 static bool is_full(const cr_calls *calls, cr_use use, cr_error *why) {
-    const uint64_t used = calls->admission.used[use], most = calls->admission.most[use];
-    if (used < most) return false;
+    if (!cr_admit_full(&calls->admission, use)) return false;
     cr_fail(why, CR_RESOURCE_EXHAUSTED, "%s: all %llu are taken; calls end by and by, or raise the limit",
-            cr_admit_option(use), (unsigned long long)most);
+            cr_admit_option(&calls->admission, use), (unsigned long long)calls->admission.most[use]);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -179,6 +180,33 @@ cr_status cr_grpc_conn_guest(cr_grpc_conn *conn, const cr_principal *who, cr_pee
     return CR_OK;
 }
 
+static bool has_calls(const cr_grpc_conn *conn) {
+    uint64_t calls = conn->peer.calls;
+    for (cr_list *node = conn->guests.next; node != &conn->guests; node = node->next)
+        calls += cr_container(node, cr_grpc_guest, link)->peer.calls;
+    return calls > 0;
+}
+
+/* Whether bytes have come that nobody has read. */
+static bool has_unread(const cr_grpc_conn *conn) {
+    int bytes = 0;
+    return ioctl(conn->socket.fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* GOAWAY names the last request that was looked at: clients make later ones again, on another connection. */
+static bool end_idle(cr_place *place, bool quiet) {
+    cr_grpc_conn *conn = cr_container(place, cr_grpc_conn, place);
+    const bool open = conn->state == CR_GRPC_OPEN && cr_list_empty(&conn->streams);
+    if (has_calls(conn)) return false;
+    if (quiet && (!open || conn->seat.waits || out_pending(conn) || cr_bytes_left(&conn->stash) || has_unread(conn)))
+        return false;
+    cr_metric_add(connections_idle_ended_total, 1);
+    cr_grpc_conn_goaway(conn, NGHTTP2_NO_ERROR, "this connection was idle, and another user needed its place");
+    cr_grpc_conn_flush(conn); /* may close it */
+    cr_grpc_conn_close(conn);
+    return true;
+}
+
 cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *error) {
     cr_grpc_conn *conn = calloc(1, sizeof *conn);
     bool opened = false;
@@ -189,6 +217,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
         conn->is_unix = arrived->is_unix;
         conn->peer = arrived->peer;
         conn->wants_token = arrived->wants_token;
+        conn->place.end = end_idle;
         conn->timer.fire = on_timer;
         conn->last_progress_ms = cr_now_ms();
         cr_list_init(&conn->streams);
@@ -212,6 +241,7 @@ cr_status cr_grpc_conn_open(cr_grpc *grpc, const cr_arrived *arrived, cr_error *
     }
     cr_arrived_speaks(grpc->calls, &conn->peer, CR_SPOKEN_grpc);
     cr_list_append(&grpc->connections, &conn->link);
+    if (!arrived->refused) cr_admit_place(&conn->peer, &conn->place);
     begin(conn, arrived);
     update_events(conn);
     return CR_OK;

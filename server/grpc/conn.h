@@ -27,6 +27,7 @@ typedef struct cr_grpc_conn {
     cr_socket socket;
     bool is_unix;
     cr_peer peer;
+    cr_place place;
     cr_list guests; /* cr_grpc_guest: principals whose tokens came with calls */
     nghttp2_session *session;
     cr_block block;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -145,6 +146,30 @@ static void refuse(cr_conn *conn, const cr_arrived *arrived) {
     cr_conn_close(conn);
 }
 
+/* Whether bytes have come that nobody has read. */
+static bool has_unread(const cr_conn *conn) {
+    int bytes = 0;
+    return ioctl(conn->socket.fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* Says so by the protocol. What the client sends from here on is not looked at, so that it may ask again on another connection. */
+static bool end_idle(cr_place *place, bool quiet) {
+    cr_error error;
+    cr_conn *conn = cr_container(place, cr_conn, place);
+    if (conn->streams.open || conn->peer.calls || conn->peer.regions) return false;
+    if (quiet && (conn->state != CR_CONN_OPEN || client_owes(conn) || conn->seat.waits || has_unread(conn)))
+        return false;
+    cr_metric_add(connections_idle_ended_total, 1);
+    if (conn->state != CR_CONN_LINGERING) {
+        conn->state = CR_CONN_LINGERING;
+        cr_fail(&error, CR_UNAVAILABLE, "this connection was idle, and another user needed its place: connect again");
+        cr_reply_status(conn, 0, &error);
+        cr_conn_flush(conn); /* closes it when the peer is gone */
+    }
+    cr_conn_close(conn);
+    return true;
+}
+
 cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *error) {
     cr_calls *calls = native->calls;
     cr_conn *conn = calloc(1, sizeof *conn);
@@ -168,6 +193,7 @@ cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *e
     cr_arrived_speaks(calls, &conn->peer, CR_SPOKEN_native);
     conn->passes_descriptors = arrived->is_unix;
     conn->wants_token = arrived->wants_token;
+    conn->place.end = end_idle;
     conn->timer.fire = on_timer;
     cr_list_init(&conn->open);
     cr_list_init(&conn->stalled);
@@ -175,6 +201,7 @@ cr_status cr_conn_open(cr_native *native, const cr_arrived *arrived, cr_error *e
     cr_list_append(&native->connections, &conn->link);
     conn->last_progress_ms = cr_now_ms();
     cr_timer_set(&calls->timers, &conn->timer, arrived->since_ms + calls->config->hello_timeout_ms);
+    if (!arrived->refused) cr_admit_place(&conn->peer, &conn->place);
     if (arrived->refused)
         refuse(conn, arrived);
     else

@@ -29,6 +29,7 @@ typedef struct cr_conn {
     cr_seat seat;
     cr_socket socket;
     cr_peer peer;
+    cr_place place;
     bool passes_descriptors; /* Unix sockets */
     uint8_t state;           /* cr_conn_state */
     uint8_t events;          /* asked of poll */

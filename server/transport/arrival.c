@@ -2,6 +2,7 @@
 #include "server/transport/arrival.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,6 +20,7 @@ enum {
     MOST_HANDSHAKES = 512,
     SHAKE_NS =
         500 * 1000, /* for steps of them in one turn of the loop, and for one at least: it signs by the private key */
+    ENDED_MOST = 2, /* idle connections, so that another user has a place: the rule leaves it half of what comes free */
     DAYS_LEFT = 14, /* of a certificate: the log warns */
     DAY_MS = 24 * 3600 * 1000,
 };
@@ -30,6 +32,7 @@ typedef struct cr_arrival {
     cr_list shaking; /* in arrivals->shaking: a TLS handshake is under way */
     cr_timer timer;
     cr_arrived arrived;
+    cr_place place;
     cr_error refused;
     bool far;      /* see cr_arrival_from */
     cr_door *only; /* the same one's door */
@@ -52,11 +55,21 @@ static void forget(cr_arrival *a) {
     uv_close((uv_handle_t *)&a->poll, on_handle_closed);
 }
 
+/* It counts no more, and its socket is closed. */
+static void leave(cr_calls *calls, cr_arrived *arrived) {
+    cr_arrived_leave(calls, &arrived->peer, arrived->refused);
+    cr_metric_sub(connections, 1);
+    cr_arrived_close(calls, &arrived->peer, &arrived->socket, arrived->is_unix);
+}
+
 static bool shakes(const cr_arrival *a) { return !cr_list_empty(&a->shaking); }
 
 /* The handshake is over, if one was under way. */
 static void shaken(cr_arrival *a) {
-    if (shakes(a)) cr_metric_sub(tls_handshakes, 1);
+    if (shakes(a)) {
+        cr_metric_sub(tls_handshakes, 1);
+        a->arrived.peer.user->shaking--;
+    }
     cr_list_remove(&a->shaking);
 }
 
@@ -65,9 +78,7 @@ static void drop(cr_arrival *a) {
     cr_calls *calls = a->arrivals->loop->calls;
     shaken(a);
     forget(a);
-    cr_arrived_leave(calls, &arrived.peer, arrived.refused);
-    cr_metric_sub(connections, 1);
-    cr_arrived_close(calls, &arrived.peer, &arrived.socket, arrived.is_unix);
+    leave(calls, &arrived);
 }
 
 /* The door for a connection that begins so; NULL: fewer bytes than tell came. */
@@ -92,6 +103,7 @@ static void hand_over(cr_arrival *a, cr_door *door, const uint8_t *bytes, size_t
     arrived.control = arrived.refused ? NULL : control;
     if (arrived.refused && control) cr_arrived_drop(calls, &arrived.peer, control);
     if (arrived.refused) arrived.refused = &refused;
+    cr_admit_place(&arrived.peer, NULL); /* the door has one of its own */
     forget(a);
     if (door->open(door, &arrived, &error) == CR_OK) return;
     cr_warn_seldom(&seldom, "%s", error.text);
@@ -177,17 +189,28 @@ static bool shake(cr_arrival *a) {
     return false;
 }
 
-/* The client speaks TLS. Where too many are at it, the one that has been for longest goes: a handshake takes milliseconds. False: the
- * arrival is gone. */
-static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
+/* Of the handshakes under way the oldest of the user who has most: others' go on, however fast that user begins new ones. */
+static void end_a_handshake(cr_arrivals *arrivals) {
     static cr_log_limit seldom;
-    cr_arrivals *arrivals = a->arrivals;
-    if (atomic_load_explicit(&cr_metrics[CR_M_tls_handshakes], memory_order_relaxed) >= MOST_HANDSHAKES) {
-        cr_warn_seldom(&seldom, "TLS: %d handshakes are under way, which is the limit; the oldest ended",
-                       MOST_HANDSHAKES);
-        cr_metric_add(tls_handshakes_failed_total, 1);
-        drop(cr_container(arrivals->shaking.next, cr_arrival, shaking));
+    cr_arrival *ended = NULL;
+    for (cr_list *node = arrivals->shaking.next; node != &arrivals->shaking; node = node->next) {
+        cr_arrival *a = cr_container(node, cr_arrival, shaking);
+        if (!ended || a->arrived.peer.user->shaking > ended->arrived.peer.user->shaking) ended = a;
     }
+    if (!ended) return;
+    char name[CR_NAME_MAX_BYTES + 1];
+    cr_user_name(ended->arrived.peer.user, name, sizeof name);
+    cr_warn_seldom(&seldom,
+                   "TLS: %d handshakes are under way, which is the limit, %llu of them from %s: its oldest ended",
+                   MOST_HANDSHAKES, (unsigned long long)ended->arrived.peer.user->shaking, name);
+    cr_metric_add(tls_handshakes_ended_total, 1);
+    drop(ended);
+}
+
+/* The client speaks TLS. False: the arrival is gone. */
+static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
+    cr_arrivals *arrivals = a->arrivals;
+    if (cr_metric_get(tls_handshakes) >= MOST_HANDSHAKES) end_a_handshake(arrivals);
     a->arrived.socket.tls = cr_tls_new(arrivals->secrets.identity, a->arrived.socket.fd, bytes, n);
     if (!a->arrived.socket.tls) {
         drop(a);
@@ -195,6 +218,7 @@ static bool begin_tls(cr_arrival *a, const uint8_t *bytes, size_t n) {
     }
     a->arrived.peer.path = CR_PATH_tls;
     cr_list_append(&arrivals->shaking, &a->shaking);
+    a->arrived.peer.user->shaking++;
     a->kept = 0;
     cr_metric_add(tls_handshakes, 1);
     return shake(a);
@@ -269,11 +293,44 @@ static void on_timer(cr_timer *timer) {
     hand_over(a, a->only ? a->only : a->arrivals->loop->doors[0], a->first, a->kept, NULL);
 }
 
+/* It has said nothing yet, or not enough to tell its language, so nobody can tell it why. */
+static bool end_idle(cr_place *place, bool quiet) {
+    cr_arrival *a = cr_container(place, cr_arrival, place);
+    if (quiet && (shakes(a) || a->kept)) return false;
+    if (shakes(a)) cr_metric_add(tls_handshakes_ended_total, 1);
+    cr_metric_add(connections_idle_ended_total, 1);
+    drop(a);
+    return true;
+}
+
+/* An idle connection of another user ends, and the socket moves to a number that is free by then. */
+static bool make_room(cr_arrival *a) {
+    static cr_log_limit seldom;
+    cr_admission *admission = &a->arrivals->loop->calls->admission;
+    const cr_user *user = a->arrived.peer.user;
+    if (a->only || cr_admit_capped(admission, user, CR_USE_connections, 1)) return false;
+    if (!cr_admit_end_idle(admission, user)) return false;
+    cr_warn_seldom(&seldom,
+                   "an idle connection ended, because another user needed its place: raise max_connections, or "
+                   "the limit on open files");
+    const int low = fcntl(a->arrived.socket.fd, F_DUPFD_CLOEXEC, 0);
+    const bool lower = low >= 0 && low < a->arrived.socket.fd;
+    if (low >= 0) close(lower ? a->arrived.socket.fd : low);
+    if (lower) a->arrived.socket.fd = low;
+    return true;
+}
+
 /* Whether the connection may come in. */
 static void admit(cr_arrival *a) {
     static cr_log_limit seldom;
     cr_admission *admission = &a->arrivals->loop->calls->admission;
-    if (cr_admit_connection(admission, &a->arrived.peer, a->arrived.socket.fd, &a->refused) == CR_OK) return;
+    cr_status status = cr_admit_connection(admission, &a->arrived.peer, a->arrived.socket.fd, &a->refused);
+    for (int i = 0; i < ENDED_MOST && status != CR_OK && make_room(a); i++)
+        status = cr_admit_connection(admission, &a->arrived.peer, a->arrived.socket.fd, &a->refused);
+    if (status == CR_OK) {
+        cr_admit_place(&a->arrived.peer, &a->place);
+        return;
+    }
     cr_warn_seldom(&seldom, "connection refused: %s", a->refused.text);
     cr_metric_add(connections_refused, 1);
     cr_stats_rejected(&a->arrivals->loop->calls->stats, CR_REASON_connections);
@@ -282,35 +339,44 @@ static void admit(cr_arrival *a) {
     if (a->arrived.brief) admission->refused++; /* its end takes it off again */
 }
 
-cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *from, cr_error *error) {
-    cr_calls *calls = arrivals->loop->calls;
-    cr_arrival *a = calloc(1, sizeof *a);
-    int failed = UV_ENOMEM;
-    if (a) cr_peer_see(&a->arrived.peer, fd);
-    if (a) cr_known_at_first(calls, &arrivals->secrets, &a->arrived.peer, fd);
-    if (a && cr_admit_join(&calls->admission, &a->arrived.peer, error) == CR_OK)
-        failed = uv_poll_init_socket(arrivals->loop->uv, &a->poll, fd);
-    if (failed) {
-        if (a) cr_admit_leave(&calls->admission, &a->arrived.peer);
-        free(a);
-        close(fd);
-        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
-    }
+static void fill(cr_arrival *a, cr_arrivals *arrivals, int fd, const cr_arrival_from *from) {
     a->poll.data = a;
     a->arrivals = arrivals;
     a->arrived.socket.fd = fd;
     a->far = from->far;
     a->only = from->door;
+    a->place.end = end_idle;
     a->arrived.is_unix = from->is_unix;
     a->arrived.since_ms = cr_now_ms();
     a->timer.fire = on_timer;
     cr_list_init(&a->shaking);
     cr_list_append(&arrivals->waiting, &a->link);
     a->arrived.peer.number = ++arrivals->count;
+}
+
+cr_status cr_arrival_open(cr_arrivals *arrivals, int fd, const cr_arrival_from *from, cr_error *error) {
+    cr_calls *calls = arrivals->loop->calls;
+    cr_arrival *a = calloc(1, sizeof *a);
+    int failed = UV_ENOMEM;
+    if (a) cr_peer_see(&a->arrived.peer, fd);
+    if (a) cr_known_at_first(calls, &arrivals->secrets, &a->arrived.peer, fd);
+    if (!a || cr_admit_join(&calls->admission, &a->arrived.peer, error) != CR_OK) {
+        free(a);
+        close(fd);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a new connection");
+    }
+    fill(a, arrivals, fd, from);
     calls->stats.connections[CR_SPOKEN_arriving]++;
     cr_metric_add(connections, 1);
     cr_metric_add(connections_total, 1);
     admit(a);
+    failed = uv_poll_init_socket(arrivals->loop->uv, &a->poll, a->arrived.socket.fd);
+    if (failed) {
+        cr_list_remove(&a->link);
+        leave(calls, &a->arrived);
+        free(a);
+        return cr_fail(error, CR_RESOURCE_EXHAUSTED, "cannot watch a new connection: %s", uv_strerror(failed));
+    }
     if (!look(a)) return CR_OK;
     const uint64_t wait_ms = a->arrived.refused ? REFUSED_MS : calls->config->hello_timeout_ms;
     const bool known = from->door && (from->is_unix || !arrivals->secrets.identity); /* no byte says more */

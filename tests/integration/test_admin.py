@@ -11,6 +11,7 @@ import unittest
 
 import admin_client
 from admin_client import HANG_S, Reader, Trickle, connect, exchange, get, request
+from connection import Connection
 from cured_daemon import CURED, Daemon, DaemonTest, environment, main, need_binary, wait_for
 
 PATHS = ("/metrics", "/stats.json", "/healthz/live", "/healthz/ready")
@@ -151,11 +152,11 @@ class Pages(AdminTest):
 
 
 class Health(unittest.TestCase):
-    def start(self, **options):
+    def start(self, more=(), **options):
         need_binary(CURED)
         folder = tempfile.mkdtemp(prefix="cured-it-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
-        daemon = Daemon(folder, admin="unix:admin.sock", **options)
+        daemon = Daemon(folder, ["unix:%s/cured.sock" % folder, *more], admin="unix:admin.sock", **options)
         self.addCleanup(lambda: daemon.check_end(self, daemon.stop()))
         return daemon, windows(daemon)[0]
 
@@ -239,8 +240,8 @@ class Health(unittest.TestCase):
             wait_for("ready again", lambda: get(address, "/healthz/ready").status == 200)
 
     def test_operators_look_in_when_no_connection_more_is_taken(self):
-        daemon, address = self.start(max_connections=2)
-        with daemon.connect(), daemon.connect():
+        daemon, address = self.start(["tcp:127.0.0.1:0"], max_connections=2)  # of two users one each
+        with daemon.connect(), Connection(daemon.addresses[1]):
             self.unready(address, "full")
             self.assertEqual(200, get(address, "/metrics").status)
 

@@ -227,7 +227,7 @@ class Passed(Hostile):
 
 
 class Refused(Hostile):
-    OPTIONS = {"max_connections": 3}
+    OPTIONS = {"max_connections": 6}  # half of them for one user
 
     def test_a_refused_client_is_told_and_not_counted(self):
         """Also one that passes descriptors: the count of those let in stays right."""

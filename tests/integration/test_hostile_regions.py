@@ -194,7 +194,7 @@ class Hostile(DaemonTest):
 
 class Many(DaemonTest):
     """More than there is room for."""
-    OPTIONS = {"max_regions": 300, "max_regions_per_connection": 256}
+    OPTIONS = {"max_regions": 342, "max_regions_per_connection": 256}  # 300 for one user
 
     def test_a_hundred_thousand(self):
         """All of them answered, 256 let in, and the daemon holds no more than that."""
@@ -264,7 +264,7 @@ class FewDescriptors(DaemonTest):
                 got.append(c.register(number, f.fileno()))
                 if got[-1] != 64:  # whoever is refused faster than its descriptors are closed ends, by another sentence
                     wait_for("what was refused to be closed", lambda: not self.daemon.gauges()["file_tasks"])
-        self.assertEqual(100, sum(1 for g in got if g == 64))
+        self.assertEqual(100 - 100 // 8, sum(1 for g in got if g == 64))  # a quarter of 400, but for an eighth for other users
         for _ in range(50):
             self.connect()
         self.assert_serves()

@@ -426,7 +426,7 @@ class Logs(Lifecycle):
 
 class Limits(Lifecycle):
     def test_connections(self):
-        daemon = self.start(max_connections=3)
+        daemon = self.start(max_connections=6)  # half of them for one user
         conns = [daemon.connect() for _ in range(3)]
         for c in conns:
             c.ping()
@@ -471,7 +471,7 @@ class Limits(Lifecycle):
         daemon.check_end(self, daemon.stop())
 
     def test_calls(self):
-        daemon = self.start(max_jobs=5, max_jobs_per_connection=3, max_bytes_in_flight=1 << 20, max_input_bytes=1 << 21)
+        daemon = self.start(max_jobs=6, max_jobs_per_connection=3, max_bytes_in_flight=1 << 20, max_input_bytes=1 << 21)
         with daemon.connect() as a, daemon.connect() as b:
             held = [a.start_stream("u8", ["sum"], 10) for _ in range(3)]
             refused = a.inline("u8", ["sum"], b"1").status

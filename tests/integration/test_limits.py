@@ -77,10 +77,12 @@ def until_admitted(c, ask=inline):
 
 class Calls(Limits):
     OPTIONS = {"stall_timeout_ms": 2000, "socket_mode": "0666"}
-    CONNECTIONS, EACH = 16, 256
+    CONNECTIONS, EACH = 14, 256  # seven eighths of 4,096
+    LEFT = (512 - 64) // 2       # for the next user, but for the last 64
 
     def test_hoarders_do_not_keep_another_out(self):
-        """Sixteen connections that send nothing hold all calls. Another user gets one all the same, and a slow pipe lives."""
+        """Fourteen connections that send nothing hold all calls that one user may. Another finds room at once, and more when what
+        there is left is taken, and a slow pipe lives."""
         pipe_stream, pipe, conns = None, None, []
         for _ in range(self.CONNECTIONS):
             conns.append(self.connect())
@@ -102,8 +104,14 @@ class Calls(Limits):
         pid = os.fork()
         if pid == 0:
             try:
-                self.as_stranger(lambda c: str(until_admitted(c)))
-                os._exit(0)
+                def ask(c):
+                    for _ in range(self.LEFT):
+                        c.start_stream("u8", ["sum"], None)
+                    assert all(not answer.over for answer in c.answers.values())
+                    return str(until_admitted(c))
+
+                refused = self.as_stranger(ask)
+                os._exit(0 if int(refused) else 1)
             except BaseException:  # noqa: B902
                 traceback.print_exc()
                 os._exit(1)
@@ -137,7 +145,7 @@ class Calls(Limits):
 
 
 class Takers(Limits):
-    OPTIONS = {"stall_timeout_ms": 1000, "socket_mode": "0666", "max_jobs": 8}
+    OPTIONS = {"stall_timeout_ms": 1000, "socket_mode": "0666", "max_jobs": 9}  # of one user 8
 
     def test_who_gives_no_credit_does_not_keep_another_out(self):
         """Answers along an axis that nobody takes: of calls without input, and of calls that pause with input left."""
@@ -155,12 +163,13 @@ class Takers(Limits):
                 self.assertGreater(self.daemon.counters()["calls_impatient_total"], ended)
 
     def test_who_announces_all_bytes_does_not_keep_another_out(self):
-        """Four calls may announce 2^50 bytes each: all of max_bytes_in_flight."""
+        """Four calls would announce 2^50 bytes each, all of max_bytes_in_flight: the fourth is refused."""
         with self.connect() as hoarder:
-            for _ in range(4):
+            for _ in range(3):
                 hoarder.start_stream("u8", ["sum"], 1 << 50)
-            hoarder.ping()
-            self.as_stranger(lambda c: str(until_admitted(c)))
+            fourth = hoarder.wait(hoarder.start_stream("u8", ["sum"], 1 << 50))
+            self.assert_sentence(fourth.status, RESOURCE_EXHAUSTED, "max_bytes_in_flight", "all that one user may hold")
+            self.assertEqual("0", self.as_stranger(lambda c: str(until_admitted(c))))
 
 
 class States(Limits):
@@ -196,7 +205,7 @@ class States(Limits):
 
 
 class Bytes(Limits):
-    OPTIONS = {"stall_timeout_ms": 1000, "socket_mode": "0666", "max_bytes_in_flight": 4 << 20}
+    OPTIONS = {"stall_timeout_ms": 1000, "socket_mode": "0666", "max_bytes_in_flight": (4 << 20) * 8 // 7 + 1}  # of one user 4 MiB
 
     def test_uploads_of_unknown_length_make_room_as_they_grow(self):
         with self.connect() as hoarder:
@@ -206,7 +215,7 @@ class Bytes(Limits):
 
             def ask(c):
                 stream = c.start_stream("u8", ["sum"], None)
-                c.send_data(stream, bytes(60000), end=True)
+                c.send_data(stream, bytes(400000), end=True)
                 return c.wait(stream)
 
             refused = self.as_stranger(lambda c: str(until_admitted(c, ask)))
@@ -251,7 +260,7 @@ class Regions(Limits):
         self.assertEqual("uid 0", own[0]["name"])
         self.assertEqual((1, 4096), (own[0]["used"]["regions"], own[0]["used"]["region_bytes"]))
         self.assertEqual(6, own[0]["limit"]["regions"])
-        self.assertEqual(4096, own[0]["limit"]["calls"])
+        self.assertEqual(3584, own[0]["limit"]["calls"])
         seen = json.loads(self.as_stranger(theirs))
         self.assertEqual([("uid %d" % STRANGER, True)], [(user["name"], user["own"]) for user in seen])
         self.assertEqual((1, 1), (seen[0]["used"]["connections"], seen[0]["used"]["calls"]))
@@ -260,7 +269,7 @@ class Regions(Limits):
 
     def test_root_sees_everybody(self):
         """Over TCP an address is a user, which sees itself only."""
-        daemon = Daemon(self.folder, listen=["unix:" + os.path.join(self.folder, "both.sock"), "tcp:127.0.0.1:0"])
+        daemon = Daemon(self.folder, listen=["unix:" + os.path.join(self.folder, "both.sock"), "tcp:127.0.0.1:0"], max_connections=600)
         self.addCleanup(daemon.stop)
         with daemon.connect() as mine, Connection(daemon.addresses[1]) as other:
             mine.start_stream("u8", ["sum"], None)
@@ -274,7 +283,7 @@ class Regions(Limits):
             env = {**environment(), "CURED_CONNECT": daemon.address}
             text = subprocess.run([CLIENT, "info"], env=env, stdout=subprocess.PIPE, check=True).stdout.decode()
             self.assertIn("own, uid 0 calls 1 of 2048\n", text)
-            self.assertIn("\ntcp 127.0.0.1 connections 1 of 8191\n", text)
+            self.assertIn("\ntcp 127.0.0.1 connections 1 of 283\n", text)
             whole = subprocess.run([CLIENT, "info", "--json"], env=env, stdout=subprocess.PIPE, check=True).stdout
             users = json.loads(whole)["users"]
             self.assertEqual([True, False], [user["own"] for user in users])

@@ -180,7 +180,7 @@ START_TEST(hoarders_end_when_calls_are_short) {
     enum { MOST = 8, PIPE = 5 };
     client *c = new_client(), *other = new_client();
     const uint32_t number = 42;
-    calls.admission.most[CR_USE_calls] = MOST;
+    calls.admission.most[CR_USE_calls] = MOST + 1; /* one user may hold MOST */
     for (uint32_t stream = 1; stream <= MOST; stream++) queue_call(c, stream, MIB);
     for (int window = 0; window < 4; window++) {
         queue_frame(c, CR_FRAME_DATA, 0, PIPE, &number, sizeof number);
