@@ -229,9 +229,13 @@ class DaemonTest(unittest.TestCase):
         need_binary(cls.PROGRAM)
         cls.folder = tempfile.mkdtemp(prefix="cured-it-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        cls.daemon = Daemon(cls.folder, limits=cls.LIMITS, env=cls.ENV, program=cls.PROGRAM, **cls.OPTIONS)
+        cls.daemon = cls.start_daemon()
         cls.addClassCleanup(cls.final_check)
         cls.daemon.warm_up()
+
+    @classmethod
+    def start_daemon(cls):
+        return Daemon(cls.folder, limits=cls.LIMITS, env=cls.ENV, program=cls.PROGRAM, **cls.OPTIONS)
 
     @classmethod
     def final_check(cls):
