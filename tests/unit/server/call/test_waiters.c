@@ -54,6 +54,7 @@ START_TEST(one_slab_for_all) {
             for (int i = 0; i < CLIENTS; i++) {
                 if (!c[i]) continue;
                 step(c[i], 1 + random_next(&state) % 400000, SIZE_MAX);
+                ck_assert_msg(!c[i]->gone, "ended: %s", c[i]->message); /* it would be waited for without end */
                 open += c[i]->answers + c[i]->failures < CALLS;
             }
         }
