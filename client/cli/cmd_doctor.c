@@ -91,6 +91,23 @@ static cured_conn *check_socket(doctor_report *r, const cli_options *o, char add
     return NULL;
 }
 
+/* How the daemon maps memory of its clients; an older one does not say. */
+static void check_watch(doctor_report *r, const cured_server_info *info) {
+    for (size_t i = 0; i < info->counter_count; i++) {
+        if (strcmp(info->counters[i].name, "memory_watched") != 0) continue;
+        if (info->counters[i].value != 0) {
+            doctor_add(r, "userfaultfd", DOCTOR_OK, "shared memory is read and written where it lies");
+            return;
+        }
+        doctor_add(
+            r, "userfaultfd", DOCTOR_NOTE,
+            "Linux refuses it to the daemon: shared memory is copied, unless sealed against writing, and answers "
+            "are sent");
+        doctor_fix(r,
+                   "docker run --device /dev/userfaultfd, or a seccomp profile that allows userfaultfd (INSTALL.md)");
+    }
+}
+
 static void check_daemon(doctor_report *r, cured_conn *conn, const cli_options *o) {
     cured_error error;
     cured_call *call = NULL;
@@ -102,6 +119,7 @@ static void check_daemon(doctor_report *r, cured_conn *conn, const cli_options *
         r->without_gpu = strcmp(info->backend, "cpu") == 0;
         doctor_add(r, "daemon", r->without_gpu ? DOCTOR_NOTE : DOCTOR_OK, "version %s, backend %s: %s", info->version,
                    info->backend, info->backend_reason);
+        if (cured_passes_fd(conn)) check_watch(r, info);
     }
     cured_call_free(call);
 }
