@@ -140,6 +140,7 @@ typedef struct cr_wire_call {
 
 typedef struct cr_wire_registered {
     uint64_t bytes;
+    bool read_only; /* though it was to be writable */
 } cr_wire_registered;
 
 typedef struct cr_wire_op_result {

@@ -154,6 +154,7 @@ cr_status cr_wire_unregister_in(const Cured__V1__UnregisterRequest *p, cr_wire_r
 size_t cr_wire_pack_registered(const cr_wire_registered *m, uint8_t *out, size_t cap) {
     Cured__V1__RegisterResponse p = CURED__V1__REGISTER_RESPONSE__INIT;
     p.bytes = m->bytes;
+    p.read_only = m->read_only;
     return cr_wire_emit(&p.base, out, cap);
 }
 
@@ -163,6 +164,7 @@ cr_status cr_wire_unpack_registered(const uint8_t *in, size_t len, cr_wire_regis
         cr_wire_parse(&scratch, &cured__v1__register_response__descriptor, in, len, error);
     if (p == NULL) return CR_INVALID_ARGUMENT;
     m->bytes = p->bytes;
+    m->read_only = p->read_only;
     return CR_OK;
 }
 

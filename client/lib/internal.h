@@ -380,7 +380,7 @@ cr_status cr_cl_region_keep(cured_region *region, const cured_conn *conn, uint32
 cured_status cr_cl_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, bool writable, cured_region **region,
                                cured_error *error);
 uint64_t cr_cl_region_id(const cured_region *region);
-/* Of its registration on this connection: OPEN, or not yet, or *why not. */
+/* Of its registration on this connection, for answers that are to be written there: OPEN, or not yet, or *why not. */
 typedef enum cr_cl_region_state { CR_REGION_OPENING, CR_REGION_OPEN, CR_REGION_FAILED } cr_cl_region_state;
 cr_cl_region_state cr_cl_region_is(const cured_region *region, const cr_error **why);
 int cr_cl_region_descriptor(const cured_region *region);
@@ -392,7 +392,7 @@ void cr_cl_regions_release(cured_call *call);
 /* Packs the CALL of several regions into call->owned; its length. */
 size_t cr_cl_regions_pack(cured_call *call);
 /* The Register call was answered. */
-void cr_cl_region_registered(cured_call *call, uint64_t bytes);
+void cr_cl_region_registered(cured_call *call, const cr_wire_registered *r);
 /* The same in this process: fd (taken over), and the memory of a sealed one, mapped; NULL: it is read. */
 void cr_cl_region_opened(cured_call *call, int fd, void *memory, uint64_t bytes);
 /* What a call of KIND_REGION reads: *memory NULL: the descriptor. */

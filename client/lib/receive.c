@@ -271,7 +271,7 @@ static void on_region(cured_conn *conn, cured_call *call, const uint8_t *in, uin
         broken(conn, "bad RESULT", e.text);
         return;
     }
-    if (call->kind == KIND_REGISTER) cr_cl_region_registered(call, r.bytes);
+    if (call->kind == KIND_REGISTER) cr_cl_region_registered(call, &r);
     cr_cl_call_finish(call, CR_OK, 0, "");
 }
 

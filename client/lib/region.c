@@ -29,8 +29,9 @@ struct cured_region {
     uint64_t ended;      /* the same for Unregister */
     cured_call *opening; /* the last Register call; NULL: there was none */
     uint64_t bytes;
-    void *memory; /* in this process: the mapping of one that nobody can cut; NULL: none */
-    bool closed;  /* by the program: no more calls */
+    bool read_only; /* says the daemon, though it was to be writable */
+    void *memory;   /* in this process: the mapping of one that nobody can cut; NULL: none */
+    bool closed;    /* by the program: no more calls */
 };
 
 /* Whether the Register call of this connection failed. */
@@ -98,13 +99,20 @@ int cr_cl_region_descriptor(const cured_region *region) { return region->fd; }
 
 cr_cl_region_state cr_cl_region_is(const cured_region *region, const cr_error **why) {
     static const cr_error gone = {CR_UNAVAILABLE, "the region is not registered on this connection"};
+    static const cr_error unwatched = {CR_FAILED_PRECONDITION,
+                                       "this daemon may not use userfaultfd, so it writes into no shared memory; give "
+                                       "results, too"};
     *why = region->opening != NULL && failed(region) ? &region->opening->error : &gone;
     if (!is_registered(region)) return CR_REGION_FAILED;
-    return region->opening->state == CALL_DONE ? CR_REGION_OPEN : CR_REGION_OPENING;
+    if (region->opening->state != CALL_DONE) return CR_REGION_OPENING;
+    *why = &unwatched;
+    return region->read_only ? CR_REGION_FAILED : CR_REGION_OPEN;
 }
 
-void cr_cl_region_registered(cured_call *call, uint64_t bytes) {
-    if (call->region != NULL) call->region->bytes = bytes;
+void cr_cl_region_registered(cured_call *call, const cr_wire_registered *r) {
+    if (call->region == NULL) return;
+    call->region->bytes = r->bytes;
+    call->region->read_only = r->read_only;
 }
 
 void cr_cl_region_opened(cured_call *call, int fd, void *memory, uint64_t bytes) {

@@ -287,7 +287,8 @@ static void on_opened(cr_entry *entry) {
     entry->bytes = bytes;
     cr_metric_add(region_bytes, bytes);
     cr_stats_region(&entry->native->calls->stats, entry->kind, 1, (int64_t)bytes);
-    cr_reply_registered(conn, entry->registering->id, bytes);
+    cr_reply_registered(conn, entry->registering->id, bytes,
+                        entry->kept.source.writable && !entry->kept.region.writable);
     end(&entry->registering, NULL);
     settle_waiting(entry, NULL);
     if (entry->leaving) hide(entry);

@@ -65,8 +65,8 @@ bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *p
     return send_frame(conn, payload, CR_FRAME_PROGRESS, 0, stream, cr_wire_pack_progress(progress, payload, SMALL));
 }
 
-bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes) {
-    cr_wire_registered m = {bytes};
+bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes, bool read_only) {
+    cr_wire_registered m = {bytes, read_only};
     uint8_t *payload = payload_room(conn, SMALL);
     if (!payload) return false;
     return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream, cr_wire_pack_registered(&m, payload, SMALL));

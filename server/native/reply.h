@@ -13,8 +13,8 @@ bool cr_reply_pong(cr_conn *conn, const uint8_t *payload, uint32_t length);
 bool cr_reply_status(cr_conn *conn, uint32_t stream, const cr_error *error);
 bool cr_reply_credit(cr_conn *conn, uint32_t stream, uint64_t bytes);
 bool cr_reply_progress(cr_conn *conn, uint32_t stream, const cr_wire_progress *progress);
-/* RESULT+END of a Register and of an Unregister call. */
-bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes);
+/* RESULT+END of a Register and of an Unregister call. read_only: though it was to be writable. */
+bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes, bool read_only);
 bool cr_reply_reloaded(cr_conn *conn, uint32_t stream, const cr_reloaded *what);
 bool cr_reply_unregistered(cr_conn *conn, uint32_t stream);
 /* RESULT+END of Info, Stats and SlowLog. */

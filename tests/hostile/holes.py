@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "integration"))
 
 from cured_daemon import SANITIZE, DaemonTest, main  # noqa: E402,F401
-from cured_wire import DATA_LOSS, FAILED_PRECONDITION, INVALID_ARGUMENT  # noqa: E402
+from cured_wire import DATA_LOSS, FAILED_PRECONDITION, INVALID_ARGUMENT, descriptor_region, parse  # noqa: E402,F401
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]

@@ -3,7 +3,7 @@
 import fcntl
 import os
 
-from holes import MIB, PAGE, Holes, main
+from holes import MIB, PAGE, Holes, descriptor_region, main, parse
 
 SIZE = 64 * MIB
 F_SEAL_SHRINK = 2
@@ -62,6 +62,17 @@ class Watched(Holes):
 
 class Refused(Watched):
     REFUSED = True
+
+    def test_it_says_that_it_does_not_write(self):
+        """Memory without a hole as well, so that libcured has the answers sent. Reading it works."""
+        fd = self.memfd(b"\1" * 4096).fileno()
+        for writable in (False, True):
+            stream = self.conn.start_register(1 + writable, descriptor_region(), fd, writable=writable)
+            status, payload = self.conn.over(stream)
+            self.assertIsNone(status)
+            self.assertEqual({1: [4096], 2: [1]} if writable else {1: [4096]}, {n: list(v) for n, v in parse(payload).items()})
+            self.assertEqual(4096, self.sum_of(self.conn.region("u8", ["sum"], 1 + writable)))
+            self.assertIsNone(self.conn.unregister(1 + writable))
 
 
 if __name__ == "__main__":

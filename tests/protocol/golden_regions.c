@@ -73,3 +73,8 @@ size_t golden_registered(uint8_t *out) {
     cr_wire_registered m = {.bytes = 8192};
     return cr_wire_pack_registered(&m, out, GOLDEN_CAP);
 }
+
+size_t golden_registered_read_only(uint8_t *out) {
+    cr_wire_registered m = {.bytes = 8192, .read_only = true};
+    return cr_wire_pack_registered(&m, out, GOLDEN_CAP);
+}

@@ -18,5 +18,6 @@ size_t golden_call_register_cuda_descriptor(uint8_t *out);
 size_t golden_call_register_cuda_pool(uint8_t *out);
 size_t golden_call_unregister(uint8_t *out);
 size_t golden_registered(uint8_t *out);
+size_t golden_registered_read_only(uint8_t *out);
 
 #endif

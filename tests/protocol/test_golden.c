@@ -366,6 +366,7 @@ static const struct golden {
     WHOLE_RESULT("result-reloaded", 5, golden_result_reload, reloaded_again),
     WHOLE_RESULT("result-config", 6, golden_result_config, settings_again),
     WHOLE_RESULT("result-registered", 20, golden_registered, registered_again),
+    WHOLE_RESULT("result-registered-read-only", 20, golden_registered_read_only, registered_again),
     WHOLE_RESULT("result-unregistered", 27, nothing, copy),
     {"status", SERVER, {.type = CR_FRAME_STATUS, .flags = CR_FLAG_END, .stream = 4}, status, status_again},
     {"status-connection", SERVER, {.type = CR_FRAME_STATUS}, status_connection, status_again},

@@ -73,11 +73,13 @@ static cured_call *begin(bool granted, const cured_options *o) {
     return call;
 }
 
-static void registered(uint32_t stream) {
+static void registered_as(uint32_t stream, bool read_only) {
     uint8_t p[32];
-    cr_wire_registered m = {BYTES};
+    cr_wire_registered m = {BYTES, read_only};
     fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_registered(&m, p, sizeof p));
 }
+
+static void registered(uint32_t stream) { registered_as(stream, false); }
 
 /* Register comes alone, because the call waits for its answer. */
 static uint32_t taken_register(bool writable, bool alone) {
@@ -254,19 +256,32 @@ START_TEST(hostile_statuses) {
 }
 END_TEST
 
+/* What the daemon makes of a region that is to be writable. */
+typedef enum refusal { TOO_OLD, REFUSED, READ_ONLY, REFUSALS } refusal;
+
+static void answer_register(refusal how, uint32_t stream) {
+    if (how == REFUSED)
+        fake_status(&f, stream, CR_INVALID_ARGUMENT, 0, "writable: the memory has holes");
+    else
+        registered_as(stream, how == READ_ONLY);
+}
+
 /* Where the daemon cannot write, it sends, if the program says where that goes. */
 START_TEST(daemons_that_do_not_write) {
-    for (int refused = 0; refused < 2; refused++) {
+    static const struct {
+        cured_status code;
+        const char *word;
+    } without[REFUSALS] = {{CURED_UNIMPLEMENTED, "too old"},
+                           {CURED_INVALID_ARGUMENT, "holes"},
+                           {CURED_FAILED_PRECONDITION, "userfaultfd"}};
+    for (refusal how = TOO_OLD; how < REFUSALS; how++) {
+        const bool knows = how != TOO_OLD;
         uint32_t stream;
         int64_t own[2][2] = {{0}};
         void *const results[] = {own[0], own[1]};
         cured_options o = into(results);
-        cured_call *call = begin(refused, &o);
-        uint32_t reg = taken_register(refused, refused);
-        if (refused)
-            fake_status(&f, reg, CR_INVALID_ARGUMENT, 0, "writable: the memory has holes");
-        else
-            registered(reg);
+        cured_call *call = begin(knows, &o);
+        answer_register(how, taken_register(knows, knows));
         ck_assert_uint_eq(taken_call(&stream), 0);
         part(stream, 0, sums);
         part(stream, 1, most);
@@ -274,13 +289,9 @@ START_TEST(daemons_that_do_not_write) {
         finish(call, CURED_OK, "");
         ck_assert(memcmp(own[0], sums, sizeof sums) == 0 && memcmp(own[1], most, sizeof most) == 0);
         o = into(NULL);
-        call = begin(refused, &o);
-        reg = taken_register(refused, true);
-        if (refused)
-            fake_status(&f, reg, CR_INVALID_ARGUMENT, 0, "writable: the memory has holes");
-        else
-            registered(reg);
-        finish(call, refused ? CURED_INVALID_ARGUMENT : CURED_UNIMPLEMENTED, refused ? "holes" : "too old");
+        call = begin(knows, &o);
+        answer_register(how, taken_register(knows, true));
+        finish(call, without[how].code, without[how].word);
     }
 }
 END_TEST

@@ -37,7 +37,7 @@ static cured_call *reduce(cured_region *region, const cured_options *o) {
 
 static void registered(uint32_t stream, uint64_t bytes) {
     uint8_t p[32];
-    cr_wire_registered m = {bytes};
+    cr_wire_registered m = {.bytes = bytes};
     fake_send(&f, CR_FRAME_RESULT, CR_FLAG_END, stream, p, cr_wire_pack_registered(&m, p, sizeof p));
 }
 
