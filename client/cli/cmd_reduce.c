@@ -5,12 +5,10 @@
 
 #include "client/cli/cli.h"
 
-/* Extrema of only NaNs along an axis have values, NaN and 2^64-1: only what else lacks one is an error. */
 static cli_array array_of(const cured_call *call, size_t index) {
     cli_array a = {.statuses = cured_call_array_statuses(call, index, NULL)};
     a.values = cured_call_array(call, index, &a.dtype, &a.count);
-    const cured_status status = cured_call_array_status(call, index, &a.why);
-    if (status == CURED_OK || (status == CURED_INVALID_ARGUMENT && cured_call_count(call) != 0)) a.statuses = NULL;
+    if (cured_call_array_status(call, index, &a.why) == CURED_OK) a.statuses = NULL;
     return a;
 }
 

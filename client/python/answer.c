@@ -83,12 +83,11 @@ static PyObject *value_of(const cr_py_request *r, const cured_call *call, size_t
     return PyLong_FromUnsignedLongLong(cr_py_answer_index(r, value));
 }
 
-/* Notes which ops lack answers. Extrema of nothing but NaNs, which are skipped, are NaN: they have values, as NumPy's have. */
+/* Notes which ops lack answers. */
 static void note_lacking(cr_py_request *r, const cured_call *call) {
     cured_error error;
     for (size_t i = 0; i < r->op_count; i++) {
-        const cured_status status = cured_call_array_status(call, i, &error);
-        if (status == CURED_OK || (status == CURED_INVALID_ARGUMENT && cured_call_count(call) != 0)) continue;
+        if (cured_call_array_status(call, i, &error) == CURED_OK) continue;
         cr_py_raise(&error);
         r->lacking[i] = cr_py_answer_take_error();
     }

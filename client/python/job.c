@@ -75,6 +75,15 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
     return start_stream(job, r, plan, conn, options, error);
 }
 
+/* Whether an answer may be an extremum of nothing but NaNs, which are skipped. A GPU that writes its answers writes no statuses, so
+ * that these are asked for only where they are needed. */
+static bool may_be_none(const cr_py_request *r) {
+    bool extremum = false;
+    for (size_t i = 0; i < r->op_count; i++)
+        extremum |= cr_py_answer_is_index(r->ops[i]) || r->ops[i] == CURED_OP_MIN || r->ops[i] == CURED_OP_MAX;
+    return extremum && r->options.nan == CURED_NAN_SKIP && r->input.dtype >= CURED_F16;
+}
+
 bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {
     cured_error error;
     cured_region *region = NULL;
@@ -92,9 +101,10 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
     if (!plan->whole) {
         options.axis = &plan->axis;
         options.results = r->pointers;
-        options.statuses = !cr_py_out_regions(r, link, outputs);
-        if (options.statuses && PyErr_Occurred()) return false;
-        if (!options.statuses) options.outputs = outputs;
+        const bool written = cr_py_out_regions(r, link, outputs);
+        if (!written && PyErr_Occurred()) return false;
+        if (written) options.outputs = outputs;
+        options.statuses = !written || may_be_none(r);
         if (r->out_tensors != NULL) options.results = NULL;
     }
     if (start(job, r, plan, region, offset, link->conn, &options, &error) == CURED_OK) return true;

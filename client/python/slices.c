@@ -116,23 +116,7 @@ static bool store_integer(PyObject *answer, cured_dtype dtype, void *to) {
     return true;
 }
 
-/* As along an axis without a mask, the extremum of nothing but NaNs, which are skipped, is NaN. */
-static bool is_only_nan(const cr_py_request *r, size_t index, const cured_value *value, uint64_t count) {
-    return cured_value_status(value, NULL) == CURED_INVALID_ARGUMENT && count != 0 && !of_integers(r) &&
-           (r->ops[index] == CURED_OP_MIN || r->ops[index] == CURED_OP_MAX);
-}
-
-static bool store_nan(cured_dtype dtype, void *to) {
-    uint8_t element[8];
-    PyObject *nan = PyFloat_FromDouble(NAN);
-    bool good = nan != NULL && float_element(nan, dtype, element);
-    Py_XDECREF(nan);
-    if (good) memcpy(to, element, cured_dtype_size(dtype));
-    return good;
-}
-
-/* count: the slice's elements. */
-static bool store(const cr_py_request *r, size_t index, const cured_value *value, uint64_t count, uint64_t at) {
+static bool store(const cr_py_request *r, size_t index, const cured_value *value, uint64_t at) {
     cured_error error;
     size_t bytes;
     cured_dtype dtype = cured_axis_dtype(r->ops[index], r->input.dtype, r->options.result_dtype);
@@ -143,7 +127,6 @@ static bool store(const cr_py_request *r, size_t index, const cured_value *value
         Py_XDECREF(answer);
         return good;
     }
-    if (is_only_nan(r, index, value, count)) return store_nan(dtype, to);
     if (cured_value_status(value, &error) != CURED_OK) {
         cr_py_raise(&error);
         return false;
@@ -165,7 +148,7 @@ static bool store(const cr_py_request *r, size_t index, const cured_value *value
 /* Stores a slice's answer of each op. The first of an op that has no value is noted, and its other slices are left out. */
 static bool store_all(cr_py_request *r, const cured_call *call, uint64_t slice) {
     for (size_t i = 0; i < r->op_count; i++) {
-        if (r->lacking[i] != NULL || store(r, i, cured_call_value(call, i), cured_call_count(call), slice)) continue;
+        if (r->lacking[i] != NULL || store(r, i, cured_call_value(call, i), slice)) continue;
         if (r->single || (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_OverflowError)))
             return false;
         r->lacking[i] = cr_py_answer_take_error();

@@ -264,8 +264,11 @@ class AxisRules(Case):
         with self.assertRaisesRegex(ValueError, "no elements"):
             r.min
         nans = numpy.array([[numpy.nan, numpy.nan], [1, 2]])
-        least = cured.reduce(nans, ["min", "sum"], axis=1, nan="skip").min
-        self.assert_arrays(least, numpy.array([numpy.nan, 1]))
+        r = cured.reduce(nans, ["min", "argmax", "sum"], axis=1, nan="skip")
+        for op in ("min", "argmax"):
+            with self.assertRaisesRegex(ValueError, "output 0: %s of only NaNs has no value; 1 of 2" % op):
+                r[op]
+        self.assert_arrays(r.sum, numpy.array([0.0, 3]))
 
     def test_types(self):
         for dtype in NUMPY:
@@ -331,13 +334,25 @@ class Masks(Case):
         self.assert_same(cured.sum(a, where=a > 1e9), 0.0)
 
     def test_slices_of_only_nan(self):
-        a = numpy.array([[numpy.nan], [1.0]])
+        """They are as a whole array of NaNs: without an extremum, by whatever way the answers come."""
+        a = numpy.array([[numpy.nan, numpy.nan], [1, 2]])
         for dtype in ("f2", "f4", "f8", ">f8"):
-            for op in (cured.min, cured.max, cured.mean):
-                b = a.astype(dtype)
-                self.assert_arrays(op(b, axis=1, nan="skip"), op(b, axis=1, nan="skip", where=numpy.ones((1, 1), "?")))
-        with self.assertRaises(ValueError):
-            cured.min(a, axis=1, nan="skip", where=numpy.zeros((1, 1), "?"))
+            b = a.astype(dtype)
+            big = numpy.tile(b, (1, 9000))
+            for op in (cured.min, cured.max, cured.argmin, cured.argmax):
+                for options in ({}, {"where": numpy.ones((1, 1), "?")}, {"out": numpy.empty(2)}, {"out": cured.empty(2)}, {"keepdims": True},
+                                {"client": cured.Client("embedded:")}):
+                    for array in (b, big, numpy.asfortranarray(b), numpy.ma.masked_array(b, mask=[[0, 1], [0, 1]])):
+                        if options.keys() & {"where"} and array is not b:
+                            continue
+                        with self.assertRaisesRegex(ValueError, "only NaNs"):
+                            op(array, axis=1, nan="skip", **options)
+                with self.assertRaisesRegex(ValueError, "only NaNs"):
+                    op(b[0], nan="skip")
+                with self.assertRaisesRegex(ValueError, "no elements"):
+                    op(b, axis=1, nan="skip", where=numpy.zeros((1, 1), "?"))
+                self.assertTrue(numpy.array_equal(op(b, axis=0, nan="skip"), op(b[1:], axis=0) + (op in (cured.argmin, cured.argmax))))
+            self.assert_arrays(cured.norminf(b, axis=1, nan="skip"), numpy.array([0, 2], b.dtype.newbyteorder("=")))
 
     def test_bad_where(self):
         a = numpy.zeros((2, 3))
