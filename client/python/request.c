@@ -171,6 +171,16 @@ bool cr_py_request_ops(cr_py_request *r, PyObject *ops) {
 
 /* ---- The plan ---- */
 
+/* Raises NumPy's exception. */
+static bool no_axis(Py_ssize_t k, int ndim) {
+    PyObject *pair = Py_BuildValue("(ni)", k, ndim);
+    PyObject *error = pair != NULL ? cr_py_helper("cured._adapt", "axis_error", pair) : NULL;
+    if (error != NULL) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(pair);
+    Py_XDECREF(error);
+    return false;
+}
+
 static bool add_axis(PyObject *item, int ndim, uint64_t *axes) {
     if (!PyIndex_Check(item)) {
         PyErr_Format(PyExc_TypeError, "axis: an integer or a tuple of integers is wanted, not %R",
@@ -179,10 +189,7 @@ static bool add_axis(PyObject *item, int ndim, uint64_t *axes) {
     }
     Py_ssize_t k = PyNumber_AsSsize_t(item, PyExc_ValueError);
     if (k == -1 && PyErr_Occurred()) return false;
-    if (k < -ndim || k >= ndim) {
-        PyErr_Format(PyExc_ValueError, "axis: %zd is out of bounds, the array has %d axes", k, ndim);
-        return false;
-    }
+    if (k < -ndim || k >= ndim) return no_axis(k, ndim);
     if (k < 0) k += ndim;
     if ((*axes >> k & 1) != 0) {
         PyErr_Format(PyExc_ValueError, "axis: %zd comes twice", k);

@@ -118,8 +118,63 @@ class Dask(Case):
             cured.dask.reduce(x[x > 3], "sum")
         with self.assertRaisesRegex(ValueError, "split_every"):
             cured.dask.reduce(x, "sum", split_every=1)
-        with self.assertRaisesRegex(ValueError, "one axis"):
-            cured.dask.reduce(x.reshape(10, 10), "argmin", axis=(0, 1))
+        square = x.reshape(10, 10)
+        for axis in (2, -3, (0, 5)):
+            for error in (ValueError, IndexError, numpy.AxisError):
+                with self.assertRaisesRegex(error, "out of bounds, the array has 2 axes"):
+                    cured.dask.reduce(square, "sum", axis=axis)
+        for axis, error in ((1.0, TypeError), ("0", TypeError), ([0], TypeError), ((0, -2), ValueError)):
+            with self.assertRaises(error):
+                cured.dask.reduce(square, "sum", axis=axis)
+        for ops, options in (("some", {}), ("sum,bit_and", {}), ("sum", {"ddof": 1}), ("max", {"dtype": "f4"}), ("sum", {"nan": "no"})):
+            for axis in (None, 0):
+                with self.assertRaises((ValueError, TypeError, NotImplementedError)):
+                    cured.dask.reduce(square, ops, axis=axis, **options)  # before anything is computed
+
+    def test_masked(self):
+        a = numpy.ma.masked_array(self.random.integers(0, 9, (12, 10)).astype("f8"), mask=self.random.random((12, 10)) < 0.4)
+        a[3] = numpy.ma.masked
+        ops = [op for op in FLOAT_OPS if op != "prod"]
+        for chunks in ((12, 10), (5, 3), (1, 10)):
+            x = dask.array.from_array(a, chunks=chunks)
+            wanted, got = cured.reduce(a, ops), cured.dask.reduce(x, ops).compute(scheduler="synchronous")
+            for op in ops:
+                self.assertTrue(same(wanted[op], got[op]), "%s: %r is not %r" % (op, got[op], wanted[op]))
+            wanted, got = cured.reduce(a, ops, axis=0), cured.dask.reduce(x, ops, axis=0)
+            for op in ops:
+                self.assert_arrays(wanted[op], got[op].compute(scheduler="synchronous"), op)
+            got = cured.dask.reduce(x, "min,sum", axis=1)  # row 3 has no minimum
+            self.assert_arrays(cured.sum(a, axis=1), got.sum.compute(scheduler="synchronous"))
+            with self.assertRaisesRegex(ValueError, "no value"):
+                got.min.compute(scheduler="synchronous")
+            with self.assertRaisesRegex(TypeError, "prod of floats needs the place"):
+                cured.dask.reduce(x, "prod")
+        blocks = x.map_blocks(numpy.asarray).map_blocks(numpy.ma.masked_greater, 5, meta=numpy.empty((0, 0)))  # nobody knows before
+        self.assertEqual(cured.sum(numpy.ma.masked_greater(a.data, 5)), cured.dask.reduce(blocks, "sum").compute(scheduler="synchronous").sum)
+
+    def test_axes_as_numpy_has_them(self):
+        a = self.random.integers(0, 9, (6, 5, 4)).astype("f8")
+        x = dask.array.from_array(a, chunks=(2, 3, 4))
+        for axis in (numpy.int64(1), (), (numpy.int8(-1), 0), (0, 1, 2), (2, 0)):
+            for keepdims in (False, True):
+                for op in ("sum", "max", "argmin"):
+                    wanted = getattr(cured, op)(a, axis=axis, keepdims=keepdims)
+                    got = cured.dask.reduce(x, op, axis=axis, keepdims=keepdims)[op].compute(scheduler="synchronous")
+                    self.assertEqual(numpy.shape(wanted), got.shape)
+                    self.assertEqual(numpy.asarray(wanted).tolist(), got.tolist())
+        got = cured.dask.reduce(x, "sum,argmax,any,mean", keepdims=True)
+        for op in got:
+            self.assert_arrays(getattr(cured, op)(a, keepdims=True), got[op].compute(scheduler="synchronous"), op)
+        with self.assertRaisesRegex(OverflowError, "sum does not fit"):
+            cured.dask.reduce(dask.array.full(4, 2**63 - 1, chunks=2), "sum", keepdims=True).sum.compute(scheduler="synchronous")
+
+    def test_slices_of_only_nans(self):
+        a = numpy.array([[numpy.nan, numpy.nan], [1, 2]])
+        got = cured.dask.reduce(dask.array.from_array(a, chunks=1), "min,argmax,sum", axis=1, nan="skip")
+        self.assertEqual([0, 3], got.sum.compute(scheduler="synchronous").tolist())
+        for op in ("min", "argmax"):
+            with self.assertRaisesRegex(ValueError, "only NaNs"):
+                got[op].compute(scheduler="synchronous")
 
     def test_the_page(self):
         page = os.path.join(ROOT, "docs", "CLUSTER.md")

@@ -123,6 +123,17 @@ def dtype_name(given):
     return name.rpartition(".")[2]
 
 
+class _AxisError(ValueError, IndexError):
+    """As NumPy's, where there is no NumPy."""
+
+
+def axis_error(arguments):
+    """NumPy's exception for an axis that is not there."""
+    numpy = sys.modules.get("numpy")
+    kind = getattr(getattr(numpy, "exceptions", numpy), "AxisError", _AxisError)
+    return kind("axis: %d is out of bounds, the array has %d axes" % arguments)
+
+
 def unknown_op(arguments):
     import difflib
     word, names = arguments

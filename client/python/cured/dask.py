@@ -16,10 +16,12 @@ import dask.array
 import numpy
 
 import cured
+from cured._adapt import axis_error
 from cured._result import Result
 
 _BLOCK = 4096  # products of floats are cut at multiples of so many elements
 _INDICES = ("argmin", "argmax")
+_NO_PRODUCT = "prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled(x, 1)"
 
 
 def _names(ops):
@@ -33,14 +35,24 @@ def _client(address):
     return cured.Client(address)
 
 
+def _array(chunk):
+    """A chunk that keeps its mask."""
+    return chunk if isinstance(chunk, numpy.ma.MaskedArray) else numpy.asarray(chunk)
+
+
 def _fold(chunk, ops, first, address):
-    client = {} if address is None else {"client": _client(address)}
-    return cured.partial(numpy.asarray(chunk), ops, first=first, **client) if ops else None
+    options = {} if address is None else {"client": _client(address)}
+    chunk = _array(chunk)
+    if not isinstance(chunk, numpy.ma.MaskedArray):
+        options["first"] = first
+    elif first is not None:
+        raise TypeError(_NO_PRODUCT)
+    return cured.partial(chunk, ops, **options) if ops else None
 
 
 def _places(chunk, ops, start, shape, nan):
     """Of a chunk, the first extremum of each op: its element and its index in the whole, in C order. NaN is one, as cured has it."""
-    chunk, found = numpy.asarray(chunk), {}
+    chunk, found = _array(chunk), {}
     for op in ops:
         try:
             at = getattr(cured, op)(chunk, nan=nan) if chunk.dtype.kind == "f" else getattr(cured, op)(chunk)
@@ -96,6 +108,8 @@ def _whole(x, ops, nan, options, split_every, address):
     indices = [op for op in ops if op in _INDICES]
     rest = [op for op in ops if op not in indices]
     product = "prod" in ops and x.dtype.kind == "f"
+    if product and isinstance(x._meta, numpy.ma.MaskedArray):
+        raise TypeError(_NO_PRODUCT)
     if product:  # its tree is fixed by the place of every element
         x = x.reshape(-1)
         x = x.rechunk(-(-max(1, *x.chunks[0]) // _BLOCK) * _BLOCK)
@@ -110,24 +124,66 @@ def _whole(x, ops, nan, options, split_every, address):
 
 
 def _rows(chunk, ops, axes, options, address):
-    """The answers of a chunk that is whole along the axes, by op, in one pass."""
+    """The answers of a chunk that is whole along the axes, by op, in one pass; an exception for an op that lacks some."""
     client = {} if address is None else {"client": _client(address)}
-    result = cured.reduce(numpy.asarray(chunk), ops, axis=axes if len(axes) > 1 else axes[0], keepdims=True, **options, **client)
-    return {op: numpy.asarray(result[op]) for op in ops}
+    return dict(cured.reduce(_array(chunk), ops, axis=axes, keepdims=True, **options, **client)._answers)
 
 
-def _along(x, ops, axis, keepdims, options, address):
-    axes = tuple(sorted(k % x.ndim for k in ((axis,) if isinstance(axis, int) else axis)))
-    if any(op in _INDICES for op in ops) and len(axes) > 1:
-        raise ValueError("argmin and argmax take one axis")
+def _answers(row, op):
+    if isinstance(row[op], Exception):
+        raise row[op]
+    return numpy.asarray(row[op])
+
+
+def _types(x, ops, options):
+    """The types of answers along axes, by op. It raises what is wrong with ops and options, so that a graph that is made can be
+    computed."""
+    one = numpy.ones((1,) * x.ndim, x.dtype)
+    return {op: row.dtype for op, row in _rows(one, ops, tuple(range(x.ndim)), options, None).items()}
+
+
+def _axes(axis, ndim):
+    """The axes as rising numbers."""
+    axes = []
+    for k in axis if isinstance(axis, tuple) else (axis,):
+        try:
+            k = operator.index(k)
+        except TypeError:
+            raise TypeError("axis: an integer or a tuple of integers is wanted, not %r" % type(k)) from None
+        if not -ndim <= k < ndim:
+            raise axis_error((k, ndim))
+        axes.append(k % ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError("axis: an axis comes twice in %r" % (axis,))
+    return tuple(sorted(axes))
+
+
+def _along(x, ops, axis, keepdims, types, options, address):
+    axes = _axes(axis, x.ndim)
     x = x.rechunk({k: -1 for k in axes})  # answers along an axis are of whole rows
     whole = functools.partial(_rows, ops=ops, axes=axes, options=options, address=address)
     chunks = tuple((1,) if k in axes else sizes for k, sizes in enumerate(x.chunks))
     rows = x.map_blocks(whole, dtype=object, chunks=chunks, meta=numpy.empty((0,) * x.ndim, object))
     arrays = {}
-    for op, row in whole(numpy.ones((1,) * x.ndim, x.dtype)).items():  # their types
-        y = rows.map_blocks(operator.itemgetter(op), dtype=row.dtype, meta=numpy.empty((0,) * x.ndim, row.dtype))
+    for op in ops:
+        y = rows.map_blocks(_answers, op, dtype=types[op], meta=numpy.empty((0,) * x.ndim, types[op]))
         arrays[op] = y if keepdims else y.squeeze(axis=axes)
+    return Result(arrays)
+
+
+def _kept(result, op, dtype, ndim):
+    """One answer of a whole array, with its axes."""
+    answer = result[op]
+    try:
+        return numpy.array(answer, dtype).reshape((1,) * ndim)
+    except OverflowError:
+        raise OverflowError("the %s does not fit %s" % (op, dtype)) from None
+
+
+def _keep(result, x, types):
+    arrays, kept = {}, dask.delayed(_kept, pure=True)
+    for op, dtype in types.items():
+        arrays[op] = dask.array.from_delayed(kept(result, op, dtype, x.ndim), (1,) * x.ndim, dtype)
     return Result(arrays)
 
 
@@ -136,7 +192,7 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
     """Answers of `ops` over a dask array: exact, rounded once, the same bits under any chunking.
 
     axis None gives one delayed Result. An axis, or a tuple of them, gives a Result of dask arrays; chunks are joined along it
-    first. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
+    first. With keepdims axis None gives such arrays, too. What is wrong with the arguments is said here, not when it is computed. Chunks are folded in the worker's own process or, with `address` ("unix:/run/cured/cured.sock", "auto:"), by the daemon
     that a worker finds there. Partials are merged in groups of `split_every`.
     """
     ops = _names(ops)
@@ -154,6 +210,8 @@ def reduce(x, ops, axis=None, *, keepdims=False, dtype=None, ddof=0, nan="propag
         options["nan"] = nan
     if overflow != "error":
         options["overflow"] = overflow
-    if axis is None:
-        return _whole(x, ops, nan, options, split_every, address)
-    return _along(x, ops, axis, keepdims, options, address)
+    types = _types(x, ops, options)
+    if axis is not None:
+        return _along(x, ops, axis, keepdims, types, options, address)
+    result = _whole(x, ops, nan, options, split_every, address)
+    return _keep(result, x, types) if keepdims else result
