@@ -15,6 +15,7 @@
 
 enum {
     CR_PY_MAX_DIMS = 64,
+    CR_PY_MOST_DEPTH = 32,         /* of calls inside calls: a request takes 10 KiB of the stack */
     CR_PY_SMALL_BYTES = 64 * 1024, /* folded with the GIL held: giving it away would cost more */
 };
 
@@ -22,6 +23,10 @@ enum {
 
 /* Raises the exception that belongs to the status. */
 void cr_py_raise(const cured_error *error);
+/* Before and after what may call a function of the caller's that calls cured again, and takes much of the stack. False with a
+ * RecursionError where too many of them are under way in this thread. */
+bool cr_py_enter(void);
+void cr_py_leave(void);
 /* Calls a function of one of the package's Python files; a new reference. */
 PyObject *cr_py_helper(const char *file, const char *function, PyObject *argument);
 extern PyObject *cr_py_error;
@@ -114,8 +119,9 @@ typedef struct cr_py_input {
     cr_py_file_part file; /* FILE */
     const char *data;     /* HOST, CUDA: of the element at index 0 of every axis */
     cr_py_mask mask;
-    PyObject *owner; /* whose memory it is: the object that was given; borrowed */
-    PyObject *held;  /* owned, keeps the memory; may be NULL */
+    PyObject *owner;     /* whose memory it is: the object that was given; borrowed */
+    PyObject *held;      /* owned, keeps the memory; may be NULL */
+    PyObject *mask_held; /* the same of a mask without a buffer */
     Py_buffer view, mask_view;
     bool has_view, has_mask_view;
     bool is_masked; /* elements may be left out: of a masked array, even where it has no mask, and with where= */

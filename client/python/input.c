@@ -143,7 +143,7 @@ static int take_behind_buffer(cr_py_input *in, PyObject *array) {
 
 bool cr_py_input_take(cr_py_input *in, PyObject *array) {
     in->owner = array;
-    in->held = NULL;
+    in->held = in->mask_held = NULL;
     in->has_view = in->has_mask_view = false;
     in->mask.data = NULL;
     in->mask.keeps = true;
@@ -178,12 +178,11 @@ static void refuse_mask(PyObject *mask) {
     Py_XDECREF(trace);
 }
 
-/* The mask, or what stands for it, as of a column of a table: something with a buffer. A new reference. */
+/* The mask, or what stands for it, as of a column of a table. A new reference. */
 static PyObject *mask_array(PyObject *mask) {
     if (PyObject_CheckBuffer(mask)) return Py_NewRef(mask);
     PyObject *array = NULL, *own = NULL, *pair = cr_py_helper("cured._adapt", "adapt", mask);
-    const bool good =
-        pair != NULL && PyArg_ParseTuple(pair, "OO", &array, &own) && own == Py_None && PyObject_CheckBuffer(array);
+    const bool good = pair != NULL && PyArg_ParseTuple(pair, "OO", &array, &own) && own == Py_None;
     if (good)
         Py_INCREF(array);
     else
@@ -192,45 +191,74 @@ static PyObject *mask_array(PyObject *mask) {
     return good ? array : NULL;
 }
 
-bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
-    bool swap;
-    if (in->mask.data != NULL || in->kind != CR_PY_HOST) {
-        PyErr_SetString(PyExc_TypeError, in->kind == CR_PY_HOST ? "where: the array has a mask of its own"
-                                                                : "where: only arrays of this process take one");
-        return false;
-    }
-    if (mask == Py_False) {
-        static const char none[] = {0};
-        memset(in->mask.strides, 0, sizeof in->mask.strides);
-        in->mask.data = none;
-        in->mask.keeps = keeps;
-        in->is_masked = true;
-        return true;
-    }
-    PyObject *array = mask_array(mask);
-    in->has_mask_view = array != NULL && PyObject_GetBuffer(array, &in->mask_view, PyBUF_RECORDS_RO) == 0;
-    Py_XDECREF(array); /* the buffer holds it */
-    if (!in->has_mask_view) return false;
-    const Py_buffer *v = &in->mask_view;
-    if (type_of(v->format != NULL ? v->format : "B", v->itemsize, &swap) != CURED_BOOL) {
-        PyErr_SetString(PyExc_TypeError, "where: a bool array is wanted");
-        return false;
-    }
-    int behind = in->ndim - v->ndim;
-    bool fits = behind >= 0 && (v->ndim == 0 || (v->shape != NULL && v->strides != NULL));
+/* Its strides, broadcast to the array's shape. strides NULL: of one element. */
+static bool take_mask(cr_py_input *in, const char *data, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides,
+                      bool keeps) {
+    int behind = in->ndim - ndim;
+    bool fits = behind >= 0 && (ndim == 0 || (shape != NULL && strides != NULL));
     for (int i = 0; i < in->ndim && fits; i++) {
-        Py_ssize_t n = i < behind ? 1 : v->shape[i - behind];
-        in->mask.strides[i] = n == 1 ? 0 : v->strides[i - behind];
+        Py_ssize_t n = i < behind ? 1 : shape[i - behind];
+        in->mask.strides[i] = n == 1 ? 0 : strides[i - behind];
         fits = n == 1 || n == in->shape[i];
     }
     if (!fits) {
         PyErr_SetString(PyExc_ValueError, "where: its shape does not broadcast to the array's");
         return false;
     }
-    in->mask.data = v->buf;
+    in->mask.data = data;
     in->mask.keeps = keeps;
     in->is_masked = true;
     return true;
+}
+
+/* A mask that is a tensor. -1 with an exception, 0: it is none. */
+static int take_mask_tensor(cr_py_input *in, PyObject *mask, bool keeps) {
+    cr_py_input *t = PyMem_Calloc(1, sizeof *t);
+    if (t == NULL) return PyErr_NoMemory(), -1;
+    t->owner = mask;
+    int taken = cr_py_input_tensor(t, mask);
+    if (taken == 1 && (t->kind != CR_PY_HOST || t->dtype != CURED_BOOL)) {
+        PyErr_SetString(PyExc_TypeError, t->kind != CR_PY_HOST ? "where: the mask lies on a GPU: pass mask.cpu()"
+                                                               : "where: a bool array is wanted");
+        taken = -1;
+    }
+    if (taken == 1) taken = take_mask(in, t->data, t->ndim, t->shape, t->strides, keeps) ? 1 : -1;
+    if (taken == 1) {
+        in->mask_held = t->held;
+        t->held = NULL;
+    }
+    cr_py_input_release(t);
+    PyMem_Free(t);
+    return taken;
+}
+
+static bool take_mask_buffer(cr_py_input *in, PyObject *array, bool keeps) {
+    bool swap;
+    if (PyObject_GetBuffer(array, &in->mask_view, PyBUF_RECORDS_RO) != 0) return false;
+    in->has_mask_view = true;
+    const Py_buffer *v = &in->mask_view;
+    if (type_of(v->format != NULL ? v->format : "B", v->itemsize, &swap) != CURED_BOOL) {
+        PyErr_SetString(PyExc_TypeError, "where: a bool array is wanted");
+        return false;
+    }
+    return take_mask(in, v->buf, v->ndim, v->shape, v->strides, keeps);
+}
+
+bool cr_py_input_mask(cr_py_input *in, PyObject *mask, bool keeps) {
+    static const char none[] = {0};
+    if (in->mask.data != NULL || in->kind != CR_PY_HOST) {
+        PyErr_SetString(PyExc_TypeError, in->kind == CR_PY_HOST ? "where: the array has a mask of its own"
+                                                                : "where: only arrays of this process take one");
+        return false;
+    }
+    if (mask == Py_False) return take_mask(in, none, 0, NULL, NULL, keeps);
+    PyObject *array = mask_array(mask);
+    if (array == NULL) return false;
+    const int taken =
+        PyObject_CheckBuffer(array) ? take_mask_buffer(in, array, keeps) : take_mask_tensor(in, array, keeps);
+    if (taken == 0 && !PyErr_Occurred()) refuse_mask(mask);
+    Py_DECREF(array); /* the buffer holds it */
+    return taken == 1;
 }
 
 void cr_py_input_release(cr_py_input *in) {
@@ -238,6 +266,7 @@ void cr_py_input_release(cr_py_input *in) {
     if (in->has_mask_view) PyBuffer_Release(&in->mask_view);
     in->has_mask_view = false;
     Py_CLEAR(in->held);
+    Py_CLEAR(in->mask_held);
 }
 
 bool cr_py_dtype(PyObject *given, cured_dtype *dtype, bool *big) {

@@ -39,6 +39,21 @@ void cr_py_raise(const cured_error *error) {
     Py_DECREF(text);
 }
 
+static _Thread_local int depth;
+
+bool cr_py_enter(void) {
+    if (depth < CR_PY_MOST_DEPTH) {
+        depth++;
+        return true;
+    }
+    PyErr_Format(PyExc_RecursionError,
+                 "cured was called from inside its own calls, by their arguments, %d deep: the limit",
+                 CR_PY_MOST_DEPTH);
+    return false;
+}
+
+void cr_py_leave(void) { depth--; }
+
 PyObject *cr_py_helper(const char *file, const char *function, PyObject *argument) {
     PyObject *module = PyImport_ImportModule(file);
     PyObject *callable = module != NULL ? PyObject_GetAttrString(module, function) : NULL;

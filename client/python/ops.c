@@ -8,7 +8,7 @@
 #include "client/python/extension.h"
 #include "kernels/core/float_state.h"
 
-/* What a function was called on: the module, a client, or a file. Moves args on behind the array. */
+/* What a function was called on: the module, a client, or a file. Moves args on behind the array. True: end() must follow. */
 static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_ssize_t *nargs) {
     r->axis = r->where = r->initial = r->out = NULL;
     r->out_count = 0;
@@ -18,7 +18,7 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     r->keepdims = r->partial = r->single = r->has_first = false;
     if (self != NULL && Py_TYPE(self) == cr_py_file_type) {
         r->array = self;
-        return true;
+        return cr_py_enter();
     }
     if (self != NULL && Py_TYPE(self) == cr_py_client_type) r->client = (cr_py_client *)self;
     if (self != NULL && Py_TYPE(self) == cr_py_async_type) r->async = (cr_py_async *)self;
@@ -29,7 +29,7 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     r->array = (*args)[0];
     ++*args;
     --*nargs;
-    return true;
+    return cr_py_enter();
 }
 
 static PyObject *run_request(cr_py_request *r) {
@@ -39,11 +39,12 @@ static PyObject *run_request(cr_py_request *r) {
     return NULL;
 }
 
-/* What Python's files compute of floats counts too, such as casts to the type of out=. */
-static PyObject *run(cr_py_request *r) {
+/* Of a good request the answer. What Python's files compute of floats counts too, such as casts to the type of out=. */
+static PyObject *end(cr_py_request *r, bool good) {
     const uint64_t state = cr_float_enter();
-    PyObject *answer = run_request(r);
+    PyObject *answer = good ? run_request(r) : NULL;
     cr_float_leave(state);
+    cr_py_leave();
     return answer;
 }
 
@@ -53,21 +54,25 @@ static PyObject *run_one(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     r.single = true;
     r.ops[0] = op;
     r.op_count = 1;
-    return cr_py_request_options(&r, args, nargs, kwnames) ? run(&r) : NULL;
+    return end(&r, cr_py_request_options(&r, args, nargs, kwnames));
+}
+
+/* The ops, which come first, and the options. */
+static bool take_several(cr_py_request *r, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 1) {
+        PyErr_SetString(PyExc_TypeError, "ops are missing, such as ['sum', 'max']");
+        return false;
+    }
+    if (!cr_py_request_ops(r, args[0]) || !cr_py_request_options(r, args + 1, nargs - 1, kwnames)) return false;
+    if (r->initial != NULL) PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
+    return r->initial == NULL;
 }
 
 static PyObject *run_several(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool partial) {
     cr_py_request r;
     if (!begin(&r, self, &args, &nargs)) return NULL;
-    if (nargs < 1) {
-        PyErr_SetString(PyExc_TypeError, "ops are missing, such as ['sum', 'max']");
-        return NULL;
-    }
     r.partial = partial;
-    if (!cr_py_request_ops(&r, args[0]) || !cr_py_request_options(&r, args + 1, nargs - 1, kwnames)) return NULL;
-    if (r.initial == NULL) return run(&r);
-    PyErr_SetString(PyExc_TypeError, "initial: only sum, prod, min and max take it");
-    return NULL;
+    return end(&r, take_several(&r, args, nargs, kwnames));
 }
 
 static PyObject *run_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -83,13 +88,10 @@ static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t 
                                    CURED_OP_ARGMAX, CURED_OP_SUM,       CURED_OP_MEAN, CURED_OP_STD};
     cr_py_request r;
     if (!begin(&r, self, &args, &nargs)) return NULL;
-    if (nargs != 0) {
-        PyErr_SetString(PyExc_TypeError, "describe takes the array alone");
-        return NULL;
-    }
     memcpy(r.ops, ops, sizeof ops);
     r.op_count = sizeof ops / sizeof ops[0];
-    return cr_py_request_options(&r, args, nargs, kwnames) ? run(&r) : NULL;
+    if (nargs != 0) PyErr_SetString(PyExc_TypeError, "describe takes the array alone");
+    return end(&r, nargs == 0 && cr_py_request_options(&r, args, nargs, kwnames));
 }
 
 #define CR_OP(symbol, id, name, int_needs, float_needs, ...)                                                    \

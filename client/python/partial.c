@@ -51,24 +51,33 @@ static void partial_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-static PyObject *finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    cr_py_partial *p = (cr_py_partial *)self;
-    cr_py_request r = {.single = false};
+static PyObject *answer(const cr_py_partial *p, cr_py_request *r) {
     cured_values *values;
     cured_error error;
     PyObject *answers[CURED_MAX_OPS];
-    if (nargs != 1) return PyErr_Format(PyExc_TypeError, "finish takes the ops, such as ['sum', 'max']");
-    if (!cr_py_request_ops(&r, args[0]) || !cr_py_request_options(&r, args + 1, 0, kwnames)) return NULL;
-    if (r.axis != NULL || r.where != NULL || r.initial != NULL || r.out != NULL || r.keepdims || r.client != NULL)
-        return PyErr_Format(PyExc_TypeError, "finish takes dtype, ddof, nan and overflow only");
-    if (cured_partial_finish(PyBytes_AsString(p->bytes), (size_t)PyBytes_Size(p->bytes), r.ops, r.op_count, &r.options,
-                             &values, &error) != CURED_OK) {
+    if (cured_partial_finish(PyBytes_AsString(p->bytes), (size_t)PyBytes_Size(p->bytes), r->ops, r->op_count,
+                             &r->options, &values, &error) != CURED_OK) {
         cr_py_raise(&error);
         return NULL;
     }
-    for (size_t i = 0; i < r.op_count; i++) answers[i] = cr_py_answer_or_error(cured_values_get(values, i));
+    for (size_t i = 0; i < r->op_count; i++) answers[i] = cr_py_answer_or_error(cured_values_get(values, i));
     cured_values_free(values);
-    return cr_py_answer_result(&r, answers);
+    return cr_py_answer_result(r, answers);
+}
+
+static PyObject *finish(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    cr_py_request r = {.single = false};
+    if (nargs != 1) return PyErr_Format(PyExc_TypeError, "finish takes the ops, such as ['sum', 'max']");
+    if (!cr_py_enter()) return NULL;
+    bool good = cr_py_request_ops(&r, args[0]) && cr_py_request_options(&r, args + 1, 0, kwnames);
+    if (good &&
+        (r.axis != NULL || r.where != NULL || r.initial != NULL || r.out != NULL || r.keepdims || r.client != NULL)) {
+        PyErr_SetString(PyExc_TypeError, "finish takes dtype, ddof, nan and overflow only");
+        good = false;
+    }
+    PyObject *result = good ? answer((const cr_py_partial *)self, &r) : NULL;
+    cr_py_leave();
+    return result;
 }
 
 static PyObject *merge_bytes(PyObject *parts, Py_ssize_t count) {

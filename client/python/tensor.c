@@ -297,8 +297,23 @@ static bool take_found(cr_py_input *in, PyObject *array, const cr_py_exchange *e
     return in->kind != CR_PY_CUDA || (cr_py_exchange_stream(exchange, t, &stream) && synchronize(in->data, stream));
 }
 
+/* A tensor of torch may stand for the negatives of what its memory holds, which DLPack does not say. False with a TypeError. */
+static bool has_its_sign(PyObject *array) {
+    PyObject *function = cr_py_maybe(array, "is_neg"), *is_negated = NULL;
+    if (function == NULL) return !PyErr_Occurred();
+    is_negated = PyObject_CallNoArgs(function);
+    Py_DECREF(function);
+    const int negated = is_negated != NULL ? PyObject_IsTrue(is_negated) : -1;
+    Py_XDECREF(is_negated);
+    if (negated == 1)
+        PyErr_SetString(PyExc_TypeError,
+                        "the tensor's memory holds the negatives of its values (is_neg): pass t.resolve_neg()");
+    return negated == 0;
+}
+
 int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
     int type = 0, id = 0;
+    if (!has_its_sign(array)) return -1;
     const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(array));
     if (exchange != NULL) return take_found(in, array, exchange) ? 1 : -1;
     if (PyErr_Occurred()) return -1;

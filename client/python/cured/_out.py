@@ -17,6 +17,11 @@ def on_gpu(out):
     return kind == "cuda" if isinstance(kind, str) else hasattr(out, "__cuda_array_interface__")
 
 
+def is_bfloat16(out):
+    """Whether it is a tensor of torch of a type that NumPy has not."""
+    return hasattr(out, "copy_") and type_name(out) == "bfloat16"
+
+
 def view(out):
     """A NumPy array of the same memory."""
     if isinstance(out, numpy.ndarray):
@@ -61,7 +66,7 @@ def listed(out, single, names):
 def default_type(arguments):
     """The type of the one op's answers, where dtype= does not say it: as in NumPy, that of out, if it is a float's."""
     out, = listed(arguments, True, ("",))
-    if on_gpu(out):
+    if on_gpu(out) or is_bfloat16(out):
         return type_name(out) if type_name(out) in ("float16", "bfloat16", "float32", "float64") else None
     dtype = view(out).dtype
     return dtype.name if dtype.kind == "f" and dtype.isnative else None
@@ -73,9 +78,12 @@ def places(arguments):
     out, single, names, shape, dtypes = arguments
     given = tuple(listed(out, single, names))
     gpus = [on_gpu(each) for each in given]
-    arrays = [each if gpu else view(each) for each, gpu in zip(given, gpus)]
+    copied = [is_bfloat16(each) and not gpu for each, gpu in zip(given, gpus)]
+    arrays = [each if gpu or copy else view(each) for each, gpu, copy in zip(given, gpus, copied)]
     for name, array in zip(names, arrays):
         check(name, array, shape)
+    if any(copied):
+        return None
     if any(gpus):
         return given if all(gpus) else None
     for i, array in enumerate(arrays):
@@ -86,7 +94,7 @@ def places(arguments):
     return arrays
 
 
-def to_gpu(name, answer, out):
+def to_tensor(name, answer, out):
     """By an array of the host that has the type of out, or of bfloat16 the values."""
     check(name, out, numpy.shape(answer))
     host = numpy.empty(tuple(out.shape), "float32" if type_name(out) == "bfloat16" else type_name(out))
@@ -101,8 +109,8 @@ def to_gpu(name, answer, out):
 
 
 def put(name, answer, out):
-    if on_gpu(out):
-        return to_gpu(name, answer, out)
+    if on_gpu(out) or is_bfloat16(out):
+        return to_tensor(name, answer, out)
     array = view(out)
     if type(answer) is int and array.dtype.kind in "iu":
         check(name, array, ())
