@@ -9,7 +9,7 @@ import sys
 import unittest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-FILES = ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_inputs", "test_numpy", "test_out", "test_parts", "test_daemon", "test_files", "test_process", "test_credentials", "test_wheel", "test_page",
+FILES = ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_cross", "test_inputs", "test_numpy", "test_out", "test_parts", "test_daemon", "test_files", "test_process", "test_credentials", "test_wheel", "test_page",
          "test_tables"]
 
 
