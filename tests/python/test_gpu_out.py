@@ -104,6 +104,19 @@ class Out(DaemonTest, Case):
         self.assertIs(self.client.sum(self.put(a), axis=1, out=out), out)
         self.assertEqual(([np.float32(1) + np.float32(2**-23), 1], False), (out.host.tolist(), out.copied))
 
+    def test_slices_of_only_nans(self):
+        """A GPU writes no statuses, so these come from the daemon's host: a slice without an extremum raises."""
+        a = RANDOM.random((3000, 8))
+        self.check(a, "min,argmax", [self.put(np.zeros(3000)), self.put(np.zeros(3000, "u8"))], True, nan="skip")
+        a[7] = np.nan
+        for op, out in (("min", np.zeros(3000)), ("argmax", np.zeros(3000, "u8"))):
+            with self.assertRaisesRegex(ValueError, "output 7: %s of only NaNs has no value; 1 of 3000" % op):
+                getattr(self.client, op)(self.put(a), axis=1, nan="skip", out=self.put(out))
+        r = self.client.reduce(self.put(a), "max,sum", axis=1, nan="skip", out=(self.put(np.zeros(3000)), self.put(np.zeros(3000))))
+        self.assert_arrays(r.sum.host, cured.sum(a, axis=1, nan="skip"))
+        with self.assertRaisesRegex(ValueError, "only NaNs"):
+            r.max
+
     def exchanged(self, array):
         """As a tensor of torch: its type has functions in C, and what is asked by attributes is noted."""
         device, kind = self.put(array), Exchanged.table()

@@ -117,6 +117,16 @@ class Out(Case):
         with self.assertRaisesRegex(ValueError, "shape"):
             cured.sum(a, axis=1, out=np.zeros(4))
 
+    def test_an_op_without_answers_leaves_the_others(self):
+        a = np.array([[np.nan, np.nan], [1, 2]])
+        for where in (None, np.ones(2, "?")):
+            for dtype in ("f8", ">f8"):  # in place, and copied
+                outs = np.empty(2, dtype), np.empty(2, dtype)
+                r = cured.reduce(a, "min,sum", axis=1, nan="skip", where=where, out=outs)
+                self.assertTrue(r.sum is outs[1] and outs[1].tolist() == [0, 3])
+                with self.assertRaisesRegex(ValueError, "only NaNs"):
+                    r.min
+
     def test_into_a_masked_array(self):
         for out in (np.ma.masked_array(np.zeros(3), mask=[0, 1, 0]), np.ma.masked_array(np.zeros(3), mask=np.zeros(3, "?"))):
             with self.assertRaisesRegex(TypeError, "out: .*mask.*out.data"):

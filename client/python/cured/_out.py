@@ -133,4 +133,6 @@ def store(arguments):
     out = listed(out, single, names)
     if single:
         return put(names[0], answer, out[0])
-    return Result({name: put(name, answer[name], each) for name, each in zip(names, out)})
+    answers = answer._answers  # an exception stays where an op lacks answers: it raises when it is asked for
+    return Result({name: answers[name] if isinstance(answers[name], Exception) else put(name, answers[name], each)
+                   for name, each in zip(names, out)})
