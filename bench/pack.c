@@ -78,7 +78,7 @@ static void judge(int kind) {
         unit += cr_pack_units(&fold);
         cr_partial_init(&cpu, fold.dtype, fold.families);
         cr_cpu_fold(&cpu, b.host + ((const uint8_t *)fold.data - b.arena), fold.n, 0);
-        for (cr_op op = CR_OP_SUM; op <= CR_OP_LAST; op++) {
+        for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
             cr_value got, wanted;
             if (cr_op_supports(op, fold.dtype, NULL) != CR_OK || !cr_op_needs(op, fold.dtype) ||
                 cr_op_needs(op, fold.dtype) & ~fold.families)

@@ -208,7 +208,7 @@ static uint64_t answers_of_claim(const cr_job *job, const cr_axis_spec *spec, ui
     if (!job->sink || job->sink->device < 0) return CR_JOB_AXIS_GPU_OUTPUT_BYTES / job->axis->answer_bytes;
     *held = CR_JOB_AXIS_PLACED_VARIANCE_BYTES;
     for (uint32_t k = 0; k < spec->op_count; k++)
-        if (spec->ops[k] == CR_OP_VAR || spec->ops[k] == CR_OP_STD) return CR_JOB_AXIS_PLACED_VARIANCES;
+        if (cr_op_term(spec->ops[k]) == CR_TERM_SPREAD) return CR_JOB_AXIS_PLACED_VARIANCES;
     *held = CR_JOB_AXIS_PLACED_BYTES;
     return CR_JOB_AXIS_PLACED_ANSWERS;
 }

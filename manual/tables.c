@@ -230,7 +230,7 @@ const manual_program *const *manual_programs(void) {
 }
 
 const char manual_ops[] =
-#define CR_OP(symbol, id, name, ints, floats, help, elements, dtype, bytes, answer) \
+#define CR_OP(symbol, id, name, term, divisor, root, result, empty, help, elements, dtype, bytes, answer) \
     name "\n" help ". Of " elements " it is " answer "\n"
 #include "kernels/core/op.def"
 #undef CR_OP
@@ -238,7 +238,7 @@ const char manual_ops[] =
 
 const char *manual_words(const char *words) {
     static const char ops[] =
-#define CR_OP(symbol, id, name, integers, floats, ...) " " name
+#define CR_OP(symbol, id, name, ...) " " name
 #include "kernels/core/op.def"
 #undef CR_OP
         ;

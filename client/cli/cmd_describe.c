@@ -5,8 +5,9 @@
 #include "client/cli/cli.h"
 
 static const cured_op ops[] = {
-    CURED_OP_COUNT,  CURED_OP_COUNT_NAN, CURED_OP_MIN,  CURED_OP_MAX, CURED_OP_ARGMIN,
-    CURED_OP_ARGMAX, CURED_OP_SUM,       CURED_OP_MEAN, CURED_OP_STD,
+#define CR_DESCRIBE(symbol) CURED_OP_##symbol,
+#include "kernels/core/describe.def"
+#undef CR_DESCRIBE
 };
 
 size_t cli_describe_ops(const cured_op **all) {

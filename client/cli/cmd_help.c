@@ -21,7 +21,7 @@ static const struct shown options[] = {
 static const struct op {
     const char *name, *help, *elements, *dtype, *bytes, *answer;
 } ops[] = {
-#define CR_OP(symbol, id, name, ints, floats, help, elements, dtype, bytes, answer) \
+#define CR_OP(symbol, id, name, term, divisor, root, result, empty, help, elements, dtype, bytes, answer) \
     {name, help, elements, dtype, bytes, answer},
 #include "kernels/core/op.def"
 #undef CR_OP

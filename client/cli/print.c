@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
+#include "kernels/core/op.h"
 
 static void say_no_value(const cli_answer *a, const cured_value *v) {
     cured_error error;
@@ -160,7 +161,7 @@ void cli_print_timing(const cured_call *call) {
 static void warn_ddof(const cli_options *o, const cli_answer *answer, const cured_value *v) {
     cured_op op = cured_value_op(v);
     char text[CURED_TEXT_BYTES] = "";
-    if ((op != CURED_OP_VAR && op != CURED_OP_STD) || o->call.ddof == 0) return;
+    if (cr_op_divisor((cr_op)op) != CR_DIVISOR_COUNT_LESS_DDOF || o->call.ddof == 0) return;
     if (o->call.ddof >= answer->count)
         cli_warn("%s: --ddof %llu is not below the %llu elements, so there is no such number", cured_op_name(op),
                  (unsigned long long)o->call.ddof, (unsigned long long)answer->count);

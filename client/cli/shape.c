@@ -2,6 +2,7 @@
  *
  * Thread: one. */
 #include "client/cli/cli.h"
+#include "kernels/core/op.h"
 
 typedef unsigned long long ull;
 
@@ -45,9 +46,7 @@ bool cli_counts_order(const cli_options *o, cured_dtype dtype, const cured_op *o
                       const uint64_t *shape) {
     bool ordered = false;
     uint32_t wide = 0; /* dimensions: with one alone both orders are the same */
-    for (size_t i = 0; i < op_count; i++)
-        ordered = ordered || ops[i] == CURED_OP_ARGMIN || ops[i] == CURED_OP_ARGMAX ||
-                  (ops[i] == CURED_OP_PROD && dtype >= CURED_F16);
+    for (size_t i = 0; i < op_count; i++) ordered = ordered || cr_op_is_ordered((cr_op)ops[i], (cr_dtype)dtype);
     for (uint32_t d = 0; d < dims; d++) {
         if (shape[d] == 0) return false;
         wide += shape[d] > 1;

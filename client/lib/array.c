@@ -202,7 +202,7 @@ static bool mark(uint64_t *seen, uint64_t first, uint64_t count) {
 /* Whether the program finds all those elements along its axis; without a value there is no index (nan: skip). */
 static bool indices_fit(const cured_call *call, const cr_wire_part *part, uint64_t count) {
     const cr_wire_reduce *r = &call->request.reduce;
-    if (r->ops[part->op] != CR_OP_ARGMIN && r->ops[part->op] != CR_OP_ARGMAX) return true;
+    if (!cr_op_is_index((cr_op)r->ops[part->op])) return true;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t index;
         if (part->statuses != NULL && part->statuses[i] != CR_OK) continue;

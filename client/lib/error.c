@@ -19,7 +19,7 @@
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
 _Static_assert((int)CURED_I128 == (int)CR_I128 && (int)CURED_BIGINT == (int)CR_BIGINT, "result types agree");
-#define CR_OP(symbol, id, name, int_needs, float_needs, ...) \
+#define CR_OP(symbol, id, ...) \
     _Static_assert((int)CURED_OP_##symbol == (int)CR_OP_##symbol, "cured_op agrees with op.def");
 #include "kernels/core/op.def"
 #undef CR_OP
@@ -64,11 +64,13 @@ const char *cured_dtype_name(cured_dtype dtype) {
     return dtype >= CURED_BOOL && dtype <= CURED_BIGINT ? cr_dtype_name((cr_dtype)dtype) : NULL;
 }
 
-const char *cured_op_name(cured_op op) {
-    return (unsigned)op >= 1 && (unsigned)op <= CR_OP_LAST ? cr_op_name((cr_op)op) : NULL;
-}
+const char *cured_op_name(cured_op op) { return cr_op_row_of((uint32_t)op)->name; }
 
-const char *cured_op_list(size_t index) { return index < CR_OP_LAST ? cr_op_name((cr_op)(index + 1)) : NULL; }
+const char *cured_op_list(size_t index) {
+    cr_op op = cr_op_next(CR_OP_NONE);
+    for (; op != CR_OP_NONE && index != 0; index--) op = cr_op_next(op);
+    return cr_op_row_of(op)->name;
+}
 
 size_t cured_dtype_size(cured_dtype dtype) {
     return (unsigned)dtype <= CURED_I128 ? cr_dtype_size((cr_dtype)dtype) : 0;

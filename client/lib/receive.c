@@ -57,8 +57,8 @@ static bool value_fits(uint32_t dtype, uint32_t len) {
 static bool type_fits(const cured_call *call, cr_op op, uint32_t dtype) {
     const cr_finish_opts opts = {.result_dtype = (cr_dtype)call->request.reduce.result_dtype};
     cr_dtype asked = cr_axis_dtype(op, (cr_dtype)call->input_dtype, &opts);
-    bool grows = (op == CR_OP_SUM || op == CR_OP_SUMSQ || op == CR_OP_NORM1) && opts.result_dtype == CR_DTYPE_NONE &&
-                 cr_dtype_kind(asked) != CR_KIND_FLOAT;
+    bool grows = cr_op_result(op) == CR_RESULT_EXACT && cr_op_closing(op) == CR_CLOSING_SUMS &&
+                 opts.result_dtype == CR_DTYPE_NONE && cr_dtype_kind(asked) != CR_KIND_FLOAT;
     return call->input_dtype == 0 || dtype == (uint32_t)asked || (grows && dtype == CR_BIGINT);
 }
 
@@ -74,8 +74,7 @@ static const char *take_value(const cured_call *call, struct cured_value *v, con
     if (!type_fits(call, (cr_op)v->op, r->dtype)) return "a value is not of the type asked for";
     if (!value_fits(r->dtype, r->value_len)) return "the length of a value does not belong to its type";
     if (r->dtype == CR_BOOL && r->value[0] > 1) return "a bool is neither 0 nor 1";
-    bool indexes = v->op == CR_OP_ARGMIN || v->op == CR_OP_ARGMAX;
-    if (r->at_len != 0 && (!indexes || r->at_len != cr_dtype_size((cr_dtype)input_dtype)))
+    if (r->at_len != 0 && (!cr_op_is_index((cr_op)v->op) || r->at_len != cr_dtype_size((cr_dtype)input_dtype)))
         return "the length of an element does not belong to its type";
     v->dtype = (uint8_t)r->dtype;
     v->len = r->value_len;
@@ -91,7 +90,7 @@ static const char *take_value(const cured_call *call, struct cured_value *v, con
 static bool index_fits(const cured_call *call, const struct cured_value *v, uint64_t count) {
     uint64_t index;
     if (v->status != CR_OK || call->request.kind == CR_CALL_MERGE) return true;
-    if (v->op != CR_OP_ARGMIN && v->op != CR_OP_ARGMAX) return true;
+    if (!cr_op_is_index((cr_op)v->op)) return true;
     memcpy(&index, v->bytes, sizeof index);
     return index - call->request.reduce.first < count;
 }

@@ -40,8 +40,8 @@ cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error)
     cr_ops seen = 0;
     for (size_t i = 0; i < op_count; i++) {
         unsigned op = (unsigned)ops[i];
-        if (op < 1 || op > CR_OP_LAST)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "ops[%zu] is %u, must be 1 to %d", i, op, CR_OP_LAST);
+        if (!cr_op_row_of(op)->name)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "ops[%zu] is %u, which is no op: see cured_op_list", i, op);
         if (cr_ops_has(seen, op))
             return cr_fail(error, CR_INVALID_ARGUMENT, "ops names %s twice, limit is once", cr_op_name((cr_op)op));
         seen |= cr_ops_of(op);

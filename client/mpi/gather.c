@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/mpi/ranks.h"
+#include "kernels/core/op.h"
 
 enum {
     ROOM = 2048,         /* header, one range and every family but products: 1,480 bytes at most; any sentence */
@@ -21,7 +22,7 @@ _Static_assert((int)ROOM > CURED_ERROR_BYTES + 400, "a sentence fits");
 size_t ranks_room(const cured_op *ops, size_t op_count, size_t pieces) {
     size_t room = ROOM + RANGE_BYTES * (pieces < MOST_RANGES ? pieces : MOST_RANGES);
     for (size_t i = 0; i < op_count; i++)
-        if (ops[i] == CURED_OP_PROD) room += PRODUCT_ROOM;
+        if (cr_op_closing((cr_op)ops[i]) == CR_CLOSING_PRODUCT) room += PRODUCT_ROOM;
     return room;
 }
 

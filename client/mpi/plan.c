@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/mpi/ranks.h"
+#include "kernels/core/op.h"
 
 enum { BLOCK = 4096 };
 
@@ -80,7 +81,7 @@ static int look_at_all(ranks_job *job, const cli_options *o, const cured_op *ops
 
 static bool float_product(const cured_op *ops, size_t op_count, int32_t dtype) {
     bool found = false;
-    for (size_t i = 0; i < op_count; i++) found = found || ops[i] == CURED_OP_PROD;
+    for (size_t i = 0; i < op_count; i++) found = found || cr_op_closing((cr_op)ops[i]) == CR_CLOSING_PRODUCT;
     return found && dtype >= CURED_F16 && dtype <= CURED_F64;
 }
 

@@ -84,8 +84,11 @@ static PyObject *run_partial(PyObject *self, PyObject *const *args, Py_ssize_t n
 }
 
 static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    static const cured_op ops[] = {CURED_OP_COUNT,  CURED_OP_COUNT_NAN, CURED_OP_MIN,  CURED_OP_MAX, CURED_OP_ARGMIN,
-                                   CURED_OP_ARGMAX, CURED_OP_SUM,       CURED_OP_MEAN, CURED_OP_STD};
+    static const cured_op ops[] = {
+#define CR_DESCRIBE(symbol) CURED_OP_##symbol,
+#include "kernels/core/describe.def"
+#undef CR_DESCRIBE
+    };
     cr_py_request r;
     if (!begin(&r, self, &args, &nargs)) return NULL;
     memcpy(r.ops, ops, sizeof ops);
@@ -94,7 +97,7 @@ static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t 
     return end(&r, nargs == 0 && cr_py_request_options(&r, args, nargs, kwnames));
 }
 
-#define CR_OP(symbol, id, name, int_needs, float_needs, ...)                                                    \
+#define CR_OP(symbol, id, ...)                                                                                  \
     static PyObject *run_##symbol(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) { \
         return run_one(self, args, nargs, kwnames, (cured_op)(id));                                             \
     }
@@ -103,7 +106,7 @@ static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t 
 
 #define METHOD(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL | METH_KEYWORDS
 static const PyMethodDef ops[] = {
-#define CR_OP(symbol, id, name, int_needs, float_needs, help, elements, dtype, bytes, answer) \
+#define CR_OP(symbol, id, name, term, divisor, root, result, empty, help, elements, dtype, bytes, answer) \
     {name, METHOD(run_##symbol), name ": " help ". Of " elements " it is " answer "."},
 #include "kernels/core/op.def"
 #undef CR_OP

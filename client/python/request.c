@@ -6,6 +6,7 @@
 
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
+#include "kernels/core/op.h"
 
 /* ---- Arguments ---- */
 
@@ -215,7 +216,7 @@ static bool has_index(const cr_py_request *r) {
 
 static bool has_float_prod(const cr_py_request *r) {
     for (size_t i = 0; i < r->op_count; i++)
-        if (r->ops[i] == CURED_OP_PROD && r->input.dtype >= CURED_F16) return true;
+        if (cr_op_is_ordered((cr_op)r->ops[i], (cr_dtype)r->input.dtype) && !cr_op_is_index((cr_op)r->ops[i])) return true;
     return false;
 }
 

@@ -32,11 +32,8 @@ cr_status cr_shape_check(const cr_shape *shape, cr_dtype dtype, cr_error *error)
     return CR_OK;
 }
 
-static bool is_extremum(cr_op op) {
-    return op == CR_OP_MIN || op == CR_OP_MAX || op == CR_OP_ARGMIN || op == CR_OP_ARGMAX;
-}
-
-static bool is_arg(cr_op op) { return op == CR_OP_ARGMIN || op == CR_OP_ARGMAX; }
+/* An answer of no elements has no value, and so has one of only NaNs that are skipped. */
+static bool may_be_none(cr_op op) { return cr_op_empty(op) == CR_EMPTY_NONE; }
 
 cr_status cr_axis_check(cr_op op, cr_dtype dtype, const cr_shape *shape, const cr_finish_opts *opts, cr_error *error) {
     cr_status status = cr_finish_check(op, dtype, opts, error);
@@ -44,69 +41,44 @@ cr_status cr_axis_check(cr_op op, cr_dtype dtype, const cr_shape *shape, const c
     status = cr_shape_check(shape, dtype, error);
     if (status != CR_OK) return status;
     /* Without outputs nothing lacks a value. */
-    if (shape->n == 0 && shape->outer != 0 && shape->inner != 0 && is_extremum(op)) {
+    if (shape->n == 0 && shape->outer != 0 && shape->inner != 0 && may_be_none(op)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "%s along an axis of no elements has no value", cr_op_name(op));
     }
     return CR_OK;
 }
 
-/* |iN| is a uN. */
-static cr_dtype magnitude_dtype(cr_dtype dtype) {
-    switch (dtype) {
-        case CR_I8:
-            return CR_U8;
-        case CR_I16:
-            return CR_U16;
-        case CR_I32:
-            return CR_U32;
-        case CR_I64:
-            return CR_U64;
-        default:
-            return dtype;
-    }
-}
-
 cr_dtype cr_axis_dtype(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
-    cr_kind kind = cr_dtype_kind(dtype);
-    switch (op) {
-        case CR_OP_MIN:
-        case CR_OP_MAX:
-        case CR_OP_BIT_AND:
-        case CR_OP_BIT_OR:
-        case CR_OP_BIT_XOR:
+    switch (cr_op_result(op)) {
+        case CR_RESULT_ELEMENT:
             return dtype;
-        case CR_OP_NORMINF:
-            return magnitude_dtype(dtype);
-        case CR_OP_ARGMIN:
-        case CR_OP_ARGMAX:
-        case CR_OP_COUNT:
-        case CR_OP_COUNT_NONZERO:
-        case CR_OP_COUNT_NAN:
+        case CR_RESULT_MAGNITUDE:
+            return cr_dtype_magnitude(dtype);
+        case CR_RESULT_INDEX:
             return CR_U64;
-        case CR_OP_ANY:
-        case CR_OP_ALL:
+        case CR_RESULT_TRUTH:
             return CR_BOOL;
-        default:
+        case CR_RESULT_FLOAT:
+            return opts->result_dtype != CR_DTYPE_NONE ? opts->result_dtype : CR_F64;
+        case CR_RESULT_EXACT:
             break;
     }
     if (opts->result_dtype != CR_DTYPE_NONE) return opts->result_dtype;
-    bool sums = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ || op == CR_OP_PROD;
-    if (kind == CR_KIND_FLOAT || !sums) return CR_F64;
-    return kind == CR_KIND_SINT ? CR_I64 : CR_U64;
+    const cr_kind kind = cr_dtype_kind(dtype);
+    return kind == CR_KIND_FLOAT ? CR_F64 : kind == CR_KIND_SINT ? CR_I64 : CR_U64;
 }
 
 cr_status cr_axis_store(const cr_partial *p, cr_op op, const cr_finish_opts *opts, uint64_t output, void *out,
                         cr_error *error) {
     cr_dtype dtype = (cr_dtype)p->dtype, result = cr_axis_dtype(op, dtype, opts);
     size_t size = cr_dtype_size(result);
-    if (is_extremum(op) && (p->families & CR_FAM_EXTREMA) && opts->nan == CR_NAN_SKIP && p->n != 0 &&
+    if (may_be_none(op) && (p->families & CR_FAM_EXTREMA) && opts->nan == CR_NAN_SKIP && p->n != 0 &&
         p->min.index == UINT64_MAX) {
-        uint64_t bits = is_arg(op) ? UINT64_MAX : cr_float_nan(dtype);
+        uint64_t bits = cr_op_is_index(op) ? UINT64_MAX : cr_float_nan(dtype);
         memcpy(out, &bits, size);
         return CR_OK;
     }
     cr_finish_opts exact = *opts;
-    bool integer_sum = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ;
+    bool integer_sum = cr_op_result(op) == CR_RESULT_EXACT && cr_op_closing(op) == CR_CLOSING_SUMS;
     if (integer_sum && cr_dtype_kind(dtype) != CR_KIND_FLOAT) exact.result_dtype = result;
     cr_value value;
     cr_partial_finish(p, op, &exact, &value);
@@ -135,13 +107,13 @@ cr_status cr_axis_store_or(const cr_partial *p, cr_op op, const cr_finish_opts *
 /* Under nan: skip no NaN is an extremum, and no element has index 2^64-1: such an answer stands for none. */
 static bool is_none(cr_op op, cr_dtype dtype, const uint8_t *value) {
     uint64_t bits = 0;
-    const size_t size = is_arg(op) ? sizeof bits : cr_dtype_size(dtype);
+    const size_t size = cr_op_is_index(op) ? sizeof bits : cr_dtype_size(dtype);
     memcpy(&bits, value, size);
-    return bits == (is_arg(op) ? UINT64_MAX : cr_float_nan(dtype));
+    return bits == (cr_op_is_index(op) ? UINT64_MAX : cr_float_nan(dtype));
 }
 
 bool cr_axis_may_be_none(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
-    return is_extremum(op) && opts->nan == CR_NAN_SKIP && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    return may_be_none(op) && opts->nan == CR_NAN_SKIP && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
 }
 
 void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t first, uint64_t count,
@@ -175,7 +147,6 @@ cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result,
 }
 
 bool cr_axis_may_lack(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
-    const bool sums = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ || op == CR_OP_PROD;
-    return sums && cr_dtype_kind(dtype) != CR_KIND_FLOAT &&
+    return cr_op_result(op) == CR_RESULT_EXACT && cr_dtype_kind(dtype) != CR_KIND_FLOAT &&
            cr_dtype_kind(cr_axis_dtype(op, dtype, opts)) != CR_KIND_FLOAT;
 }

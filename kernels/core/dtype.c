@@ -47,6 +47,13 @@ cr_kind cr_dtype_kind(cr_dtype dtype) {
     return CR_KIND_NONE;
 }
 
+/* Unsigned types come before the signed ones of their size. */
+_Static_assert(CR_U8 + 1 == CR_I8 && CR_U16 + 1 == CR_I16 && CR_U32 + 1 == CR_I32 && CR_U64 + 1 == CR_I64,
+               "magnitudes of iN are a uN");
+cr_dtype cr_dtype_magnitude(cr_dtype dtype) {
+    return cr_dtype_is_input(dtype) && cr_dtype_kind(dtype) == CR_KIND_SINT ? (cr_dtype)(dtype - 1) : dtype;
+}
+
 bool cr_dtype_is_input(cr_dtype dtype) { return (int)dtype >= 1 && (int)dtype <= CR_DTYPE_INPUTS; }
 
 /* NumPy's codes: "f4" is float32. Its i8 and u8 have 8 bytes, ours 8 bits: those two want their "<". */

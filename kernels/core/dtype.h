@@ -26,6 +26,8 @@ size_t cr_dtype_size(cr_dtype dtype);
 /* "f32"; "i128" and "int" for the result-only types; "none" otherwise. */
 const char *cr_dtype_name(cr_dtype dtype);
 cr_kind cr_dtype_kind(cr_dtype dtype);
+/* The type that magnitudes of dtype have: of iN uN, else itself. */
+cr_dtype cr_dtype_magnitude(cr_dtype dtype);
 /* True for the types an input array may have. */
 bool cr_dtype_is_input(cr_dtype dtype);
 /* Parses a name: cured's ("f32") or NumPy's ("float32", "bool", "bfloat16", …). Names of types that are known but not

@@ -5,41 +5,28 @@
 
 #include <string.h>
 
-/* What result_dtype an op takes. */
-typedef enum result_rule {
-    RESULT_FIXED,  /* none */
-    RESULT_FLOAT,  /* float types */
-    RESULT_FOLLOW, /* integers: any type; floats: float types */
-} result_rule;
+/* Whether op takes a result_dtype at all. */
+static bool takes_result(cr_op op) {
+    return cr_op_result(op) == CR_RESULT_EXACT || cr_op_result(op) == CR_RESULT_FLOAT;
+}
 
-static result_rule rule_of(cr_op op) {
-    switch (op) {
-        case CR_OP_SUM:
-        case CR_OP_NORM1:
-        case CR_OP_SUMSQ:
-        case CR_OP_PROD:
-            return RESULT_FOLLOW;
-        case CR_OP_MEAN:
-        case CR_OP_NORM2:
-        case CR_OP_VAR:
-        case CR_OP_STD:
-            return RESULT_FLOAT;
-        default:
-            return RESULT_FIXED;
-    }
+static bool takes_ddof(cr_op op) { return cr_op_divisor(op) == CR_DIVISOR_COUNT_LESS_DDOF; }
+
+/* Products of integers may wrap: no other exact integer can. */
+static bool takes_overflow(cr_op op, cr_dtype dtype) {
+    return cr_op_closing(op) == CR_CLOSING_PRODUCT && cr_dtype_kind(dtype) != CR_KIND_FLOAT;
 }
 
 static cr_status check_result_dtype(cr_op op, cr_dtype dtype, cr_dtype result, cr_error *error) {
-    result_rule rule = rule_of(op);
     bool is_float = cr_dtype_kind(result) == CR_KIND_FLOAT;
-    if (rule == RESULT_FIXED) {
+    if (!takes_result(op)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s takes no result_dtype", cr_op_name(op));
     }
     if (!cr_dtype_is_input(result) && result != CR_I128) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "result_dtype %s (%d) cannot be asked for", cr_dtype_name(result),
                        (int)result);
     }
-    if (!is_float && (rule == RESULT_FLOAT || cr_dtype_kind(dtype) == CR_KIND_FLOAT)) {
+    if (!is_float && (cr_op_result(op) == CR_RESULT_FLOAT || cr_dtype_kind(dtype) == CR_KIND_FLOAT)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s of %s takes a result_dtype of f16, bf16, f32 or f64, not %s",
                        cr_op_name(op), cr_dtype_name(dtype), cr_dtype_name(result));
     }
@@ -55,17 +42,17 @@ cr_status cr_finish_check(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, 
     if (opts->overflow != CR_OVERFLOW_ERROR && opts->overflow != CR_OVERFLOW_WRAP) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "unknown overflow rule %d", (int)opts->overflow);
     }
-    if (opts->ddof != 0 && op != CR_OP_VAR && op != CR_OP_STD) {
+    if (opts->ddof != 0 && !takes_ddof(op)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s takes no ddof", cr_op_name(op));
     }
-    if (opts->overflow != CR_OVERFLOW_ERROR && (op != CR_OP_PROD || cr_dtype_kind(dtype) == CR_KIND_FLOAT)) {
+    if (opts->overflow != CR_OVERFLOW_ERROR && !takes_overflow(op, dtype)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s of %s takes no overflow rule", cr_op_name(op),
                        cr_dtype_name(dtype));
     }
     if (opts->result_dtype == CR_DTYPE_NONE) return CR_OK;
     if (opts->overflow == CR_OVERFLOW_WRAP && opts->result_dtype != CR_I64 && opts->result_dtype != CR_U64) {
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "op prod with overflow wrap takes a result_dtype of i64 or u64, not %s",
+                       "op %s with overflow wrap takes a result_dtype of i64 or u64, not %s", cr_op_name(op),
                        cr_dtype_name(opts->result_dtype));
     }
     return check_result_dtype(op, dtype, opts->result_dtype, error);
@@ -74,15 +61,15 @@ cr_status cr_finish_check(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, 
 cr_finish_opts cr_finish_share(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint32_t *taken) {
     cr_finish_opts share = {.nan = opts->nan};
     uint32_t given = 0;
-    if (opts->overflow != CR_OVERFLOW_ERROR && op == CR_OP_PROD && cr_dtype_kind(dtype) != CR_KIND_FLOAT) {
+    if (opts->overflow != CR_OVERFLOW_ERROR && takes_overflow(op, dtype)) {
         share.overflow = opts->overflow;
         given |= CR_OPT_OVERFLOW;
     }
-    if (opts->result_dtype != CR_DTYPE_NONE && rule_of(op) != RESULT_FIXED) {
+    if (opts->result_dtype != CR_DTYPE_NONE && takes_result(op)) {
         share.result_dtype = opts->result_dtype;
         given |= CR_OPT_RESULT_DTYPE;
     }
-    if (opts->ddof != 0 && (op == CR_OP_VAR || op == CR_OP_STD)) {
+    if (opts->ddof != 0 && takes_ddof(op)) {
         share.ddof = opts->ddof;
         given |= CR_OPT_DDOF;
     }
@@ -161,33 +148,21 @@ void cr_partial_finish(const cr_partial *p, cr_op op, const cr_finish_opts *opts
         cr_fail(&value->error, CR_INTERNAL, "op %s was not folded", cr_op_name(op));
         return;
     }
-    switch (op) {
-        case CR_OP_SUM:
-        case CR_OP_MEAN:
-        case CR_OP_NORM1:
-        case CR_OP_SUMSQ:
-        case CR_OP_NORM2:
-        case CR_OP_VAR:
-        case CR_OP_STD:
+    switch (cr_op_closing(op)) {
+        case CR_CLOSING_SUMS:
             cr_finish_sums(p, op, opts, value);
             break;
-        case CR_OP_MIN:
-        case CR_OP_MAX:
-        case CR_OP_ARGMIN:
-        case CR_OP_ARGMAX:
-        case CR_OP_NORMINF:
+        case CR_CLOSING_EXTREMA:
             cr_finish_extrema(p, op, opts, value);
             break;
-        case CR_OP_BIT_AND:
-        case CR_OP_BIT_OR:
-        case CR_OP_BIT_XOR:
+        case CR_CLOSING_COUNTS:
+            cr_finish_counts(p, op, opts, value);
+            break;
+        case CR_CLOSING_BITS:
             cr_finish_bits(p, op, opts, value);
             break;
-        case CR_OP_PROD:
+        case CR_CLOSING_PRODUCT:
             cr_finish_prod(p, op, opts, value);
-            break;
-        default:
-            cr_finish_counts(p, op, opts, value);
             break;
     }
     if (value->error.code != CR_OK) value->dtype = CR_DTYPE_NONE, value->len = value->at_len = 0;

@@ -7,7 +7,7 @@
 
 /* The largest absolute value: of the smallest or of the largest element. */
 static void finish_norminf(const cr_partial *p, bool has_nan, cr_value *v) {
-    cr_dtype dtype = (cr_dtype)p->dtype, result = dtype;
+    cr_dtype dtype = (cr_dtype)p->dtype, result = cr_dtype_magnitude(dtype);
     uint64_t most = 0, top = (uint64_t)1 << (8 * cr_dtype_size(dtype) - 1);
     bool empty = p->min.index == UINT64_MAX || p->max.index == UINT64_MAX;
     uint64_t low = empty ? 0 : cr_bits_of_key(dtype, p->min.key), high = empty ? 0 : cr_bits_of_key(dtype, p->max.key);
@@ -15,7 +15,6 @@ static void finish_norminf(const cr_partial *p, bool has_nan, cr_value *v) {
         low &= top - 1;
         high &= top - 1;
     } else if (cr_dtype_kind(dtype) == CR_KIND_SINT) {
-        result = (cr_dtype)(dtype - 1); /* dtype.def lists uN before iN */
         if (low & top) low = (~low + 1) & (top | (top - 1));
         if (high & top) high = (~high + 1) & (top | (top - 1));
     }
@@ -23,14 +22,12 @@ static void finish_norminf(const cr_partial *p, bool has_nan, cr_value *v) {
     cr_value_bits(v, result, has_nan ? cr_float_nan(dtype) : most);
 }
 
-_Static_assert(CR_U8 + 1 == CR_I8 && CR_U16 + 1 == CR_I16 && CR_U32 + 1 == CR_I32 && CR_U64 + 1 == CR_I64,
-               "norminf of iN is a uN");
-
 void cr_finish_extrema(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
     cr_dtype dtype = (cr_dtype)p->dtype;
-    const cr_extremum *best = op == CR_OP_MIN || op == CR_OP_ARGMIN ? &p->min : &p->max;
+    const cr_term term = cr_op_term(op);
+    const cr_extremum *best = term == CR_TERM_LEAST || term == CR_TERM_LEAST_INDEX ? &p->min : &p->max;
     bool has_nan = p->first_nan != UINT64_MAX && opts->nan == CR_NAN_PROPAGATE;
-    if (op == CR_OP_NORMINF) {
+    if (term == CR_TERM_GREATEST_MAGNITUDE) {
         finish_norminf(p, has_nan, v);
         return;
     }
@@ -40,7 +37,7 @@ void cr_finish_extrema(const cr_partial *p, cr_op op, const cr_finish_opts *opts
         return;
     }
     uint64_t bits = has_nan ? cr_float_nan(dtype) : cr_bits_of_key(dtype, best->key);
-    if (op == CR_OP_MIN || op == CR_OP_MAX) {
+    if (!cr_op_is_index(op)) {
         cr_value_bits(v, dtype, bits);
         return;
     }

@@ -1,8 +1,9 @@
-/* finish_sums: answers from exact sums: sum, mean, norm1, sumsq, norm2, var, std.
+/* finish_sums: answers from exact sums: root?(term / divisor), as op.def says.
  *
  * Everything up to the last step is integer arithmetic on the sum's own grid; the last step rounds once.
  *
  * Thread: any; nothing here holds state. */
+#include "kernels/core/close.h"
 #include "kernels/core/finish.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/round.h"
@@ -22,19 +23,21 @@ static void answer_nan(cr_value *v, cr_dtype dtype) { cr_value_bits(v, dtype, cr
 /* Answers that NaNs and infinities decide before the finite part is looked at. */
 static bool decided_by_specials(const cr_specials *s, cr_op op, const cr_finish_opts *opts, cr_value *v) {
     cr_dtype dtype = float_result(opts);
-    bool nan = s->nans != 0 && opts->nan == CR_NAN_PROPAGATE, infinite = s->pinfs != 0 || s->ninfs != 0;
-    if (op == CR_OP_VAR || op == CR_OP_STD) {
-        nan |= infinite;
-    } else if (op == CR_OP_SUM || op == CR_OP_MEAN) {
-        nan |= s->pinfs != 0 && s->ninfs != 0;
+    bool nan = s->nans != 0 && opts->nan == CR_NAN_PROPAGATE;
+    switch (cr_close_specials(cr_op_term(op), nan, s->pinfs != 0, s->ninfs != 0)) {
+        case CR_DECIDED_FINITE:
+            return false;
+        case CR_DECIDED_NAN:
+            answer_nan(v, dtype);
+            break;
+        case CR_DECIDED_PLUS:
+            cr_value_bits(v, dtype, cr_float_infinity(dtype, false));
+            break;
+        case CR_DECIDED_MINUS:
+            cr_value_bits(v, dtype, cr_float_infinity(dtype, true));
+            break;
     }
-    if (nan) {
-        answer_nan(v, dtype);
-    } else if (infinite) {
-        bool negative = (op == CR_OP_SUM || op == CR_OP_MEAN) && s->ninfs != 0;
-        cr_value_bits(v, dtype, cr_float_infinity(dtype, negative));
-    }
-    return nan || infinite;
+    return true;
 }
 
 /* Brings x to `bits` bits, by an even shift if even, and moves exponent along; returns whether ones were cut off. */
@@ -66,49 +69,68 @@ static uint64_t rounded_quotient(cr_dtype dtype, bool negative, cr_big *x, int e
     return cr_round(dtype, negative, x, exponent, sticky);
 }
 
-/* n·Σx² − (Σx)² over n·(n − ddof). */
-static void finish_variance(const cr_partial *p, cr_op op, const cr_finish_opts *opts, uint64_t n, cr_value *v) {
-    cr_dtype dtype = (cr_dtype)p->dtype, result = float_result(opts);
-    if (n <= opts->ddof) {
-        answer_nan(v, result);
-        return;
-    }
-    cr_big sum, count, square, scaled;
-    cr_big_from_limbs(&sum, p->sum, cr_sum_limbs(dtype));
-    cr_big_multiply(&square, &sum, &sum);
-    cr_big_from_limbs(&sum, p->sumsq, cr_sumsq_limbs(dtype));
+/* One of the sums of a partial. */
+typedef struct sum {
+    const cr_specials *special;
+    const int64_t *limbs;
+    unsigned count;
+    int grid;
+} sum;
+
+static sum sum_of(const cr_partial *p, cr_term term) {
+    cr_dtype dtype = (cr_dtype)p->dtype;
+    if (term == CR_TERM_SQUARE || term == CR_TERM_SPREAD)
+        return (sum){&p->sumsq_special, p->sumsq, cr_sumsq_limbs(dtype), cr_sumsq_grid(dtype)};
+    if (term == CR_TERM_MAGNITUDE) return (sum){&p->sumabs_special, p->sumabs, cr_sum_limbs(dtype), cr_sum_grid(dtype)};
+    return (sum){&p->sum_special, p->sum, cr_sum_limbs(dtype), cr_sum_grid(dtype)};
+}
+
+/* n·Σx² − (Σx)²: the spread of n elements, times n. Turns x, the sum of their squares, into it. */
+static void spread(const cr_partial *p, uint64_t n, cr_big *x) {
+    cr_big total, count, square;
+    const sum plain = sum_of(p, CR_TERM_VALUE);
+    cr_big_from_limbs(&total, plain.limbs, plain.count);
+    cr_big_multiply(&square, &total, &total);
     cr_big_set(&count, n);
-    cr_big_multiply(&scaled, &sum, &count);
+    cr_big_multiply(&total, x, &count);
     /* Never negative (Cauchy and Schwarz), unless the memory changed between the two sums. */
-    if (cr_big_compare(&scaled, &square) < 0) scaled.n = square.n = 0;
-    cr_big_subtract(&scaled, &square);
-    uint64_t bits = rounded_quotient(result, false, &scaled, cr_sumsq_grid(dtype), n, n - opts->ddof, op == CR_OP_STD);
-    cr_value_bits(v, result, bits);
+    if (cr_big_compare(&total, &square) < 0) total.n = square.n = 0;
+    cr_big_subtract(&total, &square);
+    *x = total;
 }
 
 void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
     cr_dtype dtype = (cr_dtype)p->dtype, result = float_result(opts);
     bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT, is_signed = cr_dtype_kind(dtype) == CR_KIND_SINT;
-    bool squares = op == CR_OP_SUMSQ || op == CR_OP_NORM2, absolute = op == CR_OP_NORM1;
-    const cr_specials *special = squares ? &p->sumsq_special : absolute ? &p->sumabs_special : &p->sum_special;
+    cr_term term = cr_op_term(op);
+    const sum own = sum_of(p, term);
+    /* A spread is NaN wherever a value is none, which the sum of the values knows. */
+    const cr_specials *special = term == CR_TERM_SPREAD ? &p->sum_special : own.special;
     if (is_float && decided_by_specials(special, op, opts, v)) return;
     uint64_t n = p->n - (is_float && opts->nan == CR_NAN_SKIP ? special->nans : 0);
-    if (op == CR_OP_VAR || op == CR_OP_STD) {
-        finish_variance(p, op, opts, n, v);
+    uint64_t divisor = cr_close_divisor(cr_op_divisor(op), n, opts->ddof);
+    if (divisor == 0) {
+        answer_nan(v, result);
         return;
     }
     cr_big x;
-    const int64_t *limb = squares ? p->sumsq : absolute ? p->sumabs : p->sum;
-    bool negative = cr_big_from_limbs(&x, limb, squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype));
-    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
-    if (op == CR_OP_MEAN) {
-        cr_value_bits(v, result,
-                      n == 0 ? cr_float_nan(result) : rounded_quotient(result, negative, &x, grid, n, 1, false));
-    } else if (op == CR_OP_NORM2) {
-        cr_value_bits(v, result, rounded_root(result, &x, grid, false));
-    } else if (is_float || cr_dtype_kind(opts->result_dtype) == CR_KIND_FLOAT) {
-        cr_value_bits(v, result, cr_round(result, negative, &x, grid, false));
-    } else {
+    bool negative = cr_big_from_limbs(&x, own.limbs, own.count);
+    if (cr_op_result(op) == CR_RESULT_EXACT && !is_float && cr_dtype_kind(opts->result_dtype) != CR_KIND_FLOAT) {
         cr_value_integer(v, opts->result_dtype, is_signed, negative, &x);
+        return;
     }
+    uint64_t more = 1;
+    if (term == CR_TERM_SPREAD) {
+        spread(p, n, &x);
+        more = n;
+    }
+    uint64_t bits;
+    if (divisor != 1 || more != 1) {
+        bits = rounded_quotient(result, negative, &x, own.grid, divisor, more, cr_op_is_root(op));
+    } else if (cr_op_is_root(op)) {
+        bits = rounded_root(result, &x, own.grid, false);
+    } else {
+        bits = cr_round(result, negative, &x, own.grid, false);
+    }
+    cr_value_bits(v, result, bits);
 }

@@ -1,35 +1,48 @@
-/* op: names of the operations and the predicate over (op, dtype), all from op.def.
+/* op: names of the operations and the predicate over (op, dtype), all from op.def and term.def.
  *
  * Thread: any; nothing here holds state. */
 #include "kernels/core/op.h"
 
 #include <string.h>
 
-_Static_assert(CR_OP_LAST < 64, "every op has a bit in a set of ops");
-
-const char *cr_op_name(cr_op op) {
-    switch ((int)op) {
-#define CR_OP(symbol, id, name, int_needs, float_needs, ...) \
-    case id:                                                 \
-        return name;
+const cr_op_row cr_op_rows[CR_OP_IDS] = {
+#define CR_OP(symbol, id, name, term, divisor, root, result, empty, ...) \
+    [id] = {name, CR_TERM_##term, CR_DIVISOR_##divisor, CR_ROOT_##root, CR_RESULT_##result, CR_EMPTY_##empty},
 #include "kernels/core/op.def"
 #undef CR_OP
-    }
-    return "none";
+};
+
+/* An id that stands twice would hide a row, and one outside would have no bit in a set. */
+#define CR_OP(symbol, id, ...) \
+    _Static_assert((id) > CR_OP_NONE && (id) < CR_OP_IDS, "every op has a bit in a set of ops");
+#include "kernels/core/op.def"
+#undef CR_OP
+
+static const struct {
+    cr_closing closing;
+    uint8_t int_needs, float_needs, wants;
+} terms[] = {
+#define CR_TERM(symbol, closing, int_needs, float_needs, wants) \
+    [CR_TERM_##symbol] = {CR_CLOSING_##closing, int_needs, float_needs, wants},
+#include "kernels/core/term.def"
+#undef CR_TERM
+};
+
+cr_op cr_op_next(cr_op op) {
+    for (uint32_t next = (uint32_t)op + 1; next < CR_OP_IDS; next++)
+        if (cr_op_rows[next].name) return (cr_op)next;
+    return CR_OP_NONE;
+}
+
+const char *cr_op_name(cr_op op) {
+    const char *name = cr_op_row_of(op)->name;
+    return name ? name : "none";
 }
 
 cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error) {
-    static const struct {
-        const char *name;
-        cr_op op;
-    } names[] = {
-#define CR_OP(symbol, id, name, int_needs, float_needs, ...) {name, CR_OP_##symbol},
-#include "kernels/core/op.def"
-#undef CR_OP
-    };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name, names[i].name) == 0) {
-            *op = names[i].op;
+    for (cr_op one = cr_op_next(CR_OP_NONE); one != CR_OP_NONE; one = cr_op_next(one)) {
+        if (strcmp(name, cr_op_rows[one].name) == 0) {
+            *op = one;
             return CR_OK;
         }
     }
@@ -37,43 +50,26 @@ cr_status cr_op_parse(const char *name, cr_op *op, cr_error *error) {
 }
 
 uint32_t cr_op_needs(cr_op op, cr_dtype dtype) {
-    bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    switch ((int)op) {
-#define CR_OP(symbol, id, name, int_needs, float_needs, ...) \
-    case id:                                                 \
-        return is_float ? (float_needs) : (int_needs);
-#include "kernels/core/op.def"
-#undef CR_OP
-    }
-    return 0;
+    const cr_term term = cr_op_term(op);
+    return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? terms[term].float_needs : terms[term].int_needs;
 }
 
-uint32_t cr_op_wants(cr_op op) {
-    switch ((int)op) {
-        case CR_OP_MIN:
-            return CR_WANTS_MIN;
-        case CR_OP_MAX:
-            return CR_WANTS_MAX;
-        case CR_OP_ARGMIN:
-            return CR_WANTS_MIN | CR_WANTS_ARGMIN;
-        case CR_OP_ARGMAX:
-            return CR_WANTS_MAX | CR_WANTS_ARGMAX;
-        case CR_OP_NORMINF:
-            return CR_WANTS_MIN | CR_WANTS_MAX;
-        default:
-            return 0;
-    }
+uint32_t cr_op_wants(cr_op op) { return terms[cr_op_term(op)].wants; }
+
+cr_closing cr_op_closing(cr_op op) { return terms[cr_op_term(op)].closing; }
+
+bool cr_op_is_ordered(cr_op op, cr_dtype dtype) {
+    return cr_op_is_index(op) || (cr_op_closing(op) == CR_CLOSING_PRODUCT && cr_dtype_kind(dtype) == CR_KIND_FLOAT);
 }
 
 cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error) {
     if ((int)op < 1) return cr_fail(error, CR_INVALID_ARGUMENT, "ops: %d is no op", (int)op);
-    if ((int)op > CR_OP_LAST) return cr_fail(error, CR_UNIMPLEMENTED, "ops: op %d is not in this version", (int)op);
+    if (!cr_op_row_of(op)->name) return cr_fail(error, CR_UNIMPLEMENTED, "ops: op %d is not in this version", (int)op);
     if (!cr_dtype_is_input(dtype)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s: dtype %s (%d) cannot be an input", cr_op_name(op),
                        cr_dtype_name(dtype), (int)dtype);
     }
-    bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    if (is_float && (op == CR_OP_BIT_AND || op == CR_OP_BIT_OR || op == CR_OP_BIT_XOR)) {
+    if (cr_op_closing(op) == CR_CLOSING_BITS && cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s has no meaning for dtype %s", cr_op_name(op),
                        cr_dtype_name(dtype));
     }

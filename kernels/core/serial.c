@@ -318,8 +318,7 @@ cr_status cr_share_unpack(const uint8_t *in, size_t len, cr_share *share, cr_err
 }
 
 cr_status cr_share_unplaced_takes(cr_op op, cr_dtype dtype, cr_error *error) {
-    bool index = op == CR_OP_ARGMIN || op == CR_OP_ARGMAX;
-    if (!index && !is_float_prod((uint8_t)dtype, cr_op_needs(op, dtype))) return CR_OK;
+    if (!cr_op_is_index(op) && !is_float_prod((uint8_t)dtype, cr_op_needs(op, dtype))) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT, "partial: without a position there is no %s of %s", cr_op_name(op),
                    cr_dtype_name(dtype));
 }

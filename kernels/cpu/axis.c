@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/core/float_state.h"
+#include "kernels/core/close.h"
 #include "kernels/cpu/axis_columns.h"
 #include "kernels/cpu/axis_plan.h"
 #include "kernels/cpu/axis_rows.h"
@@ -184,7 +185,7 @@ static bool plain(const cr_axis_plan *plan, const cr_axis_isa *isa, cr_columns_r
                          plan->cached ? 0 : AHEAD, sums))
         return false;
     for (uint32_t k = spec->op_count; k-- > 0;) { /* the first comes last: it stands where the sums do */
-        double *out = (double *)to->out[k] + at, divisor = spec->ops[k] == CR_OP_MEAN ? (double)n : 1;
+        double *out = (double *)to->out[k] + at, divisor = (double)cr_close_divisor(cr_op_divisor(spec->ops[k]), n, 0);
         for (uint64_t i = 0; (k != 0 || divisor != 1) && i < count; i++) out[i] = sums[i] / divisor;
     }
     return true;

@@ -4,6 +4,7 @@
  * Thread: any. Owner: the caller owns strip and answers. */
 #include <string.h>
 
+#include "kernels/core/close.h"
 #include "kernels/core/key.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/round.h"
@@ -18,6 +19,9 @@ typedef struct finish {
     unsigned first, count;
     uint64_t output; /* number of the first answer */
     cr_op op;
+    cr_term term;
+    bool root;
+    uint64_t divisor; /* of all n elements; 1: there is nothing to divide by */
     cr_dtype result;
     uint8_t *to;
     uint8_t *status; /* NULL: not wanted */
@@ -93,7 +97,7 @@ static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
 
 /* Sums and means of at most CR_STRIP_PAD columns. */
 static void store_rounded(const finish *f, int which) {
-    uint64_t divisor = f->op == CR_OP_MEAN ? f->plan->spec->shape.n : 0;
+    uint64_t divisor = cr_op_divisor(f->op) == CR_DIVISOR_ONE ? 0 : f->divisor; /* 0: as it is */
     uint8_t hard[CR_STRIP_PAD];
     unsigned left = f->count;
     bool narrow = f->result == CR_F32;
@@ -174,7 +178,7 @@ static void store_known(const finish *f, bool least, bool arg) {
 
 static cr_status store_extrema(const finish *f) {
     const cr_axis_plan *plan = f->plan;
-    bool least = f->op == CR_OP_MIN || f->op == CR_OP_ARGMIN, arg = f->op == CR_OP_ARGMIN || f->op == CR_OP_ARGMAX;
+    bool least = f->term == CR_TERM_LEAST || f->term == CR_TERM_LEAST_INDEX, arg = cr_op_is_index(f->op);
     if (!f->strip->nans) {
         store_known(f, least, arg);
         return CR_OK;
@@ -204,11 +208,7 @@ static cr_status store_counts(const finish *f) {
     const uint64_t *nans = words(f->strip, plan->nans) + f->first, *zeros = words(f->strip, plan->zeros) + f->first;
     for (unsigned i = 0; i < f->count; i++) {
         uint64_t nan = counted ? nans[i] : 0, zero = counted ? zeros[i] : 0;
-        uint64_t n = plan->spec->shape.n - (skip ? nan : 0), nonzero = n - zero, value = n;
-        if (f->op == CR_OP_COUNT_NAN) value = nan;
-        if (f->op == CR_OP_COUNT_NONZERO) value = nonzero;
-        if (f->op == CR_OP_ANY) value = nonzero != 0;
-        if (f->op == CR_OP_ALL) value = nonzero == n;
+        uint64_t n = plan->spec->shape.n - (skip ? nan : 0), value = cr_close_count(f->term, n, n - zero, nan);
         if (f->result == CR_BOOL) {
             f->to[i] = (uint8_t)value;
         } else {
@@ -224,15 +224,14 @@ static cr_status store_squares(const finish *f, cr_error *error) {
     uint8_t hard[CR_STRIP_PAD];
     const cr_finish_opts *opts = &f->plan->spec->finish;
     uint64_t n = f->plan->spec->shape.n, most = (uint64_t)1 << 26; /* n·(n − ddof) is exact in float64 */
-    bool variance = f->op == CR_OP_VAR || f->op == CR_OP_STD, narrow = f->result == CR_F32;
+    bool spread = f->term == CR_TERM_SPREAD, narrow = f->result == CR_F32;
     memset(hard, 1, sizeof hard);
     f->isa->column_sums(f->plan, f->strip, 2, f->first, f->count, &square);
-    if (variance) f->isa->column_sums(f->plan, f->strip, 0, f->first, f->count, &sum);
-    if (f->op == CR_OP_SUMSQ && (narrow || f->result == CR_F64)) {
+    if (spread) f->isa->column_sums(f->plan, f->strip, 0, f->first, f->count, &sum);
+    if (!spread && !f->root && (narrow || f->result == CR_F64)) {
         f->isa->round_rows(&square, f->count, 0, narrow, f->to, hard);
-    } else if (f->result == CR_F64 && (!variance || (n > opts->ddof && n <= most))) {
-        f->isa->round_squares(variance ? &sum : NULL, &square, f->count, n, opts->ddof, f->op == CR_OP_STD, f->to,
-                              hard);
+    } else if (f->result == CR_F64 && (!spread || (n > opts->ddof && n <= most))) {
+        f->isa->round_squares(spread ? &sum : NULL, &square, f->count, n, opts->ddof, f->root, f->to, hard);
     }
     for (unsigned i = 0; i < f->count; i++) {
         for (int kind = 0; kind < 3 && f->strip->sums[2].special; kind++) {
@@ -245,43 +244,47 @@ static cr_status store_squares(const finish *f, cr_error *error) {
     return CR_OK;
 }
 
+/* Whether vectors know how to close the op; one by one everything is known (store_slowly). */
+static bool knows_rounded(const finish *f) {
+    return !f->root && cr_op_divisor(f->op) != CR_DIVISOR_COUNT_LESS_DDOF && cr_dtype_kind(f->result) == CR_KIND_FLOAT;
+}
+
+static bool knows_squares(const finish *f) {
+    return cr_op_divisor(f->op) == (f->term == CR_TERM_SPREAD ? CR_DIVISOR_COUNT_LESS_DDOF : CR_DIVISOR_ONE);
+}
+
+static cr_status store_sums(const finish *f, bool *done, cr_error *error) {
+    const int which = f->term == CR_TERM_MAGNITUDE;
+    const bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
+    if (f->term == CR_TERM_SQUARE || f->term == CR_TERM_SPREAD) {
+        *done = knows_squares(f);
+        return *done ? store_squares(f, error) : CR_OK;
+    }
+    *done = true;
+    if (!is_float && (f->result == CR_I64 || f->result == CR_U64)) return store_integers(f, which, error);
+    *done = knows_rounded(f);
+    if (*done) store_rounded(f, which);
+    return CR_OK;
+}
+
 static cr_status store(const finish *f, cr_error *error) {
-    bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
-    int which = f->op == CR_OP_NORM1;
-    switch (f->op) {
-        case CR_OP_SUM:
-        case CR_OP_NORM1:
-            if (!is_float && (f->result == CR_I64 || f->result == CR_U64)) return store_integers(f, which, error);
-            if (cr_dtype_kind(f->result) != CR_KIND_FLOAT) break;
-            store_rounded(f, which);
-            return CR_OK;
-        case CR_OP_MEAN:
-            store_rounded(f, 0);
-            return CR_OK;
-        case CR_OP_SUMSQ:
-        case CR_OP_NORM2:
-        case CR_OP_VAR:
-        case CR_OP_STD:
-            return store_squares(f, error);
-        case CR_OP_MIN:
-        case CR_OP_MAX:
-        case CR_OP_ARGMIN:
-        case CR_OP_ARGMAX:
+    bool done = false;
+    cr_status status = CR_OK;
+    switch (cr_op_closing(f->op)) {
+        case CR_CLOSING_SUMS:
+            status = store_sums(f, &done, error);
+            break;
+        case CR_CLOSING_EXTREMA:
+            if (f->term == CR_TERM_GREATEST_MAGNITUDE) break;
             return store_extrema(f);
-        case CR_OP_COUNT:
-        case CR_OP_COUNT_NAN:
-        case CR_OP_COUNT_NONZERO:
-        case CR_OP_ANY:
-        case CR_OP_ALL:
+        case CR_CLOSING_COUNTS:
             return store_counts(f);
-        default:
+        case CR_CLOSING_BITS:
+        case CR_CLOSING_PRODUCT:
             break;
     }
-    for (unsigned i = 0; i < f->count; i++) {
-        cr_status status = store_slowly(f, i, error);
-        if (status != CR_OK) return status;
-    }
-    return CR_OK;
+    for (unsigned i = 0; !done && status == CR_OK && i < f->count; i++) status = store_slowly(f, i, error);
+    return status;
 }
 
 cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
@@ -297,6 +300,9 @@ cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, c
                     .count = count - done < CR_STRIP_PAD ? count - done : CR_STRIP_PAD,
                     .output = output + done,
                     .op = spec->ops[k],
+                    .term = cr_op_term(spec->ops[k]),
+                    .root = cr_op_is_root(spec->ops[k]),
+                    .divisor = cr_close_divisor(cr_op_divisor(spec->ops[k]), spec->shape.n, spec->finish.ddof),
                     .result = result,
                     .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result),
                     .status = cr_axis_status_at(spec, out, k, at + done)};

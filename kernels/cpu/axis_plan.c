@@ -147,7 +147,7 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
     plan->plain = fast && spec->dtype == CR_F32 && tells_inexact();
     for (uint32_t k = 0; k < spec->op_count; k++) {
-        bool adds = spec->ops[k] == CR_OP_SUM || spec->ops[k] == CR_OP_MEAN;
+        bool adds = cr_op_term(spec->ops[k]) == CR_TERM_VALUE && !cr_op_is_root(spec->ops[k]);
         plan->plain &= adds && cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish) == CR_F64;
     }
     plan->width = width_for(inner, plan->size);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/core/big.h"
+#include "kernels/core/close.h"
 #include "kernels/core/round.h"
 #include "kernels/cpu/fold.h"
 
@@ -36,29 +37,42 @@ static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
                             status_of(f, i), error);
 }
 
+/* Of values or magnitudes, divided by their number and no more. */
+static bool is_mean(const finish *f) {
+    const cr_term term = cr_op_term(f->op);
+    return (term == CR_TERM_VALUE || term == CR_TERM_MAGNITUDE) && cr_op_divisor(f->op) == CR_DIVISOR_COUNT &&
+           !cr_op_is_root(f->op);
+}
+
 /* What NaNs and infinities decide of a row; false: they do not. */
 static bool special_answer(const finish *f, unsigned i, double *answer) {
     const cr_row_sums *s = f->sums;
     uint64_t nans = s->nans[i], n = f->plan->spec->shape.n - nans;
-    bool skip = f->plan->spec->finish.nan == CR_NAN_SKIP, mean = f->op == CR_OP_MEAN,
-         infinite = s->pinfs[i] || s->ninfs[i];
-    bool variance = f->op == CR_OP_VAR || f->op == CR_OP_STD;
-    if ((nans && !skip) || (s->pinfs[i] && s->ninfs[i]) || (mean && n == 0) || (variance && infinite)) {
-        *answer = __builtin_nan("");
-    } else if (infinite) {
-        *answer = s->pinfs[i] ? __builtin_inf() : -__builtin_inf();
-    } else if (nans && mean && s->lo[i] == 0 && s->doubt[i] == 0) {
-        *answer = s->hi[i] / (double)n;
-    } else {
-        return false;
+    bool skip = f->plan->spec->finish.nan == CR_NAN_SKIP, mean = is_mean(f);
+    cr_decided decided = cr_close_specials(cr_op_term(f->op), nans && !skip, s->pinfs[i] != 0, s->ninfs[i] != 0);
+    if (decided == CR_DECIDED_FINITE && mean && n == 0) decided = CR_DECIDED_NAN;
+    switch (decided) {
+        case CR_DECIDED_NAN:
+            *answer = __builtin_nan("");
+            return true;
+        case CR_DECIDED_PLUS:
+            *answer = __builtin_inf();
+            return true;
+        case CR_DECIDED_MINUS:
+            *answer = -__builtin_inf();
+            return true;
+        case CR_DECIDED_FINITE:
+            break;
     }
+    if (!nans || !mean || s->lo[i] != 0 || s->doubt[i] != 0) return false;
+    *answer = s->hi[i] / (double)n;
     return true;
 }
 
 /* Rows with NaNs or infinities: decided here, or marked. */
 static void store_specials(const finish *f, uint8_t *hard) {
     const cr_row_sums *s = f->sums;
-    bool divided = f->op == CR_OP_MEAN || f->op == CR_OP_VAR || f->op == CR_OP_STD;
+    bool divided = cr_op_divisor(f->op) != CR_DIVISOR_ONE;
     for (unsigned i = 0; i < f->count; i++) {
         if ((s->nans[i] | s->pinfs[i] | s->ninfs[i]) == 0) continue;
         double answer;
@@ -87,14 +101,18 @@ static uint64_t narrow_number(double hi, double lo, cr_dtype result) {
 
 static cr_status store_floats(const finish *f, cr_error *error) {
     uint8_t hard[CR_ROWS];
-    uint64_t n = f->plan->spec->shape.n, divisor = f->op == CR_OP_MEAN ? n : 0, ddof = f->plan->spec->finish.ddof;
+    const cr_divisor_kind divided = cr_op_divisor(f->op);
+    const bool spread = cr_op_term(f->op) == CR_TERM_SPREAD, root = cr_op_is_root(f->op);
+    uint64_t n = f->plan->spec->shape.n, divisor = divided == CR_DIVISOR_ONE ? 0 : n, ddof = f->plan->spec->finish.ddof;
     size_t size = cr_dtype_size(f->result);
-    bool variance = f->op == CR_OP_VAR || f->op == CR_OP_STD;
     unsigned left = f->count;
-    if (variance || f->op == CR_OP_NORM2) {
-        const cr_row_sums *sum = variance ? &f->rows->sums[0] : NULL, *square = &f->rows->sums[2];
-        if (f->result == CR_F64 && (!variance || n > ddof)) {
-            left = f->isa->round_squares(sum, square, f->count, n, ddof, f->op == CR_OP_STD, f->to, hard);
+    if (spread || root || divided == CR_DIVISOR_COUNT_LESS_DDOF) {
+        /* Vectors know a spread over n - ddof, and the root of a sum of squares. */
+        const bool known = spread ? divided == CR_DIVISOR_COUNT_LESS_DDOF && n > ddof
+                                  : cr_op_term(f->op) == CR_TERM_SQUARE && root && divided == CR_DIVISOR_ONE;
+        const cr_row_sums *sum = spread ? &f->rows->sums[0] : NULL, *square = &f->rows->sums[2];
+        if (f->result == CR_F64 && known) {
+            left = f->isa->round_squares(sum, square, f->count, n, ddof, root, f->to, hard);
         } else {
             memset(hard, 1, f->count);
         }
@@ -134,9 +152,10 @@ static uint64_t integer_number(__int128 value, uint64_t divisor, cr_dtype result
 
 static cr_status store_integers(const finish *f, cr_error *error) {
     const cr_row_sums *s = f->sums;
-    uint64_t divisor = f->op == CR_OP_MEAN ? f->plan->spec->shape.n : 0;
+    uint64_t divisor = cr_op_divisor(f->op) == CR_DIVISOR_ONE ? 0 : f->plan->spec->shape.n;
     bool is_float = cr_dtype_kind(f->result) == CR_KIND_FLOAT;
-    uint64_t odd = 0;
+    const bool known = !cr_op_is_root(f->op) && cr_op_divisor(f->op) != CR_DIVISOR_COUNT_LESS_DDOF;
+    uint64_t odd = !known;
     for (unsigned i = 0; i < f->count; i++) {
         odd |= (uint64_t)s->high[i] ^ (f->result == CR_I64 ? 0 - (s->low[i] >> 63) : 0);
     }
@@ -146,13 +165,14 @@ static cr_status store_integers(const finish *f, cr_error *error) {
     }
     for (unsigned i = 0; i < f->count; i++) {
         int64_t low = (int64_t)s->low[i], high = s->high[i];
-        bool fits = f->result == CR_I64 ? high == low >> 63 : f->result == CR_U64 && high == 0;
+        bool fits = !known ? false : f->result == CR_I64 ? high == low >> 63 : f->result == CR_U64 && high == 0;
         if (fits) {
             memcpy(f->to + i * sizeof low, &low, sizeof low);
-        } else if (f->result == CR_F64 && high == low >> 63 && low < (int64_t)1 << 53 && low > -((int64_t)1 << 53)) {
+        } else if (known && f->result == CR_F64 && high == low >> 63 && low < (int64_t)1 << 53 &&
+                   low > -((int64_t)1 << 53)) {
             double value = divisor ? (double)low / (double)divisor : (double)low;
             memcpy(f->to + i * sizeof value, &value, sizeof value);
-        } else if (is_float) {
+        } else if (known && is_float) {
             __int128 value = (__int128)((unsigned __int128)(uint64_t)high << 64 | (uint64_t)low);
             uint64_t bits = integer_number(value, divisor, f->result);
             memcpy(f->to + i * cr_dtype_size(f->result), &bits, cr_dtype_size(f->result));
@@ -173,7 +193,7 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
         cr_status status;
         if (!cr_ops_has(plan->strip_ops, op)) continue;
         uint32_t needs = cr_op_needs(op, spec->dtype);
-        if (needs & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) {
+        if (cr_op_closing(op) == CR_CLOSING_SUMS) {
             finish f = {.plan = plan,
                         .isa = isa,
                         .rows = rows,

@@ -87,7 +87,8 @@ static void write_requests(out *o) {
 }
 
 static void write_ops(out *o) {
-    for (uint32_t i = CR_OP_NONE + 1; i <= CR_OP_LAST; i++) whole(o, "op", cr_op_name((cr_op)i), o->stats->ops[i]);
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op))
+        whole(o, "op", cr_op_name(op), o->stats->ops[op]);
 }
 
 static void write_input_bytes(out *o) {

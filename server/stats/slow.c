@@ -96,8 +96,8 @@ void cr_stats_describe(const cr_stats *s, const cr_record *r, cr_wire_slow_call 
     snprintf(m->method, sizeof m->method, "%s", cr_method_names[r->method]);
     snprintf(m->source, sizeof m->source, "%s", cr_given_names[r->given]);
     if (r->dtype) snprintf(m->dtype, sizeof m->dtype, "%s", cr_dtype_name(r->dtype));
-    for (uint32_t op = 0; op <= CR_OP_LAST; op++)
-        if (cr_ops_has(r->ops, op)) append(m->ops, sizeof m->ops, cr_op_name((cr_op)op));
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op))
+        if (cr_ops_has(r->ops, op)) append(m->ops, sizeof m->ops, cr_op_name(op));
     if (r->on_loop) append(m->lanes, sizeof m->lanes, "loop");
     for (uint32_t i = 0; s->sources.lanes && i < s->sources.lanes->count; i++) {
         char name[CR_NAME_MAX_BYTES];

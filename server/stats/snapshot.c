@@ -69,7 +69,8 @@ static void fill_window(const cr_stats *s, uint64_t now_ms, cr_wire_stats *m) {
 }
 
 static void fill_names(const cr_stats *s, cr_wire_stats *m) {
-    for (uint32_t i = 0; i <= CR_OP_LAST; i++) name(&m->ops, cr_op_name((cr_op)i), s->ops[i]);
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op))
+        name(&m->ops, cr_op_name(op), s->ops[op]);
     for (uint32_t i = 0; i <= CR_DTYPE_INPUTS; i++) name(&m->dtypes, cr_dtype_name((cr_dtype)i), s->input_bytes[i]);
     for (uint32_t i = 0; i < CR_REASONS; i++) name(&m->rejected, cr_reason_names[i], s->rejected[i]);
     for (uint32_t i = 0; i < CR_SPOKENS; i++) name(&m->connections, cr_spoken_names[i], s->connections[i]);

@@ -87,7 +87,7 @@ typedef struct cr_stats {
     uint64_t started_ms;
     double started_s; /* the same by the clock of the wall, which may be set meanwhile: read once */
     uint64_t requests[CR_METHODS][CR_GIVENS][CR_STATS_STATUSES];
-    uint64_t ops[CR_OP_LAST + 1], input_bytes[CR_DTYPE_INPUTS + 1], rejected[CR_REASONS];
+    uint64_t ops[CR_OP_IDS], input_bytes[CR_DTYPE_INPUTS + 1], rejected[CR_REASONS];
     uint64_t connections[CR_SPOKENS]; /* open now */
     uint64_t regions[CR_REGION_KINDS], region_bytes[CR_REGION_KINDS];
     cr_stats_samples small; /* counted together: each alone would miss the cache a dozen times */

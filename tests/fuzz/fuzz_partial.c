@@ -14,7 +14,7 @@ static void finish_all(const cr_partial *p) {
     cr_value value;
     cr_dtype dtype = (cr_dtype)p->dtype;
     const cr_finish_opts skip = {.nan = CR_NAN_SKIP}, plain = {0};
-    for (int op = CR_OP_SUM; op <= CR_OP_LAST; op++) {
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
         if (cr_op_supports((cr_op)op, dtype, &e) != CR_OK || cr_op_needs((cr_op)op, dtype) & ~p->families) continue;
         cr_partial_finish(p, (cr_op)op, &plain, &value);
         if (value.error.code != CR_OK && value.error.text[0] == '\0') abort();

@@ -129,7 +129,7 @@ static void harden(uint8_t *at, cr_dtype dtype, const cr_shape *shape, int place
 static void ask_all(cr_axis_spec *spec, bool product) {
     bool floats = cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT;
     spec->op_count = spec->families = 0;
-    for (int op = 1; op <= CR_OP_LAST; op++) {
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
         cr_op one = (cr_op)op;
         if (!floats && product != (one == CR_OP_PROD)) continue;
         const cr_gpu_axis axis = {

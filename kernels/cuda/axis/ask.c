@@ -17,9 +17,9 @@ static bool may_fail(const cr_gpu_axis *axis) {
     bool any = false;
     for (uint32_t k = 0; k < axis->op_count; k++) {
         const cr_op op = axis->ops[k];
-        const bool grows = op == CR_OP_SUM || op == CR_OP_NORM1 || op == CR_OP_SUMSQ || op == CR_OP_PROD;
         cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
-        any |= grows && cr_dtype_kind(cr_axis_dtype(op, axis->dtype, &own)) != CR_KIND_FLOAT;
+        any |=
+            cr_op_result(op) == CR_RESULT_EXACT && cr_dtype_kind(cr_axis_dtype(op, axis->dtype, &own)) != CR_KIND_FLOAT;
     }
     return any;
 }

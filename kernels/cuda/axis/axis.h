@@ -47,8 +47,9 @@ typedef struct cr_axis_head {
 } cr_axis_head;
 
 typedef struct cr_axis_out {
-    int32_t op, result; /* cr_op, cr_dtype */
-    void *to;           /* device memory: one value for each output */
+    uint8_t op, result;          /* cr_op, cr_dtype */
+    uint8_t term, divisor, root; /* the op's row: kernels know these, not ops */
+    void *to;                    /* device memory: one value for each output */
 } cr_axis_out;
 
 /* An integer that does not fit its type. In device memory, zero before; key: 2^32 − 1 less the lowest such output's number, then

@@ -53,11 +53,7 @@ template <cr_dtype D> struct cr_axis_count {
         const uint64_t left_out = args.skip ? r.nans : 0, n = args.at.n - left_out, nonzero = r.nonzero - left_out;
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
-            const uint64_t answer = out.op == CR_OP_COUNT           ? n
-                                    : out.op == CR_OP_COUNT_NAN     ? r.nans
-                                    : out.op == CR_OP_COUNT_NONZERO ? nonzero
-                                    : out.op == CR_OP_ANY           ? nonzero != 0
-                                                                    : nonzero == n;
+            const uint64_t answer = cr_close_count((cr_term)out.term, n, nonzero, r.nans);
             cr_put_bits(out.to, output, out.result, answer);
         }
         return true;
@@ -105,7 +101,7 @@ template <cr_dtype D> struct cr_axis_bit {
             const cr_axis_out &out = args.out[k];
             const uint64_t all = D == CR_BOOL ? ~r.lacking & 1 : ~r.lacking;
             cr_put_bits(out.to, output, (int)out.result,
-                        out.op == CR_OP_BIT_AND ? all : out.op == CR_OP_BIT_OR ? r.any : r.odd);
+                        cr_close_bits((cr_term)out.term, all, r.any, r.odd));
         }
         return true;
     }
@@ -236,12 +232,12 @@ template <cr_dtype D> struct cr_axis_extreme {
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
             uint64_t answer;
-            if (out.op == CR_OP_ARGMIN || out.op == CR_OP_ARGMAX) {
-                answer = nan ? r.nan_at : out.op == CR_OP_ARGMIN ? r.least_at : r.most_at;
-            } else if (nan || (none && out.op != CR_OP_NORMINF)) {
+            if (out.term == CR_TERM_LEAST_INDEX || out.term == CR_TERM_GREATEST_INDEX) {
+                answer = nan ? r.nan_at : out.term == CR_TERM_LEAST_INDEX ? r.least_at : r.most_at;
+            } else if (nan || (none && out.term != CR_TERM_GREATEST_MAGNITUDE)) {
                 answer = cr_nan_bits((int)D);
             } else {
-                answer = out.op == CR_OP_NORMINF ? largest(r) : cr_bits_of<D>(out.op == CR_OP_MIN ? r.least : r.most);
+                answer = out.term == CR_TERM_GREATEST_MAGNITUDE ? largest(r) : cr_bits_of<D>(out.term == CR_TERM_LEAST ? r.least : r.most);
             }
             cr_put_bits(out.to, output, out.result, answer);
         }

@@ -243,7 +243,7 @@ CR_DEVICE void cr_axis_hard_variance(const cr_axis_hard_sum<CR_SUM_SQUARE> &squa
         cr_u128 magnitude = 0;
         int exponent = 0;
         bool sticky = false;
-        if (!nan) cr_variance<72>(total, CR_F64_GRID, of_squares, CR_F64_SQUARE_GRID, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky);
+        if (!nan) cr_variance<72>(total, CR_F64_GRID, of_squares, CR_F64_SQUARE_GRID, n, args.ddof, out.root, magnitude, exponent, sticky);
         cr_put_bits(out.to, output, out.result,
                     nan ? cr_nan_bits(out.result) : cr_rounded(out.result, false, magnitude, exponent, sticky));
     }

@@ -15,18 +15,19 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
     cr_finish_opts own = cr_finish_share(op, dtype, opts, NULL);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     cr_dtype result = cr_axis_dtype(op, dtype, &own);
-    switch (op) {
-        case CR_OP_PROD:
+    switch (cr_op_closing(op)) {
+        case CR_CLOSING_PRODUCT:
             return floats || result == CR_I64 || result == CR_U64;
-        case CR_OP_SUM:
-        case CR_OP_MEAN:
-        case CR_OP_NORM1:
-        case CR_OP_SUMSQ:
+        case CR_CLOSING_SUMS:
+            if (cr_op_term(op) == CR_TERM_SPREAD && cr_op_divisor(op) != CR_DIVISOR_COUNT_LESS_DDOF) return false;
             if (cr_dtype_kind(result) == CR_KIND_FLOAT) return true;
             return !floats && (result == CR_I64 || result == CR_U64 || result == CR_I128);
-        default:
+        case CR_CLOSING_EXTREMA:
+        case CR_CLOSING_COUNTS:
+        case CR_CLOSING_BITS:
             return true;
     }
+    return false;
 }
 
 /* What rows of axis.def are named for. */
@@ -82,7 +83,7 @@ static enum kind kind_of(uint32_t family) {
 
 bool cr_axis_is_variance(const cr_gpu_axis *axis) {
     bool any = false;
-    for (uint32_t k = 0; k < axis->op_count; k++) any |= axis->ops[k] == CR_OP_VAR || axis->ops[k] == CR_OP_STD;
+    for (uint32_t k = 0; k < axis->op_count; k++) any |= cr_op_term(axis->ops[k]) == CR_TERM_SPREAD;
     return any;
 }
 
@@ -97,7 +98,8 @@ bool cr_axis_takes(const cr_gpu_axis *axis) {
     if (cr_axis_is_variance(axis) && axis->shape.outer != 0 && axis->shape.inner > CR_AXIS_SLOTS / axis->shape.outer)
         return false;
     for (uint32_t k = 0; all && k < axis->op_count; k++)
-        all = has(axis->ops[k], axis->dtype, &axis->finish) && (axis->ops[k] != CR_OP_PROD || has_product(axis));
+        all = has(axis->ops[k], axis->dtype, &axis->finish) &&
+              (cr_op_closing(axis->ops[k]) != CR_CLOSING_PRODUCT || has_product(axis));
     return all;
 }
 
@@ -126,8 +128,13 @@ static int enqueue_family(const cr_axis_args *args, cr_dtype dtype, uint32_t mul
 
 static void ask(cr_axis_args *args, const cr_gpu_axis *axis, uint32_t k, void *to) {
     cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-    args->out[args->out_count++] = (cr_axis_out){
-        .op = (int32_t)axis->ops[k], .result = (int32_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own), .to = to};
+    const cr_op_row *row = cr_op_row_of(axis->ops[k]);
+    args->out[args->out_count++] = (cr_axis_out){.op = (uint8_t)axis->ops[k],
+                                                 .result = (uint8_t)cr_axis_dtype(axis->ops[k], axis->dtype, &own),
+                                                 .term = row->term,
+                                                 .divisor = row->divisor,
+                                                 .root = row->root == CR_ROOT_ROOT,
+                                                 .to = to};
 }
 
 /* Sums and sums of squares in one pass, where a variance needs both. What that cannot take is on one list for both kinds' second

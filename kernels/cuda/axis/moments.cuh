@@ -74,7 +74,7 @@ template <cr_dtype D> struct cr_axis_moment {
         if (is_hard(r) && !(nans != 0 && !args.skip)) return false;
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
-            if (out.op == CR_OP_SUMSQ || out.op == CR_OP_NORM2) {
+            if (out.term == CR_TERM_SQUARE) {
                 cr_axis_put_sum(args, out, output, r.squares);
             } else if (!cr_is_variance(out)) {
                 cr_axis_put_sum(args, out, output, r.sum);

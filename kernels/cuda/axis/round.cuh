@@ -5,6 +5,7 @@
 #ifndef CURED_KERNELS_CUDA_AXIS_ROUND_CUH
 #define CURED_KERNELS_CUDA_AXIS_ROUND_CUH
 
+#include "kernels/core/close.h"
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/axis/words.cuh"
 
@@ -129,15 +130,15 @@ CR_CALLED void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out,
     const uint64_t nans = marks & CR_MARK_NANS;
     const bool plus = (marks & CR_MARK_PLUS) != 0, minus = (marks & CR_MARK_MINUS) != 0;
     uint64_t n = args.at.n - (args.skip ? nans : 0), bits;
-    if ((nans != 0 && !args.skip) || (plus && minus)) {
+    const cr_decided decided = cr_close_specials((cr_term)out.term, nans != 0 && !args.skip, plus, minus);
+    const uint64_t divisor = cr_close_divisor((cr_divisor_kind)out.divisor, n, args.ddof);
+    if (decided == CR_DECIDED_NAN || (decided == CR_DECIDED_FINITE && divisor == 0)) {
         bits = cr_nan_bits(out.result);
-    } else if (plus || minus) {
-        bits = cr_infinite_bits(out.result, minus);
-    } else if (out.op == CR_OP_MEAN && n == 0) {
-        bits = cr_nan_bits(out.result);
+    } else if (decided != CR_DECIDED_FINITE) {
+        bits = cr_infinite_bits(out.result, decided == CR_DECIDED_MINUS);
     } else {
-        if (out.op == CR_OP_MEAN) cr_divide(magnitude, exponent, sticky, n);
-        if (out.op == CR_OP_NORM2) cr_root(magnitude, exponent, sticky);
+        if (out.divisor != CR_DIVISOR_ONE) cr_divide(magnitude, exponent, sticky, divisor);
+        if (out.root) cr_root(magnitude, exponent, sticky);
         bits = cr_rounded(out.result, negative, magnitude, exponent, sticky);
     }
     cr_put_bits(out.to, output, out.result, bits);
@@ -146,8 +147,8 @@ CR_CALLED void cr_float_answer(const cr_axis_args &args, const cr_axis_out &out,
 /* The same of value·2^unit where one operation rounds and what it gives is normal, so that the unit only moves its exponent. False: it is
  * not so. */
 CR_DEVICE bool cr_axis_quick_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, int64_t value, int unit) {
-    const bool mean = out.op == CR_OP_MEAN;
-    if (out.op == CR_OP_NORM2) return false;
+    const bool mean = out.divisor == CR_DIVISOR_COUNT;
+    if (out.root || out.divisor == CR_DIVISOR_COUNT_LESS_DDOF) return false;
     if (out.result == CR_F64 && unit >= -900 && unit <= 900) {
         if (mean && value != 0) {
             const int spare = __ffsll(value) - 1;
@@ -179,7 +180,7 @@ CR_DEVICE void cr_axis_fail(const cr_axis_args &args, const cr_axis_out &out, ui
 template <int W> CR_CALLED void cr_int_answer(const cr_axis_args &args, const cr_axis_out &out, uint64_t output, cr_words<W> value) {
     const bool negative = value.negative();
     const uint64_t low = value.word[0], sign = 0 - (uint64_t)negative;
-    const bool whole = out.op != CR_OP_MEAN && out.op != CR_OP_NORM2;
+    const bool whole = out.divisor == CR_DIVISOR_ONE && !out.root;
     uint64_t above = 0, far = 0; /* what of the words above the first, the second, is not their sign */
 #pragma unroll
     for (int i = 1; i < W; i++) above |= value.word[i] ^ sign;
@@ -198,9 +199,11 @@ template <int W> CR_CALLED void cr_int_answer(const cr_axis_args &args, const cr
         int exponent = 0;
         bool sticky = false;
         cr_u128 magnitude = cr_leading(positive, exponent, sticky);
-        if (out.op == CR_OP_MEAN) cr_divide(magnitude, exponent, sticky, args.at.n);
-        if (out.op == CR_OP_NORM2) cr_root(magnitude, exponent, sticky);
-        cr_put_bits(out.to, output, out.result, cr_rounded(out.result, negative, magnitude, exponent, sticky));
+        const uint64_t divisor = cr_close_divisor((cr_divisor_kind)out.divisor, args.at.n, args.ddof);
+        if (out.divisor != CR_DIVISOR_ONE && divisor != 0) cr_divide(magnitude, exponent, sticky, divisor);
+        if (out.root) cr_root(magnitude, exponent, sticky);
+        cr_put_bits(out.to, output, out.result,
+                    divisor == 0 ? cr_nan_bits(out.result) : cr_rounded(out.result, negative, magnitude, exponent, sticky));
     }
 }
 
@@ -240,7 +243,7 @@ CR_CALLED bool cr_variance_put(const cr_axis_args &args, const cr_axis_out &out,
         cr_u128 magnitude;
         int exponent;
         bool sticky = false;
-        if (!cr_variance<N>(sum, sum_unit, squares, unit, n, args.ddof, out.op == CR_OP_STD, magnitude, exponent, sticky))
+        if (!cr_variance<N>(sum, sum_unit, squares, unit, n, args.ddof, out.root, magnitude, exponent, sticky))
             return false;
         bits = cr_rounded(out.result, false, magnitude, exponent, sticky);
     }
@@ -258,6 +261,6 @@ CR_DEVICE bool cr_variance_answer(const cr_axis_args &args, const cr_axis_out &o
     return cr_variance_put<N>(args, out, output, n, sum, (int)slot->unit, squares, unit);
 }
 
-CR_DEVICE bool cr_is_variance(const cr_axis_out &out) { return out.op == CR_OP_VAR || out.op == CR_OP_STD; }
+CR_DEVICE bool cr_is_variance(const cr_axis_out &out) { return out.term == CR_TERM_SPREAD; }
 
 #endif

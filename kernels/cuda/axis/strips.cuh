@@ -111,7 +111,7 @@ template <cr_dtype D, bool SQUARED> struct cr_strip {
         each = cut ? (vectors + at.strips - 1) / at.strips : vectors * side;
         tiles = blockIdx.x < at.tiles ? (uint32_t)((at.tiles - blockIdx.x - 1) / gridDim.x) + 1 : 0;
         step = (uint64_t)gridDim.x * many * vectors * CR_GPU_VECTOR;
-        simple = !SQUARED && args.out_count == 1 && (args.out[0].op == CR_OP_SUM || args.out[0].op == CR_OP_NORM1) && args.out[0].result == CR_F64 ? (double *)args.out[0].to : nullptr;
+        simple = !SQUARED && args.out_count == 1 && args.out[0].divisor == CR_DIVISOR_ONE && !args.out[0].root && args.out[0].term != CR_TERM_SPREAD && args.out[0].result == CR_F64 ? (double *)args.out[0].to : nullptr;
         const uint32_t of_row = cut ? each : vectors, row = lane >> row_log, place = lane & ((1u << row_log) - 1);
         own_each = min((uint32_t)CR_STRIP_EACH, (of_row + (1u << row_log) - 1) >> row_log);
         /* Eight neighbouring lanes read at once: those at the same place of rows that begin in the same bank take turns. */

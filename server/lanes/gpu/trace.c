@@ -25,10 +25,10 @@ void cr_gpu_trace_name(const cr_job *job, char text[CR_GPU_TRACE_TEXT]) {
     if (!bytes && !job->holds) bytes = job->claimed_bytes + job->claimable;
     add(text, &length, "job %llu: ", NULL, job->number);
     if (job->named) add(text, &length, "%s ", job->named->name, 0);
-    for (unsigned op = CR_OP_NONE + 1; op <= CR_OP_LAST; op++) {
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
         if (!cr_ops_has(job->ops, op)) continue;
         add(text, &length, "%s", comma, 0);
-        add(text, &length, "%s", cr_op_name((cr_op)op), 0);
+        add(text, &length, "%s", cr_op_name(op), 0);
         comma = ",";
     }
     add(text, &length, " %s[", cr_dtype_name(job->dtype), 0);

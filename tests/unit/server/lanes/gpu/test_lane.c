@@ -342,7 +342,7 @@ static void check_small(const cr_job *job) {
     cr_partial_init(&own, job->dtype, job->families);
     cr_cpu_fold(&own, p->segment.data, p->segment.ready / job->element, 0);
     ck_assert_uint_eq(job->partial.n, own.n);
-    for (cr_op op = CR_OP_SUM; op <= CR_OP_LAST; op++) {
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
         if (!cr_op_needs(op, job->dtype) || (cr_op_needs(op, job->dtype) & ~job->families)) continue;
         cr_partial_finish(&job->partial, op, &(cr_finish_opts){0}, &got);
         cr_partial_finish(&own, op, &(cr_finish_opts){0}, &wanted);

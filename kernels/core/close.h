@@ -1,0 +1,49 @@
+/* close: the parts of an answer's closing that CPU and GPU share, so that each rule stands once: what NaNs and infinities decide, what
+ * a sum is divided by, what a count counts. How a number is divided, its root taken and rounded is done in three widths:
+ * finish_sums.c (any), kernels/cpu/axis_round.h (vectors), kernels/cuda/axis/round.cuh (GPU words).
+ *
+ * Thread: any; nothing here holds state. Plain C, and CUDA. */
+#ifndef CURED_KERNELS_CORE_CLOSE_H
+#define CURED_KERNELS_CORE_CLOSE_H
+
+#include "kernels/core/op.h"
+
+#ifdef __CUDACC__
+#define CR_CLOSE static __host__ __device__ __forceinline__
+#else
+#define CR_CLOSE static inline
+#endif
+
+/* What decides an answer of a sum of floats. */
+typedef enum cr_decided { CR_DECIDED_FINITE, CR_DECIDED_NAN, CR_DECIDED_PLUS, CR_DECIDED_MINUS } cr_decided;
+
+/* nan: one counts; plus, minus: there are infinities of that sign, which magnitudes and squares make positive. */
+CR_CLOSE cr_decided cr_close_specials(cr_term term, bool nan, bool plus, bool minus) {
+    if (nan) return CR_DECIDED_NAN;
+    if (!plus && !minus) return CR_DECIDED_FINITE;
+    if (term == CR_TERM_SPREAD || (term == CR_TERM_VALUE && plus && minus)) return CR_DECIDED_NAN;
+    return term == CR_TERM_VALUE && minus ? CR_DECIDED_MINUS : CR_DECIDED_PLUS;
+}
+
+/* What the term of n elements is divided by; 0: nothing can be, the answer is NaN. A spread has been divided by n already. */
+CR_CLOSE uint64_t cr_close_divisor(cr_divisor_kind divisor, uint64_t n, uint64_t ddof) {
+    if (divisor == CR_DIVISOR_ONE) return 1;
+    if (divisor == CR_DIVISOR_COUNT) return n;
+    return n > ddof ? n - ddof : 0;
+}
+
+/* A term of CR_CLOSING_COUNTS, where n elements count, of which nonzero are not zero. nans: counted or not. */
+CR_CLOSE uint64_t cr_close_count(cr_term term, uint64_t n, uint64_t nonzero, uint64_t nans) {
+    return term == CR_TERM_NANS      ? nans
+           : term == CR_TERM_NONZERO ? nonzero
+           : term == CR_TERM_SOME    ? nonzero != 0
+           : term == CR_TERM_EVERY   ? nonzero == n
+                                     : n;
+}
+
+/* A term of CR_CLOSING_BITS. */
+CR_CLOSE uint64_t cr_close_bits(cr_term term, uint64_t all, uint64_t any, uint64_t odd) {
+    return term == CR_TERM_BITS_AND ? all : term == CR_TERM_BITS_OR ? any : odd;
+}
+
+#endif
