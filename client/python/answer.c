@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "kernels/core/op.h"
 
 /* An integer of any width, by its exact decimal digits. */
 static PyObject *integer(const cured_value *value) {
@@ -62,7 +63,7 @@ PyObject *cr_py_answer_or_error(const cured_value *value) {
     return answer != NULL ? answer : cr_py_answer_take_error();
 }
 
-bool cr_py_answer_is_index(cured_op op) { return op == CURED_OP_ARGMIN || op == CURED_OP_ARGMAX; }
+bool cr_py_answer_is_index(cured_op op) { return cr_op_is_index((cr_op)op); }
 
 uint64_t cr_py_answer_index(const cr_py_request *r, const cured_value *value) {
     uint64_t index;

@@ -216,7 +216,8 @@ static bool has_index(const cr_py_request *r) {
 
 static bool has_float_prod(const cr_py_request *r) {
     for (size_t i = 0; i < r->op_count; i++)
-        if (cr_op_is_ordered((cr_op)r->ops[i], (cr_dtype)r->input.dtype) && !cr_op_is_index((cr_op)r->ops[i])) return true;
+        if (cr_op_is_ordered((cr_op)r->ops[i], (cr_dtype)r->input.dtype) && !cr_op_is_index((cr_op)r->ops[i]))
+            return true;
     return false;
 }
 
@@ -225,9 +226,16 @@ static bool is_ordered(const cr_py_request *r) {
     return (r->partial && !r->options.unplaced) || has_index(r) || has_float_prod(r);
 }
 
+/* Whether op's fold may begin with a value: sum, prod, min, max. */
+static bool begins_with_a_value(cr_op op) {
+    const cr_term term = cr_op_term(op);
+    const bool folds =
+        term == CR_TERM_VALUE || term == CR_TERM_PRODUCT || term == CR_TERM_LEAST || term == CR_TERM_GREATEST;
+    return folds && cr_op_divisor(op) == CR_DIVISOR_ONE && !cr_op_is_root(op);
+}
+
 static bool check_initial(const cr_py_request *r) {
-    cured_op op = r->ops[0];
-    if (r->single && (op == CURED_OP_SUM || op == CURED_OP_PROD || op == CURED_OP_MIN || op == CURED_OP_MAX)) {
+    if (r->single && begins_with_a_value((cr_op)r->ops[0])) {
         if (r->input.dtype >= CURED_F16 || r->options.result_dtype == CURED_DTYPE_DEFAULT) return true;
         PyErr_SetString(PyExc_ValueError,
                         "dtype: not with initial and integers, because the sum would be rounded twice");

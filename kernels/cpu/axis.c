@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "kernels/core/float_state.h"
 #include "kernels/core/close.h"
+#include "kernels/core/float_state.h"
 #include "kernels/cpu/axis_columns.h"
 #include "kernels/cpu/axis_plan.h"
 #include "kernels/cpu/axis_rows.h"

@@ -48,6 +48,14 @@ class CheckLayers(unittest.TestCase):
         status, lines = self.run_on({})
         self.assertEqual(status, 0, lines)
 
+    def test_ops_outside_their_table(self):
+        body = "/* a */\nint f(int op) {\n    return op == %s;\n}\n"
+        self.expect_one("server/call/a.c", body % "CR_OP_SUM", "CR_OP_SUM: only op.def names an op")
+        self.expect_one("client/lib/a.c", body % "CURED_OP_ARGMIN", "CURED_OP_ARGMIN: only op.def names an op")
+        status, lines = self.run_on({"bench/a.c": body % "CR_OP_SUM", "kernels/core/op.c": body % "CR_OP_SUM",
+                                     "engine/a.c": body % "CR_OP_NONE", "engine/b.c": "/* b: CR_OP_SUM */\n"})
+        self.assertEqual(status, 0, lines)
+
     def test_includes_upward(self):
         for path, target in [
             ("base/a.c", "proto/frame.h"),
