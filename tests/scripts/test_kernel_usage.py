@@ -45,11 +45,22 @@ def parse(text):
     return found
 
 
+def lengths_of_lists():
+    """How many types each list of product.h has."""
+    with open(os.path.join(ROWS, "product.h"), encoding="utf-8") as f:
+        text = f.read()
+    return {name: body.count("row(") for name, body in
+            re.findall(r"^#define CR_TYPES_(\w+)\(row, unit, kind, \.\.\.\) \\\n((?:    row.*\n)+)", text, re.M)}
+
+
 def kernels_of_rows():
-    count = PACK
+    count, lists = PACK, lengths_of_lists()
     for name in ("fold.def", "axis.def"):
         with open(os.path.join(ROWS, name), encoding="utf-8") as f:
-            count += sum(int(n) for n in re.findall(r"^CR_(?:FOLD|AXIS)\(\w+, \w+, \w+, (\d+), ", f.read(), re.M))
+            text = f.read()
+        count += sum(int(n) for n in re.findall(r"^CR_(?:FOLD|AXIS)\(\w+, \w+, \w+, (\d+), ", text, re.M))
+        rows = re.findall(r"^CR_(?:FOLDS|AXES)\(\w+, \w+, (\w+), (\d+), ", text, re.M)
+        count += sum(lists[types] * int(n) for types, n in rows)
     return count
 
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/instance/product.h"
 
 uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
     uint32_t family = cr_op_needs(op, dtype);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/core/limbs.h"
+#include "kernels/cuda/instance/product.h"
 #include "kernels/cuda/plan/burst_float.h"
 
 /* What rows of fold.def are named for. */
