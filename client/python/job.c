@@ -8,6 +8,7 @@
 
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
+#include "kernels/core/axis.h"
 
 enum {
     BLOCK_BYTES = 256 * 1024,
@@ -78,10 +79,11 @@ static cured_status start(cr_py_job *job, cr_py_request *r, const cr_py_plan *pl
 /* Whether an answer may be an extremum of nothing but NaNs, which are skipped. A GPU that writes its answers writes no statuses, so
  * that these are asked for only where they are needed. */
 static bool may_be_none(const cr_py_request *r) {
-    bool extremum = false;
+    const cr_finish_opts opts = {.nan = (cr_nan_policy)r->options.nan};
+    bool may = false;
     for (size_t i = 0; i < r->op_count; i++)
-        extremum |= cr_py_answer_is_index(r->ops[i]) || r->ops[i] == CURED_OP_MIN || r->ops[i] == CURED_OP_MAX;
-    return extremum && r->options.nan == CURED_NAN_SKIP && r->input.dtype >= CURED_F16;
+        may |= cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts);
+    return may;
 }
 
 bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {

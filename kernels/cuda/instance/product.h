@@ -6,74 +6,41 @@
 #define CURED_KERNELS_CUDA_INSTANCE_PRODUCT_H
 
 /* A list of types: row(before, type, after …) for each. */
-#define CR_TYPES_ALL(row, unit, kind, ...) \
-    row(unit, kind, CR_BOOL, __VA_ARGS__) \
-    row(unit, kind, CR_U8, __VA_ARGS__) \
-    row(unit, kind, CR_I8, __VA_ARGS__) \
-    row(unit, kind, CR_U16, __VA_ARGS__) \
-    row(unit, kind, CR_I16, __VA_ARGS__) \
-    row(unit, kind, CR_U32, __VA_ARGS__) \
-    row(unit, kind, CR_I32, __VA_ARGS__) \
-    row(unit, kind, CR_U64, __VA_ARGS__) \
-    row(unit, kind, CR_I64, __VA_ARGS__) \
-    row(unit, kind, CR_F16, __VA_ARGS__) \
-    row(unit, kind, CR_BF16, __VA_ARGS__) \
-    row(unit, kind, CR_F32, __VA_ARGS__) \
-    row(unit, kind, CR_F64, __VA_ARGS__)
-#define CR_TYPES_INTS(row, unit, kind, ...) \
-    row(unit, kind, CR_BOOL, __VA_ARGS__) \
-    row(unit, kind, CR_U8, __VA_ARGS__) \
-    row(unit, kind, CR_I8, __VA_ARGS__) \
-    row(unit, kind, CR_U16, __VA_ARGS__) \
-    row(unit, kind, CR_I16, __VA_ARGS__) \
-    row(unit, kind, CR_U32, __VA_ARGS__) \
-    row(unit, kind, CR_I32, __VA_ARGS__) \
-    row(unit, kind, CR_U64, __VA_ARGS__) \
-    row(unit, kind, CR_I64, __VA_ARGS__)
-#define CR_TYPES_SIGNED(row, unit, kind, ...) \
-    row(unit, kind, CR_I8, __VA_ARGS__) \
-    row(unit, kind, CR_I16, __VA_ARGS__) \
-    row(unit, kind, CR_I32, __VA_ARGS__) \
-    row(unit, kind, CR_I64, __VA_ARGS__)
-#define CR_TYPES_BOOL_AND_UINTS(row, unit, kind, ...) \
-    row(unit, kind, CR_BOOL, __VA_ARGS__) \
-    row(unit, kind, CR_U8, __VA_ARGS__) \
-    row(unit, kind, CR_U16, __VA_ARGS__) \
-    row(unit, kind, CR_U32, __VA_ARGS__) \
-    row(unit, kind, CR_U64, __VA_ARGS__)
-#define CR_TYPES_FLOATS(row, unit, kind, ...) \
-    row(unit, kind, CR_F16, __VA_ARGS__) \
-    row(unit, kind, CR_BF16, __VA_ARGS__) \
-    row(unit, kind, CR_F32, __VA_ARGS__) \
-    row(unit, kind, CR_F64, __VA_ARGS__)
-#define CR_TYPES_HALVES(row, unit, kind, ...) \
-    row(unit, kind, CR_F16, __VA_ARGS__) \
-    row(unit, kind, CR_BF16, __VA_ARGS__)
+#define CR_TYPES_ALL(row, unit, kind, ...)                                                                             \
+    row(unit, kind, CR_BOOL, __VA_ARGS__) row(unit, kind, CR_U8, __VA_ARGS__) row(unit, kind, CR_I8, __VA_ARGS__)      \
+        row(unit, kind, CR_U16, __VA_ARGS__) row(unit, kind, CR_I16, __VA_ARGS__) row(unit, kind, CR_U32, __VA_ARGS__) \
+            row(unit, kind, CR_I32, __VA_ARGS__) row(unit, kind, CR_U64, __VA_ARGS__)                                  \
+                row(unit, kind, CR_I64, __VA_ARGS__) row(unit, kind, CR_F16, __VA_ARGS__)                              \
+                    row(unit, kind, CR_BF16, __VA_ARGS__) row(unit, kind, CR_F32, __VA_ARGS__)                         \
+                        row(unit, kind, CR_F64, __VA_ARGS__)
+#define CR_TYPES_INTS(row, unit, kind, ...)                                                                            \
+    row(unit, kind, CR_BOOL, __VA_ARGS__) row(unit, kind, CR_U8, __VA_ARGS__) row(unit, kind, CR_I8, __VA_ARGS__)      \
+        row(unit, kind, CR_U16, __VA_ARGS__) row(unit, kind, CR_I16, __VA_ARGS__) row(unit, kind, CR_U32, __VA_ARGS__) \
+            row(unit, kind, CR_I32, __VA_ARGS__) row(unit, kind, CR_U64, __VA_ARGS__)                                  \
+                row(unit, kind, CR_I64, __VA_ARGS__)
+#define CR_TYPES_SIGNED(row, unit, kind, ...)                                                                     \
+    row(unit, kind, CR_I8, __VA_ARGS__) row(unit, kind, CR_I16, __VA_ARGS__) row(unit, kind, CR_I32, __VA_ARGS__) \
+        row(unit, kind, CR_I64, __VA_ARGS__)
+#define CR_TYPES_BOOL_AND_UINTS(row, unit, kind, ...)                                                              \
+    row(unit, kind, CR_BOOL, __VA_ARGS__) row(unit, kind, CR_U8, __VA_ARGS__) row(unit, kind, CR_U16, __VA_ARGS__) \
+        row(unit, kind, CR_U32, __VA_ARGS__) row(unit, kind, CR_U64, __VA_ARGS__)
+#define CR_TYPES_FLOATS(row, unit, kind, ...)                                                                       \
+    row(unit, kind, CR_F16, __VA_ARGS__) row(unit, kind, CR_BF16, __VA_ARGS__) row(unit, kind, CR_F32, __VA_ARGS__) \
+        row(unit, kind, CR_F64, __VA_ARGS__)
+#define CR_TYPES_HALVES(row, unit, kind, ...) row(unit, kind, CR_F16, __VA_ARGS__) row(unit, kind, CR_BF16, __VA_ARGS__)
 #define CR_TYPES_F32_AND_F64(row, unit, kind, ...) \
-    row(unit, kind, CR_F32, __VA_ARGS__) \
-    row(unit, kind, CR_F64, __VA_ARGS__)
-#define CR_TYPES_INTS_BUT_I32(row, unit, kind, ...) \
-    row(unit, kind, CR_BOOL, __VA_ARGS__) \
-    row(unit, kind, CR_U8, __VA_ARGS__) \
-    row(unit, kind, CR_I8, __VA_ARGS__) \
-    row(unit, kind, CR_U16, __VA_ARGS__) \
-    row(unit, kind, CR_I16, __VA_ARGS__) \
-    row(unit, kind, CR_U32, __VA_ARGS__) \
-    row(unit, kind, CR_U64, __VA_ARGS__) \
-    row(unit, kind, CR_I64, __VA_ARGS__)
+    row(unit, kind, CR_F32, __VA_ARGS__) row(unit, kind, CR_F64, __VA_ARGS__)
+#define CR_TYPES_INTS_BUT_I32(row, unit, kind, ...)                                                                    \
+    row(unit, kind, CR_BOOL, __VA_ARGS__) row(unit, kind, CR_U8, __VA_ARGS__) row(unit, kind, CR_I8, __VA_ARGS__)      \
+        row(unit, kind, CR_U16, __VA_ARGS__) row(unit, kind, CR_I16, __VA_ARGS__) row(unit, kind, CR_U32, __VA_ARGS__) \
+            row(unit, kind, CR_U64, __VA_ARGS__) row(unit, kind, CR_I64, __VA_ARGS__)
 #define CR_TYPES_FLOATS_BUT_F32(row, unit, kind, ...) \
-    row(unit, kind, CR_F16, __VA_ARGS__) \
-    row(unit, kind, CR_BF16, __VA_ARGS__) \
-    row(unit, kind, CR_F64, __VA_ARGS__)
-#define CR_TYPES_UINTS_AND_FLOATS(row, unit, kind, ...) \
-    row(unit, kind, CR_U8, __VA_ARGS__) \
-    row(unit, kind, CR_U16, __VA_ARGS__) \
-    row(unit, kind, CR_U32, __VA_ARGS__) \
-    row(unit, kind, CR_U64, __VA_ARGS__) \
-    row(unit, kind, CR_F16, __VA_ARGS__) \
-    row(unit, kind, CR_BF16, __VA_ARGS__) \
-    row(unit, kind, CR_F32, __VA_ARGS__) \
-    row(unit, kind, CR_F64, __VA_ARGS__)
+    row(unit, kind, CR_F16, __VA_ARGS__) row(unit, kind, CR_BF16, __VA_ARGS__) row(unit, kind, CR_F64, __VA_ARGS__)
+#define CR_TYPES_UINTS_AND_FLOATS(row, unit, kind, ...)                                                           \
+    row(unit, kind, CR_U8, __VA_ARGS__) row(unit, kind, CR_U16, __VA_ARGS__) row(unit, kind, CR_U32, __VA_ARGS__) \
+        row(unit, kind, CR_U64, __VA_ARGS__) row(unit, kind, CR_F16, __VA_ARGS__)                                 \
+            row(unit, kind, CR_BF16, __VA_ARGS__) row(unit, kind, CR_F32, __VA_ARGS__)                            \
+                row(unit, kind, CR_F64, __VA_ARGS__)
 
 /* A row for each type of a list. */
 #define CR_FOLDS(unit, kind, types, ...) CR_TYPES_##types(CR_FOLD, unit, kind, __VA_ARGS__)

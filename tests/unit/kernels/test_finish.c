@@ -109,7 +109,42 @@ START_TEST(norm2_does_not_overflow_on_the_way) {
 }
 END_TEST
 
+/* What op.def says of no elements is what is answered, of every op and type. */
+START_TEST(nothing_has_the_answer_of_its_row) {
+    for (cr_op op = cr_op_next(CR_OP_NONE); op != CR_OP_NONE; op = cr_op_next(op)) {
+        for (int d = CR_BOOL; d <= CR_DTYPE_INPUTS; d++) {
+            if (cr_op_supports(op, (cr_dtype)d, NULL) != CR_OK) continue;
+            static const uint8_t zeros[32];
+            const cr_value v = answer((cr_dtype)d, NULL, 0, op, (cr_finish_opts){0});
+            const cr_empty empty = cr_op_empty(op);
+            const bool is_float = cr_dtype_kind(v.dtype) == CR_KIND_FLOAT;
+            double number = 0;
+            ck_assert_int_eq(v.error.code, empty == CR_EMPTY_NONE ? CR_INVALID_ARGUMENT : CR_OK);
+            if (v.dtype == CR_F64) memcpy(&number, v.bytes, sizeof number);
+            switch (empty) {
+                case CR_EMPTY_ZERO:
+                    ck_assert_mem_eq(v.bytes, zeros, sizeof zeros);
+                    break;
+                case CR_EMPTY_ONE:
+                    ck_assert(v.dtype == CR_F64 ? number == 1 : !is_float && v.bytes[0] == 1);
+                    break;
+                case CR_EMPTY_BITS:
+                    for (unsigned i = 0; i < v.len; i++) ck_assert_uint_eq(v.bytes[i], d == CR_BOOL ? 1 : 0xff);
+                    break;
+                case CR_EMPTY_NAN:
+                    ck_assert(v.dtype == CR_F64 && isnan(number));
+                    break;
+                case CR_EMPTY_NONE:
+                    ck_assert_uint_eq(v.len, 0);
+                    break;
+            }
+        }
+    }
+}
+END_TEST
+
 CR_CHECK_MAIN("kernels/finish") {
+    tcase_add_test(tc, nothing_has_the_answer_of_its_row);
     tcase_add_test(tc, an_integer_that_does_not_fit_is_told_exactly);
     tcase_add_test(tc, the_least_value_of_a_signed_type_fits);
     tcase_add_test(tc, options_belong_to_ops);
