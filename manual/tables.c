@@ -243,7 +243,7 @@ const char *manual_words(const char *words) {
 #undef CR_OP
         ;
     static const char dtypes[] =
-#define CR_DTYPE(symbol, id, name, size, kind) " " name
+#define CR_DTYPE(symbol, id, name, ...) " " name
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
         ;

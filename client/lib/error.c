@@ -14,7 +14,7 @@
     _Static_assert((int)CURED_##symbol == (int)CR_##symbol, "cured_status agrees with status.def");
 #include "proto/status.def"
 #undef CR_STATUS
-#define CR_DTYPE(symbol, id, name, size, kind) \
+#define CR_DTYPE(symbol, id, ...) \
     _Static_assert((int)CURED_##symbol == (int)CR_##symbol, "cured_dtype agrees with dtype.def");
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE

@@ -14,14 +14,9 @@
 #include "client/lib/internal.h"
 #include "kernels/core/dtype.h"
 #include "kernels/core/float_state.h"
+#include "kernels/core/round.h"
 
 enum { LIMBS = CR_WIRE_VALUE_BYTES / 4, BILLION = 1000000000 };
-
-/* What a 16-bit float type looks like. */
-struct format16 {
-    int mantissa_bits, bias, max_exponent;
-};
-static const struct format16 half = {10, 15, 31}, brain = {7, 127, 255};
 
 typedef struct float_state {
     uint64_t control;
@@ -40,58 +35,16 @@ static void leave(float_state state) {
     cr_float_leave(state.control);
 }
 
-static double widen16(uint16_t bits, const struct format16 *f) {
-    int exponent = bits >> f->mantissa_bits & f->max_exponent;
-    int mantissa = bits & ((1 << f->mantissa_bits) - 1);
-    double sign = bits >> 15 ? -1.0 : 1.0;
-    if (exponent == f->max_exponent) return mantissa != 0 ? (double)NAN : sign * (double)INFINITY;
-    if (exponent == 0) return sign * ldexp(mantissa, 1 - f->bias - f->mantissa_bits);
-    return sign * ldexp((1 << f->mantissa_bits) + mantissa, exponent - f->bias - f->mantissa_bits);
-}
-
-/* Rounds to the nearest value of the type, ties to even; beyond its largest an infinity. */
-static double round16(double x, const struct format16 *f) {
-    int e;
-    if (x == 0 || !isfinite(x)) return x;
-    frexp(x, &e); /* |x| in [2^(e-1), 2^e) */
-    int lowest = 1 - f->bias - f->mantissa_bits;
-    int grid = e - 1 - f->mantissa_bits;
-    if (grid < lowest) grid = lowest;
-    double r = ldexp(nearbyint(ldexp(x, -grid)), grid);
-    return fabs(r) >= ldexp(1.0, f->max_exponent - f->bias) ? copysign((double)INFINITY, x) : r;
-}
-
 static double load_float(cr_dtype dtype, const uint8_t *bytes) {
-    uint16_t h;
-    float s;
-    double d;
-    switch (dtype) {
-        case CR_F16:
-            memcpy(&h, bytes, sizeof h);
-            return widen16(h, &half);
-        case CR_BF16:
-            memcpy(&h, bytes, sizeof h);
-            return widen16(h, &brain);
-        case CR_F32:
-            memcpy(&s, bytes, sizeof s);
-            return (double)s;
-        default:
-            memcpy(&d, bytes, sizeof d);
-            return d;
-    }
+    uint64_t bits = 0;
+    memcpy(&bits, bytes, cr_dtype_size(dtype));
+    return cr_float_value(dtype, bits);
 }
 
+/* strtod rounds to f64, from where a second rounding to f32 might go the other way; narrower types have digits to spare. */
 static bool reads_back(const char *text, double value, cr_dtype dtype) {
-    switch (dtype) {
-        case CR_F16:
-            return round16(strtod(text, NULL), &half) == value;
-        case CR_BF16:
-            return round16(strtod(text, NULL), &brain) == value;
-        case CR_F32:
-            return (double)strtof(text, NULL) == value;
-        default:
-            return strtod(text, NULL) == value;
-    }
+    if (dtype == CR_F32) return (double)strtof(text, NULL) == value;
+    return cr_float_value(dtype, cr_float_nearest(dtype, strtod(text, NULL))) == value;
 }
 
 /* The locale's decimal point, of however many bytes, becomes '.'. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "kernels/core/round.h"
 
 static bool inexact(double x, cured_dtype dtype) {
     PyObject *number = PyFloat_FromDouble(x);
@@ -22,46 +23,13 @@ static double not_a_number(PyObject *initial) {
     return -1;
 }
 
-/* f16 has 11 digits and a grid of 2^-24. */
-static bool half_of(double x, uint16_t *bits) {
-    int e;
-    double a = fabs(x);
-    uint16_t sign = signbit(x) ? 0x8000 : 0;
-    if (isnan(x) || isinf(x) || a == 0) {
-        *bits = (uint16_t)(isnan(x) ? 0x7e00 : a != 0 ? sign | 0x7c00 : sign);
-        return true;
-    }
-    double m = frexp(a, &e); /* a = m·2^e, 1/2 <= m < 1 */
-    double units = e < -13 ? ldexp(a, 24) : ldexp(m, 11);
-    if (units != floor(units) || e > 16) return false;
-    *bits = (uint16_t)(sign | (e < -13 ? (unsigned)units : ((unsigned)(e + 14) << 10) + ((unsigned)units - 1024)));
-    return true;
-}
-
 /* initial= as an element of a float type. */
 static bool float_element(PyObject *initial, cured_dtype dtype, uint8_t out[8]) {
     double x = PyNumber_Check(initial) ? PyFloat_AsDouble(initial) : not_a_number(initial);
-    float narrow = (float)x;
-    uint32_t word;
-    uint16_t half;
     if (x == -1 && PyErr_Occurred()) return false;
-    memcpy(&word, &narrow, sizeof word);
-    switch (dtype) {
-        case CURED_F64:
-            memcpy(out, &x, sizeof x);
-            return true;
-        case CURED_F32:
-            memcpy(out, &word, sizeof word);
-            return isnan(x) || (double)narrow == x || inexact(x, dtype);
-        case CURED_BF16:
-            half = (uint16_t)(isnan(x) ? 0x7fc0 : word >> 16);
-            memcpy(out, &half, sizeof half);
-            return isnan(x) || ((double)narrow == x && (word & 0xffff) == 0) || inexact(x, dtype);
-        default:
-            if (!half_of(x, &half)) return inexact(x, dtype);
-            memcpy(out, &half, sizeof half);
-            return true;
-    }
+    const uint64_t bits = cr_float_nearest((cr_dtype)dtype, x);
+    memcpy(out, &bits, cured_dtype_size(dtype));
+    return isnan(x) || cr_float_value((cr_dtype)dtype, bits) == x || inexact(x, dtype);
 }
 
 static bool of_integers(const cr_py_request *r) { return r->input.dtype < CURED_F16; }

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "client/python/tensor.h"
+#include "kernels/core/dtype.h"
 
-enum { CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4, CODE_BOOL = 6 };
 enum { LEGACY_STREAM = 1, PER_THREAD_STREAM = 2, POINTER_CONTEXT = 1, NOT_READY = 600 };
 
 /* DLPack's ABI, of capsules named "dltensor". */
@@ -140,18 +140,7 @@ static bool synchronize(const void *data, uintptr_t number) {
 /* ---- DLPack ---- */
 
 static cured_dtype dl_dtype(const cr_py_dl *t) {
-    static const struct {
-        uint8_t code, bits, dtype;
-    } types[] = {
-        {CODE_UINT, 8, CURED_U8},    {CODE_UINT, 16, CURED_U16},  {CODE_UINT, 32, CURED_U32},
-        {CODE_UINT, 64, CURED_U64},  {CODE_INT, 8, CURED_I8},     {CODE_INT, 16, CURED_I16},
-        {CODE_INT, 32, CURED_I32},   {CODE_INT, 64, CURED_I64},   {CODE_FLOAT, 16, CURED_F16},
-        {CODE_FLOAT, 32, CURED_F32}, {CODE_FLOAT, 64, CURED_F64}, {CODE_BFLOAT, 16, CURED_BF16},
-        {CODE_BOOL, 8, CURED_BOOL},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].code == t->code && types[i].bits == t->bits && t->lanes == 1) return (cured_dtype)types[i].dtype;
-    return CURED_DTYPE_DEFAULT;
+    return t->lanes == 1 ? (cured_dtype)cr_dtype_of_dlpack(t->code, t->bits) : CURED_DTYPE_DEFAULT;
 }
 
 static void capsule_done(PyObject *capsule) {

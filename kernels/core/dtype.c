@@ -3,48 +3,36 @@
  * Thread: any; nothing here holds state. */
 #include "kernels/core/dtype.h"
 
+#include <stdint.h>
 #include <string.h>
 
-size_t cr_dtype_size(cr_dtype dtype) {
-    switch ((int)dtype) {
-#define CR_DTYPE(symbol, id, name, size, kind) \
-    case id:                                   \
-        return size;
+static const struct {
+    const char *name, *numpy, *code;
+    uint8_t size, kind, dlpack;
+} rows[] = {
+#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack) \
+    [id] = {name, numpy, code, size, CR_KIND_##kind, dlpack},
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
-        case CR_I128:
-            return 16;
-    }
-    return 0;
-}
+    [CR_DTYPE_NONE] = {"none", NULL, NULL, 0, CR_KIND_NONE, UINT8_MAX},
+    [CR_I128] = {"i128", "int128", NULL, 16, CR_KIND_SINT, UINT8_MAX},
+    [CR_BIGINT] = {"int", NULL, NULL, 0, CR_KIND_SINT, UINT8_MAX},
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
 
-const char *cr_dtype_name(cr_dtype dtype) {
-    switch ((int)dtype) {
-#define CR_DTYPE(symbol, id, name, size, kind) \
-    case id:                                   \
-        return name;
-#include "kernels/core/dtype.def"
-#undef CR_DTYPE
-        case CR_I128:
-            return "i128";
-        case CR_BIGINT:
-            return "int";
-    }
-    return "none";
-}
+/* Ids have no gaps: inputs are those up to CR_DTYPE_INPUTS. */
+static unsigned row_of(cr_dtype dtype) { return (unsigned)dtype < ROWS ? (unsigned)dtype : CR_DTYPE_NONE; }
 
-cr_kind cr_dtype_kind(cr_dtype dtype) {
-    switch ((int)dtype) {
-#define CR_DTYPE(symbol, id, name, size, kind) \
-    case id:                                   \
-        return CR_KIND_##kind;
-#include "kernels/core/dtype.def"
-#undef CR_DTYPE
-        case CR_I128:
-        case CR_BIGINT:
-            return CR_KIND_SINT;
-    }
-    return CR_KIND_NONE;
+size_t cr_dtype_size(cr_dtype dtype) { return rows[row_of(dtype)].size; }
+
+const char *cr_dtype_name(cr_dtype dtype) { return rows[row_of(dtype)].name; }
+
+cr_kind cr_dtype_kind(cr_dtype dtype) { return (cr_kind)rows[row_of(dtype)].kind; }
+
+cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits) {
+    for (unsigned i = 1; i <= CR_DTYPE_INPUTS; i++)
+        if (rows[i].dlpack == code && 8u * rows[i].size == bits) return (cr_dtype)i;
+    return CR_DTYPE_NONE;
 }
 
 /* Unsigned types come before the signed ones of their size. */
@@ -58,22 +46,15 @@ bool cr_dtype_is_input(cr_dtype dtype) { return (int)dtype >= 1 && (int)dtype <=
 
 /* NumPy's codes: "f4" is float32. Its i8 and u8 have 8 bytes, ours 8 bits: those two want their "<". */
 static cr_status parse_code(const char *name, cr_dtype *dtype, cr_error *error) {
-    static const struct {
-        char code[3];
-        cr_dtype dtype;
-    } codes[] = {
-        {"b1", CR_BOOL}, {"u1", CR_U8},  {"i1", CR_I8},  {"u2", CR_U16}, {"i2", CR_I16}, {"u4", CR_U32},
-        {"i4", CR_I32},  {"u8", CR_U64}, {"i8", CR_I64}, {"f2", CR_F16}, {"f4", CR_F32}, {"f8", CR_F64},
-    };
     bool ordered = name[0] != '\0' && strchr("<>=|", name[0]) != NULL;
     const char *code = name + ordered;
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        if (strcmp(code, codes[i].code) != 0) continue;
+    for (unsigned i = 1; i <= CR_DTYPE_INPUTS && code[0] != '\0'; i++) {
+        if (strcmp(code, rows[i].code) != 0) continue;
         if (name[0] == '>' && code[1] != '1')
             return cr_fail(error, CR_UNIMPLEMENTED,
                            "dtype %s is big-endian, which is not read: convert the array (NumPy: a.astype('<%s'))",
                            name, code);
-        *dtype = codes[i].dtype;
+        *dtype = (cr_dtype)i;
         return CR_OK;
     }
     return cr_fail(error, CR_INVALID_ARGUMENT,
@@ -84,15 +65,7 @@ cr_status cr_dtype_parse(const char *name, cr_dtype *dtype, cr_error *error) {
     static const struct {
         const char *name;
         cr_dtype dtype;
-    } names[] = {
-#define CR_DTYPE(symbol, id, name, size, kind) {name, CR_##symbol},
-#include "kernels/core/dtype.def"
-#undef CR_DTYPE
-        {"i128", CR_I128},   {"int", CR_BIGINT},  {"bool_", CR_BOOL},    {"uint8", CR_U8},    {"int8", CR_I8},
-        {"uint16", CR_U16},  {"int16", CR_I16},   {"uint32", CR_U32},    {"int32", CR_I32},   {"uint64", CR_U64},
-        {"int64", CR_I64},   {"float16", CR_F16}, {"bfloat16", CR_BF16}, {"float32", CR_F32}, {"float64", CR_F64},
-        {"int128", CR_I128}, {"half", CR_F16},    {"single", CR_F32},    {"double", CR_F64},
-    };
+    } more[] = {{"half", CR_F16}, {"single", CR_F32}, {"double", CR_F64}};
     static const char *const later[] = {
         "complex64",
         "complex128",
@@ -121,9 +94,15 @@ cr_status cr_dtype_parse(const char *name, cr_dtype *dtype, cr_error *error) {
         "str",
         "fp8",
     };
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(name, names[i].name) == 0) {
-            *dtype = names[i].dtype;
+    for (unsigned i = 1; i < ROWS; i++) {
+        if (strcmp(name, rows[i].name) == 0 || (rows[i].numpy && strcmp(name, rows[i].numpy) == 0)) {
+            *dtype = (cr_dtype)i;
+            return CR_OK;
+        }
+    }
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        if (strcmp(name, more[i].name) == 0) {
+            *dtype = more[i].dtype;
             return CR_OK;
         }
     }

@@ -11,7 +11,7 @@
 
 typedef enum cr_dtype {
     CR_DTYPE_NONE = 0, /* unspecified: "the op's default" as a result type, an error as an input type */
-#define CR_DTYPE(symbol, id, name, size, kind) CR_##symbol = (id),
+#define CR_DTYPE(symbol, id, ...) CR_##symbol = (id),
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
     CR_DTYPE_INPUTS = CR_F64, /* the last id that may be an input */
@@ -28,6 +28,8 @@ const char *cr_dtype_name(cr_dtype dtype);
 cr_kind cr_dtype_kind(cr_dtype dtype);
 /* The type that magnitudes of dtype have: of iN uN, else itself. */
 cr_dtype cr_dtype_magnitude(cr_dtype dtype);
+/* The type of DLPack's code and bits of an element, one lane wide; CR_DTYPE_NONE: none of ours. */
+cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits);
 /* True for the types an input array may have. */
 bool cr_dtype_is_input(cr_dtype dtype);
 /* Parses a name: cured's ("f32") or NumPy's ("float32", "bool", "bfloat16", …). Names of types that are known but not

@@ -8,20 +8,7 @@
 
 #include <stdint.h>
 
-/* bits: the element, zero-extended; a bool is 0 or 1. */
-static inline uint64_t cr_key_of_bits(cr_dtype dtype, uint64_t bits) {
-    unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
-    uint64_t top = (uint64_t)1 << (width - 1);
-    switch (cr_dtype_kind(dtype)) {
-        case CR_KIND_SINT:
-            return bits ^ top;
-        case CR_KIND_FLOAT:
-            return (bits & top) ? ~bits & (top | (top - 1)) : bits | top;
-        default:
-            return bits;
-    }
-}
-
+/* The element, zero-extended, that a key stands for; a bool is 0 or 1. */
 static inline uint64_t cr_bits_of_key(cr_dtype dtype, uint64_t key) {
     unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
     uint64_t top = (uint64_t)1 << (width - 1);

@@ -141,19 +141,6 @@ static bool has_float_prod(cr_dtype dtype, uint32_t families) {
     return (families & CR_FAM_PROD) && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
 }
 
-cr_status cr_partial_can_merge(const cr_partial *into, const cr_partial *from, cr_error *error) {
-    if (!has_float_prod((cr_dtype)into->dtype, into->families)) return CR_OK;
-    if (cr_float_prod_merged(&into->float_prod, &from->float_prod) <= CR_PROD_NODES) return CR_OK;
-    return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                   "partial: prod of floats from ranges this scattered has more than %d "
-                   "nodes; merge neighbours first",
-                   CR_PROD_NODES);
-}
-
-size_t cr_partial_bytes(cr_dtype dtype, uint32_t families) {
-    return has_float_prod(dtype, families) ? sizeof(cr_partial) : offsetof(cr_partial, float_prod);
-}
-
 uint64_t cr_partial_grain(cr_dtype dtype, uint32_t families) {
     return has_float_prod(dtype, families) ? CR_PROD_BLOCK : 1;
 }

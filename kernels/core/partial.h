@@ -77,7 +77,7 @@ typedef struct cr_partial {
     int64_t sum[CR_SUM_LIMBS], sumabs[CR_SUM_LIMBS], sumsq[CR_SUMSQ_LIMBS];
     /* CR_FAM_PROD of integers, of floats */
     cr_int_prod prod;
-    cr_float_prod float_prod; /* the last member: see cr_partial_bytes */
+    cr_float_prod float_prod;
 } cr_partial;
 
 typedef enum cr_nan_policy { CR_NAN_PROPAGATE = 0, CR_NAN_SKIP = 1 } cr_nan_policy;
@@ -108,14 +108,9 @@ void cr_partial_init(cr_partial *p, cr_dtype dtype, uint32_t families);
 /* Of the extrema, the folds to come need only find these (a mask of CR_WANTS_...; 0 if no op has a share): no other may be
  * finished, nor the partial be handed on. cr_partial_init makes it all of them. */
 void cr_partial_want(cr_partial *p, uint32_t wants);
-/* Adds from to into. Both must have the same dtype and families, and have folded disjoint elements. */
+/* Adds from to into. Both must have the same dtype and families, and have folded disjoint elements. A product of floats from ranges
+ * this scattered may have more nodes than fit: finishing it is RESOURCE_EXHAUSTED. The other families always merge. */
 void cr_partial_merge(cr_partial *into, const cr_partial *from);
-/* Whether cr_partial_merge keeps all of both: a product of floats from scattered ranges may have too many nodes
- * (RESOURCE_EXHAUSTED). The other families always merge, and neighbouring ranges do. */
-cr_status cr_partial_can_merge(const cr_partial *into, const cr_partial *from, cr_error *error);
-/* How many bytes of a cr_partial init, fold, merge and finish touch for these families, a multiple of its alignment: for
- * arrays of many. Assignment (=) touches all. */
-size_t cr_partial_bytes(cr_dtype dtype, uint32_t families);
 /* Finishes one op, by its share of opts (cr_finish_share). p needs cr_op_needs(op, dtype) among its families. Does not
  * change p. */
 void cr_partial_finish(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *value);

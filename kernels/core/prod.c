@@ -148,13 +148,6 @@ static uint32_t meet(cr_prod_node out[2 * CR_PROD_NODES], const cr_float_prod *a
     return n;
 }
 
-uint32_t cr_float_prod_merged(const cr_float_prod *a, const cr_float_prod *b) {
-    if (a->lost || b->lost) return CR_PROD_NODES + 1;
-    if (a->count + b->count <= CR_PROD_NODES) return a->count + b->count; /* or fewer: it fits */
-    cr_prod_node nodes[2 * CR_PROD_NODES];
-    return meet(nodes, a, b);
-}
-
 void cr_float_prod_merge(cr_float_prod *into, const cr_float_prod *from) {
     into->nans += from->nans;
     into->zeros += from->zeros;

@@ -18,8 +18,6 @@ void cr_float_prod_init(cr_float_prod *p);
 /* Adds block `index` (of CR_PROD_BLOCK elements), whose product is (h + l)·2^exponent with h in [1, 2). */
 void cr_float_prod_add(cr_float_prod *p, uint64_t index, double h, double l, int64_t exponent);
 void cr_float_prod_merge(cr_float_prod *into, const cr_float_prod *from);
-/* How many nodes both together have; more than CR_PROD_NODES where one of them has lost some. */
-uint32_t cr_float_prod_merged(const cr_float_prod *a, const cr_float_prod *b);
 /* The product of all nodes: what the tree gives when all that is missing is ones. */
 cr_prod_node cr_float_prod_root(const cr_float_prod *p);
 /* The place of the node that begins a run of `count` (not 0) whole blocks from `first` on; *blocks: how many it covers. */

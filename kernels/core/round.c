@@ -3,6 +3,8 @@
  * Thread: any; nothing here holds state. */
 #include "kernels/core/round.h"
 
+#include <string.h>
+
 #include "kernels/core/float.h"
 
 typedef struct format {
@@ -59,4 +61,43 @@ uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent
     /* kept may be 2^(mantissa+1) now; adding it to the field below carries into the exponent, up to infinity. */
     uint64_t field = (uint64_t)(unit - lowest);
     return signed_bits(f, negative, (field << f.mantissa) + kept);
+}
+
+static const format f64 = {CR_F64_MANTISSA, CR_F64_EXPONENT, CR_F64_BIAS, CR_F64_TOP};
+
+double cr_float_value(cr_dtype dtype, uint64_t bits) {
+    const format f = format_of(dtype);
+    const bool negative = bits >> (f.mantissa + f.exponent) & 1;
+    const int field = (int)(bits >> f.mantissa) & f.top;
+    uint64_t mantissa = bits & (((uint64_t)1 << f.mantissa) - 1), wide;
+    if (field == f.top) {
+        wide = (uint64_t)f64.top << f64.mantissa | mantissa << (f64.mantissa - f.mantissa);
+    } else if (f.mantissa == f64.mantissa || (field == 0 && mantissa == 0)) {
+        wide = bits & (((uint64_t)1 << (f.mantissa + f.exponent)) - 1);
+    } else {
+        int exponent = field - f.bias; /* of the leading one, which a denormal first has to get */
+        if (field == 0) {
+            const int up = __builtin_clzll(mantissa) - (63 - f.mantissa);
+            mantissa = mantissa << up & (((uint64_t)1 << f.mantissa) - 1);
+            exponent = 1 - f.bias - up;
+        }
+        wide = (uint64_t)(exponent + f64.bias) << f64.mantissa | mantissa << (f64.mantissa - f.mantissa);
+    }
+    wide = signed_bits(f64, negative, wide);
+    double value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+uint64_t cr_float_nearest(cr_dtype dtype, double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const bool negative = bits >> 63 & 1;
+    const int field = (int)(bits >> f64.mantissa) & f64.top;
+    const uint64_t mantissa = bits & (((uint64_t)1 << f64.mantissa) - 1);
+    if (field == f64.top) return mantissa ? cr_float_nan(dtype) : cr_float_infinity(dtype, negative);
+    if (field == 0 && mantissa == 0) return signed_bits(format_of(dtype), negative, 0);
+    cr_big magnitude;
+    cr_big_set(&magnitude, mantissa | (uint64_t)(field != 0) << f64.mantissa);
+    return cr_round(dtype, negative, &magnitude, (field ? field : 1) - f64.bias - f64.mantissa, false);
 }

@@ -17,4 +17,10 @@ uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent
 uint64_t cr_float_infinity(cr_dtype dtype, bool negative);
 uint64_t cr_float_nan(cr_dtype dtype);
 
+/* The value of an element of float type dtype, exactly; NaNs stay NaNs. Integer arithmetic: the caller's float state is of no
+ * matter. */
+double cr_float_value(cr_dtype dtype, uint64_t bits);
+/* The element of float type dtype nearest to x; a NaN becomes the one that answers hold. Integer arithmetic, too. */
+uint64_t cr_float_nearest(cr_dtype dtype, double x);
+
 #endif

@@ -8,6 +8,7 @@
 #include "kernels/core/big.h"
 #include "kernels/core/key.h"
 #include "kernels/core/limbs.h"
+#include "kernels/core/round.h"
 
 typedef unsigned long long ull;
 
@@ -162,7 +163,11 @@ static cr_status get_ranges(cursor *c, cr_share *s, cr_error *error) {
 
 /* How many bits n values of the type (or their squares) can add up to, on the grid. */
 static unsigned most_bits(const sum_view *v, cr_dtype dtype, uint64_t n) {
-    static const unsigned float_bits[] = {[CR_F16] = 40, [CR_BF16] = 277, [CR_F32] = 277, [CR_F64] = 2098};
+#define CR_FLOAT(SYMBOL, ...) [CR_##SYMBOL] = CR_##SYMBOL##_SPAN,
+    static const unsigned float_bits[] = {
+#include "kernels/core/float.def"
+    };
+#undef CR_FLOAT
     unsigned bits = cr_dtype_kind(dtype) == CR_KIND_FLOAT ? float_bits[dtype]
                     : dtype == CR_BOOL                    ? 1
                                                           : 8 * (unsigned)cr_dtype_size(dtype);
@@ -211,10 +216,8 @@ static bool plausible_key(cr_dtype dtype, uint64_t key) {
     if (width < 64 && key >> width) return false;
     if (dtype == CR_BOOL) return key <= 1;
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT) return true;
-    static const uint64_t infinity[] = {
-        [CR_F16] = 0x7c00, [CR_BF16] = 0x7f80, [CR_F32] = 0x7f800000, [CR_F64] = 0x7ff0000000000000};
     uint64_t bits = cr_bits_of_key(dtype, key) & ~((uint64_t)1 << (width - 1));
-    return bits <= infinity[dtype]; /* NaNs are never extrema */
+    return bits <= cr_float_infinity(dtype, false); /* NaNs are never extrema */
 }
 
 static cr_status get_extremum(cursor *c, cr_extremum *e, const cr_share *s, uint64_t empty_key, cr_error *error) {

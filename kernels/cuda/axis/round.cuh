@@ -18,10 +18,10 @@ struct cr_format {
     int mantissa, bias, width; /* width: of the exponent's field */
 };
 CR_DEVICE cr_format cr_format_of(int dtype) {
-    return dtype == CR_F16    ? cr_format{10, 15, 5}
-           : dtype == CR_BF16 ? cr_format{7, 127, 8}
-           : dtype == CR_F32  ? cr_format{23, 127, 8}
-                              : cr_format{52, 1023, 11};
+    return dtype == CR_F16    ? cr_format{CR_F16_MANTISSA, CR_F16_BIAS, CR_F16_EXPONENT}
+           : dtype == CR_BF16 ? cr_format{CR_BF16_MANTISSA, CR_BF16_BIAS, CR_BF16_EXPONENT}
+           : dtype == CR_F32  ? cr_format{CR_F32_MANTISSA, CR_F32_BIAS, CR_F32_EXPONENT}
+                              : cr_format{CR_F64_MANTISSA, CR_F64_BIAS, CR_F64_EXPONENT};
 }
 CR_DEVICE uint64_t cr_infinite_bits(int dtype, bool negative) {
     const cr_format f = cr_format_of(dtype);
