@@ -29,6 +29,15 @@ const char *cr_dtype_name(cr_dtype dtype) { return rows[row_of(dtype)].name; }
 
 cr_kind cr_dtype_kind(cr_dtype dtype) { return (cr_kind)rows[row_of(dtype)].kind; }
 
+cr_format cr_dtype_format(cr_dtype dtype) {
+    static const uint8_t formats[ROWS] = {
+#define CR_FLOAT(symbol, ...) [CR_##symbol] = CR_FORMAT_##symbol,
+#include "kernels/core/float.def"
+#undef CR_FLOAT
+    };
+    return (cr_format)formats[row_of(dtype)];
+}
+
 cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits) {
     for (unsigned i = 1; i <= CR_DTYPE_INPUTS; i++)
         if (rows[i].dlpack == code && 8u * rows[i].size == bits) return (cr_dtype)i;

@@ -19,6 +19,14 @@ typedef enum cr_dtype {
     CR_BIGINT = 15,           /* results only, "int": 9 … 32 bytes of two's complement, as few as hold the value */
 } cr_dtype;
 
+/* How elements are coded: as integers of their size, or in a float's format (float.def). */
+typedef enum cr_format {
+    CR_FORMAT_INT,
+#define CR_FLOAT(symbol, ...) CR_FORMAT_##symbol,
+#include "kernels/core/float.def"
+#undef CR_FLOAT
+} cr_format;
+
 typedef enum cr_kind { CR_KIND_BOOL, CR_KIND_UINT, CR_KIND_SINT, CR_KIND_FLOAT, CR_KIND_NONE } cr_kind;
 
 /* Bytes of one element; 0 for CR_DTYPE_NONE, CR_BIGINT and numbers outside the list. */
@@ -26,6 +34,8 @@ size_t cr_dtype_size(cr_dtype dtype);
 /* "f32"; "i128" and "int" for the result-only types; "none" otherwise. */
 const char *cr_dtype_name(cr_dtype dtype);
 cr_kind cr_dtype_kind(cr_dtype dtype);
+/* How its elements are coded; what is no input counts as an integer. */
+cr_format cr_dtype_format(cr_dtype dtype);
 /* The type that magnitudes of dtype have: of iN uN, else itself. */
 cr_dtype cr_dtype_magnitude(cr_dtype dtype);
 /* The type of DLPack's code and bits of an element, one lane wide; CR_DTYPE_NONE: none of ours. */

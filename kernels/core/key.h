@@ -17,9 +17,12 @@ static inline uint64_t cr_bits_of_key(cr_dtype dtype, uint64_t key) {
             return key ^ top;
         case CR_KIND_FLOAT:
             return (key & top) ? key ^ top : ~key & (top | (top - 1));
-        default:
-            return key;
+        case CR_KIND_BOOL:
+        case CR_KIND_UINT:
+        case CR_KIND_NONE:
+            break;
     }
+    return key;
 }
 
 #endif

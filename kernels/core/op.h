@@ -28,6 +28,9 @@ enum {
         0,
 };
 
+/* The family of a mask that has one bit. */
+static inline cr_family cr_family_of(uint32_t bit) { return (cr_family)__builtin_ctz(bit); }
+
 /* Of CR_FAM_EXTREMA, what an answer is finished from: a mask. An index is never wanted without its value. */
 enum { CR_WANTS_MIN = 1, CR_WANTS_MAX = 2, CR_WANTS_ARGMIN = 4, CR_WANTS_ARGMAX = 8, CR_WANTS_ALL = 15 };
 

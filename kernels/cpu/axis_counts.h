@@ -44,20 +44,20 @@ COUNT_LINES(count_lines_f64, vu64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > 
 #undef COUNT_LINES
 
 static void count_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) {
-    switch (plan->dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(plan->dtype)) {
+        case CR_FORMAT_F16:
             count_lines_f16(plan, strip, part, 0x7c00);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             count_lines_f16(plan, strip, part, 0x7f80);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             count_lines_f32(plan, strip, part, 0);
             break;
-        case CR_F64:
+        case CR_FORMAT_F64:
             count_lines_f64(plan, strip, part, 0);
             break;
-        default:
+        case CR_FORMAT_INT:
             (plan->size == 1   ? count_lines_8
              : plan->size == 2 ? count_lines_16
              : plan->size == 4 ? count_lines_32

@@ -50,30 +50,33 @@ static bool tells_inexact(void) {
 /* Digits of a sum: from up to 51 bits below the grid to beyond 2^62 of the largest values. */
 static unsigned digits_of(cr_dtype dtype) {
     enum { BELOW = 51, ABOVE = 62 };
-    switch (dtype) {
-        case CR_F64:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F64:
             return (BELOW + CR_F64_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
-        case CR_F32:
-        case CR_BF16:
+        case CR_FORMAT_F32:
+        case CR_FORMAT_BF16:
             return (BELOW + CR_F32_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
-        case CR_F16: /* digit 0 begins at the grid */
+        case CR_FORMAT_F16: /* digit 0 begins at the grid */
             return (CR_F16_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
-        default:
-            return 3; /* 64 + 62, and a sign */
+        case CR_FORMAT_INT:
+            break;
     }
+    return 3; /* 64 + 62, and a sign */
 }
 
 /* Of a sum of squares: narrow floats only. */
 static unsigned square_digits_of(cr_dtype dtype) {
-    switch (dtype) {
-        case CR_F32:
-        case CR_BF16:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F32:
+        case CR_FORMAT_BF16:
             return 13; /* 51 + 298 + 256 + 62 bits */
-        case CR_F16:
+        case CR_FORMAT_F16:
             return 4; /* 51 + 48 + 32 + 62 */
-        default:
-            return 0;
+        case CR_FORMAT_F64:
+        case CR_FORMAT_INT:
+            break;
     }
+    return 0;
 }
 
 void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {

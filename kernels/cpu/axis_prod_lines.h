@@ -44,17 +44,18 @@ ALWAYS void prod_line_of(const cr_prod_line *to, cr_dtype dtype, const uint8_t *
 }
 
 static void prod_line(const cr_prod_line *to, cr_dtype dtype, const uint8_t *p) {
-    switch (dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F16:
             prod_line_of(to, CR_F16, p);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             prod_line_of(to, CR_BF16, p);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             prod_line_of(to, CR_F32, p);
             break;
-        default:
+        case CR_FORMAT_F64:
+        case CR_FORMAT_INT: /* have a product of their own */
             prod_line_of(to, CR_F64, p);
             break;
     }

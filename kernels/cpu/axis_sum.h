@@ -125,20 +125,20 @@ ALWAYS vf32 load_halves(const uint8_t *p) {
 #undef TEMPLATE
 
 static void sum_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
-    switch (plan->dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(plan->dtype)) {
+        case CR_FORMAT_F16:
             sum_lines_f16(plan, strip, part, which);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             sum_lines_bf16(plan, strip, part, which);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             sum_lines_f32(plan, strip, part, which);
             break;
-        case CR_F64:
+        case CR_FORMAT_F64:
             sum_lines_f64(plan, strip, part, which);
             break;
-        default:
+        case CR_FORMAT_INT:
             int_lines(plan, strip, part, which);
             break;
     }
@@ -146,20 +146,20 @@ static void sum_lines(const cr_axis_plan *plan, cr_strip *strip, const struct pa
 
 static void sum_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n,
                     int which) {
-    switch (plan->dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(plan->dtype)) {
+        case CR_FORMAT_F16:
             sum_row_f16(plan, strip, column, p, n, which);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             sum_row_bf16(plan, strip, column, p, n, which);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             sum_row_f32(plan, strip, column, p, n, which);
             break;
-        case CR_F64:
+        case CR_FORMAT_F64:
             sum_row_f64(plan, strip, column, p, n, which);
             break;
-        default:
+        case CR_FORMAT_INT:
             int_row(plan, strip, column, p, n, which);
             break;
     }
@@ -168,20 +168,20 @@ static void sum_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, 
 static void sum_rows(cr_dtype dtype, cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, int which) {
     sums->special = false;
     sums->plain = dtype != CR_F64;
-    switch (dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F16:
             sum_rows_f16(sums, p, n, count, (enum row_sum)which);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             sum_rows_bf16(sums, p, n, count, (enum row_sum)which);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             sum_rows_f32(sums, p, n, count, (enum row_sum)which);
             break;
-        case CR_F64:
+        case CR_FORMAT_F64:
             sum_rows_f64(sums, p, n, count, (enum row_sum)which);
             break;
-        default:
+        case CR_FORMAT_INT:
             sum_rows_int(dtype, sums, p, n, count, which);
             break;
     }

@@ -80,20 +80,20 @@ static void fold_counts(cr_partial *part, const uint8_t *p, size_t n, struct ahe
     cr_dtype dtype = (cr_dtype)part->dtype;
     size_t size = cr_dtype_size(dtype), bytes = n * size;
     struct counts c;
-    switch (dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F16:
             c = count_f16(p, bytes, ahead, 0x7c00);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             c = count_f16(p, bytes, ahead, 0x7f80);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             c = count_f32(p, bytes, ahead);
             break;
-        case CR_F64:
+        case CR_FORMAT_F64:
             c = count_f64(p, bytes, ahead);
             break;
-        default:
+        case CR_FORMAT_INT:
             c = size == 1   ? count_8(p, bytes, ahead)
                 : size == 2 ? count_16(p, bytes, ahead)
                 : size == 4 ? count_32(p, bytes, ahead)

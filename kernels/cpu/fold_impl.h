@@ -72,40 +72,40 @@ static void sum_begin(struct sum_run *run, cr_partial *part, enum sum_kind kind,
 
 static void sum_tile(struct sum_run *run, cr_dtype dtype, const uint8_t *p, size_t n, struct ahead ahead) {
     bool absolute = run->kind == SUM_ABSOLUTE;
-    switch (dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F16:
             f16_tile(&run->f16, p, n * 2, absolute, ahead);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             anchor_tile_bf16(&run->anchor, p, n * 2, absolute, ahead);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             anchor_tile_f32(&run->anchor, p, n * 4, absolute, ahead);
             break;
-        case CR_F64:
+        case CR_FORMAT_F64:
             anchor_tile_f64(&run->anchor, p, n * 8, absolute, ahead);
             break;
-        default:
+        case CR_FORMAT_INT:
             run->integer += sum_int(p, n, dtype, absolute, ahead);
             break;
     }
 }
 
 static void square_tile(struct sum_run *run, cr_partial *part, const uint8_t *p, size_t n, struct ahead ahead) {
-    switch ((cr_dtype)part->dtype) {
-        case CR_F16:
+    switch (cr_dtype_format((cr_dtype)part->dtype)) {
+        case CR_FORMAT_F16:
             f16_square_tile(&run->anchor, p, n * 2, ahead);
             break;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             anchor_tile_bf16_square(&run->anchor, p, n * 2, false, ahead);
             break;
-        case CR_F32:
+        case CR_FORMAT_F32:
             anchor_tile_f32_square(&run->anchor, p, n * 4, false, ahead);
             break;
-        case CR_F64:
+        case CR_FORMAT_F64:
             anchor_tile_f64_square(&run->anchor, p, n * 8, false, ahead);
             break;
-        default:
+        case CR_FORMAT_INT:
             square_int(part, p, n, ahead);
             break;
     }

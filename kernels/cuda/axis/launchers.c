@@ -66,20 +66,22 @@ static const cr_axis_launcher kernels[KINDS][CR_F64 + 1] = {
 
 /* Magnitudes and what they stand for are summed by one kernel. */
 static enum kind kind_of(uint32_t family) {
-    switch (family) {
-        case CR_FAM_COUNTS:
+    switch (cr_family_of(family)) {
+        case CR_FAMILY_COUNTS:
             return counts;
-        case CR_FAM_EXTREMA:
+        case CR_FAMILY_EXTREMA:
             return extrema;
-        case CR_FAM_BITS:
+        case CR_FAMILY_BITS:
             return bits;
-        case CR_FAM_PROD:
+        case CR_FAMILY_PROD:
             return prod;
-        case CR_FAM_SUMSQ:
+        case CR_FAMILY_SUMSQ:
             return sumsq;
-        default:
-            return sum;
+        case CR_FAMILY_SUM:
+        case CR_FAMILY_SUMABS:
+            break;
     }
+    return sum;
 }
 
 bool cr_axis_is_variance(const cr_gpu_axis *axis) {

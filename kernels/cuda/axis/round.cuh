@@ -14,27 +14,27 @@ CR_DEVICE int cr_bits_in(cr_u128 x) { /* up to the highest one */
     return high ? 128 - __clzll((long long)high) : 64 - __clzll((long long)(uint64_t)x);
 }
 
-struct cr_format {
+struct cr_fields {
     int mantissa, bias, width; /* width: of the exponent's field */
 };
-CR_DEVICE cr_format cr_format_of(int dtype) {
-    return dtype == CR_F16    ? cr_format{CR_F16_MANTISSA, CR_F16_BIAS, CR_F16_EXPONENT}
-           : dtype == CR_BF16 ? cr_format{CR_BF16_MANTISSA, CR_BF16_BIAS, CR_BF16_EXPONENT}
-           : dtype == CR_F32  ? cr_format{CR_F32_MANTISSA, CR_F32_BIAS, CR_F32_EXPONENT}
-                              : cr_format{CR_F64_MANTISSA, CR_F64_BIAS, CR_F64_EXPONENT};
+CR_DEVICE cr_fields cr_fields_of(int dtype) {
+    return dtype == CR_F16    ? cr_fields{CR_F16_MANTISSA, CR_F16_BIAS, CR_F16_EXPONENT}
+           : dtype == CR_BF16 ? cr_fields{CR_BF16_MANTISSA, CR_BF16_BIAS, CR_BF16_EXPONENT}
+           : dtype == CR_F32  ? cr_fields{CR_F32_MANTISSA, CR_F32_BIAS, CR_F32_EXPONENT}
+                              : cr_fields{CR_F64_MANTISSA, CR_F64_BIAS, CR_F64_EXPONENT};
 }
 CR_DEVICE uint64_t cr_infinite_bits(int dtype, bool negative) {
-    const cr_format f = cr_format_of(dtype);
+    const cr_fields f = cr_fields_of(dtype);
     return (uint64_t)negative << (f.mantissa + f.width) | ((1ull << f.width) - 1) << f.mantissa;
 }
 CR_DEVICE uint64_t cr_nan_bits(int dtype) {
-    return cr_infinite_bits(dtype, false) | 1ull << (cr_format_of(dtype).mantissa - 1);
+    return cr_infinite_bits(dtype, false) | 1ull << (cr_fields_of(dtype).mantissa - 1);
 }
 
 /* The bits of ±(magnitude·2^exponent + something less than its last bit, if sticky), which then has 56 bits at least. */
 CR_DEVICE uint64_t cr_rounded(int dtype, bool negative, cr_u128 magnitude, int exponent, bool sticky) {
     if (magnitude == 0) return 0;
-    const cr_format f = cr_format_of(dtype);
+    const cr_fields f = cr_fields_of(dtype);
     const int lead = exponent + cr_bits_in(magnitude) - 1, lowest = 1 - f.bias - f.mantissa;
     if (lead > f.bias) return cr_infinite_bits(dtype, negative);
     const int unit = max(lead - f.mantissa, lowest);

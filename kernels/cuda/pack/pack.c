@@ -27,17 +27,20 @@ static uint32_t units_of(const cr_gpu_fold *fold, uint32_t family) {
 
 /* Words set aside for a unit. */
 static uint32_t more_of(const cr_gpu_fold *fold, uint32_t family) {
-    switch (family) {
-        case CR_FAM_SUM:
-        case CR_FAM_SUMABS:
+    switch (cr_family_of(family)) {
+        case CR_FAMILY_SUM:
+        case CR_FAMILY_SUMABS:
             return is_float(fold) ? CR_PACK_SPECIALS + cr_sum_limbs(fold->dtype) : 0;
-        case CR_FAM_SUMSQ:
+        case CR_FAMILY_SUMSQ:
             return is_float(fold) ? CR_PACK_SPECIALS + cr_sumsq_limbs(fold->dtype) : 0;
-        case CR_FAM_PROD:
+        case CR_FAMILY_PROD:
             return is_float(fold) ? 0 : CR_PACK_FACTORS;
-        default:
-            return 0;
+        case CR_FAMILY_EXTREMA:
+        case CR_FAMILY_COUNTS:
+        case CR_FAMILY_BITS:
+            break;
     }
+    return 0;
 }
 
 void cr_pack_init(cr_pack *pack, uint64_t *memory, uint32_t room, uint32_t more_room) {
@@ -222,26 +225,28 @@ static void take_float_prod(const found *f, uint64_t block, cr_float_prod *p) {
 }
 
 static void take_unit(const found *f, const cr_gpu_fold *fold, uint32_t family, uint64_t at, cr_partial *p) {
-    switch (family) {
-        case CR_FAM_COUNTS:
+    switch (cr_family_of(family)) {
+        case CR_FAMILY_COUNTS:
             p->nonzero += f->word[0];
             p->nans += f->word[1];
             break;
-        case CR_FAM_EXTREMA:
+        case CR_FAMILY_EXTREMA:
             take_extrema(f, fold->index + at, p);
             break;
-        case CR_FAM_BITS:
+        case CR_FAMILY_BITS:
             p->bit_and &= f->word[0];
             p->bit_or |= f->word[1];
             p->bit_xor ^= f->word[2];
             break;
-        case CR_FAM_PROD:
+        case CR_FAMILY_PROD:
             if (is_float(fold))
                 take_float_prod(f, (fold->index + at) / CR_PROD_BLOCK, &p->float_prod);
             else
                 take_int_prod(f, fold->dtype, &p->prod);
             break;
-        default:
+        case CR_FAMILY_SUM:
+        case CR_FAMILY_SUMABS:
+        case CR_FAMILY_SUMSQ:
             take_sum(f, fold->dtype, family, p);
             break;
     }

@@ -59,22 +59,23 @@ static enum kind extrema_kind(uint32_t wants) {
 }
 
 static enum kind kind_of(uint32_t family, uint32_t wants) {
-    switch (family) {
-        case CR_FAM_COUNTS:
+    switch (cr_family_of(family)) {
+        case CR_FAMILY_COUNTS:
             return counts;
-        case CR_FAM_EXTREMA:
+        case CR_FAMILY_EXTREMA:
             return extrema_kind(wants);
-        case CR_FAM_BITS:
+        case CR_FAMILY_BITS:
             return bits;
-        case CR_FAM_PROD:
+        case CR_FAMILY_PROD:
             return prod;
-        case CR_FAM_SUM:
+        case CR_FAMILY_SUM:
             return sum;
-        case CR_FAM_SUMABS:
+        case CR_FAMILY_SUMABS:
             return sumabs;
-        default:
-            return sumsq;
+        case CR_FAMILY_SUMSQ:
+            break;
     }
+    return sumsq;
 }
 
 /* Takes from *families those that have a kernel together, and gives the smallest that has them all. It may fold more, because another
