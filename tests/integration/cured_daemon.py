@@ -215,6 +215,11 @@ class Daemon:
         test.assertEqual(wanted, status, "the daemon's exit status; its log:\n" + self.log()[-4000:])
 
 
+def whole_of(share):
+    """The limit of which a user who is alone may hold share: an eighth is left for others (server/admit/admission.h)."""
+    return next(most for most in range(share, 2 * share) if most - most // 8 == share)
+
+
 class DaemonTest(unittest.TestCase):
     """A class of tests that share a daemon. OPTIONS: its flags; ENV: added to its environment."""
 

@@ -14,7 +14,7 @@ import threading
 import unittest
 
 from connection import HANG_S
-from cured_daemon import CLIENT, Daemon, DaemonTest, environment, main, need_binary, wait_for
+from cured_daemon import CLIENT, Daemon, DaemonTest, environment, main, need_binary, wait_for, whole_of
 from cured_wire import FIRST_OPS, INPUTS, SIZES
 from expected import array_of, expect, plain
 
@@ -291,7 +291,7 @@ class Npy(ClientTest):
 
 
 class ExitCodes(ClientTest):
-    OPTIONS = {"max_jobs_per_connection": 64, "max_bytes_in_flight": 1 << 20}
+    OPTIONS = {"max_jobs_per_connection": 64, "max_bytes_in_flight": whole_of(1 << 20)}
 
     def fails(self, code, *arguments, words=(), **options):
         status, out, err = self.run_client(*arguments, **options)

@@ -31,7 +31,7 @@ done < <(find "$work/first/share/doc/cured" -name '*.md')
 if find "$work/first/share/doc/cured" -path '*/bench/*' ! -name '*.svg' -o -path '*/kernels/*' -o -name '*.cu' | grep .; then
     fail "the files above are not for who installs it"
 fi
-grep -q 'docs/bench/peers-h200.json in the source' "$work/first/share/doc/cured/docs/NUMERICS.md" || fail "NUMERICS does not say where its figures are"
+grep -q 'peers-h200.json. in git: .git show' "$work/first/share/doc/cured/docs/NUMERICS.md" || fail "NUMERICS does not say where its figures are"
 [ "$(du -sk --apparent-size "$work/first/share/doc/cured" | cut -f 1)" -le 1000 ] || fail "the pages take more than 1 MB"
 # Nothing of the tree that built it may be in what a user's build reads.
 if grep -rl "$build" "$work"/first/lib/pkgconfig "$work"/first/lib/cmake "$work"/first/lib/systemd; then
