@@ -47,8 +47,8 @@ typedef struct cr_axis_head {
 } cr_axis_head;
 
 typedef struct cr_axis_out {
-    uint8_t op, result;          /* cr_op, cr_dtype */
-    uint8_t term, divisor, root; /* the op's row: kernels know these, not ops */
+    int32_t op, result;          /* cr_op, cr_dtype */
+    int32_t term, divisor, root; /* the op's row: kernels know these, not ops */
     void *to;                    /* device memory: one value for each output */
 } cr_axis_out;
 
