@@ -27,6 +27,7 @@ void setup(void) {
     char *arguments[] = {name, NULL}, *environment[] = {folder, NULL};
     cr_config_action action;
     assert_ok(cr_config_load(1, arguments, environment, &config, &action, &error), error);
+    config.hello_timeout_ms = 600000; /* a busy machine may keep a test from its HELLO for seconds */
     uv_loop_init(&uv);
     memset(&calls, 0, sizeof calls);
     memset(&loop, 0, sizeof loop);
