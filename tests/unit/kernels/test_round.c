@@ -61,8 +61,8 @@ START_TEST(elements_and_values_go_both_ways) {
             const uint64_t bits = width == 16 ? i : i << (width - 16) | (i * 0x9e3779b97f4a7c15 >> (80 - width));
             const double value = cr_float_value(types[t], bits);
             const uint64_t back = cr_float_nearest(types[t], value);
-            ck_assert_msg(back == (isnan(value) ? cr_float_nan(types[t]) : bits), "%s %llx", cr_dtype_name(types[t]),
-                          (unsigned long long)bits);
+            if (back == (isnan(value) ? cr_float_nan(types[t]) : bits)) continue; /* Check takes long to count */
+            ck_abort_msg("%s %llx", cr_dtype_name(types[t]), (unsigned long long)bits);
         }
     }
 }
@@ -70,7 +70,7 @@ END_TEST
 
 /* float and double are C's own; the compiler's conversions know what is right. */
 START_TEST(values_are_what_c_says) {
-    for (uint64_t i = 0; i < 200000; i++) {
+    for (uint64_t i = 0; i < 20000; i++) {
         const uint64_t bits = i * 0x9e3779b97f4a7c15 + i;
         uint64_t wide = (bits & 0x800fffffffffffff) | (uint64_t)(850 + i % 330) << 52; /* around float's whole range */
         double x, value;
