@@ -43,6 +43,7 @@ static double load_float(cr_dtype dtype, const uint8_t *bytes) {
 
 /* strtod rounds to f64, from where a second rounding to f32 might go the other way; narrower types have digits to spare. */
 static bool reads_back(const char *text, double value, cr_dtype dtype) {
+    if (dtype == CR_F64) return strtod(text, NULL) == value;
     if (dtype == CR_F32) return (double)strtof(text, NULL) == value;
     return cr_float_value(dtype, cr_float_nearest(dtype, strtod(text, NULL))) == value;
 }
