@@ -15,17 +15,22 @@ def lists(*arguments):
     return subprocess.run([sys.executable, os.path.join(ROOT, "scripts/op-lists"), *arguments], capture_output=True, text=True)
 
 
+def plant(folder, number):
+    """A copy of the table and of its lists, with one row more."""
+    for name in FILES:
+        os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+        shutil.copy(os.path.join(ROOT, name), os.path.join(folder, name))
+    with open(os.path.join(folder, FILES[0]), "a", encoding="utf-8") as table:
+        table.write('CR_OP(NEW, %d, "new", SQUARE, COUNT, ROOT, FLOAT, NAN,\n      "help", "1", "u8", "\\\\1", "1")\n' % number)
+
+
 class OpLists(unittest.TestCase):
     def test_the_tree_is_as_its_table(self):
         self.assertEqual(lists("--check").stdout, "")
 
     def test_a_row_that_is_new(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in FILES:
-                os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
-                shutil.copy(os.path.join(ROOT, name), os.path.join(folder, name))
-            with open(os.path.join(folder, FILES[0]), "a", encoding="utf-8") as table:
-                table.write('CR_OP(NEW, 60, "new", SQUARE, COUNT, ROOT, FLOAT, NAN,\n      "help", "1", "u8", "\\\\1", "1")\n')
+            plant(folder, 60)
             seen = lists("--check", folder)
             self.assertEqual(seen.returncode, 1)
             for name in FILES[1:]:
@@ -38,11 +43,7 @@ class OpLists(unittest.TestCase):
 
     def test_two_ops_with_one_id(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in FILES:
-                os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
-                shutil.copy(os.path.join(ROOT, name), os.path.join(folder, name))
-            with open(os.path.join(folder, FILES[0]), "a", encoding="utf-8") as table:
-                table.write('CR_OP(NEW, 1, "new", SQUARE, COUNT, ROOT, FLOAT, NAN,\n      "help", "1", "u8", "\\\\1", "1")\n')
+            plant(folder, 1)
             seen = lists("--check", folder)
             self.assertNotEqual(seen.returncode, 0)
             self.assertIn("one id", seen.stderr)
