@@ -178,15 +178,21 @@ static bool plain(const cr_axis_plan *plan, const cr_axis_isa *isa, cr_columns_r
     enum { FEW_LINES = 64, AHEAD = 1024 };
     const cr_axis_spec *spec = plan->spec;
     const uint64_t n = spec->shape.n, count = range.end - range.begin;
-    double *sums = (double *)to->out[0] + at;
+    uint8_t *sums = (uint8_t *)to->out[0] + at * sizeof(double); /* the caller's: aligned to nothing */
     if (!plan->plain || isa->plain_sums == NULL || plan->width != spec->shape.inner || (!plan->cached && n > FEW_LINES))
         return false;
     if (!isa->plain_sums(block + range.begin * plan->size, spec->shape.inner * plan->size, n, count,
                          plan->cached ? 0 : AHEAD, sums))
         return false;
     for (uint32_t k = spec->op_count; k-- > 0;) { /* the first comes last: it stands where the sums do */
-        double *out = (double *)to->out[k] + at, divisor = (double)cr_close_divisor(cr_op_divisor(spec->ops[k]), n, 0);
-        for (uint64_t i = 0; (k != 0 || divisor != 1) && i < count; i++) out[i] = sums[i] / divisor;
+        uint8_t *out = (uint8_t *)to->out[k] + at * sizeof(double);
+        const double divisor = (double)cr_close_divisor(cr_op_divisor(spec->ops[k]), n, 0);
+        for (uint64_t i = 0; (k != 0 || divisor != 1) && i < count; i++) {
+            double x;
+            memcpy(&x, sums + i * sizeof x, sizeof x);
+            x /= divisor;
+            memcpy(out + i * sizeof x, &x, sizeof x);
+        }
     }
     return true;
 }

@@ -151,7 +151,8 @@ static uint8_t *make(cr_dtype dtype, distribution d, uint64_t n, unsigned misali
 }
 
 typedef struct answers {
-    void *out[CR_AXIS_MAX_OPS];
+    uint8_t *block[CR_AXIS_MAX_OPS];
+    void *out[CR_AXIS_MAX_OPS]; /* at an odd address, for UBSan: a caller's arrays are aligned to nothing */
     size_t size[CR_AXIS_MAX_OPS];
 } answers;
 
@@ -159,13 +160,14 @@ static void answers_new(answers *a, const cr_axis_spec *spec) {
     uint64_t outputs = spec->shape.outer * spec->shape.inner;
     for (uint32_t k = 0; k < spec->op_count; k++) {
         a->size[k] = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
-        a->out[k] = malloc(outputs * a->size[k] + GUARD);
+        a->block[k] = malloc(1 + outputs * a->size[k] + GUARD);
+        a->out[k] = a->block[k] + 1;
         memset(a->out[k], 0xa5, outputs * a->size[k] + GUARD);
     }
 }
 
 static void answers_free(answers *a, const cr_axis_spec *spec) {
-    for (uint32_t k = 0; k < spec->op_count; k++) free(a->out[k]);
+    for (uint32_t k = 0; k < spec->op_count; k++) free(a->block[k]);
 }
 
 static void answers_at(const answers *a, const cr_axis_spec *spec, uint64_t first, void *out[]) {
