@@ -26,8 +26,12 @@ static void look_at(const cli_options *o, const cured_op *ops, size_t op_count, 
     const cured_axis *axis = &layout->axis;
     file->dtype = (int32_t)look.dtype;
     file->count = look.count;
-    file->units = !o->axis_given ? look.count : axis->outer != 1 ? axis->outer : axis->inner;
-    file->answers = axis->outer != 1 ? axis->inner : 1;
+    file->units = look.count;
+    file->answers = 1;
+    if (o->axis_given) { /* else nobody has filled the layout */
+        file->units = axis->outer != 1 ? axis->outer : axis->inner;
+        file->answers = axis->outer != 1 ? axis->inner : 1;
+    }
     file->regular = look.regular;
     file->form = look.form;
     MPI_Comm_rank(MPI_COMM_WORLD, &file->by);
