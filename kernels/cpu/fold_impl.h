@@ -18,6 +18,7 @@
 #include "kernels/cpu/fold_f16.h"
 #include "kernels/cpu/fold_float_prod.h"
 #include "kernels/cpu/fold_fused.h"
+#include "kernels/cpu/fold_plain.h"
 #include "kernels/cpu/fold_prod.h"
 #include "kernels/cpu/fold_square.h"
 
@@ -39,6 +40,7 @@ struct sum_run {
     enum sum_kind kind;
     struct anchor_run anchor;
     struct f16_run f16;
+    struct plain_run plain;
     __int128 integer;
     int64_t *limb;
     unsigned limbs;
@@ -66,6 +68,7 @@ static void sum_begin(struct sum_run *run, cr_partial *part, enum sum_kind kind,
     run->integer = 0;
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT) return;
     run->f16 = (struct f16_run){0};
+    run->plain = (struct plain_run){0};
     anchor_begin(&run->anchor, run->limb, run->limbs, run->pending,
                  kind == SUM_SQUARE ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype), kind == SUM_ABSOLUTE, spill);
 }
@@ -77,7 +80,7 @@ static void sum_tile(struct sum_run *run, cr_dtype dtype, const uint8_t *p, size
             f16_tile(&run->f16, p, n * 2, absolute, ahead);
             break;
         case CR_FORMAT_BF16:
-            anchor_tile_bf16(&run->anchor, p, n * 2, absolute, ahead);
+            plain_tile(&run->plain, &run->anchor, p, n * 2, absolute, ahead);
             break;
         case CR_FORMAT_F32:
             anchor_tile_f32(&run->anchor, p, n * 4, absolute, ahead);
@@ -127,6 +130,7 @@ static void sum_end(struct sum_run *run, cr_dtype dtype) {
         add_specials(run->special, &run->f16.special);
         return;
     }
+    plain_flush(&run->plain, &run->anchor);
     anchor_flush(&run->anchor);
     deep_flush(&run->anchor);
     if (run->kind == SUM_SQUARE) {
