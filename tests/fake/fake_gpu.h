@@ -32,6 +32,7 @@ typedef struct fake_gpu_faults {
     uint32_t untraced;                         /* not 0: no tool looks on, and to begin a range is misuse */
     uint32_t polls;                            /* looks that each copy or fold takes; 0 is 1 */
     uint32_t late_at;                          /* the poll that takes FAKE_LATE_MS, and sees nothing done */
+    uint32_t late_import;                      /* not 0: opening what others share takes FAKE_LATE_MS, then works */
 } fake_gpu_faults;
 
 /* Ranges of jobs are recorded, and an end that has no begin is misuse. With CURED_TEST_GPU_TRACES=PATH they are written there, a line

@@ -69,7 +69,8 @@ void fake_gpu_plan_from_environment(void) {
                  {"lies_at", &plan->lies_at},     {"polls", &plan->polls},
                  {"late_at", &plan->late_at},     {"room", &plan->room},
                  {"untraced", &plan->untraced},   {"hang_count", &plan->hang_count},
-                 {"hang_open", &plan->hang_open}, {"stuck_unpin", &plan->stuck_unpin}};
+                 {"hang_open", &plan->hang_open}, {"stuck_unpin", &plan->stuck_unpin},
+                 {"late_import", &plan->late_import}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {
         size_t i = 0, length = strcspn(text, "=");

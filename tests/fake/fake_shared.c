@@ -77,6 +77,7 @@ void fake_gpu_write(const cr_gpu *gpu, void *device, const void *from, size_t by
 cr_status fake_gpu_import(cr_gpu *gpu, const void *handle, int descriptor, size_t bytes, bool writable, void **device,
                           cr_error *error) {
     fake_gpu_check(gpu);
+    if (fake_gpu_planned().late_import) usleep(FAKE_LATE_MS * 1000);
     char name[65] = "";
     struct stat found;
     if (descriptor >= 0) {

@@ -481,7 +481,7 @@ class Faults(unittest.TestCase):
         with open(path, "wb") as f:
             f.write(self.data)
         for faults in ("lose_at=1", "hang_at=1", "fail_fold=1", "fail_fault=1"):
-            daemon = self.start(faults, gpu_timeout_ms=200 if "hang" in faults else 60000)
+            daemon = self.start(faults, gpu_timeout_ms=2000 if "hang" in faults else 60000)
             with daemon.connect() as conn:
                 handle = path.encode().ljust(64, b"\0")
                 self.assertIsInstance(conn.registered(conn.start_register(4, cuda_ipc_region(len(self.data), bytes(16), handle))), int)
@@ -494,6 +494,20 @@ class Faults(unittest.TestCase):
                     self.assertIn("lost", again.message)
                 self.right(conn)
             self.check_end(daemon)
+
+    def test_a_driver_that_answers_after_it_was_given_up(self):
+        """What it then says goes nowhere: whoever asked has been told that the device is lost."""
+        path = os.path.join(self.folder, "device")
+        with open(path, "wb") as f:
+            f.write(self.data)
+        daemon = self.start("late_import=1", gpu_timeout_ms=50)
+        with daemon.connect() as conn:
+            handle = path.encode().ljust(64, b"\0")
+            status = conn.registered(conn.start_register(4, cuda_ipc_region(len(self.data), bytes(16), handle)))
+            self.assertEqual(UNAVAILABLE, status.code, status)
+            time.sleep(1)  # the driver returns meanwhile
+            self.right(conn)
+        self.check_end(daemon)
 
     def test_a_driver_that_hangs_at_start(self):
         """The daemon starts without its GPU, and ends although a thread is left in the driver; who needs the GPU is told at once."""
