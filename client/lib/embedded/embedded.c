@@ -111,6 +111,7 @@ static void begin(cured_call *call) {
             begin_info(call);
             break;
         case KIND_RELOAD:
+        case KIND_CONFIG:
             cr_cl_call_finish(call, CR_FAILED_PRECONDITION, 0, "embedded: there is no daemon, and it has no options");
             break;
         case KIND_STATS:
@@ -124,7 +125,10 @@ static void begin(cured_call *call) {
         case KIND_UNREGISTER:
             end_unregister(call);
             break;
-        default:
+        case KIND_BUFFER:
+        case KIND_FD:
+        case KIND_STREAM:
+        case KIND_REGION:
             if (call->request.kind == CR_CALL_MERGE)
                 cr_cl_call_enqueue(call);
             else

@@ -434,6 +434,20 @@ START_TEST(it_says_who_it_is) {
     OK(cured_ping(conn, NULL, &call, NULL));
     wait_ok(call);
     cured_call_free(call);
+    /* What only a daemon has. */
+    static const struct {
+        cured_status (*ask)(cured_conn *, const cured_options *, cured_call **, cured_error *), says;
+    } daemons[] = {{cured_reload, CURED_FAILED_PRECONDITION},
+                   {cured_config, CURED_FAILED_PRECONDITION},
+                   {cured_stats, CURED_UNIMPLEMENTED},
+                   {cured_slow_log, CURED_UNIMPLEMENTED}};
+    for (size_t i = 0; i < sizeof daemons / sizeof *daemons; i++) {
+        cured_error error;
+        OK(daemons[i].ask(conn, NULL, &call, NULL));
+        ck_assert_int_eq(cured_wait(call, &error), daemons[i].says);
+        ck_assert_msg(strncmp(error.text, "embedded: ", 10) == 0, "%s", error.text);
+        cured_call_free(call);
+    }
     cured_close(conn);
 }
 END_TEST
