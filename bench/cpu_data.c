@@ -26,7 +26,10 @@ static double draw(cpu_data which) {
         case DATA_NANS:
             if (next_word() >> 63) return NAN;
             break;
-        default:
+        case DATA_NORMAL:
+        case DATA_BITS: /* these are not drawn one by one */
+        case DATA_DENORMAL:
+        case DATA_COUNT:
             break;
     }
     return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());

@@ -46,7 +46,11 @@ reduction find(cr_op op, cr_dtype dtype) {
                 return sum<float>;
             case CR_F64:
                 return sum<double>;
-            default:
+            case CR_BOOL:
+            case CR_U16:
+            case CR_I16:
+            case CR_U32:
+            case CR_U64:
                 return nullptr;
         }
     }

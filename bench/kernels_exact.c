@@ -62,19 +62,20 @@ static double value_of(const void *bytes, cr_dtype dtype) {
         uint32_t w;
     } x = {.u = bits};
     unsigned unused = 64 - 8 * (unsigned)cr_dtype_size(dtype);
-    switch (dtype) {
-        case CR_F64:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F64:
             return x.d;
-        case CR_F32:
+        case CR_FORMAT_F32:
             return x.f;
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             x.w = (uint32_t)bits << 16;
             return x.f;
-        case CR_F16:
+        case CR_FORMAT_F16:
             return half_value((uint16_t)bits);
-        default:
-            return cr_dtype_kind(dtype) == CR_KIND_SINT ? (double)((int64_t)(bits << unused) >> unused) : (double)bits;
+        case CR_FORMAT_INT:
+            break;
     }
+    return cr_dtype_kind(dtype) == CR_KIND_SINT ? (double)((int64_t)(bits << unused) >> unused) : (double)bits;
 }
 
 static __int128 integer_of(const uint8_t *bytes, size_t len, bool is_signed) {

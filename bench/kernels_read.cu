@@ -100,16 +100,17 @@ extern "C" int bench_read(unsigned number, const void *in, uint64_t bytes, void 
 
 extern "C" int bench_fill(cr_dtype dtype, void *out, uint64_t n, uint64_t seed, void *stream) {
     cudaStream_t s = (cudaStream_t)stream;
-    switch (dtype) {
-        case CR_F16:
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F16:
             return fill<__half>(out, n, seed, s);
-        case CR_BF16:
+        case CR_FORMAT_BF16:
             return fill<__nv_bfloat16>(out, n, seed, s);
-        case CR_F32:
+        case CR_FORMAT_F32:
             return fill<float>(out, n, seed, s);
-        case CR_F64:
+        case CR_FORMAT_F64:
             return fill<double>(out, n, seed, s);
-        default: // any bits
-            return fill<uint64_t>(out, n * cr_dtype_size(dtype) / 8, seed, s);
+        case CR_FORMAT_INT:
+            break;
     }
+    return fill<uint64_t>(out, n * cr_dtype_size(dtype) / 8, seed, s); // any bits
 }

@@ -140,9 +140,12 @@ static bool exists(const bench_array *array, const bench_candidate *c) {
             return single(array) && bench_cub_has(op, array->dtype);
         case GROUP_THRUST:
             return single(array) && bench_thrust_has(op, array->dtype);
-        default:
+        case GROUP_LADDER:
             return single(array) && cr_ladder_check(c->name, op, array->dtype, NULL) == CR_OK;
+        case GROUP_COUNT:
+            break;
     }
+    return false;
 }
 
 bool bench_exists(const bench_array *array, bench_candidate *c) {

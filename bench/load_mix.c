@@ -99,7 +99,17 @@ static void fill(load_kind *kind, uint64_t seed) {
             case CURED_F64:
                 words[i] = (x & 0x807fffffffffffffu) | 0x3f80000000000000u;
                 break;
-            default:
+            case CURED_DTYPE_DEFAULT:
+            case CURED_U8:
+            case CURED_I8:
+            case CURED_U16:
+            case CURED_I16:
+            case CURED_U32:
+            case CURED_I32:
+            case CURED_U64:
+            case CURED_I64:
+            case CURED_I128: /* results alone */
+            case CURED_BIGINT:
                 words[i] = x;
         }
     }

@@ -37,6 +37,9 @@ function(cured_c_options)
 endfunction()
 cured_c_options(-Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes
                 -ffp-contract=off -fno-math-errno)
+# A new op, type, family or kind has to be thought of at each switch: scripts/check-layers allows few a default. The kernels are
+# C++ on the emulated GPU, where this sees their switches too.
+add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-Werror=switch>)
 if(CURED_WERROR)
   cured_c_options(-Werror)
 endif()

@@ -358,7 +358,7 @@ static void on_frame(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
         broken(conn, "an answer in more than one part", cr_frame_name(f->type));
         return;
     }
-    switch (f->type) {
+    switch ((cr_frame_type)f->type) {
         case CR_FRAME_WELCOME:
             if (conn->welcomed)
                 broken(conn, "WELCOME twice", "");
@@ -395,7 +395,10 @@ static void on_frame(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
         case CR_FRAME_PONG:
             on_pong(conn, f, in);
             break;
-        default:
+        case CR_FRAME_HELLO: /* cr_frame_get takes none of these from a daemon */
+        case CR_FRAME_CALL:
+        case CR_FRAME_DATA:
+        case CR_FRAME_CANCEL:
             break;
     }
 }

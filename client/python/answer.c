@@ -33,9 +33,20 @@ PyObject *cr_py_answer_value(const cured_value *value) {
         case CURED_F64:
             cured_value_double(value, &number);
             return PyFloat_FromDouble(number);
-        default:
-            return integer(value);
+        case CURED_DTYPE_DEFAULT:
+        case CURED_U8:
+        case CURED_I8:
+        case CURED_U16:
+        case CURED_I16:
+        case CURED_U32:
+        case CURED_I32:
+        case CURED_U64:
+        case CURED_I64:
+        case CURED_I128:
+        case CURED_BIGINT:
+            break;
     }
+    return integer(value);
 }
 
 PyObject *cr_py_answer_result(const cr_py_request *r, PyObject **values) {

@@ -51,7 +51,7 @@ bool cr_py_number(PyObject *value, const char *keyword, uint64_t *out) {
 
 static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
     int word = 0;
-    switch (keyword) {
+    switch ((enum keyword)keyword) {
         case AXIS:
             r->axis = value != Py_None ? value : NULL;
             return true;
@@ -87,7 +87,7 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             if (r->partial) return cr_py_number(value, "first", &r->options.first);
             PyErr_SetString(PyExc_TypeError, "first: only a partial has one");
             return false;
-        default:
+        case CLIENT:
             if (value == Py_None) return true;
             if (Py_TYPE(value) != cr_py_client_type) {
                 PyErr_Format(PyExc_TypeError, "client: a cured.Client is wanted, not %R", (PyObject *)Py_TYPE(value));
@@ -95,7 +95,10 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             }
             r->client = (cr_py_client *)value;
             return true;
+        case KEYWORDS:
+            break;
     }
+    return true;
 }
 
 bool cr_py_request_options(cr_py_request *r, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

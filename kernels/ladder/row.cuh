@@ -138,33 +138,22 @@ void serve(F f, Request *r) {
 
 template <class Row, class T, class Sum, class Prod, class Max>
 void choose_op(uint64_t nonzero_mask, Request *r) {
-    switch (r->op) {
-        case CR_OP_SUM:
-            return serve<Row>(Fold<T, Sum>{0}, r);
-        case CR_OP_PROD:
-            return serve<Row>(Fold<T, Prod>{0}, r);
-        case CR_OP_MIN:
-        case CR_OP_MAX:
-            return serve<Row>(Fold<T, Max>{r->op == CR_OP_MIN ? UINT64_MAX : 0}, r);
-        default: // any, all, count_nonzero: cr_ladder_check came before
-            return serve<Row>(Fold<T, Truths>{nonzero_mask}, r);
-    }
+    if (r->op == CR_OP_SUM) return serve<Row>(Fold<T, Sum>{0}, r);
+    if (r->op == CR_OP_PROD) return serve<Row>(Fold<T, Prod>{0}, r);
+    if (r->op == CR_OP_MIN) return serve<Row>(Fold<T, Max>{UINT64_MAX}, r);
+    if (r->op == CR_OP_MAX) return serve<Row>(Fold<T, Max>{0}, r);
+    serve<Row>(Fold<T, Truths>{nonzero_mask}, r); // any, all, count_nonzero: cr_ladder_check came before
 }
 
 template <class Row>
 void choose(Request *r) {
-    switch (r->dtype) {
-        case CR_I32:
-            return choose_op<Row, int32_t, SumI32, ProdInt, Max32>(UINT64_MAX, r);
-        case CR_I64:
-            return choose_op<Row, int64_t, SumI64, ProdInt, Max64>(UINT64_MAX, r);
-        case CR_F16:
-            return choose_op<Row, Half, SumReal<float>, ProdReal<float, unsigned>, Max32>(0x7fff, r);
-        case CR_F32:
-            return choose_op<Row, float, SumReal<float>, ProdReal<float, unsigned>, Max32>(0x7fffffff, r);
-        default:
-            return choose_op<Row, double, SumReal<double>, ProdReal<double, unsigned long long>, Max64>(INT64_MAX, r);
-    }
+    if (r->dtype == CR_I32) return choose_op<Row, int32_t, SumI32, ProdInt, Max32>(UINT64_MAX, r);
+    if (r->dtype == CR_I64) return choose_op<Row, int64_t, SumI64, ProdInt, Max64>(UINT64_MAX, r);
+    if (r->dtype == CR_F16)
+        return choose_op<Row, Half, SumReal<float>, ProdReal<float, unsigned>, Max32>(0x7fff, r);
+    if (r->dtype == CR_F32)
+        return choose_op<Row, float, SumReal<float>, ProdReal<float, unsigned>, Max32>(0x7fffffff, r);
+    choose_op<Row, double, SumReal<double>, ProdReal<double, unsigned long long>, Max64>(INT64_MAX, r);
 }
 
 #define CR_LADDER_ROW(name, Row) \

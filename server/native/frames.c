@@ -115,7 +115,7 @@ static bool on_call(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
 /* A frame of at most CR_HEAD_MAX_BYTES payload, all of it here. */
 static bool on_frame(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {
     cr_error error;
-    switch (frame->type) {
+    switch ((cr_frame_type)frame->type) {
         case CR_FRAME_HELLO:
             if (conn->state == CR_CONN_GREETING) return on_hello(conn, payload, frame->length);
             cr_fail(&error, CR_INVALID_ARGUMENT, "HELLO: it came twice");
@@ -137,9 +137,15 @@ static bool on_frame(cr_conn *conn, const cr_frame *frame, const uint8_t *payloa
             if (stream) cr_stream_credit(stream, bytes);
             return conn->state == CR_CONN_OPEN;
         }
-        default: /* PONG */
-            return true;
+        case CR_FRAME_PONG:
+        case CR_FRAME_DATA:    /* it has gone its own way */
+        case CR_FRAME_WELCOME: /* cr_frame_get takes none of these from a client */
+        case CR_FRAME_PROGRESS:
+        case CR_FRAME_RESULT:
+        case CR_FRAME_STATUS:
+            break;
     }
+    return true;
 }
 
 /* Whether the frame's stream may be named at all: no id above the highest CALL. */

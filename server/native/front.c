@@ -187,7 +187,8 @@ static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, cons
         case CR_CALL_UNREGISTER:
             cr_regions_unregister(stream);
             return;
-        default:
+        case CR_CALL_REDUCE:
+        case CR_CALL_MERGE:
             begin_reduce(stream, descriptor, payload, frame->length);
     }
     if (frame->flags & CR_FLAG_END && streamed && (stream = cr_stream_find(conn, id))) cr_call_end(stream->call);

@@ -94,7 +94,7 @@ CR_DEVICE void cr_divide(cr_u128 &magnitude, int &exponent, bool &sticky, uint64
 }
 
 CR_DEVICE void cr_put_bits(void *to, uint64_t output, int dtype, uint64_t bits) {
-    switch (dtype) {
+    switch ((cr_dtype)dtype) {
         case CR_F64:
         case CR_U64:
         case CR_I64:
@@ -110,8 +110,15 @@ CR_DEVICE void cr_put_bits(void *to, uint64_t output, int dtype, uint64_t bits) 
         case CR_I8:
             ((uint8_t *)to)[output] = (uint8_t)bits;
             break;
-        default:
+        case CR_U16:
+        case CR_I16:
+        case CR_F16:
+        case CR_BF16:
             ((uint16_t *)to)[output] = (uint16_t)bits;
+            break;
+        case CR_DTYPE_NONE: // no results along an axis
+        case CR_I128:
+        case CR_BIGINT:
             break;
     }
 }

@@ -66,7 +66,7 @@ CR_DEVICE void cr_pack_counts_of(uint32_t dtype) {
 }
 
 CR_DEVICE void cr_pack_bits_of(uint32_t dtype) {
-    switch (dtype) {
+    switch ((cr_dtype)dtype) {
         case CR_BOOL:
             return cr_call_bits<CR_BOOL>();
         case CR_U8:
@@ -78,7 +78,14 @@ CR_DEVICE void cr_pack_bits_of(uint32_t dtype) {
         case CR_U32:
         case CR_I32:
             return cr_call_bits<CR_U32>();
-        default:
+        case CR_U64:
+        case CR_I64:
+        case CR_DTYPE_NONE: // these and floats have no bit operations
+        case CR_I128:
+        case CR_BIGINT:
+#define CASE(d) case d:
+            CR_FLOAT_TYPES(CASE)
+#undef CASE
             return cr_call_bits<CR_U64>();
     }
 }
@@ -135,27 +142,28 @@ CR_DEVICE void cr_see_the_host() {
 
 /* What a warp does about a unit, which is a cr_pack_unit. */
 CR_DEVICE void cr_pack_fold(const uint4 unit, uint64_t *found, uint64_t *more) {
-    const uint32_t dtype = unit.z >> 16 & 0xffu, family = 1u << (unit.z >> 24 & ((1u << CR_PACK_WANTS) - 1));
-    const uint32_t wants = family == CR_FAM_EXTREMA ? unit.z >> (24 + CR_PACK_WANTS) : family == CR_FAM_SUMABS;
+    const uint32_t dtype = unit.z >> 16 & 0xffu;
+    const cr_family family = (cr_family)(unit.z >> 24 & ((1u << CR_PACK_WANTS) - 1));
+    const uint32_t wants = family == CR_FAMILY_EXTREMA ? unit.z >> (24 + CR_PACK_WANTS) : family == CR_FAMILY_SUMABS;
     if (cr_lane() == 0) {
         cr_pack_jobs[threadIdx.x / CR_WARP] = {(const uint8_t *)cr_pair(unit.x, unit.y), found, more + unit.w,
                                                 unit.z & 0xffffu, wants};
     }
     __syncwarp();
     switch (family) {
-        case CR_FAM_SUM:
+        case CR_FAMILY_SUM:
             return cr_pack_sum_of<false, false>(dtype);
-        case CR_FAM_SUMABS:
+        case CR_FAMILY_SUMABS:
             return cr_pack_sum_of<false, true>(dtype);
-        case CR_FAM_SUMSQ:
+        case CR_FAMILY_SUMSQ:
             return cr_pack_sum_of<true, false>(dtype);
-        case CR_FAM_EXTREMA:
+        case CR_FAMILY_EXTREMA:
             return cr_pack_extrema_of(dtype);
-        case CR_FAM_COUNTS:
+        case CR_FAMILY_COUNTS:
             return cr_pack_counts_of(dtype);
-        case CR_FAM_BITS:
+        case CR_FAMILY_BITS:
             return cr_pack_bits_of(dtype);
-        default:
+        case CR_FAMILY_PROD:
             return cr_pack_prod_of(dtype);
     }
 }

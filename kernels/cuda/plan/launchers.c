@@ -44,18 +44,11 @@ static const cr_fold_launcher kernels[KINDS][CR_F64 + 1] = {
 
 /* One minimum or maximum has a kernel of its own. */
 static enum kind extrema_kind(uint32_t wants) {
-    switch (wants) {
-        case CR_WANTS_MIN:
-            return min;
-        case CR_WANTS_MAX:
-            return max;
-        case CR_WANTS_MIN | CR_WANTS_ARGMIN:
-            return argmin;
-        case CR_WANTS_MAX | CR_WANTS_ARGMAX:
-            return argmax;
-        default:
-            return extrema;
-    }
+    if (wants == CR_WANTS_MIN) return min;
+    if (wants == CR_WANTS_MAX) return max;
+    if (wants == (CR_WANTS_MIN | CR_WANTS_ARGMIN)) return argmin;
+    if (wants == (CR_WANTS_MAX | CR_WANTS_ARGMAX)) return argmax;
+    return extrema;
 }
 
 static enum kind kind_of(uint32_t family, uint32_t wants) {
