@@ -60,16 +60,26 @@ void fake_gpu_plan_from_environment(void) {
     const struct {
         const char *name;
         uint32_t *member;
-    } names[] = {{"devices", &plan->devices},     {"fail_open", &plan->fail_open},
-                 {"fail_pin", &plan->fail_pin},   {"fail_copy", &plan->fail_copy},
-                 {"fail_fold", &plan->fail_fold}, {"fail_fault", &plan->fail_fault},
-                 {"lose_at", &plan->lose_at},     {"hang_at", &plan->hang_at},
-                 {"lacks", &plan->lacks},         {"stuck_at", &plan->stuck_at},
-                 {"stuck_pin", &plan->stuck_pin}, {"stuck_put", &plan->stuck_put},
-                 {"lies_at", &plan->lies_at},     {"polls", &plan->polls},
-                 {"late_at", &plan->late_at},     {"room", &plan->room},
-                 {"untraced", &plan->untraced},   {"hang_count", &plan->hang_count},
-                 {"hang_open", &plan->hang_open}, {"stuck_unpin", &plan->stuck_unpin},
+    } names[] = {{"devices", &plan->devices},
+                 {"fail_open", &plan->fail_open},
+                 {"fail_pin", &plan->fail_pin},
+                 {"fail_copy", &plan->fail_copy},
+                 {"fail_fold", &plan->fail_fold},
+                 {"fail_fault", &plan->fail_fault},
+                 {"lose_at", &plan->lose_at},
+                 {"hang_at", &plan->hang_at},
+                 {"lacks", &plan->lacks},
+                 {"stuck_at", &plan->stuck_at},
+                 {"stuck_pin", &plan->stuck_pin},
+                 {"stuck_put", &plan->stuck_put},
+                 {"lies_at", &plan->lies_at},
+                 {"polls", &plan->polls},
+                 {"late_at", &plan->late_at},
+                 {"room", &plan->room},
+                 {"untraced", &plan->untraced},
+                 {"hang_count", &plan->hang_count},
+                 {"hang_open", &plan->hang_open},
+                 {"stuck_unpin", &plan->stuck_unpin},
                  {"late_import", &plan->late_import}};
     const char *text = getenv("CURED_TEST_GPU");
     while (text && *text) {
