@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "bench/load.h"
 
 enum { EVENTS = 256, LOOK_NS = 50 * 1000000, END_NS = 30 * 1000 * 1000 * 1000ll };
@@ -68,12 +69,6 @@ struct load_runner {
     load_mix *mix;
     worker *workers;
 };
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* xorshift64* (Vigna, 2016). */
 static uint64_t draw(worker *w) {
@@ -175,7 +170,7 @@ static void on_done(cured_call *call, void *user) {
     slot *s = user;
     connection *c = s->connection;
     worker *w = c->worker;
-    if (!w->answered_ns) w->answered_ns = now_ns();
+    if (!w->answered_ns) w->answered_ns = cr_now_ns();
     s->call = call;
     count_answer(w, s, cured_call_status(call, NULL), w->answered_ns);
     end_slot(w, s);
@@ -197,7 +192,7 @@ static void begin_on(connection *c, uint64_t intended_ns) {
     w->in_flight++;
     const cured_status status = ask(c, s, &options, &error);
     if (status != CURED_OK) { /* at once: it was never queued */
-        count_answer(w, s, status, now_ns());
+        count_answer(w, s, status, cr_now_ns());
         end_slot(w, s);
     }
 }
@@ -245,7 +240,7 @@ static void process_dirty(worker *w) {
 
 static void wait_until(worker *w, uint64_t when_ns) {
     struct epoll_event events[EVENTS];
-    const uint64_t now = now_ns();
+    const uint64_t now = cr_now_ns();
     const uint64_t left = w->dirty_count || when_ns <= now ? 0 : when_ns - now;
     int ms = 0;
     if (left && w->rate) { /* epoll knows no less than a millisecond */
@@ -290,7 +285,7 @@ static void *work(void *argument) {
     worker *w = argument;
     uint64_t look_ns = 0;
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-    for (uint64_t now; (now = now_ns()) < w->to_ns || w->in_flight;) {
+    for (uint64_t now; (now = cr_now_ns()) < w->to_ns || w->in_flight;) {
         if (now >= w->to_ns + END_NS) {
             snprintf(w->failed, sizeof w->failed, "calls had no end 30 s after the last began");
             break;
@@ -375,7 +370,7 @@ const char *load_runner_server(const load_runner *runner) {
 
 bool load_runner_measure(load_runner *runner, load_row *row) {
     const load_options *o = runner->options;
-    const uint64_t begin = now_ns() + 1000000, from = begin + (uint64_t)(o->warm_up * 1e9);
+    const uint64_t begin = cr_now_ns() + 1000000, from = begin + (uint64_t)(o->warm_up * 1e9);
     const char *failed = NULL;
     int started = 0;
     for (int i = 0; i < o->threads; i++) {

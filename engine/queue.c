@@ -377,14 +377,14 @@ void cr_queue_sent(cr_queue *queue, cr_job *job, uint64_t bytes) {
     cr_queue_release_all(&let_go);
 }
 
-void cr_queue_nearly(cr_queue *queue) {
+void cr_queue_announce(cr_queue *queue) {
     pthread_mutex_lock(&queue->mutex);
     queue->soon = true;
     queue->wake(queue->wake_argument);
     pthread_mutex_unlock(&queue->mutex);
 }
 
-bool cr_queue_is_nearly(cr_queue *queue) {
+bool cr_queue_take_announced(cr_queue *queue) {
     pthread_mutex_lock(&queue->mutex);
     const bool soon = queue->soon;
     queue->soon = false;

@@ -61,9 +61,9 @@ struct cr_output *cr_queue_output(cr_queue *queue, cr_job *job);
 void cr_queue_sent(cr_queue *queue, cr_job *job, uint64_t bytes);
 
 /* For lanes: a job will be done in some ten microseconds. The loop is woken now, because a thread that slept long wakes slowly. */
-void cr_queue_nearly(cr_queue *queue);
+void cr_queue_announce(cr_queue *queue);
 /* For the loop: whether it was woken for that; true once. */
-bool cr_queue_is_nearly(cr_queue *queue);
+bool cr_queue_take_announced(cr_queue *queue);
 /* For the loop: takes the completed jobs, all in state DONE, into list (linked by their done node). */
 void cr_queue_completed(cr_queue *queue, cr_list *list);
 typedef struct cr_progress {

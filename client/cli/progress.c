@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/cli/cli.h"
 
 enum { FIRST_MS = 500, EVERY_MS = 200, BAR = 20, NAME = 24, WIDEST = 160 };
@@ -18,12 +18,6 @@ static struct {
     uint64_t start_ns;
     bool shown;
 } line;
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* "1.2 GB" */
 static const char *amount(double bytes, char out[16]) {
@@ -62,7 +56,7 @@ void cli_progress_text(const char *name, uint64_t done, uint64_t total, double s
 static void show(cured_call *call, uint64_t done, uint64_t total, void *user) {
     (void)call;
     (void)user;
-    uint64_t ns = now_ns() - line.start_ns;
+    uint64_t ns = cr_now_ns() - line.start_ns;
     if (ns < FIRST_MS * UINT64_C(1000000)) return;
     char text[WIDEST];
     struct winsize size = {0};
@@ -79,7 +73,7 @@ void cli_progress_begin(const cli_options *o, const char *name, cured_options *c
     if (terminal == NULL || *terminal == '\0' || strcmp(terminal, "dumb") == 0) return;
     const char *slash = strrchr(name, '/');
     line.name = slash != NULL ? slash + 1 : name;
-    line.start_ns = now_ns();
+    line.start_ns = cr_now_ns();
     call->on_progress = show;
     call->progress_ms = EVERY_MS;
 }

@@ -19,7 +19,7 @@ enum {
     CREDIT_BYTES = 16, /* a packed Credit, at most */
 };
 
-static bool queued(const cured_call *call) { return !list_empty(&call->queue); }
+static bool queued(const cured_call *call) { return !cr_list_empty(&call->queue); }
 
 static bool begun(const cured_call *call) { return call->head_pos != 0 || call->body_pos != 0; }
 
@@ -45,11 +45,11 @@ cured_call *cr_cl_call_lookup(const cured_conn *conn, uint32_t stream) {
 }
 
 void cr_cl_call_enqueue(cured_call *call) {
-    if (!queued(call)) list_append(&call->conn->queue, &call->queue);
+    if (!queued(call)) cr_list_append(&call->conn->queue, &call->queue);
 }
 
 void cr_cl_call_dequeue(cured_call *call) {
-    list_remove(&call->queue);
+    cr_list_remove(&call->queue);
     if (call->freed) cr_cl_call_destroy(call);
 }
 
@@ -114,7 +114,7 @@ static void put_call(cured_call *call) {
     call->stream = ++conn->last_stream;
     hash_insert(call);
     if (call->deadline_ns != 0) {
-        uint64_t now = cr_cl_now_ns();
+        uint64_t now = cr_now_ns();
         uint64_t left_ms = call->deadline_ns > now ? (call->deadline_ns - now) / 1000000 : 0;
         call->request.timeout_ms = left_ms > 0 ? (uint32_t)left_ms : 1;
     }
@@ -159,8 +159,7 @@ void cr_cl_call_submit(cured_call *call) {
         cr_cl_call_finish(call, error.code, away_ms, error.text);
         return;
     }
-    if (conn->calls.next == conn->calls.prev)
-        cr_cl_conn_watch(conn, call->retries == 0 ? call->start_ns : cr_cl_now_ns());
+    if (conn->calls.next == conn->calls.prev) cr_cl_conn_watch(conn, call->retries == 0 ? call->start_ns : cr_now_ns());
     if ((call->kind == KIND_REGION && cr_cl_regions_ensure(call, &error) != CR_OK) ||
         cr_cl_outputs_ensure(call, &error) != CR_OK) {
         cr_cl_call_finish(call, error.code, 0, error.text);
@@ -179,8 +178,8 @@ void cr_cl_call_submit(cured_call *call) {
 }
 
 static void send_held(cured_conn *conn, bool registers) {
-    for (cr_link *l = conn->calls.next, *next; l != &conn->calls; l = next) {
-        cured_call *call = CONTAINER(l, cured_call, all);
+    for (cr_list *l = conn->calls.next, *next; l != &conn->calls; l = next) {
+        cured_call *call = cr_container(l, cured_call, all);
         next = l->next;
         if (call->state == CALL_ACTIVE && call->held && (call->kind == KIND_REGISTER) == registers)
             cr_cl_call_send(call);
@@ -232,7 +231,7 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     if (call->state == CALL_DONE) return;
     cured_conn *conn = call->conn;
     call->state = CALL_DONE;
-    call->elapsed_ns = (conn->came_ns != 0 ? conn->came_ns : cr_cl_now_ns()) - call->start_ns;
+    call->elapsed_ns = (conn->came_ns != 0 ? conn->came_ns : cr_now_ns()) - call->start_ns;
     if (code != CR_OK) cr_fail(&call->error, code, "%s", text); /* which is CR_OK from the start */
     if (conn->way->over != NULL) conn->way->over(call);         /* text may go with it */
     call->retry_after_ms = retry_after_ms;
@@ -242,8 +241,8 @@ void cr_cl_call_finish(cured_call *call, cr_status code, uint32_t retry_after_ms
     call->body = NULL; /* what is left of a begun frame goes out as zeros */
     if (call->fd >= 0) close(call->fd);
     call->fd = -1;
-    list_remove(&call->all);
-    if (call->on_done != NULL) list_append(&conn->finished, &call->all);
+    cr_list_remove(&call->all);
+    if (call->on_done != NULL) cr_list_append(&conn->finished, &call->all);
     if (call->kind == KIND_REGION) cr_cl_regions_release(call);
     cr_cl_outputs_release(call);
     if (call->kind == KIND_REGISTER) conn->registered = true;
@@ -291,7 +290,7 @@ void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms
     bool again = (code == CR_UNAVAILABLE || code == CR_RESOURCE_EXHAUSTED) && call->kind != KIND_STREAM &&
                  call->retries_left > 0 && call->conn->state != CONN_DEAD &&
                  !(call->array != NULL && cr_cl_array_handed_over(call->array));
-    uint64_t when = 0, now = cr_cl_now_ns();
+    uint64_t when = 0, now = cr_now_ns();
     if (again) {
         when = now + retry_delay_ns(call, retry_after_ms);
         uint64_t advised = now + retry_after_ms * UINT64_C(1000000); /* an earlier try would be in vain */
@@ -313,9 +312,9 @@ void cr_cl_call_failed(cured_call *call, cr_status code, uint32_t retry_after_ms
 }
 
 void cr_cl_call_run_callbacks(cured_conn *conn) {
-    while (!list_empty(&conn->finished)) {
-        cured_call *call = CONTAINER(conn->finished.next, cured_call, all);
-        list_remove(&call->all);
+    while (!cr_list_empty(&conn->finished)) {
+        cured_call *call = cr_container(conn->finished.next, cured_call, all);
+        cr_list_remove(&call->all);
         call->on_done(call, call->user); /* may free it */
         cr_cl_fork_check(conn);          /* and may have forked */
     }
@@ -324,13 +323,13 @@ void cr_cl_call_run_callbacks(cured_conn *conn) {
 void cured_cancel(cured_call *call) {
     if (call->state == CALL_DONE) return;
     cr_cl_call_abandon(call, CR_CANCELLED, "the call was cancelled by this program");
-    list_remove(&call->all);
+    cr_list_remove(&call->all);
 }
 
 void cured_call_free(cured_call *call) {
     if (call == NULL) return;
     cured_cancel(call);
-    list_remove(&call->all);
+    cr_list_remove(&call->all);
     call->freed = true;
     if (!queued(call)) cr_cl_call_destroy(call);
 }

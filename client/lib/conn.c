@@ -51,7 +51,7 @@ static void reset(cured_conn *conn) {
 
 /* Takes every call out of the queue: what was half sent will never be whole. */
 static void clear_queue(cured_conn *conn) {
-    while (!list_empty(&conn->queue)) cr_cl_call_dequeue(CONTAINER(conn->queue.next, cured_call, queue));
+    while (!cr_list_empty(&conn->queue)) cr_cl_call_dequeue(cr_container(conn->queue.next, cured_call, queue));
 }
 
 uint64_t cr_cl_conn_random(cured_conn *conn) {
@@ -63,7 +63,7 @@ uint64_t cr_cl_conn_random(cured_conn *conn) {
 
 uint32_t cr_cl_conn_circuit_ms(const cured_conn *conn) {
     if (conn->circuit_ns == 0 || conn->state != CONN_WAITING) return 0;
-    uint64_t now = cr_cl_now_ns();
+    uint64_t now = cr_now_ns();
     return now < conn->circuit_ns ? (uint32_t)((conn->circuit_ns - now) / NS_PER_MS) + 1 : 0;
 }
 
@@ -76,7 +76,7 @@ static void count_failure(cured_conn *conn) {
     uint64_t ms = (uint64_t)CIRCUIT_FIRST_MS << (shift < CIRCUIT_SHIFTS ? shift : CIRCUIT_SHIFTS);
     if (ms > conn->circuit_max_ms) ms = conn->circuit_max_ms;
     uint64_t half = ms * NS_PER_MS / 2;
-    conn->circuit_ns = cr_cl_now_ns() + half + cr_cl_conn_random(conn) % (half + 1);
+    conn->circuit_ns = cr_now_ns() + half + cr_cl_conn_random(conn) % (half + 1);
 }
 
 void cr_cl_conn_watch(cured_conn *conn, uint64_t now) {
@@ -86,14 +86,14 @@ void cr_cl_conn_watch(cured_conn *conn, uint64_t now) {
 
 bool cr_cl_conn_waits(const cured_conn *conn) {
     if (conn->state != CONN_OPEN || !conn->welcomed) return false;
-    for (const cr_link *l = conn->calls.next; l != &conn->calls; l = l->next)
-        if (CONTAINER(l, const cured_call, all)->state == CALL_ACTIVE) return true;
+    for (const cr_list *l = conn->calls.next; l != &conn->calls; l = l->next)
+        if (cr_container(l, const cured_call, all)->state == CALL_ACTIVE) return true;
     return false;
 }
 
 void cr_cl_conn_keep(cured_conn *conn) {
     if (conn->keepalive_ns == 0 || !cr_cl_conn_waits(conn)) return;
-    uint64_t now = cr_cl_now_ns();
+    uint64_t now = cr_now_ns();
     if (now < conn->keepalive_ns) return;
     bool moved = conn->moved;
     if (!moved && conn->asked) {
@@ -118,9 +118,9 @@ void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, 
     conn->retry_after_ms = retry_after_ms;
     clear_queue(conn);
     /* Calls that wait for another try already stay; the others fail, which takes each out of the list or parks it. */
-    cr_link *l = conn->calls.next;
+    cr_list *l = conn->calls.next;
     while (l != &conn->calls) {
-        cured_call *call = CONTAINER(l, cured_call, all);
+        cured_call *call = cr_container(l, cured_call, all);
         l = l->next;
         if (call->state == CALL_ACTIVE) cr_cl_call_failed(call, code, retry_after_ms, conn->error.text);
     }
@@ -133,25 +133,25 @@ void cr_cl_conn_broken(cured_conn *conn, const cr_error *error) {
     conn->state = CONN_DEAD;
     conn->epoch++;
     clear_queue(conn);
-    while (!list_empty(&conn->calls))
-        cr_cl_call_finish(CONTAINER(conn->calls.next, cured_call, all), conn->error.code, 0, conn->error.text);
+    while (!cr_list_empty(&conn->calls))
+        cr_cl_call_finish(cr_container(conn->calls.next, cured_call, all), conn->error.code, 0, conn->error.text);
     reset(conn);
     conn->attempt_deadline_ns = conn->wake_ns = 0;
     conn->control_len = 0;
 }
 
 void cr_cl_conn_cancel_calls(cured_conn *conn, const char *text) {
-    while (!list_empty(&conn->calls)) {
-        cured_call *call = CONTAINER(conn->calls.next, cured_call, all);
+    while (!cr_list_empty(&conn->calls)) {
+        cured_call *call = cr_container(conn->calls.next, cured_call, all);
         if (call->detached) {
-            list_remove(&call->all);
+            cr_list_remove(&call->all);
             cr_cl_call_destroy(call);
             continue;
         }
         cr_cl_call_finish(call, CR_CANCELLED, 0, text);
-        list_remove(&call->all); /* from finished: no callbacks from here */
+        cr_list_remove(&call->all); /* from finished: no callbacks from here */
     }
-    while (!list_empty(&conn->finished)) list_remove(conn->finished.next);
+    while (!cr_list_empty(&conn->finished)) cr_list_remove(conn->finished.next);
 }
 
 void cr_cl_conn_inherited(cured_conn *conn) {
@@ -165,7 +165,7 @@ void cr_cl_conn_inherited(cured_conn *conn) {
     conn->attempt_ns = conn->attempt_deadline_ns = conn->wake_ns = 0;
     conn->failures = 0;
     conn->circuit_ns = 0;
-    conn->random ^= cr_cl_now_ns() | 1; /* or parent and child would come back together */
+    conn->random ^= cr_now_ns() | 1; /* or parent and child would come back together */
     clear_queue(conn);
     cr_cl_conn_cancel_calls(conn, "the call belongs to the process that this one was forked from");
     if (conn->way == &cr_cl_socket) reset(conn);
@@ -223,10 +223,10 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
 
 static cr_status prepare(cured_conn *conn, const char *address, const cured_connect_options *o, cr_error *error) {
     conn->fd = -1;
-    list_init(&conn->calls);
-    list_init(&conn->queue);
-    list_init(&conn->finished);
-    list_init(&conn->regions);
+    cr_list_init(&conn->calls);
+    cr_list_init(&conn->queue);
+    cr_list_init(&conn->finished);
+    cr_list_init(&conn->regions);
     conn->epoch = 1;
     size_t len = strlen(address);
     if (len >= sizeof conn->address)
@@ -247,7 +247,7 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
     conn->keepalive_ms = o->keepalive_ms;
     conn->circuit_failures = o->circuit_failures;
     conn->circuit_max_ms = o->circuit_max_ms;
-    conn->random = cr_cl_now_ns() | 1;
+    conn->random = cr_now_ns() | 1;
     if (embedded) return cr_cl_embedded_open(conn, o->threads, error);
     conn->way = &cr_cl_socket;
     status = cr_cl_token_take(conn, o, tls, error);
@@ -258,7 +258,7 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
 /* The first attempt, which says at once that nobody listens on a Unix socket. */
 static cr_status start_socket(cured_conn *conn, cr_error *error) {
     reset(conn);
-    cr_cl_conn_attempt(conn, cr_cl_now_ns());
+    cr_cl_conn_attempt(conn, cr_now_ns());
     /* WAITING with an attempt to come is a listener whose backlog is full; without one it is a refusal. */
     if (conn->state != CONN_WAITING || conn->attempt_ns != 0) return CR_OK;
     *error = conn->error;

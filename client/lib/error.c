@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/lib/internal.h"
 #include "kernels/core/op.h"
@@ -46,12 +45,6 @@ cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ..
         out->retry_after_ms = 0;
     }
     return (cured_status)code;
-}
-
-uint64_t cr_cl_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 const char *cured_version(void) { return CURED_VERSION; }

@@ -13,35 +13,13 @@
 
 #include <sys/types.h>
 
+#include "base/clock.h"
+#include "base/list.h"
 #include "base/lookout.h"
 #include "cured/cured.h"
 #include "kernels/core/ask.h"
 #include "proto/frame.h"
 #include "proto/wire.h"
-
-typedef struct cr_link {
-    struct cr_link *prev, *next;
-} cr_link;
-
-static inline void list_init(cr_link *l) { l->prev = l->next = l; }
-
-static inline bool list_empty(const cr_link *l) { return l->next == l; }
-
-static inline void list_append(cr_link *list, cr_link *l) {
-    l->prev = list->prev;
-    l->next = list;
-    list->prev->next = l;
-    list->prev = l;
-}
-
-/* Leaves l a list of its own, so that removing twice does no harm. */
-static inline void list_remove(cr_link *l) {
-    l->prev->next = l->next;
-    l->next->prev = l->prev;
-    list_init(l);
-}
-
-#define CONTAINER(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 enum {
     HASH_BUCKETS = 256,
@@ -95,8 +73,8 @@ extern const cr_way cr_cl_socket;
 
 struct cured_call {
     cured_conn *conn; /* NULL once the connection is closed */
-    cr_link all;      /* in conn->calls, or conn->finished while a callback is due */
-    cr_link queue;    /* in conn->queue */
+    cr_list all;      /* in conn->calls, or conn->finished while a callback is due */
+    cr_list queue;    /* in conn->queue */
     cured_call *hash_next;
     uint32_t stream; /* PING: 0 */
     call_kind kind;
@@ -193,7 +171,7 @@ struct cured_conn {
     uint64_t last_ping, credit;
     uint64_t epoch; /* rises with every connection that is made anew; the daemon knows no region of an earlier one */
     uint64_t last_region;
-    cr_link calls, queue, finished, regions;
+    cr_list calls, queue, finished, regions;
     cured_call *hash[HASH_BUCKETS];
     cr_error error, auto_reason;
     uint32_t retry_after_ms;
@@ -210,7 +188,6 @@ struct cured_conn {
 cured_status cr_cl_give(cured_error *out, const cr_error *error, uint32_t retry_after_ms);
 cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-uint64_t cr_cl_now_ns(void);
 
 /* token.c: takes the token of the options or the environment, if there is one and the connection's address may see it. */
 cr_status cr_cl_token_take(cured_conn *conn, const cured_connect_options *options, bool tls, cr_error *error);

@@ -85,7 +85,7 @@ bool cr_cl_look(cured_conn *conn, cured_call *call, uint64_t now_ns) {
     do {
         sched_yield();
         came = cr_cl_receive_once(conn);
-    } while (!came && cr_look_on(&look, cr_cl_now_ns()));
+    } while (!came && cr_look_on(&look, cr_now_ns()));
     conn->busy = false;
     cr_lookout_end(&conn->lookout, &look);
     return came;
@@ -99,7 +99,7 @@ void cr_cl_look_waited(cured_conn *conn, uint64_t now_ns) {
 void cr_cl_look_done(cured_call *call) {
     const uint64_t kind = call->waits_ns != 0 && call->error.code == CR_OK ? kind_of(call) : 0;
     if (kind != 0) {
-        const uint64_t took = cr_cl_now_ns() - call->waits_ns;
+        const uint64_t took = cr_now_ns() - call->waits_ns;
         const uint64_t asleep = call->foreseen_ns != 0 ? call->foreseen_ns - AHEAD_NS - call->waits_ns : 0;
         if (asleep == 0)
             cr_foresight_took(&call->conn->foresight, kind, took);

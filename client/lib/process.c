@@ -15,7 +15,7 @@ void cr_cl_process_wake_at(cured_conn *conn, uint64_t when_ns) {
 }
 
 static bool has_output(const cured_conn *conn) {
-    return !conn->send_failed && (conn->control_len != 0 || !list_empty(&conn->queue));
+    return !conn->send_failed && (conn->control_len != 0 || !cr_list_empty(&conn->queue));
 }
 
 static bool writable(int fd) {
@@ -24,7 +24,7 @@ static bool writable(int fd) {
 }
 
 static void check_connect_time(cured_conn *conn) {
-    if (conn->attempt_deadline_ns == 0 || cr_cl_now_ns() < conn->attempt_deadline_ns) return;
+    if (conn->attempt_deadline_ns == 0 || cr_now_ns() < conn->attempt_deadline_ns) return;
     char text[CR_ERROR_TEXT];
     snprintf(text, sizeof text, "no answer from %.150s within %u ms", conn->address, conn->connect_timeout_ms);
     cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
@@ -34,12 +34,12 @@ static void check_connect_time(cured_conn *conn) {
 static void run_timers(cured_conn *conn) {
     check_connect_time(conn);
     if (conn->wake_ns == 0) return;
-    uint64_t now = cr_cl_now_ns();
+    uint64_t now = cr_now_ns();
     if (now < conn->wake_ns) return;
     conn->wake_ns = 0;
-    cr_link *l = conn->calls.next;
+    cr_list *l = conn->calls.next;
     while (l != &conn->calls) {
-        cured_call *call = CONTAINER(l, cured_call, all);
+        cured_call *call = cr_container(l, cured_call, all);
         l = l->next;
         if (call->deadline_ns != 0 && now >= call->deadline_ns) {
             cr_cl_call_abandon(call, CR_DEADLINE_EXCEEDED, "the call's timeout_ms ran out");
@@ -49,7 +49,7 @@ static void run_timers(cured_conn *conn) {
         if (call->state != CALL_RETRY) continue;
         if (now < call->retry_ns)
             cr_cl_process_wake_at(conn, call->retry_ns);
-        else if (list_empty(&call->queue))
+        else if (cr_list_empty(&call->queue))
             cr_cl_call_submit(call);
         else
             cr_cl_process_wake_at(conn, now + RETRY_BUSY_NS);
@@ -58,10 +58,10 @@ static void run_timers(cured_conn *conn) {
 
 static void connect_turn(cured_conn *conn) {
     if (conn->state == CONN_WAITING && conn->attempt_ns != 0) {
-        uint64_t now = cr_cl_now_ns();
+        uint64_t now = cr_now_ns();
         if (now >= conn->attempt_ns) cr_cl_conn_attempt(conn, now);
     } else if (conn->state == CONN_CONNECTING && writable(conn->fd)) {
-        cr_cl_conn_connected(conn, cr_cl_now_ns());
+        cr_cl_conn_connected(conn, cr_now_ns());
     }
 }
 
@@ -74,7 +74,7 @@ static void socket_turn(cured_conn *conn, bool readable) {
 
 /* Readies a frame for new bytes or the end, if the call has none under way. */
 static void socket_more(cured_call *call) {
-    if (list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
+    if (cr_list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
 }
 
 const cr_way cr_cl_socket = {
@@ -99,7 +99,7 @@ static void turn(cured_conn *conn, bool readable) {
 
 /* Whether the next turn has work, whatever comes. */
 static bool pressing(const cured_conn *conn) {
-    return !list_empty(&conn->finished) || (conn->way->pressing != NULL && conn->way->pressing(conn));
+    return !cr_list_empty(&conn->finished) || (conn->way->pressing != NULL && conn->way->pressing(conn));
 }
 
 cured_status cured_process(cured_conn *conn, cured_error *error) {
@@ -127,7 +127,7 @@ static int64_t wait_ns(const cured_conn *conn) {
     if (conn->state == CONN_WAITING && conn->attempt_ns != 0 && (at == 0 || conn->attempt_ns < at))
         at = conn->attempt_ns;
     if (at == 0) return -1;
-    uint64_t now = cr_cl_now_ns();
+    uint64_t now = cr_now_ns();
     return at > now ? (int64_t)(at - now) : 0;
 }
 
@@ -143,7 +143,7 @@ static bool sleep_until(cured_conn *conn, uint64_t until_ns) {
     struct pollfd p = {.fd = conn->fd, .events = cured_events(conn)};
     int64_t ns = wait_ns(conn);
     if (until_ns != 0) {
-        const uint64_t now = cr_cl_now_ns(), left = until_ns > now ? until_ns - now : 0;
+        const uint64_t now = cr_now_ns(), left = until_ns > now ? until_ns - now : 0;
         if (ns < 0 || left < (uint64_t)ns) ns = (int64_t)left;
     }
     const struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
@@ -156,10 +156,10 @@ static bool sleep_until(cured_conn *conn, uint64_t until_ns) {
 static bool wait_once(cured_conn *conn, cured_call *call, uint64_t until_ns) {
     if (pressing(conn)) return false;
     if (conn->lookout.most_ns == 0 || conn->state != CONN_OPEN || has_output(conn)) return sleep_until(conn, until_ns);
-    const uint64_t now = cr_cl_now_ns(), asleep = call != NULL ? cr_cl_look_asleep_until(call, now) : 0;
+    const uint64_t now = cr_now_ns(), asleep = call != NULL ? cr_cl_look_asleep_until(call, now) : 0;
     if (asleep != 0) return sleep_until(conn, until_ns != 0 && until_ns < asleep ? until_ns : asleep);
     const bool got = !cr_cl_look(conn, call, now) && sleep_until(conn, until_ns);
-    cr_cl_look_waited(conn, cr_cl_now_ns());
+    cr_cl_look_waited(conn, cr_now_ns());
     return got;
 }
 
@@ -172,7 +172,7 @@ void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *cal
     cured_conn *conn = call->conn;
     if (call->state == CALL_DONE || reached(call)) return;
     turn(conn, false); /* sends what was queued; what comes back is waited for */
-    while (call->state != CALL_DONE && !reached(call) && (until_ns == 0 || cr_cl_now_ns() < until_ns))
+    while (call->state != CALL_DONE && !reached(call) && (until_ns == 0 || cr_now_ns() < until_ns))
         wait_turn(conn, call, until_ns);
     if (call->state == CALL_DONE) cr_cl_look_done(call);
 }
@@ -192,7 +192,7 @@ cured_status cured_wait(cured_call *call, cured_error *error) {
 cured_status cured_wait_for(cured_call *call, uint32_t most_ms, cured_error *error) {
     if (call->state != CALL_DONE && call->conn->busy)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_wait_for was called from inside a callback");
-    cr_cl_process_until(call, never, cr_cl_now_ns() + most_ms * UINT64_C(1000000));
+    cr_cl_process_until(call, never, cr_now_ns() + most_ms * UINT64_C(1000000));
     return cured_call_status(call, error);
 }
 

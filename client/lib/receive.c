@@ -40,7 +40,7 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
     conn->attempt_deadline_ns = 0;
     conn->attempts = conn->failures = 0;
     conn->circuit_ns = 0;
-    cr_cl_conn_watch(conn, cr_cl_now_ns());
+    cr_cl_conn_watch(conn, cr_now_ns());
     memcpy(conn->server, w.server, sizeof conn->server);
     if (limits->credit_bytes != 0) conn->credit = limits->credit_bytes;
     conn->has_statuses = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_STATUSES);
@@ -220,7 +220,7 @@ bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info) {
 }
 _Static_assert(offsetof(struct info_block, info) == 0, "call->info is the block that is freed");
 
-static void on_informed(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
+static void on_info(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
     cr_error e;
     cr_wire_info info;
     if (cr_wire_unpack_info(in, len, &info, &e) != CR_OK)
@@ -258,7 +258,7 @@ static void on_reloaded(cured_conn *conn, cured_call *call, const uint8_t *in, u
 }
 _Static_assert(offsetof(struct reloaded_block, reloaded) == 0, "call->reloaded is the block that is freed");
 
-static void on_told(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
+static void on_json(cured_conn *conn, cured_call *call, const uint8_t *in, uint32_t len) {
     cr_error e;
     if (cr_cl_call_tell(call, in, len, &e) != CR_OK) broken(conn, "bad RESULT", e.text);
 }
@@ -326,7 +326,7 @@ static void on_credit(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
     }
     if (call == NULL) return;
     call->credit = bytes > UINT64_MAX - call->credit ? UINT64_MAX : call->credit + bytes;
-    if (list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
+    if (cr_list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
 }
 
 static void on_pong(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
@@ -334,8 +334,8 @@ static void on_pong(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
     if (f->length != sizeof id) return;
     memcpy(&id, in, sizeof id);
     if (id == 0 || id > conn->last_ping) return; /* no PING of ours: not worth a walk through all calls */
-    for (cr_link *l = conn->calls.next; l != &conn->calls; l = l->next) {
-        cured_call *call = CONTAINER(l, cured_call, all);
+    for (cr_list *l = conn->calls.next; l != &conn->calls; l = l->next) {
+        cured_call *call = cr_container(l, cured_call, all);
         if (call->kind != KIND_PING || call->state != CALL_ACTIVE || call->ping_id != id) continue;
         cr_cl_call_finish(call, CR_OK, 0, "");
         return;
@@ -371,10 +371,10 @@ static void on_frame(cured_conn *conn, const cr_frame *f, const uint8_t *in) {
             else if (call != NULL && call->kind == KIND_RELOAD)
                 on_reloaded(conn, call, in, f->length);
             else if (call != NULL && call->kind == KIND_INFO)
-                on_informed(conn, call, in, f->length);
+                on_info(conn, call, in, f->length);
             else if (call != NULL &&
                      (call->kind == KIND_STATS || call->kind == KIND_SLOW_LOG || call->kind == KIND_CONFIG))
-                on_told(conn, call, in, f->length);
+                on_json(conn, call, in, f->length);
             else if (call != NULL && !(f->flags & CR_FLAG_END))
                 on_array_part(conn, call, in, f->length);
             else if (call != NULL)
@@ -474,7 +474,7 @@ bool cr_cl_receive_once(cured_conn *conn) {
     if (n > 0) {
         conn->moved = true;
         conn->in_len += (size_t)n;
-        conn->came_ns = cr_cl_now_ns(); /* one time for all answers that came together */
+        conn->came_ns = cr_now_ns(); /* one time for all answers that came together */
         cut_frames(conn);
         conn->came_ns = 0;
         return true;

@@ -21,7 +21,7 @@ enum {
 
 struct cured_region {
     cured_conn *conn; /* NULL once the connection is closed */
-    cr_link all;      /* in conn->regions */
+    cr_list all;      /* in conn->regions */
     uint32_t uses;    /* the program, and calls that name it and are not done */
     cr_wire_region source;
     int fd;              /* -1: none is needed */
@@ -202,7 +202,7 @@ void cr_cl_region_release(cured_region *region) {
         cured_call *call = start_unregister(region, &o, &ignored);
         if (call != NULL) cr_cl_call_detach(call);
     }
-    list_remove(&region->all);
+    cr_list_remove(&region->all);
     if (region->opening != NULL) {
         region->opening->region = NULL;
         cr_cl_call_detach(region->opening);
@@ -213,10 +213,10 @@ void cr_cl_region_release(cured_region *region) {
 }
 
 void cr_cl_regions_close(cured_conn *conn) {
-    while (!list_empty(&conn->regions)) {
-        cured_region *region = CONTAINER(conn->regions.next, cured_region, all);
+    while (!cr_list_empty(&conn->regions)) {
+        cured_region *region = cr_container(conn->regions.next, cured_region, all);
         region->conn = NULL;
-        list_remove(&region->all);
+        cr_list_remove(&region->all);
     }
 }
 
@@ -235,7 +235,7 @@ static cured_status new_region(cured_conn *conn, const cr_wire_region *source, i
     region->source = *source;
     region->source.id = ++conn->last_region;
     region->fd = fd;
-    list_append(&conn->regions, &region->all);
+    cr_list_append(&conn->regions, &region->all);
     if (cr_cl_region_ensure(region, &e) != CR_OK) {
         cr_cl_region_release(region);
         return cr_cl_give(error, &e, 0);

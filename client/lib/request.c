@@ -50,7 +50,7 @@ cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error)
 }
 
 static void set_times(cured_conn *conn, cured_call *call, uint32_t timeout_ms) {
-    call->start_ns = cr_cl_now_ns();
+    call->start_ns = cr_now_ns();
     if (timeout_ms == 0) return;
     call->deadline_ns = call->start_ns + timeout_ms * UINT64_C(1000000);
     cr_cl_process_wake_at(conn, call->deadline_ns);
@@ -89,8 +89,8 @@ cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, co
                          : kind == KIND_CONFIG   ? CR_CALL_CONFIG
                                                  : CR_CALL_REDUCE;
     set_times(conn, call, o->timeout_ms);
-    list_init(&call->queue);
-    list_append(&conn->calls, &call->all);
+    cr_list_init(&call->queue);
+    cr_list_append(&conn->calls, &call->all);
     return call;
 }
 
@@ -148,7 +148,7 @@ cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype
     if (call == NULL) return NULL;
     call->request.reduce.dtype = call->input_dtype = (uint8_t)dtype;
     if (set_place(call, elements, &o, error) == CR_OK) return call;
-    list_remove(&call->all);
+    cr_list_remove(&call->all);
     cr_cl_call_destroy(call);
     return NULL;
 }
@@ -251,7 +251,7 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
     call->request.kind = CR_CALL_MERGE;
     call->owned = records(partials, count, &call->data_bytes);
     if (call->owned == NULL) {
-        list_remove(&call->all);
+        cr_list_remove(&call->all);
         cr_cl_call_destroy(call);
         return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu partials", count);
     }

@@ -30,11 +30,11 @@ struct message {
 };
 
 static cured_call *first_call(const cured_conn *conn) {
-    return list_empty(&conn->queue) ? NULL : CONTAINER(conn->queue.next, cured_call, queue);
+    return cr_list_empty(&conn->queue) ? NULL : cr_container(conn->queue.next, cured_call, queue);
 }
 
 static cured_call *call_after(const cured_conn *conn, const cured_call *call) {
-    return call->queue.next == &conn->queue ? NULL : CONTAINER(call->queue.next, cured_call, queue);
+    return call->queue.next == &conn->queue ? NULL : cr_container(call->queue.next, cured_call, queue);
 }
 
 static bool begun(const cured_call *call) { return call != NULL && (call->head_pos != 0 || call->body_pos != 0); }
@@ -90,7 +90,7 @@ static void sent_by_call(cured_call *call, size_t *n) {
     call->sent = true;
     call->fd_due = false;
     if (call->head_pos < call->head_len || call->body_pos < call->body_len) return;
-    list_remove(&call->queue);
+    cr_list_remove(&call->queue);
     if (cr_cl_call_next_frame(call))
         cr_cl_call_enqueue(call);
     else if (call->freed)

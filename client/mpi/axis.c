@@ -81,7 +81,7 @@ static int put(const ranks_job *job, const cli_options *o, const cli_array *arra
         {"nodes", (uint64_t)job->nodes},
         {"timing.look_ns", job->look_ns},
         {"timing.fold_ns", fold_ns},
-        {"timing.total_ns", ranks_now_ns() - job->started_ns},
+        {"timing.total_ns", cr_now_ns() - job->started_ns},
         {NULL, 0},
     };
     const cli_answer answer = {
@@ -94,7 +94,7 @@ int ranks_axis(ranks_job *job, const cli_options *o, const cured_op *ops, size_t
     cured_call *call;
     cli_array arrays[CURED_MAX_OPS] = {0};
     const size_t ranks = (size_t)job->ranks;
-    const uint64_t start = ranks_now_ns(), answers = plan->layout.axis.outer * plan->layout.axis.inner;
+    const uint64_t start = cr_now_ns(), answers = plan->layout.axis.outer * plan->layout.axis.inner;
     int *counts = calloc(ranks, sizeof *counts), *places = calloc(ranks, sizeof *places);
     if (counts == NULL || places == NULL) MPI_Abort(job->all, cli_fail(EXIT_IO, "out of memory"));
     cli_report_into(&job->failure);
@@ -105,7 +105,7 @@ int ranks_axis(ranks_job *job, const cli_options *o, const cured_op *ops, size_t
     cli_report_into(NULL);
     code = agree(job, code);
     if (code == EXIT_OK) {
-        const uint64_t fold_ns = ranks_now_ns() - start;
+        const uint64_t fold_ns = cr_now_ns() - start;
         if (job->rank == 0) place(job, plan, counts, places);
         for (size_t i = 0; i < op_count; i++) {
             const cured_dtype dtype = (cured_dtype)plan->files[0].dtype;

@@ -68,15 +68,15 @@ int ranks_bench(ranks_job *job, const cli_options *o) {
     for (int i = -WARM; i < ROUNDS; i++) {
         memcpy(record, mine, sizeof *mine + room);
         MPI_Barrier(job->all);
-        const uint64_t start = ranks_now_ns();
+        const uint64_t start = cr_now_ns();
         ranks_gather(job, record, room);
-        const uint64_t merged = ranks_now_ns();
+        const uint64_t merged = cr_now_ns();
         MPI_Barrier(job->all);
-        const uint64_t again = ranks_now_ns();
+        const uint64_t again = cr_now_ns();
         MPI_Barrier(job->all);
         if (i < 0) continue;
         merge[i] = (double)(merged - start) / 1e3;
-        barrier[i] = (double)(ranks_now_ns() - again) / 1e3;
+        barrier[i] = (double)(cr_now_ns() - again) / 1e3;
     }
     if (job->rank == 0 && record->code != EXIT_OK) code = cli_fail(EXIT_DATA, "%s", (const char *)record->bytes);
     if (job->rank == 0 && code == EXIT_OK) print(job, o, merge, barrier, record->length);

@@ -54,13 +54,13 @@ static void fold(ranks_job *job, const cli_options *o, const cured_op *ops, size
                  ranks_record *record, size_t room) {
     uint8_t sum[CURED_PARTIAL_BYTES];
     size_t bytes;
-    const uint64_t start = ranks_now_ns();
+    const uint64_t start = cr_now_ns();
     cli_report_into(&job->failure);
     int code = fold_slices(job, o, ops, op_count, plan, sum, &bytes);
     if (code == EXIT_OK && bytes > room)
         code = cli_fail(EXIT_AGAIN, "the partial of this rank has %zu bytes, the limit is %zu", bytes, room);
     cli_report_into(NULL);
-    record->fold_ns = record->least_ns = ranks_now_ns() - start;
+    record->fold_ns = record->least_ns = cr_now_ns() - start;
     if (code != EXIT_OK) {
         ranks_record_fail(job, &job->failure, record, room);
     } else {
@@ -97,7 +97,7 @@ static int finish(const ranks_job *job, const cli_options *o, const cured_op *op
         {"timing.fold_ns", sum->fold_ns},
         {"timing.least_ns", sum->least_ns},
         {"timing.gather_ns", gather_ns},
-        {"timing.total_ns", ranks_now_ns() - job->started_ns},
+        {"timing.total_ns", cr_now_ns() - job->started_ns},
         {NULL, 0},
     };
     answer.figures = figures;
@@ -123,9 +123,9 @@ int ranks_fold(ranks_job *job, const cli_options *o, const cured_op *ops, size_t
         if (record == NULL) MPI_Abort(job->all, cli_fail(EXIT_IO, "out of memory"));
         fold(job, o, ops, op_count, &plan, record, room);
         if (o->timing || o->json) MPI_Barrier(job->all); /* what follows is the gathering alone */
-        const uint64_t start = ranks_now_ns();
+        const uint64_t start = cr_now_ns();
         ranks_gather(job, record, room);
-        if (job->rank == 0) code = finish(job, o, ops, op_count, named, record, ranks_now_ns() - start);
+        if (job->rank == 0) code = finish(job, o, ops, op_count, named, record, cr_now_ns() - start);
         free(record);
     }
     free(plan.files);

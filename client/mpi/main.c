@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <sched.h>
 #include <unistd.h>
@@ -88,12 +87,6 @@ const cli_program cli_program_here = {
     .whole = true,
 };
 
-uint64_t ranks_now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 void ranks_begin(ranks_job *j, const cli_options *o) {
     MPI_Comm node;
     int world, leader, first;
@@ -117,7 +110,7 @@ void ranks_begin(ranks_job *j, const cli_options *o) {
     MPI_Allreduce(&first, &j->groups, 1, MPI_INT, MPI_SUM, j->all);
     MPI_Get_processor_name(host, &first);
     if (j->ranks > 1) snprintf(j->where, sizeof j->where, "rank %d on %.32s: ", world, host);
-    j->started_ns = ranks_now_ns();
+    j->started_ns = cr_now_ns();
 }
 
 void ranks_end(ranks_job *j) {

@@ -119,7 +119,7 @@ int ranks_plan_make(ranks_job *job, const cli_options *o, const cured_op *ops, s
     if (code == EXIT_OK && job->rank != 0) cli_report_into(&unheard);
     if (code == EXIT_OK) code = join(o, ops, op_count, plan);
     cli_report_into(NULL);
-    job->look_ns = ranks_now_ns() - job->started_ns;
+    job->look_ns = cr_now_ns() - job->started_ns;
     return code;
 }
 

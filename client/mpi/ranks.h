@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include "base/clock.h"
 #include "client/cli/cli.h"
 
 typedef struct ranks_job {
@@ -48,7 +49,6 @@ typedef struct ranks_record {
     uint8_t bytes[];
 } ranks_record;
 
-uint64_t ranks_now_ns(void);
 /* main.c: says what this rank is, and who its neighbours are. */
 void ranks_begin(ranks_job *job, const cli_options *o);
 void ranks_end(ranks_job *job);

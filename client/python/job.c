@@ -4,8 +4,8 @@
  * Thread: start and end with the GIL, feed without. Owner: the caller; a job owns its call and its block. */
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
 #include "kernels/core/axis.h"
@@ -14,12 +14,6 @@ enum {
     BLOCK_BYTES = 256 * 1024,
     SIGNALS_MS = 20, /* how often Ctrl-C is looked for; it promises 50 ms */
 };
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static cured_status start_stream(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cured_conn *conn,
                                  const cured_options *options, cured_error *error) {
@@ -155,7 +149,7 @@ static void await_room(const cr_py_job *job, const cr_py_link *link) {
 
 /* A share of the work. CURED_OK: there is more, or the call is done. */
 static cured_status work(cr_py_job *job, cr_py_link *link, cured_error *error) {
-    const uint64_t until = now_ns() + SIGNALS_MS * UINT64_C(1000000);
+    const uint64_t until = cr_now_ns() + SIGNALS_MS * UINT64_C(1000000);
     while (!cured_call_done(job->call)) {
         const cured_status status = cr_py_job_feed(job, error);
         if (status != CURED_OK && !cured_call_done(job->call)) return status;
@@ -164,7 +158,7 @@ static cured_status work(cr_py_job *job, cr_py_link *link, cured_error *error) {
             break;
         }
         cured_process(link->conn, NULL);
-        if (now_ns() >= until) break;
+        if (cr_now_ns() >= until) break;
         await_room(job, link);
     }
     return CURED_OK;

@@ -133,7 +133,7 @@ cr_call *cr_call_new(cr_calls *calls, const cr_front *front, cr_peer *peer) {
     return call;
 }
 
-cr_wire_call *cr_call_asked(cr_call *call) { return &call->request; }
+cr_wire_call *cr_call_request(cr_call *call) { return &call->request; }
 void *cr_call_front(cr_call *call) { return call->own; }
 
 void cr_call_refuse(cr_call *call, const cr_error *error) {
@@ -141,7 +141,7 @@ void cr_call_refuse(cr_call *call, const cr_error *error) {
     free(call);
 }
 
-void cr_call_is(cr_call *call, cr_method method) { call->method = (uint8_t)method; }
+void cr_call_set_method(cr_call *call, cr_method method) { call->method = (uint8_t)method; }
 
 /* Of the other kinds request.reduce means nothing. */
 static bool takes_array(const cr_call *call) {
@@ -246,7 +246,7 @@ void cr_call_answer_partial(cr_call *call, const cr_partial *partial, const cr_w
 
 void cr_call_is_piece(cr_call *piece, cr_call *whole) { piece->whole = whole; }
 
-void cr_call_elsewhere(cr_call *call) { cr_call_move(call, CR_CLOSED, call->output); }
+void cr_call_split(cr_call *call) { cr_call_move(call, CR_CLOSED, call->output); }
 
 void cr_call_merged(cr_call *call, const cr_share *sum) {
     const uint64_t took = cr_now_ns() - call->arrived_ns, begun_ns = call->pieces.begun_ns;

@@ -1,7 +1,7 @@
 /* front: the seam between a call and whoever brings it. A call knows no frame and no socket; a front knows no job.
  *
  *   front                                             call
- *   cr_call_new, cr_call_asked ← the request          counts nothing yet; cr_call_refuse takes it back
+ *   cr_call_new, cr_call_request ← the request          counts nothing yet; cr_call_refuse takes it back
  *   cr_call_admit                                     in flight: it ends exactly once, by front->answer, or by a cancel
  *                                                     without an answer
  *   cr_call_begin, cr_call_input                      checked; where its array comes from
@@ -88,17 +88,17 @@ typedef enum cr_pull { CR_PART, CR_LATER, CR_PULLED } cr_pull;
 
 /* NULL: there is no memory. What the front keeps with it is zero. */
 cr_call *cr_call_new(cr_calls *calls, const cr_front *front, cr_peer *peer);
-cr_wire_call *cr_call_asked(cr_call *call);
+cr_wire_call *cr_call_request(cr_call *call);
 void *cr_call_front(cr_call *call);
 /* Says what it is, where that is more than the request says. */
-void cr_call_is(cr_call *call, cr_method method);
+void cr_call_set_method(cr_call *call, cr_method method);
 cr_method cr_call_method(const cr_call *call);
 /* Ends a call that was not admitted. The front says why, and has set the kind of a request that could not be read to 0. */
 void cr_call_refuse(cr_call *call, const cr_error *error);
 /* A request that needs no call is over: an answer that the front gives by itself, or a refusal by the request's form. error NULL:
  * it went well. */
-void cr_call_needless(cr_calls *calls, const cr_peer *peer, cr_method method, uint64_t arrived_ms,
-                      const cr_error *error);
+void cr_calls_count_request(cr_calls *calls, const cr_peer *peer, cr_method method, uint64_t arrived_ms,
+                            const cr_error *error);
 /* Lets the call in, by its request, and sets its deadline. On failure it must be refused. */
 cr_status cr_call_admit(cr_call *call, cr_error *error);
 /* Checks what a Reduce or Merge asks for, before a byte of its array is looked at. False: the call has failed and is gone. */
@@ -140,7 +140,7 @@ void cr_call_sent(cr_call *call);
 /* Ends the call, with FAILED as its answer; error NULL: without an answer. */
 void cr_call_cancel(cr_call *call, const cr_error *error);
 /* The array of the call is reduced by other calls: it only waits. */
-void cr_call_elsewhere(cr_call *call);
+void cr_call_split(cr_call *call);
 /* One of those, before its admission: whoever counts requests counts whole alone, which outlives it. */
 void cr_call_is_piece(cr_call *piece, cr_call *whole);
 /* Answers a call whose array others have reduced, from their partials together. The call is gone. */

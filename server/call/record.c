@@ -155,8 +155,8 @@ void cr_record_refused(cr_call *call, const cr_error *error) {
     end(call, error, error->code, NULL);
 }
 
-void cr_call_needless(cr_calls *calls, const cr_peer *peer, cr_method method, uint64_t arrived_ms,
-                      const cr_error *error) {
+void cr_calls_count_request(cr_calls *calls, const cr_peer *peer, cr_method method, uint64_t arrived_ms,
+                            const cr_error *error) {
     const uint64_t now_ms = cr_now_ms();
     cr_record r = {.peer = peer, .method = method, .refused = CR_REASONS, .ended_ms = now_ms};
     for (uint32_t i = 0; i < CR_STAGES; i++) r.stages[i] = CR_NO_STAGE;

@@ -50,7 +50,7 @@ static bool reduce_message(cr_grpc_stream *stream, const uint8_t *in, size_t len
     cr_error error;
     cr_call *call = cr_grpc_stream_ask(stream);
     if (!call) return false;
-    cr_wire_call *asked = cr_call_asked(call);
+    cr_wire_call *asked = cr_call_request(call);
     cr_status status = cr_wire_unpack_reduce(in, len, asked, &error);
     if (status == CR_OK && asked->reduce.source == CR_SOURCE_STREAM)
         status = cr_fail(&error, CR_INVALID_ARGUMENT,
@@ -76,7 +76,7 @@ static bool merge_message(cr_grpc_stream *stream, const uint8_t *in, size_t len,
     (void)whole;
     cr_call *call = cr_grpc_stream_ask(stream);
     if (!call) return false;
-    cr_wire_call *asked = cr_call_asked(call);
+    cr_wire_call *asked = cr_call_request(call);
     cr_status status = cr_wire_unpack_merge(in, len, asked, &error);
     if (status == CR_OK && asked->reduce.source == CR_SOURCE_STREAM)
         status =
@@ -113,7 +113,7 @@ static bool chunk_message(cr_grpc_stream *stream, const uint8_t *in, size_t len,
     if (stream->call) return fail(stream, "ReduceStream: a second head came, or a chunk with neither head nor data");
     cr_call *call = cr_grpc_stream_ask(stream);
     if (!call) return false;
-    cr_wire_call *asked = cr_call_asked(call);
+    cr_wire_call *asked = cr_call_request(call);
     cr_status status = cr_wire_unpack_head(in, len, asked, &error);
     if (status == CR_OK) status = as_stream(asked, asked->reduce.length_known, asked->reduce.length, &error);
     return cr_grpc_stream_call(stream, call, status, &error);

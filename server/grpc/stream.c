@@ -177,7 +177,7 @@ void cr_grpc_stream_count(cr_grpc_stream *stream, const cr_error *error) {
     const cr_method name = stream->method ? stream->method->name : CR_METHOD_unknown;
     if (stream->counted) return;
     stream->counted = true;
-    cr_call_needless(stream->conn->grpc->calls, &stream->conn->peer, name, stream->arrived_ms, error);
+    cr_calls_count_request(stream->conn->grpc->calls, &stream->conn->peer, name, stream->arrived_ms, error);
 }
 
 bool cr_grpc_stream_fail(cr_grpc_stream *stream, const cr_error *error) {
@@ -275,7 +275,7 @@ static void reply(cr_grpc_stream *stream, const cr_answer *answer, const cr_wire
 static void on_answer(cr_call *call, const cr_answer *answer) {
     cr_grpc_stream *stream = stream_of(call);
     if (answer->kind != CR_ANSWER_FAILED && answer->kind != CR_ANSWER_DONE)
-        reply(stream, answer, &cr_call_asked(call)->reduce);
+        reply(stream, answer, &cr_call_request(call)->reduce);
     stream->call = NULL;
     stream->full = false;
     cr_list_remove(&stream->stalled);
@@ -290,7 +290,7 @@ cr_call *cr_grpc_stream_ask(cr_grpc_stream *stream) {
     cr_call *call = cr_call_new(stream->conn->grpc->calls, &grpc_front, stream->peer);
     if (call) {
         ((kept *)cr_call_front(call))->stream = stream;
-        cr_call_is(call, stream->method->name);
+        cr_call_set_method(call, stream->method->name);
         stream->counted = true;
         return call;
     }
@@ -314,7 +314,7 @@ static cr_status set_timeout(const cr_grpc_stream *stream, cr_wire_call *asked, 
 
 bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, cr_status status, const cr_error *why) {
     cr_error error;
-    cr_wire_call *asked = cr_call_asked(call);
+    cr_wire_call *asked = cr_call_request(call);
     if (status != CR_OK) {
         error = *why;
         asked->kind = 0; /* what was read of it means nothing */

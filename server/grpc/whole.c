@@ -41,7 +41,7 @@ void cr_grpc_whole_parts(cr_grpc_stream *stream) {
     cr_part part;
     cr_error error;
     if (!cr_call_is_folded(stream->call)) return;
-    const cr_wire_reduce *asked = &cr_call_asked(stream->call)->reduce;
+    const cr_wire_reduce *asked = &cr_call_request(stream->call)->reduce;
     memset(gathered.has_status, 0, sizeof gathered.has_status);
     if (asked->statuses)
         memset(gathered.bytes + statuses_at(stream, asked, 0), 0, asked->op_count * (size_t)answers_of(asked));

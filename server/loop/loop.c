@@ -36,7 +36,7 @@ static void on_wake(uv_async_t *wake) {
     cr_loop *loop = wake->data;
     cr_loop_came(loop);
     loop->just_came = false; /* answers may take long */
-    loop->nearly = cr_queue_is_nearly(loop->calls->queue);
+    loop->nearly = cr_queue_take_announced(loop->calls->queue);
     if (cr_calls_turn(loop->calls, CR_TURN_NS)) cr_loop_wake(loop);
     for (uint32_t i = 0; i < loop->door_count; i++) loop->doors[i]->woken(loop->doors[i]);
     if (!loop->calls->warming && cr_lanes_check(&loop->calls->lanes) && loop->lane_lost) loop->lane_lost(loop);

@@ -79,7 +79,7 @@ static void on_answer(cr_call *call, const cr_answer *answer) {
     if (answer->kind == CR_ANSWER_FAILED)
         cr_reply_status(conn, stream->id, answer->error);
     else if (answer->kind != CR_ANSWER_DONE) /* of which whoever did it has said so */
-        cr_reply_answer(conn, stream->id, answer, &cr_call_asked(call)->reduce);
+        cr_reply_answer(conn, stream->id, answer, &cr_call_request(call)->reduce);
     leave(stream, answer->kind == CR_ANSWER_FAILED ? answer->error : NULL);
 }
 
@@ -142,7 +142,7 @@ static void begin_reduce(cr_stream *stream, int descriptor, const uint8_t *paylo
     cr_call *call = stream->call;
     cr_conn *conn = stream->conn;
     cr_array input = {.kind = descriptor >= 0 ? CR_DESCRIPTOR : CR_STREAM, .descriptor = descriptor};
-    const cr_wire_reduce *r = &cr_call_asked(call)->reduce;
+    const cr_wire_reduce *r = &cr_call_request(call)->reduce;
     const cr_wire_source source = r->source;
     const bool writes = r->outputs != 0;
     cr_error error;
@@ -169,7 +169,7 @@ static bool is_streamed(const cr_wire_call *asked) {
 static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, const uint8_t *payload) {
     cr_conn *conn = stream->conn;
     uint32_t id = stream->id;
-    const cr_wire_call *asked = cr_call_asked(stream->call);
+    const cr_wire_call *asked = cr_call_request(stream->call);
     const bool streamed = is_streamed(asked);
     switch (asked->kind) {
         case CR_CALL_INFO:
@@ -204,7 +204,7 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
         if (call) cr_call_refuse(call, &error);
         return cr_conn_fail(conn, &error);
     }
-    cr_wire_call *asked = cr_call_asked(call);
+    cr_wire_call *asked = cr_call_request(call);
     cr_status status = cr_wire_unpack_call(payload, frame->length, asked, &error);
     if (status != CR_OK) asked->kind = 0;
     if (take_descriptors(conn, asked, frame->descriptors, &descriptor, &more) != CR_OK && status == CR_OK)
@@ -240,8 +240,8 @@ bool cr_stream_takes_whole(const cr_stream *stream, const cr_frame *frame) {
 static void refuse_data(cr_stream *stream) {
     cr_error error;
     cr_fail(&error, CR_INVALID_ARGUMENT,
-            is_streamed(cr_call_asked(stream->call)) ? "DATA: it came after END"
-                                                     : "DATA: this call takes no DATA, its input is no stream");
+            is_streamed(cr_call_request(stream->call)) ? "DATA: it came after END"
+                                                       : "DATA: this call takes no DATA, its input is no stream");
     cr_call_cancel(stream->call, &error);
 }
 
@@ -267,7 +267,7 @@ bool cr_stream_data(cr_stream *stream, const cr_frame *frame, bool *take) {
 }
 
 void cr_stream_credit(cr_stream *stream, uint64_t bytes) {
-    const cr_wire_call *asked = cr_call_asked(stream->call);
+    const cr_wire_call *asked = cr_call_request(stream->call);
     if (asked->kind != CR_CALL_REDUCE || !asked->reduce.has_axis) return;
     stream->reply_credit = bytes > UINT64_MAX - stream->reply_credit ? UINT64_MAX : stream->reply_credit + bytes;
     send_parts(stream);

@@ -91,8 +91,8 @@ static cr_stream *make_piece(cr_group *group, const cr_wire_piece *from, uint64_
         return NULL;
     }
     cr_call_is_piece(call, whole->call);
-    cr_wire_call *asked = cr_call_asked(call);
-    *asked = *cr_call_asked(whole->call);
+    cr_wire_call *asked = cr_call_request(call);
+    *asked = *cr_call_request(whole->call);
     asked->timeout_ms = 0; /* the client's call has the deadline */
     cr_wire_reduce *r = &asked->reduce;
     r->source = CR_SOURCE_REGION;
@@ -136,7 +136,7 @@ static cr_status check(const cr_wire_reduce *r, const cr_wire_piece *pieces, cr_
 /* Makes and starts the calls of all pieces. */
 static void start(cr_group *group, const cr_wire_piece *pieces) {
     cr_error error;
-    const cr_wire_reduce r = cr_call_asked(group->whole->call)->reduce;
+    const cr_wire_reduce r = cr_call_request(group->whole->call)->reduce;
     uint64_t first = r.first;
     group->starting = true;
     for (uint32_t i = 0; i < group->count && !group->failed; i++) {
@@ -156,7 +156,7 @@ static void start(cr_group *group, const cr_wire_piece *pieces) {
 void cr_group_begin(cr_stream *stream, const uint8_t *payload, size_t bytes) {
     cr_error error;
     cr_wire_piece pieces[CR_CALL_MAX_PIECES];
-    const cr_wire_reduce *r = &cr_call_asked(stream->call)->reduce;
+    const cr_wire_reduce *r = &cr_call_request(stream->call)->reduce;
     cr_group *group = NULL;
     cr_status status = cr_wire_unpack_pieces(payload, bytes, pieces, &error);
     if (status == CR_OK) status = check(r, pieces, &error);
@@ -169,7 +169,7 @@ void cr_group_begin(cr_stream *stream, const uint8_t *payload, size_t bytes) {
     stream->group = group;
     group->whole = stream;
     group->count = (uint32_t)r->length;
-    cr_call_elsewhere(stream->call);
+    cr_call_split(stream->call);
     start(group, pieces);
     settle(group);
 }

@@ -32,7 +32,7 @@ static cr_status check_on_device(const cr_range_place *ranges, const uint64_t *w
 }
 
 cr_status cr_outputs_open(cr_stream *stream, const uint8_t *payload, size_t bytes, cr_error *error) {
-    const cr_wire_reduce *r = &cr_call_asked(stream->call)->reduce;
+    const cr_wire_reduce *r = &cr_call_request(stream->call)->reduce;
     const cr_finish_opts finish = {.result_dtype = (cr_dtype)r->result_dtype};
     cr_wire_output outputs[CR_CALL_MAX_OPS];
     cr_range_place ranges[CR_CALL_MAX_OPS], input = {.offset = r->offset};

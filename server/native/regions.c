@@ -133,7 +133,7 @@ static cr_status check_handles(const cr_conn *conn, const cr_wire_region *r, cr_
 }
 
 static cr_status set_source(const cr_stream *stream, int descriptor, cr_kept_source *source, cr_error *error) {
-    const cr_wire_region *r = &cr_call_asked(stream->call)->region;
+    const cr_wire_region *r = &cr_call_request(stream->call)->region;
     const cr_conn *conn = stream->conn;
     source->descriptor = descriptor;
     if (!conn->passes_descriptors)
@@ -191,7 +191,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     cr_error error;
     cr_conn *conn = stream->conn;
     cr_native *native = conn->native;
-    uint64_t id = cr_call_asked(stream->call)->region.id;
+    uint64_t id = cr_call_request(stream->call)->region.id;
     cr_entry *entry = entry_new(stream, id, descriptor, &error);
     if (!entry) {
         if (descriptor >= 0) cr_files_close(native->calls->files, conn->peer.owner, descriptor);
@@ -204,7 +204,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
     entry->conn = conn;
     entry->user = conn->peer.user;
     entry->registering = stream;
-    entry->kind = kind_of(&cr_call_asked(stream->call)->region);
+    entry->kind = kind_of(&cr_call_request(stream->call)->region);
     stream->region = entry;
     cr_list_append(&conn->regions->all, &entry->all);
     entry->kept.files = native->calls->files;
@@ -216,7 +216,7 @@ void cr_regions_register(cr_stream *stream, int descriptor) {
 }
 
 void cr_regions_unregister(cr_stream *stream) {
-    uint64_t id = cr_call_asked(stream->call)->region.id;
+    uint64_t id = cr_call_request(stream->call)->region.id;
     cr_entry *entry = find(stream->conn, id);
     if (!entry) {
         not_found(stream, id);
@@ -230,7 +230,7 @@ void cr_regions_unregister(cr_stream *stream) {
 }
 
 void cr_regions_reduce(cr_stream *stream) {
-    uint64_t id = cr_call_asked(stream->call)->reduce.region;
+    uint64_t id = cr_call_request(stream->call)->reduce.region;
     cr_entry *entry = find(stream->conn, id);
     if (!entry) {
         not_found(stream, id);

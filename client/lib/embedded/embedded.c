@@ -71,7 +71,7 @@ static void begin_info(cured_call *call) {
     cr_wire_info info = {.version = CURED_VERSION,
                          .backend = "cpu",
                          .backend_reason = "this process answers by itself (embedded:), and asks no daemon",
-                         .uptime_ms = (cr_cl_now_ns() - local->opened_ns) / 1000000,
+                         .uptime_ms = (cr_now_ns() - local->opened_ns) / 1000000,
                          .lane_count = 1,
                          .limits = {.ops = CR_CALL_MAX_OPS,
                                     .jobs_per_connection = UINT32_MAX,
@@ -86,8 +86,8 @@ static void begin_info(cured_call *call) {
 
 /* Whether a call reads the region of this number. */
 static bool region_is_read(const cured_conn *conn, uint64_t id) {
-    for (const cr_link *l = conn->calls.next; l != &conn->calls; l = l->next) {
-        const cured_call *call = CONTAINER(l, cured_call, all);
+    for (const cr_list *l = conn->calls.next; l != &conn->calls; l = l->next) {
+        const cured_call *call = cr_container(l, cured_call, all);
         if (call->kind == KIND_REGION && call->state != CALL_DONE && call->request.reduce.region == id) return true;
     }
     return false;
@@ -147,8 +147,8 @@ static void more(cured_call *call) { call->conn->local->idle = false; }
 
 static void end_unregisters(cured_conn *conn) {
     conn->local->leaving = false;
-    for (cr_link *l = conn->calls.next, *next; l != &conn->calls; l = next) {
-        cured_call *call = CONTAINER(l, cured_call, all);
+    for (cr_list *l = conn->calls.next, *next; l != &conn->calls; l = next) {
+        cured_call *call = cr_container(l, cured_call, all);
         next = l->next;
         if (call->kind == KIND_UNREGISTER) end_unregister(call);
     }
@@ -156,9 +156,9 @@ static void end_unregisters(cured_conn *conn) {
 
 static void turn(cured_conn *conn, bool readable) {
     cr_local *local = conn->local;
-    if (!list_empty(&conn->queue)) {
-        cured_call *call = CONTAINER(conn->queue.next, cured_call, queue);
-        list_remove(&call->queue);
+    if (!cr_list_empty(&conn->queue)) {
+        cured_call *call = cr_container(conn->queue.next, cured_call, queue);
+        cr_list_remove(&call->queue);
         cr_small_run(call);
     } else if (!cr_list_empty(&local->works)) {
         local->idle = !cr_work_step(local);
@@ -177,7 +177,7 @@ static void turn(cured_conn *conn, bool readable) {
 
 static bool pressing(const cured_conn *conn) {
     const cr_local *local = conn->local;
-    if (!list_empty(&conn->queue) || !cr_list_empty(&local->done) || atomic_load(&local->woken)) return true;
+    if (!cr_list_empty(&conn->queue) || !cr_list_empty(&local->done) || atomic_load(&local->woken)) return true;
     return !local->idle && !cr_list_empty(&local->works);
 }
 
@@ -185,7 +185,7 @@ static void local_init(cr_local *local, cured_conn *conn, uint32_t threads) {
     memset(local, 0, sizeof *local);
     local->conn = conn;
     local->threads = threads;
-    local->opened_ns = cr_cl_now_ns();
+    local->opened_ns = cr_now_ns();
     local->event = -1;
     cr_list_init(&local->works);
     cr_list_init(&local->done);
@@ -214,7 +214,7 @@ static void local_close(cured_conn *conn) {
 /* The parent's threads are not here, and may have held any lock: what they used is left where it is. */
 static void inherited(cured_conn *conn) {
     if (conn->local->pool == NULL) return;
-    for (cr_link *l = conn->calls.next; l != &conn->calls; l = l->next) CONTAINER(l, cured_call, all)->work = NULL;
+    for (cr_list *l = conn->calls.next; l != &conn->calls; l = l->next) cr_container(l, cured_call, all)->work = NULL;
     if (conn->fd >= 0) close(conn->fd); /* the parent's own is another */
     conn->fd = -1;
     local_init(conn->local, conn, conn->local->threads);

@@ -135,7 +135,7 @@ void cr_small_run(cured_call *call) {
         run_merge(call);
         return;
     }
-    uint64_t begin = cr_cl_now_ns();
+    uint64_t begin = cr_now_ns();
     if (call->array != NULL) {
         run_axis(call, call->data, &ask);
         call->timing =
@@ -146,7 +146,7 @@ void cr_small_run(cured_call *call) {
     cr_partial_init(&partial, ask.dtype, call->needs.families);
     cr_partial_want(&partial, call->needs.wants);
     cr_cpu_fold(&partial, call->data, call->data_bytes / cr_dtype_size(ask.dtype), ask.first);
-    uint64_t end = cr_cl_now_ns();
+    uint64_t end = cr_now_ns();
     const cured_timing timing = {begin - call->start_ns, end - begin, end - call->start_ns};
     cr_local_answer(call, &partial, &timing);
 }

@@ -244,7 +244,7 @@ void cr_work_progress(cr_local *local) {
         cr_work *work = cr_container(node, cr_work, link);
         cured_call *call = work->call;
         if (call->on_progress == NULL || call->request.progress_ms == 0) continue;
-        uint64_t now = cr_cl_now_ns();
+        uint64_t now = cr_now_ns();
         if (now < work->progress_ns) continue;
         uint32_t ms = call->request.progress_ms > PROGRESS_MIN_MS ? call->request.progress_ms : PROGRESS_MIN_MS;
         bool begun = work->progress_ns != call->start_ns;

@@ -1,7 +1,7 @@
 /* floats: along an axis, of floats: Σx, Σ|x| and Σx², exactly, by anchors as in float_sums.cuh (kernels/cpu/fold_anchor.h explains
  * them). Each column, or row, has a window of its own, placed by its first units, and a float32 a level of anchors more
  * where that does not do. NaNs and infinities are counted. What no level takes makes the output hard: levels.cuh folds its tile
- * again, or hard.cuh the output, where elements have 64 bits.
+ * again, or square_bins.cuh the output, where elements have 64 bits.
  *
  * What a thread knows is a number of 128 bits (squares of 64-bit elements: 192) in units of its last anchor's; records with other
  * units are shifted to meet. Two 16-bit elements lie in a unit, share a window, and are summed apart.

@@ -8,7 +8,7 @@
 #ifndef CURED_KERNELS_CUDA_AXIS_LANES_CUH
 #define CURED_KERNELS_CUDA_AXIS_LANES_CUH
 
-#include "kernels/cuda/axis/hard.cuh"
+#include "kernels/cuda/axis/square_bins.cuh"
 
 /* Warps of a block, blocks on a multiprocessor; lines of an output, one team's at most while there are few outputs: few lanes take long. */
 enum { CR_LANES_WARPS = 4, CR_LANES_BLOCKS = 4, CR_LANES_LINES = 64 };

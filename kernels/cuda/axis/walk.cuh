@@ -26,7 +26,7 @@
 
 #include "kernels/cuda/axis/ahead.cuh"
 #include "kernels/cuda/axis/round.cuh"
-#include "kernels/cuda/axis/spot.cuh"
+#include "kernels/cuda/axis/position.cuh"
 
 template <class R> CR_DEVICE R cr_axis_from_lane(const R &r, uint32_t mask) {
     union {

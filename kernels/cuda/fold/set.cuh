@@ -12,7 +12,7 @@
 
 #include "kernels/cuda/fold/counts.cuh"
 #include "kernels/cuda/fold/extrema.cuh"
-#include "kernels/cuda/fold/glimpse.cuh"
+#include "kernels/cuda/fold/extent.cuh"
 #include "kernels/cuda/fold/float_sums.cuh"
 
 /* What a sum knows beside its accumulators and their place; the same for a warp. */

@@ -108,7 +108,7 @@ static void announce(cr_gpu_lane *lane) {
         const uint64_t bytes = folds_own(lane, work, &pace);
         if (!bytes || work->announced) continue;
         work->announced = cr_gpu_nearly_done(*pace, bytes, cr_now_ns() - work->started_ns, AHEAD_NS);
-        if (work->announced) cr_queue_nearly(lane->options.queue);
+        if (work->announced) cr_queue_announce(lane->options.queue);
     }
 }
 

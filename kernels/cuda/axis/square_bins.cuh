@@ -1,10 +1,10 @@
-/* hard: along an axis, the sums of squares of float64 that no window takes: each listed output again, a warp for up to so many of
+/* square_bins: along an axis, the sums of squares of float64 that no window takes: each listed output again, a warp for up to so many of
  * its lines, by the bins of fold/bins.cuh, whose time hardly depends on the data. For a variance, which needs both sums, the warp
  * that finishes the squares folds the elements once more. Sums alone are lanes.cuh's.
  *
  * Thread: GPU. Owner: the kernel. */
-#ifndef CURED_KERNELS_CUDA_AXIS_HARD_CUH
-#define CURED_KERNELS_CUDA_AXIS_HARD_CUH
+#ifndef CURED_KERNELS_CUDA_AXIS_SQUARE_BINS_CUH
+#define CURED_KERNELS_CUDA_AXIS_SQUARE_BINS_CUH
 
 #include "kernels/cuda/axis/round.cuh"
 #include "kernels/cuda/axis/walk.cuh"

@@ -1,8 +1,8 @@
-/* spot: along an axis, where a thread is at work, and its loads from there.
+/* position: along an axis, where a thread is at work, and its loads from there.
  *
  * Thread: GPU. Owner: the kernel. */
-#ifndef CURED_KERNELS_CUDA_AXIS_SPOT_CUH
-#define CURED_KERNELS_CUDA_AXIS_SPOT_CUH
+#ifndef CURED_KERNELS_CUDA_AXIS_POSITION_CUH
+#define CURED_KERNELS_CUDA_AXIS_POSITION_CUH
 
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/thread/simt.cuh"

@@ -1,4 +1,4 @@
-/* told: what a float sum leaves in host memory, seen to be there. Its words come one by one, in any order, because each is written by whoever was
+/* arrival: what a float sum leaves in host memory, seen to be there. Its words come one by one, in any order, because each is written by whoever was
  * the last to add to it.
  *
  * Thread: one at a time for a slot. Owner: the slot's. */

@@ -1,10 +1,10 @@
-/* glimpse: what a thread sees of its part of a tile at one glance: the largest element, the smallest and the least magnitude. Types
+/* extent: what a thread sees of its part of a tile at one glance: the largest element, the smallest and the least magnitude. Types
  * of all widths are seen as float32 of the same order (float64: its upper half), for which there are instructions that
  * compare; none of it is arithmetic, so that it does not matter whose float32 it is.
  *
  * Thread: GPU. Owner: none; values and pure functions. */
-#ifndef CURED_KERNELS_CUDA_FOLD_GLIMPSE_CUH
-#define CURED_KERNELS_CUDA_FOLD_GLIMPSE_CUH
+#ifndef CURED_KERNELS_CUDA_FOLD_EXTENT_CUH
+#define CURED_KERNELS_CUDA_FOLD_EXTENT_CUH
 
 #include "kernels/cuda/thread/keys.cuh"
 #include "kernels/cuda/thread/float.cuh"
