@@ -108,7 +108,7 @@ function(cured_add_script_test name)
 endfunction()
 
 # Tests that take long, the longest first: ctest starts them first, so that none of them runs alone at the end.
-set(CURED_LONG_TESTS property axis_property test_axis docs integration_fuzz emulated_axis integration_uploads python_extension cuda_axis_plan
+set(CURED_LONG_TESTS property axis_property test_axis docs integration_fuzz emulated_axis integration_uploads python_extension python_programs cuda_axis_plan
     test_server_conn test_engine_feed integration_answers integration_axis integration_crowd integration_lifecycle
     integration_regions emulated_folds emulated_ladder test_client_text integration_hostile_memory integration_axis_products)
 

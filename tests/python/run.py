@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""run: all tests of the Python extension in one process, or those that are named: run.py test_layouts.Masks
+"""run: all tests of the Python extension in one process, those of a group (arrays, programs), or those that are named:
+run.py test_layouts.Masks
 
 With an extension under AddressSanitizer the program starts itself again with the sanitizer loaded first.
 """
@@ -9,8 +10,11 @@ import sys
 import unittest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-FILES = ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_cross", "test_inputs", "test_numpy", "test_out", "test_parts", "test_daemon", "test_files", "test_process", "test_credentials", "test_wheel", "test_page",
-         "test_tables"]
+GROUPS = {
+    "arrays": ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_cross", "test_inputs", "test_numpy",
+               "test_out", "test_parts"],
+    "programs": ["test_daemon", "test_files", "test_process", "test_credentials", "test_wheel", "test_page", "test_tables"],
+}
 
 
 def load_sanitizer():
@@ -27,7 +31,8 @@ def main():
     sys.path.insert(0, FOLDER)
     import support  # noqa: F401: it ends the program with 77 where the tests cannot run
     import reasons  # tests/integration, where support leads
-    suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:] or FILES)
+    names = [name for word in sys.argv[1:] or GROUPS for name in GROUPS.get(word, [word])]
+    suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = unittest.TextTestRunner(verbosity=1).run(suite)
     print("python_extension: %d cases" % result.testsRun)
     return reasons.tell(result)
