@@ -1,6 +1,6 @@
 /* close: the parts of an answer's closing that CPU and GPU share, so that each rule stands once: what NaNs and infinities decide, what
  * a sum is divided by, what a count counts. How a number is divided, its root taken and rounded is done in three widths:
- * finish_sums.c (any), kernels/cpu/axis_round.h (vectors), kernels/cuda/axis/round.cuh (GPU words).
+ * finish_sums.c (any), kernels/cpu/axis/round.h (vectors), kernels/cuda/axis/round.cuh (GPU words).
  *
  * Thread: any; nothing here holds state. Plain C, and CUDA. */
 #ifndef CURED_KERNELS_CORE_CLOSE_H

@@ -48,7 +48,7 @@ static bool is_float_prod(uint8_t dtype, uint32_t families) {
     return (families & CR_FAM_PROD) != 0 && cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT;
 }
 
-#include "kernels/core/serial_prod.h"
+#include "kernels/core/serial_prod.inc"
 
 /* The bits that an element has. */
 static uint64_t element_mask(const cr_partial *p) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/core/float_state.h"
-#include "kernels/cpu/fold_table.h"
+#include "kernels/cpu/table.h"
 
 #if defined(__x86_64__)
 #include <sys/platform/x86.h>

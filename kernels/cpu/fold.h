@@ -1,4 +1,5 @@
-/* fold: the CPU's folds. One source per type family (fold_*.h), compiled once per instruction set, chosen at run time.
+/* fold: the CPU's folds of whole arrays. Each kernel has one source (family/, whole/), which is compiled once for each instruction
+ * set; the set is chosen at run time.
  *
  * Thread: cr_cpu_select once before any fold; cr_cpu_fold from any thread. Owner: the caller owns partial and data. */
 #ifndef CURED_KERNELS_CPU_FOLD_H

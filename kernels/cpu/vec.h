@@ -1,5 +1,4 @@
-/* vec: vectors of VB bytes and the few lane operations the folds are written in. Each instruction set's file defines VB
- * and the VEC_* switch before including this; without a switch everything is GCC's generic vectors, on any machine.
+/* vec: vectors of VB bytes and the few lane operations the folds are written in, for the instruction set of isa.h.
  *
  * Thread: any; pure functions. */
 #ifndef CURED_KERNELS_CPU_VEC_H
@@ -13,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "kernels/cpu/isa.h"
 
 #if defined(VEC_AVX2) || defined(VEC_AVX512)
 #include <immintrin.h>
@@ -101,6 +102,22 @@ ALWAYS struct ahead ahead_by(struct ahead ahead, size_t bytes) {
     ahead.soon += bytes & ahead.every;
     return ahead;
 }
+
+/* Calls once(v) for each vector of [p, p+bytes), the last one padded with zeros. */
+#define EACH_VECTOR(p, bytes, ahead, v, ...)     \
+    do {                                         \
+        size_t at_ = 0;                          \
+        for (; at_ + VB <= (bytes); at_ += VB) { \
+            vu8 v = LOAD(vu8, (p) + at_);        \
+            fetch(ahead, at_, VB);               \
+            __VA_ARGS__                          \
+        }                                        \
+        if (at_ < (bytes)) {                     \
+            vu8 v = {0};                         \
+            memcpy(&v, (p) + at_, (bytes)-at_);  \
+            __VA_ARGS__                          \
+        }                                        \
+    } while (0)
 
 /* Whether any bit of v is set. */
 ALWAYS bool any_bit(vu64 v) {
@@ -249,6 +266,14 @@ ALWAYS vu64 note_vf64(vu64 seen, vf64 a, vf64 b) { return seen | (vu64)(a != a) 
 ALWAYS bool noted_vf32(vu32 seen) { return any_bit((vu64)seen); }
 ALWAYS bool noted_vf64(vu64 seen) { return any_bit(seen); }
 #endif
+
+/* 2^exponent, for −1074 … 1023. */
+ALWAYS double power_of_two(int exponent) {
+    uint64_t bits = exponent >= -1022 ? (uint64_t)(exponent + 1023) << 52 : (uint64_t)1 << (exponent + 1074);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 /* a op b op c of bits: one instruction where there is one. */
 #if defined(VEC_AVX512)

@@ -65,6 +65,8 @@ class CheckLayers(unittest.TestCase):
             ("kernels/core/a.c", "kernels/cpu/fold.h"),
             ("kernels/core/a.c", "proto/frame.h"),
             ("kernels/cpu/a.c", "base/log.h"),
+            ("kernels/cpu/family/a.inc", "kernels/cpu/whole/fused.h"),
+            ("engine/a.c", "kernels/cpu/axis/plan.h"),
             ("engine/memory/a.c", "engine/job.h"),
             ("engine/a.c", "server/lanes/lanes.h"),
             ("server/lanes/gpu/a.c", "server/lanes/lanes.h"),

@@ -1,4 +1,4 @@
-/* floats: along an axis, of floats: Σx, Σ|x| and Σx², exactly, by anchors as in float_sums.cuh (kernels/cpu/fold_anchor.h explains
+/* floats: along an axis, of floats: Σx, Σ|x| and Σx², exactly, by anchors as in float_sums.cuh (kernels/cpu/family/anchor.h explains
  * them). Each column, or row, has a window of its own, placed by its first units, and a float32 a level of anchors more
  * where that does not do. NaNs and infinities are counted. What no level takes makes the output hard: levels.cuh folds its tile
  * again, or square_bins.cuh the output, where elements have 64 bits.

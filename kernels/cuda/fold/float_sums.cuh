@@ -1,4 +1,4 @@
-/* float_sums: Σx, Σ|x| and Σx² of floats, exactly, by anchors (kernels/cpu/fold_anchor.h explains them).
+/* float_sums: Σx, Σ|x| and Σx² of floats, exactly, by anchors (kernels/cpu/family/anchor.h explains them).
  *
  * Each warp places its anchors by what it has loaded itself: nothing else is read, and no other warp waited for. It looks at its
  * part of a tile first: inside the window, one to three additions an element; elsewhere the anchors move if the part fits around

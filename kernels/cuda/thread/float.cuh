@@ -1,5 +1,5 @@
 /* float: the float types as the exact sums see them: how an element becomes a float64, how its magnitude is compared, and
- * which window of exponents the anchors take. The arithmetic of the windows is that of kernels/cpu/fold_anchor_type.h.
+ * which window of exponents the anchors take. The arithmetic of the windows is that of kernels/cpu/family/anchor_type.inc.
  *
  * Thread: GPU. Owner: none; constants and pure functions. */
 #ifndef CURED_KERNELS_CUDA_THREAD_FLOAT_CUH

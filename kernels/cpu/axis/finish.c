@@ -1,0 +1,323 @@
+/* finish: answers of strips. What is common is rounded a vector of columns at a time; everything else becomes a
+ * partial, one column after the other, and goes the way of all partials.
+ *
+ * Thread: any. Owner: the caller owns strip and answers. */
+#include <string.h>
+
+#include "kernels/core/close.h"
+#include "kernels/core/key.h"
+#include "kernels/core/limbs.h"
+#include "kernels/core/round.h"
+#include "kernels/cpu/axis/plan.h"
+#include "kernels/cpu/rows/rows.h"
+
+/* Some columns of a strip, and one op's answers. */
+typedef struct finish {
+    const cr_axis_plan *plan;
+    const cr_axis_isa *isa;
+    const cr_strip *strip;
+    unsigned first, count;
+    uint64_t output; /* number of the first answer */
+    cr_op op;
+    cr_term term;
+    bool root;
+    uint64_t divisor; /* of all n elements; 1: there is nothing to divide by */
+    cr_dtype result;
+    uint8_t *to;
+    uint8_t *status; /* NULL: not wanted */
+} finish;
+
+static const uint64_t *words(const cr_strip *strip, size_t offset) { return cr_strip_array(strip, offset); }
+
+/* The order-preserving unsigned key of a column's extremum. */
+static uint64_t key_of(const cr_axis_plan *plan, const cr_strip *strip, size_t keys, unsigned column) {
+    uint64_t key = 0;
+    memcpy(&key, (const uint8_t *)cr_strip_array(strip, keys) + column * plan->size, plan->size);
+    return key ^ (uint64_t)1 << (8 * plan->size - 1);
+}
+
+/* A key that no element has: that of the largest NaN. */
+static bool is_empty(const cr_axis_plan *plan, const cr_strip *strip, unsigned column) {
+    uint64_t most = UINT64_MAX >> (64 - 8 * plan->size);
+    return cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT && key_of(plan, strip, plan->min_key, column) == most;
+}
+
+static void put_sum(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned column, int64_t *limb,
+                    uint32_t *pending, cr_specials *special) {
+    const cr_strip_sum *sum = &strip->sums[which];
+    for (unsigned d = sum->low; d < sum->high; d++) {
+        int64_t digit = (int64_t)cr_strip_digit(plan, strip, which, d)[column];
+        int bit = (int)(d * CR_DIGIT_BITS) - sum->base;
+        if (bit < 0) { /* digit 0: a multiple of 2^base */
+            digit >>= -bit;
+            bit = 0;
+        }
+        unsigned limbs = which == 2 ? cr_sumsq_limbs(plan->dtype) : cr_sum_limbs(plan->dtype);
+        cr_limbs_put_signed(limb, limbs, pending, digit, (unsigned)bit);
+    }
+    if (!sum->special) return;
+    special->nans = cr_strip_special(plan, strip, which, 0)[column];
+    special->pinfs = cr_strip_special(plan, strip, which, 1)[column];
+    special->ninfs = cr_strip_special(plan, strip, which, 2)[column];
+}
+
+/* A column as a partial. */
+static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned column, uint32_t families,
+                       cr_partial *p) {
+    cr_partial_init(p, plan->dtype, families);
+    p->n = plan->spec->shape.n;
+    if (families & CR_FAM_SUM) put_sum(plan, strip, 0, column, p->sum, &p->sum_pending, &p->sum_special);
+    if (families & CR_FAM_SUMABS) {
+        put_sum(plan, strip, 1, column, p->sumabs, &p->sumabs_pending, &p->sumabs_special);
+    }
+    if (families & CR_FAM_SUMSQ) {
+        put_sum(plan, strip, 2, column, p->sumsq, &p->sumsq_pending, &p->sumsq_special);
+    }
+    if (families & CR_FAM_COUNTS) {
+        p->nans = words(strip, plan->nans)[column];
+        p->nonzero = p->n - words(strip, plan->zeros)[column];
+    }
+    if (families & CR_FAM_EXTREMA) {
+        p->first_nan = words(strip, plan->first_nan)[column];
+        if (is_empty(plan, strip, column)) return;
+        p->min.key = key_of(plan, strip, plan->min_key, column);
+        p->max.key = key_of(plan, strip, plan->max_key, column);
+        p->min.index = p->max.index = 0; /* whoever asks for indices goes another way */
+    }
+}
+
+static uint8_t *status_of(const finish *f, unsigned i) { return f->status ? f->status + i : NULL; }
+
+static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
+    cr_partial p;
+    to_partial(f->plan, f->strip, f->first + i, cr_op_needs(f->op, f->plan->dtype), &p);
+    return cr_axis_store_or(&p, f->op, &f->plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result),
+                            status_of(f, i), error);
+}
+
+/* Sums and means of at most CR_STRIP_PAD columns. */
+static void store_rounded(const finish *f, int which) {
+    uint64_t divisor = cr_op_divisor(f->op) == CR_DIVISOR_ONE ? 0 : f->divisor; /* 0: as it is */
+    uint8_t hard[CR_STRIP_PAD];
+    unsigned left = f->count;
+    bool narrow = f->result == CR_F32;
+    size_t size = cr_dtype_size(f->result);
+    if ((narrow && divisor == 0) || f->result == CR_F64) {
+        left = f->isa->round(f->plan, f->strip, which, f->first, f->count, divisor, narrow, f->to, hard);
+    } else {
+        memset(hard, 1, f->count);
+    }
+    if (f->strip->sums[which].special) {
+        for (int kind = 0; kind < 3; kind++) {
+            const uint64_t *special = cr_strip_special(f->plan, f->strip, which, kind) + f->first;
+            for (unsigned i = 0; i < f->count; i++) hard[i] |= special[i] != 0;
+        }
+        left = f->count;
+    }
+    for (unsigned i = 0; i < f->count && left != 0; i++) {
+        if (!hard[i]) continue;
+        uint64_t bits = cr_strip_number(f->plan, f->strip, which, f->first + i, divisor != 0, f->result);
+        memcpy(f->to + i * size, &bits, size);
+    }
+}
+
+/* Integer sums in their usual type. */
+static cr_status store_integers(const finish *f, int which, cr_error *error) {
+    const cr_strip_sum *sum = &f->strip->sums[which];
+    const uint64_t *digit = cr_strip_digit(f->plan, f->strip, which, 0) + f->first;
+    for (unsigned i = 0; i < f->count; i++) {
+        __int128 total = 0;
+        for (unsigned d = sum->high; d-- > 0;) {
+            total = (__int128)((unsigned __int128)total << CR_DIGIT_BITS);
+            total += (int64_t)digit[(size_t)d * f->plan->columns + i];
+        }
+        if (f->result == CR_I64 ? total != (int64_t)total : total != (__int128)(uint64_t)total) {
+            cr_status status = store_slowly(f, i, error); /* says what is wrong */
+            if (status != CR_OK) return status;
+            continue;
+        }
+        uint64_t low = (uint64_t)total;
+        memcpy(f->to + i * sizeof low, &low, sizeof low);
+    }
+    return CR_OK;
+}
+
+/* Elements from signed keys: float: keys of negative numbers are turned, top: the sign bit of unsigned types. */
+#define ELEMENTS(name, type)                                                                                   \
+    static void name(uint8_t *to, const uint8_t *keys, unsigned count, bool is_float, uint64_t top) {          \
+        const int bits = 8 * (int)sizeof(type);                                                                \
+        for (unsigned i = 0; i < count; i++) {                                                                 \
+            type key, element;                                                                                 \
+            memcpy(&key, keys + i * sizeof key, sizeof key);                                                   \
+            element = (type)(is_float ? key ^ (type)((type)(0 - (key >> (bits - 1))) >> 1) : key ^ (type)top); \
+            memcpy(to + i * sizeof element, &element, sizeof element);                                         \
+        }                                                                                                      \
+    }
+ELEMENTS(elements_8, uint8_t)
+ELEMENTS(elements_16, uint16_t)
+ELEMENTS(elements_32, uint32_t)
+ELEMENTS(elements_64, uint64_t)
+#undef ELEMENTS
+
+/* Extrema of columns without NaNs. */
+static void store_known(const finish *f, bool least, bool arg) {
+    const cr_axis_plan *plan = f->plan;
+    size_t size = plan->size;
+    if (arg) {
+        memcpy(f->to, words(f->strip, least ? plan->min_index : plan->max_index) + f->first, f->count * 8);
+        return;
+    }
+    const uint8_t *keys = (uint8_t *)cr_strip_array(f->strip, least ? plan->min_key : plan->max_key) + f->first * size;
+    cr_kind kind = cr_dtype_kind(plan->dtype);
+    uint64_t top = kind == CR_KIND_FLOAT || kind == CR_KIND_SINT ? 0 : (uint64_t)1 << (8 * size - 1);
+    (size == 1   ? elements_8
+     : size == 2 ? elements_16
+     : size == 4 ? elements_32
+                 : elements_64)(f->to, keys, f->count, kind == CR_KIND_FLOAT, top);
+}
+
+static cr_status store_extrema(const finish *f) {
+    const cr_axis_plan *plan = f->plan;
+    bool least = f->term == CR_TERM_LEAST || f->term == CR_TERM_LEAST_INDEX, arg = cr_op_is_index(f->op);
+    if (!f->strip->nans) {
+        store_known(f, least, arg);
+        return CR_OK;
+    }
+    bool skip = plan->spec->finish.nan == CR_NAN_SKIP;
+    uint64_t nan_bits = cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT ? cr_float_nan(plan->dtype) : 0;
+    const uint64_t *nans = words(f->strip, plan->first_nan) + f->first;
+    const uint64_t *lines = words(f->strip, least ? plan->min_index : plan->max_index) + f->first;
+    for (unsigned i = 0; i < f->count; i++) {
+        unsigned column = f->first + i;
+        uint64_t bits;
+        bool nan = skip ? is_empty(plan, f->strip, column) : nans[i] != UINT64_MAX;
+        if (arg) {
+            bits = nan ? (skip ? UINT64_MAX : nans[i]) : lines[i];
+        } else {
+            uint64_t key = key_of(plan, f->strip, least ? plan->min_key : plan->max_key, column);
+            bits = nan ? nan_bits : cr_bits_of_key(plan->dtype, key);
+        }
+        memcpy(f->to + i * cr_dtype_size(f->result), &bits, cr_dtype_size(f->result));
+    }
+    return CR_OK;
+}
+
+static cr_status store_counts(const finish *f) {
+    const cr_axis_plan *plan = f->plan;
+    bool counted = (plan->fast & CR_FAM_COUNTS) != 0, skip = plan->spec->finish.nan == CR_NAN_SKIP;
+    const uint64_t *nans = words(f->strip, plan->nans) + f->first, *zeros = words(f->strip, plan->zeros) + f->first;
+    for (unsigned i = 0; i < f->count; i++) {
+        uint64_t nan = counted ? nans[i] : 0, zero = counted ? zeros[i] : 0;
+        uint64_t n = plan->spec->shape.n - (skip ? nan : 0), value = cr_close_count(f->term, n, n - zero, nan);
+        if (f->result == CR_BOOL) {
+            f->to[i] = (uint8_t)value;
+        } else {
+            memcpy(f->to + i * sizeof value, &value, sizeof value);
+        }
+    }
+    return CR_OK;
+}
+
+/* Sums of squares, their roots, variances; at most CR_STRIP_PAD columns. */
+static cr_status store_squares(const finish *f, cr_error *error) {
+    cr_row_sums sum, square;
+    uint8_t hard[CR_STRIP_PAD];
+    const cr_finish_opts *opts = &f->plan->spec->finish;
+    uint64_t n = f->plan->spec->shape.n, most = (uint64_t)1 << 26; /* n·(n − ddof) is exact in float64 */
+    bool spread = f->term == CR_TERM_SPREAD, narrow = f->result == CR_F32;
+    memset(hard, 1, sizeof hard);
+    f->isa->column_sums(f->plan, f->strip, 2, f->first, f->count, &square);
+    if (spread) f->isa->column_sums(f->plan, f->strip, 0, f->first, f->count, &sum);
+    if (!spread && !f->root && (narrow || f->result == CR_F64)) {
+        f->isa->round_rows(&square, f->count, 0, narrow, f->to, hard);
+    } else if (f->result == CR_F64 && (!spread || (n > opts->ddof && n <= most))) {
+        f->isa->round_squares(spread ? &sum : NULL, &square, f->count, n, opts->ddof, f->root, f->to, hard);
+    }
+    for (unsigned i = 0; i < f->count; i++) {
+        for (int kind = 0; kind < 3 && f->strip->sums[2].special; kind++) {
+            hard[i] |= cr_strip_special(f->plan, f->strip, 2, kind)[f->first + i] != 0;
+        }
+        if (!hard[i]) continue;
+        cr_status status = store_slowly(f, i, error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+/* Whether vectors know how to close the op; one by one everything is known (store_slowly). */
+static bool knows_rounded(const finish *f) {
+    return !f->root && cr_op_divisor(f->op) != CR_DIVISOR_COUNT_LESS_DDOF && cr_dtype_kind(f->result) == CR_KIND_FLOAT;
+}
+
+static bool knows_squares(const finish *f) {
+    return cr_op_divisor(f->op) == (f->term == CR_TERM_SPREAD ? CR_DIVISOR_COUNT_LESS_DDOF : CR_DIVISOR_ONE);
+}
+
+static cr_status store_sums(const finish *f, bool *done, cr_error *error) {
+    const int which = f->term == CR_TERM_MAGNITUDE;
+    const bool is_float = cr_dtype_kind(f->plan->dtype) == CR_KIND_FLOAT;
+    if (f->term == CR_TERM_SQUARE || f->term == CR_TERM_SPREAD) {
+        *done = knows_squares(f);
+        return *done ? store_squares(f, error) : CR_OK;
+    }
+    *done = true;
+    if (!is_float && (f->result == CR_I64 || f->result == CR_U64)) return store_integers(f, which, error);
+    *done = knows_rounded(f);
+    if (*done) store_rounded(f, which);
+    return CR_OK;
+}
+
+static cr_status store(const finish *f, cr_error *error) {
+    bool done = false;
+    cr_status status = CR_OK;
+    switch (cr_op_closing(f->op)) {
+        case CR_CLOSING_SUMS:
+            status = store_sums(f, &done, error);
+            break;
+        case CR_CLOSING_EXTREMA:
+            if (f->term == CR_TERM_GREATEST_MAGNITUDE) break;
+            return store_extrema(f);
+        case CR_CLOSING_COUNTS:
+            return store_counts(f);
+        case CR_CLOSING_BITS:
+        case CR_CLOSING_PRODUCT:
+            break;
+    }
+    for (unsigned i = 0; !done && status == CR_OK && i < f->count; i++) status = store_slowly(f, i, error);
+    return status;
+}
+
+cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
+                             unsigned count, uint64_t output, uint32_t k, void *const out[], uint64_t at,
+                             cr_error *error) {
+    const cr_axis_spec *spec = plan->spec;
+    cr_dtype result = cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish);
+    for (unsigned done = 0; done < count; done += CR_STRIP_PAD) {
+        finish f = {.plan = plan,
+                    .isa = isa,
+                    .strip = strip,
+                    .first = first + done,
+                    .count = count - done < CR_STRIP_PAD ? count - done : CR_STRIP_PAD,
+                    .output = output + done,
+                    .op = spec->ops[k],
+                    .term = cr_op_term(spec->ops[k]),
+                    .root = cr_op_is_root(spec->ops[k]),
+                    .divisor = cr_close_divisor(cr_op_divisor(spec->ops[k]), spec->shape.n, spec->finish.ddof),
+                    .result = result,
+                    .to = (uint8_t *)out[k] + (at + done) * cr_dtype_size(result),
+                    .status = cr_axis_status_at(spec, out, k, at + done)};
+        cr_status status = store(&f, error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+cr_status cr_strip_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_strip *strip, unsigned first,
+                          unsigned count, uint64_t output, void *const out[], uint64_t at, cr_error *error) {
+    for (uint32_t k = 0; k < plan->spec->op_count; k++) {
+        if (!cr_ops_has(plan->strip_ops, plan->spec->ops[k])) continue;
+        cr_status status = cr_strip_finish_op(plan, isa, strip, first, count, output, k, out, at, error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}

@@ -1,0 +1,105 @@
+/* generic: reductions along an axis by one partial per output, for every type and family that cr_cpu_fold knows.
+ * What the strips do not hold is done here, and what they do hold is tested against it.
+ *
+ * Columns are gathered, a few at a time, into contiguous scratch, and folded from there.
+ * Thread: any. Owner: the caller owns every buffer. */
+#include <string.h>
+
+#include "kernels/cpu/axis/plan.h"
+#include "kernels/cpu/fold.h"
+
+enum {
+    GATHER_BYTES = 32768, /* on the stack; holds 4,096 elements of any type */
+    GATHER_LINES = 512,
+    GATHER_COLUMNS = 64
+};
+
+/* Gathers lines × columns at p (stride bytes a line) so that each column is contiguous. */
+static void gather(uint8_t *to, const uint8_t *p, uint64_t stride, size_t lines, size_t columns, size_t size) {
+    for (size_t c = 0; c < columns; c++) {
+        uint8_t *column = to + c * lines * size;
+        for (size_t k = 0; k < lines; k++) memcpy(column + k * size, p + k * stride + c * size, size);
+    }
+}
+
+/* Folds lines × columns at p, the first of them line `line` of the block, into partials. */
+static void fold_lines(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *p, uint64_t line, uint64_t lines,
+                       uint64_t columns) {
+    uint8_t tile[GATHER_BYTES];
+    size_t size = plan->size;
+    uint64_t stride = plan->spec->shape.inner * size, grain = cr_partial_grain(plan->dtype, plan->generic);
+    size_t deep = grain > GATHER_LINES ? (size_t)grain : GATHER_LINES;
+    size_t wide = GATHER_BYTES / (deep * size);
+    if (wide > GATHER_COLUMNS) wide = GATHER_COLUMNS;
+    for (uint64_t c = 0; c < columns; c += wide) {
+        size_t now_wide = columns - c < wide ? (size_t)(columns - c) : wide;
+        for (uint64_t k = 0; k < lines;) {
+            /* Cuts fall on multiples of the grain, wherever the first line lies. */
+            size_t now = deep - (size_t)((line + k) % deep);
+            if (lines - k < now) now = (size_t)(lines - k);
+            gather(tile, p + k * stride + c * size, stride, now, now_wide, size);
+            for (size_t i = 0; i < now_wide; i++) cr_cpu_fold(&partials[c + i], tile + i * now * size, now, line + k);
+            k += now;
+        }
+    }
+}
+
+void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *data, uint64_t count,
+                          uint64_t at) {
+    uint64_t inner = plan->spec->shape.inner;
+    while (count > 0) {
+        uint64_t line = at / inner, column = at % inner, lines = 1, columns = inner - column;
+        if (column == 0 && count >= inner) {
+            lines = count / inner;
+        } else if (columns > count) {
+            columns = count;
+        }
+        fold_lines(plan, partials + column, data, line, lines, columns);
+        data += lines * columns * plan->size;
+        at += lines * columns;
+        count -= lines * columns;
+    }
+}
+
+size_t cr_axis_generic_scratch(const cr_axis_plan *plan) {
+    uint64_t inner = plan->spec->shape.inner;
+    return plan->generic_ops == 0 ? 0 : (inner < GATHER_COLUMNS ? (size_t)inner : GATHER_COLUMNS) * sizeof(cr_partial);
+}
+
+cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_partial *p, uint64_t output, uint64_t at,
+                            void *const out[], cr_error *error) {
+    const cr_axis_spec *spec = plan->spec;
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        if (!cr_ops_has(ops, spec->ops[k])) continue;
+        size_t size = cr_dtype_size(cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish));
+        cr_status status = cr_axis_store_or(p, spec->ops[k], &spec->finish, output, (uint8_t *)out[k] + at * size,
+                                            cr_axis_status_at(spec, out, k, at), error);
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, uint64_t output, uint64_t blocks,
+                                 void *scratch, void *const out[], cr_error *error) {
+    const cr_shape *shape = &plan->spec->shape;
+    cr_partial *partials = scratch;
+    for (uint64_t b = 0; b < blocks; b++) {
+        const uint8_t *block = data + b * shape->n * shape->inner * plan->size;
+        for (uint64_t c = 0; c < shape->inner; c += GATHER_COLUMNS) {
+            uint64_t now = shape->inner - c < GATHER_COLUMNS ? shape->inner - c : GATHER_COLUMNS;
+            for (uint64_t i = 0; i < now; i++) cr_partial_init(&partials[i], plan->dtype, plan->generic);
+            if (shape->inner == 1) {
+                cr_cpu_fold(partials, block, shape->n, 0);
+            } else {
+                fold_lines(plan, partials, block + c * plan->size, 0, shape->n, now);
+            }
+            for (uint64_t i = 0; i < now; i++) {
+                const uint64_t at = b * shape->inner + c + i;
+                cr_status status =
+                    cr_axis_store_ops(plan, plan->generic_ops, &partials[i], output + at, at, out, error);
+                if (status != CR_OK) return status;
+            }
+        }
+    }
+    return CR_OK;
+}

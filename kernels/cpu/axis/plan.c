@@ -1,0 +1,161 @@
+/* plan: which families go by strips, the layout of a strip, the choice of instruction set.
+ *
+ * Thread: any; a plan is a plain value. The tests' switch is one atomic flag. */
+#include "kernels/cpu/axis/plan.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/core/limbs.h"
+#include "kernels/cpu/fold.h"
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+static atomic_bool generic_only;
+
+void cr_axis_force_generic(bool generic) { atomic_store(&generic_only, generic); }
+
+const cr_axis_isa *cr_axis_current(void) {
+#if defined(__x86_64__)
+    const char *name = cr_cpu_isa();
+    if (strcmp(name, cr_axis_avx512.name) == 0) return &cr_axis_avx512;
+    if (strcmp(name, cr_axis_avx2.name) == 0) return &cr_axis_avx2;
+#endif
+    return &cr_axis_portable;
+}
+
+/* Whether the processor notes that an addition was rounded. Emulators of processors, such as valgrind's, do not. */
+static bool tells_inexact(void) {
+#if defined(__x86_64__)
+    static atomic_int known; /* 0: not yet; 1: it does; 2: it does not */
+    int now = atomic_load_explicit(&known, memory_order_relaxed);
+    if (now == 0) {
+        unsigned state = _mm_getcsr();
+        volatile double one = 1, small = 0x1p-60, sum;
+        _mm_setcsr(state & ~(unsigned)_MM_EXCEPT_INEXACT);
+        sum = one + small;
+        (void)sum;
+        now = _mm_getcsr() & _MM_EXCEPT_INEXACT ? 1 : 2;
+        _mm_setcsr(state);
+        atomic_store_explicit(&known, now, memory_order_relaxed);
+    }
+    return now == 1;
+#else
+    return false;
+#endif
+}
+
+/* Digits of a sum: from up to 51 bits below the grid to beyond 2^62 of the largest values. */
+static unsigned digits_of(cr_dtype dtype) {
+    enum { BELOW = 51, ABOVE = 62 };
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F64:
+            return (BELOW + CR_F64_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
+        case CR_FORMAT_F32:
+        case CR_FORMAT_BF16:
+            return (BELOW + CR_F32_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
+        case CR_FORMAT_F16: /* digit 0 begins at the grid */
+            return (CR_F16_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
+        case CR_FORMAT_INT:
+            break;
+    }
+    return 3; /* 64 + 62, and a sign */
+}
+
+/* Of a sum of squares: narrow floats only. */
+static unsigned square_digits_of(cr_dtype dtype) {
+    switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F32:
+        case CR_FORMAT_BF16:
+            return 13; /* 51 + 298 + 256 + 62 bits */
+        case CR_FORMAT_F16:
+            return 4; /* 51 + 48 + 32 + 62 */
+        case CR_FORMAT_F64:
+        case CR_FORMAT_INT:
+            break;
+    }
+    return 0;
+}
+
+void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {
+    enum { ALIGN = 64 };
+    size_t at = sizeof(cr_strip), words = columns * sizeof(uint64_t);
+    static const uint32_t sums[CR_SUMS] = {CR_FAM_SUM, CR_FAM_SUMABS, CR_FAM_SUMSQ};
+    plan->columns = columns;
+    for (int which = 0; which < CR_SUMS; which++) {
+        if (!(plan->fast & sums[which])) continue;
+        plan->sum[which] = at;
+        at += plan->digits[which] * words;
+        plan->special[which] = at;
+        at += 3 * words;
+    }
+    if (plan->fast & CR_FAM_EXTREMA) {
+        plan->min_key = at;
+        plan->max_key = at += columns * plan->size;
+        plan->min_index = at += columns * plan->size;
+        plan->max_index = at += words;
+        plan->first_nan = at += words;
+        at += words;
+    }
+    if (plan->fast & CR_FAM_COUNTS) {
+        plan->zeros = at;
+        plan->nans = at += words;
+        at += words;
+    }
+    plan->strip_bytes = (at + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Columns side by side in strips: of a narrow array several lines' worth, so that vectors are full. */
+static uint64_t width_for(uint64_t inner, size_t size) {
+    uint64_t lanes = 64 / size;
+    if (inner > CR_STRIP / 2) return inner;
+    for (uint64_t lines = CR_STRIP / inner; lines * inner >= CR_STRIP / 2; lines--) {
+        if (lines * inner % lanes == 0) return lines * inner;
+    }
+    return CR_STRIP / inner * inner;
+}
+
+void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
+    uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
+    *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
+    /* Squares are known of short rows, and of columns of narrow floats. */
+    bool short_rows = spec->shape.inner == 1 && spec->shape.n <= CR_ROW_BYTES / plan->size;
+    bool narrow_columns = spec->shape.inner > 1 && spec->dtype != CR_F64;
+    if ((short_rows || narrow_columns) && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
+    bool fast = spec->shape.n != 0 && !atomic_load(&generic_only);
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        cr_op op = spec->ops[k];
+        uint32_t needs = cr_op_needs(op, spec->dtype);
+        if (fast && (needs & ~in_strips) == 0) {
+            plan->fast |= needs;
+            plan->strip_ops |= cr_ops_of(op);
+            plan->wants |= cr_op_wants(op);
+        } else {
+            plan->generic |= needs;
+            plan->generic_ops |= cr_ops_of(op);
+        }
+    }
+    plan->indices = (plan->wants & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) != 0;
+    plan->digits[0] = plan->digits[1] = digits_of(spec->dtype);
+    plan->grid[0] = plan->grid[1] = cr_sum_grid(spec->dtype);
+    plan->digits[2] = square_digits_of(spec->dtype);
+    plan->grid[2] = cr_sumsq_grid(spec->dtype);
+    const double cached_bytes = 8 << 20,
+                 near_bytes = 2 << 20; /* about what one core has of its caches, and nearer ones */
+    double bytes = (double)spec->shape.outer * (double)spec->shape.n * (double)spec->shape.inner * (double)plan->size;
+    plan->cached = bytes < cached_bytes;
+    plan->unseen = bytes <= near_bytes && tells_inexact();
+    uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
+    plan->plain = fast && spec->dtype == CR_F32 && tells_inexact();
+    for (uint32_t k = 0; k < spec->op_count; k++) {
+        bool adds = cr_op_term(spec->ops[k]) == CR_TERM_VALUE && !cr_op_is_root(spec->ops[k]);
+        plan->plain &= adds && cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish) == CR_F64;
+    }
+    plan->width = width_for(inner, plan->size);
+    plan->strips = (plan->width + CR_STRIP - 1) / CR_STRIP;
+    uint64_t columns = plan->width < CR_STRIP ? plan->width : CR_STRIP;
+    /* And some, so that the digits of a column do not share a few places of the nearest cache. */
+    cr_axis_plan_strips(plan, (uint32_t)((columns + CR_STRIP_PAD - 1) / CR_STRIP_PAD * CR_STRIP_PAD + CR_STRIP_APART));
+}

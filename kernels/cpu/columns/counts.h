@@ -1,0 +1,92 @@
+/* counts: zeros and NaNs of each column.
+ *
+ * Thread: any. Owner: the caller owns strip and data. */
+#ifndef CURED_KERNELS_CPU_COLUMNS_COUNTS_H
+#define CURED_KERNELS_CPU_COLUMNS_COUNTS_H
+
+#include "kernels/cpu/axis/plan.h"
+#include "kernels/cpu/columns/part.h"
+#include "kernels/cpu/family/counts.h"
+#include "kernels/cpu/family/extrema.h"
+
+/* zero and nan are masks of lanes of `type`; CR_LINES additions never wrap a lane. */
+#define COUNT_LINES(name, type, zero, nan, has_nan)                                                         \
+    NEVER void name(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int64_t infinity) { \
+        enum { LANES = sizeof(type) / sizeof((type){0}[0]) };                                               \
+        uint64_t *zeros = (uint64_t *)cr_strip_array(strip, plan->zeros) + part->first;                     \
+        uint64_t *nans = (uint64_t *)cr_strip_array(strip, plan->nans) + part->first;                       \
+        (void)infinity;                                                                                     \
+        for (unsigned c = 0; c < part->columns; c += LANES) {                                               \
+            uint8_t pad[CR_LINES * VB];                                                                     \
+            bool whole = c + LANES <= part->columns;                                                        \
+            struct part now = *part;                                                                        \
+            if (whole) {                                                                                    \
+                now.p += c * (VB / LANES);                                                                  \
+            } else {                                                                                        \
+                now = part_rest(part, c, VB / LANES, pad, 1);                                               \
+            }                                                                                               \
+            type z = {0}, m = {0};                                                                          \
+            for (unsigned t = 0; t < now.lines; t++) {                                                      \
+                part_fetch(&now, now.p + t * now.stride);                                                   \
+                type x = LOAD(type, now.p + t * now.stride);                                                \
+                z -= (type)(zero);                                                                          \
+                if (has_nan) m -= (type)(nan);                                                              \
+            }                                                                                               \
+            unsigned here = whole ? LANES : now.columns;                                                    \
+            if (any_bit((vu64)z)) {                                                                         \
+                for (unsigned i = 0; i < here; i++) zeros[c + i] += z[i];                                   \
+            }                                                                                               \
+            if (has_nan && any_bit((vu64)m)) {                                                              \
+                for (unsigned i = 0; i < here; i++) nans[c + i] += m[i];                                    \
+            }                                                                                               \
+        }                                                                                                   \
+    }
+COUNT_LINES(count_lines_8, vu8, x == 0, x, false)
+COUNT_LINES(count_lines_16, vu16, x == 0, x, false)
+COUNT_LINES(count_lines_32, vu32, x == 0, x, false)
+COUNT_LINES(count_lines_64, vu64, x == 0, x, false)
+COUNT_LINES(count_lines_f16, vu16, (x & 0x7fff) == 0, (vs16)(x & 0x7fff) > (int16_t)infinity, true)
+COUNT_LINES(count_lines_f32, vu32, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > 0x7f800000, true)
+COUNT_LINES(count_lines_f64, vu64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > 0x7ff0000000000000, true)
+#undef COUNT_LINES
+
+static void count_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) {
+    switch (cr_dtype_format(plan->dtype)) {
+        case CR_FORMAT_F16:
+            count_lines_f16(plan, strip, part, 0x7c00);
+            break;
+        case CR_FORMAT_BF16:
+            count_lines_f16(plan, strip, part, 0x7f80);
+            break;
+        case CR_FORMAT_F32:
+            count_lines_f32(plan, strip, part, 0);
+            break;
+        case CR_FORMAT_F64:
+            count_lines_f64(plan, strip, part, 0);
+            break;
+        case CR_FORMAT_INT:
+            (plan->size == 1   ? count_lines_8
+             : plan->size == 2 ? count_lines_16
+             : plan->size == 4 ? count_lines_32
+                               : count_lines_64)(plan, strip, part, 0);
+            break;
+    }
+}
+
+static void count_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n) {
+    cr_partial part; /* most of it stays untouched */
+    part.dtype = (uint8_t)plan->dtype;
+    uint64_t zeros = 0, nans = 0;
+    for (uint64_t done = 0; done < n;) {
+        size_t now = n - done < 1 << 24 ? (size_t)(n - done) : 1 << 24;
+        part.nonzero = part.nans = 0;
+        fold_counts(&part, p + done * plan->size, now, row_ahead(p + done * plan->size));
+        zeros += now - part.nonzero;
+        nans += part.nans;
+        done += now;
+    }
+    ((uint64_t *)cr_strip_array(strip, plan->zeros))[column] += zeros;
+    ((uint64_t *)cr_strip_array(strip, plan->nans))[column] += nans;
+}
+
+#endif
