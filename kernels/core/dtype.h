@@ -19,6 +19,19 @@ typedef enum cr_dtype {
     CR_BIGINT = 15,           /* results only, "int": 9 … 32 bytes of two's complement, as few as hold the value */
 } cr_dtype;
 
+/* What ends a switch over the types of elements, "case CR_NO_INPUT:", is what no array has. A switch over integers ends with
+ * "case CR_NO_INT:". No such switch has a default, so that the compiler names those that a new type is missing from. */
+#define CR_NO_INPUT \
+    CR_DTYPE_NONE:  \
+    case CR_I128:   \
+    case CR_BIGINT
+#define CR_NO_INT \
+    CR_F16:       \
+    case CR_BF16: \
+    case CR_F32:  \
+    case CR_F64:  \
+    case CR_NO_INPUT
+
 /* How elements are coded: as integers of their size, or in a float's format (float.def). */
 typedef enum cr_format {
     CR_FORMAT_INT,

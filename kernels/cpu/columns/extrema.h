@@ -34,13 +34,15 @@ EXTREMA_CASES(CASE)
 #undef CASE
 
 static void extrema_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, uint64_t line) {
-    switch ((int)plan->dtype) {
+    switch (plan->dtype) {
 #define CASE(dtype, lane, kind, infinity)               \
     case dtype:                                         \
         extrema_lines_##dtype(plan, strip, part, line); \
         break;
         EXTREMA_CASES(CASE)
 #undef CASE
+        case CR_NO_INPUT:
+            break;
     }
 }
 

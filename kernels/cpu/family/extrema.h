@@ -99,7 +99,7 @@ EXTREMA_KEYS(CASE)
 static void extrema_tile(struct extremum_run *run, cr_dtype dtype, uint32_t wants, const uint8_t *p, size_t n,
                          uint64_t index, struct ahead ahead) {
     const bool min = wants & CR_WANTS_MIN, max = wants & CR_WANTS_MAX;
-    switch ((int)dtype) {
+    switch (dtype) {
 #define CASE(dtype, lane, kind, infinity)                                         \
     case dtype:                                                                   \
         (min && max ? extrema_both_##lane##_##kind                                \
@@ -108,16 +108,20 @@ static void extrema_tile(struct extremum_run *run, cr_dtype dtype, uint32_t want
         break;
         EXTREMA_CASES(CASE)
 #undef CASE
+        case CR_NO_INPUT:
+            break;
     }
 }
 
 static size_t extrema_find(cr_dtype dtype, const uint8_t *p, size_t n, int64_t key) {
-    switch ((int)dtype) {
+    switch (dtype) {
 #define CASE(dtype, lane, kind, infinity) \
     case dtype:                           \
         return extrema_find_##lane(p, n, key, kind);
         EXTREMA_CASES(CASE)
 #undef CASE
+        case CR_NO_INPUT:
+            break;
     }
     return 0;
 }

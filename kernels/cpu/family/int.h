@@ -83,16 +83,24 @@ NEVER __int128 sum_64(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute,
 }
 
 static __int128 sum_int(const uint8_t *p, size_t n, cr_dtype dtype, bool absolute, struct ahead ahead) {
-    switch (cr_dtype_size(dtype)) {
-        case 1:
+    switch (dtype) {
+        case CR_BOOL:
+        case CR_U8:
+        case CR_I8:
             return sum_8(p, n, dtype, absolute, ahead);
-        case 2:
+        case CR_U16:
+        case CR_I16:
             return sum_16(p, n, dtype, absolute, ahead);
-        case 4:
+        case CR_U32:
+        case CR_I32:
             return sum_32(p, n, dtype, absolute, ahead);
-        default:
+        case CR_U64:
+        case CR_I64:
             return sum_64(p, n, dtype, absolute, ahead);
+        case CR_NO_INT:
+            break;
     }
+    return 0;
 }
 
 #endif

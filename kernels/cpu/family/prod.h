@@ -30,10 +30,14 @@ ALWAYS int64_t prod_element(const uint8_t *p, cr_dtype dtype) {
         case CR_I32:
             memcpy(&bits, p, 4);
             return (int32_t)bits;
-        default:
+        case CR_U64:
+        case CR_I64:
             memcpy(&bits, p, 8);
-            return (int64_t)bits;
+            break;
+        case CR_NO_INT:
+            break;
     }
+    return (int64_t)bits;
 }
 
 ALWAYS void prod_pass(cr_partial *part, const uint8_t *p, size_t n, cr_dtype dtype, struct ahead ahead) {
@@ -88,8 +92,13 @@ NEVER void prod_tile(cr_partial *part, const uint8_t *p, size_t n, uint64_t inde
         CASE(CR_U64)
         CASE(CR_I64)
 #undef CASE
-        default:
+        case CR_F16:
+        case CR_BF16:
+        case CR_F32:
+        case CR_F64:
             prod_float_tile(&part->float_prod, p, n, index, (cr_dtype)part->dtype, ahead);
+            break;
+        case CR_NO_INPUT:
             break;
     }
 }

@@ -118,18 +118,25 @@ NEVER void square_64(cr_partial *part, const uint8_t *p, size_t bytes, struct ah
 }
 
 static void square_int(cr_partial *part, const uint8_t *p, size_t n, struct ahead ahead) {
-    switch (cr_dtype_size((cr_dtype)part->dtype)) {
-        case 1:
+    switch ((cr_dtype)part->dtype) {
+        case CR_BOOL:
+        case CR_U8:
+        case CR_I8:
             square_8(part, p, n, ahead);
             break;
-        case 2:
+        case CR_U16:
+        case CR_I16:
             square_16(part, p, n * 2, ahead);
             break;
-        case 4:
+        case CR_U32:
+        case CR_I32:
             square_32(part, p, n * 4, ahead);
             break;
-        default:
+        case CR_U64:
+        case CR_I64:
             square_64(part, p, n * 8, ahead);
+            break;
+        case CR_NO_INT:
             break;
     }
 }

@@ -27,7 +27,7 @@ struct row_kind {
 
 static struct row_kind row_kind_of(cr_dtype dtype) {
     struct row_kind kind = {0, 0, 0, dtype == CR_BOOL ? 1 : 255};
-    switch ((int)dtype) {
+    switch (dtype) {
 #define CASE(type, lane, how, inf)                                                                  \
     case type:                                                                                      \
         kind.infinity = inf;                                                                        \
@@ -35,6 +35,8 @@ static struct row_kind row_kind_of(cr_dtype dtype) {
         break;
         EXTREMA_CASES(CASE)
 #undef CASE
+        case CR_NO_INPUT:
+            break;
     }
     kind.flip = kind.top;
     return kind;

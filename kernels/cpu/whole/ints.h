@@ -96,7 +96,7 @@ static void ints_tile(struct ints_run *run, struct extremum_run *extrema, cr_par
     fetch_pages(ahead, p, n * cr_dtype_size((cr_dtype)part->dtype));
     unsigned pass = run->pass;
     bool note = run->families & CR_FAM_EXTREMA;
-    switch ((int)part->dtype) {
+    switch ((cr_dtype)part->dtype) {
 #define CASE(dtype, lane, kind, is_signed)                                                                         \
     case dtype:                                                                                                    \
         (!(pass & INTS_REST)     ? ints_sums_##dtype                                                               \
@@ -107,6 +107,8 @@ static void ints_tile(struct ints_run *run, struct extremum_run *extrema, cr_par
         break;
         INTS_CASES(CASE)
 #undef CASE
+        case CR_NO_INT:
+            break;
     }
     run->sum += seen.sum;
     for (int i = 0; i < 3; i++) run->square[i] += seen.square[i];
