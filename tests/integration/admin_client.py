@@ -1,5 +1,6 @@
 """admin_client: a client of the daemon's door for operators, for tests: HTTP/1.1 in raw bytes, and sloppy where a test wants it."""
 import json
+import os
 import re
 import socket
 import threading
@@ -101,6 +102,10 @@ class Trickle:
         self.thread.start()
 
     def go(self):
+        try:  # on a busy machine a second passes soon
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), -10)
+        except PermissionError:
+            pass
         while not self.over.wait(0.05):
             with self.lock:
                 self.connection.send_data(self.stream, b"\1")
