@@ -56,6 +56,12 @@ class CheckLayers(unittest.TestCase):
                                      "engine/a.c": body % "CR_OP_NONE", "engine/b.c": "/* b: CR_OP_SUM */\n"})
         self.assertEqual(status, 0, lines)
 
+    def test_defaults(self):
+        body = "/* a */\nint f(int kind) {\n    switch (kind) {\n        default:\n            return 1;\n    }\n}\n"
+        self.expect_one("engine/a.c", body, "a switch with a default: name every case")
+        status, lines = self.run_on({"tests/a.c": body, "client/cli/npy.c": body, "engine/b.c": "/* b: no\n    default: */\n"})
+        self.assertEqual(status, 0, lines)
+
     def test_includes_upward(self):
         for path, target in [
             ("base/a.c", "proto/frame.h"),
@@ -77,7 +83,7 @@ class CheckLayers(unittest.TestCase):
             ("server/loop/a.c", "server/native/conn.h"),
             ("server/transport/a.c", "server/native/conn.h"),
             ("server/native/a.c", "server/transport/listener.h"),
-            ("client/cli/a.c", "base/log.h"),
+            ("client/cli/a.c", "engine/queue.h"),
             ("client/lib/a.c", "engine/queue.h"),
             ("client/cli/a.c", "client/lib/embedded/embedded.h"),
             ("client/lib/embedded/a.c", "engine/memory/region.h"),
