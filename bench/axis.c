@@ -51,6 +51,7 @@ static const row rows[] = {
     {"axis0 max f32 1024", CR_F32, DATA_NORMAL, CR_OP_MAX, 1024, 0},
     {"axis0 argmax f32", CR_F32, DATA_NORMAL, CR_OP_ARGMAX, 1024, 0},
     {"inner 3 sum f32", CR_F32, DATA_NORMAL, CR_OP_SUM, 4096, 3},
+    {"inner 3 small f32", CR_F32, DATA_NORMAL, CR_OP_SUM, 40, 3},
     {"inner 3 tall f32", CR_F32, DATA_NORMAL, CR_OP_SUM, 4194304, 3},
     {"axis1 sum f32 1024", CR_F32, DATA_ORDERS20, CR_OP_SUM, 1024, 1},
     {"axis0 sum f32 1024", CR_F32, DATA_ORDERS20, CR_OP_SUM, 1024, 0},
@@ -252,6 +253,8 @@ static int parse(int argc, char **argv, settings *s) {
         {"claim", BENCH_BYTES, &s->claim, "BYTES",
          .what = "what a worker folds into its columns at once (sixteen lines, 4M … 16M)"},
         {"isa", BENCH_TEXT, &s->isa, "NAME", .what = "auto, portable, avx2 or avx512 (auto)"},
+        {"without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/cpu/fast.def), e.g. fused,half",
+         .each = cpu_without},
         {"json", BENCH_TEXT, &s->path, "FILE", .what = "writes the figures to FILE"},
     };
     int status = bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);

@@ -62,6 +62,9 @@ static const row rows[] = {
     {"sum i64", CR_I64, DATA_BITS, {CR_OP_SUM}},
     {"sum f16", CR_F16, DATA_NORMAL, {CR_OP_SUM}},
     {"sum bf16", CR_BF16, DATA_NORMAL, {CR_OP_SUM}},
+    {"mean+var bf16", CR_BF16, DATA_NORMAL, {CR_OP_MEAN, CR_OP_VAR}},
+    {"mean+var f16", CR_F16, DATA_NORMAL, {CR_OP_MEAN, CR_OP_VAR}},
+    {"sum+max i32", CR_I32, DATA_BITS, {CR_OP_SUM, CR_OP_MAX}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -241,6 +244,8 @@ static int parse(int argc, char **argv, settings *s) {
          .most = MAX_ROUNDS},
         {"only", BENCH_TEXT, &s->only, "TEXT", .what = "rows whose name and data hold TEXT, e.g. \"sum f32 normal\""},
         {"isa", BENCH_TEXT, &s->isa, "NAME", .what = "auto, portable, avx2 or avx512 (auto)"},
+        {"without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/cpu/fast.def), e.g. fused,half",
+         .each = cpu_without},
         {"json", BENCH_TEXT, &s->json, "FILE", .what = "writes the figures to FILE"},
     };
     int status = bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);

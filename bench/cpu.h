@@ -21,6 +21,9 @@ const cpu_floor *cpu_floor_pages(void);
 /* The loop that this machine has and that takes the least time, by three calls of seconds for each. */
 const cpu_floor *cpu_floor_best(double (*seconds)(void *context, const cpu_floor *loop), void *context);
 
+/* For --without: switches off a fast way by its name; false: there is none of that name. */
+bool cpu_without(void *to, const char *word);
+
 /* Fills data with a distribution: a block of random values, repeated. */
 typedef enum cpu_data { DATA_NORMAL, DATA_ORDERS20, DATA_BITS, DATA_DENORMAL, DATA_NANS, DATA_COUNT } cpu_data;
 const char *cpu_data_name(cpu_data which);

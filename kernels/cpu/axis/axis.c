@@ -11,6 +11,7 @@
 #include "kernels/core/float_state.h"
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/columns/range.h"
+#include "kernels/cpu/fast.h"
 #include "kernels/cpu/rows/rows.h"
 
 enum {
@@ -24,8 +25,9 @@ typedef enum way { WAY_GATHER, WAY_ROWS, WAY_LONG_ROWS, WAY_COLUMNS } way;
 
 static way way_of(const cr_axis_plan *plan) {
     const cr_shape *shape = &plan->spec->shape;
-    if (shape->inner == 1) return shape->n <= CR_ROW_BYTES / plan->size ? WAY_ROWS : WAY_LONG_ROWS;
-    if (shape->inner <= NARROW && shape->n <= BLOCK_SMALL / plan->size / shape->inner) return WAY_GATHER;
+    if (shape->inner == 1) return cr_axis_has_short_rows(plan->spec) ? WAY_ROWS : WAY_LONG_ROWS;
+    if (shape->inner <= NARROW && shape->n <= BLOCK_SMALL / plan->size / shape->inner && cr_fast_on(CR_FAST_GATHER))
+        return WAY_GATHER;
     return WAY_COLUMNS;
 }
 

@@ -1,21 +1,13 @@
 /* plan: which families go by strips, the layout of a strip, the choice of instruction set.
  *
- * Thread: any; a plan is a plain value. The tests' switch is one atomic flag. */
+ * Thread: any; a plan is a plain value. */
 #include "kernels/cpu/axis/plan.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "kernels/core/limbs.h"
+#include "kernels/cpu/fast.h"
 #include "kernels/cpu/fold.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
-static atomic_bool generic_only;
-
-void cr_axis_force_generic(bool generic) { atomic_store(&generic_only, generic); }
 
 const cr_axis_isa *cr_axis_current(void) {
 #if defined(__x86_64__)
@@ -24,27 +16,6 @@ const cr_axis_isa *cr_axis_current(void) {
     if (strcmp(name, cr_axis_avx2.name) == 0) return &cr_axis_avx2;
 #endif
     return &cr_axis_portable;
-}
-
-/* Whether the processor notes that an addition was rounded. Emulators of processors, such as valgrind's, do not. */
-static bool tells_inexact(void) {
-#if defined(__x86_64__)
-    static atomic_int known; /* 0: not yet; 1: it does; 2: it does not */
-    int now = atomic_load_explicit(&known, memory_order_relaxed);
-    if (now == 0) {
-        unsigned state = _mm_getcsr();
-        volatile double one = 1, small = 0x1p-60, sum;
-        _mm_setcsr(state & ~(unsigned)_MM_EXCEPT_INEXACT);
-        sum = one + small;
-        (void)sum;
-        now = _mm_getcsr() & _MM_EXCEPT_INEXACT ? 1 : 2;
-        _mm_setcsr(state);
-        atomic_store_explicit(&known, now, memory_order_relaxed);
-    }
-    return now == 1;
-#else
-    return false;
-#endif
 }
 
 /* Digits of a sum: from up to 51 bits below the grid to beyond 2^62 of the largest values. */
@@ -117,14 +88,19 @@ static uint64_t width_for(uint64_t inner, size_t size) {
     return CR_STRIP / inner * inner;
 }
 
+bool cr_axis_has_short_rows(const cr_axis_spec *spec) {
+    return spec->shape.inner == 1 && spec->shape.n <= CR_ROW_BYTES / cr_dtype_size(spec->dtype) &&
+           cr_fast_on(CR_FAST_SHORT_ROWS);
+}
+
 void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     uint32_t in_strips = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_EXTREMA | CR_FAM_COUNTS;
     *plan = (cr_axis_plan){.spec = spec, .dtype = spec->dtype, .size = cr_dtype_size(spec->dtype)};
     /* Squares are known of short rows, and of columns of narrow floats. */
-    bool short_rows = spec->shape.inner == 1 && spec->shape.n <= CR_ROW_BYTES / plan->size;
+    bool short_rows = cr_axis_has_short_rows(spec);
     bool narrow_columns = spec->shape.inner > 1 && spec->dtype != CR_F64;
     if ((short_rows || narrow_columns) && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
-    bool fast = spec->shape.n != 0 && !atomic_load(&generic_only);
+    bool fast = spec->shape.n != 0 && cr_fast_on(CR_FAST_STRIPS);
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];
         uint32_t needs = cr_op_needs(op, spec->dtype);
@@ -146,9 +122,9 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
                  near_bytes = 2 << 20; /* about what one core has of its caches, and nearer ones */
     double bytes = (double)spec->shape.outer * (double)spec->shape.n * (double)spec->shape.inner * (double)plan->size;
     plan->cached = bytes < cached_bytes;
-    plan->unseen = bytes <= near_bytes && tells_inexact();
+    plan->unseen = bytes <= near_bytes && cr_fast_on(CR_FAST_UNSEEN) && cr_fast_tells_inexact();
     uint64_t inner = spec->shape.inner ? spec->shape.inner : 1;
-    plan->plain = fast && spec->dtype == CR_F32 && tells_inexact();
+    plan->plain = fast && spec->dtype == CR_F32 && cr_fast_on(CR_FAST_PLAIN_COLUMNS) && cr_fast_tells_inexact();
     for (uint32_t k = 0; k < spec->op_count; k++) {
         bool adds = cr_op_term(spec->ops[k]) == CR_TERM_VALUE && !cr_op_is_root(spec->ops[k]);
         plan->plain &= adds && cr_axis_dtype(spec->ops[k], spec->dtype, &spec->finish) == CR_F64;

@@ -116,8 +116,8 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec);
 void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns);
 /* The folds of the instruction set in use. */
 const cr_axis_isa *cr_axis_current(void);
-/* Tests only: from now on everything is done by partials. */
-void cr_axis_force_generic(bool generic);
+/* Whether rows are taken many at a time. */
+bool cr_axis_has_short_rows(const cr_axis_spec *spec);
 
 /* Strips (strip.c). */
 void cr_strip_init(const cr_axis_plan *plan, cr_strip *strip);

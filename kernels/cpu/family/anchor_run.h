@@ -7,6 +7,7 @@
 #include "kernels/core/anchor.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/partial.h"
+#include "kernels/cpu/fast.h"
 #include "kernels/cpu/vec.h"
 
 struct spill;
@@ -63,6 +64,7 @@ struct anchor_run {
     cr_specials special;
     struct spill *spill; /* bins for what no window takes (bins.h) */
     bool spilled;        /* they hold something */
+    bool bins_only;      /* no window is tried */
     struct deep_run deep;
 };
 
@@ -142,7 +144,8 @@ static void anchor_begin(struct anchor_run *run, int64_t *limb, unsigned limbs, 
     run->deep.rounds = 0;
     run->deep.placed = false;
     run->placed = run->masked = run->spilled = false;
-    run->tier = TIER_NARROW;
+    run->bins_only = !cr_fast_on(CR_FAST_ANCHORS);
+    run->tier = run->bins_only ? TIER_BINS : TIER_NARROW;
     run->calm = run->rough = run->unlooked = 0;
     run->limb = limb;
     run->limbs = limbs;
@@ -155,7 +158,7 @@ static void anchor_begin(struct anchor_run *run, int64_t *limb, unsigned limbs, 
 
 /* After a block that needed `tier`: whether to try the next one otherwise. */
 static void anchor_adapt(struct anchor_run *run, int tier) {
-    if (tier == run->tier) {
+    if (tier == run->tier || run->bins_only) {
         run->calm = run->rough = 0;
         return;
     }

@@ -9,11 +9,17 @@
 
 #include "kernels/core/float.h"
 #include "kernels/cpu/family/anchor.h"
+#include "kernels/cpu/fast.h"
 
 struct plain_run {
     vf64 total;
     unsigned fails, skip; /* blocks that failed in a row; to pass over */
+    bool on;
 };
+
+static void plain_begin(struct plain_run *run) {
+    *run = (struct plain_run){.on = cr_fast_on(CR_FAST_PLAIN) && cr_fast_tells_inexact()};
+}
 
 #if defined(VEC_TELLS_INEXACT)
 enum { PLAIN_BLOCK = 16384, PLAIN_STEP = 4 * VB, PLAIN_PATIENCE = 6 };
@@ -86,6 +92,7 @@ static void plain_flush(struct plain_run *run, struct anchor_run *anchor) {
 /* Adds a block, or leaves everything as it was and returns false. */
 static bool plain_take(struct plain_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
     const vu64 infinity = ALL(vu64, (uint64_t)CR_F64_TOP << CR_F64_MANTISSA);
+    if (!run->on) return false;
     if (run->skip > 0) return run->skip--, false;
     vf64 total;
     fetch_pages(ahead, p, bytes);

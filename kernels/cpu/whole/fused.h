@@ -17,6 +17,7 @@
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/family/anchor.h"
 #include "kernels/cpu/family/extrema.h"
+#include "kernels/cpu/fast.h"
 
 enum {
     FUSED_BLOCK = 16384, /* bytes */
@@ -121,6 +122,7 @@ NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
 
 static void fused_begin(struct fused_run *run, const cr_partial *part) {
     run->families = 0;
+    if (!cr_fast_on(CR_FAST_FUSED)) return;
     if (part->dtype != CR_F32 && part->dtype != CR_F64) return;
     if (part->families & CR_FAM_PROD) return; /* its tiles may be larger than a block */
     const uint32_t all = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS;

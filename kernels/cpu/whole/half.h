@@ -11,6 +11,7 @@
 
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/family/extrema.h"
+#include "kernels/cpu/fast.h"
 #include "kernels/cpu/whole/fused.h"
 
 enum {
@@ -198,6 +199,7 @@ static void half_begin(struct half_run *run, const cr_partial *part) {
     uint32_t families = part->families & (sums | CR_FAM_SUMSQ | rest);
     run->families = 0;
     run->fails = run->skip = 0;
+    if (!cr_fast_on(CR_FAST_HALF)) return;
     if ((part->dtype != CR_F16 && part->dtype != CR_BF16) || (part->families & CR_FAM_PROD)) return;
     if (families & CR_FAM_SUM) families &= ~(uint32_t)CR_FAM_SUMABS; /* one of the two goes alone */
     if ((families & (families - 1)) == 0 && families != CR_FAM_SUMSQ) return;

@@ -12,6 +12,7 @@
 #include "kernels/cpu/family/extrema.h"
 #include "kernels/cpu/family/int.h"
 #include "kernels/cpu/family/square.h"
+#include "kernels/cpu/fast.h"
 
 /* What a pass computes. Lanes of 16 bits are always summed, since squares of those without signs need it. */
 enum { INTS_SUM = 1, INTS_SQUARE = 2, INTS_REST = 4 /* extrema and counts */ };
@@ -36,6 +37,7 @@ static void ints_begin(struct ints_run *run, const cr_partial *part) {
     const uint32_t all = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS;
     uint32_t families = part->families & all;
     run->families = 0;
+    if (!cr_fast_on(CR_FAST_INTS)) return;
     if (cr_dtype_kind((cr_dtype)part->dtype) == CR_KIND_FLOAT) return;
     if (part->families & CR_FAM_PROD) return;                        /* its tiles may be larger than a block */
     if (families & CR_FAM_SUM) families &= ~(uint32_t)CR_FAM_SUMABS; /* one of the two goes alone */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/cpu/axis.h"
+#include "kernels/cpu/fast.h"
 #include "kernels/cpu/fold.h"
 #include "tests/unit/check_main.h"
 
@@ -273,6 +274,8 @@ static cr_status by_columns(const cr_axis_spec *spec, const uint8_t *data, answe
     return status;
 }
 
+static uint32_t switched_off; /* fast ways, while a case's answers are made */
+
 static void one_case(const cr_axis_spec *spec, distribution d) {
     uint64_t elements = spec->shape.outer * spec->shape.n * spec->shape.inner;
     uint8_t *block, *data = make(spec->dtype, d, elements, (unsigned)below(9), &block);
@@ -280,6 +283,7 @@ static void one_case(const cr_axis_spec *spec, distribution d) {
     answers_new(&want, spec);
     cr_status status = reference(spec, data, &want);
     answers_new(&got, spec);
+    cr_fast_switch_off(switched_off);
     ck_assert_int_eq(by_blocks(spec, data, &got), status);
     if (status == CR_OK) compare(spec, &want, &got, "blocks", (int)d);
     answers_free(&got, spec);
@@ -289,6 +293,7 @@ static void one_case(const cr_axis_spec *spec, distribution d) {
         if (status == CR_OK) compare(spec, &want, &got, "columns", (int)d);
         answers_free(&got, spec);
     }
+    cr_fast_switch_off(0);
     answers_free(&want, spec);
     free(block);
 }
@@ -373,6 +378,23 @@ START_TEST(sums_of_every_distribution) {
 }
 END_TEST
 
+/* Each fast way switched off, and all at once: the same bits. The reference, a fold of each output, has them all. */
+START_TEST(each_fast_way_off) {
+    enum { ROUNDS = 260 / SPARSE };
+    const uint32_t off = _i < CR_FAST_WAYS ? (uint32_t)1 << _i : UINT32_MAX;
+    random_state = 0x2545f4914f6cdd1du + (uint64_t)_i;
+    for (int round = 0; round < ROUNDS; round++) {
+        cr_axis_spec spec = {.dtype = (cr_dtype)(1 + below(CR_DTYPE_INPUTS)), .shape = shapes[below(SHAPES)]};
+        if (cr_cpu_select(isas[below(3)], NULL) != CR_OK) cr_cpu_select(NULL, NULL);
+        choose_ops(&spec);
+        switched_off = off;
+        one_case(&spec, (distribution)below(DISTRIBUTIONS));
+        switched_off = 0;
+    }
+    cr_cpu_select(NULL, NULL);
+}
+END_TEST
+
 /* Both extrema are wanted, but only one index: the other must not be looked at. */
 START_TEST(norminf_beside_an_index) {
     static const cr_op args[] = {CR_OP_ARGMIN, CR_OP_ARGMAX};
@@ -392,5 +414,6 @@ END_TEST
 CR_CHECK_MAIN("axis") {
     tcase_add_loop_test(tc, every_way_gives_the_same_bits, 0, 3);
     tcase_add_loop_test(tc, sums_of_every_distribution, 0, 3);
+    tcase_add_loop_test(tc, each_fast_way_off, 0, CR_FAST_WAYS + 1);
     tcase_add_test(tc, norminf_beside_an_index);
 }

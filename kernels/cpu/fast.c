@@ -1,0 +1,45 @@
+/* fast: which fast ways are on, and their names.
+ *
+ * Thread: any; two atomic words. */
+#include "kernels/cpu/fast.h"
+
+#include <stddef.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+_Static_assert(CR_FAST_WAYS <= 32, "a bit each");
+
+_Atomic uint32_t cr_fast_off;
+
+void cr_fast_switch_off(uint32_t ways) { atomic_store(&cr_fast_off, ways); }
+
+const char *cr_fast_name(unsigned way) {
+    static const char *const names[] = {
+#define CR_FAST(symbol, name, takes, gain) name,
+#include "kernels/cpu/fast.def"
+#undef CR_FAST
+    };
+    return way < CR_FAST_WAYS ? names[way] : NULL;
+}
+
+bool cr_fast_tells_inexact(void) {
+#if defined(__x86_64__)
+    static atomic_int known; /* 0: not yet; 1: it does; 2: it does not */
+    int now = atomic_load_explicit(&known, memory_order_relaxed);
+    if (now == 0) {
+        unsigned state = _mm_getcsr();
+        volatile double one = 1, small = 0x1p-60, sum;
+        _mm_setcsr(state & ~(unsigned)_MM_EXCEPT_INEXACT);
+        sum = one + small;
+        (void)sum;
+        now = _mm_getcsr() & _MM_EXCEPT_INEXACT ? 1 : 2;
+        _mm_setcsr(state);
+        atomic_store_explicit(&known, now, memory_order_relaxed);
+    }
+    return now == 1;
+#else
+    return false;
+#endif
+}

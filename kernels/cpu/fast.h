@@ -1,0 +1,31 @@
+/* fast: the fast ways of the CPU's folds (fast.def), each of which can be switched off: for tests, which find the same bits, and for
+ * benches, which find what it gains.
+ *
+ * Thread: any; a fold sees what stood when it began. */
+#ifndef CURED_KERNELS_CPU_FAST_H
+#define CURED_KERNELS_CPU_FAST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum cr_fast {
+#define CR_FAST(symbol, name, takes, gain) CR_FAST_##symbol,
+#include "kernels/cpu/fast.def"
+#undef CR_FAST
+    CR_FAST_WAYS
+} cr_fast;
+
+extern _Atomic uint32_t cr_fast_off; /* a bit a way that is off; none is */
+
+static inline bool cr_fast_on(cr_fast way) {
+    return !(atomic_load_explicit(&cr_fast_off, memory_order_relaxed) >> way & 1);
+}
+/* For tests and benches: the ways of the mask are off from the next fold on. */
+void cr_fast_switch_off(uint32_t ways);
+/* NULL: there is none of that number. */
+const char *cr_fast_name(unsigned way);
+/* Whether the processor notes that an addition was rounded. Emulators of processors, such as valgrind's, do not. */
+bool cr_fast_tells_inexact(void);
+
+#endif
