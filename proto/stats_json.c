@@ -4,8 +4,8 @@
 #include <inttypes.h>
 
 #include "proto/text.h"
-#include "proto/wire_internal.h"
 #include "proto/wire_stats.h"
+#include "proto/wire_table.h"
 
 typedef struct out {
     cr_text to;
@@ -18,7 +18,7 @@ typedef struct out {
 static void quote(out *o, const char *text) {
     put(o, "\"");
     for (size_t n; *text; text += n) {
-        const size_t good = cr_wire_printable(text);
+        const size_t good = cr_wire_printable(text, SIZE_MAX); /* ends at its NUL */
         n = good ? good : 1;
         if (!good)
             put(o, "?");

@@ -1,11 +1,11 @@
-/* wire: the protobuf messages of cured.proto as plain structs of fixed size. No protobuf-c type leaves wire.c, and
- * nothing a peer sends makes it allocate beyond a bounded scratch area that is free again when the call returns.
+/* wire: the messages of cured.proto as plain structs of fixed size. What is read and written of each is a row of fields.def or
+ * parts.def; nothing here allocates, whatever a peer sends.
  *
  * Thread: any; nothing here holds state. Owner: the caller owns every struct and buffer. Unpacked structs hold no
- * pointers into the input, but for the two said below (partials and array values). pack functions return the payload's length and write at most cap bytes; 0 means that it does
- * not fit (no message of this protocol packs to 0 bytes of payload where that matters: callers give cap ≥
- * CR_HEAD_MAX_BYTES or know the size). unpack functions return CR_OK or INVALID_ARGUMENT with a sentence that names the
- * message and the field. */
+ * pointers into the input, but for partials and array values. pack functions return the payload's length and write at most
+ * cap bytes; 0 means that it does not fit, and out holds a part of it (no message of this protocol packs to 0 bytes of payload where that matters:
+ * callers give cap ≥ CR_HEAD_MAX_BYTES or know the size). unpack functions return CR_OK or INVALID_ARGUMENT with a sentence
+ * that names the message and the field. */
 #ifndef CURED_PROTO_WIRE_H
 #define CURED_PROTO_WIRE_H
 
@@ -22,35 +22,70 @@ enum {
     CR_WIRE_MAX_LANES = 16,
     CR_WIRE_MAX_COUNTERS = 64,
     CR_WIRE_MAX_USERS = 32,
+    CR_WIRE_MAX_REQUESTS = 128, /* rows of method, source and code; more are not told */
+    CR_WIRE_MAX_STAGES = 8,
+    CR_WIRE_MAX_NAMED = 32, /* ops, dtypes, reasons, fronts */
+    CR_WIRE_MAX_POOLS = 8,
+    CR_WIRE_MAX_SLOW = 32,
+    CR_WIRE_MAX_OPTIONS = 128,
+    CR_WIRE_WORD_BYTES = 24, /* names that the daemon chooses */
+    CR_WIRE_OPTION_BYTES = 64,
+    CR_WIRE_SETTING_BYTES = 256,
 };
-
-typedef struct cr_wire_limits {
-    uint32_t head_bytes, data_bytes, ops, jobs_per_connection;
-    uint64_t credit_bytes, input_bytes;
-    uint32_t regions_per_connection;
-    uint64_t region_bytes;
-} cr_wire_limits;
 
 /* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses; ReduceRequest.outputs and
  * RegisterRequest.writable. */
 #define CR_FEATURE_STATUSES "statuses"
 #define CR_FEATURE_OUTPUTS "outputs"
 
-typedef struct cr_wire_hello {
-    uint32_t version_min, version_max;
-    char client[CR_NAME_MAX_BYTES + 1];
-    char token[CR_TOKEN_MAX_BYTES + 1]; /* "": none */
-    uint32_t feature_count;             /* features beyond CR_WIRE_MAX_FEATURES are ignored */
-    char features[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1];
-} cr_wire_hello;
+/* ---- the structs of fields.def: a member for each field of one message ---- */
 
-typedef struct cr_wire_welcome {
-    uint32_t version;
-    char server[CR_NAME_MAX_BYTES + 1];
-    uint32_t feature_count;
-    char features[CR_WIRE_MAX_FEATURES][CR_NAME_MAX_BYTES + 1];
-    cr_wire_limits limits;
-} cr_wire_welcome;
+typedef char cr_wire_word[CR_WIRE_WORD_BYTES];
+
+/* What stands before and behind a member's name. */
+#define CR_C_U32 uint32_t,
+#define CR_C_U64 uint64_t,
+#define CR_C_BOOL bool,
+#define CR_C_CODE uint32_t,
+#define CR_C_DOUBLE double,
+#define CR_C_TEXT(bytes) char, [bytes]
+#define CR_C_NAME(T, count, bytes) \
+    uint32_t count;                \
+    char, [bytes]
+#define CR_C_RAW CR_C_NAME
+#define CR_C_NAMES(T, count, most, bytes) \
+    uint32_t count;                       \
+    char, [most][bytes]
+#define CR_C_TEXTS CR_C_NAMES
+#define CR_C_POINTER(T, bytes) \
+    const uint8_t *, ;         \
+    size_t bytes
+#define CR_C_MESSAGE(T, id) cr_wire_##T,
+#define CR_C_LIST(in, count, most, T, id) \
+    uint32_t count;                       \
+    cr_wire_##T, [most]
+#define CR_DECLARE(parts, member) CR_DECLARE_(parts, member)
+#define CR_DECLARE_(before, behind, member) before member behind;
+
+#define CR_MESSAGE(id, proto, name, T) typedef struct cr_wire_##T {
+#define CR_FIELD(T, number, name, kind) CR_DECLARE(CR_C_##kind, name)
+#define CR_FIELD_AS(T, number, name, member, kind) CR_DECLARE(CR_C_##kind, member)
+#define CR_OPTIONAL(T, number, name, kind, has) \
+    bool has;                                   \
+    CR_DECLARE(CR_C_##kind, name)
+#define CR_MEMBER(...) __VA_ARGS__;
+#define CR_ROW(T, number, name, member, kind)
+#define CR_INNER(T, number, name, id)
+#define CR_END(id, T) \
+    }                 \
+    cr_wire_##T;
+#include "proto/fields.def"
+
+#include "proto/table_end.h"
+
+typedef struct cr_wire_names cr_wire_names;
+
+/* ---- requests and answers: several messages are one struct (parts.def) ---- */
 
 typedef enum cr_wire_source {
     CR_SOURCE_STREAM = 1,
@@ -61,25 +96,31 @@ typedef enum cr_wire_source {
 } cr_wire_source;
 
 /* ReduceRequest with its Input. Numbers of dtype, op, nan and overflow are passed through unchecked: what they mean is
- * the next room's business; that ops are 1 … CR_CALL_MAX_OPS is checked here. */
+ * the next room's business; that ops are 1 … CR_CALL_MAX_OPS is checked here. parts.def counts on the order, and
+ * callers on the size. */
 typedef struct cr_wire_reduce {
     uint32_t dtype, result_dtype, nan, overflow;
     uint64_t ddof;
     uint32_t op_count;
-    uint32_t ops[CR_CALL_MAX_OPS];
     cr_wire_source source;
-    bool length_known; /* stream and inline: length in bytes; descriptor and region: length in elements */
-    uint64_t length;   /* valid with length_known */
-    uint64_t offset;   /* descriptor and region: bytes */
-    uint64_t region;   /* its number */
-    bool has_axis;
+    bool length_known;        /* stream and inline: length in bytes; descriptor and region: length in elements */
+    bool open;                /* reading: it was said that the length is not known */
+    uint32_t pieces;          /* reading and writing: of regions */
+    uint64_t length;          /* valid with length_known */
+    uint64_t offset;          /* descriptor and region: bytes */
+    uint64_t region;          /* its number */
     uint64_t outer, n, inner; /* with has_axis */
-    bool statuses;            /* with has_axis: each answer has one */
+    uint64_t first;           /* index of the first element; no axis */
+    uint32_t outputs;         /* 0, or op_count: each op's answers go to a region; cr_wire_unpack_outputs has which */
+    uint32_t data_bytes;      /* reading: of ReduceRequest.data */
+    uint32_t kernel_bytes;    /* reading: how many came, as all members of such names */
+    bool has_axis;
+    bool has_input; /* reading */
+    bool statuses;  /* with has_axis: each answer has one */
     bool want_partial;
-    bool unplaced;    /* the partial has no position */
-    uint32_t outputs; /* 0, or op_count: each op's answers go to a region; cr_wire_unpack_outputs has which */
-    uint64_t first;   /* index of the first element; no axis */
+    bool unplaced;                      /* the partial has no position */
     char kernel[CR_NAME_MAX_BYTES + 1]; /* "": none is asked for by name */
+    uint32_t ops[CR_CALL_MAX_OPS];
 } cr_wire_reduce;
 
 /* One piece of an array that lies in several regions. */
@@ -107,7 +148,8 @@ typedef struct cr_wire_region {
     cr_wire_region_kind kind;
     bool writable;              /* answers may be written there */
     bool has_handle, has_event; /* the IPC kind always has a handle; with a descriptor it is the pointer in a pool */
-    uint64_t offset, bytes;     /* of CUDA kinds */
+    uint32_t name_bytes, device_bytes, handle_bytes, event_bytes; /* reading */
+    uint64_t offset, bytes;                                       /* of CUDA kinds */
     union {
         char name[CR_SHM_NAME_MAX_BYTES + 1]; /* with its slash; "" for kinds that are neither name nor CUDA */
         struct {                              /* of CUDA kinds */
@@ -138,22 +180,17 @@ typedef struct cr_wire_call {
     };
 } cr_wire_call;
 
-typedef struct cr_wire_registered {
-    uint64_t bytes;
-    bool read_only; /* though it was to be writable */
-} cr_wire_registered;
-
-typedef struct cr_wire_op_result {
-    uint32_t op, status, dtype;
-    uint8_t value_len, at_len;
-    bool inexact;
-    uint8_t value[CR_WIRE_VALUE_BYTES], at[8];
-    char message[CR_ERROR_TEXT];
-} cr_wire_op_result;
-
 typedef struct cr_wire_timing {
     uint64_t queue_ns, run_ns, total_ns;
 } cr_wire_timing;
+
+typedef struct cr_wire_op_result {
+    uint32_t op, status, dtype;
+    uint32_t value_len, at_len;
+    bool inexact;
+    uint8_t value[CR_WIRE_VALUE_BYTES], at[8]; /* zeros to the end: readers of a value may load a whole word */
+    char message[CR_ERROR_TEXT];
+} cr_wire_op_result;
 
 typedef struct cr_wire_result {
     uint64_t count;
@@ -166,62 +203,8 @@ typedef struct cr_wire_result {
     cr_wire_op_result results[CR_CALL_MAX_OPS];
 } cr_wire_result;
 
-/* ArrayPart. Its values are array bytes and are not copied: packing leaves them to the caller, unpacking points at them. */
-typedef struct cr_wire_part {
-    uint32_t op; /* position in the request's ops */
-    uint64_t first;
-    const uint8_t *values;
-    size_t values_len;
-    const uint8_t *statuses; /* packed with the head; NULL: every answer has a value */
-    size_t statuses_len;
-} cr_wire_part;
-
 /* The head of an ArrayPart, but for its statuses. */
 enum { CR_WIRE_PART_HEAD_BYTES = 48 };
-
-typedef struct cr_wire_lane {
-    char name[CR_NAME_MAX_BYTES + 1], device[CR_NAME_MAX_BYTES + 1];
-    uint32_t workers;
-    double bytes_per_second;
-} cr_wire_lane;
-
-typedef struct cr_wire_counter {
-    char name[CR_NAME_MAX_BYTES + 1];
-    uint64_t value;
-} cr_wire_counter;
-
-typedef struct cr_wire_held {
-#define CR_USE(name) uint64_t name;
-#include "proto/use.def"
-#undef CR_USE
-} cr_wire_held;
-
-typedef struct cr_wire_user {
-    char name[CR_NAME_MAX_BYTES + 1];
-    bool own;
-    cr_wire_held used, limit;
-} cr_wire_user;
-
-typedef struct cr_wire_info {
-    char version[CR_NAME_MAX_BYTES + 1], backend[CR_NAME_MAX_BYTES + 1], backend_reason[CR_ERROR_TEXT];
-    uint64_t uptime_ms;
-    uint32_t lane_count, counter_count;
-    cr_wire_lane lanes[CR_WIRE_MAX_LANES];
-    cr_wire_counter counters[CR_WIRE_MAX_COUNTERS];
-    cr_wire_limits limits;
-    uint32_t user_count;
-    cr_wire_user users[CR_WIRE_MAX_USERS];
-} cr_wire_info;
-
-typedef struct cr_wire_status {
-    cr_status code; /* numbers outside gRPC's list unpack as CR_UNKNOWN */
-    uint32_t retry_after_ms;
-    char message[CR_ERROR_TEXT];
-} cr_wire_status;
-
-typedef struct cr_wire_progress {
-    uint64_t bytes_done, bytes_total;
-} cr_wire_progress;
 
 size_t cr_wire_pack_hello(const cr_wire_hello *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_welcome(const cr_wire_welcome *m, uint8_t *out, size_t cap);
@@ -262,8 +245,10 @@ cr_status cr_wire_unpack_slow_log_request(const uint8_t *in, size_t len, cr_erro
 
 /* One field of a message, found without unpacking: for array bytes, which are too many to copy. */
 typedef struct cr_wire_field {
-    uint64_t number, value; /* value: of a varint, or the length of bytes */
+    uint64_t number, value; /* value: of a varint or of fixed bits, or the length of bytes */
     const uint8_t *bytes;   /* into the payload; NULL: not a length-delimited field */
+    uint8_t wire;           /* protobuf's wire type */
+    bool overlong;          /* its tag or its length takes more bytes than any protobuf library writes */
 } cr_wire_field;
 
 /* The field at *at, which moves behind it. False at the end, and where the payload is not well formed: *at is len only in
@@ -292,27 +277,8 @@ cr_status cr_wire_unpack_status(const uint8_t *in, size_t len, cr_wire_status *m
 cr_status cr_wire_unpack_progress(const uint8_t *in, size_t len, cr_wire_progress *m, cr_error *error);
 cr_status cr_wire_unpack_credit(const uint8_t *in, size_t len, uint64_t *bytes, cr_error *error);
 
-/* Options by name: those in force are changed_count, the others behind them take a restart. */
-enum { CR_WIRE_MAX_OPTIONS = 128, CR_WIRE_OPTION_BYTES = 64 };
-typedef struct cr_wire_reloaded {
-    uint32_t changed_count, count;
-    char names[CR_WIRE_MAX_OPTIONS][CR_WIRE_OPTION_BYTES];
-} cr_wire_reloaded;
-
 size_t cr_wire_pack_reloaded(const cr_wire_reloaded *m, uint8_t *out, size_t cap);
 cr_status cr_wire_unpack_reloaded(const uint8_t *in, size_t len, cr_wire_reloaded *m, cr_error *error);
-
-/* What every option is set to. */
-enum { CR_WIRE_SETTING_BYTES = 256 };
-typedef struct cr_wire_setting {
-    char key[CR_WIRE_OPTION_BYTES], value[CR_WIRE_SETTING_BYTES], origin[16];
-    bool reloads, pending;
-} cr_wire_setting;
-
-typedef struct cr_wire_settings {
-    uint32_t count;
-    cr_wire_setting items[CR_WIRE_MAX_OPTIONS];
-} cr_wire_settings;
 
 size_t cr_wire_pack_settings(const cr_wire_settings *m, uint8_t *out, size_t cap);
 cr_status cr_wire_unpack_settings(const uint8_t *in, size_t len, cr_wire_settings *m, cr_error *error);

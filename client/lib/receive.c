@@ -232,7 +232,7 @@ static void on_info(cured_conn *conn, cured_call *call, const uint8_t *in, uint3
 /* What cured_reloaded points at; its first member is what is freed. */
 struct reloaded_block {
     cured_reloaded reloaded;
-    const char *names[CR_WIRE_MAX_OPTIONS];
+    const char *changed[CR_WIRE_MAX_OPTIONS], *restart[CR_WIRE_MAX_OPTIONS];
     cr_wire_reloaded wire;
 };
 
@@ -248,11 +248,12 @@ static void on_reloaded(cured_conn *conn, cured_call *call, const uint8_t *in, u
         broken(conn, "bad RESULT", e.text);
         return;
     }
-    for (uint32_t i = 0; i < b->wire.count; i++) b->names[i] = b->wire.names[i];
+    for (uint32_t i = 0; i < b->wire.changed_count; i++) b->changed[i] = b->wire.changed[i];
+    for (uint32_t i = 0; i < b->wire.restart_count; i++) b->restart[i] = b->wire.restart[i];
     b->reloaded = (cured_reloaded){.changed_count = b->wire.changed_count,
-                                   .restart_count = b->wire.count - b->wire.changed_count,
-                                   .changed = b->names,
-                                   .restart = b->names + b->wire.changed_count};
+                                   .restart_count = b->wire.restart_count,
+                                   .changed = b->changed,
+                                   .restart = b->restart};
     call->reloaded = &b->reloaded;
     cr_cl_call_finish(call, CR_OK, 0, "");
 }

@@ -74,12 +74,10 @@ bool cr_reply_registered(cr_conn *conn, uint32_t stream, uint64_t bytes, bool re
 
 bool cr_reply_reloaded(cr_conn *conn, uint32_t stream, const cr_reloaded *what) {
     static cr_wire_reloaded m; /* the loop's */
-    m.count = m.changed_count = 0;
-    for (uint32_t i = 0; i < what->changed_count; i++)
-        snprintf(m.names[m.count++], CR_WIRE_OPTION_BYTES, "%s", what->changed[i]);
-    m.changed_count = m.count;
-    for (uint32_t i = 0; i < what->restart_count; i++)
-        snprintf(m.names[m.count++], CR_WIRE_OPTION_BYTES, "%s", what->restart[i]);
+    m.changed_count = what->changed_count;
+    m.restart_count = what->restart_count;
+    for (uint32_t i = 0; i < m.changed_count; i++) snprintf(m.changed[i], CR_WIRE_OPTION_BYTES, "%s", what->changed[i]);
+    for (uint32_t i = 0; i < m.restart_count; i++) snprintf(m.restart[i], CR_WIRE_OPTION_BYTES, "%s", what->restart[i]);
     uint8_t *payload = payload_room(conn, sizeof m);
     if (!payload) return false;
     return send_frame(conn, payload, CR_FRAME_RESULT, CR_FLAG_END, stream,

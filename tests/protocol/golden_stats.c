@@ -29,7 +29,8 @@ size_t golden_result_config(uint8_t *out) {
 }
 
 size_t golden_result_reload(uint8_t *out) {
-    static cr_wire_reloaded m = {.changed_count = 2, .count = 3, .names = {"max_jobs", "log_level", "slabs"}};
+    static cr_wire_reloaded m = {
+        .changed_count = 2, .restart_count = 1, .changed = {"max_jobs", "log_level"}, .restart = {"slabs"}};
     return cr_wire_pack_reloaded(&m, out, GOLDEN_CAP);
 }
 

@@ -232,12 +232,12 @@ static size_t result_info(uint8_t *out) {
 }
 
 static size_t status(uint8_t *out) {
-    cr_wire_status m = {CR_RESOURCE_EXHAUSTED, 20, "256 calls in flight on this connection, limit is 256"};
+    cr_wire_status m = {CR_RESOURCE_EXHAUSTED, "256 calls in flight on this connection, limit is 256", 20};
     return cr_wire_pack_status(&m, out, CAP);
 }
 
 static size_t status_connection(uint8_t *out) {
-    cr_wire_status m = {CR_UNAVAILABLE, 1000, "the server is shutting down"};
+    cr_wire_status m = {CR_UNAVAILABLE, "the server is shutting down", 1000};
     return cr_wire_pack_status(&m, out, CAP);
 }
 

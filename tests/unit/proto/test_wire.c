@@ -411,9 +411,11 @@ END_TEST
 START_TEST(too_small_a_buffer) {
     cr_wire_call m = small_call();
     size_t n = cr_wire_pack_call(&m, buffer, sizeof buffer);
-    memset(buffer, 0xee, 64);
-    for (size_t cap = 0; cap < n; cap++) ck_assert_uint_eq(cr_wire_pack_call(&m, buffer, cap), 0);
-    ck_assert_uint_eq(buffer[0], 0xee);
+    for (size_t cap = 0; cap < n; cap++) {
+        memset(buffer, 0xee, 64);
+        ck_assert_uint_eq(cr_wire_pack_call(&m, buffer, cap), 0);
+        ck_assert_uint_eq(buffer[cap], 0xee);
+    }
 }
 END_TEST
 

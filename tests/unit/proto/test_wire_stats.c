@@ -56,11 +56,12 @@ START_TEST(largest_slow_log_fits) {
     slow->count = CR_WIRE_MAX_SLOW;
     for (int i = 0; i < CR_WIRE_MAX_SLOW; i++) {
         cr_wire_slow_call *c = &slow->calls[i];
-#define CR_SLOW_TEXT(name) memset(c->name, 't', sizeof c->name - 1);
-#define CR_SLOW_NUMBER(name)
-#include "proto/slow.def"
-#undef CR_SLOW_TEXT
-#undef CR_SLOW_NUMBER
+        memset(c->client, 't', sizeof c->client - 1);
+        memset(c->user, 't', sizeof c->user - 1);
+        memset(c->ops, 't', sizeof c->ops - 1);
+        memset(c->lanes, 't', sizeof c->lanes - 1);
+        char *words[] = {c->front, c->transport, c->method, c->source, c->dtype};
+        for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) memset(words[k], 't', CR_WIRE_WORD_BYTES - 1);
         c->bytes = c->total_ns = c->run_ns = UINT64_MAX;
     }
     n = cr_wire_pack_slow_log(slow, buffer, CR_HEAD_MAX_BYTES);

@@ -1,0 +1,19 @@
+/* table_end: forgets what a pass over fields.def or parts.def has defined. Included behind each. */
+#undef CR_MESSAGE
+#undef CR_FIELD
+#undef CR_FIELD_AS
+#undef CR_OPTIONAL
+#undef CR_MEMBER
+#undef CR_ROW
+#undef CR_ROW_WHEN
+#undef CR_INNER
+#undef CR_INNER_WHEN
+#undef CR_INPUT
+#undef CR_ASIDE
+#undef CR_PASSED
+#undef CR_PASSED_WHEN
+#undef CR_END
+#undef CR_END_OF
+#undef CR_END_FROM
+#undef CR_EMIT
+#undef CR_TABLE
