@@ -253,7 +253,7 @@ static int parse(int argc, char **argv, settings *s) {
         {"claim", BENCH_BYTES, &s->claim, "BYTES",
          .what = "what a worker folds into its columns at once (sixteen lines, 4M … 16M)"},
         {"isa", BENCH_TEXT, &s->isa, "NAME", .what = "auto, portable, avx2 or avx512 (auto)"},
-        {"without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/cpu/fast.def), e.g. fused,half",
+        {"without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/core/fast.def), e.g. fused,half",
          .each = cpu_without},
         {"json", BENCH_TEXT, &s->path, "FILE", .what = "writes the figures to FILE"},
     };

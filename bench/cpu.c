@@ -244,7 +244,7 @@ static int parse(int argc, char **argv, settings *s) {
          .most = MAX_ROUNDS},
         {"only", BENCH_TEXT, &s->only, "TEXT", .what = "rows whose name and data hold TEXT, e.g. \"sum f32 normal\""},
         {"isa", BENCH_TEXT, &s->isa, "NAME", .what = "auto, portable, avx2 or avx512 (auto)"},
-        {"without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/cpu/fast.def), e.g. fused,half",
+        {"without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/core/fast.def), e.g. fused,half",
          .each = cpu_without},
         {"json", BENCH_TEXT, &s->json, "FILE", .what = "writes the figures to FILE"},
     };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/cpu.h"
-#include "kernels/cpu/fast.h"
+#include "kernels/core/fast.h"
 
 bool cpu_without(void *to, const char *word) {
     (void)to;

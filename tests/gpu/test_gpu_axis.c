@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cuda/gpu.h"
 #include "tests/gpu/gpu_cases.h"
@@ -265,6 +266,12 @@ static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offs
                                                                     : CR_F64};
     ask_all(&spec, false);
     compare(&spec, offset, kind);
+    for (int way = CR_FAST_GPU_AHEAD; floats && way <= CR_FAST_GPU_STRIPS; way++) { /* and without each of them */
+        if ((run.number + (uint64_t)way) % 2) continue;
+        cr_fast_switch_off(UINT32_C(1) << way);
+        compare(&spec, offset, kind);
+        cr_fast_switch_off(0);
+    }
     for (uint64_t which = 0; floats && which < 3; which += 1 + run.number % 2) {
         if (which == 0) spec.finish.result_dtype = CR_DTYPE_NONE; /* there is a shorter way to it */
         ask_few(&spec, which);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "kernels/core/close.h"
+#include "kernels/core/fast.h"
 #include "kernels/core/float_state.h"
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/columns/range.h"
-#include "kernels/cpu/fast.h"
 #include "kernels/cpu/rows/rows.h"
 
 enum {

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
-#include "kernels/cpu/fast.h"
 #include "kernels/cpu/fold.h"
 
 const cr_axis_isa *cr_axis_current(void) {

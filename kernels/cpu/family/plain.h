@@ -7,9 +7,9 @@
 #ifndef CURED_KERNELS_CPU_FAMILY_PLAIN_H
 #define CURED_KERNELS_CPU_FAMILY_PLAIN_H
 
+#include "kernels/core/fast.h"
 #include "kernels/core/float.h"
 #include "kernels/cpu/family/anchor.h"
-#include "kernels/cpu/fast.h"
 
 struct plain_run {
     vf64 total;

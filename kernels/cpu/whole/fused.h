@@ -14,10 +14,10 @@
 #define CURED_KERNELS_CPU_WHOLE_FUSED_H
 
 #include "kernels/core/anchor.h"
+#include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/family/anchor.h"
 #include "kernels/cpu/family/extrema.h"
-#include "kernels/cpu/fast.h"
 
 enum {
     FUSED_BLOCK = 16384, /* bytes */

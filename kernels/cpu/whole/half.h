@@ -9,9 +9,9 @@
 #ifndef CURED_KERNELS_CPU_WHOLE_HALF_H
 #define CURED_KERNELS_CPU_WHOLE_HALF_H
 
+#include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/family/extrema.h"
-#include "kernels/cpu/fast.h"
 #include "kernels/cpu/whole/fused.h"
 
 enum {

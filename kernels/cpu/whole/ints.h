@@ -8,11 +8,11 @@
 #ifndef CURED_KERNELS_CPU_WHOLE_INTS_H
 #define CURED_KERNELS_CPU_WHOLE_INTS_H
 
+#include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/family/extrema.h"
 #include "kernels/cpu/family/int.h"
 #include "kernels/cpu/family/square.h"
-#include "kernels/cpu/fast.h"
 
 /* What a pass computes. Lanes of 16 bits are always summed, since squares of those without signs need it. */
 enum { INTS_SUM = 1, INTS_SQUARE = 2, INTS_REST = 4 /* extrema and counts */ };

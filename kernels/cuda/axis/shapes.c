@@ -1,6 +1,7 @@
 /* shapes: how a reduction along an axis is laid over a GPU. A pure function, tested without one.
  *
  * Thread: any; nothing here holds state. */
+#include "kernels/core/fast.h"
 #include "kernels/cuda/axis/axis.h"
 
 enum {
@@ -160,9 +161,10 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     at->m_log = log_of(at->m);
     const uint32_t blocks = wide ? WIDE_BLOCKS_PER_SM : floats ? FLOAT_BLOCKS_PER_SM : BLOCKS_PER_SM;
     split(at, lines, size, (uint64_t)multiprocessors * blocks);
-    at->ahead = at->splits == 1 && at->rounds == 1 && (at->together || (at->vector > 1 && at->m >= SEGMENT));
+    at->ahead = at->splits == 1 && at->rounds == 1 && (at->together || (at->vector > 1 && at->m >= SEGMENT)) &&
+                cr_fast_on(CR_FAST_GPU_AHEAD);
 
-    if (floats) strips(at, size);
+    if (floats && cr_fast_on(CR_FAST_GPU_STRIPS)) strips(at, size);
 
     uint64_t outputs = shape->outer * shape->inner;
     const uint64_t most = (uint64_t)multiprocessors * (size == 8 ? BLOCKS_PER_SM : FLOAT_BLOCKS_PER_SM),

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cpu/axis.h"
-#include "kernels/cpu/fast.h"
 #include "kernels/cpu/fold.h"
 #include "tests/unit/check_main.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/core/serial.h"
-#include "kernels/cpu/fast.h"
 #include "kernels/cpu/fold.h"
 #include "tests/unit/check_main.h"
 
@@ -31,7 +31,8 @@ static uint64_t element(cr_dtype dtype, int kind) {
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || kind == 0)
         return dtype == CR_BOOL ? bits & 1 : kind == 3 && bits % 3 == 0 ? 0 : bits;
     const uint64_t fraction = bits & (((uint64_t)1 << mantissa) - 1), sign = (bits >> 60 & 1) << (width - 1);
-    const uint64_t middle = ((uint64_t)1 << (exponents - 1)) - 8 + (bits >> 40) % 8, top = ((uint64_t)1 << exponents) - 1;
+    const uint64_t middle = ((uint64_t)1 << (exponents - 1)) - 8 + (bits >> 40) % 8,
+                   top = ((uint64_t)1 << exponents) - 1;
     if (kind == 2) return (uint64_t)0x55 << mantissa % 8;
     if (kind == 3 && bits >> 61 == 0) return sign;
     if (kind == 4 && (bits >> 50) % 997 == 0) return sign | top << mantissa | (bits >> 61 == 0);
@@ -55,8 +56,8 @@ static void same_without(cr_dtype dtype, uint32_t families, int kind, const uint
     for (unsigned way = 0; way <= CR_FAST_WAYS; way++) { /* the last: all at once */
         const uint32_t off = way < CR_FAST_WAYS ? (uint32_t)1 << way : UINT32_MAX;
         const bool same = packed(dtype, families, off, x, n, got) == bytes && memcmp(want, got, bytes) == 0;
-        ck_assert_msg(same, "%s, families %#x, kind %d, %zu elements: other bits without %s", cr_dtype_name(dtype), families,
-                      kind, n, way < CR_FAST_WAYS ? cr_fast_name(way) : "all fast ways");
+        ck_assert_msg(same, "%s, families %#x, kind %d, %zu elements: other bits without %s", cr_dtype_name(dtype),
+                      families, kind, n, way < CR_FAST_WAYS ? cr_fast_name(way) : "all fast ways");
     }
 }
 

@@ -1,7 +1,7 @@
 /* fast: which fast ways are on, and their names.
  *
  * Thread: any; two atomic words. */
-#include "kernels/cpu/fast.h"
+#include "kernels/core/fast.h"
 
 #include <stddef.h>
 
@@ -18,7 +18,7 @@ void cr_fast_switch_off(uint32_t ways) { atomic_store(&cr_fast_off, ways); }
 const char *cr_fast_name(unsigned way) {
     static const char *const names[] = {
 #define CR_FAST(symbol, name, takes, gain) name,
-#include "kernels/cpu/fast.def"
+#include "kernels/core/fast.def"
 #undef CR_FAST
     };
     return way < CR_FAST_WAYS ? names[way] : NULL;

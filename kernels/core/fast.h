@@ -1,9 +1,9 @@
-/* fast: the fast ways of the CPU's folds (fast.def), each of which can be switched off: for tests, which find the same bits, and for
+/* fast: the fast ways of the folds (fast.def), each of which can be switched off: for tests, which find the same bits, and for
  * benches, which find what it gains.
  *
  * Thread: any; a fold sees what stood when it began. */
-#ifndef CURED_KERNELS_CPU_FAST_H
-#define CURED_KERNELS_CPU_FAST_H
+#ifndef CURED_KERNELS_CORE_FAST_H
+#define CURED_KERNELS_CORE_FAST_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 typedef enum cr_fast {
 #define CR_FAST(symbol, name, takes, gain) CR_FAST_##symbol,
-#include "kernels/cpu/fast.def"
+#include "kernels/core/fast.def"
 #undef CR_FAST
     CR_FAST_WAYS
 } cr_fast;
