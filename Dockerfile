@@ -24,7 +24,7 @@ RUN scripts/bundle --programs-only /opt/cured
 
 # A client that shares its memory with the daemon (deploy/compose.yml): --target example.
 FROM build AS build-example
-RUN cc -O2 examples/shared_array.c -Iclient/include -Lbuild/bundle/lib -l:libcured.a -l:libprotobuf-c.a -lm -ldl -o /opt/shared_array
+RUN cc -O2 examples/shared_array.c -Iclient/include -Lbuild/bundle/lib -l:libcured.a -lm -ldl -o /opt/shared_array
 
 FROM ${BASE} AS example
 COPY --from=build-example /opt/shared_array /usr/local/bin/shared_array

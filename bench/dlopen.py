@@ -24,8 +24,7 @@ def main():
     libraries = [os.path.abspath(path) for path in sys.argv[1:]]
     if not libraries:
         sys.exit(__doc__.strip().split("\n")[-1])
-    for name in ("libm.so.6", "libprotobuf-c.so.1"):
-        _ctypes.dlopen(name, os.RTLD_NOW)
+    _ctypes.dlopen("libm.so.6", os.RTLD_NOW)
     times = {library: [] for library in libraries}
     for _ in range(ROUNDS):
         for library in libraries:

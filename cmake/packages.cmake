@@ -104,7 +104,7 @@ cured_package(libcured0 SECTION libs SUMMARY "exact reductions of arrays, shared
   RECOMMENDS libssl3 SUGGESTS cured SCRIPTS ${made}/shlibs ${debian}/libcured0/triggers)
 cured_package(libcured-dev SECTION libdevel SUMMARY "exact reductions of arrays, for building programs"
   TEXT "The header and the archive of libcured, its files for pkg-config and CMake," "and the protocol of the daemon cured." ${exact}
-  DEPENDS "libcured0 (= ${CURED_PACKAGE_VERSION}), libprotobuf-c-dev" SUGGESTS cured)
+  DEPENDS "libcured0 (= ${CURED_PACKAGE_VERSION})" SUGGESTS cured)
 set(scripts ${debian}/python3-cured)
 cured_package(python3-cured SECTION python SUMMARY "exact reductions of arrays from Python"
   TEXT "Reduces NumPy's arrays, tensors, buffers and files, in the process or by the" "daemon cured." ${exact}
