@@ -243,7 +243,7 @@ static bool measure(const row *r, const uint8_t *data, const settings *s, int th
 static int parse(int argc, char **argv, settings *s) {
     *s = (settings){.bytes = (size_t)1 << 30, .rounds = 7, .isa = "auto"};
     const bench_option options[] = {
-        {"size", BENCH_BYTES, &s->bytes, "BYTES", .what = "of the array (1G)", .least = COLUMNS_CLAIM, .most = 0x1p40,
+        {"size", BENCH_BYTES, &s->bytes, "BYTES", .what = "of the array (1G)", .least = 1 << 20, .most = 0x1p40,
          .step = 64},
         {"threads", BENCH_NUMBER, &s->threads, "N", .what = "workers, one a core (one, then all)", .least = 1,
          .most = BENCH_MAX_THREADS},
