@@ -75,7 +75,7 @@ static void note_of_grpc(cr_wire_reader *r, const cr_wire_message *type, const c
 #define COLD __attribute__((noinline)) static
 
 /* Compilers write many zeros by an instruction that begins slowly; the C library knows better ones. */
-__attribute__((noinline, noclone)) static void clear_many(uint8_t *at, size_t bytes) { memset(at, 0, bytes); }
+COLD void clear_many(uint8_t *at, size_t bytes) { memset(at, 0, bytes); }
 
 INLINE void clear(uint8_t *base, const cr_wire_row *row) {
     if (row->clear_bytes > 64)
