@@ -197,7 +197,7 @@ COLD bool read_left_out(cr_wire_reader *r, const cr_wire_message *type, const cr
                         const uint8_t *end) {
     union {
         uint64_t aligned;
-        uint8_t bytes[1024]; /* more than any item has */
+        uint8_t bytes[CR_ITEM_MAX_BYTES];
     } spare;
     if (row->kind == CR_ROW_LIST && !leave_out(r, type, row)) return false;
     memset(spare.bytes, 0, row->bytes);
@@ -302,19 +302,6 @@ COLD bool read_any(cr_wire_reader *r, const cr_wire_message *type, uint8_t *base
     return true;
 }
 
-/* A varint, and where it ends. NULL: it does not. */
-INLINE const uint8_t *take_number(const uint8_t *at, const uint8_t *end, uint64_t *value) {
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 63 && at < end; shift += 7) {
-        v |= (uint64_t)(*at & 0x7f) << shift;
-        if (*at++ < 0x80) {
-            *value = v;
-            return at;
-        }
-    }
-    return NULL;
-}
-
 /* The field of this row, if it comes next and is short: everybody writes fields by number. NULL: refused. Otherwise what follows,
  * which is `in` when the row is left to read_any. */
 INLINE const uint8_t *read_next(cr_wire_reader *r, const cr_wire_message *type, const cr_wire_row *row, uint8_t *base,
@@ -326,8 +313,7 @@ INLINE const uint8_t *read_next(cr_wire_reader *r, const cr_wire_message *type, 
         (tag >= 0x80 && in[1] != tag >> 7))
         return in;
     if (row->wire == CR_VARINT) {
-        at = take_number(at, end, &f.value);
-        if (!at) return in;
+        if (!cr_wire_take_varint(&at, end, &f.value)) return in;
     } else {
         f.value = *at++;
         f.bytes = at;

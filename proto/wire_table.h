@@ -35,6 +35,7 @@ typedef enum cr_row_kind {
     CR_ROW_COUNTED, /* structs, and how many came, which may be more */
 } cr_row_kind;
 
+enum { CR_ITEM_MAX_BYTES = 1024 };
 enum {
     CR_IN_ASIDE = 1 << 0,  /* offset is in cr_wire_aside */
     CR_ALWAYS = 1 << 1,    /* written whatever the chosen member says, and not zeroed when it comes again */
@@ -105,8 +106,14 @@ typedef struct cr_wire_aside {
 #define CR_R_INNER(id) \
     .clear_at = CR_CLEAR_AT_##id, .clear_bytes = CR_CLEAR_BYTES_##id, .read = cr_read_##id, .write = cr_write_##id
 #define CR_R_MESSAGE(T, id) .kind = CR_ROW_MESSAGE, .wire = CR_BYTES, CR_R_INNER(id)
+/* An item that has no room in its list is read into a spare one of CR_ITEM_MAX_BYTES. */
+#define CR_ITEM_BYTES(item)                                                                         \
+    (sizeof(item) + 0 * sizeof(struct {                                                             \
+                        _Static_assert(sizeof(item) <= CR_ITEM_MAX_BYTES, "there is a spare item"); \
+                        int none;                                                                   \
+                    }))
 #define CR_R_ITEMS(T, k, counter, limit, item, id) \
-    CR_R_OF(T, k, counter, limit), .bytes = sizeof(cr_wire_##item), CR_R_INNER(id)
+    CR_R_OF(T, k, counter, limit), .bytes = CR_ITEM_BYTES(cr_wire_##item), CR_R_INNER(id)
 #define CR_R_LIST(T, counter, limit, item, id) CR_R_ITEMS(T, CR_ROW_LIST, counter, limit, item, id)
 #define CR_R_COUNTED(T, counter, limit, item, id) CR_R_ITEMS(T, CR_ROW_COUNTED, counter, limit, item, id)
 #define CR_CHOSEN(T, member, is) \
