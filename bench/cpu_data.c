@@ -1,4 +1,4 @@
-/* cpu_data: the arrays that `cured-bench cpu` folds.
+/* cpu_data: the arrays that `cured-bench cpu` folds, and what its --without names.
  *
  * Thread: main. Owner: the caller owns the data. */
 #include <math.h>

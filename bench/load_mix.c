@@ -9,6 +9,7 @@
 
 #include "bench/load.h"
 #include "bench/options.h"
+#include "kernels/core/dtype.h"
 
 static const char *const input_names[LOAD_INPUTS] = {"bytes", "memfd", "file", "region"};
 static const char *const describe_ops[] = {"count", "sum", "mean", "std", "min", "max", "argmin", "argmax"};
@@ -83,34 +84,21 @@ static void fill(load_kind *kind, uint64_t seed) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
-        switch (kind->dtype) {
-            case CURED_BOOL:
-                words[i] = x & 0x0101010101010101u;
-                break;
-            case CURED_F16:
+        switch (cr_dtype_format((cr_dtype)kind->dtype)) {
+            case CR_FORMAT_F16:
                 words[i] = (x & lanes16 * 0x9fff) | lanes16 * 0x2000;
                 break;
-            case CURED_BF16:
+            case CR_FORMAT_BF16:
                 words[i] = (x & lanes16 * 0x83ff) | lanes16 * 0x3c00;
                 break;
-            case CURED_F32:
+            case CR_FORMAT_F32:
                 words[i] = (x & lanes32 * 0x83ffffff) | lanes32 * 0x3c000000;
                 break;
-            case CURED_F64:
+            case CR_FORMAT_F64:
                 words[i] = (x & 0x807fffffffffffffu) | 0x3f80000000000000u;
                 break;
-            case CURED_DTYPE_DEFAULT:
-            case CURED_U8:
-            case CURED_I8:
-            case CURED_U16:
-            case CURED_I16:
-            case CURED_U32:
-            case CURED_I32:
-            case CURED_U64:
-            case CURED_I64:
-            case CURED_I128: /* results alone */
-            case CURED_BIGINT:
-                words[i] = x;
+            case CR_FORMAT_INT:
+                words[i] = kind->dtype == CURED_BOOL ? x & 0x0101010101010101u : x;
         }
     }
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "kernels/core/dtype.h"
 #include "kernels/core/op.h"
 
 /* An integer of any width, by its exact decimal digits. */
@@ -24,29 +25,11 @@ PyObject *cr_py_answer_value(const cured_value *value) {
         cr_py_raise(&error);
         return NULL;
     }
-    switch (cured_value_dtype(value)) {
-        case CURED_BOOL:
-            return PyBool_FromLong(*(const char *)cured_value_bytes(value, &(size_t){0}) != 0);
-        case CURED_F16:
-        case CURED_BF16:
-        case CURED_F32:
-        case CURED_F64:
-            cured_value_double(value, &number);
-            return PyFloat_FromDouble(number);
-        case CURED_DTYPE_DEFAULT:
-        case CURED_U8:
-        case CURED_I8:
-        case CURED_U16:
-        case CURED_I16:
-        case CURED_U32:
-        case CURED_I32:
-        case CURED_U64:
-        case CURED_I64:
-        case CURED_I128:
-        case CURED_BIGINT:
-            break;
-    }
-    return integer(value);
+    const cured_dtype dtype = cured_value_dtype(value);
+    if (dtype == CURED_BOOL) return PyBool_FromLong(*(const char *)cured_value_bytes(value, &(size_t){0}) != 0);
+    if (cr_dtype_kind((cr_dtype)dtype) != CR_KIND_FLOAT) return integer(value);
+    cured_value_double(value, &number);
+    return PyFloat_FromDouble(number);
 }
 
 PyObject *cr_py_answer_result(const cr_py_request *r, PyObject **values) {

@@ -378,12 +378,21 @@ ALWAYS vf64 fused_minus(vf64 a, vf64 b) {
 #endif
 }
 
+/* In lanes, all bits: x is an infinity or a NaN. */
+ALWAYS vu64 not_finite(vf64 x) {
+    const vu64 infinity = ALL(vu64, (uint64_t)2047 << 52);
+    return (vu64)(((vu64)x & infinity) == infinity);
+}
+
 /* Whether an operation on floats was rounded since the flag was last cleared. Only functions that are not inlined compute between
  * the two: for the compiler the flag depends on nothing. */
 #if defined(VEC_AVX512) || defined(VEC_AVX2)
 #define VEC_TELLS_INEXACT 1
 ALWAYS bool inexact_seen(void) { return (_mm_getcsr() & _MM_EXCEPT_INEXACT) != 0; }
-ALWAYS void inexact_clear(void) { _mm_setcsr(_mm_getcsr() & ~(unsigned)_MM_EXCEPT_INEXACT); }
+/* To clear takes longer than to look. */
+ALWAYS void inexact_clear(void) {
+    if (inexact_seen()) _mm_setcsr(_mm_getcsr() & ~(unsigned)_MM_EXCEPT_INEXACT);
+}
 #endif
 
 /* The sum of each 8 bytes, in 64-bit lanes. */

@@ -6,7 +6,6 @@
 #ifndef CURED_KERNELS_CPU_COLUMNS_PLAIN_H
 #define CURED_KERNELS_CPU_COLUMNS_PLAIN_H
 
-#include "kernels/core/float.h"
 #include "kernels/cpu/vec.h"
 
 #if defined(VEC_TELLS_INEXACT)
@@ -14,7 +13,6 @@ enum { PLAIN_VECTORS = 8, PLAIN_COLUMNS = PLAIN_VECTORS * VB / 8 };
 
 /* PLAIN_COLUMNS columns at p. Returns whether a sum is not finite, in lanes. */
 ALWAYS vu64 plain_few(const uint8_t *p, size_t stride, uint64_t lines, size_t ahead, uint8_t *to) {
-    const vu64 infinity = ALL(vu64, (uint64_t)CR_F64_TOP << CR_F64_MANTISSA);
     vf64 sum[PLAIN_VECTORS] = {{0}};
     vu64 strange = {0};
     for (uint64_t t = 0; t < lines; t++, p += stride) {
@@ -25,7 +23,7 @@ ALWAYS vu64 plain_few(const uint8_t *p, size_t stride, uint64_t lines, size_t ah
     }
 #pragma GCC unroll 8
     for (int v = 0; v < PLAIN_VECTORS; v++) {
-        strange |= (vu64)(((vu64)sum[v] & infinity) == infinity);
+        strange |= not_finite(sum[v]);
         memcpy(to + v * VB, &sum[v], VB);
     }
     return strange;
@@ -42,7 +40,7 @@ NEVER bool plain_columns(const uint8_t *p, size_t stride, uint64_t lines, uint64
 
 static bool plain_sums(const uint8_t *p, size_t stride, uint64_t lines, uint64_t columns, size_t ahead, void *to) {
     if (columns < PLAIN_COLUMNS) return false;
-    if (inexact_seen()) inexact_clear();
+    inexact_clear();
     bool finite = plain_columns(p, stride, lines, columns, ahead, to);
     return !inexact_seen() && finite;
 }

@@ -75,7 +75,7 @@ static void plain_flush(struct plain_run *run, struct anchor_run *anchor) {
 #if defined(VEC_TELLS_INEXACT)
     double sum;
     if (!any_bit((vu64)run->total)) return;
-    if (inexact_seen()) inexact_clear();
+    inexact_clear();
     plain_lanes(&run->total, &sum);
     if (!inexact_seen()) {
         plain_put(anchor, sum);
@@ -91,14 +91,13 @@ static void plain_flush(struct plain_run *run, struct anchor_run *anchor) {
 #if defined(VEC_TELLS_INEXACT)
 /* Adds a block, or leaves everything as it was and returns false. */
 static bool plain_take(struct plain_run *run, const uint8_t *p, size_t bytes, bool absolute, struct ahead ahead) {
-    const vu64 infinity = ALL(vu64, (uint64_t)CR_F64_TOP << CR_F64_MANTISSA);
     if (!run->on) return false;
     if (run->skip > 0) return run->skip--, false;
     vf64 total;
     fetch_pages(ahead, p, bytes);
-    if (inexact_seen()) inexact_clear();
+    inexact_clear();
     plain_block(&run->total, &total, p, bytes, absolute, ahead);
-    if (inexact_seen() || any_bit((vu64)(((vu64)total & infinity) == infinity))) {
+    if (inexact_seen() || any_bit(not_finite(total))) {
         if (run->fails < PLAIN_PATIENCE) run->fails++;
         run->skip = (1u << run->fails) - 2;
         return false;
