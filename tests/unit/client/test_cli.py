@@ -279,6 +279,12 @@ class Cli(CliTest):
         for address in ("tcp:x", "unix:", "tcp:h:0"):
             self.assertEqual(self.run_static("ping", "--connect", address).code, 64)
 
+    def test_what_only_a_daemon_has(self):
+        for words, status in (("config show", 69), ("config reload", 69), ("stats", 65), ("slowlog", 65), ("top --once", 65)):
+            result = self.run_static(*words.split(), "--connect", "embedded:")
+            self.assertEqual((status, ""), (result.code, result.out), words)
+            self.assertRegex(result.err, "^cured-client: embedded: (there is no daemon|no daemon is asked)", words)
+
     def test_nobody_there(self):
         with socket.socket() as deaf:  # it has a port, and does not listen
             deaf.bind(("127.0.0.1", 0))
