@@ -13,9 +13,8 @@ import time
 import unittest
 
 import chromium
-from admin_client import Trickle
 from cured_daemon import CLIENT, CURED, Daemon, environment, main, need_binary
-from cured_wire import HELLO, frame, hello_message
+from cured_wire import CANCEL, CANCELLED, HELLO, frame, hello_message
 from test_admin import windows
 
 SECTIONS = ["Input folded", "Requests", "Where the time of a request goes, last minute", "Lanes and GPUs", "Refused, or ended to make room",
@@ -127,12 +126,14 @@ class Page(unittest.TestCase):
 
     def test_it_says_why_the_daemon_is_not_ready_and_when_it_is_gone(self):
         self.open()
-        with self.daemon.connect() as c:
-            call = Trickle(c)
+        with self.daemon.connect() as c, tempfile.TemporaryFile(dir=self.folder) as holes:
+            holes.truncate(1 << 40)  # the daemon goes on by itself, however late this process is, until the call is cancelled
+            call = c.start_descriptor("u8", ["sum"], holes.fileno())
             self.daemon.process.terminate()
             self.browser.wait("document.getElementById('state').textContent == 'draining'")
             self.assertIn("running calls finish", self.browser.run("document.getElementById('state').title"))
-            self.assertEqual(1, call.end())
+            c.send(frame(CANCEL, call))
+            self.assertEqual(CANCELLED, c.wait(call).status.code)
         self.assertEqual(0, self.daemon.wait())
         self.browser.wait("document.getElementById('state').textContent == 'no answer'")
         self.assertTrue(self.browser.run("document.title.startsWith('(no answer)')"))
