@@ -1,12 +1,14 @@
 /* error: how a status and its sentence reach the program, names, and the clock.
  *
  * Thread: any; nothing here holds state. */
+#include "client/lib/error.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/internal.h"
 #include "kernels/core/op.h"
+#include "proto/limits.h"
 
 /* The public numbers are the wire's, and so are the internal ones: one table each. */
 #define CR_STATUS(symbol, number, name) \

@@ -16,6 +16,9 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/lookout.h"
+#include "client/lib/error.h"
+#include "client/lib/options.h"
+#include "client/lib/value.h"
 #include "cured/cured.h"
 #include "kernels/core/ask.h"
 #include "proto/frame.h"
@@ -45,14 +48,6 @@ typedef enum call_kind {
 } call_kind;
 /* ACTIVE: under way (queued, sent or waiting for bytes). RETRY: waits for retry_ns, unknown to the daemon. DONE. */
 typedef enum call_state { CALL_ACTIVE, CALL_RETRY, CALL_DONE } call_state;
-
-struct cured_value {
-    uint8_t op, dtype, at_dtype, len, at_len;
-    bool inexact;
-    cr_status status;
-    uint8_t bytes[CR_WIRE_VALUE_BYTES], at[8];
-    char *message; /* NULL: none */
-};
 
 typedef struct cr_cl_array cr_cl_array;
 
@@ -184,11 +179,6 @@ struct cured_conn {
     uint8_t small[IN_BYTES];
 };
 
-/* error.c */
-cured_status cr_cl_give(cured_error *out, const cr_error *error, uint32_t retry_after_ms);
-cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* token.c: takes the token of the options or the environment, if there is one and the connection's address may see it. */
 cr_status cr_cl_token_take(cured_conn *conn, const cured_connect_options *options, bool tls, cr_error *error);
 
@@ -282,12 +272,6 @@ cr_status cr_cl_call_tell(cured_call *call, const uint8_t *in, uint32_t len, cr_
 /* receive.c: the answer to KIND_INFO, copied. False: no memory, and the call is done. */
 bool cr_cl_call_inform(cured_call *call, const cr_wire_info *info);
 
-/* partial.c: one op's answer, for an input of type dtype. */
-void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype);
-/* partial.c: values, all of them unset; NULL without memory. */
-cured_values *cr_cl_values_new(size_t count);
-struct cured_value *cr_cl_values_at(cured_values *values, size_t index);
-
 /* array.c: the answers of a call with an axis. Makes call->array from the request and the options. */
 cr_status cr_cl_array_make(cured_call *call, const cured_options *o, cr_error *error);
 /* Of a call with outputs, which were not to be written after all: memory for what is known of parts, a bit an answer. Zeroing it for
@@ -340,9 +324,7 @@ bool cr_cl_outputs_get(const cured_call *call, uint32_t op, cr_cl_output *output
 void cr_cl_outputs_release(cured_call *call);
 void cr_cl_outputs_free(cured_call *call);
 
-/* request.c: options as this library knows them, checked; ops, checked. */
-cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error);
-cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error);
+/* request.c */
 /* Calls in the connection's list that are not queued yet; NULL with *error set. elements: UINT64_MAX, not known yet. */
 cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, const cured_options *o, cr_error *error);
 cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype, const cured_op *ops, size_t op_count,

@@ -4,16 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/error.h"
+#include "client/lib/options.h"
+#include "client/lib/value.h"
 #include "kernels/core/ask.h"
 #include "kernels/core/serial.h"
 
 _Static_assert((int)CURED_PARTIAL_BYTES == (int)CR_SERIAL_MAX_BYTES, "room for any partial");
-
-struct cured_values {
-    uint32_t count;
-    struct cured_value values[];
-};
 
 struct merging {
     cr_share sum, next;
@@ -81,34 +78,6 @@ static cr_status check_ops(const cr_share *share, const cured_op *ops, size_t op
     return status == CR_OK ? cr_share_answers(share, numbers, ask.op_count, error) : status;
 }
 
-void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
-    to->op = (uint8_t)v->op;
-    to->status = v->error.code;
-    if (v->error.code != CR_OK) {
-        to->message = strdup(v->error.text);
-        return;
-    }
-    to->dtype = (uint8_t)v->dtype;
-    to->len = v->len;
-    memcpy(to->bytes, v->bytes, sizeof to->bytes);
-    to->at_dtype = dtype;
-    to->at_len = v->at_len;
-    memcpy(to->at, v->at, sizeof to->at);
-}
-
-cured_values *cr_cl_values_new(size_t count) {
-    cured_values *v = malloc(sizeof *v + count * sizeof v->values[0]);
-    if (v == NULL) return NULL;
-    v->count = (uint32_t)count;
-    /* Not by calloc, which does not look at what its thread has just freed. */
-    for (size_t i = 0; i < count; i++) v->values[i] = (struct cured_value){.message = NULL};
-    return v;
-}
-
-struct cured_value *cr_cl_values_at(cured_values *values, size_t index) {
-    return &values->values[index];
-}
-
 static cr_status finish(const cr_share *share, const cured_op *ops, size_t op_count, const cured_options *o,
                         cured_values **values, cr_error *error) {
     const cr_finish_opts opts = {.nan = (cr_nan_policy)o->nan,
@@ -124,7 +93,7 @@ static cr_status finish(const cr_share *share, const cured_op *ops, size_t op_co
         cr_value value;
         const cr_finish_opts own = cr_finish_share((cr_op)ops[i], (cr_dtype)p->dtype, &opts, NULL);
         cr_partial_finish(p, (cr_op)ops[i], &own, &value);
-        cr_cl_value_set(&v->values[i], &value, p->dtype);
+        cr_cl_value_set(cr_cl_values_at(v, i), &value, p->dtype);
     }
     *values = v;
     return CR_OK;
@@ -142,14 +111,4 @@ cured_status cured_partial_finish(const void *partial, size_t bytes, const cured
     if (cr_share_unpack(partial, bytes, share, &e) == CR_OK) finish(share, ops, op_count, &o, values, &e);
     free(share);
     return cr_cl_give(error, &e, 0);
-}
-
-const cured_value *cured_values_get(const cured_values *values, size_t index) {
-    return index < values->count ? &values->values[index] : NULL;
-}
-
-void cured_values_free(cured_values *values) {
-    if (values == NULL) return;
-    for (uint32_t i = 0; i < values->count; i++) free(values->values[i].message);
-    free(values);
 }

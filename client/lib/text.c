@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/value.h"
 #include "kernels/core/dtype.h"
 #include "kernels/core/float_state.h"
 #include "kernels/core/round.h"

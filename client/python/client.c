@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "client/lib/look.h"
+#include "client/lib/conn/look.h"
 #include "client/python/extension.h"
 
 /* What a client shows and trusts: in the order of client_new's names. */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 
 #include "client/lib/embedded/embedded.h"
+#include "client/lib/error.h"
+#include "client/lib/options.h"
+#include "client/lib/value.h"
 #include "kernels/cpu/fold.h"
 
 static cr_status check_options(const cured_options *o, cr_error *error) {

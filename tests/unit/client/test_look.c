@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/lib/look.h"
+#include "client/lib/conn/look.h"
 #include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 

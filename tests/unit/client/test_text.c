@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/value.h"
 #include "tests/unit/check_main.h"
 
 #define TEXT(dtype, type, value, want)                                                \

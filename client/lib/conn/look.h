@@ -3,8 +3,8 @@
  * until shortly before the end, and looks from there.
  *
  * Thread: the one that uses the connection; the seats are the process's. Owner: the connection. */
-#ifndef CURED_CLIENT_LIB_LOOK_H
-#define CURED_CLIENT_LIB_LOOK_H
+#ifndef CURED_CLIENT_LIB_CONN_LOOK_H
+#define CURED_CLIENT_LIB_CONN_LOOK_H
 
 #include "cured/cured.h"
 

@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "client/lib/conn/look.h"
 #include "client/lib/internal.h"
-#include "client/lib/look.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 

@@ -12,43 +12,6 @@
 
 enum { DEFAULT_RETRY_WAIT_MS = 10000 };
 
-cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_error *error) {
-    static const cured_options defaults = CURED_OPTIONS_INIT;
-    const size_t bytes = given == NULL ? 0 : given->struct_bytes < sizeof *o ? given->struct_bytes : sizeof *o;
-    if (bytes < sizeof *o) *o = defaults;
-    if (bytes != 0) memcpy(o, given, bytes);
-    if (o->timeout_ms > CR_TIMEOUT_MAX_MS)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "timeout_ms is %u, limit is %d", o->timeout_ms, CR_TIMEOUT_MAX_MS);
-    if ((unsigned)o->nan > CURED_NAN_SKIP)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "nan policy is %u, must be 0 or 1", (unsigned)o->nan);
-    if ((unsigned)o->overflow > CURED_OVERFLOW_WRAP)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "overflow rule is %u, must be 0 or 1", (unsigned)o->overflow);
-    if ((unsigned)o->result_dtype > CURED_BIGINT)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "result_dtype is %u, limit is %d", (unsigned)o->result_dtype,
-                       CURED_BIGINT);
-    if (o->first > INT64_MAX)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "first is %llu, must be below 2^63", (unsigned long long)o->first);
-    if (o->kernel != NULL && strlen(o->kernel) > CR_NAME_MAX_BYTES)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "kernel is a name of %zu bytes, limit is %d", strlen(o->kernel),
-                       CR_NAME_MAX_BYTES);
-    return CR_OK;
-}
-
-cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error) {
-    if (op_count < 1 || op_count > CURED_MAX_OPS)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "op_count is %zu, must be 1 to %d", op_count, CURED_MAX_OPS);
-    cr_ops seen = 0;
-    for (size_t i = 0; i < op_count; i++) {
-        unsigned op = (unsigned)ops[i];
-        if (!cr_op_row_of(op)->name)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "ops[%zu] is %u, which is no op: see cured_op_list", i, op);
-        if (cr_ops_has(seen, op))
-            return cr_fail(error, CR_INVALID_ARGUMENT, "ops names %s twice, limit is once", cr_op_name((cr_op)op));
-        seen |= cr_ops_of(op);
-    }
-    return CR_OK;
-}
-
 static void set_times(cured_conn *conn, cured_call *call, uint32_t timeout_ms) {
     call->start_ns = cr_now_ns();
     if (timeout_ms == 0) return;

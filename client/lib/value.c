@@ -1,42 +1,52 @@
-/* answer: what a call that is done says: count, timing, values, the daemon's description of itself.
- *
- * Thread: the one that uses the connection. Owner: everything returned belongs to the call. */
+/* value: see value.h. Thread, owner: see there. */
+#include "client/lib/value.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/error.h"
 #include "kernels/core/dtype.h"
 
-static bool answered(const cured_call *call) { return call->state == CALL_DONE && call->error.code == CR_OK; }
+struct cured_values {
+    uint32_t count;
+    struct cured_value values[];
+};
 
-uint64_t cured_call_count(const cured_call *call) { return answered(call) ? call->count : 0; }
-
-cured_timing cured_call_timing(const cured_call *call) { return call->timing; }
-
-uint64_t cured_call_elapsed_ns(const cured_call *call) { return call->elapsed_ns; }
-
-uint32_t cured_call_retries(const cured_call *call) { return call->retries; }
-
-const cured_value *cured_call_value(const cured_call *call, size_t index) {
-    bool has = answered(call) && call->array == NULL && call->partial == NULL;
-    return has && index < call->value_count ? &call->values[index] : NULL;
+void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype) {
+    to->op = (uint8_t)v->op;
+    to->status = v->error.code;
+    if (v->error.code != CR_OK) {
+        to->message = strdup(v->error.text);
+        return;
+    }
+    to->dtype = (uint8_t)v->dtype;
+    to->len = v->len;
+    memcpy(to->bytes, v->bytes, sizeof to->bytes);
+    to->at_dtype = dtype;
+    to->at_len = v->at_len;
+    memcpy(to->at, v->at, sizeof to->at);
 }
 
-const cured_value *cured_call_find(const cured_call *call, cured_op op) {
-    for (size_t i = 0; i < call->value_count; i++)
-        if (call->values[i].op == (unsigned)op) return cured_call_value(call, i);
-    return NULL;
+cured_values *cr_cl_values_new(size_t count) {
+    cured_values *v = malloc(sizeof *v + count * sizeof v->values[0]);
+    if (v == NULL) return NULL;
+    v->count = (uint32_t)count;
+    /* Not by calloc, which does not look at what its thread has just freed. */
+    for (size_t i = 0; i < count; i++) v->values[i] = (struct cured_value){.message = NULL};
+    return v;
 }
 
-const void *cured_call_partial(const cured_call *call, size_t *bytes) {
-    *bytes = answered(call) ? call->partial_bytes : 0;
-    return *bytes != 0 ? call->partial : NULL;
+struct cured_value *cr_cl_values_at(cured_values *values, size_t index) { return &values->values[index]; }
+
+const cured_value *cured_values_get(const cured_values *values, size_t index) {
+    return index < values->count ? &values->values[index] : NULL;
 }
 
-const cured_reloaded *cured_call_reloaded(const cured_call *call) { return answered(call) ? call->reloaded : NULL; }
-const char *cured_call_json(const cured_call *call) { return answered(call) ? call->json : NULL; }
-
-const cured_server_info *cured_call_info(const cured_call *call) { return answered(call) ? call->info : NULL; }
+void cured_values_free(cured_values *values) {
+    if (values == NULL) return;
+    for (uint32_t i = 0; i < values->count; i++) free(values->values[i].message);
+    free(values);
+}
 
 cured_op cured_value_op(const cured_value *value) { return (cured_op)value->op; }
 

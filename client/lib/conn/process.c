@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <stdio.h>
 
+#include "client/lib/conn/look.h"
 #include "client/lib/internal.h"
-#include "client/lib/look.h"
 
 enum { RETRY_BUSY_NS = 1000000 }; /* a frame of the try before is still on its way */
 

@@ -1,5 +1,5 @@
 /* look: see look.h. Thread, owner: see there. */
-#include "client/lib/look.h"
+#include "client/lib/conn/look.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,0 +1,25 @@
+/* value: one op's answer, and several that belong to no call. As text: text.c.
+ *
+ * Thread: any; nothing here holds state. Owner: whoever has the value; its message goes with it. */
+#ifndef CURED_CLIENT_LIB_VALUE_H
+#define CURED_CLIENT_LIB_VALUE_H
+
+#include "cured/cured.h"
+#include "kernels/core/partial.h"
+#include "proto/wire.h"
+
+struct cured_value {
+    uint8_t op, dtype, at_dtype, len, at_len;
+    bool inexact;
+    cr_status status;
+    uint8_t bytes[CR_WIRE_VALUE_BYTES], at[8];
+    char *message; /* NULL: none */
+};
+
+/* One op's answer, for an input of type dtype. */
+void cr_cl_value_set(struct cured_value *to, const cr_value *v, uint8_t dtype);
+/* Values, all of them unset; NULL without memory. */
+cured_values *cr_cl_values_new(size_t count);
+struct cured_value *cr_cl_values_at(cured_values *values, size_t index);
+
+#endif
