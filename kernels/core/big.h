@@ -1,7 +1,7 @@
 /* big: natural numbers of fixed capacity on the stack, for finishing exact sums.
  *
  * Schoolbook arithmetic on 32-bit digits (Knuth, TAOCP 2, 4.3.1). It runs once per answer; the longest operand is the
- * square of a float64 sum (4,352 bits). Digits above `n` are not initialised; the top digit is never zero.
+ * longest sum of a partial (sum.def), or the square of a float64 sum (4,352 bits). Digits above `n` are not initialised; the top digit is never zero.
  *
  * Thread: any. Owner: the caller. Nothing allocates. */
 #ifndef CURED_KERNELS_CORE_BIG_H
@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CR_BIG_DIGITS = 160 };
+#include "kernels/core/sum.h"
+
+enum { CR_BIG_DIGITS = CR_SUM_LIMBS + 26 }; /* and a carry, a factor of 64 bits, a shift */
 
 typedef struct cr_big {
     uint32_t n; /* digits in use; 0 is zero */

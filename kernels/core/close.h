@@ -6,7 +6,7 @@
 #ifndef CURED_KERNELS_CORE_CLOSE_H
 #define CURED_KERNELS_CORE_CLOSE_H
 
-#include "kernels/core/op.h"
+#include "kernels/core/sum.h"
 
 #ifdef __CUDACC__
 #define CR_CLOSE static __host__ __device__ __forceinline__
@@ -14,15 +14,25 @@
 #define CR_CLOSE static inline
 #endif
 
+/* The terms that are sums with a sign, a bit each. */
+enum {
+    CR_SIGNED_TERMS = 0
+#define CR_TERM(symbol, closing, int_needs, float_needs, wants) \
+    | ((float_needs)&CR_FAM_SIGNED ? 1 << CR_TERM_##symbol : 0)
+#include "kernels/core/term.def"
+#undef CR_TERM
+};
+
 /* What decides an answer of a sum of floats. */
 typedef enum cr_decided { CR_DECIDED_FINITE, CR_DECIDED_NAN, CR_DECIDED_PLUS, CR_DECIDED_MINUS } cr_decided;
 
-/* nan: one counts; plus, minus: there are infinities of that sign, which magnitudes and squares make positive. */
+/* nan: one counts; plus, minus: there are infinities of that sign, which magnitudes and even powers make positive. */
 CR_CLOSE cr_decided cr_close_specials(cr_term term, bool nan, bool plus, bool minus) {
     if (nan) return CR_DECIDED_NAN;
     if (!plus && !minus) return CR_DECIDED_FINITE;
-    if (term == CR_TERM_SPREAD || (term == CR_TERM_VALUE && plus && minus)) return CR_DECIDED_NAN;
-    return term == CR_TERM_VALUE && minus ? CR_DECIDED_MINUS : CR_DECIDED_PLUS;
+    const bool is_signed = (CR_SIGNED_TERMS >> (unsigned)term & 1) != 0;
+    if (term == CR_TERM_SPREAD || (is_signed && plus && minus)) return CR_DECIDED_NAN;
+    return is_signed && minus ? CR_DECIDED_MINUS : CR_DECIDED_PLUS;
 }
 
 /* What the term of n elements is divided by; 0: nothing can be, the answer is NaN. A spread has been divided by n already. */

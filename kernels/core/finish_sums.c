@@ -69,27 +69,15 @@ static uint64_t rounded_quotient(cr_dtype dtype, bool negative, cr_big *x, int e
     return cr_round(dtype, negative, x, exponent, sticky);
 }
 
-/* One of the sums of a partial. */
-typedef struct sum {
-    const cr_specials *special;
-    const int64_t *limbs;
-    unsigned count;
-    int grid;
-} sum;
-
-static sum sum_of(const cr_partial *p, cr_term term) {
-    cr_dtype dtype = (cr_dtype)p->dtype;
-    if (term == CR_TERM_SQUARE || term == CR_TERM_SPREAD)
-        return (sum){&p->sumsq_special, p->sumsq, cr_sumsq_limbs(dtype), cr_sumsq_grid(dtype)};
-    if (term == CR_TERM_MAGNITUDE) return (sum){&p->sumabs_special, p->sumabs, cr_sum_limbs(dtype), cr_sum_grid(dtype)};
-    return (sum){&p->sum_special, p->sum, cr_sum_limbs(dtype), cr_sum_grid(dtype)};
+/* One of the sums of a partial, as a number: |sum| to x; returns whether it is negative. */
+static bool sum_of(const cr_partial *p, cr_sum_at at, cr_big *x) {
+    return cr_big_from_limbs(x, p->sums[at].limbs, cr_sum_limbs(at, (cr_dtype)p->dtype));
 }
 
 /* n·Σx² − (Σx)²: the spread of n elements, times n. Turns x, the sum of their squares, into it. */
 static void spread(const cr_partial *p, uint64_t n, cr_big *x) {
     cr_big total, count, square;
-    const sum plain = sum_of(p, CR_TERM_VALUE);
-    cr_big_from_limbs(&total, plain.limbs, plain.count);
+    sum_of(p, CR_AT_SUM, &total);
     cr_big_multiply(&square, &total, &total);
     cr_big_set(&count, n);
     cr_big_multiply(&total, x, &count);
@@ -103,9 +91,10 @@ void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, c
     cr_dtype dtype = (cr_dtype)p->dtype, result = float_result(opts);
     bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT, is_signed = cr_dtype_kind(dtype) == CR_KIND_SINT;
     cr_term term = cr_op_term(op);
-    const sum own = sum_of(p, term);
-    /* A spread is NaN wherever a value is none, which the sum of the values knows. */
-    const cr_specials *special = term == CR_TERM_SPREAD ? &p->sum_special : own.special;
+    /* A spread is that of the squares, less. It is NaN wherever a value is none, which the sum of the values knows. */
+    const cr_sum_at at = term == CR_TERM_SPREAD ? CR_AT_SUMSQ : cr_sum_of(cr_op_needs(op, dtype));
+    const cr_specials *special = &p->sums[term == CR_TERM_SPREAD ? CR_AT_SUM : at].special;
+    const int grid = cr_sum_grid(at, dtype);
     if (is_float && decided_by_specials(special, op, opts, v)) return;
     uint64_t n = p->n - (is_float && opts->nan == CR_NAN_SKIP ? special->nans : 0);
     uint64_t divisor = cr_close_divisor(cr_op_divisor(op), n, opts->ddof);
@@ -114,7 +103,7 @@ void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, c
         return;
     }
     cr_big x;
-    bool negative = cr_big_from_limbs(&x, own.limbs, own.count);
+    bool negative = sum_of(p, at, &x);
     if (cr_op_result(op) == CR_RESULT_EXACT && !is_float && cr_dtype_kind(opts->result_dtype) != CR_KIND_FLOAT) {
         cr_value_integer(v, opts->result_dtype, is_signed, negative, &x);
         return;
@@ -126,11 +115,11 @@ void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, c
     }
     uint64_t bits;
     if (divisor != 1 || more != 1) {
-        bits = rounded_quotient(result, negative, &x, own.grid, divisor, more, cr_op_is_root(op));
+        bits = rounded_quotient(result, negative, &x, grid, divisor, more, cr_op_is_root(op));
     } else if (cr_op_is_root(op)) {
-        bits = rounded_root(result, &x, own.grid, false);
+        bits = rounded_root(result, &x, grid, false);
     } else {
-        bits = cr_round(result, negative, &x, own.grid, false);
+        bits = cr_round(result, negative, &x, grid, false);
     }
     cr_value_bits(v, result, bits);
 }

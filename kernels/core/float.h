@@ -6,11 +6,15 @@
  *   CR_T_LEAST    log2 of the least value above 0
  *   CR_T_GRID     log2 of the unit of exact sums; CR_T_SPAN: bits from there to beyond the largest value
  *   CR_T_LIMBS    32-bit digits that hold the sum of 2^63 of the largest values
- *   CR_T_SQUARE_GRID, CR_T_SQUARE_LIMBS   the same for squares, which span twice as many bits
+ *   CR_T_SQUARE_GRID, CR_T_SQUARE_LIMBS   the same for squares, which span twice as many bits; what is so for any power of
+ *                 elements, cr_sum_limbs and cr_sum_grid say (sum.h)
  *
  * Thread: any; constants only. Owner: nothing. */
 #ifndef CURED_KERNELS_CORE_FLOAT_H
 #define CURED_KERNELS_CORE_FLOAT_H
+
+/* 32-bit digits that hold the sum of 2^63 powers of elements that span so many bits. */
+#define CR_POWER_LIMBS(span, power) (((power) * (span) + 63 + 31) / 32)
 
 enum {
 #define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                            \
@@ -19,10 +23,10 @@ enum {
     CR_##SYMBOL##_LEAST = 2 - (1 << (exponent - 1)) - mantissa,
 #include "kernels/core/float.def"
 #undef CR_FLOAT
-#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                                         \
-    CR_##SYMBOL##_GRID = CR_##SUMMED##_LEAST, CR_##SYMBOL##_SPAN = CR_##SYMBOL##_BIAS + 1 - CR_##SUMMED##_LEAST,    \
-    CR_##SYMBOL##_LIMBS = (CR_##SYMBOL##_SPAN + 63 + 31) / 32, CR_##SYMBOL##_SQUARE_GRID = 2 * CR_##SUMMED##_LEAST, \
-    CR_##SYMBOL##_SQUARE_LIMBS = (2 * CR_##SYMBOL##_SPAN + 63 + 31) / 32,
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED)                                                           \
+    CR_##SYMBOL##_GRID = CR_##SUMMED##_LEAST, CR_##SYMBOL##_SPAN = CR_##SYMBOL##_BIAS + 1 - CR_##SUMMED##_LEAST,      \
+    CR_##SYMBOL##_LIMBS = CR_POWER_LIMBS(CR_##SYMBOL##_SPAN, 1), CR_##SYMBOL##_SQUARE_GRID = 2 * CR_##SUMMED##_LEAST, \
+    CR_##SYMBOL##_SQUARE_LIMBS = CR_POWER_LIMBS(CR_##SYMBOL##_SPAN, 2),
 #include "kernels/core/float.def"
 #undef CR_FLOAT
 };

@@ -12,12 +12,6 @@
 
 enum { CR_PENDING_MAX = 1 << 30 };
 
-/* Limbs in use, and the power of two that limb 0's lowest bit stands for, for Σx and Σ|x|, and for Σx². */
-unsigned cr_sum_limbs(cr_dtype dtype);
-int cr_sum_grid(cr_dtype dtype);
-unsigned cr_sumsq_limbs(cr_dtype dtype);
-int cr_sumsq_grid(cr_dtype dtype);
-
 /* The carry pass. */
 static inline void cr_limbs_carry(int64_t *limb, unsigned count, uint32_t *pending) {
     for (unsigned i = 0; i + 1 < count; i++) {
@@ -51,6 +45,12 @@ static inline void cr_limbs_put_signed(int64_t *limb, unsigned count, uint32_t *
     bool negative = value < 0;
     unsigned __int128 magnitude = negative ? -(unsigned __int128)value : (unsigned __int128)value;
     cr_limbs_put(limb, count, pending, magnitude, negative, bit);
+}
+
+/* Adds value·2^bit, in units of its grid, to one of a partial's sums. */
+static inline void cr_partial_put(cr_partial *p, cr_sum_at at, __int128 value, unsigned bit) {
+    cr_sum *sum = &p->sums[at];
+    cr_limbs_put_signed(sum->limbs, cr_sum_limbs(at, (cr_dtype)p->dtype), &sum->pending, value, bit);
 }
 
 #endif

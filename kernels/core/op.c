@@ -20,7 +20,8 @@ const cr_op_row cr_op_rows[CR_OP_IDS] = {
 
 static const struct {
     cr_closing closing;
-    uint8_t int_needs, float_needs, wants;
+    uint32_t int_needs, float_needs;
+    uint8_t wants;
 } terms[] = {
 #define CR_TERM(symbol, closing, int_needs, float_needs, wants) \
     [CR_TERM_##symbol] = {CR_CLOSING_##closing, int_needs, float_needs, wants},

@@ -11,21 +11,19 @@
 
 #include <stdint.h>
 
-#include "kernels/core/float.h"
 #include "kernels/core/op.h"
+#include "kernels/core/sum.h"
 
-enum {
-    /* 32-bit digits in signed 64-bit limbs (so that carries can wait), from the lowest bit of the type's grid to beyond
-     * the sum of 2^63 of its largest values. Sized for f64; narrower types use a prefix on their own grid. */
-    CR_SUM_LIMBS = CR_F64_LIMBS,
-    CR_SUMSQ_LIMBS = CR_F64_SQUARE_LIMBS,
-};
-
-/* Fixed-point superaccumulator (Kulisch and Miranker 1986; Neal 2015, arXiv:1505.05571). Integers use the same limbs.
- */
 typedef struct cr_specials {
     uint64_t nans, pinfs, ninfs;
 } cr_specials;
+
+/* Fixed-point superaccumulator (Kulisch and Miranker 1986; Neal 2015, arXiv:1505.05571). Integers use the same limbs. */
+typedef struct cr_sum {
+    cr_specials special;
+    uint32_t pending; /* raw limb additions since the last carry pass */
+    int64_t limbs[CR_SUM_LIMBS];
+} cr_sum;
 
 typedef struct cr_extremum {
     uint64_t key;   /* order-preserving unsigned key of the value */
@@ -71,10 +69,8 @@ typedef struct cr_partial {
     uint64_t first_nan; /* UINT64_MAX: none */
     /* CR_FAM_BITS */
     uint64_t bit_and, bit_or, bit_xor;
-    /* CR_FAM_SUM, CR_FAM_SUMABS, CR_FAM_SUMSQ */
-    cr_specials sum_special, sumabs_special, sumsq_special;
-    uint32_t sum_pending, sumabs_pending, sumsq_pending; /* raw limb additions since the last carry pass */
-    int64_t sum[CR_SUM_LIMBS], sumabs[CR_SUM_LIMBS], sumsq[CR_SUMSQ_LIMBS];
+    /* CR_FAM_SUMS */
+    cr_sum sums[CR_SUMS]; /* by CR_AT_... */
     /* CR_FAM_PROD of integers, of floats */
     cr_int_prod prod;
     cr_float_prod float_prod;

@@ -57,37 +57,17 @@ static uint64_t element_mask(const cr_partial *p) {
     return width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
 }
 
-/* The three sums differ in where they are and how long; everything else is the same. */
-typedef struct sum_view {
-    cr_specials *special;
-    int64_t *limbs;
-    uint32_t *pending;
-    unsigned count;
-    bool squares, is_signed;
-} sum_view;
-
-static unsigned sums_of(cr_partial *p, sum_view views[3]) {
-    unsigned n = 0;
-    cr_dtype dtype = (cr_dtype)p->dtype;
-    if (p->families & CR_FAM_SUM)
-        views[n++] = (sum_view){&p->sum_special, p->sum, &p->sum_pending, cr_sum_limbs(dtype), false, true};
-    if (p->families & CR_FAM_SUMABS)
-        views[n++] = (sum_view){&p->sumabs_special, p->sumabs, &p->sumabs_pending, cr_sum_limbs(dtype), false, false};
-    if (p->families & CR_FAM_SUMSQ)
-        views[n++] = (sum_view){&p->sumsq_special, p->sumsq, &p->sumsq_pending, cr_sumsq_limbs(dtype), true, false};
-    return n;
-}
-
+_Static_assert(CR_SUM_LIMBS <= 256, "a sum's lowest digit has a byte");
 /* Sign, lowest digit, number of digits, digits: the first and the last are not zero, and zero has none. */
-static void put_sum(cursor *c, const sum_view *v, bool floats) {
+static void put_sum(cursor *c, const cr_sum *sum, unsigned limbs, bool floats) {
     cr_big big;
-    bool negative = cr_big_from_limbs(&big, v->limbs, v->count);
+    bool negative = cr_big_from_limbs(&big, sum->limbs, limbs);
     uint32_t low = 0;
     while (low < big.n && big.d[low] == 0) low++;
     if (floats) {
-        put(c, v->special->nans, 8);
-        put(c, v->special->pinfs, 8);
-        put(c, v->special->ninfs, 8);
+        put(c, sum->special.nans, 8);
+        put(c, sum->special.pinfs, 8);
+        put(c, sum->special.ninfs, 8);
     }
     put(c, big.n ? negative : 0, 1);
     put(c, big.n ? low : 0, 1);
@@ -102,38 +82,38 @@ static void put_extremum(cursor *c, const cr_extremum *e) {
 }
 
 size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap) {
-    cr_partial p = share->partial; /* a copy: views want something to write to */
-    bool floats = cr_dtype_kind((cr_dtype)p.dtype) == CR_KIND_FLOAT;
+    const cr_partial *p = &share->partial;
+    bool floats = cr_dtype_kind((cr_dtype)p->dtype) == CR_KIND_FLOAT;
     cursor c = {.out = out, .len = cap, .ok = true};
     put(&c, 'C' | 'P' << 8, 2);
     put(&c, share->unplaced ? CR_SERIAL_UNPLACED_VERSION : CR_SERIAL_VERSION, 1);
-    put(&c, p.dtype, 1);
-    put(&c, p.families, 4);
-    put(&c, p.n, 8);
+    put(&c, p->dtype, 1);
+    put(&c, p->families, 4);
+    put(&c, p->n, 8);
     put(&c, share->range_count, 4);
     put(&c, share->unplaced ? FLAG_UNPLACED : 0, 4);
     for (uint32_t i = 0; i < share->range_count; i++) {
         put(&c, share->ranges[i].base, 8);
         put(&c, share->ranges[i].count, 8);
     }
-    sum_view views[3];
-    unsigned sums = sums_of(&p, views);
-    for (unsigned i = 0; i < sums; i++) put_sum(&c, &views[i], floats);
-    if (p.families & CR_FAM_EXTREMA) {
-        put_extremum(&c, &p.min);
-        put_extremum(&c, &p.max);
-        put(&c, p.first_nan, 8);
+    for (unsigned at = 0; at < CR_SUMS; at++)
+        if (p->families & cr_sum_rows[at].family)
+            put_sum(&c, &p->sums[at], cr_sum_limbs((cr_sum_at)at, (cr_dtype)p->dtype), floats);
+    if (p->families & CR_FAM_EXTREMA) {
+        put_extremum(&c, &p->min);
+        put_extremum(&c, &p->max);
+        put(&c, p->first_nan, 8);
     }
-    if (p.families & CR_FAM_COUNTS) {
-        put(&c, p.nans, 8);
-        put(&c, p.nonzero, 8);
+    if (p->families & CR_FAM_COUNTS) {
+        put(&c, p->nans, 8);
+        put(&c, p->nonzero, 8);
     }
-    if (p.families & CR_FAM_BITS) {
-        put(&c, p.bit_and & element_mask(&p), 8);
-        put(&c, p.bit_or, 8);
-        put(&c, p.bit_xor, 8);
+    if (p->families & CR_FAM_BITS) {
+        put(&c, p->bit_and & element_mask(p), 8);
+        put(&c, p->bit_or, 8);
+        put(&c, p->bit_xor, 8);
     }
-    if (p.families & CR_FAM_PROD) put_prod(&c, &p);
+    if (p->families & CR_FAM_PROD) put_prod(&c, p);
     return c.ok ? c.at : 0;
 }
 
@@ -161,8 +141,8 @@ static cr_status get_ranges(cursor *c, cr_share *s, cr_error *error) {
     return CR_OK;
 }
 
-/* How many bits n values of the type (or their squares) can add up to, on the grid. */
-static unsigned most_bits(const sum_view *v, cr_dtype dtype, uint64_t n) {
+/* How many bits powers of n values of the type can add up to, on the grid. */
+static unsigned most_bits(unsigned power, cr_dtype dtype, uint64_t n) {
 #define CR_FLOAT(SYMBOL, ...) [CR_##SYMBOL] = CR_##SYMBOL##_SPAN,
     static const unsigned float_bits[] = {
 #include "kernels/core/float.def"
@@ -173,41 +153,41 @@ static unsigned most_bits(const sum_view *v, cr_dtype dtype, uint64_t n) {
                                                           : 8 * (unsigned)cr_dtype_size(dtype);
     unsigned extra = 0;
     while (extra < 64 && n >> extra) extra++;
-    return (v->squares ? 2 * bits : bits) + extra;
+    return power * bits + extra;
 }
 
-static cr_status get_sum(cursor *c, const sum_view *v, const cr_share *s, cr_error *error) {
-    const cr_partial *p = &s->partial;
-    cr_dtype dtype = (cr_dtype)p->dtype;
-    *v->special = (cr_specials){0};
-    *v->pending = 0;
+static cr_status get_sum(cursor *c, cr_sum_at at, cr_share *s, cr_error *error) {
+    cr_sum *sum = &s->partial.sums[at];
+    const cr_dtype dtype = (cr_dtype)s->partial.dtype;
+    const unsigned limbs = cr_sum_limbs(at, dtype);
+    const uint64_t n = s->partial.n;
+    cr_specials *x = &sum->special;
     if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
-        v->special->nans = get(c, 8);
-        v->special->pinfs = get(c, 8);
-        v->special->ninfs = get(c, 8);
-        const cr_specials *x = v->special;
-        if (x->nans > p->n || x->pinfs > p->n - x->nans || x->ninfs > p->n - x->nans - x->pinfs)
+        x->nans = get(c, 8);
+        x->pinfs = get(c, 8);
+        x->ninfs = get(c, 8);
+        if (x->nans > n || x->pinfs > n - x->nans || x->ninfs > n - x->nans - x->pinfs)
             return refuse(error, "it counts more NaNs and infinities than elements");
     }
     uint64_t negative = get(c, 1), low = get(c, 1), digits = get(c, 2);
     if (!c->ok) return refuse(error, "it is cut short");
-    if (negative > 1 || low + digits > v->count || (digits == 0 && (negative || low)) || (negative && !v->is_signed))
+    if (negative > 1 || low + digits > limbs || (digits == 0 && (negative || low)) ||
+        (negative && !(cr_sum_rows[at].family & CR_FAM_SIGNED)))
         return refuse(error, "a sum is not in its canonical form");
-    memset(v->limbs, 0, v->count * sizeof v->limbs[0]);
     uint64_t digit = 1, first = 1;
     for (uint64_t i = 0; i < digits; i++) {
         digit = get(c, 4);
         if (i == 0) first = digit;
-        v->limbs[low + i] = negative ? -(int64_t)digit : (int64_t)digit;
+        sum->limbs[low + i] = negative ? -(int64_t)digit : (int64_t)digit;
     }
     if (!c->ok) return refuse(error, "it is cut short");
     if (digit == 0 || first == 0) return refuse(error, "a sum is not in its canonical form");
     cr_big big;
-    cr_big_from_limbs(&big, v->limbs, v->count);
-    uint64_t finite = p->n - v->special->nans - v->special->pinfs - v->special->ninfs;
-    if (cr_big_bits(&big) > most_bits(v, dtype, finite) || (finite == 0 && big.n))
+    cr_big_from_limbs(&big, sum->limbs, limbs);
+    uint64_t finite = n - x->nans - x->pinfs - x->ninfs;
+    if (cr_big_bits(&big) > most_bits(cr_sum_rows[at].power, dtype, finite) || (finite == 0 && big.n))
         return refuse(error, "a sum is larger than its elements can give");
-    cr_limbs_carry(v->limbs, v->count, v->pending);
+    cr_limbs_carry(sum->limbs, limbs, &sum->pending);
     return CR_OK;
 }
 
@@ -307,9 +287,8 @@ cr_status cr_share_unpack(const uint8_t *in, size_t len, cr_share *share, cr_err
         status = get_ranges(&c, share, error);
     }
     if (status != CR_OK) return status;
-    sum_view views[3];
-    unsigned sums = sums_of(p, views);
-    for (unsigned i = 0; status == CR_OK && i < sums; i++) status = get_sum(&c, &views[i], share, error);
+    for (unsigned at = 0; status == CR_OK && at < CR_SUMS; at++)
+        if (p->families & cr_sum_rows[at].family) status = get_sum(&c, (cr_sum_at)at, share, error);
     if (status == CR_OK && p->families & CR_FAM_EXTREMA) status = get_extrema(&c, share, error);
     if (status == CR_OK && p->families & CR_FAM_COUNTS) status = get_counts(&c, p, error);
     if (status == CR_OK && p->families & CR_FAM_BITS) status = get_bits(&c, p, error);

@@ -22,8 +22,9 @@ static void set_extremum(cr_partial *p, const cr_ladder_job *job, uint64_t key) 
 }
 
 static void set_sum(cr_partial *p, __int128 sum) {
-    for (int i = 0; i < 3; i++, sum >>= 32) p->sum[i] = (int64_t)((uint64_t)sum & UINT32_MAX);
-    p->sum[3] = (int64_t)sum;
+    int64_t *limbs = p->sums[CR_AT_SUM].limbs;
+    for (int i = 0; i < 3; i++, sum >>= 32) limbs[i] = (int64_t)((uint64_t)sum & UINT32_MAX);
+    limbs[3] = (int64_t)sum;
 }
 
 static void set_product(cr_partial *p, const cr_ladder_total *total) {

@@ -6,17 +6,12 @@
 #include "kernels/core/limbs.h"
 #include "tests/gpu/gpu_cases.h"
 
-static bool same_sum(const int64_t *a, uint32_t a_pending, const int64_t *b, uint32_t b_pending, unsigned count) {
-    int64_t x[CR_SUMSQ_LIMBS], y[CR_SUMSQ_LIMBS];
-    memcpy(x, a, count * sizeof *x);
-    memcpy(y, b, count * sizeof *y);
-    cr_limbs_carry(x, count, &a_pending);
-    cr_limbs_carry(y, count, &b_pending);
-    return memcmp(x, y, count * sizeof *x) == 0;
-}
-
-static bool same_specials(const cr_specials *a, const cr_specials *b) {
-    return a->nans == b->nans && a->pinfs == b->pinfs && a->ninfs == b->ninfs;
+static bool same_sum(const cr_sum *a, const cr_sum *b, unsigned limbs) {
+    cr_sum x = *a, y = *b;
+    cr_limbs_carry(x.limbs, limbs, &x.pending);
+    cr_limbs_carry(y.limbs, limbs, &y.pending);
+    return memcmp(x.limbs, y.limbs, limbs * sizeof x.limbs[0]) == 0 && x.special.nans == y.special.nans &&
+           x.special.pinfs == y.special.pinfs && x.special.ninfs == y.special.ninfs;
 }
 
 /* Without its index only whether there is one. */
@@ -49,22 +44,15 @@ static bool same_ints(const cr_int_prod *a, const cr_int_prod *b) {
 uint32_t case_different(const cr_partial *a, const cr_partial *b) {
     cr_dtype dtype = (cr_dtype)a->dtype;
     uint32_t f = a->families, wrong = 0;
-    unsigned limbs = cr_sum_limbs(dtype), squares = cr_sumsq_limbs(dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     if (a->dtype != b->dtype || a->families != b->families || a->n != b->n) return CR_FAM_ALL;
     if ((f & CR_FAM_COUNTS) && (a->nans != b->nans || a->nonzero != b->nonzero)) wrong |= CR_FAM_COUNTS;
     if ((f & CR_FAM_EXTREMA) && !same_extrema(a, b)) wrong |= CR_FAM_EXTREMA;
     if ((f & CR_FAM_BITS) && (a->bit_and != b->bit_and || a->bit_or != b->bit_or || a->bit_xor != b->bit_xor))
         wrong |= CR_FAM_BITS;
-    if ((f & CR_FAM_SUM) && !(same_sum(a->sum, a->sum_pending, b->sum, b->sum_pending, limbs) &&
-                              same_specials(&a->sum_special, &b->sum_special)))
-        wrong |= CR_FAM_SUM;
-    if ((f & CR_FAM_SUMABS) && !(same_sum(a->sumabs, a->sumabs_pending, b->sumabs, b->sumabs_pending, limbs) &&
-                                 same_specials(&a->sumabs_special, &b->sumabs_special)))
-        wrong |= CR_FAM_SUMABS;
-    if ((f & CR_FAM_SUMSQ) && !(same_sum(a->sumsq, a->sumsq_pending, b->sumsq, b->sumsq_pending, squares) &&
-                                same_specials(&a->sumsq_special, &b->sumsq_special)))
-        wrong |= CR_FAM_SUMSQ;
+    for (unsigned at = 0; at < CR_SUMS; at++)
+        if ((f & cr_sum_rows[at].family) && !same_sum(&a->sums[at], &b->sums[at], cr_sum_limbs((cr_sum_at)at, dtype)))
+            wrong |= cr_sum_rows[at].family;
     if ((f & CR_FAM_PROD) && !(floats ? same_floats(&a->float_prod, &b->float_prod) : same_ints(&a->prod, &b->prod)))
         wrong |= CR_FAM_PROD;
     return wrong;

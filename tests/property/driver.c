@@ -90,6 +90,13 @@ static void describe_prod(const cr_float_prod *p, char *line) {
             (unsigned long long)l, (long long)root.exponent);
 }
 
+/* The op whose answer is the sum itself. */
+static const char *name_of_sum(uint32_t family) {
+    cr_op op = cr_op_next(CR_OP_NONE);
+    while (cr_op_needs(op, CR_F64) != family || cr_op_result(op) != CR_RESULT_EXACT) op = cr_op_next(op);
+    return cr_op_name(op);
+}
+
 static uint32_t describe_all(const header *h, const uint32_t *ops, const cr_partial *p, char lines[MAX_LINES][LINE]) {
     cr_finish_opts opts = {.nan = (cr_nan_policy)h->nan,
                            .overflow = (cr_overflow)h->overflow,
@@ -102,11 +109,10 @@ static uint32_t describe_all(const header *h, const uint32_t *ops, const cr_part
         cr_partial_finish(p, (cr_op)ops[count], &opts, &v);
         describe(&v, lines[count]);
     }
-    if (p->families & CR_FAM_SUM) describe_sum("sum", p->sum, cr_sum_limbs(dtype), cr_sum_grid(dtype), lines[count++]);
-    if (p->families & CR_FAM_SUMABS)
-        describe_sum("norm1", p->sumabs, cr_sum_limbs(dtype), cr_sum_grid(dtype), lines[count++]);
-    if (p->families & CR_FAM_SUMSQ)
-        describe_sum("sumsq", p->sumsq, cr_sumsq_limbs(dtype), cr_sumsq_grid(dtype), lines[count++]);
+    for (unsigned at = 0; at < CR_SUMS; at++)
+        if (p->families & cr_sum_rows[at].family)
+            describe_sum(name_of_sum(cr_sum_rows[at].family), p->sums[at].limbs, cr_sum_limbs((cr_sum_at)at, dtype),
+                         cr_sum_grid((cr_sum_at)at, dtype), lines[count++]);
     if (p->families & CR_FAM_PROD && cr_dtype_kind(dtype) == CR_KIND_FLOAT)
         describe_prod(&p->float_prod, lines[count++]);
     return count;

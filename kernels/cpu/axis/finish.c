@@ -42,8 +42,7 @@ static bool is_empty(const cr_axis_plan *plan, const cr_strip *strip, unsigned c
     return cr_dtype_kind(plan->dtype) == CR_KIND_FLOAT && key_of(plan, strip, plan->min_key, column) == most;
 }
 
-static void put_sum(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned column, int64_t *limb,
-                    uint32_t *pending, cr_specials *special) {
+static void put_sum(const cr_axis_plan *plan, const cr_strip *strip, int which, unsigned column, cr_partial *p) {
     const cr_strip_sum *sum = &strip->sums[which];
     for (unsigned d = sum->low; d < sum->high; d++) {
         int64_t digit = (int64_t)cr_strip_digit(plan, strip, which, d)[column];
@@ -52,10 +51,10 @@ static void put_sum(const cr_axis_plan *plan, const cr_strip *strip, int which, 
             digit >>= -bit;
             bit = 0;
         }
-        unsigned limbs = which == 2 ? cr_sumsq_limbs(plan->dtype) : cr_sum_limbs(plan->dtype);
-        cr_limbs_put_signed(limb, limbs, pending, digit, (unsigned)bit);
+        cr_partial_put(p, (cr_sum_at)which, digit, (unsigned)bit);
     }
     if (!sum->special) return;
+    cr_specials *special = &p->sums[which].special;
     special->nans = cr_strip_special(plan, strip, which, 0)[column];
     special->pinfs = cr_strip_special(plan, strip, which, 1)[column];
     special->ninfs = cr_strip_special(plan, strip, which, 2)[column];
@@ -66,13 +65,8 @@ static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned
                        cr_partial *p) {
     cr_partial_init(p, plan->dtype, families);
     p->n = plan->spec->shape.n;
-    if (families & CR_FAM_SUM) put_sum(plan, strip, 0, column, p->sum, &p->sum_pending, &p->sum_special);
-    if (families & CR_FAM_SUMABS) {
-        put_sum(plan, strip, 1, column, p->sumabs, &p->sumabs_pending, &p->sumabs_special);
-    }
-    if (families & CR_FAM_SUMSQ) {
-        put_sum(plan, strip, 2, column, p->sumsq, &p->sumsq_pending, &p->sumsq_special);
-    }
+    for (int which = 0; which < CR_STRIP_SUMS; which++)
+        if (families & cr_sum_rows[which].family) put_sum(plan, strip, which, column, p);
     if (families & CR_FAM_COUNTS) {
         p->nans = words(strip, plan->nans)[column];
         p->nonzero = p->n - words(strip, plan->zeros)[column];

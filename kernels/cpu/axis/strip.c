@@ -10,7 +10,7 @@
 void cr_strip_init(const cr_axis_plan *plan, cr_strip *strip) {
     (void)plan;
     memset(strip, 0, sizeof *strip);
-    for (int which = 0; which < CR_SUMS; which++) strip->sums[which].slot = -1;
+    for (int which = 0; which < CR_STRIP_SUMS; which++) strip->sums[which].slot = -1;
 }
 
 /* The arrays of extrema and counts, made live on the first use. */
@@ -166,9 +166,8 @@ static void merge_keys(const cr_axis_plan *plan, cr_strip *into, const cr_strip 
 }
 
 void cr_strip_merge(const cr_axis_plan *plan, cr_strip *into, const cr_strip *from) {
-    if (plan->fast & CR_FAM_SUM) merge_sum(plan, into, from, 0);
-    if (plan->fast & CR_FAM_SUMABS) merge_sum(plan, into, from, 1);
-    if (plan->fast & CR_FAM_SUMSQ) merge_sum(plan, into, from, 2);
+    for (int which = 0; which < CR_STRIP_SUMS; which++)
+        if (plan->fast & cr_sum_rows[which].family) merge_sum(plan, into, from, which);
     if (!from->started) return;
     if (!into->started) cr_strip_start(plan, into);
     into->nans |= from->nans;
@@ -223,9 +222,8 @@ static void add_key(size_t size, uint8_t *into, uint64_t *into_line, const uint8
 void cr_strip_add_column(const cr_axis_plan *into_plan, cr_strip *into, unsigned to, const cr_axis_plan *plan,
                          const cr_strip *from, unsigned column, uint64_t factor, uint64_t offset) {
     size_t size = plan->size;
-    if (plan->fast & CR_FAM_SUM) add_sum(into_plan, into, to, plan, from, column, 0);
-    if (plan->fast & CR_FAM_SUMABS) add_sum(into_plan, into, to, plan, from, column, 1);
-    if (plan->fast & CR_FAM_SUMSQ) add_sum(into_plan, into, to, plan, from, column, 2);
+    for (int which = 0; which < CR_STRIP_SUMS; which++)
+        if (plan->fast & cr_sum_rows[which].family) add_sum(into_plan, into, to, plan, from, column, which);
     if (!from->started) return;
     if (!into->started) cr_strip_start(into_plan, into);
     into->nans |= from->nans;

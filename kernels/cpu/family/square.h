@@ -9,7 +9,8 @@
 #include "kernels/cpu/family/int.h"
 
 static void square_put(cr_partial *part, unsigned __int128 sum, unsigned bit) {
-    cr_limbs_put(part->sumsq, cr_sumsq_limbs((cr_dtype)part->dtype), &part->sumsq_pending, sum, false, bit);
+    cr_sum *to = &part->sums[CR_AT_SUMSQ];
+    cr_limbs_put(to->limbs, cr_sum_limbs(CR_AT_SUMSQ, (cr_dtype)part->dtype), &to->pending, sum, false, bit);
 }
 
 /* The lower 32 bits of each 64-bit lane, multiplied. */

@@ -92,7 +92,6 @@ ALWAYS vf64 fused_summand(vf64 x, enum fused_sums sums) {
 }
 
 NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
-    cr_dtype dtype = (cr_dtype)part->dtype;
     if (run->adds == 0) return;
     for (int i = 0; i < FUSED_SUMS; i++) {
         if (!run->live[i]) continue;
@@ -102,19 +101,15 @@ NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
         memcpy(lanes, &run->acc[i], VB);
         __int128 sum = 0;
         for (unsigned lane = 0; lane < VB / 8; lane++) sum += (int64_t)(lanes[lane] - base * run->adds);
-        bool square = i >= FUSED_SQUARE_HIGH;
-        int a = run->a[i], grid = square ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
+        const cr_sum_at at = i >= FUSED_SQUARE_HIGH            ? CR_AT_SUMSQ
+                             : run->sums == FUSED_SUM_ABSOLUTE ? CR_AT_SUMABS
+                                                               : CR_AT_SUM;
+        int a = run->a[i], grid = cr_sum_grid(at, (cr_dtype)part->dtype);
         if (a < grid) { /* multiples of the grid's unit all the same */
             sum >>= grid - a;
             a = grid;
         }
-        if (square) {
-            cr_limbs_put_signed(part->sumsq, cr_sumsq_limbs(dtype), &part->sumsq_pending, sum, (unsigned)(a - grid));
-        } else if (run->sums == FUSED_SUM_ABSOLUTE) {
-            cr_limbs_put_signed(part->sumabs, cr_sum_limbs(dtype), &part->sumabs_pending, sum, (unsigned)(a - grid));
-        } else {
-            cr_limbs_put_signed(part->sum, cr_sum_limbs(dtype), &part->sum_pending, sum, (unsigned)(a - grid));
-        }
+        cr_partial_put(part, at, sum, (unsigned)(a - grid));
         run->acc[i] = (vu64){0};
     }
     run->adds = 0;

@@ -224,24 +224,21 @@ static double half_power(int exponent) {
 }
 
 /* value · 2^a, which is a multiple of the grid's unit. */
-static void half_put(int64_t *limb, unsigned limbs, uint32_t *pending, int grid, __int128 value, int a) {
+static void half_put(cr_partial *part, cr_sum_at at, __int128 value, int a) {
+    const int grid = cr_sum_grid(at, (cr_dtype)part->dtype);
     if (a < grid) {
         value >>= grid - a;
         a = grid;
     }
-    cr_limbs_put_signed(limb, limbs, pending, value, (unsigned)(a - grid));
+    cr_partial_put(part, at, value, (unsigned)(a - grid));
 }
 
 static void half_flush(struct half_run *run, cr_partial *part) {
-    const cr_dtype dtype = (cr_dtype)part->dtype;
-    const unsigned limbs = cr_sum_limbs(dtype), square_limbs = cr_sumsq_limbs(dtype);
-    const int grid = cr_sum_grid(dtype), square_grid = cr_sumsq_grid(dtype);
-    if (run->families & CR_FAM_SUM) half_put(part->sum, limbs, &part->sum_pending, grid, run->sum, run->sum_a);
-    if (run->families & CR_FAM_SUMABS) half_put(part->sumabs, limbs, &part->sumabs_pending, grid, run->sum, run->sum_a);
+    if (run->families & CR_FAM_SUM) half_put(part, CR_AT_SUM, run->sum, run->sum_a);
+    if (run->families & CR_FAM_SUMABS) half_put(part, CR_AT_SUMABS, run->sum, run->sum_a);
     if (run->families & CR_FAM_SUMSQ) {
-        half_put(part->sumsq, square_limbs, &part->sumsq_pending, square_grid, run->square, run->square_a);
-        half_put(part->sumsq, square_limbs, &part->sumsq_pending, square_grid, run->square_rest,
-                 run->square_a - HALF_SQUARE_REST);
+        half_put(part, CR_AT_SUMSQ, run->square, run->square_a);
+        half_put(part, CR_AT_SUMSQ, run->square_rest, run->square_a - HALF_SQUARE_REST);
     }
     run->sum = run->square = run->square_rest = 0;
 }

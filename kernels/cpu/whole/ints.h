@@ -118,9 +118,8 @@ static void ints_tile(struct ints_run *run, struct extremum_run *extrema, cr_par
 }
 
 static void ints_flush(struct ints_run *run, cr_partial *part) {
-    unsigned limbs = cr_sum_limbs((cr_dtype)part->dtype);
-    if (run->families & CR_FAM_SUM) cr_limbs_put_signed(part->sum, limbs, &part->sum_pending, run->sum, 0);
-    if (run->families & CR_FAM_SUMABS) cr_limbs_put_signed(part->sumabs, limbs, &part->sumabs_pending, run->sum, 0);
+    if (run->families & CR_FAM_SUM) cr_partial_put(part, CR_AT_SUM, run->sum, 0);
+    if (run->families & CR_FAM_SUMABS) cr_partial_put(part, CR_AT_SUMABS, run->sum, 0);
     for (unsigned i = 0; i < 3 && run->families & CR_FAM_SUMSQ; i++) square_put(part, run->square[i], 32 * i);
 }
 

@@ -94,11 +94,11 @@ struct cr_sum_int {
         leave_digits(x, args);
         announce(args);
     }
-    static CR_DEVICE int64_t *first(cr_partial *out) { return ABSOLUTE ? nullptr : out->sum; }
-    static CR_DEVICE int64_t *second(cr_partial *out) { return ABSOLUTE || !cr_is_signed(D) ? out->sumabs : nullptr; }
+    static CR_DEVICE int64_t *first(cr_partial *out) { return ABSOLUTE ? nullptr : out->sums[CR_AT_SUM].limbs; }
+    static CR_DEVICE int64_t *second(cr_partial *out) { return ABSOLUTE || !cr_is_signed(D) ? out->sums[CR_AT_SUMABS].limbs : nullptr; }
     static CR_DEVICE void leave_digits(const sum_type &x, const cr_fold_args &args) {
         cr_partial *out = &args.slot->partial;
-        cr_leave_digits<DIGITS>(x, args, args.state->sums[ABSOLUTE].words, first(out), second(out));
+        cr_leave_digits<DIGITS>(x, args, args.state->sums[ABSOLUTE ? CR_AT_SUMABS : CR_AT_SUM].words, first(out), second(out));
     }
     /* The same of the only block. */
     static CR_DEVICE void leave_alone(const sum_type &x, const cr_fold_args &args) {
@@ -113,8 +113,8 @@ struct cr_sum_int {
     static CR_DEVICE void announce(const cr_fold_args &args) {
         if (blockIdx.x != 0 || threadIdx.x != 0) return;
         cr_partial *out = &args.slot->partial;
-        if (!ABSOLUTE) out->sum_pending = args.plan.blocks;
-        if (ABSOLUTE || !cr_is_signed(D)) out->sumabs_pending = args.plan.blocks;
+        if (!ABSOLUTE) out->sums[CR_AT_SUM].pending = args.plan.blocks;
+        if (ABSOLUTE || !cr_is_signed(D)) out->sums[CR_AT_SUMABS].pending = args.plan.blocks;
     }
 };
 
@@ -214,8 +214,8 @@ struct cr_sumsq_int {
     }
     static CR_DEVICE void leave(const sum_type &x, const cr_fold_args &args) {
         cr_partial *out = &args.slot->partial;
-        cr_leave_digits<DIGITS>(x, args, args.state->sums[2].words, out->sumsq, nullptr);
-        if (blockIdx.x == 0 && threadIdx.x == 0) out->sumsq_pending = args.plan.blocks;
+        cr_leave_digits<DIGITS>(x, args, args.state->sums[CR_AT_SUMSQ].words, out->sums[CR_AT_SUMSQ].limbs, nullptr);
+        if (blockIdx.x == 0 && threadIdx.x == 0) out->sums[CR_AT_SUMSQ].pending = args.plan.blocks;
     }
 };
 

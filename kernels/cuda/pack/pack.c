@@ -30,9 +30,8 @@ static uint32_t more_of(const cr_gpu_fold *fold, uint32_t family) {
     switch (cr_family_of(family)) {
         case CR_FAMILY_SUM:
         case CR_FAMILY_SUMABS:
-            return is_float(fold) ? CR_PACK_SPECIALS + cr_sum_limbs(fold->dtype) : 0;
         case CR_FAMILY_SUMSQ:
-            return is_float(fold) ? CR_PACK_SPECIALS + cr_sumsq_limbs(fold->dtype) : 0;
+            return is_float(fold) ? CR_PACK_SPECIALS + cr_sum_limbs(cr_sum_of(family), fold->dtype) : 0;
         case CR_FAMILY_PROD:
             return is_float(fold) ? 0 : CR_PACK_FACTORS;
         case CR_FAMILY_EXTREMA:
@@ -144,46 +143,39 @@ static found read_unit(const cr_pack *pack, uint32_t unit) {
     return f;
 }
 
-static void take_float_sum(const found *f, cr_dtype dtype, bool squares, int64_t *limb, uint32_t *pending,
-                           cr_specials *special) {
-    unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
+static void take_float_sum(const found *f, cr_sum_at at, cr_partial *p) {
+    const cr_dtype dtype = (cr_dtype)p->dtype;
+    cr_sum *sum = &p->sums[at];
+    const unsigned limbs = cr_sum_limbs(at, dtype);
     if (f->more) {
-        *special = (cr_specials){special->nans + f->more[0], special->pinfs + f->more[1], special->ninfs + f->more[2]};
-        for (unsigned i = 0; i < limbs; i++) limb[i] += (int64_t)f->more[CR_PACK_SPECIALS + i];
-        cr_limbs_carry(limb, limbs, pending);
+        sum->special.nans += f->more[0];
+        sum->special.pinfs += f->more[1];
+        sum->special.ninfs += f->more[2];
+        for (unsigned i = 0; i < limbs; i++) sum->limbs[i] += (int64_t)f->more[CR_PACK_SPECIALS + i];
+        cr_limbs_carry(sum->limbs, limbs, &sum->pending);
         return;
     }
-    int a = (int)f->word[3] - CR_PACK_BIAS, grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
-    for (int level = 0; level < 3; level++, a -= cr_sum_step(dtype, squares)) {
-        __int128 sum = (int64_t)f->word[level];
-        if (sum == 0) continue;
+    int a = (int)f->word[3] - CR_PACK_BIAS, grid = cr_sum_grid(at, dtype);
+    for (int level = 0; level < 3; level++, a -= cr_sum_step(dtype, at == CR_AT_SUMSQ)) {
+        __int128 value = (int64_t)f->word[level];
+        if (value == 0) continue;
         if (a < grid)
-            cr_limbs_put_signed(limb, limbs, pending, sum >> (grid - a), 0); /* a multiple of the grid's unit */
+            cr_partial_put(p, at, value >> (grid - a), 0); /* a multiple of the grid's unit */
         else
-            cr_limbs_put_signed(limb, limbs, pending, sum, (unsigned)(a - grid));
+            cr_partial_put(p, at, value, (unsigned)(a - grid));
     }
 }
 
-static void take_int_sum(const found *f, cr_dtype dtype, bool squares, int64_t *limb, uint32_t *pending) {
-    unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
-    if (squares) { /* 192 bits, no sign */
-        unsigned __int128 low = (unsigned __int128)f->word[1] << 64 | f->word[0];
-        if (low) cr_limbs_put(limb, limbs, pending, low, false, 0);
-        if (f->word[2]) cr_limbs_put(limb, limbs, pending, f->word[2], false, 128);
+static void take_int_sum(const found *f, cr_sum_at at, cr_partial *p) {
+    const unsigned __int128 low = (unsigned __int128)f->word[1] << 64 | f->word[0];
+    cr_sum *sum = &p->sums[at];
+    if (at == CR_AT_SUMSQ) { /* 192 bits, no sign */
+        const unsigned limbs = cr_sum_limbs(at, (cr_dtype)p->dtype);
+        if (low) cr_limbs_put(sum->limbs, limbs, &sum->pending, low, false, 0);
+        if (f->word[2]) cr_limbs_put(sum->limbs, limbs, &sum->pending, f->word[2], false, 128);
     } else {
-        cr_limbs_put_signed(limb, limbs, pending, (__int128)((unsigned __int128)f->word[1] << 64 | f->word[0]), 0);
+        cr_partial_put(p, at, (__int128)low, 0);
     }
-}
-
-static void take_sum(const found *f, cr_dtype dtype, uint32_t family, cr_partial *p) {
-    bool squares = family == CR_FAM_SUMSQ;
-    int64_t *limb = squares ? p->sumsq : family == CR_FAM_SUM ? p->sum : p->sumabs;
-    uint32_t *pending = squares ? &p->sumsq_pending : family == CR_FAM_SUM ? &p->sum_pending : &p->sumabs_pending;
-    cr_specials *special = squares ? &p->sumsq_special : family == CR_FAM_SUM ? &p->sum_special : &p->sumabs_special;
-    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT)
-        take_float_sum(f, dtype, squares, limb, pending, special);
-    else
-        take_int_sum(f, dtype, squares, limb, pending);
 }
 
 /* Units come by rising index: of equal keys the first one's stays. index: of the unit's first element. What is not wanted is
@@ -247,7 +239,7 @@ static void take_unit(const found *f, const cr_gpu_fold *fold, uint32_t family, 
         case CR_FAMILY_SUM:
         case CR_FAMILY_SUMABS:
         case CR_FAMILY_SUMSQ:
-            take_sum(f, fold->dtype, family, p);
+            (is_float(fold) ? take_float_sum : take_int_sum)(f, cr_sum_of(family), p);
             break;
     }
 }

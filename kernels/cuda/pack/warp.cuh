@@ -27,7 +27,7 @@ struct cr_pack_job {
 __shared__ cr_pack_job cr_pack_jobs[CR_PACK_WARPS];
 
 /* Room for each warp, in 32-bit words at a multiple of eight bytes: digits of 16 bits, of which 4,096 fit 32 with a sign. */
-enum { CR_PACK_DIGITS = 4 * CR_SUM_LIMBS };
+enum { CR_PACK_DIGITS = 4 * CR_F64_LIMBS };
 __shared__ uint32_t cr_pack_room[CR_PACK_WARPS][CR_PACK_DIGITS] __attribute__((aligned(8)));
 
 CR_DEVICE const volatile cr_pack_job &cr_pack_mine() { return cr_pack_jobs[threadIdx.x / CR_WARP]; }

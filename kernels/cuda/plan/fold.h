@@ -22,6 +22,7 @@ enum {
     CR_GPU_SLOT_BYTES = 128, /* what a block may leave for the last one to merge */
     CR_SUM_DIGITS = 25,
     CR_DIGIT_BITS = 24,
+    CR_GPU_SUMS = CR_AT_SUMSQ + 1, /* those that have kernels: Σx, Σ|x|, Σx² */
 };
 
 /* What each block adds to a word beside its digit, so that none is ever negative. */
@@ -33,7 +34,7 @@ typedef struct cr_sum_state {
     unsigned long long words[CR_SUM_DIGITS];
     unsigned long long control, pad[6]; /* the number of blocks that have put something into the limbs */
     unsigned long long special[4];      /* NaNs, +inf, -inf */
-    unsigned long long limbs[CR_SUMSQ_LIMBS], beyond[6];
+    unsigned long long limbs[CR_F64_SQUARE_LIMBS], beyond[6];
 } cr_sum_state;
 
 /* A product, between blocks: factors of integers' magnitudes, or what floats are beside numbers. */
@@ -53,7 +54,7 @@ typedef struct cr_gpu_state {
      * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero
      * behind. */
     unsigned long long mail[CR_MAIL_LETTERS][CR_GPU_MAX_BLOCKS][2];
-    cr_sum_state sums[3];
+    cr_sum_state sums[CR_GPU_SUMS];
     cr_prod_state prod;
     struct {
         uint64_t align;
@@ -69,12 +70,12 @@ typedef struct cr_sum_found {
     uint32_t digits, blocks; /* words in use; whose biases are in them */
     uint32_t again;          /* of a burst: the first block met elements outside its window */
     uint64_t special[3];
-    int64_t limbs[CR_SUMSQ_LIMBS];
+    int64_t limbs[CR_F64_SQUARE_LIMBS];
 } cr_sum_found;
 
 typedef struct cr_fold_slot {
     cr_partial partial;
-    cr_sum_found sums[3]; /* Σx, Σ|x|, Σx² */
+    cr_sum_found sums[CR_GPU_SUMS];
     uint32_t blocks;
 } cr_fold_slot;
 

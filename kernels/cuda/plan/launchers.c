@@ -125,24 +125,24 @@ static int64_t digit_of(const cr_sum_found *found, unsigned i) {
     return (int64_t)(digit - (last ? found->blocks * CR_BURST_FLOAT_BIAS : 0));
 }
 
-static void take_sum(const cr_sum_found *found, cr_dtype dtype, bool squares, cr_specials *special, int64_t *limb,
-                     uint32_t *pending) {
-    unsigned limbs = squares ? cr_sumsq_limbs(dtype) : cr_sum_limbs(dtype);
-    int grid = squares ? cr_sumsq_grid(dtype) : cr_sum_grid(dtype);
-    memset(limb, 0, limbs * sizeof *limb);
-    *pending = 0;
-    *special = (cr_specials){0};
+static void take_sum(const cr_sum_found *found, cr_sum_at at, cr_partial *p) {
+    cr_sum *sum = &p->sums[at];
+    const unsigned limbs = cr_sum_limbs(at, (cr_dtype)p->dtype);
+    const int grid = cr_sum_grid(at, (cr_dtype)p->dtype);
+    memset(sum->limbs, 0, limbs * sizeof sum->limbs[0]);
+    sum->pending = 0;
+    sum->special = (cr_specials){0};
     if (cr_sum_in_limbs(found)) {
-        for (unsigned i = 0; i < limbs; i++) limb[i] = found->limbs[i];
-        *special = (cr_specials){found->special[0], found->special[1], found->special[2]};
-        cr_limbs_carry(limb, limbs, pending);
+        for (unsigned i = 0; i < limbs; i++) sum->limbs[i] = found->limbs[i];
+        sum->special = (cr_specials){found->special[0], found->special[1], found->special[2]};
+        cr_limbs_carry(sum->limbs, limbs, &sum->pending);
     }
     const unsigned digits = found->digits & ~(unsigned)CR_BURST_FLOAT,
                    width = found->digits & CR_BURST_FLOAT ? CR_BURST_FLOAT_BITS : CR_DIGIT_BITS;
     for (unsigned i = 0; i < digits && i < CR_SUM_DIGITS; i++) {
-        cr_limbs_put_signed(limb, limbs, pending, digit_of(found, i), (unsigned)(found->unit - grid) + width * i);
+        cr_partial_put(p, at, digit_of(found, i), (unsigned)(found->unit - grid) + width * i);
     }
-    cr_limbs_carry(limb, limbs, pending);
+    cr_limbs_carry(sum->limbs, limbs, &sum->pending);
 }
 
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n) {
@@ -151,8 +151,6 @@ void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint6
     p->families = families;
     p->n = n;
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || n == 0) return;
-    const cr_sum_found *found = slot->sums;
-    if (families & CR_FAM_SUM) take_sum(&found[0], dtype, false, &p->sum_special, p->sum, &p->sum_pending);
-    if (families & CR_FAM_SUMABS) take_sum(&found[1], dtype, false, &p->sumabs_special, p->sumabs, &p->sumabs_pending);
-    if (families & CR_FAM_SUMSQ) take_sum(&found[2], dtype, true, &p->sumsq_special, p->sumsq, &p->sumsq_pending);
+    for (unsigned at = 0; at < CR_GPU_SUMS; at++)
+        if (families & cr_sum_rows[at].family) take_sum(&slot->sums[at], (cr_sum_at)at, p);
 }

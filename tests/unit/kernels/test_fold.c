@@ -74,7 +74,7 @@ START_TEST(long_runs_in_the_bins_stay_exact) {
         cr_big sum, half;
         cr_partial_init(&p, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ);
         cr_cpu_fold(&p, x, N, 0);
-        ck_assert(!cr_big_from_limbs(&sum, p.sum, cr_sum_limbs(CR_F32)));
+        ck_assert(!cr_big_from_limbs(&sum, p.sums[CR_AT_SUM].limbs, cr_sum_limbs(CR_AT_SUM, CR_F32)));
         /* N/2 times (2^24 − 1)·(2^104 + 2^-83), on the grid of 2^-149 */
         cr_big expected, part;
         cr_big_set(&expected, ((unsigned __int128)1 << 24) - 1);
@@ -85,7 +85,7 @@ START_TEST(long_runs_in_the_bins_stay_exact) {
         cr_big_shift_left(&low, 149 - 83);
         cr_big_subtract(&sum, &low);
         ck_assert_int_eq(cr_big_compare(&sum, &part), 0);
-        ck_assert(!cr_big_from_limbs(&sum, p.sumsq, cr_sumsq_limbs(CR_F32)));
+        ck_assert(!cr_big_from_limbs(&sum, p.sums[CR_AT_SUMSQ].limbs, cr_sum_limbs(CR_AT_SUMSQ, CR_F32)));
         cr_big square;
         cr_big_multiply(&square, &expected, &expected);
         cr_big_multiply(&part, &square, &half);
@@ -96,7 +96,7 @@ START_TEST(long_runs_in_the_bins_stay_exact) {
         ck_assert_int_eq(cr_big_compare(&sum, &part), 0);
         cr_partial_init(&p, CR_F64, CR_FAM_SUM);
         cr_cpu_fold(&p, y, N, 0);
-        cr_big_from_limbs(&sum, p.sum, cr_sum_limbs(CR_F64));
+        cr_big_from_limbs(&sum, p.sums[CR_AT_SUM].limbs, cr_sum_limbs(CR_AT_SUM, CR_F64));
         cr_big_set(&expected, ((unsigned __int128)1 << 53) - 1);
         cr_big_multiply(&part, &expected, &half);
         low = part;
@@ -266,7 +266,7 @@ START_TEST(a_strange_floating_point_state_changes_nothing) {
         unsigned after = _mm_getcsr();
         _mm_setcsr(before);
         ck_assert_uint_eq(after, odd);
-        ck_assert_int_eq(memcmp(plain.sum, strange.sum, cr_sum_limbs(CR_F32) * 8), 0);
+        ck_assert_int_eq(memcmp(plain.sums[0].limbs, strange.sums[0].limbs, cr_sum_limbs(CR_AT_SUM, CR_F32) * 8), 0);
     }
 }
 END_TEST

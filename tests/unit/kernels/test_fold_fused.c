@@ -113,19 +113,13 @@ static void check_specials(const cr_specials *a, const cr_specials *b) {
 /* What one family holds in both. */
 static void check_family(const cr_partial *a, const cr_partial *b, uint32_t family, cr_dtype dtype) {
     ck_assert_uint_eq(a->n, b->n);
+    if (family & CR_FAM_SUMS) {
+        const cr_sum_at at = cr_sum_of(family);
+        check_limbs(a->sums[at].limbs, b->sums[at].limbs, cr_sum_limbs(at, dtype));
+        check_specials(&a->sums[at].special, &b->sums[at].special);
+        return;
+    }
     switch (family) {
-        case CR_FAM_SUM:
-            check_limbs(a->sum, b->sum, cr_sum_limbs(dtype));
-            check_specials(&a->sum_special, &b->sum_special);
-            break;
-        case CR_FAM_SUMABS:
-            check_limbs(a->sumabs, b->sumabs, cr_sum_limbs(dtype));
-            check_specials(&a->sumabs_special, &b->sumabs_special);
-            break;
-        case CR_FAM_SUMSQ:
-            check_limbs(a->sumsq, b->sumsq, cr_sumsq_limbs(dtype));
-            check_specials(&a->sumsq_special, &b->sumsq_special);
-            break;
         case CR_FAM_EXTREMA:
             ck_assert_uint_eq(a->first_nan, b->first_nan);
             ck_assert_uint_eq(a->min.index, b->min.index);
@@ -278,12 +272,16 @@ START_TEST(long_runs_at_the_top_of_the_window) {
         cr_partial p;
         cr_partial_init(&p, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ);
         cr_cpu_fold(&p, narrow, N, 0);
-        check_multiple(p.sum, cr_sum_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 4ull, false, cr_sum_grid(CR_F32));
-        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F32), m32, 0, 4096 + (N - 4096) * 16ull, true, cr_sumsq_grid(CR_F32));
+        check_multiple(p.sums[CR_AT_SUM].limbs, cr_sum_limbs(CR_AT_SUM, CR_F32), m32, 0, 4096 + (N - 4096) * 4ull,
+                       false, cr_sum_grid(CR_AT_SUM, CR_F32));
+        check_multiple(p.sums[CR_AT_SUMSQ].limbs, cr_sum_limbs(CR_AT_SUMSQ, CR_F32), m32, 0, 4096 + (N - 4096) * 16ull,
+                       true, cr_sum_grid(CR_AT_SUMSQ, CR_F32));
         cr_partial_init(&p, CR_F64, CR_FAM_SUM | CR_FAM_SUMSQ);
         cr_cpu_fold(&p, wide, N, 0);
-        check_multiple(p.sum, cr_sum_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 4ull, false, cr_sum_grid(CR_F64));
-        check_multiple(p.sumsq, cr_sumsq_limbs(CR_F64), m64, 0, 2048 + (N - 2048) * 16ull, true, cr_sumsq_grid(CR_F64));
+        check_multiple(p.sums[CR_AT_SUM].limbs, cr_sum_limbs(CR_AT_SUM, CR_F64), m64, 0, 2048 + (N - 2048) * 4ull,
+                       false, cr_sum_grid(CR_AT_SUM, CR_F64));
+        check_multiple(p.sums[CR_AT_SUMSQ].limbs, cr_sum_limbs(CR_AT_SUMSQ, CR_F64), m64, 0, 2048 + (N - 2048) * 16ull,
+                       true, cr_sum_grid(CR_AT_SUMSQ, CR_F64));
     }
     cr_cpu_select(NULL, NULL);
     free(wide);
@@ -310,7 +308,8 @@ START_TEST(rests_of_squares_fill_their_lanes) {
                 for (int twice = 200; twice < N; twice++) cr_partial_merge(&expected, &p);
                 cr_partial_init(&p, CR_BF16, CR_FAM_SUMSQ);
                 cr_cpu_fold(&p, x, N, 0);
-                check_limbs(p.sumsq, expected.sumsq, cr_sumsq_limbs(CR_BF16));
+                check_limbs(p.sums[CR_AT_SUMSQ].limbs, expected.sums[CR_AT_SUMSQ].limbs,
+                            cr_sum_limbs(CR_AT_SUMSQ, CR_BF16));
             }
         }
     }

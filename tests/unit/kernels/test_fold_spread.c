@@ -65,25 +65,25 @@ static void add_one(const struct shape *s, cr_partial *p, uint64_t bits) {
     bool negative = bits >> sign;
     uint64_t fraction = bits & (((uint64_t)1 << s->mantissa) - 1), significand;
     if (field == s->top) {
-        for (int i = 0; i < 3; i++) {
-            cr_specials *const specials[] = {&p->sum_special, &p->sumabs_special, &p->sumsq_special},
-                               *special = specials[i];
+        for (unsigned at = CR_AT_SUM; at <= CR_AT_SUMSQ; at++) {
+            cr_specials *special = &p->sums[at].special;
             *(fraction != 0 ? &special->nans : negative ? &special->ninfs : &special->pinfs) += 1;
         }
         return;
     }
     significand = fraction | (uint64_t)(field != 0) << s->mantissa;
-    unsigned bit = (unsigned)s->lowest + (field == 0 ? 0 : field - 1), limbs = cr_sum_limbs(s->dtype);
-    cr_limbs_put(p->sum, limbs, &p->sum_pending, significand, negative, bit);
-    cr_limbs_put(p->sumabs, limbs, &p->sumabs_pending, significand, false, bit);
-    cr_limbs_put(p->sumsq, cr_sumsq_limbs(s->dtype), &p->sumsq_pending, (unsigned __int128)significand * significand,
-                 false, 2 * bit);
+    unsigned bit = (unsigned)s->lowest + (field == 0 ? 0 : field - 1);
+    cr_partial_put(p, CR_AT_SUM, negative ? -(__int128)significand : significand, bit);
+    cr_partial_put(p, CR_AT_SUMABS, significand, bit);
+    cr_partial_put(p, CR_AT_SUMSQ, (__int128)significand * significand, 2 * bit);
 }
 
-static void check_sum(const int64_t *a, const int64_t *b, const cr_specials *x, const cr_specials *y, unsigned limbs) {
+static void check_sum(const cr_partial *a, const cr_partial *b, cr_sum_at at) {
+    const unsigned limbs = cr_sum_limbs(at, (cr_dtype)a->dtype);
+    const cr_specials *x = &a->sums[at].special, *y = &b->sums[at].special;
     cr_big one, other;
-    bool negative = cr_big_from_limbs(&one, a, limbs);
-    ck_assert_int_eq(negative, cr_big_from_limbs(&other, b, limbs));
+    bool negative = cr_big_from_limbs(&one, a->sums[at].limbs, limbs);
+    ck_assert_int_eq(negative, cr_big_from_limbs(&other, b->sums[at].limbs, limbs));
     ck_assert_int_eq(cr_big_compare(&one, &other), 0);
     ck_assert_uint_eq(x->nans, y->nans);
     ck_assert_uint_eq(x->pinfs, y->pinfs);
@@ -107,17 +107,16 @@ START_TEST(any_spread_is_exact) {
         for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
             if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
             cr_partial p, squares;
-            const unsigned limbs = cr_sum_limbs(s->dtype), square_limbs = cr_sumsq_limbs(s->dtype);
             size_t cut = (size_t)below(n + 1);
             cr_partial_init(&p, s->dtype, CR_FAM_SUM | CR_FAM_SUMABS);
             cr_cpu_fold(&p, x, cut, 0);
             cr_cpu_fold(&p, x + cut * size, n - cut, cut);
-            check_sum(p.sum, expected.sum, &p.sum_special, &expected.sum_special, limbs);
-            check_sum(p.sumabs, expected.sumabs, &p.sumabs_special, &expected.sumabs_special, limbs);
+            check_sum(&p, &expected, CR_AT_SUM);
+            check_sum(&p, &expected, CR_AT_SUMABS);
             cr_partial_init(&squares, s->dtype, CR_FAM_SUMSQ);
             cr_cpu_fold(&squares, x, cut, 0);
             cr_cpu_fold(&squares, x + cut * size, n - cut, cut);
-            check_sum(squares.sumsq, expected.sumsq, &squares.sumsq_special, &expected.sumsq_special, square_limbs);
+            check_sum(&squares, &expected, CR_AT_SUMSQ);
         }
     }
     cr_cpu_select(NULL, NULL);

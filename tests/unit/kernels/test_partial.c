@@ -56,11 +56,12 @@ START_TEST(merging_never_overflows_a_limb) {
     /* Doubling 200 times passes any bound on raw additions; the sum is 2^200 times the first, modulo nothing. */
     cr_partial p, q;
     cr_partial_init(&p, CR_F64, CR_FAM_SUM);
-    cr_limbs_put(p.sum, cr_sum_limbs(CR_F64), &p.sum_pending, ~(unsigned __int128)0, true, 1074);
+    cr_sum *sum = &p.sums[CR_AT_SUM];
+    cr_limbs_put(sum->limbs, cr_sum_limbs(CR_AT_SUM, CR_F64), &sum->pending, ~(unsigned __int128)0, true, 1074);
     for (int i = 0; i < 200; i++) {
         q = p;
         cr_partial_merge(&p, &q);
-        ck_assert_uint_le(p.sum_pending, CR_PENDING_MAX);
+        ck_assert_uint_le(sum->pending, CR_PENDING_MAX);
     }
     cr_value v = finish(&p, CR_OP_SUM);
     double got;
