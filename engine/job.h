@@ -21,6 +21,7 @@
 #include "base/turns.h"
 #include "engine/ticket.h"
 #include "kernels/core/partial.h"
+#include "kernels/core/view.h"
 
 /* Who may claim: the lines of the run queue, and bits of cr_job.kinds. */
 typedef enum cr_lane_kind { CR_KIND_CPU, CR_KIND_GPU, CR_LANE_KINDS } cr_lane_kind;
@@ -36,12 +37,14 @@ typedef struct cr_job {
     cr_ops ops;            /* what is asked for; only for whoever shows it */
     cr_dtype dtype;
     uint32_t families;
-    uint32_t wants;       /* of the extrema: CR_WANTS_...; all of them unless the call sets it before the first claim */
-    uint32_t element;     /* bytes */
-    uint32_t second;      /* bytes of an element of the second array; 0: the op takes one */
-    uint64_t grain;       /* elements; cuts between segments and claims fall on multiples of it */
-    uint64_t claim_bytes; /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
-    uint64_t claim_most;  /* axis: and no more than this; 0: no limit of its own */
+    uint32_t wants;   /* of the extrema: CR_WANTS_...; all of them unless the call sets it before the first claim */
+    uint32_t element; /* bytes */
+    cr_mask
+        mask; /* of the whole input, and as long in memory as the job is open: the caller's. CR_MASK_NONE unless it is set */
+    uint32_t second;       /* bytes of an element of the second array; 0: the op takes one */
+    uint64_t grain;        /* elements; cuts between segments and claims fall on multiples of it */
+    uint64_t claim_bytes;  /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
+    uint64_t claim_most;   /* axis: and no more than this; 0: no limit of its own */
     uint64_t claim_output; /* axis: bytes of answers that a claim may bring, about */
     uint32_t most_claims;  /* axis: at a time; 0: any number */
     bool brought;          /* its input comes over a connection: when it is offered, it is in memory, and in a cache */

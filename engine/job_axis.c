@@ -113,8 +113,9 @@ static uint64_t answers_at_once(const cr_job_axis *axis) {
 typedef struct place {
     const cr_axis_spec *spec; /* of its strip */
     uint64_t first, elements,
-        answers;  /* its first element, in the job's order; of it; the number of its first answer */
-    uint64_t end; /* element after its strip */
+        answers;      /* its first element, in the job's order; of it; the number of its first answer */
+    uint64_t in_mask; /* its first element, in the array's order, which is the mask's */
+    uint64_t end;     /* element after its strip */
 } place;
 
 static place place_of(const cr_job_axis *axis, uint64_t block) {
@@ -122,7 +123,11 @@ static place place_of(const cr_job_axis *axis, uint64_t block) {
     const uint64_t strip = block / outer, in_strip = block % outer;
     const cr_axis_spec *spec = &axis->of_strip[strip + 1 == axis->strips];
     const uint64_t elements = n * spec->shape.inner, begin = strip * outer * n * axis->strip;
-    return (place){spec, begin + in_strip * elements, elements, in_strip * axis->spec.shape.inner + strip * axis->strip,
+    return (place){spec,
+                   begin + in_strip * elements,
+                   elements,
+                   in_strip * axis->spec.shape.inner + strip * axis->strip,
+                   in_strip * n * axis->spec.shape.inner + strip * axis->strip,
                    begin + outer * elements};
 }
 
@@ -157,8 +162,10 @@ static cr_status whole_blocks(cr_queue *queue, cr_job_axis_hand *hand, const cr_
         uint64_t answer = first->answers + done * axis->spec.shape.inner;
         cr_output *output = output_new(axis, answer, now * inner, out, error);
         if (!output) return error->code;
-        status = cr_cpu_axis_blocks(first->spec, data + done * first->elements * claim->job->element, answer, now,
-                                    hand->scratch, out, error);
+        const cr_view view = {
+            data + done * first->elements * claim->job->element,
+            cr_mask_from(claim->job->mask, first->in_mask + done * axis->spec.shape.n * axis->spec.shape.inner)};
+        status = cr_cpu_axis_blocks_view(first->spec, &view, answer, now, hand->scratch, out, error);
         if (status == CR_OK)
             status = emit(queue, claim->job, output, out, error);
         else
@@ -312,7 +319,8 @@ void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *c
         }
         uint64_t now = in.elements - offset < left ? in.elements - offset : left;
         if (take_up(queue, hand, job, block, error) != CR_OK) return;
-        cr_cpu_columns_fold(in.spec, hand->state, data, now, offset);
+        const cr_view view = {data, cr_mask_from(job->mask, in.in_mask)};
+        cr_cpu_columns_fold_view(in.spec, hand->state, &view, now, offset);
         hand->have += now;
         at += now;
         if (hand->have == in.elements) cr_job_axis_let_go(queue, hand); /* what it answers counts as this claim's */

@@ -19,8 +19,10 @@ void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
     const cr_claim *claim = &turn->claim;
     if (claim->job->axis)
         cr_job_axis_fold(queue, &worker->hand, claim, &turn->error);
-    else
-        cr_cpu_fold(&turn->partial, claim->data, claim->bytes / claim->job->element, claim->job->base + claim->index);
+    else {
+        const cr_view view = {claim->data, cr_mask_from(claim->job->mask, claim->index)};
+        cr_cpu_fold_view(&turn->partial, &view, claim->bytes / claim->job->element, claim->job->base + claim->index);
+    }
 }
 
 void cr_worker_rest(cr_worker *worker, cr_queue *queue) {

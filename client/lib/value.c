@@ -36,7 +36,9 @@ cured_values *cr_cl_values_new(size_t count) {
     return v;
 }
 
-struct cured_value *cr_cl_values_at(cured_values *values, size_t index) { return &values->values[index]; }
+struct cured_value *cr_cl_values_at(cured_values *values, size_t index) {
+    return &values->values[index];
+}
 
 const cured_value *cured_values_get(const cured_values *values, size_t index) {
     return index < values->count ? &values->values[index] : NULL;

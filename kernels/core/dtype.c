@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/core/float.h"
+
 static const struct {
     const char *name, *numpy, *code;
     uint8_t size, kind, dlpack;
@@ -36,6 +38,16 @@ cr_format cr_dtype_format(cr_dtype dtype) {
 #undef CR_FLOAT
     };
     return (cr_format)formats[row_of(dtype)];
+}
+
+uint64_t cr_dtype_one(cr_dtype dtype) {
+    static const uint64_t ones[ROWS] = {
+#define CR_FLOAT(symbol, ...) [CR_##symbol] = (uint64_t)CR_##symbol##_BIAS << CR_##symbol##_MANTISSA,
+#include "kernels/core/float.def"
+#undef CR_FLOAT
+    };
+    const uint64_t one = ones[row_of(dtype)];
+    return one != 0 ? one : 1;
 }
 
 cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits) {

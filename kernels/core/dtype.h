@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "proto/status.h"
 
@@ -49,6 +50,8 @@ const char *cr_dtype_name(cr_dtype dtype);
 cr_kind cr_dtype_kind(cr_dtype dtype);
 /* How its elements are coded; what is no input counts as an integer. */
 cr_format cr_dtype_format(cr_dtype dtype);
+/* The bits of a 1. */
+uint64_t cr_dtype_one(cr_dtype dtype);
 /* The type that magnitudes of dtype have: of iN uN, else itself. */
 cr_dtype cr_dtype_magnitude(cr_dtype dtype);
 /* The type of DLPack's code and bits of an element, one lane wide; CR_DTYPE_NONE: none of ours. */

@@ -9,6 +9,7 @@
 #define CURED_KERNELS_CPU_AXIS_H
 
 #include "kernels/core/axis.h"
+#include "kernels/core/view.h"
 
 enum { CR_AXIS_MAX_OPS = 32 };
 
@@ -19,6 +20,7 @@ typedef struct cr_axis_spec {
     uint32_t families, op_count;
     cr_op ops[CR_AXIS_MAX_OPS];
     cr_finish_opts finish;
+    uint64_t mask_line; /* of a masked view: elements of the mask from a line to the next. 0: the view is plain */
     bool
         statuses; /* an answer without a value fails no call: out[op_count + k] is where the status of ops[k]'s go, a byte each */
 } cr_axis_spec;
@@ -26,23 +28,36 @@ typedef struct cr_axis_spec {
 /* Where answers go: values, and with statuses their bytes, which are zero when they are handed over. */
 enum { CR_AXIS_PLACES = 2 * CR_AXIS_MAX_OPS };
 
-/* blocks whole outer blocks (n·inner elements each) at data, whose first answer is number output of all. Answers go to
+/* blocks whole outer blocks (n·inner elements each) of the view, the mask of which belongs to them, whose first answer is number output of all. Answers go to
  * out[k][0 … blocks·inner) for ops[k], each in cr_axis_dtype. Fast for inner = 1 (rows) and for inner > 1, short or long.
  * scratch: cr_axis_scratch(spec) bytes, 64-byte aligned. */
 size_t cr_axis_scratch(const cr_axis_spec *spec);
-cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t output, uint64_t blocks,
-                             void *scratch, void *const out[], cr_error *error);
+cr_status cr_cpu_axis_blocks_view(const cr_axis_spec *spec, const cr_view *view, uint64_t output, uint64_t blocks,
+                                  void *scratch, void *const out[], cr_error *error);
 
 /* For a block too large for one claim: a state of its inner columns. It is plain bytes (may be moved with memcpy). */
 size_t cr_columns_bytes(const cr_axis_spec *spec);
 void cr_columns_init(const cr_axis_spec *spec, void *state);
-/* Folds count consecutive elements, the first of which is element at of its block (line at / inner, column at % inner). */
-void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count, uint64_t at);
+/* Folds count consecutive elements, the first of which is element at of its block (line at / inner, column at % inner). The view's mask
+ * begins where the block does. */
+void cr_cpu_columns_fold_view(const cr_axis_spec *spec, void *state, const cr_view *view, uint64_t count, uint64_t at);
 /* Whether a block goes in order into one state, which is merged with none: products of floats. */
 bool cr_axis_in_order(const cr_axis_spec *spec);
 void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from);
 /* Answers of columns [first, first + count) to out[k][0 … count); output is the number of the first, for the sentence of an error. */
 cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t output, uint64_t first,
                             uint64_t count, void *const out[], cr_error *error);
+
+/* The same of plain arrays. */
+static inline cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t output, uint64_t blocks,
+                                           void *scratch, void *const out[], cr_error *error) {
+    const cr_view view = cr_view_plain(data);
+    return cr_cpu_axis_blocks_view(spec, &view, output, blocks, scratch, out, error);
+}
+static inline void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count,
+                                       uint64_t at) {
+    const cr_view view = cr_view_plain(data);
+    cr_cpu_columns_fold_view(spec, state, &view, count, at);
+}
 
 #endif

@@ -74,8 +74,13 @@ static const cr_fold_isa *current(void) {
 
 const char *cr_cpu_isa(void) { return current()->name; }
 
-void cr_cpu_fold(cr_partial *p, const void *data, uint64_t n, uint64_t index) {
+void cr_cpu_fold_view(cr_partial *p, const cr_view *view, uint64_t n, uint64_t index) {
     const uint64_t state = cr_float_enter();
-    current()->fold(p, data, n, index);
+    current()->fold(p, view, n, index);
     cr_float_leave(state);
+}
+
+void cr_cpu_fold(cr_partial *p, const void *data, uint64_t n, uint64_t index) {
+    const cr_view view = cr_view_plain(data);
+    cr_cpu_fold_view(p, &view, n, index);
 }

@@ -6,6 +6,7 @@
 #define CURED_KERNELS_CPU_FOLD_H
 
 #include "kernels/core/partial.h"
+#include "kernels/core/view.h"
 
 /* Chooses the instruction set: NULL or "auto" takes the best this machine has; "portable", "avx2", "avx512" force one
  * and fail with FAILED_PRECONDITION where the machine lacks it. Without a call, the first fold behaves as "auto". */
@@ -17,5 +18,7 @@ const char *cr_cpu_isa(void);
  * index is the input's index of data[0]. Memory that another process changes meanwhile gives some answer, and never an
  * access outside [data, data + n·size) or an index outside [index, index + n). */
 void cr_cpu_fold(cr_partial *p, const void *data, uint64_t n, uint64_t index);
+/* The same of a view: of n elements those that its mask keeps. */
+void cr_cpu_fold_view(cr_partial *p, const cr_view *view, uint64_t n, uint64_t index);
 
 #endif

@@ -226,14 +226,14 @@ static cr_status columns(const cr_axis_plan *plan, const cr_axis_isa *isa, const
     return CR_OK;
 }
 
-cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_t output, uint64_t blocks,
-                             void *scratch, void *const out[], cr_error *error) {
+cr_status cr_cpu_axis_blocks_view(const cr_axis_spec *spec, const cr_view *view, uint64_t output, uint64_t blocks,
+                                  void *scratch, void *const out[], cr_error *error) {
     cr_axis_plan plan;
     size_t bytes;
     way w = plan_blocks(&plan, spec, &bytes);
     if (blocks == 0 || spec->shape.inner == 0) return CR_OK;
     cr_status status = CR_OK;
-    if (plan.generic_ops != 0) status = cr_axis_generic_blocks(&plan, data, output, blocks, scratch, out, error);
+    if (plan.generic_ops != 0) status = cr_axis_generic_blocks(&plan, view, output, blocks, scratch, out, error);
     if (status != CR_OK || plan.strip_ops == 0) return status;
     const cr_axis_isa *isa = cr_axis_current();
     target to = {output, out, error};
@@ -241,7 +241,7 @@ cr_status cr_cpu_axis_blocks(const cr_axis_spec *spec, const void *data, uint64_
     status = (w == WAY_GATHER      ? gathered
               : w == WAY_ROWS      ? rows
               : w == WAY_LONG_ROWS ? long_rows
-                                   : columns)(&plan, isa, data, blocks, scratch, &to);
+                                   : columns)(&plan, isa, view->data, blocks, scratch, &to);
     cr_float_leave(state);
     return status;
 }

@@ -22,31 +22,44 @@ static void gather(uint8_t *to, const uint8_t *p, uint64_t stride, size_t lines,
     }
 }
 
-/* Folds lines × columns at p, the first of them line `line` of the block, into partials. */
-static void fold_lines(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *p, uint64_t line, uint64_t lines,
-                       uint64_t columns) {
-    uint8_t tile[GATHER_BYTES];
-    size_t size = plan->size;
-    uint64_t stride = plan->spec->shape.inner * size, grain = cr_partial_grain(plan->dtype, plan->generic);
-    size_t deep = grain > GATHER_LINES ? (size_t)grain : GATHER_LINES;
+/* The mask of the same elements, as bytes; at: the first one's number in it. */
+static void gather_mask(uint8_t *to, const cr_mask *mask, uint64_t at, uint64_t stride, size_t lines, size_t columns) {
+    for (size_t c = 0; c < columns; c++)
+        for (size_t k = 0; k < lines; k++) *to++ = (uint8_t)cr_mask_word(mask, at + k * stride + c, 1);
+}
+
+/* Folds lines × columns of a block, which lie at p, the first of them at (line, column) of the block, into partials. */
+static void fold_lines(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *p, const cr_mask *mask,
+                       uint64_t line, uint64_t column, uint64_t lines, uint64_t columns) {
+    uint8_t tile[GATHER_BYTES], kept[GATHER_BYTES];
+    const size_t size = plan->size;
+    const uint64_t stride = plan->spec->shape.inner * size, mask_line = plan->spec->mask_line;
+    const uint64_t grain = cr_partial_grain(plan->dtype, plan->generic);
+    const size_t deep = grain > GATHER_LINES ? (size_t)grain : GATHER_LINES;
     size_t wide = GATHER_BYTES / (deep * size);
     if (wide > GATHER_COLUMNS) wide = GATHER_COLUMNS;
     for (uint64_t c = 0; c < columns; c += wide) {
-        size_t now_wide = columns - c < wide ? (size_t)(columns - c) : wide;
+        const size_t now_wide = columns - c < wide ? (size_t)(columns - c) : wide;
         for (uint64_t k = 0; k < lines;) {
             /* Cuts fall on multiples of the grain, wherever the first line lies. */
             size_t now = deep - (size_t)((line + k) % deep);
             if (lines - k < now) now = (size_t)(lines - k);
             gather(tile, p + k * stride + c * size, stride, now, now_wide, size);
-            for (size_t i = 0; i < now_wide; i++) cr_cpu_fold(&partials[c + i], tile + i * now * size, now, line + k);
+            if (mask_line != 0) gather_mask(kept, mask, (line + k) * mask_line + column + c, mask_line, now, now_wide);
+            for (size_t i = 0; i < now_wide; i++) {
+                const cr_view view = {tile + i * now * size,
+                                      {kept + i * now, 0, mask_line != 0 ? CR_MASK_BYTES : CR_MASK_NONE, false}};
+                cr_cpu_fold_view(&partials[c + i], &view, now, line + k);
+            }
             k += now;
         }
     }
 }
 
-void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *data, uint64_t count,
+void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const cr_view *view, uint64_t count,
                           uint64_t at) {
-    uint64_t inner = plan->spec->shape.inner;
+    const uint64_t inner = plan->spec->shape.inner;
+    const uint8_t *data = view->data;
     while (count > 0) {
         uint64_t line = at / inner, column = at % inner, lines = 1, columns = inner - column;
         if (column == 0 && count >= inner) {
@@ -54,7 +67,7 @@ void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const 
         } else if (columns > count) {
             columns = count;
         }
-        fold_lines(plan, partials + column, data, line, lines, columns);
+        fold_lines(plan, partials + column, data, &view->mask, line, column, lines, columns);
         data += lines * columns * plan->size;
         at += lines * columns;
         count -= lines * columns;
@@ -79,19 +92,20 @@ cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_parti
     return CR_OK;
 }
 
-cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, uint64_t output, uint64_t blocks,
+cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const cr_view *view, uint64_t output, uint64_t blocks,
                                  void *scratch, void *const out[], cr_error *error) {
     const cr_shape *shape = &plan->spec->shape;
     cr_partial *partials = scratch;
     for (uint64_t b = 0; b < blocks; b++) {
-        const uint8_t *block = data + b * shape->n * shape->inner * plan->size;
+        const cr_view block = {view->data + b * shape->n * shape->inner * plan->size,
+                               cr_mask_from(view->mask, b * shape->n * plan->spec->mask_line)};
         for (uint64_t c = 0; c < shape->inner; c += GATHER_COLUMNS) {
             uint64_t now = shape->inner - c < GATHER_COLUMNS ? shape->inner - c : GATHER_COLUMNS;
             for (uint64_t i = 0; i < now; i++) cr_partial_init(&partials[i], plan->dtype, plan->generic);
             if (shape->inner == 1) {
-                cr_cpu_fold(partials, block, shape->n, 0);
+                cr_cpu_fold_view(partials, &block, shape->n, 0);
             } else {
-                fold_lines(plan, partials, block + c * plan->size, 0, shape->n, now);
+                fold_lines(plan, partials, block.data + c * plan->size, &block.mask, 0, c, shape->n, now);
             }
             for (uint64_t i = 0; i < now; i++) {
                 const uint64_t at = b * shape->inner + c + i;

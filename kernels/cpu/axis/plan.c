@@ -88,8 +88,8 @@ static uint64_t width_for(uint64_t inner, size_t size) {
 }
 
 bool cr_axis_has_short_rows(const cr_axis_spec *spec) {
-    return spec->shape.inner == 1 && spec->shape.n <= CR_ROW_BYTES / cr_dtype_size(spec->dtype) &&
-           cr_fast_on(CR_FAST_SHORT_ROWS);
+    return spec->shape.inner == 1 && spec->mask_line == 0 &&
+           spec->shape.n <= CR_ROW_BYTES / cr_dtype_size(spec->dtype) && cr_fast_on(CR_FAST_SHORT_ROWS);
 }
 
 void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
@@ -99,7 +99,7 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     bool short_rows = cr_axis_has_short_rows(spec);
     bool narrow_columns = spec->shape.inner > 1 && spec->dtype != CR_F64;
     if ((short_rows || narrow_columns) && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
-    bool fast = spec->shape.n != 0 && cr_fast_on(CR_FAST_STRIPS);
+    bool fast = spec->shape.n != 0 && spec->mask_line == 0 && cr_fast_on(CR_FAST_STRIPS);
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];
         uint32_t needs = cr_op_needs(op, spec->dtype);

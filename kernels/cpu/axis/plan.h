@@ -151,10 +151,10 @@ cr_status cr_strip_finish_op(const cr_axis_plan *plan, const cr_axis_isa *isa, c
 
 /* One partial per output. blocks: as cr_cpu_axis_blocks, for the ops of plan->generic_ops. */
 size_t cr_axis_generic_scratch(const cr_axis_plan *plan);
-cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const uint8_t *data, uint64_t output, uint64_t blocks,
+cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const cr_view *view, uint64_t output, uint64_t blocks,
                                  void *scratch, void *const out[], cr_error *error);
-/* partials: one per column. */
-void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *data, uint64_t count,
+/* partials: one per column. view, count and at: as cr_cpu_columns_fold. */
+void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const cr_view *view, uint64_t count,
                           uint64_t at);
 /* Stores those of the spec's ops that are in ops from one partial. */
 cr_status cr_axis_store_ops(const cr_axis_plan *plan, cr_ops ops, const cr_partial *p, uint64_t output, uint64_t at,

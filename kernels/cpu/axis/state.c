@@ -76,18 +76,22 @@ void cr_columns_init(const cr_axis_spec *spec, void *state) {
     if (a.prod_ops) cr_prods_init(&a.prods, prods_of(&a, state));
 }
 
-/* Of a product: whole blocks of its tree from where they lie, cut ones by way of r->rest. */
-static void row_fold(const cr_axis_spec *spec, row *r, const uint8_t *data, uint64_t count, uint64_t at) {
-    uint64_t grain = grain_of(spec), size = cr_dtype_size(spec->dtype);
+/* Of a product: whole blocks of its tree from where they lie, cut ones by way of r->rest. The view's mask begins where the row does. */
+static void row_fold(const cr_axis_spec *spec, row *r, const cr_view *view, uint64_t count, uint64_t at) {
+    const uint64_t grain = grain_of(spec), size = cr_dtype_size(spec->dtype);
+    const uint8_t *data = view->data;
     while (count) {
-        uint64_t held = at % grain, now = grain - held < count ? grain - held : count;
-        bool ends = at + now == spec->shape.n;
+        const uint64_t held = at % grain;
+        uint64_t now = grain - held < count ? grain - held : count;
+        const bool ends = at + now == spec->shape.n;
         if (!held && (ends || now == grain)) {
             now = at + count == spec->shape.n ? count : count / grain * grain;
-            cr_cpu_fold(&r->partial, data, now, at);
+            const cr_view here = {data, cr_mask_from(view->mask, at)};
+            cr_cpu_fold_view(&r->partial, &here, now, at);
         } else {
             memcpy(r->rest + held * size, data, now * size);
-            if (ends || held + now == grain) cr_cpu_fold(&r->partial, r->rest, held + now, at - held);
+            const cr_view here = {r->rest, cr_mask_from(view->mask, at - held)};
+            if (ends || held + now == grain) cr_cpu_fold_view(&r->partial, &here, held + now, at - held);
         }
         data += now * size;
         at += now;
@@ -95,18 +99,42 @@ static void row_fold(const cr_axis_spec *spec, row *r, const uint8_t *data, uint
     }
 }
 
-void cr_cpu_columns_fold(const cr_axis_spec *spec, void *state, const void *data, uint64_t count, uint64_t at) {
+/* Products of floats of columns; what a mask leaves out is a one. */
+static void prods_fold(const layout *a, void *state, const cr_view *view, uint64_t count, uint64_t at) {
+    enum { SOME = 2048 };
+    const cr_axis_spec *spec = a->plan.spec;
+    const size_t size = a->plan.size;
+    const cr_axis_isa *isa = cr_axis_current();
+    if (spec->mask_line == 0) {
+        cr_prods_fold(&a->prods, isa, prods_of(a, state), view->data, count, at);
+        return;
+    }
+    uint8_t filled[SOME * sizeof(double)];
+    const uint64_t inner = spec->shape.inner, one = cr_dtype_one(spec->dtype);
+    for (uint64_t done = 0, now; done < count; done += now) {
+        now = count - done < SOME ? count - done : SOME;
+        memcpy(filled, view->data + done * size, now * size);
+        for (uint64_t i = 0; i < now; i++) {
+            const uint64_t element = at + done + i, in_mask = element / inner * spec->mask_line + element % inner;
+            if (!cr_mask_word(&view->mask, in_mask, 1)) memcpy(filled + i * size, &one, size);
+        }
+        cr_prods_fold(&a->prods, isa, prods_of(a, state), filled, now, at + done);
+    }
+}
+
+void cr_cpu_columns_fold_view(const cr_axis_spec *spec, void *state, const cr_view *view, uint64_t count, uint64_t at) {
     if (count == 0) return;
     if (is_row(spec)) {
-        row_fold(spec, state, data, count, at);
+        row_fold(spec, state, view, count, at);
         return;
     }
     layout a = layout_of(spec);
-    if (a.plan.generic_ops) cr_axis_generic_fold(&a.plan, partials_of(&a, state), data, count, at);
+    if (a.plan.generic_ops) cr_axis_generic_fold(&a.plan, partials_of(&a, state), view, count, at);
     const uint64_t state_of_floats = cr_float_enter();
     if (a.plan.strip_ops)
-        cr_columns_fold_range(&a.plan, cr_axis_current(), state, (cr_columns_range){0, a.plan.width}, data, count, at);
-    if (a.prod_ops) cr_prods_fold(&a.prods, cr_axis_current(), prods_of(&a, state), data, count, at);
+        cr_columns_fold_range(&a.plan, cr_axis_current(), state, (cr_columns_range){0, a.plan.width}, view->data, count,
+                              at);
+    if (a.prod_ops) prods_fold(&a, state, view, count, at);
     cr_float_leave(state_of_floats);
 }
 

@@ -54,7 +54,7 @@ ALWAYS vu64 prod_clean(vu64 bits, vu64 counts[3], vu64 *signs, vu64 *exponents) 
 
 /* One, in each type. */
 static void prod_ones(uint8_t *to, size_t n, cr_dtype dtype) {
-    const uint64_t one = dtype == CR_F16 ? 0x3c00 : dtype == CR_BF16 ? 0x3f80 : dtype == CR_F32 ? 0x3f800000 : prod_one;
+    const uint64_t one = cr_dtype_one(dtype);
     for (size_t i = 0; i < n; i++) memcpy(to + i * cr_dtype_size(dtype), &one, cr_dtype_size(dtype));
 }
 

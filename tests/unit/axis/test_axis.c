@@ -175,25 +175,36 @@ static void answers_at(const answers *a, const cr_axis_spec *spec, uint64_t firs
     for (uint32_t k = 0; k < spec->op_count; k++) out[k] = (uint8_t *)a->out[k] + first * a->size[k];
 }
 
+static cr_mask mask; /* of a case's array; its kind is CR_MASK_NONE but in masked_arrays */
+
+/* The array from an element on; its mask from another. */
+static cr_view view_from(const cr_axis_spec *spec, const uint8_t *data, uint64_t element, uint64_t in_mask) {
+    return (cr_view){data + element * cr_dtype_size(spec->dtype), cr_mask_from(mask, in_mask)};
+}
+
 static cr_status reference(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
     size_t size = cr_dtype_size(spec->dtype);
     cr_shape s = spec->shape;
-    uint8_t *column = malloc(s.n * size + 1);
+    uint8_t *column = malloc(s.n * size + 1), *kept = malloc(s.n + 1);
     cr_status status = CR_OK;
     for (uint64_t at = 0; at < s.outer * s.inner && status == CR_OK; at++) {
         uint64_t o = at / s.inner, i = at % s.inner;
         for (uint64_t k = 0; k < s.n; k++) {
-            memcpy(column + k * size, data + ((o * s.n + k) * s.inner + i) * size, size);
+            const uint64_t element = (o * s.n + k) * s.inner + i;
+            memcpy(column + k * size, data + element * size, size);
+            kept[k] = (uint8_t)cr_mask_word(&mask, element, 1);
         }
+        const cr_view view = {column, {kept, 0, mask.kind ? CR_MASK_BYTES : CR_MASK_NONE, false}};
         cr_partial p;
         cr_partial_init(&p, spec->dtype, spec->families);
-        cr_cpu_fold(&p, column, s.n, 0);
+        cr_cpu_fold_view(&p, &view, s.n, 0);
         for (uint32_t k = 0; k < spec->op_count && status == CR_OK; k++) {
             uint8_t *to = (uint8_t *)a->out[k] + at * a->size[k];
             status = cr_axis_store(&p, spec->ops[k], &spec->finish, at, to, NULL);
         }
     }
     free(column);
+    free(kept);
     return status;
 }
 
@@ -220,7 +231,7 @@ static void compare(const cr_axis_spec *spec, const answers *want, const answers
 
 /* All blocks, in a few calls. */
 static cr_status by_blocks(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
-    size_t size = cr_dtype_size(spec->dtype);
+    const uint64_t block = spec->shape.n * spec->shape.inner;
     uint8_t *scratch = aligned_alloc(64, (cr_axis_scratch(spec) + 127) / 64 * 64);
     memset(scratch, 0xff, cr_axis_scratch(spec)); /* what is used before it is set shows */
     cr_status status = CR_OK;
@@ -228,8 +239,8 @@ static cr_status by_blocks(const cr_axis_spec *spec, const uint8_t *data, answer
         uint64_t now = below(3) ? spec->shape.outer - b : 1 + below(spec->shape.outer - b);
         void *out[CR_AXIS_MAX_OPS];
         answers_at(a, spec, b * spec->shape.inner, out);
-        const uint8_t *p = data + b * spec->shape.n * spec->shape.inner * size;
-        status = cr_cpu_axis_blocks(spec, p, b * spec->shape.inner, now, scratch, out, NULL);
+        const cr_view view = view_from(spec, data, b * block, b * block);
+        status = cr_cpu_axis_blocks_view(spec, &view, b * spec->shape.inner, now, scratch, out, NULL);
         b += now;
     }
     free(scratch);
@@ -239,7 +250,7 @@ static cr_status by_blocks(const cr_axis_spec *spec, const uint8_t *data, answer
 /* One block after the other, each cut anywhere into pieces that two states share (in order: one takes all), merged, moved and
  * finished in parts. */
 static cr_status by_columns(const cr_axis_spec *spec, const uint8_t *data, answers *a) {
-    size_t size = cr_dtype_size(spec->dtype), bytes = cr_columns_bytes(spec);
+    const size_t bytes = cr_columns_bytes(spec);
     uint64_t block = spec->shape.n * spec->shape.inner;
     bool ordered = cr_axis_in_order(spec);
     cr_status status = CR_OK;
@@ -248,14 +259,15 @@ static cr_status by_columns(const cr_axis_spec *spec, const uint8_t *data, answe
         memset(state[0], 0xff, bytes); /* what is used before it is set shows */
         cr_columns_init(spec, state[0]);
         cr_columns_init(spec, state[1]);
-        const uint8_t *p = data + b * block * size;
         /* Sometimes the rest comes first. */
         uint64_t end, middle = !ordered && below(2) ? below(block + 1) : block;
-        if (middle < block) cr_cpu_columns_fold(spec, state[0], p + middle * size, block - middle, middle);
+        const cr_view rest = view_from(spec, data, b * block + middle, b * block);
+        if (middle < block) cr_cpu_columns_fold_view(spec, state[0], &rest, block - middle, middle);
         end = middle;
         for (uint64_t at = 0; at < end;) {
             uint64_t now = 1 + below(below(2) ? end - at : 1 + (end - at) / 4);
-            cr_cpu_columns_fold(spec, state[ordered ? 0 : below(2)], p + at * size, now, at);
+            const cr_view view = view_from(spec, data, b * block + at, b * block);
+            cr_cpu_columns_fold_view(spec, state[ordered ? 0 : below(2)], &view, now, at);
             at += now;
         }
         if (!ordered) cr_columns_merge(spec, state[0], state[1]);
@@ -395,6 +407,36 @@ START_TEST(each_fast_way_off) {
 }
 END_TEST
 
+/* Under a mask of bytes or bits, of which little, half or nearly all counts, in runs or not. */
+START_TEST(masked_arrays) {
+    enum { ROUNDS = 600 / SPARSE };
+    if (cr_cpu_select(isas[_i], NULL) != CR_OK) return;
+    random_state = 0x1b873593cc9e2d51u + (uint64_t)_i;
+    for (int round = 0; round < ROUNDS; round++) {
+        cr_axis_spec spec = {.dtype = (cr_dtype)(1 + below(CR_DTYPE_INPUTS)), .shape = shapes[below(SHAPES)]};
+        const uint64_t n = spec.shape.outer * spec.shape.n * spec.shape.inner, first = below(70);
+        const uint64_t run = below(2) ? 1 : 1 + below(300), often = (uint64_t[]){2, 2, 40, 1}[below(4)];
+        uint8_t *bytes = calloc(n + first + 1, 1);
+        for (uint64_t i = 0; i < n + first;) {
+            const bool set = below(often) == 0;
+            for (uint64_t end = i + run; i < end && i < n + first; i++) bytes[i] = set;
+        }
+        mask = (cr_mask){bytes, first, CR_MASK_BYTES, below(2)};
+        if (below(2)) { /* the same as bits */
+            for (uint64_t i = 0; i < n + first; i++)
+                bytes[i / 8] = (uint8_t)((i % 8 ? bytes[i / 8] : 0) | (bytes[i] != 0) << i % 8);
+            mask.kind = CR_MASK_BITS;
+        }
+        choose_ops(&spec);
+        spec.mask_line = spec.shape.inner;
+        one_case(&spec, (distribution)below(DISTRIBUTIONS));
+        mask = (cr_mask){.kind = CR_MASK_NONE};
+        free(bytes);
+    }
+    cr_cpu_select(NULL, NULL);
+}
+END_TEST
+
 /* Both extrema are wanted, but only one index: the other must not be looked at. */
 START_TEST(norminf_beside_an_index) {
     static const cr_op args[] = {CR_OP_ARGMIN, CR_OP_ARGMAX};
@@ -415,5 +457,6 @@ CR_CHECK_MAIN("axis") {
     tcase_add_loop_test(tc, every_way_gives_the_same_bits, 0, 3);
     tcase_add_loop_test(tc, sums_of_every_distribution, 0, 3);
     tcase_add_loop_test(tc, each_fast_way_off, 0, CR_FAST_WAYS + 1);
+    tcase_add_loop_test(tc, masked_arrays, 0, 3);
     tcase_add_test(tc, norminf_beside_an_index);
 }
