@@ -13,7 +13,8 @@ typedef enum cr_fast {
 #define CR_FAST(symbol, name, takes, gain) CR_FAST_##symbol,
 #include "kernels/core/fast.def"
 #undef CR_FAST
-    CR_FAST_WAYS
+    CR_FAST_WAYS,
+    CR_FAST_CPU_WAYS = CR_FAST_GPU_BURSTS /* those before it are the CPU's */
 } cr_fast;
 
 extern _Atomic uint32_t cr_fast_off; /* a bit a way that is off; none is */

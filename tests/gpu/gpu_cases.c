@@ -3,6 +3,8 @@
  * Thread: one. Owner: the caller owns the memory. */
 #include "tests/gpu/gpu_cases.h"
 
+#include "kernels/core/fast.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,12 @@ void case_say_sample(uint64_t seed, uint64_t sample) {
     if (sample != 1)
         printf("one case in %llu of seed %llu; CURED_TEST_SEED=%llu repeats it\n", (unsigned long long)sample,
                (unsigned long long)seed, (unsigned long long)seed);
+}
+
+const char *case_without(unsigned *way, unsigned last) {
+    const unsigned now = (*way)++;
+    cr_fast_switch_off(now <= last ? UINT32_C(1) << now : now == last + 1 ? UINT32_MAX : 0);
+    return now <= last ? cr_fast_name(now) : now == last + 1 ? "any" : NULL;
 }
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */

@@ -51,6 +51,10 @@ void case_say_sample(uint64_t seed, uint64_t sample);
 
 uint64_t case_random(uint64_t *state);
 void case_fill(uint8_t *data, uint64_t n, cr_dtype dtype, enum cr_data_kind kind, uint64_t seed);
+/* For each of the ways from `way` to `last`, and then for all of fast.def at once: switches it off and gives its name; NULL: all are on
+ * again. *way is the next one. */
+const char *case_without(unsigned *way, unsigned last);
+
 /* Families of two partials that differ: gpu_compare.c. */
 uint32_t case_different(const cr_partial *a, const cr_partial *b);
 

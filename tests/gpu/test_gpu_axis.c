@@ -15,7 +15,7 @@
 #include "kernels/cuda/gpu.h"
 #include "tests/gpu/gpu_cases.h"
 
-enum { MAX_BYTES = 40 << 20, SPARE = 64 };
+enum { MAX_BYTES = 40 << 20, SPARE = 64, WITHOUT_IN = 7 };
 
 static struct {
     uint64_t seed, only, sample;
@@ -26,6 +26,7 @@ static struct {
 static struct {
     case_device on;
     uint64_t cases, wrong, answers, number;
+    const char *without; /* a fast way that is off; NULL: none is */
 } run;
 
 typedef struct shape_case {
@@ -155,12 +156,13 @@ static void ask_few(cr_axis_spec *spec, uint64_t which) {
 
 static void differ(const cr_axis_spec *spec, uint32_t k, uint64_t output, int kind, uint64_t offset) {
     if (run.wrong++ >= 20) return;
-    printf("wrong: case %llu: %s of %s, %s data, shape (%llu, %llu, %llu), output %llu, offset %llu, nan %d\n",
-           (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype),
-           kind < DATA_KINDS ? data_names[kind] : places_names[kind - DATA_KINDS],
-           (unsigned long long)spec->shape.outer, (unsigned long long)spec->shape.n,
-           (unsigned long long)spec->shape.inner, (unsigned long long)output, (unsigned long long)offset,
-           (int)spec->finish.nan);
+    printf(
+        "wrong: case %llu: %s of %s, %s data, shape (%llu, %llu, %llu), output %llu, offset %llu, nan %d, without "
+        "%s\n",
+        (unsigned long long)run.number, cr_op_name(spec->ops[k]), cr_dtype_name(spec->dtype),
+        kind < DATA_KINDS ? data_names[kind] : places_names[kind - DATA_KINDS], (unsigned long long)spec->shape.outer,
+        (unsigned long long)spec->shape.n, (unsigned long long)spec->shape.inner, (unsigned long long)output,
+        (unsigned long long)offset, (int)spec->finish.nan, run.without ? run.without : "none");
 }
 
 /* Answers of every other case go to device memory of the test's, side by side, and are brought from there. */
@@ -242,6 +244,19 @@ static void compare(cr_axis_spec *spec, uint64_t offset, int kind) {
     free(scratch);
 }
 
+/* Fast ways off by turns, each with its part of the arrays: with all ops, and with few, since many have no single pass. */
+static void without_each(const cr_axis_spec *all, uint64_t offset, int kind) {
+    unsigned way = CR_FAST_GPU_VECTORS;
+    while ((run.without = case_without(&way, CR_FAST_GPU_STRIPS)) != NULL) {
+        cr_axis_spec spec = *all;
+        if ((run.number + way) % WITHOUT_IN != 0) continue;
+        compare(&spec, offset, kind);
+        if (cr_dtype_kind(spec.dtype) != CR_KIND_FLOAT) continue;
+        ask_few(&spec, 2);
+        compare(&spec, offset, kind);
+    }
+}
+
 static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offset) {
     uint64_t n = shape->outer * shape->n * shape->inner, size = cr_dtype_size(dtype);
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
@@ -266,12 +281,7 @@ static void array(cr_dtype dtype, const cr_shape *shape, int kind, uint64_t offs
                                                                     : CR_F64};
     ask_all(&spec, false);
     compare(&spec, offset, kind);
-    for (int way = CR_FAST_GPU_AHEAD; floats && way <= CR_FAST_GPU_STRIPS; way++) { /* and without each of them */
-        if ((run.number + (uint64_t)way) % 2) continue;
-        cr_fast_switch_off(UINT32_C(1) << way);
-        compare(&spec, offset, kind);
-        cr_fast_switch_off(0);
-    }
+    without_each(&spec, offset, kind);
     for (uint64_t which = 0; floats && which < 3; which += 1 + run.number % 2) {
         if (which == 0) spec.finish.result_dtype = CR_DTYPE_NONE; /* there is a shorter way to it */
         ask_few(&spec, which);

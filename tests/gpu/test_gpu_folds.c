@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/gpu.h"
@@ -26,6 +27,7 @@ static struct {
 static struct {
     case_device on;
     uint64_t cases, wrong, lacking;
+    const char *without; /* a fast way that is off; NULL: none is */
 } run;
 
 /* Folds [from, from + n) of the array on both sides; says what differs. */
@@ -52,9 +54,9 @@ static void compare(cr_dtype dtype, uint32_t families, uint32_t wants, uint64_t 
     run.cases++;
     if (wrong == 0) return;
     if (run.wrong++ < 20) {
-        printf("wrong: families %#x (of %#x, wants %#x) of %s, %s data, n %llu, offset %llu, seed %llu\n", wrong,
-               families, wants, cr_dtype_name(dtype), data_names[kind], (unsigned long long)n,
-               (unsigned long long)offset, (unsigned long long)options.seed);
+        printf("wrong: families %#x (of %#x, wants %#x) of %s, %s data, n %llu, offset %llu, seed %llu, without %s\n",
+               wrong, families, wants, cr_dtype_name(dtype), data_names[kind], (unsigned long long)n,
+               (unsigned long long)offset, (unsigned long long)options.seed, run.without ? run.without : "none");
     }
 }
 
@@ -102,6 +104,13 @@ static void count_launches(cr_dtype dtype) {
         printf("wrong: families %#x of %s take %u launches, %u are enough\n", families, cr_dtype_name(dtype), count,
                wanted);
     }
+    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_SETS);
+    cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
+    cr_error error;
+    uint32_t count;
+    case_check(cr_fold_launchers(dtype, CR_FAM_SUM | CR_FAM_SUMSQ, 0, launchers, &count, &error), &error);
+    run.wrong += count != 2;
+    cr_fast_switch_off(0);
 }
 
 static void copy_over(uint64_t bytes) {
@@ -163,6 +172,28 @@ static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t o
         compare(dtype, CR_FAM_EXTREMA, wants[i], n, offset, kind);
 }
 
+/* Each fast way off once, in the short run for one length and kind of data each. */
+static void without_each(cr_dtype dtype) {
+    static const uint64_t bytes[] = {4000, 16000, 120000};
+    static const enum cr_data_kind kinds[] = {DATA_NORMAL, DATA_BITS, DATA_OUTLIERS};
+    static const uint32_t wants[] = {CR_WANTS_MIN, CR_WANTS_MAX, CR_WANTS_MIN | CR_WANTS_ARGMIN,
+                                     CR_WANTS_MAX | CR_WANTS_ARGMAX},
+                          both = CR_FAM_SUM | CR_FAM_SUMSQ;
+    unsigned way = CR_FAST_GPU_BURSTS;
+    while ((run.without = case_without(&way, CR_FAST_GPU_REPLAY)) != NULL) {
+        for (unsigned i = 0; i < 9; i++) {
+            const uint64_t size = cr_dtype_size(dtype), n = bytes[i % 3] / size + 1, offset = way % 2 * size;
+            const enum cr_data_kind kind = kinds[i / 3];
+            if (options.few && (way + (unsigned)dtype + options.seed) % 9 != i) continue;
+            again(dtype, CR_FAM_SUM, n, offset, kind);
+            compare(dtype, both, 0, n, offset, kind);
+            compare(dtype, both | CR_FAM_EXTREMA | CR_FAM_COUNTS, 0, n, offset, kind);
+            for (size_t w = 0; w < sizeof wants / sizeof wants[0]; w++)
+                compare(dtype, CR_FAM_EXTREMA, wants[w], n, offset, kind);
+        }
+    }
+}
+
 static void type(cr_dtype dtype) {
     static const uint64_t few[] = {0, 1, 7, 100, 5000, 70001},
                           most[] = {0,    1,    2,    3,     15,    31,    64,     255,     1000,
@@ -208,6 +239,7 @@ int main(int argc, char **argv) {
         uint64_t before = run.cases, wrong = run.wrong, lacking = run.lacking;
         count_launches((cr_dtype)t);
         type((cr_dtype)t);
+        if (options.only == UINT64_MAX) without_each((cr_dtype)t);
         printf("%-5s %6llu cases, %llu wrong, %llu without a kernel\n", cr_dtype_name((cr_dtype)t),
                (unsigned long long)(run.cases - before), (unsigned long long)(run.wrong - wrong),
                (unsigned long long)(run.lacking - lacking));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/gpu.h"
 #include "tests/gpu/gpu_cases.h"
@@ -123,13 +124,13 @@ static void one_behind_the_other(void) {
 
 /* Small batches that follow each other find a block that stays: one fold or a few at a time; now and then it is told to leave, or left
  * alone until it goes. */
-static void while_one_stays(void) {
+static void while_one_stays(uint64_t rounds) {
     cr_error error = {CR_OK, ""};
     const uint8_t *place = run.on.host;
     uint64_t state = options.seed;
     memset(run.on.host, 0xa5, ARENA);
     cr_cuda.linger(run.on.gpu, 1000000);
-    for (uint64_t number = 0; number < (options.few ? 2 : 20); number++) {
+    for (uint64_t number = 0; number < rounds; number++) {
         const uint32_t count = make(options.seed * 1000 + number, place);
         for (uint32_t done = 0, taken = 0; done < count; done += taken) {
             const uint32_t some = 1 + (uint32_t)below(&state, 3);
@@ -163,7 +164,11 @@ int main(int argc, char **argv) {
     run.on = case_device_open(1, ARENA);
     one_behind_the_other();
     for (uint64_t i = 0; i < (options.few ? 6 : 60); i++) round_of(i, i % 2 != 0);
-    while_one_stays();
+    while_one_stays(options.few ? 2 : 20);
+    for (unsigned way = CR_FAST_GPU_FEW_UNITS; case_without(&way, CR_FAST_GPU_LINGER);) {
+        one_behind_the_other();
+        while_one_stays(1);
+    }
     printf("%llu folds in %llu launches, %llu wrong\n", (unsigned long long)run.cases, (unsigned long long)run.launches,
            (unsigned long long)run.wrong);
     case_device_close(&run.on);

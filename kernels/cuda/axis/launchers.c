@@ -3,6 +3,7 @@
  * Thread: any; nothing here holds state. */
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/instance/product.h"
 
@@ -145,7 +146,8 @@ static void ask(cr_axis_args *args, const cr_gpu_axis *axis, uint32_t k, void *t
 static int enqueue_moments(const cr_axis_args *args, const cr_gpu_axis *axis, uint32_t multiprocessors,
                            void *const *out, void *stream, bool *did) {
     cr_axis_args both = *args;
-    *did = kernels[moments][axis->dtype] != NULL && axis->op_count <= CR_AXIS_OUTS && cr_axis_is_variance(axis);
+    *did = cr_fast_on(CR_FAST_GPU_MOMENTS) && kernels[moments][axis->dtype] != NULL && axis->op_count <= CR_AXIS_OUTS &&
+           cr_axis_is_variance(axis);
     if (!*did) return 0;
     cr_axis_launcher first = by_strips(&both.at, moment_strips, axis->dtype, multiprocessors);
     if (first == NULL) first = kernels[moments][axis->dtype];

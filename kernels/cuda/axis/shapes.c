@@ -55,7 +55,7 @@ static void rows(cr_axis_launch *at, uint64_t lines, uint64_t threads, bool answ
     while (m < CR_GPU_THREADS && at->outer < threads / m && lines / (2 * m) >= UNITS_LEAST) m *= 2;
     at->p_tile = 1;
     at->m = m;
-    if (m <= 32 && lines <= CR_AXIS_STRIP_LINES)
+    if (m <= 32 && lines <= CR_AXIS_STRIP_LINES && cr_fast_on(CR_FAST_GPU_ROUNDS))
         at->rounds = power(at->outer / (threads / RESIDENT * waves * FLOAT_BLOCKS_PER_SM * (CR_GPU_THREADS / m)), m);
 }
 
@@ -137,12 +137,14 @@ void cr_axis_launch_make(cr_axis_launch *at, uintptr_t address, const cr_shape *
     if (multiprocessors > CR_AXIS_STATES / 32) multiprocessors = CR_AXIS_STATES / 32;
     *at = (cr_axis_launch){.outer = shape->outer, .n = shape->n, .inner = shape->inner, .rows = shape->inner == 1};
     at->odd = address % size != 0;
-    at->wide = size < 4 && !at->odd && (at->rows || (address % 4 == 0 && shape->inner * size % 4 == 0));
+    at->wide = cr_fast_on(CR_FAST_GPU_WIDE) && size < 4 && !at->odd &&
+               (at->rows || (address % 4 == 0 && shape->inner * size % 4 == 0));
     at->unit = at->wide ? 4 : (uint32_t)size;
     at->units = at->wide && !at->rows ? shape->inner * size / 4 : shape->inner;
     at->line = at->wide && at->rows ? 4 : shape->inner * size;
     at->rounds = at->vector = 1;
-    if (at->rows && !at->odd && address % CR_GPU_VECTOR == 0 && shape->n * size % CR_GPU_VECTOR == 0)
+    if (at->rows && !at->odd && address % CR_GPU_VECTOR == 0 && shape->n * size % CR_GPU_VECTOR == 0 &&
+        (at->wide || size >= 4) && cr_fast_on(CR_FAST_GPU_VECTORS))
         at->vector = CR_GPU_VECTOR / at->unit;
     uint64_t threads = (uint64_t)multiprocessors * RESIDENT, lines = shape->n;
     if (at->rows) {

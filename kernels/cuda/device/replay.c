@@ -1,6 +1,8 @@
 /* replay: see replay.h. Thread, owner: see there. */
 #include "kernels/cuda/device/replay.h"
 
+#include "kernels/core/fast.h"
+
 enum { OFTEN = 3, NEVER = 1 << 30 };
 
 static bool same(const cr_gpu_fold *a, const cr_gpu_fold *b) {
@@ -37,6 +39,7 @@ static cudaGraphExec_t make(cudaStream_t stream, int (*enqueue)(void *argument),
 
 bool cr_replay_launch(cr_replay *replay, const cr_gpu_fold *fold, cudaStream_t stream, int (*enqueue)(void *argument),
                       void *argument) {
+    if (!cr_fast_on(CR_FAST_GPU_REPLAY)) return false;
     const uint32_t i = place_of(replay, fold, stream);
     if (replay->of[i].seen == NEVER) return false;
     if (!replay->of[i].graph && ++replay->of[i].seen < OFTEN) return false;

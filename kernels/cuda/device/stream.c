@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/device/internal.h"
 #include "kernels/cuda/device/replay.h"
@@ -189,7 +190,8 @@ static bool is_wary(cr_gpu_stream *s, const cr_gpu_fold *fold, uint32_t number) 
     const struct asked *last = &s->asked[number];
     if (last->finished && last->n && cr_fold_was_hard(&s->slots[number], last->dtype, last->families))
         s->wary = WARY_FOLDS;
-    if (s->wary == 0 || !cr_fold_is_float_sum(fold->dtype, fold->families)) return false;
+    if (s->wary == 0 || !cr_fast_on(CR_FAST_GPU_WARY) || !cr_fold_is_float_sum(fold->dtype, fold->families))
+        return false;
     if (fold->n * cr_dtype_size(fold->dtype) < WARY_BYTES) return false;
     s->wary--;
     return true;

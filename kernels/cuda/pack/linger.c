@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "kernels/core/fast.h"
+
 #define PAYLOAD (((uint64_t)1 << CR_LINGER_SHIFT) - 1)
 
 static void put(uint64_t *word, uint64_t value) {
@@ -17,6 +19,8 @@ static uint64_t look(const uint64_t *word) {
 void cr_linger_init(cr_linger *linger, cr_linger_box *box, void *stream, uint64_t linger_ns) {
     *linger = (cr_linger){.box = box, .stream = stream, .linger_ns = linger_ns};
 }
+
+static bool may_stay(const cr_linger *linger) { return linger->box && cr_fast_on(CR_FAST_GPU_LINGER); }
 
 bool cr_linger_gone(cr_linger *linger) {
     if (linger->running && look(&linger->box->gone)) linger->running = false;
@@ -34,7 +38,7 @@ static uint32_t fresh(const cr_pack *pack) { return pack->count - pack->launched
 
 bool cr_linger_post(cr_linger *linger, cr_pack *pack) {
     const uint32_t count = fresh(pack);
-    if (!linger->box || linger->posted || count == 0 || count > CR_LINGER_UNITS || cr_linger_gone(linger) ||
+    if (!may_stay(linger) || linger->posted || count == 0 || count > CR_LINGER_UNITS || cr_linger_gone(linger) ||
         quits(linger))
         return false;
     linger->number = linger->number % 255 + 1;
@@ -65,7 +69,7 @@ static uint64_t now_ns(void) {
 }
 
 int cr_linger_follow(cr_linger *linger, const cr_pack *pack) {
-    if (!linger->box || pack->count == 0 || pack->count > CR_LINGER_UNITS) return 0;
+    if (!may_stay(linger) || pack->count == 0 || pack->count > CR_LINGER_UNITS) return 0;
     const uint64_t now = now_ns();
     const bool closely = linger->last_ns && now - linger->last_ns < linger->linger_ns;
     linger->last_ns = now;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/core/key.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/prod.h"
@@ -87,7 +88,7 @@ int cr_pack_enqueue(const cr_pack *pack, uint32_t from, uint32_t count, void *st
     args.found = pack->found + (size_t)from * CR_PACK_WORDS;
     args.more = pack->more;
     args.count = count;
-    if (count <= CR_PACK_FEW) {
+    if (count <= CR_PACK_FEW && cr_fast_on(CR_FAST_GPU_FEW_UNITS)) {
         args.units = NULL;
         memcpy(args.few, pack->units + from, count * sizeof args.few[0]);
     }

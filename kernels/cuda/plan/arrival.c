@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/plan/burst_float.h"
 
 bool cr_sum_in_limbs(const cr_sum_found *found) {
@@ -21,7 +22,7 @@ bool cr_fold_was_hard(const cr_fold_slot *slot, cr_dtype dtype, uint32_t familie
 bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families) {
     cr_fold_plan plan = args->plan;
     cr_sum_found *found = args->slot->sums;
-    if (!cr_fold_is_float_sum(dtype, families) || args->n == 0) return false;
+    if (!cr_fold_is_float_sum(dtype, families) || args->n == 0 || !cr_fast_on(CR_FAST_GPU_ARRIVAL)) return false;
     if (cr_fold_plan_burst_float(&plan, args->multiprocessors) && plan.blocks == 1)
         return false; /* its words may be 0 */
     memset(found->words, 0, sizeof found->words);

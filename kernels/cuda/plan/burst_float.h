@@ -37,6 +37,16 @@ bool cr_sum_in_limbs(const cr_sum_found *found);
  * the array is too long, or its elements lie at odd addresses. */
 uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors);
 
+/* The kernel of it: without a loop for 1 or 4 vectors a thread, with one for others; these load again where an element lies outside the
+ * window. ONCE takes any number, and has bins for such elements. */
+typedef enum cr_burst_float_kernel {
+    CR_BURST_FLOAT_ONE,
+    CR_BURST_FLOAT_FOUR,
+    CR_BURST_FLOAT_LOOP,
+    CR_BURST_FLOAT_ONCE
+} cr_burst_float_kernel;
+cr_burst_float_kernel cr_burst_float_kernel_of(uint32_t each);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
  * Thread: any; nothing here holds state. */
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cuda/instance/product.h"
 #include "kernels/cuda/plan/burst_float.h"
@@ -44,6 +45,7 @@ static const cr_fold_launcher kernels[KINDS][CR_F64 + 1] = {
 
 /* One minimum or maximum has a kernel of its own. */
 static enum kind extrema_kind(uint32_t wants) {
+    if (!cr_fast_on(CR_FAST_GPU_ONE_END)) return extrema;
     if (wants == CR_WANTS_MIN) return min;
     if (wants == CR_WANTS_MAX) return max;
     if (wants == (CR_WANTS_MIN | CR_WANTS_ARGMIN)) return argmin;
@@ -83,7 +85,7 @@ static uint32_t together(cr_dtype dtype, uint32_t *families, cr_fold_launcher ou
       *sets = cr_dtype_kind(dtype) == CR_KIND_FLOAT ? floats : others;
     const size_t count = sets == floats ? sizeof floats / sizeof floats[0] : sizeof others / sizeof others[0];
     const uint32_t asked = *families & sets[count - 1].all; /* which holds all the others do */
-    if ((asked & (asked - 1)) == 0) return 0;
+    if ((asked & (asked - 1)) == 0 || !cr_fast_on(CR_FAST_GPU_SETS)) return 0;
     size_t i = 0;
     while (asked & ~sets[i].all) i++;
     out[0] = kernels[sets[i].kind][dtype];

@@ -3,6 +3,7 @@
  * Thread: any; nothing here holds state. */
 #include "kernels/cuda/plan/shapes.h"
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/plan/burst_float.h"
 
 static uint64_t divide_up(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
@@ -101,18 +102,28 @@ uint32_t cr_fold_plan_burst_float(cr_fold_plan *plan, uint32_t multiprocessors) 
     if (most > CR_BURST_FLOAT_BLOCKS) most = CR_BURST_FLOAT_BLOCKS;
     if (vectors <= CR_BURST_FLOAT_ALONE) most = 1;
     uint64_t each = divide_up(vectors, most * CR_GPU_THREADS);
-    if (each == 0 || each > CR_BURST_FLOAT_MOST || plan->shift != 0) return 0;
+    if (each == 0 || each > CR_BURST_FLOAT_MOST || plan->shift != 0 || !cr_fast_on(CR_FAST_GPU_FLOAT_BURSTS)) return 0;
     if (each > 1 && each < 4) each = 4;
     plan->per_block = CR_GPU_THREADS * each;
     plan->blocks = plan->chunks = (uint32_t)divide_up(vectors, plan->per_block);
     return (uint32_t)each;
 }
 
+cr_burst_float_kernel cr_burst_float_kernel_of(uint32_t each) {
+    if (each > CR_BURST_FLOAT_AGAIN || !cr_fast_on(CR_FAST_GPU_AGAIN)) return CR_BURST_FLOAT_ONCE;
+    if (!cr_fast_on(CR_FAST_GPU_UNLOOPED)) return CR_BURST_FLOAT_LOOP;
+    return each == 1 ? CR_BURST_FLOAT_ONE : each == 4 ? CR_BURST_FLOAT_FOUR : CR_BURST_FLOAT_LOOP;
+}
+
+bool cr_fold_takes_few_threads(const cr_fold_plan *plan, uint32_t threads) {
+    return plan->vectors <= (uint64_t)threads * CR_GPU_UNROLL && cr_fast_on(CR_FAST_GPU_FEW_THREADS);
+}
+
 bool cr_fold_plan_burst(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t threads) {
     const uint64_t vectors = plan->vectors,
                    resident = (uint64_t)(multiprocessors ? multiprocessors : 1) * (1024 / threads);
     uint64_t loads = 1;
-    if (plan->shift != 0 || vectors == 0) return false;
+    if (plan->shift != 0 || vectors == 0 || !cr_fast_on(CR_FAST_GPU_BURSTS)) return false;
     const bool alone = vectors <= CR_GPU_ALONE && vectors <= (uint64_t)threads * CR_GPU_UNROLL;
     const uint64_t most = alone ? 1 : resident;
     while (loads <= CR_GPU_UNROLL && vectors > loads * threads * most) loads *= 2;

@@ -50,6 +50,9 @@ void cr_fold_plan_chunks(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t 
  * resident: per_block is 1, 2, 4 or 8 times `threads`. false: it is too long or at an odd address, and stays as it was. */
 bool cr_fold_plan_burst(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t threads);
 
+/* Whether blocks of so many threads are enough for a burst: one has all of it under way. */
+bool cr_fold_takes_few_threads(const cr_fold_plan *plan, uint32_t threads);
+
 /* Makes a plan of long runs of it, for a kernel of which `resident` blocks find room on a multiprocessor: as many blocks as there is
  * room for at once, or runs of `run` vectors and as many blocks as that takes. Shorter ones stay as they were. */
 void cr_fold_plan_runs(cr_fold_plan *plan, uint32_t multiprocessors, uint32_t resident, uint32_t run);

@@ -247,7 +247,7 @@ template <class A> int cr_burst_launch(const cr_fold_args *args, void *stream) {
 
 /* Few threads for what one block has in flight, more for what is longer. */
 template <class FEW, class MORE> int cr_burst_launch(const cr_fold_args *args, void *stream) {
-    if (args->plan.vectors <= (uint64_t)FEW::THREADS * CR_GPU_UNROLL) return cr_burst_launch<FEW>(args, stream);
+    if (cr_fold_takes_few_threads(&args->plan, FEW::THREADS)) return cr_burst_launch<FEW>(args, stream);
     return cr_burst_launch<MORE>(args, stream);
 }
 

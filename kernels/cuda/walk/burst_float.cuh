@@ -274,9 +274,17 @@ template <class E> int cr_any_length_sum(const cr_fold_args *args, void *stream)
     cr_fold_args mine = *args;
     const uint32_t each = cr_fold_plan_burst_float(&mine.plan, mine.multiprocessors);
     if (each == 0 || (args->wary && each > 4)) return cr_walk_launch<cr_float_sum<E, CR_SUM_PLAIN>>(args, stream);
-    if (each == 1) return cr_burst_float_start<E, 1, false>(mine, stream);
-    if (each > CR_BURST_FLOAT_AGAIN) return cr_burst_float_start<E, 4, true, true>(mine, stream);
-    return each == 4 ? cr_burst_float_start<E, 4, false>(mine, stream) : cr_burst_float_start<E, 4, true>(mine, stream);
+    switch (cr_burst_float_kernel_of(each)) {
+        case CR_BURST_FLOAT_ONE:
+            return cr_burst_float_start<E, 1, false>(mine, stream);
+        case CR_BURST_FLOAT_FOUR:
+            return cr_burst_float_start<E, 4, false>(mine, stream);
+        case CR_BURST_FLOAT_LOOP:
+            return cr_burst_float_start<E, 4, true>(mine, stream);
+        case CR_BURST_FLOAT_ONCE:
+            break;
+    }
+    return cr_burst_float_start<E, 4, true, true>(mine, stream);
 }
 
 #endif

@@ -393,7 +393,7 @@ END_TEST
 /* Each fast way switched off, and all at once: the same bits. The reference, a fold of each output, has them all. */
 START_TEST(each_fast_way_off) {
     enum { ROUNDS = 260 / SPARSE };
-    const uint32_t off = _i < CR_FAST_WAYS ? (uint32_t)1 << _i : UINT32_MAX;
+    const uint32_t off = _i < CR_FAST_CPU_WAYS ? (uint32_t)1 << _i : UINT32_MAX;
     random_state = 0x2545f4914f6cdd1du + (uint64_t)_i;
     for (int round = 0; round < ROUNDS; round++) {
         cr_axis_spec spec = {.dtype = (cr_dtype)(1 + below(CR_DTYPE_INPUTS)), .shape = shapes[below(SHAPES)]};
@@ -456,7 +456,7 @@ END_TEST
 CR_CHECK_MAIN("axis") {
     tcase_add_loop_test(tc, every_way_gives_the_same_bits, 0, 3);
     tcase_add_loop_test(tc, sums_of_every_distribution, 0, 3);
-    tcase_add_loop_test(tc, each_fast_way_off, 0, CR_FAST_WAYS + 1);
+    tcase_add_loop_test(tc, each_fast_way_off, 0, CR_FAST_CPU_WAYS + 1);
     tcase_add_loop_test(tc, masked_arrays, 0, 3);
     tcase_add_test(tc, norminf_beside_an_index);
 }

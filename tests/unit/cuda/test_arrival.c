@@ -3,6 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/plan/burst_float.h"
 #include "tests/unit/check_main.h"
 
@@ -73,6 +74,9 @@ START_TEST(who_tells) {
     ck_assert(!cr_fold_await(&burst, CR_I32, CR_FAM_SUM));
     ck_assert(!cr_fold_await(&burst, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ));
     ck_assert(!cr_fold_await(&burst, CR_F32, CR_FAM_EXTREMA));
+    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_ARRIVAL);
+    ck_assert(!cr_fold_await(&burst, CR_F16, CR_FAM_SUM));
+    cr_fast_switch_off(0);
 }
 END_TEST
 

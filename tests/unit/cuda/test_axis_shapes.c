@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/axis/axis.h"
 #include "tests/unit/check_main.h"
 
@@ -184,8 +185,30 @@ START_TEST(usual_shapes) {
 }
 END_TEST
 
+/* Without a fast way a plan covers everything likewise. */
+START_TEST(ways_that_are_off) {
+    for (unsigned way = CR_FAST_GPU_VECTORS; way <= CR_FAST_GPU_STRIPS; way++) {
+        cr_fast_switch_off(UINT32_C(1) << way);
+        for (int t = 0; t < DTYPES; t++)
+            for (uint64_t outer = 1; outer < 40000; outer = outer * 3 + 1)
+                for (uint64_t n = 1; n < 40000; n = n * 4)
+                    for (uint64_t inner = 1; inner < 5000; inner = inner * 7 + 1)
+                        check(4096, (cr_shape){outer, n, inner}, dtypes[t], 132);
+        cr_axis_launch rows, halves, short_rows;
+        cr_axis_launch_make(&rows, 0, &(cr_shape){1 << 18, 1024, 1}, CR_F32, false, 132);
+        cr_axis_launch_make(&halves, 0, &(cr_shape){1 << 18, 1024, 1}, CR_F16, false, 132);
+        cr_axis_launch_make(&short_rows, 0, &(cr_shape){1 << 20, 256, 1}, CR_F32, false, 132);
+        holds((rows.vector == 1) == (way == CR_FAST_GPU_VECTORS));
+        holds((halves.wide == 0) == (way == CR_FAST_GPU_WIDE));
+        holds((short_rows.rounds == 1) == (way == CR_FAST_GPU_ROUNDS));
+    }
+    cr_fast_switch_off(0);
+}
+END_TEST
+
 CR_CHECK_MAIN("cuda_axis_plan") {
     tcase_add_test(tc, small_shapes);
     tcase_add_test(tc, large_shapes);
     tcase_add_test(tc, usual_shapes);
+    tcase_add_test(tc, ways_that_are_off);
 }

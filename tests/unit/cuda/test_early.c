@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/plan/early.h"
 #include "tests/unit/check_main.h"
 
@@ -38,6 +39,10 @@ START_TEST(each_device_has_an_answer_of_its_own) {
         ck_assert(on(BLACKWELL));
     }
     ck_assert_uint_eq(questions, 4); /* asked once a device */
+    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_EARLY);
+    ck_assert(!on(HOPPER));
+    cr_fast_switch_off(0);
+    ck_assert(on(HOPPER));
 }
 END_TEST
 

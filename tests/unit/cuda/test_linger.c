@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/pack/linger.h"
 #include "tests/unit/check_main.h"
 
@@ -63,6 +64,11 @@ START_TEST(nobody_stays_until_packs_follow_each_other) {
     pack.count = CR_LINGER_UNITS + 1;
     for (int i = 0; i < 3; i++) ck_assert_int_eq(cr_linger_follow(&linger, &pack), 0);
     ck_assert_uint_eq(launches, 0);
+    begin(UINT64_MAX);
+    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_LINGER);
+    start();
+    ck_assert_uint_eq(launches, 0);
+    cr_fast_switch_off(0);
     linger = (cr_linger){.box = NULL};
     cr_linger_quit(&linger);
     ck_assert(!cr_linger_post(&linger, &pack));

@@ -4,6 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/pack/pack.h"
 #include "tests/unit/check_main.h"
 
@@ -11,9 +12,11 @@ enum { UNITS = 8, MORE = 64, FAILED = 719 };
 
 static uint64_t memory[UNITS * (CR_PACK_WORDS + sizeof(cr_pack_unit) / 8) + MORE];
 static int launch_gives;
+static bool told; /* the units, with the launch */
 
 int cr_pack_launch(const cr_pack_args *args, void *stream) {
-    (void)args, (void)stream;
+    (void)stream;
+    told = args->units == NULL;
     return launch_gives;
 }
 
@@ -40,6 +43,11 @@ START_TEST(a_launch_that_fails_leaves_nothing_behind) {
     ck_assert_int_eq(cr_pack_start(&pack, NULL), 0);
     ck_assert_uint_eq(pack.launched, 2);
     ck_assert_uint_eq(pack.more_count, 2 * kept);
+    ck_assert(told);
+    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_FEW_UNITS);
+    ck_assert_int_eq(cr_pack_enqueue(&pack, 0, 1, NULL), 0);
+    ck_assert(!told);
+    cr_fast_switch_off(0);
 }
 END_TEST
 

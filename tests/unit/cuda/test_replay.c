@@ -2,6 +2,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/device/replay.h"
 #include "tests/unit/check_main.h"
 
@@ -69,6 +70,9 @@ START_TEST(the_third_time_makes_a_graph) {
     ck_assert_int_eq(seen.launched, 5);
     ck_assert_int_eq(seen.graphs, 0);
     ck_assert_int_eq(seen.made, 1);
+    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_REPLAY);
+    ck_assert(!ask(&replay, 7));
+    cr_fast_switch_off(0);
     cr_replay_free(&replay);
     ck_assert_int_eq(seen.made, 0);
 }

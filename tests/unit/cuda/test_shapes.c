@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/plan/burst_float.h"
 #include "tests/unit/check_main.h"
 
@@ -140,6 +141,31 @@ START_TEST(bursts) {
 }
 END_TEST
 
+static void without(cr_fast way) { cr_fast_switch_off(UINT32_C(1) << way); }
+
+/* What each fast way of short arrays decides, and that it no longer does when it is off. */
+START_TEST(ways_that_are_off) {
+    cr_fold_plan p = cr_fold_plan_make(0, 1000, 4, 132);
+    ck_assert(cr_fold_takes_few_threads(&p, 256));
+    ck_assert_int_eq(cr_burst_float_kernel_of(1), CR_BURST_FLOAT_ONE);
+    ck_assert_int_eq(cr_burst_float_kernel_of(4), CR_BURST_FLOAT_FOUR);
+    ck_assert_int_eq(cr_burst_float_kernel_of(5), CR_BURST_FLOAT_LOOP);
+    ck_assert_int_eq(cr_burst_float_kernel_of(CR_BURST_FLOAT_AGAIN + 1), CR_BURST_FLOAT_ONCE);
+    without(CR_FAST_GPU_FEW_THREADS);
+    ck_assert(!cr_fold_takes_few_threads(&p, 256));
+    without(CR_FAST_GPU_UNLOOPED);
+    ck_assert_int_eq(cr_burst_float_kernel_of(1), CR_BURST_FLOAT_LOOP);
+    ck_assert_int_eq(cr_burst_float_kernel_of(4), CR_BURST_FLOAT_LOOP);
+    without(CR_FAST_GPU_AGAIN);
+    ck_assert_int_eq(cr_burst_float_kernel_of(1), CR_BURST_FLOAT_ONCE);
+    without(CR_FAST_GPU_BURSTS);
+    ck_assert(!cr_fold_plan_burst(&p, 132, 256));
+    without(CR_FAST_GPU_FLOAT_BURSTS);
+    ck_assert_uint_eq(cr_fold_plan_burst_float(&p, 132), 0);
+    cr_fast_switch_off(0);
+}
+END_TEST
+
 /* Runs cover everything, and are no more than their words can count. */
 START_TEST(runs) {
     for (unsigned bits = 0; bits < 48; bits++) {
@@ -183,6 +209,7 @@ CR_CHECK_MAIN("plan") {
     tcase_add_test(tc, chunks);
     tcase_add_test(tc, short_sums);
     tcase_add_test(tc, bursts);
+    tcase_add_test(tc, ways_that_are_off);
     tcase_add_test(tc, runs);
     tcase_add_test(tc, grid_follows_the_chip);
 }

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+#include "kernels/core/fast.h"
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/device/internal.h"
 #include "kernels/cuda/device/replay.h"
@@ -212,6 +213,10 @@ START_TEST(hard_folds_are_foreseen) {
         ck_assert(folds_warily(LARGE, CR_F32, CR_FAM_SUM));
     }
     ck_assert(!folds_warily(LARGE, CR_F32, CR_FAM_SUM));
+    hard = true;
+    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_WARY);
+    for (int i = 0; i < 3; i++) ck_assert(!folds_warily(LARGE, CR_F32, CR_FAM_SUM));
+    cr_fast_switch_off(0);
 }
 END_TEST
 

@@ -53,11 +53,11 @@ static size_t packed(cr_dtype dtype, uint32_t families, uint32_t off, const uint
 static void same_without(cr_dtype dtype, uint32_t families, int kind, const uint8_t *x, size_t n) {
     static uint8_t want[CR_SERIAL_MAX_BYTES], got[CR_SERIAL_MAX_BYTES];
     const size_t bytes = packed(dtype, families, 0, x, n, want);
-    for (unsigned way = 0; way <= CR_FAST_WAYS; way++) { /* the last: all at once */
-        const uint32_t off = way < CR_FAST_WAYS ? (uint32_t)1 << way : UINT32_MAX;
+    for (unsigned way = 0; way <= CR_FAST_CPU_WAYS; way++) { /* the last: all at once */
+        const uint32_t off = way < CR_FAST_CPU_WAYS ? (uint32_t)1 << way : UINT32_MAX;
         const bool same = packed(dtype, families, off, x, n, got) == bytes && memcmp(want, got, bytes) == 0;
         ck_assert_msg(same, "%s, families %#x, kind %d, %zu elements: other bits without %s", cr_dtype_name(dtype),
-                      families, kind, n, way < CR_FAST_WAYS ? cr_fast_name(way) : "all fast ways");
+                      families, kind, n, way < CR_FAST_CPU_WAYS ? cr_fast_name(way) : "all fast ways");
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/named.h"
+#include "kernels/core/fast.h"
 #include "kernels/cpu/fold.h"
 #include "server/lanes/gpu/internal.h"
 #include "tests/fake/fake_gpu.h"
@@ -351,7 +352,7 @@ static void check_small(const cr_job *job) {
     }
 }
 
-/* One launch for all that waits; what goes wrong is one job's own business, which the CPU then folds. */
+/* One launch for all that waits; what goes wrong is one job's own business, which the CPU then folds. Without packs each job has its own. */
 START_TEST(small_jobs_are_one_pack) {
     static cr_job *jobs[SMALL_JOBS];
     static piece list[SMALL_JOBS];
@@ -362,10 +363,13 @@ START_TEST(small_jobs_are_one_pack) {
                  {{.devices = 1, .room = 7}, SMALL_JOBS / 7 + 1, 0},
                  {{.devices = 1, .lacks = CR_FAM_BITS}, 0, SMALL_JOBS / 10},
                  {{.devices = 1, .fail_fold = 100}, 2, 1},
-                 {{.devices = 1, .lies_at = 200}, 1, 1}};
+                 {{.devices = 1, .lies_at = 200}, 1, 1},
+                 {{.devices = 1}, 0, 0}};
+    const bool without = _i == 5;
     cr_log_set_level(CR_LOG_ERROR);
     unsigned released = gate_count(&releases);
     fake_gpu_plan(&plans[_i].faults);
+    cr_fast_switch_off(without ? UINT32_C(1) << CR_FAST_GPU_PACKS : 0);
     done.count = lost.count = 0;
     assert_ok(cr_queue_new(post, &done, &queue, &error), error);
     memory = mmap(NULL, PAGES + MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -400,13 +404,14 @@ START_TEST(small_jobs_are_one_pack) {
     }
     gate_wait(&releases, released + SMALL_JOBS);
     ck_assert_uint_eq(ranges_begun() - ranges, SMALL_JOBS);
-    if (plans[_i].packs) ck_assert_uint_eq(fake_gpu_seen().packs - packs, plans[_i].packs);
+    if (plans[_i].packs || without) ck_assert_uint_eq(fake_gpu_seen().packs - packs, plans[_i].packs);
     ck_assert_uint_eq(metric_now(CR_M_gpu_returned_total) - returned, plans[_i].returned);
     cr_queue_close(queue);
     cr_lane_gpu.close(lane);
     cr_lane_cpu.close(cpu);
     cr_queue_free(queue);
     munmap(memory, PAGES + MIB);
+    cr_fast_switch_off(0);
 }
 END_TEST
 
@@ -484,7 +489,7 @@ CR_CHECK_MAIN("server/lane_gpu") {
     tcase_add_loop_test(tc, a_fault_at_any_call, 0, 5);
     tcase_add_test(tc, a_thread_that_is_late_itself);
     tcase_add_loop_test(tc, what_is_late_makes_room, 1, 4);
-    tcase_add_loop_test(tc, small_jobs_are_one_pack, 0, 5);
+    tcase_add_loop_test(tc, small_jobs_are_one_pack, 0, 6);
     tcase_add_test(tc, pins_are_given_back_at_the_end);
     tcase_add_test(tc, what_does_not_open);
     tcase_add_test(tc, a_start_that_hangs);
