@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/core/dtype.h"
+
 static const uint8_t magic[NPY_MAGIC_BYTES] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
 struct cursor {
@@ -69,17 +71,8 @@ static cured_status bad(const struct cursor *c, const char *what) {
     return npy_fail(c->error, CURED_INVALID_ARGUMENT, "the .npy header is malformed: %s", what);
 }
 
-struct known {
-    const char *code;
-    cured_dtype dtype;
-};
-
-static const struct known known[] = {
-    {"b1", CURED_BOOL},          {"u1", CURED_U8},  {"i1", CURED_I8},  {"u2", CURED_U16},
-    {"i2", CURED_I16},           {"u4", CURED_U32}, {"i4", CURED_I32}, {"u8", CURED_U64},
-    {"i8", CURED_I64},           {"f2", CURED_F16}, {"f4", CURED_F32}, {"f8", CURED_F64},
-    {"V2", CURED_DTYPE_DEFAULT},
-};
+/* How .npy files hold elements of two bytes that NumPy has no type for, such as bfloat16. */
+static const char raw_pairs[] = "V2";
 
 /* What NumPy can store and cured cannot reduce, by the first letter of its code. */
 static const char *refused(char letter) {
@@ -117,17 +110,14 @@ static cured_status parse_descr(struct cursor *c, npy_header *h) {
     const char *code = text;
     char order = '=';
     if (*code == '<' || *code == '>' || *code == '=' || *code == '|') order = *code++;
-    const struct known *k = NULL;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(code, known[i].code) == 0) k = &known[i];
-    if (k == NULL) {
+    h->dtype = (cured_dtype)cr_dtype_of_code(code);
+    if (h->dtype == CURED_DTYPE_DEFAULT && strcmp(code, raw_pairs) != 0) {
         const char *what = refused(*code);
         if (what == NULL)
             return npy_fail(c->error, CURED_INVALID_ARGUMENT, "the .npy file has the unknown dtype '%s'", text);
         return npy_fail(c->error, CURED_UNIMPLEMENTED,
                         "the .npy file holds %s (dtype '%s'), which cured does not reduce", what, text);
     }
-    h->dtype = k->dtype;
     h->big_endian = order == '>' && code[1] != '1';
     return CURED_OK;
 }
@@ -233,9 +223,7 @@ cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *n
 size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_order, uint32_t dims,
                  const uint64_t *shape) {
     enum { PREFIX = 10, ALIGN = 64 };
-    const char *code = dtype == CURED_BF16 ? "V2" : NULL;
-    for (size_t i = 0; code == NULL && i < sizeof known / sizeof known[0]; i++)
-        if (known[i].dtype == dtype && dtype != CURED_DTYPE_DEFAULT) code = known[i].code;
+    const char *code = dtype == CURED_BF16 ? raw_pairs : cr_dtype_code((cr_dtype)dtype);
     if (code == NULL || dims > NPY_MAX_DIMS) return 0;
     char *text = (char *)out + PREFIX;
     size_t cap = NPY_MAX_WRITTEN - PREFIX;

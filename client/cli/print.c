@@ -44,7 +44,7 @@ static bool too_big(const char *digits) {
 void cli_json_text(cured_dtype dtype, const void *element, size_t bytes, char out[CURED_TEXT_BYTES + 2]) {
     char text[CURED_TEXT_BYTES];
     if (cured_text(dtype, element, bytes, text, sizeof text) != CURED_OK) strcpy(text, "null");
-    bool is_float = dtype >= CURED_F16 && dtype <= CURED_F64;
+    bool is_float = cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT;
     bool quoted = is_float ? strpbrk(text, "in") != NULL /* inf, nan */ : dtype != CURED_BOOL && too_big(text);
     if (is_float && strcmp(text, "-0") == 0)
         strcpy(text, "-0.0"); /* -0 is an integer to many readers, and loses its sign */

@@ -86,7 +86,7 @@ static int look_at_all(ranks_job *job, const cli_options *o, const cured_op *ops
 static bool float_product(const cured_op *ops, size_t op_count, int32_t dtype) {
     bool found = false;
     for (size_t i = 0; i < op_count; i++) found = found || cr_op_closing((cr_op)ops[i]) == CR_CLOSING_PRODUCT;
-    return found && dtype >= CURED_F16 && dtype <= CURED_F64;
+    return found && cr_dtype_kind((cr_dtype)dtype) == CR_KIND_FLOAT;
 }
 
 /* Whether the files can be one array. Every rank finds the same; rank 0 says it. */

@@ -5,6 +5,7 @@
 
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
+#include "kernels/core/dtype.h"
 
 PyObject *cr_py_error;
 
@@ -81,6 +82,22 @@ static bool add_error(PyObject *module) {
     return cr_py_error != NULL && PyModule_AddObjectRef(module, "Error", cr_py_error) == 0;
 }
 
+/* Whether a name is that of a type of floats: for _out.py. */
+static PyObject *is_float(PyObject *module, PyObject *name) {
+    cr_dtype dtype = CR_DTYPE_NONE;
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    (void)module;
+    if (text == NULL) return NULL;
+    return PyBool_FromLong(cr_dtype_parse(text, &dtype, NULL) == CR_OK && cr_dtype_kind(dtype) == CR_KIND_FLOAT);
+}
+
+/* What Arrow calls the types whose elements lie as cured's do: for _adapt.py. */
+static const char arrow_types[] =
+#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack, arrow) " " arrow
+#include "kernels/core/dtype.def"
+#undef CR_DTYPE
+    ;
+
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 PyMODINIT_FUNC PyInit__cured(void);
 
@@ -94,7 +111,8 @@ static int fill(PyObject *module) {
     if (filled != NULL) return PyDict_Merge(PyModule_GetDict(module), filled, 0);
     if (!add_error(module) || !cr_py_memory_ready(module) || !cr_py_client_ready(module) ||
         !cr_py_partial_ready(module) || !cr_py_file_ready(module) || !cr_py_async_ready(module) ||
-        PyModule_AddStringConstant(module, "__version__", cured_version()) != 0)
+        PyModule_AddStringConstant(module, "__version__", cured_version()) != 0 ||
+        PyModule_AddStringConstant(module, "_arrow_types", arrow_types) != 0)
         return -1;
     filled = PyDict_Copy(PyModule_GetDict(module));
     return filled != NULL ? 0 : -1;
@@ -105,6 +123,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"merge", cr_py_merge, METH_O, "Merges partials, in any order: a Partial."},
         {"empty", WITH_KEYWORDS(cr_py_empty), "An array in memory that the daemon reads without a copy."},
         {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
+        {"_is_float", is_float, METH_O, "Whether a type's name is that of floats."},
         {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
         {"_numpy_known", numpy_known, METH_NOARGS, "Whether NumPy's arrays are read by their fields: for tests."},
         {"_look_seats", cr_py_look_seats, METH_O, "How many more threads may look for answers: for tests."},

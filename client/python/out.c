@@ -6,13 +6,7 @@
 #include <string.h>
 
 #include "client/python/tensor.h"
-
-/* What NumPy calls the types of answers; NULL: it has none. */
-static const char *numpy_name(cured_dtype dtype) {
-    static const char *const names[] = {NULL,    "bool",   "uint8", "int8",    "uint16", "int16",   "uint32",
-                                        "int32", "uint64", "int64", "float16", NULL,     "float32", "float64"};
-    return dtype <= CURED_F64 ? names[dtype] : NULL;
-}
+#include "kernels/core/dtype.h"
 
 static cured_dtype answer_type(const cr_py_request *r, size_t index) {
     return cured_axis_dtype(r->ops[index], r->input.dtype, r->options.result_dtype);
@@ -22,7 +16,7 @@ static cured_dtype answer_type(const cr_py_request *r, size_t index) {
 static PyObject *words_of(const cr_py_request *r, bool types) {
     PyObject *words = PyTuple_New((Py_ssize_t)r->op_count);
     for (size_t i = 0; words != NULL && i < r->op_count; i++) {
-        const char *word = types ? numpy_name(answer_type(r, i)) : cured_op_name(r->ops[i]);
+        const char *word = types ? cr_dtype_numpy((cr_dtype)answer_type(r, i)) : cured_op_name(r->ops[i]);
         PyObject *text = PyUnicode_FromString(word != NULL ? word : "");
         if (text == NULL || PyTuple_SetItem(words, (Py_ssize_t)i, text) != 0) Py_CLEAR(words);
     }
@@ -68,7 +62,8 @@ bool cr_py_out_type(cr_py_request *r) {
     if (!r->single || r->initial != NULL) return true;
     if (!take_one(r)) return false;
     if (r->options.result_dtype != CURED_DTYPE_DEFAULT) return true;
-    if (r->out_tensors != NULL && r->out_tensors[0].dtype >= CURED_F16) dtype = r->out_tensors[0].dtype;
+    if (r->out_tensors != NULL && cr_dtype_kind((cr_dtype)r->out_tensors[0].dtype) == CR_KIND_FLOAT)
+        dtype = r->out_tensors[0].dtype;
     if (r->out_tensors == NULL && !ask_type(r, &dtype)) return false;
     if (dtype != CURED_DTYPE_DEFAULT && dtype != answer_type(r, 0) &&
         cured_axis_dtype(r->ops[0], r->input.dtype, dtype) == dtype)

@@ -239,7 +239,8 @@ static bool begins_with_a_value(cr_op op) {
 
 static bool check_initial(const cr_py_request *r) {
     if (r->single && begins_with_a_value((cr_op)r->ops[0])) {
-        if (r->input.dtype >= CURED_F16 || r->options.result_dtype == CURED_DTYPE_DEFAULT) return true;
+        if (cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_FLOAT || r->options.result_dtype == CURED_DTYPE_DEFAULT)
+            return true;
         PyErr_SetString(PyExc_ValueError,
                         "dtype: not with initial and integers, because the sum would be rounded twice");
         return false;

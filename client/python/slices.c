@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "kernels/core/op.h"
 #include "kernels/core/round.h"
 
 static bool inexact(double x, cured_dtype dtype) {
@@ -32,14 +33,21 @@ static bool float_element(PyObject *initial, cured_dtype dtype, uint8_t out[8]) 
     return isnan(x) || cr_float_value((cr_dtype)dtype, bits) == x || inexact(x, dtype);
 }
 
-static bool of_integers(const cr_py_request *r) { return r->input.dtype < CURED_F16; }
+static bool of_integers(const cr_py_request *r) { return cr_dtype_kind((cr_dtype)r->input.dtype) != CR_KIND_FLOAT; }
+
+/* How a first value joins an answer of one of the terms that a fold may begin with (request.c). */
+static const char *joining(cr_term term) {
+    return term == CR_TERM_VALUE     ? "add"
+           : term == CR_TERM_PRODUCT ? "multiply"
+           : term == CR_TERM_LEAST   ? "least"
+                                     : "greatest";
+}
 
 /* An integer answer (NULL: there is none) with the first value; takes over `value`. */
 static PyObject *combine(const cr_py_request *r, PyObject *value) {
-    bool is_signed = r->input.dtype == CURED_I8 || r->input.dtype == CURED_I16 || r->input.dtype == CURED_I32 ||
-                     r->input.dtype == CURED_I64;
-    PyObject *all = Py_BuildValue("(sOOii)", cured_op_name(r->ops[0]), value != NULL ? value : Py_None, r->initial,
-                                  is_signed, r->options.overflow == CURED_OVERFLOW_WRAP);
+    const bool is_signed = cr_dtype_kind((cr_dtype)r->input.dtype) == CR_KIND_SINT;
+    PyObject *all = Py_BuildValue("(sOOii)", joining(cr_op_term((cr_op)r->ops[0])), value != NULL ? value : Py_None,
+                                  r->initial, is_signed, r->options.overflow == CURED_OVERFLOW_WRAP);
     Py_XDECREF(value);
     PyObject *answer = all != NULL ? cr_py_helper("cured._initial", "combine", all) : NULL;
     Py_XDECREF(all);

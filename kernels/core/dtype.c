@@ -12,7 +12,7 @@ static const struct {
     const char *name, *numpy, *code;
     uint8_t size, kind, dlpack;
 } rows[] = {
-#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack) \
+#define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack, arrow) \
     [id] = {name, numpy, code, size, CR_KIND_##kind, dlpack},
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
@@ -56,6 +56,18 @@ cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits) {
     return CR_DTYPE_NONE;
 }
 
+cr_dtype cr_dtype_of_code(const char *code) {
+    for (unsigned i = 1; i <= CR_DTYPE_INPUTS && code[0] != '\0'; i++)
+        if (strcmp(code, rows[i].code) == 0) return (cr_dtype)i;
+    return CR_DTYPE_NONE;
+}
+
+const char *cr_dtype_code(cr_dtype dtype) {
+    return cr_dtype_is_input(dtype) && rows[dtype].code[0] != '\0' ? rows[dtype].code : NULL;
+}
+
+const char *cr_dtype_numpy(cr_dtype dtype) { return cr_dtype_code(dtype) != NULL ? rows[dtype].numpy : NULL; }
+
 /* Unsigned types come before the signed ones of their size. */
 _Static_assert(CR_U8 + 1 == CR_I8 && CR_U16 + 1 == CR_I16 && CR_U32 + 1 == CR_I32 && CR_U64 + 1 == CR_I64,
                "magnitudes of iN are a uN");
@@ -69,24 +81,28 @@ bool cr_dtype_is_input(cr_dtype dtype) { return (int)dtype >= 1 && (int)dtype <=
 static cr_status parse_code(const char *name, cr_dtype *dtype, cr_error *error) {
     bool ordered = name[0] != '\0' && strchr("<>=|", name[0]) != NULL;
     const char *code = name + ordered;
-    for (unsigned i = 1; i <= CR_DTYPE_INPUTS && code[0] != '\0'; i++) {
-        if (strcmp(code, rows[i].code) != 0) continue;
-        if (name[0] == '>' && code[1] != '1')
-            return cr_fail(error, CR_UNIMPLEMENTED,
-                           "dtype %s is big-endian, which is not read: convert the array (NumPy: a.astype('<%s'))",
-                           name, code);
-        *dtype = (cr_dtype)i;
-        return CR_OK;
-    }
-    return cr_fail(error, CR_INVALID_ARGUMENT,
-                   "unknown dtype \"%.40s\" (bool, u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32 or f64)", name);
+    const cr_dtype found = cr_dtype_of_code(code);
+    if (found == CR_DTYPE_NONE)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "unknown dtype \"%.40s\" (there are"
+#define CR_DTYPE(symbol, id, name, ...) " " name
+#include "kernels/core/dtype.def"
+#undef CR_DTYPE
+                       ")",
+                       name);
+    if (name[0] == '>' && code[1] != '1')
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "dtype %s is big-endian, which is not read: convert the array (NumPy: a.astype('<%s'))", name,
+                       code);
+    *dtype = found;
+    return CR_OK;
 }
 
 cr_status cr_dtype_parse(const char *name, cr_dtype *dtype, cr_error *error) {
     static const struct {
         const char *name;
         cr_dtype dtype;
-    } more[] = {{"half", CR_F16}, {"single", CR_F32}, {"double", CR_F64}};
+    } more[] = {{"bool_", CR_BOOL}, {"half", CR_F16}, {"single", CR_F32}, {"double", CR_F64}};
     static const char *const later[] = {
         "complex64",
         "complex128",

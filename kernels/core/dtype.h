@@ -56,6 +56,11 @@ uint64_t cr_dtype_one(cr_dtype dtype);
 cr_dtype cr_dtype_magnitude(cr_dtype dtype);
 /* The type of DLPack's code and bits of an element, one lane wide; CR_DTYPE_NONE: none of ours. */
 cr_dtype cr_dtype_of_dlpack(unsigned code, unsigned bits);
+/* NumPy's code of an element without its order, "f4", and its name, "float32"; NULL: NumPy has none. And the type of such a code;
+ * CR_DTYPE_NONE: none of ours. */
+const char *cr_dtype_code(cr_dtype dtype);
+const char *cr_dtype_numpy(cr_dtype dtype);
+cr_dtype cr_dtype_of_code(const char *code);
 /* True for the types an input array may have. */
 bool cr_dtype_is_input(cr_dtype dtype);
 /* Parses a name: cured's ("f32") or NumPy's ("float32", "bool", "bfloat16", …). Names of types that are known but not

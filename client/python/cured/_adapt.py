@@ -4,6 +4,8 @@ Called by the extension, for types that it does not know; nothing here is in the
 """
 import sys
 
+from ._cured import _arrow_types
+
 ARRAYS = "an array is wanted: of NumPy, array.array, a memoryview, bytes, or a tensor that speaks DLPack"
 
 
@@ -63,7 +65,7 @@ def arrow(a):
     text = str(a.type)
     if text == "bool":
         raise TypeError("pyarrow packs bool in bits: a.cast('uint8') makes elements of them")
-    if text not in ("halffloat", "float", "double") and text.lstrip("u") not in ("int8", "int16", "int32", "int64"):
+    if text not in _arrow_types.split():
         raise TypeError("pyarrow type %s is not reduced: %s" % (text, ADVICE["M" if "time" in text or "date" in text else "O"]))
     return a.to_numpy(zero_copy_only=True)
 

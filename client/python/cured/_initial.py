@@ -7,18 +7,18 @@ for bits in (8, 16, 32, 64):
 
 
 def combine(arguments):
-    op, value, initial, signed, wrap = arguments
+    joining, value, initial, signed, wrap = arguments
     if not isinstance(initial, int):
         if not hasattr(initial, "__index__"):
             raise TypeError("initial: an integer is wanted for an array of integers")
         initial = initial.__index__()
     if value is None:
         return initial
-    if op == "sum":
+    if joining == "add":
         return value + initial
-    if op == "prod":
+    if joining == "multiply":
         return fitted(value * initial, signed, wrap)
-    return type(value)(min(value, initial) if op == "min" else max(value, initial))
+    return type(value)(min(value, initial) if joining == "least" else max(value, initial))
 
 
 def fitted(product, signed, wrap):

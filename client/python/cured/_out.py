@@ -7,6 +7,7 @@ import sys
 
 import numpy
 
+from ._cured import _is_float
 from ._result import Result
 
 
@@ -67,7 +68,7 @@ def default_type(arguments):
     """The type of the one op's answers, where dtype= does not say it: as in NumPy, that of out, if it is a float's."""
     out, = listed(arguments, True, ("",))
     if on_gpu(out) or is_bfloat16(out):
-        return type_name(out) if type_name(out) in ("float16", "bfloat16", "float32", "float64") else None
+        return type_name(out) if _is_float(type_name(out)) else None
     dtype = view(out).dtype
     return dtype.name if dtype.kind == "f" and dtype.isnative else None
 

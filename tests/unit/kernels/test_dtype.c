@@ -44,6 +44,25 @@ START_TEST(other_names) {
 }
 END_TEST
 
+/* NumPy's names and codes lead back to the type; bf16 has neither. */
+START_TEST(numpy) {
+    for (int i = 1; i <= CR_DTYPE_INPUTS; i++) {
+        cr_dtype dtype = CR_DTYPE_NONE;
+        const char *name = cr_dtype_numpy((cr_dtype)i), *code = cr_dtype_code((cr_dtype)i);
+        ck_assert_int_eq(name == NULL, i == CR_BF16);
+        ck_assert_int_eq(code == NULL, i == CR_BF16);
+        if (name == NULL) continue;
+        ck_assert_int_eq(cr_dtype_parse(name, &dtype, NULL), CR_OK);
+        ck_assert_int_eq(dtype, i);
+        ck_assert_int_eq(cr_dtype_of_code(code), i);
+    }
+    ck_assert_int_eq(cr_dtype_of_code(""), CR_DTYPE_NONE);
+    ck_assert_int_eq(cr_dtype_of_code("V2"), CR_DTYPE_NONE);
+    ck_assert_ptr_null(cr_dtype_numpy(CR_I128));
+    ck_assert_ptr_null(cr_dtype_numpy(CR_DTYPE_NONE));
+}
+END_TEST
+
 START_TEST(refusals_name_what_was_asked) {
     cr_dtype dtype = CR_DTYPE_NONE;
     cr_error error;
@@ -73,6 +92,7 @@ END_TEST
 CR_CHECK_MAIN("kernels/dtype") {
     tcase_add_test(tc, every_name_parses_to_its_type);
     tcase_add_test(tc, other_names);
+    tcase_add_test(tc, numpy);
     tcase_add_test(tc, refusals_name_what_was_asked);
     tcase_add_test(tc, sizes_and_kinds);
 }
