@@ -100,10 +100,9 @@ void bench_machine(char *text, size_t cap) {
 }
 
 void bench_command(int argc, char **argv, char *text, size_t cap) {
-    size_t used = 0;
-    text[0] = '\0';
+    size_t used = (size_t)snprintf(text, cap, "cured-bench");
     for (int i = 0; i < argc && used < cap; i++) {
-        int n = snprintf(text + used, cap - used, "%s%s", i ? " " : "", argv[i]);
+        int n = snprintf(text + used, cap - used, " %s", argv[i]);
         if (n < 0) break;
         used += (size_t)n;
     }

@@ -7,19 +7,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Subcommands; main.c lists them. */
-int bench_axis(int argc, char **argv);
-int bench_pack(int argc, char **argv);
-int bench_call(int argc, char **argv);
-int bench_cpu(int argc, char **argv);
-int bench_floors(int argc, char **argv);
-int bench_gpu_axis(int argc, char **argv);
-int bench_kernels(int argc, char **argv);
-int bench_lane(int argc, char **argv);
-int bench_load(int argc, char **argv);
-int bench_neighbours(int argc, char **argv);
-int bench_peer(int argc, char **argv);
-int bench_waiting(int argc, char **argv);
+/* Subcommands. */
+#define BENCH_COMMAND(name, function, what) int function(int argc, char **argv);
+#include "bench/commands.def"
+#undef BENCH_COMMAND
 
 enum { BENCH_MAX_THREADS = 256 };
 

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
+#include "bench/rows.h"
 #include "cured/cured.h"
 #include "kernels/cpu/fold.h"
 
@@ -17,6 +19,14 @@ enum {
     SHORT_BYTES = 64 << 10,
     SHORT_CALLS = 32
 };
+
+typedef struct caller {
+    cured_conn *conn;
+    const float *data;
+    size_t count;
+    int calls; /* in a row */
+    double answers[2];
+} caller;
 
 static double by_call(cured_conn *conn, const float *data, size_t count) {
     const cured_op op = CURED_OP_SUM;
@@ -41,39 +51,39 @@ static double by_fold(const float *data, size_t count) {
     return sum;
 }
 
+/* Microseconds. */
+static double measure(void *context, int fold) {
+    caller *c = context;
+    const double begin = bench_now();
+    for (int i = 0; i < c->calls; i++)
+        c->answers[fold] = fold ? by_fold(c->data, c->count) : by_call(c->conn, c->data, c->count);
+    return (bench_now() - begin) / c->calls * 1e6;
+}
+
 /* False: the answers differ. */
 static bool row(cured_conn *conn, const float *data, size_t bytes) {
-    static double call[ROUNDS], fold[ROUNDS];
-    size_t count = bytes / sizeof *data, rounds = bytes > LONG_BYTES ? LONG_ROUNDS : ROUNDS;
-    int calls = bytes <= SHORT_BYTES ? SHORT_CALLS : 1;
-    double a = 0, b = 0;
-    for (size_t r = 0; r < rounds; r++) {
-        double begin = bench_now();
-        for (int i = 0; i < calls; i++) a = by_call(conn, data, count);
-        double middle = bench_now();
-        for (int i = 0; i < calls; i++) b = by_fold(data, count);
-        call[r] = (middle - begin) / calls;
-        fold[r] = (bench_now() - middle) / calls;
-    }
-    double call_median = bench_median(call, rounds), fold_median = bench_median(fold, rounds);
-    printf("| %zu KiB | %.2f (%.2f to %.2f) | %.2f (%.2f to %.2f) | %.2f |\n", bytes >> 10, call_median * 1e6,
-           call[rounds / 10] * 1e6, call[rounds - 1 - rounds / 10] * 1e6, fold_median * 1e6, fold[rounds / 10] * 1e6,
-           fold[rounds - 1 - rounds / 10] * 1e6, (call_median - fold_median) * 1e6);
-    if (memcmp(&a, &b, sizeof a) == 0) return true;
-    fprintf(stderr, "cured-bench call: %zu bytes give %.17g by a call and %.17g by the fold\n", bytes, a, b);
+    caller c = {conn, data, bytes / sizeof *data, bytes <= SHORT_BYTES ? SHORT_CALLS : 1, {0, 0}};
+    bench_race race = {
+        .count = 2, .rounds = bytes > LONG_BYTES ? LONG_ROUNDS : ROUNDS, .measure = measure, .context = &c};
+    if (!bench_race_run(&race)) return false;
+    const bench_spread call = bench_race_of(&race, 0), fold = bench_race_of(&race, 1);
+    printf("| %zu KiB | %.2f (%.2f to %.2f) | %.2f (%.2f to %.2f) | %.2f |\n", bytes >> 10, call.median, call.tenth,
+           call.ninetieth, fold.median, fold.tenth, fold.ninetieth, call.median - fold.median);
+    bench_race_end(&race);
+    if (memcmp(&c.answers[0], &c.answers[1], sizeof c.answers[0]) == 0) return true;
+    fprintf(stderr, "cured-bench call: %zu bytes give %.17g by a call and %.17g by the fold\n", bytes, c.answers[0],
+            c.answers[1]);
     return false;
 }
 
 int bench_call(int argc, char **argv) {
     static const size_t sizes[] = {4 << 10, 64 << 10, 1 << 20, LARGEST};
-    char text[256];
+    char text[64];
+    bench_table table = {0};
     cured_conn *conn;
     cured_error error;
-    if (argc > 1) {
-        bool help = strcmp(argv[1], "--help") == 0;
-        fprintf(help ? stdout : stderr, "usage: cured-bench call      (no options)\n");
-        return help ? 0 : 64;
-    }
+    const int code = bench_options(NULL, 0, NULL, argc, argv);
+    if (code >= 0) return code;
     if (cured_connect("embedded:", NULL, &conn, &error) != CURED_OK) {
         fprintf(stderr, "cured-bench call: %s\n", error.text);
         return 69;
@@ -82,8 +92,9 @@ int bench_call(int argc, char **argv) {
     if (data == NULL) return 71;
     for (size_t i = 0; i < LARGEST / sizeof *data; i++)
         data[i] = (float)((i * 2654435761u) % 16777216) / 8388608.0f - 1;
-    bench_machine(text, sizeof text);
-    printf("%s, %s, f32 sum, one thread\n\n", text, cr_cpu_isa());
+    snprintf(text, sizeof text, "folds: %s", cr_cpu_isa());
+    bench_table_open(&table, argc, argv, text, NULL, 0);
+    printf("f32 sum, one thread\n\n");
     printf("| array | a call, µs (10 to 90 %%) | the bare fold, µs | more |\n| --- | --- | --- | --- |\n");
     bool good = true;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) good = row(conn, data, sizes[i]) && good;

@@ -1,21 +1,10 @@
-/* cpu_data: the arrays that `cured-bench cpu` folds, and what its --without names.
+/* cpu_data: the arrays that `cured-bench cpu` and `axis` fold.
  *
  * Thread: main. Owner: the caller owns the data. */
 #include <math.h>
 #include <string.h>
 
 #include "bench/cpu.h"
-#include "kernels/core/fast.h"
-
-bool cpu_without(void *to, const char *word) {
-    (void)to;
-    for (unsigned way = 0; way < CR_FAST_WAYS; way++) {
-        if (strcmp(cr_fast_name(way), word) != 0) continue;
-        cr_fast_switch_off(atomic_load(&cr_fast_off) | UINT32_C(1) << way);
-        return true;
-    }
-    return false;
-}
 
 enum { BLOCK_BYTES = 64 << 20 };
 

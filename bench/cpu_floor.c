@@ -64,7 +64,12 @@ static const cpu_floor floors[] = {
     {"or_words", "portable", or_words},        {NULL, NULL, NULL},
 };
 
-const cpu_floor *cpu_floors(void) { return floors; }
+int cpu_floors_here(const cpu_floor *loops[CPU_FLOORS]) {
+    int count = 0;
+    for (const cpu_floor *c = floors; c->name; c++)
+        if (cr_cpu_select(c->isa, NULL) == CR_OK) loops[count++] = c;
+    return count;
+}
 
 const cpu_floor *cpu_floor_pages(void) {
 #if defined(__x86_64__)
@@ -75,17 +80,14 @@ const cpu_floor *cpu_floor_pages(void) {
 }
 
 const cpu_floor *cpu_floor_best(double (*seconds)(void *context, const cpu_floor *loop), void *context) {
-    const cpu_floor *best = NULL;
+    const cpu_floor *loops[CPU_FLOORS], *best = NULL;
+    const int tries = 3 * cpu_floors_here(loops);
     double least = 0;
-    for (const cpu_floor *c = floors; c->name; c++) {
-        cr_error error;
-        if (cr_cpu_select(c->isa, &error) != CR_OK) continue;
-        for (int i = 0; i < 3; i++) {
-            double took = seconds(context, c);
-            if (best && took >= least) continue;
-            best = c;
-            least = took;
-        }
+    for (int i = 0; i < tries; i++) {
+        const double took = seconds(context, loops[i / 3]);
+        if (best && took >= least) continue;
+        best = loops[i / 3];
+        least = took;
     }
     return best;
 }

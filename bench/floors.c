@@ -3,7 +3,7 @@
  * Thread: main. Owner: everything here. */
 #include "bench/floors.h"
 
-#include <signal.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,76 +11,70 @@
 #include "bench/bench.h"
 #include "bench/options.h"
 
-static bool json_more;
-
-bool floors_wanted(const floors_options *options, const char *name) {
-    return !options->only || strstr(name, options->only) != NULL;
+static double figure(void *context, int which) {
+    const floors_row *row = context;
+    const double took = row->measure(row->context, which);
+    return row->bytes && took > 0 ? (double)row->bytes / took / 1e9 : took;
 }
 
-bool floors_rounds(floors_row *row, int rounds, floors_measure measure, void *context) {
-    row->rounds = 0;
-    for (int i = -1; i < rounds; i++) { /* round -1 warms up */
-        double ours = 0, floor = 0;
-        if (row->has_floor && i % 2 == 0) floor = measure(context, true);
-        ours = measure(context, false);
-        if (row->has_floor && i % 2 != 0) floor = measure(context, true);
-        if (ours < 0 || floor < 0) return false;
-        if (i < 0) continue;
-        row->ours[row->rounds] = ours;
-        row->floor[row->rounds++] = floor;
-    }
-    return true;
-}
-
-typedef struct spread {
-    double median, least, most;
-} spread;
-
-static spread spread_of(const double *values, size_t n) {
-    double sorted[FLOORS_ROUNDS_MAX];
-    memcpy(sorted, values, n * sizeof *values);
-    spread s = {.median = bench_median(sorted, n)};
-    s.least = sorted[0];
-    s.most = sorted[n - 1];
-    return s;
-}
-
-void floors_print(floors_row *row, FILE *json) {
-    double ratios[FLOORS_ROUNDS_MAX];
-    for (size_t i = 0; i < row->rounds; i++)
-        ratios[i] = row->less_is_better ? row->floor[i] / row->ours[i] : row->ours[i] / row->floor[i];
-    spread ours = spread_of(row->ours, row->rounds), floor = spread_of(row->floor, row->rounds), ratio = {0};
-    bool met = row->less_is_better ? ours.median <= row->target : ours.median >= row->target;
+static void print(const floors_options *o, const floors_row *row, const bench_race *race) {
+    const bool floors = row->floor_name != NULL, falls = row->less_is_better;
+    const bench_spread ours = bench_race_of(race, 0);
+    bench_spread floor = {0}, ratio = {0};
+    bool met = falls ? ours.median <= row->target : ours.median >= row->target;
     printf("%-36s %10.1f [%.1f-%.1f] %s", row->name, ours.median, ours.least, ours.most, row->unit);
-    if (row->has_floor) {
-        ratio = spread_of(ratios, row->rounds);
+    if (floors) {
+        floor = bench_race_of(race, 1);
+        ratio = falls ? bench_race_ratio(race, 1, 0) : bench_race_ratio(race, 0, 1);
         met = ratio.median >= row->target;
         printf("   floor (%s) %.1f [%.1f-%.1f]   ratio %.3f [%.3f-%.3f]", row->floor_name, floor.median, floor.least,
                floor.most, ratio.median, ratio.least, ratio.most);
     }
     if (row->target > 0)
-        printf("   target %s %.2f: %s", row->has_floor || !row->less_is_better ? ">=" : "<=", row->target,
-               met ? "met" : "MISSED");
+        printf("   target %s %.2f: %s", floors || !falls ? ">=" : "<=", row->target, met ? "met" : "MISSED");
     printf("\n");
-    fflush(stdout);
-    if (!json) return;
-    fprintf(json, "%s\n  {\"name\": ", json_more ? "," : "");
-    json_more = true;
-    bench_json_string(json, row->name);
-    fprintf(json, ", \"unit\": \"%s\", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g", row->unit, ours.median,
-            ours.least, ours.most);
-    if (row->has_floor)
-        fprintf(json,
-                ", \"floor\": {\"what\": \"%s\", \"median\": %.6g, \"min\": %.6g, \"max\": %.6g}, \"ratio\": %.4f",
-                row->floor_name, floor.median, floor.least, floor.most, ratio.median);
-    if (row->target > 0) fprintf(json, ", \"target\": %.4g, \"met\": %s", row->target, met ? "true" : "false");
-    fprintf(json, "}");
+    const bench_cell cells[] = {CELL_TEXT("name", NULL, 0, row->name),
+                                CELL_TEXT("unit", NULL, 0, row->unit),
+                                CELL_NOTE("median", ours.median),
+                                CELL_NOTE("min", ours.least),
+                                CELL_NOTE("max", ours.most),
+                                CELL_NOTE("target", row->target > 0 ? row->target : NAN),
+                                CELL_TRUTH("met", met),
+                                CELL_TEXT("floor", NULL, 0, row->floor_name),
+                                CELL_NOTE("floor_median", floor.median),
+                                CELL_NOTE("floor_min", floor.least),
+                                CELL_NOTE("floor_max", floor.most),
+                                CELL_NOTE("ratio", ratio.median)};
+    bench_table_note(o->table, cells, floors ? sizeof cells / sizeof *cells : 7);
+}
+
+bool floors_run(const floors_options *o, const floors_row *row) {
+    floors_row own = *row;
+    bench_race race = {.count = row->floor_name != NULL ? 2 : 1,
+                       .rounds = row->rounds != 0 ? row->rounds : o->rounds,
+                       .warm = 1,
+                       .swap = true,
+                       .measure = figure,
+                       .context = &own};
+    const bool good = bench_race_run(&race);
+    if (good) print(o, row, &race);
+    bench_race_end(&race);
+    return good;
+}
+
+bool floors_run_alone(const floors_options *o, const floors_row *row, int core, bool (*open)(void *context),
+                      void (*close)(void *context)) {
+    if (!bench_wanted(o->only, row->name)) return true;
+    const pid_t daemon = floors_daemon_start(o, core);
+    const bool good = daemon > 0 && open(row->context) && floors_run(o, row);
+    close(row->context);
+    floors_stop(daemon);
+    return good;
 }
 
 static int parse(int argc, char **argv, floors_options *o) {
     const bench_option options[] = {
-        {"rounds", BENCH_NUMBER, &o->rounds, "N", .what = "rounds of each row (7)", .least = 5,
-         .most = FLOORS_ROUNDS_MAX},
+        {"rounds", BENCH_NUMBER, &o->rounds, "N", .what = "rounds of each row (7)", .least = 5, .most = 64},
         {"seconds", BENCH_REAL, &o->seconds, "S", .what = "half a round of the rows of small requests (0.5)",
          .least = 0.001, .most = 3600},
         {"stream", BENCH_BYTES, &o->stream_bytes, "BYTES", .what = "of the upload (2G)", .least = 1, .most = 0x1p40},
@@ -99,7 +93,7 @@ static int parse(int argc, char **argv, floors_options *o) {
          .most = 1 << 20},
         {"client-core", BENCH_NUMBER, &o->client_core, "N", .what = "where the client runs (1)", .least = 0,
          .most = 1 << 20},
-        {"json", BENCH_TEXT, &o->json, "FILE", .what = "writes the figures to FILE"},
+        BENCH_JSON(&o->table->path),
     };
     return bench_options(options, sizeof options / sizeof options[0],
                          "The daemon runs with --cpu-workers 1. Exit status: 0 when every answer was right, whatever "
@@ -108,49 +102,26 @@ static int parse(int argc, char **argv, floors_options *o) {
 }
 
 int bench_floors(int argc, char **argv) {
+    bench_table table = {0};
     floors_options o = {.rounds = 7,
+                        .table = &table,
                         .seconds = 0.5,
                         .stream_bytes = 2ull << 30,
                         .file_bytes = 1ull << 30,
                         .device_bytes = 4ull << 30,
                         .shared_bytes = 256ull << 20,
                         .client_core = 1};
-    const char *temporary = getenv("TMPDIR");
-    o.dir = temporary && *temporary ? temporary : "/var/tmp";
-    o.isa = "auto";
-    o.daemon = bench_beside("cured");
+    floors_defaults(&o);
     o.client = bench_beside("cured-client");
     const int code = parse(argc, argv, &o);
     if (code >= 0) return code;
-    signal(SIGPIPE, SIG_IGN);
-    snprintf(o.socket, sizeof o.socket, "%.60s/cured-bench-%d.sock", o.dir, (int)getpid());
-    char machine[256], command[512];
-    bench_machine(machine, sizeof machine);
-    size_t named = (size_t)snprintf(command, sizeof command, "cured-bench ");
-    bench_command(argc, argv, command + named, sizeof command - named);
-    printf(
-        "machine: %s\ncommand: %s\nserver on core %d, client on core %d; medians of %d rounds "
-        "[least-most], "
-        "floor and daemon in turn\n",
-        machine, command, o.server_core, o.client_core, o.rounds);
-    FILE *json = o.json ? fopen(o.json, "we") : NULL;
-    if (o.json && !json) {
-        fprintf(stderr, "cured-bench: cannot write %s\n", o.json);
-        return 74;
-    }
-    if (json) {
-        fprintf(json, "{\"machine\": ");
-        bench_json_string(json, machine);
-        fprintf(json, ", \"command\": ");
-        bench_json_string(json, command);
-        fprintf(json, ", \"rounds\": %d, \"rows\": [", o.rounds);
-    }
-    bool good = floors_small_rows(&o, json) && floors_stream_rows(&o, json) && floors_file_rows(&o, json) &&
-                floors_region_rows(&o, json) && floors_shared_rows(&o, json) && floors_device_rows(&o, json) &&
-                floors_devices_rows(&o, json) && floors_axis_rows(&o, json);
-    if (json) {
-        fprintf(json, "\n]}\n");
-        if (fclose(json) != 0) good = false;
-    }
-    return good ? 0 : 1;
+    floors_begin(&o);
+    const int status = bench_table_open(&table, argc, argv, NULL, BENCH_CELLS(CELL_NOTE("rounds", o.rounds)));
+    if (status != 0) return status;
+    printf("server on core %d, client on core %d; medians of %d rounds [least-most], floor and daemon in turn\n",
+           o.server_core, o.client_core, o.rounds);
+    const bool good = floors_small_rows(&o) && floors_stream_rows(&o) && floors_file_rows(&o) &&
+                      floors_region_rows(&o) && floors_shared_rows(&o) && floors_device_rows(&o) &&
+                      floors_devices_rows(&o) && floors_axis_rows(&o);
+    return bench_table_close(&table, NULL, 0) && good ? 0 : 1;
 }

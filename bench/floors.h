@@ -9,44 +9,52 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 
-enum { FLOORS_ROUNDS_MAX = 64 };
+#include "bench/rows.h"
 
 typedef struct floors_options {
     int rounds;
     double seconds; /* of one side of one round of the small rows */
     uint64_t stream_bytes, file_bytes, device_bytes, shared_bytes;
-    const char *daemon, *client, *dir, *only, *json, *isa;
+    const char *daemon, *client, *dir, *only, *isa;
     const char *spin_us; /* of the daemon; NULL: as it is by default */
     const char *backend; /* of the daemon; NULL: as it is by default */
     const char *workers; /* the daemon's; "0": as many as it takes by itself; NULL: one */
     int server_core, client_core;
+    bench_table *table;
     char socket[96]; /* the daemon's; floors use the same name with ".floor" */
 } floors_options;
 
-/* One line of the table. */
+/* One row: the daemon is the first contestant, and its floor the second. */
 typedef struct floors_row {
-    const char *name, *unit, *floor_name;
+    const char *name, *unit, *floor_name; /* floor_name: NULL: there is none */
     bool less_is_better;
-    double target; /* of ours against floor (the other way round where less is better), or, without a floor, a limit */
-    bool has_floor;
-    size_t rounds;
-    double ours[FLOORS_ROUNDS_MAX], floor[FLOORS_ROUNDS_MAX];
+    double target;  /* of ours against floor (the other way round where less is better), or, without a floor, a limit */
+    int rounds;     /* 0: as the options say */
+    uint64_t bytes; /* not 0: measure gives the seconds for so many, of which GB/s are made */
+    bench_measure measure;
+    void *context;
 } floors_row;
 
-/* Runs measure once for the floor and once for the daemon per round, the order changing every round. False: a wrong answer
- * or an error, already reported. */
-typedef double (*floors_measure)(void *context, bool floor); /* < 0: failed */
-bool floors_rounds(floors_row *row, int rounds, floors_measure measure, void *context);
+/* Measures the row, the order changing every round, and prints it. False: a wrong answer or an error, already reported. */
+bool floors_run(const floors_options *options, const floors_row *row);
+/* The same, if it is asked for, of a daemon on that core (negative: any) that this row alone has. open: what the context wants of it first;
+ * close: also after a failure. */
+bool floors_run_alone(const floors_options *options, const floors_row *row, int core, bool (*open)(void *context),
+                      void (*close)(void *context));
 
-/* floors_server.c: the daemon, on core (negative: any); answers connections when this returns. */
+/* floors_server.c: what stands in the options before they are read; and what is done afterwards: the socket gets its name. */
+void floors_defaults(floors_options *options);
+void floors_begin(floors_options *options);
+/* The daemon, on core (negative: any); answers connections when this returns. */
 pid_t floors_daemon_start(const floors_options *options, int core);
 /* Floors, each a process of its own on core, ready when this returns. */
 pid_t floors_echo_start(const floors_options *options, int core);
 pid_t floors_sink_start(const floors_options *options, int core);
 void floors_stop(pid_t pid);
+/* Keeps this process on its core from now on, but not the servers that it starts. */
+void floors_pin_client(const floors_options *options);
 /* A connection to the daemon that has said HELLO and read WELCOME, or to the floor; -1 on failure (reported). */
 int floors_connect(const floors_options *options, bool floor);
 /* Whole reads and writes on a blocking socket. */
@@ -54,16 +62,13 @@ bool floors_write(int fd, const void *bytes, size_t n);
 bool floors_read(int fd, void *bytes, size_t n);
 
 /* Rows. Each returns false after a wrong answer or an error, which it has reported. */
-bool floors_small_rows(const floors_options *options, FILE *json);
-bool floors_stream_rows(const floors_options *options, FILE *json);
-bool floors_file_rows(const floors_options *options, FILE *json);
-bool floors_region_rows(const floors_options *options, FILE *json);
-bool floors_shared_rows(const floors_options *options, FILE *json);
-bool floors_devices_rows(const floors_options *options, FILE *json);
-bool floors_device_rows(const floors_options *options, FILE *json); /* says so where there is no GPU */
-bool floors_axis_rows(const floors_options *options, FILE *json);   /* the same */
-/* True when the row is asked for (--only). */
-bool floors_wanted(const floors_options *options, const char *name);
-void floors_print(floors_row *row, FILE *json);
+bool floors_small_rows(const floors_options *options);
+bool floors_stream_rows(const floors_options *options);
+bool floors_file_rows(const floors_options *options);
+bool floors_region_rows(const floors_options *options);
+bool floors_shared_rows(const floors_options *options);
+bool floors_devices_rows(const floors_options *options);
+bool floors_device_rows(const floors_options *options); /* says so where there is no GPU */
+bool floors_axis_rows(const floors_options *options);   /* the same */
 
 #endif

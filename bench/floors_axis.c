@@ -121,16 +121,15 @@ static bool check(axis_row *r) {
            floors_gpu_fail("the daemon", "a wrong sum");
 }
 
-/* GB/s: the median of several in a row; the first brings the GPU from the other process's context to this one's. */
-static double measure(void *context, bool floor) {
+static double seconds(void *context, int floor) { return floor ? bare_seconds(context) : daemon_seconds(context); }
+
+/* The first of several calls, which does not count, brings the GPU from the other process's context to this one's. */
+static double measure(void *context, int floor) {
     axis_row *r = context;
-    double took[CALLS];
     const bool checked = r->placed && !floor;
     if (checked && !spoil(r)) return -1;
-    for (int i = -1; i < CALLS; i++)
-        if ((took[i < 0 ? 0 : i] = (floor ? bare_seconds : daemon_seconds)(r)) < 0) return -1;
-    if (checked && !check(r)) return -1;
-    return (double)r->g.bytes / bench_median(took, CALLS) / 1e9;
+    const double took = bench_repeat(CALLS, seconds, r, floor);
+    return checked && took >= 0 && !check(r) ? -1 : took;
 }
 
 static bool warm(void *context) { return places(context) && bare_seconds(context) > 0; }
@@ -138,36 +137,45 @@ static bool warm(void *context) { return places(context) && bare_seconds(context
 /* Where the answers go, and how the client waits for them. */
 typedef enum way { SOCKET, PLACED, PLACED_ASLEEP, PLACED_WAITING } way;
 
-/* n = 0: as many lines as there are bytes. */
-static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t n, uint64_t inner, way how,
-                    const char *spin_us) {
-    const uint64_t lines = o->device_bytes / sizeof(float) / inner;
-    cr_shape shape = n ? (cr_shape){lines / n, n, inner} : (cr_shape){1, lines, inner};
+typedef struct asked {
+    const char *name;
+    uint64_t n, inner; /* n = 0: as many lines as there are bytes */
+    way how;
+    const char *spin_us;
+} asked;
+
+static bool run_row(const floors_options *o, const asked *a) {
+    const uint64_t lines = o->device_bytes / sizeof(float) / a->inner;
+    const cr_shape shape = a->n ? (cr_shape){lines / a->n, a->n, a->inner} : (cr_shape){1, lines, a->inner};
     axis_row r = {
-        .shape = shape, .answers = shape.outer * shape.inner, .placed = how != SOCKET, .looks = how == PLACED};
-    r.g.asleep = how == PLACED_ASLEEP;
+        .shape = shape, .answers = shape.outer * shape.inner, .placed = a->how != SOCKET, .looks = a->how == PLACED};
+    r.g.asleep = a->how == PLACED_ASLEEP;
+    r.g.warm = warm;
     r.g.bytes = r.answers * shape.n * sizeof(float);
-    floors_row row = {.name = name, .unit = "GB/s", .floor_name = "the bare kernel", .has_floor = true};
+    const floors_row row = {a->name, "GB/s", "the bare kernel", false, 0, 0, r.g.bytes, measure, &r};
     bool ran = false;
     r.expected = malloc(r.answers * sizeof *r.expected);
     r.got = malloc(r.answers * sizeof *r.got);
-    bool good = r.expected && r.got ? floors_gpu_row(o, json, &row, spin_us, measure, warm, &r, &ran)
-                                    : floors_gpu_fail("the row", "no memory");
+    const bool good =
+        r.expected && r.got ? floors_gpu_row(o, &row, a->spin_us, &ran) : floors_gpu_fail("the row", "no memory");
     if (ran) printf("%36s last call: %.1f us, of which %.1f in the lane\n", "", r.ours_us, r.fold_us);
     free(r.expected);
     free(r.got);
     return good;
 }
 
-bool floors_axis_rows(const floors_options *o, FILE *json) {
-    return run_row(o, json, "device axis, rows of 65536", 65536, 1, SOCKET, NULL) &&
-           run_row(o, json, "device axis, 65536 columns", 0, 65536, SOCKET, NULL) &&
-           run_row(o, json, "device axis, rows of 4096", 4096, 1, SOCKET, NULL) &&
-           run_row(o, json, "device axis, rows of 1024", 1024, 1, SOCKET, NULL) &&
-           run_row(o, json, "device axis, rows of 32", 32, 1, SOCKET, NULL) &&
-           run_row(o, json, "device axis, placed, rows of 1024", 1024, 1, PLACED, NULL) &&
-           run_row(o, json, "device axis, placed, rows of 1024, asleep", 1024, 1, PLACED_ASLEEP, NULL) &&
-           run_row(o, json, "device axis, placed, rows of 1024, waiting", 1024, 1, PLACED_WAITING, NULL) &&
-           run_row(o, json, "device axis, placed, rows of 32", 32, 1, PLACED, NULL) &&
-           run_row(o, json, "device axis, rows of 65536, spin_us 0", 65536, 1, SOCKET, "0");
+bool floors_axis_rows(const floors_options *o) {
+    static const asked rows[] = {{"device axis, rows of 65536", 65536, 1, SOCKET, NULL},
+                                 {"device axis, 65536 columns", 0, 65536, SOCKET, NULL},
+                                 {"device axis, rows of 4096", 4096, 1, SOCKET, NULL},
+                                 {"device axis, rows of 1024", 1024, 1, SOCKET, NULL},
+                                 {"device axis, rows of 32", 32, 1, SOCKET, NULL},
+                                 {"device axis, placed, rows of 1024", 1024, 1, PLACED, NULL},
+                                 {"device axis, placed, rows of 1024, asleep", 1024, 1, PLACED_ASLEEP, NULL},
+                                 {"device axis, placed, rows of 1024, waiting", 1024, 1, PLACED_WAITING, NULL},
+                                 {"device axis, placed, rows of 32", 32, 1, PLACED, NULL},
+                                 {"device axis, rows of 65536, spin_us 0", 65536, 1, SOCKET, "0"}};
+    bool good = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && good; i++) good = run_row(o, &rows[i]);
+    return good;
 }

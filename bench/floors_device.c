@@ -4,7 +4,6 @@
  * cured_wait() does.
  *
  * Thread: main. Owner: the row. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
@@ -19,7 +18,6 @@ typedef struct device_row {
     floors_gpu g; /* first: floors_gpu_row's */
     uint64_t count;
     bool looks;
-    double *took; /* of the small calls */
     double bare_us, ours_us;
     char expected[CURED_TEXT_BYTES];
 } device_row;
@@ -57,56 +55,50 @@ static double daemon_seconds(device_row *r) {
     return floors_gpu_fail(good ? "a wrong sum" : "the daemon", good ? text : error.text), -1;
 }
 
-/* The median of several in a row, in seconds; -1: one failed. The first brings the GPU from the other process's context to this one's. */
-static double median_seconds(device_row *r, double (*run)(device_row *), int calls) {
-    for (int i = -1; i < calls; i++)
-        if ((r->took[i < 0 ? 0 : i] = run(r)) < 0) return -1;
-    return bench_median(r->took, (size_t)calls);
-}
+static double seconds(void *context, int floor) { return floor ? bare_seconds(context) : daemon_seconds(context); }
 
-/* GB/s. */
-static double measure_large(void *context, bool floor) {
-    device_row *r = context;
-    double took = median_seconds(r, floor ? bare_seconds : daemon_seconds, LARGE_CALLS);
-    return took > 0 ? (double)r->g.bytes / took / 1e9 : -1;
-}
+/* The first of several calls, which does not count, brings the GPU from the other process's context to this one's. */
+static double measure_large(void *context, int floor) { return bench_repeat(LARGE_CALLS, seconds, context, floor); }
 
-static double measure_small(void *context, bool floor) {
+static double measure_small(void *context, int floor) {
     device_row *r = context;
     (void)floor;
-    r->bare_us = median_seconds(r, bare_seconds, SMALL_CALLS) * 1e6;
-    r->ours_us = median_seconds(r, daemon_seconds, SMALL_CALLS) * 1e6;
+    r->bare_us = bench_repeat(SMALL_CALLS, seconds, r, true) * 1e6;
+    r->ours_us = bench_repeat(SMALL_CALLS, seconds, r, false) * 1e6;
     return r->bare_us < 0 || r->ours_us < 0 ? -1 : r->ours_us - r->bare_us;
 }
 
 static bool warm(void *context) { return bare_seconds(context) > 0; }
 
-static bool run_row(const floors_options *o, FILE *json, const char *name, uint64_t bytes, way how,
-                    const char *spin_us) {
-    device_row r = {
-        .g = {.bytes = bytes, .asleep = how == ASLEEP}, .count = bytes / sizeof(float), .looks = how == LOOKING};
-    bool small = bytes == SMALL, ran;
-    floors_row row = {.name = name,
-                      .unit = small ? "us over the bare launch" : "GB/s",
-                      .floor_name = "the bare kernel",
-                      .has_floor = !small,
-                      .less_is_better = small,
-                      .target = small ? 15 : 0.97};
-    r.took = malloc(SMALL_CALLS * sizeof *r.took);
-    if (!r.took) return floors_gpu_fail("the row", "no memory");
-    bool good = floors_gpu_row(o, json, &row, spin_us, small ? measure_small : measure_large, warm, &r, &ran);
-    if (ran && small) printf("%36s last round: bare %.1f us, the daemon %.1f us\n", "", r.bare_us, r.ours_us);
-    free(r.took);
+typedef struct asked {
+    const char *name;
+    bool small;
+    way how;
+    const char *spin_us;
+} asked;
+
+static bool run_row(const floors_options *o, const asked *a) {
+    const uint64_t bytes = a->small ? SMALL : o->device_bytes / SMALL * SMALL;
+    device_row r = {.g = {.bytes = bytes, .warm = warm, .asleep = a->how == ASLEEP},
+                    .count = bytes / sizeof(float),
+                    .looks = a->how == LOOKING};
+    const floors_row small = {a->name, "us over the bare launch", NULL, true, 15, 0, 0, measure_small, &r},
+                     large = {a->name, "GB/s", "the bare kernel", false, 0.97, 0, bytes, measure_large, &r};
+    bool ran;
+    const bool good = floors_gpu_row(o, a->small ? &small : &large, a->spin_us, &ran);
+    if (ran && a->small) printf("%36s last round: bare %.1f us, the daemon %.1f us\n", "", r.bare_us, r.ours_us);
     return good;
 }
 
-bool floors_device_rows(const floors_options *o, FILE *json) {
-    const uint64_t large = o->device_bytes / SMALL * SMALL;
-    return run_row(o, json, "device region, sum f32, large", large, LOOKING, NULL) &&
-           run_row(o, json, "device region, 4 KiB, looking", SMALL, LOOKING, NULL) &&
-           run_row(o, json, "device region, 4 KiB, asleep", SMALL, ASLEEP, NULL) &&
-           run_row(o, json, "device region, 4 KiB, waiting", SMALL, WAITING, NULL) &&
-           run_row(o, json, "device region, large, spin_us 1000", large, LOOKING, "1000") &&
-           run_row(o, json, "device region, 4 KiB, looking, spin_us 0", SMALL, LOOKING, "0") &&
-           run_row(o, json, "device region, 4 KiB, asleep, spin_us 0", SMALL, ASLEEP, "0");
+bool floors_device_rows(const floors_options *o) {
+    static const asked rows[] = {{"device region, sum f32, large", false, LOOKING, NULL},
+                                 {"device region, 4 KiB, looking", true, LOOKING, NULL},
+                                 {"device region, 4 KiB, asleep", true, ASLEEP, NULL},
+                                 {"device region, 4 KiB, waiting", true, WAITING, NULL},
+                                 {"device region, large, spin_us 1000", false, LOOKING, "1000"},
+                                 {"device region, 4 KiB, looking, spin_us 0", true, LOOKING, "0"},
+                                 {"device region, 4 KiB, asleep, spin_us 0", true, ASLEEP, "0"}};
+    bool good = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && good; i++) good = run_row(o, &rows[i]);
+    return good;
 }

@@ -14,7 +14,9 @@ typedef struct devices_row {
 } devices_row;
 
 /* Seconds; -1: it failed, or the sum is wrong. */
-static double seconds(devices_row *r, bool both) {
+static double seconds(void *context, int one) {
+    devices_row *r = context;
+    const bool both = !one;
     const cured_op op = CURED_OP_SUM;
     const cured_piece pieces[] = {{r->g.region, 0, CURED_TO_END}, {r->second.region, 0, CURED_TO_END}};
     cured_call *call = NULL;
@@ -34,33 +36,27 @@ static double seconds(devices_row *r, bool both) {
 }
 
 /* GB/s. */
-static double measure(void *context, bool floor) {
-    devices_row *r = context;
-    double took[CALLS];
-    for (int i = -1; i < CALLS; i++)
-        if ((took[i < 0 ? 0 : i] = seconds(r, !floor)) < 0) return -1;
-    return (double)r->g.bytes * (floor ? 1 : 2) / bench_median(took, CALLS) / 1e9;
+static double measure(void *context, int one) {
+    const devices_row *r = context;
+    const double took = bench_repeat(CALLS, seconds, context, one);
+    return took > 0 ? (double)r->g.bytes * (one ? 1 : 2) / took / 1e9 : -1;
 }
 
 static bool warm(void *context) {
     devices_row *r = context;
     r->second = (floors_gpu){.api = r->g.api, .bytes = r->g.bytes, .conn = r->g.conn};
-    return floors_gpu_register(&r->second, 1) && seconds(r, false) > 0 && seconds(r, true) > 0;
+    return floors_gpu_register(&r->second, 1) && seconds(r, true) > 0 && seconds(r, false) > 0;
 }
 
-bool floors_devices_rows(const floors_options *o, FILE *json) {
-    devices_row r = {.g = {.bytes = o->device_bytes / 4096 * 4096}};
-    floors_row row = {.name = "two devices' regions, sum f32",
-                      .unit = "GB/s",
-                      .floor_name = "one of them",
-                      .has_floor = true,
-                      .target = 1.95};
+bool floors_devices_rows(const floors_options *o) {
+    devices_row r = {.g = {.bytes = o->device_bytes / 4096 * 4096, .warm = warm}};
+    const floors_row row = {"two devices' regions, sum f32", "GB/s", "one of them", false, 1.95, 0, 0, measure, &r};
     bool ran;
     if (floors_gpu_count() < 2) {
-        if (floors_wanted(o, row.name)) printf("%-36s not here: fewer than two CUDA devices\n", row.name);
+        if (bench_wanted(o->only, row.name)) printf("%-36s not here: fewer than two CUDA devices\n", row.name);
         return true;
     }
-    const bool good = floors_gpu_row(o, json, &row, NULL, measure, warm, &r, &ran);
+    const bool good = floors_gpu_row(o, &row, NULL, &ran);
     floors_gpu_release(&r.second);
     return good;
 }

@@ -110,13 +110,15 @@ static double daemon_seconds(file_row *f) {
     return result.results[0].status == 0 && sum == f->sum ? took : -1;
 }
 
-/* GB/s. */
-static double measure(void *context, bool floor) {
-    file_row *f = context;
-    double took = floor ? floor_seconds(f) : daemon_seconds(f);
-    if (took > 0) return (double)f->bytes / took / 1e9;
-    fprintf(stderr, "cured-bench: the %s failed or gave a wrong sum\n", floor ? "reading loop" : "daemon");
+static double failed(const char *what) {
+    fprintf(stderr, "cured-bench: %s\n", what);
     return -1;
+}
+
+static double measure(void *context, int floor) {
+    file_row *f = context;
+    const double took = floor ? floor_seconds(f) : daemon_seconds(f);
+    return took > 0 ? took : failed(floor ? "the reading loop failed" : "the daemon failed or gave a wrong sum");
 }
 
 static double reader_seconds(void *context, const cpu_floor *reader) {
@@ -125,23 +127,29 @@ static double reader_seconds(void *context, const cpu_floor *reader) {
     return floor_seconds(f);
 }
 
-static bool large_row(file_row *f, FILE *json, const char *name, int core, bool populate, double target) {
-    const floors_options *o = f->options;
-    if (!floors_wanted(o, name)) return true;
-    pid_t daemon = floors_daemon_start(o, core);
-    f->conn = daemon > 0 ? floors_connect(o, false) : -1;
+static bool open_conn(void *context) {
+    file_row *f = context;
     f->stream = 0;
-    f->populate = populate;
-    bench_pin(o->client_core);
-    f->reader = cpu_floor_best(reader_seconds, f);
-    char floor[96];
-    snprintf(floor, sizeof floor, "mmap%s, %s, munmap", populate ? " MAP_POPULATE" : "", f->reader->name);
-    floors_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};
-    bool good = f->conn >= 0 && floors_rounds(&row, o->rounds, measure, f);
-    if (good) floors_print(&row, json);
+    f->conn = floors_connect(f->options, false);
+    return f->conn >= 0;
+}
+
+static void close_conn(void *context) {
+    file_row *f = context;
     if (f->conn >= 0) close(f->conn);
-    floors_stop(daemon);
-    return good;
+    f->conn = -1;
+}
+
+static bool large_row(file_row *f, const char *name, int core, bool populate, double target) {
+    const floors_options *o = f->options;
+    char floor[96];
+    if (!bench_wanted(o->only, name)) return true;
+    f->populate = populate;
+    floors_pin_client(o);
+    f->reader = cpu_floor_best(reader_seconds, f);
+    snprintf(floor, sizeof floor, "mmap%s, %s, munmap", populate ? " MAP_POPULATE" : "", f->reader->name);
+    const floors_row row = {name, "GB/s", floor, false, target, 0, f->bytes, measure, f};
+    return floors_run_alone(o, &row, core, open_conn, close_conn);
 }
 
 static void *read_directly(void *context) {
@@ -165,40 +173,29 @@ static double direct_seconds(file_row *f) {
     return begun && !atomic_load(&f->failed) ? bench_now() - start : -1;
 }
 
-/* GB/s. */
-static double measure_disk(void *context, bool floor) {
+static double measure_disk(void *context, int floor) {
     file_row *f = context;
     posix_fadvise(f->file, 0, 0, POSIX_FADV_DONTNEED);
-    double took = floor ? direct_seconds(f) : daemon_seconds(f);
-    if (took > 0) return (double)f->bytes / took / 1e9;
-    fprintf(stderr, "cured-bench: %s\n",
-            floor ? "reading with O_DIRECT failed" : "the daemon failed or gave a wrong sum");
-    return -1;
+    if (!floor) return measure(f, false);
+    const double took = direct_seconds(f);
+    return took > 0 ? took : failed("reading with O_DIRECT failed");
 }
 
-static bool disk_row(file_row *f, FILE *json, const char *name) {
-    const floors_options *o = f->options;
-    if (!floors_wanted(o, name)) return true;
+static bool disk_row(file_row *f, const char *name) {
+    if (!bench_wanted(f->options->only, name)) return true;
     f->direct = open(f->path, O_RDONLY | O_DIRECT | O_CLOEXEC);
     if (f->direct < 0) {
-        printf("%s: left out, files of %s cannot be opened with O_DIRECT\n", name, o->dir);
+        printf("%s: left out, files of %s cannot be opened with O_DIRECT\n", name, f->options->dir);
         return true;
     }
-    pid_t daemon = floors_daemon_start(o, -1);
-    f->conn = daemon > 0 ? floors_connect(o, false) : -1;
-    f->stream = 0;
-    floors_row row = {
-        .name = name, .unit = "GB/s", .floor_name = "O_DIRECT, 8 reads of 1 MiB", .has_floor = true, .target = 0.95};
-    bool good = f->conn >= 0 && floors_rounds(&row, o->rounds, measure_disk, f);
-    if (good) floors_print(&row, json);
-    if (f->conn >= 0) close(f->conn);
+    const floors_row row = {name, "GB/s", "O_DIRECT, 8 reads of 1 MiB", false, 0.95, 0, f->bytes, measure_disk, f};
+    const bool good = floors_run_alone(f->options, &row, -1, open_conn, close_conn);
     close(f->direct);
-    floors_stop(daemon);
     return good;
 }
 
 /* Milliseconds from before the client process begins until it is gone. */
-static double whole_process(void *context, bool floor) {
+static double whole_process(void *context, int floor) {
     (void)floor;
     file_row *f = context;
     char *arguments[] = {(char *)(uintptr_t)f->options->client, "sum", f->path, "--connect", f->connect, NULL};
@@ -223,35 +220,29 @@ static double whole_process(void *context, bool floor) {
     return -1;
 }
 
-static bool process_row(file_row *f, FILE *json, const char *name) {
+static bool process_row(file_row *f, const char *name) {
     const floors_options *o = f->options;
-    if (!floors_wanted(o, name)) return true;
     snprintf(f->connect, sizeof f->connect, "unix:%s", o->socket);
-    pid_t daemon = floors_daemon_start(o, -1);
-    floors_row row = {.name = name, .unit = "ms", .less_is_better = true, .target = 10};
-    bool good = daemon > 0 && floors_rounds(&row, 3 * o->rounds < FLOORS_ROUNDS_MAX ? 3 * o->rounds : FLOORS_ROUNDS_MAX,
-                                            whole_process, f);
-    if (good) floors_print(&row, json);
-    floors_stop(daemon);
-    return good;
+    const floors_row row = {name, "ms", NULL, true, 10, 3 * o->rounds, 0, whole_process, f};
+    return floors_run_alone(o, &row, -1, open_conn, close_conn);
 }
 
-bool floors_file_rows(const floors_options *o, FILE *json) {
+bool floors_file_rows(const floors_options *o) {
     static const char *const names[] = {"file by descriptor, any core", "file by descriptor, one core",
                                         "file, floor with MAP_POPULATE", "file on the disk alone",
                                         "cured-client sum, 4 MiB file"};
-    file_row f = {.options = o, .file = -1};
+    file_row f = {.options = o, .file = -1, .conn = -1};
     bool good = true, large = false;
-    for (int i = 0; i < 4; i++) large |= floors_wanted(o, names[i]);
+    for (int i = 0; i < 4; i++) large |= bench_wanted(o->only, names[i]);
     if (large) {
-        good = make_file(&f, o->file_bytes, "large") && large_row(&f, json, names[0], -1, false, 0.9) &&
-               large_row(&f, json, names[1], o->server_core, false, 0) && large_row(&f, json, names[2], -1, true, 0) &&
-               disk_row(&f, json, names[3]);
+        good = make_file(&f, o->file_bytes, "large") && large_row(&f, names[0], -1, false, 0.9) &&
+               large_row(&f, names[1], o->server_core, false, 0) && large_row(&f, names[2], -1, true, 0) &&
+               disk_row(&f, names[3]);
         if (f.file >= 0) close(f.file);
         unlink(f.path);
     }
-    if (good && floors_wanted(o, names[4])) {
-        good = make_file(&f, SMALL_BYTES, "small.f32") && process_row(&f, json, names[4]);
+    if (good && bench_wanted(o->only, names[4])) {
+        good = make_file(&f, SMALL_BYTES, "small.f32") && process_row(&f, names[4]);
         if (f.file >= 0) close(f.file);
         unlink(f.path);
     }

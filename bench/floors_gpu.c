@@ -53,17 +53,6 @@ bool floors_gpu_register(floors_gpu *g, uint32_t ordinal) {
     return floors_gpu_fail("the region", error.text);
 }
 
-static bool gpu_open(floors_gpu *g, const floors_options *o) {
-    cured_error error;
-    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
-    char address[128];
-    snprintf(address, sizeof address, "unix:%s", o->socket);
-    if (g->asleep) options.spin_us = CURED_NEVER_LOOK;
-    if (cured_connect(address, &options, &g->conn, &error) != CURED_OK)
-        return floors_gpu_fail("the connection", error.text);
-    return floors_gpu_register(g, 0);
-}
-
 void floors_gpu_release(floors_gpu *g) {
     cured_region_free(g->region);
     cured_region_free(g->written);
@@ -74,25 +63,37 @@ void floors_gpu_release(floors_gpu *g) {
     if (g->gpu) g->api->close(g->gpu);
 }
 
-bool floors_gpu_row(const floors_options *options, FILE *json, floors_row *row, const char *spin_us,
-                    floors_measure measure, bool (*warm)(void *context), void *context, bool *ran) {
-    floors_options with = *options;
+static bool gpu_open(void *context) {
     floors_gpu *g = context;
+    cured_error error;
+    cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
+    char address[128];
+    snprintf(address, sizeof address, "unix:%s", g->options->socket);
+    if (g->asleep) options.spin_us = CURED_NEVER_LOOK;
+    if (cured_connect(address, &options, &g->conn, &error) != CURED_OK)
+        return floors_gpu_fail("the connection", error.text);
+    return floors_gpu_register(g, 0) && g->warm(context);
+}
+
+static void gpu_close(void *context) {
+    floors_gpu *g = context;
+    cured_close(g->conn);
+    floors_gpu_release(g);
+}
+
+bool floors_gpu_row(const floors_options *options, const floors_row *row, const char *spin_us, bool *ran) {
+    floors_options with = *options;
+    floors_gpu *g = row->context;
     cr_error why;
     with.spin_us = spin_us;
     g->api = &CURED_GPU_API;
+    g->options = &with;
     *ran = false;
-    if (!floors_wanted(&with, row->name)) return true;
+    if (!bench_wanted(with.only, row->name)) return true;
     if (!g->api->count(&why)) {
         printf("%-36s not here: %s\n", row->name, why.text);
         return true;
     }
-    pid_t daemon = floors_daemon_start(&with, -1); /* before this process has a context */
-    bool good = daemon > 0 && gpu_open(g, &with) && warm(context) && floors_rounds(row, with.rounds, measure, context);
-    if (good) floors_print(row, json);
-    *ran = good;
-    cured_close(g->conn);
-    floors_gpu_release(g);
-    floors_stop(daemon);
-    return good;
+    *ran = floors_run_alone(&with, row, -1, gpu_open, gpu_close); /* a daemon before this process has a context */
+    return *ran;
 }

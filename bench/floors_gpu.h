@@ -9,6 +9,8 @@
 #include "kernels/cuda/gpu.h"
 
 typedef struct floors_gpu {
+    const floors_options *options; /* while the row is measured */
+    bool (*warm)(void *context);   /* once, before anything is measured */
     const cr_gpu_api *api;
     cr_gpu *gpu;
     cr_gpu_stream *stream;
@@ -31,9 +33,8 @@ bool floors_gpu_register(floors_gpu *g, uint32_t ordinal);
 void floors_gpu_release(floors_gpu *g);
 /* Looks until what is enqueued is done. */
 cr_status floors_gpu_await(floors_gpu *g, cr_error *error);
-/* Measures one row against a daemon with that spin_us (NULL: as it comes), and prints it; context begins with a floors_gpu, of which bytes is
- * set. warm: once, before anything is measured. False: something failed. *ran: whether there was something to measure. */
-bool floors_gpu_row(const floors_options *options, FILE *json, floors_row *row, const char *spin_us,
-                    floors_measure measure, bool (*warm)(void *context), void *context, bool *ran);
+/* Measures one row against a daemon with that spin_us (NULL: as it comes), and prints it; its context begins with a floors_gpu, of which
+ * bytes and warm are set. False: something failed. *ran: whether there was something to measure. */
+bool floors_gpu_row(const floors_options *options, const floors_row *row, const char *spin_us, bool *ran);
 
 #endif

@@ -20,6 +20,8 @@ typedef struct region_row {
     cured_region *region;
     cured_dtype dtype;
     cured_op op;
+    bool beside_fold;
+    char floor[96];          /* its name */
     const cpu_floor *reader; /* NULL: the fold is the floor */
     uint64_t bytes, count;
     char expected[CURED_TEXT_BYTES];
@@ -70,12 +72,7 @@ static double daemon_seconds(region_row *r) {
     return -1;
 }
 
-/* GB/s. */
-static double measure(void *context, bool floor) {
-    region_row *r = context;
-    double took = floor ? floor_seconds(r) : daemon_seconds(r);
-    return took > 0 ? (double)r->bytes / took / 1e9 : -1;
-}
+static double measure(void *context, int floor) { return floor ? floor_seconds(context) : daemon_seconds(context); }
 
 /* The answer of the same bytes sent through the socket, which the region's must equal. */
 static bool ask_otherwise(region_row *r) {
@@ -96,47 +93,45 @@ static double reader_seconds(void *context, const cpu_floor *reader) {
     return floor_seconds(r);
 }
 
-static bool open_row(region_row *r) {
+static bool open_row(void *context) {
+    region_row *r = context;
     cured_error error;
     char address[128];
     snprintf(address, sizeof address, "unix:%s", r->options->socket);
-    r->count = r->options->file_bytes / cured_dtype_size(r->dtype);
-    r->bytes = r->count * cured_dtype_size(r->dtype);
+    floors_pin_client(r->options);
     bool good = cured_connect(address, NULL, &r->conn, &error) == CURED_OK &&
                 cured_array_alloc(r->dtype, r->count, &r->array, &error) == CURED_OK &&
                 cured_region_fd(r->conn, cured_array_fd(r->array), &r->region, &error) == CURED_OK;
     if (!good) fprintf(stderr, "cured-bench: %s\n", error.text);
     if (!good) return false;
     fill(r);
-    return ask_otherwise(r);
-}
-
-static bool run_row(const floors_options *o, FILE *json, const char *name, cured_dtype dtype, cured_op op,
-                    bool beside_fold, double target) {
-    region_row r = {.options = o, .dtype = dtype, .op = op};
-    cr_error error;
-    char floor[96] = "the fold in this process";
-    if (!floors_wanted(o, name)) return true;
-    pid_t daemon = floors_daemon_start(o, -1);
-    bench_pin(o->client_core);
-    bool good = daemon > 0 && open_row(&r);
-    if (good && !beside_fold) {
-        r.reader = cpu_floor_best(reader_seconds, &r);
-        snprintf(floor, sizeof floor, "%s over the same memory", r.reader->name);
+    if (!ask_otherwise(r)) return false;
+    if (!r->beside_fold) {
+        r->reader = cpu_floor_best(reader_seconds, r);
+        snprintf(r->floor, sizeof r->floor, "%s over the same memory", r->reader->name);
     }
-    good = good && cr_cpu_select(o->isa, &error) == CR_OK;
-    floors_row row = {.name = name, .unit = "GB/s", .floor_name = floor, .has_floor = true, .target = target};
-    good = good && floors_rounds(&row, o->rounds, measure, &r);
-    if (good) floors_print(&row, json);
-    cured_region_free(r.region);
-    cured_close(r.conn);
-    cured_array_free(r.array);
-    floors_stop(daemon);
-    return good;
+    return cr_cpu_select(r->options->isa, NULL) == CR_OK;
 }
 
-bool floors_region_rows(const floors_options *o, FILE *json) {
-    return run_row(o, json, "kept region, sum f32", CURED_F32, CURED_OP_SUM, false, 0.95) &&
-           run_row(o, json, "kept region, argmax i32", CURED_I32, CURED_OP_ARGMAX, false, 0.95) &&
-           run_row(o, json, "kept region, sum f32, beside the fold", CURED_F32, CURED_OP_SUM, true, 0);
+static void close_row(void *context) {
+    region_row *r = context;
+    cured_region_free(r->region);
+    cured_close(r->conn);
+    cured_array_free(r->array);
+}
+
+static bool run_row(const floors_options *o, const char *name, cured_dtype dtype, cured_op op, bool beside_fold,
+                    double target) {
+    region_row r = {.options = o, .dtype = dtype, .op = op, .beside_fold = beside_fold};
+    r.count = o->file_bytes / cured_dtype_size(dtype);
+    r.bytes = r.count * cured_dtype_size(dtype);
+    strcpy(r.floor, "the fold in this process");
+    const floors_row row = {name, "GB/s", r.floor, false, target, 0, r.bytes, measure, &r};
+    return floors_run_alone(o, &row, -1, open_row, close_row);
+}
+
+bool floors_region_rows(const floors_options *o) {
+    return run_row(o, "kept region, sum f32", CURED_F32, CURED_OP_SUM, false, 0.95) &&
+           run_row(o, "kept region, argmax i32", CURED_I32, CURED_OP_ARGMAX, false, 0.95) &&
+           run_row(o, "kept region, sum f32, beside the fold", CURED_F32, CURED_OP_SUM, true, 0);
 }

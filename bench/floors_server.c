@@ -3,6 +3,7 @@
  *
  * Thread: main's; each server is a process of its own. Owner: the caller stops what it started. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +35,29 @@ static int try_connect(const char *path) {
     return -1;
 }
 
-/* In the child, before it serves. */
+void floors_defaults(floors_options *o) {
+    const char *temporary = getenv("TMPDIR");
+    o->dir = temporary && *temporary ? temporary : "/var/tmp";
+    o->isa = "auto";
+    o->daemon = bench_beside("cured");
+}
+
+void floors_begin(floors_options *o) {
+    signal(SIGPIPE, SIG_IGN);
+    snprintf(o->socket, sizeof o->socket, "%.60s/cured-bench-%d.sock", o->dir, (int)getpid());
+}
+
+static cpu_set_t cores; /* that this process had before it was pinned; none: it was not */
+
+void floors_pin_client(const floors_options *o) {
+    if (CPU_COUNT(&cores) == 0) sched_getaffinity(0, sizeof cores, &cores);
+    bench_pin(o->client_core);
+}
+
+/* In the child, before it serves: any core is one of those that the client was not pinned to yet. */
 static void settle_in(int core) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (core < 0 && CPU_COUNT(&cores) != 0) sched_setaffinity(0, sizeof cores, &cores);
     if (core >= 0 && bench_pin(core) != 0) fprintf(stderr, "cured-bench: cannot pin to core %d\n", core);
 }
 
@@ -128,22 +149,13 @@ static void echo_accept(uv_stream_t *server, int status) {
         uv_close((uv_handle_t *)&conn->pipe, echo_closed);
 }
 
-pid_t floors_echo_start(const floors_options *o, int core) {
-    char path[128];
-    floor_name(o, path, sizeof path);
-    unlink(path);
-    pid_t pid = fork();
-    if (pid == 0) {
-        settle_in(core);
-        uv_loop_t loop;
-        uv_pipe_t server;
-        uv_loop_init(&loop);
-        uv_pipe_init(&loop, &server, 0);
-        if (uv_pipe_bind(&server, path) != 0 || uv_listen((uv_stream_t *)&server, 128, echo_accept) != 0) _exit(1);
+static void serve_echo(const char *path) {
+    uv_loop_t loop;
+    uv_pipe_t server;
+    uv_loop_init(&loop);
+    uv_pipe_init(&loop, &server, 0);
+    if (uv_pipe_bind(&server, path) == 0 && uv_listen((uv_stream_t *)&server, 128, echo_accept) == 0)
         uv_run(&loop, UV_RUN_DEFAULT);
-        _exit(0);
-    }
-    return wait_until_up(pid, path, "the echo server");
 }
 
 /* The sink: told how many bytes come, reads them into one 256 KiB buffer, and says so with one byte. */
@@ -160,20 +172,32 @@ static void sink_serve(int fd) {
     }
 }
 
-pid_t floors_sink_start(const floors_options *o, int core) {
+static void serve_sink(const char *path) {
+    struct sockaddr_un name = address_of(path);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (bind(listener, (struct sockaddr *)&name, sizeof name) != 0 || listen(listener, 16) != 0) return;
+    for (int fd; (fd = accept(listener, NULL, NULL)) >= 0; close(fd)) sink_serve(fd);
+}
+
+static pid_t start_floor(const floors_options *o, int core, const char *what, void (*serve)(const char *path)) {
     char path[128];
     floor_name(o, path, sizeof path);
     unlink(path);
     pid_t pid = fork();
     if (pid == 0) {
         settle_in(core);
-        struct sockaddr_un name = address_of(path);
-        int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-        if (bind(listener, (struct sockaddr *)&name, sizeof name) != 0 || listen(listener, 16) != 0) _exit(1);
-        for (int fd; (fd = accept(listener, NULL, NULL)) >= 0; close(fd)) sink_serve(fd);
-        _exit(0);
+        serve(path);
+        _exit(1);
     }
-    return wait_until_up(pid, path, "the reading server");
+    return wait_until_up(pid, path, what);
+}
+
+pid_t floors_echo_start(const floors_options *o, int core) {
+    return start_floor(o, core, "the echo server", serve_echo);
+}
+
+pid_t floors_sink_start(const floors_options *o, int core) {
+    return start_floor(o, core, "the reading server", serve_sink);
 }
 
 bool floors_write(int fd, const void *bytes, size_t n) {

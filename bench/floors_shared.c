@@ -102,7 +102,7 @@ static bool ask(const shared_row *r, const side *s) {
 }
 
 /* Microseconds of a call: of short ones, the mean of as many as take 2 ms. */
-static double measure(void *context, bool floor) {
+static double measure(void *context, int floor) {
     const shared_row *r = context;
     const double start = bench_now();
     double took = 0;
@@ -115,16 +115,9 @@ static double measure(void *context, bool floor) {
     return took / tries * 1e6;
 }
 
-static bool run_row(shared_row *r, FILE *json, const char *name) {
-    floors_row row = {.name = name,
-                      .unit = "us",
-                      .floor_name = "backend cpu",
-                      .less_is_better = true,
-                      .has_floor = true,
-                      .target = 100.0 / (100 + SLOWER_PERCENT)};
-    bool good = make_memory(r) && (r->kind < REGION || open_regions(r)) &&
-                floors_rounds(&row, r->sides[0].options.rounds, measure, r);
-    if (good) floors_print(&row, json);
+static bool run_row(shared_row *r, const char *name) {
+    const floors_row row = {name, "us", "backend cpu", true, 100.0 / (100 + SLOWER_PERCENT), 0, 0, measure, r};
+    const bool good = make_memory(r) && (r->kind < REGION || open_regions(r)) && floors_run(&r->sides[0].options, &row);
     for (int i = 0; i < 2; i++) {
         cured_region_free(r->sides[i].region);
         r->sides[i].region = NULL;
@@ -147,7 +140,7 @@ static bool start_side(side *s, const floors_options *o, const char *backend) {
     return false;
 }
 
-static bool sizes_rows(shared_row *r, const floors_options *o, FILE *json, bool run, bool *any) {
+static bool sizes_rows(shared_row *r, const floors_options *o, bool run, bool *any) {
     static const uint64_t sizes[] = {4ull << 10,   64ull << 10, 1ull << 20, 16ull << 20,
                                      256ull << 20, 1ull << 30,  4ull << 30, 8ull << 30};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && sizes[i] <= o->shared_bytes; i++) {
@@ -155,31 +148,30 @@ static bool sizes_rows(shared_row *r, const floors_options *o, FILE *json, bool 
         char name[96];
         snprintf(name, sizeof name, "shared %s %s, %llu %ciB", kind_names[r->kind], cured_dtype_name(r->dtype),
                  (unsigned long long)sizes[i] >> (10 + 10 * unit), "KMG"[unit]);
-        if (!floors_wanted(o, name)) continue;
+        if (!bench_wanted(o->only, name)) continue;
         *any = true;
         r->bytes = sizes[i];
-        if (run && !run_row(r, json, name)) return false;
+        if (run && !run_row(r, name)) return false;
     }
     return true;
 }
 
-static bool all_rows(shared_row *r, const floors_options *o, FILE *json, bool run, bool *any) {
+static bool all_rows(shared_row *r, const floors_options *o, bool run, bool *any) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int half = 0; half < 2; half++) {
             r->kind = (memory_kind)kind;
             r->dtype = half ? CURED_BF16 : CURED_F32;
-            if (!sizes_rows(r, o, json, run, any)) return false;
+            if (!sizes_rows(r, o, run, any)) return false;
         }
     return true;
 }
 
-bool floors_shared_rows(const floors_options *o, FILE *json) {
+bool floors_shared_rows(const floors_options *o) {
     shared_row r = {.file = -1};
     bool any = false;
-    all_rows(&r, o, json, false, &any);
+    all_rows(&r, o, false, &any);
     if (!any) return true;
-    bool good =
-        start_side(&r.sides[0], o, "auto") && start_side(&r.sides[1], o, "cpu") && all_rows(&r, o, json, true, &any);
+    bool good = start_side(&r.sides[0], o, "auto") && start_side(&r.sides[1], o, "cpu") && all_rows(&r, o, true, &any);
     for (int i = 0; i < 2; i++) {
         cured_close(r.sides[i].conn);
         floors_stop(r.sides[i].daemon);

@@ -147,7 +147,7 @@ static long run_blocking(small *s, bool floor, double until) {
 }
 
 /* Requests a second. */
-static double measure(void *context, bool floor) {
+static double measure(void *context, int floor) {
     small *s = context;
     int poller = epoll_create1(EPOLL_CLOEXEC);
     bool good = true;
@@ -169,7 +169,7 @@ static double measure(void *context, bool floor) {
     return done < 0 ? -1 : (double)done / took;
 }
 
-bool floors_small_rows(const floors_options *o, FILE *json) {
+bool floors_small_rows(const floors_options *o) {
     static const struct {
         const char *name;
         int conns, window;
@@ -181,25 +181,20 @@ bool floors_small_rows(const floors_options *o, FILE *json) {
                 {"1 KiB requests, 32, client in read()", 1, 32, true, 0}};
     enum { ROWS = sizeof rows / sizeof *rows };
     bool any = false;
-    for (int i = 0; i < ROWS; i++) any |= floors_wanted(o, rows[i].name);
+    for (int i = 0; i < ROWS; i++) any |= bench_wanted(o->only, rows[i].name);
     if (!any) return true;
     pid_t daemon = floors_daemon_start(o, o->server_core), echo = floors_echo_start(o, o->server_core);
     small *s = calloc(1, sizeof *s);
     bool good = daemon > 0 && echo > 0 && s;
-    bench_pin(o->client_core);
+    floors_pin_client(o);
     for (int i = 0; i < ROWS && good; i++) {
-        if (!floors_wanted(o, rows[i].name)) continue;
+        if (!bench_wanted(o->only, rows[i].name)) continue;
         *s = (small){.options = o, .conns = rows[i].conns, .window = rows[i].window, .blocking = rows[i].blocking};
         make_request(s);
         for (int k = 0; k < WINDOW_MAX; k++)
             memcpy(s->requests + (size_t)k * s->request_bytes, s->request, s->request_bytes);
-        floors_row row = {.name = rows[i].name,
-                          .unit = "requests/s",
-                          .floor_name = "libuv echo",
-                          .has_floor = true,
-                          .target = rows[i].target};
-        good = floors_rounds(&row, o->rounds, measure, s);
-        if (good) floors_print(&row, json);
+        const floors_row row = {rows[i].name, "requests/s", "libuv echo", false, rows[i].target, 0, 0, measure, s};
+        good = floors_run(o, &row);
     }
     free(s);
     floors_stop(echo);

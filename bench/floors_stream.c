@@ -18,9 +18,10 @@ enum { FRAME_BYTES = 256 * 1024 };
 
 typedef struct upload {
     const floors_options *options;
-    float *data;
+    float data[FRAME_BYTES / sizeof(float)];
     double sum; /* of one frame */
     int fd[2];  /* daemon's, floor's */
+    pid_t sink;
     uint32_t stream;
     uint64_t credit;
     bool answered;
@@ -112,48 +113,45 @@ static bool upload_all(upload *u, bool floor, uint64_t frames) {
     return false;
 }
 
-/* GB/s. */
-static double measure(void *context, bool floor) {
+static double measure(void *context, int floor) {
     upload *u = context;
-    uint64_t frames = u->options->stream_bytes / FRAME_BYTES;
-    double start = bench_now();
-    if (!upload_all(u, floor, frames)) {
-        fprintf(stderr, "cured-bench: the upload to the %s failed\n", floor ? "floor" : "daemon");
-        return -1;
-    }
-    return (double)(frames * FRAME_BYTES) / (bench_now() - start) / 1e9;
+    const double start = bench_now();
+    if (upload_all(u, floor, u->options->stream_bytes / FRAME_BYTES)) return bench_now() - start;
+    fprintf(stderr, "cured-bench: the upload to the %s failed\n", floor ? "floor" : "daemon");
+    return -1;
 }
 
-static bool one_row(const floors_options *o, FILE *json, const char *name, int server_core, double target) {
-    if (!floors_wanted(o, name)) return true;
-    pid_t daemon = floors_daemon_start(o, server_core), sink = floors_sink_start(o, o->server_core);
-    upload *u = calloc(1, sizeof *u);
-    bool good = daemon > 0 && sink > 0 && u && (u->data = malloc(FRAME_BYTES));
-    bench_pin(o->client_core);
-    if (good) {
-        u->options = o;
-        for (size_t i = 0; i < FRAME_BYTES / 4; i++) {
-            u->data[i] = (float)(i % 251) * 0.5f - 40;
-            u->sum += (double)u->data[i];
-        }
-        u->fd[0] = floors_connect(o, false);
-        u->fd[1] = floors_connect(o, true);
-        good = u->fd[0] >= 0 && u->fd[1] >= 0;
-        floors_row row = {
-            .name = name, .unit = "GB/s", .floor_name = "read() of the stream", .has_floor = true, .target = target};
-        good = good && floors_rounds(&row, o->rounds, measure, u);
-        if (good) floors_print(&row, json);
-        close(u->fd[0]);
-        close(u->fd[1]);
-        free(u->data);
+static bool open_upload(void *context) {
+    upload *u = context;
+    const floors_options *o = u->options;
+    u->sink = floors_sink_start(o, o->server_core);
+    floors_pin_client(o);
+    if (u->sink <= 0) return false;
+    for (size_t i = 0; i < FRAME_BYTES / 4; i++) {
+        u->data[i] = (float)(i % 251) * 0.5f - 40;
+        u->sum += (double)u->data[i];
     }
-    free(u);
-    floors_stop(sink);
-    floors_stop(daemon);
-    return good;
+    u->fd[0] = floors_connect(o, false);
+    u->fd[1] = floors_connect(o, true);
+    return u->fd[0] >= 0 && u->fd[1] >= 0;
 }
 
-bool floors_stream_rows(const floors_options *o, FILE *json) {
-    return one_row(o, json, "upload, daemon on one core", o->server_core, 0.85) &&
-           one_row(o, json, "upload, daemon on any core", -1, 0);
+static void close_upload(void *context) {
+    const upload *u = context;
+    close(u->fd[0]);
+    close(u->fd[1]);
+    floors_stop(u->sink);
+}
+
+static bool one_row(const floors_options *o, const char *name, int server_core, double target) {
+    static upload u;
+    const uint64_t bytes = o->stream_bytes / FRAME_BYTES * FRAME_BYTES;
+    const floors_row row = {name, "GB/s", "read() of the stream", false, target, 0, bytes, measure, &u};
+    u = (upload){.options = o, .fd = {-1, -1}};
+    return floors_run_alone(o, &row, server_core, open_upload, close_upload);
+}
+
+bool floors_stream_rows(const floors_options *o) {
+    return one_row(o, "upload, daemon on one core", o->server_core, 0.85) &&
+           one_row(o, "upload, daemon on any core", -1, 0);
 }

@@ -14,6 +14,7 @@
 #include "bench/kernels.h"
 #include "bench/kernels_peer.h"
 #include "bench/options.h"
+#include "bench/rows.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cuda/axis/axis.h"
 
@@ -62,8 +63,8 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 
 typedef struct settings {
     uint64_t bytes;
-    unsigned rounds, first, count;
-    const char *json;
+    int rounds, first, count;
+    bench_table table;
 } settings;
 
 static bench_gpu gpu;
@@ -137,41 +138,50 @@ static int fill(const row *r, uint64_t bytes) {
     return told((int)cudaMemcpy(own.host, gpu.arena, bytes, cudaMemcpyDeviceToHost), "copy");
 }
 
-static int measure(const settings *s, const row *r, FILE *json, bool first) {
+/* A row while it races: the reduction, the sum of the whole array, and a loop that reads it. */
+typedef struct running {
+    const row *row;
+    cr_shape shape;
+    bench_array array;
+    bench_candidate peers[2];
+} running;
+
+static double measure(void *context, int which) {
+    running *r = context;
+    return which == 0 ? time_axis(r->row, &r->shape, r->array.n * cr_dtype_size(r->array.dtype))
+                      : bench_time(&gpu, &r->array, &r->peers[which - 1]);
+}
+
+static int run_row(settings *s, const row *r) {
     static const bench_ops sum = {"sum", {CR_OP_SUM}};
-    uint64_t size = cr_dtype_size(r->dtype);
-    cr_shape shape = shape_of(r, s->bytes / size);
-    uint64_t bytes = shape.outer * shape.n * shape.inner * size;
-    const bench_array array = {r->dtype, &sum, bytes / 16 * 16, bytes / size, (uint32_t)(gpu.arena_bytes / bytes)};
-    bench_candidate whole = {.group = GROUP_FOLD, .name = "sum"}, read = {.group = GROUP_READ, .variant = READ_VARIANT};
-    double took[3][BENCH_MAX_ROUNDS];
+    const uint64_t size = cr_dtype_size(r->dtype);
+    running now = {.row = r,
+                   .shape = shape_of(r, s->bytes / size),
+                   .peers = {{.group = GROUP_FOLD, .name = "sum"}, {.group = GROUP_READ, .variant = READ_VARIANT}}};
+    const uint64_t bytes = now.shape.outer * now.shape.n * now.shape.inner * size;
+    now.array = (bench_array){r->dtype, &sum, bytes / 16 * 16, bytes / size, (uint32_t)(gpu.arena_bytes / bytes)};
     if (fill(r, s->bytes)) return -1;
-    int wrong = judge(r, &shape);
-    if (wrong < 0 || bench_prepare(&gpu, &array, &whole) || bench_prepare(&gpu, &array, &read)) return -1;
-    for (unsigned round = 0; round <= s->rounds; round++) {
-        const double now[3] = {time_axis(r, &shape, bytes), bench_time(&gpu, &array, &whole),
-                               bench_time(&gpu, &array, &read)};
-        for (int k = 0; k < 3; k++) {
-            if (now[k] < 0) return -1;
-            if (round > 0) took[k][round - 1] = now[k]; /* the first turn warms up */
-        }
-    }
-    bench_release(&whole);
-    bench_release(&read);
+    const int wrong = judge(r, &now.shape);
+    bench_race race = {.count = 3, .rounds = s->rounds, .warm = 1, .measure = measure, .context = &now};
+    const bool good = wrong >= 0 && !bench_prepare(&gpu, &now.array, &now.peers[0]) &&
+                      !bench_prepare(&gpu, &now.array, &now.peers[1]) && bench_race_run(&race);
     double speed[3];
-    for (int k = 0; k < 3; k++) speed[k] = (double)bytes / bench_median(took[k], s->rounds) / 1e9;
-    printf("%-18s %-5s %-6s %-6s %8.1f GB/s  %6.3f of the whole sum (%.1f)  %6.3f of reading  %s\n", r->name,
-           cr_dtype_name(r->dtype), r->bits ? "bits" : "normal", cr_op_name(r->op), speed[0], speed[0] / speed[1],
-           speed[1], speed[0] / speed[2], wrong ? "WRONG" : "exact");
-    fflush(stdout);
-    if (!json) return wrong;
-    fprintf(
-        json,
-        "%s\n  {\"name\": \"%s\", \"dtype\": \"%s\", \"data\": \"%s\", \"op\": \"%s\", \"outer\": %llu, \"n\": %llu, "
-        "\"inner\": %llu, \"gb_per_s\": %.2f, \"whole_sum_gb_per_s\": %.2f, \"read_gb_per_s\": %.2f, \"right\": %s}",
-        first ? "" : ",", r->name, cr_dtype_name(r->dtype), r->bits ? "bits" : "normal", cr_op_name(r->op),
-        (unsigned long long)shape.outer, (unsigned long long)shape.n, (unsigned long long)shape.inner, speed[0],
-        speed[1], speed[2], wrong ? "false" : "true");
+    for (int k = 0; k < 3 && good; k++) speed[k] = (double)bytes / bench_race_of(&race, k).median / 1e9;
+    bench_race_end(&race);
+    for (int k = 0; k < 2; k++) bench_release(&now.peers[k]);
+    if (!good) return -1;
+    bench_table_row(
+        &s->table,
+        BENCH_CELLS(CELL_TEXT("name", "row", -18, r->name), CELL_TEXT("dtype", "type", -5, cr_dtype_name(r->dtype)),
+                    CELL_TEXT("data", "data", -6, r->bits ? "bits" : "normal"),
+                    CELL_TEXT("op", "op", -6, cr_op_name(r->op)), CELL_NOTE("outer", now.shape.outer),
+                    CELL_NOTE("n", now.shape.n), CELL_NOTE("inner", now.shape.inner),
+                    CELL_FIGURE("gb_per_s", "GB/s", 8, 1, speed[0]),
+                    CELL_FIGURE("whole_sum_gb_per_s", "whole sum", 9, 1, speed[1]),
+                    CELL_FIGURE("read_gb_per_s", "reading", 8, 1, speed[2]),
+                    CELL_FIGURE("of_whole_sum", "of the sum", 10, 3, speed[0] / speed[1]),
+                    CELL_FIGURE("of_read", "of reading", 10, 3, speed[0] / speed[2]), CELL_TRUTH("right", !wrong),
+                    CELL_TEXT(NULL, "answer", 0, wrong ? "WRONG" : "exact")));
     return wrong;
 }
 
@@ -207,7 +217,7 @@ static int parse(int argc, char **argv, settings *s) {
         {"first", BENCH_NUMBER, &s->first, "ROW", .what = "the first row of the table to measure (0)", .least = 0,
          .most = ROWS - 1},
         {"count", BENCH_NUMBER, &s->count, "N", .what = "how many rows of the table (all)", .least = 1, .most = ROWS},
-        {"json", BENCH_TEXT, &s->json, "FILE", .what = "writes the figures to FILE"},
+        BENCH_JSON(&s->table.path),
     };
     return bench_options(options, sizeof options / sizeof options[0],
                          "Exit status: 0; 1 an answer was wrong; 69 no CUDA device.", argc, argv);
@@ -221,30 +231,15 @@ int bench_gpu_axis(int argc, char **argv) {
         fprintf(stderr, "cured-bench: gpu-axis: no CUDA device\n");
         return 69;
     }
-    FILE *json = s.json ? fopen(s.json, "we") : NULL;
-    if (s.json && !json) {
-        fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
-        return 74;
-    }
-    char machine[256], command[1024];
     if (bench_gpu_open(&gpu, s.bytes) != 0 || reserve(&s) != 0) return 69;
-    bench_machine(machine, sizeof machine);
-    bench_command(argc, argv, command, sizeof command);
-    printf("%s; %s\ncured-bench %s\n", gpu.name, machine, command);
-    if (json) {
-        fprintf(json, "{\"gpu\": ");
-        bench_json_string(json, gpu.name);
-        fprintf(json, ", \"command\": ");
-        bench_json_string(json, command);
-        fprintf(json, ", \"rounds\": %u, \"rows\": [", s.rounds);
-    }
-    bool first = true;
-    for (unsigned i = s.first; i < ROWS && i - s.first < s.count && wrong >= 0; i++, first = false) {
-        int more = measure(&s, &rows[i], json, first);
+    code = bench_table_open(&s.table, argc, argv, gpu.name,
+                            BENCH_CELLS(CELL_TEXT("gpu", NULL, 0, gpu.name), CELL_NOTE("rounds", s.rounds)));
+    if (code != 0) return code;
+    for (int i = s.first; i < ROWS && i - s.first < s.count && wrong >= 0; i++) {
+        const int more = run_row(&s, &rows[i]);
         wrong = more < 0 ? -1 : wrong + more;
     }
-    if (json) fprintf(json, "\n], \"wrong\": %d}\n", wrong);
-    if (json && fclose(json) != 0) fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
+    bench_table_close(&s.table, BENCH_CELLS(CELL_NOTE("wrong", wrong)));
     cudaFree(own.scratch);
     cudaFree(own.out);
     cudaFree(own.failure);

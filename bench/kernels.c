@@ -18,12 +18,13 @@
 #include "bench/kernels.h"
 #include "bench/kernels_peer.h"
 #include "bench/options.h"
+#include "bench/rows.h"
 
 const char *const bench_group_names[GROUP_COUNT] = {"read", "fold", "cub", "thrust", "ladder"};
 const char *const bench_answer_names[] = {"", "exact", "within bound", "WRONG"};
 
 static const char describe[] = "sum+mean+min+max+argmin+argmax+count_nan+std";
-enum { MAX_DTYPES = 13, MAX_OP_SETS = 24, NAMES = 512, NAME = 64 };
+enum { MAX_DTYPES = CR_DTYPE_INPUTS, MAX_OP_SETS = 24, NAMES = 512, NAME = 64 };
 
 typedef struct settings {
     uint64_t sizes[BENCH_MAX_SIZES];
@@ -32,7 +33,7 @@ typedef struct settings {
     unsigned size_count, dtype_count, op_count, rounds;
     bool bits, follow;
     char kernels[NAMES]; /* "," NAME "," … ","; "" for all */
-    const char *json;
+    bench_table table;
 } settings;
 
 static bench_gpu gpu;
@@ -114,7 +115,7 @@ static int parse(int argc, char **argv, settings *s) {
         {"data", BENCH_WORDS, s, "normal|bits", .what = "floats: normal, or any bit patterns (normal)",
          .each = set_data},
         {"follow", BENCH_SWITCH, &s->follow, NULL, .what = "folds begin while those before them end, as in the daemon"},
-        {"json", BENCH_TEXT, &s->json, "FILE", .what = "writes the figures to FILE"},
+        BENCH_JSON(&s->table.path),
     };
     const int status =
         bench_options(options, sizeof options / sizeof options[0],
@@ -167,74 +168,77 @@ static uint32_t buffers_for(uint64_t bytes) {
     return (uint32_t)count;
 }
 
-typedef struct figures {
-    double median, low, high; /* GB/s */
-} figures;
+/* The candidates of an array while they race. */
+typedef struct field {
+    const bench_array *array;
+    bench_candidate list[BENCH_MAX_CANDIDATES];
+    int count;
+} field;
 
-static figures figures_of(const bench_candidate *c, unsigned rounds, uint64_t bytes) {
-    double x[BENCH_MAX_ROUNDS];
-    memcpy(x, c->seconds, rounds * sizeof *x);
-    double middle = bench_median(x, rounds); /* sorts */
-    return (figures){(double)bytes / middle / 1e9, (double)bytes / x[rounds - 1] / 1e9, (double)bytes / x[0] / 1e9};
+static double measure(void *context, int which) {
+    field *f = context;
+    return bench_time(&gpu, f->array, &f->list[which]);
 }
 
-static void print_row(FILE *json, bool first, const settings *s, const bench_array *array, const bench_candidate *c,
-                      double read, double cub) {
-    figures f = figures_of(c, s->rounds, array->bytes);
-    char error[32] = "null", to_cub[32] = "null", shown[16] = "-";
-    if (cub > 0) snprintf(to_cub, sizeof to_cub, "%.4f", f.median / cub);
-    if (cub > 0) snprintf(shown, sizeof shown, "%.3f", f.median / cub);
-    if (isfinite(c->error)) snprintf(error, sizeof error, "%.3g", c->error);
-    printf("%-7s %-24s %9.1f  %9.1f … %-9.1f  %6.3f  %6s  %s%s\n", bench_group_names[c->group], c->name, f.median,
-           f.low, f.high, f.median / read, shown, bench_answer_names[c->answer], c->by_clock ? " (by the clock)" : "");
-    if (!json) return;
-    fprintf(json,
-            "%s\n  {\"op\": \"%s\", \"dtype\": \"%s\", \"bytes\": %llu, \"group\": \"%s\", \"kernel\": \"%s\", "
-            "\"gb_per_s\": %.2f, \"low\": %.2f, \"high\": %.2f, \"of_read\": %.4f, \"to_cub\": %s, \"timed\": \"%s\", "
-            "\"answer\": \"%s\", \"error\": %s}",
-            first ? "" : ",", array->ops->name, cr_dtype_name(array->dtype), (unsigned long long)array->bytes,
-            bench_group_names[c->group], c->name, f.median, f.low, f.high, f.median / read, to_cub,
-            c->by_clock ? "clock" : "graph", bench_answer_names[c->answer], error);
+static double speed_of(const field *f, const bench_race *race, int which) {
+    return (double)f->array->bytes / bench_race_of(race, which).median / 1e9;
+}
+
+static void print(settings *s, const field *f, const bench_race *race) {
+    const bench_array *array = f->array;
+    double read = 0, cub = NAN;
+    for (int i = 0; i < f->count; i++) {
+        const double speed = speed_of(f, race, i);
+        if (f->list[i].group == GROUP_READ && speed > read) read = speed;
+        if (f->list[i].group == GROUP_CUB) cub = speed;
+    }
+    printf("\n%s %s, %llu bytes, %u buffers\n", array->ops->name, cr_dtype_name(array->dtype),
+           (unsigned long long)array->bytes, array->buffers);
+    s->table.headed = false;
+    for (int i = 0; i < f->count; i++) {
+        const bench_candidate *c = &f->list[i];
+        const bench_spread took = bench_race_of(race, i);
+        const double gigabytes = (double)array->bytes / 1e9;
+        bench_table_row(
+            &s->table,
+            BENCH_CELLS(CELL_TEXT("op", NULL, 0, array->ops->name),
+                        CELL_TEXT("dtype", NULL, 0, cr_dtype_name(array->dtype)), CELL_NOTE("bytes", array->bytes),
+                        CELL_TEXT("group", "group", -7, bench_group_names[c->group]),
+                        CELL_TEXT("kernel", "kernel", -24, c->name),
+                        CELL_FIGURE("gb_per_s", "GB/s", 9, 1, gigabytes / took.median),
+                        CELL_FIGURE("low", "low", 9, 1, gigabytes / took.most),
+                        CELL_FIGURE("high", "high", 9, 1, gigabytes / took.least),
+                        CELL_FIGURE("of_read", "of read", 7, 3, gigabytes / took.median / read),
+                        CELL_FIGURE("to_cub", "to CUB", 7, 3, gigabytes / took.median / cub),
+                        CELL_TEXT("timed", "timed", -5, c->by_clock ? "clock" : "graph"),
+                        CELL_TEXT("answer", "answer", 0, bench_answer_names[c->answer]), CELL_NOTE("error", c->error)));
+    }
 }
 
 /* Measures all candidates over one array, and adds the wrong answers that are ours to *wrong. Not 0: the device failed. */
-static int measure(const settings *s, const bench_array *array, const cr_partial *exact, FILE *json, bool *first,
-                   int *wrong) {
-    static bench_candidate list[BENCH_MAX_CANDIDATES];
-    unsigned all = candidates(s, list), count = 0;
-    int failed = 0;
+static int run_array(settings *s, const bench_array *array, const cr_partial *exact, int *wrong) {
+    static field f;
+    const unsigned all = candidates(s, f.list);
+    f.array = array;
+    f.count = 0;
     for (unsigned i = 0; i < all; i++) {
-        if (!bench_exists(array, &list[i])) continue;
-        if (bench_judge(&gpu, array, &list[i], exact)) return -1;
-        *wrong += list[i].answer == ANSWER_WRONG && (list[i].group == GROUP_FOLD || list[i].group == GROUP_LADDER);
-        list[count++] = list[i];
+        bench_candidate *c = &f.list[i];
+        if (!bench_exists(array, c)) continue;
+        if (bench_judge(&gpu, array, c, exact)) return -1;
+        *wrong += c->answer == ANSWER_WRONG && (c->group == GROUP_FOLD || c->group == GROUP_LADDER);
+        f.list[f.count++] = *c;
     }
-    for (unsigned i = 0; i < count && !failed; i++) failed = bench_prepare(&gpu, array, &list[i]);
-    for (unsigned round = 0; round <= s->rounds && !failed; round++) {
-        for (unsigned i = 0; i < count && !failed; i++) {
-            double took = bench_time(&gpu, array, &list[i]);
-            if (round > 0) list[i].seconds[round - 1] = took; /* the first turn warms up */
-            failed = took < 0;
-        }
-    }
-    double read = 0, cub = 0;
-    for (unsigned i = 0; i < count && !failed; i++) {
-        double speed = figures_of(&list[i], s->rounds, array->bytes).median;
-        if (list[i].group == GROUP_READ && speed > read) read = speed;
-        if (list[i].group == GROUP_CUB) cub = speed;
-    }
-    if (!failed)
-        printf("\n%s %s, %llu bytes, %u buffers\n%-7s %-24s %9s  %9s   %-9s  %6s  %6s  answer\n", array->ops->name,
-               cr_dtype_name(array->dtype), (unsigned long long)array->bytes, array->buffers, "", "kernel", "GB/s",
-               "low", "high", "of read", "to CUB");
-    for (unsigned i = 0; i < count && !failed; i++, *first = false)
-        print_row(json, *first, s, array, &list[i], read, cub);
-    for (unsigned i = 0; i < count; i++) bench_release(&list[i]);
-    fflush(stdout);
-    return failed ? -1 : 0;
+    bench_race race = {.count = f.count, .rounds = (int)s->rounds, .warm = 1, .measure = measure, .context = &f};
+    bool good = true;
+    for (int i = 0; i < f.count && good; i++) good = !bench_prepare(&gpu, array, &f.list[i]);
+    good = good && bench_race_run(&race);
+    if (good) print(s, &f, &race);
+    bench_race_end(&race);
+    for (int i = 0; i < f.count; i++) bench_release(&f.list[i]);
+    return good ? 0 : -1;
 }
 
-static int measure_dtype(const settings *s, cr_dtype dtype, FILE *json, bool *first, int *wrong) {
+static int measure_dtype(settings *s, cr_dtype dtype, int *wrong) {
     uint64_t size = cr_dtype_size(dtype), known = 0;
     bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
     uint32_t families = floats ? CR_FAM_SUMABS : 0; /* for the bound */
@@ -253,52 +257,39 @@ static int measure_dtype(const settings *s, cr_dtype dtype, FILE *json, bool *fi
         for (unsigned o = 0; o < s->op_count; o++) {
             if (cr_op_supports(s->ops[o].ops[0], dtype, NULL) != CR_OK) continue;
             const bench_array array = {dtype, &s->ops[o], s->sizes[i], n, buffers_for(s->sizes[i])};
-            if (measure(s, &array, &exact, json, first, wrong)) return -1;
+            if (run_array(s, &array, &exact, wrong)) return -1;
         }
     }
     return 0;
 }
 
-static void head(const settings *s, FILE *json, int argc, char **argv) {
-    char machine[256], command[1024];
-    bench_machine(machine, sizeof machine);
-    bench_command(argc, argv, command, sizeof command);
-    printf("%s, %u multiprocessors, %.0f MiB of L2; %s\ncured-bench %s\n", gpu.name, gpu.multiprocessors,
-           (double)gpu.l2_bytes / (1 << 20), machine, command);
-    if (!json) return;
-    fprintf(json, "{\"gpu\": ");
-    bench_json_string(json, gpu.name);
-    fprintf(json, ", \"multiprocessors\": %u, \"l2_bytes\": %llu, \"machine\": ", gpu.multiprocessors,
-            (unsigned long long)gpu.l2_bytes);
-    bench_json_string(json, machine);
-    fprintf(json, ", \"command\": ");
-    bench_json_string(json, command);
-    fprintf(json, ", \"cuda\": %d, \"rounds\": %u, \"data\": \"%s\", \"rows\": [", CUDART_VERSION, s->rounds,
-            s->bits ? "bits" : "normal");
+/* 0, or the status to end with. */
+static int begin_table(settings *s, int argc, char **argv) {
+    char more[320];
+    snprintf(more, sizeof more, "%s, %u multiprocessors, %.0f MiB of L2", gpu.name, gpu.multiprocessors,
+             (double)gpu.l2_bytes / (1 << 20));
+    return bench_table_open(
+        &s->table, argc, argv, more,
+        BENCH_CELLS(CELL_TEXT("gpu", NULL, 0, gpu.name), CELL_NOTE("multiprocessors", gpu.multiprocessors),
+                    CELL_NOTE("l2_bytes", gpu.l2_bytes), CELL_NOTE("cuda", CUDART_VERSION),
+                    CELL_NOTE("rounds", s->rounds), CELL_TEXT("data", NULL, 0, s->bits ? "bits" : "normal")));
 }
 
 int bench_kernels(int argc, char **argv) {
     static settings s;
     int devices = 0, wrong = 0, failed = 0;
-    const int code = parse(argc, argv, &s);
+    int code = parse(argc, argv, &s);
     if (code >= 0) return code;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
         fprintf(stderr, "cured-bench: kernels: no CUDA device\n");
         return 69;
     }
-    FILE *json = s.json ? fopen(s.json, "we") : NULL;
-    if (s.json && !json) {
-        fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
-        return 74;
-    }
     if (bench_gpu_open(&gpu, s.sizes[s.size_count - 1]) != 0) return 69;
     gpu.follow = s.follow;
-    head(&s, json, argc, argv);
-    bool first = true;
-    for (unsigned i = 0; i < s.dtype_count && !failed; i++)
-        failed = measure_dtype(&s, s.dtypes[i], json, &first, &wrong);
-    if (json) fprintf(json, "\n], \"wrong\": %d, \"failed\": %s}\n", wrong, failed ? "true" : "false");
-    if (json && fclose(json) != 0) fprintf(stderr, "cured-bench: cannot write %s\n", s.json);
+    code = begin_table(&s, argc, argv);
+    if (code != 0) return code;
+    for (unsigned i = 0; i < s.dtype_count && !failed; i++) failed = measure_dtype(&s, s.dtypes[i], &wrong);
+    bench_table_close(&s.table, BENCH_CELLS(CELL_NOTE("wrong", wrong), CELL_TRUTH("failed", failed != 0)));
     bench_gpu_close(&gpu);
     if (wrong > 0) fprintf(stderr, "cured-bench: %d answers of cured are wrong\n", wrong);
     if (failed) fprintf(stderr, "cured-bench: kernels: the device failed: what follows was not measured\n");

@@ -47,7 +47,6 @@ typedef struct bench_candidate {
     unsigned variant;
     bool by_clock; /* the host takes part: timed call by call, not inside a graph */
     void *graph;   /* cudaGraphExec_t */
-    double seconds[BENCH_MAX_ROUNDS];
     bench_answer answer;
     double error; /* relative, of the answer */
 } bench_candidate;

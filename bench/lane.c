@@ -21,12 +21,13 @@
 #include "base/log.h"
 #include "bench/bench.h"
 #include "bench/options.h"
+#include "bench/rows.h"
 #include "server/lanes/gpu/lane.h"
 #include "server/lanes/lanes.h"
 
 extern const cr_gpu_api CURED_GPU_API;
 
-enum { ROUNDS_MAX = 99, SLABS = 64, SMALL = 4096, SMALL_JOBS = 2000, CROWD = 1024, PIECE = 64 << 20 };
+enum { ROUNDS_MAX = 99, SLABS = 64, SMALL = 4096, SMALL_JOBS = 2000, SMALL_WARM = 50, CROWD = 1024, PIECE = 64 << 20 };
 
 typedef enum row { PINNED_CPU, PINNED_GPU, PINNED_AUTO, PLAIN_GPU, PLAIN_AUTO, SLABS_GPU, ROWS } row;
 static const char *const row_names[ROWS] = {"pinned, cpu", "pinned, gpu", "pinned, auto",
@@ -39,7 +40,8 @@ static struct bench {
     cr_config config;
     uint8_t *data;
     size_t bytes;
-    unsigned rounds;
+    int rounds;
+    bench_table table;
     atomic_uint wakes, released;
     cr_value answer; /* of the first run */
     unsigned wrong;
@@ -133,8 +135,14 @@ static double run_whole(uint32_t kinds, size_t bytes, bool pinned) {
     return took;
 }
 
+static double run_small(void *context, int which) {
+    (void)context, (void)which;
+    return run_whole(CR_BY_GPU, SMALL, true) * 1e6;
+}
+
 /* Microseconds for CROWD small jobs that wait together, each. */
-static double run_crowd(void) {
+static double run_crowd(void *context, int which) {
+    (void)context, (void)which;
     static cr_segment segments[CROWD];
     double start = bench_now();
     for (unsigned i = 0; i < CROWD; i++) {
@@ -193,8 +201,10 @@ static double run_slabs(void) {
     return took;
 }
 
-static double run_row(row r) {
-    switch (r) {
+/* Seconds. */
+static double run_row(void *context, int which) {
+    (void)context;
+    switch ((row)which) {
         case PINNED_CPU:
             return run_whole(CR_BY_CPU, b.bytes, true);
         case PINNED_GPU:
@@ -238,19 +248,12 @@ static cr_status measure_copies(cr_error *error) {
     return status;
 }
 
-static void *fill(void *argument) {
-    size_t share = (size_t)(uintptr_t)argument, cores = (size_t)bench_cores(), n = b.bytes / sizeof(float);
+static void fill(void *argument, int id) {
+    const size_t cores = (size_t)bench_cores(), share = (size_t)id, n = b.bytes / sizeof(float);
     float *data = (float *)(void *)b.data;
+    (void)argument;
     for (size_t i = n / cores * share; i < (share + 1 == cores ? n : n / cores * (share + 1)); i++)
         data[i] = (float)((i * 2654435761u) % 2001) - 1000.0f;
-    return NULL;
-}
-
-static void fill_all(void) {
-    pthread_t threads[1024];
-    int cores = bench_cores() < 1024 ? bench_cores() : 1024;
-    for (int i = 0; i < cores; i++) pthread_create(&threads[i], NULL, fill, (void *)(uintptr_t)i); /* NOLINT */
-    for (int i = 0; i < cores; i++) pthread_join(threads[i], NULL);
 }
 
 static cr_status open_all(cr_error *error) {
@@ -281,59 +284,69 @@ static void sum_slabs(void) {
     }
 }
 
-/* Microseconds of a small job in each phase on the lane, since before. */
-static void phases_of(double us[3], const uint64_t before[4]) {
+/* One job after the other, and what each took in every phase on the lane. */
+static bool measure_small(void) {
     cr_gpu_phases *p = cr_lane_gpu_phases(b.lanes.lanes[1]);
-    double packs = (double)(atomic_load(&p->packs) - before[0]) * 1e3;
-    us[0] = (double)(atomic_load(&p->launch_ns) - before[1]) / packs;
-    us[1] = (double)(atomic_load(&p->device_ns) - before[2]) / packs;
-    us[2] = (double)(atomic_load(&p->end_ns) - before[3]) / packs;
+    bench_race race = {.count = 1, .rounds = SMALL_JOBS, .measure = run_small};
+    for (int i = 0; i < SMALL_WARM; i++) run_small(NULL, 0);
+    const uint64_t before[4] = {p->packs, p->launch_ns, p->device_ns, p->end_ns};
+    if (!bench_race_run(&race)) return false;
+    const bench_spread took = bench_race_of(&race, 0);
+    bench_race_end(&race);
+    const double packs = (double)(p->packs - before[0]) * 1e3;
+    const double launch = (double)(p->launch_ns - before[1]) / packs,
+                 device = (double)(p->device_ns - before[2]) / packs, end = (double)(p->end_ns - before[3]) / packs;
+    printf("%-14s %8.2f us   (lowest %.2f)\n", "4 KiB, gpu", took.median, took.least);
+    printf("%-14s %8.2f us until the launch returns, %.2f until its answer is seen, %.2f until the job is told\n",
+           "  on the lane", launch, device, end);
+    bench_table_note(&b.table, BENCH_CELLS(CELL_TEXT("row", NULL, 0, "4 KiB, gpu"), CELL_NOTE("us", took.median),
+                                           CELL_NOTE("launch_us", launch), CELL_NOTE("device_us", device),
+                                           CELL_NOTE("end_us", end)));
+    return true;
 }
 
-static void report(double seconds[ROWS][ROUNDS_MAX], double *small, const double phases[3], double crowd,
-                   const char *path) {
+static bool measure_crowd(void) {
+    const double each = bench_repeat(b.rounds, run_crowd, NULL, 0);
+    printf("%-14s %8.3f us each\n", "1024 at once", each);
+    bench_table_note(&b.table, BENCH_CELLS(CELL_TEXT("row", NULL, 0, "1024 at once"), CELL_NOTE("us", each)));
+    return each >= 0;
+}
+
+static void print_rate(const char *name, double rate, const char *of, double share) {
+    printf("%-14s %8.1f GB/s", name, rate / 1e9);
+    if (of) printf("   %.3f of %s", share, of);
+    putchar('\n');
+    bench_table_note(&b.table, BENCH_CELLS(CELL_TEXT("row", NULL, 0, name), CELL_NOTE("gb_per_s", rate / 1e9)));
+}
+
+static bool measure_rows(void) {
     double rate[ROWS];
-    FILE *json = path ? fopen(path, "we") : NULL;
-    for (int r = 0; r < ROWS; r++) rate[r] = (double)b.bytes / bench_median(seconds[r], b.rounds);
-    double better = rate[PINNED_CPU] > rate[PINNED_GPU] ? rate[PINNED_CPU] : rate[PINNED_GPU];
-    printf("%-14s %8.1f GB/s\n", "pinned copies", b.copy_rate / 1e9);
+    bench_race race = {.count = ROWS, .rounds = b.rounds, .warm = 1, .measure = run_row};
+    if (!bench_race_run(&race)) return false;
+    for (int r = 0; r < ROWS; r++) rate[r] = (double)b.bytes / bench_race_of(&race, r).median;
+    bench_race_end(&race);
+    const double better = rate[PINNED_CPU] > rate[PINNED_GPU] ? rate[PINNED_CPU] : rate[PINNED_GPU];
+    print_rate("pinned copies", b.copy_rate, NULL, 0);
     for (int r = 0; r < ROWS; r++) {
-        printf("%-14s %8.1f GB/s", row_names[r], rate[r] / 1e9);
-        if (r == PINNED_AUTO) printf("   %.2f of the better of cpu and gpu alone", rate[r] / better);
-        if (r == SLABS_GPU || r == PINNED_GPU) printf("   %.3f of pinned copies", rate[r] / b.copy_rate);
-        putchar('\n');
+        const bool both = r == PINNED_AUTO, alone = r == SLABS_GPU || r == PINNED_GPU;
+        print_rate(row_names[r], rate[r],
+                   both    ? "the better of cpu and gpu alone"
+                   : alone ? "pinned copies"
+                           : NULL,
+                   rate[r] / (both ? better : b.copy_rate));
     }
-    double median = bench_median(small, SMALL_JOBS);
-    printf("%-14s %8.2f us   (lowest %.2f)\n", "4 KiB, gpu", median * 1e6, small[0] * 1e6);
-    printf("%-14s %8.2f us until the launch returns, %.2f until its answer is seen, %.2f until the job is told\n",
-           "  on the lane", phases[0], phases[1], phases[2]);
-    printf("%-14s %8.3f us each\n", "1024 at once", crowd);
-    printf("%u answers of %u were wrong\n", b.wrong, b.rounds * (ROWS + CROWD) + SMALL_JOBS);
-    if (!json) return;
-    char machine[256];
-    bench_machine(machine, sizeof machine);
-    fprintf(json, "{\"machine\": ");
-    bench_json_string(json, machine);
-    fprintf(json,
-            ", \"bytes\": %zu, \"rounds\": %u, \"wrong\": %u, \"pinned_copies\": %.4g, \"small_us\": %.4g, "
-            "\"small_launch_us\": %.4g, \"small_device_us\": %.4g, \"small_end_us\": %.4g, \"crowd_us\": %.4g",
-            b.bytes, b.rounds, b.wrong, b.copy_rate, median * 1e6, phases[0], phases[1], phases[2], crowd);
-    for (int r = 0; r < ROWS; r++) fprintf(json, ", \"%s\": %.4g", row_names[r], rate[r]);
-    fprintf(json, "}\n");
-    fclose(json);
+    return true;
 }
 
 int bench_lane(int argc, char **argv) {
-    static double seconds[ROWS][ROUNDS_MAX], small[SMALL_JOBS], crowd[ROUNDS_MAX];
     cr_error error;
-    const char *json = NULL;
     b.bytes = (size_t)4 << 30;
     b.rounds = 7;
     const bench_option options[] = {
         {"bytes", BENCH_BYTES, &b.bytes, "BYTES", .what = "of the array (4G)", .least = (double)SLABS * CR_SLAB_BYTES,
          .most = 0x1p40},
         {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "turns of every row (7)", .least = 1, .most = ROUNDS_MAX},
-        {"json", BENCH_TEXT, &json, "FILE", .what = "writes the figures to FILE"},
+        BENCH_JSON(&b.table.path),
     };
     int status = bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);
     if (status >= 0) return status;
@@ -343,29 +356,22 @@ int bench_lane(int argc, char **argv) {
     }
     b.data = mmap(NULL, b.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b.data == MAP_FAILED) return 71;
-    fill_all();
+    bench_together(bench_cores(), fill, NULL);
     sum_slabs();
     cr_pinner pinner = cr_lane_gpu_pinner(b.lanes.lanes[1]);
     if (pinner.pin(pinner.argument, b.data, b.bytes, false, &error) != CR_OK) {
         fprintf(stderr, "cured-bench: lane: %s\n", error.text);
         return 71;
     }
-    for (int r = 0; r < ROWS; r++) run_row((row)r);
-    for (unsigned round = 0; round < b.rounds; round++)
-        for (int r = 0; r < ROWS; r++) seconds[r][round] = run_row((row)r);
-    for (int i = 0; i < 50; i++) run_whole(CR_BY_GPU, SMALL, true);
-    cr_gpu_phases *p = cr_lane_gpu_phases(b.lanes.lanes[1]);
-    const uint64_t before[4] = {p->packs, p->launch_ns, p->device_ns, p->end_ns};
-    for (int i = 0; i < SMALL_JOBS; i++) small[i] = run_whole(CR_BY_GPU, SMALL, true);
-    double phases[3];
-    phases_of(phases, before);
-    run_crowd();
-    for (unsigned round = 0; round < b.rounds; round++) crowd[round] = run_crowd();
+    status = bench_table_open(&b.table, argc, argv, NULL,
+                              BENCH_CELLS(CELL_NOTE("bytes", b.bytes), CELL_NOTE("rounds", b.rounds)));
+    if (status != 0) return status;
+    const bool good = measure_rows() && measure_small() && measure_crowd();
     pinner.unpin(pinner.argument, b.data);
     cr_queue_close(b.queue);
     cr_lanes_close(&b.lanes, b.slabs);
     cr_slabs_free(b.slabs);
     cr_queue_free(b.queue);
-    report(seconds, small, phases, bench_median(crowd, b.rounds), json);
-    return b.wrong != 0;
+    printf("%u answers of %d were wrong\n", b.wrong, b.rounds * (ROWS + CROWD) + SMALL_JOBS);
+    return bench_table_close(&b.table, BENCH_CELLS(CELL_NOTE("wrong", b.wrong))) && good && b.wrong == 0 ? 0 : 1;
 }

@@ -122,10 +122,10 @@ static int measure(plan *p, load_runner *runner, const char *machine, const char
 
 int bench_load(int argc, char **argv) {
     plan *p = calloc(1, sizeof *p); /* rows are large */
-    char machine[256], command[1024] = "cured-bench ";
+    char machine[256], command[1024];
     if (!p) return 71;
     p->options = (load_options){.connections = 1, .threads = 1, .seconds = 5, .warm_up = 1, .seed = 20260104};
-    bench_command(argc, argv, command + strlen(command), sizeof command - strlen(command));
+    bench_command(argc, argv, command, sizeof command);
     int code = parse(argc, argv, p);
     if (code < 0) code = complete(p) ? -1 : 64;
     if (code < 0) {

@@ -66,7 +66,7 @@ typedef struct neighbours {
     double seconds; /* of the greedy client alone, and again beside the probes */
     int user;       /* of the greedy client; negative: this one */
     samples took[2][GREEDS][PROBES];
-    double rate[2][GREEDS][FLOORS_ROUNDS_MAX]; /* of the greedy client, GB/s */
+    int entries[2 * GREEDS];    /* contestants: 2 · greed + daemon */
     _Atomic uint64_t *answered; /* jobs of the greedy client; shared with it. UINT64_MAX: it has failed */
 } neighbours;
 
@@ -317,85 +317,77 @@ static bool measure_rate(const neighbours *b, double *rate) {
     return true;
 }
 
-static bool measure(neighbours *b, int which, int number, int round) {
+/* GB/s of the greedy client, or 0 where there is none. */
+static double measure(void *context, int contestant) {
+    neighbours *b = context;
+    const int which = b->entries[contestant] % 2, number = b->entries[contestant] / 2;
+    double rate = 0;
     b->load.daemon = b->daemons[which];
     pid_t daemon = floors_daemon_start(&b->load, -1), greedy = daemon > 0 ? start_greedy(b, &greeds[number]) : -1;
-    bool good = daemon > 0 && greedy >= 0 && (!greedy || measure_rate(b, &b->rate[which][number][round])) &&
-                probe(b, which, number);
+    bool good = daemon > 0 && greedy >= 0 && (!greedy || measure_rate(b, &rate)) && probe(b, which, number);
     if (atomic_load(b->answered) == UINT64_MAX) good = failed("the greedy client failed");
     if (greedy > 0) {
         kill(greedy, SIGKILL);
         waitpid(greedy, NULL, 0);
     }
     floors_stop(daemon);
-    return good;
-}
-
-static int compare(const void *a, const void *b) {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
+    return good ? rate : -1;
 }
 
 static void print_samples(samples *s) {
-    qsort(s->seconds, s->count, sizeof *s->seconds, compare);
-    if (s->count)
-        printf("   %9.3f %9.3f %9.3f %7zu", s->seconds[s->count / 2] * 1e3, s->seconds[s->count * 99 / 100] * 1e3,
-               s->seconds[s->count - 1] * 1e3, s->count);
+    if (s->count == 0) return;
+    const double median = bench_median(s->seconds, s->count); /* sorts */
+    printf("   %9.3f %9.3f %9.3f %7zu", median * 1e3, s->seconds[s->count * 99 / 100] * 1e3,
+           s->seconds[s->count - 1] * 1e3, s->count);
 }
 
-static void print_table(neighbours *b) {
-    printf("%-24s %-18s   %s\n", "beside", "probe",
-           b->daemons[0] ? "ms before: p50, p99, most, calls; now: the same" : "ms: p50, p99, most, calls");
-    for (int g = 0; g < GREEDS; g++) {
-        if (!floors_wanted(&b->load, greeds[g].name)) continue;
-        for (int p = 0; p < PROBES; p++) {
-            printf("%-24s %-18s", greeds[g].name, probe_names[p]);
-            for (int which = 0; which < 2; which++)
-                if (b->daemons[which]) print_samples(&b->took[which][g][p]);
-            printf("\n");
-        }
-        if (!greeds[g].conns) continue;
-        double ratios[FLOORS_ROUNDS_MAX];
-        for (int i = 0; i < b->rounds; i++) ratios[i] = b->rate[1][g][i] / b->rate[0][g][i];
-        const double now = bench_median(b->rate[1][g], (size_t)b->rounds),
-                     before = bench_median(b->rate[0][g], (size_t)b->rounds),
-                     ratio = bench_median(ratios, (size_t)b->rounds);
-        printf("%-24s %-18s   now %.2f GB/s", greeds[g].name, "greedy client", now);
-        if (b->daemons[0])
-            printf(", before %.2f; ratio of a round %.3f [%.3f-%.3f]", before, ratio, ratios[0], ratios[b->rounds - 1]);
+/* The probes beside one greedy client, whose contestants begin at `first`. */
+static void print_greed(neighbours *b, const bench_race *race, int first) {
+    const int g = b->entries[first] / 2, daemons = b->daemons[0] ? 2 : 1;
+    for (int p = 0; p < PROBES; p++) {
+        printf("%-24s %-18s", greeds[g].name, probe_names[p]);
+        for (int which = 2 - daemons; which < 2; which++) print_samples(&b->took[which][g][p]);
         printf("\n");
     }
+    if (!greeds[g].conns) return;
+    printf("%-24s %-18s   now %.2f GB/s", greeds[g].name, "greedy client",
+           bench_race_of(race, first + daemons - 1).median);
+    if (daemons == 2) {
+        const bench_spread ratio = bench_race_ratio(race, first + 1, first);
+        printf(", before %.2f; ratio of a round %.3f [%.3f-%.3f]", bench_race_of(race, first).median, ratio.median,
+               ratio.least, ratio.most);
+    }
+    printf("\n");
 }
 
 static bool run(neighbours *b) {
+    const int daemons = b->daemons[0] ? 2 : 1;
+    bench_race race = {.rounds = b->rounds, .swap = true, .measure = measure, .context = b};
+    for (int i = 0; i < 2 * GREEDS; i++)
+        if (b->daemons[i % 2] && bench_wanted(b->load.only, greeds[i / 2].name)) b->entries[race.count++] = i;
     bool good = true;
     for (int i = 0; i < 2 * GREEDS * PROBES && good; i++) {
         samples *s = &b->took[i / GREEDS / PROBES][i / PROBES % GREEDS][i % PROBES];
         good = (s->seconds = malloc(SAMPLES_MOST * sizeof *s->seconds)) != NULL;
     }
-    for (int round = 0; round < b->rounds && good; round++)
-        for (int g = 0; g < GREEDS && good; g++) {
-            if (!floors_wanted(&b->load, greeds[g].name)) continue;
-            for (int i = 0; i < 2 && good; i++) {
-                int which = (i + round) % 2;
-                if (b->daemons[which]) good = measure(b, which, g, round);
-            }
-        }
-    if (good) print_table(b);
+    good = good && bench_race_run(&race);
+    if (good)
+        printf("%-24s %-18s   %s\n", "beside", "probe",
+               daemons == 2 ? "ms before: p50, p99, most, calls; now: the same" : "ms: p50, p99, most, calls");
+    for (int first = 0; good && first < race.count; first += daemons) print_greed(b, &race, first);
+    bench_race_end(&race);
     return good;
 }
 
 int bench_neighbours(int argc, char **argv) {
     static neighbours b = {.rounds = 3, .seconds = 2, .user = -1};
-    const char *temporary = getenv("TMPDIR");
-    b.load.dir = temporary && *temporary ? temporary : "/var/tmp";
-    b.load.isa = "auto";
+    floors_defaults(&b.load);
     b.load.workers = "0";
-    b.daemons[1] = bench_beside("cured");
+    b.daemons[1] = b.load.daemon;
     const bench_option options[] = {
         {"daemon", BENCH_TEXT, &b.daemons[1], "PATH", .what = "the daemon (cured beside this program)"},
         {"before", BENCH_TEXT, &b.daemons[0], "PATH", .what = "another daemon, measured in turn with it"},
-        {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "rounds (3)", .least = 1, .most = FLOORS_ROUNDS_MAX},
+        {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "rounds (3)", .least = 1, .most = 64},
         {"seconds", BENCH_REAL, &b.seconds, "S", .what = "of the greedy client alone, and again beside the probes (2)",
          .least = 0.1, .most = 600},
         {"only", BENCH_TEXT, &b.load.only, "TEXT", .what = "loads whose name contains TEXT"},
@@ -407,17 +399,13 @@ int bench_neighbours(int argc, char **argv) {
     const int code = bench_options(options, sizeof options / sizeof options[0],
                                    "Exit status: 0 when every answer was right, whatever the speed.", argc, argv);
     if (code >= 0) return code;
-    signal(SIGPIPE, SIG_IGN);
-    snprintf(b.load.socket, sizeof b.load.socket, "%.60s/cured-bench-%d.sock", b.load.dir, (int)getpid());
+    floors_begin(&b.load);
     b.answered = mmap(NULL, sizeof *b.answered, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b.answered == MAP_FAILED) return 1;
-    char machine[256], command[512];
     double loads[3] = {0};
-    bench_machine(machine, sizeof machine);
-    size_t named = (size_t)snprintf(command, sizeof command, "cured-bench ");
-    bench_command(argc, argv, command + named, sizeof command - named);
+    bench_table table = {0};
     getloadavg(loads, 3);
-    printf("machine: %s, load %.1f at the start\ncommand: %s\n%d rounds of %.1f s\n", machine, loads[0], command,
-           b.rounds, b.seconds);
+    bench_table_open(&table, argc, argv, NULL, NULL, 0);
+    printf("%d rounds of %.1f s, load %.1f at the start\n", b.rounds, b.seconds, loads[0]);
     return run(&b) ? 0 : 1;
 }

@@ -28,6 +28,10 @@ typedef struct bench_option {
     bool (*each)(void *to, const char *word);
 } bench_option;
 
+/* The option of every bench that writes JSON. */
+#define BENCH_JSON(path) \
+    { "json", BENCH_TEXT, (path), "FILE", .what = "writes the figures to FILE" }
+
 /* "64", "4K", "16M", "1.5G" as bytes; 0: the text is none of these. */
 uint64_t bench_bytes(const char *text);
 

@@ -6,6 +6,7 @@
  *
  * Thread: main. Owner: this file owns the bench. */
 #include <cuda_runtime_api.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "bench/bench.h"
 #include "bench/kernels_peer.h"
 #include "bench/options.h"
+#include "bench/rows.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/pack/pack.h"
 
@@ -24,7 +26,8 @@ static const char *const place_names[PLACES] = {"list and answers on the device"
                                                 "list and answers in pinned memory"};
 
 static struct bench {
-    uint32_t jobs, rounds, sets;
+    uint32_t jobs, sets;
+    int rounds;
     uint64_t bytes;
     uint8_t *arena, *host; /* host: a copy of the first set */
     uint8_t *flush;
@@ -39,7 +42,7 @@ static struct bench {
     size_t temp_bytes;
     int *offsets;
     unsigned wrong;
-    FILE *json;
+    bench_table table;
 } b;
 
 static void check(int failure, const char *what) {
@@ -56,8 +59,8 @@ static cr_gpu_fold fold_of(int kind, uint32_t i) {
     uint64_t bytes = b.bytes;
     if (kind == 1) fold.families = CR_FAM_EXTREMA;
     if (kind >= 3) { /* all types and families, and lengths */
-        fold.dtype = (cr_dtype)(CR_BOOL + i % 13);
-        fold.families = 1u << i / 13 % 7;
+        fold.dtype = (cr_dtype)(CR_BOOL + i % CR_DTYPE_INPUTS);
+        fold.families = 1u << i / CR_DTYPE_INPUTS % 7;
         if (cr_dtype_kind(fold.dtype) == CR_KIND_FLOAT && fold.families == CR_FAM_BITS) fold.families = CR_FAM_SUM;
         if (kind == 4) bytes = bytes * (i * 7 % 100 + 1) / 100;
     }
@@ -124,29 +127,41 @@ static int enqueue_peer(uint32_t set) {
     return bench_cub_segments(b.temp, &b.temp_bytes, b.arena + set * set_bytes(), b.sums, b.jobs, b.offsets, b.stream);
 }
 
-/* Microseconds of a launch. where PLACES: the peer. */
+/* What is launched again and again, as one graph. */
+typedef struct launches {
+    cudaGraphExec_t graph;
+    bool cold;
+} launches;
+
+/* Microseconds of a launch. */
+static double launch(void *context, int which) {
+    const launches *l = context;
+    float milliseconds = 0;
+    (void)which;
+    if (l->cold) check((int)cudaMemsetAsync(b.flush, 0, FLUSH_BYTES, b.stream), "flush");
+    check((int)cudaEventRecord(b.begin, b.stream), "event");
+    check((int)cudaGraphLaunch(l->graph, b.stream), "launch");
+    check((int)cudaEventRecord(b.end, b.stream), "event");
+    check((int)cudaStreamSynchronize(b.stream), "launch");
+    check((int)cudaEventElapsedTime(&milliseconds, b.begin, b.end), "event");
+    return (double)milliseconds * 1e3 / b.sets;
+}
+
+/* Cold and warm are no race, because one would leave the other's arrays in the cache. where PLACES: the peer. */
 static double measure(place where, bool cold) {
-    static double took[ROUNDS_MAX];
+    launches l = {.cold = cold};
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t made = NULL;
     check((int)cudaStreamBeginCapture(b.stream, cudaStreamCaptureModeThreadLocal), "graph");
     for (uint32_t set = 0; set < b.sets; set++)
         check(where == PLACES ? enqueue_peer(cold ? set : 0) : enqueue(where, cold ? set : 0), "launch");
     check((int)cudaStreamEndCapture(b.stream, &graph), "graph");
-    check((int)cudaGraphInstantiate(&made, graph, 0), "graph");
-    for (uint32_t round = 0; round < b.rounds + 2; round++) {
-        float milliseconds = 0;
-        if (cold) check((int)cudaMemsetAsync(b.flush, (int)round, FLUSH_BYTES, b.stream), "flush");
-        check((int)cudaEventRecord(b.begin, b.stream), "event");
-        check((int)cudaGraphLaunch(made, b.stream), "launch");
-        check((int)cudaEventRecord(b.end, b.stream), "event");
-        check((int)cudaStreamSynchronize(b.stream), "launch");
-        check((int)cudaEventElapsedTime(&milliseconds, b.begin, b.end), "event");
-        if (round >= 2) took[round - 2] = (double)milliseconds * 1e3 / b.sets;
-    }
-    cudaGraphExecDestroy(made);
+    check((int)cudaGraphInstantiate(&l.graph, graph, 0), "graph");
+    bench_race race = {.count = 1, .rounds = b.rounds, .warm = 2, .measure = launch, .context = &l};
+    const double median = bench_race_run(&race) ? bench_race_of(&race, 0).median : NAN;
+    bench_race_end(&race);
+    cudaGraphExecDestroy(l.graph);
     cudaGraphDestroy(graph);
-    return bench_median(took, b.rounds);
+    return median;
 }
 
 /* One launch on the first set, and its answers in pinned memory, as they were in `where`. */
@@ -165,13 +180,14 @@ static void run_once(int kind, place where) {
     judge(kind);
 }
 
-static void row(const char *what, const char *where, double cold, double warm) {
-    double bytes = (double)set_bytes();
-    printf("%-40s %-36s cold %7.2f us  %6.0f GB/s   warm %7.2f us  %6.0f GB/s\n", what, where, cold, bytes / cold / 1e3,
-           warm, bytes / warm / 1e3);
-    if (!b.json) return;
-    fprintf(b.json, ",\n {\"what\": \"%s\", \"where\": \"%s\", \"cold_us\": %.4g, \"warm_us\": %.4g}", what, where,
-            cold, warm);
+static void row(const char *what, int where) {
+    const double cold = measure((place)where, true), warm = measure((place)where, false), bytes = (double)set_bytes();
+    const char *name = where == PLACES ? "" : place_names[where];
+    bench_table_row(&b.table, BENCH_CELLS(CELL_TEXT("what", "what", -40, what), CELL_TEXT("where", "where", -36, name),
+                                          CELL_FIGURE("cold_us", "cold us", 8, 2, cold),
+                                          CELL_FIGURE(NULL, "GB/s", 6, 0, bytes / cold / 1e3),
+                                          CELL_FIGURE("warm_us", "warm us", 8, 2, warm),
+                                          CELL_FIGURE(NULL, "GB/s", 6, 0, bytes / warm / 1e3)));
 }
 
 static void open_all(void) {
@@ -210,22 +226,16 @@ static void open_all(void) {
 
 /* -1: the caller goes on; otherwise the status to end with. */
 static int parse(int argc, char **argv) {
-    const char *path = NULL;
     b.jobs = 4096, b.bytes = 4096, b.rounds = 21;
     const bench_option options[] = {
         {"jobs", BENCH_NUMBER, &b.jobs, "N", .what = "arrays in one launch (4096)", .least = 1, .most = 1 << 16},
         {"bytes", BENCH_BYTES, &b.bytes, "BYTES", .what = "of one array (4K)", .least = 16, .most = CR_PACK_UNIT_BYTES,
          .step = 16},
         {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "launches of each kind (21)", .least = 1, .most = ROUNDS_MAX},
-        {"json", BENCH_TEXT, &path, "FILE", .what = "writes the figures to FILE"},
+        BENCH_JSON(&b.table.path),
     };
-    int status = bench_options(options, sizeof options / sizeof options[0],
-                               "Exit status: 0; 1 an answer was wrong; 77 no CUDA device.", argc, argv);
-    if (status < 0 && path && !(b.json = fopen(path, "we"))) {
-        fprintf(stderr, "cured-bench: cannot write %s\n", path);
-        status = 73;
-    }
-    return status;
+    return bench_options(options, sizeof options / sizeof options[0],
+                         "Exit status: 0; 1 an answer was wrong; 77 no CUDA device.", argc, argv);
 }
 
 int bench_pack(int argc, char **argv) {
@@ -239,21 +249,19 @@ int bench_pack(int argc, char **argv) {
     if (b.sets < 4) b.sets = 4;
     if (b.sets > 64) b.sets = 64;
     open_all();
+    status = bench_table_open(&b.table, argc, argv, NULL,
+                              BENCH_CELLS(CELL_NOTE("jobs", b.jobs), CELL_NOTE("bytes", b.bytes)));
+    if (status != 0) return status;
     printf("%u arrays of %llu bytes in a launch, %u sets of them\n", b.jobs, (unsigned long long)b.bytes, b.sets);
-    if (b.json) fprintf(b.json, "{\"jobs\": %u, \"bytes\": %llu, \"rows\": [{}", b.jobs, (unsigned long long)b.bytes);
-    row("CUB's segmented sum of f32 (inexact)", "", measure(PLACES, true), measure(PLACES, false));
+    row("CUB's segmented sum of f32 (inexact)", PLACES);
     for (int kind = 0; kind < KINDS; kind++) {
         if (kind == 2) check(bench_fill(CR_U64, b.arena, set_bytes() * b.sets / 8, 1, b.stream), "fill");
         make_lists(kind);
         for (int where = 0; where < PLACES; where++) {
             run_once(kind, (place)where);
-            row(kind_names[kind], place_names[where], measure((place)where, true), measure((place)where, false));
+            row(kind_names[kind], where);
         }
     }
     printf("%u answers were wrong\n", b.wrong);
-    if (b.json) {
-        fprintf(b.json, "], \"wrong\": %u}\n", b.wrong);
-        fclose(b.json);
-    }
-    return b.wrong != 0;
+    return bench_table_close(&b.table, BENCH_CELLS(CELL_NOTE("wrong", b.wrong))) && b.wrong == 0 ? 0 : 1;
 }

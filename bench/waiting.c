@@ -2,7 +2,6 @@
  * in turn. Costs are the CPU time of the daemon's process, by /proc/PID/stat.
  *
  * Thread: main. Owner: everything here. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +37,8 @@ typedef struct waiting {
     cured_conn *conn;
     cured_array *array;
     cured_region *region;
-    double *seconds; /* of SAMPLES calls */
+    double *seconds;    /* of SAMPLES calls */
+    int round[DAEMONS]; /* the next one */
     double share[DAEMONS][ROWS][ROUNDS_MOST], median[DAEMONS][ROWS][ROUNDS_MOST], p99[DAEMONS][ROWS][ROUNDS_MOST];
 } waiting;
 
@@ -105,47 +105,42 @@ static bool measure(waiting *w, int daemon, int row, int round) {
     return true;
 }
 
-static bool run_round(waiting *w, int round) {
-    bool good = true;
-    for (int k = 0; good && k < DAEMONS; k++) {
-        const int daemon = (k + round) % DAEMONS;
-        w->load.spin_us = daemon == 0 ? "0" : NULL;
-        w->pid = floors_daemon_start(&w->load, -1);
-        good = w->pid > 0 && connect_to(w);
-        for (int row = 0; good && row < ROWS; row++)
-            if (floors_wanted(&w->load, rows[row].name)) good = measure(w, daemon, row, round);
-        cured_region_free(w->region);
-        cured_close(w->conn);
-        cured_array_free(w->array);
-        floors_stop(w->pid);
-    }
-    return good;
+/* A round of all rows: 1. */
+static double run_round(void *context, int daemon) {
+    waiting *w = context;
+    w->load.spin_us = daemon == 0 ? "0" : NULL;
+    w->pid = floors_daemon_start(&w->load, -1);
+    bool good = w->pid > 0 && connect_to(w);
+    for (int row = 0; good && row < ROWS; row++)
+        if (bench_wanted(w->load.only, rows[row].name)) good = measure(w, daemon, row, w->round[daemon]);
+    w->round[daemon]++;
+    cured_region_free(w->region);
+    cured_close(w->conn);
+    cured_array_free(w->array);
+    floors_stop(w->pid);
+    return good ? 1 : -1;
 }
 
-static void print(waiting *w) {
+static void print(const waiting *w) {
     const size_t rounds = (size_t)w->load.rounds;
     for (int row = 0; row < ROWS; row++) {
-        if (!floors_wanted(&w->load, rows[row].name)) continue;
+        if (!bench_wanted(w->load.only, rows[row].name)) continue;
         for (int d = 0; d < DAEMONS; d++) {
-            const double share = bench_median(w->share[d][row], rounds);
-            printf("%-30s %-10s %6.2f %% of a core [%.2f-%.2f]", rows[row].name, daemons[d], share, w->share[d][row][0],
-                   w->share[d][row][rounds - 1]);
-            if (rows[row].rate >= 0) {
-                const double median = bench_median(w->median[d][row], rounds),
-                             p99 = bench_median(w->p99[d][row], rounds);
-                printf("   %.1f us [%.1f-%.1f], p99 %.1f", median, w->median[d][row][0], w->median[d][row][rounds - 1],
-                       p99);
-            }
+            const bench_spread share = bench_spread_of(w->share[d][row], rounds),
+                               median = bench_spread_of(w->median[d][row], rounds);
+            printf("%-30s %-10s %6.2f %% of a core [%.2f-%.2f]", rows[row].name, daemons[d], share.median, share.least,
+                   share.most);
+            if (rows[row].rate >= 0)
+                printf("   %.1f us [%.1f-%.1f], p99 %.1f", median.median, median.least, median.most,
+                       bench_spread_of(w->p99[d][row], rounds).median);
             printf("\n");
         }
     }
 }
 
 int bench_waiting(int argc, char **argv) {
-    static waiting w = {.load = {.rounds = 5, .seconds = 2, .isa = "auto"}};
-    const char *temporary = getenv("TMPDIR");
-    w.load.dir = temporary && *temporary ? temporary : "/var/tmp";
-    w.load.daemon = bench_beside("cured");
+    static waiting w = {.load = {.rounds = 5, .seconds = 2}};
+    floors_defaults(&w.load);
     const bench_option options[] = {
         {"rounds", BENCH_NUMBER, &w.load.rounds, "N", .what = "rounds (5)", .least = 1, .most = ROUNDS_MOST},
         {"seconds", BENCH_REAL, &w.load.seconds, "S", .what = "of each row (2)", .least = 0.001, .most = 3600},
@@ -156,16 +151,15 @@ int bench_waiting(int argc, char **argv) {
     const int code = bench_options(options, sizeof options / sizeof options[0],
                                    "The daemon runs with --cpu-workers 1, on any core.", argc, argv);
     if (code >= 0) return code;
-    signal(SIGPIPE, SIG_IGN);
-    snprintf(w.load.socket, sizeof w.load.socket, "%.60s/cured-bench-%d.sock", w.load.dir, (int)getpid());
-    char machine[256];
-    bench_machine(machine, sizeof machine);
-    printf("machine: %s\n%d rounds, the two daemons in turn; medians [least-most] of the rounds\n", machine,
-           w.load.rounds);
+    floors_begin(&w.load);
+    bench_table table = {0};
+    bench_table_open(&table, argc, argv, NULL, NULL, 0);
+    printf("%d rounds, the two daemons in turn; medians [least-most] of the rounds\n", w.load.rounds);
     w.seconds = malloc(SAMPLES * sizeof *w.seconds);
-    bool good = w.seconds != NULL;
-    for (int round = 0; good && round < w.load.rounds; round++) good = run_round(&w, round);
+    bench_race race = {.count = DAEMONS, .rounds = w.load.rounds, .swap = true, .measure = run_round, .context = &w};
+    const bool good = w.seconds != NULL && bench_race_run(&race);
     if (good) print(&w);
+    bench_race_end(&race);
     free(w.seconds);
     return good ? 0 : 1;
 }
