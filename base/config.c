@@ -11,6 +11,7 @@
 #include "base/address.h"
 #include "base/config_layer.h"
 #include "base/log.h"
+#include "base/words.h"
 
 const char *cr_config_default_file = "/etc/cured/cured.json";
 
@@ -21,39 +22,36 @@ typedef struct layers {
     bool path_from_flag;
 } layers;
 
-/* "--key=VALUE" or "--key VALUE"; *next moves past what was used. NULL with *error filled when VALUE is missing. */
-static const char *flag_value(int argc, char **argv, int *next, const char *name, const char *equals, cr_error *error) {
-    if (equals) return equals + 1;
-    if (*next >= argc) {
-        cr_fail(error, CR_INVALID_ARGUMENT, "--%s: needs a value", name);
-        return NULL;
-    }
-    return argv[(*next)++];
+/* NULL with *error filled when the value is missing. */
+static const char *flag_value(cr_words *words, const cr_word *word, cr_error *error) {
+    const char *value = cr_words_value(words, word);
+    if (!value) cr_fail(error, CR_INVALID_ARGUMENT, "--%.*s: needs a value", (int)word->length, word->name);
+    return value;
 }
 
-static cr_status set_flag(layers *l, int argc, char **argv, int *next, const char *name, const char *equals,
-                          cr_error *error) {
+static cr_status set_flag(layers *l, cr_words *words, const cr_word *word, cr_error *error) {
     char flag[CR_OPTION_ROOM], where[CR_OPTION_ROOM + 2];
     size_t i = 0;
-    while (i < cr_option_count && strcmp(cr_option_flag(i, flag), name) != 0) i++;
+    while (i < cr_option_count && !cr_word_is(word, cr_option_flag(i, flag))) i++;
     if (i == cr_option_count) {
-        char shown[80];
+        char name[CR_OPTION_ROOM], shown[80];
+        snprintf(name, sizeof name, "%.*s", (int)word->length, word->name);
         return cr_fail(error, CR_INVALID_ARGUMENT, "--%s: no such flag; --help lists them",
                        cr_log_quote(shown, sizeof shown, name));
     }
     snprintf(where, sizeof where, "--%s", flag);
     if (l->flags.set[i] && cr_options[i].kind != CR_OPT_LIST)
         return cr_fail(error, CR_INVALID_ARGUMENT, "%s: given twice", where);
-    if (cr_options[i].kind == CR_OPT_BOOL && !equals) {
+    if (cr_options[i].kind == CR_OPT_BOOL && !word->value) {
         cr_layer_set_bool(&l->flags, i, true);
         return CR_OK;
     }
-    const char *value = flag_value(argc, argv, next, name, equals, error);
+    const char *value = flag_value(words, word, error);
     return value ? cr_layer_set_text(&l->flags, i, value, where, error) : CR_INVALID_ARGUMENT;
 }
 
-/* --help and friends, alone or beside other flags. True when name is one of them. */
-static bool set_action(const char *name, cr_config_action *action) {
+/* --help and friends, alone or beside other flags. True when the word is one of them. */
+static bool set_action(const cr_word *word, cr_config_action *action) {
     static const struct {
         const char *name;
         cr_config_action action;
@@ -63,7 +61,7 @@ static bool set_action(const char *name, cr_config_action *action) {
                {"help", CR_CONFIG_HELP},
                {"version", CR_CONFIG_VERSION}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (strcmp(all[i].name, name) != 0) continue;
+        if (word->value || !cr_word_is(word, all[i].name)) continue;
         *action = all[i].action;
         return true;
     }
@@ -74,21 +72,16 @@ static bool ends_reading(cr_config_action action) {
     return action == CR_CONFIG_HELP || action == CR_CONFIG_VERSION || action == CR_CONFIG_SCHEMA;
 }
 
-/* One argument, and its value where that is the next one. */
-static cr_status read_flag(layers *l, int argc, char **argv, int *next, cr_config_action *action, cr_error *error) {
-    char name[CR_OPTION_ROOM], shown[80];
-    const char *argument = argv[(*next)++];
-    if (strcmp(argument, "-h") == 0) argument = "--help";
-    if (strncmp(argument, "--", 2) != 0 || !argument[2])
+/* One word, and its value where that is the next one. */
+static cr_status read_flag(layers *l, cr_words *words, const cr_word *word, cr_config_action *action, cr_error *error) {
+    char shown[80];
+    if (!word->name)
         return cr_fail(error, CR_INVALID_ARGUMENT, "\"%s\" is not a flag; --help lists them",
-                       cr_log_quote(shown, sizeof shown, argument));
-    const char *equals = strchr(argument, '=');
-    snprintf(name, sizeof name, "%.*s", (int)(equals ? equals - argument - 2 : (long)strlen(argument) - 2),
-             argument + 2);
-    if (!equals && set_action(name, action)) return CR_OK;
-    if (strcmp(name, "config") != 0) return set_flag(l, argc, argv, next, name, equals, error);
+                       cr_log_quote(shown, sizeof shown, word->text));
+    if (set_action(word, action)) return CR_OK;
+    if (!cr_word_is(word, "config")) return set_flag(l, words, word, error);
     if (l->path_from_flag) return cr_fail(error, CR_INVALID_ARGUMENT, "--config: given twice");
-    l->path = flag_value(argc, argv, next, name, equals, error);
+    l->path = flag_value(words, word, error);
     if (!l->path) return CR_INVALID_ARGUMENT;
     l->path_from_flag = true;
     return CR_OK;
@@ -99,8 +92,10 @@ static cr_status read_flag(layers *l, int argc, char **argv, int *next, cr_confi
 static cr_status read_flags(layers *l, int argc, char **argv, cr_config_action *action, cr_error *error) {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--check-config") == 0) l->faults.out = stderr;
-    for (int next = 1; next < argc && !ends_reading(*action);) {
-        cr_status status = read_flag(l, argc, argv, &next, action, error);
+    cr_words words = {argc, argv, 1};
+    cr_word word;
+    while (!ends_reading(*action) && cr_words_next(&words, &word)) {
+        cr_status status = read_flag(l, &words, &word, action, error);
         if (status && !cr_fault_noted(&l->faults, error)) return status;
     }
     return CR_OK;

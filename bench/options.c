@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "bench/bench.h"
 
 enum { WORD_BYTES = 256 };
@@ -78,28 +79,25 @@ static int set(const bench_option *option, const char *command, const char *text
 
 int bench_options(const bench_option *options, size_t count, const char *last, int argc, char **argv) {
     const char *command = argv[0];
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0) {
+    cr_words all = {argc, argv, 1};
+    for (cr_word word; cr_words_next(&all, &word);) {
+        if (word.value == NULL && cr_word_is(&word, "help")) {
             help(options, count, last, command);
             return 0;
         }
-        const bench_option *option = NULL;
-        const char *equals = strchr(argv[i], '=');
-        const size_t length = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
-        for (size_t k = 0; k < count && !option; k++)
-            if (length > 2 && strncmp(argv[i], "--", 2) == 0 && strlen(options[k].name) == length - 2 &&
-                memcmp(argv[i] + 2, options[k].name, length - 2) == 0)
-                option = &options[k];
-        if (!option) {
-            fprintf(stderr, "cured-bench %s: '%s' is no option; --help lists them\n", command, argv[i]);
+        size_t k = 0;
+        while (k < count && !cr_word_is(&word, options[k].name)) k++;
+        if (k == count) {
+            fprintf(stderr, "cured-bench %s: '%s' is no option; --help lists them\n", command, word.text);
             return 64;
         }
+        const bench_option *option = &options[k];
         if (option->kind == BENCH_SWITCH) {
-            if (equals) return wrong(command, option->name, equals + 1, "it takes no value");
+            if (word.value) return wrong(command, option->name, word.value, "it takes no value");
             *(bool *)option->to = true;
             continue;
         }
-        const char *text = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
+        const char *text = cr_words_value(&all, &word);
         if (!text) return wrong(command, option->name, NULL, "its value is missing");
         const int status = set(option, command, text);
         if (status >= 0) return status;

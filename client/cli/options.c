@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "client/cli/cli.h"
 
 struct option {
@@ -28,30 +29,37 @@ static bool number(const char *text, uint64_t *out) {
     return true;
 }
 
-static int set_connect(cli_options *o, const char *value) {
-    o->connect = value;
-    return EXIT_OK;
-}
+/* Options that are taken as they are. cmd_token reads the last three. */
+#define SET_TEXT(name)                                         \
+    static int set_##name(cli_options *o, const char *value) { \
+        o->name = value;                                       \
+        return EXIT_OK;                                        \
+    }
+SET_TEXT(connect)
+SET_TEXT(tls_ca)
+SET_TEXT(tls_certificate)
+SET_TEXT(tls_key)
+SET_TEXT(token_file)
+SET_TEXT(until)
+SET_TEXT(may)
+SET_TEXT(limits)
 
-static int set_tls_ca(cli_options *o, const char *value) {
-    o->tls_ca = value;
-    return EXIT_OK;
-}
-
-static int set_tls_certificate(cli_options *o, const char *value) {
-    o->tls_certificate = value;
-    return EXIT_OK;
-}
-
-static int set_tls_key(cli_options *o, const char *value) {
-    o->tls_key = value;
-    return EXIT_OK;
-}
-
-static int set_token_file(cli_options *o, const char *value) {
-    o->token_file = value;
-    return EXIT_OK;
-}
+#define SET_FLAG(name, member)                                 \
+    static int set_##name(cli_options *o, const char *value) { \
+        (void)value;                                           \
+        o->member = true;                                      \
+        return EXIT_OK;                                        \
+    }
+SET_FLAG(keepdims, keepdims)
+SET_FLAG(local, local)
+SET_FLAG(raw, raw)
+SET_FLAG(json, json)
+SET_FLAG(once, once)
+SET_FLAG(total, total)
+SET_FLAG(no_progress, no_progress)
+SET_FLAG(quiet, quiet)
+SET_FLAG(timing, timing)
+SET_FLAG(partial, call.partial)
 
 static int set_dtype(cli_options *o, const char *value) {
     cured_error error;
@@ -191,21 +199,9 @@ static int set_shape(cli_options *o, const char *value) {
     return bad("shape", value, must);
 }
 
-static int set_keepdims(cli_options *o, const char *value) {
-    (void)value;
-    o->keepdims = true;
-    return EXIT_OK;
-}
-
 static int set_output(cli_options *o, const char *value) {
     o->output = value;
     return *value != '\0' ? EXIT_OK : bad("output", value, "the name of a file");
-}
-
-static int set_partial(cli_options *o, const char *value) {
-    (void)value;
-    o->call.partial = true;
-    return EXIT_OK;
 }
 
 static int set_first(cli_options *o, const char *value) {
@@ -222,69 +218,6 @@ static int set_days(cli_options *o, const char *value) {
     if (!number(value, &days) || days == 0 || days > 36500)
         return bad("days", value, "a number of days from 1 to 36500");
     o->days = (uint32_t)days;
-    return EXIT_OK;
-}
-
-static int set_until(cli_options *o, const char *value) {
-    o->until = value;
-    return EXIT_OK; /* cmd_token reads it */
-}
-
-static int set_may(cli_options *o, const char *value) {
-    o->may = value;
-    return EXIT_OK; /* and this, and limits */
-}
-
-static int set_limits(cli_options *o, const char *value) {
-    o->limits = value;
-    return EXIT_OK;
-}
-
-static int set_local(cli_options *o, const char *value) {
-    (void)value;
-    o->local = true;
-    return EXIT_OK;
-}
-
-static int set_raw(cli_options *o, const char *value) {
-    (void)value;
-    o->raw = true;
-    return EXIT_OK;
-}
-
-static int set_json(cli_options *o, const char *value) {
-    (void)value;
-    o->json = true;
-    return EXIT_OK;
-}
-
-static int set_once(cli_options *o, const char *value) {
-    (void)value;
-    o->once = true;
-    return EXIT_OK;
-}
-
-static int set_total(cli_options *o, const char *value) {
-    (void)value;
-    o->total = true;
-    return EXIT_OK;
-}
-
-static int set_no_progress(cli_options *o, const char *value) {
-    (void)value;
-    o->no_progress = true;
-    return EXIT_OK;
-}
-
-static int set_quiet(cli_options *o, const char *value) {
-    (void)value;
-    o->quiet = true;
-    return EXIT_OK;
-}
-
-static int set_timing(cli_options *o, const char *value) {
-    (void)value;
-    o->timing = true;
     return EXIT_OK;
 }
 
@@ -338,27 +271,24 @@ const cli_command *cli_find_command(const char *name) {
     return NULL;
 }
 
-/* Handles argv[*i], an option; takes its value from "=VALUE" or the next word. */
-static int parse_option(int argc, char **argv, int *i, cli_options *o) {
-    const char *word = argv[*i] + 2;
-    size_t len = strcspn(word, "=");
+/* Handles an option, and its value where that is the next word. */
+static int parse_option(cr_words *words, const cr_word *word, cli_options *o) {
+    const int len = (int)word->length;
     struct option option;
     for (size_t k = 0; option_at(k, &option); k++) {
-        if (strlen(option.name) != len || memcmp(option.name, word, len) != 0) continue;
+        if (!cr_word_is(word, option.name)) continue;
         if (option.of != CLI_OF_ALL) o->given |= (uint64_t)1 << k; /* none of a program's own is at a place so late */
-        const char *value = word[len] == '=' ? word + len + 1 : NULL;
-        if (option.argument == NULL) {
-            if (value != NULL) return cli_fail(EXIT_USAGE, "--%s takes no value", option.name);
-        } else if (value == NULL) {
-            if (*i + 1 >= argc) return cli_fail(EXIT_USAGE, "--%s wants %s", option.name, option.argument);
-            value = argv[++*i];
-        }
+        if (option.argument == NULL && word->value != NULL)
+            return cli_fail(EXIT_USAGE, "--%s takes no value", option.name);
+        const char *value = option.argument != NULL ? cr_words_value(words, word) : NULL;
+        if (option.argument != NULL && value == NULL)
+            return cli_fail(EXIT_USAGE, "--%s wants %s", option.name, option.argument);
         return option.set(o, value);
     }
     char name[32];
-    snprintf(name, sizeof name, "%.*s", (int)len, word);
+    snprintf(name, sizeof name, "%.*s", len, word->name);
     const char *meant = cli_nearest(name, option_name);
-    return cli_fail(EXIT_USAGE, "unknown option '--%.*s'%s%s%s; see %s --help", (int)len, word,
+    return cli_fail(EXIT_USAGE, "unknown option '--%.*s'%s%s%s; see %s --help", len, word->name,
                     meant != NULL ? " (did you mean --" : "", meant != NULL ? meant : "", meant != NULL ? "?)" : "",
                     cli_program_here.name);
 }
@@ -435,29 +365,27 @@ int cli_parse(int argc, char **argv, cli_options *o, bool *show_help, bool *show
     for (int i = 1; i < argc; i++) /* a mistake before --json is to be in JSON too */
         if (strcmp(argv[i], "--json") == 0) cli_report_as(true, false);
     o->files = argv + 1; /* gathered at argv's front, whose words are behind us */
+    cr_words words = {argc, argv, 1};
+    cr_word word;
     bool only_arguments = false;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (!only_arguments && word[0] == '-' && word[1] != '\0') {
-            if (strcmp(word, "--") == 0) {
+    while (cr_words_next(&words, &word)) {
+        if (!only_arguments && word.text[0] == '-' && word.text[1] != '\0') {
+            if (strcmp(word.text, "--") == 0) {
                 only_arguments = true;
-            } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-                *show_help = true;
+            } else if (word.value == NULL && (cr_word_is(&word, "help") || cr_word_is(&word, "version"))) {
+                *(cr_word_is(&word, "help") ? show_help : show_version) = true;
                 return EXIT_OK;
-            } else if (strcmp(word, "--version") == 0) {
-                *show_version = true;
-                return EXIT_OK;
-            } else if (word[1] != '-') {
-                return cli_fail(EXIT_USAGE, "unknown option '%s'; see %s --help (a file of that name: ./%s)", word,
-                                cli_program_here.name, word);
+            } else if (word.name == NULL) {
+                return cli_fail(EXIT_USAGE, "unknown option '%s'; see %s --help (a file of that name: ./%s)", word.text,
+                                cli_program_here.name, word.text);
             } else {
-                int code = parse_option(argc, argv, &i, o);
+                int code = parse_option(&words, &word, o);
                 if (code != EXIT_OK) return code;
             }
         } else if (o->command == NULL) {
-            o->command = word;
+            o->command = word.text;
         } else {
-            argv[1 + o->file_count++] = argv[i];
+            argv[1 + o->file_count++] = argv[words.next - 1];
         }
     }
     if (o->file_count != 0) o->file = o->files[0];

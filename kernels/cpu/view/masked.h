@@ -43,7 +43,8 @@ static size_t masked_place(const struct masked_tile *tile, size_t k) {
 /* Those of n elements at p (size bytes each) that word names, to `to`, one after the other; how many bytes. */
 ALWAYS size_t squeeze_some(uint8_t *to, const uint8_t *p, uint64_t word, unsigned n, size_t size) {
     uint8_t *begin = to;
-    for (unsigned i = 0; i < n; i++) { /* what does not count is written, too, and then overwritten: a branch would cost more */
+    for (unsigned i = 0; i < n;
+         i++) { /* what does not count is written, too, and then overwritten: a branch would cost more */
         memcpy(to, p + i * size, size);
         to += size * (word >> i & 1);
     }

@@ -24,8 +24,7 @@ static double measure(void *context, int which) {
 static bench_race race_of(int *calls, int rounds, bool swap) {
     memset(&seen, 0, sizeof seen);
     seen.fails_at = -1;
-    return (bench_race){
-        .count = 2, .rounds = rounds, .warm = 1, .swap = swap, .measure = measure, .context = calls};
+    return (bench_race){.count = 2, .rounds = rounds, .warm = 1, .swap = swap, .measure = measure, .context = calls};
 }
 
 START_TEST(turns) {
@@ -95,9 +94,10 @@ START_TEST(json) {
     ck_assert_uint_gt(fread(text, 1, sizeof text - 1, f), 0);
     fclose(f);
     remove(path);
-    ck_assert_msg(strstr(text, "\"command\": \"cured-bench row\", \"bytes\": 1099511627776, \"rows\": [\n"
-                               "  {\"row\": \"a \\\"b\\\"\", \"share\": 0.5, \"share_low\": 0.25, \"share_high\": 1},\n"
-                               "  {\"none\": null, \"right\": true}\n], \"wrong\": 0}\n") != NULL,
+    ck_assert_msg(strstr(text,
+                         "\"command\": \"cured-bench row\", \"bytes\": 1099511627776, \"rows\": [\n"
+                         "  {\"row\": \"a \\\"b\\\"\", \"share\": 0.5, \"share_low\": 0.25, \"share_high\": 1},\n"
+                         "  {\"none\": null, \"right\": true}\n], \"wrong\": 0}\n") != NULL,
                   "%s", text);
     table = (bench_table){.path = "/nowhere/at/all"};
     ck_assert_int_eq(bench_table_open(&table, 1, (char *[]){(char[]){"row"}}, NULL, NULL, 0), 73);

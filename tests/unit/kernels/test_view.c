@@ -40,10 +40,12 @@ static void fill(cr_dtype dtype, int kind, uint8_t *x, size_t n) {
     for (size_t i = 0; i < n; i++) {
         uint64_t bits = draw();
         if (kind == 1) bits = bits >> 61 == 0 ? 0 : (uint64_t)(i + 1) << (sign - 5); /* near each other */
-        if (kind == 2 && cr_dtype_kind(dtype) == CR_KIND_FLOAT) { /* ordinary floats, so that minima and sums are no NaN */
+        if (kind == 2 &&
+            cr_dtype_kind(dtype) == CR_KIND_FLOAT) { /* ordinary floats, so that minima and sums are no NaN */
             const unsigned exponent_at = dtype == CR_F16 ? 10 : dtype == CR_BF16 ? 7 : dtype == CR_F32 ? 23 : 52;
             const uint64_t exponent = (dtype == CR_F16 ? 12 : dtype == CR_F64 ? 1020 : 124) + bits % 4;
-            bits = (bits >> 60 & 1) << sign | exponent << exponent_at | (bits >> 8 & (((uint64_t)1 << exponent_at) - 1));
+            bits =
+                (bits >> 60 & 1) << sign | exponent << exponent_at | (bits >> 8 & (((uint64_t)1 << exponent_at) - 1));
         }
         if (dtype == CR_BOOL) bits &= 1;
         memcpy(x + i * size, &bits, size);
@@ -89,10 +91,11 @@ static void same(const cr_partial *p, const cr_partial *want, cr_op op, const ch
         if (cr_finish_check(op, a.dtype, &opts, NULL) != CR_OK) continue;
         cr_partial_finish(p, op, &opts, &got);
         cr_partial_finish(want, op, &opts, &expected);
-        const bool equal = got.error.code == expected.error.code &&
-                           (got.error.code != CR_OK ||
-                            (got.dtype == expected.dtype && got.len == expected.len && got.at_len == expected.at_len &&
-                             memcmp(got.bytes, expected.bytes, got.len) == 0 && memcmp(got.at, expected.at, got.at_len) == 0));
+        const bool equal =
+            got.error.code == expected.error.code &&
+            (got.error.code != CR_OK ||
+             (got.dtype == expected.dtype && got.len == expected.len && got.at_len == expected.at_len &&
+              memcmp(got.bytes, expected.bytes, got.len) == 0 && memcmp(got.at, expected.at, got.at_len) == 0));
         ck_assert_msg(equal, "%s of %zu %s, %s, nan %d", cr_op_name(op), a.n, cr_dtype_name(a.dtype), what, nan);
     }
 }
@@ -126,8 +129,12 @@ static void compare(uint32_t families, const cr_partial *want, const cr_partial 
 static void all_ways(int mask) {
     const uint32_t all = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS | CR_FAM_PROD |
                          (cr_dtype_kind(a.dtype) == CR_KIND_FLOAT ? 0 : CR_FAM_BITS);
-    static const uint32_t together[] = {CR_FAM_SUM, CR_FAM_SUMSQ, CR_FAM_EXTREMA, CR_FAM_PROD,
-                                        CR_FAM_SUM | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS, UINT32_MAX};
+    static const uint32_t together[] = {CR_FAM_SUM,
+                                        CR_FAM_SUMSQ,
+                                        CR_FAM_EXTREMA,
+                                        CR_FAM_PROD,
+                                        CR_FAM_SUM | CR_FAM_SUMSQ | CR_FAM_EXTREMA | CR_FAM_COUNTS,
+                                        UINT32_MAX};
     static cr_partial want, product;
     cr_partial_init(&want, a.dtype, all);
     cr_partial_init(&product, a.dtype, CR_FAM_PROD);
