@@ -4,7 +4,7 @@
 #include "kernels/core/sum.h"
 
 const cr_sum_row cr_sum_rows[CR_SUMS] = {
-#define CR_SUM(symbol, power, sign) [CR_AT_##symbol] = {CR_FAM_##symbol, power, CR_SUM_##sign == CR_SUM_MAGNITUDE},
+#define CR_SUM(symbol, power, sign) [CR_AT_##symbol] = {CR_FAM_##symbol, power},
 #include "kernels/core/sum.def"
 #undef CR_SUM
 };

@@ -15,6 +15,10 @@ typedef enum cr_sum_at {
     CR_SUMS
 } cr_sum_at;
 
+/* The first of them have ways of their own, on a CPU and on a GPU: Σx, Σ|x|, Σx². What comes after them goes by powers, element by
+ * element (kernels/cpu/family/power.h), which takes any. */
+enum { CR_KNOWN_SUMS = CR_AT_SUMSQ + 1, CR_FAM_KNOWN_SUMS = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ };
+
 /* As long as the highest power. */
 union cr_sum_powers {
 #define CR_SUM(symbol, power, sign) char symbol[power];
@@ -44,8 +48,7 @@ enum {
 /* A row of sum.def. */
 typedef struct cr_sum_row {
     uint32_t family; /* CR_FAM_... */
-    uint8_t power;
-    bool magnitude; /* of the elements' magnitudes */
+    uint32_t power;
 } cr_sum_row;
 extern const cr_sum_row cr_sum_rows[CR_SUMS];
 

@@ -11,6 +11,7 @@
 
 #include "cured/cured.h"
 #include "kernels/core/big.h"
+#include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
 #include "kernels/core/prod.h"
 #include "kernels/cpu/fold.h"
@@ -178,7 +179,7 @@ static void compare_embedded(const header *h, const uint32_t *ops, const uint8_t
 }
 
 static void run_case(const header *h) {
-    static char lines[MAX_LINES][LINE], again[MAX_LINES][LINE];
+    static char lines[MAX_LINES][LINE], again[MAX_LINES][LINE], generic[MAX_LINES][LINE];
     uint32_t ops[MAX_OPS], families = 0, wants = 0;
     size_t bytes = h->n * cr_dtype_size((cr_dtype)h->dtype);
     uint64_t *ends = get(h->pieces * sizeof *ends);
@@ -194,11 +195,18 @@ static void run_case(const header *h) {
     for (size_t isa = 0; isa < sizeof isas / sizeof isas[0]; isa++) {
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
         cr_partial p;
+        if (first) { /* the generic ways, too */
+            cr_fast_switch_off(UINT32_MAX);
+            fold_case(h, data, ends, families, wants, &p);
+            cr_fast_switch_off(0);
+            describe_all(h, ops, &p, generic);
+        }
         fold_case(h, data, ends, families, wants, &p);
         uint32_t count = describe_all(h, ops, &p, first ? lines : again);
         for (uint32_t i = 0; i < count; i++) {
             if (first) {
                 printf("%s\n", lines[i]);
+                if (strcmp(lines[i], generic[i]) != 0) printf("! without fast ways %s\n", generic[i]);
             } else if (strcmp(lines[i], again[i]) != 0) {
                 printf("! %s %s\n", isas[isa], again[i]);
             }

@@ -83,20 +83,20 @@ typedef struct target {
 
 /* What served the last rows is tried first with the next; what did not is chosen anew. */
 typedef struct hints {
-    int32_t slot[CR_STRIP_SUMS], base[CR_STRIP_SUMS];
+    int32_t slot[CR_KNOWN_SUMS], base[CR_KNOWN_SUMS];
 } hints;
 
 enum { HINT_MISSES = 8 };
 
 static void hints_use(const hints *hint, cr_strip *strip) {
-    for (int which = 0; which < CR_STRIP_SUMS; which++) {
+    for (int which = 0; which < CR_KNOWN_SUMS; which++) {
         strip->sums[which].slot = hint->slot[which];
         strip->sums[which].base = hint->base[which];
     }
 }
 
 static void hints_take(hints *hint, const cr_strip *strip, uint32_t misses) {
-    for (int which = 0; which < CR_STRIP_SUMS; which++) {
+    for (int which = 0; which < CR_KNOWN_SUMS; which++) {
         bool served = strip->sums[which].misses < misses;
         hint->slot[which] = served ? strip->sums[which].slot : -1;
         hint->base[which] = served ? strip->sums[which].base : 0;

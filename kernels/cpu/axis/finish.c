@@ -65,7 +65,7 @@ static void to_partial(const cr_axis_plan *plan, const cr_strip *strip, unsigned
                        cr_partial *p) {
     cr_partial_init(p, plan->dtype, families);
     p->n = plan->spec->shape.n;
-    for (int which = 0; which < CR_STRIP_SUMS; which++)
+    for (int which = 0; which < CR_KNOWN_SUMS; which++)
         if (families & cr_sum_rows[which].family) put_sum(plan, strip, which, column, p);
     if (families & CR_FAM_COUNTS) {
         p->nans = words(strip, plan->nans)[column];

@@ -54,7 +54,7 @@ void cr_axis_plan_strips(cr_axis_plan *plan, uint32_t columns) {
     enum { ALIGN = 64 };
     size_t at = sizeof(cr_strip), words = columns * sizeof(uint64_t);
     plan->columns = columns;
-    for (int which = 0; which < CR_STRIP_SUMS; which++) {
+    for (int which = 0; which < CR_KNOWN_SUMS; which++) {
         if (!(plan->fast & cr_sum_rows[which].family)) continue;
         plan->sum[which] = at;
         at += plan->digits[which] * words;
@@ -115,7 +115,7 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     plan->indices = (plan->wants & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX)) != 0;
     plan->digits[CR_AT_SUM] = plan->digits[CR_AT_SUMABS] = digits_of(spec->dtype);
     plan->digits[CR_AT_SUMSQ] = square_digits_of(spec->dtype);
-    for (unsigned at = 0; at < CR_STRIP_SUMS; at++) plan->grid[at] = cr_sum_grid((cr_sum_at)at, spec->dtype);
+    for (unsigned at = 0; at < CR_KNOWN_SUMS; at++) plan->grid[at] = cr_sum_grid((cr_sum_at)at, spec->dtype);
     const double cached_bytes = 8 << 20,
                  near_bytes = 2 << 20; /* about what one core has of its caches, and nearer ones */
     double bytes = (double)spec->shape.outer * (double)spec->shape.n * (double)spec->shape.inner * (double)plan->size;

@@ -20,9 +20,8 @@ enum {
     CR_DIGIT_UNITS = 4000, /* a digit takes 4,095 additions of 2^51 */
     CR_LINES = 8,          /* lines that a kernel takes at once: more would share too few ways of the nearest cache */
     CR_LINES_HARD = 32, /* of sums whose digits are many: their cost is by the group, and each line is read but once */
-    CR_AXIS_TILE = 32768,            /* bytes of a gathered tile */
-    CR_STRIP_SUMS = CR_AT_SUMSQ + 1, /* those that strips hold: Σx, Σ|x|, Σx² */
-    CR_ROW_BYTES = 16384             /* of a short row at most (rows/rows.h) */
+    CR_AXIS_TILE = 32768, /* bytes of a gathered tile */
+    CR_ROW_BYTES = 16384  /* of a short row at most (rows/rows.h) */
 };
 
 /* One kind of sum of a strip. */
@@ -36,7 +35,7 @@ typedef struct cr_strip_sum {
 } cr_strip_sum;
 
 typedef struct cr_strip {
-    cr_strip_sum sums[CR_STRIP_SUMS];
+    cr_strip_sum sums[CR_KNOWN_SUMS];
     uint32_t started;   /* extrema and counts are live */
     uint32_t nans;      /* extrema: some first_nan is set */
     uint64_t next_line; /* extrema: the line after the last one seen */
@@ -62,10 +61,10 @@ typedef struct cr_axis_plan {
     uint64_t width; /* columns in strips: a multiple of inner, so that narrow arrays fill vectors too */
     uint64_t strips;
     uint32_t columns;               /* of a strip */
-    unsigned digits[CR_STRIP_SUMS]; /* of a sum */
-    int grid[CR_STRIP_SUMS];        /* power of two of digit 0's unit, where base is 0 */
+    unsigned digits[CR_KNOWN_SUMS]; /* of a sum */
+    int grid[CR_KNOWN_SUMS];        /* power of two of digit 0's unit, where base is 0 */
     /* Offsets within a strip, and its bytes. */
-    size_t sum[CR_STRIP_SUMS], special[CR_STRIP_SUMS], min_key, max_key, min_index, max_index, first_nan, zeros, nans,
+    size_t sum[CR_KNOWN_SUMS], special[CR_KNOWN_SUMS], min_key, max_key, min_index, max_index, first_nan, zeros, nans,
         strip_bytes;
 } cr_axis_plan;
 

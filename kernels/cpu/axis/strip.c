@@ -10,7 +10,7 @@
 void cr_strip_init(const cr_axis_plan *plan, cr_strip *strip) {
     (void)plan;
     memset(strip, 0, sizeof *strip);
-    for (int which = 0; which < CR_STRIP_SUMS; which++) strip->sums[which].slot = -1;
+    for (int which = 0; which < CR_KNOWN_SUMS; which++) strip->sums[which].slot = -1;
 }
 
 /* The arrays of extrema and counts, made live on the first use. */
@@ -166,7 +166,7 @@ static void merge_keys(const cr_axis_plan *plan, cr_strip *into, const cr_strip 
 }
 
 void cr_strip_merge(const cr_axis_plan *plan, cr_strip *into, const cr_strip *from) {
-    for (int which = 0; which < CR_STRIP_SUMS; which++)
+    for (int which = 0; which < CR_KNOWN_SUMS; which++)
         if (plan->fast & cr_sum_rows[which].family) merge_sum(plan, into, from, which);
     if (!from->started) return;
     if (!into->started) cr_strip_start(plan, into);
@@ -222,7 +222,7 @@ static void add_key(size_t size, uint8_t *into, uint64_t *into_line, const uint8
 void cr_strip_add_column(const cr_axis_plan *into_plan, cr_strip *into, unsigned to, const cr_axis_plan *plan,
                          const cr_strip *from, unsigned column, uint64_t factor, uint64_t offset) {
     size_t size = plan->size;
-    for (int which = 0; which < CR_STRIP_SUMS; which++)
+    for (int which = 0; which < CR_KNOWN_SUMS; which++)
         if (plan->fast & cr_sum_rows[which].family) add_sum(into_plan, into, to, plan, from, column, which);
     if (!from->started) return;
     if (!into->started) cr_strip_start(into_plan, into);

@@ -91,7 +91,7 @@ void cr_columns_fold_range(const cr_axis_plan *plan, const cr_axis_isa *isa, voi
 /* Array columns [first, first + count), at most CR_STRIP_PAD, gathered from all columns of the strips that are theirs. */
 static cr_status finish_narrow(const cr_axis_plan *plan, const cr_axis_isa *isa, const void *strips, uint64_t first,
                                unsigned count, uint64_t output, void *const out[], uint64_t to, cr_error *error) {
-    enum { DIGITS_MOST = 43, WORDS = CR_STRIP_SUMS * (DIGITS_MOST + 3) + 7 };
+    enum { DIGITS_MOST = 43, WORDS = CR_KNOWN_SUMS * (DIGITS_MOST + 3) + 7 };
     _Alignas(64) uint8_t room[sizeof(cr_strip) + WORDS * CR_STRIP_PAD * sizeof(uint64_t)];
     cr_strip *strip = (cr_strip *)(void *)room;
     cr_axis_plan own = *plan;

@@ -22,7 +22,6 @@ enum {
     CR_GPU_SLOT_BYTES = 128, /* what a block may leave for the last one to merge */
     CR_SUM_DIGITS = 25,
     CR_DIGIT_BITS = 24,
-    CR_GPU_SUMS = CR_AT_SUMSQ + 1, /* those that have kernels: Σx, Σ|x|, Σx² */
 };
 
 /* What each block adds to a word beside its digit, so that none is ever negative. */
@@ -54,7 +53,7 @@ typedef struct cr_gpu_state {
      * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero
      * behind. */
     unsigned long long mail[CR_MAIL_LETTERS][CR_GPU_MAX_BLOCKS][2];
-    cr_sum_state sums[CR_GPU_SUMS];
+    cr_sum_state sums[CR_KNOWN_SUMS];
     cr_prod_state prod;
     struct {
         uint64_t align;
@@ -75,7 +74,7 @@ typedef struct cr_sum_found {
 
 typedef struct cr_fold_slot {
     cr_partial partial;
-    cr_sum_found sums[CR_GPU_SUMS];
+    cr_sum_found sums[CR_KNOWN_SUMS];
     uint32_t blocks;
 } cr_fold_slot;
 

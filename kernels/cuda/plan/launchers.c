@@ -153,6 +153,6 @@ void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint6
     p->families = families;
     p->n = n;
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || n == 0) return;
-    for (unsigned at = 0; at < CR_GPU_SUMS; at++)
+    for (unsigned at = 0; at < CR_KNOWN_SUMS; at++)
         if (families & cr_sum_rows[at].family) take_sum(&slot->sums[at], (cr_sum_at)at, p);
 }
