@@ -6,13 +6,11 @@
 #define _GNU_SOURCE
 #endif
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "bench/bench.h"
 #include "bench/cpu.h"
 #include "bench/options.h"
-#include "kernels/core/fast.h"
 #include "kernels/cpu/fold.h"
 
 static void work(void *argument, int id) {
@@ -45,17 +43,6 @@ double cpu_read(const cpu_floor *loop, const uint8_t *data, size_t bytes, int th
     return cpu_walk_run(&walk, threads);
 }
 
-/* For --without: switches off a fast way by its name; false: there is none of that name. */
-static bool without(void *to, const char *word) {
-    (void)to;
-    for (unsigned way = 0; way < CR_FAST_WAYS; way++) {
-        if (strcmp(cr_fast_name(way), word) != 0) continue;
-        cr_fast_switch_off(atomic_load(&cr_fast_off) | UINT32_C(1) << way);
-        return true;
-    }
-    return false;
-}
-
 bool cpu_select(const char *isa) {
     cr_error error;
     if (cr_cpu_select(isa, &error) == CR_OK) return true;
@@ -74,8 +61,7 @@ static int parse(const cpu_bench *bench, int argc, char **argv, cpu_settings *s)
          .most = 101},
         {"only", BENCH_TEXT, &s->only, "TEXT", .what = "rows whose name and data hold TEXT, e.g. \"sum f32\""},
         {"isa", BENCH_TEXT, &s->isa, "NAME", .what = "auto, portable, avx2 or avx512 (auto)"},
-        {"without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/core/fast.def), e.g. fused,half",
-         .each = without},
+        BENCH_WITHOUT("fused,half"),
         BENCH_JSON(&s->table.path),
         {"claim", BENCH_BYTES, &s->claim, "BYTES",
          .what = "what a worker folds into its columns at once (sixteen lines, 4M … 16M)"},

@@ -217,6 +217,7 @@ static int parse(int argc, char **argv, settings *s) {
         {"first", BENCH_NUMBER, &s->first, "ROW", .what = "the first row of the table to measure (0)", .least = 0,
          .most = ROWS - 1},
         {"count", BENCH_NUMBER, &s->count, "N", .what = "how many rows of the table (all)", .least = 1, .most = ROWS},
+        BENCH_WITHOUT("gpu_ahead"),
         BENCH_JSON(&s->table.path),
     };
     return bench_options(options, sizeof options / sizeof options[0],

@@ -115,6 +115,7 @@ static int parse(int argc, char **argv, settings *s) {
         {"data", BENCH_WORDS, s, "normal|bits", .what = "floats: normal, or any bit patterns (normal)",
          .each = set_data},
         {"follow", BENCH_SWITCH, &s->follow, NULL, .what = "folds begin while those before them end, as in the daemon"},
+        BENCH_WITHOUT("gpu_sets"),
         BENCH_JSON(&s->table.path),
     };
     const int status =

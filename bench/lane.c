@@ -346,6 +346,7 @@ int bench_lane(int argc, char **argv) {
         {"bytes", BENCH_BYTES, &b.bytes, "BYTES", .what = "of the array (4G)", .least = (double)SLABS * CR_SLAB_BYTES,
          .most = 0x1p40},
         {"rounds", BENCH_NUMBER, &b.rounds, "N", .what = "turns of every row (7)", .least = 1, .most = ROUNDS_MAX},
+        BENCH_WITHOUT("gpu_linger"),
         BENCH_JSON(&b.table.path),
     };
     int status = bench_options(options, sizeof options / sizeof options[0], NULL, argc, argv);

@@ -32,6 +32,14 @@ typedef struct bench_option {
 #define BENCH_JSON(path) \
     { "json", BENCH_TEXT, (path), "FILE", .what = "writes the figures to FILE" }
 
+/* The option that switches off fast ways by their names; bench_without: false: there is none of that name (without.c). */
+#define BENCH_WITHOUT(example)                                                                                       \
+    {                                                                                                                \
+        "without", BENCH_WORDS, NULL, "WAYS", .what = "leaves out fast ways (kernels/core/fast.def), e.g. " example, \
+                                              .each = bench_without                                                  \
+    }
+bool bench_without(void *to, const char *word);
+
 /* "64", "4K", "16M", "1.5G" as bytes; 0: the text is none of these. */
 uint64_t bench_bytes(const char *text);
 
