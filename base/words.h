@@ -20,9 +20,9 @@ typedef struct cr_words {
 } cr_words;
 
 typedef struct cr_word {
-    const char *text;   /* as it stands there */
-    const char *name;   /* of an option, length bytes; NULL: it is none */
-    const char *value;  /* behind the "="; NULL: there is none */
+    const char *text;  /* as it stands there */
+    const char *name;  /* of an option, length bytes; NULL: it is none */
+    const char *value; /* behind the "="; NULL: there is none */
     size_t length;
 } cr_word;
 

@@ -12,6 +12,8 @@
 #include <sys/types.h>
 
 #include "bench/rows.h"
+#include "proto/frame.h"
+#include "proto/wire.h"
 
 typedef struct floors_options {
     int rounds;
@@ -60,6 +62,12 @@ int floors_connect(const floors_options *options, bool floor);
 /* Whole reads and writes on a blocking socket. */
 bool floors_write(int fd, const void *bytes, size_t n);
 bool floors_read(int fd, void *bytes, size_t n);
+/* Sends bytes, with a descriptor where there is one. */
+bool floors_send(int fd, const void *bytes, size_t n, int passed);
+/* The frame of a call, which fits; its bytes. A reduction is the sum of f32. */
+size_t floors_call(uint8_t *out, size_t cap, uint32_t stream, cr_wire_call *call);
+/* The next frame's payload. False: it is of another type or longer, or the connection ended. */
+bool floors_receive(int fd, cr_frame_type type, void *payload, size_t cap, uint32_t *length);
 
 /* Rows. Each returns false after a wrong answer or an error, which it has reported. */
 bool floors_small_rows(const floors_options *options);

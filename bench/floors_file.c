@@ -9,16 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/cpu.h"
 #include "bench/floors.h"
-#include "kernels/core/op.h"
-#include "proto/frame.h"
-#include "proto/wire.h"
 
 extern char **environ;
 
@@ -67,45 +63,19 @@ static double floor_seconds(file_row *f) {
     return bench_now() - start;
 }
 
-static bool send_call(file_row *f) {
-    cr_wire_call call = {.kind = CR_CALL_REDUCE};
-    uint8_t bytes[CR_FRAME_HEADER_BYTES + 64];
-    call.reduce.dtype = CR_F32;
-    call.reduce.op_count = 1;
-    call.reduce.ops[0] = CR_OP_SUM;
-    call.reduce.source = CR_SOURCE_DESCRIPTOR;
-    cr_frame frame = {.type = CR_FRAME_CALL, .flags = CR_FLAG_END, .descriptors = 1, .stream = ++f->stream};
-    frame.length = (uint32_t)cr_wire_pack_call(&call, bytes + CR_FRAME_HEADER_BYTES, 64);
-    cr_frame_put(bytes, &frame);
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {{0}};
-    struct iovec part = {bytes, CR_FRAME_HEADER_BYTES + frame.length};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &f->file, sizeof(int));
-    return sendmsg(f->conn, &message, MSG_NOSIGNAL) == (ssize_t)part.iov_len;
-}
-
 static double daemon_seconds(file_row *f) {
-    uint8_t head[CR_FRAME_HEADER_BYTES], payload[1024];
-    cr_frame frame;
+    uint8_t bytes[1024];
+    uint32_t length;
     cr_error error;
     cr_wire_result result;
-    bool skip;
+    cr_wire_call call = {.kind = CR_CALL_REDUCE, .reduce.source = CR_SOURCE_DESCRIPTOR};
     double start = bench_now(), sum;
-    if (!send_call(f) || !floors_read(f->conn, head, sizeof head)) return -1;
+    const size_t n = floors_call(bytes, sizeof bytes, ++f->stream, &call);
+    if (!floors_send(f->conn, bytes, n, f->file) ||
+        !floors_receive(f->conn, CR_FRAME_RESULT, bytes, sizeof bytes, &length))
+        return -1;
     double took = bench_now() - start;
-    if (cr_frame_get(head, false, &frame, &skip, &error) != CR_OK || frame.length > sizeof payload ||
-        !floors_read(f->conn, payload, frame.length))
-        return -1;
-    if (frame.type != CR_FRAME_RESULT || cr_wire_unpack_result(payload, frame.length, &result, &error) != CR_OK)
-        return -1;
+    if (cr_wire_unpack_result(bytes, length, &result, &error) != CR_OK) return -1;
     memcpy(&sum, result.results[0].value, sizeof sum);
     return result.results[0].status == 0 && sum == f->sum ? took : -1;
 }

@@ -16,8 +16,7 @@
 
 #include "bench/bench.h"
 #include "bench/floors.h"
-#include "proto/frame.h"
-#include "proto/wire.h"
+#include "kernels/core/op.h"
 
 static void floor_name(const floors_options *o, char *path, size_t cap) { snprintf(path, cap, "%s.floor", o->socket); }
 
@@ -220,18 +219,65 @@ bool floors_read(int fd, void *bytes, size_t n) {
     return true;
 }
 
+bool floors_send(int fd, const void *bytes, size_t n, int passed) {
+    struct iovec part = {(void *)(uintptr_t)bytes, n};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (passed >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof passed);
+        memcpy(CMSG_DATA(c), &passed, sizeof passed);
+    }
+    ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+    return sent > 0 && floors_write(fd, (const char *)bytes + sent, n - (size_t)sent);
+}
+
+size_t floors_call(uint8_t *out, size_t cap, uint32_t stream, cr_wire_call *call) {
+    bool passes = call->kind == CR_CALL_REGISTER, ends = true;
+    if (call->kind == CR_CALL_REDUCE) {
+        cr_wire_reduce *r = &call->reduce;
+        r->dtype = CR_F32;
+        r->op_count = 1;
+        r->ops[0] = CR_OP_SUM;
+        passes = r->source == CR_SOURCE_DESCRIPTOR;
+        ends = r->source != CR_SOURCE_STREAM;
+    }
+    const size_t n = cr_wire_pack_call(call, out + CR_FRAME_HEADER_BYTES, cap - CR_FRAME_HEADER_BYTES);
+    const cr_frame frame = {.type = CR_FRAME_CALL,
+                            .flags = ends ? CR_FLAG_END : 0,
+                            .descriptors = passes,
+                            .stream = stream,
+                            .length = (uint32_t)n};
+    cr_frame_put(out, &frame);
+    return CR_FRAME_HEADER_BYTES + n;
+}
+
+bool floors_receive(int fd, cr_frame_type type, void *payload, size_t cap, uint32_t *length) {
+    uint8_t head[CR_FRAME_HEADER_BYTES];
+    cr_frame frame;
+    cr_error error;
+    bool skip;
+    if (!floors_read(fd, head, sizeof head) || cr_frame_get(head, false, &frame, &skip, &error) != CR_OK) return false;
+    *length = frame.length;
+    return frame.type == type && frame.length <= cap && floors_read(fd, payload, frame.length);
+}
+
 static bool greet(int fd) {
     uint8_t bytes[1024];
+    uint32_t length;
     cr_wire_hello hello = {.version_min = 1, .version_max = 1, .client = "cured-bench"};
     size_t n = cr_wire_pack_hello(&hello, bytes + CR_FRAME_HEADER_BYTES, sizeof bytes - CR_FRAME_HEADER_BYTES);
     cr_frame frame = {.type = CR_FRAME_HELLO, .length = (uint32_t)n};
     cr_frame_put(bytes, &frame);
-    if (!floors_write(fd, bytes, CR_FRAME_HEADER_BYTES + n) || !floors_read(fd, bytes, CR_FRAME_HEADER_BYTES))
-        return false;
-    bool skip;
-    cr_error error;
-    if (cr_frame_get(bytes, false, &frame, &skip, &error) != CR_OK || frame.type != CR_FRAME_WELCOME) return false;
-    return frame.length <= sizeof bytes && floors_read(fd, bytes, frame.length);
+    return floors_write(fd, bytes, CR_FRAME_HEADER_BYTES + n) &&
+           floors_receive(fd, CR_FRAME_WELCOME, bytes, sizeof bytes, &length);
 }
 
 int floors_connect(const floors_options *o, bool floor) {

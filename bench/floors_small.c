@@ -11,8 +11,6 @@
 #include "bench/bench.h"
 #include "bench/floors.h"
 #include "kernels/core/op.h"
-#include "proto/frame.h"
-#include "proto/wire.h"
 
 enum {
     ARRAY_BYTES = 1024,
@@ -41,19 +39,11 @@ typedef struct small {
 } small;
 
 static void make_request(small *s) {
-    cr_wire_call call = {.kind = CR_CALL_REDUCE};
-    call.reduce.dtype = CR_F32;
-    call.reduce.op_count = 1;
-    call.reduce.ops[0] = CR_OP_SUM;
-    call.reduce.source = CR_SOURCE_STREAM;
-    call.reduce.length_known = true;
-    call.reduce.length = ARRAY_BYTES;
+    cr_wire_call call = {.kind = CR_CALL_REDUCE,
+                         .reduce = {.source = CR_SOURCE_STREAM, .length_known = true, .length = ARRAY_BYTES}};
     uint8_t *p = s->request;
-    size_t n = cr_wire_pack_call(&call, p + CR_FRAME_HEADER_BYTES, 64);
-    cr_frame frame = {.type = CR_FRAME_CALL, .stream = 1, .length = (uint32_t)n};
-    cr_frame_put(p, &frame);
-    s->data_at = CR_FRAME_HEADER_BYTES + n;
-    frame = (cr_frame){.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1, .length = ARRAY_BYTES};
+    s->data_at = floors_call(p, CR_FRAME_HEADER_BYTES + 64, 1, &call);
+    const cr_frame frame = {.type = CR_FRAME_DATA, .flags = CR_FLAG_END, .stream = 1, .length = ARRAY_BYTES};
     cr_frame_put(p + s->data_at, &frame);
     double sum = 0;
     for (size_t i = 0; i < ARRAY_BYTES / 4; i++) {

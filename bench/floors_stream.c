@@ -10,9 +10,6 @@
 
 #include "bench/bench.h"
 #include "bench/floors.h"
-#include "kernels/core/op.h"
-#include "proto/frame.h"
-#include "proto/wire.h"
 
 enum { FRAME_BYTES = 256 * 1024 };
 
@@ -75,19 +72,12 @@ static bool send_frame(int fd, const cr_frame *frame, const void *payload) {
 }
 
 static bool send_call(upload *u, uint64_t bytes) {
-    cr_wire_call call = {.kind = CR_CALL_REDUCE};
-    uint8_t payload[64];
-    call.reduce.dtype = CR_F32;
-    call.reduce.op_count = 1;
-    call.reduce.ops[0] = CR_OP_SUM;
-    call.reduce.source = CR_SOURCE_STREAM;
-    call.reduce.length_known = true;
-    call.reduce.length = bytes;
-    cr_frame frame = {.type = CR_FRAME_CALL, .stream = ++u->stream};
-    frame.length = (uint32_t)cr_wire_pack_call(&call, payload, sizeof payload);
+    cr_wire_call call = {.kind = CR_CALL_REDUCE,
+                         .reduce = {.source = CR_SOURCE_STREAM, .length_known = true, .length = bytes}};
+    uint8_t frame[CR_FRAME_HEADER_BYTES + 64];
     u->credit = CR_CREDIT_INITIAL_BYTES;
     u->answered = false;
-    return send_frame(u->fd[0], &frame, payload);
+    return floors_write(u->fd[0], frame, floors_call(frame, sizeof frame, ++u->stream, &call));
 }
 
 static bool upload_all(upload *u, bool floor, uint64_t frames) {

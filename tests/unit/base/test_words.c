@@ -5,7 +5,8 @@
 #include "tests/unit/check_main.h"
 
 START_TEST(words) {
-    char *const argv[] = {"program", "file", "--size=4", "--size", "5", "--empty=", "-h", "-x", "-", "--", "--a=b=c", "--last"};
+    char *const argv[] = {
+        "program", "file", "--size=4", "--size", "5", "--empty=", "-h", "-x", "-", "--", "--a=b=c", "--last"};
     cr_words all = {sizeof argv / sizeof argv[0], argv, 1};
     cr_word word;
     ck_assert(cr_words_next(&all, &word) && word.name == NULL && !cr_word_is(&word, "file"));
