@@ -49,6 +49,11 @@ cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ..
     return (cured_status)code;
 }
 
+cr_status cr_cl_broken(cr_error *error, const char *what, const char *detail) {
+    return cr_fail(error, CR_INTERNAL, "the daemon broke the protocol: %s%s%s", what, detail[0] != '\0' ? ": " : "",
+                   detail);
+}
+
 const char *cured_version(void) { return CURED_VERSION; }
 
 const char *cured_status_name(cured_status status) {

@@ -10,5 +10,7 @@
 cured_status cr_cl_give(cured_error *out, const cr_error *error, uint32_t retry_after_ms);
 cured_status cr_cl_fail(cured_error *out, cr_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The daemon broke the protocol, in this way. detail: "", or what more is known; none of *error. */
+cr_status cr_cl_broken(cr_error *error, const char *what, const char *detail);
 
 #endif

@@ -1,11 +1,7 @@
 /* answer: what a call that is done says: count, timing, values, the daemon's description of itself.
  *
  * Thread: the one that uses the connection. Owner: everything returned belongs to the call. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "client/lib/internal.h"
-#include "kernels/core/dtype.h"
+#include "client/lib/call/call.h"
 
 static bool answered(const cured_call *call) { return call->state == CALL_DONE && call->error.code == CR_OK; }
 

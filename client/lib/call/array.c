@@ -1,14 +1,12 @@
-/* array: the answers of a call with an axis: where they go, and that each comes exactly once. The daemon is not trusted: one
- * bit for each answer says whether it was there.
- *
- * All that the daemon may send is granted at the start: its place is known, and a CREDIT that had to wait behind DATA of the
- * same connection could be what the daemon needs before it can take more DATA. The socket holds the daemon back.
- *
- * Thread: the one that uses the connection. Owner: the call; results that the program gave stay the program's. */
+/* array: see array.h. Thread, owner: see there. */
+#include "client/lib/call/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/call/call.h"
+#include "client/lib/call/outputs.h"
+#include "client/lib/error.h"
 #include "kernels/core/axis.h"
 
 enum { DEFAULT_MAX_BYTES = 1 << 30 };

@@ -1,11 +1,12 @@
-/* outputs: the regions that the answers along an axis are written to: kept while the call is under way, and named in its CALL.
- *
- * Thread: the one that uses the connection. Owner: the call. */
+/* outputs: see outputs.h. Thread, owner: see there. */
+#include "client/lib/call/outputs.h"
+
 #include <stdlib.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/call/call.h"
+#include "client/lib/call/regions.h"
 
-enum { PACKED_BYTES = CALL_HEAD_BYTES + CR_CALL_MAX_OPS * 32 }; /* the longest CALL with outputs */
+enum { PACKED_BYTES = CR_CL_HEAD_BYTES + CR_CALL_MAX_OPS * 32 }; /* the longest CALL with outputs */
 
 struct cr_outputs {
     uint32_t count; /* of regions that are kept */
@@ -26,11 +27,11 @@ cr_status cr_cl_outputs_make(cured_call *call, const cured_options *o, cr_error 
     if (call->outputs == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
     for (uint32_t i = 0; status == CR_OK && i < call->value_count; i++) {
         cured_region *region = o->outputs[i].region;
-        status = region != NULL ? cr_cl_region_keep(region, call->conn, i, o->results != NULL, error)
+        status = region != NULL ? cr_cl_region_keep(region, &call->calls->regions, i, o->results != NULL, error)
                                 : cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u].region is NULL", i);
         if (status != CR_OK) break;
         call->outputs->regions[i] = region;
-        call->outputs->wire[i] = (cr_wire_output){cr_cl_region_id(region), o->outputs[i].offset};
+        call->outputs->wire[i] = (cr_wire_output){cr_cl_region_source(region)->id, o->outputs[i].offset};
         call->outputs->count = i + 1;
     }
     return status;
@@ -54,7 +55,7 @@ cr_status cr_cl_outputs_choose(cured_call *call, cr_error *error) {
     cr_status status = CR_OK;
     const cr_error *why;
     if (outputs == NULL) return CR_OK;
-    if (!call->conn->has_outputs)
+    if (!call->calls->has_outputs)
         status = cr_fail(error, CR_UNIMPLEMENTED,
                          "outputs: this daemon is too old to write answers into regions; give results, too");
     for (uint32_t i = 0; status == CR_OK && i < outputs->count; i++) {

@@ -7,25 +7,29 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/lib/internal.h"
-#include "kernels/core/op.h"
+#include "client/lib/call/call.h"
+#include "client/lib/call/outputs.h"
+#include "client/lib/error.h"
+#include "client/lib/options.h"
+#include "kernels/core/dtype.h"
 
 enum { DEFAULT_RETRY_WAIT_MS = 10000 };
 
-static void set_times(cured_conn *conn, cured_call *call, uint32_t timeout_ms) {
+static void set_times(cr_cl_calls *calls, cured_call *call, uint32_t timeout_ms) {
     call->start_ns = cr_now_ns();
     if (timeout_ms == 0) return;
     call->deadline_ns = call->start_ns + timeout_ms * UINT64_C(1000000);
-    cr_cl_process_wake_at(conn, call->deadline_ns);
+    cr_cl_calls_wake_at(calls, call->deadline_ns);
 }
 
-cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, const cured_options *o, cr_error *error) {
-    cr_cl_fork_check(conn);
-    if (conn->state == CONN_DEAD) {
-        *error = conn->error;
+cured_call *cr_cl_new_call(cr_cl_calls *calls, call_kind kind, size_t op_count, const cured_options *o,
+                           cr_error *error) {
+    cr_cl_fork_check(calls);
+    if (calls->dead != NULL) {
+        *error = *calls->dead;
         return NULL;
     }
-    if (conn->last_stream == UINT32_MAX) {
+    if (calls->last_stream == UINT32_MAX) {
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "this connection has used all its stream numbers: connect again");
         return NULL;
     }
@@ -34,7 +38,7 @@ cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, co
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a call");
         return NULL;
     }
-    call->conn = conn;
+    call->calls = calls;
     call->kind = kind;
     call->fd = -1;
     call->declared = UINT64_MAX;
@@ -51,17 +55,17 @@ cured_call *cr_cl_new_call(cured_conn *conn, call_kind kind, size_t op_count, co
                          : kind == KIND_RELOAD   ? CR_CALL_RELOAD
                          : kind == KIND_CONFIG   ? CR_CALL_CONFIG
                                                  : CR_CALL_REDUCE;
-    set_times(conn, call, o->timeout_ms);
+    set_times(calls, call, o->timeout_ms);
     cr_list_init(&call->queue);
-    cr_list_append(&conn->calls, &call->all);
+    cr_list_append(&calls->all, &call->all);
     return call;
 }
 
 /* A call that asks for ops: what reduce and merge have in common. */
-static cured_call *new_ops_call(cured_conn *conn, call_kind kind, const cured_op *ops, size_t op_count,
+static cured_call *new_ops_call(cr_cl_calls *calls, call_kind kind, const cured_op *ops, size_t op_count,
                                 const cured_options *o, cr_error *error) {
     if (cr_cl_check_ops(ops, op_count, error) != CR_OK) return NULL;
-    cured_call *call = cr_cl_new_call(conn, kind, op_count, o, error);
+    cured_call *call = cr_cl_new_call(calls, kind, op_count, o, error);
     if (call == NULL) return NULL;
     cr_wire_reduce *r = &call->request.reduce;
     r->nan = (uint32_t)o->nan;
@@ -98,8 +102,8 @@ static cr_status set_place(cured_call *call, uint64_t elements, const cured_opti
     return status;
 }
 
-cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype, const cured_op *ops, size_t op_count,
-                             uint64_t elements, const cured_options *options, cr_error *error) {
+cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dtype, const cured_op *ops,
+                             size_t op_count, uint64_t elements, const cured_options *options, cr_error *error) {
     cured_options o;
     if (cr_cl_take_options(options, &o, error) != CR_OK) return NULL;
     if (!cr_dtype_is_input((cr_dtype)dtype)) {
@@ -107,7 +111,7 @@ cured_call *cr_cl_new_reduce(cured_conn *conn, call_kind kind, cured_dtype dtype
                 CURED_F64);
         return NULL;
     }
-    cured_call *call = new_ops_call(conn, kind, ops, op_count, &o, error);
+    cured_call *call = new_ops_call(calls, kind, ops, op_count, &o, error);
     if (call == NULL) return NULL;
     call->request.reduce.dtype = call->input_dtype = (uint8_t)dtype;
     if (set_place(call, elements, &o, error) == CR_OK) return call;
@@ -126,7 +130,7 @@ cured_status cured_reduce_buffer(cured_conn *conn, cured_dtype dtype, const cure
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s",
                           (unsigned long long)count, SIZE_MAX / size, cured_dtype_name(dtype));
     if (data == NULL && count != 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "data is NULL with a count above 0");
-    cured_call *call = cr_cl_new_reduce(conn, KIND_BUFFER, dtype, ops, op_count, count, options, &e);
+    cured_call *call = cr_cl_new_reduce(cr_cl_calls_of(conn), KIND_BUFFER, dtype, ops, op_count, count, options, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->data = data;
     call->data_bytes = call->declared = call->handed = count * size;
@@ -142,13 +146,13 @@ cured_status cured_reduce_fd(cured_conn *conn, cured_dtype dtype, const cured_op
                              cured_error *error) {
     cr_error e = {CR_OK, ""};
     *out = NULL;
-    if (conn->tcp)
+    if (cr_cl_calls_of(conn)->tcp)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "a descriptor can be passed over a Unix socket only");
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (copy < 0)
         return cr_cl_fail(error, errno == EBADF ? CR_INVALID_ARGUMENT : CR_RESOURCE_EXHAUSTED,
                           "cannot duplicate descriptor %d: %s", fd, strerror(errno));
-    cured_call *call = cr_cl_new_reduce(conn, KIND_FD, dtype, ops, op_count, count, options, &e);
+    cured_call *call = cr_cl_new_reduce(cr_cl_calls_of(conn), KIND_FD, dtype, ops, op_count, count, options, &e);
     if (call == NULL) {
         close(copy);
         return cr_cl_give(error, &e, 0);
@@ -173,7 +177,7 @@ cured_status cured_reduce_stream_begin(cured_conn *conn, cured_dtype dtype, cons
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%llu bytes are not a multiple of %zu, the size of %s",
                           (unsigned long long)bytes, size, cured_dtype_name(dtype));
     uint64_t count = bytes != CURED_UNKNOWN_LENGTH && size != 0 ? bytes / size : UINT64_MAX;
-    cured_call *call = cr_cl_new_reduce(conn, KIND_STREAM, dtype, ops, op_count, count, options, &e);
+    cured_call *call = cr_cl_new_reduce(cr_cl_calls_of(conn), KIND_STREAM, dtype, ops, op_count, count, options, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->declared = bytes;
     call->request.reduce.length_known = bytes != CURED_UNKNOWN_LENGTH;
@@ -209,7 +213,7 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
     if (o.axis != NULL || o.first != 0 || o.kernel != NULL || o.outputs != NULL)
         return cr_cl_fail(error, CR_INVALID_ARGUMENT,
                           "axis, first, kernel and outputs have no meaning when partials are merged");
-    cured_call *call = new_ops_call(conn, KIND_BUFFER, ops, op_count, &o, &e);
+    cured_call *call = new_ops_call(cr_cl_calls_of(conn), KIND_BUFFER, ops, op_count, &o, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->request.kind = CR_CALL_MERGE;
     call->owned = records(partials, count, &call->data_bytes);
@@ -234,7 +238,7 @@ static cured_status start_plain(cured_conn *conn, call_kind kind, const cured_op
                                 cured_error *error) {
     cr_error e = {CR_OK, ""};
     cured_options o;
-    *out = cr_cl_take_options(options, &o, &e) == CR_OK ? cr_cl_new_call(conn, kind, 0, &o, &e) : NULL;
+    *out = cr_cl_take_options(options, &o, &e) == CR_OK ? cr_cl_new_call(cr_cl_calls_of(conn), kind, 0, &o, &e) : NULL;
     if (*out != NULL) cr_cl_call_submit(*out);
     return cr_cl_give(error, &e, 0);
 }
@@ -280,7 +284,7 @@ cured_status cured_stream_write(cured_call *call, const void *data, size_t bytes
         call->source = data;
         call->source_len = bytes;
         call->handed += bytes;
-        if (call->state == CALL_ACTIVE) call->conn->way->more(call);
+        if (call->state == CALL_ACTIVE) call->calls->way->more(call);
     }
     return cr_cl_fail(error, CR_OK, "%s", "");
 }
@@ -297,15 +301,6 @@ cured_status cured_stream_end(cured_call *call, cured_error *error) {
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "%llu bytes were handed over, %llu were declared",
                           (unsigned long long)call->handed, (unsigned long long)call->declared);
     call->end_wanted = true;
-    if (call->state == CALL_ACTIVE) call->conn->way->more(call);
+    if (call->state == CALL_ACTIVE) call->calls->way->more(call);
     return cr_cl_fail(error, CR_OK, "%s", "");
-}
-
-static bool drained(const cured_call *call) { return cured_stream_pending(call) == 0; }
-
-cured_status cured_stream_drain(cured_call *call, cured_error *error) {
-    if (call->state != CALL_DONE && call->conn->busy)
-        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_stream_drain was called from inside a callback");
-    cr_cl_process_until(call, drained, 0);
-    return call->state == CALL_DONE ? cured_call_status(call, error) : cr_cl_fail(error, CR_OK, "%s", "");
 }

@@ -1,6 +1,6 @@
-/* address: from "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT" to a socket that is connecting.
- *
- * Thread: the caller's; getaddrinfo may block for host names. Owner: the socket made here belongs to the caller. */
+/* address: see address.h. Thread, owner: see there. */
+#include "client/lib/conn/address.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/error.h"
 
 /* Nothing but the socket's own calls may fail after this. */
 static int new_socket(int family) { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }

@@ -1,16 +1,6 @@
-/* conn: the life of a connection.
- *
- *   cured_connect ─▶ CONNECTING ─▶ OPEN ─▶ (lost) WAITING ─▶ CONNECTING …     when a call wants it
- *                        └──────────┴────▶ (daemon broke the protocol) DEAD
- *
- * A child process goes to WAITING, with a connection of its own to come (fork.c).
- *
- * An attempt that brings no WELCOME is a failure. After circuit_failures of them in a row WAITING lasts, whoever wants a
- * connection.
- *
- * HELLO waits in the control buffer from the start, so calls can follow it without waiting for WELCOME.
- *
- * Thread: the one that uses the connection. Owner: the program, until cured_close. */
+/* conn: see conn.h. The life of a connection. Thread, owner: see there. */
+#include "client/lib/conn/conn.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +8,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "client/lib/conn/address.h"
 #include "client/lib/conn/look.h"
-#include "client/lib/internal.h"
+#include "client/lib/conn/tls.h"
+#include "client/lib/conn/token.h"
+#include "client/lib/embedded/open.h"
+#include "client/lib/error.h"
+#include "proto/wire.h"
+
+_Static_assert(offsetof(cured_conn, calls) == 0, "cr_cl_calls_of");
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -28,11 +26,11 @@ enum { CIRCUIT_FIRST_MS = 100, CIRCUIT_SHIFTS = 20 };
 /* Makes the connection as new: nothing known of the daemon, HELLO first in line. */
 static void reset(cured_conn *conn) {
     cr_cl_tls_reset(conn);
-    if (conn->fd >= 0) close(conn->fd);
-    conn->fd = -1;
-    conn->welcomed = conn->send_failed = false;
-    conn->last_stream = 0;
-    conn->credit = CR_CREDIT_INITIAL_BYTES;
+    if (conn->calls.fd >= 0) close(conn->calls.fd);
+    conn->calls.fd = -1;
+    conn->calls.welcomed = conn->send_failed = false;
+    conn->calls.last_stream = 0;
+    conn->calls.credit = CR_CREDIT_INITIAL_BYTES;
     conn->control_len = conn->control_pos = conn->in_len = 0;
     conn->skip = 0;
     conn->full = false;
@@ -49,22 +47,12 @@ static void reset(cured_conn *conn) {
     cr_cl_send_control(conn, CR_FRAME_HELLO, payload, (uint32_t)len);
 }
 
-/* Takes every call out of the queue: what was half sent will never be whole. */
-static void clear_queue(cured_conn *conn) {
-    while (!cr_list_empty(&conn->queue)) cr_cl_call_dequeue(cr_container(conn->queue.next, cured_call, queue));
-}
-
-uint64_t cr_cl_conn_random(cured_conn *conn) {
-    conn->random ^= conn->random << 13;
-    conn->random ^= conn->random >> 7;
-    conn->random ^= conn->random << 17;
-    return conn->random;
-}
-
-uint32_t cr_cl_conn_circuit_ms(const cured_conn *conn) {
+uint32_t cr_cl_conn_away_ms(const cured_conn *conn, cr_error *why) {
     if (conn->circuit_ns == 0 || conn->state != CONN_WAITING) return 0;
     uint64_t now = cr_now_ns();
-    return now < conn->circuit_ns ? (uint32_t)((conn->circuit_ns - now) / NS_PER_MS) + 1 : 0;
+    if (now >= conn->circuit_ns) return 0;
+    cr_fail(why, CR_UNAVAILABLE, "no daemon at the last %u attempts: %.150s", conn->failures, conn->error.text);
+    return (uint32_t)((conn->circuit_ns - now) / NS_PER_MS) + 1;
 }
 
 /* Another attempt brought no WELCOME: after some, the next one waits. */
@@ -76,7 +64,7 @@ static void count_failure(cured_conn *conn) {
     uint64_t ms = (uint64_t)CIRCUIT_FIRST_MS << (shift < CIRCUIT_SHIFTS ? shift : CIRCUIT_SHIFTS);
     if (ms > conn->circuit_max_ms) ms = conn->circuit_max_ms;
     uint64_t half = ms * NS_PER_MS / 2;
-    conn->circuit_ns = cr_now_ns() + half + cr_cl_conn_random(conn) % (half + 1);
+    conn->circuit_ns = cr_now_ns() + half + cr_cl_calls_random(&conn->calls) % (half + 1);
 }
 
 void cr_cl_conn_watch(cured_conn *conn, uint64_t now) {
@@ -85,10 +73,7 @@ void cr_cl_conn_watch(cured_conn *conn, uint64_t now) {
 }
 
 bool cr_cl_conn_waits(const cured_conn *conn) {
-    if (conn->state != CONN_OPEN || !conn->welcomed) return false;
-    for (const cr_list *l = conn->calls.next; l != &conn->calls; l = l->next)
-        if (cr_container(l, const cured_call, all)->state == CALL_ACTIVE) return true;
-    return false;
+    return conn->state == CONN_OPEN && conn->calls.welcomed && cr_cl_calls_waiting(&conn->calls);
 }
 
 void cr_cl_conn_keep(cured_conn *conn) {
@@ -102,73 +87,43 @@ void cr_cl_conn_keep(cured_conn *conn) {
         cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
         return;
     }
-    uint64_t id = conn->last_ping + 1;
+    uint64_t id = conn->calls.last_ping + 1;
     conn->asked = !moved; /* also where PONGs that it does not read leave no room for a PING */
-    if (conn->asked && cr_cl_send_control(conn, CR_FRAME_PING, &id, sizeof id)) conn->last_ping = id;
+    if (conn->asked && cr_cl_send_control(conn, CR_FRAME_PING, &id, sizeof id)) conn->calls.last_ping = id;
     conn->moved = false;
     conn->keepalive_ns = now + conn->keepalive_ms * NS_PER_MS;
 }
 
 void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, const char *text) {
-    if (!conn->welcomed) count_failure(conn);
+    if (!conn->calls.welcomed) count_failure(conn);
     conn->state = CONN_WAITING;
-    conn->epoch++;
     conn->attempt_ns = conn->attempt_deadline_ns = 0;
     cr_fail(&conn->error, code, "%s", text);
     conn->retry_after_ms = retry_after_ms;
-    clear_queue(conn);
-    /* Calls that wait for another try already stay; the others fail, which takes each out of the list or parks it. */
-    cr_list *l = conn->calls.next;
-    while (l != &conn->calls) {
-        cured_call *call = cr_container(l, cured_call, all);
-        l = l->next;
-        if (call->state == CALL_ACTIVE) cr_cl_call_failed(call, code, retry_after_ms, conn->error.text);
-    }
+    cr_cl_calls_lost(&conn->calls, &conn->error, retry_after_ms);
     reset(conn);
 }
 
 void cr_cl_conn_broken(cured_conn *conn, const cr_error *error) {
-    if (error != &conn->error) conn->error = *error;
+    conn->error = *error;
     conn->retry_after_ms = 0;
     conn->state = CONN_DEAD;
-    conn->epoch++;
-    clear_queue(conn);
-    while (!cr_list_empty(&conn->calls))
-        cr_cl_call_finish(cr_container(conn->calls.next, cured_call, all), conn->error.code, 0, conn->error.text);
+    cr_cl_calls_die(&conn->calls, &conn->error);
     reset(conn);
-    conn->attempt_deadline_ns = conn->wake_ns = 0;
+    conn->attempt_deadline_ns = 0;
     conn->control_len = 0;
 }
 
-void cr_cl_conn_cancel_calls(cured_conn *conn, const char *text) {
-    while (!cr_list_empty(&conn->calls)) {
-        cured_call *call = cr_container(conn->calls.next, cured_call, all);
-        if (call->detached) {
-            cr_list_remove(&call->all);
-            cr_cl_call_destroy(call);
-            continue;
-        }
-        cr_cl_call_finish(call, CR_CANCELLED, 0, text);
-        cr_list_remove(&call->all); /* from finished: no callbacks from here */
-    }
-    while (!cr_list_empty(&conn->finished)) cr_list_remove(conn->finished.next);
-}
-
 void cr_cl_conn_inherited(cured_conn *conn) {
-    if (conn->way->inherited != NULL) conn->way->inherited(conn);
-    if (conn->way == &cr_cl_socket && conn->state != CONN_DEAD) {
+    if (conn->state != CONN_DEAD) {
         conn->state = CONN_WAITING;
         cr_fail(&conn->error, CR_UNAVAILABLE,
                 "the connection is the parent process's: this one connects with its next call");
     }
-    conn->epoch++; /* before the calls end: the daemon knows no region of this process */
-    conn->attempt_ns = conn->attempt_deadline_ns = conn->wake_ns = 0;
+    conn->attempt_ns = conn->attempt_deadline_ns = 0;
     conn->failures = 0;
     conn->circuit_ns = 0;
-    conn->random ^= cr_now_ns() | 1; /* or parent and child would come back together */
-    clear_queue(conn);
-    cr_cl_conn_cancel_calls(conn, "the call belongs to the process that this one was forked from");
-    if (conn->way == &cr_cl_socket) reset(conn);
+    reset(conn);
 }
 
 void cr_cl_conn_want(cured_conn *conn) {
@@ -183,8 +138,8 @@ void cr_cl_conn_attempt(cured_conn *conn, uint64_t now) {
     if (conn->attempt_deadline_ns == 0 && conn->connect_timeout_ms != 0)
         conn->attempt_deadline_ns = now + conn->connect_timeout_ms * NS_PER_MS;
     conn->attempt_ns = 0;
-    do status = cr_cl_address_open(conn->address, &conn->lookup, &conn->fd, &connecting, &again, &error);
-    while (status != CR_OK && conn->tcp && again);
+    do status = cr_cl_address_open(conn->address, &conn->lookup, &conn->calls.fd, &connecting, &again, &error);
+    while (status != CR_OK && conn->calls.tcp && again);
     if (status == CR_OK) {
         conn->more_addresses = again;
         conn->state = connecting ? CONN_CONNECTING : CONN_OPEN;
@@ -202,7 +157,7 @@ void cr_cl_conn_attempt(cured_conn *conn, uint64_t now) {
 void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
     int e = 0;
     socklen_t len = sizeof e;
-    if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &e, &len) != 0) e = errno;
+    if (getsockopt(conn->calls.fd, SOL_SOCKET, SO_ERROR, &e, &len) != 0) e = errno;
     if (e == 0) {
         conn->state = CONN_OPEN;
         conn->lookup = 0;
@@ -211,8 +166,8 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
     }
     if (conn->more_addresses) {
         cr_cl_tls_reset(conn);
-        close(conn->fd);
-        conn->fd = -1;
+        close(conn->calls.fd);
+        conn->calls.fd = -1;
         cr_cl_conn_attempt(conn, now);
         return;
     }
@@ -222,20 +177,15 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now) {
 }
 
 static cr_status prepare(cured_conn *conn, const char *address, const cured_connect_options *o, cr_error *error) {
-    conn->fd = -1;
-    cr_list_init(&conn->calls);
-    cr_list_init(&conn->queue);
-    cr_list_init(&conn->finished);
-    cr_list_init(&conn->regions);
-    conn->epoch = 1;
+    cr_cl_calls_init(&conn->calls);
     size_t len = strlen(address);
     if (len >= sizeof conn->address)
         return cr_fail(error, CR_INVALID_ARGUMENT, "address has %zu bytes, limit is %zu", len,
                        sizeof conn->address - 1);
     memcpy(conn->address, address, len + 1);
-    bool embedded = strcmp(address, CR_CL_EMBEDDED) == 0;
+    const bool embedded = strcmp(address, CR_CL_EMBEDDED) == 0;
     bool tls = false;
-    cr_status status = embedded ? CR_OK : cr_cl_address_parse(address, &conn->tcp, &tls, error);
+    cr_status status = embedded ? CR_OK : cr_cl_address_parse(address, &conn->calls.tcp, &tls, error);
     if (status != CR_OK) return status;
     const char *name = o->client != NULL ? o->client : "libcured/" CURED_VERSION;
     if (strlen(name) > CR_NAME_MAX_BYTES)
@@ -243,13 +193,16 @@ static cr_status prepare(cured_conn *conn, const char *address, const cured_conn
                        CR_NAME_MAX_BYTES);
     memcpy(conn->client, name, strlen(name) + 1);
     conn->connect_timeout_ms = o->connect_timeout_ms;
+    if (embedded) {
+        conn->state = CONN_OPEN;
+        snprintf(conn->server, sizeof conn->server, "embedded/%s", CURED_VERSION);
+        return cr_cl_embedded_open(&conn->calls, o->threads, error);
+    }
     cr_cl_look_init(conn, o->spin_us);
     conn->keepalive_ms = o->keepalive_ms;
     conn->circuit_failures = o->circuit_failures;
     conn->circuit_max_ms = o->circuit_max_ms;
-    conn->random = cr_now_ns() | 1;
-    if (embedded) return cr_cl_embedded_open(conn, o->threads, error);
-    conn->way = &cr_cl_socket;
+    conn->calls.way = &cr_cl_socket;
     status = cr_cl_token_take(conn, o, tls, error);
     if (status != CR_OK) return status;
     return tls ? cr_cl_tls_prepare(conn, o, error) : CR_OK;
@@ -276,9 +229,9 @@ static cured_conn *connect_to(const char *address, const cured_connect_options *
     conn->in = conn->small;
     conn->in_bytes = sizeof conn->small;
     cr_status status = prepare(conn, address, o, error);
-    if (status == CR_OK && conn->local == NULL) status = start_socket(conn, error);
+    if (status == CR_OK && conn->calls.way == &cr_cl_socket) status = start_socket(conn, error);
     if (status == CR_OK) {
-        cr_cl_fork_mark(conn);
+        cr_cl_fork_mark(&conn->calls);
         return conn;
     }
     cr_cl_tls_free(conn);
@@ -342,18 +295,14 @@ cured_status cured_auto_reason(const cured_conn *conn, cured_error *error) {
 
 void cured_close(cured_conn *conn) {
     if (conn == NULL) return;
-    clear_queue(conn);
-    cr_cl_regions_close(conn);
-    cr_cl_conn_cancel_calls(conn, "the connection was closed by this program");
-    cr_cl_fork_unmark(conn);
-    if (conn->way->close != NULL) conn->way->close(conn);
+    cr_cl_calls_close(&conn->calls);
     cr_cl_tls_free(conn);
-    if (conn->fd >= 0) close(conn->fd);
+    if (conn->calls.fd >= 0) close(conn->calls.fd);
     if (conn->in != conn->small) free(conn->in);
     free(conn);
 }
 
-bool cured_passes_fd(const cured_conn *conn) { return !conn->tcp; }
+bool cured_passes_fd(const cured_conn *conn) { return !conn->calls.tcp; }
 
 cured_status cured_conn_status(const cured_conn *conn, cured_error *error) {
     return cr_cl_give(error, &conn->error, conn->retry_after_ms);

@@ -14,12 +14,12 @@ void cr_cl_look_init(cured_conn *conn, uint32_t spin_us);
 int32_t cr_cl_look_seats(uint32_t cores);
 
 /* The call is waited for. Until when the wait may sleep, because nothing comes before; 0: it is not known. */
-uint64_t cr_cl_look_asleep_until(cured_call *call, uint64_t now_ns);
+uint64_t cr_cl_look_asleep_until(cured_conn *conn, cured_call *call, uint64_t now_ns);
 /* Looks for what comes on the connection, from now_ns on; true: something came, and was read. call NULL: for no certain one. */
 bool cr_cl_look(cured_conn *conn, cured_call *call, uint64_t now_ns);
 /* The wait that cr_cl_look began is over. */
 void cr_cl_look_waited(cured_conn *conn, uint64_t now_ns);
 /* The call that was waited for is done. */
-void cr_cl_look_done(cured_call *call);
+void cr_cl_look_done(cured_conn *conn, cured_call *call);
 
 #endif

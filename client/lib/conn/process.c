@@ -1,21 +1,18 @@
 /* process: one turn of a connection (connect, send, receive, timers, callbacks), and the blocking waits made of turns.
  *
- * Thread: the one that uses the connection. Owner: internal.h. */
+ * Thread: the one that uses the connection. Owner: conn.h. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 
+#include "base/clock.h"
+#include "client/lib/conn/conn.h"
 #include "client/lib/conn/look.h"
-#include "client/lib/internal.h"
-
-enum { RETRY_BUSY_NS = 1000000 }; /* a frame of the try before is still on its way */
-
-void cr_cl_process_wake_at(cured_conn *conn, uint64_t when_ns) {
-    if (conn->wake_ns == 0 || when_ns < conn->wake_ns) conn->wake_ns = when_ns;
-}
+#include "client/lib/conn/tls.h"
+#include "client/lib/error.h"
 
 static bool has_output(const cured_conn *conn) {
-    return !conn->send_failed && (conn->control_len != 0 || !cr_list_empty(&conn->queue));
+    return !conn->send_failed && (conn->control_len != 0 || !cr_list_empty(&conn->calls.queue));
 }
 
 static bool writable(int fd) {
@@ -30,85 +27,89 @@ static void check_connect_time(cured_conn *conn) {
     cr_cl_conn_lost(conn, CR_UNAVAILABLE, 0, text);
 }
 
-/* Looks through all calls, but only when the earliest of their times has come. */
-static void run_timers(cured_conn *conn) {
-    check_connect_time(conn);
-    if (conn->wake_ns == 0) return;
-    uint64_t now = cr_now_ns();
-    if (now < conn->wake_ns) return;
-    conn->wake_ns = 0;
-    cr_list *l = conn->calls.next;
-    while (l != &conn->calls) {
-        cured_call *call = cr_container(l, cured_call, all);
-        l = l->next;
-        if (call->deadline_ns != 0 && now >= call->deadline_ns) {
-            cr_cl_call_abandon(call, CR_DEADLINE_EXCEEDED, "the call's timeout_ms ran out");
-            continue;
-        }
-        if (call->deadline_ns != 0) cr_cl_process_wake_at(conn, call->deadline_ns);
-        if (call->state != CALL_RETRY) continue;
-        if (now < call->retry_ns)
-            cr_cl_process_wake_at(conn, call->retry_ns);
-        else if (cr_list_empty(&call->queue))
-            cr_cl_call_submit(call);
-        else
-            cr_cl_process_wake_at(conn, now + RETRY_BUSY_NS);
-    }
-}
-
 static void connect_turn(cured_conn *conn) {
     if (conn->state == CONN_WAITING && conn->attempt_ns != 0) {
         uint64_t now = cr_now_ns();
         if (now >= conn->attempt_ns) cr_cl_conn_attempt(conn, now);
-    } else if (conn->state == CONN_CONNECTING && writable(conn->fd)) {
+    } else if (conn->state == CONN_CONNECTING && writable(conn->calls.fd)) {
         cr_cl_conn_connected(conn, cr_now_ns());
     }
 }
 
-static void socket_turn(cured_conn *conn, bool readable) {
+/* ---- the table of a socket ---- */
+
+static cured_conn *conn_of(cr_cl_calls *calls) { return cr_container(calls, cured_conn, calls); }
+
+static const cured_conn *const_conn_of(const cr_cl_calls *calls) {
+    return cr_container(calls, const cured_conn, calls);
+}
+
+static uint32_t socket_away_ms(const cr_cl_calls *calls, cr_error *why) {
+    return cr_cl_conn_away_ms(const_conn_of(calls), why);
+}
+
+static void socket_watch(cr_cl_calls *calls, uint64_t now_ns) { cr_cl_conn_watch(conn_of(calls), now_ns); }
+
+static void socket_begin(cured_call *call) {
+    cured_conn *conn = conn_of(cr_cl_call_calls(call));
+    cr_cl_call_send(call); /* which may be over afterwards */
+    cr_cl_conn_want(conn);
+}
+
+static void socket_turn(cr_cl_calls *calls, bool readable) {
+    cured_conn *conn = conn_of(calls);
     connect_turn(conn);
     cr_cl_send_flush(conn);
     readable = readable || cr_cl_tls_pending(conn);
     if (readable && conn->state == CONN_OPEN && !cr_cl_receive_once(conn)) cr_cl_conn_keep(conn);
 }
 
-/* Readies a frame for new bytes or the end, if the call has none under way. */
-static void socket_more(cured_call *call) {
-    if (cr_list_empty(&call->queue) && cr_cl_call_next_frame(call)) cr_cl_call_enqueue(call);
-}
+static void socket_flush(cr_cl_calls *calls) { cr_cl_send_flush(conn_of(calls)); }
+
+static bool socket_pressing(const cr_cl_calls *calls) { return cr_cl_tls_pending(const_conn_of(calls)); }
+
+static void socket_inherited(cr_cl_calls *calls) { cr_cl_conn_inherited(conn_of(calls)); }
 
 const cr_way cr_cl_socket = {
-    .begin = cr_cl_call_send,
-    .more = socket_more,
+    .away_ms = socket_away_ms,
+    .watch = socket_watch,
+    .begin = socket_begin,
+    .more = cr_cl_call_more,
     .turn = socket_turn,
-    .flush = cr_cl_send_flush,
-    .pressing = cr_cl_tls_pending,
+    .flush = socket_flush,
+    .pressing = socket_pressing,
+    .inherited = socket_inherited,
 };
+
+/* ---- turns ---- */
 
 /* readable: worth a recv. Reading goes on while buffers come back full of answers. */
 static void turn(cured_conn *conn, bool readable) {
-    cr_cl_fork_check(conn);
-    conn->busy = true;
-    conn->way->turn(conn, readable);
-    run_timers(conn);
-    if (conn->registered && conn->welcomed) cr_cl_calls_held(conn);
-    cr_cl_call_run_callbacks(conn);
-    if (conn->way->flush != NULL) conn->way->flush(conn);
-    conn->busy = false;
+    cr_cl_calls *calls = &conn->calls;
+    cr_cl_fork_check(calls);
+    calls->busy = true;
+    calls->way->turn(calls, readable);
+    check_connect_time(conn);
+    if (calls->wake_ns != 0) cr_cl_calls_due(calls);
+    if (calls->registered && calls->welcomed) cr_cl_calls_held(calls);
+    cr_cl_calls_run_callbacks(calls);
+    if (calls->way->flush != NULL) calls->way->flush(calls);
+    calls->busy = false;
 }
 
 /* Whether the next turn has work, whatever comes. */
 static bool pressing(const cured_conn *conn) {
-    return !cr_list_empty(&conn->finished) || (conn->way->pressing != NULL && conn->way->pressing(conn));
+    return !cr_list_empty(&conn->calls.finished) || conn->calls.way->pressing(&conn->calls);
 }
 
 cured_status cured_process(cured_conn *conn, cured_error *error) {
-    if (conn->busy) return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_process was called from inside a callback");
+    if (conn->calls.busy)
+        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_process was called from inside a callback");
     turn(conn, true);
     return cured_conn_status(conn, error);
 }
 
-int cured_fd(const cured_conn *conn) { return conn->fd; }
+int cured_fd(const cured_conn *conn) { return conn->calls.fd; }
 
 short cured_events(const cured_conn *conn) {
     if (conn->state == CONN_CONNECTING) return POLLOUT;
@@ -120,7 +121,7 @@ short cured_events(const cured_conn *conn) {
 
 static int64_t wait_ns(const cured_conn *conn) {
     if (pressing(conn)) return 0;
-    uint64_t at = conn->wake_ns;
+    uint64_t at = conn->calls.wake_ns;
     if (conn->keepalive_ns != 0 && (at == 0 || conn->keepalive_ns < at) && cr_cl_conn_waits(conn))
         at = conn->keepalive_ns;
     if (conn->attempt_deadline_ns != 0 && (at == 0 || conn->attempt_deadline_ns < at)) at = conn->attempt_deadline_ns;
@@ -140,7 +141,7 @@ int cured_timeout_ms(const cured_conn *conn) {
 
 /* Sleeps until the connection has something, or until a time (0: none). True: worth a recv. */
 static bool sleep_until(cured_conn *conn, uint64_t until_ns) {
-    struct pollfd p = {.fd = conn->fd, .events = cured_events(conn)};
+    struct pollfd p = {.fd = conn->calls.fd, .events = cured_events(conn)};
     int64_t ns = wait_ns(conn);
     if (until_ns != 0) {
         const uint64_t now = cr_now_ns(), left = until_ns > now ? until_ns - now : 0;
@@ -156,7 +157,7 @@ static bool sleep_until(cured_conn *conn, uint64_t until_ns) {
 static bool wait_once(cured_conn *conn, cured_call *call, uint64_t until_ns) {
     if (pressing(conn)) return false;
     if (conn->lookout.most_ns == 0 || conn->state != CONN_OPEN || has_output(conn)) return sleep_until(conn, until_ns);
-    const uint64_t now = cr_now_ns(), asleep = call != NULL ? cr_cl_look_asleep_until(call, now) : 0;
+    const uint64_t now = cr_now_ns(), asleep = call != NULL ? cr_cl_look_asleep_until(conn, call, now) : 0;
     if (asleep != 0) return sleep_until(conn, until_ns != 0 && until_ns < asleep ? until_ns : asleep);
     const bool got = !cr_cl_look(conn, call, now) && sleep_until(conn, until_ns);
     cr_cl_look_waited(conn, cr_now_ns());
@@ -168,13 +169,14 @@ static void wait_turn(cured_conn *conn, cured_call *call, uint64_t until_ns) {
     turn(conn, wait_once(conn, call, until_ns));
 }
 
-void cr_cl_process_until(cured_call *call, bool (*reached)(const cured_call *call), uint64_t until_ns) {
-    cured_conn *conn = call->conn;
-    if (call->state == CALL_DONE || reached(call)) return;
+/* Blocks until reached(call), until the call is done, or until a time (0: none). */
+static void process_until(cured_call *call, bool (*reached)(const cured_call *call), uint64_t until_ns) {
+    cured_conn *conn = conn_of(cr_cl_call_calls(call));
+    if (cured_call_done(call) || reached(call)) return;
     turn(conn, false); /* sends what was queued; what comes back is waited for */
-    while (call->state != CALL_DONE && !reached(call) && (until_ns == 0 || cr_now_ns() < until_ns))
+    while (!cured_call_done(call) && !reached(call) && (until_ns == 0 || cr_now_ns() < until_ns))
         wait_turn(conn, call, until_ns);
-    if (call->state == CALL_DONE) cr_cl_look_done(call);
+    if (cured_call_done(call)) cr_cl_look_done(conn, call);
 }
 
 static bool never(const cured_call *call) {
@@ -182,22 +184,43 @@ static bool never(const cured_call *call) {
     return false;
 }
 
+static bool drained(const cured_call *call) { return cured_stream_pending(call) == 0; }
+
+/* Not from inside a callback. */
+static cured_status check_waits(const cured_call *call, const char *function, cured_error *error) {
+    if (cured_call_done(call) || !cr_cl_call_calls(call)->busy) return CURED_OK;
+    return cr_cl_fail(error, CR_FAILED_PRECONDITION, "%s was called from inside a callback", function);
+}
+
 cured_status cured_wait(cured_call *call, cured_error *error) {
-    if (call->state != CALL_DONE && call->conn->busy)
-        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_wait was called from inside a callback");
-    cr_cl_process_until(call, never, 0);
+    const cured_status status = check_waits(call, "cured_wait", error);
+    if (status != CURED_OK) return status;
+    process_until(call, never, 0);
     return cured_call_status(call, error);
 }
 
 cured_status cured_wait_for(cured_call *call, uint32_t most_ms, cured_error *error) {
-    if (call->state != CALL_DONE && call->conn->busy)
-        return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_wait_for was called from inside a callback");
-    cr_cl_process_until(call, never, cr_now_ns() + most_ms * UINT64_C(1000000));
+    const cured_status status = check_waits(call, "cured_wait_for", error);
+    if (status != CURED_OK) return status;
+    process_until(call, never, cr_now_ns() + most_ms * UINT64_C(1000000));
     return cured_call_status(call, error);
 }
 
+cured_status cured_stream_drain(cured_call *call, cured_error *error) {
+    const cured_status status = check_waits(call, "cured_stream_drain", error);
+    if (status != CURED_OK) return status;
+    process_until(call, drained, 0);
+    return cured_call_done(call) ? cured_call_status(call, error) : cr_cl_fail(error, CR_OK, "%s", "");
+}
+
+cured_status cured_region_wait(cured_region *region, cured_error *error) {
+    cr_error e;
+    cured_call *opening = cr_cl_region_awaited(region, &e);
+    return opening != NULL ? cured_wait(opening, error) : cr_cl_give(error, &e, 0);
+}
+
 cured_status cured_connected(cured_conn *conn, cured_error *error) {
-    if (conn->busy)
+    if (conn->calls.busy)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "cured_connected was called from inside a callback");
     while (conn->state == CONN_CONNECTING || (conn->state == CONN_WAITING && conn->attempt_ns != 0))
         wait_turn(conn, NULL, 0);

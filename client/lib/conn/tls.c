@@ -1,9 +1,10 @@
-/* tls: "tls:HOST:PORT". TLS 1.3 by OpenSSL, which is loaded when the first such address is used: a program that uses none need not
- * have it, and is not linked with it.
+/* tls: see tls.h.
  *
  * OpenSSL reads from memory that recv has filled and seals into memory that is sent, so that no signal comes of a broken
  * connection and nothing blocks. The server's certificate must be one of the CA's and name the host.
- * Thread: the one that uses the connection. Owner: the connection. */
+ * Thread, owner: see tls.h. */
+#include "client/lib/conn/tls.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -14,7 +15,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/conn/address.h"
+#include "client/lib/conn/conn.h"
 
 enum {
     RECEIVE_BYTES = 64 * 1024, /* by one recv */
@@ -204,7 +206,7 @@ static bool send_sealed(const cured_conn *conn) {
     const struct cr_cl_tls *t = conn->tls;
     char *at;
     for (long n; (n = t->f.BIO_ctrl(t->sealed, BIO_CTRL_INFO, 0, &at)) > 0;) {
-        ssize_t sent = send(conn->fd, at, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t sent = send(conn->calls.fd, at, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
         uint8_t drop[4096]; /* BIO_read moves on */
@@ -236,7 +238,7 @@ static bool later(struct cr_cl_tls *t, int result) {
 static bool receive(cured_conn *conn) {
     struct cr_cl_tls *t = conn->tls;
     ssize_t n;
-    do n = recv(conn->fd, t->in, sizeof t->in, MSG_DONTWAIT);
+    do n = recv(conn->calls.fd, t->in, sizeof t->in, MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) snprintf(t->why, sizeof t->why, "%s", strerror(errno));
     if (n == 0) t->ended = true;

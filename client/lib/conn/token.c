@@ -1,4 +1,6 @@
-/* token: where a connection's token comes from, and where it may go. Thread: the connection's. Owner: the connection. */
+/* token: see token.h. Thread, owner: see there. */
+#include "client/lib/conn/token.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/conn/address.h"
+#include "client/lib/conn/conn.h"
 
 /* The first word of a file that is the user's own. */
 static cr_status read_file(const char *path, char token[CR_TOKEN_MAX_BYTES + 2], cr_error *error) {
@@ -44,9 +47,9 @@ cr_status cr_cl_token_take(cured_conn *conn, const cured_connect_options *o, boo
     if (strlen(token) > CR_TOKEN_MAX_BYTES)
         return cr_fail(error, CR_INVALID_ARGUMENT, "token has %zu bytes or more, limit is %d", strlen(token),
                        CR_TOKEN_MAX_BYTES);
-    status = conn->tcp && !tls ? cr_cl_address_host(conn->address, host, error) : CR_OK;
+    status = conn->calls.tcp && !tls ? cr_cl_address_host(conn->address, host, error) : CR_OK;
     if (status != CR_OK) return status;
-    if (conn->tcp && !tls && strcmp(host, "localhost") != 0 && strncmp(host, "127.", 4) != 0 &&
+    if (conn->calls.tcp && !tls && strcmp(host, "localhost") != 0 && strncmp(host, "127.", 4) != 0 &&
         strcmp(host, "::1") != 0)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "token: it is not sent to another host without TLS; use tls:HOST:PORT");

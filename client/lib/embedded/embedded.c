@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "client/lib/embedded/open.h"
 #include "kernels/cpu/fold.h"
 
 void cr_local_wake(cr_local *local) {
@@ -67,7 +68,7 @@ static void begin_reduce(cured_call *call) {
 }
 
 static void begin_info(cured_call *call) {
-    const cr_local *local = call->conn->local;
+    const cr_local *local = call->calls->local;
     cr_wire_info info = {.version = CURED_VERSION,
                          .backend = "cpu",
                          .backend_reason = "this process answers by itself (embedded:), and asks no daemon",
@@ -85,8 +86,8 @@ static void begin_info(cured_call *call) {
 }
 
 /* Whether a call reads the region of this number. */
-static bool region_is_read(const cured_conn *conn, uint64_t id) {
-    for (const cr_list *l = conn->calls.next; l != &conn->calls; l = l->next) {
+static bool region_is_read(const cr_cl_calls *calls, uint64_t id) {
+    for (const cr_list *l = calls->all.next; l != &calls->all; l = l->next) {
         const cured_call *call = cr_container(l, cured_call, all);
         if (call->kind == KIND_REGION && call->state != CALL_DONE && call->request.reduce.region == id) return true;
     }
@@ -95,8 +96,8 @@ static bool region_is_read(const cured_conn *conn, uint64_t id) {
 
 /* At once, or when the calls that read the region are over. */
 static void end_unregister(cured_call *call) {
-    if (region_is_read(call->conn, call->request.region.id))
-        call->conn->local->leaving = true;
+    if (region_is_read(call->calls, call->request.region.id))
+        call->calls->local->leaving = true;
     else
         cr_cl_call_finish(call, CR_OK, 0, "");
 }
@@ -138,26 +139,26 @@ static void begin(cured_call *call) {
 }
 
 static void over(cured_call *call) {
-    cr_local *local = call->conn->local;
+    cr_local *local = call->calls->local;
     if (call->work != NULL) cr_work_drop(call->work);
     if (local->leaving) cr_local_wake(local); /* it may have been what they waited for */
 }
 
-static void more(cured_call *call) { call->conn->local->idle = false; }
+static void more(cured_call *call) { call->calls->local->idle = false; }
 
-static void end_unregisters(cured_conn *conn) {
-    conn->local->leaving = false;
-    for (cr_list *l = conn->calls.next, *next; l != &conn->calls; l = next) {
+static void end_unregisters(cr_cl_calls *calls) {
+    calls->local->leaving = false;
+    for (cr_list *l = calls->all.next, *next; l != &calls->all; l = next) {
         cured_call *call = cr_container(l, cured_call, all);
         next = l->next;
         if (call->kind == KIND_UNREGISTER) end_unregister(call);
     }
 }
 
-static void turn(cured_conn *conn, bool readable) {
-    cr_local *local = conn->local;
-    if (!cr_list_empty(&conn->queue)) {
-        cured_call *call = cr_container(conn->queue.next, cured_call, queue);
+static void turn(cr_cl_calls *calls, bool readable) {
+    cr_local *local = calls->local;
+    if (!cr_list_empty(&calls->queue)) {
+        cured_call *call = cr_container(calls->queue.next, cured_call, queue);
         cr_list_remove(&call->queue);
         cr_small_run(call);
     } else if (!cr_list_empty(&local->works)) {
@@ -172,18 +173,18 @@ static void turn(cured_conn *conn, bool readable) {
         cr_work_collect(local);
     }
     if (!cr_list_empty(&local->works)) cr_work_progress(local);
-    if (local->leaving) end_unregisters(conn);
+    if (local->leaving) end_unregisters(calls);
 }
 
-static bool pressing(const cured_conn *conn) {
-    const cr_local *local = conn->local;
-    if (!cr_list_empty(&conn->queue) || !cr_list_empty(&local->done) || atomic_load(&local->woken)) return true;
+static bool pressing(const cr_cl_calls *calls) {
+    const cr_local *local = calls->local;
+    if (!cr_list_empty(&calls->queue) || !cr_list_empty(&local->done) || atomic_load(&local->woken)) return true;
     return !local->idle && !cr_list_empty(&local->works);
 }
 
-static void local_init(cr_local *local, cured_conn *conn, uint32_t threads) {
+static void local_init(cr_local *local, cr_cl_calls *calls, uint32_t threads) {
     memset(local, 0, sizeof *local);
-    local->conn = conn;
+    local->calls = calls;
     local->threads = threads;
     local->opened_ns = cr_now_ns();
     local->event = -1;
@@ -199,8 +200,8 @@ static void line_close(cr_line *line) {
     cr_queue_free(line->queue);
 }
 
-static void local_close(cured_conn *conn) {
-    cr_local *local = conn->local;
+static void local_close(cr_cl_calls *calls) {
+    cr_local *local = calls->local;
     if (local->shared.queue != NULL) cr_queue_close(local->shared.queue);
     cr_local_pool_free(local->pool);
     line_close(&local->own);
@@ -208,16 +209,16 @@ static void local_close(cured_conn *conn) {
     cr_local_free_pieces(local);
     pthread_mutex_destroy(&local->mutex);
     free(local);
-    conn->local = NULL;
+    calls->local = NULL;
 }
 
 /* The parent's threads are not here, and may have held any lock: what they used is left where it is. */
-static void inherited(cured_conn *conn) {
-    if (conn->local->pool == NULL) return;
-    for (cr_list *l = conn->calls.next; l != &conn->calls; l = l->next) cr_container(l, cured_call, all)->work = NULL;
-    if (conn->fd >= 0) close(conn->fd); /* the parent's own is another */
-    conn->fd = -1;
-    local_init(conn->local, conn, conn->local->threads);
+static void inherited(cr_cl_calls *calls) {
+    if (calls->local->pool == NULL) return;
+    for (cr_list *l = calls->all.next; l != &calls->all; l = l->next) cr_container(l, cured_call, all)->work = NULL;
+    if (calls->fd >= 0) close(calls->fd); /* the parent's own is another */
+    calls->fd = -1;
+    local_init(calls->local, calls, calls->local->threads);
 }
 
 static const cr_way way = {.begin = begin,
@@ -237,19 +238,14 @@ cr_status cr_local_select(cr_error *error) {
     return status;
 }
 
-cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *error) {
+cr_status cr_cl_embedded_open(cr_cl_calls *calls, uint32_t threads, cr_error *error) {
     if (threads > CR_LOCAL_MAX_THREADS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "threads is %u, limit is %d", threads, CR_LOCAL_MAX_THREADS);
     cr_status status = cr_local_select(error);
     if (status != CR_OK) return status;
-    conn->local = malloc(sizeof *conn->local);
-    if (conn->local == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
-    local_init(conn->local, conn, threads != 0 ? threads : cr_cores());
-    conn->way = &way;
-    conn->fd = -1;
-    conn->keepalive_ms = 0;
-    conn->lookout.most_ns = 0;
-    conn->state = CONN_OPEN;
-    snprintf(conn->server, sizeof conn->server, "embedded/%s", CURED_VERSION);
+    calls->local = malloc(sizeof *calls->local);
+    if (calls->local == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a connection");
+    local_init(calls->local, calls, threads != 0 ? threads : cr_cores());
+    calls->way = &way;
     return CR_OK;
 }

@@ -17,7 +17,8 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
-#include "client/lib/internal.h"
+#include "client/lib/call/call.h"
+#include "client/lib/call/outputs.h"
 #include "engine/worker.h"
 
 enum {
@@ -41,7 +42,7 @@ typedef struct cr_line {
 } cr_line;
 
 typedef struct cr_local {
-    cured_conn *conn;
+    cr_cl_calls *calls;
     uint32_t threads;
     uint64_t opened_ns;
     cr_line own, shared;

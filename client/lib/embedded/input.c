@@ -67,7 +67,7 @@ cr_status cr_local_register(cured_call *call, cr_error *error) {
     cr_status status = inspect(fd, &bytes, error);
     if (status == CR_OK && source->writable) status = cr_local_writable(fd, error);
     if (status == CR_OK)
-        cr_cl_region_opened(call, fd, map_sealed(fd, bytes), bytes);
+        cr_cl_region_opened(call->region, fd, map_sealed(fd, bytes), bytes);
     else
         close(fd);
     return status;
@@ -87,12 +87,12 @@ cr_status cr_local_input_of(cured_call *call, cr_local_input *input, cr_error *e
         cr_status status = inspect(call->fd, &size, error);
         if (status != CR_OK) return status;
     } else {
-        const cr_error *why = cr_cl_region_error(call);
+        const cr_error *why = cr_cl_region_error(call->region);
         if (why != NULL) {
             *error = *why;
             return error->code;
         }
-        input->fd = cr_cl_region_view(call, &input->memory, &size);
+        input->fd = cr_cl_region_view(call->region, &input->memory, &size);
     }
     const cr_range_asked asked = {.of = call->kind == KIND_FD ? "descriptor" : "region",
                                   .dtype = cr_dtype_name((cr_dtype)r->dtype),

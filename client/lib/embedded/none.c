@@ -1,5 +1,6 @@
 /* none: a library that was built without kernels (CURED_EMBEDDED=OFF). Thread: any. */
-#include "client/lib/internal.h"
+#include "client/lib/embedded/open.h"
+#include "client/lib/error.h"
 
 #define NO_KERNELS \
     "embedded: this libcured was built without its own kernels (CURED_EMBEDDED=OFF); give a daemon's address"
@@ -12,8 +13,8 @@ cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op
     return cr_cl_fail(error, CR_UNIMPLEMENTED, NO_KERNELS);
 }
 
-cr_status cr_cl_embedded_open(cured_conn *conn, uint32_t threads, cr_error *error) {
-    (void)conn;
+cr_status cr_cl_embedded_open(cr_cl_calls *calls, uint32_t threads, cr_error *error) {
+    (void)calls;
     (void)threads;
     return cr_fail(error, CR_UNIMPLEMENTED, NO_KERNELS);
 }

@@ -33,7 +33,7 @@ static cr_line *line_for(cr_local *local, uint64_t bytes, cr_error *error) {
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %u threads", local->threads);
         return NULL;
     }
-    local->conn->fd = local->event; /* the connection closes it */
+    local->calls->fd = local->event; /* the connection closes it */
     return line;
 }
 
@@ -103,7 +103,7 @@ static cr_status begin(cr_work *work, const cr_local_input *input, cr_error *err
 
 void cr_work_begin(cured_call *call, const cr_local_input *input) {
     cr_error error;
-    cr_local *local = call->conn->local;
+    cr_local *local = call->calls->local;
     cr_work *work = calloc(1, sizeof *work);
     if (work == NULL) {
         cr_cl_call_finish(call, CR_RESOURCE_EXHAUSTED, 0, "no memory for a call");

@@ -1,14 +1,16 @@
-/* cuda: what has to be said of a CUDA pointer so that the daemon can open its memory: the GPU's UUID, where the allocation begins, and the handle
- * or descriptor that shares it. Asks the driver that the program has loaded already, by name: nothing here is linked with CUDA.
+/* cuda: the GPU's UUID, where the allocation begins, and the handle or descriptor that shares it. Asks the driver that the program
+ * has loaded already, by name: nothing here is linked with CUDA.
  *
- * Thread: any; the driver's context of the calling thread is as it was afterwards. Owner: nothing is kept. */
+ * Thread: any. Owner: nothing is kept. */
+#include "client/lib/region/cuda.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/error.h"
 
 /* Of the driver's interface, which is stable. */
 enum {
@@ -196,24 +198,9 @@ static cured_status describe(found *f, uint64_t bytes, void *event, unsigned cha
                    error);
 }
 
-static cured_status of_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event, bool writable,
-                               cured_region **region, cured_error *error) {
-    unsigned char handle[64], event_handle[64];
-    cured_cuda_memory memory = {.fd = -1};
+cured_status cr_cl_cuda_find(const void *pointer, uint64_t bytes, void *event, cr_cl_cuda *found_here,
+                             cured_error *error) {
     found f = {.at = (address)(uintptr_t)pointer};
-    *region = NULL;
-    cured_status status = describe(&f, bytes, event, handle, event_handle, &memory, error);
-    if (status == CURED_OK) status = cr_cl_region_cuda(conn, &memory, writable, region, error);
-    if (memory.fd >= 0) close(memory.fd); /* the region has its own */
-    return status;
-}
-
-cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
-                                       cured_region **region, cured_error *error) {
-    return of_pointer(conn, pointer, bytes, event, false, region, error);
-}
-
-cured_status cured_region_cuda_pointer_writable(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
-                                                cured_region **region, cured_error *error) {
-    return of_pointer(conn, pointer, bytes, event, true, region, error);
+    found_here->memory = (cured_cuda_memory){.fd = -1};
+    return describe(&f, bytes, event, found_here->handle, found_here->event_handle, &found_here->memory, error);
 }

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/error.h"
 
 #ifndef F_ADD_SEALS
 #define F_ADD_SEALS 1033

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/call/calls.h"
 #include "tests/unit/check_main.h"
 #include "tests/unit/client/connected.h"
 
@@ -128,7 +128,7 @@ START_TEST(child_has_a_connection_of_its_own) {
     struct before b;
     int memory = memfd_create("fork", MFD_CLOEXEC);
     ck_assert_int_eq(ftruncate(memory, 12), 0);
-    if (_i == 1) cr_cl_fork_unmark(conn);
+    if (_i == 1) cr_cl_fork_unmark(cr_cl_calls_of(conn));
     b.done = start(three, 3); /* stream 1 */
     fake_expect(&f, conn, CR_FRAME_CALL, &h, &p);
     fake_sum(&f, h.stream, 6);

@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lib/internal.h"
+#include "client/lib/call/calls.h"
 
 enum { MARK_BYTES = 4096, MARKED = 1 };
 
-void cr_cl_fork_mark(cured_conn *conn) {
-    conn->process = getpid();
+void cr_cl_fork_mark(cr_cl_calls *calls) {
+    calls->process = getpid();
     uint32_t *mark = mmap(NULL, MARK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mark == MAP_FAILED) return;
     if (madvise(mark, MARK_BYTES, MADV_WIPEONFORK) != 0) {
@@ -22,17 +22,17 @@ void cr_cl_fork_mark(cured_conn *conn) {
         return;
     }
     *mark = MARKED;
-    conn->mark = mark;
+    calls->mark = mark;
 }
 
-void cr_cl_fork_unmark(cured_conn *conn) {
-    if (conn->mark != NULL) munmap((void *)(uintptr_t)conn->mark, MARK_BYTES);
-    conn->mark = NULL;
+void cr_cl_fork_unmark(cr_cl_calls *calls) {
+    if (calls->mark != NULL) munmap((void *)(uintptr_t)calls->mark, MARK_BYTES);
+    calls->mark = NULL;
 }
 
-void cr_cl_fork_check(cured_conn *conn) {
-    if (conn->mark != NULL ? *conn->mark == MARKED : conn->process == getpid()) return;
-    cr_cl_fork_unmark(conn);
-    cr_cl_fork_mark(conn);
-    cr_cl_conn_inherited(conn);
+void cr_cl_fork_check(cr_cl_calls *calls) {
+    if (calls->mark != NULL ? *calls->mark == MARKED : calls->process == getpid()) return;
+    cr_cl_fork_unmark(calls);
+    cr_cl_fork_mark(calls);
+    cr_cl_calls_inherited(calls);
 }
