@@ -47,7 +47,8 @@ static void reset(cured_conn *conn) {
     cr_cl_send_control(conn, CR_FRAME_HELLO, payload, (uint32_t)len);
 }
 
-uint32_t cr_cl_conn_away_ms(const cured_conn *conn, cr_error *why) {
+uint32_t cr_cl_conn_away_ms(const cr_cl_calls *calls, cr_error *why) {
+    const cured_conn *conn = cr_cl_conn_of(calls);
     if (conn->circuit_ns == 0 || conn->state != CONN_WAITING) return 0;
     uint64_t now = cr_now_ns();
     if (now >= conn->circuit_ns) return 0;
@@ -67,7 +68,8 @@ static void count_failure(cured_conn *conn) {
     conn->circuit_ns = cr_now_ns() + half + cr_cl_calls_random(&conn->calls) % (half + 1);
 }
 
-void cr_cl_conn_watch(cured_conn *conn, uint64_t now) {
+void cr_cl_conn_watch(cr_cl_calls *calls, uint64_t now) {
+    cured_conn *conn = cr_cl_conn_of(calls);
     conn->moved = conn->asked = false;
     conn->keepalive_ns = conn->keepalive_ms != 0 ? now + conn->keepalive_ms * NS_PER_MS : 0;
 }
@@ -114,7 +116,8 @@ void cr_cl_conn_broken(cured_conn *conn, const cr_error *error) {
     conn->control_len = 0;
 }
 
-void cr_cl_conn_inherited(cured_conn *conn) {
+void cr_cl_conn_inherited(cr_cl_calls *calls) {
+    cured_conn *conn = cr_cl_conn_of(calls);
     if (conn->state != CONN_DEAD) {
         conn->state = CONN_WAITING;
         cr_fail(&conn->error, CR_UNAVAILABLE,

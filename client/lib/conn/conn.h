@@ -63,6 +63,8 @@ struct cured_conn {
     uint8_t small[CR_CL_IN_BYTES];
 };
 
+static inline cured_conn *cr_cl_conn_of(const cr_cl_calls *calls) { return cr_container(calls, cured_conn, calls); }
+
 /* conn.c */
 void cr_cl_conn_attempt(cured_conn *conn, uint64_t now);
 /* connect() has an outcome: OPEN, the host's next address, or lost. */
@@ -70,9 +72,9 @@ void cr_cl_conn_connected(cured_conn *conn, uint64_t now);
 /* A call has something to send: makes sure that a connection is coming. */
 void cr_cl_conn_want(cured_conn *conn);
 /* How long calls that are started fail for, because the daemon was away too often; 0: not now. */
-uint32_t cr_cl_conn_away_ms(const cured_conn *conn, cr_error *why);
+uint32_t cr_cl_conn_away_ms(const cr_cl_calls *calls, cr_error *why);
 /* A call waits from now on: what moves counts. */
-void cr_cl_conn_watch(cured_conn *conn, uint64_t now);
+void cr_cl_conn_watch(cr_cl_calls *calls, uint64_t now);
 /* Some call is under way, and the daemon is there. */
 bool cr_cl_conn_waits(const cured_conn *conn);
 /* Asks a daemon from which nothing comes whether it lives; loses the connection when it did not answer. */
@@ -82,7 +84,7 @@ void cr_cl_conn_lost(cured_conn *conn, cr_status code, uint32_t retry_after_ms, 
 /* The daemon broke the protocol: calls end with this, and so does everything later. */
 void cr_cl_conn_broken(cured_conn *conn, const cr_error *error);
 /* This process is a child of the one that made the connection: connects anew when a call wants it. */
-void cr_cl_conn_inherited(cured_conn *conn);
+void cr_cl_conn_inherited(cr_cl_calls *calls);
 
 /* send.c: sends until nothing is left or the socket is full. */
 void cr_cl_send_flush(cured_conn *conn);

@@ -38,47 +38,33 @@ static void connect_turn(cured_conn *conn) {
 
 /* ---- the table of a socket ---- */
 
-static cured_conn *conn_of(cr_cl_calls *calls) { return cr_container(calls, cured_conn, calls); }
-
-static const cured_conn *const_conn_of(const cr_cl_calls *calls) {
-    return cr_container(calls, const cured_conn, calls);
-}
-
-static uint32_t socket_away_ms(const cr_cl_calls *calls, cr_error *why) {
-    return cr_cl_conn_away_ms(const_conn_of(calls), why);
-}
-
-static void socket_watch(cr_cl_calls *calls, uint64_t now_ns) { cr_cl_conn_watch(conn_of(calls), now_ns); }
-
 static void socket_begin(cured_call *call) {
-    cured_conn *conn = conn_of(cr_cl_call_calls(call));
+    cured_conn *conn = cr_cl_conn_of(cr_cl_call_calls(call));
     cr_cl_call_send(call); /* which may be over afterwards */
     cr_cl_conn_want(conn);
 }
 
 static void socket_turn(cr_cl_calls *calls, bool readable) {
-    cured_conn *conn = conn_of(calls);
+    cured_conn *conn = cr_cl_conn_of(calls);
     connect_turn(conn);
     cr_cl_send_flush(conn);
     readable = readable || cr_cl_tls_pending(conn);
     if (readable && conn->state == CONN_OPEN && !cr_cl_receive_once(conn)) cr_cl_conn_keep(conn);
 }
 
-static void socket_flush(cr_cl_calls *calls) { cr_cl_send_flush(conn_of(calls)); }
+static void socket_flush(cr_cl_calls *calls) { cr_cl_send_flush(cr_cl_conn_of(calls)); }
 
-static bool socket_pressing(const cr_cl_calls *calls) { return cr_cl_tls_pending(const_conn_of(calls)); }
-
-static void socket_inherited(cr_cl_calls *calls) { cr_cl_conn_inherited(conn_of(calls)); }
+static bool socket_pressing(const cr_cl_calls *calls) { return cr_cl_tls_pending(cr_cl_conn_of(calls)); }
 
 const cr_way cr_cl_socket = {
-    .away_ms = socket_away_ms,
-    .watch = socket_watch,
+    .away_ms = cr_cl_conn_away_ms,
+    .watch = cr_cl_conn_watch,
     .begin = socket_begin,
     .more = cr_cl_call_more,
     .turn = socket_turn,
     .flush = socket_flush,
     .pressing = socket_pressing,
-    .inherited = socket_inherited,
+    .inherited = cr_cl_conn_inherited,
 };
 
 /* ---- turns ---- */
@@ -171,7 +157,7 @@ static void wait_turn(cured_conn *conn, cured_call *call, uint64_t until_ns) {
 
 /* Blocks until reached(call), until the call is done, or until a time (0: none). */
 static void process_until(cured_call *call, bool (*reached)(const cured_call *call), uint64_t until_ns) {
-    cured_conn *conn = conn_of(cr_cl_call_calls(call));
+    cured_conn *conn = cr_cl_conn_of(cr_cl_call_calls(call));
     if (cured_call_done(call) || reached(call)) return;
     turn(conn, false); /* sends what was queued; what comes back is waited for */
     while (!cured_call_done(call) && !reached(call) && (until_ns == 0 || cr_now_ns() < until_ns))

@@ -43,7 +43,7 @@ static void on_welcome(cured_conn *conn, const uint8_t *in, uint32_t len) {
     conn->attempt_deadline_ns = 0;
     conn->attempts = conn->failures = 0;
     conn->circuit_ns = 0;
-    cr_cl_conn_watch(conn, cr_now_ns());
+    cr_cl_conn_watch(&conn->calls, cr_now_ns());
     memcpy(conn->server, w.server, sizeof conn->server);
     if (limits->credit_bytes != 0) conn->calls.credit = limits->credit_bytes;
     conn->calls.has_statuses = cr_wire_has_feature(w.features, w.feature_count, CR_FEATURE_STATUSES);
