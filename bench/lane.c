@@ -249,9 +249,8 @@ static cr_status measure_copies(cr_error *error) {
 }
 
 static void fill(void *argument, int id) {
-    const size_t cores = (size_t)bench_cores(), share = (size_t)id, n = b.bytes / sizeof(float);
+    const size_t cores = *(const size_t *)argument, share = (size_t)id, n = b.bytes / sizeof(float);
     float *data = (float *)(void *)b.data;
-    (void)argument;
     for (size_t i = n / cores * share; i < (share + 1 == cores ? n : n / cores * (share + 1)); i++)
         data[i] = (float)((i * 2654435761u) % 2001) - 1000.0f;
 }
@@ -339,6 +338,7 @@ static bool measure_rows(void) {
 }
 
 int bench_lane(int argc, char **argv) {
+    size_t cores = (size_t)bench_cores();
     cr_error error;
     b.bytes = (size_t)4 << 30;
     b.rounds = 7;
@@ -357,7 +357,7 @@ int bench_lane(int argc, char **argv) {
     }
     b.data = mmap(NULL, b.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (b.data == MAP_FAILED) return 71;
-    bench_together(bench_cores(), fill, NULL);
+    bench_together((int)cores, fill, &cores);
     sum_slabs();
     cr_pinner pinner = cr_lane_gpu_pinner(b.lanes.lanes[1]);
     if (pinner.pin(pinner.argument, b.data, b.bytes, false, &error) != CR_OK) {
