@@ -12,8 +12,6 @@ enum { RETRY_FIRST_MS = 10, RETRY_LAST_MS = 1000 };
 
 static bool queued(const cured_call *call) { return !cr_list_empty(&call->queue); }
 
-bool cr_cl_call_begun(const cured_call *call) { return call->head_pos != 0 || call->body_pos != 0; }
-
 void cr_cl_call_enqueue(cured_call *call) {
     if (!queued(call)) cr_list_append(&call->calls->queue, &call->queue);
 }

@@ -114,8 +114,8 @@ void cr_cl_call_detach(cured_call *call);
 void cr_cl_call_destroy(cured_call *call);
 void cr_cl_call_enqueue(cured_call *call);
 void cr_cl_call_dequeue(cured_call *call);
-/* A byte of the piece at the front is on the wire. */
-bool cr_cl_call_begun(const cured_call *call);
+/* A byte of the call's piece is on the wire. */
+static inline bool cr_cl_call_begun(const cured_call *call) { return call->head_pos != 0 || call->body_pos != 0; }
 
 /* output.c: the call's number, by which the daemon answers. */
 cured_call *cr_cl_call_lookup(const cr_cl_calls *calls, uint32_t stream);
