@@ -5,7 +5,7 @@
 
 #include "client/python/extension.h"
 #include "client/python/tensor.h"
-#include "kernels/core/dtype.h"
+#include "kernels/core/op.h"
 
 PyObject *cr_py_error;
 
@@ -91,6 +91,24 @@ static PyObject *is_float(PyObject *module, PyObject *name) {
     return PyBool_FromLong(cr_dtype_parse(text, &dtype, NULL) == CR_OK && cr_dtype_kind(dtype) == CR_KIND_FLOAT);
 }
 
+/* Whether an op's answer is an index, and whether it depends on the order of elements of a type: for dask.py, by names. */
+static PyObject *is_index(PyObject *module, PyObject *name) {
+    cr_op op = CR_OP_NONE;
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    (void)module;
+    return text == NULL ? NULL : PyBool_FromLong(cr_op_parse(text, &op, NULL) == CR_OK && cr_op_is_index(op));
+}
+
+static PyObject *is_ordered(PyObject *module, PyObject *args) {
+    cr_op op = CR_OP_NONE;
+    cr_dtype dtype = CR_DTYPE_NONE;
+    const char *op_name, *dtype_name;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "ss", &op_name, &dtype_name)) return NULL;
+    return PyBool_FromLong(cr_op_parse(op_name, &op, NULL) == CR_OK &&
+                           cr_dtype_parse(dtype_name, &dtype, NULL) == CR_OK && cr_op_is_ordered(op, dtype));
+}
+
 /* What Arrow calls the types whose elements lie as cured's do: for _adapt.py. */
 static const char arrow_types[] =
 #define CR_DTYPE(symbol, id, name, size, kind, numpy, code, dlpack, arrow) " " arrow
@@ -124,6 +142,8 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"empty", WITH_KEYWORDS(cr_py_empty), "An array in memory that the daemon reads without a copy."},
         {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
         {"_is_float", is_float, METH_O, "Whether a type's name is that of floats."},
+        {"_is_index", is_index, METH_O, "Whether an operation's answer is an index."},
+        {"_is_ordered", is_ordered, METH_VARARGS, "Whether an operation's answer on a type depends on the order."},
         {"_tensor_count", tensor_count, METH_NOARGS, "CUDA tensors whose regions are kept: for tests."},
         {"_numpy_known", numpy_known, METH_NOARGS, "Whether NumPy's arrays are read by their fields: for tests."},
         {"_look_seats", cr_py_look_seats, METH_O, "How many more threads may look for answers: for tests."},

@@ -17,10 +17,10 @@ import numpy
 
 import cured
 from cured._adapt import axis_error
+from cured._cured import _is_index, _is_ordered
 from cured._result import Result
 
 _BLOCK = 4096  # products of floats are cut at multiples of so many elements
-_INDICES = ("argmin", "argmax")
 _NO_PRODUCT = "prod of floats needs the place of each element, which a masked chunk has not: reduce dask.array.ma.filled(x, 1)"
 
 
@@ -105,9 +105,9 @@ def _tree(states, merge, split_every):
 
 
 def _whole(x, ops, nan, options, split_every, address):
-    indices = [op for op in ops if op in _INDICES]
+    indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
-    product = "prod" in ops and x.dtype.kind == "f"
+    product = any(_is_ordered(op, x.dtype.name) for op in rest)
     if product and isinstance(x._meta, numpy.ma.MaskedArray):
         raise TypeError(_NO_PRODUCT)
     if product:  # its tree is fixed by the place of every element

@@ -195,10 +195,8 @@ static bool take(question *q) {
 /* Every byte, as the cheapest fold does it. */
 static cr_status read_all(const cr_gpu_api *api, cr_gpu_stream *stream, const cr_device_memory *from, void *memory,
                           cr_error *error) {
-    const cr_gpu_fold all = {.dtype = CR_U8,
-                             .families = cr_op_needs(CR_OP_MAX, CR_U8),
-                             .data = (const uint8_t *)memory + from->offset,
-                             .n = from->bytes};
+    const cr_gpu_fold all = {
+        .dtype = CR_U8, .families = CR_FAM_EXTREMA, .data = (const uint8_t *)memory + from->offset, .n = from->bytes};
     bool idle = false;
     cr_status status = api->fold(stream, &all, 1, 0, error);
     while (status == CR_OK && !idle) status = api->poll(stream, &idle, error);
