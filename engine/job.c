@@ -30,6 +30,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_waiting_init(&job->ready[kind]);
     job->kinds = CR_BY_CPU;
     job->gpu_from = job->slabs_from = 0;
+    job->by_host = false;
     job->device = -1;
     cr_list_init(&job->done);
     cr_list_init(&job->segments);

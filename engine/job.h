@@ -52,6 +52,8 @@ typedef struct cr_job {
     uint64_t base;         /* index of the input's first element, for the fold */
     bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
 
+    bool
+        by_host; /* not a GPU's to answer: of what is in its memory, its lane brings it to the host and folds it there */
     int32_t device;      /* ordinal of the GPU whose memory the input is; no other lane can read it. -1: host memory */
     uint64_t gpu_from;   /* while fewer bytes can be claimed, no GPU looks at it */
     uint64_t slabs_from; /* fewer bytes of shared memory are the CPU's, because no GPU gains what slabs cost */

@@ -66,9 +66,7 @@ typedef struct cr_job_axis {
     cr_axis_spec of_strip[2]; /* as an array of its own: any but the last strip, and the last */
     uint64_t memory;          /* bytes that the job may hold, at most: states, answers, input that waits or is kept */
     uint32_t whole_kinds; /* not 0: where all of the input can be claimed in whole blocks, it is, by these (CR_BY_*) */
-    bool
-        by_host; /* in a GPU's memory, and not the GPU's to answer: its lane brings it to the host, and folds it there */
-    uint64_t empty_next; /* n = 0: answers made so far; the loop's */
+    uint64_t empty_next;  /* n = 0: answers made so far; the loop's */
     pthread_mutex_t mutex;
     cr_list pieces;                           /* incomplete blocks; guarded by mutex */
     cr_axis_missing missing[CR_AXIS_MAX_OPS]; /* with statuses, by op; guarded by mutex until the job is done */

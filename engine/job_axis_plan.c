@@ -250,6 +250,6 @@ cr_status cr_job_axis_make_by_host(cr_job *job, uint64_t max_bytes, cr_error *er
     job->claim_bytes = job->claim_most = job->claim_output = 0;
     job->may_pause = false;
     cr_status status = cr_job_axis_make(job, &spec, 1, CR_JOB_AXIS_PASSES, max_bytes, error);
-    if (job->axis) job->axis->by_host = true;
+    job->by_host = true;
     return status;
 }

@@ -15,9 +15,16 @@ typedef enum cr_sum_at {
     CR_SUMS
 } cr_sum_at;
 
-/* The first of them have ways of their own, on a CPU and on a GPU: Σx, Σ|x|, Σx². What comes after them goes by powers, element by
- * element (kernels/cpu/family/power.h), which takes any. */
-enum { CR_KNOWN_SUMS = CR_AT_SUMSQ + 1, CR_FAM_KNOWN_SUMS = CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ };
+/* Those that have ways of their own: Σx, Σ|x|, Σx². */
+enum {
+    CR_FAM_KNOWN_SUMS =
+#define CR_SUM(symbol, power, sign) CR_FAM_##symbol |
+#define CR_SUM_BY_POWERS(symbol, power, sign)
+#include "kernels/core/sum.def"
+#undef CR_SUM
+        0,
+    CR_KNOWN_SUMS = CR_AT_SUMSQ + 1
+};
 
 /* As long as the highest power. */
 union cr_sum_powers {

@@ -94,6 +94,8 @@ typedef struct cr_gpu_api {
     cr_status (*copy)(cr_gpu_stream *stream, void *device, const void *host, size_t bytes, cr_error *error);
     /* Enqueues at most CR_GPU_COPIES of them, in no order among themselves: between two calls of copy the bus is idle for some microseconds. */
     cr_status (*copies)(cr_gpu_stream *stream, const cr_gpu_copy *copies, uint32_t count, cr_error *error);
+    /* Whether the device folds all of these families. */
+    bool (*fold_takes)(cr_dtype dtype, uint32_t families);
     /* Enqueues count folds, each with a result of its own: result number `first`, first + 1, … and a launch or more. */
     cr_status (*fold)(cr_gpu_stream *stream, const cr_gpu_fold *folds, uint32_t count, uint32_t first, cr_error *error);
     /* Whether the device answers every op of axis (whose data is not looked at). */

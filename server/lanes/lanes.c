@@ -199,6 +199,10 @@ void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
         job->in_order = false; /* it is not folded in pieces */
         return;
     }
+    if (!job->axis && lanes->gpu && !lanes->gpu->fold_takes(job->dtype, job->families)) {
+        job->by_host = true;
+        return;
+    }
     if (job->axis && lanes->gpus) {
         const cr_gpu_placing placing = {.kinds = lanes->kinds,
                                         .workers = lanes->workers,

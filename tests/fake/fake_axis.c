@@ -12,7 +12,9 @@
 bool fake_gpu_axis_takes(const cr_gpu_axis *axis) {
     bool floats = cr_dtype_kind(axis->dtype) == CR_KIND_FLOAT;
     for (uint32_t k = 0; k < axis->op_count; k++)
-        if (floats && axis->ops[k] == CR_OP_PROD) return false;
+        if ((floats && axis->ops[k] == CR_OP_PROD) ||
+            cr_op_needs(axis->ops[k], axis->dtype) & CR_FAM_SUMS & ~(uint32_t)CR_FAM_KNOWN_SUMS)
+            return false;
     return axis->op_count <= CR_GPU_AXIS_OPS && axis->shape.n != 0;
 }
 

@@ -387,6 +387,12 @@ static cr_status fake_poll(cr_gpu_stream *stream, bool *idle, cr_error *error) {
     return CR_OK;
 }
 
+/* As the kernels do, of sums. */
+static bool fake_fold_takes(cr_dtype dtype, uint32_t families) {
+    (void)dtype;
+    return (families & CR_FAM_SUMS & ~(uint32_t)CR_FAM_KNOWN_SUMS) == 0;
+}
+
 static const cr_partial *fake_result(const cr_gpu_stream *stream, uint32_t number) {
     fake_gpu_check(stream->gpu);
     if (number >= stream->results) fake_gpu_misused("there is no result of that number");
@@ -435,6 +441,7 @@ const cr_gpu_api cr_fake_gpu = {
     .copy = fake_copy,
     .copies = fake_copies,
     .fold = fake_fold,
+    .fold_takes = fake_fold_takes,
     .axis_takes = fake_gpu_axis_takes,
     .axis = fake_gpu_axis,
     .axis_result = fake_gpu_axis_result,

@@ -12,6 +12,7 @@
 #include "kernels/core/fast.h"
 #include "kernels/cpu/fold.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/cuda/plan/fold.h"
 #include "tests/gpu/gpu_cases.h"
 
 enum { ARENA = 4 << 20, MOST = CR_GPU_PACK_FOLDS + 100 };
@@ -45,7 +46,8 @@ static uint64_t length(uint64_t *state, uint64_t size) {
 
 static uint32_t some_families(uint64_t *state, cr_dtype dtype) {
     uint32_t all = options.families, families = 1u << below(state, 7);
-    if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) all &= ~(uint32_t)CR_FAM_BITS;
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
+        if (!cr_fold_takes(dtype, family)) all &= ~family;
     if (below(state, 4) == 0) families = (uint32_t)case_random(state);
     return families & all;
 }

@@ -12,26 +12,6 @@ uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
     return family == 0 ? CR_FAM_COUNTS : family; /* count, of integers */
 }
 
-/* Whether op of dtype has kernels, and its result type too. */
-static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
-    cr_finish_opts own = cr_finish_share(op, dtype, opts, NULL);
-    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
-    cr_dtype result = cr_axis_dtype(op, dtype, &own);
-    switch (cr_op_closing(op)) {
-        case CR_CLOSING_PRODUCT:
-            return floats || result == CR_I64 || result == CR_U64;
-        case CR_CLOSING_SUMS:
-            if (cr_op_term(op) == CR_TERM_SPREAD && cr_op_divisor(op) != CR_DIVISOR_COUNT_LESS_DDOF) return false;
-            if (cr_dtype_kind(result) == CR_KIND_FLOAT) return true;
-            return !floats && (result == CR_I64 || result == CR_U64 || result == CR_I128);
-        case CR_CLOSING_EXTREMA:
-        case CR_CLOSING_COUNTS:
-        case CR_CLOSING_BITS:
-            return true;
-    }
-    return false;
-}
-
 /* What rows of axis.def are named for. */
 enum kind {
     counts,
@@ -46,6 +26,7 @@ enum kind {
     moment_strips,
     sum_again,
     sumsq_again,
+    none, /* no row is */
     KINDS
 };
 
@@ -80,9 +61,37 @@ static enum kind kind_of(uint32_t family) {
             return sumsq;
         case CR_FAMILY_SUM:
         case CR_FAMILY_SUMABS:
+            return sum;
+#define CR_SUM(symbol, power, sign)
+#define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:
+#include "kernels/core/sum.def"
+#undef CR_SUM
             break;
     }
-    return sum;
+    return none;
+}
+
+/* Whether op of dtype has kernels, and its result type too. */
+static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
+    cr_finish_opts own = cr_finish_share(op, dtype, opts, NULL);
+    bool floats = cr_dtype_kind(dtype) == CR_KIND_FLOAT;
+    cr_dtype result = cr_axis_dtype(op, dtype, &own);
+    const uint32_t families = cr_axis_families(op, dtype);
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
+        if (families & family && kernels[kind_of(family)][dtype] == NULL) return false;
+    switch (cr_op_closing(op)) {
+        case CR_CLOSING_PRODUCT:
+            return floats || result == CR_I64 || result == CR_U64;
+        case CR_CLOSING_SUMS:
+            if (cr_op_term(op) == CR_TERM_SPREAD && cr_op_divisor(op) != CR_DIVISOR_COUNT_LESS_DDOF) return false;
+            if (cr_dtype_kind(result) == CR_KIND_FLOAT) return true;
+            return !floats && (result == CR_I64 || result == CR_U64 || result == CR_I128);
+        case CR_CLOSING_EXTREMA:
+        case CR_CLOSING_COUNTS:
+        case CR_CLOSING_BITS:
+            return true;
+    }
+    return false;
 }
 
 bool cr_axis_is_variance(const cr_gpu_axis *axis) {

@@ -164,6 +164,7 @@ const cr_gpu_api cr_cuda = {
     .copy = cr_cuda_copy,
     .copies = cr_cuda_copies,
     .fold = cr_cuda_fold,
+    .fold_takes = cr_fold_takes,
     .axis_takes = cr_axis_takes,
     .axis = cr_cuda_axis,
     .axis_result = cr_cuda_axis_result,

@@ -28,19 +28,9 @@ static uint32_t units_of(const cr_gpu_fold *fold, uint32_t family) {
 
 /* Words set aside for a unit. */
 static uint32_t more_of(const cr_gpu_fold *fold, uint32_t family) {
-    switch (cr_family_of(family)) {
-        case CR_FAMILY_SUM:
-        case CR_FAMILY_SUMABS:
-        case CR_FAMILY_SUMSQ:
-            return is_float(fold) ? CR_PACK_SPECIALS + cr_sum_limbs(cr_sum_of(family), fold->dtype) : 0;
-        case CR_FAMILY_PROD:
-            return is_float(fold) ? 0 : CR_PACK_FACTORS;
-        case CR_FAMILY_EXTREMA:
-        case CR_FAMILY_COUNTS:
-        case CR_FAMILY_BITS:
-            break;
-    }
-    return 0;
+    if (family == CR_FAM_PROD) return is_float(fold) ? 0 : CR_PACK_FACTORS;
+    if (!(family & CR_FAM_SUMS) || !is_float(fold)) return 0;
+    return CR_PACK_SPECIALS + cr_sum_limbs(cr_sum_of(family), fold->dtype);
 }
 
 void cr_pack_init(cr_pack *pack, uint64_t *memory, uint32_t room, uint32_t more_room) {
@@ -64,8 +54,7 @@ bool cr_pack_add(cr_pack *pack, const cr_gpu_fold *fold, uint32_t *first) {
     if (units > pack->room - pack->count || more > pack->more_room - pack->more_count) return false;
     *first = pack->count;
     const uint32_t wants = fold->wants ? fold->wants & CR_WANTS_ALL : CR_WANTS_ALL;
-    for (uint32_t number = 0; number < 7; number++) {
-        const uint32_t family = 1u << number;
+    for (uint32_t number = 0, family = 1; family < CR_FAM_ALL; number++, family <<= 1) {
         if (!(fold->families & family)) continue;
         const uint64_t step = unit_elements(fold, family);
         for (uint64_t at = 0; at < fold->n; at += step) {
@@ -237,9 +226,9 @@ static void take_unit(const found *f, const cr_gpu_fold *fold, uint32_t family, 
             else
                 take_int_prod(f, fold->dtype, &p->prod);
             break;
-        case CR_FAMILY_SUM:
-        case CR_FAMILY_SUMABS:
-        case CR_FAMILY_SUMSQ:
+#define CR_SUM(symbol, power, sign) case CR_FAMILY_##symbol:
+#include "kernels/core/sum.def"
+#undef CR_SUM
             (is_float(fold) ? take_float_sum : take_int_sum)(f, cr_sum_of(family), p);
             break;
     }

@@ -164,7 +164,12 @@ CR_DEVICE void cr_pack_fold(const uint4 unit, uint64_t *found, uint64_t *more) {
         case CR_FAMILY_BITS:
             return cr_pack_bits_of(dtype);
         case CR_FAMILY_PROD:
-            return cr_pack_prod_of(dtype);
+            cr_pack_prod_of(dtype);
+#define CR_SUM(symbol, power, sign)
+#define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol: /* no unit is: see cr_fold_takes */
+#include "kernels/core/sum.def"
+#undef CR_SUM
+            break;
     }
 }
 

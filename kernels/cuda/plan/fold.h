@@ -94,6 +94,8 @@ typedef struct cr_fold_args {
 /* Enqueues on a cudaStream_t; gives a cudaError_t. */
 typedef int (*cr_fold_launcher)(const cr_fold_args *args, void *stream);
 
+/* Whether there are kernels for all of these families. */
+bool cr_fold_takes(cr_dtype dtype, uint32_t families);
 /* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. wants:
  * as in cr_gpu_fold. */
 enum { CR_FOLD_LAUNCHES = 7 };

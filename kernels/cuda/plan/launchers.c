@@ -53,24 +53,36 @@ static enum kind extrema_kind(uint32_t wants) {
     return extrema;
 }
 
-static enum kind kind_of(uint32_t family, uint32_t wants) {
+/* The kernel of a family alone; NULL: there is none. */
+static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wants) {
     switch (cr_family_of(family)) {
         case CR_FAMILY_COUNTS:
-            return counts;
+            return kernels[counts][dtype];
         case CR_FAMILY_EXTREMA:
-            return extrema_kind(wants);
+            return kernels[extrema_kind(wants)][dtype];
         case CR_FAMILY_BITS:
-            return bits;
+            return kernels[bits][dtype];
         case CR_FAMILY_PROD:
-            return prod;
+            return kernels[prod][dtype];
         case CR_FAMILY_SUM:
-            return sum;
+            return kernels[sum][dtype];
         case CR_FAMILY_SUMABS:
-            return sumabs;
+            return kernels[sumabs][dtype];
         case CR_FAMILY_SUMSQ:
+            return kernels[sumsq][dtype];
+#define CR_SUM(symbol, power, sign)
+#define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:
+#include "kernels/core/sum.def"
+#undef CR_SUM
             break;
     }
-    return sumsq;
+    return NULL;
+}
+
+bool cr_fold_takes(cr_dtype dtype, uint32_t families) {
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
+        if (families & family && launcher_of(family, dtype, CR_WANTS_ALL) == NULL) return false;
+    return true;
 }
 
 /* Takes from *families those that have a kernel together, and gives the smallest that has them all. It may fold more, because another
@@ -98,7 +110,7 @@ cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, c
     *count = together(dtype, &families, out);
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(families & family)) continue;
-        cr_fold_launcher launcher = kernels[kind_of(family, wants)][dtype];
+        cr_fold_launcher launcher = launcher_of(family, dtype, wants);
         if (launcher == NULL) {
             return cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernel for family %u of dtype %s", family,
                            cr_dtype_name(dtype));

@@ -1,14 +1,15 @@
-/* fetched: blocks along an axis in the GPU's memory that no kernel answers. They are fetched to the staging buffer and
- * folded on the lane's thread, as a worker folds its claims. There is one such work at a time, and of few bytes, so
- * that others do not wait for long. Answers that are wanted in the GPU's memory are copied there, and are there when the
+/* fetched: what lies in the GPU's memory and no kernel answers: blocks along an axis, or an array. It is fetched to the
+ * staging buffer and folded on the lane's thread, as a worker folds its claims. There is one such work at a time, and of
+ * few bytes, so that others do not wait for long. Answers that are wanted in the GPU's memory are copied there, and are there when the
  * stream is idle again.
  *
  * Thread: the lane's. Owner: the lane. */
 #include "engine/job_axis.h"
 #include "engine/sink.h"
+#include "kernels/cpu/fold.h"
 #include "server/lanes/gpu/internal.h"
 
-static bool takes(const cr_job *job) { return job->axis && job->axis->by_host; }
+static bool takes(const cr_job *job) { return job->by_host; }
 
 static uint64_t want(cr_gpu_lane *lane, const cr_job *job, const cr_segment *segment) {
     (void)segment;
@@ -31,6 +32,21 @@ static void start(cr_gpu_lane *lane, cr_gpu_work *work) {
     }
 }
 
+/* Claims of an array, which follow each other in the staging buffer. */
+static void fold_whole(cr_gpu_work *work) {
+    const cr_job *job = work->claims[0].job;
+    cr_partial *partial = &work->as.fetched.partial;
+    uint64_t at = 0;
+    cr_partial_init(partial, job->dtype, job->families);
+    cr_partial_want(partial, job->wants);
+    for (uint32_t i = 0; i < work->claim_count; i++) {
+        const cr_claim *claim = &work->claims[i];
+        const cr_view view = {work->staging + at, cr_mask_from(job->mask, claim->index)};
+        cr_cpu_fold_view(partial, &view, claim->bytes / job->element, job->base + claim->index);
+        at += claim->bytes;
+    }
+}
+
 /* Where answers go to the device's memory, from the lane that makes them. */
 typedef struct putting {
     cr_gpu_lane *lane;
@@ -48,6 +64,11 @@ static bool step(cr_gpu_lane *lane, cr_gpu_work *work) {
     putting to_device = {lane, work};
     uint64_t at = 0;
     if (work->fate != CR_FATE_GOOD || work->as.fetched.folded) return false;
+    if (!work->claims[0].job->axis) {
+        fold_whole(work);
+        work->as.fetched.folded = true;
+        return false;
+    }
     if (sink) sink->put = put, sink->put_argument = &to_device;
     work->as.fetched.folded = true;
     work->error.code = CR_OK;
@@ -71,7 +92,11 @@ static void abandon(cr_gpu_lane *lane, cr_gpu_work *work) {
     cr_gpu_work_give_back(lane, work);
 }
 
-static void finish(cr_gpu_lane *lane, cr_gpu_work *work) { cr_gpu_work_settle(lane, work, NULL, 0); }
+static void finish(cr_gpu_lane *lane, cr_gpu_work *work) {
+    const cr_partial *partial = &work->as.fetched.partial;
+    const bool whole = work->as.fetched.folded && !work->claims[0].job->axis;
+    cr_gpu_work_settle(lane, work, &partial, whole);
+}
 
 const cr_gpu_kind cr_gpu_kind_fetched = {
     .takes = takes, .want = want, .start = start, .step = step, .finish = finish, .abandon = abandon};

@@ -3,7 +3,7 @@
  *   chunks   claims of one job, copied one behind the other and folded                       chunks.c
  *   pack     small jobs that wait in line, folded by one launch                              pack.c
  *   axis     whole blocks of a job along an axis, answered by one launch                     axis.c
- *   fetched  blocks in the GPU's memory that no kernel answers: fetched and folded here      fetched.c
+ *   fetched  what is in the GPU's memory and no kernel answers: fetched and folded here      fetched.c
  *   named    the input of a job that names a kernel: copied to memory of the job's own       named.c
  *
  * A work moves like this; cr_gpu_work_move checks each move against a table:
@@ -117,7 +117,8 @@ struct cr_gpu_work {
         } pack;
         cr_gpu_axis_work axis;
         struct {
-            bool folded; /* answers are on their way to the device */
+            bool folded;        /* answers are on their way to the device, or in partial */
+            cr_partial partial; /* of an array */
         } fetched;
         struct {
             uint32_t ran; /* of the ops, on device memory */

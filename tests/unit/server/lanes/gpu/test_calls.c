@@ -126,6 +126,11 @@ static void too_large(void) {
     along_axis(CR_U64, CR_OP_SUM, (cr_shape){1, BYTES / 16, 1}, on_device + BYTES / 2, false);
 }
 static void fetched(void) { along_axis(CR_F32, CR_OP_MAX, (cr_shape){1024, 1024, 1}, on_device, true); }
+static void fetched_array(void) {
+    cr_job *job = cr_job_new(CR_U8, CR_FAM_SUM);
+    job->by_host = true;
+    offer(job, on_device, BYTES);
+}
 static void host_named(void) { named(memory, BYTES); }
 static void device_named(void) { named(on_device, BYTES); }
 
@@ -184,6 +189,7 @@ START_TEST(calls_of_each_kind_of_work) {
          CR_OUT_OF_RANGE,
          {.axes = 1, .fetches = 2, .trims = 1, .polls = 3}},
         {"fetched", fetched, false, CR_OK, {.fetches = 16, .polls = 16}},
+        {"fetched array", fetched_array, false, CR_OK, {.fetches = 16, .polls = 16}},
         {"a named kernel",
          host_named,
          false,
