@@ -3,6 +3,8 @@
 Frames and messages as plain Python, with a minimal protobuf of its own; nothing here comes from cured's own sources, so
 that a mistake there cannot hide here. connection.py builds a client on it.
 """
+import os
+import re
 import struct
 
 MAGIC = b"CR"
@@ -17,9 +19,8 @@ DTYPE_NAMES = {number: name for name, number in DTYPES.items()}
 SIZES = {"bool": 1, "u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8, "f16": 2, "bf16": 2,
          "f32": 4, "f64": 8}
 INPUTS = list(SIZES)
-OPS = {name: number for number, name in enumerate(
-    "sum mean min max argmin argmax count count_nonzero count_nan any all sumsq norm1 norm2 norminf var std prod bit_and "
-    "bit_or bit_xor".split(), 1)}
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "proto", "cured.proto"), encoding="utf-8") as proto:
+    OPS = {name.lower(): int(number) for name, number in re.findall(r"^  OP_(\w+) = ([1-9]\d*);", proto.read(), re.M)}
 OP_NAMES = {number: name for name, number in OPS.items()}
 FIRST_OPS = list(OPS)[:11]  # those that the first version answers
 

@@ -18,6 +18,8 @@ INTS = {"bool": (1, False), "u8": (1, False), "i8": (1, True), "u16": (2, False)
 FLOATS = {"f16": (2, 10, 5), "bf16": (2, 7, 8), "f32": (4, 23, 8), "f64": (8, 52, 11)}
 DTYPES = list(INTS) + list(FLOATS)
 SIZES = {name: v[0] for name, v in list(INTS.items()) + list(FLOATS.items())}
+# Exact sums: of what power of the elements, and whether of their magnitudes. name: (power, magnitude)
+SUMS = {"sum": (1, False), "norm1": (1, True), "sumsq": (2, True)}
 CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
@@ -173,6 +175,12 @@ def variance(n, total, squares, ddof):
     return (squares - Fraction(total * total, n)) / (n - ddof)
 
 
+def power_sum(op, x):
+    """One of SUMS, of integers."""
+    exponent, magnitude = SUMS[op]
+    return sum((abs(v) if magnitude else v) ** exponent for v in x)
+
+
 def answer_int(op, dtype, raw, result, ddof, overflow):
     x = integers(dtype, raw)
     n, size = len(x), SIZES[dtype]
@@ -203,9 +211,8 @@ def answer_int(op, dtype, raw, result, ddof, overflow):
             best = max(abs(v) for v in x)
         unsigned = "u" + dtype[1:] if INTS[dtype][1] else dtype
         return ("value", unsigned, best.to_bytes(size, "little"), b"")
-    if op in ("sum", "norm1", "sumsq"):
-        value = sum(x) if op == "sum" else sum(abs(v) for v in x) if op == "norm1" else sum(v * v for v in x)
-        return integer_result(op, dtype, value, result)
+    if op in SUMS:
+        return integer_result(op, dtype, power_sum(op, x), result)
     if op == "mean":
         result = result or "f64"
         return float_result(result, rounded(result, Fraction(sum(x), n)) if n else nan_bits(result))
@@ -384,21 +391,18 @@ def answer_float(op, dtype, raw, nan, result, ddof):
         return float_result(result, nan_bits(result))
     numbers = [f.unit[i] for i in keep]
     unit = power(f.grid)
-    if op in ("sum", "mean"):
-        if pinf and ninf:
+    if op in SUMS or op in ("mean", "norm2"):
+        exponent, magnitude = SUMS[{"mean": "sum", "norm2": "sumsq"}.get(op, op)]
+        signed = exponent % 2 == 1 and not magnitude
+        if signed and pinf and ninf:
             return float_result(result, nan_bits(result))
         if pinf or ninf:
-            return float_result(result, inf_bits(result, ninf))
-        if op == "sum":
-            return float_result(result, rounded(result, sum(numbers) * unit))
+            return float_result(result, inf_bits(result, signed and ninf))
+        if op in SUMS:
+            return float_result(result, rounded(result, power_sum(op, numbers) * unit ** exponent))
+        if op == "norm2":
+            return float_result(result, rounded_root(result, sum(v * v for v in numbers) * unit * unit))
         return float_result(result, rounded(result, sum(numbers) * unit / seen) if seen else nan_bits(result))
-    if op in ("norm1", "sumsq", "norm2"):
-        if pinf or ninf:
-            return float_result(result, inf_bits(result, False))
-        if op == "norm1":
-            return float_result(result, rounded(result, sum(abs(v) for v in numbers) * unit))
-        squares = sum(v * v for v in numbers) * unit * unit
-        return float_result(result, rounded(result, squares) if op == "sumsq" else rounded_root(result, squares))
     if op == "prod":
         return prod_float(f, keep, result)
     if op in ("var", "std"):
@@ -410,15 +414,13 @@ def answer_float(op, dtype, raw, nan, result, ddof):
 
 
 def exact(op, dtype, raw):
-    """The exact sum, norm1 or sumsq of the finite elements, as a fraction."""
+    """One of SUMS, of the finite elements, as a fraction."""
     if dtype in INTS:
         x, unit = integers(dtype, raw), Fraction(1)
     else:
         f = floats(dtype, raw)
         x, unit = f.unit, power(f.grid)
-    if op == "sumsq":
-        return sum(v * v for v in x) * unit * unit
-    return sum(x if op == "sum" else (abs(v) for v in x)) * unit
+    return power_sum(op, x) * unit ** SUMS[op][0]
 
 
 def answer(op, dtype, raw, nan="propagate", result=None, ddof=0, overflow="error"):

@@ -16,21 +16,18 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 import arrays  # noqa: E402
 import cases  # noqa: E402
+import ops as ops_table  # noqa: E402
 import oracle  # noqa: E402
 
 DTYPE_IDS = {"bool": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "u32": 6, "i32": 7, "u64": 8, "i64": 9, "f16": 10,
              "bf16": 11, "f32": 12, "f64": 13, "i128": 14, "int": 15}
-OP_IDS = {"sum": 1, "mean": 2, "min": 3, "max": 4, "argmin": 5, "argmax": 6, "count": 7, "count_nonzero": 8,
-          "count_nan": 9, "any": 10, "all": 11, "sumsq": 12, "norm1": 13, "norm2": 14, "norminf": 15, "var": 16,
-          "std": 17, "prod": 18, "bit_and": 19, "bit_or": 20, "bit_xor": 21}
-OPS = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "any", "all", "sumsq",
-       "norm1", "norm2", "norminf", "var", "std", "prod"]
-INT_OPS = ["bit_and", "bit_or", "bit_xor"]
+OP_IDS = ops_table.IDS
+OPS = [op for op in OP_IDS if op not in ops_table.BITS]
 BATCH = 100
 
 
 def ops_of(dtype):
-    return OPS + (INT_OPS if dtype in oracle.INTS else [])
+    return OPS + (ops_table.BITS if dtype in oracle.INTS else [])
 
 
 def options(r, dtype):
@@ -40,8 +37,7 @@ def options(r, dtype):
     o = {"nan": r.choice(["propagate", "propagate", "skip"]), "result": None, "ddof": 0, "overflow": "error"}
     kind = r.random()
     if kind < 0.30:  # a result type: for the ops that take one
-        follow = [op for op in every if op in ("sum", "norm1", "sumsq", "prod")]
-        float_only = [op for op in every if op in ("mean", "norm2", "var", "std")]
+        follow, float_only = list(ops_table.EXACT), list(ops_table.FLOAT)
         o["result"] = r.choice(["f16", "bf16", "f32", "f64"])
         ops = follow + float_only
         if not is_float and r.random() < 0.5:

@@ -211,7 +211,7 @@ static const struct refusal {
     {"u8-sum-extrema", 0, {0x44, 0x50}, "not one"},
     {"u8-sum-extrema", 3, {0, 9}, "not an input type"},
     {"u8-sum-extrema", 3, {14, 9}, "not an input type"},
-    {"u8-sum-extrema", 4, {0x89, 0}, "families that are not known"},
+    {"u8-sum-extrema", 4, {9, 0x80}, "families that are not known"},
     {"u8-sum-extrema", 6, {0, 1}, "families that are not known"},
     {"u8-sum-extrema", 14, {0, 0x80}, "head is out of bounds"},    /* n beyond 2^63 */
     {"u8-sum-extrema", 16, {0x01, 0x04}, "head is out of bounds"}, /* 1,025 ranges */

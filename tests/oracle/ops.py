@@ -1,0 +1,15 @@
+"""The ops that there are, as their table has them (kernels/core/op.def), so that tests ask for all. What each answers, only the oracle
+knows."""
+import os
+import re
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "kernels", "core", "op.def")
+ROW = re.compile(r'^CR_OP\(\w+, (\d+), "(\w+)", (\w+), (\w+), (\w+), (\w+), (\w+),', re.M)
+
+with open(TABLE, encoding="utf-8") as table:
+    ROWS = [(name, int(number), term, result) for number, name, term, _, _, result, _ in ROW.findall(table.read())]
+IDS = {name: number for name, number, _, _ in ROWS}
+BITS = [name for name, _, term, _ in ROWS if term.startswith("BITS_")]  # of integers and bool only
+EXACT = [name for name, _, _, result in ROWS if result == "EXACT"]  # they take every type as result_dtype
+EXACT_SUMS = [name for name, _, term, _ in ROWS if name in EXACT and term != "PRODUCT"]
+FLOAT = [name for name, _, _, result in ROWS if result == "FLOAT"]  # they take floats
