@@ -9,6 +9,7 @@ from fractions import Fraction
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "oracle"))
 import arrays  # noqa: E402
+import ops as ops_table  # noqa: E402
 import oracle  # noqa: E402
 
 CODES = {"INVALID_ARGUMENT": 3, "OUT_OF_RANGE": 11}

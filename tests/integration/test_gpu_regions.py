@@ -10,7 +10,7 @@ import unittest
 from cured_daemon import Daemon, DaemonTest, main, wait_for
 from cured_wire import (CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, cuda_descriptor_region, cuda_ipc_region,
                         frame)
-from expected import expect_all, expect_tiled, plain
+from expected import as_key, expect_all, expect_tiled, ops_table, oracle, plain
 from fuse_files import FuseFile, why_not
 
 PROGRAM = os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
@@ -70,6 +70,21 @@ class GpuRegions(DaemonTest):
 
 
 class Descriptors(GpuRegions):
+    def test_every_op(self):
+        """Of an array in the GPU's memory, a small one and one of some claims: by kernels, or fetched where there is none."""
+        data = bytes(plain("f32", 2000))
+        many = data * 100
+        self.register(1, cuda_descriptor_region(len(many)), self.memory(many).fileno())
+        exact = [op for op in ops_table.IDS if op not in ops_table.BITS + ["prod"]]
+        for ops in (exact, *([op] for op in exact)):
+            self.assertEqual(expect_all(ops, "f32", data), self.conn.region("f32", ops, 1, 0, 2000).keys())
+            self.assertEqual(expect_all(ops, "i16", data), self.conn.region("i16", ops, 1, 0, 4000).keys())
+        whole = [op for op in ops_table.EXACT if op != "prod"]
+        for op in whole:
+            answer = oracle.float_result(None, oracle.rounded("f64", oracle.exact(op, "f32", data) * 100))
+            self.assertEqual([as_key(op, answer)], self.conn.region("f32", [op], 1).keys())
+        self.assertIsNone(self.conn.unregister(1))
+
     def test_memory_and_pools(self):
         """The descriptor may be closed as soon as the region is open, and no byte goes through the host."""
         before = self.daemon.counters()["gpu_bytes_total"]
