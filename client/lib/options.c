@@ -28,6 +28,24 @@ cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_er
     return CR_OK;
 }
 
+cr_status cr_cl_take_mask(const cured_mask *given, uint64_t elements, cr_mask *mask, cr_error *error) {
+    *mask = (cr_mask){.kind = CR_MASK_NONE};
+    if (given == NULL) return CR_OK;
+    if (given->kind != CURED_MASK_BYTES && given->kind != CURED_MASK_BITS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: kind is %u, must be 1 (bytes) or 2 (bits)",
+                       (unsigned)given->kind);
+    if (given->data == NULL && given->count != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: data is NULL with a count above 0");
+    if (given->first > UINT64_MAX - given->count)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: first and count add up to more than 2^64");
+    if (elements != UINT64_MAX && given->count != elements)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: it has %llu elements, the input %llu",
+                       (unsigned long long)given->count, (unsigned long long)elements);
+    *mask = (cr_mask){given->data, given->first, given->kind == CURED_MASK_BYTES ? CR_MASK_BYTES : CR_MASK_BITS,
+                      given->leaves_out};
+    return CR_OK;
+}
+
 cr_status cr_cl_check_ops(const cured_op *ops, size_t op_count, cr_error *error) {
     if (op_count < 1 || op_count > CURED_MAX_OPS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "op_count is %zu, must be 1 to %d", op_count, CURED_MAX_OPS);

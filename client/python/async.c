@@ -100,7 +100,14 @@ static bool begin(async_call *c, cr_py_async *link) {
         PyErr_SetString(PyExc_TypeError, "AsyncClient takes no out: cured.Client does");
         good = false;
     }
-    if (good && (r->initial != NULL || (r->input.mask.data != NULL && !r->plan.whole))) {
+    if (good && link->link->local) good = cr_py_request_part_mask(r);
+    if (good && r->plan.mask != NULL && cr_py_request_has_float_prod(r)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "where: a daemon is sent what counts, and prod of floats goes by the places of all: "
+                        "ask cured.prod, or a client of 'embedded:'");
+        good = false;
+    }
+    if (good && (r->initial != NULL || (r->plan.mask != NULL && !r->plan.whole))) {
         PyErr_SetString(PyExc_TypeError, "AsyncClient takes no initial, and no mask along an axis: cured.Client does");
         good = false;
     }

@@ -174,6 +174,17 @@ typedef struct cr_py_plan {
 /* axes: a bit for each axis that is reduced. ordered: the answer depends on the order of the elements. False with an exception. */
 bool cr_py_plan_make(cr_py_plan *plan, const cr_py_input *in, uint64_t axes, bool whole, bool ordered);
 
+/* A mask as libcured takes it: a byte an element, in the order of a plan. */
+typedef struct cr_py_marks {
+    cured_mask mask;
+    bool parted; /* there is one */
+    char *own;   /* NULL: the mask lies so in the caller's memory. Freed by PyMem_Free */
+} cr_py_marks;
+
+/* Parts a plan from its mask, which goes to marks: the plan is then one of all elements. A mask that does not lie so is copied; beyond
+ * `most` elements it is left where it is, and parted is false. False with an exception. */
+bool cr_py_plan_part(cr_py_plan *plan, const cr_py_input *in, uint64_t most, cr_py_marks *marks);
+
 /* ---- walk.c: elements in the plan's order, block by block. Without the GIL ---- */
 
 typedef struct cr_py_walk {
@@ -241,6 +252,7 @@ typedef struct cr_py_request {
     bool has_results, has_first;    /* first: of a partial was given */
     uint64_t axes;                  /* a bit for each reduced axis, unless plan.whole */
     cured_options options;
+    cr_py_marks marks;                    /* options.mask is of them, or NULL */
     cr_py_memory *results[CURED_MAX_OPS]; /* owned, along an axis */
     PyObject *lacking[CURED_MAX_OPS];     /* owned: why some answers of an op have no value; NULL: all have one */
     void *pointers[CURED_MAX_OPS];
@@ -260,8 +272,13 @@ bool cr_py_request_ops(cr_py_request *request, PyObject *ops);
 /* The array, the mask and the axes of a request: its input and its plan. */
 bool cr_py_request_plan(cr_py_request *request);
 void cr_py_request_release(cr_py_request *request);
-/* Whether it is answered slice by slice (slices.c): a mask, of where= or the array's own, or a first value. */
+/* Whether it is answered slice by slice (slices.c): a mask that goes to a daemon, or a first value. */
 bool cr_py_request_in_slices(const cr_py_request *request);
+/* For an answer in this process, which takes masks beside the array; a daemon takes none, so that only what counts is sent to it, slice
+ * by slice. False with an exception. */
+bool cr_py_request_part_mask(cr_py_request *request);
+/* Whether a product of floats is asked, which goes by the places of all elements. */
+bool cr_py_request_has_float_prod(const cr_py_request *request);
 /* The whole way, blocking. A new reference. */
 PyObject *cr_py_request_run(cr_py_request *request);
 /* slices.c: the same, one slice after the other, where a mask or a first value makes slices differ in length. */

@@ -147,3 +147,32 @@ bool cr_py_plan_make(cr_py_plan *plan, const cr_py_input *in, uint64_t axes, boo
     plan->contiguous = plan->mask == NULL && !in->swap && is_contiguous(plan, in->size);
     return true;
 }
+
+bool cr_py_plan_part(cr_py_plan *plan, const cr_py_input *in, uint64_t most, cr_py_marks *marks) {
+    const cr_py_input of_mask = {.size = 1};
+    cr_py_plan order = *plan;
+    order.data = plan->mask;
+    order.mask = NULL;
+    for (int i = 0; i < order.ndim; i++) order.dims[i].stride = order.dims[i].mask_stride;
+    marks->own = NULL;
+    marks->parted = true;
+    if (plan->count != 0 && !is_contiguous(&order, 1)) {
+        cr_py_walk walk;
+        marks->parted = plan->count <= most;
+        if (!marks->parted) return true;
+        marks->own = PyMem_Malloc((size_t)plan->count);
+        if (marks->own == NULL) {
+            PyErr_NoMemory();
+            return false;
+        }
+        cr_py_walk_begin(&walk, &order, &of_mask);
+        for (char *to = marks->own; walk.left != 0;) to += cr_py_walk_next(&walk, to, (size_t)walk.left);
+    }
+    marks->mask =
+        (cured_mask){marks->own != NULL ? marks->own : plan->mask, plan->count, 0, CURED_MASK_BYTES, !in->mask.keeps};
+    plan->mask = NULL;
+    if (plan->count == 0) return true;
+    join(plan);
+    plan->contiguous = !in->swap && is_contiguous(plan, in->size);
+    return true;
+}

@@ -10,6 +10,8 @@
 
 /* ---- Arguments ---- */
 
+enum { COPIED_MASK_BYTES = 32 << 20 };
+
 enum keyword { AXIS, DTYPE, KEEPDIMS, WHERE, INITIAL, NAN_RULE, CLIENT, DDOF, OVERFLOW_RULE, FIRST, OUT, KEYWORDS };
 static const char *const keyword_names[KEYWORDS] = {"axis",   "dtype", "keepdims", "where", "initial", "nan",
                                                     "client", "ddof",  "overflow", "first", "out"};
@@ -104,6 +106,7 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
 bool cr_py_request_options(cr_py_request *r, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const cured_options defaults = CURED_OPTIONS_INIT;
     r->options = defaults;
+    r->marks.own = NULL;
     if (nargs > 1 || (nargs == 1 && r->partial)) {
         PyErr_SetString(PyExc_TypeError, "only the array, the ops and the axis go without their names");
         return false;
@@ -217,7 +220,7 @@ static bool has_index(const cr_py_request *r) {
     return false;
 }
 
-static bool has_float_prod(const cr_py_request *r) {
+bool cr_py_request_has_float_prod(const cr_py_request *r) {
     for (size_t i = 0; i < r->op_count; i++)
         if (cr_op_is_ordered((cr_op)r->ops[i], (cr_dtype)r->input.dtype) && !cr_op_is_index((cr_op)r->ops[i]))
             return true;
@@ -226,7 +229,7 @@ static bool has_float_prod(const cr_py_request *r) {
 
 /* Whether the order of elements matters: for first indices, and for the fixed tree of products. */
 static bool is_ordered(const cr_py_request *r) {
-    return (r->partial && !r->options.unplaced) || has_index(r) || has_float_prod(r);
+    return (r->partial && !r->options.unplaced) || has_index(r) || cr_py_request_has_float_prod(r);
 }
 
 /* Whether op's fold may begin with a value: sum, prod, min, max. */
@@ -258,7 +261,7 @@ static const char *no_partial(const cr_py_request *r, bool whole) {
         return "first: a part under a mask has no position, because elements are left out: leave first away";
     if (has_index(r))
         return "ops: a part under a mask has no position, which argmin and argmax need: ask cured.argmin of the array";
-    if (has_float_prod(r))
+    if (cr_py_request_has_float_prod(r))
         return "ops: a part under a mask has no position, which prod of floats needs: ask cured.prod of the array";
     return NULL;
 }
@@ -316,6 +319,8 @@ bool cr_py_request_plan(cr_py_request *r) {
 }
 
 void cr_py_request_release(cr_py_request *r) {
+    PyMem_Free(r->marks.own);
+    r->marks.own = NULL;
     cr_py_input_release(&r->input);
     cr_py_out_release(r);
     if (!r->has_results) return;
@@ -333,8 +338,10 @@ static uint64_t bytes_of(const cr_py_request *r) { return r->plan.count * r->inp
  * daemon. */
 static cr_py_client *client_of(const cr_py_request *r) {
     uint64_t offset;
+    if (r->plan.mask != NULL && r->initial == NULL && cr_py_request_has_float_prod(r))
+        return cr_py_client_local(); /* by places, which no daemon is told */
     if (r->client != NULL) return r->client;
-    if (cr_py_source_wanted(&r->input)) return cr_py_client_local();
+    if (cr_py_source_wanted(&r->input) || r->options.mask != NULL) return cr_py_client_local();
     if (r->input.kind != CR_PY_HOST) return cr_py_client_auto();
     bool is_shared = r->plan.contiguous && cr_py_memory_find(r->plan.data, bytes_of(r), &offset) != NULL;
     return is_shared ? cr_py_client_auto() : cr_py_client_local();
@@ -355,7 +362,7 @@ static PyObject *run_call(cr_py_request *r, cr_py_client *client, cr_py_link *li
 static bool goes_here(const cr_py_request *r) {
     uint64_t offset;
     return r->client == NULL && r->input.kind == CR_PY_HOST && r->plan.whole && r->plan.contiguous && !r->partial &&
-           r->input.mask.data == NULL && r->initial == NULL && bytes_of(r) <= CR_PY_SMALL_BYTES &&
+           r->plan.mask == NULL && r->initial == NULL && bytes_of(r) <= CR_PY_SMALL_BYTES &&
            cr_py_memory_find(r->plan.data, bytes_of(r), &offset) == NULL;
 }
 
@@ -372,19 +379,33 @@ static PyObject *run_here(cr_py_request *r) {
     return answer;
 }
 
-bool cr_py_request_in_slices(const cr_py_request *r) { return r->input.mask.data != NULL || r->initial != NULL; }
+bool cr_py_request_in_slices(const cr_py_request *r) { return r->plan.mask != NULL || r->initial != NULL; }
+
+bool cr_py_request_part_mask(cr_py_request *r) {
+    if (r->plan.mask == NULL || r->initial != NULL || r->input.kind != CR_PY_HOST) return true;
+    const uint64_t most = cr_py_request_has_float_prod(r) ? UINT64_MAX : COPIED_MASK_BYTES; /* copied with the GIL */
+    if (!cr_py_plan_part(&r->plan, &r->input, most, &r->marks)) return false;
+    if (r->marks.parted) r->options.mask = &r->marks.mask;
+    return true;
+}
+
+static PyObject *run_on(cr_py_request *r, cr_py_client *client, cr_py_link *link) {
+    if (link->local && !cr_py_request_part_mask(r)) return NULL;
+    return cr_py_request_in_slices(r) ? cr_py_request_slices(r, client, link) : run_call(r, client, link);
+}
 
 PyObject *cr_py_request_run(cr_py_request *r) {
     PyObject *answer = NULL;
     r->has_results = false;
-    const bool planned = cr_py_request_plan(r) && (r->out == NULL || cr_py_out_type(r));
+    const bool planned = cr_py_request_plan(r) && (r->client != NULL || cr_py_request_part_mask(r)) &&
+                         (r->out == NULL || cr_py_out_type(r));
     if (planned && goes_here(r)) {
         answer = run_here(r);
     } else if (planned) {
         cr_py_client *client = client_of(r);
         cr_py_link *link = client != NULL ? cr_py_link_take(client) : NULL;
         if (link != NULL) {
-            answer = cr_py_request_in_slices(r) ? cr_py_request_slices(r, client, link) : run_call(r, client, link);
+            answer = run_on(r, client, link);
             cr_py_link_give(client, link);
         }
     }

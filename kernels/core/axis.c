@@ -132,8 +132,8 @@ void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t
     }
 }
 
-cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result, uint64_t n, uint64_t answers,
-                      cr_error *error) {
+cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result, uint64_t n, bool masked,
+                      uint64_t answers, cr_error *error) {
     error->code = CR_OK;
     error->text[0] = 0;
     if (!missing->count) return CR_OK;
@@ -141,9 +141,10 @@ cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result,
         return cr_fail(error, missing->status,
                        "output %" PRIu64 ": the %s does not fit %s; %" PRIu64 " of %" PRIu64 " answers have no value",
                        missing->first, cr_op_name(op), cr_dtype_name(result), missing->count, answers);
+    const char *of = n == 0 ? "no elements" : masked ? "no elements or only NaNs, under its mask," : "only NaNs";
     return cr_fail(error, missing->status,
                    "output %" PRIu64 ": %s of %s has no value; %" PRIu64 " of %" PRIu64 " answers have none",
-                   missing->first, cr_op_name(op), n ? "only NaNs" : "no elements", missing->count, answers);
+                   missing->first, cr_op_name(op), of, missing->count, answers);
 }
 
 bool cr_axis_may_lack(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {

@@ -36,9 +36,9 @@ cr_status cr_axis_store_or(const cr_partial *p, cr_op op, const cr_finish_opts *
  * here, because each kernel writes them as values. Adds those without a value to missing. */
 void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t first, uint64_t count,
                   const void *values, uint8_t *status, cr_axis_missing *missing);
-/* What is said of an op of which some answers, of so many over n elements each, have no value. */
-cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result, uint64_t n, uint64_t answers,
-                      cr_error *error);
+/* What is said of an op of which some answers, of so many over n elements each, have no value. masked: some elements may not count. */
+cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result, uint64_t n, bool masked,
+                      uint64_t answers, cr_error *error);
 /* Whether an answer over some elements may lack its value, other than extrema of only NaNs. */
 bool cr_axis_may_lack(cr_op op, cr_dtype dtype, const cr_finish_opts *opts);
 /* Whether it may be an extremum of only NaNs, which are skipped. */

@@ -58,7 +58,7 @@ static void fill_array(cr_wire_result *m, const cr_axis_spec *spec, const cr_axi
     m->result_count = spec->op_count;
     for (uint32_t i = 0; i < spec->op_count; i++) {
         const cr_dtype dtype = cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
-        cr_axis_say(&missing[i], spec->ops[i], dtype, spec->shape.n, answers, &why);
+        cr_axis_say(&missing[i], spec->ops[i], dtype, spec->shape.n, spec->mask_line != 0, answers, &why);
         m->results[i].op = (uint32_t)spec->ops[i];
         m->results[i].status = (uint32_t)why.code;
         m->results[i].dtype = (uint32_t)dtype;

@@ -88,6 +88,32 @@ class Indices(Case):
         self.assertEqual(299_999, cured.argmax(a.reshape(300, 1000).T, where=keep.reshape(300, 1000).T))
 
 
+class Places(Case):
+    def test_products_go_by_places(self):
+        """An element that is left out is a one, so parts of the tree stay where they are."""
+        random = np.random.default_rng(5)
+        a = random.uniform(0.9, 1.1, (3, 5000, 4))
+        for view in (a, a[:, ::-1], np.asfortranarray(a), a.astype(">f8")):
+            for keep in (random.random(a.shape) < 0.5, random.random((5000, 1)) < 0.5, np.zeros((1, 1), "?")):
+                ones = np.where(keep, view, 1.0)
+                self.assertEqual(cured.prod(ones), cured.prod(view, where=keep))
+                for axis in (0, 1, 2, (0, 2)):
+                    self.assert_arrays(cured.prod(view, axis=axis, where=keep), cured.prod(ones, axis=axis))
+
+    def test_several_ops_into_out(self):
+        """A mask, an axis and out= together, against a loop over slices."""
+        random = np.random.default_rng(6)
+        a = random.normal(size=(40, 300)).astype("f4")
+        keep = random.random(a.shape) < 0.3
+        for axis in (0, 1):
+            out = (np.zeros(a.shape[1 - axis]), np.zeros(a.shape[1 - axis], "f4"), np.zeros(a.shape[1 - axis], "u8"))
+            cured.reduce(a, ["sum", "max", "argmax"], axis=axis, where=keep, out=out)
+            rows, keeps = (a.T, keep.T) if axis == 0 else (a, keep)
+            for i, (row, kept) in enumerate(zip(rows, keeps)):
+                self.assertEqual((cured.sum(row[kept]), row[kept].max(), np.where(kept, row, -np.inf).argmax()),
+                                 (out[0][i], out[1][i], out[2][i]))
+
+
 class Clients(DaemonTest):
     def test_every_client_counts_alike(self):
         async def later():
@@ -97,6 +123,7 @@ class Clients(DaemonTest):
             for who in (client, here):
                 self.assertEqual((1, 4), (who.argmin(M), who.argmax(A, where=~MASK)))
                 self.assertEqual(dict(cured.describe(M)), dict(who.describe(M)))
+                self.assertEqual(cured.prod(np.array([3, 1, 7.5])), who.prod(np.array([3, 9, 7.5]), where=np.array([True, False, True])))
                 self.assertEqual([1, 0], who.argmin(np.ma.masked_array([[9, 1], [2, 3]], mask=[[0, 0], [0, 1]]), axis=1).tolist())
         self.assertEqual([1, 4, dict(cured.describe(M))], [x if isinstance(x, int) else dict(x) for x in asyncio.run(later())])
 

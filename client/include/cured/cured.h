@@ -261,6 +261,21 @@ typedef struct cured_axis {
     uint64_t outer, n, inner;
 } cured_axis;
 
+/* Which elements of the input count. What a mask leaves out is for no op there; indices stay those of the whole input, and along an
+ * axis a slice of which nothing counts is answered as an empty one. In this process only ("embedded:", and cured_reduce_here): a
+ * daemon takes no masks yet (UNIMPLEMENTED). A partial under a mask has no position (unplaced). */
+typedef enum cured_mask_kind {
+    CURED_MASK_BYTES = 1, /* a byte an element, true unless it is 0, as NumPy's bool */
+    CURED_MASK_BITS = 2,  /* a bit an element, bit i of byte j for number 8·j + i, as Arrow's validity */
+} cured_mask_kind;
+typedef struct cured_mask {
+    const void *data; /* the caller's; it stays valid and unchanged until the call is done */
+    uint64_t count;   /* elements that it speaks of: those of the input (INVALID_ARGUMENT) */
+    uint64_t first;   /* number of the first element's byte or bit in data */
+    cured_mask_kind kind;
+    bool leaves_out; /* elements where it is true do not count, as in numpy.ma; otherwise those where it is false */
+} cured_mask;
+
 typedef struct cured_options {
     size_t struct_bytes;     /* sizeof(cured_options): set by the initialiser */
     uint32_t timeout_ms;     /* the whole call, tries included; 0: none; at most 86,400,000 */
@@ -291,12 +306,13 @@ typedef struct cured_options {
     bool unplaced;              /* with partial: one without a position. No first, argmin, argmax, prod of floats */
     bool statuses;              /* with axis: an answer without a value fails no call; see "Arrays of answers" */
     const struct cured_output *outputs; /* with axis: where the daemon writes each op's answers; see there. Copied */
+    const cured_mask *mask;             /* NULL: every element counts. Copied, but not what data points to */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false, NULL                                           \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false, NULL, NULL                                     \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the

@@ -289,7 +289,8 @@ cured_status cured_call_array_status(const cured_call *call, size_t index, cured
     cr_error why = {CR_OK, ""};
     if (a == NULL || call->state != CALL_DONE)
         return cr_cl_fail(error, CR_FAILED_PRECONDITION, "the call has no array of answers to this op");
-    cr_axis_say(&a->missing, (cr_op)call->values[index].op, a->dtype, call->request.reduce.n, call->array->count, &why);
+    cr_axis_say(&a->missing, (cr_op)call->values[index].op, a->dtype, call->request.reduce.n,
+                call->mask.kind != CR_MASK_NONE, call->array->count, &why);
     return cr_cl_give(error, &why, 0);
 }
 

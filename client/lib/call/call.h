@@ -23,6 +23,7 @@
 #include "client/lib/value.h"
 #include "cured/cured.h"
 #include "kernels/core/ask.h"
+#include "kernels/core/view.h"
 #include "proto/wire.h"
 
 enum { CR_CL_HEAD_BYTES = 416 }; /* header, the longest packed CALL of this library, header of the first DATA */
@@ -78,7 +79,9 @@ struct cured_call {
     cured_region *region;       /* KIND_REGION keeps it; KIND_REGISTER is its own */
     struct cr_outputs *outputs; /* where the answers along an axis are written; NULL: nowhere */
     struct cr_pieces *pieces;   /* KIND_REGION of several regions, which it keeps all; region is the first. NULL: one */
-    cr_needs needs;             /* what is folded in this process */
+    cr_needs needs;             /* what is folded in this process, */
+    cr_mask mask;               /* what of the input counts there, */
+    uint64_t mask_count;        /* and how many elements the mask speaks of */
     struct cr_work *work;       /* its job in this process; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */

@@ -102,6 +102,19 @@ static cr_status set_place(cured_call *call, uint64_t elements, const cured_opti
     return status;
 }
 
+/* What counts of the input. */
+static cr_status set_mask(cured_call *call, uint64_t elements, const cured_options *o, cr_error *error) {
+    if (o->mask == NULL) return CR_OK;
+    if (call->calls->local == NULL)
+        return cr_fail(
+            error, CR_UNIMPLEMENTED,
+            "mask: a daemon takes none yet; a connection to \"embedded:\" answers with one, in this process");
+    if (o->partial && !o->unplaced)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
+    call->mask_count = o->mask->count;
+    return cr_cl_take_mask(o->mask, elements, &call->mask, error);
+}
+
 cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dtype, const cured_op *ops,
                              size_t op_count, uint64_t elements, const cured_options *options, cr_error *error) {
     cured_options o;
@@ -114,7 +127,7 @@ cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dty
     cured_call *call = new_ops_call(calls, kind, ops, op_count, &o, error);
     if (call == NULL) return NULL;
     call->request.reduce.dtype = call->input_dtype = (uint8_t)dtype;
-    if (set_place(call, elements, &o, error) == CR_OK) return call;
+    if (set_place(call, elements, &o, error) == CR_OK && set_mask(call, elements, &o, error) == CR_OK) return call;
     cr_list_remove(&call->all);
     cr_cl_call_destroy(call);
     return NULL;

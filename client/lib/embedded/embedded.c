@@ -47,6 +47,18 @@ static cr_status check(cured_call *call, cr_error *error) {
         call->request.reduce.kernel);
 }
 
+/* A mask speaks of each element of the input; so many must be known, because nothing may be read beyond it. */
+static cr_status check_mask(const cured_call *call, const cr_local_input *input, cr_error *error) {
+    if (call->mask.kind == CR_MASK_NONE) return CR_OK;
+    if (input->bytes == UINT64_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a stream under one says its length when it begins");
+    const uint64_t elements = input->bytes / cr_dtype_size((cr_dtype)call->request.reduce.dtype);
+    if (call->mask_count != elements)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: it has %llu elements, the input %llu",
+                       (unsigned long long)call->mask_count, (unsigned long long)elements);
+    return CR_OK;
+}
+
 static void begin_reduce(cured_call *call) {
     cr_error error;
     cr_local_input input;
@@ -56,6 +68,7 @@ static void begin_reduce(cured_call *call) {
                          "pieces: several regions together need a daemon; in this process (embedded:) merge partials");
     if (status == CR_OK && call->outputs != NULL) status = cr_local_outputs(call, &error);
     if (status == CR_OK) status = cr_local_input_of(call, &input, &error);
+    if (status == CR_OK) status = check_mask(call, &input, &error);
     if (status != CR_OK) {
         cr_cl_call_finish(call, status, 0, error.text);
     } else if (cr_small_takes(call, &input)) {

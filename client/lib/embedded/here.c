@@ -18,7 +18,7 @@ static cr_status check_options(const cured_options *o, cr_error *error) {
     return CR_OK;
 }
 
-static cr_status reduce(const cr_ask *ask, const void *data, uint64_t count, cured_values **out, cr_error *error) {
+static cr_status reduce(const cr_ask *ask, const cr_view *view, uint64_t count, cured_values **out, cr_error *error) {
     cr_needs needs;
     cr_status status = cr_ask_ops(ask, &needs, error);
     if (status != CR_OK) return status;
@@ -27,7 +27,7 @@ static cr_status reduce(const cr_ask *ask, const void *data, uint64_t count, cur
     cr_partial partial;
     cr_partial_init(&partial, ask->dtype, needs.families);
     cr_partial_want(&partial, needs.wants);
-    cr_cpu_fold(&partial, data, count, 0);
+    cr_cpu_fold_view(&partial, view, count, 0);
     for (uint32_t i = 0; i < ask->op_count; i++) {
         cr_value value;
         cr_partial_finish(&partial, (cr_op)ask->ops[i], &ask->finish, &value);
@@ -42,6 +42,7 @@ cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op
                                cured_error *error) {
     cr_error e;
     cured_options o;
+    cr_view view = {data, {.kind = CR_MASK_NONE}};
     uint32_t numbers[CURED_MAX_OPS];
     e.code = CR_OK; /* the sentence is written only when something fails */
     *values = NULL;
@@ -53,7 +54,8 @@ cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op
                           (unsigned long long)count, SIZE_MAX / cured_dtype_size(dtype), cured_dtype_name(dtype));
     if (data == NULL && count != 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "data is NULL with a count above 0");
     if (cr_cl_take_options(options, &o, &e) != CR_OK || check_options(&o, &e) != CR_OK ||
-        cr_cl_check_ops(ops, op_count, &e) != CR_OK || cr_local_select(&e) != CR_OK)
+        cr_cl_check_ops(ops, op_count, &e) != CR_OK || cr_cl_take_mask(o.mask, count, &view.mask, &e) != CR_OK ||
+        cr_local_select(&e) != CR_OK)
         return cr_cl_give(error, &e, 0);
     for (size_t i = 0; i < op_count; i++) numbers[i] = (uint32_t)ops[i];
     const cr_ask ask = {.dtype = (cr_dtype)dtype,
@@ -63,6 +65,6 @@ cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op
                                    .overflow = (cr_overflow)o.overflow,
                                    .result_dtype = (cr_dtype)o.result_dtype,
                                    .ddof = o.ddof}};
-    reduce(&ask, data, count, values, &e);
+    reduce(&ask, &view, count, values, &e);
     return cr_cl_give(error, &e, 0);
 }

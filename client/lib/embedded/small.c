@@ -25,13 +25,15 @@ static void run_axis(cured_call *call, const uint8_t *data, const cr_ask *ask) {
                          .families = call->needs.families,
                          .op_count = ask->op_count,
                          .finish = ask->finish,
+                         .mask_line = call->mask.kind != CR_MASK_NONE ? ask->shape->inner : 0,
                          .statuses = ask->statuses};
     for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
     size_t bytes = (cr_axis_scratch(&spec) / SCRATCH_ALIGNMENT + 1) * SCRATCH_ALIGNMENT;
     void *scratch = aligned_alloc(SCRATCH_ALIGNMENT, bytes);
     cr_cl_array_places(call->array, out);
+    const cr_view view = {data, call->mask};
     cr_status status = scratch != NULL
-                           ? cr_cpu_axis_blocks(&spec, data, 0, ask->shape->outer, scratch, out, &error)
+                           ? cr_cpu_axis_blocks_view(&spec, &view, 0, ask->shape->outer, scratch, out, &error)
                            : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for %zu bytes of scratch", bytes);
     free(scratch);
     call->count = call->data_bytes / cr_dtype_size(ask->dtype);
@@ -145,7 +147,8 @@ void cr_small_run(cured_call *call) {
     cr_partial partial;
     cr_partial_init(&partial, ask.dtype, call->needs.families);
     cr_partial_want(&partial, call->needs.wants);
-    cr_cpu_fold(&partial, call->data, call->data_bytes / cr_dtype_size(ask.dtype), ask.first);
+    const cr_view view = {call->data, call->mask};
+    cr_cpu_fold_view(&partial, &view, call->data_bytes / cr_dtype_size(ask.dtype), ask.first);
     uint64_t end = cr_now_ns();
     const cured_timing timing = {begin - call->start_ns, end - begin, end - call->start_ns};
     cr_local_answer(call, &partial, &timing);

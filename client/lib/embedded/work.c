@@ -71,12 +71,14 @@ static cr_status make_job(cr_work *work, const cr_ask *ask, bool in_memory, cr_e
     job->wants = call->needs.wants;
     for (uint32_t i = 0; i < ask->op_count; i++) job->ops |= cr_ops_of(ask->ops[i]);
     job->base = ask->first;
+    job->mask = call->mask;
     if (ask->shape == NULL) return CR_OK;
     cr_axis_spec spec = {.dtype = ask->dtype,
                          .shape = *ask->shape,
                          .families = call->needs.families,
                          .op_count = ask->op_count,
                          .finish = ask->finish,
+                         .mask_line = call->mask.kind != CR_MASK_NONE ? ask->shape->inner : 0,
                          .statuses = ask->statuses};
     for (uint32_t i = 0; i < ask->op_count; i++) spec.ops[i] = (cr_op)ask->ops[i];
     cr_status status = make_axis(work, &spec, error);

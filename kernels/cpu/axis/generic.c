@@ -24,8 +24,10 @@ static void gather(uint8_t *to, const uint8_t *p, uint64_t stride, size_t lines,
 
 /* The mask of the same elements, as bytes; at: the first one's number in it. */
 static void gather_mask(uint8_t *to, const cr_mask *mask, uint64_t at, uint64_t stride, size_t lines, size_t columns) {
-    for (size_t c = 0; c < columns; c++)
-        for (size_t k = 0; k < lines; k++) *to++ = (uint8_t)cr_mask_word(mask, at + k * stride + c, 1);
+    for (size_t k = 0; k < lines; k++) {
+        const uint64_t word = cr_mask_word(mask, at + k * stride, (unsigned)columns); /* GATHER_COLUMNS at most */
+        for (size_t c = 0; c < columns; c++) to[c * lines + k] = (uint8_t)(word >> c & 1);
+    }
 }
 
 /* Folds lines × columns of a block, which lie at p, the first of them at (line, column) of the block, into partials. */
