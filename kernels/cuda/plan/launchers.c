@@ -140,23 +140,23 @@ static int64_t digit_of(const cr_sum_found *found, unsigned i) {
 }
 
 static void take_sum(const cr_sum_found *found, cr_sum_at at, cr_partial *p) {
-    cr_sum *sum = &p->sums[at];
+    cr_sum *to = &p->sums[at];
     const unsigned limbs = cr_sum_limbs(at, (cr_dtype)p->dtype);
     const int grid = cr_sum_grid(at, (cr_dtype)p->dtype);
-    memset(sum->limbs, 0, limbs * sizeof sum->limbs[0]);
-    sum->pending = 0;
-    sum->special = (cr_specials){0};
+    memset(to->limbs, 0, limbs * sizeof to->limbs[0]);
+    to->pending = 0;
+    to->special = (cr_specials){0};
     if (cr_sum_in_limbs(found)) {
-        for (unsigned i = 0; i < limbs; i++) sum->limbs[i] = found->limbs[i];
-        sum->special = (cr_specials){found->special[0], found->special[1], found->special[2]};
-        cr_limbs_carry(sum->limbs, limbs, &sum->pending);
+        for (unsigned i = 0; i < limbs; i++) to->limbs[i] = found->limbs[i];
+        to->special = (cr_specials){found->special[0], found->special[1], found->special[2]};
+        cr_limbs_carry(to->limbs, limbs, &to->pending);
     }
     const unsigned digits = found->digits & ~(unsigned)CR_BURST_FLOAT,
                    width = found->digits & CR_BURST_FLOAT ? CR_BURST_FLOAT_BITS : CR_DIGIT_BITS;
     for (unsigned i = 0; i < digits && i < CR_SUM_DIGITS; i++) {
         cr_partial_put(p, at, digit_of(found, i), (unsigned)(found->unit - grid) + width * i);
     }
-    cr_limbs_carry(sum->limbs, limbs, &sum->pending);
+    cr_limbs_carry(to->limbs, limbs, &to->pending);
 }
 
 void cr_fold_result(cr_fold_slot *slot, cr_dtype dtype, uint32_t families, uint64_t n) {
