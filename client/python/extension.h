@@ -325,6 +325,9 @@ extern PyTypeObject *cr_py_file_type;
 bool cr_py_partial_ready(PyObject *module);
 bool cr_py_file_ready(PyObject *module);
 PyObject *cr_py_merge(PyObject *module, PyObject *parts);
+/* linear.c: of a partial's bytes, the numbers that add up, or those of which the greatest counts. */
+PyObject *cr_py_linear(PyObject *bytes, bool maxima);
+PyObject *cr_py_from_linear(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *cr_py_partial_new(const void *data, size_t bytes);
 PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs);
 /* Takes the place of an array in an input. */

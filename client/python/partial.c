@@ -119,6 +119,16 @@ PyObject *cr_py_merge(PyObject *module, PyObject *parts) {
     return merged;
 }
 
+static PyObject *linear(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return cr_py_linear(((cr_py_partial *)self)->bytes, false);
+}
+
+static PyObject *linear_max(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return cr_py_linear(((cr_py_partial *)self)->bytes, true);
+}
+
 static PyObject *partial_bytes(PyObject *self, PyObject *unused) {
     (void)unused;
     return Py_NewRef(((cr_py_partial *)self)->bytes);
@@ -153,11 +163,14 @@ static PyObject *partial_repr(PyObject *self) {
 }
 
 bool cr_py_partial_ready(PyObject *module) {
-    static PyMethodDef methods[] = {{"finish", (PyCFunction)(void (*)(void))finish, METH_FASTCALL | METH_KEYWORDS,
-                                     "Answers ops from this state: a Result."},
-                                    {"__bytes__", partial_bytes, METH_NOARGS, NULL},
-                                    {"__reduce__", partial_reduce, METH_NOARGS, NULL},
-                                    {NULL, NULL, 0, NULL}};
+    static PyMethodDef methods[] = {
+        {"finish", (PyCFunction)(void (*)(void))finish, METH_FASTCALL | METH_KEYWORDS,
+         "Answers ops from this state: a Result."},
+        {"linear", linear, METH_NOARGS, "Counts and sums as int64 numbers that add up."},
+        {"linear_max", linear_max, METH_NOARGS, "Extrema as int64 numbers, of which the greatest counts."},
+        {"__bytes__", partial_bytes, METH_NOARGS, NULL},
+        {"__reduce__", partial_reduce, METH_NOARGS, NULL},
+        {NULL, NULL, 0, NULL}};
     static PyGetSetDef properties[] = {{"dtype", partial_dtype, NULL, "The array's type.", NULL},
                                        {"count", partial_count, NULL, "Elements seen.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};

@@ -12,9 +12,18 @@ import unittest
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 GROUPS = {
     "arrays": ["test_values", "test_layouts", "test_masks", "test_floats", "test_nested", "test_cross", "test_inputs", "test_numpy",
-               "test_out", "test_parts"],
+               "test_out", "test_parts", "test_linear"],
     "programs": ["test_daemon", "test_files", "test_process", "test_credentials", "test_wheel", "test_page", "test_tables"],
 }
+ALONE = ["test_dask", "test_gpu_out"]  # tests of their own in CMakeLists.txt
+
+
+def check_groups():
+    """A file that is in no group would run nowhere."""
+    known = {name for group in GROUPS.values() for name in group} | set(ALONE)
+    lost = {name[:-3] for name in os.listdir(FOLDER) if name.startswith("test_") and name.endswith(".py")} ^ known
+    if lost:
+        sys.exit("run.py: in a group or in the folder alone: %s" % ", ".join(sorted(lost)))
 
 
 def load_sanitizer():
@@ -27,6 +36,7 @@ def load_sanitizer():
 
 
 def main():
+    check_groups()
     load_sanitizer()
     sys.path.insert(0, FOLDER)
     import support  # noqa: F401: it ends the program with 77 where the tests cannot run

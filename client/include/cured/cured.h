@@ -306,7 +306,7 @@ typedef struct cured_options {
     bool unplaced;              /* with partial: one without a position. No first, argmin, argmax, prod of floats */
     bool statuses;              /* with axis: an answer without a value fails no call; see "Arrays of answers" */
     const struct cured_output *outputs; /* with axis: where the daemon writes each op's answers; see there. Copied */
-    const cured_mask *mask;             /* NULL: every element counts. Copied, but not what data points to */
+    const cured_mask *mask;             /* NULL: every element counts. Copied, but not its data */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
@@ -518,6 +518,21 @@ CURED_API cured_status cured_partial_finish(const void *partial, size_t bytes, c
 /* The answer to ops[index], valid until cured_values_free(); NULL when there is none. */
 CURED_API const cured_value *cured_values_get(const cured_values *values, size_t index);
 CURED_API void cured_values_free(cured_values *values);
+
+/* ---- Partials that add up: one Allreduce of int64 (docs/PARTIALS.md, "Linear form"). Any thread ----
+ *
+ * The sums of up to 2^31 - 1 such vectors, and the maxima of those of extrema, are the vectors of the merged partial. INVALID_ARGUMENT
+ * for products and bits, which do not add up, and for argmin and argmax, because vectors have no positions. No sum tells whether a
+ * part is missing or there twice. cured_linear_size: how many numbers; max_count is 0 where none asks for extrema. */
+CURED_API cured_status cured_linear_size(cured_dtype dtype, const cured_op *ops, size_t op_count, size_t *sum_count,
+                                         size_t *max_count, cured_error *error);
+/* A partial's vectors. The counts say how much room there is, then how many numbers; sums and maxima may be NULL. */
+CURED_API cured_status cured_partial_linear(const void *partial, size_t bytes, int64_t *sums, size_t *sum_count,
+                                            int64_t *maxima, size_t *max_count, cured_error *error);
+/* The checked partial, without a position, of vectors that were added and compared: at out, as of cured_partial_merge. */
+CURED_API cured_status cured_linear_partial(cured_dtype dtype, const cured_op *ops, size_t op_count,
+                                            const int64_t *sums, size_t sum_count, const int64_t *maxima,
+                                            size_t max_count, void *out, size_t *out_bytes, cured_error *error);
 
 /* ---- Small arrays, here: no connection, no call ---- */
 

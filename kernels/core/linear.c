@@ -1,0 +1,120 @@
+/* linear: see linear.h. Thread: any; nothing here holds state. */
+#include "kernels/core/linear.h"
+
+#include <string.h>
+
+#include "kernels/core/limbs.h"
+
+enum { SPECIALS = 3, COUNTS = 2 };
+
+cr_status cr_linear_check(uint32_t families, cr_error *error) {
+    if (families & CR_FAM_PROD)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "partial: products have no linear form, because they do not add up: merge partials");
+    if (families & CR_FAM_BITS)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "partial: bits have no linear form, because they do not add up: merge partials");
+    return CR_OK;
+}
+
+static size_t specials_of(cr_dtype dtype) { return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? SPECIALS : 0; }
+
+size_t cr_linear_sums(cr_dtype dtype, uint32_t families) {
+    size_t count = 1;
+    for (unsigned at = 0; at < CR_SUMS; at++)
+        if (families & cr_sum_rows[at].family) count += cr_sum_limbs((cr_sum_at)at, dtype) + specials_of(dtype);
+    return count + (families & CR_FAM_COUNTS ? COUNTS : 0);
+}
+
+size_t cr_linear_maxima(uint32_t families) { return families & CR_FAM_EXTREMA ? CR_LINEAR_MAXIMA : 0; }
+
+/* Unsigned keys in the order of signed integers. */
+static int64_t signed_key(uint64_t key) { return (int64_t)(key ^ (uint64_t)1 << 63); }
+static uint64_t unsigned_key(int64_t key) { return (uint64_t)key ^ (uint64_t)1 << 63; }
+
+void cr_linear_write(const cr_partial *p, int64_t *sums, int64_t *maxima) {
+    const cr_dtype dtype = (cr_dtype)p->dtype;
+    *sums++ = (int64_t)p->n;
+    for (unsigned at = 0; at < CR_SUMS; at++) {
+        if (!(p->families & cr_sum_rows[at].family)) continue;
+        const cr_sum *sum = &p->sums[at];
+        const unsigned limbs = cr_sum_limbs((cr_sum_at)at, dtype);
+        uint32_t pending;
+        memcpy(sums, sum->limbs, limbs * sizeof *sums);
+        cr_limbs_carry(sums, limbs, &pending);
+        sums += limbs;
+        if (specials_of(dtype) == 0) continue;
+        *sums++ = (int64_t)sum->special.nans;
+        *sums++ = (int64_t)sum->special.pinfs;
+        *sums++ = (int64_t)sum->special.ninfs;
+    }
+    if (p->families & CR_FAM_COUNTS) {
+        *sums++ = (int64_t)p->nans;
+        *sums++ = (int64_t)p->nonzero;
+    }
+    if (!(p->families & CR_FAM_EXTREMA)) return;
+    maxima[0] = p->min.index != UINT64_MAX;
+    maxima[1] = p->first_nan != UINT64_MAX;
+    maxima[2] = signed_key(maxima[0] ? p->max.key : 0);
+    maxima[3] = signed_key(maxima[0] ? ~p->min.key : 0); /* the least key has the greatest complement */
+}
+
+static cr_status refuse(cr_error *error, const char *what) {
+    return cr_fail(error, CR_INVALID_ARGUMENT, "linear form: %s", what);
+}
+
+/* Digits that were added, as one partial has them. False: they are more than limbs hold. */
+static bool take_limbs(const int64_t *in, unsigned count, int64_t *limbs) {
+    __int128 carry = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const __int128 digit = in[i] + carry;
+        carry = digit >> 32;
+        limbs[i] = (int64_t)((uint64_t)digit & 0xffffffffu);
+    }
+    if (carry != 0 && carry != -1) return false;
+    limbs[count - 1] += (int64_t)carry * ((int64_t)1 << 32); /* the top one has the sign */
+    return true;
+}
+
+static bool take_counts(const int64_t *in, unsigned count, uint64_t n) {
+    for (unsigned i = 0; i < count; i++)
+        if (in[i] < 0 || (uint64_t)in[i] > n) return false;
+    return true;
+}
+
+static cr_status read_maxima(const int64_t *in, cr_partial *p, cr_error *error) {
+    if (in[0] < 0 || in[0] > 1 || in[1] < 0 || in[1] > 1)
+        return refuse(error, "the first two numbers of maxima are 0 or 1, and are compared, not added");
+    if (in[1]) p->first_nan = 0;
+    if (!in[0]) return CR_OK;
+    p->max = (cr_extremum){.key = unsigned_key(in[2]), .index = 0};
+    p->min = (cr_extremum){.key = ~unsigned_key(in[3]), .index = 0};
+    return CR_OK;
+}
+
+cr_status cr_linear_read(cr_dtype dtype, uint32_t families, const int64_t *sums, const int64_t *maxima, cr_partial *p,
+                         cr_error *error) {
+    cr_status status = cr_linear_check(families, error);
+    if (status != CR_OK) return status;
+    if (*sums < 0) return refuse(error, "its number of elements is below 0: too many were added");
+    cr_partial_init(p, dtype, families);
+    p->n = (uint64_t)*sums++;
+    for (unsigned at = 0; at < CR_SUMS; at++) {
+        if (!(families & cr_sum_rows[at].family)) continue;
+        cr_sum *sum = &p->sums[at];
+        const unsigned limbs = cr_sum_limbs((cr_sum_at)at, dtype);
+        if (!take_limbs(sums, limbs, sum->limbs)) return refuse(error, "a sum is larger than its elements can give");
+        sums += limbs;
+        if (specials_of(dtype) == 0) continue;
+        if (!take_counts(sums, SPECIALS, p->n))
+            return refuse(error, "it counts more NaNs and infinities than elements");
+        sum->special = (cr_specials){(uint64_t)sums[0], (uint64_t)sums[1], (uint64_t)sums[2]};
+        sums += SPECIALS;
+    }
+    if (families & CR_FAM_COUNTS) {
+        if (!take_counts(sums, COUNTS, p->n)) return refuse(error, "it counts more NaNs or non-zeros than elements");
+        p->nans = (uint64_t)sums[0];
+        p->nonzero = (uint64_t)sums[1];
+    }
+    return families & CR_FAM_EXTREMA ? read_maxima(maxima, p, error) : CR_OK;
+}
