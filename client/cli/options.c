@@ -108,7 +108,7 @@ static int set_count(cli_options *o, const char *value) {
 }
 
 static int set_timeout(cli_options *o, const char *value) {
-    static const char must[] = "a time above 0 and up to 24 hours: seconds, or with unit as in 500ms, 10s, 5m";
+    static const char must[] = "a time above 0 and up to 24 hours: seconds, or with unit as in 500ms, 10s, 5min, 1h";
     char *end;
     errno = 0;
     double t = strtod(value, &end);
@@ -116,8 +116,10 @@ static int set_timeout(cli_options *o, const char *value) {
         return bad("timeout", value, must);
     if (strcmp(end, "ms") == 0)
         t /= 1000;
-    else if (strcmp(end, "m") == 0)
+    else if (strcmp(end, "min") == 0)
         t *= 60;
+    else if (strcmp(end, "h") == 0)
+        t *= 3600;
     else if (*end != '\0' && strcmp(end, "s") != 0)
         return bad("timeout", value, must);
     if (!(t >= 0.001 && t <= 86400)) return bad("timeout", value, must);

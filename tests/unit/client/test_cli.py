@@ -270,6 +270,7 @@ class Cli(CliTest):
                           ("sum", self.raw, "--offset", "1k"), ("sum", self.raw, "--count", "99999999999999999999"),
                           ("sum", self.raw, "--timeout", "0"), ("sum", self.raw, "--timeout", "soon"),
                           ("sum", self.raw, "--timeout", "nan"), ("sum", self.raw, "--timeout", "25h"),
+                          ("sum", self.raw, "--timeout", "2m"), ("sum", self.raw, "--timeout", "1441min"),
                           ("sum", self.raw, "--via", "magic"), ("sum", self.raw, "--nan", "drop"),
                           ("sum", self.raw, "--ddof", "-1"), ("sum", "-", "--via", "descriptor"),
                           ("sum", self.raw, "--kernel", ""), ("ping", "--kernel", "v7_shuffle")):
