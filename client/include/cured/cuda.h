@@ -1,0 +1,96 @@
+/* cuda.h: reductions of device memory in the program's own process, in the order of its own stream. No daemon is asked.
+ *
+ *     const cured_cuda_array array = {device_pointer, count, CURED_F32};
+ *     const cured_op op = CURED_OP_SUM;
+ *     cured_cuda_ask ask = {.struct_bytes = sizeof ask, .arrays = &array, .array_count = 1, .ops = &op, .op_count = 1, .stream = stream};
+ *     cured_values *values;
+ *     if (cured_cuda_reduce(&ask, &values, &error) != CURED_OK) …
+ *
+ * The kernels are in a library of their own, libcured-cuda.so.0, which is loaded when the first of these functions is called, by the
+ * name that the environment variable CURED_CUDA_LIBRARY gives or else by its own. UNAVAILABLE says that it is missing, or names its
+ * version and libcured's where they differ; or that the driver is missing, or older than its CUDA runtime (both versions are named).
+ *
+ * What is enqueued stands in the caller's stream like any kernel: it reads what the stream's earlier work wrote, and whatever comes
+ * later on the stream waits for it. No other stream is used, the device is never waited for as a whole, no thread is started, and the
+ * thread's current device is afterwards what it was. The arrays and the stream are of one device and of its primary context, which is
+ * the one that CUDA's runtime, torch and CuPy use; FAILED_PRECONDITION names another. An array must stay as it is until the stream
+ * has come past the call.
+ *
+ * A stream's first call makes its workspace: less than 1 MB of device memory, until answers along an axis or in device memory are
+ * asked for, which take 20 MB and more. It is kept, for the 64 streams of each device that were used last. cured_cuda_trim() gives back
+ * what idle streams have. After fork() the child gets FAILED_PRECONDITION, and so does everybody after cudaDeviceReset().
+ *
+ * Thread: any, also several at once on one stream. */
+#ifndef CURED_CUDA_H
+#define CURED_CUDA_H
+
+#include "cured/cured.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* count elements of device memory (cudaMalloc, a pool, managed, or mapped host memory), at any byte address. No elements may be NULL. */
+typedef struct cured_cuda_array {
+    const void *data;
+    uint64_t count;
+    cured_dtype dtype;
+} cured_cuda_array;
+
+typedef struct cured_cuda_ask {
+    size_t struct_bytes;            /* sizeof(cured_cuda_ask) */
+    const cured_cuda_array *arrays; /* several are one array, in this order */
+    size_t array_count;             /* 1 and more; of one dtype */
+    const cured_op *ops;
+    size_t op_count;               /* 1 to CURED_MAX_OPS */
+    const cured_options *options;  /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, first, unplaced count; the
+                                      others are refused. axis: with one array only */
+    void *stream;                  /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
+} cured_cuda_ask;
+
+/* ---- Answers in host memory ---- */
+
+/* Enqueues, and waits for the answers: without sleeping, as torch's item() does. *values: one for each op, freed by
+ * cured_values_free(). INVALID_ARGUMENT with an axis. FAILED_PRECONDITION while the stream is captured: a graph has nobody who waits. */
+CURED_API cured_status cured_cuda_reduce(const cured_cuda_ask *ask, cured_values **values, cured_error *error);
+
+/* The same in two steps, between which the program may do something else. The call holds memory of the library's until it is
+ * waited for; the ask and what it points to may go when start returns. */
+typedef struct cured_cuda_call cured_cuda_call;
+CURED_API cured_status cured_cuda_start(const cured_cuda_ask *ask, cured_cuda_call **call, cured_error *error);
+/* Whether cured_cuda_finish() would not wait. A call that failed is done, too. */
+CURED_API bool cured_cuda_done(cured_cuda_call *call);
+/* Waits, gives the answers and frees the call. values NULL: drops them. */
+CURED_API cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cured_error *error);
+
+/* The partial of the arrays, as cured_call_partial() gives it: out has room for *out_bytes (CURED_PARTIAL_BYTES is enough), which
+ * becomes its size. Waits. */
+CURED_API cured_status cured_cuda_partial(const cured_cuda_ask *ask, void *out, size_t *out_bytes, cured_error *error);
+
+/* An answer for each array: values[i * op_count + k] is that of ops[k] over arrays[i]. The arrays may differ in dtype. Waits. A
+ * value that cannot be had carries its own status, as cured_values_get() says. */
+CURED_API cured_status cured_cuda_reduce_each(const cured_cuda_ask *ask, cured_value *values, cured_error *error);
+
+/* Along ask->options->axis: results[k] is host memory for outer·inner answers of ops[k], each of cured_axis_dtype(). Waits. OUT_OF_RANGE
+ * names the first output whose integer does not fit its type. */
+CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *const *results, cured_error *error);
+
+/* ---- Answers in device memory ---- */
+
+/* Enqueues, and waits for nothing: the stream's next kernel may use the answers. to[k]: device memory for the answers of ops[k],
+ * outer·inner of them along an axis and one otherwise, of cured_axis_dtype(), at a multiple of its size. status: 8 bytes of device memory
+ * at a multiple of 8, which become 0, or something else where an integer does not fit its type (that output then holds any value);
+ * NULL: nobody asks. One array at a time. In a stream that is captured, the call has a workspace of its own, which the graph owns; so
+ * the graph may be replayed beside other calls. UNIMPLEMENTED for what a GPU cannot finish, with a sentence. */
+CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
+
+/* Gives back the workspaces of streams on which nothing of this library is under way. */
+CURED_API void cured_cuda_trim(void);
+
+/* The version of the library that was loaded, and of the CUDA runtime that it has; UNAVAILABLE as above. Static strings. */
+CURED_API cured_status cured_cuda_version(const char **library, const char **runtime, cured_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,58 @@
+/* caller: folds in the process, the context and the stream of whoever calls: what libcured-cuda.so.0 exports. libcured loads it when a
+ * program first has device memory (client/lib/cuda), and a daemon for its lanes.
+ *
+ * A stream is the caller's own: it may be captured, be the legacy default one (0 or 1) or the thread's (2). Calls put work in it, and
+ * use no other; nothing here waits for a device as a whole, starts a thread, or leaves another device current.
+ *
+ *   start ──▶ folds in the stream ──▶ done? ──▶ finish: a partial, in host memory
+ *   enqueue ──▶ one kernel or more in the stream, whose answers are values in device memory
+ *
+ * Thread: any, also several on one stream; not in a child of the process that asked first. Owner: this library owns the workspaces. */
+#ifndef CURED_KERNELS_CUDA_CALLER_CALLER_H
+#define CURED_KERNELS_CUDA_CALLER_CALLER_H
+
+#include "kernels/cuda/gpu.h"
+
+/* One fold of arrays that lie one after the other. first: the index of the first element of all. */
+typedef struct cr_caller_array {
+    const void *data;
+    uint64_t n;
+} cr_caller_array;
+typedef struct cr_caller_fold {
+    cr_dtype dtype;
+    uint32_t families, wants; /* as in cr_gpu_fold */
+    const cr_caller_array *arrays;
+    size_t count;
+    uint64_t first;
+    void *stream;
+} cr_caller_fold;
+
+typedef struct cr_caller_call cr_caller_call;
+
+typedef struct cr_caller_api {
+    const char *version;  /* of the library; libcured's is the same, or it does not go on */
+    const char *runtime;  /* of CUDA's, such as "13.0" */
+    size_t partial_bytes; /* sizeof(cr_partial), which both must see alike */
+    const cr_gpu_api *gpu;
+    /* Enqueues; the arrays are read when the stream comes to them. */
+    cr_status (*start)(const cr_caller_fold *fold, cr_caller_call **call, cr_error *error);
+    bool (*done)(cr_caller_call *call);
+    /* Waits, and frees the call. partial NULL: nobody wants it. */
+    cr_status (*finish)(cr_caller_call *call, cr_partial *partial, cr_error *error);
+    /* A partial for each fold, in any order, as long as it is looked at. Waits. */
+    cr_status (*each)(const cr_gpu_fold *folds, size_t count, void *stream,
+                      void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
+                      cr_error *error);
+    /* Along an axis, of one block of at least one output, answers to host memory: results[k] for ops[k]. Waits. */
+    cr_status (*axis)(const cr_gpu_axis *axis, void *stream, void *const *results, cr_error *error);
+    /* To axis->to, in device memory, as is status: NULL, or 8 bytes that become 0, or not where an integer does not fit. */
+    cr_status (*enqueue)(const cr_gpu_axis *axis, void *stream, void *status, cr_error *error);
+    void (*trim)(void);
+} cr_caller_api;
+
+/* The only symbol of the library. */
+const cr_caller_api *cured_cuda_library(void);
+#define CR_CALLER_LIBRARY "libcured-cuda.so.0"
+#define CR_CALLER_SYMBOL "cured_cuda_library"
+
+#endif
