@@ -14,7 +14,7 @@ install(TARGETS cured_client_static ARCHIVE COMPONENT libcured-dev)
 if(TARGET cured_client_shared)
   install(TARGETS cured_client_shared LIBRARY COMPONENT libcured0 NAMELINK_COMPONENT libcured-dev)
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
+install(FILES ${PROJECT_SOURCE_DIR}/client/include/cured/cured.h ${PROJECT_SOURCE_DIR}/client/include/cured/cuda.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cured
         COMPONENT libcured-dev)
 
 # The way from the package files' folders back to the prefix, so that a moved tree still works.

@@ -18,7 +18,8 @@
  *
  * A stream's first call makes its workspace: less than 1 MB of device memory, until answers along an axis or in device memory are
  * asked for, which take 20 MB and more. It is kept, for the 64 streams of each device that were used last. cured_cuda_trim() gives back
- * what idle streams have. After fork() the child gets FAILED_PRECONDITION, and so does everybody after cudaDeviceReset().
+ * what idle streams have. A child of fork() gets FAILED_PRECONDITION where its parent has used these functions, and so do calls that
+ * were under way when cudaDeviceReset() was called; later ones begin anew.
  *
  * Thread: any, also several at once on one stream. */
 #ifndef CURED_CUDA_H
@@ -42,10 +43,11 @@ typedef struct cured_cuda_ask {
     const cured_cuda_array *arrays; /* several are one array, in this order */
     size_t array_count;             /* 1 and more; of one dtype */
     const cured_op *ops;
-    size_t op_count;               /* 1 to CURED_MAX_OPS */
-    const cured_options *options;  /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, first, unplaced count; the
+    size_t op_count; /* 1 to CURED_MAX_OPS */
+    const cured_options
+        *options; /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, first, unplaced count; the
                                       others are refused. axis: with one array only */
-    void *stream;                  /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
+    void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
 } cured_cuda_ask;
 
 /* ---- Answers in host memory ---- */
@@ -67,9 +69,9 @@ CURED_API cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **v
  * becomes its size. Waits. */
 CURED_API cured_status cured_cuda_partial(const cured_cuda_ask *ask, void *out, size_t *out_bytes, cured_error *error);
 
-/* An answer for each array: values[i * op_count + k] is that of ops[k] over arrays[i]. The arrays may differ in dtype. Waits. A
- * value that cannot be had carries its own status, as cured_values_get() says. */
-CURED_API cured_status cured_cuda_reduce_each(const cured_cuda_ask *ask, cured_value *values, cured_error *error);
+/* Answers for each array: values[i], one of array_count pointers, has those of arrays[i] and is freed by cured_values_free(). The arrays
+ * may differ in dtype, and each op must go with each. Waits. Where this fails all of values are NULL. */
+CURED_API cured_status cured_cuda_reduce_each(const cured_cuda_ask *ask, cured_values **values, cured_error *error);
 
 /* Along ask->options->axis: results[k] is host memory for outer·inner answers of ops[k], each of cured_axis_dtype(). Waits. OUT_OF_RANGE
  * names the first output whose integer does not fit its type. */

@@ -41,8 +41,7 @@ typedef struct cr_caller_api {
     cr_status (*finish)(cr_caller_call *call, cr_partial *partial, cr_error *error);
     /* A partial for each fold, in any order, as long as it is looked at. Waits. */
     cr_status (*each)(const cr_gpu_fold *folds, size_t count, void *stream,
-                      void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
-                      cr_error *error);
+                      void (*found)(void *user, size_t number, const cr_partial *partial), void *user, cr_error *error);
     /* Along an axis, of one block of at least one output, answers to host memory: results[k] for ops[k]. Waits. */
     cr_status (*axis)(const cr_gpu_axis *axis, void *stream, void *const *results, cr_error *error);
     /* To axis->to, in device memory, as is status: NULL, or 8 bytes that become 0, or not where an integer does not fit. */

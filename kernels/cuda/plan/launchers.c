@@ -7,6 +7,7 @@
 #include "kernels/core/limbs.h"
 #include "kernels/cuda/instance/product.h"
 #include "kernels/cuda/plan/burst_float.h"
+#include "kernels/cuda/plan/list.h"
 
 /* What rows of fold.def are named for. */
 enum kind {
@@ -24,6 +25,9 @@ enum kind {
     spread,   /* Σx and Σx² */
     summary,  /* Σx, extrema, counts */
     describe, /* all of both; of integers, which have no NaNs, without the counts */
+    list_sum, /* of a list: plan/list.h */
+    list_sumabs,
+    list_sumsq,
     KINDS
 };
 
@@ -77,6 +81,13 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
             break;
     }
     return NULL;
+}
+
+cr_fold_launcher cr_list_launcher(cr_dtype dtype, uint32_t family) {
+    if (!cr_fast_on(CR_FAST_GPU_LISTS)) return NULL;
+    if (family == CR_FAM_SUM) return kernels[list_sum][dtype];
+    if (family == CR_FAM_SUMABS) return kernels[list_sumabs][dtype];
+    return family == CR_FAM_SUMSQ ? kernels[list_sumsq][dtype] : NULL;
 }
 
 bool cr_fold_takes(cr_dtype dtype, uint32_t families) {

@@ -1,0 +1,95 @@
+/* ask: see ask.h. Thread, owner: see there. */
+#include "client/lib/cuda/ask.h"
+
+#include "client/lib/options.h"
+
+static cr_status check_array(const cured_cuda_array *array, size_t i, bool same, cured_dtype dtype, cr_error *error) {
+    if (!cr_dtype_is_input((cr_dtype)array->dtype))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: dtype is %u, an array's is %d to %d", i,
+                       (unsigned)array->dtype, CURED_BOOL, CURED_F64);
+    if (same && array->dtype != dtype)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu] is of %s, arrays[0] of %s: arrays of one answer are of one",
+                       i, cr_dtype_name((cr_dtype)array->dtype), cr_dtype_name((cr_dtype)dtype));
+    if (array->count > PTRDIFF_MAX / 8 && array->count > (uint64_t)PTRDIFF_MAX / cr_dtype_size((cr_dtype)array->dtype))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: %llu elements of %s are more than memory has", i,
+                       (unsigned long long)array->count, cr_dtype_name((cr_dtype)array->dtype));
+    if (array->data == NULL && array->count != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: data is NULL with a count above 0", i);
+    return CR_OK;
+}
+
+static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error) {
+    cr_status status = CR_OK;
+    if (of->array_count == 0 || of->arrays == NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is 0, must be at least 1");
+    if (of->array_count != 1 && (what == CR_CUDA_AXIS || what == CR_CUDA_TO))
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for %s", of->array_count,
+                       what == CR_CUDA_AXIS ? "an axis" : "answers in device memory");
+    for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
+        status = check_array(&of->arrays[i], i, what != CR_CUDA_EACH, of->arrays[0].dtype, error);
+    return status;
+}
+
+static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
+    const char *not = NULL;
+    if (o->mask != NULL) not = "mask";
+    if (o->kernel != NULL) not = "kernel";
+    if (o->outputs != NULL) not = "outputs";
+    if (o->results != NULL) not = "results";
+    if (o->partial) not = "partial";
+    if (o->statuses) not = "statuses";
+    if (what != CR_CUDA_PARTIAL && o->unplaced) not = "unplaced";
+    if (what != CR_CUDA_PARTIAL && o->first != 0) not = "first";
+    if (o->axis != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "axis";
+    if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not);
+    if (o->axis == NULL && what == CR_CUDA_AXIS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "options: axis is NULL: cured_cuda_reduce answers whole arrays");
+    return CR_OK;
+}
+
+static cr_status take_shape(cr_cl_cuda_ask *ask, const cured_axis *axis, cr_error *error) {
+    const uint64_t count = ask->of->arrays[0].count;
+    ask->has_axis = axis != NULL;
+    ask->shape = (cr_shape){1, count, 1};
+    if (axis == NULL) return CR_OK;
+    ask->shape = (cr_shape){axis->outer, axis->n, axis->inner};
+    cr_status status = cr_shape_check(&ask->shape, ask->dtype, error);
+    if (status == CR_OK && axis->outer * axis->n * axis->inner != count)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "axis: %llu elements, the array has %llu",
+                         (unsigned long long)(axis->outer * axis->n * axis->inner), (unsigned long long)count);
+    return status;
+}
+
+cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *needs, cr_error *error) {
+    const cr_ask core = {.dtype = dtype,
+                         .ops = ask->numbers,
+                         .op_count = (uint32_t)ask->of->op_count,
+                         .shape = ask->has_axis ? &ask->shape : NULL,
+                         .partial = ask->unplaced || ask->first != 0,
+                         .unplaced = ask->unplaced,
+                         .first = ask->first,
+                         .finish = ask->finish};
+    cr_status status = cr_ask_ops(&core, needs, error);
+    return status == CR_OK ? cr_ask_place(&core, needs, error) : status;
+}
+
+cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error) {
+    cured_options o;
+    *ask = (cr_cl_cuda_ask){.of = of};
+    if (of->struct_bytes != sizeof *of)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "struct_bytes is %zu, must be %zu", of->struct_bytes, sizeof *of);
+    cr_status status = check_arrays(of, what, error);
+    if (status == CR_OK) status = cr_cl_check_ops(of->ops, of->op_count, error);
+    if (status == CR_OK) status = cr_cl_take_options(of->options, &o, error);
+    if (status == CR_OK) status = check_options(&o, what, error);
+    if (status != CR_OK) return status;
+    ask->dtype = (cr_dtype)of->arrays[0].dtype;
+    for (size_t k = 0; k < of->op_count; k++) ask->ops[k] = (cr_op)(ask->numbers[k] = (uint32_t)of->ops[k]);
+    ask->finish = (cr_finish_opts){(cr_nan_policy)o.nan, (cr_overflow)o.overflow, (cr_dtype)o.result_dtype, o.ddof};
+    ask->first = o.first;
+    ask->unplaced = o.unplaced;
+    status = take_shape(ask, o.axis, error);
+    if (status == CR_OK) status = cr_cl_cuda_needs(ask, ask->dtype, &ask->needs, error);
+    if (status == CR_OK) ask->api = cr_cl_cuda(error);
+    return status == CR_OK && ask->api == NULL ? error->code : status;
+}

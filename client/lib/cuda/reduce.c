@@ -1,0 +1,259 @@
+/* reduce: the functions of cured/cuda.h: what a program asks becomes folds on its stream, and partials become answers.
+ *
+ * Thread: any. Owner: a call is the program's until it is finished. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/cuda/ask.h"
+#include "client/lib/error.h"
+#include "client/lib/value.h"
+#include "kernels/core/serial.h"
+
+enum { FEW_ARRAYS = 16 };
+
+struct cured_cuda_call {
+    cr_cl_cuda_ask ask; /* what it points to is the program's, and not looked at any more */
+    size_t op_count;
+    cr_caller_call *call;
+};
+
+static cr_status start(const cr_cl_cuda_ask *ask, cr_caller_call **call, cr_error *error) {
+    const cured_cuda_ask *of = ask->of;
+    cr_caller_array few[FEW_ARRAYS], *arrays = few;
+    if (of->array_count > FEW_ARRAYS) {
+        if (of->array_count <= SIZE_MAX / sizeof *arrays) arrays = malloc(of->array_count * sizeof *arrays);
+        else arrays = NULL;
+        if (arrays == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "arrays: no memory for so many");
+    }
+    for (size_t i = 0; i < of->array_count; i++)
+        arrays[i] = (cr_caller_array){of->arrays[i].data, of->arrays[i].count};
+    const cr_caller_fold fold = {ask->dtype,  ask->needs.families, ask->needs.wants, arrays,
+                                 of->array_count, ask->first,      of->stream};
+    const cr_status status = ask->api->start(&fold, call, error);
+    if (arrays != few) free(arrays);
+    return status;
+}
+
+static void set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial,
+                       struct cured_value *values) {
+    for (size_t k = 0; k < op_count; k++) {
+        cr_value value;
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], (cr_dtype)partial->dtype, &ask->finish, NULL);
+        cr_partial_finish(partial, ask->ops[k], &own, &value);
+        cr_cl_value_set(&values[k], &value, partial->dtype);
+    }
+}
+
+static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_caller_call *call, cured_values **out,
+                        cr_error *error) {
+    cr_partial partial;
+    cured_values *values = cr_cl_values_new(op_count);
+    cr_status status = ask->api->finish(call, &partial, error);
+    if (status == CR_OK && values == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
+    if (status == CR_OK) {
+        set_values(ask, op_count, &partial, cr_cl_values_at(values, 0));
+        *out = values;
+    } else {
+        cured_values_free(values);
+    }
+    return status;
+}
+
+cured_status cured_cuda_reduce(const cured_cuda_ask *of, cured_values **values, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    cr_caller_call *call;
+    *values = NULL;
+    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_VALUES, &e);
+    if (status == CR_OK) status = start(&ask, &call, &e);
+    if (status == CR_OK) finish(&ask, of->op_count, call, values, &e);
+    return cr_cl_give(error, &e, 0);
+}
+
+cured_status cured_cuda_start(const cured_cuda_ask *of, cured_cuda_call **call, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cured_cuda_call *c = malloc(sizeof *c);
+    *call = NULL;
+    if (c == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
+    cr_status status = cr_cl_cuda_take(&c->ask, of, CR_CUDA_VALUES, &e);
+    if (status == CR_OK) status = start(&c->ask, &c->call, &e);
+    if (status == CR_OK) {
+        c->op_count = of->op_count;
+        c->ask.of = NULL;
+        *call = c;
+    } else {
+        free(c);
+    }
+    return cr_cl_give(error, &e, 0);
+}
+
+bool cured_cuda_done(cured_cuda_call *call) { return call->ask.api->done(call->call); }
+
+cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    if (values != NULL) {
+        *values = NULL;
+        finish(&call->ask, call->op_count, call->call, values, &e);
+    } else {
+        call->ask.api->finish(call->call, NULL, &e);
+    }
+    free(call);
+    return cr_cl_give(error, &e, 0);
+}
+
+/* The partial's bytes. */
+static cr_status pack(const cr_share *share, void *out, size_t *out_bytes, cr_error *error) {
+    uint8_t *packed = malloc(CR_SERIAL_MAX_BYTES);
+    if (packed == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    const size_t n = cr_share_pack(share, packed, CR_SERIAL_MAX_BYTES);
+    cr_status status = CR_OK;
+    if (n > *out_bytes)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "out has %zu bytes, %zu are needed", *out_bytes, n);
+    else
+        memcpy(out, packed, n);
+    *out_bytes = n;
+    free(packed);
+    return status;
+}
+
+cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out_bytes, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    cr_caller_call *call;
+    struct {
+        cr_partial partial;
+        cr_share share;
+    } *own = malloc(sizeof *own);
+    if (own == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_PARTIAL, &e);
+    ask.needs.wants = 0; /* a partial is for any op of its families */
+    if (status == CR_OK) status = start(&ask, &call, &e);
+    if (status == CR_OK) status = ask.api->finish(call, &own->partial, &e);
+    if (status == CR_OK)
+        status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
+    if (status == CR_OK) pack(&own->share, out, out_bytes, &e);
+    free(own);
+    return cr_cl_give(error, &e, 0);
+}
+
+/* ---- An answer for each ---- */
+
+struct each {
+    const cr_cl_cuda_ask *ask;
+    cured_values **values;
+};
+
+static void found(void *user, size_t number, const cr_partial *partial) {
+    const struct each *each = user;
+    const size_t op_count = each->ask->of->op_count;
+    cured_values *v = cr_cl_values_new(op_count);
+    each->values[number] = v;
+    if (v != NULL) set_values(each->ask, op_count, partial, cr_cl_values_at(v, 0));
+}
+
+static cr_status run_each(const cr_cl_cuda_ask *ask, cr_gpu_fold *folds, cured_values **values, cr_error *error) {
+    const cured_cuda_ask *of = ask->of;
+    cr_needs needs[CR_F64 + 1] = {{0, 0}};
+    struct each each = {ask, values};
+    cr_status status = CR_OK;
+    for (size_t i = 0; i < of->array_count && status == CR_OK; i++) {
+        const cr_dtype dtype = (cr_dtype)of->arrays[i].dtype;
+        bool known = needs[dtype].families != 0;
+        if (!known) status = cr_cl_cuda_needs(ask, dtype, &needs[dtype], error);
+        folds[i] = (cr_gpu_fold){dtype, needs[dtype].families, of->arrays[i].data, of->arrays[i].count, 0,
+                                 needs[dtype].wants};
+    }
+    if (status == CR_OK) status = ask->api->each(folds, of->array_count, of->stream, found, &each, error);
+    for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
+        if (values[i] == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
+    return status;
+}
+
+cured_status cured_cuda_reduce_each(const cured_cuda_ask *of, cured_values **values, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_EACH, &e);
+    if (status != CR_OK) return cr_cl_give(error, &e, 0);
+    cr_gpu_fold *folds = of->array_count <= SIZE_MAX / sizeof *folds ? malloc(of->array_count * sizeof *folds) : NULL;
+    if (folds == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "arrays: no memory for so many");
+    memset(values, 0, of->array_count * sizeof *values);
+    if (run_each(&ask, folds, values, &e) != CR_OK) {
+        for (size_t i = 0; i < of->array_count; i++) {
+            cured_values_free(values[i]);
+            values[i] = NULL;
+        }
+    }
+    free(folds);
+    return cr_cl_give(error, &e, 0);
+}
+
+/* ---- Along an axis, and in device memory ---- */
+
+static cr_gpu_axis axis_of(const cr_cl_cuda_ask *ask, void *const *to) {
+    return (cr_gpu_axis){.dtype = ask->dtype,
+                         .shape = ask->shape,
+                         .data = ask->of->arrays[0].data,
+                         .ops = ask->ops,
+                         .op_count = (uint32_t)ask->of->op_count,
+                         .finish = ask->finish,
+                         .to = to};
+}
+
+/* Of no elements each answer is the same, and no GPU is asked. */
+static cr_status fill_empty(const cr_cl_cuda_ask *ask, void *const *results, cr_error *error) {
+    cr_partial none;
+    cr_status status = CR_OK;
+    cr_partial_init(&none, ask->dtype, ask->needs.families);
+    for (size_t k = 0; k < ask->of->op_count; k++) {
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
+        const size_t bytes = cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own));
+        for (uint64_t i = 0; i < ask->shape.outer * ask->shape.inner && status == CR_OK; i++)
+            status = cr_axis_store(&none, ask->ops[k], &own, i, (uint8_t *)results[k] + i * bytes, error);
+    }
+    return status;
+}
+
+static cr_status check_places(const cr_cl_cuda_ask *ask, void *const *to, bool device, cr_error *error) {
+    for (size_t k = 0; k < ask->of->op_count; k++) {
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], ask->dtype, &ask->finish, NULL);
+        const size_t bytes = cr_dtype_size(cr_axis_dtype(ask->ops[k], ask->dtype, &own));
+        if (to[k] == NULL && ask->shape.outer * ask->shape.inner != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "%s[%zu] is NULL", device ? "to" : "results", k);
+        if (device && (uintptr_t)to[k] % bytes != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "to[%zu]: %p is no multiple of %zu", k, to[k], bytes);
+    }
+    return CR_OK;
+}
+
+cured_status cured_cuda_reduce_axis(const cured_cuda_ask *of, void *const *results, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_AXIS, &e);
+    if (status == CR_OK) status = check_places(&ask, results, false, &e);
+    if (status == CR_OK && ask.shape.n == 0) {
+        fill_empty(&ask, results, &e);
+    } else if (status == CR_OK) {
+        const cr_gpu_axis axis = axis_of(&ask, NULL);
+        ask.api->axis(&axis, of->stream, results, &e);
+    }
+    return cr_cl_give(error, &e, 0);
+}
+
+/* A whole array is one row, whose answers have a fixed size. */
+cured_status cured_cuda_enqueue(const cured_cuda_ask *of, void *const *to, void *state, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_TO, &e);
+    for (size_t k = 0; k < of->op_count && status == CR_OK; k++) {
+        const cr_finish_opts own = cr_finish_share(ask.ops[k], ask.dtype, &ask.finish, NULL);
+        status = cr_axis_check(ask.ops[k], ask.dtype, &ask.shape, &own, &e);
+    }
+    if (status == CR_OK) status = check_places(&ask, to, true, &e);
+    if (status == CR_OK && (uintptr_t)state % sizeof(uint64_t) != 0)
+        status = cr_fail(&e, CR_INVALID_ARGUMENT, "status: %p is no multiple of 8", state);
+    if (status == CR_OK) {
+        const cr_gpu_axis axis = axis_of(&ask, to);
+        ask.api->enqueue(&axis, of->stream, state, &e);
+    }
+    return cr_cl_give(error, &e, 0);
+}

@@ -1,0 +1,219 @@
+/* call: folds whose partials come to host memory.
+ *
+ *   start: folds and an event in the stream ──▶ done: the result has told itself, or the event fired ──▶ finish: merged, slot freed
+ *
+ * Several arrays go by one launch where they can (list.c). Else each is a fold; beyond SLOTS_MOST of them start waits for those before.
+ * Thread: any. Owner: the call owns its slots until it is finished; whoever started it owns the call. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/caller/internal.h"
+
+enum { SLOTS_MOST = 16, LOOKS = 64 }; /* LOOKS: at the result, before the driver is asked */
+
+struct cr_caller_call {
+    cr_room *room;
+    cr_dtype dtype;
+    uint32_t families, wants, looks;
+    uint32_t slots[SLOTS_MOST], count;
+    uint64_t n[SLOTS_MOST];
+    bool telling; /* the only slot says itself that its result is there */
+    bool merged;  /* sum has the folds that were waited for */
+    cr_partial sum;
+};
+
+static int launch(cr_fold_args *args, cr_fold_launcher *launchers, uint32_t count, cudaStream_t stream) {
+    int failure = cudaSuccess;
+    for (uint32_t i = 0; i < count && failure == cudaSuccess; i++) {
+        args->follows = i != 0; /* what comes before the first may write the array */
+        failure = launchers[i](args, stream);
+    }
+    return failure;
+}
+
+cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
+                             bool *telling, cr_error *error) {
+    cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
+    cr_fold_args args = {0};
+    cr_fold_slot *to = &room->slots[slot];
+    uint32_t count = 0;
+    if (fold->n > CR_FOLD_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array: %llu elements; a GPU takes %llu in one",
+                       (unsigned long long)fold->n, (unsigned long long)CR_FOLD_MAX);
+    cr_status status = cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
+    if (status != CR_OK) return status;
+    cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, visit->multiprocessors, room->state, to);
+    cr_partial_init(&to->partial, fold->dtype, fold->families);
+    if (fold->wants) cr_partial_want(&to->partial, fold->wants);
+    *telling = false;
+    if (fold->n != 0) {
+        *telling = cr_fold_await(&args, fold->dtype, fold->families);
+        status = cr_caller_error(launch(&args, launchers, count, visit->stream), "fold", error);
+    }
+    if (status != CR_OK) return status;
+    return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
+}
+
+/* The results of the call's slots, which are done, into its sum; the slots are free then. */
+static void take(cr_caller_call *call) {
+    cr_room *room = call->room;
+    for (uint32_t i = 0; i < call->count; i++) {
+        cr_fold_slot *slot = &room->slots[call->slots[i]];
+        cr_fold_result(slot, call->dtype, call->families, call->n[i]);
+        if (call->merged) {
+            cr_partial_merge(&call->sum, &slot->partial);
+        } else {
+            call->sum = slot->partial;
+            call->merged = true;
+        }
+    }
+}
+
+static void free_slots(cr_caller_call *call) {
+    pthread_mutex_lock(&call->room->mutex);
+    for (uint32_t i = 0; i < call->count; i++) cr_room_free_slot(call->room, call->slots[i]);
+    pthread_mutex_unlock(&call->room->mutex);
+    call->count = 0;
+}
+
+/* All of the call's folds are done. */
+static cr_status wait_for_slots(cr_caller_call *call, cr_error *error) {
+    if (call->count == 0) return CR_OK;
+    return cr_room_wait(call->room, call->room->events[call->slots[call->count - 1]], error);
+}
+
+/* A slot more for the call. */
+static cr_status next_slot(cr_caller_call *call, uint64_t n, cr_error *error) {
+    if (call->count == SLOTS_MOST) {
+        cr_status status = wait_for_slots(call, error);
+        if (status != CR_OK) return status;
+        take(call);
+        free_slots(call);
+    }
+    pthread_mutex_lock(&call->room->mutex);
+    cr_status status = cr_room_slot(call->room, &call->slots[call->count], error);
+    pthread_mutex_unlock(&call->room->mutex);
+    if (status == CR_OK) call->n[call->count++] = n;
+    return status;
+}
+
+static cr_status start_list(cr_caller_call *call, const cr_visit *visit, const cr_caller_fold *fold, cr_error *error) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < fold->count; i++) {
+        if (fold->arrays[i].n > CR_FOLD_MAX - n)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
+                           (unsigned long long)CR_FOLD_MAX);
+        n += fold->arrays[i].n;
+    }
+    cr_status status = next_slot(call, n, error);
+    if (status != CR_OK) return status;
+    pthread_mutex_lock(&call->room->mutex);
+    status = cr_caller_fold_list(call->room, visit, fold, call->slots[0], error);
+    pthread_mutex_unlock(&call->room->mutex);
+    return status;
+}
+
+static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const cr_caller_fold *fold, cr_error *error) {
+    cr_status status = CR_OK;
+    uint64_t index = fold->first;
+    for (size_t i = 0; i < fold->count && status == CR_OK; i++) {
+        const cr_gpu_fold one = {fold->dtype, fold->families, fold->arrays[i].data, fold->arrays[i].n, index,
+                                 fold->wants};
+        index += one.n;
+        if (one.n == 0 && (i != 0 || fold->count != 1)) continue;
+        status = next_slot(call, one.n, error);
+        if (status != CR_OK) break;
+        pthread_mutex_lock(&call->room->mutex);
+        status = cr_caller_fold_one(call->room, visit, &one, call->slots[call->count - 1], &call->telling, error);
+        pthread_mutex_unlock(&call->room->mutex);
+        call->telling = call->telling && fold->count == 1;
+    }
+    return status;
+}
+
+/* Where parts lie. A product of floats goes by blocks of the whole, which a cut inside one would part. */
+static cr_status check(const cr_visit *visit, const cr_caller_fold *fold, cr_error *error) {
+    const uint64_t grain = cr_partial_grain(fold->dtype, fold->families);
+    if (visit->captured)
+        return cr_fail(error, CR_FAILED_PRECONDITION,
+                       "stream: it is captured, and a graph has nobody who waits for an answer in host memory: ask for "
+                       "answers in device memory");
+    for (size_t i = 0; grain != 1 && i + 1 < fold->count; i++)
+        if (fold->arrays[i].n % grain != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT,
+                           "arrays[%zu]: %llu elements; of a product of floats in several arrays each but the last has a "
+                           "multiple of %llu",
+                           i, (unsigned long long)fold->arrays[i].n, (unsigned long long)grain);
+    return CR_OK;
+}
+
+static const void *first_data(const cr_caller_fold *fold) {
+    for (size_t i = 0; i < fold->count; i++)
+        if (fold->arrays[i].n != 0) return fold->arrays[i].data;
+    return NULL;
+}
+
+cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **out, cr_error *error) {
+    cr_visit visit;
+    cr_status status = cr_caller_enter(&visit, first_data(fold), fold->stream, error);
+    if (status != CR_OK) return status;
+    cr_caller_call *call = malloc(sizeof *call);
+    if (call == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "call: no memory for it");
+    if (status == CR_OK) status = check(&visit, fold, error);
+    if (status == CR_OK) {
+        call->dtype = fold->dtype;
+        call->families = fold->families;
+        call->wants = fold->wants;
+        call->count = call->looks = 0;
+        call->telling = call->merged = false;
+        status = cr_room_take(&visit, &call->room, error);
+    }
+    if (status != CR_OK) {
+        free(call);
+        cr_caller_leave(&visit);
+        return status;
+    }
+    status = cr_caller_lists(fold) ? start_list(call, &visit, fold, error) : start_each(call, &visit, fold, error);
+    cr_caller_leave(&visit);
+    *out = call;
+    if (status != CR_OK) cr_caller_finish(call, NULL, NULL); /* what was put in the stream may still run */
+    return status;
+}
+
+static bool has_told(cr_caller_call *call) {
+    return call->telling && cr_fold_there(&call->room->slots[call->slots[0]]);
+}
+
+bool cr_caller_done(cr_caller_call *call) {
+    if (call->count == 0) return true;
+    cr_error ignored;
+    if (cr_caller_alive(call->room->device, call->room->context_id, &ignored) != CR_OK) return true;
+    return has_told(call) || cudaEventQuery(call->room->events[call->slots[call->count - 1]]) != cudaErrorNotReady;
+}
+
+cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error) {
+    cr_room *room = call->room;
+    cr_error own;
+    if (error == NULL) error = &own;
+    cr_status status = cr_caller_alive(room->device, room->context_id, error);
+    bool told = false;
+    while (status == CR_OK && call->telling && !told) { /* it needs no driver, unless the result has gone to limbs */
+        told = has_told(call);
+        if (!told && ++call->looks % LOOKS == 0 &&
+            cudaEventQuery(room->events[call->slots[0]]) != cudaErrorNotReady)
+            break;
+    }
+    if (status == CR_OK && !told) status = wait_for_slots(call, error);
+    if (status == CR_OK && partial != NULL) {
+        take(call);
+        if (!call->merged) {
+            cr_partial_init(&call->sum, call->dtype, call->families);
+            if (call->wants) cr_partial_want(&call->sum, call->wants);
+        }
+        *partial = call->sum;
+    }
+    free_slots(call);
+    cr_room_give(room);
+    free(call);
+    return status;
+}

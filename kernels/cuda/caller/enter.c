@@ -1,0 +1,177 @@
+/* enter: whose stream, device and context a call is of, and what a process may not do: see caller.h.
+ *
+ * The driver's functions are found by name, since the runtime does not offer them. The runtime is linked statically; it and the
+ * program's own, if there is one, share the primary context. Contexts are known by their numbers, because a handle may come again.
+ * Thread: any. Owner: this file, of the list of devices. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/cuda/caller/internal.h"
+
+enum { DEVICES = 64, VERSION = 12000 };
+
+/* CUDA's driver interface, as far as it is used here; a context is an opaque pointer. */
+static struct {
+    int (*current)(void **), (*set)(void *), (*number)(void *, unsigned long long *), (*device)(int *),
+        (*retain)(void **, int);
+} driver;
+
+static struct {
+    _Atomic(void *) context; /* the primary one, retained once and for ever; NULL: not asked for yet */
+    _Atomic unsigned long long number;
+    uint32_t multiprocessors;
+} devices[DEVICES];
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* whoever fills in a device */
+static cr_error ready;
+static uint32_t device_count;
+static atomic_bool inherited;
+
+static void mark_child(void) { inherited = true; }
+
+static bool find(const char *name, void *function, size_t size) {
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult how = cudaDriverEntryPointSymbolNotFound;
+    cudaError_t failure = cudaGetDriverEntryPointByVersion(name, &found, VERSION, cudaEnableDefault, &how);
+    if (failure != cudaSuccess) (void)cudaGetLastError();
+    if (failure != cudaSuccess || how != cudaDriverEntryPointSuccess || !found) return false;
+    memcpy(function, &found, size);
+    return true;
+}
+
+static void prepare(void) {
+    pthread_atfork(NULL, NULL, mark_child);
+    device_count = cr_cuda.count(&ready);
+    if (device_count == 0) return;
+    if (!find("cuCtxGetCurrent", &driver.current, sizeof driver.current) ||
+        !find("cuCtxSetCurrent", &driver.set, sizeof driver.set) ||
+        !find("cuCtxGetId", &driver.number, sizeof driver.number) ||
+        !find("cuCtxGetDevice", &driver.device, sizeof driver.device) ||
+        !find("cuDevicePrimaryCtxRetain", &driver.retain, sizeof driver.retain))
+        cr_fail(&ready, CR_UNAVAILABLE, "the CUDA driver lacks functions of CUDA %d.%d", VERSION / 1000,
+                VERSION % 1000 / 10);
+}
+
+cr_status cr_caller_error(int failure, const char *what, cr_error *error) {
+    const cudaError_t code = (cudaError_t)failure;
+    if (code == cudaSuccess) return CR_OK;
+    (void)cudaGetLastError();
+    cr_status status = CR_UNAVAILABLE;
+    if (code == cudaErrorMemoryAllocation) status = CR_RESOURCE_EXHAUSTED;
+    if (code == cudaErrorContextIsDestroyed || code == cudaErrorDeviceUninitialized ||
+        code == cudaErrorStreamCaptureUnsupported || code == cudaErrorStreamCaptureImplicit ||
+        code == cudaErrorStreamCaptureInvalidated || code == cudaErrorStreamCaptureWrongThread)
+        status = CR_FAILED_PRECONDITION;
+    if (code == cudaErrorInvalidResourceHandle || code == cudaErrorInvalidValue) status = CR_INVALID_ARGUMENT;
+    return cr_fail(error, status, "%s: %s", what, cudaGetErrorString(code));
+}
+
+static cr_status fill_in(int device, cr_error *error) {
+    int major = 0, multiprocessors = 0;
+    void *context = NULL;
+    unsigned long long number = 0;
+    cudaError_t failure = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (failure == cudaSuccess)
+        failure = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (failure != cudaSuccess) return cr_caller_error((int)failure, "device", error);
+    if (major < 8)
+        return cr_fail(error, CR_UNAVAILABLE, "GPU %d is of compute capability %d; 8.0 is the least", device, major);
+    int refusal = driver.retain(&context, device);
+    if (refusal == 0) refusal = driver.number(context, &number);
+    if (refusal != 0) return cr_fail(error, CR_UNAVAILABLE, "GPU %d: its context cannot be had: %d", device, refusal);
+    devices[device].multiprocessors = (uint32_t)multiprocessors;
+    devices[device].number = number;
+    devices[device].context = context;
+    return CR_OK;
+}
+
+/* Makes the device known, anew if its context has another number than it had. */
+static cr_status know(int device, cr_error *error) {
+    unsigned long long number = 0;
+    if (device < 0 || device >= DEVICES || (uint32_t)device >= device_count)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "device %d: there are %u of them", device, device_count);
+    void *context = devices[device].context;
+    if (context != NULL && driver.number(context, &number) == 0 && number == devices[device].number) return CR_OK;
+    pthread_mutex_lock(&mutex);
+    const cr_status status = fill_in(device, error);
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+/* The device whose primary context is current; −1: no context is. */
+static cr_status find_home(void *context, int *home, cr_error *error) {
+    *home = -1;
+    if (context == NULL) return CR_OK;
+    if (driver.device(home) != 0)
+        return cr_fail(error, CR_FAILED_PRECONDITION, "the current CUDA context is destroyed, as by cudaDeviceReset");
+    cr_status status = know(*home, error);
+    if (status == CR_OK && devices[*home].context != context)
+        status = cr_fail(error, CR_FAILED_PRECONDITION,
+                         "the current CUDA context of GPU %d is not its primary one, which alone is served", *home);
+    return status;
+}
+
+static cr_status find_device(const void *data, int *device, cr_error *error) {
+    struct cudaPointerAttributes found;
+    cudaError_t failure = cudaPointerGetAttributes(&found, data);
+    if (failure != cudaSuccess) return cr_caller_error((int)failure, "array", error);
+    if (found.type == cudaMemoryTypeUnregistered)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array: %p is no memory that a GPU reads", data);
+    if (found.type == cudaMemoryTypeDevice) *device = found.device;
+    return CR_OK;
+}
+
+static cr_status look_at_stream(cr_visit *visit, cr_error *error) {
+    enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+    cudaError_t failure = cudaStreamIsCapturing(visit->stream, &captured);
+    if (failure == cudaSuccess && captured == cudaStreamCaptureStatusInvalidated)
+        failure = cudaErrorStreamCaptureInvalidated;
+    visit->captured = captured == cudaStreamCaptureStatusActive;
+    /* Its number, asked for in a capture, would end the capture (CUDA 13.0); and it has no room then. */
+    if (failure == cudaSuccess && !visit->captured) failure = cudaStreamGetId(visit->stream, &visit->stream_id);
+    return cr_caller_error((int)failure, "stream", error);
+}
+
+cr_status cr_caller_enter(cr_visit *visit, const void *data, void *stream, cr_error *error) {
+    int home = -1;
+    *visit = (cr_visit){.stream = (cudaStream_t)stream};
+    pthread_once(&once, prepare);
+    if (inherited) return cr_caller_alive(0, 0, error);
+    if (ready.code != CR_OK) return *error = ready, ready.code;
+    if (driver.current(&visit->before) != 0) visit->before = NULL;
+    cr_status status = find_home(visit->before, &home, error);
+    if (status != CR_OK) return status;
+    visit->device = home;
+    if (home < 0) status = cr_caller_error((int)cudaGetDevice(&visit->device), "device", error);
+    if (status == CR_OK && data != NULL) status = find_device(data, &visit->device, error);
+    if (status == CR_OK && visit->device != home) {
+        status = know(visit->device, error);
+        visit->switched = status == CR_OK && driver.set(devices[visit->device].context) == 0;
+        if (status == CR_OK && !visit->switched)
+            status = cr_fail(error, CR_UNAVAILABLE, "GPU %d cannot be made current", visit->device);
+    }
+    if (status == CR_OK) status = look_at_stream(visit, error);
+    if (status != CR_OK) return cr_caller_leave(visit), status;
+    visit->multiprocessors = devices[visit->device].multiprocessors;
+    return CR_OK;
+}
+
+void cr_caller_leave(cr_visit *visit) {
+    if (visit->switched) driver.set(visit->before);
+    visit->switched = false;
+}
+
+unsigned long long cr_caller_context(int device) { return devices[device].number; }
+
+cr_status cr_caller_alive(int device, unsigned long long context_id, cr_error *error) {
+    unsigned long long number = 0;
+    if (inherited)
+        return cr_fail(error, CR_FAILED_PRECONDITION,
+                       "CUDA was used before fork(): a child cannot use it; start the child by exec, as "
+                       "multiprocessing's \"spawn\" does");
+    void *context = devices[device].context;
+    if (context != NULL && driver.number(context, &number) == 0 && number == context_id) return CR_OK;
+    return cr_fail(error, CR_FAILED_PRECONDITION, "GPU %d was reset (cudaDeviceReset): what was under way is lost",
+                   device);
+}

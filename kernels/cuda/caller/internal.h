@@ -1,0 +1,111 @@
+/* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
+ * has. call.c, each.c, list.c: folds. answers.c: answers along an axis, and in device memory.
+ *
+ * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
+ * wait holds it only where the room's memory for answers is read.
+ *
+ *   room ──┬─ state: what the blocks of folds share; zero whenever no fold runs
+ *          ├─ slots: pinned, one for each fold whose result is not read yet, each with an event
+ *          ├─ pack: pinned, for folds of small arrays; made when the first is asked for
+ *          ├─ lists: descriptors of lists, in device memory, and pinned on the way there
+ *          └─ axis: scratch and answers, in device memory; made when the first is asked for
+ *
+ * Thread: any. Owner: room.c owns the rooms. */
+#ifndef CURED_KERNELS_CUDA_CALLER_INTERNAL_H
+#define CURED_KERNELS_CUDA_CALLER_INTERNAL_H
+
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+
+#include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/caller/caller.h"
+#include "kernels/cuda/pack/pack.h"
+#include "kernels/cuda/plan/fold.h"
+
+/* What a CUDA call gave, as ours; CR_OK for success. what: "fold", "stream", … */
+cr_status cr_caller_error(int failure, const char *what, cr_error *error);
+
+/* ---- enter.c ---- */
+
+/* From enter to leave the array's device is current. */
+typedef struct cr_visit {
+    int device;
+    uint32_t multiprocessors;
+    void *before; /* the context that was current */
+    bool switched;
+    cudaStream_t stream;
+    unsigned long long stream_id; /* a handle may come again, its number does not */
+    bool captured;
+} cr_visit;
+
+/* data: of the array, NULL where it has no elements. Nothing is to be left where this fails. */
+cr_status cr_caller_enter(cr_visit *visit, const void *data, void *stream, cr_error *error);
+void cr_caller_leave(cr_visit *visit);
+/* Whether this process may go on with what it began: the context is the one, and the process no child. */
+cr_status cr_caller_alive(int device, unsigned long long context_id, cr_error *error);
+/* The number of a device's primary context: after a reset it is another. */
+unsigned long long cr_caller_context(int device);
+
+/* ---- room.c ---- */
+
+enum { CR_ROOM_SLOTS = 32, CR_ROOM_SMALL = 64 * 1024 };
+
+typedef struct cr_list_memory {
+    void *device, *host;
+    size_t bytes;
+    cudaEvent_t copied; /* host may be written again */
+} cr_list_memory;
+
+typedef struct cr_room {
+    struct cr_room *next;
+    int device;
+    unsigned long long stream_id, context_id, used; /* used: when it was last, by the calls of this process */
+    uint32_t calls;                                 /* under way; guarded by the rooms' mutex */
+    pthread_mutex_t mutex;                          /* all below */
+    cr_gpu_state *state;
+    cr_fold_slot *slots;
+    cudaEvent_t events[CR_ROOM_SLOTS];
+    uint32_t taken; /* slots, a bit each */
+    cudaEvent_t last; /* behind the last work for which no call waits */
+    uint64_t *pack_memory; /* NULL: no pack was asked for */
+    cr_pack pack;
+    cr_list_memory list;
+    uint8_t *scratch, *answers; /* along an axis: as cr_axis_room has them */
+    uint8_t *small;             /* pinned: a failure, and answers of up to CR_ROOM_SMALL bytes */
+    uint64_t scratch_bytes, answer_bytes;
+} cr_room;
+
+/* The stream's room, not locked, for one call more. */
+cr_status cr_room_take(const cr_visit *visit, cr_room **room, cr_error *error);
+void cr_room_give(cr_room *room);
+/* Locked: a slot that is free, of which the caller is the owner until it frees it. RESOURCE_EXHAUSTED: too many calls wait. */
+cr_status cr_room_slot(cr_room *room, uint32_t *slot, cr_error *error);
+void cr_room_free_slot(cr_room *room, uint32_t slot);
+/* Locked: device memory for the stream's next kernels, at least so much. What was there before goes when the stream has come past it. */
+cr_status cr_room_grow(uint8_t **memory, uint64_t *bytes, uint64_t wanted, cudaStream_t stream, cr_error *error);
+/* Waits for the event: looks, and after a while lets others have the core. */
+cr_status cr_room_wait(const cr_room *room, cudaEvent_t event, cr_error *error);
+void cr_caller_trim(void);
+
+/* ---- call.c, list.c, each.c ---- */
+
+cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **call, cr_error *error);
+bool cr_caller_done(cr_caller_call *call);
+cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error);
+/* Locked: puts one array's fold in the stream, its result in the slot. */
+cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
+                             bool *telling, cr_error *error);
+/* Whether the fold's arrays go by one launch, and does it: likewise. */
+bool cr_caller_lists(const cr_caller_fold *fold);
+cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
+                              cr_error *error);
+cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
+                         void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
+                         cr_error *error);
+
+/* ---- answers.c ---- */
+
+cr_status cr_caller_axis(const cr_gpu_axis *axis, void *stream, void *const *results, cr_error *error);
+cr_status cr_caller_enqueue(const cr_gpu_axis *axis, void *stream, void *status, cr_error *error);
+
+#endif

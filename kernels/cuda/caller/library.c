@@ -1,0 +1,24 @@
+/* library: libcured-cuda's only symbol. Thread: any. Owner: this file; all of it is constant but the runtime's version, written once. */
+#include <stdio.h>
+
+#include "kernels/cuda/caller/internal.h"
+
+
+__attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(void) {
+    static char runtime[16];
+    static const cr_caller_api api = {
+        .version = CURED_VERSION,
+        .runtime = runtime,
+        .partial_bytes = sizeof(cr_partial),
+        .gpu = &cr_cuda,
+        .start = cr_caller_start,
+        .done = cr_caller_done,
+        .finish = cr_caller_finish,
+        .each = cr_caller_each,
+        .axis = cr_caller_axis,
+        .enqueue = cr_caller_enqueue,
+        .trim = cr_caller_trim,
+    };
+    snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    return &api;
+}

@@ -1,0 +1,90 @@
+/* list: a fold of many arrays by one launch for each family: the descriptors' way to the device.
+ *
+ * They are written to pinned memory and copied in the stream's order. The device's copy is read by this call's kernels and written by
+ * the next call's copy, which come one after the other; the pinned one is written again when the copy is known to be done.
+ * Thread: whoever has locked the room. Owner: the room. */
+#include "kernels/cuda/plan/list.h"
+
+#include "kernels/cuda/caller/internal.h"
+
+enum { LEAST_ARRAYS = 512 };
+
+bool cr_caller_lists(const cr_caller_fold *fold) {
+    if (fold->count < 2) return false;
+    for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
+        if (fold->families & family && cr_list_launcher(fold->dtype, family) == NULL) return false;
+    return true;
+}
+
+/* Room for so many descriptors, on both sides. */
+static cr_status make_room(cr_room *room, size_t count, cudaStream_t stream, cr_error *error) {
+    cr_list_memory *list = &room->list;
+    void *device = NULL, *host = NULL;
+    size_t bytes = (count > LEAST_ARRAYS ? count * 2 : LEAST_ARRAYS) * sizeof(cr_list_array);
+    if (count * sizeof(cr_list_array) <= list->bytes) return cr_room_wait(room, list->copied, error);
+    cr_status status = cr_room_wait(room, list->copied, error);
+    if (status != CR_OK) return status;
+    cudaError_t failure = cudaMallocAsync(&device, bytes, stream);
+    if (failure == cudaSuccess) failure = cudaMallocHost(&host, bytes);
+    if (failure == cudaSuccess && list->device) failure = cudaFreeAsync(list->device, stream);
+    if (failure == cudaSuccess && list->host) failure = cudaFreeHost(list->host);
+    if (failure != cudaSuccess) return cr_caller_error((int)failure, "list", error);
+    *list = (cr_list_memory){device, host, bytes, list->copied};
+    return CR_OK;
+}
+
+/* Writes the descriptors; the longest array is what args->fold is of. */
+static void describe(const cr_caller_fold *fold, uint32_t size, cr_list_array *to, cr_list_args *args, size_t *longest) {
+    uint64_t row = 0, most = 0;
+    uint32_t count = 0;
+    bool edges = false;
+    for (size_t i = 0; i < fold->count; i++) {
+        const cr_caller_array *array = &fold->arrays[i];
+        if (array->n == 0) continue;
+        if (array->n > most) most = array->n, *longest = i;
+        edges |= ((uintptr_t)array->data | (array->n * size)) % CR_GPU_VECTOR != 0;
+        to[count++] = (cr_list_array){array->data, array->n, row};
+        row += cr_list_rows(array->n, size);
+    }
+    to[count] = (cr_list_array){NULL, 0, row};
+    args->count = count;
+    args->rows = row;
+    args->edges = edges;
+}
+
+static cr_status launch(cr_list_args *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error) {
+    int failure = cudaSuccess;
+    args->fold.follows = false;
+    for (uint32_t family = 1; family < CR_FAM_ALL && failure == cudaSuccess; family <<= 1) {
+        if (!(fold->families & family)) continue;
+        failure = cr_list_launcher(fold->dtype, family)(&args->fold, stream);
+        args->fold.follows = true;
+    }
+    return cr_caller_error(failure, "list", error);
+}
+
+cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
+                              cr_error *error) {
+    cr_fold_slot *to = &room->slots[slot];
+    cr_list_args args = {0};
+    size_t longest = 0;
+    cr_partial_init(&to->partial, fold->dtype, fold->families);
+    if (fold->count >= UINT32_MAX) return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than 2^32");
+    cr_status status = make_room(room, fold->count + 1, visit->stream, error);
+    if (status != CR_OK) return status;
+    describe(fold, (uint32_t)cr_dtype_size(fold->dtype), room->list.host, &args, &longest);
+    if (args.count != 0) {
+        cr_fold_prepare(&args.fold, fold->dtype, fold->arrays[longest].data, fold->arrays[longest].n, fold->first,
+                        visit->multiprocessors, room->state, to);
+        args.arrays = room->list.device;
+        status = cr_caller_error((int)cudaMemcpyAsync(room->list.device, room->list.host,
+                                                      (args.count + 1) * sizeof(cr_list_array), cudaMemcpyHostToDevice,
+                                                      visit->stream),
+                                 "list", error);
+        if (status == CR_OK)
+            status = cr_caller_error((int)cudaEventRecord(room->list.copied, visit->stream), "event", error);
+        if (status == CR_OK) status = launch(&args, fold, visit->stream, error);
+    }
+    if (status != CR_OK) return status;
+    return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
+}

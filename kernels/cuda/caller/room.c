@@ -1,0 +1,182 @@
+/* room: what each stream has for its calls: see internal.h.
+ *
+ * A room is made by a stream's first call. Beyond ROOMS of a device, the one that was not used for longest is handed on, as it is,
+ * if nothing of it is under way: so nothing is freed, which would make the driver wait for the device.
+ *
+ * Thread: any; `mutex` guards the list and each room's number of calls. Owner: this file. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/caller/internal.h"
+
+enum {
+    ROOMS = 64,       /* of a device, beyond which idle ones are handed on */
+    ROOMS_MOST = 512, /* of which none is idle */
+    EAGER = 4096,     /* looks before a wait lets others have the core */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static cr_room *rooms;
+static unsigned long long calls; /* so far */
+
+/* The room of a device that was reset: its memory is gone. */
+static bool is_lost(const cr_room *room) { return room->context_id != cr_caller_context(room->device); }
+
+static bool is_idle(const cr_room *room) { return room->calls == 0 && cudaEventQuery(room->last) == cudaSuccess; }
+
+static void forget(cr_room *room) {
+    for (cr_room **at = &rooms; *at != NULL; at = &(*at)->next) {
+        if (*at != room) continue;
+        *at = room->next;
+        break;
+    }
+    pthread_mutex_destroy(&room->mutex);
+    free(room);
+}
+
+static void free_memory(cr_room *room) {
+    cudaFree(room->state);
+    cudaFreeHost(room->slots);
+    cudaFreeHost(room->pack_memory);
+    cudaFreeHost(room->small);
+    cudaFree(room->list.device);
+    cudaFreeHost(room->list.host);
+    cudaFree(room->scratch);
+    cudaFree(room->answers);
+    for (uint32_t i = 0; i < CR_ROOM_SLOTS; i++)
+        if (room->events[i]) cudaEventDestroy(room->events[i]);
+    if (room->last) cudaEventDestroy(room->last);
+    if (room->list.copied) cudaEventDestroy(room->list.copied);
+    (void)cudaGetLastError();
+}
+
+/* Memory that is freed in the order of a stream need not be freed by it; but this is, by whoever trims. */
+static cudaError_t make_memory(cr_room *room, cudaStream_t stream) {
+    void *state = NULL, *slots = NULL, *small = NULL;
+    cudaError_t failure = cudaMallocAsync(&state, sizeof *room->state, stream);
+    room->state = state;
+    if (failure == cudaSuccess) failure = cudaMemsetAsync(state, 0, sizeof *room->state, stream);
+    if (failure == cudaSuccess) failure = cudaMallocHost(&slots, CR_ROOM_SLOTS * sizeof *room->slots);
+    room->slots = slots;
+    if (failure == cudaSuccess) failure = cudaMallocHost(&small, CR_ROOM_SMALL + sizeof(cr_axis_failure));
+    room->small = small;
+    for (uint32_t i = 0; i < CR_ROOM_SLOTS && failure == cudaSuccess; i++)
+        failure = cudaEventCreateWithFlags(&room->events[i], cudaEventDisableTiming);
+    if (failure == cudaSuccess) failure = cudaEventCreateWithFlags(&room->last, cudaEventDisableTiming);
+    if (failure == cudaSuccess) failure = cudaEventCreateWithFlags(&room->list.copied, cudaEventDisableTiming);
+    return failure;
+}
+
+static cr_status make_room(const cr_visit *visit, cr_room **out, cr_error *error) {
+    cr_room *room = calloc(1, sizeof *room);
+    if (room == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "stream: no memory for its workspace");
+    room->device = visit->device;
+    room->context_id = cr_caller_context(visit->device);
+    pthread_mutex_init(&room->mutex, NULL);
+    const cr_status status = cr_caller_error((int)make_memory(room, visit->stream), "workspace", error);
+    if (status != CR_OK) {
+        free_memory(room);
+        pthread_mutex_destroy(&room->mutex);
+        free(room);
+        return status;
+    }
+    room->next = rooms;
+    rooms = room;
+    *out = room;
+    return CR_OK;
+}
+
+/* The stream's; NULL: it has none. *idle: the one of that device to hand on; *count: how many it has. */
+static cr_room *look_for(const cr_visit *visit, cr_room **idle, uint32_t *count) {
+    for (cr_room *room = rooms, *next; room != NULL; room = next) {
+        next = room->next;
+        if (room->device != visit->device) continue;
+        if (is_lost(room)) {
+            if (room->calls == 0) forget(room); /* the reset has freed its memory */
+            continue;
+        }
+        if (room->stream_id == visit->stream_id) return room;
+        ++*count;
+        if (*idle == NULL || room->used < (*idle)->used) *idle = room;
+    }
+    return NULL;
+}
+
+cr_status cr_room_take(const cr_visit *visit, cr_room **out, cr_error *error) {
+    cr_room *idle = NULL;
+    uint32_t count = 0;
+    cr_status status = CR_OK;
+    pthread_mutex_lock(&mutex);
+    cr_room *room = look_for(visit, &idle, &count);
+    if (room == NULL && count >= ROOMS && is_idle(idle)) room = idle;
+    if (room == NULL && count >= ROOMS_MOST)
+        status = cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                         "stream: %u streams of GPU %d have calls under way, and so many may", count, visit->device);
+    else if (room == NULL)
+        status = make_room(visit, &room, error);
+    if (status == CR_OK) {
+        room->stream_id = visit->stream_id;
+        room->used = ++calls;
+        room->calls++;
+        *out = room;
+    }
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+void cr_room_give(cr_room *room) {
+    pthread_mutex_lock(&mutex);
+    room->calls--;
+    pthread_mutex_unlock(&mutex);
+}
+
+cr_status cr_room_slot(cr_room *room, uint32_t *slot, cr_error *error) {
+    for (uint32_t i = 0; i < CR_ROOM_SLOTS; i++) {
+        if (room->taken >> i & 1) continue;
+        room->taken |= (uint32_t)1 << i;
+        *slot = i;
+        return CR_OK;
+    }
+    return cr_fail(error, CR_RESOURCE_EXHAUSTED,
+                   "stream: %d calls were started on it and not finished, and so many may: finish one",
+                   CR_ROOM_SLOTS);
+}
+
+void cr_room_free_slot(cr_room *room, uint32_t slot) { room->taken &= ~((uint32_t)1 << slot); }
+
+cr_status cr_room_grow(uint8_t **memory, uint64_t *bytes, uint64_t wanted, cudaStream_t stream, cr_error *error) {
+    void *more = NULL;
+    if (wanted <= *bytes) return CR_OK;
+    cudaError_t failure = cudaMallocAsync(&more, wanted, stream);
+    if (failure == cudaSuccess && *memory != NULL) failure = cudaFreeAsync(*memory, stream);
+    if (failure != cudaSuccess) return cr_caller_error((int)failure, "workspace", error);
+    *memory = more;
+    *bytes = wanted;
+    return CR_OK;
+}
+
+cr_status cr_room_wait(const cr_room *room, cudaEvent_t event, cr_error *error) {
+    for (uint32_t looks = 0;; looks++) {
+        const cudaError_t answer = cudaEventQuery(event);
+        if (answer == cudaErrorNotReady) {
+            if (looks > EAGER) sched_yield();
+            continue;
+        }
+        if (answer == cudaSuccess) return CR_OK;
+        cr_status status = cr_caller_alive(room->device, room->context_id, error);
+        return status != CR_OK ? status : cr_caller_error((int)answer, "stream", error);
+    }
+}
+
+void cr_caller_trim(void) {
+    cr_error ignored;
+    pthread_mutex_lock(&mutex);
+    for (cr_room *room = rooms, *next; room != NULL; room = next) {
+        next = room->next;
+        if (cr_caller_alive(room->device, room->context_id, &ignored) != CR_OK || !is_idle(room)) continue;
+        free_memory(room);
+        forget(room);
+    }
+    pthread_mutex_unlock(&mutex);
+}

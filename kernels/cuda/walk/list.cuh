@@ -1,0 +1,137 @@
+/* list: one fold of many arrays in one launch: see plan/list.h. It goes over rows of a list as walk.cuh goes over an array, and takes
+ * walk.cuh's accumulators: those to which it is all the same where an element lies, and zeros are nothing (sums of floats).
+ *
+ * Thread: GPU. Owner: the launcher. */
+#ifndef CURED_KERNELS_CUDA_WALK_LIST_CUH
+#define CURED_KERNELS_CUDA_WALK_LIST_CUH
+
+#include "kernels/cuda/plan/list.h"
+#include "kernels/cuda/thread/simt.cuh"
+#include "kernels/cuda/walk/walk.cuh"
+
+/* An array of the list, laid out as cr_fold_plan_make does. */
+template <int SIZE> struct cr_list_spot {
+    static constexpr uint32_t LANES = CR_GPU_VECTOR / SIZE;
+    const uint8_t *data;
+    const uint4 *body;
+    uint64_t n, row, next, vectors; /* next: the row at which the next array begins */
+    uint32_t head, shift;
+
+    CR_DEVICE void take(const cr_list_array *array) {
+        data = array->data;
+        n = array->n;
+        row = array->row;
+        next = array[1].row;
+        const uint32_t off = (uint32_t)((uintptr_t)data % CR_GPU_VECTOR);
+        uint32_t back = 0;
+        head = off == 0 ? 0 : (CR_GPU_VECTOR - off) / SIZE;
+        if (off % SIZE != 0) {
+            head++;
+            back = LANES;
+        }
+        shift = 0;
+        vectors = 0;
+        body = NULL;
+        if (n < (uint64_t)head + back + LANES) {
+            head = (uint32_t)n;
+            return;
+        }
+        shift = (uint32_t)((uintptr_t)(data + (uint64_t)head * SIZE) % CR_GPU_VECTOR);
+        vectors = (n - head - back) / LANES;
+        body = reinterpret_cast<const uint4 *>(data + (uint64_t)head * SIZE - shift);
+    }
+    CR_DEVICE uint32_t edges() const { return (uint32_t)(n - vectors * LANES); }
+    /* An edge's element and zeros; zeros alone beyond the last. */
+    CR_DEVICE uint4 edge(uint32_t i) const {
+        if (i >= edges()) return make_uint4(0, 0, 0, 0);
+        const uint64_t at = i < head ? i : i + vectors * LANES;
+        return cr_alone(cr_load_one<SIZE>(data + at * SIZE));
+    }
+};
+
+/* The array of a row: the last that begins at it or before. A warp together; 32 at a time. */
+CR_DEVICE uint32_t cr_list_find(const cr_list_args &args, uint64_t row) {
+    uint32_t low = 0, high = args.count;
+    while (high - low > 1) {
+        const uint32_t step = (high - low + CR_WARP - 1) / CR_WARP, at = low + step * (threadIdx.x % CR_WARP);
+        const bool before = at < high && args.arrays[at].row <= row;
+        const uint32_t last = 31 - __clz((int)__ballot_sync(CR_EVERYONE, before));
+        low += step * last;
+        high = min(high, low + step);
+    }
+    return low;
+}
+
+/* Rows [row, end), which may be of several arrays; at and spot go on with them. */
+template <int U, int SIZE>
+CR_DEVICE void cr_list_load(uint4 (&v)[U], const cr_list_args &args, uint64_t row, uint64_t end, uint32_t &at,
+                            cr_list_spot<SIZE> &spot) {
+    const uint64_t from = (row - spot.row) * CR_GPU_THREADS + threadIdx.x;
+    if (spot.shift == 0 && row + U <= end && (row - spot.row + U) * CR_GPU_THREADS <= spot.vectors) {
+#pragma unroll
+        for (int j = 0; j < U; j++) v[j] = spot.body[from + (uint64_t)j * CR_GPU_THREADS];
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < U; j++) {
+        v[j] = make_uint4(0, 0, 0, 0);
+        if (row + j >= end) continue;
+        if (row + j >= spot.next) spot.take(&args.arrays[++at]);
+        const uint64_t i = (row + j - spot.row) * CR_GPU_THREADS + threadIdx.x;
+        if (i >= spot.vectors) continue;
+        v[j] = spot.body[i];
+        if (spot.shift != 0) v[j] = cr_join(v[j], spot.body[i + 1], spot.shift);
+    }
+}
+
+/* The single elements of the arrays that begin in rows [row, end): an array a warp. */
+template <class A>
+CR_DEVICE void cr_list_edges(A &acc, const cr_list_args &args, uint64_t row, uint64_t end, typename A::Shared &shared) {
+    const uint32_t lane = threadIdx.x % CR_WARP;
+    uint32_t at = cr_list_find(args, row);
+    if (args.arrays[at].row < row) at++;
+    for (at += threadIdx.x / CR_WARP; at < args.count && args.arrays[at].row < end; at += CR_WARPS) {
+        cr_list_spot<A::SIZE> spot;
+        spot.take(&args.arrays[at]);
+        if (spot.edges() == 0) continue;
+        const uint4 v[2] = {spot.edge(lane), spot.edge(lane + CR_WARP)};
+        acc.template tile<2>(v, 0, 2, shared);
+    }
+}
+
+template <class A>
+__global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_list_walk(const __grid_constant__ cr_list_args args) {
+    static_assert(A::SELF, "the accumulator publishes without a ticket");
+    constexpr int U = A::UNROLL;
+    __shared__ typename A::Shared shared;
+    A acc;
+    cr_let_the_next_begin();
+    cr_after_the_last(); /* the descriptors are written before */
+    acc.begin(args.fold, shared, acc.sample(args.fold));
+    const uint64_t first = blockIdx.x * args.per_block, end = min(first + args.per_block, args.rows);
+    uint32_t at = cr_list_find(args, first);
+    cr_list_spot<A::SIZE> spot;
+    spot.take(&args.arrays[at]);
+    for (uint64_t row = first; row < end; row += U) {
+        uint4 v[U];
+        if (row >= spot.next) spot.take(&args.arrays[++at]);
+        cr_list_load<U>(v, args, row, end, at, spot);
+        acc.template tile<U>(v, 0, U, shared);
+    }
+    if (args.edges) cr_list_edges(acc, args, first, end, shared);
+    __syncwarp();
+    acc.publish(args.fold, shared);
+}
+
+/* given: the beginning of a cr_list_args. */
+template <class A> int cr_list_launch(const cr_fold_args *given, void *stream) {
+    cr_list_args args = *reinterpret_cast<const cr_list_args *>(given);
+    const uint64_t wave = (uint64_t)(args.fold.multiprocessors ? args.fold.multiprocessors : 1) * A::BLOCKS;
+    uint64_t per = (args.rows + wave - 1) / wave;
+    if (per > 1) per = (per + A::UNROLL - 1) / A::UNROLL * A::UNROLL;
+    args.per_block = per;
+    args.fold.plan.blocks = args.fold.plan.chunks = (uint32_t)((args.rows + per - 1) / per);
+    return cr_launch(cr_list_walk<A>, args.fold.plan.blocks, CR_GPU_THREADS, stream, args.fold.follows, args);
+}
+
+#endif
