@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 using std::max;
 using std::min;
@@ -36,6 +37,7 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 #define __restrict__
 
 #include "cuda_runtime_api.h"
+#include "launch.hh"
 
 /* Of the fibre that runs. */
 struct cr_emulated_place {
@@ -49,9 +51,16 @@ extern uint3 cr_emulated_grid, cr_emulated_block;
 #define blockDim cr_emulated_block
 static constexpr int warpSize = 32;
 
-void cr_emulated_launch(unsigned blocks, unsigned threads, const std::function<void()> &kernel);
+/* The arguments are copied, because the kernel may run after its caller has changed them. */
+template <class Call, class... Args>
+static inline int cr_emulated_start(unsigned blocks, unsigned threads, void *stream, Call call, const Args &...args) {
+    return cr_emulated_take(
+        stream, blocks, threads,
+        [call, copies = std::tuple<std::decay_t<const Args &>...>(args...)] { std::apply(call, copies); });
+}
+/* The kernel may be a template whose types its arguments tell, or a variable. */
 #define CR_LAUNCH(kernel, blocks, threads, stream, ...) \
-    ((void)(stream), cr_emulated_launch((blocks), (threads), [&] { kernel(__VA_ARGS__); }), 0)
+    cr_emulated_start((blocks), (threads), (stream), [=](const auto &...cr_given) { kernel(cr_given...); }, __VA_ARGS__)
 
 void __syncthreads();
 /* Hands value to the warp; gives those of its 32 lanes, valid until the lane's next vote. */
