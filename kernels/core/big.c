@@ -137,22 +137,39 @@ uint64_t cr_big_divide(cr_big *x, uint64_t divisor) {
     return rest;
 }
 
-bool cr_big_root(cr_big *x) {
-    /* Bit by bit, from the top: root and remainder stay exact. At most 80 rounds of short numbers. */
-    assert(cr_big_bits(x) <= 160);
-    cr_big rest = *x, trial;
-    unsigned __int128 root = 0;
-    for (int bit = (int)(cr_big_bits(x) + 1) / 2; bit >= 0; bit--) {
-        /* (root + 2^bit)^2 − root^2 = 2^bit·(2·root + 2^bit) */
-        cr_big_set(&trial, 2 * root + ((unsigned __int128)1 << bit));
-        cr_big_shift_left(&trial, (unsigned)bit);
-        if (cr_big_compare(&rest, &trial) >= 0) {
-            cr_big_subtract(&rest, &trial);
-            root += (unsigned __int128)1 << bit;
-        }
+/* floor(sqrt(x)) and what is left, for x >= 2^62: bit by bit. */
+static uint64_t root_of_64(uint64_t x, uint64_t *rest) {
+    uint64_t root = 0;
+    for (uint64_t bit = (uint64_t)1 << 62; bit != 0; bit >>= 2) {
+        const uint64_t trial = root + bit;
+        root >>= 1;
+        if (x < trial) continue;
+        x -= trial;
+        root += bit;
     }
+    *rest = x;
+    return root;
+}
+
+/* The same of 128 bits, for x >= 2^126, from the root of the upper half and a division (Zimmermann, "Karatsuba Square Root", INRIA
+ * RR-3805, 1999). */
+static uint64_t root_of_128(unsigned __int128 x) {
+    uint64_t rest;
+    const uint64_t upper = root_of_64((uint64_t)(x >> 64), &rest);
+    const unsigned __int128 dividend = (unsigned __int128)rest << 32 | (uint32_t)(x >> 32);
+    const unsigned __int128 quotient = dividend / (2 * upper), left = dividend % (2 * upper);
+    const unsigned __int128 root = ((unsigned __int128)upper << 32) + quotient;
+    const __int128 remainder = (__int128)(left << 32 | (uint32_t)x) - (__int128)(quotient * quotient);
+    return (uint64_t)(remainder < 0 ? root - 1 : root);
+}
+
+bool cr_big_root(cr_big *x) {
+    const unsigned bits = cr_big_bits(x), up = (128 - bits) / 2 * 2;
+    assert(bits <= 128);
+    if (bits == 0) return false;
+    const unsigned __int128 value = cr_big_low(x), root = root_of_128(value << up) >> up / 2;
     cr_big_set(x, root);
-    return rest.n != 0;
+    return root * root != value;
 }
 
 unsigned __int128 cr_big_low(const cr_big *x) {

@@ -35,7 +35,7 @@ void cr_big_subtract(cr_big *a, const cr_big *b);
 void cr_big_multiply(cr_big *out, const cr_big *a, const cr_big *b);
 /* x /= divisor (not 0), rounded down; returns the remainder. */
 uint64_t cr_big_divide(cr_big *x, uint64_t divisor);
-/* x = floor(sqrt(x)) for x < 2^160; returns whether there was a remainder. */
+/* x = floor(sqrt(x)) for x < 2^128; returns whether there was a remainder. */
 bool cr_big_root(cr_big *x);
 /* The lowest 128 bits. */
 unsigned __int128 cr_big_low(const cr_big *x);

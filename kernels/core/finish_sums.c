@@ -10,8 +10,8 @@
 
 /* A quotient or root is formed from the operand's leading digits; what was cut off below them is sticky. */
 enum {
-    LEADING_BITS = 288, /* less a divisor of 128 bits, still more than a root needs */
-    ROOT_BITS = 158     /* even; the root then has 79, and what was cut off below is sticky */
+    LEADING_BITS = 288, /* less a divisor of 128 bits, still as many as a root needs */
+    ROOT_BITS = 127     /* or one more; the root then has 64, and what was cut off below is sticky */
 };
 
 static cr_dtype float_result(const cr_finish_opts *opts) {
