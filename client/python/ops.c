@@ -32,7 +32,50 @@ static bool begin(cr_py_request *r, PyObject *self, PyObject *const **args, Py_s
     return cr_py_enter();
 }
 
-static PyObject *run_request(cr_py_request *r) {
+/* The arguments of a call behind its array and its ops. */
+typedef struct arguments {
+    PyObject *const *values;
+    Py_ssize_t count; /* of those without names */
+    PyObject *names;  /* of those behind them; NULL: there are none */
+} arguments;
+
+static bool is_list(const cr_py_request *r) {
+    return Py_TYPE(r->array) == &PyList_Type || Py_TYPE(r->array) == &PyTuple_Type;
+}
+
+static PyObject *op_names(const cr_py_request *r) {
+    PyObject *names = PyList_New(0);
+    bool good = names != NULL;
+    for (size_t i = 0; i < r->op_count && good; i++) {
+        PyObject *name = PyUnicode_FromString(cured_op_name(r->ops[i]));
+        good = name != NULL && PyList_Append(names, name) == 0;
+        Py_XDECREF(name);
+    }
+    if (!good) Py_CLEAR(names);
+    return names;
+}
+
+/* A list of arrays, or what is none: _lists.answer answers it, or raises. */
+static PyObject *run_list(const cr_py_request *r, const arguments *a) {
+    const char *what = r->partial ? "partial" : r->single ? "" : "reduce";
+    if (r->async != NULL) return PyErr_Format(PyExc_TypeError, "AsyncClient takes no lists: cured.Client does");
+    PyObject *names = op_names(r), *options = PyDict_New(), *all = NULL, *answer = NULL;
+    bool good = names != NULL && options != NULL;
+    if (good && a->count == 1) good = PyDict_SetItemString(options, "axis", a->values[0]) == 0;
+    for (Py_ssize_t i = 0; a->names != NULL && i < PyTuple_Size(a->names) && good; i++)
+        good = PyDict_SetItem(options, PyTuple_GetItem(a->names, i), a->values[a->count + i]) == 0;
+    if (good)
+        all = Py_BuildValue("(sOOOO)", what, r->array, names, r->client != NULL ? (PyObject *)r->client : Py_None,
+                            options);
+    if (all != NULL) answer = cr_py_helper("cured._lists", "answer", all);
+    Py_XDECREF(all);
+    Py_XDECREF(options);
+    Py_XDECREF(names);
+    return answer;
+}
+
+static PyObject *run_request(cr_py_request *r, const arguments *a) {
+    if (is_list(r)) return run_list(r, a);
     if (r->async == NULL) return cr_py_request_run(r);
     if (r->client == NULL) return cr_py_async_start(r->async, r);
     PyErr_SetString(PyExc_TypeError, "client: an AsyncClient answers by itself");
@@ -40,9 +83,9 @@ static PyObject *run_request(cr_py_request *r) {
 }
 
 /* Of a good request the answer. What Python's files compute of floats counts too, such as casts to the type of out=. */
-static PyObject *end(cr_py_request *r, bool good) {
+static PyObject *end(cr_py_request *r, bool good, const arguments *a) {
     const uint64_t state = cr_float_enter();
-    PyObject *answer = good ? run_request(r) : NULL;
+    PyObject *answer = good ? run_request(r, a) : NULL;
     cr_float_leave(state);
     cr_py_leave();
     return answer;
@@ -54,7 +97,7 @@ static PyObject *run_one(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     r.single = true;
     r.ops[0] = op;
     r.op_count = 1;
-    return end(&r, cr_py_request_options(&r, args, nargs, kwnames));
+    return end(&r, cr_py_request_options(&r, args, nargs, kwnames), &(arguments){args, nargs, kwnames});
 }
 
 /* The ops, which come first, and the options. */
@@ -72,7 +115,8 @@ static PyObject *run_several(PyObject *self, PyObject *const *args, Py_ssize_t n
     cr_py_request r;
     if (!begin(&r, self, &args, &nargs)) return NULL;
     r.partial = partial;
-    return end(&r, take_several(&r, args, nargs, kwnames));
+    const bool good = take_several(&r, args, nargs, kwnames);
+    return end(&r, good, &(arguments){args + 1, nargs - 1, kwnames});
 }
 
 static PyObject *run_reduce(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -94,7 +138,8 @@ static PyObject *run_describe(PyObject *self, PyObject *const *args, Py_ssize_t 
     memcpy(r.ops, ops, sizeof ops);
     r.op_count = sizeof ops / sizeof ops[0];
     if (nargs != 0) PyErr_SetString(PyExc_TypeError, "describe takes the array alone");
-    return end(&r, nargs == 0 && cr_py_request_options(&r, args, nargs, kwnames));
+    const bool good = nargs == 0 && cr_py_request_options(&r, args, nargs, kwnames);
+    return end(&r, good, &(arguments){args, nargs, kwnames});
 }
 
 #define CR_OP(symbol, id, ...)                                                                                  \

@@ -7,6 +7,7 @@
 
 from ._cured import *  # noqa: F403: one function for each op of the extension
 from ._cured import __version__  # noqa: F401
+from ._lists import reduce_each  # noqa: F401
 from ._parts import reduce_parts  # noqa: F401
 from ._result import Result  # noqa: F401
 

@@ -1,0 +1,147 @@
+"""Lists of arrays, which are answered as one array in the list's order: what cured.reduce([a, b], ops) and the others come to, and
+cured.reduce_each.
+
+The extension calls answer() for a list or a tuple, so that an array's call is as short as without lists. Each array is folded where it
+lies, and partials are merged. Arrays of several types are one array of the narrowest type that holds them all (_widen.py).
+"""
+from . import _cured
+from ._adapt import adapt, is_no_array
+from ._cured import _is_index, _is_ordered, merge, partial
+from ._widen import FLOATS, NO_LINEAR_FORM, common, unplaced, widened
+
+OPTIONS = ("dtype", "ddof", "nan", "overflow")
+REFUSED = {
+    "axis": "axis: a list of arrays is one array without axes: cured.reduce_each(list, ops, axis=…) answers each",
+    "keepdims": "keepdims: a list of arrays is one array without axes",
+    "where": "where: a list of arrays takes no mask: put numpy.ma.masked_array(a, ~mask) in the list",
+    "initial": "initial: a list of arrays takes none: put an array of one element in the list",
+    "out": "out: a list of arrays has one answer, which is returned",
+}
+
+
+NOTHING = {"keepdims": (None, False), "where": (None, True)}
+BLOCK = 4096  # products of floats are cut at multiples of so many elements
+PRODUCT = ("prod: of floats in a list, each array but the last must have a multiple of 4096 elements, because the bits go by the place of "
+           "each element: numpy.concatenate them")
+UNPLACED = 2  # a partial's version: it has no position
+
+
+def names_of(ops):
+    return [op.strip() for op in (ops.split(",") if isinstance(ops, str) else ops)]
+
+
+def checked(arrays):
+    """The arrays. TypeError where something else is in the list, of numbers as ever."""
+    arrays = list(arrays)
+    if not arrays or any(map(is_no_array, arrays)):
+        adapt(arrays)
+    return arrays
+
+
+def _cuda_device(array):
+    """The device of an array on a GPU; None: the array lies elsewhere."""
+    if hasattr(array, "is_cuda"):  # torch: __cuda_array_interface__ raises for some tensors
+        return array.device.index if array.is_cuda else None
+    return getattr(getattr(array, "device", None), "id", 0) if hasattr(array, "__cuda_array_interface__") else None
+
+
+def _runs(arrays, in_order):
+    """Lists of arrays that are folded at once: those of one GPU and type, of neighbours alone where the order counts; others each."""
+    if not hasattr(_cured, "_cuda_partial"):
+        return [(False, [array]) for array in arrays]
+    runs, open_runs = [], {}
+    for array in arrays:
+        device = _cuda_device(array)
+        kind = None if device is None else (device, str(array.dtype))
+        if in_order and kind not in open_runs:
+            open_runs.clear()
+        if kind is None:
+            runs.append((False, [array]))
+        elif kind in open_runs:
+            open_runs[kind].append(array)
+        else:
+            open_runs[kind] = [array]
+            runs.append((True, open_runs[kind]))
+    return runs
+
+
+def _partials(arrays, ops, first, client):
+    """The partials of all arrays, in order. first None: without a position."""
+    partials, is_float = [], False
+    for on_gpu, run in _runs(arrays, first is not None):
+        if on_gpu and client is None:
+            made = [_cured._cuda_partial(run, ops, first)]
+        else:
+            made = []
+            for array in run:
+                if first is not None and first % BLOCK and "prod" in ops and is_float:
+                    raise ValueError(PRODUCT)
+                made.append(partial(array, ops, first=first, client=client))
+                is_float = made[-1].dtype in FLOATS
+                first = None if first is None else first + made[-1].count
+        if on_gpu and client is None and first is not None:
+            first += made[0].count
+        partials += made
+    return partials
+
+
+def _is_masked(array):
+    return hasattr(type(array), "mask") and hasattr(type(array), "compressed")
+
+
+def _joined(partials, names, is_placed):
+    """One partial of arrays of several types, in the narrowest type that holds them all. It has no position."""
+    by_type = {}
+    for part in partials:
+        by_type.setdefault(part.dtype, []).append(part)
+    wide, types = common(by_type), ", ".join(sorted(by_type))
+    for name in names:
+        if name in NO_LINEAR_FORM:
+            raise TypeError("%s: not of a list of several types (%s), because only sums, counts and extrema are widened exactly: "
+                            "cast the arrays to %s" % (name, types, wide))
+    if is_placed:
+        by_type = {dtype: [unplaced(part, names) for part in parts] for dtype, parts in by_type.items()}
+    return merge([widened(merge(parts), wide, names) for parts in by_type.values()])
+
+
+def fold(arrays, ops, first=None, client=None):
+    """The Partial of all arrays as one. first None: without a position, which arrays of several types have never."""
+    names = names_of(ops)
+    partials = _partials(arrays, names, None if any(map(_is_masked, arrays)) else first, client)
+    if all(part.dtype == partials[0].dtype for part in partials):
+        return merge(partials)
+    return _joined(partials, names, first is not None)
+
+
+def _partial(arrays, names, options, client):
+    """As cured.partial's defaults: a position from 0 on, where the arrays can have one."""
+    state = fold(arrays, names, options.get("first", 0), client)
+    if options.get("first") is not None and bytes(state)[2] == UNPLACED:
+        raise TypeError("first: a list with masked arrays, or arrays of several types, has no position: leave first away")
+    return state
+
+
+def _needs_places(names):
+    """Whether an op may need the places of elements: an index, and a product, of floats perhaps."""
+    return any(_is_index(name) or _is_ordered(name, "f64") for name in names)
+
+
+def answer(arguments):
+    """Of a call: what, "reduce" for a Result, "partial", or "" for the one op's answer; the list; the ops; the client; its options."""
+    what, arrays, names, client, options = arguments
+    arrays = checked(arrays)
+    for name, why in REFUSED.items():
+        if not any(options.get(name) is nothing for nothing in NOTHING.get(name, (None,))):
+            raise TypeError(why)
+    if what == "partial":
+        return _partial(arrays, names, options, client)
+    state = fold(arrays, names, 0 if _needs_places(names) else None, client)
+    result = state.finish(names, **{name: options[name] for name in OPTIONS if name in options})
+    return result if what else result[names[0]]
+
+
+def reduce_each(arrays, ops, /, **options):
+    """A list with the Result of each array. options: as of cured.reduce, but for out, of which each array would want its own."""
+    if options.get("out") is not None:
+        raise TypeError("out: reduce_each has a Result for each array: call cured.reduce(a, ops, out=…) for each")
+    return [_cured.reduce(array, ops, **options) for array in checked(arrays)]
