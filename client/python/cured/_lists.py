@@ -89,7 +89,7 @@ def _is_masked(array):
     return hasattr(type(array), "mask") and hasattr(type(array), "compressed")
 
 
-def _joined(partials, names, is_placed):
+def joined(partials, names, is_placed=False):
     """One partial of arrays of several types, in the narrowest type that holds them all. It has no position."""
     by_type = {}
     for part in partials:
@@ -110,7 +110,7 @@ def fold(arrays, ops, first=None, client=None):
     partials = _partials(arrays, names, None if any(map(_is_masked, arrays)) else first, client)
     if all(part.dtype == partials[0].dtype for part in partials):
         return merge(partials)
-    return _joined(partials, names, first is not None)
+    return joined(partials, names, first is not None)
 
 
 def _partial(arrays, names, options, client):
