@@ -32,10 +32,10 @@ def names_of(ops):
 
 def checked(arrays):
     """The arrays. TypeError where something else is in the list, of numbers as ever."""
-    arrays = list(arrays)
-    if not arrays or any(map(is_no_array, arrays)):
-        adapt(arrays)
-    return arrays
+    found = list(arrays)
+    if not found or any(map(is_no_array, found)):
+        adapt(arrays if isinstance(arrays, (list, tuple)) else found)
+    return found
 
 
 def _cuda_device(array):
