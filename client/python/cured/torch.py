@@ -20,6 +20,7 @@ STATS = ["count", "count_nan", "count_inf", "min", "max", "mean", "std", "norm2"
 _FOLDED = [op for op in STATS if op != "count_inf"]
 _REDUCED = {*_ranks.TYPES, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 _REDUCED |= {getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)}
+_HALVES = (torch.float16, torch.bfloat16)
 _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s, which divides by the norm and this
 
 
@@ -128,9 +129,12 @@ def _scale(tensors, coefficient, foreach):
     for tensor in tensors:
         part = _ranks.local(tensor) if _ranks.is_distributed(tensor) else tensor.detach()
         kinds.setdefault((part.device, part.dtype, part.layout), []).append(part)
-    for (device, _, layout), parts in kinds.items():
+    for (device, dtype, layout), parts in kinds.items():
         together = foreach if foreach is not None else device.type == "cuda"
-        if together and layout == torch.strided:
+        if device.type == "cpu" and dtype in _HALVES:  # torch 1.13 rounds the coefficient to the gradients' type there
+            for part in parts:
+                part.copy_(part.float().mul_(coefficient))
+        elif together and layout == torch.strided:
             torch._foreach_mul_(parts, coefficient)
         else:
             for part in parts:
@@ -142,8 +146,8 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
     The norm is that of total_norm, rounded once to what torch promotes the gradients' types to. The coefficient is not made from that:
     it is min(1, max_norm / (norm + 1e-6)) in float64, of the norm rounded once to float64, so that it has the same bits on all ranks
-    and for any cut. torch multiplies by it, unless it is 1. norm_type: 1, 2 or inf. group: as in total_norm, which all ranks must call,
-    without gradients too. foreach: as torch's; None: where gradients lie on a GPU.
+    and for any cut. torch multiplies by it in float32, float64 gradients in float64, unless it is 1. norm_type: 1, 2 or inf. group: as
+    in total_norm, which all ranks must call, without gradients too. foreach: as torch's; None: where gradients lie on a GPU.
     """
     gradients = [p.grad for p in _list(parameters) if p.grad is not None]
     state = _state(gradients, _op(norm_type), group)
@@ -213,17 +217,17 @@ def _register():
         types = [torch.empty(0, dtype=t.dtype).real.dtype if t.is_complex() else t.dtype for t in tensors]
         return tensors[0].new_empty([], dtype=dtype or _promoted(types))
 
-    def reduce(a, op, dtype=torch.float64):
-        return torch.tensor(_lists.answer(("", [_memory(a)], [op], None, {})), dtype=dtype, device=a.device)
+    def reduce(a, op, dtype=None):
+        return torch.tensor(_lists.answer(("", [_memory(a)], [op], None, {})), dtype=dtype or torch.float64, device=a.device)
 
-    def fake_reduce(a, op, dtype=torch.float64):
-        return a.new_empty([], dtype=dtype)
+    def fake_reduce(a, op, dtype=None):
+        return a.new_empty([], dtype=dtype or torch.float64)
 
     own = torch.library.custom_op
     own("cured::total_norm", norm, mutates_args=(),
         schema="(Tensor[] tensors, float ord, ScalarType? dtype=None) -> Tensor").register_fake(fake_norm)
     own("cured::reduce", reduce, mutates_args=(),
-        schema="(Tensor a, str op, ScalarType dtype=double) -> Tensor").register_fake(fake_reduce)
+        schema="(Tensor a, str op, ScalarType? dtype=None) -> Tensor").register_fake(fake_reduce)
 
 
 def _promoted(types):
