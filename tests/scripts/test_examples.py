@@ -23,6 +23,7 @@ HANG_S = 60
 # As the first lines of the example show it.
 BUILD = "cc shared_array.c $(pkg-config --cflags --libs cured) -o shared_array"
 RUN = "./shared_array"
+TRAIN = "python3 torch_training.py"
 
 
 class Examples(unittest.TestCase):
@@ -123,6 +124,18 @@ class Examples(unittest.TestCase):
         row = ast.literal_eval(out[3].removeprefix("one row: "))
         self.assertEqual((a[500].argmax(), a[500].max()), (row["argmax"], numpy.float32(row["max"])))
         self.assertEqual("largest at (123, 456)", out[4])
+
+    def test_torch_training(self):
+        """On one rank and on three: the same norms and the same losses."""
+        python, package = "/usr/bin/python3", os.path.join(os.path.dirname(BIN), "python")  # Debian's torch is for Debian's Python
+        if SANITIZE or not os.path.isdir(package):
+            self.skipTest("no Python package of this build that Python could load")
+        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
+            self.skipTest("no torch here (package python3-torch: scripts/bootstrap --torch)")
+        out = self.run_program("sh", "-c", TRAIN.replace("python3", python), cwd=EXAMPLES, env=dict(self.env, PYTHONPATH=package)).stdout
+        one, three = ([line.partition(",")[2] for line in out.splitlines() if line.startswith("ranks %d," % ranks)] for ranks in (1, 3))
+        self.assertEqual((9, one), (len(three), three))
+        self.assertRegex(one[0], r"^ step 0: loss \d+\.\d+, norm 0x1\.[0-9a-f]+p\+\d$")
 
     def test_built_as_it_says(self):
         """With the installed library and pkg-config, as the example's first lines and the README have it."""
