@@ -21,15 +21,15 @@ def adapt(a):
         return column(a), None
     if package == "pyarrow" and hasattr(kind, "null_count"):
         return arrow(a), None
-    if is_no_array(a):
+    if is_no_array(kind):
         raise TypeError("%s: %s; numpy.asarray(a) makes one" % (kind.__name__, ARRAYS))
     return a, None
 
 
-def is_no_array(a):
-    """Whether it is one of Python's own objects that hold no memory of one type."""
-    return a is None or (type(a).__module__.partition(".")[0] != "numpy" and
-                         isinstance(a, (list, tuple, set, frozenset, dict, range, str, int, float, complex)))
+def is_no_array(kind):
+    """Whether a type is one of Python's own, whose objects hold no memory of elements of one type."""
+    return kind.__module__.partition(".")[0] != "numpy" and issubclass(
+        kind, (list, tuple, set, frozenset, dict, range, str, int, float, complex, type(None)))
 
 
 def samples(kind):

@@ -33,9 +33,14 @@ def names_of(ops):
 def checked(arrays):
     """The arrays. TypeError where something else is in the list, of numbers as ever."""
     found = list(arrays)
-    if not found or any(map(is_no_array, found)):
+    if not found or any(map(is_no_array, _kinds(found))):
         adapt(arrays if isinstance(arrays, (list, tuple)) else found)
     return found
+
+
+def _kinds(arrays):
+    """The types of all, each once: lists are long, and have few."""
+    return {type(array) for array in arrays}
 
 
 def _cuda_device(array):
@@ -52,7 +57,7 @@ def _runs(arrays, in_order):
     runs, open_runs = [], {}
     for array in arrays:
         device = _cuda_device(array)
-        kind = None if device is None else (device, str(array.dtype))
+        kind = None if device is None else (device, array.dtype)
         if in_order and kind not in open_runs:
             open_runs.clear()
         if kind is None:
@@ -85,8 +90,8 @@ def _partials(arrays, ops, first, client):
     return partials
 
 
-def _is_masked(array):
-    return hasattr(type(array), "mask") and hasattr(type(array), "compressed")
+def _has_masked(arrays):
+    return any(hasattr(kind, "mask") and hasattr(kind, "compressed") for kind in _kinds(arrays))
 
 
 def joined(partials, names, is_placed=False):
@@ -107,7 +112,7 @@ def joined(partials, names, is_placed=False):
 def fold(arrays, ops, first=None, client=None):
     """The Partial of all arrays as one. first None: without a position, which arrays of several types have never."""
     names = names_of(ops)
-    partials = _partials(arrays, names, None if any(map(_is_masked, arrays)) else first, client)
+    partials = _partials(arrays, names, None if _has_masked(arrays) else first, client)
     if all(part.dtype == partials[0].dtype for part in partials):
         return merge(partials)
     return joined(partials, names, first is not None)

@@ -33,12 +33,12 @@ def _op(order):
 
 def _memory(tensor):
     """The tensor as DLPack gives it away: without its history, its sparse form and its negation."""
-    tensor = tensor.detach()
+    tensor = tensor.detach() if tensor.requires_grad else tensor
     if tensor.is_sparse:
         tensor = tensor.coalesce().values()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
-    return tensor.resolve_neg() if hasattr(tensor, "resolve_neg") else tensor
+    return tensor.resolve_neg()
 
 
 def _checked(tensor, op):
@@ -92,8 +92,6 @@ def _state(tensors, op, group):
 def _tensor(state, dtype, tensors, group):
     """The answer as a tensor without axes, on the first tensor's device."""
     dtype = dtype or state.dtype or torch.get_default_dtype()
-    if dtype not in _ranks.TYPES:
-        raise TypeError("dtype: %s, must be one of %s" % (dtype, ", ".join(map(str, _ranks.TYPES))))
     device = tensors[0].device if tensors else torch.device("cpu")
     if not tensors and group is not None and _ranks.is_on_gpu(group):
         device = torch.device("cuda", torch.cuda.current_device())
@@ -117,6 +115,8 @@ def total_norm(tensors, ord=2, dtype=None, group=None):
     group must call. DTensors without a group are answered over their meshes, replicas once; tensors beside them are taken to be the
     same on all ranks, and count once.
     """
+    if dtype is not None and dtype not in _ranks.TYPES:  # before other ranks wait
+        raise TypeError("dtype: %s, must be one of %s" % (dtype, ", ".join(map(str, _ranks.TYPES))))
     tensors = _list(tensors)
     if group is None and tensors and _is_compiling():
         return torch.ops.cured.total_norm(tensors, float(ord), dtype)
