@@ -118,6 +118,7 @@ typedef struct cr_py_input {
     int ndim;
     cr_py_file_part file; /* FILE */
     const char *data;     /* HOST, CUDA: of the element at index 0 of every axis */
+    uintptr_t stream;     /* CUDA: on which its library works now */
     cr_py_mask mask;
     PyObject *owner;     /* whose memory it is: the object that was given; borrowed */
     PyObject *held;      /* owned, keeps the memory; may be NULL */
@@ -318,6 +319,17 @@ PyObject *cr_py_out_item(const cr_py_request *request, size_t index);
 PyObject *cr_py_out_store(const cr_py_request *request, PyObject *answer);
 /* Whether the daemon of the link can write there: all of it is shared memory, or a GPU's. False with an exception: it must, and cannot. */
 bool cr_py_out_regions(const cr_py_request *request, cr_py_link *link, cured_output outputs[CURED_MAX_OPS]);
+
+/* ---- cuda.c: CUDA tensors in this process ---- */
+
+/* Whether the request is answered there, and does it. */
+bool cr_py_cuda_wanted(const cr_py_request *request);
+PyObject *cr_py_cuda_run(cr_py_request *request);
+/* Whether answers may go straight to tensors: none of them may lack a value. */
+bool cr_py_cuda_may_place(const cr_py_request *request);
+/* Of a list of CUDA tensors: the partial of all, and a Result for each. */
+PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args);
+PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* ---- partial.c, file.c ---- */
 

@@ -41,6 +41,7 @@ static bool find_region(const cr_py_request *r, const cr_py_plan *plan, cr_py_li
     *offset = 0;
     if (r->input.kind == CR_PY_CUDA) {
         if (plan->contiguous && bytes != 0) {
+            if (!cr_py_tensor_wait(&r->input)) return false;
             *region = cr_py_tensor_region(&r->input, plan->data, bytes, false, link);
             return *region != NULL;
         }

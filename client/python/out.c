@@ -25,8 +25,10 @@ static PyObject *words_of(const cr_py_request *r, bool types) {
 
 /* Whether answers may go to tensors of a GPU in place. */
 static bool may_place(const cr_py_request *r) {
-    return r->input.kind == CR_PY_CUDA && !r->plan.whole && !r->plan.permuted && r->plan.axis.n != 0 &&
-           r->plan.count != 0 && !cr_py_request_in_slices(r);
+    const bool here = cr_py_cuda_wanted(r);
+    return r->input.kind == CR_PY_CUDA && (here || !r->plan.whole) && !r->plan.permuted &&
+           (r->plan.whole || r->plan.axis.n != 0) && r->plan.count != 0 && !cr_py_request_in_slices(r) &&
+           (!here || cr_py_cuda_may_place(r));
 }
 
 /* Takes the one tensor of an op, if its type is asked by functions in C: cured/_out.py takes 10 µs of torch's attributes. A tensor that
@@ -131,7 +133,7 @@ static bool takes(const cr_py_request *r, size_t i, int ndim, const Py_ssize_t *
     return good;
 }
 
-/* Takes the tensors in the tuple. What their streams have queued is waited for. */
+/* Takes the tensors in the tuple. */
 static bool take_tensors(cr_py_request *r, PyObject *tensors, int ndim, const Py_ssize_t *shape) {
     if (!may_place(r)) return true;
     r->out_tensors = PyMem_Calloc(r->op_count, sizeof r->out_tensors[0]);
@@ -206,6 +208,7 @@ PyObject *cr_py_out_store(const cr_py_request *r, PyObject *answer) {
 static bool tensor_regions(const cr_py_request *r, cr_py_link *link, cured_output outputs[CURED_MAX_OPS]) {
     for (size_t i = 0; i < r->out_count; i++) {
         const cr_py_input *t = &r->out_tensors[i];
+        if (!cr_py_tensor_wait(t)) return false;
         outputs[i] = (cured_output){cr_py_tensor_region(t, t->data, tensor_bytes(t), true, link), 0};
         if (outputs[i].region == NULL) return false;
     }

@@ -334,8 +334,7 @@ void cr_py_request_release(cr_py_request *r) {
 
 static uint64_t bytes_of(const cr_py_request *r) { return r->plan.count * r->input.size; }
 
-/* Where it is folded: heap arrays, and files that are read in blocks, here; other files, CUDA tensors and shared memory by the
- * daemon. */
+/* Where it is folded: heap arrays, and files that are read in blocks, here; other files and shared memory by the daemon. */
 static cr_py_client *client_of(const cr_py_request *r) {
     uint64_t offset;
     if (r->plan.mask != NULL && r->initial == NULL && cr_py_request_has_float_prod(r))
@@ -399,7 +398,9 @@ PyObject *cr_py_request_run(cr_py_request *r) {
     r->has_results = false;
     const bool planned = cr_py_request_plan(r) && (r->client != NULL || cr_py_request_part_mask(r)) &&
                          (r->out == NULL || cr_py_out_type(r));
-    if (planned && goes_here(r)) {
+    if (planned && cr_py_cuda_wanted(r)) {
+        answer = cr_py_cuda_run(r);
+    } else if (planned && goes_here(r)) {
         answer = run_here(r);
     } else if (planned) {
         cr_py_client *client = client_of(r);

@@ -2,9 +2,9 @@
  * and CUDA memory, which a daemon reads through a region. The region is kept as long as the tensor is referenced, by a weak
  * reference to it.
  *
- * What a tensor's own stream still has to write must be there before a daemon reads: exchange.c says which stream that is, and
- * without it the tensor orders its stream before the legacy default stream; that stream is waited for. libcuda is the one that
- * the program has loaded; nothing is linked with it.
+ * What a tensor's own stream still has to write must be there before a daemon reads, so that stream is waited for; in this process
+ * (cuda.c) the answer is put in it. exchange.c says which stream that is, or cured/_streams.py does. libcuda is the one that the
+ * program has loaded; nothing is linked with it.
  *
  * Thread: with the GIL, but for the wait. Owner: `tensors` below owns the regions; an input owns its DLPack capsule. */
 #include <dlfcn.h>
@@ -119,8 +119,10 @@ static bool driver_there(void) {
     return driver.wait != NULL;
 }
 
-/* Waits until what was queued on the stream is done; one that is idle is not waited for. */
-static bool synchronize(const void *data, uintptr_t number) {
+/* One that is idle is not waited for. */
+bool cr_py_tensor_wait(const cr_py_input *in) {
+    const void *data = in->data;
+    const uintptr_t number = in->stream;
     if (!driver_there()) return true;                  /* no driver: no stream; the region's error says the rest */
     void *context = NULL, *stream = (void *)number;    /* NOLINT: a stream's number is a pointer in CUDA's interface */
     const bool pushed = number <= PER_THREAD_STREAM && /* a stream of the context that is current; others know theirs */
@@ -185,13 +187,16 @@ static bool take_tensor(cr_py_input *in, const cr_py_dl *t, int device) {
 static int take_dlpack(cr_py_input *in, PyObject *array, int device) {
     const bool cuda = device == CR_PY_DL_CUDA;
     PyObject *function = PyObject_GetAttrString(array, "__dlpack__"), *none = PyTuple_New(0);
-    PyObject *options = cuda ? Py_BuildValue("{s:i}", "stream", LEGACY_STREAM) : NULL;
+    PyObject *stream = cuda ? cr_py_helper("cured._streams", "current", array) : NULL;
+    PyObject *options = stream != NULL ? Py_BuildValue("{s:O}", "stream", stream) : NULL;
     PyObject *capsule = NULL;
+    if (stream != NULL) in->stream = (uintptr_t)PyLong_AsSize_t(stream);
     if (function != NULL && none != NULL && (!cuda || options != NULL))
         capsule = PyObject_Call(function, none, options);
     Py_XDECREF(function);
     Py_XDECREF(none);
     Py_XDECREF(options);
+    Py_XDECREF(stream);
     if (capsule == NULL) return -1;
     dl_managed *t = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
     if (t == NULL) PyErr_SetString(PyExc_TypeError, "__dlpack__: a capsule named 'dltensor' is wanted");
@@ -206,7 +211,7 @@ static int take_dlpack(cr_py_input *in, PyObject *array, int device) {
         return -1;
     }
     cr_py_input_hold(in, held);
-    return take_tensor(in, &t->tensor, device) && (!cuda || synchronize(in->data, LEGACY_STREAM)) ? 1 : -1;
+    return take_tensor(in, &t->tensor, device) ? 1 : -1;
 }
 
 /* ---- __cuda_array_interface__ ---- */
@@ -259,8 +264,8 @@ static bool take_interface(cr_py_input *in, PyObject *interface) {
         step = cr_py_step(step, in->shape[i]);
     }
     if (strides != NULL && !take_numbers(strides, in->ndim, in->strides)) return false;
-    size_t number = stream != NULL ? PyLong_AsSize_t(stream) : 0;
-    return !PyErr_Occurred() && (stream == NULL || synchronize(in->data, number));
+    in->stream = stream != NULL ? PyLong_AsSize_t(stream) : LEGACY_STREAM;
+    return !PyErr_Occurred();
 }
 
 PyObject *cr_py_maybe(PyObject *object, const char *name) {
@@ -280,10 +285,9 @@ static bool is_read(int type) {
 
 /* What exchange.c found. */
 static bool take_found(cr_py_input *in, PyObject *array, const cr_py_exchange *exchange) {
-    uintptr_t stream = 0;
     const cr_py_dl *t = cr_py_exchange_tensor(exchange, in, array);
     if (t == NULL || !is_read(t->device_type) || !take_tensor(in, t, t->device_type)) return false;
-    return in->kind != CR_PY_CUDA || (cr_py_exchange_stream(exchange, t, &stream) && synchronize(in->data, stream));
+    return in->kind != CR_PY_CUDA || cr_py_exchange_stream(exchange, t, &in->stream);
 }
 
 /* A tensor of torch may stand for the negatives of what its memory holds, which DLPack does not say. False with a TypeError. */

@@ -12,6 +12,8 @@
  * with an exception. */
 cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint64_t bytes, bool writable,
                                   cr_py_link *link);
+/* Waits until what was queued on the tensor's stream is done. False with an exception. */
+bool cr_py_tensor_wait(const cr_py_input *in);
 /* Tensors whose regions are kept. */
 Py_ssize_t cr_py_tensor_count(void);
 

@@ -119,8 +119,10 @@ static void check_whole(void) {
     bool takes_nan = false;
     cured_values *tried;
     takes_nan = cured_reduce_here(dtype, ops, count, run.host, 0, &options, &tried, &error) == CURED_OK;
-    if (takes_nan) cured_values_free(tried);
-    else options.nan = CURED_NAN_PROPAGATE;
+    if (takes_nan)
+        cured_values_free(tried);
+    else
+        options.nan = CURED_NAN_PROPAGATE;
     const cured_cuda_array array = {run.device + offset, n, dtype};
     const cured_cuda_ask ask = ask_of(&array, 1, ops, count, &options);
     if (draw(2)) {
@@ -128,7 +130,8 @@ static void check_whole(void) {
     } else {
         cured_cuda_call *call;
         good(cured_cuda_start(&ask, &call, &error), &error, "start");
-        while (draw(2) && !cured_cuda_done(call)) {}
+        while (draw(2) && !cured_cuda_done(call)) {
+        }
         good(cured_cuda_finish(call, &values, &error), &error, "finish");
     }
     compare("whole", dtype, ops, count, run.host + offset, n, &options, values, offset);
@@ -284,7 +287,8 @@ static void check_order(cudaStream_t stream, bool list) {
     cuda(cudaMemset(array, 0x41, sizeof truth), "memset");
     cuda(cudaDeviceSynchronize(), "synchronize");
     for (int i = 0; i < 40; i++)
-        cuda(cudaMemcpyAsync(run.beside + 2 * ROOM, run.beside + 3 * ROOM, ROOM, cudaMemcpyDeviceToDevice, stream), "copy");
+        cuda(cudaMemcpyAsync(run.beside + 2 * ROOM, run.beside + 3 * ROOM, ROOM, cudaMemcpyDeviceToDevice, stream),
+             "copy");
     cuda(cudaMemcpyAsync(array, from, sizeof truth, cudaMemcpyDeviceToDevice, stream), "copy");
     const cured_cuda_array arrays[] = {{array, N / 2, CURED_F32}, {array + N / 2, N / 2, CURED_F32}};
     const cured_cuda_array one = {array, N, CURED_F32};
@@ -297,7 +301,8 @@ static void check_order(cudaStream_t stream, bool list) {
     cured_cuda_ask whole = ask_of(&one, 1, ops, 2, NULL);
     whole.stream = stream;
     good(cured_cuda_enqueue(&whole, to, NULL, &error), &error, "enqueue");
-    cuda(cudaMemcpyAsync(run.beside + 256, to[0], 8, cudaMemcpyDeviceToDevice, stream), "copy"); /* a reader behind it */
+    cuda(cudaMemcpyAsync(run.beside + 256, to[0], 8, cudaMemcpyDeviceToDevice, stream),
+         "copy"); /* a reader behind it */
     cuda(cudaMemsetAsync(array, 0x42, sizeof truth, stream), "memset");
     cuda(cudaMemsetAsync(to[0], 0x43, 8, stream), "memset");
     good(cured_cuda_finish(call, &values, &error), &error, "finish");
@@ -307,7 +312,8 @@ static void check_order(cudaStream_t stream, bool list) {
     size_t size;
     cuda(cudaMemcpy(read, run.beside + 256, 8, cudaMemcpyDeviceToHost), "copy");
     for (size_t k = 0; k < 2; k++)
-        if (!same(cured_values_get(values, k), cured_values_get(here, k))) wrong("order", CURED_F32, list ? "list" : "", N, k);
+        if (!same(cured_values_get(values, k), cured_values_get(here, k)))
+            wrong("order", CURED_F32, list ? "list" : "", N, k);
     if (memcmp(read, cured_value_bytes(cured_values_get(here, 0), &size), 8) != 0) wrong("reader", CURED_F32, "", N, 0);
     run.checks += 3;
     cured_values_free(values);
@@ -405,7 +411,8 @@ static void check_threads(void) {
 
 /* ---- What is refused ---- */
 
-static void refused(const char *what, cured_status got, cured_status wanted, const cured_error *error, const char *word) {
+static void refused(const char *what, cured_status got, cured_status wanted, const cured_error *error,
+                    const char *word) {
     run.checks++;
     if (got == wanted && (wanted == CURED_OK || strstr(error->text, word) != NULL)) return;
     run.wrong++;
@@ -437,15 +444,18 @@ static void check_refusals(void) {
     options.axis = &axis;
     ask.options = &options;
     refused("axis", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "axis");
-    refused("elements", cured_cuda_reduce_axis(&ask, (void *const[]){host}, &error), CURED_INVALID_ARGUMENT, &error, "axis");
+    refused("elements", cured_cuda_reduce_axis(&ask, (void *const[]){host}, &error), CURED_INVALID_ARGUMENT, &error,
+            "axis");
     options.axis = NULL;
     cured_mask mask = {.data = host, .count = 4, .kind = CURED_MASK_BYTES};
     options.mask = &mask;
     refused("mask", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "mask");
     ask.options = NULL;
-    refused("place", cured_cuda_enqueue(&ask, (void *const[]){run.beside + 1}, NULL, &error), CURED_INVALID_ARGUMENT, &error, "to[0]");
+    refused("place", cured_cuda_enqueue(&ask, (void *const[]){run.beside + 1}, NULL, &error), CURED_INVALID_ARGUMENT,
+            &error, "to[0]");
     ask.arrays = &at_host;
-    refused("host", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "no memory that a GPU reads");
+    refused("host", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error,
+            "no memory that a GPU reads");
 }
 
 /* A child of a process that has used CUDA. */

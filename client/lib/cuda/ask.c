@@ -8,8 +8,9 @@ static cr_status check_array(const cured_cuda_array *array, size_t i, bool same,
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: dtype is %u, an array's is %d to %d", i,
                        (unsigned)array->dtype, CURED_BOOL, CURED_F64);
     if (same && array->dtype != dtype)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu] is of %s, arrays[0] of %s: arrays of one answer are of one",
-                       i, cr_dtype_name((cr_dtype)array->dtype), cr_dtype_name((cr_dtype)dtype));
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "arrays[%zu] is of %s, arrays[0] of %s: arrays of one answer are of one", i,
+                       cr_dtype_name((cr_dtype)array->dtype), cr_dtype_name((cr_dtype)dtype));
     if (array->count > PTRDIFF_MAX / 8 && array->count > (uint64_t)PTRDIFF_MAX / cr_dtype_size((cr_dtype)array->dtype))
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: %llu elements of %s are more than memory has", i,
                        (unsigned long long)array->count, cr_dtype_name((cr_dtype)array->dtype));
@@ -41,7 +42,7 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     if (what != CR_CUDA_PARTIAL && o->unplaced) not = "unplaced";
     if (what != CR_CUDA_PARTIAL && o->first != 0) not = "first";
     if (o->axis != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "axis";
-    if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not);
+    if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not );
     if (o->axis == NULL && what == CR_CUDA_AXIS)
         return cr_fail(error, CR_INVALID_ARGUMENT, "options: axis is NULL: cured_cuda_reduce answers whole arrays");
     return CR_OK;

@@ -21,14 +21,15 @@ static cr_status start(const cr_cl_cuda_ask *ask, cr_caller_call **call, cr_erro
     const cured_cuda_ask *of = ask->of;
     cr_caller_array few[FEW_ARRAYS], *arrays = few;
     if (of->array_count > FEW_ARRAYS) {
-        if (of->array_count <= SIZE_MAX / sizeof *arrays) arrays = malloc(of->array_count * sizeof *arrays);
-        else arrays = NULL;
+        if (of->array_count <= SIZE_MAX / sizeof *arrays)
+            arrays = malloc(of->array_count * sizeof *arrays);
+        else
+            arrays = NULL;
         if (arrays == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "arrays: no memory for so many");
     }
-    for (size_t i = 0; i < of->array_count; i++)
-        arrays[i] = (cr_caller_array){of->arrays[i].data, of->arrays[i].count};
-    const cr_caller_fold fold = {ask->dtype,  ask->needs.families, ask->needs.wants, arrays,
-                                 of->array_count, ask->first,      of->stream};
+    for (size_t i = 0; i < of->array_count; i++) arrays[i] = (cr_caller_array){of->arrays[i].data, of->arrays[i].count};
+    const cr_caller_fold fold = {ask->dtype,      ask->needs.families, ask->needs.wants, arrays,
+                                 of->array_count, ask->first,          of->stream};
     const cr_status status = ask->api->start(&fold, call, error);
     if (arrays != few) free(arrays);
     return status;
@@ -129,8 +130,7 @@ cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out
     ask.needs.wants = 0; /* a partial is for any op of its families */
     if (status == CR_OK) status = start(&ask, &call, &e);
     if (status == CR_OK) status = ask.api->finish(call, &own->partial, &e);
-    if (status == CR_OK)
-        status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
+    if (status == CR_OK) status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
     if (status == CR_OK) pack(&own->share, out, out_bytes, &e);
     free(own);
     return cr_cl_give(error, &e, 0);
@@ -160,8 +160,8 @@ static cr_status run_each(const cr_cl_cuda_ask *ask, cr_gpu_fold *folds, cured_v
         const cr_dtype dtype = (cr_dtype)of->arrays[i].dtype;
         bool known = needs[dtype].families != 0;
         if (!known) status = cr_cl_cuda_needs(ask, dtype, &needs[dtype], error);
-        folds[i] = (cr_gpu_fold){dtype, needs[dtype].families, of->arrays[i].data, of->arrays[i].count, 0,
-                                 needs[dtype].wants};
+        folds[i] =
+            (cr_gpu_fold){dtype, needs[dtype].families, of->arrays[i].data, of->arrays[i].count, 0, needs[dtype].wants};
     }
     if (status == CR_OK) status = ask->api->each(folds, of->array_count, of->stream, found, &each, error);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)

@@ -39,10 +39,11 @@ static cr_status check(const cr_gpu_axis *axis, cr_error *error) {
     if (axis->shape.n == 0)
         return cr_fail(error, CR_UNIMPLEMENTED, "array: it has no elements, of which a GPU makes no answers");
     if (!cr_axis_takes(axis))
-        return cr_fail(error, CR_UNIMPLEMENTED,
-                       "ops: the GPU has no kernel that finishes one of them over %llu elements; ask for answers in host "
-                       "memory, without an axis",
-                       (unsigned long long)axis->shape.n);
+        return cr_fail(
+            error, CR_UNIMPLEMENTED,
+            "ops: the GPU has no kernel that finishes one of them over %llu elements; ask for answers in host "
+            "memory, without an axis",
+            (unsigned long long)axis->shape.n);
     return CR_OK;
 }
 
@@ -76,8 +77,7 @@ static cr_status put(cr_room *room, const cr_visit *visit, const cr_gpu_axis *ax
     cr_axis_failure *failed = (cr_axis_failure *)(void *)room->answers;
     cudaError_t failure = cudaMemsetAsync(failed, 0, sizeof *failed, visit->stream);
     if (failure == cudaSuccess)
-        failure =
-            (cudaError_t)cr_axis_enqueue(axis, visit->multiprocessors, out, room->scratch, failed, visit->stream);
+        failure = (cudaError_t)cr_axis_enqueue(axis, visit->multiprocessors, out, room->scratch, failed, visit->stream);
     const bool small = bytes <= CR_ROOM_SMALL;
     if (failure == cudaSuccess)
         failure = cudaMemcpyAsync(room->small, room->answers, small ? bytes : sizeof *failed, cudaMemcpyDeviceToHost,
@@ -205,8 +205,7 @@ static cr_status put_to(const cr_gpu_axis *axis, const cr_visit *visit, uint8_t 
     cr_axis_failure *failed = status ? status : (cr_axis_failure *)(void *)&((cr_axis_head *)(void *)scratch)->pad[1];
     if (status != NULL) failure = cudaMemsetAsync(status, 0, sizeof *failed, visit->stream);
     if (failure == cudaSuccess)
-        failure =
-            (cudaError_t)cr_axis_enqueue(axis, visit->multiprocessors, axis->to, scratch, failed, visit->stream);
+        failure = (cudaError_t)cr_axis_enqueue(axis, visit->multiprocessors, axis->to, scratch, failed, visit->stream);
     return cr_caller_error((int)failure, "enqueue", error);
 }
 

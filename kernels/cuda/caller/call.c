@@ -117,8 +117,8 @@ static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const c
     cr_status status = CR_OK;
     uint64_t index = fold->first;
     for (size_t i = 0; i < fold->count && status == CR_OK; i++) {
-        const cr_gpu_fold one = {fold->dtype, fold->families, fold->arrays[i].data, fold->arrays[i].n, index,
-                                 fold->wants};
+        const cr_gpu_fold one = {fold->dtype,       fold->families, fold->arrays[i].data,
+                                 fold->arrays[i].n, index,          fold->wants};
         index += one.n;
         if (one.n == 0 && (i != 0 || fold->count != 1)) continue;
         status = next_slot(call, one.n, error);
@@ -140,10 +140,11 @@ static cr_status check(const cr_visit *visit, const cr_caller_fold *fold, cr_err
                        "answers in device memory");
     for (size_t i = 0; grain != 1 && i + 1 < fold->count; i++)
         if (fold->arrays[i].n % grain != 0)
-            return cr_fail(error, CR_INVALID_ARGUMENT,
-                           "arrays[%zu]: %llu elements; of a product of floats in several arrays each but the last has a "
-                           "multiple of %llu",
-                           i, (unsigned long long)fold->arrays[i].n, (unsigned long long)grain);
+            return cr_fail(
+                error, CR_INVALID_ARGUMENT,
+                "arrays[%zu]: %llu elements; of a product of floats in several arrays each but the last has a "
+                "multiple of %llu",
+                i, (unsigned long long)fold->arrays[i].n, (unsigned long long)grain);
     return CR_OK;
 }
 
@@ -199,8 +200,7 @@ cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *
     bool told = false;
     while (status == CR_OK && call->telling && !told) { /* it needs no driver, unless the result has gone to limbs */
         told = has_told(call);
-        if (!told && ++call->looks % LOOKS == 0 &&
-            cudaEventQuery(room->events[call->slots[0]]) != cudaErrorNotReady)
+        if (!told && ++call->looks % LOOKS == 0 && cudaEventQuery(room->events[call->slots[0]]) != cudaErrorNotReady)
             break;
     }
     if (status == CR_OK && !told) status = wait_for_slots(call, error);

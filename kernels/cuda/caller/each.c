@@ -16,8 +16,8 @@ enum {
 /* What a round has put in the stream. */
 typedef struct round {
     uint32_t packed, folded;
-    uint32_t *units;  /* of each that is packed: its first unit */
-    size_t *numbers;  /* which fold each is */
+    uint32_t *units; /* of each that is packed: its first unit */
+    size_t *numbers; /* which fold each is */
     uint32_t slots[SLOTS];
     size_t slot_numbers[SLOTS];
 } round_of;
@@ -83,8 +83,8 @@ static cr_status end(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fo
 }
 
 static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_fold *folds, size_t count,
-                     void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
-                     round_of *round, cr_partial *partial, cr_error *error) {
+                     void (*found)(void *user, size_t number, const cr_partial *partial), void *user, round_of *round,
+                     cr_partial *partial, cr_error *error) {
     cr_status status = make_pack(room, error);
     for (size_t next = 0; next < count && status == CR_OK;) {
         const size_t before = next;

@@ -65,8 +65,8 @@ typedef struct cr_room {
     cr_gpu_state *state;
     cr_fold_slot *slots;
     cudaEvent_t events[CR_ROOM_SLOTS];
-    uint32_t taken; /* slots, a bit each */
-    cudaEvent_t last; /* behind the last work for which no call waits */
+    uint32_t taken;        /* slots, a bit each */
+    cudaEvent_t last;      /* behind the last work for which no call waits */
     uint64_t *pack_memory; /* NULL: no pack was asked for */
     cr_pack pack;
     cr_list_memory list;

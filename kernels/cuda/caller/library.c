@@ -3,7 +3,6 @@
 
 #include "kernels/cuda/caller/internal.h"
 
-
 __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(void) {
     static char runtime[16];
     static const cr_caller_api api = {

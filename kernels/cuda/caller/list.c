@@ -34,7 +34,8 @@ static cr_status make_room(cr_room *room, size_t count, cudaStream_t stream, cr_
 }
 
 /* Writes the descriptors; the longest array is what args->fold is of. */
-static void describe(const cr_caller_fold *fold, uint32_t size, cr_list_array *to, cr_list_args *args, size_t *longest) {
+static void describe(const cr_caller_fold *fold, uint32_t size, cr_list_array *to, cr_list_args *args,
+                     size_t *longest) {
     uint64_t row = 0, most = 0;
     uint32_t count = 0;
     bool edges = false;
@@ -77,10 +78,10 @@ cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_cal
         cr_fold_prepare(&args.fold, fold->dtype, fold->arrays[longest].data, fold->arrays[longest].n, fold->first,
                         visit->multiprocessors, room->state, to);
         args.arrays = room->list.device;
-        status = cr_caller_error((int)cudaMemcpyAsync(room->list.device, room->list.host,
-                                                      (args.count + 1) * sizeof(cr_list_array), cudaMemcpyHostToDevice,
-                                                      visit->stream),
-                                 "list", error);
+        status = cr_caller_error(
+            (int)cudaMemcpyAsync(room->list.device, room->list.host, (args.count + 1) * sizeof(cr_list_array),
+                                 cudaMemcpyHostToDevice, visit->stream),
+            "list", error);
         if (status == CR_OK)
             status = cr_caller_error((int)cudaEventRecord(room->list.copied, visit->stream), "event", error);
         if (status == CR_OK) status = launch(&args, fold, visit->stream, error);

@@ -139,8 +139,7 @@ cr_status cr_room_slot(cr_room *room, uint32_t *slot, cr_error *error) {
         return CR_OK;
     }
     return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                   "stream: %d calls were started on it and not finished, and so many may: finish one",
-                   CR_ROOM_SLOTS);
+                   "stream: %d calls were started on it and not finished, and so many may: finish one", CR_ROOM_SLOTS);
 }
 
 void cr_room_free_slot(cr_room *room, uint32_t slot) { room->taken &= ~((uint32_t)1 << slot); }

@@ -64,7 +64,7 @@ START_TEST(root_is_between_squares) {
     for (int i = 0; i < 2000; i++) {
         cr_big x, root, square;
         draw(&x, (uint32_t)(next_word() % 5)); /* up to 128 bits */
-        if (i % 2) { /* a square, or one beside it */
+        if (i % 2) {                           /* a square, or one beside it */
             const uint64_t side = next_word() >> next_word() % 64;
             cr_big_set(&x, (unsigned __int128)side * side + (unsigned)(next_word() % 3) - (side > 1));
         }

@@ -1,0 +1,279 @@
+/* cuda: CUDA tensors that are answered in this process, on their own current stream: cured/cuda.h by Python's requests. With client= a
+ * daemon answers instead.
+ *
+ * Answers of Python's own wait for the GPU, without the GIL. Tensors in out= wait for nothing: what follows on the stream may use them. So
+ * a tensor may be freed after the call, as after any of its library's own operations.
+ * Thread: with the GIL, but for the waits. Owner: the request holds its tensors; a list of them is the caller's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/python/tensor.h"
+#include "cured/cuda.h"
+#include "kernels/core/axis.h"
+
+static cr_finish_opts finish_of(const cr_py_request *r) {
+    return (cr_finish_opts){.nan = (cr_nan_policy)r->options.nan,
+                            .overflow = (cr_overflow)r->options.overflow,
+                            .result_dtype = (cr_dtype)r->options.result_dtype,
+                            .ddof = r->options.ddof};
+}
+
+bool cr_py_cuda_wanted(const cr_py_request *r) {
+    return r->input.kind == CR_PY_CUDA && r->client == NULL && r->async == NULL;
+}
+
+/* Answers in a tensor say nothing of those that have no value, so where some may have none they come by the host, which does. */
+bool cr_py_cuda_may_place(const cr_py_request *r) {
+    const cr_finish_opts opts = finish_of(r);
+    for (size_t i = 0; i < r->op_count; i++)
+        if (cr_axis_may_lack((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts) ||
+            cr_axis_may_be_none((cr_op)r->ops[i], (cr_dtype)r->input.dtype, &opts))
+            return false;
+    return true;
+}
+
+static bool check(const cr_py_request *r) {
+    const char *why = NULL;
+    if (r->initial != NULL)
+        why = "initial: not with CUDA tensors: put a tensor of one element in a list with it";
+    else if (r->plan.mask != NULL || r->input.is_masked)
+        why = "where: not with CUDA tensors: reduce t[mask]";
+    if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
+    if (why == NULL && !r->plan.contiguous && r->plan.count != 0) {
+        why = "the CUDA tensor has gaps, or its order matters: pass a contiguous one";
+        PyErr_SetString(PyExc_ValueError, why);
+    }
+    return why == NULL;
+}
+
+/* What libcured is asked: the array and the options must live as long. */
+static cured_cuda_ask ask_of(const cr_py_request *r, cured_cuda_array *array, cured_options *options) {
+    *array = (cured_cuda_array){r->plan.count != 0 ? r->plan.data : NULL, r->plan.count, r->input.dtype};
+    *options = r->options;
+    options->axis = r->plan.whole ? NULL : &r->plan.axis;
+    return (cured_cuda_ask){sizeof(cured_cuda_ask), array, 1, r->ops, r->op_count, options,
+                            (void *)r->input.stream}; /* NOLINT: a stream's number is a pointer in CUDA's interface */
+}
+
+static PyObject *failed(const cured_error *error) {
+    cr_py_raise(error);
+    return NULL;
+}
+
+static PyObject *run_partial(const cr_py_request *r, const cured_cuda_ask *ask) {
+    cured_error error;
+    size_t bytes = CURED_PARTIAL_BYTES;
+    uint8_t *out = PyMem_Malloc(bytes);
+    if (out == NULL) return PyErr_NoMemory();
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_partial(ask, out, &bytes, &error);
+    PyEval_RestoreThread(thread);
+    PyObject *partial = status == CURED_OK ? cr_py_partial_new(out, bytes) : failed(&error);
+    (void)r;
+    PyMem_Free(out);
+    return partial;
+}
+
+/* Answers go to the tensors of out, which their streams have done with. */
+static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
+    void *to[CURED_MAX_OPS];
+    cured_error error;
+    for (size_t i = 0; i < r->op_count; i++) {
+        const cr_py_input *t = &r->out_tensors[i];
+        to[i] = (void *)t->data; /* NOLINT: out is written */
+        if (t->stream != r->input.stream && !cr_py_tensor_wait(t)) return NULL;
+    }
+    if (cured_cuda_enqueue(ask, to, NULL, &error) != CURED_OK) return failed(&error);
+    if (r->single) return cr_py_out_item(r, 0);
+    PyObject *values[CURED_MAX_OPS];
+    for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_out_item(r, i);
+    return cr_py_answer_result(r, values);
+}
+
+static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
+    cured_values *values = NULL;
+    cured_error error;
+    if (r->out != NULL && r->plan.count != 0 && cr_py_cuda_may_place(r)) {
+        if (!cr_py_out_places(r, 0, NULL)) return NULL;
+        if (r->out_tensors != NULL) return run_to_tensors(r, ask);
+        cr_py_out_release(r); /* host memory: by a copy, as any value */
+    }
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce(ask, &values, &error);
+    PyEval_RestoreThread(thread);
+    if (status != CURED_OK) return failed(&error);
+    PyObject *answer = cr_py_answer_values(r, values);
+    cured_values_free(values);
+    return answer;
+}
+
+/* Why an op's answers of only NaNs, which are skipped, are not there; false with an exception. */
+static bool note_lacking(cr_py_request *r, size_t i) {
+    const cr_finish_opts opts = finish_of(r);
+    const uint64_t count = r->plan.axis.outer * r->plan.axis.inner;
+    const cr_op op = (cr_op)r->ops[i];
+    cr_axis_missing missing = {0};
+    cr_error error = {CR_OK, ""};
+    cured_error raised;
+    if (!cr_axis_may_be_none(op, (cr_dtype)r->input.dtype, &opts)) return true;
+    uint8_t *status = PyMem_Calloc(count ? count : 1, 1);
+    if (status == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    cr_axis_mark(op, (cr_dtype)r->input.dtype, &opts, 0, count, r->pointers[i], status, &missing);
+    PyMem_Free(status);
+    if (cr_axis_say(&missing, op, cr_axis_dtype(op, (cr_dtype)r->input.dtype, &opts), r->plan.axis.n, false, count,
+                    &error) == CR_OK)
+        return true;
+    raised.code = (cured_status)error.code;
+    snprintf(raised.text, sizeof raised.text, "%s", error.text);
+    cr_py_raise(&raised);
+    r->lacking[i] = cr_py_answer_take_error();
+    return true;
+}
+
+/* Each op by itself, since one has answers that do not fit: those of the others are there. */
+static bool run_one_by_one(cr_py_request *r, const cured_cuda_ask *ask) {
+    for (size_t i = 0; i < r->op_count; i++) {
+        cured_cuda_ask one = *ask;
+        cured_error error;
+        one.ops = &r->ops[i];
+        one.op_count = 1;
+        PyThreadState *thread = PyEval_SaveThread();
+        const cured_status status = cured_cuda_reduce_axis(&one, &r->pointers[i], &error);
+        PyEval_RestoreThread(thread);
+        if (status == CURED_OK) continue;
+        cr_py_raise(&error);
+        if (status != CURED_OUT_OF_RANGE && status != CURED_INVALID_ARGUMENT) return false;
+        r->lacking[i] = cr_py_answer_take_error();
+    }
+    return true;
+}
+
+static PyObject *run_axis(cr_py_request *r, const cured_cuda_ask *ask) {
+    cured_error error;
+    if (!cr_py_answer_room(r)) return NULL;
+    if (r->out_tensors != NULL) return run_to_tensors(r, ask);
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce_axis(ask, r->pointers, &error);
+    PyEval_RestoreThread(thread);
+    if (status == CURED_OUT_OF_RANGE || (status == CURED_INVALID_ARGUMENT && r->op_count > 1)) {
+        if (!run_one_by_one(r, ask)) return NULL;
+    } else if (status != CURED_OK) {
+        return failed(&error);
+    }
+    for (size_t i = 0; i < r->op_count; i++)
+        if (r->lacking[i] == NULL && !note_lacking(r, i)) return NULL;
+    return cr_py_answer_arrays(r);
+}
+
+PyObject *cr_py_cuda_run(cr_py_request *r) {
+    cured_cuda_array array;
+    cured_options options;
+    if (!check(r)) return NULL;
+    const cured_cuda_ask ask = ask_of(r, &array, &options);
+    if (r->partial) return run_partial(r, &ask);
+    return r->plan.whole ? run_whole(r, &ask) : run_axis(r, &ask);
+}
+
+/* ---- Lists: for cured/_lists.py ---- */
+
+typedef struct tensor_list {
+    cured_cuda_array *arrays;
+    size_t count;
+    uintptr_t stream;
+} tensor_list;
+
+/* One tensor more, which the list keeps alive. */
+static bool add(tensor_list *list, PyObject *tensor) {
+    cr_py_input in = {.owner = tensor};
+    cr_py_plan plan;
+    bool good = cr_py_input_tensor(&in, tensor) > 0;
+    if (!good && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "a CUDA tensor is wanted, not %R", (PyObject *)Py_TYPE(tensor));
+    if (good && in.kind != CR_PY_CUDA) {
+        PyErr_SetString(PyExc_TypeError, "a CUDA tensor is wanted; this one lies in host memory");
+        good = false;
+    }
+    good = good && cr_py_plan_make(&plan, &in, 0, true, true);
+    if (good && !plan.contiguous && plan.count != 0) {
+        PyErr_Format(PyExc_ValueError, "tensor %zu of the list has gaps: pass contiguous ones", list->count);
+        good = false;
+    }
+    if (good && list->count != 0 && in.stream != list->stream) good = cr_py_tensor_wait(&in);
+    if (good && list->count == 0) list->stream = in.stream;
+    if (good) list->arrays[list->count++] = (cured_cuda_array){plan.count ? plan.data : NULL, plan.count, in.dtype};
+    cr_py_input_release(&in);
+    return good;
+}
+
+/* The tensors of a Python list; false with an exception. */
+static bool take_list(tensor_list *list, PyObject *tensors) {
+    const Py_ssize_t count = PyList_Size(tensors);
+    *list = (tensor_list){NULL, 0, 0};
+    if (count < 1) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the list has no tensors");
+        return false;
+    }
+    list->arrays = PyMem_Malloc((size_t)count * sizeof list->arrays[0]);
+    bool good = list->arrays != NULL;
+    if (!good) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count && good; i++) good = add(list, PyList_GetItem(tensors, i));
+    if (!good) PyMem_Free(list->arrays);
+    return good;
+}
+
+PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
+    PyObject *tensors, *ops, *first, *answer = NULL;
+    cr_py_request r = {.partial = true};
+    static const cured_options defaults = CURED_OPTIONS_INIT;
+    tensor_list list;
+    cured_options options = defaults;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &tensors, &ops, &first)) return NULL;
+    options.unplaced = first == Py_None;
+    if (first != Py_None && !cr_py_number(first, "first", &options.first)) return NULL;
+    if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors)) return NULL;
+    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count, r.ops, r.op_count, &options,
+                                (void *)list.stream}; /* NOLINT: see ask_of */
+    answer = run_partial(&r, &ask);
+    PyMem_Free(list.arrays);
+    return answer;
+}
+
+static PyObject *results_of(cr_py_request *r, cured_values *const *values, size_t count) {
+    PyObject *results = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; i < count && results != NULL; i++) {
+        PyObject *result = cr_py_answer_values(r, values[i]);
+        if (result == NULL || PyList_SetItem(results, (Py_ssize_t)i, result) != 0) Py_CLEAR(results);
+    }
+    return results;
+}
+
+PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    cr_py_request r = {.single = false};
+    tensor_list list;
+    cured_error error;
+    PyObject *answer = NULL;
+    (void)module;
+    if (nargs != 2 || !PyList_Check(args[0])) return PyErr_Format(PyExc_TypeError, "a list and the ops are wanted");
+    if (!cr_py_request_ops(&r, args[1]) || !cr_py_request_options(&r, args + 2, 0, kwnames) ||
+        !take_list(&list, args[0]))
+        return NULL;
+    cured_values **values = PyMem_Calloc(list.count, sizeof *values);
+    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count, r.ops, r.op_count, &r.options,
+                                (void *)list.stream}; /* NOLINT: see ask_of */
+    if (values != NULL) {
+        PyThreadState *thread = PyEval_SaveThread();
+        const cured_status status = cured_cuda_reduce_each(&ask, values, &error);
+        PyEval_RestoreThread(thread);
+        answer = status == CURED_OK ? results_of(&r, values, list.count) : failed(&error);
+        for (size_t i = 0; i < list.count; i++) cured_values_free(values[i]);
+    } else {
+        PyErr_NoMemory();
+    }
+    PyMem_Free(values);
+    PyMem_Free(list.arrays);
+    return answer;
+}
