@@ -185,8 +185,17 @@ typedef struct tensor_list {
     uintptr_t stream;
 } tensor_list;
 
-/* One tensor more, which the list keeps alive. */
-static bool add(tensor_list *list, PyObject *tensor) {
+/* One tensor more, which the list keeps alive. The tensors of a list are of one device, so one stream is the current one for all whose
+ * library is the same. */
+static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type) {
+    const int borrowed = cr_py_tensor_borrow(tensor, &list->arrays[list->count],
+                                             list->count == 0 ? &list->stream : NULL);
+    if (borrowed > 0 && (list->count == 0 || Py_TYPE(tensor) == *type)) {
+        *type = Py_TYPE(tensor);
+        list->count++;
+        return true;
+    }
+    if (borrowed < 0) return false;
     cr_py_input in = {.owner = tensor};
     cr_py_plan plan;
     bool good = cr_py_input_tensor(&in, tensor) > 0;
@@ -211,6 +220,7 @@ static bool add(tensor_list *list, PyObject *tensor) {
 /* The tensors of a Python list; false with an exception. */
 static bool take_list(tensor_list *list, PyObject *tensors) {
     const Py_ssize_t count = PyList_Size(tensors);
+    PyTypeObject *type = NULL; /* of the tensors that were borrowed */
     *list = (tensor_list){NULL, 0, 0};
     if (count < 1) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the list has no tensors");
@@ -219,7 +229,7 @@ static bool take_list(tensor_list *list, PyObject *tensors) {
     list->arrays = PyMem_Malloc((size_t)count * sizeof list->arrays[0]);
     bool good = list->arrays != NULL;
     if (!good) PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count && good; i++) good = add(list, PyList_GetItem(tensors, i));
+    for (Py_ssize_t i = 0; i < count && good; i++) good = add(list, PyList_GetItem(tensors, i), &type);
     if (!good) PyMem_Free(list->arrays);
     return good;
 }

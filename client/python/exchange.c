@@ -91,6 +91,13 @@ const cr_py_dl *cr_py_exchange_tensor(const cr_py_exchange *exchange, cr_py_inpu
     return &t->tensor;
 }
 
+bool cr_py_exchange_borrow(const cr_py_exchange *exchange, PyObject *array, cr_py_dl *tensor) {
+    if (exchange->borrow == NULL) return false;
+    if (exchange->borrow(array, tensor) == 0) return true;
+    PyErr_Clear(); /* what it objects to is said by the longer way */
+    return false;
+}
+
 bool cr_py_exchange_stream(const cr_py_exchange *exchange, const cr_py_dl *tensor, uintptr_t *stream) {
     void *current = NULL;
     if (exchange->stream(tensor->device_type, tensor->device_id, &current) != 0) {

@@ -304,6 +304,31 @@ static bool has_its_sign(PyObject *array) {
     return negated == 0;
 }
 
+static bool is_contiguous(const cr_py_dl *t, uint64_t *count) {
+    int64_t step = 1;
+    bool packed = true;
+    for (int i = t->ndim - 1; i >= 0; i--) {
+        packed = packed && (t->shape[i] == 1 || t->strides == NULL || t->strides[i] == step);
+        if (t->shape[i] < 0 || __builtin_mul_overflow(step, t->shape[i], &step)) return false;
+    }
+    *count = (uint64_t)step;
+    return packed || step == 0;
+}
+
+int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, uintptr_t *stream) {
+    cr_py_dl t;
+    uint64_t count;
+    const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(tensor));
+    if (exchange == NULL) return PyErr_Occurred() ? -1 : 0;
+    if (!has_its_sign(tensor)) return -1;
+    if (!cr_py_exchange_borrow(exchange, tensor, &t) || t.device_type != CR_PY_DL_CUDA ||
+        dl_dtype(&t) == CURED_DTYPE_DEFAULT || !is_contiguous(&t, &count))
+        return 0;
+    if (stream != NULL && !cr_py_exchange_stream(exchange, &t, stream)) return -1;
+    *array = (cured_cuda_array){count ? (const char *)t.data + t.byte_offset : NULL, count, dl_dtype(&t)};
+    return 1;
+}
+
 int cr_py_input_tensor(cr_py_input *in, PyObject *array) {
     int type = 0, id = 0;
     if (!has_its_sign(array)) return -1;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "client/python/extension.h"
+#include "cured/cuda.h"
 
 /* The region of these bytes on a link, made if need be and kept with the input's owner: one to be read, or one to be written. NULL
  * with an exception. */
@@ -14,6 +15,9 @@ cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint6
                                   cr_py_link *link);
 /* Waits until what was queued on the tensor's stream is done. False with an exception. */
 bool cr_py_tensor_wait(const cr_py_input *in);
+/* A contiguous CUDA tensor whose type tells it by functions in C: what libcured takes, valid while the caller holds the tensor. stream:
+ * NULL, or set to the one on which its library works now. 1: taken; 0: it is none of these; -1: exception. */
+int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, uintptr_t *stream);
 /* Tensors whose regions are kept. */
 Py_ssize_t cr_py_tensor_count(void);
 
@@ -42,6 +46,8 @@ typedef struct cr_py_exchange cr_py_exchange;
 const cr_py_exchange *cr_py_exchange_of(PyTypeObject *type);
 /* What the array is. The input holds it until it is released; NULL with the exception that the type raised. */
 const cr_py_dl *cr_py_exchange_tensor(const cr_py_exchange *exchange, cr_py_input *in, PyObject *array);
+/* The same without holding it: valid while the caller holds the array, and runs nothing of Python's. False: not so, without an exception. */
+bool cr_py_exchange_borrow(const cr_py_exchange *exchange, PyObject *array, cr_py_dl *tensor);
 /* The CUDA stream on which the type's work goes now, on the tensor's device. False with an exception. */
 bool cr_py_exchange_stream(const cr_py_exchange *exchange, const cr_py_dl *tensor, uintptr_t *stream);
 

@@ -1,6 +1,7 @@
 /* reduce: the functions of cured/cuda.h: what a program asks becomes folds on its stream, and partials become answers.
  *
  * Thread: any. Owner: a call is the program's until it is finished. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,30 +10,27 @@
 #include "client/lib/value.h"
 #include "kernels/core/serial.h"
 
-enum { FEW_ARRAYS = 16 };
-
 struct cured_cuda_call {
     cr_cl_cuda_ask ask; /* what it points to is the program's, and not looked at any more */
     size_t op_count;
     cr_caller_call *call;
 };
 
+_Static_assert(sizeof(cr_caller_array) == sizeof(cured_cuda_array) &&
+                   offsetof(cr_caller_array, data) == offsetof(cured_cuda_array, data) &&
+                   offsetof(cr_caller_array, n) == offsetof(cured_cuda_array, count),
+               "what a program lists is what the library reads");
+
 static cr_status start(const cr_cl_cuda_ask *ask, cr_caller_call **call, cr_error *error) {
     const cured_cuda_ask *of = ask->of;
-    cr_caller_array few[FEW_ARRAYS], *arrays = few;
-    if (of->array_count > FEW_ARRAYS) {
-        if (of->array_count <= SIZE_MAX / sizeof *arrays)
-            arrays = malloc(of->array_count * sizeof *arrays);
-        else
-            arrays = NULL;
-        if (arrays == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "arrays: no memory for so many");
-    }
-    for (size_t i = 0; i < of->array_count; i++) arrays[i] = (cr_caller_array){of->arrays[i].data, of->arrays[i].count};
-    const cr_caller_fold fold = {ask->dtype,      ask->needs.families, ask->needs.wants, arrays,
-                                 of->array_count, ask->first,          of->stream};
-    const cr_status status = ask->api->start(&fold, call, error);
-    if (arrays != few) free(arrays);
-    return status;
+    const cr_caller_fold fold = {ask->dtype,
+                                 ask->needs.families,
+                                 ask->needs.wants,
+                                 (const cr_caller_array *)(const void *)of->arrays,
+                                 of->array_count,
+                                 ask->first,
+                                 of->stream};
+    return ask->api->start(&fold, call, error);
 }
 
 static void set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial,

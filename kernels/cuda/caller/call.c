@@ -98,17 +98,10 @@ static cr_status next_slot(cr_caller_call *call, uint64_t n, cr_error *error) {
 }
 
 static cr_status start_list(cr_caller_call *call, const cr_visit *visit, const cr_caller_fold *fold, cr_error *error) {
-    uint64_t n = 0;
-    for (size_t i = 0; i < fold->count; i++) {
-        if (fold->arrays[i].n > CR_FOLD_MAX - n)
-            return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
-                           (unsigned long long)CR_FOLD_MAX);
-        n += fold->arrays[i].n;
-    }
-    cr_status status = next_slot(call, n, error);
+    cr_status status = next_slot(call, 0, error);
     if (status != CR_OK) return status;
     pthread_mutex_lock(&call->room->mutex);
-    status = cr_caller_fold_list(call->room, visit, fold, call->slots[0], error);
+    status = cr_caller_fold_list(call->room, visit, fold, call->slots[0], &call->n[0], error);
     pthread_mutex_unlock(&call->room->mutex);
     return status;
 }

@@ -13,10 +13,12 @@
 
 #include "kernels/cuda/gpu.h"
 
-/* One fold of arrays that lie one after the other. first: the index of the first element of all. */
+/* One fold of arrays that lie one after the other. first: the index of the first element of all. An array is laid out as
+ * cured_cuda_array, so that ten thousand of them need not be written again; its type is the fold's. */
 typedef struct cr_caller_array {
     const void *data;
     uint64_t n;
+    uint32_t dtype;
 } cr_caller_array;
 typedef struct cr_caller_fold {
     cr_dtype dtype;

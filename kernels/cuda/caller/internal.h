@@ -95,10 +95,10 @@ cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *
 /* Locked: puts one array's fold in the stream, its result in the slot. */
 cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
                              bool *telling, cr_error *error);
-/* Whether the fold's arrays go by one launch, and does it: likewise. */
+/* Whether the fold's arrays go by one launch, and does it: likewise. *n: the elements of all. */
 bool cr_caller_lists(const cr_caller_fold *fold);
 cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
-                              cr_error *error);
+                              uint64_t *n, cr_error *error);
 cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
                          void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
                          cr_error *error);

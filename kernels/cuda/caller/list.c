@@ -33,24 +33,28 @@ static cr_status make_room(cr_room *room, size_t count, cudaStream_t stream, cr_
     return CR_OK;
 }
 
-/* Writes the descriptors; the longest array is what args->fold is of. */
-static void describe(const cr_caller_fold *fold, uint32_t size, cr_list_array *to, cr_list_args *args,
-                     size_t *longest) {
-    uint64_t row = 0, most = 0;
+/* Writes the descriptors; the longest array is what args->fold is of. Gives the number of all elements; beyond CR_FOLD_MAX some number
+ * beyond it. */
+static uint64_t describe(const cr_caller_fold *fold, uint32_t size, cr_list_array *to, cr_list_args *args,
+                         size_t *longest) {
+    uint64_t row = 0, most = 0, all = 0;
+    uintptr_t edges = 0;
     uint32_t count = 0;
-    bool edges = false;
-    for (size_t i = 0; i < fold->count; i++) {
+    for (size_t i = 0; i < fold->count && all <= CR_FOLD_MAX; i++) {
         const cr_caller_array *array = &fold->arrays[i];
         if (array->n == 0) continue;
         if (array->n > most) most = array->n, *longest = i;
-        edges |= ((uintptr_t)array->data | (array->n * size)) % CR_GPU_VECTOR != 0;
-        to[count++] = (cr_list_array){array->data, array->n, row};
+        if (array->n > CR_FOLD_MAX) return array->n;
+        edges |= (uintptr_t)array->data | array->n * size;
+        to[count++] = (cr_list_array){array->data, array->n, (uint32_t)row};
         row += cr_list_rows(array->n, size);
+        all += array->n;
     }
-    to[count] = (cr_list_array){NULL, 0, row};
+    to[count] = (cr_list_array){NULL, 0, (uint32_t)row};
     args->count = count;
-    args->rows = row;
-    args->edges = edges;
+    args->rows = (uint32_t)row;
+    args->edges = edges % CR_GPU_VECTOR != 0;
+    return all;
 }
 
 static cr_status launch(cr_list_args *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error) {
@@ -65,15 +69,19 @@ static cr_status launch(cr_list_args *args, const cr_caller_fold *fold, cudaStre
 }
 
 cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
-                              cr_error *error) {
+                              uint64_t *n, cr_error *error) {
     cr_fold_slot *to = &room->slots[slot];
     cr_list_args args = {0};
     size_t longest = 0;
     cr_partial_init(&to->partial, fold->dtype, fold->families);
-    if (fold->count >= UINT32_MAX) return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than 2^32");
+    if (fold->count >= CR_LIST_ROWS / 2) /* with CR_FOLD_MAX elements, no more rows than there may be */
+        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than 2^30");
     cr_status status = make_room(room, fold->count + 1, visit->stream, error);
     if (status != CR_OK) return status;
-    describe(fold, (uint32_t)cr_dtype_size(fold->dtype), room->list.host, &args, &longest);
+    *n = describe(fold, (uint32_t)cr_dtype_size(fold->dtype), room->list.host, &args, &longest);
+    if (*n > CR_FOLD_MAX)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
+                       (unsigned long long)CR_FOLD_MAX);
     if (args.count != 0) {
         cr_fold_prepare(&args.fold, fold->dtype, fold->arrays[longest].data, fold->arrays[longest].n, fold->first,
                         visit->multiprocessors, room->state, to);

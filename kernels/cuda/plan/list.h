@@ -13,19 +13,21 @@ extern "C" {
 #endif
 
 enum { CR_LIST_ROW = CR_GPU_THREADS * CR_GPU_VECTOR };
+#define CR_LIST_ROWS ((uint64_t)1 << 31) /* 8 TB */
 
 /* In device memory. After the last comes one with n 0, whose row is the number of all rows. */
 typedef struct cr_list_array {
     const uint8_t *data;
-    uint64_t n, row;
+    uint64_t n;
+    uint32_t row;
 } cr_list_array;
 
 /* fold: of one of the arrays, for what is looked at before the others; its state and slot are the whole list's. */
 typedef struct cr_list_args {
     cr_fold_args fold;
     const cr_list_array *arrays;
-    uint64_t rows, per_block;
-    uint32_t count; /* 1 and more, none of them without elements */
+    uint32_t rows, per_block; /* CR_LIST_ROWS at most */
+    uint32_t count;           /* 1 and more, none of them without elements */
     bool edges;     /* some array does not begin and end at multiples of 16 bytes */
 } cr_list_args;
 

@@ -9,19 +9,36 @@
 #include "kernels/cuda/thread/simt.cuh"
 #include "kernels/cuda/walk/walk.cuh"
 
+/* Descriptors at hand, one in each lane of a warp: so 31 short arrays take one way to memory, and not one each. */
+struct cr_list_window {
+    uint32_t base;
+    cr_list_array mine; /* number base + lane */
+
+    CR_DEVICE void load(const cr_list_args &args, uint32_t at) {
+        base = at;
+        mine = args.arrays[min(at + threadIdx.x % CR_WARP, args.count)];
+    }
+    /* Whether number `at` and the next one are there. */
+    CR_DEVICE bool has(uint32_t at) const { return at - base + 1 < CR_WARP; }
+};
+
 /* An array of the list, laid out as cr_fold_plan_make does. */
 template <int SIZE> struct cr_list_spot {
     static constexpr uint32_t LANES = CR_GPU_VECTOR / SIZE;
     const uint8_t *data;
     const uint4 *body;
-    uint64_t n, row, next, vectors; /* next: the row at which the next array begins */
+    uint64_t n, vectors;
+    uint32_t row, next; /* next: the row at which the next array begins */
     uint32_t head, shift;
 
-    CR_DEVICE void take(const cr_list_array *array) {
-        data = array->data;
-        n = array->n;
-        row = array->row;
-        next = array[1].row;
+    /* Number `at` of the list; a warp together. */
+    CR_DEVICE void take(const cr_list_args &args, cr_list_window &window, uint32_t at) {
+        if (!window.has(at)) window.load(args, at);
+        const uint32_t lane = at - window.base;
+        data = reinterpret_cast<const uint8_t *>(__shfl_sync(CR_EVERYONE, (uint64_t)(uintptr_t)window.mine.data, lane));
+        n = __shfl_sync(CR_EVERYONE, window.mine.n, lane);
+        row = __shfl_sync(CR_EVERYONE, window.mine.row, lane);
+        next = __shfl_sync(CR_EVERYONE, window.mine.row, lane + 1);
         const uint32_t off = (uint32_t)((uintptr_t)data % CR_GPU_VECTOR);
         uint32_t back = 0;
         head = off == 0 ? 0 : (CR_GPU_VECTOR - off) / SIZE;
@@ -50,7 +67,7 @@ template <int SIZE> struct cr_list_spot {
 };
 
 /* The array of a row: the last that begins at it or before. A warp together; 32 at a time. */
-CR_DEVICE uint32_t cr_list_find(const cr_list_args &args, uint64_t row) {
+CR_DEVICE uint32_t cr_list_find(const cr_list_args &args, uint32_t row) {
     uint32_t low = 0, high = args.count;
     while (high - low > 1) {
         const uint32_t step = (high - low + CR_WARP - 1) / CR_WARP, at = low + step * (threadIdx.x % CR_WARP);
@@ -64,20 +81,20 @@ CR_DEVICE uint32_t cr_list_find(const cr_list_args &args, uint64_t row) {
 
 /* Rows [row, end), which may be of several arrays; at and spot go on with them. */
 template <int U, int SIZE>
-CR_DEVICE void cr_list_load(uint4 (&v)[U], const cr_list_args &args, uint64_t row, uint64_t end, uint32_t &at,
-                            cr_list_spot<SIZE> &spot) {
-    const uint64_t from = (row - spot.row) * CR_GPU_THREADS + threadIdx.x;
-    if (spot.shift == 0 && row + U <= end && (row - spot.row + U) * CR_GPU_THREADS <= spot.vectors) {
+CR_DEVICE void cr_list_load(uint4 (&v)[U], const cr_list_args &args, uint32_t row, uint32_t end, uint32_t &at,
+                            cr_list_window &window, cr_list_spot<SIZE> &spot) {
+    if (spot.shift == 0 && row + U <= end && (uint64_t)(row - spot.row + U) * CR_GPU_THREADS <= spot.vectors) {
+        const uint4 *from = spot.body + (uint64_t)(row - spot.row) * CR_GPU_THREADS + threadIdx.x;
 #pragma unroll
-        for (int j = 0; j < U; j++) v[j] = spot.body[from + (uint64_t)j * CR_GPU_THREADS];
+        for (int j = 0; j < U; j++) v[j] = from[j * CR_GPU_THREADS];
         return;
     }
 #pragma unroll
     for (int j = 0; j < U; j++) {
         v[j] = make_uint4(0, 0, 0, 0);
         if (row + j >= end) continue;
-        if (row + j >= spot.next) spot.take(&args.arrays[++at]);
-        const uint64_t i = (row + j - spot.row) * CR_GPU_THREADS + threadIdx.x;
+        if (row + j >= spot.next) spot.take(args, window, ++at);
+        const uint64_t i = (uint64_t)(row + j - spot.row) * CR_GPU_THREADS + threadIdx.x;
         if (i >= spot.vectors) continue;
         v[j] = spot.body[i];
         if (spot.shift != 0) v[j] = cr_join(v[j], spot.body[i + 1], spot.shift);
@@ -86,13 +103,15 @@ CR_DEVICE void cr_list_load(uint4 (&v)[U], const cr_list_args &args, uint64_t ro
 
 /* The single elements of the arrays that begin in rows [row, end): an array a warp. */
 template <class A>
-CR_DEVICE void cr_list_edges(A &acc, const cr_list_args &args, uint64_t row, uint64_t end, typename A::Shared &shared) {
+CR_DEVICE void cr_list_edges(A &acc, const cr_list_args &args, uint32_t row, uint32_t end, typename A::Shared &shared) {
     const uint32_t lane = threadIdx.x % CR_WARP;
+    cr_list_window window;
     uint32_t at = cr_list_find(args, row);
     if (args.arrays[at].row < row) at++;
+    window.load(args, at);
     for (at += threadIdx.x / CR_WARP; at < args.count && args.arrays[at].row < end; at += CR_WARPS) {
         cr_list_spot<A::SIZE> spot;
-        spot.take(&args.arrays[at]);
+        spot.take(args, window, at);
         if (spot.edges() == 0) continue;
         const uint4 v[2] = {spot.edge(lane), spot.edge(lane + CR_WARP)};
         acc.template tile<2>(v, 0, 2, shared);
@@ -108,14 +127,16 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_list_walk(const 
     cr_let_the_next_begin();
     cr_after_the_last(); /* the descriptors are written before */
     acc.begin(args.fold, shared, acc.sample(args.fold));
-    const uint64_t first = blockIdx.x * args.per_block, end = min(first + args.per_block, args.rows);
+    const uint32_t first = blockIdx.x * args.per_block, end = min(first + args.per_block, args.rows);
     uint32_t at = cr_list_find(args, first);
+    cr_list_window window;
     cr_list_spot<A::SIZE> spot;
-    spot.take(&args.arrays[at]);
-    for (uint64_t row = first; row < end; row += U) {
+    window.load(args, at);
+    spot.take(args, window, at);
+    for (uint32_t row = first; row < end; row += U) {
         uint4 v[U];
-        if (row >= spot.next) spot.take(&args.arrays[++at]);
-        cr_list_load<U>(v, args, row, end, at, spot);
+        if (row >= spot.next) spot.take(args, window, ++at);
+        cr_list_load<U>(v, args, row, end, at, window, spot);
         acc.template tile<U>(v, 0, U, shared);
     }
     if (args.edges) cr_list_edges(acc, args, first, end, shared);
@@ -126,11 +147,11 @@ __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) cr_list_walk(const 
 /* given: the beginning of a cr_list_args. */
 template <class A> int cr_list_launch(const cr_fold_args *given, void *stream) {
     cr_list_args args = *reinterpret_cast<const cr_list_args *>(given);
-    const uint64_t wave = (uint64_t)(args.fold.multiprocessors ? args.fold.multiprocessors : 1) * A::BLOCKS;
-    uint64_t per = (args.rows + wave - 1) / wave;
+    const uint32_t wave = (args.fold.multiprocessors ? args.fold.multiprocessors : 1) * A::BLOCKS;
+    uint32_t per = (args.rows + wave - 1) / wave;
     if (per > 1) per = (per + A::UNROLL - 1) / A::UNROLL * A::UNROLL;
     args.per_block = per;
-    args.fold.plan.blocks = args.fold.plan.chunks = (uint32_t)((args.rows + per - 1) / per);
+    args.fold.plan.blocks = args.fold.plan.chunks = (args.rows + per - 1) / per;
     return cr_launch(cr_list_walk<A>, args.fold.plan.blocks, CR_GPU_THREADS, stream, args.fold.follows, args);
 }
 
