@@ -82,7 +82,7 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
 /* Enqueues, and waits for nothing: the stream's next kernel may use the answers. to[k]: device memory for the answers of ops[k],
  * outer·inner of them along an axis and one otherwise, of cured_axis_dtype(), at a multiple of its size. status: 8 bytes of device memory
  * at a multiple of 8, which become 0, or something else where an integer does not fit its type (that output then holds any value);
- * NULL: nobody asks. One array at a time. In a stream that is captured, the call has a workspace of its own, which the graph owns; so
+ * NULL: nobody asks. Several arrays are one, of sums of floats, their means and norms. In a stream that is captured, the call has a workspace of its own, which the graph owns; so
  * the graph may be replayed beside other calls. UNIMPLEMENTED for what a GPU cannot finish, with a sentence. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
 

@@ -23,9 +23,9 @@ static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, cr
     cr_status status = CR_OK;
     if (of->array_count == 0 || of->arrays == NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is 0, must be at least 1");
-    if (of->array_count != 1 && (what == CR_CUDA_AXIS || what == CR_CUDA_TO))
-        return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for %s", of->array_count,
-                       what == CR_CUDA_AXIS ? "an axis" : "answers in device memory");
+    const bool axis = what == CR_CUDA_AXIS || (what == CR_CUDA_TO && of->options != NULL && of->options->axis != NULL);
+    if (of->array_count != 1 && axis)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for an axis", of->array_count);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
         status = check_array(&of->arrays[i], i, what != CR_CUDA_EACH, of->arrays[0].dtype, error);
     return status;

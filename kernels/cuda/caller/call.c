@@ -22,34 +22,31 @@ struct cr_caller_call {
     cr_partial sum;
 };
 
-static int launch(cr_fold_args *args, cr_fold_launcher *launchers, uint32_t count, cudaStream_t stream) {
-    int failure = cudaSuccess;
-    for (uint32_t i = 0; i < count && failure == cudaSuccess; i++) {
-        args->follows = i != 0; /* what comes before the first may write the array */
-        failure = launchers[i](args, stream);
-    }
-    return failure;
-}
-
-cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
-                             bool *telling, cr_error *error) {
+cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStream_t stream, cr_error *error) {
     cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
-    cr_fold_args args = {0};
-    cr_fold_slot *to = &room->slots[slot];
     uint32_t count = 0;
+    int failure = cudaSuccess;
     if (fold->n > CR_FOLD_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array: %llu elements; a GPU takes %llu in one",
                        (unsigned long long)fold->n, (unsigned long long)CR_FOLD_MAX);
     cr_status status = cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
     if (status != CR_OK) return status;
+    for (uint32_t i = 0; i < count && failure == cudaSuccess && fold->n != 0; i++) {
+        args->follows = i != 0; /* what comes before the first may write the array */
+        failure = launchers[i](args, stream);
+    }
+    return cr_caller_error(failure, "fold", error);
+}
+
+cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
+                             bool *telling, cr_error *error) {
+    cr_fold_args args = {0};
+    cr_fold_slot *to = &room->slots[slot];
     cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, visit->multiprocessors, room->state, to);
     cr_partial_init(&to->partial, fold->dtype, fold->families);
     if (fold->wants) cr_partial_want(&to->partial, fold->wants);
-    *telling = false;
-    if (fold->n != 0) {
-        *telling = cr_fold_await(&args, fold->dtype, fold->families);
-        status = cr_caller_error(launch(&args, launchers, count, visit->stream), "fold", error);
-    }
+    *telling = fold->n != 0 && cr_fold_await(&args, fold->dtype, fold->families);
+    const cr_status status = cr_caller_launch(&args, fold, visit->stream, error);
     if (status != CR_OK) return status;
     return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
 }

@@ -46,8 +46,10 @@ typedef struct cr_caller_api {
                       void (*found)(void *user, size_t number, const cr_partial *partial), void *user, cr_error *error);
     /* Along an axis, of one block of at least one output, answers to host memory: results[k] for ops[k]. Waits. */
     cr_status (*axis)(const cr_gpu_axis *axis, void *stream, void *const *results, cr_error *error);
-    /* To axis->to, in device memory, as is status: NULL, or 8 bytes that become 0, or not where an integer does not fit. */
-    cr_status (*enqueue)(const cr_gpu_axis *axis, void *stream, void *status, cr_error *error);
+    /* To axis->to, in device memory, as is status: NULL, or 8 bytes that become 0, or not where an integer does not fit. Of several arrays
+     * axis has one row, of the elements of all. */
+    cr_status (*enqueue)(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
+                         void *status, cr_error *error);
     void (*trim)(void);
 } cr_caller_api;
 

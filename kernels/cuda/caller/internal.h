@@ -1,5 +1,6 @@
 /* internal: what the files of libcured-cuda share. enter.c: whose stream, device and context a call is of. room.c: what each stream
- * has. call.c, each.c, list.c: folds. answers.c: answers along an axis, and in device memory.
+ * has. call.c, each.c, list.c: folds. answers.c: answers along
+ * an axis. enqueue.c: answers in device memory.
  *
  * A room is one stream's. Its mutex is held while work is put in the stream, so that the parts of two threads' calls do not mix; a
  * wait holds it only where the room's memory for answers is read.
@@ -63,6 +64,7 @@ typedef struct cr_room {
     uint32_t calls;                                 /* under way; guarded by the rooms' mutex */
     pthread_mutex_t mutex;                          /* all below */
     cr_gpu_state *state;
+    cr_fold_slot *answer; /* behind the state, in device memory: of folds that are finished there */
     cr_fold_slot *slots;
     cudaEvent_t events[CR_ROOM_SLOTS];
     uint32_t taken;        /* slots, a bit each */
@@ -95,17 +97,33 @@ cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *
 /* Locked: puts one array's fold in the stream, its result in the slot. */
 cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
                              bool *telling, cr_error *error);
+/* Puts a fold's launches in the stream: args, of cr_fold_prepare, say of what and where to. */
+cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStream_t stream, cr_error *error);
 /* Whether the fold's arrays go by one launch, and does it: likewise. *n: the elements of all. */
 bool cr_caller_lists(const cr_caller_fold *fold);
 cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
                               uint64_t *n, cr_error *error);
+/* The same in parts: descriptors to `host`, with room for one more than there are arrays; and the launches, of descriptors at
+ * args->arrays. False: there are too many elements. */
+bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit *visit, cr_gpu_state *state,
+                          cr_fold_slot *to, void *args, uint64_t *n);
+cr_status cr_caller_list_launch(void *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error);
+/* Through the room's own memory. */
+cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, cr_fold_slot *to,
+                             uint64_t *n, cr_error *error);
 cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
                          void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
                          cr_error *error);
 
-/* ---- answers.c ---- */
+/* ---- answers.c, enqueue.c ---- */
+
+/* What kernels along an axis take of it, and of a room. */
+cr_status cr_caller_check_axis(const cr_gpu_axis *axis, cr_error *error);
+uint64_t cr_caller_scratch(const cr_gpu_axis *axis, const cr_visit *visit);
+cr_status cr_caller_need_scratch(cr_room *room, const cr_gpu_axis *axis, const cr_visit *visit, cr_error *error);
 
 cr_status cr_caller_axis(const cr_gpu_axis *axis, void *stream, void *const *results, cr_error *error);
-cr_status cr_caller_enqueue(const cr_gpu_axis *axis, void *stream, void *status, cr_error *error);
+cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
+                            void *status, cr_error *error);
 
 #endif

@@ -57,7 +57,19 @@ static uint64_t describe(const cr_caller_fold *fold, uint32_t size, cr_list_arra
     return all;
 }
 
-static cr_status launch(cr_list_args *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error) {
+bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit *visit, cr_gpu_state *state,
+                          cr_fold_slot *to, void *list_args, uint64_t *n) {
+    cr_list_args *args = list_args;
+    size_t longest = 0;
+    *n = describe(fold, (uint32_t)cr_dtype_size(fold->dtype), host, args, &longest);
+    if (*n > CR_FOLD_MAX) return false;
+    cr_fold_prepare(&args->fold, fold->dtype, fold->arrays[longest].data, fold->arrays[longest].n, fold->first,
+                    visit->multiprocessors, state, to);
+    return true;
+}
+
+cr_status cr_caller_list_launch(void *list_args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error) {
+    cr_list_args *args = list_args;
     int failure = cudaSuccess;
     args->fold.follows = false;
     for (uint32_t family = 1; family < CR_FAM_ALL && failure == cudaSuccess; family <<= 1) {
@@ -68,32 +80,31 @@ static cr_status launch(cr_list_args *args, const cr_caller_fold *fold, cudaStre
     return cr_caller_error(failure, "list", error);
 }
 
-cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
-                              uint64_t *n, cr_error *error) {
-    cr_fold_slot *to = &room->slots[slot];
+cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, cr_fold_slot *to,
+                             uint64_t *n, cr_error *error) {
     cr_list_args args = {0};
-    size_t longest = 0;
-    cr_partial_init(&to->partial, fold->dtype, fold->families);
+    *n = 0;
     if (fold->count >= CR_LIST_ROWS / 2) /* with CR_FOLD_MAX elements, no more rows than there may be */
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than 2^30");
     cr_status status = make_room(room, fold->count + 1, visit->stream, error);
     if (status != CR_OK) return status;
-    *n = describe(fold, (uint32_t)cr_dtype_size(fold->dtype), room->list.host, &args, &longest);
-    if (*n > CR_FOLD_MAX)
+    if (!cr_caller_list_write(fold, room->list.host, visit, room->state, to, &args, n))
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
                        (unsigned long long)CR_FOLD_MAX);
-    if (args.count != 0) {
-        cr_fold_prepare(&args.fold, fold->dtype, fold->arrays[longest].data, fold->arrays[longest].n, fold->first,
-                        visit->multiprocessors, room->state, to);
-        args.arrays = room->list.device;
-        status = cr_caller_error(
-            (int)cudaMemcpyAsync(room->list.device, room->list.host, (args.count + 1) * sizeof(cr_list_array),
-                                 cudaMemcpyHostToDevice, visit->stream),
-            "list", error);
-        if (status == CR_OK)
-            status = cr_caller_error((int)cudaEventRecord(room->list.copied, visit->stream), "event", error);
-        if (status == CR_OK) status = launch(&args, fold, visit->stream, error);
-    }
+    if (args.count == 0) return CR_OK;
+    args.arrays = room->list.device;
+    cudaError_t failure =
+        cudaMemcpyAsync(room->list.device, room->list.host, (args.count + 1) * sizeof(cr_list_array),
+                        cudaMemcpyHostToDevice, visit->stream);
+    if (failure == cudaSuccess) failure = cudaEventRecord(room->list.copied, visit->stream);
+    if (failure != cudaSuccess) return cr_caller_error((int)failure, "list", error);
+    return cr_caller_list_launch(&args, fold, visit->stream, error);
+}
+
+cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, uint32_t slot,
+                              uint64_t *n, cr_error *error) {
+    cr_partial_init(&room->slots[slot].partial, fold->dtype, fold->families);
+    const cr_status status = cr_caller_list_put(room, visit, fold, &room->slots[slot], n, error);
     if (status != CR_OK) return status;
     return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
 }

@@ -54,9 +54,11 @@ static void free_memory(cr_room *room) {
 /* Memory that is freed in the order of a stream need not be freed by it; but this is, by whoever trims. */
 static cudaError_t make_memory(cr_room *room, cudaStream_t stream) {
     void *state = NULL, *slots = NULL, *small = NULL;
-    cudaError_t failure = cudaMallocAsync(&state, sizeof *room->state, stream);
+    const size_t bytes = sizeof *room->state + sizeof *room->answer;
+    cudaError_t failure = cudaMallocAsync(&state, bytes, stream);
     room->state = state;
-    if (failure == cudaSuccess) failure = cudaMemsetAsync(state, 0, sizeof *room->state, stream);
+    room->answer = (cr_fold_slot *)(void *)(room->state + 1);
+    if (failure == cudaSuccess) failure = cudaMemsetAsync(state, 0, bytes, stream);
     if (failure == cudaSuccess) failure = cudaMallocHost(&slots, CR_ROOM_SLOTS * sizeof *room->slots);
     room->slots = slots;
     if (failure == cudaSuccess) failure = cudaMallocHost(&small, CR_ROOM_SMALL + sizeof(cr_axis_failure));

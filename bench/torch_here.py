@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""torch_here: what a call costs in a program of torch that holds GPU data: cured in the program's own process beside torch's ways.
+
+Each call of the first part follows a kernel of the program's own, as in every real program, and takes the next of several tensors. Every
+answer is checked: against a float64 sum on the GPU, or bit for bit against cured's answer by another way. Prints the machine, and of
+each figure the median in microseconds with the 10th and 90th percentile.
+
+usage: PYTHONPATH=… CURED_CUDA_LIBRARY=… torch_here.py [--gib N]      (of the state dict; 14)
+Exit status 77: there is no torch with a GPU.
+"""
+import argparse
+import statistics
+import sys
+import time
+
+try:
+    import torch
+    assert torch.cuda.is_available()
+except (ImportError, AssertionError):
+    print("skipped: no torch with a GPU")
+    sys.exit(77)
+
+import cured
+import cured.torch
+
+SIZES = (("4 KiB", 1 << 10), ("1 MiB", 1 << 18), ("64 MiB", 1 << 24), ("1 GiB", 1 << 28))
+SIX = ["sum", "mean", "min", "max", "norm2", "std"]
+
+
+def timed(call, before=None, rounds=60, warm=12):
+    times = []
+    for i in range(rounds + warm):
+        if before is not None:
+            before(i)
+        begun = time.perf_counter_ns()
+        call(i)
+        times.append((time.perf_counter_ns() - begun) / 1e3)
+    times = sorted(times[warm:])
+    return statistics.median(times), times[len(times) // 10], times[-1 - len(times) // 10]
+
+
+def on_gpu(call, rounds=9, calls=20):
+    """Of the GPU's own time for a call, by events."""
+    found = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        call(0)
+        begin.record()
+        for i in range(calls):
+            call(i)
+        end.record()
+        torch.cuda.synchronize()
+        found.append(begin.elapsed_time(end) * 1e3 / calls)
+    found.sort()
+    return statistics.median(found), found[0], found[-1]
+
+
+def tell(row, **ways):
+    base = next(iter(ways.values()))[0]
+    print("%-42s" % row + "   ".join("%s %.1f [%.1f, %.1f]%s" % (name.replace("_", " "), *figures, "" if figures[0] == base else " %.2f" %
+                                                                 (figures[0] / base)) for name, figures in ways.items()), flush=True)
+
+
+def calls():
+    own = torch.zeros(1 << 20, device="cuda")
+
+    def kernel(i):
+        own.add_(1.0)
+
+    def idle(i):
+        torch.cuda.synchronize()
+
+    for name, n in SIZES:
+        tensors = [torch.randn(n, device="cuda") for _ in range(16 if n < 1 << 28 else 4)]
+        some = len(tensors)
+        for t in tensors[:2]:
+            true = t.double().sum().item()
+            assert abs(cured.sum(t) - true) <= 1e-9 * (abs(true) + n), (cured.sum(t), true)
+
+        def torch_sum(i):
+            kernel(i)
+            tensors[i % some].sum().item()
+
+        def cured_sum(i):
+            kernel(i)
+            cured.sum(tensors[i % some])
+
+        tell("sum of %s after a kernel" % name, torch=timed(torch_sum), cured=timed(cured_sum))
+
+        def torch_six(i):
+            kernel(i)
+            t = tensors[i % some]
+            return t.sum().item(), t.mean().item(), t.min().item(), t.max().item(), t.norm().item(), t.std().item()
+
+        def cured_six(i):
+            kernel(i)
+            return cured.reduce(tensors[i % some], SIX)
+
+        tell("six ops of %s after a kernel" % name, torch=timed(torch_six), cured=timed(cured_six))
+        out, mine = torch.zeros((), device="cuda"), torch.zeros((), device="cuda")
+        tell("host's time of sum, out=, %s" % name,
+             torch=timed(lambda i: torch.sum(tensors[i % some], dim=0, out=out), idle),
+             cured=timed(lambda i: cured.sum(tensors[i % some], out=mine), idle))
+        tell("GPU's time of sum, out=, %s" % name, torch=on_gpu(lambda i: torch.sum(tensors[i % some], dim=0, out=out)),
+             cured=on_gpu(lambda i: cured.sum(tensors[i % some], out=mine)))
+        cured.sum(tensors[0], out=mine)
+        assert mine.item() == torch.tensor(cured.sum(tensors[0], dtype="f4")).item()
+        del tensors
+        torch.cuda.empty_cache()
+
+
+def graphs():
+    t, out = torch.randn(1 << 18, device="cuda"), torch.zeros((), device="cuda")
+    cured.sum(t, out=out)
+    torch.cuda.synchronize()
+    graph, bare = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        cured.sum(t, out=out)
+    with torch.cuda.graph(bare):
+        torch.sum(t, dim=0, out=out)
+    t.normal_()
+    graph.replay()
+    assert out.item() == torch.tensor(cured.sum(t, dtype="f4")).item()
+    tell("a graph of sum, out=, 1 MiB, replayed", torch=on_gpu(lambda i: bare.replay()), cured=on_gpu(lambda i: graph.replay()))
+
+
+def read(tensors):
+    """A read of all bytes at the speed of memory: a maximum of one flat tensor by cured, the fastest that is here."""
+    flat = torch.cat([t.reshape(-1) for t in tensors]).view(torch.int32)
+    return timed(lambda i: cured.max(flat), rounds=30)
+
+
+def norms():
+    for dtype in (torch.bfloat16, torch.float32):
+        for total in (743, 225):
+            weights = torch.rand(300, generator=torch.Generator().manual_seed(1)) ** 3 + 0.01
+            sizes = (weights / weights.sum() * total * 1e6 / dtype.itemsize / 2).long() * 2
+            tensors = [torch.randn(int(n), device="cuda").to(dtype) for n in sizes]
+            flat = torch.cat(tensors)
+            assert cured.reduce(tensors, "norm2").norm2 == cured.norm2(flat)
+            del flat
+            tell("norm2 of 300 %s, %d MB" % (str(dtype)[6:], total), read=read(tensors),
+                 cured=timed(lambda i: cured.reduce(tensors, "norm2"), rounds=30),
+                 total_norm=timed(lambda i: cured.torch.total_norm(tensors).item(), rounds=30),
+                 foreach_norm=timed(lambda i: torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors))).item(), rounds=20),
+                 get_total_norm=timed(lambda i: torch.nn.utils.get_total_norm(tensors).item(), rounds=20))
+            if dtype == torch.bfloat16:
+                parameters = [torch.nn.Parameter(t) for t in tensors]
+                for p in parameters:
+                    p.grad = p.detach().clone()
+
+                def clip(way):
+                    def call(i):
+                        way(parameters, 1e9)
+                        torch.cuda.synchronize()
+                    return timed(call, rounds=15)
+
+                tell("clip_grad_norm_ of them", torch=clip(torch.nn.utils.clip_grad_norm_), cured=clip(cured.torch.clip_grad_norm_))
+                del parameters
+            del tensors
+            torch.cuda.empty_cache()
+
+
+def many():
+    tensors = [torch.randn(1024, device="cuda") for _ in range(10_000)]
+    flat = torch.cat(tensors)
+    assert cured.reduce(tensors, "norm2").norm2 == cured.norm2(flat)
+    assert [r.norm2 for r in cured.reduce_each(tensors, "norm2")[::999]] == [cured.norm2(t) for t in tensors[::999]]
+    tell("10,000 of 4 KiB, total", foreach_norm=timed(lambda i: torch.linalg.vector_norm(torch.stack(torch._foreach_norm(tensors))).item(),
+                                                      rounds=7, warm=2),
+         cured=timed(lambda i: cured.reduce(tensors, "norm2"), rounds=15, warm=3))
+    tell("10,000 of 4 KiB, each", foreach_norm=timed(lambda i: torch.stack(torch._foreach_norm(tensors)).cpu(), rounds=7, warm=2),
+         cured=timed(lambda i: cured.reduce_each(tensors, "norm2"), rounds=15, warm=3))
+
+
+def state(gib):
+    """Tensors as a model of 7 billion parameters has, at this many GiB."""
+    share = [4096 * 4096] * 4 + [11008 * 4096] * 3 + [4096] * 2
+    sizes = [32000 * 4096] * 2 + share * 32 + [4096]
+    scale = gib * (1 << 30) / (2 * sum(sizes))
+    tensors = {"t%d" % i: torch.randn(max(int(n * scale), 8) // 8 * 8, device="cuda", dtype=torch.bfloat16) for i, n in enumerate(sizes)}
+    bytes_all = sum(t.numel() * 2 for t in tensors.values())
+    largest = max(tensors.values(), key=lambda t: t.numel())
+    rate = largest.numel() * 2 / timed(lambda i: cured.max(largest), rounds=15)[0]
+    stats = cured.torch.stats(tensors)
+    assert stats["t3"].norm2 == cured.norm2(tensors["t3"])
+    tell("stats of %d bf16 tensors, %.1f GB" % (len(tensors), bytes_all / 1e9), read=(bytes_all / rate,) * 3,
+         cured=timed(lambda i: cured.torch.stats(tensors), rounds=5, warm=1))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gib", type=float, default=14)
+    words = parser.parse_args()
+    print("%s, torch %s, cured %s" % (torch.cuda.get_device_name(), torch.__version__, cured.__version__), flush=True)
+    for part in (calls, graphs, norms, many):
+        part()
+    state(words.gib)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+/* answers: what the host says to the kernel of answer.h. Thread: any; nothing here holds state. */
+#include <string.h>
+
+#include "kernels/cuda/axis/answer.h"
+
+static bool is_answer(cr_op op, const cr_gpu_axis *axis) {
+    const cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
+    return cr_op_closing(op) == CR_CLOSING_SUMS && cr_op_term(op) != CR_TERM_SPREAD &&
+           cr_fold_takes(axis->dtype, cr_op_needs(op, axis->dtype)) &&
+           cr_dtype_kind(cr_axis_dtype(op, axis->dtype, &own)) == CR_KIND_FLOAT;
+}
+
+bool cr_answer_takes(const cr_gpu_axis *axis) {
+    bool all = axis->op_count != 0 && axis->op_count <= CR_GPU_AXIS_OPS && axis->shape.n != 0 &&
+               axis->shape.outer == 1 && axis->shape.inner == 1 && cr_dtype_kind(axis->dtype) == CR_KIND_FLOAT;
+    for (uint32_t k = 0; all && k < axis->op_count; k++) all = is_answer(axis->ops[k], axis);
+    return all;
+}
+
+uint32_t cr_answer_families(const cr_gpu_axis *axis) {
+    uint32_t families = 0;
+    for (uint32_t k = 0; k < axis->op_count; k++) families |= cr_op_needs(axis->ops[k], axis->dtype);
+    return families;
+}
+
+int cr_answer_enqueue(const cr_gpu_axis *axis, const cr_fold_slot *slot, void *stream) {
+    cr_answer_args args;
+    int failure = 0;
+    memset(&args, 0, sizeof args);
+    args.slot = slot;
+    args.axis.at.n = axis->shape.n;
+    args.axis.skip = axis->finish.nan == CR_NAN_SKIP;
+    for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
+        const cr_op op = axis->ops[k];
+        const cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
+        const cr_op_row *row = cr_op_row_of(op);
+        const cr_sum_at at = cr_sum_of(cr_op_needs(op, axis->dtype));
+        const uint32_t i = args.axis.out_count++;
+        args.axis.out[i] = (cr_axis_out){.op = (int32_t)op,
+                                         .result = (int32_t)cr_axis_dtype(op, axis->dtype, &own),
+                                         .term = row->term,
+                                         .divisor = row->divisor,
+                                         .root = row->root == CR_ROOT_ROOT,
+                                         .to = axis->to[k]};
+        args.sum[i].at = (uint8_t)at;
+        args.sum[i].limbs = (uint16_t)cr_sum_limbs(at, axis->dtype);
+        args.sum[i].grid = (int16_t)cr_sum_grid(at, axis->dtype);
+        if (args.axis.out_count < CR_AXIS_OUTS && k + 1 < axis->op_count) continue;
+        failure = cr_answer_launch(&args, stream);
+        args.axis.out_count = 0;
+    }
+    return failure;
+}

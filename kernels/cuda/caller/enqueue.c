@@ -1,0 +1,222 @@
+/* enqueue: answers that stay in device memory. Sums of floats are a fold whose result a kernel of one block finishes (axis/answer.h); any
+ * other whole array is one row along an axis.
+ *
+ * In a stream that is captured the kernels' memory is the graph's own. It is made beside the capture, filled by a stream of its own,
+ * and kept by the graph; what is given back later is freed by the next call, because a graph's end may not call CUDA.
+ * Thread: any. Owner: the room, or a graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/axis/answer.h"
+#include "kernels/cuda/caller/internal.h"
+#include "kernels/cuda/plan/list.h"
+
+/* A graph's. */
+typedef struct owned {
+    struct owned *next;
+    void *memory, *list;
+} owned;
+
+/* What is asked, and where it is folded. */
+typedef struct asked {
+    const cr_gpu_axis *axis;
+    cr_caller_fold fold; /* of several arrays; else of axis->data alone */
+    cr_caller_array one;
+    bool by_fold; /* and not as a row */
+    void *status;
+} asked;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static owned *given_back; /* guarded by mutex */
+
+static void free_given_back(void) {
+    pthread_mutex_lock(&mutex);
+    owned *all = given_back;
+    given_back = NULL;
+    pthread_mutex_unlock(&mutex);
+    for (owned *next; all != NULL; all = next) {
+        next = all->next;
+        cudaFree(all->memory);
+        cudaFree(all->list);
+        free(all);
+    }
+    (void)cudaGetLastError();
+}
+
+/* By CUDA, when the graph and what was made of it are gone. */
+static void CUDART_CB give_back(void *user) {
+    owned *o = user;
+    pthread_mutex_lock(&mutex);
+    o->next = given_back;
+    given_back = o;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Memory beside a capture, which allocations would end otherwise: its first bytes are those at `from`, or zeros. */
+static cudaError_t allocate_beside(void **memory, uint64_t bytes, const void *from, uint64_t filled) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaStream_t own = NULL;
+    cudaError_t failure = cudaThreadExchangeStreamCaptureMode(&mode);
+    if (failure != cudaSuccess) return failure;
+    free_given_back();
+    failure = cudaMalloc(memory, bytes);
+    if (failure == cudaSuccess) failure = cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
+    if (failure == cudaSuccess)
+        failure = from ? cudaMemcpyAsync(*memory, from, filled, cudaMemcpyHostToDevice, own)
+                       : cudaMemsetAsync(*memory, 0, filled, own);
+    if (failure == cudaSuccess) failure = cudaStreamSynchronize(own);
+    if (own) cudaStreamDestroy(own);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    return failure;
+}
+
+/* Makes the graph under way the owner. */
+static cudaError_t hand_over(owned *o, cudaStream_t stream) {
+    enum cudaStreamCaptureStatus captured = cudaStreamCaptureStatusNone;
+    cudaUserObject_t object = NULL;
+    cudaGraph_t graph = NULL;
+#if CUDART_VERSION >= 13000
+    cudaError_t failure = cudaStreamGetCaptureInfo(stream, &captured, NULL, &graph, NULL, NULL, NULL);
+#else
+    cudaError_t failure = cudaStreamGetCaptureInfo_v2(stream, &captured, NULL, &graph, NULL, NULL);
+#endif
+    if (failure == cudaSuccess)
+        failure = cudaUserObjectCreate(&object, o, give_back, 1, cudaUserObjectNoDestructorSync);
+    if (failure != cudaSuccess) {
+        give_back(o);
+        return failure;
+    }
+    failure = cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove);
+    if (failure != cudaSuccess) cudaUserObjectRelease(object, 1); /* which gives it back */
+    return failure;
+}
+
+/* ---- As a row ---- */
+
+static cr_status put_row(const asked *a, const cr_visit *visit, uint8_t *scratch, cr_error *error) {
+    cudaError_t failure = cudaSuccess;
+    /* Where nobody asks, the failure goes to the head's padding, which nobody reads. */
+    cr_axis_failure *failed =
+        a->status ? a->status : (cr_axis_failure *)(void *)&((cr_axis_head *)(void *)scratch)->pad[1];
+    if (a->status != NULL) failure = cudaMemsetAsync(a->status, 0, sizeof *failed, visit->stream);
+    if (failure == cudaSuccess)
+        failure = (cudaError_t)cr_axis_enqueue(a->axis, visit->multiprocessors, a->axis->to, scratch, failed,
+                                               visit->stream);
+    return cr_caller_error((int)failure, "enqueue", error);
+}
+
+/* ---- As a fold and a kernel that finishes it ---- */
+
+static cr_status finish_fold(const asked *a, const cr_visit *visit, const cr_fold_slot *slot, uint64_t n,
+                             cr_error *error) {
+    cr_gpu_axis axis = *a->axis;
+    cudaError_t failure = cudaSuccess;
+    axis.shape.n = n;
+    if (n == 0) return cr_fail(error, CR_UNIMPLEMENTED, "arrays: none has an element, of which a GPU makes no answers");
+    failure = (cudaError_t)cr_answer_enqueue(&axis, slot, visit->stream);
+    if (failure == cudaSuccess && a->status != NULL) failure = cudaMemsetAsync(a->status, 0, 8, visit->stream);
+    return cr_caller_error((int)failure, "enqueue", error);
+}
+
+static cr_status put_array(const asked *a, const cr_visit *visit, cr_gpu_state *state, cr_fold_slot *slot,
+                           cr_error *error) {
+    const cr_gpu_fold fold = {a->fold.dtype, a->fold.families, a->fold.arrays[0].data, a->fold.arrays[0].n, 0, 0};
+    cr_fold_args args = {0};
+    cr_fold_prepare(&args, fold.dtype, fold.data, fold.n, 0, visit->multiprocessors, state, slot);
+    cr_status status = cr_caller_launch(&args, &fold, visit->stream, error);
+    return status == CR_OK ? finish_fold(a, visit, slot, fold.n, error) : status;
+}
+
+/* The descriptors are the graph's, too. */
+static cr_status put_owned_list(const asked *a, const cr_visit *visit, owned *own, cr_gpu_state *state,
+                                cr_fold_slot *slot, cr_error *error) {
+    cr_list_args args = {0};
+    uint64_t n = 0;
+    const size_t bytes = (a->fold.count + 1) * sizeof(cr_list_array);
+    void *host = a->fold.count < CR_LIST_ROWS / 2 ? malloc(bytes) : NULL;
+    if (host == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "graph: no memory for the list");
+    cr_status status = CR_OK;
+    if (!cr_caller_list_write(&a->fold, host, visit, state, slot, &args, &n))
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "arrays: more than %llu elements in all",
+                         (unsigned long long)CR_FOLD_MAX);
+    if (status == CR_OK) status = cr_caller_error((int)allocate_beside(&own->list, bytes, host, bytes), "graph", error);
+    free(host);
+    args.arrays = own->list;
+    if (status == CR_OK && n != 0) status = cr_caller_list_launch(&args, &a->fold, visit->stream, error);
+    return status == CR_OK ? finish_fold(a, visit, slot, n, error) : status;
+}
+
+/* ---- Where the memory is ---- */
+
+static cr_status put_in_graph(const asked *a, const cr_visit *visit, cr_error *error) {
+    const size_t state_bytes = sizeof(cr_gpu_state) + sizeof(cr_fold_slot);
+    owned *own = calloc(1, sizeof *own);
+    if (own == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "graph: no memory for its workspace");
+    cudaError_t failure =
+        a->by_fold ? allocate_beside(&own->memory, state_bytes, NULL, state_bytes)
+                   : allocate_beside(&own->memory, cr_caller_scratch(a->axis, visit), NULL, sizeof(cr_axis_head));
+    if (failure == cudaSuccess) {
+        failure = hand_over(own, visit->stream);
+    } else {
+        give_back(own);
+    }
+    if (failure != cudaSuccess) return cr_caller_error((int)failure, "graph", error);
+    if (!a->by_fold) return put_row(a, visit, own->memory, error);
+    cr_gpu_state *state = own->memory;
+    cr_fold_slot *slot = (cr_fold_slot *)(void *)(state + 1);
+    return a->fold.count > 1 ? put_owned_list(a, visit, own, state, slot, error)
+                             : put_array(a, visit, state, slot, error);
+}
+
+static cr_status put_in_room(const asked *a, const cr_visit *visit, cr_error *error) {
+    cr_room *room = NULL;
+    uint64_t n = 0;
+    cr_status status = cr_room_take(visit, &room, error);
+    if (status != CR_OK) return status;
+    pthread_mutex_lock(&room->mutex);
+    if (!a->by_fold) {
+        status = cr_caller_need_scratch(room, a->axis, visit, error);
+        if (status == CR_OK) status = put_row(a, visit, room->scratch, error);
+    } else if (a->fold.count == 1) {
+        status = put_array(a, visit, room->state, room->answer, error);
+    } else {
+        status = cr_caller_list_put(room, visit, &a->fold, room->answer, &n, error);
+        if (status == CR_OK) status = finish_fold(a, visit, room->answer, n, error);
+    }
+    if (status == CR_OK) status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
+    pthread_mutex_unlock(&room->mutex);
+    cr_room_give(room);
+    return status;
+}
+
+/* What is asked, by the way that is for it. */
+static cr_status take(asked *a, const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
+                      void *status, cr_error *error) {
+    *a = (asked){.axis = axis, .one = {axis->data, axis->shape.n, axis->dtype}, .status = status};
+    a->by_fold = cr_answer_takes(axis);
+    a->fold = (cr_caller_fold){axis->dtype, a->by_fold ? cr_answer_families(axis) : 0, 0, &a->one, 1, 0, stream};
+    if (count <= 1) return a->by_fold ? CR_OK : cr_caller_check_axis(axis, error);
+    a->fold.arrays = arrays;
+    a->fold.count = count;
+    if (a->by_fold && cr_caller_lists(&a->fold)) return CR_OK;
+    return cr_fail(error, CR_UNIMPLEMENTED,
+                   "ops: of several arrays only sums of floats (and their means and norms) are finished in device memory: ask "
+                   "for answers in host memory");
+}
+
+cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
+                            void *status, cr_error *error) {
+    cr_visit visit;
+    asked a;
+    if (axis->shape.outer * axis->shape.inner == 0) return CR_OK;
+    cr_status s = take(&a, axis, arrays, count, stream, status, error);
+    if (s != CR_OK) return s;
+    const void *data = axis->data;
+    for (size_t i = 0; i < count && data == NULL; i++)
+        if (arrays[i].n != 0) data = arrays[i].data;
+    s = cr_caller_enter(&visit, data, stream, error);
+    if (s != CR_OK) return s;
+    s = visit.captured ? put_in_graph(&a, &visit, error) : put_in_room(&a, &visit, error);
+    cr_caller_leave(&visit);
+    return s;
+}
