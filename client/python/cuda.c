@@ -188,8 +188,9 @@ typedef struct tensor_list {
 /* One tensor more, which the list keeps alive. The tensors of a list are of one device, so one stream is the current one for all whose
  * library is the same. */
 static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type) {
-    const int borrowed = cr_py_tensor_borrow(tensor, &list->arrays[list->count],
-                                             list->count == 0 ? &list->stream : NULL);
+    int device;
+    const int borrowed =
+        cr_py_tensor_borrow(tensor, &list->arrays[list->count], &device, list->count == 0 ? &list->stream : NULL);
     if (borrowed > 0 && (list->count == 0 || Py_TYPE(tensor) == *type)) {
         *type = Py_TYPE(tensor);
         list->count++;
@@ -234,6 +235,101 @@ static bool take_list(tensor_list *list, PyObject *tensors) {
     return good;
 }
 
+/* Borrows every tensor of a list or tuple. 1: all are of one library, device and dtype; 0: some is not; -1: exception. */
+static int borrow_all(tensor_list *list, PyObject *tensors) {
+    const bool is_list = PyList_Check(tensors);
+    const Py_ssize_t count = is_list ? PyList_Size(tensors) : PyTuple_Size(tensors);
+    PyTypeObject *type = NULL;
+    int taken = count > 0, first = 0;
+    *list = (tensor_list){taken ? PyMem_Malloc((size_t)count * sizeof *list->arrays) : NULL, 0, 0};
+    if (taken && list->arrays == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count && taken > 0; i++) {
+        PyObject *tensor = is_list ? PyList_GetItem(tensors, i) : PyTuple_GetItem(tensors, i);
+        cured_cuda_array *to = &list->arrays[i];
+        int device = 0;
+        taken = cr_py_tensor_borrow(tensor, to, &device, i == 0 ? &list->stream : NULL);
+        if (i == 0) type = Py_TYPE(tensor), first = device;
+        if (taken > 0) taken = Py_TYPE(tensor) == type && device == first && to->dtype == list->arrays[0].dtype;
+        list->count += taken > 0;
+    }
+    if (taken <= 0) PyMem_Free(list->arrays);
+    return taken;
+}
+
+PyObject *cr_py_cuda_list(cr_py_request *r) {
+    tensor_list list;
+    cured_values *values = NULL;
+    cured_error error;
+    PyObject *answer = NULL;
+    if (r->client != NULL || r->axis != NULL || r->where != NULL || r->initial != NULL || r->out != NULL || r->keepdims)
+        return NULL;
+    if (borrow_all(&list, r->array) <= 0) return NULL;
+    const cured_cuda_ask ask = {sizeof ask,  list.arrays, list.count,         r->ops,
+                                r->op_count, &r->options, (void *)list.stream}; /* NOLINT: see ask_of */
+    if (r->partial) {
+        answer = run_partial(r, &ask);
+    } else {
+        PyThreadState *thread = PyEval_SaveThread();
+        const cured_status status = cured_cuda_reduce(&ask, &values, &error);
+        PyEval_RestoreThread(thread);
+        answer = status == CURED_OK ? cr_py_answer_values(r, values) : failed(&error);
+        cured_values_free(values);
+    }
+    PyMem_Free(list.arrays);
+    return answer;
+}
+
+/* _cuda_whole(list, ops): the partial without a position; None: it is none of such a list. */
+PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args) {
+    PyObject *tensors, *ops;
+    cr_py_request r = {.partial = true};
+    static const cured_options defaults = CURED_OPTIONS_INIT;
+    cured_options options = defaults;
+    tensor_list list;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &tensors, &ops) || !cr_py_request_ops(&r, ops)) return NULL;
+    const int taken = borrow_all(&list, tensors);
+    if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_None);
+    options.unplaced = true;
+    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
+                                r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
+    PyObject *partial = run_partial(&r, &ask);
+    PyMem_Free(list.arrays);
+    return partial;
+}
+
+/* _cuda_to(list, op, out): the one op of all tensors, to the 0-d tensor out, of a float's type. False: it cannot be so. */
+PyObject *cr_py_cuda_to(PyObject *module, PyObject *args) {
+    PyObject *tensors, *op, *out;
+    cr_py_request r = {.single = true};
+    static const cured_options defaults = CURED_OPTIONS_INIT;
+    cured_options options = defaults;
+    tensor_list list, to;
+    cured_error error;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &tensors, &op, &out) || !cr_py_request_ops(&r, op)) return NULL;
+    PyObject *outs = PyTuple_Pack(1, out);
+    int taken = outs != NULL ? borrow_all(&to, outs) : -1;
+    Py_XDECREF(outs);
+    if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_False);
+    taken = to.arrays[0].count == 1 ? borrow_all(&list, tensors) : 0;
+    if (taken > 0) {
+        options.result_dtype = to.arrays[0].dtype;
+        const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
+                                    r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
+        const cured_status status =
+            cured_cuda_enqueue(&ask, (void *const[]){(void *)to.arrays[0].data}, NULL, &error); /* NOLINT: written */
+        if (status != CURED_OK && status != CURED_UNIMPLEMENTED) cr_py_raise(&error), taken = -1;
+        if (status == CURED_UNIMPLEMENTED) taken = 0;
+        PyMem_Free(list.arrays);
+    }
+    PyMem_Free(to.arrays);
+    return taken < 0 ? NULL : PyBool_FromLong(taken);
+}
+
 PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
     PyObject *tensors, *ops, *first, *answer = NULL;
     cr_py_request r = {.partial = true};
@@ -245,8 +341,8 @@ PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
     options.unplaced = first == Py_None;
     if (first != Py_None && !cr_py_number(first, "first", &options.first)) return NULL;
     if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors)) return NULL;
-    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count, r.ops, r.op_count, &options,
-                                (void *)list.stream}; /* NOLINT: see ask_of */
+    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
+                                r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
     answer = run_partial(&r, &ask);
     PyMem_Free(list.arrays);
     return answer;
@@ -272,8 +368,8 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
         !take_list(&list, args[0]))
         return NULL;
     cured_values **values = PyMem_Calloc(list.count, sizeof *values);
-    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count, r.ops, r.op_count, &r.options,
-                                (void *)list.stream}; /* NOLINT: see ask_of */
+    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
+                                r.op_count, &r.options,  (void *)list.stream}; /* NOLINT: see ask_of */
     if (values != NULL) {
         PyThreadState *thread = PyEval_SaveThread();
         const cured_status status = cured_cuda_reduce_each(&ask, values, &error);

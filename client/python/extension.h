@@ -327,6 +327,11 @@ bool cr_py_cuda_wanted(const cr_py_request *request);
 PyObject *cr_py_cuda_run(cr_py_request *request);
 /* Whether answers may go straight to tensors: none of them may lack a value. */
 bool cr_py_cuda_may_place(const cr_py_request *request);
+/* A request whose array is a list or a tuple: its answer, where that holds CUDA tensors of one library, device and dtype, and nothing else is
+ * asked; NULL without an exception where it does not. */
+PyObject *cr_py_cuda_list(cr_py_request *request);
+PyObject *cr_py_cuda_to(PyObject *module, PyObject *args);
+PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args);
 /* Of a list of CUDA tensors: the partial of all, and a Result for each. */
 PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);

@@ -147,6 +147,8 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"_cuda_partial", cr_py_cuda_partial, METH_VARARGS, "The partial of a list of CUDA tensors, by their GPU."},
         {"_cuda_each", (PyCFunction)(void (*)(void))cr_py_cuda_each, METH_FASTCALL | METH_KEYWORDS,
          "A Result for each CUDA tensor of a list."},
+        {"_cuda_to", cr_py_cuda_to, METH_VARARGS, "An op of a list of CUDA tensors, to a tensor of one element."},
+        {"_cuda_whole", cr_py_cuda_whole, METH_VARARGS, "The partial of a list of CUDA tensors alike, or None."},
         {"_is_float", is_float, METH_O, "Whether a type's name is that of floats."},
         {"_is_index", is_index, METH_O, "Whether an operation's answer is an index."},
         {"_is_ordered", is_ordered, METH_VARARGS, "Whether an operation's answer on a type depends on the order."},

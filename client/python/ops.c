@@ -56,9 +56,11 @@ static PyObject *op_names(const cr_py_request *r) {
 }
 
 /* A list of arrays, or what is none: _lists.answer answers it, or raises. */
-static PyObject *run_list(const cr_py_request *r, const arguments *a) {
+static PyObject *run_list(cr_py_request *r, const arguments *a) {
     const char *what = r->partial ? "partial" : r->single ? "" : "reduce";
     if (r->async != NULL) return PyErr_Format(PyExc_TypeError, "AsyncClient takes no lists: cured.Client does");
+    PyObject *quick = cr_py_cuda_list(r);
+    if (quick != NULL || PyErr_Occurred()) return quick;
     PyObject *names = op_names(r), *options = PyDict_New(), *all = NULL, *answer = NULL;
     bool good = names != NULL && options != NULL;
     if (good && a->count == 1) good = PyDict_SetItemString(options, "axis", a->values[0]) == 0;

@@ -398,6 +398,8 @@ PyObject *cr_py_request_run(cr_py_request *r) {
     r->has_results = false;
     const bool planned = cr_py_request_plan(r) && (r->client != NULL || cr_py_request_part_mask(r)) &&
                          (r->out == NULL || cr_py_out_type(r));
+    if (planned && r->plan.count == 0 && r->client == NULL && r->input.kind == CR_PY_CUDA)
+        r->input.kind = CR_PY_HOST; /* there is nothing that a GPU could read */
     if (planned && cr_py_cuda_wanted(r)) {
         answer = cr_py_cuda_run(r);
     } else if (planned && goes_here(r)) {

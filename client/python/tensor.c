@@ -315,7 +315,7 @@ static bool is_contiguous(const cr_py_dl *t, uint64_t *count) {
     return packed || step == 0;
 }
 
-int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, uintptr_t *stream) {
+int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, int *device, uintptr_t *stream) {
     cr_py_dl t;
     uint64_t count;
     const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(tensor));
@@ -325,6 +325,7 @@ int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, uintptr_t *st
         dl_dtype(&t) == CURED_DTYPE_DEFAULT || !is_contiguous(&t, &count))
         return 0;
     if (stream != NULL && !cr_py_exchange_stream(exchange, &t, stream)) return -1;
+    *device = t.device_id;
     *array = (cured_cuda_array){count ? (const char *)t.data + t.byte_offset : NULL, count, dl_dtype(&t)};
     return 1;
 }

@@ -17,7 +17,7 @@ cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint6
 bool cr_py_tensor_wait(const cr_py_input *in);
 /* A contiguous CUDA tensor whose type tells it by functions in C: what libcured takes, valid while the caller holds the tensor. stream:
  * NULL, or set to the one on which its library works now. 1: taken; 0: it is none of these; -1: exception. */
-int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, uintptr_t *stream);
+int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, int *device, uintptr_t *stream);
 /* Tensors whose regions are kept. */
 Py_ssize_t cr_py_tensor_count(void);
 

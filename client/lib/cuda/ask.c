@@ -19,11 +19,10 @@ static cr_status check_array(const cured_cuda_array *array, size_t i, bool same,
     return CR_OK;
 }
 
-static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error) {
+static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, bool axis, cr_error *error) {
     cr_status status = CR_OK;
     if (of->array_count == 0 || of->arrays == NULL)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is 0, must be at least 1");
-    const bool axis = what == CR_CUDA_AXIS || (what == CR_CUDA_TO && of->options != NULL && of->options->axis != NULL);
     if (of->array_count != 1 && axis)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for an axis", of->array_count);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
@@ -79,10 +78,10 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     *ask = (cr_cl_cuda_ask){.of = of};
     if (of->struct_bytes != sizeof *of)
         return cr_fail(error, CR_INVALID_ARGUMENT, "struct_bytes is %zu, must be %zu", of->struct_bytes, sizeof *of);
-    cr_status status = check_arrays(of, what, error);
-    if (status == CR_OK) status = cr_cl_check_ops(of->ops, of->op_count, error);
-    if (status == CR_OK) status = cr_cl_take_options(of->options, &o, error);
+    cr_status status = cr_cl_take_options(of->options, &o, error);
     if (status == CR_OK) status = check_options(&o, what, error);
+    if (status == CR_OK) status = check_arrays(of, what, o.axis != NULL, error);
+    if (status == CR_OK) status = cr_cl_check_ops(of->ops, of->op_count, error);
     if (status != CR_OK) return status;
     ask->dtype = (cr_dtype)of->arrays[0].dtype;
     for (size_t k = 0; k < of->op_count; k++) ask->ops[k] = (cr_op)(ask->numbers[k] = (uint32_t)of->ops[k]);

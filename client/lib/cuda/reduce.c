@@ -23,13 +23,9 @@ _Static_assert(sizeof(cr_caller_array) == sizeof(cured_cuda_array) &&
 
 static cr_status start(const cr_cl_cuda_ask *ask, cr_caller_call **call, cr_error *error) {
     const cured_cuda_ask *of = ask->of;
-    const cr_caller_fold fold = {ask->dtype,
-                                 ask->needs.families,
-                                 ask->needs.wants,
-                                 (const cr_caller_array *)(const void *)of->arrays,
-                                 of->array_count,
-                                 ask->first,
-                                 of->stream};
+    const cr_caller_fold fold = {
+        ask->dtype,      ask->needs.families, ask->needs.wants, (const cr_caller_array *)(const void *)of->arrays,
+        of->array_count, ask->first,          of->stream};
     return ask->api->start(&fold, call, error);
 }
 

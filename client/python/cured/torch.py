@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import torch
 
 from . import _lists, _ranks, _widen
+from ._cured import _cuda_to, _cuda_whole
 from ._cured import partial as _partial
 from ._result import Result
 
@@ -21,6 +22,7 @@ _FOLDED = [op for op in STATS if op != "count_inf"]
 _REDUCED = {*_ranks.TYPES, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 _REDUCED |= {getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)}
 _HALVES = (torch.float16, torch.bfloat16)
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
 _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s, which divides by the norm and this
 
 
@@ -52,9 +54,23 @@ def _checked(tensor, op):
     return memory
 
 
+def _are_plain(tensors):
+    """Whether they may be tensors of floats of one type on one GPU, which are looked at in C alone: the others are looked at here."""
+    return bool(tensors) and set(map(type, tensors)) <= _PLAIN and tensors[0].is_cuda and tensors[0].dtype in _ranks.TYPES
+
+
+def _whole(tensors, op):
+    """The state of such tensors; None: they are not all of one type and GPU, and contiguous."""
+    partial = _cuda_whole(tensors, [op]) if _are_plain(tensors) else None
+    return None if partial is None else _ranks.State(op, partial, [tensors[0].dtype])
+
+
 def _local(tensors, op):
     """(state, error) of this rank's tensors: one of both is None, or the state is that of nothing."""
     try:
+        state = _whole(tensors, op)
+        if state is not None:
+            return state, None
         arrays = [_checked(tensor, op) for tensor in tensors]
         if not arrays:
             return _ranks.State(op), None
@@ -66,7 +82,10 @@ def _local(tensors, op):
 def _state(tensors, op, group):
     """The state of all tensors: those of all ranks of the group; of DTensors without one, those of their meshes."""
     plain, meshes = [], {}
-    for tensor in tensors:
+    is_plain = _are_plain(tensors)
+    if is_plain:
+        plain = tensors
+    for tensor in () if is_plain else tensors:
         if _ranks.is_distributed(tensor):
             part = _ranks.counted(tensor)
             of_mesh = plain if group is not None else meshes.setdefault(tensor.device_mesh, [])
@@ -95,7 +114,7 @@ def _tensor(state, dtype, tensors, group):
     device = tensors[0].device if tensors else torch.device("cpu")
     if not tensors and group is not None and _ranks.is_on_gpu(group):
         device = torch.device("cuda", torch.cuda.current_device())
-    return torch.tensor(state.finish(dtype), dtype=dtype, device=device)
+    return torch.full((), state.finish(dtype), dtype=dtype, device=device)  # a kernel on a GPU, where torch.tensor would wait
 
 
 def _list(tensors):
@@ -120,12 +139,18 @@ def total_norm(tensors, ord=2, dtype=None, group=None):
     tensors = _list(tensors)
     if group is None and tensors and _is_compiling():
         return torch.ops.cured.total_norm(tensors, float(ord), dtype)
+    if group is None and _are_plain(tensors):
+        norm = torch.empty((), dtype=dtype or tensors[0].dtype, device=tensors[0].device)
+        if _cuda_to(tensors, [_op(ord)], norm):
+            return norm  # which the GPU writes, and nobody has waited for
     return _tensor(_state(tensors, _op(ord), group), dtype, tensors, group)
 
 
 def _scale(tensors, coefficient, foreach):
     """Multiplies all by a number, in place."""
     kinds = {}
+    if foreach is not False and _are_plain(tensors) and len({(t.dtype, t.device) for t in tensors}) == 1:
+        return torch._foreach_mul_(tensors, coefficient)
     for tensor in tensors:
         part = _ranks.local(tensor) if _ranks.is_distributed(tensor) else tensor.detach()
         kinds.setdefault((part.device, part.dtype, part.layout), []).append(part)

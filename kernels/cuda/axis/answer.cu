@@ -55,7 +55,7 @@ struct cr_answer_number {
 /* As the host reads it: take_sum in plan/launchers.c. Gives what NaNs and infinities there were. */
 CR_DEVICE uint64_t cr_answer_take(cr_answer_number &number, const cr_sum_found &found, int limbs, int grid) {
     const bool burst = (found.digits & CR_BURST_FLOAT) != 0;
-    const int digits = (int)(found.digits & ~(uint32_t)CR_BURST_FLOAT), width = burst ? CR_BURST_FLOAT_BITS : CR_DIGIT_BITS;
+    const int digits = (int)(found.digits & ~(uint32_t)CR_BURST_FLOAT), width = burst ? (int)CR_BURST_FLOAT_BITS : (int)CR_DIGIT_BITS;
     const int bit = found.unit - grid;
     const bool all = burst ? (found.words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0 : found.control != 0;
     uint64_t marks = 0;

@@ -100,8 +100,8 @@ static cr_status put_row(const asked *a, const cr_visit *visit, uint8_t *scratch
         a->status ? a->status : (cr_axis_failure *)(void *)&((cr_axis_head *)(void *)scratch)->pad[1];
     if (a->status != NULL) failure = cudaMemsetAsync(a->status, 0, sizeof *failed, visit->stream);
     if (failure == cudaSuccess)
-        failure = (cudaError_t)cr_axis_enqueue(a->axis, visit->multiprocessors, a->axis->to, scratch, failed,
-                                               visit->stream);
+        failure =
+            (cudaError_t)cr_axis_enqueue(a->axis, visit->multiprocessors, a->axis->to, scratch, failed, visit->stream);
     return cr_caller_error((int)failure, "enqueue", error);
 }
 
@@ -199,9 +199,10 @@ static cr_status take(asked *a, const cr_gpu_axis *axis, const cr_caller_array *
     a->fold.arrays = arrays;
     a->fold.count = count;
     if (a->by_fold && cr_caller_lists(&a->fold)) return CR_OK;
-    return cr_fail(error, CR_UNIMPLEMENTED,
-                   "ops: of several arrays only sums of floats (and their means and norms) are finished in device memory: ask "
-                   "for answers in host memory");
+    return cr_fail(
+        error, CR_UNIMPLEMENTED,
+        "ops: of several arrays only sums of floats (and their means and norms) are finished in device memory: ask "
+        "for answers in host memory");
 }
 
 cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,

@@ -93,9 +93,8 @@ cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_call
                        (unsigned long long)CR_FOLD_MAX);
     if (args.count == 0) return CR_OK;
     args.arrays = room->list.device;
-    cudaError_t failure =
-        cudaMemcpyAsync(room->list.device, room->list.host, (args.count + 1) * sizeof(cr_list_array),
-                        cudaMemcpyHostToDevice, visit->stream);
+    cudaError_t failure = cudaMemcpyAsync(room->list.device, room->list.host, (args.count + 1) * sizeof(cr_list_array),
+                                          cudaMemcpyHostToDevice, visit->stream);
     if (failure == cudaSuccess) failure = cudaEventRecord(room->list.copied, visit->stream);
     if (failure != cudaSuccess) return cr_caller_error((int)failure, "list", error);
     return cr_caller_list_launch(&args, fold, visit->stream, error);

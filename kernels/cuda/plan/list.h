@@ -28,7 +28,7 @@ typedef struct cr_list_args {
     const cr_list_array *arrays;
     uint32_t rows, per_block; /* CR_LIST_ROWS at most */
     uint32_t count;           /* 1 and more, none of them without elements */
-    bool edges;     /* some array does not begin and end at multiples of 16 bytes */
+    bool edges;               /* some array does not begin and end at multiples of 16 bytes */
 } cr_list_args;
 
 /* Launchers in fold.def's table take a cr_fold_args; those of lists take it for the beginning of a cr_list_args. NULL: lists of this type
