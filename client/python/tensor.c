@@ -290,12 +290,28 @@ static bool take_found(cr_py_input *in, PyObject *array, const cr_py_exchange *e
     return in->kind != CR_PY_CUDA || cr_py_exchange_stream(exchange, t, &in->stream);
 }
 
-/* A tensor of torch may stand for the negatives of what its memory holds, which DLPack does not say. False with a TypeError. */
+/* The method of a type by which its tensors say that their memory holds the negatives of their values, which DLPack does not say: torch's.
+ * Looked up once a type; a new reference, or NULL, perhaps with an exception. */
+static PyObject *negation_of(PyTypeObject *type) {
+    static PyTypeObject *known; /* kept for ever, as exchange.c keeps types */
+    static PyObject *method;
+    if (type != known) {
+        PyObject *found = cr_py_maybe((PyObject *)type, "is_neg");
+        if (found == NULL && PyErr_Occurred()) return NULL;
+        Py_XDECREF(method);
+        Py_XDECREF((PyObject *)known);
+        method = found;
+        known = (PyTypeObject *)Py_NewRef((PyObject *)type);
+    }
+    return method != NULL ? Py_NewRef(method) : NULL;
+}
+
+/* False with a TypeError. */
 static bool has_its_sign(PyObject *array) {
-    PyObject *function = cr_py_maybe(array, "is_neg"), *is_negated = NULL;
-    if (function == NULL) return !PyErr_Occurred();
-    is_negated = PyObject_CallNoArgs(function);
-    Py_DECREF(function);
+    PyObject *method = negation_of(Py_TYPE(array));
+    if (method == NULL) return !PyErr_Occurred();
+    PyObject *is_negated = PyObject_CallFunctionObjArgs(method, array, NULL);
+    Py_DECREF(method);
     const int negated = is_negated != NULL ? PyObject_IsTrue(is_negated) : -1;
     Py_XDECREF(is_negated);
     if (negated == 1)
