@@ -183,6 +183,7 @@ typedef struct tensor_list {
     cured_cuda_array *arrays;
     size_t count;
     uintptr_t stream;
+    bool mixed; /* they are not all of one stream, and were not all taken */
 } tensor_list;
 
 /* One tensor more, which the list keeps alive. The tensors of a list are of one device, so one stream is the current one for all whose
@@ -211,18 +212,18 @@ static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type) {
         PyErr_Format(PyExc_ValueError, "tensor %zu of the list has gaps: pass contiguous ones", list->count);
         good = false;
     }
-    if (good && list->count != 0 && in.stream != list->stream) good = cr_py_tensor_wait(&in);
+    if (good && list->count != 0 && in.stream != list->stream) list->mixed = true;
     if (good && list->count == 0) list->stream = in.stream;
     if (good) list->arrays[list->count++] = (cured_cuda_array){plan.count ? plan.data : NULL, plan.count, in.dtype};
     cr_py_input_release(&in);
     return good;
 }
 
-/* The tensors of a Python list; false with an exception. */
+/* The tensors of a Python list; false with an exception. Where list->mixed is true each goes by itself. */
 static bool take_list(tensor_list *list, PyObject *tensors) {
     const Py_ssize_t count = PyList_Size(tensors);
     PyTypeObject *type = NULL; /* of the tensors that were borrowed */
-    *list = (tensor_list){NULL, 0, 0};
+    *list = (tensor_list){.arrays = NULL};
     if (count < 1) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the list has no tensors");
         return false;
@@ -230,7 +231,7 @@ static bool take_list(tensor_list *list, PyObject *tensors) {
     list->arrays = PyMem_Malloc((size_t)count * sizeof list->arrays[0]);
     bool good = list->arrays != NULL;
     if (!good) PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count && good; i++) good = add(list, PyList_GetItem(tensors, i), &type);
+    for (Py_ssize_t i = 0; i < count && good && !list->mixed; i++) good = add(list, PyList_GetItem(tensors, i), &type);
     if (!good) PyMem_Free(list->arrays);
     return good;
 }
@@ -241,7 +242,7 @@ static int borrow_all(tensor_list *list, PyObject *tensors) {
     const Py_ssize_t count = is_list ? PyList_Size(tensors) : PyTuple_Size(tensors);
     PyTypeObject *type = NULL;
     int taken = count > 0, first = 0;
-    *list = (tensor_list){taken ? PyMem_Malloc((size_t)count * sizeof *list->arrays) : NULL, 0, 0};
+    *list = (tensor_list){.arrays = taken ? PyMem_Malloc((size_t)count * sizeof *list->arrays) : NULL};
     if (taken && list->arrays == NULL) {
         PyErr_NoMemory();
         return -1;
@@ -343,7 +344,7 @@ PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
     if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors)) return NULL;
     const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
                                 r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
-    answer = run_partial(&r, &ask);
+    answer = list.mixed ? Py_NewRef(Py_None) : run_partial(&r, &ask);
     PyMem_Free(list.arrays);
     return answer;
 }
@@ -370,7 +371,9 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
     cured_values **values = PyMem_Calloc(list.count, sizeof *values);
     const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
                                 r.op_count, &r.options,  (void *)list.stream}; /* NOLINT: see ask_of */
-    if (values != NULL) {
+    if (list.mixed) {
+        answer = Py_NewRef(Py_None);
+    } else if (values != NULL) {
         PyThreadState *thread = PyEval_SaveThread();
         const cured_status status = cured_cuda_reduce_each(&ask, values, &error);
         PyEval_RestoreThread(thread);

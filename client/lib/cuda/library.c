@@ -21,11 +21,10 @@ static void load(void) {
     if (name == NULL || *name == 0) name = CR_CALLER_LIBRARY;
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        cr_fail(
-            &refusal, CR_UNAVAILABLE,
-            "device memory is reduced by libcured-cuda %s, which is not there: install it, or set CURED_CUDA_LIBRARY "
-            "(%s)",
-            CURED_VERSION, dlerror());
+        cr_fail(&refusal, CR_UNAVAILABLE,
+                "device memory is reduced by libcured-cuda %s, which is not there: install it, name it in "
+                "CURED_CUDA_LIBRARY, or ask a daemon (in Python by client=): %s",
+                CURED_VERSION, dlerror());
         return;
     }
     *(void **)&symbol = dlsym(library, CR_CALLER_SYMBOL);

@@ -74,8 +74,9 @@ def _partials(arrays, ops, first, client):
     """The partials of all arrays, in order. first None: without a position."""
     partials, is_float = [], False
     for on_gpu, run in _runs(arrays, first is not None):
-        if on_gpu and client is None:
-            made = [_cured._cuda_partial(run, ops, first)]
+        whole = _cured._cuda_partial(run, ops, first) if on_gpu and client is None else None
+        if whole is not None:
+            made = [whole]
         else:
             made = []
             for array in run:
@@ -84,8 +85,8 @@ def _partials(arrays, ops, first, client):
                 made.append(partial(array, ops, first=first, client=client))
                 is_float = made[-1].dtype in FLOATS
                 first = None if first is None else first + made[-1].count
-        if on_gpu and client is None and first is not None:
-            first += made[0].count
+        if whole is not None and first is not None:
+            first += whole.count
         partials += made
     return partials
 
@@ -149,4 +150,10 @@ def reduce_each(arrays, ops, /, **options):
     """A list with the Result of each array. options: as of cured.reduce, but for out, of which each array would want its own."""
     if options.get("out") is not None:
         raise TypeError("out: reduce_each has a Result for each array: call cured.reduce(a, ops, out=…) for each")
-    return [_cured.reduce(array, ops, **options) for array in checked(arrays)]
+    arrays = checked(arrays)
+    devices = {_cuda_device(array) for array in arrays}
+    if len(devices) == 1 and None not in devices and not set(options) - set(OPTIONS):
+        together = _cured._cuda_each(arrays, ops, **options)
+        if together is not None:
+            return together
+    return [_cured.reduce(array, ops, **options) for array in arrays]

@@ -1,0 +1,208 @@
+"""CUDA tensors that are answered in this process, over the runtime double of tests/double: every op, type, axis and out= gives the bits
+of the same array of the host, in the order of the tensor's stream, or is refused by a sentence."""
+import ctypes
+import os
+import subprocess
+import sys
+import unittest
+
+import numpy
+
+import cured
+from support import Case
+
+PATH = os.environ.get("CURED_CUDA_LIBRARY", "")
+OPS = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "any", "all", "sumsq", "norm1", "norm2",
+       "norminf", "var", "std", "prod", "bit_and", "bit_or", "bit_xor"]
+TYPES = "? u1 i1 u2 i2 u4 i4 u8 i8 f2 f4 f8".split()
+TO_DEVICE, TO_HOST = 1, 2
+
+
+class Counts(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint64) for name in ("device_syncs", "stream_syncs", "event_syncs", "queries")] + [("more", ctypes.c_uint64 * 40)]
+
+
+def number(value):
+    return ctypes.c_void_p(value)
+
+
+class Tensor:
+    """Memory of the double's device, as Numba shows its arrays."""
+
+    def __init__(self, array, stream=None):
+        self.shape, self.ndim, self.dtype, self.stream = array.shape, array.ndim, array.dtype, stream
+        memory = ctypes.c_void_p()
+        assert CUDA.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(max(array.nbytes, 1))) == 0
+        self.memory, self.bytes = memory.value, array.nbytes
+        assert CUDA.cudaMemcpy(number(self.memory), number(array.ctypes.data), ctypes.c_size_t(array.nbytes), TO_DEVICE) == 0
+        CUDA.cudaDeviceSynchronize()
+
+    def __del__(self):
+        CUDA.cudaFree(number(self.memory))
+
+    def copy_to_device(self, array):
+        CUDA.cudaMemcpy(number(self.memory), number(array.ctypes.data), ctypes.c_size_t(array.nbytes), TO_DEVICE)
+
+    def host(self):
+        array = numpy.empty(self.shape, self.dtype)
+        CUDA.cudaDeviceSynchronize()
+        CUDA.cudaMemcpy(number(array.ctypes.data), number(self.memory), ctypes.c_size_t(self.bytes), TO_HOST)
+        return array
+
+    @property
+    def __cuda_array_interface__(self):
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.memory, False), "version": 3, "stream": self.stream}
+
+
+def random(shape, dtype, seed=1):
+    r = numpy.random.default_rng(seed)
+    if dtype == "?":
+        return r.random(shape) < 0.7
+    return (r.standard_normal(shape) * 20).astype(dtype)
+
+
+def outcome(call):
+    """The answer as bytes with its type, or the type of the exception."""
+    try:
+        answer = call()
+    except Exception as error:
+        return type(error)
+    if isinstance(answer, cured.Result):
+        return {op: outcome(lambda op=op: answer[op]) for op in answer}
+    if isinstance(answer, Tensor):
+        answer = answer.host()
+    array = numpy.asarray(answer)
+    return str(array.dtype), array.shape, array.tobytes() if array.dtype != object else str(answer)
+
+
+class Here(Case):
+    def same(self, call, array, *more):
+        """call(t) gives what call(array) gives."""
+        self.assertEqual(outcome(lambda: call(array)), outcome(lambda: call(Tensor(array))), more)
+
+    def test_every_op_and_type(self):
+        for dtype in TYPES:
+            a = random((60, 70), dtype)
+            for op in OPS:
+                one = getattr(cured, op)
+                self.same(one, a, op, dtype)
+                self.same(lambda x: one(x[()] if x is None else x), random((1,), dtype), op, dtype)
+                for axis in (0, 1, -1, (0, 1)):
+                    self.same(lambda x: one(x, axis=axis), a, op, dtype, axis)
+                self.same(lambda x: one(x, axis=0, keepdims=True), a, op, dtype, "keepdims")
+                self.same(one, random((0,), dtype), op, dtype, "empty")
+                self.same(lambda x: one(x, axis=1), random((3, 0), dtype), op, dtype, "empty rows")
+
+    def test_three_axes_and_options(self):
+        a = random((5, 6, 7), "f4")
+        a[1, 2, 3], a[2, 2, 2] = numpy.nan, numpy.inf
+        a[3] = numpy.nan
+        for axis in (0, 1, 2, (0, 1), (1, 2), None):
+            for options in ({}, {"nan": "skip"}):
+                for op in ("sum", "max", "argmin", "std", "count_nonzero"):
+                    self.same(lambda x: getattr(cured, op)(x, axis=axis, **options), a, axis, op, options)
+        self.same(lambda x: cured.std(x, ddof=2), a)
+        self.same(lambda x: cured.sum(x, dtype="f4"), random((999,), "f8"))
+        self.same(lambda x: cured.prod(x, overflow="wrap"), random((99,), "i8"))
+        self.same(lambda x: cured.sum(x, axis=0), numpy.full((3, 4), 2**62), "does not fit")
+        self.same(cured.sum, numpy.full((3, 4), 2**62), "fits a wider one")
+        self.same(lambda x: cured.reduce(x, "sum,max,argmax,std", axis=0), a)
+        self.same(cured.describe, random((77, 3), "f8"))
+
+    def test_partials_and_lists(self):
+        a, b = random((4096,), "f4", 1), random((1234,), "f4", 2)
+        self.assertEqual(cured.partial(a, "sum,max,prod", first=8192), cured.partial(Tensor(a), "sum,max,prod", first=8192))
+        self.assertEqual(cured.partial(a, "sum", first=None), cured.partial(Tensor(a), "sum", first=None))
+        both = numpy.concatenate([a, b])
+        for op in OPS[:18]:
+            self.assertEqual(outcome(lambda: getattr(cured, op)(both)), outcome(lambda: getattr(cured, op)([Tensor(a), Tensor(b)])), op)
+            self.assertEqual(outcome(lambda: getattr(cured, op)(both)), outcome(lambda: getattr(cured, op)([Tensor(a), b])), op)
+        each = cured.reduce_each([Tensor(a), Tensor(b)], "sum,max")
+        self.assertEqual([cured.reduce(x, "sum,max")._answers for x in (a, b)], [r._answers for r in each])
+        mixed = cured.reduce([Tensor(a), Tensor(b.astype("f8"))], "sum,norm2")
+        self.assertEqual(cured.norm2(numpy.concatenate([a.astype("f8"), b])), mixed.norm2)
+
+    def test_out(self):
+        for dtype in ("f2", "f4", "f8", "i4", "u1"):
+            a = random((300, 40), dtype)
+            for op in ("sum", "max", "mean", "norm2", "argmax", "var"):
+                for options in ({}, {"axis": 0}, {"axis": 1}, {"nan": "skip", "axis": 0}):
+                    if "nan" in options and dtype[0] != "f":
+                        continue
+                    like = numpy.asarray(getattr(cured, op)(a, **options))
+                    for kind in {like.dtype.str, "<f4" if like.dtype.kind == "f" else like.dtype.str}:
+                        want = numpy.zeros(like.shape, kind)
+                        getattr(cured, op)(a, out=want, **options)
+                        out = Tensor(numpy.full(like.shape, 7, kind))
+                        self.assertIs(out, getattr(cured, op)(Tensor(a), out=out, **options))
+                        self.assertEqual(want.tobytes(), out.host().tobytes(), (dtype, op, options, kind))
+                        mine = numpy.zeros(like.shape, kind)
+                        getattr(cured, op)(Tensor(a), out=mine, **options)
+                        self.assertEqual(want.tobytes(), mine.tobytes(), (dtype, op, options, kind))
+        with self.assertRaisesRegex(ValueError, "out"):
+            cured.sum(Tensor(random((3, 4), "f4")), axis=0, out=Tensor(numpy.zeros(3)))
+
+    def test_refused(self):
+        t = Tensor(random((3, 4), "f4"))
+        for word, call in (("initial", lambda: cured.sum(t, initial=1)), ("where", lambda: cured.sum(t, where=numpy.ones((3, 4), "?"))),
+                           ("first", lambda: cured.sum(t, first=3)), ("AsyncClient|list", lambda: cured.reduce([t], "sum", axis=0)),
+                           ("overflow", lambda: cured.sum(t, overflow="wrap"))):
+            with self.assertRaisesRegex((TypeError, ValueError), word):
+                call()
+        t.strides = None
+        t.shape = (2, 2)
+        gaps = type("Gaps", (), {"__cuda_array_interface__": dict(t.__cuda_array_interface__, strides=(16, 4), shape=(3, 2))})()
+        with self.assertRaisesRegex(ValueError, "contiguous"):
+            cured.sum(gaps)
+
+    def test_the_order_of_a_stream(self):
+        """A slow writer ahead, a writer behind, and a reader of the answer."""
+        for seed in range(6):
+            CUDA.cr_double_seed(ctypes.c_uint64(seed))
+            stream = ctypes.c_void_p()
+            CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), seed % 2)
+            true, false = random((5000,), "f8", seed), random((5000,), "f8", 99)
+            t, out, read = Tensor(false, stream.value), Tensor(numpy.zeros(()), stream.value), Tensor(numpy.zeros(()), stream.value)
+            other, waits = Tensor(false), Counts()
+            CUDA.cr_double_slow_write(stream, number(t.memory), number(true.ctypes.data), ctypes.c_size_t(true.nbytes))
+            before = waits.device_syncs, waits.stream_syncs, waits.event_syncs
+            CUDA.cr_double_count(ctypes.byref(waits))
+            before = waits.device_syncs, waits.stream_syncs, waits.event_syncs
+            cured.sum(t, out=out)
+            CUDA.cr_double_count(ctypes.byref(waits))
+            self.assertEqual(before, (waits.device_syncs, waits.stream_syncs, waits.event_syncs), "out= waits for nothing")
+            self.assertGreater(CUDA.cr_double_pending_in(stream), 0)
+            CUDA.cr_double_copy_kernel(stream, number(read.memory), number(out.memory), ctypes.c_size_t(8))
+            CUDA.cr_double_copy_kernel(stream, number(t.memory), number(other.memory), ctypes.c_size_t(true.nbytes))
+            self.assertEqual(cured.max(false), cured.max(t), "behind the writer")
+            self.assertEqual(cured.sum(true), float(read.host()))
+            CUDA.cudaStreamSynchronize(stream)
+            CUDA.cudaStreamDestroy(stream)
+        CUDA.cr_double_seed(ctypes.c_uint64(0))
+
+    def test_streams_of_a_list(self):
+        streams = [ctypes.c_void_p() for _ in range(2)]
+        arrays = [random((3000,), "f4", k) for k in range(2)]
+        for stream in streams:
+            CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
+        tensors = [Tensor(numpy.zeros(3000, "f4"), stream.value) for stream in streams]
+        for t, a, stream in zip(tensors, arrays, streams):
+            CUDA.cr_double_slow_write(stream, number(t.memory), number(a.ctypes.data), ctypes.c_size_t(a.nbytes))
+        self.assertEqual(cured.sum(numpy.concatenate(arrays)), cured.sum(tensors))
+
+    def test_without_the_library(self):
+        program = ("import cured\nclass T:\n __cuda_array_interface__ = {'shape': (4,), 'typestr': '<f4', 'data': (4096, False), 'version': 3}\n"
+                   "try: cured.sum(T())\nexcept Exception as error: print(error)\n")
+        said = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, CURED_CUDA_LIBRARY="/nowhere.so", PYTHONPATH=os.path.dirname(os.path.dirname(cured.__file__))), text=True,
+                              stdout=subprocess.PIPE).stdout
+        self.assertRegex(said, "libcured-cuda.*install it.*client=")
+
+
+if not os.path.exists(PATH):
+    print("skipped: CURED_CUDA_LIBRARY names no runtime double")
+    sys.exit(77)
+CUDA = ctypes.CDLL(PATH)
+CUDA.cr_double_pending_in.restype = ctypes.c_size_t
+
+if __name__ == "__main__":
+    unittest.main()
