@@ -9,6 +9,9 @@ set(CURED_PACKAGE_MAINTAINER "cured authors <cured@localhost>" CACHE STRING "Who
 set(debian ${PROJECT_SOURCE_DIR}/deploy/debian)
 set(made ${CMAKE_BINARY_DIR}/debian)
 set(CURED_PACKAGE_NAMES cured cured-client cured-bench libcured0 libcured-dev python3-cured)
+if(TARGET cured_cuda_library)
+  list(APPEND CURED_PACKAGE_NAMES libcured-cuda0)
+endif()
 if(TARGET cured-mpi) # where libopenmpi-dev is: it is bound to one MPI
   list(APPEND CURED_PACKAGE_NAMES cured-mpi)
 endif()
@@ -101,14 +104,19 @@ cured_package(cured-mpi SECTION science SUMMARY "exact reductions of arrays by t
   DEPENDS openmpi-bin SUGGESTS cured)
 cured_package(libcured0 SECTION libs SUMMARY "exact reductions of arrays, shared library"
   TEXT "Asks the daemon cured, or answers in the caller's own process." ${exact}
-  RECOMMENDS libssl3 SUGGESTS cured SCRIPTS ${made}/shlibs ${debian}/libcured0/triggers)
+  RECOMMENDS libssl3 SUGGESTS "cured, libcured-cuda0" SCRIPTS ${made}/shlibs ${debian}/libcured0/triggers)
+cured_package(libcured-cuda0 SECTION libs SUMMARY "exact reductions of arrays in GPU memory, shared library"
+  TEXT "Has the kernels that libcured and Python load when a program first reduces" "memory of a CUDA device, on the program's own stream." ${exact}
+  DEPENDS "libcured0 (= ${CURED_PACKAGE_VERSION}) | python3-cured (= ${CURED_PACKAGE_VERSION})"
+  SCRIPTS ${made}/cuda/shlibs ${debian}/libcured-cuda0/triggers)
 cured_package(libcured-dev SECTION libdevel SUMMARY "exact reductions of arrays, for building programs"
   TEXT "The header and the archive of libcured, its files for pkg-config and CMake," "and the protocol of the daemon cured." ${exact}
   DEPENDS "libcured0 (= ${CURED_PACKAGE_VERSION})" SUGGESTS cured)
 set(scripts ${debian}/python3-cured)
 cured_package(python3-cured SECTION python SUMMARY "exact reductions of arrays from Python"
   TEXT "Reduces NumPy's arrays, tensors, buffers and files, in the process or by the" "daemon cured." ${exact}
-  DEPENDS "python3 (>= 3.11)" RECOMMENDS "python3-numpy, libssl3" SUGGESTS cured SCRIPTS ${scripts}/postinst ${scripts}/prerm)
+  DEPENDS "python3 (>= 3.11)" RECOMMENDS "python3-numpy, libssl3" SUGGESTS "cured, libcured-cuda0" SCRIPTS ${scripts}/postinst ${scripts}/prerm)
 # Every version may add functions, so programs want the version that they were built with, or a later one.
+file(WRITE ${made}/cuda/shlibs "libcured-cuda ${PROJECT_VERSION_MAJOR} libcured-cuda0 (>= ${CURED_PACKAGE_VERSION})\n")
 file(WRITE ${made}/shlibs "libcured ${PROJECT_VERSION_MAJOR} libcured0 (>= ${CURED_PACKAGE_VERSION})\n")
 include(CPack)

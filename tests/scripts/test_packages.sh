@@ -15,6 +15,7 @@ quiet() { in_root "$1" >"$work/log" 2>&1 || { cat "$work/log" && fail "$2"; }; }
 "$root/scripts/in-root" / true 2>/dev/null || { echo "skipped: namespaces may not be made here, or this is not root" && exit 77; }
 command -v lintian >/dev/null || { echo "skipped: lintian is not installed" && exit 77; }
 names='cured cured-client cured-bench libcured0 libcured-dev python3-cured'
+[ ! -e "$(find "$folder" -name 'libcured-cuda0_*.deb')" ] || names="$names libcured-cuda0" # made where there is nvcc
 [ ! -e "$(find "$folder" -name 'cured-mpi_*.deb')" ] || names="$names cured-mpi" # made where there is an MPI
 
 for name in $names; do

@@ -6,8 +6,8 @@
  *     cured_values *values;
  *     if (cured_cuda_reduce(&ask, &values, &error) != CURED_OK) …
  *
- * The kernels are in a library of their own, libcured-cuda.so.0, which is loaded when the first of these functions is called, by the
- * name that the environment variable CURED_CUDA_LIBRARY gives or else by its own. UNAVAILABLE says that it is missing, or names its
+ * The kernels are in a library of their own, libcured-cuda.so.0, which is loaded when the first of these functions is called: the one
+ * that the environment variable CURED_CUDA_LIBRARY names, or one beside this library, or where libraries are. UNAVAILABLE says that it is missing, or names its
  * version and libcured's where they differ; or that the driver is missing, or older than its CUDA runtime (both versions are named).
  *
  * What is enqueued stands in the caller's stream like any kernel: it reads what the stream's earlier work wrote, and whatever comes

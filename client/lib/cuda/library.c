@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,18 +16,40 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const cr_caller_api *api;
 static cr_error refusal;
 
+/* Beside the program or library that this code is in, as in a wheel. NULL: it is not there. */
+static void *open_beside(void) {
+    static const char anchor = 0;
+    char path[4096];
+    Dl_info here;
+    if (dladdr(&anchor, &here) == 0 || here.dli_fname == NULL) return NULL;
+    const char *end = strrchr(here.dli_fname, '/');
+    const int folder = end != NULL ? (int)(end - here.dli_fname) : 0;
+    if (folder == 0 ||
+        snprintf(path, sizeof path, "%.*s/%s", folder, here.dli_fname, CR_CALLER_LIBRARY) >= (int)sizeof path)
+        return NULL;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *open_library(const char *name) {
+    char text[200] = "";
+    void *library = name != NULL ? NULL : open_beside();
+    if (library == NULL) library = dlopen(name != NULL ? name : CR_CALLER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (library != NULL) return library;
+    snprintf(text, sizeof text, "%s", dlerror());
+    cr_fail(&refusal, CR_UNAVAILABLE,
+            "device memory is reduced by libcured-cuda %s, which is not there: install it, name it in "
+            "CURED_CUDA_LIBRARY, or ask a daemon (in Python by client=): %s",
+            CURED_VERSION, text);
+    return NULL;
+}
+
 static void load(void) {
     const cr_caller_api *(*symbol)(void) = NULL;
     const char *name = secure_getenv("CURED_CUDA_LIBRARY");
-    if (name == NULL || *name == 0) name = CR_CALLER_LIBRARY;
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        cr_fail(&refusal, CR_UNAVAILABLE,
-                "device memory is reduced by libcured-cuda %s, which is not there: install it, name it in "
-                "CURED_CUDA_LIBRARY, or ask a daemon (in Python by client=): %s",
-                CURED_VERSION, dlerror());
-        return;
-    }
+    if (name != NULL && *name == 0) name = NULL;
+    void *library = open_library(name);
+    if (library == NULL) return;
+    if (name == NULL) name = CR_CALLER_LIBRARY;
     *(void **)&symbol = dlsym(library, CR_CALLER_SYMBOL);
     const cr_caller_api *found = symbol != NULL ? symbol() : NULL;
     if (found == NULL) {
