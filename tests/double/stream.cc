@@ -78,9 +78,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 
+/* CUDA 13.0 refuses it in a capture, which is invalid afterwards: so an H100 showed. */
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
     ENTER(cudaStreamGetId, CONTEXT);
     FIND(q, stream);
+    if (q->captured) return invalidate(*q->captured), here.give(cudaErrorStreamCaptureUnsupported);
     *id = q->id;
     return cudaSuccess;
 }

@@ -124,6 +124,16 @@ START_TEST(unsafe_calls_are_refused_and_end_the_capture) {
 }
 END_TEST
 
+START_TEST(the_number_of_a_stream_ends_its_capture) {
+    unsigned long long number = 0;
+    begin(RELAXED);
+    ck_assert_int_eq(cudaStreamGetId(a, &number), 0);
+    ck_assert_int_eq(cudaStreamGetId(b, &number), cudaErrorStreamCaptureUnsupported);
+    ck_assert_int_eq(end(), cudaErrorStreamCaptureInvalidated);
+    ck_assert_int_eq(cudaStreamGetId(b, &number), 0);
+}
+END_TEST
+
 START_TEST(other_threads_are_refused_by_global_captures) {
     begin(OWN);
     ck_assert_int_eq(all_elsewhere(GLOBAL), 0);
@@ -261,6 +271,7 @@ CR_CHECK_MAIN("double/capture") {
     tcase_add_checked_fixture(tc, setup, NULL);
     tcase_add_test(tc, a_graph_is_replayed);
     tcase_add_test(tc, unsafe_calls_are_refused_and_end_the_capture);
+    tcase_add_test(tc, the_number_of_a_stream_ends_its_capture);
     tcase_add_test(tc, other_threads_are_refused_by_global_captures);
     tcase_add_test(tc, a_capturing_stream_is_not_waited_for);
     tcase_add_test(tc, the_legacy_stream_does_not_wait_for_a_capture);

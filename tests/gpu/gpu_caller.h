@@ -1,0 +1,45 @@
+/* gpu_caller: what the files of test_gpu_caller share: its memory and streams, and how an answer is compared.
+ *
+ * Thread: one, but caller_cuda() and caller_good(), which any may call. Owner: test_gpu_caller.c owns caller_run. */
+#ifndef CURED_TESTS_GPU_CALLER_H
+#define CURED_TESTS_GPU_CALLER_H
+
+#include <cuda_runtime_api.h>
+
+#include "cured/cuda.h"
+#include "tests/gpu/gpu_cases.h"
+
+enum { CALLER_ROOM = 4 << 20, CALLER_SPARE = 64 };
+
+typedef struct caller_state {
+    uint64_t seed, cases, checks, wrong;
+    uint8_t *host, *device, *beside; /* the same array twice, and memory for other things on the device */
+    cudaStream_t streams[4];
+} caller_state;
+extern caller_state caller_run;
+
+/* End the program with 1 where a call has failed. */
+void caller_cuda(cudaError_t failure, const char *what);
+void caller_good(cured_status status, const cured_error *error, const char *what);
+/* Counts a wrong answer, and prints the first ones. */
+void caller_wrong(const char *what, cured_dtype dtype, const char *op, uint64_t n, uint64_t offset);
+uint64_t caller_draw(uint64_t below);
+bool caller_same(const cured_value *a, const cured_value *b);
+/* On a stream that is drawn. */
+cured_cuda_ask caller_ask(const cured_cuda_array *arrays, size_t count, const cured_op *ops, size_t op_count,
+                          const cured_options *options);
+/* With what the CPU says of the array in host memory. */
+void caller_compare(const char *what, cured_dtype dtype, const cured_op *ops, size_t op_count, const void *host, uint64_t n,
+                    const cured_options *options, const cured_values *values, uint64_t offset);
+
+/* ---- gpu_caller_stream.c ---- */
+
+/* Work of the program before the call and behind it, which the call must not overtake or hold back. */
+void caller_check_order(cudaStream_t stream, bool list);
+void caller_check_capture(void);
+void caller_check_threads(void);
+void caller_check_refusals(void);
+/* A child of a process that has used CUDA. */
+void caller_check_fork(void);
+
+#endif
