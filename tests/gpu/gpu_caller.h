@@ -12,8 +12,8 @@
 enum { CALLER_ROOM = 4 << 20, CALLER_SPARE = 64 };
 
 typedef struct caller_state {
-    uint64_t seed, cases, checks, wrong;
-    uint8_t *host, *device, *beside; /* the same array twice, and memory for other things on the device */
+    uint64_t seed, cases, bytes, checks, wrong; /* bytes: of an array, at most */
+    uint8_t *host, *device, *beside;            /* the same array twice, and memory for other things on the device */
     cudaStream_t streams[4];
 } caller_state;
 extern caller_state caller_run;
@@ -29,8 +29,8 @@ bool caller_same(const cured_value *a, const cured_value *b);
 cured_cuda_ask caller_ask(const cured_cuda_array *arrays, size_t count, const cured_op *ops, size_t op_count,
                           const cured_options *options);
 /* With what the CPU says of the array in host memory. */
-void caller_compare(const char *what, cured_dtype dtype, const cured_op *ops, size_t op_count, const void *host, uint64_t n,
-                    const cured_options *options, const cured_values *values, uint64_t offset);
+void caller_compare(const char *what, cured_dtype dtype, const cured_op *ops, size_t op_count, const void *host,
+                    uint64_t n, const cured_options *options, const cured_values *values, uint64_t offset);
 
 /* ---- gpu_caller_stream.c ---- */
 

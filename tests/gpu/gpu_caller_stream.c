@@ -26,8 +26,9 @@ void caller_check_order(cudaStream_t stream, bool list) {
     caller_cuda(cudaMemset(array, 0x41, sizeof truth), "memset");
     caller_cuda(cudaDeviceSynchronize(), "synchronize");
     for (int i = 0; i < 40; i++)
-        caller_cuda(cudaMemcpyAsync(caller_run.beside + 2 * CALLER_ROOM, caller_run.beside + 3 * CALLER_ROOM, CALLER_ROOM, cudaMemcpyDeviceToDevice, stream),
-             "copy");
+        caller_cuda(cudaMemcpyAsync(caller_run.beside + 2 * CALLER_ROOM, caller_run.beside + 3 * CALLER_ROOM,
+                                    CALLER_ROOM, cudaMemcpyDeviceToDevice, stream),
+                    "copy");
     caller_cuda(cudaMemcpyAsync(array, from, sizeof truth, cudaMemcpyDeviceToDevice, stream), "copy");
     const cured_cuda_array arrays[] = {{array, N / 2, CURED_F32}, {array + N / 2, N / 2, CURED_F32}};
     const cured_cuda_array one = {array, N, CURED_F32};
@@ -41,7 +42,7 @@ void caller_check_order(cudaStream_t stream, bool list) {
     whole.stream = stream;
     caller_good(cured_cuda_enqueue(&whole, to, NULL, &error), &error, "enqueue");
     caller_cuda(cudaMemcpyAsync(caller_run.beside + 256, to[0], 8, cudaMemcpyDeviceToDevice, stream),
-         "copy"); /* a reader behind it */
+                "copy"); /* a reader behind it */
     caller_cuda(cudaMemsetAsync(array, 0x42, sizeof truth, stream), "memset");
     caller_cuda(cudaMemsetAsync(to[0], 0x43, 8, stream), "memset");
     caller_good(cured_cuda_finish(call, &values, &error), &error, "finish");
@@ -53,7 +54,8 @@ void caller_check_order(cudaStream_t stream, bool list) {
     for (size_t k = 0; k < 2; k++)
         if (!caller_same(cured_values_get(values, k), cured_values_get(here, k)))
             caller_wrong("order", CURED_F32, list ? "list" : "", N, k);
-    if (memcmp(read, cured_value_bytes(cured_values_get(here, 0), &size), 8) != 0) caller_wrong("reader", CURED_F32, "", N, 0);
+    if (memcmp(read, cured_value_bytes(cured_values_get(here, 0), &size), 8) != 0)
+        caller_wrong("reader", CURED_F32, "", N, 0);
     caller_run.checks += 3;
     cured_values_free(values);
     cured_values_free(here);
@@ -163,7 +165,8 @@ void caller_check_refusals(void) {
     cured_values *values, *each[2];
     static float host[4];
     const cured_op sum = CURED_OP_SUM, bits = CURED_OP_BIT_AND;
-    cured_cuda_array two[] = {{caller_run.device, 4, CURED_F32}, {caller_run.device, 4, CURED_F64}}, at_host = {host, 4, CURED_F32};
+    cured_cuda_array two[] = {{caller_run.device, 4, CURED_F32}, {caller_run.device, 4, CURED_F64}},
+                     at_host = {host, 4, CURED_F32};
     cured_cuda_ask ask = {sizeof ask, two, 2, &sum, 1, NULL, NULL};
     refused("types", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "arrays[1]");
     caller_good(cured_cuda_reduce_each(&ask, each, &error), &error, "each of two types");
@@ -190,8 +193,8 @@ void caller_check_refusals(void) {
     options.mask = &mask;
     refused("mask", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "mask");
     ask.options = NULL;
-    refused("place", cured_cuda_enqueue(&ask, (void *const[]){caller_run.beside + 1}, NULL, &error), CURED_INVALID_ARGUMENT,
-            &error, "to[0]");
+    refused("place", cured_cuda_enqueue(&ask, (void *const[]){caller_run.beside + 1}, NULL, &error),
+            CURED_INVALID_ARGUMENT, &error, "to[0]");
     ask.arrays = &at_host;
     refused("host", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error,
             "no memory that a GPU reads");

@@ -2,7 +2,7 @@
  * stream, captures and threads are in gpu_caller_stream.c. The same program runs on a GPU and over the runtime double of tests/double,
  * where what is enqueued runs late.
  *
- * usage: test_gpu_caller [--seed S] [--cases N]
+ * usage: test_gpu_caller [--seed S] [--cases N] [--bytes N]
  * CURED_CUDA_LIBRARY names the library. Exits 77 without a GPU. Thread: one, but for the soak. Owner: this file. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { MOST_ARRAYS = 40 };
 
-caller_state caller_run = {.seed = 1, .cases = 400};
+caller_state caller_run = {.seed = 1, .cases = 400, .bytes = CALLER_ROOM};
 
 void caller_cuda(cudaError_t failure, const char *what) {
     if (failure == cudaSuccess) return;
@@ -107,7 +107,7 @@ static void check_whole(void) {
     cured_error error;
     cured_values *values;
     cured_options options = CURED_OPTIONS_INIT;
-    const uint64_t n = make_array(&dtype, &offset, CALLER_ROOM);
+    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
     const size_t count = draw_ops(dtype, ops, false);
     if (caller_draw(2)) options.nan = CURED_NAN_SKIP;
     bool takes_nan = false;
@@ -155,7 +155,7 @@ static void check_list(void) {
     cured_error error;
     cured_values *values, *each[MOST_ARRAYS];
     cured_cuda_array arrays[MOST_ARRAYS];
-    const uint64_t n = make_array(&dtype, &offset, CALLER_ROOM);
+    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
     const size_t op_count = draw_ops(dtype, ops, true), count = cut(arrays, dtype, offset, n, 1);
     const cured_cuda_ask ask = caller_ask(arrays, count, ops, op_count, NULL);
     caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "list");
@@ -170,6 +170,49 @@ static void check_list(void) {
     }
 }
 
+/* Sums of a list of floats to device memory, in a graph or not, read by a copy behind them. */
+static void check_list_to(bool captured) {
+    static const cured_op sums[] = {CURED_OP_SUM, CURED_OP_NORM1, CURED_OP_MEAN, CURED_OP_NORM2, CURED_OP_SUMSQ};
+    enum { SUMS = sizeof sums / sizeof sums[0] };
+    cured_dtype dtype;
+    uint64_t offset;
+    cured_error error;
+    cured_values *here;
+    cured_cuda_array arrays[MOST_ARRAYS];
+    void *to[SUMS];
+    double found[SUMS];
+    cudaGraph_t graph;
+    cudaGraphExec_t replay;
+    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
+    if (n == 0 || dtype < CURED_F16) return;
+    const size_t count = cut(arrays, dtype, offset, n, 1);
+    cured_cuda_ask ask = caller_ask(arrays, count, sums, SUMS, NULL);
+    for (size_t k = 0; k < SUMS; k++) to[k] = caller_run.beside + 8 * k;
+    if (captured) {
+        ask.stream = caller_run.streams[1];
+        caller_cuda(cudaStreamBeginCapture(ask.stream, cudaStreamCaptureModeThreadLocal), "capture");
+    }
+    caller_good(cured_cuda_enqueue(&ask, to, NULL, &error), &error, "enqueue a list");
+    if (captured) {
+        caller_cuda(cudaStreamEndCapture(ask.stream, &graph), "end");
+        caller_cuda(cudaGraphInstantiate(&replay, graph, 0), "instantiate");
+        caller_cuda(cudaGraphDestroy(graph), "destroy");
+        for (int i = 0; i < 2; i++) caller_cuda(cudaGraphLaunch(replay, ask.stream), "launch");
+    }
+    caller_cuda(cudaStreamSynchronize(ask.stream), "synchronize");
+    if (captured) caller_cuda(cudaGraphExecDestroy(replay), "destroy");
+    caller_cuda(cudaMemcpy(found, caller_run.beside, sizeof found, cudaMemcpyDeviceToHost), "copy");
+    caller_good(cured_reduce_here(dtype, sums, SUMS, caller_run.host + offset, n, NULL, &here, &error), &error, "here");
+    for (size_t k = 0; k < SUMS; k++) {
+        size_t size;
+        const void *value = cured_value_bytes(cured_values_get(here, k), &size);
+        caller_run.checks++;
+        if (size != 8 || memcmp(value, &found[k], 8) != 0)
+            caller_wrong(captured ? "list in a graph" : "list to", dtype, cured_op_name(sums[k]), n, offset);
+    }
+    cured_values_free(here);
+}
+
 /* The partial of a list by position, finished on the host. */
 static void check_partial(void) {
     static uint8_t bytes[CURED_PARTIAL_BYTES];
@@ -180,7 +223,7 @@ static void check_partial(void) {
     cured_values *values;
     cured_cuda_array arrays[MOST_ARRAYS];
     size_t size = sizeof bytes;
-    const uint64_t n = make_array(&dtype, &offset, CALLER_ROOM / 4);
+    const uint64_t n = make_array(&dtype, &offset, caller_run.bytes / 4);
     const size_t op_count = draw_ops(dtype, ops, false), count = cut(arrays, dtype, offset, n, CR_PROD_BLOCK);
     const cured_cuda_ask ask = caller_ask(arrays, count, ops, op_count, NULL);
     caller_good(cured_cuda_partial(&ask, bytes, &size, &error), &error, "partial");
@@ -280,6 +323,8 @@ static void open_all(void) {
     caller_run.host = malloc(CALLER_ROOM + CALLER_SPARE);
     caller_cuda(cudaMalloc(&device, CALLER_ROOM + CALLER_SPARE), "malloc");
     caller_cuda(cudaMalloc(&beside, 5 * CALLER_ROOM), "malloc");
+    caller_cuda(cudaMemset(device, 0, CALLER_ROOM + CALLER_SPARE), "memset");
+    caller_cuda(cudaMemset(beside, 0, 5 * CALLER_ROOM), "memset");
     caller_run.device = device;
     caller_run.beside = beside;
     for (int i = 0; i < 4; i++)
@@ -293,13 +338,16 @@ int main(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seed") == 0) caller_run.seed = strtoull(argv[i + 1], NULL, 0);
         if (strcmp(argv[i], "--cases") == 0) caller_run.cases = strtoull(argv[i + 1], NULL, 0);
+        if (strcmp(argv[i], "--bytes") == 0) caller_run.bytes = strtoull(argv[i + 1], NULL, 0);
     }
+    if (caller_run.bytes > CALLER_ROOM) caller_run.bytes = CALLER_ROOM;
     open_all();
     caller_check_refusals();
     for (uint64_t i = 0; i < caller_run.cases; i++) {
         check_whole();
         if (i % 2 == 0) check_list();
         if (i % 4 == 0) check_partial();
+        check_list_to(i % 8 == 0);
         check_axis(i & 1, (i & 3) == 3);
     }
     for (int i = 0; i < 8; i++) caller_check_order(caller_run.streams[i % 4], i >= 4);
