@@ -32,6 +32,15 @@ bool cr_py_cuda_may_place(const cr_py_request *r) {
     return true;
 }
 
+static bool in_c_order(const cr_py_input *in) {
+    Py_ssize_t step = in->size;
+    for (int i = in->ndim - 1; i >= 0; i--) {
+        if (in->shape[i] > 1 && in->strides[i] != step) return false;
+        step = cr_py_step(step, in->shape[i]);
+    }
+    return true;
+}
+
 static bool check(const cr_py_request *r) {
     const char *why = NULL;
     if (r->initial != NULL)
@@ -40,7 +49,10 @@ static bool check(const cr_py_request *r) {
         why = "where: not with CUDA tensors: reduce t[mask]";
     if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
     if (why == NULL && !r->plan.contiguous && r->plan.count != 0) {
-        why = "the CUDA tensor has gaps, or its order matters: pass a contiguous one";
+        why = in_c_order(&r->input)
+                  ? "axis: axes of a CUDA tensor go together where they are neighbours: reduce one after "
+                    "the other, or move them side by side and pass t.contiguous()"
+                  : "the CUDA tensor has gaps, or its order matters: pass a contiguous one";
         PyErr_SetString(PyExc_ValueError, why);
     }
     return why == NULL;
@@ -74,16 +86,27 @@ static PyObject *run_partial(const cr_py_request *r, const cured_cuda_ask *ask) 
     return partial;
 }
 
-/* Answers go to the tensors of out, which their streams have done with. */
+/* Where the stream of an out is another than the input's, each waits for the other: this one before the answers are written, and that
+ * one behind them. The host does not. */
+static cured_status order(const cr_py_request *r, bool behind, cured_error *error) {
+    cured_status status = CURED_OK;
+    for (size_t i = 0; i < r->op_count && status == CURED_OK; i++) {
+        const cr_py_input *t = &r->out_tensors[i];
+        void *const own = (void *)t->stream, *const main = (void *)r->input.stream; /* NOLINT: see ask_of */
+        if (own == main) continue;
+        status =
+            behind ? cured_cuda_order(r->plan.data, main, own, error) : cured_cuda_order(t->data, own, main, error);
+    }
+    return status;
+}
+
 static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
     void *to[CURED_MAX_OPS];
     cured_error error;
-    for (size_t i = 0; i < r->op_count; i++) {
-        const cr_py_input *t = &r->out_tensors[i];
-        to[i] = (void *)t->data; /* NOLINT: out is written */
-        if (t->stream != r->input.stream && !cr_py_tensor_wait(t)) return NULL;
-    }
-    if (cured_cuda_enqueue(ask, to, NULL, &error) != CURED_OK) return failed(&error);
+    for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
+    if (order(r, false, &error) != CURED_OK || cured_cuda_enqueue(ask, to, NULL, &error) != CURED_OK ||
+        order(r, true, &error) != CURED_OK)
+        return failed(&error);
     if (r->single) return cr_py_out_item(r, 0);
     PyObject *values[CURED_MAX_OPS];
     for (size_t i = 0; i < r->op_count; i++) values[i] = cr_py_out_item(r, i);
@@ -183,12 +206,18 @@ typedef struct tensor_list {
     cured_cuda_array *arrays;
     size_t count;
     uintptr_t stream;
-    bool mixed; /* they are not all of one stream, and were not all taken */
+    bool mixed;     /* they are not all of one stream, and were not all taken */
+    PyObject *held; /* owned: NULL, or what keeps the tensors, where another thread may change the list */
 } tensor_list;
+
+static void end_list(tensor_list *list) {
+    PyMem_Free(list->arrays);
+    Py_CLEAR(list->held);
+}
 
 /* One tensor more, which the list keeps alive. The tensors of a list are of one device, so one stream is the current one for all whose
  * library is the same. */
-static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type) {
+static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type, cr_py_request *r) {
     int device;
     const int borrowed =
         cr_py_tensor_borrow(tensor, &list->arrays[list->count], &device, list->count == 0 ? &list->stream : NULL);
@@ -207,9 +236,11 @@ static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type) {
         PyErr_SetString(PyExc_TypeError, "a CUDA tensor is wanted; this one lies in host memory");
         good = false;
     }
-    good = good && cr_py_plan_make(&plan, &in, 0, true, true);
+    r->input.dtype = in.dtype;
+    good = good && cr_py_plan_make(&plan, &in, 0, true, cr_py_request_is_ordered(r));
     if (good && !plan.contiguous && plan.count != 0) {
-        PyErr_Format(PyExc_ValueError, "tensor %zu of the list has gaps: pass contiguous ones", list->count);
+        PyErr_Format(PyExc_ValueError, "tensor %zu of the list has gaps, or its order matters: pass contiguous ones",
+                     list->count);
         good = false;
     }
     if (good && list->count != 0 && in.stream != list->stream) list->mixed = true;
@@ -219,8 +250,9 @@ static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type) {
     return good;
 }
 
-/* The tensors of a Python list; false with an exception. Where list->mixed is true each goes by itself. */
-static bool take_list(tensor_list *list, PyObject *tensors) {
+/* The tensors of a Python list, which nobody else has; false with an exception. Where list->mixed is true each goes by itself. r: the ops
+ * and options. */
+static bool take_list(tensor_list *list, PyObject *tensors, cr_py_request *r) {
     const Py_ssize_t count = PyList_Size(tensors);
     PyTypeObject *type = NULL; /* of the tensors that were borrowed */
     *list = (tensor_list){.arrays = NULL};
@@ -231,24 +263,26 @@ static bool take_list(tensor_list *list, PyObject *tensors) {
     list->arrays = PyMem_Malloc((size_t)count * sizeof list->arrays[0]);
     bool good = list->arrays != NULL;
     if (!good) PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count && good && !list->mixed; i++) good = add(list, PyList_GetItem(tensors, i), &type);
-    if (!good) PyMem_Free(list->arrays);
+    for (Py_ssize_t i = 0; i < count && good && !list->mixed; i++)
+        good = add(list, PyList_GetItem(tensors, i), &type, r);
+    if (!good) end_list(list);
     return good;
 }
 
 /* Borrows every tensor of a list or tuple. 1: all are of one library, device and dtype; 0: some is not; -1: exception. */
 static int borrow_all(tensor_list *list, PyObject *tensors) {
-    const bool is_list = PyList_Check(tensors);
-    const Py_ssize_t count = is_list ? PyList_Size(tensors) : PyTuple_Size(tensors);
     PyTypeObject *type = NULL;
+    *list = (tensor_list){.held = PySequence_Tuple(tensors)};
+    if (list->held == NULL) return -1;
+    const Py_ssize_t count = PyTuple_Size(list->held);
     int taken = count > 0, first = 0;
-    *list = (tensor_list){.arrays = taken ? PyMem_Malloc((size_t)count * sizeof *list->arrays) : NULL};
+    if (taken) list->arrays = PyMem_Malloc((size_t)count * sizeof *list->arrays);
     if (taken && list->arrays == NULL) {
         PyErr_NoMemory();
-        return -1;
+        taken = -1;
     }
     for (Py_ssize_t i = 0; i < count && taken > 0; i++) {
-        PyObject *tensor = is_list ? PyList_GetItem(tensors, i) : PyTuple_GetItem(tensors, i);
+        PyObject *tensor = PyTuple_GetItem(list->held, i);
         cured_cuda_array *to = &list->arrays[i];
         int device = 0;
         taken = cr_py_tensor_borrow(tensor, to, &device, i == 0 ? &list->stream : NULL);
@@ -256,7 +290,7 @@ static int borrow_all(tensor_list *list, PyObject *tensors) {
         if (taken > 0) taken = Py_TYPE(tensor) == type && device == first && to->dtype == list->arrays[0].dtype;
         list->count += taken > 0;
     }
-    if (taken <= 0) PyMem_Free(list->arrays);
+    if (taken <= 0) end_list(list);
     return taken;
 }
 
@@ -279,7 +313,7 @@ PyObject *cr_py_cuda_list(cr_py_request *r) {
         answer = status == CURED_OK ? cr_py_answer_values(r, values) : failed(&error);
         cured_values_free(values);
     }
-    PyMem_Free(list.arrays);
+    end_list(&list);
     return answer;
 }
 
@@ -298,7 +332,7 @@ PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args) {
     const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
                                 r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
     PyObject *partial = run_partial(&r, &ask);
-    PyMem_Free(list.arrays);
+    end_list(&list);
     return partial;
 }
 
@@ -325,9 +359,9 @@ PyObject *cr_py_cuda_to(PyObject *module, PyObject *args) {
             cured_cuda_enqueue(&ask, (void *const[]){(void *)to.arrays[0].data}, NULL, &error); /* NOLINT: written */
         if (status != CURED_OK && status != CURED_UNIMPLEMENTED) cr_py_raise(&error), taken = -1;
         if (status == CURED_UNIMPLEMENTED) taken = 0;
-        PyMem_Free(list.arrays);
+        end_list(&list);
     }
-    PyMem_Free(to.arrays);
+    end_list(&to);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
@@ -341,11 +375,12 @@ PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &tensors, &ops, &first)) return NULL;
     options.unplaced = first == Py_None;
     if (first != Py_None && !cr_py_number(first, "first", &options.first)) return NULL;
-    if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors)) return NULL;
+    r.options = options;
+    if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors, &r)) return NULL;
     const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
                                 r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
     answer = list.mixed ? Py_NewRef(Py_None) : run_partial(&r, &ask);
-    PyMem_Free(list.arrays);
+    end_list(&list);
     return answer;
 }
 
@@ -366,7 +401,7 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
     (void)module;
     if (nargs != 2 || !PyList_Check(args[0])) return PyErr_Format(PyExc_TypeError, "a list and the ops are wanted");
     if (!cr_py_request_ops(&r, args[1]) || !cr_py_request_options(&r, args + 2, 0, kwnames) ||
-        !take_list(&list, args[0]))
+        !take_list(&list, args[0], &r))
         return NULL;
     cured_values **values = PyMem_Calloc(list.count, sizeof *values);
     const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
@@ -383,6 +418,6 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
         PyErr_NoMemory();
     }
     PyMem_Free(values);
-    PyMem_Free(list.arrays);
+    end_list(&list);
     return answer;
 }

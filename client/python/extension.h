@@ -280,6 +280,8 @@ bool cr_py_request_in_slices(const cr_py_request *request);
 bool cr_py_request_part_mask(cr_py_request *request);
 /* Whether a product of floats is asked, which goes by the places of all elements. */
 bool cr_py_request_has_float_prod(const cr_py_request *request);
+/* Whether the order of elements matters: for first indices, and for the fixed tree of products. */
+bool cr_py_request_is_ordered(const cr_py_request *request);
 /* The whole way, blocking. A new reference. */
 PyObject *cr_py_request_run(cr_py_request *request);
 /* slices.c: the same, one slice after the other, where a mask or a first value makes slices differ in length. */

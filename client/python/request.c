@@ -227,8 +227,7 @@ bool cr_py_request_has_float_prod(const cr_py_request *r) {
     return false;
 }
 
-/* Whether the order of elements matters: for first indices, and for the fixed tree of products. */
-static bool is_ordered(const cr_py_request *r) {
+bool cr_py_request_is_ordered(const cr_py_request *r) {
     return (r->partial && !r->options.unplaced) || has_index(r) || cr_py_request_has_float_prod(r);
 }
 
@@ -313,7 +312,7 @@ bool cr_py_request_plan(cr_py_request *r) {
         r->axes = axes;
     }
     if (r->partial && !check_partial(r, whole)) return false;
-    r->ordered = is_ordered(r);
+    r->ordered = cr_py_request_is_ordered(r);
     return cr_py_plan_make(&r->plan, &r->input, axes, whole, r->ordered) &&
            (r->input.kind != CR_PY_FILE || plan_file(r, axes, whole));
 }

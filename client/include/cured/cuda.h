@@ -86,6 +86,10 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
  * the graph may be replayed beside other calls. UNIMPLEMENTED for what a GPU cannot finish, with a sentence. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
 
+/* What is put in the stream `after` from now on waits until `before` has come as far as it is now; the host waits for nothing. For answers
+ * in device memory that belongs to another stream than the array. data: memory of the device of `before`. */
+CURED_API cured_status cured_cuda_order(const void *data, void *before, void *after, cured_error *error);
+
 /* Gives back the workspaces of streams on which nothing of this library is under way. */
 CURED_API void cured_cuda_trim(void);
 

@@ -150,10 +150,20 @@ def reduce_each(arrays, ops, /, **options):
     """A list with the Result of each array. options: as of cured.reduce, but for out, of which each array would want its own."""
     if options.get("out") is not None:
         raise TypeError("out: reduce_each has a Result for each array: call cured.reduce(a, ops, out=…) for each")
-    arrays = checked(arrays)
-    devices = {_cuda_device(array) for array in arrays}
-    if len(devices) == 1 and None not in devices and not set(options) - set(OPTIONS):
-        together = _cured._cuda_each(arrays, ops, **options)
-        if together is not None:
-            return together
-    return [_cured.reduce(array, ops, **options) for array in arrays]
+    together = _cured._cuda_each if not set(options) - set(OPTIONS) else None
+    return each_of(checked(arrays), ops, together, _cured.reduce, options)
+
+
+def each_of(arrays, ops, together, alone, options):
+    """A list with the answer for each array: of the CUDA tensors of one device by one call together(list, ops, …), where its answer is not
+    None; of others by alone(array, ops, …). together None: of all."""
+    answers, devices = [None] * len(arrays), {}
+    for i, array in enumerate(arrays):
+        device = _cuda_device(array) if together is not None else None
+        if device is not None:
+            devices.setdefault(device, []).append(i)
+    for places in devices.values():
+        made = together([arrays[i] for i in places], ops, **options)
+        for i, answer in zip(places, made or ()):
+            answers[i] = answer
+    return [alone(array, ops, **options) if answer is None else answer for array, answer in zip(arrays, answers)]

@@ -50,6 +50,8 @@ typedef struct cr_caller_api {
      * axis has one row, of the elements of all. */
     cr_status (*enqueue)(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
                          void *status, cr_error *error);
+    /* What is put in the stream `after` from now on waits for what is in `before` now. data: memory of that stream's device. */
+    cr_status (*order)(const void *data, void *before, void *after, cr_error *error);
     void (*trim)(void);
 } cr_caller_api;
 

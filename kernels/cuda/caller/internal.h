@@ -126,4 +126,8 @@ cr_status cr_caller_axis(const cr_gpu_axis *axis, void *stream, void *const *res
 cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arrays, size_t count, void *stream,
                             void *status, cr_error *error);
 
+/* ---- order.c ---- */
+
+cr_status cr_caller_order(const void *data, void *before, void *after, cr_error *error);
+
 #endif

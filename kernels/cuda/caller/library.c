@@ -16,6 +16,7 @@ __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(v
         .each = cr_caller_each,
         .axis = cr_caller_axis,
         .enqueue = cr_caller_enqueue,
+        .order = cr_caller_order,
         .trim = cr_caller_trim,
     };
     snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);

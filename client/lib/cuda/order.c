@@ -1,0 +1,11 @@
+/* order: one stream behind another. Thread: any. Owner: nothing. */
+#include "client/lib/cuda/library.h"
+#include "client/lib/error.h"
+#include "cured/cuda.h"
+
+cured_status cured_cuda_order(const void *data, void *before, void *after, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    const cr_caller_api *api = cr_cl_cuda(&e);
+    if (api != NULL) api->order(data, before, after, &e);
+    return cr_cl_give(error, &e, 0);
+}

@@ -1,0 +1,18 @@
+/* order: one stream behind another, by an event: where a call's answers go to memory that belongs to another stream than its input.
+ *
+ * Thread: any. Owner: CUDA, of the event, from the moment at which it is destroyed here until the stream has come past it. */
+#include "kernels/cuda/caller/internal.h"
+
+cr_status cr_caller_order(const void *data, void *before, void *after, cr_error *error) {
+    cr_visit visit;
+    cudaEvent_t event = NULL;
+    cr_status status = cr_caller_enter(&visit, data, before, error);
+    if (status != CR_OK) return status;
+    cudaError_t failure = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    if (failure == cudaSuccess) failure = cudaEventRecord(event, visit.stream);
+    if (failure == cudaSuccess) failure = cudaStreamWaitEvent((cudaStream_t)after, event, 0);
+    if (event != NULL) cudaEventDestroy(event);
+    status = cr_caller_error((int)failure, "order of two streams", error);
+    cr_caller_leave(&visit);
+    return status;
+}
