@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""gpu_tensors: CUDA tensors of torch and CuPy, reduced where they lie by a daemon with a CUDA lane. Needs a GPU and one of the two.
+"""gpu_tensors: CUDA tensors of torch and CuPy, reduced where they lie: in this process, and by a daemon with a CUDA lane. Needs a GPU and
+one of the two libraries; in this process libcured-cuda.so.0 besides, which CURED_CUDA_LIBRARY names.
 
-Answers must be those of the same elements on the host, bit for bit. A region is kept while its tensor is referenced, and no longer.
+Answers must be those of the same elements on the host, bit for bit. A daemon's region is kept while its tensor is referenced, and no longer.
 """
 import gc
 import os
@@ -41,84 +42,109 @@ def on_host(t):
 MAKERS = dict(torch_makers(), **cupy_makers())
 
 
-class Tensors(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.daemon = Daemon(cls.folder.name)
-        cls.addClassCleanup(cls.daemon.stop)
-        os.environ["CURED_CONNECT"] = cls.daemon.address
+def setUpModule():
+    global daemon, client
+    folder = tempfile.TemporaryDirectory()
+    unittest.addModuleCleanup(folder.cleanup)
+    daemon = Daemon(folder.name)
+    unittest.addModuleCleanup(daemon.stop)
+    os.environ["CURED_CONNECT"] = daemon.address
+    client = cured.Client(daemon.address)
+    unittest.addModuleCleanup(client.close)
 
-    def regions(self):
-        return self.daemon.counters()["device_regions"]
+
+class Either(Case):
+    """What both ways of answering have."""
 
     def each(self):
         for name, make in MAKERS.items():
             with self.subTest(name):
                 yield make
 
+    def ways(self):
+        """(cured or a client, make)."""
+        for make in self.each():
+            for by in (cured, client):
+                with self.subTest(by=by):
+                    yield by, make
+
+    def torch(self):
+        if "torch" not in MAKERS:
+            self.skipTest("there is no torch")
+        import torch
+        return torch
+
+
+class Tensors(Either):
+    def regions(self):
+        return daemon.counters()["device_regions"]
+
     def test_same_bits_as_on_the_host(self):
         r = numpy.random.default_rng(1)
-        for make in self.each():
+        for by, make in self.ways():
             for dtype in ("f2", "f4", "f8", "i4", "i8", "u1", "?"):
                 a = (r.standard_normal((300, 500)) * 50).astype(dtype)
                 t = make(a)
                 for op in ("sum", "mean", "std", "min", "argmax", "count_nonzero"):
-                    self.assert_same(getattr(cured, op)(t), getattr(cured, op)(a), "%s %s" % (op, dtype))
+                    self.assert_same(getattr(by, op)(t), getattr(cured, op)(a), "%s %s" % (op, dtype))
                 for axis in (0, 1):
-                    self.assert_arrays(cured.sum(t, axis=axis), cured.sum(a, axis=axis))
-                self.assert_same(cured.sum(t[7:9]), cured.sum(a[7:9]))
-                self.assert_same(cured.sum(t.T), cured.sum(a))
+                    self.assert_arrays(by.sum(t, axis=axis), cured.sum(a, axis=axis))
+                self.assert_same(by.sum(t[7:9]), cured.sum(a[7:9]))
+                self.assert_same(by.sum(t.T), cured.sum(a))
+                self.assert_same(by.sum([t, t[3:5], t.T]), cured.sum([a, a[3:5], a]))
 
     def test_bfloat16(self):
-        if "torch" not in MAKERS:
-            self.skipTest("there is no torch")
-        import torch
+        torch = self.torch()
         t = torch.arange(1000, dtype=torch.bfloat16)
-        self.assert_same(cured.sum(t.cuda()), cured.sum(t))
-        self.assert_same(cured.argmax(t.cuda()), cured.argmax(t))
+        for by in (cured, client):
+            self.assert_same(by.sum(t.cuda()), cured.sum(t))
+            self.assert_same(by.argmax(t.cuda()), cured.argmax(t))
 
     def test_regions_live_as_long_as_their_tensors(self):
         for make in self.each():
+            gc.collect()
+            wait_for("the regions of other tensors to go", lambda: self.regions() == 0)
             before = self.regions()
             tensors = [make(numpy.ones(100_000, "f4")) for _ in range(4)]
+            self.assertEqual([100_000.0] * 4, [cured.sum(t) for t in tensors])
+            self.assertEqual(before, self.regions(), "in this process there are none")
             for _ in range(3):
-                self.assertEqual([100_000.0] * 4, [cured.sum(t) for t in tensors])
+                self.assertEqual([100_000.0] * 4, [client.sum(t) for t in tensors])
             self.assertEqual(before + 4, self.regions())
             tensors.clear()
             gc.collect()
             wait_for("the regions to go", lambda: self.regions() == before)
 
     def test_what_its_stream_has_queued_is_there(self):
-        if "torch" not in MAKERS:
-            self.skipTest("there is no torch")
-        import torch
+        torch = self.torch()
         stream = torch.cuda.Stream()
-        t = torch.zeros(20_000_000, device="cuda")
-        for k in range(1, 20):
-            with torch.cuda.stream(stream):
-                t.add_(1)
-                t.mul_(1)
-                self.assertEqual(20_000_000.0 * k, cured.sum(t))
+        for by in (cured, client):
+            t = torch.zeros(20_000_000, device="cuda")
+            stream.wait_stream(torch.cuda.current_stream())
+            for k in range(1, 20):
+                with torch.cuda.stream(stream):
+                    t.add_(1)
+                    t.mul_(1)
+                    self.assertEqual(20_000_000.0 * k, by.sum(t))
+            stream.synchronize()
 
     def test_gaps(self):
-        for make in self.each():
+        for by, make in self.ways():
             with self.assertRaisesRegex(ValueError, "contiguous"):
-                cured.sum(make(numpy.zeros((10, 10), "f4"))[:, ::2])
+                by.sum(make(numpy.zeros((10, 10), "f4"))[:, ::2])
 
-    def same(self, t, a, ops, out, axis=1, **options):
+    def same(self, by, t, a, ops, out, axis=1, **options):
         """The answers in out are those of the array, rounded to the types of out."""
         wanted = cured.reduce(a, ops, axis=axis, **options)
-        got = cured.reduce(t, ops, axis=axis, out=out, **options)
+        got = by.reduce(t, ops, axis=axis, out=out, **options)
         for op, each in zip(ops, out):
             self.assertIs(got[op], each)
             self.assert_arrays(on_host(each), wanted[op].astype(on_host(each).dtype), op)
 
     def test_answers_into_tensors(self):
-        """By the GPU, of which the daemon then knows a region for each."""
+        """By the GPU, of which a daemon then knows a region for each."""
         r = numpy.random.default_rng(3)
-        for make in self.each():
+        for by, make in self.ways():
             for dtype in ("f2", "f4", "f8", "i4", "u1"):
                 a = (r.standard_normal((3000, 40)) * 50).astype(dtype)
                 t, ops = make(a), ["mean", "max", "argmin", "sum", "std"]
@@ -127,81 +153,237 @@ class Tensors(Case):
                 gc.collect()
                 wait_for("the regions of other tensors to go", lambda: self.regions() == 0)
                 for _ in range(2):
-                    self.same(t, a, ops, out)
-                self.assertEqual(1 + len(ops), self.regions())
-                self.same(t, a, ["max"], (make(numpy.zeros(40, dtype)),), axis=0)
-                self.same(t, a, ["max"], (make(numpy.zeros((3000, 1), dtype)),), keepdims=True)
+                    self.same(by, t, a, ops, out)
+                self.assertEqual(1 + len(ops) if by is client else 0, self.regions())
+                self.same(by, t, a, ["max"], (make(numpy.zeros(40, dtype)),), axis=0)
+                self.same(by, t, a, ["max"], (make(numpy.zeros((3000, 1), dtype)),), keepdims=True)
             a = r.standard_normal((100_000, 32)).astype("f4")
             t, out = make(a), make(numpy.zeros(100_000, "f4"))
-            self.assertIs(cured.sum(t, axis=1, out=out), out)
+            self.assertIs(by.sum(t, axis=1, out=out), out)
             self.assert_arrays(on_host(out), cured.sum(a, axis=1, dtype="f4"), "rounded once")
 
     def test_answers_into_bfloat16(self):
-        if "torch" not in MAKERS:
-            self.skipTest("there is no torch")
-        import torch
+        torch = self.torch()
         t = torch.randn(500, 30, dtype=torch.bfloat16)
         out = torch.zeros(500, dtype=torch.bfloat16, device="cuda")
-        self.assertIs(cured.sum(t.cuda(), axis=1, out=out), out)
-        self.assert_arrays(out.float().cpu().numpy(), cured.sum(t, axis=1, dtype="bf16"))
-        cured.max(t.cuda(), axis=1, out=out)
-        self.assert_arrays(out.float().cpu().numpy(), cured.max(t, axis=1))
+        for by in (cured, client):
+            self.assertIs(by.sum(t.cuda(), axis=1, out=out), out)
+            self.assert_arrays(out.float().cpu().numpy(), cured.sum(t, axis=1, dtype="bf16"))
+            by.max(t.cuda(), axis=1, out=out)
+            self.assert_arrays(out.float().cpu().numpy(), cured.max(t, axis=1))
 
     def test_answers_that_are_copied(self):
         """Where order, type or memory do not let the GPU write them in place."""
         a = numpy.arange(12.0).reshape(3, 4)
-        for make in self.each():
+        for by, make in self.ways():
             t, wanted = make(a), cured.sum(a, axis=1)
             for out in (make(numpy.zeros((3, 2)))[:, 1], make(numpy.zeros(3, "f4")), make(numpy.zeros(3, "i8"))):
                 if "int" in str(out.dtype):
                     with self.assertRaisesRegex(TypeError, "Cannot cast"):
-                        cured.sum(t, axis=1, out=out)
+                        by.sum(t, axis=1, out=out)
                     continue
-                self.assertIs(cured.sum(t, axis=1, out=out), out)
+                self.assertIs(by.sum(t, axis=1, out=out), out)
                 self.assert_arrays(on_host(out), wanted.astype(on_host(out).dtype))
             out = make(numpy.zeros(3))
-            self.assert_arrays(on_host(cured.sum(a, axis=1, out=out)), wanted)  # input of the host
-            self.assert_arrays(cured.sum(t, axis=1, out=numpy.zeros(3)), wanted)  # an array of the host
-            self.assertEqual(66, on_host(cured.sum(t, out=make(numpy.zeros(())))))
+            self.assert_arrays(on_host(by.sum(a, axis=1, out=out)), wanted)  # input of the host
+            self.assert_arrays(by.sum(t, axis=1, out=numpy.zeros(3)), wanted)  # an array of the host
+            self.assertEqual(66, on_host(by.sum(t, out=make(numpy.zeros(())))))
             own = make(a)
-            cured.sum(own, axis=0, out=own[0])  # the input's own bytes
+            by.sum(own, axis=0, out=own[0])  # the input's own bytes
             self.assert_arrays(on_host(own)[0], cured.sum(a, axis=0))
             both = make(numpy.zeros(3))
-            cured.reduce(t, "min,max", axis=1, out=(both, both))
+            by.reduce(t, "min,max", axis=1, out=(both, both))
             self.assert_arrays(on_host(both), a.max(1))
-            cured.sum(t[:, :0], axis=1, out=out)
+            by.sum(t[:, :0], axis=1, out=out)
             self.assert_arrays(on_host(out), numpy.zeros(3))
             for wrong, words in ((make(numpy.zeros(4)), "has the shape"), (make(numpy.zeros((3, 1))), "number of dimensions")):
                 with self.assertRaisesRegex(ValueError, words):
-                    cured.sum(t, axis=1, out=wrong)
+                    by.sum(t, axis=1, out=wrong)
             with self.assertRaises(OverflowError):
-                cured.sum(make(numpy.full((2, 2), 2**63 - 1)), axis=1, out=make(numpy.zeros(2, "i8")))
+                by.sum(make(numpy.full((2, 2), 2**63 - 1)), axis=1, out=make(numpy.zeros(2, "i8")))
 
     def test_what_streams_do_with_out(self):
         """What is queued on it before is over when the GPU writes, and what follows sees the answers."""
-        if "torch" not in MAKERS:
-            self.skipTest("there is no torch")
-        import torch
+        torch = self.torch()
         stream = torch.cuda.Stream()
         t, out = torch.ones(2_000_000, 4, device="cuda"), torch.empty(2_000_000, device="cuda")
-        for k in range(1, 20):
-            with torch.cuda.stream(stream):
-                t.fill_(k)
-                for _ in range(10):
-                    out.fill_(-1)
-                cured.sum(t, axis=1, out=out)
-            self.assertEqual(8_000_000.0 * k, out.double().sum().item())
+        torch.cuda.synchronize()
+        for by in (cured, client):
+            for k in range(1, 20):
+                with torch.cuda.stream(stream):
+                    t.fill_(k)
+                    for _ in range(10):
+                        out.fill_(-1)
+                    by.sum(t, axis=1, out=out)
+                    self.assertEqual(8_000_000.0 * k, out.double().sum().item())
 
     def test_asynchronous(self):
         import asyncio
         a = numpy.random.default_rng(2).standard_normal(100_000).astype("f4")
 
         async def main(t):
-            async with cured.AsyncClient() as c:
+            async with cured.AsyncClient(daemon.address) as c:
                 return await asyncio.gather(c.sum(t), c.max(t))
 
         for make in self.each():
             self.assertEqual([cured.sum(a), cured.max(a)], asyncio.run(main(make(a))))
+
+
+class Here(Either):
+    """In this process, with torch: its streams, graphs and allocator."""
+
+    def test_other_streams_are_no_matter(self):
+        """A call neither waits for other streams nor reads their work: a long kernel on one of them does not delay it."""
+        torch = self.torch()
+        busy, t = torch.cuda.Stream(), torch.ones(1000, device="cuda")
+        self.assertEqual(1000.0, cured.sum(t))
+        torch.cuda.synchronize()
+        with torch.cuda.stream(busy):
+            torch.cuda._sleep(2_000_000_000)
+            done = torch.cuda.Event()
+            done.record()
+        self.assertEqual(1000.0, cured.sum(t))
+        self.assertFalse(done.query(), "it waited for the other stream")
+        torch.cuda.synchronize()
+
+    def test_out_waits_for_nothing(self):
+        torch = self.torch()
+        stream = torch.cuda.Stream()
+        t, out = torch.ones(100_000, device="cuda"), torch.zeros((), device="cuda", dtype=torch.float64)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            cured.sum(t, out=out)
+            stream.synchronize()
+            torch.cuda._sleep(2_000_000_000)
+            t.fill_(3)
+            cured.sum(t, out=out)
+            t.fill_(5)
+            self.assertFalse(stream.query(), "the host waited")
+            self.assertEqual(300_000.0, out.item())
+
+    def test_captured(self):
+        """The graph is replayed beside calls of its stream, and of another."""
+        torch = self.torch()
+        t, out = torch.zeros(300_000, device="cuda"), torch.zeros((), device="cuda", dtype=torch.float64)
+        rows = torch.zeros(3000, device="cuda")
+        cured.sum(t, out=out)
+        graph, other = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            t.add_(1)
+            cured.sum(t, out=out)
+            cured.sum(t.view(3000, 100), axis=1, out=rows)
+        elsewhere = torch.full((300_000,), 0.5, device="cuda")
+        other.wait_stream(torch.cuda.current_stream())
+        start = t[0].item()
+        for k in range(1, 20):
+            graph.replay()
+            with torch.cuda.stream(other):
+                self.assertEqual(150_000.0, cured.sum(elsewhere))
+            self.assertEqual(300_000.0 * (start + k), cured.sum(t))
+            self.assertEqual(300_000.0 * (start + k), out.item())
+            self.assertEqual(100.0 * (start + k), rows[7].item())
+
+    def test_what_a_capture_refuses(self):
+        torch = self.torch()
+        t = torch.ones(1000, device="cuda")
+        cured.sum(t)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            u = t * 2
+            with self.assertRaisesRegex(cured.Error, "captured"):
+                cured.sum(t)
+        graph.replay()
+        self.assertEqual(2000.0, cured.sum(u))
+
+    def test_lists(self):
+        torch = self.torch()
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            flat = torch.randn(300 * 700, device="cuda").to(dtype)
+            parts, at = [], 0
+            for k in range(300):
+                parts.append(flat[at:at + 400 + 2 * k])
+                at += 400 + 2 * k
+            whole = flat[:at]
+            for op in ("norm2", "sum", "mean", "max", "std", "argmax"):
+                self.assert_same(getattr(cured, op)(whole), getattr(cured, op)(parts), op)
+                self.assert_same(getattr(cured, op)(whole.cpu()), getattr(cured, op)(parts), op)
+            each = cured.reduce_each(parts, "norm2,min")
+            self.assertEqual([dict(cured.reduce(part.cpu(), "norm2,min")) for part in parts], [dict(r) for r in each])
+
+    def test_norms_and_stats(self):
+        torch = self.torch()
+        import cured.torch
+        torch.manual_seed(3)
+        model = torch.nn.Sequential(torch.nn.Linear(300, 200), torch.nn.LayerNorm(200), torch.nn.Linear(200, 7))
+        twin = torch.nn.Sequential(torch.nn.Linear(300, 200), torch.nn.LayerNorm(200), torch.nn.Linear(200, 7))
+        twin.load_state_dict(model.state_dict())
+        twin.cuda()
+        for p, q in zip(model.parameters(), twin.parameters()):
+            p.grad = torch.randn_like(p)
+            q.grad = p.grad.cuda()
+        ours, theirs = [[p.grad for p in m.parameters()] for m in (model, twin)]
+        for order in (1, 2, float("inf")):
+            for dtype in (None, torch.float64, torch.bfloat16):
+                wanted, got = (cured.torch.total_norm(g, order, dtype) for g in (ours, theirs))
+                self.assertTrue(got.is_cuda)
+                self.assertEqual((wanted.dtype, wanted.item()), (got.dtype, got.item()), order)
+        wanted, got = cured.torch.clip_grad_norm_(model.parameters(), 1.0), cured.torch.clip_grad_norm_(twin.parameters(), 1.0)
+        self.assertEqual(wanted.item(), got.item())
+        for p, q in zip(model.parameters(), twin.parameters()):
+            self.assertTrue(torch.equal(p.grad, q.grad.cpu()))
+        mine = dict(model.state_dict(), flags=torch.tensor([True, False]), whole=torch.arange(9), gone=torch.zeros(0),
+                    odd=torch.tensor([1.0, float("nan"), float("inf")], dtype=torch.bfloat16), meta=torch.zeros(1, dtype=torch.complex64))
+        for options in ({}, {"nan": "propagate", "ddof": 1}):
+            a = cured.torch.stats(mine, **options)
+            b = cured.torch.stats({name: t.cuda() for name, t in mine.items()}, **options)
+            self.assertEqual(list(a), list(b))
+            self.assertEqual({name: repr(r) for name, r in a.items()}, {name: repr(r) for name, r in b.items()})
+
+    def test_freed_while_their_call_is_under_way(self):
+        """Their memory goes to the next tensor of the stream, which comes behind the call."""
+        torch = self.torch()
+        stream, outs = torch.cuda.Stream(), [torch.zeros((), device="cuda", dtype=torch.float64) for _ in range(200)]
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(20_000_000)
+            for k, out in enumerate(outs):
+                cured.sum(torch.full((100_000,), float(k), device="cuda"), out=out)
+            self.assertEqual([100_000.0 * k for k in range(200)], [out.item() for out in outs])
+
+    def test_threads_and_streams(self):
+        torch = self.torch()
+        import threading
+        import time
+        until, wrong, calls = time.monotonic() + 4, [], []
+
+        def work(number):
+            try:
+                stream, made = torch.cuda.Stream(), 0
+                with torch.cuda.stream(stream):
+                    while time.monotonic() < until:
+                        n = 1000 + 37 * (made % 50)
+                        t = torch.full((n, 8), float(number + made % 5), device="cuda")
+                        out, rows = torch.zeros((), device="cuda", dtype=torch.float64), torch.zeros(n, device="cuda")
+                        cured.sum(t, out=out)
+                        cured.sum(t, axis=1, out=rows)
+                        value = float(number + made % 5)
+                        got = cured.max(t), cured.sum([t, rows]), out.item(), rows[n - 1].item()
+                        if got != (value, 16 * n * value, 8 * n * value, 8 * value):
+                            wrong.append((number, made, got))
+                        made += 1
+                calls.append(made)
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([], wrong[:3])
+        self.assertEqual(8, len(calls))
 
 
 if __name__ == "__main__":
