@@ -5,6 +5,7 @@
  * a tensor may be freed after the call, as after any of its library's own operations.
  * Thread: with the GIL, but for the waits. Owner: the request holds its tensors; a list of them is the caller's. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/python/tensor.h"
@@ -418,6 +419,62 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
         PyErr_NoMemory();
     }
     PyMem_Free(values);
+    end_list(&list);
+    return answer;
+}
+
+/* Where found() puts the bytes of partials: without the GIL. */
+typedef struct part {
+    void *bytes; /* NULL: there was no memory */
+    size_t size;
+} part;
+
+static void found(void *user, size_t number, const void *partial, size_t bytes) {
+    part *to = (part *)user + number;
+    to->bytes = malloc(bytes);
+    to->size = bytes;
+    if (to->bytes != NULL) memcpy(to->bytes, partial, bytes);
+}
+
+/* A list of Partials; frees the parts. status: CURED_OK, or error says why there are none. */
+static PyObject *partials_of(part *parts, size_t count, cured_status status, const cured_error *error) {
+    PyObject *all = status == CURED_OK ? PyList_New((Py_ssize_t)count) : failed(error);
+    for (size_t i = 0; i < count; i++) {
+        if (all != NULL) {
+            PyObject *one =
+                parts[i].bytes != NULL ? cr_py_partial_new(parts[i].bytes, parts[i].size) : PyErr_NoMemory();
+            if (one == NULL || PyList_SetItem(all, (Py_ssize_t)i, one) != 0) Py_CLEAR(all);
+        }
+        free(parts[i].bytes);
+    }
+    PyMem_Free(parts);
+    return all;
+}
+
+/* _cuda_partials(list, ops): a Partial of each, without a position; None where their streams differ. */
+PyObject *cr_py_cuda_partials(PyObject *module, PyObject *args) {
+    PyObject *tensors, *ops;
+    cr_py_request r = {.partial = true};
+    static const cured_options defaults = CURED_OPTIONS_INIT;
+    tensor_list list;
+    cured_error error;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &tensors, &ops)) return NULL;
+    r.options = defaults;
+    r.options.unplaced = true;
+    if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors, &r)) return NULL;
+    part *parts = list.mixed ? NULL : PyMem_Calloc(list.count, sizeof *parts);
+    PyObject *answer = list.mixed ? Py_NewRef(Py_None) : NULL;
+    if (parts != NULL) {
+        const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
+                                    r.op_count, &r.options,  (void *)list.stream}; /* NOLINT: see ask_of */
+        PyThreadState *thread = PyEval_SaveThread();
+        const cured_status status = cured_cuda_partial_each(&ask, found, parts, &error);
+        PyEval_RestoreThread(thread);
+        answer = partials_of(parts, list.count, status, &error);
+    } else if (!list.mixed) {
+        PyErr_NoMemory();
+    }
     end_list(&list);
     return answer;
 }

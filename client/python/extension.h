@@ -334,7 +334,8 @@ bool cr_py_cuda_may_place(const cr_py_request *request);
 PyObject *cr_py_cuda_list(cr_py_request *request);
 PyObject *cr_py_cuda_to(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args);
-/* Of a list of CUDA tensors: the partial of all, and a Result for each; None where their streams differ. */
+/* Of a list of CUDA tensors: the partial of all, a Partial of each, and a Result for each; None where their streams differ. */
+PyObject *cr_py_cuda_partials(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 

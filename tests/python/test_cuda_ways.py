@@ -146,6 +146,15 @@ class Streams(Case):
 
 
 class Lists(Case):
+    def test_partials(self):
+        """By one wait, and the bytes of each by itself."""
+        arrays = [random((n,), dtype, n) for n, dtype in ((5, "f4"), (0, "f8"), (3000, "u1"), (200000, "f4"), (7, "f4"))]
+        for ops in ("sum", "count,min,max,norm2,std"):
+            made = cured._cured._cuda_partials([Tensor(a) for a in arrays], ops)
+            self.assertEqual([cured.partial(a, ops, first=None) for a in arrays], made)
+        with self.assertRaisesRegex(ValueError, "argmax"):
+            cured._cured._cuda_partials([Tensor(arrays[0])], "argmax")
+
     def test_dense_tensors_in_another_order(self):
         """As by themselves: an op that needs no order takes them, and one that does refuses them."""
         a, b = random((30, 50), "f4", 1).T, random((40,), "f4", 2)

@@ -26,11 +26,13 @@ static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, bo
     if (of->array_count != 1 && axis)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for an axis", of->array_count);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
-        status = check_array(&of->arrays[i], i, what != CR_CUDA_EACH, of->arrays[0].dtype, error);
+        status = check_array(&of->arrays[i], i, what != CR_CUDA_EACH && what != CR_CUDA_PARTIAL_EACH,
+                             of->arrays[0].dtype, error);
     return status;
 }
 
 static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
+    const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
     const char *not = NULL;
     if (o->mask != NULL) not = "mask";
     if (o->kernel != NULL) not = "kernel";
@@ -38,8 +40,8 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     if (o->results != NULL) not = "results";
     if (o->partial) not = "partial";
     if (o->statuses) not = "statuses";
-    if (what != CR_CUDA_PARTIAL && o->unplaced) not = "unplaced";
-    if (what != CR_CUDA_PARTIAL && o->first != 0) not = "first";
+    if (!partial && o->unplaced) not = "unplaced";
+    if (!partial && o->first != 0) not = "first";
     if (o->axis != NULL && what != CR_CUDA_AXIS && what != CR_CUDA_TO) not = "axis";
     if (not != NULL) return cr_fail(error, CR_INVALID_ARGUMENT, "options: %s has no meaning for this function", not );
     if (o->axis == NULL && what == CR_CUDA_AXIS)

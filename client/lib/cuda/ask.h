@@ -23,11 +23,12 @@ typedef struct cr_cl_cuda_ask {
 
 /* What a function takes beside the arrays. */
 typedef enum cr_cl_cuda_what {
-    CR_CUDA_VALUES,  /* one answer an op, of the arrays together */
-    CR_CUDA_EACH,    /* of each array; their types may differ */
-    CR_CUDA_PARTIAL, /* the partial */
-    CR_CUDA_AXIS,    /* arrays of answers; an axis must be there */
-    CR_CUDA_TO,      /* answers in device memory, with an axis or without */
+    CR_CUDA_VALUES,       /* one answer an op, of the arrays together */
+    CR_CUDA_EACH,         /* of each array; their types may differ */
+    CR_CUDA_PARTIAL,      /* the partial */
+    CR_CUDA_PARTIAL_EACH, /* of each array */
+    CR_CUDA_AXIS,         /* arrays of answers; an axis must be there */
+    CR_CUDA_TO,           /* answers in device memory, with an axis or without */
 } cr_cl_cuda_what;
 
 cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error);

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import torch
 
 from . import _lists, _ranks, _widen
-from ._cured import _cuda_to, _cuda_whole
+from ._cured import _cuda_partials, _cuda_to, _cuda_whole
 from ._cured import partial as _partial
 from ._result import Result
 
@@ -192,7 +192,8 @@ def _infinities(partial):
     return int(sum(partial.linear().tolist()[at + 1:at + 3]))
 
 
-def _stats(tensor, nan, ddof):
+def _readable(tensor):
+    """The memory that stats reads: a bool's as bytes."""
     if _ranks.is_distributed(tensor):
         raise TypeError("stats: a DTensor has parts on other ranks: pass t.full_tensor(), or t.to_local() for this rank's part")
     if tensor.is_complex():
@@ -200,8 +201,18 @@ def _stats(tensor, nan, ddof):
     if tensor.dtype not in _REDUCED or tensor.device.type not in ("cpu", "cuda"):
         raise TypeError("stats: a tensor of %s on %s is not reduced" % (tensor.dtype, tensor.device))
     memory = _memory(tensor)
-    is_bool = memory.dtype == torch.bool
-    state = _partial(memory.view(torch.uint8) if is_bool else memory, _FOLDED, first=None)
+    memory = memory.view(torch.uint8) if memory.dtype == torch.bool else memory
+    return memory.contiguous() if memory.is_cuda else memory
+
+
+def _state_or_error(memory, ops):
+    try:
+        return _partial(memory, ops, first=None)
+    except TypeError as error:
+        return error
+
+
+def _stats(state, is_bool, nan, ddof):
     is_float = state.dtype in _widen.FLOATS
     answers = dict(state.finish(_FOLDED, ddof=ddof, **({"nan": nan} if is_float else {}))._answers)
     answers["count"], answers["count_inf"] = state.count, _infinities(state) if is_float else 0
@@ -223,13 +234,18 @@ def stats(module_or_state_dict, *, nan="skip", ddof=0):
         raise ValueError("nan: %r, must be 'skip' or 'propagate'" % (nan,))
     given = module_or_state_dict
     items = given if isinstance(given, Mapping) else given.state_dict() if hasattr(given, "state_dict") else dict(given)
-    answers = {}
+    answers, memories = {}, {}
     for name, tensor in items.items():
         if isinstance(tensor, torch.Tensor):
+            answers[name] = None  # they come in the order of the items
             try:
-                answers[name] = _stats(tensor, nan, ddof)
+                memories[name] = _readable(tensor)
             except TypeError as error:
                 answers[name] = Result(dict.fromkeys(STATS, error))
+    states = _lists.each_of(list(memories.values()), _FOLDED, _cuda_partials, _state_or_error, {})
+    for name, state in zip(memories, states):
+        is_bool = items[name].dtype == torch.bool
+        answers[name] = Result(dict.fromkeys(STATS, state)) if isinstance(state, TypeError) else _stats(state, is_bool, nan, ddof)
     return answers
 
 
