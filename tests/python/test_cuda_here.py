@@ -54,6 +54,61 @@ class Tensor:
         return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.memory, False), "version": 3, "stream": self.stream}
 
 
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
+
+
+class Borrowed(Tensor):
+    """As torch's: its type has DLPack's exchange in C, by which lists are looked at. Its stream is the class's."""
+    now = None
+
+    def describe(self, to):
+        code = {"b": 6, "u": 1, "i": 0, "f": 2}[self.dtype.kind]
+        self.sizes = (ctypes.c_int64 * max(self.ndim, 1))(*self.shape)
+        values = self.memory, 2, 0, self.ndim, code, 8 * self.dtype.itemsize, 1, self.sizes, None, 0
+        for (name, _), value in zip(DLTensor._fields_, values):
+            setattr(to, name, value)
+
+
+def exchange():
+    """Gives Borrowed its table, whose functions live as long."""
+    def borrow(array, out):
+        ctypes.cast(array, ctypes.py_object).value.describe(out[0])
+        return 0
+
+    def tensor_of(array, out):
+        array = ctypes.cast(array, ctypes.py_object).value
+        array.given = Versioned(1, 3, None, None, 0)
+        array.describe(array.given.tensor)
+        out[0] = ctypes.addressof(array.given)
+        return 0
+
+    def stream(kind, device, out):
+        out[0] = Borrowed.now
+        return 0
+
+    pointer = ctypes.POINTER(ctypes.c_void_p)
+    kinds = (ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, pointer), ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(DLTensor)),
+             ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, pointer))
+
+    class Table(ctypes.Structure):
+        _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p), ("allocate", ctypes.c_void_p),
+                    ("tensor_of", kinds[0]), ("object_of", ctypes.c_void_p), ("borrow", kinds[1]), ("stream", kinds[2])]
+
+    Borrowed.table = Table(1, 3, None, None, kinds[0](tensor_of), None, kinds[1](borrow), kinds[2](stream))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    Borrowed.name = b"dlpack_exchange_api"
+    Borrowed.__dlpack_c_exchange_api__ = new(ctypes.addressof(Borrowed.table), Borrowed.name, None)
+
+
 def random(shape, dtype, seed=1):
     r = numpy.random.default_rng(seed)
     if dtype == "?":
@@ -180,6 +235,38 @@ class Here(Case):
             CUDA.cudaStreamDestroy(stream)
         CUDA.cr_double_seed(ctypes.c_uint64(0))
 
+    def test_lists_that_are_looked_at_in_c(self):
+        stream = ctypes.c_void_p()
+        CUDA.cudaStreamCreateWithFlags(ctypes.byref(stream), 1)
+        Borrowed.now = stream.value
+        for dtype in ("f2", "f4", "f8", "i4", "u1"):
+            arrays = [random(shape, dtype, k) for k, shape in enumerate([(3, 50), (0,), (4097,), (1,), (60, 70), (13,)])]
+            flat, tensors = numpy.concatenate([a.reshape(-1) for a in arrays]), [Borrowed(a) for a in arrays]
+            for op in OPS[:17]:
+                one = getattr(cured, op)
+                self.assertEqual(outcome(lambda: one(flat)), outcome(lambda: one(tensors)), (op, dtype))
+                self.assertEqual(outcome(lambda: one(flat)), outcome(lambda: one(tuple(tensors))), (op, dtype))
+            self.assertEqual(cured.partial(flat, "sum,max"), cured.partial(tensors, "sum,max"))
+            self.assertEqual(cured.partial(flat, "sum,max", first=None), cured._cured._cuda_whole(tensors, ["sum", "max"]))
+            self.assertEqual([cured.partial(a, "sum,max,norm2", first=None) for a in arrays], cured._cured._cuda_partials(tensors, "sum,max,norm2"))
+            with self.assertRaisesRegex(TypeError, "axis"):
+                cured.sum(tensors, axis=0)
+            for kind in ("f4", "f8"):
+                out = Borrowed(numpy.zeros((), kind))
+                did = cured._cured._cuda_to(tensors, ["norm2"], out)
+                self.assertEqual(did, dtype[0] == "f")
+                if did:
+                    CUDA.cudaStreamSynchronize(stream)
+                    self.assertEqual(cured.norm2(flat, dtype=kind), out.host()[()])
+        mixed = [Borrowed(random((99,), "f4")), Borrowed(random((77,), "f8"))]
+        self.assertEqual(cured.norm2(numpy.concatenate([random((99,), "f4").astype("f8"), random((77,), "f8")])), cured.norm2(mixed))
+        self.assertEqual(["f32", "f64"], [p.dtype for p in cured._cured._cuda_partials(mixed, "sum")])
+        CUDA.cr_double_slow_write(stream, number(mixed[0].memory), number(numpy.ones(99, "f4").ctypes.data), ctypes.c_size_t(396))
+        self.assertEqual(99.0, cured.sum([mixed[0]]), "after what its stream had queued")
+        Borrowed.now = None
+        CUDA.cudaStreamSynchronize(stream)
+        CUDA.cudaStreamDestroy(stream)
+
     def test_streams_of_a_list(self):
         streams = [ctypes.c_void_p() for _ in range(2)]
         arrays = [random((3000,), "f4", k) for k in range(2)]
@@ -203,6 +290,7 @@ if not os.path.exists(PATH):
     sys.exit(77)
 CUDA = ctypes.CDLL(PATH)
 CUDA.cr_double_pending_in.restype = ctypes.c_size_t
+exchange()
 
 if __name__ == "__main__":
     unittest.main()
