@@ -109,6 +109,8 @@ cr_status cr_caller_axis(const cr_gpu_axis *axis, void *stream, void *const *res
     if (status == CR_OK) {
         pthread_mutex_lock(&room->mutex);
         status = run_axis(room, &visit, &own, results, error);
+        if (status != CR_OK && status != CR_OUT_OF_RANGE && cr_room_settle(room, visit.stream))
+            cr_room_drop_scratch(room, visit.stream);
         pthread_mutex_unlock(&room->mutex);
         cr_room_give(room);
     }

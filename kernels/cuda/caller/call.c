@@ -165,9 +165,14 @@ cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **out, cr_e
         return status;
     }
     status = cr_caller_lists(fold) ? start_list(call, &visit, fold, error) : start_each(call, &visit, fold, error);
-    cr_caller_leave(&visit);
     *out = call;
-    if (status != CR_OK) cr_caller_finish(call, NULL, NULL); /* what was put in the stream may still run */
+    if (status != CR_OK && call->count != 0)
+        cr_room_settle(call->room, visit.stream); /* what was put in the stream may still run */
+    cr_caller_leave(&visit);
+    if (status == CR_OK) return CR_OK;
+    free_slots(call);
+    cr_room_give(call->room);
+    free(call);
     return status;
 }
 
@@ -179,7 +184,7 @@ bool cr_caller_done(cr_caller_call *call) {
     if (call->count == 0) return true;
     cr_error ignored;
     if (cr_caller_alive(call->room->device, call->room->context_id, &ignored) != CR_OK) return true;
-    return has_told(call) || cudaEventQuery(call->room->events[call->slots[call->count - 1]]) != cudaErrorNotReady;
+    return has_told(call) || cr_caller_query(call->room->events[call->slots[call->count - 1]]) != cudaErrorNotReady;
 }
 
 cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error) {
@@ -190,10 +195,11 @@ cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *
     bool told = false;
     while (status == CR_OK && call->telling && !told) { /* it needs no driver, unless the result has gone to limbs */
         told = has_told(call);
-        if (!told && ++call->looks % LOOKS == 0 && cudaEventQuery(room->events[call->slots[0]]) != cudaErrorNotReady)
+        if (!told && ++call->looks % LOOKS == 0 && cr_caller_query(room->events[call->slots[0]]) != cudaErrorNotReady)
             break;
     }
     if (status == CR_OK && !told) status = wait_for_slots(call, error);
+    if (status != CR_OK) cr_room_doubt(room);
     if (status == CR_OK && partial != NULL) {
         take(call);
         if (!call->merged) {

@@ -26,7 +26,7 @@ static cr_status make_pack(cr_room *room, cr_error *error) {
     void *memory = NULL;
     if (room->pack_memory != NULL) return CR_OK;
     const size_t bytes = cr_pack_words(PACK_UNITS, PACK_MORE) * sizeof(uint64_t);
-    cr_status status = cr_caller_error((int)cudaMallocHost(&memory, bytes), "pack", error);
+    cr_status status = cr_caller_error((int)cr_caller_pinned(&memory, bytes), "pack", error);
     if (status != CR_OK) return status;
     memset(memory, 0, bytes);
     room->pack_memory = memory;
@@ -69,7 +69,7 @@ static cr_status end(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fo
         cr_pack_result(&room->pack, &folds[round->numbers[i]], round->units[i], partial);
         found(user, round->numbers[i], partial);
     }
-    cr_pack_clear(&room->pack);
+    if (status == CR_OK || cr_room_settle(room, visit->stream)) cr_pack_clear(&room->pack);
     for (uint32_t i = 0; i < round->folded; i++) {
         cr_fold_slot *slot = &room->slots[round->slots[i]];
         const cr_gpu_fold *fold = &folds[round->slot_numbers[i]];

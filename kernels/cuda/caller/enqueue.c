@@ -14,6 +14,8 @@
 /* A graph's. */
 typedef struct owned {
     struct owned *next;
+    int device;
+    unsigned long long context_id; /* with which the memory goes */
     void *memory, *list;
 } owned;
 
@@ -29,17 +31,24 @@ typedef struct asked {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static owned *given_back; /* guarded by mutex */
 
-static void free_given_back(void) {
+void cr_caller_free_given_back(void) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cr_error ignored;
     pthread_mutex_lock(&mutex);
     owned *all = given_back;
     given_back = NULL;
     pthread_mutex_unlock(&mutex);
+    if (all == NULL) return;
+    cudaThreadExchangeStreamCaptureMode(&mode);
     for (owned *next; all != NULL; all = next) {
         next = all->next;
-        cudaFree(all->memory);
-        cudaFree(all->list);
+        if (cr_caller_alive(all->device, all->context_id, &ignored) == CR_OK) {
+            cudaFree(all->memory);
+            cudaFree(all->list);
+        }
         free(all);
     }
+    cudaThreadExchangeStreamCaptureMode(&mode);
     (void)cudaGetLastError();
 }
 
@@ -58,7 +67,7 @@ static cudaError_t allocate_beside(void **memory, uint64_t bytes, const void *fr
     cudaStream_t own = NULL;
     cudaError_t failure = cudaThreadExchangeStreamCaptureMode(&mode);
     if (failure != cudaSuccess) return failure;
-    free_given_back();
+    cr_caller_free_given_back();
     failure = cudaMalloc(memory, bytes);
     if (failure == cudaSuccess) failure = cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking);
     if (failure == cudaSuccess)
@@ -152,6 +161,8 @@ static cr_status put_in_graph(const asked *a, const cr_visit *visit, cr_error *e
     const size_t state_bytes = sizeof(cr_gpu_state) + sizeof(cr_fold_slot);
     owned *own = calloc(1, sizeof *own);
     if (own == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "graph: no memory for its workspace");
+    own->device = visit->device;
+    own->context_id = cr_caller_context(visit->device);
     cudaError_t failure =
         a->by_fold ? allocate_beside(&own->memory, state_bytes, NULL, state_bytes)
                    : allocate_beside(&own->memory, cr_caller_scratch(a->axis, visit), NULL, sizeof(cr_axis_head));
@@ -184,6 +195,8 @@ static cr_status put_in_room(const asked *a, const cr_visit *visit, cr_error *er
         if (status == CR_OK) status = finish_fold(a, visit, room->answer, n, error);
     }
     if (status == CR_OK) status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
+    if (status != CR_OK && cr_room_settle(room, visit->stream) && !a->by_fold)
+        cr_room_drop_scratch(room, visit->stream);
     pthread_mutex_unlock(&room->mutex);
     cr_room_give(room);
     return status;

@@ -22,9 +22,8 @@ static struct {
     uint32_t multiprocessors;
 } devices[DEVICES];
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* whoever fills in a device */
-static cr_error ready;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* whoever fills in a device, or asks for the driver */
+static atomic_bool prepared;
 static uint32_t device_count;
 static atomic_bool inherited;
 
@@ -40,17 +39,26 @@ static bool find(const char *name, void *function, size_t size) {
     return true;
 }
 
-static void prepare(void) {
-    pthread_atfork(NULL, NULL, mark_child);
-    device_count = cr_cuda.count(&ready);
-    if (device_count == 0) return;
-    if (!find("cuCtxGetCurrent", &driver.current, sizeof driver.current) ||
-        !find("cuCtxSetCurrent", &driver.set, sizeof driver.set) ||
-        !find("cuCtxGetId", &driver.number, sizeof driver.number) ||
-        !find("cuCtxGetDevice", &driver.device, sizeof driver.device) ||
-        !find("cuDevicePrimaryCtxRetain", &driver.retain, sizeof driver.retain))
-        cr_fail(&ready, CR_UNAVAILABLE, "the CUDA driver lacks functions of CUDA %d.%d", VERSION / 1000,
-                VERSION % 1000 / 10);
+/* What failed may go well later, and is tried again. */
+static cr_status prepare(cr_error *error) {
+    static bool marked;
+    cr_status status = CR_OK;
+    if (prepared) return CR_OK;
+    pthread_mutex_lock(&mutex);
+    if (!marked) marked = pthread_atfork(NULL, NULL, mark_child) == 0;
+    device_count = cr_cuda.count(error);
+    if (device_count == 0)
+        status = error->code;
+    else if (!find("cuCtxGetCurrent", &driver.current, sizeof driver.current) ||
+             !find("cuCtxSetCurrent", &driver.set, sizeof driver.set) ||
+             !find("cuCtxGetId", &driver.number, sizeof driver.number) ||
+             !find("cuCtxGetDevice", &driver.device, sizeof driver.device) ||
+             !find("cuDevicePrimaryCtxRetain", &driver.retain, sizeof driver.retain))
+        status = cr_fail(error, CR_UNAVAILABLE, "the CUDA driver lacks functions of CUDA %d.%d", VERSION / 1000,
+                         VERSION % 1000 / 10);
+    prepared = status == CR_OK;
+    pthread_mutex_unlock(&mutex);
+    return status;
 }
 
 cr_status cr_caller_error(int failure, const char *what, cr_error *error) {
@@ -136,11 +144,11 @@ static cr_status look_at_stream(cr_visit *visit, cr_error *error) {
 cr_status cr_caller_enter(cr_visit *visit, const void *data, void *stream, cr_error *error) {
     int home = -1;
     *visit = (cr_visit){.stream = (cudaStream_t)stream};
-    pthread_once(&once, prepare);
     if (inherited) return cr_caller_alive(0, 0, error);
-    if (ready.code != CR_OK) return *error = ready, ready.code;
+    cr_status status = prepare(error);
+    if (status != CR_OK) return status;
     if (driver.current(&visit->before) != 0) visit->before = NULL;
-    cr_status status = find_home(visit->before, &home, error);
+    status = find_home(visit->before, &home, error);
     if (status != CR_OK) return status;
     visit->device = home;
     if (home < 0) status = cr_caller_error((int)cudaGetDevice(&visit->device), "device", error);
@@ -163,6 +171,8 @@ void cr_caller_leave(cr_visit *visit) {
 }
 
 unsigned long long cr_caller_context(int device) { return devices[device].number; }
+
+bool cr_caller_is_child(void) { return inherited; }
 
 cr_status cr_caller_alive(int device, unsigned long long context_id, cr_error *error) {
     unsigned long long number = 0;

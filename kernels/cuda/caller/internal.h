@@ -42,6 +42,8 @@ typedef struct cr_visit {
 /* data: of the array, NULL where it has no elements. Nothing is to be left where this fails. */
 cr_status cr_caller_enter(cr_visit *visit, const void *data, void *stream, cr_error *error);
 void cr_caller_leave(cr_visit *visit);
+/* Whether this is a child of the process that asked first. */
+bool cr_caller_is_child(void);
 /* Whether this process may go on with what it began: the context is the one, and the process no child. */
 cr_status cr_caller_alive(int device, unsigned long long context_id, cr_error *error);
 /* The number of a device's primary context: after a reset it is another. */
@@ -55,6 +57,8 @@ typedef struct cr_list_memory {
     void *device, *host;
     size_t bytes;
     cudaEvent_t copied; /* host may be written again */
+    void *
+        outgrown; /* hosts of before, each with the next one's address in it: to free pinned memory waits for the device */
 } cr_list_memory;
 
 typedef struct cr_room {
@@ -62,6 +66,7 @@ typedef struct cr_room {
     int device;
     unsigned long long stream_id, context_id, used; /* used: when it was last, by the calls of this process */
     uint32_t calls;                                 /* under way; guarded by the rooms' mutex */
+    bool doubtful;                                  /* likewise: see cr_room_doubt() */
     pthread_mutex_t mutex;                          /* all below */
     cr_gpu_state *state;
     cr_fold_slot *answer; /* behind the state, in device memory: of folds that are finished there */
@@ -85,8 +90,18 @@ cr_status cr_room_slot(cr_room *room, uint32_t *slot, cr_error *error);
 void cr_room_free_slot(cr_room *room, uint32_t slot);
 /* Locked: device memory for the stream's next kernels, at least so much. What was there before goes when the stream has come past it. */
 cr_status cr_room_grow(uint8_t **memory, uint64_t *bytes, uint64_t wanted, cudaStream_t stream, cr_error *error);
-/* Waits for the event: looks, and after a while lets others have the core. */
+/* Waits for the event: looks, and after a while lets others have the core. Captures of other threads go on. */
 cr_status cr_room_wait(const cr_room *room, cudaEvent_t event, cr_error *error);
+/* After a failure: waits by what means there are for all that was put in the stream, because its memory is used again. Where none works,
+ * the room is never used or freed again. False: that is so, or its memory is gone with the context. */
+bool cr_room_settle(cr_room *room, cudaStream_t stream);
+/* Nobody knows whether the room's work is over: a stream's next call makes another room, until this one's events have all come. */
+void cr_room_doubt(cr_room *room);
+/* Frees the room's scratch: a launch that failed may have left its head other than zero. */
+void cr_room_drop_scratch(cr_room *room, cudaStream_t stream);
+/* cudaEventQuery() and cudaMallocHost(), without ending captures that are under way in other threads. */
+cudaError_t cr_caller_query(cudaEvent_t event);
+cudaError_t cr_caller_pinned(void **memory, size_t bytes);
 void cr_caller_trim(void);
 
 /* ---- call.c, list.c, each.c ---- */
@@ -116,6 +131,9 @@ cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
                          cr_error *error);
 
 /* ---- answers.c, enqueue.c ---- */
+
+/* Frees the memory of graphs that are gone. */
+void cr_caller_free_given_back(void);
 
 /* What kernels along an axis take of it, and of a room. */
 cr_status cr_caller_check_axis(const cr_gpu_axis *axis, cr_error *error);

@@ -5,6 +5,8 @@
  * Thread: whoever has locked the room. Owner: the room. */
 #include "kernels/cuda/plan/list.h"
 
+#include <string.h>
+
 #include "kernels/cuda/caller/internal.h"
 
 enum { LEAST_ARRAYS = 512 };
@@ -25,11 +27,20 @@ static cr_status make_room(cr_room *room, size_t count, cudaStream_t stream, cr_
     cr_status status = cr_room_wait(room, list->copied, error);
     if (status != CR_OK) return status;
     cudaError_t failure = cudaMallocAsync(&device, bytes, stream);
-    if (failure == cudaSuccess) failure = cudaMallocHost(&host, bytes);
+    if (failure == cudaSuccess) failure = cr_caller_pinned(&host, bytes);
     if (failure == cudaSuccess && list->device) failure = cudaFreeAsync(list->device, stream);
-    if (failure == cudaSuccess && list->host) failure = cudaFreeHost(list->host);
-    if (failure != cudaSuccess) return cr_caller_error((int)failure, "list", error);
-    *list = (cr_list_memory){device, host, bytes, list->copied};
+    if (failure != cudaSuccess) {
+        if (device) cudaFreeAsync(device, stream);
+        if (host) cudaFreeHost(host);
+        return cr_caller_error((int)failure, "list", error);
+    }
+    if (list->host != NULL) {
+        memcpy(list->host, &list->outgrown, sizeof list->outgrown);
+        list->outgrown = list->host;
+    }
+    list->device = device;
+    list->host = host;
+    list->bytes = bytes;
     return CR_OK;
 }
 

@@ -23,7 +23,28 @@ static unsigned long long calls; /* so far */
 /* The room of a device that was reset: its memory is gone. */
 static bool is_lost(const cr_room *room) { return room->context_id != cr_caller_context(room->device); }
 
-static bool is_idle(const cr_room *room) { return room->calls == 0 && cudaEventQuery(room->last) == cudaSuccess; }
+cudaError_t cr_caller_query(cudaEvent_t event) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    const cudaError_t answer = cudaEventQuery(event);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    return answer;
+}
+
+cudaError_t cr_caller_pinned(void **memory, size_t bytes) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    const cudaError_t failure = cudaMallocHost(memory, bytes);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    return failure;
+}
+
+static bool is_idle(const cr_room *room) {
+    bool idle = room->calls == 0 && cr_caller_query(room->last) == cudaSuccess;
+    for (uint32_t i = 0; room->doubtful && i < CR_ROOM_SLOTS; i++)
+        idle = idle && cr_caller_query(room->events[i]) == cudaSuccess;
+    return idle;
+}
 
 static void forget(cr_room *room) {
     for (cr_room **at = &rooms; *at != NULL; at = &(*at)->next) {
@@ -36,18 +57,25 @@ static void forget(cr_room *room) {
 }
 
 static void free_memory(cr_room *room) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
     cudaFree(room->state);
     cudaFreeHost(room->slots);
     cudaFreeHost(room->pack_memory);
     cudaFreeHost(room->small);
     cudaFree(room->list.device);
     cudaFreeHost(room->list.host);
+    for (void *host = room->list.outgrown, *next; host != NULL; host = next) {
+        memcpy(&next, host, sizeof next);
+        cudaFreeHost(host);
+    }
     cudaFree(room->scratch);
     cudaFree(room->answers);
     for (uint32_t i = 0; i < CR_ROOM_SLOTS; i++)
         if (room->events[i]) cudaEventDestroy(room->events[i]);
     if (room->last) cudaEventDestroy(room->last);
     if (room->list.copied) cudaEventDestroy(room->list.copied);
+    cudaThreadExchangeStreamCaptureMode(&mode);
     (void)cudaGetLastError();
 }
 
@@ -59,14 +87,15 @@ static cudaError_t make_memory(cr_room *room, cudaStream_t stream) {
     room->state = state;
     room->answer = (cr_fold_slot *)(void *)(room->state + 1);
     if (failure == cudaSuccess) failure = cudaMemsetAsync(state, 0, bytes, stream);
-    if (failure == cudaSuccess) failure = cudaMallocHost(&slots, CR_ROOM_SLOTS * sizeof *room->slots);
+    if (failure == cudaSuccess) failure = cr_caller_pinned(&slots, CR_ROOM_SLOTS * sizeof *room->slots);
     room->slots = slots;
-    if (failure == cudaSuccess) failure = cudaMallocHost(&small, CR_ROOM_SMALL + sizeof(cr_axis_failure));
+    if (failure == cudaSuccess) failure = cr_caller_pinned(&small, CR_ROOM_SMALL + sizeof(cr_axis_failure));
     room->small = small;
     for (uint32_t i = 0; i < CR_ROOM_SLOTS && failure == cudaSuccess; i++)
         failure = cudaEventCreateWithFlags(&room->events[i], cudaEventDisableTiming);
     if (failure == cudaSuccess) failure = cudaEventCreateWithFlags(&room->last, cudaEventDisableTiming);
     if (failure == cudaSuccess) failure = cudaEventCreateWithFlags(&room->list.copied, cudaEventDisableTiming);
+    if (failure == cudaSuccess) failure = cudaEventRecord(room->last, stream); /* behind the zeros */
     return failure;
 }
 
@@ -77,6 +106,8 @@ static cr_status make_room(const cr_visit *visit, cr_room **out, cr_error *error
     room->context_id = cr_caller_context(visit->device);
     pthread_mutex_init(&room->mutex, NULL);
     const cr_status status = cr_caller_error((int)make_memory(room, visit->stream), "workspace", error);
+    if (status != CR_OK && room->state != NULL && cudaFreeAsync(room->state, visit->stream) == cudaSuccess)
+        room->state = NULL; /* the zeros are still on their way there */
     if (status != CR_OK) {
         free_memory(room);
         pthread_mutex_destroy(&room->mutex);
@@ -98,7 +129,7 @@ static cr_room *look_for(const cr_visit *visit, cr_room **idle, uint32_t *count)
             if (room->calls == 0) forget(room); /* the reset has freed its memory */
             continue;
         }
-        if (room->stream_id == visit->stream_id) return room;
+        if (room->stream_id == visit->stream_id && !room->doubtful) return room;
         ++*count;
         if (*idle == NULL || room->used < (*idle)->used) *idle = room;
     }
@@ -119,6 +150,7 @@ cr_status cr_room_take(const cr_visit *visit, cr_room **out, cr_error *error) {
         status = make_room(visit, &room, error);
     if (status == CR_OK) {
         room->stream_id = visit->stream_id;
+        room->doubtful = false;
         room->used = ++calls;
         room->calls++;
         *out = room;
@@ -151,27 +183,60 @@ cr_status cr_room_grow(uint8_t **memory, uint64_t *bytes, uint64_t wanted, cudaS
     if (wanted <= *bytes) return CR_OK;
     cudaError_t failure = cudaMallocAsync(&more, wanted, stream);
     if (failure == cudaSuccess && *memory != NULL) failure = cudaFreeAsync(*memory, stream);
+    if (failure != cudaSuccess && more != NULL) cudaFreeAsync(more, stream);
     if (failure != cudaSuccess) return cr_caller_error((int)failure, "workspace", error);
     *memory = more;
     *bytes = wanted;
     return CR_OK;
 }
 
+void cr_room_drop_scratch(cr_room *room, cudaStream_t stream) {
+    if (room->scratch == NULL) return;
+    if (cudaFreeAsync(room->scratch, stream) != cudaSuccess) (void)cudaGetLastError();
+    room->scratch = NULL;
+    room->scratch_bytes = 0;
+}
+
 cr_status cr_room_wait(const cr_room *room, cudaEvent_t event, cr_error *error) {
-    for (uint32_t looks = 0;; looks++) {
-        const cudaError_t answer = cudaEventQuery(event);
-        if (answer == cudaErrorNotReady) {
-            if (looks > EAGER) sched_yield();
-            continue;
-        }
-        if (answer == cudaSuccess) return CR_OK;
-        cr_status status = cr_caller_alive(room->device, room->context_id, error);
-        return status != CR_OK ? status : cr_caller_error((int)answer, "stream", error);
-    }
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaError_t answer;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    for (uint32_t looks = 0; (answer = cudaEventQuery(event)) == cudaErrorNotReady; looks++)
+        if (looks > EAGER) sched_yield();
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    if (answer == cudaSuccess) return CR_OK;
+    cr_status status = cr_caller_alive(room->device, room->context_id, error);
+    return status != CR_OK ? status : cr_caller_error((int)answer, "stream", error);
+}
+
+void cr_room_doubt(cr_room *room) {
+    pthread_mutex_lock(&mutex);
+    room->doubtful = true;
+    pthread_mutex_unlock(&mutex);
+}
+
+bool cr_room_settle(cr_room *room, cudaStream_t stream) {
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cr_error ignored;
+    if (cr_caller_alive(room->device, room->context_id, &ignored) != CR_OK) return false;
+    if (cudaEventRecord(room->last, stream) == cudaSuccess && cr_room_wait(room, room->last, &ignored) == CR_OK)
+        return true;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    const cudaError_t failure = cudaStreamSynchronize(stream);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    (void)cudaGetLastError();
+    if (failure == cudaSuccess) return true;
+    pthread_mutex_lock(&mutex);
+    room->doubtful = true;
+    room->calls++; /* it is never idle again */
+    pthread_mutex_unlock(&mutex);
+    return false;
 }
 
 void cr_caller_trim(void) {
     cr_error ignored;
+    if (cr_caller_is_child()) return; /* its parent's threads may have left the mutex locked */
+    cr_caller_free_given_back();
     pthread_mutex_lock(&mutex);
     for (cr_room *room = rooms, *next; room != NULL; room = next) {
         next = room->next;

@@ -1,0 +1,195 @@
+/* caller_asks: see caller_asks.h. The elements are small whole numbers, so sums are known without another implementation.
+ * Thread, owner: see there. */
+#include "tests/double/caller_asks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const asks_names[ASK_KINDS] = {"reduce",   "start",        "list",         "parts",         "each",
+                                           "axis",     "enqueued sum", "enqueued row", "enqueued axis", "enqueued list",
+                                           "captured", "captured row", "captured list"};
+
+const char *asks_fault = "none";
+
+enum { DEVICES = 2, TURNS = 2, ROW = ASKS_COUNT / ASKS_ROWS, PART = ASKS_COUNT / ASKS_ARRAYS };
+
+static int32_t *arrays[DEVICES][TURNS]; /* of device memory */
+static float *floats[DEVICES][TURNS];   /* the same numbers */
+static uint64_t *to[DEVICES];           /* device memory for answers, and a status behind them */
+static double at_host[ASKS_ROWS];
+static cured_values *found[ASKS_ARRAYS];
+static size_t found_count;
+
+static int32_t element(int device, int turn, size_t i) {
+    return (int32_t)(i * 7 % 101) + (i == 777 ? 1000 : 0) + 13 * turn + 5 * device;
+}
+static double sum_of(int device, int turn, size_t from, size_t count) {
+    double sum = 0;
+    for (size_t i = from; i < from + count; i++) sum += element(device, turn, i);
+    return sum;
+}
+
+bool asks_to_device(asks_kind kind) { return kind >= ASK_SUM; }
+
+void asks_open(int device) {
+    static int32_t numbers[ASKS_COUNT];
+    static float same[ASKS_COUNT];
+    ck_assert_int_eq(cudaMalloc((void **)&to[device], (ASKS_ROWS + 1) * 8), 0);
+    for (int turn = 0; turn < TURNS; turn++) {
+        for (size_t i = 0; i < ASKS_COUNT; i++) same[i] = (float)(numbers[i] = element(device, turn, i));
+        ck_assert_int_eq(cudaMalloc((void **)&arrays[device][turn], sizeof numbers), 0);
+        ck_assert_int_eq(cudaMalloc((void **)&floats[device][turn], sizeof same), 0);
+        ck_assert_int_eq(cudaMemcpy(arrays[device][turn], numbers, sizeof numbers, cudaMemcpyHostToDevice), 0);
+        ck_assert_int_eq(cudaMemcpy(floats[device][turn], same, sizeof same, cudaMemcpyHostToDevice), 0);
+    }
+    cudaMemset(to[device], 0, (ASKS_ROWS + 1) * 8);
+    cudaDeviceSynchronize();
+}
+
+static void forget(void) {
+    for (size_t i = 0; i < found_count; i++) cured_values_free(found[i]);
+    found_count = 0;
+}
+
+static cured_status keep(cured_status status, size_t count) {
+    if (status == CURED_OK) found_count = count;
+    return status;
+}
+
+static cured_status start_and_finish(const cured_cuda_ask *ask, cured_error *error) {
+    cured_cuda_call *call;
+    cured_status status = cured_cuda_start(ask, &call, error);
+    if (status != CURED_OK) return status;
+    for (int i = 0; i < 3; i++) cured_cuda_done(call);
+    return keep(cured_cuda_finish(call, found, error), 1);
+}
+
+static cured_status enqueue(const cured_cuda_ask *ask, int device, cured_error *error) {
+    return cured_cuda_enqueue(ask, (void *const[]){to[device]}, to[device] + ASKS_ROWS, error);
+}
+
+static bool is_of(asks_kind kind, asks_kind a, asks_kind b, asks_kind c) { return kind == a || kind == b || kind == c; }
+
+cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured_error *error) {
+    const cured_axis axis = {ASKS_ROWS, ROW, 1};
+    cured_options along = CURED_OPTIONS_INIT;
+    const cured_op op = is_of(kind, ASK_PARTS, ASK_LARGEST, ASK_GRAPH_ROW) ? CURED_OP_MAX : CURED_OP_SUM;
+    const bool many = is_of(kind, ASK_LIST, ASK_PARTS, ASK_EACH) || is_of(kind, ASK_SUMS, ASK_GRAPH_LIST, ASK_SUMS);
+    cured_cuda_array list[ASKS_ARRAYS] = {{floats[device][turn], ASKS_COUNT, CURED_F32}};
+    for (size_t i = 0; many && i < ASKS_ARRAYS; i++)
+        list[i] = (cured_cuda_array){floats[device][turn] + i * PART, PART, CURED_F32};
+    if (is_of(kind, ASK_AXIS, ASK_ROWS, ASK_LARGEST)) list[0].data = arrays[device][turn], list[0].dtype = CURED_I32;
+    along.axis = &axis;
+    const cured_cuda_ask ask = {sizeof ask, list, many ? ASKS_ARRAYS : 1,
+                                &op,        1,    is_of(kind, ASK_AXIS, ASK_ROWS, ASK_ROWS) ? &along : NULL,
+                                stream};
+    forget();
+    switch (kind) {
+        case ASK_REDUCE:
+        case ASK_LIST:
+        case ASK_PARTS:
+            return keep(cured_cuda_reduce(&ask, found, error), 1);
+        case ASK_START:
+            return start_and_finish(&ask, error);
+        case ASK_EACH:
+            return keep(cured_cuda_reduce_each(&ask, found, error), ASKS_ARRAYS);
+        case ASK_AXIS:
+            return cured_cuda_reduce_axis(&ask, (void *const[]){at_host}, error);
+        case ASK_SUM:
+        case ASK_LARGEST:
+        case ASK_ROWS:
+        case ASK_SUMS:
+        case ASK_GRAPH:
+        case ASK_GRAPH_ROW:
+        case ASK_GRAPH_LIST:
+        case ASK_KINDS:
+            return enqueue(&ask, device, error);
+    }
+    return CURED_INTERNAL;
+}
+
+static double number(const cured_values *values) {
+    size_t bytes;
+    double d;
+    float f;
+    const void *at = cured_value_bytes(cured_values_get(values, 0), &bytes);
+    if (bytes == sizeof f) return memcpy(&f, at, sizeof f), f;
+    memcpy(&d, at, sizeof d);
+    return d;
+}
+
+static bool rows_right(const void *answers, int device, int turn) {
+    for (size_t i = 0; i < ASKS_ROWS; i++) {
+        int64_t sum;
+        memcpy(&sum, (const char *)answers + i * sizeof sum, sizeof sum);
+        if ((double)sum != sum_of(device, turn, i * ROW, ROW)) return false;
+    }
+    return true;
+}
+
+static bool largest_right(double largest, int device, int turn) {
+    double most = 0;
+    for (size_t i = 0; i < ASKS_COUNT; i++)
+        if (element(device, turn, i) > most) most = element(device, turn, i);
+    return largest == most;
+}
+
+bool asks_right(asks_kind kind, int device, int turn) {
+    const double all = sum_of(device, turn, 0, ASKS_COUNT);
+    double sum;
+    int32_t whole;
+    float part;
+    if (asks_to_device(kind) && to[device][ASKS_ROWS] != 0) return false;
+    switch (kind) {
+        case ASK_REDUCE:
+        case ASK_START:
+        case ASK_LIST:
+            return number(found[0]) == all;
+        case ASK_PARTS:
+            return largest_right(number(found[0]), device, turn);
+        case ASK_EACH:
+            for (size_t i = 0; i < ASKS_ARRAYS; i++)
+                if (number(found[i]) != sum_of(device, turn, i * PART, PART)) return false;
+            return true;
+        case ASK_AXIS:
+            return rows_right(at_host, device, turn);
+        case ASK_ROWS:
+            return rows_right(to[device], device, turn);
+        case ASK_LARGEST:
+            memcpy(&whole, to[device], sizeof whole);
+            return largest_right(whole, device, turn);
+        case ASK_GRAPH_ROW:
+            memcpy(&part, to[device], sizeof part);
+            return largest_right(part, device, turn);
+        case ASK_SUM:
+        case ASK_SUMS:
+        case ASK_GRAPH:
+        case ASK_GRAPH_LIST:
+        case ASK_KINDS:
+            memcpy(&sum, to[device], sizeof sum);
+            return sum == all;
+    }
+    return false;
+}
+
+void asks_do(asks_kind kind, int device, int turn, void *stream) {
+    cured_error error = {.text = ""};
+    cudaGraph_t graph;
+    cudaGraphExec_t made;
+    const bool captured = kind >= ASK_GRAPH;
+    if (captured) ck_assert_int_eq(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), 0);
+    const cured_status status = asks_call(kind, device, turn, stream, &error);
+    ck_assert_msg(status == CURED_OK, "%s after %s failed: %s", asks_names[kind], asks_fault, error.text);
+    if (captured) {
+        ck_assert_int_eq(cudaStreamEndCapture(stream, &graph), 0);
+        ck_assert_int_eq(cudaGraphInstantiate(&made, graph, 0), 0);
+        cudaGraphDestroy(graph);
+        ck_assert_int_eq(cudaGraphLaunch(made, stream), 0);
+    }
+    if (asks_to_device(kind)) ck_assert_int_eq(cudaStreamSynchronize(stream), 0);
+    ck_assert_msg(asks_right(kind, device, turn), "%s: wrong on device %d after %s failed", asks_names[kind], device,
+                  asks_fault);
+    if (captured) cudaGraphExecDestroy(made);
+    cr_double_run(0); /* lets the graph's end come */
+    forget();
+}
