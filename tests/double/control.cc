@@ -137,3 +137,11 @@ void cr_double_count(cr_double_counts *counts) {
     count_late_writes();
     *counts = the.counts;
 }
+
+uint64_t cr_double_device_bytes(void) {
+    guard lock(the.mutex);
+    uint64_t bytes = 0;
+    for (const auto &[start, b] : the.blocks)
+        if (b.type == cudaMemoryTypeDevice) bytes += b.bytes;
+    return bytes;
+}

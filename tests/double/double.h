@@ -81,6 +81,8 @@ typedef struct cr_double_counts {
 } cr_double_counts;
 /* Also looks through the blocks that were freed and are kept, for late writes. */
 CR_DOUBLE_CONTROL void cr_double_count(cr_double_counts *counts);
+/* Bytes of device memory that live, pools' too. */
+CR_DOUBLE_CONTROL uint64_t cr_double_device_bytes(void);
 /* Operations that were enqueued in a stream, captured ones too. All but these are enqueued - cr_double_enqueued_in(stream). */
 CR_DOUBLE_CONTROL uint64_t cr_double_enqueued_in(void *stream);
 CR_DOUBLE_CONTROL uint64_t cr_double_launches_in(void *stream);

@@ -184,7 +184,11 @@ bool cr_caller_done(cr_caller_call *call) {
     if (call->count == 0) return true;
     cr_error ignored;
     if (cr_caller_alive(call->room->device, call->room->context_id, &ignored) != CR_OK) return true;
-    return has_told(call) || cr_caller_query(call->room->events[call->slots[call->count - 1]]) != cudaErrorNotReady;
+    if (has_told(call)) return true;
+    const bool lent = cr_caller_lend(call->room->device);
+    const cudaError_t answer = cr_caller_query(call->room->events[call->slots[call->count - 1]]);
+    cr_caller_unlend(lent);
+    return answer != cudaErrorNotReady;
 }
 
 cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error) {
@@ -192,13 +196,15 @@ cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *
     cr_error own;
     if (error == NULL) error = &own;
     cr_status status = cr_caller_alive(room->device, room->context_id, error);
-    bool told = false;
+    bool told = status == CR_OK && has_told(call);
+    const bool lent = status == CR_OK && !told && cr_caller_lend(room->device);
     while (status == CR_OK && call->telling && !told) { /* it needs no driver, unless the result has gone to limbs */
         told = has_told(call);
         if (!told && ++call->looks % LOOKS == 0 && cr_caller_query(room->events[call->slots[0]]) != cudaErrorNotReady)
             break;
     }
     if (status == CR_OK && !told) status = wait_for_slots(call, error);
+    cr_caller_unlend(lent);
     if (status != CR_OK) cr_room_doubt(room);
     if (status == CR_OK && partial != NULL) {
         take(call);

@@ -43,8 +43,10 @@ void cr_caller_free_given_back(void) {
     for (owned *next; all != NULL; all = next) {
         next = all->next;
         if (cr_caller_alive(all->device, all->context_id, &ignored) == CR_OK) {
+            const bool lent = cr_caller_lend(all->device);
             cudaFree(all->memory);
             cudaFree(all->list);
+            cr_caller_unlend(lent);
         }
         free(all);
     }

@@ -172,6 +172,15 @@ void cr_caller_leave(cr_visit *visit) {
 
 unsigned long long cr_caller_context(int device) { return devices[device].number; }
 
+bool cr_caller_lend(int device) {
+    void *now = NULL;
+    return driver.current(&now) == 0 && now == NULL && driver.set(devices[device].context) == 0;
+}
+
+void cr_caller_unlend(bool lent) {
+    if (lent) driver.set(NULL);
+}
+
 bool cr_caller_is_child(void) { return inherited; }
 
 cr_status cr_caller_alive(int device, unsigned long long context_id, cr_error *error) {

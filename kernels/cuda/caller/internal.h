@@ -42,6 +42,10 @@ typedef struct cr_visit {
 /* data: of the array, NULL where it has no elements. Nothing is to be left where this fails. */
 cr_status cr_caller_enter(cr_visit *visit, const void *data, void *stream, cr_error *error);
 void cr_caller_leave(cr_visit *visit);
+/* Where no context is current, makes the device's current; else the runtime would make one, of device 0. Whether it did is for
+ * cr_caller_unlend(). */
+bool cr_caller_lend(int device);
+void cr_caller_unlend(bool lent);
 /* Whether this is a child of the process that asked first. */
 bool cr_caller_is_child(void);
 /* Whether this process may go on with what it began: the context is the one, and the process no child. */

@@ -240,9 +240,11 @@ void cr_caller_trim(void) {
     pthread_mutex_lock(&mutex);
     for (cr_room *room = rooms, *next; room != NULL; room = next) {
         next = room->next;
-        if (cr_caller_alive(room->device, room->context_id, &ignored) != CR_OK || !is_idle(room)) continue;
-        free_memory(room);
-        forget(room);
+        if (cr_caller_alive(room->device, room->context_id, &ignored) != CR_OK) continue;
+        const bool lent = cr_caller_lend(room->device), idle = is_idle(room);
+        if (idle) free_memory(room);
+        cr_caller_unlend(lent);
+        if (idle) forget(room);
     }
     pthread_mutex_unlock(&mutex);
 }

@@ -1,0 +1,7 @@
+/* other_version: a libcured-cuda of another version, as far as libcured looks at one. Thread: any; nothing here holds state. */
+#include "kernels/cuda/caller/caller.h"
+
+__attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(void) {
+    static const cr_caller_api api = {.version = "0.0.7", .runtime = "13.0", .partial_bytes = sizeof(cr_partial)};
+    return &api;
+}

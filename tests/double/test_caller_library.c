@@ -1,0 +1,158 @@
+/* test_caller_library: where libcured-cuda, the driver or a device is missing or of another version, a call says so and names both. Check
+ * gives each test a process of its own, in which nothing was loaded yet. */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/double/caller_asks.h"
+
+static cured_error error;
+
+static bool says(const char *word) { return strstr(error.text, word) != NULL; }
+
+/* Of an array that no one looks at before the library is there. */
+static cured_status ask(void) {
+    static float element;
+    cured_values *values;
+    const cured_op op = CURED_OP_SUM;
+    const cured_cuda_array one = {&element, 1, CURED_F32};
+    const cured_cuda_ask of = {sizeof of, &one, 1, &op, 1, NULL, NULL};
+    return cured_cuda_reduce(&of, &values, &error);
+}
+
+START_TEST(it_may_be_missing) {
+    const char *library = "none", *runtime = "none";
+    setenv("CURED_CUDA_LIBRARY", "/nowhere/libcured-cuda.so.0", 1);
+    ck_assert_int_eq(cured_cuda_version(&library, &runtime, &error), CURED_UNAVAILABLE);
+    ck_assert_str_eq(library, "none");
+    ck_assert_msg(says("libcured-cuda " CURED_VERSION) && says("/nowhere/libcured-cuda.so.0"), "%s", error.text);
+    memset(&error, 0, sizeof error);
+    ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
+    ck_assert_msg(says("libcured-cuda " CURED_VERSION), "%s", error.text);
+    cured_cuda_trim();
+}
+END_TEST
+
+START_TEST(it_may_be_of_another_version) {
+    setenv("CURED_CUDA_LIBRARY", getenv("CURED_OTHER_VERSION"), 1);
+    ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
+    ck_assert_msg(says("0.0.7") && says(CURED_VERSION), "%s", error.text);
+    cured_cuda_trim();
+}
+END_TEST
+
+START_TEST(it_may_be_something_else) {
+    setenv("CURED_CUDA_LIBRARY", "libm.so.6", 1);
+    ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
+    ck_assert_msg(says("libm.so.6 is no libcured-cuda"), "%s", error.text);
+}
+END_TEST
+
+START_TEST(its_version_is_told) {
+    const char *library = NULL, *runtime = NULL;
+    cr_double_driver(0);
+    ck_assert_int_eq(cured_cuda_version(&library, &runtime, &error), CURED_OK);
+    ck_assert_str_eq(library, CURED_VERSION);
+    ck_assert_str_eq(runtime, "13.0");
+    ck_assert_int_eq(cured_cuda_version(NULL, NULL, &error), CURED_OK);
+}
+END_TEST
+
+/* What was missing may come: the next call looks again. */
+static void check_later(void) {
+    asks_open(0);
+    for (int kind = 0; kind < ASK_GRAPH; kind++) asks_do((asks_kind)kind, 0, 0, NULL);
+}
+
+START_TEST(the_driver_may_be_older) {
+    cr_double_driver(12040);
+    ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
+    ck_assert_msg(says("12.4") && says("13.0"), "%s", error.text);
+    cr_double_driver(13000);
+    check_later();
+}
+END_TEST
+
+START_TEST(the_driver_may_be_missing) {
+    cr_double_driver(0);
+    ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
+    ck_assert_msg(says("no CUDA driver"), "%s", error.text);
+    cr_double_driver(13000);
+    check_later();
+}
+END_TEST
+
+START_TEST(devices_may_be_missing) {
+    cr_double_devices(0);
+    ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
+    ck_assert_msg(says("no CUDA device"), "%s", error.text);
+    cr_double_devices(2);
+    check_later();
+}
+END_TEST
+
+START_TEST(the_first_questions_may_fail) {
+    static const char *const names[] = {
+        "cudaDriverGetVersion",   "cudaGetDeviceCount",       "cudaGetDriverEntryPointByVersion",
+        "cudaDeviceGetAttribute", "cuDevicePrimaryCtxRetain", "cuCtxGetId"};
+    asks_open(0);
+    cr_double_fail(names[_i], 1, cudaErrorUnknown);
+    ck_assert_int_ne(asks_call(ASK_REDUCE, 0, 0, NULL, &error), CURED_OK);
+    ck_assert_uint_eq(cr_double_faults(), 0);
+    ck_assert_uint_gt(strlen(error.text), 0);
+    asks_do(ASK_REDUCE, 0, 0, NULL);
+}
+END_TEST
+
+/* A child may do nothing of a parent that has asked; of one that has not, it begins as any process. */
+START_TEST(a_child_may_not) {
+    cured_cuda_call *call = NULL;
+    cured_values *values = NULL;
+    const pid_t early = fork();
+    if (early == 0) {
+        asks_open(0);
+        asks_do(ASK_REDUCE, 0, 0, NULL);
+        _exit(0);
+    }
+    int status = 1;
+    waitpid(early, &status, 0);
+    ck_assert_int_eq(status, 0);
+    asks_open(0);
+    asks_do(ASK_EACH, 0, 0, NULL);
+    float *element;
+    cudaMalloc((void **)&element, sizeof *element);
+    cudaMemset(element, 0, sizeof *element);
+    const cured_op op = CURED_OP_SUM;
+    const cured_cuda_array one = {element, 1, CURED_F32};
+    const cured_cuda_ask of = {sizeof of, &one, 1, &op, 1, NULL, NULL};
+    ck_assert_int_eq(cured_cuda_start(&of, &call, &error), CURED_OK);
+    const pid_t child = fork();
+    if (child == 0) {
+        bool good = true;
+        for (int kind = 0; kind < ASK_GRAPH; kind++) {
+            error.text[0] = 0;
+            good = good && asks_call((asks_kind)kind, 0, 0, NULL, &error) == CURED_FAILED_PRECONDITION && says("fork");
+        }
+        good = good && cured_cuda_done(call) && cured_cuda_finish(call, &values, &error) == CURED_FAILED_PRECONDITION;
+        cured_cuda_trim();
+        _exit(good && values == NULL ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(cured_cuda_finish(call, &values, &error), CURED_OK);
+    cured_values_free(values);
+    asks_do(ASK_REDUCE, 0, 1, NULL);
+}
+END_TEST
+
+CR_CHECK_MAIN("double/caller_library") {
+    tcase_add_test(tc, it_may_be_missing);
+    tcase_add_test(tc, it_may_be_of_another_version);
+    tcase_add_test(tc, it_may_be_something_else);
+    tcase_add_test(tc, its_version_is_told);
+    tcase_add_test(tc, the_driver_may_be_older);
+    tcase_add_test(tc, the_driver_may_be_missing);
+    tcase_add_test(tc, devices_may_be_missing);
+    tcase_add_loop_test(tc, the_first_questions_may_fail, 0, 6);
+    tcase_add_test(tc, a_child_may_not);
+}
