@@ -1,6 +1,7 @@
 """The programs in examples/ do what they say, with a daemon behind them. One of them is built as its first lines say,
 against an installed libcured."""
 import ast
+import math
 import os
 import re
 import shutil
@@ -103,6 +104,23 @@ class Examples(unittest.TestCase):
         part = sum(i % 1024 for i in range(12345, 13345))
         self.assertEqual(["sum %d, largest at 777" % (whole + 5000 * turn) for turn in (1, 2, 3)] +
                          ["sum %d, largest at %d" % (part, 13311 - 12345), "the last row's sum 523776"], done.stdout.splitlines())
+
+    def test_cuda_stream(self):
+        """Here on a GPU; over the runtime double it is double_example."""
+        program = os.path.join(BIN, "example_cuda_stream")
+        library = os.path.join(os.path.dirname(BIN), "lib", "libcured-cuda.so.0")
+        if not (os.path.exists(program) and os.path.exists(library)):
+            self.skipTest("built without CUDA")
+        done = subprocess.run([program], capture_output=True, text=True, timeout=HANG_S, env=dict(self.env, CURED_CUDA_LIBRARY=library))
+        if done.returncode == 77:
+            self.skipTest("no CUDA device")
+        self.assertEqual(0, done.returncode, done)
+        norm = math.sqrt(1024 * sum(i * i for i in range(1024)))
+        first, host, device = done.stdout.splitlines()
+        self.assertEqual("asked: nothing was waited for", first)
+        for line in (host, device):
+            total, found = re.search(r": sum (\d+), norm2 ([\d.]+)$", line).groups()
+            self.assertEqual((1023 * 512 * 1024, norm), (int(total), float(found)))
 
     def test_numpy_memfd(self):
         try:
