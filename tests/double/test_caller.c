@@ -212,6 +212,31 @@ START_TEST(so_many_calls_may_be_started) {
 END_TEST
 
 /* A longer list than any before grows what describes it. */
+/* Answers for each array, while calls that nobody has finished hold most slots: the rest is enough for rounds of fewer arrays. */
+START_TEST(each_goes_on_with_few_slots) {
+    enum { HELD = SLOTS - 5, LARGE = 40000, ARRAYS = 12 };
+    cured_cuda_call *calls[HELD];
+    cured_cuda_array arrays[ARRAYS];
+    cured_values *values[ARRAYS];
+    float *zeros, *small = numbers(1);
+    const cured_op op = CURED_OP_COUNT_NONZERO;
+    ck_assert_int_eq(cudaMalloc((void **)&zeros, LARGE * sizeof *zeros), 0);
+    ck_assert_int_eq(cudaMemset(zeros, 0, LARGE * sizeof *zeros), 0);
+    cudaDeviceSynchronize();
+    for (int i = 0; i < ARRAYS; i++) arrays[i] = (cured_cuda_array){zeros, LARGE, CURED_F32};
+    const cured_cuda_ask ask = {sizeof ask, arrays, ARRAYS, &op, 1, NULL, stream};
+    for (int i = 0; i < HELD; i++) ck_assert_int_eq(start(small, stream, &calls[i]), CURED_OK);
+    ck_assert_msg(cured_cuda_reduce_each(&ask, values, &error) == CURED_OK, "%s", error.text);
+    for (int i = 0; i < ARRAYS; i++) {
+        int64_t found = -1;
+        ck_assert_int_eq(cured_value_int64(cured_values_get(values[i], 0), &found), CURED_OK);
+        ck_assert_int_eq(found, 0);
+        cured_values_free(values[i]);
+    }
+    for (int i = 0; i < HELD; i++) finish(calls[i], 1);
+}
+END_TEST
+
 START_TEST(lists_grow_without_a_wait) {
     enum { MOST = 5000 };
     static cured_cuda_array arrays[MOST];
@@ -357,6 +382,7 @@ CR_CHECK_MAIN("double/caller") {
     tcase_add_test(tc, streams_in_turn_share_workspaces);
     tcase_add_test(tc, busy_streams_have_their_own);
     tcase_add_loop_test(tc, so_many_calls_may_be_started, 0, 3);
+    tcase_add_test(tc, each_goes_on_with_few_slots);
     tcase_add_test(tc, lists_grow_without_a_wait);
     tcase_add_test(tc, after_a_reset_calls_begin_anew);
     tcase_add_test(tc, a_reset_ends_what_is_under_way);

@@ -40,6 +40,7 @@ static bool is_small(const cr_gpu_fold *fold) { return fold->n <= CR_GPU_PACK_BY
 static bool add(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, size_t number, round_of *round,
                 cr_status *status, cr_error *error) {
     bool telling;
+    cr_error full; /* of slots: the round ends, and nothing has failed */
     if (!cr_fold_takes(fold->dtype, fold->families)) {
         *status = cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernels for these ops of dtype %s",
                           cr_dtype_name(fold->dtype));
@@ -50,7 +51,7 @@ static bool add(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, s
         round->numbers[round->packed++] = number;
         return true;
     }
-    if (round->folded == SLOTS || cr_room_slot(room, &round->slots[round->folded], error) != CR_OK) return false;
+    if (round->folded == SLOTS || cr_room_slot(room, &round->slots[round->folded], &full) != CR_OK) return false;
     const uint32_t slot = round->slots[round->folded];
     round->slot_numbers[round->folded++] = number;
     *status = cr_caller_fold_one(room, visit, fold, slot, &telling, error);
