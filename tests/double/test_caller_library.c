@@ -1,5 +1,8 @@
 /* test_caller_library: where libcured-cuda, the driver or a device is missing or of another version, a call says so and names both. Check
  * gives each test a process of its own, in which nothing was loaded yet. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +48,45 @@ START_TEST(it_may_be_something_else) {
     setenv("CURED_CUDA_LIBRARY", "libm.so.6", 1);
     ck_assert_int_eq(ask(), CURED_UNAVAILABLE);
     ck_assert_msg(says("libm.so.6 is no libcured-cuda"), "%s", error.text);
+}
+END_TEST
+
+/* This program again, which only asks, and says what it was told. */
+__attribute__((constructor)) static void ask_alone(void) {
+    if (getenv("CURED_ASK_ALONE") == NULL) return;
+    ask();
+    printf("%s\n", error.text);
+    fflush(stdout);
+    _exit(0);
+}
+
+/* Whoever starts a program chooses its name, and where it is: a name that is not a whole path is no place to load code from. */
+START_TEST(a_made_up_name_is_not_believed) {
+    char folder[] = "/tmp/cured-beside-XXXXXX", path[200], told[sizeof error.text + 2] = "";
+    int pipes[2], status = 1;
+    ck_assert(mkdtemp(folder) != NULL && pipe(pipes) == 0);
+    snprintf(path, sizeof path, "%s/libcured-cuda.so.0", folder);
+    ck_assert_int_eq(symlink(getenv("CURED_OTHER_VERSION"), path), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        char *const words[] = {(char *)"./made-up", NULL};
+        unsetenv("CURED_CUDA_LIBRARY");
+        setenv("CURED_ASK_ALONE", "1", 1);
+        dup2(pipes[1], 1);
+        const int self = open("/proc/self/exe", O_RDONLY);
+        if (self < 0 || chdir(folder) != 0) _exit(2);
+        fexecve(self, words, environ);
+        _exit(3);
+    }
+    close(pipes[1]);
+    const ssize_t n = read(pipes[0], told, sizeof told - 1);
+    waitpid(child, &status, 0);
+    close(pipes[0]);
+    unlink(path);
+    rmdir(folder);
+    ck_assert_int_eq(status, 0);
+    ck_assert(n > 0);
+    ck_assert_msg(strstr(told, "0.0.7") == NULL, "%s", told);
 }
 END_TEST
 
@@ -149,6 +191,7 @@ CR_CHECK_MAIN("double/caller_library") {
     tcase_add_test(tc, it_may_be_missing);
     tcase_add_test(tc, it_may_be_of_another_version);
     tcase_add_test(tc, it_may_be_something_else);
+    tcase_add_test(tc, a_made_up_name_is_not_believed);
     tcase_add_test(tc, its_version_is_told);
     tcase_add_test(tc, the_driver_may_be_older);
     tcase_add_test(tc, the_driver_may_be_missing);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "client/lib/error.h"
 #include "cured/cuda.h"
@@ -16,16 +17,17 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const cr_caller_api *api;
 static cr_error refusal;
 
-/* Beside the program or library that this code is in, as in a wheel. NULL: it is not there. */
+/* Beside the program or library that this code is in, as in a wheel. NULL: it is not there. A program is known here by the name that whoever
+ * started it has made up: one that is no whole path would lead to wherever that is now, and one of a program with rights that its user
+ * has not, to where that user says. */
 static void *open_beside(void) {
     static const char anchor = 0;
     char path[4096];
     Dl_info here;
-    if (dladdr(&anchor, &here) == 0 || here.dli_fname == NULL) return NULL;
-    const char *end = strrchr(here.dli_fname, '/');
-    const int folder = end != NULL ? (int)(end - here.dli_fname) : 0;
-    if (folder == 0 ||
-        snprintf(path, sizeof path, "%.*s/%s", folder, here.dli_fname, CR_CALLER_LIBRARY) >= (int)sizeof path)
+    if (getauxval(AT_SECURE) != 0 || dladdr(&anchor, &here) == 0) return NULL;
+    if (here.dli_fname == NULL || here.dli_fname[0] != '/') return NULL;
+    const int folder = (int)(strrchr(here.dli_fname, '/') - here.dli_fname);
+    if (snprintf(path, sizeof path, "%.*s/%s", folder, here.dli_fname, CR_CALLER_LIBRARY) >= (int)sizeof path)
         return NULL;
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
