@@ -296,12 +296,12 @@ static PyObject *negation_of(PyTypeObject *type) {
     static PyTypeObject *known; /* kept for ever, as exchange.c keeps types */
     static PyObject *method;
     if (type != known) {
-        PyObject *found = cr_py_maybe((PyObject *)type, "is_neg");
+        PyObject *found = cr_py_maybe((PyObject *)type, "is_neg"), *before = method, *of = (PyObject *)known;
         if (found == NULL && PyErr_Occurred()) return NULL;
-        Py_XDECREF(method);
-        Py_XDECREF((PyObject *)known);
         method = found;
         known = (PyTypeObject *)Py_NewRef((PyObject *)type);
+        Py_XDECREF(before); /* which may run code that comes here again */
+        Py_XDECREF(of);
     }
     return method != NULL ? Py_NewRef(method) : NULL;
 }
@@ -320,9 +320,11 @@ static bool has_its_sign(PyObject *array) {
     return negated == 0;
 }
 
+/* False of what take_tensor() refuses, too. */
 static bool is_contiguous(const cr_py_dl *t, uint64_t *count) {
     int64_t step = 1;
     bool packed = true;
+    if (t->ndim < 0 || t->ndim > CR_PY_MAX_DIMS || (t->ndim != 0 && t->shape == NULL)) return false;
     for (int i = t->ndim - 1; i >= 0; i--) {
         packed = packed && (t->shape[i] == 1 || t->strides == NULL || t->strides[i] == step);
         if (t->shape[i] < 0 || __builtin_mul_overflow(step, t->shape[i], &step)) return false;

@@ -267,6 +267,34 @@ class Here(Case):
         CUDA.cudaStreamSynchronize(stream)
         CUDA.cudaStreamDestroy(stream)
 
+    def test_options_of_a_list(self):
+        """In C as array by array: of NaNs, a result's type, ddof."""
+        a, b = random((300,), "f4", 1), random((77,), "f4", 2)
+        a[5] = a[200] = numpy.nan
+        flat, tensors = numpy.concatenate([a, b]), [Borrowed(a), Borrowed(b)]
+        for op, options in (("sum", {}), ("sum", {"nan": "skip"}), ("max", {"nan": "skip"}), ("max", {}), ("argmin", {"nan": "skip"}),
+                            ("mean", {"dtype": "f4", "nan": "skip"}), ("std", {"ddof": 3, "nan": "skip"}), ("norm2", {"dtype": "f2", "nan": "skip"}),
+                            ("count", {"nan": "skip"}), ("sum", {"ddof": 1}), ("max", {"dtype": "f8"}), ("sum", {"overflow": "wrap"})):
+            one = getattr(cured, op)
+            self.assertEqual(outcome(lambda: one(flat, **options)), outcome(lambda: one(tensors, **options)), (op, options))
+            self.assertEqual(outcome(lambda: cured.reduce(flat, [op], **options)), outcome(lambda: cured.reduce(tensors, [op], **options)), (op, options))
+        self.assertEqual([cured.std(x, ddof=2, nan="skip") for x in (a, b)],
+                         [r.std for r in cured.reduce_each(tensors, "std", ddof=2, nan="skip")])
+
+    def test_tables_that_say_nonsense(self):
+        for wrong in ({"shape": None}, {"ndim": -1}, {"ndim": 1000}, {"bits": 24}, {"lanes": 2}):
+            t = Borrowed(random((40,), "f4"))
+            whole = t.describe
+
+            def describe(to, whole=whole, wrong=wrong):
+                whole(to)
+                for name, value in wrong.items():
+                    setattr(to, name, value)
+            t.describe = describe
+            for call in (lambda: cured.sum([t]), lambda: cured.sum(t), lambda: cured.reduce_each([t, t], "sum")):
+                with self.assertRaises((ValueError, TypeError), msg=wrong):
+                    call()
+
     def test_streams_of_a_list(self):
         streams = [ctypes.c_void_p() for _ in range(2)]
         arrays = [random((3000,), "f4", k) for k in range(2)]
