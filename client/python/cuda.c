@@ -33,15 +33,6 @@ bool cr_py_cuda_may_place(const cr_py_request *r) {
     return true;
 }
 
-static bool in_c_order(const cr_py_input *in) {
-    Py_ssize_t step = in->size;
-    for (int i = in->ndim - 1; i >= 0; i--) {
-        if (in->shape[i] > 1 && in->strides[i] != step) return false;
-        step = cr_py_step(step, in->shape[i]);
-    }
-    return true;
-}
-
 static bool check(const cr_py_request *r) {
     const char *why = NULL;
     if (r->initial != NULL)
@@ -49,8 +40,8 @@ static bool check(const cr_py_request *r) {
     else if (r->plan.mask != NULL || r->input.is_masked)
         why = "where: not with CUDA tensors: reduce t[mask]";
     if (why != NULL) PyErr_SetString(PyExc_TypeError, why);
-    if (why == NULL && !r->plan.contiguous && r->plan.count != 0) {
-        why = in_c_order(&r->input)
+    if (why == NULL && !r->plan.contiguous) {
+        why = cr_py_input_in_c_order(&r->input)
                   ? "axis: axes of a CUDA tensor go together where they are neighbours: reduce one after "
                     "the other, or move them side by side and pass t.contiguous()"
                   : "the CUDA tensor has gaps, or its order matters: pass a contiguous one";
@@ -59,9 +50,9 @@ static bool check(const cr_py_request *r) {
     return why == NULL;
 }
 
-/* What libcured is asked: the array and the options must live as long. */
+/* What libcured is asked, of an array that has elements: the array and the options must live as long. */
 static cured_cuda_ask ask_of(const cr_py_request *r, cured_cuda_array *array, cured_options *options) {
-    *array = (cured_cuda_array){r->plan.count != 0 ? r->plan.data : NULL, r->plan.count, r->input.dtype};
+    *array = (cured_cuda_array){r->plan.data, r->plan.count, r->input.dtype};
     *options = r->options;
     options->axis = r->plan.whole ? NULL : &r->plan.axis;
     return (cured_cuda_ask){sizeof(cured_cuda_ask), array, 1, r->ops, r->op_count, options,
@@ -73,7 +64,7 @@ static PyObject *failed(const cured_error *error) {
     return NULL;
 }
 
-static PyObject *run_partial(const cr_py_request *r, const cured_cuda_ask *ask) {
+static PyObject *run_partial(const cured_cuda_ask *ask) {
     cured_error error;
     size_t bytes = CURED_PARTIAL_BYTES;
     uint8_t *out = PyMem_Malloc(bytes);
@@ -82,9 +73,28 @@ static PyObject *run_partial(const cr_py_request *r, const cured_cuda_ask *ask) 
     const cured_status status = cured_cuda_partial(ask, out, &bytes, &error);
     PyEval_RestoreThread(thread);
     PyObject *partial = status == CURED_OK ? cr_py_partial_new(out, bytes) : failed(&error);
-    (void)r;
     PyMem_Free(out);
     return partial;
+}
+
+/* Without the GIL, because another thread's call may hold the stream's workspace while it waits. */
+static cured_status enqueue(const cured_cuda_ask *ask, void *const *to, cured_error *error) {
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_enqueue(ask, to, NULL, error);
+    PyEval_RestoreThread(thread);
+    return status;
+}
+
+static PyObject *run_values(cr_py_request *r, const cured_cuda_ask *ask) {
+    cured_values *values = NULL;
+    cured_error error;
+    PyThreadState *thread = PyEval_SaveThread();
+    const cured_status status = cured_cuda_reduce(ask, &values, &error);
+    PyEval_RestoreThread(thread);
+    if (status != CURED_OK) return failed(&error);
+    PyObject *answer = cr_py_answer_values(r, values);
+    cured_values_free(values);
+    return answer;
 }
 
 /* Where the stream of an out is another than the input's, each waits for the other: this one before the answers are written, and that
@@ -105,7 +115,7 @@ static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
     void *to[CURED_MAX_OPS];
     cured_error error;
     for (size_t i = 0; i < r->op_count; i++) to[i] = (void *)r->out_tensors[i].data; /* NOLINT: out is written */
-    if (order(r, false, &error) != CURED_OK || cured_cuda_enqueue(ask, to, NULL, &error) != CURED_OK ||
+    if (order(r, false, &error) != CURED_OK || enqueue(ask, to, &error) != CURED_OK ||
         order(r, true, &error) != CURED_OK)
         return failed(&error);
     if (r->single) return cr_py_out_item(r, 0);
@@ -115,20 +125,12 @@ static PyObject *run_to_tensors(cr_py_request *r, const cured_cuda_ask *ask) {
 }
 
 static PyObject *run_whole(cr_py_request *r, const cured_cuda_ask *ask) {
-    cured_values *values = NULL;
-    cured_error error;
-    if (r->out != NULL && r->plan.count != 0 && cr_py_cuda_may_place(r)) {
+    if (r->out != NULL && cr_py_cuda_may_place(r)) {
         if (!cr_py_out_places(r, 0, NULL)) return NULL;
         if (r->out_tensors != NULL) return run_to_tensors(r, ask);
         cr_py_out_release(r); /* host memory: by a copy, as any value */
     }
-    PyThreadState *thread = PyEval_SaveThread();
-    const cured_status status = cured_cuda_reduce(ask, &values, &error);
-    PyEval_RestoreThread(thread);
-    if (status != CURED_OK) return failed(&error);
-    PyObject *answer = cr_py_answer_values(r, values);
-    cured_values_free(values);
-    return answer;
+    return run_values(r, ask);
 }
 
 /* Why an op's answers of only NaNs, which are skipped, are not there; false with an exception. */
@@ -197,7 +199,7 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
     cured_options options;
     if (!check(r)) return NULL;
     const cured_cuda_ask ask = ask_of(r, &array, &options);
-    if (r->partial) return run_partial(r, &ask);
+    if (r->partial) return run_partial(&ask);
     return r->plan.whole ? run_whole(r, &ask) : run_axis(r, &ask);
 }
 
@@ -210,6 +212,12 @@ typedef struct tensor_list {
     bool mixed;     /* they are not all of one stream, and were not all taken */
     PyObject *held; /* owned: NULL, or what keeps the tensors, where another thread may change the list */
 } tensor_list;
+
+/* What libcured is asked of a list: r's ops. */
+static cured_cuda_ask ask_of_list(const tensor_list *list, const cr_py_request *r, const cured_options *options) {
+    return (cured_cuda_ask){sizeof(cured_cuda_ask), list->arrays, list->count, r->ops, r->op_count, options,
+                            (void *)list->stream}; /* NOLINT: see ask_of */
+}
 
 static void end_list(tensor_list *list) {
     PyMem_Free(list->arrays);
@@ -297,23 +305,11 @@ static int borrow_all(tensor_list *list, PyObject *tensors) {
 
 PyObject *cr_py_cuda_list(cr_py_request *r) {
     tensor_list list;
-    cured_values *values = NULL;
-    cured_error error;
-    PyObject *answer = NULL;
     if (r->client != NULL || r->axis != NULL || r->where != NULL || r->initial != NULL || r->out != NULL || r->keepdims)
         return NULL;
     if (borrow_all(&list, r->array) <= 0) return NULL;
-    const cured_cuda_ask ask = {sizeof ask,  list.arrays, list.count,         r->ops,
-                                r->op_count, &r->options, (void *)list.stream}; /* NOLINT: see ask_of */
-    if (r->partial) {
-        answer = run_partial(r, &ask);
-    } else {
-        PyThreadState *thread = PyEval_SaveThread();
-        const cured_status status = cured_cuda_reduce(&ask, &values, &error);
-        PyEval_RestoreThread(thread);
-        answer = status == CURED_OK ? cr_py_answer_values(r, values) : failed(&error);
-        cured_values_free(values);
-    }
+    const cured_cuda_ask ask = ask_of_list(&list, r, &r->options);
+    PyObject *answer = r->partial ? run_partial(&ask) : run_values(r, &ask);
     end_list(&list);
     return answer;
 }
@@ -330,9 +326,8 @@ PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args) {
     const int taken = borrow_all(&list, tensors);
     if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_None);
     options.unplaced = true;
-    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
-                                r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
-    PyObject *partial = run_partial(&r, &ask);
+    const cured_cuda_ask ask = ask_of_list(&list, &r, &options);
+    PyObject *partial = run_partial(&ask);
     end_list(&list);
     return partial;
 }
@@ -354,10 +349,9 @@ PyObject *cr_py_cuda_to(PyObject *module, PyObject *args) {
     taken = to.arrays[0].count == 1 ? borrow_all(&list, tensors) : 0;
     if (taken > 0) {
         options.result_dtype = to.arrays[0].dtype;
-        const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
-                                    r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
+        const cured_cuda_ask ask = ask_of_list(&list, &r, &options);
         const cured_status status =
-            cured_cuda_enqueue(&ask, (void *const[]){(void *)to.arrays[0].data}, NULL, &error); /* NOLINT: written */
+            enqueue(&ask, (void *const[]){(void *)to.arrays[0].data}, &error); /* NOLINT: written */
         if (status != CURED_OK && status != CURED_UNIMPLEMENTED) cr_py_raise(&error), taken = -1;
         if (status == CURED_UNIMPLEMENTED) taken = 0;
         end_list(&list);
@@ -378,9 +372,8 @@ PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
     if (first != Py_None && !cr_py_number(first, "first", &options.first)) return NULL;
     r.options = options;
     if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors, &r)) return NULL;
-    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
-                                r.op_count, &options,    (void *)list.stream}; /* NOLINT: see ask_of */
-    answer = list.mixed ? Py_NewRef(Py_None) : run_partial(&r, &ask);
+    const cured_cuda_ask ask = ask_of_list(&list, &r, &options);
+    answer = list.mixed ? Py_NewRef(Py_None) : run_partial(&ask);
     end_list(&list);
     return answer;
 }
@@ -405,8 +398,7 @@ PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t na
         !take_list(&list, args[0], &r))
         return NULL;
     cured_values **values = PyMem_Calloc(list.count, sizeof *values);
-    const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
-                                r.op_count, &r.options,  (void *)list.stream}; /* NOLINT: see ask_of */
+    const cured_cuda_ask ask = ask_of_list(&list, &r, &r.options);
     if (list.mixed) {
         answer = Py_NewRef(Py_None);
     } else if (values != NULL) {
@@ -466,8 +458,7 @@ PyObject *cr_py_cuda_partials(PyObject *module, PyObject *args) {
     part *parts = list.mixed ? NULL : PyMem_Calloc(list.count, sizeof *parts);
     PyObject *answer = list.mixed ? Py_NewRef(Py_None) : NULL;
     if (parts != NULL) {
-        const cured_cuda_ask ask = {sizeof ask, list.arrays, list.count,         r.ops,
-                                    r.op_count, &r.options,  (void *)list.stream}; /* NOLINT: see ask_of */
+        const cured_cuda_ask ask = ask_of_list(&list, &r, &r.options);
         PyThreadState *thread = PyEval_SaveThread();
         const cured_status status = cured_cuda_partial_each(&ask, found, parts, &error);
         PyEval_RestoreThread(thread);

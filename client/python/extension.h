@@ -147,6 +147,15 @@ bool cr_py_numpy_known(void);
 int cr_py_input_tensor(cr_py_input *in, PyObject *array);
 /* The next axis' step in C order. It wraps where a shape without elements is too large; nothing is read by it then. */
 static inline Py_ssize_t cr_py_step(Py_ssize_t step, int64_t n) { return (Py_ssize_t)((size_t)step * (size_t)n); }
+/* Whether its elements lie in C order without gaps. */
+static inline bool cr_py_input_in_c_order(const cr_py_input *in) {
+    Py_ssize_t step = in->size;
+    for (int i = in->ndim - 1; i >= 0; i--) {
+        if (in->shape[i] > 1 && in->strides[i] != step) return false;
+        step = cr_py_step(step, in->shape[i]);
+    }
+    return true;
+}
 /* A type from "f32", "float32", numpy.float32, numpy.dtype, float, int, bool, torch.float32. big: NULL, or whether it is
  * big-endian, as ">f4". */
 bool cr_py_dtype(PyObject *given, cured_dtype *dtype, bool *big);

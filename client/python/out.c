@@ -108,14 +108,11 @@ static uint64_t tensor_bytes(const cr_py_input *t) {
 
 /* Whether answers of the type, in the shape, may lie there as they are. */
 static bool suits(const cr_py_input *t, cured_dtype dtype, int ndim, const Py_ssize_t *shape) {
-    Py_ssize_t step = t->size;
     if (t->kind != CR_PY_CUDA || t->dtype != dtype || t->ndim != ndim || (uintptr_t)t->data % t->size != 0)
         return false;
-    for (int i = ndim - 1; i >= 0; i--) {
-        if (t->shape[i] != shape[i] || (shape[i] > 1 && t->strides[i] != step)) return false;
-        step = cr_py_step(step, shape[i]);
-    }
-    return true;
+    for (int i = 0; i < ndim; i++)
+        if (t->shape[i] != shape[i]) return false;
+    return cr_py_input_in_c_order(t);
 }
 
 /* All addresses of all GPUs are different. */
