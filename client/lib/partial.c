@@ -6,6 +6,7 @@
 
 #include "client/lib/error.h"
 #include "client/lib/options.h"
+#include "client/lib/partial.h"
 #include "client/lib/value.h"
 #include "kernels/core/ask.h"
 #include "kernels/core/serial.h"
@@ -14,8 +15,21 @@ _Static_assert((int)CURED_PARTIAL_BYTES == (int)CR_SERIAL_MAX_BYTES, "room for a
 
 struct merging {
     cr_share sum, next;
-    uint8_t packed[CR_SERIAL_MAX_BYTES];
 };
+
+cr_status cr_cl_give_share(const cr_share *share, void *out, size_t *out_bytes, cr_error *error) {
+    uint8_t *packed = malloc(CR_SERIAL_MAX_BYTES);
+    cr_status status = CR_OK;
+    if (packed == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    const size_t n = cr_share_pack(share, packed, CR_SERIAL_MAX_BYTES);
+    if (n > *out_bytes)
+        status = cr_fail(error, CR_INVALID_ARGUMENT, "out has %zu bytes, %zu are needed", *out_bytes, n);
+    else
+        memcpy(out, packed, n);
+    *out_bytes = n;
+    free(packed);
+    return status;
+}
 
 /* "partials[2]: elements from …": the sentence of one among several. */
 static cured_status fail_at(cured_error *out, const cr_error *error, size_t index) {
@@ -38,14 +52,7 @@ cured_status cured_partial_merge(const cured_bytes *partials, size_t count, void
         if (s == CR_OK && i != 0) s = cr_share_merge(&m->sum, &m->next, &e);
         if (s != CR_OK) status = fail_at(error, &e, i);
     }
-    if (status == CURED_OK) {
-        size_t n = cr_share_pack(&m->sum, m->packed, sizeof m->packed);
-        if (n > *out_bytes)
-            status = cr_cl_fail(error, CR_INVALID_ARGUMENT, "out has %zu bytes, %zu are needed", *out_bytes, n);
-        else
-            memcpy(out, m->packed, n);
-        *out_bytes = n;
-    }
+    if (status == CURED_OK) cr_cl_give_share(&m->sum, out, out_bytes, &e);
     free(m);
     return status == CURED_OK ? cr_cl_give(error, &e, 0) : status;
 }

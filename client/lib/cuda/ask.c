@@ -2,6 +2,7 @@
 #include "client/lib/cuda/ask.h"
 
 #include "client/lib/options.h"
+#include "client/lib/value.h"
 
 static cr_status check_array(const cured_cuda_array *array, size_t i, bool same, cured_dtype dtype, cr_error *error) {
     if (!cr_dtype_is_input((cr_dtype)array->dtype))
@@ -94,4 +95,14 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     if (status == CR_OK) status = cr_cl_cuda_needs(ask, ask->dtype, &ask->needs, error);
     if (status == CR_OK) ask->api = cr_cl_cuda(error);
     return status == CR_OK && ask->api == NULL ? error->code : status;
+}
+
+void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial,
+                           cured_values *values) {
+    for (size_t k = 0; k < op_count; k++) {
+        cr_value value;
+        const cr_finish_opts own = cr_finish_share(ask->ops[k], (cr_dtype)partial->dtype, &ask->finish, NULL);
+        cr_partial_finish(partial, ask->ops[k], &own, &value);
+        cr_cl_value_set(cr_cl_values_at(values, k), &value, partial->dtype);
+    }
 }

@@ -34,5 +34,7 @@ typedef enum cr_cl_cuda_what {
 cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error);
 /* The needs of ask's ops for another type. */
 cr_status cr_cl_cuda_needs(const cr_cl_cuda_ask *ask, cr_dtype dtype, cr_needs *needs, cr_error *error);
+/* A partial's answers to ask's ops, of which there are op_count: ask's own arrays may be gone. */
+void cr_cl_cuda_set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial, cured_values *values);
 
 #endif

@@ -1,14 +1,13 @@
-/* reduce: the functions of cured/cuda.h: what a program asks becomes folds on its stream, and partials become answers.
+/* reduce: most functions of cured/cuda.h: what a program asks becomes folds on its stream, and partials become answers.
  *
  * Thread: any. Owner: a call is the program's until it is finished. */
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/lib/cuda/ask.h"
 #include "client/lib/error.h"
+#include "client/lib/partial.h"
 #include "client/lib/value.h"
-#include "kernels/core/serial.h"
 
 struct cured_cuda_call {
     cr_cl_cuda_ask ask; /* what it points to is the program's, and not looked at any more */
@@ -29,16 +28,6 @@ static cr_status start(const cr_cl_cuda_ask *ask, cr_caller_call **call, cr_erro
     return ask->api->start(&fold, call, error);
 }
 
-static void set_values(const cr_cl_cuda_ask *ask, size_t op_count, const cr_partial *partial,
-                       struct cured_value *values) {
-    for (size_t k = 0; k < op_count; k++) {
-        cr_value value;
-        const cr_finish_opts own = cr_finish_share(ask->ops[k], (cr_dtype)partial->dtype, &ask->finish, NULL);
-        cr_partial_finish(partial, ask->ops[k], &own, &value);
-        cr_cl_value_set(&values[k], &value, partial->dtype);
-    }
-}
-
 static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_caller_call *call, cured_values **out,
                         cr_error *error) {
     cr_partial partial;
@@ -46,7 +35,7 @@ static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_caller_ca
     cr_status status = ask->api->finish(call, &partial, error);
     if (status == CR_OK && values == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
     if (status == CR_OK) {
-        set_values(ask, op_count, &partial, cr_cl_values_at(values, 0));
+        cr_cl_cuda_set_values(ask, op_count, &partial, values);
         *out = values;
     } else {
         cured_values_free(values);
@@ -96,21 +85,6 @@ cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cur
     return cr_cl_give(error, &e, 0);
 }
 
-/* The partial's bytes. */
-static cr_status pack(const cr_share *share, void *out, size_t *out_bytes, cr_error *error) {
-    uint8_t *packed = malloc(CR_SERIAL_MAX_BYTES);
-    if (packed == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
-    const size_t n = cr_share_pack(share, packed, CR_SERIAL_MAX_BYTES);
-    cr_status status = CR_OK;
-    if (n > *out_bytes)
-        status = cr_fail(error, CR_INVALID_ARGUMENT, "out has %zu bytes, %zu are needed", *out_bytes, n);
-    else
-        memcpy(out, packed, n);
-    *out_bytes = n;
-    free(packed);
-    return status;
-}
-
 cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out_bytes, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
@@ -125,59 +99,8 @@ cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out
     if (status == CR_OK) status = start(&ask, &call, &e);
     if (status == CR_OK) status = ask.api->finish(call, &own->partial, &e);
     if (status == CR_OK) status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
-    if (status == CR_OK) pack(&own->share, out, out_bytes, &e);
+    if (status == CR_OK) cr_cl_give_share(&own->share, out, out_bytes, &e);
     free(own);
-    return cr_cl_give(error, &e, 0);
-}
-
-/* ---- An answer for each ---- */
-
-struct each {
-    const cr_cl_cuda_ask *ask;
-    cured_values **values;
-};
-
-static void found(void *user, size_t number, const cr_partial *partial) {
-    const struct each *each = user;
-    const size_t op_count = each->ask->of->op_count;
-    cured_values *v = cr_cl_values_new(op_count);
-    each->values[number] = v;
-    if (v != NULL) set_values(each->ask, op_count, partial, cr_cl_values_at(v, 0));
-}
-
-static cr_status run_each(const cr_cl_cuda_ask *ask, cr_gpu_fold *folds, cured_values **values, cr_error *error) {
-    const cured_cuda_ask *of = ask->of;
-    cr_needs needs[CR_F64 + 1] = {{0, 0}};
-    struct each each = {ask, values};
-    cr_status status = CR_OK;
-    for (size_t i = 0; i < of->array_count && status == CR_OK; i++) {
-        const cr_dtype dtype = (cr_dtype)of->arrays[i].dtype;
-        bool known = needs[dtype].families != 0;
-        if (!known) status = cr_cl_cuda_needs(ask, dtype, &needs[dtype], error);
-        folds[i] =
-            (cr_gpu_fold){dtype, needs[dtype].families, of->arrays[i].data, of->arrays[i].count, 0, needs[dtype].wants};
-    }
-    if (status == CR_OK) status = ask->api->each(folds, of->array_count, of->stream, found, &each, error);
-    for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
-        if (values[i] == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
-    return status;
-}
-
-cured_status cured_cuda_reduce_each(const cured_cuda_ask *of, cured_values **values, cured_error *error) {
-    cr_error e = {CR_OK, ""};
-    cr_cl_cuda_ask ask;
-    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_EACH, &e);
-    if (status != CR_OK) return cr_cl_give(error, &e, 0);
-    cr_gpu_fold *folds = of->array_count <= SIZE_MAX / sizeof *folds ? malloc(of->array_count * sizeof *folds) : NULL;
-    if (folds == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "arrays: no memory for so many");
-    memset(values, 0, of->array_count * sizeof *values);
-    if (run_each(&ask, folds, values, &e) != CR_OK) {
-        for (size_t i = 0; i < of->array_count; i++) {
-            cured_values_free(values[i]);
-            values[i] = NULL;
-        }
-    }
-    free(folds);
     return cr_cl_give(error, &e, 0);
 }
 

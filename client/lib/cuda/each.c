@@ -1,0 +1,94 @@
+/* each: answers or a partial for each of many arrays of device memory, by one wait.
+ *
+ * Thread: any. Owner: a call owns what it packs partials in; its caller copies them from there. Values are the program's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/lib/cuda/ask.h"
+#include "client/lib/error.h"
+#include "client/lib/value.h"
+#include "kernels/core/serial.h"
+
+/* Folds each array; found is told the partial of each. whole: of all that the ops' families find. */
+static cr_status fold_each(const cr_cl_cuda_ask *ask, bool whole,
+                           void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
+                           cr_error *error) {
+    const cured_cuda_ask *of = ask->of;
+    cr_needs needs[CR_F64 + 1] = {{0, 0}};
+    cr_status status = CR_OK;
+    cr_gpu_fold *folds = of->array_count <= SIZE_MAX / sizeof *folds ? malloc(of->array_count * sizeof *folds) : NULL;
+    if (folds == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "arrays: no memory for so many");
+    for (size_t i = 0; i < of->array_count && status == CR_OK; i++) {
+        const cr_dtype dtype = (cr_dtype)of->arrays[i].dtype;
+        if (needs[dtype].families == 0) status = cr_cl_cuda_needs(ask, dtype, &needs[dtype], error);
+        folds[i] = (cr_gpu_fold){dtype,      needs[dtype].families,         of->arrays[i].data, of->arrays[i].count,
+                                 ask->first, whole ? 0 : needs[dtype].wants};
+    }
+    if (status == CR_OK) status = ask->api->each(folds, of->array_count, of->stream, found, user, error);
+    free(folds);
+    return status;
+}
+
+/* ---- Answers ---- */
+
+struct answers {
+    const cr_cl_cuda_ask *ask;
+    cured_values **values;
+};
+
+static void answer(void *user, size_t number, const cr_partial *partial) {
+    const struct answers *a = user;
+    const size_t op_count = a->ask->of->op_count;
+    a->values[number] = cr_cl_values_new(op_count);
+    if (a->values[number] != NULL) cr_cl_cuda_set_values(a->ask, op_count, partial, a->values[number]);
+}
+
+cured_status cured_cuda_reduce_each(const cured_cuda_ask *of, cured_values **values, cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    struct answers answers = {&ask, values};
+    cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_EACH, &e);
+    if (status != CR_OK) return cr_cl_give(error, &e, 0);
+    memset(values, 0, of->array_count * sizeof *values);
+    status = fold_each(&ask, false, answer, &answers, &e);
+    for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
+        if (values[i] == NULL) status = cr_fail(&e, CR_RESOURCE_EXHAUSTED, "no memory for the values");
+    for (size_t i = 0; i < of->array_count && status != CR_OK; i++) {
+        cured_values_free(values[i]);
+        values[i] = NULL;
+    }
+    return cr_cl_give(error, &e, 0);
+}
+
+/* ---- Partials ---- */
+
+typedef struct partials {
+    cured_cuda_found *found;
+    void *user;
+    uint64_t first;   /* or CR_UNPLACED */
+    cr_error packing; /* why the first that could not be told was not */
+    cr_share share;   /* of the array that is looked at */
+    uint8_t packed[CR_SERIAL_MAX_BYTES];
+} partials;
+
+static void tell(void *user, size_t number, const cr_partial *partial) {
+    partials *p = user;
+    if (p->packing.code != CR_OK || cr_share_make(&p->share, partial, p->first, &p->packing) != CR_OK) return;
+    p->found(p->user, number, p->packed, cr_share_pack(&p->share, p->packed, sizeof p->packed));
+}
+
+cured_status cured_cuda_partial_each(const cured_cuda_ask *of, cured_cuda_found *found, void *user,
+                                     cured_error *error) {
+    cr_error e = {CR_OK, ""};
+    cr_cl_cuda_ask ask;
+    if (cr_cl_cuda_take(&ask, of, CR_CUDA_PARTIAL_EACH, &e) != CR_OK) return cr_cl_give(error, &e, 0);
+    partials *p = malloc(sizeof *p);
+    if (p == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
+    p->found = found;
+    p->user = user;
+    p->first = ask.unplaced ? CR_UNPLACED : ask.first;
+    p->packing.code = CR_OK;
+    if (fold_each(&ask, true, tell, p, &e) == CR_OK && p->packing.code != CR_OK) e = p->packing;
+    free(p);
+    return cr_cl_give(error, &e, 0);
+}
