@@ -234,6 +234,10 @@ START_TEST(each_goes_on_with_few_slots) {
         cured_values_free(values[i]);
     }
     for (int i = 0; i < HELD; i++) finish(calls[i], 1);
+    memset(values, 1, sizeof values);
+    arrays[ARRAYS - 1].data = NULL;
+    ck_assert_int_eq(cured_cuda_reduce_each(&ask, values, &error), CURED_INVALID_ARGUMENT);
+    for (int i = 0; i < ARRAYS; i++) ck_assert_ptr_eq(values[i], NULL);
 }
 END_TEST
 

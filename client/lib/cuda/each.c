@@ -47,9 +47,9 @@ cured_status cured_cuda_reduce_each(const cured_cuda_ask *of, cured_values **val
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
     struct answers answers = {&ask, values};
+    if (of->struct_bytes == sizeof *of) memset(values, 0, of->array_count * sizeof *values);
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_EACH, &e);
     if (status != CR_OK) return cr_cl_give(error, &e, 0);
-    memset(values, 0, of->array_count * sizeof *values);
     status = fold_each(&ask, false, answer, &answers, &e);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
         if (values[i] == NULL) status = cr_fail(&e, CR_RESOURCE_EXHAUSTED, "no memory for the values");
