@@ -12,8 +12,7 @@ enum {
     SCRATCH_BYTES = 64 * 1024 * 1024, /* that cutting long rows and columns among all blocks may take */
 };
 
-/* Whether an answer may be an integer that does not fit its type. */
-static bool may_fail(const cr_gpu_axis *axis) {
+bool cr_axis_may_fail(const cr_gpu_axis *axis) {
     bool any = false;
     for (uint32_t k = 0; k < axis->op_count; k++) {
         const cr_op op = axis->ops[k];
@@ -24,15 +23,16 @@ static bool may_fail(const cr_gpu_axis *axis) {
     return any;
 }
 
-/* Answers' places; gives the bytes of all that come to the host, with the failure before them. */
-static uint64_t lay_out(cr_axis_room *room, const cr_gpu_axis *axis) {
-    uint64_t count = axis->shape.outer * axis->shape.inner, bytes = ALIGN;
-    if (axis->to != NULL) return bytes;
-    for (uint32_t k = 0; k < axis->op_count; k++) {
-        cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-        room->at[k] = bytes;
-        bytes += count * cr_dtype_size(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
-        bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+uint64_t cr_axis_bytes(const cr_gpu_axis *axis, uint32_t k) {
+    const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
+    return axis->shape.outer * axis->shape.inner * cr_dtype_size(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
+}
+
+uint64_t cr_axis_lay_out(const cr_gpu_axis *axis, uint64_t at[CR_GPU_AXIS_OPS]) {
+    uint64_t bytes = ALIGN;
+    for (uint32_t k = 0; k < axis->op_count && axis->to == NULL; k++) {
+        at[k] = bytes;
+        bytes = (bytes + cr_axis_bytes(axis, k) + ALIGN - 1) / ALIGN * ALIGN;
     }
     return bytes;
 }
@@ -83,10 +83,10 @@ int cr_axis_ask(cr_axis_room *room, const cr_gpu_axis *axis, uint32_t multiproce
     cr_axis_launch at;
     cr_axis_launch_make(&at, (uintptr_t)axis->data, &axis->shape, axis->dtype, cr_axis_is_variance(axis),
                         multiprocessors);
-    uint64_t bytes = lay_out(room, axis);
+    uint64_t bytes = cr_axis_lay_out(axis, room->at);
     int failure = need_answers(room, bytes);
     if (failure == 0) failure = need_scratch(room, at.scratch_bytes, (cudaStream_t)stream);
-    room->may_fail = may_fail(axis);
+    room->may_fail = cr_axis_may_fail(axis);
     if (failure == 0 && room->may_fail)
         failure = (int)cudaMemsetAsync(room->device, 0, sizeof(cr_axis_failure), (cudaStream_t)stream);
     void *out[CR_GPU_AXIS_OPS];

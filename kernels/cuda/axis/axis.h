@@ -127,6 +127,12 @@ cr_status cr_axis_answers(const cr_axis_room *room, const void *out[CR_GPU_AXIS_
 void cr_axis_room_trim(cr_axis_room *room, uint64_t most);
 void cr_axis_room_free(cr_axis_room *room);
 bool cr_axis_takes(const cr_gpu_axis *axis);
+/* Whether an answer may be an integer that does not fit its type. */
+bool cr_axis_may_fail(const cr_gpu_axis *axis);
+/* Bytes of the answers to op number k. */
+uint64_t cr_axis_bytes(const cr_gpu_axis *axis, uint32_t k);
+/* Where the answers to each op lie behind a failure that comes first, in memory of the host's or on the way there; gives the bytes of all. */
+uint64_t cr_axis_lay_out(const cr_gpu_axis *axis, uint64_t at[CR_GPU_AXIS_OPS]);
 /* Whether an op of axis is a variance, or its root. */
 bool cr_axis_is_variance(const cr_gpu_axis *axis);
 

@@ -5,20 +5,6 @@
 
 #include "kernels/cuda/caller/internal.h"
 
-enum { ALIGN = 256 };
-
-static bool may_fail(const cr_gpu_axis *axis, uint32_t k) {
-    const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-    return cr_op_result(axis->ops[k]) == CR_RESULT_EXACT &&
-           cr_dtype_kind(cr_axis_dtype(axis->ops[k], axis->dtype, &own)) != CR_KIND_FLOAT;
-}
-
-static bool any_may_fail(const cr_gpu_axis *axis) {
-    for (uint32_t k = 0; k < axis->op_count; k++)
-        if (may_fail(axis, k)) return true;
-    return false;
-}
-
 cr_status cr_caller_check_axis(const cr_gpu_axis *axis, cr_error *error) {
     if (axis->shape.outer != 0 && axis->shape.inner > UINT32_MAX / axis->shape.outer)
         return cr_fail(error, CR_INVALID_ARGUMENT, "axis: more than 2^32 answers at once");
@@ -50,11 +36,6 @@ cr_status cr_caller_need_scratch(cr_room *room, const cr_gpu_axis *axis, const c
                            error);
 }
 
-static uint64_t bytes_of(const cr_gpu_axis *axis, uint32_t k) {
-    const cr_finish_opts own = cr_finish_share(axis->ops[k], axis->dtype, &axis->finish, NULL);
-    return axis->shape.outer * axis->shape.inner * cr_dtype_size(cr_axis_dtype(axis->ops[k], axis->dtype, &own));
-}
-
 /* Enqueues the kernels, and the copies of what they answer; small ones by one, through pinned memory. */
 static cr_status put(cr_room *room, const cr_visit *visit, const cr_gpu_axis *axis, void *const *results,
                      const uint64_t *at, uint64_t bytes, cr_error *error) {
@@ -69,27 +50,24 @@ static cr_status put(cr_room *room, const cr_visit *visit, const cr_gpu_axis *ax
         failure = cudaMemcpyAsync(room->small, room->answers, small ? bytes : sizeof *failed, cudaMemcpyDeviceToHost,
                                   visit->stream);
     for (uint32_t k = 0; k < axis->op_count && !small && failure == cudaSuccess; k++)
-        failure = cudaMemcpyAsync(results[k], out[k], bytes_of(axis, k), cudaMemcpyDeviceToHost, visit->stream);
+        failure = cudaMemcpyAsync(results[k], out[k], cr_axis_bytes(axis, k), cudaMemcpyDeviceToHost, visit->stream);
     if (failure == cudaSuccess) failure = cudaEventRecord(room->last, visit->stream);
     return cr_caller_error((int)failure, "axis", error);
 }
 
 static cr_status run_axis(cr_room *room, const cr_visit *visit, const cr_gpu_axis *axis, void *const *results,
                           cr_error *error) {
-    uint64_t at[CR_GPU_AXIS_OPS], bytes = ALIGN, failed = 0;
+    uint64_t at[CR_GPU_AXIS_OPS], failed = 0;
     const void *ignored[CR_GPU_AXIS_OPS];
-    for (uint32_t k = 0; k < axis->op_count; k++) {
-        at[k] = bytes;
-        bytes = (bytes + bytes_of(axis, k) + ALIGN - 1) / ALIGN * ALIGN;
-    }
+    const uint64_t bytes = cr_axis_lay_out(axis, at);
     cr_status status = cr_room_grow(&room->answers, &room->answer_bytes, bytes, visit->stream, error);
     if (status == CR_OK) status = cr_caller_need_scratch(room, axis, visit, error);
     if (status == CR_OK) status = put(room, visit, axis, results, at, bytes, error);
     if (status == CR_OK) status = cr_room_wait(room, room->last, error);
     if (status != CR_OK) return status;
     for (uint32_t k = 0; k < axis->op_count && bytes <= CR_ROOM_SMALL; k++)
-        memcpy(results[k], room->small + at[k], bytes_of(axis, k));
-    const cr_axis_room view = {.host = room->small, .asked = *axis, .may_fail = any_may_fail(axis)};
+        memcpy(results[k], room->small + at[k], cr_axis_bytes(axis, k));
+    const cr_axis_room view = {.host = room->small, .asked = *axis, .may_fail = cr_axis_may_fail(axis)};
     return cr_axis_answers(&view, ignored, &failed, error);
 }
 
@@ -102,9 +80,7 @@ cr_status cr_caller_axis(const cr_gpu_axis *axis, void *stream, void *const *res
     if (status != CR_OK || axis->shape.outer * axis->shape.inner == 0) return status;
     status = cr_caller_enter(&visit, axis->data, stream, error);
     if (status != CR_OK) return status;
-    if (visit.captured)
-        status = cr_fail(error, CR_FAILED_PRECONDITION,
-                         "stream: it is captured, and a graph has nobody who waits for answers in host memory");
+    status = cr_caller_check_wait(&visit, error);
     if (status == CR_OK) status = cr_room_take(&visit, &room, error);
     if (status == CR_OK) {
         pthread_mutex_lock(&room->mutex);

@@ -51,7 +51,7 @@ cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_
     return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
 }
 
-/* The results of the call's slots, which are done, into its sum; the slots are free then. */
+/* The results of the call's slots, which are done, into its sum. */
 static void take(cr_caller_call *call) {
     cr_room *room = call->room;
     for (uint32_t i = 0; i < call->count; i++) {
@@ -122,12 +122,8 @@ static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const c
 }
 
 /* Where parts lie. A product of floats goes by blocks of the whole, which a cut inside one would part. */
-static cr_status check(const cr_visit *visit, const cr_caller_fold *fold, cr_error *error) {
+static cr_status check(const cr_caller_fold *fold, cr_error *error) {
     const uint64_t grain = cr_partial_grain(fold->dtype, fold->families);
-    if (visit->captured)
-        return cr_fail(error, CR_FAILED_PRECONDITION,
-                       "stream: it is captured, and a graph has nobody who waits for an answer in host memory: ask for "
-                       "answers in device memory");
     for (size_t i = 0; grain != 1 && i + 1 < fold->count; i++)
         if (fold->arrays[i].n % grain != 0)
             return cr_fail(
@@ -138,19 +134,20 @@ static cr_status check(const cr_visit *visit, const cr_caller_fold *fold, cr_err
     return CR_OK;
 }
 
-static const void *first_data(const cr_caller_fold *fold) {
-    for (size_t i = 0; i < fold->count; i++)
-        if (fold->arrays[i].n != 0) return fold->arrays[i].data;
+const void *cr_caller_data(const cr_caller_array *arrays, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (arrays[i].n != 0) return arrays[i].data;
     return NULL;
 }
 
 cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **out, cr_error *error) {
     cr_visit visit;
-    cr_status status = cr_caller_enter(&visit, first_data(fold), fold->stream, error);
+    cr_status status = cr_caller_enter(&visit, cr_caller_data(fold->arrays, fold->count), fold->stream, error);
     if (status != CR_OK) return status;
     cr_caller_call *call = malloc(sizeof *call);
     if (call == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "call: no memory for it");
-    if (status == CR_OK) status = check(&visit, fold, error);
+    if (status == CR_OK) status = cr_caller_check_wait(&visit, error);
+    if (status == CR_OK) status = check(fold, error);
     if (status == CR_OK) {
         call->dtype = fold->dtype;
         call->families = fold->families;

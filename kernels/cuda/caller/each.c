@@ -122,9 +122,7 @@ cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
         size_t numbers[PACK_UNITS];
     } *own = malloc(sizeof *own);
     if (own == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "list: no memory for it");
-    if (status == CR_OK && visit.captured)
-        status = cr_fail(error, CR_FAILED_PRECONDITION,
-                         "stream: it is captured, and a graph has nobody who waits for answers in host memory");
+    if (status == CR_OK) status = cr_caller_check_wait(&visit, error);
     if (status == CR_OK) status = cr_room_take(&visit, &room, error);
     if (status == CR_OK) {
         own->round = (round_of){.units = own->units, .numbers = own->numbers};

@@ -9,7 +9,6 @@
 
 #include "kernels/cuda/axis/answer.h"
 #include "kernels/cuda/caller/internal.h"
-#include "kernels/cuda/plan/list.h"
 
 /* A graph's. */
 typedef struct owned {
@@ -32,14 +31,14 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static owned *given_back; /* guarded by mutex */
 
 void cr_caller_free_given_back(void) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    enum cudaStreamCaptureMode before;
     cr_error ignored;
     pthread_mutex_lock(&mutex);
     owned *all = given_back;
     given_back = NULL;
     pthread_mutex_unlock(&mutex);
     if (all == NULL) return;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_relax(&before);
     for (owned *next; all != NULL; all = next) {
         next = all->next;
         if (cr_caller_alive(all->device, all->context_id, &ignored) == CR_OK) {
@@ -50,7 +49,7 @@ void cr_caller_free_given_back(void) {
         }
         free(all);
     }
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_restore(before);
     (void)cudaGetLastError();
 }
 
@@ -65,9 +64,9 @@ static void CUDART_CB give_back(void *user) {
 
 /* Memory beside a capture, which allocations would end otherwise: its first bytes are those at `from`, or zeros. */
 static cudaError_t allocate_beside(void **memory, uint64_t bytes, const void *from, uint64_t filled) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    enum cudaStreamCaptureMode before;
     cudaStream_t own = NULL;
-    cudaError_t failure = cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaError_t failure = cr_caller_relax(&before);
     if (failure != cudaSuccess) return failure;
     cr_caller_free_given_back();
     failure = cudaMalloc(memory, bytes);
@@ -77,7 +76,7 @@ static cudaError_t allocate_beside(void **memory, uint64_t bytes, const void *fr
                        : cudaMemsetAsync(*memory, 0, filled, own);
     if (failure == cudaSuccess) failure = cudaStreamSynchronize(own);
     if (own) cudaStreamDestroy(own);
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_restore(before);
     return failure;
 }
 
@@ -227,10 +226,7 @@ cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arra
     if (axis->shape.outer * axis->shape.inner == 0) return CR_OK;
     cr_status s = take(&a, axis, arrays, count, stream, status, error);
     if (s != CR_OK) return s;
-    const void *data = axis->data;
-    for (size_t i = 0; i < count && data == NULL; i++)
-        if (arrays[i].n != 0) data = arrays[i].data;
-    s = cr_caller_enter(&visit, data, stream, error);
+    s = cr_caller_enter(&visit, count > 1 ? cr_caller_data(arrays, count) : axis->data, stream, error);
     if (s != CR_OK) return s;
     s = visit.captured ? put_in_graph(&a, &visit, error) : put_in_room(&a, &visit, error);
     cr_caller_leave(&visit);

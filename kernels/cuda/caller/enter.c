@@ -165,6 +165,13 @@ cr_status cr_caller_enter(cr_visit *visit, const void *data, void *stream, cr_er
     return CR_OK;
 }
 
+cr_status cr_caller_check_wait(const cr_visit *visit, cr_error *error) {
+    if (!visit->captured) return CR_OK;
+    return cr_fail(error, CR_FAILED_PRECONDITION,
+                   "stream: it is captured, and a graph has nobody who waits for an answer in host memory: ask for "
+                   "answers in device memory");
+}
+
 void cr_caller_leave(cr_visit *visit) {
     if (visit->switched) driver.set(visit->before);
     visit->switched = false;

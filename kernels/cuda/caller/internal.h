@@ -21,7 +21,7 @@
 #include "kernels/cuda/axis/axis.h"
 #include "kernels/cuda/caller/caller.h"
 #include "kernels/cuda/pack/pack.h"
-#include "kernels/cuda/plan/fold.h"
+#include "kernels/cuda/plan/list.h"
 
 /* What a CUDA call gave, as ours; CR_OK for success. what: "fold", "stream", … */
 cr_status cr_caller_error(int failure, const char *what, cr_error *error);
@@ -42,6 +42,8 @@ typedef struct cr_visit {
 /* data: of the array, NULL where it has no elements. Nothing is to be left where this fails. */
 cr_status cr_caller_enter(cr_visit *visit, const void *data, void *stream, cr_error *error);
 void cr_caller_leave(cr_visit *visit);
+/* FAILED_PRECONDITION of what waits for its answers, in a stream that is captured. */
+cr_status cr_caller_check_wait(const cr_visit *visit, cr_error *error);
 /* Where no context is current, makes the device's current; else the runtime would make one, of device 0. Whether it did is for
  * cr_caller_unlend(). */
 bool cr_caller_lend(int device);
@@ -103,6 +105,9 @@ bool cr_room_settle(cr_room *room, cudaStream_t stream);
 void cr_room_doubt(cr_room *room);
 /* Frees the room's scratch: a launch that failed may have left its head other than zero. */
 void cr_room_drop_scratch(cr_room *room, cudaStream_t stream);
+/* From relax to restore this thread's calls end no capture that is under way in another. Where relax fails, restore does nothing. */
+cudaError_t cr_caller_relax(enum cudaStreamCaptureMode *before);
+void cr_caller_restore(enum cudaStreamCaptureMode before);
 /* cudaEventQuery() and cudaMallocHost(), without ending captures that are under way in other threads. */
 cudaError_t cr_caller_query(cudaEvent_t event);
 cudaError_t cr_caller_pinned(void **memory, size_t bytes);
@@ -113,6 +118,8 @@ void cr_caller_trim(void);
 cr_status cr_caller_start(const cr_caller_fold *fold, cr_caller_call **call, cr_error *error);
 bool cr_caller_done(cr_caller_call *call);
 cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error);
+/* The first array's data that has elements; NULL: none has. */
+const void *cr_caller_data(const cr_caller_array *arrays, size_t count);
 /* Locked: puts one array's fold in the stream, its result in the slot. */
 cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
                              bool *telling, cr_error *error);
@@ -125,8 +132,8 @@ cr_status cr_caller_fold_list(cr_room *room, const cr_visit *visit, const cr_cal
 /* The same in parts: descriptors to `host`, with room for one more than there are arrays; and the launches, of descriptors at
  * args->arrays. False: there are too many elements. */
 bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit *visit, cr_gpu_state *state,
-                          cr_fold_slot *to, void *args, uint64_t *n);
-cr_status cr_caller_list_launch(void *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error);
+                          cr_fold_slot *to, cr_list_args *args, uint64_t *n);
+cr_status cr_caller_list_launch(cr_list_args *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error);
 /* Through the room's own memory. */
 cr_status cr_caller_list_put(cr_room *room, const cr_visit *visit, const cr_caller_fold *fold, cr_fold_slot *to,
                              uint64_t *n, cr_error *error);

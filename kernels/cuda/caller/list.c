@@ -3,8 +3,6 @@
  * They are written to pinned memory and copied in the stream's order. The device's copy is read by this call's kernels and written by
  * the next call's copy, which come one after the other; the pinned one is written again when the copy is known to be done.
  * Thread: whoever has locked the room. Owner: the room. */
-#include "kernels/cuda/plan/list.h"
-
 #include <string.h>
 
 #include "kernels/cuda/caller/internal.h"
@@ -69,8 +67,7 @@ static uint64_t describe(const cr_caller_fold *fold, uint32_t size, cr_list_arra
 }
 
 bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit *visit, cr_gpu_state *state,
-                          cr_fold_slot *to, void *list_args, uint64_t *n) {
-    cr_list_args *args = list_args;
+                          cr_fold_slot *to, cr_list_args *args, uint64_t *n) {
     size_t longest = 0;
     *n = describe(fold, (uint32_t)cr_dtype_size(fold->dtype), host, args, &longest);
     if (*n > CR_FOLD_MAX) return false;
@@ -79,8 +76,7 @@ bool cr_caller_list_write(const cr_caller_fold *fold, void *host, const cr_visit
     return true;
 }
 
-cr_status cr_caller_list_launch(void *list_args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error) {
-    cr_list_args *args = list_args;
+cr_status cr_caller_list_launch(cr_list_args *args, const cr_caller_fold *fold, cudaStream_t stream, cr_error *error) {
     int failure = cudaSuccess;
     args->fold.follows = false;
     for (uint32_t family = 1; family < CR_FAM_ALL && failure == cudaSuccess; family <<= 1) {

@@ -23,19 +23,28 @@ static unsigned long long calls; /* so far */
 /* The room of a device that was reset: its memory is gone. */
 static bool is_lost(const cr_room *room) { return room->context_id != cr_caller_context(room->device); }
 
+cudaError_t cr_caller_relax(enum cudaStreamCaptureMode *before) {
+    *before = cudaStreamCaptureModeRelaxed;
+    return cudaThreadExchangeStreamCaptureMode(before);
+}
+
+void cr_caller_restore(enum cudaStreamCaptureMode before) {
+    if (before != cudaStreamCaptureModeRelaxed) cudaThreadExchangeStreamCaptureMode(&before);
+}
+
 cudaError_t cr_caller_query(cudaEvent_t event) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    enum cudaStreamCaptureMode before;
+    cr_caller_relax(&before);
     const cudaError_t answer = cudaEventQuery(event);
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_restore(before);
     return answer;
 }
 
 cudaError_t cr_caller_pinned(void **memory, size_t bytes) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    enum cudaStreamCaptureMode before;
+    cr_caller_relax(&before);
     const cudaError_t failure = cudaMallocHost(memory, bytes);
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_restore(before);
     return failure;
 }
 
@@ -57,8 +66,8 @@ static void forget(cr_room *room) {
 }
 
 static void free_memory(cr_room *room) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    enum cudaStreamCaptureMode before;
+    cr_caller_relax(&before);
     cudaFree(room->state);
     cudaFreeHost(room->slots);
     cudaFreeHost(room->pack_memory);
@@ -75,7 +84,7 @@ static void free_memory(cr_room *room) {
         if (room->events[i]) cudaEventDestroy(room->events[i]);
     if (room->last) cudaEventDestroy(room->last);
     if (room->list.copied) cudaEventDestroy(room->list.copied);
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_restore(before);
     (void)cudaGetLastError();
 }
 
@@ -198,12 +207,12 @@ void cr_room_drop_scratch(cr_room *room, cudaStream_t stream) {
 }
 
 cr_status cr_room_wait(const cr_room *room, cudaEvent_t event, cr_error *error) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    enum cudaStreamCaptureMode before;
     cudaError_t answer;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_relax(&before);
     for (uint32_t looks = 0; (answer = cudaEventQuery(event)) == cudaErrorNotReady; looks++)
         if (looks > EAGER) sched_yield();
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_restore(before);
     if (answer == cudaSuccess) return CR_OK;
     cr_status status = cr_caller_alive(room->device, room->context_id, error);
     return status != CR_OK ? status : cr_caller_error((int)answer, "stream", error);
@@ -216,14 +225,14 @@ void cr_room_doubt(cr_room *room) {
 }
 
 bool cr_room_settle(cr_room *room, cudaStream_t stream) {
-    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cr_error ignored;
     if (cr_caller_alive(room->device, room->context_id, &ignored) != CR_OK) return false;
     if (cudaEventRecord(room->last, stream) == cudaSuccess && cr_room_wait(room, room->last, &ignored) == CR_OK)
         return true;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    enum cudaStreamCaptureMode before;
+    cr_caller_relax(&before);
     const cudaError_t failure = cudaStreamSynchronize(stream);
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    cr_caller_restore(before);
     (void)cudaGetLastError();
     if (failure == cudaSuccess) return true;
     pthread_mutex_lock(&mutex);
