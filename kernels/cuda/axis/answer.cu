@@ -54,24 +54,15 @@ struct cr_answer_number {
 
 /* As the host reads it: take_sum in plan/launchers.c. Gives what NaNs and infinities there were. */
 CR_DEVICE uint64_t cr_answer_take(cr_answer_number &number, const cr_sum_found &found, int limbs, int grid) {
-    const bool burst = (found.digits & CR_BURST_FLOAT) != 0;
-    const int digits = (int)(found.digits & ~(uint32_t)CR_BURST_FLOAT), width = burst ? (int)CR_BURST_FLOAT_BITS : (int)CR_DIGIT_BITS;
-    const int bit = found.unit - grid;
-    const bool all = burst ? (found.words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0 : found.control != 0;
+    const bool all = cr_sum_in_limbs(&found);
+    const int digits = (int)cr_sum_digits(&found), width = cr_sum_digit_bits(&found), bit = found.unit - grid;
     uint64_t marks = 0;
     number.first = all ? 0 : bit / 32;
     number.count = min(all ? limbs + 3 : digits * width / 32 + 5, (int)cr_answer_number::ROOM);
 #pragma unroll 1
     for (int i = 0; i < number.count; i++) number.digit[i] = all && i < limbs ? found.limbs[i] : 0;
 #pragma unroll 1
-    for (int i = 0; i < digits; i++) {
-        int64_t digit = (int64_t)(found.words[i] - found.blocks * CR_DIGIT_BIAS);
-        if (burst) {
-            digit = (int64_t)(found.words[i] & ((1ull << CR_BURST_FLOAT_DIRTY_AT) - 1));
-            if (i + 1 == digits) digit -= (int64_t)(found.blocks * CR_BURST_FLOAT_BIAS);
-        }
-        number.put(digit, bit + width * i);
-    }
+    for (int i = 0; i < digits; i++) number.put(cr_sum_digit(&found, (uint32_t)i), bit + width * i);
     if (all) {
         marks = found.special[0] & CR_MARK_NANS;
         if (found.special[1] != 0) marks |= CR_MARK_PLUS;

@@ -4,11 +4,11 @@
  * program's own, if there is one, share the primary context. Contexts are known by their numbers, because a handle may come again.
  * Thread: any. Owner: this file, of the list of devices. */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "kernels/cuda/caller/internal.h"
+#include "kernels/cuda/device/driver.h"
 
-enum { DEVICES = 64, VERSION = 12000 };
+enum { DEVICES = 64 };
 
 /* CUDA's driver interface, as far as it is used here; a context is an opaque pointer. */
 static struct {
@@ -29,16 +29,6 @@ static atomic_bool inherited;
 
 static void mark_child(void) { inherited = true; }
 
-static bool find(const char *name, void *function, size_t size) {
-    void *found = NULL;
-    enum cudaDriverEntryPointQueryResult how = cudaDriverEntryPointSymbolNotFound;
-    cudaError_t failure = cudaGetDriverEntryPointByVersion(name, &found, VERSION, cudaEnableDefault, &how);
-    if (failure != cudaSuccess) (void)cudaGetLastError();
-    if (failure != cudaSuccess || how != cudaDriverEntryPointSuccess || !found) return false;
-    memcpy(function, &found, size);
-    return true;
-}
-
 /* What failed may go well later, and is tried again. */
 static cr_status prepare(cr_error *error) {
     static bool marked;
@@ -49,13 +39,12 @@ static cr_status prepare(cr_error *error) {
     device_count = cr_cuda.count(error);
     if (device_count == 0)
         status = error->code;
-    else if (!find("cuCtxGetCurrent", &driver.current, sizeof driver.current) ||
-             !find("cuCtxSetCurrent", &driver.set, sizeof driver.set) ||
-             !find("cuCtxGetId", &driver.number, sizeof driver.number) ||
-             !find("cuCtxGetDevice", &driver.device, sizeof driver.device) ||
-             !find("cuDevicePrimaryCtxRetain", &driver.retain, sizeof driver.retain))
-        status = cr_fail(error, CR_UNAVAILABLE, "the CUDA driver lacks functions of CUDA %d.%d", VERSION / 1000,
-                         VERSION % 1000 / 10);
+    else if (!cr_cuda_find("cuCtxGetCurrent", &driver.current, sizeof driver.current) ||
+             !cr_cuda_find("cuCtxSetCurrent", &driver.set, sizeof driver.set) ||
+             !cr_cuda_find("cuCtxGetId", &driver.number, sizeof driver.number) ||
+             !cr_cuda_find("cuCtxGetDevice", &driver.device, sizeof driver.device) ||
+             !cr_cuda_find("cuDevicePrimaryCtxRetain", &driver.retain, sizeof driver.retain))
+        status = cr_fail(error, CR_UNAVAILABLE, "the CUDA driver lacks functions of CUDA 12.0");
     prepared = status == CR_OK;
     pthread_mutex_unlock(&mutex);
     return status;

@@ -8,8 +8,19 @@
 #include <string.h>
 
 #include "kernels/cuda/axis/axis.h"
+#include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/internal.h"
 #include "kernels/ladder/ladder.h"
+
+bool cr_cuda_find(const char *name, void *function, size_t size) {
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult how = cudaDriverEntryPointSymbolNotFound;
+    cudaError_t failure = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how);
+    if (failure != cudaSuccess) (void)cudaGetLastError();
+    if (failure != cudaSuccess || how != cudaDriverEntryPointSuccess || !found) return false;
+    memcpy(function, &found, size);
+    return true;
+}
 
 /* Errors after which nothing on this device works any more in this process. */
 static bool sticky(cudaError_t failure) {

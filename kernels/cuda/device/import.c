@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/internal.h"
 
 typedef enum import_kind { OPENED, MAPPED, IN_POOL } import_kind;
@@ -39,27 +40,17 @@ typedef struct driver {
     CUresult (*release)(CUmemGenericAllocationHandle);
 } driver;
 
-/* By name, and not linked: the program starts without a driver too. */
-static bool find(const char *name, void *function, size_t size) {
-    void *found = NULL;
-    enum cudaDriverEntryPointQueryResult how = cudaDriverEntryPointSymbolNotFound;
-    cudaError_t failure = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how);
-    if (failure != cudaSuccess) (void)cudaGetLastError();
-    if (failure != cudaSuccess || how != cudaDriverEntryPointSuccess || !found) return false;
-    memcpy(function, &found, size);
-    return true;
-}
-
 static cr_status find_driver(driver *d, cr_error *error) {
-    if (find("cuMemGetAddressRange", &d->range, sizeof d->range) &&
-        find("cuPointerGetAttribute", &d->attribute, sizeof d->attribute) &&
-        find("cuMemImportFromShareableHandle", &d->import, sizeof d->import) &&
-        find("cuMemGetAllocationPropertiesFromHandle", &d->properties, sizeof d->properties) &&
-        find("cuMemGetAllocationGranularity", &d->granularity, sizeof d->granularity) &&
-        find("cuMemAddressReserve", &d->reserve, sizeof d->reserve) &&
-        find("cuMemAddressFree", &d->unreserve, sizeof d->unreserve) && find("cuMemMap", &d->map, sizeof d->map) &&
-        find("cuMemUnmap", &d->unmap, sizeof d->unmap) && find("cuMemSetAccess", &d->access, sizeof d->access) &&
-        find("cuMemRelease", &d->release, sizeof d->release))
+    if (cr_cuda_find("cuMemGetAddressRange", &d->range, sizeof d->range) &&
+        cr_cuda_find("cuPointerGetAttribute", &d->attribute, sizeof d->attribute) &&
+        cr_cuda_find("cuMemImportFromShareableHandle", &d->import, sizeof d->import) &&
+        cr_cuda_find("cuMemGetAllocationPropertiesFromHandle", &d->properties, sizeof d->properties) &&
+        cr_cuda_find("cuMemGetAllocationGranularity", &d->granularity, sizeof d->granularity) &&
+        cr_cuda_find("cuMemAddressReserve", &d->reserve, sizeof d->reserve) &&
+        cr_cuda_find("cuMemAddressFree", &d->unreserve, sizeof d->unreserve) &&
+        cr_cuda_find("cuMemMap", &d->map, sizeof d->map) && cr_cuda_find("cuMemUnmap", &d->unmap, sizeof d->unmap) &&
+        cr_cuda_find("cuMemSetAccess", &d->access, sizeof d->access) &&
+        cr_cuda_find("cuMemRelease", &d->release, sizeof d->release))
         return CR_OK;
     return cr_fail(error, CR_UNAVAILABLE, "device memory: the driver cannot open that of other processes");
 }

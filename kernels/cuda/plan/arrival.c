@@ -8,11 +8,6 @@
 #include "kernels/core/fast.h"
 #include "kernels/cuda/plan/burst_float.h"
 
-bool cr_sum_in_limbs(const cr_sum_found *found) {
-    if (!(found->digits & CR_BURST_FLOAT)) return found->control != 0;
-    return (found->words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0;
-}
-
 /* The first block stands for all. Where few blocks go over their elements twice, it seldom does. */
 bool cr_fold_was_hard(const cr_fold_slot *slot, cr_dtype dtype, uint32_t families) {
     const cr_sum_found *found = slot->sums;
@@ -35,7 +30,7 @@ bool cr_fold_await(const cr_fold_args *args, cr_dtype dtype, uint32_t families) 
 /* A word counts its blocks, or has a bias for each, so it is not 0. */
 bool cr_fold_there(const cr_fold_slot *slot) {
     const volatile cr_sum_found *found = slot->sums;
-    const uint32_t digits = found->digits & ~(uint32_t)CR_BURST_FLOAT;
+    const uint32_t digits = found->digits & ~(uint32_t)CR_BURST_FLOAT; /* it changes meanwhile */
     bool there = digits != 0 && digits <= CR_SUM_DIGITS && found->blocks != 0 && found->unit != INT32_MIN;
     for (uint32_t i = 0; there && i < digits; i++) there = found->words[i] != 0;
     if (there && !(found->digits & CR_BURST_FLOAT)) there = found->control != UINT64_MAX;

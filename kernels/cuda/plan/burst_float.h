@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+#include "kernels/core/close.h"
 #include "kernels/cuda/plan/fold.h"
 
 /* A short sum's words, in cr_sum_found: digits of CR_BURST_FLOAT_BITS bits, of which only the last one has a sign, and a bias for each block. In
@@ -31,7 +32,20 @@ enum {
 };
 
 /* Whether something of a float sum lies in the limbs. */
-bool cr_sum_in_limbs(const cr_sum_found *found);
+CR_CLOSE bool cr_sum_in_limbs(const cr_sum_found *found) {
+    if (!(found->digits & CR_BURST_FLOAT)) return found->control != 0;
+    return (found->words[0] >> CR_BURST_FLOAT_DIRTY_AT & CR_BURST_FLOAT_COUNTED) != 0;
+}
+/* How many digits a float sum has, how wide they are, and digit i of them. */
+CR_CLOSE uint32_t cr_sum_digits(const cr_sum_found *found) { return found->digits & ~(uint32_t)CR_BURST_FLOAT; }
+CR_CLOSE int cr_sum_digit_bits(const cr_sum_found *found) {
+    return found->digits & CR_BURST_FLOAT ? (int)CR_BURST_FLOAT_BITS : (int)CR_DIGIT_BITS;
+}
+CR_CLOSE int64_t cr_sum_digit(const cr_sum_found *found, uint32_t i) {
+    if (!(found->digits & CR_BURST_FLOAT)) return (int64_t)(found->words[i] - found->blocks * CR_DIGIT_BIAS);
+    const uint64_t digit = found->words[i] & (((uint64_t)1 << CR_BURST_FLOAT_DIRTY_AT) - 1);
+    return (int64_t)(digit - (i + 1 == cr_sum_digits(found) ? found->blocks * CR_BURST_FLOAT_BIAS : 0));
+}
 
 /* Makes a plan of it for a fold whose threads take so many vectors each, and gives that number: 1, or 4 and more; or 0, and leaves it, where
  * the array is too long, or its elements lie at odd addresses. */

@@ -143,13 +143,6 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->slot = slot;
 }
 
-static int64_t digit_of(const cr_sum_found *found, unsigned i) {
-    if (!(found->digits & CR_BURST_FLOAT)) return (int64_t)(found->words[i] - found->blocks * CR_DIGIT_BIAS);
-    const bool last = i + 1 == (found->digits & ~(uint32_t)CR_BURST_FLOAT);
-    const uint64_t digit = found->words[i] & (((uint64_t)1 << CR_BURST_FLOAT_DIRTY_AT) - 1);
-    return (int64_t)(digit - (last ? found->blocks * CR_BURST_FLOAT_BIAS : 0));
-}
-
 static void take_sum(const cr_sum_found *found, cr_sum_at at, cr_partial *p) {
     cr_sum *to = &p->sums[at];
     const unsigned limbs = cr_sum_limbs(at, (cr_dtype)p->dtype);
@@ -162,10 +155,9 @@ static void take_sum(const cr_sum_found *found, cr_sum_at at, cr_partial *p) {
         to->special = (cr_specials){found->special[0], found->special[1], found->special[2]};
         cr_limbs_carry(to->limbs, limbs, &to->pending);
     }
-    const unsigned digits = found->digits & ~(unsigned)CR_BURST_FLOAT,
-                   width = found->digits & CR_BURST_FLOAT ? CR_BURST_FLOAT_BITS : CR_DIGIT_BITS;
+    const unsigned digits = cr_sum_digits(found), width = (unsigned)cr_sum_digit_bits(found);
     for (unsigned i = 0; i < digits && i < CR_SUM_DIGITS; i++) {
-        cr_partial_put(p, at, digit_of(found, i), (unsigned)(found->unit - grid) + width * i);
+        cr_partial_put(p, at, cr_sum_digit(found, i), (unsigned)(found->unit - grid) + width * i);
     }
     cr_limbs_carry(to->limbs, limbs, &to->pending);
 }
