@@ -3,7 +3,8 @@
  * where what is enqueued runs late.
  *
  * usage: test_gpu_caller [--seed S] [--cases N] [--bytes N] [--random 1]
- * --random 1: the random cases alone, for sanitizers. CURED_CUDA_LIBRARY names the library. Exits 77 without a GPU. Thread: one, but for the soak. Owner: this file. */
+ * --random 1: the random cases alone, for sanitizers. CURED_CUDA_LIBRARY names the library. Exits 77 without a GPU.
+ * Thread: one, but for the soak. Owner: this file. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,9 @@
  *     if (cured_cuda_reduce(&ask, &values, &error) != CURED_OK) …
  *
  * The kernels are in a library of their own, libcured-cuda.so.0, which is loaded when the first of these functions is called: the one
- * that the environment variable CURED_CUDA_LIBRARY names, or one beside this library, or where libraries are. UNAVAILABLE says that it is missing, or names its
- * version and libcured's where they differ; or that the driver is missing, or older than its CUDA runtime (both versions are named).
+ * that the environment variable CURED_CUDA_LIBRARY names, or one beside this library, or where libraries are. A program with libcured
+ * linked in finds one beside itself only if it was started by its whole path. UNAVAILABLE says that the library is missing, or names its
+ * version and libcured's where they differ; or that the driver is missing, or older than the CUDA runtime (both versions are named).
  *
  * What is enqueued stands in the caller's stream like any kernel: it reads what the stream's earlier work wrote, and whatever comes
  * later on the stream waits for it. No other stream is used, the device is never waited for as a whole, no thread is started, and the
@@ -16,8 +17,8 @@
  * the one that CUDA's runtime, torch and CuPy use; FAILED_PRECONDITION names another. An array must stay as it is until the stream
  * has come past the call.
  *
- * A stream's first call makes its workspace: less than 1 MB of device memory, until answers along an axis or in device memory are
- * asked for, which take 20 MB and more. It is kept, for the 64 streams of each device that were used last. cured_cuda_trim() gives back
+ * A stream's first call makes its workspace: less than 1 MB of device memory, until answers along an axis are asked for, or in
+ * device memory of others than sums of floats, which take 20 MB and more. It is kept, for the 64 streams of each device that were used last. cured_cuda_trim() gives back
  * what idle streams have. A child of fork() gets FAILED_PRECONDITION where its parent has used these functions, and so do calls that
  * were under way when cudaDeviceReset() was called; later ones begin anew.
  *
@@ -44,9 +45,9 @@ typedef struct cured_cuda_ask {
     size_t array_count;             /* 1 and more; of one dtype */
     const cured_op *ops;
     size_t op_count; /* 1 to CURED_MAX_OPS */
-    const cured_options
-        *options; /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, first, unplaced count; the
-                                      others are refused. axis: with one array only */
+    /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, first, unplaced count; the others are refused. axis: with one
+     * array only. */
+    const cured_options *options;
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
 } cured_cuda_ask;
 
@@ -89,8 +90,8 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
 /* Enqueues, and waits for nothing: the stream's next kernel may use the answers. to[k]: device memory for the answers of ops[k],
  * outer·inner of them along an axis and one otherwise, of cured_axis_dtype(), at a multiple of its size. status: 8 bytes of device memory
  * at a multiple of 8, which become 0, or something else where an integer does not fit its type (that output then holds any value);
- * NULL: nobody asks. Several arrays are one, of sums of floats, their means and norms. In a stream that is captured, the call has a workspace of its own, which the graph owns; so
- * the graph may be replayed beside other calls. UNIMPLEMENTED for what a GPU cannot finish, with a sentence. */
+ * NULL: nobody asks. Several arrays are one, of sums of floats, their means and norms. In a stream that is captured, the call has a
+ * workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED for what a GPU cannot finish, with a sentence. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
 
 /* What is put in the stream `after` from now on waits until `before` has come as far as it is now; the host waits for nothing. For answers

@@ -52,8 +52,6 @@ def _cuda_device(array):
 
 def _runs(arrays, in_order):
     """Lists of arrays that are folded at once: those of one GPU and type, of neighbours alone where the order counts; others each."""
-    if not hasattr(_cured, "_cuda_partial"):
-        return [(False, [array]) for array in arrays]
     runs, open_runs = [], {}
     for array in arrays:
         device = _cuda_device(array)
