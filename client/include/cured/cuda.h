@@ -17,10 +17,10 @@
  * the one that CUDA's runtime, torch and CuPy use; FAILED_PRECONDITION names another. An array must stay as it is until the stream
  * has come past the call.
  *
- * A stream's first call makes its workspace: less than 1 MB of device memory, until answers along an axis are asked for, or in
- * device memory of others than sums of floats, which take 20 MB and more. It is kept, for the 64 streams of each device that were used last. cured_cuda_trim() gives back
- * what idle streams have. A child of fork() gets FAILED_PRECONDITION where its parent has used these functions, and so do calls that
- * were under way when cudaDeviceReset() was called; later ones begin anew.
+ * A stream's first call makes its workspace. Sums of floats need less than 1 MB of device memory. Answers along an axis, and other
+ * ops whose answers stay in device memory, need 20 MB and more. The workspaces are kept for the 64 streams of each device that were
+ * used last. cured_cuda_trim() gives back what idle streams have. A child of fork() gets FAILED_PRECONDITION where
+ * its parent has used these functions, and so do calls that were under way when cudaDeviceReset() was called; later ones begin anew.
  *
  * Thread: any, also several at once on one stream. */
 #ifndef CURED_CUDA_H
@@ -91,7 +91,8 @@ CURED_API cured_status cured_cuda_reduce_axis(const cured_cuda_ask *ask, void *c
  * outer·inner of them along an axis and one otherwise, of cured_axis_dtype(), at a multiple of its size. status: 8 bytes of device memory
  * at a multiple of 8, which become 0, or something else where an integer does not fit its type (that output then holds any value);
  * NULL: nobody asks. Several arrays are one, of sums of floats, their means and norms. In a stream that is captured, the call has a
- * workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED for what a GPU cannot finish, with a sentence. */
+ * workspace of its own, which the graph owns; so the graph may be replayed beside other calls. UNIMPLEMENTED, with a sentence, for
+ * what a GPU cannot finish. */
 CURED_API cured_status cured_cuda_enqueue(const cured_cuda_ask *ask, void *const *to, void *status, cured_error *error);
 
 /* What is put in the stream `after` from now on waits until `before` has come as far as it is now; the host waits for nothing. For answers
