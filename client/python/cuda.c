@@ -332,28 +332,39 @@ PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args) {
     return partial;
 }
 
+/* 1: the stream will write r's one op of the list to out; 0: it cannot, or the answer is not of out's type; -1: exception. An op that
+ * gives an element, as norminf, takes no type of its result. */
+static int enqueue_list(const tensor_list *list, cr_py_request *r, const cured_cuda_array *out) {
+    const cr_op op = (cr_op)r->ops[0];
+    const cr_dtype dtype = (cr_dtype)list->arrays[0].dtype;
+    cured_error error;
+    r->options.result_dtype = out->dtype;
+    const cr_finish_opts opts = finish_of(r), share = cr_finish_share(op, dtype, &opts, NULL);
+    if (cr_axis_dtype(op, dtype, &share) != (cr_dtype)out->dtype) return 0;
+    r->options.result_dtype = (cured_dtype)share.result_dtype;
+    const cured_cuda_ask ask = ask_of_list(list, r, &r->options);
+    const cured_status status = enqueue(&ask, (void *const[]){(void *)out->data}, &error); /* NOLINT: written */
+    if (status == CURED_OK || status == CURED_UNIMPLEMENTED) return status == CURED_OK;
+    cr_py_raise(&error);
+    return -1;
+}
+
 /* _cuda_to(list, op, out): the one op of all tensors, to the 0-d tensor out, of a float's type. False: it cannot be so. */
 PyObject *cr_py_cuda_to(PyObject *module, PyObject *args) {
     PyObject *tensors, *op, *out;
-    cr_py_request r = {.single = true};
     static const cured_options defaults = CURED_OPTIONS_INIT;
-    cured_options options = defaults;
+    cr_py_request r = {.single = true};
     tensor_list list, to;
-    cured_error error;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &tensors, &op, &out) || !cr_py_request_ops(&r, op)) return NULL;
+    r.options = defaults;
     PyObject *outs = PyTuple_Pack(1, out);
     int taken = outs != NULL ? borrow_all(&to, outs) : -1;
     Py_XDECREF(outs);
     if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_False);
     taken = to.arrays[0].count == 1 ? borrow_all(&list, tensors) : 0;
     if (taken > 0) {
-        options.result_dtype = to.arrays[0].dtype;
-        const cured_cuda_ask ask = ask_of_list(&list, &r, &options);
-        const cured_status status =
-            enqueue(&ask, (void *const[]){(void *)to.arrays[0].data}, &error); /* NOLINT: written */
-        if (status != CURED_OK && status != CURED_UNIMPLEMENTED) cr_py_raise(&error), taken = -1;
-        if (status == CURED_UNIMPLEMENTED) taken = 0;
+        taken = enqueue_list(&list, &r, &to.arrays[0]);
         end_list(&list);
     }
     end_list(&to);

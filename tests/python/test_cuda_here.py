@@ -251,13 +251,18 @@ class Here(Case):
             self.assertEqual([cured.partial(a, "sum,max,norm2", first=None) for a in arrays], cured._cured._cuda_partials(tensors, "sum,max,norm2"))
             with self.assertRaisesRegex(TypeError, "axis"):
                 cured.sum(tensors, axis=0)
-            for kind in ("f4", "f8"):
-                out = Borrowed(numpy.zeros((), kind))
-                did = cured._cured._cuda_to(tensors, ["norm2"], out)
-                self.assertEqual(did, dtype[0] == "f")
-                if did:
-                    CUDA.cudaStreamSynchronize(stream)
-                    self.assertEqual(cured.norm2(flat, dtype=kind), out.host()[()])
+            for op in ("norm1", "norm2", "norminf"):
+                for kind in ("f2", "f4", "f8"):
+                    for given, whole in ((tensors, flat), (tensors[:1], arrays[0])):
+                        out = Borrowed(numpy.zeros((), kind))
+                        did = cured._cured._cuda_to(given, [op], out)
+                        may = dtype == kind and len(given) == 1 if op == "norminf" else dtype[0] == "f" or len(given) == 1
+                        self.assertEqual(did, may, (op, dtype, kind, len(given)))
+                        if did:
+                            CUDA.cudaStreamSynchronize(stream)
+                            options = {} if op == "norminf" else {"dtype": kind}
+                            wanted = numpy.asarray(getattr(cured, op)(whole, **options)).astype(kind)
+                            self.assertEqual(outcome(lambda: wanted), outcome(lambda: out), (op, dtype, kind, len(given)))
         mixed = [Borrowed(random((99,), "f4")), Borrowed(random((77,), "f8"))]
         self.assertEqual(cured.norm2(numpy.concatenate([random((99,), "f4").astype("f8"), random((77,), "f8")])), cured.norm2(mixed))
         self.assertEqual(["f32", "f64"], [p.dtype for p in cured._cured._cuda_partials(mixed, "sum")])
