@@ -59,7 +59,6 @@ void cr_cl_call_submit(cured_call *call) {
     call->body_len = call->body_pos = 0;
     call->source = call->data;
     call->source_len = (size_t)call->data_bytes;
-    call->framed = 0;
     if (call->array != NULL) cr_cl_array_reset(call->array);
     calls->way->begin(call);
 }

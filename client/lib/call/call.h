@@ -67,7 +67,7 @@ struct cured_call {
     size_t body_len, body_pos;
     const uint8_t *source; /* the caller's bytes that are in no frame yet */
     size_t source_len;
-    uint64_t framed, declared, handed; /* bytes put into frames; of the whole input; handed over by the caller */
+    uint64_t declared, handed; /* bytes of the whole input; handed over by the caller */
     uint64_t credit;
 
     /* the request, kept for another try; the buffer's bounds for the same reason */

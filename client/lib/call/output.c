@@ -61,7 +61,6 @@ static bool add_data(cured_call *call) {
     call->body_len = n;
     if (n != 0) call->source += n;
     call->source_len -= n;
-    call->framed += n;
     call->credit -= n;
     return true;
 }
