@@ -333,6 +333,13 @@ class Here(Either):
         self.assertEqual(wanted.item(), got.item())
         for p, q in zip(model.parameters(), twin.parameters()):
             self.assertTrue(torch.equal(p.grad, q.grad.cpu()))
+        wide = torch.randn(6, 8, 10, device="cuda")
+        for tensors in ([wide[..., ::2]], [wide[:, :3], wide.permute(2, 0, 1)], [torch.ones(1, device="cuda").expand(1000)]):
+            self.assertEqual(cured.torch.total_norm([t.cpu() for t in tensors]).item(), cured.torch.total_norm(tensors).item())
+        q.grad = torch.randn(7, 2, device="cuda")[:, 0]
+        p.grad = q.grad.cpu()
+        self.assertEqual(cured.torch.clip_grad_norm_([p], 0.5).item(), cured.torch.clip_grad_norm_([q], 0.5).item())
+        self.assertTrue(torch.equal(p.grad, q.grad.cpu()))
         mine = dict(model.state_dict(), flags=torch.tensor([True, False]), whole=torch.arange(9), gone=torch.zeros(0),
                     odd=torch.tensor([1.0, float("nan"), float("inf")], dtype=torch.bfloat16), meta=torch.zeros(1, dtype=torch.complex64))
         for options in ({}, {"nan": "propagate", "ddof": 1}):

@@ -296,6 +296,17 @@ class Norms(Case):
         self.assertEqual((0.0, torch.float32), (float(cured.torch.total_norm([])), cured.torch.total_norm([]).dtype))
         self.assertEqual(torch.float64, cured.torch.total_norm([], dtype=torch.float64).dtype)
 
+    def test_gaps(self):
+        """What is copied before a GPU is asked: a tensor with gaps or repeats, and no tensor that is in another order alone."""
+        a = torch.arange(120.0).reshape(2, 3, 4, 5)
+        for same_one in (a, a.permute(3, 1, 0, 2), a[:, :1].contiguous(), a.to(memory_format=torch.channels_last), torch.zeros(()),
+                         torch.zeros(0, 3), torch.zeros(1, 5)[:, :5], a[:1]):
+            self.assertIs(same_one, cured.torch._dense(same_one))
+        for other in (a[:, ::2], a[..., :4], torch.ones(1).expand(6), torch.ones(3, 1).expand(3, 4), a[:, 1]):
+            copy = cured.torch._dense(other)
+            self.assertTrue(copy.is_contiguous() and torch.equal(copy, other))
+        self.assertEqual(norm_of([a[..., ::2]], 2, torch.float32), float(cured.torch.total_norm(a[..., ::2])))
+
     def test_exact(self):
         """Where a float's own sum is lost: 4,096 ones beside 2^13."""
         t = [torch.full((1,), 2.0**13), torch.ones(4096)]

@@ -43,6 +43,16 @@ def _memory(tensor):
     return tensor.resolve_neg()
 
 
+def _dense(tensor):
+    """The tensor, or a copy of it where its elements do not lie side by side, in whatever order."""
+    step = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size != 1 and stride != step:
+            return tensor.contiguous()
+        step *= size
+    return tensor
+
+
 def _checked(tensor, op):
     if not isinstance(tensor, torch.Tensor):
         raise TypeError("tensors: a torch.Tensor is wanted, not %r" % type(tensor))
@@ -51,7 +61,7 @@ def _checked(tensor, op):
     memory = _memory(tensor)
     if memory.dtype not in _ranks.TYPES:
         raise TypeError("tensors: %s is no type of floats that cured reduces: t.double() makes one" % tensor.dtype)
-    return memory
+    return _dense(memory) if memory.is_cuda else memory
 
 
 def _are_plain(tensors):
@@ -202,7 +212,7 @@ def _readable(tensor):
         raise TypeError("stats: a tensor of %s on %s is not reduced" % (tensor.dtype, tensor.device))
     memory = _memory(tensor)
     memory = memory.view(torch.uint8) if memory.dtype == torch.bool else memory
-    return memory.contiguous() if memory.is_cuda else memory
+    return _dense(memory) if memory.is_cuda else memory
 
 
 def _state_or_error(memory, ops):
