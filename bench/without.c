@@ -8,7 +8,7 @@ bool bench_without(void *to, const char *word) {
     (void)to;
     for (unsigned way = 0; way < CR_FAST_WAYS; way++) {
         if (strcmp(cr_fast_name(way), word) != 0) continue;
-        cr_fast_switch_off(atomic_load(&cr_fast_off) | UINT32_C(1) << way);
+        cr_fast_switch_off(atomic_load(&cr_fast_off) | UINT64_C(1) << way);
         return true;
     }
     return false;

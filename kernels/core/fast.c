@@ -9,11 +9,11 @@
 #include <xmmintrin.h>
 #endif
 
-_Static_assert(CR_FAST_WAYS <= 32, "a bit each");
+_Static_assert(CR_FAST_WAYS <= 64, "a bit each");
 
-_Atomic uint32_t cr_fast_off;
+_Atomic uint64_t cr_fast_off;
 
-void cr_fast_switch_off(uint32_t ways) { atomic_store(&cr_fast_off, ways); }
+void cr_fast_switch_off(uint64_t ways) { atomic_store(&cr_fast_off, ways); }
 
 const char *cr_fast_name(unsigned way) {
     static const char *const names[] = {

@@ -17,13 +17,13 @@ typedef enum cr_fast {
     CR_FAST_CPU_WAYS = CR_FAST_GPU_BURSTS /* those before it are the CPU's */
 } cr_fast;
 
-extern _Atomic uint32_t cr_fast_off; /* a bit a way that is off; none is */
+extern _Atomic uint64_t cr_fast_off; /* a bit a way that is off; none is */
 
 static inline bool cr_fast_on(cr_fast way) {
     return !(atomic_load_explicit(&cr_fast_off, memory_order_relaxed) >> way & 1);
 }
 /* For tests and benches: the ways of the mask are off from the next fold on. */
-void cr_fast_switch_off(uint32_t ways);
+void cr_fast_switch_off(uint64_t ways);
 /* NULL: there is none of that number. */
 const char *cr_fast_name(unsigned way);
 /* Whether the processor notes that an addition was rounded. Emulators of processors, such as valgrind's, do not. */

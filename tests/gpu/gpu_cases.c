@@ -29,7 +29,7 @@ void case_say_sample(uint64_t seed, uint64_t sample) {
 
 const char *case_without(unsigned *way, unsigned last) {
     const unsigned now = (*way)++;
-    cr_fast_switch_off(now <= last ? UINT32_C(1) << now : now == last + 1 ? UINT32_MAX : 0);
+    cr_fast_switch_off(now <= last ? UINT64_C(1) << now : now == last + 1 ? UINT64_MAX : 0);
     return now <= last ? cr_fast_name(now) : now == last + 1 ? "any" : NULL;
 }
 

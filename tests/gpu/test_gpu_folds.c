@@ -106,7 +106,7 @@ static void count_launches(cr_dtype dtype) {
         printf("wrong: families %#x of %s take %u launches, %u are enough\n", families, cr_dtype_name(dtype), count,
                wanted);
     }
-    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_SETS);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_SETS);
     cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
     cr_error error;
     uint32_t count;

@@ -196,7 +196,7 @@ static void run_case(const header *h) {
         if (cr_cpu_select(isas[isa], NULL) != CR_OK) continue;
         cr_partial p;
         if (first) { /* the generic ways, too */
-            cr_fast_switch_off(UINT32_MAX);
+            cr_fast_switch_off(UINT64_MAX);
             fold_case(h, data, ends, families, wants, &p);
             cr_fast_switch_off(0);
             describe_all(h, ops, &p, generic);

@@ -286,7 +286,7 @@ static cr_status by_columns(const cr_axis_spec *spec, const uint8_t *data, answe
     return status;
 }
 
-static uint32_t switched_off; /* fast ways, while a case's answers are made */
+static uint64_t switched_off; /* fast ways, while a case's answers are made */
 
 static void one_case(const cr_axis_spec *spec, distribution d) {
     uint64_t elements = spec->shape.outer * spec->shape.n * spec->shape.inner;
@@ -393,7 +393,7 @@ END_TEST
 /* Each fast way switched off, and all at once: the same bits. The reference, a fold of each output, has them all. */
 START_TEST(each_fast_way_off) {
     enum { ROUNDS = 260 / SPARSE };
-    const uint32_t off = _i < CR_FAST_CPU_WAYS ? (uint32_t)1 << _i : UINT32_MAX;
+    const uint64_t off = _i < CR_FAST_CPU_WAYS ? UINT64_C(1) << _i : UINT64_MAX;
     random_state = 0x2545f4914f6cdd1du + (uint64_t)_i;
     for (int round = 0; round < ROUNDS; round++) {
         cr_axis_spec spec = {.dtype = (cr_dtype)(1 + below(CR_DTYPE_INPUTS)), .shape = shapes[below(SHAPES)]};

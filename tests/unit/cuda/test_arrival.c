@@ -74,7 +74,7 @@ START_TEST(who_tells) {
     ck_assert(!cr_fold_await(&burst, CR_I32, CR_FAM_SUM));
     ck_assert(!cr_fold_await(&burst, CR_F32, CR_FAM_SUM | CR_FAM_SUMSQ));
     ck_assert(!cr_fold_await(&burst, CR_F32, CR_FAM_EXTREMA));
-    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_ARRIVAL);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_ARRIVAL);
     ck_assert(!cr_fold_await(&burst, CR_F16, CR_FAM_SUM));
     cr_fast_switch_off(0);
 }

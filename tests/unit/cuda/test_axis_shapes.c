@@ -188,7 +188,7 @@ END_TEST
 /* Without a fast way a plan covers everything likewise. */
 START_TEST(ways_that_are_off) {
     for (unsigned way = CR_FAST_GPU_VECTORS; way <= CR_FAST_GPU_STRIPS; way++) {
-        cr_fast_switch_off(UINT32_C(1) << way);
+        cr_fast_switch_off(UINT64_C(1) << way);
         for (int t = 0; t < DTYPES; t++)
             for (uint64_t outer = 1; outer < 40000; outer = outer * 3 + 1)
                 for (uint64_t n = 1; n < 40000; n = n * 4)

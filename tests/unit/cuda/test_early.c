@@ -39,7 +39,7 @@ START_TEST(each_device_has_an_answer_of_its_own) {
         ck_assert(on(BLACKWELL));
     }
     ck_assert_uint_eq(questions, 4); /* asked once a device */
-    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_EARLY);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_EARLY);
     ck_assert(!on(HOPPER));
     cr_fast_switch_off(0);
     ck_assert(on(HOPPER));

@@ -65,7 +65,7 @@ START_TEST(nobody_stays_until_packs_follow_each_other) {
     for (int i = 0; i < 3; i++) ck_assert_int_eq(cr_linger_follow(&linger, &pack), 0);
     ck_assert_uint_eq(launches, 0);
     begin(UINT64_MAX);
-    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_LINGER);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_LINGER);
     start();
     ck_assert_uint_eq(launches, 0);
     cr_fast_switch_off(0);

@@ -44,7 +44,7 @@ START_TEST(a_launch_that_fails_leaves_nothing_behind) {
     ck_assert_uint_eq(pack.launched, 2);
     ck_assert_uint_eq(pack.more_count, 2 * kept);
     ck_assert(told);
-    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_FEW_UNITS);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_FEW_UNITS);
     ck_assert_int_eq(cr_pack_enqueue(&pack, 0, 1, NULL), 0);
     ck_assert(!told);
     cr_fast_switch_off(0);

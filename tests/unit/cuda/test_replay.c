@@ -70,7 +70,7 @@ START_TEST(the_third_time_makes_a_graph) {
     ck_assert_int_eq(seen.launched, 5);
     ck_assert_int_eq(seen.graphs, 0);
     ck_assert_int_eq(seen.made, 1);
-    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_REPLAY);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_REPLAY);
     ck_assert(!ask(&replay, 7));
     cr_fast_switch_off(0);
     cr_replay_free(&replay);

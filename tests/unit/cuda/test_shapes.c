@@ -141,7 +141,7 @@ START_TEST(bursts) {
 }
 END_TEST
 
-static void without(cr_fast way) { cr_fast_switch_off(UINT32_C(1) << way); }
+static void without(cr_fast way) { cr_fast_switch_off(UINT64_C(1) << way); }
 
 /* What each fast way of short arrays decides, and that it no longer does when it is off. */
 START_TEST(ways_that_are_off) {

@@ -218,7 +218,7 @@ START_TEST(hard_folds_are_foreseen) {
     }
     ck_assert(!folds_warily(LARGE, CR_F32, CR_FAM_SUM));
     hard = true;
-    cr_fast_switch_off(UINT32_C(1) << CR_FAST_GPU_WARY);
+    cr_fast_switch_off(UINT64_C(1) << CR_FAST_GPU_WARY);
     for (int i = 0; i < 3; i++) ck_assert(!folds_warily(LARGE, CR_F32, CR_FAM_SUM));
     cr_fast_switch_off(0);
 }

@@ -39,7 +39,7 @@ static uint64_t element(cr_dtype dtype, int kind) {
     return sign | (kind == 5 ? 0 : middle) << mantissa | fraction;
 }
 
-static size_t packed(cr_dtype dtype, uint32_t families, uint32_t off, const uint8_t *x, size_t n, uint8_t *out) {
+static size_t packed(cr_dtype dtype, uint32_t families, uint64_t off, const uint8_t *x, size_t n, uint8_t *out) {
     static cr_share share;
     cr_partial p;
     cr_fast_switch_off(off);
@@ -55,9 +55,9 @@ static void same_without(cr_dtype dtype, uint32_t families, int kind, const uint
     const size_t bytes = packed(dtype, families, 0, x, n, want);
     for (unsigned way = 0; way < CR_FAST_CPU_WAYS + 2;
          way++) { /* the last: all at once, with and without sums by powers */
-        const uint32_t off = way < CR_FAST_CPU_WAYS    ? (uint32_t)1 << way
-                             : way == CR_FAST_CPU_WAYS ? ~((uint32_t)1 << CR_FAST_SUMS)
-                                                       : UINT32_MAX;
+        const uint64_t off = way < CR_FAST_CPU_WAYS    ? UINT64_C(1) << way
+                             : way == CR_FAST_CPU_WAYS ? ~(UINT64_C(1) << CR_FAST_SUMS)
+                                                       : UINT64_MAX;
         const bool same = packed(dtype, families, off, x, n, got) == bytes && memcmp(want, got, bytes) == 0;
         ck_assert_msg(same, "%s, families %#x, kind %d, %zu elements: other bits without %s", cr_dtype_name(dtype),
                       families, kind, n,
@@ -104,7 +104,7 @@ START_TEST(ways_have_names) {
     for (unsigned way = 0; way < CR_FAST_WAYS; way++) {
         ck_assert_ptr_nonnull(cr_fast_name(way));
         ck_assert(cr_fast_on((cr_fast)way));
-        cr_fast_switch_off(1u << way);
+        cr_fast_switch_off(UINT64_C(1) << way);
         ck_assert(!cr_fast_on((cr_fast)way));
         cr_fast_switch_off(0);
     }

@@ -369,7 +369,7 @@ START_TEST(small_jobs_are_one_pack) {
     cr_log_set_level(CR_LOG_ERROR);
     unsigned released = gate_count(&releases);
     fake_gpu_plan(&plans[_i].faults);
-    cr_fast_switch_off(without ? UINT32_C(1) << CR_FAST_GPU_PACKS : 0);
+    cr_fast_switch_off(without ? UINT64_C(1) << CR_FAST_GPU_PACKS : 0);
     done.count = lost.count = 0;
     assert_ok(cr_queue_new(post, &done, &queue, &error), error);
     memory = mmap(NULL, PAGES + MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
