@@ -43,12 +43,13 @@ CR_CLOSE uint64_t cr_close_divisor(cr_divisor_kind divisor, uint64_t n, uint64_t
 }
 
 /* A term of CR_CLOSING_COUNTS, where n elements count, of which nonzero are not zero. nans: counted or not. */
-CR_CLOSE uint64_t cr_close_count(cr_term term, uint64_t n, uint64_t nonzero, uint64_t nans) {
-    return term == CR_TERM_NANS      ? nans
-           : term == CR_TERM_NONZERO ? nonzero
-           : term == CR_TERM_SOME    ? nonzero != 0
-           : term == CR_TERM_EVERY   ? nonzero == n
-                                     : n;
+CR_CLOSE uint64_t cr_close_count(cr_term term, uint64_t n, uint64_t nonzero, uint64_t nans, uint64_t infinities) {
+    return term == CR_TERM_NANS         ? nans
+           : term == CR_TERM_INFINITIES ? infinities
+           : term == CR_TERM_NONZERO    ? nonzero
+           : term == CR_TERM_SOME       ? nonzero != 0
+           : term == CR_TERM_EVERY      ? nonzero == n
+                                        : n;
 }
 
 /* A term of CR_CLOSING_BITS. */

@@ -1,4 +1,4 @@
-/* finish_counts: count, count_nonzero, count_nan, any, all.
+/* finish_counts: count, count_nonzero, count_nan, count_inf, any, all.
  *
  * Thread: any; nothing here holds state. */
 #include "kernels/core/close.h"
@@ -11,6 +11,9 @@ void cr_finish_counts(const cr_partial *p, cr_op op, const cr_finish_opts *opts,
     uint64_t left_out = opts->nan == CR_NAN_SKIP ? nans : 0;
     uint64_t n = p->n - left_out;
     nonzero -= left_out;
-    const uint64_t count = cr_close_count(cr_op_term(op), n, nonzero, nans);
+    const cr_specials *special = &p->sums[CR_AT_SUM].special;
+    const bool summed = cr_dtype_kind((cr_dtype)p->dtype) == CR_KIND_FLOAT && (p->families & CR_FAM_SUM) != 0;
+    const uint64_t infinities = summed ? special->pinfs + special->ninfs : 0;
+    const uint64_t count = cr_close_count(cr_op_term(op), n, nonzero, nans, infinities);
     cr_value_bits(v, cr_op_result(op) == CR_RESULT_TRUTH ? CR_BOOL : CR_U64, count);
 }

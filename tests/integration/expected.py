@@ -51,7 +51,7 @@ def expect_tiled(op, dtype, tile, times):
     if op in ("sum", "mean"):
         return as_key(op, sum_or_mean(op, dtype, tile, times))
     kind, name, value, at = oracle.answer(op, dtype, tile)
-    if op in ("count", "count_nonzero", "count_nan"):
+    if op in ("count", "count_nonzero", "count_nan", "count_inf"):
         value = (int.from_bytes(value, "little") * times).to_bytes(8, "little")
     return as_key(op, (kind, name, value, at))
 

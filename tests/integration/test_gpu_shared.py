@@ -17,7 +17,7 @@ from cured_daemon import CURED, HANG_S, Daemon, DaemonTest, main, need_binary, w
 from cured_wire import CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT, NOT_FOUND, cuda_descriptor_region, cuda_ipc_region, frame
 from expected import expect, expect_all, expect_tiled, plain
 
-OPS = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "any", "all"]
+OPS = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "count_inf", "any", "all"]
 CANCEL = 5
 
 

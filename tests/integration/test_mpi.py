@@ -20,7 +20,7 @@ from tls_files import Authority
 MPI = os.path.join(BIN, "cured-mpi")
 SEED = int(os.environ.get("CURED_TEST_SEED", "20260105"))
 RANKS = (1, 2, 3, 4, 7)
-OPS = "sum,mean,min,max,argmin,argmax,count,count_nonzero,count_nan,any,all,sumsq,norm1,norm2,norminf,var,std"
+OPS = "sum,mean,min,max,argmin,argmax,count,count_nonzero,count_nan,count_inf,any,all,sumsq,norm1,norm2,norminf,var,std"
 # Open MPI on a small machine, as root, without ssh, in a container. It frees little at its end, so leaks are not looked for.
 SURROUNDINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_plm": "isolated",
                 "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",

@@ -189,7 +189,7 @@ def answer_int(op, dtype, raw, result, ddof, overflow):
     own = lambda v: v.to_bytes(size, "little", signed=INTS[dtype][1])
     if op == "count":
         return u64(n)
-    if op == "count_nan":
+    if op in ("count_nan", "count_inf"):
         return u64(0)
     if op == "count_nonzero":
         return u64(sum(1 for v in x if v))
@@ -371,6 +371,8 @@ def answer_float(op, dtype, raw, nan, result, ddof):
         return u64(seen)
     if op == "count_nan":
         return u64(count_nan)
+    if op == "count_inf":
+        return u64(sum(1 for kind in f.kind if kind in ("+inf", "-inf")))
     if op == "count_nonzero":
         return u64(nonzero)
     if op == "any":

@@ -12,7 +12,7 @@ import cured
 from support import Case
 
 PATH = os.environ.get("CURED_CUDA_LIBRARY", "")
-OPS = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "any", "all", "sumsq", "norm1", "norm2",
+OPS = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "count_inf", "any", "all", "sumsq", "norm1", "norm2",
        "norminf", "var", "std", "prod", "bit_and", "bit_or", "bit_xor"]
 TYPES = "? u1 i1 u2 i2 u4 i4 u8 i8 f2 f4 f8".split()
 TO_DEVICE, TO_HOST = 1, 2

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from support import Case, cured, unittest
 
-OPS = ["sum", "mean", "sumsq", "norm1", "norm2", "var", "std", "count", "count_nan", "count_nonzero", "any", "all"]
+OPS = ["sum", "mean", "sumsq", "norm1", "norm2", "var", "std", "count", "count_nan", "count_inf", "count_nonzero", "any", "all"]
 TYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
 
 

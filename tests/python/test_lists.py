@@ -10,7 +10,7 @@ import numpy
 from support import NUMPY, OPS, Case, Tensor, bf16, cured, oracle, same
 
 SUMS = ["sum", "mean", "sumsq", "norm1", "norm2", "var", "std"]
-JOINED = SUMS + ["count", "count_nan", "count_nonzero", "any", "all", "min", "max", "norminf"]  # of several types
+JOINED = SUMS + ["count", "count_nan", "count_inf", "count_nonzero", "any", "all", "min", "max", "norminf"]  # of several types
 FLOAT_OPS = [op for op in OPS if not op.startswith("bit_") and op != "prod"]
 BF16_VALUES = [0.0, -0.0, 1.5, -2.0, 2.0**-133, -(2.0**127), 3.140625]
 

@@ -116,7 +116,8 @@ typedef enum cured_op {
     CURED_OP_PROD = 18,
     CURED_OP_BIT_AND = 19,
     CURED_OP_BIT_OR = 20,
-    CURED_OP_BIT_XOR = 21
+    CURED_OP_BIT_XOR = 21,
+    CURED_OP_COUNT_INF = 24
 } cured_op;
 
 /* What a NaN in the input means. PROPAGATE: sums, means and extrema are NaN, and argmin and argmax name the first NaN. SKIP: NaNs

@@ -18,7 +18,6 @@ from ._result import Result
 
 OPS = {1.0: "norm1", 2.0: "norm2", float("inf"): "norminf"}
 STATS = ["count", "count_nan", "count_inf", "min", "max", "mean", "std", "norm2"]
-_FOLDED = [op for op in STATS if op != "count_inf"]
 _REDUCED = {*_ranks.TYPES, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 _REDUCED |= {getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)}
 _HALVES = (torch.float16, torch.bfloat16)
@@ -196,12 +195,6 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return _tensor(state, None, gradients, group)
 
 
-def _infinities(partial):
-    """How many, of a partial of floats that has their sum, which comes first."""
-    at = 1 + _widen.limbs_of(partial.dtype, 1)
-    return int(sum(partial.linear().tolist()[at + 1:at + 3]))
-
-
 def _readable(tensor):
     """The memory that stats reads: a bool's as bytes."""
     if _ranks.is_distributed(tensor):
@@ -224,8 +217,8 @@ def _state_or_error(memory, ops):
 
 def _stats(state, is_bool, nan, ddof):
     is_float = state.dtype in _widen.FLOATS
-    answers = dict(state.finish(_FOLDED, ddof=ddof, **({"nan": nan} if is_float else {}))._answers)
-    answers["count"], answers["count_inf"] = state.count, _infinities(state) if is_float else 0
+    answers = dict(state.finish(STATS, ddof=ddof, **({"nan": nan} if is_float else {}))._answers)
+    answers["count"] = state.count  # the NaNs too
     if is_bool:
         for op in ("min", "max"):
             answers[op] = answers[op] if isinstance(answers[op], Exception) else bool(answers[op])
@@ -252,7 +245,7 @@ def stats(module_or_state_dict, *, nan="skip", ddof=0):
                 memories[name] = _readable(tensor)
             except TypeError as error:
                 answers[name] = Result(dict.fromkeys(STATS, error))
-    states = _lists.each_of(list(memories.values()), _FOLDED, _cuda_partials, _state_or_error, {})
+    states = _lists.each_of(list(memories.values()), STATS, _cuda_partials, _state_or_error, {})
     for name, state in zip(memories, states):
         is_bool = items[name].dtype == torch.bool
         answers[name] = Result(dict.fromkeys(STATS, state)) if isinstance(state, TypeError) else _stats(state, is_bool, nan, ddof)

@@ -196,13 +196,23 @@ static cr_status store_extrema(const finish *f) {
     return CR_OK;
 }
 
+/* What a sum of floats counts of column i's infinities. */
+static uint64_t infinities(const finish *f, unsigned i) {
+    if (cr_dtype_kind(f->plan->dtype) != CR_KIND_FLOAT || !f->strip->sums[CR_AT_SUM].special) return 0;
+    const unsigned column = f->first + i;
+    return cr_strip_special(f->plan, f->strip, CR_AT_SUM, 1)[column] +
+           cr_strip_special(f->plan, f->strip, CR_AT_SUM, 2)[column];
+}
+
 static cr_status store_counts(const finish *f) {
     const cr_axis_plan *plan = f->plan;
     bool counted = (plan->fast & CR_FAM_COUNTS) != 0, skip = plan->spec->finish.nan == CR_NAN_SKIP;
     const uint64_t *nans = words(f->strip, plan->nans) + f->first, *zeros = words(f->strip, plan->zeros) + f->first;
     for (unsigned i = 0; i < f->count; i++) {
         uint64_t nan = counted ? nans[i] : 0, zero = counted ? zeros[i] : 0;
-        uint64_t n = plan->spec->shape.n - (skip ? nan : 0), value = cr_close_count(f->term, n, n - zero, nan);
+        uint64_t n = plan->spec->shape.n - (skip ? nan : 0);
+        uint64_t infinite = f->term == CR_TERM_INFINITIES ? infinities(f, i) : 0;
+        uint64_t value = cr_close_count(f->term, n, n - zero, nan, infinite);
         if (f->result == CR_BOOL) {
             f->to[i] = (uint8_t)value;
         } else {

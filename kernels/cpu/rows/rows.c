@@ -184,6 +184,14 @@ static cr_status store_integers(const finish *f, cr_error *error) {
     return CR_OK;
 }
 
+static void store_infinities(const finish *f) {
+    const cr_row_sums *s = f->sums;
+    for (unsigned i = 0; i < f->count; i++) {
+        const uint64_t value = s->special ? s->pinfs[i] + s->ninfs[i] : 0;
+        memcpy(f->to + i * sizeof value, &value, sizeof value);
+    }
+}
+
 cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const cr_rows *rows, unsigned count,
                          uint64_t output, void *const out[], uint64_t at, cr_error *error) {
     const cr_axis_spec *spec = plan->spec;
@@ -193,7 +201,9 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
         cr_status status;
         if (!cr_ops_has(plan->strip_ops, op)) continue;
         uint32_t needs = cr_op_needs(op, spec->dtype);
-        if (cr_op_closing(op) == CR_CLOSING_SUMS) {
+        const bool is_float = cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT;
+        const bool infinities = is_float && cr_op_term(op) == CR_TERM_INFINITIES;
+        if (cr_op_closing(op) == CR_CLOSING_SUMS || infinities) {
             finish f = {.plan = plan,
                         .isa = isa,
                         .rows = rows,
@@ -206,7 +216,12 @@ cr_status cr_rows_finish(const cr_axis_plan *plan, const cr_axis_isa *isa, const
                         .result = result,
                         .to = (uint8_t *)out[k] + at * cr_dtype_size(result),
                         .status = cr_axis_status_at(spec, out, k, at)};
-            status = (cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT ? store_floats : store_integers)(&f, error);
+            status = CR_OK;
+            if (infinities) {
+                store_infinities(&f);
+            } else {
+                status = (is_float ? store_floats : store_integers)(&f, error);
+            }
         } else {
             status = cr_strip_finish_op(plan, isa, rows->strip, 0, count, output, k, out, at, error);
         }

@@ -1,4 +1,4 @@
-/* counts: along an axis: non-zero elements and NaNs; bits of integers; and the extrema with their places.
+/* counts: along an axis: non-zero elements, NaNs and infinities; bits of integers; and the extrema with their places.
  *
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_AXIS_COUNTS_CUH
@@ -13,13 +13,13 @@ template <cr_dtype D> struct cr_axis_count {
     static constexpr bool FIRST = false, REDO = false, STOPS = false, TOGETHER = false, AHEAD = false, APART = false;
     typedef typename cr_axis_unit<SIZE>::type unit;
     struct record {
-        uint64_t nonzero, nans;
+        uint64_t nonzero, nans, infinities;
     };
-    uint32_t nonzero[C], nans[C];
+    uint32_t nonzero[C], nans[C], infinities[C];
 
     CR_DEVICE void begin(const cr_axis_args &, const unit (&)[U]) {
 #pragma unroll
-        for (int e = 0; e < C; e++) nonzero[e] = nans[e] = 0;
+        for (int e = 0; e < C; e++) nonzero[e] = nans[e] = infinities[e] = 0;
     }
     static CR_DEVICE uint64_t element(unit v, int e) {
         return SIZE >= 4 ? (uint64_t)v : (uint64_t)((uint32_t)v >> 8 * SIZE * e & ((1u << 8 * (SIZE % 4)) - 1));
@@ -27,7 +27,10 @@ template <cr_dtype D> struct cr_axis_count {
     CR_DEVICE void add(uint64_t bits, int e) {
         constexpr uint64_t sign = 1ull << (8 * SIZE - 1);
         nonzero[e] += cr_is_float(D) ? (bits & (sign - 1)) != 0 : bits != 0;
-        if (cr_is_float(D)) nans[e] += (bits & (sign - 1)) > cr_infinity(D);
+        if (cr_is_float(D)) {
+            nans[e] += (bits & (sign - 1)) > cr_infinity(D);
+            infinities[e] += (bits & (sign - 1)) == cr_infinity(D);
+        }
     }
     CR_DEVICE void tile(const cr_axis_args &, const unit (&v)[U], uint32_t, int, const uint8_t *, uint64_t) {
 #pragma unroll
@@ -42,18 +45,21 @@ template <cr_dtype D> struct cr_axis_count {
             if (k == (int)e) add(bits, k);
         }
     }
-    CR_DEVICE record take(const cr_axis_args &, uint32_t e, const cr_axis_spot<SIZE> &) const { return {nonzero[e], nans[e]}; }
-    static CR_DEVICE record empty(const cr_axis_args &) { return {0, 0}; }
+    CR_DEVICE record take(const cr_axis_args &, uint32_t e, const cr_axis_spot<SIZE> &) const {
+        return {nonzero[e], nans[e], infinities[e]};
+    }
+    static CR_DEVICE record empty(const cr_axis_args &) { return {0, 0, 0}; }
     static CR_DEVICE bool quick(record &, uint32_t, uint32_t) { return false; }
     static CR_DEVICE void merge(record &r, const record &other) {
         r.nonzero += other.nonzero;
         r.nans += other.nans;
+        r.infinities += other.infinities;
     }
     static CR_DEVICE bool finish(const cr_axis_args &args, const record &r, uint64_t output) {
         const uint64_t left_out = args.skip ? r.nans : 0, n = args.at.n - left_out, nonzero = r.nonzero - left_out;
         for (uint32_t k = 0; k < args.out_count; k++) {
             const cr_axis_out &out = args.out[k];
-            const uint64_t answer = cr_close_count((cr_term)out.term, n, nonzero, r.nans);
+            const uint64_t answer = cr_close_count((cr_term)out.term, n, nonzero, r.nans, r.infinities);
             cr_put_bits(out.to, output, out.result, answer);
         }
         return true;

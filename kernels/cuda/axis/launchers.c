@@ -9,7 +9,8 @@
 
 uint32_t cr_axis_families(cr_op op, cr_dtype dtype) {
     uint32_t family = cr_op_needs(op, dtype);
-    return family == 0 ? CR_FAM_COUNTS : family; /* count, of integers */
+    if (cr_op_term(op) == CR_TERM_INFINITIES) return CR_FAM_COUNTS; /* a sum here knows only whether there is one */
+    return family == 0 ? CR_FAM_COUNTS : family;                    /* count, of integers */
 }
 
 /* What rows of axis.def are named for. */
