@@ -151,21 +151,17 @@ typedef struct cured_array cured_array;
 
 /* ---- Names. NULL or 0 for what is not in the lists. Any thread. ---- */
 
-/* The library's version, "0.2.0". */
-CURED_API const char *cured_version(void);
-/* "INVALID_ARGUMENT". */
-CURED_API const char *cured_status_name(cured_status status);
-/* "f32", "count_nonzero". */
-CURED_API const char *cured_dtype_name(cured_dtype dtype);
-CURED_API const char *cured_op_name(cured_op op);
+CURED_API const char *cured_version(void);                    /* the library's, "0.2.0" */
+CURED_API const char *cured_status_name(cured_status status); /* "INVALID_ARGUMENT" */
+CURED_API const char *cured_dtype_name(cured_dtype dtype);    /* "f32" */
+CURED_API const char *cured_op_name(cured_op op);             /* "count_nonzero" */
 /* Bytes of one element; 0 for CURED_BIGINT and numbers outside the list. */
 CURED_API size_t cured_dtype_size(cured_dtype dtype);
 /* Parse "f32", NumPy's "float32" and "<f4", C's "double"; "sum". "i8" has 8 bits, as everywhere here; NumPy's is "<i8". UNIMPLEMENTED
  * for types that are known and not offered (complex64, big-endian ">f4"). */
 CURED_API cured_status cured_dtype_parse(const char *name, cured_dtype *dtype, cured_error *error);
 CURED_API cured_status cured_op_parse(const char *name, cured_op *op, cured_error *error);
-/* The ops in the order of their numbers: 0 … until NULL. */
-CURED_API const char *cured_op_list(size_t index);
+CURED_API const char *cured_op_list(size_t index); /* in the order of their numbers, from 0 until NULL */
 
 /* ---- Connections ---- */
 
