@@ -39,20 +39,44 @@ static cured_status fail_at(cured_error *out, const cr_error *error, size_t inde
     return cr_cl_fail(out, error->code, "partials[%zu]: %.200s", index, text);
 }
 
+typedef struct place {
+    uint64_t begins;
+    size_t number;
+} place;
+
+static int compare(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    if (x->begins != y->begins) return x->begins < y->begins ? -1 : 1;
+    return x->number < y->number ? -1 : 1;
+}
+
+size_t *cr_cl_merge_order(const cured_bytes *partials, size_t count) {
+    place *places = calloc(count + 1, sizeof *places);
+    size_t *order = places != NULL ? calloc(count + 1, sizeof *order) : NULL;
+    for (size_t i = 0; order != NULL && i < count; i++)
+        places[i] = (place){cr_share_begins(partials[i].data, partials[i].bytes), i};
+    if (order != NULL) qsort(places, count, sizeof *places, compare);
+    for (size_t i = 0; order != NULL && i < count; i++) order[i] = places[i].number;
+    free(places);
+    return order;
+}
+
 cured_status cured_partial_merge(const cured_bytes *partials, size_t count, void *out, size_t *out_bytes,
                                  cured_error *error) {
     cr_error e = {CR_OK, ""};
     cured_status status = CURED_OK;
     if (count == 0) return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is 0, must be at least 1");
     struct merging *m = malloc(sizeof *m);
-    if (m == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
+    size_t *order = cr_cl_merge_order(partials, count);
+    if (m == NULL || order == NULL) status = cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for merging");
     for (size_t i = 0; i < count && status == CURED_OK; i++) {
-        cr_share *into = i == 0 ? &m->sum : &m->next;
-        cr_status s = cr_share_unpack(partials[i].data, partials[i].bytes, into, &e);
+        const cured_bytes *next = &partials[order[i]];
+        cr_status s = cr_share_unpack(next->data, next->bytes, i == 0 ? &m->sum : &m->next, &e);
         if (s == CR_OK && i != 0) s = cr_share_merge(&m->sum, &m->next, &e);
-        if (s != CR_OK) status = fail_at(error, &e, i);
+        if (s != CR_OK) status = fail_at(error, &e, order[i]);
     }
     if (status == CURED_OK) cr_cl_give_share(&m->sum, out, out_bytes, &e);
+    free(order);
     free(m);
     return status == CURED_OK ? cr_cl_give(error, &e, 0) : status;
 }

@@ -12,7 +12,7 @@
 
 typedef unsigned long long ull;
 
-enum { FLAG_UNPLACED = 1 };
+enum { FLAG_UNPLACED = 1, HEAD_BYTES = 24 };
 
 /* A cursor over the buffer, for both directions. ok turns false at its end and stays so. */
 typedef struct cursor {
@@ -250,6 +250,11 @@ static cr_status get_bits(cursor *c, cr_partial *p, cr_error *error) {
     if (wrong) return refuse(error, "its bits contradict each other");
     p->bit_and |= ~mask; /* the fold's form: ones above the element */
     return CR_OK;
+}
+
+uint64_t cr_share_begins(const uint8_t *in, size_t len) {
+    cursor c = {.in = in, .at = HEAD_BYTES, .len = len, .ok = len >= HEAD_BYTES && in[2] == CR_SERIAL_VERSION};
+    return get(&c, 8);
 }
 
 static cr_status get_head(cursor *c, cr_share *s, cr_error *error) {

@@ -41,6 +41,8 @@ cr_status cr_share_answers(const cr_share *share, const uint32_t *ops, uint32_t 
 cr_status cr_share_unplaced_takes(cr_op op, cr_dtype dtype, cr_error *error);
 /* Bytes written to out; 0 when cap is too small (CR_SERIAL_MAX_BYTES is enough). */
 size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap);
+/* Where the first element lies, of bytes that nobody has checked; 0 where they do not say it. */
+uint64_t cr_share_begins(const uint8_t *in, size_t len);
 /* Checks everything that can be checked: hostile bytes give a refusal, or a share that some array could have given. */
 cr_status cr_share_unpack(const uint8_t *in, size_t len, cr_share *share, cr_error *error);
 

@@ -64,6 +64,29 @@ class Together(Case):
             cured.reduce_parts([numpy.ones(1, "f4"), numpy.ones(1, "f8")], "sum")
 
 
+class Many(Case):
+    """More parts than a partial may have gaps (1,024), in an order that would leave most of them."""
+
+    def test_every_other_part_first(self):
+        a = numpy.arange(5000.0)
+        parts = [cured.partial(a[i:i + 1], "sum,argmax", first=i) for i in range(5000)]
+        wanted = cured.partial(a, "sum,argmax")
+        for some in (parts[::2] + parts[1::2], random.Random(3).sample(parts, 5000)):
+            self.assertEqual(wanted, cured.merge(some))
+        with self.assertRaisesRegex(cured.Error, "more than 1024 gaps"):
+            cured.merge(parts[::2])
+        with self.assertRaisesRegex(ValueError, r"partials\[1\]: elements from 7 on are in two of them"):
+            cured.merge([cured.partial(a[:9], "sum"), cured.partial(a[:3], "sum", first=7)])
+        with self.assertRaisesRegex(ValueError, r"partials\[0\]: elements from 7 on are in two of them"):
+            cured.merge([cured.partial(a[:3], "sum", first=7), cured.partial(a[:9], "sum")])
+
+    def test_products(self):
+        """Of blocks of 4,096, of which 128 nodes may lie apart."""
+        a = numpy.random.default_rng(3).uniform(0.99, 1.01, (300, 4096))
+        parts = [cured.partial(row, "prod", first=4096 * i) for i, row in enumerate(a)]
+        self.assertEqual(cured.prod(a), cured.merge(parts[::2] + parts[1::2]).finish("prod").prod)
+
+
 class Unplaced(Case):
     """Partials without a position: shuffled chunks of every type give the bits of the whole."""
 

@@ -11,6 +11,7 @@
 #include "client/lib/call/outputs.h"
 #include "client/lib/error.h"
 #include "client/lib/options.h"
+#include "client/lib/partial.h"
 #include "kernels/core/dtype.h"
 
 enum { DEFAULT_RETRY_WAIT_MS = 10000 };
@@ -200,19 +201,22 @@ cured_status cured_reduce_stream_begin(cured_conn *conn, cured_dtype dtype, cons
     return cr_cl_give(error, &e, 0);
 }
 
-/* The records of a merge: each partial behind its length. NULL: no memory, or more than one CALL can say. */
+/* The records of a merge: each partial behind its length, in the order of their places. NULL: no memory, or more than one CALL can say. */
 static uint8_t *records(const cured_bytes *partials, size_t count, uint64_t *bytes) {
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) {
         if (partials[i].bytes > UINT32_MAX) return NULL;
         total += 4 + partials[i].bytes;
     }
-    uint8_t *out = malloc((size_t)total + 1), *at = out;
+    size_t *order = cr_cl_merge_order(partials, count);
+    uint8_t *out = order != NULL ? malloc((size_t)total + 1) : NULL, *at = out;
     for (size_t i = 0; out != NULL && i < count; i++) {
-        for (int shift = 0; shift < 32; shift += 8) *at++ = (uint8_t)(partials[i].bytes >> shift);
-        if (partials[i].bytes != 0) memcpy(at, partials[i].data, partials[i].bytes);
-        at += partials[i].bytes;
+        const cured_bytes *next = &partials[order[i]];
+        for (int shift = 0; shift < 32; shift += 8) *at++ = (uint8_t)(next->bytes >> shift);
+        if (next->bytes != 0) memcpy(at, next->data, next->bytes);
+        at += next->bytes;
     }
+    free(order);
     *bytes = total;
     return out;
 }

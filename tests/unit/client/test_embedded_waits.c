@@ -55,6 +55,32 @@ START_TEST(many_streams) {
 }
 END_TEST
 
+/* Every other part first: together they leave no gap, and before the last ones more than a partial may have. */
+START_TEST(many_parts_in_any_order) {
+    enum { PARTS = 4000 };
+    static const cured_op sum = CURED_OP_SUM;
+    static cured_bytes parts[PARTS];
+    static cured_call *calls[PARTS];
+    cured_conn *conn = connect_threads(1);
+    cured_call *merged;
+    for (uint32_t i = 0; i < PARTS; i++) {
+        const uint32_t at = i < PARTS / 2 ? 2 * i : 2 * i - PARTS + 1;
+        cured_options o = CURED_OPTIONS_INIT;
+        o.partial = true;
+        o.first = at;
+        OK(cured_reduce_buffer(conn, CURED_U32, &sum, 1, &at, 1, &o, &calls[i], NULL));
+        OK(cured_wait(calls[i], NULL));
+        parts[i].data = cured_call_partial(calls[i], &parts[i].bytes);
+    }
+    OK(cured_merge(conn, parts, PARTS, &sum, 1, NULL, &merged, NULL));
+    OK(cured_wait(merged, NULL));
+    ck_assert_int_eq(integer(merged), (int64_t)PARTS * (PARTS - 1) / 2);
+    for (int i = 0; i < PARTS; i++) cured_call_free(calls[i]);
+    cured_call_free(merged);
+    cured_close(conn);
+}
+END_TEST
+
 START_TEST(cuda_memory_asks_for_a_daemon) {
     cured_conn *conn = connect_threads(1);
     cured_region *region;
@@ -76,5 +102,6 @@ END_TEST
 
 CR_CHECK_MAIN("embedded_waits") {
     tcase_add_loop_test(tc, many_streams, 0, 2);
+    tcase_add_test(tc, many_parts_in_any_order);
     tcase_add_test(tc, cuda_memory_asks_for_a_daemon);
 }
