@@ -32,8 +32,9 @@ static void link_unuse(cr_py_link *link) {
 }
 
 static void kept_free(cr_py_kept *kept) {
+    cr_list_remove(&kept->of_link);
     cured_region_free(kept->region); /* also where the connection is closed */
-    if (kept->link->conn != NULL && !kept->link->watched)
+    if (kept->region != NULL && kept->link->conn != NULL && !kept->link->watched)
         cured_process(kept->link->conn, NULL); /* tells the daemon now */
     link_unuse(kept->link);
     PyMem_Free(kept);
@@ -41,15 +42,15 @@ static void kept_free(cr_py_kept *kept) {
 
 cured_region *cr_py_kept_find(const cr_py_kept *list, const cr_py_link *link) {
     for (; list != NULL; list = list->next)
-        if (list->link == link) return list->region;
+        if (list->link == link && list->region != NULL) return list->region;
     return NULL;
 }
 
-/* Regions of links that are closed. */
-static void forget_closed(cr_py_kept **list) {
+/* Regions that were let go of, and those of links that are closed. */
+static void forget_gone(cr_py_kept **list) {
     while (*list != NULL) {
         cr_py_kept *kept = *list;
-        if (kept->link->conn != NULL) {
+        if (kept->link->conn != NULL && kept->region != NULL) {
             list = &kept->next;
         } else {
             *list = kept->next;
@@ -65,8 +66,9 @@ bool cr_py_kept_add(cr_py_kept **list, cr_py_link *link, cured_region *region) {
         PyErr_NoMemory();
         return false;
     }
-    forget_closed(list);
-    *kept = (cr_py_kept){*list, link, region};
+    forget_gone(list);
+    *kept = (cr_py_kept){.next = *list, .link = link, .region = region};
+    cr_list_append(&link->kept, &kept->of_link);
     link->uses++;
     *list = kept;
     return true;
@@ -83,6 +85,20 @@ void cr_py_kept_drop(cr_py_kept **list) {
             kept_free(kept);
         }
     }
+}
+
+static void forget(cr_py_link *link) {
+    for (cr_list *l = link->kept.next; l != &link->kept; l = l->next) {
+        cr_py_kept *kept = cr_container(l, cr_py_kept, of_link);
+        cured_region_free(kept->region);
+        kept->region = NULL;
+    }
+    if (link->conn != NULL) cured_process(link->conn, NULL);
+}
+
+void cr_py_client_forget(const cr_py_client *client, cr_py_link *link) {
+    forget(link);
+    for (cr_py_link *idle = client->idle; idle != NULL; idle = idle->next) forget(idle);
 }
 
 /* ---- Links ---- */
@@ -129,6 +145,7 @@ cr_py_link *cr_py_link_take(cr_py_client *client) {
         Py_XDECREF(address);
         return PyErr_NoMemory(), NULL;
     }
+    cr_list_init(&link->kept);
     const char *text = PyBytes_AsString(address);
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
     cured_error error;

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "cured/cured.h"
 
 enum {
@@ -63,6 +64,7 @@ struct cr_py_link {
     bool busy, local; /* local: it answers in this process */
     bool watched;     /* by an event loop, which must see what is read */
     cr_py_kept *trash;
+    cr_list kept; /* all regions of it that are kept */
 };
 /* How many more threads may look; as if there were so many cores from now on, where it is not None. */
 PyObject *cr_py_look_seats(PyObject *module, PyObject *cores);
@@ -71,7 +73,8 @@ PyObject *cr_py_look_seats(PyObject *module, PyObject *cores);
 struct cr_py_kept {
     cr_py_kept *next;
     cr_py_link *link;
-    cured_region *region;
+    cr_list of_link;
+    cured_region *region; /* NULL: it was let go of */
 };
 
 extern PyTypeObject *cr_py_client_type;
@@ -89,6 +92,9 @@ cured_region *cr_py_kept_find(const cr_py_kept *list, const cr_py_link *link);
 bool cr_py_kept_add(cr_py_kept **list, cr_py_link *link, cured_region *region);
 /* Lets go of all regions, at once or when their link is given back. */
 void cr_py_kept_drop(cr_py_kept **list);
+/* The link's thread lets go of all regions that are kept on the link, and on links of the client that nobody uses: what reads them next
+ * registers them anew. */
+void cr_py_client_forget(const cr_py_client *client, cr_py_link *link);
 
 /* ---- input.c: what an array is ---- */
 
@@ -234,13 +240,17 @@ typedef struct cr_py_job {
     char *block; /* NULL: the call reads the memory itself */
     cr_py_walk walk;
     cr_py_source *source; /* NULL: memory is walked */
-    bool ended;
-    uint8_t extra[8]; /* one more element at the end of what is walked: initial= */
+    bool ended, hasty;    /* hasty: it is tried once */
+    uint8_t extra[8];     /* one more element at the end of what is walked: initial= */
     bool has_extra;
 } cr_py_job;
 
 struct cr_py_request;
-/* Starts the call of a request on a link. False with an exception. */
+/* Starts the call of a request on a link and runs it to its end. Where the daemon has no room for a region more, those that are kept go
+ * first. False with an exception. */
+bool cr_py_job_do(cr_py_job *job, struct cr_py_request *request, const cr_py_plan *plan, cr_py_client *client,
+                  cr_py_link *link);
+/* By itself: starts it. False with an exception. */
 bool cr_py_job_start(cr_py_job *job, struct cr_py_request *request, const cr_py_plan *plan, cr_py_client *client,
                      cr_py_link *link);
 /* Hands the next block over where one is wanted. Without the GIL. */

@@ -81,7 +81,9 @@ static bool may_be_none(const cr_py_request *r) {
     return may;
 }
 
-bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {
+/* hasty: a call that reads or writes regions is tried once only, because another try may want more room first. */
+static bool begin(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link,
+                  bool hasty) {
     cured_error error;
     cured_region *region = NULL;
     uint64_t offset = 0;
@@ -104,10 +106,16 @@ bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, c
         options.statuses = !written || may_be_none(r);
         if (r->out_tensors != NULL) options.results = NULL;
     }
+    job->hasty = hasty && (region != NULL || options.outputs != NULL);
+    if (job->hasty) options.retries = 0;
     if (start(job, r, plan, region, offset, link->conn, &options, &error) == CURED_OK) return true;
     cr_py_job_end(job);
     cr_py_raise(&error);
     return false;
+}
+
+bool cr_py_job_start(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {
+    return begin(job, r, plan, client, link, false);
 }
 
 /* The next elements of a file. What comes behind the last is looked at before the call has all that it waits for. */
@@ -181,6 +189,24 @@ bool cr_py_job_run(cr_py_job *job, cr_py_link *link, uint64_t bytes) {
     }
     cr_py_raise(&error);
     return false;
+}
+
+bool cr_py_job_do(cr_py_job *job, cr_py_request *r, const cr_py_plan *plan, cr_py_client *client, cr_py_link *link) {
+    const uint64_t bytes = plan->count * r->input.size;
+    const bool has_extra = job->has_extra;
+    cured_error error;
+    if (!begin(job, r, plan, client, link, true)) return false;
+    bool good = cr_py_job_run(job, link, bytes);
+    const cured_status status = cured_call_status(job->call, &error);
+    if (!good && job->hasty && (status == CURED_RESOURCE_EXHAUSTED || status == CURED_UNAVAILABLE)) {
+        PyErr_Clear();
+        cr_py_job_end(job);
+        if (strncmp(error.text, "region", 6) == 0) cr_py_client_forget(client, link);
+        job->has_extra = has_extra;
+        good = begin(job, r, plan, client, link, false) && cr_py_job_run(job, link, bytes);
+    }
+    if (!good) cr_py_job_end(job);
+    return good;
 }
 
 void cr_py_job_end(cr_py_job *job) {

@@ -350,8 +350,8 @@ static PyObject *run_call(cr_py_request *r, cr_py_client *client, cr_py_link *li
     PyObject *answer = NULL;
     job.has_extra = false;
     if (!r->plan.whole && !cr_py_answer_room(r)) return NULL;
-    if (!cr_py_job_start(&job, r, &r->plan, client, link)) return NULL;
-    if (cr_py_job_run(&job, link, bytes_of(r))) answer = cr_py_answer(r, job.call);
+    if (!cr_py_job_do(&job, r, &r->plan, client, link)) return NULL;
+    answer = cr_py_answer(r, job.call);
     cr_py_job_end(&job);
     return answer;
 }

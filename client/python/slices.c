@@ -66,10 +66,7 @@ static bool run_slice(cr_py_request *r, cr_py_job *job, const cr_py_plan *plan, 
                       cr_py_link *link) {
     job->has_extra = r->initial != NULL && !of_integers(r);
     if (job->has_extra && !float_element(r->initial, r->input.dtype, job->extra)) return false;
-    if (!cr_py_job_start(job, r, plan, client, link)) return false;
-    if (cr_py_job_run(job, link, plan->count * r->input.size)) return true;
-    cr_py_job_end(job);
-    return false;
+    return cr_py_job_do(job, r, plan, client, link);
 }
 
 static PyObject *run_whole(cr_py_request *r, cr_py_client *client, cr_py_link *link) {

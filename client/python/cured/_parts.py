@@ -1,7 +1,7 @@
 """reduce_parts: one array in several pieces of memory, on several GPUs or anywhere, reduced together."""
 from concurrent.futures import ThreadPoolExecutor
 
-from ._cured import merge, partial
+from ._cured import Error, merge, partial
 
 
 def _count(part):
@@ -32,6 +32,19 @@ def reduce_parts(parts, ops, /, *, first=0, client=None, **options):
         firsts.append(at)
         if at is not None:
             at += _count(part)
+
+    def fold(part, place):
+        return partial(part, ops, first=place, client=client)
+
+    def fold_beside_others(part, place):
+        try:
+            return fold(part, place)
+        except Error as error:
+            if not str(error).startswith("RESOURCE_EXHAUSTED"):
+                raise
+
     with ThreadPoolExecutor(max_workers=min(len(parts), 16)) as threads:
-        partials = list(threads.map(lambda part, place: partial(part, ops, first=place, client=client), parts, firsts))
-    return merge(partials).finish(ops, **options)
+        partials = list(threads.map(fold_beside_others, parts, firsts))
+    # What a daemon had no room for beside the others comes after them.
+    return merge([fold(part, place) if made is None else made
+                  for made, part, place in zip(partials, parts, firsts)]).finish(ops, **options)
