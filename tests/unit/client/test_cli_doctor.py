@@ -170,6 +170,7 @@ class Doctor(CliTest):
                 self.skipTest("the daemon has a GPU here")
             for check in ("memlock", "gpus", "gpu_devices", "visible"):
                 self.finding(found, check, "note", "")
+            self.assertNotIn("gpu_switch", found)
             if os.geteuid() == 0 and subprocess.run(["unshare", "-i", "true"], capture_output=True).returncode == 0:
                 self.finding(self.doctor(prefix=["unshare", "-i"], connect=where), "ipc_namespace", "note", "no GPU")
                 self.apart(where, "note")
@@ -193,6 +194,7 @@ class Doctor(CliTest):
 
     def gpus(self, where):
         found = self.doctor(root=self.made_up({"/dev/shm": None}), connect=where)
+        self.finding(found, "gpu_switch", "note", "350 us", "CUDA MPS")
         self.finding(found, "driver", "note", "no NVIDIA driver", "--gpus all")
         self.assertNotIn("gpus", found)
         driver = {"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  999.1\nGCC version: 1\n"}
