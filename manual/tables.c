@@ -43,7 +43,8 @@ static const manual_command mpi_op[] = {
 #undef CLI_COMMAND
 
 static const char client_status[] =
-    "0\nall went well\n64\nthe command line is wrong\n65\nbad data, or no value for the op asked\n"
+    "0\nall went well\n1\ncheckpoints differ (weights)\n64\nthe command line is wrong\n65\nbad data, or no value for "
+    "the op asked\n"
     "66\nthere is no such input\n69\nno daemon answers, or the GPU that was asked for is lacking\n"
     "74\ninput or output failed\n75\ntry again later\n76\nthe daemon broke the protocol\n77\ndenied\n";
 

@@ -9,6 +9,7 @@
 /* sysexits(3), by hand: musl has no such header. */
 enum {
     EXIT_OK = 0,
+    EXIT_DIFFERENT = 1,
     EXIT_USAGE = 64,
     EXIT_DATA = 65,
     EXIT_NOINPUT = 66,
@@ -47,13 +48,15 @@ typedef struct cli_options {
     int64_t axis;  /* negative: from the end */
     uint32_t dims; /* of --shape; 0: not given */
     uint64_t shape[CLI_MAX_DIMS];
-    const char *output;               /* NULL: standard output */
-    const cli_slice *slice;           /* what cli_reduce takes of the file; NULL: all */
-    uint64_t group;                   /* of cured-mpi: ranks that gather first; 0: those of a node */
-    uint32_t threads;                 /* that fold in this process; 0: one for each core */
-    uint32_t days;                    /* of a token; 0: for ever, or until */
-    const char *until, *may, *limits; /* of a token; NULL: not given */
-    cured_options call;               /* with partial and first */
+    const char *output;                    /* NULL: standard output */
+    const cli_slice *slice;                /* what cli_reduce takes of the file; NULL: all */
+    uint64_t group;                        /* of cured-mpi: ranks that gather first; 0: those of a node */
+    uint32_t threads;                      /* that fold in this process; 0: one for each core */
+    uint32_t days;                         /* of a token; 0: for ever, or until */
+    const char *until, *may, *limits;      /* of a token; NULL: not given */
+    const char *manifest, *check, *filter; /* of weights; NULL: not given */
+    bool finite;
+    cured_options call; /* with partial and first */
 } cli_options;
 
 /* What a reduction along an axis gives: the shape of the answers, in the input's order. */
@@ -92,6 +95,7 @@ enum {
     CLI_OF_TOKENS = 512,
     CLI_OF_TOP = 1024,
     CLI_OF_MERGE = 2048,
+    CLI_OF_WEIGHTS = 4096,
     CLI_OF_ALL = -1,
 };
 
@@ -167,6 +171,10 @@ void cli_report_into(cli_failure *failure);
 int cli_report_failure(const cli_failure *failure, const char *before);
 /* Connects, or says why not. Without an address: to a daemon, or in this process where nobody listens, unless it must be a daemon. */
 int cli_connect(const cli_options *o, bool daemon, cured_conn **conn);
+/* The same in this thread alone, where it is in this process: the first says what is wrong, the others say nothing. */
+cured_status cli_connect_again(const cli_options *o, cured_conn **conn, cured_error *error);
+/* The exit code of what went wrong. */
+int cli_exit_code(cured_status status);
 /* The exit code of a call that failed, after its sentence. what: NULL or the file's name. */
 int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_error *error, const char *what);
 /* Writes what is on its way to stdout out; EXIT_IO when it cannot. */
@@ -229,6 +237,9 @@ int cli_write(const char *path, const cli_piece *pieces, size_t count);
 /* Refuses to send bytes that are not text to a terminal. */
 int cli_check_binary(const char *path);
 
+struct cJSON;
+/* print.c: a value as JSON, the caller's. */
+struct cJSON *cli_value_json(const cured_value *v);
 /* print.c: the answer as lines or JSON; with several files or --total one line, which ends with the file's name or "total".
  * named: names stand before values. EXIT_DATA when an op has no value. */
 void cli_print_names(const cured_op *ops, size_t op_count);

@@ -29,7 +29,8 @@ static const char notes[] =
     ".npy form and is text only.\n"
     "auto: asks the daemon at $XDG_RUNTIME_DIR/cured.sock or /run/cured/cured.sock, for root the other way\n"
     "round. Where nobody listens this process answers by itself, as with embedded:, on all cores.\n"
-    "Exit codes: 0; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, or no GPU\n"
+    "Exit codes: 0; 1 weights differ; 64 usage; 65 bad data, or an op without a value; 66 no input; 69 cannot connect, "
+    "or no GPU\n"
     "for --kernel; 74 input or output failed; 75 try again later; 76 protocol; 77 denied.";
 
 const cli_program cli_program_here = {

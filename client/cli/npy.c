@@ -99,6 +99,16 @@ static const char *refused(char letter) {
     }
 }
 
+/* Takes the code of elements whose bytes alone count: complex numbers, floats, raw bytes. */
+static bool take_any(npy_header *h, const char *code) {
+    const size_t length = strlen(code), digits = strspn(code + (length != 0), "0123456789");
+    if (length < 2 || length > 8 || strchr("cfV", *code) == NULL || digits != length - 1) return false;
+    for (const char *p = code + 1; *p != '\0'; p++) h->size = h->size * 10 + (uint32_t)(*p - '0');
+    h->turn = *code == 'c' ? h->size / 2 : *code == 'f' ? h->size : 1;
+    strcpy(h->code, code);
+    return h->size != 0 && (*code != 'c' || h->size % 2 == 0);
+}
+
 static cured_status parse_descr(struct cursor *c, npy_header *h) {
     char text[32];
     skip_space(c);
@@ -111,6 +121,11 @@ static cured_status parse_descr(struct cursor *c, npy_header *h) {
     char order = '=';
     if (*code == '<' || *code == '>' || *code == '=' || *code == '|') order = *code++;
     h->dtype = (cured_dtype)cr_dtype_of_code(code);
+    h->size = h->turn = (uint32_t)cured_dtype_size(h->dtype);
+    if (h->any && h->dtype == CURED_DTYPE_DEFAULT && take_any(h, code)) {
+        h->big_endian = order == '>' && h->turn > 1;
+        return CURED_OK;
+    }
     if (h->dtype == CURED_DTYPE_DEFAULT && strcmp(code, raw_pairs) != 0) {
         const char *what = refused(*code);
         if (what == NULL)
@@ -179,8 +194,8 @@ static cured_status parse_dictionary(struct cursor *c, npy_header *h) {
 
 /* The product of the shape, checked by division before each multiplication. */
 static cured_status multiply(npy_header *h, cured_error *error) {
-    size_t size = h->dtype == CURED_DTYPE_DEFAULT ? 2 : cured_dtype_size(h->dtype);
-    uint64_t limit = ((uint64_t)INT64_MAX - NPY_MAX_HEADER) / size;
+    if (h->size == 0) h->size = 2; /* raw pairs */
+    uint64_t limit = ((uint64_t)INT64_MAX - NPY_MAX_HEADER) / h->size;
     h->count = 1;
     for (uint32_t i = 0; i < h->dims; i++)
         if (h->shape[i] == 0) h->count = 0;
@@ -193,7 +208,7 @@ static cured_status multiply(npy_header *h, cured_error *error) {
     return CURED_OK;
 }
 
-cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error) {
+static cured_status parse(const uint8_t *in, size_t len, bool any, npy_header *out, size_t *need, cured_error *error) {
     *need = sizeof magic + 4;
     if (len < *need) return CURED_OK;
     if (!npy_is(in, len)) return npy_fail(error, CURED_INVALID_ARGUMENT, "the file does not begin as a .npy file does");
@@ -213,11 +228,20 @@ cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *n
     npy_header h;
     memset(&h, 0, sizeof h);
     h.data_offset = *need;
+    h.any = any;
     struct cursor c = {(const char *)in + prefix, (const char *)in + *need, error};
     cured_status status = parse_dictionary(&c, &h);
     if (status == CURED_OK) status = multiply(&h, error);
     if (status == CURED_OK) *out = h;
     return status;
+}
+
+cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error) {
+    return parse(in, len, false, out, need, error);
+}
+
+cured_status npy_parse_any(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error) {
+    return parse(in, len, true, out, need, error);
 }
 
 size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_order, uint32_t dims,

@@ -19,6 +19,10 @@ typedef struct npy_header {
     bool fortran_order, big_endian;
     uint32_t dims;
     uint64_t shape[NPY_MAX_DIMS];
+    bool any;      /* npy_parse_any: `dtype` may be CURED_DTYPE_DEFAULT for `code`, too */
+    char code[16]; /* of such an element without its order: "c8" */
+    uint32_t size; /* bytes of an element */
+    uint32_t turn; /* bytes of what its order turns: of a complex number half */
 } npy_header;
 
 /* Fills *error, unless it is NULL, and returns code. */
@@ -34,6 +38,8 @@ size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_o
 /* Parses a header from the file's first len bytes. When more are needed, returns CURED_OK with *need > len (never above
  * NPY_MAX_HEADER) and *out untouched; otherwise *need is the header's length. */
 cured_status npy_parse(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error);
+/* The same where elements that are not reduced have a place too: complex numbers, floats of another width, raw bytes. */
+cured_status npy_parse_any(const uint8_t *in, size_t len, npy_header *out, size_t *need, cured_error *error);
 /* Turns big-endian elements of 2, 4 or 8 bytes. */
 void npy_little(uint8_t *data, size_t bytes, size_t size);
 

@@ -197,9 +197,10 @@ static bool matches(const uint8_t *name, size_t len, const char *wanted) {
     return len >= n && memcmp(name, wanted, n) == 0 && (len == n || (len == n + 4 && memcmp(name + n, ".npy", 4) == 0));
 }
 
-/* Looks at every entry, because a second of that name would make it unclear which is meant. */
-static cured_status find_member(const struct archive *a, const char *wanted, npz_member *out, struct names *names,
-                                bool *found) {
+typedef cured_status (*take_name)(const struct archive *a, void *user, const uint8_t *entry, size_t len, uint64_t at);
+
+/* Every entry of the directory, with its name's bytes; 0 for a name that is too long. */
+static cured_status walk(const struct archive *a, take_name take, void *user) {
     uint8_t entry[ENTRY_BYTES + MOST_NAME];
     uint64_t at = a->directory, end = a->directory + a->directory_bytes;
     for (uint64_t i = 0; i < a->members; i++) {
@@ -210,34 +211,62 @@ static cured_status find_member(const struct archive *a, const char *wanted, npz
         size_t len = (size_t)number(entry + 28, 2);
         uint64_t bytes = ENTRY_BYTES + len + number(entry + 30, 2) + number(entry + 32, 2);
         if (bytes > end - at) return bad(a, "an entry is longer than its directory");
-        if (len > MOST_NAME) len = 0;
-        add_name(names, entry + ENTRY_BYTES, len);
-        if (wanted != NULL && len != 0 && matches(entry + ENTRY_BYTES, len, wanted)) {
-            if (*found)
-                return npy_fail(a->error, CURED_INVALID_ARGUMENT, "two arrays of the archive are called '%.80s'",
-                                wanted);
-            *found = true;
-            status = take_entry(a, entry, at, out);
-            if (status != CURED_OK) return status;
-        }
+        status = take(a, user, entry, len <= MOST_NAME ? len : 0, at);
+        if (status != CURED_OK) return status;
         at += bytes;
     }
     return CURED_OK;
 }
 
+struct search {
+    const char *wanted; /* NULL: the names alone */
+    npz_member *out;
+    struct names names;
+    bool found;
+};
+
+/* Looks at every entry, because a second of that name would make it unclear which is meant. */
+static cured_status look(const struct archive *a, void *user, const uint8_t *entry, size_t len, uint64_t at) {
+    struct search *s = user;
+    add_name(&s->names, entry + ENTRY_BYTES, len);
+    if (s->wanted == NULL || len == 0 || !matches(entry + ENTRY_BYTES, len, s->wanted)) return CURED_OK;
+    if (s->found)
+        return npy_fail(a->error, CURED_INVALID_ARGUMENT, "two arrays of the archive are called '%.80s'", s->wanted);
+    s->found = true;
+    return take_entry(a, entry, at, s->out);
+}
+
 cured_status npz_find(int fd, uint64_t size, const char *name, npz_member *out, cured_error *error) {
     struct archive a = {.fd = fd, .size = size, .error = error};
-    struct names names = {.used = 0};
-    bool found = false;
+    struct search s = {.wanted = name, .out = out};
     cured_status status = find_directory(&a);
-    if (status == CURED_OK) status = find_member(&a, name, out, &names, &found);
-    if (status != CURED_OK || found) return status;
+    if (status == CURED_OK) status = walk(&a, look, &s);
+    if (status != CURED_OK || s.found) return status;
     char more[48] = "";
-    if (names.left_out != 0) snprintf(more, sizeof more, " and %zu more", names.left_out);
-    const char *list = a.members == 0 ? "nothing" : names.used != 0 ? names.text : "names that are no plain text";
+    if (s.names.left_out != 0) snprintf(more, sizeof more, " and %zu more", s.names.left_out);
+    const char *list = a.members == 0 ? "nothing" : s.names.used != 0 ? s.names.text : "names that are no plain text";
     if (name == NULL)
         return npy_fail(error, CURED_NOT_FOUND, "name one of its arrays behind a colon (it holds %s%s)", list, more);
     return npy_fail(error, CURED_NOT_FOUND, "there is no array '%.80s' in it: it holds %s%s", name, list, more);
+}
+
+struct visit {
+    npz_each_member each;
+    void *user;
+};
+
+static cured_status visit(const struct archive *a, void *user, const uint8_t *entry, size_t len, uint64_t at) {
+    const struct visit *v = user;
+    npz_member m;
+    const cured_status status = take_entry(a, entry, at, &m);
+    return status == CURED_OK ? v->each(v->user, (const char *)entry + ENTRY_BYTES, len, &m, a->error) : status;
+}
+
+cured_status npz_each(int fd, uint64_t size, npz_each_member each, void *user, cured_error *error) {
+    struct archive a = {.fd = fd, .size = size, .error = error};
+    struct visit v = {each, user};
+    const cured_status status = find_directory(&a);
+    return status == CURED_OK ? walk(&a, visit, &v) : status;
 }
 
 int npz_open(const char *path, bool *archive) {

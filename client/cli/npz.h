@@ -22,5 +22,10 @@ int npz_open(const char *path, bool *archive);
 /* Finds the member `name` or `name`.npy in the `size` bytes of a file. name NULL, and a name that is not there: the error lists
  * what is there. */
 cured_status npz_find(int fd, uint64_t size, const char *name, npz_member *out, cured_error *error);
+/* Hands every member to `each`, until one is not taken: the archive's status then. Its name is not ended by a NUL; len 0: it is too
+ * long. */
+typedef cured_status (*npz_each_member)(void *user, const char *name, size_t len, const npz_member *m,
+                                        cured_error *error);
+cured_status npz_each(int fd, uint64_t size, npz_each_member each, void *user, cured_error *error);
 
 #endif

@@ -29,7 +29,7 @@ static bool number(const char *text, uint64_t *out) {
     return true;
 }
 
-/* Options that are taken as they are. cmd_token reads the last three. */
+/* Options that are taken as they are. cmd_token reads until, may and limits. */
 #define SET_TEXT(name)                                         \
     static int set_##name(cli_options *o, const char *value) { \
         o->name = value;                                       \
@@ -43,6 +43,9 @@ SET_TEXT(token_file)
 SET_TEXT(until)
 SET_TEXT(may)
 SET_TEXT(limits)
+SET_TEXT(manifest)
+SET_TEXT(check)
+SET_TEXT(filter)
 
 #define SET_FLAG(name, member)                                 \
     static int set_##name(cli_options *o, const char *value) { \
@@ -53,6 +56,7 @@ SET_TEXT(limits)
 SET_FLAG(keepdims, keepdims)
 SET_FLAG(local, local)
 SET_FLAG(raw, raw)
+SET_FLAG(finite, finite)
 SET_FLAG(json, json)
 SET_FLAG(once, once)
 SET_FLAG(total, total)
@@ -348,7 +352,8 @@ static int check(cli_options *o) {
     if (!files && !(command->takes & CLI_PERHAPS) && o->file != NULL)
         return cli_fail(EXIT_USAGE, "%s takes no argument ('%s')", o->command, o->file);
     if (ops && o->op_count == 0) return cli_fail(EXIT_USAGE, "%s wants --ops OP,OP,...", o->command);
-    if (!ops && o->op_count != 0) return cli_fail(EXIT_USAGE, "--ops belongs to reduce and merge");
+    if (!ops && o->op_count != 0 && (command->takes & CLI_OF_WEIGHTS) == 0)
+        return cli_fail(EXIT_USAGE, "--ops belongs to reduce and merge");
     if (command == cli_program_here.op) {
         cured_op_parse(o->command, &o->ops[0], NULL);
         o->op_count = 1;

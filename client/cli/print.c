@@ -57,7 +57,7 @@ static cJSON *json_element(cured_dtype dtype, const void *bytes, size_t len) {
     return cJSON_CreateRaw(text);
 }
 
-static cJSON *json_value(const cured_value *v) {
+cJSON *cli_value_json(const cured_value *v) {
     char hex[CURED_TEXT_BYTES];
     cured_error error;
     cured_dtype at_dtype;
@@ -141,7 +141,7 @@ static int print_json(const cli_options *o, const cli_answer *a) {
     cJSON *results = cJSON_AddObjectToObject(root, "results");
     const cured_value *v;
     for (size_t i = 0; (v = value_at(a, i)) != NULL; i++)
-        cJSON_AddItemToObject(results, cured_op_name(cured_value_op(v)), json_value(v));
+        cJSON_AddItemToObject(results, cured_op_name(cured_value_op(v)), cli_value_json(v));
     add_figures(root, a);
     char *text = cJSON_PrintUnformatted(root);
     int code = text != NULL && puts(text) >= 0 ? EXIT_OK : cli_fail(EXIT_IO, "cannot print the answer");

@@ -120,19 +120,28 @@ static void tell_auto(const cured_conn *conn) {
         cli_warn("no daemon listens: answering in this process");
 }
 
-int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
-    cured_error error;
+static cured_status try_to_connect(const cli_options *o, bool daemon, uint32_t threads, cured_conn **conn,
+                                   cured_error *error) {
     cured_connect_options options = CURED_CONNECT_OPTIONS_INIT;
     const char *address = o->connect != NULL || daemon ? o->connect : "auto:";
     char name[64];
     snprintf(name, sizeof name, "%s/%s", cli_program_here.name, CURED_VERSION);
     options.client = name;
-    options.threads = o->threads;
+    options.threads = threads;
     options.tls_ca = o->tls_ca;
     options.tls_certificate = o->tls_certificate;
     options.tls_key = o->tls_key;
     options.token_file = o->token_file;
-    if (cured_connect(address, &options, conn, &error) != CURED_OK) return connect_failed(o, &error);
+    return cured_connect(address, &options, conn, error);
+}
+
+cured_status cli_connect_again(const cli_options *o, cured_conn **conn, cured_error *error) {
+    return try_to_connect(o, false, 1, conn, error);
+}
+
+int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
+    cured_error error;
+    if (try_to_connect(o, daemon, o->threads, conn, &error) != CURED_OK) return connect_failed(o, &error);
     tell_auto(*conn);
     if (cured_connected(*conn, &error) == CURED_OK) return EXIT_OK;
     int code = connect_failed(o, &error);
@@ -141,7 +150,7 @@ int cli_connect(const cli_options *o, bool daemon, cured_conn **conn) {
     return code;
 }
 
-static int exit_code(cured_status status) {
+int cli_exit_code(cured_status status) {
     switch (status) {
         case CURED_INVALID_ARGUMENT:
         case CURED_OUT_OF_RANGE:
@@ -170,7 +179,7 @@ static int exit_code(cured_status status) {
 int cli_call_failed(const cli_options *o, const cured_conn *conn, const cured_error *error, const char *what) {
     char text[1024];
     const char *why = error->text[0] != '\0' ? error->text : "the call failed";
-    int code = exit_code(error->code);
+    int code = cli_exit_code(error->code);
     /* The connection itself ended, and not for want of a daemon: the two do not understand each other. */
     cured_status ended = cured_conn_status(conn, NULL);
     if (ended == error->code && (ended == CURED_INVALID_ARGUMENT || ended == CURED_UNIMPLEMENTED)) code = EXIT_PROTOCOL;
