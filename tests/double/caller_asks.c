@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const asks_names[ASK_KINDS] = {"reduce",   "start",        "list",         "parts",         "each",
-                                           "axis",     "enqueued sum", "enqueued row", "enqueued axis", "enqueued list",
-                                           "captured", "captured row", "captured list"};
+const char *const asks_names[ASK_KINDS] = {"reduce",       "start",        "list",          "parts",
+                                           "types",        "places",       "each",          "axis",
+                                           "enqueued sum", "enqueued row", "enqueued axis", "enqueued list",
+                                           "captured",     "captured row", "captured list"};
 
 const char *asks_fault = "none";
 
@@ -15,6 +16,7 @@ enum { DEVICES = 2, TURNS = 2, ROW = ASKS_COUNT / ASKS_ROWS, PART = ASKS_COUNT /
 
 static int32_t *arrays[DEVICES][TURNS]; /* of device memory */
 static float *floats[DEVICES][TURNS];   /* the same numbers */
+static double *doubles[DEVICES][TURNS]; /* and these */
 static uint64_t *to[DEVICES];           /* device memory for answers, and a status behind them */
 static double at_host[ASKS_ROWS];
 static cured_values *found[ASKS_ARRAYS];
@@ -34,11 +36,14 @@ bool asks_to_device(asks_kind kind) { return kind >= ASK_SUM; }
 void asks_open(int device) {
     static int32_t numbers[ASKS_COUNT];
     static float same[ASKS_COUNT];
+    static double wide[ASKS_COUNT];
     ck_assert_int_eq(cudaMalloc((void **)&to[device], (ASKS_ROWS + 1) * 8), 0);
     for (int turn = 0; turn < TURNS; turn++) {
-        for (size_t i = 0; i < ASKS_COUNT; i++) same[i] = (float)(numbers[i] = element(device, turn, i));
+        for (size_t i = 0; i < ASKS_COUNT; i++) wide[i] = same[i] = (float)(numbers[i] = element(device, turn, i));
         ck_assert_int_eq(cudaMalloc((void **)&arrays[device][turn], sizeof numbers), 0);
         ck_assert_int_eq(cudaMalloc((void **)&floats[device][turn], sizeof same), 0);
+        ck_assert_int_eq(cudaMalloc((void **)&doubles[device][turn], sizeof wide), 0);
+        ck_assert_int_eq(cudaMemcpy(doubles[device][turn], wide, sizeof wide, cudaMemcpyHostToDevice), 0);
         ck_assert_int_eq(cudaMemcpy(arrays[device][turn], numbers, sizeof numbers, cudaMemcpyHostToDevice), 0);
         ck_assert_int_eq(cudaMemcpy(floats[device][turn], same, sizeof same, cudaMemcpyHostToDevice), 0);
     }
@@ -73,11 +78,17 @@ static bool is_of(asks_kind kind, asks_kind a, asks_kind b, asks_kind c) { retur
 cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured_error *error) {
     const cured_axis axis = {ASKS_ROWS, ROW, 1};
     cured_options along = CURED_OPTIONS_INIT;
-    const cured_op op = is_of(kind, ASK_PARTS, ASK_LARGEST, ASK_GRAPH_ROW) ? CURED_OP_MAX : CURED_OP_SUM;
-    const bool many = is_of(kind, ASK_LIST, ASK_PARTS, ASK_EACH) || is_of(kind, ASK_SUMS, ASK_GRAPH_LIST, ASK_SUMS);
+    const cured_op op = kind == ASK_PLACES                                   ? CURED_OP_ARGMAX
+                        : is_of(kind, ASK_PARTS, ASK_LARGEST, ASK_GRAPH_ROW) ? CURED_OP_MAX
+                                                                             : CURED_OP_SUM;
+    const bool mixed = kind == ASK_TYPES || kind == ASK_PLACES;
+    const bool many =
+        mixed || is_of(kind, ASK_LIST, ASK_PARTS, ASK_EACH) || is_of(kind, ASK_SUMS, ASK_GRAPH_LIST, ASK_SUMS);
     cured_cuda_array list[ASKS_ARRAYS] = {{floats[device][turn], ASKS_COUNT, CURED_F32}};
     for (size_t i = 0; many && i < ASKS_ARRAYS; i++)
         list[i] = (cured_cuda_array){floats[device][turn] + i * PART, PART, CURED_F32};
+    for (size_t i = 1; mixed && i < ASKS_ARRAYS; i += 2)
+        list[i] = (cured_cuda_array){doubles[device][turn] + i * PART, PART, CURED_F64};
     if (is_of(kind, ASK_AXIS, ASK_ROWS, ASK_LARGEST)) list[0].data = arrays[device][turn], list[0].dtype = CURED_I32;
     along.axis = &axis;
     const cured_cuda_ask ask = {sizeof ask, list, many ? ASKS_ARRAYS : 1,
@@ -88,6 +99,8 @@ cured_status asks_call(asks_kind kind, int device, int turn, void *stream, cured
         case ASK_REDUCE:
         case ASK_LIST:
         case ASK_PARTS:
+        case ASK_TYPES:
+        case ASK_PLACES:
             return keep(cured_cuda_reduce(&ask, found, error), 1);
         case ASK_START:
             return start_and_finish(&ask, error);
@@ -118,6 +131,14 @@ static double number(const cured_values *values) {
     return d;
 }
 
+static uint64_t place(const cured_values *values) {
+    size_t bytes;
+    uint64_t index = UINT64_MAX;
+    const void *at = cured_value_bytes(cured_values_get(values, 0), &bytes);
+    if (bytes == sizeof index) memcpy(&index, at, sizeof index);
+    return index;
+}
+
 static bool rows_right(const void *answers, int device, int turn) {
     for (size_t i = 0; i < ASKS_ROWS; i++) {
         int64_t sum;
@@ -144,7 +165,10 @@ bool asks_right(asks_kind kind, int device, int turn) {
         case ASK_REDUCE:
         case ASK_START:
         case ASK_LIST:
+        case ASK_TYPES:
             return number(found[0]) == all;
+        case ASK_PLACES:
+            return place(found[0]) == 777;
         case ASK_PARTS:
             return largest_right(number(found[0]), device, turn);
         case ASK_EACH:

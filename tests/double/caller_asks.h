@@ -15,6 +15,8 @@ typedef enum asks_kind {
     ASK_START,     /* and finish */
     ASK_LIST,      /* one answer of ASKS_ARRAYS arrays */
     ASK_PARTS,     /* the same, of an op that has no kernel for lists */
+    ASK_TYPES,     /* one answer of arrays of two types */
+    ASK_PLACES,    /* the same, of an op whose answer is a place */
     ASK_EACH,      /* an answer of each */
     ASK_AXIS,      /* to host memory */
     ASK_SUM,       /* to device memory: a sum */

@@ -25,12 +25,17 @@ void caller_good(cured_status status, const cured_error *error, const char *what
 void caller_wrong(const char *what, cured_dtype dtype, const char *op, uint64_t n, uint64_t offset);
 uint64_t caller_draw(uint64_t below);
 bool caller_same(const cured_value *a, const cured_value *b);
+/* Some ops that go with the type, 8 at most; how many. */
+size_t caller_draw_ops(cured_dtype dtype, cured_op *ops, bool unordered);
 /* On a stream that is drawn. */
 cured_cuda_ask caller_ask(const cured_cuda_array *arrays, size_t count, const cured_op *ops, size_t op_count,
                           const cured_options *options);
 /* With what the CPU says of the array in host memory. */
 void caller_compare(const char *what, cured_dtype dtype, const cured_op *ops, size_t op_count, const void *host,
                     uint64_t n, const cured_options *options, const cured_values *values, uint64_t offset);
+
+/* gpu_caller_types.c: lists of several types. */
+void caller_check_types(void);
 
 /* ---- gpu_caller_stream.c ---- */
 

@@ -164,11 +164,19 @@ void caller_check_refusals(void) {
     cured_error error = {.text = ""};
     cured_values *values, *each[2];
     static float host[4];
-    const cured_op sum = CURED_OP_SUM, bits = CURED_OP_BIT_AND;
+    const cured_op sum = CURED_OP_SUM, bits = CURED_OP_BIT_AND, product = CURED_OP_PROD;
     cured_cuda_array two[] = {{caller_run.device, 4, CURED_F32}, {caller_run.device, 4, CURED_F64}},
                      at_host = {host, 4, CURED_F32};
     cured_cuda_ask ask = {sizeof ask, two, 2, &sum, 1, NULL, NULL};
-    refused("types", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "arrays[1]");
+    void *const to[] = {caller_run.beside};
+    refused("types", cured_cuda_enqueue(&ask, to, NULL, &error), CURED_INVALID_ARGUMENT, &error, "arrays[1]");
+    two[1].dtype = CURED_I32;
+    refused("no type", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error, "i32, f32: floats");
+    two[1].dtype = CURED_F64;
+    ask.ops = &product;
+    refused("product", cured_cuda_reduce(&ask, &values, &error), CURED_INVALID_ARGUMENT, &error,
+            "cast the arrays to f64");
+    ask.ops = &sum;
     caller_good(cured_cuda_reduce_each(&ask, each, &error), &error, "each of two types");
     cured_values_free(each[0]);
     cured_values_free(each[1]);

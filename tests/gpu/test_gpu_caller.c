@@ -1,5 +1,5 @@
 /* test_gpu_caller: device memory reduced on this program's own streams (cured/cuda.h), against the CPU, bit for bit. The order of the
- * stream, captures and threads are in gpu_caller_stream.c. The same program runs on a GPU and over the runtime double of tests/double,
+ * stream, captures and threads are in gpu_caller_stream.c, lists of several types in gpu_caller_types.c. The same program runs on a GPU and over the runtime double of tests/double,
  * where what is enqueued runs late.
  *
  * usage: test_gpu_caller [--seed S] [--cases N] [--bytes N] [--random 1]
@@ -46,8 +46,7 @@ bool caller_same(const cured_value *a, const cured_value *b) {
     return left == right && cured_value_dtype(a) == cured_value_dtype(b) && (left == 0 || memcmp(x, y, left) == 0);
 }
 
-/* Some ops that go with the type; how many. */
-static size_t draw_ops(cured_dtype dtype, cured_op *ops, bool unordered) {
+size_t caller_draw_ops(cured_dtype dtype, cured_op *ops, bool unordered) {
     size_t count = 0, wanted = 1 + caller_draw(4);
     for (int tries = 0; tries < 60 && count < wanted; tries++) {
         const cured_op op = (cured_op)(1 + caller_draw(21));
@@ -109,7 +108,7 @@ static void check_whole(void) {
     cured_values *values;
     cured_options options = CURED_OPTIONS_INIT;
     const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
-    const size_t count = draw_ops(dtype, ops, false);
+    const size_t count = caller_draw_ops(dtype, ops, false);
     if (caller_draw(2)) options.nan = CURED_NAN_SKIP;
     bool takes_nan = false;
     cured_values *tried;
@@ -157,7 +156,7 @@ static void check_list(void) {
     cured_values *values, *each[MOST_ARRAYS];
     cured_cuda_array arrays[MOST_ARRAYS];
     const uint64_t n = make_array(&dtype, &offset, caller_run.bytes);
-    const size_t op_count = draw_ops(dtype, ops, true), count = cut(arrays, dtype, offset, n, 1);
+    const size_t op_count = caller_draw_ops(dtype, ops, true), count = cut(arrays, dtype, offset, n, 1);
     const cured_cuda_ask ask = caller_ask(arrays, count, ops, op_count, NULL);
     caller_good(cured_cuda_reduce(&ask, &values, &error), &error, "list");
     caller_compare("list", dtype, ops, op_count, caller_run.host + offset, n, NULL, values, offset);
@@ -225,7 +224,7 @@ static void check_partial(void) {
     cured_cuda_array arrays[MOST_ARRAYS];
     size_t size = sizeof bytes;
     const uint64_t n = make_array(&dtype, &offset, caller_run.bytes / 4);
-    const size_t op_count = draw_ops(dtype, ops, false), count = cut(arrays, dtype, offset, n, CR_PROD_BLOCK);
+    const size_t op_count = caller_draw_ops(dtype, ops, false), count = cut(arrays, dtype, offset, n, CR_PROD_BLOCK);
     const cured_cuda_ask ask = caller_ask(arrays, count, ops, op_count, NULL);
     caller_good(cured_cuda_partial(&ask, bytes, &size, &error), &error, "partial");
     caller_good(cured_partial_finish(bytes, size, ops, op_count, NULL, &values, &error), &error, "finish");
@@ -260,7 +259,7 @@ static void check_axis(bool to_device, bool whole) {
     cured_options options = CURED_OPTIONS_INIT;
     uint64_t n = make_array(&dtype, &offset, 65536);
     if (n == 0) return;
-    size_t op_count = draw_ops(dtype, ops, false);
+    size_t op_count = caller_draw_ops(dtype, ops, false);
     if (op_count > 4) op_count = 4;
     cured_axis axis = {1, n, 1};
     if (!whole) {
@@ -355,6 +354,7 @@ int main(int argc, char **argv) {
         check_whole();
         if (i % 2 == 0) check_list();
         if (i % 4 == 0) check_partial();
+        if (i % 2 == 1) caller_check_types();
         check_list_to(i % 8 == 0);
         check_axis(i & 1, (i & 3) == 3);
     }

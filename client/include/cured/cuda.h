@@ -42,7 +42,7 @@ typedef struct cured_cuda_array {
 typedef struct cured_cuda_ask {
     size_t struct_bytes;            /* sizeof(cured_cuda_ask) */
     const cured_cuda_array *arrays; /* several are one array, in this order */
-    size_t array_count;             /* 1 and more; of one dtype */
+    size_t array_count;             /* 1 and more */
     const cured_op *ops;
     size_t op_count; /* 1 to CURED_MAX_OPS */
     /* NULL: the defaults. Of them nan, overflow, result_dtype, ddof, axis, first, unplaced count; the others are refused. axis: with one
@@ -51,7 +51,11 @@ typedef struct cured_cuda_ask {
     void *stream; /* a cudaStream_t, which is a CUstream: NULL or 1 the legacy default stream, 2 the thread's */
 } cured_cuda_ask;
 
-/* ---- Answers in host memory ---- */
+/* ---- Answers in host memory ----
+ *
+ * Arrays of several dtypes are one array of the narrowest dtype that holds all their elements: of f16 and bf16 that is f32, of u8 and i8
+ * i16. INVALID_ARGUMENT where there is none (floats and integers, u64 and a signed type), and for prod of floats. One launch or more for
+ * each dtype; where an answer is an index, or a place of a partial, each array by itself, and start waits too. */
 
 /* Enqueues, and waits for the answers: without sleeping, as torch's item() does. *values: one for each op, freed by
  * cured_values_free(). INVALID_ARGUMENT with an axis. FAILED_PRECONDITION while the stream is captured: a graph has nobody who waits. */

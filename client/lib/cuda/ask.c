@@ -3,6 +3,7 @@
 
 #include "client/lib/options.h"
 #include "client/lib/value.h"
+#include "kernels/core/widen.h"
 
 static cr_status check_array(const cured_cuda_array *array, size_t i, bool same, cured_dtype dtype, cr_error *error) {
     if (!cr_dtype_is_input((cr_dtype)array->dtype))
@@ -10,7 +11,7 @@ static cr_status check_array(const cured_cuda_array *array, size_t i, bool same,
                        (unsigned)array->dtype, CURED_BOOL, CURED_F64);
     if (same && array->dtype != dtype)
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "arrays[%zu] is of %s, arrays[0] of %s: arrays of one answer are of one", i,
+                       "arrays[%zu] is of %s, arrays[0] of %s: arrays of an answer in device memory are of one", i,
                        cr_dtype_name((cr_dtype)array->dtype), cr_dtype_name((cr_dtype)dtype));
     if (array->count > PTRDIFF_MAX / 8 && array->count > (uint64_t)PTRDIFF_MAX / cr_dtype_size((cr_dtype)array->dtype))
         return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: %llu elements of %s are more than memory has", i,
@@ -27,9 +28,25 @@ static cr_status check_arrays(const cured_cuda_ask *of, cr_cl_cuda_what what, bo
     if (of->array_count != 1 && axis)
         return cr_fail(error, CR_INVALID_ARGUMENT, "array_count is %zu, must be 1 for an axis", of->array_count);
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++)
-        status = check_array(&of->arrays[i], i, what != CR_CUDA_EACH && what != CR_CUDA_PARTIAL_EACH,
-                             of->arrays[0].dtype, error);
+        status = check_array(&of->arrays[i], i, what == CR_CUDA_TO, of->arrays[0].dtype, error);
     return status;
+}
+
+/* The type of arrays that are one. */
+static cr_status take_type(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error *error) {
+    const bool together = what == CR_CUDA_VALUES || what == CR_CUDA_PARTIAL;
+    uint32_t types = 0;
+    ask->dtype = (cr_dtype)ask->of->arrays[0].dtype;
+    for (size_t i = 0; i < ask->of->array_count && together; i++) types |= UINT32_C(1) << ask->of->arrays[i].dtype;
+    ask->mixed = (types & (types - 1)) != 0;
+    return ask->mixed ? cr_widen_common(types, &ask->dtype, error) : CR_OK;
+}
+
+/* What arrays of several types ask more. */
+static cr_status take_places(cr_cl_cuda_ask *ask, cr_cl_cuda_what what, cr_error *error) {
+    ask->by_place = what == CR_CUDA_PARTIAL && !ask->unplaced && ask->needs.families & CR_FAM_EXTREMA;
+    for (size_t k = 0; k < ask->of->op_count; k++) ask->by_place |= cr_op_is_index(ask->ops[k]);
+    return ask->mixed ? cr_widen_check(ask->dtype, ask->needs.families, error) : CR_OK;
 }
 
 static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_error *error) {
@@ -86,13 +103,14 @@ cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_c
     if (status == CR_OK) status = check_arrays(of, what, o.axis != NULL, error);
     if (status == CR_OK) status = cr_cl_check_ops(of->ops, of->op_count, error);
     if (status != CR_OK) return status;
-    ask->dtype = (cr_dtype)of->arrays[0].dtype;
     for (size_t k = 0; k < of->op_count; k++) ask->ops[k] = (cr_op)(ask->numbers[k] = (uint32_t)of->ops[k]);
     ask->finish = (cr_finish_opts){(cr_nan_policy)o.nan, (cr_overflow)o.overflow, (cr_dtype)o.result_dtype, o.ddof};
     ask->first = o.first;
     ask->unplaced = o.unplaced;
-    status = take_shape(ask, o.axis, error);
+    status = take_type(ask, what, error);
+    if (status == CR_OK) status = take_shape(ask, o.axis, error);
     if (status == CR_OK) status = cr_cl_cuda_needs(ask, ask->dtype, &ask->needs, error);
+    if (status == CR_OK) status = take_places(ask, what, error);
     if (status == CR_OK) ask->api = cr_cl_cuda(error);
     return status == CR_OK && ask->api == NULL ? error->code : status;
 }

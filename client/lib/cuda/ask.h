@@ -11,24 +11,25 @@
 typedef struct cr_cl_cuda_ask {
     const cured_cuda_ask *of;
     const cr_caller_api *api;
-    cr_dtype dtype; /* of the arrays[0] */
+    cr_dtype dtype; /* of the arrays, or the one that holds the elements of all */
     cr_op ops[CURED_MAX_OPS];
     uint32_t numbers[CURED_MAX_OPS];
     cr_finish_opts finish;
     cr_needs needs;
     uint64_t first;
     bool unplaced, has_axis;
-    cr_shape shape; /* with has_axis; else one row of all */
+    bool mixed, by_place; /* mixed: the arrays are of several types. by_place: an answer says where an element lies */
+    cr_shape shape;       /* with has_axis; else one row of all */
 } cr_cl_cuda_ask;
 
 /* What a function takes beside the arrays. */
 typedef enum cr_cl_cuda_what {
     CR_CUDA_VALUES,       /* one answer an op, of the arrays together */
-    CR_CUDA_EACH,         /* of each array; their types may differ */
+    CR_CUDA_EACH,         /* of each array */
     CR_CUDA_PARTIAL,      /* the partial */
     CR_CUDA_PARTIAL_EACH, /* of each array */
     CR_CUDA_AXIS,         /* arrays of answers; an axis must be there */
-    CR_CUDA_TO,           /* answers in device memory, with an axis or without */
+    CR_CUDA_TO,           /* answers in device memory, with an axis or without; the arrays are of one type */
 } cr_cl_cuda_what;
 
 cr_status cr_cl_cuda_take(cr_cl_cuda_ask *ask, const cured_cuda_ask *of, cr_cl_cuda_what what, cr_error *error);

@@ -1,10 +1,9 @@
 /* reduce: most functions of cured/cuda.h: what a program asks becomes folds on its stream, and partials become answers.
  *
  * Thread: any. Owner: a call is the program's until it is finished. */
-#include <stddef.h>
 #include <stdlib.h>
 
-#include "client/lib/cuda/ask.h"
+#include "client/lib/cuda/folds.h"
 #include "client/lib/error.h"
 #include "client/lib/partial.h"
 #include "client/lib/value.h"
@@ -12,27 +11,14 @@
 struct cured_cuda_call {
     cr_cl_cuda_ask ask; /* what it points to is the program's, and not looked at any more */
     size_t op_count;
-    cr_caller_call *call;
+    cr_cl_cuda_folds folds;
 };
 
-_Static_assert(sizeof(cr_caller_array) == sizeof(cured_cuda_array) &&
-                   offsetof(cr_caller_array, data) == offsetof(cured_cuda_array, data) &&
-                   offsetof(cr_caller_array, n) == offsetof(cured_cuda_array, count),
-               "what a program lists is what the library reads");
-
-static cr_status start(const cr_cl_cuda_ask *ask, cr_caller_call **call, cr_error *error) {
-    const cured_cuda_ask *of = ask->of;
-    const cr_caller_fold fold = {
-        ask->dtype,      ask->needs.families, ask->needs.wants, (const cr_caller_array *)(const void *)of->arrays,
-        of->array_count, ask->first,          of->stream};
-    return ask->api->start(&fold, call, error);
-}
-
-static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_caller_call *call, cured_values **out,
+static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_cl_cuda_folds *folds, cured_values **out,
                         cr_error *error) {
     cr_partial partial;
     cured_values *values = cr_cl_values_new(op_count);
-    cr_status status = ask->api->finish(call, &partial, error);
+    cr_status status = cr_cl_cuda_folds_finish(folds, &partial, error);
     if (status == CR_OK && values == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the values");
     if (status == CR_OK) {
         cr_cl_cuda_set_values(ask, op_count, &partial, values);
@@ -46,11 +32,11 @@ static cr_status finish(const cr_cl_cuda_ask *ask, size_t op_count, cr_caller_ca
 cured_status cured_cuda_reduce(const cured_cuda_ask *of, cured_values **values, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
-    cr_caller_call *call;
+    cr_cl_cuda_folds folds;
     *values = NULL;
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_VALUES, &e);
-    if (status == CR_OK) status = start(&ask, &call, &e);
-    if (status == CR_OK) finish(&ask, of->op_count, call, values, &e);
+    if (status == CR_OK) status = cr_cl_cuda_folds_start(&folds, &ask, &e);
+    if (status == CR_OK) finish(&ask, of->op_count, &folds, values, &e);
     return cr_cl_give(error, &e, 0);
 }
 
@@ -60,7 +46,7 @@ cured_status cured_cuda_start(const cured_cuda_ask *of, cured_cuda_call **call, 
     *call = NULL;
     if (c == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the call");
     cr_status status = cr_cl_cuda_take(&c->ask, of, CR_CUDA_VALUES, &e);
-    if (status == CR_OK) status = start(&c->ask, &c->call, &e);
+    if (status == CR_OK) status = cr_cl_cuda_folds_start(&c->folds, &c->ask, &e);
     if (status == CR_OK) {
         c->op_count = of->op_count;
         c->ask.of = NULL;
@@ -71,15 +57,15 @@ cured_status cured_cuda_start(const cured_cuda_ask *of, cured_cuda_call **call, 
     return cr_cl_give(error, &e, 0);
 }
 
-bool cured_cuda_done(cured_cuda_call *call) { return call->ask.api->done(call->call); }
+bool cured_cuda_done(cured_cuda_call *call) { return cr_cl_cuda_folds_done(&call->folds); }
 
 cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cured_error *error) {
     cr_error e = {CR_OK, ""};
     if (values != NULL) {
         *values = NULL;
-        finish(&call->ask, call->op_count, call->call, values, &e);
+        finish(&call->ask, call->op_count, &call->folds, values, &e);
     } else {
-        call->ask.api->finish(call->call, NULL, &e);
+        cr_cl_cuda_folds_finish(&call->folds, NULL, &e);
     }
     free(call);
     return cr_cl_give(error, &e, 0);
@@ -88,7 +74,7 @@ cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **values, cur
 cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out_bytes, cured_error *error) {
     cr_error e = {CR_OK, ""};
     cr_cl_cuda_ask ask;
-    cr_caller_call *call;
+    cr_cl_cuda_folds folds;
     struct {
         cr_partial partial;
         cr_share share;
@@ -96,8 +82,8 @@ cured_status cured_cuda_partial(const cured_cuda_ask *of, void *out, size_t *out
     if (own == NULL) return cr_cl_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a partial");
     cr_status status = cr_cl_cuda_take(&ask, of, CR_CUDA_PARTIAL, &e);
     ask.needs.wants = 0; /* a partial is for any op of its families */
-    if (status == CR_OK) status = start(&ask, &call, &e);
-    if (status == CR_OK) status = ask.api->finish(call, &own->partial, &e);
+    if (status == CR_OK) status = cr_cl_cuda_folds_start(&folds, &ask, &e);
+    if (status == CR_OK) status = cr_cl_cuda_folds_finish(&folds, &own->partial, &e);
     if (status == CR_OK) status = cr_share_make(&own->share, &own->partial, ask.unplaced ? CR_UNPLACED : ask.first, &e);
     if (status == CR_OK) cr_cl_give_share(&own->share, out, out_bytes, &e);
     free(own);
