@@ -11,6 +11,7 @@
 #include "client/python/tensor.h"
 #include "cured/cuda.h"
 #include "kernels/core/axis.h"
+#include "kernels/core/widen.h"
 
 static cr_finish_opts finish_of(const cr_py_request *r) {
     return (cr_finish_opts){.nan = (cr_nan_policy)r->options.nan,
@@ -278,13 +279,15 @@ static bool take_list(tensor_list *list, PyObject *tensors, cr_py_request *r) {
     return good;
 }
 
-/* Borrows every tensor of a list or tuple. 1: all are of one library, device and dtype; 0: some is not; -1: exception. */
-static int borrow_all(tensor_list *list, PyObject *tensors) {
+/* Borrows every tensor of a list or tuple. 1: all are of one library, device and dtype, or with types of dtypes that have a common one; 0:
+ * some is not; -1: exception. */
+static int borrow_all(tensor_list *list, PyObject *tensors, bool types) {
     PyTypeObject *type = NULL;
     *list = (tensor_list){.held = PySequence_Tuple(tensors)};
     if (list->held == NULL) return -1;
     const Py_ssize_t count = PyTuple_Size(list->held);
     int taken = count > 0, first = 0;
+    uint32_t found = 0; /* types: 1 << cr_dtype */
     if (taken) list->arrays = PyMem_Malloc((size_t)count * sizeof *list->arrays);
     if (taken && list->arrays == NULL) {
         PyErr_NoMemory();
@@ -296,9 +299,13 @@ static int borrow_all(tensor_list *list, PyObject *tensors) {
         int device = 0;
         taken = cr_py_tensor_borrow(tensor, to, &device, i == 0 ? &list->stream : NULL);
         if (i == 0) type = Py_TYPE(tensor), first = device;
-        if (taken > 0) taken = Py_TYPE(tensor) == type && device == first && to->dtype == list->arrays[0].dtype;
+        if (taken > 0) taken = Py_TYPE(tensor) == type && device == first;
+        if (taken > 0) found |= UINT32_C(1) << to->dtype;
         list->count += taken > 0;
     }
+    cr_dtype wide;
+    cr_error ignored;
+    if (taken > 0 && (found & (found - 1)) != 0) taken = types && cr_widen_common(found, &wide, &ignored) == CR_OK;
     if (taken <= 0) end_list(list);
     return taken;
 }
@@ -307,7 +314,7 @@ PyObject *cr_py_cuda_list(cr_py_request *r) {
     tensor_list list;
     if (r->client != NULL || r->axis != NULL || r->where != NULL || r->initial != NULL || r->out != NULL || r->keepdims)
         return NULL;
-    if (borrow_all(&list, r->array) <= 0) return NULL;
+    if (borrow_all(&list, r->array, true) <= 0) return NULL;
     const cured_cuda_ask ask = ask_of_list(&list, r, &r->options);
     PyObject *answer = r->partial ? run_partial(&ask) : run_values(r, &ask);
     end_list(&list);
@@ -323,7 +330,7 @@ PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args) {
     tensor_list list;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &tensors, &ops) || !cr_py_request_ops(&r, ops)) return NULL;
-    const int taken = borrow_all(&list, tensors);
+    const int taken = borrow_all(&list, tensors, false);
     if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_None);
     options.unplaced = true;
     const cured_cuda_ask ask = ask_of_list(&list, &r, &options);
@@ -359,10 +366,10 @@ PyObject *cr_py_cuda_to(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &tensors, &op, &out) || !cr_py_request_ops(&r, op)) return NULL;
     r.options = defaults;
     PyObject *outs = PyTuple_Pack(1, out);
-    int taken = outs != NULL ? borrow_all(&to, outs) : -1;
+    int taken = outs != NULL ? borrow_all(&to, outs, false) : -1;
     Py_XDECREF(outs);
     if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_False);
-    taken = to.arrays[0].count == 1 ? borrow_all(&list, tensors) : 0;
+    taken = to.arrays[0].count == 1 ? borrow_all(&list, tensors, false) : 0;
     if (taken > 0) {
         taken = enqueue_list(&list, &r, &to.arrays[0]);
         end_list(&list);

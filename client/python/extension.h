@@ -364,6 +364,8 @@ extern PyTypeObject *cr_py_file_type;
 bool cr_py_partial_ready(PyObject *module);
 bool cr_py_file_ready(PyObject *module);
 PyObject *cr_py_merge(PyObject *module, PyObject *parts);
+/* _widened(list, dtype=None): the merged partial, as if all elements had that type: the narrowest that holds them all. */
+PyObject *cr_py_widened(PyObject *module, PyObject *args);
 /* linear.c: of a partial's bytes, the numbers that add up, or those of which the greatest counts. */
 PyObject *cr_py_linear(PyObject *bytes, bool maxima);
 PyObject *cr_py_from_linear(PyObject *module, PyObject *args, PyObject *kwargs);

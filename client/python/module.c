@@ -141,6 +141,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"from_linear", WITH_KEYWORDS(cr_py_from_linear),
          "from_linear(array, dtype, ops, maxima=None)\n--\n\nThe Partial of linear forms that were added, and "
          "compared."},
+        {"_widened", cr_py_widened, METH_VARARGS, "A list's partials, of one type or several, as one: for _lists.py."},
         {"merge", cr_py_merge, METH_O, "Merges partials, in any order: a Partial."},
         {"empty", WITH_KEYWORDS(cr_py_empty), "An array in memory that the daemon reads without a copy."},
         {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},

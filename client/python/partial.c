@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "client/python/extension.h"
+#include "kernels/core/serial.h"
+#include "kernels/core/widen.h"
 
 typedef struct cr_py_partial {
     PyObject_HEAD PyObject *bytes;
@@ -116,6 +118,66 @@ PyObject *cr_py_merge(PyObject *module, PyObject *parts) {
     PyObject *merged = count != 0 ? merge_bytes(all, count)
                                   : PyErr_Format(PyExc_ValueError, "parts is empty, must have one partial at least");
     Py_DECREF(all);
+    return merged;
+}
+
+static const uint8_t *bytes_of(PyObject *part, size_t *size) {
+    PyObject *own = ((cr_py_partial *)part)->bytes;
+    *size = (size_t)PyBytes_Size(own);
+    return (const uint8_t *)PyBytes_AsString(own);
+}
+
+/* The types of partials, which all of the list's items are: a mask, 1 << cr_dtype. 0 with an exception. */
+static uint32_t types_of(PyObject *parts) {
+    uint32_t types = 0;
+    for (Py_ssize_t i = 0; i < PyList_Size(parts); i++) {
+        size_t size;
+        PyObject *part = PyList_GetItem(parts, i);
+        if (!PyObject_TypeCheck(part, partial_type)) return PyErr_SetString(PyExc_TypeError, "Partials are wanted"), 0;
+        types |= UINT32_C(1) << bytes_of(part, &size)[3];
+    }
+    if (types == 0) PyErr_SetString(PyExc_ValueError, "the list has no partials");
+    return types;
+}
+
+/* A new reference. */
+static PyObject *widen(PyObject *part, cr_dtype wide, cr_share *share, uint8_t *packed) {
+    size_t size;
+    cr_error error;
+    const uint8_t *bytes = bytes_of(part, &size);
+    if (bytes[3] == wide) return Py_NewRef(part);
+    if (cr_share_unpack(bytes, size, share, &error) == CR_OK &&
+        cr_partial_widen(&share->partial, wide, &error) == CR_OK)
+        return cr_py_partial_new(packed, cr_share_pack(share, packed, CR_SERIAL_MAX_BYTES));
+    PyErr_SetString(PyExc_ValueError, error.text);
+    return NULL;
+}
+
+PyObject *cr_py_widened(PyObject *module, PyObject *args) {
+    PyObject *parts, *all = NULL;
+    const char *name = NULL;
+    cr_dtype wide = CR_DTYPE_NONE;
+    cr_error error;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!|z", &PyList_Type, &parts, &name)) return NULL;
+    const uint32_t types = types_of(parts);
+    if (types == 0) return NULL;
+    if ((name != NULL ? cr_dtype_parse(name, &wide, &error) : cr_widen_common(types, &wide, &error)) != CR_OK)
+        return PyErr_Format(PyExc_TypeError, "%s", error.text);
+    const Py_ssize_t count = PyList_Size(parts);
+    struct {
+        cr_share share;
+        uint8_t packed[CR_SERIAL_MAX_BYTES];
+    } *own = PyMem_Malloc(sizeof *own);
+    bool good = own != NULL && (all = PyTuple_New(count)) != NULL;
+    if (own == NULL) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count && good; i++) {
+        PyObject *one = widen(PyList_GetItem(parts, i), wide, &own->share, own->packed);
+        good = one != NULL && PyTuple_SetItem(all, i, one) == 0;
+    }
+    PyObject *merged = good ? merge_bytes(all, count) : NULL;
+    PyMem_Free(own);
+    Py_XDECREF(all);
     return merged;
 }
 

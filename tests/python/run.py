@@ -15,7 +15,7 @@ GROUPS = {
                "test_out", "test_parts", "test_linear", "test_lists"],
     "programs": ["test_daemon", "test_files", "test_process", "test_credentials", "test_wheel", "test_page", "test_tables"],
 }
-ALONE = ["test_cuda_here", "test_cuda_ways", "test_dask", "test_gpu_out", "test_many_regions", "test_torch"]  # tests of their own in CMakeLists.txt
+ALONE = ["test_cuda_here", "test_cuda_lists", "test_cuda_ways", "test_dask", "test_gpu_out", "test_many_regions", "test_torch"]  # tests of their own in CMakeLists.txt
 
 
 def check_groups():

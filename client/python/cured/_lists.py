@@ -2,12 +2,11 @@
 cured.reduce_each.
 
 The extension calls answer() for a list or a tuple, so that an array's call is as short as without lists. Each array is folded where it
-lies, and partials are merged. Arrays of several types are one array of the narrowest type that holds them all (_widen.py).
+lies, and partials are merged. Arrays of several types are one array of the narrowest type that holds them all.
 """
 from . import _cured
 from ._adapt import adapt, is_no_array
-from ._cured import _is_index, _is_ordered, merge, partial
-from ._widen import FLOATS, NO_LINEAR_FORM, common, unplaced, widened
+from ._cured import _is_float, _is_index, _is_ordered, _widened, partial
 
 OPTIONS = ("dtype", "ddof", "nan", "overflow")
 REFUSED = {
@@ -70,22 +69,17 @@ def _runs(arrays, in_order):
 
 def _partials(arrays, ops, first, client):
     """The partials of all arrays, in order. first None: without a position."""
-    partials, is_float = [], False
+    partials, by_blocks = [], False
     for on_gpu, run in _runs(arrays, first is not None):
-        whole = _cured._cuda_partial(run, ops, first) if on_gpu and client is None else None
-        if whole is not None:
-            made = [whole]
-        else:
-            made = []
-            for array in run:
-                if first is not None and first % BLOCK and "prod" in ops and is_float:
-                    raise ValueError(PRODUCT)
-                made.append(partial(array, ops, first=first, client=client))
-                is_float = made[-1].dtype in FLOATS
-                first = None if first is None else first + made[-1].count
-        if whole is not None and first is not None:
-            first += whole.count
-        partials += made
+        cut = by_blocks and first % BLOCK
+        whole = _cured._cuda_partial(run, ops, first) if on_gpu and client is None and not cut else None
+        for array in run if whole is None else [whole]:
+            if by_blocks and first % BLOCK:
+                raise ValueError(PRODUCT)
+            made = partial(array, ops, first=first, client=client) if whole is None else whole
+            by_blocks = first is not None and "prod" in ops and _is_float(made.dtype)
+            first = None if first is None else first + made.count
+            partials.append(made)
     return partials
 
 
@@ -93,35 +87,16 @@ def _has_masked(arrays):
     return any(hasattr(kind, "mask") and hasattr(kind, "compressed") for kind in _kinds(arrays))
 
 
-def joined(partials, names, is_placed=False):
-    """One partial of arrays of several types, in the narrowest type that holds them all. It has no position."""
-    by_type = {}
-    for part in partials:
-        by_type.setdefault(part.dtype, []).append(part)
-    wide, types = common(by_type), ", ".join(sorted(by_type))
-    for name in names:
-        if name in NO_LINEAR_FORM:
-            raise TypeError("%s: not of a list of several types (%s), because only sums, counts and extrema are widened exactly: "
-                            "cast the arrays to %s" % (name, types, wide))
-    if is_placed:
-        by_type = {dtype: [unplaced(part, names) for part in parts] for dtype, parts in by_type.items()}
-    return merge([widened(merge(parts), wide, names) for parts in by_type.values()])
-
-
 def fold(arrays, ops, first=None, client=None):
-    """The Partial of all arrays as one. first None: without a position, which arrays of several types have never."""
-    names = names_of(ops)
-    partials = _partials(arrays, names, None if _has_masked(arrays) else first, client)
-    if all(part.dtype == partials[0].dtype for part in partials):
-        return merge(partials)
-    return joined(partials, names, first is not None)
+    """The Partial of all arrays as one. first None: without a position."""
+    return _widened(_partials(arrays, names_of(ops), None if _has_masked(arrays) else first, client))
 
 
 def _partial(arrays, names, options, client):
     """As cured.partial's defaults: a position from 0 on, where the arrays can have one."""
     state = fold(arrays, names, options.get("first", 0), client)
     if options.get("first") is not None and bytes(state)[2] == UNPLACED:
-        raise TypeError("first: a list with masked arrays, or arrays of several types, has no position: leave first away")
+        raise TypeError("first: a list with masked arrays has no position: leave first away")
     return state
 
 

@@ -11,8 +11,7 @@ from array import array
 import torch
 import torch.distributed as dist
 
-from . import _widen
-from ._cured import from_linear, partial
+from ._cured import _widened, from_linear, partial
 from ._cured import sum as rounded
 
 WIDE = "f64"
@@ -53,8 +52,7 @@ class State:
         both.counts = [a + b for a, b in zip(self.counts, other.counts)]
         parts = [state.partial for state in (self, other) if state.partial is not None]
         if len(parts) == 2:
-            from ._lists import joined
-            both.partial = joined(parts, [self.op])
+            both.partial = _widened(parts)
         elif parts:
             both.partial, = parts
         return both
@@ -62,8 +60,9 @@ class State:
     def _numbers(self):
         """(numbers that go through the all_reduce, how many of them are the partial's sums)."""
         made = self.partial if self.partial is not None else partial(array("d"), [self.op], first=None)
-        sums, maxima = _widen.linear(made, WIDE)
-        return sums + maxima, len(sums)
+        wide = _widened([made], WIDE)
+        sums = wide.linear().tolist()
+        return sums + wide.linear_max().tolist(), len(sums)
 
 
 def is_on_gpu(group):

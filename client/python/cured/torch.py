@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import torch
 
-from . import _lists, _ranks, _widen
-from ._cured import _cuda_partials, _cuda_to, _cuda_whole
+from . import _lists, _ranks
+from ._cured import _cuda_partials, _cuda_to, _cuda_whole, _is_float
 from ._cured import partial as _partial
 from ._result import Result
 
@@ -216,7 +216,7 @@ def _state_or_error(memory, ops):
 
 
 def _stats(state, is_bool, nan, ddof):
-    is_float = state.dtype in _widen.FLOATS
+    is_float = _is_float(state.dtype)
     answers = dict(state.finish(STATS, ddof=ddof, **({"nan": nan} if is_float else {}))._answers)
     answers["count"] = state.count  # the NaNs too
     if is_bool:
