@@ -58,7 +58,7 @@ set(pages ${CURED_PROTOCOL_PAGES} LICENSE NOTICE README.md CHANGELOG.md CONTRIBU
           deploy/compose.yml deploy/kubernetes/cpu.yaml deploy/kubernetes/gpu.yaml deploy/kubernetes/client.yaml
           deploy/kubernetes/podmonitor.yaml deploy/prometheus/prometheus.yml deploy/prometheus/cured.rules.yml deploy/grafana/cured.json)
 file(GLOB more RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS docs/*.md docs/*.svg docs/*.webp docs/bench/*.svg examples/*.md
-     examples/*.c examples/*.py examples/grpc/*)
+     examples/*.c examples/*.py examples/grpc/* examples/checkpoint/*.safetensors examples/checkpoint/sharded/*)
 foreach(page ${pages} ${more})
   get_filename_component(folder ${page} DIRECTORY)
   set(installed ${PROJECT_SOURCE_DIR}/${page})

@@ -7,10 +7,6 @@
 
 #include "client/cli/checkpoint.h"
 
-/* What a row says unless --ops does. */
-static const char *const own_ops[] = {"count_nan", "count_inf", "count_nonzero", "min",   "max",
-                                      "mean",      "std",       "norm2",         "digest"};
-
 bool cli_columns_have(const cli_columns *c, cured_op op) {
     for (size_t i = 0; i < c->count; i++)
         if (c->ops[i] == op) return true;
@@ -34,8 +30,7 @@ static void settle_columns(const cli_options *o, bool compare, cli_columns *c) {
                        .infs = named("count_inf"),
                        .nonzeros = named("count_nonzero")};
     for (size_t i = 0; i < o->op_count; i++) add(c, o->ops[i]);
-    for (size_t i = 0; c->own && i < sizeof own_ops / sizeof own_ops[0]; i++)
-        if (named(own_ops[i]) != 0) add(c, named(own_ops[i]));
+    if (c->own) c->count = weights_own_ops(c->ops);
     if (o->finite) {
         add(c, c->nans);
         add(c, c->infs);

@@ -96,6 +96,12 @@ static const char *cell(const cli_checkpoint *c, const cli_columns *columns, siz
     return out;
 }
 
+/* Words stand left in their column, numbers right. more: something follows on the line. */
+static int side(const cli_columns *columns, size_t i, bool more, size_t width) {
+    if (i >= 3 && columns->ops[i - 3] != columns->digest) return (int)width;
+    return more ? -(int)width : 0;
+}
+
 static void print_rows(const cli_checkpoint *c, const cli_columns *columns) {
     static char text[WEIGHTS_SHAPE_BYTES + CLI_NAME_BYTES]; /* a shape, or a name */
     size_t width[MOST_COLUMNS] = {6, 4, 5};
@@ -107,14 +113,15 @@ static void print_rows(const cli_checkpoint *c, const cli_columns *columns) {
             if (length > width[i]) width[i] = length;
         }
     printf("%-*s  %-*s  %-*s", (int)width[0], "# name", (int)width[1], "type", (int)width[2], "shape");
-    for (size_t i = 3; i < count; i++) printf("  %*s", (int)width[i], heading(columns, i - 3));
+    for (size_t i = 3; i < count; i++)
+        printf("  %*s", side(columns, i, i + 1 < count, width[i]), heading(columns, i - 3));
     putchar('\n');
     for (size_t t = 0; t < c->table.count; t++) {
-        for (size_t i = 0; i < count; i++)
-            printf("%s%*s", i != 0 ? "  " : "", i < 3 ? -(int)width[i] : (int)width[i],
-                   cell(c, columns, t, i, text, sizeof text));
         const bool nan = cli_checkpoint_count(c, t, columns->nans) != 0,
                    inf = cli_checkpoint_count(c, t, columns->infs) != 0;
+        for (size_t i = 0; i < count; i++)
+            printf("%s%*s", i != 0 ? "  " : "", side(columns, i, i + 1 < count || nan || inf, width[i]),
+                   cell(c, columns, t, i, text, sizeof text));
         printf("%s%s%s\n", nan || inf ? "  !" : "", nan ? " NaN" : "", inf ? " infinity" : "");
     }
 }

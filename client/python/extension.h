@@ -374,6 +374,9 @@ PyObject *cr_py_file_open(PyObject *module, PyObject *args, PyObject *kwargs);
 /* Takes the place of an array in an input. */
 void cr_py_file_input(PyObject *file, cr_py_input *in);
 
+/* weights.c: path, ops or None, pattern or None, address: the tensors of a checkpoint and their answers, and the digest of all. */
+PyObject *cr_py_weights(PyObject *module, PyObject *args);
+
 /* ---- async.c: calls that an event loop waits for ---- */
 
 extern PyTypeObject *cr_py_async_type;

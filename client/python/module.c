@@ -145,6 +145,7 @@ PyMODINIT_FUNC PyInit__cured(void) {
         {"merge", cr_py_merge, METH_O, "Merges partials, in any order: a Partial."},
         {"empty", WITH_KEYWORDS(cr_py_empty), "An array in memory that the daemon reads without a copy."},
         {"file", WITH_KEYWORDS(cr_py_file_open), "An array in a file: .npy, or raw elements with dtype=."},
+        {"_weights", cr_py_weights, METH_VARARGS, "The tensors of a checkpoint, and their answers."},
         {"_cuda_partial", cr_py_cuda_partial, METH_VARARGS, "The partial of a list of CUDA tensors, by their GPU."},
         {"_cuda_partials", cr_py_cuda_partials, METH_VARARGS, "A Partial for each CUDA tensor of a list."},
         {"_cuda_each", (PyCFunction)(void (*)(void))cr_py_cuda_each, METH_FASTCALL | METH_KEYWORDS,

@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -337,42 +336,5 @@ cured_status weights_run(const weights *w, const weights_ask *ask, weights_answe
     pthread_cond_destroy(&p.ended);
     pthread_mutex_destroy(&p.lock);
     if (status != CURED_OK) weights_answers_free(out);
-    return status;
-}
-
-void weights_answers_free(weights_answers *a) {
-    for (size_t i = 0; a->values != NULL && i < a->count; i++) cured_values_free(a->values[i]);
-    free(a->values);
-    *a = (weights_answers){NULL, 0};
-}
-
-const cured_value *weights_answer(const weights_answers *a, size_t tensor, cured_op op) {
-    const cured_value *v = NULL;
-    for (size_t i = 0; a->values[tensor] != NULL && (v = cured_values_get(a->values[tensor], i)) != NULL; i++)
-        if (cured_value_op(v) == op) return v;
-    return NULL;
-}
-
-cured_status weights_digest(const weights *w, const weights_answers *a, cured_op digest, cured_values **out,
-                            cured_error *error) {
-    char *text = NULL, shape[WEIGHTS_SHAPE_BYTES], value[CURED_TEXT_BYTES];
-    size_t bytes = 0;
-    bool whole = true;
-    *out = NULL;
-    FILE *f = open_memstream(&text, &bytes);
-    for (size_t i = 0; f != NULL && i < w->count && whole; i++) {
-        const weights_tensor *t = &w->tensors[i];
-        const cured_value *v = weights_answer(a, i, digest);
-        whole = v != NULL && cured_value_text(v, value, sizeof value) == CURED_OK;
-        weights_shape_text(t, shape);
-        if (whole) fprintf(f, "%zu %s %s %s %s\n", strlen(t->name), t->name, t->type, shape, value);
-    }
-    if (f == NULL || fclose(f) != 0) {
-        free(text);
-        return npy_fail(error, CURED_RESOURCE_EXHAUSTED, "no memory for the digest of all");
-    }
-    const cured_status status =
-        whole ? cured_reduce_here(CURED_U8, &digest, 1, text, bytes, NULL, out, error) : CURED_OK;
-    free(text);
     return status;
 }

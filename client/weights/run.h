@@ -21,6 +21,9 @@ typedef struct weights_ask {
     void *user;
 } weights_ask;
 
+/* What a checkpoint is asked where nobody says more; their number. */
+size_t weights_own_ops(cured_op out[CURED_MAX_OPS]);
+
 /* One for each tensor, NULL where nothing was asked. */
 typedef struct weights_answers {
     cured_values **values;

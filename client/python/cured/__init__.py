@@ -10,6 +10,7 @@ from ._cured import __version__  # noqa: F401
 from ._lists import reduce_each  # noqa: F401
 from ._parts import reduce_parts  # noqa: F401
 from ._result import Result  # noqa: F401
+from ._weights import weights  # noqa: F401
 
 
 def __getattr__(name):

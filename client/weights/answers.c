@@ -1,0 +1,55 @@
+/* answers: what came back for each tensor, and the digest of all.
+ *
+ * Thread: one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/npy.h"
+#include "client/weights/run.h"
+
+size_t weights_own_ops(cured_op out[CURED_MAX_OPS]) {
+    static const char *const names[] = {"count_nan", "count_inf", "count_nonzero", "min",   "max",
+                                        "mean",      "std",       "norm2",         "digest"};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (cured_op_parse(names[i], &out[count], NULL) == CURED_OK) count++;
+    return count;
+}
+
+void weights_answers_free(weights_answers *a) {
+    for (size_t i = 0; a->values != NULL && i < a->count; i++) cured_values_free(a->values[i]);
+    free(a->values);
+    *a = (weights_answers){NULL, 0};
+}
+
+const cured_value *weights_answer(const weights_answers *a, size_t tensor, cured_op op) {
+    const cured_value *v = NULL;
+    for (size_t i = 0; a->values[tensor] != NULL && (v = cured_values_get(a->values[tensor], i)) != NULL; i++)
+        if (cured_value_op(v) == op) return v;
+    return NULL;
+}
+
+cured_status weights_digest(const weights *w, const weights_answers *a, cured_op digest, cured_values **out,
+                            cured_error *error) {
+    char *text = NULL, shape[WEIGHTS_SHAPE_BYTES], value[CURED_TEXT_BYTES];
+    size_t bytes = 0;
+    bool whole = true;
+    *out = NULL;
+    FILE *f = open_memstream(&text, &bytes);
+    for (size_t i = 0; f != NULL && i < w->count && whole; i++) {
+        const weights_tensor *t = &w->tensors[i];
+        const cured_value *v = weights_answer(a, i, digest);
+        whole = v != NULL && cured_value_text(v, value, sizeof value) == CURED_OK;
+        weights_shape_text(t, shape);
+        if (whole) fprintf(f, "%zu %s %s %s %s\n", strlen(t->name), t->name, t->type, shape, value);
+    }
+    if (f == NULL || fclose(f) != 0) {
+        free(text);
+        return npy_fail(error, CURED_RESOURCE_EXHAUSTED, "no memory for the digest of all");
+    }
+    const cured_status status =
+        whole ? cured_reduce_here(CURED_U8, &digest, 1, text, bytes, NULL, out, error) : CURED_OK;
+    free(text);
+    return status;
+}

@@ -1,0 +1,104 @@
+"""cured.weights: a mapping of tensors' names to Results, for each kind of checkpoint; NumPy says what they must be."""
+import os
+import pickle
+import struct
+import sys
+import tempfile
+
+import numpy
+from support import Case, cured
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "unit", "client"))
+from checkpoints import Tensor, digest, digest_of_all, gguf, index, npz, safetensors  # noqa: E402: tests/unit/client
+
+W = Tensor("F32", (2, 3), struct.pack("<6f", 1, -2, 3, 0, 0.5, float("inf")))
+SOME = {"w": W, "b": Tensor("BF16", (2,), struct.pack("<2H", 0x3F80, 0x7FC0)), "s": Tensor("F64", (), struct.pack("<d", 2.5)),
+        "e": Tensor("I16", (0, 5), b""), "i": Tensor("I64", (1, 2), struct.pack("<2q", -5, 7))}
+
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+HAS_DIGEST = hasattr(cured, "digest")
+
+
+class Weights(Case):
+    def test_page(self):
+        """docs/WEIGHTS.md."""
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(SOURCE)
+        page = ("""
+w = cured.weights("examples/checkpoint/model.safetensors")
+w["layers.1.mlp.weight"].count_nan, w.digest, w.shapes["embed.weight"]
+""").split("\n")
+        exec(page[1], {"cured": cured}, names := {})  # noqa: S102: what the page shows
+        found = eval(page[2], names)  # noqa: S307
+        self.assertEqual((1, (64, 8)), (found[0], found[2]))
+        self.assertTrue(not HAS_DIGEST or str(found[1]).startswith("cd1-"))
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name, data):
+        path = os.path.join(self.folder.name, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(data)
+        return path
+
+    def test_kinds(self):
+        self.path("m/0.safetensors", safetensors({n: SOME[n] for n in "wb"}))
+        self.path("m/1.safetensors", safetensors({n: SOME[n] for n in "sei"}))
+        where = {n: "%d.safetensors" % (n in "sei") for n in SOME}
+        for path in (self.path("a.safetensors", safetensors(SOME)), os.path.join(self.folder.name, "m"),
+                     self.path("m/m.safetensors.index.json", index(where)), self.path("a.gguf", gguf(SOME)), self.path("a.npz", npz(SOME)),
+                     self.path("b.npz", npz(SOME, True))):
+            w = cured.weights(path)
+            self.assertEqual(["b", "e", "i", "s", "w"], list(w))
+            self.assertEqual((5, True, False), (len(w), "w" in w, "x" in w))
+            self.assertEqual((-2.0, float("inf"), 0, 1, 1), (w["w"].min, w["w"].max, w["w"].count_nan, w["w"].count_inf, w["w"].zeros))
+            self.assertEqual(1, w["b"].count_nan)
+            self.assertEqual((1.0, 6.0, float(numpy.linalg.norm([-5, 7]))), (w["i"].mean, w["i"].std, w["i"].norm2))
+            self.assertEqual({"b": "bf16", "e": "i16", "i": "i64", "s": "f64", "w": "f32"}, w.types)
+            self.assertEqual({n: t.shape for n, t in SOME.items()}, w.shapes)
+            self.assertEqual({n: len(t.data) for n, t in SOME.items()}, w.bytes)
+            with self.assertRaisesRegex(ValueError, "min of no elements"):
+                w["e"].min
+            with self.assertRaises(KeyError):
+                w["x"]
+            for name, t in SOME.items() if HAS_DIGEST else ():
+                self.assertEqual(digest(t.data), str(w[name].digest))
+            self.assertEqual(digest_of_all(SOME) if HAS_DIGEST else "None", str(w.digest))
+
+    def test_ops_and_filter(self):
+        path = self.path("a.safetensors", safetensors(SOME))
+        w = cured.weights(path, "sum, count", filter="[is]")
+        self.assertEqual({"i": {"sum": 2, "count": 2}, "s": {"sum": 2.5, "count": 1}}, {n: dict(r) for n, r in w.items()})
+        self.assertIsNone(w.digest)
+        self.assertEqual({}, dict(cured.weights(path, ["sum"], filter="nothing")))
+        with self.assertRaisesRegex(ValueError, "frob"):
+            cured.weights(path, ["frob"])
+        self.assertEqual(6, cured.weights(os.fsencode(path), ["count"])["w"].count)
+        self.assertEqual(dict(w["i"]), dict(pickle.loads(pickle.dumps(w["i"]))))
+        self.assertIn("5 tensors", repr(cured.weights(path)))
+
+    def test_types_not_reduced(self):
+        w = cured.weights(self.path("a.safetensors", safetensors({"f": Tensor("F4", (4,), b"ab"), "c": Tensor("C64", (1,), bytes(8))})))
+        self.assertEqual({"f": "F4", "c": "C64"}, w.types)
+        self.assertEqual(["digest"] * HAS_DIGEST, list(w["f"]))
+        w = cured.weights(self.path("a.gguf", gguf({"u": Tensor("?", (32,), bytes(32))}, types={"u": 77})))
+        self.assertEqual(({}, None, None), (dict(w["u"]), w.bytes["u"], w.digest))
+
+    def test_errors(self):
+        for error, says, path in ((FileNotFoundError, "No such file", os.path.join(self.folder.name, "gone")),
+                                  (ValueError, "none of what is read", self.path("x", b"hello, hello")),
+                                  (ValueError, "it is a pickle", self.path("x.pt", b"\x80\x02}q\0.")),
+                                  (ValueError, "tensor 'w': data_offsets", self.path("y", safetensors({"w": W})[:-1]))):
+            with self.assertRaisesRegex(error, says):
+                cured.weights(path)
+        with self.assertRaises(TypeError):
+            cured.weights(5)
+        with self.assertRaises(ConnectionError):
+            cured.weights(self.path("a.safetensors", safetensors(SOME)), address="unix:" + os.path.join(self.folder.name, "nobody"))
