@@ -51,9 +51,12 @@ static bool fail(struct reading *r, const char *what) {
     return false;
 }
 
-static bool read_text(struct reading *r, char **out) {
+/* plain: of letters that a terminal shows as they are. */
+static bool read_text(struct reading *r, bool plain, char **out) {
     if (*out != NULL) return fail(r, "a field is there twice");
     if (!weights_json_string(&r->j)) return false;
+    for (const char *p = r->j.text; plain && *p != '\0'; p++)
+        if (*p <= ' ' || *p > '~') return fail(r, "a type or a digest is no plain word");
     *out = strdup(r->j.text);
     return *out != NULL || fail(r, "there is no memory for it");
 }
@@ -86,11 +89,11 @@ static bool read_fields(struct reading *r, cli_entry *e) {
         if (!weights_json_key(&r->j, first, &more)) return false;
         if (!more) break;
         if (strcmp(r->j.text, "name") == 0)
-            good = read_text(r, &e->name);
+            good = read_text(r, false, &e->name);
         else if (strcmp(r->j.text, "type") == 0)
-            good = read_text(r, &e->type);
+            good = read_text(r, true, &e->type);
         else if (strcmp(r->j.text, "digest") == 0)
-            good = read_text(r, &e->digest);
+            good = read_text(r, true, &e->digest);
         else if (strcmp(r->j.text, "shape") == 0)
             good = read_shape(r, &e->shape);
         else if (strcmp(r->j.text, "bytes") == 0)

@@ -68,13 +68,13 @@ static cured_status read_some(weights_reader *r, uint8_t *out, size_t most, size
     if (r->unpacker != NULL) return unpack_next(r->unpacker, out, most, n, error);
     if (r->turned != NULL) {
         if (turned_read(r->turned, r->at, out, most, n)) return CURED_OK;
-        return npy_fail(error, CURED_DATA_LOSS, "cannot read %s: %s", r->file->path, strerror(errno));
+        return npy_fail(error, CURED_DATA_LOSS, "cannot read it: %s", strerror(errno));
     }
     do got = pread(r->file->fd, out, most, (off_t)(r->tensor->offset + r->at));
     while (got < 0 && errno == EINTR);
     *n = got > 0 ? (size_t)got : 0;
     if (got >= 0) return CURED_OK;
-    return npy_fail(error, CURED_DATA_LOSS, "cannot read %s: %s", r->file->path, strerror(errno));
+    return npy_fail(error, CURED_DATA_LOSS, "cannot read it: %s", strerror(errno));
 }
 
 cured_status weights_reader_next(weights_reader *r, uint8_t *out, size_t most, size_t *n, cured_error *error) {
@@ -84,7 +84,7 @@ cured_status weights_reader_next(weights_reader *r, uint8_t *out, size_t most, s
         size_t got;
         const cured_status status = read_some(r, out + *n, want - *n, &got, error);
         if (status != CURED_OK) return status;
-        if (got == 0) return npy_fail(error, CURED_DATA_LOSS, "%s was cut while it was read", r->file->path);
+        if (got == 0) return npy_fail(error, CURED_DATA_LOSS, "the file was cut while it was read");
         *n += got;
         r->at += got;
         r->left -= got;

@@ -26,11 +26,33 @@ const char *weights_base(const char *path) {
     return slash != NULL ? slash + 1 : path;
 }
 
+/* Bytes of the character at p, which a terminal may see; 0: it may not. */
+static size_t visible(const unsigned char *p) {
+    size_t n = 1;
+    if (*p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0) || (*p & 0xc0) == 0x80) return 0;
+    while (*p >= 0xc0 && n < 4 && (p[n] & 0xc0) == 0x80) n++;
+    return *p < 0x80 || n > 1 ? n : 0;
+}
+
 const char *weights_shown(const char *name, char out[WEIGHTS_SHOWN_BYTES]) {
     size_t n = 0;
-    for (; name[n] != '\0' && n + 4 < WEIGHTS_SHOWN_BYTES; n++)
-        out[n] = name[n] >= ' ' && name[n] <= '~' ? name[n] : '?';
-    strcpy(out + n, name[n] != '\0' ? "..." : "");
+    const unsigned char *p = (const unsigned char *)name;
+    while (*p != '\0' && n + 8 < WEIGHTS_SHOWN_BYTES) {
+        const size_t bytes = visible(p);
+        if (bytes == 0) out[n] = '?';
+        memcpy(out + n, p, bytes);
+        n += bytes != 0 ? bytes : 1;
+        p += bytes != 0 ? bytes : 1;
+    }
+    strcpy(out + n, *p != '\0' ? "..." : "");
+    return out;
+}
+
+/* The end of a long path tells more than its beginning. */
+static const char *shown_path(const char *path, char out[WEIGHTS_SHOWN_BYTES]) {
+    const size_t length = strlen(path), most = WEIGHTS_SHOWN_BYTES - 12;
+    weights_shown(length > most ? path + length - most : path, out);
+    if (length > most) memcpy(out, "...", 3);
     return out;
 }
 
@@ -75,7 +97,7 @@ cured_status weights_add_file(weights *w, const char *path, uint32_t *index, cur
                         why == EACCES || why == EPERM                     ? CURED_PERMISSION_DENIED
                         : why == ENOENT || why == ENOTDIR || why == ELOOP ? CURED_NOT_FOUND
                                                                           : CURED_DATA_LOSS,
-                        "cannot open %s: %s", path, strerror(why));
+                        "cannot open %s: %s", shown_path(path, shown), strerror(why));
     }
     char *copy = strdup(path);
     if (copy == NULL || !S_ISREG(st.st_mode)) {
@@ -161,11 +183,15 @@ size_t weights_shape_text(const weights_tensor *t, char out[WEIGHTS_SHAPE_BYTES]
 
 cured_status weights_read(const weights *w, uint64_t at, void *out, size_t bytes, cured_error *error) {
     const weights_file *f = &w->files[w->file_count - 1];
+    char shown[WEIGHTS_SHOWN_BYTES];
     for (size_t have = 0; have < bytes;) {
         const ssize_t n = pread(f->fd, (char *)out + have, bytes - have, (off_t)(at + have));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return npy_fail(error, CURED_DATA_LOSS, "cannot read %s: %s", f->path, strerror(errno));
-        if (n == 0) return npy_fail(error, CURED_DATA_LOSS, "%s was cut while it was read", f->path);
+        if (n < 0)
+            return npy_fail(error, CURED_DATA_LOSS, "cannot read %s: %s", shown_path(f->path, shown),
+                            strerror(errno));
+        if (n == 0)
+            return npy_fail(error, CURED_DATA_LOSS, "%s was cut while it was read", shown_path(f->path, shown));
         have += (size_t)n;
     }
     return CURED_OK;

@@ -11,8 +11,8 @@ typedef struct weights_split {
     uint64_t number, count, tensors; /* tensors: of the whole set; UINT64_MAX: not said */
 } weights_split;
 
-/* A printable copy of a name for a sentence: at most so many bytes, and only visible ones. */
-enum { WEIGHTS_SHOWN_BYTES = 84 };
+/* A printable copy of a name for a sentence: at most so many bytes, whole characters, and only visible ones. */
+enum { WEIGHTS_SHOWN_BYTES = 88 };
 const char *weights_shown(const char *name, char out[WEIGHTS_SHOWN_BYTES]);
 /* The last part of a path. */
 const char *weights_base(const char *path);

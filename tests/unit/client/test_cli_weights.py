@@ -313,6 +313,7 @@ class Weights(CliTest):
                            ("a name is there twice", json.dumps({"cured_weights": 1, "tensors": [good, good]})),
                            ("a shape is no list", json.dumps({"cured_weights": 1, "tensors": [{**good, "shape": 5}]})),
                            ("more than 32 deep", '{"x":' + "[" * 1000), ("above 2^64", '{"cured_weights":18446744073709551616}'),
+                           ("no plain word", json.dumps({"cured_weights": 1, "tensors": [{**good, "type": "\x1b[2J"}]})),
                            ("something follows", json.dumps({"cured_weights": 1, "tensors": [good]}) + "x")):
             self.assertIn(says, self.ask("here", path, "--check", self.write("bad.json", text.encode()), code=65).err, text)
         later = {"cured_weights": 1, "more": [{}], "tensors": [{**good, "also": None}]}

@@ -43,6 +43,8 @@ class FilesTest(unittest.TestCase):
         return path
 
     def run_client(self, *arguments, memory=None):
+        if os.environ.get("CURED_TEST_SANITIZE"):
+            memory = None  # a sanitizer reserves terabytes
         limit = (lambda: resource.setrlimit(resource.RLIMIT_AS, (memory, memory))) if memory else None
         process = subprocess.Popen([CLIENT, "weights", *arguments, "--connect", "embedded:"], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, preexec_fn=limit)
@@ -133,6 +135,8 @@ class SafetensorsTest(FilesTest):
         self.refused(safetensors({}, header='{"a\\u0000b":{}}'), "holds a NUL")
         self.refused(safetensors({}, header='{"\\ud800":{}}'), "half of a pair")
         self.refused(safetensors({}, header='{"a\nb":{}}'), "control character")
+        self.refused(safetensors({"\u00e9\x1b\u009b\u4e2d": W}, tail=b"").replace(b'"F32"', b'"f32"'), "tensor '\u00e9???\u4e2d': dtype")
+        self.refused(safetensors({"\u4e2d" * 50: W}).replace(b'"F32"', b'"f32"'), "\u4e2d...': dtype")
 
     def header(self, text):
         return safetensors({}, header=text) + bytes(8)
@@ -232,6 +236,7 @@ class SetsTest(FilesTest):
         for bad in ("../a.safetensors", "/etc/passwd", "m/a.safetensors", "..", ".", ""):
             self.refused(self.shards(w=bad), "tensor 'w': its weight_map is '%s', must be a file beside the index" % bad)
         self.refused(self.shards(w=5), "tensor 'w': its weight_map: a string is missing")
+        self.refused(self.shards(w="\x1b[2J\u009b.safetensors"), "m/?[2J??.safetensors", code=66)
         self.refused(self.shards(w="gone.safetensors"), "gone.safetensors", "No such file", code=66)
 
     def test_disagree(self):
