@@ -58,6 +58,7 @@ static const row rows[] = {
     {"mean+var bf16", CR_BF16, DATA_NORMAL, {CR_OP_MEAN, CR_OP_VAR}},
     {"mean+var f16", CR_F16, DATA_NORMAL, {CR_OP_MEAN, CR_OP_VAR}},
     {"sum+max i32", CR_I32, DATA_BITS, {CR_OP_SUM, CR_OP_MAX}},
+    {"digest f32", CR_F32, DATA_BITS, {CR_OP_DIGEST}},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 

@@ -42,10 +42,15 @@ static int merge_here(const cli_options *o, const cured_bytes *partials, size_t 
     cured_values *values = NULL;
     cli_answer answer = {0};
     static uint8_t out[CURED_PARTIAL_BYTES];
-    size_t n = sizeof out;
-    if (cured_partial_merge(partials, count, out, &n, &error) != CURED_OK ||
-        cured_partial_check(out, n, &answer.dtype, &answer.count, &error) != CURED_OK ||
-        cured_partial_finish(out, n, o->ops, o->op_count, &o->call, &values, &error) != CURED_OK)
+    cured_op ops[CURED_MAX_OPS];
+    size_t n = sizeof out, op_count = 0;
+    if (cured_partial_merge(partials, count, out, &n, &error) == CURED_OK)
+        cured_partial_check(out, n, &answer.dtype, &answer.count, &error);
+    for (size_t i = 0; i < o->op_count; i++) /* a partial that goes on need not be of a whole array, as a digest is */
+        if (!o->call.partial || cured_axis_dtype(o->ops[i], answer.dtype, CURED_DTYPE_DEFAULT) != CURED_DIGEST)
+            ops[op_count++] = o->ops[i];
+    if (error.code == CURED_OK && op_count != 0) cured_partial_finish(out, n, ops, op_count, &o->call, &values, &error);
+    if (error.code != CURED_OK)
         return cli_fail(error.code == CURED_RESOURCE_EXHAUSTED ? EXIT_AGAIN : EXIT_DATA, "%s (%s)", error.text,
                         cured_status_name(error.code));
     answer.values = values;

@@ -19,7 +19,9 @@
     _Static_assert((int)CURED_##symbol == (int)CR_##symbol, "cured_dtype agrees with dtype.def");
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
-_Static_assert((int)CURED_I128 == (int)CR_I128 && (int)CURED_BIGINT == (int)CR_BIGINT, "result types agree");
+_Static_assert((int)CURED_I128 == (int)CR_I128 && (int)CURED_BIGINT == (int)CR_BIGINT &&
+                   (int)CURED_DIGEST == (int)CR_DIGEST,
+               "result types agree");
 #define CR_OP(symbol, id, ...) \
     _Static_assert((int)CURED_OP_##symbol == (int)CR_OP_##symbol, "cured_op agrees with op.def");
 #include "kernels/core/op.def"
@@ -61,7 +63,8 @@ const char *cured_status_name(cured_status status) {
 }
 
 const char *cured_dtype_name(cured_dtype dtype) {
-    return dtype >= CURED_BOOL && dtype <= CURED_BIGINT ? cr_dtype_name((cr_dtype)dtype) : NULL;
+    const cr_dtype d = (cr_dtype)dtype;
+    return d == CR_BIGINT || cr_dtype_size(d) != 0 ? cr_dtype_name(d) : NULL;
 }
 
 const char *cured_op_name(cured_op op) { return cr_op_row_of((uint32_t)op)->name; }
@@ -72,9 +75,7 @@ const char *cured_op_list(size_t index) {
     return cr_op_row_of(op)->name;
 }
 
-size_t cured_dtype_size(cured_dtype dtype) {
-    return (unsigned)dtype <= CURED_I128 ? cr_dtype_size((cr_dtype)dtype) : 0;
-}
+size_t cured_dtype_size(cured_dtype dtype) { return cr_dtype_size((cr_dtype)dtype); }
 
 cured_status cured_dtype_parse(const char *name, cured_dtype *dtype, cured_error *error) {
     cr_error e = {CR_OK, ""};

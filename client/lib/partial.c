@@ -106,7 +106,7 @@ static cr_status check_ops(const cr_share *share, const cured_op *ops, size_t op
                         .finish = *opts};
     for (size_t i = 0; i < op_count; i++) numbers[i] = (uint32_t)ops[i];
     cr_status status = cr_ask_ops(&ask, &needs, error);
-    return status == CR_OK ? cr_share_answers(share, numbers, ask.op_count, error) : status;
+    return status == CR_OK ? cr_share_answers(share, numbers, ask.op_count, true, error) : status;
 }
 
 static cr_status finish(const cr_share *share, const cured_op *ops, size_t op_count, const cured_options *o,

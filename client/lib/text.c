@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "client/lib/value.h"
+#include "kernels/core/digest.h"
 #include "kernels/core/dtype.h"
 #include "kernels/core/float_state.h"
 #include "kernels/core/round.h"
@@ -151,6 +152,8 @@ cured_status cured_text(cured_dtype dtype, const void *element, size_t element_b
         const float_state state = enter();
         element_text(d, p, text);
         leave(state);
+    } else if (d == CR_DIGEST) {
+        cr_digest_text(p, text);
     } else {
         integer_text(p, element_bytes, kind != CR_KIND_UINT, text);
     }
@@ -201,6 +204,7 @@ static __attribute__((noinline)) cured_status to_double(const cured_value *value
         *out = value->bytes[0] != 0 ? 1.0 : 0.0;
         return CURED_OK;
     }
+    if (cr_dtype_kind(dtype) == CR_KIND_NONE) return CURED_INVALID_ARGUMENT; /* a digest is no number */
     integer_text(value->bytes, value->len, cr_dtype_kind(dtype) != CR_KIND_UINT, text);
     *out = strtod(text, NULL);
     snprintf(back, sizeof back, "%.0f", *out);

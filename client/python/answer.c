@@ -1,4 +1,4 @@
-/* answer: answers of libcured as Python objects. A value is an int, a float or a bool; along an axis the answers are an array,
+/* answer: answers of libcured as Python objects. A value is an int, a float, a bool or a digest's text; along an axis the answers are an array,
  * which libcured fills where it stays.
  *
  * Thread: with the GIL. Owner: new references. */
@@ -17,6 +17,12 @@ static PyObject *integer(const cured_value *value) {
     return PyLong_FromString(text, NULL, 10);
 }
 
+static PyObject *text_of(const cured_value *value) {
+    char text[CURED_TEXT_BYTES];
+    cured_value_text(value, text, sizeof text);
+    return PyUnicode_FromString(text);
+}
+
 PyObject *cr_py_answer_value(const cured_value *value) {
     double number;
     if (cured_value_status(value, NULL) != CURED_OK) { /* without a sentence, which would be made in any case */
@@ -27,6 +33,7 @@ PyObject *cr_py_answer_value(const cured_value *value) {
     }
     const cured_dtype dtype = cured_value_dtype(value);
     if (dtype == CURED_BOOL) return PyBool_FromLong(*(const char *)cured_value_bytes(value, &(size_t){0}) != 0);
+    if (dtype == CURED_DIGEST) return text_of(value);
     if (cr_dtype_kind((cr_dtype)dtype) != CR_KIND_FLOAT) return integer(value);
     cured_value_double(value, &number);
     return PyFloat_FromDouble(number);
@@ -135,7 +142,7 @@ bool cr_py_answer_room(cr_py_request *r) {
     if (r->out != NULL && !cr_py_out_places(r, ndim, shape)) return false;
     for (size_t i = 0; i < r->op_count; i++) {
         cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
-        if (dtype == CURED_DTYPE_DEFAULT || dtype > CURED_F64) {
+        if (dtype == CURED_DTYPE_DEFAULT || (dtype > CURED_F64 && dtype != CURED_DIGEST)) {
             PyErr_Format(PyExc_TypeError, "%s of %s has no answers of type %s along an axis", cured_op_name(r->ops[i]),
                          cured_dtype_name(r->input.dtype),
                          r->options.result_dtype != 0 ? cured_dtype_name(r->options.result_dtype) : "its own");
@@ -161,19 +168,23 @@ static cr_py_memory *widen(cr_py_memory *from, uint64_t count, int ndim, const P
 
 /* From the order of the plan's kept dims to C order: answers in the plan's order are walked as an array is. */
 static void permute(const cr_py_request *r, size_t size, const void *from, void *to) {
-    cr_py_plan order = {.data = from, .count = r->plan.axis.outer * r->plan.axis.inner, .ndim = r->plan.kept_count};
-    cr_py_input in = {.size = (uint8_t)size};
+    const size_t word = size < sizeof(uint64_t) ? size : sizeof(uint64_t), words = size / word; /* a digest has three */
+    cr_py_plan order = {
+        .data = from, .count = r->plan.axis.outer * r->plan.axis.inner * words, .ndim = r->plan.kept_count};
+    cr_py_input in = {.size = (uint8_t)word};
     cr_py_walk walk;
     Py_ssize_t step = (Py_ssize_t)size;
-    for (int i = order.ndim - 1; i >= 0; i--) {
+    const int kept = order.ndim;
+    if (words > 1) order.dims[order.ndim++] = (cr_py_dim){(Py_ssize_t)words, (Py_ssize_t)word, 0, kept, false};
+    for (int i = kept - 1; i >= 0; i--) {
         const cr_py_dim *d = &r->plan.kept[i];
         int k = 0; /* its place among the axes */
-        for (int j = 0; j < order.ndim; j++) k += r->plan.kept[j].axis < d->axis;
+        for (int j = 0; j < kept; j++) k += r->plan.kept[j].axis < d->axis;
         order.dims[k] = (cr_py_dim){d->n, step, 0, d->axis, false};
         step *= d->n;
     }
     cr_py_walk_begin(&walk, &order, &in);
-    while (walk.left != 0) to = (char *)to + size * cr_py_walk_next(&walk, to, order.count);
+    while (walk.left != 0) to = (char *)to + word * cr_py_walk_next(&walk, to, order.count);
 }
 
 PyObject *cr_py_answer_arrays(cr_py_request *r) {

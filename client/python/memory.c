@@ -23,6 +23,7 @@ static PyObject *asarray; /* numpy.asarray; None: there is no NumPy */
 
 static const char *format_of(cured_dtype dtype) {
     static const char *const formats[] = {NULL, "?", "B", "b", "H", "h", "I", "i", "L", "l", "e", NULL, "f", "d"};
+    if (dtype == CURED_DIGEST) return "T{<Q:h1:<Q:h2:<Q:bytes:}";
     return dtype >= 1 && dtype <= CURED_F64 ? formats[dtype] : NULL;
 }
 

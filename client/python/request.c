@@ -214,22 +214,21 @@ static bool take_axes(const cr_py_request *r, int ndim, uint64_t *axes) {
     return true;
 }
 
-static bool has_index(const cr_py_request *r) {
+static bool has_ordered(const cr_py_request *r) {
     for (size_t i = 0; i < r->op_count; i++)
-        if (cr_py_answer_is_index(r->ops[i])) return true;
+        if (cr_op_is_ordered((cr_op)r->ops[i], (cr_dtype)r->input.dtype)) return true;
     return false;
 }
 
 bool cr_py_request_has_float_prod(const cr_py_request *r) {
     for (size_t i = 0; i < r->op_count; i++)
-        if (cr_op_is_ordered((cr_op)r->ops[i], (cr_dtype)r->input.dtype) && !cr_op_is_index((cr_op)r->ops[i]))
+        if (cr_op_is_ordered((cr_op)r->ops[i], (cr_dtype)r->input.dtype) &&
+            cr_op_closing((cr_op)r->ops[i]) == CR_CLOSING_PRODUCT)
             return true;
     return false;
 }
 
-bool cr_py_request_is_ordered(const cr_py_request *r) {
-    return (r->partial && !r->options.unplaced) || has_index(r) || cr_py_request_has_float_prod(r);
-}
+bool cr_py_request_is_ordered(const cr_py_request *r) { return (r->partial && !r->options.unplaced) || has_ordered(r); }
 
 /* Whether op's fold may begin with a value: sum, prod, min, max. */
 static bool begins_with_a_value(cr_op op) {
@@ -258,10 +257,11 @@ static const char *no_partial(const cr_py_request *r, bool whole) {
     if (!r->input.is_masked) return NULL;
     if (r->has_first)
         return "first: a part under a mask has no position, because elements are left out: leave first away";
-    if (has_index(r))
-        return "ops: a part under a mask has no position, which argmin and argmax need: ask cured.argmin of the array";
     if (cr_py_request_has_float_prod(r))
         return "ops: a part under a mask has no position, which prod of floats needs: ask cured.prod of the array";
+    if (has_ordered(r))
+        return "ops: a part under a mask has no position, which argmin, argmax and digest need: ask for them of the "
+               "array";
     return NULL;
 }
 

@@ -20,6 +20,10 @@ cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error) {
     for (uint32_t i = 0; i < ask->op_count; i++) {
         cr_op op = (cr_op)ask->ops[i];
         cr_status status = cr_op_supports(op, ask->dtype, error);
+        if (status == CR_OK && ask->masked && cr_op_closing(op) == CR_CLOSING_DIGEST)
+            status = cr_fail(error, CR_INVALID_ARGUMENT,
+                             "op %s is of all bytes, and takes no mask: reduce a copy of the elements that count",
+                             cr_op_name(op));
         if (status != CR_OK) return status;
         uint32_t own;
         cr_finish_opts share = cr_finish_share(op, ask->dtype, &ask->finish, &own);
@@ -33,13 +37,26 @@ cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error) {
     return check_taken(&ask->finish, taken, error);
 }
 
+/* What is not handed on as a partial is of a whole array. */
+static cr_status check_digest(const cr_ask *ask, cr_error *error) {
+    for (uint32_t i = 0; i < ask->op_count && ask->first != 0 && !ask->partial; i++)
+        if (cr_op_closing((cr_op)ask->ops[i]) == CR_CLOSING_DIGEST)
+            return cr_fail(error, CR_INVALID_ARGUMENT,
+                           "first: op %s is of a whole array, from element 0 on: a part of one is a partial",
+                           cr_op_name((cr_op)ask->ops[i]));
+    return CR_OK;
+}
+
 static cr_status check_unplaced(const cr_ask *ask, cr_error *error) {
     cr_status status = CR_OK;
     if (!ask->unplaced) return CR_OK;
     if (!ask->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "unplaced: only a partial can be without a position");
     if (ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: a partial without a position has none");
     for (uint32_t i = 0; i < ask->op_count && status == CR_OK; i++)
-        status = cr_share_unplaced_takes((cr_op)ask->ops[i], ask->dtype, error);
+        status = cr_op_closing((cr_op)ask->ops[i]) == CR_CLOSING_DIGEST
+                     ? cr_fail(error, CR_INVALID_ARGUMENT,
+                               "unplaced: a part of a digest has a position: say first, the index of its first element")
+                     : cr_share_unplaced_takes((cr_op)ask->ops[i], ask->dtype, error);
     return status;
 }
 
@@ -55,5 +72,6 @@ cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error
     if (ask->first % grain)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is not a multiple of %llu, as prod of floats needs",
                        (ull)ask->first, (ull)grain);
-    return check_unplaced(ask, error);
+    const cr_status status = check_digest(ask, error);
+    return status == CR_OK ? check_unplaced(ask, error) : status;
 }

@@ -14,6 +14,7 @@ typedef struct cr_ask {
     bool statuses;         /* with shape: each answer has a status, so that extrema of no elements fail nothing */
     bool partial;          /* the answer is the partial */
     bool unplaced;         /* the partial has no position */
+    bool masked;           /* some elements may not count */
     uint64_t first;        /* index of the input's first element */
     cr_finish_opts finish;
 } cr_ask;

@@ -8,7 +8,7 @@
 
 #include "kernels/core/round.h"
 
-enum { RESULT_BYTES_MOST = 16, BYTES_LOG2 = 62 };
+enum { RESULT_BYTES_MOST = 16, BYTES_LOG2 = 62 }; /* a digest has 24: so many fit 2^63 */
 
 /* a·b ≤ most, without overflow. */
 static bool product_fits(uint64_t a, uint64_t b, uint64_t most, uint64_t *product) {
@@ -57,6 +57,8 @@ cr_dtype cr_axis_dtype(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
             return CR_U64;
         case CR_RESULT_TRUTH:
             return CR_BOOL;
+        case CR_RESULT_RESIDUES:
+            return CR_DIGEST;
         case CR_RESULT_FLOAT:
             return opts->result_dtype != CR_DTYPE_NONE ? opts->result_dtype : CR_F64;
         case CR_RESULT_EXACT:

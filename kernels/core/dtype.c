@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/core/digest.h"
 #include "kernels/core/float.h"
 
 static const struct {
@@ -19,11 +20,14 @@ static const struct {
     [CR_DTYPE_NONE] = {"none", NULL, NULL, 0, CR_KIND_NONE, UINT8_MAX},
     [CR_I128] = {"i128", "int128", NULL, 16, CR_KIND_SINT, UINT8_MAX},
     [CR_BIGINT] = {"int", NULL, NULL, 0, CR_KIND_SINT, UINT8_MAX},
+    [CR_DIGEST] = {"digest", NULL, NULL, CR_DIGEST_BYTES, CR_KIND_NONE, UINT8_MAX},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* Ids have no gaps: inputs are those up to CR_DTYPE_INPUTS. */
-static unsigned row_of(cr_dtype dtype) { return (unsigned)dtype < ROWS ? (unsigned)dtype : CR_DTYPE_NONE; }
+/* Inputs are the ids up to CR_DTYPE_INPUTS, without a gap; the others may have gaps. */
+static unsigned row_of(cr_dtype dtype) {
+    return (unsigned)dtype < ROWS && rows[dtype].name != NULL ? (unsigned)dtype : CR_DTYPE_NONE;
+}
 
 size_t cr_dtype_size(cr_dtype dtype) { return rows[row_of(dtype)].size; }
 
@@ -132,6 +136,7 @@ cr_status cr_dtype_parse(const char *name, cr_dtype *dtype, cr_error *error) {
         "fp8",
     };
     for (unsigned i = 1; i < ROWS; i++) {
+        if (rows[i].name == NULL) continue;
         if (strcmp(name, rows[i].name) == 0 || (rows[i].numpy && strcmp(name, rows[i].numpy) == 0)) {
             *dtype = (cr_dtype)i;
             return CR_OK;

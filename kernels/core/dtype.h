@@ -18,6 +18,7 @@ typedef enum cr_dtype {
     CR_DTYPE_INPUTS = CR_F64, /* the last id that may be an input */
     CR_I128 = 14,             /* results only: 16 bytes */
     CR_BIGINT = 15,           /* results only, "int": 9 … 32 bytes of two's complement, as few as hold the value */
+    CR_DIGEST = 20,           /* results only: 24 bytes (digest.h) */
 } cr_dtype;
 
 /* What ends a switch over the types of elements, "case CR_NO_INPUT:", is what no array has. A switch over integers ends with
@@ -25,7 +26,8 @@ typedef enum cr_dtype {
 #define CR_NO_INPUT \
     CR_DTYPE_NONE:  \
     case CR_I128:   \
-    case CR_BIGINT
+    case CR_BIGINT: \
+    case CR_DIGEST
 #define CR_NO_INT \
     CR_F16:       \
     case CR_BF16: \
@@ -45,7 +47,7 @@ typedef enum cr_kind { CR_KIND_BOOL, CR_KIND_UINT, CR_KIND_SINT, CR_KIND_FLOAT, 
 
 /* Bytes of one element; 0 for CR_DTYPE_NONE, CR_BIGINT and numbers outside the list. */
 size_t cr_dtype_size(cr_dtype dtype);
-/* "f32"; "i128" and "int" for the result-only types; "none" otherwise. */
+/* "f32"; "i128", "int" and "digest" for the result-only types; "none" otherwise. */
 const char *cr_dtype_name(cr_dtype dtype);
 cr_kind cr_dtype_kind(cr_dtype dtype);
 /* How its elements are coded; what is no input counts as an integer. */

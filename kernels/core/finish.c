@@ -49,6 +49,9 @@ cr_status cr_finish_check(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, 
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s of %s takes no overflow rule", cr_op_name(op),
                        cr_dtype_name(dtype));
     }
+    if (opts->nan == CR_NAN_SKIP && cr_op_closing(op) == CR_CLOSING_DIGEST) {
+        return cr_fail(error, CR_INVALID_ARGUMENT, "op %s is of all bytes: no NaN can be skipped", cr_op_name(op));
+    }
     if (opts->result_dtype == CR_DTYPE_NONE) return CR_OK;
     if (opts->overflow == CR_OVERFLOW_WRAP && opts->result_dtype != CR_I64 && opts->result_dtype != CR_U64) {
         return cr_fail(error, CR_INVALID_ARGUMENT,
@@ -163,6 +166,9 @@ void cr_partial_finish(const cr_partial *p, cr_op op, const cr_finish_opts *opts
             break;
         case CR_CLOSING_PRODUCT:
             cr_finish_prod(p, op, opts, value);
+            break;
+        case CR_CLOSING_DIGEST:
+            cr_finish_digest(p, op, opts, value);
             break;
     }
     if (value->error.code != CR_OK) value->dtype = CR_DTYPE_NONE, value->len = value->at_len = 0;

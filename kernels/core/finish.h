@@ -18,6 +18,7 @@ void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, c
 void cr_finish_extrema(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 void cr_finish_bits(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 void cr_finish_prod(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
+void cr_finish_digest(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 void cr_finish_counts(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 
 #endif

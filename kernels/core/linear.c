@@ -5,7 +5,13 @@
 
 #include "kernels/core/limbs.h"
 
-enum { SPECIALS = 3, COUNTS = 2 };
+enum {
+    SPECIALS = 3,
+    COUNTS = 2,
+    RESIDUES = 2 * (CR_DIGEST_PARTS +
+                    1), /* and the coverage: each as its low 31 bits and its upper 30: so 2^31 of them add up, too */
+    RESIDUE_LOW = 31
+};
 
 cr_status cr_linear_check(uint32_t families, cr_error *error) {
     if (families & CR_FAM_PROD)
@@ -23,7 +29,7 @@ size_t cr_linear_sums(cr_dtype dtype, uint32_t families) {
     size_t count = 1;
     for (unsigned at = 0; at < CR_SUMS; at++)
         if (families & cr_sum_rows[at].family) count += cr_sum_limbs((cr_sum_at)at, dtype) + specials_of(dtype);
-    return count + (families & CR_FAM_COUNTS ? COUNTS : 0);
+    return count + (families & CR_FAM_COUNTS ? COUNTS : 0) + (families & CR_FAM_DIGEST ? RESIDUES : 0);
 }
 
 size_t cr_linear_maxima(uint32_t families) { return families & CR_FAM_EXTREMA ? CR_LINEAR_MAXIMA : 0; }
@@ -51,6 +57,11 @@ void cr_linear_write(const cr_partial *p, int64_t *sums, int64_t *maxima) {
     if (p->families & CR_FAM_COUNTS) {
         *sums++ = (int64_t)p->nans;
         *sums++ = (int64_t)p->nonzero;
+    }
+    const uint64_t residues[] = {p->digest[0], p->digest[1], p->cover};
+    for (unsigned i = 0; i < RESIDUES / 2 && (p->families & CR_FAM_DIGEST); i++) {
+        *sums++ = (int64_t)(residues[i] & (((uint64_t)1 << RESIDUE_LOW) - 1));
+        *sums++ = (int64_t)(residues[i] >> RESIDUE_LOW);
     }
     if (!(p->families & CR_FAM_EXTREMA)) return;
     maxima[0] = p->min.index != UINT64_MAX;
@@ -115,6 +126,13 @@ cr_status cr_linear_read(cr_dtype dtype, uint32_t families, const int64_t *sums,
         if (!take_counts(sums, COUNTS, p->n)) return refuse(error, "it counts more NaNs or non-zeros than elements");
         p->nans = (uint64_t)sums[0];
         p->nonzero = (uint64_t)sums[1];
+        sums += COUNTS;
+    }
+    uint64_t *const residues[] = {&p->digest[0], &p->digest[1], &p->cover};
+    for (unsigned i = 0; i < RESIDUES / 2 && (families & CR_FAM_DIGEST); i++, sums += 2) {
+        if (sums[0] < 0 || sums[1] < 0) return refuse(error, "a residue of its digest is below 0: too many were added");
+        *residues[i] = cr_digest_wide((unsigned __int128)(uint64_t)sums[0] +
+                                      ((unsigned __int128)(uint64_t)sums[1] << RESIDUE_LOW));
     }
     return families & CR_FAM_EXTREMA ? read_maxima(maxima, p, error) : CR_OK;
 }

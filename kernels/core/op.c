@@ -60,7 +60,8 @@ uint32_t cr_op_wants(cr_op op) { return terms[cr_op_term(op)].wants; }
 cr_closing cr_op_closing(cr_op op) { return terms[cr_op_term(op)].closing; }
 
 bool cr_op_is_ordered(cr_op op, cr_dtype dtype) {
-    return cr_op_is_index(op) || (cr_op_closing(op) == CR_CLOSING_PRODUCT && cr_dtype_kind(dtype) == CR_KIND_FLOAT);
+    if (cr_op_is_index(op) || cr_op_closing(op) == CR_CLOSING_DIGEST) return true;
+    return cr_op_closing(op) == CR_CLOSING_PRODUCT && cr_dtype_kind(dtype) == CR_KIND_FLOAT;
 }
 
 cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error) {

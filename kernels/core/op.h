@@ -52,7 +52,8 @@ typedef enum cr_closing {
     CR_CLOSING_EXTREMA,
     CR_CLOSING_COUNTS,
     CR_CLOSING_BITS,
-    CR_CLOSING_PRODUCT
+    CR_CLOSING_PRODUCT,
+    CR_CLOSING_DIGEST
 } cr_closing;
 typedef enum cr_divisor_kind { CR_DIVISOR_ONE, CR_DIVISOR_COUNT, CR_DIVISOR_COUNT_LESS_DDOF } cr_divisor_kind;
 typedef enum cr_root_kind { CR_ROOT_PLAIN, CR_ROOT_ROOT } cr_root_kind;
@@ -62,7 +63,8 @@ typedef enum cr_result {
     CR_RESULT_ELEMENT,   /* the input's type */
     CR_RESULT_MAGNITUDE, /* the type of its magnitudes */
     CR_RESULT_INDEX,     /* u64 */
-    CR_RESULT_TRUTH      /* bool */
+    CR_RESULT_TRUTH,     /* bool */
+    CR_RESULT_RESIDUES   /* CR_DIGEST */
 } cr_result;
 typedef enum cr_empty { CR_EMPTY_ZERO, CR_EMPTY_ONE, CR_EMPTY_BITS, CR_EMPTY_NAN, CR_EMPTY_NONE } cr_empty;
 
@@ -88,7 +90,7 @@ static inline bool cr_op_is_index(cr_op op) {
     return cr_op_term(op) == CR_TERM_LEAST_INDEX || cr_op_term(op) == CR_TERM_GREATEST_INDEX;
 }
 
-/* Whether op's answer on dtype depends on the order of elements: first indices do, and products of floats. */
+/* Whether op's answer on dtype depends on the order of elements: first indices do, products of floats and digests. */
 bool cr_op_is_ordered(cr_op op, cr_dtype dtype);
 
 /* A set of ops, by their ids. */

@@ -23,6 +23,7 @@ void cr_partial_init(cr_partial *p, cr_dtype dtype, uint32_t families) {
         p->bit_and = UINT64_MAX;
         p->bit_or = p->bit_xor = 0;
     }
+    if (families & CR_FAM_DIGEST) p->digest[0] = p->digest[1] = p->cover = 0;
     if (families & CR_FAM_PROD) {
         if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {
             cr_float_prod_init(&p->float_prod);
@@ -78,6 +79,11 @@ void cr_partial_merge(cr_partial *into, const cr_partial *from) {
         into->bit_and &= from->bit_and;
         into->bit_or |= from->bit_or;
         into->bit_xor ^= from->bit_xor;
+    }
+    if (families & CR_FAM_DIGEST) {
+        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
+            into->digest[j] = cr_digest_add(into->digest[j], from->digest[j]);
+        into->cover = cr_digest_add(into->cover, from->cover);
     }
     if (families & CR_FAM_PROD) {
         if (cr_dtype_kind(dtype) == CR_KIND_FLOAT) {

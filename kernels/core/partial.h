@@ -11,6 +11,7 @@
 
 #include <stdint.h>
 
+#include "kernels/core/digest.h"
 #include "kernels/core/op.h"
 #include "kernels/core/sum.h"
 
@@ -71,6 +72,8 @@ typedef struct cr_partial {
     uint64_t bit_and, bit_or, bit_xor;
     /* CR_FAM_SUMS */
     cr_sum sums[CR_SUMS]; /* by CR_AT_... */
+    /* CR_FAM_DIGEST: the residues of the elements' bytes, each at its place in the input; and, once it is a share, the coverage */
+    uint64_t digest[CR_DIGEST_PARTS], cover;
     /* CR_FAM_PROD of integers, of floats */
     cr_int_prod prod;
     cr_float_prod float_prod;
@@ -91,7 +94,7 @@ typedef struct cr_finish_opts {
 typedef struct cr_value {
     cr_op op;
     cr_error error;    /* code CR_OK: the members below hold the value */
-    cr_dtype dtype;    /* of bytes: an input type, CR_I128 or CR_BIGINT */
+    cr_dtype dtype;    /* of bytes: an input type, CR_I128, CR_BIGINT or CR_DIGEST */
     uint8_t len;       /* bytes used; 32 at most */
     uint8_t bytes[32]; /* little-endian; integers in two's complement */
     /* argmin, argmax: the element at that index, in the input's type; at_len 0 for the other ops */

@@ -114,6 +114,10 @@ size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap) {
         put(&c, p->bit_xor, 8);
     }
     if (p->families & CR_FAM_PROD) put_prod(&c, p);
+    if (p->families & CR_FAM_DIGEST) {
+        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) put(&c, p->digest[j], 8);
+        put(&c, p->cover, 8);
+    }
     return c.ok ? c.at : 0;
 }
 
@@ -257,6 +261,16 @@ uint64_t cr_share_begins(const uint8_t *in, size_t len) {
     return get(&c, 8);
 }
 
+static cr_status get_digest(cursor *c, cr_partial *p, cr_error *error) {
+    uint64_t *const residues[] = {&p->digest[0], &p->digest[1], &p->cover};
+    bool wrong = false;
+    for (unsigned i = 0; i < sizeof residues / sizeof residues[0]; i++) {
+        *residues[i] = get(c, 8);
+        wrong |= *residues[i] >= CR_DIGEST_P || (p->n == 0 && *residues[i] != 0);
+    }
+    return wrong ? refuse(error, "a residue of its digest is not in its canonical form") : CR_OK;
+}
+
 static cr_status get_head(cursor *c, cr_share *s, cr_error *error) {
     uint64_t magic = get(c, 2), version = get(c, 1);
     cr_partial *p = &s->partial;
@@ -298,6 +312,7 @@ cr_status cr_share_unpack(const uint8_t *in, size_t len, cr_share *share, cr_err
     if (status == CR_OK && p->families & CR_FAM_COUNTS) status = get_counts(&c, p, error);
     if (status == CR_OK && p->families & CR_FAM_BITS) status = get_bits(&c, p, error);
     if (status == CR_OK && p->families & CR_FAM_PROD) status = get_prod(&c, share, error);
+    if (status == CR_OK && p->families & CR_FAM_DIGEST) status = get_digest(&c, p, error);
     if (status != CR_OK) return status;
     if (!c.ok) return refuse(error, "it is cut short");
     if (c.at != len) return refuse(error, "bytes follow its end");
@@ -310,7 +325,23 @@ cr_status cr_share_unplaced_takes(cr_op op, cr_dtype dtype, cr_error *error) {
                    cr_dtype_name(dtype));
 }
 
-cr_status cr_share_answers(const cr_share *share, const uint32_t *ops, uint32_t op_count, cr_error *error) {
+/* A digest is of a whole array, each of whose elements is there once. */
+static cr_status check_whole(const cr_share *share, cr_error *error) {
+    const cr_partial *p = &share->partial;
+    const cr_share_range *first = share->ranges;
+    if (share->range_count != 0 && (first->base != 0 || share->range_count > 1)) {
+        const uint64_t missing = first->base != 0 ? 0 : first->count;
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "partial: a digest is of a whole array: merge the part that has element %llu first",
+                       (ull)missing);
+    }
+    if (p->cover == cr_digest_cover(0, p->n)) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "partial: its %llu elements are not a whole array, each once: a part is missing, or there twice",
+                   (ull)p->n);
+}
+
+cr_status cr_share_answers(const cr_share *share, const uint32_t *ops, uint32_t op_count, bool now, cr_error *error) {
     const cr_partial *p = &share->partial;
     cr_status status = CR_OK;
     for (uint32_t i = 0; i < op_count && status == CR_OK; i++) {
@@ -318,6 +349,7 @@ cr_status cr_share_answers(const cr_share *share, const uint32_t *ops, uint32_t 
         if ((cr_op_needs(op, (cr_dtype)p->dtype) & ~p->families) != 0)
             return cr_fail(error, CR_INVALID_ARGUMENT, "partial: it was not made for %s", cr_op_name(op));
         if (share->unplaced) status = cr_share_unplaced_takes(op, (cr_dtype)p->dtype, error);
+        if (status == CR_OK && now && cr_op_closing(op) == CR_CLOSING_DIGEST) status = check_whole(share, error);
     }
     return status;
 }
@@ -345,6 +377,7 @@ cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t bas
     share->partial = *partial;
     share->range_count = partial->n != 0;
     share->ranges[0] = (cr_share_range){base, partial->n};
+    if (partial->families & CR_FAM_DIGEST) share->partial.cover = cr_digest_cover(base, partial->n);
     return check_nodes(share, error);
 }
 

@@ -35,8 +35,9 @@ cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t bas
 /* into becomes the share of both. Refused, with into as it was, when types or families differ, ranges overlap, or more than
  * CR_SHARE_MAX_RANGES ranges (RESOURCE_EXHAUSTED) would be left. */
 cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error);
-/* Whether all of these ops can be finished from the share: it has their families and, for indices, a position. */
-cr_status cr_share_answers(const cr_share *share, const uint32_t *ops, uint32_t op_count, cr_error *error);
+/* Whether all of these ops can be finished from the share: it has their families and, for indices, a position. To be finished now (it may
+ * go on as a partial), a digest needs a whole array. */
+cr_status cr_share_answers(const cr_share *share, const uint32_t *ops, uint32_t op_count, bool now, cr_error *error);
 /* Whether a share without a position can be made for op. */
 cr_status cr_share_unplaced_takes(cr_op op, cr_dtype dtype, cr_error *error);
 /* Bytes written to out; 0 when cap is too small (CR_SERIAL_MAX_BYTES is enough). */

@@ -54,6 +54,11 @@ cr_status cr_widen_common(uint32_t types, cr_dtype *wide, cr_error *error) {
 }
 
 cr_status cr_widen_check(cr_dtype wide, uint32_t families, cr_error *error) {
+    if (families & CR_FAM_DIGEST)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "digest: of arrays of one type, because in a wider one an element has other bytes: cast the "
+                       "arrays to %s",
+                       cr_dtype_name(wide));
     if (!(families & CR_FAM_PROD) || cr_dtype_kind(wide) != CR_KIND_FLOAT) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "prod: of floats of one type, because the bits go by blocks of it: cast the arrays to %s",
@@ -82,9 +87,7 @@ static void widen_extremum(cr_extremum *e, cr_dtype dtype, cr_dtype wide) {
     const uint64_t bits = widened_bits(dtype, wide, cr_bits_of_key(dtype, e->key));
     const uint64_t mask = mask_of(wide), top = mask ^ mask >> 1;
     const bool has_sign = cr_dtype_kind(wide) == CR_KIND_SINT || cr_dtype_kind(wide) == CR_KIND_FLOAT;
-    e->key = !has_sign                                                    ? bits
-             : cr_dtype_kind(wide) == CR_KIND_FLOAT && (bits & top) != 0 ? ~bits & mask
-                                                                         : bits ^ top;
+    e->key = !has_sign ? bits : cr_dtype_kind(wide) == CR_KIND_FLOAT && (bits & top) != 0 ? ~bits & mask : bits ^ top;
 }
 
 static void widen_sum(cr_sum *sum, cr_sum_at at, cr_dtype dtype, cr_dtype wide) {
@@ -94,8 +97,7 @@ static void widen_sum(cr_sum *sum, cr_sum_at at, cr_dtype dtype, cr_dtype wide) 
     cr_limbs_carry(sum->limbs, from, &sum->pending);
     memcpy(limbs, sum->limbs, from * sizeof *limbs);
     memset(sum->limbs, 0, to * sizeof *limbs);
-    for (unsigned i = 0; i < from; i++)
-        cr_limbs_put_signed(sum->limbs, to, &sum->pending, limbs[i], 32 * i + finer);
+    for (unsigned i = 0; i < from; i++) cr_limbs_put_signed(sum->limbs, to, &sum->pending, limbs[i], 32 * i + finer);
 }
 
 cr_status cr_partial_widen(cr_partial *p, cr_dtype wide, cr_error *error) {

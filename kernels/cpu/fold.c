@@ -24,6 +24,10 @@ static bool active(unsigned feature) {
 }
 #endif
 
+#if defined(__x86_64__)
+bool cr_cpu_has_ifma(void) { return active(x86_cpu_AVX512_IFMA); }
+#endif
+
 static bool have(const cr_fold_isa *isa) {
 #if defined(__x86_64__)
     if (isa == &cr_fold_avx512) {

@@ -24,6 +24,8 @@ typedef struct cr_fold_isa {
 extern const cr_fold_isa cr_fold_portable;
 #if defined(__x86_64__)
 extern const cr_fold_isa cr_fold_avx2, cr_fold_avx512;
+/* Whether this machine multiplies 52 bits in vectors, which not every one with AVX-512 does. */
+bool cr_cpu_has_ifma(void);
 #endif
 
 #endif

@@ -90,7 +90,9 @@ static cr_status merge_filled(cr_call *call, size_t bytes, cr_error *error) {
         call->dtype = (cr_dtype)m->sum.partial.dtype;
         status = cr_check_ops(call, error);
         if (status == CR_OK)
-            status = cr_share_answers(&m->sum, call->request.reduce.ops, call->request.reduce.op_count, error);
+            status = cr_share_answers(&m->sum, call->request.reduce.ops, call->request.reduce.op_count, false,
+                                      error); /* whether they are a whole shows at the end */
+        ;
     }
     return status;
 }
@@ -161,6 +163,8 @@ void cr_call_end(cr_call *call) {
     cr_status status = check_whole(call, &error);
     call->closed_ns = call->calls->read_ns;
     if (status == CR_OK && merges) status = cr_merge_check_end(call->merge, &error);
+    if (status == CR_OK && merges && !asked->reduce.want_partial)
+        status = cr_share_answers(&call->merge->sum, asked->reduce.ops, asked->reduce.op_count, true, &error);
     if (status == CR_OK && !merges && !call->job && needs_job) status = cr_call_make_job(call, NULL, &error);
     if (status == CR_OK && !merges && !needs_job && (data = needs_no_worker(call, &bytes))) {
         cr_queue_unhold(call->calls->queue, call->job); /* over, with nothing in it */

@@ -61,14 +61,15 @@ static size_t make(cured_cuda_array *arrays, cured_dtype *wide, uint64_t *n) {
         a->data = a->count != 0 ? caller_run.device + (host[i] - caller_run.host) : NULL;
         *wide = i == 0 ? a->dtype : wider(*wide, a->dtype);
     }
-    caller_cuda(cudaMemcpy(caller_run.device, caller_run.host, (size_t)(next - caller_run.host), cudaMemcpyHostToDevice),
-                "copy");
+    caller_cuda(
+        cudaMemcpy(caller_run.device, caller_run.host, (size_t)(next - caller_run.host), cudaMemcpyHostToDevice),
+        "copy");
     caller_cuda(cudaDeviceSynchronize(), "synchronize");
     *n = 0;
     for (size_t i = 0; i < count; i++)
         for (uint64_t k = 0; k < arrays[i].count; k++)
-            cast(wide_host + (*n)++ * cured_dtype_size(*wide), *wide,
-                 host[i] + k * cured_dtype_size(arrays[i].dtype), arrays[i].dtype);
+            cast(wide_host + (*n)++ * cured_dtype_size(*wide), *wide, host[i] + k * cured_dtype_size(arrays[i].dtype),
+                 arrays[i].dtype);
     return count;
 }
 

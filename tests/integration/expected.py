@@ -16,6 +16,11 @@ CODES = {"INVALID_ARGUMENT": 3, "OUT_OF_RANGE": 11}
 NAN = {0: "propagate", 1: "skip"}
 
 
+def any_nan(r, ops, policies=(0, 1)):
+    """A policy that all of the ops take."""
+    return 0 if set(ops) & set(ops_table.WHOLE) else r.choice(policies)
+
+
 def as_key(op, answer):
     if answer[0] == "error":
         return (op, CODES[answer[1]])

@@ -64,7 +64,7 @@ class AxisTest(DaemonTest):
             result = answer.results[number]
             kind, values = want_array(op, dtype, raw, shape, **options)
             self.assertEqual((result.status, result.dtype, result.value), (0, kind, b""), (op, dtype))
-            width = {"i128": 16}.get(kind) or SIZES[kind]
+            width = {"i128": 16, "digest": 24}.get(kind) or SIZES[kind]
             got = answer.array(number, width, shape[0] * shape[2])
             self.assertEqual(values.hex(), got.hex(), (op, dtype, shape, options))
 
@@ -79,6 +79,8 @@ class AxisTest(DaemonTest):
                 ops = [op for op in ops_of(dtype) if not (integer and op in TOTALS)]
                 r.shuffle(ops)
                 nan = r.randrange(2)
+                if nan:
+                    ops = [op for op in ops if op not in ops_table.WHOLE]
                 way = r.randrange(3)
                 if way == 0:
                     answer = c.inline(dtype, ops, raw, axis=shape, nan=nan)
@@ -109,7 +111,7 @@ class AxisTest(DaemonTest):
         c = self.connect()
         one, nan = struct.pack("<f", 1), struct.pack("<f", float("nan"))
         raw = nan * 3 + one + nan + one + one * 3 + nan * 3
-        ops = [op for op in ops_of("f32")]
+        ops = [op for op in ops_of("f32") if op not in ops_table.WHOLE]
         for shape in ((4, 3, 1), (1, 3, 4)):
             for policy in (0, 1):
                 self.check(c.inline("f32", ops, raw, axis=shape, nan=policy), "f32", ops, raw, shape, nan=policy)

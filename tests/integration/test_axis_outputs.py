@@ -12,7 +12,7 @@ from cured_daemon import SANITIZE, Daemon, DaemonTest, main, wait_for
 from cured_wire import (CALL, CANCEL, CANCELLED, DATA_LOSS, END, HELLO, INPUTS, INVALID_ARGUMENT, NOT_FOUND, OUT_OF_RANGE, SIZES,
                         call_message, descriptor_region, frame, hello_message, register_message,
                         region_input, shm_region)
-from expected import array_of, oracle
+from expected import any_nan, array_of, oracle
 from test_axis import TOTALS, ops_of, small
 from test_axis_statuses import drawn
 
@@ -51,7 +51,7 @@ class Outputs(DaemonTest):
         sent = self.ways(c, r, dtype, ops, raw, shape, **options)[way]()
         self.assertIsNone(sent.status, (dtype, ops, shape))
         self.assertEqual(0, sent.written)
-        widths = [{"i128": 16}.get(result.dtype) or SIZES[result.dtype] for result in sent.results]
+        widths = [{"i128": 16, "digest": 24}.get(result.dtype) or SIZES[result.dtype] for result in sent.results]
         places, at = [], r.randint(1, 70)
         for width in widths:  # in an order of their own, with bytes between them
             places.append(at)
@@ -79,7 +79,8 @@ class Outputs(DaemonTest):
                 raw = small(r, dtype, count) if integer else array_of(r, dtype, count)
                 ops = [op for op in ops_of(dtype) if shape[1] or op not in ("min", "max", "argmin", "argmax")]
                 ops = [op for op in ops if not integer or op != "prod" or shape[1] < 8]
-                self.check_both(r, dtype, r.sample(ops, r.randint(1, min(len(ops), 9))), raw, shape, nan=r.choice((0, 1)))
+                some = r.sample(ops, r.randint(1, min(len(ops), 9)))
+                self.check_both(r, dtype, some, raw, shape, nan=any_nan(r, some))
         self.check_both(r, "i32", ["sum", "mean"], small(r, "i32", 35), (5, 7, 1), result_dtype="f64")
 
     def test_every_op_at_once(self):
@@ -88,18 +89,18 @@ class Outputs(DaemonTest):
         c = self.conn
         raw, shape, ops = small(r, "i16", 600), (10, 6, 10), [op for op in ops_of("i16") if op != "prod"]
         sent = c.inline("i16", ops, raw, axis=shape)
-        files = [self.target(8 * 100 + number, number + 1, sealed=False) for number in range(len(ops))]
+        files = [self.target(24 * 100 + number, number + 1, sealed=False) for number in range(len(ops))]
         written = c.inline("i16", ops, raw, axis=shape, outputs=[(n, n + 1, n) for n in range(len(ops))])
         self.assertEqual(sent.keys(), written.keys())
         for number, (f, result) in enumerate(zip(files, sent.results)):
-            width = SIZES[result.dtype]
+            width = {"digest": 24}.get(result.dtype) or SIZES[result.dtype]
             self.assertEqual(sent.array(number, width, 100), os.pread(f.fileno(), 100 * width, number))
 
     def check_statuses(self, sent, written, ops, answers, f):
         """The same as of answers that are sent: statuses, what is said of each op, and the bytes of answers without a value."""
         self.assertIsNone(sent.status, ops)
         self.assertIsNone(written.status, ops)
-        widths = [{"i128": 16}.get(result.dtype) or SIZES[result.dtype] for result in sent.results]
+        widths = [{"i128": 16, "digest": 24}.get(result.dtype) or SIZES[result.dtype] for result in sent.results]
         self.assertEqual((sent.keys(), sent.count, answers * sum(widths)), (written.keys(), written.count, written.written))
         self.assertFalse(any(values for _, _, values in written.parts))
         lacking = 0
@@ -108,7 +109,7 @@ class Outputs(DaemonTest):
             self.assertEqual(statuses, written.statuses_of(number, answers), ops[number])
             self.assertEqual((sent.results[number].status, sent.results[number].message),
                              (written.results[number].status, written.results[number].message))
-            self.assertTrue(sent.array(number, width, answers) == os.pread(f.fileno(), width * answers, 16 * answers * number), ops[number])
+            self.assertTrue(sent.array(number, width, answers) == os.pread(f.fileno(), width * answers, 24 * answers * number), ops[number])
             self.assertTrue(any(statuses) or all(op != number for op, _, _ in written.statuses))  # nothing is said of what has values
             lacking += answers - statuses.count(0)
         return lacking
@@ -122,11 +123,11 @@ class Outputs(DaemonTest):
                 raw, answers = drawn(r, dtype, shape), shape[0] * shape[2]
                 ops = r.sample([op for op in ops_of(dtype) if op != "prod" or shape[1] < 100], 6)
                 ops += [op for op in ("sum", "max") if op not in ops]
-                options = dict(nan=r.choice((0, 1)), statuses=True)
+                options = dict(nan=any_nan(r, ops), statuses=True)
                 way = r.choice(sorted(self.ways(c, r, dtype, ops, raw, shape)))
-                f = self.target(16 * answers * len(ops), number=7)
+                f = self.target(24 * answers * len(ops), number=7)
                 sent = self.ways(c, r, dtype, ops, raw, shape, **options)[way]()
-                outputs = [(number, 7, 16 * answers * number) for number in range(len(ops))]
+                outputs = [(number, 7, 24 * answers * number) for number in range(len(ops))]
                 written = self.ways(c, r, dtype, ops, raw, shape, outputs=outputs, **options)[way]()
                 lacking += self.check_statuses(sent, written, ops, answers, f)
                 self.assertIsNone(c.unregister(7))

@@ -7,7 +7,7 @@ import struct
 
 from cured_daemon import DaemonTest, main
 from cured_wire import HELLO, INVALID_ARGUMENT, OUT_OF_RANGE, SIZES, frame, hello_message
-from expected import array_of, expect, oracle
+from expected import any_nan, array_of, expect, oracle
 from test_axis import elements, ops_of
 
 SEED = int(os.environ.get("CURED_TEST_SEED", "1"))
@@ -40,7 +40,7 @@ class AxisStatuses(DaemonTest):
         lacking = 0
         for number, op in enumerate(ops):
             result = answer.results[number]
-            width = {"i128": 16}.get(result.dtype) or SIZES[result.dtype]
+            width = {"i128": 16, "digest": 24}.get(result.dtype) or SIZES[result.dtype]
             values, statuses = answer.array(number, width, count), answer.statuses_of(number, count)
             wanted = []
             for o in range(shape[0]):
@@ -78,7 +78,7 @@ class AxisStatuses(DaemonTest):
                 raw = drawn(r, dtype, shape)
                 ops = r.sample([op for op in ops_of(dtype) if op != "prod" or shape[1] < 100], 8)
                 ops += [op for op in ("sum", "max") if op not in ops]
-                nan = r.choice((0, 1, 1))
+                nan = any_nan(r, ops, (0, 1, 1))
                 ways = (lambda: c.inline(dtype, ops, raw, axis=shape, nan=nan, statuses=True),
                         lambda: c.stream(dtype, ops, raw, known=False, chunks=(r.randint(99, 9999),), axis=shape, nan=nan, statuses=True),
                         lambda: c.descriptor(dtype, ops, self.memfd(b"abc" + raw).fileno(), 3, len(raw) // SIZES[dtype], axis=shape,

@@ -12,4 +12,5 @@ IDS = {name: number for name, number, _, _ in ROWS}
 BITS = [name for name, _, term, _ in ROWS if term.startswith("BITS_")]  # of integers and bool only
 EXACT = [name for name, _, _, result in ROWS if result == "EXACT"]  # they take every type as result_dtype
 EXACT_SUMS = [name for name, _, term, _ in ROWS if name in EXACT and term != "PRODUCT"]
+WHOLE = [name for name, _, _, result in ROWS if result == "RESIDUES"]  # of all bytes, at their places: they skip no NaN
 FLOAT = [name for name, _, _, result in ROWS if result == "FLOAT"]  # they take floats

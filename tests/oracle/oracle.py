@@ -425,7 +425,32 @@ def exact(op, dtype, raw):
     return power_sum(op, x) * unit ** SUMS[op][0]
 
 
+P = 2 ** 61 - 1
+ROOTS = (0x0487ed5110b4612c, 0x16fc2a2c515da557)
+
+
+@functools.lru_cache(maxsize=4)
+def powers(root, count):
+    found = [1] * count
+    for k in range(1, count):
+        found[k] = found[k - 1] * root % P
+    return found
+
+
+def digest(raw, at=0):
+    """The residues of bytes that begin at byte `at` of an array, ."""
+    raw = bytes(at % 4) + raw
+    raw += bytes(-len(raw) % 4)
+    words_of = struct.unpack("<%dI" % (len(raw) // 4), raw)
+    count = 1 << max(4, len(words_of).bit_length())
+    return [sum(map(int.__mul__, words_of, powers(root, count))) * pow(root, at // 4, P) % P for root in ROOTS]
+
+
 def answer(op, dtype, raw, nan="propagate", result=None, ddof=0, overflow="error"):
+    if op == "digest":
+        if nan == "skip":
+            return ("error", "INVALID_ARGUMENT", "op digest is of all bytes")
+        return ("value", "digest", struct.pack("<3Q", *digest(raw), len(raw)), b"")
     if dtype in INTS:
         return answer_int(op, dtype, raw, result, ddof, overflow)
     return answer_float(op, dtype, raw, nan, result, ddof)

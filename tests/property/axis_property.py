@@ -78,7 +78,7 @@ def make_case(seed, number):
     if all(op in ("var", "std") for op in ops):
         ddof = r.choice([0, 1, 2])
     return {"dtype": dtype, "name": name, "raw": raw, "shape": (outer, n, inner), "ops": ops, "result": result,
-            "nan": r.choice(["propagate", "skip"]), "ddof": ddof, "misalign": r.choice([0, 1, 3, 8, 31]),
+            "nan": "propagate" if set(ops) & set(ops_table.WHOLE) else r.choice(["propagate", "skip"]), "ddof": ddof, "misalign": r.choice([0, 1, 3, 8, 31]),
             "order": r.getrandbits(63)}
 
 

@@ -20,7 +20,7 @@ import ops as ops_table  # noqa: E402
 import oracle  # noqa: E402
 
 DTYPE_IDS = {"bool": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "u32": 6, "i32": 7, "u64": 8, "i64": 9, "f16": 10,
-             "bf16": 11, "f32": 12, "f64": 13, "i128": 14, "int": 15}
+             "bf16": 11, "f32": 12, "f64": 13, "i128": 14, "int": 15, "digest": 20}
 OP_IDS = ops_table.IDS
 OPS = [op for op in OP_IDS if op not in ops_table.BITS]
 BATCH = 100
@@ -54,6 +54,8 @@ def options(r, dtype):
         ops = [r.choice(every)]
     else:
         ops = r.sample(every, r.randint(2, len(every)))
+    if set(ops) & set(ops_table.WHOLE):
+        o["nan"] = "propagate"
     return ops, o
 
 

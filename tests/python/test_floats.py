@@ -5,7 +5,7 @@ import ctypes
 import platform
 
 import numpy as np
-from support import OPS, Case, bf16, cured, unittest
+from support import OPS, WHOLE, Case, bf16, cured, unittest
 from cured_daemon import DaemonTest  # noqa: I100: support finds it
 
 # In glibc's fenv_t, where the control register lies, and its bits for zeros instead of denormals and for rounding toward zero.
@@ -74,7 +74,8 @@ class Bits(DaemonTest, Case):
                 function = getattr(cured, op)
                 for axis in (None, 0, 1, 2, (0, 2)):
                     self.check(lambda: function(a, axis=axis), "%s of %s along %s" % (op, dtype, axis))
-                    self.check(lambda: function(a.astype(">" + dtype), axis=axis, where=keep), "%s of %s masked" % (op, dtype))
+                    if op not in WHOLE:
+                        self.check(lambda: function(a.astype(">" + dtype), axis=axis, where=keep), "%s of %s masked" % (op, dtype))
 
     def test_bfloat16(self):
         raw = (denormals("f4").view("u4") >> 16).astype("u2").tobytes()

@@ -91,8 +91,9 @@ typedef enum cured_dtype {
     CURED_BF16 = 11,
     CURED_F32 = 12,
     CURED_F64 = 13,
-    CURED_I128 = 14,  /* 16 bytes */
-    CURED_BIGINT = 15 /* 9 to 32 bytes of two's complement */
+    CURED_I128 = 14,   /* 16 bytes */
+    CURED_BIGINT = 15, /* 9 to 32 bytes of two's complement */
+    CURED_DIGEST = 20  /* 24 bytes: two residues and the number of bytes, 8 bytes each */
 } cured_dtype;
 
 typedef enum cured_op {
@@ -117,7 +118,8 @@ typedef enum cured_op {
     CURED_OP_BIT_AND = 19,
     CURED_OP_BIT_OR = 20,
     CURED_OP_BIT_XOR = 21,
-    CURED_OP_COUNT_INF = 24
+    CURED_OP_COUNT_INF = 24,
+    CURED_OP_DIGEST = 25
 } cured_op;
 
 /* What a NaN in the input means. PROPAGATE: sums, means and extrema are NaN, and argmin and argmax name the first NaN. SKIP: NaNs
@@ -508,7 +510,8 @@ CURED_API cured_status cured_partial_check(const void *partial, size_t bytes, cu
 typedef struct cured_values cured_values;
 
 /* Answers ops from a partial, here: the bits that the daemon would give. Of options (NULL: defaults) nan, overflow, result_dtype
- * and ddof count. INVALID_ARGUMENT when the partial was not made for one of the ops. *values belongs to the caller until
+ * and ddof count. INVALID_ARGUMENT when the partial was not made for one of the ops, or a digest is asked of less than a whole array.
+ * *values belongs to the caller until
  * cured_values_free(). Any thread. */
 CURED_API cured_status cured_partial_finish(const void *partial, size_t bytes, const cured_op *ops, size_t op_count,
                                             const cured_options *options, cured_values **values, cured_error *error);

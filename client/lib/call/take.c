@@ -12,7 +12,7 @@
 
 static bool value_fits(uint32_t dtype, uint32_t len) {
     if (dtype == CR_BIGINT) return len >= 9 && len <= CR_WIRE_VALUE_BYTES;
-    return dtype >= CR_BOOL && dtype <= CR_I128 && len == cr_dtype_size((cr_dtype)dtype);
+    return len != 0 && len == cr_dtype_size((cr_dtype)dtype);
 }
 
 /* Whether an answer is of the type that was asked for. An exact sum of integers that no 64 bits hold is a wider one. */

@@ -72,8 +72,8 @@ static cr_status fold_in_order(cr_cl_cuda_folds *folds, const cr_cl_cuda_ask *as
     }
     for (size_t i = 0; i < ask->of->array_count; i++) {
         if (arrays[i].n != 0)
-            list[count++] = (cr_gpu_fold){(cr_dtype)arrays[i].dtype, folds->families, arrays[i].data, arrays[i].n, index,
-                                          folds->wants};
+            list[count++] = (cr_gpu_fold){
+                (cr_dtype)arrays[i].dtype, folds->families, arrays[i].data, arrays[i].n, index, folds->wants};
         index += arrays[i].n;
     }
     begin(folds, folds->whole);

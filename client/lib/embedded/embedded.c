@@ -28,6 +28,7 @@ cr_ask cr_local_ask(const cured_call *call, cr_shape *shape) {
                     .statuses = r->has_axis && cr_cl_array_wants_statuses(call->array),
                     .partial = r->want_partial,
                     .unplaced = r->unplaced,
+                    .masked = call->mask.kind != CR_MASK_NONE,
                     .first = r->first,
                     .finish = {.nan = (cr_nan_policy)r->nan,
                                .overflow = (cr_overflow)r->overflow,

@@ -61,6 +61,7 @@ cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op
     const cr_ask ask = {.dtype = (cr_dtype)dtype,
                         .ops = numbers,
                         .op_count = (uint32_t)op_count,
+                        .masked = view.mask.kind != CR_MASK_NONE,
                         .finish = {.nan = (cr_nan_policy)o.nan,
                                    .overflow = (cr_overflow)o.overflow,
                                    .result_dtype = (cr_dtype)o.result_dtype,

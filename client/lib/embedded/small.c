@@ -73,7 +73,7 @@ static cr_status check_merged(cured_call *call, const cr_share *sum, cr_error *e
     cr_ask ask = cr_local_ask(call, &shape);
     ask.dtype = (cr_dtype)sum->partial.dtype;
     cr_status status = cr_ask_ops(&ask, &call->needs, error);
-    return status == CR_OK ? cr_share_answers(sum, ask.ops, ask.op_count, error) : status;
+    return status == CR_OK ? cr_share_answers(sum, ask.ops, ask.op_count, !ask.partial, error) : status;
 }
 
 static cr_status keep_share(cured_call *call, const cr_share *share, cr_error *error) {

@@ -285,6 +285,7 @@ static cr_status store(const finish *f, cr_error *error) {
             return store_counts(f);
         case CR_CLOSING_BITS:
         case CR_CLOSING_PRODUCT:
+        case CR_CLOSING_DIGEST:
             break;
     }
     for (unsigned i = 0; !done && status == CR_OK && i < f->count; i++) status = store_slowly(f, i, error);

@@ -63,6 +63,7 @@ static enum kind kind_of(uint32_t family) {
         case CR_FAMILY_SUM:
         case CR_FAMILY_SUMABS:
             return sum;
+        case CR_FAMILY_DIGEST: /* the CPU's */
 #define CR_SUM(symbol, power, sign)
 #define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:
 #include "kernels/core/sum.def"
@@ -91,6 +92,8 @@ static bool has(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
         case CR_CLOSING_COUNTS:
         case CR_CLOSING_BITS:
             return true;
+        case CR_CLOSING_DIGEST:
+            break;
     }
     return false;
 }

@@ -119,6 +119,7 @@ CR_DEVICE void cr_put_bits(void *to, uint64_t output, int dtype, uint64_t bits) 
         case CR_DTYPE_NONE: // no results along an axis
         case CR_I128:
         case CR_BIGINT:
+        case CR_DIGEST:
             break;
     }
 }

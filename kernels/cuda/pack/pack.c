@@ -215,6 +215,8 @@ static void take_unit(const found *f, const cr_gpu_fold *fold, uint32_t family, 
         case CR_FAMILY_EXTREMA:
             take_extrema(f, fold->index + at, p);
             break;
+        case CR_FAMILY_DIGEST: /* no pack has it */
+            break;
         case CR_FAMILY_BITS:
             p->bit_and &= f->word[0];
             p->bit_or |= f->word[1];

@@ -83,6 +83,7 @@ CR_DEVICE void cr_pack_bits_of(uint32_t dtype) {
         case CR_DTYPE_NONE: // these and floats have no bit operations
         case CR_I128:
         case CR_BIGINT:
+        case CR_DIGEST:
 #define CASE(d) case d:
             CR_FLOAT_TYPES(CASE)
 #undef CASE
@@ -165,8 +166,9 @@ CR_DEVICE void cr_pack_fold(const uint4 unit, uint64_t *found, uint64_t *more) {
             return cr_pack_bits_of(dtype);
         case CR_FAMILY_PROD:
             cr_pack_prod_of(dtype);
+        case CR_FAMILY_DIGEST: /* no unit is, nor of those below: see cr_fold_takes */
 #define CR_SUM(symbol, power, sign)
-#define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol: /* no unit is: see cr_fold_takes */
+#define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:
 #include "kernels/core/sum.def"
 #undef CR_SUM
             break;

@@ -74,6 +74,7 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
             return kernels[sumabs][dtype];
         case CR_FAMILY_SUMSQ:
             return kernels[sumsq][dtype];
+        case CR_FAMILY_DIGEST: /* the CPU's */
 #define CR_SUM(symbol, power, sign)
 #define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:
 #include "kernels/core/sum.def"

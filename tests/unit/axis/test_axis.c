@@ -427,7 +427,9 @@ START_TEST(masked_arrays) {
                 bytes[i / 8] = (uint8_t)((i % 8 ? bytes[i / 8] : 0) | (bytes[i] != 0) << i % 8);
             mask.kind = CR_MASK_BITS;
         }
-        choose_ops(&spec);
+        do {
+            choose_ops(&spec);
+        } while (spec.families & CR_FAM_DIGEST); /* which takes no mask */
         spec.mask_line = spec.shape.inner;
         one_case(&spec, (distribution)below(DISTRIBUTIONS));
         mask = (cr_mask){.kind = CR_MASK_NONE};

@@ -1,0 +1,58 @@
+/* digest: powers of the roots, and the text. Thread: see digest.h. */
+#include "kernels/core/digest.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/core/finish.h"
+
+static const uint64_t roots[CR_DIGEST_PARTS] = {CR_DIGEST_R1, CR_DIGEST_R2};
+static cr_digest_keys keys;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void make_keys(void) {
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
+        uint64_t power = 1;
+        for (unsigned k = 0; k < sizeof keys.key[j] / sizeof keys.key[j][0]; k++) {
+            keys.key[j][k] = power;
+            power = cr_digest_mul(power, roots[j]);
+        }
+    }
+}
+
+const cr_digest_keys *cr_digest_table(void) {
+    pthread_once(&once, make_keys);
+    return &keys;
+}
+
+uint64_t cr_digest_power(unsigned j, uint64_t exponent) {
+    uint64_t power = 1;
+    for (uint64_t square = roots[j]; exponent != 0; exponent >>= 1) {
+        if (exponent & 1) power = cr_digest_mul(power, square);
+        square = cr_digest_mul(square, square);
+    }
+    return power;
+}
+
+uint64_t cr_digest_cover(uint64_t first, uint64_t n) {
+    const uint64_t inverse = 0x44d1f648e26fa26; /* of r_1 − 1 */
+    const uint64_t sum = cr_digest_mul(cr_digest_power(0, n) + CR_DIGEST_P - 1, inverse);
+    return cr_digest_mul(sum, cr_digest_power(0, first));
+}
+
+void cr_finish_digest(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
+    (void)op;
+    (void)opts;
+    const uint64_t words[] = {p->digest[0], p->digest[1], p->n * cr_dtype_size((cr_dtype)p->dtype)};
+    v->dtype = CR_DIGEST;
+    v->len = CR_DIGEST_BYTES;
+    memcpy(v->bytes, words, sizeof words);
+}
+
+void cr_digest_text(const uint8_t *value, char out[CR_DIGEST_TEXT]) {
+    uint64_t words[3];
+    memcpy(words, value, CR_DIGEST_BYTES);
+    snprintf(out, CR_DIGEST_TEXT, "cd1-%016" PRIx64 "%016" PRIx64 "-%" PRIu64, words[0], words[1], words[2]);
+}
