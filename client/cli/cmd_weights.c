@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "client/cli/checkpoint.h"
 
 bool cli_columns_have(const cli_columns *c, cured_op op) {
@@ -44,6 +45,7 @@ struct asking {
     bool connected;
     int code; /* of a connection that was refused, after its sentence */
     cured_options call;
+    uint64_t bytes; /* of all tensors */
 };
 
 static cured_status connect_one(void *user, cured_conn **conn, cured_error *error) {
@@ -98,8 +100,14 @@ static int ask_one(const cli_options *o, const cli_columns *columns, cli_checkpo
                              .look = a.call.on_progress != NULL ? look : NULL,
                              .user = &a};
     cured_values *whole = NULL;
+    for (size_t i = 0; i < c->table.count; i++) a.bytes += c->table.tensors[i].bytes;
+    const uint64_t start_ns = cr_now_ns();
     cured_status status = weights_run(&c->table, &ask, &c->answers, &error);
     cli_progress_clear();
+    if (o->timing) {
+        const double seconds = (double)(cr_now_ns() - start_ns) / 1e9;
+        fprintf(stderr, "%s: %.3f ms, %.2f GB/s\n", c->path, seconds * 1e3, (double)a.bytes / 1e9 / seconds);
+    }
     if (status != CURED_OK && a.code != EXIT_OK) return a.code;
     if (status == CURED_OK && ask.digest != 0)
         status = weights_digest(&c->table, &c->answers, ask.digest, &whole, &error);

@@ -72,7 +72,7 @@ void cli_progress_begin(const cli_options *o, const char *name, cured_options *c
     if (o->quiet || o->no_progress || !isatty(STDERR_FILENO)) return;
     if (terminal == NULL || *terminal == '\0' || strcmp(terminal, "dumb") == 0) return;
     const char *slash = strrchr(name, '/');
-    line.name = slash != NULL ? slash + 1 : name;
+    line.name = slash != NULL && slash[1] != '\0' ? slash + 1 : name;
     line.start_ns = cr_now_ns();
     call->on_progress = show;
     call->progress_ms = EVERY_MS;

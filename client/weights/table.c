@@ -188,10 +188,8 @@ cured_status weights_read(const weights *w, uint64_t at, void *out, size_t bytes
         const ssize_t n = pread(f->fd, (char *)out + have, bytes - have, (off_t)(at + have));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
-            return npy_fail(error, CURED_DATA_LOSS, "cannot read %s: %s", shown_path(f->path, shown),
-                            strerror(errno));
-        if (n == 0)
-            return npy_fail(error, CURED_DATA_LOSS, "%s was cut while it was read", shown_path(f->path, shown));
+            return npy_fail(error, CURED_DATA_LOSS, "cannot read %s: %s", shown_path(f->path, shown), strerror(errno));
+        if (n == 0) return npy_fail(error, CURED_DATA_LOSS, "%s was cut while it was read", shown_path(f->path, shown));
         have += (size_t)n;
     }
     return CURED_OK;

@@ -90,6 +90,27 @@ w["layers.1.mlp.weight"].count_nan, w.digest, w.shapes["embed.weight"]
         w = cured.weights(self.path("a.gguf", gguf({"u": Tensor("?", (32,), bytes(32))}, types={"u": 77})))
         self.assertEqual(({}, None, None), (dict(w["u"]), w.bytes["u"], w.digest))
 
+    def test_what_numpy_writes(self):
+        r = numpy.random.default_rng(1)
+        a = r.standard_normal((7, 5)).astype("f4")
+        arrays = {"a": a, "fortran": numpy.asfortranarray(a), "big": a.astype(">f4"), "both": numpy.asfortranarray(a.astype(">f4")),
+                  "half": a.astype("f2"), "ints": numpy.arange(9, dtype=">i2"), "flags": a > 0, "one": numpy.float64(2.5), "none": a[:0],
+                  "complex": a.astype("c8"), "big complex": a.astype(">c16")}
+        path = os.path.join(self.folder.name, "a.npz")
+        numpy.savez(path, **arrays)
+        packed = os.path.join(self.folder.name, "b.npz")
+        numpy.savez_compressed(packed, **{n: x for n, x in arrays.items() if n not in ("fortran", "both")})
+        for w in (cured.weights(path), cured.weights(packed)):
+            for name in w:
+                x = numpy.asarray(arrays[name])
+                self.assertEqual(digest(x.astype(x.dtype.newbyteorder("<")).tobytes()), str(w[name].digest), name)
+                self.assertEqual(x.shape, w.shapes[name])
+                if name not in ("none", "complex", "big complex"):
+                    self.assertEqual((x.min(), x.max()), (w[name].min, w[name].max), name)
+        self.assertEqual(("C64", "C128"), (w.types["complex"], w.types["big complex"]))
+        numpy.save(os.path.join(self.folder.name, "c.npy"), a.T)
+        self.assertEqual(digest(a.T.tobytes()), str(cured.weights(os.path.join(self.folder.name, "c.npy"))["array"].digest))
+
     def test_errors(self):
         for error, says, path in ((FileNotFoundError, "No such file", os.path.join(self.folder.name, "gone")),
                                   (ValueError, "none of what is read", self.path("x", b"hello, hello")),

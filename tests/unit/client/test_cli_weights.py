@@ -319,6 +319,11 @@ class Weights(CliTest):
         later = {"cured_weights": 1, "more": [{}], "tensors": [{**good, "also": None}]}
         self.ask("here", path, "--check", self.write("later.json", json.dumps(later).encode()))
 
+    def test_timing(self):
+        path = self.write("timing.safetensors", safetensors({"w": Tensor("F32", (1,), bytes(4))}))
+        for way in self.ways:
+            self.assertRegex(self.ask(way, path, "--timing").err, r"\A%s: [0-9.]+ ms, [0-9.]+ GB/s\n\Z" % path)
+
     def test_time(self):
         big = self.write("big.safetensors", safetensors({"w": Tensor("U8", (64 << 20,), bytes(64 << 20))}))
         began = time.monotonic()
