@@ -130,7 +130,7 @@ static cr_status set_variable(cr_layer *env, size_t index, const char *text, cr_
 
 /* Unknown CURED_* variables are named in the log and otherwise ignored: a service called "cured" makes Kubernetes set
  * CURED_PORT and its like in every pod, so refusing them would keep the daemon from starting there. CURED_CONNECT,
- * CURED_TLS_CA and CURED_CLIENT_* are the client's; CURED_TEST_* are the tests'. */
+ * CURED_TLS_CA and CURED_CLIENT_* are the client's; CURED_CUDA_LIBRARY is for who loads that; CURED_TEST_* are the tests'. */
 static cr_status read_env(layers *l, char *const *env, cr_error *error) {
     for (; env && *env; env++) {
         const char *equals = strchr(*env, '=');
@@ -147,7 +147,7 @@ static cr_status read_env(layers *l, char *const *env, cr_error *error) {
             cr_status status = set_variable(&l->env, i, equals + 1, error);
             if (status && !cr_fault_noted(&l->faults, error)) return status;
         } else if (strcmp(name, "CONNECT") != 0 && strcmp(name, "TLS_CA") != 0 && strncmp(name, "CLIENT_", 7) != 0 &&
-                   strncmp(name, "TEST_", 5) != 0) {
+                   strcmp(name, "CUDA_LIBRARY") != 0 && strncmp(name, "TEST_", 5) != 0) {
             cr_warn("environment variable CURED_%s is no option of the daemon: ignored",
                     cr_log_quote(shown, sizeof shown, name));
         }

@@ -67,16 +67,16 @@ set(CPACK_DEBIAN_PACKAGE_SOURCE cured)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
-# cured_package(NAME SECTION section SUMMARY line TEXT paragraph [DEPENDS …] [RECOMMENDS …] [SUGGESTS …] [SCRIPTS file…])
+# cured_package(NAME SECTION section SUMMARY line TEXT paragraph [DEPENDS …] [RECOMMENDS …] [SUGGESTS …] [BREAKS …] [SCRIPTS file…])
 macro(cured_package name)
-  cmake_parse_arguments(P "" "SECTION;SUMMARY;DEPENDS;RECOMMENDS;SUGGESTS" "TEXT;SCRIPTS" ${ARGN})
+  cmake_parse_arguments(P "" "SECTION;SUMMARY;DEPENDS;RECOMMENDS;SUGGESTS;BREAKS" "TEXT;SCRIPTS" ${ARGN})
   string(TOUPPER ${name} upper)
   list(JOIN P_TEXT "\n" P_TEXT)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name})
   set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${P_SECTION})
   set(CPACK_DEBIAN_${upper}_DESCRIPTION "${P_SUMMARY}\n${P_TEXT}")
   set(CPACK_COMPONENT_${upper}_DESCRIPTION "${P_SUMMARY}\n${P_TEXT}")
-  foreach(field DEPENDS RECOMMENDS SUGGESTS)
+  foreach(field DEPENDS RECOMMENDS SUGGESTS BREAKS)
     if(P_${field})
       set(CPACK_DEBIAN_${upper}_PACKAGE_${field} "${P_${field}}")
     endif()
@@ -89,10 +89,16 @@ endmacro()
 set(exact "Every answer is the true value, rounded once: the same bits on a CPU and"
     "on a GPU, on every machine and in every split.")
 set(scripts ${debian}/cured)
+# The GPU's kernels, of the daemon's version: an upgrade that starts it again has both in place then.
+set(kernels "")
+if(TARGET cured_cuda_library)
+  set(kernels "libcured-cuda0 (= ${CURED_PACKAGE_VERSION})")
+endif()
 cured_package(cured SECTION science SUMMARY "daemon that reduces arrays exactly for all programs of a machine"
   TEXT "Sums, averages and searches arrays that programs send, pass as descriptors" "or share with it, on the CPU and on CUDA devices."
        ${exact}
   DEPENDS "cured-client, systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles" # systemctl reload asks by it
+  RECOMMENDS ${kernels} BREAKS "libcured-cuda0 (<< ${CURED_PACKAGE_VERSION}), libcured-cuda0 (>> ${CURED_PACKAGE_VERSION})"
   SCRIPTS ${scripts}/conffiles ${scripts}/postinst ${scripts}/prerm ${scripts}/postrm)
 cured_package(cured-client SECTION science SUMMARY "exact reductions of arrays from the command line"
   TEXT "Sums, averages and searches arrays in files, by the daemon cured or" "without it." ${exact}
@@ -106,8 +112,8 @@ cured_package(libcured0 SECTION libs SUMMARY "exact reductions of arrays, shared
   TEXT "Asks the daemon cured, or answers in the caller's own process." ${exact}
   RECOMMENDS libssl3 SUGGESTS "cured, libcured-cuda0" SCRIPTS ${made}/shlibs ${debian}/libcured0/triggers)
 cured_package(libcured-cuda0 SECTION libs SUMMARY "exact reductions of arrays in GPU memory, shared library"
-  TEXT "Has the kernels that libcured and Python load when a program first reduces" "memory of a CUDA device, on the program's own stream." ${exact}
-  DEPENDS "libcured0 (= ${CURED_PACKAGE_VERSION}) | python3-cured (= ${CURED_PACKAGE_VERSION})"
+  TEXT "Has the kernels of CUDA devices: the daemon cured loads it, and so do libcured" "and Python when a program first reduces memory of such a device." ${exact}
+  DEPENDS "libcured0 (= ${CURED_PACKAGE_VERSION}) | python3-cured (= ${CURED_PACKAGE_VERSION}) | cured (= ${CURED_PACKAGE_VERSION})"
   SCRIPTS ${made}/cuda/shlibs ${debian}/libcured-cuda0/triggers)
 cured_package(libcured-dev SECTION libdevel SUMMARY "exact reductions of arrays, for building programs"
   TEXT "The header and the archive of libcured, its files for pkg-config and CMake," "and the protocol of the daemon cured." ${exact}

@@ -25,6 +25,7 @@
 #include "engine/memory/origin.h"
 #include "server/admin/admin.h"
 #include "server/grpc/grpc.h"
+#include "server/lanes/gpu/library.h"
 #include "server/lanes/gpu/probe.h"
 #include "server/native/native.h"
 #include "server/process_limits.h"
@@ -157,12 +158,21 @@ static cr_status watch_signals(daemon_state *d, cr_error *error) {
     return CR_OK;
 }
 
-/* The GPUs this binary was built for. */
+/* What GPUs are asked by: a test's stand-in, or libcured-cuda. NULL: *why. */
 #ifdef CURED_GPU_API
 extern const cr_gpu_api CURED_GPU_API;
-static const cr_gpu_api *const gpu_api = &CURED_GPU_API;
+static const cr_gpu_api *gpu_api(cr_error *why) {
+    (void)why;
+    return &CURED_GPU_API;
+}
 #else
-static const cr_gpu_api *const gpu_api;
+#ifdef CURED_LADDER
+static const cr_ladder_functions ladder = {cr_ladder_open, cr_ladder_close, cr_ladder_run};
+static const cr_ladder_functions *const own_ladder = &ladder;
+#else
+static const cr_ladder_functions *const own_ladder;
+#endif
+static const cr_gpu_api *gpu_api(cr_error *why) { return cr_gpu_library(own_ladder, why); }
 #endif
 
 static void on_lane_lost(cr_loop *loop) {
@@ -191,10 +201,15 @@ typedef struct opening {
 static void open_lanes(void *argument) {
     opening *o = argument;
     cr_calls *calls = &o->d->calls;
+    cr_error missing = {CR_OK, ""};
+    const bool wanted = calls->config->backend != CR_BACKEND_CPU;
+    const cr_gpu_api *gpu = wanted ? gpu_api(&missing) : NULL;
+    if (missing.code == CR_FAILED_PRECONDITION) cr_warn("%s", missing.text);
     const cr_lanes_options options = {.config = calls->config,
                                       .queue = calls->queue,
                                       .slabs = calls->slabs,
-                                      .gpu = gpu_api,
+                                      .gpu = gpu,
+                                      .no_gpu = missing.text,
                                       .probe = "/proc/self/exe",
                                       .wake = cr_loop_wake,
                                       .wake_argument = &o->d->loop};
@@ -447,7 +462,7 @@ int main(int argc, char **argv) {
     static cr_config config;
     cr_config_action action;
     cr_error error;
-    if (argc == 4 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api, argv[2], argv[3]);
+    if (argc == 4 && strcmp(argv[1], "--probe-gpu") == 0) return cr_gpu_probe_main(gpu_api(&error), argv[2], argv[3]);
     if (cr_config_load(argc, argv, environ, &config, &action, &error) != CR_OK) {
         fprintf(stderr, "cured: %s\n", error.text);
         return EXIT_USAGE_;

@@ -46,6 +46,13 @@ void cr_ladder_close(cr_ladder_space *space);
  * 64 bits) is told in value->error. UNAVAILABLE: the device failed; RESOURCE_EXHAUSTED: no memory. */
 cr_status cr_ladder_run(cr_ladder_space *space, const cr_ladder_job *job, void *stream, cr_value *value, bool *exact,
                         cr_error *error);
+/* The three for who is not linked with them. */
+typedef struct cr_ladder_functions {
+    cr_status (*open)(cr_ladder_space **space, cr_error *error);
+    void (*close)(cr_ladder_space *space);
+    cr_status (*run)(cr_ladder_space *space, const cr_ladder_job *job, void *stream, cr_value *value, bool *exact,
+                     cr_error *error);
+} cr_ladder_functions;
 
 /* For measuring: enqueue alone, without a wait or an allocation, so that a graph can hold it. prepare makes the room for jobs of
  * this kernel, op, type and up to n elements. Only aligned arrays of 1 … 2^31 elements; FAILED_PRECONDITION otherwise, and for

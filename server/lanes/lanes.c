@@ -22,7 +22,7 @@ static uint32_t usable_gpus(cr_lanes *lanes, const cr_lanes_options *o, cr_error
         return 0;
     }
     if (!o->gpu) {
-        cr_fail(why, CR_FAILED_PRECONDITION, "this build has no CUDA lane");
+        cr_fail(why, CR_FAILED_PRECONDITION, "%s", o->no_gpu);
         return 0;
     }
     uint32_t count = cr_gpu_count(o->gpu, o->config->gpu_start_timeout_ms, &lanes->left_behind, why);

@@ -43,8 +43,9 @@ typedef struct cr_lanes_options {
     const cr_config *config;
     cr_queue *queue;
     cr_slabs *slabs;
-    const cr_gpu_api *gpu; /* NULL: this build has none */
-    const char *probe;     /* for the lanes of GPUs, see lane.h */
+    const cr_gpu_api *gpu; /* NULL: there is none, and no_gpu says why */
+    const char *no_gpu;
+    const char *probe; /* for the lanes of GPUs, see lane.h */
     /* Called on any thread when cr_lanes_check has something to see; it must only post. */
     void (*wake)(void *argument);
     void *wake_argument;

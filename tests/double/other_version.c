@@ -2,6 +2,7 @@
 #include "kernels/cuda/caller/caller.h"
 
 __attribute__((visibility("default"))) const cr_caller_api *cured_cuda_library(void) {
-    static const cr_caller_api api = {.version = "0.0.7", .runtime = "13.0", .partial_bytes = sizeof(cr_partial)};
+    static const cr_caller_api api = {
+        .version = "0.0.7", .runtime = "13.0", .partial_bytes = sizeof(cr_partial), .gpu_bytes = sizeof(cr_gpu_api)};
     return &api;
 }

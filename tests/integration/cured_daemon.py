@@ -34,8 +34,8 @@ SAFE_ENVIRONMENT = {
 
 
 def environment(**more):
-    """The caller's, without what would configure cured, and with the sanitizers strict."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith("CURED_")}
+    """The caller's, without what would configure cured, and with the sanitizers strict. CURED_CUDA_LIBRARY says which GPU there is."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("CURED_") or k == "CURED_CUDA_LIBRARY"}
     for name, value in SAFE_ENVIRONMENT.items():
         env.setdefault(name, value)
     env.update(more)

@@ -12,6 +12,7 @@
 #define CURED_KERNELS_CUDA_CALLER_CALLER_H
 
 #include "kernels/cuda/gpu.h"
+#include "kernels/ladder/ladder.h"
 
 /* One fold of arrays that lie one after the other. first: the index of the first element of all. An array is laid out as
  * cured_cuda_array, so that ten thousand of them need not be written again; its type is the fold's. */
@@ -32,10 +33,11 @@ typedef struct cr_caller_fold {
 typedef struct cr_caller_call cr_caller_call;
 
 typedef struct cr_caller_api {
-    const char *version;  /* of the library; libcured's is the same, or it does not go on */
-    const char *runtime;  /* of CUDA's, such as "13.0" */
-    size_t partial_bytes; /* sizeof(cr_partial), which both must see alike */
-    const cr_gpu_api *gpu;
+    const char *version;             /* of the library; who loads it has the same, or does not go on */
+    const char *runtime;             /* of CUDA's, such as "13.0" */
+    size_t partial_bytes, gpu_bytes; /* of cr_partial and cr_gpu_api, which both must see alike */
+    const cr_gpu_api *gpu;           /* a daemon's */
+    void (*ladder)(const cr_ladder_functions *functions); /* gives gpu->kernel its kernels: before a device is open */
     /* Enqueues; the arrays are read when the stream comes to them. */
     cr_status (*start)(const cr_caller_fold *fold, cr_caller_call **call, cr_error *error);
     bool (*done)(cr_caller_call *call);
@@ -59,5 +61,8 @@ typedef struct cr_caller_api {
 const cr_caller_api *cured_cuda_library(void);
 #define CR_CALLER_LIBRARY "libcured-cuda.so.0"
 #define CR_CALLER_SYMBOL "cured_cuda_library"
+/* load.c, for who does not link with it: the library that CURED_CUDA_LIBRARY names, or one beside this code, or where libraries are. NULL:
+ * NOT_FOUND, or FAILED_PRECONDITION for one of another version, or something else. */
+const cr_caller_api *cr_caller_load(const char *version, cr_error *error);
 
 #endif

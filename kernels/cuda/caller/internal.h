@@ -159,4 +159,7 @@ cr_status cr_caller_enqueue(const cr_gpu_axis *axis, const cr_caller_array *arra
 
 cr_status cr_caller_order(const void *data, void *before, void *after, cr_error *error);
 
+/* ladder.c */
+void cr_caller_ladder(const cr_ladder_functions *functions);
+
 #endif

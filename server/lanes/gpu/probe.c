@@ -232,7 +232,7 @@ static int serve(const cr_gpu_api *api, uint32_t ordinal, uint64_t limit_ms, _At
     if (!take(&q)) return 0;
     atomic_store(under_way, q.number);
     alarm(seconds_of(START_MS + limit_ms));
-    cr_status status = api ? CR_OK : cr_fail(&error, CR_FAILED_PRECONDITION, "this build has no CUDA lane");
+    cr_status status = api ? CR_OK : cr_fail(&error, CR_FAILED_PRECONDITION, "there is no libcured-cuda here");
     if (status == CR_OK && !api->count(&error)) status = error.code;
     if (status == CR_OK) status = api->open(ordinal, &gpu, &error);
     if (status == CR_OK) status = api->stream_open(gpu, 1, &stream, &error);
