@@ -109,8 +109,7 @@ static int ask_one(const cli_options *o, const cli_columns *columns, cli_checkpo
         fprintf(stderr, "%s: %.3f ms, %.2f GB/s\n", c->path, seconds * 1e3, (double)a.bytes / 1e9 / seconds);
     }
     if (status != CURED_OK && a.code != EXIT_OK) return a.code;
-    if (status == CURED_OK && ask.digest != 0)
-        status = weights_digest(&c->table, &c->answers, ask.digest, &whole, &error);
+    if (status == CURED_OK && ask.digest != 0) status = weights_digest(&c->table, &c->answers, &ask, &whole, &error);
     if (status != CURED_OK) return cli_fail(cli_exit_code(status), "%s (%s)", error.text, cured_status_name(status));
     if (whole != NULL) cured_value_text(cured_values_get(whole, 0), c->digest, sizeof c->digest);
     cured_values_free(whole);

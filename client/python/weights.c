@@ -97,7 +97,7 @@ static cured_status run(const char *path, const char *pattern, const weights_ask
     if (status != CURED_OK) return status;
     if (pattern != NULL) weights_filter(w, pattern);
     status = weights_run(w, ask, a, error);
-    return status == CURED_OK && ask->digest != 0 ? weights_digest(w, a, ask->digest, whole, error) : status;
+    return status == CURED_OK && ask->digest != 0 ? weights_digest(w, a, ask, whole, error) : status;
 }
 
 static bool take_ops(PyObject *names, cr_py_request *r, cured_op *digest) {

@@ -30,7 +30,28 @@ const cured_value *weights_answer(const weights_answers *a, size_t tensor, cured
     return NULL;
 }
 
-cured_status weights_digest(const weights *w, const weights_answers *a, cured_op digest, cured_values **out,
+/* Where this library has no kernels a daemon is asked. */
+static cured_status digest_there(const weights_ask *ask, const void *text, size_t bytes, cured_values **out,
+                                 cured_error *error) {
+    cured_conn *conn;
+    cured_call *call = NULL;
+    cured_options options = *ask->call;
+    options.partial = true;
+    cured_status status = ask->connect(ask->user, &conn, error);
+    if (status != CURED_OK) return status;
+    status = cured_reduce_buffer(conn, CURED_U8, &ask->digest, 1, text, bytes, &options, &call, error);
+    if (status == CURED_OK) status = cured_wait(call, error);
+    if (status == CURED_OK) {
+        size_t length;
+        const void *partial = cured_call_partial(call, &length);
+        status = cured_partial_finish(partial, length, &ask->digest, 1, NULL, out, error);
+    }
+    cured_call_free(call);
+    cured_close(conn);
+    return status;
+}
+
+cured_status weights_digest(const weights *w, const weights_answers *a, const weights_ask *ask, cured_values **out,
                             cured_error *error) {
     char *text = NULL, shape[WEIGHTS_SHAPE_BYTES], value[CURED_TEXT_BYTES];
     size_t bytes = 0;
@@ -39,7 +60,7 @@ cured_status weights_digest(const weights *w, const weights_answers *a, cured_op
     FILE *f = open_memstream(&text, &bytes);
     for (size_t i = 0; f != NULL && i < w->count && whole; i++) {
         const weights_tensor *t = &w->tensors[i];
-        const cured_value *v = weights_answer(a, i, digest);
+        const cured_value *v = weights_answer(a, i, ask->digest);
         whole = v != NULL && cured_value_text(v, value, sizeof value) == CURED_OK;
         weights_shape_text(t, shape);
         if (whole) fprintf(f, "%zu %s %s %s %s\n", strlen(t->name), t->name, t->type, shape, value);
@@ -48,8 +69,9 @@ cured_status weights_digest(const weights *w, const weights_answers *a, cured_op
         free(text);
         return npy_fail(error, CURED_RESOURCE_EXHAUSTED, "no memory for the digest of all");
     }
-    const cured_status status =
-        whole ? cured_reduce_here(CURED_U8, &digest, 1, text, bytes, NULL, out, error) : CURED_OK;
+    cured_status status =
+        whole ? cured_reduce_here(CURED_U8, &ask->digest, 1, text, bytes, NULL, out, error) : CURED_OK;
+    if (status == CURED_UNIMPLEMENTED) status = digest_there(ask, text, bytes, out, error);
     free(text);
     return status;
 }

@@ -36,7 +36,7 @@ void weights_answers_free(weights_answers *a);
 const cured_value *weights_answer(const weights_answers *a, size_t tensor, cured_op op);
 
 /* The digest of all: of a text with a line for each tensor, sorted by names (docs/WEIGHTS.md). *out: NULL where a tensor has none. */
-cured_status weights_digest(const weights *w, const weights_answers *a, cured_op digest, cured_values **out,
+cured_status weights_digest(const weights *w, const weights_answers *a, const weights_ask *ask, cured_values **out,
                             cured_error *error);
 
 #endif
