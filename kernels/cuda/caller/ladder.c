@@ -1,6 +1,6 @@
 /* ladder: libcured-cuda has none of the teaching kernels. A daemon that has them gives them to it.
  *
- * Thread: given by main, before there are devices. Owner: who gives them. */
+ * Thread: given by the one that opens the lanes, before there are devices; run by a device's. Owner: who gives them. */
 #include "kernels/ladder/ladder.h"
 
 #include "kernels/cuda/caller/internal.h"

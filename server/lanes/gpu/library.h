@@ -1,7 +1,7 @@
 /* library: where the functions of a GPU come from: libcured-cuda, which a daemon looks for as libcured does. It has no teaching kernels, and
  * is given the daemon's.
  *
- * Thread: main's, before there are others. Owner: the process; the library stays open. */
+ * Thread: the one that opens the lanes; a probe's. Owner: the process; the library stays open. */
 #ifndef CURED_SERVER_LANES_GPU_LIBRARY_H
 #define CURED_SERVER_LANES_GPU_LIBRARY_H
 
