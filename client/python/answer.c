@@ -64,6 +64,52 @@ PyObject *cr_py_answer_or_error(const cured_value *value) {
     return answer != NULL ? answer : cr_py_answer_take_error();
 }
 
+/* What Results of the same ops share, looked up once. */
+typedef struct shared {
+    PyObject *type, *slot, *names[CURED_MAX_OPS];
+} shared;
+
+static bool begin_results(shared *of, const cr_py_request *r) {
+    PyObject *file = PyImport_ImportModule("cured._result");
+    *of = (shared){.type = file != NULL ? PyObject_GetAttrString(file, "Result") : NULL,
+                   .slot = PyUnicode_InternFromString("_answers")};
+    Py_XDECREF(file);
+    bool good = of->type != NULL && of->slot != NULL;
+    for (size_t i = 0; i < r->op_count && good; i++)
+        good = (of->names[i] = PyUnicode_InternFromString(cured_op_name(r->ops[i]))) != NULL;
+    return good;
+}
+
+/* Without Result's __init__, which does the same. */
+static PyObject *result_of(const shared *of, const cr_py_request *r, const cured_values *values) {
+    PyObject *dict = PyDict_New(), *result = NULL;
+    bool good = dict != NULL;
+    for (size_t i = 0; i < r->op_count && good; i++) {
+        PyObject *answer = cr_py_answer_or_error(cured_values_get(values, i));
+        good = answer != NULL && PyDict_SetItem(dict, of->names[i], answer) == 0;
+        Py_XDECREF(answer);
+    }
+    if (good) result = PyType_GenericAlloc((PyTypeObject *)of->type, 0);
+    if (result != NULL && PyObject_SetAttr(result, of->slot, dict) != 0) Py_CLEAR(result);
+    Py_XDECREF(dict);
+    return result;
+}
+
+PyObject *cr_py_answer_each(const cr_py_request *r, cured_values *const *values, size_t count) {
+    PyObject *all = PyList_New((Py_ssize_t)count);
+    shared of;
+    bool good = begin_results(&of, r) && all != NULL;
+    for (size_t i = 0; i < count && good; i++) {
+        PyObject *result = result_of(&of, r, values[i]);
+        good = result != NULL && PyList_SetItem(all, (Py_ssize_t)i, result) == 0;
+    }
+    for (size_t i = 0; i < r->op_count; i++) Py_XDECREF(of.names[i]);
+    Py_XDECREF(of.type);
+    Py_XDECREF(of.slot);
+    if (!good) Py_CLEAR(all);
+    return all;
+}
+
 bool cr_py_answer_is_index(cured_op op) { return cr_op_is_index((cr_op)op); }
 
 uint64_t cr_py_answer_index(const cr_py_request *r, const cured_value *value) {

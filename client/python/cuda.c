@@ -206,31 +206,31 @@ PyObject *cr_py_cuda_run(cr_py_request *r) {
 
 /* ---- Lists: for cured/_lists.py ---- */
 
-typedef struct tensor_list {
-    cured_cuda_array *arrays;
-    size_t count;
-    uintptr_t stream;
-    bool mixed;     /* they are not all of one stream, and were not all taken */
-    PyObject *held; /* owned: NULL, or what keeps the tensors, where another thread may change the list */
-} tensor_list;
+typedef cr_py_tensor_list tensor_list;
 
-/* What libcured is asked of a list: r's ops. */
-static cured_cuda_ask ask_of_list(const tensor_list *list, const cr_py_request *r, const cured_options *options) {
+cured_cuda_ask cr_py_cuda_ask_of_list(const tensor_list *list, const cr_py_request *r, const cured_options *options) {
     return (cured_cuda_ask){sizeof(cured_cuda_ask), list->arrays, list->count, r->ops, r->op_count, options,
                             (void *)list->stream}; /* NOLINT: see ask_of */
 }
 
-static void end_list(tensor_list *list) {
+void cr_py_cuda_end_list(tensor_list *list) {
     PyMem_Free(list->arrays);
     Py_CLEAR(list->held);
+}
+
+/* Whether an element and its negative are the same to all of the ops. */
+static bool are_even(const cr_py_request *r) {
+    uint32_t needs = 0;
+    for (size_t i = 0; i < r->op_count; i++) needs |= cr_op_needs((cr_op)r->ops[i], CR_F32);
+    return (needs & ~(uint32_t)(CR_FAM_SUMABS | CR_FAM_SUMSQ | CR_FAM_COUNTS)) == 0;
 }
 
 /* One tensor more, which the list keeps alive. The tensors of a list are of one device, so one stream is the current one for all whose
  * library is the same. */
 static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type, cr_py_request *r) {
     int device;
-    const int borrowed =
-        cr_py_tensor_borrow(tensor, &list->arrays[list->count], &device, list->count == 0 ? &list->stream : NULL);
+    const int borrowed = cr_py_tensor_borrow(tensor, list->even, &list->arrays[list->count], &device,
+                                             list->count == 0 ? &list->stream : NULL);
     if (borrowed > 0 && (list->count == 0 || Py_TYPE(tensor) == *type)) {
         *type = Py_TYPE(tensor);
         list->count++;
@@ -260,12 +260,10 @@ static bool add(tensor_list *list, PyObject *tensor, PyTypeObject **type, cr_py_
     return good;
 }
 
-/* The tensors of a Python list, which nobody else has; false with an exception. Where list->mixed is true each goes by itself. r: the ops
- * and options. */
-static bool take_list(tensor_list *list, PyObject *tensors, cr_py_request *r) {
+bool cr_py_cuda_take_list(tensor_list *list, PyObject *tensors, cr_py_request *r) {
     const Py_ssize_t count = PyList_Size(tensors);
     PyTypeObject *type = NULL; /* of the tensors that were borrowed */
-    *list = (tensor_list){.arrays = NULL};
+    *list = (tensor_list){.even = are_even(r)};
     if (count < 1) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the list has no tensors");
         return false;
@@ -275,15 +273,15 @@ static bool take_list(tensor_list *list, PyObject *tensors, cr_py_request *r) {
     if (!good) PyErr_NoMemory();
     for (Py_ssize_t i = 0; i < count && good && !list->mixed; i++)
         good = add(list, PyList_GetItem(tensors, i), &type, r);
-    if (!good) end_list(list);
+    if (!good) cr_py_cuda_end_list(list);
     return good;
 }
 
 /* Borrows every tensor of a list or tuple. 1: all are of one library, device and dtype, or with types of dtypes that have a common one; 0:
  * some is not; -1: exception. */
-static int borrow_all(tensor_list *list, PyObject *tensors, bool types) {
+static int borrow_all(tensor_list *list, PyObject *tensors, const cr_py_request *r, bool types) {
     PyTypeObject *type = NULL;
-    *list = (tensor_list){.held = PySequence_Tuple(tensors)};
+    *list = (tensor_list){.even = are_even(r), .held = PySequence_Tuple(tensors)};
     if (list->held == NULL) return -1;
     const Py_ssize_t count = PyTuple_Size(list->held);
     int taken = count > 0, first = 0;
@@ -297,7 +295,7 @@ static int borrow_all(tensor_list *list, PyObject *tensors, bool types) {
         PyObject *tensor = PyTuple_GetItem(list->held, i);
         cured_cuda_array *to = &list->arrays[i];
         int device = 0;
-        taken = cr_py_tensor_borrow(tensor, to, &device, i == 0 ? &list->stream : NULL);
+        taken = cr_py_tensor_borrow(tensor, list->even, to, &device, i == 0 ? &list->stream : NULL);
         if (i == 0) type = Py_TYPE(tensor), first = device;
         if (taken > 0) taken = Py_TYPE(tensor) == type && device == first;
         if (taken > 0) found |= UINT32_C(1) << to->dtype;
@@ -306,7 +304,7 @@ static int borrow_all(tensor_list *list, PyObject *tensors, bool types) {
     cr_dtype wide;
     cr_error ignored;
     if (taken > 0 && (found & (found - 1)) != 0) taken = types && cr_widen_common(found, &wide, &ignored) == CR_OK;
-    if (taken <= 0) end_list(list);
+    if (taken <= 0) cr_py_cuda_end_list(list);
     return taken;
 }
 
@@ -314,10 +312,10 @@ PyObject *cr_py_cuda_list(cr_py_request *r) {
     tensor_list list;
     if (r->client != NULL || r->axis != NULL || r->where != NULL || r->initial != NULL || r->out != NULL || r->keepdims)
         return NULL;
-    if (borrow_all(&list, r->array, true) <= 0) return NULL;
-    const cured_cuda_ask ask = ask_of_list(&list, r, &r->options);
+    if (borrow_all(&list, r->array, r, true) <= 0) return NULL;
+    const cured_cuda_ask ask = cr_py_cuda_ask_of_list(&list, r, &r->options);
     PyObject *answer = r->partial ? run_partial(&ask) : run_values(r, &ask);
-    end_list(&list);
+    cr_py_cuda_end_list(&list);
     return answer;
 }
 
@@ -330,12 +328,12 @@ PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args) {
     tensor_list list;
     (void)module;
     if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &tensors, &ops) || !cr_py_request_ops(&r, ops)) return NULL;
-    const int taken = borrow_all(&list, tensors, false);
+    const int taken = borrow_all(&list, tensors, &r, false);
     if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_None);
     options.unplaced = true;
-    const cured_cuda_ask ask = ask_of_list(&list, &r, &options);
+    const cured_cuda_ask ask = cr_py_cuda_ask_of_list(&list, &r, &options);
     PyObject *partial = run_partial(&ask);
-    end_list(&list);
+    cr_py_cuda_end_list(&list);
     return partial;
 }
 
@@ -349,7 +347,7 @@ static int enqueue_list(const tensor_list *list, cr_py_request *r, const cured_c
     const cr_finish_opts opts = finish_of(r), share = cr_finish_share(op, dtype, &opts, NULL);
     if (cr_axis_dtype(op, dtype, &share) != (cr_dtype)out->dtype) return 0;
     r->options.result_dtype = (cured_dtype)share.result_dtype;
-    const cured_cuda_ask ask = ask_of_list(list, r, &r->options);
+    const cured_cuda_ask ask = cr_py_cuda_ask_of_list(list, r, &r->options);
     const cured_status status = enqueue(&ask, (void *const[]){(void *)out->data}, &error); /* NOLINT: written */
     if (status == CURED_OK || status == CURED_UNIMPLEMENTED) return status == CURED_OK;
     cr_py_raise(&error);
@@ -366,15 +364,15 @@ PyObject *cr_py_cuda_to(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &tensors, &op, &out) || !cr_py_request_ops(&r, op)) return NULL;
     r.options = defaults;
     PyObject *outs = PyTuple_Pack(1, out);
-    int taken = outs != NULL ? borrow_all(&to, outs, false) : -1;
+    int taken = outs != NULL ? borrow_all(&to, outs, &r, false) : -1;
     Py_XDECREF(outs);
     if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_False);
-    taken = to.arrays[0].count == 1 ? borrow_all(&list, tensors, false) : 0;
+    taken = to.arrays[0].count == 1 ? borrow_all(&list, tensors, &r, false) : 0;
     if (taken > 0) {
         taken = enqueue_list(&list, &r, &to.arrays[0]);
-        end_list(&list);
+        cr_py_cuda_end_list(&list);
     }
-    end_list(&to);
+    cr_py_cuda_end_list(&to);
     return taken < 0 ? NULL : PyBool_FromLong(taken);
 }
 
@@ -389,101 +387,43 @@ PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args) {
     options.unplaced = first == Py_None;
     if (first != Py_None && !cr_py_number(first, "first", &options.first)) return NULL;
     r.options = options;
-    if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors, &r)) return NULL;
-    const cured_cuda_ask ask = ask_of_list(&list, &r, &options);
+    if (!cr_py_request_ops(&r, ops) || !cr_py_cuda_take_list(&list, tensors, &r)) return NULL;
+    const cured_cuda_ask ask = cr_py_cuda_ask_of_list(&list, &r, &options);
     answer = list.mixed ? Py_NewRef(Py_None) : run_partial(&ask);
-    end_list(&list);
+    cr_py_cuda_end_list(&list);
     return answer;
 }
 
-static PyObject *results_of(cr_py_request *r, cured_values *const *values, size_t count) {
-    PyObject *results = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; i < count && results != NULL; i++) {
-        PyObject *result = cr_py_answer_values(r, values[i]);
-        if (result == NULL || PyList_SetItem(results, (Py_ssize_t)i, result) != 0) Py_CLEAR(results);
-    }
-    return results;
-}
-
+/* _cuda_each(list, ops, alike, **options): alike: None where the tensors are not all of one library, device and dtype. */
 PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     cr_py_request r = {.single = false};
     tensor_list list;
     cured_error error;
     PyObject *answer = NULL;
     (void)module;
-    if (nargs != 2 || !PyList_Check(args[0])) return PyErr_Format(PyExc_TypeError, "a list and the ops are wanted");
-    if (!cr_py_request_ops(&r, args[1]) || !cr_py_request_options(&r, args + 2, 0, kwnames) ||
-        !take_list(&list, args[0], &r))
+    if (nargs != 3 || !PyList_Check(args[0]))
+        return PyErr_Format(PyExc_TypeError, "a list, the ops and a bool are wanted");
+    if (!cr_py_request_ops(&r, args[1]) || !cr_py_request_options(&r, args + 3, 0, kwnames)) return NULL;
+    if (args[2] == Py_True) {
+        const int taken = borrow_all(&list, args[0], &r, true);
+        if (taken <= 0) return taken < 0 ? NULL : Py_NewRef(Py_None);
+    } else if (!cr_py_cuda_take_list(&list, args[0], &r)) {
         return NULL;
+    }
     cured_values **values = PyMem_Calloc(list.count, sizeof *values);
-    const cured_cuda_ask ask = ask_of_list(&list, &r, &r.options);
+    const cured_cuda_ask ask = cr_py_cuda_ask_of_list(&list, &r, &r.options);
     if (list.mixed) {
         answer = Py_NewRef(Py_None);
     } else if (values != NULL) {
         PyThreadState *thread = PyEval_SaveThread();
         const cured_status status = cured_cuda_reduce_each(&ask, values, &error);
         PyEval_RestoreThread(thread);
-        answer = status == CURED_OK ? results_of(&r, values, list.count) : failed(&error);
+        answer = status == CURED_OK ? cr_py_answer_each(&r, values, list.count) : failed(&error);
         for (size_t i = 0; i < list.count; i++) cured_values_free(values[i]);
     } else {
         PyErr_NoMemory();
     }
     PyMem_Free(values);
-    end_list(&list);
-    return answer;
-}
-
-/* Where found() puts the bytes of partials: without the GIL. */
-typedef struct part {
-    void *bytes; /* NULL: there was no memory */
-    size_t size;
-} part;
-
-static void found(void *user, size_t number, const void *partial, size_t bytes) {
-    part *to = (part *)user + number;
-    to->bytes = malloc(bytes);
-    to->size = bytes;
-    if (to->bytes != NULL) memcpy(to->bytes, partial, bytes);
-}
-
-/* A list of Partials; frees the parts. status: CURED_OK, or error says why there are none. */
-static PyObject *partials_of(part *parts, size_t count, cured_status status, const cured_error *error) {
-    PyObject *all = status == CURED_OK ? PyList_New((Py_ssize_t)count) : failed(error);
-    for (size_t i = 0; i < count; i++) {
-        if (all != NULL) {
-            PyObject *one =
-                parts[i].bytes != NULL ? cr_py_partial_new(parts[i].bytes, parts[i].size) : PyErr_NoMemory();
-            if (one == NULL || PyList_SetItem(all, (Py_ssize_t)i, one) != 0) Py_CLEAR(all);
-        }
-        free(parts[i].bytes);
-    }
-    PyMem_Free(parts);
-    return all;
-}
-
-/* _cuda_partials(list, ops): a Partial of each, without a position; None where their streams differ. */
-PyObject *cr_py_cuda_partials(PyObject *module, PyObject *args) {
-    PyObject *tensors, *ops;
-    cr_py_request r = {.partial = true};
-    static const cured_options defaults = CURED_OPTIONS_INIT;
-    tensor_list list;
-    cured_error error;
-    (void)module;
-    if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &tensors, &ops)) return NULL;
-    r.options = defaults;
-    r.options.unplaced = true;
-    if (!cr_py_request_ops(&r, ops) || !take_list(&list, tensors, &r)) return NULL;
-    part *parts = list.mixed ? NULL : PyMem_Calloc(list.count, sizeof *parts);
-    PyObject *answer = list.mixed ? Py_NewRef(Py_None) : NULL;
-    if (parts != NULL) {
-        const cured_cuda_ask ask = ask_of_list(&list, &r, &r.options);
-        PyThreadState *thread = PyEval_SaveThread();
-        const cured_status status = cured_cuda_partial_each(&ask, found, parts, &error);
-        PyEval_RestoreThread(thread);
-        answer = partials_of(parts, list.count, status, &error);
-    } else if (!list.mixed) {
-        PyErr_NoMemory();
-    }
-    end_list(&list);
+    cr_py_cuda_end_list(&list);
     return answer;
 }

@@ -312,6 +312,8 @@ PyObject *cr_py_answer_value(const cured_value *value);
 /* The exception that is set, as an object; it is set no more. */
 PyObject *cr_py_answer_take_error(void);
 /* The value, or the exception that says why there is none: a Result raises it when somebody asks for the value. */
+/* A list of Results, one for each of so many values of r's ops. */
+PyObject *cr_py_answer_each(const cr_py_request *r, cured_values *const *values, size_t count);
 PyObject *cr_py_answer_or_error(const cured_value *value);
 /* Whether the op's answer is an index. */
 bool cr_py_answer_is_index(cured_op op);
@@ -353,10 +355,10 @@ bool cr_py_cuda_may_place(const cr_py_request *request);
 PyObject *cr_py_cuda_list(cr_py_request *request);
 PyObject *cr_py_cuda_to(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_whole(PyObject *module, PyObject *args);
-/* Of a list of CUDA tensors: the partial of all, a Partial of each, and a Result for each; None where their streams differ. */
-PyObject *cr_py_cuda_partials(PyObject *module, PyObject *args);
+/* Of a list of CUDA tensors: the partial of all, a Result for each, and another (stats.c); None where their streams differ. */
 PyObject *cr_py_cuda_partial(PyObject *module, PyObject *args);
 PyObject *cr_py_cuda_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+PyObject *cr_py_cuda_stats(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* ---- partial.c, file.c ---- */
 

@@ -333,12 +333,12 @@ static bool is_contiguous(const cr_py_dl *t, uint64_t *count) {
     return packed || step == 0;
 }
 
-int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, int *device, uintptr_t *stream) {
+int cr_py_tensor_borrow(PyObject *tensor, bool even, cured_cuda_array *array, int *device, uintptr_t *stream) {
     cr_py_dl t;
     uint64_t count;
     const cr_py_exchange *exchange = cr_py_exchange_of(Py_TYPE(tensor));
     if (exchange == NULL) return PyErr_Occurred() ? -1 : 0;
-    if (!has_its_sign(tensor)) return -1;
+    if (!even && !has_its_sign(tensor)) return -1;
     if (!cr_py_exchange_borrow(exchange, tensor, &t) || t.device_type != CR_PY_DL_CUDA ||
         dl_dtype(&t) == CURED_DTYPE_DEFAULT || !is_contiguous(&t, &count))
         return 0;

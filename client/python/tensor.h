@@ -16,13 +16,33 @@ cured_region *cr_py_tensor_region(const cr_py_input *in, const void *data, uint6
 /* Waits until what was queued on the tensor's stream is done. False with an exception. */
 bool cr_py_tensor_wait(const cr_py_input *in);
 /* A contiguous CUDA tensor whose type tells it by functions in C: what libcured takes, valid while the caller holds the tensor. stream:
- * NULL, or set to the one on which its library works now. 1: taken; 0: it is none of these; -1: exception. */
-int cr_py_tensor_borrow(PyObject *tensor, cured_cuda_array *array, int *device, uintptr_t *stream);
+ * NULL, or set to the one on which its library works now. even: it is all the same if its memory holds the negatives of its values. 1: taken;
+ * 0: it is none of these; -1: exception. */
+int cr_py_tensor_borrow(PyObject *tensor, bool even, cured_cuda_array *array, int *device, uintptr_t *stream);
 /* Tensors whose regions are kept. */
 Py_ssize_t cr_py_tensor_count(void);
 
 /* The attribute, or NULL without an exception where there is none. */
 PyObject *cr_py_maybe(PyObject *object, const char *name);
+
+/* ---- cuda.c: lists of CUDA tensors ---- */
+
+typedef struct cr_py_tensor_list {
+    cured_cuda_array *arrays;
+    size_t count;
+    uintptr_t stream;
+    bool even;      /* as in cr_py_tensor_borrow() */
+    bool mixed;     /* they are not all of one stream, and were not all taken */
+    PyObject *held; /* owned: NULL, or what keeps the tensors, where another thread may change the list */
+} cr_py_tensor_list;
+
+/* The tensors of a Python list, which nobody else has; false with an exception. Where list->mixed is true each goes by itself. r: the ops
+ * and options. */
+bool cr_py_cuda_take_list(cr_py_tensor_list *list, PyObject *tensors, cr_py_request *r);
+void cr_py_cuda_end_list(cr_py_tensor_list *list);
+/* What libcured is asked of a list: r's ops. */
+cured_cuda_ask cr_py_cuda_ask_of_list(const cr_py_tensor_list *list, const cr_py_request *r,
+                                      const cured_options *options);
 
 /* ---- exchange.c ---- */
 

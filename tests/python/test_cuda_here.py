@@ -248,7 +248,8 @@ class Here(Case):
                 self.assertEqual(outcome(lambda: one(flat)), outcome(lambda: one(tuple(tensors))), (op, dtype))
             self.assertEqual(cured.partial(flat, "sum,max"), cured.partial(tensors, "sum,max"))
             self.assertEqual(cured.partial(flat, "sum,max", first=None), cured._cured._cuda_whole(tensors, ["sum", "max"]))
-            self.assertEqual([cured.partial(a, "sum,max,norm2", first=None) for a in arrays], cured._cured._cuda_partials(tensors, "sum,max,norm2"))
+            self.assertEqual([repr(cured.partial(a, "sum,max,norm2", first=None).finish("sum,max,norm2")) for a in arrays],
+                             [repr(r) for r in cured._cured._cuda_each(tensors, "sum,max,norm2", False)])
             with self.assertRaisesRegex(TypeError, "axis"):
                 cured.sum(tensors, axis=0)
             for op in ("norm1", "norm2", "norminf"):
@@ -265,7 +266,9 @@ class Here(Case):
                             self.assertEqual(outcome(lambda: wanted), outcome(lambda: out), (op, dtype, kind, len(given)))
         mixed = [Borrowed(random((99,), "f4")), Borrowed(random((77,), "f8"))]
         self.assertEqual(cured.norm2(numpy.concatenate([random((99,), "f4").astype("f8"), random((77,), "f8")])), cured.norm2(mixed))
-        self.assertEqual(["f32", "f64"], [p.dtype for p in cured._cured._cuda_partials(mixed, "sum")])
+        self.assertEqual([99, 77], [result.count for result in cured._cured._cuda_stats(mixed, "count,sum")])
+        self.assertEqual([repr(cured.reduce(t, "sum")) for t in mixed], [repr(r) for r in cured._cured._cuda_each(mixed, "sum", True)])
+        self.assertIsNone(cured._cured._cuda_each([*mixed, random((3,), "f4")], "sum", True))
         CUDA.cr_double_slow_write(stream, number(mixed[0].memory), number(numpy.ones(99, "f4").ctypes.data), ctypes.c_size_t(396))
         self.assertEqual(99.0, cured.sum([mixed[0]]), "after what its stream had queued")
         Borrowed.now = None

@@ -146,14 +146,21 @@ class Streams(Case):
 
 
 class Lists(Case):
-    def test_partials(self):
-        """By one wait, and the bytes of each by itself."""
-        arrays = [random((n,), dtype, n) for n, dtype in ((5, "f4"), (0, "f8"), (3000, "u1"), (200000, "f4"), (7, "f4"))]
-        for ops in ("sum", "count,min,max,norm2,std"):
-            made = cured._cured._cuda_partials([Tensor(a) for a in arrays], ops)
-            self.assertEqual([cured.partial(a, ops, first=None) for a in arrays], made)
+    def test_stats(self):
+        """By one call, and the answers of each by itself; many, so that slots and packs are used again."""
+        shapes = ((5, "f4"), (0, "f8"), (3000, "u1"), (200000, "f4"), (7, "f4"))
+        arrays = [random((n,), dtype, n) for n, dtype in shapes]
+        arrays += [random((9000 + k,), "f2", k) for k in range(70)] + [numpy.float32([numpy.inf, -numpy.inf, numpy.nan, numpy.inf])]
+        for ops, others in (("sum", {"nan": "skip"}), ("count,count_nan,count_inf,min,max,norm2,std", {"nan": "skip", "ddof": 1})):
+            for options in ({}, others):
+                made = cured._cured._cuda_stats([Tensor(a) for a in arrays], ops, **options)
+                for array, answers in zip(arrays, made):
+                    is_float = array.dtype.kind == "f"
+                    own = {k: v for k, v in options.items() if is_float or k != "nan"}
+                    wanted = cured.partial(array, ops, first=None).finish(ops, **own)
+                    self.assertEqual(repr(wanted), repr(answers), (array.dtype, len(array)))
         with self.assertRaisesRegex(ValueError, "argmax"):
-            cured._cured._cuda_partials([Tensor(arrays[0])], "argmax")
+            cured._cured._cuda_stats([Tensor(arrays[0])], "argmax")
 
     def test_dense_tensors_in_another_order(self):
         """As by themselves: an op that needs no order takes them, and one that does refuses them."""
@@ -231,7 +238,7 @@ class Gpus(Case):
     def test_one_call_for_each_gpu(self):
         tensors, calls, before = [OnGpu(numpy.full(3, k, "f4"), k % 2) for k in range(5)], [], cured._cured._cuda_each
         mixed = [*tensors[:3], numpy.full(4, 9.0), *tensors[3:]]
-        cured._cured._cuda_each = lambda arrays, ops, **options: calls.append(len(arrays)) or before(arrays, ops, **options)
+        cured._cured._cuda_each = lambda arrays, ops, alike, **options: calls.append(len(arrays)) or before(arrays, ops, alike, **options)
         self.addCleanup(setattr, cured._cured, "_cuda_each", before)
         self.assertEqual([0, 3, 6, 36, 9, 12], [r.sum for r in cured.reduce_each(mixed, "sum")])
         self.assertEqual([2, 3], sorted(calls))

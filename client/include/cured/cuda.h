@@ -75,8 +75,8 @@ CURED_API cured_status cured_cuda_finish(cured_cuda_call *call, cured_values **v
 CURED_API cured_status cured_cuda_partial(const cured_cuda_ask *ask, void *out, size_t *out_bytes, cured_error *error);
 
 /* A partial of each array, each of which begins at options->first, or nowhere where that says so. found is called by this thread for each,
- * in any order, after the wait; the bytes are there until it returns, and it calls no function of this library. The arrays may differ in
- * dtype. Where this fails, found may have been called for some. */
+ * in any order, while the GPU may be at others; the bytes are there until it returns, and it calls no function of this header. The arrays
+ * may differ in dtype. Where this fails, found may have been called for some. */
 typedef void cured_cuda_found(void *user, size_t number, const void *partial, size_t bytes);
 CURED_API cured_status cured_cuda_partial_each(const cured_cuda_ask *ask, cured_cuda_found *found, void *user,
                                                cured_error *error);

@@ -9,20 +9,21 @@
 #include "client/lib/value.h"
 #include "kernels/core/serial.h"
 
-/* Folds each array; found is told the partial of each. whole: of all that the ops' families find. */
+/* Folds each array; found is told the partial of each. whole: of all that the ops' families find, but for places where nothing has one. */
 static cr_status fold_each(const cr_cl_cuda_ask *ask, bool whole,
                            void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
                            cr_error *error) {
     const cured_cuda_ask *of = ask->of;
     cr_needs needs[CR_F64 + 1] = {{0, 0}};
+    const uint32_t all = ask->unplaced ? CR_WANTS_MIN | CR_WANTS_MAX : 0;
     cr_status status = CR_OK;
     cr_gpu_fold *folds = of->array_count <= SIZE_MAX / sizeof *folds ? malloc(of->array_count * sizeof *folds) : NULL;
     if (folds == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "arrays: no memory for so many");
     for (size_t i = 0; i < of->array_count && status == CR_OK; i++) {
         const cr_dtype dtype = (cr_dtype)of->arrays[i].dtype;
         if (needs[dtype].families == 0) status = cr_cl_cuda_needs(ask, dtype, &needs[dtype], error);
-        folds[i] = (cr_gpu_fold){dtype,      needs[dtype].families,         of->arrays[i].data, of->arrays[i].count,
-                                 ask->first, whole ? 0 : needs[dtype].wants};
+        folds[i] = (cr_gpu_fold){dtype,      needs[dtype].families,           of->arrays[i].data, of->arrays[i].count,
+                                 ask->first, whole ? all : needs[dtype].wants};
     }
     if (status == CR_OK) status = ask->api->each(folds, of->array_count, of->stream, found, user, error);
     free(folds);

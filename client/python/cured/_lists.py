@@ -123,8 +123,19 @@ def reduce_each(arrays, ops, /, **options):
     """A list with the Result of each array. options: as of cured.reduce, but for out, of which each array would want its own."""
     if options.get("out") is not None:
         raise TypeError("out: reduce_each has a Result for each array: call cured.reduce(a, ops, out=…) for each")
-    together = _cured._cuda_each if not set(options) - set(OPTIONS) else None
-    return each_of(checked(arrays), ops, together, _cured.reduce, options)
+    arrays = checked(arrays)
+    if set(options) - set(OPTIONS):
+        return each_of(arrays, ops, None, _cured.reduce, options)
+    kinds = _kinds(arrays)
+    if len(kinds) == 1 and hasattr(kinds.pop(), "__dlpack_c_exchange_api__"):  # which C functions look at
+        results = _cured._cuda_each(arrays, ops, True, **options)
+        if results is not None:
+            return results
+    return each_of(arrays, ops, _each, _cured.reduce, options)
+
+
+def _each(arrays, ops, **options):
+    return _cured._cuda_each(arrays, ops, False, **options)
 
 
 def each_of(arrays, ops, together, alone, options):

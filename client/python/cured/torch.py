@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import torch
 
 from . import _lists, _ranks
-from ._cured import _cuda_partials, _cuda_to, _cuda_whole, _is_float
+from ._cured import _cuda_stats, _cuda_to, _cuda_whole, _is_float
 from ._cured import partial as _partial
 from ._result import Result
 
@@ -197,6 +197,9 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
 
 def _readable(tensor):
     """The memory that stats reads: a bool's as bytes."""
+    if type(tensor) in _PLAIN and tensor.dtype in _ranks.TYPES and tensor.is_cuda and tensor.layout is torch.strided:
+        if tensor.is_contiguous() and not tensor.is_neg():
+            return tensor
     if _ranks.is_distributed(tensor):
         raise TypeError("stats: a DTensor has parts on other ranks: pass t.full_tensor(), or t.to_local() for this rank's part")
     if tensor.is_complex():
@@ -208,21 +211,23 @@ def _readable(tensor):
     return _dense(memory) if memory.is_cuda else memory
 
 
-def _state_or_error(memory, ops):
+def _alone(memory, ops, nan, ddof):
+    """The Result, or the TypeError that says why there is none."""
     try:
-        return _partial(memory, ops, first=None)
+        state = _partial(memory, ops, first=None)
     except TypeError as error:
         return error
-
-
-def _stats(state, is_bool, nan, ddof):
     is_float = _is_float(state.dtype)
-    answers = dict(state.finish(STATS, ddof=ddof, **({"nan": nan} if is_float else {}))._answers)
-    answers["count"] = state.count  # the NaNs too
+    return state.finish(ops, ddof=ddof, **({"nan": nan} if is_float else {}))
+
+
+def _result(result, count, is_bool):
+    if isinstance(result, TypeError):
+        return Result(dict.fromkeys(STATS, result))
+    result._answers["count"] = count  # of all elements, the NaNs too
     if is_bool:
-        for op in ("min", "max"):
-            answers[op] = answers[op] if isinstance(answers[op], Exception) else bool(answers[op])
-    return Result({op: answers[op] for op in STATS})
+        result._answers.update((op, bool(result[op])) for op in ("min", "max") if not isinstance(result._answers[op], Exception))
+    return result
 
 
 def stats(module_or_state_dict, *, nan="skip", ddof=0):
@@ -245,10 +250,9 @@ def stats(module_or_state_dict, *, nan="skip", ddof=0):
                 memories[name] = _readable(tensor)
             except TypeError as error:
                 answers[name] = Result(dict.fromkeys(STATS, error))
-    states = _lists.each_of(list(memories.values()), STATS, _cuda_partials, _state_or_error, {})
-    for name, state in zip(memories, states):
-        is_bool = items[name].dtype == torch.bool
-        answers[name] = Result(dict.fromkeys(STATS, state)) if isinstance(state, TypeError) else _stats(state, is_bool, nan, ddof)
+    made = _lists.each_of(list(memories.values()), STATS, _cuda_stats, _alone, {"nan": nan, "ddof": ddof})
+    for (name, memory), of_tensor in zip(memories.items(), made):
+        answers[name] = _result(of_tensor, memory.numel(), items[name].dtype == torch.bool)
     return answers
 
 
