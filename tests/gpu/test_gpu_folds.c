@@ -95,7 +95,8 @@ static void count_launches(cr_dtype dtype) {
         cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
         cr_error error;
         uint32_t count, wanted = (families & one) != 0 ? 1 : 0;
-        const bool none = (floats && families & CR_FAM_BITS) || families & CR_FAM_SUMS & ~(uint32_t)CR_FAM_KNOWN_SUMS;
+        const bool none = (floats && families & CR_FAM_BITS) || families & CR_FAM_DIGEST ||
+                          families & CR_FAM_SUMS & ~(uint32_t)CR_FAM_KNOWN_SUMS;
         run.wrong += cr_fold_takes(dtype, families) == none;
         if (none) continue;
         for (uint32_t others = families & ~one; others; others &= others - 1) wanted++;
@@ -166,6 +167,8 @@ static void array(cr_dtype dtype, enum cr_data_kind kind, uint64_t n, uint64_t o
     if (CR_FAM_SUM & options.families) several(dtype, CR_FAM_SUM, n, offset, kind);
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         if ((sets[i] & options.families) == sets[i]) compare(dtype, sets[i], 0, n, offset, kind);
+    for (size_t i = 0; i < 2 && (sets[1] & options.families) == sets[1]; i++) /* nobody asks for places */
+        compare(dtype, sets[i], wants[i == 0 ? (n + kind) % 2 : 4], n, offset, kind);
     if ((kind == DATA_NORMAL || kind == DATA_BITS) && CR_FAM_SUM & options.families) {
         again(dtype, CR_FAM_SUM, n, offset, kind);
         if ((sets[8] & options.families) == sets[8]) again(dtype, sets[8], n, offset, kind);
@@ -190,6 +193,7 @@ static void without_each(cr_dtype dtype) {
             again(dtype, CR_FAM_SUM, n, offset, kind);
             compare(dtype, both, 0, n, offset, kind);
             compare(dtype, both | CR_FAM_EXTREMA | CR_FAM_COUNTS, 0, n, offset, kind);
+            compare(dtype, both | CR_FAM_EXTREMA | CR_FAM_COUNTS, CR_WANTS_MIN | CR_WANTS_MAX, n, offset, kind);
             for (size_t w = 0; w < sizeof wants / sizeof wants[0]; w++)
                 compare(dtype, CR_FAM_EXTREMA, wants[w], n, offset, kind);
         }

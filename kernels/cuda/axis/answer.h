@@ -3,6 +3,8 @@
  *
  *   fold ──▶ slot in device memory ──▶ one block: digits to a number, root?(number / divisor), rounded once ──▶ out[k].to
  *
+ * Of one array and one sum the block is the fold's last (answered.cuh), else a kernel of its own.
+ *
  * Thread: one at a time for a slot. Owner: the caller. */
 #ifndef CURED_KERNELS_CUDA_AXIS_ANSWER_H
 #define CURED_KERNELS_CUDA_AXIS_ANSWER_H
@@ -24,12 +26,20 @@ typedef struct cr_answer_args {
     } sum[CR_AXIS_OUTS];
 } cr_answer_args;
 
+/* Of a fold that makes its answers: its slot is answer.slot. Launchers of such take it for the cr_fold_args that it begins with. */
+typedef struct cr_answered_args {
+    cr_fold_args fold;
+    cr_answer_args answer;
+} cr_answered_args;
+
 /* Whether every op of axis is one. */
 bool cr_answer_takes(const cr_gpu_axis *axis);
 /* The families of axis' ops. */
 uint32_t cr_answer_families(const cr_gpu_axis *axis);
 /* Behind the fold of axis->shape.n elements: enqueues what puts the answers to axis->to. Gives a cudaError_t. */
 int cr_answer_enqueue(const cr_gpu_axis *axis, const cr_fold_slot *slot, void *stream);
+/* The fold and the answers by one launch: fold is made ready. False: there is none for these. *failure: a cudaError_t. */
+bool cr_answered_enqueue(const cr_gpu_axis *axis, const cr_fold_args *fold, void *stream, int *failure);
 int cr_answer_launch(const cr_answer_args *args, void *stream);
 
 #ifdef __cplusplus

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/cuda/axis/answer.h"
+#include "kernels/cuda/plan/list.h"
 
 static bool is_answer(cr_op op, const cr_gpu_axis *axis) {
     const cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
@@ -23,31 +24,50 @@ uint32_t cr_answer_families(const cr_gpu_axis *axis) {
     return families;
 }
 
+static void begin(cr_answer_args *args, const cr_gpu_axis *axis, const cr_fold_slot *slot) {
+    memset(args, 0, sizeof *args);
+    args->slot = slot;
+    args->axis.at.n = axis->shape.n;
+    args->axis.skip = axis->finish.nan == CR_NAN_SKIP;
+}
+
+static void add(cr_answer_args *args, const cr_gpu_axis *axis, uint32_t k) {
+    const cr_op op = axis->ops[k];
+    const cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
+    const cr_op_row *row = cr_op_row_of(op);
+    const cr_sum_at at = cr_sum_of(cr_op_needs(op, axis->dtype));
+    const uint32_t i = args->axis.out_count++;
+    args->axis.out[i] = (cr_axis_out){.op = (int32_t)op,
+                                      .result = (int32_t)cr_axis_dtype(op, axis->dtype, &own),
+                                      .term = row->term,
+                                      .divisor = row->divisor,
+                                      .root = row->root == CR_ROOT_ROOT,
+                                      .to = axis->to[k]};
+    args->sum[i].at = (uint8_t)at;
+    args->sum[i].limbs = (uint16_t)cr_sum_limbs(at, axis->dtype);
+    args->sum[i].grid = (int16_t)cr_sum_grid(at, axis->dtype);
+}
+
 int cr_answer_enqueue(const cr_gpu_axis *axis, const cr_fold_slot *slot, void *stream) {
     cr_answer_args args;
     int failure = 0;
-    memset(&args, 0, sizeof args);
-    args.slot = slot;
-    args.axis.at.n = axis->shape.n;
-    args.axis.skip = axis->finish.nan == CR_NAN_SKIP;
+    begin(&args, axis, slot);
     for (uint32_t k = 0; k < axis->op_count && failure == 0; k++) {
-        const cr_op op = axis->ops[k];
-        const cr_finish_opts own = cr_finish_share(op, axis->dtype, &axis->finish, NULL);
-        const cr_op_row *row = cr_op_row_of(op);
-        const cr_sum_at at = cr_sum_of(cr_op_needs(op, axis->dtype));
-        const uint32_t i = args.axis.out_count++;
-        args.axis.out[i] = (cr_axis_out){.op = (int32_t)op,
-                                         .result = (int32_t)cr_axis_dtype(op, axis->dtype, &own),
-                                         .term = row->term,
-                                         .divisor = row->divisor,
-                                         .root = row->root == CR_ROOT_ROOT,
-                                         .to = axis->to[k]};
-        args.sum[i].at = (uint8_t)at;
-        args.sum[i].limbs = (uint16_t)cr_sum_limbs(at, axis->dtype);
-        args.sum[i].grid = (int16_t)cr_sum_grid(at, axis->dtype);
+        add(&args, axis, k);
         if (args.axis.out_count < CR_AXIS_OUTS && k + 1 < axis->op_count) continue;
         failure = cr_answer_launch(&args, stream);
         args.axis.out_count = 0;
     }
     return failure;
+}
+
+bool cr_answered_enqueue(const cr_gpu_axis *axis, const cr_fold_args *fold, void *stream, int *failure) {
+    cr_answered_args args;
+    const cr_fold_launcher launcher = cr_answered_launcher(axis->dtype, cr_answer_families(axis));
+    if (launcher == NULL || axis->op_count > CR_AXIS_OUTS) return false;
+    args.fold = *fold;
+    begin(&args.answer, axis, fold->slot);
+    for (uint32_t k = 0; k < axis->op_count; k++) add(&args.answer, axis, k);
+    *failure = launcher(&args.fold, stream);
+    return true;
 }

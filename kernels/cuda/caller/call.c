@@ -32,23 +32,25 @@ cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStre
     cr_status status = cr_fold_launchers(fold->dtype, fold->families, fold->wants, launchers, &count, error);
     if (status != CR_OK) return status;
     for (uint32_t i = 0; i < count && failure == cudaSuccess && fold->n != 0; i++) {
-        args->follows = i != 0; /* what comes before the first may write the array */
         failure = launchers[i](args, stream);
+        args->follows = true; /* what comes before the first may write the array */
     }
     return cr_caller_error(failure, "fold", error);
 }
 
-cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
+_Static_assert((int)CR_ROOM_SLOTS <= (int)CR_GPU_COUNTERS, "a slot has a counter of its own");
+
+cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot, bool follows,
                              bool *telling, cr_error *error) {
     cr_fold_args args = {0};
     cr_fold_slot *to = &room->slots[slot];
     cr_fold_prepare(&args, fold->dtype, fold->data, fold->n, fold->index, visit->multiprocessors, room->state, to);
     cr_partial_init(&to->partial, fold->dtype, fold->families);
     if (fold->wants) cr_partial_want(&to->partial, fold->wants);
+    args.follows = args.apart = follows;
+    args.counter = (uint8_t)slot;
     *telling = fold->n != 0 && cr_fold_await(&args, fold->dtype, fold->families);
-    const cr_status status = cr_caller_launch(&args, fold, visit->stream, error);
-    if (status != CR_OK) return status;
-    return cr_caller_error((int)cudaEventRecord(room->events[slot], visit->stream), "event", error);
+    return cr_caller_launch(&args, fold, visit->stream, error);
 }
 
 /* The results of the call's slots, which are done, into its sum. */
@@ -114,7 +116,10 @@ static cr_status start_each(cr_caller_call *call, const cr_visit *visit, const c
         status = next_slot(call, one.n, error);
         if (status != CR_OK) break;
         pthread_mutex_lock(&call->room->mutex);
-        status = cr_caller_fold_one(call->room, visit, &one, call->slots[call->count - 1], &call->telling, error);
+        const uint32_t slot = call->slots[call->count - 1];
+        status = cr_caller_fold_put(call->room, visit, &one, slot, false, &call->telling, error);
+        if (status == CR_OK)
+            status = cr_caller_error((int)cudaEventRecord(call->room->events[slot], visit->stream), "event", error);
         pthread_mutex_unlock(&call->room->mutex);
         call->telling = call->telling && fold->count == 1;
     }

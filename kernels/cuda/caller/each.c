@@ -1,6 +1,8 @@
 /* each: a partial for each of many folds. Small arrays go in packs, a launch for many, whose answers come as words in pinned memory
- * and are merged here; larger ones are folds of their own. What one pack and the slots take is one round.
+ * and are merged here; larger ones are folds of their own, each of which begins while the one before ends.
  *
+ * What is in the stream stands in two lines, of the pack and of slots. Where a line is full, the host takes what came first, and
+ * the GPU goes on with the rest meanwhile.
  * Thread: any. Owner: the room. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +11,33 @@
 
 enum {
     PACK_UNITS = 4096,
+    PACK_BATCH = 512,    /* folds of a launch */
     PACK_MORE = 1 << 19, /* words: for rare answers that are long, of all units at once */
-    SLOTS = 16,          /* of a round */
+    SLOTS = CR_ROOM_SLOTS,
+    MARKED = 8, /* folds to an event: a fold does not begin early behind one */
+    LOOKS = 64, /* at the pack's words, before the driver is asked */
 };
 
-/* What a round has put in the stream. */
-typedef struct round {
-    uint32_t packed, folded;
-    uint32_t *units; /* of each that is packed: its first unit */
-    size_t *numbers; /* which fold each is */
-    uint32_t slots[SLOTS];
-    size_t slot_numbers[SLOTS];
-} round_of;
+/* What a call has put in the stream and not told yet. */
+typedef struct line_of {
+    cr_room *room;
+    const cr_visit *visit;
+    const cr_gpu_fold *folds;
+    void (*found)(void *user, size_t number, const cr_partial *partial);
+    void *user;
+    cr_partial partial;
+    bool follows; /* the stream's last work is this call's */
+    /* The pack: folds [told, packed), of which those before `launched` are in the stream. */
+    uint32_t packed, launched, told;
+    uint32_t units[PACK_UNITS + 1]; /* the first unit of each, and behind the last */
+    size_t numbers[PACK_UNITS];     /* which fold each is */
+    /* A ring: folds [first, first + folded), the last `unmarked` of them without an event. */
+    uint32_t first, folded, unmarked;
+    struct {
+        size_t number;
+        uint32_t slot, mark; /* mark: the slot whose event comes behind it */
+    } slots[SLOTS];
+} line_of;
 
 static cr_status make_pack(cr_room *room, cr_error *error) {
     void *memory = NULL;
@@ -36,102 +53,161 @@ static cr_status make_pack(cr_room *room, cr_error *error) {
 
 static bool is_small(const cr_gpu_fold *fold) { return fold->n <= CR_GPU_PACK_BYTES / cr_dtype_size(fold->dtype); }
 
-/* A fold more for the round; false: it is full, or *status says why not. */
-static bool add(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, size_t number, round_of *round,
-                cr_status *status, cr_error *error) {
+/* ---- The pack ---- */
+
+static cr_status launch_pack(line_of *line, cr_error *error) {
+    if (line->launched == line->packed) return CR_OK;
+    cudaError_t failure = (cudaError_t)cr_pack_start(&line->room->pack, line->visit->stream);
+    if (failure == cudaSuccess) failure = cudaEventRecord(line->room->last, line->visit->stream);
+    line->launched = line->packed;
+    line->follows = true;
+    return cr_caller_error((int)failure, "pack", error);
+}
+
+/* Waits for the words of units before `upto`. */
+static cr_status await_units(line_of *line, uint32_t upto, cr_error *error) {
+    cr_room *room = line->room;
+    for (uint32_t looks = 1; room->pack.there < upto; looks++) {
+        if (cr_pack_done(&room->pack) || room->pack.there >= upto || looks % LOOKS != 0) continue;
+        if (cr_caller_query(room->last) == cudaErrorNotReady) continue;
+        cr_status status = cr_room_wait(room, room->last, error);
+        if (status == CR_OK && !cr_pack_done(&room->pack))
+            status = cr_fail(error, CR_INTERNAL, "pack: the GPU has left words out");
+        if (status != CR_OK) return status;
+    }
+    return CR_OK;
+}
+
+/* Tells of all that is in the pack, which is empty then. */
+static cr_status end_pack(line_of *line, cr_error *error) {
+    cr_status status = launch_pack(line, error);
+    for (; line->told < line->packed && status == CR_OK; line->told++) {
+        const size_t number = line->numbers[line->told];
+        status = await_units(line, line->units[line->told + 1], error);
+        if (status != CR_OK) break;
+        cr_pack_result(&line->room->pack, &line->folds[number], line->units[line->told], &line->partial);
+        line->found(line->user, number, &line->partial);
+    }
+    if (status != CR_OK) return status;
+    if (line->packed != 0) cr_pack_clear(&line->room->pack);
+    line->packed = line->launched = line->told = 0;
+    return CR_OK;
+}
+
+static cr_status add_small(line_of *line, size_t number, cr_error *error) {
+    cr_pack *pack = &line->room->pack;
+    const cr_gpu_fold *fold = &line->folds[number];
+    if (line->packed == PACK_UNITS || !cr_pack_add(pack, fold, &line->units[line->packed])) {
+        cr_status status = end_pack(line, error);
+        if (status != CR_OK) return status;
+        if (!cr_pack_add(pack, fold, &line->units[0])) return cr_fail(error, CR_INTERNAL, "pack: it takes no fold");
+    }
+    line->numbers[line->packed++] = number;
+    line->units[line->packed] = pack->count;
+    return line->packed - line->launched == PACK_BATCH ? launch_pack(line, error) : CR_OK;
+}
+
+/* ---- Slots ---- */
+
+static cr_status mark(line_of *line, cr_error *error) {
+    if (line->unmarked == 0) return CR_OK;
+    const uint32_t last = line->first + line->folded - 1, slot = line->slots[last % SLOTS].slot;
+    for (uint32_t i = 0; i < line->unmarked; i++) line->slots[(last - i) % SLOTS].mark = slot;
+    line->unmarked = 0;
+    return cr_caller_error((int)cudaEventRecord(line->room->events[slot], line->visit->stream), "event", error);
+}
+
+/* Tells of the fold that came first, and frees its slot. */
+static cr_status end_first(line_of *line, cr_error *error) {
+    const uint32_t at = line->first % SLOTS, slot = line->slots[at].slot;
+    const cr_gpu_fold *fold = &line->folds[line->slots[at].number];
+    cr_fold_slot *to = &line->room->slots[slot];
+    cr_status status = line->unmarked == line->folded ? mark(line, error) : CR_OK;
+    if (status == CR_OK) status = cr_room_wait(line->room, line->room->events[line->slots[at].mark], error);
+    if (status != CR_OK) return status;
+    cr_fold_result(to, fold->dtype, fold->families, fold->n);
+    line->found(line->user, line->slots[at].number, &to->partial);
+    cr_room_free_slot(line->room, slot);
+    line->first++;
+    line->folded--;
+    return CR_OK;
+}
+
+static cr_status add_large(line_of *line, size_t number, cr_error *error) {
+    uint32_t slot;
     bool telling;
-    cr_error full; /* of slots: the round ends, and nothing has failed */
-    if (!cr_fold_takes(fold->dtype, fold->families)) {
-        *status = cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernels for these ops of dtype %s",
-                          cr_dtype_name(fold->dtype));
-        return false;
+    cr_error full;
+    while (line->folded == SLOTS || cr_room_slot(line->room, &slot, &full) != CR_OK) {
+        if (line->folded == 0)
+            return cr_fail(error, CR_RESOURCE_EXHAUSTED, "stream: other calls on it hold all of its workspace");
+        cr_status status = end_first(line, error);
+        if (status != CR_OK) return status;
     }
-    if (is_small(fold)) {
-        if (round->packed == PACK_UNITS || !cr_pack_add(&room->pack, fold, &round->units[round->packed])) return false;
-        round->numbers[round->packed++] = number;
-        return true;
-    }
-    if (round->folded == SLOTS || cr_room_slot(room, &round->slots[round->folded], &full) != CR_OK) return false;
-    const uint32_t slot = round->slots[round->folded];
-    round->slot_numbers[round->folded++] = number;
-    *status = cr_caller_fold_one(room, visit, fold, slot, &telling, error);
-    return *status == CR_OK;
+    const uint32_t at = (line->first + line->folded++) % SLOTS;
+    line->slots[at].slot = slot;
+    line->slots[at].number = number;
+    line->unmarked++;
+    cr_status status =
+        cr_caller_fold_put(line->room, line->visit, &line->folds[number], slot, line->follows, &telling, error);
+    line->follows = true;
+    return status == CR_OK && line->unmarked == MARKED ? mark(line, error) : status;
 }
 
-/* Waits for the round, and says what it found. found NULL: it failed, and is only waited for. */
-static cr_status end(cr_room *room, const cr_visit *visit, const cr_gpu_fold *folds, const round_of *round,
-                     void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
-                     cr_partial *partial, cr_error *error) {
-    cr_status status = cr_caller_error((int)cudaEventRecord(room->last, visit->stream), "event", error);
-    if (status == CR_OK) status = cr_room_wait(room, room->last, error);
-    if (status == CR_OK && !cr_pack_done(&room->pack))
-        status = cr_fail(error, CR_INTERNAL, "pack: the GPU has left words out");
-    for (uint32_t i = 0; i < round->packed && status == CR_OK && found != NULL; i++) {
-        cr_pack_result(&room->pack, &folds[round->numbers[i]], round->units[i], partial);
-        found(user, round->numbers[i], partial);
+/* ---- A call ---- */
+
+static cr_status run(line_of *line, size_t count, cr_error *error) {
+    cr_status status = make_pack(line->room, error);
+    for (size_t i = 0; i < count && status == CR_OK; i++) {
+        const cr_gpu_fold *fold = &line->folds[i];
+        if (!cr_fold_takes(fold->dtype, fold->families))
+            status = cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernels for these ops of dtype %s",
+                             cr_dtype_name(fold->dtype));
+        else
+            status = (is_small(fold) ? add_small : add_large)(line, i, error);
     }
-    if (status == CR_OK || cr_room_settle(room, visit->stream)) cr_pack_clear(&room->pack);
-    for (uint32_t i = 0; i < round->folded; i++) {
-        cr_fold_slot *slot = &room->slots[round->slots[i]];
-        const cr_gpu_fold *fold = &folds[round->slot_numbers[i]];
-        if (status == CR_OK && found != NULL) {
-            cr_fold_result(slot, fold->dtype, fold->families, fold->n);
-            found(user, round->slot_numbers[i], &slot->partial);
-        }
-        cr_room_free_slot(room, round->slots[i]);
-    }
-    return status;
+    if (status == CR_OK) status = launch_pack(line, error);
+    if (status == CR_OK) status = mark(line, error);
+    while (line->folded != 0 && status == CR_OK) status = end_first(line, error);
+    return status == CR_OK ? end_pack(line, error) : status;
 }
 
-static cr_status run(cr_room *room, const cr_visit *visit, const cr_gpu_fold *folds, size_t count,
-                     void (*found)(void *user, size_t number, const cr_partial *partial), void *user, round_of *round,
-                     cr_partial *partial, cr_error *error) {
-    cr_status status = make_pack(room, error);
-    for (size_t next = 0; next < count && status == CR_OK;) {
-        const size_t before = next;
-        round->packed = round->folded = 0;
-        while (next < count && add(room, visit, &folds[next], next, round, &status, error)) next++;
-        if (status == CR_OK) status = cr_caller_error(cr_pack_start(&room->pack, visit->stream), "pack", error);
-        if (status == CR_OK && next == before)
-            status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "stream: other calls on it hold all of its workspace");
-        cr_error ignored;
-        const cr_status ended = end(room, visit, folds, round, status == CR_OK ? found : NULL, user, partial,
-                                    status == CR_OK ? error : &ignored);
-        if (status == CR_OK) status = ended;
-    }
-    return status;
-}
-
-static const void *first_data(const cr_gpu_fold *folds, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (folds[i].n != 0) return folds[i].data;
-    return NULL;
+/* Of a call that failed: its work is waited for, because its memory is used again. */
+static void give_up(line_of *line) {
+    if (cr_room_settle(line->room, line->visit->stream) && line->room->pack_memory != NULL)
+        cr_pack_clear(&line->room->pack);
+    for (; line->folded != 0; line->first++, line->folded--)
+        cr_room_free_slot(line->room, line->slots[line->first % SLOTS].slot);
 }
 
 cr_status cr_caller_each(const cr_gpu_fold *folds, size_t count, void *stream,
                          void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
                          cr_error *error) {
     cr_visit visit;
-    cr_room *room = NULL;
-    cr_status status = cr_caller_enter(&visit, first_data(folds, count), stream, error);
+    const void *data = NULL;
+    for (size_t i = 0; i < count && data == NULL; i++)
+        if (folds[i].n != 0) data = folds[i].data;
+    cr_status status = cr_caller_enter(&visit, data, stream, error);
     if (status != CR_OK) return status;
-    struct {
-        round_of round;
-        cr_partial partial;
-        uint32_t units[PACK_UNITS];
-        size_t numbers[PACK_UNITS];
-    } *own = malloc(sizeof *own);
-    if (own == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "list: no memory for it");
+    line_of *line = malloc(sizeof *line);
+    if (line == NULL) status = cr_fail(error, CR_RESOURCE_EXHAUSTED, "list: no memory for it");
     if (status == CR_OK) status = cr_caller_check_wait(&visit, error);
+    cr_room *room = NULL;
     if (status == CR_OK) status = cr_room_take(&visit, &room, error);
     if (status == CR_OK) {
-        own->round = (round_of){.units = own->units, .numbers = own->numbers};
+        line->room = room;
+        line->visit = &visit;
+        line->folds = folds;
+        line->found = found;
+        line->user = user;
+        line->follows = false;
+        line->packed = line->launched = line->told = line->first = line->folded = line->unmarked = 0;
         pthread_mutex_lock(&room->mutex);
-        status = run(room, &visit, folds, count, found, user, &own->round, &own->partial, error);
+        status = run(line, count, error);
+        if (status != CR_OK) give_up(line);
         pthread_mutex_unlock(&room->mutex);
         cr_room_give(room);
     }
-    free(own);
+    free(line);
     cr_caller_leave(&visit);
     return status;
 }

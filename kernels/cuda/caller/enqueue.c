@@ -117,15 +117,17 @@ static cr_status put_row(const asked *a, const cr_visit *visit, uint8_t *scratch
 
 /* ---- As a fold and a kernel that finishes it ---- */
 
+static cr_status put_status(const asked *a, const cr_visit *visit, int failure, cr_error *error) {
+    if (failure == 0 && a->status != NULL) failure = (int)cudaMemsetAsync(a->status, 0, 8, visit->stream);
+    return cr_caller_error(failure, "enqueue", error);
+}
+
 static cr_status finish_fold(const asked *a, const cr_visit *visit, const cr_fold_slot *slot, uint64_t n,
                              cr_error *error) {
     cr_gpu_axis axis = *a->axis;
-    cudaError_t failure = cudaSuccess;
     axis.shape.n = n;
     if (n == 0) return cr_fail(error, CR_UNIMPLEMENTED, "arrays: none has an element, of which a GPU makes no answers");
-    failure = (cudaError_t)cr_answer_enqueue(&axis, slot, visit->stream);
-    if (failure == cudaSuccess && a->status != NULL) failure = cudaMemsetAsync(a->status, 0, 8, visit->stream);
-    return cr_caller_error((int)failure, "enqueue", error);
+    return put_status(a, visit, cr_answer_enqueue(&axis, slot, visit->stream), error);
 }
 
 static cr_status put_array(const asked *a, const cr_visit *visit, cr_gpu_state *state, cr_fold_slot *slot,
@@ -133,6 +135,10 @@ static cr_status put_array(const asked *a, const cr_visit *visit, cr_gpu_state *
     const cr_gpu_fold fold = {a->fold.dtype, a->fold.families, a->fold.arrays[0].data, a->fold.arrays[0].n, 0, 0};
     cr_fold_args args = {0};
     cr_fold_prepare(&args, fold.dtype, fold.data, fold.n, 0, visit->multiprocessors, state, slot);
+    int failure = 0;
+    /* A graph's nodes cost nobody a launch: there the kernels for the length are better. */
+    if (!visit->captured && fold.n <= CR_FOLD_MAX && cr_answered_enqueue(a->axis, &args, visit->stream, &failure))
+        return put_status(a, visit, failure, error);
     cr_status status = cr_caller_launch(&args, &fold, visit->stream, error);
     return status == CR_OK ? finish_fold(a, visit, slot, fold.n, error) : status;
 }

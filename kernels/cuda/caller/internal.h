@@ -120,8 +120,8 @@ bool cr_caller_done(cr_caller_call *call);
 cr_status cr_caller_finish(cr_caller_call *call, cr_partial *partial, cr_error *error);
 /* The first array's data that has elements; NULL: none has. */
 const void *cr_caller_data(const cr_caller_array *arrays, size_t count);
-/* Locked: puts one array's fold in the stream, its result in the slot. */
-cr_status cr_caller_fold_one(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot,
+/* Locked: puts one array's fold in the stream, its result in the slot. follows: behind a fold or a pack of the same call. */
+cr_status cr_caller_fold_put(cr_room *room, const cr_visit *visit, const cr_gpu_fold *fold, uint32_t slot, bool follows,
                              bool *telling, cr_error *error);
 /* Puts a fold's launches in the stream: args, of cr_fold_prepare, say of what and where to. */
 cr_status cr_caller_launch(cr_fold_args *args, const cr_gpu_fold *fold, cudaStream_t stream, cr_error *error);

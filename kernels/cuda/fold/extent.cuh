@@ -170,6 +170,11 @@ struct cr_glimpse<D, BOTH, true> {
                (!BOTH || fminf(lower(least), upper(least)) >= limits.bottom) &&
                fminf(lower(near), upper(near)) > limits.least;
     }
+    /* Whether the least magnitude is at most so many binades below the largest. */
+    template <int BINADES> CR_DEVICE bool spans() const {
+        const float high = fmaxf(fabsf(lower(most)), fabsf(upper(most))), low = fmaxf(fabsf(lower(least)), fabsf(upper(least)));
+        return __fmul_rn(fminf(lower(near), upper(near)), (float)(1 << BINADES)) > fmaxf(high, low);
+    }
     CR_DEVICE bool not_apart(const cr_glimpse_limits &limits) const { return fminf(lower(near), upper(near)) > limits.near; }
     CR_DEVICE bool around_zero(const cr_glimpse_limits &limits) const {
         return cr_larger(lower(most), upper(most)) <= limits.top && fminf(lower(least), upper(least)) >= limits.bottom &&

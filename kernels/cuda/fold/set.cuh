@@ -6,6 +6,10 @@
  * after the other. What only that needs lies in shared memory meanwhile, for a warp shares all of it, and registers are what limits a
  * pass that does several things.
  *
+ * Where nobody asks for places (16-bit types), each thread keeps its own extrema, and a tile that is in the windows is only added, however
+ * its elements compare with those before. If a thread's part of it spans few enough binades, all of it is one float64, and so
+ * is all of its squares, before they go to an anchor.
+ *
  * Thread: GPU. Owner: the kernel. */
 #ifndef CURED_KERNELS_CUDA_FOLD_SET_CUH
 #define CURED_KERNELS_CUDA_FOLD_SET_CUH
@@ -123,19 +127,46 @@ struct cr_order_kept {
     }
 };
 
-/* SQUARES: Σx² beside Σx. ORDER: extrema and counts. */
-template <class E, cr_dtype D, bool SQUARES, bool ORDER, int RESIDENT = 3, int U = 4>
+/* A thread's extrema of 16-bit elements, without their places. */
+template <cr_dtype D> struct cr_ends {
+    cr_best_of<D, false, true> low;
+    cr_best_of<D, true, true> high;
+
+    CR_DEVICE void clear() { low.best[0] = high.best[0] = 0x7fff7fffu; /* NaNs, to which every number is better */ }
+    CR_DEVICE void also(const cr_glimpse<D, true> &seen) {
+        low.also(cr_best_of<D, false, true>(seen.least));
+        high.also(cr_best_of<D, true, true>(seen.most));
+    }
+    /* Of vectors without a NaN, of which the first `count` are there. */
+    template <int N> CR_DEVICE void also(const uint4 (&v)[N], uint32_t count) {
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            if (j < (int)count) also(cr_glimpse<D, true>(v[j]));
+    }
+};
+struct cr_no_ends {};
+
+/* SQUARES: Σx² beside Σx. ORDER: extrema and counts. PLACES: of the extrema. */
+template <class E, cr_dtype D, bool SQUARES, bool ORDER, bool PLACES = ORDER, int RESIDENT = 3, int U = 4>
 struct cr_set {
     typedef cr_float_sum<E, CR_SUM_PLAIN> plain_sum;
     typedef std::conditional_t<SQUARES, cr_float_sum<E, CR_SUM_SQUARE>, cr_no_sum> square_sum;
     typedef cr_order_kept<D> order_kept;
     typedef typename order_kept::extrema extrema;
-    typedef typename extrema::wide_type wide_type;
+    typedef std::conditional_t<PLACES || !ORDER, typename extrema::wide_type,
+                               cr_extrema_found<D, CR_WANTS_MIN | CR_WANTS_MAX, uint32_t>>
+        wide_type;
     typedef typename wide_type::winner winner;
+    typedef decltype(wide_type::nan) place_type;
     static constexpr int SIZE = E::SIZE, UNROLL = U, BLOCKS = RESIDENT, LANES = CR_GPU_VECTOR / SIZE;
-    static constexpr bool SELF = true, CHUNKED = true;
+    static constexpr bool SELF = true, CHUNKED = true, LATE = true;
     /* Squares of 16-bit elements: four that are not far apart are one float64, before they go to an anchor. */
-    static constexpr bool GROUPED = SQUARES && ORDER && SIZE == 2;
+    static constexpr bool GROUPED = SQUARES && PLACES && SIZE == 2;
+    /* All that a thread has of a tile is one float64: its elements are multiples of 2^-APART and less of its largest, and 32 squares of
+     * them fit 53 bits. MARGIN: binades that a window keeps for the sum of so many. */
+    static constexpr bool WHOLE = ORDER && !PLACES;
+    static constexpr int APART = (53 - 7) / 2 - E::MANTISSA, MARGIN = !WHOLE || plain_sum::HALF ? 0 : 3;
+    static_assert(!WHOLE || (SIZE == 2 && U * LANES == 32), "32 squares");
     static constexpr uint32_t FRESH = ~0u; /* room before the first tile */
     struct Own { /* a warp's */
         cr_sum_kept sum, squares;
@@ -159,8 +190,9 @@ struct cr_set {
     uint32_t room;            /* for so many tiles */
     /* What an element alone was. */
     winner alone[2];
-    uint64_t alone_nan;
+    place_type alone_nan;
     bool alone_nonzero;
+    std::conditional_t<WHOLE, cr_ends<D>, cr_no_ends> ends;
 
     CR_DEVICE static Own &own(Shared &shared) { return shared.own[threadIdx.x / CR_WARP]; }
 
@@ -183,9 +215,10 @@ struct cr_set {
         if (ORDER && threadIdx.x < 2) shared.bar[threadIdx.x] = ~0u;
         if (ORDER) __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 2; k++) alone[k] = {CR_NO_RANK(typename extrema::rank), CR_NOWHERE};
-        alone_nan = CR_NOWHERE;
+        for (int k = 0; k < 2; k++) alone[k] = {CR_NO_RANK(typename extrema::rank), wide_type::NONE};
+        alone_nan = wide_type::NONE;
         alone_nonzero = false;
+        if constexpr (WHOLE) ends.clear();
     }
 
     template <class S, int N> CR_DEVICE static constexpr uint32_t adds() { return N * LANES / S::GROUP; }
@@ -214,13 +247,14 @@ struct cr_set {
         return {0, ~0u};
     }
     CR_DEVICE void windows(const Own &mine) {
-        const cr_span both = window(mine);
+        cr_span both = window(mine);
+        both.most -= min((uint32_t)MARGIN << E::FIELD, both.most);
         limits.nothing();
         if (both.most > both.least) limits.template window<E>(both);
     }
     /* Not beyond the extrema of the warp, or of the block, which learns of the warp's. */
     CR_DEVICE void extremes(const Own &mine, Shared &shared) {
-        if constexpr (ORDER) {
+        if constexpr (PLACES) {
             const uint32_t low = cr_glimpse_limits::bar<D>(false, mine.order.best[0]);
             const uint32_t high = cr_glimpse_limits::bar<D>(true, mine.order.best[1]), lane = threadIdx.x % CR_WARP;
             uint32_t others = 0;
@@ -242,12 +276,13 @@ struct cr_set {
     /* The first tile, if it fits around its own largest element: the windows are placed so. */
     template <int N> CR_DEVICE void place(const cr_glimpse<D, ORDER> &glimpse, Own &mine, Shared &shared) {
         const cr_span seen = glimpse.template meet<E>();
-        int at = plain_sum::Window::place((int)(seen.most >> E::FIELD)), squares_at = 0;
+        const int top = (int)(seen.most >> E::FIELD) + MARGIN;
+        int at = plain_sum::Window::place(top), squares_at = 0;
         const cr_span bounds = plain_sum::Window::bounds(at, 0);
         cr_span squares_bounds = bounds;
         bool fits = seen.least != ~0u && plain_sum::Window::within(seen, bounds);
         if constexpr (SQUARES) {
-            squares_at = square_sum::Window::place((int)(seen.most >> E::FIELD));
+            squares_at = square_sum::Window::place(top);
             squares_bounds = square_sum::Window::bounds(squares_at, 0);
             fits = fits && square_sum::Window::within(seen, squares_bounds);
         }
@@ -269,11 +304,19 @@ struct cr_set {
     CR_DEVICE bool usual(const cr_glimpse<D, ORDER> &glimpse, const uint4 (&v)[N], uint64_t vector, uint32_t count, Own &mine,
                      Shared &shared) {
         if (room == FRESH) place<N>(glimpse, mine, shared);
-        if (ORDER) windows(mine);
+        if (PLACES) windows(mine);
         const bool full = __all_sync(CR_EVERYONE, room != 0 && glimpse.within(limits)); /* of elements that are not zero */
         if (!full && (room == 0 || room == FRESH || !plain_sum::Window::within(plain_sum::template spread<N>(v), window(mine))))
             return false;
-        if constexpr (ORDER) {
+        if constexpr (WHOLE) {
+            if (full) {
+                ends.also(glimpse);
+            } else {
+                mine.order.template zeros<N>(v, count, *sum.args);
+                ends.template also<N>(v, count);
+            }
+        }
+        if constexpr (PLACES) {
             const cr_glimpse_limits around = limits;
             extremes(mine, shared);
             cr_glimpse_limits known = limits;
@@ -295,6 +338,7 @@ struct cr_set {
     template <int N> CR_DEVICE void careful(const uint4 (&v)[N], uint64_t vector, uint32_t count, Shared &shared) {
         Own &mine = own(shared);
         settle<N>(mine);
+        cr_after_the_last(); /* bins may go to the state's limbs */
         /* Two vectors at a time, and code for no more: that leaves registers for what matters. */
         uint4 rest[N];
 #pragma unroll
@@ -320,6 +364,13 @@ struct cr_set {
             return;
         }
         room--;
+        if constexpr (WHOLE) {
+            if (within) ends.also(seen);
+            if (within && __all_sync(CR_EVERYONE, seen.template spans<APART>())) {
+                add_whole<N>(v);
+                return;
+            }
+        }
         if constexpr (GROUPED) {
             if (within && __all_sync(CR_EVERYONE, seen.not_apart(limits))) {
 #pragma unroll
@@ -331,6 +382,29 @@ struct cr_set {
         for (int j = 0; j < N; j++) {
             sum.add_one(v[j]);
             if constexpr (SQUARES) squares.add_one(v[j]);
+        }
+    }
+    /* To an anchor, as if it were the groups that `adds` counts. */
+    template <class S, int N> CR_DEVICE static void count_once(S &of, int level, double anchor) {
+        of.acc[level] += S::bits(anchor) + of.base(level) * (adds<S, N>() - 1);
+    }
+    template <int N> CR_DEVICE void add_whole(const uint4 (&v)[N]) {
+        double one[2] = {0, 0}, two[2] = {0, 0};
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+#pragma unroll
+            for (int e = 0; e < LANES; e++) {
+                const double x = E::lane(v[j], e);
+                one[e % 2] = __dadd_rn(one[e % 2], x);
+                if (SQUARES) two[e % 2] = __fma_rn(x, x, two[e % 2]);
+            }
+        }
+        count_once<plain_sum, N>(sum, 0, __dadd_rn(sum.anchor(0), __dadd_rn(one[0], one[1])));
+        if constexpr (SQUARES) {
+            static_assert(square_sum::LEVELS == 2, "as it is below");
+            const double all = __dadd_rn(two[0], two[1]), first = squares.anchor(0), next = __dadd_rn(first, all);
+            count_once<square_sum, N>(squares, 0, next);
+            count_once<square_sum, N>(squares, 1, __dadd_rn(squares.anchor(1), __dsub_rn(all, __dsub_rn(next, first))));
         }
     }
     CR_DEVICE void add_grouped(const uint4 &v) {
@@ -360,12 +434,12 @@ struct cr_set {
         }
         if (!ORDER) return;
         if (cr_is_nan<D>(bits)) {
-            alone_nan = index;
+            alone_nan = PLACES ? (place_type)index : 0;
         } else {
             typedef typename extrema::rank rank;
             const rank key = (rank)cr_key_of<D>(bits);
-            alone[0] = {key, index};
-            alone[1] = {(rank)~key, index};
+            alone[0] = {key, PLACES ? (place_type)index : 0};
+            alone[1] = {(rank)~key, PLACES ? (place_type)index : 0};
         }
         alone_nonzero = (bits & ~(1ull << (8 * SIZE - 1))) != 0;
     }
@@ -384,18 +458,24 @@ struct cr_set {
     CR_DEVICE void publish_order(const cr_fold_args &args, Shared &shared) {
         order_kept &mine = own(shared).order;
         const uint32_t lane = threadIdx.x % CR_WARP;
-        const uint32_t more = __reduce_add_sync(CR_EVERYONE, (uint32_t)alone_nonzero | (alone_nan != CR_NOWHERE ? 1u << 16 : 0));
+        const uint32_t more = __reduce_add_sync(CR_EVERYONE, (uint32_t)alone_nonzero | (alone_nan != wide_type::NONE ? 1u << 16 : 0));
         if (lane == 0) {
             mine.nonzero += more & 0xffff;
             mine.nans += more >> 16;
 #pragma unroll
-            for (int k = 0; k < 2; k++) alone[k].take({mine.best[k], mine.index[k]});
-            alone_nan = min(alone_nan, mine.nan);
+            for (int k = 0; k < 2; k++) alone[k].take({mine.best[k], (place_type)mine.index[k]});
+            alone_nan = min(alone_nan, PLACES || mine.nan == CR_NOWHERE ? (place_type)mine.nan : 0);
         }
         wide_type all; /* places count from the array's first element */
+        if constexpr (PLACES) {
 #pragma unroll
-        for (int k = 0; k < 2; k++) all.best[k] = {alone[k].rank, alone[k].at == CR_NOWHERE ? CR_NOWHERE : alone[k].at - args.index};
-        all.nan = alone_nan == CR_NOWHERE ? CR_NOWHERE : alone_nan - args.index;
+            for (int k = 0; k < 2; k++) all.best[k] = {alone[k].rank, alone[k].at == CR_NOWHERE ? CR_NOWHERE : alone[k].at - args.index};
+            all.nan = alone_nan == CR_NOWHERE ? CR_NOWHERE : alone_nan - args.index;
+        } else {
+            all.best[0] = {min(alone[0].rank, ends.low.rank()), 0};
+            all.best[1] = {min(alone[1].rank, ends.high.rank()), 0};
+            all.nan = alone_nan;
+        }
         all.template leave<CR_WARPS>(args, shared.room); /* with a barrier */
         if (threadIdx.x < CR_GPU_THREADS - 2) return;
         const bool nans = threadIdx.x == CR_GPU_THREADS - 1;

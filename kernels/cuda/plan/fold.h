@@ -45,9 +45,10 @@ typedef struct cr_prod_state {
 } cr_prod_state;
 
 enum { CR_MAIL_LETTERS = 3 };
+enum { CR_GPU_COUNTERS = 32 };
 typedef struct cr_gpu_state {
     uint32_t ticket, pad[31];
-    uint32_t next, beside[31];              /* of the chunks that have no block yet; see cr_walk_run */
+    uint32_t next[CR_GPU_COUNTERS];         /* of the chunks that have no block yet; see cr_walk_chunks */
     unsigned long long counted, around[15]; /* an extremum of at most 32 bits, and the blocks that have told theirs */
     /* What a block tells the last one, in letters of 16 bytes that are there as a whole or not (the second word of one is not zero):
      * so no block waits for its writes to be seen, and only the last block waits for the others. Whoever reads one leaves zero
@@ -89,6 +90,8 @@ typedef struct cr_fold_args {
     uint32_t multiprocessors;
     bool follows; /* what was enqueued last on this stream is a fold too: this one may begin while that one ends */
     bool wary;    /* a fold before it was hard: by what loses least if this one is, too */
+    bool apart;   /* no fold that may still run has the same counter: this one may work while that one ends */
+    uint8_t counter;
 } cr_fold_args;
 
 /* Enqueues on a cudaStream_t; gives a cudaError_t. */

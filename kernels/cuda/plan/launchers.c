@@ -22,12 +22,16 @@ enum kind {
     sum,
     sumabs,
     sumsq,
-    spread,   /* Σx and Σx² */
-    summary,  /* Σx, extrema, counts */
-    describe, /* all of both; of integers, which have no NaNs, without the counts */
+    spread,         /* Σx and Σx² */
+    summary,        /* Σx, extrema, counts */
+    describe,       /* all of both; of integers, which have no NaNs, without the counts */
+    summary_values, /* the same without the places of extrema */
+    describe_values,
     list_sum, /* of a list: plan/list.h */
     list_sumabs,
     list_sumsq,
+    sum_answered, /* axis/answer.h */
+    sumsq_answered,
     KINDS
 };
 
@@ -91,15 +95,29 @@ cr_fold_launcher cr_list_launcher(cr_dtype dtype, uint32_t family) {
     return family == CR_FAM_SUMSQ ? kernels[list_sumsq][dtype] : NULL;
 }
 
+cr_fold_launcher cr_answered_launcher(cr_dtype dtype, uint32_t families) {
+    if (!cr_fast_on(CR_FAST_GPU_ANSWERED)) return NULL;
+    return families == CR_FAM_SUM     ? kernels[sum_answered][dtype]
+           : families == CR_FAM_SUMSQ ? kernels[sumsq_answered][dtype]
+                                      : NULL;
+}
+
 bool cr_fold_takes(cr_dtype dtype, uint32_t families) {
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
         if (families & family && launcher_of(family, dtype, CR_WANTS_ALL) == NULL) return false;
     return true;
 }
 
+/* The kind of kernels for the same set without places, where nobody wants these and the type has one. */
+static enum kind without_places(enum kind kind, cr_dtype dtype, uint32_t wants) {
+    const enum kind other = kind == summary ? summary_values : kind == describe ? describe_values : kind;
+    const bool wanted = wants == 0 || wants & (CR_WANTS_ARGMIN | CR_WANTS_ARGMAX);
+    return wanted || kernels[other][dtype] == NULL || !cr_fast_on(CR_FAST_GPU_ENDS) ? kind : other;
+}
+
 /* Takes from *families those that have a kernel together, and gives the smallest that has them all. It may fold more, because another
  * pass over the array would cost as much as the slowest of them. */
-static uint32_t together(cr_dtype dtype, uint32_t *families, cr_fold_launcher out[CR_FOLD_LAUNCHES]) {
+static uint32_t together(cr_dtype dtype, uint32_t *families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES]) {
     const uint32_t both = CR_FAM_SUM | CR_FAM_SUMSQ, range = CR_FAM_SUM | CR_FAM_EXTREMA;
     const struct {
         uint32_t all;
@@ -112,14 +130,14 @@ static uint32_t together(cr_dtype dtype, uint32_t *families, cr_fold_launcher ou
     if ((asked & (asked - 1)) == 0 || !cr_fast_on(CR_FAST_GPU_SETS)) return 0;
     size_t i = 0;
     while (asked & ~sets[i].all) i++;
-    out[0] = kernels[sets[i].kind][dtype];
+    out[0] = kernels[without_places(sets[i].kind, dtype, wants)][dtype];
     *families &= ~asked;
     return 1;
 }
 
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
                             uint32_t *count, cr_error *error) {
-    *count = together(dtype, &families, out);
+    *count = together(dtype, &families, wants, out);
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1) {
         if (!(families & family)) continue;
         cr_fold_launcher launcher = launcher_of(family, dtype, wants);
@@ -139,7 +157,8 @@ void cr_fold_prepare(cr_fold_args *args, cr_dtype dtype, const void *data, uint6
     args->index = index;
     args->plan = cr_fold_plan_make((uintptr_t)data, n, (uint32_t)cr_dtype_size(dtype), multiprocessors);
     args->multiprocessors = multiprocessors;
-    args->follows = args->wary = false;
+    args->follows = args->wary = args->apart = false;
+    args->counter = 0;
     args->state = state;
     args->slot = slot;
 }

@@ -35,6 +35,9 @@ typedef struct cr_list_args {
  * and family have no kernel. */
 cr_fold_launcher cr_list_launcher(cr_dtype dtype, uint32_t family);
 
+/* Likewise of sums that make their answers: of a cr_answered_args (axis/answer.h). */
+cr_fold_launcher cr_answered_launcher(cr_dtype dtype, uint32_t families);
+
 /* n elements of size bytes, which are in memory. */
 static inline uint64_t cr_list_rows(uint64_t n, uint32_t size) { return (n * size + CR_LIST_ROW - 1) / CR_LIST_ROW; }
 

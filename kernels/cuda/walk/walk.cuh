@@ -15,6 +15,7 @@
  *                                  family's members of args.slot->partial
  *   SELF                           true: publish does without the ticket, and collect is never called
  *   CHUNKED                        true: a block may take any tiles, see plan/shapes.h; not there: false
+ *   LATE                           true, with CHUNKED: before publish it touches the state behind a cr_after_the_last() alone
  * An element's index is args.index + plan.head + vector·(16/size) + lane (cr_index_of).
  * Thread: GPU. Owner: the launcher. */
 #ifndef CURED_KERNELS_CUDA_WALK_WALK_CUH
@@ -27,6 +28,14 @@ template <class A, class = void> struct cr_chunked {
     static constexpr bool value = false;
 };
 template <class A> struct cr_chunked<A, std::enable_if_t<A::CHUNKED>> {
+    static constexpr bool value = true;
+};
+
+/* A::LATE, or false. */
+template <class A, class = void> struct cr_late {
+    static constexpr bool value = false;
+};
+template <class A> struct cr_late<A, std::enable_if_t<A::LATE>> {
     static constexpr bool value = true;
 };
 
@@ -64,8 +73,9 @@ template <int U, bool SHIFT, class A> CR_DEVICE void cr_walk_run(A &acc, const c
  * block waits for a slow one. A block asks for its next chunk but one while it works, and stops at the first that is not there;
  * so whoever is given the last number of all knows it, and leaves zero behind. Thread 0 only. */
 CR_DEVICE uint32_t cr_next_chunk(const cr_fold_args &args) {
-    const uint32_t number = atomicAdd(&args.state->next, 1u);
-    if (number + 1 == args.plan.chunks - args.plan.blocks) args.state->next = 0;
+    uint32_t *next = &args.state->next[args.counter];
+    const uint32_t number = atomicAdd(next, 1u);
+    if (number + 1 == args.plan.chunks - args.plan.blocks) *next = 0;
     return number + 2 * args.plan.blocks;
 }
 
@@ -86,7 +96,7 @@ template <int U, class A> CR_DEVICE void cr_walk_chunks(A &acc, const cr_fold_ar
     uint4 v[U];
     uint32_t count = cr_load_chunk(v, body + vector, args.plan.shift, left);
     uint32_t chunk = blockIdx.x + args.plan.blocks, after = 0, turn = 0; /* the next one, and the one after it */
-    cr_after_the_last();
+    if (!cr_late<A>::value || !args.apart) cr_after_the_last();
     if (chunk < args.plan.chunks && threadIdx.x == 0) after = cr_next_chunk(args);
     acc.begin(args, shared, sample);
     for (;;) {
@@ -123,6 +133,7 @@ template <class A> __global__ void __launch_bounds__(CR_GPU_THREADS, A::BLOCKS) 
             cr_walk_run<A::UNROLL, false>(acc, args, shared);
         }
     }
+    if (cr_late<A>::value) cr_after_the_last();
     cr_walk_edges(acc, args, shared);
     __syncwarp();
     acc.publish(args, shared);
