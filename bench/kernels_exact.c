@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench/kernels.h"
+#include "kernels/core/round.h"
 #include "kernels/cpu/fold.h"
 
 enum { PIECE = 32 << 20 };
@@ -72,6 +73,9 @@ static double value_of(const void *bytes, cr_dtype dtype) {
             return x.f;
         case CR_FORMAT_F16:
             return half_value((uint16_t)bits);
+        case CR_FORMAT_F8_E4M3:
+        case CR_FORMAT_F8_E5M2:
+            return cr_float_value(dtype, bits);
         case CR_FORMAT_INT:
             break;
     }

@@ -109,6 +109,8 @@ extern "C" int bench_fill(cr_dtype dtype, void *out, uint64_t n, uint64_t seed, 
             return fill<float>(out, n, seed, s);
         case CR_FORMAT_F64:
             return fill<double>(out, n, seed, s);
+        case CR_FORMAT_F8_E4M3:
+        case CR_FORMAT_F8_E5M2:
         case CR_FORMAT_INT:
             break;
     }

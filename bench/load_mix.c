@@ -85,6 +85,10 @@ static void fill(load_kind *kind, uint64_t seed) {
         x ^= x >> 7;
         x ^= x << 17;
         switch (cr_dtype_format((cr_dtype)kind->dtype)) {
+            case CR_FORMAT_F8_E4M3:
+            case CR_FORMAT_F8_E5M2:
+                words[i] = x & 0xb7b7b7b7b7b7b7b7u;
+                break;
             case CR_FORMAT_F16:
                 words[i] = (x & lanes16 * 0x9fff) | lanes16 * 0x2000;
                 break;

@@ -167,12 +167,11 @@ static int read_npy(const cli_options *o, struct input *in, npy_header *h, bool 
 static int take_npy(const cli_options *o, struct input *in, const npy_header *h) {
     cured_dtype dtype = h->dtype;
     if (dtype == CURED_DTYPE_DEFAULT) {
-        if (o->dtype != CURED_BF16)
+        dtype = h->size == 2 ? CURED_BF16 : CURED_F8_E4M3;
+        if (o->dtype != dtype)
             return cli_fail(EXIT_DATA,
-                            "%s holds raw two-byte elements (dtype 'V2'): give --dtype bf16 if they are "
-                            "bfloat16",
-                            in->name);
-        dtype = CURED_BF16;
+                            "%s holds raw elements of %u bytes (dtype 'V%u'): give --dtype %s if they are %s", in->name,
+                            h->size, h->size, cured_dtype_name(dtype), h->size == 2 ? "bfloat16" : "float8_e4m3fn");
     }
     if (o->dtype != CURED_DTYPE_DEFAULT && o->dtype != dtype)
         return cli_fail(EXIT_DATA, "%s holds %s, --dtype says %s", in->name, cured_dtype_name(dtype),

@@ -71,8 +71,8 @@ static cured_status bad(const struct cursor *c, const char *what) {
     return npy_fail(c->error, CURED_INVALID_ARGUMENT, "the .npy header is malformed: %s", what);
 }
 
-/* How .npy files hold elements of two bytes that NumPy has no type for, such as bfloat16. */
-static const char raw_pairs[] = "V2";
+/* How .npy files hold elements that NumPy has no type for, such as bfloat16; of ml_dtypes' float8 types one is "f1". */
+static const char raw_pairs[] = "V2", raw_bytes[] = "V1", small_floats[] = "f1";
 
 /* What NumPy can store and cured cannot reduce, by the first letter of its code. */
 static const char *refused(char letter) {
@@ -121,12 +121,14 @@ static cured_status parse_descr(struct cursor *c, npy_header *h) {
     char order = '=';
     if (*code == '<' || *code == '>' || *code == '=' || *code == '|') order = *code++;
     h->dtype = (cured_dtype)cr_dtype_of_code(code);
+    if (strcmp(code, small_floats) == 0) h->dtype = CURED_F8_E5M2;
     h->size = h->turn = (uint32_t)cured_dtype_size(h->dtype);
     if (h->any && h->dtype == CURED_DTYPE_DEFAULT && take_any(h, code)) {
         h->big_endian = order == '>' && h->turn > 1;
         return CURED_OK;
     }
-    if (h->dtype == CURED_DTYPE_DEFAULT && strcmp(code, raw_pairs) != 0) {
+    if (strcmp(code, raw_pairs) == 0 || strcmp(code, raw_bytes) == 0) h->size = h->turn = (uint32_t)(code[1] - '0');
+    if (h->size == 0) {
         const char *what = refused(*code);
         if (what == NULL)
             return npy_fail(c->error, CURED_INVALID_ARGUMENT, "the .npy file has the unknown dtype '%s'", text);
@@ -194,7 +196,6 @@ static cured_status parse_dictionary(struct cursor *c, npy_header *h) {
 
 /* The product of the shape, checked by division before each multiplication. */
 static cured_status multiply(npy_header *h, cured_error *error) {
-    if (h->size == 0) h->size = 2; /* raw pairs */
     uint64_t limit = ((uint64_t)INT64_MAX - NPY_MAX_HEADER) / h->size;
     h->count = 1;
     for (uint32_t i = 0; i < h->dims; i++)
@@ -247,7 +248,10 @@ cured_status npy_parse_any(const uint8_t *in, size_t len, npy_header *out, size_
 size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_order, uint32_t dims,
                  const uint64_t *shape) {
     enum { PREFIX = 10, ALIGN = 64 };
-    const char *code = dtype == CURED_BF16 ? raw_pairs : cr_dtype_code((cr_dtype)dtype);
+    const char *code = dtype == CURED_BF16      ? raw_pairs
+                       : dtype == CURED_F8_E4M3 ? raw_bytes
+                       : dtype == CURED_F8_E5M2 ? small_floats
+                                                : cr_dtype_code((cr_dtype)dtype);
     if (code == NULL || dims > NPY_MAX_DIMS) return 0;
     char *text = (char *)out + PREFIX;
     size_t cap = NPY_MAX_WRITTEN - PREFIX;

@@ -13,15 +13,15 @@ enum {
 };
 
 typedef struct npy_header {
-    cured_dtype dtype;    /* CURED_DTYPE_DEFAULT: two-byte void, which is how NumPy writes bfloat16 */
-    uint64_t count;       /* elements: the product of the shape; count times the element's size fits 63 bits */
+    cured_dtype dtype; /* CURED_DTYPE_DEFAULT: void of so many bytes, which is how NumPy writes types that it has not */
+    uint64_t count;    /* elements: the product of the shape; count times the element's size fits 63 bits */
     uint64_t data_offset; /* bytes from the start of the file */
     bool fortran_order, big_endian;
     uint32_t dims;
     uint64_t shape[NPY_MAX_DIMS];
     bool any;      /* npy_parse_any: `dtype` may be CURED_DTYPE_DEFAULT for `code`, too */
     char code[16]; /* of such an element without its order: "c8" */
-    uint32_t size; /* bytes of an element */
+    uint32_t size; /* bytes of an element; of void 2, perhaps bfloat16, or 1, perhaps float8_e4m3fn */
     uint32_t turn; /* bytes of what its order turns: of a complex number half */
 } npy_header;
 

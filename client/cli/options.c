@@ -8,6 +8,7 @@
 
 #include "base/words.h"
 #include "client/cli/cli.h"
+#include "kernels/core/dtype.h"
 
 struct option {
     const char *name, *argument; /* argument: NULL for a flag */
@@ -75,7 +76,7 @@ static int set_dtype(cli_options *o, const char *value) {
         status = cured_dtype_parse(little, &o->dtype, &error);
     }
     if (status != CURED_OK) return cli_fail(EXIT_USAGE, "--dtype: %s", error.text);
-    if (o->dtype > CURED_F64) return bad("dtype", value, "the type of an array");
+    if (!cr_dtype_is_input((cr_dtype)o->dtype)) return bad("dtype", value, "the type of an array");
     return EXIT_OK;
 }
 

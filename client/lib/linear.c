@@ -53,8 +53,7 @@ cured_status cured_partial_linear(const void *partial, size_t bytes, int64_t *su
 static cr_status families_of(cured_dtype dtype, const cured_op *ops, size_t op_count, uint32_t *families,
                              cr_error *error) {
     if (!cr_dtype_is_input((cr_dtype)dtype))
-        return cr_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is %d to %d", (unsigned)dtype, CURED_BOOL,
-                       CURED_F64);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is " CR_CL_INPUTS, (unsigned)dtype);
     cr_status status = cr_cl_check_ops(ops, op_count, error);
     *families = 0;
     for (size_t i = 0; i < op_count && status == CR_OK; i++) {

@@ -17,9 +17,9 @@ cr_status cr_cl_take_options(const cured_options *given, cured_options *o, cr_er
         return cr_fail(error, CR_INVALID_ARGUMENT, "nan policy is %u, must be 0 or 1", (unsigned)o->nan);
     if ((unsigned)o->overflow > CURED_OVERFLOW_WRAP)
         return cr_fail(error, CR_INVALID_ARGUMENT, "overflow rule is %u, must be 0 or 1", (unsigned)o->overflow);
-    if ((unsigned)o->result_dtype > CURED_BIGINT)
+    if ((unsigned)o->result_dtype > CURED_F8_E5M2)
         return cr_fail(error, CR_INVALID_ARGUMENT, "result_dtype is %u, limit is %d", (unsigned)o->result_dtype,
-                       CURED_BIGINT);
+                       CURED_F8_E5M2);
     if (o->first > INT64_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first is %llu, must be below 2^63", (unsigned long long)o->first);
     if (o->kernel != NULL && strlen(o->kernel) > CR_NAME_MAX_BYTES)

@@ -7,6 +7,7 @@
 #include "client/python/extension.h"
 #include "kernels/core/dtype.h"
 #include "kernels/core/op.h"
+#include "kernels/core/round.h"
 
 /* An integer of any width, by its exact decimal digits. */
 static PyObject *integer(const cured_value *value) {
@@ -188,7 +189,7 @@ bool cr_py_answer_room(cr_py_request *r) {
     if (r->out != NULL && !cr_py_out_places(r, ndim, shape)) return false;
     for (size_t i = 0; i < r->op_count; i++) {
         cured_dtype dtype = cured_axis_dtype(r->ops[i], r->input.dtype, r->options.result_dtype);
-        if (dtype == CURED_DTYPE_DEFAULT || (dtype > CURED_F64 && dtype != CURED_DIGEST)) {
+        if (!cr_dtype_is_input((cr_dtype)dtype) && dtype != CURED_DIGEST) {
             PyErr_Format(PyExc_TypeError, "%s of %s has no answers of type %s along an axis", cured_op_name(r->ops[i]),
                          cured_dtype_name(r->input.dtype),
                          r->options.result_dtype != 0 ? cured_dtype_name(r->options.result_dtype) : "its own");
@@ -202,11 +203,14 @@ bool cr_py_answer_room(cr_py_request *r) {
     return true;
 }
 
-/* No Python array holds bf16: as f32 it is exact. */
-static cr_py_memory *widen(cr_py_memory *from, uint64_t count, int ndim, const Py_ssize_t *shape) {
+/* No Python array holds bf16 or f8: as f32 they are exact. */
+static cr_py_memory *widen(cr_py_memory *from, cured_dtype dtype, uint64_t count, int ndim, const Py_ssize_t *shape) {
     cr_py_memory *to = cr_py_memory_new(CURED_F32, ndim, shape, false);
+    const size_t size = cured_dtype_size(dtype);
     for (uint64_t i = 0; to != NULL && i < count; i++) {
-        uint32_t wide = (uint32_t)((const uint16_t *)cr_py_memory_data(from))[i] << 16;
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)cr_py_memory_data(from) + size * i, size);
+        const float wide = (float)cr_float_value((cr_dtype)dtype, bits);
         memcpy((char *)cr_py_memory_data(to) + 4 * i, &wide, sizeof wide);
     }
     return to;
@@ -258,8 +262,8 @@ PyObject *cr_py_answer_arrays(cr_py_request *r) {
             Py_DECREF(memory);
             memory = other;
         }
-        if (dtype == CURED_BF16 && memory != NULL) {
-            other = widen(memory, count, ndim, shape);
+        if ((dtype == CURED_BF16 || dtype == CURED_F8_E4M3 || dtype == CURED_F8_E5M2) && memory != NULL) {
+            other = widen(memory, dtype, count, ndim, shape);
             Py_DECREF(memory);
             memory = other;
         }

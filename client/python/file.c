@@ -12,6 +12,7 @@
 #include "client/cli/npy.h"
 #include "client/cli/unpack.h"
 #include "client/python/extension.h"
+#include "kernels/core/dtype.h"
 
 typedef struct cr_py_file {
     PyObject_HEAD int fd;
@@ -97,7 +98,9 @@ static bool read_header(cr_py_file *f) {
     }
     PyMem_Free(text);
     unpack_end(u);
-    if (f->header.dtype == CURED_DTYPE_DEFAULT) f->header.dtype = CURED_BF16; /* as NumPy writes it */
+    if (f->header.dtype == CURED_DTYPE_DEFAULT) { /* as NumPy writes them */
+        f->header.dtype = f->header.size == 2 ? CURED_BF16 : CURED_F8_E4M3;
+    }
     f->header.data_offset += f->from;
     return !PyErr_Occurred();
 }
@@ -113,7 +116,7 @@ static bool take_raw(cr_py_file *f, PyObject *dtype, uint64_t offset) {
         PyErr_SetString(PyExc_ValueError, "file: its size is said to be 0, but it holds bytes: read them into memory");
         return false;
     }
-    if (h->dtype > CURED_F64 || offset > size || (size - offset) % width != 0) {
+    if (!cr_dtype_is_input((cr_dtype)h->dtype) || offset > size || (size - offset) % width != 0) {
         PyErr_Format(PyExc_ValueError, "file: %llu bytes from offset %llu on are no whole elements of %s",
                      (unsigned long long)(offset <= size ? size - offset : 0), (unsigned long long)offset,
                      cured_dtype_name(h->dtype));

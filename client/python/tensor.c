@@ -184,6 +184,30 @@ static bool take_tensor(cr_py_input *in, const cr_py_dl *t, int device) {
     return true;
 }
 
+static int take_dlpack(cr_py_input *in, PyObject *array, int device);
+
+/* What __dlpack__ refused, as bytes, where it has a type of one byte that an older torch does not hand on; else the exception stays. */
+static int take_bytes(cr_py_input *in, PyObject *array, int device) {
+    PyObject *type, *error, *trace, *bytes = NULL, *name = NULL;
+    PyErr_Fetch(&type, &error, &trace);
+    PyObject *pair = cr_py_helper("cured._adapt", "eight_bits", array);
+    int taken = -1;
+    cured_dtype dtype;
+    if (pair == NULL || pair == Py_None) {
+        PyErr_Clear();
+        PyErr_Restore(type, error, trace);
+    } else {
+        Py_XDECREF(type);
+        Py_XDECREF(error);
+        Py_XDECREF(trace);
+        if (PyArg_ParseTuple(pair, "OO", &bytes, &name) && cr_py_dtype(name, &dtype, NULL))
+            taken = take_dlpack(in, bytes, device);
+        if (taken == 1) in->dtype = dtype;
+    }
+    Py_XDECREF(pair);
+    return taken;
+}
+
 static int take_dlpack(cr_py_input *in, PyObject *array, int device) {
     const bool cuda = device == CR_PY_DL_CUDA;
     PyObject *function = PyObject_GetAttrString(array, "__dlpack__"), *none = PyTuple_New(0);
@@ -197,7 +221,7 @@ static int take_dlpack(cr_py_input *in, PyObject *array, int device) {
     Py_XDECREF(none);
     Py_XDECREF(options);
     Py_XDECREF(stream);
-    if (capsule == NULL) return -1;
+    if (capsule == NULL) return take_bytes(in, array, device);
     dl_managed *t = PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
     if (t == NULL) PyErr_SetString(PyExc_TypeError, "__dlpack__: a capsule named 'dltensor' is wanted");
     if (t == NULL || PyCapsule_SetName(capsule, "used_dltensor") != 0) {

@@ -17,14 +17,14 @@ static const struct {
     [id] = {name, numpy, code, size, CR_KIND_##kind, dlpack},
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
-    [CR_DTYPE_NONE] = {"none", NULL, NULL, 0, CR_KIND_NONE, UINT8_MAX},
-    [CR_I128] = {"i128", "int128", NULL, 16, CR_KIND_SINT, UINT8_MAX},
-    [CR_BIGINT] = {"int", NULL, NULL, 0, CR_KIND_SINT, UINT8_MAX},
-    [CR_DIGEST] = {"digest", NULL, NULL, CR_DIGEST_BYTES, CR_KIND_NONE, UINT8_MAX},
+    [CR_DTYPE_NONE] = {"none", NULL, "", 0, CR_KIND_NONE, UINT8_MAX},
+    [CR_I128] = {"i128", "int128", "", 16, CR_KIND_SINT, UINT8_MAX},
+    [CR_BIGINT] = {"int", NULL, "", 0, CR_KIND_SINT, UINT8_MAX},
+    [CR_DIGEST] = {"digest", NULL, "", CR_DIGEST_BYTES, CR_KIND_NONE, UINT8_MAX},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* Inputs are the ids up to CR_DTYPE_INPUTS, without a gap; the others may have gaps. */
+/* Inputs are those up to CR_DTYPE_INPUTS, less the results among them; the others may have gaps. */
 static unsigned row_of(cr_dtype dtype) {
     return (unsigned)dtype < ROWS && rows[dtype].name != NULL ? (unsigned)dtype : CR_DTYPE_NONE;
 }
@@ -79,7 +79,9 @@ cr_dtype cr_dtype_magnitude(cr_dtype dtype) {
     return cr_dtype_is_input(dtype) && cr_dtype_kind(dtype) == CR_KIND_SINT ? (cr_dtype)(dtype - 1) : dtype;
 }
 
-bool cr_dtype_is_input(cr_dtype dtype) { return (int)dtype >= 1 && (int)dtype <= CR_DTYPE_INPUTS; }
+bool cr_dtype_is_input(cr_dtype dtype) {
+    return (int)dtype >= 1 && (int)dtype <= CR_DTYPE_INPUTS && dtype != CR_I128 && dtype != CR_BIGINT;
+}
 
 /* NumPy's codes: "f4" is float32. Its i8 and u8 have 8 bytes, ours 8 bits: those two want their "<". */
 static cr_status parse_code(const char *name, cr_dtype *dtype, cr_error *error) {
@@ -113,9 +115,7 @@ cr_status cr_dtype_parse(const char *name, cr_dtype *dtype, cr_error *error) {
         "complex256",
         "c64",
         "c128",
-        "float8_e4m3",
-        "float8_e4m3fn",
-        "float8_e5m2",
+        "float8_e4m3", /* another type than float8_e4m3fn: it has infinities */
         "float8_e4m3fnuz",
         "float8_e3m4",
         "float8_e4m3b11fnuz",

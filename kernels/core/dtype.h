@@ -15,10 +15,10 @@ typedef enum cr_dtype {
 #define CR_DTYPE(symbol, id, ...) CR_##symbol = (id),
 #include "kernels/core/dtype.def"
 #undef CR_DTYPE
-    CR_DTYPE_INPUTS = CR_F64, /* the last id that may be an input */
-    CR_I128 = 14,             /* results only: 16 bytes */
-    CR_BIGINT = 15,           /* results only, "int": 9 … 32 bytes of two's complement, as few as hold the value */
-    CR_DIGEST = 20,           /* results only: 24 bytes (digest.h) */
+    CR_DTYPE_INPUTS = CR_F8_E5M2, /* the last id that may be an input */
+    CR_I128 = 14,                 /* results only: 16 bytes */
+    CR_BIGINT = 15, /* results only, "int": 9 … 32 bytes of two's complement, as few as hold the value */
+    CR_DIGEST = 20, /* results only: 24 bytes (digest.h) */
 } cr_dtype;
 
 /* What ends a switch over the types of elements, "case CR_NO_INPUT:", is what no array has. A switch over integers ends with
@@ -28,11 +28,13 @@ typedef enum cr_dtype {
     case CR_I128:   \
     case CR_BIGINT: \
     case CR_DIGEST
-#define CR_NO_INT \
-    CR_F16:       \
-    case CR_BF16: \
-    case CR_F32:  \
-    case CR_F64:  \
+#define CR_NO_INT    \
+    CR_F8_E4M3:      \
+    case CR_F8_E5M2: \
+    case CR_F16:     \
+    case CR_BF16:    \
+    case CR_F32:     \
+    case CR_F64:     \
     case CR_NO_INPUT
 
 /* How elements are coded: as integers of their size, or in a float's format (float.def). */

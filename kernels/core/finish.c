@@ -26,6 +26,11 @@ static cr_status check_result_dtype(cr_op op, cr_dtype dtype, cr_dtype result, c
         return cr_fail(error, CR_INVALID_ARGUMENT, "result_dtype %s (%d) cannot be asked for", cr_dtype_name(result),
                        (int)result);
     }
+    if (is_float && cr_dtype_size(result) == 1) {
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "op %s takes a float as result_dtype of f16, bf16, f32 or f64, not %s: eight bits are too few",
+                       cr_op_name(op), cr_dtype_name(result));
+    }
     if (!is_float && (cr_op_result(op) == CR_RESULT_FLOAT || cr_dtype_kind(dtype) == CR_KIND_FLOAT)) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "op %s of %s takes a result_dtype of f16, bf16, f32 or f64, not %s",
                        cr_op_name(op), cr_dtype_name(dtype), cr_dtype_name(result));

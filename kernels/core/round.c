@@ -10,12 +10,13 @@
 typedef struct format {
     int mantissa, exponent; /* bits of the fields */
     int bias;               /* of the exponent field */
-    int top;                /* exponent field of infinities */
+    int top;                /* the highest exponent field */
+    int one_nan;            /* it has no infinities, and one NaN */
 } format;
 
 static format format_of(cr_dtype dtype) {
-#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED) \
-    [CR_##SYMBOL] = {mantissa, exponent, CR_##SYMBOL##_BIAS, CR_##SYMBOL##_TOP},
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED, NANS) \
+    [CR_##SYMBOL] = {mantissa, exponent, CR_##SYMBOL##_BIAS, CR_##SYMBOL##_TOP, CR_##SYMBOL##_ONE_NAN},
     static const format formats[] = {
 #include "kernels/core/float.def"
     };
@@ -27,14 +28,25 @@ static uint64_t signed_bits(format f, bool negative, uint64_t bits) {
     return bits | (uint64_t)negative << (f.mantissa + f.exponent);
 }
 
+/* Magnitudes above this one are NaNs'. */
+static uint64_t last_of(format f) {
+    return (uint64_t)f.top << f.mantissa | (f.one_nan ? ((uint64_t)1 << f.mantissa) - 2 : 0);
+}
+
+bool cr_float_is_nan(cr_dtype dtype, uint64_t bits) {
+    format f = format_of(dtype);
+    return (bits & ~signed_bits(f, true, 0)) > last_of(f);
+}
+
 uint64_t cr_float_infinity(cr_dtype dtype, bool negative) {
     format f = format_of(dtype);
+    if (f.one_nan) return cr_float_nan(dtype);
     return signed_bits(f, negative, (uint64_t)f.top << f.mantissa);
 }
 
 uint64_t cr_float_nan(cr_dtype dtype) {
     format f = format_of(dtype);
-    return (uint64_t)f.top << f.mantissa | (uint64_t)1 << (f.mantissa - 1);
+    return f.one_nan ? last_of(f) + 1 : (uint64_t)f.top << f.mantissa | (uint64_t)1 << (f.mantissa - 1);
 }
 
 uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent, bool sticky) {
@@ -45,7 +57,7 @@ uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent
     int unit = lead - f.mantissa;
     int lowest = 1 - f.bias - f.mantissa;
     if (unit < lowest) unit = lowest;
-    if (lead > f.bias) return cr_float_infinity(dtype, negative);
+    if (lead > f.bias + f.one_nan) return cr_float_infinity(dtype, negative);
 
     uint64_t kept, half = 0;
     if (unit > exponent) {
@@ -59,18 +71,18 @@ uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent
     }
     if (half && (sticky || (kept & 1))) kept++;
     /* kept may be 2^(mantissa+1) now; adding it to the field below carries into the exponent, up to infinity. */
-    uint64_t field = (uint64_t)(unit - lowest);
-    return signed_bits(f, negative, (field << f.mantissa) + kept);
+    uint64_t field = (uint64_t)(unit - lowest), bits = (field << f.mantissa) + kept;
+    return f.one_nan && bits > last_of(f) ? cr_float_nan(dtype) : signed_bits(f, negative, bits);
 }
 
-static const format f64 = {CR_F64_MANTISSA, CR_F64_EXPONENT, CR_F64_BIAS, CR_F64_TOP};
+static const format f64 = {CR_F64_MANTISSA, CR_F64_EXPONENT, CR_F64_BIAS, CR_F64_TOP, 0};
 
 double cr_float_value(cr_dtype dtype, uint64_t bits) {
     const format f = format_of(dtype);
     const bool negative = bits >> (f.mantissa + f.exponent) & 1;
     const int field = (int)(bits >> f.mantissa) & f.top;
     uint64_t mantissa = bits & (((uint64_t)1 << f.mantissa) - 1), wide;
-    if (field == f.top) {
+    if (field == f.top && (!f.one_nan || cr_float_is_nan(dtype, bits))) {
         wide = (uint64_t)f64.top << f64.mantissa | mantissa << (f64.mantissa - f.mantissa);
     } else if (f.mantissa == f64.mantissa || (field == 0 && mantissa == 0)) {
         wide = bits & (((uint64_t)1 << (f.mantissa + f.exponent)) - 1);

@@ -200,8 +200,7 @@ static bool plausible_key(cr_dtype dtype, uint64_t key) {
     if (width < 64 && key >> width) return false;
     if (dtype == CR_BOOL) return key <= 1;
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT) return true;
-    uint64_t bits = cr_bits_of_key(dtype, key) & ~((uint64_t)1 << (width - 1));
-    return bits <= cr_float_infinity(dtype, false); /* NaNs are never extrema */
+    return !cr_float_is_nan(dtype, cr_bits_of_key(dtype, key)); /* NaNs are never extrema */
 }
 
 static cr_status get_extremum(cursor *c, cr_extremum *e, const cr_share *s, uint64_t empty_key, cr_error *error) {

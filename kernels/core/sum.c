@@ -14,7 +14,8 @@ const cr_sum_row cr_sum_rows[CR_SUMS] = {
 #include "kernels/core/sum.def"
 #undef CR_SUM
 
-#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED) [CR_##SYMBOL] = {CR_##SYMBOL##_GRID, CR_##SYMBOL##_SPAN},
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED, NANS) \
+    [CR_##SYMBOL] = {CR_##SYMBOL##_GRID, CR_##SYMBOL##_SPAN},
 static const struct {
     int16_t grid, span;
 } floats[] = {

@@ -24,7 +24,8 @@ static cr_dtype common_integer(uint32_t types) {
         is_signed |= own;
     }
     for (unsigned t = 1; t <= CR_DTYPE_INPUTS; t++) /* they rise, an unsigned type before the signed one of its size */
-        if (cr_dtype_kind((cr_dtype)t) != CR_KIND_FLOAT && bits_of((cr_dtype)t, &own) >= bits && (own || !is_signed))
+        if (cr_dtype_is_input((cr_dtype)t) && cr_dtype_kind((cr_dtype)t) != CR_KIND_FLOAT &&
+            bits_of((cr_dtype)t, &own) >= bits && (own || !is_signed))
             return (cr_dtype)t;
     return CR_DTYPE_NONE;
 }

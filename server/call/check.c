@@ -124,7 +124,8 @@ cr_status cr_check_reduce(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     call->dtype = (cr_dtype)r->dtype;
     if (!cr_dtype_is_input(call->dtype))
-        return cr_fail(error, r->dtype > CR_BIGINT && r->dtype <= INT32_MAX ? CR_UNIMPLEMENTED : CR_INVALID_ARGUMENT,
+        return cr_fail(error,
+                       r->dtype > CR_DTYPE_INPUTS && r->dtype <= INT32_MAX ? CR_UNIMPLEMENTED : CR_INVALID_ARGUMENT,
                        "dtype: %u is not an input type of this version", r->dtype);
     cr_status status = cr_check_finish(call, error);
     if (status == CR_OK) status = cr_check_ops(call, error);

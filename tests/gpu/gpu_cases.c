@@ -55,6 +55,10 @@ struct shape {
 
 static struct shape shape_of(cr_dtype dtype) {
     switch ((int)dtype) {
+        case CR_F8_E4M3: /* its highest exponent has numbers, too */
+            return (struct shape){3, 7, 15};
+        case CR_F8_E5M2:
+            return (struct shape){2, 15, 31};
         case CR_F16:
             return (struct shape){10, 15, 31};
         case CR_BF16:
@@ -82,12 +86,12 @@ static uint64_t bits_of(double x, struct shape s) {
         mantissa = drop > 52 ? 0 : (mantissa | (uint64_t)1 << 52) >> drop;
         exponent = 0;
     }
-    int width = s.mantissa + (s.top == 31 ? 5 : s.top == 255 ? 8 : 11);
+    int width = s.mantissa + (s.top == 15 ? 4 : s.top == 31 ? 5 : s.top == 255 ? 8 : 11);
     return sign << width | (uint64_t)exponent << s.mantissa | mantissa >> (52 - s.mantissa);
 }
 
 static uint64_t make(uint64_t fraction, int64_t field, bool negative, struct shape s) {
-    int width = s.mantissa + (s.top == 31 ? 5 : s.top == 255 ? 8 : 11);
+    int width = s.mantissa + (s.top == 15 ? 4 : s.top == 31 ? 5 : s.top == 255 ? 8 : 11);
     return (uint64_t)negative << width | (uint64_t)field << s.mantissa | (fraction & (((uint64_t)1 << s.mantissa) - 1));
 }
 

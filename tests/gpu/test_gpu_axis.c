@@ -13,6 +13,7 @@
 #include "kernels/core/fast.h"
 #include "kernels/cpu/axis.h"
 #include "kernels/cuda/gpu.h"
+#include "kernels/cuda/plan/fold.h"
 #include "tests/gpu/gpu_cases.h"
 
 enum { MAX_BYTES = 40 << 20, SPARE = 64, WITHOUT_IN = 7 };
@@ -339,6 +340,7 @@ int main(int argc, char **argv) {
     run.on = case_device_open(1, MAX_BYTES);
     case_say_sample(options.seed, options.sample);
     for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
+        if (!cr_dtype_is_input((cr_dtype)t) || !cr_fold_takes((cr_dtype)t, CR_FAM_SUM)) continue;
         uint64_t before = run.cases, wrong = run.wrong, answers = run.answers;
         run.number = (uint64_t)t * 1000;
         if (options.dtype && strcmp(options.dtype, cr_dtype_name((cr_dtype)t)) != 0) continue;

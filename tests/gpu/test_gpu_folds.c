@@ -241,6 +241,7 @@ int main(int argc, char **argv) {
     run.on = case_device_open(4, MAX_BYTES);
     case_say_sample(options.seed, options.sample);
     for (int t = CR_BOOL; t <= CR_DTYPE_INPUTS; t++) {
+        if (!cr_dtype_is_input((cr_dtype)t) || !cr_fold_takes((cr_dtype)t, CR_FAM_SUM)) continue;
         if (options.dtype && strcmp(options.dtype, cr_dtype_name((cr_dtype)t)) != 0) continue;
         uint64_t before = run.cases, wrong = run.wrong, lacking = run.lacking;
         count_launches((cr_dtype)t);

@@ -14,10 +14,10 @@ END, IGNORABLE = 1, 2
 HEAD_BYTES, DATA_BYTES, CREDIT_BYTES = 65536, 1 << 20, 4 << 20
 
 DTYPES = {"bool": 1, "u8": 2, "i8": 3, "u16": 4, "i16": 5, "u32": 6, "i32": 7, "u64": 8, "i64": 9, "f16": 10, "bf16": 11,
-          "f32": 12, "f64": 13, "i128": 14, "int": 15, "digest": 20}
+          "f32": 12, "f64": 13, "i128": 14, "int": 15, "f8_e4m3": 16, "f8_e5m2": 17, "digest": 20}
 DTYPE_NAMES = {number: name for name, number in DTYPES.items()}
 SIZES = {"bool": 1, "u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8, "f16": 2, "bf16": 2,
-         "f32": 4, "f64": 8}
+         "f32": 4, "f64": 8, "f8_e4m3": 1, "f8_e5m2": 1}
 INPUTS = list(SIZES)
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "proto", "cured.proto"), encoding="utf-8") as proto:
     OPS = {name.lower(): int(number) for name, number in re.findall(r"^  OP_(\w+) = ([1-9]\d*);", proto.read(), re.M)}

@@ -5,7 +5,7 @@ import tempfile
 
 from cured_daemon import DaemonTest, main
 from cured_wire import FIRST_OPS, INPUTS, INVALID_ARGUMENT, OPS, OUT_OF_RANGE, SIZES, UNIMPLEMENTED
-from expected import array_of, expect, expect_all, expect_tiled, plain
+from expected import array_of, expect, expect_all, expect_tiled, oracle, plain
 from reasons import skip_part
 
 SEED = int(os.environ.get("CURED_TEST_SEED", "20260101"))
@@ -52,13 +52,13 @@ class Inline(DaemonTest):
                 if answer.status:
                     self.assertIn(answer.status.code, (UNIMPLEMENTED, INVALID_ARGUMENT))
                     self.assert_sentence(answer.status, answer.status.code, op, dtype)
-                elif not (op == "prod" and dtype in ("f16", "bf16", "f32", "f64")):  # a tree, not an exact value
+                elif not (op == "prod" and dtype in oracle.FLOATS):  # a tree, not an exact value
                     self.assertEqual([expect(op, dtype, raw)], answer.keys(), "%s %s" % (op, dtype))
 
     def test_result_types(self):
         r = random.Random(SEED + 3)
         for dtype in INPUTS:
-            floats = dtype in ("f16", "bf16", "f32", "f64")
+            floats = dtype in oracle.FLOATS
             for wanted in ("f16", "bf16", "f32", "f64") if floats else ("f16", "bf16", "f32", "f64", "i64", "u64", "i128", "i32"):
                 for _ in range(3):
                     ops = ["sum"] if not wanted.startswith("f") and wanted != "bf16" else ["sum", "mean"]
@@ -136,7 +136,7 @@ class Streamed(DaemonTest):
 
     def test_special_values_over_slab_borders(self):
         r = random.Random(SEED + 4)
-        for dtype in ("f16", "bf16", "f32", "f64"):
+        for dtype in oracle.FLOATS:
             raw = array_of(r, dtype, 12000)
             for nan in (0, 1):
                 answer = self.conn.stream(dtype, FIRST_OPS, raw, chunks=(9999,), nan=nan)

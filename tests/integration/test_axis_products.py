@@ -8,7 +8,7 @@ from cured_daemon import SANITIZE, DaemonTest, main
 from cured_wire import SIZES
 from expected import arrays, oracle
 
-FLOATS = ("f16", "bf16", "f32", "f64")
+FLOATS = ("f16", "bf16", "f32", "f64", "f8_e4m3", "f8_e5m2")
 # (outer, n, inner): rows and columns; n around the tree's blocks of 4,096 and its rows of 256; wide and narrow.
 SHAPES = ((1, 300000, 1), (3, 40001, 1), (2, 8193, 5), (1, 4096, 20), (2, 4095, 9), (1, 255, 400), (3, 257, 150), (1, 40000, 2),
           (2, 3, 25000))
@@ -36,7 +36,7 @@ class Products(DaemonTest):
         block = raw[o * n * inner * size:(o + 1) * n * inner * size]
         if inner == 1:
             return block
-        view = memoryview(block).cast({2: "H", 4: "I", 8: "Q"}[size])
+        view = memoryview(block).cast(oracle.CODES[size])
         return view[i::inner].tobytes()
 
     def want(self, c, raw, dtype, shape, nan):

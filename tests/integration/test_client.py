@@ -16,7 +16,7 @@ import unittest
 from connection import HANG_S
 from cured_daemon import CLIENT, Daemon, DaemonTest, environment, main, need_binary, wait_for, whole_of
 from cured_wire import FIRST_OPS, INPUTS, SIZES
-from expected import array_of, expect, plain
+from expected import array_of, expect, oracle, plain
 
 try:
     import numpy
@@ -33,6 +33,11 @@ def number(dtype, value):
     """The Python number behind result bytes."""
     if dtype == "bf16":
         return struct.unpack("<f", b"\0\0" + value)[0]
+    if dtype == "f8_e5m2":
+        return struct.unpack("<e", b"\0" + value)[0]
+    if dtype == "f8_e4m3":
+        floats = oracle.Floats(dtype, value)
+        return math.nan if floats.kind[0] == "nan" else math.copysign(math.ldexp(floats.unit[0], floats.grid), -(value[0] >> 7) or 1)
     if dtype in FORMATS:
         return struct.unpack(FORMATS[dtype], value)[0]
     if dtype == "bool":
@@ -47,6 +52,9 @@ def packed(dtype, value):
         value = round(value / unit) * unit
     if dtype == "bf16":
         return struct.pack("<f", value)[2:]
+    if dtype in ("f8_e4m3", "f8_e5m2"):  # the nearest: of two that are as near the even one
+        return min((abs(number(dtype, bytes([b])) - value), b & 1, b) for b in range(256)
+                   if (math.copysign(1, value) < 0) == (b > 127) and math.isfinite(number(dtype, bytes([b]))))[2].to_bytes(1, "little")
     return struct.pack(FORMATS[dtype], value)
 
 
@@ -102,7 +110,7 @@ class ClientTest(DaemonTest):
         dtype, value = wanted[2], bytes.fromhex(wanted[3])
         true = number(dtype, value)
         self.assertNotIn("error", got)
-        if dtype in ("f16", "bf16", "f32", "f64"):
+        if dtype in oracle.FLOATS:
             self.assertEqual(dtype, got["dtype"])
             if math.isnan(true):
                 self.assertEqual("nan", got["value"])
@@ -143,7 +151,7 @@ class Answers(ClientTest):
                 self.check_text(out.strip(), kind, bytes.fromhex(value), op)
 
     def check_text(self, text, dtype, value, op):
-        if dtype in ("f16", "bf16", "f32", "f64"):
+        if dtype in oracle.FLOATS:
             self.assertEqual(value, packed(dtype, float(text)), (op, text))
         elif dtype == "bool":
             self.assertIn(text, ("true", "false", "1", "0"))

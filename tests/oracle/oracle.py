@@ -15,7 +15,9 @@ from fractions import Fraction
 INTS = {"bool": (1, False), "u8": (1, False), "i8": (1, True), "u16": (2, False), "i16": (2, True),
         "u32": (4, False), "i32": (4, True), "u64": (8, False), "i64": (8, True)}
 # name: (bytes, mantissa bits, exponent bits)
-FLOATS = {"f16": (2, 10, 5), "bf16": (2, 7, 8), "f32": (4, 23, 8), "f64": (8, 52, 11)}
+FLOATS = {"f16": (2, 10, 5), "bf16": (2, 7, 8), "f32": (4, 23, 8), "f64": (8, 52, 11), "f8_e4m3": (1, 3, 4), "f8_e5m2": (1, 2, 5)}
+FINITE = {"f8_e4m3"}  # without infinities: the one NaN of each sign has all bits set, and the other magnitudes are numbers
+RESULTS = ["f16", "bf16", "f32", "f64"]  # what answers are rounded to
 DTYPES = list(INTS) + list(FLOATS)
 SIZES = {name: v[0] for name, v in list(INTS.items()) + list(FLOATS.items())}
 # Exact sums: of what power of the elements, and whether of their magnitudes. name: (power, magnitude)
@@ -50,7 +52,7 @@ class Floats:
         sign_bit, low = 1 << (self.width - 1), (1 << mantissa) - 1
         for b in self.bits:
             e, m = (b >> mantissa) & top, b & low
-            if e == top:
+            if e == top and (dtype not in FINITE or m == low):
                 self.kind.append("nan" if m else "-inf" if b & sign_bit else "+inf")
                 self.unit.append(0)
                 continue
@@ -70,7 +72,7 @@ def pack(dtype, bits):
 
 
 def nan_bits(dtype):
-    return {"f16": 0x7e00, "bf16": 0x7fc0, "f32": 0x7fc00000, "f64": 0x7ff8000000000000}[dtype]
+    return {"f16": 0x7e00, "bf16": 0x7fc0, "f32": 0x7fc00000, "f64": 0x7ff8000000000000, "f8_e4m3": 0x7f, "f8_e5m2": 0x7e}[dtype]
 
 
 def inf_bits(dtype, negative):

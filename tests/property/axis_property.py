@@ -17,7 +17,7 @@ import arrays  # noqa: E402
 import cases  # noqa: E402
 import ops as ops_table  # noqa: E402
 import oracle  # noqa: E402
-from property import DTYPE_IDS, OP_IDS  # noqa: E402
+from property import DTYPE_IDS, ONLY, OP_IDS  # noqa: E402
 
 OPS = list(OP_IDS)
 BATCH = 50
@@ -57,7 +57,7 @@ def fill(r, dtype, count):
 
 def make_case(seed, number):
     r = random.Random("axis/%d/%d" % (seed, number))
-    dtype = r.choice(oracle.DTYPES + ["f32", "f64", "f32", "f64"])
+    dtype = r.choice(ONLY or oracle.DTYPES + ["f32", "f64", "f32", "f64"])
     is_float = dtype in oracle.FLOATS
     outer, n, inner = make_shape(r)
     name, raw = fill(r, dtype, outer * n * inner)

@@ -32,7 +32,8 @@ import oracle  # noqa: E402: tests/oracle
 WHOLE = ops_table.WHOLE
 OPS = [name for name in dir(cured._cured) if name in ops_table.IDS]
 NUMPY = {"bool": "?", "u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4", "u64": "<u8",
-         "i64": "<i8", "f16": "<f2", "f32": "<f4", "f64": "<f8"}  # bf16 has no type there
+         "i64": "<i8", "f16": "<f2", "f32": "<f4", "f64": "<f8"}  # bf16 and f8 have no type there
+DLPACK = {"bf16": (4, 16), "f8_e4m3": (10, 8), "f8_e5m2": (12, 8)}
 ERRORS = {"INVALID_ARGUMENT": ValueError, "OUT_OF_RANGE": OverflowError}
 
 
@@ -45,6 +46,12 @@ def python_value(dtype, raw):
     if dtype in oracle.FLOATS:
         if dtype == "bf16":
             raw = b"\0\0" + raw
+        if dtype == "f8_e4m3":
+            exponent, mantissa = raw[0] >> 3 & 15, raw[0] & 7
+            value = math.nan if raw[0] & 127 == 127 else math.ldexp(mantissa + 8 * (exponent > 0), max(exponent, 1) - 10)
+            return -value if raw[0] >> 7 else value
+        if dtype == "f8_e5m2":
+            raw = b"\0" + raw
         return struct.unpack("<" + {2: "e", 4: "f", 8: "d"}[len(raw)], raw)[0]
     return int.from_bytes(raw, "little", signed=dtype not in ("u8", "u16", "u32", "u64"))
 
@@ -186,7 +193,7 @@ def bf16(raw, shape=None, strides=None):
 
 def array_of(dtype, raw, shape=None):
     """The elements as something that cured takes."""
-    if dtype == "bf16":
-        return bf16(raw, shape)
+    if dtype in DLPACK:
+        return Tensor(raw, *DLPACK[dtype], shape if shape is not None else (len(raw) // oracle.SIZES[dtype],), None)
     a = numpy.frombuffer(raw, NUMPY[dtype])
     return a if shape is None else a.reshape(shape)

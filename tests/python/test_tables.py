@@ -76,7 +76,13 @@ class Bfloats(Case):
         self.assertEqual((66.0, 11), (cured.sum(a), cured.argmax(a)))
         self.assert_arrays(cured.max(a.reshape(3, 4).T, axis=0), numpy.array([3, 7, 11], "f4"))
         with self.assertRaises(TypeError):
-            cured.sum(a.astype(ml_dtypes.float8_e4m3fn))
+            cured.sum(a.astype(ml_dtypes.float8_e4m3))
+
+    def test_of_a_byte(self):
+        for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+            a = numpy.arange(12).astype(kind)
+            self.assertEqual((float(a.astype("f8").sum()), 11), (cured.sum(a), cured.argmax(a.astype("f4"))))
+            self.assert_arrays(cured.max(a.reshape(3, 4).T, axis=0), a.astype("f4").reshape(3, 4).max(axis=1))
 
 
 if __name__ == "__main__":

@@ -54,46 +54,47 @@ extern "C" {
 #define CURED_API
 #endif
 
-/* gRPC's status codes. */
-typedef enum cured_status {
-    CURED_OK = 0,
-    CURED_CANCELLED = 1,
-    CURED_UNKNOWN = 2,
-    CURED_INVALID_ARGUMENT = 3,
-    CURED_DEADLINE_EXCEEDED = 4,
-    CURED_NOT_FOUND = 5,
-    CURED_ALREADY_EXISTS = 6,
-    CURED_PERMISSION_DENIED = 7,
-    CURED_RESOURCE_EXHAUSTED = 8,
-    CURED_FAILED_PRECONDITION = 9,
-    CURED_ABORTED = 10,
-    CURED_OUT_OF_RANGE = 11,
-    CURED_UNIMPLEMENTED = 12,
-    CURED_INTERNAL = 13,
-    CURED_UNAVAILABLE = 14,
-    CURED_DATA_LOSS = 15,
-    CURED_UNAUTHENTICATED = 16
+typedef enum cured_status { /* gRPC's */
+                            CURED_OK = 0,
+                            CURED_CANCELLED = 1,
+                            CURED_UNKNOWN = 2,
+                            CURED_INVALID_ARGUMENT = 3,
+                            CURED_DEADLINE_EXCEEDED = 4,
+                            CURED_NOT_FOUND = 5,
+                            CURED_ALREADY_EXISTS = 6,
+                            CURED_PERMISSION_DENIED = 7,
+                            CURED_RESOURCE_EXHAUSTED = 8,
+                            CURED_FAILED_PRECONDITION = 9,
+                            CURED_ABORTED = 10,
+                            CURED_OUT_OF_RANGE = 11,
+                            CURED_UNIMPLEMENTED = 12,
+                            CURED_INTERNAL = 13,
+                            CURED_UNAVAILABLE = 14,
+                            CURED_DATA_LOSS = 15,
+                            CURED_UNAUTHENTICATED = 16
 } cured_status;
 
-/* Element types. Arrays are packed, little-endian. The last two occur in results only. */
-typedef enum cured_dtype {
-    CURED_DTYPE_DEFAULT = 0, /* as a result type: each op's own default */
-    CURED_BOOL = 1,
-    CURED_U8 = 2,
-    CURED_I8 = 3,
-    CURED_U16 = 4,
-    CURED_I16 = 5,
-    CURED_U32 = 6,
-    CURED_I32 = 7,
-    CURED_U64 = 8,
-    CURED_I64 = 9,
-    CURED_F16 = 10,
-    CURED_BF16 = 11,
-    CURED_F32 = 12,
-    CURED_F64 = 13,
-    CURED_I128 = 14,   /* 16 bytes */
-    CURED_BIGINT = 15, /* 9 to 32 bytes of two's complement */
-    CURED_DIGEST = 20  /* 24 bytes: two residues and the number of bytes, 8 bytes each */
+typedef enum cured_dtype {                          /* of elements, which are packed, little-endian */
+                           CURED_DTYPE_DEFAULT = 0, /* as a result type: each op's own default */
+                           CURED_BOOL = 1,
+                           CURED_U8 = 2,
+                           CURED_I8 = 3,
+                           CURED_U16 = 4,
+                           CURED_I16 = 5,
+                           CURED_U32 = 6,
+                           CURED_I32 = 7,
+                           CURED_U64 = 8,
+                           CURED_I64 = 9,
+                           CURED_F16 = 10,
+                           CURED_BF16 = 11,
+                           CURED_F32 = 12,
+                           CURED_F64 = 13,
+                           CURED_I128 = 14,    /* of results only: 16 bytes */
+                           CURED_BIGINT = 15,  /* of results only: 9 to 32 bytes of two's complement */
+                           CURED_F8_E4M3 = 16, /* OCP's E4M3, ml_dtypes' float8_e4m3fn: no infinities */
+                           CURED_F8_E5M2 = 17,
+                           CURED_DIGEST =
+                               20 /* of results only: 24 bytes: two residues and the number of bytes, 8 bytes each */
 } cured_dtype;
 
 typedef enum cured_op {
@@ -157,8 +158,7 @@ CURED_API const char *cured_version(void);                    /* the library's, 
 CURED_API const char *cured_status_name(cured_status status); /* "INVALID_ARGUMENT" */
 CURED_API const char *cured_dtype_name(cured_dtype dtype);    /* "f32" */
 CURED_API const char *cured_op_name(cured_op op);             /* "count_nonzero" */
-/* Bytes of one element; 0 for CURED_BIGINT and numbers outside the list. */
-CURED_API size_t cured_dtype_size(cured_dtype dtype);
+CURED_API size_t cured_dtype_size(cured_dtype dtype);         /* 0 for CURED_BIGINT and numbers outside the list */
 /* Parse "f32", NumPy's "float32" and "<f4", C's "double"; "sum". "i8" has 8 bits, as everywhere here; NumPy's is "<i8". UNIMPLEMENTED
  * for types that are known and not offered (complex64, big-endian ">f4"). */
 CURED_API cured_status cured_dtype_parse(const char *name, cured_dtype *dtype, cured_error *error);

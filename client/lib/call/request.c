@@ -121,8 +121,7 @@ cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dty
     cured_options o;
     if (cr_cl_take_options(options, &o, error) != CR_OK) return NULL;
     if (!cr_dtype_is_input((cr_dtype)dtype)) {
-        cr_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is %d to %d", (unsigned)dtype, CURED_BOOL,
-                CURED_F64);
+        cr_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is " CR_CL_INPUTS, (unsigned)dtype);
         return NULL;
     }
     cured_call *call = new_ops_call(calls, kind, ops, op_count, &o, error);

@@ -1,14 +1,15 @@
 /* ask: see ask.h. Thread, owner: see there. */
 #include "client/lib/cuda/ask.h"
 
+#include "client/lib/error.h"
 #include "client/lib/options.h"
 #include "client/lib/value.h"
 #include "kernels/core/widen.h"
 
 static cr_status check_array(const cured_cuda_array *array, size_t i, bool same, cured_dtype dtype, cr_error *error) {
     if (!cr_dtype_is_input((cr_dtype)array->dtype))
-        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: dtype is %u, an array's is %d to %d", i,
-                       (unsigned)array->dtype, CURED_BOOL, CURED_F64);
+        return cr_fail(error, CR_INVALID_ARGUMENT, "arrays[%zu]: dtype is %u, an array's is " CR_CL_INPUTS, i,
+                       (unsigned)array->dtype);
     if (same && array->dtype != dtype)
         return cr_fail(error, CR_INVALID_ARGUMENT,
                        "arrays[%zu] is of %s, arrays[0] of %s: arrays of an answer in device memory are of one", i,

@@ -14,7 +14,7 @@ static cr_status fold_each(const cr_cl_cuda_ask *ask, bool whole,
                            void (*found)(void *user, size_t number, const cr_partial *partial), void *user,
                            cr_error *error) {
     const cured_cuda_ask *of = ask->of;
-    cr_needs needs[CR_F64 + 1] = {{0, 0}};
+    cr_needs needs[CR_DTYPE_INPUTS + 1] = {{0, 0}};
     const uint32_t all = ask->unplaced ? CR_WANTS_MIN | CR_WANTS_MAX : 0;
     cr_status status = CR_OK;
     cr_gpu_fold *folds = of->array_count <= SIZE_MAX / sizeof *folds ? malloc(of->array_count * sizeof *folds) : NULL;

@@ -47,8 +47,7 @@ cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op
     e.code = CR_OK; /* the sentence is written only when something fails */
     *values = NULL;
     if (!cr_dtype_is_input((cr_dtype)dtype))
-        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is %d to %d", (unsigned)dtype,
-                          CURED_BOOL, CURED_F64);
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is " CR_CL_INPUTS, (unsigned)dtype);
     if (count > SIZE_MAX / cured_dtype_size(dtype))
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, limit is %zu elements of %s",
                           (unsigned long long)count, SIZE_MAX / cured_dtype_size(dtype), cured_dtype_name(dtype));

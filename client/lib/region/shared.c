@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/lib/error.h"
+#include "kernels/core/dtype.h"
 
 #ifndef F_ADD_SEALS
 #define F_ADD_SEALS 1033
@@ -59,9 +60,8 @@ static int make_memory(size_t bytes) {
 cured_status cured_array_alloc(cured_dtype dtype, uint64_t count, cured_array **out, cured_error *error) {
     size_t size = cured_dtype_size(dtype);
     *out = NULL;
-    if (size == 0 || dtype > CURED_F64)
-        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is %d to %d", (unsigned)dtype,
-                          CURED_BOOL, CURED_F64);
+    if (!cr_dtype_is_input((cr_dtype)dtype))
+        return cr_cl_fail(error, CR_INVALID_ARGUMENT, "dtype is %u, an array's is " CR_CL_INPUTS, (unsigned)dtype);
     if (count == 0 || count > (uint64_t)PTRDIFF_MAX / size)
         return cr_cl_fail(error, CR_INVALID_ARGUMENT, "count is %llu, must be 1 to %llu elements of %s",
                           (unsigned long long)count, (unsigned long long)PTRDIFF_MAX / size, cured_dtype_name(dtype));

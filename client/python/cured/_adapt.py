@@ -89,6 +89,16 @@ ADVICE = {
 }
 
 
+UNKNOWN = {"bfloat16": "bf16", "float8_e4m3fn": "f8_e4m3", "float8_e5m2": "f8_e5m2"}  # to NumPy: types of ml_dtypes
+
+
+def eight_bits(tensor):
+    """(its bytes, its type's name) of a tensor of torch whose version does not hand such a type to DLPack; None: it is another."""
+    name = UNKNOWN.get(str(getattr(tensor, "dtype", "")).rpartition(".")[2], "")
+    torch = sys.modules.get("torch")
+    return (tensor.view(torch.uint8), name) if torch is not None and name.startswith("f8") else None
+
+
 def checked(values, dtype):
     kind = getattr(values.dtype, "kind", "O")
     if kind in ADVICE:
@@ -107,8 +117,9 @@ def refused(a):
         except (ValueError, BufferError) as error:
             raise TypeError("%s: %s" % (type(a).__name__, error)) from None
         raise TypeError("format '%s' is not reduced: cast the memory to one of ? b B h H i I l L q Q e f d" % text)
-    if str(dtype) == "bfloat16" and hasattr(a, "view"):
-        return a.view("uint16"), "bf16"
+    if str(dtype) in UNKNOWN and hasattr(a, "view"):
+        name = UNKNOWN[str(dtype)]
+        return a.view("uint16" if name == "bf16" else "uint8"), name
     kind = getattr(dtype, "kind", "")
     if kind == "f" and getattr(dtype, "itemsize", 0) > 8:
         kind = "g"

@@ -18,9 +18,12 @@ def on_gpu(out):
     return kind == "cuda" if isinstance(kind, str) else hasattr(out, "__cuda_array_interface__")
 
 
-def is_bfloat16(out):
-    """Whether it is a tensor of torch of a type that NumPy has not."""
-    return hasattr(out, "copy_") and type_name(out) == "bfloat16"
+UNKNOWN = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # types that NumPy has not
+
+
+def is_unknown(out):
+    """Whether it is a tensor of torch of such a type."""
+    return hasattr(out, "copy_") and type_name(out) in UNKNOWN
 
 
 def view(out):
@@ -67,7 +70,7 @@ def listed(out, single, names):
 def default_type(arguments):
     """The type of the one op's answers, where dtype= does not say it: as in NumPy, that of out, if it is a float's."""
     out, = listed(arguments, True, ("",))
-    if on_gpu(out) or is_bfloat16(out):
+    if on_gpu(out) or is_unknown(out):
         return type_name(out) if _is_float(type_name(out)) else None
     dtype = view(out).dtype
     return dtype.name if dtype.kind == "f" and dtype.isnative else None
@@ -79,7 +82,7 @@ def places(arguments):
     out, single, names, shape, dtypes = arguments
     given = tuple(listed(out, single, names))
     gpus = [on_gpu(each) for each in given]
-    copied = [is_bfloat16(each) and not gpu for each, gpu in zip(given, gpus)]
+    copied = [is_unknown(each) and not gpu for each, gpu in zip(given, gpus)]
     arrays = [each if gpu or copy else view(each) for each, gpu, copy in zip(given, gpus, copied)]
     for name, array in zip(names, arrays):
         check(name, array, shape)
@@ -96,9 +99,9 @@ def places(arguments):
 
 
 def to_tensor(name, answer, out):
-    """By an array of the host that has the type of out, or of bfloat16 the values."""
+    """By an array of the host that has the type of out, or the values of one that NumPy has not."""
     check(name, out, numpy.shape(answer))
-    host = numpy.empty(tuple(out.shape), "float32" if type_name(out) == "bfloat16" else type_name(out))
+    host = numpy.empty(tuple(out.shape), "float32" if type_name(out) in UNKNOWN else type_name(out))
     put(name, answer, host)
     if hasattr(out, "copy_"):  # torch
         out.copy_(sys.modules["torch"].from_numpy(host))
@@ -110,7 +113,7 @@ def to_tensor(name, answer, out):
 
 
 def put(name, answer, out):
-    if on_gpu(out) or is_bfloat16(out):
+    if on_gpu(out) or is_unknown(out):
         return to_tensor(name, answer, out)
     array = view(out)
     if type(answer) is int and array.dtype.kind in "iu":

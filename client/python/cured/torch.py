@@ -19,7 +19,7 @@ from ._result import Result
 OPS = {1.0: "norm1", 2.0: "norm2", float("inf"): "norminf"}
 STATS = ["count", "count_nan", "count_inf", "min", "max", "mean", "std", "norm2"]
 _REDUCED = {*_ranks.TYPES, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
-_REDUCED |= {getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)}
+_REDUCED |= {getattr(torch, name) for name in ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2") if hasattr(torch, name)}
 _HALVES = (torch.float16, torch.bfloat16)
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s, which divides by the norm and this

@@ -27,6 +27,8 @@ static unsigned digits_of(cr_dtype dtype) {
         case CR_FORMAT_F32:
         case CR_FORMAT_BF16:
             return (BELOW + CR_F32_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
+        case CR_FORMAT_F8_E4M3:
+        case CR_FORMAT_F8_E5M2:
         case CR_FORMAT_F16: /* digit 0 begins at the grid */
             return (CR_F16_SPAN + ABOVE + CR_DIGIT_BITS - 1) / CR_DIGIT_BITS;
         case CR_FORMAT_INT:
@@ -41,6 +43,8 @@ static unsigned square_digits_of(cr_dtype dtype) {
         case CR_FORMAT_F32:
         case CR_FORMAT_BF16:
             return 13; /* 51 + 298 + 256 + 62 bits */
+        case CR_FORMAT_F8_E4M3:
+        case CR_FORMAT_F8_E5M2:
         case CR_FORMAT_F16:
             return 4; /* 51 + 48 + 32 + 62 */
         case CR_FORMAT_F64:
@@ -99,6 +103,8 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     bool short_rows = cr_axis_has_short_rows(spec);
     bool narrow_columns = spec->shape.inner > 1 && spec->dtype != CR_F64;
     if ((short_rows || narrow_columns) && cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT) in_strips |= CR_FAM_SUMSQ;
+    const bool bytes_of_floats = cr_dtype_kind(spec->dtype) == CR_KIND_FLOAT && plan->size == 1;
+    if (bytes_of_floats) in_strips &= ~(uint32_t)CR_FAM_SUMS;
     bool fast = spec->shape.n != 0 && spec->mask_line == 0 && cr_fast_on(CR_FAST_STRIPS);
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];

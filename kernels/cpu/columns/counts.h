@@ -45,6 +45,7 @@ COUNT_LINES(count_lines_8, vu8, x == 0, x, false)
 COUNT_LINES(count_lines_16, vu16, x == 0, x, false)
 COUNT_LINES(count_lines_32, vu32, x == 0, x, false)
 COUNT_LINES(count_lines_64, vu64, x == 0, x, false)
+COUNT_LINES(count_lines_f8, vu8, (x & 0x7f) == 0, (vs8)(x & 0x7f) > (int8_t)infinity, true)
 COUNT_LINES(count_lines_f16, vu16, (x & 0x7fff) == 0, (vs16)(x & 0x7fff) > (int16_t)infinity, true)
 COUNT_LINES(count_lines_f32, vu32, (x & 0x7fffffff) == 0, (vs32)(x & 0x7fffffff) > 0x7f800000, true)
 COUNT_LINES(count_lines_f64, vu64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > 0x7ff0000000000000, true)
@@ -52,6 +53,12 @@ COUNT_LINES(count_lines_f64, vu64, (x & INT64_MAX) == 0, (vs64)(x &INT64_MAX) > 
 
 static void count_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part) {
     switch (cr_dtype_format(plan->dtype)) {
+        case CR_FORMAT_F8_E4M3:
+            count_lines_f8(plan, strip, part, 0x7e);
+            break;
+        case CR_FORMAT_F8_E5M2:
+            count_lines_f8(plan, strip, part, 0x7c);
+            break;
         case CR_FORMAT_F16:
             count_lines_f16(plan, strip, part, 0x7c00);
             break;

@@ -48,6 +48,12 @@ ALWAYS void prod_line_of(const cr_prod_line *to, cr_dtype dtype, const uint8_t *
 
 static void prod_line(const cr_prod_line *to, cr_dtype dtype, const uint8_t *p) {
     switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F8_E4M3:
+            prod_line_of(to, CR_F8_E4M3, p);
+            break;
+        case CR_FORMAT_F8_E5M2:
+            prod_line_of(to, CR_F8_E5M2, p);
+            break;
         case CR_FORMAT_F16:
             prod_line_of(to, CR_F16, p);
             break;

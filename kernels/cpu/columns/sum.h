@@ -126,6 +126,9 @@ ALWAYS vf32 load_halves(const uint8_t *p) {
 
 static void sum_lines(const cr_axis_plan *plan, cr_strip *strip, const struct part *part, int which) {
     switch (cr_dtype_format(plan->dtype)) {
+        case CR_FORMAT_F8_E4M3:
+        case CR_FORMAT_F8_E5M2: /* not in strips */
+            break;
         case CR_FORMAT_F16:
             sum_lines_f16(plan, strip, part, which);
             break;
@@ -147,6 +150,9 @@ static void sum_lines(const cr_axis_plan *plan, cr_strip *strip, const struct pa
 static void sum_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, const uint8_t *p, uint64_t n,
                     int which) {
     switch (cr_dtype_format(plan->dtype)) {
+        case CR_FORMAT_F8_E4M3:
+        case CR_FORMAT_F8_E5M2: /* not in strips */
+            break;
         case CR_FORMAT_F16:
             sum_row_f16(plan, strip, column, p, n, which);
             break;
@@ -169,6 +175,9 @@ static void sum_rows(cr_dtype dtype, cr_row_sums *sums, const uint8_t *p, uint64
     sums->special = false;
     sums->plain = dtype != CR_F64;
     switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F8_E4M3:
+        case CR_FORMAT_F8_E5M2: /* not in strips */
+            break;
         case CR_FORMAT_F16:
             sum_rows_f16(sums, p, n, count, (enum row_sum)which);
             break;

@@ -62,7 +62,25 @@ NEVER struct counts count_64(const uint8_t *p, size_t bytes, struct ahead ahead)
     return c;
 }
 
-/* Magnitudes are below the sign bit, so a signed comparison does. */
+/* Magnitudes are below the sign bit, so a signed comparison does. most: the largest that is no NaN. */
+NEVER struct counts count_f8(const uint8_t *p, size_t bytes, struct ahead ahead, int8_t most) {
+    struct counts c = {0, 0};
+    while (bytes > 0) {
+        size_t now = bytes < (size_t)255 * VB ? bytes : (size_t)255 * VB;
+        vu8 zeros = {0}, nans = {0};
+        EACH_VECTOR(p, now, ahead, v, {
+            zeros -= (vu8)((v & 0x7f) == 0);
+            nans -= (vu8)((vs8)(v & 0x7f) > most);
+        });
+        c.zeros += lanes_u64(sum_bytes(zeros));
+        c.nans += lanes_u64(sum_bytes(nans));
+        p += now;
+        ahead = ahead_by(ahead, now);
+        bytes -= now;
+    }
+    return c;
+}
+
 NEVER struct counts count_f16(const uint8_t *p, size_t bytes, struct ahead ahead, int16_t infinity) {
     struct counts c = {0, 0};
     COUNT_LOOP(vu16, 32768, (x & 0x7fff) == 0, (vs16)(x & 0x7fff) > infinity, true)
@@ -86,6 +104,12 @@ static void fold_counts(cr_partial *part, const uint8_t *p, size_t n, struct ahe
     size_t size = cr_dtype_size(dtype), bytes = n * size;
     struct counts c;
     switch (cr_dtype_format(dtype)) {
+        case CR_FORMAT_F8_E4M3:
+            c = count_f8(p, bytes, ahead, 0x7e);
+            break;
+        case CR_FORMAT_F8_E5M2:
+            c = count_f8(p, bytes, ahead, 0x7c);
+            break;
         case CR_FORMAT_F16:
             c = count_f16(p, bytes, ahead, 0x7c00);
             break;

@@ -102,6 +102,8 @@ ALWAYS bool prod_group(struct prod_block *block, cr_float_prod *part, const uint
         return careful ? prod_group(block, part, p, rows, last, column, dtype, true, ahead)                            \
                        : prod_group(block, part, p, rows, last, column, dtype, false, ahead);                          \
     }
+INSTANCE(prod_group_f8_e4m3, CR_F8_E4M3)
+INSTANCE(prod_group_f8_e5m2, CR_F8_E5M2)
 INSTANCE(prod_group_f16, CR_F16)
 INSTANCE(prod_group_bf16, CR_BF16)
 INSTANCE(prod_group_f32, CR_F32)
@@ -144,10 +146,12 @@ static void prod_float_tile(cr_float_prod *part, const uint8_t *p, size_t n, uin
         block.signs = 0;
         for (size_t column = 0; column < width; column += PROD_GROUP) {
             bool (*group)(struct prod_block *, cr_float_prod *, const uint8_t *, size_t, const uint8_t *, size_t, bool,
-                          struct ahead) = dtype == CR_F16    ? prod_group_f16
-                                          : dtype == CR_BF16 ? prod_group_bf16
-                                          : dtype == CR_F32  ? prod_group_f32
-                                                             : prod_group_f64;
+                          struct ahead) = dtype == CR_F8_E4M3   ? prod_group_f8_e4m3
+                                          : dtype == CR_F8_E5M2 ? prod_group_f8_e5m2
+                                          : dtype == CR_F16     ? prod_group_f16
+                                          : dtype == CR_BF16    ? prod_group_bf16
+                                          : dtype == CR_F32     ? prod_group_f32
+                                                                : prod_group_f64;
             uint64_t odd = part->nans + part->zeros + part->infs;
             const uint8_t *last = rest ? pad : NULL;
             if (careful || !group(&block, part, p, rows, last, column, false, ahead)) {

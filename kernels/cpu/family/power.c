@@ -32,22 +32,23 @@ static number integer_of(cr_dtype dtype, uint64_t bits) {
 }
 
 static number float_of(cr_dtype dtype, uint64_t bits) {
-#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED) \
-    [CR_##SYMBOL] = {mantissa, CR_##SYMBOL##_TOP, CR_##SYMBOL##_LEAST - CR_##SYMBOL##_GRID},
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED, NANS) \
+    [CR_##SYMBOL] = {mantissa, CR_##SYMBOL##_TOP, CR_##SYMBOL##_LEAST - CR_##SYMBOL##_GRID, CR_##SYMBOL##_ONE_NAN},
     static const struct {
-        unsigned mantissa, top, lowest;
+        unsigned mantissa, top, lowest, one_nan;
     } formats[] = {
 #include "kernels/core/float.def"
     };
 #undef CR_FLOAT
     const unsigned mantissa = formats[dtype].mantissa, top = formats[dtype].top;
     const unsigned field = (unsigned)(bits >> mantissa) & top;
-    const uint64_t fraction = bits & (((uint64_t)1 << mantissa) - 1);
+    const uint64_t ones = ((uint64_t)1 << mantissa) - 1, fraction = bits & ones;
+    const bool special = field == top && (!formats[dtype].one_nan || fraction == ones);
     return (number){.magnitude = fraction | (uint64_t)(field != 0) << mantissa,
                     .bit = formats[dtype].lowest + (field == 0 ? 0 : field - 1),
                     .negative = bits >> (8 * cr_dtype_size(dtype) - 1) & 1,
-                    .infinite = field == top && fraction == 0,
-                    .nan = field == top && fraction != 0};
+                    .infinite = special && fraction == 0,
+                    .nan = special && fraction != 0};
 }
 
 static void add(cr_sum *sum, unsigned limbs, const cr_sum_row *row, const number *x) {

@@ -92,6 +92,8 @@ NEVER void prod_tile(cr_partial *part, const uint8_t *p, size_t n, uint64_t inde
         CASE(CR_U64)
         CASE(CR_I64)
 #undef CASE
+        case CR_F8_E4M3:
+        case CR_F8_E5M2:
         case CR_F16:
         case CR_BF16:
         case CR_F32:

@@ -6,7 +6,7 @@
 #ifndef CURED_KERNELS_CPU_FAMILY_PROD_LANES_H
 #define CURED_KERNELS_CPU_FAMILY_PROD_LANES_H
 
-#include "kernels/core/dtype.h"
+#include "kernels/core/round.h"
 #include "kernels/cpu/vec.h"
 
 enum { PROD_LANES = VB / 8 };
@@ -16,8 +16,16 @@ typedef float prod_f32 __attribute__((vector_size(VB / 2)));
 typedef uint32_t prod_u32 __attribute__((vector_size(VB / 2)));
 typedef uint16_t prod_u16 __attribute__((vector_size(VB / 4)));
 
+/* Elements of a byte, one at a time. */
+NEVER vf64 prod_load_bytes(const uint8_t *p, cr_dtype dtype) {
+    vf64 x = {0};
+    for (size_t i = 0; i < PROD_LANES; i++) x[i] = cr_float_value(dtype, p[i]);
+    return x;
+}
+
 ALWAYS vf64 prod_load(const uint8_t *p, cr_dtype dtype) {
     if (dtype == CR_F64) return LOAD(vf64, p);
+    if (dtype == CR_F8_E4M3 || dtype == CR_F8_E5M2) return prod_load_bytes(p, dtype);
     if (dtype == CR_F32) return __builtin_convertvector(LOAD(prod_f32, p), vf64);
     prod_u16 x = LOAD(prod_u16, p);
     prod_u32 wide = __builtin_convertvector(x, prod_u32);

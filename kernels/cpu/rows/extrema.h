@@ -64,7 +64,8 @@ static void extrema_rows(const cr_axis_plan *plan, cr_strip *strip, const uint8_
     strip->nans = 1;
     find(p, n, count, &least, true, min, min_index);
     find(p, n, count, &most, true, max, max_index);
-    (plan->size == 2   ? rows_first_nan_16
+    (plan->size == 1   ? rows_first_nan_8
+     : plan->size == 2 ? rows_first_nan_16
      : plan->size == 4 ? rows_first_nan_32
                        : rows_first_nan_64)(p, n, count, &least, first_nan);
 }

@@ -40,7 +40,7 @@ enum kind {
 #undef CR_AXIS_SAME
 #undef CR_AXIS_AS
 
-static const cr_axis_launcher kernels[KINDS][CR_F64 + 1] = {
+static const cr_axis_launcher kernels[KINDS][CR_DTYPE_INPUTS + 1] = {
 #define CR_AXIS(unit, kind, dtype, ...) [kind][dtype] = cr_launch_axis_##kind##_##dtype,
 #define CR_AXIS_SAME(kind, dtype, other) [kind][dtype] = cr_launch_axis_##kind##_##other,
 #define CR_AXIS_AS(kind, dtype, other) [kind][dtype] = cr_launch_axis_##other##_##dtype,

@@ -108,6 +108,8 @@ CR_DEVICE void cr_put_bits(void *to, uint64_t output, int dtype, uint64_t bits) 
         case CR_BOOL:
         case CR_U8:
         case CR_I8:
+        case CR_F8_E4M3:
+        case CR_F8_E5M2:
             ((uint8_t *)to)[output] = (uint8_t)bits;
             break;
         case CR_U16:

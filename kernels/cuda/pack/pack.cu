@@ -80,7 +80,9 @@ CR_DEVICE void cr_pack_bits_of(uint32_t dtype) {
             return cr_call_bits<CR_U32>();
         case CR_U64:
         case CR_I64:
-        case CR_DTYPE_NONE: // these and floats have no bit operations
+        case CR_F8_E4M3: // these and floats have no bit operations
+        case CR_F8_E5M2:
+        case CR_DTYPE_NONE:
         case CR_I128:
         case CR_BIGINT:
         case CR_DIGEST:

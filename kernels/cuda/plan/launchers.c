@@ -44,7 +44,7 @@ enum kind {
 #undef CR_FOLD_SAME
 #undef CR_FOLD_AS
 
-static const cr_fold_launcher kernels[KINDS][CR_F64 + 1] = {
+static const cr_fold_launcher kernels[KINDS][CR_DTYPE_INPUTS + 1] = {
 #define CR_FOLD(unit, kind, dtype, ...) [kind][dtype] = cr_launch_##kind##_##dtype,
 #define CR_FOLD_SAME(kind, dtype, other) [kind][dtype] = cr_launch_##kind##_##other,
 #define CR_FOLD_AS(kind, dtype, other) [kind][dtype] = cr_launch_##other##_##dtype,
@@ -131,6 +131,7 @@ static uint32_t together(cr_dtype dtype, uint32_t *families, uint32_t wants, cr_
     size_t i = 0;
     while (asked & ~sets[i].all) i++;
     out[0] = kernels[without_places(sets[i].kind, dtype, wants)][dtype];
+    if (out[0] == NULL) return 0;
     *families &= ~asked;
     return 1;
 }

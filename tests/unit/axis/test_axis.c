@@ -349,6 +349,7 @@ START_TEST(every_way_gives_the_same_bits) {
     if (cr_cpu_select(isas[_i], NULL) != CR_OK) return; /* this machine has none */
     random_state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
     for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
+        if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         for (int shape = 0; shape < SHAPES; shape++) {
             for (unsigned round = first_of((unsigned)(dtype + shape)); round < 3; round += SPARSE) {
                 cr_axis_spec spec = {.dtype = (cr_dtype)dtype, .shape = shapes[shape]};
@@ -442,7 +443,8 @@ END_TEST
 /* Both extrema are wanted, but only one index: the other must not be looked at. */
 START_TEST(norminf_beside_an_index) {
     static const cr_op args[] = {CR_OP_ARGMIN, CR_OP_ARGMAX};
-    for (int dtype = CR_BOOL; dtype <= CR_F64; dtype++) {
+    for (int dtype = CR_BOOL; dtype <= CR_DTYPE_INPUTS; dtype++) {
+        if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         for (int a = 0; a < 2; a++) {
             cr_axis_spec spec = {.dtype = (cr_dtype)dtype,
                                  .shape = {70, 3, 1},

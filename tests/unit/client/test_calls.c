@@ -255,7 +255,7 @@ START_TEST(arguments) {
     o.nan = (cured_nan)2;
     REFUSED(CURED_F32, &sum, 1, three, 3, &o);
     o = (cured_options)CURED_OPTIONS_INIT;
-    o.result_dtype = (cured_dtype)16;
+    o.result_dtype = (cured_dtype)18;
     REFUSED(CURED_F32, &sum, 1, three, 3, &o);
     /* nothing of all this was sent */
     cured_process(conn, NULL);

@@ -156,13 +156,14 @@ START_TEST(written) {
     ck_assert_mem_eq(out, want, sizeof want - 1);
     for (size_t i = sizeof want - 1; i < n; i++) ck_assert_uint_eq(out[i], i + 1 < n ? ' ' : '\n');
     for (int dims = 0; dims <= NPY_MAX_DIMS; dims++) {
-        for (int d = CURED_BOOL; d <= CURED_F64; d++) {
+        for (int d = CURED_BOOL; d <= CURED_F8_E5M2; d++) {
+            if (d == CURED_I128 || d == CURED_BIGINT) continue;
             for (int i = 0; i < dims; i++) shape[i] = i == 1 ? (uint64_t)INT64_MAX : i == 0 && dims > 1 ? 0 : 7;
             n = npy_write(out, (cured_dtype)d, d % 2, (uint32_t)dims, shape);
             ck_assert(n != 0 && n % 64 == 0);
             ck_assert_msg(npy_parse(out, n, &h, &need, &error) == CURED_OK, "%s", error.text);
             ck_assert(need == n && h.dims == (uint32_t)dims && h.fortran_order == d % 2);
-            ck_assert_int_eq(h.dtype, d == CURED_BF16 ? CURED_DTYPE_DEFAULT : (cured_dtype)d);
+            ck_assert_int_eq(h.dtype, d == CURED_BF16 || d == CURED_F8_E4M3 ? CURED_DTYPE_DEFAULT : (cured_dtype)d);
             if (dims != 0) ck_assert_mem_eq(h.shape, shape, (size_t)dims * sizeof shape[0]);
         }
     }

@@ -82,6 +82,7 @@ START_TEST(each_way_off) {
     if (cr_cpu_select(isas[_i], NULL) != CR_OK) return; /* this machine has none */
     state = 88172645463325252u + (uint64_t)_i;
     for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
+        if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         const size_t size = cr_dtype_size((cr_dtype)dtype);
         uint8_t *x = malloc(LONGEST * size + 1);
         for (int kind = 0; kind < KINDS; kind++) {

@@ -71,6 +71,7 @@ static void add_up(cr_dtype dtype, const uint8_t *x, size_t n) {
 START_TEST(parts_add_up) {
     static uint8_t x[8 * LONGEST];
     for (int dtype = 1; dtype <= CR_DTYPE_INPUTS; dtype++) {
+        if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         for (int round = 0; round < 40; round++) {
             const size_t size = cr_dtype_size((cr_dtype)dtype), n = (size_t[]){0, 1, 3, LONGEST}[round % 4];
             for (size_t i = 0; i < n; i++) {

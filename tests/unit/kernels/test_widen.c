@@ -83,7 +83,8 @@ static void same(cr_dtype dtype, cr_dtype wide, size_t n, int kind) {
 }
 
 START_TEST(every_pair) {
-    for (int dtype = 1; dtype < TYPES; dtype++)
+    for (int dtype = 1; dtype < TYPES; dtype++) {
+        if (!cr_dtype_is_input((cr_dtype)dtype)) continue;
         for (int wide = 1; wide < TYPES; wide++) {
             cr_dtype common = CR_DTYPE_NONE;
             cr_error e;
@@ -91,6 +92,7 @@ START_TEST(every_pair) {
             for (int round = 0; round < 30; round++)
                 same((cr_dtype)dtype, (cr_dtype)wide, (size_t[]){0, 1, 3, 100, LONGEST}[round % 5], round % 3);
         }
+    }
 }
 END_TEST
 

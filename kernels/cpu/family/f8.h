@@ -1,0 +1,229 @@
+/* f8: exact sums of floats of one byte.
+ *
+ * Such an element is one of 256 values, each an integer of its type's grid. Sums of values and magnitudes go by tables of 16 bytes,
+ * which one instruction looks up for every byte of a vector. Twice a value is B^h·g: h are the upper bits of its exponent field (the
+ * upper half of the byte, with the sign), g follows from the lower half, and B is 4 for E4M3 and 16 for E5M2. So 16 bits take ±g·B^h
+ * of two neighbours for each pair of h that fits 7 bits, or four of them, and several of these before they are widened. Squares, and all sums
+ * without such instructions, go by how often each of the 256 bytes occurs.
+ * Thread: any. Owner: the caller owns the data. */
+#ifndef CURED_KERNELS_CPU_FAMILY_F8_H
+#define CURED_KERNELS_CPU_FAMILY_F8_H
+
+#include "kernels/core/float.h"
+#include "kernels/core/partial.h"
+#include "kernels/cpu/vec.h"
+
+enum {
+    F8_BLOCK =
+        16384, /* bytes: within the nearest cache, where those of a block with NaNs or infinities are counted afterwards */
+    F8_ADDS = 8,  /* vectors whose products 16 bits take */
+    F8_FEW = 256, /* elements that are added one by one */
+    F8_BYTES = 256
+};
+
+struct f8_run {
+    __int128 sum; /* on the type's grid */
+    cr_specials special;
+};
+
+/* Magnitudes above this one are infinite or NaNs; infinity: above this one NaNs. */
+ALWAYS uint8_t f8_largest(cr_dtype dtype) { return dtype == CR_F8_E4M3 ? 0x7e : 0x7b; }
+ALWAYS uint8_t f8_infinity(cr_dtype dtype) { return dtype == CR_F8_E4M3 ? 0x7e : 0x7c; }
+
+/* A finite magnitude on the grid. */
+ALWAYS uint64_t f8_units(cr_dtype dtype, uint8_t magnitude) {
+    const unsigned mantissa = dtype == CR_F8_E4M3 ? CR_F8_E4M3_MANTISSA : CR_F8_E5M2_MANTISSA;
+    const unsigned field = magnitude >> mantissa, fraction = magnitude & ((1u << mantissa) - 1);
+    return field == 0 ? fraction : (uint64_t)(fraction | 1u << mantissa) << (field - 1);
+}
+
+enum f8_sum { F8_SIGNED, F8_ABSOLUTE, F8_SQUARE };
+
+/* `times` elements of these bits. */
+ALWAYS void f8_add(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, uint8_t bits, uint64_t times) {
+    const uint8_t magnitude = bits & 0x7f;
+    if (magnitude > f8_infinity(dtype)) {
+        run->special.nans += times;
+    } else if (magnitude > f8_largest(dtype)) {
+        *(bits & 0x80 ? &run->special.ninfs : &run->special.pinfs) += times;
+    } else {
+        const uint64_t units = f8_units(dtype, magnitude);
+        const __int128 all = (__int128)(kind == F8_SQUARE ? units * units : units) * (__int128)times;
+        run->sum += bits & 0x80 && kind == F8_SIGNED ? -all : all;
+    }
+}
+
+/* How often each byte occurs, in four tables, so that neighbours that are alike do not wait for each other. */
+NEVER void f8_by_bytes(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t n,
+                       struct ahead ahead) {
+    uint32_t counts[4][F8_BYTES];
+    size_t at = 0;
+    memset(counts, 0, sizeof counts);
+    for (; at + 8 <= n; at += 8) {
+        uint64_t word;
+        memcpy(&word, p + at, sizeof word);
+        if (at % 64 == 0) fetch(ahead, at, 64);
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; i++) counts[i % 4][word >> 8 * i & 0xff]++;
+    }
+    for (; at < n; at++) counts[0][p[at]]++;
+    for (unsigned i = 0; i < F8_BYTES; i++) {
+        const uint64_t times = (uint64_t)counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
+        if (times != 0) f8_add(run, dtype, kind, (uint8_t)i, times);
+    }
+}
+
+#if defined(VEC_AVX512) || defined(VEC_AVX2)
+#if defined(VEC_AVX512)
+#define F8_ASK(name, ...) _mm512_##name(__VA_ARGS__)
+typedef __m512i f8_vector;
+#else
+#define F8_ASK(name, ...) _mm256_##name(__VA_ARGS__)
+typedef __m256i f8_vector;
+#endif
+
+/* A table in every 16 bytes of a vector. */
+ALWAYS vu8 f8_table(const int8_t table[16]) {
+    vu8 v;
+    for (size_t i = 0; i < VB; i += 16) memcpy((uint8_t *)&v + i, table, 16);
+    return v;
+}
+ALWAYS vu8 f8_look_up(vu8 table, vu8 at) { return (vu8)F8_ASK(shuffle_epi8, (f8_vector)table, (f8_vector)at); }
+
+/* The tables of a sum. */
+struct f8_tables {
+    vu8 low;     /* g by the lower half of the byte, where the exponent field is not 0 */
+    vu8 high[4]; /* ±B^h by the upper half, for h of each pair or four */
+};
+
+ALWAYS struct f8_tables f8_tables_of(cr_dtype dtype, bool absolute) {
+    static const int8_t e4m3_low[16] = {8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 28, 30},
+                        e5m2_low[16] = {4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56};
+    struct f8_tables t;
+    const int per = dtype == CR_F8_E4M3 ? 4 : 2, base = dtype == CR_F8_E4M3 ? 4 : 16;
+    t.low = f8_table(dtype == CR_F8_E4M3 ? e4m3_low : e5m2_low);
+    for (int k = 0; k < 8 / per; k++) {
+        int8_t high[16] = {0};
+        for (int h = 0, weight = 1; h < per; h++, weight *= base) {
+            high[k * per + h] = (int8_t)weight;
+            high[8 + k * per + h] = (int8_t)(absolute ? weight : -weight);
+        }
+        t.high[k] = f8_table(high);
+    }
+    return t;
+}
+
+/* Adds ±g·B^h of a vector to one accumulator for each table; notes elements that are not finite, which add nothing. */
+ALWAYS void f8_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vs16 acc[4], vu8 *odd) {
+    const uint8_t field = dtype == CR_F8_E4M3 ? 0x78 : 0x7c;
+    const vu8 magnitude = x & 0x7f, low = x & 0x0f, high = (vu8)((vu16)x >> 4) & 0x0f;
+    const vu8 beyond = (vu8)((vs8)magnitude > (int8_t)f8_largest(dtype));
+    const vu8 least = (vu8)((magnitude & field) == 0); /* twice the fraction */
+    const vu8 g = SELECT(vu8, least, low + low, f8_look_up(t->low, low)) & ~beyond;
+    *odd |= beyond;
+    for (int k = 0; k < (dtype == CR_F8_E4M3 ? 2 : 4); k++)
+        acc[k] += (vs16)F8_ASK(maddubs_epi16, (f8_vector)g, (f8_vector)f8_look_up(t->high[k], high));
+}
+
+ALWAYS int64_t f8_lanes(vs32 x) {
+    int32_t lanes[VB / 4];
+    int64_t sum = 0;
+    memcpy(lanes, &x, sizeof lanes);
+    for (size_t i = 0; i < VB / 4; i++) sum += lanes[i];
+    return sum;
+}
+
+/* Twice the sum of a block; *odd: there are elements that are not finite. */
+ALWAYS int64_t f8_block(const struct f8_tables *t, cr_dtype dtype, const uint8_t *p, size_t bytes, struct ahead ahead,
+                        bool *odd) {
+    const f8_vector ones = F8_ASK(set1_epi16, 1);
+    const int tables = dtype == CR_F8_E4M3 ? 2 : 4;
+    vs32 sums[4] = {{0}, {0}, {0}, {0}};
+    vu8 seen = {0};
+    for (size_t at = 0; at < bytes;) {
+        vs16 acc[4] = {{0}, {0}, {0}, {0}};
+        if (at + F8_ADDS * VB <= bytes) {
+            fetch(ahead, at, F8_ADDS * VB);
+#pragma GCC unroll 8
+            for (int i = 0; i < F8_ADDS; i++, at += VB) f8_step(t, dtype, LOAD(vu8, p + at), acc, &seen);
+        } else {
+            vu8 x = {0};
+            const size_t now = bytes - at < VB ? bytes - at : VB;
+            memcpy(&x, p + at, now);
+            f8_step(t, dtype, x, acc, &seen);
+            at += now;
+        }
+        for (int k = 0; k < tables; k++) sums[k] += (vs32)F8_ASK(madd_epi16, (f8_vector)acc[k], ones);
+    }
+    *odd = any_bit((vu64)seen);
+    int64_t sum = 0;
+    for (int k = tables - 1; k >= 0; k--) sum = sum * 256 + f8_lanes(sums[k]);
+    return sum;
+}
+
+#define INSTANCE(name, dtype, absolute)                                                 \
+    NEVER int64_t name(const uint8_t *p, size_t bytes, struct ahead ahead, bool *odd) { \
+        const struct f8_tables tables = f8_tables_of(dtype, absolute);                  \
+        return f8_block(&tables, dtype, p, bytes, ahead, odd);                          \
+    }
+INSTANCE(f8_e4m3_signed, CR_F8_E4M3, false)
+INSTANCE(f8_e4m3_absolute, CR_F8_E4M3, true)
+INSTANCE(f8_e5m2_signed, CR_F8_E5M2, false)
+INSTANCE(f8_e5m2_absolute, CR_F8_E5M2, true)
+#undef INSTANCE
+
+/* How many elements of a block are NaNs and infinities. */
+NEVER void f8_count(struct f8_run *run, cr_dtype dtype, const uint8_t *p, size_t bytes) {
+    const uint8_t infinity = f8_infinity(dtype), minus = infinity | 0x80;
+    const uint8_t has = infinity != f8_largest(dtype) ? 0xff : 0;
+    const struct ahead here = {(uintptr_t)p, 63, (uintptr_t)p, 0};
+    while (bytes > 0) {
+        const size_t now = bytes < (size_t)255 * VB ? bytes : (size_t)255 * VB;
+        vu8 nans = {0}, pinfs = {0}, ninfs = {0};
+        EACH_VECTOR(p, now, here, v, {
+            nans -= (vu8)((vs8)(v & 0x7f) > (int8_t)infinity);
+            pinfs -= (vu8)(v == infinity) & has;
+            ninfs -= (vu8)(v == minus) & has;
+        });
+        run->special.nans += lanes_u64(sum_bytes(nans));
+        run->special.pinfs += lanes_u64(sum_bytes(pinfs));
+        run->special.ninfs += lanes_u64(sum_bytes(ninfs));
+        p += now;
+        bytes -= now;
+    }
+}
+
+static void f8_by_tables(struct f8_run *run, cr_dtype dtype, bool absolute, const uint8_t *p, size_t bytes,
+                         struct ahead ahead) {
+    int64_t (*const block)(const uint8_t *, size_t, struct ahead, bool *) =
+        dtype == CR_F8_E4M3 ? (absolute ? f8_e4m3_absolute : f8_e4m3_signed)
+                            : (absolute ? f8_e5m2_absolute : f8_e5m2_signed);
+    while (bytes > 0) {
+        const size_t now = bytes < F8_BLOCK ? bytes : F8_BLOCK;
+        bool odd;
+        run->sum += block(p, now, ahead, &odd) / 2;
+        if (odd) f8_count(run, dtype, p, now);
+        p += now;
+        ahead = ahead_by(ahead, now);
+        bytes -= now;
+    }
+}
+#undef F8_ASK
+#endif
+
+static void f8_tile(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t n,
+                    struct ahead ahead) {
+#if defined(VEC_AVX512) || defined(VEC_AVX2)
+    if (kind != F8_SQUARE) {
+        f8_by_tables(run, dtype, kind == F8_ABSOLUTE, p, n, ahead);
+        return;
+    }
+#endif
+    if (n > F8_FEW) {
+        f8_by_bytes(run, dtype, kind, p, n, ahead);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) f8_add(run, dtype, kind, p[i], 1);
+}
+
+#endif
