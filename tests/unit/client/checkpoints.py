@@ -16,7 +16,7 @@ GGML = {"F32": 0, "F16": 1, "Q4_0": 2, "Q8_0": 8, "Q4_K": 12, "Q6_K": 14, "I8": 
 NUMPY = {"BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8", "I64": "<i8",
          "F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<V2", "C64": "<c8", "C128": "<c16"}
 # What cured-client calls a type.
-OWN = {"BOOL": "bool", **{t: t.lower() for t in "U8 I8 U16 I16 U32 I32 U64 I64 F16 BF16 F32 F64".split()}}
+OWN = {"BOOL": "bool", **{t: t.lower() for t in "U8 I8 U16 I16 U32 I32 U64 I64 F16 BF16 F32 F64 F8_E4M3 F8_E5M2".split()}}
 
 
 def elements(shape):
@@ -28,7 +28,7 @@ def elements(shape):
 
 def safetensors(tensors, order=None, header=None, length=None, tail=b"", metadata=None, space=0):
     """order: of the data, by names; header: JSON text in place of its own."""
-    at, entries, data = 0, {}, b""
+    at, entries, data = 0, {}, bytearray()
     for name in order or tensors:
         t = tensors[name]
         entries[name] = {"dtype": t.type, "shape": list(t.shape), "data_offsets": [at, at + len(t.data)]}
@@ -39,7 +39,7 @@ def safetensors(tensors, order=None, header=None, length=None, tail=b"", metadat
         whole.update({name: entries[name] for name in tensors})
         header = json.dumps(whole, separators=(",", ":"))
     text = (header.encode() if isinstance(header, str) else header) + b" " * space
-    return struct.pack("<Q", len(text) if length is None else length) + text + data + tail
+    return struct.pack("<Q", len(text) if length is None else length) + text + bytes(data) + tail
 
 
 def entry(type="F32", shape=(2,), offsets=(0, 8)):
@@ -73,10 +73,10 @@ def gguf(tensors, version=3, keys=(), alignment=None, types={}, order=None, offs
     keys = [("general.architecture", "string", "test"), *keys]
     if alignment is not None:
         keys.append(("general.alignment", "u32", alignment))
-    out = b"GGUF" + struct.pack("<IQQ", version, len(tensors) if count is None else count, len(keys) if key_count is None else key_count)
+    out = bytearray(b"GGUF") + struct.pack("<IQQ", version, len(tensors) if count is None else count, len(keys) if key_count is None else key_count)
     for name, kind, what in keys:
         out += string(name) + value(kind, what)
-    at, data = {}, b""
+    at, data = {}, bytearray()
     for name in order or tensors:
         at[name] = len(data)
         data += tensors[name].data
@@ -89,7 +89,7 @@ def gguf(tensors, version=3, keys=(), alignment=None, types={}, order=None, offs
         out += b"\0" * (-len(out) % align)
     if tail is not None:
         data = data[:len(data) + tail] if tail < 0 else data + b"\0" * tail
-    return out + data + end
+    return bytes(out + data + end)
 
 
 def npy(t, descr=None, fortran=False):

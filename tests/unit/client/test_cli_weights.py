@@ -19,6 +19,7 @@ import oracle  # noqa: E402: there too
 
 OPS = ("count_nan", "count_inf", "count_nonzero", "min", "max", "mean", "std", "norm2")
 TYPES = {own: name for name, own in OWN.items()}
+F8 = ("f8_e4m3", "f8_e5m2")  # of safetensors alone
 # What all formats can hold; GGUF lacks bool and integers without a sign.
 GGUF_TYPES = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 
@@ -186,7 +187,7 @@ class Weights(CliTest):
 
     def test_random(self):
         for seed in range(20):
-            tensors = draw(100 + seed, tuple(TYPES) if seed % 2 else GGUF_TYPES)
+            tensors = draw(100 + seed, tuple(t for t in TYPES if t not in F8) if seed % 2 else GGUF_TYPES)
             all_kinds = kinds(tensors, with_gguf=seed % 2 == 0)
             kind = random.Random(seed).choice(sorted(all_kinds))
             files, argument = all_kinds[kind]
@@ -194,6 +195,13 @@ class Weights(CliTest):
                 self.put("random%d" % seed, files)
                 way = ("here", "descriptors", "tcp")[seed % 3]
                 self.check_rows(self.ask(way, os.path.join(self.dir, "random%d" % seed, argument), "--json").out, tensors)
+
+    def test_f8(self):
+        for seed in range(4):
+            tensors = draw(200 + seed, F8 + ("bf16",))
+            path = self.write("f8-%d.safetensors" % seed, safetensors(tensors))
+            for way in self.ways:
+                self.check_rows(self.ask(way, path, "--json").out, tensors)
 
     def test_orders(self):
         """Big-endian elements and Fortran order have the array's own digest."""
