@@ -55,5 +55,6 @@ uint32_t case_different(const cr_partial *a, const cr_partial *b) {
             wrong |= cr_sum_rows[at].family;
     if ((f & CR_FAM_PROD) && !(floats ? same_floats(&a->float_prod, &b->float_prod) : same_ints(&a->prod, &b->prod)))
         wrong |= CR_FAM_PROD;
+    if ((f & CR_FAM_DIGEST) && memcmp(a->digest, b->digest, sizeof a->digest) != 0) wrong |= CR_FAM_DIGEST;
     return wrong;
 }

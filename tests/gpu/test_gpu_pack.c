@@ -45,9 +45,9 @@ static uint64_t length(uint64_t *state, uint64_t size) {
 }
 
 static uint32_t some_families(uint64_t *state, cr_dtype dtype) {
-    uint32_t all = options.families, families = 1u << below(state, 7);
+    uint32_t all = options.families, families = 1u << below(state, 7); /* one of a pack's */
     for (uint32_t family = 1; family < CR_FAM_ALL; family <<= 1)
-        if (!cr_fold_takes(dtype, family)) all &= ~family;
+        if (!cr_fold_takes(dtype, family) || !(family & CR_GPU_PACK_FAMILIES)) all &= ~family;
     if (below(state, 4) == 0) families = (uint32_t)case_random(state);
     return families & all;
 }

@@ -51,7 +51,9 @@ static cr_status make_pack(cr_room *room, cr_error *error) {
     return CR_OK;
 }
 
-static bool is_small(const cr_gpu_fold *fold) { return fold->n <= CR_GPU_PACK_BYTES / cr_dtype_size(fold->dtype); }
+static bool is_small(const cr_gpu_fold *fold) {
+    return fold->n <= CR_GPU_PACK_BYTES / cr_dtype_size(fold->dtype) && (fold->families & ~CR_GPU_PACK_FAMILIES) == 0;
+}
 
 /* ---- The pack ---- */
 

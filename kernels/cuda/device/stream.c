@@ -272,9 +272,9 @@ cr_status cr_cuda_put(cr_gpu_stream *s, void *device, const void *host, size_t b
 }
 
 static cr_status check_packed(const cr_gpu_fold *fold, cr_error *error) {
-    if (!cr_fold_takes(fold->dtype, fold->families))
-        return cr_fail(error, CR_UNIMPLEMENTED, "the GPU has no kernels for families %#x of dtype %s", fold->families,
-                       cr_dtype_name(fold->dtype));
+    if (!cr_fold_takes(fold->dtype, fold->families) || (fold->families & ~CR_GPU_PACK_FAMILIES) != 0)
+        return cr_fail(error, CR_UNIMPLEMENTED, "pack: the GPU has no kernels for families %#x of dtype %s",
+                       fold->families, cr_dtype_name(fold->dtype));
     if (fold->n > CR_GPU_PACK_BYTES / cr_dtype_size(fold->dtype))
         return cr_fail(error, CR_INTERNAL, "pack: a fold of more than %d bytes", CR_GPU_PACK_BYTES);
     return CR_OK;

@@ -99,9 +99,9 @@ typedef int (*cr_fold_launcher)(const cr_fold_args *args, void *stream);
 
 /* Whether there are kernels for all of these families. */
 bool cr_fold_takes(cr_dtype dtype, uint32_t families);
-/* The launches of a fold: fills at most 7 launchers, gives their number. UNIMPLEMENTED names what has no kernel. wants:
+/* The launches of a fold: fills at most 8 launchers, gives their number. UNIMPLEMENTED names what has no kernel. wants:
  * as in cr_gpu_fold. */
-enum { CR_FOLD_LAUNCHES = 7 };
+enum { CR_FOLD_LAUNCHES = 8 };
 cr_status cr_fold_launchers(cr_dtype dtype, uint32_t families, uint32_t wants, cr_fold_launcher out[CR_FOLD_LAUNCHES],
                             uint32_t *count, cr_error *error);
 /* Sets up args for n elements at data (device or mapped host memory). */

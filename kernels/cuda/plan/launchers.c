@@ -18,6 +18,7 @@ enum kind {
     argmax,
     extrema,
     bits,
+    digest,
     prod,
     sum,
     sumabs,
@@ -70,6 +71,8 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
             return kernels[extrema_kind(wants)][dtype];
         case CR_FAMILY_BITS:
             return kernels[bits][dtype];
+        case CR_FAMILY_DIGEST:
+            return kernels[digest][dtype];
         case CR_FAMILY_PROD:
             return kernels[prod][dtype];
         case CR_FAMILY_SUM:
@@ -78,7 +81,6 @@ static cr_fold_launcher launcher_of(uint32_t family, cr_dtype dtype, uint32_t wa
             return kernels[sumabs][dtype];
         case CR_FAMILY_SUMSQ:
             return kernels[sumsq][dtype];
-        case CR_FAMILY_DIGEST: /* the CPU's */
 #define CR_SUM(symbol, power, sign)
 #define CR_SUM_BY_POWERS(symbol, power, sign) case CR_FAMILY_##symbol:
 #include "kernels/core/sum.def"

@@ -15,7 +15,7 @@ enum { ALIGN = 16 };
 
 static bool takes(const cr_job *job) {
     return !job->named && !job->axis && !job->by_host && job->claimable <= CR_GPU_PACK_BYTES &&
-           cr_fast_on(CR_FAST_GPU_PACKS);
+           (job->families & ~CR_GPU_PACK_FAMILIES) == 0 && cr_fast_on(CR_FAST_GPU_PACKS);
 }
 
 bool cr_gpu_pack_joins(const cr_job *job) { return takes(job) && !job->in_order; }

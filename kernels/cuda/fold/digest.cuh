@@ -1,0 +1,259 @@
+/* digest: the residues of an array's bytes (kernels/core/digest.h) by exact products of bytes on tensor cores.
+ *
+ * A warp multiplies its 32 vectors of 16 bytes (A, 16 x 32 bytes: rows g and g + 8 have words 0 and 2, 1 and 3 of lanes 4g … 4g + 3) by
+ * the bytes of powers (B, 32 x 8: column n has byte n of r^word · 2^(8·byte) mod p), so that a row's eight sums are the bytes of a number
+ * of at most 88 bits, and no product is rounded. U vectors a thread share the sums. A residue then takes one step of Horner's rule a
+ * tile, from the block's last tile to its first; rows, lanes, warps and blocks are put at their places at the end. (PTX ISA,
+ * "Matrix Fragments for mma.m16n8k32".)
+ *
+ * Elements have no say here: any type is bytes. The body begins where a word of the array does.
+ * Thread: device code, and the launcher. Owner: the kernel. */
+#ifndef CURED_KERNELS_CUDA_FOLD_DIGEST_CUH
+#define CURED_KERNELS_CUDA_FOLD_DIGEST_CUH
+
+#include "kernels/cuda/thread/array.cuh"
+#include "kernels/cuda/thread/simt.cuh"
+
+enum {
+    CR_DIGEST_UNROLL = 4, /* vectors in flight in each thread */
+    CR_DIGEST_BLOCKS = 4, /* on a multiprocessor */
+    CR_DIGEST_TILE = CR_DIGEST_UNROLL * CR_GPU_THREADS,
+    CR_DIGEST_EDGE = 8 /* words that the bytes before or behind the body may touch, and more */
+};
+
+/* All that is the same for every array: powers of both roots. */
+struct cr_digest_powers {
+    uint32_t b[CR_DIGEST_PARTS][CR_DIGEST_UNROLL][2][CR_WARP];   /* B, as fragments of lanes */
+    uint64_t row[CR_DIGEST_PARTS][CR_WARPS][8][2];               /* of a row's first word in the tile */
+    uint64_t block[CR_DIGEST_PARTS][CR_GPU_THREADS];             /* of the first word of a block's tile */
+    uint64_t blocks[CR_DIGEST_PARTS];                            /* of CR_GPU_THREADS blocks */
+    uint64_t edge[CR_DIGEST_PARTS][CR_DIGEST_EDGE];
+};
+
+constexpr uint64_t cr_digest_times(uint64_t a, uint64_t b) {
+    const unsigned __int128 product = (unsigned __int128)a * b;
+    const uint64_t sum = ((uint64_t)product & CR_DIGEST_P) + (uint64_t)(product >> 61);
+    return sum >= CR_DIGEST_P ? sum - CR_DIGEST_P : sum;
+}
+constexpr uint64_t cr_digest_raised(uint64_t base, uint64_t exponent) {
+    uint64_t power = 1;
+    for (; exponent != 0; exponent >>= 1) {
+        if (exponent & 1) power = cr_digest_times(power, base);
+        base = cr_digest_times(base, base);
+    }
+    return power;
+}
+/* Times 2^bits: a turn of 61 bits. */
+constexpr uint64_t cr_digest_turned(uint64_t x, unsigned bits) {
+    return bits == 0 ? x : ((x << bits) & CR_DIGEST_P) | x >> (61 - bits);
+}
+
+constexpr cr_digest_powers cr_digest_powers_make() {
+    cr_digest_powers p = {};
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
+        const uint64_t r = j == 0 ? CR_DIGEST_R1 : CR_DIGEST_R2, round = cr_digest_raised(r, 4 * CR_GPU_THREADS);
+        uint64_t first = 1; /* of the round's first word */
+        for (unsigned u = 0; u < CR_DIGEST_UNROLL; u++, first = cr_digest_times(first, round)) {
+            uint64_t key = first;
+            for (unsigned t = 0; t < 4; t++) {
+                for (unsigned high = 0; high < 2; high++, key = cr_digest_times(key, cr_digest_times(r, r))) {
+                    for (unsigned n = 0; n < 8; n++) {
+                        uint32_t word = 0;
+                        for (unsigned byte = 0; byte < 4; byte++)
+                            word |= (uint32_t)(cr_digest_turned(key, 8 * byte) >> (8 * n) & 0xff) << (8 * byte);
+                        p.b[j][u][high][4 * n + t] = word;
+                    }
+                }
+            }
+        }
+        uint64_t row = 1, block = 1;
+        const uint64_t group = cr_digest_raised(r, 16), tile = cr_digest_raised(r, 4 * CR_DIGEST_TILE);
+        for (unsigned i = 0; i < 8 * CR_WARPS; i++, row = cr_digest_times(row, group)) {
+            p.row[j][i / 8][i % 8][0] = row;
+            p.row[j][i / 8][i % 8][1] = cr_digest_times(row, r);
+        }
+        for (unsigned i = 0; i < CR_GPU_THREADS; i++, block = cr_digest_times(block, tile)) p.block[j][i] = block;
+        p.blocks[j] = block;
+        p.edge[j][0] = 1;
+        for (unsigned i = 1; i < CR_DIGEST_EDGE; i++) p.edge[j][i] = cr_digest_times(p.edge[j][i - 1], r);
+    }
+    return p;
+}
+static __device__ const cr_digest_powers cr_digest_constants = cr_digest_powers_make();
+
+/* What the kernel is told: the plan's head and tail are bytes, its body is told in vectors. */
+struct cr_digest_args {
+    cr_fold_args fold;
+    uint32_t head_byte;                        /* the first byte's number in its word; the tail begins with a word */
+    uint64_t stride[CR_DIGEST_PARTS];          /* from a block's tile to its next */
+    uint64_t head[CR_DIGEST_PARTS], body[CR_DIGEST_PARTS], tail[CR_DIGEST_PARTS]; /* of their first words */
+};
+
+CR_DEVICE uint64_t cr_digest_short(uint64_t x) { return (x & CR_DIGEST_P) + (x >> 61); }
+/* a, b < 2^62; below 2^61 + 8. */
+CR_DEVICE uint64_t cr_digest_product(uint64_t a, uint64_t b) {
+    const uint64_t low = a * b, high = __umul64hi(a, b);
+    return cr_digest_short((low & CR_DIGEST_P) + (high << 3 | low >> 61));
+}
+
+/* d += A·B, of bytes. Where there are no tensor cores for it (the emulation) by the fragments' definition. */
+CR_DEVICE void cr_digest_mma(uint32_t (&d)[4], const uint4 &a, uint32_t b0, uint32_t b1) {
+#if defined(__CUDA_ARCH__)
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+#else
+    const unsigned lane = threadIdx.x % CR_WARP, group = lane / 4, pair = lane % 4;
+    for (unsigned t = 0; t < 4; t++) {
+        const uint32_t rows[4] = {
+            __shfl_sync(CR_EVERYONE, a.x, 4 * group + t), __shfl_sync(CR_EVERYONE, a.y, 4 * group + t),
+            __shfl_sync(CR_EVERYONE, a.z, 4 * group + t), __shfl_sync(CR_EVERYONE, a.w, 4 * group + t)};
+        for (unsigned i = 0; i < 2; i++) {
+            const unsigned from = 4 * (2 * pair + i) + t;
+            const uint32_t low = __shfl_sync(CR_EVERYONE, b0, from), high = __shfl_sync(CR_EVERYONE, b1, from);
+            d[i] = __dp4a(rows[2], high, __dp4a(rows[0], low, d[i]));
+            d[2 + i] = __dp4a(rows[3], high, __dp4a(rows[1], low, d[2 + i]));
+        }
+    }
+#endif
+}
+
+/* The sum of the block's residues, in all threads; below 2^61 + 8. */
+CR_DEVICE uint64_t cr_digest_block_sum(uint64_t x, uint64_t (&room)[CR_WARPS]) {
+#pragma unroll
+    for (unsigned by = CR_WARP / 2; by != 0; by /= 2) x = cr_digest_short(x + __shfl_xor_sync(CR_EVERYONE, x, by));
+    __syncthreads();
+    if (threadIdx.x % CR_WARP == 0) room[threadIdx.x / CR_WARP] = x;
+    __syncthreads();
+    x = 0;
+#pragma unroll
+    for (unsigned warp = 0; warp < CR_WARPS; warp++) x = cr_digest_short(x + room[warp]);
+    return x;
+}
+
+struct cr_digest_found {
+    uint64_t residue[CR_DIGEST_PARTS]; /* of the block's tiles, as if its first were the array's */
+};
+
+/* What a thread adds of the bytes before and behind the body: it has one at most. */
+CR_DEVICE uint64_t cr_digest_edge(const cr_digest_args &args, unsigned j) {
+    const cr_fold_plan &plan = args.fold.plan;
+    unsigned at = threadIdx.x;
+    if (at >= plan.head + plan.tail) return 0;
+    const bool is_head = at < plan.head;
+    const uint8_t *p = args.fold.data + at;
+    if (is_head) {
+        at += args.head_byte;
+    } else {
+        p += plan.vectors * CR_GPU_VECTOR;
+        at -= plan.head;
+    }
+    const uint64_t value = (uint64_t)*p << (8 * (at % CR_DIGEST_WORD));
+    const uint64_t place = cr_digest_product((is_head ? args.head : args.tail)[j], cr_digest_constants.edge[j][at / CR_DIGEST_WORD]);
+    return cr_digest_product(value, place);
+}
+
+/* The block's residues, put at the places of the blocks' first tiles, and the rest; by the last block. */
+CR_DEVICE void cr_digest_collect(const cr_digest_args &args, uint64_t (&room)[CR_WARPS]) {
+    uint64_t sum[CR_DIGEST_PARTS] = {0, 0};
+    const uint32_t blocks = args.fold.plan.blocks;
+    if (threadIdx.x < blocks) {
+        uint32_t block = threadIdx.x + (blocks - 1 - threadIdx.x) / CR_GPU_THREADS * CR_GPU_THREADS;
+        for (;; block -= CR_GPU_THREADS) { /* Horner's rule again */
+            const volatile cr_digest_found *found = cr_block_slot<cr_digest_found>(args.fold, block);
+            for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
+                sum[j] = cr_digest_short(cr_digest_product(sum[j], cr_digest_constants.blocks[j]) + found->residue[j]);
+            if (block < CR_GPU_THREADS) break;
+        }
+    }
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
+        uint64_t x = cr_digest_product(sum[j], cr_digest_constants.block[j][threadIdx.x]);
+        x = cr_digest_short(cr_digest_product(x, args.body[j]) + cr_digest_edge(args, j));
+        x = cr_digest_block_sum(x, room);
+        if (threadIdx.x == 0) args.fold.slot->partial.digest[j] = x >= CR_DIGEST_P ? x - CR_DIGEST_P : x;
+    }
+}
+
+static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
+    cr_digest_kernel(const __grid_constant__ cr_digest_args args) {
+    __shared__ uint64_t room[CR_WARPS];
+    const cr_fold_plan &plan = args.fold.plan;
+    const unsigned lane = threadIdx.x % CR_WARP, warp = threadIdx.x / CR_WARP, group = lane / 4, pair = lane % 4;
+    const uint4 *body = reinterpret_cast<const uint4 *>(args.fold.data + plan.head - plan.shift);
+    uint32_t b[CR_DIGEST_PARTS][CR_DIGEST_UNROLL][2];
+    uint64_t a[CR_DIGEST_PARTS][2] = {{0, 0}, {0, 0}};
+    cr_let_the_next_begin();
+#pragma unroll
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
+#pragma unroll
+        for (unsigned u = 0; u < CR_DIGEST_UNROLL; u++) {
+            b[j][u][0] = cr_digest_constants.b[j][u][0][lane];
+            b[j][u][1] = cr_digest_constants.b[j][u][1][lane];
+        }
+    const uint64_t tiles = (plan.vectors + CR_DIGEST_TILE - 1) / CR_DIGEST_TILE;
+    uint64_t left = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / plan.blocks + 1 : 0; /* tiles of this block */
+    for (; left != 0; left--) {
+        const uint64_t vector = (blockIdx.x + (left - 1) * plan.blocks) * CR_DIGEST_TILE + threadIdx.x;
+        const int64_t rest = (int64_t)(plan.vectors - vector);
+        const int some = (int)min(rest, (int64_t)CR_DIGEST_TILE);
+        uint4 v[CR_DIGEST_UNROLL];
+        if (plan.shift == 0)
+            cr_load<CR_DIGEST_UNROLL, false>(v, body + vector, 0, some);
+        else
+            cr_load<CR_DIGEST_UNROLL, true>(v, body + vector, plan.shift, some);
+        uint32_t d[CR_DIGEST_PARTS][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
+#pragma unroll
+        for (unsigned u = 0; u < CR_DIGEST_UNROLL; u++)
+#pragma unroll
+            for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) cr_digest_mma(d[j], v[u], b[j][u][0], b[j][u][1]);
+#pragma unroll
+        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
+#pragma unroll
+            for (unsigned row = 0; row < 2; row++) {
+                const uint64_t x = d[j][2 * row] + ((uint64_t)d[j][2 * row + 1] << 8); /* columns 2·pair and the next */
+                a[j][row] = cr_digest_short(cr_digest_product(a[j][row], args.stride[j]) + x);
+            }
+    }
+    uint64_t residue[CR_DIGEST_PARTS];
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
+        uint64_t sum = 0;
+#pragma unroll
+        for (unsigned row = 0; row < 2; row++)
+            sum += cr_digest_product(cr_digest_product(a[j][row], (uint64_t)1 << 16 * pair),
+                                     cr_digest_constants.row[j][warp][group][row]);
+        residue[j] = cr_digest_block_sum(cr_digest_short(sum), room);
+    }
+    cr_after_the_last();
+    if (threadIdx.x < CR_DIGEST_PARTS)
+        cr_block_slot<cr_digest_found>(args.fold, blockIdx.x)->residue[threadIdx.x] = residue[threadIdx.x == 0 ? 0 : 1];
+    if (cr_last_block(args.fold)) cr_digest_collect(args, room);
+}
+
+/* D: any type, whose bytes are folded as they lie. */
+template <cr_dtype D> int cr_digest_launch(const cr_fold_args *args, void *stream) {
+    const uint64_t size = cr_width(D), bytes = args->n * size, at = args->index * size;
+    const uintptr_t address = (uintptr_t)args->data;
+    cr_digest_args mine = {};
+    mine.fold = *args;
+    cr_fold_plan &plan = mine.fold.plan;
+    plan = {};
+    plan.head = (uint32_t)(-address % CR_GPU_VECTOR);
+    if ((at + plan.head) % CR_DIGEST_WORD != 0) plan.head = (uint32_t)(-at % CR_DIGEST_WORD);
+    if (plan.head > bytes) plan.head = (uint32_t)bytes;
+    plan.shift = (uint32_t)((address + plan.head) % CR_GPU_VECTOR);
+    plan.vectors = (bytes - plan.head) / CR_GPU_VECTOR;
+    plan.tail = (uint32_t)((bytes - plan.head) % CR_GPU_VECTOR);
+    const uint64_t tiles = (plan.vectors + CR_DIGEST_TILE - 1) / CR_DIGEST_TILE, most = CR_DIGEST_BLOCKS * (uint64_t)args->multiprocessors;
+    plan.blocks = (uint32_t)max((uint64_t)1, min(tiles, min(most, (uint64_t)CR_GPU_MAX_BLOCKS)));
+    mine.head_byte = (uint32_t)(at % CR_DIGEST_WORD);
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
+        const uint64_t behind = (at + plan.head + plan.vectors * CR_GPU_VECTOR) / CR_DIGEST_WORD;
+        mine.stride[j] = cr_digest_power(j, (uint64_t)plan.blocks * CR_DIGEST_TILE * 4);
+        mine.head[j] = cr_digest_power(j, at / CR_DIGEST_WORD);
+        mine.body[j] = cr_digest_power(j, (at + plan.head) / CR_DIGEST_WORD);
+        mine.tail[j] = cr_digest_power(j, behind);
+    }
+    return cr_launch(cr_digest_kernel, plan.blocks, CR_GPU_THREADS, stream, args->follows, mine);
+}
+
+#endif
