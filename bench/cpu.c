@@ -57,6 +57,10 @@ static const row rows[] = {
     {"sum bf16", CR_BF16, DATA_NORMAL, {CR_OP_SUM}},
     {"mean+var bf16", CR_BF16, DATA_NORMAL, {CR_OP_MEAN, CR_OP_VAR}},
     {"mean+var f16", CR_F16, DATA_NORMAL, {CR_OP_MEAN, CR_OP_VAR}},
+    {"sum f8_e4m3", CR_F8_E4M3, DATA_NORMAL, {CR_OP_SUM}},
+    {"max f8_e4m3", CR_F8_E4M3, DATA_NORMAL, {CR_OP_MAX}},
+    {"sum f8_e5m2", CR_F8_E5M2, DATA_NORMAL, {CR_OP_SUM}},
+    {"sumsq f8_e5m2", CR_F8_E5M2, DATA_NORMAL, {CR_OP_SUMSQ}},
     {"sum+max i32", CR_I32, DATA_BITS, {CR_OP_SUM, CR_OP_MAX}},
     {"digest f32", CR_F32, DATA_BITS, {CR_OP_DIGEST}},
 };

@@ -53,6 +53,8 @@ void cpu_fill(uint8_t *data, size_t bytes, cr_dtype dtype, cpu_data which) {
                 float narrow = (float)x;
                 memcpy((uint8_t *)&word + i * size, size == 8 ? (void *)&x : (void *)&narrow, size);
             }
+        } else if (is_float && size == 1 && which != DATA_BITS) {
+            word &= 0xb7b7b7b7b7b7b7b7u; /* finite */
         } else if (dtype == CR_F16 && which != DATA_BITS) {
             word = (word & 0x83ff83ff83ff83ffu) + 0x3800380038003800u; /* ±0.5 … 1 */
         } else if (dtype == CR_BF16 && which != DATA_BITS) {
