@@ -26,6 +26,7 @@ cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     job->wants = CR_WANTS_ALL;
     job->element = (uint32_t)cr_dtype_size(dtype);
     job->mask = (cr_mask){.kind = CR_MASK_NONE};
+    job->layout = NULL;
     job->grain = cr_partial_grain(dtype, families);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_waiting_init(&job->ready[kind]);
     job->kinds = CR_BY_CPU;

@@ -41,16 +41,17 @@ typedef struct cr_job {
     uint32_t element; /* bytes */
     cr_mask
         mask; /* of the whole input, and as long in memory as the job is open: the caller's. CR_MASK_NONE unless it is set */
-    uint32_t second;       /* bytes of an element of the second array; 0: the op takes one */
-    uint64_t grain;        /* elements; cuts between segments and claims fall on multiples of it */
-    uint64_t claim_bytes;  /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
-    uint64_t claim_most;   /* axis: and no more than this; 0: no limit of its own */
-    uint64_t claim_output; /* axis: bytes of answers that a claim may bring, about */
-    uint32_t most_claims;  /* axis: at a time; 0: any number */
-    bool brought;          /* its input comes over a connection: when it is offered, it is in memory, and in a cache */
-    bool may_pause;        /* axis: its answers may wait for the client, and then its input does too */
-    uint64_t base;         /* index of the input's first element, for the fold */
-    bool in_order; /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
+    const struct cr_layout *layout; /* the input is a block of a larger array; it lives as long. NULL: it is none */
+    uint32_t second;                /* bytes of an element of the second array; 0: the op takes one */
+    uint64_t grain;                 /* elements; cuts between segments and claims fall on multiples of it */
+    uint64_t claim_bytes;           /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
+    uint64_t claim_most;            /* axis: and no more than this; 0: no limit of its own */
+    uint64_t claim_output;          /* axis: bytes of answers that a claim may bring, about */
+    uint32_t most_claims;           /* axis: at a time; 0: any number */
+    bool brought;   /* its input comes over a connection: when it is offered, it is in memory, and in a cache */
+    bool may_pause; /* axis: its answers may wait for the client, and then its input does too */
+    uint64_t base;  /* index of the input's first element, for the fold */
+    bool in_order;  /* one claim at a time, by rising index: a product of floats keeps few nodes only when contiguous */
 
     bool
         by_host; /* not a GPU's to answer: of what is in its memory, its lane brings it to the host and folds it there */

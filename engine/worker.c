@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/layout.h"
 
 bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool wait) {
     for (;;) {
@@ -17,11 +18,15 @@ bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool w
 void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
     cr_turn *turn = &worker->turn;
     const cr_claim *claim = &turn->claim;
-    if (claim->job->axis)
+    const cr_job *job = claim->job;
+    const uint64_t elements = claim->bytes / job->element;
+    if (job->axis) {
         cr_job_axis_fold(queue, &worker->hand, claim, &turn->error);
-    else {
-        const cr_view view = {claim->data, cr_mask_from(claim->job->mask, claim->index)};
-        cr_cpu_fold_view(&turn->partial, &view, claim->bytes / claim->job->element, claim->job->base + claim->index);
+    } else if (job->layout) {
+        cr_cpu_fold_layout(&turn->partial, job->layout, claim->data, elements, claim->index);
+    } else {
+        const cr_view view = {claim->data, cr_mask_from(job->mask, claim->index)};
+        cr_cpu_fold_view(&turn->partial, &view, elements, job->base + claim->index);
     }
 }
 

@@ -60,6 +60,19 @@ static cr_status check_unplaced(const cr_ask *ask, cr_error *error) {
     return status;
 }
 
+static cr_status check_block(const cr_ask *ask, cr_error *error) {
+    cr_status status = CR_OK;
+    if (!ask->block) return CR_OK;
+    if (!ask->partial || ask->shape)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: only a partial is of a block of a larger array");
+    if (ask->unplaced)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "unplaced: a block has its place in the array, which layout says");
+    if (ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: layout says where a block begins");
+    for (uint32_t i = 0; i < ask->op_count && status == CR_OK; i++)
+        status = cr_share_block_takes((cr_op)ask->ops[i], ask->dtype, error);
+    return status;
+}
+
 cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error) {
     typedef unsigned long long ull;
     uint64_t grain = cr_partial_grain(ask->dtype, needs->families);
@@ -72,6 +85,7 @@ cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error
     if (ask->first % grain)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is not a multiple of %llu, as prod of floats needs",
                        (ull)ask->first, (ull)grain);
-    const cr_status status = check_digest(ask, error);
+    cr_status status = check_block(ask, error);
+    if (status == CR_OK) status = check_digest(ask, error);
     return status == CR_OK ? check_unplaced(ask, error) : status;
 }

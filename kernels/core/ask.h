@@ -15,6 +15,7 @@ typedef struct cr_ask {
     bool partial;          /* the answer is the partial */
     bool unplaced;         /* the partial has no position */
     bool masked;           /* some elements may not count */
+    bool block;            /* the partial is of a block of a larger array */
     uint64_t first;        /* index of the input's first element */
     cr_finish_opts finish;
 } cr_ask;

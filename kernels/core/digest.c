@@ -42,6 +42,18 @@ uint64_t cr_digest_cover(uint64_t first, uint64_t n) {
     return cr_digest_mul(sum, cr_digest_power(0, first));
 }
 
+uint64_t cr_digest_series(uint64_t ratio, uint64_t n) {
+    uint64_t sum = 0, power = 1; /* of the leading bits of n: the series, and ratio^n */
+    for (unsigned bit = 64; bit-- > 0;) {
+        sum = cr_digest_add(sum, cr_digest_mul(sum, power));
+        power = cr_digest_mul(power, power);
+        if ((n >> bit & 1) == 0) continue;
+        sum = cr_digest_add(sum, power);
+        power = cr_digest_mul(power, ratio);
+    }
+    return sum;
+}
+
 void cr_finish_digest(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
     (void)op;
     (void)opts;

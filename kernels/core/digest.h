@@ -53,6 +53,8 @@ uint64_t cr_digest_power(unsigned j, uint64_t exponent);
 /* The coverage of elements [first, first + n): Σ r_1^e. It adds up as residues do, and is that of [0, n) where each of n elements is
  * there once. */
 uint64_t cr_digest_cover(uint64_t first, uint64_t n);
+/* 1 + ratio + … + ratio^(n − 1) mod p, of any ratio below p. */
+uint64_t cr_digest_series(uint64_t ratio, uint64_t n);
 
 /* "cd1-", 16 hexadecimal digits of H_1, 16 of H_2, "-", the bytes in decimal: of a value of CR_DIGEST_BYTES. */
 void cr_digest_text(const uint8_t *value, char out[CR_DIGEST_TEXT]);

@@ -12,7 +12,7 @@
 
 typedef unsigned long long ull;
 
-enum { FLAG_UNPLACED = 1, HEAD_BYTES = 24 };
+enum { FLAG_UNPLACED = 1, FLAG_BLOCK = 2, HEAD_BYTES = 24 };
 
 /* A cursor over the buffer, for both directions. ok turns false at its end and stays so. */
 typedef struct cursor {
@@ -81,17 +81,24 @@ static void put_extremum(cursor *c, const cr_extremum *e) {
     put(c, e->index, 8);
 }
 
+static unsigned version_of(const cr_share *s) {
+    return s->unplaced ? CR_SERIAL_UNPLACED_VERSION : s->is_block ? CR_SERIAL_BLOCK_VERSION : CR_SERIAL_VERSION;
+}
+
+static unsigned flags_of(const cr_share *s) { return s->unplaced ? FLAG_UNPLACED : s->is_block ? FLAG_BLOCK : 0; }
+
 size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap) {
     const cr_partial *p = &share->partial;
     bool floats = cr_dtype_kind((cr_dtype)p->dtype) == CR_KIND_FLOAT;
     cursor c = {.out = out, .len = cap, .ok = true};
     put(&c, 'C' | 'P' << 8, 2);
-    put(&c, share->unplaced ? CR_SERIAL_UNPLACED_VERSION : CR_SERIAL_VERSION, 1);
+    put(&c, version_of(share), 1);
     put(&c, p->dtype, 1);
     put(&c, p->families, 4);
     put(&c, p->n, 8);
     put(&c, share->range_count, 4);
-    put(&c, share->unplaced ? FLAG_UNPLACED : 0, 4);
+    put(&c, flags_of(share), 4);
+    if (share->is_block) put(&c, share->whole, 8);
     for (uint32_t i = 0; i < share->range_count; i++) {
         put(&c, share->ranges[i].base, 8);
         put(&c, share->ranges[i].count, 8);
@@ -123,6 +130,7 @@ size_t cr_share_pack(const cr_share *share, uint8_t *out, size_t cap) {
 
 static bool in_ranges(const cr_share *s, uint64_t index) {
     if (s->unplaced) return index == 0 && s->partial.n != 0;
+    if (s->is_block) return index < s->whole && s->partial.n != 0;
     for (uint32_t i = 0; i < s->range_count; i++)
         if (index >= s->ranges[i].base && index - s->ranges[i].base < s->ranges[i].count) return true;
     return false;
@@ -141,7 +149,8 @@ static cr_status get_ranges(cursor *c, cr_share *s, cr_error *error) {
         free_from = r->base + r->count;
         total += r->count;
     }
-    if (total != s->partial.n && !s->unplaced) return refuse(error, "its ranges do not add up to its count");
+    if (total != s->partial.n && version_of(s) == CR_SERIAL_VERSION)
+        return refuse(error, "its ranges do not add up to its count");
     return CR_OK;
 }
 
@@ -279,17 +288,21 @@ static cr_status get_head(cursor *c, cr_share *s, cr_error *error) {
     uint64_t ranges = get(c, 4), flags = get(c, 4);
     if (!c->ok || magic != ('C' | 'P' << 8)) return refuse(error, "these bytes are not one");
     s->unplaced = version == CR_SERIAL_UNPLACED_VERSION;
-    if (version != CR_SERIAL_VERSION && !s->unplaced)
-        return cr_fail(error, CR_UNIMPLEMENTED, "partial: its version is %llu, %d and %d are understood", (ull)version,
-                       CR_SERIAL_VERSION, CR_SERIAL_UNPLACED_VERSION);
+    s->is_block = version == CR_SERIAL_BLOCK_VERSION;
+    if (version != version_of(s))
+        return cr_fail(error, CR_UNIMPLEMENTED, "partial: its version is %llu, %d to %d are understood", (ull)version,
+                       CR_SERIAL_VERSION, CR_SERIAL_BLOCK_VERSION);
     if (!cr_dtype_is_input((cr_dtype)p->dtype)) return refuse(error, "its dtype is not an input type");
     if (p->families & ~(uint32_t)CR_FAM_ALL) return refuse(error, "it has families that are not known");
-    if (p->n > INT64_MAX || ranges > CR_SHARE_MAX_RANGES || flags != (s->unplaced ? FLAG_UNPLACED : 0) ||
-        (s->unplaced && ranges))
+    if (p->n > INT64_MAX || ranges > CR_SHARE_MAX_RANGES || flags != flags_of(s) || (flags && ranges))
         return refuse(error, "its head is out of bounds");
-    if (s->unplaced && is_float_prod(p->dtype, p->families))
-        return refuse(error, "it has no position, and a product of floats");
+    if (flags && is_float_prod(p->dtype, p->families))
+        return refuse(error, s->unplaced ? "it has no position, and a product of floats"
+                                         : "it is of a block, and has a product of floats");
     s->range_count = (uint32_t)ranges;
+    s->whole = s->is_block ? get(c, 8) : 0;
+    if (s->is_block && (s->whole > CR_LAYOUT_MAX_WHOLE || p->n > s->whole))
+        return refuse(error, "it has more elements than its whole array");
     return CR_OK;
 }
 
@@ -324,6 +337,13 @@ cr_status cr_share_unplaced_takes(cr_op op, cr_dtype dtype, cr_error *error) {
                    cr_dtype_name(dtype));
 }
 
+cr_status cr_share_block_takes(cr_op op, cr_dtype dtype, cr_error *error) {
+    if (!is_float_prod((uint8_t)dtype, cr_op_needs(op, dtype))) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "layout: a block has no %s of %s, which goes by runs of %d elements of the whole array",
+                   cr_op_name(op), cr_dtype_name(dtype), CR_PROD_BLOCK);
+}
+
 /* A digest is of a whole array, each of whose elements is there once. */
 static cr_status check_whole(const cr_share *share, cr_error *error) {
     const cr_partial *p = &share->partial;
@@ -334,7 +354,7 @@ static cr_status check_whole(const cr_share *share, cr_error *error) {
                        "partial: a digest is of a whole array: merge the part that has element %llu first",
                        (ull)missing);
     }
-    if (p->cover == cr_digest_cover(0, p->n)) return CR_OK;
+    if (p->cover == cr_digest_cover(0, p->n) && (!share->is_block || p->n == share->whole)) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT,
                    "partial: its %llu elements are not a whole array, each once: a part is missing, or there twice",
                    (ull)p->n);
@@ -365,6 +385,8 @@ static void forget_position(cr_share *share) {
 
 cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t base, cr_error *error) {
     share->unplaced = base == CR_UNPLACED;
+    share->is_block = false;
+    share->whole = 0;
     if (share->unplaced && partial->n <= INT64_MAX && !is_float_prod(partial->dtype, partial->families)) {
         share->partial = *partial;
         forget_position(share);
@@ -378,6 +400,25 @@ cr_status cr_share_make(cr_share *share, const cr_partial *partial, uint64_t bas
     share->ranges[0] = (cr_share_range){base, partial->n};
     if (partial->families & CR_FAM_DIGEST) share->partial.cover = cr_digest_cover(base, partial->n);
     return check_nodes(share, error);
+}
+
+cr_status cr_share_make_block(cr_share *share, const cr_partial *partial, const cr_layout *block, cr_error *error) {
+    if (partial->n != block->count)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: the block has %llu elements, the input %llu",
+                       (ull)block->count, (ull)partial->n);
+    if (is_float_prod(partial->dtype, partial->families))
+        return cr_share_block_takes(CR_OP_PROD, (cr_dtype)partial->dtype, error);
+    share->partial = *partial;
+    share->unplaced = false;
+    share->is_block = true;
+    share->whole = block->whole;
+    share->range_count = 0;
+    cr_partial *p = &share->partial;
+    if (p->families & CR_FAM_DIGEST) p->cover = cr_layout_cover(block);
+    uint64_t *const indices[] = {&p->min.index, &p->max.index, &p->first_nan};
+    for (size_t i = 0; i < sizeof indices / sizeof indices[0] && (p->families & CR_FAM_EXTREMA); i++)
+        if (*indices[i] != UINT64_MAX) *indices[i] = cr_layout_place(block, *indices[i]);
+    return CR_OK;
 }
 
 /* Both lists are rising; neighbours join. */
@@ -404,6 +445,22 @@ static cr_status merge_ranges(cr_share_range out[CR_SHARE_MAX_RANGES], uint32_t 
     return CR_OK;
 }
 
+/* Of shares of which one is of a block: they are of one array, and have no more elements than it. */
+static cr_status check_whole_of(const cr_share *a, const cr_share *b, uint64_t whole, cr_error *error) {
+    const cr_share *const shares[] = {a, b};
+    for (unsigned i = 0; i < 2; i++) {
+        const cr_share *s = shares[i];
+        if (s->is_block && s->whole != whole)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "partial: one is of an array of %llu elements, another of %llu",
+                           (ull)s->whole, (ull)whole);
+        const cr_share_range *last = s->range_count != 0 ? &s->ranges[s->range_count - 1] : NULL;
+        if (last != NULL && last->base + last->count > whole)
+            return refuse(error, "one has elements beyond the end of another's array");
+    }
+    if (a->partial.n <= whole && b->partial.n <= whole - a->partial.n) return CR_OK;
+    return refuse(error, "together they have more elements than their array: a part is there twice");
+}
+
 cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error) {
     if (into->partial.dtype != from->partial.dtype)
         return cr_fail(error, CR_INVALID_ARGUMENT, "partial: one is of %s, another of %s",
@@ -416,11 +473,17 @@ cr_status cr_share_merge(cr_share *into, const cr_share *from, cr_error *error) 
         return cr_fail(error, CR_INVALID_ARGUMENT, "partial: together they have more than 2^63 elements");
     cr_share_range ranges[CR_SHARE_MAX_RANGES];
     uint32_t count = 0;
-    cr_status status = merge_ranges(ranges, &count, into, from, error);
-    if (status == CR_OK) status = check_cover(into->partial.dtype, into->partial.families, ranges, count, error);
+    const bool is_block = into->is_block || from->is_block;
+    const uint64_t whole = into->is_block ? into->whole : from->whole;
+    cr_status status =
+        is_block ? check_whole_of(into, from, whole, error) : merge_ranges(ranges, &count, into, from, error);
+    if (status == CR_OK && !is_block)
+        status = check_cover(into->partial.dtype, into->partial.families, ranges, count, error);
     if (status != CR_OK) return status;
     cr_partial_merge(&into->partial, &from->partial);
     memcpy(into->ranges, ranges, count * sizeof ranges[0]);
     into->range_count = count;
+    into->is_block = is_block;
+    into->whole = whole;
     return CR_OK;
 }

@@ -167,7 +167,7 @@ class Partials(DaemonTest):
         self.refused(c, ops, [a, self.partial(c, "f32", ["sum"], bytes(40), 10)], INVALID_ARGUMENT, "different ops")
         self.refused(c, ["var"], [a], INVALID_ARGUMENT, "not made for")
         self.refused(c, ["bit_or"], [a], INVALID_ARGUMENT, "bit_or")
-        self.refused(c, ops, [a[:2] + b"\3" + a[3:]], UNIMPLEMENTED, "version")
+        self.refused(c, ops, [a[:2] + b"\4" + a[3:]], UNIMPLEMENTED, "version")
         self.refused(c, ops, [b"not a partial at all....."], INVALID_ARGUMENT, "not one")
         self.refused(c, ops, [b""], INVALID_ARGUMENT)
         for cut in range(len(a)):

@@ -12,9 +12,8 @@
  *     cured_call_free(call);
  *     cured_close(conn);
  *
- * A connection leads to a daemon, or stays in this process ("embedded:"): the same functions, the same bits. Memory of
- * this program is folded fastest where it lies; a daemon earns its place for regions, CUDA memory and one budget of
- * cores for all.
+ * A connection leads to a daemon, or stays in this process ("embedded:"): the same functions, the same bits. Memory of this program is
+ * folded fastest where it lies; a daemon earns its place for regions, CUDA memory and one budget of cores for all.
  *
  * The library starts no thread unless it is asked to (cured_connect_options.threads), handles no signal (sends never
  * raise SIGPIPE) and has no global state but the instruction set that folds in this process, and how many threads look for
@@ -25,9 +24,8 @@
  * cured_timeout_ms(), and calls cured_process(). cured_wait() does the same for those who would rather block. Many
  * calls may be in flight on one connection; they complete in any order.
  *
- * In this process cured_process(), and each round of a wait, does one bounded piece of work: it reads at most 1 MiB and
- * folds one claim (4 MiB, along an axis 16 MiB). Deadlines, cancelling and progress come through in between. While there
- * is work cured_timeout_ms() is 0.
+ * In this process cured_process(), and each round of a wait, does one bounded piece of work: it reads at most 1 MiB and folds one claim
+ * (4 MiB, along an axis 16 MiB). Deadlines, cancelling and progress come through in between. While there is work cured_timeout_ms() is 0.
  *
  * After fork() both processes may go on with the same objects. The parent notices nothing. The child's first call on a
  * connection is sent over a connection of its own, and regions are registered anew there. Calls that the parent had in
@@ -198,15 +196,14 @@ typedef struct cured_connect_options {
 #define CURED_CONNECT_OPTIONS_INIT \
     { sizeof(cured_connect_options), NULL, 5000, 0, 20000, 5, 5000, 1, NULL, NULL, NULL, NULL, NULL }
 
-/* Starts a connection to "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT", or one within this process: "embedded:".
- * NULL: $CURED_CONNECT if set, else the first of the two default sockets that somebody listens on:
- * $XDG_RUNTIME_DIR/cured.sock, then /run/cured/cured.sock; root looks at them the other way round. XDG_RUNTIME_DIR counts
- * when it names a folder of this user's or of root's.
- * A Unix socket nobody listens on fails here, with UNAVAILABLE, and one that this user may not use with PERMISSION_DENIED;
- * TCP connects in the background and its failure ends the calls. A host name is looked up here, and again whenever a lost
- * connection is made anew, then by the thread that waits or processes. The system's resolver decides how long that takes: neither
- * connect_timeout_ms nor a call's timeout_ms ends it. A numeric address is not looked up. options may be NULL. On success *conn
- * belongs to the caller until cured_close().
+/* Starts a connection to "unix:PATH", a path, "tcp:HOST:PORT" or "tls:HOST:PORT", or one within this process: "embedded:". NULL:
+ * $CURED_CONNECT if set, else the first of the two default sockets that somebody listens on: $XDG_RUNTIME_DIR/cured.sock, then
+ * /run/cured/cured.sock; root looks at them the other way round. XDG_RUNTIME_DIR counts when it names a folder of this user's or of
+ * root's. A Unix socket nobody listens on fails here, with UNAVAILABLE, and one that this user may not use with PERMISSION_DENIED; TCP
+ * connects in the background and its failure ends the calls. A host name is looked up here, and again whenever a lost connection is made
+ * anew, then by the thread that waits or processes. The system's resolver decides how long that takes: neither connect_timeout_ms nor a
+ * call's timeout_ms ends it. A numeric address is not looked up. options may be NULL. On success *conn belongs to the caller until
+ * cured_close().
  *
  * "auto:" is $CURED_CONNECT if set; else a daemon at a default socket if one listens, and otherwise "embedded:". It chooses once,
  * here: a daemon that goes later is not replaced.
@@ -252,7 +249,6 @@ CURED_API int cured_timeout_ms(const cured_conn *conn);
 CURED_API cured_status cured_process(cured_conn *conn, cured_error *error);
 
 /* ---- Calls ---- */
-
 /* The array is (outer, n, inner) elements in C order and is reduced along the middle: answer o·inner + i is that of the n
  * elements (o, k, i). For any other shape outer is the product of the dimensions before the axis and inner that of
  * those behind it; for an array in Fortran order the other way round. */
@@ -306,12 +302,13 @@ typedef struct cured_options {
     bool statuses;              /* with axis: an answer without a value fails no call; see "Arrays of answers" */
     const struct cured_output *outputs; /* with axis: where the daemon writes each op's answers; see there. Copied */
     const cured_mask *mask;             /* NULL: every element counts. Copied, but not its data */
+    const struct cured_block *layout; /* with partial: the input is a block of a larger array; see "Partials". Copied */
 } cured_options;
 
 #define CURED_OPTIONS_INIT                                                                                             \
     {                                                                                                                  \
         sizeof(cured_options), 0, 8, CURED_NAN_PROPAGATE, CURED_OVERFLOW_ERROR, CURED_DTYPE_DEFAULT, 0, NULL, NULL, 0, \
-            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false, NULL, NULL                                     \
+            NULL, NULL, NULL, 0, NULL, 0, false, NULL, 0, false, false, NULL, NULL, NULL                               \
     }
 
 /* A call that ends with UNAVAILABLE (a lost connection is that too) or RESOURCE_EXHAUSTED is tried again, after the
@@ -382,14 +379,13 @@ typedef struct cured_cuda_memory {
 /* Device memory of this program. FAILED_PRECONDITION where the daemon has no such GPU, UNIMPLEMENTED in this process. */
 CURED_API cured_status cured_region_cuda(cured_conn *conn, const cured_cuda_memory *memory, cured_region **region,
                                          cured_error *error);
-/* The same from any pointer into device memory: `bytes` from there on. The library finds the GPU, the allocation and how it is
- * shared: CUDA IPC for cudaMalloc, a descriptor for memory of cuMemCreate and of memory pools that were made to be shared
- * (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR). It asks the CUDA driver that the program has loaded; libcured itself is not
- * linked with CUDA. event: a cudaEvent_t of cudaEventInterprocess behind the work that fills the memory: each reduction begins
- * when it has fired; record it before the reduction is asked for. NULL: none. The memory must stay allocated until the region
- * is unregistered. FAILED_PRECONDITION, with the reason, where the memory cannot be shared (managed memory, pools and
- * allocations that were not made for it); INVALID_ARGUMENT for what is no device memory and for more bytes than the allocation
- * has. */
+/* The same from any pointer into device memory: `bytes` from there on. The library finds the GPU, the allocation and how it is shared:
+ * CUDA IPC for cudaMalloc, a descriptor for memory of cuMemCreate and of memory pools that were made to be shared
+ * (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR). It asks the CUDA driver that the program has loaded; libcured itself is not linked with
+ * CUDA. event: a cudaEvent_t of cudaEventInterprocess behind the work that fills the memory: each reduction begins when it has fired;
+ * record it before the reduction is asked for. NULL: none. The memory must stay allocated until the region is unregistered.
+ * FAILED_PRECONDITION, with the reason, where the memory cannot be shared (managed memory, pools and allocations that were not made for
+ * it); INVALID_ARGUMENT for what is no device memory and for more bytes than the allocation has. */
 CURED_API cured_status cured_region_cuda_pointer(cured_conn *conn, const void *pointer, uint64_t bytes, void *event,
                                                  cured_region **region, cured_error *error);
 /* The same two of memory that answers may be written to, too (options.outputs, without options.results): those to a region in the
@@ -456,15 +452,14 @@ CURED_API void cured_array_free(cured_array *array);
  * valid during the callback, which may do what the other callbacks may. They count only if the call ends with
  * CURED_OK; a call that has handed some over is not tried again.
  *
- * options.outputs names a place in a writable region of this connection for each op: the daemon writes the answers there, and
- * none goes through the socket. With options.statuses only those come, where an answer has no value. No on_part then. With
- * options.results too, results[i] must be where this program sees the same memory (cured_array_data() and the offset): a daemon
- * that cannot write there sends the answers, and the library puts them there. Without results such a call ends UNIMPLEMENTED, or
- * with the reason why the region was refused, and cured_call_array() gives NULL. INVALID_ARGUMENT: answers that go beyond their
- * region, or into bytes of another op's or of the input; and in a GPU's memory, answers to input elsewhere (UNIMPLEMENTED: to
- * axes without elements). The content is promised only if the call ends with CURED_OK; one that was cancelled or lost may write
- * for some milliseconds more, until the region is unregistered. In this process the answers are copied there at the end of the
- * call.
+ * options.outputs names a place in a writable region of this connection for each op: the daemon writes the answers there, and none goes
+ * through the socket. With options.statuses only those come, where an answer has no value. No on_part then. With options.results too,
+ * results[i] must be where this program sees the same memory (cured_array_data() and the offset): a daemon that cannot write there sends
+ * the answers, and the library puts them there. Without results such a call ends UNIMPLEMENTED, or with the reason why the region was
+ * refused, and cured_call_array() gives NULL. INVALID_ARGUMENT: answers that go beyond their region, or into bytes of another op's or of
+ * the input; and in a GPU's memory, answers to input elsewhere (UNIMPLEMENTED: to axes without elements). The content is promised only if
+ * the call ends with CURED_OK; one that was cancelled or lost may write for some milliseconds more, until the region is unregistered. In
+ * this process the answers are copied there at the end of the call.
  *
  * An answer may have no value: a sum or product that does not fit its integer type, and the extrema of no elements. It fails the
  * call with all its ops, unless options.statuses is set. Then cured_call_array_status() says of each op whether all of its answers
@@ -487,6 +482,14 @@ CURED_API cured_dtype cured_axis_dtype(cured_op op, cured_dtype dtype, cured_dty
  * (cured_call_partial). options.first says where in a larger array the input begins. Partials of disjoint ranges, made for
  * the same type and the same ops, merge in any order to the bits that the whole array would have given. */
 
+/* options.layout: the input is a block, in C order, of an array of shape[i] elements along axis i: the extent[i] from start[i] on. Such
+ * partials merge in any order, also with those that say first; indices and digest are the array's. A digest tells of a missing or doubled
+ * block; nothing else does. No prod of floats, first, unplaced, mask. A daemon takes no blocks yet (UNIMPLEMENTED): "embedded:" does. */
+enum { CURED_BLOCK_MAX_DIMS = 32 };
+typedef struct cured_block {
+    size_t dims; /* CURED_BLOCK_MAX_DIMS at most */
+    const uint64_t *shape, *start, *extent;
+} cured_block;
 typedef struct cured_bytes {
     const void *data;
     size_t bytes;
@@ -509,10 +512,9 @@ CURED_API cured_status cured_partial_check(const void *partial, size_t bytes, cu
 
 typedef struct cured_values cured_values;
 
-/* Answers ops from a partial, here: the bits that the daemon would give. Of options (NULL: defaults) nan, overflow, result_dtype
- * and ddof count. INVALID_ARGUMENT when the partial was not made for one of the ops, or a digest is asked of less than a whole array.
- * *values belongs to the caller until
- * cured_values_free(). Any thread. */
+/* Answers ops from a partial, here: the bits that the daemon would give. Of options (NULL: defaults) nan, overflow, result_dtype and ddof
+ * count. INVALID_ARGUMENT when the partial was not made for one of the ops, or a digest is asked of less than a whole array. *values
+ * belongs to the caller until cured_values_free(). Any thread. */
 CURED_API cured_status cured_partial_finish(const void *partial, size_t bytes, const cured_op *ops, size_t op_count,
                                             const cured_options *options, cured_values **values, cured_error *error);
 /* The answer to ops[index], valid until cured_values_free(); NULL when there is none. */
@@ -538,7 +540,7 @@ CURED_API cured_status cured_linear_partial(cured_dtype dtype, const cured_op *o
 
 /* Reduces count elements at data in this thread, before it returns: no connection, no call. For arrays so small (some KiB)
  * that a call costs as much as its fold; the bits are the same. Of options (NULL: defaults) nan, overflow, result_dtype and
- * ddof count; axis, outputs, partial, first and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as
+ * ddof count; axis, outputs, partial, first, layout and kernel are INVALID_ARGUMENT. UNIMPLEMENTED in a library without kernels. *values as
  * above. Any thread. */
 CURED_API cured_status cured_reduce_here(cured_dtype dtype, const cured_op *ops, size_t op_count, const void *data,
                                          uint64_t count, const cured_options *options, cured_values **values,
@@ -576,8 +578,7 @@ CURED_API cured_status cured_wait(cured_call *call, cured_error *error);
 /* The same for at most so many milliseconds: FAILED_PRECONDITION when the call is not done then. It goes on. */
 CURED_API cured_status cured_wait_for(cured_call *call, uint32_t most_ms, cured_error *error);
 CURED_API bool cured_call_done(const cured_call *call);
-/* The status of a call that is done; FAILED_PRECONDITION before. CURED_OK: the input was good; each op still has a
- * status of its own. */
+/* The status of a call that is done; FAILED_PRECONDITION before. CURED_OK: the input was good; each op still has a status of its own. */
 CURED_API cured_status cured_call_status(const cured_call *call, cured_error *error);
 /* Cancels if need be and frees the call and everything that came from it. NULL is fine. Also after cured_close(). */
 CURED_API void cured_call_free(cured_call *call);
@@ -627,9 +628,8 @@ CURED_API cured_status cured_value_double(const cured_value *value, double *out)
 /* Integers, indices, counts and bool (0, 1). OUT_OF_RANGE when it does not fit, INVALID_ARGUMENT for floats. */
 CURED_API cured_status cured_value_int64(const cured_value *value, int64_t *out);
 CURED_API cured_status cured_value_uint64(const cured_value *value, uint64_t *out);
-/* The exact value as text: decimal integers of any width; for floats the fewest digits that read back to the same value
- * of the same type (whole numbers below 1e16 in full), "nan", "inf", "-inf"; "true", "false". Independent of the locale. At
- * most CURED_TEXT_BYTES. */
+/* The exact value as text: decimal integers of any width; for floats the fewest digits that read back to the same value of the same type
+ * (whole numbers below 1e16 in full), "nan", "inf", "-inf"; "true", "false". Independent of the locale. At most CURED_TEXT_BYTES. */
 CURED_API cured_status cured_value_text(const cured_value *value, char *out, size_t bytes);
 /* The same for one element of any type. INVALID_ARGUMENT when the size does not belong to the type. */
 CURED_API cured_status cured_text(cured_dtype dtype, const void *element, size_t element_bytes, char *out,

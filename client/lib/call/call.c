@@ -30,6 +30,7 @@ void cr_cl_call_destroy(cured_call *call) {
     cr_cl_array_free(call->array);
     free(call->partial);
     free(call->owned);
+    free(call->layout);
     free(call->pieces);
     cr_cl_outputs_free(call);
     free(call);

@@ -23,6 +23,7 @@
 #include "client/lib/value.h"
 #include "cured/cured.h"
 #include "kernels/core/ask.h"
+#include "kernels/core/layout.h"
 #include "kernels/core/view.h"
 #include "proto/wire.h"
 
@@ -82,6 +83,7 @@ struct cured_call {
     cr_needs needs;             /* what is folded in this process, */
     cr_mask mask;               /* what of the input counts there, */
     uint64_t mask_count;        /* and how many elements the mask speaks of */
+    cr_layout *layout;          /* what the input is of a larger array; NULL: no block. Owned */
     struct cr_work *work;       /* its job in this process; NULL: none */
 
     uint64_t start_ns, deadline_ns, retry_ns, elapsed_ns; /* deadline 0: none */

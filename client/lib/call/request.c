@@ -116,6 +116,20 @@ static cr_status set_mask(cured_call *call, uint64_t elements, const cured_optio
     return cr_cl_take_mask(o->mask, elements, &call->mask, error);
 }
 
+static cr_status set_block(cured_call *call, uint64_t elements, const cured_block *layout, cr_error *error) {
+    if (layout == NULL) return CR_OK;
+    if (call->calls->local == NULL)
+        return cr_fail(error, CR_UNIMPLEMENTED,
+                       "layout: a daemon takes no blocks yet; a connection to \"embedded:\" does, in this process");
+    call->layout = malloc(sizeof *call->layout);
+    if (call->layout == NULL) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for a block");
+    cr_status status = cr_layout_make(call->layout, layout->dims, layout->shape, layout->start, layout->extent, error);
+    if (status == CR_OK && elements != UINT64_MAX && elements != call->layout->count)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "layout: the block has %llu elements, the input %llu",
+                       (unsigned long long)call->layout->count, (unsigned long long)elements);
+    return status;
+}
+
 cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dtype, const cured_op *ops,
                              size_t op_count, uint64_t elements, const cured_options *options, cr_error *error) {
     cured_options o;
@@ -127,7 +141,9 @@ cured_call *cr_cl_new_reduce(cr_cl_calls *calls, call_kind kind, cured_dtype dty
     cured_call *call = new_ops_call(calls, kind, ops, op_count, &o, error);
     if (call == NULL) return NULL;
     call->request.reduce.dtype = call->input_dtype = (uint8_t)dtype;
-    if (set_place(call, elements, &o, error) == CR_OK && set_mask(call, elements, &o, error) == CR_OK) return call;
+    if (set_place(call, elements, &o, error) == CR_OK && set_mask(call, elements, &o, error) == CR_OK &&
+        set_block(call, elements, o.layout, error) == CR_OK)
+        return call;
     cr_list_remove(&call->all);
     cr_cl_call_destroy(call);
     return NULL;
@@ -226,9 +242,9 @@ cured_status cured_merge(cured_conn *conn, const cured_bytes *partials, size_t c
     cured_options o;
     *out = NULL;
     if (cr_cl_take_options(options, &o, &e) != CR_OK) return cr_cl_give(error, &e, 0);
-    if (o.axis != NULL || o.first != 0 || o.kernel != NULL || o.outputs != NULL)
+    if (o.axis != NULL || o.first != 0 || o.kernel != NULL || o.outputs != NULL || o.layout != NULL)
         return cr_cl_fail(error, CR_INVALID_ARGUMENT,
-                          "axis, first, kernel and outputs have no meaning when partials are merged");
+                          "axis, first, kernel, outputs and layout have no meaning when partials are merged");
     cured_call *call = new_ops_call(cr_cl_calls_of(conn), KIND_BUFFER, ops, op_count, &o, &e);
     if (call == NULL) return cr_cl_give(error, &e, 0);
     call->request.kind = CR_CALL_MERGE;

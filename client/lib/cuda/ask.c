@@ -54,6 +54,7 @@ static cr_status check_options(const cured_options *o, cr_cl_cuda_what what, cr_
     const bool partial = what == CR_CUDA_PARTIAL || what == CR_CUDA_PARTIAL_EACH;
     const char *not = NULL;
     if (o->mask != NULL) not = "mask";
+    if (o->layout != NULL) not = "layout";
     if (o->kernel != NULL) not = "kernel";
     if (o->outputs != NULL) not = "outputs";
     if (o->results != NULL) not = "results";

@@ -29,6 +29,7 @@ cr_ask cr_local_ask(const cured_call *call, cr_shape *shape) {
                     .partial = r->want_partial,
                     .unplaced = r->unplaced,
                     .masked = call->mask.kind != CR_MASK_NONE,
+                    .block = call->layout != NULL,
                     .first = r->first,
                     .finish = {.nan = (cr_nan_policy)r->nan,
                                .overflow = (cr_overflow)r->overflow,

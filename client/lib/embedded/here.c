@@ -11,10 +11,10 @@
 #include "kernels/cpu/fold.h"
 
 static cr_status check_options(const cured_options *o, cr_error *error) {
-    if (o->axis != NULL || o->partial || o->first != 0 || o->kernel != NULL || o->outputs != NULL)
-        return cr_fail(
-            error, CR_INVALID_ARGUMENT,
-            "axis, outputs, partial, first and kernel have no meaning here: start a call (cured_reduce_buffer)");
+    if (o->axis != NULL || o->partial || o->first != 0 || o->kernel != NULL || o->outputs != NULL || o->layout != NULL)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "axis, outputs, partial, first, layout and kernel have no meaning here: start a call "
+                       "(cured_reduce_buffer)");
     return CR_OK;
 }
 

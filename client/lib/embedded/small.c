@@ -7,6 +7,7 @@
 #include "client/lib/embedded/embedded.h"
 #include "kernels/core/serial.h"
 #include "kernels/cpu/fold.h"
+#include "kernels/cpu/layout.h"
 
 enum { LENGTH_BYTES = 4, SCRATCH_ALIGNMENT = 64 };
 
@@ -122,8 +123,12 @@ void cr_local_answer(cured_call *call, const cr_partial *partial, const cured_ti
     } else {
         cr_share *share = malloc(sizeof *share);
         uint64_t base = call->request.reduce.unplaced ? CR_UNPLACED : call->request.reduce.first;
-        status = share != NULL ? cr_share_make(share, partial, base, &error)
-                               : cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for the partial");
+        if (share == NULL)
+            status = cr_fail(&error, CR_RESOURCE_EXHAUSTED, "no memory for the partial");
+        else if (call->layout != NULL)
+            status = cr_share_make_block(share, partial, call->layout, &error);
+        else
+            status = cr_share_make(share, partial, base, &error);
         if (status == CR_OK) status = keep_share(call, share, &error);
         free(share);
     }
@@ -148,7 +153,11 @@ void cr_small_run(cured_call *call) {
     cr_partial_init(&partial, ask.dtype, call->needs.families);
     cr_partial_want(&partial, call->needs.wants);
     const cr_view view = {call->data, call->mask};
-    cr_cpu_fold_view(&partial, &view, call->data_bytes / cr_dtype_size(ask.dtype), ask.first);
+    const uint64_t elements = call->data_bytes / cr_dtype_size(ask.dtype);
+    if (call->layout != NULL)
+        cr_cpu_fold_layout(&partial, call->layout, call->data, elements, 0);
+    else
+        cr_cpu_fold_view(&partial, &view, elements, ask.first);
     uint64_t end = cr_now_ns();
     const cured_timing timing = {begin - call->start_ns, end - begin, end - call->start_ns};
     cr_local_answer(call, &partial, &timing);

@@ -72,6 +72,7 @@ static cr_status make_job(cr_work *work, const cr_ask *ask, bool in_memory, cr_e
     for (uint32_t i = 0; i < ask->op_count; i++) job->ops |= cr_ops_of(ask->ops[i]);
     job->base = ask->first;
     job->mask = call->mask;
+    job->layout = call->layout;
     if (ask->shape == NULL) return CR_OK;
     cr_axis_spec spec = {.dtype = ask->dtype,
                          .shape = *ask->shape,

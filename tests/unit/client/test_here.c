@@ -74,9 +74,9 @@ START_TEST(here_says_what_is_wrong) {
         const cured_options *options;
         const char *text;
     } wrong[] = {
-        {CURED_F32, &sum, 1, data, 2, &axes, "axis, outputs, partial, first and kernel have no meaning here"},
-        {CURED_F32, &sum, 1, data, 2, &parts, "axis, outputs, partial, first and kernel have no meaning here"},
-        {CURED_F32, &sum, 1, data, 2, &places, "axis, outputs, partial, first and kernel have no meaning here"},
+        {CURED_F32, &sum, 1, data, 2, &axes, "axis, outputs, partial, first, layout and kernel have no meaning here"},
+        {CURED_F32, &sum, 1, data, 2, &parts, "axis, outputs, partial, first, layout and kernel have no meaning here"},
+        {CURED_F32, &sum, 1, data, 2, &places, "axis, outputs, partial, first, layout and kernel have no meaning here"},
         {CURED_F32, &sum, 0, data, 2, NULL, "op_count is 0"},
         {CURED_F32, &bit_and, 1, data, 2, NULL, "bit_and"},
         {CURED_BIGINT, &sum, 1, data, 2, NULL, "dtype is"},

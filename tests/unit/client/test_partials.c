@@ -80,7 +80,7 @@ START_TEST(refused_here) {
         ck_assert_int_eq(cured_partial_check(a, cut, NULL, NULL, &error), CURED_INVALID_ARGUMENT);
         ck_assert_str_ne(error.text, "");
     }
-    a[2] = 3;
+    a[2] = 4;
     ck_assert_int_eq(cured_partial_check(a, an, NULL, NULL, &error), CURED_UNIMPLEMENTED);
     a[2] = 1;
     ck_assert_int_eq(cured_partial_finish(a, an, &var, 1, NULL, &values, &error), CURED_INVALID_ARGUMENT);
