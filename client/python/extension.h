@@ -263,6 +263,7 @@ void cr_py_job_end(cr_py_job *job);
 
 typedef struct cr_py_request {
     PyObject *array, *axis, *where, *initial, *out; /* borrowed; NULL: not given */
+    PyObject *shape, *start;                        /* of a block: the same */
     cr_py_client *client;                           /* borrowed; NULL: wherever is best */
     cr_py_async *async;                             /* borrowed; NULL: the function waits for the answer */
     cured_op ops[CURED_MAX_OPS];
@@ -272,9 +273,11 @@ typedef struct cr_py_request {
     bool has_results, has_first;    /* first: of a partial was given */
     uint64_t axes;                  /* a bit for each reduced axis, unless plan.whole */
     cured_options options;
-    cr_py_marks marks;                    /* options.mask is of them, or NULL */
-    cr_py_memory *results[CURED_MAX_OPS]; /* owned, along an axis */
-    PyObject *lacking[CURED_MAX_OPS];     /* owned: why some answers of an op have no value; NULL: all have one */
+    cr_py_marks marks;                        /* options.mask is of them, or NULL */
+    cured_block block;                        /* options.layout is this, or NULL */
+    uint64_t places[3][CURED_BLOCK_MAX_DIMS]; /* the block's numbers */
+    cr_py_memory *results[CURED_MAX_OPS];     /* owned, along an axis */
+    PyObject *lacking[CURED_MAX_OPS];         /* owned: why some answers of an op have no value; NULL: all have one */
     void *pointers[CURED_MAX_OPS];
     size_t out_count; /* 0, or op_count: answers go straight into these, in place of results */
     Py_buffer out_views[CURED_MAX_OPS];

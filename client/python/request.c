@@ -12,9 +12,25 @@
 
 enum { COPIED_MASK_BYTES = 32 << 20 };
 
-enum keyword { AXIS, DTYPE, KEEPDIMS, WHERE, INITIAL, NAN_RULE, CLIENT, DDOF, OVERFLOW_RULE, FIRST, OUT, KEYWORDS };
-static const char *const keyword_names[KEYWORDS] = {"axis",   "dtype", "keepdims", "where", "initial", "nan",
-                                                    "client", "ddof",  "overflow", "first", "out"};
+enum keyword {
+    AXIS,
+    DTYPE,
+    KEEPDIMS,
+    WHERE,
+    INITIAL,
+    NAN_RULE,
+    CLIENT,
+    DDOF,
+    OVERFLOW_RULE,
+    FIRST,
+    OUT,
+    SHAPE,
+    START,
+    KEYWORDS
+};
+static const char *const keyword_names[KEYWORDS] = {"axis", "dtype",  "keepdims", "where",    "initial",
+                                                    "nan",  "client", "ddof",     "overflow", "first",
+                                                    "out",  "shape",  "start"};
 static PyObject *interned[KEYWORDS];
 
 /* Keyword names in calls are interned, so that comparing addresses is nearly always enough. */
@@ -89,6 +105,12 @@ static bool take_option(cr_py_request *r, int keyword, PyObject *value) {
             if (r->partial) return cr_py_number(value, "first", &r->options.first);
             PyErr_SetString(PyExc_TypeError, "first: only a partial has one");
             return false;
+        case SHAPE:
+            r->shape = value != Py_None ? value : NULL;
+            return true;
+        case START:
+            r->start = value != Py_None ? value : NULL;
+            return true;
         case CLIENT:
             if (value == Py_None) return true;
             if (Py_TYPE(value) != cr_py_client_type) {
@@ -107,6 +129,7 @@ bool cr_py_request_options(cr_py_request *r, PyObject *const *args, Py_ssize_t n
     static const cured_options defaults = CURED_OPTIONS_INIT;
     r->options = defaults;
     r->marks.own = NULL;
+    r->shape = r->start = NULL;
     if (nargs > 1 || (nargs == 1 && r->partial)) {
         PyErr_SetString(PyExc_TypeError, "only the array, the ops and the axis go without their names");
         return false;
@@ -272,6 +295,43 @@ static bool check_partial(cr_py_request *r, bool whole) {
     return why == NULL;
 }
 
+/* A number for each axis of the array. */
+static bool take_numbers(PyObject *given, const char *keyword, int ndim, uint64_t *numbers) {
+    PyObject *items = given != NULL ? PySequence_Tuple(given) : NULL;
+    bool good = items != NULL && PyTuple_Size(items) == ndim;
+    for (int i = 0; i < ndim && good; i++) good = cr_py_number(PyTuple_GetItem(items, i), keyword, &numbers[i]);
+    Py_XDECREF(items);
+    if (!good && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "%s: shape and start have %d numbers each here, one for each axis of the array",
+                     keyword, ndim);
+    return good;
+}
+
+/* shape and start: the array is a block of a larger one. */
+static bool take_block(cr_py_request *r) {
+    const cr_py_input *in = &r->input;
+    if (r->shape == NULL && r->start == NULL) return true;
+    const char *why = !r->partial ? "shape, start: only a partial is of a block of a larger array"
+                      : r->has_first || r->options.unplaced ? "first: shape and start say where a block lies"
+                      : in->is_masked                       ? "shape, start: a part under a mask has no position"
+                      : in->kind == CR_PY_CUDA
+                          ? "shape, start: blocks are reduced by the CPU: pass a copy of the tensor there (a.cpu())"
+                          : NULL;
+    if (why != NULL) {
+        PyErr_SetString(PyExc_TypeError, why);
+        return false;
+    }
+    if (in->ndim > CURED_BLOCK_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "shape: %d axes, limit is %d", in->ndim, CURED_BLOCK_MAX_DIMS);
+        return false;
+    }
+    uint64_t *shape = r->places[0], *start = r->places[1], *extent = r->places[2];
+    for (int i = 0; i < in->ndim; i++) extent[i] = (uint64_t)in->shape[i];
+    r->block = (cured_block){(size_t)in->ndim, shape, start, extent};
+    r->options.layout = &r->block;
+    return take_numbers(r->shape, "shape", in->ndim, shape) && take_numbers(r->start, "start", in->ndim, start);
+}
+
 /* A file is read as it lies, or in C order; nothing in between. */
 static bool plan_file(cr_py_request *r, uint64_t axes, bool whole) {
     cr_py_input *in = &r->input;
@@ -299,6 +359,7 @@ bool cr_py_request_plan(cr_py_request *r) {
     uint64_t axes = 0;
     if (!cr_py_input_take(&r->input, r->array)) return false;
     if (r->where != NULL && !cr_py_input_mask(&r->input, r->where, true)) return false;
+    if (!take_block(r)) return false;
     if (r->initial != NULL && !check_initial(r)) return false;
     bool whole = r->axis == NULL && !r->keepdims;
     if (!whole) {
@@ -339,7 +400,8 @@ static cr_py_client *client_of(const cr_py_request *r) {
     if (r->plan.mask != NULL && r->initial == NULL && cr_py_request_has_float_prod(r))
         return cr_py_client_local(); /* by places, which no daemon is told */
     if (r->client != NULL) return r->client;
-    if (cr_py_source_wanted(&r->input) || r->options.mask != NULL) return cr_py_client_local();
+    if (cr_py_source_wanted(&r->input) || r->options.mask != NULL || r->options.layout != NULL)
+        return cr_py_client_local();
     if (r->input.kind != CR_PY_HOST) return cr_py_client_auto();
     bool is_shared = r->plan.contiguous && cr_py_memory_find(r->plan.data, bytes_of(r), &offset) != NULL;
     return is_shared ? cr_py_client_auto() : cr_py_client_local();

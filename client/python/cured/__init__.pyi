@@ -1,7 +1,7 @@
 """The types of cured: exact reductions of arrays. docs/PYTHON.md is the manual."""
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, overload
 
 __version__: str
 
@@ -70,7 +70,10 @@ def reduce(a: Array, ops: Ops, /, axis: Axis = None, *, dtype: Dtype = None, ddo
            overflow: Overflow = "error", keepdims: bool = False, where: Array | None = None, out: Sequence[Array] | None = None, client: Client | None = None) -> Result: ...
 def describe(a: Array, /, *, axis: Axis = None, nan: Nan = "propagate", keepdims: bool = False, where: Array | None = None,
              out: Sequence[Array] | None = None, client: Client | None = None) -> Result: ...
+@overload
 def partial(a: Array, ops: Ops, /, *, first: int | None = 0, where: Array | None = None, client: Client | None = None) -> Partial: ...
+@overload
+def partial(a: Array, ops: Ops, /, *, shape: Sequence[int], start: Sequence[int], client: Client | None = None) -> Partial: ...
 def reduce_each(arrays: Sequence[Array], ops: Ops, /, *, axis: Axis = None, dtype: Dtype = None, ddof: int = 0, nan: Nan = "propagate",
                 overflow: Overflow = "error", keepdims: bool = False, where: Array | None = None, client: Client | None = None) -> list[Result]: ...
 def reduce_parts(parts: Iterable[Array], ops: Ops, /, *, first: int | None = 0, dtype: Dtype = ..., ddof: int = ...,

@@ -15,6 +15,8 @@ REFUSED = {
     "where": "where: a list of arrays takes no mask: put numpy.ma.masked_array(a, ~mask) in the list",
     "initial": "initial: a list of arrays takes none: put an array of one element in the list",
     "out": "out: a list of arrays has one answer, which is returned",
+    "shape": "shape: a list of arrays is no block: cured.merge the partials of several",
+    "start": "start: a list of arrays is no block: cured.merge the partials of several",
 }
 
 
