@@ -17,7 +17,7 @@ try:
 except ImportError as error:
     print("skipped: %s (package python3-torch: scripts/bootstrap --torch)" % error)
     sys.exit(77)
-from support import Case, numpy, same  # noqa: E402
+from support import Case, numpy, oracle, same  # noqa: E402
 import reasons  # noqa: E402: tests/integration
 import torch.distributed as dist  # noqa: E402
 
@@ -120,7 +120,11 @@ def clipped(parts, group):
 
 class Placement:
     def __init__(self, kind):
-        self.kind = kind
+        self.kind, _, axis = kind.partition(" ")
+        self.dim = int(axis or 0)
+
+    def is_shard(self):
+        return self.kind == "shard"
 
     def is_replicate(self):
         return self.kind == "replicate"
@@ -183,6 +187,48 @@ def on_mesh(rank):
     return group
 
 
+class Placed(Sharded):
+    """A DTensor's shape and type, too."""
+
+    def __init__(self, mesh, kinds, whole):
+        own = whole
+        for k, kind in enumerate(kinds):
+            placement = Placement(kind)
+            if mesh.at is not None and placement.is_shard():
+                pieces = own.chunk((2, 3)[k], placement.dim)
+                own = pieces[mesh.at[k]] if mesh.at[k] < len(pieces) else own.narrow(placement.dim, 0, 0)
+        super().__init__(mesh, kinds, own)
+        self.shape, self.dtype = whole.shape, whole.dtype
+
+    def numel(self):
+        return self.shape.numel()
+
+    def is_complex(self):
+        return False
+
+
+def weights():
+    """A transformer's tensors, and their placements over 2 x 3 ranks."""
+    made = torch.Generator().manual_seed(SEED)
+    return {"up": (torch.randn(30, 14, generator=made).to(torch.bfloat16), ("shard 1", "shard 0")),
+            "down": (torch.randn(14, 30, generator=made), ("replicate", "shard 1")),
+            "both": (torch.randn(25, 3, generator=made), ("shard 0", "shard 0")),
+            "experts": (torch.randn(4, 5, 6, generator=made).double(), ("shard 0", "shard 2")),
+            "norm": (torch.randn(17, generator=made), ("replicate", "replicate")), "mask": (torch.arange(9) % 3 == 0, None)}
+
+
+def digested(rank):
+    mesh = Mesh(rank)
+    model = {name: whole if kinds is None else Placed(mesh, kinds, whole) for name, (whole, kinds) in weights().items()}
+    found = cured.torch.digest(model)
+    model["down"].placements[0] = Placement("shard 1")  # the ranks of one row say that they have what they have not
+    try:
+        cured.torch.digest(model)
+    except (ValueError, RuntimeError) as error:
+        return found, type(error).__name__
+    return found, None
+
+
 def failing(rank, group):
     """One rank has a tensor that it cannot answer for: no rank may hang."""
     try:
@@ -207,6 +253,7 @@ def work(rank, store, pipe):
                 answers[ranks, index] = value_of(cured.torch.total_norm(own, ord, dtype, group))
             answers[ranks, "clip"] = clipped(cut(cases()[6][1], ranks, SEED + ranks)[rank], group)
         answers["mesh"] = on_mesh(rank)
+        answers["digests"] = digested(rank)
         answers["failed"] = failing(rank, dist.group.WORLD)
         answers["world"] = value_of(cured.torch.total_norm([torch.ones(4)], group=dist.group.WORLD))
         pipe.send(answers)
@@ -272,6 +319,16 @@ class Ranks(Case):
         tensors = [whole, whole, whole, torch.full((4,), 3.0), torch.full((3,), 2.0)]
         wanted = [("torch.float32", norm_of(tensors, ord, torch.float32)) for ord in (1, 2, INF)]
         self.assertEqual([wanted] * 6 + [None], [answer["mesh"] for answer in self.answers])
+
+    def test_digests(self):
+        """Every rank has the digests of the whole tensors; a wrong placement is found."""
+        raws = {name: whole.view(torch.uint8).numpy().tobytes() for name, (whole, _) in weights().items()}
+        wanted = {name: "cd1-%016x%016x-%d" % (*oracle.digest(raw), len(raw)) for name, raw in raws.items()}
+        for answer in self.answers:
+            self.assertEqual(wanted, answer["digests"][0])
+            self.assertIsNotNone(answer["digests"][1])
+        self.assertEqual(wanted, cured.torch.digest({name: whole for name, (whole, _) in weights().items()}))
+        self.assertEqual(wanted["down"], cured.torch.digest(weights()["down"][0]))
 
     def test_failures(self):
         """A rank that cannot answer raises why; the others say that one could not, and the group goes on."""

@@ -65,6 +65,12 @@ class State:
         return sums + wide.linear_max().tolist(), len(sums)
 
 
+def kind_of(dtype):
+    """A type of as many bytes, of which cured makes the same digest."""
+    size = torch.empty(0, dtype=dtype).element_size()
+    return {1: "u8", 2: "u16", 4: "u32", 8: "f32" if dtype.is_complex else "f64", 16: "f64"}[size]
+
+
 def is_on_gpu(group):
     """Whether the group's tensors lie on a GPU: NCCL takes no others."""
     backend = str(dist.get_backend(group)).lower()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import torch
 
-from . import _lists, _ranks
+from . import _digests, _lists, _ranks
 from ._cured import _cuda_stats, _cuda_to, _cuda_whole, _is_float
 from ._cured import partial as _partial
 from ._result import Result
@@ -254,6 +254,29 @@ def stats(module_or_state_dict, *, nan="skip", ddof=0):
     for (name, memory), of_tensor in zip(memories.items(), made):
         answers[name] = _result(of_tensor, memory.numel(), items[name].dtype == torch.bool)
     return answers
+
+
+def _bytes(tensor):
+    """The memory that a digest is of: a bool's as bytes."""
+    if tensor.device.type not in ("cpu", "cuda") or (tensor.dtype not in _REDUCED and not tensor.is_complex()):
+        raise TypeError("digest: a tensor of %s on %s is not reduced" % (tensor.dtype, tensor.device))
+    memory = _memory(tensor)
+    memory = memory.view(torch.uint8) if memory.dtype == torch.bool else memory
+    return memory.contiguous() if memory.is_cuda else memory
+
+
+def digest(model, group=None):
+    """{name: digest} of every tensor of a module's state dict, or of a dict; of a tensor its digest alone: what cured.digest says of the
+    whole tensor, and cured.weights of the file.
+
+    With torch.distributed all ranks of the group (None: of all) call it, with the same names, and all get the answer, by one all_reduce. Of
+    a DTensor each rank gives its shard, and replicas count once. Other tensors are whole and the same everywhere: the group's first rank
+    gives them. A part that is missing or there twice raises ValueError.
+    """
+    if isinstance(model, torch.Tensor) or _ranks.is_distributed(model):
+        return _digests.digests({"": model}, _bytes, group)[""]
+    items = model if isinstance(model, Mapping) else model.state_dict() if hasattr(model, "state_dict") else dict(model)
+    return _digests.digests({name: t for name, t in items.items() if isinstance(t, torch.Tensor) or _ranks.is_distributed(t)}, _bytes, group)
 
 
 def _register():
