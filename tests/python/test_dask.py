@@ -56,6 +56,13 @@ class Dask(Case):
             else:
                 self.assertTrue(same(value, got[op]), "%s in %s: %r is not %r, seed %d" % (op, chunks, got[op], value, SEED))
 
+    def test_digest(self):
+        """By blocks, for chunks of any shape."""
+        a = numpy.arange(8400.0).reshape(40, 30, 7)
+        for chunks in ((7, 11, 3), (40, 30, 7), (1, 30, 7), (40, 1, 7)):
+            got = cured.dask.reduce(dask.array.from_array(a, chunks=chunks), ["digest", "argmax", "sum"]).compute(scheduler="sync")
+            self.assertEqual((cured.digest(a), 8399, a.sum()), (got.digest, got.argmax, got.sum))
+
     def test_the_workers_are_two_processes(self):
         pids = set(self.client.run(os.getpid).values()) | {os.getpid()}
         self.assertEqual(3, len(pids))

@@ -40,10 +40,12 @@ def _array(chunk):
     return chunk if isinstance(chunk, numpy.ma.MaskedArray) else numpy.asarray(chunk)
 
 
-def _fold(chunk, ops, first, address):
+def _fold(chunk, ops, first, address, block):
     options = {} if address is None else {"client": _client(address)}
     chunk = _array(chunk)
-    if not isinstance(chunk, numpy.ma.MaskedArray):
+    if block:
+        options["shape"], options["start"] = block
+    elif not isinstance(chunk, numpy.ma.MaskedArray):
         options["first"] = first
     elif first is not None:
         raise TypeError(_NO_PRODUCT)
@@ -78,7 +80,8 @@ def _best(found, op, nan):
 
 def _start(chunk, ops, indices, first, start, shape, nan, address):
     """(partial or None, the extrema's places) of a chunk."""
-    return _fold(chunk, ops, first, address), _places(chunk, indices, start, shape, nan)
+    block = (shape, start) if "digest" in ops and first is None else None
+    return _fold(chunk, ops, first, address, block), _places(chunk, indices, start, shape, nan)
 
 
 def _merge(states, indices, nan):
@@ -107,8 +110,9 @@ def _tree(states, merge, split_every):
 def _whole(x, ops, nan, options, split_every, address):
     indices = [op for op in ops if _is_index(op)]
     rest = [op for op in ops if op not in indices]
-    product = any(_is_ordered(op, x.dtype.name) for op in rest)
-    if product and isinstance(x._meta, numpy.ma.MaskedArray):
+    ordered = [op for op in rest if _is_ordered(op, x.dtype.name)]
+    product = bool(ordered) and (ordered != ["digest"] or address is not None)  # a daemon takes no blocks
+    if ordered and isinstance(x._meta, numpy.ma.MaskedArray):
         raise TypeError(_NO_PRODUCT)
     if product:  # its tree is fixed by the place of every element
         x = x.reshape(-1)
