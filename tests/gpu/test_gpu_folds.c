@@ -95,8 +95,7 @@ static void count_launches(cr_dtype dtype) {
         cr_fold_launcher launchers[CR_FOLD_LAUNCHES];
         cr_error error;
         uint32_t count, wanted = (families & one) != 0 ? 1 : 0;
-        const bool none = (floats && families & CR_FAM_BITS) || families & CR_FAM_DIGEST ||
-                          families & CR_FAM_SUMS & ~(uint32_t)CR_FAM_KNOWN_SUMS;
+        const bool none = (floats && families & CR_FAM_BITS) || families & CR_FAM_SUMS & ~(uint32_t)CR_FAM_KNOWN_SUMS;
         run.wrong += cr_fold_takes(dtype, families) == none;
         if (none) continue;
         for (uint32_t others = families & ~one; others; others &= others - 1) wanted++;

@@ -15,9 +15,10 @@
 #include "kernels/cuda/thread/simt.cuh"
 
 enum {
-    CR_DIGEST_UNROLL = 4, /* vectors in flight in each thread */
-    CR_DIGEST_BLOCKS = 4, /* on a multiprocessor */
+    CR_DIGEST_UNROLL = 8, /* vectors in flight in each thread */
+    CR_DIGEST_BLOCKS = 2, /* on a multiprocessor */
     CR_DIGEST_TILE = CR_DIGEST_UNROLL * CR_GPU_THREADS,
+    CR_DIGEST_TOGETHER = 4, /* blocks' residues that are read at once */
     CR_DIGEST_EDGE = 8 /* words that the bytes before or behind the body may touch, and more */
 };
 
@@ -26,7 +27,6 @@ struct cr_digest_powers {
     uint32_t b[CR_DIGEST_PARTS][CR_DIGEST_UNROLL][2][CR_WARP];   /* B, as fragments of lanes */
     uint64_t row[CR_DIGEST_PARTS][CR_WARPS][8][2];               /* of a row's first word in the tile */
     uint64_t block[CR_DIGEST_PARTS][CR_GPU_THREADS];             /* of the first word of a block's tile */
-    uint64_t blocks[CR_DIGEST_PARTS];                            /* of CR_GPU_THREADS blocks */
     uint64_t edge[CR_DIGEST_PARTS][CR_DIGEST_EDGE];
 };
 
@@ -73,7 +73,6 @@ constexpr cr_digest_powers cr_digest_powers_make() {
             p.row[j][i / 8][i % 8][1] = cr_digest_times(row, r);
         }
         for (unsigned i = 0; i < CR_GPU_THREADS; i++, block = cr_digest_times(block, tile)) p.block[j][i] = block;
-        p.blocks[j] = block;
         p.edge[j][0] = 1;
         for (unsigned i = 1; i < CR_DIGEST_EDGE; i++) p.edge[j][i] = cr_digest_times(p.edge[j][i - 1], r);
     }
@@ -85,6 +84,7 @@ static __device__ const cr_digest_powers cr_digest_constants = cr_digest_powers_
 struct cr_digest_args {
     cr_fold_args fold;
     uint32_t head_byte;                        /* the first byte's number in its word; the tail begins with a word */
+    uint64_t round[CR_DIGEST_PARTS];  /* from a block's first tile to that of the block CR_GPU_THREADS after it */
     uint64_t stride[CR_DIGEST_PARTS];          /* from a block's tile to its next */
     uint64_t head[CR_DIGEST_PARTS], body[CR_DIGEST_PARTS], tail[CR_DIGEST_PARTS]; /* of their first words */
 };
@@ -118,22 +118,33 @@ CR_DEVICE void cr_digest_mma(uint32_t (&d)[4], const uint4 &a, uint32_t b0, uint
 #endif
 }
 
-/* The sum of the block's residues, in all threads; below 2^61 + 8. */
-CR_DEVICE uint64_t cr_digest_block_sum(uint64_t x, uint64_t (&room)[CR_WARPS]) {
+struct cr_digest_pair {
+    uint64_t of[CR_DIGEST_PARTS];
+};
+
+/* What a block shares. A long array leaves nothing of the powers in the L2 cache: what is needed at the end is here from the start. */
+struct cr_digest_shared {
+    cr_digest_pair sums[CR_WARPS];
+    uint64_t row[CR_DIGEST_PARTS][2][CR_GPU_THREADS], block[CR_DIGEST_PARTS][CR_GPU_THREADS];
+};
+
+/* The sums of the block's residues, in all threads; below 2^61 + 8. */
+CR_DEVICE cr_digest_pair cr_digest_block_sum(cr_digest_pair x, cr_digest_shared &shared) {
 #pragma unroll
-    for (unsigned by = CR_WARP / 2; by != 0; by /= 2) x = cr_digest_short(x + __shfl_xor_sync(CR_EVERYONE, x, by));
-    __syncthreads();
-    if (threadIdx.x % CR_WARP == 0) room[threadIdx.x / CR_WARP] = x;
-    __syncthreads();
-    x = 0;
+    for (unsigned by = CR_WARP / 2; by != 0; by /= 2)
 #pragma unroll
-    for (unsigned warp = 0; warp < CR_WARPS; warp++) x = cr_digest_short(x + room[warp]);
+        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
+            x.of[j] = cr_digest_short(x.of[j] + __shfl_xor_sync(CR_EVERYONE, x.of[j], by));
+    __syncthreads();
+    if (threadIdx.x % CR_WARP == 0) shared.sums[threadIdx.x / CR_WARP] = x;
+    __syncthreads();
+    x = {{0, 0}};
+#pragma unroll
+    for (unsigned warp = 0; warp < CR_WARPS; warp++)
+#pragma unroll
+        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) x.of[j] = cr_digest_short(x.of[j] + shared.sums[warp].of[j]);
     return x;
 }
-
-struct cr_digest_found {
-    uint64_t residue[CR_DIGEST_PARTS]; /* of the block's tiles, as if its first were the array's */
-};
 
 /* What a thread adds of the bytes before and behind the body: it has one at most. */
 CR_DEVICE uint64_t cr_digest_edge(const cr_digest_args &args, unsigned j) {
@@ -153,30 +164,37 @@ CR_DEVICE uint64_t cr_digest_edge(const cr_digest_args &args, unsigned j) {
     return cr_digest_product(value, place);
 }
 
-/* The block's residues, put at the places of the blocks' first tiles, and the rest; by the last block. */
-CR_DEVICE void cr_digest_collect(const cr_digest_args &args, uint64_t (&room)[CR_WARPS]) {
-    uint64_t sum[CR_DIGEST_PARTS] = {0, 0};
+/* The blocks' residues, each as if the block's first tile were the array's, put at their places; and the rest. By the last block. */
+CR_DEVICE void cr_digest_collect(const cr_digest_args &args, cr_digest_shared &shared) {
     const uint32_t blocks = args.fold.plan.blocks;
-    if (threadIdx.x < blocks) {
-        uint32_t block = threadIdx.x + (blocks - 1 - threadIdx.x) / CR_GPU_THREADS * CR_GPU_THREADS;
-        for (;; block -= CR_GPU_THREADS) { /* Horner's rule again */
-            const volatile cr_digest_found *found = cr_block_slot<cr_digest_found>(args.fold, block);
-            for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
-                sum[j] = cr_digest_short(cr_digest_product(sum[j], cr_digest_constants.blocks[j]) + found->residue[j]);
-            if (block < CR_GPU_THREADS) break;
-        }
+    cr_digest_pair sum = {{0, 0}};
+    uint32_t left = threadIdx.x < blocks ? (blocks - 1 - threadIdx.x) / CR_GPU_THREADS + 1 : 0; /* of this thread's */
+    while (left != 0) { /* Horner's rule again, of what comes together */
+        cr_digest_pair found[CR_DIGEST_TOGETHER];
+        const uint32_t now = left < CR_DIGEST_TOGETHER ? left : CR_DIGEST_TOGETHER;
+#pragma unroll
+        for (unsigned i = 0; i < CR_DIGEST_TOGETHER; i++)
+            if (i < now) found[i] = *cr_block_slot<cr_digest_pair>(args.fold, threadIdx.x + (left - 1 - i) * CR_GPU_THREADS);
+#pragma unroll
+        for (unsigned i = 0; i < CR_DIGEST_TOGETHER; i++)
+            for (unsigned j = 0; j < CR_DIGEST_PARTS && i < now; j++)
+                sum.of[j] = cr_digest_short(cr_digest_product(sum.of[j], args.round[j]) + found[i].of[j]);
+        left -= now;
     }
+#pragma unroll
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
-        uint64_t x = cr_digest_product(sum[j], cr_digest_constants.block[j][threadIdx.x]);
-        x = cr_digest_short(cr_digest_product(x, args.body[j]) + cr_digest_edge(args, j));
-        x = cr_digest_block_sum(x, room);
-        if (threadIdx.x == 0) args.fold.slot->partial.digest[j] = x >= CR_DIGEST_P ? x - CR_DIGEST_P : x;
+        const uint64_t x = cr_digest_product(sum.of[j], shared.block[j][threadIdx.x]);
+        sum.of[j] = cr_digest_short(cr_digest_product(x, args.body[j]) + cr_digest_edge(args, j));
     }
+    sum = cr_digest_block_sum(sum, shared);
+    if (threadIdx.x >= CR_DIGEST_PARTS) return;
+    const uint64_t x = threadIdx.x == 0 ? sum.of[0] : sum.of[1];
+    args.fold.slot->partial.digest[threadIdx.x] = x >= CR_DIGEST_P ? x - CR_DIGEST_P : x;
 }
 
 static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
     cr_digest_kernel(const __grid_constant__ cr_digest_args args) {
-    __shared__ uint64_t room[CR_WARPS];
+    __shared__ cr_digest_shared shared;
     const cr_fold_plan &plan = args.fold.plan;
     const unsigned lane = threadIdx.x % CR_WARP, warp = threadIdx.x / CR_WARP, group = lane / 4, pair = lane % 4;
     const uint4 *body = reinterpret_cast<const uint4 *>(args.fold.data + plan.head - plan.shift);
@@ -190,6 +208,12 @@ static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
             b[j][u][0] = cr_digest_constants.b[j][u][0][lane];
             b[j][u][1] = cr_digest_constants.b[j][u][1][lane];
         }
+#pragma unroll
+    for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) { /* each thread its own: no barrier */
+        shared.row[j][0][threadIdx.x] = cr_digest_constants.row[j][warp][group][0];
+        shared.row[j][1][threadIdx.x] = cr_digest_constants.row[j][warp][group][1];
+        shared.block[j][threadIdx.x] = cr_digest_constants.block[j][threadIdx.x];
+    }
     const uint64_t tiles = (plan.vectors + CR_DIGEST_TILE - 1) / CR_DIGEST_TILE;
     uint64_t left = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / plan.blocks + 1 : 0; /* tiles of this block */
     for (; left != 0; left--) {
@@ -214,19 +238,19 @@ static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
                 a[j][row] = cr_digest_short(cr_digest_product(a[j][row], args.stride[j]) + x);
             }
     }
-    uint64_t residue[CR_DIGEST_PARTS];
+    cr_digest_pair sum;
+#pragma unroll
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
-        uint64_t sum = 0;
+        sum.of[j] = 0;
 #pragma unroll
         for (unsigned row = 0; row < 2; row++)
-            sum += cr_digest_product(cr_digest_product(a[j][row], (uint64_t)1 << 16 * pair),
-                                     cr_digest_constants.row[j][warp][group][row]);
-        residue[j] = cr_digest_block_sum(cr_digest_short(sum), room);
+            sum.of[j] += cr_digest_product(cr_digest_product(a[j][row], (uint64_t)1 << 16 * pair), shared.row[j][row][threadIdx.x]);
+        sum.of[j] = cr_digest_short(sum.of[j]);
     }
+    sum = cr_digest_block_sum(sum, shared);
     cr_after_the_last();
-    if (threadIdx.x < CR_DIGEST_PARTS)
-        cr_block_slot<cr_digest_found>(args.fold, blockIdx.x)->residue[threadIdx.x] = residue[threadIdx.x == 0 ? 0 : 1];
-    if (cr_last_block(args.fold)) cr_digest_collect(args, room);
+    if (threadIdx.x == 0) *cr_block_slot<cr_digest_pair>(args.fold, blockIdx.x) = sum;
+    if (cr_last_block(args.fold)) cr_digest_collect(args, shared);
 }
 
 /* D: any type, whose bytes are folded as they lie. */
@@ -248,6 +272,7 @@ template <cr_dtype D> int cr_digest_launch(const cr_fold_args *args, void *strea
     mine.head_byte = (uint32_t)(at % CR_DIGEST_WORD);
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
         const uint64_t behind = (at + plan.head + plan.vectors * CR_GPU_VECTOR) / CR_DIGEST_WORD;
+        mine.round[j] = cr_digest_power(j, (uint64_t)CR_GPU_THREADS * CR_DIGEST_TILE * 4);
         mine.stride[j] = cr_digest_power(j, (uint64_t)plan.blocks * CR_DIGEST_TILE * 4);
         mine.head[j] = cr_digest_power(j, at / CR_DIGEST_WORD);
         mine.body[j] = cr_digest_power(j, (at + plan.head) / CR_DIGEST_WORD);
