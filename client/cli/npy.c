@@ -252,11 +252,14 @@ size_t npy_write(uint8_t out[NPY_MAX_WRITTEN], cured_dtype dtype, bool fortran_o
                        : dtype == CURED_F8_E4M3 ? raw_bytes
                        : dtype == CURED_F8_E5M2 ? small_floats
                                                 : cr_dtype_code((cr_dtype)dtype);
-    if (code == NULL || dims > NPY_MAX_DIMS) return 0;
+    const bool digest = dtype == CURED_DIGEST; /* a structure, as in Python's answers */
+    char descr[64] = "[('h1', '<u8'), ('h2', '<u8'), ('bytes', '<u8')]";
+    if ((code == NULL && !digest) || dims > NPY_MAX_DIMS) return 0;
+    if (!digest) snprintf(descr, sizeof descr, "'%c%s'", code[1] == '1' ? '|' : '<', code);
     char *text = (char *)out + PREFIX;
     size_t cap = NPY_MAX_WRITTEN - PREFIX;
-    size_t n = (size_t)snprintf(text, cap, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (",
-                                code[1] == '1' ? '|' : '<', code, fortran_order ? "True" : "False");
+    size_t n = (size_t)snprintf(text, cap, "{'descr': %s, 'fortran_order': %s, 'shape': (", descr,
+                                fortran_order ? "True" : "False");
     for (uint32_t i = 0; i < dims; i++)
         n += (size_t)snprintf(text + n, cap - n, "%s%llu%s", i != 0 ? " " : "", (unsigned long long)shape[i],
                               i + 1 < dims || dims == 1 ? "," : "");

@@ -54,6 +54,18 @@ class Arrays(CliTest):
             out[without(index, axis, keep)] += value
         return out
 
+    def test_digests(self):
+        """A structure each: its words are the text's."""
+        path, values = self.array((3, 4), False)
+        printed = self.client("digest", path, "--axis", "0").out.split()
+        target = self.write("digests.npy", b"")
+        self.client("digest", path, "--axis", "0", "--output", target)
+        descr, fortran, shape, raw = read_npy(target)
+        self.assertEqual(([("h1", "<u8"), ("h2", "<u8"), ("bytes", "<u8")], False, (4,)), (descr, fortran, shape))
+        self.assertEqual(printed, ["cd1-%016x%016x-%d" % words for words in struct.iter_unpack("<3Q", raw)])
+        column = struct.pack("<3i", *[values[k, 0] for k in range(3)])
+        self.assertEqual(printed[0], self.client("digest", self.write("column.bin", column), "--dtype", "u8").out.strip())
+
     def test_fortran_order_counts_in_c_order(self):
         """The first of equals, where the two orders find another one; and what stays as it lies."""
         path, values = self.array((3, 4, 2), True)
@@ -231,8 +243,8 @@ class Arrays(CliTest):
             self.fails(66, "directory", "merge", self.dir, *arguments)
             with open(merged, "rb") as f:
                 data = f.read()
-            newer = self.write("newer", data[:2] + b"\3" + data[3:])
-            self.fails(65, "version is 3", "merge", newer, *arguments)
+            newer = self.write("newer", data[:2] + b"\4" + data[3:])
+            self.fails(65, "version is 4", "merge", newer, *arguments)
             self.assertEqual(self.client("merge", "-", *arguments, data=data).out, want)
         # without a daemon
         result = self.run_static("merge", merged, "--ops", "sum", "--local", "--connect", "unix:" + self.dir + "/none")

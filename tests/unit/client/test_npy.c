@@ -172,6 +172,7 @@ START_TEST(written) {
     ck_assert(n != 0 && n <= sizeof out);
     ck_assert_uint_eq(npy_write(out, CURED_I128, false, 0, shape), 0);
     ck_assert_uint_eq(npy_write(out, CURED_BIGINT, false, 0, shape), 0);
+    ck_assert_uint_eq(npy_write(out, CURED_DIGEST, true, NPY_MAX_DIMS, shape) % 64, 0);
     ck_assert_uint_eq(npy_write(out, CURED_DTYPE_DEFAULT, false, 0, shape), 0);
     ck_assert_uint_eq(npy_write(out, CURED_F32, false, NPY_MAX_DIMS + 1, shape), 0);
 }
