@@ -59,8 +59,8 @@ static cr_gpu_fold fold_of(int kind, uint32_t i) {
     uint64_t bytes = b.bytes;
     if (kind == 1) fold.families = CR_FAM_EXTREMA;
     if (kind >= 3) { /* all types and families, and lengths */
-        fold.dtype = (cr_dtype)(CR_BOOL + i % CR_DTYPE_INPUTS);
-        fold.families = 1u << i / CR_DTYPE_INPUTS % 7;
+        fold.dtype = (cr_dtype)(CR_BOOL + i % CR_F64);
+        fold.families = 1u << i / CR_F64 % 7;
         if (cr_dtype_kind(fold.dtype) == CR_KIND_FLOAT && fold.families == CR_FAM_BITS) fold.families = CR_FAM_SUM;
         if (kind == 4) bytes = bytes * (i * 7 % 100 + 1) / 100;
     }

@@ -93,7 +93,7 @@ static void write_ops(out *o) {
 
 static void write_input_bytes(out *o) {
     for (uint32_t i = CR_DTYPE_NONE + 1; i <= CR_DTYPE_INPUTS; i++)
-        whole(o, "dtype", cr_dtype_name((cr_dtype)i), o->stats->input_bytes[i]);
+        if (cr_dtype_is_input((cr_dtype)i)) whole(o, "dtype", cr_dtype_name((cr_dtype)i), o->stats->input_bytes[i]);
 }
 
 static void write_rejected(out *o) {

@@ -9,7 +9,7 @@ import time
 import test_axis
 from cured_daemon import SANITIZE, main
 from cured_wire import CANCEL, CANCELLED, DEADLINE_EXCEEDED, INPUTS, INVALID_ARGUMENT, OUT_OF_RANGE, RESOURCE_EXHAUSTED, SIZES, frame
-from expected import array_of, oracle, plain
+from expected import any_nan, array_of, oracle, plain
 from gpu_axis import OPTIONS, REAL, AxisTest, setUpModule  # noqa: F401
 
 
@@ -28,7 +28,7 @@ class Answers(AxisTest):
                 for ops, raw in cases:
                     at = r.choice((0, 0, 1, 3, 8))
                     region = self.put(b"?" * at + raw)
-                    nan = r.randrange(2)
+                    nan = any_nan(r, ops)
                     answer = self.ask(dtype, ops, region, shape, at, nan=nan)
                     self.check(answer, dtype, ops, raw, shape, nan=nan)
                     self.assertIsNone(self.conn.unregister(region))

@@ -21,7 +21,7 @@ from expected import array_of, expect, expect_all, expect_tiled, plain
 REAL = bool(os.environ.get("CURED_TEST_REAL_GPU"))
 PROGRAM = CURED if REAL else os.path.join(os.environ.get("CURED_TEST_DIR", ""), "cured-fake-gpu")
 BACKEND = "cuda" if REAL else "fake"
-FLOATS = ("f16", "bf16", "f32", "f64")
+FLOATS = ("f8_e4m3", "f8_e5m2", "f16", "bf16", "f32", "f64")
 TILED = ["sum", "mean", "min", "max", "argmin", "argmax", "count", "count_nonzero", "count_nan", "count_inf", "any", "all"]
 SMALL = {"gpu_chunk_bytes": 1 << 20, "gpu_streams": 3, "slabs": 16, "gpu_timeout_ms": 60000}
 
