@@ -168,5 +168,26 @@ class Blocks(Case):
         self.assertEqual((0, 6), tuple(doctest.DocTestRunner().run(test)))
 
 
+def example():
+    """
+>>> import numpy as np, cured
+>>> x = np.arange(12.0).reshape(3, 4)
+>>> left = cured.partial(x[:, :1], "digest,argmax", shape=(3, 4), start=(0, 0))
+>>> right = cured.partial(x[:, 1:], "digest,argmax", shape=(3, 4), start=(0, 1))
+>>> both = cured.merge([right, left]).finish("digest,argmax")
+>>> both.argmax, both.digest == cured.digest(x)
+(11, True)
+    """
+
+
+class Page(Case):
+    def test_example(self):
+        """That of docs/PARTIALS.md."""
+        runner = doctest.DocTestRunner(verbose=False)
+        for test in doctest.DocTestFinder().find(example, "example"):
+            runner.run(test)
+        self.assertEqual((0, 6), (runner.failures, runner.tries))
+
+
 if __name__ == "__main__":
     unittest.main()
