@@ -17,8 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (need > NPY_MAX_HEADER) abort();
     if (need > size) return 0;
-    if (h.data_offset != need || h.dims > NPY_MAX_DIMS || h.dtype > CURED_F64) abort();
-    size_t bytes = h.dtype == CURED_DTYPE_DEFAULT ? 2 : cured_dtype_size(h.dtype);
+    const bool is_void = h.dtype == CURED_DTYPE_DEFAULT, is_result = h.dtype == CURED_I128 || h.dtype == CURED_BIGINT;
+    if (h.data_offset != need || h.dims > NPY_MAX_DIMS || h.dtype > CURED_F8_E5M2 || is_result) abort();
+    const size_t bytes = is_void ? h.size : cured_dtype_size(h.dtype);
+    if (bytes == 0 || (is_void && bytes > 2)) abort();
     if (h.count > ((uint64_t)INT64_MAX - h.data_offset) / bytes) abort();
     return 0;
 }

@@ -121,7 +121,6 @@ ALWAYS void f8_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vs16 acc[4
     const vu8 least = (vu8)((magnitude & field) == 0); /* twice the fraction */
     const vu8 g = SELECT(vu8, least, low + low, f8_look_up(t->low, low)) & ~beyond;
     *odd |= beyond;
-#pragma GCC unroll 4
     for (int k = 0; k < (dtype == CR_F8_E4M3 ? 2 : 4); k++)
         acc[k] += (vs16)F8_ASK(maddubs_epi16, (f8_vector)g, (f8_vector)f8_look_up(t->high[k], high));
 }
