@@ -25,11 +25,15 @@ static uint64_t draw(void) {
 /* An element of a kind of data: any bits, exponents near each other, equal ones, zeros among others, specials among others, subnormals. */
 static uint64_t element(cr_dtype dtype, int kind) {
     const unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
-    const int exponents = dtype == CR_F64 ? 11 : dtype == CR_F16 ? 5 : 8;
-    const unsigned mantissa = width - 1 - (unsigned)exponents;
     uint64_t bits = draw();
     if (cr_dtype_kind(dtype) != CR_KIND_FLOAT || kind == 0)
         return dtype == CR_BOOL ? bits & 1 : kind == 3 && bits % 3 == 0 ? 0 : bits;
+#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, ...) [CR_##SYMBOL] = exponent,
+    static const uint8_t fields[] = {
+#include "kernels/core/float.def"
+    };
+#undef CR_FLOAT
+    const unsigned exponents = fields[dtype], mantissa = width - 1 - exponents;
     const uint64_t fraction = bits & (((uint64_t)1 << mantissa) - 1), sign = (bits >> 60 & 1) << (width - 1);
     const uint64_t middle = ((uint64_t)1 << (exponents - 1)) - 8 + (bits >> 40) % 8,
                    top = ((uint64_t)1 << exponents) - 1;
