@@ -27,19 +27,10 @@ const cr_digest_keys *cr_digest_table(void) {
     return &keys;
 }
 
-uint64_t cr_digest_power(unsigned j, uint64_t exponent) {
-    uint64_t power = 1;
-    for (uint64_t square = roots[j]; exponent != 0; exponent >>= 1) {
-        if (exponent & 1) power = cr_digest_mul(power, square);
-        square = cr_digest_mul(square, square);
-    }
-    return power;
-}
+uint64_t cr_digest_power(unsigned j, uint64_t exponent) { return cr_digest_raised(roots[j], exponent); }
 
 uint64_t cr_digest_cover(uint64_t first, uint64_t n) {
-    const uint64_t inverse = 0x44d1f648e26fa26; /* of r_1 − 1 */
-    const uint64_t sum = cr_digest_mul(cr_digest_power(0, n) + CR_DIGEST_P - 1, inverse);
-    return cr_digest_mul(sum, cr_digest_power(0, first));
+    return cr_digest_mul(cr_digest_series(roots[0], n), cr_digest_power(0, first));
 }
 
 uint64_t cr_digest_series(uint64_t ratio, uint64_t n) {

@@ -27,25 +27,44 @@ enum {
     CR_DIGEST_TEXT = 60   /* room for its text, and the 0 */
 };
 
+/* The GPU's kernel makes its tables of powers when it is compiled. */
+#if defined(__CUDACC__)
+#define CR_DIGEST_INLINE constexpr __host__ __device__
+#elif defined(__cplusplus)
+#define CR_DIGEST_INLINE constexpr
+#else
+#define CR_DIGEST_INLINE static inline
+#endif
+
 /* Any x < 2^64, below 2^61 + 8: equal mod p, not yet the least. */
-static inline uint64_t cr_digest_fold(uint64_t x) { return (x & CR_DIGEST_P) + (x >> 61); }
+CR_DIGEST_INLINE uint64_t cr_digest_fold(uint64_t x) { return (x & CR_DIGEST_P) + (x >> 61); }
 /* The residue of any x. */
-static inline uint64_t cr_digest_least(uint64_t x) {
+CR_DIGEST_INLINE uint64_t cr_digest_least(uint64_t x) {
     x = cr_digest_fold(x);
     return x >= CR_DIGEST_P ? x - CR_DIGEST_P : x;
 }
 /* The residue of any number of 128 bits. */
-static inline uint64_t cr_digest_wide(unsigned __int128 x) {
+CR_DIGEST_INLINE uint64_t cr_digest_wide(unsigned __int128 x) {
     const uint64_t low = (uint64_t)x & CR_DIGEST_P, mid = (uint64_t)(x >> 61) & CR_DIGEST_P,
                    high = (uint64_t)(x >> 122);
     return cr_digest_least(low + mid + high);
 }
-static inline uint64_t cr_digest_mul(uint64_t a, uint64_t b) { return cr_digest_wide((unsigned __int128)a * b); }
-static inline uint64_t cr_digest_add(uint64_t a, uint64_t b) { return cr_digest_least(a + b); }
+CR_DIGEST_INLINE uint64_t cr_digest_mul(uint64_t a, uint64_t b) { return cr_digest_wide((unsigned __int128)a * b); }
+CR_DIGEST_INLINE uint64_t cr_digest_add(uint64_t a, uint64_t b) { return cr_digest_least(a + b); }
 
-/* r_j^0 … r_j^CR_DIGEST_KEYS, j from 0. low, high: the same in the pieces that vectors multiply by (kernels/cpu/family/digest.h). */
+/* base^exponent mod p. */
+CR_DIGEST_INLINE uint64_t cr_digest_raised(uint64_t base, uint64_t exponent) {
+    uint64_t power = 1;
+    for (; exponent != 0; exponent >>= 1) {
+        if (exponent & 1) power = cr_digest_mul(power, base);
+        base = cr_digest_mul(base, base);
+    }
+    return power;
+}
+
+/* r_j^0 … r_j^CR_DIGEST_KEYS, j from 0. */
 typedef struct cr_digest_keys {
-    uint64_t key[CR_DIGEST_PARTS][CR_DIGEST_KEYS + 8]; /* a vector that begins at the last one is there, too */
+    uint64_t key[CR_DIGEST_PARTS][CR_DIGEST_KEYS + 1];
 } cr_digest_keys;
 const cr_digest_keys *cr_digest_table(void);
 /* r_j^exponent. */

@@ -30,19 +30,6 @@ struct cr_digest_powers {
     uint64_t edge[CR_DIGEST_PARTS][CR_DIGEST_EDGE];
 };
 
-constexpr uint64_t cr_digest_times(uint64_t a, uint64_t b) {
-    const unsigned __int128 product = (unsigned __int128)a * b;
-    const uint64_t sum = ((uint64_t)product & CR_DIGEST_P) + (uint64_t)(product >> 61);
-    return sum >= CR_DIGEST_P ? sum - CR_DIGEST_P : sum;
-}
-constexpr uint64_t cr_digest_raised(uint64_t base, uint64_t exponent) {
-    uint64_t power = 1;
-    for (; exponent != 0; exponent >>= 1) {
-        if (exponent & 1) power = cr_digest_times(power, base);
-        base = cr_digest_times(base, base);
-    }
-    return power;
-}
 /* Times 2^bits: a turn of 61 bits. */
 constexpr uint64_t cr_digest_turned(uint64_t x, unsigned bits) {
     return bits == 0 ? x : ((x << bits) & CR_DIGEST_P) | x >> (61 - bits);
@@ -53,10 +40,10 @@ constexpr cr_digest_powers cr_digest_powers_make() {
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
         const uint64_t r = j == 0 ? CR_DIGEST_R1 : CR_DIGEST_R2, round = cr_digest_raised(r, 4 * CR_GPU_THREADS);
         uint64_t first = 1; /* of the round's first word */
-        for (unsigned u = 0; u < CR_DIGEST_UNROLL; u++, first = cr_digest_times(first, round)) {
+        for (unsigned u = 0; u < CR_DIGEST_UNROLL; u++, first = cr_digest_mul(first, round)) {
             uint64_t key = first;
             for (unsigned t = 0; t < 4; t++) {
-                for (unsigned high = 0; high < 2; high++, key = cr_digest_times(key, cr_digest_times(r, r))) {
+                for (unsigned high = 0; high < 2; high++, key = cr_digest_mul(key, cr_digest_mul(r, r))) {
                     for (unsigned n = 0; n < 8; n++) {
                         uint32_t word = 0;
                         for (unsigned byte = 0; byte < 4; byte++)
@@ -68,13 +55,13 @@ constexpr cr_digest_powers cr_digest_powers_make() {
         }
         uint64_t row = 1, block = 1;
         const uint64_t group = cr_digest_raised(r, 16), tile = cr_digest_raised(r, 4 * CR_DIGEST_TILE);
-        for (unsigned i = 0; i < 8 * CR_WARPS; i++, row = cr_digest_times(row, group)) {
+        for (unsigned i = 0; i < 8 * CR_WARPS; i++, row = cr_digest_mul(row, group)) {
             p.row[j][i / 8][i % 8][0] = row;
-            p.row[j][i / 8][i % 8][1] = cr_digest_times(row, r);
+            p.row[j][i / 8][i % 8][1] = cr_digest_mul(row, r);
         }
-        for (unsigned i = 0; i < CR_GPU_THREADS; i++, block = cr_digest_times(block, tile)) p.block[j][i] = block;
+        for (unsigned i = 0; i < CR_GPU_THREADS; i++, block = cr_digest_mul(block, tile)) p.block[j][i] = block;
         p.edge[j][0] = 1;
-        for (unsigned i = 1; i < CR_DIGEST_EDGE; i++) p.edge[j][i] = cr_digest_times(p.edge[j][i - 1], r);
+        for (unsigned i = 1; i < CR_DIGEST_EDGE; i++) p.edge[j][i] = cr_digest_mul(p.edge[j][i - 1], r);
     }
     return p;
 }
@@ -89,11 +76,10 @@ struct cr_digest_args {
     uint64_t head[CR_DIGEST_PARTS], body[CR_DIGEST_PARTS], tail[CR_DIGEST_PARTS]; /* of their first words */
 };
 
-CR_DEVICE uint64_t cr_digest_short(uint64_t x) { return (x & CR_DIGEST_P) + (x >> 61); }
 /* a, b < 2^62; below 2^61 + 8. */
 CR_DEVICE uint64_t cr_digest_product(uint64_t a, uint64_t b) {
     const uint64_t low = a * b, high = __umul64hi(a, b);
-    return cr_digest_short((low & CR_DIGEST_P) + (high << 3 | low >> 61));
+    return cr_digest_fold((low & CR_DIGEST_P) + (high << 3 | low >> 61));
 }
 
 /* d += A·B, of bytes. Where there are no tensor cores for it (the emulation) by the fragments' definition. */
@@ -134,7 +120,7 @@ CR_DEVICE cr_digest_pair cr_digest_block_sum(cr_digest_pair x, cr_digest_shared 
     for (unsigned by = CR_WARP / 2; by != 0; by /= 2)
 #pragma unroll
         for (unsigned j = 0; j < CR_DIGEST_PARTS; j++)
-            x.of[j] = cr_digest_short(x.of[j] + __shfl_xor_sync(CR_EVERYONE, x.of[j], by));
+            x.of[j] = cr_digest_fold(x.of[j] + __shfl_xor_sync(CR_EVERYONE, x.of[j], by));
     __syncthreads();
     if (threadIdx.x % CR_WARP == 0) shared.sums[threadIdx.x / CR_WARP] = x;
     __syncthreads();
@@ -142,7 +128,7 @@ CR_DEVICE cr_digest_pair cr_digest_block_sum(cr_digest_pair x, cr_digest_shared 
 #pragma unroll
     for (unsigned warp = 0; warp < CR_WARPS; warp++)
 #pragma unroll
-        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) x.of[j] = cr_digest_short(x.of[j] + shared.sums[warp].of[j]);
+        for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) x.of[j] = cr_digest_fold(x.of[j] + shared.sums[warp].of[j]);
     return x;
 }
 
@@ -171,20 +157,20 @@ CR_DEVICE void cr_digest_collect(const cr_digest_args &args, cr_digest_shared &s
     uint32_t left = threadIdx.x < blocks ? (blocks - 1 - threadIdx.x) / CR_GPU_THREADS + 1 : 0; /* of this thread's */
     while (left != 0) { /* Horner's rule again, of what comes together */
         cr_digest_pair found[CR_DIGEST_TOGETHER];
-        const uint32_t now = left < CR_DIGEST_TOGETHER ? left : CR_DIGEST_TOGETHER;
+        const uint32_t now = min(left, (uint32_t)CR_DIGEST_TOGETHER);
 #pragma unroll
         for (unsigned i = 0; i < CR_DIGEST_TOGETHER; i++)
             if (i < now) found[i] = *cr_block_slot<cr_digest_pair>(args.fold, threadIdx.x + (left - 1 - i) * CR_GPU_THREADS);
 #pragma unroll
         for (unsigned i = 0; i < CR_DIGEST_TOGETHER; i++)
             for (unsigned j = 0; j < CR_DIGEST_PARTS && i < now; j++)
-                sum.of[j] = cr_digest_short(cr_digest_product(sum.of[j], args.round[j]) + found[i].of[j]);
+                sum.of[j] = cr_digest_fold(cr_digest_product(sum.of[j], args.round[j]) + found[i].of[j]);
         left -= now;
     }
 #pragma unroll
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
         const uint64_t x = cr_digest_product(sum.of[j], shared.block[j][threadIdx.x]);
-        sum.of[j] = cr_digest_short(cr_digest_product(x, args.body[j]) + cr_digest_edge(args, j));
+        sum.of[j] = cr_digest_fold(cr_digest_product(x, args.body[j]) + cr_digest_edge(args, j));
     }
     sum = cr_digest_block_sum(sum, shared);
     if (threadIdx.x >= CR_DIGEST_PARTS) return;
@@ -235,7 +221,7 @@ static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
 #pragma unroll
             for (unsigned row = 0; row < 2; row++) {
                 const uint64_t x = d[j][2 * row] + ((uint64_t)d[j][2 * row + 1] << 8); /* columns 2·pair and the next */
-                a[j][row] = cr_digest_short(cr_digest_product(a[j][row], args.stride[j]) + x);
+                a[j][row] = cr_digest_fold(cr_digest_product(a[j][row], args.stride[j]) + x);
             }
     }
     cr_digest_pair sum;
@@ -245,7 +231,7 @@ static __global__ void __launch_bounds__(CR_GPU_THREADS, CR_DIGEST_BLOCKS)
 #pragma unroll
         for (unsigned row = 0; row < 2; row++)
             sum.of[j] += cr_digest_product(cr_digest_product(a[j][row], (uint64_t)1 << 16 * pair), shared.row[j][row][threadIdx.x]);
-        sum.of[j] = cr_digest_short(sum.of[j]);
+        sum.of[j] = cr_digest_fold(sum.of[j]);
     }
     sum = cr_digest_block_sum(sum, shared);
     cr_after_the_last();
@@ -270,9 +256,11 @@ template <cr_dtype D> int cr_digest_launch(const cr_fold_args *args, void *strea
     const uint64_t tiles = (plan.vectors + CR_DIGEST_TILE - 1) / CR_DIGEST_TILE, most = CR_DIGEST_BLOCKS * (uint64_t)args->multiprocessors;
     plan.blocks = (uint32_t)max((uint64_t)1, min(tiles, min(most, (uint64_t)CR_GPU_MAX_BLOCKS)));
     mine.head_byte = (uint32_t)(at % CR_DIGEST_WORD);
+    constexpr uint64_t words = (uint64_t)CR_GPU_THREADS * CR_DIGEST_TILE * 4;
+    constexpr uint64_t rounds[] = {cr_digest_raised(CR_DIGEST_R1, words), cr_digest_raised(CR_DIGEST_R2, words)};
     for (unsigned j = 0; j < CR_DIGEST_PARTS; j++) {
         const uint64_t behind = (at + plan.head + plan.vectors * CR_GPU_VECTOR) / CR_DIGEST_WORD;
-        mine.round[j] = cr_digest_power(j, (uint64_t)CR_GPU_THREADS * CR_DIGEST_TILE * 4);
+        mine.round[j] = rounds[j];
         mine.stride[j] = cr_digest_power(j, (uint64_t)plan.blocks * CR_DIGEST_TILE * 4);
         mine.head[j] = cr_digest_power(j, at / CR_DIGEST_WORD);
         mine.body[j] = cr_digest_power(j, (at + plan.head) / CR_DIGEST_WORD);
