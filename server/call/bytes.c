@@ -89,10 +89,8 @@ static cr_status merge_filled(cr_call *call, size_t bytes, cr_error *error) {
         if (status != CR_OK || !added || m->merged > 1) continue;
         call->dtype = (cr_dtype)m->sum.partial.dtype;
         status = cr_check_ops(call, error);
-        if (status == CR_OK)
-            status = cr_share_answers(&m->sum, call->request.reduce.ops, call->request.reduce.op_count, false,
-                                      error); /* whether they are a whole shows at the end */
-        ;
+        if (status == CR_OK) /* whether they are a whole shows at the end */
+            status = cr_share_answers(&m->sum, call->request.reduce.ops, call->request.reduce.op_count, false, error);
     }
     return status;
 }
