@@ -3,6 +3,7 @@ and NumPy's types.
 
 Answers are equal when their bits are: floats are compared with their sign, so that -0 is not 0, and NaN equals NaN.
 """
+import doctest
 import math
 import os
 import struct
@@ -70,6 +71,13 @@ def order(x):
 
 
 class Case(unittest.TestCase):
+    def assert_example(self, function, commands):
+        """The commands in a function's text, which a page shows: all are run, and answer what stands there."""
+        runner = doctest.DocTestRunner(verbose=False)
+        for test in doctest.DocTestFinder().find(function, "example"):
+            runner.run(test)
+        self.assertEqual((0, commands), (runner.failures, runner.tries))
+
     def assert_same(self, a, b, what=""):
         self.assertTrue(same(a, b), "%r is not %r %s" % (a, b, what))
 

@@ -1,12 +1,10 @@
 """Partials of blocks of a larger array: rows, columns, boxes, merged in any order to the answers of the whole, by Python's integers."""
-import doctest
 import itertools
-import os
 import random
 import tempfile
 
 import numpy as np
-from support import NUMPY, ROOT, Case, cured, oracle, unittest
+from support import NUMPY, Case, cured, oracle, unittest
 
 OPS = ["digest", "argmin", "argmax", "min", "max", "sum", "count"]
 TYPES = list(NUMPY)
@@ -161,12 +159,6 @@ class Blocks(Case):
                 call()
         self.assertEqual(720, cured.partial(np.arange(1, 7).reshape(2, 3), "prod", shape=(2, 3), start=(0, 0)).finish("prod").prod)
 
-    def test_page(self):
-        with open(os.path.join(ROOT, "docs", "PARTIALS.md"), encoding="utf-8") as page:
-            example = page.read().split("## Of a block")[1].split("```python\n")[1].split("```")[0]
-        test = doctest.DocTestParser().get_doctest(example, {}, "PARTIALS.md", None, 0)
-        self.assertEqual((0, 6), tuple(doctest.DocTestRunner().run(test)))
-
 
 def example():
     """
@@ -183,10 +175,7 @@ def example():
 class Page(Case):
     def test_example(self):
         """That of docs/PARTIALS.md."""
-        runner = doctest.DocTestRunner(verbose=False)
-        for test in doctest.DocTestFinder().find(example, "example"):
-            runner.run(test)
-        self.assertEqual((0, 6), (runner.failures, runner.tries))
+        self.assert_example(example, 6)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """cured.torch with the torch that is here (Debian 12: 1.13): one to seven ranks over gloo, random cuts, all types of floats: one set of
 bits, which are those of exact arithmetic in fractions; clip_grad_norm_, stats, hand-made DTensors. And docs/PYTHON.md's example."""
-import doctest
 import math
 import multiprocessing
 import os
@@ -515,10 +514,7 @@ tensor(8192.2500)
 
 class Page(Case):
     def test_example(self):
-        runner = doctest.DocTestRunner(verbose=False)
-        for test in doctest.DocTestFinder().find(example, "example"):
-            runner.run(test)
-        self.assertEqual((0, 8), (runner.failures, runner.tries))
+        self.assert_example(example, 8)
 
 
 if __name__ == "__main__":
