@@ -81,6 +81,26 @@ class Partials(DaemonTest):
                 self.assertEqual(whole, c.merge(ops, rest + [self.local(ops, some, "--partial")], partial=True).partial)
                 self.assertEqual(whole, c.merge(ops, [whole], partial=True).partial)
 
+    def test_a_digest_is_of_a_whole_array(self):
+        """Parts that do not begin with its first element, or leave a gap, have none: the daemon says so at the end of a merge. As a
+        partial they go on."""
+        c = self.connect()
+        raw, ops = bytes(range(1, 91)), ("digest", "sum")
+        part = [self.partial(c, "u8", ops, raw[i:i + 30], i, way) for way, i in enumerate((0, 30, 60))]
+        for some, words in (([1], "element 0"), ([2, 1], "element 0"), ([0, 2], "element 30")):
+            records = [part[k] for k in some]
+            self.refused(c, ["digest"], records, INVALID_ARGUMENT, "whole array", words)
+            self.assertIsNone(c.merge(["sum"], records).status)
+            joined = c.merge(ops, records, partial=True)
+            self.assertIsNone(joined.status)
+            rest = [part[k] for k in range(3) if k not in some]
+            self.assertEqual(expect_all(ops, "u8", raw), c.merge(ops, rest + [joined.partial]).keys())
+        self.assertEqual(expect_all(ops, "u8", raw[:30]), c.merge(ops, part[:1]).keys())
+        self.refused(c, ["digest"], [part[0], part[0]], INVALID_ARGUMENT, "in two of them")
+        for options in ({"first": 30}, {"nan": 1}, {"result_dtype": "f32"}):
+            self.assert_sentence(c.inline("u8", ["digest"], raw, **options).status, INVALID_ARGUMENT)
+        self.assert_sentence(c.inline("u8", ["digest"], raw, partial=True, unplaced=True).status, INVALID_ARGUMENT, "position")
+
     def test_anywhere_in_a_larger_array(self):
         c = self.connect()
         raw = struct.pack("<6i", 5, -7, 9, 9, -7, 0)

@@ -29,6 +29,34 @@ class Client(DaemonTest, Case):
         self.addCleanup(c.close)
         return c
 
+    def test_digests(self):
+        """By a daemon as here: views, axes, files, partials; and what a digest or a daemon does not take is refused by a sentence."""
+        c, a = self.client(), sample(6000).reshape(20, 30, 10)
+        for view in (a, a.T, a[::2, :, ::-1], numpy.asfortranarray(a), a.astype(">f4"), a[:0], a.view("u1")):
+            self.assertEqual(cured.digest(view), c.digest(view))
+            for axis in (0, 1, -1, (0, 2)):
+                self.assertEqual(cured.digest(view, axis=axis).tolist(), c.digest(view, axis=axis).tolist(), axis)
+        shared = cured.empty(a.shape, "f4")
+        shared[...] = a
+        self.assertEqual(cured.digest(a), c.digest(shared))
+        with tempfile.NamedTemporaryFile(suffix=".npy") as f:
+            numpy.save(f, numpy.asfortranarray(a))
+            f.flush()
+            self.assertEqual(cured.digest(a), cured.file(f.name).digest(client=c))
+        flat = a.ravel()
+        parts = [c.partial(flat[k:], "digest,sum", first=k) if k else c.partial(flat[:777], "digest,sum") for k in (777, 0)]
+        self.assertEqual(cured.digest(a), cured.merge(parts).finish("digest").digest)
+        with self.assertRaisesRegex(ValueError, "has element 0"):
+            parts[0].finish("digest")
+        self.assertEqual(c.digest(flat[:777]), parts[1].finish("digest").digest)  # a whole array, of fewer bytes
+        for error, words, call in ((ValueError, "no NaN can be skipped", lambda: c.digest(a, nan="skip")),
+                                   (ValueError, "takes no mask", lambda: cured.digest(a, where=a > 0)),
+                                   (ValueError, "says first|say first", lambda: c.partial(flat, "digest", first=None)),
+                                   (NotImplementedError, "a daemon takes no blocks",
+                                    lambda: c.partial(a[0], "digest", shape=(40, 10), start=(0, 0)))):
+            with self.assertRaisesRegex(error, words):
+                call()
+
     def test_same_bits_as_here(self):
         c, a = self.client(), sample()
         ops = ["sum", "mean", "std", "argmax", "norm2", "prod"]
