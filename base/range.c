@@ -32,7 +32,7 @@ cr_status cr_range_measure(const cr_range_asked *asked, uint64_t size, uint64_t 
         if (status != CR_OK) return status;
     }
     if (!asked->expects || *bytes / element == asked->expected) return CR_OK;
-    return cr_fail(error, CR_INVALID_ARGUMENT, "axis: its shape has %llu elements, the input %llu",
+    return cr_fail(error, CR_INVALID_ARGUMENT, "%s has %llu elements, the input %llu", asked->expects,
                    (ull)asked->expected, (ull)(*bytes / element));
 }
 

@@ -21,7 +21,7 @@ typedef struct cr_range_asked {
     uint64_t offset;   /* bytes */
     bool to_end;       /* as many elements as there are after offset; otherwise count */
     uint64_t count;
-    bool expects; /* the request's shape says how many elements there must be */
+    const char *expects; /* what says how many elements there must be: "axis: its shape"; NULL: nothing does */
     uint64_t expected;
 } cr_range_asked;
 

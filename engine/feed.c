@@ -30,7 +30,7 @@ typedef struct slot {
     cr_window window;
     void *slab;
     void *own;             /* instead of a slab, where the reading or the folding may have to wait for a client */
-    uint64_t begin, bytes; /* of the range in hand, in bytes after the source's offset */
+    uint64_t begin, bytes; /* of the range in hand, in bytes after the feed's offset */
     uint64_t fetched;      /* of it, while a window is offered piece by piece */
 } slot;
 
@@ -41,10 +41,11 @@ struct cr_feed {
     cr_job *job;
     cr_region own;           /* a passed descriptor */
     const cr_region *region; /* own, or the registered one */
+    uint64_t offset;         /* where what it reads begins */
     cr_region_way way;       /* of this feed: what is mapped may have got holes since */
     bool foreign;            /* counted: its file may hang */
     pthread_mutex_t mutex;
-    uint64_t next, total; /* bytes after the source's offset; guarded by mutex */
+    uint64_t next, total; /* bytes after offset; guarded by mutex */
     uint32_t alive;       /* slots that have not ended; guarded by mutex */
     slot slots[CR_FEED_SLOTS];
 };
@@ -77,8 +78,8 @@ static uint64_t step_of(const cr_feed *feed) {
     if (feed->way == CR_REGION_FETCH) return feed->total;
     static const uint64_t steps[] = {
         [CR_REGION_MAP] = WINDOW_BYTES, [CR_REGION_READ] = CR_SLAB_BYTES, [CR_REGION_SLOW] = SLOW_BYTES};
-    uint64_t unit = cr_job_unit(feed->job);
-    return steps[feed->way] / unit * unit;
+    const uint64_t unit = cr_job_unit(feed->job), step = steps[feed->way] / unit * unit;
+    return step ? step : unit; /* of blocks that are longer each is brought by itself */
 }
 
 /* Nobody can end a call before its file answers, so its user may not take all places by such files. */
@@ -92,26 +93,6 @@ static cr_status count_foreign(cr_feed *feed, cr_error *error) {
                    o->most_foreign);
 }
 
-cr_status cr_feed_measure(const cr_feed_options *o, cr_dtype dtype, uint64_t size, uint64_t *total, cr_error *error) {
-    const cr_source *source = &o->input.sources[0];
-    const cr_range_asked asked = {.of = source->kept ? "region" : "descriptor",
-                                  .dtype = cr_dtype_name(dtype),
-                                  .element = cr_dtype_size(dtype),
-                                  .offset = source->offset,
-                                  .to_end = o->to_end,
-                                  .count = o->count,
-                                  .expects = o->expects,
-                                  .expected = o->expected};
-    uint64_t bytes;
-    cr_status status = cr_range_measure(&asked, size, &bytes, error);
-    if (status != CR_OK) return status;
-    if (bytes > o->max_bytes)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "input: %llu bytes exceed %s, %llu", (unsigned long long)bytes,
-                       o->max_option, (unsigned long long)o->max_bytes);
-    *total = bytes;
-    return CR_OK;
-}
-
 /* What the feed will read, and how: on a thread where looking may block. */
 static cr_status inspect(cr_feed *feed, cr_error *error) {
     const cr_feed_options *o = &feed->options;
@@ -121,9 +102,10 @@ static cr_status inspect(cr_feed *feed, cr_error *error) {
         status = cr_region_inspect(&feed->own, source->descriptor, error);
         feed->way = feed->own.way;
     }
-    if (status == CR_OK) status = cr_feed_measure(o, feed->job->dtype, feed->region->size, &feed->total, error);
+    if (status == CR_OK)
+        status = cr_feed_measure(o, feed->job->dtype, feed->region->size, &feed->offset, &feed->total, error);
     if (status == CR_OK && source->kept)
-        status = cr_kept_check(source->kept, source->offset, feed->total, &feed->way, error);
+        status = cr_kept_check(source->kept, feed->offset, feed->total, &feed->way, error);
     if (cr_job_axis_in_strips(feed->job) && feed->way == CR_REGION_MAP) feed->way = CR_REGION_READ;
     if (feed->way == CR_REGION_READ && feed->region->shared && cr_queue_reads(o->queue, feed->job, feed->total))
         feed->way = CR_REGION_FETCH;
@@ -170,6 +152,7 @@ static void inspect_run(cr_file_task *task) {
     uint64_t steps = (feed->total - 1) / step_of(feed) + 1;
     uint32_t most = feed->way == CR_REGION_SLOW ? SLOW_SLOTS : CR_FEED_SLOTS;
     if (feed->job->in_order) most = 1; /* a slab with a later range must not keep an earlier one from its slab */
+    if (feed->way != CR_REGION_MAP && feed->way != CR_REGION_FETCH && step_of(feed) > CR_SLAB_BYTES) most = 1;
     uint32_t count = steps < most ? (uint32_t)steps : most;
     feed->alive = count; /* before the first slot can end */
     for (uint32_t i = 0; i < count; i++) {
@@ -206,7 +189,7 @@ static void slot_release(cr_segment *segment) {
 static cr_status slot_still(cr_segment *segment, uint64_t end, cr_error *error) {
     slot *s = cr_container(segment, slot, segment);
     const cr_feed *feed = s->feed;
-    end += feed->source->offset + s->begin;
+    end += feed->offset + s->begin;
     return feed->source->kept ? cr_kept_still(feed->source->kept, end, error)
                               : cr_region_still(feed->region, end, error);
 }
@@ -237,8 +220,7 @@ static void fill_on(slot *s) {
                    step = fetches ? (FETCH_BYTES - 1) / unit * unit + unit : bytes;
     for (bool sealed = false; !sealed;) {
         const uint64_t at = s->fetched, piece = bytes - at < step ? bytes - at : step;
-        if (fetches)
-            cr_region_fetch(feed->region, feed->source->offset + s->begin + at, s->window.data + at, (size_t)piece);
+        if (fetches) cr_region_fetch(feed->region, feed->offset + s->begin + at, s->window.data + at, (size_t)piece);
         s->fetched = cr_queue_stopped(queue, feed->job) ? bytes : at + piece;
         sealed = s->fetched == bytes;
         s->holding = sealed;
@@ -252,7 +234,7 @@ static void fill_on(slot *s) {
 static cr_status fill_window(slot *s, cr_error *error) {
     cr_feed *feed = s->feed;
     cr_kept *kept = feed->source->kept;
-    uint64_t offset = feed->source->offset + s->begin;
+    uint64_t offset = feed->offset + s->begin;
     if (kept)
         s->window = (cr_window){.data = kept->map.data + offset}; /* nothing to unmap afterwards */
     else if (cr_region_map(feed->region, offset, (size_t)s->bytes, &s->window, error) != CR_OK)
@@ -269,7 +251,7 @@ static cr_status fill_window(slot *s, cr_error *error) {
 
 static cr_status slot_fetch(cr_segment *segment, uint64_t offset, void *into, size_t bytes, cr_error *error) {
     const slot *s = cr_container(segment, slot, segment);
-    return cr_region_read(s->feed->region, s->feed->source->offset + s->begin + offset, into, bytes, error);
+    return cr_region_read(s->feed->region, s->feed->offset + s->begin + offset, into, bytes, error);
 }
 
 static cr_status offer_unread(slot *s) {
@@ -285,7 +267,7 @@ static cr_status offer_unread(slot *s) {
 
 /* Has memory to read into: true. False: slot_resume will come with a slab. NULL in *into: there is no memory. */
 static bool take_memory(slot *s, void **into) {
-    if (s->feed->way == CR_REGION_SLOW || s->feed->job->may_pause) {
+    if (s->feed->way == CR_REGION_SLOW || s->feed->job->may_pause || step_of(s->feed) > CR_SLAB_BYTES) {
         if (!s->own) s->own = malloc(step_of(s->feed));
         *into = s->own;
         return true;
@@ -306,7 +288,7 @@ static cr_status read_range(const slot *s, uint8_t *into, cr_error *error) {
     for (uint64_t done = 0; status == CR_OK && done < s->bytes;) {
         uint64_t offset, now = cr_job_axis_run(feed->job, s->begin + done, &offset);
         if (now > s->bytes - done) now = s->bytes - done;
-        status = cr_region_read(feed->region, feed->source->offset + offset, into + done, (size_t)now, error);
+        status = cr_region_read(feed->region, feed->offset + offset, into + done, (size_t)now, error);
         done += now;
     }
     return status;
@@ -398,15 +380,15 @@ static void offer_whole(const cr_feed_options *o, direct *d, uint64_t total) {
 /* The whole range at once, without a files thread. */
 static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *error) {
     const cr_source *source = &o->input.sources[0];
-    uint64_t total;
+    uint64_t offset, total;
     cr_region_way way;
-    cr_status status = cr_feed_measure(o, job->dtype, source->kept->region.size, &total, error);
-    if (status == CR_OK) status = cr_kept_check(source->kept, source->offset, total, &way, error);
+    cr_status status = cr_feed_measure(o, job->dtype, source->kept->region.size, &offset, &total, error);
+    if (status == CR_OK) status = cr_kept_check(source->kept, offset, total, &way, error);
     direct *d = status == CR_OK ? malloc(sizeof *d) : NULL;
     if (!d) return status != CR_OK ? status : cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
-    cr_segment_init(&d->segment, job, source->kept->map.data + source->offset, 0);
+    cr_segment_init(&d->segment, job, source->kept->map.data + offset, 0);
     d->kept = d->segment.kept = source->kept;
-    d->offset = source->offset;
+    d->offset = offset;
     d->segment.aligned = d->segment.mapped = true;
     d->segment.still = direct_still;
     d->segment.release = direct_release;
@@ -418,12 +400,12 @@ static cr_status start_direct(cr_job *job, const cr_feed_options *o, cr_error *e
 /* In a GPU's memory: no byte moves, and only that GPU's lane claims. */
 static cr_status start_on_device(cr_job *job, const cr_feed_options *o, cr_error *error) {
     const cr_source *source = &o->input.sources[0];
-    uint64_t total;
-    cr_status status = cr_feed_measure(o, job->dtype, source->kept->region.size, &total, error);
+    uint64_t offset, total;
+    cr_status status = cr_feed_measure(o, job->dtype, source->kept->region.size, &offset, &total, error);
     if (status != CR_OK) return status;
     direct *d = malloc(sizeof *d);
     if (!d) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to read the region");
-    cr_segment_init(&d->segment, job, (const uint8_t *)(uintptr_t)source->kept->device.address + source->offset,
+    cr_segment_init(&d->segment, job, (const uint8_t *)(uintptr_t)source->kept->device.address + offset,
                     0); /* NOLINT */
     d->kept = d->segment.kept = source->kept;
     d->segment.aligned = true;

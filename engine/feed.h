@@ -48,15 +48,19 @@ typedef struct cr_feed_options {
     size_t most_foreign;    /* calls of owner on files that may hang; 0: any number */
     bool to_end;            /* as many elements as the file holds after offset; otherwise count */
     uint64_t count;
-    bool expects; /* the request's shape says how many elements there must be */
+    const char *expects; /* what says how many elements there must be: "axis: its shape"; NULL: nothing does */
     uint64_t expected;
+    bool is_cut; /* only elements [from, till) are read, which are those of segments; the input has as many at least */
+    uint64_t from, till;
 } cr_feed_options;
 
 /* Takes over the job's one hold. Bad input stops the job with the reason, or is told at once (descriptor closed, or region
  * let go, and the hold still the caller's), as is a lack of memory. */
 cr_status cr_feed_start(cr_job *job, const cr_feed_options *options, cr_error *error);
 
-/* How many bytes of an input of size bytes the request means. INVALID_ARGUMENT says why there is no such range. */
-cr_status cr_feed_measure(const cr_feed_options *o, cr_dtype dtype, uint64_t size, uint64_t *total, cr_error *error);
+/* feed_measure.c: which bytes of an input of size bytes are read: *total from *offset on. INVALID_ARGUMENT says why there is no such
+ * range. */
+cr_status cr_feed_measure(const cr_feed_options *o, cr_dtype dtype, uint64_t size, uint64_t *offset, uint64_t *total,
+                          cr_error *error);
 
 #endif

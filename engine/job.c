@@ -3,7 +3,9 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -12,50 +14,39 @@
 
 static _Atomic uint64_t numbers;
 
+/* All members but the partial, which is long and has a beginning of its own. */
+static void clear(cr_job *job) {
+    const size_t partial = offsetof(cr_job, partial), behind = partial + sizeof job->partial;
+    memset(job, 0, partial);
+    memset((char *)job + behind, 0, sizeof *job - behind);
+}
+
 cr_job *cr_job_new(cr_dtype dtype, uint32_t families) {
     cr_job *job = malloc(sizeof *job);
     if (!job) return NULL;
+    clear(job);
     job->number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
-    job->user = job->client = 0;
-    job->ops = 0;
-    job->trace_id = 0;
-    job->owner = NULL;
-    job->ticket = (cr_ticket){0};
     job->dtype = dtype;
     job->families = families;
     job->wants = CR_WANTS_ALL;
     job->element = (uint32_t)cr_dtype_size(dtype);
-    job->mask = (cr_mask){.kind = CR_MASK_NONE};
-    job->layout = NULL;
+    job->mask.kind = CR_MASK_NONE;
     job->grain = cr_partial_grain(dtype, families);
     for (int kind = 0; kind < CR_LANE_KINDS; kind++) cr_waiting_init(&job->ready[kind]);
     job->kinds = CR_BY_CPU;
-    job->gpu_from = job->slabs_from = 0;
-    job->by_host = false;
     job->device = -1;
     cr_list_init(&job->done);
     cr_list_init(&job->segments);
     cr_list_init(&job->unfolded);
     job->state = CR_JOB_OPEN;
     job->holds = 1;
-    job->claims = 0;
-    job->claimable = job->total_bytes = job->claimed_bytes = job->folded_bytes = 0;
     job->in_order = job->grain > 1;
     job->error.code = CR_OK;
-    job->error.text[0] = 0;
     cr_partial_init(&job->partial, dtype, families);
-    job->named = NULL;
-    job->axis = NULL;
-    job->sink = NULL;
-    job->base = job->claim_bytes = job->claim_most = job->claim_output = 0;
-    job->most_claims = 0;
-    job->brought = job->may_pause = false;
     cr_list_init(&job->outputs);
     cr_list_init(&job->news);
-    job->output_bytes = 0;
     atomic_init(&job->lanes, 0);
     job->opened_ns = cr_now_ns();
-    job->first_claim_ns = job->done_ns = 0;
     cr_metric_add(jobs, 1);
     return job;
 }
@@ -78,6 +69,10 @@ void cr_job_free(cr_job *job) {
     for (cr_list *node; (node = cr_list_pop(&job->outputs));) free(cr_container(node, cr_output, link));
     if (job->axis) cr_job_axis_free(job->axis);
     if (job->sink) job->sink->free(job->sink);
+    for (cr_held *held = job->held, *next; held; held = next) {
+        next = held->next;
+        held->release(held);
+    }
     free(job->named);
     cr_metric_sub(jobs, 1);
     free(job);

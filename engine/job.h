@@ -29,6 +29,12 @@ enum { CR_BY_CPU = 1 << CR_KIND_CPU, CR_BY_GPU = 1 << CR_KIND_GPU };
 
 typedef enum cr_job_state { CR_JOB_OPEN, CR_JOB_STOPPING, CR_JOB_DONE, CR_JOB_STATES } cr_job_state;
 
+/* What the folds of a job read beside its segments. */
+typedef struct cr_held {
+    struct cr_held *next;
+    void (*release)(struct cr_held *held);
+} cr_held;
+
 typedef struct cr_job {
     void *owner;           /* the call that waits for it; NULL once answered. The loop's */
     cr_ticket ticket;      /* of a call that was answered before the job was done. The loop's */
@@ -41,8 +47,13 @@ typedef struct cr_job {
     uint32_t element; /* bytes */
     cr_mask
         mask; /* of the whole input, and as long in memory as the job is open: the caller's. CR_MASK_NONE unless it is set */
+    const uint8_t
+        *beside;   /* the second array, likewise, where it is all in memory. NULL: there is none, or segments have it */
+    cr_held *held; /* which is let go of when the job is freed. Set before the first claim */
+    const struct cr_quantile
+        *quantile; /* a read for ops by rank, into counts, which all workers add to: the caller's. NULL: none */
+    uint64_t *counts;
     const struct cr_layout *layout; /* the input is a block of a larger array; it lives as long. NULL: it is none */
-    uint32_t second;                /* bytes of an element of the second array; 0: the op takes one */
     uint64_t grain;                 /* elements; cuts between segments and claims fall on multiples of it */
     uint64_t claim_bytes;           /* axis: lanes want as much at once, as far as there is; 0: whatever is ready */
     uint64_t claim_most;            /* axis: and no more than this; 0: no limit of its own */
@@ -90,8 +101,9 @@ typedef struct cr_segment {
     cr_list link; /* Q: in job->segments */
     cr_job *job;
     const uint8_t *data;
-    const uint8_t *second;   /* the second array's elements that belong to data's; NULL: the op takes one */
-    uint64_t index;          /* element index of data[0] */
+    const uint8_t
+        *second;    /* the second array's elements that belong to data's; NULL: there is none, or job->beside has it */
+    uint64_t index; /* element index of data[0] */
     uint64_t ready, claimed; /* Q: bytes from data */
     bool sealed;             /* Q: ready moves no more */
     uint32_t claims;         /* Q */
@@ -128,7 +140,7 @@ static inline uint64_t cr_job_unit(const cr_job *job) { return job->grain * job-
 
 /* Whether any worker may fold any range of it. */
 static inline bool cr_job_is_divisible(const cr_job *job) {
-    return !job->axis && !job->named && !job->in_order && !job->may_pause;
+    return !job->axis && !job->named && !job->in_order && !job->may_pause && !job->quantile;
 }
 
 /* A job in state OPEN with one hold. NULL when there is no memory. */

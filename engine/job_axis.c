@@ -1,5 +1,5 @@
 /* job_axis: whole blocks, carried states, pieces. Thread: workers; see job_axis.h. Owner: the job. */
-#include "engine/job_axis.h"
+#include "engine/job_axis_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ typedef unsigned long long ull;
 
 typedef struct piece {
     cr_list link;
-    uint64_t block, have;
+    uint64_t block, have, elements; /* of all its elements, so many are in state */
     void *state;
 } piece;
 
@@ -21,13 +21,14 @@ static void piece_free(piece *p) {
 
 void cr_job_axis_free(cr_job_axis *axis) {
     for (cr_list *node; (node = cr_list_pop(&axis->pieces));) piece_free(cr_container(node, piece, link));
+    cr_job_keys_free(axis->keys);
     pthread_mutex_destroy(&axis->mutex);
     free(axis);
 }
 
-/* Room for count answers of every op; out[k] is where op k's begin, and its statuses if there are some, as cr_axis_spec says. */
-static cr_output *output_new(const cr_job_axis *axis, uint64_t first, uint64_t count, void *out[], cr_error *error) {
-    uint64_t bytes = count * axis->answer_bytes;
+cr_output *cr_job_axis_output_new(const cr_job_axis *axis, uint64_t first, uint64_t count, void *out[],
+                                  cr_error *error) {
+    uint64_t bytes = axis->placed ? 0 : count * axis->answer_bytes;
     cr_output *output = malloc(sizeof *output + bytes);
     if (!output) {
         cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %llu answers", (ull)count);
@@ -39,6 +40,11 @@ static cr_output *output_new(const cr_job_axis *axis, uint64_t first, uint64_t c
     output->bytes = bytes;
     output->missing = 0;
     uint8_t *at = output->data;
+    for (uint32_t k = 0; axis->placed && k < axis->spec.op_count; k++) {
+        out[k] = (uint8_t *)axis->to[k] + first * axis->width[k];
+        if (axis->spec.statuses) out[axis->spec.op_count + k] = (uint8_t *)axis->to[axis->spec.op_count + k] + first;
+    }
+    if (axis->placed) return output;
     for (uint32_t k = 0; k < axis->spec.op_count; k++) {
         out[k] = at;
         at += count * axis->width[k];
@@ -92,9 +98,12 @@ static cr_output *statuses_of(const cr_job_axis *axis, cr_output *output, void *
     return shorter ? shorter : output;
 }
 
-/* Hands an output to the loop, or writes it where the client wants it. */
-static cr_status emit(cr_queue *queue, cr_job *job, cr_output *output, void *const out[], cr_error *error) {
+cr_status cr_job_axis_output_emit(cr_queue *queue, cr_job *job, cr_output *output, void *const out[], cr_error *error) {
     cr_status status = CR_OK;
+    if (job->axis->placed) {
+        free(output);
+        return CR_OK;
+    }
     output_done(job->axis, output, out);
     if (job->sink) {
         if (!cr_queue_stopped(queue, job)) status = write_output(job, output, out, error);
@@ -104,7 +113,7 @@ static cr_status emit(cr_queue *queue, cr_job *job, cr_output *output, void *con
     return status;
 }
 
-static uint64_t answers_at_once(const cr_job_axis *axis) {
+uint64_t cr_job_axis_answers_at_once(const cr_job_axis *axis) {
     uint64_t n = CR_JOB_AXIS_OUTPUT_BYTES / axis->answer_bytes;
     return n ? n : 1;
 }
@@ -113,9 +122,9 @@ static uint64_t answers_at_once(const cr_job_axis *axis) {
 typedef struct place {
     const cr_axis_spec *spec; /* of its strip */
     uint64_t first, elements,
-        answers;      /* its first element, in the job's order; of it; the number of its first answer */
-    uint64_t in_mask; /* its first element, in the array's order, which is the mask's */
-    uint64_t end;     /* element after its strip */
+        answers;       /* its first element, in the job's order; of it; the number of its first answer */
+    uint64_t in_array; /* its first element, in the array's order, which is that of its mask and its second array */
+    uint64_t end;      /* element after its strip */
 } place;
 
 static place place_of(const cr_job_axis *axis, uint64_t block) {
@@ -138,8 +147,7 @@ static uint64_t block_of(const cr_job_axis *axis, uint64_t element) {
     return strip * outer + element % strips / (n * axis->of_strip[strip + 1 == axis->strips].shape.inner);
 }
 
-/* Scratch for whole blocks, kept while it is large enough. */
-static cr_status need_scratch(cr_job_axis_hand *hand, size_t bytes, cr_error *error) {
+cr_status cr_job_axis_need_scratch(cr_job_axis_hand *hand, size_t bytes, cr_error *error) {
     if (hand->scratch_bytes >= bytes) return CR_OK;
     free(hand->scratch);
     hand->scratch_bytes = (bytes + 63) / 64 * 64;
@@ -153,21 +161,20 @@ static cr_status need_scratch(cr_job_axis_hand *hand, size_t bytes, cr_error *er
 static cr_status whole_blocks(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *claim, const uint8_t *data,
                               const place *first, uint64_t blocks, cr_error *error) {
     const cr_job_axis *axis = claim->job->axis;
-    uint64_t inner = first->spec->shape.inner, step = answers_at_once(axis) / inner;
-    cr_status status = need_scratch(hand, cr_axis_scratch(first->spec), error);
+    uint64_t inner = first->spec->shape.inner, step = cr_job_axis_answers_at_once(axis) / inner;
+    cr_status status = cr_job_axis_need_scratch(hand, cr_axis_scratch(first->spec), error);
     if (!step || axis->strips > 1) step = 1; /* in strips the answers of two blocks do not follow each other */
     for (uint64_t done = 0; status == CR_OK && done < blocks; done += step) {
         void *out[CR_AXIS_PLACES];
         uint64_t now = blocks - done < step ? blocks - done : step;
         uint64_t answer = first->answers + done * axis->spec.shape.inner;
-        cr_output *output = output_new(axis, answer, now * inner, out, error);
+        cr_output *output = cr_job_axis_output_new(axis, answer, now * inner, out, error);
         if (!output) return error->code;
-        const cr_view view = {
-            data + done * first->elements * claim->job->element,
-            cr_mask_from(claim->job->mask, first->in_mask + done * axis->spec.shape.n * axis->spec.shape.inner)};
+        const cr_view view = cr_claim_view(claim, data + done * first->elements * claim->job->element,
+                                           first->in_array + done * axis->spec.shape.n * axis->spec.shape.inner, 0);
         status = cr_cpu_axis_blocks_view(first->spec, &view, answer, now, hand->scratch, out, error);
         if (status == CR_OK)
-            status = emit(queue, claim->job, output, out, error);
+            status = cr_job_axis_output_emit(queue, claim->job, output, out, error);
         else
             free(output);
     }
@@ -177,15 +184,15 @@ static cr_status whole_blocks(cr_queue *queue, cr_job_axis_hand *hand, const cr_
 cr_status cr_job_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_t count, const void *const out[],
                            cr_error *error) {
     const cr_job_axis *axis = job->axis;
-    uint64_t step = answers_at_once(axis);
+    uint64_t step = cr_job_axis_answers_at_once(axis);
     for (uint64_t at = 0; at < count; at += step) {
         void *to[CR_AXIS_PLACES];
         uint64_t now = count - at < step ? count - at : step;
-        cr_output *output = output_new(axis, first + at, now, to, error);
+        cr_output *output = cr_job_axis_output_new(axis, first + at, now, to, error);
         if (!output) return error->code;
         for (uint32_t k = 0; k < axis->spec.op_count; k++)
             memcpy(to[k], (const uint8_t *)out[k] + at * axis->width[k], now * axis->width[k]);
-        if (emit(queue, job, output, to, error) != CR_OK) return error->code;
+        if (cr_job_axis_output_emit(queue, job, output, to, error) != CR_OK) return error->code;
     }
     return CR_OK;
 }
@@ -194,18 +201,18 @@ cr_status cr_job_axis_emit(cr_queue *queue, cr_job *job, uint64_t first, uint64_
 static cr_status finish_block(cr_queue *queue, cr_job *job, uint64_t block, const void *state, cr_error *error) {
     const cr_job_axis *axis = job->axis;
     const place at = place_of(axis, block);
-    uint64_t inner = at.spec->shape.inner, step = answers_at_once(axis);
+    uint64_t inner = at.spec->shape.inner, step = cr_job_axis_answers_at_once(axis);
     for (uint64_t column = 0; column < inner; column += step) {
         void *out[CR_AXIS_PLACES];
         uint64_t now = inner - column < step ? inner - column : step;
-        cr_output *output = output_new(axis, at.answers + column, now, out, error);
+        cr_output *output = cr_job_axis_output_new(axis, at.answers + column, now, out, error);
         if (!output) return error->code;
         cr_status status = cr_columns_finish(at.spec, state, at.answers + column, column, now, out, error);
         if (status != CR_OK) {
             free(output);
             return status;
         }
-        if (emit(queue, job, output, out, error) != CR_OK) return error->code;
+        if (cr_job_axis_output_emit(queue, job, output, out, error) != CR_OK) return error->code;
     }
     return CR_OK;
 }
@@ -233,8 +240,8 @@ static void *take_piece(cr_job_axis *axis, uint64_t block, uint64_t *have) {
 }
 
 /* Adds a state to its block's piece; takes over state. *complete: the block's state, when it is whole now. */
-static cr_status add_piece(cr_job_axis *axis, uint64_t block, uint64_t have, void *state, void **complete,
-                           cr_error *error) {
+static cr_status add_piece(cr_job_axis *axis, uint64_t block, uint64_t have, uint64_t elements, void *state,
+                           void **complete, cr_error *error) {
     cr_status status = CR_OK;
     *complete = NULL;
     pthread_mutex_lock(&axis->mutex);
@@ -244,13 +251,13 @@ static cr_status add_piece(cr_job_axis *axis, uint64_t block, uint64_t have, voi
         cr_columns_merge(at.spec, found->state, state);
         found->have += have;
         free(state);
-        if (found->have == at.elements) {
+        if (found->have == found->elements) {
             cr_list_remove(&found->link);
             *complete = found->state;
             free(found);
         }
     } else if ((found = malloc(sizeof *found))) {
-        *found = (piece){.block = block, .have = have, .state = state};
+        *found = (piece){.block = block, .have = have, .elements = elements, .state = state};
         cr_list_append(&axis->pieces, &found->link);
     } else {
         free(state);
@@ -266,10 +273,10 @@ void cr_job_axis_let_go(cr_queue *queue, cr_job_axis_hand *hand) {
     cr_error error;
     void *complete = NULL;
     cr_status status = CR_OK;
-    if (hand->have == place_of(job->axis, hand->block).elements)
+    if (hand->have == hand->elements)
         complete = hand->state;
     else
-        status = add_piece(job->axis, hand->block, hand->have, hand->state, &complete, &error);
+        status = add_piece(job->axis, hand->block, hand->have, hand->elements, hand->state, &complete, &error);
     hand->state = NULL;
     if (complete) status = finish_block(queue, job, hand->block, complete, &error);
     free(complete);
@@ -278,7 +285,8 @@ void cr_job_axis_let_go(cr_queue *queue, cr_job_axis_hand *hand) {
     cr_queue_unhold(queue, job);
 }
 
-static cr_status take_up(cr_queue *queue, cr_job_axis_hand *hand, cr_job *job, uint64_t block, cr_error *error) {
+cr_status cr_job_axis_take_up(cr_queue *queue, cr_job_axis_hand *hand, cr_job *job, uint64_t block, uint64_t elements,
+                              cr_error *error) {
     cr_job_axis *axis = job->axis;
     const cr_axis_spec *spec = place_of(axis, block).spec;
     if (hand->state && hand->job == job && hand->block == block) return CR_OK;
@@ -299,6 +307,7 @@ static cr_status take_up(cr_queue *queue, cr_job_axis_hand *hand, cr_job *job, u
     }
     hand->job = job;
     hand->block = block;
+    hand->elements = elements;
     return CR_OK;
 }
 
@@ -306,6 +315,14 @@ void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *c
     cr_job *job = claim->job;
     const cr_job_axis *axis = job->axis;
     uint64_t at = claim->index, end = at + claim->bytes / job->element;
+    if (axis->keys) {
+        cr_job_axis_fold_keys(queue, claim, error);
+        return;
+    }
+    if (cr_axis_by_offsets(&axis->spec)) {
+        cr_job_axis_fold_offsets(queue, hand, claim, error);
+        at = end;
+    }
     while (at < end) {
         const uint8_t *data = claim->data + (at - claim->index) * job->element;
         const uint64_t block = block_of(axis, at);
@@ -318,8 +335,8 @@ void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *c
             continue;
         }
         uint64_t now = in.elements - offset < left ? in.elements - offset : left;
-        if (take_up(queue, hand, job, block, error) != CR_OK) return;
-        const cr_view view = {data, cr_mask_from(job->mask, in.in_mask)};
+        if (cr_job_axis_take_up(queue, hand, job, block, in.elements, error) != CR_OK) return;
+        const cr_view view = cr_claim_view(claim, data, in.in_array, offset);
         cr_cpu_columns_fold_view(in.spec, hand->state, &view, now, offset);
         hand->have += now;
         at += now;
@@ -330,12 +347,12 @@ void cr_job_axis_fold(cr_queue *queue, cr_job_axis_hand *hand, const cr_claim *c
 
 static cr_output *empty_next(cr_job_axis *axis, void *out[], cr_error *error) {
     const cr_axis_spec *spec = &axis->spec;
-    uint64_t all = spec->shape.outer * spec->shape.inner, count = answers_at_once(axis);
+    uint64_t all = spec->shape.outer * spec->shape.inner, count = cr_job_axis_answers_at_once(axis);
     if (all - axis->empty_next < count) count = all - axis->empty_next;
     if (!count) return NULL;
     cr_partial none;
     cr_partial_init(&none, spec->dtype, spec->families);
-    cr_output *output = output_new(axis, axis->empty_next, count, out, error);
+    cr_output *output = cr_job_axis_output_new(axis, axis->empty_next, count, out, error);
     for (uint32_t k = 0; output && k < spec->op_count; k++) {
         uint8_t *status = spec->statuses ? out[spec->op_count + k] : NULL;
         if (cr_axis_store_or(&none, spec->ops[k], &spec->finish, axis->empty_next, out[k], status, error) != CR_OK) {

@@ -9,6 +9,11 @@
  * brings the input asks cr_job_axis_run where its next bytes lie, or keeps the whole of a stream and asks cr_job_axis_turned
  * where they belong.
  *
+ * By offsets (spec.offsets) each segment is a block of its own length. A claim answers those that lie wholly in it, and the empty ones
+ * among them; the empty ones where the last border lies belong to the last claim. The offsets stay the caller's, and may change: each
+ * claim copies and checks those that it reads by. How many answers a claim brings does not follow from its bytes, because there may be
+ * any number of empty segments, so whoever admits such a job counts all of its answers (axis->memory does).
+ *
  * Thread: spec and sizes are fixed at make time; pieces have a mutex of their own (merging many columns takes too long for
  * the queue's). Owner: the job. */
 #ifndef CURED_ENGINE_JOB_AXIS_H
@@ -17,6 +22,7 @@
 #include <pthread.h>
 
 #include "engine/queue.h"
+#include "kernels/core/keys.h"
 #include "kernels/cpu/axis.h"
 
 enum {
@@ -67,6 +73,10 @@ typedef struct cr_job_axis {
     uint64_t memory;          /* bytes that the job may hold, at most: states, answers, input that waits or is kept */
     uint32_t whole_kinds; /* not 0: where all of the input can be claimed in whole blocks, it is, by these (CR_BY_*) */
     uint64_t empty_next;  /* n = 0: answers made so far; the loop's */
+    struct cr_job_keys *keys; /* of a job that answers by key (job_axis_keys.c); NULL: it does not */
+    uint64_t from, till;      /* by offsets: the array's element that is the input's first, and the last border */
+    bool placed;              /* answers go straight to these places, and into no outputs */
+    void *to[CR_AXIS_PLACES];
     pthread_mutex_t mutex;
     cr_list pieces;                           /* incomplete blocks; guarded by mutex */
     cr_axis_missing missing[CR_AXIS_MAX_OPS]; /* with statuses, by op; guarded by mutex until the job is done */
@@ -82,7 +92,7 @@ static inline const uint8_t *cr_output_statuses(const cr_output *output, const c
  * state have gone out. */
 typedef struct cr_job_axis_hand {
     cr_job *job;
-    uint64_t block, have; /* elements of that block in state */
+    uint64_t block, have, elements; /* of that block's elements, so many are in state */
     void *state;
     bool holds;
     void *scratch;
@@ -93,6 +103,17 @@ typedef struct cr_job_axis_hand {
  * INVALID_ARGUMENT where the input cannot come in strips, or is too long to be kept. axis->memory is for admission. */
 cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, cr_job_axis_input input,
                            uint64_t max_bytes, cr_error *error);
+/* The same by offsets, which were checked. The input is the array's elements [from, …), as many as segments need at least. */
+cr_status cr_job_axis_make_by_offsets(cr_job *job, const cr_axis_spec *spec, uint64_t from, uint32_t workers,
+                                      uint64_t max_bytes, cr_error *error);
+/* The same by key: shape is (groups, rows, columns), and wants are CR_WANTS_... of the ops. The keys stay the caller's. RESOURCE_EXHAUSTED
+ * where the states of so many groups are beyond the limit (kernels/cpu/keys/keys.h). max_bytes says how many workers have some. strict:
+ * states and answers stay within max_bytes, whatever comes: INVALID_ARGUMENT where not even one state of zeros does. */
+cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants,
+                                   uint32_t workers, uint64_t max_bytes, bool strict, cr_error *error);
+/* From now on answers are made where they are wanted: places as cr_axis_spec says, of all answers, where statuses are zeros. Of a job that
+ * nothing was offered of yet, and whose axis has elements. Whoever takes them when the job is done completes their statuses. */
+void cr_job_axis_place(cr_job *job, void *const places[]);
 /* Where bytes [at, …) of the job's input lie: offset in the array, in bytes. Returns how many lie there in a row. */
 uint64_t cr_job_axis_run(const cr_job *job, uint64_t at, uint64_t *offset);
 /* The same the other way round: at what byte of the input the array's bytes [offset, …) belong. */

@@ -1,10 +1,11 @@
 /* job_axis_plan: how the claims of a job along an axis are cut, whether its input comes in strips of columns, and the memory it
  * may hold. Thread: see job_axis.h. Owner: the job. */
-#include "engine/job_axis.h"
+#include "engine/job_axis_internal.h"
 
 #include <stdlib.h>
 
 #include "engine/sink.h"
+#include "kernels/cpu/keys/keys.h"
 
 typedef unsigned long long ull;
 
@@ -18,7 +19,8 @@ static uint64_t times(uint64_t a, uint64_t b) { return b && a > UINT64_MAX / b ?
 static uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
 static bool is_whole(const cr_job_axis *axis, const cr_job *job) {
-    return axis->block * job->element <= CR_JOB_AXIS_GRAIN_BYTES;
+    if (cr_axis_by_offsets(&axis->spec)) return false;
+    return axis->block * job->element <= CR_JOB_AXIS_GRAIN_BYTES || cr_axis_is_uncut(&axis->spec);
 }
 
 /* Statuses beside a sink, which wait for the client while the job does not. */
@@ -54,7 +56,8 @@ static uint64_t states_beside(const cr_job_axis *axis) {
 }
 
 static uint64_t most_states(const cr_job_axis *axis, const cr_job *job, uint32_t workers) {
-    uint64_t claims = axis->block * axis->spec.shape.outer * job->element / CR_CLAIM_LEAST_BYTES + 1;
+    const uint64_t blocks = cr_axis_by_offsets(&axis->spec) ? 1 : axis->spec.shape.outer;
+    uint64_t claims = axis->block * blocks * job->element / CR_CLAIM_LEAST_BYTES + 1;
     return cr_axis_in_order(&axis->spec) ? 1 : least(workers, claims) + states_beside(axis);
 }
 
@@ -71,9 +74,9 @@ static cr_status plan_states(cr_job_axis *axis, cr_job *job, uint32_t workers, u
     uint64_t fit = other > max_bytes ? 0 : state ? (max_bytes - other) / state : 1;
     if (!fit)
         return cr_fail(error, CR_INVALID_ARGUMENT,
-                       "axis: %llu bytes of state and %llu of answers and input exceed max_state_bytes_per_connection "
-                       "or max_state_bytes, %llu",
-                       (ull)state, (ull)other, (ull)max_bytes);
+                       "%s: %llu bytes of state and %llu of answers and input exceed what "
+                       "max_state_bytes_per_connection or max_state_bytes leave, %llu",
+                       cr_axis_by_offsets(&axis->spec) ? "offsets" : "axis", (ull)state, (ull)other, (ull)max_bytes);
     if (fit < states) {
         in_order = fit <= beside;
         states = in_order ? 1 : fit;
@@ -142,6 +145,56 @@ static cr_status plan_strips(cr_job_axis *axis, cr_job *job, uint32_t workers, u
     }
 }
 
+cr_status cr_job_axis_make_by_offsets(cr_job *job, const cr_axis_spec *spec, uint64_t from, uint32_t workers,
+                                      uint64_t max_bytes, cr_error *error) {
+    const uint64_t elements = cr_offsets_span(&spec->offsets);
+    cr_axis_spec counted = *spec;
+    counted.shape = (cr_shape){spec->offsets.count, elements, 1};
+    cr_job_axis *axis = axis_new(job, &counted, error);
+    if (!axis) return error->code;
+    axis->from = from;
+    axis->till = cr_offsets_at(&spec->offsets, spec->offsets.count);
+    axis->block = elements;
+    if (!elements) return CR_OK; /* all segments are empty: the loop makes their answers */
+    const uint64_t all = times(spec->offsets.count, axis->answer_bytes);
+    job->may_pause = all > CR_JOB_AXIS_PENDING_BYTES && !job->sink;
+    /* So many bytes have as many answers as an output, where the segments are alike. */
+    const uint64_t slice = elements / spec->offsets.count * job->element;
+    const uint64_t most = times(cr_job_axis_answers_at_once(axis), slice ? slice : 1);
+    if (job->may_pause && most < CR_JOB_AXIS_CLAIM_BYTES)
+        job->claim_most = most > CR_CLAIM_LEAST_BYTES ? most : CR_CLAIM_LEAST_BYTES;
+    const uint64_t held = job->sink ? plus(least(all, CR_JOB_AXIS_PENDING_BYTES), statuses_beside(axis, job)) : all;
+    return plan_states(axis, job, workers, held, max_bytes, error);
+}
+
+cr_status cr_job_axis_make_by_keys(cr_job *job, const cr_axis_spec *spec, const cr_keys *keys, uint32_t wants,
+                                   uint32_t workers, uint64_t max_bytes, bool strict, cr_error *error) {
+    uint64_t first, most;
+    cr_job_axis *axis = axis_new(job, spec, error);
+    if (!axis) return error->code;
+    axis->block = cr_keys_elements(keys);
+    if (!axis->block) return CR_OK; /* the loop makes the answers, each of which is of no elements */
+    cr_status status = cr_by_key_measure(spec, keys, wants, &first, &most, error);
+    if (status != CR_OK) return status;
+    const uint64_t answers = times(cr_keys_answers(keys), axis->answer_bytes);
+    const uint64_t other = job->sink ? plus(CR_JOB_AXIS_OUTPUT_BYTES, statuses_beside(axis, job)) : answers;
+    if (strict && (other > max_bytes || first > max_bytes - other))
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "groups: %llu bytes of state and %llu of answers exceed what max_state_bytes_per_connection or "
+                       "max_state_bytes leave, %llu; reduce some groups at a time (drop leaves the others out)",
+                       (ull)first, (ull)other, (ull)max_bytes);
+    const uint64_t each = strict ? least(most, max_bytes - other) : most;
+    /* Half of what one call may hold is for the states of several workers, so that it does not hold all whenever it is large. */
+    const uint64_t one = strict ? each : first, all = strict ? (max_bytes - other) / 2 : max_bytes;
+    const uint64_t fit = one ? all / one : CR_JOB_KEYS_STATES;
+    const uint64_t states = least(fit ? fit : 1, CR_JOB_KEYS_STATES);
+    axis->keys = cr_job_keys_new(keys, wants, each, error);
+    if (!axis->keys) return error->code;
+    job->most_claims = states < workers ? (uint32_t)states : 0;
+    axis->memory = plus(other, times(least(states, workers), one));
+    return CR_OK;
+}
+
 cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t workers, cr_job_axis_input input,
                            uint64_t max_bytes, cr_error *error) {
     cr_job_axis *axis = axis_new(job, spec, error);
@@ -159,6 +212,15 @@ cr_status cr_job_axis_make(cr_job *job, const cr_axis_spec *spec, uint32_t worke
                    "max_state_bytes_per_connection or max_state_bytes, %llu; pass a file or a region, which is read "
                    "strip by strip",
                    (ull)kept, (ull)max_bytes);
+}
+
+void cr_job_axis_place(cr_job *job, void *const places[]) {
+    cr_job_axis *axis = job->axis;
+    const uint32_t count = axis->spec.op_count * (axis->spec.statuses ? 2 : 1);
+    for (uint32_t i = 0; i < count; i++) axis->to[i] = places[i];
+    axis->placed = true;
+    job->may_pause = false; /* nothing waits */
+    job->claim_most = 0;
 }
 
 /* Bytes of a line, of a strip's part of it, and of a whole strip. */

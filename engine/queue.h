@@ -80,11 +80,15 @@ typedef struct cr_claim {
     uint64_t weight; /* of a worker's claim: the queue's own count; 0: a lane's, that is none */
 } cr_claim;
 
-/* The second array's elements that belong to the claim's; NULL: the op takes one array. */
-static inline const uint8_t *cr_claim_second(const cr_claim *claim) {
+/* What folds see of the claim's elements at data. Mask and second array begin `behind` elements before those, with element `beside` of
+ * all. A second array that comes with the first lies as that does, and its elements before the segment are nobody's to read. */
+static inline cr_view cr_claim_view(const cr_claim *claim, const uint8_t *data, uint64_t beside, uint64_t behind) {
+    const cr_job *job = claim->job;
     const cr_segment *segment = claim->segment;
-    const uint64_t elements = (uint64_t)(claim->data - segment->data) / claim->job->element;
-    return segment->second ? segment->second + elements * claim->job->second : NULL;
+    const cr_mask mask = cr_mask_from(job->mask, beside);
+    if (!segment->second) return (cr_view){data, mask, cr_second_from(job->beside, beside * job->element)};
+    const uintptr_t second = (uintptr_t)segment->second + (uintptr_t)(data - segment->data) - behind * job->element;
+    return (cr_view){data, mask, (const uint8_t *)second}; /* NOLINT */
 }
 
 /* What a lane has done, by all its threads. */

@@ -32,6 +32,7 @@ cr_small cr_small_read(const cr_feed_options *o, cr_dtype dtype, uint8_t *into, 
     const cr_source *source = &o->input.sources[0];
     const cr_kept *kept = source->kept;
     struct stat st;
+    uint64_t offset;
     cr_region region = {.descriptor = source->descriptor};
     if (o->input.count != 1 || (!o->to_end && o->count > room / cr_dtype_size(dtype))) return CR_SMALL_NOT;
     if (kept ? !kept->region.shared || atomic_load(&kept->lost) : fcntl(source->descriptor, F_GET_SEALS) < 0)
@@ -39,10 +40,9 @@ cr_small cr_small_read(const cr_feed_options *o, cr_dtype dtype, uint8_t *into, 
     if (kept) region = kept->region;
     if (fstat(region.descriptor, &st) != 0 || (uint64_t)st.st_size < region.size) return CR_SMALL_NOT;
     if (!kept) region.size = (uint64_t)st.st_size;
-    if (cr_feed_measure(o, dtype, region.size, bytes, error) != CR_OK) return CR_SMALL_FAILED;
-    if (*bytes > room || !in_memory(region.descriptor, source->offset, *bytes)) return CR_SMALL_NOT;
-    return cr_region_read(&region, source->offset, into, (size_t)*bytes, error) == CR_OK ? CR_SMALL_READ
-                                                                                         : CR_SMALL_FAILED;
+    if (cr_feed_measure(o, dtype, region.size, &offset, bytes, error) != CR_OK) return CR_SMALL_FAILED;
+    if (*bytes > room || !in_memory(region.descriptor, offset, *bytes)) return CR_SMALL_NOT;
+    return cr_region_read(&region, offset, into, (size_t)*bytes, error) == CR_OK ? CR_SMALL_READ : CR_SMALL_FAILED;
 }
 
 static dev_t lasting[2];

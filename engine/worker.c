@@ -2,6 +2,7 @@
 #include "engine/worker.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cpu/fold.h"
 #include "kernels/cpu/layout.h"
@@ -15,6 +16,22 @@ bool cr_worker_next(cr_worker *worker, cr_queue *queue, uint32_t workers, bool w
     }
 }
 
+/* A read for ops by rank. What is counted of a claim goes to the job's counts at once. */
+static cr_status fold_ranks(cr_worker *worker, const cr_job *job, const cr_view *view, uint64_t elements,
+                            cr_error *error) {
+    const size_t words = cr_quantile_words(job->quantile);
+    if (worker->counts_words < words) {
+        free(worker->counts);
+        worker->counts = malloc(words * sizeof worker->counts[0]);
+        worker->counts_words = worker->counts ? words : 0;
+        if (!worker->counts) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for %zu counts", words);
+    }
+    memset(worker->counts, 0, words * sizeof worker->counts[0]);
+    cr_cpu_quantile_fold(job->quantile, worker->counts, view, elements);
+    cr_quantile_merge(job->quantile, job->counts, worker->counts);
+    return CR_OK;
+}
+
 void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
     cr_turn *turn = &worker->turn;
     const cr_claim *claim = &turn->claim;
@@ -25,7 +42,8 @@ void cr_worker_fold(cr_worker *worker, cr_queue *queue) {
     } else if (job->layout) {
         cr_cpu_fold_layout(&turn->partial, job->layout, claim->data, elements, claim->index);
     } else {
-        const cr_view view = {claim->data, cr_mask_from(job->mask, claim->index)};
+        const cr_view view = cr_claim_view(claim, claim->data, claim->index, 0);
+        if (job->quantile) fold_ranks(worker, job, &view, elements, &turn->error);
         cr_cpu_fold_view(&turn->partial, &view, elements, job->base + claim->index);
     }
 }
@@ -44,4 +62,7 @@ void cr_worker_end(cr_worker *worker, cr_queue *queue) {
     free(worker->hand.scratch);
     worker->hand.scratch = NULL;
     worker->hand.scratch_bytes = 0;
+    free(worker->counts);
+    worker->counts = NULL;
+    worker->counts_words = 0;
 }

@@ -12,6 +12,8 @@
 typedef struct cr_worker {
     cr_turn turn;
     cr_job_axis_hand hand; /* of an axis job whose block goes on in the next claim */
+    uint64_t *counts;      /* of a claim by rank */
+    size_t counts_words;
 } cr_worker;
 
 /* Gives back the claim in hand, if any, and takes the next, as one of `workers` threads. wait: sleeps until there is one, or

@@ -10,6 +10,7 @@
 #undef CR_INNER_WHEN
 #undef CR_INPUT
 #undef CR_ASIDE
+#undef CR_ASIDE_ONE
 #undef CR_PASSED
 #undef CR_PASSED_WHEN
 #undef CR_END

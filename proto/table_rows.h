@@ -17,6 +17,9 @@
 #define CR_ASIDE(T, no, field, limit, item, id)                                                                 \
     CR_EMIT(no, .number = (no), .name = #field, .flags = CR_IN_ASIDE, .offset = offsetof(cr_wire_aside, field), \
             CR_R_COUNTED(T, field, limit, item, id))
+#define CR_ASIDE_ONE(T, no, field, id, has)                                                                     \
+    CR_EMIT(no, .number = (no), .name = #field, .flags = CR_IN_ASIDE, .offset = offsetof(cr_wire_aside, field), \
+            CR_CHOSEN(T, has, true), CR_R_MESSAGE(T, id))
 #define CR_PASSED(T, no, field) CR_EMIT(no, .number = (no), .name = #field, CR_R_PASSED)
 #define CR_PASSED_WHEN(T, no, field, which, is) \
     CR_EMIT(no, .number = (no), .name = #field, CR_CHOSEN(T, which, is), CR_R_PASSED)

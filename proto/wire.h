@@ -34,9 +34,24 @@ enum {
 };
 
 /* What a client offers in HELLO, and may send where WELCOME grants it: ReduceRequest.statuses; ReduceRequest.outputs and
- * RegisterRequest.writable. */
+ * RegisterRequest.writable; and what beside.def lists, by the names of its fields. */
 #define CR_FEATURE_STATUSES "statuses"
 #define CR_FEATURE_OUTPUTS "outputs"
+#define CR_FEATURE_PARAMETERS "parameters"
+
+/* What may be beside an array, in the order of the wire. */
+typedef enum cr_beside_kind {
+#define CR_BESIDE(field, KIND, message, name) CR_BESIDE_##KIND,
+#include "proto/beside.def"
+#undef CR_BESIDE
+    CR_BESIDES
+} cr_beside_kind;
+
+typedef struct cr_beside_names {
+    const char *field, *message, *name; /* name: in sentences */
+} cr_beside_names;
+
+extern const cr_beside_names cr_beside_names_of[CR_BESIDES];
 
 /* ---- the structs of fields.def: a member for each field of one message ---- */
 
@@ -111,17 +126,45 @@ typedef struct cr_wire_reduce {
     uint64_t region;          /* its number */
     uint64_t outer, n, inner; /* with has_axis */
     uint64_t first;           /* index of the first element; no axis */
+    uint32_t parameters;      /* how many ops have one; cr_wire_unpack_parameters has which */
     uint32_t outputs;         /* 0, or op_count: each op's answers go to a region; cr_wire_unpack_outputs has which */
     uint32_t data_bytes;      /* reading: of ReduceRequest.data */
+    uint32_t beside_bytes;    /* reading: of ReduceRequest.beside */
     uint32_t kernel_bytes;    /* reading: how many came, as all members of such names */
     bool has_axis;
     bool has_input; /* reading */
     bool statuses;  /* with has_axis: each answer has one */
     bool want_partial;
-    bool unplaced;                      /* the partial has no position */
+    bool unplaced; /* the partial has no position */
+    union {        /* what it takes beside its array; cr_wire_unpack_besides has it */
+        bool has_beside[CR_BESIDES];
+        struct {
+#define CR_BESIDE(field, KIND, message, name) bool has_##field;
+#include "proto/beside.def"
+#undef CR_BESIDE
+        };
+    };
     char kernel[CR_NAME_MAX_BYTES + 1]; /* "": none is asked for by name */
     uint32_t ops[CR_CALL_MAX_OPS];
 } cr_wire_reduce;
+
+/* A further input of a request, beside its array. */
+typedef struct cr_wire_beside {
+    cr_wire_source source;         /* a stream, a descriptor or a region; 0: there is none */
+    bool by_stream, by_descriptor; /* reading and writing: which */
+    uint64_t region, offset, count;
+    uint32_t dtype;           /* of offsets and keys */
+    uint32_t element;         /* their bytes, which whoever knows types fills in; 0: a mask */
+    bool bits, leaves_out;    /* of a mask: Mask says what these are, */
+    uint64_t first;           /* and this */
+    uint64_t groups, columns; /* of keys: Keys says what these are, */
+    bool drop;                /* and this */
+} cr_wire_beside;
+
+/* Whether a request takes anything beside its array. */
+bool cr_wire_takes_beside(const cr_wire_reduce *m);
+/* The bytes that it has; UINT64_MAX: more than there can be. */
+uint64_t cr_wire_beside_bytes(const cr_wire_beside *beside);
 
 /* One piece of an array that lies in several regions. */
 typedef struct cr_wire_piece {
@@ -129,6 +172,13 @@ typedef struct cr_wire_piece {
     bool to_end;             /* of the last one alone */
     uint64_t count;          /* elements; 0 with to_end */
 } cr_wire_piece;
+
+/* What an op asks besides: of quantile. */
+typedef struct cr_wire_parameter {
+    bool given;
+    double share;
+    uint32_t method;
+} cr_wire_parameter;
 
 /* Where the answers of an op along an axis are written. */
 typedef struct cr_wire_output {
@@ -211,8 +261,14 @@ size_t cr_wire_pack_welcome(const cr_wire_welcome *m, uint8_t *out, size_t cap);
 size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap);
 /* The same of a reduction of CR_SOURCE_REGIONS, which has m->reduce.length pieces. */
 size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, uint8_t *out, size_t cap);
-/* The same of a reduction whose answers go to regions: outputs has m->reduce.op_count. */
-size_t cr_wire_pack_outputs(const cr_wire_call *m, const cr_wire_output *outputs, uint8_t *out, size_t cap);
+/* What a reduction may have more; of each NULL: nothing. */
+typedef struct cr_wire_more {
+    const cr_wire_output *outputs;       /* regions that its answers go to: op_count of them */
+    const cr_wire_beside *beside;        /* what is beside its array, by kind */
+    const cr_wire_parameter *parameters; /* of ops: op_count of them */
+} cr_wire_more;
+/* The same of a reduction with more. */
+size_t cr_wire_pack_more(const cr_wire_call *m, const cr_wire_more *more, uint8_t *out, size_t cap);
 size_t cr_wire_pack_result(const cr_wire_result *m, uint8_t *out, size_t cap);
 /* Whether the name is among those that a HELLO or WELCOME had. */
 bool cr_wire_has_feature(const char features[][CR_NAME_MAX_BYTES + 1], uint32_t count, const char *name);
@@ -234,6 +290,13 @@ cr_status cr_wire_unpack_pieces(const uint8_t *in, size_t len, cr_wire_piece pie
 /* Where the answers of each op go, of a CALL that unpacked with outputs: reduce.op_count of them, by op. */
 cr_status cr_wire_unpack_outputs(const uint8_t *in, size_t len, cr_wire_output outputs[CR_CALL_MAX_OPS],
                                  cr_error *error);
+/* What a request that unpacked takes beside its array, by kind, in the form that it came in. */
+typedef enum cr_wire_form { CR_FORM_CALL, CR_FORM_REDUCE, CR_FORM_HEAD } cr_wire_form;
+cr_status cr_wire_unpack_besides(cr_wire_form form, const uint8_t *in, size_t len, cr_wire_beside beside[CR_BESIDES],
+                                 cr_error *error);
+/* The parameters of such a request, by op. */
+cr_status cr_wire_unpack_parameters(cr_wire_form form, const uint8_t *in, size_t len,
+                                    cr_wire_parameter parameters[CR_CALL_MAX_OPS], cr_error *error);
 /* Requests of gRPC, without the array or partials in them: of Reduce, of Merge, and the head of ReduceStream. They fill m as a
  * Call does, but for timeout_ms, and its source may be CR_SOURCE_INLINE. */
 cr_status cr_wire_unpack_reduce(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error);

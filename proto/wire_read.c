@@ -235,6 +235,9 @@ INLINE bool read_value(cr_wire_reader *r, const cr_wire_message *type, const cr_
         case CR_ROW_FLAG:
             *(bool *)to = f.value != 0;
             return true;
+        case CR_ROW_REAL:
+            memcpy(to, &f.value, sizeof f.value);
+            return true;
         case CR_ROW_DOUBLE:
             memcpy(&number, &f.value, sizeof number);
             *(double *)(void *)to = isfinite(number) ? number : 0;
@@ -309,7 +312,7 @@ INLINE const uint8_t *read_next(cr_wire_reader *r, const cr_wire_message *type, 
     const unsigned tag = (unsigned)row->number << 3 | row->wire, low = tag < 0x80 ? tag : (tag & 0x7f) | 0x80;
     const uint8_t *at = in + (tag < 0x80 ? 1 : 2);
     cr_wire_field f = {.number = row->number, .wire = row->wire};
-    if (row->flags & CR_GRPC_ONLY || end - in < (tag < 0x80 ? 2 : 3) || in[0] != low ||
+    if (row->flags & CR_GRPC_ONLY || row->wire == CR_FIXED64 || end - in < (tag < 0x80 ? 2 : 3) || in[0] != low ||
         (tag >= 0x80 && in[1] != tag >> 7))
         return in;
     if (row->wire == CR_VARINT) {

@@ -5,6 +5,18 @@
 
 #include "proto/wire_table.h"
 
+const cr_beside_names cr_beside_names_of[CR_BESIDES] = {
+#define CR_BESIDE(field, KIND, message, name) {#field, #message, name},
+#include "proto/beside.def"
+#undef CR_BESIDE
+};
+
+bool cr_wire_takes_beside(const cr_wire_reduce *m) {
+    bool any = false;
+    for (int kind = 0; kind < CR_BESIDES; kind++) any |= m->has_beside[kind];
+    return any;
+}
+
 /* ---- packing ---- */
 
 size_t cr_wire_pack_call(const cr_wire_call *m, uint8_t *out, size_t cap) {
@@ -15,20 +27,35 @@ size_t cr_wire_pack_pieces(const cr_wire_call *m, const cr_wire_piece *pieces, u
     cr_wire_aside aside;
     cr_wire_call call = *m;
     call.reduce.pieces = m->reduce.length < CR_CALL_MAX_PIECES ? (uint32_t)m->reduce.length : CR_CALL_MAX_PIECES;
-    call.reduce.outputs = 0;
+    call.reduce.outputs = call.reduce.parameters = 0;
     for (uint32_t i = 0; i < call.reduce.pieces; i++)
         aside.pieces[i] =
             (cr_wire_piece_row){pieces[i].region, pieces[i].offset, pieces[i].count, !pieces[i].to_end, true};
     return cr_wire_write(&cr_message_call, &call, &aside, out, cap);
 }
 
-size_t cr_wire_pack_outputs(const cr_wire_call *m, const cr_wire_output *outputs, uint8_t *out, size_t cap) {
+size_t cr_wire_pack_more(const cr_wire_call *m, const cr_wire_more *more, uint8_t *out, size_t cap) {
     cr_wire_aside aside;
     cr_wire_call call = *m;
-    call.reduce.pieces = 0;
-    call.reduce.outputs = m->reduce.op_count < CR_CALL_MAX_OPS ? m->reduce.op_count : CR_CALL_MAX_OPS;
+    const uint32_t ops = m->reduce.op_count < CR_CALL_MAX_OPS ? m->reduce.op_count : CR_CALL_MAX_OPS;
+    if (m->kind != CR_CALL_REDUCE) return cr_wire_pack_call(m, out, cap); /* where reduce is, others have a region */
+    call.reduce.pieces = call.reduce.parameters = 0;
+    call.reduce.outputs = more->outputs ? ops : 0;
+    for (uint32_t i = 0; more->parameters && i < ops; i++) {
+        const cr_wire_parameter *p = &more->parameters[i];
+        if (p->given) aside.parameters[call.reduce.parameters++] = (cr_wire_parameter_row){i, p->method, p->share};
+    }
+    for (int kind = 0; kind < CR_BESIDES; kind++) {
+        cr_wire_beside *const to = &aside.beside[kind];
+        call.reduce.has_beside[kind] = more->beside && more->beside[kind].source;
+        if (!call.reduce.has_beside[kind]) continue;
+        *to = more->beside[kind];
+        to->by_stream = to->source == CR_SOURCE_STREAM;
+        to->by_descriptor = to->source == CR_SOURCE_DESCRIPTOR;
+        if (to->source != CR_SOURCE_REGION) to->region = 0;
+    }
     for (uint32_t i = 0; i < call.reduce.outputs; i++)
-        aside.outputs[i] = (cr_wire_output_row){i, outputs[i].region, outputs[i].offset};
+        aside.outputs[i] = (cr_wire_output_row){i, more->outputs[i].region, more->outputs[i].offset};
     return cr_wire_write(&cr_message_call, &call, &aside, out, cap);
 }
 
@@ -39,9 +66,37 @@ static cr_status check_ops(const cr_wire_reduce *m, cr_error *error) {
         return cr_fail(error, CR_INVALID_ARGUMENT, "ops has %u entries, must have 1 to %d", m->op_count,
                        CR_CALL_MAX_OPS);
     for (uint32_t i = 0; i < m->op_count; i++)
-        for (uint32_t j = 0; j < i; j++)
+        for (uint32_t j = 0; j < i && m->parameters == 0; j++) /* else whoever knows ops says which may come again */
             if (m->ops[j] == m->ops[i])
                 return cr_fail(error, CR_INVALID_ARGUMENT, "ops names op %u twice, limit is once", m->ops[i]);
+    return CR_OK;
+}
+
+uint64_t cr_wire_beside_bytes(const cr_wire_beside *b) {
+    if (b->element) return b->count < UINT64_MAX / b->element ? b->count * b->element : UINT64_MAX;
+    if (b->count > UINT64_MAX - 7 || b->first > UINT64_MAX - 7 - b->count) return UINT64_MAX;
+    return b->bits ? (b->first + b->count + 7) / 8 : b->first + b->count;
+}
+
+/* Where its bytes are; 0: nothing or too much says so. */
+static cr_wire_source source_of(const cr_wire_beside *b) {
+    if (b->by_stream + b->by_descriptor + (b->region != 0) != 1) return (cr_wire_source)0;
+    return b->by_stream ? CR_SOURCE_STREAM : b->by_descriptor ? CR_SOURCE_DESCRIPTOR : CR_SOURCE_REGION;
+}
+
+static cr_status check_beside(const cr_wire_reduce *m, const cr_wire_aside *aside, cr_error *error) {
+    for (int kind = 0; kind < CR_BESIDES; kind++) {
+        const cr_wire_beside *b = &aside->beside[kind];
+        const char *const message = cr_beside_names_of[kind].message;
+        if (!m->has_beside[kind]) continue;
+        if (source_of(b) == 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "%s: give one of stream, file_descriptor and region", message);
+        if (b->by_stream && b->offset != 0)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "%s.offset is %llu, and a stream begins at 0", message,
+                           (unsigned long long)b->offset);
+        if (kind == CR_BESIDE_MASK && cr_wire_beside_bytes(b) == UINT64_MAX)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "Mask.first and Mask.count add up to more than 2^64");
+    }
     return CR_OK;
 }
 
@@ -64,6 +119,28 @@ static cr_status check_outputs(const cr_wire_reduce *m, const cr_wire_aside *asi
             return cr_fail(error, CR_INVALID_ARGUMENT, "outputs[%u].region is 0, no region's number", i);
         seen |= UINT64_C(1) << from->op;
         if (outputs != NULL) outputs[from->op] = (cr_wire_output){from->region, from->offset};
+    }
+    return CR_OK;
+}
+
+/* parameters NULL: they are only checked. */
+static cr_status check_parameters(const cr_wire_reduce *m, const cr_wire_aside *aside, cr_wire_parameter *parameters,
+                                  cr_error *error) {
+    uint64_t seen = 0;
+    for (uint32_t i = 0; parameters != NULL && i < CR_CALL_MAX_OPS; i++)
+        parameters[i] = (cr_wire_parameter){.given = false};
+    if (m->parameters > CR_CALL_MAX_OPS)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "parameters has %u entries, limit is %d", m->parameters,
+                       CR_CALL_MAX_OPS);
+    for (uint32_t i = 0; i < m->parameters; i++) {
+        const cr_wire_parameter_row *from = &aside->parameters[i];
+        if (from->op >= m->op_count)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "parameters[%u].op is %u, there are %u ops", i, from->op,
+                           m->op_count);
+        if (seen >> from->op & 1)
+            return cr_fail(error, CR_INVALID_ARGUMENT, "parameters[%u].op is %u, which came before", i, from->op);
+        seen |= UINT64_C(1) << from->op;
+        if (parameters != NULL) parameters[from->op] = (cr_wire_parameter){true, from->share, from->method};
     }
     return CR_OK;
 }
@@ -117,7 +194,9 @@ static cr_status check_input(cr_wire_reduce *m, const cr_wire_aside *aside, bool
 static cr_status check_reduce(cr_wire_reduce *m, const cr_wire_aside *aside, bool may_lack_input, cr_error *error) {
     cr_status status = cr_wire_check_text("ReduceRequest.kernel", m->kernel_bytes, CR_NAME_MAX_BYTES, error);
     if (status == CR_OK) status = check_ops(m, error);
+    if (status == CR_OK) status = check_parameters(m, aside, NULL, error);
     if (status == CR_OK) status = check_outputs(m, aside, NULL, error);
+    if (status == CR_OK) status = check_beside(m, aside, error);
     return status == CR_OK ? check_input(m, aside, may_lack_input, error) : status;
 }
 
@@ -232,6 +311,37 @@ cr_status cr_wire_unpack_outputs(const uint8_t *in, size_t len, cr_wire_output o
     return check_outputs(&call.reduce, &aside, outputs, error);
 }
 
+/* A request again, with what is beside its struct. */
+static cr_status read_again(cr_wire_form form, const uint8_t *in, size_t len, cr_wire_call *call, cr_wire_aside *aside,
+                            cr_error *error) {
+    const cr_wire_message *const types[] = {&cr_message_call, &cr_message_reduce_request, &cr_message_reduce_chunk};
+    void *const into = form == CR_FORM_REDUCE ? (void *)&call->reduce : call;
+    return cr_wire_read(types[form], CR_READ_ANY, in, len, into, aside, error);
+}
+
+cr_status cr_wire_unpack_parameters(cr_wire_form form, const uint8_t *in, size_t len,
+                                    cr_wire_parameter parameters[CR_CALL_MAX_OPS], cr_error *error) {
+    cr_wire_aside aside;
+    cr_wire_call call;
+    const cr_status status = read_again(form, in, len, &call, &aside, error);
+    return status == CR_OK ? check_parameters(&call.reduce, &aside, parameters, error) : status;
+}
+
+cr_status cr_wire_unpack_besides(cr_wire_form form, const uint8_t *in, size_t len, cr_wire_beside beside[CR_BESIDES],
+                                 cr_error *error) {
+    cr_wire_aside aside;
+    cr_wire_call call;
+    const cr_status status = read_again(form, in, len, &call, &aside, error);
+    if (status != CR_OK) return status;
+    for (int kind = 0; kind < CR_BESIDES; kind++) {
+        beside[kind] = (cr_wire_beside){.count = 0};
+        if (!call.reduce.has_beside[kind]) continue;
+        beside[kind] = aside.beside[kind];
+        beside[kind].source = source_of(&aside.beside[kind]);
+    }
+    return CR_OK;
+}
+
 /* ---- of gRPC: the same without the Call around them; what calls this has cut off the array (or the partials) within ---- */
 
 cr_status cr_wire_unpack_reduce(const uint8_t *in, size_t len, cr_wire_call *m, cr_error *error) {
@@ -255,8 +365,9 @@ cr_status cr_wire_unpack_head(const uint8_t *in, size_t len, cr_wire_call *m, cr
     const cr_status status = cr_wire_read(&cr_message_reduce_chunk, CR_READ_OF_GRPC, in, len, m, &aside, error);
     if (status != CR_OK) return status;
     if (m->kind != CR_CALL_REDUCE) return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceChunk has neither head nor data");
-    if (m->reduce.data_bytes != 0)
-        return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.data: ReduceStream takes it as ReduceChunk.data");
+    if (m->reduce.data_bytes != 0 || m->reduce.beside_bytes != 0)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "ReduceRequest.%s: ReduceStream takes it as ReduceChunk.data",
+                       m->reduce.data_bytes != 0 ? "data" : "beside");
     return check_reduce(&m->reduce, &aside, true, error);
 }
 

@@ -20,6 +20,7 @@ typedef enum cr_row_kind {
     CR_ROW_BOOL,    /* bool */
     CR_ROW_FLAG,    /* bool, of a oneof: when it is written it is true */
     CR_ROW_DOUBLE,  /* double; 0 for what is not finite */
+    CR_ROW_REAL,    /* double, whatever it is */
     CR_ROW_TEXT,    /* char[most], printable, cut to fit */
     CR_ROW_NAME,    /* the same, and how many bytes came, which may be more */
     CR_ROW_RAW,     /* char[most] as it came, and how many bytes came; "" when it does not fit */
@@ -72,13 +73,27 @@ typedef struct cr_wire_output_row {
     uint64_t region, offset;
 } cr_wire_output_row;
 
+typedef struct cr_wire_parameter_row {
+    uint32_t op, method;
+    double share;
+} cr_wire_parameter_row;
+
 typedef struct cr_wire_piece_row {
     uint64_t region, offset, length;
     bool length_known, open;
 } cr_wire_piece_row;
 
 typedef struct cr_wire_aside {
+    union {
+        cr_wire_beside beside[CR_BESIDES];
+        struct {
+#define CR_BESIDE(field, KIND, message, name) cr_wire_beside field;
+#include "proto/beside.def"
+#undef CR_BESIDE
+        };
+    };
     cr_wire_output_row outputs[CR_CALL_MAX_OPS];
+    cr_wire_parameter_row parameters[CR_CALL_MAX_OPS];
     cr_wire_piece_row pieces[CR_CALL_MAX_PIECES];
 } cr_wire_aside;
 
@@ -90,6 +105,7 @@ typedef struct cr_wire_aside {
 #define CR_R_BOOL .kind = CR_ROW_BOOL
 #define CR_R_FLAG .kind = CR_ROW_FLAG
 #define CR_R_DOUBLE .kind = CR_ROW_DOUBLE, .wire = CR_FIXED64
+#define CR_R_REAL .kind = CR_ROW_REAL, .wire = CR_FIXED64
 #define CR_R_SIZED(k, limit) .kind = (k), .wire = CR_BYTES, .most = (limit)
 #define CR_R_TEXT(limit) CR_R_SIZED(CR_ROW_TEXT, limit)
 #define CR_R_OF(T, k, counter, limit) CR_R_SIZED(k, limit), .count = offsetof(cr_wire_##T, counter)

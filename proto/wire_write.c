@@ -129,6 +129,7 @@ INLINE uint8_t *write_value(const cr_wire_writer *w, uint8_t *at, const cr_wire_
         case CR_ROW_FLAG:
             return put_number(w, at, row, 1);
         case CR_ROW_DOUBLE:
+        case CR_ROW_REAL:
             return write_double(w, at, row, *(const double *)(const void *)from);
         case CR_ROW_TEXT:
         case CR_ROW_NAME:

@@ -26,7 +26,7 @@ static const struct {
     [CR_USE_connections] = {"connections", "max_connections", "max_connections_per_user", "close some"},
     [CR_USE_calls] = {"calls", "max_jobs", "max_jobs_per_user", "wait for answers"},
     [CR_USE_bytes] = {"input: bytes", "max_bytes_in_flight", "max_bytes_in_flight_per_user", "wait for answers"},
-    [CR_USE_state_bytes] = {"axis: bytes of memory", "max_state_bytes", "max_state_bytes_per_user", "wait for answers"},
+    [CR_USE_state_bytes] = {"memory: bytes", "max_state_bytes", "max_state_bytes_per_user", "wait for answers"},
     [CR_USE_regions] = {"regions", "max_regions", "max_regions_per_user", "unregister some"},
     [CR_USE_region_bytes] = {"region: bytes", "max_total_region_bytes", "max_region_bytes_per_user", "unregister some"},
 };
@@ -414,13 +414,13 @@ cr_status cr_admit_state(cr_admission *a, uint64_t bytes, cr_ticket *ticket, cr_
     a->short_of = CR_USE_state_bytes;
     if (bytes > left_of(a->max_state_bytes_per_connection, own))
         return cr_fail(error, CR_RESOURCE_EXHAUSTED,
-                       "axis: %llu bytes of memory beside %llu of this connection exceed "
+                       "memory: %llu bytes beside %llu of this connection exceed "
                        "max_state_bytes_per_connection, %llu",
                        (ull)bytes, (ull)own, (ull)a->max_state_bytes_per_connection);
     cr_status status = take(a, ticket->user, CR_USE_state_bytes, bytes, error);
     if (status != CR_OK) return status;
     ticket->peer->state_bytes += bytes;
-    ticket->state_bytes = bytes;
+    ticket->state_bytes += bytes;
     cr_metric_add(state_bytes, bytes);
     return CR_OK;
 }

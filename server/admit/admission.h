@@ -133,7 +133,7 @@ const char *cr_admit_option(const cr_admission *admission, cr_use use);
 void cr_admit_always(cr_admission *admission, cr_peer *peer, cr_ticket *ticket);
 /* A call whose length was not known has come to bytes in all. */
 cr_status cr_admit_growth(cr_admission *admission, cr_ticket *ticket, uint64_t bytes, cr_error *error);
-/* An admitted call along an axis needs bytes of memory: RESOURCE_EXHAUSTED when that is too much now. */
+/* An admitted call needs bytes of memory more, along an axis or beside its array: RESOURCE_EXHAUSTED when that is too much now. */
 cr_status cr_admit_state(cr_admission *admission, uint64_t bytes, cr_ticket *ticket, cr_error *error);
 /* The call is over; its job may still hold what it was admitted with. */
 void cr_admit_answered(cr_ticket *ticket);

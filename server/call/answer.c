@@ -51,14 +51,34 @@ static void fill_partial(cr_wire_result *m, const cr_share *share) {
     m->partial_len = cr_share_pack(share, bytes, sizeof bytes);
 }
 
-static void fill_array(cr_wire_result *m, const cr_axis_spec *spec, const cr_axis_missing *missing) {
+/* Elements of an answer, at most. */
+static uint64_t elements_of(const cr_answer *answer, uint64_t number) {
+    const cr_axis_spec *spec = answer->spec;
+    switch (answer->geometry) {
+        case CR_GEOMETRY_OFFSETS:
+            return cr_offsets_at(&spec->offsets, number + 1) - cr_offsets_at(&spec->offsets, number);
+        case CR_GEOMETRY_KEYS:
+            return spec->shape.n * spec->shape.inner;
+        case CR_GEOMETRY_WHOLE:
+        case CR_GEOMETRY_AXIS:
+            break;
+    }
+    return spec->shape.n;
+}
+
+static void fill_array(cr_wire_result *m, const cr_answer *answer) {
+    const cr_axis_spec *spec = answer->spec;
+    const cr_axis_missing *missing = answer->missing;
     const uint64_t answers = spec->shape.outer * spec->shape.inner;
+    const bool some = spec->mask_line != 0 || answer->geometry == CR_GEOMETRY_KEYS; /* who knows which */
     cr_error why;
-    m->count = spec->shape.outer * spec->shape.n * spec->shape.inner;
+    /* By offsets n is what all segments have together, and by key the rows of all groups. */
+    m->count = answer->geometry == CR_GEOMETRY_AXIS ? answers * spec->shape.n : spec->shape.n * spec->shape.inner;
     m->result_count = spec->op_count;
     for (uint32_t i = 0; i < spec->op_count; i++) {
         const cr_dtype dtype = cr_axis_dtype(spec->ops[i], spec->dtype, &spec->finish);
-        cr_axis_say(&missing[i], spec->ops[i], dtype, spec->shape.n, spec->mask_line != 0, answers, &why);
+        const uint64_t of = missing[i].count ? elements_of(answer, missing[i].first) : 0;
+        cr_axis_say(&missing[i], spec->ops[i], dtype, of, some, answers, &why);
         m->results[i].op = (uint32_t)spec->ops[i];
         m->results[i].status = (uint32_t)why.code;
         m->results[i].dtype = (uint32_t)dtype;
@@ -86,7 +106,7 @@ const uint8_t *cr_answer_pack(const cr_answer *answer, const cr_wire_reduce *ask
             fill_partial(&m, answer->share);
             break;
         case CR_ANSWER_ARRAY:
-            fill_array(&m, answer->spec, answer->missing);
+            fill_array(&m, answer);
             m.written = answer->written;
             break;
         case CR_ANSWER_FAILED:

@@ -9,7 +9,9 @@
 #include "base/metrics.h"
 #include "engine/named.h"
 #include "engine/sink.h"
+#include "server/call/beside.h"
 #include "server/call/check.h"
+#include "server/call/ranked.h"
 
 enum { PROGRESS_MIN_MS = 10 };
 
@@ -80,8 +82,11 @@ static void call_free(cr_call *call) {
     assert(call->output == CR_OVER);
     cr_outputs_drop(&call->outputs);
     free(call->merge);
+    cr_ranked_drop(call);
     if (call->sink) call->sink->free(call->sink);
-    if (call->job && call->input != CR_FOLDED) {
+    if (cr_beside_drop(call)) {
+        assert(!call->job);
+    } else if (call->job && call->input != CR_FOLDED) {
         leave_job(call);
     } else {
         if (call->job) cr_list_remove(&call->job->done); /* while its answers are written piece by piece */
@@ -138,6 +143,7 @@ void *cr_call_front(cr_call *call) { return call->own; }
 
 void cr_call_refuse(cr_call *call, const cr_error *error) {
     cr_record_refused(call, error);
+    cr_ranked_drop(call);
     free(call);
 }
 
@@ -162,8 +168,10 @@ static void progress_fired(cr_timer *timer) {
     cr_timer_set(&calls->timers, timer, cr_now_ms() + call->request.progress_ms);
     cr_wire_progress m = {0, 0};
     if (call->job) {
+        uint32_t over;
+        const uint32_t reads = cr_ranked_reads(call, &over);
         cr_progress now = cr_queue_progress(calls->queue, call->job);
-        m = (cr_wire_progress){now.folded_bytes, now.total_bytes};
+        m = (cr_wire_progress){over * now.total_bytes + now.folded_bytes, reads * now.total_bytes};
     }
     call->front->progress(call, &m);
 }
@@ -218,10 +226,12 @@ cr_status cr_call_admit(cr_call *call, cr_error *error) {
     return CR_OK;
 }
 
-bool cr_call_begin(cr_call *call) {
+bool cr_call_begin(cr_call *call, const cr_wire_beside *beside) {
     cr_error error;
     bool merges = call->request.kind == CR_CALL_MERGE;
-    if ((merges ? cr_check_finish(call, &error) : cr_check_reduce(call, &error)) == CR_OK) return true;
+    if (cr_beside_ask(call, beside, &error) == CR_OK &&
+        (merges ? cr_check_finish(call, &error) : cr_check_reduce(call, &error)) == CR_OK)
+        return true;
     cr_call_fail(call, &error);
     return false;
 }
@@ -266,10 +276,13 @@ void cr_call_merged(cr_call *call, const cr_share *sum) {
 static void answer_job(cr_call *call) {
     cr_job *job = call->job;
     uint64_t first = job->first_claim_ns ? job->first_claim_ns : job->done_ns;
-    cr_wire_timing timing = {first - job->opened_ns, job->done_ns - first, job->done_ns - call->arrived_ns};
+    uint64_t opened = job->opened_ns;
+    cr_ranked_begun(call, &opened, &first);
+    cr_wire_timing timing = {first - opened, job->done_ns - first, job->done_ns - call->arrived_ns};
     cr_answer answer = {.kind = CR_ANSWER_ARRAY, .timing = &timing};
     if (job->axis) {
         answer.spec = &job->axis->spec;
+        answer.geometry = call->geometry;
         answer.missing = job->axis->missing;
         if (job->sink) answer.written = cr_job_axis_value_bytes(job->axis);
     } else if (job->named) {
@@ -278,6 +291,8 @@ static void answer_job(cr_call *call) {
         answer.values = job->named->values;
         answer.exact = job->named->exact;
         answer.count = job->partial.n;
+    } else if (call->ranked) {
+        cr_ranked_answer(call, &answer);
     } else {
         cr_call_answer_partial(call, &job->partial, &timing);
         return;
@@ -298,6 +313,7 @@ void cr_call_has_parts(cr_call *call) {
 }
 
 void cr_call_folded(cr_call *call) {
+    if (call->job->error.code == CR_OK && cr_ranked_again(call)) return;
     cr_call_move(call, CR_FOLDED, call->output);
     if (call->job->error.code != CR_OK)
         cr_call_fail(call, &call->job->error);

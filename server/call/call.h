@@ -37,6 +37,7 @@ struct cr_call {
     cr_dtype dtype;
     cr_finish_opts finish;
     uint32_t families, wants; /* of its ops: CR_FAM_..., CR_WANTS_... */
+    cr_geometry geometry;     /* once it is checked */
     cr_peer *peer;
     cr_ticket ticket;
     cr_wait wait;                   /* while RECEIVING */
@@ -48,10 +49,12 @@ struct cr_call {
     struct {
         uint64_t bytes, begun_ns; /* when the first began to run; 0: none did */
         uint32_t lanes;
-    } pieces;               /* of this call that are over */
-    cr_job *job;            /* NULL until there is something for the lanes */
-    struct cr_sink *sink;   /* of the job that is to come; NULL: none, or the job has it */
-    struct cr_merge *merge; /* of a Merge call, once a partial began to come */
+    } pieces;                  /* of this call that are over */
+    cr_job *job;               /* NULL until there is something for the lanes */
+    struct cr_sink *sink;      /* of the job that is to come; NULL: none, or the job has it */
+    struct cr_merge *merge;    /* of a Merge call, once a partial began to come */
+    struct cr_besides *beside; /* what it takes beside its array; NULL: nothing */
+    struct cr_ranked *ranked;  /* with ops by rank; NULL: none is asked for */
     cr_upload upload;
     cr_outputs outputs;
     cr_timer deadline, progress;
@@ -93,10 +96,16 @@ cr_status cr_call_hold_state(cr_call *call, uint64_t bytes, cr_error *error);
 /* Admits the call with the length of its input, where only its file or region said that. */
 cr_status cr_call_charge(cr_call *call, cr_error *error);
 
-/* The array is whole: folds it on the loop, and answers. The call is gone afterwards. */
-void cr_call_fold_here(cr_call *call, const uint8_t *data, size_t bytes);
+/* The array is whole, and so is its second (NULL: there is none): folds it on the loop, and answers. The call is gone afterwards. */
+void cr_call_fold_here(cr_call *call, const uint8_t *data, const uint8_t *second, size_t bytes);
 
-/* start.c: the job that the lanes work on; the call holds it. kept: the region its input lies in, NULL: none. */
+/* How many elements its array must have, and what says so: "axis: its shape". NULL what: nothing does. */
+uint64_t cr_call_expects(const cr_call *call, const char **what);
+/* start.c: an array that is passed begins: nothing is waited for any more. False: the call is gone. */
+bool cr_call_start(cr_call *call, const cr_array *input);
+/* An array that is passed goes to a new job of the call. It is taken over; kept gets a use of its own. */
+cr_status cr_call_feed(cr_call *call, const cr_array *input, cr_error *error);
+/* The job that the lanes work on; the call holds it. kept: the region its input lies in, NULL: none. */
 cr_status cr_call_make_job(cr_call *call, const struct cr_kept *kept, cr_error *error);
 
 #endif

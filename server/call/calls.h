@@ -56,6 +56,7 @@ struct cr_calls {
     void *wake_argument;
     pthread_mutex_t mutex;
     cr_list granted; /* guarded by mutex: slabs that came for uploads which waited */
+    cr_list extras;  /* likewise: what files threads have read beside arrays */
 };
 
 /* config and version are set. */

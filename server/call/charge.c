@@ -1,6 +1,7 @@
 /* charge: what a call holds besides its slot, and which call ends when that, or a slot, is short. Thread: the loop's. Owner: the
  * call. */
 #include "base/metrics.h"
+#include "server/call/beside.h"
 #include "server/call/call.h"
 
 typedef struct asking {
@@ -39,6 +40,9 @@ bool cr_call_make_room(cr_call *call, cr_use use, uint64_t n) {
 
 cr_status cr_call_grow(cr_call *call, uint64_t bytes, cr_error *error) {
     cr_admission *admission = &call->calls->admission;
+    const uint64_t beside = cr_call_beside_bytes(call), turn = cr_beside_in_turn(call);
+    bytes = bytes <= UINT64_MAX - beside ? bytes + beside : UINT64_MAX;
+    if (turn != UINT64_MAX) bytes = bytes <= UINT64_MAX - turn ? bytes + turn : UINT64_MAX;
     cr_status status = cr_admit_growth(admission, &call->ticket, bytes, error);
     if (status == CR_RESOURCE_EXHAUSTED && cr_call_make_room(call, CR_USE_bytes, bytes - call->ticket.bytes))
         status = cr_admit_growth(admission, &call->ticket, bytes, error);

@@ -3,37 +3,74 @@
 
 #include "kernels/core/ask.h"
 #include "kernels/ladder/ladder.h"
+#include "server/call/beside.h"
+#include "server/call/ranked.h"
 
 typedef unsigned long long ull;
 
-/* What is asked, as kernels/core sees it; shape is the caller's to keep. */
-static cr_ask ask_of(const cr_call *call, cr_shape *shape) {
+cr_geometry cr_call_geometry(const cr_call *call) { return call->geometry; }
+
+uint64_t cr_call_answers(const cr_call *call) {
     const cr_wire_reduce *r = &call->request.reduce;
-    *shape = (cr_shape){r->outer, r->n, r->inner};
+    const cr_wire_beside *keys;
+    switch (call->geometry) {
+        case CR_GEOMETRY_AXIS:
+            return r->outer * r->inner;
+        case CR_GEOMETRY_OFFSETS:
+            return cr_beside_of(call, CR_BESIDE_SEGMENTS)->asked.count - 1;
+        case CR_GEOMETRY_KEYS:
+            keys = &cr_beside_of(call, CR_BESIDE_KEYS)->asked;
+            return keys->groups * keys->columns;
+        case CR_GEOMETRY_WHOLE:
+            break;
+    }
+    return 1;
+}
+
+const char *cr_call_asks(const cr_call *call) {
+    static const char *const asks[] = {"it asks", "axis: its shape asks", "offsets: they ask", "keys: they ask"};
+    return asks[call->geometry];
+}
+
+static cr_geometry geometry_of(const cr_wire_reduce *r) {
+    return r->has_keys       ? CR_GEOMETRY_KEYS
+           : r->has_segments ? CR_GEOMETRY_OFFSETS
+           : r->has_axis     ? CR_GEOMETRY_AXIS
+                             : CR_GEOMETRY_WHOLE;
+}
+
+/* What is asked, as kernels/core sees it. */
+static cr_ask ask_of(const cr_call *call) {
+    const cr_wire_reduce *r = &call->request.reduce;
     return (cr_ask){.dtype = call->dtype,
                     .ops = r->ops,
                     .op_count = r->op_count,
-                    .shape = r->has_axis ? shape : NULL,
+                    .geometry = call->geometry,
+                    .shape = {r->outer, r->n, r->inner},
                     .statuses = r->statuses,
                     .partial = r->want_partial,
+                    .folded = call->request.kind == CR_CALL_MERGE,
                     .unplaced = r->unplaced,
+                    .masked = r->has_mask,
+                    .rereads = call->request.kind == CR_CALL_REDUCE,
+                    .second = r->has_second,
                     .first = r->first,
                     .finish = call->finish};
 }
 
 cr_status cr_check_ops(cr_call *call, cr_error *error) {
-    cr_shape shape;
     cr_needs needs;
-    cr_ask ask = ask_of(call, &shape);
+    cr_ask ask = ask_of(call);
     cr_status status = cr_ask_ops(&ask, &needs, error);
     call->families = needs.families;
     call->wants = needs.wants;
     return status;
 }
 
-static cr_status check_outputs(const cr_wire_reduce *r, cr_error *error) {
-    if (!r->outputs || r->has_axis) return CR_OK;
-    return cr_fail(error, CR_INVALID_ARGUMENT, "outputs: only answers along an axis are written; give axis");
+static cr_status check_outputs(const cr_call *call, cr_error *error) {
+    if (!call->request.reduce.outputs || call->geometry != CR_GEOMETRY_WHOLE) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "outputs: only arrays of answers are written; give axis, segments or keys");
 }
 
 static cr_status check_length(const cr_call *call, cr_error *error) {
@@ -65,28 +102,33 @@ cr_status cr_check_finish(cr_call *call, cr_error *error) {
 /* Along an axis without elements few bytes, or none, can ask for any number of answers. */
 static cr_status check_answers(const cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
-    uint64_t most = call->calls->config->max_answer_bytes, answers = r->outer * r->inner, width = 0;
+    uint64_t most = call->calls->config->max_answer_bytes, answers = cr_call_answers(call), width = 0;
     for (uint32_t i = 0; i < r->op_count; i++)
         width += cr_dtype_size(cr_axis_dtype((cr_op)r->ops[i], call->dtype, &call->finish)) + r->statuses;
     if (!width || answers <= most / width) return CR_OK;
-    return cr_fail(error, CR_INVALID_ARGUMENT,
-                   "axis: its shape asks for %llu answers of %llu bytes, which exceed max_answer_bytes, %llu",
-                   (ull)answers, (ull)width, (ull)most);
+    return cr_fail(error, CR_INVALID_ARGUMENT, "%s for %llu answers of %llu bytes, which exceed max_answer_bytes, %llu",
+                   cr_call_asks(call), (ull)answers, (ull)width, (ull)most);
 }
 
 /* first and axis, where they are given. */
 static cr_status check_place(const cr_call *call, cr_error *error) {
-    cr_shape shape;
-    cr_ask ask = ask_of(call, &shape);
+    const cr_wire_reduce *r = &call->request.reduce;
+    if (r->has_mask && r->want_partial && !r->unplaced)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "mask: a partial under one has no position: set unplaced");
+    cr_ask ask = ask_of(call);
     cr_status status = cr_ask_place(&ask, &(cr_needs){call->families, call->wants}, error);
-    if (status != CR_OK || !ask.shape) return status;
-    status = cr_shape_check(&shape, call->dtype, error);
-    return status == CR_OK ? check_answers(call, error) : status;
+    if (status == CR_OK && r->has_axis) status = cr_shape_check(&ask.shape, call->dtype, error);
+    if (status == CR_OK) status = cr_beside_check(call, error);
+    return status == CR_OK && ask.geometry != CR_GEOMETRY_WHOLE ? check_answers(call, error) : status;
 }
 
 /* The kernels know one answer a call, over the whole array, by the default rules. */
 static cr_status check_options(const cr_wire_reduce *r, cr_error *error) {
     const char *other = r->has_axis                        ? "axis"
+                        : r->has_mask                      ? "mask"
+                        : r->has_segments                  ? "offsets"
+                        : r->has_keys                      ? "keys"
+                        : r->has_second                    ? "second"
                         : r->want_partial                  ? "partial"
                         : r->first                         ? "first"
                         : r->nan                           ? "nan"
@@ -123,14 +165,17 @@ static cr_status check_kernel(const cr_call *call, cr_error *error) {
 cr_status cr_check_reduce(cr_call *call, cr_error *error) {
     const cr_wire_reduce *r = &call->request.reduce;
     call->dtype = (cr_dtype)r->dtype;
+    call->geometry = geometry_of(r);
     if (!cr_dtype_is_input(call->dtype))
         return cr_fail(error,
                        r->dtype > CR_DTYPE_INPUTS && r->dtype <= INT32_MAX ? CR_UNIMPLEMENTED : CR_INVALID_ARGUMENT,
                        "dtype: %u is not an input type of this version", r->dtype);
     cr_status status = cr_check_finish(call, error);
     if (status == CR_OK) status = cr_check_ops(call, error);
+    if (status == CR_OK) status = cr_ranked_check(call, error);
     if (status == CR_OK) status = check_place(call, error);
-    if (status == CR_OK) status = check_outputs(r, error);
+    if (status == CR_OK) status = cr_ranked_check_block(call, error);
+    if (status == CR_OK) status = check_outputs(call, error);
     if (status == CR_OK) status = check_kernel(call, error);
     return status == CR_OK ? check_length(call, error) : status;
 }

@@ -1,11 +1,12 @@
 /* drain: while the daemon ends, what makes no progress ends too. Thread: the loop's. Owner: main. */
 #include "base/metrics.h"
+#include "server/call/beside.h"
 #include "server/call/call.h"
 
 /* What the call has got, and what has become of it: any of that is progress. */
 static uint64_t progress_of(const cr_call *call) {
     uint64_t folded = call->job ? cr_queue_progress(call->calls->queue, call->job).folded_bytes : 0;
-    return call->received + call->wait.total + call->outputs.bytes_sent + folded;
+    return call->received + cr_beside_progress(call) + call->wait.total + call->outputs.bytes_sent + folded;
 }
 
 /* The lanes have all of its input: it may only wait for them. */

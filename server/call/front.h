@@ -52,6 +52,7 @@ typedef struct cr_answer {
     uint64_t count;
     const cr_share *share;
     const cr_axis_spec *spec;
+    cr_geometry geometry;           /* of those answers */
     const cr_axis_missing *missing; /* by op, with spec->statuses */
     uint64_t written;               /* bytes of answers along the axis that a sink has */
 } cr_answer;
@@ -101,14 +102,27 @@ void cr_calls_count_request(cr_calls *calls, const cr_peer *peer, cr_method meth
                             const cr_error *error);
 /* Lets the call in, by its request, and sets its deadline. On failure it must be refused. */
 cr_status cr_call_admit(cr_call *call, cr_error *error);
-/* Checks what a Reduce or Merge asks for, before a byte of its array is looked at. False: the call has failed and is gone. */
-bool cr_call_begin(cr_call *call);
+/* Before that: what the ops of a request ask besides, from its bytes again. */
+cr_status cr_call_parameters(cr_call *call, cr_wire_form form, const uint8_t *in, size_t len, cr_error *error);
+/* Checks what a Reduce or Merge asks for, before a byte of its array is looked at. beside: what it takes beside its array, by kind; NULL:
+ * nothing. False: the call has failed and is gone. */
+bool cr_call_begin(cr_call *call, const cr_wire_beside *beside);
+/* Of a checked call: how its answers come, and how many there are of each op; 1 of a whole array. */
+cr_geometry cr_call_geometry(const cr_call *call);
+uint64_t cr_call_answers(const cr_call *call);
+/* What of it asks for so many, for sentences: "axis: its shape asks". */
+const char *cr_call_asks(const cr_call *call);
+/* The bytes that it takes beside its array. */
+uint64_t cr_call_beside_bytes(const cr_call *call);
 /* Before the input: where the answers along its axis go. It is taken over. */
 void cr_call_sink(cr_call *call, struct cr_sink *sink);
+/* Before the input of a checked call that takes something beside it: where each kind comes from. `from` is taken over in every case.
+ * False: the call has failed and is gone. */
+bool cr_call_beside(cr_call *call, const cr_array from[CR_BESIDES]);
 /* False: the call is gone. It has failed, or was so small that it is answered. */
 bool cr_call_input(cr_call *call, const cr_array *input);
 
-/* Whether bytes of a stream may still come. */
+/* Whether bytes of a stream, the array's or those before it, may still come. */
 bool cr_call_receives(const cr_call *call);
 /* Whether bytes, the whole array, may go by cr_call_whole. */
 bool cr_call_takes_whole(const cr_call *call, size_t bytes);

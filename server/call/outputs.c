@@ -68,14 +68,28 @@ uint64_t cr_outputs_sent(cr_outputs *o, cr_queue *queue, cr_job *job, bool folde
     return bytes;
 }
 
-/* Whether answers may go out before the array is whole: not in strips, where all of it is kept, and not where they are written. */
+/* Whether the client's reading holds the job up, and with it the array: not in strips, where all of it is kept, and not where answers are
+ * written, or all of them may wait. */
 static bool answers_early(const cr_job *job) {
-    return job && job->axis && job->axis->block && !job->sink && !cr_job_axis_in_strips(job);
+    return job && job->axis && job->axis->block && job->may_pause && !cr_job_axis_in_strips(job);
+}
+
+/* By offsets: those of the segments that came whole, but for empty ones at the end of what came. */
+static uint64_t segments_due(const cr_job *job, uint64_t received, bool *more) {
+    const cr_job_axis *axis = job->axis;
+    const cr_offsets *offsets = &axis->spec.offsets;
+    const uint64_t came = received / job->element, first = cr_offsets_find(offsets, came);
+    *more = came != axis->till || received % job->element != 0;
+    if (came >= axis->till) return offsets->count * axis->answer_bytes;
+    const bool ends = cr_offsets_at(offsets, first) == came;
+    if (ends && received % job->element == 0) *more = false;
+    return (ends || first == 0 ? first : first - 1) * axis->answer_bytes;
 }
 
 /* Bytes of answers to the whole blocks that came, and *more: whether a part of a block came too. */
 static uint64_t answers_due(const cr_job *job, uint64_t received, bool *more) {
     const cr_job_axis *axis = job->axis;
+    if (cr_axis_by_offsets(&axis->spec)) return segments_due(job, received, more);
     uint64_t block = axis->block * job->element;
     *more = received % block != 0;
     return received / block * axis->spec.shape.inner * axis->answer_bytes;

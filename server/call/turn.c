@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "server/call/beside.h"
 #include "server/call/call.h"
 
 void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_argument) {
@@ -16,6 +17,7 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
     cr_list_init(&calls->writing);
     cr_list_init(&calls->filling);
     cr_list_init(&calls->granted);
+    cr_list_init(&calls->extras);
     cr_timers_init(&calls->timers);
     cr_admit_init(&calls->admission);
     pthread_mutex_init(&calls->mutex, NULL);
@@ -29,6 +31,7 @@ void cr_calls_init(cr_calls *calls, void (*wake)(void *argument), void *wake_arg
 
 void cr_calls_free(cr_calls *calls) {
     cr_upload_granted(calls); /* slabs for uploads that are gone */
+    cr_beside_turn(calls);
     cr_timers_free(&calls->timers);
     cr_admit_free(&calls->admission);
     pthread_mutex_destroy(&calls->mutex);
@@ -84,6 +87,7 @@ bool cr_calls_turn(cr_calls *calls, uint64_t most_ns) {
         cr_call *call = cr_container(up, cr_call, upload);
         call->front->room(call);
     }
+    cr_beside_turn(calls);
     for (cr_job *job; in_time && (job = cr_queue_news(calls->queue)); in_time = cr_now_ns() < now + most_ns / 2)
         if (job->owner) cr_call_has_parts(job->owner);
     cr_list *piece = cr_list_pop(&calls->writing); /* however many there are, others wait for one piece only */

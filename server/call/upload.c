@@ -12,14 +12,17 @@ enum {
     OFFER_BYTES = 128 * 1024, /* at least, of an offer before the slab is full */
     OFFER_PART = 8,           /* and this part of what came so far */
     IDLE_MS = 10,             /* an upload that brings nothing for so long hands over its slab */
+    HALF_BYTES = CR_SLAB_BYTES / 2,
 };
+_Static_assert(HALF_BYTES >= CR_PAIR_BLOCK_BYTES + CR_JOB_AXIS_GRAIN_BYTES, "a block fits behind a tail");
 
 typedef struct cr_slab_segment {
     cr_segment segment;
     cr_slabs *slabs;
-    uint8_t *slab; /* NULL: own instead */
-    uint8_t *own;  /* memory of its own, freed with it */
-    bool added;    /* the queue knows it */
+    uint8_t *slab;   /* NULL: own instead */
+    uint8_t *own;    /* memory of its own, freed with it */
+    uint8_t *second; /* likewise, of a second array that is kept */
+    bool added;      /* the queue knows it */
 } cr_slab_segment;
 
 typedef struct cr_slab_wait {
@@ -39,6 +42,7 @@ static void release(cr_segment *segment) {
     cr_slab_segment *s = cr_container(segment, cr_slab_segment, segment);
     if (s->slab) cr_slab_give(s->slabs, s->slab);
     free(s->own);
+    free(s->second);
     free(s);
 }
 
@@ -48,10 +52,12 @@ static cr_slab_segment *new_segment(const cr_upload *up, uint8_t *slab, uint8_t 
     if (!s) return NULL;
     cr_segment_init(&s->segment, up->job, slab ? slab : own, up->handed);
     s->segment.release = release;
+    s->segment.second = up->pairs ? s->segment.data + HALF_BYTES : NULL;
     s->slabs = up->calls->slabs;
     s->segment.pinned = slab && cr_slabs_pinned(s->slabs);
     s->slab = slab;
     s->own = own;
+    s->second = NULL;
     s->added = false;
     return s;
 }
@@ -90,15 +96,32 @@ static uint64_t offer_step(const cr_upload *up) {
     return part > OFFER_BYTES ? part : OFFER_BYTES;
 }
 
-static uint32_t whole_bytes(const cr_upload *up) { return up->filled - (uint32_t)(up->filled % cr_job_unit(up->job)); }
+/* What came of all arrays. */
+static uint32_t ready_bytes(const cr_upload *up) { return up->pairs ? up->second : up->filled; }
+
+static uint32_t whole_bytes(const cr_upload *up) {
+    const uint32_t ready = ready_bytes(up);
+    return ready - (uint32_t)(ready % cr_job_unit(up->job));
+}
+
+/* Of pairs, too, whose next block goes to the next slab, if it might not fit. */
+static bool is_full(const cr_upload *up) {
+    if (!up->pairs) return up->filled == CR_SLAB_BYTES;
+    return up->first_left == up->second_left && up->first_left > HALF_BYTES - up->filled;
+}
+
+/* The most that a tail has of one array. */
+static uint64_t tail_room(const cr_upload *up) { return cr_job_unit(up->job) + (up->pairs ? CR_PAIR_BLOCK_BYTES : 0); }
 
 /* Hands over what can be handed over, and lets the slab go. */
 static void seal(cr_upload *up) {
     uint32_t whole = whole_bytes(up), tail = up->filled - whole;
     if (tail) {
-        if (!up->tail) up->tail = malloc(cr_job_unit(up->job));
+        if (!up->tail) up->tail = malloc(tail_room(up) * (up->pairs ? 2 : 1));
         if (!up->tail) return; /* the slab stays until there is memory */
         memcpy(up->tail, up->slab->segment.data + whole, tail);
+        up->second_tail = up->pairs ? up->second - whole : 0;
+        if (up->second_tail) memcpy(up->tail + tail_room(up), up->slab->segment.second + whole, up->second_tail);
     }
     up->tail_len = tail;
     offer(up, whole, true);
@@ -123,8 +146,10 @@ static bool open_segment(cr_upload *up, uint8_t *slab, uint8_t *own) {
         return false;
     }
     if (up->tail_len) memcpy(slab ? slab : own, up->tail, up->tail_len);
+    if (up->second_tail) memcpy((slab ? slab : own) + HALF_BYTES, up->tail + tail_room(up), up->second_tail);
     up->filled = up->tail_len;
-    up->offered = up->tail_len = 0;
+    up->second = up->second_tail;
+    up->offered = up->tail_len = up->second_tail = 0;
     touch(up);
     return true;
 }
@@ -197,13 +222,16 @@ static uint64_t array_bytes(const cr_job *job) { return job->axis->block * job->
 
 /* The place of the next bytes of an array that is kept. */
 static bool kept_room(cr_upload *up, uint8_t **at, size_t *room, cr_error *error) {
-    uint64_t to, run = cr_job_axis_turned(up->job, up->kept_bytes, &to), bytes = array_bytes(up->job);
-    if (!up->kept) up->kept = malloc(bytes);
-    if (!up->kept)
+    const bool second = up->pairs && !up->first_left;
+    uint8_t **const kept = second ? &up->kept_second : &up->kept;
+    uint64_t to = up->kept_second_bytes, run = up->second_left, bytes = array_bytes(up->job);
+    if (!second) run = cr_job_axis_turned(up->job, up->kept_bytes, &to);
+    if (!*kept) *kept = malloc(bytes);
+    if (!*kept)
         return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory to keep %llu bytes of the upload",
                        (unsigned long long)bytes) == CR_OK;
-    *at = up->kept + to;
-    *room = run;
+    *at = *kept + to;
+    *room = up->pairs && !second && up->first_left < run ? up->first_left : run;
     return true;
 }
 
@@ -212,7 +240,10 @@ static bool kept_finish(cr_upload *up) {
     up->slab = new_segment(up, NULL, up->kept);
     if (!up->slab) return false;
     up->slab->segment.aligned = true;
-    up->kept = NULL;
+    up->slab->segment.second = NULL;
+    up->slab->second = up->kept_second;
+    up->job->beside = up->kept_second; /* as long as the segment is there */
+    up->kept = up->kept_second = NULL;
     cr_queue_add(up->calls->queue, &up->slab->segment);
     cr_queue_ready(up->calls->queue, &up->slab->segment, array_bytes(up->job), true);
     up->slab = NULL;
@@ -222,7 +253,7 @@ static bool kept_finish(cr_upload *up) {
 bool cr_upload_room(cr_upload *up, bool own, uint8_t **at, size_t *room, cr_error *error) {
     error->code = CR_OK;
     if (cr_job_axis_in_strips(up->job)) return kept_room(up, at, room, error);
-    if (up->slab && up->filled == CR_SLAB_BYTES) { /* no memory for its tail, when it became full */
+    if (up->slab && is_full(up)) { /* no memory for its tail, when it became full */
         seal(up);
         if (up->slab) return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload") == CR_OK;
     }
@@ -239,28 +270,56 @@ bool cr_upload_room(cr_upload *up, bool own, uint8_t **at, size_t *room, cr_erro
         if (!open_segment(up, slab, own ? malloc(CR_SLAB_BYTES) : NULL))
             return cr_fail(error, CR_RESOURCE_EXHAUSTED, "no memory for the upload") == CR_OK;
     }
-    *at = (up->slab->slab ? up->slab->slab : up->slab->own) + up->filled;
-    *room = CR_SLAB_BYTES - up->filled;
+    uint8_t *const base = up->slab->slab ? up->slab->slab : up->slab->own;
+    const bool second = up->pairs && !up->first_left;
+    *at = base + (second ? HALF_BYTES + up->second : up->filled);
+    *room = second ? up->second_left : up->pairs ? up->first_left : CR_SLAB_BYTES - up->filled;
+    return true;
+}
+
+static void next_block(cr_upload *up) {
+    up->first_left = up->second_left =
+        up->pair_left < CR_PAIR_BLOCK_BYTES ? (uint32_t)up->pair_left : CR_PAIR_BLOCK_BYTES;
+    up->pair_left -= up->first_left;
+}
+
+void cr_upload_pair(cr_upload *up, uint64_t bytes) {
+    up->pairs = true;
+    up->pair_left = bytes;
+    next_block(up);
+}
+
+/* Bytes of the array that is in turn came. Whether that is the second. */
+static bool take_turn(cr_upload *up, uint32_t bytes) {
+    if (!up->pairs) return false;
+    if (up->first_left) {
+        up->first_left -= bytes;
+        return false;
+    }
+    up->second_left -= bytes;
+    if (!up->second_left) next_block(up);
     return true;
 }
 
 void cr_upload_filled(cr_upload *up, size_t bytes) {
+    const bool second = take_turn(up, (uint32_t)bytes);
     if (up->kept) {
-        up->kept_bytes += bytes;
+        *(second ? &up->kept_second_bytes : &up->kept_bytes) += bytes;
         return;
     }
-    up->filled += (uint32_t)bytes;
-    assert(up->filled <= CR_SLAB_BYTES);
+    *(second ? &up->second : &up->filled) += (uint32_t)bytes;
+    assert(up->filled <= (up->pairs ? HALF_BYTES : CR_SLAB_BYTES) && (!up->pairs || up->second <= up->filled));
     touch(up);
-    if (up->filled == CR_SLAB_BYTES)
+    if (is_full(up))
         seal(up);
-    else if (up->filled - up->offered >= offer_step(up))
+    else if (ready_bytes(up) - up->offered >= offer_step(up))
         offer(up, whole_bytes(up), false);
 }
 
-const uint8_t *cr_upload_whole(const cr_upload *up, uint32_t *bytes) {
+const uint8_t *cr_upload_whole(const cr_upload *up, uint32_t *bytes, const uint8_t **second) {
     if (!up->slab || up->slab->added || up->handed) return NULL;
     *bytes = up->filled;
+    *second = up->slab->segment.second;
     return up->slab->segment.data;
 }
 
@@ -271,6 +330,7 @@ bool cr_upload_finish(cr_upload *up) {
         /* An incomplete block of prod, left by an earlier seal: its buffer goes to the lanes as it is. */
         up->slab = new_segment(up, NULL, up->tail);
         if (!up->slab) return false;
+        if (up->pairs) up->slab->segment.second = up->tail + tail_room(up);
         up->filled = up->tail_len;
         up->tail = NULL;
         up->tail_len = 0;
@@ -284,7 +344,8 @@ void cr_upload_drop(cr_upload *up) {
     if (up->slab) offer(up, up->offered, true);
     free(up->tail);
     free(up->kept);
-    up->tail = up->kept = NULL;
+    free(up->kept_second);
+    up->tail = up->kept = up->kept_second = NULL;
     up->tail_len = 0;
 }
 

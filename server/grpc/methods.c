@@ -12,7 +12,7 @@
 
 typedef unsigned long long ull;
 
-enum { REDUCE_DATA = 100, MERGE_PARTIALS = 100, CHUNK_DATA = 2 };
+enum { REDUCE_BESIDE = 63, REDUCE_DATA = 100, MERGE_PARTIALS = 100, CHUNK_DATA = 2 };
 
 static bool fail(cr_grpc_stream *stream, const char *text) {
     cr_error error;
@@ -44,6 +44,20 @@ static cr_status as_stream(cr_wire_call *asked, bool known, uint64_t bytes, cr_e
     return CR_OK;
 }
 
+/* What a request takes beside its array: all of its bytes come before the array's. */
+static cr_status take_beside(cr_wire_form form, const uint8_t *in, size_t len, const cr_wire_call *asked,
+                             cr_wire_beside *beside, cr_error *error) {
+    if (asked->kind != CR_CALL_REDUCE || !cr_wire_takes_beside(&asked->reduce)) return CR_OK;
+    cr_status status = cr_wire_unpack_besides(form, in, len, beside, error);
+    for (int i = 0; status == CR_OK && i < CR_BESIDES; i++)
+        if (beside[i].source && beside[i].source != CR_SOURCE_STREAM)
+            status = cr_fail(error, CR_INVALID_ARGUMENT,
+                             "%s: descriptors and regions belong to the native protocol (libcured, cured-client); set "
+                             "stream",
+                             cr_beside_names_of[i].name);
+    return status;
+}
+
 /* ---- Reduce, Merge ---- */
 
 static bool reduce_message(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole) {
@@ -51,12 +65,19 @@ static bool reduce_message(cr_grpc_stream *stream, const uint8_t *in, size_t len
     cr_call *call = cr_grpc_stream_ask(stream);
     if (!call) return false;
     cr_wire_call *asked = cr_call_request(call);
+    cr_wire_beside beside[CR_BESIDES];
     cr_status status = cr_wire_unpack_reduce(in, len, asked, &error);
+    if (status == CR_OK) status = take_beside(CR_FORM_REDUCE, in, len, asked, beside, &error);
+    if (status == CR_OK) status = cr_call_parameters(call, CR_FORM_REDUCE, in, len, &error);
     if (status == CR_OK && asked->reduce.source == CR_SOURCE_STREAM)
         status = cr_fail(&error, CR_INVALID_ARGUMENT,
                          "input: an array that is a stream comes by ReduceStream; give data here");
-    if (status == CR_OK) status = as_stream(asked, true, whole ? 0 : stream->bulk_left, &error);
-    return cr_grpc_stream_call(stream, call, status, &error);
+    const bool takes = status == CR_OK && cr_wire_takes_beside(&asked->reduce);
+    if (status == CR_OK && stream->is_before && !takes)
+        status = cr_fail(&error, CR_INVALID_ARGUMENT, "beside: the request names nothing beside its array");
+    if (status == CR_OK) /* how long an array is that comes behind other bytes shows at its end */
+        status = as_stream(asked, !takes, whole ? 0 : stream->bulk_left, &error);
+    return cr_grpc_stream_call(stream, call, beside, status, &error);
 }
 
 static bool reduce_bulk(cr_grpc_stream *stream, uint64_t bytes) {
@@ -82,7 +103,7 @@ static bool merge_message(cr_grpc_stream *stream, const uint8_t *in, size_t len,
         status =
             cr_fail(&error, CR_INVALID_ARGUMENT, "MergeRequest.input is for the native protocol; give partials here");
     if (status == CR_OK) status = as_stream(asked, false, 0, &error);
-    return cr_grpc_stream_call(stream, call, status, &error);
+    return cr_grpc_stream_call(stream, call, NULL, status, &error);
 }
 
 /* A partial. The call takes each behind its length. */
@@ -114,9 +135,12 @@ static bool chunk_message(cr_grpc_stream *stream, const uint8_t *in, size_t len,
     cr_call *call = cr_grpc_stream_ask(stream);
     if (!call) return false;
     cr_wire_call *asked = cr_call_request(call);
+    cr_wire_beside beside[CR_BESIDES];
     cr_status status = cr_wire_unpack_head(in, len, asked, &error);
+    if (status == CR_OK) status = take_beside(CR_FORM_HEAD, in, len, asked, beside, &error);
+    if (status == CR_OK) status = cr_call_parameters(call, CR_FORM_HEAD, in, len, &error);
     if (status == CR_OK) status = as_stream(asked, asked->reduce.length_known, asked->reduce.length, &error);
-    return cr_grpc_stream_call(stream, call, status, &error);
+    return cr_grpc_stream_call(stream, call, beside, status, &error);
 }
 
 static bool chunk_bulk(cr_grpc_stream *stream, uint64_t bytes) { return cr_call_coming(stream->call, bytes); }
@@ -164,20 +188,20 @@ static bool slow_log_message(cr_grpc_stream *stream, const uint8_t *in, size_t l
 }
 
 const cr_grpc_method cr_grpc_methods[] = {
-    {"/cured.v1.Cured/Reduce", CR_METHOD_reduce, REDUCE_DATA, false, false, reduce_message, reduce_bulk, call_over,
-     end_unary},
-    {"/cured.v1.Cured/ReduceStream", CR_METHOD_reduce_stream, CHUNK_DATA, false, true, chunk_message, chunk_bulk,
+    {"/cured.v1.Cured/Reduce", CR_METHOD_reduce, REDUCE_DATA, REDUCE_BESIDE, false, false, reduce_message, reduce_bulk,
+     call_over, end_unary},
+    {"/cured.v1.Cured/ReduceStream", CR_METHOD_reduce_stream, CHUNK_DATA, 0, false, true, chunk_message, chunk_bulk,
      nothing, end_chunks},
-    {"/cured.v1.Cured/Merge", CR_METHOD_merge, MERGE_PARTIALS, true, false, merge_message, merge_bulk, call_over,
+    {"/cured.v1.Cured/Merge", CR_METHOD_merge, MERGE_PARTIALS, 0, true, false, merge_message, merge_bulk, call_over,
      end_unary},
-    {"/cured.v1.Cured/Info", CR_METHOD_info, 0, false, false, info_message, NULL, nothing, end_unary},
-    {"/cured.v1.Cured/Stats", CR_METHOD_stats, 0, false, false, stats_message, NULL, nothing, end_unary},
-    {"/cured.v1.Cured/SlowLog", CR_METHOD_slow_log, 0, false, false, slow_log_message, NULL, nothing, end_unary},
-    {"/grpc.health.v1.Health/Check", CR_METHOD_health, 0, false, false, cr_health_check, NULL, nothing, end_unary},
-    {"/grpc.health.v1.Health/Watch", CR_METHOD_health, 0, false, false, cr_health_watch, NULL, nothing, end_unary},
-    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, false, true,
+    {"/cured.v1.Cured/Info", CR_METHOD_info, 0, 0, false, false, info_message, NULL, nothing, end_unary},
+    {"/cured.v1.Cured/Stats", CR_METHOD_stats, 0, 0, false, false, stats_message, NULL, nothing, end_unary},
+    {"/cured.v1.Cured/SlowLog", CR_METHOD_slow_log, 0, 0, false, false, slow_log_message, NULL, nothing, end_unary},
+    {"/grpc.health.v1.Health/Check", CR_METHOD_health, 0, 0, false, false, cr_health_check, NULL, nothing, end_unary},
+    {"/grpc.health.v1.Health/Watch", CR_METHOD_health, 0, 0, false, false, cr_health_watch, NULL, nothing, end_unary},
+    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, 0, false, true,
      cr_reflection_message, NULL, nothing, cr_reflection_end},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, false, true,
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", CR_METHOD_reflection, 0, 0, false, true,
      cr_reflection_message, NULL, nothing, cr_reflection_end},
     {0},
 };

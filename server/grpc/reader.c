@@ -111,6 +111,20 @@ static void begin_bulk(cr_grpc_stream *stream, uint64_t bytes) {
     if (stream->reading == CR_GRPC_BULK && !bytes) bulk_over(stream);
 }
 
+/* The bulk of the message, or what lies before it: whichever comes first. */
+static cr_wire_scan find_bulk(cr_grpc_stream *stream, const uint8_t *in, size_t len, uint64_t whole,
+                              cr_wire_bulk *found) {
+    const cr_grpc_method *method = stream->method;
+    cr_wire_bulk before;
+    const cr_wire_scan scan = cr_wire_find_bulk(in, len, whole, method->bulk, found);
+    stream->is_before = method->before && scan != CR_SCAN_BAD &&
+                        cr_wire_find_bulk(in, len, whole, method->before, &before) == CR_SCAN_BULK &&
+                        (scan != CR_SCAN_BULK || before.at < found->at);
+    if (!stream->is_before) return scan;
+    *found = before;
+    return CR_SCAN_BULK;
+}
+
 /* Bytes of HEAD, or of a further TAG: gathered until they tell. Where all of them are in one piece they need no copy. */
 static size_t read_head(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
     const size_t before = stream->gathered.len, limit = CR_GRPC_HEAD_BYTES;
@@ -122,7 +136,7 @@ static size_t read_head(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) 
     cr_wire_bulk bulk = {0};
     const uint64_t whole = before + stream->message_left;
     const size_t here = before + take, from = stream->scanned;
-    cr_wire_scan scan = cr_wire_find_bulk(all + from, here - from, whole - from, stream->method->bulk, &bulk);
+    cr_wire_scan scan = find_bulk(stream, all + from, here - from, whole - from, &bulk);
     bulk.head += from;
     bulk.at += from;
     if (scan == CR_SCAN_BAD) {
@@ -140,7 +154,7 @@ static size_t read_head(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) 
         const size_t used = bulk.at - before; /* the rest of take is bulk, and comes again */
         stream->message_left -= used;
         stream->bulk_left = bulk.bytes;
-        const bool last = stream->method->repeats || bulk.bytes == stream->message_left;
+        const bool last = stream->method->repeats || stream->is_before || bulk.bytes == stream->message_left;
         if (!last) fail_message(stream, "the array must be the last field of its message");
         const bool good = last && stream->method->message(stream, all, bulk.head, false);
         if (good) forget(stream);
@@ -164,12 +178,14 @@ static size_t read_tag(cr_grpc_stream *stream, const uint8_t *bytes, size_t n) {
         return take;
     }
     if (scan != CR_SCAN_BULK || bulk.head) {
-        fail_message(stream, "partials must be the last fields of their message");
+        fail_message(stream, stream->is_before ? "the array must be the last field of its message"
+                                               : "partials must be the last fields of their message");
         return take;
     }
     const size_t used = bulk.at - before;
     stream->message_left -= used;
     forget(stream);
+    stream->is_before = false;
     begin_bulk(stream, bulk.bytes);
     return used;
 }

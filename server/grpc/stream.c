@@ -312,7 +312,8 @@ static cr_status set_timeout(const cr_grpc_stream *stream, cr_wire_call *asked, 
     return CR_OK;
 }
 
-bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, cr_status status, const cr_error *why) {
+bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, const cr_wire_beside *beside, cr_status status,
+                         const cr_error *why) {
     cr_error error;
     cr_wire_call *asked = cr_call_request(call);
     if (status != CR_OK) {
@@ -327,8 +328,17 @@ bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, cr_status status
     }
     stream->call = call;
     cr_array input = {.kind = CR_STREAM, .descriptor = -1};
-    if (!cr_call_begin(call)) return false;
+    cr_array of_beside[CR_BESIDES];
+    const bool takes = asked->kind == CR_CALL_REDUCE && cr_wire_takes_beside(&asked->reduce);
+    if (!cr_call_begin(call, beside)) return false;
     if (cr_grpc_whole_check(stream, &asked->reduce, &error) != CR_OK) return cr_grpc_stream_fail(stream, &error);
+    for (int i = 0; i < CR_BESIDES; i++) of_beside[i] = input;
+    if (stream->is_before && stream->bulk_left != cr_call_beside_bytes(call)) {
+        cr_fail(&error, CR_INVALID_ARGUMENT, "beside: it has %llu bytes, and what the request names there takes %llu",
+                (unsigned long long)stream->bulk_left, (unsigned long long)cr_call_beside_bytes(call));
+        return cr_grpc_stream_fail(stream, &error);
+    }
+    if (takes && !cr_call_beside(call, of_beside)) return false;
     return cr_call_input(call, &input);
 }
 

@@ -14,10 +14,11 @@ typedef struct cr_grpc_stream cr_grpc_stream;
 /* What a client may call. A line in methods.c is all that a new one needs, beside its functions. */
 typedef struct cr_grpc_method {
     const char *path;
-    cr_method name; /* that it is counted by */
-    uint32_t bulk;  /* the field whose bytes may be long, and lie at the end of a message; 0: none */
-    bool repeats;   /* there may be several of them in a message */
-    bool several;   /* the client may send several messages */
+    cr_method name;  /* that it is counted by */
+    uint32_t bulk;   /* the field whose bytes may be long, and lie at the end of a message; 0: none */
+    uint32_t before; /* another, which lies right before that; 0: none */
+    bool repeats;    /* there may be several of them in a message */
+    bool several;    /* the client may send several messages */
     /* A message, but for its bulk: false, when the call has failed. whole: it has none */
     bool (*message)(cr_grpc_stream *stream, const uint8_t *in, size_t len, bool whole);
     /* So many bytes of bulk come. */
@@ -58,6 +59,7 @@ struct cr_grpc_stream {
 
     uint8_t reading; /* cr_grpc_reading */
     bool any_message;
+    bool is_before; /* the bulk that comes is method->before */
     uint8_t prefix_len;
     uint8_t prefix[5];
     uint64_t message_left; /* of the message, not yet taken */
@@ -93,7 +95,9 @@ void cr_grpc_stream_count(cr_grpc_stream *stream, const cr_error *error);
 bool cr_grpc_stream_fail(cr_grpc_stream *stream, const cr_error *error);
 /* Begins a call for the request that cr_grpc_stream_ask unpacked. False: it has failed. */
 cr_call *cr_grpc_stream_ask(cr_grpc_stream *stream);
-bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, cr_status status, const cr_error *error);
+/* beside: by kind, of a request that takes any. */
+bool cr_grpc_stream_call(cr_grpc_stream *stream, cr_call *call, const cr_wire_beside *beside, cr_status status,
+                         const cr_error *error);
 /* Lets the client send as much more as was taken. */
 void cr_grpc_stream_grant(cr_grpc_stream *stream);
 /* For every stream of conn whose answers waited for room. */

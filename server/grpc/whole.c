@@ -12,29 +12,27 @@ static struct {
     bool has_status[CR_CALL_MAX_OPS]; /* an answer of the op has another than 0 */
 } gathered;
 
-static uint64_t answers_of(const cr_wire_reduce *asked) { return asked->outer * asked->inner; }
-
 cr_status cr_grpc_whole_check(const cr_grpc_stream *stream, const cr_wire_reduce *asked, cr_error *error) {
     uint64_t width = 0;
-    if (stream->method->several || !asked->has_axis) return CR_OK;
+    if (stream->method->several || cr_call_geometry(stream->call) == CR_GEOMETRY_WHOLE) return CR_OK;
     for (uint32_t i = 0; i < asked->op_count; i++) width += cr_call_answer_bytes(stream->call, i) + asked->statuses;
-    if (!width || answers_of(asked) <= CR_GRPC_WHOLE_BYTES / width) return CR_OK;
-    return cr_fail(
-        error, CR_INVALID_ARGUMENT,
-        "axis: its shape asks for %llu answers of %llu bytes, and the message that answers Reduce has room for %d "
-        "bytes: call ReduceStream, which sends them in parts",
-        (unsigned long long)answers_of(asked), (unsigned long long)width, CR_GRPC_WHOLE_BYTES);
+    if (!width || cr_call_answers(stream->call) <= CR_GRPC_WHOLE_BYTES / width) return CR_OK;
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "%s for %llu answers of %llu bytes, and the message that answers Reduce has room for %d bytes: call "
+                   "ReduceStream, which sends them in parts",
+                   cr_call_asks(stream->call), (unsigned long long)cr_call_answers(stream->call),
+                   (unsigned long long)width, CR_GRPC_WHOLE_BYTES);
 }
 
 /* Where what belongs to the op begins. */
-static size_t values_at(const cr_grpc_stream *stream, const cr_wire_reduce *asked, uint32_t op) {
+static size_t values_at(const cr_grpc_stream *stream, uint32_t op) {
     size_t width = 0;
     for (uint32_t i = 0; i < op; i++) width += cr_call_answer_bytes(stream->call, i);
-    return width * (size_t)answers_of(asked);
+    return width * (size_t)cr_call_answers(stream->call);
 }
 
 static size_t statuses_at(const cr_grpc_stream *stream, const cr_wire_reduce *asked, uint32_t op) {
-    return values_at(stream, asked, asked->op_count) + op * (size_t)answers_of(asked);
+    return values_at(stream, asked->op_count) + op * (size_t)cr_call_answers(stream->call);
 }
 
 void cr_grpc_whole_parts(cr_grpc_stream *stream) {
@@ -44,12 +42,13 @@ void cr_grpc_whole_parts(cr_grpc_stream *stream) {
     const cr_wire_reduce *asked = &cr_call_request(stream->call)->reduce;
     memset(gathered.has_status, 0, sizeof gathered.has_status);
     if (asked->statuses)
-        memset(gathered.bytes + statuses_at(stream, asked, 0), 0, asked->op_count * (size_t)answers_of(asked));
+        memset(gathered.bytes + statuses_at(stream, asked, 0), 0,
+               asked->op_count * (size_t)cr_call_answers(stream->call));
     for (;;) {
         const cr_pull pulled = cr_call_part(stream->call, sizeof gathered.bytes, &part);
         if (pulled == CR_PULLED) return; /* it is answered by cr_grpc_whole_reply, or has failed */
         if (pulled == CR_LATER) break;
-        memcpy(gathered.bytes + values_at(stream, asked, part.op) +
+        memcpy(gathered.bytes + values_at(stream, part.op) +
                    (size_t)part.first * cr_call_answer_bytes(stream->call, part.op),
                part.values, part.bytes);
         if (part.statuses)
@@ -72,7 +71,7 @@ static uint8_t *put(uint8_t *to, uint32_t number, const uint8_t *bytes, size_t n
 enum { RESULTS = 1, RESULT_VALUE = 5, RESULT_STATUSES = 8, HEADS = 36 /* of a result, its values and its statuses */ };
 
 void cr_grpc_whole_reply(cr_grpc_stream *stream, const uint8_t *packed, size_t n, const cr_wire_reduce *asked) {
-    const size_t answers = (size_t)answers_of(asked);
+    const size_t answers = (size_t)cr_call_answers(stream->call);
     const size_t all = statuses_at(stream, asked, asked->statuses ? asked->op_count : 0);
     uint8_t *const room = cr_grpc_reply_room(stream, n + all + HEADS * asked->op_count), *to = room;
     uint32_t op = 0;
@@ -93,7 +92,7 @@ void cr_grpc_whole_reply(cr_grpc_stream *stream, const uint8_t *packed, size_t n
         to += cr_wire_pack_field_head(RESULTS, inner, to);
         memcpy(to, field.bytes, (size_t)field.value);
         to += field.value;
-        to = put(to, RESULT_VALUE, gathered.bytes + values_at(stream, asked, op), values);
+        to = put(to, RESULT_VALUE, gathered.bytes + values_at(stream, op), values);
         to = put(to, RESULT_STATUSES, gathered.bytes + statuses_at(stream, asked, op), statuses);
         op++;
     }

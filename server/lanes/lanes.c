@@ -189,7 +189,7 @@ bool cr_lanes_close(cr_lanes *lanes, cr_slabs *slabs) {
 }
 
 bool cr_lanes_axis(const cr_lanes *lanes, const cr_job *job) {
-    return lanes->gpu && cr_gpu_axis_takes_claims(lanes->gpu, job);
+    return lanes->gpu && job->mask.kind == CR_MASK_NONE && cr_gpu_axis_takes_claims(lanes->gpu, job);
 }
 
 void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
@@ -197,6 +197,11 @@ void cr_lanes_place(const cr_lanes *lanes, cr_job *job) {
         job->kinds = CR_BY_GPU;
         job->gpu_from = 1;
         job->in_order = false; /* it is not folded in pieces */
+        return;
+    }
+    if (job->by_host) return;             /* that was settled with its answers */
+    if (job->mask.kind != CR_MASK_NONE) { /* no kernel knows masks */
+        job->by_host = !job->axis;        /* along an axis that was settled with it */
         return;
     }
     if (!job->axis && lanes->gpu && !lanes->gpu->fold_takes(job->dtype, job->families)) {

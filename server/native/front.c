@@ -88,25 +88,45 @@ static const cr_front native_front = {
 
 /* ---- CALL ---- */
 
-static uint32_t descriptors_of(const cr_wire_call *asked) {
-    if (asked->kind == CR_CALL_REDUCE) return asked->reduce.source == CR_SOURCE_DESCRIPTOR;
-    if (asked->kind != CR_CALL_REGISTER) return 0;
-    return asked->region.kind == CR_SHARED_DESCRIPTOR || asked->region.kind == CR_SHARED_CUDA_DESCRIPTOR;
+/* What came with a CALL: of its array, or of its region, and of what is beside the array; -1: none. */
+typedef struct passed {
+    int array, beside[CR_BESIDES];
+} passed;
+
+static const passed nothing_passed = {.array = -1, .beside = {[0 ... CR_BESIDES - 1] = -1}};
+
+/* 1 for each that the call takes. */
+static passed wants_descriptors(const cr_wire_call *asked, const cr_wire_beside *beside) {
+    const cr_wire_region_kind kind = asked->kind == CR_CALL_REGISTER ? asked->region.kind : CR_SHARED_NAME;
+    const bool reduces = asked->kind == CR_CALL_REDUCE;
+    passed wants = {.array = reduces ? asked->reduce.source == CR_SOURCE_DESCRIPTOR
+                                     : kind == CR_SHARED_DESCRIPTOR || kind == CR_SHARED_CUDA_DESCRIPTOR};
+    for (int i = 0; i < CR_BESIDES; i++)
+        wants.beside[i] = reduces && asked->reduce.has_beside[i] && beside[i].source == CR_SOURCE_DESCRIPTOR;
+    return wants;
+}
+
+static void close_passed(cr_conn *conn, passed *came) {
+    cr_files *files = conn->native->calls->files;
+    if (came->array >= 0) cr_files_close(files, conn->peer.owner, came->array);
+    for (int i = 0; i < CR_BESIDES; i++)
+        if (came->beside[i] >= 0) cr_files_close(files, conn->peer.owner, came->beside[i]);
+    *came = nothing_passed;
 }
 
 /* Descriptors the frame brought beyond what the request uses: closed, and the call fails. */
-static cr_status take_descriptors(cr_conn *conn, const cr_wire_call *asked, uint32_t count, int *descriptor,
-                                  cr_error *error) {
-    uint32_t wanted = descriptors_of(asked);
-    *descriptor = -1;
-    for (uint32_t i = 0; i < count; i++) {
-        int taken = cr_conn_take_descriptor(conn);
-        if (count == wanted)
-            *descriptor = taken;
-        else
-            cr_files_close(conn->native->calls->files, conn->peer.owner, taken);
+static cr_status take_descriptors(cr_conn *conn, passed wants, uint32_t count, passed *came, cr_error *error) {
+    uint32_t wanted = (uint32_t)wants.array;
+    for (int i = 0; i < CR_BESIDES; i++) wanted += (uint32_t)wants.beside[i];
+    *came = nothing_passed;
+    for (uint32_t i = 0; i < count && count != wanted; i++)
+        cr_files_close(conn->native->calls->files, conn->peer.owner, cr_conn_take_descriptor(conn));
+    if (count == wanted) {
+        if (wants.array) came->array = cr_conn_take_descriptor(conn);
+        for (int i = 0; i < CR_BESIDES; i++)
+            if (wants.beside[i]) came->beside[i] = cr_conn_take_descriptor(conn);
+        return CR_OK;
     }
-    if (count == wanted) return CR_OK;
     return cr_fail(error, CR_INVALID_ARGUMENT, "descriptors: %u came with CALL, this call takes %u", count, wanted);
 }
 
@@ -138,39 +158,68 @@ static void begin_reload(cr_stream *stream) {
     calls->reload(calls->reload_argument, &stream->reload);
 }
 
-static void begin_reduce(cr_stream *stream, int descriptor, const uint8_t *payload, size_t bytes) {
+/* False: the call has failed and is gone. Descriptors of what is beside the array are taken over. */
+static bool begin_beside(cr_stream *stream, const cr_wire_beside *beside, passed *came) {
+    cr_array from[CR_BESIDES];
+    cr_error error;
+    for (int i = 0; i < CR_BESIDES; i++) {
+        from[i] = (cr_array){.kind = CR_STREAM, .descriptor = came->beside[i]};
+        if (beside[i].source == CR_SOURCE_DESCRIPTOR) from[i].kind = CR_DESCRIPTOR;
+        if (beside[i].source != CR_SOURCE_REGION) continue;
+        from[i].kind = CR_KEPT;
+        from[i].kept = cr_regions_find(stream->conn, beside[i].region);
+        if (from[i].kept) continue;
+        cr_fail(&error, CR_NOT_FOUND,
+                "%s: region %llu is not registered on this connection, or its registration was not answered yet",
+                cr_beside_names_of[i].name, (ull)beside[i].region);
+        cr_call_cancel(stream->call, &error);
+        return false;
+    }
+    for (int i = 0; i < CR_BESIDES; i++) came->beside[i] = -1;
+    return cr_call_beside(stream->call, from);
+}
+
+static void begin_reduce(cr_stream *stream, passed *came, const cr_wire_beside *beside, const uint8_t *payload,
+                         size_t bytes) {
     cr_call *call = stream->call;
-    cr_conn *conn = stream->conn;
-    cr_array input = {.kind = descriptor >= 0 ? CR_DESCRIPTOR : CR_STREAM, .descriptor = descriptor};
+    cr_array input = {.kind = came->array >= 0 ? CR_DESCRIPTOR : CR_STREAM, .descriptor = came->array};
     const cr_wire_reduce *r = &cr_call_request(call)->reduce;
     const cr_wire_source source = r->source;
-    const bool writes = r->outputs != 0;
+    const bool writes = r->outputs != 0, reduces = cr_call_request(call)->kind == CR_CALL_REDUCE;
+    const bool takes = reduces && cr_wire_takes_beside(r);
     cr_error error;
-    if (!cr_call_begin(call)) {
-        if (descriptor >= 0) cr_files_close(conn->native->calls->files, conn->peer.owner, descriptor);
-    } else if (writes && cr_outputs_open(stream, payload, bytes, &error) != CR_OK) {
-        if (descriptor >= 0) cr_files_close(conn->native->calls->files, conn->peer.owner, descriptor);
+    if (!cr_call_begin(call, beside)) return;
+    if (writes && cr_outputs_open(stream, payload, bytes, &error) != CR_OK) {
         cr_call_cancel(call, &error);
-    } else if (source == CR_SOURCE_REGION) {
+        return;
+    }
+    if (takes && !begin_beside(stream, beside, came)) return;
+    if (source == CR_SOURCE_REGION) {
         cr_regions_reduce(stream);
     } else if (source == CR_SOURCE_REGIONS) {
         cr_group_begin(stream, payload, bytes);
     } else {
+        came->array = -1;
         cr_call_input(call, &input);
     }
 }
 
-/* Whether its array comes as DATA. */
-static bool is_streamed(const cr_wire_call *asked) {
-    return (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) && asked->reduce.source == CR_SOURCE_STREAM;
+/* Whether DATA comes: its array, or what is beside it. */
+static bool is_streamed(const cr_stream *stream) {
+    const cr_wire_call *asked = cr_call_request(stream->call);
+    return (asked->kind == CR_CALL_REDUCE || asked->kind == CR_CALL_MERGE) &&
+           (asked->reduce.source == CR_SOURCE_STREAM || stream->beside_comes);
 }
 
-/* What the request asks for begins. descriptor is taken over. */
-static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, const uint8_t *payload) {
+/* What the request asks for begins. What it needs of what came is taken over. */
+static void begin(cr_stream *stream, passed *came, const cr_wire_beside *beside, const cr_frame *frame,
+                  const uint8_t *payload) {
     cr_conn *conn = stream->conn;
     uint32_t id = stream->id;
     const cr_wire_call *asked = cr_call_request(stream->call);
-    const bool streamed = is_streamed(asked);
+    for (int i = 0; asked->kind == CR_CALL_REDUCE && i < CR_BESIDES; i++)
+        stream->beside_comes |= asked->reduce.has_beside[i] && beside[i].source == CR_SOURCE_STREAM;
+    const bool streamed = is_streamed(stream);
     switch (asked->kind) {
         case CR_CALL_INFO:
         case CR_CALL_STATS:
@@ -182,21 +231,23 @@ static void begin(cr_stream *stream, int descriptor, const cr_frame *frame, cons
             begin_reload(stream);
             return;
         case CR_CALL_REGISTER:
-            cr_regions_register(stream, descriptor);
+            cr_regions_register(stream, came->array);
+            came->array = -1;
             return;
         case CR_CALL_UNREGISTER:
             cr_regions_unregister(stream);
             return;
         case CR_CALL_REDUCE:
         case CR_CALL_MERGE:
-            begin_reduce(stream, descriptor, payload, frame->length);
+            begin_reduce(stream, came, beside, payload, frame->length);
     }
     if (frame->flags & CR_FLAG_END && streamed && (stream = cr_stream_find(conn, id))) cr_call_end(stream->call);
 }
 
 bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload) {
     cr_error error, more;
-    int descriptor;
+    cr_wire_beside beside[CR_BESIDES];
+    passed came;
     cr_calls *calls = conn->native->calls;
     cr_call *call = cr_call_new(calls, &native_front, &conn->peer);
     if (!call || !cr_streams_add(&conn->streams, frame->stream, stream_of(call))) {
@@ -206,13 +257,17 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     }
     cr_wire_call *asked = cr_call_request(call);
     cr_status status = cr_wire_unpack_call(payload, frame->length, asked, &error);
+    if (status == CR_OK && asked->kind == CR_CALL_REDUCE && cr_wire_takes_beside(&asked->reduce))
+        status = cr_wire_unpack_besides(CR_FORM_CALL, payload, frame->length, beside, &error);
+    if (status == CR_OK) status = cr_call_parameters(call, CR_FORM_CALL, payload, frame->length, &error);
     if (status != CR_OK) asked->kind = 0;
-    if (take_descriptors(conn, asked, frame->descriptors, &descriptor, &more) != CR_OK && status == CR_OK)
+    const passed wants = wants_descriptors(asked, beside);
+    if (take_descriptors(conn, wants, frame->descriptors, &came, &more) != CR_OK && status == CR_OK)
         error = more, status = more.code;
     if (status == CR_OK) status = cr_peer_check(&conn->peer, cr_call_method(call), &error);
     if (status == CR_OK) status = cr_call_admit(call, &error);
     if (status != CR_OK) {
-        if (descriptor >= 0) cr_files_close(calls->files, conn->peer.owner, descriptor);
+        close_passed(conn, &came);
         cr_streams_remove(&conn->streams, frame->stream);
         cr_call_refuse(call, &error);
         return cr_reply_status(conn, frame->stream, &error);
@@ -226,7 +281,8 @@ bool cr_stream_open(cr_conn *conn, const cr_frame *frame, const uint8_t *payload
     cr_list_init(&stream->in_region);
     cr_list_init(&stream->reload.link);
     cr_list_append(&conn->open, &stream->link);
-    begin(stream, descriptor, frame, payload);
+    begin(stream, &came, beside, frame, payload);
+    close_passed(conn, &came); /* what a call did not take that has failed */
     return conn->state == CR_CONN_OPEN;
 }
 
@@ -240,8 +296,7 @@ bool cr_stream_takes_whole(const cr_stream *stream, const cr_frame *frame) {
 static void refuse_data(cr_stream *stream) {
     cr_error error;
     cr_fail(&error, CR_INVALID_ARGUMENT,
-            is_streamed(cr_call_request(stream->call)) ? "DATA: it came after END"
-                                                       : "DATA: this call takes no DATA, its input is no stream");
+            is_streamed(stream) ? "DATA: it came after END" : "DATA: this call takes no DATA, its input is no stream");
     cr_call_cancel(stream->call, &error);
 }
 
@@ -256,6 +311,7 @@ bool cr_stream_data(cr_stream *stream, const cr_frame *frame, bool *take) {
     }
     bool whole = cr_stream_takes_whole(stream, frame);
     if (!cr_call_receives(stream->call)) {
+        if (stream->beside_comes && !frame->length) return true; /* END behind what is beside an array that is passed */
         refuse_data(stream);
         return conn->state == CR_CONN_OPEN;
     }
@@ -268,7 +324,7 @@ bool cr_stream_data(cr_stream *stream, const cr_frame *frame, bool *take) {
 
 void cr_stream_credit(cr_stream *stream, uint64_t bytes) {
     const cr_wire_call *asked = cr_call_request(stream->call);
-    if (asked->kind != CR_CALL_REDUCE || !asked->reduce.has_axis) return;
+    if (asked->kind != CR_CALL_REDUCE || cr_call_geometry(stream->call) == CR_GEOMETRY_WHOLE) return;
     stream->reply_credit = bytes > UINT64_MAX - stream->reply_credit ? UINT64_MAX : stream->reply_credit + bytes;
     send_parts(stream);
 }

@@ -19,6 +19,7 @@ typedef struct cr_stream {
     struct cr_entry *region; /* the region that the call is about, or waits for */
     cr_list in_region;       /* among the reductions that wait until it is open */
     cr_reload_wait reload;   /* of a call that has the options read again */
+    bool beside_comes;       /* something beside the array comes in DATA, whatever its array is */
     struct cr_group *group;  /* of a call over several regions, and of those that reduce its pieces; NULL: neither */
 } cr_stream;
 

@@ -148,7 +148,7 @@ static void start(cr_group *group, const cr_wire_piece *pieces) {
         group->pieces[i] = piece;
         group->left++;
         if (!r.unplaced) first += pieces[i].count;
-        if (cr_call_begin(piece->call)) cr_regions_reduce(piece);
+        if (cr_call_begin(piece->call, NULL)) cr_regions_reduce(piece);
     }
     group->starting = false;
 }

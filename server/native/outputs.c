@@ -34,6 +34,7 @@ static cr_status check_on_device(const cr_range_place *ranges, const uint64_t *w
 
 cr_status cr_outputs_open(cr_stream *stream, const uint8_t *payload, size_t bytes, cr_error *error) {
     const cr_wire_reduce *r = &cr_call_request(stream->call)->reduce;
+    const uint64_t answers = cr_call_answers(stream->call), element = cr_dtype_size((cr_dtype)r->dtype);
     const cr_finish_opts finish = {.result_dtype = (cr_dtype)r->result_dtype};
     cr_wire_output outputs[CR_CALL_MAX_OPS];
     cr_range_place ranges[CR_CALL_MAX_OPS], input = {.offset = r->offset};
@@ -48,13 +49,14 @@ cr_status cr_outputs_open(cr_stream *stream, const uint8_t *payload, size_t byte
                            "outputs[%u]: region %llu is not registered on this connection, or its registration was not "
                            "answered yet",
                            i, (ull)outputs[i].region);
-        places[i] = (cr_sink_place){kept, outputs[i].offset, r->outer * r->inner * widths[i]}; /* max_answer_bytes */
+        places[i] = (cr_sink_place){kept, outputs[i].offset, answers * widths[i]}; /* max_answer_bytes */
         ranges[i] = (cr_range_place){kept, places[i].offset, places[i].bytes, kept->region.size};
     }
     cr_kept *read = r->source == CR_SOURCE_REGION ? cr_regions_find(stream->conn, r->region) : NULL;
     input.of = read;
-    input.bytes = r->outer * r->n * r->inner * cr_dtype_size((cr_dtype)r->dtype); /* the shape is checked */
     if (read) input.size = read->region.size;
+    input.bytes = input.size - (input.offset < input.size ? input.offset : input.size);
+    if (r->length_known && r->length < input.bytes / element) input.bytes = r->length * element;
     if (cr_range_outputs(ranges, r->op_count, &input, error) != CR_OK) return error->code;
     if (check_on_device(ranges, widths, r->op_count, &input, error) != CR_OK) return error->code;
     cr_sink *sink = cr_sink_region_new(places, r->op_count, error);

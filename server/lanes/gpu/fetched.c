@@ -41,7 +41,7 @@ static void fold_whole(cr_gpu_work *work) {
     cr_partial_want(partial, job->wants);
     for (uint32_t i = 0; i < work->claim_count; i++) {
         const cr_claim *claim = &work->claims[i];
-        const cr_view view = {work->staging + at, cr_mask_from(job->mask, claim->index)};
+        const cr_view view = cr_claim_view(claim, work->staging + at, claim->index, 0);
         cr_cpu_fold_view(partial, &view, claim->bytes / job->element, job->base + claim->index);
         at += claim->bytes;
     }
