@@ -23,6 +23,7 @@ enum {
 #undef CR_ANCHORS
 };
 
+#ifndef CURED_SUM_ALONE
 /* The highest anchor takes the largest value, and is no higher; that of F64 stays finite. */
 #define CR_ANCHORS(SYMBOL, levels, most, square_levels, square_most, square_lowest)                           \
     static_assert(CR_##SYMBOL##_BYTES == 8 ? (most) + CR_ANCHOR_STEP < CR_##SYMBOL##_TOP - CR_##SYMBOL##_BIAS \
@@ -33,5 +34,6 @@ enum {
                   #SYMBOL);
 #include "kernels/core/anchor.def"
 #undef CR_ANCHORS
+#endif
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "kernels/core/keys.h"
 #include "kernels/core/serial.h"
 
 /* Options that are not at their defaults must concern one of the ops at least. */
@@ -14,21 +15,60 @@ static cr_status check_taken(const cr_finish_opts *opts, uint32_t taken, cr_erro
     return unused ? cr_fail(error, CR_INVALID_ARGUMENT, "%s: none of the ops takes it", unused) : CR_OK;
 }
 
+/* Ops by rank are found in several reads, and no state holds them. */
+static cr_status check_order(const cr_ask *ask, cr_op op, cr_error *error) {
+    if (cr_op_closing(op) != CR_CLOSING_ORDER) return CR_OK;
+    if (ask->partial)
+        return cr_fail(error, CR_INVALID_ARGUMENT,
+                       "partial: op %s has none, because it is found in several reads of the whole array",
+                       cr_op_name(op));
+    if (!ask->rereads)
+        return cr_fail(
+            error, CR_UNIMPLEMENTED,
+            "ops: op %s takes several reads of its input: a connection to \"embedded:\" makes them, of memory and "
+            "files",
+            cr_op_name(op));
+    switch (ask->geometry) {
+        case CR_GEOMETRY_WHOLE:
+        case CR_GEOMETRY_AXIS:
+            return CR_OK;
+        case CR_GEOMETRY_OFFSETS:
+        case CR_GEOMETRY_KEYS:
+            break;
+    }
+    return cr_fail(error, CR_UNIMPLEMENTED, "ops: op %s is answered of whole arrays and along an axis, not %s",
+                   cr_op_name(op), cr_geometry_way(ask->geometry));
+}
+
+/* An op of two arrays wants both, and one of a single array would pass over the other. */
+static cr_status check_inputs(const cr_ask *ask, cr_op op, cr_error *error) {
+    if (ask->folded || cr_op_inputs(op) == 1u + ask->second) return CR_OK;
+    if (ask->second)
+        return cr_fail(error, CR_INVALID_ARGUMENT, "second: op %s is of one array; ask for it without a second one",
+                       cr_op_name(op));
+    return cr_fail(error, CR_INVALID_ARGUMENT,
+                   "second: op %s is of two arrays, and only one is given; give the other as second", cr_op_name(op));
+}
+
 cr_status cr_ask_ops(const cr_ask *ask, cr_needs *needs, cr_error *error) {
     uint32_t taken = 0;
     *needs = (cr_needs){0, 0};
     for (uint32_t i = 0; i < ask->op_count; i++) {
         cr_op op = (cr_op)ask->ops[i];
         cr_status status = cr_op_supports(op, ask->dtype, error);
+        if (status == CR_OK) status = check_order(ask, op, error);
+        if (status == CR_OK) status = check_inputs(ask, op, error);
         if (status == CR_OK && ask->masked && cr_op_closing(op) == CR_CLOSING_DIGEST)
             status = cr_fail(error, CR_INVALID_ARGUMENT,
                              "op %s is of all bytes, and takes no mask: reduce a copy of the elements that count",
                              cr_op_name(op));
+        if (status == CR_OK && ask->geometry == CR_GEOMETRY_KEYS) status = cr_keys_takes(op, ask->dtype, error);
         if (status != CR_OK) return status;
         uint32_t own;
         cr_finish_opts share = cr_finish_share(op, ask->dtype, &ask->finish, &own);
-        status = ask->shape && !ask->statuses ? cr_axis_check(op, ask->dtype, ask->shape, &share, error)
-                                              : cr_finish_check(op, ask->dtype, &share, error);
+        status = ask->geometry == CR_GEOMETRY_AXIS && !ask->statuses
+                     ? cr_axis_check(op, ask->dtype, &ask->shape, &share, error)
+                     : cr_finish_check(op, ask->dtype, &share, error);
         if (status != CR_OK) return status;
         taken |= own;
         needs->families |= cr_op_needs(op, ask->dtype);
@@ -63,7 +103,7 @@ static cr_status check_unplaced(const cr_ask *ask, cr_error *error) {
 static cr_status check_block(const cr_ask *ask, cr_error *error) {
     cr_status status = CR_OK;
     if (!ask->block) return CR_OK;
-    if (!ask->partial || ask->shape)
+    if (!ask->partial || ask->geometry != CR_GEOMETRY_WHOLE)
         return cr_fail(error, CR_INVALID_ARGUMENT, "layout: only a partial is of a block of a larger array");
     if (ask->unplaced)
         return cr_fail(error, CR_INVALID_ARGUMENT, "unplaced: a block has its place in the array, which layout says");
@@ -76,10 +116,12 @@ static cr_status check_block(const cr_ask *ask, cr_error *error) {
 cr_status cr_ask_place(const cr_ask *ask, const cr_needs *needs, cr_error *error) {
     typedef unsigned long long ull;
     uint64_t grain = cr_partial_grain(ask->dtype, needs->families);
-    if (ask->statuses && !ask->shape)
+    const bool many = ask->geometry != CR_GEOMETRY_WHOLE;
+    const char *way = cr_geometry_way(ask->geometry);
+    if (ask->statuses && !many)
         return cr_fail(error, CR_INVALID_ARGUMENT, "statuses: they are for an axis; without one each op has its own");
-    if (ask->shape && ask->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none along an axis");
-    if (ask->shape && ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning along an axis");
+    if (many && ask->partial) return cr_fail(error, CR_INVALID_ARGUMENT, "partial: there are none %s", way);
+    if (many && ask->first) return cr_fail(error, CR_INVALID_ARGUMENT, "first: it has no meaning %s", way);
     if (ask->first > INT64_MAX)
         return cr_fail(error, CR_INVALID_ARGUMENT, "first: %llu is beyond 2^63", (ull)ask->first);
     if (ask->first % grain)

@@ -69,19 +69,23 @@ cr_dtype cr_axis_dtype(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
     return kind == CR_KIND_FLOAT ? CR_F64 : kind == CR_KIND_SINT ? CR_I64 : CR_U64;
 }
 
+/* Whether it is an extremum of only NaNs, which are skipped. */
+static bool of_only_nans(const cr_partial *p, cr_op op, const cr_finish_opts *opts) {
+    return may_be_none(op) && (p->families & CR_FAM_EXTREMA) && opts->nan == CR_NAN_SKIP && p->n != 0 &&
+           p->min.index == UINT64_MAX;
+}
+
 cr_status cr_axis_store(const cr_partial *p, cr_op op, const cr_finish_opts *opts, uint64_t output, void *out,
                         cr_error *error) {
     cr_dtype dtype = (cr_dtype)p->dtype, result = cr_axis_dtype(op, dtype, opts);
     size_t size = cr_dtype_size(result);
-    if (may_be_none(op) && (p->families & CR_FAM_EXTREMA) && opts->nan == CR_NAN_SKIP && p->n != 0 &&
-        p->min.index == UINT64_MAX) {
-        uint64_t bits = cr_op_is_index(op) ? UINT64_MAX : cr_float_nan(dtype);
+    if (of_only_nans(p, op, opts)) {
+        uint64_t bits = cr_op_is_index(op) ? UINT64_MAX : cr_float_nan(result);
         memcpy(out, &bits, size);
         return CR_OK;
     }
     cr_finish_opts exact = *opts;
-    bool integer_sum = cr_op_result(op) == CR_RESULT_EXACT && cr_op_closing(op) == CR_CLOSING_SUMS;
-    if (integer_sum && cr_dtype_kind(dtype) != CR_KIND_FLOAT) exact.result_dtype = result;
+    if (cr_op_grows(op) && cr_dtype_kind(dtype) != CR_KIND_FLOAT) exact.result_dtype = result;
     cr_value value;
     cr_partial_finish(p, op, &exact, &value);
     if (value.error.code != CR_OK) {
@@ -100,6 +104,7 @@ cr_status cr_axis_store_or(const cr_partial *p, cr_op op, const cr_finish_opts *
     cr_error why;
     const cr_status stored = cr_axis_store(p, op, opts, output, out, status ? &why : error);
     if (status && stored == CR_INTERNAL) *error = why;
+    if (status && stored == CR_OK && of_only_nans(p, op, opts)) *status = CR_INVALID_ARGUMENT;
     if (!status || (stored != CR_INVALID_ARGUMENT && stored != CR_OUT_OF_RANGE)) return stored;
     memset(out, 0, cr_dtype_size(cr_axis_dtype(op, (cr_dtype)p->dtype, opts)));
     *status = (uint8_t)stored;
@@ -107,11 +112,10 @@ cr_status cr_axis_store_or(const cr_partial *p, cr_op op, const cr_finish_opts *
 }
 
 /* Under nan: skip no NaN is an extremum, and no element has index 2^64-1: such an answer stands for none. */
-static bool is_none(cr_op op, cr_dtype dtype, const uint8_t *value) {
+static bool is_none(cr_op op, cr_dtype result, const uint8_t *value) {
     uint64_t bits = 0;
-    const size_t size = cr_op_is_index(op) ? sizeof bits : cr_dtype_size(dtype);
-    memcpy(&bits, value, size);
-    return bits == (cr_op_is_index(op) ? UINT64_MAX : cr_float_nan(dtype));
+    memcpy(&bits, value, cr_dtype_size(result));
+    return bits == (cr_op_is_index(op) ? UINT64_MAX : cr_float_nan(result));
 }
 
 bool cr_axis_may_be_none(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
@@ -120,12 +124,14 @@ bool cr_axis_may_be_none(cr_op op, cr_dtype dtype, const cr_finish_opts *opts) {
 
 void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t first, uint64_t count,
                   const void *values, uint8_t *status, cr_axis_missing *missing) {
-    const bool skips = cr_axis_may_be_none(op, dtype, opts);
-    const size_t size = cr_dtype_size(cr_axis_dtype(op, dtype, opts));
+    /* A range of infinities is a NaN, too: its status was set where it was stored. */
+    const bool skips = cr_op_term(op) != CR_TERM_RANGE && cr_axis_may_be_none(op, dtype, opts);
+    const cr_dtype result = cr_axis_dtype(op, dtype, opts);
+    const size_t size = cr_dtype_size(result);
     const bool alike = count != 0 && memcmp(status, status + 1, (size_t)count - 1) == 0;
     if (!skips && alike && status[0] == CR_OK) return;
     for (uint64_t i = 0; i < count; i++) {
-        if (skips && is_none(op, dtype, (const uint8_t *)values + i * size)) status[i] = CR_INVALID_ARGUMENT;
+        if (skips && is_none(op, result, (const uint8_t *)values + i * size)) status[i] = CR_INVALID_ARGUMENT;
         if (status[i] == CR_OK) continue;
         if (!missing->count++ || first + i < missing->first) {
             missing->first = first + i;
@@ -143,7 +149,7 @@ cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result,
         return cr_fail(error, missing->status,
                        "output %" PRIu64 ": the %s does not fit %s; %" PRIu64 " of %" PRIu64 " answers have no value",
                        missing->first, cr_op_name(op), cr_dtype_name(result), missing->count, answers);
-    const char *of = n == 0 ? "no elements" : masked ? "no elements or only NaNs, under its mask," : "only NaNs";
+    const char *of = n == 0 ? "no elements" : masked ? "no elements or only NaNs" : "only NaNs";
     return cr_fail(error, missing->status,
                    "output %" PRIu64 ": %s of %s has no value; %" PRIu64 " of %" PRIu64 " answers have none",
                    missing->first, cr_op_name(op), of, missing->count, answers);

@@ -5,11 +5,16 @@
 #ifndef CURED_KERNELS_CORE_AXIS_H
 #define CURED_KERNELS_CORE_AXIS_H
 
+#include "kernels/core/geometry.h"
 #include "kernels/core/partial.h"
 
 typedef struct cr_shape {
     uint64_t outer, n, inner;
 } cr_shape;
+
+/* Answers of each op, and elements of the input; of a shape that cr_shape_check took. */
+static inline uint64_t cr_shape_answers(const cr_shape *shape) { return shape->outer * shape->inner; }
+static inline uint64_t cr_shape_elements(const cr_shape *shape) { return shape->outer * shape->n * shape->inner; }
 
 /* CR_OK when outer·n·inner elements, and outer·inner outputs, fit 2^62 bytes (checked by division). */
 cr_status cr_shape_check(const cr_shape *shape, cr_dtype dtype, cr_error *error);
@@ -36,7 +41,7 @@ cr_status cr_axis_store_or(const cr_partial *p, cr_op op, const cr_finish_opts *
  * here, because each kernel writes them as values. Adds those without a value to missing. */
 void cr_axis_mark(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint64_t first, uint64_t count,
                   const void *values, uint8_t *status, cr_axis_missing *missing);
-/* What is said of an op of which some answers, of so many over n elements each, have no value. masked: some elements may not count. */
+/* What is said of an op of which some answers, of so many over n elements each, have no value. some: who knows which elements count? */
 cr_status cr_axis_say(const cr_axis_missing *missing, cr_op op, cr_dtype result, uint64_t n, bool masked,
                       uint64_t answers, cr_error *error);
 /* Whether an answer over some elements may lack its value, other than extrema of only NaNs. */

@@ -12,10 +12,12 @@ static void trim(cr_big *x) {
     while (x->n > 0 && x->d[x->n - 1] == 0) x->n--;
 }
 
+#ifndef CURED_SUM_ALONE
 void cr_big_set(cr_big *x, unsigned __int128 value) {
     x->n = 0;
     for (; value != 0; value >>= 32) x->d[x->n++] = (uint32_t)value;
 }
+#endif
 
 bool cr_big_from_limbs(cr_big *x, const int64_t *limb, unsigned count) {
     /* One pass with a signed carry gives two's complement digits and a signed rest above them. */
@@ -48,6 +50,7 @@ unsigned cr_big_bits(const cr_big *x) {
     return 32 * x->n - (unsigned)__builtin_clz(x->d[x->n - 1]);
 }
 
+#ifndef CURED_SUM_ALONE
 int cr_big_compare(const cr_big *a, const cr_big *b) {
     if (a->n != b->n) return a->n < b->n ? -1 : 1;
     for (uint32_t i = a->n; i-- > 0;) {
@@ -70,6 +73,7 @@ void cr_big_shift_left(cr_big *x, unsigned bits) {
     x->n += digits + 1;
     trim(x);
 }
+#endif
 
 bool cr_big_shift_right(cr_big *x, unsigned bits) {
     unsigned digits = bits / 32, shift = bits % 32;
@@ -89,6 +93,21 @@ bool cr_big_shift_right(cr_big *x, unsigned bits) {
     x->n -= digits;
     trim(x);
     return lost;
+}
+
+#ifndef CURED_SUM_ALONE
+void cr_big_add(cr_big *a, const cr_big *b) {
+    const uint32_t n = a->n > b->n ? a->n : b->n;
+    uint64_t carry = 0;
+    assert(n < CR_BIG_DIGITS);
+    for (uint32_t i = 0; i < n; i++) {
+        carry += (uint64_t)(i < a->n ? a->d[i] : 0) + (i < b->n ? b->d[i] : 0);
+        a->d[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    a->d[n] = (uint32_t)carry;
+    a->n = n + 1;
+    trim(a);
 }
 
 void cr_big_subtract(cr_big *a, const cr_big *b) {
@@ -137,17 +156,14 @@ uint64_t cr_big_divide(cr_big *x, uint64_t divisor) {
     return rest;
 }
 
-/* floor(sqrt(x)) and what is left, for x >= 2^62: bit by bit. */
+/* floor(sqrt(x)) and what is left, for x >= 2^62. The processor's root is off by one at most, in any rounding mode: x rounded to a double, and
+ * its root rounded again, lie within 2^-52 of the root, which is below 2^32. */
 static uint64_t root_of_64(uint64_t x, uint64_t *rest) {
-    uint64_t root = 0;
-    for (uint64_t bit = (uint64_t)1 << 62; bit != 0; bit >>= 2) {
-        const uint64_t trial = root + bit;
-        root >>= 1;
-        if (x < trial) continue;
-        x -= trial;
-        root += bit;
-    }
-    *rest = x;
+    uint64_t root = (uint64_t)__builtin_sqrt((double)x);
+    if (root > UINT32_MAX) root = UINT32_MAX;
+    root -= root * root > x;
+    root += x - root * root > 2 * root;
+    *rest = x - root * root;
     return root;
 }
 
@@ -171,6 +187,7 @@ bool cr_big_root(cr_big *x) {
     cr_big_set(x, root);
     return root * root != value;
 }
+#endif
 
 unsigned __int128 cr_big_low(const cr_big *x) {
     unsigned __int128 value = 0;
@@ -178,6 +195,7 @@ unsigned __int128 cr_big_low(const cr_big *x) {
     return value;
 }
 
+#ifndef CURED_SUM_ALONE
 void cr_big_decimal(const cr_big *x, bool negative, char *text, size_t cap) {
     char digits[CR_BIG_DIGITS * 10 + 2];
     size_t at = sizeof digits;
@@ -193,3 +211,4 @@ void cr_big_decimal(const cr_big *x, bool negative, char *text, size_t cap) {
     memcpy(text, digits + at, len);
     text[len - 1] = '\0';
 }
+#endif

@@ -20,15 +20,22 @@ typedef struct cr_big {
     uint32_t d[CR_BIG_DIGITS];
 } cr_big;
 
+#ifndef CURED_SUM_ALONE
 void cr_big_set(cr_big *x, unsigned __int128 value);
+#endif
 /* |Σ limb[i]·2^(32·i)|; returns whether the number is negative. */
 bool cr_big_from_limbs(cr_big *x, const int64_t *limb, unsigned count);
 /* Bits up to and with the highest one; 0 for zero. */
 unsigned cr_big_bits(const cr_big *x);
+#ifndef CURED_SUM_ALONE
 int cr_big_compare(const cr_big *a, const cr_big *b);
 void cr_big_shift_left(cr_big *x, unsigned bits);
+#endif
 /* Returns whether a one was shifted out. */
 bool cr_big_shift_right(cr_big *x, unsigned bits);
+#ifndef CURED_SUM_ALONE
+/* a += b. */
+void cr_big_add(cr_big *a, const cr_big *b);
 /* a -= b, for a >= b. */
 void cr_big_subtract(cr_big *a, const cr_big *b);
 /* out = a·b; out is neither a nor b. */
@@ -37,9 +44,12 @@ void cr_big_multiply(cr_big *out, const cr_big *a, const cr_big *b);
 uint64_t cr_big_divide(cr_big *x, uint64_t divisor);
 /* x = floor(sqrt(x)) for x < 2^128; returns whether there was a remainder. */
 bool cr_big_root(cr_big *x);
+#endif
 /* The lowest 128 bits. */
 unsigned __int128 cr_big_low(const cr_big *x);
+#ifndef CURED_SUM_ALONE
 /* Decimal digits into text (cut to cap, always terminated). */
 void cr_big_decimal(const cr_big *x, bool negative, char *text, size_t cap);
+#endif
 
 #endif

@@ -6,7 +6,11 @@
 #ifndef CURED_KERNELS_CORE_CLOSE_H
 #define CURED_KERNELS_CORE_CLOSE_H
 
+#include <stdbool.h>
+
+#ifndef CURED_SUM_ALONE
 #include "kernels/core/sum.h"
+#endif
 
 #ifdef __CUDACC__
 #define CR_CLOSE static __host__ __device__ __forceinline__
@@ -14,6 +18,7 @@
 #define CR_CLOSE static inline
 #endif
 
+#ifndef CURED_SUM_ALONE
 /* The terms that are sums with a sign, a bit each. */
 enum {
     CR_SIGNED_TERMS = 0
@@ -22,17 +27,24 @@ enum {
 #include "kernels/core/term.def"
 #undef CR_TERM
 };
+#endif
 
 /* What decides an answer of a sum of floats. */
 typedef enum cr_decided { CR_DECIDED_FINITE, CR_DECIDED_NAN, CR_DECIDED_PLUS, CR_DECIDED_MINUS } cr_decided;
 
+/* Of a sum that has infinities of a sign, and no NaN that counts; those of a sum without a sign are positive. */
+CR_CLOSE cr_decided cr_close_infinities(bool is_signed, bool plus, bool minus) {
+    if (is_signed && plus && minus) return CR_DECIDED_NAN;
+    return is_signed && minus ? CR_DECIDED_MINUS : CR_DECIDED_PLUS;
+}
+
+#ifndef CURED_SUM_ALONE
 /* nan: one counts; plus, minus: there are infinities of that sign, which magnitudes and even powers make positive. */
 CR_CLOSE cr_decided cr_close_specials(cr_term term, bool nan, bool plus, bool minus) {
     if (nan) return CR_DECIDED_NAN;
     if (!plus && !minus) return CR_DECIDED_FINITE;
-    const bool is_signed = (CR_SIGNED_TERMS >> (unsigned)term & 1) != 0;
-    if (term == CR_TERM_SPREAD || (is_signed && plus && minus)) return CR_DECIDED_NAN;
-    return is_signed && minus ? CR_DECIDED_MINUS : CR_DECIDED_PLUS;
+    if (term == CR_TERM_SPREAD) return CR_DECIDED_NAN;
+    return cr_close_infinities((CR_SIGNED_TERMS >> (unsigned)term & 1) != 0, plus, minus);
 }
 
 /* What the term of n elements is divided by; 0: nothing can be, the answer is NaN. A spread has been divided by n already. */
@@ -56,5 +68,6 @@ CR_CLOSE uint64_t cr_close_count(cr_term term, uint64_t n, uint64_t nonzero, uin
 CR_CLOSE uint64_t cr_close_bits(cr_term term, uint64_t all, uint64_t any, uint64_t odd) {
     return term == CR_TERM_BITS_AND ? all : term == CR_TERM_BITS_OR ? any : odd;
 }
+#endif
 
 #endif

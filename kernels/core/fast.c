@@ -5,10 +5,6 @@
 
 #include <stddef.h>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 _Static_assert(CR_FAST_WAYS <= 64, "a bit each");
 
 _Atomic uint64_t cr_fast_off;
@@ -29,13 +25,7 @@ bool cr_fast_tells_inexact(void) {
     static atomic_int known; /* 0: not yet; 1: it does; 2: it does not */
     int now = atomic_load_explicit(&known, memory_order_relaxed);
     if (now == 0) {
-        unsigned state = _mm_getcsr();
-        volatile double one = 1, small = 0x1p-60, sum;
-        _mm_setcsr(state & ~(unsigned)_MM_EXCEPT_INEXACT);
-        sum = one + small;
-        (void)sum;
-        now = _mm_getcsr() & _MM_EXCEPT_INEXACT ? 1 : 2;
-        _mm_setcsr(state);
+        now = cr_fast_try_inexact() ? 1 : 2;
         atomic_store_explicit(&known, now, memory_order_relaxed);
     }
     return now == 1;

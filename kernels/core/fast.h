@@ -5,9 +5,36 @@
 #ifndef CURED_KERNELS_CORE_FAST_H
 #define CURED_KERNELS_CORE_FAST_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+
+/* Whether the processor notes that an addition was rounded, by trying. */
+static inline bool cr_fast_try_inexact(void) {
+    const unsigned state = _mm_getcsr();
+    volatile double one = 1, small = 1e-18, sum;
+    _mm_setcsr(state & ~(unsigned)_MM_EXCEPT_INEXACT);
+    sum = one + small;
+    (void)sum;
+    const bool noted = (_mm_getcsr() & _MM_EXCEPT_INEXACT) != 0;
+    _mm_setcsr(state);
+    return noted;
+}
+#endif
+
+#ifdef CURED_SUM_ALONE
+#define cr_fast_on(way) true
+static inline bool cr_fast_tells_inexact(void) {
+#if defined(__x86_64__)
+    return cr_fast_try_inexact();
+#else
+    return false;
+#endif
+}
+#else
+#include <stdatomic.h>
 
 typedef enum cr_fast {
 #define CR_FAST(symbol, name, takes, gain) CR_FAST_##symbol,
@@ -28,5 +55,6 @@ void cr_fast_switch_off(uint64_t ways);
 const char *cr_fast_name(unsigned way);
 /* Whether the processor notes that an addition was rounded. Emulators of processors, such as valgrind's, do not. */
 bool cr_fast_tells_inexact(void);
+#endif
 
 #endif

@@ -175,6 +175,9 @@ void cr_partial_finish(const cr_partial *p, cr_op op, const cr_finish_opts *opts
         case CR_CLOSING_DIGEST:
             cr_finish_digest(p, op, opts, value);
             break;
+        case CR_CLOSING_ORDER:
+            cr_finish_order(p, op, opts, value);
+            break;
     }
     if (value->error.code != CR_OK) value->dtype = CR_DTYPE_NONE, value->len = value->at_len = 0;
 }

@@ -19,6 +19,8 @@ void cr_finish_extrema(const cr_partial *p, cr_op op, const cr_finish_opts *opts
 void cr_finish_bits(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 void cr_finish_prod(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 void cr_finish_digest(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
+/* Of no elements only: a partial has no order. */
+void cr_finish_order(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 void cr_finish_counts(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v);
 
 #endif

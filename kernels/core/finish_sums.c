@@ -87,10 +87,63 @@ static void spread(const cr_partial *p, uint64_t n, cr_big *x) {
     *x = total;
 }
 
+/* Takes whole zero digits off the end of x, which is not 0, and moves exponent along. */
+static void strip(cr_big *x, int *exponent) {
+    unsigned zeros = 0;
+    while (x->d[zeros] == 0) zeros++;
+    cr_big_shift_right(x, 32 * zeros);
+    *exponent += (int)(32 * zeros);
+}
+
+/* ±(a·2^exponent)/b, rounded once, for b that is not 0. Changes both. */
+static uint64_t rounded_ratio(cr_dtype dtype, bool negative, cr_big *a, cr_big *b, int exponent) {
+    enum { BITS = 66 }; /* of the quotient, or one more */
+    unsigned __int128 quotient = 0;
+    int less = 0;
+    if (a->n == 0) return 0;
+    strip(a, &exponent);
+    strip(b, &less);
+    exponent -= less;
+    const int shift = (int)(cr_big_bits(b) + BITS) - (int)cr_big_bits(a);
+    cr_big_shift_left(shift > 0 ? a : b, (unsigned)(shift > 0 ? shift : -shift));
+    exponent -= shift;
+    cr_big_shift_left(b, BITS);
+    for (int bit = BITS; bit >= 0; bit--) {
+        const bool fits = cr_big_compare(a, b) >= 0;
+        if (fits) cr_big_subtract(a, b);
+        quotient = quotient << 1 | fits;
+        cr_big_shift_right(b, 1);
+    }
+    cr_big rounded;
+    cr_big_set(&rounded, quotient);
+    return cr_round(dtype, negative, &rounded, exponent, a->n != 0);
+}
+
+/* The sum of the products, divided by that of the weights. A weight whose product is NaN is in neither. */
+static void finish_average(const cr_partial *p, const cr_finish_opts *opts, cr_value *v) {
+    const cr_dtype result = float_result(opts), dtype = (cr_dtype)p->dtype;
+    const cr_specials *products = &p->sums[CR_AT_DOT].special, *weights = &p->sums[CR_AT_WEIGHTS].special;
+    cr_big a, b;
+    const bool a_negative = sum_of(p, CR_AT_DOT, &a), b_negative = sum_of(p, CR_AT_WEIGHTS, &b);
+    const bool nan = products->nans != 0 && opts->nan == CR_NAN_PROPAGATE;
+    if (nan || weights->pinfs != 0 || weights->ninfs != 0 || b.n == 0 || (products->pinfs && products->ninfs)) {
+        answer_nan(v, result);
+    } else if (products->pinfs || products->ninfs) {
+        cr_value_bits(v, result, cr_float_infinity(result, (products->ninfs != 0) != b_negative));
+    } else {
+        const int exponent = cr_sum_grid(CR_AT_DOT, dtype) - cr_sum_grid(CR_AT_WEIGHTS, dtype);
+        cr_value_bits(v, result, rounded_ratio(result, a_negative != b_negative, &a, &b, exponent));
+    }
+}
+
 void cr_finish_sums(const cr_partial *p, cr_op op, const cr_finish_opts *opts, cr_value *v) {
     cr_dtype dtype = (cr_dtype)p->dtype, result = float_result(opts);
     bool is_float = cr_dtype_kind(dtype) == CR_KIND_FLOAT, is_signed = cr_dtype_kind(dtype) == CR_KIND_SINT;
     cr_term term = cr_op_term(op);
+    if (term == CR_TERM_WEIGHTED) {
+        finish_average(p, opts, v);
+        return;
+    }
     /* A spread is that of the squares, less. It is NaN wherever a value is none, which the sum of the values knows. */
     const cr_sum_at at = term == CR_TERM_SPREAD ? CR_AT_SUMSQ : cr_sum_of(cr_op_needs(op, dtype));
     const cr_specials *special = &p->sums[term == CR_TERM_SPREAD ? CR_AT_SUM : at].special;

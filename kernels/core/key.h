@@ -25,4 +25,21 @@ static inline uint64_t cr_bits_of_key(cr_dtype dtype, uint64_t key) {
     return key;
 }
 
+/* The key of an element, zero-extended. */
+static inline uint64_t cr_key_of_bits(cr_dtype dtype, uint64_t bits) {
+    unsigned width = 8 * (unsigned)cr_dtype_size(dtype);
+    uint64_t top = (uint64_t)1 << (width - 1);
+    switch (cr_dtype_kind(dtype)) {
+        case CR_KIND_SINT:
+            return bits ^ top;
+        case CR_KIND_FLOAT:
+            return (bits & top) ? ~bits & (top | (top - 1)) : bits | top;
+        case CR_KIND_BOOL:
+        case CR_KIND_UINT:
+        case CR_KIND_NONE:
+            break;
+    }
+    return bits;
+}
+
 #endif

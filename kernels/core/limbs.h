@@ -8,7 +8,13 @@
 #ifndef CURED_KERNELS_CORE_LIMBS_H
 #define CURED_KERNELS_CORE_LIMBS_H
 
-#include "kernels/core/partial.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Elements that are counted, and never added to the number. */
+typedef struct cr_specials {
+    uint64_t nans, pinfs, ninfs;
+} cr_specials;
 
 enum { CR_PENDING_MAX = 1 << 30 };
 
@@ -47,10 +53,24 @@ static inline void cr_limbs_put_signed(int64_t *limb, unsigned count, uint32_t *
     cr_limbs_put(limb, count, pending, magnitude, negative, bit);
 }
 
-/* Adds value·2^bit, in units of its grid, to one of a partial's sums. */
-static inline void cr_partial_put(cr_partial *p, cr_sum_at at, __int128 value, unsigned bit) {
-    cr_sum *sum = &p->sums[at];
-    cr_limbs_put_signed(sum->limbs, cr_sum_limbs(at, (cr_dtype)p->dtype), &sum->pending, value, bit);
+/* Digits of up to 2^31 numbers that were added, as one number has them. False: they are more than limbs hold. in may be limbs. */
+static inline bool cr_limbs_take(const int64_t *in, unsigned count, int64_t *limbs) {
+    __int128 carry = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const __int128 digit = in[i] + carry;
+        carry = digit >> 32;
+        limbs[i] = (int64_t)((uint64_t)digit & 0xffffffffu);
+    }
+    if (carry != 0 && carry != -1) return false;
+    limbs[count - 1] += (int64_t)carry * ((int64_t)1 << 32); /* the top one has the sign */
+    return true;
+}
+
+/* Whether counts of n elements are none below 0, and none above n. */
+static inline bool cr_counts_take(const int64_t *in, unsigned count, uint64_t n) {
+    for (unsigned i = 0; i < count; i++)
+        if (in[i] < 0 || (uint64_t)in[i] > n) return false;
+    return true;
 }
 
 #endif

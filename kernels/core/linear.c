@@ -6,7 +6,6 @@
 #include "kernels/core/limbs.h"
 
 enum {
-    SPECIALS = 3,
     COUNTS = 2,
     RESIDUES = 2 * (CR_DIGEST_PARTS +
                     1), /* and the coverage: each as its low 31 bits and its upper 30: so 2^31 of them add up, too */
@@ -23,13 +22,18 @@ cr_status cr_linear_check(uint32_t families, cr_error *error) {
     return CR_OK;
 }
 
-static size_t specials_of(cr_dtype dtype) { return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? SPECIALS : 0; }
+static size_t specials_of(cr_dtype dtype) { return cr_dtype_kind(dtype) == CR_KIND_FLOAT ? CR_LINEAR_SPECIALS : 0; }
+
+size_t cr_linear_place(cr_dtype dtype, uint32_t families, unsigned at) {
+    size_t place = 1;
+    for (unsigned i = 0; i < at; i++)
+        if (families & cr_sum_rows[i].family) place += cr_sum_limbs((cr_sum_at)i, dtype) + specials_of(dtype);
+    return place;
+}
 
 size_t cr_linear_sums(cr_dtype dtype, uint32_t families) {
-    size_t count = 1;
-    for (unsigned at = 0; at < CR_SUMS; at++)
-        if (families & cr_sum_rows[at].family) count += cr_sum_limbs((cr_sum_at)at, dtype) + specials_of(dtype);
-    return count + (families & CR_FAM_COUNTS ? COUNTS : 0) + (families & CR_FAM_DIGEST ? RESIDUES : 0);
+    const size_t counts = families & CR_FAM_COUNTS ? COUNTS : 0, residues = families & CR_FAM_DIGEST ? RESIDUES : 0;
+    return cr_linear_place(dtype, families, CR_SUMS) + counts + residues;
 }
 
 size_t cr_linear_maxima(uint32_t families) { return families & CR_FAM_EXTREMA ? CR_LINEAR_MAXIMA : 0; }
@@ -74,25 +78,6 @@ static cr_status refuse(cr_error *error, const char *what) {
     return cr_fail(error, CR_INVALID_ARGUMENT, "linear form: %s", what);
 }
 
-/* Digits that were added, as one partial has them. False: they are more than limbs hold. */
-static bool take_limbs(const int64_t *in, unsigned count, int64_t *limbs) {
-    __int128 carry = 0;
-    for (unsigned i = 0; i < count; i++) {
-        const __int128 digit = in[i] + carry;
-        carry = digit >> 32;
-        limbs[i] = (int64_t)((uint64_t)digit & 0xffffffffu);
-    }
-    if (carry != 0 && carry != -1) return false;
-    limbs[count - 1] += (int64_t)carry * ((int64_t)1 << 32); /* the top one has the sign */
-    return true;
-}
-
-static bool take_counts(const int64_t *in, unsigned count, uint64_t n) {
-    for (unsigned i = 0; i < count; i++)
-        if (in[i] < 0 || (uint64_t)in[i] > n) return false;
-    return true;
-}
-
 static cr_status read_maxima(const int64_t *in, cr_partial *p, cr_error *error) {
     if (in[0] < 0 || in[0] > 1 || in[1] < 0 || in[1] > 1)
         return refuse(error, "the first two numbers of maxima are 0 or 1, and are compared, not added");
@@ -114,16 +99,16 @@ cr_status cr_linear_read(cr_dtype dtype, uint32_t families, const int64_t *sums,
         if (!(families & cr_sum_rows[at].family)) continue;
         cr_sum *sum = &p->sums[at];
         const unsigned limbs = cr_sum_limbs((cr_sum_at)at, dtype);
-        if (!take_limbs(sums, limbs, sum->limbs)) return refuse(error, "a sum is larger than its elements can give");
+        if (!cr_limbs_take(sums, limbs, sum->limbs)) return refuse(error, "a sum is larger than its elements can give");
         sums += limbs;
         if (specials_of(dtype) == 0) continue;
-        if (!take_counts(sums, SPECIALS, p->n))
+        if (!cr_counts_take(sums, CR_LINEAR_SPECIALS, p->n))
             return refuse(error, "it counts more NaNs and infinities than elements");
         sum->special = (cr_specials){(uint64_t)sums[0], (uint64_t)sums[1], (uint64_t)sums[2]};
-        sums += SPECIALS;
+        sums += CR_LINEAR_SPECIALS;
     }
     if (families & CR_FAM_COUNTS) {
-        if (!take_counts(sums, COUNTS, p->n)) return refuse(error, "it counts more NaNs or non-zeros than elements");
+        if (!cr_counts_take(sums, COUNTS, p->n)) return refuse(error, "it counts more NaNs or non-zeros than elements");
         p->nans = (uint64_t)sums[0];
         p->nonzero = (uint64_t)sums[1];
         sums += COUNTS;

@@ -12,12 +12,16 @@
 #include "kernels/core/partial.h"
 
 enum {
-    CR_LINEAR_MAXIMA = 4, /* int64 of a vector for MAX: some element, some NaN, the greatest key, the least */
+    CR_LINEAR_SPECIALS = 3, /* NaNs, +inf, -inf */
+    CR_LINEAR_MAXIMA = 4,   /* int64 of a vector for MAX: some element, some NaN, the greatest key, the least */
     CR_LINEAR_ADDED = (1ull << 31) - 1, /* vectors that may be added at most */
 };
 
 /* Refused (INVALID_ARGUMENT) where a family has no linear form: products and bits. */
 cr_status cr_linear_check(uint32_t families, cr_error *error);
+/* int64 of the vector for SUM in front of the sum `at`, or, for CR_SUMS, of what comes behind all sums: its limbs come there, and then, of
+ * floats, CR_LINEAR_SPECIALS numbers. */
+size_t cr_linear_place(cr_dtype dtype, uint32_t families, unsigned at);
 /* int64 of the vector for SUM: at least one, the number of elements. */
 size_t cr_linear_sums(cr_dtype dtype, uint32_t families);
 /* The same of the vector for MAX: CR_LINEAR_MAXIMA, or 0 without extrema. */

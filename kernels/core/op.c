@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "kernels/core/sum.h"
+
 const cr_op_row cr_op_rows[CR_OP_IDS] = {
 #define CR_OP(symbol, id, name, term, divisor, root, result, empty, ...) \
     [id] = {name, CR_TERM_##term, CR_DIVISOR_##divisor, CR_ROOT_##root, CR_RESULT_##result, CR_EMPTY_##empty},
@@ -56,6 +58,8 @@ uint32_t cr_op_needs(cr_op op, cr_dtype dtype) {
 }
 
 uint32_t cr_op_wants(cr_op op) { return terms[cr_op_term(op)].wants; }
+
+unsigned cr_op_inputs(cr_op op) { return terms[cr_op_term(op)].int_needs & CR_FAM_PAIRS ? 2 : 1; }
 
 cr_closing cr_op_closing(cr_op op) { return terms[cr_op_term(op)].closing; }
 

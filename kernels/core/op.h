@@ -53,7 +53,8 @@ typedef enum cr_closing {
     CR_CLOSING_COUNTS,
     CR_CLOSING_BITS,
     CR_CLOSING_PRODUCT,
-    CR_CLOSING_DIGEST
+    CR_CLOSING_DIGEST,
+    CR_CLOSING_ORDER
 } cr_closing;
 typedef enum cr_divisor_kind { CR_DIVISOR_ONE, CR_DIVISOR_COUNT, CR_DIVISOR_COUNT_LESS_DDOF } cr_divisor_kind;
 typedef enum cr_root_kind { CR_ROOT_PLAIN, CR_ROOT_ROOT } cr_root_kind;
@@ -90,6 +91,13 @@ static inline bool cr_op_is_index(cr_op op) {
     return cr_op_term(op) == CR_TERM_LEAST_INDEX || cr_op_term(op) == CR_TERM_GREATEST_INDEX;
 }
 
+/* Whether an answer of integers that no 64 bits hold is a wider one. */
+static inline bool cr_op_grows(cr_op op) {
+    return cr_op_result(op) == CR_RESULT_EXACT && cr_op_term(op) != CR_TERM_PRODUCT;
+}
+/* Whether op is told a share of the way (options.parameters). */
+static inline bool cr_op_takes_share(cr_op op) { return cr_op_term(op) == CR_TERM_QUANTILE; }
+
 /* Whether op's answer on dtype depends on the order of elements: first indices do, products of floats and digests. */
 bool cr_op_is_ordered(cr_op op, cr_dtype dtype);
 
@@ -112,6 +120,8 @@ cr_status cr_op_supports(cr_op op, cr_dtype dtype, cr_error *error);
 uint32_t cr_op_wants(cr_op op);
 /* The families that op's answer on dtype is finished from; 0 when the element count alone is enough. */
 uint32_t cr_op_needs(cr_op op, cr_dtype dtype);
+/* How many arrays op is of: 1 or 2. */
+unsigned cr_op_inputs(cr_op op);
 /* How op's term becomes a value. */
 cr_closing cr_op_closing(cr_op op);
 

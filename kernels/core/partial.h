@@ -12,12 +12,9 @@
 #include <stdint.h>
 
 #include "kernels/core/digest.h"
+#include "kernels/core/limbs.h"
 #include "kernels/core/op.h"
 #include "kernels/core/sum.h"
-
-typedef struct cr_specials {
-    uint64_t nans, pinfs, ninfs;
-} cr_specials;
 
 /* Fixed-point superaccumulator (Kulisch and Miranker 1986; Neal 2015, arXiv:1505.05571). Integers use the same limbs. */
 typedef struct cr_sum {
@@ -70,13 +67,18 @@ typedef struct cr_partial {
     uint64_t first_nan; /* UINT64_MAX: none */
     /* CR_FAM_BITS */
     uint64_t bit_and, bit_or, bit_xor;
-    /* CR_FAM_SUMS */
-    cr_sum sums[CR_SUMS]; /* by CR_AT_... */
     /* CR_FAM_DIGEST: the residues of the elements' bytes, each at its place in the input; and, once it is a share, the coverage */
     uint64_t digest[CR_DIGEST_PARTS], cover;
-    /* CR_FAM_PROD of integers, of floats */
+    /* CR_FAM_PROD of integers */
     cr_int_prod prod;
-    cr_float_prod float_prod;
+    /* CR_FAM_SUMS, by CR_AT_...; CR_FAM_PROD of floats, which no partial has beside sums of pairs */
+    union {
+        cr_sum sums[CR_SUMS];
+        struct {
+            cr_sum of_one[CR_AT_DOT];
+            cr_float_prod float_prod;
+        };
+    };
 } cr_partial;
 
 typedef enum cr_nan_policy { CR_NAN_PROPAGATE = 0, CR_NAN_SKIP = 1 } cr_nan_policy;
@@ -122,5 +124,10 @@ enum { CR_OPT_OVERFLOW = 1, CR_OPT_RESULT_DTYPE = 2, CR_OPT_DDOF = 4 };
 cr_finish_opts cr_finish_share(cr_op op, cr_dtype dtype, const cr_finish_opts *opts, uint32_t *taken);
 /* Elements to which cuts between folds must be aligned for these families: 1, or 4,096 with CR_FAM_PROD of floats. */
 uint64_t cr_partial_grain(cr_dtype dtype, uint32_t families);
+/* Adds value·2^bit, in units of its grid, to one of a partial's sums. */
+static inline void cr_partial_put(cr_partial *p, cr_sum_at at, __int128 value, unsigned bit) {
+    cr_sum *sum = &p->sums[at];
+    cr_limbs_put_signed(sum->limbs, cr_sum_limbs(at, (cr_dtype)p->dtype), &sum->pending, value, bit);
+}
 
 #endif

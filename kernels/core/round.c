@@ -14,14 +14,20 @@ typedef struct format {
     int one_nan;            /* it has no infinities, and one NaN */
 } format;
 
+/* In what C and C++ share, as all that client/sum takes is. */
 static format format_of(cr_dtype dtype) {
-#define CR_FLOAT(SYMBOL, bytes, mantissa, exponent, SUMMED, NANS) \
-    [CR_##SYMBOL] = {mantissa, exponent, CR_##SYMBOL##_BIAS, CR_##SYMBOL##_TOP, CR_##SYMBOL##_ONE_NAN},
-    static const format formats[] = {
+    format f = {0, 0, 0, 0, 0};
+#define CR_FLOAT(SYMBOL, bytes, stored, field, SUMMED, NANS) \
+    if (dtype == CR_##SYMBOL) {                              \
+        f.mantissa = CR_##SYMBOL##_MANTISSA;                 \
+        f.exponent = CR_##SYMBOL##_EXPONENT;                 \
+        f.bias = CR_##SYMBOL##_BIAS;                         \
+        f.top = CR_##SYMBOL##_TOP;                           \
+        f.one_nan = CR_##SYMBOL##_ONE_NAN;                   \
+    }
 #include "kernels/core/float.def"
-    };
 #undef CR_FLOAT
-    return formats[dtype];
+    return f;
 }
 
 static uint64_t signed_bits(format f, bool negative, uint64_t bits) {
@@ -33,10 +39,12 @@ static uint64_t last_of(format f) {
     return (uint64_t)f.top << f.mantissa | (f.one_nan ? ((uint64_t)1 << f.mantissa) - 2 : 0);
 }
 
+#ifndef CURED_SUM_ALONE
 bool cr_float_is_nan(cr_dtype dtype, uint64_t bits) {
     format f = format_of(dtype);
     return (bits & ~signed_bits(f, true, 0)) > last_of(f);
 }
+#endif
 
 uint64_t cr_float_infinity(cr_dtype dtype, bool negative) {
     format f = format_of(dtype);
@@ -48,6 +56,10 @@ uint64_t cr_float_nan(cr_dtype dtype) {
     format f = format_of(dtype);
     return f.one_nan ? last_of(f) + 1 : (uint64_t)f.top << f.mantissa | (uint64_t)1 << (f.mantissa - 1);
 }
+
+#ifndef CURED_SUM_ALONE
+uint64_t cr_float_negative_zero(cr_dtype dtype) { return signed_bits(format_of(dtype), true, 0); }
+#endif
 
 uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent, bool sticky) {
     format f = format_of(dtype);
@@ -75,6 +87,7 @@ uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent
     return f.one_nan && bits > last_of(f) ? cr_float_nan(dtype) : signed_bits(f, negative, bits);
 }
 
+#ifndef CURED_SUM_ALONE
 static const format f64 = {CR_F64_MANTISSA, CR_F64_EXPONENT, CR_F64_BIAS, CR_F64_TOP, 0};
 
 double cr_float_value(cr_dtype dtype, uint64_t bits) {
@@ -113,3 +126,4 @@ uint64_t cr_float_nearest(cr_dtype dtype, double x) {
     cr_big_set(&magnitude, mantissa | (uint64_t)(field != 0) << f64.mantissa);
     return cr_round(dtype, negative, &magnitude, (field ? field : 1) - f64.bias - f64.mantissa, false);
 }
+#endif

@@ -16,6 +16,8 @@ uint64_t cr_round(cr_dtype dtype, bool negative, cr_big *magnitude, int exponent
 /* +∞ or −∞ (of a type without: its NaN), and the one NaN that answers hold, in float type dtype. */
 uint64_t cr_float_infinity(cr_dtype dtype, bool negative);
 uint64_t cr_float_nan(cr_dtype dtype);
+#ifndef CURED_SUM_ALONE
+uint64_t cr_float_negative_zero(cr_dtype dtype);
 bool cr_float_is_nan(cr_dtype dtype, uint64_t bits);
 
 /* The value of an element of float type dtype, exactly; NaNs stay NaNs. Integer arithmetic: the caller's float state is of no
@@ -23,5 +25,6 @@ bool cr_float_is_nan(cr_dtype dtype, uint64_t bits);
 double cr_float_value(cr_dtype dtype, uint64_t bits);
 /* The element of float type dtype nearest to x; a NaN becomes the one that answers hold. Integer arithmetic, too. */
 uint64_t cr_float_nearest(cr_dtype dtype, double x);
+#endif
 
 #endif

@@ -198,7 +198,8 @@ static cr_status get_sum(cursor *c, cr_sum_at at, cr_share *s, cr_error *error) 
     cr_big big;
     cr_big_from_limbs(&big, sum->limbs, limbs);
     uint64_t finite = n - x->nans - x->pinfs - x->ninfs;
-    if (cr_big_bits(&big) > most_bits(cr_sum_rows[at].power, dtype, finite) || (finite == 0 && big.n))
+    const unsigned apart = at == CR_AT_SQDIST ? 2 : 0; /* a difference has a bit more than its elements */
+    if (cr_big_bits(&big) > most_bits(cr_sum_rows[at].power, dtype, finite) + apart || (finite == 0 && big.n))
         return refuse(error, "a sum is larger than its elements can give");
     cr_limbs_carry(sum->limbs, limbs, &sum->pending);
     return CR_OK;
@@ -294,6 +295,8 @@ static cr_status get_head(cursor *c, cr_share *s, cr_error *error) {
                        CR_SERIAL_VERSION, CR_SERIAL_BLOCK_VERSION);
     if (!cr_dtype_is_input((cr_dtype)p->dtype)) return refuse(error, "its dtype is not an input type");
     if (p->families & ~(uint32_t)CR_FAM_ALL) return refuse(error, "it has families that are not known");
+    if (p->families & CR_FAM_PAIRS && p->families & CR_FAM_SINGLE)
+        return refuse(error, "its families are of one array and of two, which no call's are");
     if (p->n > INT64_MAX || ranges > CR_SHARE_MAX_RANGES || flags != flags_of(s) || (flags && ranges))
         return refuse(error, "its head is out of bounds");
     if (flags && is_float_prod(p->dtype, p->families))

@@ -9,6 +9,8 @@
 #define CURED_KERNELS_CPU_AXIS_H
 
 #include "kernels/core/axis.h"
+#include "kernels/core/offsets.h"
+#include "kernels/core/quantile.h"
 #include "kernels/core/view.h"
 
 enum { CR_AXIS_MAX_OPS = 32 };
@@ -19,27 +21,40 @@ typedef struct cr_axis_spec {
     cr_shape shape;
     uint32_t families, op_count;
     cr_op ops[CR_AXIS_MAX_OPS];
+    const cr_quantile_item *items; /* of each op that goes by rank, what it asks; NULL: none does */
     cr_finish_opts finish;
-    uint64_t mask_line; /* of a masked view: elements of the mask from a line to the next. 0: the view is plain */
+    uint64_t mask_line;   /* of a masked view: elements of the mask from a line to the next. 0: no mask */
+    uint64_t second_line; /* of a view with a second array: the same of that. 0: there is none */
     bool
         statuses; /* an answer without a value fails no call: out[op_count + k] is where the status of ops[k]'s go, a byte each */
+    cr_offsets
+        offsets; /* of segments (offsets.h): shape.outer is how many, n the most elements of one, inner 1. Else there are none */
 } cr_axis_spec;
+
+/* Whether blocks of one column are rows: the mask and the second array then lie as the array does. Otherwise it is a column of a strip. */
+static inline bool cr_axis_has_rows(const cr_axis_spec *spec) {
+    return spec->shape.inner == 1 && spec->mask_line <= 1 && spec->second_line <= 1;
+}
+static inline bool cr_axis_by_offsets(const cr_axis_spec *spec) { return spec->offsets.dtype != CR_DTYPE_NONE; }
 
 /* Where answers go: values, and with statuses their bytes, which are zero when they are handed over. */
 enum { CR_AXIS_PLACES = 2 * CR_AXIS_MAX_OPS };
 
-/* blocks whole outer blocks (n·inner elements each) of the view, the mask of which belongs to them, whose first answer is number output of all. Answers go to
+/* blocks whole outer blocks (n·inner elements each) of the view, whose mask and second array begin with them, whose first answer is number output of all. Answers go to
  * out[k][0 … blocks·inner) for ops[k], each in cr_axis_dtype. Fast for inner = 1 (rows) and for inner > 1, short or long.
  * scratch: cr_axis_scratch(spec) bytes, 64-byte aligned. */
 size_t cr_axis_scratch(const cr_axis_spec *spec);
 cr_status cr_cpu_axis_blocks_view(const cr_axis_spec *spec, const cr_view *view, uint64_t output, uint64_t blocks,
                                   void *scratch, void *const out[], cr_error *error);
 
+/* Whether blocks are answered as wholes only: what goes by rank has no state. */
+bool cr_axis_is_uncut(const cr_axis_spec *spec);
+
 /* For a block too large for one claim: a state of its inner columns. It is plain bytes (may be moved with memcpy). */
 size_t cr_columns_bytes(const cr_axis_spec *spec);
 void cr_columns_init(const cr_axis_spec *spec, void *state);
 /* Folds count consecutive elements, the first of which is element at of its block (line at / inner, column at % inner). The view's mask
- * begins where the block does. */
+ * and second array begin where the block does. */
 void cr_cpu_columns_fold_view(const cr_axis_spec *spec, void *state, const cr_view *view, uint64_t count, uint64_t at);
 /* Whether a block goes in order into one state, which is merged with none: products of floats. */
 bool cr_axis_in_order(const cr_axis_spec *spec);

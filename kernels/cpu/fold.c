@@ -88,3 +88,7 @@ void cr_cpu_fold(cr_partial *p, const void *data, uint64_t n, uint64_t index) {
     const cr_view view = cr_view_plain(data);
     cr_cpu_fold_view(p, &view, n, index);
 }
+
+void cr_cpu_quantile_fold(const cr_quantile *s, uint64_t *counts, const cr_view *view, uint64_t n) {
+    current()->quantile(s, counts, view, n);
+}

@@ -6,6 +6,7 @@
 #define CURED_KERNELS_CPU_FOLD_H
 
 #include "kernels/core/partial.h"
+#include "kernels/core/quantile.h"
 #include "kernels/core/view.h"
 
 /* Chooses the instruction set: NULL or "auto" takes the best this machine has; "portable", "avx2", "avx512" force one
@@ -20,5 +21,7 @@ const char *cr_cpu_isa(void);
 void cr_cpu_fold(cr_partial *p, const void *data, uint64_t n, uint64_t index);
 /* The same of a view: of n elements those that its mask keeps. */
 void cr_cpu_fold_view(cr_partial *p, const cr_view *view, uint64_t n, uint64_t index);
+/* One read of quantiles: adds what of n elements of a view is to be counted to counts, cr_quantile_words(s) of them. */
+void cr_cpu_quantile_fold(const cr_quantile *s, uint64_t *counts, const cr_view *view, uint64_t n);
 
 #endif

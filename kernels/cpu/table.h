@@ -5,6 +5,7 @@
 #define CURED_KERNELS_CPU_TABLE_H
 
 #include "kernels/core/partial.h"
+#include "kernels/core/quantile.h"
 #include "kernels/core/view.h"
 
 /* Of one array: keys as family/extrema.h forms them, whose lower bytes are the element's; indices only where they were asked for. */
@@ -19,6 +20,7 @@ typedef struct cr_fold_isa {
     void (*fold)(cr_partial *p, const cr_view *view, uint64_t n, uint64_t index);
     /* Of n elements at p; wants as in a partial. Long rows take it. */
     void (*extrema)(cr_dtype dtype, uint32_t wants, const uint8_t *p, uint64_t n, cr_array_extrema *to);
+    void (*quantile)(const cr_quantile *s, uint64_t *counts, const cr_view *view, uint64_t n);
 } cr_fold_isa;
 
 extern const cr_fold_isa cr_fold_portable;

@@ -32,6 +32,13 @@ typedef int64_t vs64 __attribute__((vector_size(VB)));
 typedef float vf32 __attribute__((vector_size(VB)));
 typedef double vf64 __attribute__((vector_size(VB)));
 
+/* The words of these numbers: a's from 0, b's behind them. */
+#ifdef __clang__
+#define WORDS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define WORDS(a, b, ...) __builtin_shuffle(a, b, (vu64){__VA_ARGS__})
+#endif
+
 #define ALWAYS static inline __attribute__((always_inline))
 #define NEVER static __attribute__((noinline))
 /* An unaligned load of one vector. */
@@ -52,6 +59,25 @@ typedef double vf64 __attribute__((vector_size(VB)));
     })
 #else
 #define LOAD_ONCE LOAD
+#endif
+/* float64 lanes as they were rounded: what is added to a product later is not fused with it. This tree is compiled so that nothing is
+ * (-ffp-contract=off); cured_sum.c is compiled as others like. */
+#ifndef CURED_SUM_ALONE
+#define ROUNDED(x) (x)
+#else
+#if defined(__x86_64__)
+#define ROUNDED_IN "+x"
+#elif defined(__aarch64__)
+#define ROUNDED_IN "+w"
+#else
+#define ROUNDED_IN "+m"
+#endif
+#define ROUNDED(x)                          \
+    ({                                      \
+        vf64 rounded_ = (x);                \
+        __asm__("" : ROUNDED_IN(rounded_)); \
+        rounded_;                           \
+    })
 #endif
 /* A shift's distance in a register: such a shift takes one instruction where there is BMI2, one by a constant two, because it changes
  * its operand. */
@@ -118,6 +144,21 @@ ALWAYS struct ahead ahead_by(struct ahead ahead, size_t bytes) {
             __VA_ARGS__                          \
         }                                        \
     } while (0)
+
+/* A bit for each byte of a mask. */
+ALWAYS uint64_t byte_bits(vu8 mask) {
+#if defined(VEC_AVX512)
+    return _mm512_movepi8_mask((__m512i)mask);
+#elif defined(VEC_AVX2)
+    return (uint32_t)_mm256_movemask_epi8((__m256i)mask);
+#elif defined(__SSE2__) && VB == 16
+    return (uint32_t)_mm_movemask_epi8((__m128i)mask);
+#else
+    uint64_t bits = 0;
+    for (size_t i = 0; i < VB; i++) bits |= (uint64_t)(mask[i] >> 7) << i;
+    return bits;
+#endif
+}
 
 /* Whether any bit of v is set. */
 ALWAYS bool any_bit(vu64 v) {
@@ -325,6 +366,7 @@ ALWAYS vf64 widen_high(vf32 x) {
 }
 #endif
 
+#ifndef CURED_SUM_ALONE
 /* float16 lanes to float32, exactly: the even-numbered half of the lanes and the other (which is which does not matter
  * to a sum). Infinities and NaNs stay what they are. */
 #if defined(VEC_AVX512)
@@ -344,6 +386,7 @@ ALWAYS vf32 half_lanes(vu32 x) {
 ALWAYS vf32 halves_a(vu16 h) { return half_lanes((vu32)h << 16); }
 ALWAYS vf32 halves_b(vu16 h) { return half_lanes((vu32)h & 0xffff0000u); }
 #endif
+#endif
 
 /* The error of a·b, whose float64 product is p. */
 ALWAYS vf64 product_error(vf64 a, vf64 b, vf64 p) {
@@ -352,8 +395,9 @@ ALWAYS vf64 product_error(vf64 a, vf64 b, vf64 p) {
 #elif defined(VEC_AVX2)
     return (vf64)_mm256_fmsub_pd((__m256d)a, (__m256d)b, (__m256d)p);
 #else /* by Dekker's split (Numer. Math. 18, 1971), for numbers well within the range */
-    const double split = 0x1p27 + 1;
-    vf64 ta = a * split, tb = b * split, a1 = ta - (ta - a), b1 = tb - (tb - b), a2 = a - a1, b2 = b - b1;
+    const double split = 134217729.0; /* 2^27 + 1 */
+    vf64 ta = ROUNDED(a * split), tb = ROUNDED(b * split), a1 = ta - (ta - a), b1 = tb - (tb - b), a2 = a - a1,
+         b2 = b - b1;
     return ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
 #endif
 }

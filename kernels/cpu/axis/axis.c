@@ -12,6 +12,7 @@
 #include "kernels/core/float_state.h"
 #include "kernels/cpu/axis/plan.h"
 #include "kernels/cpu/columns/range.h"
+#include "kernels/cpu/order.h"
 #include "kernels/cpu/rows/rows.h"
 
 enum {
@@ -47,6 +48,10 @@ static way plan_blocks(cr_axis_plan *plan, const cr_axis_spec *spec, size_t *scr
     cr_axis_plan_make(plan, spec);
     *scratch = 0;
     if (plan->generic_ops != 0) *scratch = cr_axis_generic_scratch(plan);
+    if (plan->order_ops != 0) {
+        const size_t bytes = cr_order_blocks_scratch(spec);
+        if (bytes > *scratch) *scratch = bytes;
+    }
     if (spec->shape.n == 0 || spec->shape.inner == 0) return WAY_GATHER;
     way w = way_of(plan);
     size_t strips = 1, tile = 0;
@@ -65,6 +70,12 @@ static way plan_blocks(cr_axis_plan *plan, const cr_axis_spec *spec, size_t *scr
     size_t bytes = strips * plan->strip_bytes + tile;
     if (bytes > *scratch) *scratch = bytes;
     return w;
+}
+
+bool cr_axis_is_uncut(const cr_axis_spec *spec) {
+    for (uint32_t k = 0; k < spec->op_count; k++)
+        if (cr_op_closing(spec->ops[k]) == CR_CLOSING_ORDER) return true;
+    return false;
 }
 
 size_t cr_axis_scratch(const cr_axis_spec *spec) {
@@ -159,6 +170,7 @@ static cr_status rows(const cr_axis_plan *plan, const cr_axis_isa *isa, const ui
     unsigned at_once = cr_rows_at_once(n * plan->size);
     cr_rows *all = (cr_rows *)(void *)((uint8_t *)scratch + plan->strip_bytes);
     all->strip = scratch;
+    all->borders = NULL;
     cr_strip_init(plan, all->strip);
     for (int which = 0; which < CR_ROW_SUMS; which++) {
         all->sums[which].top = all->sums[which].misses = 0;
@@ -234,6 +246,7 @@ cr_status cr_cpu_axis_blocks_view(const cr_axis_spec *spec, const cr_view *view,
     if (blocks == 0 || spec->shape.inner == 0) return CR_OK;
     cr_status status = CR_OK;
     if (plan.generic_ops != 0) status = cr_axis_generic_blocks(&plan, view, output, blocks, scratch, out, error);
+    if (plan.order_ops != 0) cr_cpu_order_blocks(spec, view, blocks, scratch, out);
     if (status != CR_OK || plan.strip_ops == 0) return status;
     const cr_axis_isa *isa = cr_axis_current();
     target to = {output, out, error};

@@ -279,13 +279,14 @@ static cr_status store(const finish *f, cr_error *error) {
             status = store_sums(f, &done, error);
             break;
         case CR_CLOSING_EXTREMA:
-            if (f->term == CR_TERM_GREATEST_MAGNITUDE) break;
+            if (f->term == CR_TERM_GREATEST_MAGNITUDE || f->term == CR_TERM_RANGE) break;
             return store_extrema(f);
         case CR_CLOSING_COUNTS:
             return store_counts(f);
         case CR_CLOSING_BITS:
         case CR_CLOSING_PRODUCT:
         case CR_CLOSING_DIGEST:
+        case CR_CLOSING_ORDER:
             break;
     }
     for (unsigned i = 0; !done && status == CR_OK && i < f->count; i++) status = store_slowly(f, i, error);

@@ -30,12 +30,14 @@ static void gather_mask(uint8_t *to, const cr_mask *mask, uint64_t at, uint64_t 
     }
 }
 
-/* Folds lines × columns of a block, which lie at p, the first of them at (line, column) of the block, into partials. */
-static void fold_lines(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *p, const cr_mask *mask,
+/* Folds lines × columns of a block, which lie at p, the first of them at (line, column) of the block, into partials. beside: of the
+ * block, its mask and second array. */
+static void fold_lines(const cr_axis_plan *plan, cr_partial *partials, const uint8_t *p, const cr_view *beside,
                        uint64_t line, uint64_t column, uint64_t lines, uint64_t columns) {
-    uint8_t tile[GATHER_BYTES], kept[GATHER_BYTES];
+    uint8_t tile[GATHER_BYTES], kept[GATHER_BYTES], others[GATHER_BYTES];
     const size_t size = plan->size;
     const uint64_t stride = plan->spec->shape.inner * size, mask_line = plan->spec->mask_line;
+    const uint64_t second_line = plan->spec->second_line;
     const uint64_t grain = cr_partial_grain(plan->dtype, plan->generic);
     const size_t deep = grain > GATHER_LINES ? (size_t)grain : GATHER_LINES;
     size_t wide = GATHER_BYTES / (deep * size);
@@ -47,10 +49,15 @@ static void fold_lines(const cr_axis_plan *plan, cr_partial *partials, const uin
             size_t now = deep - (size_t)((line + k) % deep);
             if (lines - k < now) now = (size_t)(lines - k);
             gather(tile, p + k * stride + c * size, stride, now, now_wide, size);
-            if (mask_line != 0) gather_mask(kept, mask, (line + k) * mask_line + column + c, mask_line, now, now_wide);
+            if (mask_line != 0)
+                gather_mask(kept, &beside->mask, (line + k) * mask_line + column + c, mask_line, now, now_wide);
+            if (second_line != 0)
+                gather(others, beside->second + ((line + k) * second_line + column + c) * size, second_line * size, now,
+                       now_wide, size);
             for (size_t i = 0; i < now_wide; i++) {
                 const cr_view view = {tile + i * now * size,
-                                      {kept + i * now, 0, mask_line != 0 ? CR_MASK_BYTES : CR_MASK_NONE, false}};
+                                      {kept + i * now, 0, mask_line != 0 ? CR_MASK_BYTES : CR_MASK_NONE, false},
+                                      second_line != 0 ? others + i * now * size : NULL};
                 cr_cpu_fold_view(&partials[c + i], &view, now, line + k);
             }
             k += now;
@@ -69,7 +76,7 @@ void cr_axis_generic_fold(const cr_axis_plan *plan, cr_partial *partials, const 
         } else if (columns > count) {
             columns = count;
         }
-        fold_lines(plan, partials + column, data, &view->mask, line, column, lines, columns);
+        fold_lines(plan, partials + column, data, view, line, column, lines, columns);
         data += lines * columns * plan->size;
         at += lines * columns;
         count -= lines * columns;
@@ -100,14 +107,15 @@ cr_status cr_axis_generic_blocks(const cr_axis_plan *plan, const cr_view *view, 
     cr_partial *partials = scratch;
     for (uint64_t b = 0; b < blocks; b++) {
         const cr_view block = {view->data + b * shape->n * shape->inner * plan->size,
-                               cr_mask_from(view->mask, b * shape->n * plan->spec->mask_line)};
+                               cr_mask_from(view->mask, b * shape->n * plan->spec->mask_line),
+                               cr_second_from(view->second, b * shape->n * plan->spec->second_line * plan->size)};
         for (uint64_t c = 0; c < shape->inner; c += GATHER_COLUMNS) {
             uint64_t now = shape->inner - c < GATHER_COLUMNS ? shape->inner - c : GATHER_COLUMNS;
             for (uint64_t i = 0; i < now; i++) cr_partial_init(&partials[i], plan->dtype, plan->generic);
-            if (shape->inner == 1) {
+            if (cr_axis_has_rows(plan->spec)) {
                 cr_cpu_fold_view(partials, &block, shape->n, 0);
             } else {
-                fold_lines(plan, partials, block.data + c * plan->size, &block.mask, 0, c, shape->n, now);
+                fold_lines(plan, partials, block.data + c * plan->size, &block, 0, c, shape->n, now);
             }
             for (uint64_t i = 0; i < now; i++) {
                 const uint64_t at = b * shape->inner + c + i;

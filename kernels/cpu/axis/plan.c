@@ -109,7 +109,9 @@ void cr_axis_plan_make(cr_axis_plan *plan, const cr_axis_spec *spec) {
     for (uint32_t k = 0; k < spec->op_count; k++) {
         cr_op op = spec->ops[k];
         uint32_t needs = cr_op_needs(op, spec->dtype);
-        if (fast && (needs & ~in_strips) == 0) {
+        if (cr_op_closing(op) == CR_CLOSING_ORDER && spec->shape.n != 0) {
+            plan->order_ops |= cr_ops_of(op);
+        } else if (fast && (needs & ~in_strips) == 0) {
             plan->fast |= needs;
             plan->strip_ops |= cr_ops_of(op);
             plan->wants |= cr_op_wants(op);

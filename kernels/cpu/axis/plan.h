@@ -51,7 +51,8 @@ typedef struct cr_axis_plan {
     size_t size;
     uint32_t fast, generic; /* families held in strips, and in partials */
     cr_ops generic_ops;     /* those that are finished from partials, */
-    cr_ops strip_ops;       /* and those from strips */
+    cr_ops strip_ops;       /* those from strips, */
+    cr_ops order_ops;       /* and those by rank (kernels/cpu/order.h) */
     bool indices;           /* argmin or argmax is asked */
     bool cached;            /* so small an array is likely in a cache: fetching ahead costs up to a third there */
     bool

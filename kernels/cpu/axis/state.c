@@ -23,8 +23,6 @@ typedef struct row {
     uint8_t rest[];
 } row;
 
-static bool is_row(const cr_axis_spec *spec) { return spec->shape.inner == 1; }
-
 static uint64_t grain_of(const cr_axis_spec *spec) { return cr_partial_grain(spec->dtype, spec->families); }
 
 bool cr_axis_in_order(const cr_axis_spec *spec) { return grain_of(spec) > 1; }
@@ -58,12 +56,13 @@ static cr_partial *partials_of(const layout *a, const void *state) {
 static void *prods_of(const layout *a, const void *state) { return (uint8_t *)(uintptr_t)state + a->prods_at; }
 
 size_t cr_columns_bytes(const cr_axis_spec *spec) {
-    if (is_row(spec)) return sizeof(row) + (cr_axis_in_order(spec) ? grain_of(spec) * cr_dtype_size(spec->dtype) : 0);
+    if (cr_axis_has_rows(spec))
+        return sizeof(row) + (cr_axis_in_order(spec) ? grain_of(spec) * cr_dtype_size(spec->dtype) : 0);
     return layout_of(spec).bytes;
 }
 
 void cr_columns_init(const cr_axis_spec *spec, void *state) {
-    if (is_row(spec)) {
+    if (cr_axis_has_rows(spec)) {
         cr_partial_init(&((row *)state)->partial, spec->dtype, spec->families);
         return;
     }
@@ -86,11 +85,11 @@ static void row_fold(const cr_axis_spec *spec, row *r, const cr_view *view, uint
         const bool ends = at + now == spec->shape.n;
         if (!held && (ends || now == grain)) {
             now = at + count == spec->shape.n ? count : count / grain * grain;
-            const cr_view here = {data, cr_mask_from(view->mask, at)};
+            const cr_view here = {data, cr_mask_from(view->mask, at), cr_second_from(view->second, at * size)};
             cr_cpu_fold_view(&r->partial, &here, now, at);
         } else {
             memcpy(r->rest + held * size, data, now * size);
-            const cr_view here = {r->rest, cr_mask_from(view->mask, at - held)};
+            const cr_view here = {.data = r->rest, .mask = cr_mask_from(view->mask, at - held)}; /* of one array */
             if (ends || held + now == grain) cr_cpu_fold_view(&r->partial, &here, held + now, at - held);
         }
         data += now * size;
@@ -124,7 +123,7 @@ static void prods_fold(const layout *a, void *state, const cr_view *view, uint64
 
 void cr_cpu_columns_fold_view(const cr_axis_spec *spec, void *state, const cr_view *view, uint64_t count, uint64_t at) {
     if (count == 0) return;
-    if (is_row(spec)) {
+    if (cr_axis_has_rows(spec)) {
         row_fold(spec, state, view, count, at);
         return;
     }
@@ -139,7 +138,7 @@ void cr_cpu_columns_fold_view(const cr_axis_spec *spec, void *state, const cr_vi
 }
 
 void cr_columns_merge(const cr_axis_spec *spec, void *into, const void *from) {
-    if (is_row(spec)) {
+    if (cr_axis_has_rows(spec)) {
         cr_partial_merge(&((row *)into)->partial, &((const row *)from)->partial);
         return;
     }
@@ -163,7 +162,7 @@ static cr_status row_finish(const cr_axis_spec *spec, const row *r, uint64_t out
 
 cr_status cr_columns_finish(const cr_axis_spec *spec, const void *state, uint64_t output, uint64_t first,
                             uint64_t count, void *const out[], cr_error *error) {
-    if (is_row(spec)) return row_finish(spec, state, output, out, error);
+    if (cr_axis_has_rows(spec)) return row_finish(spec, state, output, out, error);
     layout a = layout_of(spec);
     const cr_partial *p = partials_of(&a, state);
     for (uint64_t i = 0; i < count && (a.plan.generic_ops || a.prod_ops); i++) {

@@ -171,7 +171,9 @@ static void sum_row(const cr_axis_plan *plan, cr_strip *strip, unsigned column, 
     }
 }
 
-static void sum_rows(cr_dtype dtype, cr_row_sums *sums, const uint8_t *p, uint64_t n, unsigned count, int which) {
+/* borders: of rows that differ in length, which floats may; n is not asked then. NULL: each has n elements. */
+static void sum_rows(cr_dtype dtype, cr_row_sums *sums, const uint8_t *p, const uint64_t *borders, uint64_t n,
+                     unsigned count, int which) {
     sums->special = false;
     sums->plain = dtype != CR_F64;
     switch (cr_dtype_format(dtype)) {
@@ -179,16 +181,16 @@ static void sum_rows(cr_dtype dtype, cr_row_sums *sums, const uint8_t *p, uint64
         case CR_FORMAT_F8_E5M2: /* not in strips */
             break;
         case CR_FORMAT_F16:
-            sum_rows_f16(sums, p, n, count, (enum row_sum)which);
+            sum_rows_f16(sums, p, borders, n, count, (enum row_sum)which);
             break;
         case CR_FORMAT_BF16:
-            sum_rows_bf16(sums, p, n, count, (enum row_sum)which);
+            sum_rows_bf16(sums, p, borders, n, count, (enum row_sum)which);
             break;
         case CR_FORMAT_F32:
-            sum_rows_f32(sums, p, n, count, (enum row_sum)which);
+            sum_rows_f32(sums, p, borders, n, count, (enum row_sum)which);
             break;
         case CR_FORMAT_F64:
-            sum_rows_f64(sums, p, n, count, (enum row_sum)which);
+            sum_rows_f64(sums, p, borders, n, count, (enum row_sum)which);
             break;
         case CR_FORMAT_INT:
             sum_rows_int(dtype, sums, p, n, count, which);

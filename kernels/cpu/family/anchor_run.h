@@ -5,9 +5,9 @@
 #define CURED_KERNELS_CPU_FAMILY_ANCHOR_RUN_H
 
 #include "kernels/core/anchor.h"
+#include "kernels/core/dtype.h"
 #include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
-#include "kernels/core/partial.h"
 #include "kernels/cpu/vec.h"
 
 struct spill;

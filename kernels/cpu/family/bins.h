@@ -126,12 +126,14 @@ NEVER void bins_any_f64(struct anchor_run *run, const uint8_t *p, size_t n, bool
     }
 }
 
-enum { BINS_UNROLL = VB == 64 ? 32 : 8 };
-
 /* Normal numbers, as most are: they save a third of the time. */
 ALWAYS void bins_normal_f64(struct anchor_run *run, uint64_t *sum, const uint8_t *p, size_t n, unsigned mantissa) {
     const uint64_t implicit = (uint64_t)1 << 52;
-#pragma GCC unroll BINS_UNROLL
+#if VB == 64
+#pragma GCC unroll 32
+#else
+#pragma GCC unroll 8
+#endif
     for (size_t i = 0; i < n; i++) {
         uint64_t bits;
         memcpy(&bits, p + i * 8, sizeof bits);
@@ -197,6 +199,7 @@ NEVER void bins_f32(struct anchor_run *run, const uint8_t *p, size_t n, bool abs
     }
 }
 
+#ifndef CURED_SUM_ALONE
 NEVER void bins_bf16(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
     if (n <= BINS_FEW) {
         bins_few(run, p, n, absolute, 2, 7, 16);
@@ -204,6 +207,7 @@ NEVER void bins_bf16(struct anchor_run *run, const uint8_t *p, size_t n, bool ab
         bins_narrow(run, p, n, 2, 7);
     }
 }
+#endif
 
 /* Four neighbouring bins, as a number of at most 64 + 3 + 2 bits. */
 ALWAYS unsigned __int128 bins_join(const uint64_t *bins) {

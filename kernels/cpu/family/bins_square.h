@@ -82,6 +82,7 @@ NEVER void bins_f32_square(struct anchor_run *run, const uint8_t *p, size_t n, b
     }
 }
 
+#ifndef CURED_SUM_ALONE
 NEVER void bins_bf16_square(struct anchor_run *run, const uint8_t *p, size_t n, bool absolute) {
     (void)absolute;
     if (n <= BINS_FEW) {
@@ -90,6 +91,7 @@ NEVER void bins_bf16_square(struct anchor_run *run, const uint8_t *p, size_t n, 
         square_narrow(run, p, n, 2, 7);
     }
 }
+#endif
 
 static void square_put_bins(struct anchor_run *run, const unsigned __int128 *bins, unsigned fields, unsigned lowest) {
     for (unsigned field = 0; field < fields - 1; field++) {

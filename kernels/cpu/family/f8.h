@@ -3,8 +3,8 @@
  * Such an element is one of 256 values, each an integer of its type's grid. Sums of values and magnitudes go by tables of 16 bytes,
  * which one instruction looks up for every byte of a vector. Twice a value is B^h·g: h are the upper bits of its exponent field (the
  * upper half of the byte, with the sign), g follows from the lower half, and B is 4 for E4M3 and 16 for E5M2. So 16 bits take ±g·B^h
- * of two neighbours for each pair of h that fits 7 bits, or four of them, and several of these before they are widened. Squares, and all sums
- * without such instructions, go by how often each of the 256 bytes occurs.
+ * of two neighbours for each pair of h that fits 7 bits, or four of them, and several of these before they are widened. A square takes
+ * 32 bits, so that neighbours are multiplied apart. All sums without such instructions go by how often each of the 256 bytes occurs.
  * Thread: any. Owner: the caller owns the data. */
 #ifndef CURED_KERNELS_CPU_FAMILY_F8_H
 #define CURED_KERNELS_CPU_FAMILY_F8_H
@@ -16,8 +16,9 @@
 enum {
     F8_BLOCK =
         16384, /* bytes: within the nearest cache, where those of a block with NaNs or infinities are counted afterwards */
-    F8_ADDS = 8,  /* vectors whose products 16 bits take */
-    F8_FEW = 256, /* elements that are added one by one */
+    F8_ADDS = 8,       /* vectors whose products 16 bits take */
+    F8_SQUARES = 8192, /* bytes, of which 32 bits take the squares */
+    F8_FEW = 256,      /* elements that are added one by one */
     F8_BYTES = 256
 };
 
@@ -30,48 +31,7 @@ struct f8_run {
 ALWAYS uint8_t f8_largest(cr_dtype dtype) { return dtype == CR_F8_E4M3 ? 0x7e : 0x7b; }
 ALWAYS uint8_t f8_infinity(cr_dtype dtype) { return dtype == CR_F8_E4M3 ? 0x7e : 0x7c; }
 
-/* A finite magnitude on the grid. */
-ALWAYS uint64_t f8_units(cr_dtype dtype, uint8_t magnitude) {
-    const unsigned mantissa = dtype == CR_F8_E4M3 ? CR_F8_E4M3_MANTISSA : CR_F8_E5M2_MANTISSA;
-    const unsigned field = magnitude >> mantissa, fraction = magnitude & ((1u << mantissa) - 1);
-    return field == 0 ? fraction : (uint64_t)(fraction | 1u << mantissa) << (field - 1);
-}
-
 enum f8_sum { F8_SIGNED, F8_ABSOLUTE, F8_SQUARE };
-
-/* `times` elements of these bits. */
-ALWAYS void f8_add(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, uint8_t bits, uint64_t times) {
-    const uint8_t magnitude = bits & 0x7f;
-    if (magnitude > f8_infinity(dtype)) {
-        run->special.nans += times;
-    } else if (magnitude > f8_largest(dtype)) {
-        *(bits & 0x80 ? &run->special.ninfs : &run->special.pinfs) += times;
-    } else {
-        const uint64_t units = f8_units(dtype, magnitude);
-        const __int128 all = (__int128)(kind == F8_SQUARE ? units * units : units) * (__int128)times;
-        run->sum += bits & 0x80 && kind == F8_SIGNED ? -all : all;
-    }
-}
-
-/* How often each byte occurs, in four tables, so that neighbours that are alike do not wait for each other. */
-NEVER void f8_by_bytes(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t n,
-                       struct ahead ahead) {
-    uint32_t counts[4][F8_BYTES];
-    size_t at = 0;
-    memset(counts, 0, sizeof counts);
-    for (; at + 8 <= n; at += 8) {
-        uint64_t word;
-        memcpy(&word, p + at, sizeof word);
-        if (at % 64 == 0) fetch(ahead, at, 64);
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; i++) counts[i % 4][word >> 8 * i & 0xff]++;
-    }
-    for (; at < n; at++) counts[0][p[at]]++;
-    for (unsigned i = 0; i < F8_BYTES; i++) {
-        const uint64_t times = (uint64_t)counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
-        if (times != 0) f8_add(run, dtype, kind, (uint8_t)i, times);
-    }
-}
 
 #if defined(VEC_AVX512) || defined(VEC_AVX2)
 #if defined(VEC_AVX512)
@@ -113,16 +73,59 @@ ALWAYS struct f8_tables f8_tables_of(cr_dtype dtype, bool absolute) {
     return t;
 }
 
-/* Adds ±g·B^h of a vector to one accumulator for each table; notes elements that are not finite, which add nothing. */
-ALWAYS void f8_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vs16 acc[4], vu8 *odd) {
+/* g of a vector; notes elements that are not finite, of which it is 0. */
+ALWAYS vu8 f8_lower(const struct f8_tables *t, cr_dtype dtype, vu8 x, vu8 *odd) {
     const uint8_t field = dtype == CR_F8_E4M3 ? 0x78 : 0x7c;
-    const vu8 magnitude = x & 0x7f, low = x & 0x0f, high = (vu8)((vu16)x >> 4) & 0x0f;
+    const vu8 magnitude = x & 0x7f, low = x & 0x0f;
     const vu8 beyond = (vu8)((vs8)magnitude > (int8_t)f8_largest(dtype));
     const vu8 least = (vu8)((magnitude & field) == 0); /* twice the fraction */
-    const vu8 g = SELECT(vu8, least, low + low, f8_look_up(t->low, low)) & ~beyond;
     *odd |= beyond;
+    return SELECT(vu8, least, low + low, f8_look_up(t->low, low)) & ~beyond;
+}
+
+/* Adds ±g·B^h of a vector to one accumulator for each table. */
+ALWAYS void f8_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vs16 acc[4], vu8 *odd) {
+    const vu8 g = f8_lower(t, dtype, x, odd), high = (vu8)((vu16)x >> 4) & 0x0f;
     for (int k = 0; k < (dtype == CR_F8_E4M3 ? 2 : 4); k++)
         acc[k] += (vs16)F8_ASK(maddubs_epi16, (f8_vector)g, (f8_vector)f8_look_up(t->high[k], high));
+}
+
+/* Adds the squares of g·B^h, of the even bytes and of the odd ones, to one accumulator for each table. */
+ALWAYS void f8_square_step(const struct f8_tables *t, cr_dtype dtype, vu8 x, vu32 sums[4], vu8 *odd) {
+    const vu8 g = f8_lower(t, dtype, x, odd), high = (vu8)((vu16)x >> 4) & 0x0f;
+    const f8_vector even = (f8_vector)((vu16)g & 0x00ff), uneven = (f8_vector)((vu16)g & 0xff00);
+    for (int k = 0; k < (dtype == CR_F8_E4M3 ? 2 : 4); k++) {
+        const f8_vector weights = (f8_vector)f8_look_up(t->high[k], high);
+        const f8_vector a = F8_ASK(maddubs_epi16, even, weights), b = F8_ASK(maddubs_epi16, uneven, weights);
+        sums[k] += (vu32)F8_ASK(madd_epi16, a, a) + (vu32)F8_ASK(madd_epi16, b, b);
+    }
+}
+
+/* Four times the sum of the squares of up to F8_SQUARES bytes; *odd as below. */
+ALWAYS __int128 f8_square_block(const struct f8_tables *t, cr_dtype dtype, const uint8_t *p, size_t bytes,
+                                struct ahead ahead, bool *odd) {
+    vu32 sums[4] = {{0}, {0}, {0}, {0}};
+    vu8 seen = {0};
+    size_t at = 0;
+    for (; at + VB <= bytes; at += VB) {
+        fetch(ahead, at, VB);
+        f8_square_step(t, dtype, LOAD(vu8, p + at), sums, &seen);
+    }
+    if (at < bytes) {
+        vu8 x = {0};
+        memcpy(&x, p + at, bytes - at);
+        f8_square_step(t, dtype, x, sums, &seen);
+    }
+    *odd = any_bit((vu64)seen);
+    __int128 sum = 0;
+    for (int k = (dtype == CR_F8_E4M3 ? 2 : 4) - 1; k >= 0; k--) {
+        uint32_t lanes[VB / 4];
+        uint64_t all = 0;
+        memcpy(lanes, &sums[k], sizeof lanes);
+        for (size_t i = 0; i < VB / 4; i++) all += lanes[i];
+        sum = sum * 65536 + all;
+    }
+    return sum;
 }
 
 ALWAYS int64_t f8_lanes(vs32 x) {
@@ -173,6 +176,15 @@ INSTANCE(f8_e5m2_signed, CR_F8_E5M2, false)
 INSTANCE(f8_e5m2_absolute, CR_F8_E5M2, true)
 #undef INSTANCE
 
+#define INSTANCE(name, dtype)                                                            \
+    NEVER __int128 name(const uint8_t *p, size_t bytes, struct ahead ahead, bool *odd) { \
+        const struct f8_tables tables = f8_tables_of(dtype, true);                       \
+        return f8_square_block(&tables, dtype, p, bytes, ahead, odd);                    \
+    }
+INSTANCE(f8_e4m3_square, CR_F8_E4M3)
+INSTANCE(f8_e5m2_square, CR_F8_E5M2)
+#undef INSTANCE
+
 /* How many elements of a block are NaNs and infinities. */
 NEVER void f8_count(struct f8_run *run, cr_dtype dtype, const uint8_t *p, size_t bytes) {
     const uint8_t infinity = f8_infinity(dtype), minus = infinity | 0x80;
@@ -194,15 +206,27 @@ NEVER void f8_count(struct f8_run *run, cr_dtype dtype, const uint8_t *p, size_t
     }
 }
 
-static void f8_by_tables(struct f8_run *run, cr_dtype dtype, bool absolute, const uint8_t *p, size_t bytes,
-                         struct ahead ahead) {
-    int64_t (*const block)(const uint8_t *, size_t, struct ahead, bool *) =
-        dtype == CR_F8_E4M3 ? (absolute ? f8_e4m3_absolute : f8_e4m3_signed)
-                            : (absolute ? f8_e5m2_absolute : f8_e5m2_signed);
+static __int128 f8_block_sum(cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t bytes, struct ahead ahead,
+                             bool *odd) {
+    const bool e4m3 = dtype == CR_F8_E4M3;
+    switch (kind) {
+        case F8_SIGNED:
+            return (e4m3 ? f8_e4m3_signed : f8_e5m2_signed)(p, bytes, ahead, odd) / 2;
+        case F8_ABSOLUTE:
+            return (e4m3 ? f8_e4m3_absolute : f8_e5m2_absolute)(p, bytes, ahead, odd) / 2;
+        case F8_SQUARE:
+            return (e4m3 ? f8_e4m3_square : f8_e5m2_square)(p, bytes, ahead, odd) / 4;
+    }
+    __builtin_unreachable();
+}
+
+static void f8_tile(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t bytes,
+                    struct ahead ahead) {
+    const size_t most = kind == F8_SQUARE ? F8_SQUARES : F8_BLOCK;
     while (bytes > 0) {
-        const size_t now = bytes < F8_BLOCK ? bytes : F8_BLOCK;
+        const size_t now = bytes < most ? bytes : most;
         bool odd;
-        run->sum += block(p, now, ahead, &odd) / 2;
+        run->sum += f8_block_sum(dtype, kind, p, now, ahead, &odd);
         if (odd) f8_count(run, dtype, p, now);
         p += now;
         ahead = ahead_by(ahead, now);
@@ -210,21 +234,56 @@ static void f8_by_tables(struct f8_run *run, cr_dtype dtype, bool absolute, cons
     }
 }
 #undef F8_ASK
-#endif
+#else
+/* A finite magnitude on the grid. */
+ALWAYS uint64_t f8_units(cr_dtype dtype, uint8_t magnitude) {
+    const unsigned mantissa = dtype == CR_F8_E4M3 ? CR_F8_E4M3_MANTISSA : CR_F8_E5M2_MANTISSA;
+    const unsigned field = magnitude >> mantissa, fraction = magnitude & ((1u << mantissa) - 1);
+    return field == 0 ? fraction : (uint64_t)(fraction | 1u << mantissa) << (field - 1);
+}
+
+/* `times` elements of these bits. */
+ALWAYS void f8_add(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, uint8_t bits, uint64_t times) {
+    const uint8_t magnitude = bits & 0x7f;
+    if (magnitude > f8_infinity(dtype)) {
+        run->special.nans += times;
+    } else if (magnitude > f8_largest(dtype)) {
+        *(bits & 0x80 ? &run->special.ninfs : &run->special.pinfs) += times;
+    } else {
+        const uint64_t units = f8_units(dtype, magnitude);
+        const __int128 all = (__int128)(kind == F8_SQUARE ? units * units : units) * (__int128)times;
+        run->sum += bits & 0x80 && kind == F8_SIGNED ? -all : all;
+    }
+}
+
+/* How often each byte occurs, in four tables, so that neighbours that are alike do not wait for each other. */
+NEVER void f8_by_bytes(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t n,
+                       struct ahead ahead) {
+    uint32_t counts[4][F8_BYTES];
+    size_t at = 0;
+    memset(counts, 0, sizeof counts);
+    for (; at + 8 <= n; at += 8) {
+        uint64_t word;
+        memcpy(&word, p + at, sizeof word);
+        if (at % 64 == 0) fetch(ahead, at, 64);
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; i++) counts[i % 4][word >> 8 * i & 0xff]++;
+    }
+    for (; at < n; at++) counts[0][p[at]]++;
+    for (unsigned i = 0; i < F8_BYTES; i++) {
+        const uint64_t times = (uint64_t)counts[0][i] + counts[1][i] + counts[2][i] + counts[3][i];
+        if (times != 0) f8_add(run, dtype, kind, (uint8_t)i, times);
+    }
+}
 
 static void f8_tile(struct f8_run *run, cr_dtype dtype, enum f8_sum kind, const uint8_t *p, size_t n,
                     struct ahead ahead) {
-#if defined(VEC_AVX512) || defined(VEC_AVX2)
-    if (kind != F8_SQUARE) {
-        f8_by_tables(run, dtype, kind == F8_ABSOLUTE, p, n, ahead);
-        return;
-    }
-#endif
     if (n > F8_FEW) {
         f8_by_bytes(run, dtype, kind, p, n, ahead);
         return;
     }
     for (size_t i = 0; i < n; i++) f8_add(run, dtype, kind, p[i], 1);
 }
+#endif
 
 #endif

@@ -91,7 +91,9 @@ ALWAYS bool mixed_rounds(struct anchor_run *run, const uint8_t *p, size_t rounds
         return rounds_of(run, p, rounds, size, ahead, nans);                                                       \
     }
 INSTANCE(mixed_f32, mixed_rounds, 4)
+#ifndef CURED_SUM_ALONE
 INSTANCE(mixed_bf16, mixed_rounds, 2)
+#endif
 
 /* Squares by vectors, which scalars take to their bins a batch later: what was stored just now in another width would have to be
  * waited for. A float32's square has 64 bits, a bfloat16's 16. */
@@ -159,7 +161,9 @@ ALWAYS bool mixed_square_rounds(struct anchor_run *run, const uint8_t *p, size_t
 }
 
 INSTANCE(mixed_f32_square, mixed_square_rounds, 4)
+#ifndef CURED_SUM_ALONE
 INSTANCE(mixed_bf16_square, mixed_square_rounds, 2)
+#endif
 #undef INSTANCE
 #endif
 

@@ -6,6 +6,7 @@
 #define CURED_KERNELS_CPU_FAMILY_SQUARE_H
 
 #include "kernels/core/limbs.h"
+#include "kernels/core/partial.h"
 #include "kernels/cpu/family/int.h"
 
 static void square_put(cr_partial *part, unsigned __int128 sum, unsigned bit) {

@@ -29,10 +29,12 @@ static uint8_t *status_of(const finish *f, unsigned i) { return f->status ? f->s
 
 static cr_status store_slowly(const finish *f, unsigned i, cr_error *error) {
     const cr_axis_plan *plan = f->plan;
-    uint64_t n = plan->spec->shape.n;
+    const uint64_t *borders = f->rows->borders;
+    const uint64_t n = borders ? borders[i + 1] - borders[i] : plan->spec->shape.n;
+    const uint64_t before = borders ? borders[i] - borders[0] : i * n;
     cr_partial p;
     cr_partial_init(&p, plan->dtype, cr_op_needs(f->op, plan->dtype));
-    cr_cpu_fold(&p, f->rows->data + i * n * plan->size, n, 0);
+    cr_cpu_fold(&p, f->rows->data + before * plan->size, n, 0);
     return cr_axis_store_or(&p, f->op, &plan->spec->finish, f->output + i, f->to + i * cr_dtype_size(f->result),
                             status_of(f, i), error);
 }

@@ -41,6 +41,7 @@ typedef struct cr_rows {
     cr_row_sums sums[CR_ROW_SUMS];
     cr_strip *strip; /* of CR_ROWS columns: extrema and counts of row i in column i */
     const uint8_t *data;
+    const uint64_t *borders; /* of rows that differ in length, for sums of floats alone; NULL: all have n elements */
 } cr_rows;
 
 /* Rows of a batch. */

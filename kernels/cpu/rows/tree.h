@@ -37,28 +37,6 @@ ALWAYS vu8 first_bytes(size_t bytes) {
     return LOAD(vu8, mask);
 }
 
-/* A bit for each byte of a mask. */
-ALWAYS uint64_t byte_bits(vu8 mask) {
-#if defined(VEC_AVX512)
-    return _mm512_movepi8_mask((__m512i)mask);
-#elif defined(VEC_AVX2)
-    return (uint32_t)_mm256_movemask_epi8((__m256i)mask);
-#elif defined(__SSE2__) && VB == 16
-    return (uint32_t)_mm_movemask_epi8((__m128i)mask);
-#else
-    uint64_t bits = 0;
-    for (size_t i = 0; i < VB; i++) bits |= (uint64_t)(mask[i] >> 7) << i;
-    return bits;
-#endif
-}
-
-/* The words of these numbers: a's from 0, b's behind them. */
-#ifdef __clang__
-#define WORDS(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define WORDS(a, b, ...) __builtin_shuffle(a, b, (vu64){__VA_ARGS__})
-#endif
-
 /* Of vectors a and b, each holding rows × parts of words: the words of the even parts, those of a's rows before b's; and
  * those of the odd parts. Step 0: one row in each vector. */
 ALWAYS vu64 tree_even(int step, vu64 a, vu64 b) {

@@ -11,7 +11,9 @@
 enum {
     MASKED_ELEMENTS = 16384, /* of a tile at most, */
     MASKED_BYTES = 32768,    /* and its bytes: a block of a product of f64; both stay in the nearest caches */
-    MASKED_PAD = 64          /* a vector is stored whole */
+    MASKED_PAD = 64,         /* a vector is stored whole */
+    MASKED_AHEAD = 16384,    /* bytes of the array, and */
+    MASK_AHEAD = 8192 /* of its mask, that are fetched before they are read: the fold of a tile fetches nothing */
 };
 
 struct masked_tile {
@@ -20,15 +22,33 @@ struct masked_tile {
     uint8_t squeezed[MASKED_BYTES + MASKED_PAD] __attribute__((aligned(64)));
 };
 
+/* Which of 64 bytes are not 0. */
+ALWAYS uint64_t masked_bytes(const uint8_t *p) {
+#if defined(VEC_AVX512)
+    const __m512i x = _mm512_loadu_si512(p);
+    return _mm512_test_epi8_mask(x, x);
+#else
+    uint64_t zeros = 0;
+    for (unsigned i = 0; i < 64; i += VB) zeros |= byte_bits((vu8)(LOAD(vu8, p + i) == 0)) << i;
+    return ~zeros;
+#endif
+}
+
 /* What counts of elements [at, at + n). */
-static void masked_look(struct masked_tile *tile, const cr_mask *mask, uint64_t at, size_t n) {
-    tile->n = n;
-    tile->kept = 0;
+NEVER void masked_look(struct masked_tile *tile, const cr_mask *mask, uint64_t at, size_t n) {
+    const bool bytes = mask->kind == CR_MASK_BYTES;
+    const uint8_t *p = mask->data + mask->first + at; /* of bytes */
+    const uint64_t turned = mask->leaves_out ? UINT64_MAX : 0;
+    size_t kept = 0;
     for (size_t i = 0; i < n; i += 64) {
-        const uint64_t word = cr_mask_word(mask, at + i, n - i < 64 ? (unsigned)(n - i) : 64);
+        const uint64_t word = bytes && n - i >= 64 ? masked_bytes(p + i) ^ turned
+                                                   : cr_mask_word(mask, at + i, n - i < 64 ? (unsigned)(n - i) : 64);
+        if (bytes) __builtin_prefetch(p + i + MASK_AHEAD, 0, 2);
         tile->words[i / 64] = word;
-        tile->kept += (size_t)__builtin_popcountll(word);
+        kept += (size_t)__builtin_popcountll(word);
     }
+    tile->n = n;
+    tile->kept = kept;
 }
 
 /* The place in the tile of the element that is number k of those that count. */
@@ -51,38 +71,59 @@ ALWAYS size_t squeeze_some(uint8_t *to, const uint8_t *p, uint64_t word, unsigne
     return (size_t)(to - begin);
 }
 
-#if defined(VEC_AVX512)
+#if defined(VEC_AVX512) || defined(VEC_AVX2)
+/* For each byte m: the numbers of its bits that are set, a byte each, the lowest first. */
+#define PLACE(m, k) ((uint64_t)((m) >> (k)&1) * (k) << 8 * __builtin_popcount((m) & ((1 << (k)) - 1)) % 64)
+#define PLACES(m) PLACE(m, 1) | PLACE(m, 2) | PLACE(m, 3) | PLACE(m, 4) | PLACE(m, 5) | PLACE(m, 6) | PLACE(m, 7)
+#define PLACES_4(m) PLACES(m), PLACES((m) + 1), PLACES((m) + 2), PLACES((m) + 3)
+#define PLACES_16(m) PLACES_4(m), PLACES_4((m) + 4), PLACES_4((m) + 8), PLACES_4((m) + 12)
+#define PLACES_64(m) PLACES_16(m), PLACES_16((m) + 16), PLACES_16((m) + 32), PLACES_16((m) + 48)
+static const uint64_t places[256] = {PLACES_64(0), PLACES_64(64), PLACES_64(128), PLACES_64(192)};
+/* Each bit of four twice: an element of 8 bytes is two lanes of 4. */
+static const uint8_t twice[16] = {0x00, 0x03, 0x0c, 0x0f, 0x30, 0x33, 0x3c, 0x3f,
+                                  0xc0, 0xc3, 0xcc, 0xcf, 0xf0, 0xf3, 0xfc, 0xff};
+
+/* Those of 8 elements (4 of 8 bytes) at p that `now` names. A register of AVX-512 compresses no faster, and nothing shorter than
+ * 4 bytes. */
+ALWAYS void squeeze_step(uint8_t *to, const uint8_t *p, unsigned now, size_t size) {
+    const __m128i place = _mm_loadl_epi64((const __m128i *)&places[size == 8 ? twice[now] : now]);
+    if (size >= 4) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)p);
+        _mm256_storeu_si256((__m256i *)to, _mm256_permutevar8x32_epi32(x, _mm256_cvtepu8_epi32(place)));
+    } else if (size == 2) {
+        const __m128i pair = _mm_unpacklo_epi8(place, place), x = _mm_loadu_si128((const __m128i *)p);
+        const __m128i byte = _mm_add_epi8(_mm_add_epi8(pair, pair), _mm_set1_epi16(0x0100));
+        _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(x, byte));
+    } else {
+        _mm_storel_epi64((__m128i *)to, _mm_shuffle_epi8(_mm_loadl_epi64((const __m128i *)p), place));
+    }
+}
+#endif
+
 ALWAYS size_t squeeze_64(uint8_t *to, const uint8_t *p, uint64_t word, size_t size) {
+#if defined(VEC_AVX512) || defined(VEC_AVX2)
+    const unsigned step = size == 8 ? 4 : 8;
     uint8_t *begin = to;
-    const unsigned step = size == 8 || size == 1 ? 8 : size == 4 ? 16 : 4;
-    for (unsigned i = 0; i < 64; i += step, p += step * size) {
+#pragma GCC unroll 16
+    for (unsigned i = 0; i < 64; i += step) {
         const unsigned now = (unsigned)(word >> i) & ((1u << step) - 1);
-        if (size == 8) {
-            _mm512_storeu_si512(to, _mm512_maskz_compress_epi64((__mmask8)now, _mm512_loadu_si512(p)));
-        } else if (size == 4) {
-            _mm512_storeu_si512(to, _mm512_maskz_compress_epi32((__mmask16)now, _mm512_loadu_si512(p)));
-        } else {
-            uint64_t eight;
-            memcpy(&eight, p, sizeof eight);
-            eight = _pext_u64(eight, size == 2 ? _pdep_u64(now, 0x0001000100010001) * 0xffff
-                                               : _pdep_u64(now, 0x0101010101010101) * 0xff);
-            memcpy(to, &eight, sizeof eight);
-        }
+        squeeze_step(to, p + i * size, now, size);
         to += size * (size_t)__builtin_popcount(now);
     }
     return (size_t)(to - begin);
-}
 #else
-ALWAYS size_t squeeze_64(uint8_t *to, const uint8_t *p, uint64_t word, size_t size) {
     return squeeze_some(to, p, word, 64, size);
-}
 #endif
+}
 
 /* The tile's elements that count, of those at p. */
 ALWAYS void squeeze_tile(struct masked_tile *tile, const uint8_t *p, size_t size) {
     uint8_t *to = tile->squeezed;
     for (size_t i = 0; i < tile->n; i += 64) {
         const uint64_t word = tile->words[i / 64];
+#pragma GCC unroll 8
+        for (size_t line = 0; line < 64 * size; line += 64)
+            __builtin_prefetch(p + i * size + line + MASKED_AHEAD, 0, 2);
         if (tile->n - i < 64) {
             squeeze_some(to, p + i * size, word, (unsigned)(tile->n - i), size);
         } else if (word == UINT64_MAX) {

@@ -17,7 +17,9 @@
 #include "kernels/core/fast.h"
 #include "kernels/core/limbs.h"
 #include "kernels/cpu/family/anchor.h"
+#ifndef CURED_SUM_ALONE
 #include "kernels/cpu/family/extrema.h"
+#endif
 
 enum {
     FUSED_BLOCK = 16384, /* bytes */
@@ -34,6 +36,14 @@ enum { FUSED_HIGH, FUSED_REST, FUSED_SQUARE_HIGH, FUSED_SQUARE_MIDDLE, FUSED_SQU
 /* What a pass looks for beside the sums' window, there being no zeros: nothing, or extrema; or both and zeros. */
 enum fused_look { FUSED_WINDOW, FUSED_EXTREMA, FUSED_ZEROS };
 
+/* Where a sum goes: limbs, and the power of two that limb 0's lowest bit stands for. */
+struct fused_to {
+    int64_t *limb;
+    unsigned limbs;
+    uint32_t *pending;
+    int grid;
+};
+
 struct fused_run {
     vu64 acc[FUSED_SUMS];
     uint32_t adds; /* per lane of each, since the last flush */
@@ -48,6 +58,7 @@ struct fused_run {
     bool placed;
     bool zeros;                 /* expect zeros */
     unsigned calm, fails, skip; /* blocks: without zeros; failed in a row; to pass over */
+    struct fused_to to[2];      /* of sums and of squares */
 };
 
 /* What a block has, as bits. */
@@ -91,7 +102,7 @@ ALWAYS vf64 fused_summand(vf64 x, enum fused_sums sums) {
     return sums == FUSED_SUM_ABSOLUTE ? (vf64)((vu64)x & INT64_MAX) : x;
 }
 
-NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
+NEVER void fused_flush(struct fused_run *run) {
     if (run->adds == 0) return;
     for (int i = 0; i < FUSED_SUMS; i++) {
         if (!run->live[i]) continue;
@@ -101,21 +112,42 @@ NEVER void fused_flush(struct fused_run *run, cr_partial *part) {
         memcpy(lanes, &run->acc[i], VB);
         __int128 sum = 0;
         for (unsigned lane = 0; lane < VB / 8; lane++) sum += (int64_t)(lanes[lane] - base * run->adds);
-        const cr_sum_at at = i >= FUSED_SQUARE_HIGH            ? CR_AT_SUMSQ
-                             : run->sums == FUSED_SUM_ABSOLUTE ? CR_AT_SUMABS
-                                                               : CR_AT_SUM;
-        int a = run->a[i], grid = cr_sum_grid(at, (cr_dtype)part->dtype);
-        if (a < grid) { /* multiples of the grid's unit all the same */
-            sum >>= grid - a;
-            a = grid;
+        const struct fused_to *to = &run->to[i >= FUSED_SQUARE_HIGH];
+        int a = run->a[i];
+        if (a < to->grid) { /* multiples of the grid's unit all the same */
+            sum >>= to->grid - a;
+            a = to->grid;
         }
-        cr_partial_put(part, at, sum, (unsigned)(a - grid));
+        cr_limbs_put_signed(to->limb, to->limbs, to->pending, sum, (unsigned)(a - to->grid));
         run->acc[i] = (vu64){0};
     }
     run->adds = 0;
 }
 
-static void fused_begin(struct fused_run *run, const cr_partial *part) {
+/* Begins with sums and squares, or one of them, of f64 (wide) or f32. */
+static void fused_begin_sums(struct fused_run *run, enum fused_sums sums, bool squares, bool wide) {
+    const bool sum = sums != FUSED_NO_SUM && !run->blind;
+    run->sums = sums;
+    run->squares = squares;
+#pragma GCC unroll 5 /* a loop would become rep stos, which takes longer than the rest of a small fold's beginning */
+    for (int i = 0; i < FUSED_SUMS; i++) run->acc[i] = (vu64){0};
+    run->adds = 0;
+    run->placed = run->zeros = false;
+    run->calm = run->fails = run->skip = 0;
+    run->live[FUSED_HIGH] = sum;
+    run->live[FUSED_REST] = sum && wide;
+    run->live[FUSED_SQUARE_HIGH] = run->live[FUSED_SQUARE_REST] = squares;
+    run->live[FUSED_SQUARE_MIDDLE] = squares && wide;
+}
+
+#ifndef CURED_SUM_ALONE
+static struct fused_to fused_sum_of(cr_partial *part, cr_sum_at at) {
+    const cr_dtype dtype = (cr_dtype)part->dtype;
+    cr_sum *sum = &part->sums[at];
+    return (struct fused_to){sum->limbs, cr_sum_limbs(at, dtype), &sum->pending, cr_sum_grid(at, dtype)};
+}
+
+static void fused_begin(struct fused_run *run, cr_partial *part) {
     run->families = 0;
     if (!cr_fast_on(CR_FAST_FUSED)) return;
     if (part->dtype != CR_F32 && part->dtype != CR_F64) return;
@@ -126,21 +158,13 @@ static void fused_begin(struct fused_run *run, const cr_partial *part) {
     bool alone = (families & (families - 1)) == 0;
     if (alone && (families & (CR_FAM_SUM | CR_FAM_SUMSQ)) == 0) return;
     run->families = families;
-    run->squares = (families & CR_FAM_SUMSQ) != 0;
     run->blind = (families & (CR_FAM_SUM | CR_FAM_SUMABS | CR_FAM_SUMSQ)) == 0;
-    run->sums = families & CR_FAM_SUMABS              ? FUSED_SUM_ABSOLUTE
-                : run->blind || families & CR_FAM_SUM ? FUSED_SUM
-                                                      : FUSED_NO_SUM;
-#pragma GCC unroll 5 /* a loop would become rep stos, which takes longer than the rest of a small fold's beginning */
-    for (int i = 0; i < FUSED_SUMS; i++) run->acc[i] = (vu64){0};
-    run->adds = 0;
-    run->placed = run->zeros = false;
-    run->calm = run->fails = run->skip = 0;
-    bool sum = run->sums != FUSED_NO_SUM && !run->blind, wide = part->dtype == CR_F64;
-    run->live[FUSED_HIGH] = sum;
-    run->live[FUSED_REST] = sum && wide;
-    run->live[FUSED_SQUARE_HIGH] = run->live[FUSED_SQUARE_REST] = run->squares;
-    run->live[FUSED_SQUARE_MIDDLE] = run->squares && wide;
+    const enum fused_sums sums = families & CR_FAM_SUMABS              ? FUSED_SUM_ABSOLUTE
+                                 : run->blind || families & CR_FAM_SUM ? FUSED_SUM
+                                                                       : FUSED_NO_SUM;
+    fused_begin_sums(run, sums, (families & CR_FAM_SUMSQ) != 0, part->dtype == CR_F64);
+    run->to[0] = fused_sum_of(part, sums == FUSED_SUM_ABSOLUTE ? CR_AT_SUMABS : CR_AT_SUM);
+    run->to[1] = fused_sum_of(part, CR_AT_SUMSQ);
 }
 
 /* The float key of family/extrema.h. */
@@ -161,6 +185,7 @@ static void fused_extrema(struct extremum_run *run, const struct fused_seen *see
     if (run->min.block == NULL || min < run->min.key) run->min = (struct extremum_block){block, index, n, min};
     if (run->max.block == NULL || max > run->max.key) run->max = (struct extremum_block){block, index, n, max};
 }
+#endif
 
 #define TEMPLATE "kernels/cpu/whole/fused_type.inc"
 #define FOR_F32 1
@@ -169,9 +194,11 @@ static void fused_extrema(struct extremum_run *run, const struct fused_seen *see
 #include "kernels/cpu/instance.inc"
 #undef TEMPLATE
 
+#ifndef CURED_SUM_ALONE
 static bool fused_tile(struct fused_run *run, struct extremum_run *extrema, cr_partial *part, const uint8_t *p,
                        size_t n, uint64_t index, struct ahead ahead) {
     return (part->dtype == CR_F32 ? fused_tile_f32 : fused_tile_f64)(run, extrema, part, p, n, index, ahead);
 }
+#endif
 
 #endif

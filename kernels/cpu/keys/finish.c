@@ -1,0 +1,152 @@
+/* finish: answers of cells. What is common, sums and means of floats whose digits hold it all, is rounded from an integer of 128 bits;
+ * everything else becomes a partial, one cell after the other, and goes the way of all partials.
+ *
+ * Thread: as the state. Owner: the caller owns the answers. */
+#include <string.h>
+
+#include "kernels/core/close.h"
+#include "kernels/core/float_state.h"
+#include "kernels/cpu/keys/state.h"
+
+static void to_partial(const cr_by_key *s, uint64_t cell, cr_partial *p) {
+    cr_partial_init(p, s->spec.dtype, s->spec.families);
+    p->n = s->n != NULL ? s->n[cell] : 1;
+    for (int i = 0; i < CR_KNOWN_SUMS; i++)
+        if (s->spec.families & cr_sum_rows[i].family) cr_key_sum_partial(&s->sums[i], cell, p);
+    if (s->min != NULL) p->min = (cr_extremum){s->min[cell].key, s->min[cell].index};
+    if (s->max != NULL) p->max = (cr_extremum){s->max[cell].key, s->max[cell].index};
+    /* An answer without a value is told by its least element, whichever is asked. */
+    if (s->min == NULL && s->max != NULL) p->min.index = p->max.index;
+    if (s->first_nan != NULL) p->first_nan = s->first_nan[cell];
+    if (s->counts != NULL) {
+        p->nans = s->counts[cell].nans;
+        p->nonzero = s->counts[cell].nonzero;
+    }
+    if (s->bits != NULL) {
+        p->bit_and = s->bits[cell].all;
+        p->bit_or = s->bits[cell].any;
+        p->bit_xor = s->bits[cell].odd;
+    }
+    if (s->prods != NULL) p->prod = s->prods[cell];
+}
+
+static cr_status finish_slowly(const cr_by_key *s, const cr_finish_opts *share, cr_ops ops, uint64_t cell, uint64_t at,
+                               void *const out[], cr_error *error) {
+    cr_partial p;
+    cr_status status = CR_OK;
+    to_partial(s, cell, &p);
+    for (uint32_t k = 0; k < s->spec.op_count && status == CR_OK; k++) {
+        const cr_op op = s->spec.ops[k];
+        if (!cr_ops_has(ops, op)) continue;
+        const size_t size = cr_dtype_size(cr_axis_dtype(op, s->spec.dtype, &share[k]));
+        uint8_t *status_at = s->spec.statuses ? (uint8_t *)out[s->spec.op_count + k] + at : NULL;
+        status = cr_axis_store_or(&p, op, &share[k], cell, (uint8_t *)out[k] + at * size, status_at, error);
+    }
+    return status;
+}
+
+/* The sum that op is read from, if its digits may hold it all and its answers are f64; NULL: another way. */
+static const cr_key_sum *quick_sum(const cr_by_key *s, cr_op op, const cr_finish_opts *share) {
+    if (cr_op_closing(op) != CR_CLOSING_SUMS || cr_op_is_root(op) || cr_op_term(op) == CR_TERM_SPREAD) return NULL;
+    if (cr_dtype_kind(s->spec.dtype) != CR_KIND_FLOAT) return NULL;
+    if (share->result_dtype != CR_DTYPE_NONE && share->result_dtype != CR_F64) return NULL;
+    const cr_key_sum *sum = &s->sums[cr_sum_of(cr_op_needs(op, s->spec.dtype))];
+    const int unit = sum->top - CR_KEYS_STEP;
+    if (!sum->placed || sum->levels > 2 || unit < -900 || unit > 800) return NULL;
+    return sum;
+}
+
+/* x / n, rounded once; n is not 0. */
+static double quotient(__int128 x, uint64_t n) {
+    const unsigned __int128 magnitude = x < 0 ? -(unsigned __int128)x : (unsigned __int128)x;
+    const double whole = (double)magnitude;
+    double q;
+    if (magnitude == 0) return 0;
+    if (magnitude >> 53 == 0 && n >> 53 == 0) return (x < 0 ? -whole : whole) / (double)n;
+    const int shift = (int)(magnitude >> 64 ? __builtin_clzll((uint64_t)(magnitude >> 64))
+                                            : 64 + __builtin_clzll((uint64_t)magnitude));
+    const unsigned __int128 wide = magnitude << shift, floor = wide / n;
+    /* Of 64 bits and more; what was cut off shows in the last. */
+    q = (double)(floor | (floor * n != wide));
+    for (int left = shift; left > 0; left -= 64) q *= left < 64 ? 1.0 / (double)((uint64_t)1 << left) : 0x1p-64;
+    return x < 0 ? -q : q;
+}
+
+static double scaled(double x, int exponent) {
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double by;
+    memcpy(&by, &bits, sizeof by);
+    return x * by;
+}
+
+/* What a sum has beside its digits. */
+typedef struct beside {
+    const uint64_t *words[CR_SUM_LIMBS + 3]; /* [cell] */
+    unsigned count;
+} beside;
+
+static void look_beside(beside *all, const cr_key_sum *sum) {
+    all->count = 0;
+    for (unsigned i = 0; sum->limbed && i < sum->limbs; i++)
+        if (sum->limb[i] != NULL) all->words[all->count++] = (const uint64_t *)sum->limb[i];
+    for (int kind = 0; kind < 3; kind++)
+        if (sum->special[kind] != NULL) all->words[all->count++] = sum->special[kind];
+}
+
+/* Answers of an op, but for those of cells whose digits do not hold it all. */
+static void finish_quickly(const cr_by_key *s, const cr_key_sum *sum, bool mean, uint64_t first, uint64_t count,
+                           uint8_t *to) {
+    enum { EXACT = 53 };
+    const int64_t most = (int64_t)1 << EXACT, step = (int64_t)1 << CR_KEYS_STEP;
+    for (uint64_t i = 0; i < count; i++) {
+        const int64_t *digit = sum->digits + (first + i) * sum->levels;
+        const int64_t high = digit[0], low = sum->levels == 2 ? digit[1] : 0;
+        const uint64_t n = mean ? s->n[first + i] : 1;
+        const double whole = (double)high * (double)step, total = whole + (double)low, back = total - whole;
+        const bool exact = high < most && high > -most && low < most && low > -most; /* then one addition rounds once */
+        const bool divides = whole - (total - back) == 0 && (double)low - back == 0 && n < (uint64_t)most;
+        double answer;
+        if (n == 0) {
+            const uint64_t nan = (uint64_t)0x7ff8 << 48;
+            memcpy(&answer, &nan, sizeof answer);
+        } else {
+            const __int128 x = (__int128)high * step + low;
+            answer = exact && n == 1 ? total : exact && divides ? total / (double)n : quotient(x, n);
+            answer = scaled(answer, sum->top - CR_KEYS_STEP);
+        }
+        memcpy(to + i * sizeof answer, &answer, sizeof answer);
+    }
+}
+
+static cr_status finish(const cr_by_key *s, uint64_t first, uint64_t count, void *const out[], cr_error *error) {
+    cr_finish_opts share[CR_AXIS_MAX_OPS];
+    cr_ops left = 0;
+    cr_status status = CR_OK;
+    for (uint32_t k = 0; k < s->spec.op_count; k++) {
+        const cr_op op = s->spec.ops[k];
+        share[k] = cr_finish_share(op, s->spec.dtype, &s->spec.finish, NULL);
+        const cr_key_sum *sum = quick_sum(s, op, &share[k]);
+        if (sum == NULL) {
+            left |= cr_ops_of(op);
+            continue;
+        }
+        beside all;
+        look_beside(&all, sum);
+        finish_quickly(s, sum, cr_op_divisor(op) == CR_DIVISOR_COUNT, first, count, out[k]);
+        for (uint64_t i = 0; all.count != 0 && i < count && status == CR_OK; i++) {
+            uint64_t some = 0;
+            for (unsigned w = 0; w < all.count; w++) some |= all.words[w][first + i];
+            if (some != 0) status = finish_slowly(s, share, cr_ops_of(op), first + i, i, out, error);
+        }
+    }
+    for (uint64_t i = 0; left != 0 && i < count && status == CR_OK; i++)
+        status = finish_slowly(s, share, left, first + i, i, out, error);
+    return status;
+}
+
+cr_status cr_by_key_finish(const cr_by_key *state, uint64_t first, uint64_t count, void *const out[], cr_error *error) {
+    const uint64_t before = cr_float_enter();
+    const cr_status status = finish(state, first, count, out, error);
+    cr_float_leave(before);
+    return status;
+}

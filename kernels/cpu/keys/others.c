@@ -1,0 +1,125 @@
+/* others: what a fold by key does an element at a time: extrema, counts, bits and products of integers.
+ *
+ * Thread: as the state. Owner: the state. */
+#include <string.h>
+
+#include "kernels/core/prod.h"
+#include "kernels/core/round.h"
+#include "kernels/cpu/keys/state.h"
+
+/* The bits of an element; a bool is 0 or 1. */
+static uint64_t element(const uint8_t *p, cr_dtype dtype, size_t size) {
+    uint64_t bits = 0;
+    memcpy(&bits, p, size);
+    return dtype == CR_BOOL ? bits != 0 : bits;
+}
+
+typedef struct kind {
+    cr_dtype dtype;
+    cr_kind is;
+    size_t size;
+    uint64_t top;      /* the sign's bit */
+    uint64_t infinity; /* magnitudes above are NaNs */
+} kind;
+
+static kind kind_of(cr_dtype dtype) {
+    kind k = {.dtype = dtype, .is = cr_dtype_kind(dtype), .size = cr_dtype_size(dtype), .infinity = UINT64_MAX};
+    k.top = (uint64_t)1 << (8 * k.size - 1);
+    if (k.is == CR_KIND_FLOAT) k.infinity = cr_float_nan(dtype) & (k.top - 1);
+    if (k.is != CR_KIND_FLOAT) return k;
+    /* The largest magnitude that is no NaN is an infinity, or where there is none the element below the one NaN. */
+    const uint64_t infinity = cr_float_infinity(dtype, false);
+    k.infinity = cr_float_is_nan(dtype, infinity) ? (infinity & (k.top - 1)) - 1 : infinity;
+    return k;
+}
+
+static bool is_nan(const kind *k, uint64_t bits) {
+    return k->is == CR_KIND_FLOAT && (bits & (k->top - 1)) > k->infinity;
+}
+
+/* The order-preserving unsigned key that cr_bits_of_key undoes. */
+static uint64_t order_of(const kind *k, uint64_t bits) {
+    switch (k->is) {
+        case CR_KIND_SINT:
+            return bits ^ k->top;
+        case CR_KIND_FLOAT:
+            return bits & k->top ? ~bits & (k->top | (k->top - 1)) : bits | k->top;
+        case CR_KIND_BOOL:
+        case CR_KIND_UINT:
+        case CR_KIND_NONE:
+            break;
+    }
+    return bits;
+}
+
+static void take_min(cr_key_end *end, uint64_t key, uint64_t index) {
+    if (key < end->key || (key == end->key && index < end->index)) *end = (cr_key_end){key, index};
+}
+
+static void take_max(cr_key_end *end, uint64_t key, uint64_t index) {
+    if (key > end->key || (key == end->key && index < end->index)) *end = (cr_key_end){key, index};
+}
+
+static void extrema(cr_by_key *state, const cr_key_block *block, const kind *k) {
+    const uint64_t columns = state->keys.columns;
+    uint64_t row = block->at / columns, column = block->at % columns;
+    for (unsigned i = 0; i < block->n; i++) {
+        const uint64_t bits = element(block->p + i * k->size, k->dtype, k->size);
+        const uint32_t cell = block->cell[i];
+        if (is_nan(k, bits)) {
+            if (row < state->first_nan[cell]) state->first_nan[cell] = row;
+        } else {
+            const uint64_t key = order_of(k, bits);
+            if (state->min != NULL) take_min(&state->min[cell], key, row);
+            if (state->max != NULL) take_max(&state->max[cell], key, row);
+        }
+        if (++column == columns) {
+            column = 0;
+            row++;
+        }
+    }
+}
+
+static void counts(cr_by_key *state, const cr_key_block *block, const kind *k) {
+    const uint64_t magnitude = k->is == CR_KIND_FLOAT ? k->top - 1 : UINT64_MAX;
+    for (unsigned i = 0; i < block->n; i++) {
+        const uint64_t bits = element(block->p + i * k->size, k->dtype, k->size);
+        cr_key_counts *to = &state->counts[block->cell[i]];
+        to->nans += is_nan(k, bits);
+        to->nonzero += (bits & magnitude) != 0;
+    }
+}
+
+static void bits_of_block(cr_by_key *state, const cr_key_block *block, const kind *k) {
+    const uint64_t above = k->size == 8 ? 0 : UINT64_MAX << (8 * k->size);
+    for (unsigned i = 0; i < block->n; i++) {
+        const uint64_t bits = element(block->p + i * k->size, k->dtype, k->size);
+        cr_key_bits *to = &state->bits[block->cell[i]];
+        to->all &= bits | above;
+        to->any |= bits;
+        to->odd ^= bits;
+    }
+}
+
+static void products(cr_by_key *state, const cr_key_block *block, const kind *k) {
+    const unsigned unused = 64 - 8 * (unsigned)k->size;
+    for (unsigned i = 0; i < block->n; i++) {
+        uint64_t x = element(block->p + i * k->size, k->dtype, k->size);
+        cr_int_prod *to = &state->prods[block->cell[i]];
+        if (k->is == CR_KIND_SINT) x = (uint64_t)((int64_t)(x << unused) >> unused);
+        const bool negative = k->is == CR_KIND_SINT && x >> 63;
+        const uint64_t magnitude = negative ? -x : x;
+        to->zeros += x == 0;
+        to->negative ^= negative;
+        to->wrap *= x;
+        if (magnitude > 1 && !to->over) cr_int_prod_times(to, magnitude);
+    }
+}
+
+void cr_key_others(cr_by_key *state, const cr_key_block *block) {
+    const kind k = kind_of(state->spec.dtype);
+    if (state->first_nan != NULL || state->min != NULL || state->max != NULL) extrema(state, block, &k);
+    if (state->counts != NULL) counts(state, block, &k);
+    if (state->bits != NULL) bits_of_block(state, block, &k);
+    if (state->prods != NULL) products(state, block, &k);
+}

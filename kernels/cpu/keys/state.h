@@ -1,0 +1,119 @@
+/* state: what a fold by key knows of its cells. Private to kernels/cpu/keys.
+ *
+ * Thread: a state is used by one thread at a time. Owner: keys.h. */
+#ifndef CURED_KERNELS_CPU_KEYS_STATE_H
+#define CURED_KERNELS_CPU_KEYS_STATE_H
+
+#include "kernels/cpu/keys/keys.h"
+
+enum {
+    CR_KEYS_BLOCK = 512, /* elements that are folded at once */
+    CR_KEYS_MORE = 32,
+    CR_KEYS_AHEAD = CR_KEYS_BLOCK, /* elements that are fetched ahead */
+    CR_KEYS_SPARE = 8,  /* cells behind the last for what counts in none; several, so that none is waited for */
+    CR_KEYS_LEVELS = 4, /* digits of a cell at most */
+    CR_KEYS_STEP =
+        36, /* bits from a float's digit to the next; a digit is below 2^36 in one element, 2^37 of squares */
+    CR_KEYS_INT_STEP = 32,
+    CR_KEYS_ONE_STEP = 40,      /* bits that one digit alone takes, */
+    CR_KEYS_ONE_ADDS_LOG2 = 22, /* so many times before it is looked at */
+    CR_KEYS_ADDS_LOG2 = 25,     /* so many elements before digits are looked at: 2^25 · 2^37 is 2^62 */
+};
+
+/* One sum of all cells. The value of a cell is Σ digit[i]·2^(top − i·step), and what the limbs hold. */
+typedef struct cr_key_sum {
+    cr_sum_at at;
+    unsigned limbs;
+    int grid;
+    int64_t *digits;             /* [cell][levels], the highest first */
+    unsigned levels;             /* 1, 2 or 4 */
+    int step, top;               /* top: the power of two of digit 0's unit */
+    bool placed;                 /* top is chosen; of integers always */
+    uint64_t adds;               /* elements since the digits were looked at */
+    uint64_t since;              /* elements since the place was chosen, */
+    uint64_t misfits;            /* and those of them that did not fit */
+    int64_t *limb[CR_SUM_LIMBS]; /* [cell]; NULL: zeros */
+    bool limbed;                 /* some are live */
+    uint32_t pending;            /* raw additions to limbs since their last carry pass */
+    uint64_t *special[3];        /* [cell]: NaNs, +inf, −inf; NULL: none */
+} cr_key_sum;
+
+typedef struct cr_key_end {
+    uint64_t key, index; /* as cr_extremum */
+} cr_key_end;
+
+typedef struct cr_key_counts {
+    uint64_t nans, nonzero;
+} cr_key_counts;
+
+typedef struct cr_key_bits {
+    uint64_t all, any, odd;
+} cr_key_bits;
+
+struct cr_by_key {
+    cr_axis_spec spec;
+    cr_keys keys;
+    uint32_t wants;
+    uint64_t cells;
+    uint64_t bytes; /* held, */
+    uint64_t most;  /* and no more than this */
+    bool measures;  /* nothing is made: bytes says what would be */
+    bool lacking;   /* more was needed: what was folded since is lost */
+    bool beyond;    /* that was beyond the limit, not beyond the machine */
+    uint64_t *n;    /* [cell] elements; NULL: no answer needs it */
+    cr_key_sum sums[CR_KNOWN_SUMS];
+    cr_key_end *min, *max;
+    uint64_t *first_nan;
+    cr_key_counts *counts;
+    cr_key_bits *bits;
+    cr_int_prod *prods;
+};
+
+/* Some elements, and the cell of each. */
+typedef struct cr_key_block {
+    const uint8_t *p;
+    unsigned n;
+    uint64_t at;               /* number of the first in the input */
+    uintptr_t soon, soon_keys; /* what is fetched meanwhile, so many bytes an element */
+    size_t size, key_size;
+    uint32_t cell[CR_KEYS_BLOCK + CR_KEYS_MORE]; /* those behind the last are of no matter */
+} cr_key_block;
+
+/* What each instruction set offers (block.inc). */
+typedef struct cr_keys_isa {
+    const char *name;
+    /* The cells of so many elements, from element `at` of the input; false: some keys are outside. */
+    bool (*cells)(const cr_by_key *state, uint64_t at, unsigned n, uint32_t *cell);
+    /* Adds a block to a sum. */
+    void (*sum)(cr_by_key *state, cr_key_sum *sum, const cr_key_block *block);
+    void (*count)(uint64_t *n, const cr_key_block *block);
+} cr_keys_isa;
+
+/* Elements are below 2^this of digit 0's units. */
+static inline int cr_key_reach(const cr_key_sum *sum) { return sum->levels == 1 ? CR_KEYS_ONE_STEP : CR_KEYS_STEP; }
+
+extern const cr_keys_isa cr_keys_portable;
+#if defined(__x86_64__)
+extern const cr_keys_isa cr_keys_avx2, cr_keys_avx512;
+#endif
+
+/* Memory for a thing of so many bytes for each cell, zeroed; NULL, and lacking: there is none, or it would be beyond the limit. */
+void *cr_key_array(cr_by_key *state, size_t bytes);
+
+/* Adds one element to a sum's limbs, or to its NaNs and infinities (sum.c). */
+void cr_key_put(cr_by_key *state, cr_key_sum *sum, uint32_t cell, double x);
+void cr_key_put_int(cr_by_key *state, cr_key_sum *sum, uint32_t cell, uint64_t magnitude, bool negative);
+/* Chooses the place of the digits by n elements at p, float32 if narrow, else float64; not where all are zeros, infinities or NaNs. */
+void cr_key_place(cr_by_key *state, cr_key_sum *sum, const uint8_t *p, bool narrow, unsigned n);
+/* Before n more elements: no digit will overflow. */
+void cr_key_room(cr_by_key *state, cr_key_sum *sum, unsigned n);
+void cr_key_sum_begin(cr_by_key *state, cr_key_sum *sum, cr_sum_at at);
+void cr_key_sum_merge(cr_by_key *into, cr_key_sum *to, cr_by_key *from, cr_key_sum *of);
+void cr_key_sum_free(cr_key_sum *sum);
+/* A cell's sum into a partial that has none of it yet. */
+void cr_key_sum_partial(const cr_key_sum *sum, uint64_t cell, cr_partial *p);
+
+/* Extrema, counts, bits and products of a block (others.c). */
+void cr_key_others(cr_by_key *state, const cr_key_block *block);
+
+#endif
